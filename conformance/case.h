@@ -41,10 +41,13 @@ struct CaseResult {
   bool isLate = false; ///< its time was over
   Work work = {};
   double milliseconds = 0;
-  std::vector<std::string> placement = {}; ///< of a network: what went where, a line per op and place
+  /// of a network: what went where, a line per op and place
+  std::vector<std::string> placement = {};
 
   static CaseResult passed() { return {.outcome = Outcome::passed}; }
-  static CaseResult unsupported(std::string why) { return {.outcome = Outcome::unsupported, .reason = std::move(why)}; }
+  static CaseResult unsupported(std::string why) {
+    return {.outcome = Outcome::unsupported, .reason = std::move(why)};
+  }
   bool isUnsteady() const { return again == Again::otherwise; }
   /// passed, or failed with the message.
   static CaseResult of(const Status& status) {
@@ -55,17 +58,19 @@ struct CaseResult {
 /// How much of the suite: a smoke per row; a fixed pairwise sample; the whole product.
 enum class Size : uint8_t { quick, full, nightly };
 
-/// What cases there are. The same selection gives the same cases in the same order on every machine and backend.
+/// What cases there are. The same selection gives the same cases in the same order on every machine
+/// and backend.
 struct Selection {
   Size size = Size::full;
   uint64_t seed = 1;
-  std::string onnxData;      ///< folder of the ONNX node tests
-  bool toPrimitives = false; ///< lower every op to the 13 primitives first, where a graph is compiled
-  std::string failures;      ///< folder where reduced failures go; empty: nowhere. Changes no case
+  std::string onnxData; ///< folder of the ONNX node tests
+  /// lower every op to the 13 primitives first, where a graph is compiled
+  bool toPrimitives = false;
+  std::string failures; ///< folder where reduced failures go; empty: nowhere. Changes no case
 };
 
-/// One case. `run` is called in a worker process, with the port that lives there; it fills all of a result but the name
-/// and the time.
+/// One case. `run` is called in a worker process, with the port that lives there; it fills all of a
+/// result but the name and the time.
 struct Case {
   std::string address; ///< "primitives:binary/add_f32:shape=17x3;data=corners"
   std::function<CaseResult(Port&)> run;

@@ -21,13 +21,16 @@ using runtime::Device, runtime::DeviceMemory, runtime::Queue;
 constexpr uint64_t kGuard = 256; ///< bytes before and behind each buffer, at least its alignment
 constexpr std::byte kGuardByte{0xC5};
 constexpr size_t kRuns = 3;
-/// One trial in so many has one queue for all its runs, which a backend may mistake for a fresh one.
+/// One trial in so many has one queue for all its runs, which a backend may mistake for a fresh
+/// one.
 constexpr uint64_t kQueueKeptIn = 4;
 
 size_t asked = 0; ///< runs, by Repeated
 
 bool isFed(Role role) { return role == Role::input || role == Role::inout || role == Role::state; }
-bool isResult(Role role) { return role == Role::output || role == Role::inout || role == Role::state; }
+bool isResult(Role role) {
+  return role == Role::output || role == Role::inout || role == Role::state;
+}
 
 Result<Bytes> contentOf(const Payload& payload) {
   CDL_ASSIGN(const Tensor tensor, payload.materialize({payload.count()}));
@@ -67,15 +70,17 @@ public:
     for (size_t b = 0; b < program_.buffers.size(); ++b) {
       const program::Buffer& buffer = program_.buffers[b];
       if (buffer.role == Role::constant && !bindConstants) continue;
-      if (program_.spaces[buffer.space].local && device_.compiles()) continue; // the executable's own
-      const uint64_t alignment = std::max<uint64_t>({buffer.alignment, device_.target().alignment(), 1});
+      // the executable's own
+      if (program_.spaces[buffer.space].local && device_.compiles()) continue;
+      const uint64_t alignment =
+          std::max<uint64_t>({buffer.alignment, device_.target().alignment(), 1});
       Placed& placed = placed_[b] = Placed::of(buffer.bytes, alignment, poison);
       std::byte* content = placed.content();
       if (isFed(buffer.role)) {
         const Tensor& given = inputs[next++];
         if (given.bytes.size() != buffer.bytes)
-          return failure(Code::internal, "an input of {} bytes for buffer '{}' of {}", given.bytes.size(), buffer.name,
-                         buffer.bytes);
+          return failure(Code::internal, "an input of {} bytes for buffer '{}' of {}",
+                         given.bytes.size(), buffer.name, buffer.bytes);
         if (buffer.bytes) std::memcpy(content, given.bytes.data(), buffer.bytes);
       } else if (buffer.role == Role::constant) {
         CDL_ASSIGN(const Bytes data, contentOf(program_.constants[buffer.constant].payload));
@@ -123,17 +128,19 @@ private:
     return queue_.write(*placed.memory, 0, placed.before.data(), placed.size);
   }
 
-  /// All of the memory, after its bands were found unchanged, and the bytes between them too where they are one that
-  /// `keeps` what it has.
+  /// All of the memory, after its bands were found unchanged, and the bytes between them too where
+  /// they are one that `keeps` what it has.
   Result<Bytes> watched(const Placed& placed, const std::string& name, const char* keeps) {
     CDL_ASSIGN(Bytes now, Bytes::allocate(placed.size));
     CDL_TRY(queue_.read(*placed.memory, 0, now.mutableData(), placed.size));
     for (uint64_t i = 0; i < placed.size; ++i) {
       const bool inside = placed.isInside(i);
       if ((inside && !keeps) || now.data()[i] == placed.before[i]) continue;
-      if (inside) return failure(Code::mismatch, "byte {} of the {} '{}' was changed", i - placed.offset, keeps, name);
-      return failure(Code::mismatch, "guard band of '{}' ({} bytes) was written: byte {}", name, placed.bytes,
-                     static_cast<int64_t>(i) - static_cast<int64_t>(placed.offset));
+      if (inside)
+        return failure(Code::mismatch, "byte {} of the {} '{}' was changed", i - placed.offset,
+                       keeps, name);
+      return failure(Code::mismatch, "guard band of '{}' ({} bytes) was written: byte {}", name,
+                     placed.bytes, static_cast<int64_t>(i) - static_cast<int64_t>(placed.offset));
     }
     return now;
   }
@@ -147,8 +154,8 @@ private:
   std::vector<cdl_binding_t> bindings_;
 };
 
-/// A Program on a device: through door 2 compiled once, through door 1 as it stands. A device that computes on local
-/// memories gets it in tiles.
+/// A Program on a device: through door 2 compiled once, through door 1 as it stands. A device that
+/// computes on local memories gets it in tiles.
 class OnDevice {
 public:
   OnDevice(const Program& program, std::shared_ptr<Device> device)
@@ -161,8 +168,8 @@ public:
   }
   ~OnDevice() {
     if (executable_)
-      runtime::endBySlot(device_->table().name, CDL_SLOT(device_->table(), executable_destroy), device_->handle(),
-                         executable_);
+      runtime::endBySlot(device_->table().name, CDL_SLOT(device_->table(), executable_destroy),
+                         device_->handle(), executable_);
   }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
@@ -180,17 +187,20 @@ public:
     }
     cdl_refusal_t refusal{};
     refusal.header = CDL_HEADER(cdl_refusal_t);
-    if (Status status = runtime::callSlot("compile", CDL_SLOT(device_->table(), compile), device_->handle(), image(),
-                                          pointers.data(), &executable_, &refusal);
+    if (Status status =
+            runtime::callSlot("compile", CDL_SLOT(device_->table(), compile), device_->handle(),
+                              image(), pointers.data(), &executable_, &refusal);
         !status) {
       executable_ = nullptr;
-      return status.code() == Code::refused ? status.context(fmt::format("instruction {}", refusal.instr)) : status;
+      return status.code() == Code::refused
+                 ? status.context(fmt::format("instruction {}", refusal.instr))
+                 : status;
     }
     if (!executable_) return failure(Code::internal, "compile succeeded without an executable");
     if (!device_->table().executable_support) return Status::ok();
     std::vector<uint8_t> support(image()->instrs.count, CDL_SUPPORT_NONE);
-    CDL_TRY(runtime::callSlot("executable_support", CDL_SLOT(device_->table(), executable_support), executable_,
-                              support.data(), static_cast<uint32_t>(support.size())));
+    CDL_TRY(runtime::callSlot("executable_support", CDL_SLOT(device_->table(), executable_support),
+                              executable_, support.data(), static_cast<uint32_t>(support.size())));
     for (size_t i = 1; i < support.size(); ++i)
       if (support[i] != CDL_SUPPORT_NATIVE)
         return failure(Code::mismatch, "a row calls {} NATIVE, the executable does not",
@@ -199,9 +209,12 @@ public:
   }
 
   /// On a queue of its own, or on the one of the runs before.
-  Result<std::vector<Bytes>> run(std::span<const Tensor> inputs, std::byte poison, bool keepsQueue = false) {
+  Result<std::vector<Bytes>> run(std::span<const Tensor> inputs, std::byte poison,
+                                 bool keepsQueue = false) {
     std::shared_ptr<Queue> queue = std::move(kept_);
-    if (!queue) { CDL_ASSIGN(queue, device_->createQueue()); }
+    if (!queue) {
+      CDL_ASSIGN(queue, device_->createQueue());
+    }
     if (keepsQueue) kept_ = queue;
     Run run(program_, image(), *device_, *queue);
     CDL_TRY(run.place(inputs, poison, !(executable_ && device_->table().executable_load)));
@@ -213,14 +226,15 @@ public:
     bindings.buffers = run.bindings().data();
     if (executable_) {
       const uint64_t done = queue->next();
-      CDL_TRY(runtime::callSlot("execute", CDL_SLOT(device_->table(), execute), queue->handle(), executable_, &bindings,
-                                nullptr, uint32_t{0}, cdl_timeline_t{queue->handle(), done}));
+      CDL_TRY(runtime::callSlot("execute", CDL_SLOT(device_->table(), execute), queue->handle(),
+                                executable_, &bindings, nullptr, uint32_t{0},
+                                cdl_timeline_t{queue->handle(), done}));
       CDL_TRY(queue->wait(done));
     } else {
       int64_t loops[CDL_MAX_LOOP_NESTING] = {};
       for (uint32_t i = 1; i < image()->instrs.count; i = cdl_next_instr(image(), i, loops))
-        CDL_TRY(runtime::callSlot("run", CDL_SLOT(device_->table(), run), queue->handle(), image(), i, uint32_t{1},
-                                  loops, &bindings));
+        CDL_TRY(runtime::callSlot("run", CDL_SLOT(device_->table(), run), queue->handle(), image(),
+                                  i, uint32_t{1}, loops, &bindings));
     }
     return run.take();
   }
@@ -234,14 +248,17 @@ private:
 };
 
 /// The answer with the oracle's bits wherever one of several is right and stands there.
-Result<Tensor> settled(const Tensor& want, const std::map<int64_t, std::vector<uint64_t>>& anyOf, const Bytes& got) {
+Result<Tensor> settled(const Tensor& want, const std::map<int64_t, std::vector<uint64_t>>& anyOf,
+                       const Bytes& got) {
   Tensor answer{want.elem, want.dims, Bytes::copyOf(got.data(), got.size())};
   for (const auto& [e, allowed] : anyOf) {
     const uint64_t bits = loadElement(want.elem, got.data(), e);
     if (std::ranges::find(allowed, bits) == allowed.end())
       return failure(Code::mismatch, "element {}: expected bits {:#x}{}, got {:#x}", e, allowed[0],
-                     allowed.size() > 1 ? fmt::format(" or {} others", allowed.size() - 1) : "", bits);
-    storeElement(want.elem, answer.bytes.mutableData(), e, loadElement(want.elem, want.bytes.data(), e));
+                     allowed.size() > 1 ? fmt::format(" or {} others", allowed.size() - 1) : "",
+                     bits);
+    storeElement(want.elem, answer.bytes.mutableData(), e,
+                 loadElement(want.elem, want.bytes.data(), e));
   }
   return answer;
 }
@@ -251,7 +268,8 @@ Result<Tensor> settled(const Tensor& want, const std::map<int64_t, std::vector<u
 /// By the device's flags.
 bool flushes(uint32_t flags, Elem elem) {
   const bool isHalf = elem == Elem::f16_ || elem == Elem::bf16_;
-  return (elem == Elem::f32_ && (flags & CDL_DEVICE_FTZ_F32)) || (isHalf && (flags & CDL_DEVICE_FTZ_F16));
+  return (elem == Elem::f32_ && (flags & CDL_DEVICE_FTZ_F32)) ||
+         (isHalf && (flags & CDL_DEVICE_FTZ_F16));
 }
 
 bool isDenormal(Elem elem, uint64_t bits) {
@@ -262,19 +280,21 @@ bool isDenormal(Elem elem, uint64_t bits) {
 Tensor withoutDenormals(const Tensor& from, bool keepsSign) {
   Tensor tensor{from.elem, from.dims, Bytes::copyOf(from.bytes.data(), from.sizeBytes())};
   for (int64_t e = 0; e < tensor.count(); ++e)
-    if (const uint64_t bits = loadElement(from.elem, from.bytes.data(), e); isDenormal(from.elem, bits))
+    if (const uint64_t bits = loadElement(from.elem, from.bytes.data(), e);
+        isDenormal(from.elem, bits))
       storeElement(from.elem, tensor.bytes.mutableData(), e,
                    fromReal(from.elem, keepsSign ? std::copysign(0, toReal(from.elem, bits)) : 0));
   return tensor;
 }
 
 /// What is right when operands count as 0 where they are denormal, with their sign or without it.
-Result<Expectation> judgeWithoutDenormals(const Trial& trial, std::span<const Tensor> inputs, uint32_t flags,
-                                          bool keepsSign) {
+Result<Expectation> judgeWithoutDenormals(const Trial& trial, std::span<const Tensor> inputs,
+                                          uint32_t flags, bool keepsSign) {
   Program program = trial.program;
   for (const program::Instr& instr : program.instrs)
     for (const program::View& view : instr.inputs) {
-      if (!flushes(flags, view.elem) || program.buffers[view.buffer].role != Role::constant) continue;
+      if (!flushes(flags, view.elem) || program.buffers[view.buffer].role != Role::constant)
+        continue;
       Payload& payload = program.constants[program.buffers[view.buffer].constant].payload;
       CDL_ASSIGN(const Bytes content, contentOf(payload));
       const auto count = static_cast<int64_t>(content.size() * 8) / elemBits(view.elem);
@@ -300,7 +320,9 @@ Status compare(const Expectation& expected, size_t i, const Bytes& given, uint32
   const Tensor& want = expected.outputs[i];
   const Bytes got = flushes(flags, want.elem) && !expected.bits[i] ? unflushed(want, given) : given;
   Tensor answer{want.elem, want.dims, got};
-  if (!expected.anyOf.empty()) { CDL_ASSIGN(answer, settled(want, expected.anyOf[i], got)); }
+  if (!expected.anyOf.empty()) {
+    CDL_ASSIGN(answer, settled(want, expected.anyOf[i], got));
+  }
   if (expected.bits[i]) {
     for (int64_t e = 0; e < want.count(); ++e)
       if (const uint64_t w = loadElement(want.elem, want.bytes.data(), e),
@@ -311,7 +333,8 @@ Status compare(const Expectation& expected, size_t i, const Bytes& given, uint32
     return failure(Code::mismatch, "{}", text);
   } else if (!expected.exact.empty() && !expected.exact[i].empty()) {
     for (int64_t e = 0; e < want.count(); ++e)
-      if (const uint64_t w = loadElement(want.elem, want.bytes.data(), e), g = loadElement(want.elem, got.data(), e);
+      if (const uint64_t w = loadElement(want.elem, want.bytes.data(), e),
+          g = loadElement(want.elem, got.data(), e);
           expected.exact[i][static_cast<size_t>(e)] && w != g)
         return failure(Code::mismatch, "element {}: expected bits {:#x}, got {:#x}", e, w, g);
   }
@@ -326,9 +349,11 @@ Status compare(const Expectation& expected, const std::vector<Bytes>& got, uint3
   return Status::ok();
 }
 
-/// A step of the instruction's expression whose function the target lacks as an instruction, or only emulates: rows
-/// name the kinds of steps alone, so that they promise no more functions than rows have. "" when there is none.
-std::string strangeStep(const target::Target& target, const cdl_image_t* image, uint32_t i, target::Support whole) {
+/// A step of the instruction's expression whose function the target lacks as an instruction, or
+/// only emulates: rows name the kinds of steps alone, so that they promise no more functions than
+/// rows have. "" when there is none.
+std::string strangeStep(const target::Target& target, const cdl_image_t* image, uint32_t i,
+                        target::Support whole) {
   const target::InstrDesc asked = runtime::describe(image, i);
   const cdl_expr_t* expr = cdl_get_expr(image, cdl_get_instr(image, i)->expr);
   for (uint32_t s = 0; s < expr->steps; ++s) {
@@ -336,11 +361,13 @@ std::string strangeStep(const target::Target& target, const cdl_image_t* image, 
     target::InstrDesc alone{step.kind, step.fn, {}, {}, 0};
     for (uint32_t k = 0; k <= step.operands; ++k) {
       alone.operands.push_back(asked.operands.back());
-      alone.operands.back().elem = static_cast<Elem>(k < step.operands ? step.in[k].elem : step.elem);
+      alone.operands.back().elem =
+          static_cast<Elem>(k < step.operands ? step.in[k].elem : step.elem);
       alone.operands.back().layout = {};
     }
     const target::Answer answer = target.query(alone);
-    const bool lacks = answer.support == target::Support::none && answer.reason == CDL_REASON_NO_ROW;
+    const bool lacks =
+        answer.support == target::Support::none && answer.reason == CDL_REASON_NO_ROW;
     if (lacks || (answer.support == target::Support::emulated && whole == target::Support::native))
       return fmt::format("step {}: {}", s + 1, answer.detail.empty() ? "emulated" : answer.detail);
   }
@@ -356,10 +383,12 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
     if (answer.support == target::Support::none) return CaseResult::unsupported(answer.detail);
     if (answer.support == target::Support::emulated) result.outcome = CaseResult::Outcome::emulated;
     if (const std::string why =
-            trial.trustsSteps ? "" : strangeStep(device->target(), subject.image(), i, answer.support);
+            trial.trustsSteps ? ""
+                              : strangeStep(device->target(), subject.image(), i, answer.support);
         !why.empty())
       return CaseResult::unsupported(why);
-    const bool takesLoops = device->target().rows()[static_cast<size_t>(answer.row)].row.flags & CDL_ROW_DYNAMIC_LOOPS;
+    const bool takesLoops =
+        device->target().rows()[static_cast<size_t>(answer.row)].row.flags & CDL_ROW_DYNAMIC_LOOPS;
     if (cdl_get_instr(subject.image(), i)->loop && !takesLoops)
       return CaseResult::unsupported(fmt::format("row {} does not stand in `for`", answer.row));
   }
@@ -368,7 +397,8 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
   if (const Status status = subject.compile(); !status)
     return status.code() != Code::refused
                ? status
-               : failure(Code::mismatch, "a row calls it NATIVE, but compile refused {}", status.message());
+               : failure(Code::mismatch, "a row calls it NATIVE, but compile refused {}",
+                         status.message());
   result.work.nodes = result.work.nativeNodes = trial.program.instrs.size();
 
   const cdl_capabilities_t* capabilities = device->table().device_capabilities(device->handle());
@@ -381,22 +411,27 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
   const size_t runs = asked ? asked : kRuns;
   const program::Instr& instr = trial.program.instrs[0];
   // By what the case is and nothing else, so that it has the same queue when it is run alone.
-  const bool keepsQueue = asked || (!instr.provenance.empty() && seedOf(instr.provenance[0].node) % kQueueKeptIn == 0);
+  const bool keepsQueue =
+      asked || (!instr.provenance.empty() && seedOf(instr.provenance[0].node) % kQueueKeptIn == 0);
   for (size_t r = 0; r < runs; ++r) {
     const uint64_t salt = r % 2;
-    if (r < 2) { CDL_ASSIGN(inputs[salt], trial.inputs(salt)); }
+    if (r < 2) {
+      CDL_ASSIGN(inputs[salt], trial.inputs(salt));
+    }
     const std::string who = fmt::format("run {}", r + 1);
     auto got = subject.run(inputs[salt], poisons[r % std::size(poisons)], keepsQueue);
     if (!got) return got.status().context(who);
     if (r < 2) {
       CDL_ASSIGN(expected[salt], trial.judge(trial.program, inputs[salt]));
-      for (const Interval& interval : expected[salt].intervals) count += interval.count(), tight += interval.tight();
+      for (const Interval& interval : expected[salt].intervals)
+        count += interval.count(), tight += interval.tight();
     }
     Status right = compare(expected[salt], *got, capabilities->flags);
     const bool hasNone = capabilities->flags & (CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16);
     for (const bool keepsSign : {true, false}) {
       if (right || !hasNone) break;
-      CDL_ASSIGN(const Expectation other, judgeWithoutDenormals(trial, inputs[salt], capabilities->flags, keepsSign));
+      CDL_ASSIGN(const Expectation other,
+                 judgeWithoutDenormals(trial, inputs[salt], capabilities->flags, keepsSign));
       if (compare(other, *got, capabilities->flags)) right = Status::ok();
     }
     CDL_TRY(right.context(who));
@@ -404,11 +439,13 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
     if (r == 0 || salt || !deterministic) continue;
     for (size_t i = 0; i < first.size(); ++i)
       if (first[i].size() && std::memcmp(first[i].data(), (*got)[i].data(), first[i].size()) != 0)
-        return failure(Code::mismatch, "result {}: {}, of a device that calls itself deterministic", i, kOtherBytes);
+        return failure(Code::mismatch, "result {}: {}, of a device that calls itself deterministic",
+                       i, kOtherBytes);
   }
   if (tight * 10 < count * 9) {
     result.outcome = CaseResult::Outcome::mistrusted;
-    result.reason = fmt::format("bounds of {} of {} elements are wider than a tenth of them", count - tight, count);
+    result.reason = fmt::format("bounds of {} of {} elements are wider than a tenth of them",
+                                count - tight, count);
   }
   return result;
 }
@@ -451,10 +488,11 @@ CaseResult tryRefusal(const Trial& trial, Port& port) {
   switch (status.code()) {
   case Code::bad_model:
   case Code::refused: return CaseResult::passed();
-  case Code::ok: return CaseResult::of(failure(Code::mismatch, "was taken, expected bad_model or refused"));
+  case Code::ok:
+    return CaseResult::of(failure(Code::mismatch, "was taken, expected bad_model or refused"));
   default:
-    return CaseResult::of(failure(Code::mismatch, "gave {}, expected bad_model or refused: {}", codeName(status.code()),
-                                  status.message()));
+    return CaseResult::of(failure(Code::mismatch, "gave {}, expected bad_model or refused: {}",
+                                  codeName(status.code()), status.message()));
   }
 }
 

@@ -28,13 +28,19 @@ Status takeText(const toml::node& node, const std::string& where, std::string& t
   return Status::ok();
 }
 
-Result<Waiver> readEntry(const toml::table& table, const std::string& list, const std::string& file) {
+Result<Waiver> readEntry(const toml::table& table, const std::string& list,
+                         const std::string& file) {
   Waiver entry{.list = list, .cases = {}, .reason = {}};
-  const auto at = [&](const toml::source_region& source) { return fmt::format("{}:{}", file, source.begin.line); };
-  std::vector<std::pair<std::string_view, std::string*>> keys = {{"cases", &entry.cases}, {"reason", &entry.reason}};
-  if (list == "xfail") keys.insert(keys.end(), {{"owner", &entry.owner}, {"expires", &entry.expires}});
+  const auto at = [&](const toml::source_region& source) {
+    return fmt::format("{}:{}", file, source.begin.line);
+  };
+  std::vector<std::pair<std::string_view, std::string*>> keys = {{"cases", &entry.cases},
+                                                                 {"reason", &entry.reason}};
+  if (list == "xfail")
+    keys.insert(keys.end(), {{"owner", &entry.owner}, {"expires", &entry.expires}});
   for (const auto& [key, node] : table) {
-    const auto known = std::ranges::find(keys, key.str(), [](const auto& pair) { return pair.first; });
+    const auto known =
+        std::ranges::find(keys, key.str(), [](const auto& pair) { return pair.first; });
     const std::string where = fmt::format("{}: {}.{}", at(key.source()), list, key.str());
     if (known == keys.end()) return badModel("{}: there is no such key", where);
     CDL_TRY(takeText(node, where, *known->second));
@@ -51,13 +57,16 @@ Result<Expectations> Expectations::parse(const std::string& text, const std::str
   if (const size_t names = text::tomlLevels(text); names > text::kMostLevels)
     return badModel("{}: a key has {} names, {} are the limit", file, names, text::kMostLevels);
   const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) return badModel("{}:{}: {}", file, parsed.error().source().begin.line, parsed.error().description());
+  if (!parsed)
+    return badModel("{}:{}: {}", file, parsed.error().source().begin.line,
+                    parsed.error().description());
   Expectations expectations;
   expectations.file = file;
   for (const auto& [key, node] : parsed.table()) {
     const std::string list(key.str());
     const std::string where = fmt::format("{}:{}: {}", file, key.source().begin.line, list);
-    if (list != "unsupported" && list != "xfail") return badModel("{}: lists are unsupported and xfail", where);
+    if (list != "unsupported" && list != "xfail")
+      return badModel("{}: lists are unsupported and xfail", where);
     const toml::array* entries = node.as_array();
     if (!entries) return badModel("{}: entries are written [[{}]]", where, list);
     for (const toml::node& entry : *entries) {
@@ -82,13 +91,14 @@ void Expectations::apply(CaseResult& result) const {
     if (!matchesQuery(result.name, entry.cases)) continue;
     if (result.outcome == Outcome::passed) {
       result.outcome = Outcome::failed;
-      result.reason = fmt::format("passed, but {} lists it as {}: {}", std::filesystem::path(file).filename().string(),
-                                  entry.list, entry.reason);
+      result.reason =
+          fmt::format("passed, but {} lists it as {}: {}",
+                      std::filesystem::path(file).filename().string(), entry.list, entry.reason);
       return; // no other entry may excuse that
     }
-    result.reason =
-        xfail ? fmt::format("{} ({}, until suite {}): {}", entry.reason, entry.owner, entry.expires, result.reason)
-              : fmt::format("{} ({})", entry.reason, result.reason);
+    result.reason = xfail ? fmt::format("{} ({}, until suite {}): {}", entry.reason, entry.owner,
+                                        entry.expires, result.reason)
+                          : fmt::format("{} ({})", entry.reason, result.reason);
     if (xfail) result.outcome = Outcome::xfail;
     return;
   }
@@ -99,9 +109,11 @@ std::vector<std::string> Expectations::problems(const std::vector<std::string>& 
   for (const Waiver& entry : entries) {
     const std::string who = fmt::format("{}: {} '{}'", file, entry.list, entry.cases);
     if (!holds(entry))
-      problems.push_back(fmt::format("{}: expired with suite {}, this is {} (owner: {})", who, entry.expires,
-                                     kSuiteVersion.text(), entry.owner));
-    if (std::ranges::none_of(addresses, [&](const std::string& address) { return matchesQuery(address, entry.cases); }))
+      problems.push_back(fmt::format("{}: expired with suite {}, this is {} (owner: {})", who,
+                                     entry.expires, kSuiteVersion.text(), entry.owner));
+    if (std::ranges::none_of(addresses, [&](const std::string& address) {
+          return matchesQuery(address, entry.cases);
+        }))
       problems.push_back(fmt::format("{}: the suite has no such case", who));
   }
   return problems;

@@ -25,7 +25,8 @@ struct Expectations {
   static Result<Expectations> read(const std::string& file);
   static Result<Expectations> parse(const std::string& text, const std::string& file);
 
-  /// Makes a failure that is expected an xfail. What was to fail or to be unsupported and passes has failed.
+  /// Makes a failure that is expected an xfail. What was to fail or to be unsupported and passes
+  /// has failed.
   void apply(CaseResult& result) const;
   /// Entries that have expired, or that stand for no case of the whole suite.
   std::vector<std::string> problems(const std::vector<std::string>& addresses) const;

@@ -15,7 +15,8 @@ using Point = std::vector<uint32_t>;
 
 Choice choiceOf(const Family& family, const Point& point) {
   Choice choice{{"row", family.rows[point[0]]}};
-  for (size_t a = 0; a < family.axes.size(); ++a) choice[family.axes[a].name] = family.axes[a].values[point[a + 1]];
+  for (size_t a = 0; a < family.axes.size(); ++a)
+    choice[family.axes[a].name] = family.axes[a].values[point[a + 1]];
   return choice;
 }
 
@@ -45,13 +46,15 @@ std::vector<Point> product(const Family& family) {
 std::string addressOf(const Family& family, const Point& point) {
   std::string address = family.stem + family.rows[point[0]];
   for (size_t a = 0; a < family.axes.size(); ++a)
-    address += fmt::format("{}{}={}", a ? ';' : ':', family.axes[a].name, family.axes[a].values[point[a + 1]]);
+    address += fmt::format("{}{}={}", a ? ';' : ':', family.axes[a].name,
+                           family.axes[a].values[point[a + 1]]);
   return address;
 }
 
 /// The same indices in an order that depends on their count and the seed alone.
 std::vector<size_t> shuffled(std::vector<size_t> order, uint64_t seed) {
-  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[splitmix64(seed + i) % i]);
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[splitmix64(seed + i) % i]);
   return order;
 }
 
@@ -65,8 +68,8 @@ std::vector<uint64_t> pairsOf(const Point& point) {
   return pairs;
 }
 
-/// Indices of a sample of `candidates` in which every row stands, in one of its typical points, every value, and most
-/// pairs; in the points' order.
+/// Indices of a sample of `candidates` in which every row stands, in one of its typical points,
+/// every value, and most pairs; in the points' order.
 std::vector<size_t> pairwise(const std::vector<Point>& points, const std::vector<bool>& typical,
                              const std::vector<size_t>& candidates, size_t budget, uint64_t seed) {
   const std::vector<size_t> order = shuffled(candidates, seed);
@@ -92,7 +95,8 @@ std::vector<size_t> pairwise(const std::vector<Point>& points, const std::vector
     for (const size_t i : order) {
       if (taken.size() == budget) break;
       const std::vector<uint64_t> pairs = pairsOf(points[i]);
-      const auto fresh = std::ranges::count_if(pairs, [&](uint64_t pair) { return !seen.contains(pair); });
+      const auto fresh =
+          std::ranges::count_if(pairs, [&](uint64_t pair) { return !seen.contains(pair); });
       if (static_cast<size_t>(fresh) < least) continue;
       take(i);
     }
@@ -101,7 +105,8 @@ std::vector<size_t> pairwise(const std::vector<Point>& points, const std::vector
 }
 
 /// The index of a typical point of each row, or of rows spread over all of them.
-std::vector<size_t> smoke(const std::vector<Point>& points, const std::vector<bool>& typical, size_t budget) {
+std::vector<size_t> smoke(const std::vector<Point>& points, const std::vector<bool>& typical,
+                          size_t budget) {
   std::map<uint32_t, std::vector<size_t>> byRow;
   for (size_t i = 0; i < points.size(); ++i)
     if (typical[i]) byRow[points[i][0]].push_back(i);
@@ -115,17 +120,21 @@ std::vector<size_t> smoke(const std::vector<Point>& points, const std::vector<bo
 /// What each point tells.
 std::vector<std::string> wordsOf(const std::vector<Point>& points, const Family& family) {
   std::vector<std::string> words(points.size());
-  for (size_t i = 0; family.tells && i < points.size(); ++i) words[i] = family.tells(choiceOf(family, points[i]));
+  for (size_t i = 0; family.tells && i < points.size(); ++i)
+    words[i] = family.tells(choiceOf(family, points[i]));
   return words;
 }
 
-/// Takes a point of each row for each thing that its points tell and that none of the taken ones tells, and sorts.
-void addTelling(std::vector<size_t>& taken, const std::vector<Point>& points, const std::vector<std::string>& told) {
+/// Takes a point of each row for each thing that its points tell and that none of the taken ones
+/// tells, and sorts.
+void addTelling(std::vector<size_t>& taken, const std::vector<Point>& points,
+                const std::vector<std::string>& told) {
   std::map<std::pair<uint32_t, std::string>, std::vector<size_t>> telling;
   for (size_t i = 0; i < points.size(); ++i)
     if (!told[i].empty()) telling[{points[i][0], told[i]}].push_back(i);
   for (const size_t i : taken) telling.erase({points[i][0], told[i]});
-  for (const auto& [rowAndWord, own] : telling) taken.push_back(own[splitmix64(rowAndWord.first) % own.size()]);
+  for (const auto& [rowAndWord, own] : telling)
+    taken.push_back(own[splitmix64(rowAndWord.first) % own.size()]);
   std::ranges::sort(taken);
 }
 
@@ -137,22 +146,26 @@ std::vector<Case> expand(const Family& family, const Selection& selection, const
   std::iota(taken.begin(), taken.end(), size_t{0});
   std::vector<bool> typical(points.size(), true);
   if (family.isTypical && selection.size != Size::nightly)
-    for (size_t i = 0; i < points.size(); ++i) typical[i] = family.isTypical(choiceOf(family, points[i]));
+    for (size_t i = 0; i < points.size(); ++i)
+      typical[i] = family.isTypical(choiceOf(family, points[i]));
   if (selection.size != Size::nightly) {
     const std::vector<std::string> told = wordsOf(points, family);
-    // Untypical points that tell something are asked of each row beyond the budget: they displace none of the others.
+    // Untypical points that tell something are asked of each row beyond the budget: they displace
+    // none of the others.
     std::vector<size_t> candidates;
     for (const size_t i : taken)
       if (typical[i] || told[i].empty()) candidates.push_back(i);
-    taken = selection.size == Size::full ? pairwise(points, typical, candidates, budget.full, selection.seed)
-                                         : smoke(points, typical, budget.quick);
+    taken = selection.size == Size::full
+                ? pairwise(points, typical, candidates, budget.full, selection.seed)
+                : smoke(points, typical, budget.quick);
     addTelling(taken, points, told);
   }
   std::vector<Case> cases;
   const auto shared = std::make_shared<const Family>(family);
   for (const size_t i : taken)
-    cases.push_back({addressOf(family, points[i]),
-                     [shared, point = points[i]](Port& port) { return shared->run(choiceOf(*shared, point), port); }});
+    cases.push_back({addressOf(family, points[i]), [shared, point = points[i]](Port& port) {
+                       return shared->run(choiceOf(*shared, point), port);
+                     }});
   return cases;
 }
 

@@ -15,15 +15,18 @@ Result<cdl_backend_query_fn> Port::query() {
   // Shared libraries are never closed: this is the one that the plugin was loaded from.
   void* library = dlopen(loaded->origin().c_str(), RTLD_NOW | RTLD_LOCAL);
   void* symbol = library ? dlsym(library, CDL_BACKEND_QUERY_SYMBOL) : nullptr;
-  if (!symbol) return failure(Code::not_found, "{}: {} is not to be found", loaded->origin(), CDL_BACKEND_QUERY_SYMBOL);
+  if (!symbol)
+    return failure(Code::not_found, "{}: {} is not to be found", loaded->origin(),
+                   CDL_BACKEND_QUERY_SYMBOL);
   return reinterpret_cast<cdl_backend_query_fn>(symbol);
 }
 
 Result<std::shared_ptr<runtime::Plugin>> Port::plugin() {
   CDL_TRY(queryFailure_);
   if (plugin_) return plugin_;
-  CDL_ASSIGN(plugin_,
-             backend_ == "soft" ? runtime::Plugin::fromQuery(softQueryFor(options_), backend_) : runtime::findPlugin(backend_));
+  CDL_ASSIGN(plugin_, backend_ == "soft"
+                          ? runtime::Plugin::fromQuery(softQueryFor(options_), backend_)
+                          : runtime::findPlugin(backend_));
   return plugin_;
 }
 

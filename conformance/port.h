@@ -6,7 +6,8 @@
 
 namespace candela::conform {
 
-/// The backend under test, in the process that runs cases. Nothing of it is loaded before something is asked for.
+/// The backend under test, in the process that runs cases. Nothing of it is loaded before something
+/// is asked for.
 class Port {
 public:
   /// "reference", "soft", or a plugin by name or path; options of its device.
@@ -25,7 +26,8 @@ public:
   /// What a graph is compiled for: the device; nothing for the reference.
   Result<std::vector<std::shared_ptr<runtime::Device>>> devices();
 
-  /// What of the plugin gave no answer in time. It would hang again in each case: from now on each has this failure.
+  /// What of the plugin gave no answer in time. It would hang again in each case: from now on each
+  /// has this failure.
   void giveUpQuery(Status why) { queryFailure_ = std::move(why); }
   void giveUpDevice(Status why) { deviceFailure_ = std::move(why); }
   /// Success where device_open may be called.

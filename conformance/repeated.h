@@ -4,7 +4,8 @@
 
 namespace candela::conform {
 
-/// How a case says that its runs on the same inputs differ: it found by itself that the device is unsteady.
+/// How a case says that its runs on the same inputs differ: it found by itself that the device is
+/// unsteady.
 inline constexpr const char* kOtherBytes = "other bytes than in run 1 on the same inputs";
 
 /// While it lives, tryOut in this process makes so many runs of each trial, all on one queue.

@@ -4,14 +4,10 @@ namespace candela::conform {
 
 std::span<const Tier> allTiers() {
   static constexpr Tier tiers[] = {
-      {"abi", abiCases},
-      {"memory", memoryCases},
-      {"queue", queueCases},
-      {"primitives", primitiveCases},
-      {"ops", opCases},
-      {"onnx", onnxCases},
-      {"models", modelCases},
-      {"fuzz", fuzzCases},
+      {"abi", abiCases},      {"memory", memoryCases},
+      {"queue", queueCases},  {"primitives", primitiveCases},
+      {"ops", opCases},       {"onnx", onnxCases},
+      {"models", modelCases}, {"fuzz", fuzzCases},
   };
   return tiers;
 }

@@ -87,30 +87,34 @@ std::vector<int64_t> movesOf(const Shape& dims, std::vector<int64_t> strides) {
 
 bool isForm(const Shape& dims, std::string_view form) {
   const Placement placed = place(dims, form), dense = place(dims, "dense");
-  return movesOf(dims, placed.strides) != movesOf(dims, dense.strides) || placed.offset != dense.offset;
+  return movesOf(dims, placed.strides) != movesOf(dims, dense.strides) ||
+         placed.offset != dense.offset;
 }
 
-TrialBuilder::TrialBuilder(std::string_view address, uint16_t kind, uint16_t fn) : seed_(seedOf(address)) {
+TrialBuilder::TrialBuilder(std::string_view address, uint16_t kind, uint16_t fn)
+    : seed_(seedOf(address)) {
   instr_.kind = kind;
   instr_.fn = fn;
   instr_.provenance = {{std::string(address), std::string(kindName(kind))}};
 }
 
-program::View TrialBuilder::viewOf(Elem elem, const Shape& dims, std::string_view form, program::Role role,
-                                   const Fill& fill) {
+program::View TrialBuilder::viewOf(Elem elem, const Shape& dims, std::string_view form,
+                                   program::Role role, const Fill& fill) {
   const Placement placed = place(dims, form);
   program::View view;
   if (role == program::Role::constant) {
     Random random(seed_ ^ 0xC0);
-    view = program::denseView(program_.addConstant(std::string(1, 'c'), Payload::data(fill(placed.count, random))),
-                              elem, dims);
+    view = program::denseView(
+        program_.addConstant(std::string(1, 'c'), Payload::data(fill(placed.count, random))), elem,
+        dims);
   } else {
     program::Buffer buffer;
     buffer.name.assign(1, role == program::Role::input ? 'x' : 'y');
     buffer.role = role;
     buffer.bytes = elemBytes(elem, static_cast<uint64_t>(placed.count));
     view = program::denseView(program_.addBuffer(std::move(buffer)), elem, dims);
-    if (role != program::Role::output) fills_.push_back(fill), fed_.emplace_back(elem, placed.count);
+    if (role != program::Role::output)
+      fills_.push_back(fill), fed_.emplace_back(elem, placed.count);
   }
   view.strides = placed.strides;
   view.offset = placed.offset;
@@ -132,7 +136,8 @@ TrialBuilder& TrialBuilder::output(Elem elem, Shape dims, std::string_view form,
   instr_.inout = static_cast<bool>(initial);
   // A NaN would not tell its bits.
   if (isFed && !initial) initial = numbers(elem, isFloat(elem) ? Data::wide : Data::bits);
-  instr_.outputs.push_back(viewOf(elem, dims, form, isFed ? program::Role::inout : program::Role::output, initial));
+  instr_.outputs.push_back(
+      viewOf(elem, dims, form, isFed ? program::Role::inout : program::Role::output, initial));
   return *this;
 }
 
@@ -203,7 +208,8 @@ CaseResult TrialBuilder::tryOut(Port& port, Judge judge) {
 CaseResult TrialBuilder::tryRefusal(Port& port) {
   const auto trial = make(port, {});
   if (!trial) return CaseResult::of(trial.status());
-  if (program::verify(trial->program)) return CaseResult::of(failure(Code::internal, "nothing is wrong with it"));
+  if (program::verify(trial->program))
+    return CaseResult::of(failure(Code::internal, "nothing is wrong with it"));
   return conform::tryRefusal(*trial, port);
 }
 
@@ -215,7 +221,8 @@ Result<Trial> TrialBuilder::make(Port& port, Judge judge) {
   trial.program.instrs = {instr_};
   program::Instr& instr = trial.program.instrs[0];
   for (uint32_t l = 0; l < loops_; ++l) {
-    trial.program.loops.push_back({0, 1, l ? l - 1 : program::kNone, static_cast<uint64_t>(instr.outputs[0].dims[0])});
+    trial.program.loops.push_back(
+        {0, 1, l ? l - 1 : program::kNone, static_cast<uint64_t>(instr.outputs[0].dims[0])});
     instr.loop = l;
     for (auto* views : {&instr.inputs, &instr.outputs})
       for (program::View& view : *views) {
@@ -229,7 +236,8 @@ Result<Trial> TrialBuilder::make(Port& port, Judge judge) {
     instr.loop = 0;
     for (auto* views : {&instr.inputs, &instr.outputs})
       for (program::View& view : *views)
-        if (program::Buffer& buffer = trial.program.buffers[view.buffer]; buffer.role != program::Role::constant) {
+        if (program::Buffer& buffer = trial.program.buffers[view.buffer];
+            buffer.role != program::Role::constant) {
           view.ivStrides[0] = static_cast<int64_t>(buffer.bytes * 8) / elemBits(view.elem);
           buffer.bytes *= static_cast<uint64_t>(rounds_);
         }
@@ -246,13 +254,16 @@ Result<Trial> TrialBuilder::make(Port& port, Judge judge) {
 }
 
 TrialBuilder::Fill numbers(Elem elem, Data data) {
-  return [elem, data](int64_t count, Random& random) { return randomData(elem, {count}, data, random); };
+  return [elem, data](int64_t count, Random& random) {
+    return randomData(elem, {count}, data, random);
+  };
 }
 
 Shape shapeOf(std::string_view text) {
   Shape dims;
   if (text == "scalar") return dims;
-  for (const std::string& part : text::split(text, 'x')) dims.push_back(text::parseNumber<int64_t>(part).value_or(0));
+  for (const std::string& part : text::split(text, 'x'))
+    dims.push_back(text::parseNumber<int64_t>(part).value_or(0));
   return dims;
 }
 

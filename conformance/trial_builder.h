@@ -20,9 +20,9 @@ namespace candela::conform {
 ///   rotated      the innermost dim outermost in memory
 ///   channel      stride 0 along every dim but the second, or the only one; operands only
 ///   columns      stride 0 along every dim but the innermost; operands only
-inline constexpr const char* kViewForms[] = {"dense",      "offset",   "broadcast", "broadcast_in", "rows",
-                                             "transposed", "negative", "strided",   "overlap",      "splat",
-                                             "reversed",   "rotated",  "channel",   "columns"};
+inline constexpr const char* kViewForms[] = {
+    "dense",   "offset",  "broadcast", "broadcast_in", "rows",    "transposed", "negative",
+    "strided", "overlap", "splat",     "reversed",     "rotated", "channel",    "columns"};
 /// Whether the form is another one than the dense one for these dims.
 bool isForm(const Shape& dims, std::string_view form);
 
@@ -38,16 +38,18 @@ public:
   TrialBuilder& input(Elem elem, Shape dims, std::string_view form, Fill fill);
   /// The same content in all runs.
   TrialBuilder& constant(Elem elem, Shape dims, std::string_view form, Fill fill);
-  /// An output; where the form leaves gaps, or `initial` is given, the buffer is INOUT: gaps must stay as they were.
+  /// An output; where the form leaves gaps, or `initial` is given, the buffer is INOUT: gaps must
+  /// stay as they were.
   TrialBuilder& output(Elem elem, Shape dims, std::string_view form = "dense", Fill initial = {});
   /// Another operand in the buffer of the last one, `shift` elements behind it.
   TrialBuilder& inputBeside(int64_t shift);
   /// An output in the buffer of an operand, `shift` elements behind it; 0: in place.
   TrialBuilder& outputIn(size_t operand, Elem elem, int64_t shift = 0);
-  /// The outermost dims of all views, which have the same ones, become `for` regions around the instruction.
+  /// The outermost dims of all views, which have the same ones, become `for` regions around the
+  /// instruction.
   TrialBuilder& loops(size_t depth);
-  /// The instruction stands in a `for` region, each round of which has elements of its own in every buffer but
-  /// constants, behind those of the round before. No two views share a buffer.
+  /// The instruction stands in a `for` region, each round of which has elements of its own in every
+  /// buffer but constants, behind those of the round before. No two views share a buffer.
   TrialBuilder& rounds(int64_t count);
   /// The layout of the view that was added last, whose dims are physical ones.
   TrialBuilder& laidOut(program::Layout layout);
@@ -55,7 +57,8 @@ public:
   TrialBuilder& attr(program::Attr attr);
   TrialBuilder& expr(program::Expr expr);
 
-  /// Tries it out on the port. A program that does not verify fails the case: the suite is wrong then.
+  /// Tries it out on the port. A program that does not verify fails the case: the suite is wrong
+  /// then.
   CaseResult tryOut(Port& port, Judge judge = primitiveBounds);
 
   /// Its program breaks a rule: the port must refuse it.
@@ -63,7 +66,8 @@ public:
 
 private:
   Result<Trial> make(Port& port, Judge judge);
-  program::View viewOf(Elem elem, const Shape& dims, std::string_view form, program::Role role, const Fill& fill);
+  program::View viewOf(Elem elem, const Shape& dims, std::string_view form, program::Role role,
+                       const Fill& fill);
   /// Makes the buffer of an operand longer.
   void grow(uint32_t buffer, Elem elem, int64_t count);
 

@@ -24,7 +24,8 @@ namespace candela::conform {
 
 // A result as it travels from a worker.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Work, nodes, nativeNodes, macs, nativeMacs)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseResult, name, outcome, rawPassed, reason, work, milliseconds, placement)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseResult, name, outcome, rawPassed, reason, work, milliseconds,
+                                   placement)
 
 namespace {
 
@@ -42,7 +43,8 @@ struct Head {
 };
 
 /// All of it, through what a signal interrupts.
-template <typename Call, typename Bytes> bool transferAll(Call call, int fd, Bytes* data, size_t size) {
+template <typename Call, typename Bytes>
+bool transferAll(Call call, int fd, Bytes* data, size_t size) {
   while (size > 0) {
     const ssize_t n = call(fd, data, size);
     if (n < 0 && errno == EINTR) continue;
@@ -55,12 +57,15 @@ template <typename Call, typename Bytes> bool transferAll(Call call, int fd, Byt
 bool writeAll(int fd, const void* data, size_t size) {
   return transferAll(write, fd, static_cast<const char*>(data), size);
 }
-bool readAll(int fd, void* data, size_t size) { return transferAll(read, fd, static_cast<char*>(data), size); }
+bool readAll(int fd, void* data, size_t size) {
+  return transferAll(read, fd, static_cast<char*>(data), size);
+}
 
 /// The life of a worker.
 class Life {
 public:
-  Life(const std::vector<std::string>& names, const WorkerProcess::Run& run, int socket) : names_(names), run_(run) {
+  Life(const std::vector<std::string>& names, const WorkerProcess::Run& run, int socket)
+      : names_(names), run_(run) {
     const int high = fcntl(socket, F_DUPFD_CLOEXEC, kHighFd);
     if (high >= 0) close(socket);
     socket_ = high >= 0 ? high : socket;
@@ -69,17 +74,21 @@ public:
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const rlimit noCore{0, 0};
     setrlimit(RLIMIT_CORE, &noCore);
-    if (const int nothing = open("/dev/null", O_RDONLY); nothing >= 0) dup2(nothing, STDIN_FILENO), close(nothing);
+    if (const int nothing = open("/dev/null", O_RDONLY); nothing >= 0)
+      dup2(nothing, STDIN_FILENO), close(nothing);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     // Shared with whatever the backend forks.
-    void* page = mmap(nullptr, sizeof(Strays), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* page =
+        mmap(nullptr, sizeof(Strays), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     strays_ = page == MAP_FAILED ? nullptr : new (page) Strays(0);
   }
 
   [[noreturn]] void live() {
     try {
       answerAll();
-    } catch (const std::bad_alloc&) { _exit(kNoMemory); }
+    } catch (const std::bad_alloc&) {
+      _exit(kNoMemory);
+    }
     std::fflush(nullptr);
     _exit(errno == EBADF ? kNoConnection : 0);
   }
@@ -93,14 +102,17 @@ private:
       CaseResult result;
       try {
         result = run_(index);
-      } catch (const std::exception& error) { result.reason = fmt::format("threw: {}", error.what()); } catch (...) {
+      } catch (const std::exception& error) {
+        result.reason = fmt::format("threw: {}", error.what());
+      } catch (...) {
         result.reason = "threw something that is no std::exception";
       }
       endCopies(result);
       result.name = names_[index];
       const std::string text = Json(result).dump(-1, ' ', false, Json::error_handler_t::replace);
       const Head head{kMagic, index, text.size(), hasCopies_};
-      if (!writeAll(socket_, &head, sizeof head) || !writeAll(socket_, text.data(), text.size())) _exit(kNoConnection);
+      if (!writeAll(socket_, &head, sizeof head) || !writeAll(socket_, text.data(), text.size()))
+        _exit(kNoConnection);
     }
   }
 
@@ -113,9 +125,12 @@ private:
     siginfo_t child{}; // which stays for the backend to wait for
     const bool hasChildren = waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
     if (!strays_ || !hasChildren) return;
-    // The copy comes by here at about the same time. Children that stay, as a compiler may, are waited for once.
-    const auto end = WorkerProcess::Clock::now() + std::chrono::milliseconds(hadChildren_ ? 0 : 500);
-    while (!*strays_ && WorkerProcess::Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // The copy comes by here at about the same time. Children that stay, as a compiler may, are
+    // waited for once.
+    const auto end =
+        WorkerProcess::Clock::now() + std::chrono::milliseconds(hadChildren_ ? 0 : 500);
+    while (!*strays_ && WorkerProcess::Clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     hadChildren_ = true;
     if (!*strays_) return;
     hasCopies_ = true; // there may be more of them, which end with this process
@@ -132,8 +147,10 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<std::string>& names, const Run& run) {
-  int ends[2]; // ours, the worker's; ours is not for other workers that the worker's backend may start
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<std::string>& names,
+                                                            const Run& run) {
+  // ours, the worker's; ours is not for other workers that the worker's backend may start
+  int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return failure(Code::internal, "cannot make a pair of sockets: {}", std::strerror(errno));
   std::fflush(nullptr); // else the child would write what is buffered once more
@@ -152,14 +169,16 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<st
 }
 
 WorkerProcess::WorkerProcess(const std::vector<std::string>& names, pid_t pid, int socket)
-    : names_(names), pid_(pid), socket_(socket), pidFd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+    : names_(names), pid_(pid), socket_(socket),
+      pidFd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
 
 WorkerProcess::~WorkerProcess() { end(); }
 
 void WorkerProcess::send(size_t index, double limitSeconds) {
   current_ = index;
   limitSeconds_ = limitSeconds;
-  deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limitSeconds));
+  deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                 std::chrono::duration<double>(limitSeconds));
   const uint64_t number = index;
   // A worker that ended meanwhile shows when its answer is read.
   (void)::send(socket_, &number, sizeof number, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -179,7 +198,8 @@ void WorkerProcess::fill() {
 
 bool WorkerProcess::hasEnded() const {
   siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid_;
 }
 
 std::optional<CaseResult> WorkerProcess::receive() {
@@ -192,7 +212,8 @@ std::optional<CaseResult> WorkerProcess::receive() {
       return fail("the process answered nonsense");
     if (inbox_.size() >= sizeof head + head.size) {
       const Json json = parseJson<Json>(std::string_view(inbox_).substr(sizeof head, head.size));
-      if (inbox_.size() > sizeof head + head.size || !json.is_object()) return fail("the process answered nonsense");
+      if (inbox_.size() > sizeof head + head.size || !json.is_object())
+        return fail("the process answered nonsense");
       inbox_.clear();
       current_.reset();
       if (head.isLast) end();
@@ -201,8 +222,8 @@ std::optional<CaseResult> WorkerProcess::receive() {
   }
   if (over) return fail("");
   if (Clock::now() >= deadline_) {
-    CaseResult result =
-        fail(closed_ ? "the process closed its connection" : fmt::format("{}{} s", kNoAnswer, limitSeconds_));
+    CaseResult result = fail(closed_ ? "the process closed its connection"
+                                     : fmt::format("{}{} s", kNoAnswer, limitSeconds_));
     result.isLate = true;
     return result;
   }

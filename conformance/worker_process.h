@@ -10,16 +10,18 @@
 
 namespace candela::conform {
 
-/// A process, forked here, that runs one case after the other. Whatever a backend does there arrives here as an answer
-/// or as the reason why there is none: it may crash, hang, exit, throw, close its files, write to our socket, or fork
-/// and return twice. With the process ends whatever it started, unless that left its process group.
+/// A process, forked here, that runs one case after the other. Whatever a backend does there
+/// arrives here as an answer or as the reason why there is none: it may crash, hang, exit, throw,
+/// close its files, write to our socket, or fork and return twice. With the process ends whatever
+/// it started, unless that left its process group.
 class WorkerProcess {
 public:
   using Clock = std::chrono::steady_clock;
   using Run = std::function<CaseResult(size_t index)>;
 
   /// Failure: internal, the system gives no process.
-  static Result<std::unique_ptr<WorkerProcess>> start(const std::vector<std::string>& names, const Run& run);
+  static Result<std::unique_ptr<WorkerProcess>> start(const std::vector<std::string>& names,
+                                                      const Run& run);
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
@@ -28,12 +30,14 @@ public:
   size_t current() const { return *current_; }
   /// When the case that runs must have been answered.
   Clock::time_point deadline() const { return deadline_; }
-  /// What to poll for: the answer (-1: there will be none), and the end (-1: the system cannot say it).
+  /// What to poll for: the answer (-1: there will be none), and the end (-1: the system cannot say
+  /// it).
   int socket() const { return closed_ ? -1 : socket_; }
   int ended() const { return pidFd_; }
 
   void send(size_t index, double limitSeconds);
-  /// What became of the case that runs; nullopt: not known yet. A process that did not answer is over then.
+  /// What became of the case that runs; nullopt: not known yet. A process that did not answer is
+  /// over then.
   std::optional<CaseResult> receive();
   bool isOver() const { return pid_ < 0; }
 

@@ -17,7 +17,8 @@ namespace {
 
 using Clock = WorkerProcess::Clock;
 
-/// Whether a case failed in another way than before. What says how long it waited says something else each time.
+/// Whether a case failed in another way than before. What says how long it waited says something
+/// else each time.
 bool isAnother(const CaseResult& first, const CaseResult& again) {
   const bool isTimed = text::isOneOf(std::string(tierOf(first.name)), "abi|memory|queue");
   return again.outcome != first.outcome || (again.reason != first.reason && !isTimed);
@@ -28,25 +29,31 @@ CaseResult ofRuns(std::vector<CaseResult> runs) {
   CaseResult result = std::move(runs[0]);
   if (runs.size() == 1) return result;
   const auto others = std::span(runs).subspan(1);
-  const bool isSteady = result.reason.find(kOtherBytes) == std::string::npos &&
-                        std::ranges::none_of(others, [&](const CaseResult& run) { return isAnother(result, run); });
+  const bool isSteady =
+      result.reason.find(kOtherBytes) == std::string::npos &&
+      std::ranges::none_of(others, [&](const CaseResult& run) { return isAnother(result, run); });
   result.again = isSteady ? CaseResult::Again::same : CaseResult::Again::otherwise;
   if (isSteady) return result;
-  const auto failures = 1 + std::ranges::count(others, CaseResult::Outcome::failed, &CaseResult::outcome);
+  const auto failures =
+      1 + std::ranges::count(others, CaseResult::Outcome::failed, &CaseResult::outcome);
   const auto all = static_cast<ptrdiff_t>(runs.size());
-  result.reason = failures == all ? fmt::format("unsteady, fails in {} runs, not alike: {}", all, result.reason)
-                                  : fmt::format("unsteady, {} of {} runs fail: {}", failures, all, result.reason);
+  result.reason =
+      failures == all
+          ? fmt::format("unsteady, fails in {} runs, not alike: {}", all, result.reason)
+          : fmt::format("unsteady, {} of {} runs fail: {}", failures, all, result.reason);
   return result;
 }
 
 class Supervisor {
 public:
   Supervisor(const std::vector<std::string>& names, const std::function<CaseResult(size_t)>& run,
-             const WorkerOptions& options, const std::function<void(const CaseResult&, size_t)>& done)
+             const WorkerOptions& options,
+             const std::function<void(const CaseResult&, size_t)>& done)
       : names_(names), run_(run), options_(options), done_(done), results_(names.size()) {}
 
   Result<std::vector<CaseResult>> supervise() {
-    workers_.resize(std::min<size_t>(static_cast<size_t>(std::max(options_.jobs, 1)), names_.size()));
+    workers_.resize(
+        std::min<size_t>(static_cast<size_t>(std::max(options_.jobs, 1)), names_.size()));
     while (finished_ < names_.size()) {
       for (auto& worker : workers_) CDL_TRY(keepBusy(worker));
       waitForAnswers();
@@ -56,8 +63,11 @@ public:
 
 private:
   Status keepBusy(std::unique_ptr<WorkerProcess>& worker) {
-    if ((worker && worker->isBusy()) || (repeats_.empty() && next_ == names_.size())) return Status::ok();
-    if (!worker || worker->isOver()) { CDL_ASSIGN(worker, WorkerProcess::start(names_, run_)); }
+    if ((worker && worker->isBusy()) || (repeats_.empty() && next_ == names_.size()))
+      return Status::ok();
+    if (!worker || worker->isOver()) {
+      CDL_ASSIGN(worker, WorkerProcess::start(names_, run_));
+    }
     size_t index = next_;
     if (repeats_.empty())
       ++next_;
@@ -78,7 +88,8 @@ private:
       const auto soon = Clock::now() + std::chrono::milliseconds(50);
       earliest = std::min({earliest, worker->deadline(), worker->ended() < 0 ? soon : earliest});
     }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(earliest - Clock::now()).count() + 1;
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(earliest - Clock::now()).count() + 1;
     // Whatever woke us: each worker is asked.
     (void)poll(fds.data(), fds.size(), static_cast<int>(std::max<int64_t>(left, 0)));
     for (const auto& worker : workers_) {
@@ -115,9 +126,10 @@ private:
 
 } // namespace
 
-Result<std::vector<CaseResult>> runInWorkers(const std::vector<std::string>& names,
-                                             const std::function<CaseResult(size_t)>& run, const WorkerOptions& options,
-                                             const std::function<void(const CaseResult&, size_t)>& done) {
+Result<std::vector<CaseResult>>
+runInWorkers(const std::vector<std::string>& names, const std::function<CaseResult(size_t)>& run,
+             const WorkerOptions& options,
+             const std::function<void(const CaseResult&, size_t)>& done) {
   return Supervisor(names, run, options, done).supervise();
 }
 

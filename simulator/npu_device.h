@@ -18,15 +18,17 @@ namespace candela::npu {
 
 /// Why a program stopped before halt.
 enum class FaultKind : uint8_t {
-  kInstruction,   ///< a word that is no instruction, a descriptor that is none, a value that the hardware has not
+  /// a word that is no instruction, a descriptor that is none, a value that the hardware has not
+  kInstruction,
   kRange,         ///< an address outside of its memory or region
   kPort,          ///< an engine, alignment or direction that the port does not have
   kUninitialised, ///< bytes or accumulators that nothing wrote
   kRace,          ///< two accesses without an order
-  kSemaphore,     ///< a count above its maximum, or two engines that wait on one semaphore without an order
-  kDeadlock,      ///< nobody can go on
-  kLimit,         ///< more instructions than the caller allowed
-  kBus,           ///< the platform's memory refused an access; with SystemC alone
+  /// a count above its maximum, or two engines that wait on one semaphore without an order
+  kSemaphore,
+  kDeadlock, ///< nobody can go on
+  kLimit,    ///< more instructions than the caller allowed
+  kBus,      ///< the platform's memory refused an access; with SystemC alone
 };
 std::string_view faultName(FaultKind kind);
 
@@ -41,60 +43,67 @@ struct RunReport {
   std::optional<Fault> fault;
   Counters counters{};
   std::array<Counters, kSnapshotSlots> snapshots{};
-  bool hasTime = false; ///< counters of kind timing mean something
+  bool hasTime = false;           ///< counters of kind timing mean something
   std::optional<TimeReport> time; ///< where hasTime
 };
 
-/// A device that runs one binary at a time: the functional model, the timed one, the RTL. One thread at a time.
+/// A device that runs one binary at a time: the functional model, the timed one, the RTL. One
+/// thread at a time.
 class Device {
 public:
   virtual ~Device() = default;
   virtual const Configuration& configuration() const = 0;
 
-  /// Takes a program. Errors: it was made for another configuration, an instruction is none or asks for an engine that
-  /// this configuration has not. Forgets the program and the bindings before.
+  /// Takes a program. Errors: it was made for another configuration, an instruction is none or asks
+  /// for an engine that this configuration has not. Forgets the program and the bindings before.
   virtual Outcome load(Binary binary) = 0;
   virtual const Binary& program() const = 0;
 
-  /// The memory of a region, of at least its bytes; stays the caller's and must outlive the runs. Regions of class
-  /// constants are bound by load, to the binary's.
+  /// The memory of a region, of at least its bytes; stays the caller's and must outlive the runs.
+  /// Regions of class constants are bound by load, to the binary's.
   virtual Outcome bind(uint32_t region, std::span<std::byte> memory) = 0;
 
-  /// From the first instruction to halt, with scratchpad and accumulators uninitialised. Errors: nothing is loaded, a
-  /// region is not bound. A fault of the program stands in the report; memory then holds what was written so far.
+  /// From the first instruction to halt, with scratchpad and accumulators uninitialised. Errors:
+  /// nothing is loaded, a region is not bound. A fault of the program stands in the report; memory
+  /// then holds what was written so far.
   virtual Result<RunReport> run() = 0;
 };
 
 struct FunctionalOptions {
   bool checks = true;        ///< races and uninitialised reads; ranges are always checked
   bool plainKernels = false; ///< no AVX2 even where there is
-  /// Products and elements, and 4,096 for each instruction, in a run: loops could otherwise run for years, and what the
-  /// checks remember of each instruction fill the memory.
+  /// Products and elements, and 4,096 for each instruction, in a run: loops could otherwise run for
+  /// years, and what the checks remember of each instruction fill the memory.
   uint64_t maxOperations = uint64_t{1} << 38;
   /// Called for each instruction that ends, within run(); none: no trace, which is faster.
   std::function<void(const RetireRecord&)> onRetire;
-  /// Called for each instruction that ends but nops and those of control, with what it counted alone.
+  /// Called for each instruction that ends but nops and those of control, with what it counted
+  /// alone.
   std::function<void(uint32_t instruction, const Counters&)> onCounted;
 };
 
 /// The model without time (simulator/func).
-std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration, FunctionalOptions options = {});
+std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration,
+                                             FunctionalOptions options = {});
 
 struct TimedOptions {
   /// onRetire: records with time, in the order of ends, when the program has ended.
   FunctionalOptions functional;
   Fidelity fidelity = Fidelity::kAccurate;
-  /// false: time and counters alone, which do not depend on data; memory stays as it is, and no fault is looked for.
+  /// false: time and counters alone, which do not depend on data; memory stays as it is, and no
+  /// fault is looked for.
   bool hasValues = true;
   /// Called for each instruction that ends, in the order of ends.
   std::function<void(const InstructionTime&)> onTime{};
 };
 
-/// The functional model and time (simulator/timing) together: memory and faults are those of the functional model.
+/// The functional model and time (simulator/timing) together: memory and faults are those of the
+/// functional model.
 std::unique_ptr<Device> makeTimedDevice(Configuration configuration, TimedOptions options = {});
 
-/// Both in one SystemC simulation (simulator/systemc), whose every burst carries its data. The same memory, faults and
-/// cycles; hasValues must be set. Runs of all devices of a process take turns. Where SystemC was found alone.
+/// Both in one SystemC simulation (simulator/systemc), whose every burst carries its data. The same
+/// memory, faults and cycles; hasValues must be set. Runs of all devices of a process take turns.
+/// Where SystemC was found alone.
 std::unique_ptr<Device> makeSystemcDevice(Configuration configuration, TimedOptions options = {});
 
 } // namespace candela::npu

@@ -8,8 +8,8 @@
 
 namespace candela::npu {
 
-/// Why something cannot be done: lower case, no full stop, the name that the user knows and the two numbers that
-/// disagree. The simulator has its own since a vendor's plugin links it without core/.
+/// Why something cannot be done: lower case, no full stop, the name that the user knows and the two
+/// numbers that disagree. The simulator has its own since a vendor's plugin links it without core/.
 struct Error {
   std::string message;
 };

@@ -12,8 +12,12 @@ Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
   describe("x86-64 processors: LLVM compiles each Program for its shapes");
   option("isa", "the instruction set to generate code for; best: the best that this machine has",
          "best|x86-64-v3|avx512|avx512vnni|amx", "best");
-  option("threads", "threads that work on one execution, the caller's among them; 0: one per processor", "int", "1");
-  option("band_bytes", "what the values inside of a group may hold at once while it runs by bands of rows; 0: no groups",
+  option("threads",
+         "threads that work on one execution, the caller's among them; 0: one per processor", "int",
+         "1");
+  option("band_bytes",
+         "what the values inside of a group may hold at once while it runs by bands of rows; 0: no "
+         "groups",
          "int", "1048576");
   claim(cdl::Profile::FP32);
   claim(cdl::Profile::INT8);
@@ -46,8 +50,8 @@ cdl::Status Cpu::open(uint32_t) {
   threads_ = std::make_unique<Threads>(count);
   if (const int given = threads_->count(); given < count) {
     threads_.reset();
-    return cdl::error(CDL_OUT_OF_MEMORY,
-                      "threads=" + std::to_string(count) + ": the system gives only " + std::to_string(given));
+    return cdl::error(CDL_OUT_OF_MEMORY, "threads=" + std::to_string(count) +
+                                             ": the system gives only " + std::to_string(given));
   }
   return cdl::ok();
 }
@@ -68,7 +72,8 @@ cdl::Status Cpu::load(const cdl_image_t* image, const void* blob, uint64_t size,
   return status.isOk() ? make(image, std::move(binary), executable) : status;
 }
 
-cdl::Status Cpu::make(const cdl_image_t* image, Binary binary, std::unique_ptr<cdl::Executable>& executable) {
+cdl::Status Cpu::make(const cdl_image_t* image, Binary binary,
+                      std::unique_ptr<cdl::Executable>& executable) {
   auto made = std::make_unique<CpuExecutable>(image, std::move(binary), *threads_);
   cdl::Status status = made->place();
   if (status.isOk()) executable = std::move(made);

@@ -1,4 +1,5 @@
-// The CPU as a device: machine code for whole Programs, made by LLVM, run on a fixed set of threads.
+// The CPU as a device: machine code for whole Programs, made by LLVM, run on a fixed set of
+// threads.
 #pragma once
 
 #include "isa.hpp"
@@ -19,7 +20,8 @@ public:
                    std::unique_ptr<cdl::Executable>& executable) override;
 
 private:
-  cdl::Status make(const cdl_image_t* image, Binary binary, std::unique_ptr<cdl::Executable>& executable);
+  cdl::Status make(const cdl_image_t* image, Binary binary,
+                   std::unique_ptr<cdl::Executable>& executable);
 
   const Isa* isa_ = nullptr;
   std::unique_ptr<Threads> threads_;

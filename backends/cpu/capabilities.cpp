@@ -15,35 +15,44 @@ void claimBlocked(cdl::Capabilities& c) {
   const uint16_t weights = c.layout("oikl", "o/16,i/16,k,l,i%16,o%16");
   const uint16_t narrow = c.layout("oikl", "o/16,k,l,i,o%16");
   const uint16_t columns = c.layout("bkn", "b,n/16,k,n%16");
-  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1), forward = isForward();
+  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1),
+                  forward = isForward();
   c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, image}, {ungrouped, packed, forward});
   c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, narrow, image},
            {cdl::dim(3, 1) == 1, packed, forward}); // depthwise
   c.native(Kind::Conv2d, 0, {F32, F32, F32}, {0, narrow, image}, {ungrouped, packed, forward});
   c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, 0}, {ungrouped, packed, forward});
-  for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32}, {image, image});
+  for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE})
+    c.native(Kind::Pool2d, fn, {F32, F32}, {image, image});
   for (uint8_t y : {F32, uint8_t(CDL_I8), uint8_t(CDL_U8)}) // with an epilogue that ends there
     c.native(Kind::MatMul, 0, {F32, F32, y}, {0, columns, 0}, {packed}, CDL_CLASS_DENSE);
 }
 
-/// Convolutions and pools of 8 bits with channels last: beside the weights (in fours of input channels, or as they come
-/// for a depthwise one and for one that begins with few channels) stands at most a constant zero point of x.
+/// Convolutions and pools of 8 bits with channels last: beside the weights (in fours of input
+/// channels, or as they come for a depthwise one and for one that begins with few channels) stands
+/// at most a constant zero point of x.
 void claimLast(cdl::Capabilities& c) {
   constexpr uint8_t I8 = CDL_I8;
   const uint16_t image = c.layout("nchw", "n,h,w,c");
   const uint16_t weights = c.layout("oikl", "o/16,k,l,i/4,o%16,i%4");
-  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1), known = cdl::isConst(2);
+  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1),
+                  known = cdl::isConst(2);
   const cdl::Atom forward = isForward();
   for (uint8_t x : {CDL_I8, CDL_U8}) {
-    for (uint8_t y : {uint8_t(CDL_I32), uint8_t(CDL_I8), uint8_t(CDL_U8)}) { // bytes: with an epilogue that ends there
+    // bytes: with an epilogue that ends there
+    for (uint8_t y : {uint8_t(CDL_I32), uint8_t(CDL_I8), uint8_t(CDL_U8)}) {
       c.native(Kind::Conv2d, 0, {x, I8, y}, {image, weights, image},
                {ungrouped, packed, cdl::dim(3) % 4 == 0, forward});
       c.native(Kind::Conv2d, 0, {x, I8, x, y}, {image, weights, 0, image},
                {ungrouped, packed, known, cdl::dim(3) % 4 == 0, forward});
-      c.native(Kind::Conv2d, 0, {x, I8, y}, {image, 0, image}, {packed, cdl::dim(1, 1) == 1, forward}); // depthwise
-      c.native(Kind::Conv2d, 0, {x, I8, x, y}, {image, 0, 0, image}, {packed, known, cdl::dim(1, 1) == 1, forward});
+      // depthwise
+      c.native(Kind::Conv2d, 0, {x, I8, y}, {image, 0, image},
+               {packed, cdl::dim(1, 1) == 1, forward});
+      c.native(Kind::Conv2d, 0, {x, I8, x, y}, {image, 0, 0, image},
+               {packed, known, cdl::dim(1, 1) == 1, forward});
       c.native(Kind::Conv2d, 0, {x, I8, y}, {0, 0, image}, {ungrouped, packed, forward});
-      c.native(Kind::Conv2d, 0, {x, I8, x, y}, {0, 0, 0, image}, {ungrouped, packed, known, forward});
+      c.native(Kind::Conv2d, 0, {x, I8, x, y}, {0, 0, 0, image},
+               {ungrouped, packed, known, forward});
     }
     c.native(Kind::Pool2d, CDL_POOL2D_MAX, {x, x}, {image, image});
   }
@@ -53,14 +62,15 @@ void claimLast(cdl::Capabilities& c) {
 
 void claimOptional(cdl::Capabilities& c) {
   constexpr uint8_t F32 = CDL_F32, F64 = CDL_F64, BOOL = CDL_BOOL, I32 = CDL_I32, I64 = CDL_I64;
-  for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary,
-                    Kind::Rescale, Kind::Elementwise, Kind::MatMul})
+  for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Convert, Kind::Binary, Kind::Compare,
+                    Kind::Select, Kind::Unary, Kind::Rescale, Kind::Elementwise, Kind::MatMul})
     c.operandClass(kind, CDL_CLASS_AFFINE);
 
   // Steps of expressions; TABLE stays an instruction.
   const std::initializer_list<Kind> steps = {Kind::Convert, Kind::Binary, Kind::Compare,
                                              Kind::Select,  Kind::Unary,  Kind::Rescale};
-  for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Reduce, Kind::Elementwise}) c.epilogue(kind, steps);
+  for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Reduce, Kind::Elementwise})
+    c.epilogue(kind, steps);
   c.prologue(Kind::Reduce);
   c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
 
@@ -76,10 +86,11 @@ void claimOptional(cdl::Capabilities& c) {
     const cdl::Atom known = cdl::isConst(2); // what the padding is made of
     for (uint8_t y : {I32, uint8_t(CDL_I8), uint8_t(CDL_U8)}) {
       c.native(Kind::Conv2d, 0, {elem, CDL_I8, y}, {0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
-      c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, y}, {0, 0, 0, 0}, {isForward(), known}, CDL_CLASS_DENSE);
+      c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, y}, {0, 0, 0, 0}, {isForward(), known},
+               CDL_CLASS_DENSE);
     }
-    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, CDL_I8, I32}, {0, 0, 0, 0, 0}, {isForward(), known},
-             CDL_CLASS_DENSE);
+    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, CDL_I8, I32}, {0, 0, 0, 0, 0},
+             {isForward(), known}, CDL_CLASS_DENSE);
     c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, I32});
     c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, CDL_I8, I32});
   }
@@ -98,11 +109,13 @@ void claimOptional(cdl::Capabilities& c) {
   for (uint8_t y : kRescaled)
     for (uint8_t a : kRescaled) {
       c.native(Kind::Rescale, 0, {a, I32, I32, I32, y}, CDL_CLASS_AFFINE);
-      for (uint8_t b : kRescaled) c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, CDL_CLASS_AFFINE);
+      for (uint8_t b : kRescaled)
+        c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, CDL_CLASS_AFFINE);
     }
   for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32});
   for (uint8_t elem : {CDL_I8, CDL_U8}) c.native(Kind::Pool2d, CDL_POOL2D_MAX, {elem, elem});
-  for (uint16_t fn : {CDL_SOFTMAX_SOFTMAX, CDL_SOFTMAX_LOG_SOFTMAX}) c.native(Kind::Softmax, fn, {F32, F32});
+  for (uint16_t fn : {CDL_SOFTMAX_SOFTMAX, CDL_SOFTMAX_LOG_SOFTMAX})
+    c.native(Kind::Softmax, fn, {F32, F32});
   for (uint16_t fn : {CDL_NORM_LAYER, CDL_NORM_RMS}) {
     c.native(Kind::Norm, fn, {F32, F32});
     c.native(Kind::Norm, fn, {F32, F32, F32});
@@ -111,8 +124,8 @@ void claimOptional(cdl::Capabilities& c) {
   for (uint16_t fn : {CDL_ARG_REDUCE_MAX, CDL_ARG_REDUCE_MIN})
     for (uint8_t elem : {F32, I32, uint8_t(CDL_I8), uint8_t(CDL_U8)})
       for (uint8_t index : {I32, I64}) c.native(Kind::ArgReduce, fn, {elem, index});
-  for (uint16_t fn : {CDL_UNARY_CEIL, CDL_UNARY_TRUNC, CDL_UNARY_ROUND_EVEN, CDL_UNARY_RSQRT, CDL_UNARY_TANH,
-                      CDL_UNARY_ERF, CDL_UNARY_SIGMOID})
+  for (uint16_t fn : {CDL_UNARY_CEIL, CDL_UNARY_TRUNC, CDL_UNARY_ROUND_EVEN, CDL_UNARY_RSQRT,
+                      CDL_UNARY_TANH, CDL_UNARY_ERF, CDL_UNARY_SIGMOID})
     c.native(Kind::Unary, fn, {F32, F32});
 
   // Types of no claimed profile that kernels move and compute all the same.
@@ -122,9 +135,11 @@ void claimOptional(cdl::Capabilities& c) {
     c.native(Kind::Select, 0, {BOOL, elem, elem, elem}, CDL_CLASS_AFFINE);
     for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT})
       c.native(Kind::Compare, fn, {elem, elem, BOOL}, CDL_CLASS_AFFINE);
-    for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_DIV, CDL_BINARY_MIN, CDL_BINARY_MAX})
+    for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_DIV,
+                        CDL_BINARY_MIN, CDL_BINARY_MAX})
       c.native(Kind::Binary, fn, {elem, elem, elem}, CDL_CLASS_AFFINE);
-    for (uint16_t fn : {CDL_GATHER_CLAMP, CDL_GATHER_ZERO}) c.native(Kind::Gather, fn, {elem, I32, elem});
+    for (uint16_t fn : {CDL_GATHER_CLAMP, CDL_GATHER_ZERO})
+      c.native(Kind::Gather, fn, {elem, I32, elem});
     if (elem == CDL_U64) continue;
     for (uint8_t other : {F32, I32, uint8_t(CDL_I8), uint8_t(CDL_U8)}) {
       c.native(Kind::Convert, CDL_CONVERT_TRUNC, {elem, other}, CDL_CLASS_AFFINE);

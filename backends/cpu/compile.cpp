@@ -11,7 +11,8 @@ namespace cpu {
 
 namespace {
 
-cdl::Status compile(const cdl_image_t* image, const void* const* constants, const Isa& isa, Binary& binary) {
+cdl::Status compile(const cdl_image_t* image, const void* const* constants, const Isa& isa,
+                    Binary& binary) {
   Lowering lowering(image, constants, isa);
   for (uint32_t i = 1; i < image->instrs.count; ++i) {
     std::string why;
@@ -21,7 +22,8 @@ cdl::Status compile(const cdl_image_t* image, const void* const* constants, cons
   }
   runInBands(lowering);
   if (std::getenv("CANDELA_CPU_DUMP")) std::fputs(lowering.assembly().c_str(), stderr);
-  return lowering.finish(binary) ? cdl::ok() : cdl::error(CDL_INTERNAL, "LLVM: " + lowering.error());
+  return lowering.finish(binary) ? cdl::ok()
+                                 : cdl::error(CDL_INTERNAL, "LLVM: " + lowering.error());
 }
 
 } // namespace

@@ -29,7 +29,8 @@ std::vector<std::string> folders() {
   // Of a program itself the name is empty here; dli_fname would be what its caller says.
   Dl_info info{};
   link_map* map = nullptr;
-  if (dladdr1(reinterpret_cast<const void*>(&openCompiler), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) &&
+  if (dladdr1(reinterpret_cast<const void*>(&openCompiler), &info, reinterpret_cast<void**>(&map),
+              RTLD_DL_LINKMAP) &&
       map && map->l_name)
     add(folderOf(map->l_name));
   if (const char* path = secure_getenv("CANDELA_PLUGIN_PATH")) {
@@ -56,21 +57,25 @@ cdl::Status load(CompileFn*& compile) {
     const std::string file = folder + "/" + kCompilerFile;
     places += (places.empty() ? "" : ", ") + folder;
     if (access(file.c_str(), F_OK) != 0) continue;
-    // Never closed, as LLVM registers what runs at exit. It is linked as it was built: symbols do not mix with the
-    // program's.
+    // Never closed, as LLVM registers what runs at exit. It is linked as it was built: symbols do
+    // not mix with the program's.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) return cdl::error(CDL_NOT_FOUND, file + ": cannot load the compiler: " + dlerror());
+    if (!library)
+      return cdl::error(CDL_NOT_FOUND, file + ": cannot load the compiler: " + dlerror());
     const auto* compiler = static_cast<const Compiler*>(dlsym(library, kCompilerSymbol));
     if (!compiler || compiler->format != kFormat)
       return cdl::error(CDL_INCOMPATIBLE,
                         file + ": " +
-                            (compiler ? "compiles to format " + std::to_string(compiler->format) : "is no compiler") +
-                            ", this is cpu " + kVersion + ", which runs format " + std::to_string(kFormat));
+                            (compiler ? "compiles to format " + std::to_string(compiler->format)
+                                      : "is no compiler") +
+                            ", this is cpu " + kVersion + ", which runs format " +
+                            std::to_string(kFormat));
     compile = compiler->compile;
     return cdl::ok();
   }
   return cdl::error(CDL_NOT_FOUND, std::string("compiling needs ") + kCompilerFile +
-                                       ", and there is none in: " + places + "; stored executables run without it");
+                                       ", and there is none in: " + places +
+                                       "; stored executables run without it");
 }
 
 } // namespace

@@ -1,5 +1,6 @@
-// What lies between the plugin and the library that compiles: one exported function. LLVM is linked into that library
-// alone, and the plugin opens it for the first compile, so that what only runs stored executables never loads it.
+// What lies between the plugin and the library that compiles: one exported function. LLVM is linked
+// into that library alone, and the plugin opens it for the first compile, so that what only runs
+// stored executables never loads it.
 #pragma once
 
 #include "runtime/binary.hpp"
@@ -9,7 +10,8 @@
 namespace cpu {
 
 /// Compiles a checked image for `isa`: what it refuses, or fails at, the Status says.
-using CompileFn = cdl::Status(const cdl_image_t* image, const void* const* constants, const Isa& isa, Binary& binary);
+using CompileFn = cdl::Status(const cdl_image_t* image, const void* const* constants,
+                              const Isa& isa, Binary& binary);
 
 /// What the library exports as "candela_cpu_compiler".
 struct Compiler {
@@ -21,10 +23,10 @@ struct Compiler {
 inline constexpr const char* kCompilerSymbol = "candela_cpu_compiler";
 inline constexpr const char* kCompilerFile = "candela_cpu_compiler.so";
 
-/// The compiler of this process; opens its library when it is first asked. The file lies beside the plugin, or, where
-/// the backend is linked in, in a folder of CANDELA_PLUGIN_PATH, in lib/candela beside the program's folder or in
-/// candela beside the program. Any thread. NOT_FOUND names the places, INCOMPATIBLE the versions; the next call tries
-/// again.
+/// The compiler of this process; opens its library when it is first asked. The file lies beside the
+/// plugin, or, where the backend is linked in, in a folder of CANDELA_PLUGIN_PATH, in lib/candela
+/// beside the program's folder or in candela beside the program. Any thread. NOT_FOUND names the
+/// places, INCOMPATIBLE the versions; the next call tries again.
 cdl::Status openCompiler(CompileFn*& compile);
 
 } // namespace cpu

@@ -10,8 +10,10 @@ const std::vector<Isa>& allIsas() {
   static const std::vector<Isa> isas = {
       {Tier::V3, "x86-64-v3", "x86-64-v3", "", 32, 16, false, false, false},
       {Tier::AVX512, "avx512", "x86-64-v4", "-prefer-256-bit", 64, 32, true, false, false},
-      {Tier::VNNI, "avx512vnni", "x86-64-v4", "-prefer-256-bit,+avx512vnni", 64, 32, true, true, false},
-      {Tier::AMX, "amx", "x86-64-v4", "-prefer-256-bit,+avx512vnni,+amx-tile,+amx-int8", 64, 32, true, true, true},
+      {Tier::VNNI, "avx512vnni", "x86-64-v4", "-prefer-256-bit,+avx512vnni", 64, 32, true, true,
+       false},
+      {Tier::AMX, "amx", "x86-64-v4", "-prefer-256-bit,+avx512vnni,+amx-tile,+amx-int8", 64, 32,
+       true, true, true},
   };
   return isas;
 }
@@ -26,8 +28,9 @@ const Isa& isaOf(Tier tier) { return allIsas()[static_cast<size_t>(tier) - 1]; }
 
 namespace {
 
-// Where CPUID says what there is: leaf 1 ECX, leaf 7 EBX, ECX and EDX, leaf 0x80000001 ECX; XCR0, the registers that
-// the operating system saves, 0 without OSXSAVE; and those that it grants to processes that ask, by their bits of XCR0.
+// Where CPUID says what there is: leaf 1 ECX, leaf 7 EBX, ECX and EDX, leaf 0x80000001 ECX; XCR0,
+// the registers that the operating system saves, 0 without OSXSAVE; and those that it grants to
+// processes that ask, by their bits of XCR0.
 enum Word { kOne, kSevenB, kSevenC, kSevenD, kExtended, kSaved, kGranted, kWords };
 constexpr int kTileData = 18, kRequest = 0x1023; // a bit of XCR0; ARCH_REQ_XCOMP_PERM of arch_prctl
 

@@ -1,4 +1,5 @@
-// The instruction sets that code is generated for. Tiers are chosen by feature bits, never by the name of a CPU.
+// The instruction sets that code is generated for. Tiers are chosen by feature bits, never by the
+// name of a CPU.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,9 @@ const std::vector<Isa>& allIsas();
 const Isa* findIsa(const std::string& name);
 const Isa& isaOf(Tier tier);
 
-/// What a tier needs and this machine or its operating system lacks, by name: "AVX2, BMI2"; empty when it runs. The first
-/// call asks the operating system for the use of tiles: threads that run such code must start later.
+/// What a tier needs and this machine or its operating system lacks, by name: "AVX2, BMI2"; empty
+/// when it runs. The first call asks the operating system for the use of tiles: threads that run
+/// such code must start later.
 std::string missingFeatures(Tier tier);
 
 /// What this machine and its operating system run, best last. Empty: not even the lowest tier.

@@ -21,28 +21,39 @@ class NpuSim final : public cdl::ProgramBackend {
 public:
   NpuSim() : ProgramBackend("npu_sim", kVersion) {
     describe("the simulated NPU: programs of its instruction set on a model of the hardware");
-    option("npu", "the configuration: tiny, nv_small, gem16, edge4t, edge8t, tpu1, or a .toml file", "string", "gem16");
+    option("npu", "the configuration: tiny, nv_small, gem16, edge4t, edge8t, tpu1, or a .toml file",
+           "string", "gem16");
     option("checks", "look for races and for bytes that nothing wrote", "on|off", "on");
     option("report", "file that takes a line of counts for each execution", "string", "");
     option("engine",
-           "func: without time; fast: closed forms; accurate: bursts, banks and rows of the memory too; systemc, systemc_fast: both as one "
+           "func: without time; fast: closed forms; accurate: bursts, banks and rows of the memory "
+           "too; systemc, systemc_fast: both as one "
            "simulation of SystemC, whose bursts carry the data",
            kEngines, "func");
-    option("data", "off: counts and time alone, by engine=fast unless it is accurate; outputs are zero", "on|off", "on");
-    option("binary", "folder that takes each program as NAME.npubin, which `candela npu` and platforms read", "string", "");
-    option("timeline", "file that takes a line for each instruction of each execution, with an engine that has time", "string",
-           "");
+    option("data",
+           "off: counts and time alone, by engine=fast unless it is accurate; outputs are zero",
+           "on|off", "on");
+    option("binary",
+           "folder that takes each program as NAME.npubin, which `candela npu` and platforms read",
+           "string", "");
+    option("timeline",
+           "file that takes a line for each instruction of each execution, with an engine that has "
+           "time",
+           "string", "");
   }
 
   cdl::Status open(uint32_t) override {
     npu::Result<npu::Configuration> configuration = npu::findConfiguration(options().get("npu"));
-    if (!configuration) return cdl::error(CDL_INVALID_ARGUMENT, "npu=" + options().get("npu") + ": " + configuration.message());
+    if (!configuration)
+      return cdl::error(CDL_INVALID_ARGUMENT,
+                        "npu=" + options().get("npu") + ": " + configuration.message());
     configuration_ = *configuration;
     const int64_t reserved = reservedBytes(configuration_);
     if (configuration_.scratchpadBytes() <= reserved + 64)
-      return cdl::error(CDL_INVALID_ARGUMENT, cdl::text("npu=", options().get("npu"), ": a scratchpad of ",
-                                                        configuration_.scratchpadBytes(), " bytes, of which ", reserved,
-                                                        " are the compiler's"));
+      return cdl::error(CDL_INVALID_ARGUMENT,
+                        cdl::text("npu=", options().get("npu"), ": a scratchpad of ",
+                                  configuration_.scratchpadBytes(), " bytes, of which ", reserved,
+                                  " are the compiler's"));
     nameDevice("NPU " + configuration_.name);
     capacity_ = {static_cast<uint64_t>(configuration_[npu::key::kDramBytes]),
                  static_cast<uint64_t>(configuration_.scratchpadBytes() - reserved)};
@@ -52,12 +63,15 @@ public:
     engines(3); // computes, loads, stores
     declareTiling();
     run_.functional.checks = options().get("checks") == "on";
-    for (const auto& [name, file] :
-         {std::pair("report", &run_.report), {"timeline", &run_.timeline}, {"binary", &run_.binary}}) {
+    for (const auto& [name, file] : {std::pair("report", &run_.report),
+                                     {"timeline", &run_.timeline},
+                                     {"binary", &run_.binary}}) {
       *file = options().get(name);
-      // The host lets no path with a slash through from a bundle, whose maker must not choose what is written.
+      // The host lets no path with a slash through from a bundle, whose maker must not choose what
+      // is written.
       if (!file->empty() && file->find('/') == file->npos)
-        return cdl::error(CDL_INVALID_ARGUMENT, cdl::text(name, "=", *file, ": a path has a slash: ./", *file));
+        return cdl::error(CDL_INVALID_ARGUMENT,
+                          cdl::text(name, "=", *file, ": a path has a slash: ./", *file));
     }
     const std::string engine = options().get("engine");
     run_.hasTime = engine != "func";
@@ -65,13 +79,16 @@ public:
     run_.fidelity = engine.ends_with("fast") ? npu::Fidelity::kFast : npu::Fidelity::kAccurate;
     run_.hasData = options().get("data") == "on";
     if (!run_.hasData && run_.isSystemc)
-      return cdl::error(CDL_INVALID_ARGUMENT, "engine=" + engine + ": it runs with data; data=off has fast and accurate");
+      return cdl::error(CDL_INVALID_ARGUMENT,
+                        "engine=" + engine + ": it runs with data; data=off has fast and accurate");
     if (!run_.hasData && !run_.hasTime) {
       run_.hasTime = true;
       run_.fidelity = npu::Fidelity::kFast;
     }
     if (!run_.hasTime && !run_.timeline.empty())
-      return cdl::error(CDL_INVALID_ARGUMENT, "timeline=" + run_.timeline + ": engine=func has no time; fast and accurate have");
+      return cdl::error(CDL_INVALID_ARGUMENT,
+                        "timeline=" + run_.timeline +
+                            ": engine=func has no time; fast and accurate have");
     return cdl::ok();
   }
 
@@ -93,7 +110,8 @@ public:
   cdl::Status cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) override {
     if (instr) return cdl::error(CDL_UNSUPPORTED, "instructions alone: whole programs are timed");
     Compiled compiled;
-    if (cdl::Status status = compileProgram(image, nullptr, configuration_, compiled); !status.isOk())
+    if (cdl::Status status = compileProgram(image, nullptr, configuration_, compiled);
+        !status.isOk())
       return cdl::error(CDL_UNSUPPORTED, status.text());
     const npu::Result<npu::TimeReport> time = npu::timeOf(configuration_, compiled.binary, {});
     if (!time) return cdl::error(CDL_UNSUPPORTED, time.message());
@@ -102,7 +120,8 @@ public:
     for (size_t e = 1; e < time->engines.size(); ++e) {
       const auto engine = static_cast<npu::Engine>(e);
       const size_t at = engine >= npu::Engine::kStore0 ? 2 : engine >= npu::Engine::kLoad0 ? 1 : 0;
-      cost.busy_cycles[at] = std::max(cost.busy_cycles[at], static_cast<uint64_t>(time->engines[e].busy));
+      cost.busy_cycles[at] =
+          std::max(cost.busy_cycles[at], static_cast<uint64_t>(time->engines[e].busy));
     }
     return cdl::ok();
   }
@@ -112,8 +131,9 @@ public:
     std::lock_guard<std::mutex> lock(mutex_);
     const uint64_t capacity = capacity_[memory.space], taken = taken_[memory.space];
     if (memory.bytes > capacity - taken)
-      return cdl::error(CDL_OUT_OF_MEMORY, cdl::text(memory.bytes, " bytes, ", capacity - taken, " of the ", capacity,
-                                                     " of the memory are free"));
+      return cdl::error(CDL_OUT_OF_MEMORY,
+                        cdl::text(memory.bytes, " bytes, ", capacity - taken, " of the ", capacity,
+                                  " of the memory are free"));
     cdl::Status status = ProgramBackend::memoryCreate(alignment, memory);
     if (status.isOk()) taken_[memory.space] += memory.bytes;
     return status;
@@ -127,18 +147,23 @@ public:
 private:
   std::string madeBy() const { return name() + " " + version(); }
 
-  cdl::Status make(const cdl_image_t* image, Compiled compiled, std::unique_ptr<cdl::Executable>& executable) {
-    auto made = std::make_unique<NpuExecutable>(image, std::move(compiled), configuration_, run_, madeBy());
+  cdl::Status make(const cdl_image_t* image, Compiled compiled,
+                   std::unique_ptr<cdl::Executable>& executable) {
+    auto made =
+        std::make_unique<NpuExecutable>(image, std::move(compiled), configuration_, run_, madeBy());
     cdl::Status status = made->prepare();
     if (status.isOk()) executable = std::move(made);
     return status;
   }
 
-  /// What core chooses tiles by: the array, the lanes, and what the memory brings in a cycle of the array at best.
+  /// What core chooses tiles by: the array, the lanes, and what the memory brings in a cycle of the
+  /// array at best.
   void declareTiling() {
-    const std::string type = configuration_.valueText(npu::key::kDramType); // "DDR4-2400": transfers per microsecond
+    // "DDR4-2400": transfers per microsecond
+    const std::string type = configuration_.valueText(npu::key::kDramType);
     const double megaTransfers = std::stod(type.substr(type.find('-') + 1));
-    const double bytesPerSecond = megaTransfers * 1e6 * static_cast<double>(configuration_[npu::key::kDramWidthBits]) / 8;
+    const double bytesPerSecond =
+        megaTransfers * 1e6 * static_cast<double>(configuration_[npu::key::kDramWidthBits]) / 8;
     const double cyclesPerSecond = static_cast<double>(configuration_[npu::key::kClockMhz]) * 1e6;
     cdl_tiling_t costs{};
     costs.load_engine = 1;
@@ -146,8 +171,9 @@ private:
     costs.rows = static_cast<uint32_t>(configuration_.rows());
     costs.columns = static_cast<uint32_t>(configuration_.columns());
     costs.lanes = static_cast<uint32_t>(configuration_[npu::key::kVectorLanes]);
-    const double bytesPerCycle = std::min(bytesPerSecond / cyclesPerSecond,
-                                          static_cast<double>(configuration_[npu::key::kDmaBeatBytes]));
+    const double bytesPerCycle =
+        std::min(bytesPerSecond / cyclesPerSecond,
+                 static_cast<double>(configuration_[npu::key::kDmaBeatBytes]));
     costs.bytes_per_kilocycle = static_cast<uint32_t>(1000 * bytesPerCycle);
     // What goes before the first byte and the first product, by the timing model.
     costs.copy_cycles = static_cast<uint32_t>(npu::transferOverhead(configuration_));

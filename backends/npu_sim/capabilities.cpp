@@ -1,4 +1,5 @@
-// What the NPU does itself: the rows of INT8 that its engines have, and convolutions and pools with channels last.
+// What the NPU does itself: the rows of INT8 that its engines have, and convolutions and pools with
+// channels last.
 #include <candela/backend.hpp>
 
 namespace npu_sim {
@@ -7,11 +8,12 @@ using cdl::Kind;
 
 namespace {
 
-/// Activations of 16 bits: what the engines do with features.int16. Sums of products are exact in 40 bits up to 2^15
-/// terms, and are written as i64; a longer one, one that goes on from i64, and the scaling of i64 by itself are the
-/// host's.
+/// Activations of 16 bits: what the engines do with features.int16. Sums of products are exact in
+/// 40 bits up to 2^15 terms, and are written as i64; a longer one, one that goes on from i64, and
+/// the scaling of i64 by itself are the host's.
 void claimInt16(cdl::Capabilities& c, int64_t localBytes, uint16_t image, uint16_t weights) {
-  constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I16 = CDL_I16, I32 = CDL_I32, I64 = CDL_I64, BOOL = CDL_BOOL;
+  constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I16 = CDL_I16, I32 = CDL_I32, I64 = CDL_I64,
+                    BOOL = CDL_BOOL;
   c.claim(cdl::Profile::INT16);
   const cdl::Atom any = cdl::rank() <= CDL_MAX_RANK;
   c.native(Kind::Copy, 0, {I64, I64}, {0, 0}, {any}, CDL_CLASS_AFFINE);
@@ -19,14 +21,18 @@ void claimInt16(cdl::Capabilities& c, int64_t localBytes, uint16_t image, uint16
     c.native(Kind::Convert, CDL_CONVERT_TRUNC, {I16, other}, {0, 0}, {any}, CDL_CLASS_AFFINE);
     c.native(Kind::Convert, CDL_CONVERT_TRUNC, {other, I16}, {0, 0}, {any}, CDL_CLASS_AFFINE);
   }
-  for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_MIN, CDL_BINARY_MAX})
+  for (uint16_t fn :
+       {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_MIN, CDL_BINARY_MAX})
     c.native(Kind::Binary, fn, {I16, I16, I16}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
   for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT})
     c.native(Kind::Compare, fn, {I16, I16, BOOL}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
   for (uint16_t fn : {CDL_REDUCE_MAX, CDL_REDUCE_MIN})
-    c.native(Kind::Reduce, fn, {I16, I16}, {0, 0}, {cdl::dim(1) <= localBytes / 32}, CDL_CLASS_AFFINE);
+    c.native(Kind::Reduce, fn, {I16, I16}, {0, 0}, {cdl::dim(1) <= localBytes / 32},
+             CDL_CLASS_AFFINE);
   const cdl::Atom mult = cdl::isConst(1), shift = cdl::isConst(2), zero = cdl::isConst(3);
-  const auto left = [](uint16_t id, uint8_t elem) { return cdl::attr(id) <= (elem == I32 ? 7 : elem == I16 ? 22 : 30); };
+  const auto left = [](uint16_t id, uint8_t elem) {
+    return cdl::attr(id) <= (elem == I32 ? 7 : elem == I16 ? 22 : 30);
+  };
   for (uint8_t a : {I8, U8, I32, I16})
     for (uint8_t y : {I8, U8, I16}) {
       if (a == I16 || y == I16)
@@ -35,24 +41,30 @@ void claimInt16(cdl::Capabilities& c, int64_t localBytes, uint16_t image, uint16
       for (uint8_t b : {I8, U8, I16})
         if (a != I32 && (a == I16 || b == I16 || y == I16))
           c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, {0, 0, 0, 0, 0, 0, 0},
-                   {mult, shift, zero, cdl::isConst(5), left(CDL_ATTR_A_LEFT_SHIFT, a), left(CDL_ATTR_B_LEFT_SHIFT, b)},
+                   {mult, shift, zero, cdl::isConst(5), left(CDL_ATTR_A_LEFT_SHIFT, a),
+                    left(CDL_ATTR_B_LEFT_SHIFT, b)},
                    CDL_CLASS_BROADCAST);
     }
-  const cdl::Atom xKnown = cdl::isConst(2), wKnown = cdl::isConst(3), oneZero = cdl::elements(3) == 1;
+  const cdl::Atom xKnown = cdl::isConst(2), wKnown = cdl::isConst(3),
+                  oneZero = cdl::elements(3) == 1;
   const cdl::Atom isFresh = cdl::attr(CDL_ATTR_ACCUMULATE) == 0;
   const cdl::Atom few = cdl::dim(2) <= 32768, fewTaps = cdl::dimProduct(7, 1) <= 32768;
   for (uint8_t y : {I64, I16, I8, U8}) {
-    const auto add = [&](Kind kind, std::initializer_list<uint8_t> elems, std::initializer_list<uint16_t> layouts,
+    const auto add = [&](Kind kind, std::initializer_list<uint8_t> elems,
+                         std::initializer_list<uint16_t> layouts,
                          std::initializer_list<cdl::Atom> atoms) {
-      c.native(kind, 0, elems, layouts, atoms, kind == Kind::MatMul ? CDL_CLASS_DENSE : CDL_CLASS_ROW_STRIDED);
+      c.native(kind, 0, elems, layouts, atoms,
+               kind == Kind::MatMul ? CDL_CLASS_DENSE : CDL_CLASS_ROW_STRIDED);
       if (y == I64) c.withoutEpilogue();
     };
     add(Kind::MatMul, {I16, I8, y}, {0, 0, 0}, {few, isFresh});
     add(Kind::MatMul, {I16, I8, I16, y}, {0, 0, 0, 0}, {xKnown, few, isFresh});
-    add(Kind::MatMul, {I16, I8, I16, I8, y}, {0, 0, 0, 0, 0}, {xKnown, wKnown, oneZero, few, isFresh});
+    add(Kind::MatMul, {I16, I8, I16, I8, y}, {0, 0, 0, 0, 0},
+        {xKnown, wKnown, oneZero, few, isFresh});
     add(Kind::Conv2d, {I16, I8, y}, {image, weights, image}, {fewTaps, isFresh});
     add(Kind::Conv2d, {I16, I8, I16, y}, {image, weights, 0, image}, {xKnown, fewTaps, isFresh});
-    add(Kind::Conv2d, {I16, I8, I16, I8, y}, {image, weights, 0, 0, image}, {xKnown, wKnown, oneZero, fewTaps, isFresh});
+    add(Kind::Conv2d, {I16, I8, I16, I8, y}, {image, weights, 0, 0, image},
+        {xKnown, wKnown, oneZero, fewTaps, isFresh});
   }
 }
 
@@ -61,8 +73,8 @@ void claimInt16(cdl::Capabilities& c, int64_t localBytes, uint16_t image, uint16
 void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
   constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I32 = CDL_I32, BOOL = CDL_BOOL;
   c.claim(cdl::Profile::INT8);
-  for (Kind kind : {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Gather, Kind::Scatter, Kind::Reduce,
-                    Kind::Rescale, Kind::MatMul})
+  for (Kind kind : {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Gather,
+                    Kind::Scatter, Kind::Reduce, Kind::Rescale, Kind::MatMul})
     c.support(kind, cdl::Support::EMULATED);
   for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Table}) c.support(kind, cdl::Support::NATIVE);
   for (Kind kind : {Kind::Fill, Kind::Table, Kind::Rescale}) c.operandClass(kind, CDL_CLASS_AFFINE);
@@ -78,23 +90,27 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
   }
   c.native(Kind::Convert, CDL_CONVERT_TRUNC, {I32, BOOL}, {0, 0}, {any}, CDL_CLASS_AFFINE);
   c.native(Kind::Convert, CDL_CONVERT_TRUNC, {BOOL, I32}, {0, 0}, {any}, CDL_CLASS_AFFINE);
-  for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_MIN, CDL_BINARY_MAX})
+  for (uint16_t fn :
+       {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_MIN, CDL_BINARY_MAX})
     c.native(Kind::Binary, fn, {I32, I32, I32}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
   for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT})
-    for (uint8_t elem : {I8, U8, I32}) c.native(Kind::Compare, fn, {elem, elem, BOOL}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
+    for (uint8_t elem : {I8, U8, I32})
+      c.native(Kind::Compare, fn, {elem, elem, BOOL}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
   // All of what becomes one element lies in the scratchpad, beside what comes next.
   const cdl::Atom fits = cdl::dim(1) <= localBytes / 16;
   for (uint16_t fn : {CDL_REDUCE_SUM, CDL_REDUCE_MAX, CDL_REDUCE_MIN})
     c.native(Kind::Reduce, fn, {I32, I32}, {0, 0}, {fits}, CDL_CLASS_AFFINE);
   for (uint16_t fn : {CDL_REDUCE_MAX, CDL_REDUCE_MIN})
-    for (uint8_t byte : {I8, U8}) c.native(Kind::Reduce, fn, {byte, byte}, {0, 0}, {fits}, CDL_CLASS_AFFINE);
+    for (uint8_t byte : {I8, U8})
+      c.native(Kind::Reduce, fn, {byte, byte}, {0, 0}, {fits}, CDL_CLASS_AFFINE);
 
   // Scales are numbers in descriptors and records.
   const cdl::Atom mult = cdl::isConst(1), shift = cdl::isConst(2), zero = cdl::isConst(3);
   for (uint8_t y : {I8, U8})
     for (uint8_t a : {I8, U8, I32}) {
       c.native(Kind::Rescale, 0, {a, I32, I32, I32, y}, {0, 0, 0, 0, 0},
-               {mult, shift, zero, cdl::attr(CDL_ATTR_A_LEFT_SHIFT) <= (a == I32 ? 7 : 30)}, CDL_CLASS_BROADCAST);
+               {mult, shift, zero, cdl::attr(CDL_ATTR_A_LEFT_SHIFT) <= (a == I32 ? 7 : 30)},
+               CDL_CLASS_BROADCAST);
       if (a == I32) continue;
       for (uint8_t b : {I8, U8})
         c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, {0, 0, 0, 0, 0, 0, 0},
@@ -106,23 +122,27 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
   // Products: 8 bits by 8 bits, sums of 32, and bytes behind an epilogue.
   const uint16_t image = c.layout("nchw", "n,h,w,c"), weights = c.layout("oikl", "k,l,i,o");
   for (Kind kind : {Kind::Conv2d, Kind::MatMul}) c.epilogue(kind, {Kind::Binary, Kind::Rescale});
-  const cdl::Atom xKnown = cdl::isConst(2), wKnown = cdl::isConst(3), oneZero = cdl::elements(3) == 1;
+  const cdl::Atom xKnown = cdl::isConst(2), wKnown = cdl::isConst(3),
+                  oneZero = cdl::elements(3) == 1;
   for (uint8_t x : {I8, U8})
     for (uint8_t y : {I32, I8, U8}) {
       c.native(Kind::MatMul, 0, {x, I8, y}, {0, 0, 0}, {cdl::dim(2) <= 65536}, CDL_CLASS_DENSE);
-      c.native(Kind::MatMul, 0, {x, I8, x, y}, {0, 0, 0, 0}, {xKnown, cdl::dim(2) <= 65536}, CDL_CLASS_DENSE);
+      c.native(Kind::MatMul, 0, {x, I8, x, y}, {0, 0, 0, 0}, {xKnown, cdl::dim(2) <= 65536},
+               CDL_CLASS_DENSE);
       c.native(Kind::MatMul, 0, {x, I8, x, I8, y}, {0, 0, 0, 0, 0},
                {xKnown, wKnown, oneZero, cdl::dim(2) <= 65536}, CDL_CLASS_DENSE);
     }
-  c.limit(Kind::Conv2d, {
-      cdl::attr(CDL_ATTR_TRANSPOSED) == 0,  cdl::dim(0, 1) <= 32,                  cdl::dim(1, 1) <= 32,
-      cdl::attr(CDL_ATTR_STRIDES, 0) <= 16, cdl::attr(CDL_ATTR_STRIDES, 1) <= 16,  cdl::attr(CDL_ATTR_DILATIONS, 0) <= 32,
-      cdl::attr(CDL_ATTR_DILATIONS, 1) <= 32, cdl::attr(CDL_ATTR_PADS, 0) <= 63, cdl::attr(CDL_ATTR_PADS, 1) <= 63});
+  c.limit(Kind::Conv2d,
+          {cdl::attr(CDL_ATTR_TRANSPOSED) == 0, cdl::dim(0, 1) <= 32, cdl::dim(1, 1) <= 32,
+           cdl::attr(CDL_ATTR_STRIDES, 0) <= 16, cdl::attr(CDL_ATTR_STRIDES, 1) <= 16,
+           cdl::attr(CDL_ATTR_DILATIONS, 0) <= 32, cdl::attr(CDL_ATTR_DILATIONS, 1) <= 32,
+           cdl::attr(CDL_ATTR_PADS, 0) <= 63, cdl::attr(CDL_ATTR_PADS, 1) <= 63});
   for (uint8_t x : {I8, U8})
     for (uint8_t y : {I32, I8, U8}) {
       c.native(Kind::Conv2d, 0, {x, I8, y}, {image, weights, image}, {});
       c.native(Kind::Conv2d, 0, {x, I8, x, y}, {image, weights, 0, image}, {xKnown});
-      c.native(Kind::Conv2d, 0, {x, I8, x, I8, y}, {image, weights, 0, 0, image}, {xKnown, wKnown, oneZero});
+      c.native(Kind::Conv2d, 0, {x, I8, x, I8, y}, {image, weights, 0, 0, image},
+               {xKnown, wKnown, oneZero});
     }
   if (hasInt16) claimInt16(c, localBytes, image, weights);
   for (uint8_t x : {I8, U8, uint8_t{CDL_I16}}) {
@@ -132,7 +152,8 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
               cdl::attr(CDL_ATTR_KERNEL, 0) <= 256, cdl::attr(CDL_ATTR_KERNEL, 1) <= 256,
               cdl::attr(CDL_ATTR_PADS, 0) <= 63, cdl::attr(CDL_ATTR_PADS, 1) <= 63,
               cdl::attr(CDL_ATTR_STRIDES, 0) <= 256, cdl::attr(CDL_ATTR_STRIDES, 1) <= 256,
-              cdl::dim(1) <= 4096, cdl::dim(2) <= 4096, cdl::dim(3) <= (x == CDL_I16 ? 32767 : 65535)});
+              cdl::dim(1) <= 4096, cdl::dim(2) <= 4096,
+              cdl::dim(3) <= (x == CDL_I16 ? 32767 : 65535)});
   }
 }
 

@@ -12,13 +12,15 @@ namespace {
 
 /// Instructions that only fill buffers which the compiler reads itself.
 bool isDropped(const Image& image, const cdl::Op& op) {
-  return op.kind() == cdl::Kind::Copy && image.isImmediate(cdl_get_output(image.raw(), &op.instr(), 0)->buffer);
+  return op.kind() == cdl::Kind::Copy &&
+         image.isImmediate(cdl_get_output(image.raw(), &op.instr(), 0)->buffer);
 }
 
 /// What a copy of a constant that is none of a product's weights would move as the Program has it.
 uint64_t tableBytes(const Image& image, const cdl::Op& op) {
   const Operand from = image.input(op, 0), to = image.output(op);
-  const bool isTable = from.memory == Access::kPayload && to.isLocal() && !image.holdsWeights(to.buffer);
+  const bool isTable =
+      from.memory == Access::kPayload && to.isLocal() && !image.holdsWeights(to.buffer);
   return isTable ? static_cast<uint64_t>(to.elements() * to.bytes) : 0;
 }
 
@@ -38,7 +40,8 @@ std::vector<uint64_t> liveBytes(const cdl_image_t* image, uint32_t localSpace) {
     for (uint32_t v = 0; v < op.inputs(); ++v) touch(cdl_get_input(image, &op.instr(), v));
     for (uint32_t v = 0; v < op.instr().outputs; ++v) touch(cdl_get_output(image, &op.instr(), v));
   }
-  std::vector<uint64_t> live(image->instrs.count + 1, 0); // what begins less what has ended, wrapping
+  // what begins less what has ended, wrapping
+  std::vector<uint64_t> live(image->instrs.count + 1, 0);
   for (uint32_t b = 1; b < image->buffers.count; ++b) {
     const cdl_buffer_t* buffer = cdl_get_buffer(image, b);
     if (buffer->space != localSpace || !lives[b].first) continue;
@@ -49,7 +52,8 @@ std::vector<uint64_t> liveBytes(const cdl_image_t* image, uint32_t localSpace) {
   return live;
 }
 
-/// A copy out of the scratchpad stays behind the copies into it that it waits for, whatever bytes those touch.
+/// A copy out of the scratchpad stays behind the copies into it that it waits for, whatever bytes
+/// those touch.
 std::vector<Access> orderOf(const Image& image, const cdl::Op& op, uint32_t i) {
   if (image.output(op).isLocal()) return {{Access::kInstrs, i, i + 1, false}};
   std::vector<Access> order;
@@ -64,9 +68,10 @@ std::vector<Access> orderOf(const Image& image, const cdl::Op& op, uint32_t i) {
 std::string costsText(const std::vector<Costs>& costs) {
   std::string text;
   for (const Costs& c : costs) {
-    text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", quoted(c.node), "\",\"macs\":", c.macs, ",\"weights\":", c.weights,
-                      ",\"tables\":", c.tables, ",\"tiled_tables\":", c.tiledTables, ",\"loaded\":", c.loaded, ",\"stored\":", c.stored,
-                      ",\"scratchpad_peak\":", c.peak, "}");
+    text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", quoted(c.node),
+                      "\",\"macs\":", c.macs, ",\"weights\":", c.weights, ",\"tables\":", c.tables,
+                      ",\"tiled_tables\":", c.tiledTables, ",\"loaded\":", c.loaded,
+                      ",\"stored\":", c.stored, ",\"scratchpad_peak\":", c.peak, "}");
   }
   return text.empty() ? "[]" : text + "]";
 }
@@ -85,9 +90,7 @@ uint32_t lower(Lowering& l, uint32_t i) {
     lowerFill(l, l.image.output(op), static_cast<uint64_t>(op.attr(CDL_ATTR_VALUE, 0)));
     return 1;
   case cdl::Kind::Conv2d:
-  case cdl::Kind::MatMul:
-    l.isBeforeProducts = false;
-    return lowerProduct(l, op);
+  case cdl::Kind::MatMul: l.isBeforeProducts = false; return lowerProduct(l, op);
   case cdl::Kind::Convert:
   case cdl::Kind::Binary:
   case cdl::Kind::Compare:
@@ -105,12 +108,13 @@ int64_t reservedBytes(const npu::Configuration& configuration) {
   // Records of two blocks of columns at least, or two tables.
   const int64_t table = configuration.hasInt16() ? 1088 : 256; // rounded up to 64
   const int64_t least = 2 * std::max<int64_t>(int64_t{8} * configuration.columns(), table);
-  const int64_t bytes = std::clamp<int64_t>(configuration.scratchpadBytes() / 32 / 64 * 64, least, 32768);
+  const int64_t bytes =
+      std::clamp<int64_t>(configuration.scratchpadBytes() / 32 / 64 * 64, least, 32768);
   return bytes + configuration.scratchpadBytes() % 64;
 }
 
-cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, const npu::Configuration& configuration,
-                           Compiled& compiled) {
+cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
+                           const npu::Configuration& configuration, Compiled& compiled) {
   uint32_t at = 0;
   try {
     uint32_t localSpace = 0;
@@ -125,7 +129,8 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, 
     for (at = 1; at < raw->instrs.count;) {
       const cdl::Op op = image.op(at);
       const std::string node = op.node();
-      lowering.begin(at, node.empty() ? cdl::text(cdl::kindName(op.instr().kind), " [", at, "]") : node);
+      lowering.begin(at, node.empty() ? cdl::text(cdl::kindName(op.instr().kind), " [", at, "]")
+                                      : node);
       lowering.here().peak = std::max(lowering.here().peak, live[at]);
       if (op.kind() == cdl::Kind::Copy) lowering.here().tiledTables += tableBytes(image, op);
       const uint32_t taken = isDropped(image, op) ? 1 : lower(lowering, at);

@@ -12,13 +12,13 @@ struct Compiled {
   std::vector<uint32_t> instrOfSymbol; ///< of the image, by symbol of the binary; 0: none
 };
 
-/// Bytes at the end of the scratchpad that the compiler keeps for itself. What is before them is the device's local
-/// memory, a multiple of 64 bytes.
+/// Bytes at the end of the scratchpad that the compiler keeps for itself. What is before them is
+/// the device's local memory, a multiple of 64 bytes.
 int64_t reservedBytes(const npu::Configuration& configuration);
 
-/// `image` was checked; payloads as ProgramBackend::compile has them, null where time alone is asked. REFUSED names the
-/// instruction.
-cdl::Status compileProgram(const cdl_image_t* image, const void* const* payloads, const npu::Configuration& configuration,
-                           Compiled& compiled);
+/// `image` was checked; payloads as ProgramBackend::compile has them, null where time alone is
+/// asked. REFUSED names the instruction.
+cdl::Status compileProgram(const cdl_image_t* image, const void* const* payloads,
+                           const npu::Configuration& configuration, Compiled& compiled);
 
 } // namespace npu_sim

@@ -13,7 +13,8 @@ namespace {
 
 constexpr uint32_t kFormat = 1; ///< of what save writes
 
-template <typename Bytes> bool writeTo(const std::string& path, const char* mode, const Bytes& bytes) {
+template <typename Bytes>
+bool writeTo(const std::string& path, const char* mode, const Bytes& bytes) {
   std::FILE* file = std::fopen(path.c_str(), mode);
   const bool isWritten = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
   return file && std::fclose(file) == 0 && isWritten;
@@ -34,12 +35,14 @@ cdl::Status NpuExecutable::borrow(std::unique_ptr<npu::Device>& device) {
   return make({.functional = options_.functional, .fidelity = options_.fidelity}, device);
 }
 
-cdl::Status NpuExecutable::make(npu::TimedOptions options, std::unique_ptr<npu::Device>& device) const {
+cdl::Status NpuExecutable::make(npu::TimedOptions options,
+                                std::unique_ptr<npu::Device>& device) const {
 #ifdef NPU_SIM_WITH_SYSTEMC
   if (options_.isSystemc) device = npu::makeSystemcDevice(configuration_, std::move(options));
 #endif
   if (!device) device = npu::makeFunctionalDevice(configuration_, std::move(options.functional));
-  if (npu::Outcome bad = device->load(compiled_.binary)) return cdl::error(CDL_INTERNAL, bad->message);
+  if (npu::Outcome bad = device->load(compiled_.binary))
+    return cdl::error(CDL_INTERNAL, bad->message);
   return cdl::ok();
 }
 
@@ -50,23 +53,25 @@ void NpuExecutable::observe(npu::FunctionalOptions& options, std::vector<uint64_
     std::fill_n(instrs.begin() + symbol.first, symbol.count, compiled_.instrOfSymbol[s]);
   }
   spent.assign(image_->instrs.count, 0);
-  options.onRetire = [&spent, instrs = std::move(instrs), last = cdl::Timings::now()](const npu::RetireRecord& record) mutable {
+  options.onRetire = [&spent, instrs = std::move(instrs),
+                      last = cdl::Timings::now()](const npu::RetireRecord& record) mutable {
     const uint64_t now = cdl::Timings::now();
     spent[instrs[record[npu::trace::kInstruction]]] += now - last;
     last = now;
   };
 }
 
-cdl::Status NpuExecutable::count(npu::TimedOptions& options, std::unique_ptr<LayerReport>& layers) const {
-  layers = std::make_unique<LayerReport>(compiled_, configuration_, cdl_get_string(image_, image_->name));
+cdl::Status NpuExecutable::count(npu::TimedOptions& options,
+                                 std::unique_ptr<LayerReport>& layers) const {
+  layers = std::make_unique<LayerReport>(compiled_, configuration_,
+                                         cdl_get_string(image_, image_->name));
   LayerReport* const report = layers.get();
   options.functional.onCounted = [report](uint32_t instruction, const npu::Counters& counters) {
     report->count(instruction, counters);
   };
   if (!options_.hasTime) return cdl::ok();
-  const auto add = [report, isListed = !options_.timeline.empty()](const npu::InstructionTime& time) {
-    report->add(time, isListed);
-  };
+  const auto add = [report, isListed = !options_.timeline.empty()](
+                       const npu::InstructionTime& time) { report->add(time, isListed); };
   if (options_.isSystemc) {
     options.onTime = add;
     return cdl::ok();
@@ -88,7 +93,9 @@ cdl::Status NpuExecutable::write(const npu::RunReport& report) {
                                "\",\"words\":", compiled_.binary.code.size());
   const npu::Counters& counters = options_.hasData ? report.counters : layers_->counters();
   for (const npu::CounterInfo& counter : npu::kCounters)
-    if (!counter.isTiming) line += cdl::text(",\"", std::string(counter.name), "\":", counters[static_cast<size_t>(counter.id)]);
+    if (!counter.isTiming)
+      line += cdl::text(",\"", std::string(counter.name),
+                        "\":", counters[static_cast<size_t>(counter.id)]);
   line += layers_->text() + "}\n";
   if (!options_.report.empty() && !append(options_.report, line))
     return cdl::error(CDL_IO, "report=" + options_.report + ": it cannot be written");
@@ -129,9 +136,12 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
   std::vector<std::vector<std::byte>> memory(regions.size());
   for (uint32_t r = 1; r < regions.size(); ++r) {
     memory[r].resize(regions[r].bytes);
-    if (npu::Outcome bad = device->bind(r, memory[r])) return cdl::error(CDL_INTERNAL, bad->message);
+    if (npu::Outcome bad = device->bind(r, memory[r]))
+      return cdl::error(CDL_INTERNAL, bad->message);
   }
-  const auto place = [&](const Layout::Part& part) { return memory[static_cast<size_t>(part.region)].data() + part.at; };
+  const auto place = [&](const Layout::Part& part) {
+    return memory[static_cast<size_t>(part.region)].data() + part.at;
+  };
   for (const Layout::Part& part : compiled_.parts)
     if (part.in && part.bytes)
       std::memcpy(place(part), buffers.address(part.buffer, static_cast<uint64_t>(part.bytes)),
@@ -139,9 +149,10 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
   npu::Result<npu::RunReport> report = options_.hasData ? device->run() : npu::RunReport{};
   if (!report) return cdl::error(CDL_INTERNAL, report.message());
   if (report->fault)
-    return cdl::error(CDL_INTERNAL, cdl::text("the NPU stopped at instruction ", report->fault->instruction, ": ",
-                                              std::string(npu::faultName(report->fault->kind)), ": ",
-                                              report->fault->message));
+    return cdl::error(CDL_INTERNAL,
+                      cdl::text("the NPU stopped at instruction ", report->fault->instruction, ": ",
+                                std::string(npu::faultName(report->fault->kind)), ": ",
+                                report->fault->message));
   if (counts && options_.isSystemc) layers->finish(*report->time);
   for (const Layout::Part& part : compiled_.parts)
     if (part.out && part.bytes)
@@ -173,8 +184,9 @@ cdl::Status NpuExecutable::save(const cdl::Writer& to) const {
   return writer.write(to);
 }
 
-cdl::Status loadCompiled(const cdl_image_t* image, const void* blob, uint64_t size, const std::string& madeBy,
-                         const npu::Configuration& configuration, Compiled& compiled) {
+cdl::Status loadCompiled(const cdl_image_t* image, const void* blob, uint64_t size,
+                         const std::string& madeBy, const npu::Configuration& configuration,
+                         Compiled& compiled) {
   cdl::StoredReader reader;
   cdl::Status status = reader.open(madeBy, kFormat, image, blob, size);
   std::vector<std::byte> bytes;
@@ -188,25 +200,31 @@ cdl::Status loadCompiled(const cdl_image_t* image, const void* blob, uint64_t si
   npu::Result<npu::Binary> binary = npu::readBinary(bytes);
   if (!binary) return cdl::unfit("holds no program for this device: " + binary.message());
   if (binary->configurationHash != configuration.hash())
-    return cdl::unfit("was made for configuration '" + binary->configurationName + "', this is another: '" +
-                      configuration.name + "'");
+    return cdl::unfit("was made for configuration '" + binary->configurationName +
+                      "', this is another: '" + configuration.name + "'");
   if (binary->symbols.size() != compiled.instrOfSymbol.size())
-    return cdl::damaged(cdl::text(binary->symbols.size(), " symbols, ", compiled.instrOfSymbol.size(), " instructions"));
+    return cdl::damaged(cdl::text(binary->symbols.size(), " symbols, ",
+                                  compiled.instrOfSymbol.size(), " instructions"));
   for (const uint32_t instr : compiled.instrOfSymbol)
-    if (instr >= image->instrs.count) return cdl::damaged(cdl::text("a symbol of instruction ", instr));
+    if (instr >= image->instrs.count)
+      return cdl::damaged(cdl::text("a symbol of instruction ", instr));
   compiled.binary = std::move(*binary);
   for (const Layout::Part& part : compiled.parts) {
     const bool isCopied = part.in || part.out;
     if (!isCopied) continue;
-    const bool isRegion = part.region > 0 && static_cast<size_t>(part.region) < compiled.binary.regions.size();
-    const bool isBuffer = part.buffer > 0 && part.buffer < image->buffers.count && part.in <= 1 && part.out <= 1 &&
+    const bool isRegion =
+        part.region > 0 && static_cast<size_t>(part.region) < compiled.binary.regions.size();
+    const bool isBuffer = part.buffer > 0 && part.buffer < image->buffers.count && part.in <= 1 &&
+                          part.out <= 1 &&
                           cdl_get_buffer(image, part.buffer)->role != CDL_ROLE_CONSTANT &&
                           (!part.out || cdl_get_buffer(image, part.buffer)->role != CDL_ROLE_INPUT);
     if (!isRegion || !isBuffer || part.at < 0 || part.bytes < 0 ||
         static_cast<uint64_t>(part.bytes) > cdl_get_buffer(image, part.buffer)->bytes ||
-        static_cast<uint64_t>(part.at) > compiled.binary.regions[static_cast<size_t>(part.region)].bytes ||
+        static_cast<uint64_t>(part.at) >
+            compiled.binary.regions[static_cast<size_t>(part.region)].bytes ||
         static_cast<uint64_t>(part.bytes) >
-            compiled.binary.regions[static_cast<size_t>(part.region)].bytes - static_cast<uint64_t>(part.at))
+            compiled.binary.regions[static_cast<size_t>(part.region)].bytes -
+                static_cast<uint64_t>(part.at))
       return cdl::damaged("a buffer does not lie in its region");
   }
   return cdl::ok();

@@ -16,7 +16,8 @@ struct RunOptions {
   npu::FunctionalOptions functional;
   std::string report; ///< file that takes a line of counts for each execution; empty: none
   std::string binary; ///< folder that takes the program; empty: none
-  std::string timeline; ///< file that takes a line for each instruction of each execution; empty: none
+  /// file that takes a line for each instruction of each execution; empty: none
+  std::string timeline;
   bool hasTime = false, hasData = true; ///< without data: counts and time alone, outputs are zero
   npu::Fidelity fidelity = npu::Fidelity::kAccurate;
   bool isSystemc = false; ///< values and time in one simulation, with data alone
@@ -24,8 +25,8 @@ struct RunOptions {
 
 class NpuExecutable final : public cdl::Executable {
 public:
-  NpuExecutable(const cdl_image_t* image, Compiled compiled, npu::Configuration configuration, RunOptions options,
-                std::string madeBy)
+  NpuExecutable(const cdl_image_t* image, Compiled compiled, npu::Configuration configuration,
+                RunOptions options, std::string madeBy)
       : image_(image), compiled_(std::move(compiled)), configuration_(std::move(configuration)),
         options_(std::move(options)), madeBy_(std::move(madeBy)) {}
 
@@ -40,7 +41,8 @@ private:
   cdl::Status borrow(std::unique_ptr<npu::Device>& device);
   cdl::Status make(npu::TimedOptions options, std::unique_ptr<npu::Device>& device) const;
 
-  /// Time, and counts of layers by the execution of these options (by SystemC time too). Neither depends on data: once is enough.
+  /// Time, and counts of layers by the execution of these options (by SystemC time too). Neither
+  /// depends on data: once is enough.
   cdl::Status count(npu::TimedOptions& options, std::unique_ptr<LayerReport>& layers) const;
   /// The line of an execution, and of its instructions.
   cdl::Status write(const npu::RunReport& report);
@@ -58,8 +60,10 @@ private:
   std::unique_ptr<LayerReport> layers_; ///< of the first execution that is reported
 };
 
-/// What save() wrote. INCOMPATIBLE: of another specification of the instruction set, or another configuration.
-cdl::Status loadCompiled(const cdl_image_t* image, const void* blob, uint64_t size, const std::string& madeBy,
-                         const npu::Configuration& configuration, Compiled& compiled);
+/// What save() wrote. INCOMPATIBLE: of another specification of the instruction set, or another
+/// configuration.
+cdl::Status loadCompiled(const cdl_image_t* image, const void* blob, uint64_t size,
+                         const std::string& madeBy, const npu::Configuration& configuration,
+                         Compiled& compiled);
 
 } // namespace npu_sim

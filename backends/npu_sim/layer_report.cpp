@@ -10,7 +10,8 @@ namespace npu_sim {
 
 namespace {
 
-/// The objects of compileProgram's JSON, each without its end, and the names in them as they are written there.
+/// The objects of compileProgram's JSON, each without its end, and the names in them as they are
+/// written there.
 std::vector<std::pair<std::string, std::string>> objectsOf(const std::string& costs) {
   static const std::string kHead = "{\"node\":\"";
   std::vector<std::pair<std::string, std::string>> objects;
@@ -18,7 +19,8 @@ std::vector<std::pair<std::string, std::string>> objectsOf(const std::string& co
     size_t end = at + kHead.size();
     while (costs[end] != '"') end += costs[end] == '\\' ? 2 : 1;
     const size_t close = costs.find('}', end); // behind the name there are numbers alone
-    objects.push_back({costs.substr(at + kHead.size(), end - at - kHead.size()), costs.substr(at, close - at)});
+    objects.push_back(
+        {costs.substr(at + kHead.size(), end - at - kHead.size()), costs.substr(at, close - at)});
     at = close;
   }
   return objects;
@@ -32,7 +34,8 @@ std::string number(double value) {
 
 std::string stallsText(const npu::StallCycles& stalls) {
   std::string text;
-  for (const npu::Stall stall : {npu::Stall::kSemaphore, npu::Stall::kQueue, npu::Stall::kBank, npu::Stall::kDram})
+  for (const npu::Stall stall :
+       {npu::Stall::kSemaphore, npu::Stall::kQueue, npu::Stall::kBank, npu::Stall::kDram})
     text += cdl::text(text.empty() ? "{\"" : ",\"", std::string(npu::stallName(stall)),
                       "\":", stalls[static_cast<size_t>(stall)]);
   return text + "}";
@@ -72,7 +75,8 @@ std::string quoted(const std::string& name) {
   return text;
 }
 
-LayerReport::LayerReport(const Compiled& compiled, const npu::Configuration& configuration, const std::string& program)
+LayerReport::LayerReport(const Compiled& compiled, const npu::Configuration& configuration,
+                         const std::string& program)
     : binary_(compiled.binary), configuration_(configuration), program_(program),
       symbolOf_(binary_.code.size(), static_cast<uint32_t>(binary_.symbols.size())) {
   std::map<std::string, uint32_t> byName;
@@ -84,7 +88,8 @@ LayerReport::LayerReport(const Compiled& compiled, const npu::Configuration& con
   for (uint32_t s = 0; s < binary_.symbols.size(); ++s) {
     const npu::Symbol& symbol = binary_.symbols[s];
     const auto known = byName.find(quoted(symbol.node));
-    layerOf_.push_back(known == byName.end() ? static_cast<uint32_t>(layers_.size() - 1) : known->second);
+    layerOf_.push_back(known == byName.end() ? static_cast<uint32_t>(layers_.size() - 1)
+                                             : known->second);
     std::fill_n(symbolOf_.begin() + symbol.first, symbol.count, s);
   }
   layerOf_.push_back(static_cast<uint32_t>(layers_.size() - 1));
@@ -112,23 +117,29 @@ void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
       "\",\"instruction\":", time.instruction, ",\"op\":\"",
       std::string(npu::opInfo(static_cast<uint64_t>(time.op))->name), "\",\"start\":", time.start,
       ",\"done\":", time.done, ",\"waited\":{\"queue\":", stall(npu::Stall::kQueue),
-      ",\"semaphore\":", stall(npu::Stall::kSemaphore), "},\"stall\":\"", std::string(npu::stallName(time.stall())),
-      "\",\"within\":{\"bank\":", stall(npu::Stall::kBank), ",\"dram\":", stall(npu::Stall::kDram), "}");
+      ",\"semaphore\":", stall(npu::Stall::kSemaphore), "},\"stall\":\"",
+      std::string(npu::stallName(time.stall())),
+      "\",\"within\":{\"bank\":", stall(npu::Stall::kBank), ",\"dram\":", stall(npu::Stall::kDram),
+      "}");
   if (time.waitCount) {
-    timeline_ += cdl::text(",\"wait\":[", int{time.waitSemaphore}, ",", int{time.waitCount}, "],\"after\":[");
-    for (int i = 0; i < time.waitCount; ++i) timeline_ += cdl::text(i ? "," : "", time.after[static_cast<size_t>(i)]);
+    timeline_ += cdl::text(",\"wait\":[", int{time.waitSemaphore}, ",", int{time.waitCount},
+                           "],\"after\":[");
+    for (int i = 0; i < time.waitCount; ++i)
+      timeline_ += cdl::text(i ? "," : "", time.after[static_cast<size_t>(i)]);
     timeline_ += "]";
   }
   if (time.signalCount)
-    timeline_ += cdl::text(",\"signal\":[", int{time.signalSemaphore}, ",", int{time.signalCount}, "]");
-  if (symbol < binary_.symbols.size())
     timeline_ +=
-        cdl::text(",\"node\":\"", quoted(binary_.symbols[symbol].node), "\",\"tile\":", binary_.symbols[symbol].tile);
+        cdl::text(",\"signal\":[", int{time.signalSemaphore}, ",", int{time.signalCount}, "]");
+  if (symbol < binary_.symbols.size())
+    timeline_ += cdl::text(",\"node\":\"", quoted(binary_.symbols[symbol].node),
+                           "\",\"tile\":", binary_.symbols[symbol].tile);
   if (time.bytes) timeline_ += cdl::text(",\"bytes\":", time.bytes);
   timeline_ += "}\n";
 }
 
-/// Loads run ahead for others: who waited for them has those cycles. While the array multiplies, they are its layer's.
+/// Loads run ahead for others: who waited for them has those cycles. While the array multiplies,
+/// they are its layer's.
 void LayerReport::advance(const npu::InstructionTime& time, uint32_t layer) {
   if (static_cast<npu::Engine>(time.engine) == npu::Engine::kMatrix) {
     for (const Span& span : besideArray_) {
@@ -151,8 +162,9 @@ void LayerReport::finish(const npu::TimeReport& time) {
   hasTime_ = true;
   layers_[last_].cycles += time.cycles - frontier_;
   timeline_ =
-      cdl::text("{\"program\":\"", quoted(program_), "\",\"npu\":\"", quoted(configuration_.name), "\",\"fidelity\":\"",
-                std::string(npu::fidelityName(time.fidelity)), "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz],
+      cdl::text("{\"program\":\"", quoted(program_), "\",\"npu\":\"", quoted(configuration_.name),
+                "\",\"fidelity\":\"", std::string(npu::fidelityName(time.fidelity)),
+                "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz],
                 ",\"cycles\":", time.cycles, ",\"instructions\":", binary_.code.size(), "}\n") +
       timeline_;
 }
@@ -181,8 +193,8 @@ std::string LayerReport::boundOf(const Layer& layer) const {
     if (npu::isLoad(engine)) busy[3].first = std::max(busy[3].first, cycles);
     if (npu::isStore(engine)) busy[4].first = std::max(busy[4].first, cycles);
   }
-  const auto most =
-      std::max_element(busy.begin(), busy.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const auto most = std::max_element(
+      busy.begin(), busy.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return 2 * most->first < layer.done - layer.start ? "latency" : most->second;
 }
 
@@ -199,38 +211,51 @@ std::string LayerReport::timeText() const {
   int64_t all = 0;
   for (const int64_t cycles : time_.tagged) all += cycles;
   for (int tag = 0; tag < npu::kTags; ++tag)
-    provenance += cdl::text(
-        tag ? ",\"" : "{\"", std::string(npu::tagName(static_cast<npu::Tag>(tag))), "\":",
-        number(all ? static_cast<double>(time_.tagged[static_cast<size_t>(tag)]) / static_cast<double>(all) : 0));
+    provenance +=
+        cdl::text(tag ? ",\"" : "{\"", std::string(npu::tagName(static_cast<npu::Tag>(tag))), "\":",
+                  number(all ? static_cast<double>(time_.tagged[static_cast<size_t>(tag)]) /
+                                   static_cast<double>(all)
+                             : 0));
   for (const npu::TimingConstant& c : npu::timingConstants())
-    constants += cdl::text(constants.empty() ? "[" : ",", "{\"name\":\"", std::string(c.name), "\",\"value\":", c.value,
-                           ",\"unit\":\"", std::string(c.unit), "\",\"tag\":\"", std::string(npu::tagName(c.tag)),
-                           "\",\"source\":\"", quoted(std::string(c.source)), "\"}");
+    constants += cdl::text(constants.empty() ? "[" : ",", "{\"name\":\"", std::string(c.name),
+                           "\",\"value\":", c.value, ",\"unit\":\"", std::string(c.unit),
+                           "\",\"tag\":\"", std::string(npu::tagName(c.tag)), "\",\"source\":\"",
+                           quoted(std::string(c.source)), "\"}");
   return cdl::text("{\"fidelity\":\"", std::string(npu::fidelityName(time_.fidelity)),
-                   "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz], ",\"cycles\":", time_.cycles,
+                   "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz],
+                   ",\"cycles\":", time_.cycles,
                    ",\"peak_macs_per_cycle\":", configuration_.rows() * configuration_.columns(),
                    ",\"dram_bytes_per_cycle\":", number(time_.dramBytesPerCycle),
                    ",\"dram\":{\"bytes\":", time_.dramBytes, ",\"bursts\":", time_.dramBursts,
                    ",\"row_hits\":", time_.rowHits, ",\"row_misses\":", time_.rowMisses,
-                   ",\"bus_busy\":", time_.dramBusy, ",\"refreshes\":", time_.refreshes, "},\"busy\":", engines(busy),
-                   ",\"stall\":", stalls, "},\"provenance\":", provenance, "},\"constants\":", constants, "]}");
+                   ",\"bus_busy\":", time_.dramBusy, ",\"refreshes\":", time_.refreshes,
+                   "},\"busy\":", engines(busy), ",\"stall\":", stalls,
+                   "},\"provenance\":", provenance, "},\"constants\":", constants, "]}");
 }
 
 std::string LayerReport::text() const {
-  std::string text = hasTime_ ? cdl::text(",\"cycles\":", time_.counters[static_cast<size_t>(npu::Counter::kCycles)], ",\"time\":", timeText()) : std::string();
+  std::string text =
+      hasTime_
+          ? cdl::text(",\"cycles\":", time_.counters[static_cast<size_t>(npu::Counter::kCycles)],
+                      ",\"time\":", timeText())
+          : std::string();
   std::string layers;
   for (const Layer& layer : layers_) {
     if (layer.fixed.empty()) continue;
-    const auto counter = [&](npu::Counter which) { return layer.counters[static_cast<size_t>(which)]; };
-    layers += cdl::text(layers.empty() ? "" : ",", layer.fixed, ",\"passes\":", counter(npu::Counter::kArrayPasses),
+    const auto counter = [&](npu::Counter which) {
+      return layer.counters[static_cast<size_t>(which)];
+    };
+    layers += cdl::text(layers.empty() ? "" : ",", layer.fixed,
+                        ",\"passes\":", counter(npu::Counter::kArrayPasses),
                         ",\"requant_values\":", counter(npu::Counter::kRequantValues),
                         ",\"vector_values\":", counter(npu::Counter::kVectorValues),
                         ",\"scratchpad_read\":", counter(npu::Counter::kScratchpadRead),
                         ",\"scratchpad_written\":", counter(npu::Counter::kScratchpadWritten));
     if (hasTime_)
-      layers += cdl::text(",\"cycles\":", layer.cycles, ",\"start\":", std::max<int64_t>(0, layer.start),
-                          ",\"done\":", layer.done, ",\"busy\":", engines(layer.busy),
-                          ",\"stall\":", stallsText(layer.stalls), ",\"bound\":\"", boundOf(layer), "\"");
+      layers +=
+          cdl::text(",\"cycles\":", layer.cycles, ",\"start\":", std::max<int64_t>(0, layer.start),
+                    ",\"done\":", layer.done, ",\"busy\":", engines(layer.busy),
+                    ",\"stall\":", stallsText(layer.stalls), ",\"bound\":\"", boundOf(layer), "\"");
     layers += "}";
   }
   return text + ",\"layers\":[" + layers + "]";

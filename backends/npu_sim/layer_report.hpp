@@ -1,4 +1,5 @@
-// What layers count and take, and each instruction in time: text for the files of report= and timeline=.
+// What layers count and take, and each instruction in time: text for the files of report= and
+// timeline=.
 #pragma once
 
 #include "compile.hpp"
@@ -18,7 +19,8 @@ std::string quoted(const std::string& name);
 class LayerReport {
 public:
   /// `compiled` and `configuration` must outlive it.
-  LayerReport(const Compiled& compiled, const npu::Configuration& configuration, const std::string& program);
+  LayerReport(const Compiled& compiled, const npu::Configuration& configuration,
+              const std::string& program);
 
   /// What an instruction counted; on the functional model, once each time that it ended.
   void count(uint32_t instruction, const npu::Counters& counters);
@@ -50,11 +52,12 @@ private:
   const npu::Binary& binary_;
   const npu::Configuration& configuration_;
   std::string program_, timeline_;
-  std::vector<Layer> layers_;      ///< in the order of the program; one more at the end, of what belongs to none
+  /// in the order of the program; one more at the end, of what belongs to none
+  std::vector<Layer> layers_;
   std::vector<uint32_t> symbolOf_; ///< by instruction
   std::vector<uint32_t> layerOf_;  ///< by symbol
-  int64_t frontier_ = 0; ///< the last end of an instruction that is no load
-  uint32_t last_ = 0;    ///< whose it was
+  int64_t frontier_ = 0;           ///< the last end of an instruction that is no load
+  uint32_t last_ = 0;              ///< whose it was
   struct Span {
     uint32_t layer;
     int64_t from, to;

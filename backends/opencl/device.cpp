@@ -5,7 +5,7 @@ namespace {
 
 const char* nameOf(cl_int code) {
   switch (code) {
-#define NAME(id)                                                                                                       \
+#define NAME(id)                                                                                   \
   case id: return #id;
     NAME(CL_DEVICE_NOT_FOUND)
     NAME(CL_DEVICE_NOT_AVAILABLE)
@@ -65,13 +65,15 @@ cdl::Status OpenCl::submitted(cl_int code, cl_event event, const std::string& do
   return check(code, doing);
 }
 
-// ---- Memory. The host gets addresses that it cannot use: they only tell buffers and offsets apart.
+// ---- Memory. The host gets addresses that it cannot use: they only tell buffers and offsets
+// apart.
 
 cdl::Status OpenCl::memoryCreate(uint64_t alignment, cdl::Memory& memory) {
   if (cdl::Status status = alive(); !status.isOk()) return status;
   cl_int code = CL_SUCCESS;
   Buffer buffer(clCreateBuffer(context_.get(), CL_MEM_READ_WRITE, memory.bytes, nullptr, &code));
-  if (cdl::Status status = check(code, cdl::text(memory.bytes, " bytes of device memory")); !status.isOk())
+  if (cdl::Status status = check(code, cdl::text(memory.bytes, " bytes of device memory"));
+      !status.isOk())
     return status;
   const std::lock_guard<std::mutex> lock(mutex_);
   nextAddress_ = (nextAddress_ + alignment - 1) & ~(alignment - 1);
@@ -83,7 +85,8 @@ cdl::Status OpenCl::memoryCreate(uint64_t alignment, cdl::Memory& memory) {
 
 void OpenCl::memoryDestroy(cdl::Memory& memory) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  memories_.erase(reinterpret_cast<uintptr_t>(memory.data)); // OpenCL keeps it until the queue is through with it
+  // OpenCL keeps it until the queue is through with it
+  memories_.erase(reinterpret_cast<uintptr_t>(memory.data));
 }
 
 cl_mem OpenCl::memoryAt(const void* address) {
@@ -92,11 +95,13 @@ cl_mem OpenCl::memoryAt(const void* address) {
   return std::prev(after)->second.get();
 }
 
-cdl::Status OpenCl::memoryWrite(cdl::Memory& to, uint64_t offset, const void* from, uint64_t bytes) {
+cdl::Status OpenCl::memoryWrite(cdl::Memory& to, uint64_t offset, const void* from,
+                                uint64_t bytes) {
   cdl::Status status = alive();
   if (!status.isOk() || bytes == 0) return status;
   const std::lock_guard<std::mutex> lock(mutex_);
-  return check(clEnqueueWriteBuffer(queue_.get(), memoryAt(to.data), CL_TRUE, offset, bytes, from, 0, nullptr, nullptr),
+  return check(clEnqueueWriteBuffer(queue_.get(), memoryAt(to.data), CL_TRUE, offset, bytes, from,
+                                    0, nullptr, nullptr),
                "clEnqueueWriteBuffer");
 }
 
@@ -104,12 +109,13 @@ cdl::Status OpenCl::memoryRead(cdl::Memory& from, uint64_t offset, void* to, uin
   cdl::Status status = alive();
   if (!status.isOk() || bytes == 0) return status;
   const std::lock_guard<std::mutex> lock(mutex_);
-  return check(clEnqueueReadBuffer(queue_.get(), memoryAt(from.data), CL_TRUE, offset, bytes, to, 0, nullptr, nullptr),
+  return check(clEnqueueReadBuffer(queue_.get(), memoryAt(from.data), CL_TRUE, offset, bytes, to, 0,
+                                   nullptr, nullptr),
                "clEnqueueReadBuffer");
 }
 
-cdl::Status OpenCl::memoryCopy(cdl::Memory& to, uint64_t toOffset, cdl::Memory& from, uint64_t fromOffset,
-                               uint64_t bytes) {
+cdl::Status OpenCl::memoryCopy(cdl::Memory& to, uint64_t toOffset, cdl::Memory& from,
+                               uint64_t fromOffset, uint64_t bytes) {
   cdl::Status status = alive();
   if (!status.isOk() || bytes == 0) return status;
   const bool isApart = toOffset >= fromOffset + bytes || fromOffset >= toOffset + bytes;
@@ -117,8 +123,8 @@ cdl::Status OpenCl::memoryCopy(cdl::Memory& to, uint64_t toOffset, cdl::Memory& 
     return cdl::error(CDL_INVALID_ARGUMENT, "a copy between ranges that overlap");
   const std::lock_guard<std::mutex> lock(mutex_);
   cl_event event = nullptr;
-  const cl_int code = clEnqueueCopyBuffer(queue_.get(), memoryAt(from.data), memoryAt(to.data), fromOffset, toOffset,
-                                          bytes, 0, nullptr, &event);
+  const cl_int code = clEnqueueCopyBuffer(queue_.get(), memoryAt(from.data), memoryAt(to.data),
+                                          fromOffset, toOffset, bytes, 0, nullptr, &event);
   return submitted(code, event, "clEnqueueCopyBuffer");
 }
 
@@ -127,7 +133,8 @@ cdl::Status OpenCl::finish() {
   if (cdl::Status status = check(clFinish(queue_.get()), "clFinish"); !status.isOk()) return status;
   const std::lock_guard<std::mutex> lock(mutex_);
   cl_int state = CL_COMPLETE;
-  if (last_.get()) clGetEventInfo(last_.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr);
+  if (last_.get())
+    clGetEventInfo(last_.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr);
   if (state >= 0) return cdl::ok();
   lost_ = state; // a kernel that failed leaves nothing to rely on
   return alive();

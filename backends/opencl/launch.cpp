@@ -3,11 +3,13 @@
 
 namespace {
 
-constexpr int kLocal = 32; // work-items of a group; one size, since drivers may build a kernel anew for each
+// work-items of a group; one size, since drivers may build a kernel anew for each
+constexpr int kLocal = 32;
 
 uint64_t hashOf(const void* data, size_t bytes) { // FNV-1a
   uint64_t hash = 14695981039346656037u;
-  for (size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211u;
+  for (size_t i = 0; i < bytes; ++i)
+    hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211u;
   return hash;
 }
 
@@ -25,19 +27,23 @@ std::string OpenCl::deviceText(cl_device_info what) const {
   return text;
 }
 
-// What is cached: a checksum and the binary. Drivers believe binaries: PoCL reads beyond the end of a short one.
+// What is cached: a checksum and the binary. Drivers believe binaries: PoCL reads beyond the end of
+// a short one.
 
 Program OpenCl::programOfCache(const std::string& key, const std::string& options) {
   uint64_t size = 0, sum = 0;
-  const void* stored = host().cache_get ? host().cache_get(host().context, key.data(), key.size(), &size) : nullptr;
+  const void* stored =
+      host().cache_get ? host().cache_get(host().context, key.data(), key.size(), &size) : nullptr;
   if (!stored || size <= sizeof sum) return Program();
   std::memcpy(&sum, stored, sizeof sum);
   const unsigned char* binary = static_cast<const unsigned char*>(stored) + sizeof sum;
   const size_t bytes = size - sizeof sum;
   if (sum != hashOf(binary, bytes)) return Program();
   cl_int code = CL_SUCCESS;
-  Program found(clCreateProgramWithBinary(context_.get(), 1, &device_, &bytes, &binary, nullptr, &code));
-  const bool works = found.get() && clBuildProgram(found.get(), 1, &device_, options.c_str(), nullptr, nullptr) == 0;
+  Program found(
+      clCreateProgramWithBinary(context_.get(), 1, &device_, &bytes, &binary, nullptr, &code));
+  const bool works = found.get() && clBuildProgram(found.get(), 1, &device_, options.c_str(),
+                                                   nullptr, nullptr) == 0;
   return works ? std::move(found) : Program(); // one that the driver does not take is built anew
 }
 
@@ -47,18 +53,22 @@ void OpenCl::putIntoCache(const std::string& key, cl_program program) {
   clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr);
   std::vector<unsigned char> stored(sizeof(uint64_t) + bytes);
   unsigned char* binary = stored.data() + sizeof(uint64_t);
-  if (!bytes || clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, nullptr) != CL_SUCCESS) return;
+  if (!bytes ||
+      clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, nullptr) != CL_SUCCESS)
+    return;
   const uint64_t sum = hashOf(binary, bytes);
   std::memcpy(stored.data(), &sum, sizeof sum);
   host().cache_put(host().context, key.data(), key.size(), stored.data(), stored.size());
 }
 
-cdl::Status OpenCl::buildProgram(const std::string& source, const std::string& options, Program& program) {
+cdl::Status OpenCl::buildProgram(const std::string& source, const std::string& options,
+                                 Program& program) {
   const std::string text = std::string(sourceText("common")) + sourceText(source);
   const std::string all = "-cl-std=CL1.2 -DLOCAL=" + std::to_string(kLocal) + options;
   const std::string key =
-      cdl::text(name(), " ", version(), " ", source, " ", hashOf(text.data(), text.size()), " ", all, " on ",
-                deviceText(CL_DEVICE_NAME), " ", deviceText(CL_DEVICE_VERSION), " ", deviceText(CL_DRIVER_VERSION));
+      cdl::text(name(), " ", version(), " ", source, " ", hashOf(text.data(), text.size()), " ",
+                all, " on ", deviceText(CL_DEVICE_NAME), " ", deviceText(CL_DEVICE_VERSION), " ",
+                deviceText(CL_DRIVER_VERSION));
   program = programOfCache(key, all);
   if (program.get()) return cdl::ok();
 
@@ -72,7 +82,8 @@ cdl::Status OpenCl::buildProgram(const std::string& source, const std::string& o
     size_t size = 0;
     clGetProgramBuildInfo(made.get(), device_, CL_PROGRAM_BUILD_LOG, log.size(), &log[0], &size);
     log.resize(std::min(log.size(), size ? size - 1 : 0));
-    return check(code, cdl::text("kernels of ", source, ".cl with", options, " do not build: ", log));
+    return check(code,
+                 cdl::text("kernels of ", source, ".cl with", options, " do not build: ", log));
   }
   putIntoCache(key, made.get());
   program = std::move(made);
@@ -84,10 +95,12 @@ cdl::Status OpenCl::kernel(const Launch& launch, cl_kernel* kernel) {
   if (!known.get()) {
     Program& program = programs_[launch.source + launch.options];
     if (!program.get())
-      if (cdl::Status status = buildProgram(launch.source, launch.options, program); !status.isOk()) return status;
+      if (cdl::Status status = buildProgram(launch.source, launch.options, program); !status.isOk())
+        return status;
     cl_int code = CL_SUCCESS;
     known = Kernel(clCreateKernel(program.get(), launch.kernel, &code));
-    if (cdl::Status status = check(code, std::string("kernel ") + launch.kernel); !status.isOk()) return status;
+    if (cdl::Status status = check(code, std::string("kernel ") + launch.kernel); !status.isOk())
+      return status;
   }
   *kernel = known.get();
   return cdl::ok();
@@ -110,11 +123,13 @@ cdl::Status OpenCl::claimed(uint16_t kind, uint16_t fn, const std::vector<uint8_
   const cdl_capabilities_t* all = capabilities().build(0);
   for (const cdl_row_t* row = all->rows; row != all->rows + all->row_count; ++row)
     if (row->kind == kind && row->fn == fn &&
-        (row->elem_count == 0 || std::equal(elems.begin(), elems.end(), row->elems, row->elems + row->elem_count)))
+        (row->elem_count == 0 ||
+         std::equal(elems.begin(), elems.end(), row->elems, row->elems + row->elem_count)))
       return cdl::ok();
   std::string types;
   for (const uint8_t elem : elems) types += cdl::text(" ", cdl::elemName(elem));
-  return cdl::unsupported(cdl::text("no row claims function ", fn, " of ", cdl::kindName(kind), " on", types));
+  return cdl::unsupported(
+      cdl::text("no row claims function ", fn, " of ", cdl::kindName(kind), " on", types));
 }
 
 cdl::Status OpenCl::run(const cdl::Op& op, Launch launch) {
@@ -131,11 +146,13 @@ cdl::Status OpenCl::run(const cdl::Op& op, Launch launch) {
   for (const auto& [at, operand] : launch.offsets) {
     const auto after = memories_.upper_bound(reinterpret_cast<uintptr_t>(operand->data));
     if (after == memories_.begin()) throw cdl::BadAccess("an address of no memory");
-    launch.numbers[at] = static_cast<int64_t>(reinterpret_cast<uintptr_t>(operand->data) - std::prev(after)->first);
+    launch.numbers[at] =
+        static_cast<int64_t>(reinterpret_cast<uintptr_t>(operand->data) - std::prev(after)->first);
   }
   cl_int code = CL_SUCCESS;
   const Buffer numbers(clCreateBuffer(context_.get(), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-                                      launch.numbers.size() * sizeof(int64_t), launch.numbers.data(), &code));
+                                      launch.numbers.size() * sizeof(int64_t),
+                                      launch.numbers.data(), &code));
   if (status = check(code, "the numbers of a launch"); !status.isOk()) return status;
   cl_uint arg = 0;
   const cl_mem first = numbers.get();
@@ -144,9 +161,12 @@ cdl::Status OpenCl::run(const cdl::Op& op, Launch launch) {
     const cl_mem memory = operand ? memoryAt(operand->data) : nullptr;
     code = code ? code : clSetKernelArg(kernel, arg++, sizeof memory, &memory);
   }
-  if (status = check(code, cdl::text("argument ", arg - 1, " of ", launch.kernel)); !status.isOk()) return status;
-  const size_t local = kLocal, global = (static_cast<size_t>(launch.items) + local - 1) / local * local;
+  if (status = check(code, cdl::text("argument ", arg - 1, " of ", launch.kernel)); !status.isOk())
+    return status;
+  const size_t local = kLocal,
+               global = (static_cast<size_t>(launch.items) + local - 1) / local * local;
   cl_event event = nullptr;
-  code = clEnqueueNDRangeKernel(queue_.get(), kernel, 1, nullptr, &global, &local, 0, nullptr, &event);
+  code =
+      clEnqueueNDRangeKernel(queue_.get(), kernel, 1, nullptr, &global, &local, 0, nullptr, &event);
   return submitted(code, event, launch.kernel);
 }

@@ -1,5 +1,5 @@
-// A port to OpenCL 1.2: one in-order queue, memory that the host cannot address, shape-generic kernels that are built
-// when they are first needed.
+// A port to OpenCL 1.2: one in-order queue, memory that the host cannot address, shape-generic
+// kernels that are built when they are first needed.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 120
@@ -53,7 +53,8 @@ struct Launch {
   void add(const cdl::Operand& operand);
   /// Makes a zero point the next operand, one that may be absent: its offset, type and stride.
   void addZero(const cdl::Operand& zero);
-  std::vector<std::pair<size_t, const cdl::Operand*>> offsets; ///< numbers[first] is where that operand begins
+  /// numbers[first] is where that operand begins
+  std::vector<std::pair<size_t, const cdl::Operand*>> offsets;
 };
 
 class OpenCl : public cdl::PrimitiveBackend {
@@ -65,7 +66,8 @@ public:
   cdl::Status memoryCreate(uint64_t alignment, cdl::Memory& memory) override;
   void memoryDestroy(cdl::Memory& memory) override;
   bool memoryMappable() const override { return false; }
-  cdl::Status memoryWrite(cdl::Memory& to, uint64_t offset, const void* from, uint64_t bytes) override;
+  cdl::Status memoryWrite(cdl::Memory& to, uint64_t offset, const void* from,
+                          uint64_t bytes) override;
   cdl::Status memoryRead(cdl::Memory& from, uint64_t offset, void* to, uint64_t bytes) override;
   cdl::Status memoryCopy(cdl::Memory& to, uint64_t toOffset, cdl::Memory& from, uint64_t fromOffset,
                          uint64_t bytes) override;
@@ -95,7 +97,8 @@ private:
   void claimOptional();
   cdl::Status map(const cdl::Op& op);
 
-  /// UNSUPPORTED where no row has this function on these types, of the operands and then of the results.
+  /// UNSUPPORTED where no row has this function on these types, of the operands and then of the
+  /// results.
   cdl::Status claimed(uint16_t kind, uint16_t fn, const std::vector<uint8_t>& elems);
   /// Puts one kernel into the queue, for an instruction that a row claims.
   cdl::Status run(const cdl::Op& op, Launch launch);

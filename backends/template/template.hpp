@@ -42,15 +42,17 @@ template <class F> cdl::Status withElem(const cdl::Op& op, uint8_t elem, F&& bod
 }
 
 inline cdl::Status unknownFunction(const cdl::Op& op, uint8_t elem) {
-  return cdl::unsupported(
-      cdl::text(cdl::kindName(op.instr().kind), " function ", op.fn(), " on ", cdl::elemName(elem)));
+  return cdl::unsupported(cdl::text(cdl::kindName(op.instr().kind), " function ", op.fn(), " on ",
+                                    cdl::elemName(elem)));
 }
 
 /// y[i] = f(x[i]...) for every element.
-template <class F, class Y, class... X> void map(F f, const cdl::View<Y>& y, const cdl::View<X>&... x) {
+template <class F, class Y, class... X>
+void map(F f, const cdl::View<Y>& y, const cdl::View<X>&... x) {
   cdl::forEachRow(
       [f](int64_t n, cdl::Row<Y> to, cdl::Row<X>... from) {
-        if (to.stride == 1 && ((from.stride == 1) && ...)) { // the common case, which compilers vectorise
+        // the common case, which compilers vectorise
+        if (to.stride == 1 && ((from.stride == 1) && ...)) {
           for (int64_t i = 0; i < n; ++i) to.data[i] = f(from.data[i]...);
         } else {
           for (int64_t i = 0; i < n; ++i) to[i] = f(from[i]...);
@@ -62,10 +64,14 @@ template <class F, class Y, class... X> void map(F f, const cdl::View<Y>& y, con
 // Arithmetic that REDUCE and SCATTER share. Integers wrap.
 template <class T> using Wrapping = std::conditional_t<std::is_floating_point_v<T>, T, uint32_t>;
 struct Add {
-  template <class T> T operator()(T a, T b) const { return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b)); }
+  template <class T> T operator()(T a, T b) const {
+    return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
+  }
 };
 struct Mul {
-  template <class T> T operator()(T a, T b) const { return static_cast<T>(Wrapping<T>(a) * Wrapping<T>(b)); }
+  template <class T> T operator()(T a, T b) const {
+    return static_cast<T>(Wrapping<T>(a) * Wrapping<T>(b));
+  }
 };
 struct Min { // NaN propagates
   template <class T> T operator()(T a, T b) const { return a < b || a != a ? a : b; }

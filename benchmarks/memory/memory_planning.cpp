@@ -1,9 +1,11 @@
-// How fast the memory planner decides problems, and how near its plans come to the bytes alive at once.
+// How fast the memory planner decides problems, and how near its plans come to the bytes alive at
+// once.
 //
 // usage: memory_planning FILE.csv...
 //
-// Prints one JSON object per line: each file (minimalloc's format, capacity 1,048,576) by the exact search on one
-// thread, then drawn problems of 10,000 buffers. Ends with 1 when a plan is missing or wrong.
+// Prints one JSON object per line: each file (minimalloc's format, capacity 1,048,576) by the exact
+// search on one thread, then drawn problems of 10,000 buffers. Ends with 1 when a plan is missing
+// or wrong.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -20,11 +22,14 @@ bool measure(const std::string& name, const MemoryProblem& problem, const PlanOp
   const double processorSeconds = static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   const bool valid = plan && !validate(problem, *plan);
-  std::printf("{\"problem\": \"%s\", \"buffers\": %zu, \"valid\": %s, \"bytes\": %llu, \"max_live_bytes\": %llu, "
+  std::printf("{\"problem\": \"%s\", \"buffers\": %zu, \"valid\": %s, \"bytes\": %llu, "
+              "\"max_live_bytes\": %llu, "
               "\"nodes\": %llu, \"seconds\": %.4f, \"processor_seconds\": %.4f}\n",
               name.c_str(), problem.buffers.size(), valid ? "true" : "false",
-              static_cast<unsigned long long>(plan ? plan->size : 0), static_cast<unsigned long long>(maxLive(problem)),
-              static_cast<unsigned long long>(plan ? plan->nodes : 0), took.count(), processorSeconds);
+              static_cast<unsigned long long>(plan ? plan->size : 0),
+              static_cast<unsigned long long>(maxLive(problem)),
+              static_cast<unsigned long long>(plan ? plan->nodes : 0), took.count(),
+              processorSeconds);
   std::fflush(stdout);
   return valid;
 }
@@ -45,10 +50,13 @@ int run(int count, char** files) {
   for (int i = 0; i < count; ++i) {
     const std::string file = files[i];
     const MemoryProblem problem = testing::readInstance(file);
-    good = measure(file.substr(file.rfind('/') + 1), problem, {}) && !problem.buffers.empty() && good;
+    good =
+        measure(file.substr(file.rfind('/') + 1), problem, {}) && !problem.buffers.empty() && good;
   }
   for (const int64_t steps : {100, 1'000, 100'000})
-    good = measure(fmt::format("drawn, {} steps, seed 5", steps), drawnLives(5, 10'000, steps), {}) && good;
+    good =
+        measure(fmt::format("drawn, {} steps, seed 5", steps), drawnLives(5, 10'000, steps), {}) &&
+        good;
   return good ? 0 : 1;
 }
 

@@ -1,5 +1,6 @@
-// The functional model on the convolutions of ResNet-50 and MobileNetV2 at 224 x 224, tile by tile: load, conv or
-// dwconv, requant, store. Random bytes; the argument is the kernels and whether races and initialisation are checked.
+// The functional model on the convolutions of ResNet-50 and MobileNetV2 at 224 x 224, tile by tile:
+// load, conv or dwconv, requant, store. Random bytes; the argument is the kernels and whether races
+// and initialisation are checked.
 // Then single instructions: time for each value that they write.
 #include <benchmark/benchmark.h>
 
@@ -20,8 +21,8 @@ struct Layer {
   int64_t out() const { return (in + 2 * pad() - kernel) / stride + 1; }
 };
 
-/// He et al. 2015, table 1, 50 layers; the stride lies in the 3 x 3 (as in ONNX's model zoo, version 1.5). The last one
-/// is the fully connected layer.
+/// He et al. 2015, table 1, 50 layers; the stride lies in the 3 x 3 (as in ONNX's model zoo,
+/// version 1.5). The last one is the fully connected layer.
 std::vector<Layer> resnet50() {
   std::vector<Layer> layers{{224, 3, 64, 7, 2}};
   int64_t size = 56, channels = 64;
@@ -49,8 +50,9 @@ std::vector<Layer> mobilenetV2() {
   struct Stage {
     int64_t expansion, channels, blocks, stride;
   };
-  for (const Stage& stage : {Stage{1, 16, 1, 1}, Stage{6, 24, 2, 2}, Stage{6, 32, 3, 2}, Stage{6, 64, 4, 2},
-                             Stage{6, 96, 3, 1}, Stage{6, 160, 3, 2}, Stage{6, 320, 1, 1}})
+  for (const Stage& stage :
+       {Stage{1, 16, 1, 1}, Stage{6, 24, 2, 2}, Stage{6, 32, 3, 2}, Stage{6, 64, 4, 2},
+        Stage{6, 96, 3, 1}, Stage{6, 160, 3, 2}, Stage{6, 320, 1, 1}})
     for (int64_t block = 0; block < stage.blocks; ++block) {
       const int64_t stride = block == 0 ? stage.stride : 1, wide = stage.expansion * channels;
       if (stage.expansion > 1) layers.push_back({size, channels, wide, 1, 1});
@@ -64,42 +66,59 @@ std::vector<Layer> mobilenetV2() {
   return layers;
 }
 
-/// The tiles of one layer: as many channels as leave half of the scratchpad, as many rows as fit the accumulators.
+/// The tiles of one layer: as many channels as leave half of the scratchpad, as many rows as fit
+/// the accumulators.
 void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int64_t& weightsAt) {
   const int64_t columns = c.columns(), out = layer.out(),
                 k = layer.kernel * layer.kernel * (layer.depthwise ? 1 : layer.cin);
-  const int64_t half = c.scratchpadBytes() / 2, paramsAt = 0, weights = 16384, rowBytes = layer.in * layer.cin;
-  int64_t channels =
-      std::clamp((half - weights) / k / columns * columns, columns, (layer.cout + columns - 1) / columns * columns);
+  const int64_t half = c.scratchpadBytes() / 2, paramsAt = 0, weights = 16384,
+                rowBytes = layer.in * layer.cin;
+  int64_t channels = std::clamp((half - weights) / k / columns * columns, columns,
+                                (layer.cout + columns - 1) / columns * columns);
   channels = std::min(channels, c.accumulatorRows() / out * columns);
   if (layer.depthwise && channels < layer.cout)
     throw std::logic_error("a depthwise layer has all its channels in a tile");
   const int64_t acts = (weights + k * std::min(channels, layer.cout) + 63) / 64 * 64;
   for (int64_t n = 0; n < layer.cout; n += channels) {
-    const int64_t count = std::min(channels, layer.cout - n), blocks = (count + columns - 1) / columns;
-    p.descriptor(0, DescriptorKind::kTransfer,
-                 {{"run", count}, {"len1", k}, {"far_stride1", layer.cout}, {"near_stride1", count}});
+    const int64_t count = std::min(channels, layer.cout - n),
+                  blocks = (count + columns - 1) / columns;
+    p.descriptor(
+        0, DescriptorKind::kTransfer,
+        {{"run", count}, {"len1", k}, {"far_stride1", layer.cout}, {"near_stride1", count}});
     p.op("load", {{"region", 1}, {"far", weightsAt + n}, {"dst", weights}, {"d", 0}});
     p.descriptor(0, DescriptorKind::kTransfer, {{"run", 8 * count}});
     p.op("load", {{"region", 0}, {"far", 0}, {"dst", paramsAt}, {"d", 0}});
-    const int64_t room = (c.scratchpadBytes() - acts) / (rowBytes * layer.stride + (1 + layer.residual) * out * count);
+    const int64_t room = (c.scratchpadBytes() - acts) /
+                         (rowBytes * layer.stride + (1 + layer.residual) * out * count);
     const int64_t rows = std::clamp<int64_t>(
-        std::min(c.accumulatorRows() / (blocks * out), room - layer.kernel / layer.stride - 1), 1, out);
+        std::min(c.accumulatorRows() / (blocks * out), room - layer.kernel / layer.stride - 1), 1,
+        out);
     for (int64_t y = 0; y < out; y += rows) {
-      const int64_t outH = std::min(rows, out - y), from = std::max<int64_t>(y * layer.stride - layer.pad(), 0);
-      const int64_t to = std::min((y + outH - 1) * layer.stride - layer.pad() + layer.kernel, layer.in),
+      const int64_t outH = std::min(rows, out - y),
+                    from = std::max<int64_t>(y * layer.stride - layer.pad(), 0);
+      const int64_t to = std::min((y + outH - 1) * layer.stride - layer.pad() + layer.kernel,
+                                  layer.in),
                     inH = to - from;
       const int64_t results = acts + inH * rowBytes, residual = results + outH * out * count,
-                    taps = layer.depthwise ? 1 : std::max<int64_t>(1, std::min<int64_t>(64, c.rows() / layer.cin));
-      p.descriptor(
-          0, DescriptorKind::kTransfer,
-          {{"run", layer.cin * layer.in}, {"len1", inH}, {"far_stride1", rowBytes}, {"near_stride1", rowBytes}});
+                    taps = layer.depthwise
+                               ? 1
+                               : std::max<int64_t>(1, std::min<int64_t>(64, c.rows() / layer.cin));
+      p.descriptor(0, DescriptorKind::kTransfer,
+                   {{"run", layer.cin * layer.in},
+                    {"len1", inH},
+                    {"far_stride1", rowBytes},
+                    {"near_stride1", rowBytes}});
       if (layer.cin * layer.in > 65536) throw std::logic_error("a row is longer than a run");
       p.op("load", {{"region", 0}, {"far", from * rowBytes}, {"dst", acts}, {"d", 0}}, {}, {0, 1});
       if (layer.residual) {
         p.descriptor(4, DescriptorKind::kTransfer,
-                     {{"run", count}, {"len1", outH * out}, {"near_stride1", count}, {"far_stride1", layer.cout}});
-        p.op("load", {{"region", 0}, {"far", y * out * layer.cout + n}, {"dst", residual}, {"d", 4}}, {}, {3, 1});
+                     {{"run", count},
+                      {"len1", outH * out},
+                      {"near_stride1", count},
+                      {"far_stride1", layer.cout}});
+        p.op("load",
+             {{"region", 0}, {"far", y * out * layer.cout + n}, {"dst", residual}, {"d", 4}}, {},
+             {3, 1});
         p.op("nop", {}, {3, 1}, {}, static_cast<int>(Engine::kRequant));
       }
       p.descriptor(1, DescriptorKind::kWindow,
@@ -121,8 +140,8 @@ void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int
                     {"weight_pitch", count},
                     {"acc_pitch", outH * out},
                     {"a_zp", -3}});
-      p.op(layer.depthwise ? "dwconv" : "conv", {{"acc", 0}, {"act", acts}, {"wgt", weights}, {"d", 1}}, {0, 1},
-           {1, 1});
+      p.op(layer.depthwise ? "dwconv" : "conv",
+           {{"acc", 0}, {"act", acts}, {"wgt", weights}, {"d", 1}}, {0, 1}, {1, 1});
       p.descriptor(2, DescriptorKind::kEpilogue,
                    {{"out_h", outH},
                     {"out_w", out},
@@ -146,11 +165,20 @@ void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int
                       {"row_stride", out * count},
                       {"pixel_stride", count}});
       p.op("requant",
-           {{"acc", 0}, {"dst", results}, {"res", residual}, {"d", 2}, {"r", 5}, {"residual", layer.residual}}, {1, 1},
-           {2, 1});
+           {{"acc", 0},
+            {"dst", results},
+            {"res", residual},
+            {"d", 2},
+            {"r", 5},
+            {"residual", layer.residual}},
+           {1, 1}, {2, 1});
       p.descriptor(3, DescriptorKind::kTransfer,
-                   {{"run", count}, {"len1", outH * out}, {"near_stride1", count}, {"far_stride1", layer.cout}});
-      p.op("store", {{"region", 2}, {"far", y * out * layer.cout + n}, {"src", results}, {"d", 3}}, {2, 1});
+                   {{"run", count},
+                    {"len1", outH * out},
+                    {"near_stride1", count},
+                    {"far_stride1", layer.cout}});
+      p.op("store", {{"region", 2}, {"far", y * out * layer.cout + n}, {"src", results}, {"d", 3}},
+           {2, 1});
       p.fence();
     }
   }
@@ -175,26 +203,34 @@ void convolutions(benchmark::State& state, const std::vector<Layer>& layers, con
   options.plainKernels = state.range(0) == 0;
   options.checks = state.range(1) != 0;
   const auto device = makeFunctionalDevice(c, options);
-  if (const Outcome bad = device->load(std::move(p.binary))) return state.SkipWithError(bad->message.c_str());
-  if (device->bind(0, in) || device->bind(2, out)) return state.SkipWithError("a region is not bound");
+  if (const Outcome bad = device->load(std::move(p.binary)))
+    return state.SkipWithError(bad->message.c_str());
+  if (device->bind(0, in) || device->bind(2, out))
+    return state.SkipWithError("a region is not bound");
   Counters counters{};
   for (auto _ : state) {
     const Result<RunReport> run = device->run();
-    if (!run || run->fault) return state.SkipWithError(run ? run->fault->message.c_str() : run.message().c_str());
+    if (!run || run->fault)
+      return state.SkipWithError(run ? run->fault->message.c_str() : run.message().c_str());
     counters = run->counters;
   }
   const auto macs = static_cast<double>(counters[static_cast<int>(Counter::kMacs)]);
   state.counters["GMAC"] = macs / 1e9;
-  state.counters["GMAC/s"] = benchmark::Counter(macs / 1e9, benchmark::Counter::kIsIterationInvariantRate);
-  state.counters["instructions"] = static_cast<double>(counters[static_cast<int>(Counter::kInstructions)]);
+  state.counters["GMAC/s"] =
+      benchmark::Counter(macs / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["instructions"] =
+      static_cast<double>(counters[static_cast<int>(Counter::kInstructions)]);
 }
 
-void resnet50Convolutions(benchmark::State& state, const char* preset) { convolutions(state, resnet50(), preset); }
+void resnet50Convolutions(benchmark::State& state, const char* preset) {
+  convolutions(state, resnet50(), preset);
+}
 void mobilenetV2Convolutions(benchmark::State& state, const char* preset) {
   convolutions(state, mobilenetV2(), preset);
 }
 
-/// One instruction on edge8t, 512 times in a loop, all checks on. The scratchpad holds random bytes, accumulators too.
+/// One instruction on edge8t, 512 times in a loop, all checks on. The scratchpad holds random
+/// bytes, accumulators too.
 struct Single {
   const char* name;
   const char* op;
@@ -221,7 +257,11 @@ const std::vector<Single>& singles() {
   };
   const auto scale = [](int64_t bits) {
     const int64_t high = (int64_t{1} << (bits - 1)) - 1;
-    return Fields{{"a_mult", 0xa00000}, {"b_mult", 0xc00000}, {"shift", 25}, {"low", -high - 1}, {"high", high}};
+    return Fields{{"a_mult", 0xa00000},
+                  {"b_mult", 0xc00000},
+                  {"shift", 25},
+                  {"low", -high - 1},
+                  {"high", high}};
   };
   const auto tensor = [](int64_t type, int64_t unit) {
     return Fields{{"in_h", 28},
@@ -285,9 +325,10 @@ const std::vector<Single>& singles() {
     fields.push_back({name, value});
     return fields;
   };
-  const Fields requant{{"dst", kDst}, {"res", kB}, {"d", 0}, {"r", 1}}, conv{{"act", kA}, {"wgt", kB}, {"d", 0}},
-      two{{"a", kA}, {"dst", kDst}, {"d", 0}};
-  const auto k = DescriptorKind::kLanes, pools = DescriptorKind::kPooling, w = DescriptorKind::kWindow;
+  const Fields requant{{"dst", kDst}, {"res", kB}, {"d", 0}, {"r", 1}},
+      conv{{"act", kA}, {"wgt", kB}, {"d", 0}}, two{{"a", kA}, {"dst", kDst}, {"d", 0}};
+  const auto k = DescriptorKind::kLanes, pools = DescriptorKind::kPooling,
+             w = DescriptorKind::kWindow;
   const auto q = DescriptorKind::kEpilogue, t = DescriptorKind::kTransfer;
   static const std::vector<Single> all{
       {"add_i8", "vbinary", with(three, "fn", 0), k, lanes(kI8, kI8), {}, kValues},
@@ -297,12 +338,20 @@ const std::vector<Single>& singles() {
       {"rescale_i32_i8", "vunary", with(three, "fn", 3), k, lanes(kI32, kI8), scale(8), kValues},
       {"table_i8", "vunary", with(three, "fn", 4), k, lanes(kI8, kI8), {}, kValues},
       {"table_i16", "vunary", with(three, "fn", 4), k, lanes(kI16, kI16), {}, kValues},
-      {"reduce_max_i8", "vreduce", with(two, "fn", 2), k, with(lanes(kI8, kI8), "b_scalar", 0), {}, kValues},
+      {"reduce_max_i8",
+       "vreduce",
+       with(two, "fn", 2),
+       k,
+       with(lanes(kI8, kI8), "b_scalar", 0),
+       {},
+       kValues},
       {"pool_max_i8", "vpool", with(two, "fn", 0), pools, tensor(kI8, 1), {}, kValues},
       {"pool_sum_i8", "vpool", with(two, "fn", 1), pools, tensor(kI8, 1), scale(8), kValues},
       {"requant_i8", "requant", requant, q, epilogue(kI8, 1), residual(8), kValues},
-      {"requant_residual_i8", "requant", with(requant, "residual", 1), q, epilogue(kI8, 1), residual(8), kValues},
-      {"requant_residual_i16", "requant", with(requant, "residual", 1), q, epilogue(kI16, 2), residual(16), kValues},
+      {"requant_residual_i8", "requant", with(requant, "residual", 1), q, epilogue(kI8, 1),
+       residual(8), kValues},
+      {"requant_residual_i16", "requant", with(requant, "residual", 1), q, epilogue(kI16, 2),
+       residual(16), kValues},
       {"dwconv3x3_i8", "dwconv", conv, w, window(kI8, 1), {}, kValues},
       {"dwconv3x3_i16", "dwconv", conv, w, window(kI16, 2), {}, kValues},
       {"conv3x3_i8", "conv", conv, w, window(kI8, 1), {}, kValues},
@@ -324,7 +373,10 @@ const std::vector<Single>& singles() {
        "load",
        {{"dst", kDst}, {"d", 0}},
        t,
-       {{"run", kChannels}, {"len1", kRuns}, {"far_stride1", 2 * kChannels}, {"near_stride1", kChannels}},
+       {{"run", kChannels},
+        {"len1", kRuns},
+        {"far_stride1", 2 * kChannels},
+        {"near_stride1", kChannels}},
        {},
        kValues},
   };
@@ -353,15 +405,17 @@ void instruction(benchmark::State& state, const Single& single) {
   std::vector<std::byte> in(kBytes);
   for (std::byte& byte : in) byte = static_cast<std::byte>(random());
   const auto device = makeFunctionalDevice(c);
-  if (const Outcome bad = device->load(std::move(p.binary))) return state.SkipWithError(bad->message.c_str());
+  if (const Outcome bad = device->load(std::move(p.binary)))
+    return state.SkipWithError(bad->message.c_str());
   if (device->bind(0, in)) return state.SkipWithError("a region is not bound");
   for (auto _ : state) {
     const Result<RunReport> run = device->run();
-    if (!run || run->fault) return state.SkipWithError(run ? run->fault->message.c_str() : run.message().c_str());
+    if (!run || run->fault)
+      return state.SkipWithError(run ? run->fault->message.c_str() : run.message().c_str());
   }
-  state.counters["ns/value"] =
-      benchmark::Counter(static_cast<double>(kTimes * single.values) / 1e9,
-                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["ns/value"] = benchmark::Counter(static_cast<double>(kTimes * single.values) / 1e9,
+                                                  benchmark::Counter::kIsIterationInvariantRate |
+                                                      benchmark::Counter::kInvert);
   state.counters["instructions"] = static_cast<double>(kTimes);
 }
 BENCHMARK_CAPTURE(resnet50Convolutions, gem16, "gem16")
@@ -388,10 +442,9 @@ BENCHMARK_CAPTURE(mobilenetV2Convolutions, edge4t, "edge4t")
 
 void registerInstructions() {
   for (const Single& single : singles())
-    benchmark::RegisterBenchmark((std::string("instruction/") + single.name).c_str(), [&single](
-                                                                                          benchmark::State& state) {
-      instruction(state, single);
-    })->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark((std::string("instruction/") + single.name).c_str(),
+                                 [&single](benchmark::State& state) { instruction(state, single); })
+        ->Unit(benchmark::kMillisecond);
 }
 
 } // namespace candela::npu

@@ -37,7 +37,8 @@ std::vector<Array> formula(const Node& node, const std::vector<const Array*>& op
   std::vector<const Array*> in(std::max(operands.size(), node.info().operands.size()), nullptr);
   std::ranges::copy(operands, in.begin());
   std::vector<Array> out;
-  for (const graph::Value* result : node.results()) out.emplace_back(result->type.elem, result->type.shape());
+  for (const graph::Value* result : node.results())
+    out.emplace_back(result->type.elem, result->type.shape());
   reference::applyFormula(node, in, out);
   return out;
 }
@@ -61,7 +62,8 @@ void include(Interval& x, const Array& y) {
   }
 }
 
-/// Rounds the ends to the type, `slack` (may be null: nothing but what rounding needs) outside of them.
+/// Rounds the ends to the type, `slack` (may be null: nothing but what rounding needs) outside of
+/// them.
 void roundEnds(Interval& x, const std::vector<double>* slack) {
   const Elem elem = x.elem();
   if (!isFloat(elem)) {
@@ -92,7 +94,9 @@ void roundEnds(Interval& x, const std::vector<double>* slack) {
   }
 }
 
-double sizeOf(const Interval& x, int64_t i) { return std::max(std::abs(x.lo.real[i]), std::abs(x.hi.real[i])); }
+double sizeOf(const Interval& x, int64_t i) {
+  return std::max(std::abs(x.lo.real[i]), std::abs(x.hi.real[i]));
+}
 
 /// Whether every element of the operand is one bit pattern.
 bool sameBits(const Array& a, const Array& b) {
@@ -106,19 +110,22 @@ bool sameBits(const Array& a, const Array& b) {
 
 class Analysis {
 public:
-  Analysis(const Node& node, const std::vector<const Interval*>& operands, const target::Target& target)
+  Analysis(const Node& node, const std::vector<const Interval*>& operands,
+           const target::Target& target)
       : node_(node), info_(node.info()), operands_(operands), target_(target) {}
 
   Result<std::vector<Interval>> run() {
     const bool elementwise = info_.has(graph::kTraitElementwise);
     // What is no instruction is what its decomposition is.
-    const bool isFormula = info_.tolerance == Tolerance::Composite || info_.tolerance == Tolerance::Function;
+    const bool isFormula =
+        info_.tolerance == Tolerance::Composite || info_.tolerance == Tolerance::Function;
     if (isFormula && info_.instrKind == 0) {
       CDL_ASSIGN(results_, decomposed(true));
       if (info_.tolerance == Tolerance::Composite) return std::move(results_);
       // A device may have the functions in it, each as good as its row.
       CDL_ASSIGN(const std::vector<Interval> whole, decomposed(false));
-      for (size_t r = 0; r < results_.size(); ++r) include(results_[r], whole[r].lo), include(results_[r], whole[r].hi);
+      for (size_t r = 0; r < results_.size(); ++r)
+        include(results_[r], whole[r].lo), include(results_[r], whole[r].hi);
       return std::move(results_);
     }
     if (elementwise) {
@@ -127,11 +134,11 @@ public:
       ends();
     }
     for (size_t r = 0; r < results_.size(); ++r) {
-      const bool sums =
-          info_.tolerance == Tolerance::Contraction || (info_.tolerance == Tolerance::Rounded && !elementwise);
+      const bool sums = info_.tolerance == Tolerance::Contraction ||
+                        (info_.tolerance == Tolerance::Rounded && !elementwise);
       // An extreme is one of the numbers, infinite or not.
-      const bool picks =
-          node_.kind == OpKind::Reduce && (node_.stringAttr("fn") == "max" || node_.stringAttr("fn") == "min");
+      const bool picks = node_.kind == OpKind::Reduce &&
+                         (node_.stringAttr("fn") == "max" || node_.stringAttr("fn") == "min");
       if (!isFloat(results_[r].elem()) || info_.tolerance == Tolerance::Exact || picks) {
         roundEnds(results_[r], nullptr);
       } else {
@@ -165,8 +172,9 @@ private:
     for (size_t r = 0; r < values.size(); ++r) include(results_[r], values[r]);
   }
 
-  /// All combinations of the ends, and of both zeros or another whole number between them: functions are monotone in
-  /// each operand there, or their intervals so narrow that a turning point changes nothing that a rounding does not.
+  /// All combinations of the ends, and of both zeros or another whole number between them:
+  /// functions are monotone in each operand there, or their intervals so narrow that a turning
+  /// point changes nothing that a rounding does not.
   void corners() {
     std::vector<std::vector<Array>> points(operands_.size());
     for (size_t i = 0; i < operands_.size(); ++i) {
@@ -198,7 +206,8 @@ private:
     std::vector<size_t> at(points.size(), 0);
     for (;;) {
       std::vector<const Array*> in;
-      for (size_t i = 0; i < at.size(); ++i) in.push_back(operands_[i] ? &points[i][at[i]] : nullptr);
+      for (size_t i = 0; i < at.size(); ++i)
+        in.push_back(operands_[i] ? &points[i][at[i]] : nullptr);
       take(formula(node_, in));
       size_t i = 0;
       while (i < at.size() && ++at[i] == points[i].size()) at[i++] = 0;
@@ -210,7 +219,9 @@ private:
   void ends() {
     std::vector<int> which(operands_.size(), 0);
     take(formula(node_, side(which)));
-    if (std::ranges::all_of(operands_, [](const Interval* x) { return !x || sameBits(x->lo, x->hi); })) return;
+    if (std::ranges::all_of(operands_,
+                            [](const Interval* x) { return !x || sameBits(x->lo, x->hi); }))
+      return;
     for (size_t i = 0; i < which.size(); ++i) {
       which.assign(which.size(), 0), which[i] = 1;
       take(formula(node_, side(which)));
@@ -225,16 +236,19 @@ private:
   bool isNarrowed(const Interval& y, int64_t i) const {
     if (info_.instrKind != CDL_KIND_CONVERT || operands_[0]->count() != y.count()) return false;
     const Interval& x = *operands_[0];
-    return isFloat(x.elem()) ? x.lo.real[i] != y.lo.real[i] : x.lo.whole[i] != static_cast<Whole>(y.lo.real[i]);
+    return isFloat(x.elem()) ? x.lo.real[i] != y.lo.real[i]
+                             : x.lo.whole[i] != static_cast<Whole>(y.lo.real[i]);
   }
   /// A conversion of one number rounds once, as CONVERT says, and its formula has done so.
   bool convertsKnown(const Interval& y, int64_t i) const {
-    return info_.instrKind == CDL_KIND_CONVERT && operands_[0]->count() == y.count() && operands_[0]->isPoint(i);
+    return info_.instrKind == CDL_KIND_CONVERT && operands_[0]->count() == y.count() &&
+           operands_[0]->isPoint(i);
   }
   /// How much a function of this value may be off, in units relative to it.
   double units(Elem elem, double size) const {
     if (info_.tolerance == Tolerance::Rounded) return 2;
-    if (info_.tolerance == Tolerance::Composite) return elemBits(elem) <= 16 ? 3 : 64; // an expression
+    // an expression
+    if (info_.tolerance == Tolerance::Composite) return elemBits(elem) <= 16 ? 3 : 64;
     return functionUnits(info_.instrKind, info_.instrFn, elem, size);
   }
   std::vector<double> ofFunction(const Interval& y) const {
@@ -243,8 +257,11 @@ private:
     std::vector<double> slack(static_cast<size_t>(y.count()));
     for (int64_t i = 0; i < y.count(); ++i) {
       const double size = sizeOf(y, i);
-      const bool exact = rounded && y.lo.real[i] == y.hi.real[i] && isExact(y.elem(), size) && !isNarrowed(y, i);
-      slack[i] = exact || convertsKnown(y, i) || !std::isfinite(size) ? 0 : units(y.elem(), size) * unit * size + least;
+      const bool exact =
+          rounded && y.lo.real[i] == y.hi.real[i] && isExact(y.elem(), size) && !isNarrowed(y, i);
+      slack[i] = exact || convertsKnown(y, i) || !std::isfinite(size)
+                     ? 0
+                     : units(y.elem(), size) * unit * size + least;
     }
     return slack;
   }
@@ -276,13 +293,16 @@ private:
     std::vector<graph::Value*> operands;
     for (const graph::Value* value : node_.operands())
       operands.push_back(value ? sized_.addInput(value->name, value->type) : nullptr);
-    return *orThrow(sized_.addNode(node_.kind, operands, attrs, {}, nullptr, static_cast<int>(node_.results().size())));
+    return *orThrow(sized_.addNode(node_.kind, operands, attrs, {}, nullptr,
+                                   static_cast<int>(node_.results().size())));
   }
 
   /// How many elements of the first operand may meet in one of y: windows overlap.
   double mostTerms(const Interval& y) const {
-    if (node_.kind == OpKind::AveragePool) return static_cast<double>(*elementCount(node_.intsAttr("kernel_shape")));
-    return static_cast<double>(operands_[0]->count()) / std::max<double>(1, static_cast<double>(y.count()));
+    if (node_.kind == OpKind::AveragePool)
+      return static_cast<double>(*elementCount(node_.intsAttr("kernel_shape")));
+    return static_cast<double>(operands_[0]->count()) /
+           std::max<double>(1, static_cast<double>(y.count()));
   }
 
   /// c * K * u * sum |x||w|, and what the operands' own errors make of it.
@@ -291,16 +311,21 @@ private:
     const Elem elem = y.elem(), sum = elemBits(elem) == 16 ? Elem::f32_ : elem;
     const auto largest = [](double lo, double hi) { return std::max(std::abs(lo), std::abs(hi)); };
     const std::vector<Array> sizes = onSizes(largest);
-    const std::vector<Array> middles = onSizes([&](double lo, double hi) { return largest(lo, hi) - (hi - lo) / 2; });
+    const std::vector<Array> middles =
+        onSizes([&](double lo, double hi) { return largest(lo, hi) - (hi - lo) / 2; });
     const std::vector<Array> counts = onSizes([](double, double) { return 1.0; });
-    // What products may reach on their way: an overflow or lost digits, which the result does not show.
-    const std::vector<Array> most = onSizes([&](double lo, double hi) { return std::max(1.0, largest(lo, hi)); }, 1);
-    const std::vector<Array> least = onSizes([&](double lo, double hi) { return std::min(1.0, largest(lo, hi)); });
+    // What products may reach on their way: an overflow or lost digits, which the result does not
+    // show.
+    const std::vector<Array> most =
+        onSizes([&](double lo, double hi) { return std::max(1.0, largest(lo, hi)); }, 1);
+    const std::vector<Array> least =
+        onSizes([&](double lo, double hi) { return std::min(1.0, largest(lo, hi)); });
     const double terms = mostTerms(y);
     const bool whole = std::ranges::all_of(operands_, [](const Interval* x) {
       return !x || std::ranges::all_of(x->lo.real, [](double v) { return v == std::floor(v); });
     });
-    const bool points = std::ranges::all_of(operands_, [](const Interval* x) { return !x || x->isPoint(); });
+    const bool points =
+        std::ranges::all_of(operands_, [](const Interval* x) { return !x || x->isPoint(); });
     std::vector<double> slack(static_cast<size_t>(y.count()));
     // Whether a border of zeros meets an infinite weight is open: a window may leave it out.
     const bool finite = std::ranges::all_of(operands_, [](const Interval* x) {
@@ -315,7 +340,8 @@ private:
       const double size = std::abs(sizes[r].real[i]), own = sizeOf(y, i);
       const double k = std::max({1.0, terms, std::abs(counts[r].real[i])});
       if (!std::isfinite(size) || !std::isfinite(own)) {
-        // With infinities about, the order decides what becomes of them, unless every order ends at NaN.
+        // With infinities about, the order decides what becomes of them, unless every order ends at
+        // NaN.
         slack[i] = std::nan("");
         if (std::isnan(own) && !points) y.makeWild(i);
         continue;
@@ -331,8 +357,9 @@ private:
       // A bias may be added to what was rounded before.
       const double rounded = operands_.size() > 2 ? size : own;
       const double spread = std::max(0.0, size - std::abs(middles[r].real[i]));
-      slack[i] =
-          exact ? 0 : spread + 2 * (k + 2) * unitOf(sum) * size + 2 * unitOf(elem) * rounded + (k + 1) * leastOf(elem);
+      slack[i] = exact ? 0
+                       : spread + 2 * (k + 2) * unitOf(sum) * size + 2 * unitOf(elem) * rounded +
+                             (k + 1) * leastOf(elem);
     }
     return slack;
   }
@@ -372,13 +399,14 @@ private:
     const Interval &a = *operands_[0], &b = *operands_[1];
     const std::vector<int64_t> inA = places(a, y), inB = places(b, y);
     for (int64_t i = 0; i < y.count(); ++i) {
-      const bool overlap = a.lo.real[inA[i]] <= b.hi.real[inB[i]] && b.lo.real[inB[i]] <= a.hi.real[inA[i]];
+      const bool overlap =
+          a.lo.real[inA[i]] <= b.hi.real[inB[i]] && b.lo.real[inB[i]] <= a.hi.real[inA[i]];
       if (overlap && !(a.isPoint(inA[i]) && b.isPoint(inB[i]))) y.makeWild(i);
     }
   }
 
-  /// Where the record says that the decomposition ends, and where a period says nothing about what lies between two
-  /// ends.
+  /// Where the record says that the decomposition ends, and where a period says nothing about what
+  /// lies between two ends.
   void beyondDomain() {
     Interval& y = results_[0];
     if (!isFloat(y.elem())) return;
@@ -399,17 +427,20 @@ private:
       const Interval &a = *operands_[0], &b = *operands_[1];
       const std::vector<int64_t> inA = places(a, y), inB = places(b, y);
       for (int64_t i = 0; i < y.count(); ++i) {
-        const double quotients[] = {a.lo.real[inA[i]] / b.lo.real[inB[i]], a.lo.real[inA[i]] / b.hi.real[inB[i]],
-                                    a.hi.real[inA[i]] / b.lo.real[inB[i]], a.hi.real[inA[i]] / b.hi.real[inB[i]]};
+        const double quotients[] = {
+            a.lo.real[inA[i]] / b.lo.real[inB[i]], a.lo.real[inA[i]] / b.hi.real[inB[i]],
+            a.hi.real[inA[i]] / b.lo.real[inB[i]], a.hi.real[inA[i]] / b.hi.real[inB[i]]};
         const bool isPoint = a.isPoint(inA[i]) && b.isPoint(inB[i]);
         for (const double q : quotients)
-          if (std::abs(q) * unitOf(y.elem()) * 2 >= 1 || (!isPoint && std::trunc(q) != std::trunc(quotients[0])))
+          if (std::abs(q) * unitOf(y.elem()) * 2 >= 1 ||
+              (!isPoint && std::trunc(q) != std::trunc(quotients[0])))
             y.makeWild(i);
       }
     }
   }
 
-  /// Places and counts that come of inexact numbers, and all that comes of wild integers but their movement.
+  /// Places and counts that come of inexact numbers, and all that comes of wild integers but their
+  /// movement.
   void looseIndices() {
     bool wildWhole = false, inexact = false;
     for (size_t i = 0; i < operands_.size(); ++i) {
@@ -448,8 +479,8 @@ private:
         inputs.push_back(*operands_[i]);
       }
     }
-    CDL_ASSIGN(Node* const node,
-               graph.addNode(node_.kind, operands, node_.attrs, {}, nullptr, static_cast<int>(node_.results().size())));
+    CDL_ASSIGN(Node* const node, graph.addNode(node_.kind, operands, node_.attrs, {}, nullptr,
+                                               static_cast<int>(node_.results().size())));
     for (graph::Value* result : node->results()) graph.addOutput(result, result->name);
     CDL_TRY(target::lower(graph, target_, {.toPrimitives = toPrimitives}));
     return analyze(graph, inputs, target_);
@@ -471,7 +502,8 @@ Result<Interval> Interval::of(const Tensor& tensor) {
 }
 
 bool Interval::isWild(int64_t i) const {
-  return isFloat(elem()) ? lo.real[i] == -kInf && hi.real[i] == kInf : lo.whole[i] == -kFar && hi.whole[i] == kFar;
+  return isFloat(elem()) ? lo.real[i] == -kInf && hi.real[i] == kInf
+                         : lo.whole[i] == -kFar && hi.whole[i] == kFar;
 }
 void Interval::makeWild(int64_t i) {
   if (isFloat(elem())) {
@@ -510,7 +542,8 @@ double Interval::width() const {
   return widest;
 }
 
-Result<std::vector<Interval>> analyze(const Node& node, const std::vector<const Interval*>& operands,
+Result<std::vector<Interval>> analyze(const Node& node,
+                                      const std::vector<const Interval*>& operands,
                                       const target::Target& target) {
   return Analysis(node, operands, target).run();
 }
@@ -527,9 +560,11 @@ Result<std::vector<Interval>> analyze(const graph::Graph& graph, std::span<const
       continue;
     }
     std::vector<const Interval*> operands;
-    for (const graph::Value* operand : node->operands()) operands.push_back(operand ? &values.at(operand) : nullptr);
+    for (const graph::Value* operand : node->operands())
+      operands.push_back(operand ? &values.at(operand) : nullptr);
     CDL_ASSIGN(std::vector<Interval> results, analyze(*node, operands, target));
-    for (size_t i = 0; i < node->results().size(); ++i) values.emplace(node->result(i), std::move(results[i]));
+    for (size_t i = 0; i < node->results().size(); ++i)
+      values.emplace(node->result(i), std::move(results[i]));
   }
   std::vector<Interval> outputs;
   for (const graph::Value* output : graph.outputs()) outputs.push_back(values.at(output));
@@ -538,7 +573,8 @@ Result<std::vector<Interval>> analyze(const graph::Graph& graph, std::span<const
 
 std::string outside(const Interval& interval, const Tensor& got) {
   if (got.elem != interval.elem() || got.dims != interval.lo.dims)
-    return fmt::format("expected {}, got {}", typeText(interval.elem(), interval.lo.dims), got.typeText());
+    return fmt::format("expected {}, got {}", typeText(interval.elem(), interval.lo.dims),
+                       got.typeText());
   for (int64_t i = 0; i < got.count(); ++i) {
     if (interval.isWild(i)) continue;
     if (!isFloat(got.elem)) {

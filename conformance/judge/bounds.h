@@ -3,13 +3,13 @@
 #include "core/compiler/capabilities/target.h"
 #include "core/reference/reference.h"
 
-/// Which results are right: a running error analysis. Every value is an interval that holds what the op records allow
-/// from intervals of the operands, so that a rounding near a step of floor, of a comparison or of a cast loosens the
-/// elements behind it and no others.
+/// Which results are right: a running error analysis. Every value is an interval that holds what
+/// the op records allow from intervals of the operands, so that a rounding near a step of floor, of
+/// a comparison or of a cast loosens the elements behind it and no others.
 namespace candela::conform {
 
-/// Element by element, both ends counted in. Floats are numbers of the element type. Nothing is known of a wild
-/// element: it may be anything.
+/// Element by element, both ends counted in. Floats are numbers of the element type. Nothing is
+/// known of a wild element: it may be anything.
 struct Interval {
   reference::Array lo, hi;
 
@@ -20,8 +20,8 @@ struct Interval {
   void makeWild(int64_t i);
   bool isPoint(int64_t i) const; ///< one value, or NaN; a zero has any sign
   bool isPoint() const;          ///< of every element
-  /// What must be that value or must lie within a tenth of its magnitude, or of the largest one in the tensor: the
-  /// others are looked at, but prove little.
+  /// What must be that value or must lie within a tenth of its magnitude, or of the largest one in
+  /// the tensor: the others are looked at, but prove little.
   int64_t tight() const;
   /// The widest one of finite ends.
   double width() const;
@@ -31,7 +31,8 @@ struct Interval {
 Result<std::vector<Interval>> analyze(const graph::Graph& graph, std::span<const Interval> inputs,
                                       const target::Target& target);
 /// Of one node's results. Null where an operand is absent.
-Result<std::vector<Interval>> analyze(const graph::Node& node, const std::vector<const Interval*>& operands,
+Result<std::vector<Interval>> analyze(const graph::Node& node,
+                                      const std::vector<const Interval*>& operands,
                                       const target::Target& target);
 
 /// Empty when every element lies in its interval, else the first that does not, with both.

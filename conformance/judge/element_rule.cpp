@@ -12,8 +12,8 @@
 namespace candela::conform {
 namespace {
 
-/// Units in the last place of the function's row that has this result type, else of any of its rows; nothing where
-/// spec/primitives.toml has no row.
+/// Units in the last place of the function's row that has this result type, else of any of its
+/// rows; nothing where spec/primitives.toml has no row.
 std::optional<double> rowUlp(uint16_t kind, uint16_t fn, Elem result) {
   struct Row {
     uint16_t kind, fn;
@@ -22,7 +22,7 @@ std::optional<double> rowUlp(uint16_t kind, uint16_t fn, Elem result) {
     double ulp;
   };
   static constexpr Row rows[] = {
-#define CDL_X(profile, kind, fn, count, e0, e1, e2, e3, e4, cls, tenths)                                               \
+#define CDL_X(profile, kind, fn, count, e0, e1, e2, e3, e4, cls, tenths)                           \
   {kind, fn, {e0, e1, e2, e3, e4}, count, tenths / 10.0},
       CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
@@ -73,7 +73,9 @@ ElementRule elementRule(uint16_t kind, uint16_t fn, Elem elem) {
   if (const std::optional<double> ulp = rowUlp(kind, fn, elem))
     return *ulp > 0.5 ? ElementRule{ElementRule::Kind::ulp, *ulp} : ElementRule{};
   for (const graph::OpInfo& info : graph::allOps())
-    if (info.instrKind == kind && info.instrFn == fn && info.tolerance != graph::Tolerance::Function) return {};
+    if (info.instrKind == kind && info.instrFn == fn &&
+        info.tolerance != graph::Tolerance::Function)
+      return {};
   return {ElementRule::Kind::units};
 }
 

@@ -2,8 +2,8 @@
 
 #include "core/support/elem.h"
 
-/// How far one element of a result may be from the number that is meant. Primitives, ops and what is composed of them
-/// are judged by the same rules.
+/// How far one element of a result may be from the number that is meant. Primitives, ops and what
+/// is composed of them are judged by the same rules.
 namespace candela::conform {
 
 /// Half a step at 1: what one rounding may change, relative.
@@ -15,11 +15,13 @@ double leastNormalOf(Elem elem);
 /// Distance from the number to the next one of the type that is farther from zero.
 double ulpAt(Elem elem, double value);
 
-/// How much a function of a value of this size may be off, in units of unitOf() relative to it, besides one leastOf():
-/// what a required function computes to, or what the decomposition of an optional one does.
+/// How much a function of a value of this size may be off, in units of unitOf() relative to it,
+/// besides one leastOf(): what a required function computes to, or what the decomposition of an
+/// optional one does.
 double functionUnits(uint16_t kind, uint16_t fn, Elem elem, double size);
 
-/// How an instruction's result on one element compares with the number that the oracle has before rounding.
+/// How an instruction's result on one element compares with the number that the oracle has before
+/// rounding.
 struct ElementRule {
   enum class Kind : uint8_t {
     rounded, ///< to the nearest number, ties to even

@@ -28,14 +28,16 @@ inline std::vector<int64_t> elementsOf(const program::View& view) {
 inline std::vector<int64_t> elementsOf(const program::Program& program, const program::View& view) {
   program::View all = view;
   size_t depth = 0;
-  for (uint32_t l = program.instrs[0].loop; l != program::kNone; l = program.loops[l].parent, ++depth)
+  for (uint32_t l = program.instrs[0].loop; l != program::kNone;
+       l = program.loops[l].parent, ++depth)
     all.dims.insert(all.dims.begin(), static_cast<int64_t>(program.loops[l].trip));
   all.strides.insert(all.strides.begin(), view.ivStrides, view.ivStrides + depth);
   return elementsOf(all);
 }
 
 /// What the buffer holds when the program begins; empty for one that nothing fills.
-inline Result<Bytes> contentOf(const program::Program& program, uint32_t buffer, std::span<const Tensor> inputs) {
+inline Result<Bytes> contentOf(const program::Program& program, uint32_t buffer,
+                               std::span<const Tensor> inputs) {
   using program::Role;
   size_t next = 0;
   for (uint32_t b = 0; b < buffer; ++b) {

@@ -20,7 +20,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 /// Where the elements of a view lie, loops around it counted as its outermost dims.
 std::vector<int64_t> stridesOf(const Program& program, const Instr& instr, const View& view) {
   std::vector<int64_t> strides;
-  for (uint32_t l = instr.loop; l != program::kNone; l = program.loops[l].parent) strides.push_back(0);
+  for (uint32_t l = instr.loop; l != program::kNone; l = program.loops[l].parent)
+    strides.push_back(0);
   for (size_t d = 0; d < strides.size(); ++d) strides[d] = view.ivStrides[d];
   strides.insert(strides.end(), view.strides.begin(), view.strides.end());
   return strides;
@@ -47,13 +48,14 @@ class Elementwise {
 public:
   Elementwise(const Instr& instr, uint32_t deviceFlags)
       : kind_(instr.kind), fn_(instr.fn), to_(instr.outputs[0].elem),
-        from_(instr.inputs.empty() ? to_ : instr.inputs.back().elem), function_{kind_, fn_, from_, to_,
-                                                                                instr.intAttr(CDL_ATTR_SATURATE, 0) !=
-                                                                                    0},
+        from_(instr.inputs.empty() ? to_ : instr.inputs.back().elem),
+        function_{kind_, fn_, from_, to_, instr.intAttr(CDL_ATTR_SATURATE, 0) != 0},
         rule_(elementRule(kind_, fn_, to_)), flushesIn_(flushes(from_, deviceFlags)),
         flushesOut_(flushes(to_, deviceFlags)) {}
 
-  bool moves() const { return kind_ == CDL_KIND_COPY || kind_ == CDL_KIND_FILL || kind_ == CDL_KIND_SELECT; }
+  bool moves() const {
+    return kind_ == CDL_KIND_COPY || kind_ == CDL_KIND_FILL || kind_ == CDL_KIND_SELECT;
+  }
   /// Whether one bit pattern is right, and no other.
   bool isBits() const { return moves() || (!isFloat(to_) && !flushesIn_); }
 
@@ -65,14 +67,17 @@ public:
     return reference::encode(to_, reference::apply(function_, operands));
   }
 
-  /// Whether the sign of this result counts, a zero: where it was rounded. Of two zeros min and max give either.
+  /// Whether the sign of this result counts, a zero: where it was rounded. Of two zeros min and max
+  /// give either.
   bool isSigned(const Range& range) const {
-    const bool isEither = kind_ == CDL_KIND_BINARY && (fn_ == CDL_BINARY_MIN || fn_ == CDL_BINARY_MAX);
-    return rule_.kind == ElementRule::Kind::rounded && range.lo == 0 && range.hi == 0 && !isEither && !flushesIn_ &&
-           !flushesOut_;
+    const bool isEither =
+        kind_ == CDL_KIND_BINARY && (fn_ == CDL_BINARY_MIN || fn_ == CDL_BINARY_MAX);
+    return rule_.kind == ElementRule::Kind::rounded && range.lo == 0 && range.hi == 0 &&
+           !isEither && !flushesIn_ && !flushesOut_;
   }
 
-  /// Of the others. Where a device may flush operands, of each of them with zeros in their place too.
+  /// Of the others. Where a device may flush operands, of each of them with zeros in their place
+  /// too.
   Range range(const Scalar* operands, size_t count) const {
     Range all = of(operands);
     if (!flushesIn_) return all;
@@ -92,9 +97,12 @@ public:
 
 private:
   static bool flushes(Elem elem, uint32_t flags) {
-    return (elem == Elem::f32_ && (flags & CDL_DEVICE_FTZ_F32)) || (elem == Elem::f16_ && (flags & CDL_DEVICE_FTZ_F16));
+    return (elem == Elem::f32_ && (flags & CDL_DEVICE_FTZ_F32)) ||
+           (elem == Elem::f16_ && (flags & CDL_DEVICE_FTZ_F16));
   }
-  static bool isDenormal(Elem elem, double value) { return value != 0 && std::abs(value) < leastNormalOf(elem); }
+  static bool isDenormal(Elem elem, double value) {
+    return value != 0 && std::abs(value) < leastNormalOf(elem);
+  }
 
   void include(Range& all, const Range& one) const {
     if (isFloat(to_)) {
@@ -106,7 +114,9 @@ private:
     }
   }
 
-  static bool isSignaling(double value) { return std::isnan(value) && !(std::bit_cast<uint64_t>(value) >> 51 & 1); }
+  static bool isSignaling(double value) {
+    return std::isnan(value) && !(std::bit_cast<uint64_t>(value) >> 51 & 1);
+  }
 
   Range of(const Scalar* operands) const {
     const Scalar value = reference::apply(function_, operands);
@@ -125,17 +135,19 @@ private:
     return range;
   }
 
-  /// Around the exact number what the rule allows. A result beyond the largest number is infinite, and one whose
-  /// tolerance ends there may be.
+  /// Around the exact number what the rule allows. A result beyond the largest number is infinite,
+  /// and one whose tolerance ends there may be.
   void allow(Range& range) const {
     const double y = range.lo;
     const double rounded = reference::roundReal(to_, y);
     range.lo = range.hi = rounded;
     if (rule_.kind == ElementRule::Kind::rounded || std::isinf(y)) return;
-    const double step = ulpAt(to_, std::isinf(rounded) ? y : std::max(std::abs(y), std::abs(rounded)));
+    const double step =
+        ulpAt(to_, std::isinf(rounded) ? y : std::max(std::abs(y), std::abs(rounded)));
     double slack = rule_.kind == ElementRule::Kind::ulp
                        ? rule_.ulp * step
-                       : functionUnits(kind_, fn_, to_, std::abs(y)) * unitOf(to_) * std::abs(y) + leastOf(to_);
+                       : functionUnits(kind_, fn_, to_, std::abs(y)) * unitOf(to_) * std::abs(y) +
+                             leastOf(to_);
     if (to_ == Elem::f64_) slack += step; // the oracle's own
     // A correct rounding is always right.
     range.lo = std::min(rounded, inward(y - slack));
@@ -147,8 +159,8 @@ private:
     return std::isinf(rounded) ? rounded : end;
   }
 
-  /// Where a period is shorter than what the last digit of x tells; and the power of a signaling NaN, which is 1 where
-  /// it has become a quiet one before.
+  /// Where a period is shorter than what the last digit of x tells; and the power of a signaling
+  /// NaN, which is 1 where it has become a quiet one before.
   bool isBeyondDomain(const Scalar* operands) const {
     if (kind_ == CDL_KIND_BINARY && fn_ == CDL_BINARY_POW)
       return isFloat(to_) && (isSignaling(operands[0].real) || isSignaling(operands[1].real));
@@ -167,17 +179,20 @@ private:
 } // namespace
 
 bool isElementwiseKind(uint16_t kind) {
-  return kind == CDL_KIND_COPY || kind == CDL_KIND_FILL || kind == CDL_KIND_CONVERT || kind == CDL_KIND_UNARY ||
-         kind == CDL_KIND_BINARY || kind == CDL_KIND_COMPARE || kind == CDL_KIND_SELECT;
+  return kind == CDL_KIND_COPY || kind == CDL_KIND_FILL || kind == CDL_KIND_CONVERT ||
+         kind == CDL_KIND_UNARY || kind == CDL_KIND_BINARY || kind == CDL_KIND_COMPARE ||
+         kind == CDL_KIND_SELECT;
 }
 
-Result<Expectation> elementwiseBounds(const Program& program, std::span<const Tensor> inputs, uint32_t deviceFlags) {
+Result<Expectation> elementwiseBounds(const Program& program, std::span<const Tensor> inputs,
+                                      uint32_t deviceFlags) {
   if (program.instrs.size() != 1 || !isElementwiseKind(program.instrs[0].kind))
     return failure(Code::unsupported, "element-wise bounds of another program");
   const Instr& instr = program.instrs[0];
   const Elementwise law(instr, deviceFlags);
 
-  // The contents before the run; results begin as a copy, so that what is in place of an operand is read first.
+  // The contents before the run; results begin as a copy, so that what is in place of an operand is
+  // read first.
   Expectation expected;
   std::vector<Bytes> before(program.buffers.size());
   const size_t target = instr.outputs[0].buffer;
@@ -191,14 +206,16 @@ Result<Expectation> elementwiseBounds(const Program& program, std::span<const Te
     } else if (buffer.role == Role::output) {
       CDL_ASSIGN(before[b], Bytes::allocate(buffer.bytes));
     } else {
-      if (next == inputs.size()) return badArgument("{} inputs given, none for '{}'", next, buffer.name);
+      if (next == inputs.size())
+        return badArgument("{} inputs given, none for '{}'", next, buffer.name);
       before[b] = inputs[next++].bytes;
     }
     if (before[b].size() < buffer.bytes) return badArgument("too few bytes for '{}'", buffer.name);
     if (buffer.role == Role::input || buffer.role == Role::constant) continue;
     if (b == target) place = expected.outputs.size();
     auto [elem, dims] = program.contentType(b);
-    expected.outputs.push_back({elem, std::move(dims), Bytes::copyOf(before[b].data(), buffer.bytes)});
+    expected.outputs.push_back(
+        {elem, std::move(dims), Bytes::copyOf(before[b].data(), buffer.bytes)});
     expected.bits.push_back(b != target || law.isBits());
     expected.intervals.emplace_back();
     expected.exact.emplace_back();
@@ -213,7 +230,8 @@ Result<Expectation> elementwiseBounds(const Program& program, std::span<const Te
 
   std::vector<int64_t> starts{instr.outputs[0].offset};
   std::vector<reference::Strides> strides{stridesOf(program, instr, instr.outputs[0])};
-  for (const View& x : instr.inputs) starts.push_back(x.offset), strides.push_back(stridesOf(program, instr, x));
+  for (const View& x : instr.inputs)
+    starts.push_back(x.offset), strides.push_back(stridesOf(program, instr, x));
   const program::Attr* value = instr.attr(CDL_ATTR_VALUE);
   const uint64_t filled = value ? static_cast<uint64_t>(value->values[0]) : 0;
   const size_t count = instr.inputs.size();

@@ -17,7 +17,8 @@ Moments momentsOf(const Tensor& tensor) {
   Moments of;
   const auto count = static_cast<double>(tensor.count());
   for (int64_t i = 0; i < tensor.count(); ++i) of.mean += elementAsReal(tensor, i) / count;
-  for (int64_t i = 0; i < tensor.count(); ++i) of.variance += std::pow(elementAsReal(tensor, i) - of.mean, 2) / count;
+  for (int64_t i = 0; i < tensor.count(); ++i)
+    of.variance += std::pow(elementAsReal(tensor, i) - of.mean, 2) / count;
   return of;
 }
 
@@ -44,7 +45,8 @@ Status checkKept(const Tensor& got, const Tensor& expected) {
     zerosGot += have == 0;
     zerosExpected += want == 0;
     isBinary = isBinary && (want == 0 || want == 1);
-    if (have != 0 && want != 0 && !(std::abs(have - want) <= bound.absolute + bound.relative * std::abs(want)))
+    if (have != 0 && want != 0 &&
+        !(std::abs(have - want) <= bound.absolute + bound.relative * std::abs(want)))
       return failure(Code::mismatch, "element {} was kept as {}, not as {}", i, have, want);
   }
   for (int64_t i = 0; isBinary && i < expected.count(); ++i)
@@ -52,11 +54,13 @@ Status checkKept(const Tensor& got, const Tensor& expected) {
       return failure(Code::mismatch, "element {} is {}, neither 0 nor 1", i, have);
   CDL_TRY(checkVaries(got, expected));
   if (count == 0) return Status::ok();
-  const double share = (zerosGot + zerosExpected) / (2 * count), sigma = std::sqrt(2 * count * share * (1 - share));
+  const double share = (zerosGot + zerosExpected) / (2 * count),
+               sigma = std::sqrt(2 * count * share * (1 - share));
   const bool isCertain = zerosExpected == 0 || zerosExpected == count;
   if (isCertain ? zerosGot == zerosExpected : std::abs(zerosGot - zerosExpected) <= kSigmas * sigma)
     return Status::ok();
-  return failure(Code::mismatch, "{} of {} elements are 0, of the expected ones {}", zerosGot, count, zerosExpected);
+  return failure(Code::mismatch, "{} of {} elements are 0, of the expected ones {}", zerosGot,
+                 count, zerosExpected);
 }
 
 Status checkDrawn(const Tensor& got, const Tensor& expected) {
@@ -68,13 +72,17 @@ Status checkDrawn(const Tensor& got, const Tensor& expected) {
   CDL_TRY(checkVaries(got, expected));
   if (got.count() < kFewest) return Status::ok();
   const Moments have = momentsOf(got), want = momentsOf(expected);
-  const double sigma = std::sqrt((have.variance + want.variance) / static_cast<double>(got.count()));
+  const double sigma =
+      std::sqrt((have.variance + want.variance) / static_cast<double>(got.count()));
   if (std::abs(have.mean - want.mean) > kSigmas * sigma)
-    return failure(Code::mismatch, "{} random numbers have a mean of {:.4g}, the expected ones {:.4g}", got.count(),
+    return failure(Code::mismatch,
+                   "{} random numbers have a mean of {:.4g}, the expected ones {:.4g}", got.count(),
                    have.mean, want.mean);
-  if (have.variance > kMostVariance * want.variance || want.variance > kMostVariance * have.variance)
-    return failure(Code::mismatch, "{} random numbers have a variance of {:.4g}, the expected ones {:.4g}", got.count(),
-                   have.variance, want.variance);
+  if (have.variance > kMostVariance * want.variance ||
+      want.variance > kMostVariance * have.variance)
+    return failure(Code::mismatch,
+                   "{} random numbers have a variance of {:.4g}, the expected ones {:.4g}",
+                   got.count(), have.variance, want.variance);
   return Status::ok();
 }
 

@@ -19,12 +19,15 @@ Status checkRounding(const RoundingModel& model, const Tensor& got) {
   if (count < kFewest) return Status::ok();
   const double size = static_cast<double>(count), bias = sum / size, variance = squares / size;
   if (std::abs(bias) > kSigmas / std::sqrt(size))
-    return failure(Code::mismatch,
-                   "{} results have a bias of {:.3f} deviations, rounding to nearest leaves at most {:.3f}", count,
-                   bias, kSigmas / std::sqrt(size));
+    return failure(
+        Code::mismatch,
+        "{} results have a bias of {:.3f} deviations, rounding to nearest leaves at most {:.3f}",
+        count, bias, kSigmas / std::sqrt(size));
   if (variance > kMostVariance)
-    return failure(Code::mismatch, "{} results have a variance of {:.3g} times what their sums may have, at most {}",
-                   count, variance, kMostVariance);
+    return failure(
+        Code::mismatch,
+        "{} results have a variance of {:.3g} times what their sums may have, at most {}", count,
+        variance, kMostVariance);
   return Status::ok();
 }
 

@@ -24,13 +24,17 @@ struct Accumulator {
   int digits;
 };
 Accumulator accumulatorOf(Elem elem) {
-  if (elem == Elem::f64_) return {0x1p-53, std::numeric_limits<double>::max(), 0x1p-1022, 0x1p-1074, 53};
+  if (elem == Elem::f64_)
+    return {0x1p-53, std::numeric_limits<double>::max(), 0x1p-1022, 0x1p-1074, 53};
   return {0x1p-24, std::numeric_limits<float>::max() * (1 - 0x1p-20), 0x1p-126, 0x1p-149, 24};
 }
 
 /// Half a step at 1 of a result.
 double unitOf(Elem elem) {
-  return elem == Elem::f64_ ? 0x1p-53 : elem == Elem::f32_ ? 0x1p-24 : elem == Elem::f16_ ? 0x1p-11 : 0x1p-8;
+  return elem == Elem::f64_   ? 0x1p-53
+         : elem == Elem::f32_ ? 0x1p-24
+         : elem == Elem::f16_ ? 0x1p-11
+                              : 0x1p-8;
 }
 
 /// The element type of the views of a buffer; none without one.
@@ -46,12 +50,15 @@ using Map = std::function<double(double)>;
 Tensor inDoubles(Elem elem, const Bytes& bytes, uint64_t count, const Map& map) {
   Tensor out = orThrow(Tensor::zeros(Elem::f64_, {static_cast<int64_t>(count)}));
   for (uint64_t i = 0; i < count; ++i)
-    out.mutableAs<double>()[i] = map(toReal(elem, loadElement(elem, bytes.data(), static_cast<int64_t>(i))));
+    out.mutableAs<double>()[i] =
+        map(toReal(elem, loadElement(elem, bytes.data(), static_cast<int64_t>(i))));
   return out;
 }
 
-/// The program in f64, on its inputs and constants as `map` changes them: what its result's buffer holds then.
-Result<std::vector<double>> runInDoubles(const Program& program, std::span<const Tensor> inputs, const Map& map) {
+/// The program in f64, on its inputs and constants as `map` changes them: what its result's buffer
+/// holds then.
+Result<std::vector<double>> runInDoubles(const Program& program, std::span<const Tensor> inputs,
+                                         const Map& map) {
   Program wide = program;
   std::vector<Tensor> converted;
   size_t next = 0;
@@ -83,7 +90,8 @@ Result<int> stepOf(const Program& program, const View& view, std::span<const Ten
     const double value = toReal(view.elem, loadElement(view.elem, content.data(), at));
     if (value == 0 || !std::isfinite(value)) continue;
     int exponent = 0;
-    const auto digits = static_cast<uint64_t>(std::ldexp(std::abs(std::frexp(value, &exponent)), 53));
+    const auto digits =
+        static_cast<uint64_t>(std::ldexp(std::abs(std::frexp(value, &exponent)), 53));
     step = std::min(step, exponent - 53 + std::countr_zero(digits));
   }
   return step;
@@ -98,7 +106,8 @@ struct Sum {
 class Judgement {
 public:
   Judgement(const Program& program, std::span<const Tensor> inputs)
-      : program_(program), instr_(program.instrs[0]), inputs_(inputs), acc_(accumulatorOf(instr_.outputs[0].elem)) {
+      : program_(program), instr_(program.instrs[0]), inputs_(inputs),
+        acc_(accumulatorOf(instr_.outputs[0].elem)) {
     const Shape& x = instr_.inputs[0].dims;
     terms_ = static_cast<double>(instr_.kind == CDL_KIND_MATMUL ? x.back() : x[x.size() - 2]);
     isProduct_ = instr_.kind == CDL_KIND_REDUCE && instr_.fn == CDL_REDUCE_PROD;
@@ -116,7 +125,8 @@ public:
     std::vector<bool> reached(exact_.size(), false);
     for (const int64_t at : elementsOf(program_, view)) {
       reached[static_cast<size_t>(at)] = true;
-      storeElement(elem, output.bytes.mutableData(), at, fromReal(elem, exact_[static_cast<size_t>(at)]));
+      storeElement(elem, output.bytes.mutableData(), at,
+                   fromReal(elem, exact_[static_cast<size_t>(at)]));
     }
     CDL_ASSIGN(Interval interval, Interval::of(output));
     RoundingModel model{exact_, std::vector<double>(exact_.size(), 0)};
@@ -132,7 +142,8 @@ public:
       } else if (std::isfinite(sum.y)) {
         interval.lo.real[i] = reference::roundReal(elem, sum.y - sum.slack);
         interval.hi.real[i] = reference::roundReal(elem, sum.y + sum.slack);
-        if (sum.slack > 0) model.deviation[static_cast<size_t>(i)] = deviation(static_cast<size_t>(i));
+        if (sum.slack > 0)
+          model.deviation[static_cast<size_t>(i)] = deviation(static_cast<size_t>(i));
       }
     }
     Expectation expected;
@@ -158,12 +169,14 @@ private:
       step = std::min(step, own);
     }
     // No order rounds a sum that has so few digits.
-    counted_ = step < std::ilogb(acc_.least) ? 0 : std::ldexp(1.0, std::min(step + acc_.digits, 1000));
+    counted_ =
+        step < std::ilogb(acc_.least) ? 0 : std::ldexp(1.0, std::min(step + acc_.digits, 1000));
     return Status::ok();
   }
 
   Status measureProducts() {
-    CDL_ASSIGN(sizes_, runInDoubles(program_, inputs_, [](double value) { return std::max(magnitude(value), 1.0); }));
+    CDL_ASSIGN(sizes_, runInDoubles(program_, inputs_,
+                                    [](double value) { return std::max(magnitude(value), 1.0); }));
     CDL_ASSIGN(small_, runInDoubles(program_, inputs_, [](double value) {
                  const double size = magnitude(value);
                  return size == 0 ? 1 : std::min(size, 1.0);
@@ -212,10 +225,12 @@ private:
   bool powers_ = false;
 };
 
-Result<Expectation> judge(const Program& program, std::span<const Tensor> inputs, bool withStatistics) {
+Result<Expectation> judge(const Program& program, std::span<const Tensor> inputs,
+                          bool withStatistics) {
   if (program.instrs.size() != 1 || !isFloatSum(program.instrs[0]))
     return failure(Code::unsupported, "bounds of what is no sum of floats");
-  if (!program.instrs[0].expr.empty()) return failure(Code::unsupported, "bounds of a sum behind an epilogue");
+  if (!program.instrs[0].expr.empty())
+    return failure(Code::unsupported, "bounds of a sum behind an epilogue");
   return Judgement(program, inputs).run(withStatistics);
 }
 
@@ -223,7 +238,8 @@ Result<Expectation> judge(const Program& program, std::span<const Tensor> inputs
 
 bool isFloatSum(const Instr& instr) {
   const bool sums = instr.kind == CDL_KIND_MATMUL ||
-                    (instr.kind == CDL_KIND_REDUCE && (instr.fn == CDL_REDUCE_SUM || instr.fn == CDL_REDUCE_PROD));
+                    (instr.kind == CDL_KIND_REDUCE &&
+                     (instr.fn == CDL_REDUCE_SUM || instr.fn == CDL_REDUCE_PROD));
   return sums && isFloat(instr.inputs[0].elem);
 }
 

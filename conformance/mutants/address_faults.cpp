@@ -46,7 +46,8 @@ void swapInner(cdl_view_t& view) {
 constexpr uint32_t kResult = 99;
 Catalogue::Run altering(void (*alter)(cdl_view_t&), uint32_t v) {
   return [alter, v](Mutation& m) {
-    if (const uint32_t at = v == kResult ? m.result() : v; v == kResult || at < m.operands()) alter(m.altered(at));
+    if (const uint32_t at = v == kResult ? m.result() : v; v == kResult || at < m.operands())
+      alter(m.altered(at));
     return m.run();
   };
 }
@@ -76,7 +77,8 @@ bool inLaterBatch(const Mutation& m, const cdl_view_t& y, const Index& at) {
   return y.rank >= batched && at[0] > 0;
 }
 bool inHighDims(const Mutation&, const cdl_view_t& y, const Index& at) {
-  return y.rank > 4 && std::any_of(at.begin(), at.begin() + (y.rank - 4), [](int64_t i) { return i > 0; });
+  return y.rank > 4 &&
+         std::any_of(at.begin(), at.begin() + (y.rank - 4), [](int64_t i) { return i > 0; });
 }
 bool isScalar(const Mutation&, const cdl_view_t& y, const Index&) { return y.rank == 0; }
 
@@ -103,7 +105,8 @@ Catalogue::Run writingInput(uint32_t v) {
       last[d] = m.view(v).dims[d] - 1;
       if (last[d] < 0) return code;
     }
-    // The buffer may be the result's, or elements may be shared: what is written must not be the same again.
+    // The buffer may be the result's, or elements may be shared: what is written must not be the
+    // same again.
     m.set(v, last, m.get(v, last) ^ 1);
     return code;
   };
@@ -154,8 +157,8 @@ cdl_code_t makeAllDense(Mutation& m) {
 } // namespace
 
 void addAddressFaults(Catalogue& catalogue) {
-  const auto ofViews = [&](std::string_view faultClass, std::string_view subject, void (*alter)(cdl_view_t&),
-                           bool result) {
+  const auto ofViews = [&](std::string_view faultClass, std::string_view subject,
+                           void (*alter)(cdl_view_t&), bool result) {
     const cdl_kind_facts_t& facts = *cdl_kind_facts(*parseKind(subject));
     for (uint32_t v = 0; v < facts.min_inputs; ++v)
       catalogue.add(faultClass, subject, altering(alter, v), std::to_string(v));
@@ -178,15 +181,18 @@ void addAddressFaults(Catalogue& catalogue) {
     for (uint32_t v = 0; v < facts.min_inputs; ++v)
       catalogue.add("writes_input", name, writingInput(v), std::to_string(v));
   }
-  for (const char* name : {"copy", "fill", "convert", "binary", "compare", "select", "unary", "rescale", "table"}) {
+  for (const char* name :
+       {"copy", "fill", "convert", "binary", "compare", "select", "unary", "rescale", "table"}) {
     catalogue.add("high_rank", name, skipping(inHighDims));
     catalogue.add("scalar_lost", name, skipping(isScalar));
   }
-  for (const char* name : {"gather", "reduce"}) catalogue.add("wrong_axis", name, altering(swapInner, 0));
+  for (const char* name : {"gather", "reduce"})
+    catalogue.add("wrong_axis", name, altering(swapInner, 0));
   catalogue.add("wrong_axis", "scatter", altering(swapInner, 1));
   catalogue.add("wrong_axis", "matmul", altering(swapInner, 0), "a");
   catalogue.add("wrong_axis", "matmul", altering(swapInner, 1), "b");
-  for (const char* name : {"binary", "unary", "reduce", "matmul"}) catalogue.add("nondeterministic", name, waver);
+  for (const char* name : {"binary", "unary", "reduce", "matmul"})
+    catalogue.add("nondeterministic", name, waver);
 }
 
 } // namespace candela::conform

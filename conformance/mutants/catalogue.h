@@ -9,7 +9,8 @@ class Catalogue {
 public:
   using Run = std::function<cdl_code_t(Mutation&)>;
   /// A fault of this class in a subject; `variant` where the subject has several.
-  Fault& add(std::string_view faultClass, std::string_view subject, Run run, const std::string& variant = "");
+  Fault& add(std::string_view faultClass, std::string_view subject, Run run,
+             const std::string& variant = "");
   Fault& fault(std::string_view name);
   std::vector<Fault> take() { return std::move(faults_); }
 

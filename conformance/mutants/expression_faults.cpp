@@ -1,4 +1,5 @@
-// Faults of steps that round: in ELEMENTWISE, before the sums of REDUCE, and in epilogues, where results are stored.
+// Faults of steps that round: in ELEMENTWISE, before the sums of REDUCE, and in epilogues, where
+// results are stored.
 #include <algorithm>
 
 #include "conformance/mutants/catalogue.h"
@@ -41,7 +42,8 @@ public:
   }
 
 private:
-  uint64_t operandBits(const Operand& operand, const Step& step, const Index& index, uint64_t acc) const {
+  uint64_t operandBits(const Operand& operand, const Step& step, const Index& index,
+                       uint64_t acc) const {
     switch (operand.source) {
     case Operand::Source::acc: return acc;
     case Operand::Source::view: return mutation_.get(operand.index, index);
@@ -54,9 +56,10 @@ private:
     for (size_t i = 0; i < step.in.size(); ++i)
       in[i] = reference::decode(step.in[i].elem, operandBits(step.in[i], step, index, acc));
     const Elem from = step.in[step.kind == CDL_KIND_RESCALE ? 0 : step.in.size() - 1].elem;
-    const Scalar right = step.kind == CDL_KIND_RESCALE
-                             ? reference::rescaleStep(in, lowestOf(step), highestOf(step))
-                             : reference::apply({step.kind, step.fn, from, step.elem, step.saturate}, in);
+    const Scalar right =
+        step.kind == CDL_KIND_RESCALE
+            ? reference::rescaleStep(in, lowestOf(step), highestOf(step))
+            : reference::apply({step.kind, step.fn, from, step.elem, step.saturate}, in);
     return wrong_({step, in, from, reference::encode(step.elem, right)}) & elemMask(step.elem);
   }
 
@@ -72,7 +75,8 @@ bool rounds(const Step& step) {
 }
 
 /// Every element of the view's dims, in order, as a buffer of its own.
-Tensor evaluated(const Mutation& mutation, const program::Expr& expr, WrongStep wrong, const cdl_view_t& like) {
+Tensor evaluated(const Mutation& mutation, const program::Expr& expr, WrongStep wrong,
+                 const cdl_view_t& like) {
   Evaluation evaluation(mutation, expr, wrong);
   const Shape dims(like.dims, like.dims + like.rank);
   Tensor values = orThrow(Tensor::zeros(expr.back().elem, dims));
@@ -116,19 +120,23 @@ cdl_code_t runWrong(Mutation& mutation, WrongStep wrong) {
     plain.outputs = {further(program, elem, instr.outputs[0].dims)};
     std::vector<void*> addresses;
     for (Tensor& tensor : more) addresses.push_back(tensor.bytes.mutableData());
-    if (const cdl_code_t sums = mutation.runIn(program::toImage(program, false), addresses); sums != CDL_OK)
+    if (const cdl_code_t sums = mutation.runIn(program::toImage(program, false), addresses);
+        sums != CDL_OK)
       return sums;
   }
-  const program::Expr steps = instr.kind == CDL_KIND_ELEMENTWISE ? instr.expr : instr.epilogueSteps();
+  const program::Expr steps =
+      instr.kind == CDL_KIND_ELEMENTWISE ? instr.expr : instr.epilogueSteps();
   Evaluation evaluation(mutation, steps, wrong);
   std::vector<uint64_t> results;
   int64_t next = 0;
   forEachIndex(mutation.view(y), [&](const Index& at) {
-    const uint64_t acc = more.empty() ? 0 : loadElement(more.back().elem, more.back().bytes.data(), next++);
+    const uint64_t acc =
+        more.empty() ? 0 : loadElement(more.back().elem, more.back().bytes.data(), next++);
     results.push_back(steps.empty() ? acc : evaluation.at(at, acc));
   });
   next = 0;
-  forEachIndex(mutation.view(y), [&](const Index& at) { mutation.set(y, at, results[static_cast<size_t>(next++)]); });
+  forEachIndex(mutation.view(y),
+               [&](const Index& at) { mutation.set(y, at, results[static_cast<size_t>(next++)]); });
   return code;
 }
 
@@ -140,7 +148,8 @@ Catalogue::Run stepping(WrongStep wrong) {
 
 /// CONVERT of a float to the nearest integer, and UNARY round_even.
 template <Ties ties> uint64_t tiedWhole(const StepCell& c) {
-  const bool converts = c.step.kind == CDL_KIND_CONVERT && c.step.fn == CDL_CONVERT_RNE && isInteger(c.step.elem);
+  const bool converts =
+      c.step.kind == CDL_KIND_CONVERT && c.step.fn == CDL_CONVERT_RNE && isInteger(c.step.elem);
   const bool isRound = c.step.kind == CDL_KIND_UNARY && c.step.fn == CDL_UNARY_ROUND_EVEN;
   if ((!converts && !isRound) || !isFloat(c.from)) return c.bits;
   const double x = c.in[0].real;
@@ -159,12 +168,15 @@ template <Ties ties> uint64_t tiedFloat(const StepCell& c) {
 }
 template <Ties ties> uint64_t tiedRescale(const StepCell& c) {
   if (c.step.kind != CDL_KIND_RESCALE) return c.bits;
-  const __int128 product = c.in[0].whole * c.in[1].whole, shift = c.in[2].whole, zero = c.in[3].whole;
+  const __int128 product = c.in[0].whole * c.in[1].whole, shift = c.in[2].whole,
+                 zero = c.in[3].whole;
   if (shift <= 0 || shift > 62) return c.bits;
-  const __int128 unit = __int128(1) << static_cast<int>(shift), down = product >> static_cast<int>(shift);
+  const __int128 unit = __int128(1) << static_cast<int>(shift),
+                 down = product >> static_cast<int>(shift);
   if (2 * (product - down * unit) != unit) return c.bits;
   const __int128 rounded = ties == Ties::up || product > 0 ? down + 1 : down;
-  return static_cast<uint64_t>(std::clamp<__int128>(rounded + zero, lowestOf(c.step), highestOf(c.step)));
+  return static_cast<uint64_t>(
+      std::clamp<__int128>(rounded + zero, lowestOf(c.step), highestOf(c.step)));
 }
 
 template <Ties ties> void addTies(Catalogue& catalogue, std::string_view faultClass) {

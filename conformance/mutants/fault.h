@@ -4,13 +4,15 @@
 
 #include "conformance/mutants/mutation.h"
 
-/// The catalogue of faults that a backend may have, and which of them each part of the interface can have.
+/// The catalogue of faults that a backend may have, and which of them each part of the interface
+/// can have.
 namespace candela::conform {
 
 /// A row of the matrix: a primitive, or an object of the interface.
 struct Subject {
-  std::string name;                ///< "matmul", "queue"
-  uint16_t kind = 0;               ///< of a primitive; 0: an object, or what holds for all primitives
+  std::string name; ///< "matmul", "queue"
+  /// of a primitive; 0: an object, or what holds for all primitives
+  uint16_t kind = 0;
   const char* tier = "primitives"; ///< that shows its faults
 };
 std::span<const Subject> subjects();
@@ -31,10 +33,14 @@ struct Fault {
   const FaultClass* faultClass = nullptr;
   const char* tier = ""; ///< that must show it
   // What is wrong; null hooks do as they should.
-  std::function<cdl_code_t(Mutation&)> run = {};                                       ///< of an instruction
-  std::function<void(cdl_capabilities_t&, std::vector<cdl_row_t>&)> capabilities = {}; ///< of a device, once
-  void (*table)(cdl_plugin_t& table) = nullptr;                                        ///< slots that do something else
-  bool compiles = false;                                                               ///< it is of a backend of door 2
+  /// of an instruction
+  std::function<cdl_code_t(Mutation&)> run = {};
+  /// of a device, once
+  std::function<void(cdl_capabilities_t&, std::vector<cdl_row_t>&)> capabilities = {};
+  /// slots that do something else
+  void (*table)(cdl_plugin_t& table) = nullptr;
+  /// it is of a backend of door 2
+  bool compiles = false;
   bool hangs = false; ///< some call of it never returns
 };
 

@@ -1,5 +1,6 @@
-// The matrix: its rows, its columns, and the rule of each column that says where it applies. The rules read the facts
-// of the primitives (spec/primitives.toml), so that a new primitive or row has faults to be found at once.
+// The matrix: its rows, its columns, and the rule of each column that says where it applies. The
+// rules read the facts of the primitives (spec/primitives.toml), so that a new primitive or row has
+// faults to be found at once.
 #include <algorithm>
 #include <cctype>
 
@@ -29,8 +30,9 @@ bool hasWord(const std::vector<std::string>& all, std::string_view word) {
 
 /// Some required row of the kind is so.
 template <typename Test> bool someRow(const Subject& s, Test test) {
-#define CDL_X(profile, rowKind, fn, count, e0, e1, e2, e3, e4, cls, tenths)                                            \
-  if (rowKind == s.kind && test(std::initializer_list<int>{e0, e1, e2, e3, e4}, tenths)) return true;
+#define CDL_X(profile, rowKind, fn, count, e0, e1, e2, e3, e4, cls, tenths)                        \
+  if (rowKind == s.kind && test(std::initializer_list<int>{e0, e1, e2, e3, e4}, tenths))           \
+    return true;
   CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
   return false;
@@ -41,7 +43,9 @@ bool takes(const Subject& s, int elem) {
 bool roundsOnce(const Subject& s) {
   return someRow(s, [](auto, int tenths) { return tenths == 5; });
 }
-bool hasFn(const Subject& s, std::string_view name) { return parseFn(s.kind, std::string(name)).has_value(); }
+bool hasFn(const Subject& s, std::string_view name) {
+  return parseFn(s.kind, std::string(name)).has_value();
+}
 
 bool isKind(const Subject& s) { return s.kind != 0; }
 bool hasInput(const Subject& s) { return isKind(s) && facts(s).max_inputs > 0; }
@@ -49,7 +53,8 @@ bool hasInput(const Subject& s) { return isKind(s) && facts(s).max_inputs > 0; }
 bool isFree(const Subject& s) { return isKind(s) && (shapes(s)[0] == "=" || !hasInput(s)); }
 /// What comes out is what went in, or an attribute.
 bool moves(const Subject& s) {
-  if (!isKind(s) || roundsOnce(s) || someRow(s, [](auto, int tenths) { return tenths > 0; })) return false;
+  if (!isKind(s) || roundsOnce(s) || someRow(s, [](auto, int tenths) { return tenths > 0; }))
+    return false;
   const std::vector<std::string> all = elems(s);
   const bool same = std::isupper(static_cast<unsigned char>(all.back()[0])) && all.back() != "B" &&
                     std::find(all.begin(), all.end() - 1, all.back()) != all.end() - 1;
@@ -62,14 +67,19 @@ bool accumulates(const Subject& s) { return isKind(s) && facts(s).epilogue; }
 bool rescales(const Subject& s) { return isKind(s) && hasWord(elems(s), "r"); }
 bool looksUp(const Subject& s) { return isKind(s) && hasWord(shapes(s), "T"); }
 bool hasIndex(const Subject& s) { return isKind(s) && hasWord(elems(s), "I"); }
-bool converts(const Subject& s) { return isKind(s) && cdl_kind_has_attr(s.kind, CDL_ATTR_SATURATE); }
-bool hasZeroPoint(const Subject& s) { return isKind(s) && (hasWord(shapes(s), "1") || rescales(s)); }
+bool converts(const Subject& s) {
+  return isKind(s) && cdl_kind_has_attr(s.kind, CDL_ATTR_SATURATE);
+}
+bool hasZeroPoint(const Subject& s) {
+  return isKind(s) && (hasWord(shapes(s), "1") || rescales(s));
+}
 
 // ---- The rules
 
 bool anyKind(const Subject& s) { return isKind(s); }
 bool hasNamedDims(const Subject& s) {
-  return isKind(s) && std::ranges::any_of(shapes(s), [](const std::string& word) { return word.size() == 3; });
+  return isKind(s) &&
+         std::ranges::any_of(shapes(s), [](const std::string& word) { return word.size() == 3; });
 }
 bool hasTolerance(const Subject& s) {
   return accumulates(s) || (isKind(s) && someRow(s, [](auto, int tenths) { return tenths > 5; }));
@@ -110,7 +120,9 @@ bool wraps(const Subject& s) {
 bool saturates(const Subject& s) { return converts(s) || rescales(s); }
 bool shifts(const Subject& s) { return isKind(s) && hasFn(s, "shl"); }
 bool divides(const Subject& s) { return isKind(s) && hasFn(s, "div"); }
-bool takesUnsigned(const Subject& s) { return isKind(s) && takes(s, CDL_U8) && (!moves(s) || looksUp(s)); }
+bool takesUnsigned(const Subject& s) {
+  return isKind(s) && takes(s, CDL_U8) && (!moves(s) || looksUp(s));
+}
 /// Between two entries, to nearest, and ties up.
 bool interpolates(const Subject& s) { return looksUp(s) && takes(s, CDL_I16); }
 bool isAll(const Subject& s) { return s.name == "primitives"; }
@@ -152,21 +164,25 @@ std::span<const Subject> subjects() {
 
 std::span<const FaultClass> faultClasses() {
   static constexpr FaultClass all[] = {
-      {"stride_off_by_one", "rows of an operand lie one element farther apart than they should", anyKind},
+      {"stride_off_by_one", "rows of an operand lie one element farther apart than they should",
+       anyKind},
       {"strides_ignored", "views are taken for row-major and contiguous", anyKind},
       {"broadcast_ignored", "a stride of 0 is taken for the row-major one", hasInput},
       {"negative_stride", "a negative stride loses its sign", anyKind},
       {"offset_ignored", "views and transfers begin at the start of their buffer", hasOffsets},
       {"wrong_axis", "works along another dim", hasNamedDims},
       {"loop_variable_ignored", "views in loops lie where they lie in the first round", anyKind},
-      {"wrong_tail", "what is left over after blocks of 16 elements along the innermost dim is not written", anyKind},
+      {"wrong_tail",
+       "what is left over after blocks of 16 elements along the innermost dim is not written",
+       anyKind},
       {"first_batch_only", "of the outermost dim only the first index is written", anyKind},
       {"high_rank", "of dims before the last four only the first index is written", isFree},
       {"scalar_lost", "a result of rank 0 is not written", isFree},
       {"one_too_many", "writes one element or byte behind its result or its scratch", hasBounds},
       {"writes_input", "an operand is scratch space", hasInput},
       {"stale_result", "gives the result of the run before", hasInput},
-      {"nondeterministic", "the last bit differs from run to run, declared deterministic", hasTolerance},
+      {"nondeterministic", "the last bit differs from run to run, declared deterministic",
+       hasTolerance},
       {"swapped_operands", "two operands change places", hasSides},
       {"function_ignored", "every function is the kind's first one", hasFunctions},
       {"attribute_ignored", "an attribute counts as its default", hasAttr},

@@ -14,7 +14,8 @@ template <typename List> const auto* named(const List& list, std::string_view na
 
 } // namespace
 
-Fault& Catalogue::add(std::string_view faultClass, std::string_view subject, Run run, const std::string& variant) {
+Fault& Catalogue::add(std::string_view faultClass, std::string_view subject, Run run,
+                      const std::string& variant) {
   Fault fault;
   fault.subject = named(subjects(), subject);
   fault.faultClass = named(faultClasses(), faultClass);
@@ -33,11 +34,12 @@ Fault& Catalogue::fault(std::string_view name) {
 const std::vector<Fault>& allFaults() {
   static const std::vector<Fault> all = [] {
     Catalogue catalogue;
-    for (const auto add : {addAddressFaults, addValueFaults, addSumFaults, addQuantizedFaults, addExpressionFaults,
-                           addVacuousFaults, addObjectFaults, addSlotFaults})
+    for (const auto add : {addAddressFaults, addValueFaults, addSumFaults, addQuantizedFaults,
+                           addExpressionFaults, addVacuousFaults, addObjectFaults, addSlotFaults})
       add(catalogue);
     std::vector<Fault> faults = catalogue.take();
-    std::ranges::stable_sort(faults, {}, [](const Fault& f) { return std::pair(f.subject, f.faultClass); });
+    std::ranges::stable_sort(faults, {},
+                             [](const Fault& f) { return std::pair(f.subject, f.faultClass); });
     return faults;
   }();
   return all;

@@ -39,14 +39,16 @@ public:
   static Result<Board> make(size_t count) {
     void* memory = mmap(nullptr, std::max<size_t>(count, 1) * sizeof(Place), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return failure(Code::internal, "no memory to share: {}", std::strerror(errno));
+    if (memory == MAP_FAILED)
+      return failure(Code::internal, "no memory to share: {}", std::strerror(errno));
     return Board(static_cast<Place*>(memory), count);
   }
   Place& operator[](size_t i) const { return places_.get()[i]; }
 
 private:
   Board(Place* places, size_t count)
-      : places_(places, [count](Place* p) { munmap(p, std::max<size_t>(count, 1) * sizeof(Place)); }) {}
+      : places_(places,
+                [count](Place* p) { munmap(p, std::max<size_t>(count, 1) * sizeof(Place)); }) {}
   std::shared_ptr<Place> places_;
 };
 
@@ -72,7 +74,8 @@ CaseResult tryMutant(const Fault& fault, const std::vector<Listing>& listings, P
   for (const Place place : routeOf(fault, listings)) {
     at = place;
     const Case& one = listings[place.listing].cases[place.index];
-    // Ends the process, and with it the mutant. Whoever does not hang has all the time that a busy machine takes.
+    // Ends the process, and with it the mutant. Whoever does not hang has all the time that a busy
+    // machine takes.
     if (fault.hangs) alarm(kCaseSeconds);
     const CaseResult result = one.run(faulty);
     alarm(0);
@@ -85,17 +88,21 @@ CaseResult tryMutant(const Fault& fault, const std::vector<Listing>& listings, P
 
 } // namespace
 
-Result<std::vector<Verdict>> runMutants(const MutantOptions& options,
-                                        const std::function<void(const Verdict&, size_t finished)>& done) {
+Result<std::vector<Verdict>>
+runMutants(const MutantOptions& options,
+           const std::function<void(const Verdict&, size_t finished)>& done) {
   std::vector<Listing> listings;
   for (const Size size : {Size::quick, Size::full})
     for (const Tier& tier : allTiers()) {
-      if (!options.tiers.empty() && std::ranges::find(options.tiers, tier.name) == options.tiers.end()) continue;
+      if (!options.tiers.empty() &&
+          std::ranges::find(options.tiers, tier.name) == options.tiers.end())
+        continue;
       Selection selection;
       selection.size = size;
       selection.onnxData = options.onnxData;
       auto cases = tier.list(selection);
-      if (cases) listings.push_back({tier.name, size, std::move(*cases)}); // else what it tests with is not installed
+      // else what it tests with is not installed
+      if (cases) listings.push_back({tier.name, size, std::move(*cases)});
     }
   std::vector<const Fault*> faults;
   std::vector<std::string> names;
@@ -111,7 +118,8 @@ Result<std::vector<Verdict>> runMutants(const MutantOptions& options,
     const size_t i = numbers.at(result.name);
     Verdict verdict{.fault = faults[i], .milliseconds = result.milliseconds};
     // Out of time with all its cases: none of them found it.
-    if (result.outcome == Outcome::unsupported || result.reason.starts_with("no answer")) return verdict;
+    if (result.outcome == Outcome::unsupported || result.reason.starts_with("no answer"))
+      return verdict;
     const Listing& listing = listings[board[i].listing];
     verdict.killed = true;
     verdict.tier = listing.tier;
@@ -141,9 +149,11 @@ std::vector<std::string> matrixGaps() {
   std::vector<std::string> gaps;
   for (const Subject& subject : subjects())
     for (const FaultClass& one : faultClasses()) {
-      const bool there = std::ranges::any_of(
-          allFaults(), [&](const Fault& fault) { return fault.subject == &subject && fault.faultClass == &one; });
-      if (one.applies(subject) != there) gaps.push_back(fmt::format("{}.{}", subject.name, one.name));
+      const bool there = std::ranges::any_of(allFaults(), [&](const Fault& fault) {
+        return fault.subject == &subject && fault.faultClass == &one;
+      });
+      if (one.applies(subject) != there)
+        gaps.push_back(fmt::format("{}.{}", subject.name, one.name));
     }
   return gaps;
 }
@@ -163,7 +173,8 @@ std::string matrixPage(const std::vector<Verdict>& verdicts) {
           ++by[verdict.killed ? verdict.tier : "SURVIVES"];
       std::string cell;
       for (const auto& [tier, count] : by)
-        cell += fmt::format("{}{}{}", cell.empty() ? "" : ", ", count > 1 ? fmt::format("{} ", count) : "", tier);
+        cell += fmt::format("{}{}{}", cell.empty() ? "" : ", ",
+                            count > 1 ? fmt::format("{} ", count) : "", tier);
       text += fmt::format(" {} |", cell.empty() ? "-" : cell);
     }
     text += fmt::format(" {} |\n", one.summary);

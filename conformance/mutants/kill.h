@@ -28,13 +28,16 @@ struct MutantOptions {
   std::vector<std::string> tiers = {}; ///< that try; empty: all
 };
 
-/// Runs every mutant until a case fails that soft passes: first the cases of its tier that bear its subject's name,
-/// then the others of that tier, of size `quick` and then `full`; then those of the other tiers. `done` is called after
-/// each mutant. Verdicts come in the order of the catalogue. The calling process must have one thread.
-Result<std::vector<Verdict>> runMutants(const MutantOptions& options,
-                                        const std::function<void(const Verdict&, size_t finished)>& done = {});
+/// Runs every mutant until a case fails that soft passes: first the cases of its tier that bear its
+/// subject's name, then the others of that tier, of size `quick` and then `full`; then those of the
+/// other tiers. `done` is called after each mutant. Verdicts come in the order of the catalogue.
+/// The calling process must have one thread.
+Result<std::vector<Verdict>>
+runMutants(const MutantOptions& options,
+           const std::function<void(const Verdict&, size_t finished)>& done = {});
 
-/// The pairs of the matrix that apply and have no fault, and the faults of pairs that do not: "gather.half_up".
+/// The pairs of the matrix that apply and have no fault, and the faults of pairs that do not:
+/// "gather.half_up".
 std::vector<std::string> matrixGaps();
 /// The kill matrix as text in Markdown: a line for each class, a column for each subject.
 std::string matrixPage(const std::vector<Verdict>& verdicts);

@@ -14,14 +14,15 @@ constexpr std::byte kNoise{0x41}; ///< what lies around the copies: a number in 
 
 uint64_t elementsOf(const cdl_view_t& view) {
   uint64_t count = 1;
-  for (uint32_t d = 0; d < view.rank; ++d) count *= static_cast<uint64_t>(std::max<int64_t>(view.dims[d], 1));
+  for (uint32_t d = 0; d < view.rank; ++d)
+    count *= static_cast<uint64_t>(std::max<int64_t>(view.dims[d], 1));
   return count;
 }
 
 } // namespace
 
-Mutation::Mutation(const cdl_image_t* image, uint32_t instr, const int64_t* loops, const std::vector<Room>& rooms,
-                   FaultMemory& memory)
+Mutation::Mutation(const cdl_image_t* image, uint32_t instr, const int64_t* loops,
+                   const std::vector<Room>& rooms, FaultMemory& memory)
     : instr_(*cdl_get_instr(image, instr)), index_(instr), rooms_(rooms), memory_(memory),
       image_((image->size + 7) / 8), operands_(cdl_operand_count(image, &instr_)) {
   std::memcpy(image_.data(), image, image->size);
@@ -48,7 +49,8 @@ void Mutation::stage(uint64_t margin) {
         std::memcpy(wider.data() + margin, room.address, room.bytes);
       bytes = std::move(wider);
     };
-    if (staged_.contains(view.buffer) && staged_[view.buffer].size() == room.bytes + 2 * margin) continue;
+    if (staged_.contains(view.buffer) && staged_[view.buffer].size() == room.bytes + 2 * margin)
+      continue;
     place(staged_[view.buffer]);
     place(pristine_[view.buffer]);
   }
@@ -61,7 +63,8 @@ int64_t Mutation::attr(uint16_t id, int64_t otherwise) const {
 }
 
 void Mutation::setAttr(uint16_t id, int64_t value) {
-  if (const cdl_attr_t* found = cdl_find_attr(copy(), &instr_, id)) const_cast<cdl_attr_t*>(found)->values[0] = value;
+  if (const cdl_attr_t* found = cdl_find_attr(copy(), &instr_, id))
+    const_cast<cdl_attr_t*>(found)->values[0] = value;
 }
 
 int64_t Mutation::element(uint32_t v, const Index& at) const {
@@ -83,16 +86,21 @@ void Mutation::set(uint32_t v, const Index& at, uint64_t bits) {
 void Mutation::pretend(uint32_t v, const Index& at, uint64_t bits) {
   set(v, at, bits);
   const uint32_t buffer = views_[v].buffer;
-  storeElement(elem(v), pristine_.at(buffer).data() + margin_, element(v, at), bits & elemMask(elem(v)));
+  storeElement(elem(v), pristine_.at(buffer).data() + margin_, element(v, at),
+               bits & elemMask(elem(v)));
 }
 
 void Mutation::dropLastStep() {
   const cdl_expr_t* expr = cdl_get_expr(copy(), instr_.expr);
-  cdl_step_t& last = *const_cast<cdl_step_t*>(cdl_get_step(copy(), expr->first_step + expr->steps - 1));
+  cdl_step_t& last =
+      *const_cast<cdl_step_t*>(cdl_get_step(copy(), expr->first_step + expr->steps - 1));
   for (uint32_t i = 0; i < last.operands; ++i) {
     const cdl_operand_t kept = last.in[i];
-    if ((kept.source != CDL_FROM_ACC && kept.source != CDL_FROM_STEP) || kept.elem != last.elem) continue;
-    const auto isUnread = [&](const cdl_operand_t& o) { return o.source == CDL_FROM_VIEW && o.elem == last.elem; };
+    if ((kept.source != CDL_FROM_ACC && kept.source != CDL_FROM_STEP) || kept.elem != last.elem)
+      continue;
+    const auto isUnread = [&](const cdl_operand_t& o) {
+      return o.source == CDL_FROM_VIEW && o.elem == last.elem;
+    };
     const cdl_operand_t* unread = std::find_if(last.in, last.in + last.operands, isUnread);
     if (unread == last.in + last.operands) {
       last = {CDL_KIND_BINARY, CDL_BINARY_MAX, last.elem, 2, 0, {kept, kept, {}, {}}, 0};
@@ -110,7 +118,8 @@ cdl_code_t Mutation::run() {
     const cdl_view_t& view = altered(v);
     int64_t low = view.offset, high = view.offset;
     for (uint32_t d = 0; d < view.rank; ++d)
-      (view.strides[d] < 0 ? low : high) += view.strides[d] * std::max<int64_t>(view.dims[d] - 1, 0);
+      (view.strides[d] < 0 ? low : high) +=
+          view.strides[d] * std::max<int64_t>(view.dims[d] - 1, 0);
     for (size_t l = 0; l < loops_.size(); ++l) {
       low += view.iv_strides[l] * loops_[l];
       high += view.iv_strides[l] * loops_[l];
@@ -145,7 +154,8 @@ void Mutation::commit() {
     const Room& room = rooms_[buffer];
     const std::vector<std::byte>& was = pristine_.at(buffer);
     const auto first = static_cast<int64_t>(margin_ - std::min({room.before, kSpill, margin_}));
-    const auto last = static_cast<int64_t>(margin_ + room.bytes + std::min({room.behind, kSpill, margin_}));
+    const auto last =
+        static_cast<int64_t>(margin_ + room.bytes + std::min({room.behind, kSpill, margin_}));
     std::byte* address = static_cast<std::byte*>(room.address);
     for (int64_t i = first; i < last; ++i)
       if (staged[i] != was[i]) address[i - static_cast<int64_t>(margin_)] = staged[i];

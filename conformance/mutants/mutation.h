@@ -14,7 +14,8 @@ namespace candela::conform {
 
 using Index = std::array<int64_t, CDL_MAX_RANK>;
 
-/// Where a buffer of the image lies: its bytes, and how many others of the same memory lie around them.
+/// Where a buffer of the image lies: its bytes, and how many others of the same memory lie around
+/// them.
 struct Room {
   void* address = nullptr;
   uint64_t bytes = 0, before = 0, behind = 0;
@@ -27,12 +28,13 @@ struct FaultMemory {
   uint64_t calls = 0;
 };
 
-/// The instruction and all memory around it are copies, so that a fault can do to them what it likes and stay in
-/// bounds: soft runs on the copies, and what has changed goes back to the device's memory, as far as that reaches.
+/// The instruction and all memory around it are copies, so that a fault can do to them what it
+/// likes and stay in bounds: soft runs on the copies, and what has changed goes back to the
+/// device's memory, as far as that reaches.
 class Mutation {
 public:
-  Mutation(const cdl_image_t* image, uint32_t instr, const int64_t* loops, const std::vector<Room>& rooms,
-           FaultMemory& memory);
+  Mutation(const cdl_image_t* image, uint32_t instr, const int64_t* loops,
+           const std::vector<Room>& rooms, FaultMemory& memory);
 
   uint16_t kind() const { return instr_.kind; }
   uint16_t fn() const { return instr_.fn; }
@@ -51,7 +53,9 @@ public:
 
   // The copy that soft will run.
   cdl_instr_t& instr() { return *const_cast<cdl_instr_t*>(cdl_get_instr(copy(), index_)); }
-  cdl_view_t& altered(uint32_t v) { return *const_cast<cdl_view_t*>(cdl_get_view(copy(), instr_.first_view + v)); }
+  cdl_view_t& altered(uint32_t v) {
+    return *const_cast<cdl_view_t*>(cdl_get_view(copy(), instr_.first_view + v));
+  }
   void setAttr(uint16_t id, int64_t value);
   void forgetLoops() { loops_.fill(0); }
 
@@ -66,9 +70,12 @@ public:
   /// Runs soft on the copies; its code, and `message`.
   cdl_code_t run();
   /// The image as given, and which of its instructions this is.
-  Bytes image() const { return Bytes::copyOf(reinterpret_cast<const std::byte*>(image_.data()), copy()->size); }
+  Bytes image() const {
+    return Bytes::copyOf(reinterpret_cast<const std::byte*>(image_.data()), copy()->size);
+  }
   uint32_t index() const { return index_; }
-  /// Runs the instruction of this place in another image, which has `more` buffers behind those of this one.
+  /// Runs the instruction of this place in another image, which has `more` buffers behind those of
+  /// this one.
   cdl_code_t runIn(const Bytes& image, const std::vector<void*>& more);
   /// Leaves the device's memory as it is.
   void drop() { dropped_ = true; }

@@ -55,7 +55,8 @@ inline uint64_t nearestReal(Elem elem, double value, Ties ties) {
   return takesLarger == (other > rounded) ? bits : even;
 }
 
-/// The f64 nearest to sum + error, where `sum` is what ties to even make of it and `error` the exact rest.
+/// The f64 nearest to sum + error, where `sum` is what ties to even make of it and `error` the
+/// exact rest.
 inline double nearestDouble(double sum, double error, Ties ties) {
   if (error == 0 || !std::isfinite(sum) || !std::isfinite(error)) return sum;
   const double other = std::nextafter(sum, error > 0 ? HUGE_VAL : -HUGE_VAL);

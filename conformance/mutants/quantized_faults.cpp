@@ -10,7 +10,8 @@ namespace {
 int64_t nearest(int64_t value, int s) {
   if (s <= 0) return value;
   if (s >= 64) return 0;
-  const __int128 unit = __int128(1) << s, down = value >> std::min(s, 63), rest = value - down * unit;
+  const __int128 unit = __int128(1) << s, down = value >> std::min(s, 63),
+                 rest = value - down * unit;
   return static_cast<int64_t>(down + (2 * rest > unit || (2 * rest == unit && (down & 1))));
 }
 
@@ -62,7 +63,9 @@ Catalogue::Run rescaling(Formula formula) {
   };
 }
 
-int64_t shiftedDown(int64_t value, int s) { return s <= 0 ? value : s >= 63 ? (value < 0 ? -1 : 0) : value >> s; }
+int64_t shiftedDown(int64_t value, int s) {
+  return s <= 0 ? value : s >= 63 ? (value < 0 ? -1 : 0) : value >> s;
+}
 uint64_t truncated(const Rescale& r) { return r.finished(shiftedDown(r.sum(), r.s)); }
 uint64_t halfUp(const Rescale& r) {
   if (r.s <= 0 || r.s > 62) return r.finished(nearest(r.sum(), r.s));
@@ -70,17 +73,20 @@ uint64_t halfUp(const Rescale& r) {
 }
 uint64_t halfAway(const Rescale& r) {
   if (r.sum() >= 0 || r.s <= 0 || r.s > 62) return halfUp(r);
-  return r.finished(-static_cast<int64_t>((-__int128(r.sum()) + (__int128(1) << (r.s - 1))) >> r.s));
+  return r.finished(
+      -static_cast<int64_t>((-__int128(r.sum()) + (__int128(1) << (r.s - 1))) >> r.s));
 }
 uint64_t roundedTwice(const Rescale& r) {
   if (r.mb != 0)
-    return r.finished(nearest(Rescale::part(r.a * r.ma, r.ka), r.s) + nearest(Rescale::part(r.b * r.mb, r.kb), r.s));
+    return r.finished(nearest(Rescale::part(r.a * r.ma, r.ka), r.s) +
+                      nearest(Rescale::part(r.b * r.mb, r.kb), r.s));
   const int first = r.s / 2;
   return r.finished(nearest(nearest(r.sum(), first), r.s - first));
 }
 uint64_t wrapped(const Rescale& r) { return static_cast<uint64_t>(nearest(r.sum(), r.s) + r.zero); }
 uint64_t unaligned(const Rescale& r) {
-  return r.finished(nearest(Rescale::part(r.a * r.ma, r.ka) + Rescale::part(r.b * r.mb, r.ka), r.s));
+  return r.finished(
+      nearest(Rescale::part(r.a * r.ma, r.ka) + Rescale::part(r.b * r.mb, r.ka), r.s));
 }
 uint64_t clampedEarly(const Rescale& r) {
   return static_cast<uint64_t>(std::clamp(nearest(r.sum(), r.s), r.lo, r.hi) + r.zero);
@@ -109,19 +115,23 @@ Catalogue::Run firstOf(uint32_t v) {
 // ---- TABLE
 
 /// The result from the table and a place in it: the entry, and for i16 the rest of 128.
-using Lookup = int64_t (*)(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t rest, int64_t last);
+using Lookup = int64_t (*)(const std::function<int64_t(int64_t)>& entry, int64_t place,
+                           int64_t rest, int64_t last);
 
 Catalogue::Run lookingUp(Lookup lookup) {
   return [lookup](Mutation& m) {
     const uint32_t y = m.result();
     const bool words = m.elem(0) == Elem::i16_;
     if (isFloat(m.elem(y))) return m.run();
-    const auto entry = [&](int64_t i) { return static_cast<int64_t>(integerOf(m.elem(1), m.get(1, {i}))); };
+    const auto entry = [&](int64_t i) {
+      return static_cast<int64_t>(integerOf(m.elem(1), m.get(1, {i})));
+    };
     std::vector<std::pair<Index, int64_t>> results;
     forEachIndex(m.view(y), [&](const Index& at) {
       const auto lowest = static_cast<int64_t>(integerRange(m.elem(0)).lowest);
       const int64_t x = static_cast<int64_t>(integerOf(m.elem(0), m.get(0, at))) - lowest;
-      results.emplace_back(at, lookup(entry, words ? x / 128 : x, words ? x % 128 : 0, m.view(1).dims[0] - 1));
+      results.emplace_back(
+          at, lookup(entry, words ? x / 128 : x, words ? x % 128 : 0, m.view(1).dims[0] - 1));
     });
     const cdl_code_t code = m.run();
     if (code == CDL_OK)
@@ -132,17 +142,20 @@ Catalogue::Run lookingUp(Lookup lookup) {
 int64_t between(int64_t low, int64_t high, int64_t rest, int64_t half) {
   return low + (((high - low) * rest + half) >> 7);
 }
-int64_t nextEntry(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t rest, int64_t last) {
+int64_t nextEntry(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t rest,
+                  int64_t last) {
   const int64_t next = std::min(place + 1, last);
   return rest ? between(entry(next), entry(std::min(next + 1, last)), rest, 64) : entry(next);
 }
 int64_t entryBelow(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t, int64_t) {
   return entry(place);
 }
-int64_t halfEven(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t rest, int64_t) {
+int64_t halfEven(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t rest,
+                 int64_t) {
   return rest ? entry(place) + nearest((entry(place + 1) - entry(place)) * rest, 7) : entry(place);
 }
-int64_t roundedDown(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t rest, int64_t) {
+int64_t roundedDown(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t rest,
+                    int64_t) {
   return rest ? between(entry(place), entry(place + 1), rest, 0) : entry(place);
 }
 

@@ -54,7 +54,8 @@ struct ShimQueue {
   }
   void flush(size_t count) {
     const std::lock_guard lock(device->mutex);
-    std::vector<std::function<void()>> due(pending.begin(), pending.begin() + static_cast<ptrdiff_t>(count));
+    std::vector<std::function<void()>> due(pending.begin(),
+                                           pending.begin() + static_cast<ptrdiff_t>(count));
     pending.erase(pending.begin(), pending.begin() + static_cast<ptrdiff_t>(count));
     waitedFor -= std::min(waitedFor, count);
     if (device->has("reversed")) std::reverse(due.begin(), due.end());
@@ -88,7 +89,8 @@ template <typename Body> cdl_code_t counted(ShimDevice& device, cdl_error_t* err
   const uint64_t call = ++device.calls;
   if (device.has("device_lost") && call >= device.at)
     return cdl_set_error(error, CDL_DEVICE_LOST, "the device is gone");
-  if (device.has("error") && device.isTurn(call)) return cdl_set_error(error, CDL_INTERNAL, "a fault was asked for");
+  if (device.has("error") && device.isTurn(call))
+    return cdl_set_error(error, CDL_INTERNAL, "a fault was asked for");
   if (device.has("unknown_code") && device.isTurn(call)) return cdl_set_error(error, 999, "");
   return told(device, body(), error);
 }
@@ -117,8 +119,8 @@ cdl_code_t open(const cdl_host_t* host, uint32_t index, const cdl_option_t* opti
       others.push_back(options[i]);
   }
   return counted(*made, error, [&] {
-    const cdl_code_t code =
-        made->base.device_open(host, index, others.data(), static_cast<uint32_t>(others.size()), &made->handle, error);
+    const cdl_code_t code = made->base.device_open(
+        host, index, others.data(), static_cast<uint32_t>(others.size()), &made->handle, error);
     if (code != CDL_OK) return code;
     ++openDevices;
     *device = reinterpret_cast<cdl_device_t*>(made.release());
@@ -130,14 +132,15 @@ const cdl_capabilities_t* capabilities(cdl_device_t* device) {
   return of(device)->base.device_capabilities(of(device)->handle);
 }
 
-cdl_code_t memoryCreate(cdl_device_t* handle, uint32_t space, uint64_t bytes, uint64_t alignment, cdl_memory_t** memory,
-                        cdl_error_t* error) {
+cdl_code_t memoryCreate(cdl_device_t* handle, uint32_t space, uint64_t bytes, uint64_t alignment,
+                        cdl_memory_t** memory, cdl_error_t* error) {
   ShimDevice& device = *of(handle);
   return counted(device, error, [&] {
     if (device.has("out_of_memory") && device.isTurn(++device.creates))
       return cdl_set_error(error, CDL_OUT_OF_MEMORY, "no memory is left");
     if (device.has("null_memory")) return cdl_code_t(CDL_OK);
-    const cdl_code_t code = device.base.memory_create(device.handle, space, bytes, alignment, memory, error);
+    const cdl_code_t code =
+        device.base.memory_create(device.handle, space, bytes, alignment, memory, error);
     if (code != CDL_OK) return code;
     ++liveMemory;
     const std::lock_guard lock(device.mutex);
@@ -159,11 +162,12 @@ void memoryDestroy(cdl_device_t* handle, cdl_memory_t* memory) {
     device.base.memory_destroy(device.handle, memory);
 }
 
-cdl_code_t memoryMap(cdl_device_t* handle, cdl_memory_t* memory, uint64_t offset, uint64_t bytes, void** pointer,
-                     cdl_error_t* error) {
+cdl_code_t memoryMap(cdl_device_t* handle, cdl_memory_t* memory, uint64_t offset, uint64_t bytes,
+                     void** pointer, cdl_error_t* error) {
   ShimDevice& device = *of(handle);
   return counted(device, error, [&] {
-    const cdl_code_t code = device.base.memory_map(device.handle, memory, offset, bytes, pointer, error);
+    const cdl_code_t code =
+        device.base.memory_map(device.handle, memory, offset, bytes, pointer, error);
     if (code != CDL_OK || !device.has("map_copy")) return code;
     void* copy = std::malloc(bytes + 1);
     std::memcpy(copy, *pointer, bytes);
@@ -173,7 +177,8 @@ cdl_code_t memoryMap(cdl_device_t* handle, cdl_memory_t* memory, uint64_t offset
   });
 }
 
-cdl_code_t memoryUnmap(cdl_device_t* handle, cdl_memory_t* memory, void* pointer, cdl_error_t* error) {
+cdl_code_t memoryUnmap(cdl_device_t* handle, cdl_memory_t* memory, void* pointer,
+                       cdl_error_t* error) {
   ShimDevice& device = *of(handle);
   if (device.has("map_copy")) return std::free(pointer), cdl_code_t(CDL_OK);
   return device.base.memory_unmap(device.handle, memory, pointer, error);
@@ -206,15 +211,16 @@ void queueDestroy(cdl_device_t* handle, cdl_queue_t* queue) {
   --liveQueues;
 }
 
-cdl_code_t queueWrite(cdl_queue_t* handle, cdl_memory_t* to, uint64_t offset, const void* from, uint64_t bytes,
-                      cdl_error_t* error) {
+cdl_code_t queueWrite(cdl_queue_t* handle, cdl_memory_t* to, uint64_t offset, const void* from,
+                      uint64_t bytes, cdl_error_t* error) {
   ShimQueue& queue = *of(handle);
   ShimDevice& device = *queue.device;
   return counted(device, error, [&] {
     if (!device.holds(to, offset, bytes) || bytes == 0)
       return device.base.queue_write(queue.handle, to, offset, from, bytes, error);
     if (!device.defers())
-      return device.base.queue_write(queue.handle, to, offset, from, bytes - device.has("partial_write"), error);
+      return device.base.queue_write(queue.handle, to, offset, from,
+                                     bytes - device.has("partial_write"), error);
     const std::string kept(static_cast<const char*>(from), bytes);
     queue.submit([&device, &queue, to, offset, kept] {
       (void)device.base.queue_write(queue.handle, to, offset, kept.data(), kept.size(), nullptr);
@@ -223,8 +229,8 @@ cdl_code_t queueWrite(cdl_queue_t* handle, cdl_memory_t* to, uint64_t offset, co
   });
 }
 
-cdl_code_t queueRead(cdl_queue_t* handle, cdl_memory_t* from, uint64_t offset, void* to, uint64_t bytes,
-                     cdl_error_t* error) {
+cdl_code_t queueRead(cdl_queue_t* handle, cdl_memory_t* from, uint64_t offset, void* to,
+                     uint64_t bytes, cdl_error_t* error) {
   ShimQueue& queue = *of(handle);
   ShimDevice& device = *queue.device;
   return counted(device, error, [&] {
@@ -234,8 +240,8 @@ cdl_code_t queueRead(cdl_queue_t* handle, cdl_memory_t* from, uint64_t offset, v
   });
 }
 
-cdl_code_t queueCopy(cdl_queue_t* handle, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from, uint64_t fromOffset,
-                     uint64_t bytes, cdl_error_t* error) {
+cdl_code_t queueCopy(cdl_queue_t* handle, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from,
+                     uint64_t fromOffset, uint64_t bytes, cdl_error_t* error) {
   ShimQueue& queue = *of(handle);
   ShimDevice& device = *queue.device;
   return counted(device, error, [&] {
@@ -270,24 +276,30 @@ cdl_code_t queueWait(cdl_queue_t* handle, uint64_t value, uint64_t timeoutNs, cd
       queue.flush(queue.waitedFor);
       queue.waitedFor = queue.pending.size();
     }
-    const cdl_code_t code = device.base.queue_wait(queue.handle, value, device.has("wait_lies") ? 0 : timeoutNs, error);
+    const cdl_code_t code =
+        device.base.queue_wait(queue.handle, value, device.has("wait_lies") ? 0 : timeoutNs, error);
     return device.has("wait_lies") && code == CDL_TIMEOUT ? cdl_code_t(CDL_OK) : code;
   });
 }
 
 cdl_code_t run(cdl_queue_t* handle, const cdl_image_t* image, uint32_t first, uint32_t count,
-               const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings, cdl_error_t* error) {
+               const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings,
+               cdl_error_t* error) {
   ShimQueue& queue = *of(handle);
   ShimDevice& device = *queue.device;
   return counted(device, error, [&] {
-    if (!device.defers()) return device.base.run(queue.handle, image, first, count, loops, bindings, error);
-    const std::string kept(reinterpret_cast<const char*>(image), image->size); // it need not outlive the call
-    const std::vector<cdl_binding_t> buffers(bindings->buffers, bindings->buffers + bindings->count);
+    if (!device.defers())
+      return device.base.run(queue.handle, image, first, count, loops, bindings, error);
+    // it need not outlive the call
+    const std::string kept(reinterpret_cast<const char*>(image), image->size);
+    const std::vector<cdl_binding_t> buffers(bindings->buffers,
+                                             bindings->buffers + bindings->count);
     const std::vector<int64_t> values(loops, loops + CDL_MAX_LOOP_NESTING);
     queue.submit([&device, &queue, kept, first, count, values, buffers] {
-      const cdl_bindings_t all{CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(buffers.size()), 0, buffers.data()};
-      (void)device.base.run(queue.handle, reinterpret_cast<const cdl_image_t*>(kept.data()), first, count,
-                            values.data(), &all, nullptr);
+      const cdl_bindings_t all{CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(buffers.size()), 0,
+                               buffers.data()};
+      (void)device.base.run(queue.handle, reinterpret_cast<const cdl_image_t*>(kept.data()), first,
+                            count, values.data(), &all, nullptr);
     });
     return cdl_code_t(CDL_OK);
   });
@@ -297,7 +309,8 @@ cdl_code_t compile(cdl_device_t* handle, const cdl_image_t* image, const void* c
                    cdl_executable_t** executable, cdl_refusal_t* refusal, cdl_error_t* error) {
   ShimDevice& device = *of(handle);
   return counted(device, error, [&] {
-    const cdl_code_t code = device.base.compile(device.handle, image, constants, executable, refusal, error);
+    const cdl_code_t code =
+        device.base.compile(device.handle, image, constants, executable, refusal, error);
     liveExecutables += code == CDL_OK;
     return code;
   });
@@ -307,7 +320,8 @@ cdl_code_t load(cdl_device_t* handle, const cdl_image_t* image, const void* blob
                 cdl_executable_t** executable, cdl_error_t* error) {
   ShimDevice& device = *of(handle);
   return counted(device, error, [&] {
-    const cdl_code_t code = device.base.executable_load(device.handle, image, blob, size, executable, error);
+    const cdl_code_t code =
+        device.base.executable_load(device.handle, image, blob, size, executable, error);
     liveExecutables += code == CDL_OK;
     return code;
   });
@@ -318,16 +332,19 @@ void executableDestroy(cdl_device_t* device, cdl_executable_t* executable) {
   --liveExecutables;
 }
 
-cdl_code_t execute(cdl_queue_t* handle, cdl_executable_t* executable, const cdl_bindings_t* bindings,
-                   const cdl_timeline_t* wait, uint32_t waitCount, cdl_timeline_t signal, cdl_error_t* error) {
+cdl_code_t execute(cdl_queue_t* handle, cdl_executable_t* executable,
+                   const cdl_bindings_t* bindings, const cdl_timeline_t* wait, uint32_t waitCount,
+                   cdl_timeline_t signal, cdl_error_t* error) {
   ShimQueue& queue = *of(handle);
   ShimDevice& device = *queue.device;
   return counted(device, error, [&] {
     queue.flush();
     std::vector<cdl_timeline_t> waits;
-    for (uint32_t i = 0; i < waitCount; ++i) waits.push_back({of(wait[i].queue)->handle, wait[i].value});
+    for (uint32_t i = 0; i < waitCount; ++i)
+      waits.push_back({of(wait[i].queue)->handle, wait[i].value});
     if (signal.queue) signal.queue = of(signal.queue)->handle;
-    return device.base.execute(queue.handle, executable, bindings, waits.data(), waitCount, signal, error);
+    return device.base.execute(queue.handle, executable, bindings, waits.data(), waitCount, signal,
+                               error);
   });
 }
 
@@ -338,8 +355,10 @@ const std::vector<cdl_option_schema_t>& schemaOf(const cdl_plugin_t& base) {
   if (schema.empty()) {
     schema.assign(base.options, base.options + base.option_count);
     schema.push_back({"shim", "what goes wrong at the slots",
-                      "none|out_of_memory|device_lost|timeout|error|unknown_code|null_memory|null_queue|late|unordered|"
-                      "reversed|partial_write|partial_read|partial_copy|wait_lies|lost_code|wrong_code|no_message|"
+                      "none|out_of_memory|device_lost|timeout|error|unknown_code|null_memory|null_"
+                      "queue|late|unordered|"
+                      "reversed|partial_write|partial_read|partial_copy|wait_lies|lost_code|wrong_"
+                      "code|no_message|"
                       "long_message|map_copy|leak",
                       "none"});
     schema.push_back({"shim_at", "which call, from 1; 0: each", "int", "0"});

@@ -6,12 +6,12 @@
 
 namespace candela::conform {
 
-/// What stands behind the shim: another backend of this process. Before the shim is asked for, and not changed while a
-/// device of it is open.
+/// What stands behind the shim: another backend of this process. Before the shim is asked for, and
+/// not changed while a device of it is open.
 void setShimBase(cdl_backend_query_fn base);
 
-/// The backend that was set, with a fault at its slots. Its devices have two more options: `shim` says what, and
-/// `shim_at` which call, from 1 (0: always).
+/// The backend that was set, with a fault at its slots. Its devices have two more options: `shim`
+/// says what, and `shim_at` which call, from 1 (0: always).
 ///   none            nothing
 ///   out_of_memory   the at-th memory_create has no memory
 ///   device_lost     from the at-th call on, every one answers so
@@ -20,7 +20,8 @@ void setShimBase(cdl_backend_query_fn base);
 ///   unknown_code    the at-th call answers 999
 ///   null_memory     memory_create succeeds without memory
 ///   null_queue      queue_create succeeds without a queue
-///   late            what was submitted is done when the queue is waited for once more, or read by itself
+///   late            what was submitted is done when the queue is waited for once more, or read by
+///                   itself
 ///   unordered       a read does not wait for what was submitted before
 ///   reversed        what was submitted runs backwards
 ///   partial_write, partial_read, partial_copy    the last byte is missing

@@ -17,7 +17,8 @@ cdl::Memory* of(cdl_memory_t* memory) { return reinterpret_cast<cdl::Memory*>(me
 // ---- A slot with something around it
 
 template <auto Slot, class Around> struct Wrapped;
-template <class... Args, cdl_code_t (*cdl_plugin_t::*Slot)(Args...), class Around> struct Wrapped<Slot, Around> {
+template <class... Args, cdl_code_t (*cdl_plugin_t::*Slot)(Args...), class Around>
+struct Wrapped<Slot, Around> {
   static cdl_code_t call(Args... args) { return Around::call(original.*Slot, args...); }
 };
 template <class Around, auto... Slots> void wrap(cdl_plugin_t& table) {
@@ -26,11 +27,14 @@ template <class Around, auto... Slots> void wrap(cdl_plugin_t& table) {
 }
 template <class Around> void wrapMemory(cdl_plugin_t& table) {
   using T = cdl_plugin_t;
-  wrap<Around, &T::memory_create, &T::memory_map, &T::queue_write, &T::queue_read, &T::queue_copy>(table);
+  wrap<Around, &T::memory_create, &T::memory_map, &T::queue_write, &T::queue_read, &T::queue_copy>(
+      table);
 }
 
 cdl_error_t* errorOf(cdl_error_t* error) { return error; }
-template <class First, class... Rest> cdl_error_t* errorOf(First, Rest... rest) { return errorOf(rest...); }
+template <class First, class... Rest> cdl_error_t* errorOf(First, Rest... rest) {
+  return errorOf(rest...);
+}
 
 struct LoseError {
   template <class Slot, class... Args> static cdl_code_t call(Slot slot, Args... args) {
@@ -78,19 +82,21 @@ struct StayBroken {
 // ---- Memory
 
 template <int kWhich>
-cdl_code_t copyAtStart(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from, uint64_t fromOffset,
-                       uint64_t bytes, cdl_error_t* error) {
-  return original.queue_copy(queue, to, kWhich == 0 ? 0 : toOffset, from, kWhich == 1 ? 0 : fromOffset, bytes, error);
+cdl_code_t copyAtStart(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from,
+                       uint64_t fromOffset, uint64_t bytes, cdl_error_t* error) {
+  return original.queue_copy(queue, to, kWhich == 0 ? 0 : toOffset, from,
+                             kWhich == 1 ? 0 : fromOffset, bytes, error);
 }
-cdl_code_t writeAtStart(cdl_queue_t* queue, cdl_memory_t* to, uint64_t, const void* from, uint64_t bytes,
-                        cdl_error_t* error) {
+cdl_code_t writeAtStart(cdl_queue_t* queue, cdl_memory_t* to, uint64_t, const void* from,
+                        uint64_t bytes, cdl_error_t* error) {
   return original.queue_write(queue, to, 0, from, bytes, error);
 }
-cdl_code_t readAtStart(cdl_queue_t* queue, cdl_memory_t* from, uint64_t, void* to, uint64_t bytes, cdl_error_t* error) {
+cdl_code_t readAtStart(cdl_queue_t* queue, cdl_memory_t* from, uint64_t, void* to, uint64_t bytes,
+                       cdl_error_t* error) {
   return original.queue_read(queue, from, 0, to, bytes, error);
 }
-cdl_code_t mapAtStart(cdl_device_t* device, cdl_memory_t* memory, uint64_t, uint64_t bytes, void** pointer,
-                      cdl_error_t* error) {
+cdl_code_t mapAtStart(cdl_device_t* device, cdl_memory_t* memory, uint64_t, uint64_t bytes,
+                      void** pointer, cdl_error_t* error) {
   return original.memory_map(device, memory, 0, bytes, pointer, error);
 }
 
@@ -100,29 +106,31 @@ template <int kMore> uint64_t about(uint64_t bytes, const cdl::Memory& memory, u
   return bytes && offset + bytes < memory.bytes ? bytes + 1 : bytes;
 }
 template <int kMore>
-cdl_code_t writeAbout(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset, const void* from, uint64_t bytes,
-                      cdl_error_t* error) {
+cdl_code_t writeAbout(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset, const void* from,
+                      uint64_t bytes, cdl_error_t* error) {
   const uint64_t wanted = about<kMore>(bytes, *of(to), offset);
   std::vector<char> content(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
   content.resize(wanted, '#');
   return original.queue_write(queue, to, offset, content.data(), wanted, error);
 }
 template <int kMore>
-cdl_code_t copyAbout(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from, uint64_t fromOffset,
-                     uint64_t bytes, cdl_error_t* error) {
+cdl_code_t copyAbout(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from,
+                     uint64_t fromOffset, uint64_t bytes, cdl_error_t* error) {
   const uint64_t wanted = about<kMore>(bytes, *of(to), toOffset);
   return original.queue_copy(queue, to, toOffset, from, fromOffset,
                              std::min(wanted, about<kMore>(bytes, *of(from), fromOffset)), error);
 }
-cdl_code_t readLess(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to, uint64_t bytes,
-                    cdl_error_t* error) {
+cdl_code_t readLess(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to,
+                    uint64_t bytes, cdl_error_t* error) {
   return original.queue_read(queue, from, offset, to, bytes ? bytes - 1 : 0, error);
 }
 
-cdl_code_t createAskew(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment, cdl_memory_t** memory,
-                       cdl_error_t* error) {
-  if (bytes > UINT64_MAX - 8) return original.memory_create(device, space, bytes, alignment, memory, error);
-  const cdl_code_t code = original.memory_create(device, space, bytes + 8, alignment, memory, error);
+cdl_code_t createAskew(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
+                       cdl_memory_t** memory, cdl_error_t* error) {
+  if (bytes > UINT64_MAX - 8)
+    return original.memory_create(device, space, bytes, alignment, memory, error);
+  const cdl_code_t code =
+      original.memory_create(device, space, bytes + 8, alignment, memory, error);
   if (code != CDL_OK) return code;
   of(*memory)->data = static_cast<char*>(of(*memory)->data) + 8;
   of(*memory)->bytes = bytes;
@@ -130,8 +138,8 @@ cdl_code_t createAskew(cdl_device_t* device, uint32_t space, uint64_t bytes, uin
 }
 
 /// Small buffers all lie in one place.
-cdl_code_t createAlike(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment, cdl_memory_t** memory,
-                       cdl_error_t* error) {
+cdl_code_t createAlike(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
+                       cdl_memory_t** memory, cdl_error_t* error) {
   alignas(4096) static char place[1 << 16];
   const cdl_code_t code = original.memory_create(device, space, bytes, alignment, memory, error);
   if (code == CDL_OK && bytes <= sizeof place && alignment <= 4096) of(*memory)->data = place;
@@ -140,8 +148,8 @@ cdl_code_t createAlike(cdl_device_t* device, uint32_t space, uint64_t bytes, uin
 void keepForEver(cdl_device_t*, cdl_memory_t*) {}
 
 /// The host gets a copy, which nobody brings back.
-cdl_code_t mapCopy(cdl_device_t* device, cdl_memory_t* memory, uint64_t offset, uint64_t bytes, void** pointer,
-                   cdl_error_t* error) {
+cdl_code_t mapCopy(cdl_device_t* device, cdl_memory_t* memory, uint64_t offset, uint64_t bytes,
+                   void** pointer, cdl_error_t* error) {
   const cdl_code_t code = original.memory_map(device, memory, offset, bytes, pointer, error);
   if (code != CDL_OK) return code;
   void* copy = std::malloc(bytes ? bytes : 1);
@@ -157,27 +165,28 @@ cdl_code_t unmapCopy(cdl_device_t*, cdl_memory_t*, void* pointer, cdl_error_t*) 
 // ---- Bytes of the host
 
 /// Of a copy of them, which nobody brings back.
-cdl_code_t importCopy(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory,
-                      cdl_error_t* error) {
+cdl_code_t importCopy(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes,
+                      cdl_memory_t** memory, cdl_error_t* error) {
   constexpr uint64_t kAlignment = 64;
   void* copy = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   std::memcpy(copy, data, bytes);
   return original.memory_import(device, space, copy, bytes, memory, error);
 }
-cdl_code_t importOnce(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory,
-                      cdl_error_t* error) {
+cdl_code_t importOnce(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes,
+                      cdl_memory_t** memory, cdl_error_t* error) {
   if (*memory) return CDL_OK;
   return original.memory_import(device, space, data, bytes, memory, error);
 }
-cdl_code_t importLess(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory,
-                      cdl_error_t* error) {
+cdl_code_t importLess(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes,
+                      cdl_memory_t** memory, cdl_error_t* error) {
   return original.memory_import(device, space, data, bytes > 1 ? bytes - 1 : bytes, memory, error);
 }
 /// As if whatever a host has lay as buffers of the device do.
-cdl_code_t importAligned(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory,
-                         cdl_error_t* error) {
+cdl_code_t importAligned(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes,
+                         cdl_memory_t** memory, cdl_error_t* error) {
   const uint64_t behind = reinterpret_cast<uintptr_t>(data) % 64;
-  return original.memory_import(device, space, static_cast<char*>(data) - behind, bytes, memory, error);
+  return original.memory_import(device, space, static_cast<char*>(data) - behind, bytes, memory,
+                                error);
 }
 
 // ---- Queues
@@ -205,19 +214,22 @@ cdl_code_t waitForAny(cdl_queue_t* queue, uint64_t value, uint64_t timeout, cdl_
   return original.queue_wait(queue, value, timeout, error);
 }
 
-cdl_code_t copyBackwards(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from,
-                         uint64_t fromOffset, uint64_t bytes, cdl_error_t* error) {
+cdl_code_t copyBackwards(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset,
+                         cdl_memory_t* from, uint64_t fromOffset, uint64_t bytes,
+                         cdl_error_t* error) {
   return original.queue_copy(queue, from, fromOffset, to, toOffset, bytes, error);
 }
 
 } // namespace
 
 void addSlotFaults(Catalogue& catalogue) {
-  const auto add = [&](const char* faultClass, const char* subject, const char* variant, void (*alter)(cdl_plugin_t&)) {
+  const auto add = [&](const char* faultClass, const char* subject, const char* variant,
+                       void (*alter)(cdl_plugin_t&)) {
     catalogue.add(faultClass, subject, {}, variant).table = alter;
   };
-#define CDL_SLOT(faultClass, subject, variant, slot, function)                                                         \
-  add(faultClass, subject, variant, [](cdl_plugin_t& table) { original = table, table.slot = function; })
+#define CDL_SLOT(faultClass, subject, variant, slot, function)                                     \
+  add(faultClass, subject, variant,                                                                \
+      [](cdl_plugin_t& table) { original = table, table.slot = function; })
   CDL_SLOT("offset_ignored", "memory", "map", memory_map, mapAtStart);
   CDL_SLOT("offset_ignored", "memory", "write", queue_write, writeAtStart);
   CDL_SLOT("offset_ignored", "memory", "read", queue_read, readAtStart);

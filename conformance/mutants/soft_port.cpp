@@ -8,8 +8,8 @@
 namespace candela::conform {
 namespace {
 
-/// What is the same behind both doors: memory, queues and negotiation are the comfort layer's, instructions and
-/// capabilities soft's own, the fault comes on top.
+/// What is the same behind both doors: memory, queues and negotiation are the comfort layer's,
+/// instructions and capabilities soft's own, the fault comes on top.
 template <class Base> class SoftDevice : public Base {
 public:
   SoftDevice() : Base("soft", "0.1.0") {
@@ -36,8 +36,8 @@ public:
   const cdl_capabilities_t* claims() const { return &table_; }
 
   /// Instruction i, with buffers where the image has them, and a record of it where one is wanted.
-  cdl::Status timedInstr(const cdl_image_t* image, uint32_t i, const int64_t* loops, const std::vector<Room>& rooms,
-                         cdl::Timings* timings) {
+  cdl::Status timedInstr(const cdl_image_t* image, uint32_t i, const int64_t* loops,
+                         const std::vector<Room>& rooms, cdl::Timings* timings) {
     const uint64_t start = timings ? cdl::Timings::now() : 0;
     cdl::Status status = runInstr(image, i, loops, rooms);
     if (timings && status.isOk()) timings->add(i, start, cdl::Timings::now());
@@ -45,7 +45,8 @@ public:
   }
 
 private:
-  cdl::Status runInstr(const cdl_image_t* image, uint32_t i, const int64_t* loops, const std::vector<Room>& rooms) {
+  cdl::Status runInstr(const cdl_image_t* image, uint32_t i, const int64_t* loops,
+                       const std::vector<Room>& rooms) {
     char message[512] = "";
     cdl_code_t code = CDL_OK;
     const Subject* subject = fault_ && fault_->run ? fault_->subject : nullptr;
@@ -83,11 +84,13 @@ cdl::Status runInstrs(cdl_queue_t* queue, const cdl_image_t* image, uint32_t fir
     rooms[b].bytes = cdl_get_buffer(image, b)->bytes;
     rooms[b].address = buffers.address(b, rooms[b].bytes);
     rooms[b].before = binding.offset;
-    rooms[b].behind = reinterpret_cast<cdl::Memory*>(binding.memory)->bytes - binding.offset - rooms[b].bytes;
+    rooms[b].behind =
+        reinterpret_cast<cdl::Memory*>(binding.memory)->bytes - binding.offset - rooms[b].bytes;
   }
   cdl::Timings* timings = reinterpret_cast<cdl::Queue*>(queue)->timings.get();
   for (uint32_t i = first; i - first < count; ++i)
-    if (cdl::Status status = port->timedInstr(image, i, loops, rooms, timings); !status.isOk()) return status;
+    if (cdl::Status status = port->timedInstr(image, i, loops, rooms, timings); !status.isOk())
+      return status;
   return cdl::ok();
 }
 
@@ -124,7 +127,8 @@ template <class Device> const cdl_capabilities_t* capabilitiesOf(cdl_device_t* d
   return static_cast<Device*>(cdl::detail::Slots::of(device))->claims();
 }
 
-template <class Device> cdl_code_t query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
+template <class Device>
+cdl_code_t query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
   const cdl_code_t code = cdl::detail::Entry<Device>::query(host, out, error);
   if (code != CDL_OK) return code;
   out->device_capabilities = capabilitiesOf<Device>;

@@ -25,7 +25,8 @@ Term termOf(Elem elem, uint64_t bits) {
 Term product(const Mutation& m, const Index& a, const Index& b) {
   Term x = termOf(m.elem(0), m.get(0, a)), y = termOf(m.elem(1), m.get(1, b));
   if (m.operands() > 2) x.whole -= integerOf(m.elem(2), m.get(2, {}));
-  if (m.operands() > 3) y.whole -= integerOf(m.elem(3), m.get(3, {m.view(3).dims[0] == 1 ? 0 : b[2]}));
+  if (m.operands() > 3)
+    y.whole -= integerOf(m.elem(3), m.get(3, {m.view(3).dims[0] == 1 ? 0 : b[2]}));
   return {x.real * y.real, x.whole * y.whole, x.real == 0 || y.real == 0};
 }
 
@@ -34,12 +35,14 @@ Catalogue::Run folding(Fold fold) {
   return [fold](Mutation& m) {
     const uint32_t y = m.result();
     const bool matmul = m.kind() == CDL_KIND_MATMUL;
-    if (m.hasExpr() || (!matmul && m.fn() != CDL_REDUCE_SUM) || m.elem(y) == Elem::bool_) return m.run();
+    if (m.hasExpr() || (!matmul && m.fn() != CDL_REDUCE_SUM) || m.elem(y) == Elem::bool_)
+      return m.run();
     std::vector<std::pair<Index, std::vector<Term>>> sums;
     const int64_t depth = matmul ? m.view(0).dims[2] : m.view(0).dims[1];
     forEachIndex(m.view(y), [&](const Index& at) {
       std::vector<Term>& terms = sums.emplace_back(at, std::vector<Term>()).second;
-      if (matmul && m.attr(CDL_ATTR_ACCUMULATE, 0)) terms.push_back(termOf(m.elem(y), m.get(y, at)));
+      if (matmul && m.attr(CDL_ATTR_ACCUMULATE, 0))
+        terms.push_back(termOf(m.elem(y), m.get(y, at)));
       for (int64_t k = 0; k < depth; ++k)
         terms.push_back(matmul ? product(m, {at[0], at[1], k}, {at[0], k, at[2]})
                                : termOf(m.elem(0), m.get(0, {at[0], k, at[1]})));
@@ -72,13 +75,14 @@ uint64_t towardZeroSum(Elem elem, std::span<const Term> terms) {
   for (const Term& term : terms) sum += term.real, whole += term.whole;
   return isFloat(elem) ? towardZero(elem, sum) : static_cast<uint64_t>(whole);
 }
-/// The sum of floats in an accumulator of f32, or in one of their own if that is wider, ties in it and at the end as
-/// said.
+/// The sum of floats in an accumulator of f32, or in one of their own if that is wider, ties in it
+/// and at the end as said.
 template <Ties ties> uint64_t tiedSum(Elem elem, std::span<const Term> terms) {
   double sum = 0;
   __int128 whole = 0;
   for (const Term& term : terms) {
-    sum = elem == Elem::f64_ ? sum + term.real : toReal(Elem::f32_, nearestReal(Elem::f32_, sum + term.real, ties));
+    sum = elem == Elem::f64_ ? sum + term.real
+                             : toReal(Elem::f32_, nearestReal(Elem::f32_, sum + term.real, ties));
     whole += term.whole;
   }
   return isFloat(elem) ? nearestReal(elem, sum, ties) : static_cast<uint64_t>(whole);
@@ -123,14 +127,16 @@ Catalogue::Run scattering(uint64_t (*add)(Elem, const Term& old, const Term& upd
   };
 }
 uint64_t addTowardZero(Elem elem, const Term& old, const Term& update) {
-  return isFloat(elem) ? towardZero(elem, old.real + update.real) : static_cast<uint64_t>(old.whole + update.whole);
+  return isFloat(elem) ? towardZero(elem, old.real + update.real)
+                       : static_cast<uint64_t>(old.whole + update.whole);
 }
 template <Ties ties> uint64_t addTied(Elem elem, const Term& old, const Term& update) {
   return isFloat(elem) ? nearestReal(elem, old.real + update.real, ties)
                        : static_cast<uint64_t>(old.whole + update.whole);
 }
 uint64_t addSaturated(Elem elem, const Term& old, const Term& update) {
-  return isFloat(elem) ? fromReal(elem, old.real + update.real) : clamped(elem, old.whole + update.whole);
+  return isFloat(elem) ? fromReal(elem, old.real + update.real)
+                       : clamped(elem, old.whole + update.whole);
 }
 
 int64_t indexAt(const Mutation& m, uint32_t v, int64_t k) {
@@ -148,7 +154,9 @@ Catalogue::Run indexing(int64_t (*f)(int64_t index, int64_t extent)) {
     return m.run();
   };
 }
-int64_t fromEnd(int64_t index, int64_t extent) { return index < 0 && index >= -extent ? index + extent : index; }
+int64_t fromEnd(int64_t index, int64_t extent) {
+  return index < 0 && index >= -extent ? index + extent : index;
+}
 
 /// Indices a little outside reach what lies there.
 cdl_code_t reachNeighbours(Mutation& m) {

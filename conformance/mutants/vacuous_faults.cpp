@@ -16,7 +16,8 @@ cdl_code_t giveZeros(Mutation& m) {
 /// The first operand's elements, one after the other, over and over.
 cdl_code_t giveInputs(Mutation& m) {
   std::vector<uint64_t> given;
-  if (m.operands() > 0) forEachIndex(m.view(0), [&](const Index& at) { given.push_back(m.get(0, at)); });
+  if (m.operands() > 0)
+    forEachIndex(m.view(0), [&](const Index& at) { given.push_back(m.get(0, at)); });
   size_t next = 0;
   forEachIndex(m.view(m.result()), [&](const Index& at) {
     if (!given.empty()) m.set(m.result(), at, given[next++ % given.size()]);
@@ -67,8 +68,8 @@ void forgetQueue(cdl_device_t* device, cdl_queue_t* queue) {
   queues.erase(queue);
   original.queue_destroy(device, queue);
 }
-cdl_code_t readAndRemember(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to, uint64_t bytes,
-                           cdl_error_t* error) {
+cdl_code_t readAndRemember(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to,
+                           uint64_t bytes, cdl_error_t* error) {
   queues[queue].wasRead = true;
   return original.queue_read(queue, from, offset, to, bytes, error);
 }
@@ -81,11 +82,13 @@ bool isOneOfThree(cdl_queue_t* queue, const cdl_image_t* image, uint32_t instr) 
 }
 template <bool (*isRight)(cdl_queue_t*, const cdl_image_t*, uint32_t)>
 cdl_code_t runWhere(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
-                    const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings, cdl_error_t* error) {
+                    const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings,
+                    cdl_error_t* error) {
   if (!isRight(queue, image, first)) return CDL_OK;
   return original.run(queue, image, first, count, loops, bindings, error);
 }
-template <bool (*isRight)(cdl_queue_t*, const cdl_image_t*, uint32_t)> void watchQueues(cdl_plugin_t& table) {
+template <bool (*isRight)(cdl_queue_t*, const cdl_image_t*, uint32_t)>
+void watchQueues(cdl_plugin_t& table) {
   original = table;
   table.queue_read = readAndRemember;
   table.queue_destroy = forgetQueue;

@@ -59,14 +59,17 @@ uint64_t dropNan(const Cell& c) {
     return isFloat(c.elem) ? fromReal(c.elem, HUGE_VAL) : lowestBits(c.elem);
   if (!isFloat(c.elem) || !std::isnan(toReal(c.elem, c.bits))) return c.bits;
   if (c.kind == CDL_KIND_UNARY) return 0;
-  const bool extreme = c.kind == CDL_KIND_BINARY && (c.fn == CDL_BINARY_MIN || c.fn == CDL_BINARY_MAX);
+  const bool extreme =
+      c.kind == CDL_KIND_BINARY && (c.fn == CDL_BINARY_MIN || c.fn == CDL_BINARY_MAX);
   return !extreme ? c.bits : std::isnan(c.real(0)) ? c.in[1] : c.in[0];
 }
 uint64_t quietNan(const Cell& c) {
   if (!isFloat(c.elem) || !std::isnan(toReal(c.elem, c.bits))) return c.bits;
   return fromReal(c.elem, std::nan(""));
 }
-uint64_t plainZero(const Cell& c) { return isFloat(c.elem) && toReal(c.elem, c.bits) == 0 ? 0 : c.bits; }
+uint64_t plainZero(const Cell& c) {
+  return isFloat(c.elem) && toReal(c.elem, c.bits) == 0 ? 0 : c.bits;
+}
 uint64_t flushed(const Cell& c) { return isSubnormal(c.elem, c.bits) ? 0 : c.bits; }
 uint64_t finite(const Cell& c) {
   if (!isFloat(c.elem) || !std::isinf(toReal(c.elem, c.bits))) return c.bits;
@@ -85,7 +88,9 @@ Catalogue::Run feeding(uint64_t (*value)(const Mutation&, Elem, uint64_t)) {
     return m.run();
   };
 }
-uint64_t flushOperand(const Mutation&, Elem elem, uint64_t bits) { return isSubnormal(elem, bits) ? 0 : bits; }
+uint64_t flushOperand(const Mutation&, Elem elem, uint64_t bits) {
+  return isSubnormal(elem, bits) ? 0 : bits;
+}
 /// What minimum and maximum begin with takes NaN's place.
 uint64_t skipNan(const Mutation& m, Elem elem, uint64_t bits) {
   const bool scatters = m.kind() == CDL_KIND_SCATTER;
@@ -97,7 +102,8 @@ uint64_t skipNan(const Mutation& m, Elem elem, uint64_t bits) {
 
 // ---- Rounding
 
-/// What the element is before it is rounded, as far as a double holds it; NaN where that is not known.
+/// What the element is before it is rounded, as far as a double holds it; NaN where that is not
+/// known.
 double exactly(const Cell& c) {
   if (c.kind == CDL_KIND_CONVERT && isFloat(c.elem))
     return c.isIntegral(0) ? static_cast<double>(c.whole(0)) : c.real(0);
@@ -110,9 +116,11 @@ double exactly(const Cell& c) {
   }
 }
 uint64_t truncated(const Cell& c) {
-  if (c.kind == CDL_KIND_CONVERT && c.fn == CDL_CONVERT_RNE && !isFloat(c.elem) && !c.isIntegral(0)) {
+  if (c.kind == CDL_KIND_CONVERT && c.fn == CDL_CONVERT_RNE && !isFloat(c.elem) &&
+      !c.isIntegral(0)) {
     const double x = c.real(0);
-    return std::abs(x) < 0x1p24 && integerOf(c.elem, c.bits) == static_cast<__int128>(std::nearbyint(x))
+    return std::abs(x) < 0x1p24 &&
+                   integerOf(c.elem, c.bits) == static_cast<__int128>(std::nearbyint(x))
                ? static_cast<uint64_t>(static_cast<int64_t>(std::trunc(x)))
                : c.bits;
   }
@@ -139,24 +147,26 @@ template <Ties ties> uint64_t tied(const Cell& c) {
   const bool convert = c.kind == CDL_KIND_CONVERT && c.fn == CDL_CONVERT_RNE && isInteger(c.elem);
   const bool round = c.kind == CDL_KIND_UNARY && c.fn == CDL_UNARY_ROUND_EVEN;
   if ((convert || round) && !c.isIntegral(0)) return tiedInteger<ties>(c);
-  const bool isSum =
-      c.kind == CDL_KIND_BINARY && (c.fn == CDL_BINARY_ADD || c.fn == CDL_BINARY_SUB || c.fn == CDL_BINARY_MUL);
+  const bool isSum = c.kind == CDL_KIND_BINARY &&
+                     (c.fn == CDL_BINARY_ADD || c.fn == CDL_BINARY_SUB || c.fn == CDL_BINARY_MUL);
   if (isSum && c.elem == Elem::f64_) {
     const auto [sum, error] = withError(c.fn, c.real(0), c.real(1));
     return fromReal(c.elem, nearestDouble(sum, error, ties));
   }
   const double x = exactly(c);
-  const bool isKnown =
-      !std::isnan(x) && !(c.kind == CDL_KIND_CONVERT && c.isIntegral(0) && static_cast<__int128>(x) != c.whole(0));
+  const bool isKnown = !std::isnan(x) && !(c.kind == CDL_KIND_CONVERT && c.isIntegral(0) &&
+                                           static_cast<__int128>(x) != c.whole(0));
   return isKnown && fromReal(c.elem, x) == c.bits ? nearestReal(c.elem, x, ties) : c.bits;
 }
 uint64_t roundedTwice(const Cell& c) {
   const double x = exactly(c);
-  if (c.kind != CDL_KIND_CONVERT || std::isnan(x) || std::isinf(toReal(c.elem, c.bits))) return c.bits;
+  if (c.kind != CDL_KIND_CONVERT || std::isnan(x) || std::isinf(toReal(c.elem, c.bits)))
+    return c.bits;
   int exponent;
   const double fraction = std::frexp(x, &exponent);
   const int digits = (c.elem == Elem::f16_ ? 11 : c.elem == Elem::bf16_ ? 8 : 24) + 2;
-  return fromReal(c.elem, std::ldexp(std::nearbyint(std::ldexp(fraction, digits)), exponent - digits));
+  return fromReal(c.elem,
+                  std::ldexp(std::nearbyint(std::ldexp(fraction, digits)), exponent - digits));
 }
 
 // ---- Integers
@@ -184,7 +194,8 @@ uint64_t saturatedConvert(const Cell& c) {
 uint64_t moduloShift(const Cell& c) {
   if (!isInteger(c.elem) || (c.fn != CDL_BINARY_SHL && c.fn != CDL_BINARY_SHR)) return c.bits;
   const auto by = static_cast<int>(c.in[1] & static_cast<uint64_t>(elemBits(c.elem) - 1));
-  return c.fn == CDL_BINARY_SHL ? c.in[0] << by : static_cast<uint64_t>(static_cast<int64_t>(c.whole(0) >> by));
+  return c.fn == CDL_BINARY_SHL ? c.in[0] << by
+                                : static_cast<uint64_t>(static_cast<int64_t>(c.whole(0) >> by));
 }
 uint64_t onesByZero(const Cell& c) {
   return c.fn == CDL_BINARY_DIV && isInteger(c.elem) && c.in[1] == 0 ? ~uint64_t(0) : c.bits;
@@ -198,7 +209,8 @@ uint64_t clampedQuotient(const Cell& c) {
 
 Catalogue::Run swapping(uint32_t a, uint32_t b) {
   return [a, b](Mutation& m) {
-    if (a < m.operands() && b < m.operands() && m.elem(a) == m.elem(b)) std::swap(m.altered(a), m.altered(b));
+    if (a < m.operands() && b < m.operands() && m.elem(a) == m.elem(b))
+      std::swap(m.altered(a), m.altered(b));
     return m.run();
   };
 }
@@ -210,8 +222,10 @@ Catalogue::Run forgetting(uint16_t attr) {
   return [attr](Mutation& m) {
     const Elem elem = m.elem(m.result());
     int64_t value = 0;
-    if (attr == CDL_ATTR_CLAMP_MIN && isInteger(elem)) value = static_cast<int64_t>(integerRange(elem).lowest);
-    if (attr == CDL_ATTR_CLAMP_MAX && isInteger(elem)) value = static_cast<int64_t>(integerRange(elem).highest);
+    if (attr == CDL_ATTR_CLAMP_MIN && isInteger(elem))
+      value = static_cast<int64_t>(integerRange(elem).lowest);
+    if (attr == CDL_ATTR_CLAMP_MAX && isInteger(elem))
+      value = static_cast<int64_t>(integerRange(elem).highest);
     m.setAttr(attr, value);
     return m.run();
   };
@@ -228,18 +242,21 @@ cdl_code_t takeForSigned(Mutation& m) {
 } // namespace
 
 void addValueFaults(Catalogue& catalogue) {
-  const auto each = [&](std::string_view faultClass, Value value, std::initializer_list<const char*> kinds) {
+  const auto each = [&](std::string_view faultClass, Value value,
+                        std::initializer_list<const char*> kinds) {
     for (const char* kind : kinds) catalogue.add(faultClass, kind, changing(value));
   };
   each("nan_dropped", dropNan, {"convert", "binary", "compare", "unary"});
-  for (const char* kind : {"scatter", "reduce"}) catalogue.add("nan_dropped", kind, feeding(skipNan));
+  for (const char* kind : {"scatter", "reduce"})
+    catalogue.add("nan_dropped", kind, feeding(skipNan));
   each("nan_payload", quietNan, {"copy", "fill", "select", "gather"});
   each("minus_zero", plainZero, {"copy", "fill", "convert", "binary", "select", "gather", "unary"});
-  const auto floats = {"copy", "fill", "convert", "binary", "select", "gather", "scatter", "reduce", "matmul", "unary"};
+  const auto floats = {"copy",   "fill",    "convert", "binary", "select",
+                       "gather", "scatter", "reduce",  "matmul", "unary"};
   each("denormals_flushed", flushed, floats);
   each("infinity_lost", finite, floats);
-  for (const char* kind :
-       {"copy", "convert", "binary", "compare", "select", "gather", "scatter", "reduce", "matmul", "unary"})
+  for (const char* kind : {"copy", "convert", "binary", "compare", "select", "gather", "scatter",
+                           "reduce", "matmul", "unary"})
     catalogue.add("denormal_operands", kind, feeding(flushOperand));
   each("loose_bools", looseBool, {"convert", "binary", "compare", "scatter", "reduce"});
   each("truncated", truncated, {"convert", "binary"});
@@ -254,7 +271,8 @@ void addValueFaults(Catalogue& catalogue) {
   each("lowest_by_minus_one", clampedQuotient, {"binary"});
   for (const char* kind : {"convert", "compare", "scatter", "reduce", "matmul", "rescale", "table"})
     catalogue.add("unsigned_as_signed", kind, takeForSigned);
-  for (const char* kind : {"binary", "compare"}) catalogue.add("swapped_operands", kind, swapping(0, 1));
+  for (const char* kind : {"binary", "compare"})
+    catalogue.add("swapped_operands", kind, swapping(0, 1));
   catalogue.add("swapped_operands", "select", swapping(1, 2));
   catalogue.add("swapped_operands", "rescale", swapping(2, 3), "shift_zero");
   catalogue.add("swapped_operands", "rescale", swapping(0, 4), "a_b");
@@ -264,7 +282,8 @@ void addValueFaults(Catalogue& catalogue) {
   for (const Subject& subject : subjects())
     for (uint16_t attr = 1; cdl_attr_facts(attr); ++attr)
       if (subject.kind && cdl_kind_has_attr(subject.kind, attr))
-        catalogue.add("attribute_ignored", subject.name, forgetting(attr), std::string(attrName(attr)));
+        catalogue.add("attribute_ignored", subject.name, forgetting(attr),
+                      std::string(attrName(attr)));
 }
 
 } // namespace candela::conform

@@ -49,13 +49,15 @@ private:
       shape.push_back(random_.oneIn(5) ? 1 : random_.between(2, shape.size() > 1 ? 6 : 17));
     return shape;
   }
-  Data anyData() { return random_.oneIn(12) ? Data::corners : random_.oneIn(2) ? Data::steps : Data::calm; }
+  Data anyData() {
+    return random_.oneIn(12) ? Data::corners : random_.oneIn(2) ? Data::steps : Data::calm;
+  }
 
   int addLeaf(Tensor tensor, bool constant) {
     const int id = recipe_.addLeaf(tensor, constant);
-    graph::Value* value = constant
-                              ? graph_.addConstant(tensor)
-                              : graph_.addInput(fmt::format("x{}", id), graph::TensorType(tensor.elem, tensor.dims));
+    graph::Value* value = constant ? graph_.addConstant(tensor)
+                                   : graph_.addInput(fmt::format("x{}", id),
+                                                     graph::TensorType(tensor.elem, tensor.dims));
     known_.push_back({id, value, orThrow(Interval::of(tensor))});
     return id;
   }
@@ -89,34 +91,43 @@ private:
   void addNode() {
     const OpInfo& info = *random_.of(knownOps());
     // Newer values more often, so that chains get long.
-    const size_t count = known_.size(), back = static_cast<size_t>(random_.below(static_cast<int64_t>(count)));
-    const Known& x = known_[random_.oneIn(3) ? back : count - 1 - back % std::min<size_t>(count, 4)];
+    const size_t count = known_.size(),
+                 back = static_cast<size_t>(random_.below(static_cast<int64_t>(count)));
+    const Known& x =
+        known_[random_.oneIn(3) ? back : count - 1 - back % std::min<size_t>(count, 4)];
     const Elem elem = x.value->type.elem;
     // An expression has no decomposition: where it stands, nothing is lowered to primitives.
     if (info.instrKind == CDL_KIND_ELEMENTWISE && !hasExpressions_) return;
-    if (info.has(graph::kTraitRegion) || info.operands.empty() || !info.operands[0].accepts(elem)) return;
+    if (info.has(graph::kTraitRegion) || info.operands.empty() || !info.operands[0].accepts(elem))
+      return;
     const Shape shape = x.value->type.shape();
     const auto draft = draftOf(info, elem, &shape, random_);
     if (!draft) return;
     Recipe::Step step{draft->kind, {x.id}, draft->attrs, {}};
     for (size_t i = 1; i < draft->operands.size(); ++i) {
       const Draft::Operand& operand = draft->operands[i];
-      if (operand.elem != Elem::none && elementCount(operand.dims).value_or(kLargest + 1) > kLargest) return;
+      if (operand.elem != Elem::none &&
+          elementCount(operand.dims).value_or(kLargest + 1) > kLargest)
+        return;
     }
     const Draft::Operand& first = draft->operands[0];
     if (first.dims != shape || first.lo != first.hi) return; // what it asks for may not be there
     for (size_t i = 1; i < draft->operands.size(); ++i)
-      step.operands.push_back(draft->operands[i].elem == Elem::none ? Recipe::kAbsent : operandFor(draft->operands[i]));
+      step.operands.push_back(
+          draft->operands[i].elem == Elem::none ? Recipe::kAbsent : operandFor(draft->operands[i]));
     std::vector<graph::Value*> operands;
-    for (const int id : step.operands) operands.push_back(id == Recipe::kAbsent ? nullptr : known(id).value);
+    for (const int id : step.operands)
+      operands.push_back(id == Recipe::kAbsent ? nullptr : known(id).value);
     auto made = graph_.addNode(step.kind, operands, step.attrs, {}, nullptr, draft->results);
     if (!made) return;
     std::vector<const Interval*> bounds;
-    for (const int id : step.operands) bounds.push_back(id == Recipe::kAbsent ? nullptr : &known(id).interval);
+    for (const int id : step.operands)
+      bounds.push_back(id == Recipe::kAbsent ? nullptr : &known(id).interval);
     const bool isSmall = std::ranges::all_of((*made)->results(), [](const graph::Value* result) {
       return result->type.count() <= kLargest && !isStorageOnly(result->type.elem);
     });
-    auto intervals = isSmall ? analyze(**made, bounds, pipeline::hostTarget()) : badModel("too large");
+    auto intervals =
+        isSmall ? analyze(**made, bounds, pipeline::hostTarget()) : badModel("too large");
     if (!intervals || !std::ranges::all_of(*intervals, isUseful)) {
       graph_.erase(*made);
       return;
@@ -128,13 +139,16 @@ private:
     recipe_.steps.push_back(std::move(step));
   }
 
-  static bool isUseful(const Interval& interval) { return interval.tight() * 20 >= interval.count() * 19; }
+  static bool isUseful(const Interval& interval) {
+    return interval.tight() * 20 >= interval.count() * 19;
+  }
 
   /// What nobody uses, and some of what others use too.
   void chooseOutputs() {
     std::vector<int> rest;
     for (const Recipe::Step& step : recipe_.steps)
-      for (const int id : step.results) (known(id).value->users().empty() ? recipe_.outputs : rest).push_back(id);
+      for (const int id : step.results)
+        (known(id).value->users().empty() ? recipe_.outputs : rest).push_back(id);
     while (recipe_.outputs.size() > 6) recipe_.outputs.erase(recipe_.outputs.begin());
     if (!rest.empty() && random_.oneIn(2)) recipe_.outputs.push_back(random_.of(rest));
   }

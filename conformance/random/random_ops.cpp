@@ -38,7 +38,8 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
 std::optional<int64_t> numberOf(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
+                                                                  : std::nullopt;
 }
 bool endsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -46,7 +47,9 @@ bool endsWith(std::string_view text, std::string_view end) {
 
 class Maker {
 public:
-  Maker(const OpInfo& info, Random& random) : info_(info), random_(random) { draft_.kind = info.kind; }
+  Maker(const OpInfo& info, Random& random) : info_(info), random_(random) {
+    draft_.kind = info.kind;
+  }
 
   std::optional<Draft> make(Elem elem, const Shape* first) {
     draft_.operands.resize(info_.operands.size());
@@ -69,7 +72,8 @@ public:
     // Without a given first operand, the widest one may stand at any place.
     if (info_.has(graph::kTraitBroadcast) && !first && random_.oneIn(3)) x() = broadcasting(x());
     hint();
-    while (draft_.operands.size() > 1 && draft_.operands.back().elem == Elem::none && random_.oneIn(2))
+    while (draft_.operands.size() > 1 && draft_.operands.back().elem == Elem::none &&
+           random_.oneIn(2))
       draft_.operands.pop_back();
     return std::move(draft_);
   }
@@ -79,7 +83,8 @@ private:
   int64_t rank() { return static_cast<int64_t>(x().size()); }
 
   int64_t extent() {
-    static constexpr int64_t kExtents[] = {0, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 13, 17, 19, 33};
+    static constexpr int64_t kExtents[] = {0, 1, 1, 1, 2, 2,  3,  3,  4,
+                                           5, 6, 7, 8, 9, 13, 17, 19, 33};
     return kExtents[random_.below(18) == 0 ? 0 : random_.between(1, random_.oneIn(3) ? 17 : 11)];
   }
   Shape shapeOf(int64_t rank) {
@@ -96,11 +101,13 @@ private:
     if (random_.oneIn(2)) return shape;
     for (int64_t& dim : shape)
       if (random_.oneIn(3)) dim = 1;
-    shape.erase(shape.begin(), shape.begin() + random_.below(static_cast<int64_t>(shape.size()) + 1));
+    shape.erase(shape.begin(),
+                shape.begin() + random_.below(static_cast<int64_t>(shape.size()) + 1));
     return shape;
   }
 
-  // ---- Shape texts: "[batch.., m, k]", "like x", "broadcasts to [m, n]", "x's dims from the axis on", "[1] or [n]"
+  // ---- Shape texts: "[batch.., m, k]", "like x", "broadcasts to [m, n]", "x's dims from the axis
+  // on", "[1] or [n]"
   // ----
 
   const Shape* shapeNamed(std::string_view name) {
@@ -118,7 +125,8 @@ private:
     else if (info && !info->defaultText.empty())
       value = numberOf(info->defaultText).value_or(0);
     if (value < 0) value += static_cast<int64_t>(rank);
-    return static_cast<size_t>(std::clamp<int64_t>(value, 0, std::max<int64_t>(0, static_cast<int64_t>(rank) - 1)));
+    return static_cast<size_t>(
+        std::clamp<int64_t>(value, 0, std::max<int64_t>(0, static_cast<int64_t>(rank) - 1)));
   }
   int64_t divisor(std::string_view name) {
     const auto found = draft_.attrs.find(name);
@@ -128,19 +136,22 @@ private:
   Shape shapeBy(const OperandInfo& record, const Shape& otherwise) {
     const auto choices = split(record.shape, " or ");
     if (choices.size() > 1) { // one that an attribute asks for, when it is given; else any
-      const bool named = info_.attr("axis") && !info_.attr("axis")->required && info_.attr("axis")->defaultText.empty();
+      const bool named = info_.attr("axis") && !info_.attr("axis")->required &&
+                         info_.attr("axis")->defaultText.empty();
       if (named && choices.back().find("axis") != std::string_view::npos)
         return shapeOfText(draft_.attrs.count("axis") ? choices.back() : choices[0], otherwise);
     }
     return shapeOfText(random_.of(choices), otherwise);
   }
   Shape shapeOfText(std::string_view text, const Shape& otherwise) {
-    if (text.starts_with("broadcasts to ")) return broadcasting(shapeOfText(text.substr(14), otherwise));
+    if (text.starts_with("broadcasts to "))
+      return broadcasting(shapeOfText(text.substr(14), otherwise));
     if (text.starts_with("like ")) text.remove_prefix(5);
     if (const Shape* same = shapeNamed(text)) return *same;
     if (const size_t at = text.find("'s dims from the axis on"); at != std::string_view::npos)
       if (const Shape* of = shapeNamed(text.substr(0, at)))
-        return Shape(of->begin() + static_cast<std::ptrdiff_t>(std::min(axis("axis", of->size()), of->size())),
+        return Shape(of->begin() + static_cast<std::ptrdiff_t>(
+                                       std::min(axis("axis", of->size()), of->size())),
                      of->end());
     if (text.empty() || text.front() != '[' || text.back() != ']') return otherwise;
     text = text.substr(1, text.size() - 2);
@@ -172,9 +183,11 @@ private:
       const bool window = info_.has(graph::kTraitWindow);
       const auto spatial = bindings_.find("spatial..");
       if (window && spatial != bindings_.end())
-        for (const int64_t dim : spatial->second) made.push_back(random_.between(1, std::clamp<int64_t>(dim, 1, 4)));
+        for (const int64_t dim : spatial->second)
+          made.push_back(random_.between(1, std::clamp<int64_t>(dim, 1, 4)));
       else
-        made = window || name == "spatial.." ? shapeOf(random_.between(1, 3)) : shapeOf(random_.below(3));
+        made = window || name == "spatial.." ? shapeOf(random_.between(1, 3))
+                                             : shapeOf(random_.below(3));
     } else {
       made = {extent()};
       if (info_.attr("group") && random_.oneIn(2)) made[0] *= random_.between(1, 4);
@@ -187,12 +200,14 @@ private:
     const auto words = split(text.substr(1, text.size() - 2), ",");
     size_t groups = 0;
     for (const std::string_view word : words) groups += endsWith(word, "..");
-    if (shape.size() + groups < words.size() || (groups == 0 && shape.size() != words.size())) return false;
+    if (shape.size() + groups < words.size() || (groups == 0 && shape.size() != words.size()))
+      return false;
     size_t spare = shape.size() + groups - words.size(), at = 0;
     for (const std::string_view word : words) {
       size_t count = 1;
       if (endsWith(word, "..")) {
-        count = --groups == 0 ? spare : static_cast<size_t>(random_.below(static_cast<int64_t>(spare) + 1));
+        count = --groups == 0 ? spare
+                              : static_cast<size_t>(random_.below(static_cast<int64_t>(spare) + 1));
         spare -= count;
       }
       bindings_[std::string(word)] = Shape(shape.begin() + static_cast<std::ptrdiff_t>(at),
@@ -208,7 +223,8 @@ private:
     for (const AttrInfo& attr : info_.attrs) {
       const bool defaulted = !attr.required || !attr.defaultText.empty();
       if (defaulted && random_.oneIn(3)) continue;
-      if (auto value = attribute(attr)) draft_.attrs.emplace(std::string(attr.name), std::move(*value));
+      if (auto value = attribute(attr))
+        draft_.attrs.emplace(std::string(attr.name), std::move(*value));
     }
   }
   int64_t numberIn(std::string_view range) {
@@ -261,12 +277,14 @@ private:
     const auto spatial = bindings_.find("spatial..");
     int64_t count = rank();
     const bool window = info_.has(graph::kTraitWindow) && spatial != bindings_.end();
-    if (window) count = static_cast<int64_t>(spatial->second.size()) * (attr.name == "pads" ? 2 : 1);
+    if (window)
+      count = static_cast<int64_t>(spatial->second.size()) * (attr.name == "pads" ? 2 : 1);
     Ints values;
     for (int64_t i = 0; i < count; ++i) {
       int64_t value = numberIn(attr.range);
       if (window && random_.oneIn(2)) value = attr.range == "> 0" ? 1 : 0;
-      if (attr.name == "kernel_shape") value = random_.between(1, std::clamp<int64_t>(spatial->second[i], 1, 4));
+      if (attr.name == "kernel_shape")
+        value = random_.between(1, std::clamp<int64_t>(spatial->second[i], 1, 4));
       values.push_back(value);
     }
     return values;
@@ -275,7 +293,8 @@ private:
   Ints axes(const AttrInfo& attr) {
     Ints all(static_cast<size_t>(rank()));
     std::iota(all.begin(), all.end(), 0);
-    for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random_.below(static_cast<int64_t>(i))]);
+    for (size_t i = all.size(); i > 1; --i)
+      std::swap(all[i - 1], all[random_.below(static_cast<int64_t>(i))]);
     if (!attr.range.starts_with("-rank")) return all;
     all.resize(random_.below(rank() + 1));
     for (int64_t& axis : all)
@@ -290,10 +309,12 @@ private:
     if (record.optional && random_.oneIn(2)) return;
     Draft::Operand operand;
     operand.elem = elemOf(record);
-    operand.dims =
-        info_.has(graph::kTraitBroadcast) && record.shape.empty() ? broadcasting(common_) : shapeBy(record, anyShape());
+    operand.dims = info_.has(graph::kTraitBroadcast) && record.shape.empty()
+                       ? broadcasting(common_)
+                       : shapeBy(record, anyShape());
     operand.constant = random_.oneIn(3);
-    if (record.elems == (1u << static_cast<unsigned>(Elem::i32_) | 1u << static_cast<unsigned>(Elem::i64_)))
+    if (record.elems ==
+        (1u << static_cast<unsigned>(Elem::i32_) | 1u << static_cast<unsigned>(Elem::i64_)))
       operand.extent = placeCount();
     if (record.elems && record.name == "scale") {
       operand.lo = 0.01;
@@ -307,10 +328,12 @@ private:
       if (info_.operands[i].name == record.like) {
         // A draft without its model takes what the model may be.
         if (draft_.operands[i].elem != Elem::none) return draft_.operands[i].elem;
-        return random_.of(elemsOf(info_.operands[i].elems ? info_.operands[i].elems : (1u << kElemCount) - 2));
+        return random_.of(
+            elemsOf(info_.operands[i].elems ? info_.operands[i].elems : (1u << kElemCount) - 2));
       }
     const auto elems = elemsOf(record.elems);
-    return random_.oneIn(2) && record.accepts(draft_.operands[0].elem) ? draft_.operands[0].elem : random_.of(elems);
+    return random_.oneIn(2) && record.accepts(draft_.operands[0].elem) ? draft_.operands[0].elem
+                                                                       : random_.of(elems);
   }
   /// Along which dim of x an operand of places points.
   int64_t placeCount() {
@@ -379,8 +402,11 @@ void Maker::hint() {
   } else if (op == "slice") {
     Ints starts, counts, steps;
     for (const int64_t dim : x()) {
-      const int64_t step = random_.oneIn(2) ? 1 : numberIn("!= 0"), start = dim ? random_.below(dim) : 0;
-      const int64_t room = dim == 0 ? 0 : step > 0 ? (dim - 1 - start) / step + 1 : start / -step + 1;
+      const int64_t step = random_.oneIn(2) ? 1 : numberIn("!= 0"),
+                    start = dim ? random_.below(dim) : 0;
+      const int64_t room = dim == 0   ? 0
+                           : step > 0 ? (dim - 1 - start) / step + 1
+                                      : start / -step + 1;
       starts.push_back(start), steps.push_back(step),
           counts.push_back(random_.between(random_.oneIn(8) ? 0 : (room + 1) / 2, room));
     }
@@ -416,16 +442,19 @@ void Maker::hint() {
     for (size_t i = 0; i < operands.size(); ++i) {
       operands[i].dims = x();
       for (int64_t d = 0; d < rank(); ++d)
-        offsets.push_back(d == 0 ? static_cast<int64_t>(i) * dims[0]
-                                 : random_.below(dims[d] - std::max<int64_t>(0, (x()[d] - 1) * steps[d] + 1) + 1));
+        offsets.push_back(
+            d == 0
+                ? static_cast<int64_t>(i) * dims[0]
+                : random_.below(dims[d] - std::max<int64_t>(0, (x()[d] - 1) * steps[d] + 1) + 1));
     }
     if (rank()) dims[0] *= static_cast<int64_t>(operands.size());
     set("dims", dims), set("offsets", offsets), set("steps", steps), set("fill", int64_t(1));
-    set("value",
-        static_cast<int64_t>(random_.bits() & (elemMask(operands[0].elem) >> 1) & (operands[0].elem == Elem::bool_)));
+    set("value", static_cast<int64_t>(random_.bits() & (elemMask(operands[0].elem) >> 1) &
+                                      (operands[0].elem == Elem::bool_)));
   } else if (op == "expr") {
     const Elem elem = operands[0].elem;
-    static constexpr const char* kReals[] = {"max(add(v0, v0), 0.0)", "mul(sub(v0, 1.0), v0)", "neg(min(v0, 2.0))"};
+    static constexpr const char* kReals[] = {"max(add(v0, v0), 0.0)", "mul(sub(v0, 1.0), v0)",
+                                             "neg(min(v0, 2.0))"};
     set("to", elem), set("steps", std::string(isFloat(elem) ? random_.of(kReals) : "v0"));
     if (operands.size() > 1) set("steps", std::string("add(v0, v1)"));
     if (elem == Elem::bool_) set("steps", std::string("select(v0, v0, v0)"));
@@ -450,13 +479,15 @@ void Maker::hint() {
         operands[i].hi = 100;
       }
     }
-    for (const char* name : {"left_shift", "b_left_shift"}) set(name, wide ? int64_t(0) : random_.below(4));
+    for (const char* name : {"left_shift", "b_left_shift"})
+      set(name, wide ? int64_t(0) : random_.below(4));
     if (draft_.attrs.count("clamp_min")) set("clamp_min", random_.between(0, 3));
     if (draft_.attrs.count("clamp_max")) set("clamp_max", random_.between(4, 100));
   } else if (op == "batch_matmul") { // zero points are of bytes
     const Elem a = operands[0].elem;
     if (elemBits(a) > 8) operands.resize(2);
-    if (elemBits(a) == 8 && random_.oneIn(2)) operands[1].elem = random_.oneIn(2) ? Elem::i8_ : Elem::u8_;
+    if (elemBits(a) == 8 && random_.oneIn(2))
+      operands[1].elem = random_.oneIn(2) ? Elem::i8_ : Elem::u8_;
     if (a == Elem::i16_) operands[1].elem = Elem::i8_;
     if (elemBits(a) == 8 || a == Elem::i16_) set("to", a == Elem::i16_ ? Elem::i64_ : Elem::i32_);
     for (size_t i = 2; i < operands.size(); ++i)
@@ -468,7 +499,8 @@ void Maker::hint() {
 
 std::vector<uint64_t> cornersOf(Elem elem) {
   if (elem == Elem::bool_) return {0, 1};
-  std::vector<uint64_t> corners{0, 1, elemMask(elem), elemMask(elem) >> 1, (elemMask(elem) >> 1) + 1, 2};
+  std::vector<uint64_t> corners{
+      0, 1, elemMask(elem), elemMask(elem) >> 1, (elemMask(elem) >> 1) + 1, 2};
   if (!isFloat(elem)) return corners;
   for (const double value : {1.0, -1.0, 0.5, 2.5, -1.5, std::numeric_limits<double>::infinity(),
                              -std::numeric_limits<double>::infinity(), std::nan("")})
@@ -482,7 +514,8 @@ std::vector<uint64_t> cornersOf(Elem elem) {
 uint64_t calm(Elem elem, Random& random) {
   if (isFloat(elem)) return fromReal(elem, random.unit() * 4 - 2);
   if (elem == Elem::bool_) return random.bits() & 1;
-  return static_cast<uint64_t>(isSigned(elem) ? random.between(-8, 7) : random.between(0, 9)) & elemMask(elem);
+  return static_cast<uint64_t>(isSigned(elem) ? random.between(-8, 7) : random.between(0, 9)) &
+         elemMask(elem);
 }
 
 uint64_t element(Elem elem, Data data, const std::vector<uint64_t>& corners, Random& random) {
@@ -528,7 +561,8 @@ Tensor randomData(Elem elem, const Shape& dims, Data data, Random& random) {
 
 Tensor dataOf(const Draft::Operand& operand, Data data, Random& random) {
   const bool places = operand.extent != 0;
-  if (!places && operand.lo == operand.hi) return randomData(operand.elem, operand.dims, data, random);
+  if (!places && operand.lo == operand.hi)
+    return randomData(operand.elem, operand.dims, data, random);
   Tensor tensor = orThrow(Tensor::zeros(operand.elem, operand.dims));
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const int64_t extent = std::abs(operand.extent), beyond = operand.extent > 0 && random.oneIn(4);
@@ -538,7 +572,8 @@ Tensor dataOf(const Draft::Operand& operand, Data data, Random& random) {
     else if (isFloat(operand.elem))
       bits = fromReal(operand.elem, operand.lo + random.unit() * (operand.hi - operand.lo));
     else
-      bits = static_cast<uint64_t>(random.between(static_cast<int64_t>(operand.lo), static_cast<int64_t>(operand.hi)));
+      bits = static_cast<uint64_t>(
+          random.between(static_cast<int64_t>(operand.lo), static_cast<int64_t>(operand.hi)));
     storeElement(operand.elem, tensor.bytes.mutableData(), i, bits & elemMask(operand.elem));
   }
   return tensor;
@@ -553,7 +588,8 @@ Result<Recipe> recipeOf(const Draft& draft, Data data, Random& random) {
       step.operands.push_back(Recipe::kAbsent);
       continue;
     }
-    if (elementCount(operand.dims).value_or(kLargest + 1) > kLargest) return badModel("a large operand");
+    if (elementCount(operand.dims).value_or(kLargest + 1) > kLargest)
+      return badModel("a large operand");
     step.operands.push_back(recipe.addLeaf(dataOf(operand, data, random), operand.constant));
   }
   if (std::ranges::all_of(recipe.leaves, &Recipe::Leaf::constant) && !recipe.leaves.empty())

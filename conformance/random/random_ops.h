@@ -5,15 +5,18 @@
 
 #include "conformance/random/recipe.h"
 
-/// Nodes made of their records: whoever adds a record has them. The same seed gives the same on every machine: nothing
-/// here draws twice where the language leaves the order open, or from a distribution of the library.
+/// Nodes made of their records: whoever adds a record has them. The same seed gives the same on
+/// every machine: nothing here draws twice where the language leaves the order open, or from a
+/// distribution of the library.
 namespace candela::conform {
 
 class Random {
 public:
   explicit Random(uint64_t seed) : engine_(seed) {}
   uint64_t bits() { return engine_(); }
-  int64_t below(int64_t count) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(count)); }
+  int64_t below(int64_t count) {
+    return static_cast<int64_t>(engine_() % static_cast<uint64_t>(count));
+  }
   int64_t between(int64_t lo, int64_t hi) { return lo + below(hi - lo + 1); }
   bool oneIn(int64_t n) { return below(n) == 0; }
   double unit() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
@@ -41,17 +44,19 @@ struct Draft {
   int results = 1;
 };
 
-/// A draft whose first operand has this element type and, when it is given, this shape. Inference may yet refuse it;
-/// nullopt when the shape does not fit the record.
-std::optional<Draft> draftOf(const graph::OpInfo& info, Elem elem, const Shape* first, Random& random);
+/// A draft whose first operand has this element type and, when it is given, this shape. Inference
+/// may yet refuse it; nullopt when the shape does not fit the record.
+std::optional<Draft> draftOf(const graph::OpInfo& info, Elem elem, const Shape* first,
+                             Random& random);
 
 /// The element types that the first operand may have.
 std::vector<Elem> firstElems(const graph::OpInfo& info);
 
 enum class Data : uint8_t {
-  calm,     ///< numbers near 1
-  steps,    ///< small whole numbers and halves: sums and products of them are exact
-  corners,  ///< NaN, infinities, zeros of both signs, subnormals and the limits of the type among calm ones
+  calm,  ///< numbers near 1
+  steps, ///< small whole numbers and halves: sums and products of them are exact
+  /// NaN, infinities, zeros of both signs, subnormals and the limits of the type among calm ones
+  corners,
   wide,     ///< magnitudes far apart
   bits,     ///< any bits
   extremes, ///< corners only
@@ -61,8 +66,8 @@ Tensor randomData(Elem elem, const Shape& dims, Data data, Random& random);
 /// What the draft asks of the operand, else as `data` says.
 Tensor dataOf(const Draft::Operand& operand, Data data, Random& random);
 
-/// The draft with data, as a recipe whose outputs are the node's results. Failure: inference refuses it, or it is
-/// larger than a sample should be.
+/// The draft with data, as a recipe whose outputs are the node's results. Failure: inference
+/// refuses it, or it is larger than a sample should be.
 Result<Recipe> recipeOf(const Draft& draft, Data data, Random& random);
 
 } // namespace candela::conform

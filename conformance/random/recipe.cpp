@@ -19,16 +19,20 @@ namespace {
 
 graph::LoopForm loopForm(const graph::Attrs& attrs) {
   const auto whole = [&](const char* name) { return std::get<int64_t>(attrs.find(name)->second); };
-  graph::LoopForm form{
-      whole("trips"), static_cast<size_t>(whole("carried")), static_cast<size_t>(whole("scanned")), {}};
+  graph::LoopForm form{whole("trips"),
+                       static_cast<size_t>(whole("carried")),
+                       static_cast<size_t>(whole("scanned")),
+                       {}};
   if (const auto found = attrs.find("backward"); found != attrs.end())
     form.backward = std::get<std::vector<int64_t>>(found->second);
   return form;
 }
 
-Result<graph::Node*> addStep(graph::Graph& graph, const Recipe::Step& step, std::vector<graph::Value*> operands) {
+Result<graph::Node*> addStep(graph::Graph& graph, const Recipe::Step& step,
+                             std::vector<graph::Value*> operands) {
   const graph::Provenance name{fmt::format("{}_{}", graph::opName(step.kind), step.results[0])};
-  if (step.body) return graph::addLoop(graph, loopForm(step.attrs), operands, graph::clone(*step.body), name);
+  if (step.body)
+    return graph::addLoop(graph, loopForm(step.attrs), operands, graph::clone(*step.body), name);
   return graph.addNode(step.kind, std::move(operands), step.attrs, name, nullptr,
                        static_cast<int>(step.results.size()));
 }
@@ -39,9 +43,10 @@ Result<graph::Graph> Recipe::build() const {
   graph::Graph graph;
   std::map<int, graph::Value*> values{{kAbsent, nullptr}};
   for (const Leaf& leaf : leaves)
-    values[leaf.id] = leaf.constant ? graph.addConstant(leaf.tensor)
-                                    : graph.addInput(fmt::format("x{}", leaf.id),
-                                                     graph::TensorType(leaf.tensor.elem, leaf.tensor.dims));
+    values[leaf.id] = leaf.constant
+                          ? graph.addConstant(leaf.tensor)
+                          : graph.addInput(fmt::format("x{}", leaf.id),
+                                           graph::TensorType(leaf.tensor.elem, leaf.tensor.dims));
   for (const Step& step : steps) {
     std::vector<graph::Value*> operands;
     for (const int id : step.operands) {
@@ -93,7 +98,8 @@ Result<std::string> writeCase(const Recipe& recipe, std::span<const Tensor> expe
   CDL_ASSIGN(const std::string text, graph::print(graph, {.resourceDirectory = folder}));
   CDL_TRY(writeFile(folder + "/model.cdl", text.data(), text.size()));
   std::string line = fmt::format("candela run {}/model.cdl --backend {}", folder, backend);
-  const auto tensor = [&](const char* flag, const std::string& name, const Tensor& content) -> Status {
+  const auto tensor = [&](const char* flag, const std::string& name,
+                          const Tensor& content) -> Status {
     const std::string path = fmt::format("{}/{}.npy", folder, name);
     line += fmt::format(" {} {}={}", flag, name, path);
     return writeNpy(path, content);

@@ -4,8 +4,8 @@
 
 namespace candela::conform {
 
-/// A graph with the data that it runs on, as data: made by the generators, cut by the reducer, built as often as
-/// needed.
+/// A graph with the data that it runs on, as data: made by the generators, cut by the reducer,
+/// built as often as needed.
 struct Recipe {
   struct Leaf {
     int id;
@@ -40,7 +40,8 @@ struct Recipe {
   uint64_t elements() const; ///< of all leaves
 };
 
-/// Writes `folder`/model.cdl, the inputs as .npy and the expected outputs, and returns the command line that runs it.
+/// Writes `folder`/model.cdl, the inputs as .npy and the expected outputs, and returns the command
+/// line that runs it.
 Result<std::string> writeCase(const Recipe& recipe, std::span<const Tensor> expected, double atol,
                               const std::string& folder, const std::string& backend);
 

@@ -42,7 +42,8 @@ private:
   void oneOutput() {
     if (best_.steps.size() == 1 && best_.outputs.size() == 1) return;
     std::vector<int> ids;
-    for (const Recipe::Step& step : best_.steps) ids.insert(ids.end(), step.results.begin(), step.results.end());
+    for (const Recipe::Step& step : best_.steps)
+      ids.insert(ids.end(), step.results.begin(), step.results.end());
     for (const int id : ids) {
       if (best_.outputs == std::vector<int>{id}) return;
       Recipe candidate = best_;
@@ -59,8 +60,9 @@ private:
       const Recipe::Step step = best_.steps[i];
       Recipe candidate = best_;
       candidate.steps.erase(candidate.steps.begin() + static_cast<std::ptrdiff_t>(i));
-      const bool isOutput = std::ranges::any_of(
-          step.results, [&](int id) { return std::ranges::find(best_.outputs, id) != best_.outputs.end(); });
+      const bool isOutput = std::ranges::any_of(step.results, [&](int id) {
+        return std::ranges::find(best_.outputs, id) != best_.outputs.end();
+      });
       if (!isOutput && values.count(step.results[0])) {
         Recipe cut = candidate;
         for (const int id : step.results) cut.leaves.push_back({id, values[id], false});
@@ -68,7 +70,8 @@ private:
       }
       for (const int operand : step.operands) {
         Recipe bypass = candidate;
-        for (Recipe::Step& other : bypass.steps) std::ranges::replace(other.operands, step.results[0], operand);
+        for (Recipe::Step& other : bypass.steps)
+          std::ranges::replace(other.operands, step.results[0], operand);
         if (operand != Recipe::kAbsent && !isOutput && take(std::move(bypass))) break;
       }
     }
@@ -107,7 +110,8 @@ private:
         take(std::move(candidate));
       }
       while (best_.steps[i].results.size() > 1 &&
-             std::ranges::find(best_.outputs, best_.steps[i].results.back()) == best_.outputs.end()) {
+             std::ranges::find(best_.outputs, best_.steps[i].results.back()) ==
+                 best_.outputs.end()) {
         Recipe candidate = best_;
         candidate.steps[i].results.pop_back();
         if (!take(std::move(candidate))) break;
@@ -124,7 +128,8 @@ private:
         at += rest % dims[d] * strides[d];
         rest /= dims[d];
       }
-      storeElement(out.elem, out.bytes.mutableData(), i, loadElement(tensor.elem, tensor.bytes.data(), at));
+      storeElement(out.elem, out.bytes.mutableData(), i,
+                   loadElement(tensor.elem, tensor.bytes.data(), at));
     }
     return out;
   }
@@ -132,7 +137,8 @@ private:
   /// One dim of one leaf, or all dims and attributes of the same extent.
   void shrinkShapes() {
     std::set<int64_t> extents;
-    for (const Recipe::Leaf& leaf : best_.leaves) extents.insert(leaf.tensor.dims.begin(), leaf.tensor.dims.end());
+    for (const Recipe::Leaf& leaf : best_.leaves)
+      extents.insert(leaf.tensor.dims.begin(), leaf.tensor.dims.end());
     for (auto extent = extents.rbegin(); extent != extents.rend(); ++extent)
       for (const int64_t smaller : {int64_t(1), *extent / 2, *extent - 1}) {
         if (smaller < 1 || smaller >= *extent) continue;
@@ -144,7 +150,8 @@ private:
         }
         for (Recipe::Step& step : candidate.steps)
           for (auto& [name, attr] : step.attrs)
-            if (auto* list = std::get_if<std::vector<int64_t>>(&attr)) std::ranges::replace(*list, *extent, smaller);
+            if (auto* list = std::get_if<std::vector<int64_t>>(&attr))
+              std::ranges::replace(*list, *extent, smaller);
         if (take(std::move(candidate))) break;
       }
     for (size_t i = 0; i < best_.leaves.size(); ++i)
@@ -166,7 +173,8 @@ private:
       const Tensor tensor = best_.leaves[i].tensor;
       const uint64_t one = isFloat(tensor.elem) ? fromReal(tensor.elem, 1) : 1;
       const auto rounded = [&](uint64_t bits) {
-        return isFloat(tensor.elem) ? fromReal(tensor.elem, std::round(toReal(tensor.elem, bits))) : bits;
+        return isFloat(tensor.elem) ? fromReal(tensor.elem, std::round(toReal(tensor.elem, bits)))
+                                    : bits;
       };
       const auto change = [&](auto&& make) {
         Recipe candidate = best_;
@@ -174,7 +182,8 @@ private:
         changed = orThrow(Tensor::zeros(tensor.elem, tensor.dims));
         bool differs = false;
         for (int64_t e = 0; e < changed.count(); ++e) {
-          const uint64_t old = loadElement(tensor.elem, best_.leaves[i].tensor.bytes.data(), e), bits = make(e, old);
+          const uint64_t old = loadElement(tensor.elem, best_.leaves[i].tensor.bytes.data(), e),
+                         bits = make(e, old);
           differs |= bits != old;
           storeElement(tensor.elem, changed.bytes.mutableData(), e, bits);
         }

@@ -6,8 +6,8 @@
 
 namespace candela::conform {
 
-/// A smaller recipe that still fails: fewer outputs and nodes, inputs instead of what was computed, smaller shapes,
-/// plainer numbers. `fails` is asked at most `limit` times.
+/// A smaller recipe that still fails: fewer outputs and nodes, inputs instead of what was computed,
+/// smaller shapes, plainer numbers. `fails` is asked at most `limit` times.
 Recipe reduce(Recipe recipe, const std::function<bool(const Recipe&)>& fails, int limit = 3000);
 
 } // namespace candela::conform

@@ -34,12 +34,15 @@ Result<Executor> executorOf(const std::string& name) {
   const std::string backend = name.substr(0, name.find(' '));
   runtime::Options options;
   if (backend == "cpu") options.emplace("threads", "1");
-  if (const size_t isa = name.find(" --isa "); isa != std::string::npos) options.emplace("isa", name.substr(isa + 7));
+  if (const size_t isa = name.find(" --isa "); isa != std::string::npos)
+    options.emplace("isa", name.substr(isa + 7));
   const auto port = std::make_shared<Port>(backend, options);
   CDL_TRY(port->devices().status());
   Executor executor = executorOn(*port, name.find(" --to-primitives") != std::string::npos);
   executor.name = name;
-  executor.run = [port, run = executor.run](const Recipe& recipe, Work& work) { return run(recipe, work); };
+  executor.run = [port, run = executor.run](const Recipe& recipe, Work& work) {
+    return run(recipe, work);
+  };
   return executor;
 }
 
@@ -63,14 +66,17 @@ Result<Expected> expect(const Recipe& recipe, const Analysis& analysis) {
   return expected;
 }
 
-Finding judge(const Recipe& recipe, const Expected& expected, const Executor& executor, Work* work) {
+Finding judge(const Recipe& recipe, const Expected& expected, const Executor& executor,
+              Work* work) {
   Work uncounted;
   const auto got = executor.run(recipe, work ? *work : uncounted);
   if (!got)
-    return {got.status().code() == Code::unsupported ? Finding::Kind::refused : Finding::Kind::failed,
+    return {got.status().code() == Code::unsupported ? Finding::Kind::refused
+                                                     : Finding::Kind::failed,
             got.status().message()};
   if (got->size() != expected.intervals.size())
-    return {Finding::Kind::failed, fmt::format("{} outputs, expected {}", got->size(), expected.intervals.size())};
+    return {Finding::Kind::failed,
+            fmt::format("{} outputs, expected {}", got->size(), expected.intervals.size())};
   for (size_t i = 0; i < got->size(); ++i)
     if (const std::string text = outside(expected.intervals[i], (*got)[i]); !text.empty())
       return {Finding::Kind::wrong, fmt::format("output y{}: {}", recipe.outputs[i], text)};
@@ -89,8 +95,8 @@ bool mayRefuse(const Recipe& recipe) {
   return false;
 }
 
-Result<std::string> writeWhole(const Recipe& recipe, const Expected& expected, const std::string& folder,
-                               const std::string& backend) {
+Result<std::string> writeWhole(const Recipe& recipe, const Expected& expected,
+                               const std::string& folder, const std::string& backend) {
   double width = 0;
   for (const Interval& interval : expected.intervals) width = std::max(width, interval.width());
   return writeCase(recipe, expected.outputs, width, folder, backend);

@@ -16,7 +16,8 @@ struct Executor {
 };
 /// Whatever the port has, which must outlive it; what no device takes runs on the host.
 Executor executorOn(Port& port, bool toPrimitives);
-/// "reference"; "soft", "template" or "cpu" with or without " --to-primitives"; cpu also with " --isa TIER".
+/// "reference"; "soft", "template" or "cpu" with or without " --to-primitives"; cpu also with "
+/// --isa TIER".
 Result<Executor> executorOf(const std::string& name);
 
 /// What is right for a recipe.
@@ -26,7 +27,8 @@ struct Expected {
 };
 Result<Expected> expect(const Recipe& recipe);
 /// How far results may be off, by the intervals of the inputs.
-using Analysis = std::function<Result<std::vector<Interval>>(const graph::Graph& graph, std::span<const Interval> inputs)>;
+using Analysis = std::function<Result<std::vector<Interval>>(const graph::Graph& graph,
+                                                             std::span<const Interval> inputs)>;
 Result<Expected> expect(const Recipe& recipe, const Analysis& analysis);
 
 struct Finding {
@@ -34,9 +36,10 @@ struct Finding {
   std::string text;
 };
 /// refused: the executor says unsupported; failed: any other error.
-Finding judge(const Recipe& recipe, const Expected& expected, const Executor& executor, Work* work = nullptr);
-/// Whether the host alone refuses it too: lowered forms are instructions, which some are in no row of anyone. What the
-/// host takes no backend may refuse, as the host does what a backend leaves.
+Finding judge(const Recipe& recipe, const Expected& expected, const Executor& executor,
+              Work* work = nullptr);
+/// Whether the host alone refuses it too: lowered forms are instructions, which some are in no row
+/// of anyone. What the host takes no backend may refuse, as the host does what a backend leaves.
 bool mayRefuse(const Recipe& recipe);
 
 /// A failure that was cut down to what still fails in the same way, and what to type to see it.
@@ -48,9 +51,10 @@ struct Reduced {
 /// Reduces, asking at most `limit` times, and writes what is left to the folder (writeCase).
 Result<Reduced> writeReduced(const Recipe& recipe, Finding::Kind kind,
                              const std::function<Finding(const Recipe&, const Expected&)>& judge,
-                             const std::string& folder, const std::string& backend, int limit = 3000);
+                             const std::string& folder, const std::string& backend,
+                             int limit = 3000);
 /// The recipe as it is, with what is expected of it.
-Result<std::string> writeWhole(const Recipe& recipe, const Expected& expected, const std::string& folder,
-                               const std::string& backend);
+Result<std::string> writeWhole(const Recipe& recipe, const Expected& expected,
+                               const std::string& folder, const std::string& backend);
 
 } // namespace candela::conform

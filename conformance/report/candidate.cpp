@@ -13,13 +13,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// A path has a slash or ends in ".so", as for the plugin path.
-bool isPath(const std::string& backend) { return backend.find('/') != backend.npos || backend.ends_with(".so"); }
+bool isPath(const std::string& backend) {
+  return backend.find('/') != backend.npos || backend.ends_with(".so");
+}
 
 Result<Json> describedByQuery(Port& port) {
   CDL_ASSIGN(const std::shared_ptr<runtime::Plugin> plugin, port.plugin());
   const cdl_header_t& header = plugin->table().header;
-  return Json{{"origin", plugin->origin()},           {"name", plugin->name()}, {"version", plugin->version()},
-              {"description", plugin->description()}, {"major", header.major},  {"minor", header.minor}};
+  return Json{{"origin", plugin->origin()},   {"name", plugin->name()},
+              {"version", plugin->version()}, {"description", plugin->description()},
+              {"major", header.major},        {"minor", header.minor}};
 }
 
 Result<Json> describedByDevice(Port& port) {
@@ -35,7 +38,8 @@ struct Told {
 };
 
 /// Asks in a process of its own. Failure: what the backend says is wrong.
-Result<Told> askApart(Port& port, const std::function<Result<Json>(Port&)>& question, double limitSeconds) {
+Result<Told> askApart(Port& port, const std::function<Result<Json>(Port&)>& question,
+                      double limitSeconds) {
   const auto ask = [&](size_t) {
     const Result<Json> answer = question(port);
     const Json record = answer ? *answer : Json{{"error", answer.status().message()}};
@@ -43,11 +47,13 @@ Result<Told> askApart(Port& port, const std::function<Result<Json>(Port&)>& ques
     result.reason = record.dump(-1, ' ', false, Json::error_handler_t::replace);
     return result;
   };
-  CDL_ASSIGN(const std::vector<CaseResult> results, runInWorkers({"backend"}, ask, {1, limitSeconds}, nullptr));
+  CDL_ASSIGN(const std::vector<CaseResult> results,
+             runInWorkers({"backend"}, ask, {1, limitSeconds}, nullptr));
   if (results[0].outcome != CaseResult::Outcome::passed) return Told{nullptr, results[0].reason};
   Json record = Json::parse(results[0].reason);
   if (record.contains("error"))
-    return badArgument("{}", record["error"].get<std::string>()).context(fmt::format("backend {}", port.backend()));
+    return badArgument("{}", record["error"].get<std::string>())
+        .context(fmt::format("backend {}", port.backend()));
   return Told{std::move(record), ""};
 }
 

@@ -20,7 +20,8 @@ constexpr const char* kHash = "hash";
 
 std::string hashOf(const Json& json) {
   // Without an order of keys, so that only contents count.
-  const std::string text = nlohmann::json(json).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text =
+      nlohmann::json(json).dump(-1, ' ', false, Json::error_handler_t::replace);
   return hashText(sha256(text.data(), text.size()));
 }
 
@@ -38,14 +39,18 @@ Json withoutTimes(Json json) {
 Json certificateOf(const Report& report, const std::string& reportFile, const std::string& text) {
   const Json told = reportJson(report);
   Json certificate{{"schema", kSchema}};
-  for (const char* key : {"candela_version", "suite_version", "corpus_hash", "size", "seed", "to_primitives", "tiers",
-                          "queries", "shard", "backend", "options", "plugin", "conformant", "problems", "total"})
+  for (const char* key :
+       {"candela_version", "suite_version", "corpus_hash", "size", "seed", "to_primitives", "tiers",
+        "queries", "shard", "backend", "options", "plugin", "conformant", "problems", "total"})
     certificate[key] = told[key];
   const Tally all = tallyOf(report.results);
   for (size_t i = 0; i < kOutcomeNames.size(); ++i) certificate[kOutcomeNames[i]] = all.counts[i];
-  for (const auto& [tier, tally] : told["by_tier"].items()) certificate["by_tier"][tier] = withoutTimes(tally);
-  for (const char* key : {"native", "nodes", "macs", "rows", "waivers", "absent"}) certificate[key] = told[key];
-  certificate["report"] = {{"file", reportFile}, {"sha256", hashText(sha256(text.data(), text.size()))}};
+  for (const auto& [tier, tally] : told["by_tier"].items())
+    certificate["by_tier"][tier] = withoutTimes(tally);
+  for (const char* key : {"native", "nodes", "macs", "rows", "waivers", "absent"})
+    certificate[key] = told[key];
+  certificate["report"] = {{"file", reportFile},
+                           {"sha256", hashText(sha256(text.data(), text.size()))}};
   Json hashes = Json::object();
   for (const auto& [key, value] : certificate.items()) hashes[key] = hashOf(value);
   certificate[kHashes] = std::move(hashes);
@@ -59,9 +64,11 @@ Scope scopeOf(const Report& report) {
   scope.of = candidate.name;
   if (!candidate.version.empty()) scope.of += " " + candidate.version;
   if (!candidate.device.empty()) scope.of += " on " + candidate.device;
-  for (const auto& [name, value] : candidate.options) scope.of += fmt::format(", {}={}", name, value);
-  scope.of += fmt::format("; suite {}, size {}, seed {}, tiers {}", report.suiteVersion, sizeName(report.setting.size),
-                          report.setting.seed, fmt::join(report.setting.tiers, ", "));
+  for (const auto& [name, value] : candidate.options)
+    scope.of += fmt::format(", {}={}", name, value);
+  scope.of += fmt::format("; suite {}, size {}, seed {}, tiers {}", report.suiteVersion,
+                          sizeName(report.setting.size), report.setting.seed,
+                          fmt::join(report.setting.tiers, ", "));
   if (report.setting.toPrimitives) scope.of += ", in primitives";
   for (const auto& [tier, why] : report.absent) scope.of += fmt::format("; without {}", tier);
   const Tally all = tallyOf(report.results);
@@ -75,7 +82,8 @@ Scope scopeOf(const Report& report) {
 
 Result<Verification> verifyCertificate(const std::string& file, const std::string& pluginFile) {
   CDL_ASSIGN(const Bytes bytes, mapFile(file));
-  const Json certificate = parseJson<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const Json certificate =
+      parseJson<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!certificate.is_object() || certificate.value("schema", Json()) != kSchema)
     return badModel("{}: no certificate of conform", file);
   Verification verified;
@@ -95,11 +103,14 @@ Result<Verification> verifyCertificate(const std::string& file, const std::strin
     problems.push_back(fmt::format("{}: not that of the fields", kHash));
 
   const Json report = certificate.value("report", Json::object());
-  const std::string name = report.is_object() && report.contains("file") && report["file"].is_string()
-                               ? std::filesystem::path(report["file"].get<std::string>()).filename().string()
-                               : "";
+  const std::string name =
+      report.is_object() && report.contains("file") && report["file"].is_string()
+          ? std::filesystem::path(report["file"].get<std::string>()).filename().string()
+          : "";
   const std::string path = (std::filesystem::path(file).parent_path() / name).string();
-  if (const Result<Bytes> beside = name.empty() ? Result<Bytes>(badModel("is not named")) : mapFile(path); !beside) {
+  if (const Result<Bytes> beside =
+          name.empty() ? Result<Bytes>(badModel("is not named")) : mapFile(path);
+      !beside) {
     problems.push_back(fmt::format("report: {}", beside.status().message()));
   } else {
     const std::string text(reinterpret_cast<const char*>(beside->data()), beside->size());
@@ -111,9 +122,10 @@ Result<Verification> verifyCertificate(const std::string& file, const std::strin
       verified.scope = scopeOf(*parsed);
       const Json wanted = certificateOf(*parsed, name, text);
       for (const auto& [key, value] : wanted.items())
-        if (key != "report" && key != kHashes && key != kHash && certificate.value(key, Json()) != value)
-          problems.push_back(
-              fmt::format("{}: {}, but {} in the report", key, certificate.value(key, Json()).dump(), value.dump()));
+        if (key != "report" && key != kHashes && key != kHash &&
+            certificate.value(key, Json()) != value)
+          problems.push_back(fmt::format("{}: {}, but {} in the report", key,
+                                         certificate.value(key, Json()).dump(), value.dump()));
     }
   }
   if (!pluginFile.empty()) {
@@ -121,7 +133,8 @@ Result<Verification> verifyCertificate(const std::string& file, const std::strin
     const Json plugin = certificate.value("plugin", Json::object());
     const Json told = plugin.is_object() ? plugin.value("sha256", Json()) : Json();
     if (told != hash)
-      problems.push_back(fmt::format("plugin.sha256: {}, but {} has {}", told.dump(), pluginFile, hash));
+      problems.push_back(
+          fmt::format("plugin.sha256: {}, but {} has {}", told.dump(), pluginFile, hash));
   }
   return verified;
 }

@@ -16,14 +16,15 @@ namespace fs = std::filesystem;
 Result<std::string> hashedFiles(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error))
     if (std::error_code ignored; at->is_regular_file(ignored)) files.push_back(at->path());
   std::sort(files.begin(), files.end());
   std::string text;
   for (const fs::path& file : files) {
     CDL_ASSIGN(const Bytes bytes, mapFile(file.string()));
-    text +=
-        fmt::format("{} {}\n", file.lexically_relative(folder).string(), hashText(sha256(bytes.data(), bytes.size())));
+    text += fmt::format("{} {}\n", file.lexically_relative(folder).string(),
+                        hashText(sha256(bytes.data(), bytes.size())));
   }
   return text;
 }
@@ -32,8 +33,10 @@ Result<std::string> hashedFiles(const fs::path& folder) {
 
 Result<SuiteVersion> parseSuiteVersion(const std::string& text) {
   const std::vector<std::string> parts = text::split(text, '.');
-  const auto major = text::parseNumber<unsigned>(parts.front()), minor = text::parseNumber<unsigned>(parts.back());
-  if (parts.size() != 2 || !major || !minor) return badArgument("'{}' is no version of the suite, as \"1.4\" is", text);
+  const auto major = text::parseNumber<unsigned>(parts.front()),
+             minor = text::parseNumber<unsigned>(parts.back());
+  if (parts.size() != 2 || !major || !minor)
+    return badArgument("'{}' is no version of the suite, as \"1.4\" is", text);
   return SuiteVersion{*major, *minor};
 }
 
@@ -42,7 +45,8 @@ Result<std::string> casesOf(Size size) {
   size_t count = 0;
   for (const Tier& tier : allTiers()) {
     if (std::string_view(tier.name) == "onnx") continue;
-    CDL_ASSIGN(const std::vector<Case> cases, tier.list({.size = size, .onnxData = {}, .failures = {}}));
+    CDL_ASSIGN(const std::vector<Case> cases,
+               tier.list({.size = size, .onnxData = {}, .failures = {}}));
     count += cases.size();
     for (const Case& one : cases) text += one.address + "\n";
   }

@@ -21,8 +21,8 @@ struct Corpus {
   /// Tiers whose data is not on this machine, and why not.
   std::vector<std::pair<std::string, std::string>> absent;
 };
-/// "1013 <hash>": how many cases the size has, and a hash over their addresses, of the tiers that need no data of
-/// others: what a version of the suite stands for.
+/// "1013 <hash>": how many cases the size has, and a hash over their addresses, of the tiers that
+/// need no data of others: what a version of the suite stands for.
 Result<std::string> casesOf(Size size);
 /// The whole suite, of the first seed whatever the selection's is.
 Result<Corpus> wholeCorpus(const Selection& selection);

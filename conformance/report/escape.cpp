@@ -18,7 +18,8 @@ std::string markupEscaped(std::string_view text) {
     case '\t': out += "&#9;"; break;
     default:
       const auto [bytes, value] = text::characterAt(text);
-      const bool isNone = !bytes || value < 0x20 || value == 0x7f || (value & 0xfffe) == 0xfffe; // of XML
+      // of XML
+      const bool isNone = !bytes || value < 0x20 || value == 0x7f || (value & 0xfffe) == 0xfffe;
       length = bytes ? bytes : 1;
       out += isNone ? "?" : text::shownLine(text.substr(0, length));
     }

@@ -4,7 +4,8 @@
 
 namespace candela::conform {
 
-/// One page that needs nothing beside it: no script, no font, no picture. It is well-formed XML too.
+/// One page that needs nothing beside it: no script, no font, no picture. It is well-formed XML
+/// too.
 std::string htmlPage(const Report& report);
 
 } // namespace candela::conform

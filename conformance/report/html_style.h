@@ -2,7 +2,8 @@
 
 namespace candela::conform {
 
-/// The page's style. Narrow screens read a table's rows as blocks, each value behind the name of its column.
+/// The page's style. Narrow screens read a table's rows as blocks, each value behind the name of
+/// its column.
 inline constexpr const char* kHtmlStyle = R"css(
 :root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#16202b;--soft:#5a6776;--line:#dfe4ea;--code:#f0f3f6;
 --passed:#1f8a4c;--failed:#c62f3b;--unsupported:#a9b4c0;--emulated:#5f8fd0;--xfail:#d99a1c;--mistrusted:#9067c6}

@@ -48,26 +48,28 @@ Status systemFailure(const std::string& file, const char* what) {
   return failure(Code::io, "{}: cannot {}: {}", file, what, std::strerror(errno));
 }
 
-/// Of two runs on one journal each would drop the line that the other one is writing. The system frees the lock with
-/// the process, and the workers that it forks do not have it.
+/// Of two runs on one journal each would drop the line that the other one is writing. The system
+/// frees the lock with the process, and the workers that it forks do not have it.
 Status takeAlone(const std::string& file, int fd) {
-  struct stat info {};
+  struct stat info{};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
     return badArgument("{}: is no journal: not a regular file", file);
-  struct flock lock {};
+  struct flock lock{};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (fcntl(fd, F_SETLK, &lock) == 0) return Status::ok();
   if (errno != EACCES && errno != EAGAIN) return systemFailure(file, "lock");
   const bool isKnown = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-  return badArgument("{}: another run{} writes this journal; let it end, or give this one a journal of its own", file,
-                     isKnown ? fmt::format(", process {},", lock.l_pid) : "");
+  return badArgument(
+      "{}: another run{} writes this journal; let it end, or give this one a journal of its own",
+      file, isKnown ? fmt::format(", process {},", lock.l_pid) : "");
 }
 
 } // namespace
 
 Journal::Journal(Journal&& other) noexcept
-    : file_(std::move(other.file_)), fd_(std::exchange(other.fd_, -1)), had_(std::move(other.had_)) {}
+    : file_(std::move(other.file_)), fd_(std::exchange(other.fd_, -1)),
+      had_(std::move(other.had_)) {}
 
 Journal::~Journal() {
   if (fd_ >= 0) close(fd_);
@@ -88,7 +90,8 @@ Status Journal::add(const CaseResult& result) {
   return append(caseJson(result).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-Result<Journal> Journal::open(const std::string& file, const Report& run, const std::vector<std::string>& addresses) {
+Result<Journal> Journal::open(const std::string& file, const Report& run,
+                              const std::vector<std::string>& addresses) {
   Journal journal;
   journal.file_ = file;
   journal.fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
@@ -110,7 +113,8 @@ Result<Journal> Journal::open(const std::string& file, const Report& run, const 
     const std::string_view record = whole.substr(std::min(kDigits + 1, whole.size()));
     ++line;
     if (whole.substr(0, kDigits) != checksum(record)) {
-      if (end + 1 == text.size() && line > 1) break; // the last line, of a file system that lost a part of it
+      // the last line, of a file system that lost a part of it
+      if (end + 1 == text.size() && line > 1) break;
       return badModel("{}:{}: no line of a journal, or damaged", file, line);
     }
     const Json json = parseJson<Json>(record);
@@ -122,10 +126,12 @@ Result<Journal> Journal::open(const std::string& file, const Report& run, const 
       continue;
     }
     CDL_ASSIGN(CaseResult result, parseCase(json).context(fmt::format("{}:{}", file, line)));
-    if (known.erase(result.name) == 0) return badModel("{}:{}: {} for the second time", file, line, result.name);
+    if (known.erase(result.name) == 0)
+      return badModel("{}:{}: {} for the second time", file, line, result.name);
     journal.had_.push_back(std::move(result));
   }
-  if (line == 0 && !(checksum(first) + " " + first).starts_with(text)) return badModel("{}: is no journal", file);
+  if (line == 0 && !(checksum(first) + " " + first).starts_with(text))
+    return badModel("{}: is no journal", file);
   if (start < text.size() && ftruncate(journal.fd_, static_cast<off_t>(start)) != 0)
     return systemFailure(file, "truncate");
   if (line == 0) CDL_TRY(journal.append(first));

@@ -4,13 +4,16 @@
 
 namespace candela::conform {
 
-/// What a run had when it was killed: a line for each finished case, written at once, each with a checksum.
+/// What a run had when it was killed: a line for each finished case, written at once, each with a
+/// checksum.
 class Journal {
 public:
-  /// Opens a journal, or begins one where there is none, and reads what it has. A last line that was not written to its
-  /// end is dropped. Failure: io; bad_model for a line that is damaged; invalid_argument for a journal of another run,
-  /// naming what differs, or one that another process has open.
-  static Result<Journal> open(const std::string& file, const Report& run, const std::vector<std::string>& addresses);
+  /// Opens a journal, or begins one where there is none, and reads what it has. A last line that
+  /// was not written to its end is dropped. Failure: io; bad_model for a line that is damaged;
+  /// invalid_argument for a journal of another run, naming what differs, or one that another
+  /// process has open.
+  static Result<Journal> open(const std::string& file, const Report& run,
+                              const std::vector<std::string>& addresses);
   ~Journal();
   Journal(Journal&& other) noexcept;
   Journal& operator=(Journal&&) = delete;

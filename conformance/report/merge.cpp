@@ -12,8 +12,9 @@ using Json = nlohmann::ordered_json;
 /// What all shards of a run have in common, by the name that it has in a report.
 Json commonOf(const Report& report) {
   Json all = reportJson(report), common = Json::object();
-  for (const char* key : {"candela_version", "suite_version", "corpus_hash", "seed", "size", "to_primitives", "tiers",
-                          "queries", "selected", "absent", "options", "expectation_problems", "waivers"})
+  for (const char* key :
+       {"candela_version", "suite_version", "corpus_hash", "seed", "size", "to_primitives", "tiers",
+        "queries", "selected", "absent", "options", "expectation_problems", "waivers"})
     common[key] = all[key];
   for (const char* key : {"name", "version", "sha256", "device"})
     common[std::string("plugin.") + key] = all["plugin"][key];
@@ -33,17 +34,19 @@ Result<Report> mergeReports(std::vector<Report> shards, const std::vector<std::s
     const Json mine = commonOf(shards[i]);
     for (const auto& [key, value] : mine.items())
       if (value != common[key])
-        return badArgument("{} and {} are of different runs: {} is {} and {}", files[0], files[i], key,
-                           common[key].dump(), value.dump());
+        return badArgument("{} and {} are of different runs: {} is {} and {}", files[0], files[i],
+                           key, common[key].dump(), value.dump());
     if (shard.count != count)
-      return badArgument("{} is shard {}, {} is shard {}", files[0], shards[0].setting.shard.text(), files[i],
-                         shard.text());
+      return badArgument("{} is shard {}, {} is shard {}", files[0], shards[0].setting.shard.text(),
+                         files[i], shard.text());
     if (const auto [at, fresh] = places.emplace(shard.index, i); !fresh)
-      return badArgument("shard {} stands in {} and in {}", shard.text(), files[at->second], files[i]);
+      return badArgument("shard {} stands in {} and in {}", shard.text(), files[at->second],
+                         files[i]);
   }
   std::string missing;
   for (uint64_t k = 1; k <= count && missing.size() < 200; ++k)
-    if (!places.contains(k)) missing += fmt::format("{}{}/{}", missing.empty() ? "" : ", ", k, count);
+    if (!places.contains(k))
+      missing += fmt::format("{}{}/{}", missing.empty() ? "" : ", ", k, count);
   if (!missing.empty()) return badArgument("shard {} is missing", missing);
 
   Report whole = shards[places.at(1)];
@@ -53,8 +56,8 @@ Result<Report> mergeReports(std::vector<Report> shards, const std::vector<std::s
   for (const auto& [k, place] : places) {
     const uint64_t held = whole.selected / count + (k <= whole.selected % count);
     if (shards[place].results.size() != held)
-      return badArgument("{} has {} cases, shard {}/{} of {} has {}", files[place], shards[place].results.size(), k,
-                         count, whole.selected, held);
+      return badArgument("{} has {} cases, shard {}/{} of {} has {}", files[place],
+                         shards[place].results.size(), k, count, whole.selected, held);
   }
   for (uint64_t i = 0; i < whole.selected; ++i)
     whole.results.push_back(std::move(shards[places.at(i % count + 1)].results[i / count]));
@@ -65,7 +68,8 @@ Result<Report> mergeReports(std::vector<Report> shards, const std::vector<std::s
     apart.insert(apart.end(), shard.notInNightly.begin(), shard.notInNightly.end());
   }
   for (const CaseResult& result : whole.results)
-    if (std::ranges::find(apart, result.name) != apart.end()) whole.notInNightly.push_back(result.name);
+    if (std::ranges::find(apart, result.name) != apart.end())
+      whole.notInNightly.push_back(result.name);
   return whole;
 }
 

@@ -4,8 +4,8 @@
 
 namespace candela::conform {
 
-/// The reports of all shards of one run, as the report of that run. Failure: invalid_argument, naming a shard that is
-/// missing or there twice, or what differs between two of them.
+/// The reports of all shards of one run, as the report of that run. Failure: invalid_argument,
+/// naming a shard that is missing or there twice, or what differs between two of them.
 Result<Report> mergeReports(std::vector<Report> shards, const std::vector<std::string>& files);
 
 } // namespace candela::conform

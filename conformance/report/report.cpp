@@ -16,8 +16,10 @@ constexpr std::array<const char*, 3> kSizes = {"quick", "full", "nightly"};
 
 std::string backendFlags(const Report& report) {
   std::string flags = " --backend " + shellQuoted(report.candidate.backend);
-  for (const auto& [name, value] : report.candidate.options) flags += " --option " + shellQuoted(name + "=" + value);
-  if (!report.setting.onnxData.empty()) flags += " --onnx-data " + shellQuoted(report.setting.onnxData);
+  for (const auto& [name, value] : report.candidate.options)
+    flags += " --option " + shellQuoted(name + "=" + value);
+  if (!report.setting.onnxData.empty())
+    flags += " --onnx-data " + shellQuoted(report.setting.onnxData);
   if (report.setting.toPrimitives) flags += " --to-primitives";
   return flags;
 }
@@ -39,11 +41,13 @@ bool Report::isWhole() const {
 
 std::vector<std::string> problemsOf(const Report& report) {
   std::vector<std::string> problems = report.expectationProblems;
-  if (!report.setting.queries.empty() || report.setting.shard.count > 1) return problems; // shares of parts say little
+  // shares of parts say little
+  if (!report.setting.queries.empty() || report.setting.shard.count > 1) return problems;
   for (const auto& [row, tally] : tallyByRow(report.results))
     if (const uint64_t mistrusted = tally[Outcome::mistrusted]; mistrusted * 20 > tally.total)
-      problems.push_back(fmt::format("{}: {} of {} cases are mistrusted ({:.1f} %): at most 5 % may be", row,
-                                     mistrusted, tally.total, 100 * ratioOf(mistrusted, tally.total)));
+      problems.push_back(
+          fmt::format("{}: {} of {} cases are mistrusted ({:.1f} %): at most 5 % may be", row,
+                      mistrusted, tally.total, 100 * ratioOf(mistrusted, tally.total)));
   return problems;
 }
 
@@ -56,7 +60,8 @@ std::string runCommand(const Report& report) {
   std::string command = "candela conform" + backendFlags(report);
   size_t all = 0;
   for (const Tier& tier : allTiers())
-    all += std::ranges::none_of(report.absent, [&](const auto& absent) { return absent.first == tier.name; });
+    all += std::ranges::none_of(report.absent,
+                                [&](const auto& absent) { return absent.first == tier.name; });
   if (setting.tiers.size() != all)
     for (const std::string& tier : setting.tiers) command += " --tier " + tier;
   for (const std::string& query : setting.queries) command += " --cases " + shellQuoted(query);
@@ -69,7 +74,8 @@ std::string rerunCommand(const Report& report, const std::string& address) {
   std::string command = "candela conform" + backendFlags(report);
   if (std::ranges::find(report.notInNightly, address) != report.notInNightly.end())
     command += fmt::format(" --size {}", sizeName(report.setting.size));
-  if (report.setting.seed != Setting().seed) command += fmt::format(" --seed {}", report.setting.seed);
+  if (report.setting.seed != Setting().seed)
+    command += fmt::format(" --seed {}", report.setting.seed);
   return command + " --cases " + shellQuoted(address);
 }
 

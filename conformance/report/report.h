@@ -37,15 +37,17 @@ struct Report {
   /// What is wrong with the expectations as a whole: entries without a case, or that have expired.
   std::vector<std::string> expectationProblems;
   std::vector<std::pair<std::string, std::string>> absent; ///< tiers that did not run, and why
-  std::vector<std::string> notInNightly;                   ///< addresses that a rerun needs a size for
+  /// addresses that a rerun needs a size for
+  std::vector<std::string> notInNightly;
   double wallMilliseconds = 0;
 
-  /// All of its size: no chosen tiers or cases, no single shard. A tier whose data is not installed stands in `absent`.
+  /// All of its size: no chosen tiers or cases, no single shard. A tier whose data is not installed
+  /// stands in `absent`.
   bool isWhole() const;
 };
 
-/// What fails a run beside its cases: expectationProblems, and rows with more than 5 % of their cases mistrusted. The
-/// latter is asked where all cases of a tier ran.
+/// What fails a run beside its cases: expectationProblems, and rows with more than 5 % of their
+/// cases mistrusted. The latter is asked where all cases of a tier ran.
 std::vector<std::string> problemsOf(const Report& report);
 /// No case failed, and there are no problems.
 bool isConformant(const Report& report);
@@ -58,8 +60,8 @@ std::optional<Size> sizeNamed(std::string_view name);
 std::string runCommand(const Report& report);
 std::string rerunCommand(const Report& report, const std::string& address);
 
-/// The fields that scripts rely on, and a record of every case. Times stand under keys that end in "_ms", all else is
-/// the same for the same run.
+/// The fields that scripts rely on, and a record of every case. Times stand under keys that end in
+/// "_ms", all else is the same for the same run.
 nlohmann::ordered_json reportJson(const Report& report);
 std::string reportText(const nlohmann::ordered_json& report);
 /// Failure: bad_model with the field that is not there or not of its type.

@@ -76,7 +76,8 @@ template <typename T> constexpr const char* wordFor() {
 /// A field of an object, or an element of a list.
 const Json& part(const Json& json, const char* name) {
   if (!json.is_object())
-    throw Unreadable(fmt::format("{} stands where fields should, '{}' among them", shown(json), name));
+    throw Unreadable(
+        fmt::format("{} stands where fields should, '{}' among them", shown(json), name));
   if (const auto at = json.find(name); at != json.end()) return *at;
   throw Unreadable(fmt::format("the field '{}' is missing", name));
 }
@@ -84,7 +85,8 @@ const Json& part(const Json& json, const char* name) {
 template <typename T> void take(const Json& json, const char* name, T& value) {
   const Json& given = part(json, name);
   try {
-    const bool fits = !std::is_unsigned_v<T> || std::is_same_v<T, bool> || given.is_number_unsigned();
+    const bool fits =
+        !std::is_unsigned_v<T> || std::is_same_v<T, bool> || given.is_number_unsigned();
     if (fits) return given.get_to(value), void();
   } catch (const Json::exception&) {} // said below
   throw Unreadable(fmt::format("the field '{}' is {}, not {}", name, shown(given), wordFor<T>()));
@@ -139,17 +141,20 @@ CaseResult caseOf(const Json& json) {
   CaseResult result;
   take(json, "case", result.name);
   const auto outcome = taken<std::string>(json, "outcome");
-  if (!outcomeNamed(outcome)) throw Unreadable(fmt::format("{}: '{}' is no outcome of a case", result.name, outcome));
+  if (!outcomeNamed(outcome))
+    throw Unreadable(fmt::format("{}: '{}' is no outcome of a case", result.name, outcome));
   result.outcome = *outcomeNamed(outcome);
   result.reason = takenOr(json, "reason", std::string());
   if (json.contains("steady"))
-    result.again = taken<bool>(json, "steady") ? CaseResult::Again::same : CaseResult::Again::otherwise;
+    result.again =
+        taken<bool>(json, "steady") ? CaseResult::Again::same : CaseResult::Again::otherwise;
   result.rawPassed = takenOr(json, "raw_passed", false);
   take(json, "case_ms", result.milliseconds);
   const auto pair = [&](const char* key, uint64_t& native, uint64_t& all) {
     const auto both = takenOr(json, key, std::vector<uint64_t>{0, 0});
     if (both.size() != 2)
-      throw Unreadable(fmt::format("{}: '{}' has {} numbers, not 2", result.name, key, both.size()));
+      throw Unreadable(
+          fmt::format("{}: '{}' has {} numbers, not 2", result.name, key, both.size()));
     native = both[0];
     all = both[1];
   };
@@ -172,7 +177,9 @@ std::string placeIn(const std::string& text, size_t byte) {
 Result<CaseResult> parseCase(const Json& json) {
   try {
     return caseOf(json);
-  } catch (const Unreadable& error) { return badModel("no record of a case: {}", error.what()); }
+  } catch (const Unreadable& error) {
+    return badModel("no record of a case: {}", error.what());
+  }
 }
 
 Json reportJson(const Report& report) {
@@ -181,7 +188,8 @@ Json reportJson(const Report& report) {
   json["command"] = runCommand(report);
   json["size"] = sizeName(report.setting.size);
   json["shard"] = report.setting.shard.text();
-  forEachCandidateField([&](const char* name, const auto& value) { json["plugin"][name] = value; }, report.candidate);
+  forEachCandidateField([&](const char* name, const auto& value) { json["plugin"][name] = value; },
+                        report.candidate);
 
   const Tally all = tallyOf(report.results);
   json["conformant"] = isConformant(report);
@@ -189,12 +197,13 @@ Json reportJson(const Report& report) {
   json["total"] = all.total;
   json["passed"] = all[Outcome::passed];
   json["raw_passed"] = all.rawPassed;
-  for (const Outcome outcome :
-       {Outcome::failed, Outcome::unsupported, Outcome::emulated, Outcome::xfail, Outcome::mistrusted})
+  for (const Outcome outcome : {Outcome::failed, Outcome::unsupported, Outcome::emulated,
+                                Outcome::xfail, Outcome::mistrusted})
     json[outcomeName(outcome)] = listed(report.results, outcome);
   json["unsupported_by_class"] = unsupportedByClass(report.results);
   json["by_tier"] = Json::object();
-  for (const auto& [tier, tally] : tallyByTier(report.results)) json["by_tier"][tier] = tallyJson(tally);
+  for (const auto& [tier, tally] : tallyByTier(report.results))
+    json["by_tier"][tier] = tallyJson(tally);
   const Native native = nativeOf(report.results);
   json["native"] = {{"nodes", ratioOf(native.work.nativeNodes, native.work.nodes)},
                     {"macs", ratioOf(native.work.nativeMacs, native.work.macs)},
@@ -209,8 +218,9 @@ Json reportJson(const Report& report) {
   for (const Waiver& waiver : report.waivers) {
     Json& entry = json["waivers"].emplace_back(Json::object());
     forEachWaiverField([&](const char* name, const auto& value) { entry[name] = value; }, waiver);
-    entry["count"] = std::ranges::count_if(
-        report.results, [&](const CaseResult& result) { return matchesQuery(result.name, waiver.cases); });
+    entry["count"] = std::ranges::count_if(report.results, [&](const CaseResult& result) {
+      return matchesQuery(result.name, waiver.cases);
+    });
   }
   json["cases"] = Json::array();
   for (const CaseResult& result : report.results) json["cases"].push_back(caseJson(result));
@@ -228,23 +238,30 @@ Result<Report> parseReport(const std::string& text, const std::string& file) {
   try {
     const Json json = Json::parse(text);
     if (const auto schema = taken<std::string>(json, "schema"); schema != kSchema)
-      return badModel("{}: the schema is {}, not {}: --json of `candela conform` writes such", file, schema, kSchema);
+      return badModel("{}: the schema is {}, not {}: --json of `candela conform` writes such", file,
+                      schema, kSchema);
     forEachField([&](const char* name, auto& value) { take(json, name, value); }, report);
     const auto size = taken<std::string>(json, "size");
     if (!sizeNamed(size))
-      throw Unreadable(fmt::format("the field 'size' is '{}'; sizes are quick, full, nightly", size));
+      throw Unreadable(
+          fmt::format("the field 'size' is '{}'; sizes are quick, full, nightly", size));
     report.setting.size = *sizeNamed(size);
     CDL_ASSIGN(report.setting.shard, parseShard(taken<std::string>(json, "shard")).context(file));
-    forEachCandidateField([&](const char* name, auto& value) { take(part(json, "plugin"), name, value); },
-                          report.candidate);
+    forEachCandidateField(
+        [&](const char* name, auto& value) { take(part(json, "plugin"), name, value); },
+        report.candidate);
     for (const Json& entry : taken<std::vector<Json>>(json, "waivers")) {
       Waiver& waiver = report.waivers.emplace_back();
       forEachWaiverField([&](const char* name, auto& value) { take(entry, name, value); }, waiver);
     }
-    for (const Json& one : taken<std::vector<Json>>(json, "cases")) report.results.push_back(caseOf(one));
+    for (const Json& one : taken<std::vector<Json>>(json, "cases"))
+      report.results.push_back(caseOf(one));
   } catch (const Json::parse_error& error) {
-    return badModel("{}: is no JSON from {} on: cut off or edited?", file, placeIn(text, error.byte));
-  } catch (const Unreadable& error) { return badModel("{}: no report of conform: {}", file, error.what()); }
+    return badModel("{}: is no JSON from {} on: cut off or edited?", file,
+                    placeIn(text, error.byte));
+  } catch (const Unreadable& error) {
+    return badModel("{}: no report of conform: {}", file, error.what());
+  }
   return report;
 }
 

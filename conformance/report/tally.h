@@ -11,7 +11,9 @@ namespace candela::conform {
 
 inline constexpr std::array<const char*, 6> kOutcomeNames = {"passed", "failed",   "unsupported",
                                                              "xfail",  "emulated", "mistrusted"};
-inline const char* outcomeName(CaseResult::Outcome outcome) { return kOutcomeNames[static_cast<size_t>(outcome)]; }
+inline const char* outcomeName(CaseResult::Outcome outcome) {
+  return kOutcomeNames[static_cast<size_t>(outcome)];
+}
 /// nullopt when there is none of this name.
 std::optional<CaseResult::Outcome> outcomeNamed(std::string_view name);
 
@@ -21,7 +23,9 @@ struct Tally {
   Work work;
   double milliseconds = 0; ///< summed over the cases
 
-  uint64_t operator[](CaseResult::Outcome outcome) const { return counts[static_cast<size_t>(outcome)]; }
+  uint64_t operator[](CaseResult::Outcome outcome) const {
+    return counts[static_cast<size_t>(outcome)];
+  }
   void add(const CaseResult& result);
 };
 Tally tallyOf(std::span<const CaseResult> results);

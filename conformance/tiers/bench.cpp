@@ -13,7 +13,8 @@ namespace {
 constexpr char kUntouched = 0x5A;
 
 std::string codeText(cdl_code_t code) {
-  return code <= CDL_MISMATCH ? std::string(codeName(static_cast<Code>(code))) : fmt::format("unknown code {}", code);
+  return code <= CDL_MISMATCH ? std::string(codeName(static_cast<Code>(code)))
+                              : fmt::format("unknown code {}", code);
 }
 
 bool isHostMapped(const cdl_space_t& space) { return space.flags & CDL_SPACE_HOST_MAPPED; }
@@ -31,14 +32,16 @@ MessageRoom::MessageRoom() {
 
 Reply MessageRoom::reply(cdl_code_t code) const {
   Reply reply{code, std::string(text_, strnlen(text_, kCapacity)), false};
-  reply.overrun = std::any_of(text_ + kCapacity, text_ + sizeof text_, [](char c) { return c != kUntouched; });
+  reply.overrun =
+      std::any_of(text_ + kCapacity, text_ + sizeof text_, [](char c) { return c != kUntouched; });
   return reply;
 }
 
 Status valid(std::string_view who, const Reply& reply) {
   if (reply.overrun) return overrunOf(who);
   if (reply.code == CDL_OK) return Status::ok();
-  return failure(Code::mismatch, "{}: {}{}{}", who, codeText(reply.code), reply.text.empty() ? "" : ": ", reply.text);
+  return failure(Code::mismatch, "{}: {}{}{}", who, codeText(reply.code),
+                 reply.text.empty() ? "" : ": ", reply.text);
 }
 
 Status refused(std::string_view who, cdl_code_t code, const Reply& reply) {
@@ -46,19 +49,22 @@ Status refused(std::string_view who, cdl_code_t code, const Reply& reply) {
   if (reply.code == CDL_OK)
     return failure(Code::mismatch, "{}: succeeded, must be refused with {}", who, codeText(code));
   if (reply.code != code)
-    return failure(Code::mismatch, "{}: refused with {} ('{}'), must be {}", who, codeText(reply.code), reply.text,
-                   codeText(code));
-  if (reply.text.empty()) return failure(Code::mismatch, "{}: {} without a message", who, codeText(code));
+    return failure(Code::mismatch, "{}: refused with {} ('{}'), must be {}", who,
+                   codeText(reply.code), reply.text, codeText(code));
+  if (reply.text.empty())
+    return failure(Code::mismatch, "{}: {} without a message", who, codeText(code));
   return Status::ok();
 }
 
-Status same(std::string_view who, std::span<const std::byte> got, std::span<const std::byte> expected) {
+Status same(std::string_view who, std::span<const std::byte> got,
+            std::span<const std::byte> expected) {
   const size_t count = std::min(got.size(), expected.size());
-  const auto at =
-      static_cast<size_t>(std::mismatch(got.begin(), got.begin() + count, expected.begin()).first - got.begin());
+  const auto at = static_cast<size_t>(
+      std::mismatch(got.begin(), got.begin() + count, expected.begin()).first - got.begin());
   if (at < count)
-    return failure(Code::mismatch, "{}: byte {} of {}: expected {:#04x}, got {:#04x}", who, at, expected.size(),
-                   static_cast<unsigned>(expected[at]), static_cast<unsigned>(got[at]));
+    return failure(Code::mismatch, "{}: byte {} of {}: expected {:#04x}, got {:#04x}", who, at,
+                   expected.size(), static_cast<unsigned>(expected[at]),
+                   static_cast<unsigned>(got[at]));
   if (got.size() == expected.size()) return Status::ok();
   return failure(Code::mismatch, "{}: {} bytes, expected {}", who, got.size(), expected.size());
 }
@@ -80,13 +86,15 @@ Status Lane::write(cdl_memory_t* to, uint64_t offset, std::span<const std::byte>
 Result<ByteVector> Lane::read(cdl_memory_t* from, uint64_t offset, uint64_t bytes) {
   constexpr std::byte kPoison{0xA7};
   ByteVector got(bytes, kPoison);
-  CDL_TRY(valid("queue_read", ask(bench_->table().queue_read, queue_, from, offset, static_cast<void*>(got.data()),
-                                  uint64_t(bytes))));
+  CDL_TRY(valid("queue_read", ask(bench_->table().queue_read, queue_, from, offset,
+                                  static_cast<void*>(got.data()), uint64_t(bytes))));
   return got;
 }
 
-Status Lane::copy(cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from, uint64_t fromOffset, uint64_t bytes) {
-  return valid("queue_copy", ask(bench_->table().queue_copy, queue_, to, toOffset, from, fromOffset, bytes));
+Status Lane::copy(cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from, uint64_t fromOffset,
+                  uint64_t bytes) {
+  return valid("queue_copy",
+               ask(bench_->table().queue_copy, queue_, to, toOffset, from, fromOffset, bytes));
 }
 
 Status Lane::signal(uint64_t value) {
@@ -113,7 +121,8 @@ Result<cdl_memory_t*> Lane::scratch(uint64_t bytes, uint32_t space) {
   return scratch.memory;
 }
 
-Status Lane::expect(std::string_view who, cdl_memory_t* from, uint64_t offset, std::span<const std::byte> bytes) {
+Status Lane::expect(std::string_view who, cdl_memory_t* from, uint64_t offset,
+                    std::span<const std::byte> bytes) {
   CDL_ASSIGN(const ByteVector got, read(from, offset, bytes.size()));
   return same(who, got, bytes);
 }
@@ -133,8 +142,8 @@ uint64_t Bench::alignment(uint32_t space) const {
 Result<cdl_memory_t*> Bench::create(uint64_t bytes, uint32_t space, uint64_t alignment) {
   cdl_memory_t* memory = nullptr;
   const std::string who = fmt::format("memory_create of {} bytes", bytes);
-  CDL_TRY(valid(who, ask(table().memory_create, device(), space, bytes, alignment ? alignment : this->alignment(space),
-                         &memory)));
+  CDL_TRY(valid(who, ask(table().memory_create, device(), space, bytes,
+                         alignment ? alignment : this->alignment(space), &memory)));
   if (!memory) return failure(Code::mismatch, "{}: succeeded without memory", who);
   const std::lock_guard lock(mutex_);
   memory_.push_back(memory);
@@ -150,14 +159,16 @@ Result<cdl_memory_t*> Bench::createWith(Lane& lane, std::span<const std::byte> b
 Result<cdl_memory_t*> Bench::import(std::span<std::byte> bytes, cdl_memory_t* memory) {
   if (!table().memory_import) return skip("memory of the host cannot be imported");
   cdl_memory_t* const before = memory;
-  const Reply reply =
-      ask(table().memory_import, device(), 0u, static_cast<void*>(bytes.data()), uint64_t{bytes.size()}, &memory);
+  const Reply reply = ask(table().memory_import, device(), 0u, static_cast<void*>(bytes.data()),
+                          uint64_t{bytes.size()}, &memory);
   if (reply.code != CDL_OK && memory != before)
-    return failure(Code::mismatch, "memory_import: failed, and changed the memory that it was given");
+    return failure(Code::mismatch,
+                   "memory_import: failed, and changed the memory that it was given");
   if (reply.code == CDL_UNSUPPORTED) return skip("bytes that lie there cannot be imported");
   CDL_TRY(valid(fmt::format("memory_import of {} bytes", bytes.size()), reply));
   if (!memory) return failure(Code::mismatch, "memory_import: succeeded without memory");
-  if (before && memory != before) return failure(Code::mismatch, "memory_import: gave another memory than it was given");
+  if (before && memory != before)
+    return failure(Code::mismatch, "memory_import: gave another memory than it was given");
   if (before) return memory;
   const std::lock_guard lock(mutex_);
   memory_.push_back(memory);
@@ -189,9 +200,11 @@ void Bench::destroy(const Lane& lane) {
   table().queue_destroy(device(), lane.handle());
 }
 
-Result<std::byte*> Bench::map(cdl_memory_t* memory, uint64_t offset, uint64_t bytes, uint32_t space) {
+Result<std::byte*> Bench::map(cdl_memory_t* memory, uint64_t offset, uint64_t bytes,
+                              uint32_t space) {
   if (!table().memory_map) return skip("memory cannot be mapped");
-  const bool isDeclared = space < target().spaces().size() && isHostMapped(target().spaces()[space].space);
+  const bool isDeclared =
+      space < target().spaces().size() && isHostMapped(target().spaces()[space].space);
   void* pointer = nullptr;
   const Reply reply = ask(table().memory_map, device(), memory, offset, bytes, &pointer);
   if (!isDeclared && reply.code != CDL_OK) return skip("the space cannot be mapped");
@@ -235,8 +248,9 @@ Result<std::unique_ptr<Echo>> Echo::make(Bench& bench, uint64_t bytes) {
   program::Program program;
   if (const auto& spaces = bench.target().spaces(); !spaces.empty()) {
     const cdl_space_t& space = spaces[0].space;
-    program.spaces = {program::Space{spaces[0].name, isHostMapped(space), (space.flags & CDL_SPACE_LOCAL) != 0,
-                                     space.capacity_bytes, space.alignment, space.banks}};
+    program.spaces = {program::Space{spaces[0].name, isHostMapped(space),
+                                     (space.flags & CDL_SPACE_LOCAL) != 0, space.capacity_bytes,
+                                     space.alignment, space.banks}};
   }
   program::Instr copy;
   copy.kind = CDL_KIND_COPY;
@@ -246,8 +260,8 @@ Result<std::unique_ptr<Echo>> Echo::make(Bench& bench, uint64_t bytes) {
     buffer.role = role;
     buffer.bytes = bytes;
     buffer.alignment = static_cast<uint32_t>(bench.alignment());
-    const program::View view =
-        program::denseView(program.addBuffer(std::move(buffer)), Elem::u8_, {static_cast<int64_t>(bytes)});
+    const program::View view = program::denseView(program.addBuffer(std::move(buffer)), Elem::u8_,
+                                                  {static_cast<int64_t>(bytes)});
     (role == program::Role::input ? copy.inputs : copy.outputs).push_back(view);
   }
   program.instrs = {copy};
@@ -265,25 +279,29 @@ Result<std::unique_ptr<Echo>> Echo::make(Bench& bench, uint64_t bytes) {
   const std::vector<const void*> constants(1, nullptr);
   cdl_refusal_t refusal{};
   refusal.header = CDL_HEADER(cdl_refusal_t);
-  CDL_TRY(valid("compile of a COPY", ask(bench.table().compile, bench.device(), echo->image(), constants.data(),
-                                         &echo->executable_, &refusal)));
-  if (!echo->executable_) return failure(Code::mismatch, "compile: succeeded without an executable");
+  CDL_TRY(valid("compile of a COPY", ask(bench.table().compile, bench.device(), echo->image(),
+                                         constants.data(), &echo->executable_, &refusal)));
+  if (!echo->executable_)
+    return failure(Code::mismatch, "compile: succeeded without an executable");
   return echo;
 }
 
 Echo::~Echo() {
   if (executable_)
-    runtime::endBySlot(bench_.table().name, CDL_SLOT(bench_.table(), executable_destroy), bench_.device(), executable_);
+    runtime::endBySlot(bench_.table().name, CDL_SLOT(bench_.table(), executable_destroy),
+                       bench_.device(), executable_);
 }
 
-Status Echo::submit(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, uint64_t yOffset, uint64_t xOffset) {
+Status Echo::submit(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, uint64_t yOffset,
+                    uint64_t xOffset) {
   if (executable_) return execute(lane, y, x, {}, {nullptr, 0}, yOffset, xOffset);
   std::vector<cdl_binding_t> buffers = {{}, {x, xOffset, bytes_}, {y, yOffset, bytes_}};
   CDL_TRY(bindLocal(lane, buffers));
-  cdl_bindings_t bindings{CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(buffers.size()), 0, buffers.data()};
+  cdl_bindings_t bindings{CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(buffers.size()), 0,
+                          buffers.data()};
   const int64_t loops[CDL_MAX_LOOP_NESTING] = {};
-  return valid(
-      "run", ask(bench_.table().run, lane.handle(), image(), uint32_t{1}, image()->instrs.count - 1, loops, &bindings));
+  return valid("run", ask(bench_.table().run, lane.handle(), image(), uint32_t{1},
+                          image()->instrs.count - 1, loops, &bindings));
 }
 
 Status Echo::bindLocal(Lane& lane, std::vector<cdl_binding_t>& buffers) const {
@@ -300,8 +318,9 @@ Status Echo::bindLocal(Lane& lane, std::vector<cdl_binding_t>& buffers) const {
   return Status::ok();
 }
 
-Status Echo::execute(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, std::span<const cdl_timeline_t> wait,
-                     cdl_timeline_t signal, uint64_t yOffset, uint64_t xOffset) {
+Status Echo::execute(Lane& lane, cdl_memory_t* y, cdl_memory_t* x,
+                     std::span<const cdl_timeline_t> wait, cdl_timeline_t signal, uint64_t yOffset,
+                     uint64_t xOffset) {
   std::vector<cdl_binding_t> buffers = {{}, {x, xOffset, bytes_}, {y, yOffset, bytes_}};
   buffers.resize(image()->buffers.count); // those in local memories are the executable's own
   if (const auto scratchOf = bench_.table().executable_scratch)
@@ -309,9 +328,11 @@ Status Echo::execute(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, std::span<con
       CDL_ASSIGN(cdl_memory_t * scratch, lane.scratch(bytes));
       buffers.push_back({scratch, 0, bytes});
     }
-  cdl_bindings_t bindings{CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(buffers.size()), 0, buffers.data()};
+  cdl_bindings_t bindings{CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(buffers.size()), 0,
+                          buffers.data()};
   return valid("execute", ask(bench_.table().execute, lane.handle(), executable_, &bindings,
-                              wait.empty() ? nullptr : wait.data(), static_cast<uint32_t>(wait.size()), signal));
+                              wait.empty() ? nullptr : wait.data(),
+                              static_cast<uint32_t>(wait.size()), signal));
 }
 
 std::vector<Case> expand(const Probes& probes, const Selection& selection, const Budget& budget) {
@@ -325,7 +346,8 @@ std::vector<Case> expand(const Probes& probes, const Selection& selection, const
     const auto device = own ? (*plugin)->open(0, port.options()) : port.device();
     if (!device) return CaseResult::of(device.status());
     Bench bench(*plugin, *device);
-    const auto row = std::ranges::find_if(rows, [&](const auto& one) { return one.first == choice.at("row"); });
+    const auto row =
+        std::ranges::find_if(rows, [&](const auto& one) { return one.first == choice.at("row"); });
     return bench.result(row->second(bench, choice));
   };
   return expand(family, selection, budget);

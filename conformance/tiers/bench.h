@@ -6,8 +6,8 @@
 #include "conformance/family.h"
 #include "conformance/port.h"
 
-/// What the tiers below the instructions stand on: the slots of the table as they are, with codes and messages judged
-/// as they come.
+/// What the tiers below the instructions stand on: the slots of the table as they are, with codes
+/// and messages judged as they come.
 namespace candela::conform {
 
 using ByteVector = std::vector<std::byte>;
@@ -48,21 +48,24 @@ Status valid(std::string_view who, const Reply& reply);
 /// Ok when the call was refused with this code and said why.
 Status refused(std::string_view who, cdl_code_t code, const Reply& reply);
 /// Ok when these are the expected bytes.
-Status same(std::string_view who, std::span<const std::byte> got, std::span<const std::byte> expected);
+Status same(std::string_view who, std::span<const std::byte> got,
+            std::span<const std::byte> expected);
 
 /// Bytes that differ from those of other seeds.
 ByteVector pattern(uint64_t bytes, uint64_t seed);
 
 class Bench;
 
-/// A queue and the value that its timeline was last told to reach. Used by one thread at a time, as queues are.
+/// A queue and the value that its timeline was last told to reach. Used by one thread at a time, as
+/// queues are.
 class Lane {
 public:
   Lane(Bench& bench, cdl_queue_t* queue) : bench_(&bench), queue_(queue) {}
   cdl_queue_t* handle() const { return queue_; }
   Status write(cdl_memory_t* to, uint64_t offset, std::span<const std::byte> bytes);
   Result<ByteVector> read(cdl_memory_t* from, uint64_t offset, uint64_t bytes);
-  Status copy(cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from, uint64_t fromOffset, uint64_t bytes);
+  Status copy(cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from, uint64_t fromOffset,
+              uint64_t bytes);
   Status signal(uint64_t value);
   Status wait(uint64_t value, uint64_t timeoutNs = kPatienceNs);
   uint64_t next() { return ++value_; }
@@ -71,7 +74,8 @@ public:
   /// Memory for executions, which one queue runs one after the other.
   Result<cdl_memory_t*> scratch(uint64_t bytes, uint32_t space = 0);
   /// What is read must be these bytes.
-  Status expect(std::string_view who, cdl_memory_t* from, uint64_t offset, std::span<const std::byte> bytes);
+  Status expect(std::string_view who, cdl_memory_t* from, uint64_t offset,
+                std::span<const std::byte> bytes);
 
 private:
   Bench* bench_;
@@ -84,8 +88,8 @@ private:
   std::map<uint32_t, Scratch> scratch_; ///< by space
 };
 
-/// A device, and what a case makes on it: destroyed with the bench, queues first. Memory and queues are made and
-/// destroyed by any thread.
+/// A device, and what a case makes on it: destroyed with the bench, queues first. Memory and queues
+/// are made and destroyed by any thread.
 class Bench {
 public:
   Bench(std::shared_ptr<runtime::Plugin> plugin, std::shared_ptr<runtime::Device> device)
@@ -99,7 +103,9 @@ public:
   const std::shared_ptr<runtime::Plugin>& plugin() const { return plugin_; }
   bool compiles() const { return device_->compiles(); }
   /// The same device, opened once more.
-  Result<std::shared_ptr<runtime::Device>> another() const { return plugin_->open(0, device_->options()); }
+  Result<std::shared_ptr<runtime::Device>> another() const {
+    return plugin_->open(0, device_->options());
+  }
   const target::Target& target() const { return device_->target(); }
   uint64_t alignment(uint32_t space = 0) const;
 
@@ -107,8 +113,8 @@ public:
   Result<cdl_memory_t*> create(uint64_t bytes, uint32_t space = 0, uint64_t alignment = 0);
   /// With these bytes in it.
   Result<cdl_memory_t*> createWith(Lane& lane, std::span<const std::byte> bytes);
-  /// Memory that stands for bytes of the host in the default space, or `memory` made to stand for them. A refusal skips
-  /// the case: a device need not use bytes that lie there.
+  /// Memory that stands for bytes of the host in the default space, or `memory` made to stand for
+  /// them. A refusal skips the case: a device need not use bytes that lie there.
   Result<cdl_memory_t*> import(std::span<std::byte> bytes, cdl_memory_t* memory = nullptr);
   void destroy(cdl_memory_t* memory);
   Result<Lane> lane();
@@ -134,8 +140,8 @@ private:
   CaseResult::Outcome skipped_ = CaseResult::Outcome::passed;
 };
 
-/// y = x, a Program of one COPY of so many bytes, through the door that the device has. Several threads submit, each on
-/// its own queue.
+/// y = x, a Program of one COPY of so many bytes, through the door that the device has. Several
+/// threads submit, each on its own queue.
 class Echo {
 public:
   static Result<std::unique_ptr<Echo>> make(Bench& bench, uint64_t bytes);
@@ -147,7 +153,8 @@ public:
   const cdl_image_t* image() const { return reinterpret_cast<const cdl_image_t*>(image_.data()); }
   cdl_executable_t* executable() const { return executable_; }
   /// Offsets are multiples of the alignment.
-  Status submit(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, uint64_t yOffset = 0, uint64_t xOffset = 0);
+  Status submit(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, uint64_t yOffset = 0,
+                uint64_t xOffset = 0);
   /// Door 2 alone.
   Status execute(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, std::span<const cdl_timeline_t> wait,
                  cdl_timeline_t signal, uint64_t yOffset = 0, uint64_t xOffset = 0);

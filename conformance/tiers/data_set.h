@@ -11,8 +11,8 @@ struct DataSet {
   std::vector<flow::Value> outputs;
 };
 
-/// The files input_<i>.pb and output_<i>.pb of a folder, as the types that the model declares: an optional that has no
-/// file is nothing. Failure: `unsupported` for values that we do not have.
+/// The files input_<i>.pb and output_<i>.pb of a folder, as the types that the model declares: an
+/// optional that has no file is nothing. Failure: `unsupported` for values that we do not have.
 Result<DataSet> readDataSet(const std::string& folder, const onnx_io::Model& model);
 
 } // namespace candela::conform

@@ -14,7 +14,8 @@ constexpr int kReductions = 250;              ///< a case has a time limit
 CaseResult runGraph(uint64_t seed, bool toPrimitives, const std::string& failures, Port& port) {
   const Recipe recipe = randomGraph(seed);
   const auto expected = expect(recipe);
-  if (!expected) return CaseResult::of(expected.status().context("the suite cannot judge its graph"));
+  if (!expected)
+    return CaseResult::of(expected.status().context("the suite cannot judge its graph"));
   const Executor executor = executorOn(port, toPrimitives);
   // Whoever dies or hangs leaves the whole graph behind.
   const std::string folder = fmt::format("{}/fuzz_{}", failures, seed);
@@ -24,12 +25,14 @@ CaseResult runGraph(uint64_t seed, bool toPrimitives, const std::string& failure
   CaseResult result = CaseResult::passed();
   Finding finding = judge(recipe, *expected, executor, &result.work);
   std::error_code gone; // what is left behind is no failure
-  if (finding.kind == Finding::Kind::none || (finding.kind == Finding::Kind::refused && mayRefuse(recipe))) {
+  if (finding.kind == Finding::Kind::none ||
+      (finding.kind == Finding::Kind::refused && mayRefuse(recipe))) {
     if (!failures.empty()) std::filesystem::remove_all(folder, gone);
     if (finding.kind == Finding::Kind::refused) return CaseResult::unsupported(finding.text);
     // What the SDK did alone says nothing of the backend.
     const auto devices = port.devices();
-    if (devices && !devices->empty() && result.work.nativeNodes == 0) result.outcome = CaseResult::Outcome::emulated;
+    if (devices && !devices->empty() && result.work.nativeNodes == 0)
+      result.outcome = CaseResult::Outcome::emulated;
     return result;
   }
   result.outcome = CaseResult::Outcome::failed;
@@ -43,9 +46,10 @@ CaseResult runGraph(uint64_t seed, bool toPrimitives, const std::string& failure
     return judge(candidate, expectation, executor);
   };
   const auto small = writeReduced(recipe, finding.kind, again, folder, executor.name, kReductions);
-  result.reason += small ? fmt::format("; {} of {} nodes are left, {}: {}", small->recipe.steps.size(),
-                                       recipe.steps.size(), small->finding.text, small->command)
-                         : "; " + small.status().message();
+  result.reason +=
+      small ? fmt::format("; {} of {} nodes are left, {}: {}", small->recipe.steps.size(),
+                          recipe.steps.size(), small->finding.text, small->command)
+            : "; " + small.status().message();
   return result;
 }
 
@@ -56,9 +60,10 @@ Result<std::vector<Case>> fuzzCases(const Selection& selection) {
   // Other graphs for every seed of the suite.
   const uint64_t first = (selection.seed - 1) * kGraphs[static_cast<size_t>(Size::nightly)];
   for (uint64_t i = 1; i <= kGraphs[static_cast<size_t>(selection.size)]; ++i)
-    cases.push_back({fmt::format("fuzz:graph/seed={}", first + i),
-                     [seed = first + i, toPrimitives = selection.toPrimitives, failures = selection.failures](
-                         Port& port) { return runGraph(seed, toPrimitives, failures, port); }});
+    cases.push_back(
+        {fmt::format("fuzz:graph/seed={}", first + i),
+         [seed = first + i, toPrimitives = selection.toPrimitives, failures = selection.failures](
+             Port& port) { return runGraph(seed, toPrimitives, failures, port); }});
   return cases;
 }
 

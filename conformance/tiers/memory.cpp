@@ -1,6 +1,7 @@
-// The tier `memory`: buffers of the device by the table alone. What is valid must work, what is refused must be refused
-// with the documented code and leave the device usable; where cdl.h promises nothing (0 bytes, buffers left over at
-// device_close), anything goes but a crash or a hang.
+// The tier `memory`: buffers of the device by the table alone. What is valid must work, what is
+// refused must be refused with the documented code and leave the device usable; where cdl.h
+// promises nothing (0 bytes, buffers left over at device_close), anything goes but a crash or a
+// hang.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -44,8 +45,10 @@ Status create(Bench& bench, const Choice& choice) {
     if (const uint64_t capacity = capacityOf(bench, space); capacity && capacity < bytes)
       return bench.skip(fmt::format("the space holds {} bytes", capacity));
     const std::string& asked = choice.at("alignment");
-    const uint64_t alignment = asked == "declared" ? bench.alignment(space) : numberOf(choice, "alignment");
-    if (alignment > bench.alignment(space)) return bench.skip("the space declares a smaller alignment");
+    const uint64_t alignment =
+        asked == "declared" ? bench.alignment(space) : numberOf(choice, "alignment");
+    if (alignment > bench.alignment(space))
+      return bench.skip("the space declares a smaller alignment");
     CDL_ASSIGN(cdl_memory_t * memory, bench.create(bytes, space, alignment));
     if (!isLocal(bench, space)) { // a scratchpad is filled by instructions alone
       CDL_ASSIGN(Lane lane, bench.lane());
@@ -55,7 +58,8 @@ Status create(Bench& bench, const Choice& choice) {
     }
     void* address = nullptr;
     if (bench.table().memory_map &&
-        ask(bench.table().memory_map, bench.device(), memory, uint64_t{0}, bytes, &address).code == CDL_OK) {
+        ask(bench.table().memory_map, bench.device(), memory, uint64_t{0}, bytes, &address).code ==
+            CDL_OK) {
       if (reinterpret_cast<uintptr_t>(address) % alignment)
         return failure(Code::mismatch, "memory of alignment {} lies at {}", alignment, address);
       CDL_TRY(bench.unmap(memory, address));
@@ -67,7 +71,8 @@ Status create(Bench& bench, const Choice& choice) {
 
 Status createNothing(Bench& bench, const Choice&) {
   cdl_memory_t* memory = nullptr;
-  const Reply reply = ask(bench.table().memory_create, bench.device(), 0u, uint64_t{0}, bench.alignment(), &memory);
+  const Reply reply =
+      ask(bench.table().memory_create, bench.device(), 0u, uint64_t{0}, bench.alignment(), &memory);
   if (reply.code == CDL_OK && memory) bench.table().memory_destroy(bench.device(), memory);
   return bench.usable();
 }
@@ -109,7 +114,8 @@ Status mapOffset(Bench& bench, const Choice&) {
   CDL_ASSIGN(Mappable at, mappable(bench));
   for (const uint64_t offset : {uint64_t{1}, uint64_t{64}, kPage, kPage + 7}) {
     CDL_ASSIGN(std::byte * pointer, bench.map(at.memory, offset, 100));
-    CDL_TRY(same(fmt::format("the map at {}", offset), {pointer, 100}, std::span(at.content).subspan(offset, 100)));
+    CDL_TRY(same(fmt::format("the map at {}", offset), {pointer, 100},
+                 std::span(at.content).subspan(offset, 100)));
     const ByteVector fresh = pattern(100, offset);
     std::memcpy(pointer, fresh.data(), fresh.size());
     std::ranges::copy(fresh, at.content.begin() + static_cast<ptrdiff_t>(offset));
@@ -216,7 +222,8 @@ Status copyWithin(Bench& bench, uint64_t to, uint64_t from, uint64_t bytes) {
   CDL_TRY(lane.sync());
   const std::span<const std::byte> all(whole);
   CDL_TRY(lane.expect("the bytes before parts that overlap", memory, 0, all.first(low)));
-  return lane.expect("the bytes behind parts that overlap", memory, high + bytes, all.subspan(high + bytes));
+  return lane.expect("the bytes behind parts that overlap", memory, high + bytes,
+                     all.subspan(high + bytes));
 }
 Status copyApart(Bench& bench, const Choice&) { return copyWithin(bench, 2 * kPage, 100, 1000); }
 Status copyTouching(Bench& bench, const Choice&) { return copyWithin(bench, 1000, 0, 1000); }
@@ -236,14 +243,18 @@ uint64_t sizeOf(uint64_t i) { return 1 + i * 97; }
 Result<Many> many(Bench& bench) {
   CDL_ASSIGN(Lane lane, bench.lane());
   Many made{lane, {}};
-  for (uint64_t i = 0; i < kMany; ++i) { CDL_ASSIGN(made.memory.emplace_back(), bench.create(sizeOf(i))); }
-  for (uint64_t i = 0; i < kMany; ++i) CDL_TRY(made.lane.write(made.memory[i], 0, pattern(sizeOf(i), i)));
+  for (uint64_t i = 0; i < kMany; ++i) {
+    CDL_ASSIGN(made.memory.emplace_back(), bench.create(sizeOf(i)));
+  }
+  for (uint64_t i = 0; i < kMany; ++i)
+    CDL_TRY(made.lane.write(made.memory[i], 0, pattern(sizeOf(i), i)));
   CDL_TRY(made.lane.sync());
   return made;
 }
 Status expectMany(Many& made, uint64_t step) {
   for (uint64_t i = 0; i < kMany; i += step)
-    CDL_TRY(made.lane.expect(fmt::format("buffer {} of {}", i, kMany), made.memory[i], 0, pattern(sizeOf(i), i)));
+    CDL_TRY(made.lane.expect(fmt::format("buffer {} of {}", i, kMany), made.memory[i], 0,
+                             pattern(sizeOf(i), i)));
   return Status::ok();
 }
 
@@ -255,7 +266,8 @@ Status manyDistinct(Bench& bench, const Choice&) {
 Status manySurviveOthers(Bench& bench, const Choice&) {
   CDL_ASSIGN(Many made, many(bench));
   for (uint64_t round = 0; round < 50; ++round) {
-    CDL_ASSIGN(cdl_memory_t * other, bench.createWith(made.lane, pattern(kPage * (1 + round % 7), round)));
+    CDL_ASSIGN(cdl_memory_t * other,
+               bench.createWith(made.lane, pattern(kPage * (1 + round % 7), round)));
     CDL_TRY(made.lane.sync());
     if (round % 3) bench.destroy(other);
   }
@@ -279,7 +291,8 @@ Status manyBackwards(Bench& bench, const Choice&) {
     bench.destroy(made.memory.back());
     made.memory.pop_back();
     const uint64_t last = made.memory.size() - 1;
-    CDL_TRY(made.lane.expect("the last one left", made.memory.back(), 0, pattern(sizeOf(last), last)));
+    CDL_TRY(
+        made.lane.expect("the last one left", made.memory.back(), 0, pattern(sizeOf(last), last)));
   }
   return Status::ok();
 }
@@ -295,7 +308,8 @@ Status partsOfOne(Bench& bench, const Choice&) {
   CDL_ASSIGN(cdl_memory_t * memory, bench.createWith(lane, whole));
   CDL_TRY(echo->submit(lane, memory, memory, 2 * step, step));
   CDL_TRY(lane.sync());
-  std::copy_n(whole.begin() + static_cast<ptrdiff_t>(step), 1000, whole.begin() + static_cast<ptrdiff_t>(2 * step));
+  std::copy_n(whole.begin() + static_cast<ptrdiff_t>(step), 1000,
+              whole.begin() + static_cast<ptrdiff_t>(2 * step));
   return lane.expect("a buffer with x and y in it", memory, 0, whole);
 }
 
@@ -319,12 +333,15 @@ Status partsOfSeveral(Bench& bench, const Choice&) {
 
 // ---- What must be refused ----
 
-Status refuseCreate(Bench& bench, uint32_t space, uint64_t bytes, uint64_t alignment, cdl_code_t code) {
+Status refuseCreate(Bench& bench, uint32_t space, uint64_t bytes, uint64_t alignment,
+                    cdl_code_t code) {
   cdl_memory_t* memory = nullptr;
-  const Reply reply = ask(bench.table().memory_create, bench.device(), space, bytes, alignment, &memory);
+  const Reply reply =
+      ask(bench.table().memory_create, bench.device(), space, bytes, alignment, &memory);
   if (reply.code == CDL_OK && memory) bench.table().memory_destroy(bench.device(), memory);
-  CDL_TRY(refused(fmt::format("memory_create of {} bytes, alignment {}, in space {}", bytes, alignment, space), code,
-                  reply));
+  CDL_TRY(refused(
+      fmt::format("memory_create of {} bytes, alignment {}, in space {}", bytes, alignment, space),
+      code, reply));
   return bench.usable();
 }
 
@@ -340,8 +357,9 @@ Status badAlignment(Bench& bench, const Choice&) {
 }
 
 /// Parts that a buffer of 4096 bytes does not have, to the last of which a sum overflows.
-constexpr std::pair<uint64_t, uint64_t> kOutside[] = {{kPage, 1},      {0, kPage + 1},       {kPage - 8, 9},
-                                                      {UINT64_MAX, 2}, {UINT64_MAX - 7, 16}, {1, UINT64_MAX}};
+constexpr std::pair<uint64_t, uint64_t> kOutside[] = {{kPage, 1},           {0, kPage + 1},
+                                                      {kPage - 8, 9},       {UINT64_MAX, 2},
+                                                      {UINT64_MAX - 7, 16}, {1, UINT64_MAX}};
 
 /// `call` is asked for each of them; the buffer stays as it was.
 template <typename Call> Status refuseOutside(Bench& bench, std::string_view who, Call&& call) {
@@ -350,8 +368,8 @@ template <typename Call> Status refuseOutside(Bench& bench, std::string_view who
   CDL_ASSIGN(cdl_memory_t * memory, bench.createWith(lane, whole));
   CDL_TRY(lane.sync());
   for (const auto& [offset, bytes] : kOutside) {
-    CDL_TRY(refused(fmt::format("{} of {} bytes at {} of {}", who, bytes, offset, kPage), CDL_INVALID_ARGUMENT,
-                    call(lane, memory, offset, bytes)));
+    CDL_TRY(refused(fmt::format("{} of {} bytes at {} of {}", who, bytes, offset, kPage),
+                    CDL_INVALID_ARGUMENT, call(lane, memory, offset, bytes)));
     CDL_TRY(lane.expect("the buffer after a refusal", memory, 0, whole));
   }
   return bench.usable();
@@ -359,27 +377,34 @@ template <typename Call> Status refuseOutside(Bench& bench, std::string_view who
 
 Status outsideWrite(Bench& bench, const Choice&) {
   const ByteVector host = pattern(2 * kPage, 12);
-  return refuseOutside(bench, "queue_write", [&](Lane& lane, cdl_memory_t* memory, uint64_t offset, uint64_t bytes) {
-    return ask(bench.table().queue_write, lane.handle(), memory, offset, static_cast<const void*>(host.data()), bytes);
-  });
+  return refuseOutside(bench, "queue_write",
+                       [&](Lane& lane, cdl_memory_t* memory, uint64_t offset, uint64_t bytes) {
+                         return ask(bench.table().queue_write, lane.handle(), memory, offset,
+                                    static_cast<const void*>(host.data()), bytes);
+                       });
 }
 Status outsideRead(Bench& bench, const Choice&) {
   ByteVector host(2 * kPage);
-  return refuseOutside(bench, "queue_read", [&](Lane& lane, cdl_memory_t* memory, uint64_t offset, uint64_t bytes) {
-    return ask(bench.table().queue_read, lane.handle(), memory, offset, static_cast<void*>(host.data()), bytes);
-  });
+  return refuseOutside(bench, "queue_read",
+                       [&](Lane& lane, cdl_memory_t* memory, uint64_t offset, uint64_t bytes) {
+                         return ask(bench.table().queue_read, lane.handle(), memory, offset,
+                                    static_cast<void*>(host.data()), bytes);
+                       });
 }
 Status outsideCopyTo(Bench& bench, const Choice&) {
   CDL_ASSIGN(cdl_memory_t * other, bench.create(2 * kPage));
-  return refuseOutside(bench, "queue_copy to", [&](Lane& lane, cdl_memory_t* memory, uint64_t offset, uint64_t bytes) {
-    return ask(bench.table().queue_copy, lane.handle(), memory, offset, other, uint64_t{0}, bytes);
-  });
+  return refuseOutside(bench, "queue_copy to",
+                       [&](Lane& lane, cdl_memory_t* memory, uint64_t offset, uint64_t bytes) {
+                         return ask(bench.table().queue_copy, lane.handle(), memory, offset, other,
+                                    uint64_t{0}, bytes);
+                       });
 }
 Status outsideCopyFrom(Bench& bench, const Choice&) {
   CDL_ASSIGN(cdl_memory_t * other, bench.create(2 * kPage));
   return refuseOutside(bench, "queue_copy from",
                        [&](Lane& lane, cdl_memory_t* memory, uint64_t offset, uint64_t bytes) {
-                         return ask(bench.table().queue_copy, lane.handle(), other, uint64_t{0}, memory, offset, bytes);
+                         return ask(bench.table().queue_copy, lane.handle(), other, uint64_t{0},
+                                    memory, offset, bytes);
                        });
 }
 Status outsideMap(Bench& bench, const Choice&) {
@@ -387,17 +412,19 @@ Status outsideMap(Bench& bench, const Choice&) {
   CDL_ASSIGN(cdl_memory_t * first, bench.create(kPage));
   CDL_ASSIGN(std::byte * pointer, bench.map(first, 0, kPage));
   CDL_TRY(bench.unmap(first, pointer));
-  return refuseOutside(bench, "memory_map", [&](Lane&, cdl_memory_t* memory, uint64_t offset, uint64_t bytes) {
-    void* nowhere = nullptr;
-    return ask(bench.table().memory_map, bench.device(), memory, offset, bytes, &nowhere);
-  });
+  return refuseOutside(
+      bench, "memory_map", [&](Lane&, cdl_memory_t* memory, uint64_t offset, uint64_t bytes) {
+        void* nowhere = nullptr;
+        return ask(bench.table().memory_map, bench.device(), memory, offset, bytes, &nowhere);
+      });
 }
 
 // ---- Out of memory ----
 
 Status noSuchMachine(Bench& bench, const Choice& choice) {
   return onSpaces(bench, choice, [&](uint32_t space) -> Status {
-    for (const uint64_t bytes : {uint64_t{1} << 62, uint64_t{INT64_MAX}, UINT64_MAX - 4096, UINT64_MAX})
+    for (const uint64_t bytes :
+         {uint64_t{1} << 62, uint64_t{INT64_MAX}, UINT64_MAX - 4096, UINT64_MAX})
       CDL_TRY(refuseCreate(bench, space, bytes, bench.alignment(space), CDL_OUT_OF_MEMORY));
     return Status::ok();
   });
@@ -407,7 +434,8 @@ Status beyondCapacity(Bench& bench, const Choice& choice) {
   return onSpaces(bench, choice, [&](uint32_t space) -> Status {
     const uint64_t capacity = capacityOf(bench, space);
     if (!capacity) return bench.skip("the space has no limit");
-    return refuseCreate(bench, space, capacity + bench.alignment(space), bench.alignment(space), CDL_OUT_OF_MEMORY);
+    return refuseCreate(bench, space, capacity + bench.alignment(space), bench.alignment(space),
+                        CDL_OUT_OF_MEMORY);
   });
 }
 
@@ -415,19 +443,23 @@ Status beyondCapacity(Bench& bench, const Choice& choice) {
 Status exhaust(Bench& bench, const Choice& choice) {
   return onSpaces(bench, choice, [&](uint32_t space) -> Status {
     const uint64_t capacity = capacityOf(bench, space);
-    if (!capacity || capacity > uint64_t{1} << 32) return bench.skip("the space has no limit, or one out of reach");
+    if (!capacity || capacity > uint64_t{1} << 32)
+      return bench.skip("the space has no limit, or one out of reach");
     const uint64_t part = std::max<uint64_t>(capacity / 8, 1);
     for (int round = 0; round < 2; ++round) {
       std::vector<cdl_memory_t*> taken;
       Reply last;
       while (last.code == CDL_OK && taken.size() < 16) {
         cdl_memory_t* memory = nullptr;
-        last = ask(bench.table().memory_create, bench.device(), space, part, bench.alignment(space), &memory);
+        last = ask(bench.table().memory_create, bench.device(), space, part, bench.alignment(space),
+                   &memory);
         if (last.code == CDL_OK) taken.push_back(memory);
       }
       for (cdl_memory_t* memory : taken) bench.table().memory_destroy(bench.device(), memory);
-      CDL_TRY(refused(fmt::format("more than the {} bytes of the space", capacity), CDL_OUT_OF_MEMORY, last));
-      if (taken.empty()) return failure(Code::mismatch, "not even {} of {} bytes can be had", part, capacity);
+      CDL_TRY(refused(fmt::format("more than the {} bytes of the space", capacity),
+                      CDL_OUT_OF_MEMORY, last));
+      if (taken.empty())
+        return failure(Code::mismatch, "not even {} of {} bytes can be had", part, capacity);
     }
     return space ? Status::ok() : bench.usable();
   });
@@ -440,7 +472,9 @@ struct Footprint {
 
   static Footprint now() {
     Footprint print;
-    malloc_trim(0); // what malloc keeps for later is no leak: before 2.38, glibc never gives small aligned blocks again
+    // what malloc keeps for later is no leak: before 2.38, glibc never gives small aligned blocks
+    // again
+    malloc_trim(0);
     if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
       unsigned long long pages[2] = {0, 0};
       if (std::fscanf(file, "%llu %llu", &pages[0], &pages[1]) == 2) {
@@ -456,20 +490,23 @@ struct Footprint {
   }
 };
 
-/// Runs the body so many times to warm up, then as often again: the process must not grow by more than `margin` bytes
-/// meanwhile, and its address space not by more than `addresses`.
+/// Runs the body so many times to warm up, then as often again: the process must not grow by more
+/// than `margin` bytes meanwhile, and its address space not by more than `addresses`.
 template <typename Body>
-Status noGrowth(uint64_t rounds, uint64_t margin, Body&& body, uint64_t addresses = uint64_t{1} << 30) {
+Status noGrowth(uint64_t rounds, uint64_t margin, Body&& body,
+                uint64_t addresses = uint64_t{1} << 30) {
   for (uint64_t i = 0; i < rounds; ++i) CDL_TRY(body(i));
   const Footprint before = Footprint::now();
   for (uint64_t i = 0; i < rounds; ++i) CDL_TRY(body(i));
   const Footprint after = Footprint::now();
   const auto grown = [&](const char* what, uint64_t from, uint64_t to, uint64_t most) {
     if (to <= from + most) return Status::ok();
-    return failure(Code::mismatch, "leak: {} grew by {} bytes in {} rounds", what, to - from, rounds);
+    return failure(Code::mismatch, "leak: {} grew by {} bytes in {} rounds", what, to - from,
+                   rounds);
   };
   // Pages of code that are touched late count as resident too.
-  CDL_TRY(grown("the resident memory", before.resident, after.resident, std::max(margin, uint64_t{1} << 20)));
+  CDL_TRY(grown("the resident memory", before.resident, after.resident,
+                std::max(margin, uint64_t{1} << 20)));
   CDL_TRY(grown("the heap", before.heap, after.heap, margin));
   return grown("the address space", before.addresses, after.addresses, addresses);
 }
@@ -491,7 +528,8 @@ Status leakTouched(Bench& bench, const Choice&) {
 /// 4 GB in all, or eight times what the space holds, not touched.
 Status leakLarge(Bench& bench, const Choice&) {
   uint64_t bytes = 16 * kMegabyte;
-  if (const uint64_t capacity = capacityOf(bench, 0)) bytes = std::min(bytes, std::max<uint64_t>(capacity / 4, 1));
+  if (const uint64_t capacity = capacityOf(bench, 0))
+    bytes = std::min(bytes, std::max<uint64_t>(capacity / 4, 1));
   return noGrowth(
       256, 16 * kMegabyte,
       [&](uint64_t) -> Status {
@@ -532,8 +570,8 @@ Status leakErrors(Bench& bench, const Choice&) {
   CDL_ASSIGN(cdl_memory_t * memory, bench.create(64));
   std::byte byte{};
   return noGrowth(5000, kMegabyte / 4, [&](uint64_t) {
-    const Reply reply =
-        ask(bench.table().queue_read, lane.handle(), memory, uint64_t{64}, static_cast<void*>(&byte), uint64_t{1});
+    const Reply reply = ask(bench.table().queue_read, lane.handle(), memory, uint64_t{64},
+                            static_cast<void*>(&byte), uint64_t{1});
     return refused("a read behind the end", CDL_INVALID_ARGUMENT, reply);
   });
 }
@@ -578,8 +616,8 @@ Status leftOver(Bench& bench, const Choice&) {
   {
     CDL_ASSIGN(const auto closing, bench.another());
     cdl_memory_t* memory = nullptr;
-    CDL_TRY(valid("memory_create", ask(bench.table().memory_create, closing->handle(), 0u, uint64_t{kPage},
-                                       bench.alignment(), &memory)));
+    CDL_TRY(valid("memory_create", ask(bench.table().memory_create, closing->handle(), 0u,
+                                       uint64_t{kPage}, bench.alignment(), &memory)));
   }
   return bench.usable();
 }
@@ -591,7 +629,9 @@ Result<std::vector<Case>> memoryCases(const Selection& selection) {
   const std::pair<Probes, Budget> families[] = {
       {{"memory:",
         {{"create", create}},
-        {space, {"bytes", {"1", "3", "4096", "1000003", "16777216"}}, {"alignment", {"1", "16", "declared"}}}},
+        {space,
+         {"bytes", {"1", "3", "4096", "1000003", "16777216"}},
+         {"alignment", {"1", "16", "declared"}}}},
        {1, 16}},
       {{"memory:create/", {{"no_bytes", createNothing}}}, {0, 1}},
       {{"memory:map/",
@@ -607,7 +647,11 @@ Result<std::vector<Case>> memoryCases(const Selection& selection) {
         {{"offset", {"0", "1", "4095"}}, {"bytes", {"1", "17", "4096"}}}},
        {0, 12}},
       {{"memory:copy/",
-        {{"apart", copyApart}, {"touching", copyTouching}, {"up", copyUp}, {"down", copyDown}, {"onto", copyOnto}}},
+        {{"apart", copyApart},
+         {"touching", copyTouching},
+         {"up", copyUp},
+         {"down", copyDown},
+         {"onto", copyOnto}}},
        {0, 5}},
       {{"memory:many/",
         {{"distinct", manyDistinct},

@@ -1,5 +1,6 @@
-// The part of the tier `memory` in which a device uses bytes of the host where they lie: it sees them as they are when
-// work runs, writes what the work writes and no byte around it, and touches them at no other time.
+// The part of the tier `memory` in which a device uses bytes of the host where they lie: it sees
+// them as they are when work runs, writes what the work writes and no byte around it, and touches
+// them at no other time.
 #include "conformance/tiers/memory_import.h"
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace {
 class HostBytes {
 public:
   /// `bytes` of them, `shift` behind the begin of a page, at most a page.
-  HostBytes(uint64_t bytes, uint64_t seed, uint64_t shift = 0) : bytes_(bytes), all_(pattern(bytes + 4 * kPage, seed)) {
+  HostBytes(uint64_t bytes, uint64_t seed, uint64_t shift = 0)
+      : bytes_(bytes), all_(pattern(bytes + 4 * kPage, seed)) {
     const uint64_t behindPage = reinterpret_cast<uintptr_t>(all_.data()) % kPage;
     first_ = 2 * kPage - behindPage + shift;
     expected_ = all_;
@@ -45,7 +47,8 @@ Status reads(Bench& bench, const Choice&) {
   host.fill(fresh);
   CDL_TRY(lane.copy(memory, 0, imported, 0, kImported));
   CDL_TRY(lane.expect("a copy of bytes of the host", memory, 0, fresh));
-  CDL_TRY(lane.expect("a read of bytes of the host", imported, 100, std::span(fresh).subspan(100, 200)));
+  CDL_TRY(lane.expect("a read of bytes of the host", imported, 100,
+                      std::span(fresh).subspan(100, 200)));
   return host.check("the host's memory around what was read");
 }
 
@@ -63,7 +66,8 @@ Status writes(Bench& bench, const Choice&) {
   return host.check("the host's memory after work wrote there");
 }
 
-/// An execution from bytes of the host to others, as long as asked for and at other places of a page.
+/// An execution from bytes of the host to others, as long as asked for and at other places of a
+/// page.
 Status runs(Bench& bench, const Choice& choice) {
   const uint64_t bytes = numberOf(choice, "bytes"), shift = numberOf(choice, "shift");
   HostBytes x(bytes, 25, shift), y(bytes, 26, shift);
@@ -83,13 +87,15 @@ Status runs(Bench& bench, const Choice& choice) {
   return Status::ok();
 }
 
-/// One memory stands for other bytes in each run, of another size too; those before stay as they are.
+/// One memory stands for other bytes in each run, of another size too; those before stay as they
+/// are.
 Status again(Bench& bench, const Choice&) {
   constexpr uint64_t kBytes = 500;
   CDL_ASSIGN(const auto echo, Echo::make(bench, kBytes));
   CDL_ASSIGN(Lane lane, bench.lane());
   std::vector<HostBytes> results;
-  for (uint64_t round = 0; round < 8; ++round) results.emplace_back(kBytes + round % 3 * kPage, 30 + round);
+  for (uint64_t round = 0; round < 8; ++round)
+    results.emplace_back(kBytes + round % 3 * kPage, 30 + round);
   cdl_memory_t* to = nullptr;
   for (size_t round = 0; round < results.size(); ++round) {
     const ByteVector content = pattern(kBytes, 50 + round);
@@ -104,7 +110,8 @@ Status again(Bench& bench, const Choice&) {
   return Status::ok();
 }
 
-/// What the host writes once the work is done stays, and the bytes outlive the memory that stood for them.
+/// What the host writes once the work is done stays, and the bytes outlive the memory that stood
+/// for them.
 Status released(Bench& bench, const Choice&) {
   HostBytes host(kImported, 60);
   CDL_ASSIGN(cdl_memory_t * imported, bench.import(host.bytes()));
@@ -124,7 +131,9 @@ Status noSuchSpace(Bench& bench, const Choice&) {
   const Reply reply = ask(bench.table().memory_import, bench.device(), UINT32_MAX,
                           static_cast<void*>(host.bytes().data()), uint64_t{kPage}, &memory);
   CDL_TRY(refused("memory_import in space 4294967295", CDL_INVALID_ARGUMENT, reply));
-  if (memory) return failure(Code::mismatch, "memory_import: failed, and changed the memory that it was given");
+  if (memory)
+    return failure(Code::mismatch,
+                   "memory_import: failed, and changed the memory that it was given");
   return bench.usable();
 }
 

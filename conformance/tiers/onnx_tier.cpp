@@ -26,11 +26,14 @@ struct Material {
   onnx_io::Model model;
   std::vector<DataSet> sets;
   bool transforms = false; ///< DFT, STFT: rounding errors are of the size of the largest output
-  /// The data has the numbers of NumPy's generator, which nobody else has: they say what a distribution is.
+  /// The data has the numbers of NumPy's generator, which nobody else has: they say what a
+  /// distribution is.
   Status (*random)(const Tensor& got, const Tensor& expected) = nullptr;
 };
 
-bool isDrawn(const onnx_io::Node& node) { return node.opType.starts_with("Random") || node.opType == "Multinomial"; }
+bool isDrawn(const onnx_io::Node& node) {
+  return node.opType.starts_with("Random") || node.opType == "Multinomial";
+}
 
 Result<Material> readMaterial(const OnnxCase& onnxCase) {
   Material material;
@@ -38,7 +41,8 @@ Result<Material> readMaterial(const OnnxCase& onnxCase) {
   std::vector<fs::path> folders;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(onnxCase.folder, error))
-    if (entry.path().filename().string().starts_with("test_data_set_")) folders.push_back(entry.path());
+    if (entry.path().filename().string().starts_with("test_data_set_"))
+      folders.push_back(entry.path());
   if (folders.empty()) return failure(Code::not_found, "{}: no test_data_set_*", onnxCase.folder);
   std::sort(folders.begin(), folders.end());
   for (const fs::path& folder : folders) {
@@ -47,10 +51,12 @@ Result<Material> readMaterial(const OnnxCase& onnxCase) {
   }
   for (const onnx_io::Node& node : material.model.graph.nodes) {
     material.transforms |= text::isOneOf(node.opType, "DFT|STFT");
-    if (isDrawn(node) || node.opType == "Bernoulli" || (node.opType == "Dropout" && node.inputs.size() > 2))
+    if (isDrawn(node) || node.opType == "Bernoulli" ||
+        (node.opType == "Dropout" && node.inputs.size() > 2))
       material.random = checkKept;
   }
-  // What is computed of random numbers are numbers kept or left out, as Bernoulli's definition does.
+  // What is computed of random numbers are numbers kept or left out, as Bernoulli's definition
+  // does.
   for (const onnx_io::Node& node : material.model.graph.nodes)
     for (const onnx_io::ValueInfo& output : material.model.graph.outputs)
       if (isDrawn(node) && std::ranges::find(node.outputs, output.name) != node.outputs.end())
@@ -62,18 +68,22 @@ Result<Material> readMaterial(const OnnxCase& onnxCase) {
 std::map<std::string, Shape> openShapes(const onnx_io::Model& model, const DataSet& set) {
   std::map<std::string, Shape> shapes;
   for (const onnx_io::ValueInfo& input : model.graph.inputs) {
-    const bool open = !input.hasShape || std::any_of(input.dims.begin(), input.dims.end(),
-                                                     [](const onnx_io::Dim& d) { return d.value < 0; });
+    const bool open =
+        !input.hasShape || std::any_of(input.dims.begin(), input.dims.end(),
+                                       [](const onnx_io::Dim& d) { return d.value < 0; });
     const auto at = set.inputs.find(input.name);
-    if (open && at != set.inputs.end() && at->second.isTensor()) shapes[input.name] = at->second.tensor.dims;
+    if (open && at != set.inputs.end() && at->second.isTensor())
+      shapes[input.name] = at->second.tensor.dims;
   }
   return shapes;
 }
 
 Status compareOne(const Material& material, const Tensor& expected, const Tensor& got) {
-  if (material.random && got.elem == expected.elem && got.dims == expected.dims) return material.random(got, expected);
+  if (material.random && got.elem == expected.elem && got.dims == expected.dims)
+    return material.random(got, expected);
   CompareBound bound;
-  // ONNX made the data with a rounding after every step: two units in the last place, as its own runner allows.
+  // ONNX made the data with a rounding after every step: two units in the last place, as its own
+  // runner allows.
   if (expected.elem == Elem::bf16_) bound.relative = 0x1p-6;
   if (expected.elem == Elem::f16_) bound.relative = 0x1p-9;
   if (material.transforms && isFloat(expected.elem)) {
@@ -88,23 +98,28 @@ Status compareOne(const Material& material, const Tensor& expected, const Tensor
   return result.passed() ? Status::ok() : failure(Code::mismatch, "{}", result.text());
 }
 
-Status compareOutputs(const Material& material, const DataSet& set, const std::vector<flow::Value>& got) {
+Status compareOutputs(const Material& material, const DataSet& set,
+                      const std::vector<flow::Value>& got) {
   if (got.size() != set.outputs.size())
     return failure(Code::mismatch, "{} outputs, expected {}", got.size(), set.outputs.size());
   for (size_t i = 0; i < got.size(); ++i) {
     const flow::Value& expected = set.outputs[i];
     const std::string who = fmt::format("output '{}'", material.model.graph.outputs[i].name);
-    if (got[i].kind != expected.kind || (expected.isSequence() && got[i].items->size() != expected.items->size()))
+    if (got[i].kind != expected.kind ||
+        (expected.isSequence() && got[i].items->size() != expected.items->size()))
       return failure(Code::mismatch, "{} is {}, expected {}", who, got[i].text(), expected.text());
-    if (expected.isTensor()) CDL_TRY(compareOne(material, expected.tensor, got[i].tensor).context(who));
+    if (expected.isTensor())
+      CDL_TRY(compareOne(material, expected.tensor, got[i].tensor).context(who));
     for (size_t k = 0; expected.isSequence() && k < expected.items->size(); ++k)
-      CDL_TRY(compareOne(material, (*expected.items)[k], (*got[i].items)[k]).context(fmt::format("{}[{}]", who, k)));
+      CDL_TRY(compareOne(material, (*expected.items)[k], (*got[i].items)[k])
+                  .context(fmt::format("{}[{}]", who, k)));
   }
   return Status::ok();
 }
 
-/// What explains a failure, or empty: inputs that have not the shape that the model declares, and (ONNX 1.12) bfloat16
-/// outputs that are float32 inputs cut off where the standard rounds to nearest even.
+/// What explains a failure, or empty: inputs that have not the shape that the model declares, and
+/// (ONNX 1.12) bfloat16 outputs that are float32 inputs cut off where the standard rounds to
+/// nearest even.
 std::string dataDefect(const Material& material) {
   for (const DataSet& set : material.sets)
     for (const onnx_io::ValueInfo& input : material.model.graph.inputs) {
@@ -115,7 +130,8 @@ std::string dataDefect(const Material& material) {
       for (size_t i = 0; fits && input.hasShape && i < given.dims.size(); ++i)
         fits = input.dims[i].value < 0 || input.dims[i].value == given.dims[i];
       if (!fits)
-        return fmt::format("'{}' is {} in the data, which the model does not declare", input.name, given.typeText());
+        return fmt::format("'{}' is {} in the data, which the model does not declare", input.name,
+                           given.typeText());
       if (given.elem != Elem::f32_) continue;
       for (const flow::Value& value : set.outputs) {
         if (!value.isTensor()) continue;
@@ -127,13 +143,15 @@ std::string dataDefect(const Material& material) {
           cut &= to == from >> 16;
           rounded &= to == fromReal(Elem::bf16_, elementAsReal(given, i));
         }
-        if (cut && !rounded) return "the expected bfloat16 values are truncated, not rounded to nearest even";
+        if (cut && !rounded)
+          return "the expected bfloat16 values are truncated, not rounded to nearest even";
       }
     }
   return "";
 }
 
-Status runScript(const Material& material, const DataSet& set, import::Script script, const RunCase& run, Work& work) {
+Status runScript(const Material& material, const DataSet& set, import::Script script,
+                 const RunCase& run, Work& work) {
   std::vector<flow::Value> inputs;
   for (const flow::SlotId slot : script.flow.inputs) {
     const auto at = set.inputs.find(script.flow.slots[slot].name);
@@ -147,16 +165,18 @@ Status runScript(const Material& material, const DataSet& set, import::Script sc
   return compareOutputs(material, set, answer.outputs);
 }
 
-/// All data sets; `frozen` is true where one of them fails with inputs, which shapes follow from, as constants.
-Status runAll(const std::shared_ptr<const Material>& material, const RunCase& run, bool& frozen, Work& work) {
+/// All data sets; `frozen` is true where one of them fails with inputs, which shapes follow from,
+/// as constants.
+Status runAll(const std::shared_ptr<const Material>& material, const RunCase& run, bool& frozen,
+              Work& work) {
   const std::shared_ptr<const onnx_io::Model> model(material, &material->model);
   for (const DataSet& set : material->sets) {
     import::ImportOptions options;
     options.bindAtRun = true;
     options.shapes = openShapes(material->model, set);
     CDL_ASSIGN(import::Script script, import::importScript(model, options));
-    // What waits for contents: most are single Graphs once those inputs are known, which says more of a backend. Then
-    // as it is.
+    // What waits for contents: most are single Graphs once those inputs are known, which says more
+    // of a backend. Then as it is.
     if (const std::vector<std::string> waited = script.demandedInputs(); !waited.empty()) {
       for (const std::string& name : waited) {
         options.frozen[name] = set.inputs.at(name).tensor;
@@ -177,7 +197,8 @@ Status runAll(const std::shared_ptr<const Material>& material, const RunCase& ru
 Result<std::vector<OnnxCase>> listOnnxCases(const std::string& directory) {
   std::vector<OnnxCase> cases;
   std::error_code error;
-  const auto listFolder = [&](const fs::path& folder, const std::string& prefix, auto&& self) -> void {
+  const auto listFolder = [&](const fs::path& folder, const std::string& prefix,
+                              auto&& self) -> void {
     for (const auto& entry : fs::directory_iterator(folder, error)) {
       std::error_code ignored;
       const std::string name = prefix + entry.path().filename().string();
@@ -190,7 +211,8 @@ Result<std::vector<OnnxCase>> listOnnxCases(const std::string& directory) {
   listFolder(directory, "", listFolder);
   if (error) return failure(Code::not_found, "{}: {}", directory, error.message());
   if (cases.empty()) return failure(Code::not_found, "{}: no folder with a model.onnx", directory);
-  std::sort(cases.begin(), cases.end(), [](const OnnxCase& a, const OnnxCase& b) { return a.name < b.name; });
+  std::sort(cases.begin(), cases.end(),
+            [](const OnnxCase& a, const OnnxCase& b) { return a.name < b.name; });
   return cases;
 }
 
@@ -207,12 +229,14 @@ CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run) {
                                                         : Outcome::failed;
   result.rawPassed = status && !frozen;
   result.reason = status.message();
-  if (const std::string defect = material && result.outcome == Outcome::failed ? dataDefect(*material) : "";
+  if (const std::string defect =
+          material && result.outcome == Outcome::failed ? dataDefect(*material) : "";
       !defect.empty()) {
     result.reason = fmt::format("{} ({})", defect, status.message());
     result.outcome = Outcome::xfail;
   }
-  result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  result.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 
@@ -222,9 +246,10 @@ Result<std::vector<Case>> onnxCases(const Selection& selection) {
   // A smoke is every fortieth, by name.
   const size_t step = selection.size == Size::quick ? 40 : 1;
   for (size_t i = 0; i < found.size(); i += step)
-    cases.push_back({found[i].name, [one = found[i], toPrimitives = selection.toPrimitives](Port& port) {
-                       return runOnnxCase(one, backendRunner(port, toPrimitives));
-                     }});
+    cases.push_back(
+        {found[i].name, [one = found[i], toPrimitives = selection.toPrimitives](Port& port) {
+           return runOnnxCase(one, backendRunner(port, toPrimitives));
+         }});
   return cases;
 }
 

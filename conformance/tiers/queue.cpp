@@ -1,5 +1,5 @@
-// The tier `queue`: order, timelines, threads, and what is left of a queue after an error. Nothing here sleeps: threads
-// meet at values of timelines.
+// The tier `queue`: order, timelines, threads, and what is left of a queue after an error. Nothing
+// here sleeps: threads meet at values of timelines.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -48,7 +48,8 @@ Status writeReused(Bench& bench, const Choice& choice) {
   ByteVector host = pattern(at.bytes, 20);
   CDL_TRY(at.lane.write(at.memory[0], 0, host));
   std::ranges::fill(host, std::byte{0});
-  return at.lane.expect("a write whose source was reused at once", at.memory[0], 0, pattern(at.bytes, 20));
+  return at.lane.expect("a write whose source was reused at once", at.memory[0], 0,
+                        pattern(at.bytes, 20));
 }
 
 Status copyChain(Bench& bench, const Choice& choice) {
@@ -108,8 +109,8 @@ Status seenByOthers(Bench& bench, const Choice& choice) {
     CDL_TRY(at.lane.write(at.memory[0], 0, pattern(at.bytes, 30 + round)));
     CDL_TRY(at.lane.copy(at.memory[1], 0, at.memory[0], 0, at.bytes));
     CDL_TRY(at.lane.sync());
-    CDL_TRY(other.expect(fmt::format("round {}, read by another queue after a wait", round), at.memory[1], 0,
-                         pattern(at.bytes, 30 + round)));
+    CDL_TRY(other.expect(fmt::format("round {}, read by another queue after a wait", round),
+                         at.memory[1], 0, pattern(at.bytes, 30 + round)));
   }
   return Status::ok();
 }
@@ -121,7 +122,8 @@ Status nothingToMove(Bench& bench, const Choice&) {
   CDL_TRY(lane.write(memory, 8, {}));
   CDL_TRY(lane.read(memory, 64, 0).status());
   // Of a copy nothing is said: it may be an error.
-  (void)ask(bench.table().queue_copy, lane.handle(), memory, uint64_t{0}, memory, uint64_t{8}, uint64_t{0});
+  (void)ask(bench.table().queue_copy, lane.handle(), memory, uint64_t{0}, memory, uint64_t{8},
+            uint64_t{0});
   return lane.expect("a buffer that 0 bytes were written to", memory, 0, content);
 }
 
@@ -131,7 +133,8 @@ Status timesOut(Lane& lane, Bench& bench, uint64_t value, uint64_t timeoutNs) {
   const auto start = std::chrono::steady_clock::now();
   const Reply reply = ask(bench.table().queue_wait, lane.handle(), value, timeoutNs);
   const auto waited = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
-  const std::string who = fmt::format("queue_wait of {} ns for a value that nobody signalled", timeoutNs);
+  const std::string who =
+      fmt::format("queue_wait of {} ns for a value that nobody signalled", timeoutNs);
   CDL_TRY(refused(who, CDL_TIMEOUT, reply));
   if (static_cast<uint64_t>(waited) >= timeoutNs) return Status::ok();
   return failure(Code::mismatch, "{}: gave up after {} ns", who, waited);
@@ -160,7 +163,8 @@ Status earlierValues(Bench& bench, const Choice&) {
 
 Status risingValues(Bench& bench, const Choice&) {
   CDL_ASSIGN(Lane lane, bench.lane());
-  for (const uint64_t value : {uint64_t{1}, uint64_t{2}, uint64_t{1000}, uint64_t{1} << 32, uint64_t{1} << 63}) {
+  for (const uint64_t value :
+       {uint64_t{1}, uint64_t{2}, uint64_t{1000}, uint64_t{1} << 32, uint64_t{1} << 63}) {
     CDL_TRY(lane.signal(value));
     CDL_TRY(lane.wait(value).context(fmt::format("value {}", value)));
   }
@@ -210,7 +214,8 @@ Status waitElsewhere(Bench& bench, const Choice&) {
       asked = true;
       asked.notify_one();
       end = Lane(bench, lane.handle()).wait(value);
-      if (end && !told) end = failure(Code::mismatch, "queue_wait for {} came back before it was signalled", value);
+      if (end && !told)
+        end = failure(Code::mismatch, "queue_wait for {} came back before it was signalled", value);
     });
     asked.wait(false);
     told = true;
@@ -237,7 +242,8 @@ Status manyWaiters(Bench& bench, const Choice&) {
     CDL_TRY(Lane(bench, lane.handle()).wait(value));
     return told >= value
                ? Status::ok()
-               : failure(Code::mismatch, "queue_wait for {} came back when {} was signalled", value, told.load());
+               : failure(Code::mismatch, "queue_wait for {} came back when {} was signalled", value,
+                         told.load());
   });
 }
 
@@ -446,7 +452,8 @@ Status executeAfterReached(Bench& bench, const Choice&) {
   return at.lane.expect("y", at.y, 0, at.content);
 }
 
-/// x gets its content when the execution has been submitted, or is about to be; it must not begin before.
+/// x gets its content when the execution has been submitted, or is about to be; it must not begin
+/// before.
 Status executeWaits(Bench& bench, const Choice&) {
   CDL_ASSIGN(Executed at, executed(bench));
   for (uint64_t round = 1; round <= 10; ++round) {
@@ -525,19 +532,20 @@ Status afterBadRead(Bench& bench, const Choice&) {
   return goesOn(bench, [&](Lane& lane, cdl_memory_t* memory) {
     ByteVector host(64);
     return refused("queue_read behind the end", CDL_INVALID_ARGUMENT,
-                   ask(bench.table().queue_read, lane.handle(), memory, uint64_t{500}, static_cast<void*>(host.data()),
-                       uint64_t{64}));
+                   ask(bench.table().queue_read, lane.handle(), memory, uint64_t{500},
+                       static_cast<void*>(host.data()), uint64_t{64}));
   });
 }
 Status afterBadCopy(Bench& bench, const Choice&) {
   return goesOn(bench, [&](Lane& lane, cdl_memory_t* memory) {
-    return refused(
-        "queue_copy behind the end", CDL_INVALID_ARGUMENT,
-        ask(bench.table().queue_copy, lane.handle(), memory, uint64_t{500}, memory, uint64_t{0}, uint64_t{64}));
+    return refused("queue_copy behind the end", CDL_INVALID_ARGUMENT,
+                   ask(bench.table().queue_copy, lane.handle(), memory, uint64_t{500}, memory,
+                       uint64_t{0}, uint64_t{64}));
   });
 }
 Status afterTimeout(Bench& bench, const Choice&) {
-  return goesOn(bench, [&](Lane& lane, cdl_memory_t*) { return timesOut(lane, bench, 1000, 1000); });
+  return goesOn(bench,
+                [&](Lane& lane, cdl_memory_t*) { return timesOut(lane, bench, 1000, 1000); });
 }
 
 /// A binding that cannot be is refused, and nothing around it changes.
@@ -562,12 +570,14 @@ Status afterBadBinding(Bench& bench, const Choice& choice) {
         CDL_ASSIGN(cdl_memory_t * scratch, bench.create(bytes, 0, 64));
         buffers.push_back({scratch, 0, bytes});
       }
-    cdl_bindings_t bindings{CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(buffers.size()), 0, buffers.data()};
+    cdl_bindings_t bindings{CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(buffers.size()), 0,
+                            buffers.data()};
     const int64_t loops[CDL_MAX_LOOP_NESTING] = {};
-    const Reply reply = echo->executable()
-                            ? ask(bench.table().execute, lane.handle(), echo->executable(), &bindings,
-                                  static_cast<const cdl_timeline_t*>(nullptr), 0u, cdl_timeline_t{nullptr, 0})
-                            : ask(bench.table().run, lane.handle(), echo->image(), 1u, 1u, loops, &bindings);
+    const Reply reply =
+        echo->executable()
+            ? ask(bench.table().execute, lane.handle(), echo->executable(), &bindings,
+                  static_cast<const cdl_timeline_t*>(nullptr), 0u, cdl_timeline_t{nullptr, 0})
+            : ask(bench.table().run, lane.handle(), echo->image(), 1u, 1u, loops, &bindings);
     CDL_TRY(refused(fmt::format("a binding that is {}", how), CDL_INVALID_ARGUMENT, reply));
     return lane.expect("the buffer of a binding that was refused", y, 0, guard);
   });
@@ -639,7 +649,9 @@ Result<std::vector<Case>> queueCases(const Selection& selection) {
          {"many", manyQueues}}},
        {0, 6}},
       {{"queue:threads/",
-        {{"transfers", transfersOnThreads}, {"timelines", timelinesOnThreads}, {"runs", runsOnThreads}}},
+        {{"transfers", transfersOnThreads},
+         {"timelines", timelinesOnThreads},
+         {"runs", runsOnThreads}}},
        {0, 3}},
       {{"queue:run/", {{"in_flight", runsInFlight}}}, {0, 1}},
       {{"queue:execute/",
@@ -651,7 +663,10 @@ Result<std::vector<Case>> queueCases(const Selection& selection) {
          {"in_turns", executeInTurns}}},
        {0, 6}},
       {{"queue:after_error/",
-        {{"write", afterBadWrite}, {"read", afterBadRead}, {"copy", afterBadCopy}, {"timeout", afterTimeout}}},
+        {{"write", afterBadWrite},
+         {"read", afterBadRead},
+         {"copy", afterBadCopy},
+         {"timeout", afterTimeout}}},
        {0, 4}},
       {{"queue:after_error/",
         {{"run", afterBadBinding}},

@@ -45,7 +45,8 @@ Result<Array> fromTensor(const Tensor& tensor) {
 Result<Tensor> toTensor(const Array& array) {
   CDL_ASSIGN(Tensor tensor, Tensor::zeros(array.elem, array.dims));
   std::byte* data = tensor.bytes.mutableData();
-  for (int64_t i = 0; i < array.count(); ++i) storeElement(array.elem, data, i, encode(array.elem, array.at(i)));
+  for (int64_t i = 0; i < array.count(); ++i)
+    storeElement(array.elem, data, i, encode(array.elem, array.at(i)));
   return tensor;
 }
 
@@ -53,14 +54,15 @@ Status checkSize(std::span<const int64_t> dims) {
   constexpr int64_t kLimit = int64_t(1) << 30;
   const auto count = elementCount(dims);
   if (count && *count <= kLimit) return Status::ok();
-  return failure(Code::out_of_memory, "a tensor of shape {} is above the oracle's limit of {} elements",
-                 shapeText(dims), kLimit);
+  return failure(Code::out_of_memory,
+                 "a tensor of shape {} is above the oracle's limit of {} elements", shapeText(dims),
+                 kLimit);
 }
 
 void applyFormula(const graph::Node& node, Operands in, Results out) {
   const graph::OpInfo& info = node.info();
   switch (node.kind) {
-#define CANDELA_OP(Kind, name)                                                                                         \
+#define CANDELA_OP(Kind, name)                                                                     \
   case graph::OpKind::Kind: return reference##Kind(node, in, out);
     CANDELA_FORMULAS(CANDELA_OP)
 #undef CANDELA_OP
@@ -83,8 +85,9 @@ Status checkOperand(const Node& node, size_t i, const Tensor* operand) {
                        operand ? "given but absent in the node" : "missing");
   if (!value) return Status::ok();
   if (operand->elem != value->type.elem || operand->dims != value->type.shape())
-    return badArgument("{} '{}': operand {} is {} {}, expected {}", graph::opName(node.kind), node.userName(), i,
-                       elemName(operand->elem), shapeText(operand->dims), value->type.text());
+    return badArgument("{} '{}': operand {} is {} {}, expected {}", graph::opName(node.kind),
+                       node.userName(), i, elemName(operand->elem), shapeText(operand->dims),
+                       value->type.text());
   return Status::ok();
 }
 
@@ -94,7 +97,9 @@ Result<std::vector<Tensor>> evaluate(const Node& node) {
   std::vector<Tensor> operands;
   for (const Value* operand : node.operands()) {
     operands.emplace_back();
-    if (operand) { CDL_ASSIGN(operands.back(), operand->tensor()); }
+    if (operand) {
+      CDL_ASSIGN(operands.back(), operand->tensor());
+    }
   }
   return evaluate(node, operands);
 }
@@ -135,7 +140,8 @@ Result<std::vector<Tensor>> evaluate(const Node& node, std::span<const Tensor> o
 
 Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs) {
   if (inputs.size() != graph.inputs().size())
-    return badArgument("graph '{}' has {} inputs, given {}", graph.name, graph.inputs().size(), inputs.size());
+    return badArgument("graph '{}' has {} inputs, given {}", graph.name, graph.inputs().size(),
+                       inputs.size());
   std::map<const Value*, Tensor> values;
   std::map<const Value*, size_t> usesLeft;
   const auto define = [&](const Value* value, Tensor tensor) {
@@ -145,18 +151,22 @@ Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tenso
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value* input = graph.inputs()[i];
     if (inputs[i].elem != input->type.elem || inputs[i].dims != input->type.shape())
-      return badArgument("input '{}' is {}, expected {}", input->name, inputs[i].typeText(), input->type.text());
+      return badArgument("input '{}' is {}, expected {}", input->name, inputs[i].typeText(),
+                         input->type.text());
     define(input, inputs[i]);
   }
   for (const auto& node : graph.nodes()) {
     std::vector<Tensor> operands;
-    for (const Value* operand : node->operands()) operands.push_back(operand ? values.at(operand) : Tensor{});
+    for (const Value* operand : node->operands())
+      operands.push_back(operand ? values.at(operand) : Tensor{});
     auto results = evaluate(*node, operands);
     if (!results) {
       const std::string who = fmt::format("{} '{}'", graph::opName(node->kind), node->userName());
-      return results.status().message().starts_with(who) ? results.status() : results.status().context(who);
+      return results.status().message().starts_with(who) ? results.status()
+                                                         : results.status().context(who);
     }
-    for (size_t i = 0; i < node->results().size(); ++i) define(node->results()[i], std::move((*results)[i]));
+    for (size_t i = 0; i < node->results().size(); ++i)
+      define(node->results()[i], std::move((*results)[i]));
     for (const Value* operand : node->operands())
       if (operand && --usesLeft[operand] == 0 && !graph.isOutput(operand)) values.erase(operand);
   }

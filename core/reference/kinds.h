@@ -5,17 +5,18 @@
 #include "core/compiler/graph/window.h"
 #include "core/reference/reference.h"
 
-/// What ops of the Graph and instructions of the Program (interpreter/) have in common, each said once, on dense
-/// arrays.
+/// What ops of the Graph and instructions of the Program (interpreter/) have in common, each said
+/// once, on dense arrays.
 namespace candela::reference {
 
 // ---- Loops over positions, so that an op's body is its formula ----
 
 using Strides = std::vector<int64_t>;
 
-/// Calls body(at) for every position of `dims` in row-major order, with one element offset per stride list: at[n] =
-/// sum(index[d] * strides[n][d]). Each list has dims.size() strides.
-template <typename Body> void forEach(const Shape& dims, const std::vector<Strides>& strides, Body body) {
+/// Calls body(at) for every position of `dims` in row-major order, with one element offset per
+/// stride list: at[n] = sum(index[d] * strides[n][d]). Each list has dims.size() strides.
+template <typename Body>
+void forEach(const Shape& dims, const std::vector<Strides>& strides, Body body) {
   for (const int64_t dim : dims)
     if (dim == 0) return;
   std::vector<int64_t> at(strides.size(), 0);
@@ -69,9 +70,12 @@ inline size_t axisOf(int64_t axis, const Shape& dims) {
 struct Around {
   int64_t outer, count, inner;
   Around(const Shape& dims, size_t axis)
-      : outer(product(dims, 0, axis)), count(dims[axis]), inner(product(dims, axis + 1, dims.size())) {}
+      : outer(product(dims, 0, axis)), count(dims[axis]),
+        inner(product(dims, axis + 1, dims.size())) {}
   /// Element k of a line along that dim; lines are counted over outer and inner.
-  int64_t at(int64_t line, int64_t k) const { return (line / inner * count + k) * inner + line % inner; }
+  int64_t at(int64_t line, int64_t k) const {
+    return (line / inner * count + k) * inner + line % inner;
+  }
 };
 
 // ---- Kinds ----
@@ -81,18 +85,19 @@ void mapElements(const Function& function, Operands in, Array& y);
 
 /// What REDUCE gives of nothing: sum 0, prod 1, max the lowest and min the highest value.
 Scalar identity(uint16_t reduceFn, Elem elem);
-/// y = x folded to the dims `kept`, 1 where it is reduced, by a function of REDUCE. The dims of y may leave the single
-/// ones out.
+/// y = x folded to the dims `kept`, 1 where it is reduced, by a function of REDUCE. The dims of y
+/// may leave the single ones out.
 void fold(uint16_t reduceFn, const Array& x, const Shape& kept, Array& y);
 
 /// What SCATTER by a function makes of a place that holds `old`.
 Scalar scattered(uint16_t scatterFn, Elem elem, const Scalar& old, const Scalar& update);
 
-/// y = table[x]. 8 bits: the entry at x - lowest. i16: between the entries 128 apart around x, to nearest, halves up.
+/// y = table[x]. 8 bits: the entry at x - lowest. i16: between the entries 128 apart around x, to
+/// nearest, halves up.
 void lookUp(const Array& x, const Array& table, Array& y);
 
-/// y = clamp(rne((a * ma * 2^left + b * mb * 2^leftB) / 2^shift) + zero, low, high) of operands {a, ma, shift, zero}
-/// and, if given, {b, mb}, which broadcast to y. A negative shift counts as 0.
+/// y = clamp(rne((a * ma * 2^left + b * mb * 2^leftB) / 2^shift) + zero, low, high) of operands {a,
+/// ma, shift, zero} and, if given, {b, mb}, which broadcast to y. A negative shift counts as 0.
 void rescale(Operands in, int64_t left, int64_t leftB, Whole low, Whole high, Array& y);
 
 /// x less its zero point, which broadcasts to it; a wide type holds it exactly.
@@ -100,8 +105,8 @@ Array withoutZero(const Array& x, const Array& zero);
 /// y += a . b: vectors, matrices, and batches of matrices, which broadcast.
 void addProducts(const Array& a, const Array& b, Array& y);
 
-/// y += x convolved with w, of 1 to 3 spatial dims. Transposed: x and y change places, which is what the gradient of a
-/// convolution is.
+/// y += x convolved with w, of 1 to 3 spatial dims. Transposed: x and y change places, which is
+/// what the gradient of a convolution is.
 struct Convolution {
   graph::Window window;
   int64_t group = 1;
@@ -109,16 +114,19 @@ struct Convolution {
 };
 void addConvolution(const Convolution& convolution, const Array& x, const Array& w, Array& y);
 
-/// places: where each maximum stands in x, if wanted, -1 in the padding; `columns`: counted in column-major order.
-void maxPool(const graph::Window& window, const Array& x, Array& y, Array* places = nullptr, bool columns = false);
+/// places: where each maximum stands in x, if wanted, -1 in the padding; `columns`: counted in
+/// column-major order.
+void maxPool(const graph::Window& window, const Array& x, Array& y, Array* places = nullptr,
+             bool columns = false);
 /// A window that lies in the padding, which is not counted, gives 0.
 void averagePool(const graph::Window& window, bool countPadding, const Array& x, Array& y);
 
-/// The first elements of x along an axis, as many as y has there, in order, with their places. Of equals the lower
-/// place first; NaN is above every number.
+/// The first elements of x along an axis, as many as y has there, in order, with their places. Of
+/// equals the lower place first; NaN is above every number.
 void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places);
 
-/// The place of the extreme along an axis. A NaN is the extreme, as in REDUCE; of equals the first, or the last.
+/// The place of the extreme along an axis. A NaN is the extreme, as in REDUCE; of equals the first,
+/// or the last.
 void argReduce(const Array& x, size_t axis, bool max, bool last, Array& y);
 
 /// exp(x - max) / sum(exp(x - max)), or its logarithm, in place.
@@ -126,12 +134,14 @@ void softmax(std::span<double> line, bool logarithm);
 /// The same along an axis.
 void softmax(const Array& x, size_t axis, bool logarithm, Array& y);
 
-/// softmax(q . k' * scale + mask) . v of batches: q[B,S,D], k[B,T,D], v[B,T,E]. mask(row of q, t): what is added.
+/// softmax(q . k' * scale + mask) . v of batches: q[B,S,D], k[B,T,D], v[B,T,E]. mask(row of q, t):
+/// what is added.
 void attention(const Array& q, const Array& k, const Array& v, double scale,
                const std::function<double(int64_t row, int64_t t)>& mask, Array& y);
 
-/// Rows of `count`: (x - mean) / sqrt(variance + epsilon), or without the mean; times scale, plus bias, where given.
-void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale, const Array* bias,
-             Array& y);
+/// Rows of `count`: (x - mean) / sqrt(variance + epsilon), or without the mean; times scale, plus
+/// bias, where given.
+void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale,
+             const Array* bias, Array& y);
 
 } // namespace candela::reference

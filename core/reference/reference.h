@@ -5,12 +5,12 @@
 #include "core/compiler/graph/graph.h"
 #include "core/reference/scalar.h"
 
-/// The oracle: every op as its definition says, in f64 and 128-bit integers, readable and slow. Shares no arithmetic
-/// with what it judges (numerics.h, core/runtime/host_executor).
+/// The oracle: every op as its definition says, in f64 and 128-bit integers, readable and slow.
+/// Shares no arithmetic with what it judges (numerics.h, core/runtime/host_executor).
 namespace candela::reference {
 
-/// A tensor while the oracle computes: floats widened to f64, integers and bool to 128 bits. Rounded to `type.elem`
-/// once, when an op's result leaves the op.
+/// A tensor while the oracle computes: floats widened to f64, integers and bool to 128 bits.
+/// Rounded to `type.elem` once, when an op's result leaves the op.
 struct Array {
   Elem elem = Elem::none;
   Shape dims;
@@ -25,7 +25,8 @@ struct Array {
   void fill(const Scalar& value);
 };
 
-/// Failure: invalid_argument for an impossible tensor, out_of_memory for one of more than 2^30 elements.
+/// Failure: invalid_argument for an impossible tensor, out_of_memory for one of more than 2^30
+/// elements.
 Result<Array> fromTensor(const Tensor& tensor);
 /// Rounds floats to nearest even; integers wrap.
 Result<Tensor> toTensor(const Array& array);
@@ -33,8 +34,8 @@ Result<Tensor> toTensor(const Array& array);
 /// out_of_memory for shapes of more than 2^30 elements, which the oracle does not hold.
 Status checkSize(std::span<const int64_t> dims);
 
-/// One node on these operands, as constant folding uses it; an absent one is a Tensor without a type. Results have the
-/// types that inference gave.
+/// One node on these operands, as constant folding uses it; an absent one is a Tensor without a
+/// type. Results have the types that inference gave.
 Result<std::vector<Tensor>> evaluate(const graph::Node& node, std::span<const Tensor> operands);
 /// A node whose operands are constants or absent: what constant folding uses.
 Result<std::vector<Tensor>> evaluate(const graph::Node& node);
@@ -42,8 +43,10 @@ Result<std::vector<Tensor>> evaluate(const graph::Node& node);
 /// The same of a loop; in ops/loop.cpp.
 Result<std::vector<Tensor>> evaluateLoop(const graph::Node& node, std::span<const Tensor> operands);
 
-/// The same of what a plugin claims: its body; in ops/custom.cpp. Failure: unsupported where it has none.
-Result<std::vector<Tensor>> evaluateCustom(const graph::Node& node, std::span<const Tensor> operands);
+/// The same of what a plugin claims: its body; in ops/custom.cpp. Failure: unsupported where it has
+/// none.
+Result<std::vector<Tensor>> evaluateCustom(const graph::Node& node,
+                                           std::span<const Tensor> operands);
 
 /// A whole graph.
 Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs);
@@ -51,10 +54,11 @@ Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tenso
 using Operands = std::span<const Array* const>;
 using Results = std::span<Array>;
 
-// One per record of spec/ops/ that is not one instruction, in reference/ops/<family>.cpp. Operands follow the
-// record; absent ones are null; results are preallocated with the inferred element types and dims. A missing one is a
-// link error.
-#define CANDELA_OP(Kind, name) void reference##Kind(const graph::Node& node, Operands in, Results out);
+// One per record of spec/ops/ that is not one instruction, in reference/ops/<family>.cpp. Operands
+// follow the record; absent ones are null; results are preallocated with the inferred element types
+// and dims. A missing one is a link error.
+#define CANDELA_OP(Kind, name)                                                                     \
+  void reference##Kind(const graph::Node& node, Operands in, Results out);
 CANDELA_FORMULAS(CANDELA_OP)
 #undef CANDELA_OP
 /// Whichever of them the node has, or its one instruction; results are not rounded to their types.

@@ -31,7 +31,8 @@ Whole power(Whole a, Whole b) {
 
 Whole shift(uint16_t fn, Elem elem, Whole a, Whole b) {
   const bool beyond = b < 0 || b >= elemBits(elem);
-  if (fn == CDL_BINARY_SHL) return beyond ? 0 : static_cast<Whole>(static_cast<unsigned __int128>(a) << b);
+  if (fn == CDL_BINARY_SHL)
+    return beyond ? 0 : static_cast<Whole>(static_cast<unsigned __int128>(a) << b);
   return beyond ? (a < 0 ? -1 : 0) : a >> b;
 }
 
@@ -66,8 +67,9 @@ Scalar apply(const Function& function, const Scalar* operands) {
   case CDL_KIND_CONVERT:
     if (isFloat(to)) {
       const double value = real ? x.real : wholeToReal(to, x.whole);
-      return {real || !std::isfinite(value) ? realToReal(to, real ? value : static_cast<double>(x.whole), saturate)
-                                            : value,
+      return {real || !std::isfinite(value)
+                  ? realToReal(to, real ? value : static_cast<double>(x.whole), saturate)
+                  : value,
               0};
     }
     return {0, real ? realToWhole(to, x.real, fn, saturate) : wholeToWhole(to, x.whole, saturate)};
@@ -78,7 +80,8 @@ Scalar apply(const Function& function, const Scalar* operands) {
 Whole wrap(Elem elem, Whole value) {
   if (elem == Elem::bool_) return value != 0;
   const int unused = 128 - elemBits(elem);
-  if (isUnsigned(elem)) return static_cast<Whole>(static_cast<unsigned __int128>(value) << unused >> unused);
+  if (isUnsigned(elem))
+    return static_cast<Whole>(static_cast<unsigned __int128>(value) << unused >> unused);
   return static_cast<Whole>(static_cast<unsigned __int128>(value) << unused) >> unused;
 }
 
@@ -104,7 +107,8 @@ double unary(uint16_t fn, double x) {
   case CDL_UNARY_TAN: return std::tan(x);
   case CDL_UNARY_TANH: return std::tanh(x);
   case CDL_UNARY_ERF: return std::erf(x);
-  case CDL_UNARY_SIGMOID: return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); // exp stays finite
+  // exp stays finite
+  case CDL_UNARY_SIGMOID: return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
   }
   CDL_CHECK(false, "unary function {}", fn);
 }
@@ -134,7 +138,9 @@ Whole binary(uint16_t fn, Elem elem, Whole a, Whole b) {
   case CDL_BINARY_SUB: return a - b;
   // Operands of 64 bits leave room; a product of many factors wraps modulo 2^128, whose low bits
   // are right.
-  case CDL_BINARY_MUL: return static_cast<Whole>(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b));
+  case CDL_BINARY_MUL:
+    return static_cast<Whole>(static_cast<unsigned __int128>(a) *
+                              static_cast<unsigned __int128>(b));
   case CDL_BINARY_DIV: return b == 0 ? 0 : a / b;
   case CDL_BINARY_MIN: return a < b ? a : b;
   case CDL_BINARY_MAX: return a > b ? a : b;
@@ -168,7 +174,9 @@ Whole realToWhole(Elem to, double value, uint16_t fn, bool saturate) {
                                                  : std::floor(value);
   // What 64 bits cannot hold, signed or unsigned, is at their limits before it wraps.
   const Whole lowest = integerRange(Elem::i64_).lowest, highest = integerRange(Elem::u64_).highest;
-  const Whole whole = rounded < -0x1p63 ? lowest : rounded >= 0x1p64 ? highest : static_cast<Whole>(rounded);
+  const Whole whole = rounded < -0x1p63   ? lowest
+                      : rounded >= 0x1p64 ? highest
+                                          : static_cast<Whole>(rounded);
   return wholeToWhole(to, whole, saturate);
 }
 
@@ -181,7 +189,8 @@ double wholeToReal(Elem to, Whole value) {
   unsigned __int128 rest = magnitude;
   bool sticky = false;
   for (; rest >> 53 != 0; rest >>= 1, ++exponent) sticky = sticky || (rest & 1);
-  const double odd = std::ldexp(static_cast<double>(static_cast<uint64_t>(rest | (sticky ? 1 : 0))), exponent);
+  const double odd =
+      std::ldexp(static_cast<double>(static_cast<uint64_t>(rest | (sticky ? 1 : 0))), exponent);
   return roundReal(to, value < 0 ? -odd : odd);
 }
 
@@ -193,7 +202,8 @@ Whole wholeToWhole(Elem to, Whole value, bool saturate) {
 
 double realToReal(Elem to, double value, bool saturate) {
   const double rounded = roundReal(to, value);
-  const bool overflow = std::fabs(rounded) == kInfinity || (std::isnan(rounded) && !std::isnan(value));
+  const bool overflow =
+      std::fabs(rounded) == kInfinity || (std::isnan(rounded) && !std::isnan(value));
   if (!saturate || !overflow) return rounded;
   if (to == Elem::f8e8m0_ && value < 1) return kSmallestScale; // it has neither 0 nor a sign
   return std::copysign(largestReal(to), value);
@@ -220,7 +230,8 @@ Scalar rescaleStep(const Scalar* operands, Whole low, Whole high) {
 Whole shiftRightEven(Whole value, int64_t shift) {
   if (shift == 0) return value;
   if (shift > 126) return 0; // the values here are far below half of 2^127
-  const Whole down = value >> shift, rest = value - (down << shift), half = static_cast<Whole>(1) << (shift - 1);
+  const Whole down = value >> shift, rest = value - (down << shift),
+              half = static_cast<Whole>(1) << (shift - 1);
   return down + (rest > half || (rest == half && (down & 1)));
 }
 

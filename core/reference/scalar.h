@@ -21,7 +21,8 @@ struct Scalar {
 Scalar decode(Elem elem, uint64_t bits);
 uint64_t encode(Elem elem, const Scalar& value);
 
-/// A function of UNARY, BINARY, COMPARE, SELECT or CONVERT, or COPY. `from`: the type of the last operand.
+/// A function of UNARY, BINARY, COMPARE, SELECT or CONVERT, or COPY. `from`: the type of the last
+/// operand.
 struct Function {
   uint16_t kind = 0, fn = 0;
   Elem from = Elem::none, to = Elem::none;
@@ -69,7 +70,8 @@ struct Term {
   Whole value, multiplier;
   int64_t leftShift;
 };
-/// clamp(rne(sum of the terms / 2^shift) + zero, low, high), exact up to its one rounding; shift >= 0.
+/// clamp(rne(sum of the terms / 2^shift) + zero, low, high), exact up to its one rounding; shift >=
+/// 0.
 Whole rescale(std::span<const Term> terms, int64_t shift, Whole zero, Whole low, Whole high);
 
 /// The same as a step of an expression: a, its multiplier, shift and zero.

@@ -9,8 +9,12 @@
 namespace candela {
 namespace {
 
-uint64_t elementBits(const Tensor& tensor, int64_t i) { return loadElement(tensor.elem, tensor.bytes.data(), i); }
-__int128 elementAsInteger(const Tensor& tensor, int64_t i) { return integerOf(tensor.elem, elementBits(tensor, i)); }
+uint64_t elementBits(const Tensor& tensor, int64_t i) {
+  return loadElement(tensor.elem, tensor.bytes.data(), i);
+}
+__int128 elementAsInteger(const Tensor& tensor, int64_t i) {
+  return integerOf(tensor.elem, elementBits(tensor, i));
+}
 
 /// The index of element i in each dim.
 Shape indexOf(int64_t i, const Shape& dims) {
@@ -79,9 +83,9 @@ Comparison compareTensors(const Tensor& got, const Tensor& want, const CompareBo
 std::string Comparison::text() const {
   if (!typeProblem.empty()) return typeProblem;
   if (mismatches == 0) return "equal within the bound";
-  return fmt::format(
-      "{} of {} values differ, first at [{}]: expected {}, got {}; largest difference {:.4g} (relative {:.4g})",
-      mismatches, count, fmt::join(first, ","), firstWant, firstGot, maxAbs, maxRel);
+  return fmt::format("{} of {} values differ, first at [{}]: expected {}, got {}; largest "
+                     "difference {:.4g} (relative {:.4g})",
+                     mismatches, count, fmt::join(first, ","), firstWant, firstGot, maxAbs, maxRel);
 }
 
 } // namespace candela

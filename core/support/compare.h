@@ -22,8 +22,8 @@ struct Comparison {
   std::string firstGot, firstWant;
 
   bool passed() const { return typeProblem.empty() && mismatches == 0; }
-  /// "expected f32[2], got f32[3]", or "3 of 360 values differ, first at [0,7]: expected 0.5, got 0.25; largest
-  /// difference 0.25 (relative 0.5)", or "equal within the bound".
+  /// "expected f32[2], got f32[3]", or "3 of 360 values differ, first at [0,7]: expected 0.5, got
+  /// 0.25; largest difference 0.25 (relative 0.5)", or "equal within the bound".
   std::string text() const;
 };
 

@@ -5,7 +5,8 @@
 namespace candela {
 
 std::string Diagnostic::text() const {
-  if (location.line == 0) return location.file.empty() ? message : fmt::format("{}: {}", location.file, message);
+  if (location.line == 0)
+    return location.file.empty() ? message : fmt::format("{}: {}", location.file, message);
   return fmt::format("{}:{}:{}: error: {}", location.file, location.line, location.column, message);
 }
 

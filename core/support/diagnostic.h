@@ -23,7 +23,9 @@ struct Diagnostic {
 /// Collects what is wrong in a file, so that one run names everything. Not thread-safe.
 class Diagnostics {
 public:
-  void error(Location location, std::string message) { list_.push_back({std::move(location), std::move(message)}); }
+  void error(Location location, std::string message) {
+    list_.push_back({std::move(location), std::move(message)});
+  }
   bool empty() const { return list_.empty(); }
   const std::vector<Diagnostic>& list() const { return list_; }
   /// Success when empty, else bad_model with every diagnostic, one a line.

@@ -14,7 +14,8 @@ struct ElemInfo {
 constexpr std::array<ElemInfo, kElemCount> makeTable() {
   std::array<ElemInfo, kElemCount> table{};
   table[0] = {"none", 0, -1, 0, false};
-#define CANDELA_ELEM(name, id, bits, class_, onnx, storage) table[id] = {#name, bits, class_, onnx, storage};
+#define CANDELA_ELEM(name, id, bits, class_, onnx, storage)                                        \
+  table[id] = {#name, bits, class_, onnx, storage};
   CDL_ELEMS(CANDELA_ELEM)
 #undef CANDELA_ELEM
   return table;

@@ -56,7 +56,8 @@ uint64_t scaleBits(double value) {
   int exponent = 0;
   const double significand = std::frexp(value, &exponent); // in [1/2, 1)
   const int64_t biased = int64_t{exponent} - 1 + (significand >= 0.75) + kScaleBias;
-  return biased < 0 || biased >= static_cast<int64_t>(kScaleNan) ? kScaleNan : static_cast<uint64_t>(biased);
+  return biased < 0 || biased >= static_cast<int64_t>(kScaleNan) ? kScaleNan
+                                                                 : static_cast<uint64_t>(biased);
 }
 
 } // namespace
@@ -64,20 +65,24 @@ uint64_t scaleBits(double value) {
 double toReal(Elem elem, uint64_t bits) {
   if (elem == Elem::f64_) return std::bit_cast<double>(bits);
   // The machine widens f32 exactly; of a NaN it would change the payload.
-  if (const float value = std::bit_cast<float>(static_cast<uint32_t>(bits)); elem == Elem::f32_ && value == value)
+  if (const float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
+      elem == Elem::f32_ && value == value)
     return value;
-  if (elem == Elem::f8e8m0_) return bits == kScaleNan ? kNan : std::ldexp(1, static_cast<int>(bits) - kScaleBias);
+  if (elem == Elem::f8e8m0_)
+    return bits == kScaleNan ? kNan : std::ldexp(1, static_cast<int>(bits) - kScaleBias);
   const Format format = formatOf(elem);
   const uint64_t sign = bits >> (format.exponentBits + format.mantissaBits) & 1;
   const uint64_t exponent = bits >> format.mantissaBits & format.exponentMask();
   const uint64_t mantissa = bits & format.mantissaMask();
   if (format.special == Special::zeroIsNan && sign && exponent == 0 && mantissa == 0) return kNan;
   const bool top = exponent == format.exponentMask();
-  if (top &&
-      (format.special == Special::ieee || (format.special == Special::lastIsNan && mantissa == format.mantissaMask())))
-    return std::bit_cast<double>(sign << 63 | kDoubleExponent | mantissa << (kDoubleMantissa - format.mantissaBits));
+  if (top && (format.special == Special::ieee ||
+              (format.special == Special::lastIsNan && mantissa == format.mantissaMask())))
+    return std::bit_cast<double>(sign << 63 | kDoubleExponent |
+                                 mantissa << (kDoubleMantissa - format.mantissaBits));
   const int scale = static_cast<int>(exponent ? exponent : 1) - format.bias() - format.mantissaBits;
-  const double significand = static_cast<double>(exponent ? mantissa | (format.mantissaMask() + 1) : mantissa);
+  const double significand =
+      static_cast<double>(exponent ? mantissa | (format.mantissaMask() + 1) : mantissa);
   const double value = std::ldexp(significand, scale);
   return sign ? -value : value;
 }
@@ -85,17 +90,20 @@ double toReal(Elem elem, uint64_t bits) {
 uint64_t fromReal(Elem elem, double value) {
   const uint64_t whole = std::bit_cast<uint64_t>(value);
   if (elem == Elem::f64_) return whole;
-  if (elem == Elem::f32_ && !std::isnan(value)) return std::bit_cast<uint32_t>(static_cast<float>(value));
+  if (elem == Elem::f32_ && !std::isnan(value))
+    return std::bit_cast<uint32_t>(static_cast<float>(value));
   if (elem == Elem::f8e8m0_) return scaleBits(value);
   const Format format = formatOf(elem);
   const uint64_t signBit = uint64_t(1) << (format.exponentBits + format.mantissaBits);
   const uint64_t sign = whole >> 63 ? signBit : 0;
-  const uint64_t infinity = format.exponentMask() << format.mantissaBits, all = infinity | format.mantissaMask();
+  const uint64_t infinity = format.exponentMask() << format.mantissaBits,
+                 all = infinity | format.mantissaMask();
   if (std::isnan(value)) {
     if (format.special == Special::zeroIsNan) return signBit;
     if (format.special == Special::none) return sign ^ signBit;
     if (format.special == Special::lastIsNan) return sign | all;
-    const uint64_t payload = whole >> (kDoubleMantissa - format.mantissaBits) & format.mantissaMask();
+    const uint64_t payload =
+        whole >> (kDoubleMantissa - format.mantissaBits) & format.mantissaMask();
     return sign | infinity | (payload ? payload : uint64_t(1) << (format.mantissaBits - 1));
   }
   // What stands for more than the largest: infinity, NaN, or the largest itself.
@@ -107,12 +115,14 @@ uint64_t fromReal(Elem elem, double value) {
     int exponent = 0;
     std::frexp(value, &exponent); // |value| is in [2^(exponent-1), 2^exponent)
     const int unit = std::max(exponent - 1, 1 - format.bias()) - format.mantissaBits;
-    const uint64_t steps = static_cast<uint64_t>(std::nearbyint(std::ldexp(std::fabs(value), -unit)));
+    const uint64_t steps =
+        static_cast<uint64_t>(std::nearbyint(std::ldexp(std::fabs(value), -unit)));
     // A step count that was rounded up to the next power of two carries into the exponent by
     // itself.
     magnitude = steps <= format.mantissaMask()
                     ? steps
-                    : (static_cast<uint64_t>(unit + format.mantissaBits + format.bias()) << format.mantissaBits) +
+                    : (static_cast<uint64_t>(unit + format.mantissaBits + format.bias())
+                       << format.mantissaBits) +
                           (steps - format.mantissaMask() - 1);
   } else if (value == 0) {
     magnitude = 0;
@@ -125,7 +135,8 @@ uint64_t fromReal(Elem elem, double value) {
 double largestReal(Elem elem) {
   if (elem == Elem::f8e8m0_) return toReal(elem, kScaleNan - 1);
   const Format format = formatOf(elem);
-  const uint64_t infinity = format.exponentMask() << format.mantissaBits, all = infinity | format.mantissaMask();
+  const uint64_t infinity = format.exponentMask() << format.mantissaBits,
+                 all = infinity | format.mantissaMask();
   return toReal(elem, format.special == Special::ieee        ? infinity - 1
                       : format.special == Special::lastIsNan ? all - 1
                                                              : all);

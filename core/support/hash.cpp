@@ -11,7 +11,8 @@ namespace {
 
 /// Of several pieces as if they were one.
 Hash sha256Of(std::initializer_list<std::pair<const void*, uint64_t>> pieces) {
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(),
+                                                                   EVP_MD_CTX_free);
   // The library looks up its implementation, which takes memory, and needs none afterwards.
   if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1)
     throw OutOfMemory("no memory for a SHA-256");
@@ -28,11 +29,13 @@ Hash sha256Of(std::initializer_list<std::pair<const void*, uint64_t>> pieces) {
 Hash sha256(const void* data, uint64_t size) { return sha256Of({{data, size}}); }
 
 Status checkImageHash(const Bytes& image) {
-  if (image.size() < sizeof(cdl_image_t)) return badModel("an image of {} bytes is too short", image.size());
+  if (image.size() < sizeof(cdl_image_t))
+    return badModel("an image of {} bytes is too short", image.size());
   constexpr size_t kBefore = offsetof(cdl_image_t, hash), kAfter = kBefore + sizeof(Hash);
   const Hash zero{};
-  const Hash hash =
-      sha256Of({{image.data(), kBefore}, {zero.data(), zero.size()}, {image.data() + kAfter, image.size() - kAfter}});
+  const Hash hash = sha256Of({{image.data(), kBefore},
+                              {zero.data(), zero.size()},
+                              {image.data() + kAfter, image.size() - kAfter}});
   Hash written;
   std::memcpy(written.data(), image.data() + kBefore, written.size());
   if (hash == written) return Status::ok();

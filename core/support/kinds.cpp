@@ -42,7 +42,9 @@ std::string_view kindName(uint16_t kind) { return nameOf(kKinds, 0, kind); }
 std::string_view fnName(uint16_t kind, uint16_t fn) { return nameOf(kFns, kind, fn); }
 std::string_view attrName(uint16_t id) { return nameOf(kAttrs, 0, id); }
 std::optional<uint16_t> parseKind(std::string_view name) { return idOf(kKinds, 0, name); }
-std::optional<uint16_t> parseFn(uint16_t kind, std::string_view name) { return idOf(kFns, kind, name); }
+std::optional<uint16_t> parseFn(uint16_t kind, std::string_view name) {
+  return idOf(kFns, kind, name);
+}
 std::optional<uint16_t> parseAttr(std::string_view name) { return idOf(kAttrs, 0, name); }
 
 bool isPrimitive(uint16_t kind) {

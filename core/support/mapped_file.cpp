@@ -36,13 +36,16 @@ Registry& registry() {
 }
 
 bool isSame(const struct stat& a, const struct stat& b) {
-  return a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+  return a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
 Status changed(const std::string& path, const struct stat& then, const struct stat& now) {
   return failure(Code::io,
-                 "{}: it was changed while it was in use: {} bytes then, {} now{}; write a new file and rename it",
-                 path, then.st_size, now.st_size, then.st_size == now.st_size ? ", with another content" : "");
+                 "{}: it was changed while it was in use: {} bytes then, {} now{}; write a new "
+                 "file and rename it",
+                 path, then.st_size, now.st_size,
+                 then.st_size == now.st_size ? ", with another content" : "");
 }
 
 /// What a file is that is not a regular one.
@@ -55,7 +58,8 @@ const char* kindOf(mode_t mode) {
 
 /// Closes the file unless it is kept. Opening a pipe would wait for its writer.
 struct OpenFile {
-  explicit OpenFile(const std::string& path) : fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+  explicit OpenFile(const std::string& path)
+      : fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
   ~OpenFile() {
     if (fd >= 0) close(fd);
   }
@@ -135,15 +139,18 @@ void watchFile(const std::shared_ptr<const MappedFile>& file) {
 Result<Bytes> mapFile(const std::string& path) {
   OpenFile file(path);
   if (file.fd < 0)
-    return failure(errno == ENOENT ? Code::not_found : Code::io, "{}: cannot open: {}", path, std::strerror(errno));
+    return failure(errno == ENOENT ? Code::not_found : Code::io, "{}: cannot open: {}", path,
+                   std::strerror(errno));
   struct stat info;
   if (fstat(file.fd, &info) != 0) return failure(Code::io, "{}: {}", path, std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return failure(Code::io, "{}: not a regular file but {}", path, kindOf(info.st_mode));
+  if (!S_ISREG(info.st_mode))
+    return failure(Code::io, "{}: not a regular file but {}", path, kindOf(info.st_mode));
   const auto size = static_cast<uint64_t>(info.st_size);
   if (size == 0) return Bytes();
   if (size <= kCopiedBytes) return copyFile(path, file.fd, info);
   void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (data == MAP_FAILED) return failure(Code::io, "{}: cannot map: {}", path, std::strerror(errno));
+  if (data == MAP_FAILED)
+    return failure(Code::io, "{}: cannot map: {}", path, std::strerror(errno));
   const auto mapped = std::make_shared<const MappedFile>(path, file.fd, info, data);
   file.fd = -1;
   watchFile(mapped);
@@ -154,7 +161,8 @@ bool isMapped(const Bytes& bytes) {
   const auto address = reinterpret_cast<uintptr_t>(bytes.data());
   const std::lock_guard lock(registry().mutex);
   const auto behind = registry().sizes.upper_bound(address);
-  return behind != registry().sizes.begin() && address < std::prev(behind)->first + std::prev(behind)->second;
+  return behind != registry().sizes.begin() &&
+         address < std::prev(behind)->first + std::prev(behind)->second;
 }
 
 namespace {
@@ -176,7 +184,7 @@ void onBusError(int, siginfo_t* info, void*) {
 
 void endOnCutFiles(int status) {
   cutFileStatus = status;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = onBusError;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGBUS, &action, nullptr);

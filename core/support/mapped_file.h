@@ -5,8 +5,8 @@
 
 #include "core/support/tensor.h"
 
-/// What mapFile maps, and what others may do to it meanwhile: who writes into a mapped file changes what was read, and
-/// who cuts it off makes the next access a SIGBUS.
+/// What mapFile maps, and what others may do to it meanwhile: who writes into a mapped file changes
+/// what was read, and who cuts it off makes the next access a SIGBUS.
 namespace candela {
 
 /// Files of up to this size are copied when they are read: what is done to them later is no matter.
@@ -16,8 +16,8 @@ class MappedFile;
 
 /// Whether these bytes are those of a mapped file: pages that are dropped are read again.
 bool isMapped(const Bytes& bytes);
-/// From now on who reads what is no longer there of a mapped file ends the process with this status and a message. For
-/// programs, never for a library.
+/// From now on who reads what is no longer there of a mapped file ends the process with this status
+/// and a message. For programs, never for a library.
 void endOnCutFiles(int status);
 
 /// The files that this thread maps while it lives, its own and those of watches within.
@@ -38,7 +38,8 @@ private:
   Files files_;
 };
 
-/// Whether the files that are still in use have the size and the time of their last change that they were mapped with.
+/// Whether the files that are still in use have the size and the time of their last change that
+/// they were mapped with.
 /// Failure: io, naming the file.
 Status checkUnchanged(const FileWatch::Files& files);
 

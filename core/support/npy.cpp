@@ -45,7 +45,8 @@ Result<Tensor> fromFortran(const Tensor& in) {
 Result<Tensor> readNpy(const std::string& path) {
   CDL_ASSIGN(Bytes file, mapFile(path));
   const auto* data = reinterpret_cast<const unsigned char*>(file.data());
-  if (file.size() < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0) return badModel("{}: not a .npy file", path);
+  if (file.size() < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0)
+    return badModel("{}: not a .npy file", path);
   const unsigned major = data[6];
   if (major < 1 || major > 3) return badModel("{}: .npy version {} is not 1, 2 or 3", path, major);
   const uint64_t start = major == 1 ? 10 : 12;
@@ -61,10 +62,12 @@ Result<Tensor> readNpy(const std::string& path) {
     if (const Elem elem = static_cast<Elem>(id);
         descr.size() >= 5 && descr.substr(1, 3) == npyType(elem) && descr[4] == descr[0])
       tensor.elem = elem;
-  if (tensor.elem == Elem::none) return badModel("{}: unsupported .npy type {}", path, descr.substr(0, 8));
+  if (tensor.elem == Elem::none)
+    return badModel("{}: unsupported .npy type {}", path, descr.substr(0, 8));
   const std::string_view shape = field(header, "shape");
   const size_t close = shape.find(')');
-  if (!shape.starts_with('(') || close == shape.npos) return badModel("{}: malformed .npy shape", path);
+  if (!shape.starts_with('(') || close == shape.npos)
+    return badModel("{}: malformed .npy shape", path);
   for (std::string word : text::split(shape.substr(1, close - 1), ',')) {
     std::erase(word, ' ');
     if (word.empty()) continue;
@@ -75,8 +78,8 @@ Result<Tensor> readNpy(const std::string& path) {
   const auto count = elementCount(tensor.dims);
   const uint64_t available = file.size() - start - length;
   if (!count || elemBytes(tensor.elem, *count) > available)
-    return badModel("{}: shape {} needs {} bytes but the file holds {}", path, shapeText(tensor.dims),
-                    count ? elemBytes(tensor.elem, *count) : 0, available);
+    return badModel("{}: shape {} needs {} bytes but the file holds {}", path,
+                    shapeText(tensor.dims), count ? elemBytes(tensor.elem, *count) : 0, available);
   // Copied: a mapping would fault when someone shortens the file while a model runs.
   tensor.bytes = Bytes::copyOf(data + start + length, elemBytes(tensor.elem, *count));
   if (field(header, "fortran_order").substr(0, 4) == "True") return fromFortran(tensor);
@@ -92,8 +95,9 @@ Status writeNpy(const std::string& path, const Tensor& tensor) {
     if (isPacked(stored)) dims = {static_cast<int64_t>(bytes)};
     stored = Elem::u8_;
   }
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", npyType(stored),
-                                   fmt::join(dims, ", "), dims.size() == 1 ? "," : "");
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", npyType(stored),
+                  fmt::join(dims, ", "), dims.size() == 1 ? "," : "");
   header.append((64 - (11 + header.size()) % 64) % 64, ' ');
   header += '\n';
   std::string file("\x93NUMPY\x01\x00", 8);

@@ -45,12 +45,14 @@ uint64_t leftOfMachine() {
   const std::string info = beginOf("/proc/meminfo");
   const auto kibibytes = numberOf(info, "MemAvailable:");
   if (kibibytes) return (*kibibytes + numberOf(info, "SwapFree:").value_or(0)) * 1024;
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 /// How one version of control groups calls its files.
 struct GroupFiles {
-  const char *limit, *used, *cache; ///< cache: the line of memory.stat that says what can be taken back
+  /// cache: the line of memory.stat that says what can be taken back
+  const char *limit, *used, *cache;
 };
 
 /// Of a folder and those above it, each of which may have a limit.
@@ -69,8 +71,8 @@ uint64_t leftOfGroups(const std::string& root, std::string group, const GroupFil
   }
 }
 
-/// "0::/a/b" of version 2, "5:memory:/a/b" of version 1. In a container the path may be one of outside; the root is
-/// ours.
+/// "0::/a/b" of version 2, "5:memory:/a/b" of version 1. In a container the path may be one of
+/// outside; the root is ours.
 uint64_t leftOfControlGroups() {
   uint64_t left = kUnlimited;
   for (const std::string& line : text::split(beginOf("/proc/self/cgroup"), '\n')) {
@@ -78,10 +80,12 @@ uint64_t leftOfControlGroups() {
     if (parts.size() != 3) continue;
     const std::string group = parts[2] == "/" ? "" : parts[2];
     if (parts[1].empty())
-      left = std::min(left, leftOfGroups("/sys/fs/cgroup", group, {"memory.max", "memory.current", "inactive_file "}));
+      left = std::min(left, leftOfGroups("/sys/fs/cgroup", group,
+                                         {"memory.max", "memory.current", "inactive_file "}));
     else if (parts[1] == "memory")
       left = std::min(left, leftOfGroups("/sys/fs/cgroup/memory", group,
-                                         {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "}));
+                                         {"memory.limit_in_bytes", "memory.usage_in_bytes",
+                                          "total_inactive_file "}));
   }
   return left;
 }
@@ -97,20 +101,22 @@ uint64_t leftOfAddresses() {
 
 AvailableMemory availableMemory() {
   AvailableMemory least{leftOfMachine(), "the machine"};
-  for (const AvailableMemory& other : {AvailableMemory{leftOfControlGroups(), "the control group"},
-                                       AvailableMemory{leftOfAddresses(), "the limit of addresses (ulimit -v)"}})
+  for (const AvailableMemory& other :
+       {AvailableMemory{leftOfControlGroups(), "the control group"},
+        AvailableMemory{leftOfAddresses(), "the limit of addresses (ulimit -v)"}})
     if (other.bytes < least.bytes) least = other;
   return least;
 }
 
 Result<Bytes> zeroPages(uint64_t size) {
   if (const AvailableMemory available = availableMemory(); size > available.bytes)
-    return failure(Code::out_of_memory, "cannot allocate {} bytes: {} has {} left", size, available.of,
-                   available.bytes);
+    return failure(Code::out_of_memory, "cannot allocate {} bytes: {} has {} left", size,
+                   available.of, available.bytes);
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return failure(Code::out_of_memory, "cannot allocate {} bytes", size);
-  return Bytes::wrap(data, size,
-                     std::shared_ptr<const void>(data, [size](const void* p) { munmap(const_cast<void*>(p), size); }));
+  return Bytes::wrap(data, size, std::shared_ptr<const void>(data, [size](const void* p) {
+                       munmap(const_cast<void*>(p), size);
+                     }));
 }
 
 } // namespace candela

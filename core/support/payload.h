@@ -5,7 +5,8 @@
 
 namespace candela {
 
-/// The content of a constant, kept in its shortest form so that a splat of a gigabyte costs nothing.
+/// The content of a constant, kept in its shortest form so that a splat of a gigabyte costs
+/// nothing.
 class Payload {
 public:
   enum class Form : uint8_t { data, splat, iota, random };
@@ -17,12 +18,16 @@ public:
     return payload;
   }
   /// `bits`: one element, zero-extended.
-  static Payload splat(Elem elem, int64_t count, uint64_t bits) { return {Form::splat, elem, count, bits, 0}; }
+  static Payload splat(Elem elem, int64_t count, uint64_t bits) {
+    return {Form::splat, elem, count, bits, 0};
+  }
   /// start + i * step, integers only.
   static Payload iota(Elem elem, int64_t count, int64_t start, int64_t step) {
     return {Form::iota, elem, count, static_cast<uint64_t>(start), step};
   }
-  static Payload random(Elem elem, int64_t count, uint64_t seed) { return {Form::random, elem, count, seed, 0}; }
+  static Payload random(Elem elem, int64_t count, uint64_t seed) {
+    return {Form::random, elem, count, seed, 0};
+  }
 
   Form form() const { return form_; }
   Elem elem() const { return elem_; }

@@ -9,7 +9,7 @@ namespace candela {
 
 const char* codeName(Code code) {
   switch (code) {
-#define CANDELA_CODE(name, id, text)                                                                                   \
+#define CANDELA_CODE(name, id, text)                                                               \
   case Code::name: return #name;
     CDL_CODES(CANDELA_CODE)
 #undef CANDELA_CODE
@@ -23,8 +23,8 @@ Status Status::context(std::string_view prefix) const {
 }
 
 void checkFailed(const char* file, int line, const char* condition, const std::string& message) {
-  std::fprintf(stderr, "%s:%d: check failed: %s%s%s\n", file, line, condition, message.empty() ? "" : ": ",
-               text::shownText(message).c_str());
+  std::fprintf(stderr, "%s:%d: check failed: %s%s%s\n", file, line, condition,
+               message.empty() ? "" : ": ", text::shownText(message).c_str());
   std::abort();
 }
 

@@ -35,7 +35,8 @@ std::string typeText(Elem elem, std::span<const int64_t> dims) {
 std::vector<int64_t> denseStrides(std::span<const int64_t> dims) {
   std::vector<int64_t> strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;)
-    strides[i - 1] = static_cast<int64_t>(static_cast<uint64_t>(strides[i]) * static_cast<uint64_t>(dims[i]));
+    strides[i - 1] =
+        static_cast<int64_t>(static_cast<uint64_t>(strides[i]) * static_cast<uint64_t>(dims[i]));
   return strides;
 }
 
@@ -44,7 +45,8 @@ uint64_t loadElement(Elem elem, const std::byte* data, int64_t index) {
   if (const int per = elemsPerByte(elem); per > 1)
     return static_cast<uint64_t>(data[index / per]) >> (index % per * bits) & elemMask(elem);
   uint64_t value = 0;
-  std::memcpy(&value, data + index * (bits / 8), bits / 8); // little-endian hosts only, as the image
+  // little-endian hosts only, as the image
+  std::memcpy(&value, data + index * (bits / 8), bits / 8);
   return value;
 }
 
@@ -71,7 +73,9 @@ Result<Bytes> Bytes::allocate(uint64_t size) {
   void* data = std::aligned_alloc(64, rounded);
   if (!data) return failure(Code::out_of_memory, "cannot allocate {} bytes", size);
   std::memset(data, 0, rounded);
-  return wrap(data, size, std::shared_ptr<const void>(data, [](const void* p) { std::free(const_cast<void*>(p)); }));
+  return wrap(data, size, std::shared_ptr<const void>(data, [](const void* p) {
+                std::free(const_cast<void*>(p));
+              }));
 }
 
 Bytes Bytes::copyOf(const void* data, uint64_t size) {
@@ -95,7 +99,8 @@ Result<Tensor> Tensor::zeros(Elem elem, Shape dims) {
 std::vector<int64_t> Tensor::toInts() const {
   std::vector<int64_t> out(count());
   for (size_t i = 0; i < out.size(); ++i)
-    out[i] = static_cast<int64_t>(integerOf(elem, loadElement(elem, bytes.data(), static_cast<int64_t>(i))));
+    out[i] = static_cast<int64_t>(
+        integerOf(elem, loadElement(elem, bytes.data(), static_cast<int64_t>(i))));
   return out;
 }
 
@@ -114,10 +119,14 @@ Result<Tensor> randomTensor(Elem elem, Shape dims, uint64_t seed) {
     const float real = static_cast<float>(r >> 40) * 0x1p-24f * 2.0f - 1.0f;
     uint64_t bits = (r >> 53) - (isSigned(elem) ? 1024 : 0);
     if (isStorageOnly(elem)) {
-      bits = isFloat(elem) ? fromReal(elem, elem == Elem::f8e8m0_ ? std::abs(real) : real) : r >> (64 - elemBits(elem));
+      bits = isFloat(elem) ? fromReal(elem, elem == Elem::f8e8m0_ ? std::abs(real) : real)
+                           : r >> (64 - elemBits(elem));
     } else if (isFloat(elem)) {
-      // The value has 24 significant bits at most: it is cut to those of the type, so that nothing is rounded.
-      const uint32_t kept = ~uint32_t(0) << (elem == Elem::f16_ ? 13 : elem == Elem::bf16_ ? 16 : 0);
+      // The value has 24 significant bits at most: it is cut to those of the type, so that nothing
+      // is rounded.
+      const uint32_t kept = ~uint32_t(0) << (elem == Elem::f16_    ? 13
+                                             : elem == Elem::bf16_ ? 16
+                                                                   : 0);
       bits = fromReal(elem, std::bit_cast<float>(std::bit_cast<uint32_t>(real) & kept));
     } else if (elemBits(elem) == 8) {
       bits = r >> (elem == Elem::bool_ ? 63 : 56);

@@ -28,7 +28,8 @@ void storeElement(Elem elem, std::byte* data, int64_t index, uint64_t bits);
 /// The value of an element of an integer type, or of bool.
 __int128 integerOf(Elem elem, uint64_t bits);
 
-/// Shared bytes, 64-byte aligned when allocated here. Copies share; `keepAlive` holds a mapping when it is one.
+/// Shared bytes, 64-byte aligned when allocated here. Copies share; `keepAlive` holds a mapping
+/// when it is one.
 class Bytes {
 public:
   Bytes() = default;
@@ -41,7 +42,8 @@ public:
   }
 
   const std::byte* data() const { return data_; }
-  std::byte* mutableData() { return data_; } ///< only by the one who allocated it, before it is shared
+  /// only by the one who allocated it, before it is shared
+  std::byte* mutableData() { return data_; }
   uint64_t size() const { return size_; }
   Bytes slice(uint64_t offset, uint64_t size) const;
 
@@ -76,10 +78,11 @@ struct Tensor {
   std::string typeText() const { return candela::typeText(elem, dims); }
 };
 
-/// The project's definition of reproducible data: element i comes from splitmix64(seed + i). Floats lie in [-1, 1) with
-/// 24 bits; integers of up to 8 bits cover their type; wider signed integers lie in [-1024, 1023], unsigned in [0,
-/// 2047]. Storage floats are rounded from f32, f8e8m0 from its magnitude. Defined in tests/models/README.md; `--random`
-/// and the text form's random(seed) use it.
+/// The project's definition of reproducible data: element i comes from splitmix64(seed + i). Floats
+/// lie in [-1, 1) with 24 bits; integers of up to 8 bits cover their type; wider signed integers
+/// lie in [-1024, 1023], unsigned in [0, 2047]. Storage floats are rounded from f32, f8e8m0 from
+/// its magnitude. Defined in tests/models/README.md; `--random` and the text form's random(seed)
+/// use it.
 uint64_t splitmix64(uint64_t x);
 Result<Tensor> randomTensor(Elem elem, Shape dims, uint64_t seed);
 

@@ -19,7 +19,9 @@ public:
   void call(const Body& body, size_t i) {
     try {
       body(i);
-    } catch (...) { thrown_[i] = std::current_exception(); }
+    } catch (...) {
+      thrown_[i] = std::current_exception();
+    }
   }
   void rethrowFirst() const {
     for (const std::exception_ptr& one : thrown_)
@@ -47,7 +49,9 @@ void atTheSameTime(size_t count, const Body& body) {
           if (areThere) thrown.call(body, i);
         });
       areThere = true;
-    } catch (...) { missing = std::current_exception(); }
+    } catch (...) {
+      missing = std::current_exception();
+    }
     ready.count_down();
   }
   if (missing) std::rethrow_exception(missing);

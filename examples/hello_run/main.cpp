@@ -1,4 +1,5 @@
-// hello_run MODEL IMAGES.npy: runs a model on a file of f32 images and prints the best class of each of the first few.
+// hello_run MODEL IMAGES.npy: runs a model on a file of f32 images and prints the best class of
+// each of the first few.
 #include <algorithm>
 #include <candela/candela.hpp>
 #include <cstdio>
@@ -9,14 +10,18 @@ namespace sdk = candela::sdk;
 
 int main(int argc, char** argv) try {
   if (argc != 3) throw sdk::Error(CANDELA_INVALID_ARGUMENT, "usage: hello_run MODEL IMAGES.npy");
-  // The floats of a .npy file of version 1 begin behind 10 bytes and the header, whose length stands at 8.
+  // The floats of a .npy file of version 1 begin behind 10 bytes and the header, whose length
+  // stands at 8.
   std::ifstream file(argv[2], std::ios::binary);
   const std::vector<char> npy((std::istreambuf_iterator<char>(file)), {});
-  const size_t start =
-      npy.size() < 10 ? 0 : 10 + static_cast<unsigned char>(npy[8]) + 256 * static_cast<unsigned char>(npy[9]);
-  if (start == 0 || start > npy.size()) throw sdk::Error(CANDELA_IO, std::string(argv[2]) + ": not a .npy file");
+  const size_t start = npy.size() < 10 ? 0
+                                       : 10 + static_cast<unsigned char>(npy[8]) +
+                                             256 * static_cast<unsigned char>(npy[9]);
+  if (start == 0 || start > npy.size())
+    throw sdk::Error(CANDELA_IO, std::string(argv[2]) + ": not a .npy file");
   std::vector<float> images(reinterpret_cast<const float*>(npy.data() + start),
-                            reinterpret_cast<const float*>(npy.data() + start) + (npy.size() - start) / sizeof(float));
+                            reinterpret_cast<const float*>(npy.data() + start) +
+                                (npy.size() - start) / sizeof(float));
 
   sdk::Options options;
   options.dims = {"N=1"};

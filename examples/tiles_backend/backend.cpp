@@ -15,9 +15,10 @@ public:
     option("local", "KiB of local memory, of which the panels take 32", "int", "48");
     claim(cdl::Profile::FP32);
     claim(cdl::Profile::INT8);
-    for (Kind kind : {Kind::Gather, Kind::Scatter, Kind::Reduce, Kind::Table}) support(kind, cdl::Support::EMULATED);
-    for (Kind kind : {Kind::Copy, Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary, Kind::Rescale,
-                      Kind::MatMul})
+    for (Kind kind : {Kind::Gather, Kind::Scatter, Kind::Reduce, Kind::Table})
+      support(kind, cdl::Support::EMULATED);
+    for (Kind kind : {Kind::Copy, Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select,
+                      Kind::Unary, Kind::Rescale, Kind::MatMul})
       operandClass(kind, CDL_CLASS_AFFINE);
     claimProducts();
     claimSteps();
@@ -28,9 +29,10 @@ public:
     const std::string text = options().get("local");
     uint64_t kib = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), kib);
-    if (code != std::errc() || end != text.data() + text.size() || kib < kLeastLocal || kib > kMostLocal)
-      return cdl::error(CDL_INVALID_ARGUMENT,
-                        cdl::text("local=", text, ": a number of ", kLeastLocal, " to ", kMostLocal));
+    if (code != std::errc() || end != text.data() + text.size() || kib < kLeastLocal ||
+        kib > kMostLocal)
+      return cdl::error(CDL_INVALID_ARGUMENT, cdl::text("local=", text, ": a number of ",
+                                                        kLeastLocal, " to ", kMostLocal));
     localBytes_ = kib * 1024;
     return cdl::ok();
   }
@@ -38,8 +40,11 @@ public:
   cdl::Status compile(const cdl_image_t* image, const void* const* constants,
                       std::unique_ptr<cdl::Executable>& executable) override {
     try {
-      executable = std::make_unique<Engine>(image, Compiler(image, constants, localBytes_).compile());
-    } catch (const Refusal& refusal) { return cdl::refused(refusal.instr, refusal.reason, refusal.text); }
+      executable =
+          std::make_unique<Engine>(image, Compiler(image, constants, localBytes_).compile());
+    } catch (const Refusal& refusal) {
+      return cdl::refused(refusal.instr, refusal.reason, refusal.text);
+    }
     return cdl::ok();
   }
 
@@ -57,18 +62,22 @@ public:
   std::string decompose(const cdl::CustomNode& node) override { return softThresholdAsGraph(node); }
 
 private:
-  static constexpr uint64_t kLeastLocal = 2 * kPanelBytes / 1024 + 8;  // a RESCALE of two operands needs seven tiles
-  static constexpr uint64_t kMostLocal = 2 * kPanelBytes / 1024 + 256; // registers are numbered in a byte
+  // a RESCALE of two operands needs seven tiles
+  static constexpr uint64_t kLeastLocal = 2 * kPanelBytes / 1024 + 8;
+  // registers are numbered in a byte
+  static constexpr uint64_t kMostLocal = 2 * kPanelBytes / 1024 + 256;
 
   /// The array multiplies f32, and 8 bits to i32.
   void claimProducts() {
     constexpr uint8_t F32 = CDL_F32, I8 = CDL_I8, U8 = CDL_U8, I32 = CDL_I32;
     // Weights are read in bursts of four columns. Sums come into registers, not from memory.
     limit(Kind::MatMul, {dim(-1, 1) % 4 == 0, attr(CDL_ATTR_ACCUMULATE) == 0});
-    // Weights are packed when the Program is compiled; the window unit counts to 16 and steps by 1, 2 or 4.
-    limit(Kind::Conv2d, {isConst(1), elements(1) <= 1 << 24, attr(CDL_ATTR_GROUP) == 1, attr(CDL_ATTR_TRANSPOSED) == 0,
-                         attr(CDL_ATTR_ACCUMULATE) == 0, dim(2, 1) <= 16, dim(3, 1) <= 16,
-                         in(attr(CDL_ATTR_STRIDES, 0), {1, 2, 4}), in(attr(CDL_ATTR_STRIDES, 1), {1, 2, 4})});
+    // Weights are packed when the Program is compiled; the window unit counts to 16 and steps by 1,
+    // 2 or 4.
+    limit(Kind::Conv2d, {isConst(1), elements(1) <= 1 << 24, attr(CDL_ATTR_GROUP) == 1,
+                         attr(CDL_ATTR_TRANSPOSED) == 0, attr(CDL_ATTR_ACCUMULATE) == 0,
+                         dim(2, 1) <= 16, dim(3, 1) <= 16, in(attr(CDL_ATTR_STRIDES, 0), {1, 2, 4}),
+                         in(attr(CDL_ATTR_STRIDES, 1), {1, 2, 4})});
     native(Kind::Conv2d, 0, {F32, F32, F32}, CDL_CLASS_AFFINE);
     for (uint8_t x : {I8, U8}) {
       native(Kind::Conv2d, 0, {x, I8, I32}, CDL_CLASS_AFFINE);
@@ -80,7 +89,8 @@ private:
   /// What registers compute before a tile is stored.
   void claimSteps() {
     constexpr uint8_t kElems[] = {CDL_F32, CDL_I32, CDL_I8, CDL_U8, CDL_BOOL};
-    const std::initializer_list<Kind> steps = {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary};
+    const std::initializer_list<Kind> steps = {Kind::Convert, Kind::Binary, Kind::Compare,
+                                               Kind::Select, Kind::Unary};
     for (Kind kind : {Kind::MatMul, Kind::Conv2d, Kind::Elementwise}) epilogue(kind, steps);
     native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
     for (uint16_t fn : {CDL_UNARY_CEIL, CDL_UNARY_TANH, CDL_UNARY_ERF, CDL_UNARY_SIGMOID})
@@ -93,7 +103,8 @@ private:
     // Between all types that lanes hold.
     for (uint8_t from : {CDL_F32, CDL_I8, CDL_U8})
       for (uint8_t to : kElems)
-        if (from != to) native(Kind::Convert, from == CDL_F32 ? CDL_CONVERT_RNE : CDL_CONVERT_TRUNC, {from, to});
+        if (from != to)
+          native(Kind::Convert, from == CDL_F32 ? CDL_CONVERT_RNE : CDL_CONVERT_TRUNC, {from, to});
     for (uint8_t y : {CDL_I8, CDL_U8, CDL_I32})
       for (uint8_t a : {CDL_I8, CDL_U8, CDL_I32}) {
         native(Kind::Rescale, 0, {a, CDL_I32, CDL_I32, CDL_I32, y});

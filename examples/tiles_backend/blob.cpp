@@ -9,7 +9,8 @@ namespace tiles {
 
 namespace {
 
-constexpr uint32_t kFormat = 1; // of all that stands in stream.hpp: raise it with every change there
+// of all that stands in stream.hpp: raise it with every change there
+constexpr uint32_t kFormat = 1;
 
 /// Whether the engine stays inside of its memory, whatever the stream says.
 class Check {
@@ -17,19 +18,22 @@ public:
   Check(const cdl_image_t* image, const Stream& stream) : image_(image), stream_(stream) {}
 
   bool holds(const Job& job) {
-    if (job.instr == 0 || job.instr >= image_->instrs.count || job.rank < 1 || job.rank > CDL_MAX_RANK ||
-        (job.width != kSide && job.width != kLanes) || job.span < 1 || job.first > stream_.commands.size() ||
-        job.count > stream_.commands.size() - job.first)
+    if (job.instr == 0 || job.instr >= image_->instrs.count || job.rank < 1 ||
+        job.rank > CDL_MAX_RANK || (job.width != kSide && job.width != kLanes) || job.span < 1 ||
+        job.first > stream_.commands.size() || job.count > stream_.commands.size() - job.first)
       return false;
     instr_ = cdl_get_instr(image_, job.instr);
     elements_ = 1;
     for (uint32_t d = 0; d < job.rank; ++d) {
-      if (job.dims[d] < 0 || job.dims[d] > CDL_MAX_DIM || elements_ > CDL_MAX_ELEMENTS) return false;
+      if (job.dims[d] < 0 || job.dims[d] > CDL_MAX_DIM || elements_ > CDL_MAX_ELEMENTS)
+        return false;
       elements_ *= job.dims[d];
     }
     // Each job ends by storing its elements, so that none is larger than a buffer.
-    if (job.count == 0 || stream_.commands[job.first + job.count - 1].op != Opcode::STORE) return false;
-    return std::all_of(stream_.commands.begin() + job.first, stream_.commands.begin() + job.first + job.count,
+    if (job.count == 0 || stream_.commands[job.first + job.count - 1].op != Opcode::STORE)
+      return false;
+    return std::all_of(stream_.commands.begin() + job.first,
+                       stream_.commands.begin() + job.first + job.count,
                        [&](const Command& command) { return holds(job, command); });
   }
 
@@ -38,14 +42,16 @@ private:
 
   bool holds(const Job& job, const Command& c) const {
     const auto isRegister = [&](uint8_t reg) { return reg < stream_.registers; };
-    if (c.op >= Opcode::COUNT || !isRegister(c.to) || c.inputs > 6 || !std::all_of(c.in, c.in + 6, isRegister) ||
-        c.left[0] > 63 || c.left[1] > 63)
+    if (c.op >= Opcode::COUNT || !isRegister(c.to) || c.inputs > 6 ||
+        !std::all_of(c.in, c.in + 6, isRegister) || c.left[0] > 63 || c.left[1] > 63)
       return false;
-    if (c.op == Opcode::MULTIPLY) return c.index < stream_.products.size() && holds(job, stream_.products[c.index]);
+    if (c.op == Opcode::MULTIPLY)
+      return c.index < stream_.products.size() && holds(job, stream_.products[c.index]);
     if (c.op != Opcode::LOAD && c.op != Opcode::STORE) return true;
     if (c.index >= stream_.tensors.size()) return false;
     const Tensor& t = stream_.tensors[c.index];
-    if (c.op == Opcode::STORE && (t.buffer == kOwn || elements_ > int64_t(bytesOf(t.buffer)) || isReadOnly(t.buffer)))
+    if (c.op == Opcode::STORE &&
+        (t.buffer == kOwn || elements_ > int64_t(bytesOf(t.buffer)) || isReadOnly(t.buffer)))
       return false;
     return reaches(t, job.dims, t.strides, job.rank);
   }
@@ -55,13 +61,17 @@ private:
     for (const int64_t* n : numbers)
       for (int d = 0; d < 2; ++d)
         if (n[d] < (n == p.kernel) || n[d] > kMost || job.dims[1 + d] > kMost) return false;
-    if (job.rank != 4 || job.width != kSide || job.dims[3] != p.columns || p.channels < 0 || p.channels > kMost ||
-        p.kernel[0] * p.kernel[1] > kMost)
+    if (job.rank != 4 || job.width != kSide || job.dims[3] != p.columns || p.channels < 0 ||
+        p.channels > kMost || p.kernel[0] * p.kernel[1] > kMost)
       return false;
     const int64_t* s = p.w.strides;
     const bool isPacked = s[1] != kSide * s[2];
     const int64_t of[] = {job.dims[0], p.channels, p.extent[0], p.extent[1]};
-    const int64_t by[] = {job.dims[0], isPacked ? p.panels() : 1, isPacked ? kSide : p.columns, p.channels, p.kernel[0],
+    const int64_t by[] = {job.dims[0],
+                          isPacked ? p.panels() : 1,
+                          isPacked ? kSide : p.columns,
+                          p.channels,
+                          p.kernel[0],
                           p.kernel[1]};
     return reaches(p.x, of, p.x.strides, 4) && reaches(p.w, by, s, 6);
   }
@@ -70,15 +80,22 @@ private:
   uint64_t bytesOf(uint32_t buffer) const {
     if (buffer == kOwn) return stream_.own.size();
     if (buffer == 0 || buffer >= image_->buffers.count) return 0;
-    return cdl_get_buffer(image_, buffer)->role == CDL_ROLE_CONSTANT ? 0 : cdl_get_buffer(image_, buffer)->bytes;
+    return cdl_get_buffer(image_, buffer)->role == CDL_ROLE_CONSTANT
+               ? 0
+               : cdl_get_buffer(image_, buffer)->bytes;
   }
-  bool isReadOnly(uint32_t buffer) const { return cdl_get_buffer(image_, buffer)->role == CDL_ROLE_INPUT; }
+  bool isReadOnly(uint32_t buffer) const {
+    return cdl_get_buffer(image_, buffer)->role == CDL_ROLE_INPUT;
+  }
 
-  /// Whether all elements of these dims lie in the tensor's buffer, wherever the loops around the instruction stand.
+  /// Whether all elements of these dims lie in the tensor's buffer, wherever the loops around the
+  /// instruction stand.
   bool reaches(const Tensor& t, const int64_t* dims, const int64_t* strides, uint32_t rank) const {
     if (!elemBytes(t.elem)) return false;
     __int128 low = t.offset, high = t.offset;
-    const auto add = [&](int64_t count, int64_t step) { (step < 0 ? low : high) += __int128(count - 1) * step; };
+    const auto add = [&](int64_t count, int64_t step) {
+      (step < 0 ? low : high) += __int128(count - 1) * step;
+    };
     for (uint32_t d = 0; d < rank; ++d) {
       if (dims[d] == 0) return true;
       add(dims[d], strides[d]);
@@ -110,25 +127,28 @@ cdl::Status Engine::save(const cdl::Writer& to) const {
   return stored.write(to);
 }
 
-cdl::Status loadStream(const cdl_image_t* image, const void* blob, uint64_t size, uint64_t localBytes, Stream& stream) {
+cdl::Status loadStream(const cdl_image_t* image, const void* blob, uint64_t size,
+                       uint64_t localBytes, Stream& stream) {
   std::vector<uint64_t> registers;
   cdl::StoredReader stored;
   cdl::Status status = stored.open(kMadeBy, kFormat, image, blob, size);
   const auto read = [&](auto& records) {
     if (status.isOk()) status = stored.read(records);
   };
-  read(registers), read(stream.jobs), read(stream.commands), read(stream.tensors), read(stream.products);
+  read(registers), read(stream.jobs), read(stream.commands), read(stream.tensors),
+      read(stream.products);
   read(stream.own);
   if (!status.isOk()) return status;
   stream.registers = registers.empty() ? 0 : registers[0];
   if (stream.registers > 256) return cdl::damaged(cdl::text(stream.registers, " registers"));
   if (stream.localBytes() > localBytes)
-    return cdl::unfit(
-        cdl::text("needs ", stream.localBytes() / 1024, " KiB of local memory, this device has ", localBytes / 1024));
+    return cdl::unfit(cdl::text("needs ", stream.localBytes() / 1024,
+                                " KiB of local memory, this device has ", localBytes / 1024));
   Check check(image, stream);
   uint32_t last = 0;
   for (const Job& job : stream.jobs) {
-    if (job.instr < last || !check.holds(job)) return cdl::damaged(cdl::text("a job of instruction ", job.instr));
+    if (job.instr < last || !check.holds(job))
+      return cdl::damaged(cdl::text("a job of instruction ", job.instr));
     last = job.instr;
   }
   return cdl::ok();

@@ -56,7 +56,8 @@ public:
   uint32_t add(const Product& product) {
     return stream_.products.push_back(product), uint32_t(stream_.products.size() - 1);
   }
-  /// The expression of the instruction, after its result came into `acc`; the register of its last step.
+  /// The expression of the instruction, after its result came into `acc`; the register of its last
+  /// step.
   uint8_t expression(uint8_t acc);
   void release(uint8_t reg) { taken_[reg] = false; }
 
@@ -86,7 +87,8 @@ void compileCustom(Compiler& compiler);     // CUSTOM
 Command step(Compiler& c, uint16_t kind, uint16_t fn, uint8_t from, uint8_t elem, bool saturate,
              const std::vector<uint8_t>& in);
 
-// The op of our own domain: its function in rows and instructions, what becomes of a node, and what it means.
+// The op of our own domain: its function in rows and instructions, what becomes of a node, and what
+// it means.
 constexpr uint16_t kSoftThreshold = 1; // never another op's: bundles hold it
 cdl::Status claimSoftThreshold(const cdl::CustomNode& node, cdl::CustomClaim& claim);
 std::string softThresholdAsGraph(const cdl::CustomNode& node);

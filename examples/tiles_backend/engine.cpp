@@ -12,7 +12,8 @@ void runTile(Tile& tile) {
   const Job& job = tile.job;
   for (int64_t i = 0; i < tile.rows; ++i) {
     int64_t rest = tile.row + i;
-    for (int64_t d = int64_t(job.rank) - 2; d >= 0; rest /= job.dims[d--]) tile.index[i][d] = rest % job.dims[d];
+    for (int64_t d = int64_t(job.rank) - 2; d >= 0; rest /= job.dims[d--])
+      tile.index[i][d] = rest % job.dims[d];
   }
   for (tile.column = 0; tile.column < job.dims[job.rank - 1]; tile.column += job.width) {
     tile.columns = std::min(job.width, job.dims[job.rank - 1] - tile.column);

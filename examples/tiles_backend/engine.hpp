@@ -9,7 +9,8 @@ namespace tiles {
 struct Tile {
   const Stream& stream;
   const Job& job;
-  const std::vector<char*>& memory; // of each buffer of the image; the last one: the executable's own
+  // of each buffer of the image; the last one: the executable's own
+  const std::vector<char*>& memory;
   const int64_t* loops;
   char* local;
   int64_t row = 0, column = 0;           // its first ones
@@ -23,7 +24,8 @@ struct Tile {
   int64_t size() const { return rows * job.width; }
   template <class T> T* at(const Tensor& tensor) const {
     char* base = memory[tensor.buffer == kOwn ? memory.size() - 1 : tensor.buffer];
-    return reinterpret_cast<T*>(base) + tensor.offset + loops[0] * tensor.loops[0] + loops[1] * tensor.loops[1];
+    return reinterpret_cast<T*>(base) + tensor.offset + loops[0] * tensor.loops[0] +
+           loops[1] * tensor.loops[1];
   }
 };
 
@@ -50,6 +52,7 @@ private:
 };
 
 /// What Engine::save wrote, for this image and `localBytes` of local memory.
-cdl::Status loadStream(const cdl_image_t* image, const void* blob, uint64_t size, uint64_t localBytes, Stream& stream);
+cdl::Status loadStream(const cdl_image_t* image, const void* blob, uint64_t size,
+                       uint64_t localBytes, Stream& stream);
 
 } // namespace tiles

@@ -1,4 +1,5 @@
-// The command stream: what the compiler writes, a blob stores and the engine runs. The engine knows nothing else of a
+// The command stream: what the compiler writes, a blob stores and the engine runs. The engine knows
+// nothing else of a
 // Program: no instruction, no view, no attribute.
 #pragma once
 
@@ -39,7 +40,8 @@ struct Command {
 };
 static_assert(sizeof(Command) == 32);
 
-/// Where elements lie in main memory: at offset + sum(index[d] * strides[d]) + sum(loop variable l * loops[l]).
+/// Where elements lie in main memory: at offset + sum(index[d] * strides[d]) + sum(loop variable l
+/// * loops[l]).
 struct Tensor {
   uint32_t buffer; // of the image, or kOwn
   uint32_t elem;
@@ -47,8 +49,8 @@ struct Tensor {
 };
 constexpr uint32_t kOwn = UINT32_MAX; // the constants that the executable holds itself
 
-/// A convolution of x[b, c, h, w]; a matrix product is one of a window of 1. The weights are walked by batch, panel of
-/// kSide columns, column in the panel, channel, kernel row and column.
+/// A convolution of x[b, c, h, w]; a matrix product is one of a window of 1. The weights are walked
+/// by batch, panel of kSide columns, column in the panel, channel, kernel row and column.
 struct Product {
   Tensor x, w; // strides of x: b, c, h, w
   int64_t channels, columns, kernel[2], extent[2], stride[2], dilation[2], pad[2];
@@ -57,8 +59,9 @@ struct Product {
   int64_t panels() const { return (columns + kSide - 1) / kSide; }
 };
 
-/// The commands first .. first + count - 1, for every tile of a space of dims. A tile is up to `width` neighbours along
-/// the last dim in up to kLanes / width rows; the rows are those of all other dims in order, cut where `span` rows end.
+/// The commands first .. first + count - 1, for every tile of a space of dims. A tile is up to
+/// `width` neighbours along the last dim in up to kLanes / width rows; the rows are those of all
+/// other dims in order, cut where `span` rows end.
 struct Job {
   uint32_t instr; // that it does, from which its loop variables and its record in a profile come
   uint32_t first, count, rank;

@@ -29,7 +29,8 @@ std::vector<std::byte> readFile(const std::string& path) {
 }
 
 constexpr const char* kUsage =
-    "usage: virtual_platform PROGRAM.npubin [--npu CONFIG] [--set REGION=FILE]... [--dump REGION=FILE]... [--traffic MB/S]\n"
+    "usage: virtual_platform PROGRAM.npubin [--npu CONFIG] [--set REGION=FILE]... [--dump "
+    "REGION=FILE]... [--traffic MB/S]\n"
     "                        [--fast] [--vcd NAME]\n"
     "Exit status: 0 the program halted, 1 it faulted, 2 bad usage or input.\n";
 
@@ -40,10 +41,12 @@ struct Arguments {
   Fidelity fidelity = Fidelity::kAccurate;
 };
 
-void assign(std::map<std::string, std::string>& to, const std::string& option, const std::string& text) {
+void assign(std::map<std::string, std::string>& to, const std::string& option,
+            const std::string& text) {
   const size_t at = text.find('=');
   if (at == text.npos) fail(option + " " + text + ": REGION=FILE is wanted");
-  if (!to.emplace(text.substr(0, at), text.substr(at + 1)).second) fail(option + " " + text + ": the region was named before");
+  if (!to.emplace(text.substr(0, at), text.substr(at + 1)).second)
+    fail(option + " " + text + ": the region was named before");
 }
 
 Arguments parse(int argc, char** argv) {
@@ -60,11 +63,13 @@ Arguments parse(int argc, char** argv) {
       continue;
     }
     if (!option.starts_with("-")) {
-      if (!arguments.program.empty()) fail(option + ": there is a program already, " + arguments.program);
+      if (!arguments.program.empty())
+        fail(option + ": there is a program already, " + arguments.program);
       arguments.program = option;
       continue;
     }
-    if (option != "--npu" && option != "--set" && option != "--dump" && option != "--traffic" && option != "--vcd")
+    if (option != "--npu" && option != "--set" && option != "--dump" && option != "--traffic" &&
+        option != "--vcd")
       fail(option + ": there is no such option; --help lists them");
     if (++i == given.size()) fail(option + ": a value is wanted");
     const std::string& value = given[i];
@@ -100,7 +105,8 @@ int run(const Arguments& arguments) {
   for (const Region& region : binary->regions) {
     known[region.name] = regions.size();
     regions.emplace_back(region.bytes);
-    if (region.kind == RegionClass::kConstants) regions.back().assign(binary->constants.begin(), binary->constants.end());
+    if (region.kind == RegionClass::kConstants)
+      regions.back().assign(binary->constants.begin(), binary->constants.end());
   }
   for (const auto* named : {&arguments.set, &arguments.dump})
     for (const auto& [name, path] : *named)
@@ -109,7 +115,8 @@ int run(const Arguments& arguments) {
     std::vector<std::byte> bytes = readFile(path);
     std::vector<std::byte>& region = regions[known[name]];
     if (bytes.size() != region.size())
-      fail(path + ": " + std::to_string(bytes.size()) + " bytes, region '" + name + "' has " + std::to_string(region.size()));
+      fail(path + ": " + std::to_string(bytes.size()) + " bytes, region '" + name + "' has " +
+           std::to_string(region.size()));
     region = std::move(bytes);
   }
 
@@ -143,7 +150,8 @@ int run(const Arguments& arguments) {
   for (const auto& [name, path] : arguments.dump) {
     const std::vector<std::byte>& region = regions[known[name]];
     std::ofstream file(path, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(region.data()), static_cast<std::streamsize>(region.size()));
+    file.write(reinterpret_cast<const char*>(region.data()),
+               static_cast<std::streamsize>(region.size()));
     if (!file.flush()) fail(path + ": it cannot be written");
   }
   return driver.hasPassed() ? 0 : 1;

@@ -16,13 +16,15 @@ Bus::Bus(sc_core::sc_module_name name)
 
 Bus::Slave Bus::slaveAt(uint64_t address) {
   if (address >= kMemory) return Slave::kMemory;
-  return address >= kRegisters && address < kRegisters + kRegistersBytes ? Slave::kRegisters : Slave::kNone;
+  return address >= kRegisters && address < kRegisters + kRegistersBytes ? Slave::kRegisters
+                                                                         : Slave::kNone;
 }
 
 /// Addresses of the memory are those of the bus, those of registers begin at 0.
 void Bus::transport(int, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
   const uint64_t address = payload.get_address();
-  if (payload.get_command() == tlm::TLM_IGNORE_COMMAND) return memory->b_transport(payload, delay); // see AccessExtension
+  // see AccessExtension
+  if (payload.get_command() == tlm::TLM_IGNORE_COMMAND) return memory->b_transport(payload, delay);
   switch (slaveAt(address)) {
   case Slave::kNone: return payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
   case Slave::kMemory: return memory->b_transport(payload, delay);
@@ -39,7 +41,8 @@ unsigned Bus::debug(int, tlm::tlm_generic_payload& payload) {
 
 // ---- Masters
 
-sc_core::sc_time Master::send(tlm::tlm_command command, uint64_t address, void* data, uint64_t bytes) {
+sc_core::sc_time Master::send(tlm::tlm_command command, uint64_t address, void* data,
+                              uint64_t bytes) {
   tlm::tlm_generic_payload payload;
   sc_core::sc_time delay;
   payload.set_command(command);
@@ -52,8 +55,10 @@ sc_core::sc_time Master::send(tlm::tlm_command command, uint64_t address, void* 
   return delay;
 }
 
-Driver::Driver(sc_core::sc_module_name name, const Binary& binary, std::vector<std::vector<std::byte>>& regions)
-    : Master(name), done("done"), binary_(binary), regions_(regions), placement_(placementOf(binary)) {
+Driver::Driver(sc_core::sc_module_name name, const Binary& binary,
+               std::vector<std::vector<std::byte>>& regions)
+    : Master(name), done("done"), binary_(binary), regions_(regions),
+      placement_(placementOf(binary)) {
   for (uint64_t& base : placement_.bases) base += kMemory;
   placement_.program += kMemory;
   placement_.end += kMemory;
@@ -83,13 +88,15 @@ void Driver::main() {
 }
 
 bool Driver::run() {
-  if (read(registerOffset("ID")) != kDeviceId || readPair(registerOffset("SPEC_HASH_LO")) != kSpecHash ||
+  if (read(registerOffset("ID")) != kDeviceId ||
+      readPair(registerOffset("SPEC_HASH_LO")) != kSpecHash ||
       readPair(registerOffset("CONFIG_HASH_LO")) != binary_.configurationHash) {
     std::fprintf(stderr, "virtual_platform: the program was made for another NPU: '%s'\n",
                  binary_.configurationName.c_str());
     return false;
   }
-  for (size_t i = 0; i < regions_.size(); ++i) copy(tlm::TLM_WRITE_COMMAND, placement_.bases[i], regions_[i]);
+  for (size_t i = 0; i < regions_.size(); ++i)
+    copy(tlm::TLM_WRITE_COMMAND, placement_.bases[i], regions_[i]);
   std::vector<Word> code = binary_.code;
   copy(tlm::TLM_WRITE_COMMAND, placement_.program, std::as_writable_bytes(std::span(code)));
   for (const auto& [offset, value] : registersOf(binary_, placement_)) write(offset, value);
@@ -100,13 +107,17 @@ bool Driver::run() {
   const sc_core::sc_time ended = sc_core::sc_time_stamp();
 
   const uint32_t status = read(registerOffset("STATUS"));
-  std::printf("loaded in %.3f us, ran for %.3f us\n", loaded.to_seconds() * 1e6, (ended - loaded).to_seconds() * 1e6);
+  std::printf("loaded in %.3f us, ran for %.3f us\n", loaded.to_seconds() * 1e6,
+              (ended - loaded).to_seconds() * 1e6);
   for (const CounterInfo& counter : kCounters)
     if (const uint64_t value = readPair(kPmuOffset + 8 * static_cast<uint32_t>(counter.id)))
-      std::printf("%20llu  %s\n", static_cast<unsigned long long>(value), std::string(counter.name).c_str());
+      std::printf("%20llu  %s\n", static_cast<unsigned long long>(value),
+                  std::string(counter.name).c_str());
   if (status & kFaulted)
-    std::printf("fault %u at instruction %u\n", read(registerOffset("FAULT_CODE")), read(registerOffset("FAULT_PC")));
-  for (size_t i = 0; i < regions_.size(); ++i) copy(tlm::TLM_READ_COMMAND, placement_.bases[i], regions_[i]);
+    std::printf("fault %u at instruction %u\n", read(registerOffset("FAULT_CODE")),
+                read(registerOffset("FAULT_PC")));
+  for (size_t i = 0; i < regions_.size(); ++i)
+    copy(tlm::TLM_READ_COMMAND, placement_.bases[i], regions_[i]);
   return status == kHalted;
 }
 
@@ -119,13 +130,15 @@ Traffic::Traffic(sc_core::sc_module_name name, double megabytesPerSecond, const 
 void Traffic::main() {
   std::array<std::byte, 64> line;
   std::array<sc_core::sc_time, 16> served; // of the last ones
-  const sc_core::sc_time step(static_cast<double>(line.size()) / megabytesPerSecond_, sc_core::SC_US);
+  const sc_core::sc_time step(static_cast<double>(line.size()) / megabytesPerSecond_,
+                              sc_core::SC_US);
   const uint64_t lines = std::max<uint64_t>(1, driver_.memoryBytes() / line.size());
   for (uint64_t i = 0; !driver_.hasEnded(); ++i) {
     sc_core::sc_time& slot = served[i % served.size()];
     if (slot > sc_core::sc_time_stamp()) wait(slot - sc_core::sc_time_stamp());
     slot = sc_core::sc_time_stamp();
-    slot += send(tlm::TLM_READ_COMMAND, kMemory + i % lines * line.size(), line.data(), line.size());
+    slot +=
+        send(tlm::TLM_READ_COMMAND, kMemory + i % lines * line.size(), line.data(), line.size());
     wait(step);
   }
 }

@@ -67,8 +67,8 @@ private:
   bool hasLoaded_ = false, hasEnded_ = false, hasPassed_ = false;
 };
 
-/// Reads 64 bytes at a time at a rate, up to 16 of them before the first one is served, until the driver has ended:
-/// from the memory's beginning to its end and again.
+/// Reads 64 bytes at a time at a rate, up to 16 of them before the first one is served, until the
+/// driver has ended: from the memory's beginning to its end and again.
 class Traffic : public Master {
 public:
   Traffic(sc_core::sc_module_name name, double megabytesPerSecond, const Driver& driver);

@@ -14,14 +14,16 @@ namespace candela::sdk {
 
 class Error : public std::runtime_error {
 public:
-  Error(candela_status_t status, const std::string& message) : std::runtime_error(message), status_(status) {}
+  Error(candela_status_t status, const std::string& message)
+      : std::runtime_error(message), status_(status) {}
   candela_status_t status() const { return status_; }
 
 private:
   candela_status_t status_;
 };
 
-/// An input or output of a model. Where only a run knows: a dim is -1, `ranked` is false, elem is 0.
+/// An input or output of a model. Where only a run knows: a dim is -1, `ranked` is false, elem is
+/// 0.
 struct Port {
   std::string name;
   candela_elem_t elem;
@@ -39,7 +41,8 @@ struct Port {
 struct Options {
   std::string backends = "soft";
   std::vector<std::string> dims, shapes, options, states;
-  bool requireNative = false, toPrimitives = false, keepValues = false, bindAtRun = false, rematerialize = false;
+  bool requireNative = false, toPrimitives = false, keepValues = false, bindAtRun = false,
+       rematerialize = false;
   bool unstacked = false; ///< every node stays an instruction of its own
   bool noGroups = false;  ///< every instruction runs as a whole
   void (*progress)(void* context, const char* stage, double fraction) = nullptr;
@@ -57,14 +60,16 @@ public:
       out.push_back(nullptr);
       return out;
     };
-    const auto dims = list(options.dims), shapes = list(options.shapes), keyed = list(options.options),
-               states = list(options.states);
+    const auto dims = list(options.dims), shapes = list(options.shapes),
+               keyed = list(options.options), states = list(options.states);
     candela_options_t c = CANDELA_OPTIONS_INIT;
     c.flags = (options.requireNative ? CANDELA_FLAG_REQUIRE_NATIVE : 0) |
               (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |
-              (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0) | (options.bindAtRun ? CANDELA_FLAG_BIND_AT_RUN : 0) |
+              (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0) |
+              (options.bindAtRun ? CANDELA_FLAG_BIND_AT_RUN : 0) |
               (options.rematerialize ? CANDELA_FLAG_REMATERIALIZE : 0) |
-              (options.unstacked ? CANDELA_FLAG_UNSTACKED : 0) | (options.noGroups ? CANDELA_FLAG_NO_GROUPS : 0);
+              (options.unstacked ? CANDELA_FLAG_UNSTACKED : 0) |
+              (options.noGroups ? CANDELA_FLAG_NO_GROUPS : 0);
     c.backends = options.backends.c_str();
     c.dims = dims.data();
     c.shapes = shapes.data();
@@ -85,17 +90,20 @@ public:
   }
 
   void save(const std::string& path) const {
-    check([&](char* error, size_t size) { return candela_save(model_.get(), path.c_str(), error, size); });
+    check([&](char* error, size_t size) {
+      return candela_save(model_.get(), path.c_str(), error, size);
+    });
   }
 
   std::vector<Port> inputs() const { return ports(candela_input_count, candela_input); }
   std::vector<Port> outputs() const { return ports(candela_output_count, candela_output); }
 
   /// Runs once; inputs and outputs as candela_run wants them.
-  void run(const std::vector<candela_tensor_t>& inputs, std::vector<candela_tensor_t>& outputs) const {
+  void run(const std::vector<candela_tensor_t>& inputs,
+           std::vector<candela_tensor_t>& outputs) const {
     check([&](char* error, size_t size) {
-      return candela_run(model_.get(), inputs.data(), static_cast<uint32_t>(inputs.size()), outputs.data(),
-                         static_cast<uint32_t>(outputs.size()), error, size);
+      return candela_run(model_.get(), inputs.data(), static_cast<uint32_t>(inputs.size()),
+                         outputs.data(), static_cast<uint32_t>(outputs.size()), error, size);
     });
   }
 
@@ -118,7 +126,8 @@ private:
   };
   explicit Model(candela_model_t* model) : model_(model) {}
 
-  /// Long enough for a list of every unsupported node of a large model; kept, so that a run allocates nothing.
+  /// Long enough for a list of every unsupported node of a large model; kept, so that a run
+  /// allocates nothing.
   static std::vector<char>& roomForError() {
     thread_local std::vector<char> room(1 << 16, '\0');
     return room;
@@ -145,7 +154,8 @@ private:
       candela_tensor_t t{};
       const char* name = get(model_.get(), i, &t);
       const bool ranked = t.rank != CANDELA_UNKNOWN_RANK;
-      ports.push_back({name, t.elem, std::vector<int64_t>(t.dims, t.dims + (ranked ? t.rank : 0)), t.bytes, ranked});
+      ports.push_back({name, t.elem, std::vector<int64_t>(t.dims, t.dims + (ranked ? t.rank : 0)),
+                       t.bytes, ranked});
     }
     return ports;
   }

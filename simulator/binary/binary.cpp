@@ -13,7 +13,8 @@ constexpr char kMagic[8] = {'C', 'D', 'L', 'N', 'P', 'U', '\r', '\n'};
 constexpr uint32_t kFormat = 1;
 constexpr size_t kHeaderBytes = 48, kRecordBytes = 24, kChecksumAt = 40;
 enum Section : uint32_t { kRegions = 1, kCode, kConstants, kSymbols, kStrings };
-constexpr std::string_view kSectionNames[] = {"", "regions", "code", "constants", "symbols", "strings"};
+constexpr std::string_view kSectionNames[] = {"",          "regions", "code",
+                                              "constants", "symbols", "strings"};
 constexpr size_t kUnit[] = {0, 16, 16, 1, 16, 1};
 
 template <typename T> T get(std::span<const std::byte> bytes, size_t at) {
@@ -44,15 +45,19 @@ Result<Sections> sectionsOf(std::span<const std::byte> bytes) {
     const std::string_view name = kSectionNames[kind];
     if (std::exchange(seen[kind], true)) return error("section {}: it is there twice", name);
     if (offset > bytes.size() || size > bytes.size() - offset)
-      return error("section {}: {} bytes at {} leave the file of {} bytes", name, size, offset, bytes.size());
-    if (size % kUnit[kind]) return error("section {}: {} bytes are no multiple of {}", name, size, kUnit[kind]);
+      return error("section {}: {} bytes at {} leave the file of {} bytes", name, size, offset,
+                   bytes.size());
+    if (size % kUnit[kind])
+      return error("section {}: {} bytes are no multiple of {}", name, size, kUnit[kind]);
     sections[kind] = bytes.subspan(offset, size);
   }
   return sections;
 }
 
-Result<std::string> stringAt(std::span<const std::byte> strings, uint32_t at, std::string_view owner) {
-  if (at >= strings.size()) return error("{}: string {} of {} bytes of strings", owner, at, strings.size());
+Result<std::string> stringAt(std::span<const std::byte> strings, uint32_t at,
+                             std::string_view owner) {
+  if (at >= strings.size())
+    return error("{}: string {} of {} bytes of strings", owner, at, strings.size());
   const auto* text = reinterpret_cast<const char*>(strings.data()) + at;
   const size_t length = strnlen(text, strings.size() - at);
   if (length == strings.size() - at) return error("{}: string {} has no end", owner, at);
@@ -70,13 +75,15 @@ Outcome readRegions(const Sections& sections, Binary& binary) {
     if (!name) return error("{}", name.message());
     const uint32_t kind = get<uint32_t>(records, at + 4);
     const uint64_t size = get<uint64_t>(records, at + 8);
-    if (kind >= std::size(kRegionClassNames)) return error("{} '{}': class {} is unknown", owner, *name, kind);
+    if (kind >= std::size(kRegionClassNames))
+      return error("{} '{}': class {} is unknown", owner, *name, kind);
     if (size > uint64_t{1} << 32)
       return error("{} '{}': {} bytes, offsets reach {}", owner, *name, size, uint64_t{1} << 32);
     for (const Region& other : binary.regions)
       if (other.name == *name) return error("{}: '{}' is there twice", owner, *name);
     if (kind == 0) {
-      if (std::exchange(hasConstants, true)) return error("{} '{}': a second one of class constants", owner, *name);
+      if (std::exchange(hasConstants, true))
+        return error("{} '{}': a second one of class constants", owner, *name);
       if (size != sections[kConstants].size())
         return error("{} '{}': {} bytes, the section constants has {}", owner, *name, size,
                      sections[kConstants].size());
@@ -84,7 +91,8 @@ Outcome readRegions(const Sections& sections, Binary& binary) {
     binary.regions.push_back({*std::move(name), static_cast<RegionClass>(kind), size});
   }
   if (!hasConstants && !sections[kConstants].empty())
-    return error("section constants: {} bytes, and no region of that class", sections[kConstants].size());
+    return error("section constants: {} bytes, and no region of that class",
+                 sections[kConstants].size());
   return {};
 }
 
@@ -93,11 +101,16 @@ Outcome readSymbols(const Sections& sections, Binary& binary) {
   const auto records = sections[kSymbols];
   for (size_t at = 0; at < records.size(); at += 16) {
     const std::string owner = fmt::format("symbol {}", at / 16);
-    Symbol symbol{get<uint32_t>(records, at), get<uint32_t>(records, at + 4), {}, get<uint32_t>(records, at + 12)};
-    if (symbol.first < free) return error("{}: begins at {}, the one before ends at {}", owner, symbol.first, free);
+    Symbol symbol{get<uint32_t>(records, at),
+                  get<uint32_t>(records, at + 4),
+                  {},
+                  get<uint32_t>(records, at + 12)};
+    if (symbol.first < free)
+      return error("{}: begins at {}, the one before ends at {}", owner, symbol.first, free);
     free = uint64_t{symbol.first} + symbol.count;
     if (symbol.count == 0 || free > binary.code.size())
-      return error("{}: {} instructions from {}, there are {}", owner, symbol.count, symbol.first, binary.code.size());
+      return error("{}: {} instructions from {}, there are {}", owner, symbol.count, symbol.first,
+                   binary.code.size());
     Result<std::string> node = stringAt(sections[kStrings], get<uint32_t>(records, at + 8), owner);
     if (!node) return error("{}", node.message());
     symbol.node = *std::move(node);
@@ -109,8 +122,9 @@ Outcome readSymbols(const Sections& sections, Binary& binary) {
 } // namespace
 
 std::string Binary::origin(uint32_t instruction) const {
-  const auto after = std::upper_bound(symbols.begin(), symbols.end(), instruction,
-                                      [](uint32_t at, const Symbol& symbol) { return at < symbol.first; });
+  const auto after =
+      std::upper_bound(symbols.begin(), symbols.end(), instruction,
+                       [](uint32_t at, const Symbol& symbol) { return at < symbol.first; });
   if (after == symbols.begin()) return {};
   const Symbol& symbol = *std::prev(after);
   if (instruction - symbol.first >= symbol.count) return {};
@@ -120,7 +134,8 @@ std::string Binary::origin(uint32_t instruction) const {
 uint64_t binaryChecksum(std::span<const std::byte> bytes) {
   uint64_t hash = 0xcbf29ce484222325;
   for (size_t i = 0; i < bytes.size(); ++i)
-    if (i < kChecksumAt || i >= kChecksumAt + 8) hash = (hash ^ static_cast<uint8_t>(bytes[i])) * 0x100000001b3;
+    if (i < kChecksumAt || i >= kChecksumAt + 8)
+      hash = (hash ^ static_cast<uint8_t>(bytes[i])) * 0x100000001b3;
   return hash;
 }
 
@@ -177,8 +192,10 @@ std::vector<std::byte> writeBinary(const Binary& binary) {
 }
 
 Result<Binary> readBinary(std::span<const std::byte> bytes) {
-  if (bytes.size() < kHeaderBytes) return error("header: {} bytes, it has {}", bytes.size(), kHeaderBytes);
-  if (std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) return error("header: this is no NPU binary");
+  if (bytes.size() < kHeaderBytes)
+    return error("header: {} bytes, it has {}", bytes.size(), kHeaderBytes);
+  if (std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    return error("header: this is no NPU binary");
   if (const uint32_t format = get<uint32_t>(bytes, 8); format != kFormat)
     return error("header: format {}, this reads {}", format, kFormat);
   if (const uint64_t spec = get<uint64_t>(bytes, 16); spec != kSpecHash)

@@ -33,7 +33,8 @@ struct Symbol {
 struct Binary {
   std::string configurationName;
   uint64_t configurationHash = 0;
-  std::vector<Region> regions; ///< at most kMaxRegions, names unique, one of class constants at most
+  /// at most kMaxRegions, names unique, one of class constants at most
+  std::vector<Region> regions;
   std::vector<Word> code;
   std::vector<std::byte> constants; ///< as long as the region of class constants, or empty
   std::vector<Symbol> symbols;      ///< in the order of `first`, disjoint

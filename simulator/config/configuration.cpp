@@ -1,6 +1,7 @@
 #include "simulator/config/preset.h"
 
-// As wherever else the library stands in this process: its inline functions differ without being named differently.
+// As wherever else the library stands in this process: its inline functions differ without being
+// named differently.
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -56,10 +57,13 @@ public:
     for (const auto& [name, node] : table) {
       const std::string full = prefix + std::string(name.str());
       if (const toml::table* inner = node.as_table()) {
-        const bool known = prefix.empty() && std::any_of(std::begin(kKeys), std::end(kKeys), [&](const KeyInfo& info) {
-                             return info.name.substr(0, full.size() + 1) == full + ".";
-                           });
-        if (!known) return error("{}:{}: there is no section {}", file_, node.source().begin.line, full);
+        const bool known =
+            prefix.empty() &&
+            std::any_of(std::begin(kKeys), std::end(kKeys), [&](const KeyInfo& info) {
+              return info.name.substr(0, full.size() + 1) == full + ".";
+            });
+        if (!known)
+          return error("{}:{}: there is no section {}", file_, node.source().begin.line, full);
         if (Outcome bad = section(*inner, full + ".")) return bad;
       } else if (Outcome bad = value(full, node)) {
         return bad;
@@ -79,13 +83,16 @@ private:
       if (!text) return error("{}: a string is wanted", place);
       if (index == key::kName) {
         const bool plain = !text->empty() && text->size() <= 64 &&
-                           std::all_of(text->begin(), text->end(), [](unsigned char c) { return c > 32 && c < 127; });
-        if (!plain) return error("{}: 1 to 64 printable characters without spaces are wanted", place);
+                           std::all_of(text->begin(), text->end(),
+                                       [](unsigned char c) { return c > 32 && c < 127; });
+        if (!plain)
+          return error("{}: 1 to 64 printable characters without spaces are wanted", place);
         into_.name = *text;
         return {};
       }
       const auto at = std::find(info.values.begin(), info.values.end(), *text);
-      if (at == info.values.end()) return error("{}: '{}' is none of {}", place, *text, fmt::join(info.values, ", "));
+      if (at == info.values.end())
+        return error("{}: '{}' is none of {}", place, *text, fmt::join(info.values, ", "));
       into_.values[index] = at - info.values.begin();
       return {};
     }
@@ -107,29 +114,31 @@ private:
 Outcome contradictions(const Configuration& c, std::string_view file) {
   const int64_t stripe = c[key::kScratchpadBanks] * c[key::kScratchpadBankWidth];
   if (c.scratchpadBytes() % stripe)
-    return error("{}: scratchpad.bytes {} is no multiple of banks {} x bank_width {}", file, c.scratchpadBytes(),
-                 c[key::kScratchpadBanks], c[key::kScratchpadBankWidth]);
+    return error("{}: scratchpad.bytes {} is no multiple of banks {} x bank_width {}", file,
+                 c.scratchpadBytes(), c[key::kScratchpadBanks], c[key::kScratchpadBankWidth]);
   const int64_t row = 4 * c.columns(), accBytes = c[key::kAccumulatorBytes];
   if (accBytes % (row * c[key::kAccumulatorBanks]))
-    return error("{}: accumulator.bytes {} is no multiple of banks {} x 4 x array.columns {}", file, accBytes,
-                 c[key::kAccumulatorBanks], c.columns());
+    return error("{}: accumulator.bytes {} is no multiple of banks {} x 4 x array.columns {}", file,
+                 accBytes, c[key::kAccumulatorBanks], c.columns());
   if (accBytes / row > 65536)
-    return error("{}: accumulator.bytes {} makes {} rows of {} columns, instructions reach 65536", file, accBytes,
-                 accBytes / row, c.columns());
+    return error("{}: accumulator.bytes {} makes {} rows of {} columns, instructions reach 65536",
+                 file, accBytes, accBytes / row, c.columns());
   const int64_t least = int64_t{c.rows()} * c.columns() + c.rows();
   if (c.scratchpadBytes() < least)
-    return error(
-        "{}: scratchpad.bytes {} does not hold the {} bytes of one weight tile and one vector of the {} x {} array",
-        file, c.scratchpadBytes(), least, c.rows(), c.columns());
+    return error("{}: scratchpad.bytes {} does not hold the {} bytes of one weight tile and one "
+                 "vector of the {} x {} array",
+                 file, c.scratchpadBytes(), least, c.rows(), c.columns());
   if (c[key::kDramBytes] < c.scratchpadBytes())
-    return error("{}: dram.bytes {} is less than scratchpad.bytes {}", file, c[key::kDramBytes], c.scratchpadBytes());
+    return error("{}: dram.bytes {} is less than scratchpad.bytes {}", file, c[key::kDramBytes],
+                 c.scratchpadBytes());
   return {};
 }
 
 } // namespace
 
 uint32_t Configuration::engines() const {
-  uint32_t mask = bitOf(Engine::kControl) | bitOf(Engine::kMatrix) | bitOf(Engine::kRequant) | bitOf(Engine::kVector);
+  uint32_t mask = bitOf(Engine::kControl) | bitOf(Engine::kMatrix) | bitOf(Engine::kRequant) |
+                  bitOf(Engine::kVector);
   for (int i = 0; i < loadChannels(); ++i) mask |= bitOf(Engine::kLoad0) << i;
   for (int i = 0; i < storeChannels(); ++i) mask |= bitOf(Engine::kStore0) << i;
   return mask;
@@ -146,7 +155,8 @@ uint64_t Configuration::hash() const {
 
 std::string Configuration::valueText(int key) const {
   if (key == key::kName) return name;
-  return kKeys[key].isString ? std::string(kKeys[key].values[values[key]]) : fmt::format("{}", values[key]);
+  return kKeys[key].isString ? std::string(kKeys[key].values[values[key]])
+                             : fmt::format("{}", values[key]);
 }
 
 std::string Configuration::toml() const {
@@ -160,7 +170,8 @@ std::string Configuration::toml() const {
     }
     std::string value = valueText(i);
     if (kKeys[i].isString) {
-      for (size_t at = 0; (at = value.find_first_of("\"\\", at)) != value.npos; at += 2) value.insert(at, "\\");
+      for (size_t at = 0; (at = value.find_first_of("\"\\", at)) != value.npos; at += 2)
+        value.insert(at, "\\");
       value = '"' + value + '"';
     }
     text += fmt::format("{} = {}\n", dot == full.npos ? full : full.substr(dot + 1), value);
@@ -172,9 +183,12 @@ Result<Configuration> parseConfiguration(std::string_view text, std::string_view
   Configuration configuration;
   for (int i = 0; i < key::kCount; ++i) configuration.values[i] = kKeys[i].preset;
   if (const size_t names = candela::text::tomlLevels(text); names > candela::text::kMostLevels)
-    return error("{}: a key has {} names, {} are the limit", file, names, candela::text::kMostLevels);
+    return error("{}: a key has {} names, {} are the limit", file, names,
+                 candela::text::kMostLevels);
   const toml::parse_result parsed = toml::parse(text, file);
-  if (!parsed) return error("{}:{}: {}", file, parsed.error().source().begin.line, parsed.error().description());
+  if (!parsed)
+    return error("{}:{}: {}", file, parsed.error().source().begin.line,
+                 parsed.error().description());
   if (Outcome bad = Reader(file, configuration).section(parsed.table(), "")) return *bad;
   if (configuration.name.empty()) return error("{}: the key name is missing", file);
   if (Outcome bad = contradictions(configuration, file)) return *bad;
@@ -202,17 +216,21 @@ std::string presetNames() {
 
 Result<Configuration> findPreset(const std::string& name) {
   if (const Preset* preset = presetNamed(name)) return read(*preset);
-  return error("there is no preset '{}'; there are {}; another configuration is given by --npu", name, presetNames());
+  return error("there is no preset '{}'; there are {}; another configuration is given by --npu",
+               name, presetNames());
 }
 
 Result<Configuration> findConfiguration(const std::string& nameOrPath) {
   if (const Preset* preset = presetNamed(nameOrPath)) return read(*preset);
-  const bool isPath = nameOrPath.find('/') != nameOrPath.npos ||
-                      (nameOrPath.size() > 5 && nameOrPath.compare(nameOrPath.size() - 5, 5, ".toml") == 0);
+  const bool isPath =
+      nameOrPath.find('/') != nameOrPath.npos ||
+      (nameOrPath.size() > 5 && nameOrPath.compare(nameOrPath.size() - 5, 5, ".toml") == 0);
   if (!isPath)
-    return error("there is no preset '{}'; there are {}, or a path to a .toml file", nameOrPath, presetNames());
+    return error("there is no preset '{}'; there are {}, or a path to a .toml file", nameOrPath,
+                 presetNames());
   std::error_code ignored;
-  if (std::filesystem::exists(nameOrPath, ignored) && !std::filesystem::is_regular_file(nameOrPath, ignored))
+  if (std::filesystem::exists(nameOrPath, ignored) &&
+      !std::filesystem::is_regular_file(nameOrPath, ignored))
     return error("{}: not a regular file", nameOrPath);
   std::ifstream file(nameOrPath, std::ios::binary);
   std::stringstream text;

@@ -37,7 +37,9 @@ struct Configuration {
   /// Types of 16 bits and accumulators of 40.
   bool hasInt16() const { return values[key::kFeaturesInt16] != 0; }
   /// Accumulator rows of columns() i32 (with int16: of 40 bits).
-  uint32_t accumulatorRows() const { return static_cast<uint32_t>(values[key::kAccumulatorBytes] / (4 * columns())); }
+  uint32_t accumulatorRows() const {
+    return static_cast<uint32_t>(values[key::kAccumulatorBytes] / (4 * columns()));
+  }
   int loadChannels() const { return static_cast<int>(values[key::kDmaLoadChannels]); }
   int storeChannels() const { return static_cast<int>(values[key::kDmaStoreChannels]); }
   size_t queueDepth() const { return static_cast<size_t>(values[key::kCommandQueueDepth]); }
@@ -51,8 +53,8 @@ struct Configuration {
   std::string toml() const;
 };
 
-/// `file` stands in messages. Errors: TOML that is none, an unknown section or key, a value of another type or out of
-/// its range, and numbers that contradict each other.
+/// `file` stands in messages. Errors: TOML that is none, an unknown section or key, a value of
+/// another type or out of its range, and numbers that contradict each other.
 Result<Configuration> parseConfiguration(std::string_view text, std::string_view file);
 
 /// The preset of that name, or the file at that path: what has a '/' or ends in .toml.

@@ -4,7 +4,8 @@
 
 namespace candela::npu {
 
-/// The preset that a file names: of a binary, of a program's text. What a file says is never a path.
+/// The preset that a file names: of a binary, of a program's text. What a file says is never a
+/// path.
 Result<Configuration> findPreset(const std::string& name);
 
 } // namespace candela::npu

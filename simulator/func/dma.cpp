@@ -5,7 +5,8 @@
 namespace candela::npu {
 namespace {
 
-/// The bytes from the first to the last that a walk of runs touches, relative to its start; strides of any sign.
+/// The bytes from the first to the last that a walk of runs touches, relative to its start; strides
+/// of any sign.
 Interval extentOf(int64_t run, const int64_t (&lengths)[3], const int64_t (&strides)[3]) {
   Interval extent{0, run};
   for (int i = 0; i < 3; ++i) {
@@ -25,12 +26,14 @@ void copyRun(uint8_t* to, const uint8_t* from, int64_t count, bool flip) {
   for (int64_t i = 0; i < count; ++i) to[i] ^= 0x80;
 }
 
-std::array<std::pair<int64_t, int64_t>, 3> box(const int64_t (&lengths)[3], const int64_t (&strides)[3]) {
+std::array<std::pair<int64_t, int64_t>, 3> box(const int64_t (&lengths)[3],
+                                               const int64_t (&strides)[3]) {
   return {{{lengths[0], strides[0]}, {lengths[1], strides[1]}, {lengths[2], strides[2]}}};
 }
 
 uint64_t byteCounter(bool isWrite, RegionClass kind) {
-  const int base = static_cast<int>(isWrite ? Counter::kDramWrittenInput : Counter::kDramReadConstants);
+  const int base =
+      static_cast<int>(isWrite ? Counter::kDramWrittenInput : Counter::kDramReadConstants);
   return static_cast<uint64_t>(base + static_cast<int>(kind) - (isWrite ? 1 : 0));
 }
 
@@ -54,7 +57,8 @@ void load(Execution& e, const Transfer& t, bool fromDram) {
   const int64_t lengths[3] = {t.padded(0), t.padded(1), t.len[2]};
   const Interval near = extentOf(t.run, lengths, t.near), far = extentOf(t.run, t.len, t.far);
   e.memory.range("dst", dst, near.bytes);
-  needDisjoint("dst", t.run, {{lengths[0], t.near[0]}, {lengths[1], t.near[1]}, {lengths[2], t.near[2]}});
+  needDisjoint("dst", t.run,
+               {{lengths[0], t.near[0]}, {lengths[1], t.near[1]}, {lengths[2], t.near[2]}});
   e.spend(t.run * lengths[0] * lengths[1] * lengths[2]);
   uint8_t* const base = e.memory.scratchpad() + dst;
   const uint32_t region = fromDram ? static_cast<uint32_t>(e[f::kRegion]) : 0;
@@ -68,8 +72,8 @@ void load(Execution& e, const Transfer& t, bool fromDram) {
   } else if (!isFill) {
     e.memory.range("src", source + far.from, far.bytes);
     if (Interval{source + far.from, far.bytes}.touches({dst, near.bytes}))
-      raise(FaultKind::kInstruction, "src {:#x}..{:#x} and dst {:#x}..{:#x} overlap", source + far.from,
-            source + far.from + far.bytes - 1, dst, dst + near.bytes - 1);
+      raise(FaultKind::kInstruction, "src {:#x}..{:#x} and dst {:#x}..{:#x} overlap",
+            source + far.from, source + far.from + far.bytes - 1, dst, dst + near.bytes - 1);
   }
   if (!isFill)
     eachStretch(source, t.run, box(t.len, t.far), [&](int64_t at, int64_t bytes) {
@@ -94,19 +98,23 @@ void load(Execution& e, const Transfer& t, bool fromDram) {
 
 void store(Execution& e, const Transfer& t) {
   namespace f = field::store;
-  if (t.padLeft || t.padRight || t.padTop || t.padBottom) raise(FaultKind::kInstruction, "a store has no padding");
+  if (t.padLeft || t.padRight || t.padTop || t.padBottom)
+    raise(FaultKind::kInstruction, "a store has no padding");
   const auto region = static_cast<uint32_t>(e[f::kRegion]);
   const int64_t src = e[f::kSrc], target = e[f::kFar];
   const Interval near = extentOf(t.run, t.len, t.near), far = extentOf(t.run, t.len, t.far);
   e.memory.range("src", src, near.bytes);
   e.memory.dramRange(region, target + far.from, far.bytes, true);
   needDisjoint("far", t.run,
-               {{t.len[0], std::abs(t.far[0])}, {t.len[1], std::abs(t.far[1])}, {t.len[2], std::abs(t.far[2])}});
+               {{t.len[0], std::abs(t.far[0])},
+                {t.len[1], std::abs(t.far[1])},
+                {t.len[2], std::abs(t.far[2])}});
   e.spend(t.run * t.len[0] * t.len[1] * t.len[2]);
   eachStretch(src, t.run, box(t.len, t.near),
               [&](int64_t at, int64_t bytes) { e.memory.reads(at, bytes, e.accessor); });
-  eachStretch(target, t.run, box(t.len, t.far),
-              [&](int64_t at, int64_t bytes) { e.memory.dramWrites(region, at, bytes, e.accessor); });
+  eachStretch(target, t.run, box(t.len, t.far), [&](int64_t at, int64_t bytes) {
+    e.memory.dramWrites(region, at, bytes, e.accessor);
+  });
   const uint8_t* const from = e.memory.scratchpad() + src;
   uint8_t* const to = e.memory.dram(region) + target;
   const bool flip = e[f::kFlip] != 0;

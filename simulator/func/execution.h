@@ -24,7 +24,8 @@ struct MatrixState {
   std::vector<int64_t> wideSums; ///< and all of them
 };
 
-/// One instruction on its way, with all that it needs. Index registers are added to the addresses already.
+/// One instruction on its way, with all that it needs. Index registers are added to the addresses
+/// already.
 struct Execution {
   const Configuration& configuration;
   const Kernels& kernels;
@@ -47,9 +48,11 @@ struct Execution {
   }
 };
 
-/// visit(from, bytes) for the bytes of a box, in stretches as long as they go, each byte of a repeated run once.
+/// visit(from, bytes) for the bytes of a box, in stretches as long as they go, each byte of a
+/// repeated run once.
 template <typename Visit>
-void eachStretch(int64_t at, int64_t run, std::array<std::pair<int64_t, int64_t>, 3> lengthsAndStrides, Visit visit) {
+void eachStretch(int64_t at, int64_t run,
+                 std::array<std::pair<int64_t, int64_t>, 3> lengthsAndStrides, Visit visit) {
   for (auto& [length, stride] : lengthsAndStrides) {
     if (stride < 0) {
       at += (length - 1) * stride;
@@ -82,7 +85,9 @@ inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// A box in the scratchpad as an interval, for a first look at whether two touch.
 struct Interval {
   int64_t from, bytes;
-  bool touches(const Interval& other) const { return from < other.from + other.bytes && other.from < from + bytes; }
+  bool touches(const Interval& other) const {
+    return from < other.from + other.bytes && other.from < from + bytes;
+  }
 };
 
 /// One element, widened; little-endian.
@@ -113,15 +118,17 @@ inline int64_t scaledSum(int64_t a, int64_t b, const Rescale& r) {
   return static_cast<int64_t>((static_cast<uint64_t>(a * r.aMult) << r.aShift) +
                               (static_cast<uint64_t>(b * r.bMult) << r.bShift));
 }
-/// clamp bounds of a result: those of the descriptor, or the type's for i32. Raises when they do not fit the type.
+/// clamp bounds of a result: those of the descriptor, or the type's for i32. Raises when they do
+/// not fit the type.
 struct Bounds {
   int32_t zero, low, high;
 };
 Bounds boundsOf(const Rescale& rescale, Type type);
 /// The entry of a value in the table of its type; of i16 between two of them.
 inline int32_t tableAt(const uint8_t* table, Type type, int32_t value) {
-  return type == Type::kI16 ? cdl_table_i16(reinterpret_cast<const int16_t*>(table), static_cast<int16_t>(value))
-                            : table[value - lowestOf(type)];
+  return type == Type::kI16
+             ? cdl_table_i16(reinterpret_cast<const int16_t*>(table), static_cast<int16_t>(value))
+             : table[value - lowestOf(type)];
 }
 /// Raises for a left shift that could leave 63 bits with operands of that type.
 void needShift(std::string_view what, int32_t shift, Type type);

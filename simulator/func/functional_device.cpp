@@ -18,8 +18,9 @@ public:
   Outcome load(Binary binary) override {
     isLoaded_ = false;
     if (binary.configurationHash != configuration_.hash())
-      return error("made for configuration '{}' {:016x}, this is '{}' {:016x}", binary.configurationName,
-                   binary.configurationHash, configuration_.name, configuration_.hash());
+      return error("made for configuration '{}' {:016x}, this is '{}' {:016x}",
+                   binary.configurationName, binary.configurationHash, configuration_.name,
+                   configuration_.hash());
     if (binary.regions.size() > kMaxRegions)
       return error("{} regions, there may be {}", binary.regions.size(), kMaxRegions);
     uint64_t bytes = 0;
@@ -32,14 +33,16 @@ public:
     for (uint32_t i = 0; i < binary.code.size(); ++i) {
       Result<Insn> insn = decode(binary.code[i]);
       if (!insn) return error("instruction {}: {}{}", i, binary.origin(i), insn.message());
-      if (Outcome bad = check(*insn)) return error("instruction {}: {}{}", i, binary.origin(i), bad->message);
+      if (Outcome bad = check(*insn))
+        return error("instruction {}: {}{}", i, binary.origin(i), bad->message);
       code.push_back(*insn);
     }
     binary_ = std::move(binary);
     code_ = std::move(code);
     memory_.setRegions(binary_.regions);
     for (uint32_t i = 0; i < binary_.regions.size(); ++i)
-      if (binary_.regions[i].kind == RegionClass::kConstants && !(isStepped_ && binary_.constants.empty())) {
+      if (binary_.regions[i].kind == RegionClass::kConstants &&
+          !(isStepped_ && binary_.constants.empty())) {
         if (binary_.constants.size() < binary_.regions[i].bytes)
           return error("region '{}': {} bytes, the constants have {}", binary_.regions[i].name,
                        binary_.regions[i].bytes, binary_.constants.size());
@@ -51,12 +54,14 @@ public:
 
   Outcome bind(uint32_t region, std::span<std::byte> memory) override {
     if (!isLoaded_) return error("no program is loaded");
-    if (region >= binary_.regions.size()) return error("region {}: the program has {}", region, binary_.regions.size());
+    if (region >= binary_.regions.size())
+      return error("region {}: the program has {}", region, binary_.regions.size());
     const Region& record = binary_.regions[region];
     if (record.kind == RegionClass::kConstants && !(isStepped_ && binary_.constants.empty()))
       return error("region '{}': its contents are the binary's", record.name);
     if (memory.size() < record.bytes)
-      return error("region '{}': {} bytes are bound, it has {}", record.name, memory.size(), record.bytes);
+      return error("region '{}': {} bytes are bound, it has {}", record.name, memory.size(),
+                   record.bytes);
     memory_.bind(region, memory);
     return {};
   }
@@ -86,14 +91,17 @@ private:
   Outcome check(const Insn& insn) const {
     const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
     if (!(configuration_.engines() >> insn.engine & 1))
-      return error("{}: '{}' has no engine {}", info.name, configuration_.name, engineName(insn.engine));
+      return error("{}: '{}' has no engine {}", info.name, configuration_.name,
+                   engineName(insn.engine));
     if ((insn.op == Op::kMovi || insn.op == Op::kAddi) && insn.values[field::movi::kX] == 0)
       return error("{}: x0 is always 0", info.name);
     if (insn.op == Op::kConfig) {
       const auto offset = static_cast<uint32_t>(insn.values[field::config::kOffset]);
-      const bool known = std::any_of(std::begin(kRegisters), std::end(kRegisters), [&](const RegisterInfo& r) {
-        return r.isProgram && offset >= r.offset && offset < r.offset + 4 * r.count && offset % 4 == 0;
-      });
+      const bool known =
+          std::any_of(std::begin(kRegisters), std::end(kRegisters), [&](const RegisterInfo& r) {
+            return r.isProgram && offset >= r.offset && offset < r.offset + 4 * r.count &&
+                   offset % 4 == 0;
+          });
       if (!known) return error("config: {:#x} is no register that programs may write", offset);
     }
     return {};
@@ -111,16 +119,18 @@ private:
 } // namespace
 
 std::string_view faultName(FaultKind kind) {
-  constexpr std::string_view kNames[] = {"bad instruction",    "out of range", "port violation",
-                                         "uninitialised read", "race",         "semaphore violation",
-                                         "deadlock",           "limit",        "bus error"};
+  constexpr std::string_view kNames[] = {
+      "bad instruction",     "out of range", "port violation", "uninitialised read", "race",
+      "semaphore violation", "deadlock",     "limit",          "bus error"};
   return kNames[static_cast<int>(kind)];
 }
 
-std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration, FunctionalOptions options) {
+std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration,
+                                             FunctionalOptions options) {
   return std::make_unique<FunctionalDevice>(std::move(configuration), std::move(options), false);
 }
-std::unique_ptr<SteppedDevice> makeSteppedDevice(Configuration configuration, FunctionalOptions options) {
+std::unique_ptr<SteppedDevice> makeSteppedDevice(Configuration configuration,
+                                                 FunctionalOptions options) {
   return std::make_unique<FunctionalDevice>(std::move(configuration), std::move(options), true);
 }
 

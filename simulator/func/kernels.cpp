@@ -10,17 +10,20 @@ extern const Kernels kAvx2Kernels;
 
 namespace {
 
-int32_t valueOf(uint8_t bits, bool isUnsigned) { return isUnsigned ? bits : static_cast<int8_t>(bits); }
+int32_t valueOf(uint8_t bits, bool isUnsigned) {
+  return isUnsigned ? bits : static_cast<int8_t>(bits);
+}
 void addWrapping(int32_t& to, int32_t product) {
   to = static_cast<int32_t>(static_cast<uint32_t>(to) + static_cast<uint32_t>(product));
 }
 
 void widen(const uint8_t* from, int64_t count, bool isUnsigned, int32_t zero, int16_t* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<int16_t>(valueOf(from[i], isUnsigned) - zero);
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = static_cast<int16_t>(valueOf(from[i], isUnsigned) - zero);
 }
 
-void interleave(const uint8_t* row0, const uint8_t* row1, int64_t n, int64_t padded, bool isUnsigned, int32_t zero,
-                int16_t* to) {
+void interleave(const uint8_t* row0, const uint8_t* row1, int64_t n, int64_t padded,
+                bool isUnsigned, int32_t zero, int16_t* to) {
   for (int64_t i = 0; i < n; ++i) {
     to[2 * i] = static_cast<int16_t>(valueOf(row0[i], isUnsigned) - zero);
     to[2 * i + 1] = row1 ? static_cast<int16_t>(valueOf(row1[i], isUnsigned) - zero) : int16_t{0};
@@ -28,8 +31,8 @@ void interleave(const uint8_t* row0, const uint8_t* row1, int64_t n, int64_t pad
   std::memset(to + 2 * n, 0, static_cast<size_t>(4 * (padded - n)));
 }
 
-void multiply(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n,
-              int32_t* c, int64_t pitch, bool accumulate) {
+void multiply(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const int16_t* b,
+              int64_t padded, int64_t n, int32_t* c, int64_t pitch, bool accumulate) {
   for (int64_t p = 0; p < m; ++p) {
     int32_t* const row = c + p * pitch;
     if (!accumulate) std::memset(row, 0, static_cast<size_t>(n) * sizeof(int32_t));
@@ -41,14 +44,14 @@ void multiply(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const 
   }
 }
 
-void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero,
-               int64_t n, int32_t* c) {
+void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned,
+               int32_t wZero, int64_t n, int32_t* c) {
   for (int64_t i = 0; i < n; ++i)
     addWrapping(c[i], (valueOf(x[i], xUnsigned) - xZero) * (valueOf(w[i], wUnsigned) - wZero));
 }
 
-void depthwise16(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero, int64_t n,
-                 int32_t* c) {
+void depthwise16(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero,
+                 int64_t n, int32_t* c) {
   for (int64_t i = 0; i < n; ++i) c[i] += (x[i] - xZero) * (valueOf(w[i], wUnsigned) - wZero);
 }
 

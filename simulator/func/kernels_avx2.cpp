@@ -12,7 +12,9 @@ extern const Kernels kAvx2Kernels;
 
 namespace {
 
-int32_t valueOf(uint8_t bits, bool isUnsigned) { return isUnsigned ? bits : static_cast<int8_t>(bits); }
+int32_t valueOf(uint8_t bits, bool isUnsigned) {
+  return isUnsigned ? bits : static_cast<int8_t>(bits);
+}
 
 __m256i widened16(const uint8_t* from, bool isUnsigned) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
@@ -27,17 +29,19 @@ void widen(const uint8_t* from, int64_t count, bool isUnsigned, int32_t zero, in
   const __m256i zeros = _mm256_set1_epi16(static_cast<int16_t>(zero));
   int64_t i = 0;
   for (; i + 16 <= count; i += 16)
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_sub_epi16(widened16(from + i, isUnsigned), zeros));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm256_sub_epi16(widened16(from + i, isUnsigned), zeros));
   for (; i < count; ++i) to[i] = static_cast<int16_t>(valueOf(from[i], isUnsigned) - zero);
 }
 
-void interleave(const uint8_t* row0, const uint8_t* row1, int64_t n, int64_t padded, bool isUnsigned, int32_t zero,
-                int16_t* to) {
+void interleave(const uint8_t* row0, const uint8_t* row1, int64_t n, int64_t padded,
+                bool isUnsigned, int32_t zero, int16_t* to) {
   const __m128i zeros = _mm_set1_epi16(static_cast<int16_t>(zero));
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const __m128i even = _mm_sub_epi16(widened8(row0 + i, isUnsigned), zeros);
-    const __m128i odd = row1 ? _mm_sub_epi16(widened8(row1 + i, isUnsigned), zeros) : _mm_setzero_si128();
+    const __m128i odd =
+        row1 ? _mm_sub_epi16(widened8(row1 + i, isUnsigned), zeros) : _mm_setzero_si128();
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * i), _mm_unpacklo_epi16(even, odd));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * i + 8), _mm_unpackhi_epi16(even, odd));
   }
@@ -48,23 +52,25 @@ void interleave(const uint8_t* row0, const uint8_t* row1, int64_t n, int64_t pad
   std::memset(to + 2 * n, 0, static_cast<size_t>(4 * (padded - n)));
 }
 
-/// M rows by V vectors of 8 columns. A pair of products with a weight of -255..255 fits 32 bits, and sums wrap as they
-/// must.
+/// M rows by V vectors of 8 columns. A pair of products with a weight of -255..255 fits 32 bits,
+/// and sums wrap as they must.
 template <int M, int V>
-void block(const int16_t* a, int64_t aPitch, int64_t pairs, const int16_t* b, int64_t padded, int64_t n, int32_t* c,
-           int64_t pitch, bool accumulate) {
+void block(const int16_t* a, int64_t aPitch, int64_t pairs, const int16_t* b, int64_t padded,
+           int64_t n, int32_t* c, int64_t pitch, bool accumulate) {
   __m256i sums[M][V];
   for (auto& row : sums)
     for (auto& sum : row) sum = _mm256_setzero_si256();
   for (int64_t k = 0; k < pairs; ++k) {
     __m256i weights[V];
     for (int v = 0; v < V; ++v)
-      weights[v] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + k * padded * 2 + v * 16));
+      weights[v] =
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + k * padded * 2 + v * 16));
     for (int p = 0; p < M; ++p) {
       int32_t two;
       std::memcpy(&two, a + p * aPitch + 2 * k, sizeof two);
       const __m256i x = _mm256_set1_epi32(two);
-      for (int v = 0; v < V; ++v) sums[p][v] = _mm256_add_epi32(sums[p][v], _mm256_madd_epi16(x, weights[v]));
+      for (int v = 0; v < V; ++v)
+        sums[p][v] = _mm256_add_epi32(sums[p][v], _mm256_madd_epi16(x, weights[v]));
     }
   }
   for (int p = 0; p < M; ++p)
@@ -73,7 +79,8 @@ void block(const int16_t* a, int64_t aPitch, int64_t pairs, const int16_t* b, in
       const int64_t left = n - v * 8;
       if (left >= 8) {
         auto* const at = reinterpret_cast<__m256i*>(out);
-        _mm256_storeu_si256(at, accumulate ? _mm256_add_epi32(_mm256_loadu_si256(at), sums[p][v]) : sums[p][v]);
+        _mm256_storeu_si256(at, accumulate ? _mm256_add_epi32(_mm256_loadu_si256(at), sums[p][v])
+                                           : sums[p][v]);
         continue;
       }
       alignas(32) uint32_t values[8];
@@ -84,23 +91,28 @@ void block(const int16_t* a, int64_t aPitch, int64_t pairs, const int16_t* b, in
 }
 
 template <int V>
-void columns(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n,
-             int32_t* c, int64_t pitch, bool accumulate) {
+void columns(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const int16_t* b,
+             int64_t padded, int64_t n, int32_t* c, int64_t pitch, bool accumulate) {
   int64_t p = 0;
-  for (; p + 6 <= m; p += 6) block<6, V>(a + p * aPitch, aPitch, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
-  for (; p + 2 <= m; p += 2) block<2, V>(a + p * aPitch, aPitch, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
-  if (p < m) block<1, V>(a + p * aPitch, aPitch, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
+  for (; p + 6 <= m; p += 6)
+    block<6, V>(a + p * aPitch, aPitch, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
+  for (; p + 2 <= m; p += 2)
+    block<2, V>(a + p * aPitch, aPitch, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
+  if (p < m)
+    block<1, V>(a + p * aPitch, aPitch, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
 }
 
-void multiply(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n,
-              int32_t* c, int64_t pitch, bool accumulate) {
+void multiply(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const int16_t* b,
+              int64_t padded, int64_t n, int32_t* c, int64_t pitch, bool accumulate) {
   int64_t i = 0;
-  for (; i + 16 <= padded; i += 16) columns<2>(a, aPitch, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
-  if (i < padded) columns<1>(a, aPitch, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
+  for (; i + 16 <= padded; i += 16)
+    columns<2>(a, aPitch, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
+  if (i < padded)
+    columns<1>(a, aPitch, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
 }
 
-void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero,
-               int64_t n, int32_t* c) {
+void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned,
+               int32_t wZero, int64_t n, int32_t* c) {
   const __m128i xZeros = _mm_set1_epi16(static_cast<int16_t>(xZero)),
                 wZeros = _mm_set1_epi16(static_cast<int16_t>(wZero));
   int64_t i = 0;
@@ -108,7 +120,8 @@ void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w
     const __m256i left = _mm256_cvtepi16_epi32(_mm_sub_epi16(widened8(x + i, xUnsigned), xZeros));
     const __m256i right = _mm256_cvtepi16_epi32(_mm_sub_epi16(widened8(w + i, wUnsigned), wZeros));
     auto* const at = reinterpret_cast<__m256i*>(c + i);
-    _mm256_storeu_si256(at, _mm256_add_epi32(_mm256_loadu_si256(at), _mm256_mullo_epi32(left, right)));
+    _mm256_storeu_si256(at,
+                        _mm256_add_epi32(_mm256_loadu_si256(at), _mm256_mullo_epi32(left, right)));
   }
   for (; i < n; ++i) {
     const int32_t product = (valueOf(x[i], xUnsigned) - xZero) * (valueOf(w[i], wUnsigned) - wZero);
@@ -116,8 +129,8 @@ void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w
   }
 }
 
-void depthwise16(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero, int64_t n,
-                 int32_t* c) {
+void depthwise16(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero,
+                 int64_t n, int32_t* c) {
   const __m128i wZeros = _mm_set1_epi16(static_cast<int16_t>(wZero));
   const __m256i xZeros = _mm256_set1_epi32(xZero);
   int64_t i = 0;
@@ -126,17 +139,20 @@ void depthwise16(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsign
     const __m256i left = _mm256_sub_epi32(_mm256_cvtepi16_epi32(halves), xZeros);
     const __m256i right = _mm256_cvtepi16_epi32(_mm_sub_epi16(widened8(w + i, wUnsigned), wZeros));
     auto* const at = reinterpret_cast<__m256i*>(c + i);
-    _mm256_storeu_si256(at, _mm256_add_epi32(_mm256_loadu_si256(at), _mm256_mullo_epi32(left, right)));
+    _mm256_storeu_si256(at,
+                        _mm256_add_epi32(_mm256_loadu_si256(at), _mm256_mullo_epi32(left, right)));
   }
   for (; i < n; ++i) c[i] += (x[i] - xZero) * (valueOf(w[i], wUnsigned) - wZero);
 }
 
 __m256i select(__m256i mask, __m256i yes, __m256i no) { return _mm256_blendv_epi8(no, yes, mask); }
 
-/// Four at a time. 64-bit shifts of the sign are not there: of a negative value its complement is shifted.
-void scaleWide(const int64_t* sums, const int32_t* shifts, int64_t n, int32_t zero, int32_t low, int32_t high,
-               int32_t* to) {
-  const __m256i none = _mm256_setzero_si256(), one = _mm256_set1_epi64x(1), zeros = _mm256_set1_epi64x(zero);
+/// Four at a time. 64-bit shifts of the sign are not there: of a negative value its complement is
+/// shifted.
+void scaleWide(const int64_t* sums, const int32_t* shifts, int64_t n, int32_t zero, int32_t low,
+               int32_t high, int32_t* to) {
+  const __m256i none = _mm256_setzero_si256(), one = _mm256_set1_epi64x(1),
+                zeros = _mm256_set1_epi64x(zero);
   const __m256i least = _mm256_set1_epi64x(low), most = _mm256_set1_epi64x(high);
   const __m128i few = _mm_set1_epi32(61);
   int64_t i = 0;
@@ -151,15 +167,18 @@ void scaleWide(const int64_t* sums, const int32_t* shifts, int64_t n, int32_t ze
     const __m256i shift = _mm256_cvtepi32_epi64(four),
                   value = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(sums + i));
     const __m256i sign = _mm256_cmpgt_epi64(none, value);
-    const __m256i down = _mm256_xor_si256(_mm256_srlv_epi64(_mm256_xor_si256(value, sign), shift), sign);
+    const __m256i down =
+        _mm256_xor_si256(_mm256_srlv_epi64(_mm256_xor_si256(value, sign), shift), sign);
     const __m256i rest = _mm256_sub_epi64(value, _mm256_sllv_epi64(down, shift));
     const __m256i half = _mm256_srli_epi64(_mm256_sllv_epi64(one, shift), 1);
     // Up where rest is above half, or half and down odd; the comparison gives -1.
-    const __m256i up = _mm256_cmpgt_epi64(_mm256_add_epi64(rest, _mm256_and_si256(down, one)), half);
+    const __m256i up =
+        _mm256_cmpgt_epi64(_mm256_add_epi64(rest, _mm256_and_si256(down, one)), half);
     __m256i result = _mm256_add_epi64(_mm256_sub_epi64(down, up), zeros);
     result = select(_mm256_cmpgt_epi64(least, result), least, result);
     result = select(_mm256_cmpgt_epi64(result, most), most, result);
-    const __m256i packed = _mm256_permutevar8x32_epi32(result, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
+    const __m256i packed =
+        _mm256_permutevar8x32_epi32(result, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_castsi256_si128(packed));
   }
   scale(sums + i, shifts + i, n - i, zero, low, high, to + i);

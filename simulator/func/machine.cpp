@@ -12,11 +12,12 @@ constexpr uint64_t kInstructionCost = 4096; ///< in operations: a loop over noth
 
 } // namespace
 
-Machine::Machine(const Configuration& configuration, const FunctionalOptions& options, const Binary& binary,
-                 const std::vector<Insn>& code, Memory& memory, bool isCounting)
-    : configuration_(configuration), options_(options), binary_(binary), code_(code), memory_(memory),
-      kernels_(options.plainKernels ? plainKernels() : bestKernels()), isCounting_(isCounting),
-      budget_(options.maxOperations) {
+Machine::Machine(const Configuration& configuration, const FunctionalOptions& options,
+                 const Binary& binary, const std::vector<Insn>& code, Memory& memory,
+                 bool isCounting)
+    : configuration_(configuration), options_(options), binary_(binary), code_(code),
+      memory_(memory), kernels_(options.plainKernels ? plainKernels() : bestKernels()),
+      isCounting_(isCounting), budget_(options.maxOperations) {
   if (options.onRetire) memory.record();
 }
 
@@ -84,9 +85,10 @@ bool Machine::takeToken(const Insn& insn, int engine) {
   Semaphore& semaphore = semaphores_[insn.waitSemaphore];
   if (semaphore.count() < insn.waitCount) return false;
   Clock& clock = clocks_[engine];
-  if (semaphore.lastWaiter >= 0 && semaphore.lastWaiter != engine && clock[semaphore.lastWaiter] < semaphore.lastWait)
-    raise(FaultKind::kSemaphore, "waits for s{} as {} does, without an order between them", insn.waitSemaphore,
-          engineName(semaphore.lastWaiter));
+  if (semaphore.lastWaiter >= 0 && semaphore.lastWaiter != engine &&
+      clock[semaphore.lastWaiter] < semaphore.lastWait)
+    raise(FaultKind::kSemaphore, "waits for s{} as {} does, without an order between them",
+          insn.waitSemaphore, engineName(semaphore.lastWaiter));
   join(clock, semaphore.take(insn.waitCount));
   semaphore.lastWaiter = engine;
   semaphore.lastWait = clock[engine] + 1; // this very instruction
@@ -97,8 +99,8 @@ void Machine::signal(const Insn& insn, int engine) {
   if (insn.signalCount == 0) return;
   Semaphore& semaphore = semaphores_[insn.signalSemaphore];
   if (semaphore.count() + insn.signalCount > kSemaphoreMax)
-    raise(FaultKind::kSemaphore, "s{} has {}, {} more are above {}", insn.signalSemaphore, semaphore.count(),
-          insn.signalCount, kSemaphoreMax);
+    raise(FaultKind::kSemaphore, "s{} has {}, {} more are above {}", insn.signalSemaphore,
+          semaphore.count(), insn.signalCount, kSemaphoreMax);
   semaphore.signal(clocks_[engine], insn.signalCount);
 }
 
@@ -132,17 +134,20 @@ void Machine::execute(int engine) {
     accesses_.push_back({entry.instruction, clock[engine], static_cast<uint8_t>(engine)});
     Counters counted{};
     memory_.bytesRead = memory_.bytesWritten = 0;
-    Execution execution{
-        configuration_,
-        kernels_,
-        memory_,
-        matrix_,
-        counted,
-        budget_,
-        entry.insn,
-        entry.d,
-        entry.second,
-        {static_cast<AccessId>(accesses_.size() - 1), static_cast<uint8_t>(engine), &clock, &accesses_, {}}};
+    Execution execution{configuration_,
+                        kernels_,
+                        memory_,
+                        matrix_,
+                        counted,
+                        budget_,
+                        entry.insn,
+                        entry.d,
+                        entry.second,
+                        {static_cast<AccessId>(accesses_.size() - 1),
+                         static_cast<uint8_t>(engine),
+                         &clock,
+                         &accesses_,
+                         {}}};
     if (isLoad(engine) || isStore(engine))
       runDma(execution);
     else if (engine == static_cast<int>(Engine::kMatrix))
@@ -164,7 +169,8 @@ void Machine::execute(int engine) {
 bool Machine::controlStep() {
   current_ = pc_;
   if (pc_ >= code_.size()) raise(FaultKind::kInstruction, "the program ends without halt");
-  if (budget_ < kInstructionCost) raise(FaultKind::kLimit, "{} operations were allowed", options_.maxOperations);
+  if (budget_ < kInstructionCost)
+    raise(FaultKind::kLimit, "{} operations were allowed", options_.maxOperations);
   const Insn& insn = code_[pc_];
   if (insn.engine != static_cast<int>(Engine::kControl)) {
     if (!dispatch(insn)) return false;
@@ -176,15 +182,15 @@ bool Machine::controlStep() {
     };
     const bool drains = insn.op == Op::kHalt || insn.op == Op::kFence;
     const uint32_t mask = insn.op == Op::kHalt ? ~0u
-                          : drains             ? static_cast<uint32_t>(insn.values[field::fence::kMask])
-                                               : 0;
+                          : drains ? static_cast<uint32_t>(insn.values[field::fence::kMask])
+                                   : 0;
     if (!idle(mask)) {
       controlWaits_ = "waits until engines are idle";
       return false;
     }
     if (semaphores_[insn.waitSemaphore].count() < insn.waitCount) {
-      controlWaits_ = fmt::format("waits for {} of s{}, which has {}", insn.waitCount, insn.waitSemaphore,
-                                  semaphores_[insn.waitSemaphore].count());
+      controlWaits_ = fmt::format("waits for {} of s{}, which has {}", insn.waitCount,
+                                  insn.waitSemaphore, semaphores_[insn.waitSemaphore].count());
       return false;
     }
     Clock& clock = clocks_[0];
@@ -223,8 +229,10 @@ void Machine::controlInstruction(const Insn& insn) {
     const uint32_t begin = pc_ + 1;
     const int64_t end = begin + v[field::loop::kLength];
     const auto limit = static_cast<int64_t>(loops_.empty() ? code_.size() : loops_.back().end);
-    if (end > limit) raise(FaultKind::kInstruction, "the loop ends at {}, what it lies in at {}", end, limit);
-    if (loops_.size() == kMaxLoops) raise(FaultKind::kInstruction, "loops nest deeper than {}", kMaxLoops);
+    if (end > limit)
+      raise(FaultKind::kInstruction, "the loop ends at {}, what it lies in at {}", end, limit);
+    if (loops_.size() == kMaxLoops)
+      raise(FaultKind::kInstruction, "loops nest deeper than {}", kMaxLoops);
     loops_.push_back({begin, static_cast<uint32_t>(end), v[field::loop::kCount]});
     break;
   }
@@ -236,12 +244,16 @@ void Machine::controlInstruction(const Insn& insn) {
     break;
   }
   case Op::kSetd:
-    descriptors_[static_cast<size_t>(v[field::setd::kD])][static_cast<size_t>(v[field::setd::kWord])] =
-        static_cast<uint64_t>(v[field::setd::kValue]);
+    descriptors_[static_cast<size_t>(v[field::setd::kD])]
+                [static_cast<size_t>(v[field::setd::kWord])] =
+                    static_cast<uint64_t>(v[field::setd::kValue]);
     break;
-  case Op::kSnapshot: run_.snapshots[static_cast<size_t>(v[field::snapshot::kSlot])] = run_.counters; break;
+  case Op::kSnapshot:
+    run_.snapshots[static_cast<size_t>(v[field::snapshot::kSlot])] = run_.counters;
+    break;
   case Op::kConfig:
-    if (v[field::config::kOffset] == 0x30) { // PMU_CONTROL; the device checked that it is one for programs
+    // PMU_CONTROL; the device checked that it is one for programs
+    if (v[field::config::kOffset] == 0x30) {
       isCounting_ = v[field::config::kValue] & 1;
       if (v[field::config::kValue] & 2) run_.counters = {};
     }
@@ -260,7 +272,8 @@ bool Machine::dispatch(const Insn& insn) {
   Entry entry{pc_, insn, {}, {}, dispatchOrders_.size() - 1};
   for (size_t i = 0; i < info.fields.size(); ++i) {
     const FieldInfo& field = info.fields[i];
-    if (field.kind == FieldKind::kIndex) entry.insn.values[i - 1] += index_[static_cast<size_t>(insn.values[i])];
+    if (field.kind == FieldKind::kIndex)
+      entry.insn.values[i - 1] += index_[static_cast<size_t>(insn.values[i])];
     if (field.kind != FieldKind::kDescriptor) continue;
     const auto d = static_cast<size_t>(insn.values[i]);
     if (field.name == "d") {
@@ -279,9 +292,9 @@ void Machine::deadlock() {
   for (int engine = 1; engine < kEngineCount; ++engine) {
     if (queues_[engine].empty()) continue;
     const Entry& entry = queues_[engine].front();
-    text += fmt::format("; {} waits for {} of s{}, which has {}, at {}", engineName(engine), entry.insn.waitCount,
-                        entry.insn.waitSemaphore, semaphores_[entry.insn.waitSemaphore].count(),
-                        describe(entry.instruction));
+    text += fmt::format("; {} waits for {} of s{}, which has {}, at {}", engineName(engine),
+                        entry.insn.waitCount, entry.insn.waitSemaphore,
+                        semaphores_[entry.insn.waitSemaphore].count(), describe(entry.instruction));
   }
   current_ = pc_;
   raise(FaultKind::kDeadlock, "{}", text);

@@ -10,15 +10,18 @@ namespace candela::npu {
 /// The control processor and the queues, for one run of a decoded program.
 class Machine {
 public:
-  Machine(const Configuration& configuration, const FunctionalOptions& options, const Binary& binary,
-          const std::vector<Insn>& code, Memory& memory, bool isCounting = true);
+  Machine(const Configuration& configuration, const FunctionalOptions& options,
+          const Binary& binary, const std::vector<Insn>& code, Memory& memory,
+          bool isCounting = true);
   RunReport run();
 
   // Step by step instead, as SteppedDevice says.
   bool word();
   bool advance(int engine);
   const RunReport& report() const { return run_; }
-  uint32_t semaphore(int index) const { return static_cast<uint32_t>(semaphores_[static_cast<size_t>(index)].count()); }
+  uint32_t semaphore(int index) const {
+    return static_cast<uint32_t>(semaphores_[static_cast<size_t>(index)].count());
+  }
 
 private:
   struct Entry {

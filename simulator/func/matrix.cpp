@@ -8,17 +8,20 @@ namespace {
 
 /// Bytes of packed activations that are worked on at a time: they stay in the second-level cache.
 constexpr int64_t kChunkBytes = 256 * 1024;
-/// Products of i16 and 9-bit weights, or of 17 and 9 bits, whose sum fits 32 bits: 128 * 65535 * 255 < 2^31.
+/// Products of i16 and 9-bit weights, or of 17 and 9 bits, whose sum fits 32 bits: 128 * 65535 *
+/// 255 < 2^31.
 constexpr int64_t kWideTaps = 128;
 /// The same in pairs without a zero point of the i16: 2 * 128 * 32768 * 255 < 2^31.
 constexpr int64_t kWidePairs = 128;
 
 /// The rows or pixels of a tile that some output reads at some tap.
-std::vector<bool> touched(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
+std::vector<bool> touched(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation,
+                          int64_t pad) {
   std::vector<bool> is(static_cast<size_t>(in));
   for (int64_t o = 0; o < out; ++o)
     for (int64_t k = 0; k < kernel; ++k)
-      if (const int64_t at = o * stride + k * dilation - pad; at >= 0 && at < in) is[static_cast<size_t>(at)] = true;
+      if (const int64_t at = o * stride + k * dilation - pad; at >= 0 && at < in)
+        is[static_cast<size_t>(at)] = true;
   return is;
 }
 
@@ -26,8 +29,10 @@ std::vector<bool> touched(int64_t in, int64_t out, int64_t kernel, int64_t strid
 void readActivations(Execution& e, const Window& w, int64_t act) {
   const int64_t pixelBytes = w.cin * bytesOf(w.aType);
   needAligned("act", w.aType, act, w.rowStride, w.pixelStride);
-  const std::vector<bool> rows = touched(w.inH, w.outH, w.kernelH, w.strideH, w.dilationH, w.padTop);
-  const std::vector<bool> pixels = touched(w.inW, w.outW, w.kernelW, w.strideW, w.dilationW, w.padLeft);
+  const std::vector<bool> rows =
+      touched(w.inH, w.outH, w.kernelH, w.strideH, w.dilationH, w.padTop);
+  const std::vector<bool> pixels =
+      touched(w.inW, w.outW, w.kernelW, w.strideW, w.dilationW, w.padLeft);
   std::vector<std::pair<int64_t, int64_t>> runs; // of a row: offset, bytes
   for (int64_t x = 0; x < w.inW; ++x) {
     if (!pixels[static_cast<size_t>(x)]) continue;
@@ -53,14 +58,16 @@ void readActivations(Execution& e, const Window& w, int64_t act) {
 /// Announces `rows` rows of weights of `bytes` each.
 void readWeights(Execution& e, int64_t wgt, int64_t rows, int64_t bytes, int64_t pitch) {
   if (rows > 1 && pitch < bytes)
-    raise(FaultKind::kInstruction, "weight_pitch is {}, a row of weights has {} bytes", pitch, bytes);
+    raise(FaultKind::kInstruction, "weight_pitch is {}, a row of weights has {} bytes", pitch,
+          bytes);
   e.memory.range("wgt", wgt, (rows - 1) * pitch + bytes);
   if (pitch == bytes) return e.memory.reads(wgt, rows * bytes, e.accessor);
   for (int64_t row = 0; row < rows; ++row) e.memory.reads(wgt + row * pitch, bytes, e.accessor);
 }
 
 /// Announces the accumulator rows: `pixels` in each block of columns.
-void touchRows(Execution& e, int64_t acc, int64_t pixels, int64_t channels, int64_t pitch, bool accumulate) {
+void touchRows(Execution& e, int64_t acc, int64_t pixels, int64_t channels, int64_t pitch,
+               bool accumulate) {
   const int64_t columns = e.configuration.columns(), blocks = ceilDiv(channels, columns);
   if (blocks > 1 && pitch < pixels)
     raise(FaultKind::kInstruction, "acc_pitch is {}, a block has {} rows", pitch, pixels);
@@ -74,14 +81,15 @@ void touchRows(Execution& e, int64_t acc, int64_t pixels, int64_t channels, int6
 int64_t paddedTo8(int64_t n) { return ceilDiv(n, 8) * 8; }
 
 /// k x n weights as pairs of rows, paddedTo8(n) wide.
-void packWeights(const Execution& e, const uint8_t* from, const Window& w, int64_t k, int64_t n, int16_t* to) {
+void packWeights(const Execution& e, const uint8_t* from, const Window& w, int64_t k, int64_t n,
+                 int16_t* to) {
   const int64_t padded = paddedTo8(n), pairs = ceilDiv(k, 2);
   const bool isUnsigned = w.wType == Type::kU8;
   if (!w.transposed) {
     for (int64_t pair = 0; pair < pairs; ++pair) {
       const uint8_t* const row = from + 2 * pair * w.weightPitch;
-      e.kernels.interleave(row, 2 * pair + 1 < k ? row + w.weightPitch : nullptr, n, padded, isUnsigned, w.wZero,
-                           to + pair * padded * 2);
+      e.kernels.interleave(row, 2 * pair + 1 < k ? row + w.weightPitch : nullptr, n, padded,
+                           isUnsigned, w.wZero, to + pair * padded * 2);
     }
     return;
   }
@@ -93,7 +101,8 @@ void packWeights(const Execution& e, const uint8_t* from, const Window& w, int64
 }
 
 /// The activations of one pixel at one tap, as the products want them.
-void packActivations(const Execution& e, const uint8_t* from, const Window& w, int64_t count, int16_t* to) {
+void packActivations(const Execution& e, const uint8_t* from, const Window& w, int64_t count,
+                     int16_t* to) {
   if (w.aType == Type::kI16)
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(int16_t));
   else
@@ -101,35 +110,38 @@ void packActivations(const Execution& e, const uint8_t* from, const Window& w, i
 }
 
 /// `count` rows of packed activations by one block of weights, into the accumulators from `row` on.
-void multiply(Execution& e, const Window& w, const int16_t* a, int64_t count, int64_t pairs, const int16_t* b,
-              int64_t n, int64_t row, bool accumulate) {
+void multiply(Execution& e, const Window& w, const int16_t* a, int64_t count, int64_t pairs,
+              const int16_t* b, int64_t n, int64_t row, bool accumulate) {
   const int64_t padded = paddedTo8(n);
   if (w.aType != Type::kI16) {
-    e.kernels.multiply(a, 2 * pairs, count, pairs, b, padded, n, e.memory.row(row), e.configuration.columns(),
-                       accumulate);
+    e.kernels.multiply(a, 2 * pairs, count, pairs, b, padded, n, e.memory.row(row),
+                       e.configuration.columns(), accumulate);
     return e.memory.extend(row, count, n);
   }
   // (a - zp) * w = a * w - zp * w: the products are of 16 bits, in 64 bits nothing is lost.
   std::vector<int64_t> start(static_cast<size_t>(n));
   for (int64_t i = 0; w.aZero && i < n; ++i)
     for (int64_t pair = 0; pair < pairs; ++pair)
-      start[static_cast<size_t>(i)] -= int64_t{w.aZero} * (b[(pair * padded + i) * 2] + b[(pair * padded + i) * 2 + 1]);
+      start[static_cast<size_t>(i)] -=
+          int64_t{w.aZero} * (b[(pair * padded + i) * 2] + b[(pair * padded + i) * 2 + 1]);
   std::vector<int32_t>& sums = e.matrix.sums;
   std::vector<int64_t>& wide = e.matrix.wideSums;
   sums.resize(static_cast<size_t>(count * n));
   wide.resize(sums.size());
   for (int64_t p = 0; p < count; ++p) std::copy(start.begin(), start.end(), wide.begin() + p * n);
   for (int64_t pair = 0; pair < pairs; pair += kWidePairs) {
-    e.kernels.multiply(a + 2 * pair, 2 * pairs, count, std::min(kWidePairs, pairs - pair), b + pair * padded * 2,
-                       padded, n, sums.data(), n, false);
+    e.kernels.multiply(a + 2 * pair, 2 * pairs, count, std::min(kWidePairs, pairs - pair),
+                       b + pair * padded * 2, padded, n, sums.data(), n, false);
     for (size_t i = 0; i < sums.size(); ++i) wide[i] += sums[i];
   }
-  for (int64_t p = 0; p < count; ++p) e.memory.writeWide(row + p, n, wide.data() + p * n, accumulate);
+  for (int64_t p = 0; p < count; ++p)
+    e.memory.writeWide(row + p, n, wide.data() + p * n, accumulate);
 }
 
 void convolve(Execution& e, const Window& w) {
   namespace f = field::conv;
-  const int64_t acc = e[f::kAcc], act = e[f::kAct], wgt = e[f::kWgt], columns = e.configuration.columns();
+  const int64_t acc = e[f::kAcc], act = e[f::kAct], wgt = e[f::kWgt],
+                columns = e.configuration.columns();
   const bool accumulate = e[f::kAccumulate] != 0;
   const int64_t taps = w.kernelH * w.kernelW, k = taps * w.cin, pixels = w.outH * w.outW;
   const int64_t blocks = ceilDiv(w.cout, columns), pairs = ceilDiv(k, 2);
@@ -139,7 +151,8 @@ void convolve(Execution& e, const Window& w) {
   readActivations(e, w, act);
   touchRows(e, acc, pixels, w.cout, w.accPitch, accumulate);
 
-  const int64_t passes = w.taps > 1 ? ceilDiv(taps, w.taps) : taps * ceilDiv(w.cin, e.configuration.rows());
+  const int64_t passes =
+      w.taps > 1 ? ceilDiv(taps, w.taps) : taps * ceilDiv(w.cin, e.configuration.rows());
   e.count(Counter::kMacs, static_cast<uint64_t>(k * w.cout * pixels));
   e.count(Counter::kWeightTiles, static_cast<uint64_t>(passes * blocks));
   e.count(Counter::kArrayPasses, static_cast<uint64_t>(passes * blocks * pixels));
@@ -152,7 +165,8 @@ void convolve(Execution& e, const Window& w) {
   // All weights side by side, so that a chunk of activations is packed once.
   const int64_t blockSize = pairs * paddedTo8(std::min(columns, w.cout)) * 2;
   std::vector<int16_t>& weights = e.matrix.weights;
-  if (weights.size() < static_cast<size_t>(blocks * blockSize)) weights.resize(static_cast<size_t>(blocks * blockSize));
+  if (weights.size() < static_cast<size_t>(blocks * blockSize))
+    weights.resize(static_cast<size_t>(blocks * blockSize));
   for (int64_t block = 0; block < blocks; ++block)
     packWeights(e, scratchpad + wgt + block * columns * (w.transposed ? w.weightPitch : 1), w, k,
                 std::min(columns, w.cout - block * columns), weights.data() + block * blockSize);
@@ -166,7 +180,8 @@ void convolve(Execution& e, const Window& w) {
         for (int64_t kx = 0; kx < w.kernelW; ++kx, to += w.cin) {
           const int64_t x = ox * w.strideW + kx * w.dilationW - w.padLeft;
           if (y >= 0 && y < w.inH && x >= 0 && x < w.inW)
-            packActivations(e, scratchpad + act + y * w.rowStride + x * w.pixelStride, w, w.cin, to);
+            packActivations(e, scratchpad + act + y * w.rowStride + x * w.pixelStride, w, w.cin,
+                            to);
           else
             std::fill_n(to, w.cin, padding);
         }
@@ -175,19 +190,22 @@ void convolve(Execution& e, const Window& w) {
     }
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t n = std::min(columns, w.cout - block * columns);
-      multiply(e, w, a.data(), count, pairs, weights.data() + block * blockSize, n, acc + block * w.accPitch + first,
-               accumulate);
+      multiply(e, w, a.data(), count, pairs, weights.data() + block * blockSize, n,
+               acc + block * w.accPitch + first, accumulate);
     }
   }
 }
 
 void convolveDepthwise(Execution& e, const Window& w) {
   namespace f = field::dwconv;
-  const int64_t acc = e[f::kAcc], act = e[f::kAct], wgt = e[f::kWgt], columns = e.configuration.columns();
+  const int64_t acc = e[f::kAcc], act = e[f::kAct], wgt = e[f::kWgt],
+                columns = e.configuration.columns();
   const bool accumulate = e[f::kAccumulate] != 0;
-  const int64_t taps = w.kernelH * w.kernelW, pixels = w.outH * w.outW, blocks = ceilDiv(w.cin, columns);
+  const int64_t taps = w.kernelH * w.kernelW, pixels = w.outH * w.outW,
+                blocks = ceilDiv(w.cin, columns);
   if (w.transposed) raise(FaultKind::kInstruction, "depthwise weights are not transposed");
-  if (w.taps > 1) raise(FaultKind::kInstruction, "depthwise convolution packs no taps, taps is {}", w.taps);
+  if (w.taps > 1)
+    raise(FaultKind::kInstruction, "depthwise convolution packs no taps, taps is {}", w.taps);
   e.memory.rowRange(acc, pixels);
   readWeights(e, wgt, taps, w.cin, w.weightPitch);
   e.spend(taps * w.cin * pixels);
@@ -212,13 +230,16 @@ void convolveDepthwise(Execution& e, const Window& w) {
         const int64_t y = p / w.outW * w.strideH + tap / w.kernelW * w.dilationH - w.padTop;
         const int64_t x = p % w.outW * w.strideW + tap % w.kernelW * w.dilationW - w.padLeft;
         if (y < 0 || y >= w.inH || x < 0 || x >= w.inW) continue;
-        const uint8_t* const from = scratchpad + act + y * w.rowStride + x * w.pixelStride + first * bytesOf(w.aType);
+        const uint8_t* const from =
+            scratchpad + act + y * w.rowStride + x * w.pixelStride + first * bytesOf(w.aType);
         const uint8_t* const weights = scratchpad + wgt + tap * w.weightPitch + first;
         if (!isWide) {
-          e.kernels.depthwise(from, w.aType == Type::kU8, w.aZero, weights, wUnsigned, w.wZero, n, row);
+          e.kernels.depthwise(from, w.aType == Type::kU8, w.aZero, weights, wUnsigned, w.wZero, n,
+                              row);
           continue;
         }
-        e.kernels.depthwise16(reinterpret_cast<const int16_t*>(from), w.aZero, weights, wUnsigned, w.wZero, n, row);
+        e.kernels.depthwise16(reinterpret_cast<const int16_t*>(from), w.aZero, weights, wUnsigned,
+                              w.wZero, n, row);
         if (tap % kWideTaps != kWideTaps - 1) continue;
         for (int64_t c = 0; c < n; ++c) wide[static_cast<size_t>(c)] += std::exchange(row[c], 0);
       }
@@ -234,8 +255,8 @@ void loadWeights(Execution& e, const Window& w) {
   namespace f = field::ldw;
   const int64_t k = e[f::kK], n = e[f::kN], wgt = e[f::kWgt];
   if (k > e.configuration.rows() || n > e.configuration.columns())
-    raise(FaultKind::kInstruction, "{} x {} weights, the array has {} x {}", k, n, e.configuration.rows(),
-          e.configuration.columns());
+    raise(FaultKind::kInstruction, "{} x {} weights, the array has {} x {}", k, n,
+          e.configuration.rows(), e.configuration.columns());
   readWeights(e, wgt, w.transposed ? n : k, w.transposed ? k : n, w.weightPitch);
   e.spend(k * n);
   e.count(Counter::kWeightTiles, 1);
@@ -248,13 +269,15 @@ void loadWeights(Execution& e, const Window& w) {
 void stream(Execution& e, Window w) {
   namespace f = field::mm;
   if (e[f::kSwap]) {
-    if (e.matrix.shadow.k == 0) raise(FaultKind::kUninitialised, "swap = 1, but no weights were loaded");
+    if (e.matrix.shadow.k == 0)
+      raise(FaultKind::kUninitialised, "swap = 1, but no weights were loaded");
     std::swap(e.matrix.active, e.matrix.shadow);
     e.matrix.shadow.k = 0;
   }
   const WeightTile& tile = e.matrix.active;
   if (tile.k == 0) raise(FaultKind::kUninitialised, "the array has no weights");
-  const int64_t acc = e[f::kAcc], act = e[f::kAct], pixels = w.outH * w.outW, pairs = ceilDiv(tile.k, 2);
+  const int64_t acc = e[f::kAcc], act = e[f::kAct], pixels = w.outH * w.outW,
+                pairs = ceilDiv(tile.k, 2);
   const bool accumulate = e[f::kAccumulate] != 0;
   // One tap over exactly the vectors that are named.
   w.cin = tile.k;
@@ -271,7 +294,8 @@ void stream(Execution& e, Window w) {
   std::vector<int16_t>& a = e.matrix.activations;
   a.assign(static_cast<size_t>(pixels * pairs * 2), 0);
   for (int64_t p = 0; p < pixels; ++p) {
-    const int64_t from = act + p / w.outW * w.strideH * w.rowStride + p % w.outW * w.strideW * w.pixelStride;
+    const int64_t from =
+        act + p / w.outW * w.strideH * w.rowStride + p % w.outW * w.strideW * w.pixelStride;
     packActivations(e, e.memory.scratchpad() + from, w, tile.k, a.data() + p * pairs * 2);
   }
   multiply(e, w, a.data(), pixels, pairs, tile.pairs.data(), tile.n, acc, accumulate);

@@ -11,7 +11,8 @@ uint32_t crc32(uint32_t crc, const uint8_t* bytes, size_t count) {
     std::array<uint32_t, 256> made{};
     for (uint32_t i = 0; i < 256; ++i) {
       made[i] = i;
-      for (int bit = 0; bit < 8; ++bit) made[i] = made[i] & 1 ? made[i] >> 1 ^ 0xedb88320 : made[i] >> 1;
+      for (int bit = 0; bit < 8; ++bit)
+        made[i] = made[i] & 1 ? made[i] >> 1 ^ 0xedb88320 : made[i] >> 1;
     }
     return made;
   }();
@@ -26,7 +27,8 @@ Memory::Memory(const Configuration& configuration, bool checks)
     : columns_(configuration.columns()), engines_(configuration.engines()), checks_(checks),
       scratchpad_(configuration.scratchpadBytes()),
       accumulators_(static_cast<size_t>(configuration.accumulatorRows()) * configuration.columns()),
-      above_(configuration.hasInt16() ? accumulators_.size() : 0), validColumns_(configuration.accumulatorRows()) {}
+      above_(configuration.hasInt16() ? accumulators_.size() : 0),
+      validColumns_(configuration.accumulatorRows()) {}
 
 void Memory::setRegions(std::vector<Region> regions) {
   regions_ = std::move(regions);
@@ -43,21 +45,24 @@ void Memory::reset() {
   for (size_t i = 0; i < regions_.size(); ++i) {
     const RegionClass kind = regions_[i].kind;
     const bool isWritten = kind == RegionClass::kInput || kind == RegionClass::kOutput;
-    dramShadows_[i] =
-        kind == RegionClass::kConstants ? nullptr : std::make_unique<Shadow>(regions_[i].bytes, engines_, isWritten);
+    dramShadows_[i] = kind == RegionClass::kConstants
+                          ? nullptr
+                          : std::make_unique<Shadow>(regions_[i].bytes, engines_, isWritten);
   }
 }
 
 void Memory::extend(int64_t row, int64_t rows, int64_t columns) {
   if (above_.empty()) return;
   for (int64_t i = row * columns_; rows > 0; --rows, i += columns_)
-    for (int64_t c = 0; c < columns; ++c) above_[i + c] = static_cast<int8_t>(accumulators_[i + c] >> 31);
+    for (int64_t c = 0; c < columns; ++c)
+      above_[i + c] = static_cast<int8_t>(accumulators_[i + c] >> 31);
 }
 
 void Memory::readWide(int64_t row, int64_t columns, int64_t* to) const {
   const int64_t at = row * columns_;
   for (int64_t c = 0; c < columns; ++c)
-    to[c] = int64_t{above_[at + c]} * (int64_t{1} << 32) + static_cast<uint32_t>(accumulators_[at + c]);
+    to[c] =
+        int64_t{above_[at + c]} * (int64_t{1} << 32) + static_cast<uint32_t>(accumulators_[at + c]);
 }
 
 void Memory::writeWide(int64_t row, int64_t columns, const int64_t* from, bool accumulate) {
@@ -65,29 +70,32 @@ void Memory::writeWide(int64_t row, int64_t columns, const int64_t* from, bool a
   for (int64_t c = 0; c < columns; ++c) {
     int64_t value = from[c];
     if (accumulate)
-      value += int64_t{above_[at + c]} * (int64_t{1} << 32) + static_cast<uint32_t>(accumulators_[at + c]);
+      value += int64_t{above_[at + c]} * (int64_t{1} << 32) +
+               static_cast<uint32_t>(accumulators_[at + c]);
     accumulators_[at + c] = static_cast<int32_t>(value);
     above_[at + c] = static_cast<int8_t>(value >> 32);
   }
 }
 
 std::pair<uint64_t, uint32_t> Memory::takeWritten() {
-  std::sort(written_.begin(), written_.end(), [](const Written& a, const Written& b) { return a.at < b.at; });
+  std::sort(written_.begin(), written_.end(),
+            [](const Written& a, const Written& b) { return a.at < b.at; });
   uint64_t bytes = 0;
   uint32_t crc = 0;
   for (const Written& part : written_) {
     const auto count = static_cast<size_t>(part.bytes);
     if (part.memory == kRows) {
       for (int64_t c = part.at * columns_; c < part.at * columns_ + part.bytes; ++c) {
-        const int64_t value = above_.empty()
-                                  ? accumulators_[c]
-                                  : int64_t{above_[c]} * (int64_t{1} << 32) + static_cast<uint32_t>(accumulators_[c]);
+        const int64_t value = above_.empty() ? accumulators_[c]
+                                             : int64_t{above_[c]} * (int64_t{1} << 32) +
+                                                   static_cast<uint32_t>(accumulators_[c]);
         crc = crc32(crc, reinterpret_cast<const uint8_t*>(&value), sizeof value);
       }
       bytes += 8 * count;
     } else {
-      const uint8_t* const from =
-          part.memory == kScratchpad ? scratchpad_.data() : dram(static_cast<uint32_t>(part.memory));
+      const uint8_t* const from = part.memory == kScratchpad
+                                      ? scratchpad_.data()
+                                      : dram(static_cast<uint32_t>(part.memory));
       crc = crc32(crc, from + part.at, count);
       bytes += count;
     }
@@ -99,7 +107,8 @@ std::pair<uint64_t, uint32_t> Memory::takeWritten() {
 void Memory::range(std::string_view what, int64_t at, int64_t bytes) const {
   const auto size = static_cast<int64_t>(scratchpad_.size());
   if (at < 0 || bytes > size || at > size - bytes)
-    raise(FaultKind::kRange, "{}: bytes {:#x}..{:#x} leave the scratchpad of {:#x}", what, at, at + bytes - 1, size);
+    raise(FaultKind::kRange, "{}: bytes {:#x}..{:#x} leave the scratchpad of {:#x}", what, at,
+          at + bytes - 1, size);
 }
 
 void Memory::dramRange(uint32_t region, int64_t at, int64_t bytes, bool isWrite) const {
@@ -139,7 +148,8 @@ void Memory::writes(int64_t at, int64_t bytes, const Accessor& accessor) {
   bytesWritten += static_cast<uint64_t>(bytes);
   note(kScratchpad, at, bytes);
   if (!checks_) return;
-  if (const AccessId other = shadow_->write(static_cast<uint64_t>(at), static_cast<uint64_t>(bytes), accessor))
+  if (const AccessId other =
+          shadow_->write(static_cast<uint64_t>(at), static_cast<uint64_t>(bytes), accessor))
     race(fmt::format("scratchpad {:#x}..{:#x}", at, at + bytes - 1), true, other, accessor);
 }
 
@@ -148,7 +158,8 @@ void Memory::dramReads(uint32_t region, int64_t at, int64_t bytes, const Accesso
   if (!shadow) return;
   const auto from = static_cast<uint64_t>(at), count = static_cast<uint64_t>(bytes);
   if (const AccessId other = shadow->read(from, count, accessor))
-    race(fmt::format("region '{}' {}..{}", regions_[region].name, at, at + bytes - 1), false, other, accessor);
+    race(fmt::format("region '{}' {}..{}", regions_[region].name, at, at + bytes - 1), false, other,
+         accessor);
   if (const int64_t missing = shadow->uninitialised(from, count); missing >= 0)
     raise(FaultKind::kUninitialised, "reads byte {} of region '{}', which nothing wrote", missing,
           regions_[region].name);
@@ -158,25 +169,30 @@ void Memory::dramWrites(uint32_t region, int64_t at, int64_t bytes, const Access
   note(static_cast<int>(region), at, bytes);
   Shadow* shadow = dramShadows_[region].get();
   if (!shadow) return;
-  if (const AccessId other = shadow->write(static_cast<uint64_t>(at), static_cast<uint64_t>(bytes), accessor))
-    race(fmt::format("region '{}' {}..{}", regions_[region].name, at, at + bytes - 1), true, other, accessor);
+  if (const AccessId other =
+          shadow->write(static_cast<uint64_t>(at), static_cast<uint64_t>(bytes), accessor))
+    race(fmt::format("region '{}' {}..{}", regions_[region].name, at, at + bytes - 1), true, other,
+         accessor);
 }
 
 void Memory::rowsRead(int64_t row, int64_t rows, int columns, const Accessor& accessor) {
   if (!checks_) return;
-  if (const AccessId other = rowShadow_->read(static_cast<uint64_t>(row), static_cast<uint64_t>(rows), accessor))
+  if (const AccessId other =
+          rowShadow_->read(static_cast<uint64_t>(row), static_cast<uint64_t>(rows), accessor))
     race(fmt::format("accumulator rows {}..{}", row, row + rows - 1), false, other, accessor);
   for (int64_t i = row; i < row + rows; ++i)
     if (validColumns_[i] < columns)
-      raise(FaultKind::kUninitialised, "reads {} columns of accumulator row {}, which has {}", columns, i,
-            validColumns_[i]);
+      raise(FaultKind::kUninitialised, "reads {} columns of accumulator row {}, which has {}",
+            columns, i, validColumns_[i]);
 }
 
-void Memory::rowsWritten(int64_t row, int64_t rows, int columns, bool alsoRead, const Accessor& accessor) {
+void Memory::rowsWritten(int64_t row, int64_t rows, int columns, bool alsoRead,
+                         const Accessor& accessor) {
   for (int64_t i = row; isRecording_ && i < row + rows; ++i) note(kRows, i, columns);
   if (!checks_) return;
   if (alsoRead) rowsRead(row, rows, columns, accessor);
-  if (const AccessId other = rowShadow_->write(static_cast<uint64_t>(row), static_cast<uint64_t>(rows), accessor))
+  if (const AccessId other =
+          rowShadow_->write(static_cast<uint64_t>(row), static_cast<uint64_t>(rows), accessor))
     race(fmt::format("accumulator rows {}..{}", row, row + rows - 1), true, other, accessor);
   if (!alsoRead) std::fill_n(validColumns_.begin() + row, rows, columns);
 }

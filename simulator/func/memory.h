@@ -20,8 +20,8 @@ template <typename... Args>
   throw FaultSignal{kind, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-/// Scratchpad, accumulators and regions of DRAM with their shadows. Every access of an instruction is announced here:
-/// ranges first, then order and initialisation.
+/// Scratchpad, accumulators and regions of DRAM with their shadows. Every access of an instruction
+/// is announced here: ranges first, then order and initialisation.
 class Memory {
 public:
   Memory(const Configuration& configuration, bool checks);
@@ -30,7 +30,9 @@ public:
   void setRegions(std::vector<Region> regions);
   const std::vector<Region>& regions() const { return regions_; }
   /// Stays the caller's.
-  void bind(uint32_t region, std::span<std::byte> memory) { bound_[region] = memory.first(regions_[region].bytes); }
+  void bind(uint32_t region, std::span<std::byte> memory) {
+    bound_[region] = memory.first(regions_[region].bytes);
+  }
   bool isBound(uint32_t region) const { return bound_[region].has_value(); }
 
   uint8_t* scratchpad() { return scratchpad_.data(); }
@@ -57,7 +59,8 @@ public:
   void rowsRead(int64_t row, int64_t rows, int columns, const Accessor& accessor);
   void rowsWritten(int64_t row, int64_t rows, int columns, bool alsoRead, const Accessor& accessor);
 
-  uint64_t bytesRead = 0, bytesWritten = 0; ///< of the scratchpad, since the machine last cleared them
+  /// of the scratchpad, since the machine last cleared them
+  uint64_t bytesRead = 0, bytesWritten = 0;
 
   /// Remembers from now on what is written where, for takeWritten.
   void record() { isRecording_ = true; }
@@ -73,7 +76,8 @@ private:
   void note(int memory, int64_t at, int64_t bytes) {
     if (isRecording_) written_.push_back({at, bytes, memory});
   }
-  [[noreturn]] void race(std::string place, bool isWrite, AccessId other, const Accessor& accessor) const;
+  [[noreturn]] void race(std::string place, bool isWrite, AccessId other,
+                         const Accessor& accessor) const;
 
   int columns_;
   uint32_t engines_;
@@ -81,8 +85,9 @@ private:
   std::vector<Written> written_;
   std::vector<uint8_t> scratchpad_;
   std::vector<int32_t> accumulators_;
-  std::vector<int8_t> above_;                  ///< bits 32..39 of each, with int16
-  std::vector<int32_t> validColumns_;          ///< of each row: how many were written, from the first on
+  std::vector<int8_t> above_; ///< bits 32..39 of each, with int16
+  /// of each row: how many were written, from the first on
+  std::vector<int32_t> validColumns_;
   std::unique_ptr<Shadow> shadow_, rowShadow_; ///< of rows: one "byte" each
   std::vector<Region> regions_;
   std::array<std::optional<std::span<std::byte>>, kMaxRegions> bound_;

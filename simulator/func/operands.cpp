@@ -18,7 +18,8 @@ DescriptorValues decoded(DescriptorKind kind, const DescriptorBits& bits) {
 Type typeOf(std::string_view what, int64_t value, const Configuration& configuration) {
   const auto type = static_cast<Type>(value);
   if (type == Type::kI16 && !configuration.hasInt16())
-    raise(FaultKind::kInstruction, "{} is i16, '{}' has no features.int16", what, configuration.name);
+    raise(FaultKind::kInstruction, "{} is i16, '{}' has no features.int16", what,
+          configuration.name);
   return type;
 }
 
@@ -90,8 +91,8 @@ Window windowOf(const DescriptorBits& bits, const Configuration& configuration) 
   w.aZero = within("a_zp", v[f::kAZp], w.aType);
   w.wZero = within("w_zp", v[f::kWZp], w.wType);
   if (w.taps > 1 && w.taps * w.cin > configuration.rows())
-    raise(FaultKind::kInstruction, "{} taps of {} channels do not fit the {} rows of the array", w.taps, w.cin,
-          configuration.rows());
+    raise(FaultKind::kInstruction, "{} taps of {} channels do not fit the {} rows of the array",
+          w.taps, w.cin, configuration.rows());
   return w;
 }
 
@@ -195,15 +196,16 @@ Pooling poolingOf(const DescriptorBits& bits, const Configuration& configuration
   };
   if (!reaches(p.outH, p.strideH, p.kernelH, p.padTop, p.inH) ||
       !reaches(p.outW, p.strideW, p.kernelW, p.padLeft, p.inW))
-    raise(FaultKind::kInstruction, "a window lies wholly outside of the tile of {} x {}", p.inH, p.inW);
+    raise(FaultKind::kInstruction, "a window lies wholly outside of the tile of {} x {}", p.inH,
+          p.inW);
   return p;
 }
 
 void needAligned(std::string_view what, Type type, int64_t at, int64_t stride1, int64_t stride2) {
   const int bytes = bytesOf(type);
   if (at % bytes || stride1 % bytes || stride2 % bytes)
-    raise(FaultKind::kPort, "{} {:#x} with strides {} and {} is not aligned to {} bytes", what, at, stride1, stride2,
-          bytes);
+    raise(FaultKind::kPort, "{} {:#x} with strides {} and {} is not aligned to {} bytes", what, at,
+          stride1, stride2, bytes);
 }
 
 void needZero(std::string_view what, int32_t zero, Type type) {
@@ -222,7 +224,8 @@ void needDisjoint(std::string_view what, int64_t run,
   int64_t extent = run;
   for (const auto& [stride, length] : byStride) {
     if (stride < extent)
-      raise(FaultKind::kInstruction, "{}: a stride of {} steps into the {} bytes before it", what, stride, extent);
+      raise(FaultKind::kInstruction, "{}: a stride of {} steps into the {} bytes before it", what,
+            stride, extent);
     extent = stride * (length - 1) + extent;
   }
 }

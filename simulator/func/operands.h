@@ -5,27 +5,30 @@
 
 namespace candela::npu {
 
-// Descriptors as structs, named as in docs/reference/npu_isa.md. The functions raise a FaultSignal for a descriptor
-// that is none or that a configuration has not. All extents are at least 1.
+// Descriptors as structs, named as in docs/reference/npu_isa.md. The functions raise a FaultSignal
+// for a descriptor that is none or that a configuration has not. All extents are at least 1.
 
 struct Transfer {
   int64_t run, len[3], far[3], near[3]; ///< len[0] is len1
   int64_t padLeft, padRight, padTop, padBottom;
   /// Lengths of the box with its padding.
   int64_t padded(int dimension) const {
-    return len[dimension] + (dimension == 0 ? padLeft + padRight : dimension == 1 ? padTop + padBottom : 0);
+    return len[dimension] + (dimension == 0   ? padLeft + padRight
+                             : dimension == 1 ? padTop + padBottom
+                                              : 0);
   }
 };
 struct Window {
-  int64_t inH, inW, outH, outW, cin, cout, kernelH, kernelW, strideH, strideW, dilationH, dilationW, padTop, padLeft,
-      taps;
+  int64_t inH, inW, outH, outW, cin, cout, kernelH, kernelW, strideH, strideW, dilationH, dilationW,
+      padTop, padLeft, taps;
   int64_t rowStride, pixelStride, weightPitch, accPitch;
   Type aType, wType;
   int32_t aZero, wZero;
   bool transposed;
 };
 struct Epilogue {
-  int64_t outH, outW, channels, inH, inW, accPitch, poolH, poolW, poolStrideH, poolStrideW, poolPadTop, poolPadLeft;
+  int64_t outH, outW, channels, inH, inW, accPitch, poolH, poolW, poolStrideH, poolStrideW,
+      poolPadTop, poolPadLeft;
   int64_t rowStride, pixelStride, params, table;
   Type outType;
   int32_t zero, low, high;
@@ -56,8 +59,12 @@ Pooling poolingOf(const DescriptorBits& bits, const Configuration& configuration
 
 inline int bytesOf(Type type) { return type == Type::kI32 ? 4 : type == Type::kI16 ? 2 : 1; }
 /// The lowest and the highest value of a type of 8 or 16 bits.
-inline int32_t lowestOf(Type type) { return type == Type::kI8 ? -128 : type == Type::kI16 ? -32768 : 0; }
-inline int32_t highestOf(Type type) { return type == Type::kI8 ? 127 : type == Type::kI16 ? 32767 : 255; }
+inline int32_t lowestOf(Type type) {
+  return type == Type::kI8 ? -128 : type == Type::kI16 ? -32768 : 0;
+}
+inline int32_t highestOf(Type type) {
+  return type == Type::kI8 ? 127 : type == Type::kI16 ? 32767 : 255;
+}
 /// Of the table that maps a type of 8 or 16 bits.
 inline int64_t tableBytes(Type type) { return type == Type::kI16 ? 2 * 513 : 256; }
 
@@ -66,8 +73,8 @@ void needAligned(std::string_view what, Type type, int64_t at, int64_t stride1, 
 /// Raises unless the zero point of an operand of a RESCALE is one of its type.
 void needZero(std::string_view what, int32_t zero, Type type);
 
-/// Raises when a box of runs would write a byte twice: each dimension must step over what lies within it.
-/// `lengths` and `strides` of the dimensions above the run, which is `run` bytes.
+/// Raises when a box of runs would write a byte twice: each dimension must step over what lies
+/// within it. `lengths` and `strides` of the dimensions above the run, which is `run` bytes.
 void needDisjoint(std::string_view what, int64_t run,
                   std::initializer_list<std::pair<int64_t, int64_t>> lengthAndStride);
 

@@ -27,7 +27,8 @@ void readParams(Execution& e, const Epilogue& d, Requantization& q) {
 }
 
 /// The part of a window of one dimension that lies within `in`: first and behind the last.
-std::pair<int64_t, int64_t> clipped(int64_t out, int64_t stride, int64_t size, int64_t pad, int64_t in) {
+std::pair<int64_t, int64_t> clipped(int64_t out, int64_t stride, int64_t size, int64_t pad,
+                                    int64_t in) {
   const int64_t from = out * stride - pad;
   return {std::max<int64_t>(from, 0), std::min(from + size, in)};
 }
@@ -38,16 +39,18 @@ void needReach(const Epilogue& d) {
   };
   if (!reaches(d.outH, d.poolStrideH, d.poolH, d.poolPadTop, d.inH) ||
       !reaches(d.outW, d.poolStrideW, d.poolW, d.poolPadLeft, d.inW))
-    raise(FaultKind::kInstruction, "a pool window lies wholly outside of the {} x {} accumulated positions", d.inH,
-          d.inW);
+    raise(FaultKind::kInstruction,
+          "a pool window lies wholly outside of the {} x {} accumulated positions", d.inH, d.inW);
 }
 
-Interval boxOf(int64_t from, const Epilogue& d, int64_t rowStride, int64_t pixelStride, int64_t bytes) {
+Interval boxOf(int64_t from, const Epilogue& d, int64_t rowStride, int64_t pixelStride,
+               int64_t bytes) {
   return {from, (d.outH - 1) * rowStride + (d.outW - 1) * pixelStride + bytes};
 }
 
 /// The accumulators of a row as they are read: their low 32 bits, or all 40.
-template <typename Sum> const Sum* rowOf(Memory& memory, int64_t row, int64_t n, std::vector<Sum>& room) {
+template <typename Sum>
+const Sum* rowOf(Memory& memory, int64_t row, int64_t n, std::vector<Sum>& room) {
   if constexpr (sizeof(Sum) == sizeof(int32_t)) {
     return memory.row(row);
   } else {
@@ -81,13 +84,15 @@ void readPositions(Execution& e, const Epilogue& d, int64_t acc) {
   }
 }
 
-template <typename Sum> void requantizeSums(Execution& e, const Epilogue& d, const Requantization& q) {
+template <typename Sum>
+void requantizeSums(Execution& e, const Epilogue& d, const Requantization& q) {
   Memory& memory = e.memory;
   uint8_t* const scratchpad = memory.scratchpad();
   const uint8_t* const table = scratchpad + d.table;
   const Rescale& r = q.r;
   const Type last = q.hasResidual ? r.outType : d.outType;
-  const int64_t columns = e.configuration.columns(), outBytes = bytesOf(d.outType), resBytes = bytesOf(r.bType);
+  const int64_t columns = e.configuration.columns(), outBytes = bytesOf(d.outType),
+                resBytes = bytesOf(r.bType);
   std::vector<int64_t> sums(static_cast<size_t>(d.channels));
   std::vector<int32_t> results(sums.size()), others(sums.size()), secondShift(sums.size(), r.shift);
   std::vector<Sum> values(static_cast<size_t>(d.channels)), room(static_cast<size_t>(columns));
@@ -96,7 +101,8 @@ template <typename Sum> void requantizeSums(Execution& e, const Epilogue& d, con
     for (int64_t ox = 0; ox < d.outW; ++ox) {
       const auto [x0, x1] = clipped(ox, d.poolStrideW, d.poolW, d.poolPadLeft, d.inW);
       for (int64_t first = 0; first < d.channels; first += columns) {
-        const int64_t n = std::min(columns, d.channels - first), block = q.acc + first / columns * d.accPitch;
+        const int64_t n = std::min(columns, d.channels - first),
+                      block = q.acc + first / columns * d.accPitch;
         for (int64_t y = y0; y < y1; ++y)
           for (int64_t x = x0; x < x1; ++x) {
             const Sum* const row = rowOf<Sum>(memory, block + y * d.inW + x, n, room);
@@ -104,7 +110,8 @@ template <typename Sum> void requantizeSums(Execution& e, const Epilogue& d, con
               std::copy(row, row + n, values.begin() + first);
             else
               for (int64_t c = 0; c < n; ++c)
-                values[static_cast<size_t>(first + c)] = std::max(values[static_cast<size_t>(first + c)], row[c]);
+                values[static_cast<size_t>(first + c)] =
+                    std::max(values[static_cast<size_t>(first + c)], row[c]);
           }
       }
       const int64_t to = q.dst + oy * d.rowStride + ox * d.pixelStride;
@@ -113,14 +120,18 @@ template <typename Sum> void requantizeSums(Execution& e, const Epilogue& d, con
       memory.writes(to, d.channels * outBytes, e.accessor);
       for (int64_t c = 0; c < d.channels; ++c)
         sums[static_cast<size_t>(c)] =
-            withBias(values[static_cast<size_t>(c)], q.bias[static_cast<size_t>(c)]) * q.mult[static_cast<size_t>(c)];
-      e.kernels.scale(sums.data(), q.shift.data(), d.channels, d.zero, d.low, d.high, results.data());
+            withBias(values[static_cast<size_t>(c)], q.bias[static_cast<size_t>(c)]) *
+            q.mult[static_cast<size_t>(c)];
+      e.kernels.scale(sums.data(), q.shift.data(), d.channels, d.zero, d.low, d.high,
+                      results.data());
       if (q.hasResidual) {
         e.kernels.load(scratchpad + from, r.bType, d.channels, others.data());
         for (int64_t c = 0; c < d.channels; ++c)
-          sums[static_cast<size_t>(c)] = scaledSum(int64_t{results[static_cast<size_t>(c)]} - d.zero,
-                                                   int64_t{others[static_cast<size_t>(c)]} - r.bZero, r);
-        e.kernels.scale(sums.data(), secondShift.data(), d.channels, r.zero, r.low, r.high, results.data());
+          sums[static_cast<size_t>(c)] =
+              scaledSum(int64_t{results[static_cast<size_t>(c)]} - d.zero,
+                        int64_t{others[static_cast<size_t>(c)]} - r.bZero, r);
+        e.kernels.scale(sums.data(), secondShift.data(), d.channels, r.zero, r.low, r.high,
+                        results.data());
       }
       if (q.hasTable)
         for (int32_t& result : results) result = tableAt(table, last, result);
@@ -131,12 +142,15 @@ template <typename Sum> void requantizeSums(Execution& e, const Epilogue& d, con
 
 void requantize(Execution& e, const Epilogue& d) {
   namespace f = field::requant;
-  Requantization q{e[f::kAcc], e[f::kDst], e[f::kRes], e[f::kResidual] != 0, e[f::kTable] != 0, {}, {}, {}, {}};
-  const int64_t blocks = ceilDiv(d.channels, e.configuration.columns()), outBytes = d.channels * bytesOf(d.outType);
+  Requantization q{e[f::kAcc], e[f::kDst], e[f::kRes], e[f::kResidual] != 0, e[f::kTable] != 0, {},
+                   {},         {},         {}};
+  const int64_t blocks = ceilDiv(d.channels, e.configuration.columns()),
+                outBytes = d.channels * bytesOf(d.outType);
   Memory& memory = e.memory;
   needReach(d);
   if (blocks > 1 && d.accPitch < d.inH * d.inW)
-    raise(FaultKind::kInstruction, "acc_pitch is {}, a block has {} rows", d.accPitch, d.inH * d.inW);
+    raise(FaultKind::kInstruction, "acc_pitch is {}, a block has {} rows", d.accPitch,
+          d.inH * d.inW);
   memory.rowRange(q.acc, (blocks - 1) * d.accPitch + d.inH * d.inW);
   needAligned("dst", d.outType, q.dst, d.rowStride, d.pixelStride);
   const Interval out = boxOf(q.dst, d, d.rowStride, d.pixelStride, outBytes);
@@ -160,10 +174,11 @@ void requantize(Execution& e, const Epilogue& d) {
     needAligned("res", r.bType, q.res, r.rowStride, r.pixelStride);
     const Interval in = boxOf(q.res, d, r.rowStride, r.pixelStride, d.channels * bytesOf(r.bType));
     memory.range("res", in.from, in.bytes);
-    const bool isSame = q.res == q.dst && r.rowStride == d.rowStride && r.pixelStride == d.pixelStride &&
-                        bytesOf(r.bType) == bytesOf(d.outType);
+    const bool isSame = q.res == q.dst && r.rowStride == d.rowStride &&
+                        r.pixelStride == d.pixelStride && bytesOf(r.bType) == bytesOf(d.outType);
     if (!isSame && in.touches(out))
-      raise(FaultKind::kInstruction, "residual {:#x} and dst {:#x} overlap without being the same", q.res, q.dst);
+      raise(FaultKind::kInstruction, "residual {:#x} and dst {:#x} overlap without being the same",
+            q.res, q.dst);
   }
   if (q.hasTable) {
     needAligned("table", d.outType, d.table, 0, 0);
@@ -181,12 +196,12 @@ void requantize(Execution& e, const Epilogue& d) {
 /// accload and accstore: i32 on both sides, or i64 and all 40 bits.
 void moveRows(Execution& e, const Epilogue& d, bool isLoad) {
   namespace f = field::accload;
-  const int64_t acc = e[f::kAcc], at = e[f::kSrc], columns = e.configuration.columns(), unit = d.wide ? 8 : 4,
-                bytes = unit * d.channels;
+  const int64_t acc = e[f::kAcc], at = e[f::kSrc], columns = e.configuration.columns(),
+                unit = d.wide ? 8 : 4, bytes = unit * d.channels;
   const int64_t blocks = ceilDiv(d.channels, columns), pixels = d.outH * d.outW;
   if (at % unit || d.rowStride % unit || d.pixelStride % unit)
-    raise(FaultKind::kPort, "{:#x} with strides {} and {} is not aligned to {} bytes", at, d.rowStride, d.pixelStride,
-          unit);
+    raise(FaultKind::kPort, "{:#x} with strides {} and {} is not aligned to {} bytes", at,
+          d.rowStride, d.pixelStride, unit);
   if (blocks > 1 && d.accPitch < pixels)
     raise(FaultKind::kInstruction, "acc_pitch is {}, a block has {} rows", d.accPitch, pixels);
   e.memory.rowRange(acc, (blocks - 1) * d.accPitch + pixels);
@@ -208,7 +223,8 @@ void moveRows(Execution& e, const Epilogue& d, bool isLoad) {
     else
       e.memory.writes(place, bytes, e.accessor);
     for (int64_t block = 0; block < blocks; ++block) {
-      const int64_t n = std::min(columns, d.channels - block * columns), row = acc + block * d.accPitch + p;
+      const int64_t n = std::min(columns, d.channels - block * columns),
+                    row = acc + block * d.accPitch + p;
       uint8_t* const side = e.memory.scratchpad() + place + unit * block * columns;
       auto* const wide = reinterpret_cast<int64_t*>(side); // aligned: checked above
       if (d.wide && isLoad) {
@@ -233,17 +249,20 @@ Bounds boundsOf(const Rescale& rescale, Type type) {
   if (type == Type::kI32) return {rescale.zero, INT32_MIN, INT32_MAX};
   const int low = lowestOf(type), high = highestOf(type);
   if (rescale.low < low || rescale.high > high)
-    raise(FaultKind::kInstruction, "low {} and high {} leave {}..{}", rescale.low, rescale.high, low, high);
+    raise(FaultKind::kInstruction, "low {} and high {} leave {}..{}", rescale.low, rescale.high,
+          low, high);
   return {rescale.zero, rescale.low, rescale.high};
 }
 
 void needShift(std::string_view what, int32_t shift, Type type) {
   const int most = type == Type::kI32 ? 7 : type == Type::kI16 ? 22 : 30;
   if (shift > most)
-    raise(FaultKind::kInstruction, "{} is {}, of {} up to {}", what, shift,
-          memberName(kEnums[descriptorInfo(DescriptorKind::kRescale).fields[descriptor::rescale::kBType].of],
-                     static_cast<int64_t>(type)),
-          most);
+    raise(
+        FaultKind::kInstruction, "{} is {}, of {} up to {}", what, shift,
+        memberName(
+            kEnums[descriptorInfo(DescriptorKind::kRescale).fields[descriptor::rescale::kBType].of],
+            static_cast<int64_t>(type)),
+        most);
 }
 
 void runRequant(Execution& e) {

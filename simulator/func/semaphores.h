@@ -6,9 +6,9 @@
 
 namespace candela::npu {
 
-/// A counting semaphore that also carries order. Who takes n of m tokens is ordered behind what any n of them would
-/// guarantee: for each engine, the n-th smallest of what the tokens were behind. With one signalling engine that is
-/// the n-th token; with all tokens taken, all of them.
+/// A counting semaphore that also carries order. Who takes n of m tokens is ordered behind what any
+/// n of them would guarantee: for each engine, the n-th smallest of what the tokens were behind.
+/// With one signalling engine that is the n-th token; with all tokens taken, all of them.
 class Semaphore {
 public:
   int count() const { return count_; }

@@ -74,9 +74,11 @@ AccessId Shadow::write(uint64_t at, uint64_t bytes, const Accessor& accessor) {
   AccessId found = 0;
   eachCell(at, bytes, [&](uint64_t group, uint64_t mask) {
     const uint64_t base = group * width_;
-    for (uint64_t slot = 0; slot < width_ && !found; ++slot) found = conflict(base + slot, mask, accessor);
+    for (uint64_t slot = 0; slot < width_ && !found; ++slot)
+      found = conflict(base + slot, mask, accessor);
     if (found) return false;
-    // What follows this write is ordered behind those reads wherever it is ordered behind this write.
+    // What follows this write is ordered behind those reads wherever it is ordered behind this
+    // write.
     for (uint64_t slot = 1; slot < width_; ++slot)
       if (cells_[base + slot].mask || cells_[base + slot].older) forget(base + slot, mask);
     note(base, mask, accessor.id);

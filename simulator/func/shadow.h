@@ -13,7 +13,8 @@ namespace candela::npu {
 using Clock = std::array<uint32_t, kEngineCount>;
 void join(Clock& into, const Clock& other);
 
-/// One executed instruction: engine, its number on that engine (from 1), and where it stands in the code.
+/// One executed instruction: engine, its number on that engine (from 1), and where it stands in the
+/// code.
 struct Access {
   uint32_t instruction = 0;
   uint32_t epoch = 0;
@@ -28,7 +29,8 @@ struct Accessor {
   uint8_t engine;
   const Clock* clock;
   const std::vector<Access>* accesses;
-  mutable std::array<AccessId, 16> known{}; ///< some that it is behind: neighbouring bytes often have the same
+  /// some that it is behind: neighbouring bytes often have the same
+  mutable std::array<AccessId, 16> known{};
 
   bool isOrderedBehind(AccessId other) const {
     AccessId& recent = known[other % known.size()];
@@ -40,12 +42,13 @@ struct Accessor {
   }
 };
 
-/// For each byte of a memory: whether it was ever written, who wrote it last, and who read it since, one of each
-/// engine. Exact to the byte: cells hold 64 of them with a mask; where two instructions share a cell, the older ones
-/// move to a list beside it.
+/// For each byte of a memory: whether it was ever written, who wrote it last, and who read it
+/// since, one of each engine. Exact to the byte: cells hold 64 of them with a mask; where two
+/// instructions share a cell, the older ones move to a list beside it.
 class Shadow {
 public:
-  /// `engines`: those that may access, bit n for engine n. isWritten: everything is initialised from the start.
+  /// `engines`: those that may access, bit n for engine n. isWritten: everything is initialised
+  /// from the start.
   Shadow(uint64_t bytes, uint32_t engines, bool isWritten);
 
   /// Notes the access. Returns one that it is not ordered behind and that conflicts with it, or 0.
@@ -65,14 +68,16 @@ private:
   template <typename Visit> void eachCell(uint64_t at, uint64_t bytes, Visit visit) const;
   AccessId conflict(uint64_t slot, uint64_t mask, const Accessor& accessor) const {
     const Cell& cell = cells_[slot];
-    if ((cell.mask & mask) && cell.id != accessor.id && !accessor.isOrderedBehind(cell.id)) return cell.id;
+    if ((cell.mask & mask) && cell.id != accessor.id && !accessor.isOrderedBehind(cell.id))
+      return cell.id;
     return cell.older ? olderConflict(slot, mask, accessor) : 0;
   }
   AccessId olderConflict(uint64_t slot, uint64_t mask, const Accessor& accessor) const;
   void note(uint64_t slot, uint64_t mask, AccessId id);
   void forget(uint64_t slot, uint64_t mask);
 
-  uint64_t width_ = 1;                           ///< cells of one group: the writers, then the readers of each engine
+  /// cells of one group: the writers, then the readers of each engine
+  uint64_t width_ = 1;
   std::array<uint8_t, kEngineCount> readerOf_{}; ///< slot of an engine's reads in a group
   std::vector<Cell> cells_;
   std::vector<uint64_t> written_;

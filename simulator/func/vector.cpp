@@ -14,18 +14,22 @@ struct Operand {
 
   int64_t runBytes() const { return elements * bytesOf(type); }
   int64_t of(int64_t j, int64_t i) const { return at + j * stride2 + i * stride1; }
-  Interval box(const Lanes& l) const { return {at, (l.len2 - 1) * stride2 + (l.len1 - 1) * stride1 + runBytes()}; }
+  Interval box(const Lanes& l) const {
+    return {at, (l.len2 - 1) * stride2 + (l.len1 - 1) * stride1 + runBytes()};
+  }
   /// Tells the memory of all its bytes.
   void announce(Execution& e, const Lanes& l, bool isWrite = false) const {
-    eachStretch(at, runBytes(), {{{l.len1, stride1}, {l.len2, stride2}, {1, 0}}}, [&](int64_t from, int64_t bytes) {
-      if (isWrite)
-        e.memory.writes(from, bytes, e.accessor);
-      else
-        e.memory.reads(from, bytes, e.accessor);
-    });
+    eachStretch(at, runBytes(), {{{l.len1, stride1}, {l.len2, stride2}, {1, 0}}},
+                [&](int64_t from, int64_t bytes) {
+                  if (isWrite)
+                    e.memory.writes(from, bytes, e.accessor);
+                  else
+                    e.memory.reads(from, bytes, e.accessor);
+                });
   }
   bool walksLike(const Operand& other) const {
-    return at == other.at && stride1 == other.stride1 && stride2 == other.stride2 && runBytes() == other.runBytes();
+    return at == other.at && stride1 == other.stride1 && stride2 == other.stride2 &&
+           runBytes() == other.runBytes();
   }
 };
 
@@ -36,7 +40,8 @@ void needInput(Execution& e, const Lanes& l, const Operand& in, const Operand& o
   const Interval box = in.box(l);
   e.memory.range(in.name, box.from, box.bytes);
   if (!in.walksLike(out) && box.touches(out.box(l)))
-    raise(FaultKind::kInstruction, "{} {:#x} and dst {:#x} overlap without being the same", in.name, in.at, out.at);
+    raise(FaultKind::kInstruction, "{} {:#x} and dst {:#x} overlap without being the same", in.name,
+          in.at, out.at);
 }
 
 void needOutput(Execution& e, const Lanes& l, const Operand& out) {
@@ -53,12 +58,14 @@ constexpr int64_t kChunk = 256;
 template <typename Visit> void eachPart(const Lanes& l, Visit visit) {
   for (int64_t j = 0; j < l.len2; ++j)
     for (int64_t i = 0; i < l.len1; ++i)
-      for (int64_t first = 0; first < l.run; first += kChunk) visit(j, i, first, std::min(kChunk, l.run - first));
+      for (int64_t first = 0; first < l.run; first += kChunk)
+        visit(j, i, first, std::min(kChunk, l.run - first));
 }
 
 /// The end of a RESCALE of up to kChunk values.
 struct Scaler {
-  Scaler(const Kernels& kernels, const Rescale& rescale, const Bounds& bounds) : kernels(kernels), bounds(bounds) {
+  Scaler(const Kernels& kernels, const Rescale& rescale, const Bounds& bounds)
+      : kernels(kernels), bounds(bounds) {
     std::fill_n(shifts, kChunk, rescale.shift);
   }
   void finish(int64_t n, int32_t* to) const {
@@ -70,7 +77,8 @@ struct Scaler {
   int64_t sums[kChunk];
 };
 
-template <typename Value> void mapped(const int32_t* x, const int32_t* y, int64_t n, int32_t* to, Value value) {
+template <typename Value>
+void mapped(const int32_t* x, const int32_t* y, int64_t n, int32_t* to, Value value) {
   for (int64_t c = 0; c < n; ++c) to[c] = value(x[c], y[c]);
 }
 void plainBinary(BinaryFn fn, const int32_t* x, const int32_t* y, int64_t n, int32_t* to) {
@@ -108,7 +116,8 @@ void binary(Execution& e, const Lanes& l) {
     needZero("b_zp", r.bZero, l.bType);
     if (fn == BinaryFn::kScaledMul && (l.aType == Type::kI32 || l.bType == Type::kI32))
       raise(FaultKind::kInstruction, "scaled_mul takes no i32");
-    if (fn == BinaryFn::kScaledMul && (l.aType == Type::kI16 || l.bType == Type::kI16) && r.aShift > 6)
+    if (fn == BinaryFn::kScaledMul && (l.aType == Type::kI16 || l.bType == Type::kI16) &&
+        r.aShift > 6)
       raise(FaultKind::kInstruction, "a_shift is {}, of a product with i16 up to 6", r.aShift);
   }
   e.spend(l.run * l.len1 * l.len2);
@@ -130,7 +139,8 @@ void binary(Execution& e, const Lanes& l) {
     } else {
       for (int64_t c = 0; c < n; ++c) {
         const int64_t left = int64_t{x[c]} - r.aZero, right = int64_t{y[c]} - r.bZero;
-        scaler.sums[c] = fn == BinaryFn::kScaledAdd ? scaledSum(left, right, r) : scaledSum(left * right, 0, r);
+        scaler.sums[c] =
+            fn == BinaryFn::kScaledAdd ? scaledSum(left, right, r) : scaledSum(left * right, 0, r);
       }
       scaler.finish(n, result);
     }
@@ -155,7 +165,8 @@ void unary(Execution& e, const Lanes& l) {
   }
   const int64_t table = e[f::kB];
   if (fn == UnaryFn::kTable) {
-    if (l.aType == Type::kI32 || l.outType == Type::kI32 || (l.aType == Type::kI16) != (l.outType == Type::kI16))
+    if (l.aType == Type::kI32 || l.outType == Type::kI32 ||
+        (l.aType == Type::kI16) != (l.outType == Type::kI16))
       raise(FaultKind::kInstruction, "a table maps bytes to bytes, or i16 to i16");
     const int64_t bytes = tableBytes(l.aType);
     needAligned("b", l.aType, table, 0, 0);
@@ -175,8 +186,12 @@ void unary(Execution& e, const Lanes& l) {
     e.kernels.load(s + a.of(j, i) + first * aBytes, l.aType, n, x);
     switch (fn) {
     case UnaryFn::kCopy: std::copy_n(x, n, result); break;
-    case UnaryFn::kNeg: mapped(x, x, n, result, [](int32_t v, int32_t) { return cdl_neg_i32(v); }); break;
-    case UnaryFn::kAbs: mapped(x, x, n, result, [](int32_t v, int32_t) { return cdl_abs_i32(v); }); break;
+    case UnaryFn::kNeg:
+      mapped(x, x, n, result, [](int32_t v, int32_t) { return cdl_neg_i32(v); });
+      break;
+    case UnaryFn::kAbs:
+      mapped(x, x, n, result, [](int32_t v, int32_t) { return cdl_abs_i32(v); });
+      break;
     case UnaryFn::kTable:
       mapped(x, x, n, result, [&](int32_t v, int32_t) { return tableAt(s + table, l.aType, v); });
       break;
@@ -242,14 +257,17 @@ void pool(Execution& e, const Pooling& p) {
   namespace f = field::vpool;
   const auto fn = static_cast<PoolFn>(e[f::kFn]);
   const int64_t at = e[f::kA], dst = e[f::kDst];
-  const Lanes in{p.channels, p.inW, p.inH, p.inPixel, p.inRow, 0, 0, 0, 0, p.aType, p.aType, p.aType, false};
-  const Lanes to{p.channels, p.outW, p.outH, 0, 0, 0, 0, p.outPixel, p.outRow, p.aType, p.aType, p.outType, false};
+  const Lanes in{p.channels, p.inW, p.inH,   p.inPixel, p.inRow, 0,    0,
+                 0,          0,     p.aType, p.aType,   p.aType, false};
+  const Lanes to{p.channels, p.outW,   p.outH,  0,       0,         0,    0,
+                 p.outPixel, p.outRow, p.aType, p.aType, p.outType, false};
   const Operand a{"a", at, p.inPixel, p.inRow, p.aType, p.channels},
       out{"dst", dst, p.outPixel, p.outRow, p.outType, p.channels};
   needAligned(a);
   needOutput(e, to, out);
   e.memory.range("a", a.box(in).from, a.box(in).bytes);
-  if (a.box(in).touches(out.box(to))) raise(FaultKind::kInstruction, "a {:#x} and dst {:#x} overlap", at, dst);
+  if (a.box(in).touches(out.box(to)))
+    raise(FaultKind::kInstruction, "a {:#x} and dst {:#x} overlap", at, dst);
   Rescale r{};
   Bounds bounds{};
   if (fn == PoolFn::kSum) {
@@ -287,7 +305,8 @@ void pool(Execution& e, const Pooling& p) {
       e.memory.writes(place, out.runBytes(), e.accessor);
       for (int64_t first = 0; fn == PoolFn::kSum && first < p.channels; first += kChunk) {
         const int64_t n = std::min(kChunk, p.channels - first);
-        for (int64_t c = 0; c < n; ++c) scaler.sums[c] = scaledSum(values[static_cast<size_t>(first + c)], 0, r);
+        for (int64_t c = 0; c < n; ++c)
+          scaler.sums[c] = scaledSum(values[static_cast<size_t>(first + c)], 0, r);
         scaler.finish(n, values.data() + first);
       }
       e.kernels.store(values.data(), p.outType, p.channels, s + place);
@@ -306,7 +325,8 @@ void runVector(Execution& e) {
   case Op::kVselect: select(e, l); break;
   default: reduce(e, l); break;
   }
-  e.count(Counter::kVectorValues, static_cast<uint64_t>(l.len1 * l.len2 * (e.insn.op == Op::kVreduce ? 1 : l.run)));
+  e.count(Counter::kVectorValues,
+          static_cast<uint64_t>(l.len1 * l.len2 * (e.insn.op == Op::kVreduce ? 1 : l.run)));
 }
 
 } // namespace candela::npu

@@ -21,7 +21,8 @@ std::pair<std::string_view, std::optional<std::string_view>> split(std::string_v
 
 class Assembler {
 public:
-  explicit Assembler(const std::optional<Configuration>& configuration) : configuration_(configuration) {}
+  explicit Assembler(const std::optional<Configuration>& configuration)
+      : configuration_(configuration) {}
 
   Outcome line(std::string_view text) {
     Result<Words> words = wordsOf(text);
@@ -44,8 +45,8 @@ public:
       if (region.kind == RegionClass::kConstants) {
         if (region.bytes == 0) region.bytes = binary_.constants.size();
         if (region.bytes < binary_.constants.size())
-          return error(".region {}: {} bytes of constants, it has {}", region.name, binary_.constants.size(),
-                       region.bytes);
+          return error(".region {}: {} bytes of constants, it has {}", region.name,
+                       binary_.constants.size(), region.bytes);
         binary_.constants.resize(region.bytes);
       }
     return std::move(binary_);
@@ -57,7 +58,8 @@ private:
     if (name == ".config") return config(words);
     if (name == ".region") return region(words);
     if (name == ".node") return node(words);
-    if (name == ".bytes" || name == ".halves" || name == ".words" || name == ".zeros" || name == ".params")
+    if (name == ".bytes" || name == ".halves" || name == ".words" || name == ".zeros" ||
+        name == ".params")
       return data(words);
     return error("there is no directive {}", name);
   }
@@ -72,11 +74,15 @@ private:
   }
 
   Outcome region(const Words& words) {
-    if (words.size() < 3 || words.size() > 4) return error(".region: a name, a class and a size are wanted");
-    if (binary_.regions.size() == kMaxRegions) return error(".region {}: there may be {}", words[1], kMaxRegions);
-    const auto known = std::find(std::begin(kRegionClassNames), std::end(kRegionClassNames), words[2]);
+    if (words.size() < 3 || words.size() > 4)
+      return error(".region: a name, a class and a size are wanted");
+    if (binary_.regions.size() == kMaxRegions)
+      return error(".region {}: there may be {}", words[1], kMaxRegions);
+    const auto known =
+        std::find(std::begin(kRegionClassNames), std::end(kRegionClassNames), words[2]);
     if (known == std::end(kRegionClassNames))
-      return error(".region {}: class '{}' is none of {}", words[1], words[2], fmt::join(kRegionClassNames, ", "));
+      return error(".region {}: class '{}' is none of {}", words[1], words[2],
+                   fmt::join(kRegionClassNames, ", "));
     Region region{words[1], static_cast<RegionClass>(known - std::begin(kRegionClassNames)), 0};
     for (const Region& other : binary_.regions) {
       if (other.name == region.name) return error(".region {}: it is there twice", region.name);
@@ -99,7 +105,8 @@ private:
     if (words.size() > 3 || !tile || *tile < 0 || *tile > UINT32_MAX)
       return error(".node: a name and a tile are wanted");
     if (words[1].find('\0') != words[1].npos) return error(".node: a name holds no 0");
-    symbol_ = Symbol{static_cast<uint32_t>(binary_.code.size()), 0, words[1], static_cast<uint32_t>(*tile)};
+    symbol_ = Symbol{static_cast<uint32_t>(binary_.code.size()), 0, words[1],
+                     static_cast<uint32_t>(*tile)};
     return {};
   }
   void closeSymbol() {
@@ -110,7 +117,8 @@ private:
   }
 
   void append(uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) binary_.constants.push_back(static_cast<std::byte>(value >> (8 * i)));
+    for (int i = 0; i < bytes; ++i)
+      binary_.constants.push_back(static_cast<std::byte>(value >> (8 * i)));
   }
   Outcome data(const Words& words) {
     const std::string& name = words[0];
@@ -123,14 +131,18 @@ private:
       if (!value) return error("{}: '{}' is no number", name, words[i]);
       values.push_back(*value);
     }
-    const auto within = [&](size_t i, int64_t low, int64_t high) { return values[i] >= low && values[i] <= high; };
+    const auto within = [&](size_t i, int64_t low, int64_t high) {
+      return values[i] >= low && values[i] <= high;
+    };
     if (name == ".zeros") {
-      if (values.size() != 1 || !within(0, 0, int64_t{1} << 31)) return error(".zeros: one count is wanted");
+      if (values.size() != 1 || !within(0, 0, int64_t{1} << 31))
+        return error(".zeros: one count is wanted");
       binary_.constants.resize(binary_.constants.size() + static_cast<size_t>(values[0]));
       return {};
     }
     if (name == ".params") {
-      if (values.size() != 3 || !within(0, INT32_MIN, INT32_MAX) || !within(1, 0, 0xffffff) || !within(2, 0, 255))
+      if (values.size() != 3 || !within(0, INT32_MIN, INT32_MAX) || !within(1, 0, 0xffffff) ||
+          !within(2, 0, 255))
         return error(".params: a bias, a multiplier of 24 bits and a shift of 8 are wanted");
       append(static_cast<uint64_t>(values[0]), 4);
       append(static_cast<uint64_t>(values[1] | values[2] << 24), 4);
@@ -153,8 +165,9 @@ private:
   }
 
   Outcome descriptor(const Words& words) {
-    const auto number = words.size() > 2 && words[1][0] == 'd' ? numberOf(std::string_view(words[1]).substr(1))
-                                                               : std::optional<int64_t>();
+    const auto number = words.size() > 2 && words[1][0] == 'd'
+                            ? numberOf(std::string_view(words[1]).substr(1))
+                            : std::optional<int64_t>();
     if (!number || *number < 0 || *number >= kDescriptors)
       return error("desc: d0..d{} and a kind are wanted", kDescriptors - 1);
     for (int kind = 0; kind < static_cast<int>(std::size(kDescriptorTable)); ++kind) {
@@ -166,7 +179,8 @@ private:
         const auto [name, text] = split(words[w]);
         size_t i = 0;
         while (i < info.fields.size() && info.fields[i].name != name) ++i;
-        if (i == info.fields.size() || !text) return error("desc {}: there is no field '{}'", info.name, words[w]);
+        if (i == info.fields.size() || !text)
+          return error("desc {}: there is no field '{}'", info.name, words[w]);
         Result<int64_t> value = fieldValueOf(info.fields[i], *text);
         if (!value) return error("desc {}: {}", info.name, value.message());
         values[i] = *value;
@@ -198,13 +212,17 @@ private:
   }
 
   /// "s3:2": semaphore 3, count 2.
-  Outcome semaphore(std::string_view name, std::string_view text, uint8_t& semaphore, uint8_t& count) {
+  Outcome semaphore(std::string_view name, std::string_view text, uint8_t& semaphore,
+                    uint8_t& count) {
     const size_t colon = text.find(':');
     const bool isNamed = text.size() > 1 && text[0] == 's';
-    const int64_t which = isNamed ? numberOf(text.substr(1, colon == text.npos ? colon : colon - 1)).value_or(-1) : -1;
+    const int64_t which =
+        isNamed ? numberOf(text.substr(1, colon == text.npos ? colon : colon - 1)).value_or(-1)
+                : -1;
     const int64_t many = colon == text.npos ? 1 : numberOf(text.substr(colon + 1)).value_or(0);
     if (which < 0 || which >= kSemaphores || many < 1 || many > 7)
-      return error("{}: sN:COUNT is wanted, N 0..{}, COUNT 1..7, not '{}'", name, kSemaphores - 1, text);
+      return error("{}: sN:COUNT is wanted, N 0..{}, COUNT 1..7, not '{}'", name, kSemaphores - 1,
+                   text);
     semaphore = static_cast<uint8_t>(which);
     count = static_cast<uint8_t>(many);
     return {};
@@ -221,7 +239,8 @@ private:
     if (at != first.npos) {
       int engine = 0;
       while (engine < kEngineCount && engineName(engine) != first.substr(at + 1)) ++engine;
-      if (engine == kEngineCount) return error("{}: '{}' is no engine", info->name, first.substr(at + 1));
+      if (engine == kEngineCount)
+        return error("{}: '{}' is no engine", info->name, first.substr(at + 1));
       insn.engine = static_cast<uint8_t>(engine);
     }
     for (size_t i = 0; i < info->fields.size(); ++i) insn.values[i] = info->fields[i].minusOne;
@@ -234,8 +253,9 @@ private:
       }
       if (!text) return error("{}: '{}' is no field=value", info->name, words[w]);
       if (name == "wait" || name == "signal") {
-        if (Outcome bad = name == "wait" ? semaphore(name, *text, insn.waitSemaphore, insn.waitCount)
-                                         : semaphore(name, *text, insn.signalSemaphore, insn.signalCount))
+        if (Outcome bad = name == "wait"
+                              ? semaphore(name, *text, insn.waitSemaphore, insn.waitCount)
+                              : semaphore(name, *text, insn.signalSemaphore, insn.signalCount))
           return bad;
         continue;
       }
@@ -244,8 +264,8 @@ private:
       while (i < info->fields.size() && info->fields[i].name != name) ++i;
       if (i == info->fields.size()) return error("{}: there is no field '{}'", info->name, name);
       // An address may carry its index register: 0x40+x2. That one is the next field.
-      if (const size_t plus = text->find("+x");
-          plus != text->npos && i + 1 < info->fields.size() && info->fields[i + 1].kind == FieldKind::kIndex) {
+      if (const size_t plus = text->find("+x"); plus != text->npos && i + 1 < info->fields.size() &&
+                                                info->fields[i + 1].kind == FieldKind::kIndex) {
         Result<int64_t> index = fieldValueOf(info->fields[i + 1], text->substr(plus + 1));
         if (!index) return error("{}: {}", info->name, index.message());
         insn.values[i + 1] = *index;
@@ -274,7 +294,8 @@ Result<Binary> assemble(std::string_view text, std::string_view file,
   while (!text.empty()) {
     ++number;
     const size_t end = std::min(text.find('\n'), text.size());
-    if (Outcome bad = assembler.line(text.substr(0, end))) return error("{}:{}: {}", file, number, bad->message);
+    if (Outcome bad = assembler.line(text.substr(0, end)))
+      return error("{}:{}: {}", file, number, bad->message);
     text.remove_prefix(std::min(text.size(), end + 1));
   }
   Result<Binary> binary = assembler.finish();

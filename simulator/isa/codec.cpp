@@ -3,7 +3,9 @@
 namespace candela::npu {
 namespace {
 
-constexpr uint64_t maskOf(int bits) { return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; }
+constexpr uint64_t maskOf(int bits) {
+  return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+}
 
 uint64_t extract(std::span<const uint64_t> words, int lsb, int bits) {
   const int word = lsb / 64, shift = lsb % 64;
@@ -30,7 +32,8 @@ void insert(std::span<uint64_t> words, const FieldInfo& field, uint64_t value) {
   insert(words, field.lsb, field.bits, low);
   if (field.moreBits == 0) return;
   const uint64_t more = value >> field.bits;
-  insert(words, field.moreLsb, field.moreBits, low >> (field.bits - 1) ? more ^ maskOf(field.moreBits) : more);
+  insert(words, field.moreLsb, field.moreBits,
+         low >> (field.bits - 1) ? more ^ maskOf(field.moreBits) : more);
 }
 
 Result<uint64_t> toBits(const FieldInfo& field, int64_t value, std::string_view owner) {
@@ -43,7 +46,8 @@ Result<uint64_t> toBits(const FieldInfo& field, int64_t value, std::string_view 
   const int64_t low = isSigned ? -(int64_t{1} << (field.width() - 1)) : 0;
   const int64_t high = isSigned ? -low - 1 : static_cast<int64_t>(maskOf(field.bits));
   if (stored < low || stored > high)
-    return error("{}: {} is {}, its field holds {}..{}", owner, field.name, value, low + add, high + add);
+    return error("{}: {} is {}, its field holds {}..{}", owner, field.name, value, low + add,
+                 high + add);
   return static_cast<uint64_t>(stored) & maskOf(field.width());
 }
 
@@ -52,13 +56,14 @@ Result<int64_t> toValue(const FieldInfo& field, uint64_t bits, std::string_view 
   if (field.kind == FieldKind::kInt && field.bits < 64 && (bits >> (field.width() - 1) & 1))
     value -= int64_t{1} << field.width();
   if (field.kind == FieldKind::kEnum && memberName(kEnums[field.of], value).empty())
-    return error("{}: field {} holds {}, which names no {}", owner, field.name, value, kEnums[field.of].name);
+    return error("{}: field {} holds {}, which names no {}", owner, field.name, value,
+                 kEnums[field.of].name);
   return field.minusOne ? value + 1 : value;
 }
 
 /// All fields of `bits`, and nothing but zeros beside them from bit `from` on.
-Outcome readFields(std::span<const FieldInfo> fields, std::span<const uint64_t> bits, std::span<int64_t> values,
-                   std::string_view owner, int from) {
+Outcome readFields(std::span<const FieldInfo> fields, std::span<const uint64_t> bits,
+                   std::span<int64_t> values, std::string_view owner, int from) {
   uint64_t used[4] = {};
   if (from > 0) insert(used, 0, from, maskOf(from));
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -66,16 +71,18 @@ Outcome readFields(std::span<const FieldInfo> fields, std::span<const uint64_t> 
     if (!value) return error("{}", value.message());
     values[i] = *value;
     insert(used, fields[i].lsb, fields[i].bits, maskOf(fields[i].bits));
-    if (fields[i].moreBits) insert(used, fields[i].moreLsb, fields[i].moreBits, maskOf(fields[i].moreBits));
+    if (fields[i].moreBits)
+      insert(used, fields[i].moreLsb, fields[i].moreBits, maskOf(fields[i].moreBits));
   }
   for (size_t word = 0; word < bits.size(); ++word)
     if (const uint64_t extra = bits[word] & ~used[word])
-      return error("{}: reserved bit {} is set", owner, 64 * word + static_cast<size_t>(__builtin_ctzll(extra)));
+      return error("{}: reserved bit {} is set", owner,
+                   64 * word + static_cast<size_t>(__builtin_ctzll(extra)));
   return {};
 }
 
-Outcome writeFields(std::span<const FieldInfo> fields, std::span<const int64_t> values, std::span<uint64_t> bits,
-                    std::string_view owner) {
+Outcome writeFields(std::span<const FieldInfo> fields, std::span<const int64_t> values,
+                    std::span<uint64_t> bits, std::string_view owner) {
   for (size_t i = 0; i < fields.size(); ++i) {
     Result<uint64_t> field = toBits(fields[i], values[i], owner);
     if (!field) return error("{}", field.message());
@@ -110,13 +117,16 @@ std::string_view memberName(const EnumInfo& info, int64_t value) {
 Result<Word> encode(const Insn& insn) {
   const OpInfo* info = opInfo(static_cast<uint64_t>(insn.op));
   if (!info) return error("opcode {:#04x} is no operation", static_cast<int>(insn.op));
-  if (insn.engine >= kEngineCount) return error("{}: there is no engine {}", info->name, insn.engine);
+  if (insn.engine >= kEngineCount)
+    return error("{}: there is no engine {}", info->name, insn.engine);
   if (!(info->engines >> insn.engine & 1))
     return error("{}: engine {} cannot run it", info->name, engineName(insn.engine));
-  if ((insn.waitCount == 0 && insn.waitSemaphore) || (insn.signalCount == 0 && insn.signalSemaphore))
+  if ((insn.waitCount == 0 && insn.waitSemaphore) ||
+      (insn.signalCount == 0 && insn.signalSemaphore))
     return error("{}: a semaphore is named with the count 0", info->name);
-  const int64_t head[] = {static_cast<int64_t>(insn.op), insn.engine,      insn.waitSemaphore, insn.waitCount,
-                          insn.signalSemaphore,          insn.signalCount, insn.mark};
+  const int64_t head[] = {
+      static_cast<int64_t>(insn.op), insn.engine,      insn.waitSemaphore, insn.waitCount,
+      insn.signalSemaphore,          insn.signalCount, insn.mark};
   uint64_t bits[2] = {};
   if (Outcome bad = writeFields(kHeaderFields, head, bits, info->name)) return *bad;
   if (Outcome bad = writeFields(info->fields, insn.values, bits, info->name)) return *bad;
@@ -142,7 +152,8 @@ Result<Insn> decode(const Word& word) {
   insn.signalSemaphore = static_cast<uint8_t>(head[header::kSignalSemaphore]);
   insn.signalCount = static_cast<uint8_t>(head[header::kSignalCount]);
   insn.mark = head[header::kMark] != 0;
-  if ((insn.waitCount == 0 && insn.waitSemaphore) || (insn.signalCount == 0 && insn.signalSemaphore))
+  if ((insn.waitCount == 0 && insn.waitSemaphore) ||
+      (insn.signalCount == 0 && insn.signalSemaphore))
     return error("{}: a semaphore is named with the count 0", info->name);
   if (Outcome bad = readFields(info->fields, bits, insn.values, info->name, 32)) return *bad;
   return insn;

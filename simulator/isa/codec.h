@@ -27,10 +27,12 @@ struct Insn {
   bool operator==(const Insn&) const = default;
 };
 
-/// The word of an instruction. Errors: a value that its field cannot hold, an engine that cannot run it.
+/// The word of an instruction. Errors: a value that its field cannot hold, an engine that cannot
+/// run it.
 Result<Word> encode(const Insn& insn);
-/// The instruction of a word. Errors: an unknown opcode, an engine that cannot run it, an unknown value of an enum, a
-/// bit that is reserved. decode(encode(x)) = x, and encode(decode(w)) = w wherever both exist.
+/// The instruction of a word. Errors: an unknown opcode, an engine that cannot run it, an unknown
+/// value of an enum, a bit that is reserved. decode(encode(x)) = x, and encode(decode(w)) = w
+/// wherever both exist.
 Result<Insn> decode(const Word& word);
 
 /// A descriptor register.

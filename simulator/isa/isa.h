@@ -7,7 +7,18 @@
 namespace candela::npu {
 
 /// What the number in a field is, and so how it reads in text.
-enum class FieldKind : uint8_t { kUint, kInt, kHex, kScratchpad, kFar, kAcc, kIndex, kMask, kEnum, kDescriptor };
+enum class FieldKind : uint8_t {
+  kUint,
+  kInt,
+  kHex,
+  kScratchpad,
+  kFar,
+  kAcc,
+  kIndex,
+  kMask,
+  kEnum,
+  kDescriptor
+};
 
 struct FieldInfo {
   std::string_view name;
@@ -50,12 +61,18 @@ struct OpInfo {
 const OpInfo* opInfo(uint64_t opcode);
 /// The record by name, or null.
 const OpInfo* opInfo(std::string_view name);
-inline const DescriptorInfo& descriptorInfo(DescriptorKind kind) { return kDescriptorTable[static_cast<int>(kind)]; }
+inline const DescriptorInfo& descriptorInfo(DescriptorKind kind) {
+  return kDescriptorTable[static_cast<int>(kind)];
+}
 /// The member's name, empty if there is none.
 std::string_view memberName(const EnumInfo& info, int64_t value);
 inline std::string_view engineName(int engine) { return kEngineNames[engine]; }
 inline constexpr uint32_t bitOf(Engine engine) { return 1u << static_cast<int>(engine); }
-inline bool isLoad(int engine) { return engine >= int(Engine::kLoad0) && engine <= int(Engine::kLoad3); }
-inline bool isStore(int engine) { return engine >= int(Engine::kStore0) && engine <= int(Engine::kStore3); }
+inline bool isLoad(int engine) {
+  return engine >= int(Engine::kLoad0) && engine <= int(Engine::kLoad3);
+}
+inline bool isStore(int engine) {
+  return engine >= int(Engine::kStore0) && engine <= int(Engine::kStore3);
+}
 
 } // namespace candela::npu

@@ -27,7 +27,8 @@ Result<std::vector<std::string>> wordsOf(std::string_view line) {
       if (at == line.size()) return error("a quote has no end");
       ++at;
     } else {
-      while (at < line.size() && std::string_view(" \t\r,;\"").find(line[at]) == std::string_view::npos)
+      while (at < line.size() &&
+             std::string_view(" \t\r,;\"").find(line[at]) == std::string_view::npos)
         word += line[at++];
     }
     words.push_back(std::move(word));

@@ -10,7 +10,8 @@
 
 namespace candela::npu {
 
-/// The words of a line of assembly; what stands in double quotes is one word (\" \\ and \n inside). A comment is none.
+/// The words of a line of assembly; what stands in double quotes is one word (\" \\ and \n inside).
+/// A comment is none.
 Result<std::vector<std::string>> wordsOf(std::string_view line);
 /// A name as a word: in quotes where it needs them.
 std::string quotedWord(const std::string& name);

@@ -21,7 +21,8 @@ struct TraceFieldInfo {
 /// One instruction that ended: values by trace::k<Field> (docs/reference/npu_trace.md).
 using RetireRecord = std::array<uint64_t, trace::kCount>;
 
-/// Lines of CSV, each with its end: the fields' names, and one record. hasTime: with those of timing.
+/// Lines of CSV, each with its end: the fields' names, and one record. hasTime: with those of
+/// timing.
 std::string traceHeader(bool hasTime);
 std::string traceLine(const RetireRecord& record, bool hasTime);
 

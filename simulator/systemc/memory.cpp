@@ -13,7 +13,8 @@ void copy(const tlm::tlm_generic_payload& payload, std::byte* memory) {
 } // namespace
 
 DramMemory::DramMemory(sc_core::sc_module_name name, const Configuration& configuration)
-    : sc_module(name), socket("socket"), clock_(configuration[key::kClockMhz]), dram_(configuration) {
+    : sc_module(name), socket("socket"), clock_(configuration[key::kClockMhz]),
+      dram_(configuration) {
   socket.register_b_transport(this, &DramMemory::transport);
   socket.register_transport_dbg(this, &DramMemory::debug);
 }
@@ -34,13 +35,17 @@ void DramMemory::transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& 
     return payload.set_response_status(tlm::TLM_OK_RESPONSE);
   }
   const unsigned bytes = payload.get_data_length();
-  if (payload.get_byte_enable_ptr()) return payload.set_response_status(tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
-  if (payload.get_streaming_width() < bytes) return payload.set_response_status(tlm::TLM_BURST_ERROR_RESPONSE);
+  if (payload.get_byte_enable_ptr())
+    return payload.set_response_status(tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
+  if (payload.get_streaming_width() < bytes)
+    return payload.set_response_status(tlm::TLM_BURST_ERROR_RESPONSE);
   std::byte* const memory = map_.find(payload.get_address(), bytes);
   if (!memory || bytes == 0) return payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
   copy(payload, memory);
   const int requester = extension ? extension->requester : Dram::kOther;
-  delay = clock_.timeOf(dram_.access(cycle, payload.get_address(), bytes, payload.is_write(), requester)) - now;
+  delay = clock_.timeOf(
+              dram_.access(cycle, payload.get_address(), bytes, payload.is_write(), requester)) -
+          now;
   payload.set_response_status(tlm::TLM_OK_RESPONSE);
 }
 

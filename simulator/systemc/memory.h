@@ -11,16 +11,19 @@ namespace candela::npu {
 
 /// What the NPU says of an access beside the generic payload; a target may ignore it.
 struct AccessExtension : tlm::tlm_extension<AccessExtension> {
-  int requester = 0;    ///< an engine; 0: the control processor
-  bool isDrain = false; ///< TLM_IGNORE_COMMAND: the delay is to last until all writes are in the memory
+  int requester = 0; ///< an engine; 0: the control processor
+  /// TLM_IGNORE_COMMAND: the delay is to last until all writes are in the memory
+  bool isDrain = false;
 
   tlm_extension_base* clone() const override { return new AccessExtension(*this); }
-  void copy_from(const tlm_extension_base& other) override { *this = static_cast<const AccessExtension&>(other); }
+  void copy_from(const tlm_extension_base& other) override {
+    *this = static_cast<const AccessExtension&>(other);
+  }
 };
 
-/// The DRAM of a configuration (simulator/timing/dram.h) as a target: blocking transport that adds an access's time to
-/// the delay and does not wait, and debug transport. Accesses should come in the order of their times. No byte
-/// enables, no DMI, since who bypasses it takes no time.
+/// The DRAM of a configuration (simulator/timing/dram.h) as a target: blocking transport that adds
+/// an access's time to the delay and does not wait, and debug transport. Accesses should come in
+/// the order of their times. No byte enables, no DMI, since who bypasses it takes no time.
 class DramMemory : public sc_core::sc_module {
 public:
   tlm_utils::simple_target_socket<DramMemory, 64> socket;

@@ -5,9 +5,10 @@
 namespace candela::npu {
 namespace {
 
-
 /// Half of a counter of 64 bits.
-uint32_t half(uint64_t value, uint32_t offset) { return static_cast<uint32_t>(offset & 4 ? value >> 32 : value); }
+uint32_t half(uint64_t value, uint32_t offset) {
+  return static_cast<uint32_t>(offset & 4 ? value >> 32 : value);
+}
 
 } // namespace
 
@@ -27,7 +28,8 @@ Npu::Npu(sc_core::sc_module_name name, Configuration configuration, TimedOptions
 Npu::~Npu() = default;
 
 void Npu::reset(Configuration configuration, TimedOptions options) {
-  if (isRunning_) return SC_REPORT_ERROR(name(), "a reset from outside while a program runs; CONTROL has one");
+  if (isRunning_)
+    return SC_REPORT_ERROR(name(), "a reset from outside while a program runs; CONTROL has one");
   configuration_ = std::move(configuration);
   options_ = std::move(options);
   run_.reset();
@@ -76,7 +78,8 @@ void Npu::main() {
     }
     status_ = kFaulted;
     faultPc_ = report_ ? report_->fault->instruction : 0;
-    faultCode_ = 1 + static_cast<uint32_t>(report_ ? report_->fault->kind : FaultKind::kInstruction);
+    faultCode_ =
+        1 + static_cast<uint32_t>(report_ ? report_->fault->kind : FaultKind::kInstruction);
   }
 }
 
@@ -126,7 +129,8 @@ bool Npu::transferRegisters(tlm::tlm_generic_payload& payload, const sc_core::sc
   const uint64_t address = payload.get_address();
   const unsigned bytes = payload.get_data_length();
   constexpr uint64_t kEnd = kSnapshotOffset + kSnapshotSlots * 8 * kCounterSlots;
-  if (address % 4 || bytes % 4 || bytes == 0 || address >= kEnd || bytes > kEnd - address) return false;
+  if (address % 4 || bytes % 4 || bytes == 0 || address >= kEnd || bytes > kEnd - address)
+    return false;
   if (payload.get_byte_enable_ptr() || payload.get_streaming_width() < bytes) return false;
   if (!payload.is_read() && !payload.is_write()) return false;
   for (unsigned i = 0; i < bytes; i += 4) {
@@ -150,7 +154,9 @@ void Npu::accessRegisters(tlm::tlm_generic_payload& payload, sc_core::sc_time& d
 }
 
 unsigned Npu::debugRegisters(tlm::tlm_generic_payload& payload) {
-  return payload.is_read() && transferRegisters(payload, sc_core::SC_ZERO_TIME) ? payload.get_data_length() : 0;
+  return payload.is_read() && transferRegisters(payload, sc_core::SC_ZERO_TIME)
+             ? payload.get_data_length()
+             : 0;
 }
 
 void Npu::trace(sc_core::sc_trace_file* file) const {

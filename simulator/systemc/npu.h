@@ -11,14 +11,16 @@
 
 namespace candela::npu {
 
-/// The NPU as a module of a virtual platform. The driver writes addresses of regions and program into `registers`
-/// (docs/reference/npu_registers.md) and then CONTROL; `done` is high from halt or fault to the next start or reset.
+/// The NPU as a module of a virtual platform. The driver writes addresses of regions and program
+/// into `registers` (docs/reference/npu_registers.md) and then CONTROL; `done` is high from halt or
+/// fault to the next start or reset.
 ///
-/// Time is that of simulator/timing. With Fidelity::kAccurate each burst and each fetch is a blocking transport of
-/// `memory` with its data, at the time of its request: the delay that comes back is when it is served, so a target
-/// annotates and does not wait (one that waits holds up all engines). With kFast transfers take the closed form of the
-/// configuration's memory, and data goes by debug transport. The program is read at the start, by debug transport, up
-/// to the end of its last burst: memory must reach as far as the page (4 KiB) that it ends in.
+/// Time is that of simulator/timing. With Fidelity::kAccurate each burst and each fetch is a
+/// blocking transport of `memory` with its data, at the time of its request: the delay that comes
+/// back is when it is served, so a target annotates and does not wait (one that waits holds up all
+/// engines). With kFast transfers take the closed form of the configuration's memory, and data goes
+/// by debug transport. The program is read at the start, by debug transport, up to the end of its
+/// last burst: memory must reach as far as the page (4 KiB) that it ends in.
 class Npu : public sc_core::sc_module {
 public:
   tlm_utils::simple_target_socket<Npu, 32> registers;
@@ -34,7 +36,8 @@ public:
   /// Names of nodes and regions for faults, of the program that is started next.
   void setNames(const Binary& program);
   const Configuration& configuration() const { return configuration_; }
-  /// Of the last run, when `done` is high. Errors: the program could not be loaded, or its time has no end.
+  /// Of the last run, when `done` is high. Errors: the program could not be loaded, or its time has
+  /// no end.
   const Result<RunReport>& report() const { return report_; }
   /// The instruction that each engine runs, and -1, as variables of a trace file.
   void trace(sc_core::sc_trace_file* file) const;

@@ -23,8 +23,10 @@ inline constexpr uint32_t kRunning = 1, kHalted = 2, kFaulted = 4;
 /// What ID reads.
 inline constexpr uint32_t kDeviceId = 0x43444c4e;
 
-/// What a driver writes before it starts a program that lies there: pairs of a register's offset and its value.
-std::vector<std::pair<uint32_t, uint32_t>> registersOf(const Binary& binary, const Placement& placement);
+/// What a driver writes before it starts a program that lies there: pairs of a register's offset
+/// and its value.
+std::vector<std::pair<uint32_t, uint32_t>> registersOf(const Binary& binary,
+                                                       const Placement& placement);
 
 /// What the driver writes before a start: the register file but what only the device writes.
 class Registers {
@@ -34,13 +36,16 @@ public:
   bool write(uint32_t offset, uint32_t value);
   /// What was written; 0 where nothing was.
   uint32_t operator[](uint32_t offset) const { return values_[offset / 4]; }
-  uint64_t pair(uint32_t low, uint32_t high) const { return uint64_t{values_[high / 4]} << 32 | values_[low / 4]; }
+  uint64_t pair(uint32_t low, uint32_t high) const {
+    return uint64_t{values_[high / 4]} << 32 | values_[low / 4];
+  }
 
   struct Window {
     uint64_t base;
     Region region;
   };
-  /// Of DRAM, up to the last one that has bytes. Errors: a class that is none, regions that meet, no end below 2^64.
+  /// Of DRAM, up to the last one that has bytes. Errors: a class that is none, regions that meet,
+  /// no end below 2^64.
   Result<std::vector<Window>> regions() const;
 
 private:

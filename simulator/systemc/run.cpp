@@ -12,8 +12,8 @@ constexpr int64_t kAtOnce = 2048; ///< bytes of one access by debug transport, a
 
 Outcome Npu::Run::readProgram(uint64_t address, uint64_t words, std::vector<Word>& code) {
   if (words > static_cast<uint64_t>(npu_.configuration_[key::kDramBytes]) / sizeof(Word))
-    return error("PROGRAM_WORDS: {}, the memory of '{}' has {} bytes", words, npu_.configuration_.name,
-                 npu_.configuration_[key::kDramBytes]);
+    return error("PROGRAM_WORDS: {}, the memory of '{}' has {} bytes", words,
+                 npu_.configuration_.name, npu_.configuration_[key::kDramBytes]);
   code.resize(words);
   const auto bytes = std::as_writable_bytes(std::span(code));
   for (uint64_t at = 0; at < bytes.size(); at += kPage) {
@@ -41,11 +41,14 @@ Outcome Npu::Run::load() {
     options_.placement->bases.push_back(window.base);
   }
   options_.placement->program = r.pair(registerOffset("PROGRAM_LO"), registerOffset("PROGRAM_HI"));
-  if (Outcome bad = readProgram(options_.placement->program, r[registerOffset("PROGRAM_WORDS")], binary_.code))
+  if (Outcome bad = readProgram(options_.placement->program, r[registerOffset("PROGRAM_WORDS")],
+                                binary_.code))
     return bad;
   FunctionalOptions functional = npu_.options_.functional;
-  if (functional.onRetire) functional.onRetire = [this](const RetireRecord& record) { records_.add(record); };
-  std::unique_ptr<SteppedDevice> device = makeSteppedDevice(npu_.configuration_, std::move(functional));
+  if (functional.onRetire)
+    functional.onRetire = [this](const RetireRecord& record) { records_.add(record); };
+  std::unique_ptr<SteppedDevice> device =
+      makeSteppedDevice(npu_.configuration_, std::move(functional));
   if (Outcome bad = device->load(binary_)) return bad;
   for (uint32_t i = 0; i < binary_.regions.size(); ++i) {
     regions_.emplace_back(binary_.regions[i].bytes);
@@ -95,7 +98,8 @@ Result<RunReport> Npu::Run::run() {
     time->dramBytes = bytes_;
   }
   const sc_core::sc_time end = clock_.timeOf(time->cycles);
-  while (end > sc_core::sc_time_stamp() && !npu_.stops_) sc_core::wait(end - sc_core::sc_time_stamp(), npu_.control_);
+  while (end > sc_core::sc_time_stamp() && !npu_.stops_)
+    sc_core::wait(end - sc_core::sc_time_stamp(), npu_.control_);
   end_ = time->cycles;
   addTime(report, *time);
   return report;
@@ -124,16 +128,21 @@ Npu::Run::Counts Npu::Run::counters() const {
 void Npu::Run::refused(std::string_view what, bool isWrite, uint64_t address, uint64_t bytes) {
   if (busFault_) return;
   const int requester = extension_->requester;
-  const uint32_t instruction = requester ? instructions_[static_cast<size_t>(requester)]
-                                         : static_cast<uint32_t>((address - options_.placement->program) / sizeof(Word));
-  busFault_ = Fault{FaultKind::kBus, instruction,
-                    fmt::format("instruction {}: {}the platform answered {} to a {} of {} bytes at {:#x}", instruction,
-                                binary_.origin(instruction), what, isWrite ? "write" : "read", bytes, address)};
+  const uint32_t instruction =
+      requester ? instructions_[static_cast<size_t>(requester)]
+                : static_cast<uint32_t>((address - options_.placement->program) / sizeof(Word));
+  busFault_ =
+      Fault{FaultKind::kBus, instruction,
+            fmt::format("instruction {}: {}the platform answered {} to a {} of {} bytes at {:#x}",
+                        instruction, binary_.origin(instruction), what, isWrite ? "write" : "read",
+                        bytes, address)};
 }
 
-bool Npu::Run::transport(bool isWrite, uint64_t address, std::byte* data, uint64_t bytes, int requester,
-                         sc_core::sc_time& delay) {
-  payload_.set_command(!data ? tlm::TLM_IGNORE_COMMAND : isWrite ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
+bool Npu::Run::transport(bool isWrite, uint64_t address, std::byte* data, uint64_t bytes,
+                         int requester, sc_core::sc_time& delay) {
+  payload_.set_command(!data     ? tlm::TLM_IGNORE_COMMAND
+                       : isWrite ? tlm::TLM_WRITE_COMMAND
+                                 : tlm::TLM_READ_COMMAND);
   payload_.set_address(address);
   payload_.set_data_ptr(reinterpret_cast<unsigned char*>(data));
   payload_.set_data_length(static_cast<unsigned>(bytes));
@@ -155,7 +164,8 @@ bool Npu::Run::debug(bool isWrite, uint64_t address, std::byte* data, uint64_t b
   return npu_.memory->transport_dbg(payload_) == bytes;
 }
 
-int64_t Npu::Run::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester) {
+int64_t Npu::Run::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite,
+                         int requester) {
   if (busFault_) return cycle;
   const auto count = static_cast<uint64_t>(bytes);
   std::byte* data = map_.find(address, count);
@@ -182,7 +192,8 @@ int64_t Npu::Run::drain(int64_t cycle) {
 /// All bytes of a transfer, where its time is a closed form.
 void Npu::Run::moveAtOnce(const Operation& operation) {
   if (operation.insn.op == Op::kNop) return;
-  Result<Movement> movement = Movement::of(npu_.configuration_, operation, binary_, options_.placement->bases);
+  Result<Movement> movement =
+      Movement::of(npu_.configuration_, operation, binary_, options_.placement->bases);
   if (!movement || !movement->isDram()) return; // the schedule says what is wrong
   while (!movement->isDone()) {
     const Movement::Burst burst = movement->next(kAtOnce);
@@ -201,7 +212,8 @@ void Npu::Run::word() { device_->word(); }
 void Npu::Run::begin(int engine, uint32_t instruction, const Operation& operation) {
   instructions_[static_cast<size_t>(engine)] = instruction;
   npu_.running_[static_cast<size_t>(engine)] = static_cast<int32_t>(instruction);
-  if (isStore(engine) && device_->advance(engine) && options_.fidelity == Fidelity::kFast) moveAtOnce(operation);
+  if (isStore(engine) && device_->advance(engine) && options_.fidelity == Fidelity::kFast)
+    moveAtOnce(operation);
 }
 
 void Npu::Run::end(int engine, uint32_t, const Operation& operation) {

@@ -4,9 +4,9 @@
 
 namespace candela::npu {
 
-/// One run of a program, from CONTROL's start bit to its end: a schedule in step with the kernel's time, the functional
-/// model in step with the schedule. Regions are kept beside the platform's memory: loads bring their bytes before the
-/// model reads them, stores send what it wrote.
+/// One run of a program, from CONTROL's start bit to its end: a schedule in step with the kernel's
+/// time, the functional model in step with the schedule. Regions are kept beside the platform's
+/// memory: loads bring their bytes before the model reads them, stores send what it wrote.
 class Npu::Run : MemoryPort, Follower {
 public:
   explicit Run(Npu& npu) : npu_(npu), clock_(npu.configuration_[key::kClockMhz]) {}
@@ -25,13 +25,15 @@ private:
   Outcome load();
   void explain(int last);
   Outcome readProgram(uint64_t address, uint64_t words, std::vector<Word>& code);
-  bool transport(bool isWrite, uint64_t address, std::byte* data, uint64_t bytes, int requester, sc_core::sc_time& delay);
+  bool transport(bool isWrite, uint64_t address, std::byte* data, uint64_t bytes, int requester,
+                 sc_core::sc_time& delay);
   bool debug(bool isWrite, uint64_t address, std::byte* data, uint64_t bytes);
   void moveAtOnce(const Operation& operation);
   void refused(std::string_view what, bool isWrite, uint64_t address, uint64_t bytes);
 
   // MemoryPort
-  int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester) override;
+  int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite,
+                 int requester) override;
   int64_t drain(int64_t cycle) override;
   // Follower
   void word() override;

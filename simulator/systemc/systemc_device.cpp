@@ -5,18 +5,20 @@
 namespace candela::npu {
 namespace {
 
-/// The NPU, its memory and a driver. SystemC elaborates once in a process, so there is one, and each run configures it.
+/// The NPU, its memory and a driver. SystemC elaborates once in a process, so there is one, and
+/// each run configures it.
 class Platform : public sc_core::sc_module {
 public:
   Platform(sc_core::sc_module_name name, const Configuration& configuration)
-      : sc_module(name), npu_("npu", configuration), memory_("memory", configuration), driver_("driver") {
+      : sc_module(name), npu_("npu", configuration), memory_("memory", configuration),
+        driver_("driver") {
     npu_.memory.bind(memory_.socket);
     driver_.bind(npu_.registers);
     npu_.done(done_);
   }
 
-  Result<RunReport> run(const Configuration& configuration, const TimedOptions& options, const Binary& binary,
-                        std::span<const std::span<std::byte>> regions) {
+  Result<RunReport> run(const Configuration& configuration, const TimedOptions& options,
+                        const Binary& binary, std::span<const std::span<std::byte>> regions) {
     npu_.reset(configuration, options);
     memory_.reset(configuration);
     const Placement placement = placementOf(binary);
@@ -29,7 +31,8 @@ public:
     write(registerOffset("CONTROL"), kStart);
     sc_core::sc_start(); // until nothing is left to do
     Result<RunReport> report = npu_.report();
-    if (report && report->time && options.fidelity == Fidelity::kAccurate) addMemory(*report->time, memory_.dram());
+    if (report && report->time && options.fidelity == Fidelity::kAccurate)
+      addMemory(*report->time, memory_.dram());
     npu_.reset(configuration, {}); // the caller's memory is not touched after this
     memory_.reset(configuration);
     return report;
@@ -88,7 +91,8 @@ public:
     static std::mutex mutex; // the kernel is one of the process
     std::lock_guard<std::mutex> lock(mutex);
     try {
-      static Platform& platform = *new Platform("candela", configuration_); // the kernel never lets go of modules
+      // the kernel never lets go of modules
+      static Platform& platform = *new Platform("candela", configuration_);
       return platform.run(configuration_, options_, program(), regions_);
     } catch (const std::exception& thrown) { // an sc_report is one
       return error("SystemC: {}", thrown.what());

@@ -21,7 +21,8 @@ int64_t tableBytes(int64_t type) { return static_cast<Type>(type) == Type::kI16 
 
 /// The numbers of a configuration that the forms name.
 struct Shape {
-  explicit Shape(const Configuration& c) : rows(c.rows()), columns(c.columns()), width(c[key::kScratchpadBankWidth]) {}
+  explicit Shape(const Configuration& c)
+      : rows(c.rows()), columns(c.columns()), width(c[key::kScratchpadBankWidth]) {}
   int64_t rows, columns, width;
 
   int64_t words(int64_t bytes) const { return ceilDiv(bytes, width); }
@@ -44,12 +45,14 @@ ComputeCost costOf(int64_t beats, Timing beat, int64_t fixed, Timing pipeline) {
 
 /// Stretches that the rows of one group of packed taps, first .. last - 1, are gathered from.
 int64_t stretches(const DescriptorValues& d, int64_t first, int64_t last) {
-  if (d[win::kDilationW] > 1 || d[win::kPixelStride] != d[win::kCin] * bytesOf(d[win::kAType])) return last - first;
+  if (d[win::kDilationW] > 1 || d[win::kPixelStride] != d[win::kCin] * bytesOf(d[win::kAType]))
+    return last - first;
   return (last - 1) / d[win::kKernelW] - first / d[win::kKernelW] + 1;
 }
 
 ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
-  const int64_t rows = d[win::kOutH] * d[win::kOutW], load = s.load(d), taps = d[win::kKernelH] * d[win::kKernelW];
+  const int64_t rows = d[win::kOutH] * d[win::kOutW], load = s.load(d),
+                taps = d[win::kKernelH] * d[win::kKernelW];
   const int64_t blocks = ceilDiv(d[win::kCout], s.columns);
   int64_t perBlock = 0, passes = 0, last = 0, lastPeriod = 0, read = 0;
   const auto pass = [&](int64_t each, int64_t times) {
@@ -65,8 +68,8 @@ ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
   } else {
     pass(1, taps * ceilDiv(d[win::kCin], s.rows));
   }
-  ComputeCost cost = costOf(load + blocks * perBlock - lastPeriod + last, Timing::kMatrixBeat, s.rows + s.columns - 1,
-                            Timing::kMatrixPipeline);
+  ComputeCost cost = costOf(load + blocks * perBlock - lastPeriod + last, Timing::kMatrixBeat,
+                            s.rows + s.columns - 1, Timing::kMatrixPipeline);
   cost.words = blocks * (read + passes * load);
   cost.step = std::max<int64_t>(1, d[win::kStrideW] * d[win::kPixelStride] / s.width);
   return cost;
@@ -74,8 +77,8 @@ ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
 
 ComputeCost dwconvCost(const Shape& s, const DescriptorValues& d) {
   const int64_t rows = d[win::kOutH] * d[win::kOutW], taps = d[win::kKernelH] * d[win::kKernelW];
-  ComputeCost cost =
-      costOf(ceilDiv(d[win::kCin], s.columns) * rows * taps, Timing::kMatrixBeat, 0, Timing::kDwconvPipeline);
+  ComputeCost cost = costOf(ceilDiv(d[win::kCin], s.columns) * rows * taps, Timing::kMatrixBeat, 0,
+                            Timing::kDwconvPipeline);
   cost.words = 2 * cost.stream;
   cost.step = std::max<int64_t>(1, d[win::kStrideW] * d[win::kPixelStride] / s.width);
   return cost;
@@ -87,12 +90,13 @@ int64_t inside(int64_t out, int64_t stride, int64_t size, int64_t pad, int64_t i
   return std::max<int64_t>(0, std::min(from + size, in) - std::max<int64_t>(from, 0));
 }
 /// How many outputs have so many positions inside, by number; of the others there are none.
-std::vector<std::pair<int64_t, int64_t>> histogram(int64_t outs, int64_t stride, int64_t size, int64_t pad,
-                                                   int64_t in) {
+std::vector<std::pair<int64_t, int64_t>> histogram(int64_t outs, int64_t stride, int64_t size,
+                                                   int64_t pad, int64_t in) {
   std::vector<std::pair<int64_t, int64_t>> counts;
   for (int64_t out = 0; out < outs; ++out) {
     const int64_t positions = inside(out, stride, size, pad, in);
-    const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == positions; });
+    const auto known = std::find_if(counts.begin(), counts.end(),
+                                    [&](const auto& c) { return c.first == positions; });
     if (known == counts.end())
       counts.push_back({positions, 1});
     else
@@ -105,14 +109,16 @@ ComputeCost requantCost(const Shape& s, const Configuration& c, const Operation&
   namespace f = field::requant;
   const DescriptorValues& d = o.d;
   const bool hasResidual = o.insn.values[f::kResidual] != 0;
-  const int64_t outBytes = bytesOf(d[epi::kOutType]), resBytes = bytesOf(o.second[descriptor::rescale::kBType]);
+  const int64_t outBytes = bytesOf(d[epi::kOutType]),
+                resBytes = bytesOf(o.second[descriptor::rescale::kBType]);
   const int64_t outs = d[epi::kOutH] * d[epi::kOutW];
   const bool hasTable = o.insn.values[f::kTable] != 0;
   int64_t beats = hasTable ? s.words(tableBytes(d[epi::kOutType])) : 0, words = beats;
   const int64_t positions = outs * d[epi::kPoolH] * d[epi::kPoolW];
   const auto group = [&](int64_t n, int64_t times) {
     beats += times * (s.words(8 * n) + positions);
-    words += times * (s.words(8 * n) + outs * (s.words(n * outBytes) + (hasResidual ? s.words(n * resBytes) : 0)));
+    words += times * (s.words(8 * n) +
+                      outs * (s.words(n * outBytes) + (hasResidual ? s.words(n * resBytes) : 0)));
   };
   const int64_t lanes = c[key::kRequantLanes];
   s.eachBlock(d[epi::kChannels], [&](int64_t n, int64_t times) {
@@ -120,8 +126,9 @@ ComputeCost requantCost(const Shape& s, const Configuration& c, const Operation&
     if (const int64_t rest = n % lanes) group(rest, times);
   });
   const bool interpolates = hasTable && static_cast<Type>(d[epi::kOutType]) == Type::kI16;
-  ComputeCost cost = costOf(beats, Timing::kRequantBeat, interpolates ? valueOf(Timing::kRequantInterpolation) : 0,
-                            Timing::kRequantPipeline);
+  ComputeCost cost =
+      costOf(beats, Timing::kRequantBeat, interpolates ? valueOf(Timing::kRequantInterpolation) : 0,
+             Timing::kRequantPipeline);
   cost.words = words;
   cost.step = std::max<int64_t>(1, d[epi::kPixelStride] / s.width);
   return cost;
@@ -145,8 +152,8 @@ ComputeCost poolCost(const Shape& s, int64_t lanes, const DescriptorValues& d) {
   int64_t beats = 0, positions = 0;
   for (const auto& [h, rows] :
        histogram(d[poo::kOutH], d[poo::kStrideH], d[poo::kKernelH], d[poo::kPadTop], d[poo::kInH]))
-    for (const auto& [w, columns] :
-         histogram(d[poo::kOutW], d[poo::kStrideW], d[poo::kKernelW], d[poo::kPadLeft], d[poo::kInW])) {
+    for (const auto& [w, columns] : histogram(d[poo::kOutW], d[poo::kStrideW], d[poo::kKernelW],
+                                              d[poo::kPadLeft], d[poo::kInW])) {
       beats += rows * columns * h * w * each;
       positions += rows * columns * h * w;
     }
@@ -157,25 +164,28 @@ ComputeCost poolCost(const Shape& s, int64_t lanes, const DescriptorValues& d) {
 
 ComputeCost lanesCost(const Shape& s, int64_t lanes, const Operation& o) {
   const DescriptorValues& d = o.d;
-  const int64_t run = d[lan::kRun], runs = d[lan::kLen1] * d[lan::kLen2], outBytes = bytesOf(d[lan::kOutType]);
+  const int64_t run = d[lan::kRun], runs = d[lan::kLen1] * d[lan::kLen2],
+                outBytes = bytesOf(d[lan::kOutType]);
   const bool isReduce = o.insn.op == Op::kVreduce;
   const bool hasB = o.insn.op == Op::kVbinary || o.insn.op == Op::kVselect;
-  const bool hasTable =
-      o.insn.op == Op::kVunary && static_cast<UnaryFn>(o.insn.values[field::vunary::kFn]) == UnaryFn::kTable;
+  const bool hasTable = o.insn.op == Op::kVunary &&
+                        static_cast<UnaryFn>(o.insn.values[field::vunary::kFn]) == UnaryFn::kTable;
   const int64_t a = s.words(run * bytesOf(d[lan::kAType]));
   const int64_t b = hasB ? s.words((d[lan::kBScalar] ? 1 : run) * bytesOf(d[lan::kBType])) : 0;
   const int64_t out = s.words((isReduce ? 1 : run) * outBytes);
   const int64_t table = hasTable ? s.words(tableBytes(d[lan::kAType])) : 0;
   ComputeCost cost =
       costOf(table + runs * std::max({ceilDiv(run, lanes), a, b, out}), Timing::kVectorBeat,
-             isReduce ? std::countr_zero(static_cast<uint64_t>(std::min(lanes, s.width))) : 0, Timing::kVectorPipeline);
+             isReduce ? std::countr_zero(static_cast<uint64_t>(std::min(lanes, s.width))) : 0,
+             Timing::kVectorPipeline);
   cost.words = table + runs * (a + b + out);
   return cost;
 }
 
 } // namespace
 
-Result<Operation> operationOf(const Insn& insn, const DescriptorBits& d, const DescriptorBits& second) {
+Result<Operation> operationOf(const Insn& insn, const DescriptorBits& d,
+                              const DescriptorBits& second) {
   Operation operation{insn, {}, {}};
   const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
   int kinds = 0;

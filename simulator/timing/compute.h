@@ -6,41 +6,46 @@
 
 namespace candela::npu {
 
-/// Closed forms of the cycles of one compute instruction: from the cycle in which its engine begins it, tokens taken,
-/// to the cycle behind its last write. Every access to the scratchpad is granted at once; no state, no data. The
-/// hardware blocks meet them to the cycle.
+/// Closed forms of the cycles of one compute instruction: from the cycle in which its engine begins
+/// it, tokens taken, to the cycle behind its last write. Every access to the scratchpad is granted
+/// at once; no state, no data. The hardware blocks meet them to the cycle.
 ///
-/// With R x C = array.rows x array.columns, W = scratchpad.bank_width, words(n) = ceil(n / W), P = out_h * out_w. Ports
-/// of the array are as wide as it is, those of requant's values as its lanes; all others move W contiguous bytes in a
-/// cycle, at any address. Values of i16 take no more cycles in the engines matrix and requant, but for a table.
+/// With R x C = array.rows x array.columns, W = scratchpad.bank_width, words(n) = ceil(n / W), P =
+/// out_h * out_w. Ports of the array are as wide as it is, those of requant's values as its lanes;
+/// all others move W contiguous bytes in a cycle, at any address. Values of i16 take no more cycles
+/// in the engines matrix and requant, but for a table.
 ///
-/// ldw      load + ldw.pipeline, load = R, transposed C: rows of weights come one in a cycle, transposed columns
+/// ldw      load + ldw.pipeline, load = R, transposed C: rows of weights come one in a cycle,
+///          transposed columns
 /// mm       P + (R + C - 1) + matrix.pipeline
-/// conv     passes by column block, then tap or group of packed taps, then block of R input channels. A pass streams P
-///          rows, each in s cycles: the contiguous stretches that a row is gathered from (taps = 1: one; packed: a new
-///          one with each row of the kernel, and with each tap where dilation_w > 1 or pixel_stride is not cin *
-///          bytes). Weights of the next pass load meanwhile, once the first row has taken over those of this one: load
-///          + sum over all passes but the last of max(P s, load + s - 1) + P s of the last + (R + C - 1) +
-///          matrix.pipeline
-/// dwconv   column blocks * P * taps + dwconv.pipeline: a tap of the channels of a block in a cycle. Positions outside
-///          of the tile take their cycle, as in conv
-/// requant  [table: words(256), i16 words(1026)] + for each column block, and in it for each group of
-///          n <= requant.lanes channels, words(8 n) of their records + P pool_h pool_w positions, + requant.pipeline,
-///          with a table of i16 + requant.interpolation
+/// conv     passes by column block, then tap or group of packed taps, then block of R input
+///          channels. A pass streams P rows, each in s cycles: the contiguous stretches that a row
+///          is gathered from (taps = 1: one; packed: a new one with each row of the kernel, and
+///          with each tap where dilation_w > 1 or pixel_stride is not cin * bytes). Weights of the
+///          next pass load meanwhile, once the first row has taken over those of this one: load +
+///          sum over all passes but the last of max(P s, load + s - 1) + P s of the last + (R + C -
+///          1) + matrix.pipeline
+/// dwconv   column blocks * P * taps + dwconv.pipeline: a tap of the channels of a block in a
+///          cycle. Positions outside of the tile take their cycle, as in conv
+/// requant  [table: words(256), i16 words(1026)] + for each column block, and in it for each group
+///          of n <= requant.lanes channels, words(8 n) of their records + P pool_h pool_w
+///          positions, + requant.pipeline, with a table of i16 + requant.interpolation
 /// accload  for each column block P words(n * 4), wide n * 8, + move.pipeline; accstore the same
 /// vbinary, vunary, vselect
-///          [table as above] + len1 len2 max(ceil(run / vector.lanes), words of the run of a, b and the result), a
-///          scalar b is one element, + vector.pipeline
-/// vreduce  the same of a alone, + vector.pipeline + log2(min(vector.lanes, W)): no cycle brings more elements
-/// vpool    sum over the outputs of positions inside * max(ceil(channels / vector.lanes), words of the channels of the
-///          tile, words of those of an output), + vector.pipeline
+///          [table as above] + len1 len2 max(ceil(run / vector.lanes), words of the run of a, b and
+///          the result), a scalar b is one element, + vector.pipeline
+/// vreduce  the same of a alone, + vector.pipeline + log2(min(vector.lanes, W)): no cycle brings
+///          more elements
+/// vpool    sum over the outputs of positions inside * max(ceil(channels / vector.lanes), words of
+///          the channels of the tile, words of those of an output), + vector.pipeline
 /// nop      1
 struct ComputeCost {
   int64_t stream = 0; ///< cycles in which a port is busy: what conflicts in the scratchpad stretch
   int64_t fixed = 0;  ///< filling and draining
   Tag streamTag = Tag::kAssumed, fixedTag = Tag::kAssumed;
   int64_t words = 0; ///< accesses to the scratchpad, all ports together
-  int64_t step = 1;  ///< words from one access of the widest stream to the next: banks it visits follow
+  /// words from one access of the widest stream to the next: banks it visits follow
+  int64_t step = 1;
 
   int64_t cycles() const { return stream + fixed; }
 };
@@ -51,7 +56,8 @@ struct Operation {
   DescriptorValues d{}, second{};
 };
 /// Errors: bits that are no descriptor of the kind that the operation has.
-Result<Operation> operationOf(const Insn& insn, const DescriptorBits& d, const DescriptorBits& second);
+Result<Operation> operationOf(const Insn& insn, const DescriptorBits& d,
+                              const DescriptorBits& second);
 
 /// Of an instruction of the engines matrix, requant and vector, and of nop.
 ComputeCost computeCost(const Configuration& configuration, const Operation& operation);

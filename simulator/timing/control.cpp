@@ -11,14 +11,17 @@ constexpr uint32_t kPmuControl = 0x30;
 
 } // namespace
 
-int64_t Schedule::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester) {
+int64_t Schedule::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite,
+                         int requester) {
   return options_.memory ? options_.memory->access(cycle, address, bytes, isWrite, requester)
                          : dram_.access(cycle, address, bytes, isWrite, requester);
 }
 
-int64_t Schedule::readMemory(int64_t cycle, uint64_t address, int64_t bytes, double perByte, int requester) {
+int64_t Schedule::readMemory(int64_t cycle, uint64_t address, int64_t bytes, double perByte,
+                             int requester) {
   if (options_.fidelity == Fidelity::kAccurate) {
-    const int64_t there = valueOf(Timing::kFabricLatency) / 2, back = valueOf(Timing::kFabricLatency) - there;
+    const int64_t there = valueOf(Timing::kFabricLatency) / 2,
+                  back = valueOf(Timing::kFabricLatency) - there;
     return access(cycle + there, address, bytes, false, requester) + back;
   }
   const double bus = perByte * static_cast<double>(bytes);
@@ -39,7 +42,8 @@ bool Schedule::fetched() {
     if (lineTags_[slot] == ahead) continue;
     lineTags_[slot] = ahead;
     lineReady_[slot] =
-        readMemory(p.event, placement_.program + static_cast<uint64_t>(ahead * bytes), bytes, fetchPerByte_, 0);
+        readMemory(p.event, placement_.program + static_cast<uint64_t>(ahead * bytes), bytes,
+                   fetchPerByte_, 0);
   }
   const int64_t ready = lineReady_[static_cast<size_t>(line) % lineTags_.size()];
   if (ready <= p.event) return true;
@@ -65,10 +69,12 @@ void Schedule::control() {
     p.event = event;
   };
   if (insn.engine != 0) {
-    if (processes_[insn.engine].queue.size() >= configuration_.queueDepth()) return block(Stall::kQueue, kNever);
+    if (processes_[insn.engine].queue.size() >= configuration_.queueDepth())
+      return block(Stall::kQueue, kNever);
   } else {
     const bool drains = insn.op == Op::kHalt || insn.op == Op::kFence;
-    const auto mask = insn.op == Op::kHalt ? ~0u : static_cast<uint32_t>(insn.values[field::fence::kMask]);
+    const auto mask =
+        insn.op == Op::kHalt ? ~0u : static_cast<uint32_t>(insn.values[field::fence::kMask]);
     for (int engine = 1; drains && engine < kEngineCount; ++engine)
       if ((mask >> engine & 1) && !processes_[static_cast<size_t>(engine)].queue.empty())
         return block(Stall::kQueue, kNever);
@@ -143,8 +149,9 @@ void Schedule::controlInstruction(const Insn& insn) {
     const int64_t end = pc_ + 1 + v[field::loop::kLength];
     const auto limit = static_cast<int64_t>(loops_.empty() ? code_.size() : loops_.back().end);
     if (end > limit || loops_.size() == kMaxLoops)
-      return fail(error("instruction {}: a loop that ends at {}, what it lies in at {}; they nest up to {}", pc_, end,
-                        limit, kMaxLoops));
+      return fail(
+          error("instruction {}: a loop that ends at {}, what it lies in at {}; they nest up to {}",
+                pc_, end, limit, kMaxLoops));
     loops_.push_back({pc_ + 1, static_cast<uint32_t>(end), v[field::loop::kCount]});
     break;
   }
@@ -157,8 +164,9 @@ void Schedule::controlInstruction(const Insn& insn) {
     break;
   }
   case Op::kSetd:
-    descriptors_[static_cast<size_t>(v[field::setd::kD])][static_cast<size_t>(v[field::setd::kWord])] =
-        static_cast<uint64_t>(v[field::setd::kValue]);
+    descriptors_[static_cast<size_t>(v[field::setd::kD])]
+                [static_cast<size_t>(v[field::setd::kWord])] =
+                    static_cast<uint64_t>(v[field::setd::kValue]);
     break;
   case Op::kSnapshot: {
     Counters& slot = report_.snapshots[static_cast<size_t>(v[field::snapshot::kSlot])];
@@ -185,15 +193,18 @@ void Schedule::dispatch(const Insn& insn) {
   const DescriptorBits* second = nullptr;
   for (size_t i = 0; i < info.fields.size(); ++i) {
     const FieldInfo& field = info.fields[i];
-    if (field.kind == FieldKind::kIndex) sent.values[i - 1] += index_[static_cast<size_t>(insn.values[i])];
+    if (field.kind == FieldKind::kIndex)
+      sent.values[i - 1] += index_[static_cast<size_t>(insn.values[i])];
     if (field.kind == FieldKind::kDescriptor)
       (field.name == "d" ? d : second) = &descriptors_[static_cast<size_t>(insn.values[i])];
   }
   static constexpr DescriptorBits kNone{};
   Result<Operation> operation = operationOf(sent, d ? *d : kNone, second ? *second : kNone);
-  if (!operation) return fail(error("instruction {}: {}{}", pc_, binary_.origin(pc_), operation.message()));
+  if (!operation)
+    return fail(error("instruction {}: {}{}", pc_, binary_.origin(pc_), operation.message()));
   Process& engine = processes_[insn.engine];
-  engine.queue.push_back({*std::move(operation), pc_, processes_[0].event + valueOf(Timing::kQueueLatency)});
+  engine.queue.push_back(
+      {*std::move(operation), pc_, processes_[0].event + valueOf(Timing::kQueueLatency)});
   wake(insn.engine);
 }
 

@@ -20,16 +20,19 @@ int64_t bytesOf(int64_t type) {
 int64_t tableBytes(int64_t type) { return static_cast<Type>(type) == Type::kI16 ? 2 * 513 : 256; }
 
 /// The rows or pixels of a tile that some output reads at some tap.
-std::vector<bool> touched(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
+std::vector<bool> touched(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation,
+                          int64_t pad) {
   std::vector<bool> is(static_cast<size_t>(in));
   for (int64_t o = 0; o < out; ++o)
     for (int64_t k = 0; k < kernel; ++k)
-      if (const int64_t at = o * stride + k * dilation - pad; at >= 0 && at < in) is[static_cast<size_t>(at)] = true;
+      if (const int64_t at = o * stride + k * dilation - pad; at >= 0 && at < in)
+        is[static_cast<size_t>(at)] = true;
   return is;
 }
 
 /// Bytes of activations of a tile that the walk reads, each once; neighbours may overlap.
-int64_t activationBytes(const std::vector<bool>& rows, const std::vector<bool>& pixels, int64_t stride, int64_t each) {
+int64_t activationBytes(const std::vector<bool>& rows, const std::vector<bool>& pixels,
+                        int64_t stride, int64_t each) {
   int64_t bytes = 0, end = INT64_MIN;
   for (size_t x = 0; x < pixels.size(); ++x) {
     if (!pixels[x]) continue;
@@ -42,7 +45,9 @@ int64_t activationBytes(const std::vector<bool>& rows, const std::vector<bool>& 
 
 struct Sums {
   Counters& counters;
-  void add(Counter counter, int64_t by) { counters[static_cast<size_t>(counter)] += static_cast<uint64_t>(by); }
+  void add(Counter counter, int64_t by) {
+    counters[static_cast<size_t>(counter)] += static_cast<uint64_t>(by);
+  }
 };
 
 /// Bytes of a box of runs, a repeated run once.
@@ -59,9 +64,11 @@ void countTransfer(Sums& s, const Operation& o, const Binary& binary) {
                          (d[tra::kLen2] + d[tra::kPadTop] + d[tra::kPadBottom]) * d[tra::kLen3];
   const auto classCounter = [&](bool isWrite) {
     const auto region = static_cast<size_t>(o.insn.values[field::load::kRegion]);
-    const RegionClass kind = region < binary.regions.size() ? binary.regions[region].kind : RegionClass::kSpill;
-    return static_cast<Counter>(static_cast<int>(isWrite ? Counter::kDramWrittenInput : Counter::kDramReadConstants) +
-                                static_cast<int>(kind) - (isWrite ? 1 : 0));
+    const RegionClass kind =
+        region < binary.regions.size() ? binary.regions[region].kind : RegionClass::kSpill;
+    return static_cast<Counter>(
+        static_cast<int>(isWrite ? Counter::kDramWrittenInput : Counter::kDramReadConstants) +
+        static_cast<int>(kind) - (isWrite ? 1 : 0));
   };
   switch (o.insn.op) {
   case Op::kStore:
@@ -82,7 +89,8 @@ void countTransfer(Sums& s, const Operation& o, const Binary& binary) {
 
 void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   const DescriptorValues& d = o.d;
-  const int64_t taps = d[win::kKernelH] * d[win::kKernelW], rows = d[win::kOutH] * d[win::kOutW], cin = d[win::kCin];
+  const int64_t taps = d[win::kKernelH] * d[win::kKernelW], rows = d[win::kOutH] * d[win::kOutW],
+                cin = d[win::kCin];
   const bool isDepthwise = o.insn.op == Op::kDwconv;
   const int64_t k = isDepthwise ? taps : taps * cin, n = isDepthwise ? cin : d[win::kCout];
   const int64_t blocks = ceilDiv(n, c.columns());
@@ -93,10 +101,10 @@ void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   s.add(Counter::kWeightTiles, isDepthwise ? blocks : passes * blocks);
   s.add(Counter::kArrayPasses, passes * blocks * rows);
   s.add(Counter::kScratchpadRead,
-        k * n + activationBytes(touched(d[win::kInH], d[win::kOutH], d[win::kKernelH], d[win::kStrideH],
-                                        d[win::kDilationH], d[win::kPadTop]),
-                                touched(d[win::kInW], d[win::kOutW], d[win::kKernelW], d[win::kStrideW],
-                                        d[win::kDilationW], d[win::kPadLeft]),
+        k * n + activationBytes(touched(d[win::kInH], d[win::kOutH], d[win::kKernelH],
+                                        d[win::kStrideH], d[win::kDilationH], d[win::kPadTop]),
+                                touched(d[win::kInW], d[win::kOutW], d[win::kKernelW],
+                                        d[win::kStrideW], d[win::kDilationW], d[win::kPadLeft]),
                                 d[win::kPixelStride], cin * bytesOf(d[win::kAType])));
 }
 
@@ -118,15 +126,18 @@ void countEpilogue(Sums& s, const Operation& o) {
 void countLanes(Sums& s, const Operation& o) {
   const DescriptorValues& d = o.d;
   const int64_t run = d[lan::kRun], runs = d[lan::kLen1] * d[lan::kLen2];
-  const int64_t outs = o.insn.op == Op::kVreduce ? runs : runs * run, written = outs * bytesOf(d[lan::kOutType]);
+  const int64_t outs = o.insn.op == Op::kVreduce ? runs : runs * run,
+                written = outs * bytesOf(d[lan::kOutType]);
   const auto operand = [&](int64_t bytes, int64_t stride1, int64_t stride2) {
     return once(bytes, {{d[lan::kLen1], stride1}, {d[lan::kLen2], stride2}});
   };
   int64_t read = operand(run * bytesOf(d[lan::kAType]), d[lan::kAStride1], d[lan::kAStride2]);
   if (o.insn.op == Op::kVbinary || o.insn.op == Op::kVselect)
-    read += operand((d[lan::kBScalar] ? 1 : run) * bytesOf(d[lan::kBType]), d[lan::kBStride1], d[lan::kBStride2]);
+    read += operand((d[lan::kBScalar] ? 1 : run) * bytesOf(d[lan::kBType]), d[lan::kBStride1],
+                    d[lan::kBStride2]);
   if (o.insn.op == Op::kVselect) read += written;
-  if (o.insn.op == Op::kVunary && static_cast<UnaryFn>(o.insn.values[field::vunary::kFn]) == UnaryFn::kTable)
+  if (o.insn.op == Op::kVunary &&
+      static_cast<UnaryFn>(o.insn.values[field::vunary::kFn]) == UnaryFn::kTable)
     read += tableBytes(d[lan::kAType]);
   s.add(Counter::kVectorValues, outs);
   s.add(Counter::kScratchpadRead, read);
@@ -135,13 +146,16 @@ void countLanes(Sums& s, const Operation& o) {
 
 void countPool(Sums& s, const DescriptorValues& d) {
   const int64_t outs = d[poo::kOutH] * d[poo::kOutW] * d[poo::kChannels];
-  const auto count = [](const std::vector<bool>& is) { return std::count(is.begin(), is.end(), true); };
+  const auto count = [](const std::vector<bool>& is) {
+    return std::count(is.begin(), is.end(), true);
+  };
   s.add(Counter::kVectorValues, outs);
   s.add(Counter::kScratchpadWritten, outs * bytesOf(d[poo::kOutType]));
-  s.add(Counter::kScratchpadRead,
-        count(touched(d[poo::kInH], d[poo::kOutH], d[poo::kKernelH], d[poo::kStrideH], 1, d[poo::kPadTop])) *
-            count(touched(d[poo::kInW], d[poo::kOutW], d[poo::kKernelW], d[poo::kStrideW], 1, d[poo::kPadLeft])) *
-            d[poo::kChannels] * bytesOf(d[poo::kAType]));
+  s.add(Counter::kScratchpadRead, count(touched(d[poo::kInH], d[poo::kOutH], d[poo::kKernelH],
+                                                d[poo::kStrideH], 1, d[poo::kPadTop])) *
+                                      count(touched(d[poo::kInW], d[poo::kOutW], d[poo::kKernelW],
+                                                    d[poo::kStrideW], 1, d[poo::kPadLeft])) *
+                                      d[poo::kChannels] * bytesOf(d[poo::kAType]));
 }
 
 } // namespace
@@ -168,8 +182,10 @@ Counters Counting::of(const Operation& o) {
     s.add(Counter::kMacs, active_.k * active_.n * rows);
     s.add(Counter::kArrayPasses, rows);
     s.add(Counter::kScratchpadRead,
-          activationBytes(touched((d[win::kOutH] - 1) * d[win::kStrideH] + 1, d[win::kOutH], 1, d[win::kStrideH], 1, 0),
-                          touched((d[win::kOutW] - 1) * d[win::kStrideW] + 1, d[win::kOutW], 1, d[win::kStrideW], 1, 0),
+          activationBytes(touched((d[win::kOutH] - 1) * d[win::kStrideH] + 1, d[win::kOutH], 1,
+                                  d[win::kStrideH], 1, 0),
+                          touched((d[win::kOutW] - 1) * d[win::kStrideW] + 1, d[win::kOutW], 1,
+                                  d[win::kStrideW], 1, 0),
                           d[win::kPixelStride], active_.k * bytesOf(d[win::kAType])));
     break;
   }

@@ -6,14 +6,16 @@
 
 namespace candela::npu {
 
-/// What the counters of the PMU say of instructions without running them: they follow from descriptors, as time does.
+/// What the counters of the PMU say of instructions without running them: they follow from
+/// descriptors, as time does.
 class Counting {
 public:
   /// Both must outlive it.
-  Counting(const Configuration& configuration, const Binary& binary) : configuration_(configuration), binary_(binary) {}
+  Counting(const Configuration& configuration, const Binary& binary)
+      : configuration_(configuration), binary_(binary) {}
 
-  /// What one instruction counts, those of the matrix engine in their order (mm streams through what ldw loaded). Of
-  /// what is counted for each instruction alike, such as its word, nothing.
+  /// What one instruction counts, those of the matrix engine in their order (mm streams through
+  /// what ldw loaded). Of what is counted for each instruction alike, such as its word, nothing.
   Counters of(const Operation& operation);
 
 private:

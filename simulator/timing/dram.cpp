@@ -8,16 +8,69 @@ namespace candela::npu {
 namespace {
 
 constexpr std::string_view kDdr3 = "JESD79-3F and data sheets of 4 Gb x8 DDR3-2133, 14-14-14";
-constexpr std::string_view kDdr4 = "JESD79-4 and data sheets of 4 Gb x8 devices; DRAMSys memory specifications";
-constexpr std::string_view kLp4 = "JESD209-4 and DRAMSys memory specifications, x16, 8 Gb a channel";
+constexpr std::string_view kDdr4 =
+    "JESD79-4 and data sheets of 4 Gb x8 devices; DRAMSys memory specifications";
+constexpr std::string_view kLp4 =
+    "JESD209-4 and DRAMSys memory specifications, x16, 8 Gb a channel";
 constexpr std::string_view kLp5 = "JESD209-5, x16, 16 banks in 4 groups, WCK to CK 4:1";
 
 constexpr DramTiming kTimingsOfDram[] = {
-    {"DDR3-2133", kDdr3, 3200, 3, 64, 8, 4, 8, 1, 8192, 14, 14, 14, 10, 36, 4, 4, 6, 27, 8, 16, 8, 8, 8320, 278},
-    {"DDR4-2400", kDdr4, 1200, 1, 64, 8, 4, 16, 4, 8192, 16, 16, 16, 12, 39, 4, 6, 6, 26, 9, 18, 3, 9, 9360, 312},
-    {"DDR4-3200", kDdr4, 1600, 1, 64, 8, 4, 16, 4, 8192, 22, 22, 22, 16, 52, 4, 8, 8, 34, 12, 24, 4, 12, 12480, 416},
-    {"LPDDR4-3200", kLp4, 1600, 1, 16, 16, 8, 8, 1, 2048, 29, 29, 28, 14, 68, 8, 8, 16, 64, 12, 29, 16, 16, 6246, 448},
-    {"LPDDR5-6400", kLp5, 800, 1, 16, 16, 2, 16, 4, 2048, 15, 15, 17, 9, 34, 2, 4, 4, 16, 8, 28, 5, 10, 3124, 224},
+    {"DDR3-2133", kDdr3, 3200, 3, 64, 8,  4, 8,  1, 8192, 14,   14, 14,
+     10,          36,    4,    4, 6,  27, 8, 16, 8, 8,    8320, 278},
+    {"DDR4-2400", kDdr4, 1200, 1, 64, 8,  4, 16, 4, 8192, 16,   16, 16,
+     12,          39,    4,    6, 6,  26, 9, 18, 3, 9,    9360, 312},
+    {"DDR4-3200", kDdr4, 1600, 1, 64, 8,  4,  16, 4, 8192, 22,    22, 22,
+     16,          52,    4,    8, 8,  34, 12, 24, 4, 12,   12480, 416},
+    {"LPDDR4-3200",
+     kLp4,
+     1600,
+     1,
+     16,
+     16,
+     8,
+     8,
+     1,
+     2048,
+     29,
+     29,
+     28,
+     14,
+     68,
+     8,
+     8,
+     16,
+     64,
+     12,
+     29,
+     16,
+     16,
+     6246,
+     448},
+    {"LPDDR5-6400",
+     kLp5,
+     800,
+     1,
+     16,
+     16,
+     2,
+     16,
+     4,
+     2048,
+     15,
+     15,
+     17,
+     9,
+     34,
+     2,
+     4,
+     4,
+     16,
+     8,
+     28,
+     5,
+     10,
+     3124,
+     224},
 };
 
 } // namespace
@@ -30,11 +83,14 @@ const DramTiming& dramTimingOf(const Configuration& configuration) {
 
 Dram::Dram(const Configuration& configuration)
     : timing_(dramTimingOf(configuration)), clockMhz_(configuration[key::kClockMhz]),
-      turn_(valueOf(Timing::kControllerTurn)), gathered_(static_cast<size_t>(valueOf(Timing::kControllerWrites))) {
-  const int64_t width = configuration[key::kDramWidthBits], bits = std::min(width, timing_.channelBits);
+      turn_(valueOf(Timing::kControllerTurn)),
+      gathered_(static_cast<size_t>(valueOf(Timing::kControllerWrites))) {
+  const int64_t width = configuration[key::kDramWidthBits],
+                bits = std::min(width, timing_.channelBits);
   granule_ = bits / 8 * timing_.burstLength;
   timing_.rowBytes = timing_.rowBytes * bits / timing_.channelBits;
-  controller_ = valueOf(Timing::kControllerLatency) * timing_.clockNumerator / (1000 * timing_.clockDenominator);
+  controller_ = valueOf(Timing::kControllerLatency) * timing_.clockNumerator /
+                (1000 * timing_.clockDenominator);
   channels_.resize(static_cast<size_t>(width / bits));
   for (Channel& channel : channels_) {
     channel.banks.resize(static_cast<size_t>(timing_.banks));
@@ -44,7 +100,8 @@ Dram::Dram(const Configuration& configuration)
 }
 
 double Dram::bytesPerCycle() const {
-  const double perMemoryCycle = static_cast<double>(granule_ * channels()) / static_cast<double>(timing_.burstCycles);
+  const double perMemoryCycle =
+      static_cast<double>(granule_ * channels()) / static_cast<double>(timing_.burstCycles);
   return perMemoryCycle * static_cast<double>(timing_.clockNumerator) /
          static_cast<double>(timing_.clockDenominator * clockMhz_);
 }
@@ -54,7 +111,8 @@ int64_t Dram::toMemory(int64_t cycle) const {
   return (cycle * timing_.clockNumerator + by - 1) / by;
 }
 int64_t Dram::toNpu(int64_t cycles) const {
-  return (cycles * timing_.clockDenominator * clockMhz_ + timing_.clockNumerator - 1) / timing_.clockNumerator;
+  return (cycles * timing_.clockDenominator * clockMhz_ + timing_.clockNumerator - 1) /
+         timing_.clockNumerator;
 }
 
 int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
@@ -66,13 +124,15 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
     channel.nextRefresh += t.refi;
     ++counts_.refreshes;
   }
-  const int64_t group = unit % t.groups, inGroup = t.banks / t.groups, columns = t.rowBytes / granule_;
+  const int64_t group = unit % t.groups, inGroup = t.banks / t.groups,
+                columns = t.rowBytes / granule_;
   const int64_t column = unit / t.groups;
   const int64_t bankOf = column / columns % inGroup, row = column / columns / inGroup;
   // The upper bits of the row permute the banks: strides of a power of two spread.
   Bank& bank = channel.banks[static_cast<size_t>(group * inGroup + (bankOf + row) % inGroup)];
   int64_t ready = at;
-  // What was there before the row gave way to another one would have gone first: the controller prefers open rows.
+  // What was there before the row gave way to another one would have gone first: the controller
+  // prefers open rows.
   const bool isLate = bank.row != row && bank.previous == row && at <= bank.closed;
   if (bank.row == row || isLate) {
     ++counts_.rowHits;
@@ -81,7 +141,8 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
     int64_t open = std::max(at, bank.prechargeable + t.rp);
     if (bank.row >= 0) open = std::max(open, at + t.rp);
     open = std::max({open, channel.activations[3] + t.rrd, channel.activations[0] + t.faw});
-    std::copy(channel.activations.begin() + 1, channel.activations.end(), channel.activations.begin());
+    std::copy(channel.activations.begin() + 1, channel.activations.end(),
+              channel.activations.begin());
     channel.activations[3] = open;
     bank.previous = bank.row;
     bank.closed = open - t.rp;
@@ -93,7 +154,8 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
   int64_t& groupCas = channel.groupCas[static_cast<size_t>(group)];
   int64_t cas = std::max({ready, channel.lastCas + t.ccdShort, groupCas + t.ccdLong});
   if (isWrite) {
-    cas = std::max(cas, channel.lastReadCas + t.readLatency + t.burstCycles + turn_ - t.writeLatency);
+    cas =
+        std::max(cas, channel.lastReadCas + t.readLatency + t.burstCycles + turn_ - t.writeLatency);
     channel.writeEnd = cas + t.writeLatency + t.burstCycles;
     channel.writeGroup = group;
     bank.prechargeable = std::max(bank.prechargeable, channel.writeEnd + t.wr);
@@ -108,7 +170,8 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
   return cas + (isWrite ? t.writeLatency : t.readLatency) + t.burstCycles;
 }
 
-/// Writes that can be done before `until`, all of them where it is negative. Returns when the first one left.
+/// Writes that can be done before `until`, all of them where it is negative. Returns when the first
+/// one left.
 int64_t Dram::drainWrites(Channel& channel, int64_t from, int64_t until) {
   int64_t first = from;
   size_t done = 0;
@@ -117,12 +180,15 @@ int64_t Dram::drainWrites(Channel& channel, int64_t from, int64_t until) {
   for (const Write& write : channel.writes) {
     const int64_t begin = std::max(write.arrival, decided);
     // An idle channel writes ahead of what comes, as long as that hardly waits for it.
-    const int64_t cas = std::max(begin + timing_.rp + timing_.rcd, channel.lastCas + timing_.ccdLong);
-    if (until >= 0 && cas + timing_.writeLatency + timing_.burstCycles + timing_.wtrLong > until) break;
+    const int64_t cas =
+        std::max(begin + timing_.rp + timing_.rcd, channel.lastCas + timing_.ccdLong);
+    if (until >= 0 && cas + timing_.writeLatency + timing_.burstCycles + timing_.wtrLong > until)
+      break;
     const int64_t end = serve(channel, begin, write.unit, true);
     if (done++ == 0) first = end;
   }
-  channel.writes.erase(channel.writes.begin(), channel.writes.begin() + static_cast<std::ptrdiff_t>(done));
+  channel.writes.erase(channel.writes.begin(),
+                       channel.writes.begin() + static_cast<std::ptrdiff_t>(done));
   return first;
 }
 

@@ -11,7 +11,8 @@
 
 namespace candela::npu {
 
-/// Timing of a kind of memory chip, in its clock cycles unless said otherwise. All are of data sheets (tag spec).
+/// Timing of a kind of memory chip, in its clock cycles unless said otherwise. All are of data
+/// sheets (tag spec).
 struct DramTiming {
   std::string_view name, source;
   int64_t clockNumerator, clockDenominator; ///< MHz
@@ -25,10 +26,11 @@ struct DramTiming {
 std::span<const DramTiming> dramTimings();
 const DramTiming& dramTimingOf(const Configuration& configuration);
 
-/// Channels, banks and rows of the memory as a state that each access moves on: no clock and no events. Accesses come
-/// in the order of their cycles; those of a channel are served in that order, while rows of other banks open meanwhile.
-/// Writes are accepted into a buffer and leave it together, or when the channel would be idle. Neighbouring bursts go
-/// to the channels in turn, then to the groups of banks; a row is followed by the same row of the next bank.
+/// Channels, banks and rows of the memory as a state that each access moves on: no clock and no
+/// events. Accesses come in the order of their cycles; those of a channel are served in that order,
+/// while rows of other banks open meanwhile. Writes are accepted into a buffer and leave it
+/// together, or when the channel would be idle. Neighbouring bursts go to the channels in turn,
+/// then to the groups of banks; a row is followed by the same row of the next bank.
 class Dram {
 public:
   explicit Dram(const Configuration& configuration);
@@ -36,8 +38,8 @@ public:
   /// A requester that is no engine.
   static constexpr int kOther = kEngineCount;
 
-  /// `bytes` from `address` on, asked for by `requester` (an engine, or kOther) at `cycle` of the NPU. Returns the
-  /// cycle in which the last of them is there, or the write is accepted.
+  /// `bytes` from `address` on, asked for by `requester` (an engine, or kOther) at `cycle` of the
+  /// NPU. Returns the cycle in which the last of them is there, or the write is accepted.
   int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester);
   /// The cycle in which all writes are in the memory.
   int64_t drain(int64_t cycle);
@@ -90,7 +92,8 @@ private:
   struct Last {
     int64_t granule = -1, done = 0;
   };
-  std::array<std::array<Last, 2>, kEngineCount + 1> last_{}; ///< of each requester: what it read and wrote last
+  /// of each requester: what it read and wrote last
+  std::array<std::array<Last, 2>, kEngineCount + 1> last_{};
   Counts counts_;
 };
 

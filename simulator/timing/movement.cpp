@@ -31,23 +31,23 @@ struct Box {
   }
   int64_t runs() const { return lengths[0] * lengths[1] * lengths[2]; }
   double bytes() const {
-    return static_cast<double>(run) * static_cast<double>(lengths[0]) * static_cast<double>(lengths[1]) *
-           static_cast<double>(lengths[2]);
+    return static_cast<double>(run) * static_cast<double>(lengths[0]) *
+           static_cast<double>(lengths[1]) * static_cast<double>(lengths[2]);
   }
 };
 
 } // namespace
 
-Result<Movement> Movement::of(const Configuration& configuration, const Operation& o, const Binary& binary,
-                              const std::vector<uint64_t>& bases) {
+Result<Movement> Movement::of(const Configuration& configuration, const Operation& o,
+                              const Binary& binary, const std::vector<uint64_t>& bases) {
   const DescriptorValues& d = o.d;
   const int64_t width = configuration[key::kScratchpadBankWidth];
   Box far{d[tra::kRun],
           {d[tra::kLen1], d[tra::kLen2], d[tra::kLen3]},
           {d[tra::kFarStride1], d[tra::kFarStride2], d[tra::kFarStride3]}};
   Box near{d[tra::kRun],
-           {d[tra::kLen1] + d[tra::kPadLeft] + d[tra::kPadRight], d[tra::kLen2] + d[tra::kPadTop] + d[tra::kPadBottom],
-            d[tra::kLen3]},
+           {d[tra::kLen1] + d[tra::kPadLeft] + d[tra::kPadRight],
+            d[tra::kLen2] + d[tra::kPadTop] + d[tra::kPadBottom], d[tra::kLen3]},
            {d[tra::kNearStride1], d[tra::kNearStride2], d[tra::kNearStride3]}};
   if (near.bytes() > kMostBytes) return error("a transfer of {:.0f} bytes", near.bytes());
   Movement m;
@@ -60,26 +60,31 @@ Result<Movement> Movement::of(const Configuration& configuration, const Operatio
   }
   if (m.isDram_) {
     namespace f = field::load;
-    static_assert(int{f::kRegion} == int{field::store::kRegion} && int{f::kFar} == int{field::store::kFar});
+    static_assert(int{f::kRegion} == int{field::store::kRegion} &&
+                  int{f::kFar} == int{field::store::kFar});
     const auto region = static_cast<size_t>(o.insn.values[f::kRegion]);
     const int64_t at = o.insn.values[f::kFar];
-    if (region >= binary.regions.size()) return error("region {}: the program has {}", region, binary.regions.size());
+    if (region >= binary.regions.size())
+      return error("region {}: the program has {}", region, binary.regions.size());
     if (at + from < 0 || static_cast<uint64_t>(at + to) > binary.regions[region].bytes)
-      return error("bytes {}..{} of region '{}', which has {}", at + from, at + to - 1, binary.regions[region].name,
-                   binary.regions[region].bytes);
+      return error("bytes {}..{} of region '{}', which has {}", at + from, at + to - 1,
+                   binary.regions[region].name, binary.regions[region].bytes);
     m.start_ = bases[region] + static_cast<uint64_t>(at);
   }
   far.join();
   // The scratchpad's side; a fill has no other one.
   const bool isFill = o.insn.op == Op::kFill;
-  const int64_t left = d[tra::kPadLeft], right = d[tra::kPadRight], top = d[tra::kPadTop], bottom = d[tra::kPadBottom];
+  const int64_t left = d[tra::kPadLeft], right = d[tra::kPadRight], top = d[tra::kPadTop],
+                bottom = d[tra::kPadBottom];
   const bool isPadded = left || right || top || bottom;
   const auto words = [&](int64_t bytes) { return (bytes + width - 1) / width; };
   m.widthLog2_ = std::countr_zero(static_cast<uint64_t>(width));
   if (isPadded) {
     const int64_t run = near.run;
     const bool isPacked = near.strides[0] == run;
-    const auto runs = [&](int64_t count) { return isPacked ? words(count * run) : count * words(run); };
+    const auto runs = [&](int64_t count) {
+      return isPacked ? words(count * run) : count * words(run);
+    };
     m.nearRun_ = isPacked ? run * d[tra::kLen1] : run;
     m.rowBytes_ = run * d[tra::kLen1];
     m.planeBytes_ = m.rowBytes_ * d[tra::kLen2];
@@ -117,7 +122,8 @@ int64_t Movement::wordsWithin(int64_t bytes) const {
   if (plane == planes_) return plane * planeWords_;
   const auto [row, inRow] = split(inPlane, rowBytes_);
   const auto [run, inRun] = split(inRow, nearRun_);
-  return plane * planeWords_ + topWords_ + row * rowWords_ + leftWords_ + run * runWords_ + (inRun >> widthLog2_);
+  return plane * planeWords_ + topWords_ + row * rowWords_ + leftWords_ + run * runWords_ +
+         (inRun >> widthLog2_);
 }
 
 int64_t Movement::portUntil(int64_t bytes) const {
@@ -129,7 +135,8 @@ Movement::Burst Movement::next(int64_t limit) {
   int64_t at = offset_;
   for (int i = 0; i < 3; ++i) at += index_[i] * strides_[i];
   const uint64_t address = start_ + static_cast<uint64_t>(at);
-  const int64_t most = isDram_ ? limit - static_cast<int64_t>(address % static_cast<uint64_t>(limit)) : limit;
+  const int64_t most =
+      isDram_ ? limit - static_cast<int64_t>(address % static_cast<uint64_t>(limit)) : limit;
   const int64_t bytes = std::min(run_ - offset_, most);
   Burst burst{address, bytes, wordsOf(moved_, bytes)};
   moved_ += bytes;
@@ -146,7 +153,8 @@ void Landing::begin(const Configuration& configuration, const Movement& movement
   words_ = movement.leadingWords();
   port_ = at + words_;
   // Twice the bursts under way fit, and it asks while the longest one does.
-  const int64_t longest = std::max(configuration[key::kDmaBurstBytes], configuration[key::kScratchpadBankWidth]);
+  const int64_t longest =
+      std::max(configuration[key::kDmaBurstBytes], configuration[key::kScratchpadBankWidth]);
   const auto outstanding = static_cast<uint64_t>(configuration[key::kDmaOutstanding]);
   room_ = longest * (2 * static_cast<int64_t>(std::bit_ceil(outstanding)) - 1);
   canFill_ = movement.farBytes() > room_;
@@ -193,31 +201,38 @@ static double withRefresh(double cycles, const DramTiming& t, const Configuratio
          static_cast<double>(t.clockNumerator);
 }
 
-double memoryCycles(const Dram& dram, const Configuration& configuration, int64_t runs, int64_t run, int64_t step) {
+double memoryCycles(const Dram& dram, const Configuration& configuration, int64_t runs, int64_t run,
+                    int64_t step) {
   const DramTiming& t = dram.timing();
   const double granule = static_cast<double>(dram.granule()), channels = dram.channels();
-  const double perRun =
-      run % dram.granule() == 0 ? static_cast<double>(run) / granule : std::ceil(static_cast<double>(run) / granule);
+  const double perRun = run % dram.granule() == 0 ? static_cast<double>(run) / granule
+                                                  : std::ceil(static_cast<double>(run) / granule);
   // Short runs side by side share what one access brings.
-  const double touched = runs > 1 && step < dram.granule() ? static_cast<double>(runs * step) / granule + 1
-                                                           : perRun * static_cast<double>(runs);
+  const double touched = runs > 1 && step < dram.granule()
+                             ? static_cast<double>(runs * step) / granule + 1
+                             : perRun * static_cast<double>(runs);
   double bus = touched * static_cast<double>(t.burstCycles) / channels;
   const double page = static_cast<double>(t.rowBytes * t.groups) * channels;
   const double span = static_cast<double>(std::max(step, run));
-  const double rows = static_cast<double>(runs) * std::min(1.0, span / page) + static_cast<double>(runs * run) / page;
+  const double rows = static_cast<double>(runs) * std::min(1.0, span / page) +
+                      static_cast<double>(runs * run) / page;
   const double openings = rows * (span >= page ? 1 : static_cast<double>(t.groups));
-  bus = std::max(bus, openings * std::max(static_cast<double>(t.rrd), static_cast<double>(t.faw) / 4) / channels);
+  bus = std::max(bus, openings *
+                          std::max(static_cast<double>(t.rrd), static_cast<double>(t.faw) / 4) /
+                          channels);
   return withRefresh(bus, t, configuration);
 }
 
 double turningCycles(const Dram& dram, const Configuration& configuration, double bytes) {
   const DramTiming& t = dram.timing();
-  const double channels = dram.channels(), writes = static_cast<double>(valueOf(Timing::kControllerWrites));
+  const double channels = dram.channels(),
+               writes = static_cast<double>(valueOf(Timing::kControllerWrites));
   const double turns = bytes / static_cast<double>(dram.granule()) / channels / writes;
   const double rows = bytes / static_cast<double>(t.rowBytes * t.groups) / channels;
-  return withRefresh(turns * static_cast<double>(t.readLatency + t.wtrLong + valueOf(Timing::kControllerTurn)) +
-                         rows * static_cast<double>(t.rp + t.rcd),
-                     t, configuration);
+  return withRefresh(
+      turns * static_cast<double>(t.readLatency + t.wtrLong + valueOf(Timing::kControllerTurn)) +
+          rows * static_cast<double>(t.rp + t.rcd),
+      t, configuration);
 }
 
 } // namespace candela::npu

@@ -37,7 +37,8 @@ enum class Stall : uint8_t {
   kQueue,     ///< its queue was empty; control: a queue was full, or a fence waited
   kSemaphore, ///< tokens were not there
   kBank,      ///< others used the same banks of the scratchpad
-  kDram       ///< the memory was slower than the channel's own port; control: a word was not yet fetched
+  /// the memory was slower than the channel's own port; control: a word was not yet fetched
+  kDram
 };
 inline constexpr int kStalls = 5;
 std::string_view stallName(Stall stall);
@@ -46,8 +47,8 @@ using StallCycles = std::array<int64_t, kStalls>;
 
 inline constexpr int kMostAfter = 7; ///< tokens that one wait takes at most
 
-/// One instruction that ended. Cycles of the NPU from the start of the program; queue and semaphore lie before `start`
-/// and behind the end of the one before it in its engine, bank and dram within.
+/// One instruction that ended. Cycles of the NPU from the start of the program; queue and semaphore
+/// lie before `start` and behind the end of the one before it in its engine, bank and dram within.
 struct InstructionTime {
   uint32_t sequence = 0; ///< how many ended before
   uint32_t instruction = 0;
@@ -56,8 +57,9 @@ struct InstructionTime {
   int64_t start = 0, done = 0;
   StallCycles stalls{};
   uint8_t waitSemaphore = 0, waitCount = 0, signalSemaphore = 0, signalCount = 0;
-  std::array<uint32_t, kMostAfter> after{}; ///< sequence of those whose tokens it took, waitCount of them
-  int64_t bytes = 0;                        ///< of a transfer: what it writes
+  /// sequence of those whose tokens it took, waitCount of them
+  std::array<uint32_t, kMostAfter> after{};
+  int64_t bytes = 0; ///< of a transfer: what it writes
 
   /// The cause of most cycles.
   Stall stall() const;
@@ -76,8 +78,10 @@ struct TimeReport {
   TaggedCycles tagged{};        ///< busy cycles of all engines by what they rest on
   double dramBytesPerCycle = 0; ///< of all channels, at most
   uint64_t dramBytes = 0;       ///< that crossed the bus, in whole bursts, instructions too
-  uint64_t dramBursts = 0, rowHits = 0, rowMisses = 0, refreshes = 0; ///< rows and refreshes: accurate alone
-  int64_t dramBusy = 0;                                               ///< cycles of the NPU, mean over channels
+  /// rows and refreshes: accurate alone
+  uint64_t dramBursts = 0, rowHits = 0, rowMisses = 0, refreshes = 0;
+  /// cycles of the NPU, mean over channels
+  int64_t dramBusy = 0;
   /// Of the PMU, as the program controls them: cycles, and with ScheduleOptions::counts all.
   Counters counters{};
   std::array<Counters, kSnapshotSlots> snapshots{};

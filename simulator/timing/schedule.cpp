@@ -12,13 +12,17 @@ constexpr int64_t kChunk = 2048; ///< bytes that a transfer moves at a time wher
 /// Of a read, there and back, where every other one has to open a row.
 int64_t readLatency(const Dram& dram) {
   const DramTiming& t = dram.timing();
-  const int64_t controller = valueOf(Timing::kControllerLatency) * t.clockNumerator / (1000 * t.clockDenominator);
-  return dram.toNpu(t.readLatency + t.rcd / 2 + t.burstCycles + controller) + valueOf(Timing::kFabricLatency);
+  const int64_t controller =
+      valueOf(Timing::kControllerLatency) * t.clockNumerator / (1000 * t.clockDenominator);
+  return dram.toNpu(t.readLatency + t.rcd / 2 + t.burstCycles + controller) +
+         valueOf(Timing::kFabricLatency);
 }
 
 } // namespace
 
-std::string_view fidelityName(Fidelity fidelity) { return fidelity == Fidelity::kFast ? "fast" : "accurate"; }
+std::string_view fidelityName(Fidelity fidelity) {
+  return fidelity == Fidelity::kFast ? "fast" : "accurate";
+}
 std::string_view stallName(Stall stall) {
   constexpr std::string_view kNames[] = {"none", "queue", "semaphore", "bank", "dram"};
   return kNames[static_cast<int>(stall)];
@@ -30,7 +34,9 @@ Stall InstructionTime::stall() const {
 
 Placement placementOf(const Binary& binary) {
   Placement placement;
-  const auto after = [](uint64_t base, uint64_t bytes) { return base + (bytes + kPage - 1) / kPage * kPage; };
+  const auto after = [](uint64_t base, uint64_t bytes) {
+    return base + (bytes + kPage - 1) / kPage * kPage;
+  };
   for (const Region& region : binary.regions) {
     placement.bases.push_back(placement.program);
     placement.program = after(placement.program, region.bytes);
@@ -39,10 +45,11 @@ Placement placementOf(const Binary& binary) {
   return placement;
 }
 
-Schedule::Schedule(const Configuration& configuration, const Binary& binary, const ScheduleOptions& options)
+Schedule::Schedule(const Configuration& configuration, const Binary& binary,
+                   const ScheduleOptions& options)
     : configuration_(configuration), binary_(binary), options_(options),
-      placement_(options.placement ? *options.placement : placementOf(binary)), dram_(configuration),
-      counting_(configuration, binary), isCounting_(options.isCounting) {
+      placement_(options.placement ? *options.placement : placementOf(binary)),
+      dram_(configuration), counting_(configuration, binary), isCounting_(options.isCounting) {
   code_.reserve(binary.code.size());
   for (uint32_t i = 0; i < binary.code.size(); ++i) {
     Result<Insn> insn = decode(binary.code[i]);
@@ -82,12 +89,14 @@ int Schedule::next() const {
 
 void Schedule::step(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
-  if (++events_ > options_.maxEvents) return fail(error("more than {} words and bursts", options_.maxEvents));
+  if (++events_ > options_.maxEvents)
+    return fail(error("more than {} words and bursts", options_.maxEvents));
   if (pending_) flush(p.event);
   if (engine == 0) return control();
   switch (p.state) {
   case State::kReady: return begin(engine);
-  case State::kMoves: return options_.fidelity == Fidelity::kAccurate ? moveBurst(engine) : moveChunk(engine);
+  case State::kMoves:
+    return options_.fidelity == Fidelity::kAccurate ? moveBurst(engine) : moveChunk(engine);
   case State::kRuns: return retire(engine);
   default: p.event = kNever; return;
   }
@@ -133,15 +142,18 @@ bool Schedule::takeTokens(InstructionTime& now, int64_t& visible) {
   return true;
 }
 
-/// Cycles that the banks cost an engine which uses its ports for so many. Two streams that both go through all banks
-/// step out of each other's way after the first conflict; one that stays in few meets others in its share of the banks.
+/// Cycles that the banks cost an engine which uses its ports for so many. Two streams that both go
+/// through all banks step out of each other's way after the first conflict; one that stays in few
+/// meets others in its share of the banks.
 int64_t Schedule::bankStall(int engine, int64_t cycles) const {
   const Process& self = processes_[static_cast<size_t>(engine)];
   const int64_t banks = configuration_[key::kScratchpadBanks];
   int64_t stall = 0;
   for (int other = 1; other < kEngineCount; ++other) {
     const Process& o = processes_[static_cast<size_t>(other)];
-    if (other == engine || (o.state != State::kRuns && o.state != State::kMoves) || o.until <= self.now.start) continue;
+    if (other == engine || (o.state != State::kRuns && o.state != State::kMoves) ||
+        o.until <= self.now.start)
+      continue;
     const int64_t together = std::min(cycles, o.until - self.now.start);
     const int64_t stay = std::max(o.spread, self.spread) - 1;
     if (stay > 0) stall += together * o.rate / 1024 * stay / ((banks - 1) * banks);
@@ -182,21 +194,24 @@ void Schedule::begin(int engine) {
   p.movement = *std::move(movement);
   const int64_t setup = valueOf(Timing::kDmaSetup), port = p.movement.portCycles();
   const double memory = p.movement.isDram()
-                            ? memoryCycles(dram_, configuration_, p.movement.farRuns(), p.movement.farRun(),
-                                           p.movement.farStep())
+                            ? memoryCycles(dram_, configuration_, p.movement.farRuns(),
+                                           p.movement.farRun(), p.movement.farStep())
                             : 0;
   p.now.bytes = p.movement.isStore() ? p.movement.farBytes() : p.movement.nearBytes();
-  p.rate =
-      memory > static_cast<double>(port) ? static_cast<int64_t>(1024.0 * static_cast<double>(port) / memory) : 1024;
+  p.rate = memory > static_cast<double>(port)
+               ? static_cast<int64_t>(1024.0 * static_cast<double>(port) / memory)
+               : 1024;
   const int64_t stall = bankStall(engine, port);
   p.now.stalls[static_cast<size_t>(Stall::kBank)] = stall;
   p.until = p.now.start + setup + std::max(port, static_cast<int64_t>(memory)) + latency_;
   if (!p.movement.isDram()) {
     const int64_t pipeline = valueOf(Timing::kDmaPipeline);
     const int64_t reading = o.insn.op == Op::kCopy ? valueOf(Timing::kDmaRead) : 0;
-    const int64_t inner =
-        options_.fidelity == Fidelity::kFast ? port + reading : cyclesWithin(configuration_, p.movement);
-    if (options_.fidelity == Fidelity::kAccurate) events_ += static_cast<uint64_t>(port); // each word is followed
+    const int64_t inner = options_.fidelity == Fidelity::kFast
+                              ? port + reading
+                              : cyclesWithin(configuration_, p.movement);
+    // each word is followed
+    if (options_.fidelity == Fidelity::kAccurate) events_ += static_cast<uint64_t>(port);
     tag(timingConstant(Timing::kDmaSetup).tag, setup + pipeline);
     tag(Tag::kSpec, inner);
     tag(Tag::kAssumed, stall);
@@ -222,7 +237,8 @@ void Schedule::begin(int engine) {
     p.landing.begin(configuration_, p.movement, p.port);
 }
 
-/// The next burst, and in how many cycles its data crosses the channel's port: byte a of the memory has its lane.
+/// The next burst, and in how many cycles its data crosses the channel's port: byte a of the memory
+/// has its lane.
 void Schedule::lookAhead(Process& p) const {
   p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
   const auto beat = static_cast<uint64_t>(configuration_[key::kDmaBeatBytes]);
@@ -232,9 +248,9 @@ void Schedule::lookAhead(Process& p) const {
                 : static_cast<int64_t>(last / beat - p.ahead.address / beat) + 1;
 }
 
-/// A store asks for its next burst from cycle `asked` on, once its words were read and fewer than dma.requests bursts
-/// before it have beats left. Returns when the memory has it: of one beat with its request, which its beat follows two
-/// cycles later; of more, later by as many.
+/// A store asks for its next burst from cycle `asked` on, once its words were read and fewer than
+/// dma.requests bursts before it have beats left. Returns when the memory has it: of one beat with
+/// its request, which its beat follows two cycles later; of more, later by as many.
 int64_t Schedule::sendUntil(Process& p, int64_t asked) {
   p.port += p.ahead.port;
   int64_t& sent = p.sent[p.burst % p.sent.size()]; // of dma.requests bursts before
@@ -248,12 +264,14 @@ int64_t Schedule::sendUntil(Process& p, int64_t asked) {
 void Schedule::moveBurst(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   if (p.isLast) return endMovement(engine);
-  const int64_t there = valueOf(Timing::kFabricLatency) / 2, back = valueOf(Timing::kFabricLatency) - there;
+  const int64_t there = valueOf(Timing::kFabricLatency) / 2,
+                back = valueOf(Timing::kFabricLatency) - there;
   const int64_t now = p.event;
   const bool isStore = p.movement.isStore();
-  // A channel takes data, and answers to what it wrote, in order and of one beat in a cycle; data from when all of its
-  // burst is at the memory's port.
-  const int64_t answer = access(now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
+  // A channel takes data, and answers to what it wrote, in order and of one beat in a cycle; data
+  // from when all of its burst is at the memory's port.
+  const int64_t answer =
+      access(now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
   p.arrived = std::max(p.arrived + 1, answer) + (isStore ? 0 : p.beats - 1);
   p.completions[p.burst++ % p.completions.size()] = p.arrived;
   if (!isStore) land(p);
@@ -263,17 +281,19 @@ void Schedule::moveBurst(int engine) {
     return;
   }
   lookAhead(p);
-  const int64_t asked =
-      std::max((isStore ? p.asked : now) + valueOf(Timing::kDmaIssue), p.completions[p.burst % p.completions.size()]);
+  const int64_t asked = std::max((isStore ? p.asked : now) + valueOf(Timing::kDmaIssue),
+                                 p.completions[p.burst % p.completions.size()]);
   p.event = isStore ? sendUntil(p, asked) : std::max(asked, p.landing.roomFor(p.movement, p.ahead));
 }
 
 /// A load's burst, beat by beat, the last one now.
 void Schedule::land(Process& p) const {
   if (p.beats == 1) return p.landing.arrive(p.arrived, p.ahead.port);
-  const int64_t beat = configuration_[key::kDmaBeatBytes], before = p.movement.asked() - p.ahead.bytes;
+  const int64_t beat = configuration_[key::kDmaBeatBytes],
+                before = p.movement.asked() - p.ahead.bytes;
   int64_t end =
-      beat - static_cast<int64_t>(p.ahead.address % static_cast<uint64_t>(beat)); // of the first beat, in the burst
+      // of the first beat, in the burst
+      beat - static_cast<int64_t>(p.ahead.address % static_cast<uint64_t>(beat));
   for (int64_t left = p.beats, from = 0; left-- > 0; from = end, end += beat) {
     end = std::min(end, p.ahead.bytes);
     p.landing.arrive(p.arrived - left, p.movement.wordsOf(before + from, end - from));
@@ -286,19 +306,22 @@ void Schedule::moveChunk(int engine) {
   if (p.issued == p.movement.farBytes()) return endMovement(engine);
   const int64_t now = p.event, bytes = std::min(kChunk, p.movement.farBytes() - p.issued);
   const double part = static_cast<double>(bytes);
-  const auto port = static_cast<int64_t>(
-      part * static_cast<double>(p.movement.portCycles()) / static_cast<double>(p.movement.farBytes()) + 0.5);
+  const auto port = static_cast<int64_t>(part * static_cast<double>(p.movement.portCycles()) /
+                                             static_cast<double>(p.movement.farBytes()) +
+                                         0.5);
   const int64_t burst = std::min(configuration_[key::kDmaBurstBytes], p.movement.farRun());
   const int64_t beat = std::min(configuration_[key::kDmaBeatBytes], burst);
   const int64_t window = std::max<int64_t>(1, configuration_[key::kDmaOutstanding]) * burst;
-  const int64_t asking = std::max(
-      (bytes + beat - 1) / beat * valueOf(Timing::kDmaIssue),
-      p.movement.isStore() ? 0
-                           : static_cast<int64_t>(part * static_cast<double>(latency_) / static_cast<double>(window)));
+  const int64_t asking =
+      std::max((bytes + beat - 1) / beat * valueOf(Timing::kDmaIssue),
+               p.movement.isStore() ? 0
+                                    : static_cast<int64_t>(part * static_cast<double>(latency_) /
+                                                           static_cast<double>(window)));
   // A row opens behind the bursts that are under way: what they do not hide is waited for.
   const DramTiming& t = dram_.timing();
   const int64_t hidden = window / std::max(burst, dram_.granule()) * t.burstCycles;
-  const int64_t shown = p.movement.isStore() ? 0 : dram_.toNpu(std::max<int64_t>(0, t.rp + t.rcd - hidden));
+  const int64_t shown =
+      p.movement.isStore() ? 0 : dram_.toNpu(std::max<int64_t>(0, t.rp + t.rcd - hidden));
   const double rows = part / static_cast<double>(t.rowBytes * t.groups * dram_.channels());
   const auto opening = static_cast<int64_t>(rows * static_cast<double>(shown) + 0.5);
   p.issued += bytes;
@@ -308,7 +331,8 @@ void Schedule::moveChunk(int engine) {
   hasRead_ = !p.movement.isStore();
   busFree_ = std::max(busFree_, static_cast<double>(now)) + bus + turning;
   if (p.movement.isStore()) writtenBusy_ += bus + turning;
-  // They also go together: reads that wait for an answer, not for the bus, wait for the end of that too.
+  // They also go together: reads that wait for an answer, not for the bus, wait for the end of that
+  // too.
   const double written = writtenBusy_ - std::exchange(p.written, writtenBusy_);
   const int64_t still = p.movement.isStore() ? 0 : static_cast<int64_t>(written);
   fastBusy_ += bus;
@@ -327,7 +351,8 @@ void Schedule::moveChunk(int engine) {
 
 void Schedule::endMovement(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
-  const int64_t channel = valueOf(Timing::kDmaSetup) + valueOf(Timing::kDmaPipeline), took = p.event - p.now.start;
+  const int64_t channel = valueOf(Timing::kDmaSetup) + valueOf(Timing::kDmaPipeline),
+                took = p.event - p.now.start;
   const int64_t bank = p.now.stalls[static_cast<size_t>(Stall::kBank)];
   const int64_t assumed = valueOf(Timing::kFabricLatency) + bank;
   p.now.stalls[static_cast<size_t>(Stall::kDram)] =
@@ -343,7 +368,8 @@ void Schedule::retire(int engine) {
   p.now.done = p.free = p.event;
   p.event = kNever;
   p.state = State::kIdle;
-  if (options_.follower) options_.follower->end(engine, p.now.instruction, p.queue.front().operation);
+  if (options_.follower)
+    options_.follower->end(engine, p.now.instruction, p.queue.front().operation);
   emit(p.now);
   const Insn& insn = p.queue.front().operation.insn;
   count(engine, insn.mark, insn.op == Op::kNop ? nullptr : &p.counted);
@@ -357,7 +383,8 @@ void Schedule::retire(int engine) {
 void Schedule::signal(const InstructionTime& ended) {
   if (ended.signalCount == 0) return;
   for (int i = 0; i < ended.signalCount; ++i)
-    semaphores_[ended.signalSemaphore].push_back({ended.done + valueOf(Timing::kSemaphoreLatency), ended.sequence});
+    semaphores_[ended.signalSemaphore].push_back(
+        {ended.done + valueOf(Timing::kSemaphoreLatency), ended.sequence});
   for (int other = 1; other < kEngineCount; ++other) {
     const Process& o = processes_[static_cast<size_t>(other)];
     if (o.state == State::kWaits && o.now.waitSemaphore == ended.signalSemaphore) wake(other);
@@ -367,7 +394,9 @@ void Schedule::signal(const InstructionTime& ended) {
 /// Adds up what an instruction that ends counts.
 void Schedule::count(int engine, bool isMarked, const Counters* counted) {
   if (!options_.counts || !isCounting_) return;
-  const auto add = [&](Counter counter, uint64_t by) { report_.counters[static_cast<size_t>(counter)] += by; };
+  const auto add = [&](Counter counter, uint64_t by) {
+    report_.counters[static_cast<size_t>(counter)] += by;
+  };
   add(Counter::kInstructions, 1);
   add(instructionCounter(engine), 1);
   add(Counter::kDramReadProgram, sizeof(Word));
@@ -395,12 +424,13 @@ Result<TimeReport> Schedule::finish() {
   if (error_) return *error_;
   flush(kNever);
   if (!halted_) {
-    std::string text = fmt::format("deadlock at cycle {}: control stands at instruction {}", processes_[0].free, pc_);
+    std::string text = fmt::format("deadlock at cycle {}: control stands at instruction {}",
+                                   processes_[0].free, pc_);
     for (int engine = 1; engine < kEngineCount; ++engine)
       if (const Process& p = processes_[static_cast<size_t>(engine)]; p.state == State::kWaits)
-        text += fmt::format("; {} waits for {} of s{}, which has {}, at instruction {}", engineName(engine),
-                            p.now.waitCount, p.now.waitSemaphore, semaphores_[p.now.waitSemaphore].size(),
-                            p.now.instruction);
+        text += fmt::format("; {} waits for {} of s{}, which has {}, at instruction {}",
+                            engineName(engine), p.now.waitCount, p.now.waitSemaphore,
+                            semaphores_[p.now.waitSemaphore].size(), p.now.instruction);
     return error("{}", text);
   }
   if (options_.fidelity == Fidelity::kFast) {
@@ -424,14 +454,16 @@ void addMemory(TimeReport& report, const Dram& dram) {
 }
 
 int64_t transferOverhead(const Configuration& configuration) {
-  return valueOf(Timing::kDmaSetup) + valueOf(Timing::kDmaPipeline) + readLatency(Dram(configuration));
+  return valueOf(Timing::kDmaSetup) + valueOf(Timing::kDmaPipeline) +
+         readLatency(Dram(configuration));
 }
 int64_t productOverhead(const Configuration& configuration) {
   const int64_t rows = configuration.rows(), skew = rows + configuration.columns() - 1;
   return rows + skew + valueOf(Timing::kMatrixPipeline);
 }
 
-Result<TimeReport> timeOf(const Configuration& configuration, const Binary& binary, const ScheduleOptions& options) {
+Result<TimeReport> timeOf(const Configuration& configuration, const Binary& binary,
+                          const ScheduleOptions& options) {
   Schedule schedule(configuration, binary, options);
   for (int engine = schedule.next(); engine >= 0; engine = schedule.next()) schedule.step(engine);
   return schedule.finish();

@@ -20,12 +20,14 @@ struct Placement {
 /// One after the other, each from a page on, the program last.
 Placement placementOf(const Binary& binary);
 
-/// What answers bursts and fetches where it is not the schedule's own Dram. With Fidelity::kAccurate alone.
+/// What answers bursts and fetches where it is not the schedule's own Dram. With
+/// Fidelity::kAccurate alone.
 class MemoryPort {
 public:
   virtual ~MemoryPort() = default;
   /// As Dram::access.
-  virtual int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester) = 0;
+  virtual int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite,
+                         int requester) = 0;
   /// As Dram::drain.
   virtual int64_t drain(int64_t cycle) = 0;
 };
@@ -36,8 +38,8 @@ public:
   virtual ~Follower() = default;
   /// The control processor runs its next word, or sends it to a queue.
   virtual void word() = 0;
-  /// The head of an engine's queue begins, and ends; the first burst of a transfer lies behind its begin, the last one
-  /// before its end.
+  /// The head of an engine's queue begins, and ends; the first burst of a transfer lies behind its
+  /// begin, the last one before its end.
   virtual void begin(int engine, uint32_t instruction, const Operation& operation) = 0;
   virtual void end(int engine, uint32_t instruction, const Operation& operation) = 0;
 };
@@ -50,7 +52,8 @@ struct ScheduleOptions {
   std::function<void(const InstructionTime&)> onRetire;
   /// Counts what the functional model would (simulator/timing/counts.h).
   bool counts = false;
-  /// Called with `counts` for each instruction but nops and those of control, with what it counts alone.
+  /// Called with `counts` for each instruction but nops and those of control, with what it counts
+  /// alone.
   std::function<void(uint32_t instruction, const Counters&)> onCounted;
   bool isCounting = true;       ///< the PMU counts from the start on
   MemoryPort* memory = nullptr; ///< none: a Dram of the configuration
@@ -58,14 +61,16 @@ struct ScheduleOptions {
   std::optional<Placement> placement; ///< none: placementOf
 };
 
-/// A program in time: one process for each engine, which sleeps until something happens to it, and one for the control
-/// processor. Somebody drives it: takes the process with the earliest event, of several the lowest, and steps it.
+/// A program in time: one process for each engine, which sleeps until something happens to it, and
+/// one for the control processor. Somebody drives it: takes the process with the earliest event, of
+/// several the lowest, and steps it.
 class Schedule {
 public:
   static constexpr int64_t kNever = INT64_MAX;
 
   /// All must outlive the schedule.
-  Schedule(const Configuration& configuration, const Binary& binary, const ScheduleOptions& options);
+  Schedule(const Configuration& configuration, const Binary& binary,
+           const ScheduleOptions& options);
 
   /// The cycle of the next event of an engine's process (0: control), or kNever.
   int64_t eventOf(int engine) const { return processes_[static_cast<size_t>(engine)].event; }
@@ -80,9 +85,12 @@ public:
   uint64_t counted(int64_t now) const {
     return countedBefore_ + (isCounting_ ? static_cast<uint64_t>(now - countedFrom_) : 0);
   }
-  uint64_t snapshotCycles(size_t slot) const { return report_.snapshots[slot][static_cast<size_t>(Counter::kCycles)]; }
+  uint64_t snapshotCycles(size_t slot) const {
+    return report_.snapshots[slot][static_cast<size_t>(Counter::kCycles)];
+  }
 
-  /// After the end. Errors: a word or descriptor that is none, no halt, bytes outside of a region, deadlock, too long.
+  /// After the end. Errors: a word or descriptor that is none, no halt, bytes outside of a region,
+  /// deadlock, too long.
   Result<TimeReport> finish();
 
 private:
@@ -102,13 +110,14 @@ private:
     Movement movement;
     Landing landing; ///< accurate, of a load
     ComputeCost cost;
-    Movement::Burst ahead{};          ///< of a transfer: the burst of the next event
-    bool isLast = false;              ///< it was the last one
-    int64_t issued = 0, port = 0;     ///< bytes that were asked for; when the port is done
-    int64_t arrived = 0;              ///< when the last burst was answered
-    int64_t beats = 1;                ///< of the burst ahead
-    int64_t asked = 0;                ///< of a store: when its request was sent
-    std::vector<int64_t> sent;        ///< when the last beats of a store's last bursts left its bytes, a ring
+    Movement::Burst ahead{};      ///< of a transfer: the burst of the next event
+    bool isLast = false;          ///< it was the last one
+    int64_t issued = 0, port = 0; ///< bytes that were asked for; when the port is done
+    int64_t arrived = 0;          ///< when the last burst was answered
+    int64_t beats = 1;            ///< of the burst ahead
+    int64_t asked = 0;            ///< of a store: when its request was sent
+    /// when the last beats of a store's last bursts left its bytes, a ring
+    std::vector<int64_t> sent;
     double perByte = 0;               ///< fast: cycles of the memory's bus
     double written = 0;               ///< fast: writtenBusy_ when it asked last
     std::vector<int64_t> completions; ///< of the last bursts, a ring
@@ -184,7 +193,8 @@ private:
   TimeReport report_;
 };
 
-/// Cycles of a transfer besides those of its bytes, and of a conv besides those of its passes: for who chooses tiles.
+/// Cycles of a transfer besides those of its bytes, and of a conv besides those of its passes: for
+/// who chooses tiles.
 int64_t transferOverhead(const Configuration& configuration);
 int64_t productOverhead(const Configuration& configuration);
 

@@ -6,16 +6,20 @@ namespace {
 /// Values by the functional model, time by a schedule of the same words.
 class TimedDevice : public Device {
 public:
-  TimedDevice(const Configuration& configuration, TimedOptions options) : options_(std::move(options)) {
+  TimedDevice(const Configuration& configuration, TimedOptions options)
+      : options_(std::move(options)) {
     FunctionalOptions functional = options_.functional;
-    if (functional.onRetire) functional.onRetire = [this](const RetireRecord& record) { records_.add(record); };
+    if (functional.onRetire)
+      functional.onRetire = [this](const RetireRecord& record) { records_.add(record); };
     values_ = makeFunctionalDevice(configuration, std::move(functional));
   }
 
   const Configuration& configuration() const override { return values_->configuration(); }
   const Binary& program() const override { return values_->program(); }
   Outcome load(Binary binary) override { return values_->load(std::move(binary)); }
-  Outcome bind(uint32_t region, std::span<std::byte> memory) override { return values_->bind(region, memory); }
+  Outcome bind(uint32_t region, std::span<std::byte> memory) override {
+    return values_->bind(region, memory);
+  }
 
   Result<RunReport> run() override {
     RunReport report;

@@ -19,8 +19,8 @@ inline void addTime(RunReport& report, const TimeReport& time) {
   report.time = time;
 }
 
-/// Records of the functional model, which get their time later: instructions of one engine end in the same order with
-/// and without time.
+/// Records of the functional model, which get their time later: instructions of one engine end in
+/// the same order with and without time.
 class TimedRecords {
 public:
   void clear() {

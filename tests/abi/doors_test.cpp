@@ -13,15 +13,18 @@ using testing::HasSubstr;
 // a[2,3] . b[3,2], then in a loop of two rows: out[i] = -product[i].
 struct Sample {
   ImageBuilder m;
-  uint32_t a = m.buffer(CDL_ROLE_INPUT, 24), b = m.buffer(CDL_ROLE_INPUT, 24), y = m.buffer(CDL_ROLE_TEMP, 16);
+  uint32_t a = m.buffer(CDL_ROLE_INPUT, 24), b = m.buffer(CDL_ROLE_INPUT, 24),
+           y = m.buffer(CDL_ROLE_TEMP, 16);
   uint32_t out = m.buffer(CDL_ROLE_OUTPUT, 16);
-  Buffers inputs = {{a, bytesOf<float>({1, 2, 3, 4, 5, 6})}, {b, bytesOf<float>({1, 0, 0, 1, 1, 1})}};
+  Buffers inputs = {{a, bytesOf<float>({1, 2, 3, 4, 5, 6})},
+                    {b, bytesOf<float>({1, 0, 0, 1, 1, 1})}};
 
   Sample() {
     m.instr(CDL_KIND_MATMUL, 0,
             {ImageBuilder::view(a, CDL_F32, {1, 2, 3}), ImageBuilder::view(b, CDL_F32, {1, 3, 2}),
              ImageBuilder::view(y, CDL_F32, {1, 2, 2})});
-    cdl_view_t row = ImageBuilder::view(y, CDL_F32, {2}), to = ImageBuilder::view(out, CDL_F32, {2});
+    cdl_view_t row = ImageBuilder::view(y, CDL_F32, {2}),
+               to = ImageBuilder::view(out, CDL_F32, {2});
     row.iv_strides[0] = to.iv_strides[0] = 2;
     m.instr(CDL_KIND_UNARY, CDL_UNARY_NEG, {row, to}).loop = 1;
     m.loops.push_back({2, 1, 0, 0, 2});
@@ -61,7 +64,8 @@ TEST(Doors, NestedLoopsRunOuterFirst) {
 // What profile_end says of the executions since profile_begin, with room for `capacity` records.
 std::vector<cdl_profile_record_t> endProfile(Device& device, uint32_t capacity, uint32_t& count) {
   std::vector<cdl_profile_record_t> records(capacity + 1);
-  device.code = device.table.profile_end(device.queue, records.data(), capacity, &count, device.error());
+  device.code =
+      device.table.profile_end(device.queue, records.data(), capacity, &count, device.error());
   EXPECT_EQ(records.back().end_ns, 0u) << "written beyond the capacity";
   records.pop_back();
   return records;
@@ -116,7 +120,8 @@ void expectRows(const char* path, uint8_t support) {
     uint32_t found = 0;
     for (uint32_t i = 0; i < c->row_count; ++i) {
       const cdl_row_t& row = c->rows[i];
-      if (row.kind != wanted.kind || row.fn != wanted.fn || std::memcmp(row.elems, wanted.elems, sizeof row.elems))
+      if (row.kind != wanted.kind || row.fn != wanted.fn ||
+          std::memcmp(row.elems, wanted.elems, sizeof row.elems))
         continue;
       ++found;
       EXPECT_EQ(row.support, support);
@@ -126,8 +131,9 @@ void expectRows(const char* path, uint8_t support) {
     EXPECT_EQ(found, 1u) << "kind " << wanted.kind << " fn " << wanted.fn;
     ++required;
   };
-#define CDL_X(profile, kind, fn, elems, e0, e1, e2, e3, e4, cls, ulp)                                                  \
-  expectRow(profile, cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, 0, 0, 0}, {}, 0, 0, 0});
+#define CDL_X(profile, kind, fn, elems, e0, e1, e2, e3, e4, cls, ulp)                              \
+  expectRow(profile,                                                                               \
+            cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, 0, 0, 0}, {}, 0, 0, 0});
   CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
   EXPECT_GT(required, 100u);
@@ -135,7 +141,9 @@ void expectRows(const char* path, uint8_t support) {
 }
 
 TEST(Claims, TemplateHasEveryRequiredRowNative) { expectRows(PLUGIN_template, CDL_SUPPORT_NATIVE); }
-TEST(Claims, MemoryOnlyHasEveryRequiredRowEmulated) { expectRows(PLUGIN_template_memory, CDL_SUPPORT_EMULATED); }
+TEST(Claims, MemoryOnlyHasEveryRequiredRowEmulated) {
+  expectRows(PLUGIN_template_memory, CDL_SUPPORT_EMULATED);
+}
 TEST(Claims, ProgramDoorHasEveryRequiredRowNative) { expectRows(PLUGIN_door2, CDL_SUPPORT_NATIVE); }
 
 TEST(Claims, WhatIsNotOverriddenIsEmulated) {
@@ -143,7 +151,8 @@ TEST(Claims, WhatIsNotOverriddenIsEmulated) {
   const cdl_capabilities_t* c = device.table.device_capabilities(device.device);
   for (uint32_t i = 0; i < c->row_count; ++i) {
     const uint16_t kind = c->rows[i].kind;
-    const bool overridden = kind == CDL_KIND_FILL || kind == CDL_KIND_COPY || kind == CDL_KIND_MATMUL;
+    const bool overridden =
+        kind == CDL_KIND_FILL || kind == CDL_KIND_COPY || kind == CDL_KIND_MATMUL;
     EXPECT_EQ(c->rows[i].support, overridden ? CDL_SUPPORT_NATIVE : CDL_SUPPORT_EMULATED) << kind;
   }
 }
@@ -151,8 +160,8 @@ TEST(Claims, WhatIsNotOverriddenIsEmulated) {
 TEST(Claims, ALimitedKindIsEmulatedBeyondItsLimit) {
   cdl::Capabilities capabilities;
   capabilities.claim(cdl::Profile::FP32);
-  capabilities.limit(cdl::Kind::MatMul,
-                     {cdl::rank() <= 3, cdl::dim(-1, 2) % 16 == 0, cdl::in(cdl::attr(CDL_ATTR_ACCUMULATE), {0, 1})});
+  capabilities.limit(cdl::Kind::MatMul, {cdl::rank() <= 3, cdl::dim(-1, 2) % 16 == 0,
+                                         cdl::in(cdl::attr(CDL_ATTR_ACCUMULATE), {0, 1})});
   capabilities.support(cdl::Kind::Gather, cdl::Support::ABSENT);
   capabilities.epilogue(cdl::Kind::MatMul, {cdl::Kind::Binary});
   capabilities.native(cdl::Kind::Conv2d, 0, {CDL_F32, CDL_F32, CDL_F32});
@@ -212,7 +221,8 @@ TEST(Claims, OverridesAreSeen) {
   EXPECT_EQ(cdl::detail::overriddenKinds<cdl::PrimitiveBackend>(), 0u);
   EXPECT_EQ(cdl::detail::overriddenKinds<Public>(), uint64_t(1) << CDL_KIND_MATMUL);
   EXPECT_EQ(cdl::detail::overriddenKinds<Inherits>(), uint64_t(1) << CDL_KIND_MATMUL);
-  EXPECT_EQ(cdl::detail::overriddenKinds<Hidden>(), uint64_t(1) << CDL_KIND_UNARY | uint64_t(1) << CDL_KIND_COPY);
+  EXPECT_EQ(cdl::detail::overriddenKinds<Hidden>(),
+            uint64_t(1) << CDL_KIND_UNARY | uint64_t(1) << CDL_KIND_COPY);
 }
 
 // What a door that is given this image answers: run is asked for instruction 1.
@@ -225,7 +235,8 @@ cdl_code_t answerTo(Device& d, const void* image) {
   cdl_executable_t* executable = nullptr;
   const std::vector<const void*> constants(16);
   d.refusal = {CDL_HEADER(cdl_refusal_t), 0, 0};
-  const cdl_code_t code = d.table.compile(d.device, data, constants.data(), &executable, &d.refusal, d.error());
+  const cdl_code_t code =
+      d.table.compile(d.device, data, constants.data(), &executable, &d.refusal, d.error());
   if (executable) d.table.executable_destroy(d.device, executable);
   return code;
 }
@@ -239,7 +250,8 @@ TEST(Images, ThatADoorCannotReadAreRefusedByIt) {
     std::vector<uint8_t> bytes = sample.m.bytes(), shifted(4);
     shifted.insert(shifted.end(), bytes.begin(), bytes.end());
     const Block misaligned(shifted);
-    EXPECT_EQ(answerTo(d, static_cast<const uint8_t*>(misaligned.data()) + 4), CDL_INVALID_ARGUMENT);
+    EXPECT_EQ(answerTo(d, static_cast<const uint8_t*>(misaligned.data()) + 4),
+              CDL_INVALID_ARGUMENT);
     bytes[4] ^= 9; // the major version
     const Block newer(bytes);
     EXPECT_EQ(answerTo(d, newer.image()), CDL_INCOMPATIBLE) << d.text;
@@ -258,7 +270,8 @@ TEST(Images, WithALaterInstructionOfUnknownKindRunBehindDoorOne) {
   Sample sample;
   sample.m.instrs[2].kind = 62; // the host runs that
   EXPECT_EQ(answerTo(d, Block(sample.m.bytes()).image()), CDL_INVALID_ARGUMENT);
-  EXPECT_THAT(d.text, HasSubstr("binding of buffer")) << "the first instruction is what is looked at";
+  EXPECT_THAT(d.text, HasSubstr("binding of buffer"))
+      << "the first instruction is what is looked at";
 }
 
 TEST(Images, ThatAreMalformedAreNotCompiled) {
@@ -273,7 +286,8 @@ TEST(Devices, BeyondTheCountAreNotFound) {
   Device d(load(PLUGIN_template));
   const cdl_host_t host = currentHost();
   cdl_device_t* device = nullptr;
-  EXPECT_EQ(d.table.device_open(&host, d.table.device_count, nullptr, 0, &device, d.error()), CDL_NOT_FOUND);
+  EXPECT_EQ(d.table.device_open(&host, d.table.device_count, nullptr, 0, &device, d.error()),
+            CDL_NOT_FOUND);
   EXPECT_STREQ(d.text, "device 1 of 1");
   EXPECT_EQ(device, nullptr);
 }
@@ -338,7 +352,8 @@ TEST(Memory, IsAlignedBoundedAndMapped) {
   Device d(load(PLUGIN_template));
   for (uint64_t alignment = 1; alignment <= 4096; alignment *= 2) {
     cdl_memory_t* memory = nullptr;
-    ASSERT_EQ(d.table.memory_create(d.device, 0, 100, alignment, &memory, d.error()), CDL_OK) << d.text;
+    ASSERT_EQ(d.table.memory_create(d.device, 0, 100, alignment, &memory, d.error()), CDL_OK)
+        << d.text;
     void* at = nullptr;
     ASSERT_EQ(d.table.memory_map(d.device, memory, 0, 100, &at, d.error()), CDL_OK) << d.text;
     EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % alignment, 0u);
@@ -349,8 +364,10 @@ TEST(Memory, IsAlignedBoundedAndMapped) {
     EXPECT_EQ(byte, 7);
     EXPECT_EQ(d.table.queue_read(d.queue, memory, 100, &byte, 1, d.error()), CDL_INVALID_ARGUMENT);
     EXPECT_STREQ(d.text, "1 bytes at offset 100 leave a memory of 100 bytes");
-    EXPECT_EQ(d.table.queue_write(d.queue, memory, UINT64_MAX, &byte, 2, d.error()), CDL_INVALID_ARGUMENT);
-    EXPECT_EQ(d.table.queue_copy(d.queue, memory, 60, memory, 0, 60, d.error()), CDL_INVALID_ARGUMENT);
+    EXPECT_EQ(d.table.queue_write(d.queue, memory, UINT64_MAX, &byte, 2, d.error()),
+              CDL_INVALID_ARGUMENT);
+    EXPECT_EQ(d.table.queue_copy(d.queue, memory, 60, memory, 0, 60, d.error()),
+              CDL_INVALID_ARGUMENT);
     EXPECT_EQ(d.table.memory_map(d.device, memory, 90, 11, &at, d.error()), CDL_INVALID_ARGUMENT);
     d.table.memory_destroy(d.device, memory);
   }
@@ -358,8 +375,10 @@ TEST(Memory, IsAlignedBoundedAndMapped) {
   EXPECT_EQ(d.table.memory_create(d.device, 0, 8, 3, &memory, d.error()), CDL_INVALID_ARGUMENT);
   EXPECT_EQ(d.table.memory_create(d.device, 1, 8, 8, &memory, d.error()), CDL_INVALID_ARGUMENT);
   EXPECT_STREQ(d.text, "space 1 of 1");
-  EXPECT_EQ(d.table.memory_create(d.device, 0, UINT64_MAX - 8, 64, &memory, d.error()), CDL_OUT_OF_MEMORY);
-  EXPECT_EQ(d.table.memory_create(d.device, 0, uint64_t(1) << 62, 64, &memory, d.error()), CDL_OUT_OF_MEMORY);
+  EXPECT_EQ(d.table.memory_create(d.device, 0, UINT64_MAX - 8, 64, &memory, d.error()),
+            CDL_OUT_OF_MEMORY);
+  EXPECT_EQ(d.table.memory_create(d.device, 0, uint64_t(1) << 62, 64, &memory, d.error()),
+            CDL_OUT_OF_MEMORY);
 }
 
 /// One memory stands for bytes of the host, then for others.
@@ -369,21 +388,25 @@ TEST(Memory, OfTheHostIsImported) {
     ASSERT_NE(d.table.memory_import, nullptr);
     alignas(16) char first[32] = "first bytes", second[64] = "other bytes";
     cdl_memory_t* memory = nullptr;
-    ASSERT_EQ(d.table.memory_import(d.device, 0, first, sizeof first, &memory, d.error()), CDL_OK) << d.text;
+    ASSERT_EQ(d.table.memory_import(d.device, 0, first, sizeof first, &memory, d.error()), CDL_OK)
+        << d.text;
     EXPECT_EQ(d.table.queue_write(d.queue, memory, 6, "place", 5, d.error()), CDL_OK);
     EXPECT_STREQ(first, "first place");
     char read[65] = "";
     EXPECT_EQ(d.table.queue_read(d.queue, memory, 0, read, 33, d.error()), CDL_INVALID_ARGUMENT);
     cdl_memory_t* same = memory;
-    ASSERT_EQ(d.table.memory_import(d.device, 0, second, sizeof second, &memory, d.error()), CDL_OK) << d.text;
+    ASSERT_EQ(d.table.memory_import(d.device, 0, second, sizeof second, &memory, d.error()), CDL_OK)
+        << d.text;
     EXPECT_EQ(memory, same);
     EXPECT_EQ(d.table.queue_read(d.queue, memory, 0, read, 64, d.error()), CDL_OK);
     EXPECT_STREQ(read, "other bytes");
     for (const uint64_t bytes : {0, 8}) {
-      EXPECT_EQ(d.table.memory_import(d.device, bytes ? 7 : 0, first, bytes, &memory, d.error()), CDL_INVALID_ARGUMENT);
+      EXPECT_EQ(d.table.memory_import(d.device, bytes ? 7 : 0, first, bytes, &memory, d.error()),
+                CDL_INVALID_ARGUMENT);
       EXPECT_STREQ(d.text, bytes ? "space 7 of 1" : "an import of 0 bytes");
     }
-    EXPECT_EQ(d.table.memory_import(d.device, 0, nullptr, 8, &memory, d.error()), CDL_INVALID_ARGUMENT);
+    EXPECT_EQ(d.table.memory_import(d.device, 0, nullptr, 8, &memory, d.error()),
+              CDL_INVALID_ARGUMENT);
     EXPECT_EQ(d.table.queue_write(d.queue, memory, 0, "still", 5, d.error()), CDL_OK);
     EXPECT_STREQ(second, "still bytes");
     d.table.memory_destroy(d.device, memory);
@@ -401,7 +424,9 @@ struct OwnMemory : HostMemory {
 };
 struct OwnWrites : HostMemory {
 private:
-  cdl::Status memoryWrite(cdl::Memory&, uint64_t, const void*, uint64_t) override { return cdl::ok(); }
+  cdl::Status memoryWrite(cdl::Memory&, uint64_t, const void*, uint64_t) override {
+    return cdl::ok();
+  }
 };
 struct OwnImport : OwnMemory {
   cdl::Status memoryImport(void* data, uint64_t, cdl::Memory& memory) override {
@@ -437,10 +462,12 @@ TEST(Bindings, TooFewOrTooSmallAreErrors) {
   const int64_t loops[CDL_MAX_LOOP_NESTING] = {};
   std::vector<cdl_binding_t> bindings(block.image()->buffers.count);
   cdl_bindings_t bound = {CDL_HEADER(cdl_bindings_t), 2, 0, bindings.data()};
-  EXPECT_EQ(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_INVALID_ARGUMENT);
+  EXPECT_EQ(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()),
+            CDL_INVALID_ARGUMENT);
   EXPECT_STREQ(d.text, "bindings: 2 for 5 buffers");
   bound.count = static_cast<uint32_t>(bindings.size());
-  EXPECT_EQ(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_INVALID_ARGUMENT);
+  EXPECT_EQ(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()),
+            CDL_INVALID_ARGUMENT);
   EXPECT_THAT(d.text, HasSubstr("binding of buffer 1"));
   cdl_memory_t* memory = nullptr;
   ASSERT_EQ(d.table.memory_create(d.device, 0, 64, 64, &memory, d.error()), CDL_OK);
@@ -448,9 +475,11 @@ TEST(Bindings, TooFewOrTooSmallAreErrors) {
   EXPECT_NE(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_OK);
   EXPECT_THAT(d.text, HasSubstr("24 bytes at 48 of a memory of 64, need 24"));
   for (size_t i = 1; i < bindings.size(); ++i) bindings[i] = {memory, 8, 24};
-  EXPECT_EQ(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_INVALID_ARGUMENT);
+  EXPECT_EQ(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()),
+            CDL_INVALID_ARGUMENT);
   EXPECT_THAT(d.text, HasSubstr("binding of buffer 1: 24 bytes at 8, which is not aligned to 64"));
-  EXPECT_EQ(d.table.run(d.queue, block.image(), 2, 2, loops, &bound, d.error()), CDL_INVALID_ARGUMENT);
+  EXPECT_EQ(d.table.run(d.queue, block.image(), 2, 2, loops, &bound, d.error()),
+            CDL_INVALID_ARGUMENT);
   d.table.memory_destroy(d.device, memory);
 }
 

@@ -15,7 +15,8 @@ namespace candela::abi {
 inline cdl_backend_query_fn load(const char* path) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL); // never closed, as by the runtime
   if (!library) ADD_FAILURE() << dlerror();
-  return library ? reinterpret_cast<cdl_backend_query_fn>(dlsym(library, CDL_BACKEND_QUERY_SYMBOL)) : nullptr;
+  return library ? reinterpret_cast<cdl_backend_query_fn>(dlsym(library, CDL_BACKEND_QUERY_SYMBOL))
+                 : nullptr;
 }
 
 inline cdl_host_t currentHost() {
@@ -45,7 +46,8 @@ public:
     table.header = CDL_HEADER(cdl_plugin_t);
     code = query(&host, &table, error());
     if (code == CDL_OK)
-      code = table.device_open(&host, 0, options.data(), static_cast<uint32_t>(options.size()), &device, error());
+      code = table.device_open(&host, 0, options.data(), static_cast<uint32_t>(options.size()),
+                               &device, error());
     if (code == CDL_OK) code = table.queue_create(device, &queue, error());
   }
   ~Device() {
@@ -66,17 +68,26 @@ public:
     for (uint32_t i = 1; i < image->buffers.count; ++i) {
       auto& bytes = all[i];
       auto given = contents.find(i);
-      bytes = given != contents.end() ? given->second : std::vector<uint8_t>(cdl_get_buffer(image, i)->bytes, 0xa5);
+      bytes = given != contents.end() ? given->second
+                                      : std::vector<uint8_t>(cdl_get_buffer(image, i)->bytes, 0xa5);
       EXPECT_EQ(bytes.size(), cdl_get_buffer(image, i)->bytes) << "buffer " << i;
-      EXPECT_EQ(table.memory_create(device, 0, bytes.size(), 64, &bindings[i].memory, error()), CDL_OK) << text;
-      EXPECT_EQ(table.queue_write(queue, bindings[i].memory, 0, bytes.data(), bytes.size(), error()), CDL_OK) << text;
+      EXPECT_EQ(table.memory_create(device, 0, bytes.size(), 64, &bindings[i].memory, error()),
+                CDL_OK)
+          << text;
+      EXPECT_EQ(
+          table.queue_write(queue, bindings[i].memory, 0, bytes.data(), bytes.size(), error()),
+          CDL_OK)
+          << text;
       bindings[i].bytes = bytes.size();
     }
-    const cdl_bindings_t bound = {CDL_HEADER(cdl_bindings_t), image->buffers.count, 0, bindings.data()};
+    const cdl_bindings_t bound = {CDL_HEADER(cdl_bindings_t), image->buffers.count, 0,
+                                  bindings.data()};
     code = table.compile ? runProgram(image, bound) : runInstrs(image, bound);
     for (uint32_t i = 1; i < image->buffers.count; ++i) {
       if (code == CDL_OK) { // a queue whose work failed takes no more
-        EXPECT_EQ(table.queue_read(queue, bindings[i].memory, 0, all[i].data(), all[i].size(), error(true)), CDL_OK);
+        EXPECT_EQ(table.queue_read(queue, bindings[i].memory, 0, all[i].data(), all[i].size(),
+                                   error(true)),
+                  CDL_OK);
       }
       table.memory_destroy(device, bindings[i].memory);
     }
@@ -101,7 +112,8 @@ private:
   cdl_code_t runInstrs(const cdl_image_t* image, const cdl_bindings_t& bound) {
     return cdl::forEachInstr(image,
                              [&](uint32_t i, const int64_t* loops) {
-                               const cdl_code_t c = table.run(queue, image, i, 1, loops, &bound, error());
+                               const cdl_code_t c =
+                                   table.run(queue, image, i, 1, loops, &bound, error());
                                vendorCode_ = error_.vendor_code;
                                return c == CDL_OK ? cdl::ok() : cdl::error(c, text);
                              })

@@ -32,7 +32,8 @@ ImageBuilder everything() {
                  w = m.buffer(CDL_ROLE_CONSTANT, 6 * 8 * 4, m.constant(CDL_F32, 6 * 8 * 4));
   const uint32_t bias = m.buffer(CDL_ROLE_CONSTANT, 8 * 4, m.constant(CDL_F32, 8 * 4));
   const uint32_t y = m.buffer(CDL_ROLE_TEMP, 4 * 8 * 4), z = m.buffer(CDL_ROLE_OUTPUT, 4 * 8 * 4);
-  const uint32_t nibbles = m.buffer(CDL_ROLE_CONSTANT, 4, m.constant(CDL_I4, 4)), wide = m.buffer(CDL_ROLE_OUTPUT, 8);
+  const uint32_t nibbles = m.buffer(CDL_ROLE_CONSTANT, 4, m.constant(CDL_I4, 4)),
+                 wide = m.buffer(CDL_ROLE_OUTPUT, 8);
   m.buffers[y].offset = 64;
 
   cdl_halo_t halo{};
@@ -65,9 +66,10 @@ ImageBuilder everything() {
 
   cdl_view_t rows = ImageBuilder::view(bias, CDL_F32, {1, 4, 8});
   rows.strides[0] = rows.strides[1] = 0;
-  auto& product = m.instr(CDL_KIND_MATMUL, 0,
-                          {ImageBuilder::view(x, CDL_F32, {1, 4, 6}), ImageBuilder::view(w, CDL_F32, {1, 6, 8}), rows,
-                           ImageBuilder::view(y, CDL_F32, {1, 4, 8})});
+  auto& product =
+      m.instr(CDL_KIND_MATMUL, 0,
+              {ImageBuilder::view(x, CDL_F32, {1, 4, 6}), ImageBuilder::view(w, CDL_F32, {1, 6, 8}),
+               rows, ImageBuilder::view(y, CDL_F32, {1, 4, 8})});
   product.expr = 1;
   product.group = 1;
   m.attr(product, CDL_ATTR_ACCUMULATE, 1, {0});
@@ -123,13 +125,15 @@ TEST(ImageCheck, AcceptsTheEmptyProgramAndStridesOfNewerWriters) {
 
 TEST(ImageCheck, RefusesBadPointersWithoutReading) {
   EXPECT_EQ(cdl_image_check(nullptr, 1000, nullptr), CDL_INVALID_ARGUMENT);
-  EXPECT_EQ(cdl_image_check(reinterpret_cast<const void*>(uintptr_t(4)), 1000, nullptr), CDL_INVALID_ARGUMENT);
+  EXPECT_EQ(cdl_image_check(reinterpret_cast<const void*>(uintptr_t(4)), 1000, nullptr),
+            CDL_INVALID_ARGUMENT);
 }
 
 TEST(ImageCheck, RefusesEveryTruncation) {
   const std::vector<uint8_t> good = everything().bytes();
   for (size_t size = 0; size < good.size(); ++size) {
-    const Block block(std::vector<uint8_t>(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)));
+    const Block block(
+        std::vector<uint8_t>(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)));
     EXPECT_EQ(check(block).code, CDL_BAD_MODEL) << size;
   }
 }
@@ -142,7 +146,9 @@ TEST(ImageCheck, WritesNoMoreThanTheMessageHolds) {
     cdl_error_t error{text.data(), capacity, 0};
     EXPECT_EQ(cdl_image_check(empty.data(), empty.size(), &error), CDL_BAD_MODEL);
     EXPECT_EQ(text[capacity], 'x');
-    if (capacity) { EXPECT_EQ(std::string(text.data()), std::string("image: head").substr(0, capacity - 1)); }
+    if (capacity) {
+      EXPECT_EQ(std::string(text.data()), std::string("image: head").substr(0, capacity - 1));
+    }
   }
 }
 
@@ -159,16 +165,22 @@ TEST(ImageCheck, NamesTheRecordAndTheValue) {
       {"spaces 1: name 4096 is not below", [](auto& m) { m.spaces[1].name = 4096; }},
       {"buffers 1: space 0 names no record", [](auto& m) { m.buffers[1].space = 0; }},
       {"buffers 1: role 6 exceeds 5", [](auto& m) { m.buffers[1].role = 6; }},
-      {"buffers 1: constant of a buffer that is none 1 must be 0", [](auto& m) { m.buffers[1].constant = 1; }},
-      {"buffers 2: bytes 193 differs from its constant's bytes, 192", [](auto& m) { ++m.buffers[2].bytes; }},
-      {"buffers 4: offset 65 is not a multiple of the alignment 64", [](auto& m) { m.buffers[4].offset = 65; }},
-      {"buffers 4: end 192 exceeds the capacity of its space, 128", [](auto& m) { m.spaces[1].capacity_bytes = 128; }},
+      {"buffers 1: constant of a buffer that is none 1 must be 0",
+       [](auto& m) { m.buffers[1].constant = 1; }},
+      {"buffers 2: bytes 193 differs from its constant's bytes, 192",
+       [](auto& m) { ++m.buffers[2].bytes; }},
+      {"buffers 4: offset 65 is not a multiple of the alignment 64",
+       [](auto& m) { m.buffers[4].offset = 65; }},
+      {"buffers 4: end 192 exceeds the capacity of its space, 128",
+       [](auto& m) { m.spaces[1].capacity_bytes = 128; }},
       {"buffers 1: pad 1 must be 0", [](auto& m) { m.buffers[1].pad[2] = 1; }},
       {"constants 1: elem 99 is no element type", [](auto& m) { m.constants[1].elem = 99; }},
       {"constants 1: form 2 exceeds 1", [](auto& m) { m.constants[1].form = 2; }},
       {"buffers 5: halo 1: rank 0 is not within 1 .. 8", [](auto& m) { m.halos[1].rank = 0; }},
-      {"layouts 1: dim 2 is not below the logical rank 2", [](auto& m) { m.layouts[1].dim[1] = 2; }},
-      {"layouts 1: factor 0 at 2 is not the outermost of its dim", [](auto& m) { m.layouts[1].factor[2] = 0; }},
+      {"layouts 1: dim 2 is not below the logical rank 2",
+       [](auto& m) { m.layouts[1].dim[1] = 2; }},
+      {"layouts 1: factor 0 at 2 is not the outermost of its dim",
+       [](auto& m) { m.layouts[1].factor[2] = 0; }},
       {"layouts 1: product of factors", // 2^64, which 64 bits take for 0
        [](auto& m) {
          cdl_layout_t& layout = m.layouts[1];
@@ -180,7 +192,8 @@ TEST(ImageCheck, NamesTheRecordAndTheValue) {
       {"layouts 1: count 0 is not within 1 .. 8", [](auto& m) { m.layouts[1].count = 0; }},
       {"instrs 1: input 0: buffer 0 names no record", [](auto& m) { m.views[1].buffer = 0; }},
       {"instrs 1: input 0: rank 9 exceeds 8", [](auto& m) { m.views[1].rank = 9; }},
-      {"instrs 1: input 0: dims[0] -1 is not within 0 .. 1099511627776", [](auto& m) { m.views[1].dims[0] = -1; }},
+      {"instrs 1: input 0: dims[0] -1 is not within 0 .. 1099511627776",
+       [](auto& m) { m.views[1].dims[0] = -1; }},
       {"instrs 1: input 0: rank 3 differs from its layout's 2",
        [](auto& m) {
          m.layouts[1].count = 2;
@@ -191,8 +204,10 @@ TEST(ImageCheck, NamesTheRecordAndTheValue) {
        [](auto& m) { m.buffers[1].alignment = 2; }},
       {"instrs 1: input 0: view at offset -1 leaves its buffer's elements, 24",
        [](auto& m) { m.views[1].offset = -1; }},
-      {"instrs 1: input 0: element 24 lies beyond its buffer's elements, 24", [](auto& m) { m.views[1].offset = 1; }},
-      {"instrs 1: input 0: element -18 lies before its buffer", [](auto& m) { m.views[1].strides[1] = -6; }},
+      {"instrs 1: input 0: element 24 lies beyond its buffer's elements, 24",
+       [](auto& m) { m.views[1].offset = 1; }},
+      {"instrs 1: input 0: element -18 lies before its buffer",
+       [](auto& m) { m.views[1].strides[1] = -6; }},
       {"instrs 1: input 0: view at offset 0 leaves its buffer's elements, 24",
        [](auto& m) { m.views[1].strides[1] = INT64_MIN; }},
       {"instrs 2: input 0: element 35 lies beyond its buffer's elements, 32",
@@ -202,23 +217,31 @@ TEST(ImageCheck, NamesTheRecordAndTheValue) {
       {"instrs 4: input 0: packed view at offset 1 does not start on whole bytes of elements, 2",
        [](auto& m) { m.views[9].offset = 1; }},
       {"instrs 1: steps 33 is not within 1 .. 32", [](auto& m) { m.exprs[1].steps = 33; }},
-      {"instrs 1: step 1: operand of step 1 is not earlier than step 1", [](auto& m) { m.steps[2].in[0].index = 1; }},
-      {"instrs 1: steps 4 ends beyond the section's count 3", [](auto& m) { m.exprs[1].first_step = 2; }},
-      {"instrs 1: step 0: kind 10 cannot stand in an expression", [](auto& m) { m.steps[1].kind = CDL_KIND_MATMUL; },
-       CDL_INCOMPATIBLE},
+      {"instrs 1: step 1: operand of step 1 is not earlier than step 1",
+       [](auto& m) { m.steps[2].in[0].index = 1; }},
+      {"instrs 1: steps 4 ends beyond the section's count 3",
+       [](auto& m) { m.exprs[1].first_step = 2; }},
+      {"instrs 1: step 0: kind 10 cannot stand in an expression",
+       [](auto& m) { m.steps[1].kind = CDL_KIND_MATMUL; }, CDL_INCOMPATIBLE},
       {"instrs 1: step 0: operands 3 is not 2", [](auto& m) { m.steps[1].operands = 3; }},
       {"instrs 1: step 0: source 5 is unknown", [](auto& m) { m.steps[1].in[0].source = 5; }},
       {"instrs 1: step 1: imm 1099511627776 exceeds the bits of its element type, 32",
        [](auto& m) { m.steps[2].imm = uint64_t(1) << 40; }},
-      {"instrs 1: view of a step 7 is not below the inputs, 3", [](auto& m) { m.steps[1].in[1].index = 7; }},
-      {"instrs 1: input 2: type f32 is not the step's f16", [](auto& m) { m.steps[1].in[1].elem = CDL_F16; }},
+      {"instrs 1: view of a step 7 is not below the inputs, 3",
+       [](auto& m) { m.steps[1].in[1].index = 7; }},
+      {"instrs 1: input 2: type f32 is not the step's f16",
+       [](auto& m) { m.steps[1].in[1].elem = CDL_F16; }},
       {"instrs 1: accumulate: count 2 is not within 1 .. 1", [](auto& m) { m.attrs[1].count = 2; }},
-      {"instrs 1: accumulate: value beyond the count 5 is not 0", [](auto& m) { m.attrs[1].values[3] = 5; }},
-      {"instrs 1: attribute strides is unknown for matmul", [](auto& m) { m.attrs[1].id = CDL_ATTR_STRIDES; }},
+      {"instrs 1: accumulate: value beyond the count 5 is not 0",
+       [](auto& m) { m.attrs[1].values[3] = 5; }},
+      {"instrs 1: attribute strides is unknown for matmul",
+       [](auto& m) { m.attrs[1].id = CDL_ATTR_STRIDES; }},
       {"instrs 1: accumulate: type 3 is not 1", [](auto& m) { m.attrs[1].type = 3; }},
-      {"instrs 4: saturate: value 2 is not within 0 .. 1", [](auto& m) { m.attrs[2].values[0] = 2; }},
+      {"instrs 4: saturate: value 2 is not within 0 .. 1",
+       [](auto& m) { m.attrs[2].values[0] = 2; }},
       {"instrs 1: kind 99 is unknown", [](auto& m) { m.instrs[1].kind = 99; }, CDL_INCOMPATIBLE},
-      {"instrs 3: fn 19 is unknown for kind 11", [](auto& m) { m.instrs[3].fn = 19; }, CDL_INCOMPATIBLE},
+      {"instrs 3: fn 19 is unknown for kind 11", [](auto& m) { m.instrs[3].fn = 19; },
+       CDL_INCOMPATIBLE},
       {"instrs 1: engine 1 is not below 1", [](auto& m) { m.instrs[1].engine = 1; }},
       {"instrs 1: flags 2 exceeds 1", [](auto& m) { m.instrs[1].flags = 2; }},
       {"instrs 1: prologue on matmul which takes none", [](auto& m) { m.instrs[1].prologue = 1; }},
@@ -239,20 +262,21 @@ TEST(ImageCheck, NamesTheRecordAndTheValue) {
        }},
       {"instrs 3: wait 3 is not earlier than instruction 3", [](auto& m) { m.waits[1].instr = 3; }},
       {"instrs 3: wait 1 stands in another block", [](auto& m) { m.waits[1].instr = 1; }},
-      {"waits used 2 is more than there are records", [](auto& m) { m.instrs[1].waits = m.instrs[1].first_wait = 1; }},
+      {"waits used 2 is more than there are records",
+       [](auto& m) { m.instrs[1].waits = m.instrs[1].first_wait = 1; }},
       {"loops 1: parent 1 is not below its own index 1", [](auto& m) { m.loops[1].parent = 1; }},
-      {"loops 3: nesting 3 exceeds 2",
-       [](auto& m) {
-         m.loops.push_back({2, 2, 2, 0, 4});
-       }},
-      {"loops 1: instruction 4 of its range names another loop: 0", [](auto& m) { m.loops[1].count = 3; }},
+      {"loops 3: nesting 3 exceeds 2", [](auto& m) { m.loops.push_back({2, 2, 2, 0, 4}); }},
+      {"loops 1: instruction 4 of its range names another loop: 0",
+       [](auto& m) { m.loops[1].count = 3; }},
       {"loops 2: trip 0 is not within 1", [](auto& m) { m.loops[2].trip = 0; }},
       {"instrs 1: loop 1 does not hold it", [](auto& m) { m.instrs[1].loop = 1; }},
       {"groups 1: bands 0 is not at least 1", [](auto& m) { m.groups[1].bands = 0; }},
       {"instrs 2: group 1 does not hold it", [](auto& m) { m.instrs[2].group = 1; }},
       {"provenance 2: next 1 is not greater than 2", [](auto& m) { m.provenance[2].next = 1; }},
-      {"instrs 1: input 1: dims[1] 5 is below the expected 6", [](auto& m) { m.views[2].dims[1] = 5; }},
-      {"instrs 3: input 0: dims[0] 3 differs from the result's 4", [](auto& m) { m.views[7].dims[0] = 3; }},
+      {"instrs 1: input 1: dims[1] 5 is below the expected 6",
+       [](auto& m) { m.views[2].dims[1] = 5; }},
+      {"instrs 3: input 0: dims[0] 3 differs from the result's 4",
+       [](auto& m) { m.views[7].dims[0] = 3; }},
   };
   for (const Broken& broken : cases) {
     ImageBuilder m = everything();
@@ -272,19 +296,25 @@ TEST(ImageCheck, NamesWhatIsWrongInTheHeader) {
     std::memcpy(bytes.data(), &header, sizeof header);
     return check(Block(bytes));
   };
-  EXPECT_THAT(with([](auto& h) { h.magic[0] = 'X'; }).text, HasSubstr("image: header magic 88 is not CDLP"));
+  EXPECT_THAT(with([](auto& h) { h.magic[0] = 'X'; }).text,
+              HasSubstr("image: header magic 88 is not CDLP"));
   EXPECT_EQ(with([](auto& h) { h.minor = 9; }).code, CDL_INCOMPATIBLE);
   EXPECT_THAT(with([](auto& h) { h.major = 3; }).text, HasSubstr("major version 3 is not 0"));
   EXPECT_THAT(with([](auto& h) { h.size += 8; }).text, HasSubstr("differs from the bytes given"));
   EXPECT_THAT(with([](auto& h) { h.views.offset += 4; }).text, HasSubstr("is not a multiple of 8"));
   EXPECT_THAT(with([](auto& h) { h.views.offset = 16; }).text,
               HasSubstr("views offset 16 lies inside of the header of 296"));
-  EXPECT_THAT(with([](auto& h) { h.views.offset = UINT64_MAX - 7; }).text, HasSubstr("is beyond the image's size"));
-  EXPECT_THAT(with([](auto& h) { h.views.stride = 152; }).text, HasSubstr("is no multiple of 8 of at least 160"));
-  EXPECT_THAT(with([](auto& h) { h.views.stride = 164; }).text, HasSubstr("is no multiple of 8 of at least 160"));
-  EXPECT_THAT(with([](auto& h) { h.views.count = UINT32_MAX, h.views.stride = UINT32_MAX - 7; }).text,
-              HasSubstr("is beyond"));
-  EXPECT_THAT(with([](auto& h) { h.views.count = 0; }).text, HasSubstr("leaves no room for the null record"));
+  EXPECT_THAT(with([](auto& h) { h.views.offset = UINT64_MAX - 7; }).text,
+              HasSubstr("is beyond the image's size"));
+  EXPECT_THAT(with([](auto& h) { h.views.stride = 152; }).text,
+              HasSubstr("is no multiple of 8 of at least 160"));
+  EXPECT_THAT(with([](auto& h) { h.views.stride = 164; }).text,
+              HasSubstr("is no multiple of 8 of at least 160"));
+  EXPECT_THAT(
+      with([](auto& h) { h.views.count = UINT32_MAX, h.views.stride = UINT32_MAX - 7; }).text,
+      HasSubstr("is beyond"));
+  EXPECT_THAT(with([](auto& h) { h.views.count = 0; }).text,
+              HasSubstr("leaves no room for the null record"));
   EXPECT_THAT(with([](auto& h) {
                 h.buffers = h.views;
                 h.buffers.offset += 160;
@@ -297,13 +327,16 @@ TEST(ImageCheck, NamesWhatIsWrongInTheHeader) {
 // Reads every byte that a consumer of a checked image may reach.
 uint64_t readAll(const cdl_image_t* m) {
   uint64_t sum = 0;
-  for (uint32_t i = 1; i < m->buffers.count; ++i) sum += std::strlen(cdl_get_string(m, cdl_get_buffer(m, i)->name));
+  for (uint32_t i = 1; i < m->buffers.count; ++i)
+    sum += std::strlen(cdl_get_string(m, cdl_get_buffer(m, i)->name));
   for (uint32_t i = 1; i < m->instrs.count; ++i) {
     const cdl_instr_t* in = cdl_get_instr(m, i);
-    for (uint32_t v = 0; v < in->inputs; ++v) sum += cdl_get_buffer(m, cdl_get_input(m, in, v)->buffer)->bytes;
+    for (uint32_t v = 0; v < in->inputs; ++v)
+      sum += cdl_get_buffer(m, cdl_get_input(m, in, v)->buffer)->bytes;
     sum += cdl_get_buffer(m, cdl_get_output(m, in, 0)->buffer)->bytes + cdl_operand_count(m, in);
     for (uint16_t id = 0; id < 32; ++id)
-      if (const cdl_attr_t* a = cdl_find_attr(m, in, id)) sum += static_cast<uint64_t>(a->values[a->count - 1]);
+      if (const cdl_attr_t* a = cdl_find_attr(m, in, id))
+        sum += static_cast<uint64_t>(a->values[a->count - 1]);
     const cdl_expr_t* e = cdl_get_expr(m, in->expr);
     for (uint32_t s = 0; s < e->steps; ++s) sum += cdl_get_step(m, e->first_step + s)->imm;
     for (uint32_t w = 0; w < in->waits; ++w) sum += cdl_get_wait(m, in->first_wait + w)->instr;

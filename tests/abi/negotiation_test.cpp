@@ -23,7 +23,8 @@ struct Query {
 Query query(const char* path, const cdl_host_t& host, size_t tableBytes) {
   Query q;
   q.before.assign(tableBytes + 64, 0xab);
-  const cdl_header_t header = {static_cast<uint16_t>(tableBytes), host.header.major, host.header.minor, 0};
+  const cdl_header_t header = {static_cast<uint16_t>(tableBytes), host.header.major,
+                               host.header.minor, 0};
   std::memcpy(q.before.data(), &header, sizeof header);
   q.after = q.before;
   char text[200] = "";
@@ -38,9 +39,10 @@ struct Door {
   const char* path;
   size_t required; // bytes of the table that reach its last required slot
 };
-const Door kDoors[] = {{PLUGIN_template, offsetof(cdl_plugin_t, run) + sizeof(cdl_plugin_t::run)},
-                       {PLUGIN_template_memory, offsetof(cdl_plugin_t, run) + sizeof(cdl_plugin_t::run)},
-                       {PLUGIN_door2, offsetof(cdl_plugin_t, execute) + sizeof(cdl_plugin_t::execute)}};
+const Door kDoors[] = {
+    {PLUGIN_template, offsetof(cdl_plugin_t, run) + sizeof(cdl_plugin_t::run)},
+    {PLUGIN_template_memory, offsetof(cdl_plugin_t, run) + sizeof(cdl_plugin_t::run)},
+    {PLUGIN_door2, offsetof(cdl_plugin_t, execute) + sizeof(cdl_plugin_t::execute)}};
 
 TEST(Negotiation, AnOldHostGetsAsMuchAsItKnows) {
   for (const Door& door : kDoors)
@@ -53,7 +55,8 @@ TEST(Negotiation, AnOldHostGetsAsMuchAsItKnows) {
       } else {
         EXPECT_EQ(q.answer.code, CDL_OK) << bytes << q.answer.text;
         EXPECT_EQ(q.structSize(), bytes);
-        for (size_t i = bytes; i < q.after.size(); ++i) ASSERT_EQ(q.after[i], 0xab) << "byte " << i << " of " << bytes;
+        for (size_t i = bytes; i < q.after.size(); ++i)
+          ASSERT_EQ(q.after[i], 0xab) << "byte " << i << " of " << bytes;
       }
     }
 }
@@ -98,7 +101,8 @@ TEST(Negotiation, VersionsThatDoNotFitAreNamed) {
     EXPECT_EQ(ask(door.path, 0, 9).code, CDL_OK);
     EXPECT_EQ(ask(door.path, 0, 0).code, CDL_INCOMPATIBLE);
     EXPECT_THAT(ask(door.path, 0, 0).text,
-                HasSubstr(cdl::text("needs host ABI 0.", CDL_ABI_MINOR, " or a later 0.x, the host has 0.0")));
+                HasSubstr(cdl::text("needs host ABI 0.", CDL_ABI_MINOR,
+                                    " or a later 0.x, the host has 0.0")));
     EXPECT_EQ(ask(door.path, 1, 0).code, CDL_INCOMPATIBLE);
   }
   EXPECT_EQ(ask(PLUGIN_wrong_abi, 0, 1).code, CDL_INCOMPATIBLE);
@@ -133,10 +137,13 @@ TEST(Negotiation, NullArgumentsAreErrors) {
   const cdl_host_t host = currentHost();
   EXPECT_EQ(load(PLUGIN_template)(nullptr, &table, nullptr), CDL_INVALID_ARGUMENT);
   EXPECT_EQ(load(PLUGIN_template)(&host, nullptr, nullptr), CDL_INVALID_ARGUMENT);
-  EXPECT_EQ(load(PLUGIN_template)(&host, &table, nullptr), CDL_INVALID_ARGUMENT) << "a table of struct_size 0";
+  EXPECT_EQ(load(PLUGIN_template)(&host, &table, nullptr), CDL_INVALID_ARGUMENT)
+      << "a table of struct_size 0";
 }
 
-TEST(Negotiation, ALibraryThatIsNoPluginHasNoEntry) { EXPECT_EQ(load(PLUGIN_not_a_plugin), nullptr); }
+TEST(Negotiation, ALibraryThatIsNoPluginHasNoEntry) {
+  EXPECT_EQ(load(PLUGIN_not_a_plugin), nullptr);
+}
 
 } // namespace
 } // namespace candela::abi

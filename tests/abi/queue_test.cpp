@@ -1,5 +1,6 @@
-// The queue of the C++ layer under work that runs behind the calls: who destroys it, who waits for what failed, and
-// queues of a backend's own. No test waits for a time to pass: threads meet where they say.
+// The queue of the C++ layer under work that runs behind the calls: who destroys it, who waits for
+// what failed, and queues of a backend's own. No test waits for a time to pass: threads meet where
+// they say.
 #include <candela/backend.hpp>
 
 #include <gmock/gmock.h>
@@ -10,7 +11,8 @@
 #include <set>
 #include <thread>
 
-extern "C" cdl_code_t late_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
+extern "C" cdl_code_t late_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                         cdl_error_t* error);
 
 namespace {
 
@@ -169,13 +171,17 @@ protected:
   }
   cdl_memory_t* makeMemory() {
     cdl_memory_t* memory = nullptr;
-    EXPECT_EQ(ask(table.memory_create, device, 0u, sizeof bytes, uint64_t{64}, &memory).code, CDL_OK);
+    EXPECT_EQ(ask(table.memory_create, device, 0u, sizeof bytes, uint64_t{64}, &memory).code,
+              CDL_OK);
     return memory;
   }
   Reply write(cdl_queue_t* queue, cdl_memory_t* to) {
-    return ask(table.queue_write, queue, to, uint64_t{0}, static_cast<const void*>(bytes), uint64_t{sizeof bytes});
+    return ask(table.queue_write, queue, to, uint64_t{0}, static_cast<const void*>(bytes),
+               uint64_t{sizeof bytes});
   }
-  Reply wait(cdl_queue_t* queue, uint64_t value) { return ask(table.queue_wait, queue, value, kLong); }
+  Reply wait(cdl_queue_t* queue, uint64_t value) {
+    return ask(table.queue_wait, queue, value, kLong);
+  }
 
   static constexpr uint64_t kLong = 120'000'000'000; ///< ns: only a broken queue waits so long
   Stage stage_;
@@ -264,8 +270,8 @@ TEST_F(LateQueues, OutliveErrorsOfTheCaller) {
   stage_.starts.open();
   cdl_queue_t* queue = makeQueue();
   cdl_memory_t* memory = makeMemory();
-  const Reply outside =
-      ask(table.queue_write, queue, memory, uint64_t{990}, static_cast<const void*>(bytes), uint64_t{11});
+  const Reply outside = ask(table.queue_write, queue, memory, uint64_t{990},
+                            static_cast<const void*>(bytes), uint64_t{11});
   EXPECT_EQ(outside.code, CDL_INVALID_ARGUMENT);
   EXPECT_EQ(ask(table.queue_wait, queue, uint64_t{1}, uint64_t{0}).code, CDL_TIMEOUT);
   EXPECT_EQ(write(queue, memory).code, CDL_OK);

@@ -18,7 +18,8 @@ using Slots = std::map<std::string, std::string>;
 Slots parse(std::istream& text) {
   Slots slots;
   std::string type, field, place;
-  while (text >> type >> field && std::getline(text >> std::ws, place)) slots[type + " " + field] = place;
+  while (text >> type >> field && std::getline(text >> std::ws, place))
+    slots[type + " " + field] = place;
   return slots;
 }
 
@@ -34,8 +35,8 @@ Slots compiled() {
 }
 
 // What breaks plugins that were built against the frozen layout: a slot that is gone, lies
-// elsewhere or has another type, a constant of another value. The size of a struct (field ".") may grow, since
-// struct_size and strides say how much of it the other side knows.
+// elsewhere or has another type, a constant of another value. The size of a struct (field ".") may
+// grow, since struct_size and strides say how much of it the other side knows.
 std::vector<std::string> broken(const Slots& frozen, const Slots& now) {
   std::vector<std::string> lines;
   for (const auto& [slot, place] : frozen) {
@@ -51,7 +52,8 @@ std::vector<std::string> broken(const Slots& frozen, const Slots& now) {
   return lines;
 }
 
-// One list per version: what it added. The size of a struct is that of the last one that made it longer.
+// One list per version: what it added. The size of a struct is that of the last one that made it
+// longer.
 const char* const kFrozen[] = {CANDELA_SOURCE_DIR "/backend_api/abi/v0.1.slots",
                                CANDELA_SOURCE_DIR "/backend_api/abi/v0.2.slots"};
 
@@ -65,11 +67,13 @@ TEST(Slots, StandWhereTheyWereFrozen) {
   }
   ASSERT_GT(frozen.size(), 200u);
   for (const std::string& line : broken(frozen, now))
-    ADD_FAILURE() << line << "; existing plugins would read the wrong bytes: append instead of changing";
+    ADD_FAILURE() << line
+                  << "; existing plugins would read the wrong bytes: append instead of changing";
   for (const auto& [slot, place] : now)
     if (slot.find("(constant)") == std::string::npos && // a new kind or code is no slot
         (!frozen.count(slot) || (slot.back() == '.' && frozen.at(slot) != place)))
-      ADD_FAILURE() << slot << " " << place << " is new: raise CDL_ABI_MINOR and append its line to "
+      ADD_FAILURE() << slot << " " << place
+                    << " is new: raise CDL_ABI_MINOR and append its line to "
                     << "backend_api/abi/ as the next version's list";
 }
 
@@ -85,9 +89,11 @@ TEST(Slots, NamesMovedRemovedRetypedAndShrunkOnes) {
   EXPECT_EQ(change("t a", "t a"), Lines());
   EXPECT_EQ(change("t . 0 16", "t . 0 24"), Lines());
   EXPECT_EQ(change("CDL_A", "t c 16 8 int64_t\nCDL_A"), Lines());
-  EXPECT_EQ(change("t a 0 8", "t a 8 8"), Lines({"t a: was 0 8 void (*)(int), is 8 8 void (*)(int)"}));
+  EXPECT_EQ(change("t a 0 8", "t a 8 8"),
+            Lines({"t a: was 0 8 void (*)(int), is 8 8 void (*)(int)"}));
   EXPECT_EQ(change("t b 8 8 void*\n", ""), Lines({"t b: removed"}));
-  EXPECT_EQ(change("(int)", "(long)"), Lines({"t a: was 0 8 void (*)(int), is 0 8 void (*)(long)"}));
+  EXPECT_EQ(change("(int)", "(long)"),
+            Lines({"t a: was 0 8 void (*)(int), is 0 8 void (*)(long)"}));
   EXPECT_EQ(change("t . 0 16", "t . 0 12"), Lines({"t .: shrank from 0 16 to 0 12"}));
   EXPECT_EQ(change("(constant) 7", "(constant) 8"), Lines({"CDL_A (constant): was 7 0, is 8 0"}));
 }

@@ -1,5 +1,5 @@
-// A plugin that breaks one promise of cdl.h, which $CANDELA_TEST_FAULT names; without it, a small backend that keeps
-// them all. FAULTS_DOOR says which door it has.
+// A plugin that breaks one promise of cdl.h, which $CANDELA_TEST_FAULT names; without it, a small
+// backend that keeps them all. FAULTS_DOOR says which door it has.
 #include <candela/backend.hpp>
 
 #include <cfenv>
@@ -53,7 +53,8 @@ public:
 #else
 class Stored : public cdl::Executable {
 public:
-  Stored(const cdl_image_t* image, const void* const* constants) : image_(image), constants_(constants) {
+  Stored(const cdl_image_t* image, const void* const* constants)
+      : image_(image), constants_(constants) {
     for (uint32_t i = 1; i < image->buffers.count; ++i) {
       const cdl_buffer_t* buffer = cdl_get_buffer(image, i);
       const void* from = constants && buffer->constant ? constants[buffer->constant] : nullptr;
@@ -96,7 +97,8 @@ public:
   cdl::Status compile(const cdl_image_t* image, const void* const* constants,
                       std::unique_ptr<cdl::Executable>& executable) override {
     for (uint32_t i = 1; i < image->instrs.count; ++i)
-      if (cdl_get_instr(image, i)->kind != CDL_KIND_BINARY || cdl_get_view(image, 1)->elem != CDL_F32)
+      if (cdl_get_instr(image, i)->kind != CDL_KIND_BINARY ||
+          cdl_get_view(image, 1)->elem != CDL_F32)
         return cdl::refused(i, CDL_REASON_VENDOR, "only add of f32");
     if (has("late_refusal")) return cdl::refused(1, CDL_REASON_VENDOR, "not today");
     executable = std::make_unique<Stored>(image, constants);
@@ -118,7 +120,8 @@ cdl_code_t open(const cdl_host_t* host, uint32_t index, const cdl_option_t* opti
                 cdl_device_t** device, cdl_error_t* error) {
   keptHost = host, keptOptions = count ? options : nullptr;
   if (has("host_overread"))
-    (void)*const_cast<void (*const volatile*)(void*, const void*, uint64_t, const void*, uint64_t)>(&host->cache_put);
+    (void)*const_cast<void (*const volatile*)(void*, const void*, uint64_t, const void*, uint64_t)>(
+        &host->cache_put);
   if (has("any_index")) index = 0;
   if (has("handle_on_error") && index) *device = nullptr;
   return original.device_open(host, index, options, count, device, error);
@@ -128,15 +131,17 @@ cdl_code_t createQueue(cdl_device_t* device, cdl_queue_t** queue, cdl_error_t* e
   if (has("options_kept") && keptOptions && !*keptOptions->name) return CDL_INTERNAL;
   return original.queue_create(device, queue, error);
 }
-cdl_code_t createMemory(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment, cdl_memory_t** memory,
-                        cdl_error_t* error) {
+cdl_code_t createMemory(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
+                        cdl_memory_t** memory, cdl_error_t* error) {
   if (has("any_space")) space = 0;
   cdl_code_t code = original.memory_create(device, space, bytes, alignment, memory, error);
   if (code == CDL_OK) return code;
   if (has("unknown_code")) return 999;
   if (has("no_message") && error && error->text && error->capacity) error->text[0] = 0;
-  if (has("message_overflow") && error && error->text) std::memset(error->text, 'x', error->capacity + 1);
-  if (has("message_endless") && error && error->text) std::memset(error->text, 'x', error->capacity);
+  if (has("message_overflow") && error && error->text)
+    std::memset(error->text, 'x', error->capacity + 1);
+  if (has("message_endless") && error && error->text)
+    std::memset(error->text, 'x', error->capacity);
   if (has("message_unasked")) error->text[0] = 'x';
   return code;
 }
@@ -172,7 +177,8 @@ const cdl_capabilities_t* capabilities(cdl_device_t*) {
 const cdl_bindings_t* keptBindings = nullptr;
 
 cdl_code_t run(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
-               const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings, cdl_error_t* error) {
+               const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings,
+               cdl_error_t* error) {
   if (has("bindings_believed")) return CDL_OK;
   if (has("bindings_exact") && bindings && bindings->header.struct_size != sizeof *bindings)
     return cdl_set_error(error, CDL_INVALID_ARGUMENT, "bindings of another length");
@@ -200,16 +206,18 @@ cdl_code_t compile(cdl_device_t* device, const cdl_image_t* image, const void* c
     return code;
   }
   const cdl_code_t code = original.compile(device, image, constants, executable, refusal, error);
-  if (code == CDL_REFUSED && has("refusal_unmeasured") && refusal) refusal->reason = CDL_REASON_DTYPE;
-  if (code == CDL_REFUSED && has("refusal_of_another") && refusal && CDL_HAS(refusal, instr)) refusal->instr = 9;
+  if (code == CDL_REFUSED && has("refusal_unmeasured") && refusal)
+    refusal->reason = CDL_REASON_DTYPE;
+  if (code == CDL_REFUSED && has("refusal_of_another") && refusal && CDL_HAS(refusal, instr))
+    refusal->instr = 9;
   return code;
 }
 cdl_code_t support(cdl_executable_t*, uint8_t* list, uint32_t count, cdl_error_t*) {
   for (uint32_t i = 1; i <= count; ++i) list[i] = CDL_SUPPORT_NATIVE;
   return CDL_OK;
 }
-cdl_code_t profile(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t capacity, uint32_t* count,
-                   cdl_error_t* error) {
+cdl_code_t profile(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t capacity,
+                   uint32_t* count, cdl_error_t* error) {
   const cdl_code_t code = original.profile_end(queue, records, capacity, count, error);
   if (code != CDL_OK && has("profile_without_begin")) return CDL_OK;
   if (code != CDL_OK) return code;
@@ -217,7 +225,8 @@ cdl_code_t profile(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t c
   if (capacity) records[0] = {1, 0, has("profile_backwards") ? 9u : 5u, 7};
   return code;
 }
-cdl_code_t cost(cdl_device_t*, const cdl_cost_query_t*, uint32_t count, cdl_cost_t* costs, cdl_error_t*) {
+cdl_code_t cost(cdl_device_t*, const cdl_cost_query_t*, uint32_t count, cdl_cost_t* costs,
+                cdl_error_t*) {
   static uint64_t asked = 0;
   for (uint32_t i = 0; i < count; ++i) {
     costs[i] = {};
@@ -229,12 +238,14 @@ cdl_code_t cost(cdl_device_t*, const cdl_cost_query_t*, uint32_t count, cdl_cost
 
 } // namespace
 
-extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
+extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                                   cdl_error_t* error);
 cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
   if (host && out && has("table_overrun")) out->header.struct_size = sizeof *out;
   if (host && out && has("written_first")) out->device_count = 1;
   cdl_host_t any;
-  if (host && has("major_ignored") && host->header.struct_size == sizeof any && host->header.major) {
+  if (host && has("major_ignored") && host->header.struct_size == sizeof any &&
+      host->header.major) {
     any = *host;
     any.header.major = CDL_ABI_MAJOR;
     host = &any;

@@ -1,5 +1,5 @@
-// The tier `abi` can tell: a plugin that breaks one promise fails the case that asks about it, one that keeps them
-// passes all.
+// The tier `abi` can tell: a plugin that breaks one promise fails the case that asks about it, one
+// that keeps them passes all.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -16,7 +16,8 @@ std::set<std::string> failures(const char* plugin, const char* fault, const std:
   setenv("CANDELA_TEST_FAULT", fault, 1);
   Port port(plugin);
   std::vector<Case> cases = abiCases({}).orAbort();
-  std::erase_if(cases, [&](const Case& one) { return one.address.find(part) == std::string::npos; });
+  std::erase_if(cases,
+                [&](const Case& one) { return one.address.find(part) == std::string::npos; });
   std::vector<std::string> names;
   for (const Case& one : cases) names.push_back(one.address);
   const auto run = [&](size_t i) {

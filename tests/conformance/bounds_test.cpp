@@ -19,7 +19,8 @@ Tensor floats(const std::vector<float>& values) {
   return Tensor::of<float>(Elem::f32_, {static_cast<int64_t>(values.size())}, values);
 }
 Interval between(const std::vector<float>& low, const std::vector<float>& high) {
-  return {reference::fromTensor(floats(low)).orAbort(), reference::fromTensor(floats(high)).orAbort()};
+  return {reference::fromTensor(floats(low)).orAbort(),
+          reference::fromTensor(floats(high)).orAbort()};
 }
 /// The interval of the one output of a Graph.
 Interval boundsOf(const std::string& text, const Interval& x) {
@@ -29,9 +30,12 @@ Interval boundsOf(const std::string& text, const Interval& x) {
 }
 
 TEST(Bounds, AQuotientByAnIntervalThatHoldsAZeroMayBeEitherInfinity) {
-  const std::string text = "graph @g(%x: f32[4]) -> (%y: f32[4]) {\n  %y = reciprocal %x : f32[4]\n}\n";
+  const std::string text =
+      "graph @g(%x: f32[4]) -> (%y: f32[4]) {\n  %y = reciprocal %x : f32[4]\n}\n";
   const Interval y = boundsOf(text, between({-0.0f, -2, -1e-3f, 1}, {2, 0.0f, 1e-3f, 4}));
-  for (const std::vector<float>& of : {std::vector<float>{0.0f, -2, 0.0f, 1}, {-0.0f, 0.0f, -0.0f, 4}, {2, -0.0f, 1e-6f, 2},
+  for (const std::vector<float>& of : {std::vector<float>{0.0f, -2, 0.0f, 1},
+                                       {-0.0f, 0.0f, -0.0f, 4},
+                                       {2, -0.0f, 1e-6f, 2},
                                        {1e-6f, -1e-6f, -1e-6f, 3}}) {
     std::vector<float> got;
     for (const float x : of) got.push_back(1 / x);

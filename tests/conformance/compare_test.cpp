@@ -9,9 +9,12 @@
 namespace candela {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity(),
+                kNan = std::numeric_limits<float>::quiet_NaN();
 
-Tensor floats(Shape dims, const std::vector<float>& values) { return Tensor::of(Elem::f32_, std::move(dims), values); }
+Tensor floats(Shape dims, const std::vector<float>& values) {
+  return Tensor::of(Elem::f32_, std::move(dims), values);
+}
 
 TEST(Compare, EqualTensorsPass) {
   const Tensor x = floats({2, 2}, {1, -2, kInf, kNan});
@@ -22,13 +25,15 @@ TEST(Compare, EqualTensorsPass) {
 }
 
 TEST(Compare, AWrongValueFailsAndIsNamed) {
-  const Comparison result = compareTensors(floats({2, 2}, {1, 2, 3, 4.1f}), floats({2, 2}, {1, 2, 3, 4}));
+  const Comparison result =
+      compareTensors(floats({2, 2}, {1, 2, 3, 4.1f}), floats({2, 2}, {1, 2, 3, 4}));
   EXPECT_FALSE(result.passed());
   EXPECT_EQ(result.mismatches, 1);
   EXPECT_EQ(result.first, (Shape{1, 1}));
   EXPECT_NEAR(result.maxAbs, 0.1, 1e-6);
   EXPECT_NEAR(result.maxRel, 0.025, 1e-6);
-  EXPECT_NE(result.text().find("1 of 4 values differ, first at [1,1]: expected 4, got 4.1"), std::string::npos)
+  EXPECT_NE(result.text().find("1 of 4 values differ, first at [1,1]: expected 4, got 4.1"),
+            std::string::npos)
       << result.text();
 }
 
@@ -42,7 +47,8 @@ TEST(Compare, TheBoundIsAbsolutePlusRelative) {
   EXPECT_TRUE(passes(9e-4f, 0));
   EXPECT_FALSE(passes(1.1e-3f, 0));
   EXPECT_FALSE(passes(-100, 100)) << "the sign counts";
-  EXPECT_FALSE(compareTensors(floats({1}, {1.002f}), floats({1}, {1})).passed()) << "the standard bound is 1e-3";
+  EXPECT_FALSE(compareTensors(floats({1}, {1.002f}), floats({1}, {1})).passed())
+      << "the standard bound is 1e-3";
 }
 
 TEST(Compare, NaNAndInfinityOnOneSideFail) {
@@ -66,7 +72,8 @@ TEST(Compare, ShapeAndTypeFail) {
   EXPECT_EQ(shape.text(), "expected f32[1,2], got f32[2,1]");
   const Tensor whole = Tensor::of<int32_t>(Elem::i32_, {2}, {1, 2});
   EXPECT_FALSE(compareTensors(whole, floats({2}, {1, 2})).passed());
-  EXPECT_FALSE(compareTensors(floats({0}, {}), floats({1}, {0})).passed()) << "nothing is not something";
+  EXPECT_FALSE(compareTensors(floats({0}, {}), floats({1}, {0})).passed())
+      << "nothing is not something";
   EXPECT_TRUE(compareTensors(floats({0}, {}), floats({0}, {})).passed());
 }
 

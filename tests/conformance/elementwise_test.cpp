@@ -1,4 +1,5 @@
-// The element-wise half of the tier `primitives`: which cases there are, and what their judge lets pass.
+// The element-wise half of the tier `primitives`: which cases there are, and what their judge lets
+// pass.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +41,8 @@ const std::vector<std::string>& addresses(Size size) {
 std::string beginningOf(const target::RequiredRow& row) {
   const auto elem = [&](size_t i) { return elemName(static_cast<Elem>(row.elems[i])); };
   const std::string kind(program::kindName(row.kind)), fn(program::fnName(row.kind, row.fn));
-  if (row.kind == CDL_KIND_CONVERT) return fmt::format("primitives:convert/{}_{}:fn={};", elem(0), elem(1), fn);
+  if (row.kind == CDL_KIND_CONVERT)
+    return fmt::format("primitives:convert/{}_{}:fn={};", elem(0), elem(1), fn);
   if (row.kind == CDL_KIND_SELECT) return fmt::format("primitives:select/{}:", elem(1));
   return fmt::format("primitives:{}/{}{}:", kind, fn.empty() ? "" : fn + "_", elem(0));
 }
@@ -48,9 +50,11 @@ std::string beginningOf(const target::RequiredRow& row) {
 /// Whether every backend with such a row must take the views.
 bool isWithin(uint8_t operandClass, const std::string& address) {
   const size_t from = address.find("view=") + 5;
-  for (const std::string& form : text::split(address.substr(from, address.find(';', from) - from), ',')) {
+  for (const std::string& form :
+       text::split(address.substr(from, address.find(';', from) - from), ',')) {
     if (form == "dense" || operandClass == CDL_CLASS_AFFINE) continue;
-    if (operandClass < CDL_CLASS_BROADCAST || !text::isOneOf(form, "broadcast|broadcast_in|splat")) return false;
+    if (operandClass < CDL_CLASS_BROADCAST || !text::isOneOf(form, "broadcast|broadcast_in|splat"))
+      return false;
   }
   return address.find("loop=") == std::string::npos;
 }
@@ -81,7 +85,8 @@ TEST(ElementwiseCases, QuickAndFullAreParts) {
   const std::vector<std::string> nightly = addresses(Size::nightly);
   const std::set<std::string> all(nightly.begin(), nightly.end());
   for (const Size size : {Size::quick, Size::full})
-    for (const std::string& address : addresses(size)) EXPECT_TRUE(all.contains(address)) << address;
+    for (const std::string& address : addresses(size))
+      EXPECT_TRUE(all.contains(address)) << address;
 }
 
 /// "shape=7" and "view=dense,dense" of a kind's cases that are not inside of `for`.
@@ -89,7 +94,8 @@ std::set<std::string> valuesOf(const std::vector<std::string>& list, const std::
   std::set<std::string> values;
   for (const std::string& address : list) {
     if (!address.starts_with(stem) || address.find("loop=") != std::string::npos) continue;
-    for (const std::string& value : text::split(address.substr(address.find(':', stem.size()) + 1), ';'))
+    for (const std::string& value :
+         text::split(address.substr(address.find(':', stem.size()) + 1), ';'))
       values.insert(value);
   }
   return values;
@@ -98,7 +104,8 @@ std::set<std::string> valuesOf(const std::vector<std::string>& list, const std::
 TEST(ElementwiseCases, FullHasEveryShapeViewAndDataOfAKind) {
   for (const char* kind : {"copy", "fill", "convert", "binary", "compare", "select", "unary"}) {
     const std::string stem = fmt::format("primitives:{}/", kind);
-    EXPECT_EQ(valuesOf(addresses(Size::full), stem), valuesOf(addresses(Size::nightly), stem)) << kind;
+    EXPECT_EQ(valuesOf(addresses(Size::full), stem), valuesOf(addresses(Size::nightly), stem))
+        << kind;
   }
 }
 
@@ -133,20 +140,25 @@ bool allows(const Expectation& expected, std::vector<float> values) {
 }
 
 constexpr const char* kUnary = "buffer %y output @host 4\nunary.{} @in %x[1]:f32, @out %y[1]:f32";
-constexpr const char* kBinary = "buffer %y output @host 4\nbinary.{} @in %x[1]:f32, @in %b[1]:f32, @out %y[1]:f32";
+constexpr const char* kBinary =
+    "buffer %y output @host 4\nbinary.{} @in %x[1]:f32, @in %b[1]:f32, @out %y[1]:f32";
 
-float steps(float value, int count) { return std::bit_cast<float>(std::bit_cast<int32_t>(value) + count); }
+float steps(float value, int count) {
+  return std::bit_cast<float>(std::bit_cast<int32_t>(value) + count);
+}
 
 TEST(ElementwiseJudge, RoundsOnceOrAllowsWhatTheRowSays) {
   const Expectation sum = expect(fmt::format(kBinary, "add"), {floats({1}), floats({0x1p-24f})});
   EXPECT_TRUE(allows(sum, {1}));
   EXPECT_FALSE(allows(sum, {steps(1, 1)}));
-  const Expectation root = expect(fmt::format(kUnary, "sqrt"), {floats({9})}); // 3 units in the last place
+  // 3 units in the last place
+  const Expectation root = expect(fmt::format(kUnary, "sqrt"), {floats({9})});
   EXPECT_TRUE(allows(root, {steps(3, 3)}));
   EXPECT_TRUE(allows(root, {steps(3, -3)}));
   EXPECT_FALSE(allows(root, {steps(3, 4)}));
   EXPECT_FALSE(allows(root, {steps(3, -4)}));
-  const Expectation ceiling = expect(fmt::format(kUnary, "ceil"), {floats({2.5})}); // optional, and exact
+  // optional, and exact
+  const Expectation ceiling = expect(fmt::format(kUnary, "ceil"), {floats({2.5})});
   EXPECT_FALSE(allows(ceiling, {steps(3, 1)}));
   const Expectation sine = expect(fmt::format(kUnary, "sin"), {floats({1})});
   EXPECT_TRUE(allows(sine, {steps(std::sin(1.0f), 4)}));
@@ -177,13 +189,16 @@ TEST(ElementwiseJudge, OnlyADeviceThatSaysSoFlushes) {
 
 TEST(ElementwiseJudge, WhatMovesKeepsItsBits) {
   const std::vector<uint64_t> bits = {0x7f800001, 0x80000000, 0xffc12345, 0x00000001};
-  const Expectation copy = expect("buffer %y output @host 16\ncopy @in %x[4]:f32 at 3 strides[-1], @out %y[4]:f32",
-                                  {bitsOf(Elem::f32_, bits)});
+  const Expectation copy =
+      expect("buffer %y output @host 16\ncopy @in %x[4]:f32 at 3 strides[-1], @out %y[4]:f32",
+             {bitsOf(Elem::f32_, bits)});
   ASSERT_TRUE(copy.bits[0]);
   for (int64_t i = 0; i < 4; ++i)
-    EXPECT_EQ(loadElement(Elem::f32_, copy.outputs[0].bytes.data(), i), bits[static_cast<size_t>(3 - i)]);
+    EXPECT_EQ(loadElement(Elem::f32_, copy.outputs[0].bytes.data(), i),
+              bits[static_cast<size_t>(3 - i)]);
   const Expectation select =
-      expect("buffer %y output @host 4\nselect @in %x[1]:bool, @in %b[1]:f32, @in %b[1]:f32 at 1, @out %y[1]:f32",
+      expect("buffer %y output @host 4\nselect @in %x[1]:bool, @in %b[1]:f32, @in %b[1]:f32 at 1, "
+             "@out %y[1]:f32",
              {bitsOf(Elem::bool_, {0}), bitsOf(Elem::f32_, {1, 0x7f800001})});
   ASSERT_TRUE(select.bits[0]);
   EXPECT_EQ(loadElement(Elem::f32_, select.outputs[0].bytes.data(), 0), 0x7f800001u);
@@ -198,22 +213,28 @@ TEST(ElementwiseJudge, AZeroThatWasRoundedToHasItsSign) {
   EXPECT_EQ(isExact(fmt::format(kBinary, "mul"), {floats({-1}), floats({0})}), 0x80000000u);
   EXPECT_EQ(isExact(fmt::format(kBinary, "sub"), {floats({3}), floats({3})}), 0u);
   EXPECT_EQ(isExact(fmt::format(kBinary, "max"), {floats({-0.0f}), floats({0})}), 7u); // either
-  EXPECT_EQ(isExact(fmt::format(kBinary, "div"), {floats({0}), floats({-3})}), 7u);    // has a tolerance
-  EXPECT_EQ(isExact(fmt::format(kBinary, "mul"), {floats({-1}), floats({0})}, CDL_DEVICE_FTZ_F32), 7u);
+  // has a tolerance
+  EXPECT_EQ(isExact(fmt::format(kBinary, "div"), {floats({0}), floats({-3})}), 7u);
+  EXPECT_EQ(isExact(fmt::format(kBinary, "mul"), {floats({-1}), floats({0})}, CDL_DEVICE_FTZ_F32),
+            7u);
 }
 
 /// The interpreter runs the same programs in its own way.
 TEST(ElementwiseJudge, ReadsAndWritesWhereTheInterpreterDoes) {
-  const std::vector<Tensor> in = {floats({1, -2, 3.5f, 4, 5, -6.25f, 7, 8}), floats({2, 3, -4, 0.5f, 1, 9, 8, 7})};
+  const std::vector<Tensor> in = {floats({1, -2, 3.5f, 4, 5, -6.25f, 7, 8}),
+                                  floats({2, 3, -4, 0.5f, 1, 9, 8, 7})};
   const char* bodies[] = {
-      "buffer %y inout @host 48\nbinary.add @in %x[2,3]:f32 at 1 strides[1, 2], @in %b[2,3]:f32 at 5 strides[0, -1], "
+      "buffer %y inout @host 48\nbinary.add @in %x[2,3]:f32 at 1 strides[1, 2], @in %b[2,3]:f32 at "
+      "5 strides[0, -1], "
       "@out %y[2,3]:f32 at 2 strides[4, 1]",
-      "buffer %y output @host 24\nfor 2 {\nbinary.mul @in %x[3]:f32 at 0 strides[1] +4*i0, @in %b[3]:f32 at 2 "
+      "buffer %y output @host 24\nfor 2 {\nbinary.mul @in %x[3]:f32 at 0 strides[1] +4*i0, @in "
+      "%b[3]:f32 at 2 "
       "strides[-1] +5*i0, @out %y[3]:f32 at 0 strides[1] +3*i0\n}",
       "buffer %y output @host 8\nconvert.floor{saturate = 1} @in %x[8]:f32, @out %y[8]:i8",
       "buffer %y output @host 8\ncompare.lt @in %x[8]:f32, @in %b[8]:f32, @out %y[8]:bool"};
   for (const std::string body : bodies) {
-    const auto program = test::parseBody("buffer %x input @host 32\nbuffer %b input @host 32\n" + body);
+    const auto program =
+        test::parseBody("buffer %x input @host 32\nbuffer %b input @host 32\n" + body);
     ASSERT_TRUE(program) << program.status().message() << body;
     std::vector<Tensor> given = in;
     if (program->buffers[2].role == program::Role::inout)

@@ -46,8 +46,10 @@ TEST(Expectations, ExcuseWhatTheySayAndNothingElse) {
             "a new table is under way (kernels@acme.example, until suite 99.0): as it was");
   EXPECT_EQ(applied(list, pool, Outcome::unsupported).outcome, Outcome::unsupported);
   EXPECT_EQ(applied(list, pool, Outcome::unsupported).reason, "no pooling unit (as it was)");
-  EXPECT_EQ(applied(list, pool, Outcome::failed).outcome, Outcome::failed) << "claimed and wrong is no lack";
-  EXPECT_EQ(applied(list, "primitives:unary/exp_f32:n=1", Outcome::failed).outcome, Outcome::failed);
+  EXPECT_EQ(applied(list, pool, Outcome::failed).outcome, Outcome::failed)
+      << "claimed and wrong is no lack";
+  EXPECT_EQ(applied(list, "primitives:unary/exp_f32:n=1", Outcome::failed).outcome,
+            Outcome::failed);
   EXPECT_EQ(applied(list, exp, Outcome::mistrusted).outcome, Outcome::mistrusted);
 }
 
@@ -58,7 +60,8 @@ TEST(Expectations, AnUnexpectedPassHasFailed) {
     EXPECT_EQ(result.outcome, Outcome::failed);
     EXPECT_EQ(result.reason.substr(0, 34), "passed, but acme.toml lists it as ");
   }
-  EXPECT_EQ(applied(list, "primitives:binary/add_f32:n=1", Outcome::passed).outcome, Outcome::passed);
+  EXPECT_EQ(applied(list, "primitives:binary/add_f32:n=1", Outcome::passed).outcome,
+            Outcome::passed);
   // No second entry turns the failure that an unexpected pass is into an expected one.
   const Expectations twice = listOf(std::string(kBoth) + R"(
 [[xfail]]
@@ -67,12 +70,14 @@ reason = "everything"
 owner = "me"
 expires = "99.0"
 )");
-  EXPECT_EQ(applied(twice, "primitives:unary/exp_f16:n=1", Outcome::passed).outcome, Outcome::failed);
+  EXPECT_EQ(applied(twice, "primitives:unary/exp_f16:n=1", Outcome::passed).outcome,
+            Outcome::failed);
 }
 
 TEST(Expectations, AnEntryEndsWithItsVersion) {
   const auto until = [](const std::string& version) {
-    return listOf("[[xfail]]\ncases = \"a:b\"\nreason = \"r\"\nowner = \"o\"\nexpires = \"" + version + "\"\n");
+    return listOf("[[xfail]]\ncases = \"a:b\"\nreason = \"r\"\nowner = \"o\"\nexpires = \"" +
+                  version + "\"\n");
   };
   const SuiteVersion next{kSuiteVersion.major, kSuiteVersion.minor + 1};
   EXPECT_EQ(applied(until(next.text()), "a:b", Outcome::failed).outcome, Outcome::xfail);
@@ -87,7 +92,8 @@ TEST(Expectations, AnEntryEndsWithItsVersion) {
 TEST(Expectations, AnEntryForNothingIsAProblem) {
   const auto problems = listOf(kBoth).problems({"primitives:pool/max_f32:n=1"});
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_EQ(problems[0], "acme.toml: xfail 'primitives:unary/exp_f16:*': the suite has no such case");
+  EXPECT_EQ(problems[0],
+            "acme.toml: xfail 'primitives:unary/exp_f16:*': the suite has no such case");
 }
 
 TEST(Expectations, MistakesAreToldByFileLineAndKey) {
@@ -100,17 +106,23 @@ TEST(Expectations, MistakesAreToldByFileLineAndKey) {
        "acme.toml:4: unsupported.owner: there is no such key"},
       {"[[unsupported]]\ncases = 3\n", "acme.toml:2: unsupported.cases: a text is wanted"},
       {"[[unsupported]]\ncases = \"\"\n", "acme.toml:2: unsupported.cases: a text is wanted"},
-      {"[[xfail]]\ncases = \"a\"\nreason = \"r\"\nowner = \"o\"\n", "acme.toml:1: xfail.expires is missing"},
-      {"[[xfail]]\nexpires = \"soon\"\n", "acme.toml:2: xfail.expires: 'soon' is no version of the suite"},
+      {"[[xfail]]\ncases = \"a\"\nreason = \"r\"\nowner = \"o\"\n",
+       "acme.toml:1: xfail.expires is missing"},
+      {"[[xfail]]\nexpires = \"soon\"\n",
+       "acme.toml:2: xfail.expires: 'soon' is no version of the suite"},
   };
   for (const auto& [text, message] : cases)
-    EXPECT_EQ(Expectations::parse(text, "acme.toml").status().message().substr(0, std::string(message).size()),
+    EXPECT_EQ(Expectations::parse(text, "acme.toml")
+                  .status()
+                  .message()
+                  .substr(0, std::string(message).size()),
               message);
   EXPECT_EQ(Expectations::read("/no/such.toml").status().code(), Code::not_found);
 }
 
 TEST(Expectations, LieBesideThePlugin) {
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("candela_beside_{}", getpid());
+  const auto folder =
+      std::filesystem::temp_directory_path() / fmt::format("candela_beside_{}", getpid());
   std::filesystem::create_directories(folder);
   const std::string plugin = (folder / "libcandela_acme.so").string();
   EXPECT_EQ(expectationsBeside(plugin), "");

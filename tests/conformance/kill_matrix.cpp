@@ -1,5 +1,6 @@
-// The suite on its own mutants: each must be killed by the tier that its fault belongs to. What comes out is the page
-// docs/reference/mutants.md, which must be the committed one. Usage: conformance_kill_matrix PAGE [--write]
+// The suite on its own mutants: each must be killed by the tier that its fault belongs to. What
+// comes out is the page docs/reference/mutants.md, which must be the committed one. Usage:
+// conformance_kill_matrix PAGE [--write]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ int run(const std::string& path, bool write) {
     ++wrong;
     if (verdict.killed)
       fmt::print("{} was killed by {}, not by {}{}: {}\n", verdict.fault->name, verdict.address,
-                 verdict.fault->faultClass->isQuick ? "quick " : "", verdict.fault->tier, verdict.reason);
+                 verdict.fault->faultClass->isQuick ? "quick " : "", verdict.fault->tier,
+                 verdict.reason);
     else
       fmt::print("{} survives\n", verdict.fault->name);
     std::fflush(stdout);
@@ -45,16 +47,17 @@ int run(const std::string& path, bool write) {
   if (!verdicts) return fmt::print("{}\n", verdicts.status().message()), 1;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   fmt::print("{} mutants, {} wrong, {:.1f} s\n", verdicts->size(), wrong, took.count());
-  const std::string page =
-      fmt::format("{}Of {} mutants {} are killed.\n\n{}", kHead, verdicts->size(),
-                  std::count_if(verdicts->begin(), verdicts->end(), [](const Verdict& v) { return v.killed; }),
-                  matrixPage(*verdicts));
+  const std::string page = fmt::format(
+      "{}Of {} mutants {} are killed.\n\n{}", kHead, verdicts->size(),
+      std::count_if(verdicts->begin(), verdicts->end(), [](const Verdict& v) { return v.killed; }),
+      matrixPage(*verdicts));
   if (write) {
     if (const Status status = writeFile(path, page.data(), page.size()); !status)
       return fmt::print("{}\n", status.message()), 1;
   } else {
     const auto committed = mapFile(path);
-    if (!committed || std::string_view(reinterpret_cast<const char*>(committed->data()), committed->size()) != page) {
+    if (!committed || std::string_view(reinterpret_cast<const char*>(committed->data()),
+                                       committed->size()) != page) {
       fmt::print("{} is not what the suite says: write it anew with --write\n", path);
       ++wrong;
     }

@@ -21,7 +21,16 @@ using Outcome = CaseResult::Outcome;
 namespace {
 
 /// soft behind door 2, with a fault.
-enum class Fault { none, saysEmulated, saysUnsupported, refuses, stale, off, slightlyOff, forgets } fault = Fault::none;
+enum class Fault {
+  none,
+  saysEmulated,
+  saysUnsupported,
+  refuses,
+  stale,
+  off,
+  slightlyOff,
+  forgets
+} fault = Fault::none;
 
 struct Compiled : cdl::Executable {
   explicit Compiled(const cdl_image_t* image) : image(image) {}
@@ -31,9 +40,11 @@ struct Compiled : cdl::Executable {
       addresses[b] = buffers.address(b, cdl_get_buffer(image, b)->bytes);
     cdl::Status status = cdl::forEachInstr(image, [&](uint32_t i, const int64_t* loops) {
       // A token that is not written to its cache.
-      if (fault == Fault::forgets && cdl_get_instr(image, i)->kind == CDL_KIND_SCATTER) return cdl::ok();
+      if (fault == Fault::forgets && cdl_get_instr(image, i)->kind == CDL_KIND_SCATTER)
+        return cdl::ok();
       const cdl::Status status(soft::run(image, i, loops, addresses.data(), nullptr), "soft");
-      if (fault == Fault::slightlyOff && cdl_get_instr(image, i)->kind == CDL_KIND_MATMUL) nudge(addresses, i);
+      if (fault == Fault::slightlyOff && cdl_get_instr(image, i)->kind == CDL_KIND_MATMUL)
+        nudge(addresses, i);
       return status;
     });
     for (uint32_t b = 1; b < image->buffers.count; ++b) {
@@ -51,11 +62,13 @@ struct Compiled : cdl::Executable {
     const cdl_instr_t& instr = *cdl_get_instr(image, i);
     const cdl_view_t& y = *cdl_get_view(image, instr.first_view + instr.inputs);
     auto* value = static_cast<float*>(addresses[y.buffer]);
-    for (uint64_t e = 0; e < cdl_get_buffer(image, y.buffer)->bytes / sizeof(float); ++e) value[e] *= 1 + 1e-5f;
+    for (uint64_t e = 0; e < cdl_get_buffer(image, y.buffer)->bytes / sizeof(float); ++e)
+      value[e] *= 1 + 1e-5f;
   }
   cdl::Support support(uint32_t i) const override {
     const bool isProduct = cdl_get_instr(image, i)->kind == CDL_KIND_MATMUL;
-    return fault == Fault::saysEmulated && isProduct ? cdl::Support::EMULATED : cdl::Support::NATIVE;
+    return fault == Fault::saysEmulated && isProduct ? cdl::Support::EMULATED
+                                                     : cdl::Support::NATIVE;
   }
   const cdl_image_t* image;
   std::map<uint32_t, std::string> first;
@@ -114,9 +127,10 @@ CaseResult runWith(Fault with, const std::string& address) {
 
 TEST(ModelsTier, ListsTheSameCasesEachTime) {
   std::set<std::string> nightly;
-  for (const Case& one : casesOf(Size::nightly)) EXPECT_TRUE(nightly.insert(one.address).second) << one.address;
-  for (const char* address :
-       {"models:cnn_int8:size=small;batch=3", "models:lstm_f32:size=large;batch=1", "models:decoder:batch=3"})
+  for (const Case& one : casesOf(Size::nightly))
+    EXPECT_TRUE(nightly.insert(one.address).second) << one.address;
+  for (const char* address : {"models:cnn_int8:size=small;batch=3",
+                              "models:lstm_f32:size=large;batch=1", "models:decoder:batch=3"})
     EXPECT_TRUE(nightly.contains(address)) << address;
   EXPECT_FALSE(nightly.contains("models:gru_int8:size=small;batch=1")); // there is no such one
   const auto full = casesOf(Size::full), again = casesOf(Size::full);
@@ -144,11 +158,13 @@ TEST(ModelsTier, NetworksAnswerTheirInputs) {
       std::vector<Tensor> answers;
       for (const uint64_t seed : {1, 2000000})
         answers.push_back(
-            reference::run(graph, std::vector{randomTensor(type.elem, type.dims, seed).value()}).value()[0]);
+            reference::run(graph, std::vector{randomTensor(type.elem, type.dims, seed).value()})
+                .value()[0]);
       double spread = 0;
       std::set<double> values;
       for (int64_t i = 0; i < answers[0].count(); ++i) {
-        spread = std::max(spread, std::abs(elementAsReal(answers[0], i) - elementAsReal(answers[1], i)));
+        spread =
+            std::max(spread, std::abs(elementAsReal(answers[0], i) - elementAsReal(answers[1], i)));
         values.insert(elementAsReal(answers[0], i));
       }
       // Of what is allowed, 2e-4 and one step, 400 and 5 times.
@@ -164,7 +180,8 @@ TEST(ModelsTier, PassesWhatIsRight) {
     EXPECT_GT(result.work.macs, 0u);
     EXPECT_EQ(result.work.nativeNodes, result.work.nodes);
     EXPECT_EQ(result.work.nativeMacs, result.work.macs);
-    EXPECT_THAT(result.placement, testing::Contains(testing::ContainsRegex("^[0-9]+ matmul f32: native on compiler$")));
+    EXPECT_THAT(result.placement, testing::Contains(testing::ContainsRegex(
+                                      "^[0-9]+ matmul f32: native on compiler$")));
   }
 }
 
@@ -176,7 +193,8 @@ TEST(ModelsTier, FailsWhatFellBack) {
   const CaseResult refused = runWith(Fault::refuses, "models:mlp_f32:size=small;batch=1");
   EXPECT_EQ(refused.outcome, Outcome::failed);
   EXPECT_THAT(refused.reason, HasSubstr("refused by the backend"));
-  const CaseResult unsupported = runWith(Fault::saysUnsupported, "models:mlp_f32:size=small;batch=1");
+  const CaseResult unsupported =
+      runWith(Fault::saysUnsupported, "models:mlp_f32:size=small;batch=1");
   EXPECT_EQ(unsupported.outcome, Outcome::failed);
   EXPECT_THAT(unsupported.reason, HasSubstr("not my day"));
 }
@@ -185,8 +203,9 @@ TEST(ModelsTier, FailsWhatIsWrong) {
   const CaseResult stale = runWith(Fault::stale, "models:cnn_f32:size=small;batch=1");
   EXPECT_EQ(stale.outcome, Outcome::failed);
   EXPECT_THAT(stale.reason, HasSubstr("run 2: output 0"));
-  for (const char* address : {"models:cnn_f32:size=small;batch=1", "models:mlp_f32:size=small;batch=1",
-                              "models:gru_f32:size=small;batch=1"}) {
+  for (const char* address :
+       {"models:cnn_f32:size=small;batch=1", "models:mlp_f32:size=small;batch=1",
+        "models:gru_f32:size=small;batch=1"}) {
     const CaseResult off = runWith(Fault::off, address);
     EXPECT_EQ(off.outcome, Outcome::failed) << address;
     EXPECT_THAT(off.reason, HasSubstr("run 1: output 0")) << address;
@@ -202,9 +221,10 @@ TEST(ModelsTier, FailsWhatIsWrong) {
 TEST(ModelsTier, NothingThatTheHostDidCounts) {
   Port port("soft"); // as a plugin, not as the host
   EXPECT_EQ(caseOf("models:mlp_f32:size=small;batch=1").run(port).outcome, Outcome::passed);
-  runtime::registerStatic("nothing", [](const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
-    return cdl::detail::Entry<OnlyMemory>::query(host, out, error);
-  });
+  runtime::registerStatic("nothing",
+                          [](const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
+                            return cdl::detail::Entry<OnlyMemory>::query(host, out, error);
+                          });
   Port nothing("nothing");
   const CaseResult result = caseOf("models:mlp_int8:size=small;batch=1").run(nothing);
   EXPECT_EQ(result.outcome, Outcome::emulated) << result.reason;

@@ -1,4 +1,5 @@
-// The catalogue of faulty backends: complete, and every one of them caught by the tier that its fault belongs to.
+// The catalogue of faulty backends: complete, and every one of them caught by the tier that its
+// fault belongs to.
 #include "conformance/mutants/kill.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +35,8 @@ TEST(Mutants, AreRefusedByNameWhenThereIsNone) {
   Port port("soft", {{"fault", "matmul.off_by_won"}});
   const auto device = port.device();
   ASSERT_FALSE(device.isOk());
-  EXPECT_NE(device.status().message().find("there is no fault 'matmul.off_by_won'"), std::string::npos)
+  EXPECT_NE(device.status().message().find("there is no fault 'matmul.off_by_won'"),
+            std::string::npos)
       << device.status().message();
 }
 
@@ -46,20 +48,22 @@ TEST(Mutants, NoneOfThemIsSoft) {
   }
 }
 
-/// The cases that a backend with this fault, which declares that it flushes denormals, fails of its kind.
+/// The cases that a backend with this fault, which declares that it flushes denormals, fails of its
+/// kind.
 std::set<std::string> failedByFlushing(const std::string& fault) {
   static cdl_plugin_t original;
-  runtime::registerStatic("flushing", [](const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
-    const cdl_code_t code = softQuery(host, out, error);
-    original = *out;
-    out->device_capabilities = [](cdl_device_t* device) -> const cdl_capabilities_t* {
-      static cdl_capabilities_t table;
-      table = *original.device_capabilities(device);
-      table.flags |= CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16;
-      return &table;
-    };
-    return code;
-  });
+  runtime::registerStatic(
+      "flushing", [](const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
+        const cdl_code_t code = softQuery(host, out, error);
+        original = *out;
+        out->device_capabilities = [](cdl_device_t* device) -> const cdl_capabilities_t* {
+          static cdl_capabilities_t table;
+          table = *original.device_capabilities(device);
+          table.flags |= CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16;
+          return &table;
+        };
+        return code;
+      });
   Port port("flushing", {{"fault", fault}});
   std::set<std::string> failed;
   const std::vector<Case> cases = primitiveCases(Selection()).orAbort();
@@ -73,10 +77,12 @@ std::set<std::string> failedByFlushing(const std::string& fault) {
 
 /// That they are killed without their flag, the kill matrix shows.
 TEST(Mutants, WhatFlushesDenormalsAndSaysSoIsNone) {
-  for (const char* fault : {"binary.denormals_flushed", "unary.denormal_operands", "matmul.denormals_flushed"})
+  for (const char* fault :
+       {"binary.denormals_flushed", "unary.denormal_operands", "matmul.denormals_flushed"})
     for (const std::string& address : failedByFlushing(fault))
       EXPECT_NE(address.find("f64"), address.npos) << fault << ": " << address;
-  EXPECT_FALSE(failedByFlushing("copy.denormals_flushed").empty()) << "what is moved stays as it is";
+  EXPECT_FALSE(failedByFlushing("copy.denormals_flushed").empty())
+      << "what is moved stays as it is";
 }
 
 /// A backend that looks busy is caught, by a case that asks for work.
@@ -93,18 +99,19 @@ TEST_P(Vacuous, IsCaughtByThePrimitives) {
   EXPECT_FALSE(verdict.reason.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Backend, Vacuous,
-                         testing::Values("primitives.gives_zeros", "primitives.gives_inputs", "primitives.does_nothing",
-                                         "primitives.answers_from_cache", "primitives.only_powers_of_two",
-                                         "primitives.only_first_run", "primitives.only_second_run",
-                                         "primitives.only_three_runs", "primitives.only_fresh_queue",
-                                         "primitives.never_writes_back", "executable.falls_back",
-                                         "executable.does_nothing", "executable.one_too_many.scratch"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::ranges::replace(name, '.', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Backend, Vacuous,
+    testing::Values("primitives.gives_zeros", "primitives.gives_inputs", "primitives.does_nothing",
+                    "primitives.answers_from_cache", "primitives.only_powers_of_two",
+                    "primitives.only_first_run", "primitives.only_second_run",
+                    "primitives.only_three_runs", "primitives.only_fresh_queue",
+                    "primitives.never_writes_back", "executable.falls_back",
+                    "executable.does_nothing", "executable.one_too_many.scratch"),
+    [](const auto& info) {
+      std::string name = info.param;
+      std::ranges::replace(name, '.', '_');
+      return name;
+    });
 
 } // namespace
 } // namespace candela::conform

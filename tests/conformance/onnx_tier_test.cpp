@@ -1,5 +1,5 @@
-// The onnx tier must notice: wrong values, shapes, types, missing outputs, refusals. It runs real node tests on
-// answers that are made up here.
+// The onnx tier must notice: wrong values, shapes, types, missing outputs, refusals. It runs real
+// node tests on answers that are made up here.
 #include "conformance/tiers/onnx_tier.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,8 @@ OnnxCase findCase(const std::string& name) { return {"onnx:" + name, kData + "/"
 std::vector<Tensor> expectedOutputs(const std::string& name, int count) {
   std::vector<Tensor> outputs;
   for (int i = 0; i < count; ++i) {
-    auto tensor = onnx_io::readTensor(fmt::format("{}/{}/test_data_set_0/output_{}.pb", kData, name, i));
+    auto tensor =
+        onnx_io::readTensor(fmt::format("{}/{}/test_data_set_0/output_{}.pb", kData, name, i));
     EXPECT_TRUE(tensor.isOk()) << tensor.status().message();
     outputs.push_back(*tensor);
   }
@@ -30,9 +31,10 @@ std::vector<Tensor> expectedOutputs(const std::string& name, int count) {
 }
 
 CaseResult judge(const std::string& name, std::vector<flow::Value> answer) {
-  return runOnnxCase(findCase(name), [&](import::Script, const std::vector<flow::Value>&) -> Result<RunAnswer> {
-    return RunAnswer{answer, {7, 3, 0, 0}};
-  });
+  return runOnnxCase(findCase(name),
+                     [&](import::Script, const std::vector<flow::Value>&) -> Result<RunAnswer> {
+                       return RunAnswer{answer, {7, 3, 0, 0}};
+                     });
 }
 
 Tensor changed(const Tensor& from, int64_t index, float delta) {
@@ -68,7 +70,8 @@ TEST(OnnxTier, WrongAnswersFail) {
 Tensor mapped(const Tensor& from, const std::function<double(double)>& to) {
   Tensor copy{from.elem, from.dims, Bytes::copyOf(from.bytes.data(), from.sizeBytes())};
   for (int64_t i = 0; i < copy.count(); ++i)
-    storeElement(copy.elem, copy.bytes.mutableData(), i, fromReal(copy.elem, to(elementAsReal(from, i))));
+    storeElement(copy.elem, copy.bytes.mutableData(), i,
+                 fromReal(copy.elem, to(elementAsReal(from, i))));
   return copy;
 }
 
@@ -76,9 +79,12 @@ TEST(OnnxTier, RandomNumbersAreJudgedByTheirDistribution) {
   const Tensor coins = expectedOutputs("test_bernoulli", 1)[0],
                dropped = expectedOutputs("test_training_dropout", 1)[0],
                kept = expectedOutputs("test_training_dropout_zero_ratio", 1)[0];
-  const auto reasonOf = [](const std::string& name, const Tensor& answer) { return judge(name, {answer}).reason; };
+  const auto reasonOf = [](const std::string& name, const Tensor& answer) {
+    return judge(name, {answer}).reason;
+  };
   EXPECT_EQ(reasonOf("test_bernoulli", coins), "");
-  EXPECT_EQ(reasonOf("test_bernoulli", mapped(coins, [](double x) { return 1 - x; })), "") << "other coins";
+  EXPECT_EQ(reasonOf("test_bernoulli", mapped(coins, [](double x) { return 1 - x; })), "")
+      << "other coins";
   EXPECT_EQ(reasonOf("test_training_dropout", dropped), "");
   using testing::HasSubstr;
   for (const double all : {0., 1.})
@@ -88,8 +94,9 @@ TEST(OnnxTier, RandomNumbersAreJudgedByTheirDistribution) {
               HasSubstr("is 7, neither 0 nor 1"));
   EXPECT_THAT(reasonOf("test_training_dropout", mapped(dropped, [](double x) { return 2 * x; })),
               HasSubstr("was kept as"));
-  EXPECT_THAT(reasonOf("test_training_dropout", mapped(dropped, [](double x) { return x == 0 ? 1 : x; })),
-              HasSubstr("0 of 60 elements are 0, of the expected ones"));
+  EXPECT_THAT(
+      reasonOf("test_training_dropout", mapped(dropped, [](double x) { return x == 0 ? 1 : x; })),
+      HasSubstr("0 of 60 elements are 0, of the expected ones"));
   EXPECT_THAT(reasonOf("test_training_dropout_zero_ratio", changed(kept, 5, -kept.as<float>()[5])),
               HasSubstr("1 of 60 elements are 0"));
 }
@@ -110,21 +117,26 @@ TEST(OnnxTier, DrawnNumbersHaveAMeanAndAVariance) {
 
 TEST(OnnxTier, SequencesAreComparedItemByItem) {
   const std::string name = "test_sequence_insert_at_back";
-  const auto right = onnx_io::readSequence(fmt::format("{}/{}/test_data_set_0/output_0.pb", kData, name));
+  const auto right =
+      onnx_io::readSequence(fmt::format("{}/{}/test_data_set_0/output_0.pb", kData, name));
   ASSERT_TRUE(right.isOk()) << right.status().message();
   EXPECT_EQ(judge(name, {*right}).outcome, Outcome::passed);
   std::vector<Tensor> shorter(right->begin(), right->end() - 1), other = *right;
-  EXPECT_NE(judge(name, {shorter}).reason.find("sequence of"), std::string::npos) << "another length";
+  EXPECT_NE(judge(name, {shorter}).reason.find("sequence of"), std::string::npos)
+      << "another length";
   EXPECT_EQ(judge(name, {flow::Value()}).outcome, Outcome::failed);
   EXPECT_EQ(judge(name, {right->front()}).outcome, Outcome::failed);
   other.back() = changed(other.back(), 0, 1);
-  EXPECT_NE(judge(name, {other}).reason.find("[3]"), std::string::npos) << judge(name, {other}).reason;
+  EXPECT_NE(judge(name, {other}).reason.find("[3]"), std::string::npos)
+      << judge(name, {other}).reason;
 }
 
 TEST(OnnxTier, RefusalsCountAsUnsupportedAndErrorsAsFailed) {
   const auto with = [](Status status) {
     return runOnnxCase(findCase("test_add"),
-                       [&](import::Script, const std::vector<flow::Value>&) -> Result<RunAnswer> { return status; });
+                       [&](import::Script, const std::vector<flow::Value>&) -> Result<RunAnswer> {
+                         return status;
+                       });
   };
   EXPECT_EQ(with(failure(Code::unsupported, "not yet")).outcome, Outcome::unsupported);
   EXPECT_EQ(with(failure(Code::unsupported, "not yet")).reason, "not yet");
@@ -138,11 +150,12 @@ TEST(OnnxTier, ShapeOperandsRunAsConstantsAndAsInputs) {
   std::vector<size_t> inputs;
   const auto answering = [&](bool both) {
     inputs.clear();
-    return runOnnxCase(findCase("test_reshape_reduced_dims"),
-                       [&](import::Script, const std::vector<flow::Value>& given) -> Result<RunAnswer> {
-                         inputs.push_back(given.size());
-                         return RunAnswer{{both || given.size() == 1 ? right[0] : changed(right[0], 0, 1)}, {}};
-                       });
+    return runOnnxCase(
+        findCase("test_reshape_reduced_dims"),
+        [&](import::Script, const std::vector<flow::Value>& given) -> Result<RunAnswer> {
+          inputs.push_back(given.size());
+          return RunAnswer{{both || given.size() == 1 ? right[0] : changed(right[0], 0, 1)}, {}};
+        });
   };
   const CaseResult result = answering(true);
   EXPECT_EQ(result.outcome, Outcome::passed) << result.reason;
@@ -163,10 +176,10 @@ TEST(OnnxTier, SuitesStandInTheNames) {
   ASSERT_TRUE(cases.isOk()) << cases.status().message();
   std::map<std::string, int> suites;
   for (const OnnxCase& one : *cases) ++suites[one.name.substr(0, one.name.find('/'))];
-  EXPECT_EQ(
-      suites,
-      (std::map<std::string, int>{
-          {"onnx:node", 932}, {"onnx:pytorch-converted", 82}, {"onnx:pytorch-operator", 35}, {"onnx:simple", 23}}));
+  EXPECT_EQ(suites, (std::map<std::string, int>{{"onnx:node", 932},
+                                                {"onnx:pytorch-converted", 82},
+                                                {"onnx:pytorch-operator", 35},
+                                                {"onnx:simple", 23}}));
 }
 
 TEST(OnnxTier, DataThatContradictsItsModelExplainsAFailure) {
@@ -176,7 +189,8 @@ TEST(OnnxTier, DataThatContradictsItsModelExplainsAFailure) {
   const CaseResult cut = judge("test_cast_FLOAT_to_BFLOAT16", {});
   EXPECT_EQ(cut.outcome, Outcome::xfail);
   EXPECT_NE(cut.reason.find("truncated"), std::string::npos) << cut.reason;
-  EXPECT_EQ(judge("test_cast_FLOAT16_to_FLOAT", {}).outcome, Outcome::failed) << "that data is right";
+  EXPECT_EQ(judge("test_cast_FLOAT16_to_FLOAT", {}).outcome, Outcome::failed)
+      << "that data is right";
 }
 
 } // namespace

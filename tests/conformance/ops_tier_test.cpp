@@ -1,4 +1,5 @@
-// The tier of ops: its cases are sound without any backend, cover what our backends claim, and notice what is wrong.
+// The tier of ops: its cases are sound without any backend, cover what our backends claim, and
+// notice what is wrong.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -31,7 +32,8 @@ std::vector<OpSubject> nightly() { return opSubjects(selectionOf(Size::nightly))
 TEST(OpsTier, ListsTheSameCasesInThreeSizes) {
   std::map<Size, std::vector<std::string>> listed;
   for (const Size size : {Size::quick, Size::full, Size::nightly}) {
-    for (const OpSubject& subject : opSubjects(selectionOf(size))) listed[size].push_back(subject.address);
+    for (const OpSubject& subject : opSubjects(selectionOf(size)))
+      listed[size].push_back(subject.address);
     const auto cases = opCases(selectionOf(size));
     ASSERT_TRUE(cases.isOk());
     ASSERT_EQ(cases->size(), listed[size].size());
@@ -46,8 +48,8 @@ TEST(OpsTier, ListsTheSameCasesInThreeSizes) {
     for (const std::string& address : listed[size]) EXPECT_TRUE(all.contains(address)) << address;
 }
 
-/// The interpreter on the very instruction answers within the bounds of what it means in other words, and the bounds
-/// say something: of no op are more than 5 % of the cases mistrusted.
+/// The interpreter on the very instruction answers within the bounds of what it means in other
+/// words, and the bounds say something: of no op are more than 5 % of the cases mistrusted.
 TEST(OpsTier, TheInterpreterPassesAndFewBoundsAreWide) {
   struct Count {
     int cases = 0, mistrusted = 0;
@@ -78,14 +80,15 @@ TEST(OpsTier, TheInterpreterPassesAndFewBoundsAreWide) {
     op.example = subject.address;
   }
   for (const auto& [op, count] : counts)
-    EXPECT_LE(count.mistrusted * 20, count.cases) << op << ": " << count.mistrusted << " of " << count.cases
-                                                  << " cases are mistrusted, such as " << count.example;
+    EXPECT_LE(count.mistrusted * 20, count.cases)
+        << op << ": " << count.mistrusted << " of " << count.cases
+        << " cases are mistrusted, such as " << count.example;
 }
 
 class OpsOnBackends : public ::testing::TestWithParam<const char*> {};
 
-/// Every NATIVE row of an optional kind, or on layouts, is asked for by some case; and of each kind and function one
-/// case runs NATIVE and passes.
+/// Every NATIVE row of an optional kind, or on layouts, is asked for by some case; and of each kind
+/// and function one case runs NATIVE and passes.
 TEST_P(OpsOnBackends, EveryOptionalRowHasACaseThatRuns) {
   Port port(GetParam());
   const auto device = port.device();
@@ -124,9 +127,11 @@ TEST_P(OpsOnBackends, EveryOptionalRowHasACaseThatRuns) {
     const cdl_row_t& row = target.rows()[static_cast<size_t>(i)].row;
     std::string elems;
     for (int e = 0; e < row.elem_count; ++e)
-      elems += fmt::format(" {}{}", row.elems[e] ? elemName(static_cast<Elem>(row.elems[e])) : "any",
-                           row.layouts[e] ? fmt::format("(layout {})", row.layouts[e]) : "");
-    ADD_FAILURE() << "no case of the tier is taken by row " << i << ": " << instrText(row.kind, row.fn) << elems;
+      elems +=
+          fmt::format(" {}{}", row.elems[e] ? elemName(static_cast<Elem>(row.elems[e])) : "any",
+                      row.layouts[e] ? fmt::format("(layout {})", row.layouts[e]) : "");
+    ADD_FAILURE() << "no case of the tier is taken by row " << i << ": "
+                  << instrText(row.kind, row.fn) << elems;
   }
   EXPECT_TRUE(kinds.empty());
 }
@@ -156,29 +161,30 @@ TEST(OpsTier, NoticesWhatIsWrong) {
   const auto right = [](target::NodeInstr&) {};
   const OpCase softmax = lineCase(graph::OpKind::Softmax, middle);
   EXPECT_EQ(tryWrong(softmax, right).outcome, Outcome::passed) << tryWrong(softmax, right).reason;
-  EXPECT_EQ(tryWrong(softmax, [](auto& instr) { instr.fn = CDL_SOFTMAX_LOG_SOFTMAX; }).outcome, Outcome::failed);
+  EXPECT_EQ(tryWrong(softmax, [](auto& instr) { instr.fn = CDL_SOFTMAX_LOG_SOFTMAX; }).outcome,
+            Outcome::failed);
 
   graph::Attrs ties = middle;
   ties["fn"] = std::string("max");
   const OpCase extreme = lineCase(graph::OpKind::ArgReduce, ties);
   EXPECT_EQ(tryWrong(extreme, right).outcome, Outcome::passed) << tryWrong(extreme, right).reason;
-  EXPECT_EQ(tryWrong(extreme,
-                     [](auto& instr) {
-                       instr.attrs = {{CDL_ATTR_SELECT_LAST, {1}}};
-                     })
-                .outcome,
-            Outcome::failed);
+  EXPECT_EQ(
+      tryWrong(extreme, [](auto& instr) { instr.attrs = {{CDL_ATTR_SELECT_LAST, {1}}}; }).outcome,
+      Outcome::failed);
 
   graph::Attrs all = middle;
   all["k"] = int64_t(9);
   const OpCase sort = lineCase(graph::OpKind::Sort, all, 2);
   EXPECT_EQ(tryWrong(sort, right).outcome, Outcome::passed) << tryWrong(sort, right).reason;
-  EXPECT_EQ(tryWrong(sort, [](auto& instr) { instr.fn = CDL_SORT_DESCENDING; }).outcome, Outcome::failed);
+  EXPECT_EQ(tryWrong(sort, [](auto& instr) { instr.fn = CDL_SORT_DESCENDING; }).outcome,
+            Outcome::failed);
 
   OpCase norm = lineCase(graph::OpKind::LayerNorm, {{"epsilon", 0.5}});
   norm.operands[0].dims = {3, 18};
   EXPECT_EQ(tryWrong(norm, right).outcome, Outcome::passed) << tryWrong(norm, right).reason;
-  const auto larger = [](auto& instr) { instr.attrs = {{CDL_ATTR_EPSILON, {std::bit_cast<int64_t>(0.51)}}}; };
+  const auto larger = [](auto& instr) {
+    instr.attrs = {{CDL_ATTR_EPSILON, {std::bit_cast<int64_t>(0.51)}}};
+  };
   EXPECT_EQ(tryWrong(norm, larger).outcome, Outcome::failed);
   EXPECT_EQ(tryWrong(norm, [](auto& instr) { instr.fn = CDL_NORM_RMS; }).outcome, Outcome::failed);
 }
@@ -194,11 +200,12 @@ TEST(OpsTier, TriesTheDecompositionToo) {
   const auto program = trial->decomposition((*device)->target());
   ASSERT_TRUE(program.isOk()) << program.status().message();
   EXPECT_GT(program->instrs.size(), 3u);
-  for (const program::Instr& instr : program->instrs) EXPECT_TRUE(isPrimitive(instr.kind)) << kindName(instr.kind);
+  for (const program::Instr& instr : program->instrs)
+    EXPECT_TRUE(isPrimitive(instr.kind)) << kindName(instr.kind);
 
   // The words are said twice: for the bounds, then for what is lowered, which lies here.
-  softmax.parts = [whole = softmax.whole, said = std::make_shared<int>(0)](graph::Graph& graph,
-                                                                           const Values& in) -> Result<Values> {
+  softmax.parts = [whole = softmax.whole, said = std::make_shared<int>(0)](
+                      graph::Graph& graph, const Values& in) -> Result<Values> {
     CDL_ASSIGN(const Values y, whole(graph, in));
     if (++*said != 2) return y;
     return whole(graph, y);

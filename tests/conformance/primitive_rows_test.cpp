@@ -38,7 +38,9 @@ std::set<std::string> rowsOf(Size size) {
 /// How the families name a row: what its last element types follow from is left out.
 std::string rowName(uint16_t kind, uint16_t fn, const std::vector<Elem>& elems) {
   std::string name = fmt::format("{}/", kindName(kind));
-  const auto add = [&](std::string_view word) { name += fmt::format("{}{}", name.back() == '/' ? "" : "_", word); };
+  const auto add = [&](std::string_view word) {
+    name += fmt::format("{}{}", name.back() == '/' ? "" : "_", word);
+  };
   if (const std::string_view text = fnName(kind, fn); !text.empty()) add(text);
   switch (kind) {
   case CDL_KIND_GATHER: add(elemName(elems[0])), add(elemName(elems[1])); break;
@@ -51,16 +53,17 @@ std::string rowName(uint16_t kind, uint16_t fn, const std::vector<Elem>& elems) 
 }
 
 TEST(PrimitiveRows, EveryRequiredRowHasCasesOfEverySize) {
-  const std::set<std::string> rows[] = {rowsOf(Size::quick), rowsOf(Size::full), rowsOf(Size::nightly)};
+  const std::set<std::string> rows[] = {rowsOf(Size::quick), rowsOf(Size::full),
+                                        rowsOf(Size::nightly)};
   int required = 0;
-#define CDL_X(profile, kind, fn, count, e0, e1, e2, e3, e4, cls, tenths)                                               \
-  if (kind == CDL_KIND_GATHER || kind == CDL_KIND_SCATTER || kind == CDL_KIND_REDUCE || kind == CDL_KIND_MATMUL ||     \
-      kind == CDL_KIND_RESCALE || kind == CDL_KIND_TABLE) {                                                            \
-    std::vector<Elem> elems{Elem(e0), Elem(e1), Elem(e2), Elem(e3), Elem(e4)};                                         \
-    elems.resize(count);                                                                                               \
-    const std::string name = rowName(kind, fn, elems);                                                                 \
-    for (const auto& named : rows) EXPECT_TRUE(named.contains(name)) << name;                                          \
-    ++required;                                                                                                        \
+#define CDL_X(profile, kind, fn, count, e0, e1, e2, e3, e4, cls, tenths)                           \
+  if (kind == CDL_KIND_GATHER || kind == CDL_KIND_SCATTER || kind == CDL_KIND_REDUCE ||            \
+      kind == CDL_KIND_MATMUL || kind == CDL_KIND_RESCALE || kind == CDL_KIND_TABLE) {             \
+    std::vector<Elem> elems{Elem(e0), Elem(e1), Elem(e2), Elem(e3), Elem(e4)};                     \
+    elems.resize(count);                                                                           \
+    const std::string name = rowName(kind, fn, elems);                                             \
+    for (const auto& named : rows) EXPECT_TRUE(named.contains(name)) << name;                      \
+    ++required;                                                                                    \
   }
   CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
@@ -70,14 +73,16 @@ TEST(PrimitiveRows, EveryRequiredRowHasCasesOfEverySize) {
 TEST(PrimitiveRows, OptionalFunctionsAndVariantsAreAskedForToo) {
   const std::set<std::string> rows = rowsOf(Size::nightly);
   for (const char* row :
-       {"scatter/mul_f32_i32", "scatter/set_bool_i32", "gather/zero_f32_i64", "matmul/f32_f32_acc", "matmul/u8_i8_zan",
-        "matmul/f32_f32_relu", "rescale/i8_u8_i8", "table/u8_f32", "reduce/sum_f32_clamped", "refused/rescale_i32_9"})
+       {"scatter/mul_f32_i32", "scatter/set_bool_i32", "gather/zero_f32_i64", "matmul/f32_f32_acc",
+        "matmul/u8_i8_zan", "matmul/f32_f32_relu", "rescale/i8_u8_i8", "table/u8_f32",
+        "reduce/sum_f32_clamped", "refused/rescale_i32_9"})
     EXPECT_TRUE(rows.contains(row)) << row;
 }
 
 TEST(PrimitiveRows, AddressesAreUniqueAndStayInOrder) {
   std::set<std::string> all;
-  for (const Case& one : casesOf(Size::nightly)) EXPECT_TRUE(all.insert(one.address).second) << one.address;
+  for (const Case& one : casesOf(Size::nightly))
+    EXPECT_TRUE(all.insert(one.address).second) << one.address;
   for (const Size size : {Size::quick, Size::full}) {
     const std::vector<Case>&first = casesOf(size), second = listed(size);
     ASSERT_EQ(first.size(), second.size());

@@ -1,5 +1,5 @@
-// Reports: that they count, that they come back from their files, and that files which do not belong together are
-// refused by what differs.
+// Reports: that they count, that they come back from their files, and that files which do not
+// belong together are refused by what differs.
 #include "conformance/report/report.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,11 @@ using Outcome = CaseResult::Outcome;
 namespace fs = std::filesystem;
 
 CaseResult result(std::string name, Outcome outcome, std::string reason = {}, Work work = {}) {
-  return {.name = std::move(name), .outcome = outcome, .reason = std::move(reason), .work = work, .milliseconds = 1.5};
+  return {.name = std::move(name),
+          .outcome = outcome,
+          .reason = std::move(reason),
+          .work = work,
+          .milliseconds = 1.5};
 }
 
 /// One of everything.
@@ -36,7 +40,8 @@ Report sample() {
   report.suiteVersion = "0.1";
   report.corpusHash = std::string(64, 'c');
   report.setting.tiers = {"primitives", "onnx"};
-  report.candidate = {.backend = "./lib a.so", .options = {{"speed", "7"}}, .name = "acme", .version = "1.0"};
+  report.candidate = {
+      .backend = "./lib a.so", .options = {{"speed", "7"}}, .name = "acme", .version = "1.0"};
   report.results = {
       result("primitives:binary/add_f32:shape=3", Outcome::passed),
       result("primitives:binary/add_f32:shape=4", Outcome::emulated),
@@ -59,7 +64,8 @@ class InFolder : public testing::Test {
 protected:
   void SetUp() override {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / fmt::format("candela_report_{}_{}", test->name(), getpid());
+    folder_ =
+        fs::temp_directory_path() / fmt::format("candela_report_{}_{}", test->name(), getpid());
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -78,12 +84,14 @@ private:
 
 TEST(Query, AddressesGlobsAndTerms) {
   const std::string address = "primitives:matmul/i8_i32:m=3;k=257;data=corners";
-  for (const char* query : {"primitives:matmul/i8_i32:m=3;k=257;data=corners", "primitives:matmul/*", "matmul/i8_i32:*",
-                            "primitives:matmul/i8_i32:k=257;*", "primitives:*/i8_i32:data=cor*;k=257;*",
-                            "primitives:matmul/i8_i32:k=257;m=3;data=corners"})
+  for (const char* query :
+       {"primitives:matmul/i8_i32:m=3;k=257;data=corners", "primitives:matmul/*", "matmul/i8_i32:*",
+        "primitives:matmul/i8_i32:k=257;*", "primitives:*/i8_i32:data=cor*;k=257;*",
+        "primitives:matmul/i8_i32:k=257;m=3;data=corners"})
     EXPECT_TRUE(matchesQuery(address, query)) << query;
-  for (const char* query : {"primitives:matmul/i8_i32", "ops:matmul/*", "primitives:matmul/i8_i32:k=25;*",
-                            "primitives:matmul/i8_i32:k=257;m=3", "primitives:matmul/i8_i32:k=257;n=1;*", ""})
+  for (const char* query :
+       {"primitives:matmul/i8_i32", "ops:matmul/*", "primitives:matmul/i8_i32:k=25;*",
+        "primitives:matmul/i8_i32:k=257;m=3", "primitives:matmul/i8_i32:k=257;n=1;*", ""})
     EXPECT_FALSE(matchesQuery(address, query)) << query;
   EXPECT_TRUE(matchesQuery("onnx:test_add_bcast", "test_add*"));
   EXPECT_FALSE(matchesQuery("onnx:test_add_bcast", "abi:test_add*"));
@@ -91,13 +99,15 @@ TEST(Query, AddressesGlobsAndTerms) {
 
 TEST(Query, AnAddressIsNoGlob) {
   const std::vector<Case> cases = {{"a:x[1]", nullptr}, {"a:x1", nullptr}, {"a:y", nullptr}};
-  EXPECT_EQ(matchingCases(cases, {"a:x[1]"}), (std::vector<size_t>{0})) << "as a glob it would be a:x1";
+  EXPECT_EQ(matchingCases(cases, {"a:x[1]"}), (std::vector<size_t>{0}))
+      << "as a glob it would be a:x1";
   EXPECT_EQ(matchingCases(cases, {"a:y", "a:x?"}), (std::vector<size_t>{1, 2}));
   EXPECT_EQ(matchingCases(cases, {}).size(), 3u);
 }
 
 TEST(Query, Shards) {
-  for (const char* bad : {"", "1", "0/2", "3/2", "1/2x", "a/b", "1/"}) EXPECT_FALSE(parseShard(bad).isOk()) << bad;
+  for (const char* bad : {"", "1", "0/2", "3/2", "1/2x", "a/b", "1/"})
+    EXPECT_FALSE(parseShard(bad).isOk()) << bad;
   size_t held = 0;
   for (const char* text : {"1/3", "2/3", "3/3"})
     for (size_t i = 0; i < 10; ++i) held += parseShard(text)->holds(i);
@@ -141,7 +151,8 @@ TEST(Report, ComesBackFromItsFile) {
   for (const char* key : {"seed", "plugin", "cases", "corpus_hash"}) {
     Json less = Json::parse(text);
     less.erase(key);
-    EXPECT_NE(parseReport(less.dump(), "r.json").status().message().find(key), std::string::npos) << key;
+    EXPECT_NE(parseReport(less.dump(), "r.json").status().message().find(key), std::string::npos)
+        << key;
   }
   EXPECT_NE(parseReport("{}", "r.json").status().message().find("r.json"), std::string::npos);
 }
@@ -162,12 +173,16 @@ TEST(Report, WhatIsNoReportIsSaidInWordsOfOurs) {
   const std::string head = "r.json: no report of conform: ";
   EXPECT_EQ(complaint("[1]"), head + "[1] stands where fields should, 'schema' among them");
   EXPECT_EQ(with("/seed", -1), head + "the field 'seed' is -1, not a whole number");
-  EXPECT_EQ(with("/tiers", {{"a", 1}}), head + "the field 'tiers' is {\"a\":1}, not a list or table of its kind");
+  EXPECT_EQ(with("/tiers", {{"a", 1}}),
+            head + "the field 'tiers' is {\"a\":1}, not a list or table of its kind");
   EXPECT_EQ(with("/plugin", 7), head + "7 stands where fields should, 'file' among them");
-  EXPECT_EQ(with("/size", "huge"), head + "the field 'size' is 'huge'; sizes are quick, full, nightly");
-  EXPECT_EQ(with("/cases/0/outcome", "good"), head + "primitives:binary/add_f32:shape=3: 'good' is no outcome of a case");
+  EXPECT_EQ(with("/size", "huge"),
+            head + "the field 'size' is 'huge'; sizes are quick, full, nightly");
+  EXPECT_EQ(with("/cases/0/outcome", "good"),
+            head + "primitives:binary/add_f32:shape=3: 'good' is no outcome of a case");
   EXPECT_EQ(with("/cases/5/nodes", {1}), head + "onnx:test_a: 'nodes' has 1 numbers, not 2");
-  EXPECT_EQ(with("/cases", "none"), head + "the field 'cases' is \"none\", not a list or table of its kind");
+  EXPECT_EQ(with("/cases", "none"),
+            head + "the field 'cases' is \"none\", not a list or table of its kind");
 }
 
 TEST(Report, RerunsWithWhatIsNeeded) {
@@ -176,14 +191,16 @@ TEST(Report, RerunsWithWhatIsNeeded) {
             "candela conform --backend './lib a.so' --option speed=7 --cases 'a:b/c:d=1;e=2'");
   report.setting.seed = 5;
   report.notInNightly = {"a:b"};
-  EXPECT_EQ(rerunCommand(report, "a:b"),
-            "candela conform --backend './lib a.so' --option speed=7 --size full --seed 5 --cases a:b");
+  EXPECT_EQ(
+      rerunCommand(report, "a:b"),
+      "candela conform --backend './lib a.so' --option speed=7 --size full --seed 5 --cases a:b");
 }
 
 TEST(Report, OneMistrustedCaseInTwentyIsTheMost) {
   Report report = sample();
   report.results.clear();
-  for (int i = 0; i < 20; ++i) report.results.push_back(result(fmt::format("ops:gelu/f32:n={}", i), Outcome::passed));
+  for (int i = 0; i < 20; ++i)
+    report.results.push_back(result(fmt::format("ops:gelu/f32:n={}", i), Outcome::passed));
   report.results[3].outcome = Outcome::mistrusted;
   EXPECT_TRUE(isConformant(report));
   report.results[4].outcome = Outcome::mistrusted;
@@ -195,10 +212,12 @@ TEST(Report, OneMistrustedCaseInTwentyIsTheMost) {
 
 TEST(Report, JUnitCountsWhatItHolds) {
   const std::string xml = junitXml(sample());
-  EXPECT_NE(xml.find("name=\"./lib a.so:onnx\" tests=\"4\" failures=\"0\" errors=\"0\" skipped=\"3\""),
-            std::string::npos)
+  EXPECT_NE(
+      xml.find("name=\"./lib a.so:onnx\" tests=\"4\" failures=\"0\" errors=\"0\" skipped=\"3\""),
+      std::string::npos)
       << xml;
-  EXPECT_NE(xml.find("<failure message=\"&lt;got&gt; &amp; &#39;lost&#39; &quot;it&quot; ?\"/>"), std::string::npos)
+  EXPECT_NE(xml.find("<failure message=\"&lt;got&gt; &amp; &#39;lost&#39; &quot;it&quot; ?\"/>"),
+            std::string::npos)
       << xml;
 }
 
@@ -208,9 +227,11 @@ TEST(Report, ThePageEscapesWhatAPluginSays) {
   const std::string page = htmlPage(report);
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
-  EXPECT_NE(page.find("--cases primitives:unary/exp_f32:shape=3"), std::string::npos) << "the rerun line";
+  EXPECT_NE(page.find("--cases primitives:unary/exp_f32:shape=3"), std::string::npos)
+      << "the rerun line";
   EXPECT_NE(page.find("no strings"), std::string::npos) << "the waiver's reason";
-  EXPECT_EQ(markupEscaped("\xC3\xA9\xFF\xE2\x82\xED\xA0\x80z"), "\xC3\xA9??????z") << "bytes that are no UTF-8";
+  EXPECT_EQ(markupEscaped("\xC3\xA9\xFF\xE2\x82\xED\xA0\x80z"), "\xC3\xA9??????z")
+      << "bytes that are no UTF-8";
 }
 
 TEST(Merge, ShardsBecomeTheRun) {
@@ -219,7 +240,8 @@ TEST(Merge, ShardsBecomeTheRun) {
   for (uint64_t k = 0; k < 3; ++k) {
     shards[k].setting.shard = {k + 1, 3};
     shards[k].results.clear();
-    for (size_t i = k; i < whole.results.size(); i += 3) shards[k].results.push_back(whole.results[i]);
+    for (size_t i = k; i < whole.results.size(); i += 3)
+      shards[k].results.push_back(whole.results[i]);
     shards[k].wallMilliseconds = 4;
   }
   const std::vector<std::string> files = {"a", "b", "c"};
@@ -227,12 +249,15 @@ TEST(Merge, ShardsBecomeTheRun) {
   ASSERT_TRUE(merged.isOk()) << merged.status().message();
   EXPECT_EQ(reportText(reportJson(*merged)), reportText(reportJson(whole)));
 
-  const auto refused = [&](const std::vector<Report>& given) { return mergeReports(given, files).status().message(); };
+  const auto refused = [&](const std::vector<Report>& given) {
+    return mergeReports(given, files).status().message();
+  };
   EXPECT_EQ(refused({shards[0], shards[2]}), "shard 2/3 is missing");
   EXPECT_EQ(refused({shards[0], shards[1], shards[1]}), "shard 2/3 stands in b and in c");
   Report other = shards[1];
   other.setting.seed = 2;
-  EXPECT_EQ(refused({shards[0], other, shards[2]}), "a and b are of different runs: seed is 1 and 2");
+  EXPECT_EQ(refused({shards[0], other, shards[2]}),
+            "a and b are of different runs: seed is 1 and 2");
   other = shards[1];
   other.candidate.sha256 = "ff";
   EXPECT_NE(refused({shards[0], other, shards[2]}).find("plugin.sha256 is"), std::string::npos);
@@ -260,7 +285,8 @@ TEST_F(JournalTest, KeepsWhatWasFinishedAndDropsATornLine) {
     ASSERT_EQ(journal->had().size(), 1u);
     EXPECT_EQ(journal->had()[0].name, "onnx:test_a");
     EXPECT_EQ(journal->had()[0].work.macs, 100u);
-    EXPECT_EQ(read("j"), full.substr(0, full.rfind('\n', full.size() - 2) + 1)) << "the next line begins where it did";
+    EXPECT_EQ(read("j"), full.substr(0, full.rfind('\n', full.size() - 2) + 1))
+        << "the next line begins where it did";
   }
 }
 
@@ -276,7 +302,8 @@ TEST_F(JournalTest, OfAnotherRunOrDamagedIsRefused) {
   };
   Report other = run;
   other.setting.seed = 9;
-  EXPECT_NE(refused(other, addresses).find("its seed is 1, not 9"), std::string::npos) << refused(other, addresses);
+  EXPECT_NE(refused(other, addresses).find("its seed is 1, not 9"), std::string::npos)
+      << refused(other, addresses);
   other = run;
   other.candidate.version = "1.1";
   EXPECT_NE(refused(other, addresses).find("its backend version is"), std::string::npos);
@@ -285,7 +312,8 @@ TEST_F(JournalTest, OfAnotherRunOrDamagedIsRefused) {
   const size_t place = text.find("test_a");
   text[place] = 'T';
   write("j", text);
-  EXPECT_NE(refused(run, addresses).find("j:2: no line of a journal, or damaged"), std::string::npos);
+  EXPECT_NE(refused(run, addresses).find("j:2: no line of a journal, or damaged"),
+            std::string::npos);
   write("j", "a letter to someone");
   EXPECT_NE(refused(run, addresses).find("is no journal"), std::string::npos);
   EXPECT_EQ(read("j"), "a letter to someone") << "what is no journal stays as it is";
@@ -311,7 +339,9 @@ TEST_F(CertificateTest, EachEditedFieldIsNamed) {
     if (key == "field_hashes") edited[key] = Json::object();
     const auto problems = problemsWith(edited);
     ASSERT_FALSE(problems.empty()) << key;
-    if (key != "field_hashes") { EXPECT_EQ(problems[0].substr(0, key.size() + 1), key + ":"); }
+    if (key != "field_hashes") {
+      EXPECT_EQ(problems[0].substr(0, key.size() + 1), key + ":");
+    }
     edited = certificate;
     edited.erase(key);
     EXPECT_FALSE(problemsWith(edited).empty()) << key << " taken out";
@@ -329,7 +359,8 @@ TEST_F(CertificateTest, OneMadeAnewForBetterNumbersIsRefusedByTheReport) {
   ASSERT_TRUE(problems.isOk());
   std::string all;
   for (const std::string& problem : problems->problems) all += problem + "\n";
-  for (const char* field : {"conformant: true, but false in the report", "passed: 5, but 4", "failed: 0, but 1"})
+  for (const char* field :
+       {"conformant: true, but false in the report", "passed: 5, but 4", "failed: 0, but 1"})
     EXPECT_NE(all.find(field), std::string::npos) << field << " is not in\n" << all;
 }
 
@@ -342,13 +373,17 @@ TEST_F(CertificateTest, TheReportAndThePluginAreChecked) {
   write("acme.cert", certificateOf(run, "acme.json", text).dump());
   const auto verified = verifyCertificate(path("acme.cert"), path("lib.so"));
   EXPECT_TRUE(verified->problems.empty());
-  EXPECT_EQ(verified->scope.of, "acme 1.0, speed=7; suite 0.1, size full, seed 1, tiers primitives, onnx");
-  EXPECT_EQ(verified->scope.result.substr(0, 56), "1 of 9 cases failed, 4 passed, 1 unsupported, 1 xfail, 1");
+  EXPECT_EQ(verified->scope.of,
+            "acme 1.0, speed=7; suite 0.1, size full, seed 1, tiers primitives, onnx");
+  EXPECT_EQ(verified->scope.result.substr(0, 56),
+            "1 of 9 cases failed, 4 passed, 1 unsupported, 1 xfail, 1");
   write("lib.so", "machine code 2");
-  EXPECT_EQ(verifyCertificate(path("acme.cert"), path("lib.so"))->problems.at(0).substr(0, 14), "plugin.sha256:");
+  EXPECT_EQ(verifyCertificate(path("acme.cert"), path("lib.so"))->problems.at(0).substr(0, 14),
+            "plugin.sha256:");
   write("acme.json", text + " ");
-  EXPECT_NE(verifyCertificate(path("acme.cert"), "")->problems.at(0).find("acme.json is not the file"),
-            std::string::npos);
+  EXPECT_NE(
+      verifyCertificate(path("acme.cert"), "")->problems.at(0).find("acme.json is not the file"),
+      std::string::npos);
   fs::remove(path("acme.json"));
   EXPECT_EQ(verifyCertificate(path("acme.cert"), "")->problems.at(0).substr(0, 7), "report:");
   write("acme.cert", "{}");
@@ -357,13 +392,20 @@ TEST_F(CertificateTest, TheReportAndThePluginAreChecked) {
 
 TEST(Reasons, Classes) {
   EXPECT_EQ(reasonClass("'x' is a tensor of STRING"), "strings");
-  EXPECT_EQ(reasonClass("m.onnx: input 's' is a sequence\nm.onnx: node 'n' (SequenceAt): operator SequenceAt of"),
-            "sequences");
-  EXPECT_EQ(reasonClass("m.onnx: node 'a (b)' (NonZero): operator NonZero of opset 13 is not supported"),
-            "data-dependent shapes");
-  EXPECT_EQ(reasonClass("m.onnx: node 'n' (Adam): operator ai.onnx.preview.training.Adam of opset 1"), "training");
-  EXPECT_EQ(reasonClass("m.onnx: node 'l' (Loop): operator Loop\nm.onnx: node 'NonZero' (Conv): operator Conv"),
-            "other")
+  EXPECT_EQ(
+      reasonClass(
+          "m.onnx: input 's' is a sequence\nm.onnx: node 'n' (SequenceAt): operator SequenceAt of"),
+      "sequences");
+  EXPECT_EQ(
+      reasonClass("m.onnx: node 'a (b)' (NonZero): operator NonZero of opset 13 is not supported"),
+      "data-dependent shapes");
+  EXPECT_EQ(
+      reasonClass("m.onnx: node 'n' (Adam): operator ai.onnx.preview.training.Adam of opset 1"),
+      "training");
+  EXPECT_EQ(
+      reasonClass(
+          "m.onnx: node 'l' (Loop): operator Loop\nm.onnx: node 'NonZero' (Conv): operator Conv"),
+      "other")
       << "one complaint of no class is enough";
   EXPECT_EQ(reasonClass("node 'n' (Mish): operator Mish of opset 18 is not supported"), "other");
   EXPECT_EQ(reasonClass(""), "other");

@@ -1,4 +1,5 @@
-// What is right of SCATTER: any of several updates, nothing else, and nothing where no index points.
+// What is right of SCATTER: any of several updates, nothing else, and nothing where no index
+// points.
 #include <gtest/gtest.h>
 
 #include "conformance/judge/scatter_bounds.h"

@@ -22,8 +22,8 @@ std::vector<CaseResult> resultsWith(const std::string& fault, const std::string&
   for (const char* tier : {"memory", "queue"}) {
     const std::vector<Case> cases = findTier(tier)->list(selection).orAbort();
     for (const Case& one : cases) {
-      // What leaks is slow to find, and nothing but `leak` and `none` is about it; threads that wait for what a lost
-      // device will not signal end with their patience.
+      // What leaks is slow to find, and nothing but `leak` and `none` is about it; threads that
+      // wait for what a lost device will not signal end with their patience.
       if (fault != "leak" && fault != "none" && one.address.starts_with("memory:leak/")) continue;
       if (fault == "device_lost" && one.address.find("wait") != one.address.npos) continue;
       const ShimObjects before = shimObjects();
@@ -49,7 +49,8 @@ TEST(Shim, WithoutAFaultIsRight) {
 
 struct Kill {
   const char* fault;
-  std::vector<const char*> queries; ///< each is failed by at least one case, with the word in its reason
+  /// each is failed by at least one case, with the word in its reason
+  std::vector<const char*> queries;
   const char* word;
 };
 void PrintTo(const Kill& kill, std::ostream* out) { *out << kill.fault; }
@@ -67,34 +68,48 @@ TEST_P(ShimFault, IsFound) {
   }
   if (!HasFailure()) return;
   for (const CaseResult& result : results)
-    if (result.outcome == Outcome::failed) std::printf("%s: %s\n", result.name.c_str(), result.reason.c_str());
+    if (result.outcome == Outcome::failed)
+      std::printf("%s: %s\n", result.name.c_str(), result.reason.c_str());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Faults, ShimFault,
     testing::Values(
-        Kill{"out_of_memory", {"memory:create*", "memory:many/distinct", "queue:several/*"}, "out_of_memory"},
+        Kill{"out_of_memory",
+             {"memory:create*", "memory:many/distinct", "queue:several/*"},
+             "out_of_memory"},
         Kill{"timeout", {"queue:timeline/reached", "queue:order/*"}, "timeout"},
         Kill{"error", {"memory:*", "queue:*"}, "a fault was asked for"},
         Kill{"unknown_code", {"memory:*", "queue:*"}, "code 999"},
         Kill{"null_memory", {"memory:create*", "queue:order/*"}, "without memory"},
         Kill{"null_queue", {"queue:timeline/reached", "queue:order/*"}, "without a queue"},
         Kill{"late",
-             {"memory:map/reads", "memory:map/stays", "queue:order/seen_by_others*", "queue:several/hand_over"},
+             {"memory:map/reads", "memory:map/stays", "queue:order/seen_by_others*",
+              "queue:several/hand_over"},
              "expected"},
         Kill{"unordered",
              {"queue:order/copy_chain*", "queue:order/run_run_read*", "queue:order/write_reused*"},
              "expected"},
-        Kill{"reversed", {"queue:order/write_write_read*", "queue:order/run_copy_run*"}, "expected"},
+        Kill{
+            "reversed", {"queue:order/write_write_read*", "queue:order/run_copy_run*"}, "expected"},
         Kill{"partial_write", {"memory:create*", "memory:guard/write*"}, "expected"},
         Kill{"partial_read", {"memory:create*", "memory:guard/read*"}, "expected"},
-        Kill{"partial_copy", {"memory:guard/copy*", "memory:copy/apart", "queue:order/copy_chain*"}, "expected"},
+        Kill{"partial_copy",
+             {"memory:guard/copy*", "memory:copy/apart", "queue:order/copy_chain*"},
+             "expected"},
         Kill{"wait_lies",
-             {"queue:timeline/unreached", "queue:timeline/unreached_at_once", "queue:several/own_timelines"},
+             {"queue:timeline/unreached", "queue:timeline/unreached_at_once",
+              "queue:several/own_timelines"},
              "succeeded"},
-        Kill{"lost_code", {"memory:refused/*", "memory:out_of_memory/*", "queue:timeline/unreached"}, "succeed"},
-        Kill{"wrong_code", {"memory:refused/*", "memory:out_of_memory/*", "queue:timeline/unreached"}, "internal"},
-        Kill{"no_message", {"memory:refused/*", "memory:out_of_memory/*", "queue:after_error/*"}, "without a message"},
+        Kill{"lost_code",
+             {"memory:refused/*", "memory:out_of_memory/*", "queue:timeline/unreached"},
+             "succeed"},
+        Kill{"wrong_code",
+             {"memory:refused/*", "memory:out_of_memory/*", "queue:timeline/unreached"},
+             "internal"},
+        Kill{"no_message",
+             {"memory:refused/*", "memory:out_of_memory/*", "queue:after_error/*"},
+             "without a message"},
         Kill{"long_message",
              {"memory:refused/*", "memory:out_of_memory/*", "queue:after_error/*"},
              "beyond its capacity"},

@@ -35,10 +35,12 @@ Known known() {
 TEST(SuiteVersion, StandsForOneSetOfCases) {
   const Known all = known();
   for (const Size size : {Size::quick, Size::full, Size::nightly}) {
-    const std::string name = kSuiteVersion.text() + " " + sizeName(size), now = casesOf(size).orAbort();
+    const std::string name = kSuiteVersion.text() + " " + sizeName(size),
+                      now = casesOf(size).orAbort();
     const auto at = all.cases.find(name);
     EXPECT_TRUE(at != all.cases.end() && at->second == now)
-        << "where the cases changed, raise kSuiteVersion (conformance/report/corpus.h); suite_versions.txt wants the "
+        << "where the cases changed, raise kSuiteVersion (conformance/report/corpus.h); "
+           "suite_versions.txt wants the "
            "line\n"
         << name << " " << now;
   }

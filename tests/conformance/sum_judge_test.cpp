@@ -1,4 +1,5 @@
-// What is right of sums: every order of summation passes, and what only looks right element by element does not.
+// What is right of sums: every order of summation passes, and what only looks right element by
+// element does not.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +22,8 @@ struct Reduction {
   Elem elem;
   int64_t rows, k;
 
-  Reduction(uint16_t fn, Elem elem, int64_t rows, int64_t k, const std::function<double(int64_t r, int64_t i)>& term)
+  Reduction(uint16_t fn, Elem elem, int64_t rows, int64_t k,
+            const std::function<double(int64_t r, int64_t i)>& term)
       : elem(elem), rows(rows), k(k) {
     program::Instr instr;
     instr.kind = CDL_KIND_REDUCE;
@@ -41,7 +43,9 @@ struct Reduction {
       storeElement(elem, inputs[0].bytes.mutableData(), i, fromReal(elem, term(i / k, i % k)));
   }
 
-  double at(int64_t r, int64_t i) const { return toReal(elem, loadElement(elem, inputs[0].bytes.data(), r * k + i)); }
+  double at(int64_t r, int64_t i) const {
+    return toReal(elem, loadElement(elem, inputs[0].bytes.data(), r * k + i));
+  }
   /// Each row by a function of its terms.
   Tensor answer(const std::function<double(const std::vector<double>&)>& sum) const {
     Tensor y = Tensor::zeros(elem, {rows, 1}).orAbort();
@@ -59,7 +63,9 @@ struct Reduction {
   /// Of elements alone.
   std::string outsideOf(const Tensor& y) const { return outside(expected().intervals[0], y); }
   /// Of all of them together.
-  std::string rounding(const Tensor& y) const { return checkRounding(expected().roundings[0], y).message(); }
+  std::string rounding(const Tensor& y) const {
+    return checkRounding(expected().roundings[0], y).message();
+  }
 
 private:
   mutable std::optional<Expectation> expected_;
@@ -76,14 +82,16 @@ double backwards(const Terms& terms) { return forwards({terms.rbegin(), terms.re
 double pairwise(const Terms& terms) {
   if (terms.size() < 3) return forwards(terms);
   const auto half = terms.begin() + static_cast<std::ptrdiff_t>(terms.size() / 2);
-  return static_cast<float>(pairwise({terms.begin(), half})) + static_cast<float>(pairwise({half, terms.end()}));
+  return static_cast<float>(pairwise({terms.begin(), half})) +
+         static_cast<float>(pairwise({half, terms.end()}));
 }
 double inF16(const Terms& terms) {
   double sum = 0;
   for (const double term : terms) sum = toReal(Elem::f16_, fromReal(Elem::f16_, sum + term));
   return sum;
 }
-/// Of f32, by what the sum of two numbers is before it is rounded; the sums here have less than 53 bits.
+/// Of f32, by what the sum of two numbers is before it is rounded; the sums here have less than 53
+/// bits.
 double roundedBy(const Terms& terms, double (*round)(double)) {
   double sum = 0;
   for (const double term : terms) {
@@ -102,8 +110,10 @@ double halfUp(const Terms& terms) {
 TEST(SumJudge, EveryOrderIsRight) {
   Random random(1);
   for (const int64_t k : {1, 2, 7, 300}) {
-    const Reduction mixed(CDL_REDUCE_SUM, Elem::f32_, 64, k, [&](int64_t, int64_t) { return random.unit() * 4 - 2; });
-    const Reduction positive(CDL_REDUCE_SUM, Elem::f32_, 64, k, [&](int64_t, int64_t) { return 0.5 + random.unit(); });
+    const Reduction mixed(CDL_REDUCE_SUM, Elem::f32_, 64, k,
+                          [&](int64_t, int64_t) { return random.unit() * 4 - 2; });
+    const Reduction positive(CDL_REDUCE_SUM, Elem::f32_, 64, k,
+                             [&](int64_t, int64_t) { return 0.5 + random.unit(); });
     for (const Reduction* reduction : {&mixed, &positive})
       for (const auto order : {forwards, backwards, pairwise}) {
         const Tensor y = reduction->answer(order);
@@ -115,7 +125,8 @@ TEST(SumJudge, EveryOrderIsRight) {
 
 TEST(SumJudge, EachRoundOfALoopIsJudged) {
   Random random(3);
-  Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 4, 50, [&](int64_t, int64_t) { return 0.5 + random.unit(); });
+  Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 4, 50,
+                 [&](int64_t, int64_t) { return 0.5 + random.unit(); });
   program::Instr& instr = sums.program.instrs[0];
   sums.program.loops = {{0, 1, program::kNone, 4}};
   instr.loop = 0;
@@ -136,8 +147,9 @@ TEST(SumJudge, EachRoundOfALoopIsJudged) {
 
 TEST(SumJudge, SmallWholeNumbersMustBeExact) {
   Random random(2);
-  const Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 8, 1000,
-                       [&](int64_t, int64_t) { return static_cast<double>(random.between(-4, 4)); });
+  const Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 8, 1000, [&](int64_t, int64_t) {
+    return static_cast<double>(random.between(-4, 4));
+  });
   Tensor y = sums.answer(forwards);
   EXPECT_EQ(sums.outsideOf(y), "");
   y.mutableAs<float>()[3] = std::nextafter(y.as<float>()[3], 1e9f);
@@ -146,11 +158,13 @@ TEST(SumJudge, SmallWholeNumbersMustBeExact) {
 
 TEST(SumJudge, AHalfHasOneRoundingToItsType) {
   // 2049 lies half-way between 2048 and 2050, which is the odd one.
-  const Reduction sums(CDL_REDUCE_SUM, Elem::f16_, 1, 2, [&](int64_t, int64_t i) { return i ? 1 : 2048; });
+  const Reduction sums(CDL_REDUCE_SUM, Elem::f16_, 1, 2,
+                       [&](int64_t, int64_t i) { return i ? 1 : 2048; });
   EXPECT_EQ(sums.outsideOf(sums.answer([](const Terms&) { return 2048; })), "");
   EXPECT_NE(sums.outsideOf(sums.answer([](const Terms&) { return 2050; })), "");
   // A narrow accumulator stays where a wide one goes on.
-  const Reduction many(CDL_REDUCE_SUM, Elem::f16_, 1, 65, [&](int64_t, int64_t i) { return i ? 0.5 : 2048; });
+  const Reduction many(CDL_REDUCE_SUM, Elem::f16_, 1, 65,
+                       [&](int64_t, int64_t i) { return i ? 0.5 : 2048; });
   EXPECT_EQ(many.outsideOf(many.answer(forwards)), "");
   EXPECT_NE(many.outsideOf(many.answer(inF16)), "");
 }
@@ -192,10 +206,12 @@ TEST(SumJudge, ANarrowAccumulatorHasTooMuchVariance) {
 
 TEST(SumJudge, TruncationLeansToZero) {
   Random random(4);
-  const Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 64, 33, [&](int64_t, int64_t) { return 0.5 + random.unit() / 2; });
+  const Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 64, 33,
+                       [&](int64_t, int64_t) { return 0.5 + random.unit() / 2; });
   const Tensor truncated = sums.answer(truncating);
   EXPECT_EQ(sums.outsideOf(truncated), "");
-  EXPECT_NE(sums.rounding(truncated).find("bias of -"), std::string::npos) << sums.rounding(truncated);
+  EXPECT_NE(sums.rounding(truncated).find("bias of -"), std::string::npos)
+      << sums.rounding(truncated);
 }
 
 TEST(SumJudge, HalvesThatAllGoUpAreABias) {
@@ -213,7 +229,8 @@ TEST(SumJudge, FewResultsProveNothing) {
   const RoundingModel model{std::vector<double>(15, 0.0), std::vector<double>(15, 1e-9)};
   EXPECT_TRUE(checkRounding(model, Tensor::of<float>(Elem::f32_, {15}, std::vector<float>(15, 1))));
   const RoundingModel enough{std::vector<double>(16, 0.0), std::vector<double>(16, 1e-9)};
-  EXPECT_FALSE(checkRounding(enough, Tensor::of<float>(Elem::f32_, {16}, std::vector<float>(16, 1))));
+  EXPECT_FALSE(
+      checkRounding(enough, Tensor::of<float>(Elem::f32_, {16}, std::vector<float>(16, 1))));
 }
 
 } // namespace

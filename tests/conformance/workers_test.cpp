@@ -28,13 +28,14 @@ CaseResult passed() {
   return result;
 }
 
-std::vector<CaseResult> runCases(size_t count, const std::function<CaseResult(size_t)>& run, int jobs = 1,
-                                 double limit = 30) {
+std::vector<CaseResult> runCases(size_t count, const std::function<CaseResult(size_t)>& run,
+                                 int jobs = 1, double limit = 30) {
   std::vector<std::string> names;
   for (size_t i = 0; i < count; ++i) names.push_back("tier:case_" + std::to_string(i));
   size_t calls = 0;
-  auto results = runInWorkers(names, run, {jobs, limit},
-                              [&](const CaseResult&, size_t finished) { EXPECT_EQ(finished, ++calls); });
+  auto results = runInWorkers(names, run, {jobs, limit}, [&](const CaseResult&, size_t finished) {
+    EXPECT_EQ(finished, ++calls);
+  });
   EXPECT_TRUE(results.isOk()) << results.status().message();
   EXPECT_EQ(calls, count);
   for (size_t i = 0; i < count; ++i) EXPECT_EQ(results->at(i).name, names[i]);
@@ -65,7 +66,8 @@ TEST(Workers, BringEveryFieldBack) {
 class SharedCounts {
 public:
   explicit SharedCounts(size_t count)
-      : counts_(static_cast<std::atomic<int>*>(mmap(nullptr, count * sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+      : counts_(static_cast<std::atomic<int>*>(mmap(nullptr, count * sizeof(std::atomic<int>),
+                                                    PROT_READ | PROT_WRITE,
                                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
   int next(size_t i) const { return counts_[i]++; }
   int operator[](size_t i) const { return counts_[i]; }
@@ -75,8 +77,9 @@ private:
 };
 
 TEST(Workers, TellWhatIsWrongFromWhatIsUnsteady) {
-  const std::vector<std::string> names = {"ops:right",   "ops:wrong",   "ops:now_and_then", "ops:other",
-                                          "ops:crashes", "queue:waits", "ops:says_so"};
+  const std::vector<std::string> names = {"ops:right",  "ops:wrong",   "ops:now_and_then",
+                                          "ops:other",  "ops:crashes", "queue:waits",
+                                          "ops:says_so"};
   const SharedCounts counts(names.size());
   const auto run = [&](size_t i) -> CaseResult {
     const int before = counts.next(i);
@@ -90,8 +93,9 @@ TEST(Workers, TellWhatIsWrongFromWhatIsUnsteady) {
     return result;
   };
   size_t told = 0;
-  const auto results = runInWorkers(names, run, {.jobs = 2, .timeLimitSeconds = 60, .repeats = 2},
-                                    [&](const CaseResult&, size_t finished) { EXPECT_EQ(finished, ++told); });
+  const auto results =
+      runInWorkers(names, run, {.jobs = 2, .timeLimitSeconds = 60, .repeats = 2},
+                   [&](const CaseResult&, size_t finished) { EXPECT_EQ(finished, ++told); });
   ASSERT_TRUE(results.isOk()) << results.status().message();
   EXPECT_EQ(told, names.size());
   using Again = CaseResult::Again;
@@ -114,7 +118,8 @@ TEST(Workers, DoNotRepeatWhatHangs) {
     counts.next(0);
     for (;;) pause();
   };
-  const auto results = runInWorkers({"ops:hangs"}, run, {.jobs = 1, .timeLimitSeconds = 0.2, .repeats = 2}, {});
+  const auto results =
+      runInWorkers({"ops:hangs"}, run, {.jobs = 1, .timeLimitSeconds = 0.2, .repeats = 2}, {});
   ASSERT_TRUE(results.isOk()) << results.status().message();
   EXPECT_EQ(results->at(0).again, CaseResult::Again::unknown);
   EXPECT_EQ(counts[0], 1);
@@ -174,7 +179,8 @@ TEST(Workers, AnExceptionOfAnyKindIsAFailedCase) {
 }
 
 /// Case 1 of 4 fails with the reason, the others pass.
-void expectOneFailure(const std::function<void()>& deed, const std::string& reason, double limit = 30) {
+void expectOneFailure(const std::function<void()>& deed, const std::string& reason,
+                      double limit = 30) {
   const auto results = runCases(
       4,
       [&](size_t i) {
@@ -184,7 +190,8 @@ void expectOneFailure(const std::function<void()>& deed, const std::string& reas
       1, limit);
   EXPECT_EQ(results[1].outcome, Outcome::failed);
   EXPECT_EQ(results[1].reason, reason);
-  for (const size_t i : {0, 2, 3}) EXPECT_EQ(results[i].outcome, Outcome::passed) << i << ": " << results[i].reason;
+  for (const size_t i : {0, 2, 3})
+    EXPECT_EQ(results[i].outcome, Outcome::passed) << i << ": " << results[i].reason;
 }
 
 /// The sockets of this process.
@@ -227,7 +234,8 @@ TEST(Workers, AChildThatStaysIsNoFailure) {
     result.reason = std::to_string(child);
     return result;
   });
-  for (const CaseResult& result : results) EXPECT_EQ(result.outcome, Outcome::passed) << result.reason;
+  for (const CaseResult& result : results)
+    EXPECT_EQ(result.outcome, Outcome::passed) << result.reason;
   // It ends with its worker, which has been waited for; the child may yet be on its way out.
   const pid_t left = std::stoi(results[2].reason);
   for (int i = 0; i < 1000 && kill(left, 0) == 0; ++i) {

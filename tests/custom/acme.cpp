@@ -1,6 +1,8 @@
-// A backend with ops of the domain com.acme, behind either door (ACME_DOOR). Every other op is EMULATED, or the host's.
+// A backend with ops of the domain com.acme, behind either door (ACME_DOOR). Every other op is
+// EMULATED, or the host's.
 //
-//   Blend   y = gain * x * table (+ bias), then max(y, 0) in mode "relu", which no row takes. Has another form.
+//   Blend   y = gain * x * table (+ bias), then max(y, 0) in mode "relu", which no row takes. Has
+//           another form.
 //   Halves  the upper and the lower half of x along dim 0. Has none.
 //   Tell    is never claimed: the refusal says all that came with the node.
 //
@@ -47,11 +49,13 @@ cdl::Status compute(const cdl::Custom& op) {
   if (op.fn() == kHalves) {
     const auto upper = op.output(0).as<float>(), lower = op.output(1).as<float>();
     const int64_t half = upper.elements();
-    for (int64_t i = 0; i < half; ++i) upper.data()[i] = x.data()[i], lower.data()[i] = x.data()[half + i];
+    for (int64_t i = 0; i < half; ++i)
+      upper.data()[i] = x.data()[i], lower.data()[i] = x.data()[half + i];
     return cdl::ok();
   }
   const bool hasBias = op.inputs() == 3;
-  const auto table = op.input(op.inputs() - 1).as<const float>(); // the attribute comes behind the inputs
+  // the attribute comes behind the inputs
+  const auto table = op.input(op.inputs() - 1).as<const float>();
   const auto y = op.output().as<float>();
   const auto gain = static_cast<float>(op.floatAttr(kGain, 1));
   for (int64_t i = 0; i < y.elements(); ++i) {
@@ -68,9 +72,10 @@ public:
     this->claim(cdl::Profile::FP32);
     this->option("fault", "what to answer wrongly", "string", "");
     const uint8_t f32 = CDL_F32;
-    this->native(cdl::Kind::Custom, kBlend, {f32, f32, f32}, {0, 0, 0}, {cdl::attr(kRelu) == 0}, CDL_CLASS_DENSE);
-    this->native(cdl::Kind::Custom, kBlend, {f32, f32, f32, f32}, {0, 0, 0, 0}, {cdl::attr(kRelu) == 0},
+    this->native(cdl::Kind::Custom, kBlend, {f32, f32, f32}, {0, 0, 0}, {cdl::attr(kRelu) == 0},
                  CDL_CLASS_DENSE);
+    this->native(cdl::Kind::Custom, kBlend, {f32, f32, f32, f32}, {0, 0, 0, 0},
+                 {cdl::attr(kRelu) == 0}, CDL_CLASS_DENSE);
     this->native(cdl::Kind::Custom, kHalves, {f32, f32, f32});
   }
 
@@ -79,9 +84,11 @@ public:
     if (node.is("com.acme", "Tell")) return cdl::unsupported(told(node.record()));
     if (!node.is("com.acme", "Blend")) return cdl::unsupported("has no op of that name");
     const cdl_custom_value_t& x = node.input(0);
-    if (x.elem != CDL_F32) return cdl::unsupported(cdl::text("x is ", cdl::elemName(x.elem), ", only f32 is blended"));
+    if (x.elem != CDL_F32)
+      return cdl::unsupported(cdl::text("x is ", cdl::elemName(x.elem), ", only f32 is blended"));
     const std::string mode = node.stringAttr("mode", "plain");
-    if (mode != "plain" && mode != "relu") return bad("mode '" + mode + "' is neither plain nor relu");
+    if (mode != "plain" && mode != "relu")
+      return bad("mode '" + mode + "' is neither plain nor relu");
     const cdl_custom_attr_t* table = node.find("table");
     if (!table || table->type != CDL_CUSTOM_TENSOR) return bad("no tensor 'table'");
     if (x.rank == 0 || table->tensor->rank != 1 || table->tensor->dims[0] != x.dims[x.rank - 1])
@@ -98,8 +105,10 @@ public:
     const std::string fault = this->options().get("fault");
     if (fault == "parse") return "graph @blend(%x: f32[2]) -> (%y: f32[2]) { %y = blend %x }";
     if (fault == "endless") return std::string(size_t(1) << 25, ' ');
-    const std::string x = "f32" + dimsText(node.input(0)), row = "f32" + dimsText(*node.find("table")->tensor);
-    std::string steps = "  %v0 = constant splat(" + std::to_string(node.floatAttr("gain", 1)) + ") : f32[1]\n";
+    const std::string x = "f32" + dimsText(node.input(0)),
+                      row = "f32" + dimsText(*node.find("table")->tensor);
+    std::string steps =
+        "  %v0 = constant splat(" + std::to_string(node.floatAttr("gain", 1)) + ") : f32[1]\n";
     std::string last = "%x";
     int made = 0;
     const auto step = [&](const std::string& op, const std::string& operand) {
@@ -112,8 +121,8 @@ public:
     if (node.has(1)) step("add", ", %bias");
     if (node.stringAttr("mode", "plain") == "relu") step("relu", "");
     if (fault == "type") last = "%table: " + row; // not what was claimed
-    return "graph @blend(%x: " + x + (node.has(1) ? ", %bias: " + row : "") + ", %table: " + row + ") -> (" + last +
-           (fault == "type" ? "" : ": " + x) + ") {\n" + steps + "}\n";
+    return "graph @blend(%x: " + x + (node.has(1) ? ", %bias: " + row : "") + ", %table: " + row +
+           ") -> (" + last + (fault == "type" ? "" : ": " + x) + ") {\n" + steps + "}\n";
   }
 
 private:
@@ -163,7 +172,8 @@ public:
 cdl_code_t (*honest)(cdl_device_t*, const cdl_custom_node_t*, cdl_custom_claim_t*, cdl_error_t*);
 
 // The claim, and then what the option says is wrong with it.
-cdl_code_t faulty(cdl_device_t* device, const cdl_custom_node_t* node, cdl_custom_claim_t* claim, cdl_error_t* error) {
+cdl_code_t faulty(cdl_device_t* device, const cdl_custom_node_t* node, cdl_custom_claim_t* claim,
+                  cdl_error_t* error) {
   const std::string fault = reinterpret_cast<cdl::Backend*>(device)->options().get("fault");
   cdl_custom_value_t& first = claim->outputs[0];
   const cdl_code_t code = honest(device, node, claim, error);
@@ -184,7 +194,8 @@ cdl_code_t faulty(cdl_device_t* device, const cdl_custom_node_t* node, cdl_custo
 
 } // namespace
 
-extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
+extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                                   cdl_error_t* error);
 cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
   const cdl_code_t code = cdl::detail::Entry<Backend>::query(host, out, error);
   if (code == CDL_OK && out->custom_op) {

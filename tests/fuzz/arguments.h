@@ -16,8 +16,8 @@ struct FuzzArguments {
   std::string out = "fuzz_failures"; ///< --out, the folder of failures
 };
 
-/// Takes pairs of a flag and a value; `texts` are flags of the tool's own. False for an unknown flag, one without a value,
-/// and a number that is none.
+/// Takes pairs of a flag and a value; `texts` are flags of the tool's own. False for an unknown
+/// flag, one without a value, and a number that is none.
 inline bool parseArguments(int count, char** words, FuzzArguments& arguments,
                            const std::map<std::string, std::string*>& texts = {}) {
   for (int i = 1; i < count; i += 2) {

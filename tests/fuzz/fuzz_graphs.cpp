@@ -1,5 +1,5 @@
-// Random graphs on several executors, each within the bounds of a running error analysis. A failure is reduced by
-// itself and written to a folder.
+// Random graphs on several executors, each within the bounds of a running error analysis. A failure
+// is reduced by itself and written to a folder.
 #include <algorithm>
 #include <csetjmp>
 #include <csignal>
@@ -15,7 +15,8 @@
 namespace candela::conform {
 namespace {
 
-constexpr const char* kUsage = R"(Usage: fuzz_graphs [--seed N] [--count N] [--backends LIST] [--out DIR]
+constexpr const char* kUsage =
+    R"(Usage: fuzz_graphs [--seed N] [--count N] [--backends LIST] [--out DIR]
   --seed N         the first seed (1); graph i has seed N + i
   --count N        how many graphs (300)
   --backends LIST  separated by commas, of reference, soft, template, cpu and paths of plugins, each with
@@ -27,11 +28,12 @@ constexpr const char* kUsage = R"(Usage: fuzz_graphs [--seed N] [--count N] [--b
 struct Arguments : FuzzArguments {
   Arguments()
       : FuzzArguments{.count = 300,
-                      .backends = {"reference", "soft", "soft --to-primitives", "template", "template --to-primitives",
-                                   "cpu"}} {}
+                      .backends = {"reference", "soft", "soft --to-primitives", "template",
+                                   "template --to-primitives", "cpu"}} {}
 };
 
-// A crash is a finding like any other: what it leaves behind is lost, which a tool of tests can bear.
+// A crash is a finding like any other: what it leaves behind is lost, which a tool of tests can
+// bear.
 sigjmp_buf back;
 void leap(int signal) { siglongjmp(back, signal); }
 Finding judgeGuarded(const Recipe& recipe, const Expected& expected, const Executor& executor) {
@@ -78,7 +80,8 @@ private:
       note(seed, "the analysis", expected.status().message());
       return;
     }
-    for (const Interval& interval : expected->intervals) count_ += interval.count(), tight_ += interval.tight();
+    for (const Interval& interval : expected->intervals)
+      count_ += interval.count(), tight_ += interval.tight();
     std::string last;
     for (const Executor& executor : executors_) {
       const Finding finding = judgeGuarded(recipe, *expected, executor);
@@ -100,8 +103,8 @@ private:
   }
 
   void shrink(const Recipe& recipe, Finding::Kind kind, const Executor& executor, uint64_t seed) {
-    const std::string folder =
-        fmt::format("{}/{}_{}", arguments_.out, seed, executor.name.substr(0, executor.name.find(' ')));
+    const std::string folder = fmt::format("{}/{}_{}", arguments_.out, seed,
+                                           executor.name.substr(0, executor.name.find(' ')));
     const auto judge = [&](const Recipe& candidate, const Expected& expected) {
       return judgeGuarded(candidate, expected, executor);
     };
@@ -112,8 +115,8 @@ private:
     }
     const auto graph = small->recipe.build();
     const auto text = graph ? graph::print(*graph) : graph.status();
-    fmt::print("{} nodes are left: {}\n{}{}\n", small->recipe.steps.size(), small->finding.text, text ? *text : "",
-               small->command);
+    fmt::print("{} nodes are left: {}\n{}{}\n", small->recipe.steps.size(), small->finding.text,
+               text ? *text : "", small->command);
     std::fflush(stdout);
   }
 
@@ -125,10 +128,12 @@ private:
     }
     const double graphs = static_cast<double>(std::max<uint64_t>(1, arguments_.count));
     fmt::print(
-        "{} graphs from seed {}, {:.1f} nodes each, {} findings, {} runs refused, {:.2f} % of {} elements within "
+        "{} graphs from seed {}, {:.1f} nodes each, {} findings, {} runs refused, {:.2f} % of {} "
+        "elements within "
         "a tenth\n",
         arguments_.count, arguments_.seed, static_cast<double>(nodes_) / graphs, findings_, refused,
-        100.0 * static_cast<double>(tight_) / static_cast<double>(std::max<int64_t>(1, count_)), count_);
+        100.0 * static_cast<double>(tight_) / static_cast<double>(std::max<int64_t>(1, count_)),
+        count_);
     for (const graph::OpInfo& info : graph::allOps())
       if (ops_[info.kind] == 0 && arguments_.count >= 300 && !info.has(graph::kTraitRegion)) {
         fmt::print("no graph has {}\n", info.name);

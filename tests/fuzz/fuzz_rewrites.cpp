@@ -1,6 +1,6 @@
-// Random graphs made of what passes rewrite: each pass alone and all of them on the oracle, and compiled on backends,
-// each within the bounds of a running error analysis of the graph as it was. A failure is reduced by itself and written
-// to a folder.
+// Random graphs made of what passes rewrite: each pass alone and all of them on the oracle, and
+// compiled on backends, each within the bounds of a running error analysis of the graph as it was.
+// A failure is reduced by itself and written to a folder.
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,7 +40,8 @@ volatile std::sig_atomic_t running = 0; ///< the seed of now
 void sayWhere(int) {
   char text[] = "crashed at seed 0000000000\n";
   long seed = running;
-  for (size_t at = sizeof(text) - 3; text[at] != ' '; --at, seed /= 10) text[at] = static_cast<char>('0' + seed % 10);
+  for (size_t at = sizeof(text) - 3; text[at] != ' '; --at, seed /= 10)
+    text[at] = static_cast<char>('0' + seed % 10);
   const auto written = write(STDERR_FILENO, text, sizeof(text) - 1);
   _exit(written > 0 ? 3 : 4);
 }
@@ -51,9 +52,11 @@ struct Runner {
   std::function<Result<std::vector<Tensor>>(const Recipe&)> run;
 };
 
-Finding judge(const Recipe& recipe, const Expected& expected, const Result<std::vector<Tensor>>& got) {
+Finding judge(const Recipe& recipe, const Expected& expected,
+              const Result<std::vector<Tensor>>& got) {
   if (!got)
-    return {got.status().code() == Code::unsupported ? Finding::Kind::refused : Finding::Kind::failed,
+    return {got.status().code() == Code::unsupported ? Finding::Kind::refused
+                                                     : Finding::Kind::failed,
             got.status().message()};
   for (size_t i = 0; i < got->size(); ++i)
     if (const std::string text = outsideOfRewrites(expected.intervals[i], (*got)[i]); !text.empty())
@@ -110,9 +113,11 @@ public:
                              return run(recipe, work);
                            }});
     }
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(signal, sayWhere);
-    const uint64_t most =
-        arguments_.stopAt.empty() ? ~uint64_t{0} : std::strtoull(arguments_.stopAt.c_str(), nullptr, 10);
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+      std::signal(signal, sayWhere);
+    const uint64_t most = arguments_.stopAt.empty()
+                              ? ~uint64_t{0}
+                              : std::strtoull(arguments_.stopAt.c_str(), nullptr, 10);
     for (uint64_t i = 0; i < arguments_.count && findings_ < most; ++i) {
       running = static_cast<std::sig_atomic_t>(arguments_.seed + i);
       judgeGraph(arguments_.seed + i);
@@ -134,7 +139,8 @@ private:
     const auto expected = expect(recipe, analyzeRewrites);
     if (!expected) return note(seed, "the analysis", expected.status().message());
     for (const Interval& interval : expected->intervals) {
-      elements_ += static_cast<uint64_t>(interval.count()), tight_ += static_cast<uint64_t>(interval.tight());
+      elements_ += static_cast<uint64_t>(interval.count()),
+          tight_ += static_cast<uint64_t>(interval.tight());
       for (int64_t i = 0; i < interval.count(); ++i) wild_ += interval.isWild(i);
     }
     const uint64_t before = findings_;
@@ -147,19 +153,22 @@ private:
   void judgePasses(uint64_t seed, const Recipe& recipe, const Expected& expected) {
     for (size_t p = 0; p < alone_.size(); ++p) {
       auto graph = recipe.build();
-      const auto changes = graph ? runPass(passes::allPasses()[p], *graph) : Result<int>(graph.status());
+      const auto changes =
+          graph ? runPass(passes::allPasses()[p], *graph) : Result<int>(graph.status());
       if (changes && *changes == 0) continue;
       ++changed_[alone_[p].name];
       judgeRunner(seed, recipe, expected, alone_[p]);
     }
     auto graph = recipe.build();
     if (graph)
-      (void)passes::optimize(*graph,
-                             [&](std::string_view pass, const graph::Graph&) { ++changedInAll_[std::string(pass)]; });
+      (void)passes::optimize(*graph, [&](std::string_view pass, const graph::Graph&) {
+        ++changedInAll_[std::string(pass)];
+      });
     judgeRunner(seed, recipe, expected, together_);
   }
 
-  void judgeRunner(uint64_t seed, const Recipe& recipe, const Expected& expected, const Runner& runner) {
+  void judgeRunner(uint64_t seed, const Recipe& recipe, const Expected& expected,
+                   const Runner& runner) {
     const Finding finding = judge(recipe, expected, runner.run(recipe));
     if (finding.kind == Finding::Kind::none) return;
     if (finding.kind == Finding::Kind::refused && mayRefuse(recipe)) {
@@ -192,11 +201,13 @@ private:
     if (!expected || !graph) return;
     std::string folder = fmt::format("{}/{}_{}", arguments_.out, runner.name, seed);
     std::ranges::replace(folder, ' ', '_');
-    const bool onBackend = std::ranges::find(backends_, runner.name, &Runner::name) != backends_.end();
+    const bool onBackend =
+        std::ranges::find(backends_, runner.name, &Runner::name) != backends_.end();
     const auto command = writeWhole(small, *expected, folder, onBackend ? runner.name : "soft");
     const auto text = graph::print(*graph);
-    fmt::print("{} nodes are left: {}\n{}{}\n", small.steps.size(), judgeAgain(small, *expected).text,
-               text ? *text : "", command ? *command : command.status().message());
+    fmt::print("{} nodes are left: {}\n{}{}\n", small.steps.size(),
+               judgeAgain(small, *expected).text, text ? *text : "",
+               command ? *command : command.status().message());
     std::fflush(stdout);
   }
 
@@ -207,7 +218,8 @@ private:
     for (const Runner& pass : alone_) {
       const uint64_t least = arguments_.count / 50;
       if (changed_[pass.name] >= least) continue;
-      fmt::print("{} changed {} graphs, at least {} are wanted\n", pass.name, changed_[pass.name], least);
+      fmt::print("{} changed {} graphs, at least {} are wanted\n", pass.name, changed_[pass.name],
+                 least);
       idle = true;
     }
     return idle;
@@ -217,21 +229,23 @@ private:
     const auto share = [](uint64_t part, uint64_t all) {
       return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(1, all));
     };
-    fmt::print(
-        "{} graphs from seed {}, {} nodes, {} findings, {} runs refused; of {} elements {:.2f} % within a tenth, "
-        "{:.2f} % may be anything\n",
-        graphs_, arguments_.seed, nodes_, findings_, refused_, elements_, share(tight_, elements_),
-        share(wild_, elements_));
+    fmt::print("{} graphs from seed {}, {} nodes, {} findings, {} runs refused; of {} elements "
+               "{:.2f} % within a tenth, "
+               "{:.2f} % may be anything\n",
+               graphs_, arguments_.seed, nodes_, findings_, refused_, elements_,
+               share(tight_, elements_), share(wild_, elements_));
     std::string list;
     for (const Runner& pass : alone_) {
-      fmt::print("{:<22} changed {:>6} graphs alone, {:>6} times among all\n", pass.name, changed_[pass.name],
-                 changedInAll_[pass.name]);
-      list += fmt::format("{}\n    {{\"pass\": \"{}\", \"graphs_changed\": {}, \"times_among_all\": {}}}",
-                          list.empty() ? "" : ",", pass.name, changed_[pass.name], changedInAll_[pass.name]);
+      fmt::print("{:<22} changed {:>6} graphs alone, {:>6} times among all\n", pass.name,
+                 changed_[pass.name], changedInAll_[pass.name]);
+      list += fmt::format(
+          "{}\n    {{\"pass\": \"{}\", \"graphs_changed\": {}, \"times_among_all\": {}}}",
+          list.empty() ? "" : ",", pass.name, changed_[pass.name], changedInAll_[pass.name]);
     }
     if (arguments_.json.empty()) return;
     const std::string text = fmt::format(
-        "{{\"seed\": {}, \"graphs\": {}, \"nodes\": {}, \"findings\": {}, \"refused\": {}, \"elements\": {}, "
+        "{{\"seed\": {}, \"graphs\": {}, \"nodes\": {}, \"findings\": {}, \"refused\": {}, "
+        "\"elements\": {}, "
         "\"within_a_tenth\": {}, \"anything\": {},\n  \"passes\": [{}]}}\n",
         arguments_.seed, graphs_, nodes_, findings_, refused_, elements_, tight_, wild_, list);
     if (const Status status = writeFile(arguments_.json, text.data(), text.size()); !status.isOk())
@@ -243,7 +257,8 @@ private:
   std::vector<Runner> alone_, backends_;
   const Runner oracle_ = noPass(), together_ = allPassesTogether();
   std::map<std::string, uint64_t> changed_, changedInAll_, kinds_;
-  uint64_t graphs_ = 0, nodes_ = 0, findings_ = 0, refused_ = 0, elements_ = 0, tight_ = 0, wild_ = 0;
+  uint64_t graphs_ = 0, nodes_ = 0, findings_ = 0, refused_ = 0, elements_ = 0, tight_ = 0,
+           wild_ = 0;
 };
 
 } // namespace
@@ -251,8 +266,9 @@ private:
 
 int main(int count, char** words) {
   candela::conform::Arguments arguments;
-  if (!candela::conform::parseArguments(count, words, arguments,
-                                        {{"--json", &arguments.json}, {"--stop-at", &arguments.stopAt}})) {
+  if (!candela::conform::parseArguments(
+          count, words, arguments,
+          {{"--json", &arguments.json}, {"--stop-at", &arguments.stopAt}})) {
     fmt::print(stderr, "{}", candela::conform::kUsage);
     return 2;
   }

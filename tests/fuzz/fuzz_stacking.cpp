@@ -1,6 +1,7 @@
-// Random graphs compiled twice on each backend, stacked and with every node an instruction of its own. Both are judged
-// within the bounds of a running error analysis, and where that leaves one value (integers that no rounded real became)
-// the two must agree bit by bit. Counts instructions, expressions and the bytes that their views read and write.
+// Random graphs compiled twice on each backend, stacked and with every node an instruction of its
+// own. Both are judged within the bounds of a running error analysis, and where that leaves one
+// value (integers that no rounded real became) the two must agree bit by bit. Counts instructions,
+// expressions and the bytes that their views read and write.
 #include <cstdlib>
 #include <cstring>
 
@@ -77,7 +78,8 @@ public:
     }
     report();
     // A run in which nothing was stacked, or nothing was exact, would prove nothing.
-    const bool isEmpty = arguments_.count >= 50 && (exact_ == 0 || sides_[0].stacked == 0 || sides_[0].tallies[1].prologues == 0);
+    const bool isEmpty = arguments_.count >= 50 && (exact_ == 0 || sides_[0].stacked == 0 ||
+                                                    sides_[0].tallies[1].prologues == 0);
     if (isEmpty) fmt::print("nothing was compared\n");
     return findings_ || isEmpty ? 1 : 0;
   }
@@ -95,7 +97,8 @@ private:
     CDL_ASSIGN(const auto devices, side.port->devices());
     pipeline::CompileOptions options;
     options.stack = stack;
-    CDL_ASSIGN(const auto session, pipeline::compile(std::move(graph), "stacking", devices, options));
+    CDL_ASSIGN(const auto session,
+               pipeline::compile(std::move(graph), "stacking", devices, options));
     for (const runtime::BundlePartition& part : session->bundle().partitions)
       tally.add(reinterpret_cast<const cdl_image_t*>(part.image.data()));
     return session->run(recipe.inputs());
@@ -130,18 +133,20 @@ private:
       for (int form = 0; form < 2; ++form) {
         Tally& all = side.tallies[form];
         all.instructions += own[form].instructions, all.expressions += own[form].expressions;
-        all.steps += own[form].steps, all.prologues += own[form].prologues, all.bytes += own[form].bytes;
+        all.steps += own[form].steps, all.prologues += own[form].prologues,
+            all.bytes += own[form].bytes;
       }
       side.stacked += own[1].instructions < own[0].instructions;
       if (own[1].bytes > own[0].bytes)
-        note(seed, recipe, side.name, fmt::format("stacked it moves {} bytes, else {}", own[1].bytes, own[0].bytes));
+        note(seed, recipe, side.name,
+             fmt::format("stacked it moves {} bytes, else {}", own[1].bytes, own[0].bytes));
       for (size_t i = 0; i < got[0].size(); ++i)
         compareBits(seed, recipe, side, i, expected->intervals[i], got[0][i], got[1][i]);
     }
   }
 
-  void compareBits(uint64_t seed, const Recipe& recipe, const Side& side, size_t output, const Interval& interval,
-                   const Tensor& a, const Tensor& b) {
+  void compareBits(uint64_t seed, const Recipe& recipe, const Side& side, size_t output,
+                   const Interval& interval, const Tensor& a, const Tensor& b) {
     if (isFloat(a.elem)) {
       floats_ += static_cast<uint64_t>(a.count());
       return;
@@ -149,8 +154,10 @@ private:
     for (int64_t i = 0; i < a.count(); ++i) {
       if (!interval.isPoint(i)) continue;
       ++exact_;
-      if (loadElement(a.elem, a.bytes.data(), i) == loadElement(b.elem, b.bytes.data(), i)) continue;
-      return note(seed, recipe, side.name, fmt::format("output y{}: element {} differs", recipe.outputs[output], i));
+      if (loadElement(a.elem, a.bytes.data(), i) == loadElement(b.elem, b.bytes.data(), i))
+        continue;
+      return note(seed, recipe, side.name,
+                  fmt::format("output y{}: element {} differs", recipe.outputs[output], i));
     }
   }
 
@@ -168,30 +175,34 @@ private:
   }
 
   void report() {
-    fmt::print("{} graphs from seed {}, {:.1f} nodes each, {} findings; {} integers equal bit by bit, {} reals within "
+    fmt::print("{} graphs from seed {}, {:.1f} nodes each, {} findings; {} integers equal bit by "
+               "bit, {} reals within "
                "their bounds\n",
                arguments_.count, arguments_.seed,
-               static_cast<double>(nodes_) / static_cast<double>(std::max<uint64_t>(1, arguments_.count)), findings_,
-               exact_, floats_);
+               static_cast<double>(nodes_) /
+                   static_cast<double>(std::max<uint64_t>(1, arguments_.count)),
+               findings_, exact_, floats_);
     std::string list;
     for (const Side& side : sides_) {
       const Tally &apart = side.tallies[0], &stacked = side.tallies[1];
-      fmt::print(
-          "{:<9} {:>6} graphs stacked, {} refused; instructions {} -> {}, bytes {} -> {}, {} expressions of {} steps, {} "
-          "before a reduction\n",
-          side.name, side.stacked, side.refused, apart.instructions, stacked.instructions, apart.bytes, stacked.bytes,
-          stacked.expressions, stacked.steps, stacked.prologues);
+      fmt::print("{:<9} {:>6} graphs stacked, {} refused; instructions {} -> {}, bytes {} -> {}, "
+                 "{} expressions of {} steps, {} "
+                 "before a reduction\n",
+                 side.name, side.stacked, side.refused, apart.instructions, stacked.instructions,
+                 apart.bytes, stacked.bytes, stacked.expressions, stacked.steps, stacked.prologues);
       list += fmt::format(
-          "{}\n    {{\"backend\": \"{}\", \"graphs_stacked\": {}, \"refused\": {}, \"instructions\": [{}, {}], "
+          "{}\n    {{\"backend\": \"{}\", \"graphs_stacked\": {}, \"refused\": {}, "
+          "\"instructions\": [{}, {}], "
           "\"bytes\": [{}, {}], \"expressions\": {}, \"steps\": {}, \"prologues\": {}}}",
-          list.empty() ? "" : ",", side.name, side.stacked, side.refused, apart.instructions, stacked.instructions,
-          apart.bytes, stacked.bytes, stacked.expressions, stacked.steps, stacked.prologues);
+          list.empty() ? "" : ",", side.name, side.stacked, side.refused, apart.instructions,
+          stacked.instructions, apart.bytes, stacked.bytes, stacked.expressions, stacked.steps,
+          stacked.prologues);
     }
     if (arguments_.json.empty()) return;
-    const std::string text =
-        fmt::format("{{\"seed\": {}, \"graphs\": {}, \"nodes\": {}, \"findings\": {}, \"integers_equal\": {}, "
-                    "\"reals_within_bounds\": {},\n  \"backends\": [{}]}}\n",
-                    arguments_.seed, arguments_.count, nodes_, findings_, exact_, floats_, list);
+    const std::string text = fmt::format(
+        "{{\"seed\": {}, \"graphs\": {}, \"nodes\": {}, \"findings\": {}, \"integers_equal\": {}, "
+        "\"reals_within_bounds\": {},\n  \"backends\": [{}]}}\n",
+        arguments_.seed, arguments_.count, nodes_, findings_, exact_, floats_, list);
     if (const Status status = writeFile(arguments_.json, text.data(), text.size()); !status.isOk())
       fmt::print(stderr, "{}\n", status.message());
   }

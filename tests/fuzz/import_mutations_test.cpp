@@ -29,7 +29,8 @@ protected:
     ASSERT_TRUE(fs::exists(GetParam())) << GetParam() << " is not installed";
     original = readBytes(GetParam());
     ASSERT_FALSE(original.empty());
-    path = (fs::path(testing::TempDir()) / fmt::format("candela_mutation_{}.onnx", getpid())).string();
+    path =
+        (fs::path(testing::TempDir()) / fmt::format("candela_mutation_{}.onnx", getpid())).string();
   }
   void TearDown() override { fs::remove(path); }
 
@@ -88,7 +89,8 @@ TEST_P(Mutations, BitFlips) {
     const uint64_t random = splitmix64(seed);
     std::string bytes = original;
     const size_t range = seed % 2 ? original.size() : head;
-    const size_t from = seed % 4 == 0 ? original.size() - head : 0; // the graph's tail holds inputs and outputs
+    // the graph's tail holds inputs and outputs
+    const size_t from = seed % 4 == 0 ? original.size() - head : 0;
     const size_t at = seed % 2 ? random % range : from + random % range;
     bytes[at] = static_cast<char>(bytes[at] ^ 1 << (random >> 60 & 7));
     import(bytes, fmt::format("flipped bit {} of byte {}", random >> 60 & 7, at));
@@ -125,12 +127,13 @@ template <typename Visit> void withExtremeAttributes(onnx_io::Model& model, Visi
 
 /// The same for the small integer inputs, which are frozen.
 template <typename Visit>
-void withExtremeOperands(const std::string& folder, const onnx_io::Model& model, import::ImportOptions& options,
-                         Visit visit) {
+void withExtremeOperands(const std::string& folder, const onnx_io::Model& model,
+                         import::ImportOptions& options, Visit visit) {
   for (size_t i = 0; i < model.graph.inputs.size(); ++i) {
     const onnx_io::ValueInfo& input = model.graph.inputs[i];
     if (input.elem != Elem::i64_) continue;
-    const auto tensor = onnx_io::readTensor(fmt::format("{}/test_data_set_0/input_{}.pb", folder, i));
+    const auto tensor =
+        onnx_io::readTensor(fmt::format("{}/test_data_set_0/input_{}.pb", folder, i));
     if (!tensor || tensor->count() > 16) continue;
     options.frozen[input.name] = *tensor;
   }
@@ -157,9 +160,12 @@ TEST(ExtremeValues, AreRefusedOrMeanSomething) {
     const auto import = [&](const std::string& name, int64_t extreme) {
       const auto graph = import::importModel(*model, options);
       ++(graph ? imported : refused);
-      if (!graph) { EXPECT_NE(graph.status().code(), Code::internal) << graph.status().message(); }
+      if (!graph) {
+        EXPECT_NE(graph.status().code(), Code::internal) << graph.status().message();
+      }
       const Status status = graph ? graph::verify(*graph) : Status::ok();
-      EXPECT_TRUE(status.isOk()) << entry.path() << ", " << name << " = " << extreme << ": " << status.message();
+      EXPECT_TRUE(status.isOk()) << entry.path() << ", " << name << " = " << extreme << ": "
+                                 << status.message();
     };
     withExtremeOperands(entry.path().string(), *model, options, import);
     withExtremeAttributes(*model, import);
@@ -168,12 +174,13 @@ TEST(ExtremeValues, AreRefusedOrMeanSomething) {
   EXPECT_GT(refused, 500);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Mutations,
-                         testing::Values(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx",
-                                         std::string(kNodeTests) +
-                                             "test_layer_normalization_4d_axis1_expanded/model.onnx",
-                                         std::string(kNodeTests) + "test_softmax_axis_0_expanded/model.onnx",
-                                         std::string(kNodeTests) + "test_conv_with_autopad_same/model.onnx"));
+INSTANTIATE_TEST_SUITE_P(
+    Models, Mutations,
+    testing::Values(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx",
+                    std::string(kNodeTests) +
+                        "test_layer_normalization_4d_axis1_expanded/model.onnx",
+                    std::string(kNodeTests) + "test_softmax_axis_0_expanded/model.onnx",
+                    std::string(kNodeTests) + "test_conv_with_autopad_same/model.onnx"));
 
 } // namespace
 } // namespace candela::test

@@ -1,4 +1,5 @@
-// Damaged NPU binaries: each is refused with words, or runs to its end or to a fault. Never a crash, never a hang.
+// Damaged NPU binaries: each is refused with words, or runs to its end or to a fault. Never a
+// crash, never a hang.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -61,7 +62,8 @@ class NpuDamagedBinaries : public testing::TestWithParam<bool> {};
 TEST_P(NpuDamagedBinaries, AreRefusedOrEnd) {
   Configuration configuration = *findConfiguration("tiny");
   configuration.values[key::kFeaturesInt16] = GetParam();
-  const Result<Binary> good = assemble(GetParam() ? wideProgram() : std::string(kProgram), "good.npu", configuration);
+  const Result<Binary> good =
+      assemble(GetParam() ? wideProgram() : std::string(kProgram), "good.npu", configuration);
   ASSERT_TRUE(good) << good.message();
   const std::vector<std::byte> original = writeBinary(*good);
   std::mt19937_64 random(kSeed);
@@ -69,15 +71,20 @@ TEST_P(NpuDamagedBinaries, AreRefusedOrEnd) {
   for (int round = -1; round < kRounds; ++round) {
     std::vector<std::byte> bytes = original;
     const int way = round < 0 ? 4 : static_cast<int>(random() % 8);
-    if (way == 0) bytes.resize(random() % bytes.size());                                        // truncated
-    if (way == 1) bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255); // and nothing repaired
-    if (way == 2) {                                                                             // a section's record
+    // truncated
+    if (way == 0) bytes.resize(random() % bytes.size());
+    // and nothing repaired
+    if (way == 1) bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255);
+    // a section's record
+    if (way == 2) {
       const uint64_t value = random() % 3 ? random() % (2 * bytes.size()) : random();
       std::memcpy(&bytes[48 + random() % 15 * 8], &value, 8);
     }
-    const size_t codeAt = 48 + 5 * 24 + 16 * good->regions.size(), codeBytes = 16 * good->code.size();
+    const size_t codeAt = 48 + 5 * 24 + 16 * good->regions.size(),
+                 codeBytes = 16 * good->code.size();
     if (way == 3) // anywhere behind the hashes
-      for (int i = 0; i < 4; ++i) bytes[32 + random() % (bytes.size() - 32)] = static_cast<std::byte>(random());
+      for (int i = 0; i < 4; ++i)
+        bytes[32 + random() % (bytes.size() - 32)] = static_cast<std::byte>(random());
     if (way > 4) // bits of instructions
       for (int i = way - 4; i > 0; --i)
         bytes[codeAt + random() % codeBytes] ^= static_cast<std::byte>(1u << random() % 8);
@@ -121,8 +128,8 @@ TEST_P(NpuDamagedBinaries, AreRefusedOrEnd) {
     }
   }
   std::printf("seed %llu: checksum %d, reader %d, device %d, faults %d, ended %d\n",
-              static_cast<unsigned long long>(kSeed), refusedByChecksum, refusedByReader, refusedByDevice, faults,
-              ended);
+              static_cast<unsigned long long>(kSeed), refusedByChecksum, refusedByReader,
+              refusedByDevice, faults, ended);
   EXPECT_GT(refusedByReader, 500);
   EXPECT_GT(refusedByDevice, 300);
   EXPECT_GT(faults, 150);
@@ -138,12 +145,15 @@ TEST(NpuDamagedTexts, AreRefusedByLineOrAssembled) {
   for (int round = 0; round < 4000; ++round) {
     std::string text(kProgram);
     for (int i = 1 + static_cast<int>(random() % 3); i > 0; --i) {
-      const size_t at = random() % text.size(), other = random() % text.size(), length = random() % 12;
+      const size_t at = random() % text.size(), other = random() % text.size(),
+                   length = random() % 12;
       switch (random() % 4) {
       case 0: text[at] = static_cast<char>(random()); break;
       case 1: text.erase(at, length); break;
       case 2: text.insert(at, text.substr(other, length)); break;
-      default: text.insert(at, std::to_string(static_cast<int64_t>(random()) >> random() % 64)); break;
+      default:
+        text.insert(at, std::to_string(static_cast<int64_t>(random()) >> random() % 64));
+        break;
       }
       if (text.empty()) text = " ";
     }

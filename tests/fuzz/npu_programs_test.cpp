@@ -1,4 +1,5 @@
-// Random programs that are right: they halt, and plain and AVX2 kernels write the same, instruction by instruction.
+// Random programs that are right: they halt, and plain and AVX2 kernels write the same, instruction
+// by instruction.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -54,13 +55,15 @@ TEST(NpuPrograms, HaltAndWriteTheSameByAllKernels) {
     std::mt19937_64 random(seed);
     const Configuration configuration = randomConfiguration(random);
     const Binary binary = randomProgram(configuration, seed, kInstructions);
-    const Ran best = run(configuration, binary, seed, false), plain = run(configuration, binary, seed, true);
+    const Ran best = run(configuration, binary, seed, false),
+              plain = run(configuration, binary, seed, true);
     ASSERT_FALSE(best.report.fault) << best.report.fault->message << " seed " << seed;
     ASSERT_FALSE(plain.report.fault) << plain.report.fault->message << " seed " << seed;
     ASSERT_EQ(best.trace.size(), plain.trace.size());
     for (size_t i = 0; i < best.trace.size(); ++i)
       ASSERT_EQ(best.trace[i], plain.trace[i])
-          << insnText(*decode(binary.code[best.trace[i][trace::kInstruction]])) << " seed " << seed << "\n"
+          << insnText(*decode(binary.code[best.trace[i][trace::kInstruction]])) << " seed " << seed
+          << "\n"
           << traceLine(best.trace[i], false) << traceLine(plain.trace[i], false);
     ASSERT_EQ(best.out, plain.out) << "seed " << seed;
     ASSERT_EQ(best.report.counters, plain.report.counters) << "seed " << seed;
@@ -71,9 +74,11 @@ TEST(NpuPrograms, HaltAndWriteTheSameByAllKernels) {
     ASSERT_TRUE(again) << again.message();
     ASSERT_EQ(*again, binary) << "seed " << seed;
   }
-  std::printf("seeds from %llu: %zu instructions\n", static_cast<unsigned long long>(kSeed), instructions);
+  std::printf("seeds from %llu: %zu instructions\n", static_cast<unsigned long long>(kSeed),
+              instructions);
   if (std::getenv("CANDELA_FUZZ_SEED")) return;
-  for (const OpInfo& info : kOpTable) EXPECT_GE(seen[static_cast<size_t>(info.op)], 150) << info.name;
+  for (const OpInfo& info : kOpTable)
+    EXPECT_GE(seen[static_cast<size_t>(info.op)], 150) << info.name;
 }
 
 /// The order in these programs is needed: without its tokens hardly one of them is let through.

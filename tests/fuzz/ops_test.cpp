@@ -1,5 +1,5 @@
-// Every op record in every type that it allows, on samples made of the record: the op as it is and its decomposition,
-// both run by soft, against the oracle.
+// Every op record in every type that it allows, on samples made of the record: the op as it is and
+// its decomposition, both run by soft, against the oracle.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ uint64_t seedOf(std::string_view op, Elem elem, int attempt) {
 }
 
 const Executor& soft(bool toPrimitives) {
-  static const Executor executors[] = {executorOf("soft").orAbort(), executorOf("soft --to-primitives").orAbort()};
+  static const Executor executors[] = {executorOf("soft").orAbort(),
+                                       executorOf("soft --to-primitives").orAbort()};
   return executors[toPrimitives];
 }
 
@@ -43,10 +44,12 @@ protected:
       // The oracle does not overflow on its way.
       Interval wide = expected->intervals[i];
       for (size_t e = 0; e < wide.lo.real.size(); ++e)
-        if (!std::isfinite(wide.lo.real[e]) || !std::isfinite(wide.hi.real[e])) wide.makeWild(static_cast<int64_t>(e));
+        if (!std::isfinite(wide.lo.real[e]) || !std::isfinite(wide.hi.real[e]))
+          wide.makeWild(static_cast<int64_t>(e));
       const std::string text = outside(wide, expected->outputs[i]);
       failed_ |= !text.empty();
-      EXPECT_EQ(text, "") << "seed " << seed << ": the oracle leaves the bound of the decomposition, output " << i
+      EXPECT_EQ(text, "") << "seed " << seed
+                          << ": the oracle leaves the bound of the decomposition, output " << i
                           << "\n"
                           << textOf(recipe);
     }
@@ -58,18 +61,22 @@ protected:
         continue;
       }
       failed_ = true;
-      ADD_FAILURE() << "seed " << seed << " on " << soft(toPrimitives).name << ": " << finding.text << "\n"
+      ADD_FAILURE() << "seed " << seed << " on " << soft(toPrimitives).name << ": " << finding.text
+                    << "\n"
                     << textOf(recipe) << reproduce(recipe, *expected, toPrimitives, seed);
     }
   }
 
-  /// A lowered form is an instruction, which no row may take; into a storage type there need be none.
+  /// A lowered form is an instruction, which no row may take; into a storage type there need be
+  /// none.
   static bool mayRefuse(const Recipe& recipe, const Finding& finding) {
-    if (finding.kind == Finding::Kind::refused && graph::opInfo(recipe.steps[0].kind).has(graph::kTraitPrimitive))
+    if (finding.kind == Finding::Kind::refused &&
+        graph::opInfo(recipe.steps[0].kind).has(graph::kTraitPrimitive))
       return true;
     const auto graph = recipe.build();
     const auto isStored = [](const graph::Value* value) { return isStorageOnly(value->type.elem); };
-    return graph && (std::ranges::any_of(graph->outputs(), isStored) || std::ranges::any_of(graph->inputs(), isStored));
+    return graph && (std::ranges::any_of(graph->outputs(), isStored) ||
+                     std::ranges::any_of(graph->inputs(), isStored));
   }
   static std::string textOf(const Recipe& recipe) {
     const auto graph = recipe.build();
@@ -77,7 +84,8 @@ protected:
     const auto text = graph::print(*graph);
     return text ? *text : text.status().message();
   }
-  std::string reproduce(const Recipe& recipe, const Expected& expected, bool toPrimitives, uint64_t seed) const {
+  std::string reproduce(const Recipe& recipe, const Expected& expected, bool toPrimitives,
+                        uint64_t seed) const {
     double width = 0;
     for (const Interval& interval : expected.intervals) width = std::max(width, interval.width());
     const std::string folder =
@@ -106,25 +114,29 @@ TEST_P(Ops, AgreeWithTheOracle) {
       const auto draft = draftOf(info, elem, nullptr, random);
       if (!draft) continue;
       // Half of the samples are tame, so that all ops have results that say something.
-      const Data data =
-          random.oneIn(2) ? static_cast<Data>(random.below(2)) : static_cast<Data>(random.below(kDataKinds));
+      const Data data = random.oneIn(2) ? static_cast<Data>(random.below(2))
+                                        : static_cast<Data>(random.below(kDataKinds));
       const auto recipe = recipeOf(*draft, data, random);
       if (!recipe) continue;
       ++accepted;
       judgeSample(*recipe, seed);
     }
-    fmt::print("{:<16} {:<7} {} of {} drafts are legal, {} of {} elements within a tenth, {} runs refused\n", info.name,
-               elemName(elem), accepted, tried, tight_, count_, refused_);
-    total.samples += accepted, total.elements += count_, total.tight += tight_, total.refused += refused_;
+    fmt::print("{:<16} {:<7} {} of {} drafts are legal, {} of {} elements within a tenth, {} runs "
+               "refused\n",
+               info.name, elemName(elem), accepted, tried, tight_, count_, refused_);
+    total.samples += accepted, total.elements += count_, total.tight += tight_,
+        total.refused += refused_;
     if (failed_ || accepted == 0) continue; // a type that inference takes in no draft
     EXPECT_EQ(accepted, samples) << info.name << " " << elemName(elem)
                                  << ": inference takes too few drafts; give random_ops.cpp a hint";
   }
   if (HasFailure()) return;
-  EXPECT_GT(total.samples, 0) << info.name << ": inference takes no draft; give random_ops.cpp a hint";
+  EXPECT_GT(total.samples, 0) << info.name
+                              << ": inference takes no draft; give random_ops.cpp a hint";
   EXPECT_GT(total.elements, 0) << info.name << ": only empty tensors";
   if (samples < kFewestToCompare) return; // one wild sample would outweigh the others
-  EXPECT_GE(total.tight * 2, total.elements) << info.name << ": most bounds are too wide to judge by";
+  EXPECT_GE(total.tight * 2, total.elements)
+      << info.name << ": most bounds are too wide to judge by";
   EXPECT_LT(total.refused, total.samples) << info.name << ": half of all runs are refused";
 }
 

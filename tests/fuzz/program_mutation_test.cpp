@@ -37,16 +37,21 @@ constexpr uint64_t kExtremes[] = {0,
                                   UINT64_MAX - 7,
                                   0xaaaaaaaaaaaaaaaa};
 
-std::vector<std::byte> copyOf(const Bytes& bytes) { return {bytes.data(), bytes.data() + bytes.size()}; }
+std::vector<std::byte> copyOf(const Bytes& bytes) {
+  return {bytes.data(), bytes.data() + bytes.size()};
+}
 
 /// Changes one thing. What is left of the size field and the hash may agree or not: see the caller.
 void mutate(std::vector<std::byte>& image, Random& rng) {
   const auto place = [&](size_t size) {
-    return static_cast<size_t>(rng.in(0, static_cast<int64_t>((image.size() - size) / size))) * size;
+    return static_cast<size_t>(rng.in(0, static_cast<int64_t>((image.size() - size) / size))) *
+           size;
   };
   switch (rng.in(0, 4)) {
   case 0: image[place(1)] ^= std::byte(1 << rng.in(0, 7)); break;
-  case 1: image.resize(static_cast<size_t>(rng.in(0, static_cast<int64_t>(image.size()) - 1))); break;
+  case 1:
+    image.resize(static_cast<size_t>(rng.in(0, static_cast<int64_t>(image.size()) - 1)));
+    break;
   case 2: {
     const auto value = static_cast<uint32_t>(rng.of(kExtremes));
     std::memcpy(image.data() + place(4), &value, 4);
@@ -80,7 +85,8 @@ void mend(std::vector<std::byte>& image) {
 Bytes exactBlock(const std::vector<std::byte>& image) {
   void* block = std::malloc(image.size());
   if (!image.empty()) std::memcpy(block, image.data(), image.size());
-  return Bytes::wrap(block, image.size(), {block, [](const void* p) { std::free(const_cast<void*>(p)); }});
+  return Bytes::wrap(block, image.size(),
+                     {block, [](const void* p) { std::free(const_cast<void*>(p)); }});
 }
 
 /// What was accepted can be written, read, printed and parsed.
@@ -104,7 +110,8 @@ TEST(ProgramMutation, Images) {
     for (int i = 0; i < 400; ++i) {
       SCOPED_TRACE(fmt::format("seed {} mutation {}", seed, i));
       std::vector<std::byte> damaged = copyOf(image);
-      for (int64_t count = rng.in(1, 2); count > 0 && damaged.size() > 8; --count) mutate(damaged, rng);
+      for (int64_t count = rng.in(1, 2); count > 0 && damaged.size() > 8; --count)
+        mutate(damaged, rng);
       if (rng.chance(85)) mend(damaged);
       const auto read = fromImage(exactBlock(damaged), nullptr);
       ++(read ? accepted : refused);
@@ -163,7 +170,9 @@ TEST(ProgramMutation, SharedViewsAreRefused) {
 }
 
 std::string mutateText(std::string text, Random& rng) {
-  const auto place = [&] { return static_cast<size_t>(rng.in(0, static_cast<int64_t>(text.size()) - 1)); };
+  const auto place = [&] {
+    return static_cast<size_t>(rng.in(0, static_cast<int64_t>(text.size()) - 1));
+  };
   static constexpr std::string_view kPieces[] = {"{",
                                                  "}",
                                                  "[",
@@ -203,7 +212,8 @@ std::string mutateText(std::string text, Random& rng) {
     const size_t digit = text.find_first_of("0123456789", place());
     if (digit != std::string::npos)
       text.replace(digit, 1,
-                   fmt::format("{}", rng.chance(50) ? rng.of(kExtremes) : static_cast<uint64_t>(rng.in(0, 9))));
+                   fmt::format("{}", rng.chance(50) ? rng.of(kExtremes)
+                                                    : static_cast<uint64_t>(rng.in(0, 9))));
   }
   }
   return text;

@@ -21,7 +21,8 @@ using namespace program;
 #endif
 
 ::testing::AssertionResult sameBytes(const Bytes& a, const Bytes& b) {
-  if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " and " << b.size() << " bytes";
+  if (a.size() != b.size())
+    return ::testing::AssertionFailure() << a.size() << " and " << b.size() << " bytes";
   for (uint64_t i = sizeof(cdl_image_t); i < a.size(); ++i) // the hash lies in front
     if (a.data()[i] != b.data()[i])
       return ::testing::AssertionFailure() << "byte " << i << " of " << a.size() << " differs";
@@ -31,13 +32,16 @@ using namespace program;
 PayloadSource payloadsOf(const Program& program) {
   auto byHash = std::make_shared<std::map<std::string, Payload>>();
   for (const Constant& constant : program.constants)
-    byHash->emplace(std::string(elemName(constant.payload.elem())) + hashText(constant.payload.hash()),
+    byHash->emplace(std::string(elemName(constant.payload.elem())) +
+                        hashText(constant.payload.hash()),
                     constant.payload);
   return [byHash](const cdl_constant_t& constant) -> Result<Payload> {
     Hash hash;
     std::memcpy(hash.data(), constant.hash, hash.size());
-    const auto found = byHash->find(std::string(elemName(static_cast<Elem>(constant.elem))) + hashText(hash));
-    if (found == byHash->end()) return failure(Code::not_found, "no payload with hash {}", hashText(hash));
+    const auto found =
+        byHash->find(std::string(elemName(static_cast<Elem>(constant.elem))) + hashText(hash));
+    if (found == byHash->end())
+      return failure(Code::not_found, "no payload with hash {}", hashText(hash));
     return found->second;
   };
 }
@@ -45,7 +49,8 @@ PayloadSource payloadsOf(const Program& program) {
 class RoundTrip : public ::testing::Test {
 protected:
   void SetUp() override {
-    directory_ = std::filesystem::path(::testing::TempDir()) / fmt::format("candela_round_trip_{}", getpid());
+    directory_ = std::filesystem::path(::testing::TempDir()) /
+                 fmt::format("candela_round_trip_{}", getpid());
     std::filesystem::create_directories(directory_);
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
@@ -81,13 +86,15 @@ protected:
 };
 
 TEST_F(RoundTrip, RandomPrograms) {
-  if (const char* seed = std::getenv("CANDELA_FUZZ_SEED")) return check(std::strtoull(seed, nullptr, 0), true);
+  if (const char* seed = std::getenv("CANDELA_FUZZ_SEED"))
+    return check(std::strtoull(seed, nullptr, 0), true);
   for (uint64_t seed = 0; seed < CANDELA_ROUND_TRIPS && !HasFatalFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("CANDELA_FUZZ_SEED={}", seed));
     check(seed, false);
   }
   if (HasFatalFailure()) return;
-#define CANDELA_KIND(name, id, primitive, ...) EXPECT_GT(kinds_[id], CANDELA_ROUND_TRIPS / 20) << #name;
+#define CANDELA_KIND(name, id, primitive, ...)                                                     \
+  EXPECT_GT(kinds_[id], CANDELA_ROUND_TRIPS / 20) << #name;
   CDL_KINDS(CANDELA_KIND)
 #undef CANDELA_KIND
   EXPECT_GT(loops_, CANDELA_ROUND_TRIPS / 20);

@@ -25,7 +25,8 @@ struct Span {
   int64_t from, to;
   bool isWrite;
   bool conflicts(const Span& other) const {
-    return memory == other.memory && from < other.to && other.from < to && (isWrite || other.isWrite);
+    return memory == other.memory && from < other.to && other.from < to &&
+           (isWrite || other.isWrite);
   }
 };
 struct Touch {
@@ -44,7 +45,8 @@ struct Unfit {};
 class Writer {
 public:
   Writer(const Configuration& configuration, uint64_t seed)
-      : c_(configuration), program_(configuration), random_(seed), valid_(configuration.accumulatorRows()) {
+      : c_(configuration), program_(configuration), random_(seed),
+        valid_(configuration.accumulatorRows()) {
     for (int engine = 1; engine < kEngineCount; ++engine)
       if (configuration.engines() >> engine & 1) engines_.push_back(engine);
   }
@@ -68,7 +70,9 @@ private:
   }
   bool chance() { return random_() % 2; }
   int64_t zeroOf(Type type) { return draw(lowestOf(type), highestOf(type)); }
-  Type narrowType() { return c_.hasInt16() && chance() ? Type::kI16 : chance() ? Type::kI8 : Type::kU8; }
+  Type narrowType() {
+    return c_.hasInt16() && chance() ? Type::kI16 : chance() ? Type::kI8 : Type::kU8;
+  }
   Type anyType() { return draw(0, 3) ? narrowType() : Type::kI32; }
 
   void begin() {
@@ -94,9 +98,10 @@ private:
   }
 
   // --- Order
-  // -------------------------------------------------------------------------------------------------------------
+  // -----------------------------------------------------------------------------------------------
   size_t indexOf(int engine) const {
-    return static_cast<size_t>(std::find(engines_.begin(), engines_.end(), engine) - engines_.begin());
+    return static_cast<size_t>(std::find(engines_.begin(), engines_.end(), engine) -
+                               engines_.begin());
   }
   /// One for each pair: only one engine waits on it.
   uint8_t semaphoreOf(int from, int to) const {
@@ -124,7 +129,8 @@ private:
     insn.signalCount = static_cast<uint8_t>(count);
   }
   void sent(const Insn& insn, int to) {
-    for (int i = 0; i < insn.signalCount; ++i) tokens_[insn.engine][to].push_back(clocks_[insn.engine]);
+    for (int i = 0; i < insn.signalCount; ++i)
+      tokens_[insn.engine][to].push_back(clocks_[insn.engine]);
   }
   /// Takes the first n tokens from one engine to another.
   Tokens take(int from, int to, size_t n) {
@@ -137,7 +143,8 @@ private:
     program_.op("fence", {{"mask", mask}});
     for (const int engine : engines_)
       if (mask >> engine & 1) join(control_, clocks_[engine]);
-    std::erase_if(touches_, [&](const Touch& touch) { return control_[touch.engine] >= touch.epoch; });
+    std::erase_if(touches_,
+                  [&](const Touch& touch) { return control_[touch.engine] >= touch.epoch; });
   }
   /// Sends the instruction behind all that it must follow, by tokens that are there or by new ones.
   void send(Insn insn) {
@@ -170,7 +177,8 @@ private:
     }
     for (const Tokens& wait : waits) nop(engine, wait);
     const int to = engines_[random_() % engines_.size()];
-    const bool signals = !inLoop_ && engine != 0 && to != engine && tokens_[engine][to].size() < 5 && draw(0, 2) == 0;
+    const bool signals = !inLoop_ && engine != 0 && to != engine &&
+                         tokens_[engine][to].size() < 5 && draw(0, 2) == 0;
     if (signals) signal(insn, to, static_cast<int>(draw(1, 2)));
     insn.mark = draw(0, 9) == 0;
     push(insn);
@@ -181,13 +189,15 @@ private:
     // A pass begins as the first one did: no token is left over, all is behind a fence.
     for (const int from : engines_)
       for (const int to : engines_)
-        if (from != to && !tokens_[from][to].empty()) nop(to, take(from, to, tokens_[from][to].size()));
+        if (from != to && !tokens_[from][to].empty())
+          nop(to, take(from, to, tokens_[from][to].size()));
     fence(c_.engines() & ~1u);
     const int64_t x = draw(1, kIndexRegisters - 1);
     program_.op("movi", {{"x", x}, {"value", 0}});
     Insn insn;
     insn.op = Op::kLoop;
-    const Draw& count = kOpDraws[opInfo(static_cast<uint64_t>(Op::kLoop)) - kOpTable][field::loop::kCount];
+    const Draw& count =
+        kOpDraws[opInfo(static_cast<uint64_t>(Op::kLoop)) - kOpTable][field::loop::kCount];
     insn.values[field::loop::kCount] = draw(count.low, count.high);
     step_ = 8 * draw(0, 8);
     reach_ = step_ * (insn.values[field::loop::kCount] - 1);
@@ -203,7 +213,7 @@ private:
   }
 
   // --- Instructions
-  // ------------------------------------------------------------------------------------------------------
+  // -----------------------------------------------------------------------------------------------
   void instruction() {
     for (int tries = 0; tries < 200; ++tries) {
       spans_.clear();
@@ -221,8 +231,8 @@ private:
     insn.engine = static_cast<uint8_t>(able[random_() % able.size()]);
     const std::span<const Draw> draws = kOpDraws[&info - kOpTable];
     for (size_t i = 0; i < info.fields.size(); ++i)
-      insn.values[i] =
-          info.fields[i].kind == FieldKind::kEnum ? memberOf(info.fields[i]) : draw(draws[i].low, draws[i].high);
+      insn.values[i] = info.fields[i].kind == FieldKind::kEnum ? memberOf(info.fields[i])
+                                                               : draw(draws[i].low, draws[i].high);
     switch (info.op) {
     case Op::kNop:
     case Op::kSnapshot: return send(insn);
@@ -267,19 +277,22 @@ private:
     const Result<DescriptorBits> bits = encodeDescriptor(d.kind, d.v);
     if (!bits) throw std::invalid_argument(bits.message());
     for (int word = 0; word < 4; ++word)
-      program_.op("setd",
-                  {{"d", at}, {"word", word}, {"value", static_cast<int64_t>((*bits)[static_cast<size_t>(word)])}});
+      program_.op("setd", {{"d", at},
+                           {"word", word},
+                           {"value", static_cast<int64_t>((*bits)[static_cast<size_t>(word)])}});
     return at;
   }
 
   /// A place of the operand `field` and its index register, apart from what is written beside it.
-  void place(Insn& insn, int field, int64_t bytes, int64_t alignment, bool isWrite, int memory = kScratchpad,
-             int64_t from = 0) {
+  void place(Insn& insn, int field, int64_t bytes, int64_t alignment, bool isWrite,
+             int memory = kScratchpad, int64_t from = 0) {
     const int64_t reach = inLoop_ && chance() ? reach_ : 0;
     for (int tries = 0; tries < 30 && bytes + reach <= kArea; ++tries) {
       const int64_t at = draw(0, (kArea - bytes - reach) / alignment) * alignment;
       const Span span{memory, at, at + bytes + reach, isWrite};
-      if (std::any_of(spans_.begin(), spans_.end(), [&](const Span& other) { return other.conflicts(span); })) continue;
+      if (std::any_of(spans_.begin(), spans_.end(),
+                      [&](const Span& other) { return other.conflicts(span); }))
+        continue;
       spans_.push_back(span);
       insn.values[static_cast<size_t>(field)] = at + from;
       insn.values[static_cast<size_t>(field) + 1] = reach ? inLoop_ : 0;
@@ -288,7 +301,8 @@ private:
     throw Unfit{};
   }
   /// Accumulator rows: of each block of columns `pixels`, `pitch` apart.
-  void placeRows(Insn& insn, int field, int64_t pixels, int64_t pitch, int64_t channels, bool isRead, bool isWrite) {
+  void placeRows(Insn& insn, int field, int64_t pixels, int64_t pitch, int64_t channels,
+                 bool isRead, bool isWrite) {
     const int64_t columns = c_.columns(), blocks = (channels + columns - 1) / columns,
                   all = (blocks - 1) * pitch + pixels, rows = static_cast<int64_t>(valid_.size());
     for (int tries = 0; tries < 30 && all <= rows; ++tries) {
@@ -297,7 +311,8 @@ private:
       const auto each = [&](auto visit) {
         for (int64_t block = 0; block < blocks; ++block)
           for (int64_t i = 0; i < pixels; ++i)
-            visit(valid_[static_cast<size_t>(at + block * pitch + i)], std::min(columns, channels - block * columns));
+            visit(valid_[static_cast<size_t>(at + block * pitch + i)],
+                  std::min(columns, channels - block * columns));
       };
       each([&](int64_t valid, int64_t n) { fits &= isRead ? valid >= n : !inLoop_ || valid <= n; });
       if (!fits) continue;
@@ -329,8 +344,8 @@ private:
     const auto [from, bytes] = farStrides(t, draw(0, 3));
     if (insn.op == Op::kLoad) {
       insn.values[field::load::kRegion] = draw(0, 2);
-      place(insn, field::load::kFar, bytes, 1, false, kRegions + static_cast<int>(insn.values[field::load::kRegion]),
-            from);
+      place(insn, field::load::kFar, bytes, 1, false,
+            kRegions + static_cast<int>(insn.values[field::load::kRegion]), from);
     } else if (insn.op == Op::kCopy) {
       place(insn, field::copy::kSrc, bytes, 1, false, kScratchpad, from);
     }
@@ -340,7 +355,8 @@ private:
     insn.values[static_cast<size_t>(d)] = put(t);
     send(insn);
   }
-  /// Strides of the far side, some of them negative: where the first run lies in the box, and the box.
+  /// Strides of the far side, some of them negative: where the first run lies in the box, and the
+  /// box.
   std::pair<int64_t, int64_t> farStrides(Descriptor& t, int64_t gap) {
     namespace f = descriptor::transfer;
     int64_t size = t[f::kRun], from = 0;
@@ -389,8 +405,10 @@ private:
     const int64_t unit = bytesOf(static_cast<Type>(w[f::kAType]));
     if (depthwise) w[f::kTransposed] = 0;
     const int64_t taps = w[f::kKernelH] * w[f::kKernelW], k = taps * w[f::kCin];
-    const int64_t channels = depthwise ? w[f::kCin] : w[f::kCout], pixels = w[f::kOutH] * w[f::kOutW];
-    if (!depthwise && 2 * w[f::kCin] <= c_.rows()) w[f::kTaps] = draw(1, std::min<int64_t>(64, c_.rows() / w[f::kCin]));
+    const int64_t channels = depthwise ? w[f::kCin] : w[f::kCout],
+                  pixels = w[f::kOutH] * w[f::kOutW];
+    if (!depthwise && 2 * w[f::kCin] <= c_.rows())
+      w[f::kTaps] = draw(1, std::min<int64_t>(64, c_.rows() / w[f::kCin]));
     const int64_t rows = depthwise           ? taps
                          : w[f::kTransposed] ? w[f::kCout]
                                              : k,
@@ -401,7 +419,9 @@ private:
     w[f::kAccPitch] = pixels + draw(0, 3);
     placeRows(insn, o::kAcc, pixels, w[f::kAccPitch], channels, insn.values[o::kAccumulate], true);
     place(insn, o::kAct,
-          (w[f::kInH] - 1) * w[f::kRowStride] + (w[f::kInW] - 1) * w[f::kPixelStride] + w[f::kCin] * unit, unit, false);
+          (w[f::kInH] - 1) * w[f::kRowStride] + (w[f::kInW] - 1) * w[f::kPixelStride] +
+              w[f::kCin] * unit,
+          unit, false);
     place(insn, o::kWgt, (rows - 1) * w[f::kWeightPitch] + bytes, 1, false);
     insn.values[o::kD] = put(w);
     send(insn);
@@ -476,8 +496,10 @@ private:
     d[f::kWide] = c_.hasInt16() && d[f::kWide];
     bounds(d, f::kZp, out);
     if (chance()) d[f::kPoolH] = d[f::kPoolW] = d[f::kPoolStrideH] = d[f::kPoolStrideW] = 1;
-    d[f::kInH] = inputs(d[f::kOutH], d[f::kPoolStrideH], d[f::kPoolPadTop], d[f::kPoolH], draw(1, 4));
-    d[f::kInW] = inputs(d[f::kOutW], d[f::kPoolStrideW], d[f::kPoolPadLeft], d[f::kPoolW], draw(1, 4));
+    d[f::kInH] =
+        inputs(d[f::kOutH], d[f::kPoolStrideH], d[f::kPoolPadTop], d[f::kPoolH], draw(1, 4));
+    d[f::kInW] =
+        inputs(d[f::kOutW], d[f::kPoolStrideW], d[f::kPoolPadLeft], d[f::kPoolW], draw(1, 4));
     d[f::kAccPitch] = d[f::kInH] * d[f::kInW] + draw(0, 2);
     d[f::kPixelStride] = (channels + draw(0, 3)) * unit;
     d[f::kRowStride] = d[f::kOutW] * d[f::kPixelStride] + draw(0, 3) * unit;
@@ -501,7 +523,8 @@ private:
       const int64_t bytes = bytesOf(other);
       second[r::kPixelStride] = (channels + draw(0, 3)) * bytes;
       second[r::kRowStride] = d[f::kOutW] * second[r::kPixelStride];
-      place(insn, o::kRes, box(second[r::kRowStride], second[r::kPixelStride], bytes), bytes, false);
+      place(insn, o::kRes, box(second[r::kRowStride], second[r::kPixelStride], bytes), bytes,
+            false);
     }
     insn.values[o::kD] = put(d);
     insn.values[o::kR] = put(second, insn.values[o::kD] + draw(1, kDescriptors - 1));
@@ -513,14 +536,16 @@ private:
     Descriptor d = drawn(DescriptorKind::kEpilogue);
     const bool isLoad = insn.op == Op::kAccload;
     d[f::kWide] = c_.hasInt16() && d[f::kWide];
-    const int64_t unit = d[f::kWide] ? 8 : 4, channels = d[f::kChannels], pixels = d[f::kOutH] * d[f::kOutW];
+    const int64_t unit = d[f::kWide] ? 8 : 4, channels = d[f::kChannels],
+                  pixels = d[f::kOutH] * d[f::kOutW];
     d[f::kAccPitch] = pixels + draw(0, 2);
     d[f::kPixelStride] = isLoad && chance() ? 0 : (channels + draw(0, 2)) * unit;
     d[f::kRowStride] = isLoad && chance() ? 0 : d[f::kOutW] * (channels + 2) * unit;
     placeRows(insn, o::kAcc, pixels, d[f::kAccPitch], channels, !isLoad, isLoad);
     place(insn, o::kSrc,
-          (d[f::kOutH] - 1) * d[f::kRowStride] + (d[f::kOutW] - 1) * d[f::kPixelStride] + channels * unit, unit,
-          !isLoad);
+          (d[f::kOutH] - 1) * d[f::kRowStride] + (d[f::kOutW] - 1) * d[f::kPixelStride] +
+              channels * unit,
+          unit, !isLoad);
     insn.values[o::kD] = put(d);
     send(insn);
   }
@@ -528,10 +553,13 @@ private:
   void lanes(Insn insn) {
     namespace f = descriptor::lanes;
     Descriptor l = drawn(DescriptorKind::kLanes);
-    const bool isBinary = insn.op == Op::kVbinary, isUnary = insn.op == Op::kVunary, isReduce = insn.op == Op::kVreduce;
-    // a, b, dst, d, fn of vbinary; vunary and vselect have them at the same places, vreduce has no b.
+    const bool isBinary = insn.op == Op::kVbinary, isUnary = insn.op == Op::kVunary,
+               isReduce = insn.op == Op::kVreduce;
+    // a, b, dst, d, fn of vbinary; vunary and vselect have them at the same places, vreduce has no
+    // b.
     const auto binary = static_cast<BinaryFn>(insn.values[field::vbinary::kFn]);
-    const bool isTable = isUnary && insn.values[field::vunary::kFn] == static_cast<int64_t>(UnaryFn::kTable);
+    const bool isTable =
+        isUnary && insn.values[field::vunary::kFn] == static_cast<int64_t>(UnaryFn::kTable);
     const bool isProduct = isBinary && binary == BinaryFn::kScaledMul;
     Type a = anyType(), b = anyType(), out = anyType();
     if (isProduct || isTable) a = narrowType(), b = narrowType();
@@ -543,8 +571,10 @@ private:
     const auto operand = [&](int field, int stride, Type type, int64_t elements, bool isWrite) {
       const int64_t unit = bytesOf(type), bytes = elements * unit;
       l[stride] = !isWrite && draw(0, 3) == 0 ? 0 : bytes + unit * draw(0, 3);
-      l[stride + 1] = !isWrite && draw(0, 3) == 0 ? 0 : l[f::kLen1] * (l[stride] + bytes) + unit * draw(0, 3);
-      place(insn, field, (l[f::kLen2] - 1) * l[stride + 1] + (l[f::kLen1] - 1) * l[stride] + bytes, unit, isWrite);
+      l[stride + 1] =
+          !isWrite && draw(0, 3) == 0 ? 0 : l[f::kLen1] * (l[stride] + bytes) + unit * draw(0, 3);
+      place(insn, field, (l[f::kLen2] - 1) * l[stride + 1] + (l[f::kLen1] - 1) * l[stride] + bytes,
+            unit, isWrite);
     };
     const int dst = isReduce ? int{field::vreduce::kDst} : int{field::vbinary::kDst};
     operand(dst, f::kOutStride1, out, isReduce ? 1 : l[f::kRun], true);
@@ -570,7 +600,8 @@ private:
     namespace f = descriptor::pooling;
     namespace o = field::vpool;
     Descriptor p = drawn(DescriptorKind::kPooling);
-    const Type a = anyType(), out = insn.values[o::kFn] == static_cast<int64_t>(PoolFn::kMax) ? a : anyType();
+    const Type a = anyType(),
+               out = insn.values[o::kFn] == static_cast<int64_t>(PoolFn::kMax) ? a : anyType();
     p[f::kAType] = static_cast<int64_t>(a);
     p[f::kOutType] = static_cast<int64_t>(out);
     p[f::kInH] = inputs(p[f::kOutH], p[f::kStrideH], p[f::kPadTop], p[f::kKernelH], p[f::kInH]);
@@ -596,8 +627,10 @@ private:
   std::array<Clock, kEngineCount> clocks_{};
   Clock control_{};
   std::deque<Clock> tokens_[kEngineCount][kEngineCount]; ///< under way, from one engine to another
-  int64_t inLoop_ = 0;                                   ///< the index register of the loop, 0: none
-  int64_t step_ = 0, reach_ = 0;                         ///< of that register: in a pass, and in all
+  /// the index register of the loop, 0: none
+  int64_t inLoop_ = 0;
+  /// of that register: in a pass, and in all
+  int64_t step_ = 0, reach_ = 0;
 };
 
 } // namespace

@@ -1,8 +1,8 @@
 #include "tests/fuzz/random_program.h"
 
 #include <algorithm>
-#include <map>
 #include <bit>
+#include <map>
 
 #include "core/compiler/program/bands.h"
 
@@ -13,15 +13,19 @@ using namespace program;
 namespace {
 
 constexpr Elem kFloats[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_};
-constexpr Elem kInts[] = {Elem::i8_, Elem::u8_, Elem::i16_, Elem::u16_, Elem::i32_, Elem::u32_, Elem::i64_, Elem::u64_};
+constexpr Elem kInts[] = {Elem::i8_,  Elem::u8_,  Elem::i16_, Elem::u16_,
+                          Elem::i32_, Elem::u32_, Elem::i64_, Elem::u64_};
 constexpr Elem kRescaled[] = {Elem::i8_, Elem::u8_, Elem::i16_, Elem::u16_, Elem::i32_};
 constexpr Elem kSigned[] = {Elem::i8_, Elem::i16_, Elem::i32_, Elem::i64_};
-constexpr Elem kNumbers[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,
-                             Elem::i16_, Elem::u16_, Elem::i32_,  Elem::u32_, Elem::i64_, Elem::u64_};
-constexpr Elem kAny[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,  Elem::i16_,
-                         Elem::u16_, Elem::i32_, Elem::u32_,  Elem::i64_, Elem::u64_, Elem::bool_};
-constexpr Elem kStored[] = {Elem::f8e4m3_, Elem::f8e5m2_, Elem::f8e4m3fnuz_, Elem::f8e8m0_, Elem::f6e3m2_,
-                            Elem::f4e2m1_, Elem::i4_,     Elem::u4_,         Elem::i2_,     Elem::u2_};
+constexpr Elem kNumbers[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_,
+                             Elem::i8_,  Elem::u8_,  Elem::i16_,  Elem::u16_,
+                             Elem::i32_, Elem::u32_, Elem::i64_,  Elem::u64_};
+constexpr Elem kAny[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,
+                         Elem::u8_,  Elem::i16_, Elem::u16_,  Elem::i32_, Elem::u32_,
+                         Elem::i64_, Elem::u64_, Elem::bool_};
+constexpr Elem kStored[] = {Elem::f8e4m3_, Elem::f8e5m2_, Elem::f8e4m3fnuz_, Elem::f8e8m0_,
+                            Elem::f6e3m2_, Elem::f4e2m1_, Elem::i4_,         Elem::u4_,
+                            Elem::i2_,     Elem::u2_};
 
 constexpr std::string_view kNames[] = {"x",         "conv1.out", "/model.0/conv/Conv_output_0",
                                        "a b",       "quo\"te",   "back\\slash",
@@ -88,7 +92,8 @@ private:
   template <typename Body> void inGroup(const Body& body) {
     const auto index = static_cast<uint32_t>(p_.groups.size());
     const auto first = static_cast<uint32_t>(p_.instrs.size());
-    p_.groups.push_back({first, 0, static_cast<uint32_t>(rng_.in(0, 7)), static_cast<uint32_t>(rng_.in(1, 9))});
+    p_.groups.push_back(
+        {first, 0, static_cast<uint32_t>(rng_.in(0, 7)), static_cast<uint32_t>(rng_.in(1, 9))});
     group_ = index;
     body();
     group_ = kNone;
@@ -104,7 +109,9 @@ private:
     CDL_CHECK(tensor.isOk());
     std::byte* data = tensor->bytes.mutableData();
     for (uint64_t i = 0; i < tensor->sizeBytes(); ++i)
-      data[i] = std::byte(rng_.next() & (elem == Elem::bool_ ? 1 : elem == Elem::f6e3m2_ ? 63 : 255));
+      data[i] = std::byte(rng_.next() & (elem == Elem::bool_     ? 1
+                                         : elem == Elem::f6e3m2_ ? 63
+                                                                 : 255));
     return Payload::data(std::move(*tensor));
   }
 
@@ -113,7 +120,8 @@ private:
     if (constant) {
       const int64_t per = elemsPerByte(elem);
       count = std::max<int64_t>((count + per - 1) / per * per, 1);
-      if (count <= 64 || (options_.largeConstants && count <= 512)) return p_.addConstant(name(), payload(elem, count));
+      if (count <= 64 || (options_.largeConstants && count <= 512))
+        return p_.addConstant(name(), payload(elem, count));
       return p_.addConstant(name(), Payload::splat(elem, count, bits(elem)));
     }
     Buffer b;
@@ -126,16 +134,19 @@ private:
       b.role = written ? rng_.of(kWritten) : rng_.of(kRead);
     } else {
       b.space = static_cast<uint32_t>(rng_.in(0, static_cast<int64_t>(p_.spaces.size()) - 1));
-      if (rng_.chance(60)) { // apart from all others: what an instruction reads is not what it writes
+      // apart from all others: what an instruction reads is not what it writes
+      if (rng_.chance(60)) {
         uint64_t& end = ends_[b.space];
-        b.offset = ((end + b.alignment - 1) / b.alignment + static_cast<uint64_t>(rng_.in(0, 9))) * b.alignment;
+        b.offset = ((end + b.alignment - 1) / b.alignment + static_cast<uint64_t>(rng_.in(0, 9))) *
+                   b.alignment;
         end = b.offset + b.bytes;
       }
     }
     if (rng_.chance(15)) {
       Halo halo;
       halo.elem = elem;
-      // Of more dims than any view here has: around a view of its own rank a border must lie within the buffer.
+      // Of more dims than any view here has: around a view of its own rank a border must lie within
+      // the buffer.
       for (int64_t d = 0; d < CDL_MAX_RANK; ++d) {
         halo.lo.push_back(static_cast<uint32_t>(rng_.in(0, 3)));
         halo.hi.push_back(static_cast<uint32_t>(rng_.in(0, 3)));
@@ -155,7 +166,8 @@ private:
   }
 
   /// A view of these dims in a buffer that holds all that it reaches.
-  View view(Elem elem, Dims dims, bool written, const Layout& layout = {}, bool mayBeConstant = true) {
+  View view(Elem elem, Dims dims, bool written, const Layout& layout = {},
+            bool mayBeConstant = true) {
     View v = denseView(0, elem, std::move(dims));
     v.layout = layout;
     const int64_t unit = elemsPerByte(elem);
@@ -173,7 +185,9 @@ private:
     }
     const auto trip = trips();
     int64_t low = 0, high = 0;
-    const auto reach = [&](int64_t last, int64_t stride) { (stride < 0 ? low : high) += last * stride; };
+    const auto reach = [&](int64_t last, int64_t stride) {
+      (stride < 0 ? low : high) += last * stride;
+    };
     const bool empty = std::find(v.dims.begin(), v.dims.end(), 0) != v.dims.end();
     for (size_t d = 0; d < v.dims.size() && !empty; ++d) reach(v.dims[d] - 1, v.strides[d]);
     for (size_t l = 0; l < 2; ++l) {
@@ -186,8 +200,12 @@ private:
     return v;
   }
 
-  View in(Elem elem, Dims dims, const Layout& layout = {}) { return view(elem, std::move(dims), false, layout); }
-  View out(Elem elem, Dims dims, const Layout& layout = {}) { return view(elem, std::move(dims), true, layout); }
+  View in(Elem elem, Dims dims, const Layout& layout = {}) {
+    return view(elem, std::move(dims), false, layout);
+  }
+  View out(Elem elem, Dims dims, const Layout& layout = {}) {
+    return view(elem, std::move(dims), true, layout);
+  }
 
   int64_t extent() { return rng_.chance(5) ? 0 : rng_.in(1, 5); }
   Dims dims(int64_t lowest = 0, int64_t highest = 4) {
@@ -205,7 +223,8 @@ private:
     l.logicalRank = logical;
     std::vector<bool> seen(logical, false);
     for (size_t i = 0; i < rank; ++i) {
-      uint8_t d = static_cast<uint8_t>(i < logical ? i : static_cast<size_t>(rng_.in(0, logical - 1)));
+      uint8_t d =
+          static_cast<uint8_t>(i < logical ? i : static_cast<size_t>(rng_.in(0, logical - 1)));
       const bool open = !seen[d] && rng_.chance(70);
       seen[d] = true;
       l.steps.push_back({d, open ? 0 : static_cast<uint32_t>(rng_.in(1, 16))});
@@ -216,7 +235,8 @@ private:
   uint64_t bits(Elem elem) {
     static constexpr double kReals[] = {0.0, -0.0, 1.0, -1.5, 0.1, 6.0, 1e-30, 3e38, 0.044715};
     if (elem == Elem::bool_) return static_cast<uint64_t>(rng_.in(0, 1));
-    if (elem == Elem::f32_ && rng_.chance(60)) return std::bit_cast<uint32_t>(static_cast<float>(rng_.of(kReals)));
+    if (elem == Elem::f32_ && rng_.chance(60))
+      return std::bit_cast<uint32_t>(static_cast<float>(rng_.of(kReals)));
     if (elem == Elem::f64_ && rng_.chance(60)) return std::bit_cast<uint64_t>(rng_.of(kReals));
     if (elem == Elem::f6e3m2_) return static_cast<uint64_t>(rng_.in(0, 63));
     const uint64_t random = rng_.chance(30) ? static_cast<uint64_t>(rng_.in(0, 9)) : rng_.next();
@@ -254,7 +274,8 @@ private:
     static constexpr uint16_t kBits[] = {CDL_BINARY_AND, CDL_BINARY_OR, CDL_BINARY_XOR};
     if (elem == Elem::bool_) return rng_.of(kBits);
     const uint16_t f = fn(CDL_KIND_BINARY);
-    return isFloat(elem) && f >= CDL_BINARY_AND && f <= CDL_BINARY_SHR ? uint16_t(CDL_BINARY_ADD) : f;
+    return isFloat(elem) && f >= CDL_BINARY_AND && f <= CDL_BINARY_SHR ? uint16_t(CDL_BINARY_ADD)
+                                                                       : f;
   }
 
   void convertStep(Instr& instr, const Operand& from, Elem to) {
@@ -284,9 +305,14 @@ private:
         step.kind = CDL_KIND_SELECT;
         Operand cond{Operand::Source::constant, Elem::bool_, 0};
         for (size_t i = 0; i < instr.expr.size(); ++i)
-          if (instr.expr[i].elem == Elem::bool_) cond = {Operand::Source::step, Elem::bool_, static_cast<uint16_t>(i)};
-        if (cond.source == Operand::Source::constant) step.imm = static_cast<uint64_t>(rng_.in(0, 1));
-        step.in = {cond, a, cond.source == Operand::Source::constant ? a : mate(instr, acc, firstView, a.elem, step)};
+          if (instr.expr[i].elem == Elem::bool_)
+            cond = {Operand::Source::step, Elem::bool_, static_cast<uint16_t>(i)};
+        if (cond.source == Operand::Source::constant)
+          step.imm = static_cast<uint64_t>(rng_.in(0, 1));
+        step.in = {cond, a,
+                   cond.source == Operand::Source::constant
+                       ? a
+                       : mate(instr, acc, firstView, a.elem, step)};
       } else if (choice == 3) {
         convertStep(instr, a, rng_.of(kAny));
         continue;
@@ -299,7 +325,9 @@ private:
       instr.expr.push_back(std::move(step));
     }
     if (const Elem last = instr.expr.back().elem; last != result)
-      convertStep(instr, {Operand::Source::step, last, static_cast<uint16_t>(instr.expr.size() - 1)}, result);
+      convertStep(instr,
+                  {Operand::Source::step, last, static_cast<uint16_t>(instr.expr.size() - 1)},
+                  result);
   }
 
   /// Perhaps an epilogue: the result then has any type, with the accumulator's own one inside.
@@ -310,15 +338,18 @@ private:
     }
     const Elem result = rng_.chance(50) ? own : rng_.of(kAny);
     const size_t operands = instr.inputs.size();
-    for (int64_t i = 0, views = rng_.in(0, 3); i < views; ++i) instr.inputs.push_back(in(rng_.of(kAny), y));
+    for (int64_t i = 0, views = rng_.in(0, 3); i < views; ++i)
+      instr.inputs.push_back(in(rng_.of(kAny), y));
     instr.outputs = {out(result, y)};
     expr(instr, own, operands, result);
     // The first view behind the operands must be read, or it would count as an operand.
     const bool read = std::any_of(instr.expr.begin(), instr.expr.end(), [&](const Step& step) {
-      return std::any_of(step.in.begin(), step.in.end(),
-                         [&](const Operand& o) { return o.source == Operand::Source::view && o.index == operands; });
+      return std::any_of(step.in.begin(), step.in.end(), [&](const Operand& o) {
+        return o.source == Operand::Source::view && o.index == operands;
+      });
     });
-    if (!read && instr.inputs.size() > operands) instr.expr.insert(instr.expr.begin(), readStep(instr, operands));
+    if (!read && instr.inputs.size() > operands)
+      instr.expr.insert(instr.expr.begin(), readStep(instr, operands));
   }
 
   /// A step in front of all others; their indices move by one.
@@ -327,7 +358,12 @@ private:
       for (Operand& operand : step.in)
         if (operand.source == Operand::Source::step) ++operand.index;
     const Elem elem = instr.inputs[view].elem;
-    return {CDL_KIND_CONVERT, 0, elem, false, {{Operand::Source::view, elem, static_cast<uint16_t>(view)}}, 0};
+    return {CDL_KIND_CONVERT,
+            0,
+            elem,
+            false,
+            {{Operand::Source::view, elem, static_cast<uint16_t>(view)}},
+            0};
   }
 
   // ---- Instructions
@@ -350,7 +386,8 @@ private:
     for (uint32_t w = 0; w < p_.instrs.size(); ++w)
       if (p_.instrs[w].loop == loop_ && rng_.chance(20)) i.waits.push_back(w);
     static constexpr std::string_view kOps[] = {"conv", "Relu", "", "weird op", "x.y"};
-    for (int64_t k = rng_.in(0, 2); k > 0; --k) i.provenance.push_back({name(), std::string(rng_.of(kOps))});
+    for (int64_t k = rng_.in(0, 2); k > 0; --k)
+      i.provenance.push_back({name(), std::string(rng_.of(kOps))});
     p_.instrs.push_back(std::move(i));
   }
 
@@ -380,7 +417,8 @@ private:
     switch (i.kind) {
     case CDL_KIND_COPY: {
       const bool stored = !d.empty() && d.back() % 2 == 0 && l.isRowMajor() && rng_.chance(10);
-      const bool evenRows = stored && std::all_of(d.begin(), d.end(), [](int64_t x) { return x % 2 == 0; });
+      const bool evenRows =
+          stored && std::all_of(d.begin(), d.end(), [](int64_t x) { return x % 2 == 0; });
       if (evenRows) e = rng_.of(kStored);
       i.inputs = {in(e, d, l)};
       i.outputs = {out(e, d, l)};
@@ -410,7 +448,8 @@ private:
       i.inputs = {in(e, d, l)};
       break;
     case CDL_KIND_RESCALE:
-      i.inputs = {in(rng_.of(kRescaled), d, l), in(Elem::i32_, d, l), in(Elem::i32_, d, l), in(Elem::i32_, d, l)};
+      i.inputs = {in(rng_.of(kRescaled), d, l), in(Elem::i32_, d, l), in(Elem::i32_, d, l),
+                  in(Elem::i32_, d, l)};
       if (rng_.chance(40)) {
         i.inputs.push_back(in(rng_.of(kRescaled), d, l));
         i.inputs.push_back(in(Elem::i32_, d, l));
@@ -429,7 +468,8 @@ private:
 
   void gather(Instr& i) {
     const int64_t o = extent(), k = extent(), inner = extent();
-    const int64_t n = i.kind == CDL_KIND_GATHER && i.fn == CDL_GATHER_CLAMP ? rng_.in(1, 5) : extent();
+    const int64_t n =
+        i.kind == CDL_KIND_GATHER && i.fn == CDL_GATHER_CLAMP ? rng_.in(1, 5) : extent();
     const Elem e = rng_.of(kAny);
     const Elem index = rng_.chance(50) ? Elem::i32_ : Elem::i64_;
     if (i.kind == CDL_KIND_GATHER) {
@@ -479,7 +519,8 @@ private:
     i.inputs = behind.inputs, i.outputs = behind.outputs;
     for (Step& step : behind.expr) {
       for (Operand& operand : step.in)
-        if (operand.source == Operand::Source::step) operand.index = static_cast<uint16_t>(operand.index + i.prologue);
+        if (operand.source == Operand::Source::step)
+          operand.index = static_cast<uint16_t>(operand.index + i.prologue);
       i.expr.push_back(std::move(step));
     }
   }
@@ -488,9 +529,10 @@ private:
     struct Types {
       Elem a, b, y;
     };
-    static constexpr Types kTypes[] = {{Elem::f32_, Elem::f32_, Elem::f32_},    {Elem::f16_, Elem::f16_, Elem::f32_},
-                                       {Elem::bf16_, Elem::bf16_, Elem::bf16_}, {Elem::i8_, Elem::i8_, Elem::i32_},
-                                       {Elem::u8_, Elem::i8_, Elem::i32_},      {Elem::i16_, Elem::i8_, Elem::i64_}};
+    static constexpr Types kTypes[] = {
+        {Elem::f32_, Elem::f32_, Elem::f32_},    {Elem::f16_, Elem::f16_, Elem::f32_},
+        {Elem::bf16_, Elem::bf16_, Elem::bf16_}, {Elem::i8_, Elem::i8_, Elem::i32_},
+        {Elem::u8_, Elem::i8_, Elem::i32_},      {Elem::i16_, Elem::i8_, Elem::i64_}};
     const Types t = rng_.of(kTypes);
     const bool matmul = i.kind == CDL_KIND_MATMUL;
     Dims y;
@@ -506,7 +548,8 @@ private:
     }
     if (isInteger(t.a) && rng_.chance(40)) {
       i.inputs.push_back(rng_.chance(50) ? in(t.a, {}) : in(t.a, {1}));
-      if (rng_.chance(50)) i.inputs.push_back(in(t.b, {rng_.chance(50) ? 1 : std::max<int64_t>(channels, 1)}));
+      if (rng_.chance(50))
+        i.inputs.push_back(in(t.b, {rng_.chance(50) ? 1 : std::max<int64_t>(channels, 1)}));
     }
     if (rng_.chance(25)) {
       i.attrs.push_back(Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
@@ -518,7 +561,8 @@ private:
   }
 
   Dims convolution(Instr& i, Elem a, Elem b) {
-    const int64_t group = rng_.in(1, 2), n = rng_.in(1, 2), c = group * rng_.in(1, 3), o = group * rng_.in(1, 3);
+    const int64_t group = rng_.in(1, 2), n = rng_.in(1, 2), c = group * rng_.in(1, 3),
+                  o = group * rng_.in(1, 3);
     const bool transposed = rng_.chance(20);
     Dims x{n, c, 0, 0}, w{transposed ? c : o, (transposed ? o : c) / group, 0, 0}, y{n, o, 0, 0};
     Dims strides(2), dilations(2), pads(4);
@@ -531,8 +575,10 @@ private:
       const int64_t reach = (kernel - 1) * dilations[d] + 1;
       x[2 + d] = rng_.in(reach, reach + 4);
       w[2 + d] = kernel;
-      y[2 + d] = transposed ? std::max<int64_t>(0, (x[2 + d] - 1) * strides[d] + reach - pads[d] - pads[d + 2])
-                            : (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
+      y[2 + d] =
+          transposed
+              ? std::max<int64_t>(0, (x[2 + d] - 1) * strides[d] + reach - pads[d] - pads[d + 2])
+              : (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
     i.inputs = {in(a, x), in(b, w)};
     i.attrs = {Attr::ofInts(CDL_ATTR_STRIDES, strides), Attr::ofInts(CDL_ATTR_PADS, pads),
@@ -543,7 +589,8 @@ private:
 
   void pool(Instr& i) {
     const Elem e = i.fn == CDL_POOL2D_AVERAGE ? rng_.of(kFloats) : rng_.of(kNumbers);
-    const int64_t kernel = rng_.in(1, 3), stride = rng_.in(1, 2), h = rng_.in(3, 6), w = rng_.in(3, 6);
+    const int64_t kernel = rng_.in(1, 3), stride = rng_.in(1, 2), h = rng_.in(3, 6),
+                  w = rng_.in(3, 6);
     // Half of them on a blocked layout: channels in blocks of 4 behind the spatial dims.
     const int64_t n = rng_.in(1, 2), blocks = rng_.in(1, 2);
     Layout blocked;
@@ -556,7 +603,8 @@ private:
     };
     i.inputs = {in(e, shape(h, w), blocked)};
     i.outputs = {out(e, shape((h - kernel) / stride + 1, (w - kernel) / stride + 1), blocked)};
-    i.attrs = {Attr::ofInts(CDL_ATTR_KERNEL, {kernel, kernel}), Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride})};
+    i.attrs = {Attr::ofInts(CDL_ATTR_KERNEL, {kernel, kernel}),
+               Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride})};
   }
 
   void table(Instr& i) {
@@ -576,7 +624,8 @@ private:
     } else if (i.kind == CDL_KIND_NORM) {
       i.inputs = {in(e, {b, s}), in(e, {s})};
       i.outputs = {out(e, {b, s})};
-      i.attrs = {Attr::ofFloat(CDL_ATTR_EPSILON, rng_.chance(50) ? 1e-5 : std::bit_cast<double>(rng_.next()))};
+      i.attrs = {Attr::ofFloat(CDL_ATTR_EPSILON,
+                               rng_.chance(50) ? 1e-5 : std::bit_cast<double>(rng_.next()))};
     } else {
       i.inputs = {in(e, {b, s, d}), in(e, {b, t, d}), in(e, {b, t, v})};
       if (rng_.chance(50)) i.inputs.push_back(in(e, {b, s, t}));
@@ -600,10 +649,11 @@ private:
     i.inputs.push_back(packed);
     for (int64_t k = rng_.in(1, 3); k > 0; --k) i.outputs.push_back(out(rng_.of(kAny), dims()));
     i.inout = rng_.chance(50);
-    i.attrs = {{static_cast<uint16_t>(rng_.in(100, 65535)), 1, {std::numeric_limits<int64_t>::min()}},
-               {CDL_ATTR_AXIS, 3, {1, -2, 3, 4, 5, 6, 7, 8}},
-               {CDL_ATTR_SCALE, 2, {static_cast<int64_t>(rng_.next())}},
-               {CDL_ATTR_VALUE, 4, {static_cast<int64_t>(rng_.next())}}};
+    i.attrs = {
+        {static_cast<uint16_t>(rng_.in(100, 65535)), 1, {std::numeric_limits<int64_t>::min()}},
+        {CDL_ATTR_AXIS, 3, {1, -2, 3, 4, 5, 6, 7, 8}},
+        {CDL_ATTR_SCALE, 2, {static_cast<int64_t>(rng_.next())}},
+        {CDL_ATTR_VALUE, 4, {static_cast<int64_t>(rng_.next())}}};
   }
 
   Random rng_;
@@ -616,6 +666,8 @@ private:
 
 } // namespace
 
-Program randomProgram(uint64_t seed, const RandomOptions& options) { return Generator(seed, options).generate(); }
+Program randomProgram(uint64_t seed, const RandomOptions& options) {
+  return Generator(seed, options).generate();
+}
 
 } // namespace candela::test

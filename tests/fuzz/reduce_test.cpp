@@ -25,9 +25,12 @@ Executor faulty(OpKind kind, OpKind instead) {
           }};
 }
 
-/// Graphs with lowered forms among their nodes are no excuse: only what nobody takes may be refused.
+/// Graphs with lowered forms among their nodes are no excuse: only what nobody takes may be
+/// refused.
 TEST(MayRefuse, OnlyWhatTheHostRefusesToo) {
-  const auto isLowered = [](const Recipe::Step& step) { return graph::opInfo(step.kind).has(graph::kTraitPrimitive); };
+  const auto isLowered = [](const Recipe::Step& step) {
+    return graph::opInfo(step.kind).has(graph::kTraitPrimitive);
+  };
   int lowered = 0;
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     const Recipe recipe = randomGraph(seed);
@@ -57,17 +60,20 @@ TEST_P(Reduce, LeavesTheFaultAndLittleElse) {
     if (recipe.steps.size() < 10 || !isWrong(recipe, executor)) continue;
     ++found;
     SCOPED_TRACE(seed);
-    const Recipe small = reduce(recipe, [&](const Recipe& candidate) { return isWrong(candidate, executor); });
+    const Recipe small =
+        reduce(recipe, [&](const Recipe& candidate) { return isWrong(candidate, executor); });
     EXPECT_TRUE(isWrong(small, executor));
     EXPECT_LE(small.steps.size(), 3u);
     EXPECT_LE(small.elements(), 64u);
     EXPECT_EQ(small.outputs.size(), 1u);
-    EXPECT_TRUE(std::ranges::any_of(small.steps, [&](const Recipe::Step& step) { return step.kind == kind; }));
+    EXPECT_TRUE(std::ranges::any_of(small.steps,
+                                    [&](const Recipe::Step& step) { return step.kind == kind; }));
   }
   EXPECT_EQ(found, 3);
 }
 INSTANTIATE_TEST_SUITE_P(Faults, Reduce,
-                         ::testing::Values(Fault{OpKind::Abs, OpKind::Neg}, Fault{OpKind::Add, OpKind::Sub},
+                         ::testing::Values(Fault{OpKind::Abs, OpKind::Neg},
+                                           Fault{OpKind::Add, OpKind::Sub},
                                            Fault{OpKind::ReduceMax, OpKind::ReduceMin},
                                            Fault{OpKind::Max, OpKind::Add}));
 
@@ -76,7 +82,9 @@ TEST(Case, OnDiskIsTheCase) {
   uint64_t seed = 1;
   while (!isWrong(randomGraph(seed), executor)) ++seed;
   const std::string folder = ::testing::TempDir() + "candela_case";
-  const auto judged = [&](const Recipe& recipe, const Expected& expected) { return judge(recipe, expected, executor); };
+  const auto judged = [&](const Recipe& recipe, const Expected& expected) {
+    return judge(recipe, expected, executor);
+  };
   const auto small = writeReduced(randomGraph(seed), Finding::Kind::wrong, judged, folder, "soft");
   ASSERT_TRUE(small.isOk()) << small.status().message();
   EXPECT_EQ(small->finding.kind, Finding::Kind::wrong);

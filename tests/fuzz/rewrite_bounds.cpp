@@ -39,14 +39,16 @@ bool mayDivideByZero(const Node& node, const std::vector<const Interval*>& opera
   default: return false;
   }
   const Interval& x = *operands[divisor];
-  return !isFloat(x.elem()) || anyElement(x, [&](int64_t i) { return x.lo.real[i] <= 0 && x.hi.real[i] >= 0; });
+  return !isFloat(x.elem()) ||
+         anyElement(x, [&](int64_t i) { return x.lo.real[i] <= 0 && x.hi.real[i] >= 0; });
 }
 
 void allowNumbersBeyond(const Node& node, const std::vector<const Interval*>& operands,
                         std::vector<Interval>& results) {
   if (node.info().has(graph::kTraitMovement) || mayDivideByZero(node, operands)) return;
   for (const Interval* x : operands)
-    if (x && isFloat(x->elem()) && anyElement(*x, [&](int64_t i) { return isInfinite(*x, i); })) return;
+    if (x && isFloat(x->elem()) && anyElement(*x, [&](int64_t i) { return isInfinite(*x, i); }))
+      return;
   for (Interval& y : results) {
     if (!isFloat(y.elem())) continue;
     const double largest = largestNumber(y.elem());
@@ -58,13 +60,16 @@ void allowNumbersBeyond(const Node& node, const std::vector<const Interval*>& op
 }
 
 /// What fold-batch-norm scales the channels of.
-bool isProduct(const Node* node) { return node && (node->kind == OpKind::Conv || node->kind == OpKind::Gemm); }
+bool isProduct(const Node* node) {
+  return node && (node->kind == OpKind::Conv || node->kind == OpKind::Gemm);
+}
 
 /// Whether fold-batch-norm may scale the channels of the node.
 bool isScaled(const Node& node) {
   if (!isProduct(&node)) return false;
   return std::ranges::any_of(node.result()->users(), [](const Node* user) {
-    return user->kind == OpKind::Mul || user->kind == OpKind::Add || user->kind == OpKind::BatchNorm;
+    return user->kind == OpKind::Mul || user->kind == OpKind::Add ||
+           user->kind == OpKind::BatchNorm;
   });
 }
 
@@ -72,11 +77,13 @@ bool isScaled(const Node& node) {
 Array magnitudesOf(const Interval& x) {
   Array magnitudes = x.lo;
   for (int64_t i = 0; i < x.count(); ++i)
-    magnitudes.real[i] = x.isWild(i) ? kBeyond : std::max(std::abs(x.lo.real[i]), std::abs(x.hi.real[i]));
+    magnitudes.real[i] =
+        x.isWild(i) ? kBeyond : std::max(std::abs(x.lo.real[i]), std::abs(x.hi.real[i]));
   return magnitudes;
 }
 
-/// What the node makes of these magnitudes of its operands; an empty one stands for an absent operand.
+/// What the node makes of these magnitudes of its operands; an empty one stands for an absent
+/// operand.
 Array sumsOf(const Node& node, const std::vector<Array>& magnitudes) {
   std::vector<const Array*> in;
   for (const Array& each : magnitudes) in.push_back(each.elem == Elem::none ? nullptr : &each);
@@ -85,8 +92,8 @@ Array sumsOf(const Node& node, const std::vector<Array>& magnitudes) {
   return sums;
 }
 
-/// How many times as large as the spread a mean may be that a batch norm of this type need not subtract first: three
-/// bits of halves, of what stands alone and of others behind a product ten.
+/// How many times as large as the spread a mean may be that a batch norm of this type need not
+/// subtract first: three bits of halves, of what stands alone and of others behind a product ten.
 double mostCancellation(const Node& node) {
   const Value* x = node.operand(0);
   const bool behindProduct = isProduct(x->producer);
@@ -95,29 +102,35 @@ double mostCancellation(const Node& node) {
 }
 
 /// A batch norm as x * s + t: both terms are rounded relative to themselves.
-void allowProductAndShift(const Node& node, const std::vector<const Interval*>& operands, Interval& y) {
+void allowProductAndShift(const Node& node, const std::vector<const Interval*>& operands,
+                          Interval& y) {
   if (node.intAttr("training_mode") != 0) return;
-  const Array &x = operands[0]->lo, &scale = operands[1]->lo, &bias = operands[2]->lo, &mean = operands[3]->lo,
-              &variance = operands[4]->lo;
+  const Array &x = operands[0]->lo, &scale = operands[1]->lo, &bias = operands[2]->lo,
+              &mean = operands[3]->lo, &variance = operands[4]->lo;
   int64_t inner = 1;
   for (size_t d = 2; d < x.dims.size(); ++d) inner *= x.dims[d];
   const auto channelOf = [&](int64_t i) { return static_cast<size_t>(i / inner % x.dims[1]); };
-  const auto spreadOf = [&](size_t c) { return std::sqrt(variance.real[c] + node.floatAttr("epsilon")); };
+  const auto spreadOf = [&](size_t c) {
+    return std::sqrt(variance.real[c] + node.floatAttr("epsilon"));
+  };
   double most = 0;
-  for (size_t c = 0; c < mean.real.size(); ++c) most = std::max(most, std::abs(mean.real[c]) / spreadOf(c));
+  for (size_t c = 0; c < mean.real.size(); ++c)
+    most = std::max(most, std::abs(mean.real[c]) / spreadOf(c));
   if (!(most <= mostCancellation(node))) return;
   for (int64_t i = 0; i < y.count(); ++i) {
     const size_t c = channelOf(i), e = static_cast<size_t>(i);
     const double largest = std::max(std::abs(x.real[e]), std::abs(operands[0]->hi.real[e]));
     const double terms =
-        (largest + std::abs(mean.real[c])) * std::abs(scale.real[c] / spreadOf(c)) + std::abs(bias.real[c]);
+        (largest + std::abs(mean.real[c])) * std::abs(scale.real[c] / spreadOf(c)) +
+        std::abs(bias.real[c]);
     const double slack = 3 * unitOf(y.elem()) * terms;
     if (!std::isfinite(slack) || y.isWild(i)) continue;
     y.lo.real[e] -= slack, y.hi.real[e] += slack;
   }
 }
 
-/// How many biases of products may be rounded to whole steps of their sums before this is quantized.
+/// How many biases of products may be rounded to whole steps of their sums before this is
+/// quantized.
 int biasesBefore(const Value* value, int depth = 0) {
   const Node* node = value ? value->producer : nullptr;
   if (!node || depth > 8) return 0;
@@ -153,7 +166,8 @@ Interval roundedOnceMore(Interval x) {
   return x;
 }
 
-/// Integers of several values are good for dequantize alone: every other op may do anything between their ends.
+/// Integers of several values are good for dequantize alone: every other op may do anything between
+/// their ends.
 Interval wildWhereOpen(Interval x) {
   for (int64_t i = 0; i < x.count(); ++i)
     if (!x.isPoint(i)) x.makeWild(i);
@@ -167,7 +181,8 @@ public:
     for (size_t i = 0; i < inputs.size(); ++i) values.emplace(graph.inputs()[i], inputs[i]);
     for (const auto& node : graph.nodes()) {
       CDL_ASSIGN(std::vector<Interval> results, resultsOf(*node, values));
-      for (size_t i = 0; i < results.size(); ++i) values.emplace(node->result(i), std::move(results[i]));
+      for (size_t i = 0; i < results.size(); ++i)
+        values.emplace(node->result(i), std::move(results[i]));
     }
     std::vector<Interval> outputs;
     for (const Value* output : graph.outputs()) outputs.push_back(values.at(output));
@@ -175,7 +190,8 @@ public:
   }
 
 private:
-  Result<std::vector<Interval>> resultsOf(const Node& node, const std::map<const Value*, Interval>& values) {
+  Result<std::vector<Interval>> resultsOf(const Node& node,
+                                          const std::map<const Value*, Interval>& values) {
     if (node.kind == OpKind::Constant) {
       CDL_ASSIGN(const Tensor tensor, node.result()->tensor());
       CDL_ASSIGN(Interval interval, Interval::of(tensor));
@@ -186,7 +202,8 @@ private:
       const Value* operand = node.operand(i);
       own.push_back(operand ? values.at(operand) : Interval{});
       if (!operand) continue;
-      if (!isFloat(own[i].elem()) && node.kind != OpKind::Dequantize) own[i] = wildWhereOpen(std::move(own[i]));
+      if (!isFloat(own[i].elem()) && node.kind != OpKind::Dequantize)
+        own[i] = wildWhereOpen(std::move(own[i]));
       if (i > 0 && isScaled(node)) own[i] = roundedOnceMore(std::move(own[i]));
     }
     if (node.kind == OpKind::Loop) return runsOf(node, own);
@@ -202,12 +219,14 @@ private:
     return results;
   }
 
-  /// A factor that went into the weights of a product meets every term instead of their sum: where it takes terms
-  /// beyond the type, those of both signs are infinite.
-  void allowTermsBeyond(const Node& node, const std::vector<const Interval*>& operands, Interval& y) {
+  /// A factor that went into the weights of a product meets every term instead of their sum: where
+  /// it takes terms beyond the type, those of both signs are infinite.
+  void allowTermsBeyond(const Node& node, const std::vector<const Interval*>& operands,
+                        Interval& y) {
     if (isProduct(&node) && isFloat(y.elem())) {
       std::vector<Array> magnitudes;
-      for (const Interval* operand : operands) magnitudes.push_back(operand ? magnitudesOf(*operand) : Array{});
+      for (const Interval* operand : operands)
+        magnitudes.push_back(operand ? magnitudesOf(*operand) : Array{});
       magnitudes.resize(3); // the bias may be left out
       sums_.emplace(node.result(), sumsOf(node, magnitudes));
       return;
@@ -221,7 +240,8 @@ private:
   }
 
   /// The sums of magnitudes of a product behind the factor of this node, if it is one.
-  std::optional<Array> scaledSums(const Node& node, const std::vector<const Interval*>& operands) const {
+  std::optional<Array> scaledSums(const Node& node,
+                                  const std::vector<const Interval*>& operands) const {
     if (node.kind != OpKind::Mul && node.kind != OpKind::BatchNorm) return std::nullopt;
     for (size_t i = 0; i < node.operands().size(); ++i) {
       const auto sums = sums_.find(node.operand(i));
@@ -234,7 +254,8 @@ private:
     return std::nullopt;
   }
 
-  static Array timesSpread(const Node& norm, const std::vector<const Interval*>& operands, Array sums) {
+  static Array timesSpread(const Node& norm, const std::vector<const Interval*>& operands,
+                           Array sums) {
     const int64_t channels = sums.dims[1];
     int64_t inner = 1;
     for (size_t d = 2; d < sums.dims.size(); ++d) inner *= sums.dims[d];
@@ -246,7 +267,8 @@ private:
     return sums;
   }
 
-  std::map<const Value*, Array> sums_; ///< of products, and of what multiplies them: sums of magnitudes
+  /// of products, and of what multiplies them: sums of magnitudes
+  std::map<const Value*, Array> sums_;
 
   /// Each moves the result by 1/128 of its step at most.
   static Interval withRoundedBiases(const Node& node, const std::vector<Interval>& own) {
@@ -261,9 +283,11 @@ private:
   }
 
   /// Where the middle between two steps lies in the operand's interval.
-  static Status eitherStep(const Node& node, const std::vector<const Interval*>& operands, Interval& y) {
+  static Status eitherStep(const Node& node, const std::vector<const Interval*>& operands,
+                           Interval& y) {
     std::vector<const Array*> low, high;
-    for (const Interval* x : operands) low.push_back(x ? &x->lo : nullptr), high.push_back(x ? &x->hi : nullptr);
+    for (const Interval* x : operands)
+      low.push_back(x ? &x->lo : nullptr), high.push_back(x ? &x->hi : nullptr);
     low.resize(3, nullptr), high.resize(3, nullptr);
     Array lo(y.elem(), y.lo.dims), hi(y.elem(), y.lo.dims);
     reference::applyFormula(node, low, std::span(&lo, 1));
@@ -271,7 +295,8 @@ private:
     const Interval& x = *operands[0];
     for (int64_t i = 0; i < y.count(); ++i) {
       if (!y.isWild(i) || x.isWild(i) || std::isnan(x.lo.real[i])) continue;
-      y.lo.whole[i] = std::min(lo.whole[i], hi.whole[i]), y.hi.whole[i] = std::max(lo.whole[i], hi.whole[i]);
+      y.lo.whole[i] = std::min(lo.whole[i], hi.whole[i]),
+      y.hi.whole[i] = std::max(lo.whole[i], hi.whole[i]);
     }
     return Status::ok();
   }
@@ -293,7 +318,9 @@ private:
 
   Result<std::vector<Interval>> runsOf(const Node& node, const std::vector<Interval>& operands) {
     const graph::LoopForm form = graph::loopForm(node);
-    const auto place = [&](size_t i, int64_t trip) { return form.runsBackward(i) ? form.trips - 1 - trip : trip; };
+    const auto place = [&](size_t i, int64_t trip) {
+      return form.runsBackward(i) ? form.trips - 1 - trip : trip;
+    };
     std::vector<Interval> results;
     for (const Value* result : node.results()) {
       const Array zeros(result->type.elem, result->type.shape());
@@ -301,9 +328,12 @@ private:
     }
     for (size_t i = 0; i < form.carried; ++i) results[i] = operands[i];
     for (int64_t trip = 0; trip < form.trips; ++trip) {
-      std::vector<Interval> inputs(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(form.carried));
-      for (size_t i = 0; i < form.scanned; ++i) inputs.push_back(sliceOf(operands[form.carried + i], place(i, trip)));
-      inputs.insert(inputs.end(), operands.begin() + static_cast<std::ptrdiff_t>(form.carried + form.scanned),
+      std::vector<Interval> inputs(results.begin(),
+                                   results.begin() + static_cast<std::ptrdiff_t>(form.carried));
+      for (size_t i = 0; i < form.scanned; ++i)
+        inputs.push_back(sliceOf(operands[form.carried + i], place(i, trip)));
+      inputs.insert(inputs.end(),
+                    operands.begin() + static_cast<std::ptrdiff_t>(form.carried + form.scanned),
                     operands.end());
       CDL_ASSIGN(std::vector<Interval> outputs, run(*node.body, inputs));
       for (size_t i = 0; i < outputs.size(); ++i) {
@@ -319,18 +349,22 @@ private:
 
 } // namespace
 
-Result<std::vector<Interval>> analyzeRewrites(const Graph& graph, std::span<const Interval> inputs) {
+Result<std::vector<Interval>> analyzeRewrites(const Graph& graph,
+                                              std::span<const Interval> inputs) {
   return RewriteAnalysis().run(graph, inputs);
 }
 
 std::string outsideOfRewrites(const Interval& interval, const Tensor& got) {
-  if (isFloat(got.elem) || got.elem == Elem::bool_ || got.elem != interval.elem() || got.dims != interval.lo.dims)
+  if (isFloat(got.elem) || got.elem == Elem::bool_ || got.elem != interval.elem() ||
+      got.dims != interval.lo.dims)
     return outside(interval, got);
   for (int64_t i = 0; i < got.count(); ++i) {
     const __int128 value = integerOf(got.elem, loadElement(got.elem, got.bytes.data(), i));
-    if (interval.isWild(i) || (value >= interval.lo.whole[i] && value <= interval.hi.whole[i])) continue;
+    if (interval.isWild(i) || (value >= interval.lo.whole[i] && value <= interval.hi.whole[i]))
+      continue;
     return fmt::format("element {} is {}, expected {} to {}", i, static_cast<int64_t>(value),
-                       static_cast<int64_t>(interval.lo.whole[i]), static_cast<int64_t>(interval.hi.whole[i]));
+                       static_cast<int64_t>(interval.lo.whole[i]),
+                       static_cast<int64_t>(interval.hi.whole[i]));
   }
   return "";
 }

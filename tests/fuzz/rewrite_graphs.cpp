@@ -68,8 +68,9 @@ private:
     return random_.of(kWhole);
   }
   Range anyRange() {
-    static constexpr Range kRanges[] = {Range::calm, Range::calm, Range::calm, Range::steps, Range::steps,  Range::far,
-                                        Range::far,  Range::high, Range::low,  Range::wide,  Range::corners};
+    static constexpr Range kRanges[] = {Range::calm,  Range::calm, Range::calm,   Range::steps,
+                                        Range::steps, Range::far,  Range::far,    Range::high,
+                                        Range::low,   Range::wide, Range::corners};
     return random_.of(kRanges);
   }
   double sign() { return random_.oneIn(2) ? -1 : 1; }
@@ -81,7 +82,8 @@ private:
     const Exponents e = exponentsOf(elem);
     switch (range) {
     case Range::calm: break;
-    case Range::steps: return static_cast<double>(random_.between(-8, 8)) / (random_.oneIn(4) ? 2 : 1);
+    case Range::steps:
+      return static_cast<double>(random_.between(-8, 8)) / (random_.oneIn(4) ? 2 : 1);
     case Range::far: return centre + random_.unit() * 2 - 1;
     case Range::high: return digits(between(e.highest - 5, e.highest));
     case Range::low: return digits(between(e.lowest - 9, e.lowest + 4));
@@ -95,7 +97,8 @@ private:
   }
   int64_t whole(Elem elem, Range range) {
     const IntegerRange limits = integerRange(elem);
-    const auto lowest = static_cast<int64_t>(limits.lowest), highest = static_cast<int64_t>(limits.highest);
+    const auto lowest = static_cast<int64_t>(limits.lowest),
+               highest = static_cast<int64_t>(limits.highest);
     if (range == Range::wide || range == Range::far) return static_cast<int64_t>(random_.bits());
     if (range == Range::high || range == Range::corners)
       return random_.oneIn(2) ? highest - random_.below(4) : lowest + random_.below(4);
@@ -114,9 +117,10 @@ private:
       if (isFloat(elem))
         put(tensor, i, real(elem, range, centre));
       else
-        storeElement(elem, tensor.bytes.mutableData(), i,
-                     static_cast<uint64_t>(elem == Elem::bool_ ? random_.below(2) : whole(elem, range)) &
-                         elemMask(elem));
+        storeElement(
+            elem, tensor.bytes.mutableData(), i,
+            static_cast<uint64_t>(elem == Elem::bool_ ? random_.below(2) : whole(elem, range)) &
+                elemMask(elem));
     }
     return tensor;
   }
@@ -135,7 +139,8 @@ private:
   /// What scales: powers of two and others, near 1 and near the ends of the type.
   double factor(Elem elem) {
     const Exponents e = exponentsOf(elem);
-    static constexpr double kUsual[] = {3.0, 0.1, 1.0 / 3, -1.0, 0.125, 0.17677669, 1024.0, 1e-3, -2.5};
+    static constexpr double kUsual[] = {3.0,        0.1,    1.0 / 3, -1.0, 0.125,
+                                        0.17677669, 1024.0, 1e-3,    -2.5};
     switch (random_.below(7)) {
     case 0: return std::ldexp(1, between(-6, 6));
     case 1: return sign() * std::ldexp(1, between(e.lowest - 2, e.highest));
@@ -149,8 +154,9 @@ private:
   double nearly(Elem elem, double number) {
     static constexpr double kBeside[] = {1e-7, 5e-7, 1e-6, 1e-5, 3e-4, 1e-3, 2.5e-3, 3.9e-3, 5e-3};
     if (!random_.oneIn(3)) return number;
-    const double step =
-        random_.oneIn(2) ? 2 * unitOf(elem) * static_cast<double>(random_.between(1, 3)) : random_.of(kBeside);
+    const double step = random_.oneIn(2)
+                            ? 2 * unitOf(elem) * static_cast<double>(random_.between(1, 3))
+                            : random_.of(kBeside);
     return number * (1 + sign() * step);
   }
 
@@ -164,11 +170,14 @@ private:
   Id leaf(Tensor tensor, bool constant) {
     const Id id = recipe_.addLeaf(tensor, constant);
     known_[id] = constant ? graph_.addConstant(tensor)
-                          : graph_.addInput(fmt::format("x{}", id), graph::TensorType(tensor.elem, tensor.dims));
+                          : graph_.addInput(fmt::format("x{}", id),
+                                            graph::TensorType(tensor.elem, tensor.dims));
     return id;
   }
   Id number(Elem elem, double value) { return leaf(tensorOf(elem, {}, {value}), true); }
-  Id constant(Elem elem, const Shape& dims, Range range) { return leaf(numbers(elem, dims, range), true); }
+  Id constant(Elem elem, const Shape& dims, Range range) {
+    return leaf(numbers(elem, dims, range), true);
+  }
   Id constantOf(Elem elem, const Shape& dims, const Doubles& values) {
     return leaf(tensorOf(elem, dims, values), true);
   }
@@ -198,7 +207,8 @@ private:
     if (!made) return {kRefused};
     return keep(**made, ids, nullptr);
   }
-  std::vector<Id> keep(const graph::Node& node, const std::vector<Id>& ids, std::shared_ptr<const graph::Graph> body) {
+  std::vector<Id> keep(const graph::Node& node, const std::vector<Id>& ids,
+                       std::shared_ptr<const graph::Graph> body) {
     Recipe::Step step{node.kind, ids, node.attrs, {}, std::move(body)};
     for (graph::Value* result : node.results()) {
       step.results.push_back(recipe_.nextId++);
@@ -207,9 +217,13 @@ private:
     recipe_.steps.push_back(step);
     return step.results;
   }
-  Id node(OpKind kind, const std::vector<Id>& ids, const Attrs& attrs = {}) { return nodeOf(kind, ids, attrs, 1)[0]; }
+  Id node(OpKind kind, const std::vector<Id>& ids, const Attrs& attrs = {}) {
+    return nodeOf(kind, ids, attrs, 1)[0];
+  }
   /// Either order of operands.
-  Id either(OpKind kind, Id a, Id b) { return random_.oneIn(2) ? node(kind, {a, b}) : node(kind, {b, a}); }
+  Id either(OpKind kind, Id a, Id b) {
+    return random_.oneIn(2) ? node(kind, {a, b}) : node(kind, {b, a});
+  }
   Id cast(Id x, Elem to) { return node(OpKind::Cast, {x}, {{"to", to}}); }
   void emit(Id id) {
     if (id == kRefused || recipe_.leaf(id) || std::ranges::count(recipe_.outputs, id)) return;
@@ -224,18 +238,21 @@ private:
     static constexpr double kNumbers[] = {0.0, -0.0, 1.0, -1.0};
     Id x = source(elem, anyShape());
     for (int64_t i = random_.between(1, 3); i > 0 && x != kRefused; --i) {
-      const double value = isFloat(elem) ? random_.of(kNumbers) : static_cast<double>(random_.below(2));
+      const double value =
+          isFloat(elem) ? random_.of(kNumbers) : static_cast<double>(random_.below(2));
       const Id c = random_.oneIn(2) ? number(elem, value) : constantOf(elem, shapeOf(x), {value});
       x = random_.oneIn(4) ? node(random_.of(kKinds), {c, x}) : node(random_.of(kKinds), {x, c});
     }
     emit(x);
   }
   void casts() {
-    static constexpr Elem kElems[] = {Elem::f16_, Elem::bf16_, Elem::f32_, Elem::f64_, Elem::i8_,  Elem::u8_,
-                                      Elem::i16_, Elem::u16_,  Elem::i32_, Elem::u32_, Elem::i64_, Elem::bool_};
+    static constexpr Elem kElems[] = {Elem::f16_, Elem::bf16_, Elem::f32_, Elem::f64_,
+                                      Elem::i8_,  Elem::u8_,   Elem::i16_, Elem::u16_,
+                                      Elem::i32_, Elem::u32_,  Elem::i64_, Elem::bool_};
     const Elem from = random_.oneIn(2) ? elem_ : random_.of(kElems);
     Id x = source(from, anyShape());
-    for (int64_t i = random_.between(2, 3); i > 0; --i) x = cast(x, random_.oneIn(3) ? from : random_.of(kElems));
+    for (int64_t i = random_.between(2, 3); i > 0; --i)
+      x = cast(x, random_.oneIn(3) ? from : random_.of(kElems));
     emit(x);
   }
   Ints permutation(int64_t rank) {
@@ -270,7 +287,8 @@ private:
   Id clip(Id x, std::optional<double> low, std::optional<double> high) {
     if (x == kRefused) return x;
     const Elem elem = elemOf(x);
-    return node(OpKind::Clip, {x, low ? number(elem, *low) : kAbsent, high ? number(elem, *high) : kAbsent});
+    return node(OpKind::Clip,
+                {x, low ? number(elem, *low) : kAbsent, high ? number(elem, *high) : kAbsent});
   }
   std::optional<double> anyBound() {
     if (random_.oneIn(4)) return std::nullopt;
@@ -284,18 +302,20 @@ private:
   }
   void selects() {
     const Id x = source(), y = source(elem_, shapeOf(x));
-    emit(node(OpKind::Select,
-              {constantOf(Elem::bool_, random_.oneIn(2) ? Shape{} : shapeOf(x), {double(random_.below(2))}), x,
-               random_.oneIn(3) ? x : y}));
+    emit(node(OpKind::Select, {constantOf(Elem::bool_, random_.oneIn(2) ? Shape{} : shapeOf(x),
+                                          {double(random_.below(2))}),
+                               x, random_.oneIn(3) ? x : y}));
   }
   void idempotent() {
-    static constexpr OpKind kKinds[] = {OpKind::Relu, OpKind::Abs, OpKind::Floor, OpKind::Ceil, OpKind::Neg};
+    static constexpr OpKind kKinds[] = {OpKind::Relu, OpKind::Abs, OpKind::Floor, OpKind::Ceil,
+                                        OpKind::Neg};
     const OpKind kind = random_.of(kKinds);
     const Id x = node(kind, {source()});
     emit(node(random_.oneIn(4) ? random_.of(kKinds) : kind, {x}));
   }
   void broadcasts() {
-    static constexpr OpKind kKinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Min, OpKind::Max};
+    static constexpr OpKind kKinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Min,
+                                        OpKind::Max};
     const Elem elem = random_.oneIn(3) ? anyInteger() : elem_;
     const Id x = source(elem, anyShape());
     Shape dims = shapeOf(x);
@@ -311,7 +331,8 @@ private:
   void negations() {
     const Elem elem = random_.oneIn(4) ? (random_.oneIn(2) ? Elem::i8_ : Elem::i32_) : elem_;
     const Id x = source(elem, anyShape()), y = node(OpKind::Neg, {source(elem, shapeOf(x))});
-    emit(either(random_.oneIn(2) ? OpKind::Add : OpKind::Sub, x, random_.oneIn(4) ? node(OpKind::Neg, {y}) : y));
+    emit(either(random_.oneIn(2) ? OpKind::Add : OpKind::Sub, x,
+                random_.oneIn(4) ? node(OpKind::Neg, {y}) : y));
   }
   Id scaled(Id x, double by, bool byDivision = false) {
     if (x == kRefused) return x;
@@ -320,7 +341,8 @@ private:
   }
   void factors() {
     Id x = source();
-    for (int64_t i = random_.between(2, 3); i > 0; --i) x = scaled(x, factor(elem_), random_.oneIn(5));
+    for (int64_t i = random_.between(2, 3); i > 0; --i)
+      x = scaled(x, factor(elem_), random_.oneIn(5));
     emit(x);
   }
   void quotients() {
@@ -329,8 +351,9 @@ private:
     Doubles each;
     const bool perElement = random_.oneIn(2);
     for (int64_t i = perElement ? typeOf(x).count() : 1; i > 0; --i)
-      each.push_back(std::ldexp(sign(), between(random_.oneIn(3) ? exponentsOf(elem_).lowest - 3 : -5,
-                                                random_.oneIn(3) ? exponentsOf(elem_).highest : 5)));
+      each.push_back(
+          std::ldexp(sign(), between(random_.oneIn(3) ? exponentsOf(elem_).lowest - 3 : -5,
+                                     random_.oneIn(3) ? exponentsOf(elem_).highest : 5)));
     if (random_.oneIn(3)) each[0] = nearly(elem_, each[0]);
     emit(node(OpKind::Div, {x, constantOf(elem_, perElement ? shapeOf(x) : Shape{}, each)}));
   }
@@ -345,10 +368,11 @@ private:
       const int64_t step = random_.oneIn(2)   ? 1
                            : random_.oneIn(2) ? -1
                                               : random_.between(1, 2) * (random_.oneIn(2) ? 1 : -1);
-      const int64_t start =
-          step > 0 ? random_.below(std::min<int64_t>(dim, 2)) : dim - 1 - random_.below(std::min<int64_t>(dim, 2));
+      const int64_t start = step > 0 ? random_.below(std::min<int64_t>(dim, 2))
+                                     : dim - 1 - random_.below(std::min<int64_t>(dim, 2));
       const int64_t room = step > 0 ? (dim - 1 - start) / step + 1 : start / -step + 1;
-      starts.push_back(start), counts.push_back(random_.between((room + 1) / 2, room)), steps.push_back(step);
+      starts.push_back(start), counts.push_back(random_.between((room + 1) / 2, room)),
+          steps.push_back(step);
     }
     return node(OpKind::Slice, {x}, {{"starts", starts}, {"counts", counts}, {"steps", steps}});
   }
@@ -358,15 +382,16 @@ private:
     emit(x);
   }
   OpKind anyReduction() {
-    static constexpr OpKind kKinds[] = {OpKind::ReduceSum, OpKind::ReduceMean, OpKind::ReduceMax, OpKind::ReduceMin,
-                                        OpKind::ReduceProd};
+    static constexpr OpKind kKinds[] = {OpKind::ReduceSum, OpKind::ReduceMean, OpKind::ReduceMax,
+                                        OpKind::ReduceMin, OpKind::ReduceProd};
     return random_.of(kKinds);
   }
   void trivialReductions() {
     Shape dims = anyShape(2, 4);
     const int64_t axis = random_.below(static_cast<int64_t>(dims.size()));
     if (!random_.oneIn(5)) dims[static_cast<size_t>(axis)] = 1;
-    emit(node(anyReduction(), {source(elem_, dims)}, {{"axes", Ints{axis}}, {"keepdims", random_.below(2)}}));
+    emit(node(anyReduction(), {source(elem_, dims)},
+              {{"axes", Ints{axis}}, {"keepdims", random_.below(2)}}));
   }
 
   // ---- sink-movement
@@ -375,7 +400,8 @@ private:
     const Id x = source(elem_, anyShape(2, 4));
     const Ints perm = permutation(rankOf(x));
     Ints back(perm.size());
-    for (size_t i = 0; i < perm.size(); ++i) back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+    for (size_t i = 0; i < perm.size(); ++i)
+      back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
     const bool reshapes = random_.oneIn(4);
     const Id y = reshapes ? node(OpKind::Reshape, {x}, {{"shape", refactored(shapeOf(x))}})
                           : node(OpKind::Transpose, {x}, {{"perm", perm}});
@@ -399,14 +425,16 @@ private:
       for (int64_t& dim : row)
         if (random_.oneIn(2)) dim = 1;
       row.erase(row.begin(), row.begin() + random_.below(std::ssize(row)));
-      return either(random_.oneIn(2) ? OpKind::Add : OpKind::Mul, y, constant(elem_, row, Range::calm));
+      return either(random_.oneIn(2) ? OpKind::Add : OpKind::Mul, y,
+                    constant(elem_, row, Range::calm));
     }
     case 1: return node(OpKind::Concat, {y, movedAlike()}, {{"axis", axis}});
     case 2: {
       const OpKind kind = anyReduction();
-      return node(kind, {y},
-                  {{"axes", random_.oneIn(2) || rankOf(y) < 2 ? Ints{axis} : Ints{0, rankOf(y) - 1}},
-                   {"keepdims", int64_t(!random_.oneIn(4))}});
+      return node(
+          kind, {y},
+          {{"axes", random_.oneIn(2) || rankOf(y) < 2 ? Ints{axis} : Ints{0, rankOf(y) - 1}},
+           {"keepdims", int64_t(!random_.oneIn(4))}});
     }
     case 3: return slice(y);
     case 4: {
@@ -426,8 +454,8 @@ private:
     const Id x = source();
     const bool divides = random_.oneIn(2);
     const double inner = nearly(elem_, divides ? std::numbers::sqrt2 : std::numbers::sqrt2 / 2);
-    const Id gate =
-        either(OpKind::Add, node(OpKind::Erf, {scaled(x, inner, divides)}), number(elem_, nearly(elem_, 1)));
+    const Id gate = either(OpKind::Add, node(OpKind::Erf, {scaled(x, inner, divides)}),
+                           number(elem_, nearly(elem_, 1)));
     const Id half = number(elem_, nearly(elem_, 0.5));
     switch (random_.below(3)) {
     case 0: return emit(either(OpKind::Mul, either(OpKind::Mul, x, gate), half));
@@ -443,10 +471,12 @@ private:
   }
   void softmax() {
     Id x = source(elem_, anyShape(1, 3));
-    const int64_t axis = random_.below(rankOf(x)), other = random_.oneIn(6) ? random_.below(rankOf(x)) : axis;
+    const int64_t axis = random_.below(rankOf(x)),
+                  other = random_.oneIn(6) ? random_.below(rankOf(x)) : axis;
     if (random_.oneIn(3)) x = node(OpKind::Add, {x, mask(shapeOf(x))});
     if (x == kRefused) return;
-    if (random_.oneIn(2)) x = node(OpKind::Sub, {x, node(OpKind::ReduceMax, {x}, {{"axes", Ints{other}}})});
+    if (random_.oneIn(2))
+      x = node(OpKind::Sub, {x, node(OpKind::ReduceMax, {x}, {{"axes", Ints{other}}})});
     const Id exp = node(OpKind::Exp, {x});
     emit(node(OpKind::Div, {exp, node(OpKind::ReduceSum, {exp}, {{"axes", Ints{axis}}})}));
   }
@@ -456,13 +486,16 @@ private:
     const double hidden = random_.of(kHidden);
     const int64_t most = random_.oneIn(6) ? 1 : 3;
     Doubles values;
-    for (int64_t i = *elementCount(dims); i > 0; --i) values.push_back(random_.oneIn(most) ? hidden : 0);
-    return random_.oneIn(2) ? constantOf(elem_, dims, values) : leaf(tensorOf(elem_, dims, values), false);
+    for (int64_t i = *elementCount(dims); i > 0; --i)
+      values.push_back(random_.oneIn(most) ? hidden : 0);
+    return random_.oneIn(2) ? constantOf(elem_, dims, values)
+                            : leaf(tensorOf(elem_, dims, values), false);
   }
   void attention() {
     const int64_t b = random_.between(1, 2), s = random_.between(1, 4), t = random_.between(1, 4),
                   d = random_.of(kDepths);
-    Id q = source(elem_, {b, s, d}), k = source(elem_, random_.oneIn(3) ? Shape{b, d, t} : Shape{b, t, d});
+    Id q = source(elem_, {b, s, d}),
+       k = source(elem_, random_.oneIn(3) ? Shape{b, d, t} : Shape{b, t, d});
     const Id v = source(elem_, {b, t, random_.between(1, 4)});
     const double scale = random_.oneIn(3)   ? 1 / std::sqrt(static_cast<double>(d))
                          : random_.oneIn(2) ? std::ldexp(1, between(-10, -2))
@@ -475,8 +508,10 @@ private:
     Id scores = node(OpKind::Matmul, {q, k});
     if (where >= 2) scores = scaled(scores, scale, random_.oneIn(3));
     if (scores == kRefused) return;
-    if (random_.oneIn(2)) scores = either(OpKind::Add, scores, mask(random_.oneIn(3) ? Shape{t} : shapeOf(scores)));
-    const Id weights = node(OpKind::Softmax, {scores}, {{"axis", int64_t(random_.oneIn(8) ? 1 : 2)}});
+    if (random_.oneIn(2))
+      scores = either(OpKind::Add, scores, mask(random_.oneIn(3) ? Shape{t} : shapeOf(scores)));
+    const Id weights =
+        node(OpKind::Softmax, {scores}, {{"axis", int64_t(random_.oneIn(8) ? 1 : 2)}});
     if (random_.oneIn(8)) emit(scores);
     emit(node(OpKind::Matmul, {weights, v}));
   }
@@ -488,17 +523,19 @@ private:
     if (random_.oneIn(6)) axes = {0};
     const Attrs rows{{"axes", axes}};
     const Id n = random_.oneIn(2) ? x : node(OpKind::Sub, {x, node(OpKind::ReduceMean, {x}, rows)});
-    const Id squares =
-        random_.oneIn(2) ? node(OpKind::Mul, {n, n}) : node(OpKind::Pow, {n, number(elem_, nearly(elem_, 2))});
+    const Id squares = random_.oneIn(2) ? node(OpKind::Mul, {n, n})
+                                        : node(OpKind::Pow, {n, number(elem_, nearly(elem_, 2))});
     static constexpr double kEpsilons[] = {1e-5, 1e-12, 1e-3, 0.5, 0.0, -0.25};
-    const Id sum = either(OpKind::Add, node(OpKind::ReduceMean, {squares}, rows), number(elem_, random_.of(kEpsilons)));
+    const Id sum = either(OpKind::Add, node(OpKind::ReduceMean, {squares}, rows),
+                          number(elem_, random_.of(kEpsilons)));
     const Id spread = node(OpKind::Sqrt, {sum});
-    Id y =
-        random_.oneIn(2) ? node(OpKind::Div, {n, spread}) : either(OpKind::Mul, n, node(OpKind::Reciprocal, {spread}));
+    Id y = random_.oneIn(2) ? node(OpKind::Div, {n, spread})
+                            : either(OpKind::Mul, n, node(OpKind::Reciprocal, {spread}));
     const Shape dims = shapeOf(x), row(dims.begin() + random_.between(first, rank - 1), dims.end());
     if (random_.oneIn(2)) y = either(OpKind::Mul, y, constant(elem_, row, anyRange()));
     if (random_.oneIn(2))
-      y = either(OpKind::Add, y, random_.oneIn(2) ? constant(elem_, row, range_) : source(elem_, row));
+      y = either(OpKind::Add, y,
+                 random_.oneIn(2) ? constant(elem_, row, range_) : source(elem_, row));
     emit(y);
   }
 
@@ -516,8 +553,10 @@ private:
     for (int64_t i = 0; i < c; ++i) variance.push_back(std::abs(digits(between(-spread, spread))));
     static constexpr double kEpsilons[] = {1e-5, 1e-3, 1e-12};
     return node(OpKind::BatchNorm,
-                {x, channels(c, {}, random_.oneIn(3) ? anyRange() : Range::calm), channels(c, {}, Range::calm),
-                 channels(c, {}, random_.oneIn(2) ? Range::far : Range::calm), constantOf(elem_, {c}, variance)},
+                {x, channels(c, {}, random_.oneIn(3) ? anyRange() : Range::calm),
+                 channels(c, {}, Range::calm),
+                 channels(c, {}, random_.oneIn(2) ? Range::far : Range::calm),
+                 constantOf(elem_, {c}, variance)},
                 {{"epsilon", random_.of(kEpsilons)}});
   }
   void loneBatchNorm() {
@@ -525,23 +564,29 @@ private:
     emit(batchNorm(source(elem_, dims)));
   }
   void scaledChannels() {
-    const Range weights = random_.oneIn(3) ? Range::low : random_.oneIn(4) ? Range::wide : Range::calm;
+    const Range weights = random_.oneIn(3)   ? Range::low
+                          : random_.oneIn(4) ? Range::wide
+                                             : Range::calm;
     const int64_t outs = random_.between(1, 3) * 2;
     Id y = kRefused;
     const bool conv = random_.oneIn(2);
-    const Id bias = random_.oneIn(2) ? constant(elem_, {outs}, random_.oneIn(3) ? Range::far : Range::calm) : kAbsent;
+    const Id bias = random_.oneIn(2)
+                        ? constant(elem_, {outs}, random_.oneIn(3) ? Range::far : Range::calm)
+                        : kAbsent;
     if (conv) {
       const int64_t group = random_.between(1, 2), c = group * random_.between(1, 2);
       const Id x = source(elem_, {1, c, random_.between(2, 3), random_.between(1, 3)});
-      y = node(OpKind::Conv, {x, constant(elem_, {outs, c / group, random_.between(1, 2), 1}, weights), bias},
+      y = node(OpKind::Conv,
+               {x, constant(elem_, {outs, c / group, random_.between(1, 2), 1}, weights), bias},
                {{"group", group}});
     } else {
       const int64_t k = random_.between(1, 4), transB = random_.below(2);
       static constexpr double kBetas[] = {1.0, 1.0, 2.0, 0.5, 0.0};
-      y = node(OpKind::Gemm,
-               {source(elem_, {random_.between(1, 3), k}),
-                constant(elem_, transB ? Shape{outs, k} : Shape{k, outs}, weights), bias},
-               {{"transB", transB}, {"alpha", random_.of(kBetas) + 0.25}, {"beta", random_.of(kBetas)}});
+      y = node(
+          OpKind::Gemm,
+          {source(elem_, {random_.between(1, 3), k}),
+           constant(elem_, transB ? Shape{outs, k} : Shape{k, outs}, weights), bias},
+          {{"transB", transB}, {"alpha", random_.of(kBetas) + 0.25}, {"beta", random_.of(kBetas)}});
     }
     if (y == kRefused) return;
     if (random_.oneIn(10)) emit(y);
@@ -553,9 +598,10 @@ private:
       Shape dims(static_cast<size_t>(rankOf(y) - 1), 1);
       dims[0] = outs;
       const bool mul = random_.oneIn(2);
-      const Id c = random_.oneIn(3)   ? number(elem_, factor(elem_))
-                   : random_.oneIn(8) ? constant(elem_, shapeOf(y), Range::calm)
-                                      : constant(elem_, dims, random_.oneIn(2) ? Range::calm : anyRange());
+      const Id c = random_.oneIn(3) ? number(elem_, factor(elem_))
+                   : random_.oneIn(8)
+                       ? constant(elem_, shapeOf(y), Range::calm)
+                       : constant(elem_, dims, random_.oneIn(2) ? Range::calm : anyRange());
       y = either(mul ? OpKind::Mul : OpKind::Add, y, c);
     }
     emit(y);
@@ -565,7 +611,8 @@ private:
     const Elem elem = integer ? (random_.oneIn(2) ? Elem::i8_ : Elem::u8_) : elem_;
     const int64_t c = random_.between(1, 2);
     const Id x = source(elem, {1, c, random_.between(2, 4), random_.between(2, 4)});
-    Ints lo{0, 0, random_.between(0, 2), random_.between(0, 2)}, hi{0, 0, random_.between(0, 2), random_.between(0, 2)};
+    Ints lo{0, 0, random_.between(0, 2), random_.between(0, 2)},
+        hi{0, 0, random_.between(0, 2), random_.between(0, 2)};
     if (random_.oneIn(8)) lo[static_cast<size_t>(random_.below(4))] = random_.oneIn(2) ? 1 : -1;
     const int64_t kind = integer ? 0 : random_.below(3);
     static constexpr double kFills[] = {0.0, 0.0, -0.0, 1.0};
@@ -573,23 +620,28 @@ private:
     const double fill = kind == 2 ? (random_.oneIn(4) ? 0 : -INFINITY)
                         : integer ? (random_.oneIn(4) ? 1 : zero)
                                   : random_.of(kFills);
-    static constexpr const char* kModes[] = {"constant", "constant", "constant", "constant", "constant", "edge"};
+    static constexpr const char* kModes[] = {"constant", "constant", "constant",
+                                             "constant", "constant", "edge"};
     const std::string mode = random_.of(kModes);
-    const Id pad = node(OpKind::Pad, {x, random_.oneIn(6) || mode == "edge" ? kAbsent : number(elem, fill)},
-                        {{"lo", lo}, {"hi", hi}, {"mode", mode}});
+    const Id pad =
+        node(OpKind::Pad, {x, random_.oneIn(6) || mode == "edge" ? kAbsent : number(elem, fill)},
+             {{"lo", lo}, {"hi", hi}, {"mode", mode}});
     const Ints own{random_.below(2), 0, 0, random_.below(2)}, kernel{2, random_.between(1, 2)},
         strides{1, random_.between(1, 2)};
     if (pad == kRefused) return;
     const int64_t depth = typeOf(pad).dim(1);
     if (kind == 2 || kind == 1) {
-      Attrs attrs{
-          {"kernel_shape", kernel}, {"pads", own}, {"strides", strides}, {"ceil_mode", int64_t(random_.oneIn(4))}};
+      Attrs attrs{{"kernel_shape", kernel},
+                  {"pads", own},
+                  {"strides", strides},
+                  {"ceil_mode", int64_t(random_.oneIn(4))}};
       if (kind == 1) attrs["count_include_pad"] = int64_t(!random_.oneIn(4));
       return emit(node(kind == 1 ? OpKind::AveragePool : OpKind::MaxPool, {pad}, attrs));
     }
     const Shape weights{2, depth, kernel[0], kernel[1]};
     const Attrs attrs{{"pads", own}, {"strides", strides}};
-    if (!integer) return emit(node(OpKind::Conv, {pad, constant(elem, weights, Range::calm)}, attrs));
+    if (!integer)
+      return emit(node(OpKind::Conv, {pad, constant(elem, weights, Range::calm)}, attrs));
     emit(node(OpKind::ConvInteger,
               {pad, constant(Elem::i8_, weights, Range::wide), kAbsent,
                zero == 0 && random_.oneIn(2) ? kAbsent : constantOf(elem, {1}, {zero})},
@@ -601,31 +653,40 @@ private:
   void constants() {
     const Elem elem = random_.oneIn(2) ? anyInteger() : elem_;
     const Shape dims = anyShape(1, 3);
-    static constexpr OpKind kKinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Max, OpKind::Div};
+    static constexpr OpKind kKinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Max,
+                                        OpKind::Div};
     Id c = constant(elem, dims, anyRange());
     for (int64_t i = random_.between(1, 3); i > 0 && c != kRefused; --i) switch (random_.below(5)) {
       case 0: c = cast(c, random_.oneIn(2) ? anyInteger() : anyReal()); break;
       case 1: c = moved(c); break;
-      case 2: c = node(OpKind::Expand, {random_.oneIn(2) ? number(elemOf(c), 1) : c}, {{"shape", shapeOf(c)}}); break;
+      case 2:
+        c = node(OpKind::Expand, {random_.oneIn(2) ? number(elemOf(c), 1) : c},
+                 {{"shape", shapeOf(c)}});
+        break;
       default:
-        c = node(random_.of(kKinds), {c, constant(elemOf(c), random_.oneIn(2) ? Shape{} : shapeOf(c), anyRange())});
+        c = node(random_.of(kKinds),
+                 {c, constant(elemOf(c), random_.oneIn(2) ? Shape{} : shapeOf(c), anyRange())});
       }
     if (c == kRefused) return;
     emit(either(OpKind::Add, source(elemOf(c), shapeOf(c)), c));
   }
   void gathered() {
-    const Elem elem = random_.oneIn(2) ? elem_ : anyInteger(), places = random_.oneIn(2) ? Elem::i64_ : Elem::i32_;
+    const Elem elem = random_.oneIn(2) ? elem_ : anyInteger(),
+               places = random_.oneIn(2) ? Elem::i64_ : Elem::i32_;
     const bool isConstant = random_.oneIn(2);
-    const Id x = isConstant && random_.oneIn(2) ? constant(elem, anyShape(), Range::calm) : source(elem, anyShape());
+    const Id x = isConstant && random_.oneIn(2) ? constant(elem, anyShape(), Range::calm)
+                                                : source(elem, anyShape());
     const int64_t axis = random_.below(rankOf(x)), extent = typeOf(x).dim(static_cast<int>(axis));
     Tensor index = Tensor::zeros(places, anyShape(1, 2)).orAbort();
     for (int64_t i = 0; i < index.count(); ++i) {
       int64_t place = random_.below(extent);
       if (!isConstant && random_.oneIn(4)) place = random_.between(-extent - 1, extent + 1);
       if (!isConstant && random_.oneIn(6))
-        place = places == Elem::i64_ ? int64_t{1} << random_.between(31, 62) : (int64_t{1} << 31) - 1;
+        place =
+            places == Elem::i64_ ? int64_t{1} << random_.between(31, 62) : (int64_t{1} << 31) - 1;
       if (!isConstant && random_.oneIn(8)) place = -place;
-      storeElement(places, index.bytes.mutableData(), i, static_cast<uint64_t>(place) & elemMask(places));
+      storeElement(places, index.bytes.mutableData(), i,
+                   static_cast<uint64_t>(place) & elemMask(places));
     }
     const Id at = leaf(std::move(index), isConstant);
     const Id picked = node(OpKind::Gather, {x, at}, {{"axis", axis}});
@@ -638,8 +699,10 @@ private:
     const auto one = [&] { return node(kKinds[kind_], {x, number(elem_, random_.of(kNumbers))}); };
     kind_ = static_cast<size_t>(random_.below(4));
     const Id a = one(), b = one();
-    const Id c = random_.oneIn(3) ? node(OpKind::Softmax, {y}, {{"axis", int64_t{0}}}) : node(OpKind::Sub, {a, y});
-    const Id d = random_.oneIn(3) ? node(OpKind::Softmax, {y}, {{"axis", rankOf(y) - 1}}) : node(OpKind::Sub, {b, y});
+    const Id c = random_.oneIn(3) ? node(OpKind::Softmax, {y}, {{"axis", int64_t{0}}})
+                                  : node(OpKind::Sub, {a, y});
+    const Id d = random_.oneIn(3) ? node(OpKind::Softmax, {y}, {{"axis", rankOf(y) - 1}})
+                                  : node(OpKind::Sub, {b, y});
     emit(node(OpKind::Sub, {node(OpKind::Exp, {c}), node(OpKind::Exp, {d})}));
     emit(a);
     if (random_.oneIn(2)) emit(b);
@@ -701,15 +764,17 @@ private:
   double anyScale() {
     static constexpr double kScales[] = {0.013, 0.1, 0.00392, 1.0 / 3, 0.7, 2.6};
     if (random_.oneIn(12)) return std::abs(digits(between(-60, 60)));
-    return random_.oneIn(2) ? std::ldexp(1, between(-7, 3)) : static_cast<float>(random_.of(kScales));
+    return random_.oneIn(2) ? std::ldexp(1, between(-7, 3))
+                            : static_cast<float>(random_.of(kScales));
   }
   Steps anySteps(bool wide = false) {
-    static constexpr Elem kElems[] = {Elem::i8_, Elem::u8_, Elem::i8_, Elem::u8_, Elem::i16_, Elem::u16_};
+    static constexpr Elem kElems[] = {Elem::i8_, Elem::u8_,  Elem::i8_,
+                                      Elem::u8_, Elem::i16_, Elem::u16_};
     Steps steps{kElems[random_.below(wide ? 6 : 4)], anyScale(), 0};
     const IntegerRange range = integerRange(steps.elem);
     if (random_.oneIn(2))
-      steps.zero =
-          static_cast<double>(random_.between(static_cast<int64_t>(range.lowest), static_cast<int64_t>(range.highest)));
+      steps.zero = static_cast<double>(
+          random_.between(static_cast<int64_t>(range.lowest), static_cast<int64_t>(range.highest)));
     if (steps.elem == Elem::u8_ && random_.oneIn(2)) steps.zero = 128;
     return steps;
   }
@@ -724,7 +789,8 @@ private:
   }
   Id quantized(Id x, const Steps& steps) {
     if (x == kRefused) return x;
-    return node(OpKind::Quantize, {x, number(elemOf(x), steps.scale), number(steps.elem, steps.zero)});
+    return node(OpKind::Quantize,
+                {x, number(elemOf(x), steps.scale), number(steps.elem, steps.zero)});
   }
   /// A dequantized value: of an input of integers, or of reals that are quantized.
   Id activation(const Shape& dims, const Steps& steps) {
@@ -738,12 +804,15 @@ private:
                    : reach * (random_.unit() * 2 - 1));
       return dequantized(quantized(leaf(std::move(reals), false), steps), steps);
     }
-    return dequantized(leaf(numbers(steps.elem, dims, random_.oneIn(3) ? Range::high : Range::wide), false), steps);
+    return dequantized(
+        leaf(numbers(steps.elem, dims, random_.oneIn(3) ? Range::high : Range::wide), false),
+        steps);
   }
   /// Towards the end of the cluster: activations, and quantize or not.
   void finish(Id y) {
     if (y == kRefused) return;
-    if (random_.oneIn(3)) y = random_.oneIn(2) ? node(OpKind::Relu, {y}) : clip(y, anyBound(), anyBound());
+    if (random_.oneIn(3))
+      y = random_.oneIn(2) ? node(OpKind::Relu, {y}) : clip(y, anyBound(), anyBound());
     if (random_.oneIn(5)) y = moved(y);
     if (random_.oneIn(5)) return emit(y);
     const Steps steps = anySteps(true);
@@ -762,7 +831,8 @@ private:
       scales.push_back(anyScale()), zeros.push_back(random_.oneIn(2) ? steps.zero : 0);
     if (random_.oneIn(2)) zeros.assign(zeros.size(), 0);
     return node(OpKind::Dequantize,
-                {stored, constantOf(scaleElem_, {channels}, scales), constantOf(steps.elem, {channels}, zeros)},
+                {stored, constantOf(scaleElem_, {channels}, scales),
+                 constantOf(steps.elem, {channels}, zeros)},
                 {{"axis", int64_t(axis)}});
   }
   /// A bias: int32 in the steps of the sums or in steps of its own, or reals.
@@ -773,19 +843,22 @@ private:
       own.push_back(xScale * scales[scales.size() == 1 ? 0 : static_cast<size_t>(c)]);
     if (how <= 1) {
       for (int64_t c = 0; c < channels; ++c)
-        values.push_back(static_cast<double>(random_.oneIn(3)
-                                                 ? random_.between(-(int64_t{1} << 31), (int64_t{1} << 31) - 1)
-                                                 : random_.between(-30000, 30000)));
+        values.push_back(static_cast<double>(
+            random_.oneIn(3) ? random_.between(-(int64_t{1} << 31), (int64_t{1} << 31) - 1)
+                             : random_.between(-30000, 30000)));
       if (how == 1) own.assign(own.size(), anyScale());
-      return node(OpKind::Dequantize,
-                  {constantOf(Elem::i32_, {channels}, values), constantOf(scaleElem_, {channels}, own)},
-                  {{"axis", int64_t{0}}});
+      return node(
+          OpKind::Dequantize,
+          {constantOf(Elem::i32_, {channels}, values), constantOf(scaleElem_, {channels}, own)},
+          {{"axis", int64_t{0}}});
     }
     for (int64_t c = 0; c < channels; ++c) {
       const double step = own[static_cast<size_t>(c)];
-      values.push_back(how == 2   ? step * static_cast<double>(random_.between(-500, 500)) // a whole number of steps
-                       : how == 3 ? step * (static_cast<double>(random_.between(-50, 50)) + random_.unit())
-                                  : random_.unit() * 4 - 2);
+      // a whole number of steps
+      values.push_back(how == 2 ? step * static_cast<double>(random_.between(-500, 500))
+                       : how == 3
+                           ? step * (static_cast<double>(random_.between(-50, 50)) + random_.unit())
+                           : random_.unit() * 4 - 2);
     }
     return constantOf(scaleElem_, {channels}, values);
   }
@@ -798,7 +871,8 @@ private:
       const Id x = activation({1, c, random_.between(2, 3), random_.between(1, 3)}, steps);
       const Id w = weights({outs, c, random_.between(1, 2), 1}, outs, 0, scales);
       const Id bias = random_.oneIn(3) ? kAbsent : biasOf(outs, steps.scale, scales);
-      return finish(node(OpKind::Conv, {x, w, bias}, {{"pads", Ints{random_.below(2), 0, 0, random_.below(2)}}}));
+      return finish(node(OpKind::Conv, {x, w, bias},
+                         {{"pads", Ints{random_.below(2), 0, 0, random_.below(2)}}}));
     }
     const int64_t k = random_.between(1, 6), m = random_.between(1, 3);
     if (random_.oneIn(2)) {
@@ -808,9 +882,11 @@ private:
       const double alpha = random_.oneIn(3) ? 0.5 : 1;
       for (double& scale : scales) scale *= alpha;
       const Id bias = random_.oneIn(3) ? kAbsent : biasOf(outs, steps.scale, scales);
-      return finish(
-          node(OpKind::Gemm, {x, w, bias},
-               {{"transA", transA}, {"transB", transB}, {"alpha", alpha}, {"beta", random_.oneIn(4) ? 2.0 : 1.0}}));
+      return finish(node(OpKind::Gemm, {x, w, bias},
+                         {{"transA", transA},
+                          {"transB", transB},
+                          {"alpha", alpha},
+                          {"beta", random_.oneIn(4) ? 2.0 : 1.0}}));
     }
     const Id x = activation({m, k}, steps), w = weights({k, outs}, outs, 1, scales);
     const Id y = node(OpKind::Matmul, {x, w});
@@ -822,22 +898,27 @@ private:
     const double scale = anyScale();
     Doubles row;
     for (int64_t i = 0; i < dims.back(); ++i)
-      row.push_back(scale * static_cast<double>(random_.between(-4000, 4000)) / (random_.oneIn(3) ? 3 : 1));
-    const Id stored = leaf(numbers(Elem::i32_, dims, random_.oneIn(2) ? Range::high : Range::wide), false);
+      row.push_back(scale * static_cast<double>(random_.between(-4000, 4000)) /
+                    (random_.oneIn(3) ? 3 : 1));
+    const Id stored =
+        leaf(numbers(Elem::i32_, dims, random_.oneIn(2) ? Range::high : Range::wide), false);
     const Id x = node(OpKind::Dequantize, {stored, number(scaleElem_, scale)});
-    finish(either(OpKind::Add, x, constantOf(scaleElem_, {dims.back()}, random_.oneIn(3) ? Doubles{row[0]} : row)));
+    finish(either(OpKind::Add, x,
+                  constantOf(scaleElem_, {dims.back()}, random_.oneIn(3) ? Doubles{row[0]} : row)));
   }
   void elementwiseBytes() {
     const Steps a = anySteps(true), b = random_.oneIn(3) ? a : anySteps(true);
     const Shape dims = anyShape(1, 3);
     static constexpr OpKind kKinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Max};
-    const Id x = activation(dims, a), y = activation(random_.oneIn(4) ? Shape{dims.back()} : dims, b);
+    const Id x = activation(dims, a),
+             y = activation(random_.oneIn(4) ? Shape{dims.back()} : dims, b);
     finish(either(random_.of(kKinds), x, y));
   }
   void functionOfBytes() {
     const Steps steps = anySteps();
     Id x = activation(anyShape(1, 3), steps);
-    static constexpr OpKind kKinds[] = {OpKind::Sigmoid, OpKind::Tanh, OpKind::Exp, OpKind::Abs, OpKind::Neg};
+    static constexpr OpKind kKinds[] = {OpKind::Sigmoid, OpKind::Tanh, OpKind::Exp, OpKind::Abs,
+                                        OpKind::Neg};
     for (int64_t i = random_.between(1, 2); i > 0; --i)
       x = random_.oneIn(3) ? scaled(x, factor(scaleElem_)) : node(random_.of(kKinds), {x});
     if (x == kRefused) return;
@@ -849,12 +930,14 @@ private:
   }
   void meanOfBytes() {
     const Steps steps = anySteps();
-    const Id x = activation({1, random_.between(1, 3), random_.between(2, 4), random_.between(2, 4)}, steps);
+    const Id x =
+        activation({1, random_.between(1, 3), random_.between(2, 4), random_.between(2, 4)}, steps);
     switch (random_.below(3)) {
     case 0: return finish(node(OpKind::GlobalAveragePool, {x}));
     case 1:
-      return finish(node(OpKind::ReduceMean, {x},
-                         {{"axes", random_.oneIn(2) ? Ints{2, 3} : Ints{1}}, {"keepdims", random_.below(2)}}));
+      return finish(node(
+          OpKind::ReduceMean, {x},
+          {{"axes", random_.oneIn(2) ? Ints{2, 3} : Ints{1}}, {"keepdims", random_.below(2)}}));
     default:
       return finish(node(OpKind::AveragePool, {x},
                          {{"kernel_shape", Ints{2, 2}},
@@ -873,9 +956,12 @@ private:
                {{"axis", int64_t{1}}});
       break;
     case 1:
-      y = node(OpKind::MaxPool, {x}, {{"kernel_shape", Ints{2, 2}}, {"pads", Ints{0, random_.below(2), 0, 0}}});
+      y = node(OpKind::MaxPool, {x},
+               {{"kernel_shape", Ints{2, 2}}, {"pads", Ints{0, random_.below(2), 0, 0}}});
       break;
-    case 2: y = node(OpKind::Gather, {x, constantOf(Elem::i64_, {2}, {1, 0})}, {{"axis", int64_t{2}}}); break;
+    case 2:
+      y = node(OpKind::Gather, {x, constantOf(Elem::i64_, {2}, {1, 0})}, {{"axis", int64_t{2}}});
+      break;
     default: y = moved(x);
     }
     if (y == kRefused) return;
@@ -943,7 +1029,8 @@ Recipe RewriteMaker::make(std::string_view pass) {
     if (motif.pass == pass) own.push_back(&motif);
   if (random_.oneIn(8)) scaleElem_ = Elem::f16_;
   const int64_t count = random_.oneIn(3) ? random_.between(2, 3) : 1;
-  for (int64_t i = 0; i < count; ++i) (this->*(i == 0 ? *random_.of(own) : random_.of(motifs())).build)();
+  for (int64_t i = 0; i < count; ++i)
+    (this->*(i == 0 ? *random_.of(own) : random_.of(motifs())).build)();
   // What others use is an output too, now and then.
   if (!recipe_.steps.empty() && random_.oneIn(6)) emit(random_.of(recipe_.steps).results[0]);
   return std::move(recipe_);

@@ -12,7 +12,8 @@ namespace {
 
 using graph::OpKind;
 
-/// Nodes are named by what they compute; a node that cannot be judged is not taken, and gives kAbsent.
+/// Nodes are named by what they compute; a node that cannot be judged is not taken, and gives
+/// kAbsent.
 class StackMaker {
 public:
   explicit StackMaker(uint64_t seed) : random_(seed) {}
@@ -43,23 +44,26 @@ private:
 
   Id leaf(Tensor tensor, bool constant) {
     const Id id = recipe_.addLeaf(tensor, constant);
-    graph::Value* value = constant
-                              ? graph_.addConstant(tensor)
-                              : graph_.addInput(fmt::format("x{}", id), graph::TensorType(tensor.elem, tensor.dims));
+    graph::Value* value = constant ? graph_.addConstant(tensor)
+                                   : graph_.addInput(fmt::format("x{}", id),
+                                                     graph::TensorType(tensor.elem, tensor.dims));
     known_[id] = {value, Interval::of(tensor).orAbort()};
     return id;
   }
   Id data(Elem elem, const Shape& dims, bool constant) {
-    return leaf(randomData(elem, dims, random_.oneIn(2) ? Data::steps : Data::calm, random_), constant);
+    return leaf(randomData(elem, dims, random_.oneIn(2) ? Data::steps : Data::calm, random_),
+                constant);
   }
   Id number(Elem elem, double value) {
     Tensor tensor = Tensor::zeros(elem, {}).orAbort();
-    const uint64_t bits = isFloat(elem) ? fromReal(elem, value) : static_cast<uint64_t>(static_cast<int64_t>(value));
+    const uint64_t bits =
+        isFloat(elem) ? fromReal(elem, value) : static_cast<uint64_t>(static_cast<int64_t>(value));
     storeElement(elem, tensor.bytes.mutableData(), 0, bits & elemMask(elem));
     return leaf(std::move(tensor), true);
   }
   Id numbers(const std::vector<int32_t>& values) {
-    return leaf(Tensor::of<int32_t>(Elem::i32_, {static_cast<int64_t>(values.size())}, values), true);
+    return leaf(Tensor::of<int32_t>(Elem::i32_, {static_cast<int64_t>(values.size())}, values),
+                true);
   }
 
   Id node(OpKind kind, std::vector<Id> ids, graph::Attrs attrs = {}) {
@@ -92,19 +96,23 @@ private:
     return dims;
   }
   Id image(Elem elem, int64_t channels) {
-    return data(elem, {random_.between(1, 2), channels, random_.between(2, 6), random_.between(2, 6)}, false);
+    return data(elem,
+                {random_.between(1, 2), channels, random_.between(2, 6), random_.between(2, 6)},
+                false);
   }
   Id head(Elem elem) {
     const int64_t channels = random_.of(kChannels), outs = random_.of(kChannels);
     switch (random_.below(5)) {
     case 0: {
       const int64_t k = random_.between(1, 9), m = random_.between(1, 9), b = random_.between(1, 3);
-      return node(OpKind::Matmul, {data(elem, {b, m, k}, false), data(elem, {k, outs}, random_.oneIn(2))});
+      return node(OpKind::Matmul,
+                  {data(elem, {b, m, k}, false), data(elem, {k, outs}, random_.oneIn(2))});
     }
     case 1: {
       const int64_t kernel = random_.oneIn(2) ? 1 : 2;
       const Id bias = random_.oneIn(2) ? data(elem, {outs}, true) : Recipe::kAbsent;
-      return node(OpKind::Conv, {image(elem, channels), data(elem, {outs, channels, kernel, kernel}, true), bias});
+      return node(OpKind::Conv, {image(elem, channels),
+                                 data(elem, {outs, channels, kernel, kernel}, true), bias});
     }
     case 2:
       return node(random_.oneIn(2) ? OpKind::MaxPool : OpKind::AveragePool, {image(elem, channels)},
@@ -115,15 +123,19 @@ private:
   }
 
   // ---- What follows element by element
-  /// Something to compute with x: of its shape, broadcast to it, a number, or what was computed before.
+  /// Something to compute with x: of its shape, broadcast to it, a number, or what was computed
+  /// before.
   Id mate(Id x) {
     const graph::TensorType type = typeOf(x); // copied: new leaves move what is known
     const int64_t how = random_.below(6);
-    if (how == 0) return number(type.elem, static_cast<double>(random_.between(-4, 4)) / (isFloat(type.elem) ? 2 : 1));
+    if (how == 0)
+      return number(type.elem,
+                    static_cast<double>(random_.between(-4, 4)) / (isFloat(type.elem) ? 2 : 1));
     if (how <= 2) { // shared values and residuals
       std::vector<Id> fitting;
       for (const auto& [id, each] : known_)
-        if (each.value->type.elem == type.elem && each.value->type.shape() == type.shape()) fitting.push_back(id);
+        if (each.value->type.elem == type.elem && each.value->type.shape() == type.shape())
+          fitting.push_back(id);
       return random_.of(fitting);
     }
     Shape dims = type.shape();
@@ -135,7 +147,8 @@ private:
   }
 
   Id step(Id x) {
-    static constexpr OpKind kBinary[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Max, OpKind::Min};
+    static constexpr OpKind kBinary[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Max,
+                                         OpKind::Min};
     static constexpr OpKind kUnary[] = {OpKind::Neg,  OpKind::Abs,     OpKind::Relu,  OpKind::Exp,
                                         OpKind::Tanh, OpKind::Sigmoid, OpKind::Floor, OpKind::Erf};
     const bool isReal = isFloat(typeOf(x).elem);
@@ -145,7 +158,8 @@ private:
     case 2:
     case 3: {
       const Id other = mate(x);
-      return random_.oneIn(2) ? node(random_.of(kBinary), {x, other}) : node(random_.of(kBinary), {other, x});
+      return random_.oneIn(2) ? node(random_.of(kBinary), {x, other})
+                              : node(random_.of(kBinary), {other, x});
     }
     case 4: {
       const Id low = mate(x), condition = node(OpKind::Less, {x, low});
@@ -167,8 +181,8 @@ private:
   // ---- Reductions
   Id reduced(Id x) {
     if (x == kRefused || typeOf(x).rank() == 0) return kRefused;
-    static constexpr OpKind kReductions[] = {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin,
-                                             OpKind::ReduceMean};
+    static constexpr OpKind kReductions[] = {OpKind::ReduceSum, OpKind::ReduceMax,
+                                             OpKind::ReduceMin, OpKind::ReduceMean};
     std::vector<int64_t> axes{typeOf(x).rank() - 1};
     if (axes[0] > 0 && random_.oneIn(3)) axes.insert(axes.begin(), axes[0] - 1);
     if (axes[0] > 0 && random_.oneIn(3)) axes = {0};
@@ -177,7 +191,8 @@ private:
   }
   Id alongLast(OpKind kind, Id x) {
     if (x == kRefused) return kRefused;
-    return node(kind, {x}, {{"axes", std::vector<int64_t>{typeOf(x).rank() - 1}}, {"keepdims", int64_t(1)}});
+    return node(kind, {x},
+                {{"axes", std::vector<int64_t>{typeOf(x).rank() - 1}}, {"keepdims", int64_t(1)}});
   }
 
   /// Softmax, layer and RMS normalisation in small steps, behind a chain and before one.
@@ -193,24 +208,30 @@ private:
     case 1: {
       const Id d = node(OpKind::Sub, {x, alongLast(OpKind::ReduceMean, x)});
       const Id v = alongLast(OpKind::ReduceMean, node(OpKind::Mul, {d, d}));
-      x = node(OpKind::Div, {d, node(OpKind::Sqrt, {node(OpKind::Add, {v, number(Elem::f32_, 1e-3)})})});
+      x = node(OpKind::Div,
+               {d, node(OpKind::Sqrt, {node(OpKind::Add, {v, number(Elem::f32_, 1e-3)})})});
       break;
     }
     default: {
       const Id v = alongLast(OpKind::ReduceMean, node(OpKind::Mul, {x, x}));
-      x = node(OpKind::Div, {x, node(OpKind::Sqrt, {node(OpKind::Add, {v, number(Elem::f32_, 1e-3)})})});
+      x = node(OpKind::Div,
+               {x, node(OpKind::Sqrt, {node(OpKind::Add, {v, number(Elem::f32_, 1e-3)})})});
     }
     }
     chain(x == kRefused ? before : x, random_.between(1, 6));
   }
 
-  /// Reals, integers, or bytes that become either, element by element; their sums or extremes, and what follows these.
+  /// Reals, integers, or bytes that become either, element by element; their sums or extremes, and
+  /// what follows these.
   void summed() {
     const Elem byte = random_.oneIn(2) ? Elem::u8_ : Elem::i8_;
     Id x;
     switch (random_.below(4)) {
     case 0: x = data(Elem::i32_, shape(), false); break;
-    case 1: x = node(OpKind::Cast, {data(byte, shape(), false)}, {{"to", random_.oneIn(2) ? Elem::i32_ : Elem::f32_}}); break;
+    case 1:
+      x = node(OpKind::Cast, {data(byte, shape(), false)},
+               {{"to", random_.oneIn(2) ? Elem::i32_ : Elem::f32_}});
+      break;
     case 2:
       x = node(OpKind::Dequantize, {data(byte, shape(), false), number(Elem::f32_, 0.0625),
                                     leaf(randomData(byte, {}, Data::steps, random_), true)});
@@ -251,7 +272,8 @@ private:
   void integers() {
     const Elem byte = random_.oneIn(2) ? Elem::u8_ : Elem::i8_;
     const int64_t channels = random_.of(kChannels), outs = random_.of(kChannels);
-    const Id zero = random_.oneIn(2) ? leaf(randomData(byte, {1}, Data::steps, random_), true) : Recipe::kAbsent;
+    const Id zero = random_.oneIn(2) ? leaf(randomData(byte, {1}, Data::steps, random_), true)
+                                     : Recipe::kAbsent;
     Id x;
     size_t behind = 1;
     const int64_t how = random_.below(4);
@@ -264,8 +286,11 @@ private:
     } else {
       const bool isDepthwise = random_.oneIn(3);
       const int64_t kernel = random_.oneIn(2) ? 1 : 2;
-      const Id bias = random_.oneIn(2) ? data(Elem::i32_, {isDepthwise ? channels : outs}, true) : Recipe::kAbsent;
-      const Id w = data(Elem::i8_, {isDepthwise ? channels : outs, isDepthwise ? 1 : channels, kernel, kernel}, true);
+      const Id bias = random_.oneIn(2) ? data(Elem::i32_, {isDepthwise ? channels : outs}, true)
+                                       : Recipe::kAbsent;
+      const Id w =
+          data(Elem::i8_,
+               {isDepthwise ? channels : outs, isDepthwise ? 1 : channels, kernel, kernel}, true);
       graph::Attrs attrs{{"group", isDepthwise ? channels : int64_t(1)}};
       if (random_.oneIn(3)) attrs["pads"] = std::vector<int64_t>{1, 1, 1, 1};
       x = node(OpKind::ConvInteger, {image(byte, channels), w, bias, zero}, std::move(attrs));
@@ -292,7 +317,8 @@ private:
     const Elem byte = random_.oneIn(2) ? Elem::u8_ : Elem::i8_;
     Id x = data(byte, shape(), false);
     for (int64_t i = random_.between(1, 2); i > 0 && x != kRefused; --i) {
-      const Id scale = number(Elem::f32_, 0.0625), point = leaf(randomData(byte, {}, Data::steps, random_), true);
+      const Id scale = number(Elem::f32_, 0.0625),
+               point = leaf(randomData(byte, {}, Data::steps, random_), true);
       const Id real = node(OpKind::Dequantize, {x, scale, point});
       if (real == kRefused) return;
       const Id y = chain(real, random_.between(1, 8));
@@ -303,10 +329,13 @@ private:
   void chooseOutputs() {
     std::vector<Id> rest;
     for (const Recipe::Step& each : recipe_.steps)
-      (known(each.results[0]).value->users().empty() ? recipe_.outputs : rest).push_back(each.results[0]);
+      (known(each.results[0]).value->users().empty() ? recipe_.outputs : rest)
+          .push_back(each.results[0]);
     while (recipe_.outputs.size() > 4) recipe_.outputs.erase(recipe_.outputs.begin());
-    if (!rest.empty() && random_.oneIn(4)) recipe_.outputs.push_back(random_.of(rest)); // others see it too
-    if (recipe_.outputs.empty()) recipe_.outputs.push_back(node(OpKind::Neg, {data(Elem::f32_, {3}, false)}));
+    // others see it too
+    if (!rest.empty() && random_.oneIn(4)) recipe_.outputs.push_back(random_.of(rest));
+    if (recipe_.outputs.empty())
+      recipe_.outputs.push_back(node(OpKind::Neg, {data(Elem::f32_, {3}, false)}));
   }
 
   static constexpr Id kRefused = -2;

@@ -4,9 +4,10 @@
 
 namespace candela::conform {
 
-/// A graph of what stacking is about: elementwise chains and trees behind products, convolutions, pools and reductions,
-/// with broadcast operands, values of several users, reductions at the end, normalisations spelled out, and the integer
-/// chains of quantized networks. 3 to 24 nodes, each judged to its end. The same on every machine.
+/// A graph of what stacking is about: elementwise chains and trees behind products, convolutions,
+/// pools and reductions, with broadcast operands, values of several users, reductions at the end,
+/// normalisations spelled out, and the integer chains of quantized networks. 3 to 24 nodes, each
+/// judged to its end. The same on every machine.
 Recipe stackedGraph(uint64_t seed);
 
 } // namespace candela::conform

@@ -1,5 +1,5 @@
-/* embed MODEL BUNDLE: all that the embedding API does with a model: compile, describe, run, trace, save, load. What
- * fails is told as by the tool, with exit status 1. */
+/* embed MODEL BUNDLE: all that the embedding API does with a model: compile, describe, run, trace,
+ * save, load. What fails is told as by the tool, with exit status 1. */
 #include <candela/candela.h>
 
 #include <stdio.h>
@@ -33,7 +33,8 @@ int main(int argc, char** argv) {
   options.dims = dims;
   if (argc != 3) return 2;
   if (told(candela_compile(argv[1], &options, &model, error, sizeof error), error)) return 1;
-  int failed = use(model, error, sizeof error) || told(candela_save(model, argv[2], error, sizeof error), error);
+  int failed = use(model, error, sizeof error) ||
+               told(candela_save(model, argv[2], error, sizeof error), error);
   candela_free(model);
   if (failed || told(candela_load(argv[2], &model, error, sizeof error), error)) return 1;
   failed = use(model, error, sizeof error);

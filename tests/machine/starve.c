@@ -1,6 +1,7 @@
-/* LD_PRELOAD: memory that runs out. STARVE_AT=N: the Nth allocation fails; with STARVE_ON=1 all behind it too.
- * STARVE_TOTAL=FILE: how many there were is written there, and the most KiB of addresses. Counted from the first
- * statement of main on, in the process that was started and not in those that it makes. */
+/* LD_PRELOAD: memory that runs out. STARVE_AT=N: the Nth allocation fails; with STARVE_ON=1 all
+ * behind it too. STARVE_TOTAL=FILE: how many there were is written there, and the most KiB of
+ * addresses. Counted from the first statement of main on, in the process that was started and not
+ * in those that it makes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -31,7 +32,9 @@ static int fails(void) {
 void* malloc(size_t size) { return fails() ? NULL : __libc_malloc(size); }
 void* calloc(size_t count, size_t size) { return fails() ? NULL : __libc_calloc(count, size); }
 void* realloc(void* old, size_t size) { return size && fails() ? NULL : __libc_realloc(old, size); }
-void* memalign(size_t alignment, size_t size) { return fails() ? NULL : __libc_memalign(alignment, size); }
+void* memalign(size_t alignment, size_t size) {
+  return fails() ? NULL : __libc_memalign(alignment, size);
+}
 void* aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
 int posix_memalign(void** out, size_t alignment, size_t size) {
   void* const memory = memalign(alignment, size);
@@ -74,9 +77,10 @@ static int counted_main(int argc, char** argv, char** environment) {
 }
 
 /* What starts a program calls main by way of this. */
-int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(void), void (*fini)(void),
-                      void (*rtld_fini)(void), void* stack_end) {
-  typedef int start_t(int (*)(int, char**, char**), int, char**, void (*)(void), void (*)(void), void (*)(void), void*);
+int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(void),
+                      void (*fini)(void), void (*rtld_fini)(void), void* stack_end) {
+  typedef int start_t(int (*)(int, char**, char**), int, char**, void (*)(void), void (*)(void),
+                      void (*)(void), void*);
   start_t* const start = (start_t*)dlsym(RTLD_NEXT, "__libc_start_main");
   real_main = main;
   return start(counted_main, argc, argv, init, fini, rtld_fini, stack_end);

@@ -1,9 +1,10 @@
-// Writes, or holds, docs/reference/operators.md: what becomes of every operator of ONNX in every element type, by
-// asking the importer and the lowering about models of one node (operators.txt).
+// Writes, or holds, docs/reference/operators.md: what becomes of every operator of ONNX in every
+// element type, by asking the importer and the lowering about models of one node (operators.txt).
 //
 // usage: onnx_operator_page OPERATORS PAGE [--write]
 //
-// Everything that the page says decomposes is run on the host in primitives, and compared with the reference.
+// Everything that the page says decomposes is run on the host in primitives, and compared with the
+// reference.
 // Exit status: 0 the page is what it must be and everything ran right, 1 not, 2 bad input.
 #include <algorithm>
 #include <cstdio>
@@ -28,7 +29,8 @@ namespace candela {
 namespace {
 
 struct Operand {
-  std::string name, type, own; ///< type: one of ours, a variable, or what is none; own: the variable's type in the test
+  /// type: one of ours, a variable, or what is none; own: the variable's type in the test
+  std::string name, type, own;
   Shape dims;
   std::optional<std::vector<double>> values;
 };
@@ -71,9 +73,10 @@ template <typename T> std::vector<T> numbers(const std::vector<std::string>& tex
 
 void setElement(Tensor& tensor, int64_t i, double value) {
   if (isUnsigned(tensor.elem)) value = std::abs(value);
-  const uint64_t bits = isFloat(tensor.elem)         ? fromReal(tensor.elem, value)
-                        : tensor.elem == Elem::bool_ ? value != 0
-                                                     : static_cast<uint64_t>(static_cast<int64_t>(value));
+  const uint64_t bits = isFloat(tensor.elem) ? fromReal(tensor.elem, value)
+                        : tensor.elem == Elem::bool_
+                            ? value != 0
+                            : static_cast<uint64_t>(static_cast<int64_t>(value));
   const int width = elemBits(tensor.elem);
   if (width < 8)
     tensor.mutableAs<uint8_t>()[i / 2] |= static_cast<uint8_t>((bits & 15) << (i % 2 * 4));
@@ -82,11 +85,14 @@ void setElement(Tensor& tensor, int64_t i, double value) {
 }
 
 /// Values that are given, or random ones.
-Tensor tensorOf(Elem elem, const Shape& dims, const std::optional<std::vector<double>>& values, uint64_t seed) {
-  if (!values && isFloat(elem) && elemBits(elem) > 8) return randomTensor(elem, dims, seed).orAbort();
+Tensor tensorOf(Elem elem, const Shape& dims, const std::optional<std::vector<double>>& values,
+                uint64_t seed) {
+  if (!values && isFloat(elem) && elemBits(elem) > 8)
+    return randomTensor(elem, dims, seed).orAbort();
   Tensor tensor = Tensor::zeros(elem, dims).orAbort();
   for (int64_t i = 0, count = tensor.count(); i < count; ++i)
-    setElement(tensor, i, values ? values->at(i) : static_cast<double>(splitmix64(seed + i) % 7) - 3);
+    setElement(tensor, i,
+               values ? values->at(i) : static_cast<double>(splitmix64(seed + i) % 7) - 3);
   return tensor;
 }
 
@@ -157,7 +163,8 @@ std::vector<Operator> readOperators(const std::string& path) {
     } else if (key == "out") {
       size_t count = 0;
       line >> count;
-      for (size_t i = 0; i < count; ++i) operators.back().node.outputs.push_back(fmt::format("y{}", i));
+      for (size_t i = 0; i < count; ++i)
+        operators.back().node.outputs.push_back(fmt::format("y{}", i));
     }
   }
   return operators;
@@ -184,16 +191,21 @@ Model modelOf(const Operator& op, const std::string& variable, const std::string
   for (const Operand& operand : op.operands) {
     onnx_io::ValueInfo info;
     info.name = operand.name;
-    const std::string name = operand.type == variable ? type : operand.own.empty() ? operand.type : operand.own;
+    const std::string name = operand.type == variable ? type
+                             : operand.own.empty()    ? operand.type
+                                                      : operand.own;
     const auto elem = parseElem(name);
     info.elem = elem.value_or(Elem::none);
     info.what = name == "seq" ? "a sequence" : name == "optional" ? "an optional" : name;
     info.hasShape = true;
     for (const int64_t dim : operand.dims) info.dims.push_back({dim, ""});
-    if (elem) made.data[operand.name] = tensorOf(*elem, operand.dims, operand.values, made.data.size() * 1000);
+    if (elem)
+      made.data[operand.name] =
+          tensorOf(*elem, operand.dims, operand.values, made.data.size() * 1000);
     made.model.graph.inputs.push_back(std::move(info));
   }
-  if (const auto elem = parseElem(type); elem && op.name == "BitCast") { // whatever it is cast to has as many bits
+  // whatever it is cast to has as many bits
+  if (const auto elem = parseElem(type); elem && op.name == "BitCast") {
     const auto to = parseElem(fmt::format("u{}", elemBits(*elem)));
     made.model.graph.nodes.back().attributes["to"] = int64_t(elemToOnnx(to.value()));
   }
@@ -211,7 +223,9 @@ Result<graph::Graph> importOf(const Model& made) {
   const std::shared_ptr<const onnx_io::Model> model(std::shared_ptr<const void>(), &made.model);
   CDL_ASSIGN(import::Script script, import::importScript(model, options));
   for (const std::string& name : script.demandedInputs()) options.frozen[name] = made.data.at(name);
-  if (!options.frozen.empty()) { CDL_ASSIGN(script, import::importScript(model, options)); }
+  if (!options.frozen.empty()) {
+    CDL_ASSIGN(script, import::importScript(model, options));
+  }
   if (graph::Graph* graph = script.graph()) return std::move(*graph);
   return script.refusal("operator");
 }
@@ -229,7 +243,9 @@ Result<std::vector<program::Program>> programsOf(const graph::Graph& graph, bool
 
 /// Elements that an instruction computes with: products of MATMUL, else of its largest view.
 double elementOperations(const program::Instr& instr) {
-  const auto count = [](const program::View& view) { return static_cast<double>(elementCount(view.dims).value_or(0)); };
+  const auto count = [](const program::View& view) {
+    return static_cast<double>(elementCount(view.dims).value_or(0));
+  };
   if (instr.kind == CDL_KIND_MATMUL)
     return count(instr.outputs.at(0)) * static_cast<double>(instr.inputs.at(0).dims.back());
   double most = 0;
@@ -253,7 +269,8 @@ Verdict refused(const std::string& message) {
   } else if (reason == "other") {
     line = line.substr(0, line.find(", expected "));
     for (const char* behind : {"operator: ", "): "}) // file and node
-      if (const size_t at = line.find(behind); at != std::string::npos) line.erase(0, at + std::strlen(behind));
+      if (const size_t at = line.find(behind); at != std::string::npos)
+        line.erase(0, at + std::strlen(behind));
     verdict.reason = line;
   } else {
     verdict.reason = reason;
@@ -280,14 +297,18 @@ std::string runProblem(const Model& made) {
       if (const double size = std::abs(elementAsReal(expected, e)); std::isfinite(size))
         largest = std::max(largest, size);
     // A few units in the last place of the largest value, in the type that is computed in.
-    const double unit = expected.elem == Elem::bf16_ ? 0x1p-8 : expected.elem == Elem::f16_ ? 0x1p-11 : 0x1p-20;
-    const Comparison result = compareTensors(got->outputs[i].tensor, expected, {8 * unit, 8 * unit * largest, true});
+    const double unit = expected.elem == Elem::bf16_  ? 0x1p-8
+                        : expected.elem == Elem::f16_ ? 0x1p-11
+                                                      : 0x1p-20;
+    const Comparison result =
+        compareTensors(got->outputs[i].tensor, expected, {8 * unit, 8 * unit * largest, true});
     if (!result.passed()) return result.text();
   }
   return "";
 }
 
-Verdict judge(const Operator& op, const std::string& variable, const std::string& type, std::string& problem) {
+Verdict judge(const Operator& op, const std::string& variable, const std::string& type,
+              std::string& problem) {
   if (variable != "" && !parseElem(type) && type != "seq" && type != "optional")
     return {Verdict::unsupported, 0, type == "string" ? "strings" : "no type of ours"};
   const Model made = modelOf(op, variable, type);
@@ -301,7 +322,8 @@ Verdict judge(const Operator& op, const std::string& variable, const std::string
   double elements = 1;
   for (const auto* values : {&graph.inputs(), &graph.outputs()})
     for (const graph::Value* value : *values)
-      elements = std::max(elements, static_cast<double>(elementCount(value->type.shape()).value_or(0)));
+      elements =
+          std::max(elements, static_cast<double>(elementCount(value->type.shape()).value_or(0)));
   for (const program::Program& program : *primitives)
     for (const program::Instr& instr : program.instrs) {
       verdict.cost += elementOperations(instr) / elements;
@@ -316,7 +338,8 @@ Verdict judge(const Operator& op, const std::string& variable, const std::string
   }
   if (const auto programs = programsOf(graph, false))
     for (const program::Program& program : *programs) instrs += program.instrs.size();
-  if ((nodes <= 1 && whole <= 1 && (whole == 1 || nodes == 0)) || instrs == 1) verdict.kind = Verdict::native;
+  if ((nodes <= 1 && whole <= 1 && (whole == 1 || nodes == 0)) || instrs == 1)
+    verdict.kind = Verdict::native;
   problem = runProblem(made);
   return verdict;
 }
@@ -326,16 +349,21 @@ Verdict judge(const Operator& op, const std::string& variable, const std::string
 /// "f32 f16 i8", with names for whole groups.
 std::string typesText(std::vector<std::string> types) {
   const std::pair<const char*, std::vector<std::string>> groups[] = {
-      {"floats", {"f32", "f16", "bf16", "f64"}}, {"integers", {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"}}};
+      {"floats", {"f32", "f16", "bf16", "f64"}},
+      {"integers", {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"}}};
   std::string out;
   for (const auto& [name, members] : groups) {
-    const auto has = [&](const std::string& member) { return std::ranges::count(types, member) > 0; };
+    const auto has = [&](const std::string& member) {
+      return std::ranges::count(types, member) > 0;
+    };
     if (!std::ranges::all_of(members, has)) continue;
-    std::erase_if(types, [&](const std::string& type) { return std::ranges::count(members, type) > 0; });
+    std::erase_if(types,
+                  [&](const std::string& type) { return std::ranges::count(members, type) > 0; });
     out += fmt::format("{}{}", out.empty() ? "" : " ", name);
   }
-  std::ranges::sort(types, {},
-                    [](const std::string& type) { return static_cast<int>(parseElem(type).value_or(Elem(99))); });
+  std::ranges::sort(types, {}, [](const std::string& type) {
+    return static_cast<int>(parseElem(type).value_or(Elem(99)));
+  });
   for (const std::string& type : types) out += fmt::format("{}{}", out.empty() ? "" : " ", type);
   return out;
 }
@@ -345,7 +373,8 @@ std::string costsText(const std::vector<std::pair<double, std::string>>& costs) 
   std::map<double, std::vector<std::string>> byCost;
   for (const auto& [cost, type] : costs) byCost[std::round(cost * 10) / 10].push_back(type);
   std::string out;
-  for (auto& [cost, types] : byCost) out += fmt::format("{}×{:g} {}", out.empty() ? "" : "; ", cost, typesText(types));
+  for (auto& [cost, types] : byCost)
+    out += fmt::format("{}×{:g} {}", out.empty() ? "" : "; ", cost, typesText(types));
   return out;
 }
 
@@ -381,17 +410,19 @@ std::string rowText(const std::string& name, Row& row) {
   for (auto& [reason, types] : row.refusals)
     refusals += fmt::format("{}{} ({})", refusals.empty() ? "" : "; ", typesText(types), reason);
   std::ranges::replace(refusals, '|', '/');
-  return fmt::format("| {} | {} | {} | {} | {} |\n", name, typesText(row.native), costsText(row.costs),
-                     typesText(row.soft), refusals);
+  return fmt::format("| {} | {} | {} | {} | {} |\n", name, typesText(row.native),
+                     costsText(row.costs), typesText(row.soft), refusals);
 }
 
 int run(const std::string& operatorsPath, const std::string& pagePath, bool write) {
-  std::string table = "| operator | NATIVE | DECOMPOSES | SOFT | UNSUPPORTED |\n|---|---|---|---|---|\n";
+  std::string table =
+      "| operator | NATIVE | DECOMPOSES | SOFT | UNSUPPORTED |\n|---|---|---|---|---|\n";
   size_t counts[4] = {}, wrong = 0;
   for (const Operator& op : readOperators(operatorsPath)) {
     Row row;
     const auto* varied = variable(op);
-    const std::vector<std::string> types = varied ? varied->second : std::vector<std::string>{"any"};
+    const std::vector<std::string> types =
+        varied ? varied->second : std::vector<std::string>{"any"};
     for (const std::string& type : types) {
       std::string problem;
       const Verdict verdict = judge(op, varied ? varied->first : "", type, problem);
@@ -407,20 +438,22 @@ int run(const std::string& operatorsPath, const std::string& pagePath, bool writ
     }
     table += rowText(op.name, row);
   }
-  const std::string page =
-      kHead +
-      fmt::format("Of {} pairs of operator and type {} are NATIVE, {} more DECOMPOSE, {} are SOFT, {} UNSUPPORTED.\n\n",
-                  counts[0] + counts[1] + counts[2] + counts[3], counts[0], counts[1], counts[2], counts[3]) +
-      table;
-  fmt::print("{} native, {} decompose, {} soft, {} unsupported\n", counts[0], counts[1], counts[2], counts[3]);
+  const std::string page = kHead +
+                           fmt::format("Of {} pairs of operator and type {} are NATIVE, {} more "
+                                       "DECOMPOSE, {} are SOFT, {} UNSUPPORTED.\n\n",
+                                       counts[0] + counts[1] + counts[2] + counts[3], counts[0],
+                                       counts[1], counts[2], counts[3]) +
+                           table;
+  fmt::print("{} native, {} decompose, {} soft, {} unsupported\n", counts[0], counts[1], counts[2],
+             counts[3]);
   if (write) {
     std::ofstream(pagePath) << page;
   } else {
     std::stringstream there;
     there << std::ifstream(pagePath).rdbuf();
     if (there.str() != page) {
-      fmt::print(stderr, "{} is not what the importer says: run onnx_operator_page {} {} --write\n", pagePath,
-                 operatorsPath, pagePath);
+      fmt::print(stderr, "{} is not what the importer says: run onnx_operator_page {} {} --write\n",
+                 pagePath, operatorsPath, pagePath);
       return 1;
     }
   }

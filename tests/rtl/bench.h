@@ -10,9 +10,9 @@
 
 namespace candela::rtl {
 
-/// One verilated module and its clock. Registers without a reset begin with random bits of `seed`. A cycle: set inputs,
-/// settle(), read outputs, and decide by them what else to set; then edge(). Outputs between edge() and the next
-/// settle() are of no cycle.
+/// One verilated module and its clock. Registers without a reset begin with random bits of `seed`.
+/// A cycle: set inputs, settle(), read outputs, and decide by them what else to set; then edge().
+/// Outputs between edge() and the next settle() are of no cycle.
 template <typename Module> struct Bench {
   explicit Bench(int seed) {
     context.randReset(2);
@@ -46,7 +46,8 @@ struct Dice {
   explicit Dice(uint32_t seed) : engine(seed) {}
   /// Of low..high, both included.
   int64_t of(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>((uint64_t{engine()} << 32 | engine()) % static_cast<uint64_t>(high - low + 1));
+    return low + static_cast<int64_t>((uint64_t{engine()} << 32 | engine()) %
+                                      static_cast<uint64_t>(high - low + 1));
   }
   /// True in `percent` of 100 cases.
   bool chance(int percent) { return of(0, 99) < percent; }
@@ -58,7 +59,8 @@ inline int64_t signedBits(uint64_t value, int bits) {
   return static_cast<int64_t>(value << (64 - bits)) >> (64 - bits);
 }
 
-/// A port of any width, one number or words of 32 bits: writes or reads `bits` (up to 64) from bit `lsb` on.
+/// A port of any width, one number or words of 32 bits: writes or reads `bits` (up to 64) from bit
+/// `lsb` on.
 template <typename Port> void setBits(Port& port, int lsb, int bits, uint64_t value) {
   if constexpr (std::is_integral_v<Port>) {
     const uint64_t mask = (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1) << lsb;

@@ -17,8 +17,10 @@ constexpr uint32_t kWriters = 0b1100;
 struct Channel {
   bool offers = false;
   uint64_t address = 0;
-  int bytes = 0, others = 0;                   ///< requests of others that went before since it offers this one
-  std::deque<std::pair<uint64_t, bool>> beats; ///< a number that stands in the data, and whether it is the last
+  /// requests of others that went before since it offers this one
+  int bytes = 0, others = 0;
+  /// a number that stands in the data, and whether it is the last
+  std::deque<std::pair<uint64_t, bool>> beats;
   bool puts = false;
 };
 
@@ -32,7 +34,8 @@ TEST(BurstArbiter, TakesTurnsAndKeepsDataWithItsRequests) {
   int held = -1, blocked = 0, most = 0;
   bench->req_write_i = kWriters;
   for (int i = 0; i < 30000; ++i) {
-    // Memories that take requests at once, and rarely; data that is slower than requests, and faster.
+    // Memories that take requests at once, and rarely; data that is slower than requests, and
+    // faster.
     const int ready = i / 1000 % 2 ? 90 : 30, putReady = i / 3000 % 2 ? 90 : 20;
     bench->req_valid_i = bench->put_valid_i = bench->put_last_i = 0;
     for (int p = 0; p < kPorts; ++p) {
@@ -85,7 +88,8 @@ TEST(BurstArbiter, TakesTurnsAndKeepsDataWithItsRequests) {
         ++requests;
         for (Channel& other : channels) other.others += other.offers;
         most = std::max(most, kWriters >> tag & 1 ? 0 : c.others);
-        for (int beat = 0, count = (c.bytes + kBeat - 1) / kBeat; beat < count && kWriters >> tag & 1; ++beat) {
+        for (int beat = 0, count = (c.bytes + kBeat - 1) / kBeat;
+             beat < count && kWriters >> tag & 1; ++beat) {
           number = (number + 1) & 0xffff;
           c.beats.push_back({number, beat == count - 1});
           order.push_back({tag, number});
@@ -114,7 +118,8 @@ TEST(BurstArbiter, TakesTurnsAndKeepsDataWithItsRequests) {
   }
   EXPECT_LT(most, kPorts) << "requests before a load's";
   EXPECT_TRUE(requests > 10000 && beats > 3000 && blocked > 100)
-      << requests << ", " << beats << " and " << blocked << ": the draws were too tame, seed " << kSeed;
+      << requests << ", " << beats << " and " << blocked << ": the draws were too tame, seed "
+      << kSeed;
 }
 
 } // namespace

@@ -56,30 +56,37 @@ struct Program {
       case 0: add("movi", {{"x", dice.of(1, 15)}, {"value", dice.of(0, 500)}}); break;
       case 1: add("addi", {{"x", dice.of(1, 15)}, {"value", dice.of(0, 20)}}); break;
       case 2:
-        add("setd", {{"d", dice.of(0, 15)}, {"word", dice.of(0, 3)}, {"value", dice.of(INT64_MIN / 4, INT64_MAX / 4)}});
+        add("setd", {{"d", dice.of(0, 15)},
+                     {"word", dice.of(0, 3)},
+                     {"value", dice.of(INT64_MIN / 4, INT64_MAX / 4)}});
         break;
       case 3: add("fence", {{"mask", 2 * dice.of(0, 0x7ff)}}); break;
       default: randomWork(dice);
       }
       npu::Insn& last = insns.back();
       if (last.engine != 0 || !dice.chance(30)) continue;
-      last.waitSemaphore = static_cast<uint8_t>(dice.of(0, 31)), last.waitCount = static_cast<uint8_t>(dice.of(1, 7));
+      last.waitSemaphore = static_cast<uint8_t>(dice.of(0, 31)),
+      last.waitCount = static_cast<uint8_t>(dice.of(1, 7));
       last.signalSemaphore = static_cast<uint8_t>(dice.of(0, 31)),
       last.signalCount = static_cast<uint8_t>(dice.of(1, 7));
     }
   }
   void randomWork(Dice& dice) {
-    static constexpr std::string_view kOps[] = {"load",   "store",   "copy",    "fill",    "ldw",      "mm",
-                                                "conv",   "dwconv",  "requant", "accload", "accstore", "vbinary",
-                                                "vunary", "vreduce", "vpool",   "nop"};
-    const npu::OpInfo& info = *npu::opInfo(kOps[static_cast<size_t>(dice.of(0, std::size(kOps) - 1))]);
+    static constexpr std::string_view kOps[] = {
+        "load",    "store",   "copy",     "fill",    "ldw",    "mm",      "conv",  "dwconv",
+        "requant", "accload", "accstore", "vbinary", "vunary", "vreduce", "vpool", "nop"};
+    const npu::OpInfo& info =
+        *npu::opInfo(kOps[static_cast<size_t>(dice.of(0, std::size(kOps) - 1))]);
     npu::Insn& insn = add(info.name, {});
-    do { insn.engine = static_cast<uint8_t>(dice.of(1, kEngines - 1)); } while (!(info.engines >> insn.engine & 1));
+    do {
+      insn.engine = static_cast<uint8_t>(dice.of(1, kEngines - 1));
+    } while (!(info.engines >> insn.engine & 1));
     insn.signalCount = static_cast<uint8_t>(dice.of(0, 7));
     if (insn.signalCount) insn.signalSemaphore = static_cast<uint8_t>(dice.of(0, 31));
     for (size_t i = 0; i < info.fields.size(); ++i) {
       const npu::FieldInfo& field = info.fields[i];
-      const bool isAddress = field.kind == npu::FieldKind::kScratchpad || field.kind == npu::FieldKind::kFar ||
+      const bool isAddress = field.kind == npu::FieldKind::kScratchpad ||
+                             field.kind == npu::FieldKind::kFar ||
                              field.kind == npu::FieldKind::kAcc;
       if (isAddress) insn.values[i] = dice.of(0, 40000);
       if (field.kind == npu::FieldKind::kIndex || field.kind == npu::FieldKind::kDescriptor)
@@ -88,7 +95,8 @@ struct Program {
   }
 
   /// Walks it from `pc` to before `end`.
-  void walk(size_t pc, size_t end, std::array<int64_t, 16>& x, std::array<npu::DescriptorBits, 16>& d) {
+  void walk(size_t pc, size_t end, std::array<int64_t, 16>& x,
+            std::array<npu::DescriptorBits, 16>& d) {
     for (; pc < end; ++pc) {
       const npu::Insn& insn = insns[pc];
       const npu::OpInfo& info = *npu::opInfo(static_cast<uint64_t>(insn.op));
@@ -109,7 +117,8 @@ struct Program {
           resolved.values[i - 1] += x[static_cast<size_t>(v[i])];
           resolved.values[i] = 0;
         }
-        if (info.second >= 0 && descriptors == 1) e.second = d[static_cast<size_t>((last + 1) % 16)];
+        if (info.second >= 0 && descriptors == 1)
+          e.second = d[static_cast<size_t>((last + 1) % 16)];
         e.word = wordOf(resolved);
         sends.push_back(e);
         continue;
@@ -119,15 +128,21 @@ struct Program {
       switch (insn.op) {
       case npu::Op::kLoop: {
         const size_t length = static_cast<size_t>(v[npu::field::loop::kLength]);
-        for (int64_t i = 0; i < v[npu::field::loop::kCount]; ++i) walk(pc + 1, pc + 1 + length, x, d);
+        for (int64_t i = 0; i < v[npu::field::loop::kCount]; ++i)
+          walk(pc + 1, pc + 1 + length, x, d);
         pc += length;
         break;
       }
-      case npu::Op::kMovi: x[static_cast<size_t>(v[npu::field::movi::kX])] = v[npu::field::movi::kValue]; break;
-      case npu::Op::kAddi: x[static_cast<size_t>(v[npu::field::addi::kX])] += v[npu::field::addi::kValue]; break;
+      case npu::Op::kMovi:
+        x[static_cast<size_t>(v[npu::field::movi::kX])] = v[npu::field::movi::kValue];
+        break;
+      case npu::Op::kAddi:
+        x[static_cast<size_t>(v[npu::field::addi::kX])] += v[npu::field::addi::kValue];
+        break;
       case npu::Op::kSetd:
-        d[static_cast<size_t>(v[npu::field::setd::kD])][static_cast<size_t>(v[npu::field::setd::kWord])] =
-            static_cast<uint64_t>(v[npu::field::setd::kValue]);
+        d[static_cast<size_t>(v[npu::field::setd::kD])]
+         [static_cast<size_t>(v[npu::field::setd::kWord])] =
+             static_cast<uint64_t>(v[npu::field::setd::kValue]);
         break;
       default: break;
       }
@@ -136,10 +151,12 @@ struct Program {
 };
 
 struct Control {
-  explicit Control(int seed) : bench(seed), dice(static_cast<uint32_t>(seed)) { bench->start_i = 0; }
+  explicit Control(int seed) : bench(seed), dice(static_cast<uint32_t>(seed)) {
+    bench->start_i = 0;
+  }
 
-  /// Runs words; `ready` of 100 fetches, sends and engines go on in a cycle. Returns the cycles from start to the end,
-  /// -1 if it hangs.
+  /// Runs words; `ready` of 100 fetches, sends and engines go on in a cycle. Returns the cycles
+  /// from start to the end, -1 if it hangs.
   int64_t run(const std::vector<npu::Word>& words, const std::vector<Expected>* sends, int ready) {
     bench->start_i = 1, bench->words_i = static_cast<uint32_t>(words.size());
     const int64_t from = bench.cycle;
@@ -164,7 +181,9 @@ struct Control {
       }
       bench.settle();
       if (bench.cycle > from && !bench->running_o) {
-        if (sends) { EXPECT_EQ(sent, sends->size()); }
+        if (sends) {
+          EXPECT_EQ(sent, sends->size());
+        }
         return bench.cycle - from;
       }
       if (bench->send_valid_o & bench->send_ready_i) {
@@ -180,8 +199,10 @@ struct Control {
           return true;
         };
         EXPECT_EQ(bench->send_valid_o, 1u << e.engine) << "send " << sent;
-        EXPECT_TRUE(same(bench->send_word_o, std::array{e.word.low, e.word.high})) << "word of send " << sent;
-        EXPECT_TRUE(same(bench->send_desc_o, e.d) || e.d == npu::DescriptorBits{}) << "descriptor of send " << sent;
+        EXPECT_TRUE(same(bench->send_word_o, std::array{e.word.low, e.word.high}))
+            << "word of send " << sent;
+        EXPECT_TRUE(same(bench->send_desc_o, e.d) || e.d == npu::DescriptorBits{})
+            << "descriptor of send " << sent;
         EXPECT_TRUE(same(bench->send_second_o, e.second) || e.second == npu::DescriptorBits{})
             << "second one of send " << sent;
         if (testing::Test::HasFailure()) return -1;
@@ -194,8 +215,12 @@ struct Control {
         ++own;
         const auto op = static_cast<npu::Op>(words.at(bench->pc_o).low & 0xff);
         const auto mask = static_cast<uint32_t>(words[bench->pc_o].low >> 32 & 0xffe);
-        if (op == npu::Op::kFence) { EXPECT_EQ(mask & ~bench->idle_i, 0u) << "a fence did not wait"; }
-        if (op == npu::Op::kHalt) { EXPECT_EQ(bench->idle_i | 1u, 0xfffu) << "halt did not wait"; }
+        if (op == npu::Op::kFence) {
+          EXPECT_EQ(mask & ~bench->idle_i, 0u) << "a fence did not wait";
+        }
+        if (op == npu::Op::kHalt) {
+          EXPECT_EQ(bench->idle_i | 1u, 0xfffu) << "halt did not wait";
+        }
       }
       came = bench->fetch_valid_o && bench->fetch_ready_i, index = bench->fetch_index_o;
       bench.edge();
@@ -232,7 +257,9 @@ TEST(Control, SendsWhatTheProgramSays) {
     EXPECT_EQ(control.taken, p.taken);
     EXPECT_EQ(control.signalled, p.signalled);
     // One word in each cycle, behind one of the start and one of the first fetch.
-    if (ready == 100) { EXPECT_EQ(cycles, p.steps + 2); }
+    if (ready == 100) {
+      EXPECT_EQ(cycles, p.steps + 2);
+    }
     if (HasFailure()) return;
   }
 }
@@ -242,7 +269,8 @@ TEST(Control, StopsAtWordsThatCannotBe) {
     Program p;
     return wordOf(p.add(op, fields));
   };
-  const npu::Word halt = word("halt", {}), loop = word("loop", {{"count", 2}, {"length", 4}}), nop = word("nop", {});
+  const npu::Word halt = word("halt", {}), loop = word("loop", {{"count", 2}, {"length", 4}}),
+                  nop = word("nop", {});
   npu::Word elsewhere = word("vreduce", {});
   elsewhere.low ^= uint64_t{0x2} << 8; // engine 9, matrix
   const std::vector<std::vector<npu::Word>> programs = {

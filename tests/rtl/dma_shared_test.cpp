@@ -10,15 +10,17 @@ namespace {
 using namespace candela;
 using namespace candela::rtl;
 
-constexpr int kSeed = 20260113, kPorts = 4, kWidth = 8, kBeat = 16, kBytes = 65536, kShare = kBytes / kPorts;
+constexpr int kSeed = 20260113, kPorts = 4, kWidth = 8, kBeat = 16, kBytes = 65536,
+              kShare = kBytes / kPorts;
 constexpr int kWordBits = 8 * kWidth, kAddrBits = 25;
 
-/// Channels that work at the same time, each in its own quarter of the scratchpad and of the region.
+/// Channels that work at the same time, each in its own quarter of the scratchpad and of the
+/// region.
 struct Channels {
   explicit Channels(int seed)
       : bench(seed), dice(static_cast<uint32_t>(seed)),
-        model(configurationOf(
-            fmt::format("name = \"bench\"\n[scratchpad]\nbytes = {}\nbank_width = {}\n", kBytes, kWidth))),
+        model(configurationOf(fmt::format(
+            "name = \"bench\"\n[scratchpad]\nbytes = {}\nbank_width = {}\n", kBytes, kWidth))),
         near(kBytes), far(kBytes), modelFar(kBytes) {
     bench->insn_valid_i = bench->data_valid_i = bench->answer_valid_i = 0;
     bench->base_i = kBase;
@@ -53,10 +55,12 @@ struct Channels {
         reads[p].answer(near, kWidth, dice, word);
         setBits(bench->read_data_i, static_cast<int>(p) * kWordBits, kWordBits, word);
       }
-      const auto reader = static_cast<size_t>(dice.of(0, 1)), writer = static_cast<size_t>(dice.of(2, 3));
+      const auto reader = static_cast<size_t>(dice.of(0, 1)),
+                 writer = static_cast<size_t>(dice.of(2, 3));
       bench->data_valid_i = !asked[reader].empty() && asked[reader].front().due <= now;
       bench->data_tag_i = static_cast<uint8_t>(reader);
-      getBeat(bench->data_valid_i ? asked[reader].front() : Burst{0, 0, 0, kBeat}, far, dice, bench->data_i);
+      getBeat(bench->data_valid_i ? asked[reader].front() : Burst{0, 0, 0, kBeat}, far, dice,
+              bench->data_i);
       bench->answer_valid_i = !asked[writer].empty() && asked[writer].front().due <= now;
       bench->answer_tag_i = static_cast<uint8_t>(writer);
       bench.settle();
@@ -68,12 +72,14 @@ struct Channels {
           runs[p] = false;
         }
         reads[p] = {bit(bench->read_valid_o & bench->read_ready_i),
-                    static_cast<uint32_t>(getBits(bench->read_addr_o, static_cast<int>(p) * kAddrBits, kAddrBits))};
+                    static_cast<uint32_t>(
+                        getBits(bench->read_addr_o, static_cast<int>(p) * kAddrBits, kAddrBits))};
         if (p < 2 && bit(bench->write_valid_o & bench->write_ready_i)) {
-          const auto at =
-              static_cast<uint32_t>(getBits(bench->write_addr_o, static_cast<int>(p) * kAddrBits, kAddrBits));
-          EXPECT_TRUE(write(near, at, kWidth, getBits(bench->write_bytes_o, static_cast<int>(p) * kWidth, kWidth),
-                            getBits(bench->write_data_o, static_cast<int>(p) * kWordBits, kWordBits)));
+          const auto at = static_cast<uint32_t>(
+              getBits(bench->write_addr_o, static_cast<int>(p) * kAddrBits, kAddrBits));
+          EXPECT_TRUE(write(
+              near, at, kWidth, getBits(bench->write_bytes_o, static_cast<int>(p) * kWidth, kWidth),
+              getBits(bench->write_data_o, static_cast<int>(p) * kWordBits, kWordBits)));
         }
       }
       if (sends) {
@@ -92,15 +98,16 @@ struct Channels {
       if (bench->data_valid_o && bench->data_ready_i) {
         if (written.empty()) return false;
         auto& [port, burst] = written.front();
-        EXPECT_TRUE(putBeat(burst, far, bench->data_bytes_o, bench->data_o, bench->data_last_o)) << "at " << burst.at;
+        EXPECT_TRUE(putBeat(burst, far, bench->data_bytes_o, bench->data_o, bench->data_last_o))
+            << "at " << burst.at;
         if (burst.beatsLeft() == 0) {
           asked[static_cast<size_t>(port)].push_back(burst);
           written.pop_front();
         }
       }
       if (bench->req_valid_o && bench->req_ready_i) {
-        const Burst burst{static_cast<int64_t>(bench->req_addr_o) - kBase, bench->req_bytes_o, now + dice.of(1, 40),
-                          kBeat};
+        const Burst burst{static_cast<int64_t>(bench->req_addr_o) - kBase, bench->req_bytes_o,
+                          now + dice.of(1, 40), kBeat};
         const size_t port = bench->req_tag_o;
         EXPECT_EQ(burst.at / kShare, port) << "not its quarter";
         EXPECT_EQ(bench->req_write_o, port >= 2);
@@ -120,8 +127,10 @@ struct Channels {
     const Case c = randomTransfer(dice, op, {port * kShare, port * kShare, kShare});
     model.run(c.sent);
     bench->insn_valid_i = static_cast<uint8_t>(1 << port);
-    for (int i = 0; i < 2; ++i) setBits(bench->word_i, 64 * i, 64, i ? c.sent.word.high : c.sent.word.low);
-    for (int i = 0; i < 4; ++i) setBits(bench->desc_i, 64 * i, 64, c.sent.d[static_cast<size_t>(i)]);
+    for (int i = 0; i < 2; ++i)
+      setBits(bench->word_i, 64 * i, 64, i ? c.sent.word.high : c.sent.word.low);
+    for (int i = 0; i < 4; ++i)
+      setBits(bench->desc_i, 64 * i, 64, c.sent.d[static_cast<size_t>(i)]);
   }
 
   Bench<Vrtl_dma_shared> bench;
@@ -136,7 +145,8 @@ TEST(DmaShared, ChannelsBehindTheArbiterMoveTheirOwnBytes) {
   for (int i = 0; i < 40; ++i) {
     SCOPED_TRACE(fmt::format("seed {}, round {}", kSeed, i));
     ASSERT_TRUE(channels.round(6)) << "it hangs";
-    ASSERT_TRUE(std::equal(channels.near.begin(), channels.near.end(), channels.model.memory.scratchpad()));
+    ASSERT_TRUE(
+        std::equal(channels.near.begin(), channels.near.end(), channels.model.memory.scratchpad()));
     ASSERT_EQ(channels.far, channels.modelFar);
     if (testing::Test::HasFailure()) return;
   }

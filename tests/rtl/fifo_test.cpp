@@ -25,7 +25,9 @@ TEST(Fifo, KeepsOrderWhenFullAndWhenEmpty) {
     ASSERT_EQ(bench->ready_o, inside.size() < kDepth) << "cycle " << i;
     full += !bench->ready_o, empty += !bench->valid_o;
     const bool leaves = bench->valid_o && bench->ready_i;
-    if (bench->valid_o) { ASSERT_EQ(bench->data_o, inside.front()) << "cycle " << i; }
+    if (bench->valid_o) {
+      ASSERT_EQ(bench->data_o, inside.front()) << "cycle " << i;
+    }
     if (bench->valid_i && bench->ready_o) inside.push_back(bench->data_i);
     if (leaves) inside.pop_front();
     bench.edge();

@@ -27,21 +27,25 @@ struct Wide {
 };
 
 template <typename Config> struct Engine {
-  static constexpr int kLonger = std::max(Config::kRows, Config::kColumns), kSumBits = Config::kInt16 ? 40 : 32;
+  static constexpr int kLonger = std::max(Config::kRows, Config::kColumns),
+                       kSumBits = Config::kInt16 ? 40 : 32;
 
   explicit Engine(int seed)
       : bench(seed), dice(static_cast<uint32_t>(seed)),
-        model(configurationOf(fmt::format("name = \"bench\"\n[array]\nrows = {}\ncolumns = {}\n[scratchpad]\nbytes = "
-                                          "{}\n[accumulator]\nbytes = {}\n[features]\nint16 = {}\n",
-                                          Config::kRows, Config::kColumns, kScratchpad, kAccRows * 4 * Config::kColumns,
-                                          Config::kInt16 ? 1 : 0))) {
-    for (int i = 0; i < kScratchpad; ++i) model.memory.scratchpad()[i] = static_cast<uint8_t>(dice.of(0, 255));
+        model(configurationOf(
+            fmt::format("name = \"bench\"\n[array]\nrows = {}\ncolumns = {}\n[scratchpad]\nbytes = "
+                        "{}\n[accumulator]\nbytes = {}\n[features]\nint16 = {}\n",
+                        Config::kRows, Config::kColumns, kScratchpad,
+                        kAccRows * 4 * Config::kColumns, Config::kInt16 ? 1 : 0))) {
+    for (int i = 0; i < kScratchpad; ++i)
+      model.memory.scratchpad()[i] = static_cast<uint8_t>(dice.of(0, 255));
     bench->insn_valid_i = bench->read_valid_i = bench->write_valid_i = 0;
     bench->act_ready_i = bench->wgt_ready_i = 1;
     for (int row = 0; row < kAccRows; ++row) {
       std::vector<int64_t> values;
       for (int c = 0; c < Config::kColumns; ++c) {
-        values.push_back(dice.of(-(int64_t{1} << (kSumBits - 1)), (int64_t{1} << (kSumBits - 1)) - 1));
+        values.push_back(
+            dice.of(-(int64_t{1} << (kSumBits - 1)), (int64_t{1} << (kSumBits - 1)) - 1));
         setBits(bench->write_data_i, c * kSumBits, kSumBits, static_cast<uint64_t>(values.back()));
         if (!Config::kInt16) model.memory.row(row)[c] = static_cast<int32_t>(values.back());
       }
@@ -54,8 +58,8 @@ template <typename Config> struct Engine {
     bench->write_valid_i = 0;
   }
 
-  /// Runs it on both sides; `ready` of 100 reads are granted in the cycle in which they are asked for. Returns the
-  /// cycles, -1 if it hangs.
+  /// Runs it on both sides; `ready` of 100 reads are granted in the cycle in which they are asked
+  /// for. Returns the cycles, -1 if it hangs.
   int64_t run(const Sent& s, int ready) {
     model.run(s);
     bench->insn_valid_i = 1;
@@ -69,14 +73,16 @@ template <typename Config> struct Engine {
     const int64_t from = bench.cycle;
     ReadPort act, wgt;
     for (bool done = false; !done; bench->insn_valid_i = 0) {
-      act.answer({model.memory.scratchpad(), kScratchpad}, kLonger * (Config::kInt16 ? 2 : 1), dice, bench->act_data_i);
+      act.answer({model.memory.scratchpad(), kScratchpad}, kLonger * (Config::kInt16 ? 2 : 1), dice,
+                 bench->act_data_i);
       wgt.answer({model.memory.scratchpad(), kScratchpad}, kLonger, dice, bench->wgt_data_i);
       bench->act_ready_i = dice.chance(ready);
       bench->wgt_ready_i = dice.chance(ready);
       bench.settle();
       act = {bench->act_valid_o && bench->act_ready_i, bench->act_addr_o};
       wgt = {bench->wgt_valid_o && bench->wgt_ready_i, bench->wgt_addr_o};
-      done = bench->done_o && bench.cycle > from; // high in the first cycle: of the instruction before
+      // high in the first cycle: of the instruction before
+      done = bench->done_o && bench.cycle > from;
       if (done) return bench.cycle - from;
       bench.edge();
       if (bench.cycle > from + 1000000) return -1;
@@ -86,14 +92,16 @@ template <typename Config> struct Engine {
 
   /// Accumulators of rows `from` on against the model.
   void compare(int64_t from, int64_t rows) {
-    for (int64_t row = std::max<int64_t>(from, 0); row < std::min<int64_t>(from + rows, kAccRows); ++row) {
+    for (int64_t row = std::max<int64_t>(from, 0); row < std::min<int64_t>(from + rows, kAccRows);
+         ++row) {
       bench->read_valid_i = 1, bench->read_row_i = static_cast<uint16_t>(row);
       bench.settle();
       bench.edge();
       bench->read_valid_i = 0;
       bench.settle();
       for (int c = 0; c < Config::kColumns; ++c)
-        ASSERT_EQ(signedBits(getBits(bench->read_data_o, c * kSumBits, kSumBits), kSumBits), model.accumulator(row, c))
+        ASSERT_EQ(signedBits(getBits(bench->read_data_o, c * kSumBits, kSumBits), kSumBits),
+                  model.accumulator(row, c))
             << "row " << row << ", column " << c;
     }
   }
@@ -124,7 +132,9 @@ Types randomTypes(Dice& dice, bool int16) {
   Types t{};
   t.aType = int16 && dice.chance(50) ? 3 : dice.of(0, 1);
   t.aBytes = t.aType == 3 ? 2 : 1;
-  t.aZp = t.aType == 3 ? dice.of(-32768, 32767) : t.aType == 1 ? dice.of(0, 255) : dice.of(-128, 127);
+  t.aZp = t.aType == 3   ? dice.of(-32768, 32767)
+          : t.aType == 1 ? dice.of(0, 255)
+                         : dice.of(-128, 127);
   t.wType = dice.of(0, 1);
   t.wZp = t.wType == 1 ? dice.of(0, 255) : dice.of(-128, 127);
   return t;
@@ -133,12 +143,14 @@ Types randomTypes(Dice& dice, bool int16) {
 template <typename Config> Case randomWindow(Dice& dice, bool depthwise) {
   const Types t = randomTypes(dice, Config::kInt16);
   const bool isFar = dice.chance(10); // kernels, steps and pads beyond those of networks
-  const int64_t mostTaps = isFar ? 32 : 5, mostStride = isFar ? 16 : 3, mostDilation = isFar ? 32 : 3;
+  const int64_t mostTaps = isFar ? 32 : 5, mostStride = isFar ? 16 : 3,
+                mostDilation = isFar ? 32 : 3;
   const int64_t mostPad = isFar ? 63 : 4;
   const int64_t kernelH = dice.of(1, isFar ? 7 : 4), kernelW = dice.of(1, mostTaps);
   const int64_t outH = dice.of(1, isFar ? 2 : 5), outW = dice.of(1, isFar ? 3 : 6);
   int64_t cin = isFar || dice.chance(50) ? dice.of(1, 5) : dice.of(1, 3 * Config::kRows);
-  const int64_t cout = dice.of(1, 3 * Config::kColumns), taps = kernelH * kernelW, channels = depthwise ? cin : cout;
+  const int64_t cout = dice.of(1, 3 * Config::kColumns), taps = kernelH * kernelW,
+                channels = depthwise ? cin : cout;
   int64_t packed = 1;
   if (!depthwise && dice.chance(40)) {
     cin = dice.of(1, Config::kRows / 2);
@@ -147,13 +159,16 @@ template <typename Config> Case randomWindow(Dice& dice, bool depthwise) {
   const bool transposed = !depthwise && dice.chance(30);
   const int64_t inH = dice.of(1, 8), inW = dice.of(1, 8);
   const int64_t pixel = (cin + (dice.chance(60) ? 0 : dice.of(0, 5))) * t.aBytes;
-  const int64_t row = (inW * pixel + (dice.chance(50) ? 0 : 2 * dice.of(0, 9))) / t.aBytes * t.aBytes;
-  const int64_t pitch = (transposed ? taps * cin : channels) + (dice.chance(50) ? 0 : dice.of(0, 7));
+  const int64_t row =
+      (inW * pixel + (dice.chance(50) ? 0 : 2 * dice.of(0, 9))) / t.aBytes * t.aBytes;
+  const int64_t pitch =
+      (transposed ? taps * cin : channels) + (dice.chance(50) ? 0 : dice.of(0, 7));
   const int64_t blocks = (channels + Config::kColumns - 1) / Config::kColumns, outs = outH * outW;
   const int64_t accPitch = outs + dice.of(0, 3), rows = (blocks - 1) * accPitch + outs;
   const int64_t weightRows = transposed ? cout : depthwise ? taps : taps * cin;
   const int64_t act = dice.of(0, (kScratchpad - inH * row - pixel * inW) / 2 - 1) * 2;
-  const int64_t wgt = dice.of(0, kScratchpad - weightRows * pitch - 1), acc = dice.of(0, kAccRows - rows);
+  const int64_t wgt = dice.of(0, kScratchpad - weightRows * pitch - 1),
+                acc = dice.of(0, kAccRows - rows);
   Fields d{{"in_h", inH},
            {"in_w", inW},
            {"out_h", outH},
@@ -180,7 +195,8 @@ template <typename Config> Case randomWindow(Dice& dice, bool depthwise) {
            {"transposed", transposed}};
   const Fields fields{{"acc", acc}, {"act", act}, {"wgt", wgt}, {"accumulate", dice.of(0, 1)}};
   const char* const op = depthwise ? "dwconv" : "conv";
-  return {sent(op, fields, descriptorOf(npu::DescriptorKind::kWindow, d)), acc, rows, textOf(op, fields, d)};
+  return {sent(op, fields, descriptorOf(npu::DescriptorKind::kWindow, d)), acc, rows,
+          textOf(op, fields, d)};
 }
 
 template <typename Config> std::vector<Case> randomByHand(Dice& dice) {
@@ -189,12 +205,14 @@ template <typename Config> std::vector<Case> randomByHand(Dice& dice) {
   const Types t = randomTypes(dice, Config::kInt16);
   const bool transposed = dice.chance(30);
   const int64_t pitch = (transposed ? k : n) + dice.of(0, 5);
-  const Fields weights{{"weight_pitch", pitch}, {"w_type", t.wType}, {"w_zp", t.wZp}, {"transposed", transposed}};
+  const Fields weights{
+      {"weight_pitch", pitch}, {"w_type", t.wType}, {"w_zp", t.wZp}, {"transposed", transposed}};
   const Fields load{{"wgt", dice.of(0, kScratchpad - 4096)}, {"k", k}, {"n", n}};
-  cases.push_back(
-      {sent("ldw", load, descriptorOf(npu::DescriptorKind::kWindow, weights)), 0, 0, textOf("ldw", load, weights)});
+  cases.push_back({sent("ldw", load, descriptorOf(npu::DescriptorKind::kWindow, weights)), 0, 0,
+                   textOf("ldw", load, weights)});
   for (int64_t i = 0, most = dice.of(1, 3); i < most; ++i) {
-    const int64_t outH = dice.of(1, 6), outW = dice.of(1, 8), acc = dice.of(0, kAccRows - outH * outW);
+    const int64_t outH = dice.of(1, 6), outW = dice.of(1, 8),
+                  acc = dice.of(0, kAccRows - outH * outW);
     const Fields walk{{"out_h", outH},
                       {"out_w", outW},
                       {"stride_h", dice.of(1, 4)},
@@ -203,17 +221,20 @@ template <typename Config> std::vector<Case> randomByHand(Dice& dice) {
                       {"pixel_stride", 2 * dice.of(0, 40)},
                       {"a_type", t.aType},
                       {"a_zp", t.aZp}};
-    const Fields fields{{"acc", acc}, {"act", 2 * dice.of(0, 20000)}, {"accumulate", dice.of(0, 1)}, {"swap", i == 0}};
-    cases.push_back({sent("mm", fields, descriptorOf(npu::DescriptorKind::kWindow, walk)), acc, outH * outW,
-                     textOf("mm", fields, walk)});
+    const Fields fields{{"acc", acc},
+                        {"act", 2 * dice.of(0, 20000)},
+                        {"accumulate", dice.of(0, 1)},
+                        {"swap", i == 0}};
+    cases.push_back({sent("mm", fields, descriptorOf(npu::DescriptorKind::kWindow, walk)), acc,
+                     outH * outW, textOf("mm", fields, walk)});
   }
   return cases;
 }
 
 template <typename Config> class MatrixEngine : public testing::Test {
 protected:
-  /// Runs cases until `count` instructions are done. With all reads granted at once the cycles are those of
-  /// simulator/timing.
+  /// Runs cases until `count` instructions are done. With all reads granted at once the cycles are
+  /// those of simulator/timing.
   void runRandom(int seed, int count, bool isolated) {
     Engine<Config> engine(seed);
     Dice& dice = engine.dice;
@@ -229,7 +250,9 @@ protected:
         SCOPED_TRACE(fmt::format("seed {}, instruction {}: {}", seed, done, c.text));
         const int64_t cycles = engine.run(c.sent, ready);
         ASSERT_GE(cycles, 0) << "it hangs";
-        if (isolated) { ASSERT_EQ(cycles, engine.expectedCycles(c.sent)); }
+        if (isolated) {
+          ASSERT_EQ(cycles, engine.expectedCycles(c.sent));
+        }
         engine.compare(c.row - 2, c.rows ? c.rows + 4 : 0);
         if (this->HasFatalFailure()) return;
         ++done;

@@ -11,11 +11,13 @@
 
 namespace candela::rtl {
 
-/// Fields by name, as docs/reference/npu_isa.md has them; those not named are 0, of less-one fields 1.
+/// Fields by name, as docs/reference/npu_isa.md has them; those not named are 0, of less-one fields
+/// 1.
 using Fields = std::vector<std::pair<std::string_view, int64_t>>;
 
 template <size_t N>
-void setFields(std::span<const npu::FieldInfo> infos, const Fields& fields, std::array<int64_t, N>& values) {
+void setFields(std::span<const npu::FieldInfo> infos, const Fields& fields,
+               std::array<int64_t, N>& values) {
   for (size_t i = 0; i < infos.size(); ++i) values[i] = infos[i].minusOne;
   for (const auto& [name, value] : fields) {
     bool known = false;
@@ -67,7 +69,9 @@ inline std::string textOf(std::string_view op, const Fields& fields, const Field
 
 /// The functional model of the engines, one instruction at a time and without checks of order.
 struct Model {
-  explicit Model(const npu::Configuration& c) : configuration(c), memory(c, false) { memory.reset(); }
+  explicit Model(const npu::Configuration& c) : configuration(c), memory(c, false) {
+    memory.reset();
+  }
   void run(const Sent& s) {
     npu::Execution e{configuration, npu::plainKernels(),
                      memory,        matrix,
@@ -81,7 +85,9 @@ struct Model {
       case npu::Engine::kVector: return npu::runVector(e);
       default: return npu::runDma(e);
       }
-    } catch (const npu::FaultSignal& fault) { throw std::runtime_error(fault.text); }
+    } catch (const npu::FaultSignal& fault) {
+      throw std::runtime_error(fault.text);
+    }
   }
   /// Accumulator (row, column), with all its bits.
   int64_t accumulator(int64_t row, int64_t column) {

@@ -20,7 +20,9 @@ struct Range {
   int64_t low, high;
 };
 Range rangeOf(Type type) {
-  return type == Type::kI8 ? Range{-128, 127} : type == Type::kU8 ? Range{0, 255} : Range{-32768, 32767};
+  return type == Type::kI8   ? Range{-128, 127}
+         : type == Type::kU8 ? Range{0, 255}
+                             : Range{-32768, 32767};
 }
 
 struct Narrow {
@@ -62,7 +64,8 @@ template <typename Config> struct Lane {
   void set(const Setting& to) {
     s = to;
     bench->zp_i = bitsOf(s.zp), bench->low_i = bitsOf(s.low), bench->high_i = bitsOf(s.high);
-    bench->type_i8_i = s.type == Type::kI8, bench->type_i16_i = s.type == Type::kI16, bench->wide_i = s.wide;
+    bench->type_i8_i = s.type == Type::kI8, bench->type_i16_i = s.type == Type::kI16,
+    bench->wide_i = s.wide;
     bench->residual_i = s.residual, bench->table_i = s.table;
     bench->r_a_mult_i = s.aMult, bench->r_b_mult_i = s.bMult;
     bench->r_a_shift_i = s.aShift, bench->r_b_shift_i = s.bShift, bench->r_shift_i = s.shift;
@@ -89,29 +92,33 @@ template <typename Config> struct Lane {
   int64_t expected(const Value& v) const {
     const int64_t sum = s.wide ? signedBits(static_cast<uint64_t>(v.acc + v.bias), 40)
                                : cdl_add_i32(static_cast<int32_t>(v.acc), v.bias);
-    int64_t r = cdl_rescale1(sum, static_cast<int32_t>(v.mult), 0, static_cast<int32_t>(v.shift), s.zp, s.low, s.high);
+    int64_t r = cdl_rescale1(sum, static_cast<int32_t>(v.mult), 0, static_cast<int32_t>(v.shift),
+                             s.zp, s.low, s.high);
     if (s.residual)
-      r = cdl_rescale2(r - s.zp, v.residual - s.bZp, static_cast<int32_t>(s.aMult), static_cast<int32_t>(s.bMult),
-                       s.aShift, s.bShift, s.shift, s.rZp, s.rLow, s.rHigh);
+      r = cdl_rescale2(r - s.zp, v.residual - s.bZp, static_cast<int32_t>(s.aMult),
+                       static_cast<int32_t>(s.bMult), s.aShift, s.bShift, s.shift, s.rZp, s.rLow,
+                       s.rHigh);
     if (!s.table) return r;
     if (s.type == Type::kI16) return cdl_table_i16(table.data(), static_cast<int16_t>(r));
     return reinterpret_cast<const uint8_t*>(table.data())[r + (s.type == Type::kI8 ? 128 : 0)];
   }
-  /// Sends all values, in `offer` of 100 cycles one and with a consumer that is ready in `accept` of 100; returns the
-  /// cycles.
+  /// Sends all values, in `offer` of 100 cycles one and with a consumer that is ready in `accept`
+  /// of 100; returns the cycles.
   int64_t run(const std::vector<Value>& values, Dice& dice, int offer, int accept) {
     std::deque<Value> under;
     size_t sent = 0, got = 0;
     const int64_t from = bench.cycle;
     const int resultBits = s.type == Type::kI16 ? 16 : 8;
     bool offered = false;
-    while (got < values.size() && bench.cycle < from + 100 * static_cast<int64_t>(values.size()) + 1000) {
+    while (got < values.size() &&
+           bench.cycle < from + 100 * static_cast<int64_t>(values.size()) + 1000) {
       offered = sent < values.size() && (offered || dice.chance(offer));
       bench->valid_i = offered;
       if (offered) {
         const Value& v = values[sent];
         setBits(bench->acc_i, 0, kAccBits, static_cast<uint64_t>(v.acc));
-        bench->record_i = uint64_t{v.shift} << 56 | uint64_t{v.mult} << 32 | static_cast<uint32_t>(v.bias);
+        bench->record_i =
+            uint64_t{v.shift} << 56 | uint64_t{v.mult} << 32 | static_cast<uint32_t>(v.bias);
         bench->residual_value_i = bitsOf(v.residual);
       }
       bench->ready_i = dice.chance(accept);
@@ -124,8 +131,8 @@ template <typename Config> struct Lane {
         const Value v = under.front();
         EXPECT_EQ(getBits(bench->result_o, 0, resultBits),
                   static_cast<uint64_t>(expected(v)) & ((1u << resultBits) - 1))
-            << "acc " << v.acc << " bias " << v.bias << " mult " << v.mult << " shift " << v.shift << " residual "
-            << v.residual;
+            << "acc " << v.acc << " bias " << v.bias << " mult " << v.mult << " shift " << v.shift
+            << " residual " << v.residual;
         under.pop_front();
         ++got;
       }
@@ -150,8 +157,10 @@ Value randomValue(Dice& dice, const Setting& s) {
   v.acc = dice.chance(50)             ? dice.of(-70000, 70000)
           : s.wide && dice.chance(80) ? dice.of(-(int64_t{1} << 39), (int64_t{1} << 39) - 1)
                                       : dice.of(INT32_MIN, INT32_MAX);
-  v.bias = static_cast<int32_t>(dice.chance(80) ? dice.of(-9000, 9000) : dice.of(INT32_MIN, INT32_MAX));
-  v.mult = static_cast<uint32_t>(dice.chance(80) ? dice.of(1 << 23, (1 << 24) - 1) : dice.of(0, (1 << 24) - 1));
+  v.bias =
+      static_cast<int32_t>(dice.chance(80) ? dice.of(-9000, 9000) : dice.of(INT32_MIN, INT32_MAX));
+  v.mult = static_cast<uint32_t>(dice.chance(80) ? dice.of(1 << 23, (1 << 24) - 1)
+                                                 : dice.of(0, (1 << 24) - 1));
   const int64_t shift = (s.type == Type::kI16 ? 20 : 28) + (s.wide ? dice.of(0, 8) : 0);
   v.shift = static_cast<uint32_t>(dice.chance(70) ? shift + dice.of(0, 18) : dice.of(0, 255));
   v.residual = static_cast<int>(s.type == Type::kI16 ? dice.of(-32768, 32767) : dice.of(-128, 255));
@@ -175,7 +184,9 @@ Setting randomSetting(Dice& dice, bool int16) {
   s.aShift = static_cast<int>(dice.of(0, dice.chance(80) ? 8 : most)),
   s.bShift = static_cast<int>(dice.of(0, dice.chance(80) ? 8 : most));
   s.shift = static_cast<int>(dice.chance(80) ? dice.of(20, 36) : dice.of(0, 127));
-  const auto zero = [&] { return s.type == Type::kI16 ? bound() : static_cast<int>(dice.of(-256, 255)); };
+  const auto zero = [&] {
+    return s.type == Type::kI16 ? bound() : static_cast<int>(dice.of(-256, 255));
+  };
   s.bZp = zero(), s.rZp = zero();
   return s;
 }
@@ -191,8 +202,10 @@ TYPED_TEST_SUITE(RequantLane, Configurations);
 TYPED_TEST(RequantLane, RoundsHalvesToEven) {
   std::vector<Value> values;
   for (uint32_t shift = 0; shift < 256; ++shift)
-    for (const int32_t acc : {-5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 127, -128, INT32_MAX, INT32_MIN})
-      for (const uint32_t mult : {1u, 1u << 23, (1u << 24) - 1}) values.push_back({acc, 0, mult, shift, 0});
+    for (const int32_t acc :
+         {-5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 127, -128, INT32_MAX, INT32_MIN})
+      for (const uint32_t mult : {1u, 1u << 23, (1u << 24) - 1})
+        values.push_back({acc, 0, mult, shift, 0});
   this->lane.set({});
   this->lane.run(values, this->dice, 100, 100);
   values.clear();
@@ -207,15 +220,19 @@ TYPED_TEST(RequantLane, TakesTheEndsOfItsNumbers) {
   for (const bool wide : {false, true})
     for (const int zp : {-32768, 0, 32767}) {
       Setting s;
-      s.type = Type::kI16, s.wide = wide, s.residual = true, s.zp = zp, s.low = -32768, s.high = 32767;
-      s.aMult = s.bMult = (1 << 24) - 1, s.aShift = s.bShift = 22, s.shift = 47, s.bZp = -1 - zp, s.rZp = zp;
+      s.type = Type::kI16, s.wide = wide, s.residual = true, s.zp = zp, s.low = -32768,
+      s.high = 32767;
+      s.aMult = s.bMult = (1 << 24) - 1, s.aShift = s.bShift = 22, s.shift = 47, s.bZp = -1 - zp,
+      s.rZp = zp;
       s.rLow = -32768, s.rHigh = 32767;
       std::vector<Value> values;
-      for (const int64_t acc : {-kMost - 1, -kMost, int64_t{INT32_MIN}, int64_t{-1}, int64_t{INT32_MAX}, kMost})
+      for (const int64_t acc :
+           {-kMost - 1, -kMost, int64_t{INT32_MIN}, int64_t{-1}, int64_t{INT32_MAX}, kMost})
         for (const int32_t bias : {INT32_MIN, -1, 0, 1, INT32_MAX})
           for (const uint32_t shift : {0u, 24u, 47u, 62u})
             for (const int residual : {-32768, 32767})
-              values.push_back({wide ? acc : static_cast<int32_t>(acc), bias, (1u << 24) - 1, shift, residual});
+              values.push_back(
+                  {wide ? acc : static_cast<int32_t>(acc), bias, (1u << 24) - 1, shift, residual});
       this->lane.set(s);
       this->lane.run(values, this->dice, 100, 100);
     }
@@ -240,10 +257,12 @@ TYPED_TEST(RequantLane, LooksUpEveryValue) {
     if (type == Type::kI16 && !TypeParam::kInt16) continue;
     const Range range = rangeOf(type);
     Setting s;
-    s.type = type, s.table = true, s.low = static_cast<int>(range.low), s.high = static_cast<int>(range.high);
+    s.type = type, s.table = true, s.low = static_cast<int>(range.low),
+    s.high = static_cast<int>(range.high);
     this->lane.set(s);
     std::vector<Value> values;
-    for (int64_t value = range.low; value <= range.high; ++value) values.push_back({value, 0, 1, 0, 0});
+    for (int64_t value = range.low; value <= range.high; ++value)
+      values.push_back({value, 0, 1, 0, 0});
     this->lane.run(values, this->dice, 100, 100);
   }
 }

@@ -19,8 +19,8 @@ using namespace candela::rtl;
 constexpr int kSeed = 20260104, kScratchpad = 65536, kAccRows = 1024;
 constexpr int64_t kI8 = 0, kU8 = 1, kI16 = 3;
 
-/// Fewer lanes than columns; as many, whose values fill more than a word; words of which one holds all that a row has;
-/// the least that there is, where a sum of 64 bits is two words.
+/// Fewer lanes than columns; as many, whose values fill more than a word; words of which one holds
+/// all that a row has; the least that there is, where a sum of 64 bits is two words.
 struct Narrow {
   using Top = Vrtl_requant;
   static constexpr int kColumns = 8, kLanes = 4, kWidth = 8;
@@ -52,7 +52,8 @@ struct Least {
 
 template <typename Config> struct Engine {
   static constexpr int kColumns = Config::kColumns, kSumBits = Config::kInt16 ? 40 : 32;
-  static constexpr int kPortBytes = std::max(Config::kLanes * (Config::kInt16 ? 2 : 1), Config::kWidth);
+  static constexpr int kPortBytes =
+      std::max(Config::kLanes * (Config::kInt16 ? 2 : 1), Config::kWidth);
 
   explicit Engine(int seed)
       : bench(seed), dice(static_cast<uint32_t>(seed)),
@@ -60,7 +61,8 @@ template <typename Config> struct Engine {
             "name = \"bench\"\n[array]\nrows = 8\ncolumns = {}\n[scratchpad]\nbytes = {}\n"
             "bank_width = {}\n[accumulator]\nbytes = {}\n[requant]\nlanes = {}\n"
             "[features]\nint16 = {}\n",
-            kColumns, kScratchpad, Config::kWidth, kAccRows * 4 * kColumns, Config::kLanes, Config::kInt16 ? 1 : 0))) {
+            kColumns, kScratchpad, Config::kWidth, kAccRows * 4 * kColumns, Config::kLanes,
+            Config::kInt16 ? 1 : 0))) {
     bench->insn_valid_i = bench->matrix_valid_i = bench->probe_i = 0;
     bench->read_ready_i = bench->write_ready_i = 1;
     const int64_t most = (int64_t{1} << (kSumBits - 1)) - 1;
@@ -85,19 +87,22 @@ template <typename Config> struct Engine {
     std::copy(chip.begin(), chip.end(), model.memory.scratchpad());
   }
   void accumulate(int row, bool add, const std::vector<int64_t>& values) {
-    bench->matrix_valid_i = 1, bench->matrix_add_i = add, bench->matrix_row_i = static_cast<uint16_t>(row);
+    bench->matrix_valid_i = 1, bench->matrix_add_i = add,
+    bench->matrix_row_i = static_cast<uint16_t>(row);
     for (int c = 0; c < kColumns; ++c)
-      setBits(bench->matrix_sums_i, kSumBits * c, kSumBits, static_cast<uint64_t>(values[static_cast<size_t>(c)]));
+      setBits(bench->matrix_sums_i, kSumBits * c, kSumBits,
+              static_cast<uint64_t>(values[static_cast<size_t>(c)]));
   }
   /// Bytes of both scratchpads.
   void put(int64_t at, uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i)
-      chip[static_cast<size_t>(at + i)] = model.memory.scratchpad()[at + i] = static_cast<uint8_t>(value >> (8 * i));
+      chip[static_cast<size_t>(at + i)] = model.memory.scratchpad()[at + i] =
+          static_cast<uint8_t>(value >> (8 * i));
   }
 
-  /// Runs it on both sides; `ready` of 100 accesses are granted in the cycle in which they are asked for, and below 100
-  /// the matrix port takes the accumulators now and then, but for rows that the instruction writes. Returns the cycles,
-  /// -1 if it hangs.
+  /// Runs it on both sides; `ready` of 100 accesses are granted in the cycle in which they are
+  /// asked for, and below 100 the matrix port takes the accumulators now and then, but for rows
+  /// that the instruction writes. Returns the cycles, -1 if it hangs.
   int64_t run(const Case& c, int ready) {
     const Sent& s = c.sent;
     model.run(s);
@@ -126,7 +131,8 @@ template <typename Config> struct Engine {
       }
       read = {bench->read_valid_o && bench->read_ready_i, bench->read_addr_o};
       if (bench->write_valid_o && bench->write_ready_i) {
-        EXPECT_TRUE(write(chip, bench->write_addr_o, kPortBytes, bench->write_bytes_o, bench->write_data_o))
+        EXPECT_TRUE(
+            write(chip, bench->write_addr_o, kPortBytes, bench->write_bytes_o, bench->write_data_o))
             << bench->write_addr_o;
       }
       bench.edge();
@@ -137,18 +143,20 @@ template <typename Config> struct Engine {
 
   void compareScratchpad() {
     const auto [mine, theirs] = std::mismatch(chip.begin(), chip.end(), model.memory.scratchpad());
-    ASSERT_TRUE(mine == chip.end()) << "byte " << mine - chip.begin() << " is " << int{*mine} << ", the model has "
-                                    << int{*theirs};
+    ASSERT_TRUE(mine == chip.end()) << "byte " << mine - chip.begin() << " is " << int{*mine}
+                                    << ", the model has " << int{*theirs};
   }
   void compareRows(int64_t from, int64_t rows) {
-    for (int64_t row = std::max<int64_t>(from, 0); row < std::min<int64_t>(from + rows, kAccRows); ++row) {
+    for (int64_t row = std::max<int64_t>(from, 0); row < std::min<int64_t>(from + rows, kAccRows);
+         ++row) {
       bench->probe_i = 1, bench->probe_row_i = static_cast<uint16_t>(row);
       bench.settle();
       bench.edge();
       bench->probe_i = 0;
       bench.settle();
       for (int c = 0; c < kColumns; ++c)
-        ASSERT_EQ(signedBits(getBits(bench->probe_data_o, kSumBits * c, kSumBits), kSumBits), model.accumulator(row, c))
+        ASSERT_EQ(signedBits(getBits(bench->probe_data_o, kSumBits * c, kSumBits), kSumBits),
+                  model.accumulator(row, c))
             << "row " << row << ", column " << c;
     }
   }
@@ -185,15 +193,21 @@ void addBounds(Fields& d, Dice& dice, const Range& type) {
   d.push_back({"high", high});
 }
 
-/// Parameters, table and operands lie apart: records below 8 KiB, tables below 10, residuals below 36, results behind;
-/// or a residual is where the result goes.
+/// Parameters, table and operands lie apart: records below 8 KiB, tables below 10, residuals below
+/// 36, results behind; or a residual is where the result goes.
 template <typename Config> Case randomRequant(Engine<Config>& engine) {
   Dice& dice = engine.dice;
   // The largest windows and steps, or many channels.
   const bool isFar = dice.chance(7), hasMany = !isFar && dice.chance(7);
-  const int64_t outH = dice.of(1, isFar || hasMany ? 2 : 4), outW = dice.of(1, isFar || hasMany ? 2 : 5);
+  const int64_t outH = dice.of(1, isFar || hasMany ? 2 : 4),
+                outW = dice.of(1, isFar || hasMany ? 2 : 5);
   const int64_t channels = dice.of(1, isFar ? 2 * Config::kColumns : hasMany ? 200 : 20);
-  const int64_t mostPool = isFar ? 16 : hasMany || dice.chance(40) ? 1 : 3, mostStride = isFar ? 16 : hasMany ? 1 : 3;
+  const int64_t mostPool = isFar                        ? 16
+                           : hasMany || dice.chance(40) ? 1
+                                                        : 3,
+                mostStride = isFar     ? 16
+                             : hasMany ? 1
+                                       : 3;
   const int64_t poolH = dice.of(1, mostPool), poolW = dice.of(1, mostPool);
   const int64_t strideH = dice.of(1, mostStride), strideW = dice.of(1, mostStride);
   const int64_t padTop = dice.of(0, std::min<int64_t>(poolH - 1, 7)),
@@ -201,22 +215,28 @@ template <typename Config> Case randomRequant(Engine<Config>& engine) {
   const auto extent = [&](int64_t out, int64_t stride, int64_t pad) {
     return std::max<int64_t>(1, (out - 1) * stride - pad + 1 + dice.of(0, 2));
   };
-  const int64_t inH = extent(outH, strideH, padTop), inW = extent(outW, strideW, padLeft), positions = inH * inW;
-  const int64_t accPitch = positions + dice.of(0, 3), rows = (channels - 1) / Config::kColumns * accPitch + positions;
-  const bool residual = dice.chance(50), hasTable = dice.chance(30), wide = Config::kInt16 && dice.chance(50);
+  const int64_t inH = extent(outH, strideH, padTop), inW = extent(outW, strideW, padLeft),
+                positions = inH * inW;
+  const int64_t accPitch = positions + dice.of(0, 3),
+                rows = (channels - 1) / Config::kColumns * accPitch + positions;
+  const bool residual = dice.chance(50), hasTable = dice.chance(30),
+             wide = Config::kInt16 && dice.chance(50);
   const int64_t outType = Config::kInt16 && dice.chance(60) ? kI16 : randomByteType(dice);
   const int64_t lastType = outType == kI16 ? kI16 : residual ? randomByteType(dice) : outType;
   const int64_t resType = Config::kInt16 && dice.chance(50) ? kI16 : randomByteType(dice);
   const int64_t unit = bytesOf(outType), resUnit = bytesOf(resType);
-  const int64_t params = 8 * dice.of(0, 700), table = 8192 + unit * dice.of(0, outType == kI16 ? 500 : 1700);
+  const int64_t params = 8 * dice.of(0, 700),
+                table = 8192 + unit * dice.of(0, outType == kI16 ? 500 : 1700);
   const int64_t leastShift = (outType == kI16 ? 18 : 26) + (wide && dice.chance(50) ? 8 : 0);
   for (int64_t c = 0; c < channels; ++c)
     engine.put(params + 8 * c,
                static_cast<uint64_t>(leastShift + dice.of(0, 16)) << 56 |
                    static_cast<uint64_t>(dice.of(1 << 22, (1 << 24) - 1)) << 32 |
-                   static_cast<uint32_t>(dice.chance(90) ? dice.of(-9000, 9000) : dice.of(INT32_MIN, INT32_MAX)),
+                   static_cast<uint32_t>(dice.chance(90) ? dice.of(-9000, 9000)
+                                                         : dice.of(INT32_MIN, INT32_MAX)),
                8);
-  const int64_t pixel = unit * (channels + dice.of(0, 3)), row = outW * pixel + unit * dice.of(0, 9);
+  const int64_t pixel = unit * (channels + dice.of(0, 3)),
+                row = outW * pixel + unit * dice.of(0, 9);
   Fields d{{"out_h", outH},
            {"out_w", outW},
            {"channels", channels},
@@ -239,7 +259,9 @@ template <typename Config> Case randomRequant(Engine<Config>& engine) {
   const bool inPlace = resUnit == unit && dice.chance(30);
   const int64_t resPixel = inPlace ? pixel : resUnit * (channels + dice.of(0, 3)),
                 resRow = inPlace ? row : outW * resPixel + resUnit * dice.of(0, 5);
-  const auto shift = [&](int64_t type) { return dice.of(0, dice.chance(80) ? 6 : type == kI16 ? 22 : 30); };
+  const auto shift = [&](int64_t type) {
+    return dice.of(0, dice.chance(80) ? 6 : type == kI16 ? 22 : 30);
+  };
   Fields r{{"a_mult", dice.of(0, (1 << 24) - 1)},
            {"b_mult", dice.of(0, (1 << 24) - 1)},
            {"a_shift", shift(outType)},
@@ -253,45 +275,55 @@ template <typename Config> Case randomRequant(Engine<Config>& engine) {
   addBounds(r, dice, rangeOf(lastType));
   const int64_t acc = dice.of(0, kAccRows - rows);
   const int64_t dst = 37000 + unit * dice.of(0, (kScratchpad - outH * row - 64 - 37000) / unit);
-  const int64_t res = inPlace ? dst : 10240 + resUnit * dice.of(0, (25700 - outH * resRow) / resUnit);
-  const Fields fields{{"acc", acc}, {"dst", dst}, {"res", res}, {"residual", residual}, {"table", hasTable}};
+  const int64_t res =
+      inPlace ? dst : 10240 + resUnit * dice.of(0, (25700 - outH * resRow) / resUnit);
+  const Fields fields{
+      {"acc", acc}, {"dst", dst}, {"res", res}, {"residual", residual}, {"table", hasTable}};
   Fields all = d;
   if (residual) all.insert(all.end(), r.begin(), r.end());
   return {sent("requant", fields, descriptorOf(npu::DescriptorKind::kEpilogue, d),
                descriptorOf(npu::DescriptorKind::kRescale, r)),
-          0, 0, wide || outType == kI16 || (residual && resType == kI16), textOf("requant", fields, all)};
+          0, 0, wide || outType == kI16 || (residual && resType == kI16),
+          textOf("requant", fields, all)};
 }
 
 template <typename Config> Case randomMove(Engine<Config>& engine) {
   Dice& dice = engine.dice;
   const bool isLoad = dice.chance(50), wide = Config::kInt16 && dice.chance(60);
   const int64_t unit = wide ? 8 : 4;
-  const int64_t outH = dice.of(1, 4), outW = dice.of(1, 5), channels = dice.of(1, 20), outs = outH * outW;
-  const int64_t accPitch = outs + dice.of(0, 3), rows = (channels - 1) / Config::kColumns * accPitch + outs;
+  const int64_t outH = dice.of(1, 4), outW = dice.of(1, 5), channels = dice.of(1, 20),
+                outs = outH * outW;
+  const int64_t accPitch = outs + dice.of(0, 3),
+                rows = (channels - 1) / Config::kColumns * accPitch + outs;
   const int64_t pixel = isLoad && dice.chance(30) ? 0 : unit * (channels + dice.of(0, 3)),
                 row = outW * pixel + unit * dice.of(0, 5);
-  const Fields d{{"out_h", outH},         {"out_w", outW},     {"channels", channels}, {"wide", wide},
-                 {"acc_pitch", accPitch}, {"row_stride", row}, {"pixel_stride", pixel}};
-  const int64_t acc = dice.of(0, kAccRows - rows), at = unit * dice.of(0, (kScratchpad - outH * row - 512) / unit);
+  const Fields d{{"out_h", outH},        {"out_w", outW},         {"channels", channels},
+                 {"wide", wide},         {"acc_pitch", accPitch}, {"row_stride", row},
+                 {"pixel_stride", pixel}};
+  const int64_t acc = dice.of(0, kAccRows - rows),
+                at = unit * dice.of(0, (kScratchpad - outH * row - 512) / unit);
   const Fields fields{{"acc", acc}, {isLoad ? "src" : "dst", at}};
   const char* const op = isLoad ? "accload" : "accstore";
-  return {sent(op, fields, descriptorOf(npu::DescriptorKind::kEpilogue, d)), acc, isLoad ? rows : 0, wide,
-          textOf(op, fields, d)};
+  return {sent(op, fields, descriptorOf(npu::DescriptorKind::kEpilogue, d)), acc, isLoad ? rows : 0,
+          wide, textOf(op, fields, d)};
 }
 
 template <typename Config> class RequantEngine : public testing::Test {
 protected:
-  /// `count` instructions; how many of them have to do with 16 bits. With all accesses granted at once the cycles are
-  /// those of simulator/timing.
+  /// `count` instructions; how many of them have to do with 16 bits. With all accesses granted at
+  /// once the cycles are those of simulator/timing.
   int runRandom(int seed, int count, bool isolated) {
     Engine<Config> engine(seed);
     int with16 = 0;
     for (int done = 0; done < count; ++done) {
       const Case c = engine.dice.chance(65) ? randomRequant(engine) : randomMove(engine);
       SCOPED_TRACE(fmt::format("seed {}, instruction {}: {}", seed, done, c.text));
-      const int64_t cycles = engine.run(c, isolated ? 100 : static_cast<int>(engine.dice.of(20, 95)));
+      const int64_t cycles =
+          engine.run(c, isolated ? 100 : static_cast<int>(engine.dice.of(20, 95)));
       EXPECT_GE(cycles, 0) << "it hangs";
-      if (isolated) { EXPECT_EQ(cycles, engine.expectedCycles(c.sent)); }
+      if (isolated) {
+        EXPECT_EQ(cycles, engine.expectedCycles(c.sent));
+      }
       engine.compareScratchpad();
       engine.compareRows(c.row - 2, c.rows ? c.rows + 4 : 0);
       if (this->HasFailure()) return with16;
@@ -306,8 +338,12 @@ TYPED_TEST_SUITE(RequantEngine, Configurations);
 
 TYPED_TEST(RequantEngine, TakesTheCyclesOfTheTimingModel) {
   const int with16 = this->runRandom(kSeed, TypeParam::kInt16 ? 2000 : 1000, true);
-  if (TypeParam::kInt16) { EXPECT_GE(with16, 1000); }
+  if (TypeParam::kInt16) {
+    EXPECT_GE(with16, 1000);
+  }
 }
-TYPED_TEST(RequantEngine, ComputesTheSameWhenOthersComeBetween) { this->runRandom(kSeed + 1, 400, false); }
+TYPED_TEST(RequantEngine, ComputesTheSameWhenOthersComeBetween) {
+  this->runRandom(kSeed + 1, 400, false);
+}
 
 } // namespace

@@ -9,7 +9,8 @@
 namespace {
 using namespace candela::rtl;
 
-constexpr int kSeed = 20260106, kPorts = 3, kBanks = 4, kWidth = 4, kPortBytes = 8, kBytes = 4096, kAddrBits = 12;
+constexpr int kSeed = 20260106, kPorts = 3, kBanks = 4, kWidth = 4, kPortBytes = 8, kBytes = 4096,
+              kAddrBits = 12;
 
 /// What a port asks for, until it is granted.
 struct Request {
@@ -81,7 +82,8 @@ struct Scratchpad {
     }
     for (int p = 0; p < kPorts; ++p)
       if (isOffered[static_cast<size_t>(p)] && !(granted >> p & 1)) {
-        EXPECT_NE(banks & offered[static_cast<size_t>(p)].banks(), 0u) << "port " << p << " waits for nothing";
+        EXPECT_NE(banks & offered[static_cast<size_t>(p)].banks(), 0u)
+            << "port " << p << " waits for nothing";
       }
     // Reads find what stood there before the writes of this cycle; these are to other banks anyway.
     for (int p = 0; p < kPorts; ++p) {
@@ -138,10 +140,12 @@ TEST(Scratchpad, KeepsWhatItIsTold) {
       }
     const uint32_t granted = scratchpad.cycle();
     for (size_t p = 0; p < kPorts; ++p)
-      if (scratchpad.isOffered[p] && !(granted >> p & 1)) longest = std::max(longest, ++scratchpad.offered[p].waited);
+      if (scratchpad.isOffered[p] && !(granted >> p & 1))
+        longest = std::max(longest, ++scratchpad.offered[p].waited);
     if (HasFailure()) FAIL() << "seed " << kSeed + 1 << ", cycle " << i;
   }
-  // Who had to wait first begins in the next cycle: the last one goes when all others went before it.
+  // Who had to wait first begins in the next cycle: the last one goes when all others went before
+  // it.
   EXPECT_GE(longest, 2);
   EXPECT_LT(longest, kPorts);
 }

@@ -16,8 +16,8 @@ TEST(Semaphores, CountAndGrantInOrder) {
   std::array<int, kSemaphores> counts{};
   bool overflowed = false, refused = false;
   for (int i = 0; i < 20000; ++i) {
-    // Few semaphores for a while, so that engines meet; more signals than waits at times, so that counts reach their
-    // end.
+    // Few semaphores for a while, so that engines meet; more signals than waits at times, so that
+    // counts reach their end.
     const int semaphores = i / 500 % 2 ? kSemaphores : 2, signals = i / 2000 % 2 ? 70 : 30;
     bench->clear_i = dice.chance(1) && dice.chance(20);
     bench->take_valid_i = bench->signal_valid_i = 0;
@@ -26,8 +26,10 @@ TEST(Semaphores, CountAndGrantInOrder) {
       const auto at = static_cast<size_t>(e);
       bench->take_valid_i |= uint32_t{dice.chance(50)} << e,
           bench->signal_valid_i |= uint32_t{dice.chance(signals)} << e;
-      take[at] = static_cast<int>(dice.of(0, semaphores - 1)), takeCount[at] = static_cast<int>(dice.of(1, 7));
-      signal[at] = static_cast<int>(dice.of(0, semaphores - 1)), signalCount[at] = static_cast<int>(dice.of(1, 7));
+      take[at] = static_cast<int>(dice.of(0, semaphores - 1)),
+      takeCount[at] = static_cast<int>(dice.of(1, 7));
+      signal[at] = static_cast<int>(dice.of(0, semaphores - 1)),
+      signalCount[at] = static_cast<int>(dice.of(1, 7));
       setBits(bench->take_semaphore_i, e * 5, 5, static_cast<uint64_t>(take[at]));
       setBits(bench->take_count_i, e * 3, 3, static_cast<uint64_t>(takeCount[at]));
       setBits(bench->signal_semaphore_i, e * 5, 5, static_cast<uint64_t>(signal[at]));
@@ -35,7 +37,8 @@ TEST(Semaphores, CountAndGrantInOrder) {
     }
     bench.settle();
     for (int s = 0; s < kSemaphores; ++s)
-      ASSERT_EQ(getBits(bench->counts_o, s * 8, 8), static_cast<uint64_t>(counts[static_cast<size_t>(s)]))
+      ASSERT_EQ(getBits(bench->counts_o, s * 8, 8),
+                static_cast<uint64_t>(counts[static_cast<size_t>(s)]))
           << "semaphore " << s << ", cycle " << i;
     uint32_t granted = 0;
     for (int e = 0; e < kEngines; ++e) {
@@ -51,7 +54,8 @@ TEST(Semaphores, CountAndGrantInOrder) {
     ASSERT_EQ(bench->take_ready_o, granted) << "cycle " << i;
     for (int e = 0; e < kEngines; ++e)
       if (bench->signal_valid_i >> e & 1)
-        counts[static_cast<size_t>(signal[static_cast<size_t>(e)])] += signalCount[static_cast<size_t>(e)];
+        counts[static_cast<size_t>(signal[static_cast<size_t>(e)])] +=
+            signalCount[static_cast<size_t>(e)];
     bool overflow = false;
     for (int& count : counts)
       if (count > kMost) count = kMost, overflow = true;

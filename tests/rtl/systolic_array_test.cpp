@@ -33,9 +33,11 @@ Pass randomPass(Dice& dice, int64_t vectors) {
   return p;
 }
 
-/// Streams passes with their loads one pass ahead, `percent` of 100 cycles moving on either side. The array has no
-/// back-pressure of its own: whoever feeds it waits. Returns the cycles from the first load to the last sum.
-int64_t stream(Bench<Vrtl_systolic_array>& bench, const std::vector<Pass>& passes, Dice& dice, int percent) {
+/// Streams passes with their loads one pass ahead, `percent` of 100 cycles moving on either side.
+/// The array has no back-pressure of its own: whoever feeds it waits. Returns the cycles from the
+/// first load to the last sum.
+int64_t stream(Bench<Vrtl_systolic_array>& bench, const std::vector<Pass>& passes, Dice& dice,
+               int percent) {
   std::deque<std::pair<int64_t, std::vector<int32_t>>> due; // cycle, sums
   size_t loading = 0, streaming = 0, loaded = 0, vector = 0;
   int index = 0;
@@ -54,18 +56,22 @@ int64_t stream(Bench<Vrtl_systolic_array>& bench, const std::vector<Pass>& passe
         const int a = p.activations[vector][static_cast<size_t>(r)];
         setBits(bench->act_i, r * 9, 9, static_cast<uint64_t>(a));
         for (int c = 0; c < kColumns; ++c)
-          sums[static_cast<size_t>(c)] += a * p.weights[static_cast<size_t>(r)][static_cast<size_t>(c)];
+          sums[static_cast<size_t>(c)] +=
+              a * p.weights[static_cast<size_t>(r)][static_cast<size_t>(c)];
       }
       due.push_back({bench.cycle + kLatency, sums});
       if (++vector == p.activations.size()) vector = 0, ++streaming;
     } else {
-      for (int r = 0; r < kRows; ++r) setBits(bench->act_i, r * 9, 9, static_cast<uint64_t>(dice.of(0, 511)));
+      for (int r = 0; r < kRows; ++r)
+        setBits(bench->act_i, r * 9, 9, static_cast<uint64_t>(dice.of(0, 511)));
     }
     // A row or column of weights: from the cycle on in which the pass before has swapped.
-    const bool isFree = loading == 0 || streaming > loading - 1 || (streaming == loading - 1 && (vector > 0 || swaps));
+    const bool isFree = loading == 0 || streaming > loading - 1 ||
+                        (streaming == loading - 1 && (vector > 0 || swaps));
     if (loading < passes.size() && isFree && dice.chance(percent)) {
       const Pass& p = passes[loading];
-      bench->load_i = 1, bench->load_column_i = p.byColumn, bench->load_index_i = static_cast<uint8_t>(index);
+      bench->load_i = 1, bench->load_column_i = p.byColumn,
+      bench->load_index_i = static_cast<uint8_t>(index);
       const int n = p.byColumn ? kRows : kColumns;
       for (int i = 0; i < n; ++i) {
         const auto [r, c] = p.byColumn ? std::pair{i, index} : std::pair{index, i};
@@ -79,7 +85,8 @@ int64_t stream(Bench<Vrtl_systolic_array>& bench, const std::vector<Pass>& passe
     EXPECT_EQ(bench->valid_o, isDue) << "cycle " << bench.cycle;
     if (isDue) {
       for (int c = 0; c < kColumns; ++c)
-        EXPECT_EQ(signedBits(getBits(bench->sum_o, c * 32, 32), 32), due.front().second[static_cast<size_t>(c)])
+        EXPECT_EQ(signedBits(getBits(bench->sum_o, c * 32, 32), 32),
+                  due.front().second[static_cast<size_t>(c)])
             << "column " << c;
       due.pop_front();
     }
@@ -98,7 +105,8 @@ TEST(SystolicArray, StreamsPassesWithoutAGap) {
       passes.push_back(randomPass(dice, vectors));
       passes.back().byColumn = false;
     }
-    EXPECT_EQ(stream(bench, passes, dice, 100), kRows + 3 * std::max<int64_t>(vectors, kRows) + vectors + kLatency)
+    EXPECT_EQ(stream(bench, passes, dice, 100),
+              kRows + 3 * std::max<int64_t>(vectors, kRows) + vectors + kLatency)
         << vectors;
   }
 }

@@ -14,7 +14,8 @@ namespace candela::rtl {
 inline constexpr uint32_t kRegion = 1;
 inline constexpr int64_t kBase = 8192;
 inline std::vector<npu::Region> regionsOf(uint64_t bytes) {
-  return {{"before", npu::RegionClass::kInput, 5000}, {"far", npu::RegionClass::kActivations, bytes}};
+  return {{"before", npu::RegionClass::kInput, 5000},
+          {"far", npu::RegionClass::kActivations, bytes}};
 }
 
 /// A burst on its way, of a port whose beats are of `beat` bytes.
@@ -23,22 +24,28 @@ struct Burst {
   int beat;
   int64_t moved = 0; ///< bytes that crossed the port
   int64_t nextBeat() const { return std::min(bytes - moved, beat - (at + moved) % beat); }
-  int64_t beatsLeft() const { return bytes == moved ? 0 : (at + bytes - 1) / beat - (at + moved) / beat + 1; }
+  int64_t beatsLeft() const {
+    return bytes == moved ? 0 : (at + bytes - 1) / beat - (at + moved) / beat + 1;
+  }
 };
 /// The next beat of a read: its bytes in their lanes, random bits elsewhere.
-template <typename Data> void getBeat(const Burst& burst, std::span<const uint8_t> far, Dice& dice, Data& data) {
-  for (int i = 0; i < burst.beat; ++i) setBits(data, 8 * i, 8, static_cast<uint64_t>(dice.of(0, 255)));
+template <typename Data>
+void getBeat(const Burst& burst, std::span<const uint8_t> far, Dice& dice, Data& data) {
+  for (int i = 0; i < burst.beat; ++i)
+    setBits(data, 8 * i, 8, static_cast<uint64_t>(dice.of(0, 255)));
   for (int64_t i = 0, at = burst.at + burst.moved; i < burst.nextBeat(); ++i, ++at)
     setBits(data, static_cast<int>(8 * (at % burst.beat)), 8, far[static_cast<size_t>(at)]);
 }
 /// The next beat of a write. False where lanes or end are not those of the burst.
 template <typename Lanes, typename Data>
-bool putBeat(Burst& burst, std::span<uint8_t> far, const Lanes& lanes, const Data& data, bool isLast) {
+bool putBeat(Burst& burst, std::span<uint8_t> far, const Lanes& lanes, const Data& data,
+             bool isLast) {
   const int64_t bytes = burst.nextBeat(), first = burst.at + burst.moved, lane = first % burst.beat;
   for (int i = 0; i < burst.beat; ++i)
     if (getBits(lanes, i, 1) != (i >= lane && i < lane + bytes)) return false;
   for (int64_t i = 0; i < bytes; ++i)
-    far[static_cast<size_t>(first + i)] = static_cast<uint8_t>(getBits(data, static_cast<int>(8 * (lane + i)), 8));
+    far[static_cast<size_t>(first + i)] =
+        static_cast<uint8_t>(getBits(data, static_cast<int>(8 * (lane + i)), 8));
   burst.moved += bytes;
   return isLast == (burst.moved == burst.bytes);
 }
@@ -93,7 +100,8 @@ inline Case caseOf(const char* op, Fields fields, const Box& far, const Box& nea
            {"near_stride2", near.strides[1]},
            {"near_stride3", near.strides[2]}};
   d.insert(d.end(), pads.begin(), pads.end());
-  if (op == std::string_view("load") || op == std::string_view("store")) fields.push_back({"region", kRegion});
+  if (op == std::string_view("load") || op == std::string_view("store"))
+    fields.push_back({"region", kRegion});
   return {sent(op, fields, descriptorOf(npu::DescriptorKind::kTransfer, d)), textOf(op, fields, d)};
 }
 
@@ -101,20 +109,23 @@ inline Case caseOf(const char* op, Fields fields, const Box& far, const Box& nea
 struct Area {
   int64_t near, far, bytes;
 };
-/// A transfer within an area; a copy reads the lower half of its scratchpad and writes the upper one.
+/// A transfer within an area; a copy reads the lower half of its scratchpad and writes the upper
+/// one.
 inline Case randomTransfer(Dice& dice, const char* op, const Area& area) {
   const std::string_view name = op;
   while (true) {
-    Box far{dice.chance(20)   ? dice.of(1, 3)
-            : dice.chance(60) ? dice.of(1, 64)
-                              : dice.of(1, 1500),
-            {dice.of(1, 12), dice.chance(60) ? dice.of(1, 8) : 1, dice.chance(40) ? dice.of(1, 4) : 1}};
+    Box far{
+        dice.chance(20)   ? dice.of(1, 3)
+        : dice.chance(60) ? dice.of(1, 64)
+                          : dice.of(1, 1500),
+        {dice.of(1, 12), dice.chance(60) ? dice.of(1, 8) : 1, dice.chance(40) ? dice.of(1, 4) : 1}};
     if (dice.chance(10)) far.lengths[0] = dice.of(1, 400);
     if (far.run * far.lengths[0] * far.lengths[1] * far.lengths[2] > 10000) continue;
     Box near = far;
     Fields pads;
     if (name != "store" && dice.chance(40)) {
-      const int64_t left = dice.of(0, 3), right = dice.of(0, 3), top = dice.of(0, 2), bottom = dice.of(0, 2);
+      const int64_t left = dice.of(0, 3), right = dice.of(0, 3), top = dice.of(0, 2),
+                    bottom = dice.of(0, 2);
       pads = {{"pad_left", left}, {"pad_right", right}, {"pad_top", top}, {"pad_bottom", bottom}};
       near.lengths[0] += left + right, near.lengths[1] += top + bottom;
     }
@@ -134,7 +145,8 @@ inline Case randomTransfer(Dice& dice, const char* op, const Area& area) {
     };
     const int64_t flip = dice.of(0, 1), fill = dice.of(0, 255);
     if (name == "fill")
-      return caseOf(op, {{"dst", placed(area.near, area.bytes, nearBytes)}, {"fill", fill}}, far, near, pads);
+      return caseOf(op, {{"dst", placed(area.near, area.bytes, nearBytes)}, {"fill", fill}}, far,
+                    near, pads);
     if (name == "copy")
       return caseOf(op,
                     {{"src", before + placed(area.near, half, farBytes)},

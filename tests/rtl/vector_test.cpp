@@ -18,8 +18,8 @@ using namespace candela::rtl;
 
 constexpr int kSeed = 20260105, kScratchpad = 65536;
 
-/// Fewer lanes than bytes in a word; more of them, so that bytes alone fill a word; words of which lanes take a part;
-/// the least that there is.
+/// Fewer lanes than bytes in a word; more of them, so that bytes alone fill a word; words of which
+/// lanes take a part; the least that there is.
 struct Narrow {
   using Top = Vrtl_vector;
   static constexpr int kLanes = 4, kWidth = 8;
@@ -45,22 +45,23 @@ struct Least {
 template <typename Config> struct Engine {
   explicit Engine(int seed)
       : bench(seed), dice(static_cast<uint32_t>(seed)),
-        model(configurationOf(
-            fmt::format("name = \"bench\"\n[scratchpad]\nbytes = {}\nbank_width = {}\n[vector]\nlanes = {}\n"
-                        "[features]\nint16 = {}\n",
-                        kScratchpad, Config::kWidth, Config::kLanes, Config::kInt16 ? 1 : 0))) {
+        model(configurationOf(fmt::format(
+            "name = \"bench\"\n[scratchpad]\nbytes = {}\nbank_width = {}\n[vector]\nlanes = {}\n"
+            "[features]\nint16 = {}\n",
+            kScratchpad, Config::kWidth, Config::kLanes, Config::kInt16 ? 1 : 0))) {
     bench->insn_valid_i = 0;
     bench->a_ready_i = bench->b_ready_i = bench->write_ready_i = 1;
     chip.resize(kScratchpad);
     for (uint8_t& byte : chip) byte = static_cast<uint8_t>(dice.of(0, 255));
     if (Config::kInt16)
       for (size_t i = 0; i < chip.size(); i += 2)
-        if (dice.chance(10)) chip[i] = static_cast<uint8_t>(-dice.of(0, 1)), chip[i + 1] = chip[i] ^ 0x80;
+        if (dice.chance(10))
+          chip[i] = static_cast<uint8_t>(-dice.of(0, 1)), chip[i + 1] = chip[i] ^ 0x80;
     std::copy(chip.begin(), chip.end(), model.memory.scratchpad());
   }
 
-  /// Runs it on both sides; `ready` of 100 accesses are granted in the cycle in which they are asked for. Returns the
-  /// cycles, -1 if it hangs.
+  /// Runs it on both sides; `ready` of 100 accesses are granted in the cycle in which they are
+  /// asked for. Returns the cycles, -1 if it hangs.
   int64_t run(const Sent& s, int ready) {
     model.run(s);
     bench->insn_valid_i = 1;
@@ -84,7 +85,8 @@ template <typename Config> struct Engine {
       a = {bench->a_valid_o && bench->a_ready_i, bench->a_addr_o};
       b = {bench->b_valid_o && bench->b_ready_i, bench->b_addr_o};
       if (bench->write_valid_o && bench->write_ready_i) {
-        EXPECT_TRUE(write(chip, bench->write_addr_o, Config::kWidth, bench->write_bytes_o, bench->write_data_o))
+        EXPECT_TRUE(write(chip, bench->write_addr_o, Config::kWidth, bench->write_bytes_o,
+                          bench->write_data_o))
             << bench->write_addr_o;
       }
       bench.edge();
@@ -95,12 +97,13 @@ template <typename Config> struct Engine {
   /// An element of i16 in both scratchpads.
   void put16(int64_t at, int64_t value) {
     for (int64_t i = 0; i < 2; ++i)
-      chip[static_cast<size_t>(at + i)] = model.memory.scratchpad()[at + i] = static_cast<uint8_t>(value >> (8 * i));
+      chip[static_cast<size_t>(at + i)] = model.memory.scratchpad()[at + i] =
+          static_cast<uint8_t>(value >> (8 * i));
   }
   void compare() {
     const auto [mine, theirs] = std::mismatch(chip.begin(), chip.end(), model.memory.scratchpad());
-    ASSERT_TRUE(mine == chip.end()) << "byte " << mine - chip.begin() << " is " << int{*mine} << ", the model has "
-                                    << int{*theirs};
+    ASSERT_TRUE(mine == chip.end()) << "byte " << mine - chip.begin() << " is " << int{*mine}
+                                    << ", the model has " << int{*theirs};
   }
   int64_t expectedCycles(const Sent& s) {
     const npu::Result<npu::Operation> operation = npu::operationOf(s.insn, s.d, s.second);
@@ -130,7 +133,12 @@ int64_t randomType(Dice& dice, bool int16, bool canI32) {
 
 /// The second scale of an instruction with a result of `out` and operands of `a` and `b`.
 Fields randomRescale(Dice& dice, int64_t a, int64_t b, int64_t out) {
-  int64_t low = out == kI8 ? -128 : out == kI16 ? -32768 : 0, high = out == kI8 ? 127 : out == kI16 ? 32767 : 255;
+  int64_t low = out == kI8    ? -128
+                : out == kI16 ? -32768
+                              : 0,
+          high = out == kI8    ? 127
+                 : out == kI16 ? 32767
+                               : 255;
   if (out != kI32 && dice.chance(30)) low = dice.of(low, high), high = dice.of(low, high);
   const auto shift = [&](int64_t type) {
     return dice.of(0, type == kI32 ? 7 : dice.chance(80) ? 8 : type == kI16 ? 22 : 30);
@@ -156,28 +164,34 @@ void replace(Fields& fields, std::string_view name, int64_t value) {
     if (known == name) of = value;
 }
 
-/// Operands lie apart: a below 20,000, b below 40,000, results behind; or a result lies on its operand.
+/// Operands lie apart: a below 20,000, b below 40,000, results behind; or a result lies on its
+/// operand.
 Case randomLanes(Dice& dice, bool int16) {
-  const char* const op = std::array{"vbinary", "vunary", "vreduce", "vselect"}[static_cast<size_t>(dice.of(0, 3))];
+  const char* const op =
+      std::array{"vbinary", "vunary", "vreduce", "vselect"}[static_cast<size_t>(dice.of(0, 3))];
   const std::string_view name = op;
   const int64_t fn = name == "vbinary"   ? dice.of(0, 9)
                      : name == "vunary"  ? dice.of(0, 4)
                      : name == "vreduce" ? dice.of(0, 2)
                                          : 0;
   const bool isTable = name == "vunary" && fn == 4, isProduct = name == "vbinary" && fn == 9;
-  int64_t aType = randomType(dice, int16, !isTable && !isProduct), bType = randomType(dice, int16, !isProduct),
-          outType = randomType(dice, int16, !isTable);
+  int64_t aType = randomType(dice, int16, !isTable && !isProduct),
+          bType = randomType(dice, int16, !isProduct), outType = randomType(dice, int16, !isTable);
   if (isTable && aType == kI16) outType = kI16;
   if (isTable && aType != kI16) outType = randomType(dice, false, false);
   if (name == "vselect") aType = kU8, bType = outType;
   const bool isLong = dice.chance(5), hasMany = dice.chance(5);
-  const int64_t run = isLong ? dice.of(61, 900) : hasMany ? dice.of(1, 3) : dice.of(1, dice.chance(50) ? 12 : 60);
-  const int64_t len1 = isLong ? 1 : dice.of(1, hasMany ? 20 : 4), len2 = isLong ? 1 : dice.of(1, hasMany ? 5 : 3);
+  const int64_t run = isLong    ? dice.of(61, 900)
+                      : hasMany ? dice.of(1, 3)
+                                : dice.of(1, dice.chance(50) ? 12 : 60);
+  const int64_t len1 = isLong ? 1 : dice.of(1, hasMany ? 20 : 4),
+                len2 = isLong ? 1 : dice.of(1, hasMany ? 5 : 3);
   const bool scalar = name != "vunary" && name != "vreduce" && dice.chance(30);
   const auto strides = [&](int64_t type, int64_t elements, bool canRepeat) {
     const int64_t unit = bytesOf(type);
     const int64_t stride1 = canRepeat && dice.chance(20) ? 0 : unit * (elements + dice.of(0, 4));
-    return std::pair{stride1, canRepeat && dice.chance(20) ? 0 : stride1 * len1 + unit * dice.of(0, 5)};
+    return std::pair{stride1,
+                     canRepeat && dice.chance(20) ? 0 : stride1 * len1 + unit * dice.of(0, 5)};
   };
   auto [a1, a2] = strides(aType, run, true);
   const auto [b1, b2] = strides(bType, scalar ? 1 : run, true);
@@ -197,9 +211,9 @@ Case randomLanes(Dice& dice, bool int16) {
   const bool hasB = name == "vbinary" || name == "vselect";
   Fields all = d;
   all.insert(all.end(), r.begin(), r.end());
-  return {
-      sent(op, fields, descriptorOf(npu::DescriptorKind::kLanes, d), descriptorOf(npu::DescriptorKind::kRescale, r)),
-      aType == kI16 || outType == kI16 || (hasB && bType == kI16), textOf(op, fields, all)};
+  return {sent(op, fields, descriptorOf(npu::DescriptorKind::kLanes, d),
+               descriptorOf(npu::DescriptorKind::kRescale, r)),
+          aType == kI16 || outType == kI16 || (hasB && bType == kI16), textOf(op, fields, all)};
 }
 
 Case randomPool(Dice& dice, bool int16) {
@@ -209,7 +223,8 @@ Case randomPool(Dice& dice, bool int16) {
   const int64_t mostKernel = isFar ? 90 : 4, mostStride = isFar ? 14 : 3, mostOut = isFar ? 2 : 4;
   const int64_t kernelH = dice.of(1, mostKernel), kernelW = dice.of(1, mostKernel);
   const int64_t strideH = dice.of(1, mostStride), strideW = dice.of(1, mostStride);
-  const int64_t outH = dice.of(1, mostOut), outW = dice.of(1, mostOut), channels = dice.of(1, isFar ? 9 : 14);
+  const int64_t outH = dice.of(1, mostOut), outW = dice.of(1, mostOut),
+                channels = dice.of(1, isFar ? 9 : 14);
   const int64_t padTop = dice.of(0, std::min<int64_t>(kernelH - 1, 63)),
                 padLeft = dice.of(0, std::min<int64_t>(kernelW - 1, 63));
   const auto extent = [&](int64_t out, int64_t stride, int64_t pad) {
@@ -249,18 +264,21 @@ Case randomPool(Dice& dice, bool int16) {
 
 template <typename Config> class VectorEngine : public testing::Test {
 protected:
-  /// `count` instructions; how many of them have elements of i16. With all accesses granted at once the cycles are
-  /// those of simulator/timing.
+  /// `count` instructions; how many of them have elements of i16. With all accesses granted at once
+  /// the cycles are those of simulator/timing.
   int runRandom(int seed, int count, bool isolated) {
     Engine<Config> engine(seed);
     int with16 = 0;
     for (int done = 0; done < count; ++done) {
-      const Case c =
-          engine.dice.chance(75) ? randomLanes(engine.dice, Config::kInt16) : randomPool(engine.dice, Config::kInt16);
+      const Case c = engine.dice.chance(75) ? randomLanes(engine.dice, Config::kInt16)
+                                            : randomPool(engine.dice, Config::kInt16);
       SCOPED_TRACE(fmt::format("seed {}, instruction {}: {}", seed, done, c.text));
-      const int64_t cycles = engine.run(c.sent, isolated ? 100 : static_cast<int>(engine.dice.of(20, 95)));
+      const int64_t cycles =
+          engine.run(c.sent, isolated ? 100 : static_cast<int>(engine.dice.of(20, 95)));
       EXPECT_GE(cycles, 0) << "it hangs";
-      if (isolated) { EXPECT_EQ(cycles, engine.expectedCycles(c.sent)); }
+      if (isolated) {
+        EXPECT_EQ(cycles, engine.expectedCycles(c.sent));
+      }
       engine.compare();
       if (this->HasFailure()) return with16;
       with16 += c.has16;
@@ -273,9 +291,13 @@ TYPED_TEST_SUITE(VectorEngine, Configurations);
 
 TYPED_TEST(VectorEngine, TakesTheCyclesOfTheTimingModel) {
   const int with16 = this->runRandom(kSeed, 1500, true);
-  if (TypeParam::kInt16) { EXPECT_GE(with16, 1000); }
+  if (TypeParam::kInt16) {
+    EXPECT_GE(with16, 1000);
+  }
 }
-TYPED_TEST(VectorEngine, ComputesTheSameWhenAccessesWait) { this->runRandom(kSeed + 1, 500, false); }
+TYPED_TEST(VectorEngine, ComputesTheSameWhenAccessesWait) {
+  this->runRandom(kSeed + 1, 500, false);
+}
 
 /// All 65,536 values of i16, 8,192 at a time, in an instruction each with a table of its own.
 TEST(Vector16, LooksUpEveryValue) {
@@ -308,15 +330,23 @@ TEST(Vector16, MultipliesAndAddsTheEndsOfItsNumbers) {
       for (const int64_t bZero : {-32768, 0, 32767})
         for (const int64_t outType : {kI8, kI16, kI32}) {
           const Fields d{{"run", kRun}, {"a_type", kI16}, {"b_type", kI16}, {"out_type", outType}};
-          const Fields r{
-              {"a_mult", (1 << 24) - 1}, {"b_mult", 1 << 23}, {"a_shift", 6}, {"b_shift", 22}, {"shift", 46},
-              {"a_zp", aZero},           {"b_zp", bZero},     {"zp", -1},     {"low", -100},   {"high", 100}};
-          const Sent s =
-              sent("vbinary", {{"a", 0}, {"b", kB}, {"dst", kResult}, {"fn", fn}},
-                   descriptorOf(npu::DescriptorKind::kLanes, d), descriptorOf(npu::DescriptorKind::kRescale, r));
+          const Fields r{{"a_mult", (1 << 24) - 1},
+                         {"b_mult", 1 << 23},
+                         {"a_shift", 6},
+                         {"b_shift", 22},
+                         {"shift", 46},
+                         {"a_zp", aZero},
+                         {"b_zp", bZero},
+                         {"zp", -1},
+                         {"low", -100},
+                         {"high", 100}};
+          const Sent s = sent("vbinary", {{"a", 0}, {"b", kB}, {"dst", kResult}, {"fn", fn}},
+                              descriptorOf(npu::DescriptorKind::kLanes, d),
+                              descriptorOf(npu::DescriptorKind::kRescale, r));
           EXPECT_EQ(engine.run(s, 100), engine.expectedCycles(s));
           engine.compare();
-          if (HasFailure()) FAIL() << "function " << fn << ", zero points " << aZero << " and " << bZero;
+          if (HasFailure())
+            FAIL() << "function " << fn << ", zero points " << aZero << " and " << bZero;
         }
 }
 

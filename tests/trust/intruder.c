@@ -1,5 +1,5 @@
-/* A library that leaves a mark where the program that loads it was started: what must not run has not run while there
- * is none. With INTRUDER_IS_PLUGIN it looks like a plugin. */
+/* A library that leaves a mark where the program that loads it was started: what must not run has
+ * not run while there is none. With INTRUDER_IS_PLUGIN it looks like a plugin. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,7 +9,8 @@ __attribute__((constructor)) static void leaveMark(void) {
 }
 
 #ifdef INTRUDER_IS_PLUGIN
-__attribute__((visibility("default"))) int cdl_backend_query(const void* host, void* plugin, void* error) {
+__attribute__((visibility("default"))) int cdl_backend_query(const void* host, void* plugin,
+                                                             void* error) {
   (void)host, (void)plugin, (void)error;
   return 11;
 }

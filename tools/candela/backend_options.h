@@ -6,7 +6,8 @@
 namespace candela::tool {
 
 /// What the texts of --option, KEY=VALUE or PLUGIN.KEY=VALUE, say to one plugin.
-inline runtime::Options optionsOf(const std::vector<std::string>& texts, const std::string& plugin) {
+inline runtime::Options optionsOf(const std::vector<std::string>& texts,
+                                  const std::string& plugin) {
   runtime::Options options;
   for (const std::string& text : texts) {
     const Binding option = parseBinding("--option", text);
@@ -23,8 +24,11 @@ inline void checkBackendOptions(const std::vector<std::string>& texts,
   for (const std::string& text : texts) {
     const size_t dot = parseBinding("--option", text).name.find('.');
     if (dot == std::string::npos) continue;
-    if (std::ranges::none_of(devices, [&](const auto& each) { return each->plugin().name() == text.substr(0, dot); }))
-      fail(kBadInput, "--option {}: no backend of --backend is named '{}'", text, text.substr(0, dot));
+    if (std::ranges::none_of(devices, [&](const auto& each) {
+          return each->plugin().name() == text.substr(0, dot);
+        }))
+      fail(kBadInput, "--option {}: no backend of --backend is named '{}'", text,
+           text.substr(0, dot));
   }
 }
 

@@ -63,7 +63,8 @@ struct Measured {
   /// Of the latency, the part that the multiplications would take at the peak of their types.
   double peakShare() const {
     double atPeak = 0;
-    for (const InstrTime& time : instrs) atPeak += 2e-6 * static_cast<double>(time.macs) / peakOf(time);
+    for (const InstrTime& time : instrs)
+      atPeak += 2e-6 * static_cast<double>(time.macs) / peakOf(time);
     return atPeak / latenciesMs.front();
   }
 };
@@ -97,11 +98,14 @@ Measured measure(const Arguments& arguments, int threads, Console& console) {
   std::vector<double> warmUp;
   Results results;
   measured.latenciesMs.reserve(1 << 20); // growing would be a part of what is measured
-  const auto runFor = [&](double seconds, int atLeast, int count, const char* stage, const auto& after) {
+  const auto runFor = [&](double seconds, int atLeast, int count, const char* stage,
+                          const auto& after) {
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; count ? i < count : i < atLeast || millisecondsSince(start) < 1e3 * seconds; ++i) {
+    for (int i = 0; count ? i < count : i < atLeast || millisecondsSince(start) < 1e3 * seconds;
+         ++i) {
       after();
-      progress.update(stage, count ? double(i) / count : millisecondsSince(start) / (1e3 * seconds));
+      progress.update(stage,
+                      count ? double(i) / count : millisecondsSince(start) / (1e3 * seconds));
     }
   };
   try {
@@ -115,7 +119,9 @@ Measured measure(const Arguments& arguments, int threads, Console& console) {
       profile.add(session.model.traceJson());
     });
     measured.instrs = profile.instrs(session.report);
-  } catch (const sdk::Error& error) { failWith(error, options.model.path); }
+  } catch (const sdk::Error& error) {
+    failWith(error, options.model.path);
+  }
   // Before and after: the machine may have been busy.
   const Peak after = measurePeak(threads);
   measured.peak.f32 = std::max(measured.peak.f32, after.f32);
@@ -127,15 +133,20 @@ Measured measure(const Arguments& arguments, int threads, Console& console) {
 std::string percentText(double part) { return fmt::format("{:>7.1f} %", 100 * part); }
 
 /// A rate that may not be known.
-std::string rateText(double rate) { return rate > 0 ? fmt::format("{:>8.1f}", rate) : fmt::format("{:>8}", "-"); }
+std::string rateText(double rate) {
+  return rate > 0 ? fmt::format("{:>8.1f}", rate) : fmt::format("{:>8}", "-");
+}
 
 void printInstrs(const Measured& measured, int rows, Console& console) {
   std::vector<const InstrTime*> order;
   for (const InstrTime& time : measured.instrs) order.push_back(&time);
-  if (rows) std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->ms > b->ms; });
+  if (rows)
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto* a, const auto* b) { return a->ms > b->ms; });
   const size_t shown = rows ? std::min(order.size(), static_cast<size_t>(rows)) : order.size();
-  Table table({"node", "op", "instruction", "type", fmt::format("{:>9}", "ms"), fmt::format("{:>9}", "share"),
-               fmt::format("{:>8}", "GFLOP/s"), fmt::format("{:>9}", "of peak"), fmt::format("{:>9}", "bytes")});
+  Table table({"node", "op", "instruction", "type", fmt::format("{:>9}", "ms"),
+               fmt::format("{:>9}", "share"), fmt::format("{:>8}", "GFLOP/s"),
+               fmt::format("{:>9}", "of peak"), fmt::format("{:>9}", "bytes")});
   double rest = 0;
   for (size_t i = 0; i < order.size(); ++i) {
     const InstrTime& time = *order[i];
@@ -145,13 +156,15 @@ void printInstrs(const Measured& measured, int rows, Console& console) {
     }
     const double gflops = time.gflops();
     table.add({time.node, time.op, fmt::format("{} [{}]", time.kind, time.instr), time.type,
-               fmt::format("{:>9.4f}", time.ms), percentText(time.ms / measured.instrMs()), rateText(gflops),
+               fmt::format("{:>9.4f}", time.ms), percentText(time.ms / measured.instrMs()),
+               rateText(gflops),
                gflops > 0 ? percentText(gflops / measured.peakOf(time)) : fmt::format("{:>9}", "-"),
                fmt::format("{:>9}", bytesText(time.bytes))});
   }
   console.printText(table.text());
   if (shown < order.size())
-    console.print("  and {} more instructions: {:.3f} ms; all of them: --rows 0\n", order.size() - shown, rest);
+    console.print("  and {} more instructions: {:.3f} ms; all of them: --rows 0\n",
+                  order.size() - shown, rest);
 }
 
 struct OpTotal {
@@ -173,7 +186,8 @@ std::vector<OpTotal> totalsOf(const Measured& measured) {
   }
   std::vector<OpTotal> list;
   for (const auto& [key, total] : totals) list.push_back(total);
-  std::stable_sort(list.begin(), list.end(), [](const OpTotal& a, const OpTotal& b) { return a.ms > b.ms; });
+  std::stable_sort(list.begin(), list.end(),
+                   [](const OpTotal& a, const OpTotal& b) { return a.ms > b.ms; });
   return list;
 }
 
@@ -181,8 +195,8 @@ void printTotals(const Measured& measured, Console& console) {
   Table table({"op", "instruction", fmt::format("{:>5}", "count"), fmt::format("{:>9}", "ms"),
                fmt::format("{:>9}", "share"), fmt::format("{:>8}", "GFLOP/s")});
   for (const OpTotal& total : totalsOf(measured))
-    table.add({total.op, total.kind, fmt::format("{:>5}", total.count), fmt::format("{:>9.4f}", total.ms),
-               percentText(total.ms / measured.instrMs()),
+    table.add({total.op, total.kind, fmt::format("{:>5}", total.count),
+               fmt::format("{:>9.4f}", total.ms), percentText(total.ms / measured.instrMs()),
                rateText(total.ms > 0 ? 2e-6 * static_cast<double>(total.macs) / total.ms : 0)});
   console.printText(table.text());
 }
@@ -195,19 +209,23 @@ uint64_t peakMemoryBytes() {
 
 void print(const Arguments& arguments, const Measured& m, Console& console) {
   const Json& report = m.report;
-  console.print("{}  {}   compiled in {}\n", console.bold(fileName(arguments.run.model.path)), placementLine(report),
-                timeText(m.compileMs));
-  console.print("{} thread{}: latency  {}   median {}, p99 {} of {} runs\n", m.threads, m.threads == 1 ? "" : "s",
-                console.bold(timeText(m.latenciesMs.front())), timeText(m.quantile(0.5)), timeText(m.quantile(0.99)),
-                m.latenciesMs.size());
-  if (m.macs() > 0) console.print("{:.1f} GFLOP/s, {:.1f} % of the peak   ", m.gflops(), 100 * m.peakShare());
-  console.print("measured peak  f32 {:.1f} GFLOP/s ({}), int8 {:.1f} ({})\n", m.peak.f32, m.peak.f32With, m.peak.int8,
-                m.peak.int8With);
-  console.print("arena {}, live at most {}; the process {}\n", bytesText(report.value("arena_bytes", uint64_t(0))),
-                bytesText(report.value("max_live_bytes", uint64_t(0))), bytesText(peakMemoryBytes()));
+  console.print("{}  {}   compiled in {}\n", console.bold(fileName(arguments.run.model.path)),
+                placementLine(report), timeText(m.compileMs));
+  console.print("{} thread{}: latency  {}   median {}, p99 {} of {} runs\n", m.threads,
+                m.threads == 1 ? "" : "s", console.bold(timeText(m.latenciesMs.front())),
+                timeText(m.quantile(0.5)), timeText(m.quantile(0.99)), m.latenciesMs.size());
+  if (m.macs() > 0)
+    console.print("{:.1f} GFLOP/s, {:.1f} % of the peak   ", m.gflops(), 100 * m.peakShare());
+  console.print("measured peak  f32 {:.1f} GFLOP/s ({}), int8 {:.1f} ({})\n", m.peak.f32,
+                m.peak.f32With, m.peak.int8, m.peak.int8With);
+  console.print("arena {}, live at most {}; the process {}\n",
+                bytesText(report.value("arena_bytes", uint64_t(0))),
+                bytesText(report.value("max_live_bytes", uint64_t(0))),
+                bytesText(peakMemoryBytes()));
   if (m.instrs.empty()) {
-    console.print("{}\n", m.instrCount() ? "no instruction was profiled: the backend keeps no profile"
-                                         : "no instruction ran: at these dims there is nothing to compute");
+    console.print("{}\n", m.instrCount()
+                              ? "no instruction was profiled: the backend keeps no profile"
+                              : "no instruction ran: at these dims there is nothing to compute");
     return;
   }
   printInstrs(m, arguments.rows, console);
@@ -231,8 +249,11 @@ Json toJson(const Measured& m) {
                    {"peak_share", time.gflops() / m.peakOf(time)},
                    {"bytes", time.bytes}});
   for (const OpTotal& total : totalsOf(m))
-    totals.push_back(
-        {{"op", total.op}, {"kind", total.kind}, {"count", total.count}, {"ms", total.ms}, {"macs", total.macs}});
+    totals.push_back({{"op", total.op},
+                      {"kind", total.kind},
+                      {"count", total.count},
+                      {"ms", total.ms},
+                      {"macs", total.macs}});
   return {{"threads", m.threads},
           {"compile_ms", m.compileMs},
           {"latency_ms",
@@ -243,7 +264,10 @@ Json toJson(const Measured& m) {
           {"gflops", m.gflops()},
           {"peak_share", m.peakShare()},
           {"peak_gflops",
-           {{"f32", m.peak.f32}, {"f32_with", m.peak.f32With}, {"int8", m.peak.int8}, {"int8_with", m.peak.int8With}}},
+           {{"f32", m.peak.f32},
+            {"f32_with", m.peak.f32With},
+            {"int8", m.peak.int8},
+            {"int8_with", m.peak.int8With}}},
           {"totals", std::move(totals)},
           {"ops", std::move(ops)}};
 }
@@ -274,7 +298,8 @@ void bench(Arguments& arguments, Console& console) {
 } // namespace
 
 void addBench(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("bench", "Measure a model: latency, memory, and the time of each instruction.");
+  auto* command = app.add_subcommand(
+      "bench", "Measure a model: latency, memory, and the time of each instruction.");
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
   a.run.model.addTo(command, ".onnx, .cdl or .cdb");
@@ -282,13 +307,17 @@ void addBench(CLI::App& app, Console& console) {
   addSeedOption(command, a.run.seed, "random data for the other inputs (1)");
   command->add_option("--threads", a.threads, "measure with so many threads, one after the other")
       ->type_name("N[,M...]");
-  command->add_option("--seconds", a.seconds, "how long to measure latency (1); half as long the profile")
+  command
+      ->add_option("--seconds", a.seconds,
+                   "how long to measure latency (1); half as long the profile")
       ->type_name("S")
       ->check(numberIn(0, kLongestSeconds));
   command->add_option("--repeat", a.repeat, "measure so many runs instead")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000000));
-  command->add_option("--rows", a.rows, "rows of the table, the slowest first (20); 0: all, in their order")
+  command
+      ->add_option("--rows", a.rows,
+                   "rows of the table, the slowest first (20); 0: all, in their order")
       ->type_name("K")
       ->check(CLI::Range(0, 1000000));
   addJsonOption(command, console);

@@ -7,8 +7,8 @@
 
 namespace candela::tool {
 
-// Each adds one sub-command with its options. Parsing the command line runs it: the callback returns normally on
-// success and throws Failure otherwise.
+// Each adds one sub-command with its options. Parsing the command line runs it: the callback
+// returns normally on success and throws Failure otherwise.
 void addRun(CLI::App& app, Console& console);
 void addBench(CLI::App& app, Console& console);
 void addCompile(CLI::App& app, Console& console);
@@ -24,11 +24,14 @@ void addNpu(CLI::App& app, Console& console);
 
 /// --json FILE
 inline void addJsonOption(CLI::App* command, Console& console) {
-  command->add_option("--json", console.jsonPath, "write a report as JSON; - is stdout, which then holds nothing else")
+  command
+      ->add_option("--json", console.jsonPath,
+                   "write a report as JSON; - is stdout, which then holds nothing else")
       ->type_name("FILE");
 }
 
-/// A number from `least` to `most` in decimal, which nan, inf and what a double cannot hold are not.
+/// A number from `least` to `most` in decimal, which nan, inf and what a double cannot hold are
+/// not.
 inline CLI::Validator numberIn(double least, double most) {
   const auto problemOf = [=](const std::string& given) -> std::string {
     const auto value = text::parseNumber<double>(given);
@@ -40,8 +43,9 @@ inline CLI::Validator numberIn(double least, double most) {
 inline constexpr double kLongestSeconds = 86400, kShortestSeconds = 0.1;
 
 /// An option that takes one value each time it is given.
-inline CLI::Option* addRepeated(CLI::App* command, const std::string& name, std::vector<std::string>& values,
-                                const std::string& help, const std::string& type) {
+inline CLI::Option* addRepeated(CLI::App* command, const std::string& name,
+                                std::vector<std::string>& values, const std::string& help,
+                                const std::string& type) {
   return command->add_option(name, values, help)->type_name(type)->allow_extra_args(false);
 }
 

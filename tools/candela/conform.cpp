@@ -35,7 +35,8 @@ void refuseFiles(const ConformArguments& arguments, const char* command) {
                                      {"--certificate", &arguments.certificate},
                                      {"--resume", &arguments.journal},
                                      {"--failures", &arguments.failures}})
-    if (!file->empty()) fail(kBadInput, "{}: {} runs no case that it could tell of", option, command);
+    if (!file->empty())
+      fail(kBadInput, "{}: {} runs no case that it could tell of", option, command);
 }
 
 void conformCommand(const ConformArguments& arguments, Console& console) {
@@ -47,12 +48,14 @@ void conformCommand(const ConformArguments& arguments, Console& console) {
   if (arguments.mutants) {
     if (arguments.queries.size() > 1) fail(kBadInput, "--mutants: takes one --cases");
     const std::string query = arguments.queries.empty() ? "" : arguments.queries[0];
-    return conformMutants({conformJobs(arguments), arguments.onnxData, query, arguments.tiers}, console);
+    return conformMutants({conformJobs(arguments), arguments.onnxData, query, arguments.tiers},
+                          console);
   }
   const bool merges = !arguments.merged.empty();
   if (!merges && arguments.backend.empty())
     fail(kBadInput, "--backend is required: the name of a backend, or a plugin's path");
-  const bool inPart = !arguments.queries.empty() || !arguments.tiers.empty() || arguments.shard != "1/1";
+  const bool inPart =
+      !arguments.queries.empty() || !arguments.tiers.empty() || arguments.shard != "1/1";
   if (!arguments.certificate.empty() && !merges && inPart)
     fail(kBadInput, "--certificate: of a whole run only, of all tiers; --merge joins shards");
   checkConformFiles(arguments, console);
@@ -106,19 +109,27 @@ void addRunning(CLI::App* command, ConformArguments& a) {
   command->add_option("--time-limit", a.timeLimit, "seconds for one case (60)")
       ->type_name("S")
       ->check(numberIn(kShortestSeconds, kLongestSeconds));
-  command->add_option("--expectations", a.expectations, "what is unsupported or fails (default: beside the plugin)")
+  command
+      ->add_option("--expectations", a.expectations,
+                   "what is unsupported or fails (default: beside the plugin)")
       ->type_name("FILE");
-  command->add_option("--resume", a.journal, "keep what is done in a journal, and go on from there")->type_name("FILE");
-  command->add_option("--failures", a.failures, "write random graphs that fail there, made small")->type_name("DIR");
-  command->add_flag("--mutants", a.mutants, "run the suite on its own catalogue of faulty backends instead");
+  command->add_option("--resume", a.journal, "keep what is done in a journal, and go on from there")
+      ->type_name("FILE");
+  command->add_option("--failures", a.failures, "write random graphs that fail there, made small")
+      ->type_name("DIR");
+  command->add_flag("--mutants", a.mutants,
+                    "run the suite on its own catalogue of faulty backends instead");
   command->add_option("--merge", a.merged, "join the reports of all shards instead of running")
       ->type_name("FILE")
       ->expected(1, -1);
-  command->add_option("--verify", a.verify, "check a certificate, its report and, with --backend, the plugin's file")
+  command
+      ->add_option("--verify", a.verify,
+                   "check a certificate, its report and, with --backend, the plugin's file")
       ->type_name("FILE");
   command->add_option("--junit", a.junit, "write JUnit XML")->type_name("FILE");
   command->add_option("--html", a.html, "write a page to read")->type_name("FILE");
-  command->add_option("--certificate", a.certificate, "write a certificate, with the report beside it")
+  command
+      ->add_option("--certificate", a.certificate, "write a certificate, with the report beside it")
       ->type_name("FILE");
 }
 

@@ -27,7 +27,8 @@ conform::Report runConform(const ConformArguments& arguments, Console& console);
 /// Tells on the terminal how a run goes.
 class ConformView {
 public:
-  ConformView(const conform::Report& report, Console& console) : report_(report), console_(console) {}
+  ConformView(const conform::Report& report, Console& console)
+      : report_(report), console_(console) {}
   void begin();
   void caseDone(const conform::CaseResult& result, size_t finished, size_t all);
   /// The first failures of a run that is over.
@@ -47,8 +48,10 @@ void printConformSummary(const conform::Report& report, Console& console);
 conform::Report mergeConform(const ConformArguments& arguments);
 /// Refuses what cannot be written, before hours have gone into it.
 void checkConformFiles(const ConformArguments& arguments, const Console& console);
-/// Writes the files that were asked for: one that fails does not keep the others from being written.
-void writeConformFiles(const ConformArguments& arguments, const conform::Report& report, Console& console);
+/// Writes the files that were asked for: one that fails does not keep the others from being
+/// written.
+void writeConformFiles(const ConformArguments& arguments, const conform::Report& report,
+                       Console& console);
 void verifyConform(const ConformArguments& arguments, Console& console);
 
 } // namespace candela::tool

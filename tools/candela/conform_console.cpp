@@ -34,7 +34,8 @@ std::string shareText(double ratio) { return fmt::format("{:.1f} %", 100 * ratio
 std::string tierTable(const Report& report) {
   const Tally all = conform::tallyOf(report.results);
   std::vector<Outcome> shown;
-  for (const Outcome outcome : {Outcome::unsupported, Outcome::emulated, Outcome::xfail, Outcome::mistrusted})
+  for (const Outcome outcome :
+       {Outcome::unsupported, Outcome::emulated, Outcome::xfail, Outcome::mistrusted})
     if (all[outcome]) shown.push_back(outcome);
   shown.push_back(Outcome::failed);
   std::vector<std::string> columns = {"tier", "passed"};
@@ -42,7 +43,8 @@ std::string tierTable(const Report& report) {
   columns.emplace_back("time");
   Table table(columns);
   const auto add = [&](const std::string& name, const Tally& tally) {
-    std::vector<std::string> row = {name, grouped(tally[Outcome::passed]) + "/" + grouped(tally.total)};
+    std::vector<std::string> row = {name,
+                                    grouped(tally[Outcome::passed]) + "/" + grouped(tally.total)};
     for (const Outcome outcome : shown) row.push_back(grouped(tally[outcome]));
     row.push_back(timeText(tally.milliseconds));
     table.add(row);
@@ -70,11 +72,12 @@ std::string unsupportedText(const Report& report) {
   uint64_t others = 0;
   for (size_t i = 0; i < reasons.size(); ++i)
     if (i < kShown)
-      text += fmt::format("{}{} {}", i ? "; " : "", grouped(reasons[i].second), inShort(reasons[i].first));
+      text += fmt::format("{}{} {}", i ? "; " : "", grouped(reasons[i].second),
+                          inShort(reasons[i].first));
     else
       others += reasons[i].second;
-  return others ? fmt::format("{}; {} for {} other reasons (--json and --html have them)", text, grouped(others),
-                              reasons.size() - kShown)
+  return others ? fmt::format("{}; {} for {} other reasons (--json and --html have them)", text,
+                              grouped(others), reasons.size() - kShown)
                 : text;
 }
 
@@ -86,16 +89,16 @@ void ConformView::begin() {
   if (!candidate.version.empty()) who += " " + candidate.version;
   if (!candidate.device.empty()) who += " on " + candidate.device;
   const conform::Setting& setting = report_.setting;
-  console_.print("{}   suite {}, {}, seed {}: {} cases{}\n", who, report_.suiteVersion, sizeName(setting.size),
-                 setting.seed, grouped(report_.selected),
+  console_.print("{}   suite {}, {}, seed {}: {} cases{}\n", who, report_.suiteVersion,
+                 sizeName(setting.size), setting.seed, grouped(report_.selected),
                  setting.shard.count > 1 ? ", shard " + setting.shard.text() : "");
   std::fflush(stdout);
 }
 
 void ConformView::tellFailure(const CaseResult& result) {
   progress_.clear();
-  console_.print("{}  {}   {}\n  rerun {}\n", console_.red("FAILED"), result.name, inShort(result.reason),
-                 conform::rerunCommand(report_, result.name));
+  console_.print("{}  {}   {}\n  rerun {}\n", console_.red("FAILED"), result.name,
+                 inShort(result.reason), conform::rerunCommand(report_, result.name));
   std::fflush(stdout);
 }
 
@@ -117,28 +120,33 @@ void printConformSummary(const Report& report, Console& console) {
                   grouped(all[Outcome::failed] - kFailuresShown));
   const auto unsteady = std::ranges::count_if(report.results, &CaseResult::isUnsteady);
   if (unsteady > 0)
-    console.print(
-        "{} of the failures {} unsteady: not the same in each run. `candela debug MODEL --backend {} --twice 4` "
-        "finds instructions whose results differ from run to run\n",
-        grouped(static_cast<uint64_t>(unsteady)), unsteady == 1 ? "is" : "are", report.candidate.backend);
+    console.print("{} of the failures {} unsteady: not the same in each run. `candela debug MODEL "
+                  "--backend {} --twice 4` "
+                  "finds instructions whose results differ from run to run\n",
+                  grouped(static_cast<uint64_t>(unsteady)), unsteady == 1 ? "is" : "are",
+                  report.candidate.backend);
   console.printText(tierTable(report));
   const conform::Native native = conform::nativeOf(report.results);
   std::vector<std::string> shares;
   if (native.rows)
-    shares.push_back(
-        fmt::format("{} of rows ({} of {} whole)", shareText(native.rowShare), native.wholeRows, native.rows));
+    shares.push_back(fmt::format("{} of rows ({} of {} whole)", shareText(native.rowShare),
+                                 native.wholeRows, native.rows));
   if (native.work.nodes) {
-    shares.push_back(shareText(conform::ratioOf(native.work.nativeNodes, native.work.nodes)) + " of nodes");
-    shares.push_back(shareText(conform::ratioOf(native.work.nativeMacs, native.work.macs)) + " of MACs");
+    shares.push_back(shareText(conform::ratioOf(native.work.nativeNodes, native.work.nodes)) +
+                     " of nodes");
+    shares.push_back(shareText(conform::ratioOf(native.work.nativeMacs, native.work.macs)) +
+                     " of MACs");
   }
   if (!shares.empty()) console.print("native  {}\n", fmt::join(shares, ", "));
   if (all[Outcome::unsupported]) console.print("unsupported  {}\n", unsupportedText(report));
   for (const std::string& problem : conform::problemsOf(report))
     console.print("{}  {}\n", console.red("PROBLEM"), problem);
   const bool good = conform::isConformant(report);
-  const std::string verdict = good ? console.green("nothing failed of what it claims")
-                                   : console.red(fmt::format("{} failed", grouped(all[Outcome::failed])));
-  console.print("{}   {} cases in {}\n", verdict, grouped(all.total), timeText(report.wallMilliseconds));
+  const std::string verdict =
+      good ? console.green("nothing failed of what it claims")
+           : console.red(fmt::format("{} failed", grouped(all[Outcome::failed])));
+  console.print("{}   {} cases in {}\n", verdict, grouped(all.total),
+                timeText(report.wallMilliseconds));
 }
 
 } // namespace candela::tool

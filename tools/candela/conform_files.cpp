@@ -30,10 +30,12 @@ std::string obstacleTo(const std::string& file) {
   if (fs::is_directory(status)) return "is a folder";
   if (fs::exists(status) && !fs::is_regular_file(status)) // written in place, as a device is
     return access(file.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
-  if (const fs::path folder = fs::path(file).parent_path(); !folder.empty() && !fs::exists(folder, error))
+  if (const fs::path folder = fs::path(file).parent_path();
+      !folder.empty() && !fs::exists(folder, error))
     return fmt::format("there is no folder {}", folder.string());
   const std::string probe =
-      fmt::format("{}.tmp{}", file, getpid()); // in the folder that takes it, under the longest name
+      // in the folder that takes it, under the longest name
+      fmt::format("{}.tmp{}", file, getpid());
   const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return std::strerror(errno);
   close(fd);
@@ -43,7 +45,9 @@ std::string obstacleTo(const std::string& file) {
 
 /// The report's file beside the certificate: that of --json where it lies there.
 std::string reportBeside(const fs::path& certificate, const std::string& json) {
-  const auto folder = [](const fs::path& file) { return fs::weakly_canonical(fs::absolute(file).parent_path()); };
+  const auto folder = [](const fs::path& file) {
+    return fs::weakly_canonical(fs::absolute(file).parent_path());
+  };
   if (!json.empty() && json != "-" && folder(json) == folder(certificate)) return json;
   fs::path report = certificate;
   return report.replace_extension(".report.json").string();
@@ -67,7 +71,8 @@ std::vector<Output> outputsOf(const ConformArguments& arguments, const std::stri
 
 /// What a certificate says and what it does not, a line each.
 void printScope(const conform::Scope& scope, Console& console) {
-  console.print("  of      {}\n  result  {}\n  unsigned: it binds what ran to the files, and does not say who ran it\n",
+  console.print("  of      {}\n  result  {}\n  unsigned: it binds what ran to the files, and does "
+                "not say who ran it\n",
                 scope.of, scope.result);
 }
 
@@ -75,7 +80,8 @@ void printScope(const conform::Scope& scope, Console& console) {
 
 conform::Report mergeConform(const ConformArguments& arguments) {
   std::vector<conform::Report> shards;
-  for (const std::string& file : arguments.merged) shards.push_back(check(conform::readReport(file)));
+  for (const std::string& file : arguments.merged)
+    shards.push_back(check(conform::readReport(file)));
   return check(conform::mergeReports(std::move(shards), arguments.merged));
 }
 
@@ -86,24 +92,28 @@ void checkConformFiles(const ConformArguments& arguments, const Console& console
     if (const std::string why = obstacleTo(file); !why.empty())
       fail(kBadInput, "{} {}: cannot be written: {}", option, file, why);
     std::error_code error;
-    if (fs::exists(file, error) && !fs::is_regular_file(file, error)) continue; // /dev/null takes any number
+    // /dev/null takes any number
+    if (fs::exists(file, error) && !fs::is_regular_file(file, error)) continue;
     const auto [at, fresh] = taken.emplace(fs::weakly_canonical(fs::absolute(file)), option);
     if (!fresh) fail(kBadInput, "{} {}: {} writes there too", option, file, at->second);
   }
 }
 
-void writeConformFiles(const ConformArguments& arguments, const conform::Report& report, Console& console) {
+void writeConformFiles(const ConformArguments& arguments, const conform::Report& report,
+                       Console& console) {
   const Json json = conform::reportJson(report);
   const std::string text = conform::reportText(json);
   if (console.jsonPath == "-") console.writeJson(json);
-  const std::string beside = arguments.certificate.empty() ? "" : reportBeside(arguments.certificate, console.jsonPath);
+  const std::string beside =
+      arguments.certificate.empty() ? "" : reportBeside(arguments.certificate, console.jsonPath);
   std::string failed;
   bool hasReport = true; // beside the certificate
   for (const auto& [option, file] : outputsOf(arguments, console.jsonPath)) {
     if (file == arguments.certificate && !hasReport) continue;
-    const Json certificate = file == arguments.certificate
-                                 ? conform::certificateOf(report, fs::path(beside).filename().string(), text)
-                                 : Json();
+    const Json certificate =
+        file == arguments.certificate
+            ? conform::certificateOf(report, fs::path(beside).filename().string(), text)
+            : Json();
     const std::string content = option == "--junit"             ? conform::junitXml(report)
                                 : option == "--html"            ? conform::htmlPage(report)
                                 : file == arguments.certificate ? conform::reportText(certificate)
@@ -126,10 +136,12 @@ void verifyConform(const ConformArguments& arguments, Console& console) {
   if (!arguments.backend.empty()) {
     plugin = check(conform::pluginFileOf(arguments.backend));
     if (plugin.empty())
-      fail(kBadInput, "--backend {}: is a part of candela and has no file that a certificate could bind",
+      fail(kBadInput,
+           "--backend {}: is a part of candela and has no file that a certificate could bind",
            arguments.backend);
   }
-  const conform::Verification verified = check(conform::verifyCertificate(arguments.verify, plugin));
+  const conform::Verification verified =
+      check(conform::verifyCertificate(arguments.verify, plugin));
   const bool valid = verified.problems.empty();
   Json report = console.report("conform-verify");
   report["certificate"] = arguments.verify;
@@ -139,9 +151,12 @@ void verifyConform(const ConformArguments& arguments, Console& console) {
   report["scope"] = {{"of", verified.scope.of}, {"result", verified.scope.result}};
   report["signed"] = false;
   console.writeJson(report);
-  for (const std::string& problem : verified.problems) console.print("{}  {}\n", console.red("REFUSED"), problem);
+  for (const std::string& problem : verified.problems)
+    console.print("{}  {}\n", console.red("REFUSED"), problem);
   console.finish();
-  if (!valid) fail(kWorkFailed, "{}: {} of its fields do not fit", arguments.verify, verified.problems.size());
+  if (!valid)
+    fail(kWorkFailed, "{}: {} of its fields do not fit", arguments.verify,
+         verified.problems.size());
   console.print("{}  {}: its fields, its report{} fit\n", console.green("valid"), arguments.verify,
                 plugin.empty() ? "" : fmt::format(" and {}", plugin));
   printScope(verified.scope, console);

@@ -25,7 +25,8 @@ void conformMutants(const MutantArguments& arguments, Console& console) {
     verdicts = check(conform::runMutants(options,
                                          [&](const conform::Verdict& verdict, size_t finished) {
                                            survivors += !verdict.killed;
-                                           progress.update(fmt::format("{}/{}, {} alive", finished, total, survivors),
+                                           progress.update(fmt::format("{}/{}, {} alive", finished,
+                                                                       total, survivors),
                                                            double(finished) / double(total));
                                          }),
                      kWorkFailed);
@@ -47,16 +48,16 @@ void conformMutants(const MutantArguments& arguments, Console& console) {
     if (!verdict.killed)
       console.print("{}  {}\n", console.red("SURVIVES"), verdict.fault->name);
     else if (!verdict.isProper())
-      console.print("killed by {}, not by {}: {}   {}\n", verdict.tier, verdict.fault->tier, verdict.fault->name,
-                    verdict.address);
+      console.print("killed by {}, not by {}: {}   {}\n", verdict.tier, verdict.fault->tier,
+                    verdict.fault->name, verdict.address);
   }
-  console.print("{}/{} killed, {} of them by another tier than they should   {}\n", verdicts.size() - survivors,
-                verdicts.size(), improper, timeText(milliseconds));
+  console.print("{}/{} killed, {} of them by another tier than they should   {}\n",
+                verdicts.size() - survivors, verdicts.size(), improper, timeText(milliseconds));
   console.writeJson(report);
   if (survivors || (improper && options.tiers.empty())) {
     console.finish();
-    fail(kWorkFailed, "{} of {} mutants survive, {} die by another tier than they should", survivors, verdicts.size(),
-         improper);
+    fail(kWorkFailed, "{} of {} mutants survive, {} die by another tier than they should",
+         survivors, verdicts.size(), improper);
   }
 }
 

@@ -31,7 +31,8 @@ struct Chosen {
 /// The tiers that were asked for, be it by a query that names one.
 std::vector<std::string> chosenTiers(const ConformArguments& arguments, bool& asked) {
   std::string known;
-  for (const conform::Tier& tier : conform::allTiers()) known += (known.empty() ? "" : ", ") + std::string(tier.name);
+  for (const conform::Tier& tier : conform::allTiers())
+    known += (known.empty() ? "" : ", ") + std::string(tier.name);
   for (const std::string& tier : arguments.tiers)
     if (!conform::findTier(tier))
       fail(kBadInput, "--tier {}: no such tier; there are {}{}", tier, known,
@@ -48,7 +49,8 @@ std::vector<std::string> chosenTiers(const ConformArguments& arguments, bool& as
   asked = !wanted.empty();
   std::vector<std::string> tiers;
   for (const conform::Tier& tier : conform::allTiers()) {
-    const bool possible = arguments.backend != "reference" || text::isOneOf(tier.name, "onnx|models");
+    const bool possible =
+        arguments.backend != "reference" || text::isOneOf(tier.name, "onnx|models");
     if (wanted.contains(tier.name) && !possible)
       fail(kBadInput, "the tier {} judges plugins; the reference is none", tier.name);
     if (asked ? wanted.contains(tier.name) : possible) tiers.emplace_back(tier.name);
@@ -80,7 +82,8 @@ Chosen chooseCases(const ConformArguments& arguments) {
   }
   std::set<std::string_view> addresses;
   for (const Case& one : cases)
-    if (!addresses.insert(one.address).second) fail(kWorkFailed, "the suite has two cases {}", one.address);
+    if (!addresses.insert(one.address).second)
+      fail(kWorkFailed, "the suite has two cases {}", one.address);
   for (const std::string& query : arguments.queries)
     if (conform::matchingCases(cases, {query}).empty())
       fail(kBadInput, "--cases {}: none of {} cases has such a name", query, cases.size());
@@ -101,7 +104,8 @@ std::vector<std::string> notInNightly(const Chosen& chosen, const conform::Corpu
     known.insert(corpus.addresses.begin(), corpus.addresses.end());
   else
     for (const std::string& tier : chosen.tiers)
-      for (Case& one : check(conform::findTier(tier)->list(nightly))) known.insert(std::move(one.address));
+      for (Case& one : check(conform::findTier(tier)->list(nightly)))
+        known.insert(std::move(one.address));
   std::vector<std::string> apart;
   for (const Case& one : chosen.cases)
     if (!known.contains(one.address)) apart.push_back(one.address);
@@ -118,7 +122,8 @@ runtime::Options optionsOf(const std::vector<std::string>& given) {
 }
 
 /// Everything of a report that is known before a case has run.
-Report beginReport(const ConformArguments& arguments, const Chosen& chosen, const conform::Corpus& corpus) {
+Report beginReport(const ConformArguments& arguments, const Chosen& chosen,
+                   const conform::Corpus& corpus) {
   Report report;
   report.candelaVersion = candela_version();
   report.suiteVersion = conform::kSuiteVersion.text();
@@ -126,7 +131,8 @@ Report beginReport(const ConformArguments& arguments, const Chosen& chosen, cons
   report.setting.size = chosen.selection.size;
   report.setting.seed = arguments.seed;
   report.setting.toPrimitives = arguments.toPrimitives;
-  if (arguments.onnxData != ConformArguments().onnxData) report.setting.onnxData = arguments.onnxData;
+  if (arguments.onnxData != ConformArguments().onnxData)
+    report.setting.onnxData = arguments.onnxData;
   report.setting.tiers = chosen.tiers;
   report.setting.queries = arguments.queries;
   report.setting.shard = check(conform::parseShard(arguments.shard));
@@ -137,8 +143,8 @@ Report beginReport(const ConformArguments& arguments, const Chosen& chosen, cons
 }
 
 /// Results of all cases, in their order; those that the journal had are not run again.
-std::vector<CaseResult> runCases(const ConformArguments& arguments, const std::vector<Case>& cases, conform::Port& port,
-                                 std::optional<conform::Journal>& journal,
+std::vector<CaseResult> runCases(const ConformArguments& arguments, const std::vector<Case>& cases,
+                                 conform::Port& port, std::optional<conform::Journal>& journal,
                                  const std::function<void(const CaseResult&, size_t)>& told) {
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < cases.size(); ++i) places[cases[i].address] = i;
@@ -173,7 +179,8 @@ std::vector<CaseResult> runCases(const ConformArguments& arguments, const std::v
     if (journal && written) written = journal->add(result);
     told(result, ++finished);
   };
-  std::vector<CaseResult> fresh = check(conform::runInWorkers(names, runOne, options, caseDone), kWorkFailed);
+  std::vector<CaseResult> fresh =
+      check(conform::runInWorkers(names, runOne, options, caseDone), kWorkFailed);
   check(written, kWorkFailed);
   for (size_t i = 0; i < left.size(); ++i) results[left[i]] = std::move(fresh[i]);
   return results;
@@ -182,12 +189,14 @@ std::vector<CaseResult> runCases(const ConformArguments& arguments, const std::v
 } // namespace
 
 int conformJobs(const ConformArguments& arguments) {
-  return arguments.jobs ? arguments.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return arguments.jobs ? arguments.jobs
+                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
 void listConformCases(const ConformArguments& arguments, Console& console) {
   const Chosen chosen = chooseCases(arguments);
-  for (const auto& [tier, why] : chosen.absent) console.note("the tier {} is left out: {}", tier, why);
+  for (const auto& [tier, why] : chosen.absent)
+    console.note("the tier {} is left out: {}", tier, why);
   Json report = console.report("conform-list");
   report["size"] = sizeName(chosen.selection.size);
   report["seed"] = chosen.selection.seed;
@@ -208,16 +217,20 @@ Report runConform(const ConformArguments& arguments, Console& console) {
   if (arguments.backend.find(',') != std::string::npos)
     fail(kBadInput, "--backend {}: conform judges one backend", arguments.backend);
   const Chosen chosen = chooseCases(arguments);
-  for (const auto& [tier, why] : chosen.absent) console.note("the tier {} is left out: {}", tier, why);
+  for (const auto& [tier, why] : chosen.absent)
+    console.note("the tier {} is left out: {}", tier, why);
   // Every worker has its own copy, and opens the backend there.
   conform::Port port(arguments.backend, optionsOf(arguments.options));
   const conform::Candidate candidate = check(conform::describeCandidate(port, arguments.timeLimit));
-  const std::string listed =
-      arguments.expectations.empty() ? conform::expectationsBeside(candidate.file) : arguments.expectations;
+  const std::string listed = arguments.expectations.empty()
+                                 ? conform::expectationsBeside(candidate.file)
+                                 : arguments.expectations;
   // Listing the whole suite and reading all that its cases read takes longer than a few cases do.
   const bool isTold = console.wantsJson() || !arguments.html.empty() || !arguments.junit.empty() ||
-                      !arguments.certificate.empty() || !arguments.journal.empty() || !listed.empty();
-  const conform::Corpus corpus = isTold ? check(conform::wholeCorpus(chosen.selection)) : conform::Corpus();
+                      !arguments.certificate.empty() || !arguments.journal.empty() ||
+                      !listed.empty();
+  const conform::Corpus corpus =
+      isTold ? check(conform::wholeCorpus(chosen.selection)) : conform::Corpus();
   Report report = beginReport(arguments, chosen, corpus);
   report.candidate = candidate;
 
@@ -236,12 +249,13 @@ Report runConform(const ConformArguments& arguments, Console& console) {
   ConformView view(report, console);
   view.begin();
   bool isKnown = isTold; // which of them nightly has: nobody else asks before a case fails
-  report.results = runCases(arguments, chosen.cases, port, journal, [&](CaseResult result, size_t finished) {
-    expectations.apply(result);
-    if (result.outcome == CaseResult::Outcome::failed && !std::exchange(isKnown, true))
-      report.notInNightly = notInNightly(chosen, corpus);
-    view.caseDone(result, finished, chosen.cases.size());
-  });
+  report.results =
+      runCases(arguments, chosen.cases, port, journal, [&](CaseResult result, size_t finished) {
+        expectations.apply(result);
+        if (result.outcome == CaseResult::Outcome::failed && !std::exchange(isKnown, true))
+          report.notInNightly = notInNightly(chosen, corpus);
+        view.caseDone(result, finished, chosen.cases.size());
+      });
   for (CaseResult& result : report.results) expectations.apply(result);
   report.wallMilliseconds = millisecondsSince(start);
   return report;

@@ -18,7 +18,8 @@ void tell(const std::string& text) noexcept { std::fwrite(text.data(), 1, text.s
 
 namespace {
 
-/// Stands in front of a style's letter in text that is not written yet. Drawn for each process: no file can hold it.
+/// Stands in front of a style's letter in text that is not written yet. Drawn for each process: no
+/// file can hold it.
 const std::string& styleMark() {
   static const std::string mark = [] {
     std::random_device draw;
@@ -28,7 +29,8 @@ const std::string& styleMark() {
 }
 
 /// The text with what lies between its styles put through `shown`, and each style through `style`.
-template <typename F, typename G> std::string betweenStyles(std::string_view text, F&& shown, G&& style) {
+template <typename F, typename G>
+std::string betweenStyles(std::string_view text, F&& shown, G&& style) {
   const std::string& mark = styleMark();
   std::string out;
   while (!text.empty()) {
@@ -58,8 +60,8 @@ std::string shownCell(std::string_view text) {
 }
 
 void Console::write(const std::string& unsafe) {
-  const std::string text =
-      betweenStyles(unsafe, text::shownText, [](std::string_view style) { return sequenceOf(style.back()); });
+  const std::string text = betweenStyles(
+      unsafe, text::shownText, [](std::string_view style) { return sequenceOf(style.back()); });
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && !writeError_)
     writeError_ = errno ? errno : EIO;
@@ -84,13 +86,15 @@ std::string Console::styled(char style, std::string_view text) const {
 }
 
 Json Console::report(std::string_view name) const {
-  return {
-      {"schema", fmt::format("candela.{}/1", name)}, {"candela_version", candela_version()}, {"command", commandLine_}};
+  return {{"schema", fmt::format("candela.{}/1", name)},
+          {"candela_version", candela_version()},
+          {"command", commandLine_}};
 }
 
 void Console::writeJson(const Json& report) {
   if (!wantsJson()) return;
-  const std::string text = text::shownJson(report.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
+  const std::string text =
+      text::shownJson(report.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
   if (jsonPath == "-") return write(text);
   check(writeFile(jsonPath, text.data(), text.size()), kWorkFailed);
 }
@@ -114,7 +118,8 @@ void Table::add(std::vector<std::string> row) {
 std::string Table::text(size_t indent) const {
   std::vector<size_t> widths(columns_.size(), 0);
   const auto measure = [&](const std::vector<std::string>& row) {
-    for (size_t i = 0; i < row.size() && i < widths.size(); ++i) widths[i] = std::max(widths[i], widthOf(row[i]));
+    for (size_t i = 0; i < row.size() && i < widths.size(); ++i)
+      widths[i] = std::max(widths[i], widthOf(row[i]));
   };
   measure(columns_);
   for (const auto& row : rows_) measure(row);
@@ -133,12 +138,14 @@ std::string Table::text(size_t indent) const {
   return out;
 }
 
-Progress::Progress(std::string_view what) : what_(text::shownLine(what)), isTerminal_(isatty(STDERR_FILENO)) {}
+Progress::Progress(std::string_view what)
+    : what_(text::shownLine(what)), isTerminal_(isatty(STDERR_FILENO)) {}
 
 void Progress::update(std::string_view unsafe, double fraction) {
   const std::string stage = text::shownLine(unsafe);
   const auto now = std::chrono::steady_clock::now();
-  const auto pause = isTerminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
+  const auto pause =
+      isTerminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
   if (now - start_ < std::chrono::seconds(2) || (shown_ != start_ && now - shown_ < pause)) return;
   shown_ = now;
   const double part = std::min(std::max(fraction, 0.0), 1.0);
@@ -186,11 +193,15 @@ std::string countText(uint64_t count) {
 std::string timeText(double milliseconds) {
   if (milliseconds < 0.1) return fmt::format("{:.1f} us", milliseconds * 1000);
   if (milliseconds >= 1000) return fmt::format("{:.2f} s", milliseconds / 1000);
-  return fmt::format("{:.{}f} ms", milliseconds, milliseconds < 10 ? 2 : milliseconds < 100 ? 1 : 0);
+  return fmt::format("{:.{}f} ms", milliseconds,
+                     milliseconds < 10    ? 2
+                     : milliseconds < 100 ? 1
+                                          : 0);
 }
 
 double millisecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 std::string typeText(std::string_view elem, const std::vector<int64_t>& dims) {

@@ -19,19 +19,22 @@ namespace candela::tool {
 using Json = nlohmann::ordered_json;
 
 inline constexpr int kSuccess = 0;
-inline constexpr int kWorkFailed = 1; ///< a mismatch, a failed case, a file that could not be written
-inline constexpr int kBadInput = 2;   ///< bad usage, or a model or tensor that cannot be used
+/// a mismatch, a failed case, a file that could not be written
+inline constexpr int kWorkFailed = 1;
+inline constexpr int kBadInput = 2; ///< bad usage, or a model or tensor that cannot be used
 
 /// Ends the command with one message on stderr: "error: <message>".
 class Failure : public std::runtime_error {
 public:
-  Failure(int exitCode, const std::string& message) : std::runtime_error(message), exitCode_(exitCode) {}
+  Failure(int exitCode, const std::string& message)
+      : std::runtime_error(message), exitCode_(exitCode) {}
   int exitCode() const { return exitCode_; }
 
 private:
   int exitCode_;
 };
-template <typename... Args> [[noreturn]] void fail(int exitCode, fmt::format_string<Args...> format, Args&&... args) {
+template <typename... Args>
+[[noreturn]] void fail(int exitCode, fmt::format_string<Args...> format, Args&&... args) {
   throw Failure(exitCode, fmt::format(format, std::forward<Args>(args)...));
 }
 inline void check(const Status& status, int exitCode = kBadInput) {
@@ -50,7 +53,8 @@ std::string shownCell(std::string_view text);
 
 /// What is formatted of an argument: texts as shownCell has them, anything else as it is.
 template <typename T>
-using Shown = std::conditional_t<std::is_convertible_v<T, std::string_view>, std::string, std::remove_cvref_t<T>>;
+using Shown = std::conditional_t<std::is_convertible_v<T, std::string_view>, std::string,
+                                 std::remove_cvref_t<T>>;
 template <typename T> Shown<const T&> shownArgument(const T& argument) {
   if constexpr (std::is_convertible_v<const T&, std::string_view>)
     return shownCell(argument);
@@ -61,8 +65,8 @@ template <typename... Args> std::string shownFormat(fmt::string_view format, con
   return fmt::vformat(format, fmt::make_format_args(shownArgument(args)...));
 }
 
-/// stdout, stderr and the JSON report: the one place where text leaves for the terminal. With --json - the report is
-/// all that stdout gets. One thread.
+/// stdout, stderr and the JSON report: the one place where text leaves for the terminal. With
+/// --json - the report is all that stdout gets. One thread.
 class Console {
 public:
   explicit Console(std::string commandLine) : commandLine_(std::move(commandLine)) {}
@@ -70,8 +74,10 @@ public:
   std::string jsonPath; ///< empty: no report; "-": stdout
 
   bool wantsJson() const { return !jsonPath.empty(); }
-  /// Texts among the arguments are names and messages of a line each: what a terminal would obey is escaped in them.
-  template <typename... Args> void print(fmt::format_string<Shown<Args>...> format, Args&&... args) {
+  /// Texts among the arguments are names and messages of a line each: what a terminal would obey is
+  /// escaped in them.
+  template <typename... Args>
+  void print(fmt::format_string<Shown<Args>...> format, Args&&... args) {
     if (jsonPath != "-") write(shownFormat(format, args...));
   }
   /// Text that is made of lines already.
@@ -82,8 +88,8 @@ public:
   template <typename... Args> void note(fmt::format_string<Shown<Args>...> format, Args&&... args) {
     writeError("note: " + shownFormat(format, args...));
   }
-  /// Lines on stderr, and the end of the last one. What a terminal would obey is escaped; lines behind the first one
-  /// are set in.
+  /// Lines on stderr, and the end of the last one. What a terminal would obey is escaped; lines
+  /// behind the first one are set in.
   static void writeError(std::string_view text);
 
   /// Bold on a terminal, unless NO_COLOR is set.
@@ -93,7 +99,8 @@ public:
 
   /// {schema: "candela.<name>/1", candela_version, command}
   Json report(std::string_view name) const;
-  /// Writes the report where --json says. Throws Failure when that is impossible; an old file survives.
+  /// Writes the report where --json says. Throws Failure when that is impossible; an old file
+  /// survives.
   void writeJson(const Json& report);
   /// Throws Failure when stdout could not take everything.
   void finish();
@@ -122,7 +129,8 @@ private:
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Shows on stderr how far something is, once it took two seconds: a bar on a terminal, else now and then a line.
+/// Shows on stderr how far something is, once it took two seconds: a bar on a terminal, else now
+/// and then a line.
 class Progress {
 public:
   explicit Progress(std::string_view what);

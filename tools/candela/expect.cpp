@@ -37,7 +37,8 @@ ExpectedErrors::ExpectedErrors(const std::string& text, std::string file) : file
     const int here = static_cast<int>(i) + 1;
     const size_t comment = lines[i].find("//");
     if (comment == std::string::npos) continue;
-    for (size_t at = lines[i].find(kMark, comment); at != std::string::npos; at = lines[i].find(kMark, at)) {
+    for (size_t at = lines[i].find(kMark, comment); at != std::string::npos;
+         at = lines[i].find(kMark, at)) {
       at += kMark.size();
       int line = here;
       if (lines[i].compare(at, 2, "@*") == 0) {
@@ -45,12 +46,16 @@ ExpectedErrors::ExpectedErrors(const std::string& text, std::string file) : file
       } else if (lines[i].compare(at, 1, "@") == 0) {
         const char* number = lines[i].c_str() + at + 1;
         int offset = 0;
-        std::from_chars(*number == '+' ? number + 1 : number, lines[i].c_str() + lines[i].size(), offset);
+        std::from_chars(*number == '+' ? number + 1 : number, lines[i].c_str() + lines[i].size(),
+                        offset);
         line = here + offset;
       }
       // Anything else that contains the word is a comment like another.
-      const size_t open = lines[i].find_first_not_of("@*+-0123456789 ", at), close = lines[i].find("}}", at);
-      if (open == std::string::npos || close == std::string::npos || lines[i].compare(open, 2, "{{") != 0) continue;
+      const size_t open = lines[i].find_first_not_of("@*+-0123456789 ", at),
+                   close = lines[i].find("}}", at);
+      if (open == std::string::npos || close == std::string::npos ||
+          lines[i].compare(open, 2, "{{") != 0)
+        continue;
       entries_.push_back({here, line, lines[i].substr(open + 2, close - open - 2)});
       at = close;
     }
@@ -71,8 +76,10 @@ Status ExpectedErrors::finish() const {
   std::string problems = problems_;
   for (const Entry& entry : entries_)
     if (!entry.seen)
-      problems += fmt::format("\n{}:{}: expected error did not happen: {}", file_, entry.announcedAt, entry.text);
-  if (entries_.empty() && problems.empty()) problems = fmt::format("\n{}: announces no error", file_);
+      problems += fmt::format("\n{}:{}: expected error did not happen: {}", file_,
+                              entry.announcedAt, entry.text);
+  if (entries_.empty() && problems.empty())
+    problems = fmt::format("\n{}: announces no error", file_);
   if (problems.empty()) return Status::ok();
   return Status(Code::mismatch, problems.substr(1));
 }

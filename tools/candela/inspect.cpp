@@ -51,7 +51,8 @@ Page inspectFile(const Arguments& arguments) {
 void inspect(const Arguments& arguments, Console& console) {
   Page page = inspectFile(arguments);
   const bool isModel = page.kind == "ONNX model" || page.kind == "graph" || page.kind == "program";
-  if (isModel && !arguments.html.empty()) addModelMemory(page, arguments.path, arguments.backends, arguments.import);
+  if (isModel && !arguments.html.empty())
+    addModelMemory(page, arguments.path, arguments.backends, arguments.import);
   if (arguments.dot) {
     if (page.drawing.nodes.empty())
       fail(kBadInput, "{}: --dot: there is nothing to draw in this {}", arguments.path, page.kind);
@@ -71,20 +72,24 @@ void inspect(const Arguments& arguments, Console& console) {
 } // namespace
 
 void addInspect(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("inspect", "Show what is in a model, bundle, image, plugin, report or tensor.");
+  auto* command = app.add_subcommand(
+      "inspect", "Show what is in a model, bundle, image, plugin, report or tensor.");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("FILE", arguments->path, "the file")->required()->type_name("FILE");
   command->add_flag("--all", arguments->all, "all rows of long tables");
-  command->add_flag("--load", arguments->load, "load a plugin, which runs its code: options, devices, rows");
+  command->add_flag("--load", arguments->load,
+                    "load a plugin, which runs its code: options, devices, rows");
   command->add_flag("--dot", arguments->dot, "print a graph for Graphviz instead");
   command->add_option("--html", arguments->html, "write a self-contained page")->type_name("FILE");
   command
-      ->add_option("--backend", arguments->backends,
-                   "backends that may claim operators of other domains, and that --html compiles for")
+      ->add_option(
+          "--backend", arguments->backends,
+          "backends that may claim operators of other domains, and that --html compiles for")
       ->type_name("B[,B2...]");
-  addRepeated(command, "--dim", arguments->import.dims, "the value of a symbolic dimension, for both: N=1",
-              "NAME=VALUE");
-  addRepeated(command, "--shape", arguments->import.shapes, "the shape of an input, for both", "NAME=DIMS");
+  addRepeated(command, "--dim", arguments->import.dims,
+              "the value of a symbolic dimension, for both: N=1", "NAME=VALUE");
+  addRepeated(command, "--shape", arguments->import.shapes, "the shape of an input, for both",
+              "NAME=DIMS");
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, &console] { inspect(*arguments, console); });

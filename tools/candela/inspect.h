@@ -7,11 +7,13 @@
 /// One page per kind of file. All throw Failure when the file is malformed.
 namespace candela::tool {
 
-/// `backends`: who is asked about operators that import does not know, with the dims that they need; empty: nobody.
+/// `backends`: who is asked about operators that import does not know, with the dims that they
+/// need; empty: nobody.
 Page inspectOnnx(const std::string& path, const std::string& backends = "", ImportFlags flags = {});
-/// Adds the memory map over time of a .onnx or .cdl file, compiled for `backends`; where that is impossible, a fact
-/// says why.
-void addModelMemory(Page& page, const std::string& path, const std::string& backends, const ImportFlags& flags);
+/// Adds the memory map over time of a .onnx or .cdl file, compiled for `backends`; where that is
+/// impossible, a fact says why.
+void addModelMemory(Page& page, const std::string& path, const std::string& backends,
+                    const ImportFlags& flags);
 Page inspectText(const std::string& path);   ///< .cdl: a graph or a program
 Page inspectBundle(const std::string& path); ///< .cdb
 Page inspectImage(const std::string& path);  ///< the flat image of a Program

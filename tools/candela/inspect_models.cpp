@@ -23,7 +23,9 @@ std::string dimsText(const onnx_io::ValueInfo& value) {
   if (!value.hasShape) return fmt::format("{}[...]", elemName(value.elem));
   std::vector<std::string> dims;
   for (const onnx_io::Dim& dim : value.dims)
-    dims.push_back(!dim.name.empty() ? dim.name : dim.value < 0 ? "?" : fmt::format("{}", dim.value));
+    dims.push_back(!dim.name.empty() ? dim.name
+                   : dim.value < 0   ? "?"
+                                     : fmt::format("{}", dim.value));
   return fmt::format("{}[{}]", elemName(value.elem), fmt::join(dims, ","));
 }
 
@@ -36,9 +38,11 @@ PageTable ports(const std::string& name, const std::vector<onnx_io::ValueInfo>& 
 }
 
 /// (what, how often), the most frequent first.
-PageTable counted(const std::string& name, const std::string& column, const std::map<std::string, uint64_t>& counts) {
+PageTable counted(const std::string& name, const std::string& column,
+                  const std::map<std::string, uint64_t>& counts) {
   std::vector<std::pair<std::string, uint64_t>> sorted(counts.begin(), counts.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   PageTable table{name, {column, "count"}, {}};
   for (const auto& [what, count] : sorted) table.rows.push_back({what, count});
   return table;
@@ -56,26 +60,32 @@ void drawOnnx(Drawing& drawing, const onnx_io::Graph& graph) {
     for (const std::string& output : node.outputs)
       if (!output.empty()) producer[output] = drawing.nodes.back().id;
   }
-  for (const onnx_io::Initializer& initializer : graph.initializers) producer.erase(initializer.name);
+  for (const onnx_io::Initializer& initializer : graph.initializers)
+    producer.erase(initializer.name);
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     for (const std::string& input : graph.nodes[i].inputs) {
       const auto at = producer.find(input);
-      if (at != producer.end()) drawing.edges.push_back({at->second, fmt::format("node {}", i), input});
+      if (at != producer.end())
+        drawing.edges.push_back({at->second, fmt::format("node {}", i), input});
     }
   for (const onnx_io::ValueInfo& output : graph.outputs) {
     drawing.nodes.push_back({"output " + output.name, output.name, dimsText(output)});
     const auto at = producer.find(output.name);
-    if (at != producer.end()) drawing.edges.push_back({at->second, "output " + output.name, output.name});
+    if (at != producer.end())
+      drawing.edges.push_back({at->second, "output " + output.name, output.name});
   }
 }
 
 /// Who claims what, by operator; those that somebody refused are not in the result.
-std::set<std::string> addClaims(Page& page, const std::string& path, const std::string& backends, ImportFlags flags) {
+std::set<std::string> addClaims(Page& page, const std::string& path, const std::string& backends,
+                                ImportFlags flags) {
   std::vector<std::shared_ptr<runtime::Device>> devices;
   for (const std::string& name : splitList(backends))
-    if (name != "soft" && name != "reference") devices.push_back(check(check(runtime::findPlugin(name))->open(0, {})));
+    if (name != "soft" && name != "reference")
+      devices.push_back(check(check(runtime::findPlugin(name))->open(0, {})));
   const import::ClaimOp ask = check(pipeline::claimBy(devices));
-  PageTable table{"operators of backends", {"node", "op", "claimed by", "results", "other form"}, {}};
+  PageTable table{
+      "operators of backends", {"node", "op", "claimed by", "results", "other form"}, {}};
   std::set<std::string> claimed, refused;
   flags.claim = [&](const import::CustomNode& asked) {
     Result<import::CustomOp> op = ask(asked);
@@ -84,14 +94,16 @@ std::set<std::string> addClaims(Page& page, const std::string& path, const std::
     std::vector<std::string> results;
     for (const graph::TensorType& type : op->results) results.push_back(type.text());
     table.rows.push_back({asked.name, asked.node.domain + "." + asked.node.opType,
-                          std::get<std::string>(op->attrs.at("plugin")), fmt::format("{}", fmt::join(results, " ")),
-                          op->body ? "yes" : "no"});
+                          std::get<std::string>(op->attrs.at("plugin")),
+                          fmt::format("{}", fmt::join(results, " ")), op->body ? "yes" : "no"});
     return op;
   };
   try {
     std::string flow;
     readGraphs(path, flags, flow);
-  } catch (const Failure& failure) { page.fact("refused", failure.what()); }
+  } catch (const Failure& failure) {
+    page.fact("refused", failure.what());
+  }
   page.tables.push_back(std::move(table));
   for (const std::string& op : refused) claimed.erase(op);
   return claimed;
@@ -125,10 +137,12 @@ Page inspectOnnx(const std::string& path, const std::string& backends, ImportFla
   const auto known = import::supportedOperators();
   std::vector<std::string> unknown;
   for (const onnx_io::Node& node : model.graph.nodes) {
-    const bool isFunction =
-        std::any_of(model.functions.begin(), model.functions.end(),
-                    [&](const onnx_io::Function& f) { return f.name == node.opType && f.domain == node.domain; });
-    if (!isFunction && std::find(known.begin(), known.end(), std::pair(node.domain, node.opType)) == known.end() &&
+    const bool isFunction = std::any_of(model.functions.begin(), model.functions.end(),
+                                        [&](const onnx_io::Function& f) {
+                                          return f.name == node.opType && f.domain == node.domain;
+                                        });
+    if (!isFunction &&
+        std::find(known.begin(), known.end(), std::pair(node.domain, node.opType)) == known.end() &&
         std::find(unknown.begin(), unknown.end(), node.opType) == unknown.end())
       unknown.push_back(node.opType);
   }
@@ -142,7 +156,8 @@ Page inspectOnnx(const std::string& path, const std::string& backends, ImportFla
   page.tables.push_back(counted("nodes by op", "op", ops));
   PageTable weights{"initializers", {"name", "type", "bytes"}, {}};
   for (const onnx_io::Initializer& initializer : model.graph.initializers)
-    weights.rows.push_back({initializer.name, initializer.tensor.typeText(), initializer.tensor.sizeBytes()});
+    weights.rows.push_back(
+        {initializer.name, initializer.tensor.typeText(), initializer.tensor.sizeBytes()});
   page.tables.push_back(std::move(weights));
   drawOnnx(page.drawing, model.graph);
   return page;
@@ -172,7 +187,8 @@ Page inspectGraph(const std::string& path, const graph::Graph& graph) {
     page.drawing.nodes.push_back({id, std::string(graph::opName(node->kind)), node->userName()});
     for (const graph::Value* operand : node->operands()) {
       const auto at = producer.find(operand);
-      if (at != producer.end()) page.drawing.edges.push_back({at->second, id, operand->type.text()});
+      if (at != producer.end())
+        page.drawing.edges.push_back({at->second, id, operand->type.text()});
     }
     for (const graph::Value* result : node->results()) producer[result] = id;
   }

@@ -35,7 +35,8 @@ Options importOptions(const ImportFlags& flags) {
     const Binding shape = parseBinding("--shape", text);
     Shape& dims = options.shapes[shape.name];
     if (shape.value != "scalar")
-      for (const std::string& size : text::split(shape.value, 'x')) dims.push_back(parseInteger("--shape", text, size));
+      for (const std::string& size : text::split(shape.value, 'x'))
+        dims.push_back(parseInteger("--shape", text, size));
   }
   return options;
 }
@@ -57,18 +58,21 @@ graph::Graph readGraph(const std::string& path, const ImportFlags& flags) {
   if (!endsWith(path, ".cdl")) {
     Result<pipeline::Loaded> loaded = pipeline::loadAny(path, importOptions(flags));
     if (!loaded) throw inFile(path, loaded.status());
-    if (auto* script = std::get_if<import::Script>(&*loaded)) throw inFile(path, script->refusal(path));
+    if (auto* script = std::get_if<import::Script>(&*loaded))
+      throw inFile(path, script->refusal(path));
     return std::get<graph::Graph>(std::move(loaded).value());
   }
   Diagnostics diagnostics;
   Result<Ir> ir = parseIr(check(readText(path)), path, diagnostics);
   check(diagnostics.status());
   if (!ir) throw inFile(path, ir.status());
-  if (!std::holds_alternative<graph::Graph>(*ir)) fail(kBadInput, "{}: holds a program; a graph is needed here", path);
+  if (!std::holds_alternative<graph::Graph>(*ir))
+    fail(kBadInput, "{}: holds a program; a graph is needed here", path);
   return std::get<graph::Graph>(std::move(ir).value());
 }
 
-std::vector<graph::Graph> readGraphs(const std::string& path, const ImportFlags& flags, std::string& flow) {
+std::vector<graph::Graph> readGraphs(const std::string& path, const ImportFlags& flags,
+                                     std::string& flow) {
   std::vector<graph::Graph> graphs;
   if (endsWith(path, ".cdl")) {
     graphs.push_back(readGraph(path, flags));
@@ -100,7 +104,8 @@ std::string printProgram(const program::Program& program, const std::string& res
 }
 
 std::string printIr(const Ir& ir, const std::string& resourceFolder) {
-  if (const auto* program = std::get_if<program::Program>(&ir)) return printProgram(*program, resourceFolder);
+  if (const auto* program = std::get_if<program::Program>(&ir))
+    return printProgram(*program, resourceFolder);
   return printGraph(std::get<graph::Graph>(ir), resourceFolder);
 }
 

@@ -22,8 +22,10 @@ struct ImportFlags {
 /// A graph from a .onnx or .cdl file. Throws Failure naming the file; a program is refused.
 graph::Graph readGraph(const std::string& path, const ImportFlags& flags);
 
-/// The Graphs of a .onnx or .cdl file, several where it decides at run; `flow`: what is between them then, as text.
-std::vector<graph::Graph> readGraphs(const std::string& path, const ImportFlags& flags, std::string& flow);
+/// The Graphs of a .onnx or .cdl file, several where it decides at run; `flow`: what is between
+/// them then, as text.
+std::vector<graph::Graph> readGraphs(const std::string& path, const ImportFlags& flags,
+                                     std::string& flow);
 
 /// The text; resources go to `resourceFolder` (empty: nowhere). Throws Failure.
 std::string printIr(const Ir& ir, const std::string& resourceFolder);
@@ -33,7 +35,8 @@ std::string printProgram(const program::Program& program, const std::string& res
 /// Writes text to a file, resources beside it: the folder to print with.
 std::string resourceFolderOf(const std::string& path);
 
-/// "copy 12, matmul 53": instructions of each kind, primitives first, in the order of their numbers.
+/// "copy 12, matmul 53": instructions of each kind, primitives first, in the order of their
+/// numbers.
 std::string kindCounts(const program::Program& program);
 
 } // namespace candela::tool

@@ -28,7 +28,9 @@ struct Arguments {
 std::string partFile(const std::string& output, size_t index, size_t count) {
   if (count == 1) return output;
   const std::filesystem::path path(output);
-  return (path.parent_path() / fmt::format("{}.{}{}", path.stem().string(), index, path.extension().string())).string();
+  return (path.parent_path() /
+          fmt::format("{}.{}{}", path.stem().string(), index, path.extension().string()))
+      .string();
 }
 
 void lower(Arguments& arguments, Console& console) {
@@ -42,8 +44,9 @@ void lower(Arguments& arguments, Console& console) {
   const LoweredModel lowered = lowerModel(options, compile);
   const auto& [backends, parts, bandBytes, flow, traffic] = lowered;
   if (!flow.empty())
-    console.printText(fmt::format("// what is decided at run, around the partitions below\n// {}\n",
-                                  fmt::join(text::split(flow.substr(0, flow.size() - 1), '\n'), "\n// ")));
+    console.printText(
+        fmt::format("// what is decided at run, around the partitions below\n// {}\n",
+                    fmt::join(text::split(flow.substr(0, flow.size() - 1), '\n'), "\n// ")));
   Json report = console.report("lower");
   report["model"] = options.path;
   report["partitions"] = Json::array();
@@ -51,16 +54,18 @@ void lower(Arguments& arguments, Console& console) {
     const program::Program& program = parts[i].program;
     const std::string& backend = backends[parts[i].target];
     const std::string counts = kindCounts(program);
-    const std::string file = arguments.output.empty() ? "" : partFile(arguments.output, i, parts.size());
+    const std::string file =
+        arguments.output.empty() ? "" : partFile(arguments.output, i, parts.size());
     const std::string folder = file.empty() ? "" : resourceFolderOf(file);
-    const std::string text =
-        fmt::format("// {}\n// partition {} of {} on {}\n{}", counts, i + 1, parts.size(), backend,
-                    arguments.graph ? printGraph(parts[i].graph, folder) : printProgram(program, folder));
+    const std::string text = fmt::format(
+        "// {}\n// partition {} of {} on {}\n{}", counts, i + 1, parts.size(), backend,
+        arguments.graph ? printGraph(parts[i].graph, folder) : printProgram(program, folder));
     if (file.empty()) {
       console.printText(text);
     } else {
       check(writeFile(file, text.data(), text.size()), kWorkFailed);
-      console.print("{}  {} instructions on {}: {}\n", console.bold(file), program.instrs.size(), backend, counts);
+      console.print("{}  {} instructions on {}: {}\n", console.bold(file), program.instrs.size(),
+                    backend, counts);
     }
     Json kinds = Json::object(), hostSteps = Json::object();
     for (const program::Instr& instr : program.instrs)
@@ -82,15 +87,20 @@ void lower(Arguments& arguments, Console& console) {
 } // namespace
 
 void addLower(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("lower", "Show what a model becomes: the Programs that a backend would run.");
+  auto* command = app.add_subcommand(
+      "lower", "Show what a model becomes: the Programs that a backend would run.");
   auto arguments = std::make_shared<Arguments>();
   arguments->model.addTo(command);
   arguments->model.addTilingTo(command);
-  command->add_option("--to", arguments->to, "primitives: only the 13 primitives, and what the host alone does (sort)")
+  command
+      ->add_option("--to", arguments->to,
+                   "primitives: only the 13 primitives, and what the host alone does (sort)")
       ->type_name("LEVEL");
-  command->add_option("-o,--output", arguments->output, "write here, large constants beside it")->type_name("F.cdl");
+  command->add_option("-o,--output", arguments->output, "write here, large constants beside it")
+      ->type_name("F.cdl");
   command->add_flag("--graph", arguments->graph, "print the lowered graphs, not the Programs");
-  command->add_flag("--keep-order", arguments->keepOrder, "leave instructions in the order of the model's nodes");
+  command->add_flag("--keep-order", arguments->keepOrder,
+                    "leave instructions in the order of the model's nodes");
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, &console] { lower(*arguments, console); });

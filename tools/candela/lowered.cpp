@@ -12,7 +12,8 @@ std::vector<std::shared_ptr<runtime::Device>> openDevices(const ModelOptions& op
   std::vector<std::shared_ptr<runtime::Device>> devices;
   for (const std::string& name : splitList(options.backends)) {
     if (name == "reference")
-      fail(kBadInput, "--backend reference: the reference runs graphs as they are, there is nothing to lower");
+      fail(kBadInput,
+           "--backend reference: the reference runs graphs as they are, there is nothing to lower");
     if (name == "soft") continue;
     const auto plugin = check(runtime::findPlugin(name));
     devices.push_back(check(plugin->open(0, optionsOf(options.options, plugin->name()))));
@@ -39,7 +40,8 @@ LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions co
     targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
     lowered.backends.push_back(device->plugin().name());
   }
-  for (const auto& device : devices) lowered.bandBytes.push_back(options.noGroups ? 0 : pipeline::bandBytesOf(*device));
+  for (const auto& device : devices)
+    lowered.bandBytes.push_back(options.noGroups ? 0 : pipeline::bandBytesOf(*device));
   for (const auto& device : devices) compile.deviceCosts.push_back(pipeline::costsOf(device));
   compile.bandBytes = lowered.bandBytes;
   targets.push_back(&pipeline::hostTarget());
@@ -51,13 +53,15 @@ LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions co
   for (graph::Graph& graph : graphs) {
     lowered.traffic += pipeline::graphTraffic(graph);
     inModel(passes::optimize(graph));
-    auto partitioning = target::partition(graph, targets, {}, {options.toPrimitives, !options.unstacked});
+    auto partitioning =
+        target::partition(graph, targets, {}, {options.toPrimitives, !options.unstacked});
     inModel(partitioning.status());
     auto parts = pipeline::lowerParts(graph, *partitioning, targets, compile);
     inModel(parts.status());
     for (const pipeline::LoweredPart& part : *parts)
       if (!part.unfused.empty())
-        fail(kWorkFailed, "{}: '{}' is not in the instruction of its product", options.path, *part.unfused.begin());
+        fail(kWorkFailed, "{}: '{}' is not in the instruction of its product", options.path,
+             *part.unfused.begin());
     lowered.parts.insert(lowered.parts.end(), std::make_move_iterator(parts->begin()),
                          std::make_move_iterator(parts->end()));
   }

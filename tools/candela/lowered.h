@@ -20,8 +20,8 @@ std::vector<std::shared_ptr<runtime::Device>> openDevices(const ModelOptions& op
 /// What --tile says; nullopt without it. Throws Failure.
 std::optional<plan::Machine> machineOf(const ModelOptions& options);
 
-/// As the pipeline does it: every Graph of the model, by `compile` and the --to-primitives of `options`. Throws Failure
-/// naming the file.
+/// As the pipeline does it: every Graph of the model, by `compile` and the --to-primitives of
+/// `options`. Throws Failure naming the file.
 LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions compile);
 
 } // namespace candela::tool

@@ -58,7 +58,8 @@ void endWithoutMemory() noexcept {
 
 /// Errors of the machine come back from the calls that meet them, and not as signals.
 void expectErrors() {
-  // A file that we open must not become stdin, stdout or stderr where these are closed: it cannot be written so.
+  // A file that we open must not become stdin, stdout or stderr where these are closed: it cannot
+  // be written so.
   for (int file = open("/dev/null", O_RDONLY); file >= 0; file = open("/dev/null", O_RDONLY)) {
     if (file <= STDERR_FILENO) continue;
     close(file);
@@ -76,7 +77,8 @@ int run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) commandLine += " " + shellQuoted(argv[i]);
   Console console(commandLine);
 
-  CLI::App app("Candela: compile ONNX models for accelerators, run them, and check backends.", "candela");
+  CLI::App app("Candela: compile ONNX models for accelerators, run them, and check backends.",
+               "candela");
   app.footer(kFooter);
   app.set_version_flag("--version", candela_version(), "print the version");
   app.set_help_flag("-h,--help", "print this help");
@@ -97,8 +99,10 @@ int run(int argc, char** argv) {
   // CLI11 would only say that a command is missing.
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end())
-    return report(kBadInput, fmt::format("no command is named '{}'; there are {}", argv[1], fmt::join(names, ", ")));
+  if (argc > 1 && argv[1][0] != '-' &&
+      std::find(names.begin(), names.end(), argv[1]) == names.end())
+    return report(kBadInput, fmt::format("no command is named '{}'; there are {}", argv[1],
+                                         fmt::join(names, ", ")));
   try {
     app.parse(argc, argv);
     console.finish();
@@ -111,7 +115,8 @@ int run(int argc, char** argv) {
     return kSuccess;
   } catch (const CLI::ParseError& error) {
     std::string message = error.what();
-    while (!message.empty() && (message.back() == '\n' || message.back() == '.')) message.pop_back();
+    while (!message.empty() && (message.back() == '\n' || message.back() == '.'))
+      message.pop_back();
     return report(kBadInput, message + "; see candela --help");
   } catch (const Failure& failure) {
     // What was printed before stays readable in front of the message.
@@ -129,7 +134,11 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const candela::OutOfMemory& error) {
     return report(kWorkFailed, error.what());
-  } catch (const std::bad_alloc&) { return report(kWorkFailed, "out of memory"); } catch (const std::exception& error) {
+  } catch (const std::bad_alloc&) {
+    return report(kWorkFailed, "out of memory");
+  } catch (const std::exception& error) {
     return report(kWorkFailed, error.what());
-  } catch (...) { return report(kWorkFailed, "something was thrown that is no std::exception"); }
+  } catch (...) {
+    return report(kWorkFailed, "something was thrown that is no std::exception");
+  }
 }

@@ -78,7 +78,8 @@ std::string shortened(const std::string& text, double room) {
 
 class Plot {
 public:
-  Plot(const PlannedPart& part, const plan::MemoryMap& map) : part_(part), program_(part.program), map_(map) {
+  Plot(const PlannedPart& part, const plan::MemoryMap& map)
+      : part_(part), program_(part.program), map_(map) {
     const auto count = static_cast<double>(program_.instrs.size());
     column_ = std::clamp(kFitWidth / count, kNarrowest, kWidest);
     width_ = std::max(column_ * count, kLeastWidth);
@@ -86,10 +87,11 @@ public:
   }
 
   std::string svg() {
-    out_ =
-        fmt::format("<svg class=\"memory\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-                    "role=\"img\" aria-label=\"memory map of space {2}\">\n",
-                    kLeft + width_ + kRight, kTop + kHeight + kBottom, markupEscaped(program_.spaces[map_.space].name));
+    out_ = fmt::format("<svg class=\"memory\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+                       "height=\"{1:.0f}\" "
+                       "role=\"img\" aria-label=\"memory map of space {2}\">\n",
+                       kLeft + width_ + kRight, kTop + kHeight + kBottom,
+                       markupEscaped(program_.spaces[map_.space].name));
     axes();
     blocks();
     liveLine();
@@ -104,16 +106,19 @@ private:
   void axes() {
     const double step = niceStep(top_, 6);
     for (double bytes = 0; bytes <= top_ * 1.0001; bytes += step)
-      out_ += fmt::format("<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
-                          "<text class=\"tick\" x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
-                          kLeft, kLeft + width_, y(bytes), kLeft - 6, y(bytes) + 4,
-                          bytesText(static_cast<uint64_t>(bytes)));
+      out_ += fmt::format(
+          "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
+          "<text class=\"tick\" x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
+          kLeft, kLeft + width_, y(bytes), kLeft - 6, y(bytes) + 4,
+          bytesText(static_cast<uint64_t>(bytes)));
     const auto count = static_cast<double>(program_.instrs.size());
     const double every = std::max(1.0, niceStep(count, std::min(count, width_ / 60)));
     for (double instr = every; instr <= count; instr += every)
-      out_ += fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.0f}</text>\n",
-                          x(instr - 0.5), kTop + kHeight + 16, instr);
-    out_ += fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">instruction</text>\n",
+      out_ += fmt::format(
+          "<text class=\"tick\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.0f}</text>\n",
+          x(instr - 0.5), kTop + kHeight + 16, instr);
+    out_ += fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.1f}\" "
+                        "text-anchor=\"middle\">instruction</text>\n",
                         kLeft + width_ / 2, kTop + kHeight + 34);
   }
 
@@ -122,13 +127,15 @@ private:
       // Where a result takes its operand's place, the instruction's column is halved between them.
       const double from = x(block.first + (block.takesOver ? 0.5 : 0)),
                    to = x(block.last + (block.handsOver ? 0.5 : 1));
-      const auto low = static_cast<double>(block.offset), high = low + static_cast<double>(block.bytes);
+      const auto low = static_cast<double>(block.offset),
+                 high = low + static_cast<double>(block.bytes);
       const double height = std::max(y(low) - y(high), 0.6);
       const std::string name = valueText(program_, block.buffer);
-      out_ += fmt::format("<g class=\"block {}\"><title>{}</title><rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" "
-                          "height=\"{:.2f}\"/>",
-                          kFamilies[familyOf(program_, block.buffer)].name, markupEscaped(tooltip(block, name)), from,
-                          y(high), to - from, height);
+      out_ += fmt::format(
+          "<g class=\"block {}\"><title>{}</title><rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" "
+          "height=\"{:.2f}\"/>",
+          kFamilies[familyOf(program_, block.buffer)].name, markupEscaped(tooltip(block, name)),
+          from, y(high), to - from, height);
       label(name, from, y(high), to - from, height);
       out_ += "</g>\n";
     }
@@ -143,15 +150,16 @@ private:
     const std::string text = shortened(fits ? name : name.substr(0, name.find(',')), room);
     if (text.empty()) return;
     const double cx = left + width / 2, cy = top + height / 2;
-    out_ += fmt::format("<text x=\"{0:.1f}\" y=\"{1:.1f}\" dy=\".35em\" text-anchor=\"middle\"{2}>{3}</text>", cx, cy,
-                        isUpright ? fmt::format(" transform=\"rotate(-90 {:.1f} {:.1f})\"", cx, cy) : "",
-                        markupEscaped(text));
+    out_ += fmt::format(
+        "<text x=\"{0:.1f}\" y=\"{1:.1f}\" dy=\".35em\" text-anchor=\"middle\"{2}>{3}</text>", cx,
+        cy, isUpright ? fmt::format(" transform=\"rotate(-90 {:.1f} {:.1f})\"", cx, cy) : "",
+        markupEscaped(text));
   }
 
   std::string tooltip(const Block& block, const std::string& name) const {
-    std::string text =
-        fmt::format("{}\nvalue %{}\n{} bytes at {}\ninstructions {} to {}", name, program_.buffers[block.buffer].name,
-                    block.bytes, block.offset, block.first + 1, block.last + 1);
+    std::string text = fmt::format("{}\nvalue %{}\n{} bytes at {}\ninstructions {} to {}", name,
+                                   program_.buffers[block.buffer].name, block.bytes, block.offset,
+                                   block.first + 1, block.last + 1);
     if (block.takesOver) text += "\nin the place of an operand";
     return text;
   }
@@ -160,8 +168,8 @@ private:
     std::string points;
     for (size_t i = 0; i < map_.live.size(); ++i) {
       const double at = y(static_cast<double>(map_.live[i]));
-      points +=
-          fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x(static_cast<double>(i)), at, x(static_cast<double>(i) + 1), at);
+      points += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x(static_cast<double>(i)), at,
+                            x(static_cast<double>(i) + 1), at);
     }
     out_ += fmt::format("<polyline class=\"live\" points=\"{}\"/>\n", points);
   }
@@ -169,12 +177,14 @@ private:
   void peak() {
     const double center = x(map_.peak + 0.5);
     const bool isRight = center > kLeft + width_ / 2;
-    out_ += fmt::format("<rect class=\"peak\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\"/>\n",
-                        x(map_.peak), kTop, column_, kHeight);
-    out_ += fmt::format("<path class=\"mark\" d=\"M{0:.1f} {1:.1f}l-5 -8h10z\"/><text class=\"mark\" x=\"{2:.1f}\" "
-                        "y=\"{3:.1f}\" text-anchor=\"{4}\">peak {5} at {6}</text>\n",
-                        center, kTop - 1, center + (isRight ? -9 : 9), kTop - 8, isRight ? "end" : "start",
-                        bytesText(map_.live[map_.peak]), markupEscaped(program_.instrName(map_.peak)));
+    out_ += fmt::format(
+        "<rect class=\"peak\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\"/>\n",
+        x(map_.peak), kTop, column_, kHeight);
+    out_ += fmt::format(
+        "<path class=\"mark\" d=\"M{0:.1f} {1:.1f}l-5 -8h10z\"/><text class=\"mark\" x=\"{2:.1f}\" "
+        "y=\"{3:.1f}\" text-anchor=\"{4}\">peak {5} at {6}</text>\n",
+        center, kTop - 1, center + (isRight ? -9 : 9), kTop - 8, isRight ? "end" : "start",
+        bytesText(map_.live[map_.peak]), markupEscaped(program_.instrName(map_.peak)));
   }
 
   const PlannedPart& part_;
@@ -187,7 +197,8 @@ private:
 std::string legend(const program::Program& program, const plan::MemoryMap& map) {
   std::string out = "<ul class=\"legend\">";
   for (size_t f = 0; f < std::size(kFamilies); ++f)
-    if (std::ranges::any_of(map.blocks, [&](const Block& block) { return familyOf(program, block.buffer) == f; }))
+    if (std::ranges::any_of(
+            map.blocks, [&](const Block& block) { return familyOf(program, block.buffer) == f; }))
       out += fmt::format("<li><i class=\"{}\"></i>{}</li>", kFamilies[f].name, kFamilies[f].title);
   return out + "<li><i class=\"line\"></i>bytes that are live</li></ul>\n";
 }
@@ -224,16 +235,20 @@ void addMemory(Page& page, const PlannedPart& part, const std::string& label) {
   for (const plan::MemoryMap& map : part.maps) {
     if (map.peak == program::kNone) continue;
     const std::string where = fmt::format("{}{}", program.spaces[map.space].name, suffix);
-    const double ratio = static_cast<double>(map.arenaBytes) / static_cast<double>(map.maxLiveBytes);
-    page.figures.push_back(
-        {fmt::format("memory over time, space {}", where),
-         fmt::format("arena {} bytes, live at most {} bytes, ratio {:.3f}", map.arenaBytes, map.maxLiveBytes, ratio),
-         memoryFigure(part, map) + legend(program, map)});
-    PageTable table{"at the peak in " + where, {"bytes", "offset", "first", "last", "value", "nodes"}, {}};
+    const double ratio =
+        static_cast<double>(map.arenaBytes) / static_cast<double>(map.maxLiveBytes);
+    page.figures.push_back({fmt::format("memory over time, space {}", where),
+                            fmt::format("arena {} bytes, live at most {} bytes, ratio {:.3f}",
+                                        map.arenaBytes, map.maxLiveBytes, ratio),
+                            memoryFigure(part, map) + legend(program, map)});
+    PageTable table{
+        "at the peak in " + where, {"bytes", "offset", "first", "last", "value", "nodes"}, {}};
     for (const Block& block : map.at(map.peak))
       table.rows.push_back({block.bytes, block.offset, block.first + 1, block.last + 1,
-                            program.buffers[block.buffer].name, plan::nodesBehind(program, block.buffer)});
-    page.tables.insert(page.tables.begin() + static_cast<std::ptrdiff_t>(page.figures.size()) - 1, std::move(table));
+                            program.buffers[block.buffer].name,
+                            plan::nodesBehind(program, block.buffer)});
+    page.tables.insert(page.tables.begin() + static_cast<std::ptrdiff_t>(page.figures.size()) - 1,
+                       std::move(table));
   }
   const plan::Traffic& moved = part.traffic.total;
   page.fact("activation bytes moved" + suffix, moved.activations());

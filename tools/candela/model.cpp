@@ -19,36 +19,43 @@ void ModelOptions::addTo(CLI::App* command, const std::string& kinds) {
 }
 
 void ModelOptions::addCompilingTo(CLI::App* command) {
-  command->add_option("--backend", backends, "backends by name or path, the first one first (default soft)")
+  command
+      ->add_option("--backend", backends,
+                   "backends by name or path, the first one first (default soft)")
       ->type_name("B[,B2...]");
   addRepeated(command, "--shape", shapes, "the shape of an input: images=1x3x224x224", "NAME=DIMS");
   addRepeated(command, "--dim", dims, "the value of a symbolic dimension: N=1", "NAME=VALUE");
-  addRepeated(command, "--option", options, "an option of a backend: key=value or backend.key=value", "KEY=VALUE");
+  addRepeated(command, "--option", options,
+              "an option of a backend: key=value or backend.key=value", "KEY=VALUE");
   command
       ->add_option_function<std::string>(
           "--isa", [this](const std::string& name) { options.push_back("isa=" + name); },
           "the instruction set, of a backend that has several: --option isa=NAME")
       ->type_name("NAME");
-  command->add_flag("--require-native", requireNative, "fail, with a list, when a node is emulated or on the host");
+  command->add_flag("--require-native", requireNative,
+                    "fail, with a list, when a node is emulated or on the host");
   command->add_flag("--to-primitives", toPrimitives, "lower every op to the 13 primitives");
   command->add_flag("--unstacked", unstacked,
                     "leave every node an instruction of its own: no epilogues, no expressions");
-  command->add_flag("--rematerialize", rematerialize,
-                    "compute cheap values again before late readers, where that lowers the peak of memory");
-  command->add_flag("--no-groups", noGroups, "run every instruction as a whole: no chains by bands of rows");
+  command->add_flag(
+      "--rematerialize", rematerialize,
+      "compute cheap values again before late readers, where that lowers the peak of memory");
+  command->add_flag("--no-groups", noGroups,
+                    "run every instruction as a whole: no chains by bands of rows");
 }
 
 void ModelOptions::addTilingTo(CLI::App* command) {
   command
-      ->add_option(
-          "--tile", tile,
-          "tile for local memories: NAME=BYTES[K|M][:align=N][:sums],... the outermost first; and settings such as "
-          "engines=3, bytes_per_cycle=16")
+      ->add_option("--tile", tile,
+                   "tile for local memories: NAME=BYTES[K|M][:align=N][:sums],... the outermost "
+                   "first; and settings such as "
+                   "engines=3, bytes_per_cycle=16")
       ->type_name("MEMORIES");
 }
 
 void ModelOptions::addStatesTo(CLI::App* command) {
-  addRepeated(command, "--state", states, "an output that is the input of the next run: past=present", "INPUT=OUTPUT");
+  addRepeated(command, "--state", states,
+              "an output that is the input of the next run: past=present", "INPUT=OUTPUT");
 }
 
 sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
@@ -78,7 +85,8 @@ bool ModelOptions::passThreads(int threads, Console& console) {
     if (name.find('/') != std::string::npos || endsWith(name, ".so")) paths.push_back(name);
   const Json known = Json::parse(sdk::Model::backendsJson(paths), nullptr, false);
   bool passed = false;
-  for (const Json& backend : known.is_object() ? known.value("backends", Json::array()) : Json::array()) {
+  for (const Json& backend :
+       known.is_object() ? known.value("backends", Json::array()) : Json::array()) {
     const std::string name = backend.value("name", ""), origin = backend.value("origin", "");
     const bool used = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& w) {
       return w == name || (w.find('.') != std::string::npos && fileName(w) == fileName(origin));
@@ -105,8 +113,8 @@ std::optional<int> ModelOptions::threadsOption() const {
 }
 
 bool saysHowToCompile(const CLI::App* command) {
-  for (const char* name :
-       {"--backend", "--shape", "--dim", "--option", "--require-native", "--to-primitives", "--unstacked"})
+  for (const char* name : {"--backend", "--shape", "--dim", "--option", "--require-native",
+                           "--to-primitives", "--unstacked"})
     if (command->count(name)) return true;
   return false;
 }
@@ -123,18 +131,25 @@ std::string wrongSeed(const std::string& text) {
 
 } // namespace
 
-void addSeedOption(CLI::App* command, std::optional<uint64_t>& seed, const std::string& help, const std::string& name) {
-  command->add_option(name, seed, help)->type_name("SEED")->check(CLI::Validator(wrongSeed, "SEED"));
+void addSeedOption(CLI::App* command, std::optional<uint64_t>& seed, const std::string& help,
+                   const std::string& name) {
+  command->add_option(name, seed, help)
+      ->type_name("SEED")
+      ->check(CLI::Validator(wrongSeed, "SEED"));
 }
 
-bool endsWith(const std::string& text, std::string_view suffix) { return std::string_view(text).ends_with(suffix); }
+bool endsWith(const std::string& text, std::string_view suffix) {
+  return std::string_view(text).ends_with(suffix);
+}
 
 void refuseBundle(const std::string& path) {
   if (endsWith(path, ".cdb") || runtime::isBundle(path))
     fail(kBadInput, "{}: this is a bundle already; the model itself is needed", path);
 }
 
-std::string fileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+std::string fileName(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
 
 int exitCodeOf(candela_status_t status) {
   switch (status) {
@@ -159,7 +174,9 @@ sdk::Model compileModel(const ModelOptions& options) {
   Progress progress("compiling");
   try {
     return sdk::Model::compile(options.path, options.sdkOptions(progress));
-  } catch (const sdk::Error& error) { failWith(error, options.path); }
+  } catch (const sdk::Error& error) {
+    failWith(error, options.path);
+  }
 }
 
 std::vector<std::string> splitList(const std::string& text) {
@@ -184,7 +201,8 @@ namespace {
 /// Every way to cut NAME=VALUE.
 std::vector<Binding> cutsOf(const std::string& text) {
   std::vector<Binding> cuts;
-  for (size_t at = text.find('=', 1); at != std::string::npos && at + 1 < text.size(); at = text.find('=', at + 1))
+  for (size_t at = text.find('=', 1); at != std::string::npos && at + 1 < text.size();
+       at = text.find('=', at + 1))
     cuts.push_back({text.substr(0, at), text.substr(at + 1)});
   return cuts;
 }
@@ -193,16 +211,19 @@ std::vector<Binding> cutsOf(const std::string& text) {
 
 bool hasSeveralCuts(const std::string& text) { return cutsOf(text).size() > 1; }
 
-Binding parseFileBinding(const std::string& option, const std::string& text, const std::set<std::string>& names) {
+Binding parseFileBinding(const std::string& option, const std::string& text,
+                         const std::set<std::string>& names) {
   const std::vector<Binding> cuts = cutsOf(text);
   if (cuts.size() < 2) return parseBinding(option, text);
   std::vector<Binding> named;
-  std::ranges::copy_if(cuts, std::back_inserter(named), [&](const Binding& cut) { return names.count(cut.name) > 0; });
+  std::ranges::copy_if(cuts, std::back_inserter(named),
+                       [&](const Binding& cut) { return names.count(cut.name) > 0; });
   if (named.size() > 1)
-    fail(kBadInput, "{} {}: the model has both '{}' and '{}'", option, text, named[0].name, named[1].name);
+    fail(kBadInput, "{} {}: the model has both '{}' and '{}'", option, text, named[0].name,
+         named[1].name);
   if (!named.empty()) return named[0];
-  const auto existing =
-      std::ranges::find_if(cuts, [](const Binding& cut) { return std::filesystem::exists(cut.value); });
+  const auto existing = std::ranges::find_if(
+      cuts, [](const Binding& cut) { return std::filesystem::exists(cut.value); });
   return existing == cuts.end() ? cuts[0] : *existing;
 }
 
@@ -214,7 +235,8 @@ void makeFolder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error || !std::filesystem::is_directory(path, error))
-    fail(kWorkFailed, "{}: cannot make this folder{}{}", path, error ? ": " : "", error ? error.message() : "");
+    fail(kWorkFailed, "{}: cannot make this folder{}{}", path, error ? ": " : "",
+         error ? error.message() : "");
 }
 
 TensorFolder::TensorFolder(std::string path) : path_(std::move(path)) { makeFolder(path_); }
@@ -222,8 +244,8 @@ TensorFolder::TensorFolder(std::string path) : path_(std::move(path)) { makeFold
 std::string TensorFolder::write(const std::string& name, const Tensor& tensor) {
   std::string safe;
   for (const char c : name) {
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_' || c == '-' || c == '.';
     safe += plain ? c : '_';
   }
   if (safe.empty() || safe.front() == '.') safe.insert(0, "_");
@@ -266,20 +288,22 @@ std::string backendsText(const Json& report) {
   return text;
 }
 
-std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0); }
+std::string percent(double part, double whole) {
+  return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0);
+}
 
 } // namespace
 
 std::string placementLine(const Json& report) {
   const uint64_t parameters = report.value("parameters", uint64_t(0));
-  return fmt::format("{} nodes, {} parameters → {}", report.value("nodes", uint64_t(0)), countText(parameters),
-                     backendsText(report));
+  return fmt::format("{} nodes, {} parameters → {}", report.value("nodes", uint64_t(0)),
+                     countText(parameters), backendsText(report));
 }
 
 namespace {
 
-/// The instruction kind that most nodes wait for, by the "emulated a b c" of their reasons, which ";" ends; "" when
-/// nothing is emulated.
+/// The instruction kind that most nodes wait for, by the "emulated a b c" of their reasons, which
+/// ";" ends; "" when nothing is emulated.
 std::string nextText(const Json& report) {
   std::map<std::string, int> waiting;
   for (const Json& node : report.value("nodes_detail", Json::array())) {
@@ -289,11 +313,13 @@ std::string nextText(const Json& report) {
     std::istringstream kinds(why.substr(at + 9, why.find(';', at) - (at + 9)));
     for (std::string kind; kinds >> kind;) ++waiting[kind];
   }
-  const auto most = std::max_element(waiting.begin(), waiting.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(waiting.begin(), waiting.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most == waiting.end()) return "";
-  return fmt::format("  next: {} is emulated in {} nodes (by weight: candela backends PLUGIN --next MODEL)\n",
-                     most->first, most->second);
+  return fmt::format(
+      "  next: {} is emulated in {} nodes (by weight: candela backends PLUGIN --next MODEL)\n",
+      most->first, most->second);
 }
 
 } // namespace
@@ -301,25 +327,29 @@ std::string nextText(const Json& report) {
 std::string explainText(const Json& report) {
   Table table({"node", "op", "on", "class", "why"});
   for (const Json& node : report.value("nodes_detail", Json::array()))
-    table.add({node.value("node", ""), node.value("op", ""), node.value("on", ""), node.value("class", ""),
-               node.value("why", "")});
-  const Json nodes = report.value("placement", Json::object()), macs = report.value("macs", Json::object());
+    table.add({node.value("node", ""), node.value("op", ""), node.value("on", ""),
+               node.value("class", ""), node.value("why", "")});
+  const Json nodes = report.value("placement", Json::object()),
+             macs = report.value("macs", Json::object());
   const auto count = [](const Json& of, const char* key) { return of.value(key, uint64_t(0)); };
   const auto total = [&](const Json& of) {
     return double(count(of, "native") + count(of, "emulated") + count(of, "host"));
   };
   return table.text() +
-         fmt::format("  {} of nodes, {} of MACs native; {} native, {} emulated, {} host; {} layout conversion{}\n",
+         fmt::format("  {} of nodes, {} of MACs native; {} native, {} emulated, {} host; {} layout "
+                     "conversion{}\n",
                      percent(double(count(nodes, "native")), total(nodes)),
                      percent(double(count(macs, "native")), total(macs)), count(nodes, "native"),
-                     count(nodes, "emulated"), count(nodes, "host"), count(report, "layout_conversions"),
+                     count(nodes, "emulated"), count(nodes, "host"),
+                     count(report, "layout_conversions"),
                      count(report, "layout_conversions") == 1 ? "" : "s") +
          nextText(report);
 }
 
 void addPlacement(Json& to, const Json& report, bool withNodes) {
-  for (const char* key : {"model", "backends", "nodes", "parameters", "arena_bytes", "max_live_bytes", "placement",
-                          "macs", "transfers", "layout_conversions", "steps"})
+  for (const char* key :
+       {"model", "backends", "nodes", "parameters", "arena_bytes", "max_live_bytes", "placement",
+        "macs", "transfers", "layout_conversions", "steps"})
     if (report.contains(key)) to[key] = report[key];
   if (withNodes && report.contains("nodes_detail")) to["nodes_detail"] = report["nodes_detail"];
 }

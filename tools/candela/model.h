@@ -14,8 +14,8 @@ namespace candela::tool {
 struct ModelOptions {
   std::string path, backends = "soft", tile;
   std::vector<std::string> dims, shapes, options, states;
-  bool requireNative = false, toPrimitives = false, keepValues = false, rematerialize = false, unstacked = false,
-       noGroups = false;
+  bool requireNative = false, toPrimitives = false, keepValues = false, rematerialize = false,
+       unstacked = false, noGroups = false;
 
   /// MODEL, --backend, --dim, --shape, --option, --isa, --require-native, --to-primitives,
   /// --rematerialize, --unstacked, --no-groups.
@@ -27,8 +27,8 @@ struct ModelOptions {
   void addTilingTo(CLI::App* command);
   /// --state, of the commands that know it.
   void addStatesTo(CLI::App* command);
-  /// Hands the number to every backend that has an option `threads`; a note when none has. Whether one has. Fails where
-  /// an option says a number too.
+  /// Hands the number to every backend that has an option `threads`; a note when none has. Whether
+  /// one has. Fails where an option says a number too.
   bool passThreads(int threads, Console& console);
   /// What --option threads=N or B.threads=N says.
   std::optional<int> threadsOption() const;
@@ -47,7 +47,8 @@ void refuseBundle(const std::string& path);
 /// The path without its folders.
 std::string fileName(const std::string& path);
 
-/// The exit code for a failure of the embedding API: what the user passed is kBadInput, the rest kWorkFailed.
+/// The exit code for a failure of the embedding API: what the user passed is kBadInput, the rest
+/// kWorkFailed.
 int exitCodeOf(candela_status_t status);
 /// Throws Failure with the file in front of the message, unless the message names it.
 [[noreturn]] void failWith(const sdk::Error& error, const std::string& path);
@@ -65,9 +66,10 @@ struct Binding {
 /// Fails when there is no '=' or the name is empty.
 Binding parseBinding(const std::string& option, const std::string& text);
 
-/// NAME=FILE where both may hold '=': of the ways to cut it that are possible, the one whose name is among `names`,
-/// else whose file exists, else the first. Fails where several names fit.
-Binding parseFileBinding(const std::string& option, const std::string& text, const std::set<std::string>& names);
+/// NAME=FILE where both may hold '=': of the ways to cut it that are possible, the one whose name
+/// is among `names`, else whose file exists, else the first. Fails where several names fit.
+Binding parseFileBinding(const std::string& option, const std::string& text,
+                         const std::set<std::string>& names);
 /// Whether parseFileBinding() has a choice.
 bool hasSeveralCuts(const std::string& text);
 

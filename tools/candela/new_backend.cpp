@@ -31,8 +31,10 @@ void checkName(const std::string& name) {
   bool fits = !name.empty() && name.size() <= 64 && isLower(name[0]);
   for (const char c : name) fits = fits && (isLower(c) || (c >= '0' && c <= '9') || c == '_');
   if (!fits)
-    fail(kBadInput, "NAME '{}': a backend's name is a letter a-z, then at most 63 of a-z, 0-9 and _, such as {}", name,
-         "acme_npu2");
+    fail(kBadInput,
+         "NAME '{}': a backend's name is a letter a-z, then at most 63 of a-z, 0-9 and _, such as "
+         "{}",
+         name, "acme_npu2");
   if (name == "soft" || name == "reference")
     fail(kBadInput, "NAME '{}': is a backend of Candela itself; choose another name", name);
 }
@@ -48,7 +50,8 @@ std::string className(const std::string& name) {
   return made;
 }
 
-std::string filled(std::string_view text, const std::vector<std::pair<std::string, std::string>>& values) {
+std::string filled(std::string_view text,
+                   const std::vector<std::pair<std::string, std::string>>& values) {
   std::string made(text);
   for (const auto& [word, value] : values)
     for (size_t at = 0; (at = made.find(word, at)) != std::string::npos; at += value.size())
@@ -61,7 +64,8 @@ class Making {
 public:
   explicit Making(fs::path root) : root_(std::move(root)) {}
   ~Making() {
-    for (; !isDone_ && !made_.empty(); made_.pop_back()) std::remove(made_.back().c_str()); // takes no memory
+    // takes no memory
+    for (; !isDone_ && !made_.empty(); made_.pop_back()) std::remove(made_.back().c_str());
   }
   Making(const Making&) = delete;
   Making& operator=(const Making&) = delete;
@@ -71,7 +75,9 @@ public:
     if (folder.empty() || fs::is_directory(folder, error)) return;
     makeFolder(folder.parent_path());
     if (fs::create_directory(folder, error)) made_.push_back(folder);
-    if (error) fail(kWorkFailed, "{}: cannot be made: {}; nothing was left behind", folder.string(), error.message());
+    if (error)
+      fail(kWorkFailed, "{}: cannot be made: {}; nothing was left behind", folder.string(),
+           error.message());
   }
   void write(const std::string& path, const std::string& text) {
     const fs::path file = root_ / path;
@@ -89,7 +95,8 @@ public:
       }
     }
     if (!written)
-      fail(kWorkFailed, "{}: cannot be written: {}; nothing was left behind", file.string(), std::strerror(reason));
+      fail(kWorkFailed, "{}: cannot be written: {}; nothing was left behind", file.string(),
+           std::strerror(reason));
   }
   void finish() { isDone_ = true; }
 
@@ -108,7 +115,8 @@ std::string prefix() {
   };
   for (const char* name : {"lib", "lib64"}) {
     if (holdsPackage(root / name)) return root.string();
-    for (fs::directory_iterator at(root / name, ignored), end; at != end; at.increment(ignored)) // lib/<machine>
+    // lib/<machine>
+    for (fs::directory_iterator at(root / name, ignored), end; at != end; at.increment(ignored))
       if (holdsPackage(at->path())) return root.string();
   }
   return "";
@@ -118,7 +126,8 @@ void newBackend(const Arguments& arguments, Console& console) {
   checkName(arguments.name);
   if (arguments.door != "primitive")
     fail(kBadInput,
-         "--door {}: a port begins behind the door 'primitive'; how it moves to another stands in the porting guide",
+         "--door {}: a port begins behind the door 'primitive'; how it moves to another stands in "
+         "the porting guide",
          arguments.door);
   if (arguments.folder.empty()) fail(kBadInput, "DIR: a folder is needed");
   const fs::path root = arguments.folder;
@@ -126,7 +135,8 @@ void newBackend(const Arguments& arguments, Console& console) {
   if (fs::exists(root, error) && !fs::is_directory(root, error))
     fail(kBadInput, "{}: is there already and no folder; give a new one", arguments.folder);
   if (fs::is_directory(root, error) && !fs::is_empty(root, error))
-    fail(kBadInput, "{}: is not empty; give a new folder, nothing is written over", arguments.folder);
+    fail(kBadInput, "{}: is not empty; give a new folder, nothing is written over",
+         arguments.folder);
 
   const std::string version = candela_version();
   const std::vector<std::pair<std::string, std::string>> values = {
@@ -146,12 +156,15 @@ void newBackend(const Arguments& arguments, Console& console) {
   }
   making.finish();
 
-  const std::string found = prefix(), plugin = fmt::format("build/lib/candela/libcandela_{}.so", arguments.name);
-  console.print("{}: {} files of a backend in {}; README.md says how to go on\n", console.bold(arguments.folder),
-                files.size(), arguments.language == "c" ? "C" : "C++");
+  const std::string found = prefix(),
+                    plugin = fmt::format("build/lib/candela/libcandela_{}.so", arguments.name);
+  console.print("{}: {} files of a backend in {}; README.md says how to go on\n",
+                console.bold(arguments.folder), files.size(),
+                arguments.language == "c" ? "C" : "C++");
   console.print("  cd {}\n", shellQuoted(arguments.folder));
-  console.print("  cmake -B build -DCMAKE_PREFIX_PATH={} && cmake --build build && ctest --test-dir build\n",
-                found.empty() ? "<where Candela is installed>" : shellQuoted(found));
+  console.print(
+      "  cmake -B build -DCMAKE_PREFIX_PATH={} && cmake --build build && ctest --test-dir build\n",
+      found.empty() ? "<where Candela is installed>" : shellQuoted(found));
   console.print("  candela run MODEL.onnx --random 1 --backend {} --explain\n", plugin);
   Json report = console.report("new_backend");
   report["name"] = arguments.name;
@@ -165,14 +178,17 @@ void newBackend(const Arguments& arguments, Console& console) {
 } // namespace
 
 void addNewBackend(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("new-backend", "Write the first files of a backend, as a project of its own.");
+  auto* command = app.add_subcommand(
+      "new-backend", "Write the first files of a backend, as a project of its own.");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("NAME", arguments->name, "the backend's name: a-z, 0-9 and _")->required();
-  command->add_option("DIR", arguments->folder, "the project's folder: a new or an empty one")->required();
+  command->add_option("DIR", arguments->folder, "the project's folder: a new or an empty one")
+      ->required();
   command->add_option("--language", arguments->language, "what it is written in (c++)")
       ->type_name("c++|c")
       ->check(CLI::IsMember({"c++", "c"}));
-  command->add_option("--door", arguments->door, "how instructions reach it (primitive)")->type_name("primitive");
+  command->add_option("--door", arguments->door, "how instructions reach it (primitive)")
+      ->type_name("primitive");
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, &console] { newBackend(*arguments, console); });

@@ -1,4 +1,5 @@
-// candela backends --next: what a port should implement next, by what it would bring to some models.
+// candela backends --next: what a port should implement next, by what it would bring to some
+// models.
 #include "tools/candela/next.h"
 
 #include <algorithm>
@@ -26,8 +27,8 @@ public:
   const std::vector<std::string>& list() const { return list_; }
   std::string text() const {
     if (list_.size() <= 6) return fmt::format("{}", fmt::join(list_, " "));
-    return fmt::format("{} ... {} ({} of them)", fmt::join(list_.begin(), list_.begin() + 3, " "), list_.back(),
-                       list_.size());
+    return fmt::format("{} ... {} ({} of them)", fmt::join(list_.begin(), list_.begin() + 3, " "),
+                       list_.back(), list_.size());
   }
 
 private:
@@ -39,7 +40,8 @@ struct Wanted {
   uint16_t kind = 0, fn = 0;
   std::vector<std::string> types; ///< operands first
   std::string cls;                ///< the largest operand class that was met
-  std::string why, now;           ///< now: "emulated", "host", or "parts": all that it is made of is native
+  /// now: "emulated", "host", or "parts": all that it is made of is native
+  std::string why, now;
   std::set<std::string> nodes;
   uint64_t macs = 0;
   double ms = 0;
@@ -48,7 +50,8 @@ struct Wanted {
 
   std::string text() const {
     const size_t operands = types.empty() ? 0 : types.size() - 1;
-    return fmt::format("{} {}{}{}", instrText(kind, fn), fmt::join(types.begin(), types.begin() + operands, ","),
+    return fmt::format("{} {}{}{}", instrText(kind, fn),
+                       fmt::join(types.begin(), types.begin() + operands, ","),
                        operands ? " -> " : "", types.empty() ? "" : types.back());
   }
   /// The rung of the porting guide that it stands on.
@@ -90,7 +93,8 @@ struct Findings {
     std::vector<const Wanted*> list;
     for (const auto& [key, row] : rows) list.push_back(&row);
     std::ranges::stable_sort(list, [](const Wanted* a, const Wanted* b) {
-      return std::tuple(a->ms, a->macs, a->nodes.size()) > std::tuple(b->ms, b->macs, b->nodes.size());
+      return std::tuple(a->ms, a->macs, a->nodes.size()) >
+             std::tuple(b->ms, b->macs, b->nodes.size());
     });
     return list;
   }
@@ -110,7 +114,8 @@ public:
   }
 
   std::string of(const Wanted& row) const {
-    const std::string head = fmt::format("{}:{}/", isPrimitive(row.kind) ? "primitives" : "ops", kindName(row.kind));
+    const std::string head =
+        fmt::format("{}:{}/", isPrimitive(row.kind) ? "primitives" : "ops", kindName(row.kind));
     const auto at = addresses_.find(head);
     if (at == addresses_.end()) return "";
     const std::string fn(fnName(row.kind, row.fn));
@@ -123,7 +128,8 @@ public:
     if (!fn.empty()) queries.push_back(fmt::format("{}{}*", head, fn));
     queries.push_back(head + "*");
     for (const std::string& query : queries)
-      if (std::ranges::any_of(at->second, [&](const std::string& a) { return conform::matchesQuery(a, query); }))
+      if (std::ranges::any_of(
+              at->second, [&](const std::string& a) { return conform::matchesQuery(a, query); }))
         return query;
     return "";
   }
@@ -139,7 +145,8 @@ public:
       queries.push_back(fmt::format("{}{}{}{}*", head, fn, fn.empty() ? "" : "_", types));
     queries.push_back(head + "*");
     for (const std::string& query : queries)
-      if (std::ranges::any_of(at->second, [&](const std::string& a) { return conform::matchesQuery(a, query); }))
+      if (std::ranges::any_of(
+              at->second, [&](const std::string& a) { return conform::matchesQuery(a, query); }))
         return query;
     return "";
   }
@@ -182,7 +189,8 @@ private:
   std::optional<target::Target> nativeOnly_;
 };
 
-Wanted& rowOf(Rows& rows, uint16_t kind, uint16_t fn, const std::vector<std::string>& types, const std::string& cls) {
+Wanted& rowOf(Rows& rows, uint16_t kind, uint16_t fn, const std::vector<std::string>& types,
+              const std::string& cls) {
   Wanted named;
   named.kind = kind;
   named.fn = fn;
@@ -194,8 +202,8 @@ Wanted& rowOf(Rows& rows, uint16_t kind, uint16_t fn, const std::vector<std::str
 std::string elemOf(const std::string& operand) { return operand.substr(0, operand.find('[')); }
 
 /// Rows of what ran, and was not native.
-void addPrimitives(const std::vector<InstrTime>& instrs, const std::map<std::string, std::string>& whyHost,
-                   Findings& found) {
+void addPrimitives(const std::vector<InstrTime>& instrs,
+                   const std::map<std::string, std::string>& whyHost, Findings& found) {
   for (const InstrTime& time : instrs) {
     found.ms += time.ms;
     if (time.support == "native") found.nativeMs += time.ms;
@@ -219,8 +227,8 @@ void addPrimitives(const std::vector<InstrTime>& instrs, const std::map<std::str
 }
 
 /// Optional rows that would take a node, or a part of it, as it is.
-void addOps(const graph::Graph& graph, const target::Target& target, const std::vector<InstrTime>& instrs,
-            Findings& found) {
+void addOps(const graph::Graph& graph, const target::Target& target,
+            const std::vector<InstrTime>& instrs, Findings& found) {
   struct Now {
     double ms = 0;
     bool native = true;
@@ -245,7 +253,8 @@ void addOps(const graph::Graph& graph, const target::Target& target, const std::
         shapes.push_back(typeText(elemName(operand.elem), operand.dims));
         cls = std::max(cls, operand.cls);
       }
-      Wanted& row = rowOf(found.rows, desc.kind, desc.fn, types, target::classText(static_cast<unsigned>(cls)));
+      Wanted& row = rowOf(found.rows, desc.kind, desc.fn, types,
+                          target::classText(static_cast<unsigned>(cls)));
       row.nodes.insert(node->userName());
       row.macs += pipeline::macs(*node);
       row.shapes.add(fmt::format("{}", fmt::join(shapes, ",")));
@@ -257,8 +266,9 @@ void addOps(const graph::Graph& graph, const target::Target& target, const std::
           row.ms += at->second.ms;
           native &= at->second.native;
         }
-      row.why = answer.support == target::Support::emulated ? "its row is EMULATED: override the function of the kind"
-                                                            : answer.detail;
+      row.why = answer.support == target::Support::emulated
+                    ? "its row is EMULATED: override the function of the kind"
+                    : answer.detail;
       if (row.now.empty() || !native) row.now = native ? "parts" : "emulated";
     }
   }
@@ -292,7 +302,9 @@ Findings findingsOf(const std::string& path, const ModelOptions& given, const st
       session.run(latencies);
       profile.add(session.model.traceJson());
     }
-  } catch (const sdk::Error& error) { failWith(error, path); }
+  } catch (const sdk::Error& error) {
+    failWith(error, path);
+  }
   const std::vector<InstrTime> instrs = profile.instrs(session.report);
   addPrimitives(instrs, whyHost, found);
   std::string flow;
@@ -304,10 +316,13 @@ Findings findingsOf(const std::string& path, const ModelOptions& given, const st
 }
 
 std::string command(const std::string& backend, const std::string& query) {
-  return query.empty() ? "" : fmt::format("candela conform --backend {} --cases {}", backend, shellQuoted(query));
+  return query.empty()
+             ? ""
+             : fmt::format("candela conform --backend {} --cases {}", backend, shellQuoted(query));
 }
 
-Json toJson(const Findings& found, const std::string& backend, const Queries& queries, bool hasLayouts) {
+Json toJson(const Findings& found, const std::string& backend, const Queries& queries,
+            bool hasLayouts) {
   Json list = Json::array();
   for (const Wanted* row : found.sorted()) {
     Json attrs = Json::object();
@@ -331,7 +346,8 @@ Json toJson(const Findings& found, const std::string& backend, const Queries& qu
                     {"query", query},
                     {"check", command(backend, query)}});
     if (const std::string onLayouts = hasLayouts ? queries.onLayouts(*row) : ""; !onLayouts.empty())
-      list.back().update({{"layout_query", onLayouts}, {"layout_check", command(backend, onLayouts)}});
+      list.back().update(
+          {{"layout_query", onLayouts}, {"layout_check", command(backend, onLayouts)}});
   }
   return {{"nodes", found.nodes},   {"native_nodes", found.nativeNodes},
           {"macs", found.macs},     {"native_macs", found.nativeMacs},
@@ -341,11 +357,12 @@ Json toJson(const Findings& found, const std::string& backend, const Queries& qu
 
 std::string percent(double part) { return fmt::format("{:>5.1f} %", 100 * part); }
 
-void print(const Findings& found, const std::string& title, Console& console, const std::string& backend,
-           const Queries* queries, bool hasLayouts) {
+void print(const Findings& found, const std::string& title, Console& console,
+           const std::string& backend, const Queries* queries, bool hasLayouts) {
   const auto part = [](double of, double all) { return all > 0 ? of / all : 1; };
-  console.print("\n{}  {} of {} nodes, {:.1f} % of the time, {:.1f} % of the MACs native\n", console.bold(title),
-                found.nativeNodes, found.nodes, 100 * part(found.nativeMs, found.ms),
+  console.print("\n{}  {} of {} nodes, {:.1f} % of the time, {:.1f} % of the MACs native\n",
+                console.bold(title), found.nativeNodes, found.nodes,
+                100 * part(found.nativeMs, found.ms),
                 100 * part(double(found.nativeMacs), double(found.macs)));
   const std::vector<const Wanted*> list = found.sorted();
   if (list.empty()) {
@@ -354,8 +371,9 @@ void print(const Findings& found, const std::string& title, Console& console, co
   }
   Table table({"next", "rung", "now", "nodes", "   time", "   MACs", "why"});
   for (size_t i = 0; i < std::min(list.size(), kShown); ++i)
-    table.add({list[i]->text(), list[i]->rung(), list[i]->now, fmt::format("{:>5}", list[i]->nodes.size()),
-               percent(found.share(*list[i])), percent(found.macShare(*list[i])), list[i]->why});
+    table.add({list[i]->text(), list[i]->rung(), list[i]->now,
+               fmt::format("{:>5}", list[i]->nodes.size()), percent(found.share(*list[i])),
+               percent(found.macShare(*list[i])), list[i]->why});
   console.printText(table.text());
   if (list.size() > kShown) console.print("  and {} more: --json\n", list.size() - kShown);
   if (!queries) return;
@@ -373,8 +391,8 @@ void print(const Findings& found, const std::string& title, Console& console, co
 
 } // namespace
 
-Json nextSteps(const std::vector<std::string>& models, const ModelOptions& model, const std::string& backend,
-               Console& console) {
+Json nextSteps(const std::vector<std::string>& models, const ModelOptions& model,
+               const std::string& backend, Console& console) {
   const Asked asked(backend, model);
   const Queries queries;
   Findings all;
@@ -392,8 +410,8 @@ Json nextSteps(const std::vector<std::string>& models, const ModelOptions& model
     all.add(counted);
   }
   const bool hasLayouts = asked.declaresLayouts();
-  print(all, fmt::format("{} in {} model{}", backend, models.size(), models.size() == 1 ? "" : "s"), console, backend,
-        &queries, hasLayouts);
+  print(all, fmt::format("{} in {} model{}", backend, models.size(), models.size() == 1 ? "" : "s"),
+        console, backend, &queries, hasLayouts);
   for (const Findings& one : found) {
     Json entry = {{"model", one.model}};
     entry.update(toJson(one, backend, queries, hasLayouts));

@@ -24,14 +24,15 @@ struct Arguments {
 
 void assembleFile(const Arguments& arguments, Console& console) {
   std::optional<npu::Configuration> configuration;
-  if (!arguments.configuration.empty()) configuration = checkNpu(npu::findConfiguration(arguments.configuration));
+  if (!arguments.configuration.empty())
+    configuration = checkNpu(npu::findConfiguration(arguments.configuration));
   const Bytes bytes = check(mapFile(arguments.input));
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const npu::Binary binary = checkNpu(npu::assemble(text, arguments.input, configuration));
   const std::vector<std::byte> file = npu::writeBinary(binary);
   check(writeFile(arguments.output, file.data(), file.size()), kWorkFailed);
-  console.print("{}: {} instructions, {} bytes of constants, for {}\n", arguments.output, binary.code.size(),
-                binary.constants.size(), binary.configurationName);
+  console.print("{}: {} instructions, {} bytes of constants, for {}\n", arguments.output,
+                binary.code.size(), binary.constants.size(), binary.configurationName);
   Json report = console.report("npu_as");
   report["instructions"] = binary.code.size();
   report["constant_bytes"] = binary.constants.size();
@@ -63,18 +64,23 @@ Json configurationJson(const npu::Configuration& configuration) {
 void showConfigurations(const Arguments& arguments, Console& console) {
   Json report = console.report("npu_config");
   if (!arguments.configuration.empty()) {
-    const npu::Configuration configuration = checkNpu(npu::findConfiguration(arguments.configuration));
+    const npu::Configuration configuration =
+        checkNpu(npu::findConfiguration(arguments.configuration));
     console.printText(configuration.toml());
     report["configurations"].push_back(configurationJson(configuration));
   } else {
-    Table table({"name", "array", "clock", "scratchpad", "accumulators", "channels", "DRAM", "hash"});
+    Table table(
+        {"name", "array", "clock", "scratchpad", "accumulators", "channels", "DRAM", "hash"});
     for (const npu::Preset& preset : npu::presets()) {
       const npu::Configuration c = checkNpu(npu::findConfiguration(std::string(preset.name)));
-      table.add({c.name, fmt::format("{} x {}", c.rows(), c.columns()), fmt::format("{} MHz", c[npu::key::kClockMhz]),
-                 fmt::format("{} KiB", c.scratchpadBytes() / 1024), fmt::format("{} rows", c.accumulatorRows()),
-                 fmt::format("{} + {}", c.loadChannels(), c.storeChannels()),
-                 fmt::format("{} x{}", c.valueText(npu::key::kDramType), c[npu::key::kDramWidthBits]),
-                 fmt::format("{:016x}", c.hash())});
+      table.add(
+          {c.name, fmt::format("{} x {}", c.rows(), c.columns()),
+           fmt::format("{} MHz", c[npu::key::kClockMhz]),
+           fmt::format("{} KiB", c.scratchpadBytes() / 1024),
+           fmt::format("{} rows", c.accumulatorRows()),
+           fmt::format("{} + {}", c.loadChannels(), c.storeChannels()),
+           fmt::format("{} x{}", c.valueText(npu::key::kDramType), c[npu::key::kDramWidthBits]),
+           fmt::format("{:016x}", c.hash())});
       report["configurations"].push_back(configurationJson(c));
     }
     console.printText(table.text(0));
@@ -92,7 +98,8 @@ CLI::App* addStep(CLI::App* parent, const char* name, const char* text, Console&
 
 npu::Binary readNpuBinary(const std::string& path) {
   const Bytes bytes = check(mapFile(path));
-  npu::Result<npu::Binary> binary = npu::readBinary({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+  npu::Result<npu::Binary> binary =
+      npu::readBinary({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
   if (!binary) fail(kBadInput, "{}: {}", path, binary.message());
   return *std::move(binary);
 }
@@ -112,10 +119,12 @@ void addNpu(CLI::App& app, Console& console) {
 
   CLI::App* dis = npu->add_subcommand("dis", "Print the text of a binary.");
   dis->add_option("FILE", arguments->input, "the binary")->required()->type_name("FILE");
-  dis->add_option("-o,--output", arguments->output, "the text (default: stdout)")->type_name("FILE");
+  dis->add_option("-o,--output", arguments->output, "the text (default: stdout)")
+      ->type_name("FILE");
   dis->callback([arguments, &console] { disassembleFile(*arguments, console); });
 
-  CLI::App* config = addStep(npu, "config", "List the presets, or show one configuration as TOML.", console);
+  CLI::App* config =
+      addStep(npu, "config", "List the presets, or show one configuration as TOML.", console);
   config->add_option("CONFIG", arguments->configuration, "preset or .toml")->type_name("CONFIG");
   config->callback([arguments, &console] { showConfigurations(*arguments, console); });
 

@@ -24,7 +24,8 @@ constexpr const char* kFooter = R"(Examples:
 
 Without --passes the file is parsed, verified and printed. `optimize` is the standard order, repeated until nothing
 changes. With --verify-diagnostics each error has to be announced in the file, and each announcement has to come true:
-  // expected-error {{text}}        in the same line; @+1, @-2: a line below, two lines above; @*: any line
+  // expected-error {{text}}        in the same line; @+1, @-2: a line below, two lines above; @*:
+  //                                any line
 Lines of `// -----` cut such a file into parts that are read one by one.)";
 
 struct Arguments {
@@ -38,7 +39,8 @@ struct Arguments {
 Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& console, Json& report) {
   const auto show = [&](std::string_view pass, const graph::Graph& after) {
     report["passes"].push_back({{"pass", pass}, {"nodes_after", after.nodeCount()}});
-    if (arguments.printAfterAll) console.printText(fmt::format("// after {}\n{}", pass, printGraph(after, "")));
+    if (arguments.printAfterAll)
+      console.printText(fmt::format("// after {}\n{}", pass, printGraph(after, "")));
   };
   for (const std::string& pass : arguments.passes) {
     if (pass == "optimize") {
@@ -70,27 +72,33 @@ struct DeviceOfPasses {
   }
 };
 
-Status planProgram(program::Program& program, const Arguments& arguments, Console& console, Json& report) {
+Status planProgram(program::Program& program, const Arguments& arguments, Console& console,
+                   Json& report) {
   const DeviceOfPasses device(arguments.device);
   for (const std::string& name : arguments.passes) {
-    if (std::ranges::find(plan::allPasses(), name, &plan::PassInfo::name) == plan::allPasses().end())
-      return badArgument("pass '{}' does not work on programs; candela opt --list names those that do", name);
+    if (std::ranges::find(plan::allPasses(), name, &plan::PassInfo::name) ==
+        plan::allPasses().end())
+      return badArgument(
+          "pass '{}' does not work on programs; candela opt --list names those that do", name);
     const std::string_view pass = name;
     CDL_TRY(plan::runPasses(program, std::span(&pass, 1), device.context).status());
     CDL_TRY(program::verify(program));
     Json peaks = Json::object();
     const std::vector<uint64_t> bytes = plan::peakBytes(program, plan::sharesOf(program, true));
     for (size_t s = 0; s < bytes.size(); ++s) peaks[program.spaces[s].name] = bytes[s];
-    report["passes"].push_back(
-        {{"pass", name}, {"instructions_after", program.instrs.size()}, {"max_live_bytes", std::move(peaks)}});
-    if (arguments.printAfterAll) console.printText(fmt::format("// after {}\n{}", name, printProgram(program, "")));
+    report["passes"].push_back({{"pass", name},
+                                {"instructions_after", program.instrs.size()},
+                                {"max_live_bytes", std::move(peaks)}});
+    if (arguments.printAfterAll)
+      console.printText(fmt::format("// after {}\n{}", name, printProgram(program, "")));
   }
   return Status::ok();
 }
 
 Status runPasses(Ir& ir, const Arguments& arguments, Console& console, Json& report) {
   if (arguments.passes.empty()) return Status::ok();
-  if (auto* graph = std::get_if<graph::Graph>(&ir)) return runPasses(*graph, arguments, console, report);
+  if (auto* graph = std::get_if<graph::Graph>(&ir))
+    return runPasses(*graph, arguments, console, report);
   return planProgram(std::get<program::Program>(ir), arguments, console, report);
 }
 
@@ -120,9 +128,11 @@ void opt(const Arguments& arguments, Console& console) {
     Table table({"pass", "does", "numbers"});
     for (const passes::PassInfo& pass : passes::allPasses())
       table.add({std::string(pass.name), std::string(pass.summary), std::string(pass.values)});
-    table.add({"optimize", "the standard order, repeated until nothing changes", "what those do together"});
+    table.add({"optimize", "the standard order, repeated until nothing changes",
+               "what those do together"});
     for (const plan::PassInfo& pass : plan::allPasses())
-      table.add({std::string(pass.name), fmt::format("of a program: {}", pass.summary), std::string(pass.values)});
+      table.add({std::string(pass.name), fmt::format("of a program: {}", pass.summary),
+                 std::string(pass.values)});
     console.printText(table.text(0));
     return;
   }
@@ -156,26 +166,34 @@ void opt(const Arguments& arguments, Console& console) {
 } // namespace
 
 void addOpt(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("opt", "Run passes on the textual form of either IR; parse, verify and print it.");
+  auto* command = app.add_subcommand(
+      "opt", "Run passes on the textual form of either IR; parse, verify and print it.");
   auto arguments = std::make_shared<Arguments>();
-  command->add_option("FILE", arguments->path, "a .cdl file (graph or program) or a .onnx model")->type_name("FILE");
+  command->add_option("FILE", arguments->path, "a .cdl file (graph or program) or a .onnx model")
+      ->type_name("FILE");
   command->add_option("--passes", arguments->passes, "passes in order, or optimize")
       ->delimiter(',')
       ->type_name("A,B...")
       ->allow_extra_args(false);
   command
-      ->add_option("--backend", arguments->device.backends,
-                   "for passes of programs that ask a device, which join-movement and tile do: its backend")
+      ->add_option(
+          "--backend", arguments->device.backends,
+          "for passes of programs that ask a device, which join-movement and tile do: its backend")
       ->type_name("B");
   arguments->device.addTilingTo(command);
-  command->add_flag("--list", arguments->list, "list the passes, and what each may change of numbers");
+  command->add_flag("--list", arguments->list,
+                    "list the passes, and what each may change of numbers");
   command->add_flag("--print-ir-after-all", arguments->printAfterAll,
                     "print the graph after each pass that changed it");
-  command->add_flag("--verify-diagnostics", arguments->verifyDiagnostics, "check the errors that the file announces");
-  addRepeated(command, "--dim", arguments->import.dims, "of a .onnx model: the value of a symbolic dimension",
-              "NAME=VALUE");
-  addRepeated(command, "--shape", arguments->import.shapes, "of a .onnx model: the shape of an input", "NAME=DIMS");
-  command->add_option("-o,--output", arguments->output, "write here instead of to stdout, large constants beside it")
+  command->add_flag("--verify-diagnostics", arguments->verifyDiagnostics,
+                    "check the errors that the file announces");
+  addRepeated(command, "--dim", arguments->import.dims,
+              "of a .onnx model: the value of a symbolic dimension", "NAME=VALUE");
+  addRepeated(command, "--shape", arguments->import.shapes,
+              "of a .onnx model: the shape of an input", "NAME=DIMS");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "write here instead of to stdout, large constants beside it")
       ->type_name("FILE");
   addJsonOption(command, console);
   command->footer(kFooter);

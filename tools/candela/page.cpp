@@ -33,7 +33,8 @@ std::string dotQuoted(std::string_view text) {
   return out + "\"";
 }
 
-constexpr const char* kStyle = R"css(.find{display:flex;gap:.6rem;align-items:center;margin:0 0 1.2rem}
+constexpr const char* kStyle =
+    R"css(.find{display:flex;gap:.6rem;align-items:center;margin:0 0 1.2rem}
 .find input{font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);border-radius:8px;
 padding:.4rem .7rem;width:min(24rem,100%)}
 .missed{opacity:.14}tr.missed{display:none}
@@ -70,7 +71,8 @@ std::string pageText(const Page& page, const Console& console, size_t maxRows) {
       text.add(std::move(row));
     }
     out += text.text();
-    if (table.rows.size() > maxRows) out += fmt::format("  and {} more (--all)\n", table.rows.size() - maxRows);
+    if (table.rows.size() > maxRows)
+      out += fmt::format("  and {} more (--all)\n", table.rows.size() - maxRows);
   }
   return out;
 }
@@ -97,24 +99,28 @@ void pageJson(const Page& page, Json& to) {
 }
 
 std::string pageHtml(const Page& page) {
-  std::string out =
-      fmt::format("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
-                  "content=\"width=device-width\"/><title>{0}</title>\n<style>{1}{2}{3}</style></head>\n<body><main>\n"
-                  "<div class=\"top\"><div><p class=\"eyebrow\">{4}</p><h1>{0}</h1></div></div>\n"
-                  "<div class=\"find\" hidden=\"hidden\"><input type=\"search\" placeholder=\"find by name\" "
-                  "aria-label=\"find by name\"/><span class=\"soft\"></span></div>\n",
-                  markupEscaped(page.file), conform::kHtmlStyle, kMemoryFigureStyle, kStyle, markupEscaped(page.kind));
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
+      "content=\"width=device-width\"/><title>{0}</title>\n<style>{1}{2}{3}</style></"
+      "head>\n<body><main>\n"
+      "<div class=\"top\"><div><p class=\"eyebrow\">{4}</p><h1>{0}</h1></div></div>\n"
+      "<div class=\"find\" hidden=\"hidden\"><input type=\"search\" placeholder=\"find by name\" "
+      "aria-label=\"find by name\"/><span class=\"soft\"></span></div>\n",
+      markupEscaped(page.file), conform::kHtmlStyle, kMemoryFigureStyle, kStyle,
+      markupEscaped(page.kind));
   for (const Figure& figure : page.figures)
-    out += fmt::format("<section><h2>{} <small>{}</small></h2>\n<div class=\"figure\">{}</div></section>\n",
-                       markupEscaped(figure.title), markupEscaped(figure.caption), figure.markup);
+    out += fmt::format(
+        "<section><h2>{} <small>{}</small></h2>\n<div class=\"figure\">{}</div></section>\n",
+        markupEscaped(figure.title), markupEscaped(figure.caption), figure.markup);
   out += "<section><dl>\n";
   for (const auto& [name, value] : page.facts)
-    out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markupEscaped(name), markupEscaped(cellText(value)));
+    out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markupEscaped(name),
+                       markupEscaped(cellText(value)));
   out += "</dl></section>\n";
   for (const PageTable& table : page.tables) {
     if (table.rows.empty()) continue;
-    out += fmt::format("<section><h2>{} <small>{}</small></h2>\n<table><thead><tr>", markupEscaped(table.name),
-                       table.rows.size());
+    out += fmt::format("<section><h2>{} <small>{}</small></h2>\n<table><thead><tr>",
+                       markupEscaped(table.name), table.rows.size());
     std::vector<const char*> classes; // numbers stand to the right
     for (size_t c = 0; c < table.columns.size(); ++c) {
       const auto isNumber = [&](const std::vector<Json>& row) { return isNumeric(row[c]); };
@@ -125,22 +131,26 @@ std::string pageHtml(const Page& page) {
     for (const auto& row : table.rows) {
       out += "<tr>";
       for (size_t c = 0; c < row.size(); ++c)
-        out += fmt::format("<td{} data-k=\"{}\">{}</td>", classes[c], markupEscaped(table.columns[c]),
-                           markupEscaped(cellText(row[c])));
+        out += fmt::format("<td{} data-k=\"{}\">{}</td>", classes[c],
+                           markupEscaped(table.columns[c]), markupEscaped(cellText(row[c])));
       out += "</tr>\n";
     }
     out += "</tbody></table></section>\n";
   }
-  return out + fmt::format("<footer>candela {}</footer>\n</main>\n{}</body></html>\n", candela_version(), kScript);
+  return out + fmt::format("<footer>candela {}</footer>\n</main>\n{}</body></html>\n",
+                           candela_version(), kScript);
 }
 
 std::string drawingDot(const Page& page) {
-  std::string out = "digraph " + dotQuoted(page.file) + " {\n  node [shape=box, fontname=\"sans-serif\"];\n";
+  std::string out =
+      "digraph " + dotQuoted(page.file) + " {\n  node [shape=box, fontname=\"sans-serif\"];\n";
   for (const Drawing::Node& node : page.drawing.nodes)
-    out += fmt::format("  {} [label={}];\n", dotQuoted(node.id),
-                       dotQuoted(node.detail.empty() ? node.label : node.label + "\n" + node.detail));
+    out +=
+        fmt::format("  {} [label={}];\n", dotQuoted(node.id),
+                    dotQuoted(node.detail.empty() ? node.label : node.label + "\n" + node.detail));
   for (const Drawing::Edge& edge : page.drawing.edges)
-    out += fmt::format("  {} -> {} [label={}];\n", dotQuoted(edge.from), dotQuoted(edge.to), dotQuoted(edge.label));
+    out += fmt::format("  {} -> {} [label={}];\n", dotQuoted(edge.from), dotQuoted(edge.to),
+                       dotQuoted(edge.label));
   return out + "}\n";
 }
 

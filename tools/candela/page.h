@@ -2,7 +2,8 @@
 
 #include "tools/candela/console.h"
 
-/// What `candela inspect` found, in a form that knows no file format: shown as text, JSON, HTML or a graph for dot.
+/// What `candela inspect` found, in a form that knows no file format: shown as text, JSON, HTML or
+/// a graph for dot.
 namespace candela::tool {
 
 /// A list of equal things. Cells are JSON values: numbers, texts or lists.
@@ -44,8 +45,8 @@ struct Page {
 std::string pageText(const Page& page, const Console& console, size_t maxRows);
 /// Adds kind, facts, and each table as a list of objects.
 void pageJson(const Page& page, Json& to);
-/// One self-contained HTML file, figures first. A field finds rows and parts of figures by their text; without scripts
-/// the page has everything but that.
+/// One self-contained HTML file, figures first. A field finds rows and parts of figures by their
+/// text; without scripts the page has everything but that.
 std::string pageHtml(const Page& page);
 /// For Graphviz.
 std::string drawingDot(const Page& page);

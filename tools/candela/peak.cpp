@@ -1,5 +1,5 @@
-// Loops that do nothing but multiply and add in registers, one for each width of vectors and one for tiles, chosen at
-// run time.
+// Loops that do nothing but multiply and add in registers, one for each width of vectors and one
+// for tiles, chosen at run time.
 #include "tools/candela/peak.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace {
 /// Runs `rounds` rounds; the result keeps the compiler from leaving them out.
 using Loop = float (*)(int64_t rounds);
 
-/// So many independent sums hide the latency of their additions, and fit into the registers. They begin at different
-/// values that only the run knows, so that the compiler cannot share them.
+/// So many independent sums hide the latency of their additions, and fit into the registers. They
+/// begin at different values that only the run knows, so that the compiler cannot share them.
 constexpr int kPairs = 6, kFew = 12, kMany = 24;
 
 struct Kernel {
@@ -135,7 +135,8 @@ bool hasTiles() {
 
 Kernel floatKernel() {
   if (__builtin_cpu_supports("avx512f")) return {fma512, kMany * 16 * 2.0, "avx512 fma"};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {fma256, kFew * 8 * 2.0, "avx2 fma"};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return {fma256, kFew * 8 * 2.0, "avx2 fma"};
   return {nullptr, 0, ""};
 }
 
@@ -169,8 +170,8 @@ float portable(int64_t rounds) {
 
 std::atomic<float> sink; ///< of results that nobody reads
 
-/// The best of some trials, all threads at the same time: no more than there are processors, which add nothing, and
-/// fewer where the system does not give so many.
+/// The best of some trials, all threads at the same time: no more than there are processors, which
+/// add nothing, and fewer where the system does not give so many.
 double measure(const Kernel& kernel, int threads) {
   threads = std::min(threads, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   constexpr int kTrials = 16;
@@ -181,15 +182,19 @@ double measure(const Kernel& kernel, int threads) {
     std::vector<std::jthread> others;
     try {
       for (int t = 1; t < threads; ++t) others.emplace_back([&] { sink = kernel.loop(rounds); });
-    } catch (const std::system_error&) { threads = static_cast<int>(others.size()) + 1; }
+    } catch (const std::system_error&) {
+      threads = static_cast<int>(others.size()) + 1;
+    }
     sink = kernel.loop(rounds);
     for (std::jthread& other : others) other.join();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (seconds < 4e-3) { // too short against the start of the threads
       rounds *= 4;
       continue;
     }
-    best = std::max(best, kernel.flopsPerRound * static_cast<double>(rounds) * threads / seconds / 1e9);
+    best = std::max(best,
+                    kernel.flopsPerRound * static_cast<double>(rounds) * threads / seconds / 1e9);
     ++trial;
   }
   return best;

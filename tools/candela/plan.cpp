@@ -31,23 +31,29 @@ struct Arguments {
   size_t rows = 10;
 };
 
-double ratioOf(uint64_t a, uint64_t b) { return b ? static_cast<double>(a) / static_cast<double>(b) : 1; }
+double ratioOf(uint64_t a, uint64_t b) {
+  return b ? static_cast<double>(a) / static_cast<double>(b) : 1;
+}
 
 std::string plural(uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-void printSpace(const PlannedPart& part, const plan::MemoryMap& map, size_t rows, Console& console) {
+void printSpace(const PlannedPart& part, const plan::MemoryMap& map, size_t rows,
+                Console& console) {
   const program::Program& program = part.program;
   std::string before;
-  if (!part.wasPlaced) before = fmt::format("   before scheduling {}", part.emittedLiveBytes[map.space]);
+  if (!part.wasPlaced)
+    before = fmt::format("   before scheduling {}", part.emittedLiveBytes[map.space]);
   std::string capacity;
   if (map.capacityBytes) capacity = fmt::format("   capacity {}", map.capacityBytes);
-  console.print("  space {}   arena {}   max live {}   ratio {:.3f}{}{}\n", program.spaces[map.space].name,
-                map.arenaBytes, map.maxLiveBytes, ratioOf(map.arenaBytes, map.maxLiveBytes), before, capacity);
+  console.print("  space {}   arena {}   max live {}   ratio {:.3f}{}{}\n",
+                program.spaces[map.space].name, map.arenaBytes, map.maxLiveBytes,
+                ratioOf(map.arenaBytes, map.maxLiveBytes), before, capacity);
   if (map.peak == program::kNone) return;
   const std::vector<plan::MemoryMap::Block> alive = map.at(map.peak);
-  console.print("  peak at {}: {} live\n", program.instrName(map.peak), bytesText(map.live[map.peak]));
+  console.print("  peak at {}: {} live\n", program.instrName(map.peak),
+                bytesText(map.live[map.peak]));
   Table table({"bytes", "offset", "life", "value", "of"});
   for (const plan::MemoryMap::Block& block : std::span(alive).first(std::min(rows, alive.size())))
     table.add({fmt::format("{}", block.bytes), fmt::format("{}", block.offset),
@@ -59,8 +65,8 @@ void printSpace(const PlannedPart& part, const plan::MemoryMap& map, size_t rows
 }
 
 void printMoved(const char* what, const plan::Traffic& moved, Console& console) {
-  console.print("  {:<16}activations {} ({} read, {} written)   constants {}\n", what, moved.activations(), moved.read,
-                moved.written, moved.constants);
+  console.print("  {:<16}activations {} ({} read, {} written)   constants {}\n", what,
+                moved.activations(), moved.read, moved.written, moved.constants);
 }
 
 void printPart(const PlannedPart& part, size_t index, size_t count, size_t rows, Console& console) {
@@ -73,8 +79,9 @@ void printPart(const PlannedPart& part, size_t index, size_t count, size_t rows,
   if (part.wasPlaced)
     console.print("   placed already\n");
   else
-    console.print("   planned in {} (order {}, offsets {})\n", timeText(part.scheduleMs + part.placeMs),
-                  timeText(part.scheduleMs), timeText(part.placeMs));
+    console.print("   planned in {} (order {}, offsets {})\n",
+                  timeText(part.scheduleMs + part.placeMs), timeText(part.scheduleMs),
+                  timeText(part.placeMs));
   for (const plan::MemoryMap& map : part.maps)
     if (map.arenaBytes || part.maps.size() == 1) printSpace(part, map, rows, console);
   printMoved("bytes moved", part.traffic.total, console);
@@ -84,8 +91,9 @@ void printPart(const PlannedPart& part, size_t index, size_t count, size_t rows,
   if (missed.empty()) return;
   uint64_t sum = 0;
   for (const plan::Passage& passage : missed) sum += passage.bytes;
-  console.print(
-      "  values that one instruction writes for another alone, where either is elementwise or a copy: {} bytes\n", sum);
+  console.print("  values that one instruction writes for another alone, where either is "
+                "elementwise or a copy: {} bytes\n",
+                sum);
   Table table({"bytes", "written by", "read by"});
   for (const plan::Passage& passage : std::span(missed).first(std::min(rows, missed.size())))
     table.add({fmt::format("{}", passage.bytes), part.program.instrName(passage.writer),
@@ -105,7 +113,8 @@ Json instrJson(const program::Program& program, uint32_t index) {
   const program::Instr& instr = program.instrs[index];
   Json nodes = Json::array();
   for (const program::Origin& origin : instr.provenance) nodes.push_back(origin.node);
-  return {{"index", index + 1}, {"kind", program::kindName(instr.kind)}, {"nodes", std::move(nodes)}};
+  return {
+      {"index", index + 1}, {"kind", program::kindName(instr.kind)}, {"nodes", std::move(nodes)}};
 }
 
 Json spaceJson(const PlannedPart& part, const plan::MemoryMap& map) {
@@ -134,13 +143,16 @@ Json spaceJson(const PlannedPart& part, const plan::MemoryMap& map) {
 }
 
 Json copiedJson(const plan::CopiedBytes& copied) {
-  return {{"weights", copied.weights}, {"tables", copied.tables}, {"loaded", copied.loaded}, {"stored", copied.stored},
-          {"memory", copied.memory()}, {"inner", copied.inner},   {"copies", copied.copies}};
+  return {{"weights", copied.weights}, {"tables", copied.tables},   {"loaded", copied.loaded},
+          {"stored", copied.stored},   {"memory", copied.memory()}, {"inner", copied.inner},
+          {"copies", copied.copies}};
 }
 
-/// Above 0: more than must move; below: something waits in local memory that a bound for each value alone counts.
+/// Above 0: more than must move; below: something waits in local memory that a bound for each value
+/// alone counts.
 int64_t distanceOf(const plan::MovedValue& moved) {
-  return static_cast<int64_t>(moved.loadedBytes + moved.storedBytes) - static_cast<int64_t>(moved.leastBytes);
+  return static_cast<int64_t>(moved.loadedBytes + moved.storedBytes) -
+         static_cast<int64_t>(moved.leastBytes);
 }
 
 int64_t distanceOf(const plan::TiledStep& step) {
@@ -186,19 +198,21 @@ Json tilingJson(const PlannedPart& part) {
 
 void printTiling(const PlannedPart& part, size_t rows, Console& console) {
   const plan::CopiedBytes copied = plan::copiesOf(part.program).total;
-  console.print(
-      "  copied from and to memory   {} bytes: weights {}, tables {}, values {} in and {} out; {} copies; bound {}\n",
-      copied.memory(), copied.weights, copied.tables, copied.loaded, copied.stored, copied.copies,
-      part.tiled->boundBytes);
+  console.print("  copied from and to memory   {} bytes: weights {}, tables {}, values {} in and "
+                "{} out; {} copies; bound {}\n",
+                copied.memory(), copied.weights, copied.tables, copied.loaded, copied.stored,
+                copied.copies, part.tiled->boundBytes);
   if (copied.inner) console.print("  copied between local memories   {} bytes\n", copied.inner);
   std::vector<const plan::TiledStep*> steps;
   for (const plan::TiledStep& step : part.tiled->steps) steps.push_back(&step);
-  std::ranges::stable_sort(steps, std::greater(), [](const auto* s) { return s->loadedBytes + s->storedBytes; });
+  std::ranges::stable_sort(steps, std::greater(),
+                           [](const auto* s) { return s->loadedBytes + s->storedBytes; });
   Table table({"bytes in", "out", "above bound", "tiles", "tile", "of", "kept", "by"});
   for (const plan::TiledStep* step : std::span(steps).first(std::min(rows, steps.size())))
     table.add({fmt::format("{}", step->loadedBytes), fmt::format("{}", step->storedBytes),
-               fmt::format("{}", distanceOf(*step)), fmt::format("{}", step->boxes), shapeText(step->tile),
-               shapeText(step->extents), fmt::format("{}", fmt::join(step->kept, " ")),
+               fmt::format("{}", distanceOf(*step)), fmt::format("{}", step->boxes),
+               shapeText(step->tile), shapeText(step->extents),
+               fmt::format("{}", fmt::join(step->kept, " ")),
                fmt::format("{} '{}' for {}", program::kindName(step->kinds[0]),
                            step->nodes.empty() ? "" : step->nodes[0], step->memory)});
   console.printText(table.text(4));
@@ -206,8 +220,8 @@ void printTiling(const PlannedPart& part, size_t rows, Console& console) {
 }
 
 size_t groupsInBands(const program::Program& program) {
-  return static_cast<size_t>(
-      std::ranges::count_if(program.groups, [](const program::Group& group) { return group.bands > 1; }));
+  return static_cast<size_t>(std::ranges::count_if(
+      program.groups, [](const program::Group& group) { return group.bands > 1; }));
 }
 
 Json partJson(const PlannedPart& part) {
@@ -243,12 +257,15 @@ void planOne(const Arguments& arguments, ModelOptions options, Console& console,
   for (size_t i = 0; i < model.parts.size(); ++i)
     printPart(model.parts[i], i, model.parts.size(), arguments.rows, console);
   const plan::Traffic moved = model.traffic();
-  Json json{{"model", model.path}, {"moved_bytes", movedJson(moved)}, {"partitions", Json::array()}};
+  Json json{
+      {"model", model.path}, {"moved_bytes", movedJson(moved)}, {"partitions", Json::array()}};
   if (model.perNode) {
     if (model.parts.size() > 1) printMoved("all partitions", moved, console);
     printMoved("one per node", *model.perNode, console);
     const double ratio = ratioOf(model.perNode->activations(), moved.activations());
-    console.print("  {:.3f} times fewer bytes of activations than one instruction per node of the model\n", ratio);
+    console.print(
+        "  {:.3f} times fewer bytes of activations than one instruction per node of the model\n",
+        ratio);
     json["moved_bytes_per_node"] = movedJson(*model.perNode);
     json["activations_ratio"] = ratio;
   }
@@ -258,8 +275,10 @@ void planOne(const Arguments& arguments, ModelOptions options, Console& console,
   report["models"].push_back(std::move(json));
   if (arguments.problem.output.empty()) return;
   if (model.parts.size() != 1)
-    fail(kBadInput, "-o: {} has {} partitions; `candela lower -o` writes them all", model.path, model.parts.size());
-  const std::string text = printProgram(model.parts[0].program, resourceFolderOf(arguments.problem.output));
+    fail(kBadInput, "-o: {} has {} partitions; `candela lower -o` writes them all", model.path,
+         model.parts.size());
+  const std::string text =
+      printProgram(model.parts[0].program, resourceFolderOf(arguments.problem.output));
   check(writeFile(arguments.problem.output, text.data(), text.size()), kWorkFailed);
 }
 
@@ -279,7 +298,8 @@ void planFiles(const Arguments& arguments, Console& console) {
       continue;
     }
     if (arguments.problem.capacity)
-      fail(kBadInput, "--capacity {}: {} is no .csv file; a model's spaces have theirs from the backend",
+      fail(kBadInput,
+           "--capacity {}: {} is no .csv file; a model's spaces have theirs from the backend",
            arguments.problem.capacity, path);
     ModelOptions options = arguments.model;
     options.path = path;
@@ -294,17 +314,21 @@ void planFiles(const Arguments& arguments, Console& console) {
 
 void addPlan(CLI::App& app, Console& console) {
   auto* command = app.add_subcommand(
-      "plan", "Show the memory plan of a model and the bytes that it moves, or solve a memory problem.");
+      "plan",
+      "Show the memory plan of a model and the bytes that it moves, or solve a memory problem.");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("FILE", arguments->paths, "models: .onnx or .cdl; or problems: .csv")
       ->required()
       ->type_name("FILE...");
   arguments->model.addCompilingTo(command);
   arguments->model.addTilingTo(command);
-  command->add_option("--capacity", arguments->problem.capacity, "of a .csv file: the bytes that there are")
+  command
+      ->add_option("--capacity", arguments->problem.capacity,
+                   "of a .csv file: the bytes that there are")
       ->type_name("BYTES")
       ->check(CLI::PositiveNumber);
-  command->add_option("--rows", arguments->rows, "so many rows of each table (default 10)")->type_name("N");
+  command->add_option("--rows", arguments->rows, "so many rows of each table (default 10)")
+      ->type_name("N");
   command
       ->add_option("-o,--output", arguments->problem.output,
                    "write the planned Program, or the problem with its offsets")

@@ -33,7 +33,8 @@ Solved solve(plan::MemoryProblem problem, uint64_t capacity, const std::string& 
 
 } // namespace
 
-bool planProblem(const std::string& path, const ProblemOptions& options, Console& console, Json& report) {
+bool planProblem(const std::string& path, const ProblemOptions& options, Console& console,
+                 Json& report) {
   Diagnostics diagnostics;
   Result<plan::NamedProblem> parsed = plan::parseProblem(check(readText(path)), path, diagnostics);
   check(diagnostics.status());
@@ -43,14 +44,16 @@ bool planProblem(const std::string& path, const ProblemOptions& options, Console
   const double milliseconds = millisecondsSince(start);
   const uint64_t live = plan::maxLive(named.problem), size = solved.plan.size;
   const bool fits = solved.refused.empty(), optimal = size == solved.plan.bound;
-  console.print("{}  {} buffers   size {}   max live {}   ratio {:.4f}{}   planned in {}\n", console.bold(path),
-                named.ids.size(), size, live, live ? static_cast<double>(size) / static_cast<double>(live) : 1.0,
+  console.print("{}  {} buffers   size {}   max live {}   ratio {:.4f}{}   planned in {}\n",
+                console.bold(path), named.ids.size(), size, live,
+                live ? static_cast<double>(size) / static_cast<double>(live) : 1.0,
                 optimal ? ", optimal" : "", timeText(milliseconds));
   if (options.capacity != 0)
     console.print("capacity {}: {}\n", options.capacity,
-                  fits                      ? console.green("fits")
-                  : live > options.capacity ? console.red(fmt::format("impossible: {} bytes are live at once", live))
-                                            : console.red(solved.refused));
+                  fits ? console.green("fits")
+                  : live > options.capacity
+                      ? console.red(fmt::format("impossible: {} bytes are live at once", live))
+                      : console.red(solved.refused));
   if (!options.output.empty()) {
     const std::string text = plan::solutionText(named, solved.plan);
     check(writeFile(options.output, text.data(), text.size()), kWorkFailed);

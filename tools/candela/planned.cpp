@@ -17,7 +17,8 @@ bool isPlaced(const program::Program& program) {
 }
 
 /// What a Program holds and moves before it is planned.
-void describeEmitted(PlannedPart& part, const program::Program& emitted, std::span<const uint64_t> content) {
+void describeEmitted(PlannedPart& part, const program::Program& emitted,
+                     std::span<const uint64_t> content) {
   part.emittedLiveBytes = plan::peakBytes(emitted, plan::sharesOf(emitted, true));
   part.emittedTraffic = plan::trafficOf(emitted, content).total;
 }
@@ -31,7 +32,8 @@ void measure(PlannedPart& part, program::Program emitted, uint64_t bandBytes,
   context.bandBytes = machine ? 0 : bandBytes;
   const auto timed = [&](std::initializer_list<std::string_view> passes, double& milliseconds) {
     const auto start = std::chrono::steady_clock::now();
-    plan::PassReport report = check(plan::runPasses(emitted, passes, context).context(options.path), kWorkFailed);
+    plan::PassReport report =
+        check(plan::runPasses(emitted, passes, context).context(options.path), kWorkFailed);
     milliseconds = millisecondsSince(start);
     return report;
   };
@@ -57,7 +59,8 @@ PlannedPart plannedProgram(program::Program program, const ModelOptions& options
     part.program = std::move(program);
   } else {
     describeEmitted(part, program, {});
-    check(plan::runPasses(program, std::initializer_list<std::string_view>{"join-parts"}, {}).status());
+    check(plan::runPasses(program, std::initializer_list<std::string_view>{"join-parts"}, {})
+              .status());
     measure(part, std::move(program), 0, machine, options);
   }
   part.maps = plan::memoryMaps(part.program);
@@ -88,12 +91,13 @@ PlannedModel planModel(const ModelOptions& options) {
     part.backend = lowered.backends[from.target];
     from.program = *std::move(from.emitted);
     describeEmitted(part, from.program, pipeline::contentBytes(from));
-    measure(part, std::move(from.program), from.target < lowered.bandBytes.size() ? lowered.bandBytes[from.target] : 0,
+    measure(part, std::move(from.program),
+            from.target < lowered.bandBytes.size() ? lowered.bandBytes[from.target] : 0,
             from.machine, options);
     part.maps = plan::memoryMaps(part.program);
     from.program = part.program;
-    part.traffic =
-        part.tiled ? plan::trafficOf(part.program) : plan::trafficOf(part.program, pipeline::contentBytes(from));
+    part.traffic = part.tiled ? plan::trafficOf(part.program)
+                              : plan::trafficOf(part.program, pipeline::contentBytes(from));
   }
   return model;
 }
@@ -102,8 +106,8 @@ std::string valueText(const program::Program& program, uint32_t buffer) {
   const std::vector<std::string> nodes = plan::nodesBehind(program, buffer);
   if (nodes.empty()) return program.buffers[buffer].name;
   const size_t shown = std::min<size_t>(nodes.size(), 3);
-  std::string text =
-      fmt::format("{}", fmt::join(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  std::string text = fmt::format(
+      "{}", fmt::join(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   return nodes.size() > shown ? fmt::format("{} and {} more", text, nodes.size() - shown) : text;
 }
 

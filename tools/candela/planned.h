@@ -13,8 +13,9 @@ struct PlannedPart {
   program::Program program;
   std::vector<plan::MemoryMap> maps; ///< by space
   plan::ProgramTraffic traffic;
-  bool wasPlaced = false;                 ///< the file had offsets already: nothing was planned
-  std::vector<uint64_t> emittedLiveBytes; ///< by space: the most alive at once in the order that came
+  bool wasPlaced = false; ///< the file had offsets already: nothing was planned
+  /// by space: the most alive at once in the order that came
+  std::vector<uint64_t> emittedLiveBytes;
   plan::Traffic emittedTraffic;
   double scheduleMs = 0, placeMs = 0;
   std::optional<plan::TileReport> tiled; ///< for local memories
@@ -28,7 +29,8 @@ struct PlannedModel {
   plan::Traffic traffic() const;
 };
 
-/// Compiles up to where backends would, or takes the Program of a .cdl file, and plans. Throws Failure naming the file.
+/// Compiles up to where backends would, or takes the Program of a .cdl file, and plans. Throws
+/// Failure naming the file.
 PlannedModel planModel(const ModelOptions& options);
 
 /// Of a Program as it stands; what has no offsets yet is planned. The options' path names it in

@@ -52,7 +52,9 @@ void ProfileSum::add(const std::string& traceJson) {
 }
 
 std::vector<InstrTime> ProfileSum::instrs(const Json& report) const {
-  const auto multiplies = [](const InstrTime& time) { return time.kind == "matmul" || time.kind == "conv2d"; };
+  const auto multiplies = [](const InstrTime& time) {
+    return time.kind == "matmul" || time.kind == "conv2d";
+  };
   std::map<std::string, uint64_t> macs, sharers;
   for (const Json& node : report.value("nodes_detail", Json::array()))
     macs[node.value("node", "")] += node.value("macs", uint64_t(0));
@@ -89,24 +91,29 @@ std::string ProfileSum::text(const Json& report, size_t rows) const {
   line += fmt::format("; the run {}", timeText(runMs_));
   for (const auto& [name, step] : steps_)
     if (step.bytes || name == "wait")
-      line += fmt::format(", {} {}{}", name, timeText(step.ms), step.bytes ? " (" + bytesText(step.bytes) + ")" : "");
-  std::stable_sort(list.begin(), list.end(), [](const InstrTime& a, const InstrTime& b) { return a.ms > b.ms; });
+      line += fmt::format(", {} {}{}", name, timeText(step.ms),
+                          step.bytes ? " (" + bytesText(step.bytes) + ")" : "");
+  std::stable_sort(list.begin(), list.end(),
+                   [](const InstrTime& a, const InstrTime& b) { return a.ms > b.ms; });
   Table table({"node", "op", "instruction", "type", "on", "how", fmt::format("{:>5}", "calls"),
-               fmt::format("{:>9}", "time"), fmt::format("{:>7}", "share"), fmt::format("{:>9}", "bytes"),
-               fmt::format("{:>8}", "MACs")});
+               fmt::format("{:>9}", "time"), fmt::format("{:>7}", "share"),
+               fmt::format("{:>9}", "bytes"), fmt::format("{:>8}", "MACs")});
   double rest = 0;
   for (size_t i = 0; i < list.size(); ++i) {
     const InstrTime& time = list[i];
     if (i >= rows) rest += time.ms;
     if (i >= rows) continue;
-    table.add({time.node, time.op, time.kind + (time.fn.empty() ? "" : "." + time.fn), time.type, time.on, time.support,
-               fmt::format("{:>5}", time.executions), fmt::format("{:>9}", timeText(time.ms)),
-               fmt::format("{:>5.1f} %", 100 * shareOf(time.ms, all)), fmt::format("{:>9}", bytesText(time.bytes)),
+    table.add({time.node, time.op, time.kind + (time.fn.empty() ? "" : "." + time.fn), time.type,
+               time.on, time.support, fmt::format("{:>5}", time.executions),
+               fmt::format("{:>9}", timeText(time.ms)),
+               fmt::format("{:>5.1f} %", 100 * shareOf(time.ms, all)),
+               fmt::format("{:>9}", bytesText(time.bytes)),
                fmt::format("{:>8}", time.macs ? countText(time.macs) : "-")});
   }
   line += "\n" + table.text();
   if (list.size() > rows)
-    line += fmt::format("  and {} more, {} (all of them: --json)\n", list.size() - rows, timeText(rest));
+    line += fmt::format("  and {} more, {} (all of them: --json)\n", list.size() - rows,
+                        timeText(rest));
   return line;
 }
 
@@ -131,7 +138,8 @@ Json ProfileSum::json(const Json& report) const {
                             {"share", shareOf(time.ms, all)},
                             {"bytes", time.bytes},
                             {"macs", time.macs}});
-  for (const auto& [name, step] : steps_) steps[name] = {{"count", step.count}, {"ms", step.ms}, {"bytes", step.bytes}};
+  for (const auto& [name, step] : steps_)
+    steps[name] = {{"count", step.count}, {"ms", step.ms}, {"bytes", step.bytes}};
   return {{"run_ms", runMs_},
           {"instructions_ms", all},
           {"native_ms", sumOf(list, "native")},

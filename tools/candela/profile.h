@@ -8,9 +8,11 @@ namespace candela::tool {
 
 /// How long one instruction of a compiled model takes in one run.
 struct InstrTime {
-  uint32_t partition = 0, instr = 0;  ///< instr counts from 1
-  std::string node, op, kind, type;   ///< op: of the model; type: the element type of the first operand
-  std::string fn, on, support;        ///< on: the backend of its Program; support: native, emulated, host
+  uint32_t partition = 0, instr = 0; ///< instr counts from 1
+  /// op: of the model; type: the element type of the first operand
+  std::string node, op, kind, type;
+  /// on: the backend of its Program; support: native, emulated, host
+  std::string fn, on, support;
   std::string cls;                    ///< the largest class of its operands
   std::vector<std::string> operands;  ///< "f32[1,3,8,8]", results behind them
   double ms = 0;                      ///< the shortest over the runs; executions in a loop add up
@@ -38,8 +40,8 @@ public:
   /// The table of `candela run --profile`: the slowest `rows`.
   std::string text(const Json& report, size_t rows) const;
   Json json(const Json& report) const;
-  /// In the order of the Programs. `report` (candela.placement/1) says the multiply-accumulates of each node; its
-  /// products and convolutions share them evenly.
+  /// In the order of the Programs. `report` (candela.placement/1) says the multiply-accumulates of
+  /// each node; its products and convolutions share them evenly.
   std::vector<InstrTime> instrs(const Json& report) const;
 
 private:

@@ -42,13 +42,16 @@ Summary summarise(const Tensor& tensor) {
 Accuracy measureAccuracy(const Session& session, Tensor scores, const std::string& labelsFile) {
   const sdk::Port& port = session.outputPorts[0];
   const Tensor labels = readTensorFile(labelsFile);
-  if (labels.count() > 0) scores = session.shaped(std::move(scores), {labels.count(), scores.count() / labels.count()});
-  if (!isInteger(labels.elem)) fail(kBadInput, "{}: labels are {}, not integers", labelsFile, labels.typeText());
+  if (labels.count() > 0)
+    scores = session.shaped(std::move(scores), {labels.count(), scores.count() / labels.count()});
+  if (!isInteger(labels.elem))
+    fail(kBadInput, "{}: labels are {}, not integers", labelsFile, labels.typeText());
   if (scores.dims.empty() || rowLength(scores) == 0)
-    fail(kBadInput, "--labels: output '{}' is {}, which holds no scores", port.name, scores.typeText());
+    fail(kBadInput, "--labels: output '{}' is {}, which holds no scores", port.name,
+         scores.typeText());
   if (labels.count() != scores.dims[0])
-    fail(kBadInput, "{}: {} labels for output '{}' with {} rows ({})", labelsFile, labels.count(), port.name,
-         scores.dims[0], scores.typeText());
+    fail(kBadInput, "{}: {} labels for output '{}' with {} rows ({})", labelsFile, labels.count(),
+         port.name, scores.dims[0], scores.typeText());
   const std::vector<int64_t> wanted = labels.toInts();
   const int64_t length = rowLength(scores);
   Accuracy accuracy;
@@ -68,7 +71,8 @@ Accuracy measureAccuracy(const Session& session, Tensor scores, const std::strin
     accuracy.correct += best == wanted[static_cast<size_t>(row)];
   }
   static_assert(std::endian::native == std::endian::little);
-  accuracy.predictionsSha256 = hashText(sha256(predictions.data(), predictions.size() * sizeof(int64_t)));
+  accuracy.predictionsSha256 =
+      hashText(sha256(predictions.data(), predictions.size() * sizeof(int64_t)));
   return accuracy;
 }
 
@@ -77,8 +81,11 @@ std::vector<std::vector<std::pair<int64_t, double>>> topOf(const Tensor& scores,
   std::vector<std::vector<std::pair<int64_t, double>>> top(static_cast<size_t>(rows));
   for (int64_t row = 0; row < rows; ++row) {
     auto& list = top[static_cast<size_t>(row)];
-    for (int64_t i = 0; i < length; ++i) list.emplace_back(i, elementAsReal(scores, row * length + i));
-    const auto key = [](double x) { return std::isnan(x) ? -std::numeric_limits<double>::infinity() : x; };
+    for (int64_t i = 0; i < length; ++i)
+      list.emplace_back(i, elementAsReal(scores, row * length + i));
+    const auto key = [](double x) {
+      return std::isnan(x) ? -std::numeric_limits<double>::infinity() : x;
+    };
     std::stable_sort(list.begin(), list.end(),
                      [&](const auto& a, const auto& b) { return key(a.second) > key(b.second); });
     list.resize(std::min<size_t>(list.size(), static_cast<size_t>(k)));

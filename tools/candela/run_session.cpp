@@ -19,10 +19,13 @@ sdk::Model loadBundle(const RunOptions& options) {
          options.model.path);
   try {
     return sdk::Model::load(options.model.path);
-  } catch (const sdk::Error& error) { failWith(error, options.model.path); }
+  } catch (const sdk::Error& error) {
+    failWith(error, options.model.path);
+  }
 }
 
-/// What an ONNX file says; of another kind of file nothing, and of one that cannot be read: compiling will tell.
+/// What an ONNX file says; of another kind of file nothing, and of one that cannot be read:
+/// compiling will tell.
 std::set<std::string> inputNames(const std::string& path) {
   std::set<std::string> names;
   if (!endsWith(path, ".onnx")) return names;
@@ -43,7 +46,8 @@ Failure aboutFiles(const Failure& failure, const std::vector<std::string>& shape
     const size_t at = message.find(said);
     if (at != std::string::npos)
       message.replace(at, said.size(),
-                      fmt::format("--input {}: a tensor of shape {}", shape.substr(0, shape.rfind('=')),
+                      fmt::format("--input {}: a tensor of shape {}",
+                                  shape.substr(0, shape.rfind('=')),
                                   shape.substr(shape.rfind('=') + 1)));
   }
   return Failure(failure.exitCode(), message);
@@ -58,7 +62,8 @@ sdk::Model compileForShapes(ModelOptions bound, const Given& given) {
   } catch (const Failure& first) {
     if (bound.shapes.empty()) throw;
     const std::vector<std::string> shapes = bound.shapes;
-    // The given shapes may be what is wrong: against the model's own ones that is said input by input.
+    // The given shapes may be what is wrong: against the model's own ones that is said input by
+    // input.
     bound.shapes.clear();
     try {
       return compileModel(bound);
@@ -84,13 +89,16 @@ sdk::Model openModel(const RunOptions& options, const Given& given) {
   std::vector<std::string> overriding;
   for (const auto& [name, tensor] : given) {
     if (!isInput(name) && declared.count(name)) overriding.push_back(shapeOption(name, tensor));
-    if (isInput(name) && bindsShapes && !tensor.dims.empty()) bound.shapes.push_back(shapeOption(name, tensor));
+    if (isInput(name) && bindsShapes && !tensor.dims.empty())
+      bound.shapes.push_back(shapeOption(name, tensor));
   }
   if (overriding.empty()) return model;
   bound.shapes.insert(bound.shapes.end(), overriding.begin(), overriding.end());
   try {
     return compileModel(bound);
-  } catch (const Failure& failure) { throw aboutFiles(failure, overriding); }
+  } catch (const Failure& failure) {
+    throw aboutFiles(failure, overriding);
+  }
 }
 
 std::string inputList(const std::vector<sdk::Port>& ports) {
@@ -101,11 +109,12 @@ std::string inputList(const std::vector<sdk::Port>& ports) {
 }
 
 /// A file's tensor as the port has it.
-Tensor asInput(const Session& session, const sdk::Port& port, const Tensor& given, const std::string& file,
-               const std::string& path) {
+Tensor asInput(const Session& session, const sdk::Port& port, const Tensor& given,
+               const std::string& file, const std::string& path) {
   Tensor tensor = session.shaped(asStored(given, elemOf(port)), port.dims);
   if (tensor.elem != elemOf(port) || tensor.dims != port.dims)
-    fail(kBadInput, "{}: input '{}' is {} but {} holds {}", path, port.name, portType(port), file, tensor.typeText());
+    fail(kBadInput, "{}: input '{}' is {} but {} holds {}", path, port.name, portType(port), file,
+         tensor.typeText());
   return tensor;
 }
 
@@ -114,19 +123,23 @@ void readLaterInputs(const RunOptions& options, Session& session) {
   for (const auto& [name, files] : options.laterFiles) {
     const auto& [first, most] = *options.laterFiles.begin();
     if (files.size() != most.size())
-      fail(kBadInput, "--input {}: {} files, but {} has {}", name, files.size() + 1, first, most.size() + 1);
+      fail(kBadInput, "--input {}: {} files, but {} has {}", name, files.size() + 1, first,
+           most.size() + 1);
     for (size_t i = 0; i < session.inputPorts.size(); ++i)
       for (const std::string& file : files)
         if (const sdk::Port& port = session.inputPorts[i]; port.name == name)
-          session.laterInputs[i].push_back(asInput(session, port, readTensorFile(file), file, options.model.path));
+          session.laterInputs[i].push_back(
+              asInput(session, port, readTensorFile(file), file, options.model.path));
   }
 }
 
-std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session, const Given& given) {
+std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session,
+                               const Given& given) {
   const std::string& path = options.model.path;
   const std::vector<sdk::Port>& ports = session.inputPorts;
   for (const auto& [name, tensor] : given)
-    if (std::none_of(ports.begin(), ports.end(), [&](const sdk::Port& port) { return port.name == name; }))
+    if (std::none_of(ports.begin(), ports.end(),
+                     [&](const sdk::Port& port) { return port.name == name; }))
       fail(kBadInput, "{}: no input is named '{}'; inputs are {}", path, name, inputList(ports));
   std::vector<Tensor> inputs;
   std::string missing;
@@ -147,8 +160,9 @@ std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session
     elementsBefore += static_cast<uint64_t>(elementCount(port.dims).value_or(0));
   }
   if (!missing.empty())
-    fail(kBadInput, "{}: no data for input {}: give --input NAME=FILE or --random SEED; inputs are {}", path, missing,
-         inputList(ports));
+    fail(kBadInput,
+         "{}: no data for input {}: give --input NAME=FILE or --random SEED; inputs are {}", path,
+         missing, inputList(ports));
   return inputs;
 }
 
@@ -157,7 +171,9 @@ bool isProgramText(const std::string& path) {
   if (!endsWith(path, ".cdl")) return false;
   const Bytes file = check(mapFile(path));
   Diagnostics diagnostics;
-  return text::TokenStream({reinterpret_cast<const char*>(file.data()), file.size()}, path, diagnostics).at("program");
+  return text::TokenStream({reinterpret_cast<const char*>(file.data()), file.size()}, path,
+                           diagnostics)
+      .at("program");
 }
 
 } // namespace
@@ -186,10 +202,13 @@ Session openSession(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   sdk::Model model = openModel(options, given);
   const double compileMs = millisecondsSince(start);
-  Session session{std::move(model), {}, compileMs, {}, {}, {}, {}, {}, isProgramText(options.model.path)};
+  Session session{
+      std::move(model), {}, compileMs, {}, {}, {}, {}, {}, isProgramText(options.model.path)};
   session.report = placementReport(session.model);
-  // The oracle compiles nothing, so that no partition tells its name; who stands beside it only claims ops.
-  if (splitList(options.model.backends).front() == "reference") session.report["backends"] = {"reference"};
+  // The oracle compiles nothing, so that no partition tells its name; who stands beside it only
+  // claims ops.
+  if (splitList(options.model.backends).front() == "reference")
+    session.report["backends"] = {"reference"};
   session.inputPorts = session.model.inputs();
   session.outputPorts = session.model.outputs();
   for (const Json& state : session.report.value("states", Json::array()))
@@ -213,13 +232,15 @@ void Session::run(std::vector<double>& latenciesMs, Results& results, bool wants
   for (const Tensor& tensor : inputs) in.push_back(view(tensor));
   for (size_t i = 0; i < outputPorts.size(); ++i) {
     const sdk::Port& port = outputPorts[i];
-    const bool isKept = !wantsStates && states.count(port.name), isAllocated = port.isKnown() && !isKept;
+    const bool isKept = !wantsStates && states.count(port.name),
+               isAllocated = port.isKnown() && !isKept;
     // What only the run knows is allocated there.
     if (!isAllocated)
       outputs[i] = Tensor();
     else if (!outputs[i].bytes.data())
-      outputs[i] =
-          check(Tensor::zeros(elemOf(port), port.dims).context(fmt::format("output '{}'", port.name)), kWorkFailed);
+      outputs[i] = check(
+          Tensor::zeros(elemOf(port), port.dims).context(fmt::format("output '{}'", port.name)),
+          kWorkFailed);
     out.push_back(isAllocated ? view(outputs[i]) : candela_tensor_t{});
     if (!isKept && !port.isKnown()) out.back().rank = CANDELA_UNKNOWN_RANK;
   }
@@ -230,7 +251,8 @@ void Session::run(std::vector<double>& latenciesMs, Results& results, bool wants
     outputs[i].dims.assign(out[i].dims, out[i].dims + out[i].rank);
     if (outputPorts[i].isKnown()) continue;
     outputs[i].elem = static_cast<Elem>(out[i].elem);
-    outputs[i].bytes = Bytes::wrap(out[i].data, out[i].bytes, std::shared_ptr<void>(out[i].data, candela_free_data));
+    outputs[i].bytes = Bytes::wrap(out[i].data, out[i].bytes,
+                                   std::shared_ptr<void>(out[i].data, candela_free_data));
   }
 }
 

@@ -14,8 +14,9 @@
 
 namespace candela::tool {
 
-/// An empty file in the folder for temporary ones, gone with this. It has no name there, so that a process which is
-/// killed leaves nothing behind; only where /proc is not mounted it keeps one, because nothing else leads to it.
+/// An empty file in the folder for temporary ones, gone with this. It has no name there, so that a
+/// process which is killed leaves nothing behind; only where /proc is not mounted it keeps one,
+/// because nothing else leads to it.
 class TemporaryFile {
 public:
   /// Throws Failure where none can be made.

@@ -24,8 +24,9 @@
 #define CDL_BACKEND_ENTRY cdl_backend_query
 #endif
 
-#define CDL_BACKEND(Class)                                                                                             \
-  extern "C" CDL_EXPORT cdl_code_t CDL_BACKEND_ENTRY(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);   \
-  cdl_code_t CDL_BACKEND_ENTRY(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {                        \
-    return cdl::detail::Entry<Class>::query(host, out, error);                                                         \
+#define CDL_BACKEND(Class)                                                                         \
+  extern "C" CDL_EXPORT cdl_code_t CDL_BACKEND_ENTRY(const cdl_host_t* host, cdl_plugin_t* out,    \
+                                                     cdl_error_t* error);                          \
+  cdl_code_t CDL_BACKEND_ENTRY(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {    \
+    return cdl::detail::Entry<Class>::query(host, out, error);                                     \
   }

@@ -5,7 +5,7 @@
 #define CDL_MAX_CUSTOM_ATTRS 32
 #define CDL_MAX_CUSTOM_DATA 65536
 
-/* ---- Custom ops ------------------------------------------------------------------------------------------------ */
+/* ---- Custom ops ------------------------------------------------------------------------------ */
 
 enum {
   CDL_CUSTOM_INTS = 1,
@@ -20,8 +20,8 @@ typedef struct {
   uint8_t elem, rank; /* elem 0: an optional operand that the node leaves out */
   uint8_t pad[6];
   int64_t dims[CDL_MAX_RANK];
-  const void* data; /* of a tensor among the attributes, and of a constant operand of up to CDL_MAX_CUSTOM_DATA bytes:
-                       row-major, little-endian; else null */
+  const void* data; /* of a tensor among the attributes, and of a constant operand of up to
+                       CDL_MAX_CUSTOM_DATA bytes: row-major, little-endian; else null */
   uint64_t bytes;   /* at data */
 } cdl_custom_value_t;
 
@@ -57,8 +57,9 @@ typedef struct {
   uint16_t fn;         /* of the CUSTOM instruction: the plugin's own number of the op */
   uint16_t attr_count; /* of `attrs` that are filled */
   uint32_t reserved;
-  cdl_custom_value_t* outputs; /* the host's, output_count of them: elem, rank and dims are to be filled */
-  cdl_attr_t* attrs;           /* the host's, CDL_MAX_CUSTOM_ATTRS of them: what the instruction is to have */
+  cdl_custom_value_t*
+      outputs;       /* the host's, output_count of them: elem, rank and dims are to be filled */
+  cdl_attr_t* attrs; /* the host's, CDL_MAX_CUSTOM_ATTRS of them: what the instruction is to have */
 } cdl_custom_claim_t;
 
 #endif

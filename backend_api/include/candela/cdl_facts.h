@@ -8,7 +8,7 @@
 
 /* Bits of one element in memory, 0 for a number that is no element type. */
 static inline uint32_t cdl_elem_bits(uint8_t elem) {
-#define CDL_X(name, id, bits, ...)                                                                                     \
+#define CDL_X(name, id, bits, ...)                                                                 \
   if (elem == (id)) return (bits);
   CDL_ELEMS(CDL_X)
 #undef CDL_X
@@ -16,7 +16,7 @@ static inline uint32_t cdl_elem_bits(uint8_t elem) {
 }
 
 static inline const char* cdl_elem_name(uint8_t elem) {
-#define CDL_X(name, id, ...)                                                                                           \
+#define CDL_X(name, id, ...)                                                                       \
   if (elem == (id)) return #name;
   CDL_ELEMS(CDL_X)
 #undef CDL_X
@@ -29,13 +29,14 @@ typedef struct {
   uint8_t min_inputs, max_inputs; /* operands; 255: any number */
   uint8_t outputs;                /* CUSTOM: at least */
   uint8_t epilogue;               /* takes an epilogue expr */
-  const char *shape, *elems;      /* a word for each operand, "> " and the result's: spec/primitives.toml */
+  const char *shape,
+      *elems; /* a word for each operand, "> " and the result's: spec/primitives.toml */
 } cdl_kind_facts_t;
 
 /* What is known of a kind, or null. */
 static inline const cdl_kind_facts_t* cdl_kind_facts(uint16_t kind) {
-#define CDL_X(name, id, ...)                                                                                           \
-  static const cdl_kind_facts_t facts_of_##name = {#name, __VA_ARGS__};                                                \
+#define CDL_X(name, id, ...)                                                                       \
+  static const cdl_kind_facts_t facts_of_##name = {#name, __VA_ARGS__};                            \
   if (kind == (id)) return &facts_of_##name;
   CDL_KINDS(CDL_X)
 #undef CDL_X
@@ -51,8 +52,8 @@ typedef struct {
 
 /* What is known of an attribute, or null. */
 static inline const cdl_attr_facts_t* cdl_attr_facts(uint16_t attr) {
-#define CDL_X(name, id, ...)                                                                                           \
-  static const cdl_attr_facts_t facts_of_##name = {#name, __VA_ARGS__};                                                \
+#define CDL_X(name, id, ...)                                                                       \
+  static const cdl_attr_facts_t facts_of_##name = {#name, __VA_ARGS__};                            \
   if (attr == (id)) return &facts_of_##name;
   CDL_ATTRS(CDL_X)
 #undef CDL_X
@@ -73,10 +74,10 @@ enum {
 static inline int cdl_fn_known(uint16_t kind, uint16_t fn) {
   int has_functions = 0;
   if (kind == CDL_KIND_CUSTOM) return 1;
-#define CDL_X(kind_name, name, id, optional)                                                                           \
-  if (kind == cdl_kind_id_##kind_name) {                                                                               \
-    has_functions = 1;                                                                                                 \
-    if (fn == (id)) return 1;                                                                                          \
+#define CDL_X(kind_name, name, id, optional)                                                       \
+  if (kind == cdl_kind_id_##kind_name) {                                                           \
+    has_functions = 1;                                                                             \
+    if (fn == (id)) return 1;                                                                      \
   }
   CDL_FNS(CDL_X)
 #undef CDL_X
@@ -84,7 +85,7 @@ static inline int cdl_fn_known(uint16_t kind, uint16_t fn) {
 }
 
 static inline int cdl_kind_has_attr(uint16_t kind, uint16_t attr) {
-#define CDL_X(kind_name, attr_name)                                                                                    \
+#define CDL_X(kind_name, attr_name)                                                                \
   if (kind == cdl_kind_id_##kind_name && attr == cdl_attr_id_##attr_name) return 1;
   CDL_KIND_ATTRS(CDL_X)
 #undef CDL_X

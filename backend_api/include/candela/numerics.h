@@ -1,9 +1,11 @@
-/* The arithmetic of Candela's element types, for everyone who must agree to the bit: soft, simulator, backends.
+/* The arithmetic of Candela's element types, for everyone who must agree to the bit: soft,
+ * simulator, backends.
  *
- * C11 and C++, no dependency. Conversions round to nearest, ties to even, once. Integers follow the integer law: add,
- * sub, mul and shl wrap; division truncates, x / 0 = 0, lowest / -1 wraps; x rem 0 = x; a shift by at least the width
- * (a negative amount counts as huge) gives 0, or the sign for shr of a signed type. Nothing here depends on the
- * floating-point environment but the plain float and double operators. All functions are pure: any thread. */
+ * C11 and C++, no dependency. Conversions round to nearest, ties to even, once. Integers follow the
+ * integer law: add, sub, mul and shl wrap; division truncates, x / 0 = 0, lowest / -1 wraps; x rem
+ * 0 = x; a shift by at least the width (a negative amount counts as huge) gives 0, or the sign for
+ * shr of a signed type. Nothing here depends on the floating-point environment but the plain float
+ * and double operators. All functions are pure: any thread. */
 #ifndef CANDELA_NUMERICS_H
 #define CANDELA_NUMERICS_H
 
@@ -16,7 +18,7 @@
 extern "C" {
 #endif
 
-/* ---- Bits ------------------------------------------------------------------------------------------------------ */
+/* ---- Bits ------------------------------------------------------------------------------------ */
 
 static inline uint32_t cdl_f32_bits(float x) {
   uint32_t bits;
@@ -39,7 +41,8 @@ static inline double cdl_f64_of_bits(uint64_t bits) {
   return x;
 }
 
-/* value / 2^shift to nearest, ties to even. A negative shift counts as 0, one of 64 and more gives 0. */
+/* value / 2^shift to nearest, ties to even. A negative shift counts as 0, one of 64 and more gives
+ * 0. */
 static inline uint64_t cdl_rne_shift_u64(uint64_t value, int32_t shift) {
   if (shift <= 0) return value;
   if (shift >= 64) return shift == 64 && value > (UINT64_C(1) << 63);
@@ -54,21 +57,25 @@ static inline int64_t cdl_rne_shift_i64(int64_t value, int32_t shift) {
   return down + (rest > half || (rest == half && (down & 1)));
 }
 
-/* ---- Narrow floats --------------------------------------------------------------------------------------------- */
+/* ---- Narrow floats --------------------------------------------------------------------------- */
 
-/* What a narrow format holds at its highest exponent: infinity and NaN, or numbers and one NaN (the last), or numbers
- * alone. FNUZ: the same, and a NaN in place of -0. */
+/* What a narrow format holds at its highest exponent: infinity and NaN, or numbers and one NaN (the
+ * last), or numbers alone. FNUZ: the same, and a NaN in place of -0. */
 enum { CDL_FLOAT_IEEE = 0, CDL_FLOAT_FN = 1, CDL_FLOAT_FNUZ = 2, CDL_FLOAT_FINITE = 3 };
 
-/* The narrow float of exp_bits and man_bits nearest to x. Beyond the largest finite value, infinity included: that
- * value when `saturate` or FINITE, else infinity, or NaN where there is none. NaN keeps its sign and becomes the quiet
- * one without payload; FNUZ has one only, and FINITE a zero of the other sign instead. */
-static inline uint32_t cdl_float_encode(double x, int exp_bits, int man_bits, int special, int saturate) {
+/* The narrow float of exp_bits and man_bits nearest to x. Beyond the largest finite value, infinity
+ * included: that value when `saturate` or FINITE, else infinity, or NaN where there is none. NaN
+ * keeps its sign and becomes the quiet one without payload; FNUZ has one only, and FINITE a zero of
+ * the other sign instead. */
+static inline uint32_t cdl_float_encode(double x, int exp_bits, int man_bits, int special,
+                                        int saturate) {
   const uint64_t bits = cdl_f64_bits(x), fraction = bits & ((UINT64_C(1) << 52) - 1);
   const int field = (int)((bits >> 52) & 0x7ff);
   const uint32_t minus = 1u << (exp_bits + man_bits), sign = bits >> 63 ? minus : 0;
   const uint32_t top = ((1u << exp_bits) - 1u) << man_bits, all = top + (1u << man_bits) - 1u;
-  const uint32_t max = special == CDL_FLOAT_IEEE ? top - 1u : special == CDL_FLOAT_FN ? all - 1u : all;
+  const uint32_t max = special == CDL_FLOAT_IEEE ? top - 1u
+                       : special == CDL_FLOAT_FN ? all - 1u
+                                                 : all;
   const uint32_t nan = special == CDL_FLOAT_IEEE   ? sign | top | 1u << (man_bits - 1)
                        : special == CDL_FLOAT_FN   ? sign | all
                        : special == CDL_FLOAT_FNUZ ? minus
@@ -79,7 +86,8 @@ static inline uint32_t cdl_float_encode(double x, int exp_bits, int man_bits, in
   if (field == 0x7ff) return fraction ? nan : over;
   /* Zero, or a subnormal f64, far below half of every format's smallest. */
   if (field == 0) return special == CDL_FLOAT_FNUZ ? 0 : sign;
-  const int exponent = field - 1023 + (1 << (exp_bits - 1)) - (special == CDL_FLOAT_FNUZ ? 0 : 1); /* narrow field */
+  const int exponent =
+      field - 1023 + (1 << (exp_bits - 1)) - (special == CDL_FLOAT_FNUZ ? 0 : 1); /* narrow field */
   const int shift = 52 - man_bits + (exponent < 1 ? 1 - exponent : 0);
   uint64_t value = cdl_rne_shift_u64(fraction | UINT64_C(1) << 52, shift);
   if (exponent > 1) value += (uint64_t)(exponent - 1) << man_bits;
@@ -88,12 +96,15 @@ static inline uint32_t cdl_float_encode(double x, int exp_bits, int man_bits, in
 }
 /* The value of a narrow float of at most 8 bits. */
 static inline float cdl_float_decode(uint32_t bits, int exp_bits, int man_bits, int special) {
-  const uint32_t minus = 1u << (exp_bits + man_bits), all = minus - 1u, top = all ^ ((1u << man_bits) - 1u);
+  const uint32_t minus = 1u << (exp_bits + man_bits), all = minus - 1u,
+                 top = all ^ ((1u << man_bits) - 1u);
   const uint32_t sign = bits & minus ? 0x80000000u : 0, mag = bits & all, fraction = mag & ~top;
-  const int bias = (1 << (exp_bits - 1)) - (special == CDL_FLOAT_FNUZ ? 0 : 1), field = (int)(mag >> man_bits);
+  const int bias = (1 << (exp_bits - 1)) - (special == CDL_FLOAT_FNUZ ? 0 : 1),
+            field = (int)(mag >> man_bits);
   if (special == CDL_FLOAT_FNUZ && sign && mag == 0) return cdl_f32_of_bits(0x7fc00000u);
   if (special == CDL_FLOAT_IEEE && mag >= top)
-    return cdl_f32_of_bits(sign | 0x7f800000u | (fraction ? 0x400000u | fraction << (23 - man_bits) : 0));
+    return cdl_f32_of_bits(sign | 0x7f800000u |
+                           (fraction ? 0x400000u | fraction << (23 - man_bits) : 0));
   if (special == CDL_FLOAT_FN && mag == all) return cdl_f32_of_bits(sign | 0x7fc00000u);
   const float unit = cdl_f32_of_bits((uint32_t)((field ? field : 1) - bias - man_bits + 127) << 23);
   const float value = (float)(int32_t)(field ? fraction | 1u << man_bits : fraction) * unit;
@@ -110,7 +121,8 @@ static inline float cdl_f16_to_f32(uint16_t h) {
 static inline uint16_t cdl_f32_to_f16(float x) {
   const uint32_t bits = cdl_f32_bits(x), sign = (bits >> 16) & 0x8000u, mag = bits & 0x7fffffffu;
   /* 0.5 has the unit 2^-24 of the subnormals of f16, so that the addition rounds as they do. */
-  const uint32_t small = cdl_f32_bits(cdl_f32_of_bits(mag < 0x38800000u ? mag : 0) + 0.5f) - 0x3f000000u;
+  const uint32_t small =
+      cdl_f32_bits(cdl_f32_of_bits(mag < 0x38800000u ? mag : 0) + 0.5f) - 0x3f000000u;
   const uint32_t normal = (mag + 0xfffu + ((mag >> 13) & 1u) - (112u << 23)) >> 13;
   const uint32_t special = mag > 0x7f800000u ? 0x7e00u : 0x7c00u;
   return (uint16_t)(sign | (mag < 0x38800000u ? small : mag < 0x477ff000u ? normal : special));
@@ -119,37 +131,48 @@ static inline uint16_t cdl_f32_to_f16_sat(float x) {
   const uint16_t h = cdl_f32_to_f16(x);
   return (h & 0x7fffu) == 0x7c00u ? (uint16_t)(h - 1u) : h;
 }
-static inline uint16_t cdl_f64_to_f16(double x) { return (uint16_t)cdl_float_encode(x, 5, 10, 0, 0); }
-static inline uint16_t cdl_f64_to_f16_sat(double x) { return (uint16_t)cdl_float_encode(x, 5, 10, 0, 1); }
+static inline uint16_t cdl_f64_to_f16(double x) {
+  return (uint16_t)cdl_float_encode(x, 5, 10, 0, 0);
+}
+static inline uint16_t cdl_f64_to_f16_sat(double x) {
+  return (uint16_t)cdl_float_encode(x, 5, 10, 0, 1);
+}
 
 static inline float cdl_bf16_to_f32(uint16_t h) { return cdl_f32_of_bits((uint32_t)h << 16); }
 static inline uint16_t cdl_f32_to_bf16(float x) {
   const uint32_t bits = cdl_f32_bits(x);
   const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? ((bits >> 16) & 0x8000u) | 0x7fc0u : rounded);
+  return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? ((bits >> 16) & 0x8000u) | 0x7fc0u
+                                                       : rounded);
 }
 static inline uint16_t cdl_f32_to_bf16_sat(float x) {
   const uint16_t h = cdl_f32_to_bf16(x);
   return (h & 0x7fffu) == 0x7f80u ? (uint16_t)(h - 1u) : h;
 }
-static inline uint16_t cdl_f64_to_bf16(double x) { return (uint16_t)cdl_float_encode(x, 8, 7, 0, 0); }
-static inline uint16_t cdl_f64_to_bf16_sat(double x) { return (uint16_t)cdl_float_encode(x, 8, 7, 0, 1); }
+static inline uint16_t cdl_f64_to_bf16(double x) {
+  return (uint16_t)cdl_float_encode(x, 8, 7, 0, 0);
+}
+static inline uint16_t cdl_f64_to_bf16_sat(double x) {
+  return (uint16_t)cdl_float_encode(x, 8, 7, 0, 1);
+}
 
-/* f8e8m0: the power of two of a biased exponent, or NaN. To nearest, ties up; outside of the powers, which is also what
- * is not above 0: the largest or smallest one when `saturate`, else NaN. */
+/* f8e8m0: the power of two of a biased exponent, or NaN. To nearest, ties up; outside of the
+ * powers, which is also what is not above 0: the largest or smallest one when `saturate`, else
+ * NaN. */
 static inline float cdl_f8e8m0_to_f32(uint8_t v) {
   return cdl_f32_of_bits(v == 255 ? 0x7fc00000u : v == 0 ? 0x400000u : (uint32_t)v << 23);
 }
 static inline uint8_t cdl_f64_to_f8e8m0(double x, int saturate) {
-  const uint64_t bits = cdl_f64_bits(x) + (UINT64_C(1) << 51); /* from half of the way to the next one on */
+  const uint64_t bits =
+      cdl_f64_bits(x) + (UINT64_C(1) << 51); /* from half of the way to the next one on */
   const int exponent = (int)(bits >> 52 & 0x7ff) - 1023 + 127;
   if (x != x) return 255;
   if (!(x > 0.0) || exponent < 0) return saturate ? 0 : 255;
   return (uint8_t)(exponent > 254 ? (saturate ? 254 : 255) : exponent);
 }
 
-/* Any storage float of 8 bits and less, by its element type; the unused bits of `bits` are not looked at. Integers of
- * 64 bits come by way of cdl_u64_to_f64_odd. */
+/* Any storage float of 8 bits and less, by its element type; the unused bits of `bits` are not
+ * looked at. Integers of 64 bits come by way of cdl_u64_to_f64_odd. */
 static inline float cdl_storage_to_f32(uint8_t elem, uint8_t bits) {
   switch (elem) {
   case CDL_F8E4M3: return cdl_float_decode(bits, 4, 3, CDL_FLOAT_FN);
@@ -175,8 +198,8 @@ static inline uint8_t cdl_f64_to_storage(uint8_t elem, double x, int saturate) {
   }
 }
 
-/* The f64 nearest to an integer, but rounded to odd: a further rounding to a format of at most 51 bits is then as if
- * there had been one only. For integers on their way to f16, bf16 and f8. */
+/* The f64 nearest to an integer, but rounded to odd: a further rounding to a format of at most 51
+ * bits is then as if there had been one only. For integers on their way to f16, bf16 and f8. */
 static inline double cdl_u64_to_f64_odd(uint64_t value) {
   if (value < (UINT64_C(1) << 53)) return (double)value;
   int shift = 0;
@@ -189,10 +212,12 @@ static inline double cdl_u64_to_f64_odd(uint64_t value) {
   return (double)(v | (lost != 0)) * (double)(UINT64_C(1) << shift);
 }
 static inline double cdl_i64_to_f64_odd(int64_t value) {
-  return value < 0 ? -cdl_u64_to_f64_odd(UINT64_C(0) - (uint64_t)value) : cdl_u64_to_f64_odd((uint64_t)value);
+  return value < 0 ? -cdl_u64_to_f64_odd(UINT64_C(0) - (uint64_t)value)
+                   : cdl_u64_to_f64_odd((uint64_t)value);
 }
 
-/* ---- Packed elements: 8 / bits in a byte, the low bits first; bits is 2 or 4, `index` counts elements ----------- */
+/* ---- Packed elements: 8 / bits in a byte, the low bits first; bits is 2 or 4, `index` counts
+ * elements ----------- */
 
 static inline uint8_t cdl_packed_get(const void* data, int64_t index, int bits) {
   const int64_t at = index * bits;
@@ -211,24 +236,29 @@ static inline void cdl_packed_set(void* data, int64_t index, int bits, int value
   *byte = (uint8_t)((*byte & ~mask) | ((unsigned)value << (at & 7) & mask));
 }
 
-/* ---- The integer law ------------------------------------------------------------------------------------------- */
+/* ---- The integer law ------------------------------------------------------------------------- */
 
 /* W: the unsigned type in which the arithmetic wraps without promotion to int. */
-#define CDL_INTEGER_LAW(N, T, W, WIDTH)                                                                                \
-  static inline T cdl_add_##N(T a, T b) { return (T)((W)a + (W)b); }                                                   \
-  static inline T cdl_sub_##N(T a, T b) { return (T)((W)a - (W)b); }                                                   \
-  static inline T cdl_mul_##N(T a, T b) { return (T)((W)a * (W)b); }                                                   \
-  static inline T cdl_neg_##N(T a) { return (T)((W)0 - (W)a); }                                                        \
-  static inline T cdl_abs_##N(T a) { return a < (T)1 ? cdl_neg_##N(a) : a; }                                           \
-  static inline T cdl_div_##N(T a, T b) {                                                                              \
-    return b == 0 ? (T)0 : b == (T)-1 && (T)-1 < (T)1 ? cdl_neg_##N(a) : (T)(a / b);                                   \
-  }                                                                                                                    \
-  static inline T cdl_rem_##N(T a, T b) { return b == 0 ? a : b == (T)-1 && (T)-1 < (T)1 ? (T)0 : (T)(a % b); }        \
-  static inline T cdl_shl_##N(T a, T b) { return (uint64_t)b < WIDTH ? (T)((W)a << ((W)b & (WIDTH - 1))) : (T)0; }     \
-  static inline T cdl_shr_##N(T a, T b) {                                                                              \
-    return (uint64_t)b < WIDTH ? (T)(a >> ((W)b & (WIDTH - 1))) : (T)(a < (T)1 && a != 0 ? -1 : 0);                    \
-  }                                                                                                                    \
-  static inline T cdl_min_##N(T a, T b) { return a < b ? a : b; }                                                      \
+#define CDL_INTEGER_LAW(N, T, W, WIDTH)                                                            \
+  static inline T cdl_add_##N(T a, T b) { return (T)((W)a + (W)b); }                               \
+  static inline T cdl_sub_##N(T a, T b) { return (T)((W)a - (W)b); }                               \
+  static inline T cdl_mul_##N(T a, T b) { return (T)((W)a * (W)b); }                               \
+  static inline T cdl_neg_##N(T a) { return (T)((W)0 - (W)a); }                                    \
+  static inline T cdl_abs_##N(T a) { return a < (T)1 ? cdl_neg_##N(a) : a; }                       \
+  static inline T cdl_div_##N(T a, T b) {                                                          \
+    return b == 0 ? (T)0 : b == (T) - 1 && (T) - 1 < (T)1 ? cdl_neg_##N(a) : (T)(a / b);           \
+  }                                                                                                \
+  static inline T cdl_rem_##N(T a, T b) {                                                          \
+    return b == 0 ? a : b == (T) - 1 && (T) - 1 < (T)1 ? (T)0 : (T)(a % b);                        \
+  }                                                                                                \
+  static inline T cdl_shl_##N(T a, T b) {                                                          \
+    return (uint64_t)b < WIDTH ? (T)((W)a << ((W)b & (WIDTH - 1))) : (T)0;                         \
+  }                                                                                                \
+  static inline T cdl_shr_##N(T a, T b) {                                                          \
+    return (uint64_t)b < WIDTH ? (T)(a >> ((W)b & (WIDTH - 1)))                                    \
+                               : (T)(a < (T)1 && a != 0 ? -1 : 0);                                 \
+  }                                                                                                \
+  static inline T cdl_min_##N(T a, T b) { return a < b ? a : b; }                                  \
   static inline T cdl_max_##N(T a, T b) { return a > b ? a : b; }
 CDL_INTEGER_LAW(i8, int8_t, uint32_t, 8)
 CDL_INTEGER_LAW(u8, uint8_t, uint32_t, 8)
@@ -240,17 +270,20 @@ CDL_INTEGER_LAW(i64, int64_t, uint64_t, 64)
 CDL_INTEGER_LAW(u64, uint64_t, uint64_t, 64)
 #undef CDL_INTEGER_LAW
 
-/* ---- Float minimum and maximum: NaN propagates; of two zeros, either ------------------------------------------- */
+/* ---- Float minimum and maximum: NaN propagates; of two zeros, either ------------------------- */
 
 static inline float cdl_min_f32(float a, float b) { return a < b || a != a ? a : b; }
 static inline float cdl_max_f32(float a, float b) { return a > b || a != a ? a : b; }
 static inline double cdl_min_f64(double a, double b) { return a < b || a != a ? a : b; }
 static inline double cdl_max_f64(double a, double b) { return a > b || a != a ? a : b; }
 
-/* ---- Float to integer ------------------------------------------------------------------------------------------ */
+/* ---- Float to integer ------------------------------------------------------------------------ */
 
-/* Toward zero, down, and to nearest even, as doubles; infinities, NaN and values from 2^52 on come back as they are. */
-static inline double cdl_trunc_f64(double x) { return x > -0x1p52 && x < 0x1p52 ? (double)(int64_t)x : x; }
+/* Toward zero, down, and to nearest even, as doubles; infinities, NaN and values from 2^52 on come
+ * back as they are. */
+static inline double cdl_trunc_f64(double x) {
+  return x > -0x1p52 && x < 0x1p52 ? (double)(int64_t)x : x;
+}
 static inline double cdl_floor_f64(double x) {
   const double t = cdl_trunc_f64(x);
   return t > x ? t - 1.0 : t;
@@ -262,11 +295,13 @@ static inline double cdl_rne_f64(double x) {
 }
 enum { CDL_ROUND_TRUNC = 0, CDL_ROUND_RNE = 1, CDL_ROUND_FLOOR = 2 }; /* the functions of CONVERT */
 static inline double cdl_round_f64(double x, int rounding) {
-  return rounding == CDL_ROUND_TRUNC ? cdl_trunc_f64(x) : rounding == CDL_ROUND_RNE ? cdl_rne_f64(x) : cdl_floor_f64(x);
+  return rounding == CDL_ROUND_TRUNC ? cdl_trunc_f64(x)
+         : rounding == CDL_ROUND_RNE ? cdl_rne_f64(x)
+                                     : cdl_floor_f64(x);
 }
 
-/* The integral or infinite x in 64 bits, two's complement: clamped to -2^63 .. 2^64 - 1; NaN gives 0. Narrower integers
- * take its low bits, which is what "wrapping" means in CONVERT. */
+/* The integral or infinite x in 64 bits, two's complement: clamped to -2^63 .. 2^64 - 1; NaN gives
+ * 0. Narrower integers take its low bits, which is what "wrapping" means in CONVERT. */
 static inline uint64_t cdl_f64_to_wide(double x) {
   if (x != x) return 0;
   if (x >= 0x1p64) return UINT64_MAX;
@@ -292,11 +327,11 @@ static inline uint64_t cdl_f64_to_int_wrap(double x, int rounding) {
   return cdl_f64_to_wide(cdl_round_f64(x, rounding));
 }
 
-/* ---- RESCALE and TABLE ----------------------------------------------------------------------------------------- */
+/* ---- RESCALE and TABLE ----------------------------------------------------------------------- */
 
-/* scale = multiplier24 * 2^-shift with 2^23 <= multiplier24 < 2^24; scale 0 gives 0 and 0. The shift of a scale of 2^24
- * and more is negative: it belongs into the operand's left shift. Returns 0 and writes nothing for a scale that is
- * negative, infinite or NaN, else 1. */
+/* scale = multiplier24 * 2^-shift with 2^23 <= multiplier24 < 2^24; scale 0 gives 0 and 0. The
+ * shift of a scale of 2^24 and more is negative: it belongs into the operand's left shift. Returns
+ * 0 and writes nothing for a scale that is negative, infinite or NaN, else 1. */
 static inline int cdl_scale_split(float scale, int32_t* multiplier24, int32_t* shift) {
   const uint32_t bits = cdl_f32_bits(scale);
   if (bits == 0x80000000u || bits == 0) return *multiplier24 = 0, *shift = 0, 1;
@@ -312,7 +347,8 @@ static inline int cdl_scale_split(float scale, int32_t* multiplier24, int32_t* s
   return 1;
 }
 
-static inline int64_t cdl_rescale_finish(int64_t sum, int32_t s, int32_t zp, int64_t lo, int64_t hi) {
+static inline int64_t cdl_rescale_finish(int64_t sum, int32_t s, int32_t zp, int64_t lo,
+                                         int64_t hi) {
   int64_t value = cdl_rne_shift_i64(sum, s);
   if (zp > 0 && value > INT64_MAX - zp)
     value = INT64_MAX;
@@ -323,26 +359,32 @@ static inline int64_t cdl_rescale_finish(int64_t sum, int32_t s, int32_t zp, int
   return value < lo ? lo : value > hi ? hi : value;
 }
 
-/* clamp(rne(a*Ma*2^ka / 2^s) + zp, lo, hi), exact while |a*Ma*2^ka| < 2^63: the caller sees to that (i32 operands: ka
- * <= 8; i64 ones: |a| < 2^39 with a 24-bit Ma). Beyond it the product wraps modulo 2^64. ka in 0..63. */
-static inline int64_t cdl_rescale1(int64_t a, int32_t Ma, int32_t ka, int32_t s, int32_t zp, int64_t lo, int64_t hi) {
+/* clamp(rne(a*Ma*2^ka / 2^s) + zp, lo, hi), exact while |a*Ma*2^ka| < 2^63: the caller sees to that
+ * (i32 operands: ka <= 8; i64 ones: |a| < 2^39 with a 24-bit Ma). Beyond it the product wraps
+ * modulo 2^64. ka in 0..63. */
+static inline int64_t cdl_rescale1(int64_t a, int32_t Ma, int32_t ka, int32_t s, int32_t zp,
+                                   int64_t lo, int64_t hi) {
   return cdl_rescale_finish((int64_t)(((uint64_t)a * (uint64_t)(int64_t)Ma) << ka), s, zp, lo, hi);
 }
-/* clamp(rne((a*Ma*2^ka + b*Mb*2^kb) / 2^s) + zp, lo, hi), exact while the sum stays below 2^63. One rounding. */
-static inline int64_t cdl_rescale2(int64_t a, int64_t b, int32_t Ma, int32_t Mb, int32_t ka, int32_t kb, int32_t s,
-                                   int32_t zp, int64_t lo, int64_t hi) {
-  const uint64_t pa = ((uint64_t)a * (uint64_t)(int64_t)Ma) << ka, pb = ((uint64_t)b * (uint64_t)(int64_t)Mb) << kb;
+/* clamp(rne((a*Ma*2^ka + b*Mb*2^kb) / 2^s) + zp, lo, hi), exact while the sum stays below 2^63. One
+ * rounding. */
+static inline int64_t cdl_rescale2(int64_t a, int64_t b, int32_t Ma, int32_t Mb, int32_t ka,
+                                   int32_t kb, int32_t s, int32_t zp, int64_t lo, int64_t hi) {
+  const uint64_t pa = ((uint64_t)a * (uint64_t)(int64_t)Ma) << ka,
+                 pb = ((uint64_t)b * (uint64_t)(int64_t)Mb) << kb;
   return cdl_rescale_finish((int64_t)(pa + pb), s, zp, lo, hi);
 }
 
 /* 256 entries, entry 0 for the type's lowest value. */
 static inline int8_t cdl_table_i8(const int8_t table[256], int8_t x) { return table[x + 128]; }
 static inline uint8_t cdl_table_u8(const uint8_t table[256], uint8_t x) { return table[x]; }
-/* 513 entries; entry i stands for x = -32768 + 128 * i. Between base and next, with frac = x's distance from base in
- * 0..127: base + floor(((next - base) * frac + 64) / 128), that is to nearest and halves up. Never leaves base..next.
+/* 513 entries; entry i stands for x = -32768 + 128 * i. Between base and next, with frac = x's
+ * distance from base in 0..127: base + floor(((next - base) * frac + 64) / 128), that is to nearest
+ * and halves up. Never leaves base..next.
  */
 static inline int16_t cdl_table_i16(const int16_t table[513], int16_t x) {
-  const int32_t position = (int32_t)x + 32768, base = table[position >> 7], next = table[(position >> 7) + 1];
+  const int32_t position = (int32_t)x + 32768, base = table[position >> 7],
+                next = table[(position >> 7) + 1];
   return (int16_t)(base + (((next - base) * (position & 127) + 64) >> 7));
 }
 

@@ -65,42 +65,52 @@ Value Builder::arg(int index) {
   llvm::IRBuilder<>::InsertPointGuard guard(impl_.ir);
   llvm::BasicBlock& entry = impl_.function->getEntryBlock();
   impl_.ir.SetInsertPoint(&entry, entry.begin());
-  llvm::Value* slot =
-      impl_.ir.CreateConstInBoundsGEP1_64(impl_.ir.getPtrTy(), impl_.function->getArg(0), static_cast<uint64_t>(index));
+  llvm::Value* slot = impl_.ir.CreateConstInBoundsGEP1_64(
+      impl_.ir.getPtrTy(), impl_.function->getArg(0), static_cast<uint64_t>(index));
   return impl_.args[index] = made(impl_.ir.CreateLoad(impl_.ir.getPtrTy(), slot), Ty::Ptr, 1);
 }
 
 Value Builder::integer(Ty ty, int64_t value) {
   return made(llvm::ConstantInt::get(impl_.type(ty, 1), static_cast<uint64_t>(value), true), ty, 1);
 }
-Value Builder::real(Ty ty, double value) { return made(llvm::ConstantFP::get(impl_.type(ty, 1), value), ty, 1); }
+Value Builder::real(Ty ty, double value) {
+  return made(llvm::ConstantFP::get(impl_.type(ty, 1), value), ty, 1);
+}
 Value Builder::bits(Ty ty, uint64_t bits) {
   if (!isFloat(ty)) return integer(ty, static_cast<int64_t>(bits));
   return bitcast(integer(ty == Ty::F32 ? Ty::I32 : Ty::I64, static_cast<int64_t>(bits)), ty);
 }
-Value Builder::zero(Ty ty, int lanes) { return made(llvm::Constant::getNullValue(impl_.type(ty, lanes)), ty, lanes); }
+Value Builder::zero(Ty ty, int lanes) {
+  return made(llvm::Constant::getNullValue(impl_.type(ty, lanes)), ty, lanes);
+}
 
 Value Builder::iota(Ty ty, int lanes) {
   std::vector<llvm::Constant*> all;
-  for (int k = 0; k < lanes; ++k) all.push_back(llvm::ConstantInt::get(impl_.type(ty, 1), static_cast<uint64_t>(k)));
+  for (int k = 0; k < lanes; ++k)
+    all.push_back(llvm::ConstantInt::get(impl_.type(ty, 1), static_cast<uint64_t>(k)));
   return lanes == 1 ? made(all[0], ty, 1) : made(llvm::ConstantVector::get(all), ty, lanes);
 }
 
 Value Builder::splat(Value scalar, int lanes) {
   if (lanes == scalar.lanes) return scalar;
-  return made(impl_.ir.CreateVectorSplat(static_cast<unsigned>(lanes), raw(scalar)), scalar.ty, lanes);
+  return made(impl_.ir.CreateVectorSplat(static_cast<unsigned>(lanes), raw(scalar)), scalar.ty,
+              lanes);
 }
 
 // ---- Memory
 
 Value Builder::at(Value pointer, Value bytes) {
-  return made(impl_.ir.CreateInBoundsGEP(impl_.ir.getInt8Ty(), raw(pointer), raw(bytes)), Ty::Ptr, 1);
+  return made(impl_.ir.CreateInBoundsGEP(impl_.ir.getInt8Ty(), raw(pointer), raw(bytes)), Ty::Ptr,
+              1);
 }
-Value Builder::at(Value pointer, int64_t bytes) { return bytes ? at(pointer, i64(bytes)) : pointer; }
+Value Builder::at(Value pointer, int64_t bytes) {
+  return bytes ? at(pointer, i64(bytes)) : pointer;
+}
 
 Value Builder::load(Ty ty, int lanes, Value pointer, int64_t bytes, int align) {
   const llvm::Align alignment(static_cast<uint64_t>(align ? align : sizeOf(ty)));
-  return made(impl_.ir.CreateAlignedLoad(impl_.type(ty, lanes), raw(at(pointer, bytes)), alignment), ty, lanes);
+  return made(impl_.ir.CreateAlignedLoad(impl_.type(ty, lanes), raw(at(pointer, bytes)), alignment),
+              ty, lanes);
 }
 void Builder::store(Value value, Value pointer, int64_t bytes, int align) {
   impl_.ir.CreateAlignedStore(raw(value), raw(at(pointer, bytes)),
@@ -110,8 +120,8 @@ void Builder::store(Value value, Value pointer, int64_t bytes, int align) {
 Value Builder::loadFirst(Ty ty, int lanes, Value pointer, Value count) {
   if (lanes == 1) return load(ty, 1, pointer);
   const Value mask = compare(Cmp::LT, iota(Ty::I64, lanes), count);
-  return made(impl_.ir.CreateMaskedLoad(impl_.type(ty, lanes), raw(pointer), llvm::Align(sizeOf(ty)), raw(mask),
-                                        raw(zero(ty, lanes))),
+  return made(impl_.ir.CreateMaskedLoad(impl_.type(ty, lanes), raw(pointer),
+                                        llvm::Align(sizeOf(ty)), raw(mask), raw(zero(ty, lanes))),
               ty, lanes);
 }
 void Builder::storeFirst(Value value, Value pointer, Value count) {
@@ -125,7 +135,8 @@ Value Builder::loadStrided(Ty ty, int lanes, Value pointer, int64_t stride) {
   if (stride == sizeOf(ty)) return load(ty, lanes, pointer);
   Value all = zero(ty, lanes);
   for (int k = 0; k < lanes; ++k)
-    all.raw = impl_.ir.CreateInsertElement(raw(all), raw(load(ty, 1, pointer, k * stride)), static_cast<uint64_t>(k));
+    all.raw = impl_.ir.CreateInsertElement(raw(all), raw(load(ty, 1, pointer, k * stride)),
+                                           static_cast<uint64_t>(k));
   return all;
 }
 void Builder::storeStrided(Value value, Value pointer, int64_t stride) {
@@ -134,31 +145,36 @@ void Builder::storeStrided(Value value, Value pointer, int64_t stride) {
 }
 
 void Builder::prefetch(Value pointer, int64_t bytes) {
-  impl_.ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {impl_.ir.getPtrTy()},
-                           {raw(at(pointer, bytes)), impl_.ir.getInt32(0), impl_.ir.getInt32(2), impl_.ir.getInt32(1)});
+  impl_.ir.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {impl_.ir.getPtrTy()},
+      {raw(at(pointer, bytes)), impl_.ir.getInt32(0), impl_.ir.getInt32(2), impl_.ir.getInt32(1)});
 }
 
 Value Builder::local(int64_t bytes) {
   llvm::IRBuilder<>::InsertPointGuard guard(impl_.ir);
   llvm::BasicBlock& entry = impl_.function->getEntryBlock();
   impl_.ir.SetInsertPoint(&entry, entry.begin());
-  auto* slot = impl_.ir.CreateAlloca(llvm::ArrayType::get(impl_.ir.getInt8Ty(), static_cast<uint64_t>(bytes)));
+  auto* slot = impl_.ir.CreateAlloca(
+      llvm::ArrayType::get(impl_.ir.getInt8Ty(), static_cast<uint64_t>(bytes)));
   slot->setAlignment(llvm::Align(64));
   return made(slot, Ty::Ptr, 1);
 }
 
 Value Builder::launder(Value pointer) {
   llvm::Type* type = impl_.ir.getPtrTy();
-  auto* same = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", "=r,0", false);
+  auto* same =
+      llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", "=r,0", false);
   return made(impl_.ir.CreateCall(same, {raw(pointer)}), Ty::Ptr, 1);
 }
 
 // ---- Arithmetic
 
-#define CPU_BINARY(name, ifFloat, ifInteger)                                                                           \
-  Value Builder::name(Value a, Value b) {                                                                              \
-    meet(*this, a, b);                                                                                                 \
-    return made(isFloat(a.ty) ? impl_.ir.ifFloat(raw(a), raw(b)) : impl_.ir.ifInteger(raw(a), raw(b)), a.ty, a.lanes); \
+#define CPU_BINARY(name, ifFloat, ifInteger)                                                       \
+  Value Builder::name(Value a, Value b) {                                                          \
+    meet(*this, a, b);                                                                             \
+    return made(isFloat(a.ty) ? impl_.ir.ifFloat(raw(a), raw(b))                                   \
+                              : impl_.ir.ifInteger(raw(a), raw(b)),                                \
+                a.ty, a.lanes);                                                                    \
   }
 CPU_BINARY(add, CreateFAdd, CreateAdd)
 CPU_BINARY(sub, CreateFSub, CreateSub)
@@ -178,14 +194,18 @@ Value Builder::div(Value a, Value b, bool isSigned) {
 }
 Value Builder::rem(Value a, Value b, bool isSigned) {
   meet(*this, a, b);
-  return made(isSigned ? impl_.ir.CreateSRem(raw(a), raw(b)) : impl_.ir.CreateURem(raw(a), raw(b)), a.ty, a.lanes);
+  return made(isSigned ? impl_.ir.CreateSRem(raw(a), raw(b)) : impl_.ir.CreateURem(raw(a), raw(b)),
+              a.ty, a.lanes);
 }
 Value Builder::shr(Value a, Value by, bool isSigned) {
   meet(*this, a, by);
-  return made(isSigned ? impl_.ir.CreateAShr(raw(a), raw(by)) : impl_.ir.CreateLShr(raw(a), raw(by)), a.ty, a.lanes);
+  return made(isSigned ? impl_.ir.CreateAShr(raw(a), raw(by))
+                       : impl_.ir.CreateLShr(raw(a), raw(by)),
+              a.ty, a.lanes);
 }
 Value Builder::neg(Value a) {
-  return made(isFloat(a.ty) ? impl_.ir.CreateFNeg(raw(a)) : impl_.ir.CreateNeg(raw(a)), a.ty, a.lanes);
+  return made(isFloat(a.ty) ? impl_.ir.CreateFNeg(raw(a)) : impl_.ir.CreateNeg(raw(a)), a.ty,
+              a.lanes);
 }
 Value Builder::abs(Value a) {
   if (!isFloat(a.ty)) return select(compare(Cmp::LT, a, zero(a.ty, a.lanes)), neg(a), a);
@@ -193,7 +213,8 @@ Value Builder::abs(Value a) {
 }
 Value Builder::fma(Value a, Value b, Value c) {
   meet(*this, a, b), meet(*this, a, c), meet(*this, b, c);
-  return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::fma, {impl_.type(a.ty, a.lanes)}, {raw(a), raw(b), raw(c)}),
+  return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::fma, {impl_.type(a.ty, a.lanes)},
+                                       {raw(a), raw(b), raw(c)}),
               a.ty, a.lanes);
 }
 Value Builder::sqrt(Value a) {
@@ -223,7 +244,8 @@ Value extreme(Builder& b, Value x, Value y, Cmp keepsX) {
   if (!maybeNan(y)) std::swap(x, y);
   // x > y ? x : y is y where either is NaN: right as soon as x is a number.
   const Value better = b.select(b.compare(keepsX, x, y), x, y);
-  return isFloat(x.ty) && maybeNan(x) ? b.select(b.compare(Cmp::UNORDERED, x, x), x, better) : better;
+  return isFloat(x.ty) && maybeNan(x) ? b.select(b.compare(Cmp::UNORDERED, x, x), x, better)
+                                      : better;
 }
 
 } // namespace
@@ -255,27 +277,31 @@ Value Builder::compare(Cmp how, Value a, Value b) {
 }
 
 Value Builder::select(Value condition, Value a, Value b) {
-  meet(*this, a, b), meet(*this, condition, a), meet(*this, a, b), meet(*this, b, condition), meet(*this, a, b);
+  meet(*this, a, b), meet(*this, condition, a), meet(*this, a, b), meet(*this, b, condition),
+      meet(*this, a, b);
   return made(impl_.ir.CreateSelect(raw(condition), raw(a), raw(b)), a.ty, a.lanes);
 }
 
 Value Builder::dot2(Value a, Value b) {
   meet(*this, a, b);
   const auto words = [&](Value v) { return reinterpret(v, Ty::I16, v.lanes * 2); };
-  const ID id = a.lanes == 16 ? llvm::Intrinsic::x86_avx512_pmaddw_d_512 : llvm::Intrinsic::x86_avx2_pmadd_wd;
+  const ID id =
+      a.lanes == 16 ? llvm::Intrinsic::x86_avx512_pmaddw_d_512 : llvm::Intrinsic::x86_avx2_pmadd_wd;
   return made(impl_.ir.CreateIntrinsic(id, {}, {raw(words(a)), raw(words(b))}), Ty::I32, a.lanes);
 }
 
 Value Builder::dot4(Value acc, Value a, Value b) {
   meet(*this, acc, a), meet(*this, acc, b), meet(*this, a, b);
   if (isa().hasDot4 && acc.lanes == 16) {
-    return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {}, {raw(acc), raw(a), raw(b)}),
+    return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {},
+                                         {raw(acc), raw(a), raw(b)}),
                 Ty::I32, acc.lanes);
   }
-  // The even and the odd bytes as i16 (u8 * s8 needs 17 bits only in a sum of two, which pmaddwd makes in 32): exact,
-  // unlike vpmaddubsw, which saturates.
+  // The even and the odd bytes as i16 (u8 * s8 needs 17 bits only in a sum of two, which pmaddwd
+  // makes in 32): exact, unlike vpmaddubsw, which saturates.
   const int words = acc.lanes * 2;
-  const Value a16 = reinterpret(a, Ty::I16, words), b16 = reinterpret(b, Ty::I16, words), eight = integer(Ty::I16, 8);
+  const Value a16 = reinterpret(a, Ty::I16, words), b16 = reinterpret(b, Ty::I16, words),
+              eight = integer(Ty::I16, 8);
   const Value aEven = bitAnd(a16, integer(Ty::I16, 255)), aOdd = shr(a16, eight, false);
   const Value bEven = shr(shl(b16, eight), eight, true), bOdd = shr(b16, eight, true);
   const auto pairs = [&](Value x, Value y) {
@@ -283,7 +309,9 @@ Value Builder::dot4(Value acc, Value a, Value b) {
       return dot2(reinterpret(x, Ty::I32, acc.lanes), reinterpret(y, Ty::I32, acc.lanes));
     std::vector<int> even, odd;
     for (int k = 0; k < acc.lanes; ++k) even.push_back(2 * k), odd.push_back(2 * k + 1);
-    const auto half = [&](Value v, const std::vector<int>& which) { return cast(shuffle(v, v, which), Ty::I32, true); };
+    const auto half = [&](Value v, const std::vector<int>& which) {
+      return cast(shuffle(v, v, which), Ty::I32, true);
+    };
     return add(mul(half(x, even), half(y, even)), mul(half(x, odd), half(y, odd)));
   };
   return add(acc, add(pairs(aEven, bEven), pairs(aOdd, bOdd)));
@@ -308,7 +336,8 @@ void Builder::tileStore(int tile, Value pointer, Value rowBytes) {
 }
 void Builder::tileDot(int acc, int a, int b, bool aIsSigned) {
   const ID id = aIsSigned ? llvm::Intrinsic::x86_tdpbssd : llvm::Intrinsic::x86_tdpbusd;
-  impl_.ir.CreateIntrinsic(id, {}, {raw(integer(Ty::I8, acc)), raw(integer(Ty::I8, a)), raw(integer(Ty::I8, b))});
+  impl_.ir.CreateIntrinsic(
+      id, {}, {raw(integer(Ty::I8, acc)), raw(integer(Ty::I8, a)), raw(integer(Ty::I8, b))});
 }
 
 // ---- Conversions
@@ -329,22 +358,31 @@ Value Builder::cast(Value a, Ty ty, bool isSigned) {
 Value Builder::toInteger(Value a, Ty ty, bool isSigned) {
   llvm::Type* to = impl_.type(ty, a.lanes);
   if (a.lanes == 1)
-    return made(impl_.ir.CreateIntrinsic(isSigned ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+    return made(impl_.ir.CreateIntrinsic(isSigned ? llvm::Intrinsic::fptosi_sat
+                                                  : llvm::Intrinsic::fptoui_sat,
                                          {to, raw(a)->getType()}, {raw(a)}),
                 ty, 1);
   // LLVM takes vectors apart for the saturating intrinsics.
   const int width = sizeOf(ty) * 8;
   const Value end = real(a.ty, std::ldexp(1.0, isSigned ? width - 1 : width)); // above the highest
   const Value below = isSigned ? neg(end) : real(a.ty, -1);
-  const Value isHigh = compare(Cmp::GE, a, end), isLow = compare(isSigned ? Cmp::LT : Cmp::LE, a, below);
-  const Value isInside = bitAnd(compare(isSigned ? Cmp::GE : Cmp::GT, a, below), compare(Cmp::LT, a, end));
+  const Value isHigh = compare(Cmp::GE, a, end),
+              isLow = compare(isSigned ? Cmp::LT : Cmp::LE, a, below);
+  const Value isInside =
+      bitAnd(compare(isSigned ? Cmp::GE : Cmp::GT, a, below), compare(Cmp::LT, a, end));
   const Value safe = select(isInside, a, zero(a.ty, a.lanes));
-  llvm::Value* whole = isSigned ? impl_.ir.CreateFPToSI(raw(safe), to) : impl_.ir.CreateFPToUI(raw(safe), to);
-  const auto limit = [&](const llvm::APInt& bits) { return made(llvm::ConstantInt::get(to, bits), ty, a.lanes); };
+  llvm::Value* whole =
+      isSigned ? impl_.ir.CreateFPToSI(raw(safe), to) : impl_.ir.CreateFPToUI(raw(safe), to);
+  const auto limit = [&](const llvm::APInt& bits) {
+    return made(llvm::ConstantInt::get(to, bits), ty, a.lanes);
+  };
   const auto bits = static_cast<unsigned>(width);
-  Value value = select(isHigh, limit(isSigned ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits)),
-                       made(whole, ty, a.lanes));
-  return select(isLow, limit(isSigned ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0)), value);
+  Value value = select(
+      isHigh,
+      limit(isSigned ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits)),
+      made(whole, ty, a.lanes));
+  return select(
+      isLow, limit(isSigned ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0)), value);
 }
 
 Value Builder::truncated(Value a, Ty ty) {
@@ -361,15 +399,18 @@ Value Builder::reinterpret(Value a, Ty ty, int lanes) {
 
 Value Builder::extract(Value vector, int lane) {
   if (vector.lanes == 1) return vector;
-  return made(impl_.ir.CreateExtractElement(raw(vector), static_cast<uint64_t>(lane)), vector.ty, 1);
+  return made(impl_.ir.CreateExtractElement(raw(vector), static_cast<uint64_t>(lane)), vector.ty,
+              1);
 }
 Value Builder::shuffle(Value a, Value b, const std::vector<int>& index) {
-  return made(impl_.ir.CreateShuffleVector(raw(a), raw(b), index), a.ty, static_cast<int>(index.size()));
+  return made(impl_.ir.CreateShuffleVector(raw(a), raw(b), index), a.ty,
+              static_cast<int>(index.size()));
 }
 Value Builder::reduce(Value vector, const std::function<Value(Value, Value)>& fn) {
   while (vector.lanes > 1) {
     std::vector<int> low, high;
-    for (int k = 0; k < vector.lanes / 2; ++k) low.push_back(k), high.push_back(vector.lanes / 2 + k);
+    for (int k = 0; k < vector.lanes / 2; ++k)
+      low.push_back(k), high.push_back(vector.lanes / 2 + k);
     if (low.size() == 1)
       vector = fn(extract(vector, 0), extract(vector, 1));
     else
@@ -423,7 +464,8 @@ Values Builder::loop(Value from, Value to, int64_t step, Values carried,
   return result;
 }
 
-Values Builder::loop(int64_t count, Values carried, const std::function<Values(Value, const Values&)>& body) {
+Values Builder::loop(int64_t count, Values carried,
+                     const std::function<Values(Value, const Values&)>& body) {
   if (count == 1) return body(i64(0), carried);
   return loop(i64(0), i64(count), 1, std::move(carried), body);
 }

@@ -1,6 +1,6 @@
-// What the emitters write kernels with: a small typed layer over LLVM's IR that shows no type of LLVM, so that an
-// emitter compiles in a second and reads as the loop nest that it makes. Nothing here knows an instruction of the
-// Program.
+// What the emitters write kernels with: a small typed layer over LLVM's IR that shows no type of
+// LLVM, so that an emitter compiles in a second and reads as the loop nest that it makes. Nothing
+// here knows an instruction of the Program.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ enum class Ty : uint8_t { I1, I8, I16, I32, I64, F32, F64, Ptr };
 int sizeOf(Ty ty);
 inline bool isFloat(Ty ty) { return ty == Ty::F32 || ty == Ty::F64; }
 
-/// A scalar (lanes = 1) or a vector of the kernel being written. Integers have no sign: the operations do.
+/// A scalar (lanes = 1) or a vector of the kernel being written. Integers have no sign: the
+/// operations do.
 struct Value {
   void* raw = nullptr;
   Ty ty = Ty::I64;
@@ -31,9 +32,10 @@ enum class Round : uint8_t { FLOOR, CEIL, TRUNC, EVEN };
 
 using Values = std::vector<Value>;
 
-/// Writes one kernel: void kernel(void* const* args, int64_t begin, int64_t end). `args` are addresses, begin .. end
-/// the units of work to do. Operands of one operation must have the same element type; a scalar meets a vector by
-/// splat. Float operations are single IEEE operations: nothing is reassociated and nothing is contracted but by fma.
+/// Writes one kernel: void kernel(void* const* args, int64_t begin, int64_t end). `args` are
+/// addresses, begin .. end the units of work to do. Operands of one operation must have the same
+/// element type; a scalar meets a vector by splat. Float operations are single IEEE operations:
+/// nothing is reassociated and nothing is contracted but by fma.
 class Builder {
 public:
   struct Impl;
@@ -72,7 +74,8 @@ public:
   void prefetch(Value pointer, int64_t bytes);
   /// Memory of the kernel itself, 64-byte aligned, undefined at first.
   Value local(int64_t bytes);
-  /// The same pointer, of which the optimizer knows nothing: keeps address arithmetic of a tile where it was written.
+  /// The same pointer, of which the optimizer knows nothing: keeps address arithmetic of a tile
+  /// where it was written.
   Value launder(Value pointer);
 
   // Arithmetic, by element type. Integers wrap.
@@ -104,14 +107,16 @@ public:
   /// Sum over two s16 a[k] * s16 b[k]; vectors of I32, of 8 or 16 lanes.
   Value dot2(Value a, Value b);
 
-  // Tiles, of an isa that has them: eight of 16 rows by 64 bytes, numbered by the emitter. `rowBytes` lies between rows
-  // in memory. From tileConfig(64 bytes: palette, rows and row sizes) to tileRelease they are the emitter's own.
+  // Tiles, of an isa that has them: eight of 16 rows by 64 bytes, numbered by the emitter.
+  // `rowBytes` lies between rows in memory. From tileConfig(64 bytes: palette, rows and row sizes)
+  // to tileRelease they are the emitter's own.
   void tileConfig(Value pointer);
   void tileRelease();
   void tileZero(int tile);
   void tileLoad(int tile, Value pointer, Value rowBytes, bool isStreamed = false);
   void tileStore(int tile, Value pointer, Value rowBytes);
-  /// acc += a * b in i32: rows of a by four bytes, of either sign, times s8 columns of b, interleaved by four.
+  /// acc += a * b in i32: rows of a by four bytes, of either sign, times s8 columns of b,
+  /// interleaved by four.
   void tileDot(int acc, int a, int b, bool aIsSigned);
 
   // Conversions; lanes stay.
@@ -128,14 +133,16 @@ public:
   Value extract(Value vector, int lane);
   /// Lane k is lane index[k] of a followed by b.
   Value shuffle(Value a, Value b, const std::vector<int>& index);
-  /// All lanes into one, pairwise halves: the same order for any vector length that is a power of two.
+  /// All lanes into one, pairwise halves: the same order for any vector length that is a power of
+  /// two.
   Value reduce(Value vector, const std::function<Value(Value, Value)>& fn);
 
   // Control.
   /// body(i) for i = from, from + step, ... below `to`. May be empty.
   void loop(Value from, Value to, int64_t step, const std::function<void(Value)>& body);
   /// body(i, carried) for i = 0 .. count - 1, count at least 1; returns what was carried last.
-  Values loop(int64_t count, Values carried, const std::function<Values(Value, const Values&)>& body);
+  Values loop(int64_t count, Values carried,
+              const std::function<Values(Value, const Values&)>& body);
   /// The same with a count at run time, which may be 0.
   Values loop(Value from, Value to, int64_t step, Values carried,
               const std::function<Values(Value, const Values&)>& body);

@@ -56,8 +56,9 @@ Codegen::Codegen(const Isa& isa) : state_(std::make_unique<State>(isa)) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // products and sums stay apart but for fma
   // Default, not Aggressive: the emitters did the work.
-  state_->machine.reset(target->createTargetMachine(triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_,
-                                                    llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  state_->machine.reset(target->createTargetMachine(triple, isa.cpu, isa.features, options,
+                                                    llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                    llvm::CodeGenOptLevel::Default));
   state_->module = std::make_unique<llvm::Module>("candela", state_->context);
   state_->module->setTargetTriple(triple);
   state_->module->setDataLayout(state_->machine->createDataLayout());
@@ -74,7 +75,8 @@ void Codegen::kernel(const std::string& name, const std::function<void(Builder&)
   llvm::Type* pointer = llvm::PointerType::get(context, 0);
   llvm::Type* i64 = llvm::Type::getInt64Ty(context);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, i64, i64}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, *state_->module);
+  auto* function =
+      llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, *state_->module);
   function->addFnAttr("target-cpu", state_->isa.cpu);
   function->addFnAttr("target-features", state_->isa.features);
   function->addFnAttr("prefer-vector-width", std::to_string(state_->isa.vectorBytes * 8));
@@ -95,8 +97,9 @@ std::string Codegen::assembly() {
   if (!state_->module) return {};
   llvm::SmallVector<char, 0> text;
   const auto copy = llvm::CloneModule(*state_->module);
-  return state_->emit(*copy, llvm::CodeGenFileType::AssemblyFile, text) ? std::string(text.begin(), text.end())
-                                                                       : std::string();
+  return state_->emit(*copy, llvm::CodeGenFileType::AssemblyFile, text)
+             ? std::string(text.begin(), text.end())
+             : std::string();
 }
 
 std::vector<char> Codegen::object() {

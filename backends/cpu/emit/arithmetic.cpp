@@ -72,9 +72,12 @@ Value binary(Builder& b, uint16_t fn, uint8_t elem, Value x, Value y) {
   case CDL_BINARY_REM: return divide(b, x, y, isSigned, true);
   case CDL_BINARY_MIN: return b.min(x, y, isSigned);
   case CDL_BINARY_MAX: return b.max(x, y, isSigned);
-  case CDL_BINARY_AND: return isBool ? asBool(b, b.bitAnd(isTrue(b, x), isTrue(b, y))) : b.bitAnd(x, y);
-  case CDL_BINARY_OR: return isBool ? asBool(b, b.bitOr(isTrue(b, x), isTrue(b, y))) : b.bitOr(x, y);
-  case CDL_BINARY_XOR: return isBool ? asBool(b, b.bitXor(isTrue(b, x), isTrue(b, y))) : b.bitXor(x, y);
+  case CDL_BINARY_AND:
+    return isBool ? asBool(b, b.bitAnd(isTrue(b, x), isTrue(b, y))) : b.bitAnd(x, y);
+  case CDL_BINARY_OR:
+    return isBool ? asBool(b, b.bitOr(isTrue(b, x), isTrue(b, y))) : b.bitOr(x, y);
+  case CDL_BINARY_XOR:
+    return isBool ? asBool(b, b.bitXor(isTrue(b, x), isTrue(b, y))) : b.bitXor(x, y);
   case CDL_BINARY_SHL: return shift(b, x, y, true, isSigned, widthOf(elem));
   default: return shift(b, x, y, false, isSigned, widthOf(elem));
   }
@@ -82,12 +85,14 @@ Value binary(Builder& b, uint16_t fn, uint8_t elem, Value x, Value y) {
 
 Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool saturate) {
   const Ty to = tyOf(elem);
-  if (saturate && isFloatElem(elem) && isFloatElem(x.elem)) { // infinities too become the largest number
+  // infinities too become the largest number
+  if (saturate && isFloatElem(elem) && isFloatElem(x.elem)) {
     const Value largest = b.real(to, elem == CDL_F32 ? FLT_MAX : DBL_MAX);
     return b.min(b.max(b.cast(x.value, to, true), b.neg(largest)), largest);
   }
   if (x.elem == elem) return x.value;
-  if (elem == CDL_BOOL) return asBool(b, b.compare(Cmp::NE, x.value, b.zero(x.value.ty, x.value.lanes)));
+  if (elem == CDL_BOOL)
+    return asBool(b, b.compare(Cmp::NE, x.value, b.zero(x.value.ty, x.value.lanes)));
   if (isFloatElem(elem)) return b.cast(x.value, to, isSignedElem(x.elem));
   if (isFloatElem(x.elem)) {
     Value rounded = x.value;
@@ -96,7 +101,8 @@ Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool satura
     if (saturate) return b.toInteger(rounded, to, isSignedElem(elem));
     // Wraps: the low bits of the value clamped to -2^63 .. 2^64 - 1.
     const Value isLarge = b.compare(Cmp::GE, rounded, b.real(rounded.ty, 0x1p63));
-    const Value wide = b.select(isLarge, b.toInteger(rounded, Ty::I64, false), b.toInteger(rounded, Ty::I64, true));
+    const Value wide = b.select(isLarge, b.toInteger(rounded, Ty::I64, false),
+                                b.toInteger(rounded, Ty::I64, true));
     return b.cast(wide, to, true);
   }
   const bool isSigned = isSignedElem(x.elem);
@@ -170,7 +176,8 @@ bool canCompute(uint16_t kind, uint16_t fn, const std::vector<uint8_t>& elems) {
   }
 }
 
-Typed compute(Builder& b, uint16_t kind, uint16_t fn, uint8_t elem, bool saturate, const std::vector<Typed>& in) {
+Typed compute(Builder& b, uint16_t kind, uint16_t fn, uint8_t elem, bool saturate,
+              const std::vector<Typed>& in) {
   switch (kind) {
   case CDL_KIND_COPY: return in[0];
   case CDL_KIND_UNARY: return {unary(b, fn, in[0].value), elem};
@@ -190,8 +197,8 @@ bool canComputeExpr(const cdl_image_t* image, const cdl_expr_t& expr) {
     std::vector<uint8_t> elems;
     for (int k = 0; k < step.operands; ++k) elems.push_back(step.in[k].elem);
     elems.push_back(step.elem);
-    const bool isRescale =
-        step.kind == CDL_KIND_RESCALE && step.in[0].elem != CDL_U64 && cdl_elem_bits(step.elem) <= 32;
+    const bool isRescale = step.kind == CDL_KIND_RESCALE && step.in[0].elem != CDL_U64 &&
+                           cdl_elem_bits(step.elem) <= 32;
     if (!isRescale && !canCompute(step.kind, step.fn, elems)) return false;
   }
   return true;
@@ -202,21 +209,22 @@ bool isLongExpr(const cdl_image_t* image, const cdl_expr_t& expr) {
   int instructions = 0;
   for (uint32_t s = 0; s < expr.steps; ++s) {
     const cdl_step_t& step = *cdl_get_step(image, expr.first_step + s);
-    const bool isPolynomial = step.kind == CDL_KIND_UNARY &&
-                              (step.fn == CDL_UNARY_EXP || step.fn == CDL_UNARY_LOG || step.fn == CDL_UNARY_TANH ||
-                               step.fn == CDL_UNARY_ERF || step.fn == CDL_UNARY_SIGMOID);
+    const bool isPolynomial =
+        step.kind == CDL_KIND_UNARY &&
+        (step.fn == CDL_UNARY_EXP || step.fn == CDL_UNARY_LOG || step.fn == CDL_UNARY_TANH ||
+         step.fn == CDL_UNARY_ERF || step.fn == CDL_UNARY_SIGMOID);
     instructions += isPolynomial || step.kind == CDL_KIND_RESCALE ? kPolynomial : 1;
   }
   return instructions >= kFew;
 }
 
-Typed computeExpr(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, const std::vector<Typed>& views,
-                  const Typed* acc) {
+Typed computeExpr(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr,
+                  const std::vector<Typed>& views, const Typed* acc) {
   return computeSteps(b, image, expr, 0, expr.steps, views, acc);
 }
 
-Typed computeSteps(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, uint32_t first, uint32_t end,
-                   const std::vector<Typed>& views, const Typed* acc) {
+Typed computeSteps(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, uint32_t first,
+                   uint32_t end, const std::vector<Typed>& views, const Typed* acc) {
   std::vector<Typed> values(first); // of which none is read
   for (uint32_t s = first; s < end; ++s) {
     const cdl_step_t& step = *cdl_get_step(image, expr.first_step + s);
@@ -230,8 +238,9 @@ Typed computeSteps(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr,
       default: in.push_back({b.bits(tyOf(from.elem), step.imm), from.elem});
       }
     }
-    values.push_back(step.kind == CDL_KIND_RESCALE ? computeRescale(b, stepForm(step), step.elem, in)
-                                                   : compute(b, step.kind, step.fn, step.elem, step.flags & 1, in));
+    values.push_back(step.kind == CDL_KIND_RESCALE
+                         ? computeRescale(b, stepForm(step), step.elem, in)
+                         : compute(b, step.kind, step.fn, step.elem, step.flags & 1, in));
   }
   return values.back();
 }
@@ -239,7 +248,9 @@ Typed computeSteps(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr,
 namespace {
 
 Typed rescaleTwo(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in) {
-  const auto wide = [&](size_t i) { return b.cast(in[i].value, Ty::I64, isSignedElem(in[i].elem)); };
+  const auto wide = [&](size_t i) {
+    return b.cast(in[i].value, Ty::I64, isSignedElem(in[i].elem));
+  };
   const Value sum = b.add(b.shl(b.mul(wide(0), wide(1)), b.i64(form.aLeftShift)),
                           b.shl(b.mul(wide(4), wide(5)), b.i64(form.bLeftShift)));
   // To nearest, ties to even, by the bits below the shift. The sum is below 2^63, so nothing wraps.
@@ -247,11 +258,14 @@ Typed rescaleTwo(Builder& b, const RescaleForm& form, uint8_t elem, const std::v
   const Value far = b.compare(Cmp::GT, shift, b.i64(63)), safe = b.min(shift, b.i64(63));
   const Value floor = b.shr(sum, safe, true);
   const Value rest = b.sub(sum, b.shl(floor, safe));
-  const Value half = b.shl(one, b.max(b.sub(safe, one), zero)); // without a shift: 1, which no rest reaches
+  // without a shift: 1, which no rest reaches
+  const Value half = b.shl(one, b.max(b.sub(safe, one), zero));
   const Value isOdd = b.compare(Cmp::NE, b.bitAnd(floor, one), zero);
-  const Value up = b.bitOr(b.compare(Cmp::UGT, rest, half), b.bitAnd(b.compare(Cmp::EQ, rest, half), isOdd));
+  const Value up =
+      b.bitOr(b.compare(Cmp::UGT, rest, half), b.bitAnd(b.compare(Cmp::EQ, rest, half), isOdd));
   Value value = b.select(far, zero, b.add(floor, b.cast(up, Ty::I64, false)));
-  // Clamped before the zero point is added too, so that the addition cannot wrap; the limits are of at most 32 bits.
+  // Clamped before the zero point is added too, so that the addition cannot wrap; the limits are of
+  // at most 32 bits.
   const Value limit = b.i64(int64_t(1) << 40);
   value = b.add(b.min(b.max(value, b.neg(limit)), limit), wide(3));
   value = b.min(b.max(value, b.i64(form.clampMin)), b.i64(form.clampMax));
@@ -267,18 +281,23 @@ RescaleForm stepForm(const cdl_step_t& step) {
   return form;
 }
 
-Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in) {
+Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem,
+                     const std::vector<Typed>& in) {
   if (in.size() > 4) return rescaleTwo(b, form, elem, in);
-  // In f64: a (below 2^53) and M * 2^(ka - s) are exact, and a fused multiply-add onto 1.5 * 2^52 rounds their product
-  // once, to the nearest integer, ties to even. Results beyond 2^51 round elsewhere, and clamp to the same limit.
-  const auto real = [&](size_t i) { return b.cast(in[i].value, Ty::F64, isSignedElem(in[i].elem)); };
+  // In f64: a (below 2^53) and M * 2^(ka - s) are exact, and a fused multiply-add onto 1.5 * 2^52
+  // rounds their product once, to the nearest integer, ties to even. Results beyond 2^51 round
+  // elsewhere, and clamp to the same limit.
+  const auto real = [&](size_t i) {
+    return b.cast(in[i].value, Ty::F64, isSignedElem(in[i].elem));
+  };
   const Value shift = b.cast(b.max(in[2].value, b.i32(0)), Ty::I64, true);
   const Value exponent = b.sub(b.i64(1023 + form.aLeftShift), b.min(shift, b.i64(1023)));
   const Value scale = b.mul(real(1), b.bitcast(b.shl(exponent, b.i64(52)), Ty::F64));
   return {roundedF64(b, form, elem, real(0), scale, real(3)), elem};
 }
 
-Value roundedF64(Builder& b, const RescaleForm& form, uint8_t elem, Value a, Value scale, Value zero) {
+Value roundedF64(Builder& b, const RescaleForm& form, uint8_t elem, Value a, Value scale,
+                 Value zero) {
   const Value magic = b.real(Ty::F64, 0x1.8p52);
   Value value = b.add(b.sub(b.fma(a, scale, magic), magic), zero);
   value = b.min(b.max(value, b.real(Ty::F64, static_cast<double>(form.clampMin))),
@@ -301,25 +320,31 @@ Value roundedF32(Builder& b, const RescaleForm& form, Value a, Value scale, int6
 bool saturatesInF32(const RescaleForm& form, double scale, int64_t zero) {
   const int64_t low = form.clampMin - zero, high = form.clampMax - zero;
   const auto reach = static_cast<double>(std::max(std::abs(low), std::abs(high)) + 1);
-  return low <= 0 && high >= 0 && low <= high && reach < 0x1p21 && scale < 0x1p20 && scale * 0x1p24 >= reach;
+  return low <= 0 && high >= 0 && low <= high && reach < 0x1p21 && scale < 0x1p20 &&
+         scale * 0x1p24 >= reach;
 }
 
 bool JoinLaw::isNarrow() const {
-  // Sums of two products of 9 and 15 bits, then as many bits of fraction as leave a rounding in i32.
+  // Sums of two products of 9 and 15 bits, then as many bits of fraction as leave a rounding in
+  // i32.
   return a >= 0 && b >= 0 && a < (1 << 30) && b < (1 << 30) && shift > 15 && shift <= 15 + 24;
 }
 
 Value joined(Builder& b, const JoinLaw& law, Value x, Value y) {
   const Value pair = b.bitOr(b.bitAnd(x, b.i32(0xffff)), b.shl(y, b.i32(16)));
-  const auto products = [&](int64_t p, int64_t q) { return b.dot2(pair, b.i32(static_cast<int32_t>(p | q << 16))); };
-  const Value high = products(law.a >> 15, law.b >> 15), low = products(law.a & 0x7fff, law.b & 0x7fff);
+  const auto products = [&](int64_t p, int64_t q) {
+    return b.dot2(pair, b.i32(static_cast<int32_t>(p | q << 16)));
+  };
+  const Value high = products(law.a >> 15, law.b >> 15),
+              low = products(law.a & 0x7fff, law.b & 0x7fff);
   // high * 2^15 + low: its floor, and whether anything lies below.
   const Value floor = b.add(high, b.shr(low, b.i32(15), true));
   const Value rest = b.min(b.bitAnd(low, b.i32(0x7fff)), b.i32(1), false);
   const auto by = static_cast<int32_t>(law.shift - 15);
   const Value isOdd = b.bitAnd(b.shr(floor, b.i32(by), true), b.i32(1));
   const Value up = b.add(b.bitOr(isOdd, rest), b.i32((1 << (by - 1)) - 1));
-  const Value value = b.add(b.shr(b.add(floor, up), b.i32(by), true), b.i32(static_cast<int32_t>(law.zero)));
+  const Value value =
+      b.add(b.shr(b.add(floor, up), b.i32(by), true), b.i32(static_cast<int32_t>(law.zero)));
   return b.min(b.max(value, b.i32(static_cast<int32_t>(law.form.clampMin))),
                b.i32(static_cast<int32_t>(law.form.clampMax)));
 }

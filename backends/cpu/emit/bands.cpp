@@ -6,7 +6,8 @@ namespace cpu {
 
 namespace {
 
-/// A call of a run that goes band by band, with what its instruction and those that it does too read and write.
+/// A call of a run that goes band by band, with what its instruction and those that it does too
+/// read and write.
 struct Step {
   Call call;
   UnitRows rows;
@@ -28,14 +29,16 @@ struct Step {
 
 class Group {
 public:
-  Group(Lowering& lowering, const cdl_group_t& group) : lowering_(lowering), image_(lowering.image), group_(group) {}
+  Group(Lowering& lowering, const cdl_group_t& group)
+      : lowering_(lowering), image_(lowering.image), group_(group) {}
 
   /// The calls first .. end - 1 of the group, cut into bands.
   std::vector<Call> cut(size_t first, size_t end) {
     for (size_t c = first; c < end; ++c) {
       const Call& call = lowering_.calls()[c];
       const UnitRows& rows = lowering_.rowsOfCalls()[c];
-      // What else an instruction does before or behind is done as a whole, and so it is the border of a run.
+      // What else an instruction does before or behind is done as a whole, and so it is the border
+      // of a run.
       if (rows.tiles == 0 || (!run_.empty() && run_.back().call.instr == call.instr)) endRun();
       if (rows.tiles == 0)
         calls_.push_back(call);
@@ -58,12 +61,14 @@ private:
       const bool isWindow = instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_POOL2D;
       for (uint32_t v = 0; v < instr.inputs; ++v)
         step.reads.push_back({cdl_get_input(image_, &instr, v)->buffer, isWindow && v == 0});
-      for (uint32_t v = 0; v < instr.outputs; ++v) step.writes.push_back(cdl_get_output(image_, &instr, v)->buffer);
+      for (uint32_t v = 0; v < instr.outputs; ++v)
+        step.writes.push_back(cdl_get_output(image_, &instr, v)->buffer);
       if (!isWindow) continue;
       step.stride = attrOf(lowering_, instr, CDL_ATTR_STRIDES, 1, 0);
       step.pad = attrOf(lowering_, instr, CDL_ATTR_PADS, 0, 0);
-      const int64_t taps = instr.kind == CDL_KIND_POOL2D ? attrOf(lowering_, instr, CDL_ATTR_KERNEL, 1, 0)
-                                                         : tapsOf(*cdl_get_input(image_, &instr, 1));
+      const int64_t taps = instr.kind == CDL_KIND_POOL2D
+                               ? attrOf(lowering_, instr, CDL_ATTR_KERNEL, 1, 0)
+                               : tapsOf(*cdl_get_input(image_, &instr, 1));
       step.extent = (taps - 1) * attrOf(lowering_, instr, CDL_ATTR_DILATIONS, 1, 0) + 1;
     }
     return step;
@@ -77,8 +82,8 @@ private:
     return weights.dims[2];
   }
 
-  /// Tiles end where it suits them, not where bands do: a call may be ahead of the rows that the core has judged, so no
-  /// two buffers of the run may share memory.
+  /// Tiles end where it suits them, not where bands do: a call may be ahead of the rows that the
+  /// core has judged, so no two buffers of the run may share memory.
   bool isApart() const {
     std::vector<uint32_t> buffers;
     for (const Step& step : run_) {
@@ -90,7 +95,8 @@ private:
     for (const uint32_t a : buffers)
       for (const uint32_t b : buffers) {
         const cdl_buffer_t &x = *cdl_get_buffer(image_, a), &y = *cdl_get_buffer(image_, b);
-        if (a >= b || x.role != CDL_ROLE_TEMP || y.role != CDL_ROLE_TEMP || x.space != y.space) continue;
+        if (a >= b || x.role != CDL_ROLE_TEMP || y.role != CDL_ROLE_TEMP || x.space != y.space)
+          continue;
         if (x.offset == CDL_UNPLACED || y.offset == CDL_UNPLACED) return false;
         if (x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes) return false;
       }
@@ -105,7 +111,8 @@ private:
       step.done.assign(group_.bands, 0);
       for (size_t c = s + 1; c < run_.size(); ++c)
         for (const Step::Read& read : run_[c].reads) {
-          if (std::find(step.writes.begin(), step.writes.end(), read.buffer) == step.writes.end()) continue;
+          if (std::find(step.writes.begin(), step.writes.end(), read.buffer) == step.writes.end())
+            continue;
           isRead = true;
           for (uint32_t k = 0; k < group_.bands; ++k) {
             const int64_t rows = std::max<int64_t>(run_[c].needs(read, run_[c].done[k]), 0);
@@ -150,7 +157,9 @@ private:
 void runInBands(Lowering& lowering) {
   std::vector<Call>& calls = lowering.calls();
   std::vector<Call> arranged;
-  const auto groupOf = [&](size_t c) { return cdl_get_instr(lowering.image, calls[c].instr)->group; };
+  const auto groupOf = [&](size_t c) {
+    return cdl_get_instr(lowering.image, calls[c].instr)->group;
+  };
   for (size_t c = 0; c < calls.size();) {
     const uint32_t g = groupOf(c);
     size_t end = c + 1;

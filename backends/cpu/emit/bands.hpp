@@ -5,9 +5,9 @@
 
 namespace cpu {
 
-/// Cuts the calls of each group in bands whose units follow rows, so that a value is read while it is near; the kernels
-/// and what each unit computes stay the same. Where some calls of a group do not follow rows, only those between them
-/// run in bands; where its buffers share memory, none do.
+/// Cuts the calls of each group in bands whose units follow rows, so that a value is read while it
+/// is near; the kernels and what each unit computes stay the same. Where some calls of a group do
+/// not follow rows, only those between them run in bands; where its buffers share memory, none do.
 void runInBands(Lowering& lowering);
 
 } // namespace cpu

@@ -12,22 +12,24 @@ namespace {
 
 constexpr int kUnroll = 4;           // steps of the innermost axis in one basic block
 constexpr int64_t kTilesPerUnit = 8; // along a row that is longer
-constexpr int64_t kNear = 1 << 20;   // bytes that stay in the second-level cache beside what streams through it
+// bytes that stay in the second-level cache beside what streams through it
+constexpr int64_t kNear = 1 << 20;
 
 struct TileShape {
   int rows, columns, panels;
 };
 
-/// Points x panels that stay in registers with the weights and one broadcast beside them. More accumulators than these
-/// are spilled.
+/// Points x panels that stay in registers with the weights and one broadcast beside them. More
+/// accumulators than these are spilled.
 std::vector<TileShape> shapesOf(const Isa& isa) {
   if (isa.registers >= 32)
-    return {{1, 14, 2}, {1, 12, 2}, {1, 8, 3}, {1, 6, 4}, {1, 3, 8}, {2, 7, 2}, {2, 6, 2}, {1, 24, 1}};
+    return {{1, 14, 2}, {1, 12, 2}, {1, 8, 3}, {1, 6, 4},
+            {1, 3, 8},  {2, 7, 2},  {2, 6, 2}, {1, 24, 1}};
   return {{1, 6, 1}, {2, 3, 1}, {1, 2, 3}, {1, 1, 6}};
 }
 
-/// Cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four cycles until a sum can be
-/// added to again.
+/// Cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four cycles
+/// until a sum can be added to again.
 double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
   const int vectors = kPanel / isa.lanes(4);
   double cost = 0;
@@ -35,14 +37,20 @@ double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
   const int64_t columnTiles = c.columns / s.columns, columnRest = c.columns % s.columns;
   const int64_t groups = c.panels / s.panels, panelRest = c.panels % s.panels;
   const auto one = [&](int64_t rows, int64_t columns, int64_t panels) {
-    const auto points = static_cast<double>(rows * columns), width = static_cast<double>(panels * vectors);
-    // Of two that are as good the one that reads weights less often: they may come from farther away.
-    return points && width ? std::max({points * width / 2, 4.0, (points + width) / 2}) + width / 10 : 0;
+    const auto points = static_cast<double>(rows * columns),
+               width = static_cast<double>(panels * vectors);
+    // Of two that are as good the one that reads weights less often: they may come from farther
+    // away.
+    return points && width ? std::max({points * width / 2, 4.0, (points + width) / 2}) + width / 10
+                           : 0;
   };
   for (const auto& [rows, rowCount] : {std::pair<int64_t, int64_t>{s.rows, rowTiles}, {rowRest, 1}})
-    for (const auto& [columns, columnCount] : {std::pair<int64_t, int64_t>{s.columns, columnTiles}, {columnRest, 1}})
-      for (const auto& [panels, panelCount] : {std::pair<int64_t, int64_t>{s.panels, groups}, {panelRest, 1}})
-        cost += one(rows, columns, panels) * static_cast<double>(rowCount * columnCount * panelCount);
+    for (const auto& [columns, columnCount] :
+         {std::pair<int64_t, int64_t>{s.columns, columnTiles}, {columnRest, 1}})
+      for (const auto& [panels, panelCount] :
+           {std::pair<int64_t, int64_t>{s.panels, groups}, {panelRest, 1}})
+        cost +=
+            one(rows, columns, panels) * static_cast<double>(rowCount * columnCount * panelCount);
   return cost;
 }
 
@@ -77,9 +85,10 @@ public:
 
   Ending& ending() { return ending_; }
 
-  /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses are those of the
-  /// tile's first result.
-  void tile(Value a, Value weights, const Bases& at, int rows, int columns, int panels, int lastLanes) {
+  /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses
+  /// are those of the tile's first result.
+  void tile(Value a, Value weights, const Bases& at, int rows, int columns, int panels,
+            int lastLanes) {
     const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
     const int points = rows * columns, width = panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
@@ -90,7 +99,8 @@ public:
       const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
       shared.push_back(live ? ending_.shared(at, panel, first, live) : Ending::Shared{});
     }
-    const auto finishPoint = [&](const Bases& bases, int r, int x, const std::function<Value(int)>& sum) {
+    const auto finishPoint = [&](const Bases& bases, int r, int x,
+                                 const std::function<Value(int)>& sum) {
       for (int k = 0; k < width; ++k)
         if (const Ending::Shared& each = shared[static_cast<size_t>(k)]; each.live)
           ending_.finish(sum(k), bases, each, r, x);
@@ -98,7 +108,9 @@ public:
     if (!isLong_) {
       for (int r = 0; r < rows; ++r)
         for (int x = 0; x < columns; ++x)
-          finishPoint(at, r, x, [&](int k) { return acc[static_cast<size_t>((r * columns + x) * width + k)]; });
+          finishPoint(at, r, x, [&](int k) {
+            return acc[static_cast<size_t>((r * columns + x) * width + k)];
+          });
       return;
     }
     // What is long is written once, and finds the sums in memory.
@@ -107,8 +119,10 @@ public:
     for (size_t i = 0; i < acc.size(); ++i) b.store(acc[i], sums, static_cast<int64_t>(i) * bytes);
     for (int r = 0; r < rows; ++r)
       b.loop(b.i64(0), b.i64(columns), 1, [&](Value x) {
-        const Value from = b.at(sums, b.mul(b.add(x, b.i64(int64_t(r) * columns)), b.i64(width * bytes)));
-        finishPoint(ending_.moved(at, x), r, 0, [&](int k) { return b.load(ty, lanes_, from, k * bytes); });
+        const Value from =
+            b.at(sums, b.mul(b.add(x, b.i64(int64_t(r) * columns)), b.i64(width * bytes)));
+        finishPoint(ending_.moved(at, x), r, 0,
+                    [&](int k) { return b.load(ty, lanes_, from, k * bytes); });
       });
   }
 
@@ -117,18 +131,19 @@ private:
     const Axis& axis = c.axes[level];
     if (level + 1 < c.axes.size())
       return b.loop(axis.count, std::move(acc), [&](Value i, const Values& carried) {
-        return this->axis(level + 1, b.at(a, b.mul(i, b.i64(axis.a))), b.at(weights, b.mul(i, b.i64(axis.b))), carried,
-                          rows, columns, panels);
+        return this->axis(level + 1, b.at(a, b.mul(i, b.i64(axis.a))),
+                          b.at(weights, b.mul(i, b.i64(axis.b))), carried, rows, columns, panels);
       });
     const int64_t whole = axis.count / kUnroll * kUnroll;
     if (whole)
       acc = b.loop(whole / kUnroll, std::move(acc), [&](Value i, const Values& carried) {
         return steps(kUnroll, b.at(a, b.mul(i, b.i64(axis.a * kUnroll))),
-                     b.at(weights, b.mul(i, b.i64(axis.b * kUnroll))), carried, rows, columns, panels);
+                     b.at(weights, b.mul(i, b.i64(axis.b * kUnroll))), carried, rows, columns,
+                     panels);
       });
     if (whole < axis.count)
-      acc = steps(static_cast<int>(axis.count - whole), b.at(a, whole * axis.a), b.at(weights, whole * axis.b),
-                  std::move(acc), rows, columns, panels);
+      acc = steps(static_cast<int>(axis.count - whole), b.at(a, whole * axis.a),
+                  b.at(weights, whole * axis.b), std::move(acc), rows, columns, panels);
     return acc;
   }
 
@@ -145,13 +160,15 @@ private:
                              s * axis.b + panel * c.bPanel + v * lanes_ * 4, c.isInt8 ? 1 : 4));
       for (int r = 0; r < rows; ++r)
         for (int x = 0; x < columns; ++x) {
-          Value one =
-              b.load(c.isInt8 ? Ty::I32 : Ty::F32, 1, a, r * c.a.row + x * c.a.column + s * axis.a, c.isInt8 ? 1 : 4);
-          if (c.isInt8 && c.aIsSigned) one = b.bitXor(one, b.i32(static_cast<int32_t>(0x80808080u)));
+          Value one = b.load(c.isInt8 ? Ty::I32 : Ty::F32, 1, a,
+                             r * c.a.row + x * c.a.column + s * axis.a, c.isInt8 ? 1 : 4);
+          if (c.isInt8 && c.aIsSigned)
+            one = b.bitXor(one, b.i32(static_cast<int32_t>(0x80808080u)));
           one = b.splat(one, lanes_);
           for (int k = 0; k < width; ++k) {
             Value& sum = acc[static_cast<size_t>((r * columns + x) * width + k)];
-            sum = c.isInt8 ? b.dot4(sum, one, w[static_cast<size_t>(k)]) : b.fma(one, w[static_cast<size_t>(k)], sum);
+            sum = c.isInt8 ? b.dot4(sum, one, w[static_cast<size_t>(k)])
+                           : b.fma(one, w[static_cast<size_t>(k)], sum);
           }
         }
     }
@@ -165,7 +182,9 @@ private:
   const bool isLong_; // the epilogue
 };
 
-void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane; }
+void addKey(Key& key, const Plane& p) {
+  key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane;
+}
 
 } // namespace
 
@@ -177,14 +196,20 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   const int64_t columnTiles = c.columns / shape.columns, columnRest = c.columns % shape.columns;
   // A unit is a row of tiles, or a part of one.
   const int64_t parts = std::max<int64_t>(1, (columnTiles + kTilesPerUnit - 1) / kTilesPerUnit);
-  // All units of some panels follow each other, and find their weights near; unless a is what has to stay near.
+  // All units of some panels follow each other, and find their weights near; unless a is what has
+  // to stay near.
   int64_t steps = 1;
   for (const Axis& axis : c.axes) steps *= axis.count;
   const int64_t panelBytes = steps * kPanel * 4;
-  const int64_t aBytes = std::max({c.rows * c.a.row, c.columns * c.a.column, c.axes[0].count * c.axes[0].a});
+  const int64_t aBytes =
+      std::max({c.rows * c.a.row, c.columns * c.a.column, c.axes[0].count * c.axes[0].a});
   const bool isPanelInner = c.panels * panelBytes <= kNear && aBytes > kNear;
-  UnitRows units{c.batch * c.groups * (isPanelInner ? 1 : panelGroups), rowTiles, parts * (isPanelInner ? panelGroups : 1),
-                 shape.rows, 1, c.rows};
+  UnitRows units{c.batch * c.groups * (isPanelInner ? 1 : panelGroups),
+                 rowTiles,
+                 parts * (isPanelInner ? panelGroups : 1),
+                 shape.rows,
+                 1,
+                 c.rows};
   if (c.width) { // parts of the one row
     units.tiles = parts;
     units.inner = isPanelInner ? panelGroups : 1;
@@ -194,9 +219,9 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   }
 
   Key key("contraction");
-  key << shape.rows << shape.columns << shape.panels << c.batch << c.groups << c.panels << c.rows << c.columns
-      << c.lastLanes << isPanelInner << c.isInt8 << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel
-      << c.accElem;
+  key << shape.rows << shape.columns << shape.panels << c.batch << c.groups << c.panels << c.rows
+      << c.columns << c.lastLanes << isPanelInner << c.isInt8 << c.aIsSigned << c.accumulates
+      << c.bBatch << c.bGroup << c.bPanel << c.accElem;
   for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
   addKey(key, c.a);
   std::vector<Arg> args = {c.a.at, c.b};
@@ -205,8 +230,8 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   lowering.call(key.text(), units, args, [&](Builder& b) {
     TileWriter writer(b, lowering, c);
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      // unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts + part, or with the
-      // group of panels last.
+      // unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts
+      // + part, or with the group of panels last.
       Value rest = unit;
       const auto next = [&](int64_t count) {
         if (count == 1) return b.i64(0);
@@ -225,23 +250,27 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
       const Value firstPanel = b.mul(panelGroup, b.i64(shape.panels));
       const Value firstRow = b.mul(rowTile, b.i64(shape.rows));
       const auto placed = [&](int arg, const Plane& p) {
-        return moved(moved(moved(moved(b.arg(arg), batch, p.batch), group, p.group), firstPanel, p.panel), firstRow,
-                     p.row);
+        return moved(
+            moved(moved(moved(b.arg(arg), batch, p.batch), group, p.group), firstPanel, p.panel),
+            firstRow, p.row);
       };
       int arg = 0;
       const Value a = placed(arg++, c.a);
-      const Value weights = moved(moved(moved(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
+      const Value weights =
+          moved(moved(moved(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
       const Bases bases = Ending::bases(c, arg, placed);
 
       const auto columns = [&](int rows, int panels, int lastLanes) {
         const auto at = [&](Value tile, int width) {
           const Value column = b.mul(tile, b.i64(shape.columns));
-          writer.tile(moved(a, column, c.a.column), weights, writer.ending().moved(bases, column), rows, width, panels,
-                      lastLanes);
+          writer.tile(moved(a, column, c.a.column), weights, writer.ending().moved(bases, column),
+                      rows, width, panels, lastLanes);
         };
         const Value from = b.mul(part, b.i64(kTilesPerUnit));
-        const Value to = parts == 1 ? b.i64(columnTiles) : b.min(b.add(from, b.i64(kTilesPerUnit)), b.i64(columnTiles));
-        if (columnTiles) b.loop(parts == 1 ? b.i64(0) : from, to, 1, [&](Value t) { at(t, shape.columns); });
+        const Value to = parts == 1 ? b.i64(columnTiles)
+                                    : b.min(b.add(from, b.i64(kTilesPerUnit)), b.i64(columnTiles));
+        if (columnTiles)
+          b.loop(parts == 1 ? b.i64(0) : from, to, 1, [&](Value t) { at(t, shape.columns); });
         if (!columnRest) return;
         const auto last = [&] { at(b.i64(columnTiles), static_cast<int>(columnRest)); };
         if (parts == 1) return last();
@@ -284,11 +313,13 @@ bool knownInteger(const Lowering& lowering, const Operand& operand, int64_t& val
     bits = static_cast<uint8_t>(constant->bits);
   else
     return false;
-  value = operand.elem == CDL_U8 ? static_cast<int64_t>(bits) : static_cast<int64_t>(static_cast<int8_t>(bits));
+  value = operand.elem == CDL_U8 ? static_cast<int64_t>(bits)
+                                 : static_cast<int64_t>(static_cast<int8_t>(bits));
   return true;
 }
 
-Arg packed(Lowering& lowering, const Operand& from, int64_t elements, const std::vector<Piece>& pieces) {
+Arg packed(Lowering& lowering, const Operand& from, int64_t elements,
+           const std::vector<Piece>& pieces) {
   const auto size = static_cast<size_t>(cdl_elem_bits(from.elem) / 8);
   const auto bytes = static_cast<uint64_t>(elements) * size;
   if (const char* source = payloadOf(lowering, from)) {
@@ -298,7 +329,8 @@ Arg packed(Lowering& lowering, const Operand& from, int64_t elements, const std:
       if (std::find(piece.dims.begin(), piece.dims.end(), 0) != piece.dims.end()) continue;
       int64_t src = piece.src, dst = piece.dst;
       for (size_t d = 0; d != SIZE_MAX;) {
-        std::memcpy(made.data() + dst * static_cast<int64_t>(size), source + src * static_cast<int64_t>(size), size);
+        std::memcpy(made.data() + dst * static_cast<int64_t>(size),
+                    source + src * static_cast<int64_t>(size), size);
         for (d = piece.dims.size(); d-- > 0;) {
           src += piece.srcStrides[d];
           dst += piece.dstStrides[d];

@@ -1,6 +1,7 @@
-// The one register-tile emitter: sums of products over any grid of results, which is matrix multiplication and direct
-// convolution alike. A tile keeps points x panels of results in registers; each step loads one vector of weights per
-// panel and broadcasts one element of the other operand per point.
+// The one register-tile emitter: sums of products over any grid of results, which is matrix
+// multiplication and direct convolution alike. A tile keeps points x panels of results in
+// registers; each step loads one vector of weights per panel and broadcasts one element of the
+// other operand per point.
 #pragma once
 
 #include "arithmetic.hpp"
@@ -17,7 +18,8 @@ struct Plane {
   uint8_t elem = 0;
   Arg at;
   int64_t batch = 0, group = 0, panel = 0, row = 0, column = 0;
-  int64_t lane = 0; // between the results of a panel: the size of an element, or 0 for one that they share
+  // between the results of a panel: the size of an element, or 0 for one that they share
+  int64_t lane = 0;
 };
 
 /// One axis of the sum: how far a and b move per step, in bytes.
@@ -30,11 +32,13 @@ struct Requantize {
   RescaleForm form;
   uint8_t elem = 0; // of the result
   Plane scale, zero;
-  bool isF32 = false; // scale is f32: saturatesInF32() holds for every channel, and `uniformZero` is every zero
+  // scale is f32: saturatesInF32() holds for every channel, and `uniformZero` is every zero
+  bool isF32 = false;
   int64_t uniformZero = 0;
 };
 
-/// Then joined with another tensor of the same shape by a RESCALE of two operands, of which the sum is the first.
+/// Then joined with another tensor of the same shape by a RESCALE of two operands, of which the sum
+/// is the first.
 struct Join {
   JoinLaw law;
   Plane other;
@@ -43,9 +47,11 @@ struct Join {
 /// y[batch, group, panel * kPanel + lane, row, column] = sum over axes of a * b, then the epilogue.
 struct Contraction {
   int64_t batch = 1, groups = 1, panels = 1, rows = 1, columns = 1;
-  int64_t width = 0;      // of the image, where its rows were joined into one of all columns; else 0
+  // of the image, where its rows were joined into one of all columns; else 0
+  int64_t width = 0;
   int lastLanes = kPanel; // results in the last panel of a group that exist
-  bool isInt8 = false;    // a holds u8, b s8 by four, interleaved: each step of the last axis is four products
+  // a holds u8, b s8 by four, interleaved: each step of the last axis is four products
+  bool isInt8 = false;
   bool aIsSigned = false; // a holds s8: what movesSign() says, `bias` must undo
   Plane a;
   Arg b;
@@ -54,10 +60,11 @@ struct Contraction {
   std::optional<Plane> bias; // added to the sum: i32 of isInt8
   bool accumulates = false;  // onto what y holds
   const cdl_expr_t* epilogue = nullptr;
-  std::vector<std::optional<Plane>> views; // that the epilogue reads, by index of the instruction's inputs
-  std::optional<Requantize> requantize;    // then
-  std::optional<Join> join;                // behind requantize
-  Plane y;                                 // its elem: of the result; lane: its size
+  // that the epilogue reads, by index of the instruction's inputs
+  std::vector<std::optional<Plane>> views;
+  std::optional<Requantize> requantize; // then
+  std::optional<Join> join;             // behind requantize
+  Plane y;                              // its elem: of the result; lane: its size
   uint8_t accElem = CDL_F32;
 };
 
@@ -66,18 +73,22 @@ void emitContraction(Lowering& lowering, const Contraction& contraction);
 /// By tiles: whether the isa and the sum permit it.
 bool takesTiles(const Isa& isa, const Contraction& contraction);
 /// Whether the sum moves a signed `a` by 128.
-inline bool movesSign(const Isa& isa, const Contraction& c) { return c.aIsSigned && !takesTiles(isa, c); }
+inline bool movesSign(const Isa& isa, const Contraction& c) {
+  return c.aIsSigned && !takesTiles(isa, c);
+}
 void emitTiles(Lowering& lowering, const Contraction& contraction);
 
-/// Part of a packing: elements at src + sum(i * srcStrides) go to dst + sum(i * dstStrides), all in elements.
+/// Part of a packing: elements at src + sum(i * srcStrides) go to dst + sum(i * dstStrides), all in
+/// elements.
 struct Piece {
   std::vector<int64_t> dims, srcStrides, dstStrides;
   int64_t src = 0, dst = 0;
 };
 
-/// `from` rearranged into `elements` elements, zero where no piece goes: once at compile time when it is a constant,
-/// else by a kernel of each execution.
-Arg packed(Lowering& lowering, const Operand& from, int64_t elements, const std::vector<Piece>& pieces);
+/// `from` rearranged into `elements` elements, zero where no piece goes: once at compile time when
+/// it is a constant, else by a kernel of each execution.
+Arg packed(Lowering& lowering, const Operand& from, int64_t elements,
+           const std::vector<Piece>& pieces);
 
 /// The attributes of a convolution.
 struct Conv2d {

@@ -1,5 +1,6 @@
-// CONV2D: direct convolution. x gets its border in memory, weights lie in panels of output channels, and a result that
-// is not in panels itself is rearranged once, in the pass that applies the epilogue.
+// CONV2D: direct convolution. x gets its border in memory, weights lie in panels of output
+// channels, and a result that is not in panels itself is rearranged once, in the pass that applies
+// the epilogue.
 #include "contraction.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
@@ -20,8 +21,10 @@ struct Weights {
   int64_t channelBlock = 0; // 16 input channels; 16 * channel where they are neighbours
 };
 
-/// w[O, I, KH, KW], or in a layout {o/16, i/16, kh, kw, i%16, o%16} or {o/16, kh, kw, i, o%16}, of which outs are known.
-std::optional<Weights> weightsOf(Lowering& lowering, const Operand& w, int64_t outs, int64_t groups) {
+/// w[O, I, KH, KW], or in a layout {o/16, i/16, kh, kw, i%16, o%16} or {o/16, kh, kw, i, o%16}, of
+/// which outs are known.
+std::optional<Weights> weightsOf(Lowering& lowering, const Operand& w, int64_t outs,
+                                 int64_t groups) {
   Weights r;
   r.outs = outs;
   const int64_t panels = (outs + kPanel - 1) / kPanel;
@@ -55,7 +58,8 @@ std::optional<Weights> weightsOf(Lowering& lowering, const Operand& w, int64_t o
   r.ins = w.dims[1];
   r.kh = w.dims[2];
   r.kw = w.dims[3];
-  const int64_t whole = outs / kPanel, rest = outs % kPanel, block = std::min<int64_t>(r.ins, kPanel);
+  const int64_t whole = outs / kPanel, rest = outs % kPanel,
+                block = std::min<int64_t>(r.ins, kPanel);
   if (r.ins % block) { // channels stay together
     r.channel = kPanel;
     r.channelBlock = kPanel * kPanel;
@@ -75,8 +79,8 @@ std::optional<Weights> weightsOf(Lowering& lowering, const Operand& w, int64_t o
   const auto piece = [&](int64_t count, int64_t lanes, int64_t src, int64_t dst) {
     if (count == 0 || lanes == 0) return;
     pieces.push_back({{groups, count, r.ins / inner, r.kh, r.kw, inner, lanes},
-                      {outs * w.strides[0], kPanel * w.strides[0], inner * w.strides[1], w.strides[2], w.strides[3],
-                       w.strides[1], w.strides[0]},
+                      {outs * w.strides[0], kPanel * w.strides[0], inner * w.strides[1],
+                       w.strides[2], w.strides[3], w.strides[1], w.strides[0]},
                       {r.group, r.panel, r.channelBlock, r.tapRow, r.tapColumn, r.channel, 1},
                       src,
                       dst});
@@ -87,8 +91,9 @@ std::optional<Weights> weightsOf(Lowering& lowering, const Operand& w, int64_t o
   return r;
 }
 
-bool emitDepthwise(Lowering& lowering, const std::vector<std::optional<Image>>& views, const Operand& weights,
-                   const Image& input, const Image& y, const Conv2d& g, const cdl_expr_t* epilogue) {
+bool emitDepthwise(Lowering& lowering, const std::vector<std::optional<Image>>& views,
+                   const Operand& weights, const Image& input, const Image& y, const Conv2d& g,
+                   const cdl_expr_t* epilogue) {
   Window w;
   w.fn = Window::Fn::PRODUCT;
   const bool isPacked = weights.rank == 5; // {o/16, kh, kw, i, o%16}
@@ -123,11 +128,14 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   g.group = attrOf(lowering, instr, CDL_ATTR_GROUP, 1);
   const bool isTransposed = attrOf(lowering, instr, CDL_ATTR_TRANSPOSED, 0) != 0;
   if (attrOf(lowering, instr, CDL_ATTR_ACCUMULATE, 0)) return why = "accumulation", false;
-  if (epilogue && !canComputeExpr(lowering.image, *epilogue)) return why = "a step of its epilogue", false;
+  if (epilogue && !canComputeExpr(lowering.image, *epilogue))
+    return why = "a step of its epilogue", false;
   if (in[results].elements() == 0) return true;
   if (in[0].elements() == 0 || in[1].elements() == 0) return why = "no elements to sum", false;
-  if (!isTransposed && (in[0].elem == CDL_I8 || in[0].elem == CDL_U8)) return emitConvInt8(lowering, instr, g, why);
-  if (in[0].elem != CDL_F32 || in[1].elem != CDL_F32 || in[results].elem != CDL_F32 || operands != 2)
+  if (!isTransposed && (in[0].elem == CDL_I8 || in[0].elem == CDL_U8))
+    return emitConvInt8(lowering, instr, g, why);
+  if (in[0].elem != CDL_F32 || in[1].elem != CDL_F32 || in[results].elem != CDL_F32 ||
+      operands != 2)
     return why = "its element types", false;
   const std::optional<Image> input = imageOf(in[0]), output = imageOf(in[results]);
   if (!input || !output) return why = "its layouts", false;
@@ -135,14 +143,18 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   std::vector<std::optional<Image>> views(results); // what the epilogue reads
   for (size_t i = operands; i < results; ++i) {
     views[i] = imageOf(in[i]);
-    if (!views[i] || views[i]->isBlocked != y.isBlocked) return why = "the layout of what its epilogue reads", false;
+    if (!views[i] || views[i]->isBlocked != y.isBlocked)
+      return why = "the layout of what its epilogue reads", false;
   }
   if (isTransposed) return emitConvTransposed(lowering, in[1], g, epilogue, views, *input, y, why);
   const int64_t outs = y.c / g.group, ins = input->c / g.group;
-  const bool isPlainWeight = in[1].rank == 4 && in[1].isDense(), isPackedWeight = in[1].rank == 5 && in[1].isDense();
-  if (ins == 1 && outs == 1 && input->isBlocked == y.isBlocked && (y.isBlocked ? isPackedWeight : isPlainWeight))
+  const bool isPlainWeight = in[1].rank == 4 && in[1].isDense(),
+             isPackedWeight = in[1].rank == 5 && in[1].isDense();
+  if (ins == 1 && outs == 1 && input->isBlocked == y.isBlocked &&
+      (y.isBlocked ? isPackedWeight : isPlainWeight))
     return emitDepthwise(lowering, views, in[1], *input, y, g, epilogue);
-  if ((input->isBlocked && ins % kPanel) || (y.isBlocked && outs % kPanel)) return why = "groups within a block", false;
+  if ((input->isBlocked && ins % kPanel) || (y.isBlocked && outs % kPanel))
+    return why = "groups within a block", false;
 
   const Image x = bordered(lowering, *input, g.begin, g.end, 0);
   const std::optional<Weights> w = weightsOf(lowering, in[1], outs, g.group);
@@ -162,18 +174,23 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   const Axis down{w->kh, x.view.bytes(g.dilation[0] * x.row), w->tapRow * 4};
   const Axis across{w->kw, x.view.bytes(g.dilation[1] * x.column), w->tapColumn * 4};
   if (ins % kPanel == 0) // a block of input channels at a time stays near
-    c.axes = {{ins / kPanel, x.view.bytes(x.block), w->channelBlock * 4}, down, across,
+    c.axes = {{ins / kPanel, x.view.bytes(x.block), w->channelBlock * 4},
+              down,
+              across,
               {kPanel, x.view.bytes(x.lane), w->channel * 4}};
   else
     c.axes = {down, across, {ins, x.view.bytes(x.lane), w->channel * 4}};
   const bool isFlat = w->kh == 1 && w->kw == 1 && c.a.row == c.columns * c.a.column;
-  const auto canBeFlat = [&](const Image& image) { return image.row == image.w * image.column || image.row + image.column == 0; };
+  const auto canBeFlat = [&](const Image& image) {
+    return image.row == image.w * image.column || image.row + image.column == 0;
+  };
   bool flattens = isFlat && canBeFlat(y);
   for (const auto& view : views) flattens = flattens && (!view || canBeFlat(*view));
   if (y.isBlocked) {
     c.y = y.plane(outs);
     c.epilogue = epilogue;
-    for (const auto& view : views) c.views.push_back(view ? std::optional(view->plane(outs)) : std::nullopt);
+    for (const auto& view : views)
+      c.views.push_back(view ? std::optional(view->plane(outs)) : std::nullopt);
     if (flattens) {
       c.width = c.columns;
       c.columns *= c.rows;
@@ -184,14 +201,16 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   }
 
   // Results in panels: [batch][group][panel][row][column][16].
-  const int64_t area = y.h * y.w * kPanel, groupArea = c.panels * area, batchArea = g.group * groupArea;
+  const int64_t area = y.h * y.w * kPanel, groupArea = c.panels * area,
+                batchArea = g.group * groupArea;
   const Arg sums = lowering.scratch(static_cast<uint64_t>(y.n * batchArea) * 4);
   if (isFlat) {
     c.width = c.columns;
     c.columns *= c.rows;
     c.rows = 1;
   }
-  c.y = {CDL_F32, sums, batchArea * 4, groupArea * 4, area * 4, c.columns * kPanel * 4, kPanel * 4, 4};
+  c.y = {CDL_F32,    sums, batchArea * 4, groupArea * 4, area * 4, c.columns * kPanel * 4,
+         kPanel * 4, 4};
   emitContraction(lowering, c);
 
   // Out of the panels, through the epilogue.
@@ -199,22 +218,25 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
     if (count == 0 || lanes == 0) return;
     const std::vector<int64_t> dims = {y.n, g.group, count, lanes, y.h, y.w};
     const auto of = [&](const Image& image) {
-      return restrided(image.view, dims,
-                       {image.batch, outs * image.lane, image.block, image.lane, image.row, image.column},
-                       first * image.block);
+      return restrided(
+          image.view, dims,
+          {image.batch, outs * image.lane, image.block, image.lane, image.row, image.column},
+          first * image.block);
     };
-    const Operand acc = restrided(view(CDL_F32, {}, {}, sums), dims,
-                                  {batchArea, groupArea, area, 1, y.w * kPanel, kPanel}, first * area);
+    const Operand acc =
+        restrided(view(CDL_F32, {}, {}, sums), dims,
+                  {batchArea, groupArea, area, 1, y.w * kPanel, kPanel}, first * area);
     if (!epilogue) return copy(lowering, acc, of(y));
     std::vector<Operand> read = {acc};
     for (const auto& view : views)
       if (view) read.push_back(of(*view));
-    map(lowering, "conv " + exprKey(lowering, *epilogue), read, of(y), [&](Builder& b, const std::vector<Typed>& loaded) {
-      std::vector<Typed> byIndex(views.size());
-      for (size_t i = 0, next = 1; i < views.size(); ++i)
-        if (views[i]) byIndex[i] = loaded[next++];
-      return computeExpr(b, lowering.image, *epilogue, byIndex, &loaded[0]);
-    });
+    map(lowering, "conv " + exprKey(lowering, *epilogue), read, of(y),
+        [&](Builder& b, const std::vector<Typed>& loaded) {
+          std::vector<Typed> byIndex(views.size());
+          for (size_t i = 0, next = 1; i < views.size(); ++i)
+            if (views[i]) byIndex[i] = loaded[next++];
+          return computeExpr(b, lowering.image, *epilogue, byIndex, &loaded[0]);
+        });
   };
   finish(0, outs / kPanel, kPanel);
   finish(outs / kPanel, outs % kPanel ? 1 : 0, outs % kPanel);

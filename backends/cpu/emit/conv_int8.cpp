@@ -1,6 +1,7 @@
-// CONV2D on integers. Channels four by four meet in dot products, so x lies with its channels innermost: as it comes,
-// or copied so once; where the result lies so too, sums end where they belong. What zero points and signs add to a sum
-// is folded into a constant per output channel; a border that holds x's zero point makes that exact everywhere.
+// CONV2D on integers. Channels four by four meet in dot products, so x lies with its channels
+// innermost: as it comes, or copied so once; where the result lies so too, sums end where they
+// belong. What zero points and signs add to a sum is folded into a constant per output channel; a
+// border that holds x's zero point makes that exact everywhere.
 #include "depthwise_int8.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
@@ -15,10 +16,10 @@ namespace {
 
 int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-/// x with a border of `value` and its channels innermost, `channels` of them per group in memory (those beyond the real
-/// ones hold `value` too).
-Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int64_t channels, const int64_t begin[2],
-                        const int64_t end[2], uint64_t value) {
+/// x with a border of `value` and its channels innermost, `channels` of them per group in memory
+/// (those beyond the real ones hold `value` too).
+Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int64_t channels,
+                        const int64_t begin[2], const int64_t end[2], uint64_t value) {
   const int64_t ins = x.c / groups;
   const bool hasBorder = begin[0] || begin[1] || end[0] || end[1];
   if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0)
@@ -41,22 +42,27 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
   const int64_t blocks = x.isBlocked ? ins / kPanel : 1, lanes = x.isBlocked ? kPanel : ins;
   const int64_t group = x.isBlocked ? blocks * x.block : ins * x.lane;
   copy(lowering,
-       restrided(x.view, {x.n, x.h, x.w, groups, blocks, lanes}, {x.batch, x.row, x.column, group, x.block, x.lane}),
-       restrided(to.view, {x.n, x.h, x.w, groups, blocks, lanes}, {to.batch, to.row, to.column, channels, kPanel, 1},
+       restrided(x.view, {x.n, x.h, x.w, groups, blocks, lanes},
+                 {x.batch, x.row, x.column, group, x.block, x.lane}),
+       restrided(to.view, {x.n, x.h, x.w, groups, blocks, lanes},
+                 {to.batch, to.row, to.column, channels, kPanel, 1},
                  begin[0] * to.row + begin[1] * to.column));
   return to;
 }
 
 /// Any integer convolution, widened to i32 before it multiplies: results along a row are the lanes.
-void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Image& y, const Operand* wZero,
-                 int64_t xZero, const Conv2d& g) {
+void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Image& y,
+                 const Operand* wZero, int64_t xZero, const Conv2d& g) {
   const int64_t outs = y.c / g.group, ins = w.dims[1], kh = w.dims[2], kw = w.dims[3];
   const int lanes = static_cast<int>(std::min<int64_t>(lowering.isa.lanes(4), y.w));
-  const auto bytes = [](const Image& image, int64_t elements) { return image.view.bytes(elements); };
+  const auto bytes = [](const Image& image, int64_t elements) {
+    return image.view.bytes(elements);
+  };
   Key key("widened conv");
-  key << x.view.elem << x.c << x.batch << x.lane << x.row << x.column << y.n << y.c << y.h << y.w << y.batch << y.lane
-      << y.row << y.column << xZero << g.group << g.stride[0] << g.stride[1] << g.dilation[0] << g.dilation[1]
-      << (wZero ? wZero->elements() : 0) << (wZero ? wZero->strides[0] : 0) << w.elem;
+  key << x.view.elem << x.c << x.batch << x.lane << x.row << x.column << y.n << y.c << y.h << y.w
+      << y.batch << y.lane << y.row << y.column << xZero << g.group << g.stride[0] << g.stride[1]
+      << g.dilation[0] << g.dilation[1] << (wZero ? wZero->elements() : 0)
+      << (wZero ? wZero->strides[0] : 0) << w.elem;
   for (int d = 0; d < 4; ++d) key << w.dims[d] << w.strides[d];
   std::vector<Arg> args = {x.view.at, w.at, y.view.at};
   if (wZero) args.push_back(wZero->at);
@@ -67,29 +73,37 @@ void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Ima
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
       const Value row = b.rem(unit, b.i64(y.h), false), rest = b.div(unit, b.i64(y.h), false);
       const Value out = b.rem(rest, b.i64(y.c), false), batch = b.div(rest, b.i64(y.c), false);
-      const auto moved = [&](Value base, Value index, int64_t step) { return b.at(base, b.mul(index, b.i64(step))); };
-      const Value from = moved(
-          moved(moved(b.arg(0), batch, bytes(x, x.batch)), b.div(out, b.i64(outs), false), bytes(x, ins * x.lane)), row,
-          bytes(x, g.stride[0] * x.row));
+      const auto moved = [&](Value base, Value index, int64_t step) {
+        return b.at(base, b.mul(index, b.i64(step)));
+      };
+      const Value from = moved(moved(moved(b.arg(0), batch, bytes(x, x.batch)),
+                                     b.div(out, b.i64(outs), false), bytes(x, ins * x.lane)),
+                               row, bytes(x, g.stride[0] * x.row));
       const Value weights = moved(b.arg(1), out, w.bytes(w.strides[0]));
       const Value to =
-          moved(moved(moved(b.arg(2), batch, bytes(y, y.batch)), out, bytes(y, y.lane)), row, bytes(y, y.row));
+          moved(moved(moved(b.arg(2), batch, bytes(y, y.batch)), out, bytes(y, y.lane)), row,
+                bytes(y, y.row));
       Value zero = b.i32(0);
       if (wZero)
-        zero = widened(wZero->elem, 1,
-                       wZero->elements() == 1 ? b.arg(3) : moved(b.arg(3), out, wZero->bytes(wZero->strides[0])), 0);
+        zero =
+            widened(wZero->elem, 1,
+                    wZero->elements() == 1 ? b.arg(3)
+                                           : moved(b.arg(3), out, wZero->bytes(wZero->strides[0])),
+                    0);
       const auto points = [&](Value column, int width) {
         Values sum = b.loop(ins, {b.zero(Ty::I32, width)}, [&](Value channel, const Values& c0) {
           return b.loop(kh, c0, [&](Value down, const Values& c1) {
             return b.loop(kw, c1, [&](Value across, const Values& c2) {
-              Value at = moved(moved(from, channel, bytes(x, x.lane)), down, bytes(x, g.dilation[0] * x.row));
+              Value at = moved(moved(from, channel, bytes(x, x.lane)), down,
+                               bytes(x, g.dilation[0] * x.row));
               at = moved(moved(at, across, bytes(x, g.dilation[1] * x.column)), column,
                          bytes(x, g.stride[1] * x.column));
-              const Value v = b.sub(widened(x.view.elem, width, at, bytes(x, g.stride[1] * x.column)),
-                                    b.i32(static_cast<int32_t>(xZero)));
-              const Value wAt =
-                  moved(moved(moved(weights, channel, w.bytes(w.strides[1])), down, w.bytes(w.strides[2])), across,
-                        w.bytes(w.strides[3]));
+              const Value v =
+                  b.sub(widened(x.view.elem, width, at, bytes(x, g.stride[1] * x.column)),
+                        b.i32(static_cast<int32_t>(xZero)));
+              const Value wAt = moved(moved(moved(weights, channel, w.bytes(w.strides[1])), down,
+                                            w.bytes(w.strides[2])),
+                                      across, w.bytes(w.strides[3]));
               return Values{b.add(c2[0], b.mul(v, b.sub(widened(w.elem, 1, wAt, 0), zero)))};
             });
           });
@@ -98,7 +112,8 @@ void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Ima
       };
       const int64_t whole = y.w / lanes * lanes;
       b.loop(b.i64(0), b.i64(whole), lanes, [&](Value column) { points(column, lanes); });
-      if (whole < y.w) b.loop(b.i64(whole), b.i64(y.w), 1, [&](Value column) { points(column, 1); });
+      if (whole < y.w)
+        b.loop(b.i64(whole), b.i64(y.w), 1, [&](Value column) { points(column, 1); });
     });
   });
 }
@@ -112,9 +127,9 @@ struct Weights {
 
   int8_t at(int64_t o, int64_t i, int64_t r, int64_t s) const {
     const int64_t* by = view.strides;
-    const int64_t offset =
-        isPacked ? o / kPanel * by[0] + r * by[1] + s * by[2] + i / 4 * by[3] + o % kPanel * by[4] + i % 4 * by[5]
-                 : o * by[0] + i * by[1] + r * by[2] + s * by[3];
+    const int64_t offset = isPacked ? o / kPanel * by[0] + r * by[1] + s * by[2] + i / 4 * by[3] +
+                                          o % kPanel * by[4] + i % 4 * by[5]
+                                    : o * by[0] + i * by[1] + r * by[2] + s * by[3];
     return static_cast<int8_t>(payload[offset]);
   }
   int64_t sumOf(int64_t o) const {
@@ -142,43 +157,48 @@ public:
   ConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g)
       : lowering_(lowering), g_(g), in_(operandsOf(lowering, instr)), sums_(in_.back()),
         operands_(cdl_operand_count(lowering.image, &instr)),
-        epilogue_(instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr), views_(in_.size() - 1) {}
+        epilogue_(instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr),
+        views_(in_.size() - 1) {}
 
   bool emit(std::string& why) {
     const std::optional<Image> x = imageOf(in_[0]), y = imageOf(sums_);
     const std::optional<Weights> w = weightsOf(lowering_, in_[1]);
-    if (in_[1].elem != CDL_I8 || (sums_.elem != CDL_I32 && !epilogue_)) return why = "its element types", false;
+    if (in_[1].elem != CDL_I8 || (sums_.elem != CDL_I32 && !epilogue_))
+      return why = "its element types", false;
     if (!x || !y || !w || y->isBlocked) return why = "its layouts", false;
     x_ = *x;
     y_ = *y;
     w_ = *w;
     for (size_t i = operands_; i < views_.size(); ++i)
-      if (!(views_[i] = imageOf(in_[i])) || views_[i]->isBlocked || in_[i].channelsLast != sums_.channelsLast)
+      if (!(views_[i] = imageOf(in_[i])) || views_[i]->isBlocked ||
+          in_[i].channelsLast != sums_.channelsLast)
         return why = "the layout of what its epilogue reads", false;
     if (operands_ > 2 && !knownInteger(lowering_, in_[2], xZero_))
       return why = "a zero point that is no constant", false;
     outs_ = y_.c / g_.group;
     panels_ = (outs_ + kPanel - 1) / kPanel;
     int64_t wZero = 0;
-    const bool symmetric =
-        operands_ < 4 || (in_[3].elements() == 1 && knownInteger(lowering_, in_[3], wZero) && wZero == 0);
+    const bool symmetric = operands_ < 4 || (in_[3].elements() == 1 &&
+                                             knownInteger(lowering_, in_[3], wZero) && wZero == 0);
     const bool isDepthwise = w_.ins == 1 && outs_ == 1 && g_.group > 1;
     // Groups that end within a block: only those of whole fours can be dot products.
     splitsBlocks_ = x_.isBlocked && w_.ins % kPanel != 0;
-    joinsTaps_ = !w_.isPacked && w_.ins % 4 != 0 && g_.group == 1 && g_.dilation[1] == 1 && w_.kernel[1] > 1;
+    joinsTaps_ =
+        !w_.isPacked && w_.ins % 4 != 0 && g_.group == 1 && g_.dilation[1] == 1 && w_.kernel[1] > 1;
     const int64_t run = w_.ins * g_.group * (joinsTaps_ ? w_.kernel[1] : 1);
-    const bool hasDots = isDepthwise
-                             ? sums_.channelsLast && x_.lane == 1
-                             : run >= 4 && !(w_.ins == 1 && g_.group > 1) && !(splitsBlocks_ && w_.ins % 4 != 0);
+    const bool hasDots = isDepthwise ? sums_.channelsLast && x_.lane == 1
+                                     : run >= 4 && !(w_.ins == 1 && g_.group > 1) &&
+                                           !(splitsBlocks_ && w_.ins % 4 != 0);
     if (!w_.payload || !symmetric || !hasDots) {
       widened();
       return true;
     }
-    // A constant bias joins the constant of each channel, and then a RESCALE that ends the epilogue, or stands behind
-    // the instruction, joins the kernel.
+    // A constant bias joins the constant of each channel, and then a RESCALE that ends the
+    // epilogue, or stands behind the instruction, joins the kernel.
     const int channelDim = sums_.channelsLast ? 3 : 1;
     cdl_expr_t rest = epilogue_ ? *epilogue_ : cdl_expr_t{};
-    if (epilogue_) follower_ = endingOf(lowering_, lowering_.instr(), rest, in_, channelDim, sums_.channelsLast);
+    if (epilogue_)
+      follower_ = endingOf(lowering_, lowering_.instr(), rest, in_, channelDim, sums_.channelsLast);
     if (follower_) --rest.steps;
     bias_ = rest.steps ? constantBias(lowering_, rest, in_, channelDim, y_.c)
                        : std::vector<int32_t>(static_cast<size_t>(y_.c), 0);
@@ -215,8 +235,9 @@ private:
   }
 
   void widened() {
-    const Image x = x_.isBlocked ? channelsInnermost(lowering_, x_, 1, x_.c, g_.begin, g_.end, border())
-                                 : bordered(lowering_, x_, g_.begin, g_.end, border());
+    const Image x = x_.isBlocked
+                        ? channelsInnermost(lowering_, x_, 1, x_.c, g_.begin, g_.end, border())
+                        : bordered(lowering_, x_, g_.begin, g_.end, border());
     Image sums = y_;
     if (epilogue_) {
       sums.lane = y_.h * y_.w;
@@ -224,7 +245,8 @@ private:
       sums.row = y_.w;
       sums.column = 1;
       sums.batch = y_.c * sums.lane;
-      sums.view = view(CDL_I32, {}, {}, lowering_.scratch(static_cast<uint64_t>(y_.n * sums.batch) * 4));
+      sums.view =
+          view(CDL_I32, {}, {}, lowering_.scratch(static_cast<uint64_t>(y_.n * sums.batch) * 4));
     }
     emitWidened(lowering_, x, w_.view, sums, operands_ > 3 ? &in_[3] : nullptr, xZero_, g_);
     if (!epilogue_) return;
@@ -239,20 +261,22 @@ private:
   void endInPlace() {
     const Image to = follower_ ? *imageOf(follower_->y) : y_;
     c_.y = to.plane(outs_);
-    if (follower_ && follower_->join) c_.join = Join{*follower_->join, imageOf(follower_->other)->plane(outs_)};
+    if (follower_ && follower_->join)
+      c_.join = Join{*follower_->join, imageOf(follower_->other)->plane(outs_)};
     if (bias_) return;
     c_.epilogue = epilogue_;
-    for (const auto& v : views_) c_.views.push_back(v ? std::optional(v->plane(outs_)) : std::nullopt);
+    for (const auto& v : views_)
+      c_.views.push_back(v ? std::optional(v->plane(outs_)) : std::nullopt);
   }
 
-  /// The constant of each channel: its bias, and what a zero point of x that is `moved` adds. Group after group begins
-  /// a panel.
+  /// The constant of each channel: its bias, and what a zero point of x that is `moved` adds. Group
+  /// after group begins a panel.
   void addBias(int64_t moved) {
     const int64_t perGroup = c_.panels * kPanel, channels = y_.c / c_.groups;
     std::vector<int32_t> bias(static_cast<size_t>(c_.groups * perGroup), 0);
     for (int64_t o = 0; o < y_.c; ++o)
-      bias[static_cast<size_t>(o / channels * perGroup + o % channels)] =
-          static_cast<int32_t>((bias_ ? (*bias_)[static_cast<size_t>(o)] : 0) - (moved ? moved * w_.sumOf(o) : 0));
+      bias[static_cast<size_t>(o / channels * perGroup + o % channels)] = static_cast<int32_t>(
+          (bias_ ? (*bias_)[static_cast<size_t>(o)] : 0) - (moved ? moved * w_.sumOf(o) : 0));
     Plane add;
     add.elem = CDL_I32;
     add.at = lowering_.own(bias.data(), bias.size() * 4);
@@ -272,12 +296,14 @@ private:
     outs_ = y_.c;
     endInPlace();
     addBias(xZero_ + (c_.aIsSigned ? 128 : 0));
-    std::vector<char> weights(static_cast<size_t>(c_.panels * w_.kernel[1] * fours * kPanel * 4), 0);
+    std::vector<char> weights(static_cast<size_t>(c_.panels * w_.kernel[1] * fours * kPanel * 4),
+                              0);
     for (int64_t o = 0; o < y_.c; ++o)
       for (int64_t r = 0; r < w_.kernel[0]; ++r)
         for (int64_t s = 0; s < w_.kernel[1]; ++s)
-          weights[static_cast<size_t>((((o / kPanel * w_.kernel[1] + s) * fours + r / 4) * kPanel + o % kPanel) * 4 +
-                                      r % 4)] = w_.at(o, 0, r, s);
+          weights[static_cast<size_t>(
+              (((o / kPanel * w_.kernel[1] + s) * fours + r / 4) * kPanel + o % kPanel) * 4 +
+              r % 4)] = w_.at(o, 0, r, s);
     c_.b = lowering_.own(weights.data(), weights.size());
     const Image x = bordered(lowering_, x_, g_.begin, g_.end, border());
     c_.a = x.plane(y_.c, g_.stride[0], g_.stride[1]);
@@ -289,18 +315,20 @@ private:
     emitDepthwiseInt8(lowering_, d);
   }
 
-  /// Weights by panels of 16 channels, then taps, then fours of `channels` per tap (or of all channels along a row of
-  /// taps).
+  /// Weights by panels of 16 channels, then taps, then fours of `channels` per tap (or of all
+  /// channels along a row of taps).
   Arg packWeights(int64_t taps, int64_t depth) {
     std::vector<char> packed(static_cast<size_t>(g_.group * panels_ * taps * depth * kPanel), 0);
     for (int64_t o = 0; o < y_.c; ++o)
       for (int64_t r = 0; r < w_.kernel[0]; ++r)
         for (int64_t s = 0; s < w_.kernel[1]; ++s)
           for (int64_t i = 0; i < w_.ins; ++i) {
-            const int64_t tap = joinsTaps_ ? r : r * w_.kernel[1] + s, at = joinsTaps_ ? s * w_.ins + i : i;
-            const int64_t panel = o / outs_ * panels_ + o % outs_ / kPanel, lane = o % outs_ % kPanel;
-            packed[static_cast<size_t>((panel * taps + tap) * depth * kPanel + at / 4 * 4 * kPanel + lane * 4 +
-                                       at % 4)] = w_.at(o, i, r, s);
+            const int64_t tap = joinsTaps_ ? r : r * w_.kernel[1] + s,
+                          at = joinsTaps_ ? s * w_.ins + i : i;
+            const int64_t panel = o / outs_ * panels_ + o % outs_ / kPanel,
+                          lane = o % outs_ % kPanel;
+            packed[static_cast<size_t>((panel * taps + tap) * depth * kPanel + at / 4 * 4 * kPanel +
+                                       lane * 4 + at % 4)] = w_.at(o, i, r, s);
           }
     return lowering_.own(packed.data(), packed.size());
   }
@@ -309,18 +337,27 @@ private:
     const int64_t kh = w_.kernel[0], kw = w_.kernel[1], channels = roundUp(w_.ins, 4);
     c_.groups = g_.group;
     c_.panels = panels_;
-    const int64_t depth = joinsTaps_ ? roundUp(kw * w_.ins, 4) : channels, taps = joinsTaps_ ? kh : kh * kw;
+    const int64_t depth = joinsTaps_ ? roundUp(kw * w_.ins, 4) : channels,
+                  taps = joinsTaps_ ? kh : kh * kw;
     const Image x = channelsInnermost(lowering_, x_, splitsBlocks_ ? 1 : g_.group,
                                       splitsBlocks_ ? x_.c
                                       : joinsTaps_  ? w_.ins
                                                     : channels,
                                       g_.begin, g_.end, border());
-    c_.a = {in_[0].elem, x.view.at, x.batch, channels, 0, g_.stride[0] * x.row, g_.stride[1] * x.column, 0};
+    c_.a = {in_[0].elem,
+            x.view.at,
+            x.batch,
+            channels,
+            0,
+            g_.stride[0] * x.row,
+            g_.stride[1] * x.column,
+            0};
     c_.b = w_.isPacked ? w_.view.at : packWeights(taps, depth);
     const int64_t tap = depth * kPanel;
     c_.bPanel = taps * tap;
     c_.bGroup = panels_ * c_.bPanel;
-    c_.axes = {{kh, g_.dilation[0] * x.row, (joinsTaps_ ? 1 : kw) * tap}, {depth / 4, 4, 4 * kPanel}};
+    c_.axes = {{kh, g_.dilation[0] * x.row, (joinsTaps_ ? 1 : kw) * tap},
+               {depth / 4, 4, 4 * kPanel}};
     if (!joinsTaps_) c_.axes.insert(c_.axes.begin() + 1, {kw, g_.dilation[1] * x.column, tap});
     if (follower_) follow(lowering_, *follower_, g_.group, panels_, c_);
     if (sums_.channelsLast) {
@@ -328,7 +365,8 @@ private:
       endInPlace();
       const bool isFlat = kh == 1 && kw == 1 && c_.a.row == c_.columns * c_.a.column &&
                           c_.y.row == c_.columns * c_.y.column &&
-                          (!c_.join || c_.join->other.row == c_.columns * c_.join->other.column) && !c_.epilogue;
+                          (!c_.join || c_.join->other.row == c_.columns * c_.join->other.column) &&
+                          !c_.epilogue;
       if (isFlat) {
         c_.width = c_.columns;
         c_.columns *= c_.rows;
@@ -343,16 +381,22 @@ private:
   /// The sums in panels, and from there into a row-major result.
   void inPanels() {
     const uint8_t elem = follower_ ? follower_->y.elem : uint8_t(CDL_I32);
-    const int64_t size = cdl_elem_bits(elem) / 8, area = y_.h * y_.w * kPanel, groupArea = panels_ * area,
-                  batchArea = g_.group * groupArea;
+    const int64_t size = cdl_elem_bits(elem) / 8, area = y_.h * y_.w * kPanel,
+                  groupArea = panels_ * area, batchArea = g_.group * groupArea;
     if (w_.kernel[0] == 1 && w_.kernel[1] == 1 && c_.a.row == c_.columns * c_.a.column) {
       c_.width = c_.columns;
       c_.columns *= c_.rows;
       c_.rows = 1;
     }
     const Arg sums = lowering_.scratch(static_cast<uint64_t>(y_.n * batchArea * size));
-    c_.y = {elem,          sums, batchArea * size, groupArea * size, area * size, c_.columns * kPanel * size,
-            kPanel * size, size};
+    c_.y = {elem,
+            sums,
+            batchArea * size,
+            groupArea * size,
+            area * size,
+            c_.columns * kPanel * size,
+            kPanel * size,
+            size};
     addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
     emitContraction(lowering_, c_);
     Image to = y_;
@@ -361,12 +405,14 @@ private:
       if (count == 0 || lanes == 0) return;
       const std::vector<int64_t> dims = {y_.n, g_.group, count, lanes, y_.h, y_.w};
       const auto of = [&](const Image& image) {
-        return restrided(image.view, dims,
-                         {image.batch, outs_ * image.lane, image.block, image.lane, image.row, image.column},
-                         first * image.block);
+        return restrided(
+            image.view, dims,
+            {image.batch, outs_ * image.lane, image.block, image.lane, image.row, image.column},
+            first * image.block);
       };
-      const Operand from = restrided(view(elem, {}, {}, sums), dims,
-                                     {batchArea, groupArea, area, 1, y_.w * kPanel, kPanel}, first * area);
+      const Operand from =
+          restrided(view(elem, {}, {}, sums), dims,
+                    {batchArea, groupArea, area, 1, y_.w * kPanel, kPanel}, first * area);
       if (bias_)
         copy(lowering_, from, of(to));
       else
@@ -379,7 +425,8 @@ private:
   Lowering& lowering_;
   const Conv2d& g_;
   const std::vector<Operand> in_;
-  const Operand sums_; // the result of the instruction: the sums, or what its epilogue makes of them
+  // the result of the instruction: the sums, or what its epilogue makes of them
+  const Operand sums_;
   const size_t operands_;
   const cdl_expr_t* epilogue_;
   std::vector<std::optional<Image>> views_; // that the epilogue reads

@@ -12,9 +12,12 @@ Ty tyOf(uint8_t elem) {
   return ty;
 }
 
-void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane; }
+void addKey(Key& key, const Plane& p) {
+  key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane;
+}
 
-/// Calls visit(plane, member of Bases, argument) for each address that is an argument of the kernel, in order.
+/// Calls visit(plane, member of Bases, argument) for each address that is an argument of the
+/// kernel, in order.
 template <typename Visit> void eachPlane(const Contraction& c, const Visit& visit) {
   visit(c.y, &Bases::y);
   if (c.bias) visit(*c.bias, &Bases::bias);
@@ -27,7 +30,8 @@ template <typename Visit> void eachPlane(const Contraction& c, const Visit& visi
 
 } // namespace
 
-void Ending::addArguments(Lowering& lowering, const Contraction& c, std::vector<Arg>& args, Key& key) {
+void Ending::addArguments(Lowering& lowering, const Contraction& c, std::vector<Arg>& args,
+                          Key& key) {
   eachPlane(c, [&](const Plane& plane, auto) {
     args.push_back(plane.at);
     addKey(key, plane);
@@ -48,25 +52,30 @@ void Ending::addArguments(Lowering& lowering, const Contraction& c, std::vector<
   }
   if (c.join) {
     const JoinLaw& law = c.join->law;
-    key << "join" << law.a << law.b << law.shift << law.zero << law.form.clampMin << law.form.clampMax;
+    key << "join" << law.a << law.b << law.shift << law.zero << law.form.clampMin
+        << law.form.clampMax;
   }
 }
 
-Bases Ending::bases(const Contraction& c, int& arg, const std::function<Value(int, const Plane&)>& placed) {
+Bases Ending::bases(const Contraction& c, int& arg,
+                    const std::function<Value(int, const Plane&)>& placed) {
   Bases at;
-  eachPlane(c, [&](const Plane& plane, Value Bases::*member) { at.*member = placed(arg++, plane); });
+  eachPlane(c,
+            [&](const Plane& plane, Value Bases::* member) { at.*member = placed(arg++, plane); });
   at.views.resize(c.views.size());
   for (size_t i = 0; i < c.views.size(); ++i)
     if (c.epilogue && c.views[i]) at.views[i] = placed(arg++, *c.views[i]);
   return at;
 }
 
-Bases Ending::stepped(const Bases& at, Value steps, int64_t Plane::*step) {
+Bases Ending::stepped(const Bases& at, Value steps, int64_t Plane::* step) {
   Bases there = at;
   const auto move = [&](Value base, const Plane& p) {
     return p.*step ? b.at(base, b.mul(steps, b.i64(p.*step))) : base;
   };
-  eachPlane(c, [&](const Plane& plane, Value Bases::*member) { there.*member = move(at.*member, plane); });
+  eachPlane(c, [&](const Plane& plane, Value Bases::* member) {
+    there.*member = move(at.*member, plane);
+  });
   for (size_t i = 0; i < at.views.size(); ++i)
     if (at.views[i].raw) there.views[i] = move(at.views[i], *c.views[i]);
   return there;
@@ -75,7 +84,8 @@ Bases Ending::stepped(const Bases& at, Value steps, int64_t Plane::*step) {
 Value Ending::load(const Plane& plane, Value base, int64_t offset, int live) {
   const Ty ty = tyOf(plane.elem);
   if (plane.lane == 0) return b.splat(b.load(ty, 1, base, offset), lanes_);
-  if (plane.lane != sizeOf(ty)) { // of columns that are no neighbours: a whole vector that begins with these lanes
+  // of columns that are no neighbours: a whole vector that begins with these lanes
+  if (plane.lane != sizeOf(ty)) {
     const Value some = b.loadStrided(ty, live, b.at(base, offset), plane.lane);
     if (live == 1) return b.splat(some, lanes_);
     std::vector<int> which;
@@ -94,24 +104,29 @@ Ending::Shared Ending::shared(const Bases& at, int panel, int first, int live) {
   if (c.bias && !c.bias->row && !c.bias->column)
     shared.bias = load(*c.bias, at.bias, offsetOf(*c.bias, shared, 0, 0), live);
   if (c.requantize && c.requantize->isF32)
-    shared.scale = load(c.requantize->scale, at.scale, offsetOf(c.requantize->scale, shared, 0, 0), lanes_);
+    shared.scale =
+        load(c.requantize->scale, at.scale, offsetOf(c.requantize->scale, shared, 0, 0), lanes_);
   return shared;
 }
 
 /// i32 numbers within the limits of the result.
-Value Ending::requantized(Value sum, const Bases& at, const Shared& shared, int64_t row, int64_t column) {
+Value Ending::requantized(Value sum, const Bases& at, const Shared& shared, int64_t row,
+                          int64_t column) {
   const Requantize& r = *c.requantize;
   if (r.isF32) return roundedF32(b, r.form, sum, shared.scale, r.uniformZero);
-  const auto half = [&](const Plane& p, Value base, int part) { // f64 fills a vector with half of the lanes
+  // f64 fills a vector with half of the lanes
+  const auto half = [&](const Plane& p, Value base, int part) {
     const int64_t there = offsetOf(p, shared, row, column) + part * (lanes_ / 2) * p.lane;
-    return p.lane ? b.load(Ty::F64, lanes_ / 2, base, there) : b.splat(b.load(Ty::F64, 1, base, there), lanes_ / 2);
+    return p.lane ? b.load(Ty::F64, lanes_ / 2, base, there)
+                  : b.splat(b.load(Ty::F64, 1, base, there), lanes_ / 2);
   };
   Values parts;
   for (int part = 0; part < 2; ++part) {
     std::vector<int> which;
     for (int k = 0; k < lanes_ / 2; ++k) which.push_back(part * lanes_ / 2 + k);
     const Value wide = b.cast(b.shuffle(sum, sum, which), Ty::F64, true);
-    parts.push_back(roundedF64(b, r.form, CDL_I32, wide, half(r.scale, at.scale, part), half(r.zero, at.zero, part)));
+    parts.push_back(roundedF64(b, r.form, CDL_I32, wide, half(r.scale, at.scale, part),
+                               half(r.zero, at.zero, part)));
   }
   std::vector<int> all;
   for (int k = 0; k < lanes_; ++k) all.push_back(k);
@@ -134,7 +149,8 @@ void Ending::finish(Value sum, const Bases& at, const Shared& shared, int64_t ro
   if (c.requantize) result = {requantized(result.value, at, shared, row, column), CDL_I32};
   if (c.join) {
     const Plane& p = c.join->other;
-    result.value = joined(b, c.join->law, result.value, b.cast(loaded(p, at.other), Ty::I32, isSignedElem(p.elem)));
+    result.value = joined(b, c.join->law, result.value,
+                          b.cast(loaded(p, at.other), Ty::I32, isSignedElem(p.elem)));
   }
   if (c.requantize) result.value = b.cast(result.value, tyOf(c.y.elem), true);
   const Value to = b.at(at.y, offsetOf(c.y, shared, row, column));

@@ -20,7 +20,8 @@ Plane Image::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
 
 std::vector<Axis> Image::channelAxes(int64_t channels, int64_t weightStep) const {
   if (!isBlocked) return {{channels, view.bytes(lane), weightStep}};
-  return {{channels / kPanel, view.bytes(block), kPanel * weightStep}, {kPanel, view.bytes(lane), weightStep}};
+  return {{channels / kPanel, view.bytes(block), kPanel * weightStep},
+          {kPanel, view.bytes(lane), weightStep}};
 }
 
 std::optional<Image> imageOf(const Operand& view) {
@@ -74,7 +75,8 @@ bool isContent(const Operand& view, const cdl_halo_t& halo) {
 
 } // namespace
 
-std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value) {
+std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const int64_t end[2],
+                                uint64_t value) {
   if (!begin[0] && !begin[1] && !end[0] && !end[1]) return x;
   const cdl_halo_t* halo = x.view.halo;
   if (!halo || !isContent(x.view, *halo) || halo->fill != value) return std::nullopt;
@@ -89,7 +91,8 @@ std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const in
   return whole;
 }
 
-Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value) {
+Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2],
+               uint64_t value) {
   if (const auto inside = insideHalo(x, begin, end, value)) return *inside;
   Image whole = x;
   whole.h += begin[0] + end[0];
@@ -103,10 +106,12 @@ Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const
   whole.lane = x.isBlocked ? 1 : area;
   whole.block = x.isBlocked ? area : kPanel * area;
   const Operand all =
-      view(x.view.elem, {}, {}, lowering.scratch(static_cast<uint64_t>(x.view.bytes(x.n * whole.batch))));
+      view(x.view.elem, {}, {},
+           lowering.scratch(static_cast<uint64_t>(x.view.bytes(x.n * whole.batch))));
   const std::vector<int64_t> strides = {whole.batch, area, whole.row, whole.column, 1};
   const auto part = [&](int64_t rows, int64_t columns, int64_t row, int64_t column) {
-    return restrided(all, {x.n, blocks, rows, columns, lanes}, strides, row * whole.row + column * whole.column);
+    return restrided(all, {x.n, blocks, rows, columns, lanes}, strides,
+                     row * whole.row + column * whole.column);
   };
   // The border alone: rows above and below, then columns left and right of the content.
   const auto edge = [&](int64_t rows, int64_t columns, int64_t row, int64_t column) {
@@ -117,8 +122,9 @@ Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const
   edge(x.h, begin[1], begin[0], 0);
   edge(x.h, end[1], begin[0], begin[1] + x.w);
   copy(lowering,
-       restrided(x.view, {x.n, blocks, x.h, x.w, lanes},
-                 {x.batch, x.isBlocked ? x.block : x.lane, x.row, x.column, x.isBlocked ? x.lane : 0}),
+       restrided(
+           x.view, {x.n, blocks, x.h, x.w, lanes},
+           {x.batch, x.isBlocked ? x.block : x.lane, x.row, x.column, x.isBlocked ? x.lane : 0}),
        part(x.h, x.w, begin[0], begin[1]));
   whole.view = all;
   whole.view.rank = x.view.rank;

@@ -1,5 +1,5 @@
-// Activations and weights of convolutions as the emitters see them: row-major, or in blocks of 16 channels with the
-// channel of a block innermost.
+// Activations and weights of convolutions as the emitters see them: row-major, or in blocks of 16
+// channels with the channel of a block innermost.
 #pragma once
 
 #include "contraction.hpp"
@@ -8,36 +8,41 @@
 
 namespace cpu {
 
-/// x[N,C,H,W], row-major, with channels last, or in blocks. Steps are in elements. Element (n, c, h, w) lies at n *
-/// batch + c / 16 * block + c % 16 * lane + h * row + w * column.
+/// x[N,C,H,W], row-major, with channels last, or in blocks. Steps are in elements. Element (n, c,
+/// h, w) lies at n * batch + c / 16 * block + c % 16 * lane + h * row + w * column.
 struct Image {
   Operand view;
   bool isBlocked = false;
   int64_t n = 0, c = 0, h = 0, w = 0;
   int64_t batch = 0, block = 0, lane = 0, row = 0, column = 0;
 
-  /// Its plane in a grid of `group` channels per group, panels of 16 channels, rows and columns `rowStep`, `columnStep`
-  /// apart.
+  /// Its plane in a grid of `group` channels per group, panels of 16 channels, rows and columns
+  /// `rowStep`, `columnStep` apart.
   Plane plane(int64_t group, int64_t rowStep = 1, int64_t columnStep = 1) const;
-  /// The axis of a sum over `channels`, a multiple of 16 of them in a blocked image; b moves by `weightStep` per
-  /// channel.
+  /// The axis of a sum over `channels`, a multiple of 16 of them in a blocked image; b moves by
+  /// `weightStep` per channel.
   std::vector<Axis> channelAxes(int64_t channels, int64_t weightStep) const;
 };
 
-/// nullopt: a layout that the emitters do not know. Reads views that broadcast too (a bias over n, h and w).
+/// nullopt: a layout that the emitters do not know. Reads views that broadcast too (a bias over n,
+/// h and w).
 std::optional<Image> imageOf(const Operand& view);
 
-/// The image with the border that its buffer's halo gives it; nullopt when that is too narrow or holds something else.
-std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value);
+/// The image with the border that its buffer's halo gives it; nullopt when that is too narrow or
+/// holds something else.
+std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const int64_t end[2],
+                                uint64_t value);
 
-/// The image with a border of `value` (bits of an element) around h and w: itself where there is none or where the
-/// buffer's halo is one, else a copy in scratch. (h, w) of the result count the border; its element (0, 0) is the
-/// border's first.
-Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value);
+/// The image with a border of `value` (bits of an element) around h and w: itself where there is
+/// none or where the buffer's halo is one, else a copy in scratch. (h, w) of the result count the
+/// border; its element (0, 0) is the border's first.
+Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2],
+               uint64_t value);
 
-/// A transposed convolution of x into y; `views` are what its epilogue reads, by index of the instruction's inputs.
-bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& g, const cdl_expr_t* epilogue,
-                        const std::vector<std::optional<Image>>& views, const Image& x, const Image& y,
-                        std::string& why);
+/// A transposed convolution of x into y; `views` are what its epilogue reads, by index of the
+/// instruction's inputs.
+bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& g,
+                        const cdl_expr_t* epilogue, const std::vector<std::optional<Image>>& views,
+                        const Image& x, const Image& y, std::string& why);
 
 } // namespace cpu

@@ -13,7 +13,8 @@ std::vector<Operand> operandsOf(const Lowering& lowering, const cdl_instr_t& ins
   return operands;
 }
 
-int64_t attrOf(const Lowering& lowering, const cdl_instr_t& instr, uint16_t id, int64_t missing, uint32_t i) {
+int64_t attrOf(const Lowering& lowering, const cdl_instr_t& instr, uint16_t id, int64_t missing,
+               uint32_t i) {
   const cdl_attr_t* attr = cdl_find_attr(lowering.image, &instr, id);
   return attr && i < attr->count ? attr->values[i] : missing;
 }
@@ -31,7 +32,8 @@ std::string exprKey(const Lowering& lowering, const cdl_expr_t& expr) {
   for (uint32_t s = 0; s < expr.steps; ++s) {
     const cdl_step_t& step = *cdl_get_step(lowering.image, expr.first_step + s);
     key << step.kind << step.fn << step.elem << step.flags;
-    for (int k = 0; k < step.operands; ++k) key << step.in[k].source << step.in[k].elem << step.in[k].index;
+    for (int k = 0; k < step.operands; ++k)
+      key << step.in[k].source << step.in[k].elem << step.in[k].index;
     key << static_cast<int64_t>(step.imm);
   }
   return key.text();
@@ -43,19 +45,22 @@ RescaleForm rescaleForm(const Lowering& lowering, const cdl_instr_t& instr, uint
   RescaleForm form;
   form.aLeftShift = attrOf(lowering, instr, CDL_ATTR_A_LEFT_SHIFT, 0);
   form.bLeftShift = attrOf(lowering, instr, CDL_ATTR_B_LEFT_SHIFT, 0);
-  form.clampMin = attrOf(lowering, instr, CDL_ATTR_CLAMP_MIN, isSigned ? -(int64_t(1) << (width - 1)) : 0);
-  form.clampMax = attrOf(lowering, instr, CDL_ATTR_CLAMP_MAX, (int64_t(1) << (isSigned ? width - 1 : width)) - 1);
+  form.clampMin =
+      attrOf(lowering, instr, CDL_ATTR_CLAMP_MIN, isSigned ? -(int64_t(1) << (width - 1)) : 0);
+  form.clampMax = attrOf(lowering, instr, CDL_ATTR_CLAMP_MAX,
+                         (int64_t(1) << (isSigned ? width - 1 : width)) - 1);
   return form;
 }
 
 namespace {
 
-/// Whether the products of a RESCALE's operands, aligned, and their sum stay within 63 bits. Sums of products, which
-/// i64 holds, stay below 2^39.
+/// Whether the products of a RESCALE's operands, aligned, and their sum stay within 63 bits. Sums
+/// of products, which i64 holds, stay below 2^39.
 bool fitsAlignment(const RescaleForm& form, const std::vector<Operand>& inputs) {
   for (size_t i = 0; i < inputs.size(); i += 4) {
     const uint8_t elem = inputs[i].elem;
-    const int magnitude = elem == CDL_I64 ? 39 : static_cast<int>(cdl_elem_bits(elem)) - (isSignedElem(elem) ? 1 : 0);
+    const int magnitude =
+        elem == CDL_I64 ? 39 : static_cast<int>(cdl_elem_bits(elem)) - (isSignedElem(elem) ? 1 : 0);
     const int64_t left = i ? form.bLeftShift : form.aLeftShift;
     if (magnitude + 24 + (inputs.size() > 4 ? 1 : 0) + left > 63) return false;
   }
@@ -78,7 +83,9 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     const cdl_expr_t& expr = *cdl_get_expr(lowering.image, instr.expr);
     if (!canComputeExpr(lowering.image, expr)) return why = "a step of its expression", false;
     map(lowering, exprKey(lowering, expr), inputs, y,
-        [&](Builder& b, const std::vector<Typed>& in) { return computeExpr(b, lowering.image, expr, in, nullptr); });
+        [&](Builder& b, const std::vector<Typed>& in) {
+          return computeExpr(b, lowering.image, expr, in, nullptr);
+        });
     return true;
   }
   if (instr.kind == CDL_KIND_RESCALE) {
@@ -87,14 +94,16 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     if (!fitsAlignment(form, inputs)) return why = "left shifts beyond 63 bits", false;
     Key key("rescale");
     key << form.aLeftShift << form.bLeftShift << form.clampMin << form.clampMax;
-    map(lowering, key.text(), inputs, y,
-        [&](Builder& b, const std::vector<Typed>& in) { return computeRescale(b, form, y.elem, in); });
+    map(lowering, key.text(), inputs, y, [&](Builder& b, const std::vector<Typed>& in) {
+      return computeRescale(b, form, y.elem, in);
+    });
     return true;
   }
   std::vector<uint8_t> elems;
   for (const Operand& o : inputs) elems.push_back(o.elem);
   elems.push_back(y.elem);
-  if (!canCompute(instr.kind, instr.fn, elems)) return why = "the function on these element types", false;
+  if (!canCompute(instr.kind, instr.fn, elems))
+    return why = "the function on these element types", false;
   if (instr.kind == CDL_KIND_COPY) {
     copy(lowering, inputs[0], y);
     return true;
@@ -102,15 +111,16 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   const bool saturate = attrOf(lowering, instr, CDL_ATTR_SATURATE, 0) != 0;
   Key key("fn");
   key << instr.kind << instr.fn << saturate;
-  map(lowering, key.text(), inputs, y,
-      [&](Builder& b, const std::vector<Typed>& in) { return compute(b, instr.kind, instr.fn, y.elem, saturate, in); });
+  map(lowering, key.text(), inputs, y, [&](Builder& b, const std::vector<Typed>& in) {
+    return compute(b, instr.kind, instr.fn, y.elem, saturate, in);
+  });
   return true;
 }
 
 namespace {
 
-/// Every view is row-major or in a layout that the emitter of the kind reads by its rank. What is mapped element by
-/// element only needs one layout for all.
+/// Every view is row-major or in a layout that the emitter of the kind reads by its rank. What is
+/// mapped element by element only needs one layout for all.
 bool knowsLayouts(const Lowering& lowering, const cdl_instr_t& instr) {
   const bool isWindow = instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_POOL2D;
   const uint32_t views = uint32_t(instr.inputs) + instr.outputs;
@@ -126,10 +136,11 @@ bool knowsLayouts(const Lowering& lowering, const cdl_instr_t& instr) {
     const bool isWeights = hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}}) ||
                            hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}}) ||
                            hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}, {1, 4}});
-    const bool isMapped =
-        instr.kind == CDL_KIND_COPY || instr.kind == CDL_KIND_FILL || instr.kind == CDL_KIND_CONVERT ||
-        instr.kind == CDL_KIND_BINARY || instr.kind == CDL_KIND_COMPARE || instr.kind == CDL_KIND_SELECT ||
-        instr.kind == CDL_KIND_UNARY || instr.kind == CDL_KIND_RESCALE || instr.kind == CDL_KIND_ELEMENTWISE;
+    const bool isMapped = instr.kind == CDL_KIND_COPY || instr.kind == CDL_KIND_FILL ||
+                          instr.kind == CDL_KIND_CONVERT || instr.kind == CDL_KIND_BINARY ||
+                          instr.kind == CDL_KIND_COMPARE || instr.kind == CDL_KIND_SELECT ||
+                          instr.kind == CDL_KIND_UNARY || instr.kind == CDL_KIND_RESCALE ||
+                          instr.kind == CDL_KIND_ELEMENTWISE;
     const bool isColumns = hasSteps(layout, {{0, 0}, {2, 0}, {1, 0}, {2, 16}});
     const bool isRead = isMapped                                  ? index == last && !layout.opaque
                         : instr.kind == CDL_KIND_MATMUL           ? i == 1 && isColumns

@@ -40,7 +40,8 @@ bool typeOf(uint8_t elem, Ty& ty) {
 }
 
 bool isSignedElem(uint8_t elem) {
-  return elem == CDL_I8 || elem == CDL_I16 || elem == CDL_I32 || elem == CDL_I64 || elem == CDL_F32 || elem == CDL_F64;
+  return elem == CDL_I8 || elem == CDL_I16 || elem == CDL_I32 || elem == CDL_I64 ||
+         elem == CDL_F32 || elem == CDL_F64;
 }
 
 bool hasSteps(const cdl_layout_t& layout, std::initializer_list<std::pair<int, uint32_t>> steps) {
@@ -112,7 +113,8 @@ Arg Lowering::own(const void* data, uint64_t bytes) {
   AlignedBytes& own = binary_.made.own;
   const uint64_t name = digest(data, bytes);
   for (auto [known, end] = owned_.equal_range(name); known != end; ++known)
-    if (known->second.bytes == bytes && std::memcmp(own.data() + known->second.at.offset, data, bytes) == 0)
+    if (known->second.bytes == bytes &&
+        std::memcmp(own.data() + known->second.at.offset, data, bytes) == 0)
       return known->second.at;
   Arg arg;
   arg.buffer = Arg::kOwn;
@@ -145,13 +147,16 @@ void Lowering::takeConstants() {
   for (const Arg& arg : binary_.args) {
     if (arg.buffer == Arg::kOwn || arg.buffer == Arg::kScratch) continue;
     const cdl_buffer_t& buffer = *cdl_get_buffer(image, arg.buffer);
-    if (buffer.role == CDL_ROLE_CONSTANT && places.insert({arg.buffer, 0}).second) room += buffer.bytes + 64;
+    if (buffer.role == CDL_ROLE_CONSTANT && places.insert({arg.buffer, 0}).second)
+      room += buffer.bytes + 64;
   }
   binary_.made.own.reserve(room);
   for (auto& [b, place] : places) {
     const cdl_buffer_t& buffer = *cdl_get_buffer(image, b);
     const void* payload = constants[buffer.constant];
-    place = own(payload ? payload : splatted(*cdl_get_constant(image, buffer.constant)).data(), buffer.bytes).offset;
+    place = own(payload ? payload : splatted(*cdl_get_constant(image, buffer.constant)).data(),
+                buffer.bytes)
+                .offset;
   }
   for (Arg& arg : binary_.args) {
     const auto place = places.find(arg.buffer);

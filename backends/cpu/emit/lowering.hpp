@@ -1,5 +1,5 @@
-// The way from instructions to calls of kernels. An emitter asks for memory, describes each kernel once, and says how
-// it is called; equal kernels are compiled once.
+// The way from instructions to calls of kernels. An emitter asks for memory, describes each kernel
+// once, and says how it is called; equal kernels are compiled once.
 #pragma once
 
 #include "../codegen/codegen.hpp"
@@ -32,8 +32,9 @@ bool isSignedElem(uint8_t elem);
 /// The steps of a layout are these (logical dim, factor).
 bool hasSteps(const cdl_layout_t& layout, std::initializer_list<std::pair<int, uint32_t>> steps);
 
-/// How the units of a call follow the rows of the result: unit (o * tiles + t) * inner + i is part of tile t, and the
-/// first t tiles hold t * points of all `rows` rows of `width` points each. The last tile ends with the last row.
+/// How the units of a call follow the rows of the result: unit (o * tiles + t) * inner + i is part
+/// of tile t, and the first t tiles hold t * points of all `rows` rows of `width` points each. The
+/// last tile ends with the last row.
 struct UnitRows {
   int64_t outer = 1, tiles = 0, inner = 1; // tiles 0: nobody knows
   int64_t points = 1, width = 1, rows = 0;
@@ -51,7 +52,8 @@ struct UnitRows {
 /// The units of a call.
 struct Units {
   Units(uint64_t count) : count(count) {} // NOLINT: a number of them is all that most calls say
-  Units(const UnitRows& rows) : count(static_cast<uint64_t>(rows.outer * rows.tiles * rows.inner)), rows(rows) {} // NOLINT
+  Units(const UnitRows& rows)
+      : count(static_cast<uint64_t>(rows.outer * rows.tiles * rows.inner)), rows(rows) {} // NOLINT
   uint64_t count;
   UnitRows rows;
 };
@@ -68,8 +70,8 @@ public:
   const Isa& isa;
 
   Operand operand(const cdl_view_t& view) const;
-  /// Starts an instruction; what it asks of scratch() may overlap the scratch of others, unless both stand in one group
-  /// that runs in bands.
+  /// Starts an instruction; what it asks of scratch() may overlap the scratch of others, unless
+  /// both stand in one group that runs in bands.
   void begin(uint32_t instr);
   uint32_t instr() const { return instr_; }
   /// Says that the calls of an earlier instruction do the work of `instr` too.
@@ -84,11 +86,13 @@ public:
   /// The kernel that `key` names completely: body is called when it is new. Then calls it.
   void call(const std::string& key, const Units& units, const std::vector<Arg>& args,
             const std::function<void(Builder&)>& body);
-  /// The calls so far, in the order in which they run, and how the units of each follow rows. Both may be rearranged.
+  /// The calls so far, in the order in which they run, and how the units of each follow rows. Both
+  /// may be rearranged.
   std::vector<Call>& calls() { return binary_.calls; }
   const std::vector<UnitRows>& rowsOfCalls() const { return rows_; }
 
-  /// The calls, the code and the constants of all instructions; false and error() when LLVM fails. Once.
+  /// The calls, the code and the constants of all instructions; false and error() when LLVM fails.
+  /// Once.
   bool finish(Binary& binary);
   std::string assembly() { return codegen_.assembly(); }
   const std::string& error() const { return codegen_.error(); }

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kChunk = 4096; // elements of a long row that are one unit of work
 
-/// The dims of all operands at once, the result's last: dims of 1 dropped, neighbours joined where all step evenly, the
-/// result's densest dim innermost. Strides in bytes.
+/// The dims of all operands at once, the result's last: dims of 1 dropped, neighbours joined where
+/// all step evenly, the result's densest dim innermost. Strides in bytes.
 struct Nest {
   std::vector<int64_t> dims;
   std::vector<std::vector<int64_t>> strides; // [dim][operand]
@@ -29,7 +29,8 @@ Nest nestOf(const std::vector<Operand>& operands) {
     std::vector<int64_t> strides;
     for (const Operand& o : operands) strides.push_back(o.bytes(o.strides[d]));
     bool joins = !nest.dims.empty();
-    for (size_t i = 0; joins && i < strides.size(); ++i) joins = nest.strides.back()[i] == strides[i] * y.dims[d];
+    for (size_t i = 0; joins && i < strides.size(); ++i)
+      joins = nest.strides.back()[i] == strides[i] * y.dims[d];
     if (joins) {
       nest.dims.back() *= y.dims[d];
       nest.strides.back() = strides;
@@ -54,7 +55,8 @@ Typed loaded(Builder& b, uint8_t elem, int lanes, Value at, int64_t stride) {
 
 } // namespace
 
-Operand view(uint8_t elem, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, Arg at) {
+Operand view(uint8_t elem, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides,
+             Arg at) {
   Operand o;
   o.elem = elem;
   o.rank = static_cast<int>(dims.size());
@@ -64,15 +66,15 @@ Operand view(uint8_t elem, const std::vector<int64_t>& dims, const std::vector<i
   return o;
 }
 
-Operand restrided(const Operand& base, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides,
-                  int64_t offset) {
+Operand restrided(const Operand& base, const std::vector<int64_t>& dims,
+                  const std::vector<int64_t>& strides, int64_t offset) {
   Operand o = view(base.elem, dims, strides, base.at);
   o.at.offset += base.bytes(offset);
   return o;
 }
 
-void map(Lowering& lowering, const std::string& what, const std::vector<Operand>& inputs, const Operand& y,
-         const Element& element) {
+void map(Lowering& lowering, const std::string& what, const std::vector<Operand>& inputs,
+         const Operand& y, const Element& element) {
   if (y.elements() == 0) return;
   std::vector<Operand> operands = inputs;
   operands.push_back(y);
@@ -116,18 +118,22 @@ void map(Lowering& lowering, const std::string& what, const std::vector<Operand>
     const auto rowAt = [&](const Values& base, Value from, Value to) {
       const auto apply = [&](int width, Value i, const std::function<Typed(size_t, Value)>& load) {
         std::vector<Typed> in;
-        for (size_t k = 0; k + 1 < count; ++k) in.push_back(load(k, b.at(base[k], b.mul(i, b.i64(step[k])))));
+        for (size_t k = 0; k + 1 < count; ++k)
+          in.push_back(load(k, b.at(base[k], b.mul(i, b.i64(step[k])))));
         Typed result = element(b, in);
         result.value = b.splat(result.value, width);
         return result.value;
       };
-      const auto yAt = [&](Value i) { return b.at(base[count - 1], b.mul(i, b.i64(step[count - 1]))); };
+      const auto yAt = [&](Value i) {
+        return b.at(base[count - 1], b.mul(i, b.i64(step[count - 1])));
+      };
       Value done = from;
       if (lanes > 1 && inner >= lanes) {
         const Value whole = b.sub(to, b.rem(b.sub(to, from), b.i64(lanes), false));
         b.loop(from, whole, lanes, [&](Value i) {
-          const Value v =
-              apply(lanes, i, [&](size_t k, Value at) { return loaded(b, operands[k].elem, lanes, at, step[k]); });
+          const Value v = apply(lanes, i, [&](size_t k, Value at) {
+            return loaded(b, operands[k].elem, lanes, at, step[k]);
+          });
           b.storeStrided(v, yAt(i), step[count - 1]);
         });
         done = whole;
@@ -148,7 +154,8 @@ void map(Lowering& lowering, const std::string& what, const std::vector<Operand>
         return;
       }
       b.loop(done, to, 1, [&](Value i) {
-        const Value v = apply(1, i, [&](size_t k, Value at) { return loaded(b, operands[k].elem, 1, at, step[k]); });
+        const Value v = apply(
+            1, i, [&](size_t k, Value at) { return loaded(b, operands[k].elem, 1, at, step[k]); });
         b.store(v, yAt(i));
       });
     };
@@ -168,7 +175,8 @@ void map(Lowering& lowering, const std::string& what, const std::vector<Operand>
       } else if (hasRows) {
         b.loop(b.i64(0), b.i64(rows), 1, [&](Value row) {
           Values at = base;
-          for (size_t k = 0; k < count; ++k) at[k] = b.at(at[k], b.mul(row, b.i64(nest.strides[last - 1][k])));
+          for (size_t k = 0; k < count; ++k)
+            at[k] = b.at(at[k], b.mul(row, b.i64(nest.strides[last - 1][k])));
           rowAt(at, b.i64(0), b.i64(inner));
         });
       } else {
@@ -180,8 +188,8 @@ void map(Lowering& lowering, const std::string& what, const std::vector<Operand>
 
 namespace {
 
-/// The square of as many vectors as they have lanes, turned: lane k of vector i becomes lane i of vector k. Each round
-/// swaps the blocks beside the diagonal.
+/// The square of as many vectors as they have lanes, turned: lane k of vector i becomes lane i of
+/// vector k. Each round swaps the blocks beside the diagonal.
 Values turned(Builder& b, Values rows) {
   const int lanes = static_cast<int>(rows.size());
   for (int step = 1; step < lanes; step *= 2) {
@@ -201,8 +209,9 @@ Values turned(Builder& b, Values rows) {
   return rows;
 }
 
-/// A copy where neighbours of x lie apart in y and the other way: by squares that are turned in registers, so that the
-/// lines of both are used while they are near. False where it is no such copy.
+/// A copy where neighbours of x lie apart in y and the other way: by squares that are turned in
+/// registers, so that the lines of both are used while they are near. False where it is no such
+/// copy.
 bool copyTurned(Lowering& lowering, const Operand& x, const Operand& y) {
   Ty ty = Ty::I64;
   typeOf(y.elem, ty);
@@ -214,7 +223,8 @@ bool copyTurned(Lowering& lowering, const Operand& x, const Operand& y) {
   while (along < across && nest.strides[along][0] != size) ++along;
   const int lanes = 32 / static_cast<int>(size);
   const int64_t columns = nest.dims[along], rows = nest.dims[across];
-  if (along == across || nest.strides[across][1] != size || columns < lanes || rows < lanes) return false;
+  if (along == across || nest.strides[across][1] != size || columns < lanes || rows < lanes)
+    return false;
   const int64_t xStep = nest.strides[across][0], yStep = nest.strides[along][1];
   const int64_t strip = 64 / size, strips = (columns + strip - 1) / strip; // a line of x
 
@@ -241,19 +251,23 @@ bool copyTurned(Lowering& lowering, const Operand& x, const Operand& y) {
       const auto yAt = [&](Value column, Value row) {
         return b.at(b.at(to, b.mul(column, b.i64(yStep))), b.mul(row, b.i64(size)));
       };
-      const auto one = [&](Value column, Value row) { b.store(b.load(ty, 1, xAt(column, row)), yAt(column, row)); };
+      const auto one = [&](Value column, Value row) {
+        b.store(b.load(ty, 1, xAt(column, row)), yAt(column, row));
+      };
       const Value first = b.mul(b.rem(unit, b.i64(strips), false), b.i64(strip));
       const Value last = b.min(b.add(first, b.i64(strip)), b.i64(columns));
       const Value whole = b.sub(last, b.rem(b.sub(last, first), b.i64(lanes), false));
       b.loop(b.i64(0), b.i64(rows / lanes * lanes), lanes, [&](Value row) {
         b.loop(first, whole, lanes, [&](Value column) {
           Values square;
-          for (int k = 0; k < lanes; ++k) square.push_back(b.load(ty, lanes, xAt(column, row), k * xStep));
+          for (int k = 0; k < lanes; ++k)
+            square.push_back(b.load(ty, lanes, xAt(column, row), k * xStep));
           square = turned(b, std::move(square));
           for (int k = 0; k < lanes; ++k) b.store(square[k], yAt(column, row), k * yStep);
         });
-        b.loop(whole, last, 1,
-               [&](Value column) { b.loop(row, b.add(row, b.i64(lanes)), 1, [&](Value at) { one(column, at); }); });
+        b.loop(whole, last, 1, [&](Value column) {
+          b.loop(row, b.add(row, b.i64(lanes)), 1, [&](Value at) { one(column, at); });
+        });
       });
       b.loop(b.i64(rows / lanes * lanes), b.i64(rows), 1,
              [&](Value row) { b.loop(first, last, 1, [&](Value column) { one(column, row); }); });

@@ -32,12 +32,14 @@ std::optional<int32_t> constantAt(const Lowering& lowering, const Operand& o, in
   return static_cast<int32_t>(static_cast<uint32_t>(constant->bits));
 }
 
-/// One value per channel of a dense result of these dims; nullopt where a channel has more than one. Strides are not
-/// negative: where the first and the last element of a channel lie at one place, all of them do.
-std::optional<std::vector<int32_t>> perChannel(const Lowering& lowering, const Operand& o, const Operand& dense,
-                                               int channelDim) {
+/// One value per channel of a dense result of these dims; nullopt where a channel has more than
+/// one. Strides are not negative: where the first and the last element of a channel lie at one
+/// place, all of them do.
+std::optional<std::vector<int32_t>> perChannel(const Lowering& lowering, const Operand& o,
+                                               const Operand& dense, int channelDim) {
   int64_t inner = 1, outer = 1;
-  for (int d = 0; d < dense.rank; ++d) (d < channelDim ? outer : inner) *= d == channelDim ? 1 : dense.dims[d];
+  for (int d = 0; d < dense.rank; ++d)
+    (d < channelDim ? outer : inner) *= d == channelDim ? 1 : dense.dims[d];
   const int64_t channels = dense.dims[channelDim];
   for (int d = 0; d < o.rank; ++d)
     if (o.strides[d] < 0) return std::nullopt;
@@ -54,11 +56,12 @@ std::optional<std::vector<int32_t>> perChannel(const Lowering& lowering, const O
   return values;
 }
 
-/// The only instruction that reads what `writer` makes, when it is a RESCALE right behind it but for the FILLs of its
-/// result's border; 0 when there is none.
+/// The only instruction that reads what `writer` makes, when it is a RESCALE right behind it but
+/// for the FILLs of its result's border; 0 when there is none.
 uint32_t onlyRescaleOf(const Lowering& lowering, uint32_t writer, uint32_t buffer) {
   const cdl_image_t* image = lowering.image;
-  if (cdl_get_buffer(image, buffer)->role != CDL_ROLE_TEMP || cdl_get_instr(image, writer)->loop) return 0;
+  if (cdl_get_buffer(image, buffer)->role != CDL_ROLE_TEMP || cdl_get_instr(image, writer)->loop)
+    return 0;
   uint32_t uses = 0;
   for (uint32_t i = 1; i < image->instrs.count; ++i) {
     const cdl_instr_t& instr = *cdl_get_instr(image, i);
@@ -66,7 +69,9 @@ uint32_t onlyRescaleOf(const Lowering& lowering, uint32_t writer, uint32_t buffe
       uses += cdl_get_input(image, &instr, v)->buffer == buffer;
   }
   uint32_t next = writer + 1;
-  const auto kindOf = [&](uint32_t i) { return i < image->instrs.count ? cdl_get_instr(image, i)->kind : 0; };
+  const auto kindOf = [&](uint32_t i) {
+    return i < image->instrs.count ? cdl_get_instr(image, i)->kind : 0;
+  };
   while (kindOf(next) == CDL_KIND_FILL) ++next;
   if (uses != 2 || kindOf(next) != CDL_KIND_RESCALE || cdl_get_instr(image, next)->loop) return 0;
   const auto written = [&](uint32_t i) {
@@ -78,8 +83,8 @@ uint32_t onlyRescaleOf(const Lowering& lowering, uint32_t writer, uint32_t buffe
   return next;
 }
 
-/// A view of the same elements over the dims of `dense`, which a RESCALE walks with it; nullopt where no strides do
-/// that.
+/// A view of the same elements over the dims of `dense`, which a RESCALE walks with it; nullopt
+/// where no strides do that.
 std::optional<Operand> over(const Operand& view, const Operand& dense) {
   if (view.elements() != dense.elements()) return std::nullopt;
   Operand result = dense;
@@ -96,14 +101,17 @@ std::optional<Operand> over(const Operand& view, const Operand& dense) {
   return result;
 }
 
-/// Lanes follow each other in memory where they do in `dense`: kernels load and store whole vectors.
+/// Lanes follow each other in memory where they do in `dense`: kernels load and store whole
+/// vectors.
 bool keepsLanes(const Operand& view, const Operand& dense) {
   for (int d = 0; d < dense.rank; ++d)
     if (dense.dims[d] > 1 && dense.strides[d] == 1 && view.strides[d] != 1) return false;
   return true;
 }
 
-bool isSame(const Operand& a, const Operand& b) { return a.at.buffer == b.at.buffer && a.at.offset == b.at.offset; }
+bool isSame(const Operand& a, const Operand& b) {
+  return a.at.buffer == b.at.buffer && a.at.offset == b.at.offset;
+}
 
 /// One constant for all elements.
 std::optional<int32_t> uniform(const Lowering& lowering, const Operand& o) {
@@ -112,7 +120,8 @@ std::optional<int32_t> uniform(const Lowering& lowering, const Operand& o) {
   return constantAt(lowering, o, 0);
 }
 
-/// The RESCALE behind `writer` that joins a follower's result with another tensor, if it can be done with it.
+/// The RESCALE behind `writer` that joins a follower's result with another tensor, if it can be
+/// done with it.
 void addJoin(const Lowering& lowering, uint32_t writer, Follower& f, const Operand& sums) {
   const cdl_image_t* image = lowering.image;
   const uint32_t index = onlyRescaleOf(lowering, writer, f.y.at.buffer);
@@ -147,24 +156,27 @@ void addJoin(const Lowering& lowering, uint32_t writer, Follower& f, const Opera
 }
 
 /// One scale and one zero point per channel.
-void setScales(Follower& f, const std::vector<int32_t>& multiplier, const std::vector<int32_t>& shift,
-               const std::vector<int32_t>& zero) {
+void setScales(Follower& f, const std::vector<int32_t>& multiplier,
+               const std::vector<int32_t>& shift, const std::vector<int32_t>& zero) {
   for (size_t c = 0; c < multiplier.size(); ++c) {
     const int s = std::max(shift[c], 0);
-    f.scales.push_back(std::ldexp(static_cast<double>(multiplier[c]), static_cast<int>(f.form.aLeftShift) - s));
+    f.scales.push_back(
+        std::ldexp(static_cast<double>(multiplier[c]), static_cast<int>(f.form.aLeftShift) - s));
     f.zeros.push_back(zero[c]);
   }
 }
 
 } // namespace
 
-std::optional<Follower> endingOf(const Lowering& lowering, uint32_t index, const cdl_expr_t& epilogue,
-                                 const std::vector<Operand>& in, int channelDim, bool joins) {
+std::optional<Follower> endingOf(const Lowering& lowering, uint32_t index,
+                                 const cdl_expr_t& epilogue, const std::vector<Operand>& in,
+                                 int channelDim, bool joins) {
   const cdl_step_t& last = *cdl_get_step(lowering.image, epilogue.first_step + epilogue.steps - 1);
-  const bool readsRest = epilogue.steps == 1
-                             ? last.in[0].source == CDL_FROM_ACC
-                             : last.in[0].source == CDL_FROM_STEP && last.in[0].index == epilogue.steps - 2;
-  if (last.kind != CDL_KIND_RESCALE || !readsRest || last.in[0].elem != CDL_I32) return std::nullopt;
+  const bool readsRest = epilogue.steps == 1 ? last.in[0].source == CDL_FROM_ACC
+                                             : last.in[0].source == CDL_FROM_STEP &&
+                                                   last.in[0].index == epilogue.steps - 2;
+  if (last.kind != CDL_KIND_RESCALE || !readsRest || last.in[0].elem != CDL_I32)
+    return std::nullopt;
   const Operand& y = in.back();
   std::optional<std::vector<int32_t>> numbers[3]; // multiplier, shift, zero
   for (int k = 0; k < 3; ++k) {
@@ -184,8 +196,8 @@ std::optional<Follower> endingOf(const Lowering& lowering, uint32_t index, const
   return f;
 }
 
-std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, const Operand& sums, int channelDim,
-                                   bool joins) {
+std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, const Operand& sums,
+                                   int channelDim, bool joins) {
   if (!sums.isDense()) return std::nullopt;
   const uint32_t at = onlyRescaleOf(lowering, index, sums.at.buffer);
   if (!at) return std::nullopt;
@@ -224,22 +236,28 @@ void follow(Lowering& lowering, const Follower& f, int64_t groups, int64_t panel
   for (uint32_t instr : f.instrs) lowering.done(instr);
 }
 
-std::optional<std::vector<int32_t>> constantBias(const Lowering& lowering, const cdl_expr_t& epilogue,
-                                                 const std::vector<Operand>& in, int channelDim, int64_t channels) {
+std::optional<std::vector<int32_t>> constantBias(const Lowering& lowering,
+                                                 const cdl_expr_t& epilogue,
+                                                 const std::vector<Operand>& in, int channelDim,
+                                                 int64_t channels) {
   if (epilogue.steps != 1) return std::nullopt;
   const cdl_step_t& step = *cdl_get_step(lowering.image, epilogue.first_step);
-  if (step.kind != CDL_KIND_BINARY || step.fn != CDL_BINARY_ADD || step.elem != CDL_I32) return std::nullopt;
+  if (step.kind != CDL_KIND_BINARY || step.fn != CDL_BINARY_ADD || step.elem != CDL_I32)
+    return std::nullopt;
   const int view = step.in[0].source == CDL_FROM_VIEW ? 0 : 1;
-  if (step.in[view].source != CDL_FROM_VIEW || step.in[1 - view].source != CDL_FROM_ACC) return std::nullopt;
+  if (step.in[view].source != CDL_FROM_VIEW || step.in[1 - view].source != CDL_FROM_ACC)
+    return std::nullopt;
   const auto values = perChannel(lowering, in[step.in[view].index], in.back(), channelDim);
   return values && static_cast<int64_t>(values->size()) == channels ? values : std::nullopt;
 }
 
-Plane panelsOf(Lowering& lowering, const std::vector<double>& values, int64_t groups, int64_t panels, uint8_t elem) {
+Plane panelsOf(Lowering& lowering, const std::vector<double>& values, int64_t groups,
+               int64_t panels, uint8_t elem) {
   std::vector<double> laid(static_cast<size_t>(groups * panels * kPanel), 0);
   const auto perGroup = static_cast<int64_t>(values.size()) / groups;
   for (int64_t c = 0; c < groups * perGroup; ++c)
-    laid[static_cast<size_t>(c / perGroup * panels * kPanel + c % perGroup)] = values[static_cast<size_t>(c)];
+    laid[static_cast<size_t>(c / perGroup * panels * kPanel + c % perGroup)] =
+        values[static_cast<size_t>(c)];
   const int64_t size = elem == CDL_F32 ? 4 : 8;
   Plane plane;
   plane.elem = elem;
@@ -260,7 +278,8 @@ bool canWriteEarly(const Lowering& lowering, const cdl_instr_t& instr, const Fol
   const auto meets = [&](uint32_t buffer) {
     const cdl_buffer_t& from = *cdl_get_buffer(lowering.image, buffer);
     if (buffer == f.y.at.buffer) return true;
-    if (from.role != CDL_ROLE_TEMP || to.role != CDL_ROLE_TEMP || from.space != to.space) return false;
+    if (from.role != CDL_ROLE_TEMP || to.role != CDL_ROLE_TEMP || from.space != to.space)
+      return false;
     if (from.offset == CDL_UNPLACED || to.offset == CDL_UNPLACED) return true;
     return from.offset < to.offset + to.bytes && to.offset < from.offset + from.bytes;
   };
@@ -269,9 +288,9 @@ bool canWriteEarly(const Lowering& lowering, const cdl_instr_t& instr, const Fol
   if (!f.join || !meets(f.other.at.buffer)) return true;
   // What is joined may be overwritten element by element.
   const cdl_buffer_t& from = *cdl_get_buffer(lowering.image, f.other.at.buffer);
-  bool isAlike =
-      from.offset != CDL_UNPLACED && to.offset != CDL_UNPLACED && &from != &to &&
-      from.offset + static_cast<uint64_t>(f.other.at.offset) == to.offset + static_cast<uint64_t>(f.y.at.offset);
+  bool isAlike = from.offset != CDL_UNPLACED && to.offset != CDL_UNPLACED && &from != &to &&
+                 from.offset + static_cast<uint64_t>(f.other.at.offset) ==
+                     to.offset + static_cast<uint64_t>(f.y.at.offset);
   for (int d = 0; d < f.y.rank; ++d) isAlike &= f.other.strides[d] == f.y.strides[d];
   return isAlike;
 }

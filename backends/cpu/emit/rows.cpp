@@ -1,5 +1,6 @@
-// Kernels along one axis: REDUCE, ARG_REDUCE, SOFTMAX and NORM over x[O,R,I]. Lanes are neighbouring i where there are
-// any, else neighbouring r with one tree at the end: an order that no number of threads changes.
+// Kernels along one axis: REDUCE, ARG_REDUCE, SOFTMAX and NORM over x[O,R,I]. Lanes are
+// neighbouring i where there are any, else neighbouring r with one tree at the end: an order that
+// no number of threads changes.
 #include "arithmetic.hpp"
 #include "instructions.hpp"
 #include "map.hpp"
@@ -54,29 +55,37 @@ Value identity(Builder& b, uint16_t fn, uint8_t elem, int lanes) {
   return b.splat(value, lanes);
 }
 
-/// The fold of element(i, lanes) for i = 0 .. count - 1 into one value: four vectors at a time, then the rest.
-Value foldRow(Builder& b, int64_t count, int lanes, Value start, const std::function<Value(Value, int)>& element,
+/// The fold of element(i, lanes) for i = 0 .. count - 1 into one value: four vectors at a time,
+/// then the rest.
+Value foldRow(Builder& b, int64_t count, int lanes, Value start,
+              const std::function<Value(Value, int)>& element,
               const std::function<Value(Value, Value)>& fn) {
   Value total = start;
-  const int64_t block = int64_t(lanes) * 4, whole = count / block * block, vectors = count / lanes * lanes;
+  const int64_t block = int64_t(lanes) * 4, whole = count / block * block,
+                vectors = count / lanes * lanes;
   if (vectors) {
     Values acc;
-    for (int k = 0; k < (whole ? 4 : 1); ++k) acc.push_back(element(b.i64(int64_t(k) * lanes), lanes));
+    for (int k = 0; k < (whole ? 4 : 1); ++k)
+      acc.push_back(element(b.i64(int64_t(k) * lanes), lanes));
     Value first = acc[0];
     if (whole) {
       acc = b.loop(b.i64(block), b.i64(whole), block, acc, [&](Value i, const Values& carried) {
         Values next;
-        for (int k = 0; k < 4; ++k) next.push_back(fn(carried[k], element(b.add(i, b.i64(int64_t(k) * lanes)), lanes)));
+        for (int k = 0; k < 4; ++k)
+          next.push_back(fn(carried[k], element(b.add(i, b.i64(int64_t(k) * lanes)), lanes)));
         return next;
       });
       first = fn(fn(acc[0], acc[1]), fn(acc[2], acc[3]));
     }
     first = b.loop(b.i64(whole ? whole : lanes), b.i64(vectors), lanes, {first},
-                   [&](Value i, const Values& carried) { return Values{fn(carried[0], element(i, lanes))}; })[0];
+                   [&](Value i, const Values& carried) {
+                     return Values{fn(carried[0], element(i, lanes))};
+                   })[0];
     total = fn(total, b.reduce(first, fn));
   }
-  return b.loop(b.i64(vectors), b.i64(count), 1, {total},
-                [&](Value i, const Values& carried) { return Values{fn(carried[0], element(i, 1))}; })[0];
+  return b.loop(b.i64(vectors), b.i64(count), 1, {total}, [&](Value i, const Values& carried) {
+    return Values{fn(carried[0], element(i, 1))};
+  })[0];
 }
 
 /// body(i, lanes) over 0 .. count - 1 in vectors, then one by one.
@@ -95,18 +104,22 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   const uint32_t prologue = instr.prologue;
   const size_t operands = cdl_operand_count(lowering.image, &instr);
   // What is folded: x, or what the prologue makes of the operands.
-  const uint8_t elem = prologue ? cdl_get_step(lowering.image, expr->first_step + prologue - 1)->elem : x.elem;
+  const uint8_t elem =
+      prologue ? cdl_get_step(lowering.image, expr->first_step + prologue - 1)->elem : x.elem;
   int widest = 1; // of the types that one turn of the fold has in registers
   Ty ty;
   for (const Operand& o : in) {
     if (!typeOf(o.elem, ty)) return why = "its element type", false;
     if (&o < &in[operands]) widest = std::max(widest, sizeOf(ty));
   }
-  if (expr && !canComputeExpr(lowering.image, *expr)) return why = "a step of its expression", false;
+  if (expr && !canComputeExpr(lowering.image, *expr))
+    return why = "a step of its expression", false;
   for (uint32_t s = 0; s < prologue; ++s)
-    if (typeOf(cdl_get_step(lowering.image, expr->first_step + s)->elem, ty)) widest = std::max(widest, sizeOf(ty));
+    if (typeOf(cdl_get_step(lowering.image, expr->first_step + s)->elem, ty))
+      widest = std::max(widest, sizeOf(ty));
   const bool hasEpilogue = expr && expr->steps > prologue;
-  if (!hasEpilogue && instr.kind == CDL_KIND_REDUCE && elem != y.elem) return why = "its element types", false;
+  if (!hasEpilogue && instr.kind == CDL_KIND_REDUCE && elem != y.elem)
+    return why = "its element types", false;
   const Axes n{x.dims[0], x.dims[1], x.dims[2]};
   const uint16_t fn = instr.fn;
   Key key(instr.kind == CDL_KIND_REDUCE ? "reduce" : "arg reduce");
@@ -120,28 +133,34 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   };
   if (instr.kind == CDL_KIND_ARG_REDUCE) {
     if (n.along == 0) return why = "an axis of nothing", false;
-    lowering.call(key.text(), static_cast<uint64_t>(n.outer * n.inner), {x.at, y.at}, [&](Builder& b) {
-      b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-        const Value o = b.div(unit, b.i64(n.inner), false), i = b.rem(unit, b.i64(n.inner), false);
-        const Value row = at(b, x, at(b, x, b.arg(0), 0, o), 2, i);
-        const Ty own = tyOf(x.elem);
-        const Value first = b.load(own, 1, row);
-        const Values best = b.loop(b.i64(1), b.i64(n.along), 1, {first, b.i64(0)}, [&](Value r, const Values& c) {
-          const Value v = b.load(own, 1, at(b, x, row, 1, r));
-          const bool isMax = fn == CDL_ARG_REDUCE_MAX, isSigned = isSignedElem(x.elem);
-          const Cmp better = isMax ? (isSigned ? Cmp::GT : Cmp::UGT) : (isSigned ? Cmp::LT : Cmp::ULT);
-          Value wins = b.compare(better, v, c[0]);
-          if (takesLast) wins = b.bitOr(wins, b.compare(Cmp::EQ, v, c[0]));
-          if (isFloat(own)) { // NaN is the extreme, the first one unless the last is asked for
-            const Value isNan = b.compare(Cmp::UNORDERED, v, v), wasNan = b.compare(Cmp::UNORDERED, c[0], c[0]);
-            wins = takesLast ? b.bitOr(b.bitAnd(wins, b.bitNot(wasNan)), isNan)
-                             : b.bitAnd(b.bitOr(wins, isNan), b.bitNot(wasNan));
-          }
-          return Values{b.select(wins, v, c[0]), b.select(wins, r, c[1])};
+    lowering.call(
+        key.text(), static_cast<uint64_t>(n.outer * n.inner), {x.at, y.at}, [&](Builder& b) {
+          b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+            const Value o = b.div(unit, b.i64(n.inner), false),
+                        i = b.rem(unit, b.i64(n.inner), false);
+            const Value row = at(b, x, at(b, x, b.arg(0), 0, o), 2, i);
+            const Ty own = tyOf(x.elem);
+            const Value first = b.load(own, 1, row);
+            const Values best = b.loop(
+                b.i64(1), b.i64(n.along), 1, {first, b.i64(0)}, [&](Value r, const Values& c) {
+                  const Value v = b.load(own, 1, at(b, x, row, 1, r));
+                  const bool isMax = fn == CDL_ARG_REDUCE_MAX, isSigned = isSignedElem(x.elem);
+                  const Cmp better =
+                      isMax ? (isSigned ? Cmp::GT : Cmp::UGT) : (isSigned ? Cmp::LT : Cmp::ULT);
+                  Value wins = b.compare(better, v, c[0]);
+                  if (takesLast) wins = b.bitOr(wins, b.compare(Cmp::EQ, v, c[0]));
+                  if (isFloat(
+                          own)) { // NaN is the extreme, the first one unless the last is asked for
+                    const Value isNan = b.compare(Cmp::UNORDERED, v, v),
+                                wasNan = b.compare(Cmp::UNORDERED, c[0], c[0]);
+                    wins = takesLast ? b.bitOr(b.bitAnd(wins, b.bitNot(wasNan)), isNan)
+                                     : b.bitAnd(b.bitOr(wins, isNan), b.bitNot(wasNan));
+                  }
+                  return Values{b.select(wins, v, c[0]), b.select(wins, r, c[1])};
+                });
+            b.store(b.cast(best[1], tyOf(y.elem), true), at(b, y, at(b, y, b.arg(1), 0, o), 1, i));
+          });
         });
-        b.store(b.cast(best[1], tyOf(y.elem), true), at(b, y, at(b, y, b.arg(1), 0, o), 1, i));
-      });
-    });
     return true;
   }
 
@@ -153,15 +172,20 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
       args.push_back(in[i].at);
     }
   }
-  const auto argOf = [&](size_t i) { return i == 0 ? 0 : i + 1 == in.size() ? 1 : static_cast<int>(i) + 1; };
+  const auto argOf = [&](size_t i) {
+    return i == 0 ? 0 : i + 1 == in.size() ? 1 : static_cast<int>(i) + 1;
+  };
   // y[o, i] and its neighbours, from what was folded.
   const auto write = [&](Builder& b, Value o, Value i, Value folded, int width) {
-    const auto placed = [&](int arg, const Operand& view) { return at(b, view, at(b, view, b.arg(arg), 0, o), 1, i); };
+    const auto placed = [&](int arg, const Operand& view) {
+      return at(b, view, at(b, view, b.arg(arg), 0, o), 1, i);
+    };
     Typed result{folded, elem};
     if (hasEpilogue) {
       std::vector<Typed> views(in.size());
       for (size_t k = operands; k + 1 < in.size(); ++k)
-        views[k] = {b.loadStrided(tyOf(in[k].elem), width, placed(argOf(k), in[k]), in[k].bytes(in[k].strides[1])),
+        views[k] = {b.loadStrided(tyOf(in[k].elem), width, placed(argOf(k), in[k]),
+                                  in[k].bytes(in[k].strides[1])),
                     in[k].elem};
       result = computeSteps(b, lowering.image, *expr, prologue, expr->steps, views, &result);
     }
@@ -185,11 +209,12 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   const auto element = [&](Builder& b, const Values& bases, Value r, int width) {
     std::vector<Typed> views;
     for (size_t k = 0; k < operands; ++k)
-      views.push_back(
-          {b.loadStrided(tyOf(in[k].elem), width, at(b, in[k], bases[k], 1, r), in[k].bytes(in[k].strides[axis])),
-           in[k].elem});
+      views.push_back({b.loadStrided(tyOf(in[k].elem), width, at(b, in[k], bases[k], 1, r),
+                                     in[k].bytes(in[k].strides[axis])),
+                       in[k].elem});
     if (!prologue) return views[0].value;
-    return b.splat(computeSteps(b, lowering.image, *expr, 0, prologue, views, nullptr).value, width);
+    return b.splat(computeSteps(b, lowering.image, *expr, 0, prologue, views, nullptr).value,
+                   width);
   };
   if (!alongInner) {
     lowering.call(key.text(), static_cast<uint64_t>(n.outer), args, [&](Builder& b) {
@@ -197,8 +222,8 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
         const Values bases = basesAt(b, o, nullptr);
         const int width = prologue || x.strides[1] == 1 ? lanes : 1;
         const Value sum = foldRow(
-            b, n.along, width, identity(b, fn, elem, 1), [&](Value r, int w) { return element(b, bases, r, w); },
-            fold(b));
+            b, n.along, width, identity(b, fn, elem, 1),
+            [&](Value r, int w) { return element(b, bases, r, w); }, fold(b));
         write(b, o, b.i64(0), sum, 1);
       });
     });
@@ -209,7 +234,8 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   const int64_t block = int64_t(side) * lanes, tiles = (n.inner + block - 1) / block;
   lowering.call(key.text(), static_cast<uint64_t>(n.outer * tiles), args, [&](Builder& b) {
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      const Value o = b.div(unit, b.i64(tiles), false), first = b.mul(b.rem(unit, b.i64(tiles), false), b.i64(block));
+      const Value o = b.div(unit, b.i64(tiles), false),
+                  first = b.mul(b.rem(unit, b.i64(tiles), false), b.i64(block));
       const auto strip = [&](Value i, int width, int vectors) {
         Values places, start;
         std::vector<Values> bases;
@@ -218,14 +244,17 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
           bases.push_back(basesAt(b, o, &places[k]));
           start.push_back(identity(b, fn, elem, width));
         }
-        const Values sums = b.loop(b.i64(0), b.i64(n.along), 1, start, [&](Value r, const Values& c) {
-          Values next;
-          for (int k = 0; k < vectors; ++k) next.push_back(combine(b, fn, elem, c[k], element(b, bases[k], r, width)));
-          return next;
-        });
+        const Values sums =
+            b.loop(b.i64(0), b.i64(n.along), 1, start, [&](Value r, const Values& c) {
+              Values next;
+              for (int k = 0; k < vectors; ++k)
+                next.push_back(combine(b, fn, elem, c[k], element(b, bases[k], r, width)));
+              return next;
+            });
         for (int k = 0; k < vectors; ++k) write(b, o, places[k], sums[k], width);
       };
-      const Value left = b.sub(b.i64(n.inner), first), isWhole = b.compare(Cmp::GE, left, b.i64(block));
+      const Value left = b.sub(b.i64(n.inner), first),
+                  isWhole = b.compare(Cmp::GE, left, b.i64(block));
       if (n.inner >= block) b.when(isWhole, [&] { strip(first, lanes, side); });
       if (n.inner % block == 0) return;
       b.when(b.bitNot(isWhole), [&] {
@@ -243,8 +272,9 @@ namespace {
 /// One row of SOFTMAX or NORM while its kernel is written: x[o, ., i], and where its results go.
 struct Row {
   Builder& b;
-  const std::vector<Operand>& operands; ///< x, then what the elements are multiplied by and what is added, then y
-  int64_t count;                        ///< elements
+  /// x, then what the elements are multiplied by and what is added, then y
+  const std::vector<Operand>& operands;
+  int64_t count; ///< elements
   int lanes;
   Value from, to;
 
@@ -260,19 +290,22 @@ struct Row {
     b.storeStrided(v, b.at(to, b.mul(i, b.i64(stride))), stride);
   }
   Value sum(const std::function<Value(Value, int)>& term) const {
-    return foldRow(b, count, lanes, b.f32(0), term, [this](Value p, Value q) { return b.add(p, q); });
+    return foldRow(b, count, lanes, b.f32(0), term,
+                   [this](Value p, Value q) { return b.add(p, q); });
   }
   void each(const std::function<void(Value, int)>& body) const { eachOf(b, count, lanes, body); }
 };
 
-/// NORM of u = x * unit: (u - mean) / sqrt(mean of (u - mean)^2 + epsilon * unit^2) * scale + bias, in which the unit
-/// divides out. A power of two changes no digit of x, and a small one keeps the squares of large elements finite.
+/// NORM of u = x * unit: (u - mean) / sqrt(mean of (u - mean)^2 + epsilon * unit^2) * scale + bias,
+/// in which the unit divides out. A power of two changes no digit of x, and a small one keeps the
+/// squares of large elements finite.
 class NormOfRow {
 public:
   NormOfRow(const Row& row, uint16_t fn, double epsilon, double unit)
       : row_(row), b_(row.b), centres_(fn == CDL_NORM_LAYER), epsilon_(epsilon), unit_(unit) {
     const Value count = b_.f32(static_cast<float>(row.count));
-    if (centres_) mean_ = b_.div(row.sum([this](Value i, int width) { return scaled(i, width); }), count);
+    if (centres_)
+      mean_ = b_.div(row.sum([this](Value i, int width) { return scaled(i, width); }), count);
     squares_ = row.sum([this](Value i, int width) {
       const Value v = centred(i, width);
       return b_.mul(v, v);
@@ -282,8 +315,8 @@ public:
 
   void write() const {
     const Value count = b_.f32(static_cast<float>(row_.count));
-    const Value spread =
-        b_.sqrt(b_.add(b_.div(squares_, count), b_.f32(static_cast<float>(epsilon_ * unit_ * unit_))));
+    const Value spread = b_.sqrt(
+        b_.add(b_.div(squares_, count), b_.f32(static_cast<float>(epsilon_ * unit_ * unit_))));
     const Value factor = b_.div(b_.f32(1), spread);
     row_.each([&](Value i, int width) {
       Value v = b_.mul(centred(i, width), factor);
@@ -315,7 +348,8 @@ void emitNorm(const Row& row, uint16_t fn, double epsilon) {
   constexpr double kSmallUnit = 0x1p-90;
   Builder& b = row.b;
   const NormOfRow norm(row, fn, epsilon, 1);
-  const Value isFinite = b.compare(Cmp::LE, norm.squares(), b.f32(std::numeric_limits<float>::max()));
+  const Value isFinite =
+      b.compare(Cmp::LE, norm.squares(), b.f32(std::numeric_limits<float>::max()));
   b.when(isFinite, [&] { norm.write(); });
   b.when(b.bitNot(isFinite), [&] { NormOfRow(row, fn, epsilon, kSmallUnit).write(); });
 }
@@ -323,12 +357,16 @@ void emitNorm(const Row& row, uint16_t fn, double epsilon) {
 void emitSoftmax(const Row& row, uint16_t fn) {
   Builder& b = row.b;
   const Value top = foldRow(
-      b, row.count, row.lanes, b.f32(-__builtin_inff()), [&](Value i, int width) { return row.element(i, width); },
+      b, row.count, row.lanes, b.f32(-__builtin_inff()),
+      [&](Value i, int width) { return row.element(i, width); },
       [&](Value p, Value q) { return b.max(p, q); });
-  const auto power = [&](Value i, int width) { return expF32(b, b.sub(row.element(i, width), top)); };
+  const auto power = [&](Value i, int width) {
+    return expF32(b, b.sub(row.element(i, width), top));
+  };
   if (fn == CDL_SOFTMAX_LOG_SOFTMAX) {
     const Value shift = logF32(b, row.sum(power));
-    row.each([&](Value i, int width) { row.write(b.sub(b.sub(row.element(i, width), top), shift), i); });
+    row.each(
+        [&](Value i, int width) { row.write(b.sub(b.sub(row.element(i, width), top), shift), i); });
     return;
   }
   const Value sum = row.sum([&](Value i, int width) {
@@ -364,8 +402,10 @@ bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
     const int lanes = isDense ? b.isa().lanes(4) : 1;
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
       const auto rowOf = [&](int arg, const Operand& o) {
-        Value row = b.at(b.arg(arg), b.mul(b.div(unit, b.i64(inner), false), b.i64(o.bytes(o.strides[0]))));
-        if (inner > 1) row = b.at(row, b.mul(b.rem(unit, b.i64(inner), false), b.i64(o.bytes(o.strides[2]))));
+        Value row =
+            b.at(b.arg(arg), b.mul(b.div(unit, b.i64(inner), false), b.i64(o.bytes(o.strides[0]))));
+        if (inner > 1)
+          row = b.at(row, b.mul(b.rem(unit, b.i64(inner), false), b.i64(o.bytes(o.strides[2]))));
         return row;
       };
       const Row row{b, in, along, lanes, rowOf(0, x), rowOf(resultArg, y)};

@@ -1,5 +1,6 @@
-// Contractions of 8-bit integers by the tile unit: 2 x 2 tiles of sums, each of up to 16 points by one panel, take the
-// products of two tiles of points and two of weights per step. Sums leave by way of memory that stays in L1.
+// Contractions of 8-bit integers by the tile unit: 2 x 2 tiles of sums, each of up to 16 points by
+// one panel, take the products of two tiles of points and two of weights per step. Sums leave by
+// way of memory that stays in L1.
 #include "ending.hpp"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ constexpr int kRows = 16;                       // of a tile
 constexpr int kSums = 0, kA = 4, kB = 6;        // the numbers of the tiles
 constexpr int64_t kPointBytes = 2 * kPanel * 4; // in the memory of sums: a point's two panels
 
-/// Products by four that one step takes: a divisor of them all, as rows of a tile hold nothing else.
+/// Products by four that one step takes: a divisor of them all, as rows of a tile hold nothing
+/// else.
 int64_t stepOf(const Contraction& c) {
   const int64_t fours = c.axes.back().count;
   for (int64_t step = std::min<int64_t>(fours, 16); step > 1; --step)
@@ -39,12 +41,15 @@ Grid gridOf(const Contraction& c) {
 class TileUnit {
 public:
   TileUnit(Builder& b, const Lowering& lowering, const Contraction& c, const Grid& grid)
-      : b(b), c(c), ending_(b, lowering, c), grid_(grid), step_(stepOf(c)), sums_(b.local(2 * kRows * kPointBytes)) {
-    // Points that no other tap reads again leave the first-level cache to the weights, which come back.
+      : b(b), c(c), ending_(b, lowering, c), grid_(grid), step_(stepOf(c)),
+        sums_(b.local(2 * kRows * kPointBytes)) {
+    // Points that no other tap reads again leave the first-level cache to the weights, which come
+    // back.
     for (size_t i = 0; i + 1 < c.axes.size(); ++i) isStreamed_ &= c.axes[i].count == 1;
   }
 
-  /// Where a tile of points begins: its row, its first column, and how many of its points an earlier tile has done.
+  /// Where a tile of points begins: its row, its first column, and how many of its points an
+  /// earlier tile has done.
   struct Place {
     Value row, column, done;
   };
@@ -56,19 +61,22 @@ public:
     return {row, column, b.sub(from, column)};
   }
 
-  /// Tiles at `places` by `panels` panels; addresses are those of the first panel and of no row and column.
-  void compute(const std::vector<Place>& places, Value a, Value weights, const Bases& bases, int panels,
-               int lastLanes) {
+  /// Tiles at `places` by `panels` panels; addresses are those of the first panel and of no row and
+  /// column.
+  void compute(const std::vector<Place>& places, Value a, Value weights, const Bases& bases,
+               int panels, int lastLanes) {
     const int tiles = static_cast<int>(places.size());
     for (int t = 0; t < tiles; ++t)
       for (int p = 0; p < panels; ++p) b.tileZero(kSums + t * 2 + p);
     Values from;
     for (const Place& at : places)
-      from.push_back(b.at(b.at(a, b.mul(at.row, b.i64(c.a.row))), b.mul(at.column, b.i64(c.a.column))));
+      from.push_back(
+          b.at(b.at(a, b.mul(at.row, b.i64(c.a.row))), b.mul(at.column, b.i64(c.a.column))));
     sum(0, from, weights, panels);
     for (int t = 0; t < tiles; ++t)
       for (int p = 0; p < panels; ++p)
-        b.tileStore(kSums + t * 2 + p, b.at(sums_, t * kRows * kPointBytes + p * kPanel * 4), b.i64(kPointBytes));
+        b.tileStore(kSums + t * 2 + p, b.at(sums_, t * kRows * kPointBytes + p * kPanel * 4),
+                    b.i64(kPointBytes));
     std::vector<Ending::Shared> shared;
     for (int p = 0; p < panels; ++p)
       shared.push_back(ending_.shared(bases, p, 0, p + 1 == panels ? lastLanes : kPanel));
@@ -77,9 +85,11 @@ public:
       const Bases row = ending_.movedRows(bases, at.row);
       b.loop(at.done, b.i64(grid_.points), 1, [&](Value point) {
         const Bases there = ending_.moved(row, b.add(at.column, point));
-        const Value base = b.at(b.at(sums_, t * kRows * kPointBytes), b.mul(point, b.i64(kPointBytes)));
+        const Value base =
+            b.at(b.at(sums_, t * kRows * kPointBytes), b.mul(point, b.i64(kPointBytes)));
         for (int p = 0; p < panels; ++p)
-          ending_.finish(b.load(Ty::I32, kPanel, base, p * kPanel * 4), there, shared[static_cast<size_t>(p)], 0, 0);
+          ending_.finish(b.load(Ty::I32, kPanel, base, p * kPanel * 4), there,
+                         shared[static_cast<size_t>(p)], 0, 0);
       });
     }
   }
@@ -137,8 +147,8 @@ void emitTiles(Lowering& lowering, const Contraction& c) {
   const Grid g = gridOf(c);
   const int64_t step = stepOf(c);
   Key key("tiles");
-  key << c.batch << c.groups << c.panels << c.rows << c.columns << c.lastLanes << c.aIsSigned << c.bBatch << c.bGroup
-      << c.bPanel;
+  key << c.batch << c.groups << c.panels << c.rows << c.columns << c.lastLanes << c.aIsSigned
+      << c.bBatch << c.bGroup << c.bPanel;
   for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
   key << c.a.batch << c.a.group << c.a.row << c.a.column;
   // Palette 1; then from byte 16 on bytes per row of each tile, from 48 on rows.
@@ -170,13 +180,15 @@ void emitTiles(Lowering& lowering, const Contraction& c) {
         rest = b.div(rest, b.i64(count), false);
         return i;
       };
-      const Value tilePair = next(g.tilePairs), panelPair = next(g.panelPairs), group = next(c.groups);
+      const Value tilePair = next(g.tilePairs), panelPair = next(g.panelPairs),
+                  group = next(c.groups);
       const Value batch = c.batch == 1 ? b.i64(0) : rest, panel = b.mul(panelPair, b.i64(2));
       const auto moved = [&](Value base, Value i, int64_t bytes) {
         return bytes ? b.at(base, b.mul(i, b.i64(bytes))) : base;
       };
       const Value a = moved(moved(b.arg(0), batch, c.a.batch), group, c.a.group);
-      const Value weights = moved(moved(moved(b.arg(1), batch, c.bBatch), group, c.bGroup), panel, c.bPanel);
+      const Value weights =
+          moved(moved(moved(b.arg(1), batch, c.bBatch), group, c.bGroup), panel, c.bPanel);
       int arg = 3;
       const Bases bases = Ending::bases(c, arg, [&](int number, const Plane& p) {
         return moved(moved(moved(b.arg(number), batch, p.batch), group, p.group), panel, p.panel);

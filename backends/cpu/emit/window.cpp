@@ -13,11 +13,14 @@ namespace {
 
 constexpr int64_t kVectorsAlong = 8; // of a row at once
 
-void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.panel << p.row << p.column << p.lane; }
+void addKey(Key& key, const Plane& p) {
+  key << p.elem << p.batch << p.panel << p.row << p.column << p.lane;
+}
 
 } // namespace
 
-void placeImages(Window& w, const Image& x, const Image& y, const std::vector<std::optional<Image>>& views) {
+void placeImages(Window& w, const Image& x, const Image& y,
+                 const std::vector<std::optional<Image>>& views) {
   const bool isBlocked = y.isBlocked, isLast = y.view.channelsLast;
   w.lanes = isBlocked ? kPanel : 1;
   while (isLast && w.lanes < 64 && y.c % (w.lanes * 2) == 0) w.lanes *= 2;
@@ -40,8 +43,9 @@ void placeImages(Window& w, const Image& x, const Image& y, const std::vector<st
 
 void emitWindow(Lowering& lowering, const Window& w) {
   Key key("window");
-  key << static_cast<int>(w.fn) << w.kernel[0] << w.kernel[1] << w.stride[0] << w.stride[1] << w.dilation[0]
-      << w.dilation[1] << w.batch << w.channels << w.rows << w.columns << w.lanes << w.xRow << w.xColumn << w.weightTap;
+  key << static_cast<int>(w.fn) << w.kernel[0] << w.kernel[1] << w.stride[0] << w.stride[1]
+      << w.dilation[0] << w.dilation[1] << w.batch << w.channels << w.rows << w.columns << w.lanes
+      << w.xRow << w.xColumn << w.weightTap;
   addKey(key, w.x), addKey(key, w.y), addKey(key, w.weights);
   std::vector<Arg> args = {w.x.at, w.y.at};
   if (w.fn == Window::Fn::PRODUCT) args.push_back(w.weights.at);
@@ -63,8 +67,8 @@ void emitWindow(Lowering& lowering, const Window& w) {
   typeOf(w.x.elem, ty);
   const bool alongColumns = w.lanes == 1;
   const int registerLanes = lowering.isa.lanes(sizeOf(ty));
-  const int lanes =
-      alongColumns ? static_cast<int>(std::min<int64_t>(registerLanes, w.columns)) : std::min(registerLanes, w.lanes);
+  const int lanes = alongColumns ? static_cast<int>(std::min<int64_t>(registerLanes, w.columns))
+                                 : std::min(registerLanes, w.lanes);
   const int vectors = alongColumns ? 1 : (w.lanes + lanes - 1) / lanes;
   const auto taps = w.kernel[0] * w.kernel[1];
   const bool unrolls = taps <= 25;
@@ -73,7 +77,8 @@ void emitWindow(Lowering& lowering, const Window& w) {
   lowering.call(key.text(), units, args, [&](Builder& b) {
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
       const Value row = b.rem(unit, b.i64(w.rows), false), rest = b.div(unit, b.i64(w.rows), false);
-      const Value channel = b.rem(rest, b.i64(w.channels), false), batch = b.div(rest, b.i64(w.channels), false);
+      const Value channel = b.rem(rest, b.i64(w.channels), false),
+                  batch = b.div(rest, b.i64(w.channels), false);
       const auto placed = [&](int arg, const Plane& p) {
         Value at = b.arg(arg);
         if (p.batch) at = b.at(at, b.mul(batch, b.i64(p.batch)));
@@ -88,8 +93,9 @@ void emitWindow(Lowering& lowering, const Window& w) {
       for (size_t i = 0; i < w.views.size(); ++i)
         if (w.epilogue && w.views[i]) views[i] = placed(arg++, *w.views[i]);
 
-      // `count` results side by side from `column` on, `width` lanes each; vector v of the block. Along columns the
-      // lanes are neighbouring results, and `count` vectors of them follow each other.
+      // `count` results side by side from `column` on, `width` lanes each; vector v of the block.
+      // Along columns the lanes are neighbouring results, and `count` vectors of them follow each
+      // other.
       const auto points = [&](Value column, int count, int width, int v) {
         const auto moved = [&](Value base, const Plane& p) {
           Value at = p.column ? b.at(base, b.mul(column, b.i64(p.column))) : base;
@@ -101,7 +107,9 @@ void emitWindow(Lowering& lowering, const Window& w) {
           return b.loadStrided(own, width, at, step);
         };
         const auto laneStep = [&](const Plane& p) { return alongColumns ? p.column : p.lane; };
-        const auto apart = [&](const Plane& p, int which) { return which * (alongColumns ? width : 1) * p.column; };
+        const auto apart = [&](const Plane& p, int which) {
+          return which * (alongColumns ? width : 1) * p.column;
+        };
         const Value from = moved(x, w.x);
         Values acc;
         const auto tap = [&](Value at, Value weight, Values in) {
@@ -110,23 +118,26 @@ void emitWindow(Lowering& lowering, const Window& w) {
             if (w.fn == Window::Fn::PRODUCT)
               in[p] = b.fma(value, weight, in[p]);
             else
-              in[p] = w.fn == Window::Fn::MAX ? b.max(in[p], value, isSignedElem(w.x.elem)) : b.add(in[p], value);
+              in[p] = w.fn == Window::Fn::MAX ? b.max(in[p], value, isSignedElem(w.x.elem))
+                                              : b.add(in[p], value);
           }
           return in;
         };
         const auto weightAt = [&](Value index) {
           if (w.fn != Window::Fn::PRODUCT) return index;
           const Value at = b.at(weights, b.mul(index, b.i64(w.weightTap)));
-          return alongColumns ? b.splat(b.load(Ty::F32, 1, at), width) : b.load(Ty::F32, width, at, v * lanes * 4);
+          return alongColumns ? b.splat(b.load(Ty::F32, 1, at), width)
+                              : b.load(Ty::F32, width, at, v * lanes * 4);
         };
         const int first = w.fn == Window::Fn::MAX ? 1 : 0; // the maximum begins with the first tap
         for (int p = 0; p < count; ++p)
-          acc.push_back(first ? element(w.x.elem, b.at(from, apart(w.x, p)), laneStep(w.x)) : b.zero(ty, width));
+          acc.push_back(first ? element(w.x.elem, b.at(from, apart(w.x, p)), laneStep(w.x))
+                              : b.zero(ty, width));
         if (unrolls) {
           for (int64_t t = first; t < taps; ++t)
-            acc =
-                tap(b.at(from, t / w.kernel[1] * w.dilation[0] * w.xRow + t % w.kernel[1] * w.dilation[1] * w.xColumn),
-                    weightAt(b.i64(t)), acc);
+            acc = tap(b.at(from, t / w.kernel[1] * w.dilation[0] * w.xRow +
+                                     t % w.kernel[1] * w.dilation[1] * w.xColumn),
+                      weightAt(b.i64(t)), acc);
         } else {
           acc = b.loop(w.kernel[0], acc, [&](Value kh, const Values& outer) {
             return b.loop(w.kernel[1], outer, [&](Value kw, const Values& inner) {
@@ -140,13 +151,16 @@ void emitWindow(Lowering& lowering, const Window& w) {
         for (int p = 0; p < count; ++p) {
           Typed result{acc[p], w.x.elem};
           if (w.divisor)
-            result.value = b.div(result.value, element(CDL_F32, b.at(moved(divisor, *w.divisor), apart(*w.divisor, p)),
-                                                       laneStep(*w.divisor)));
+            result.value =
+                b.div(result.value,
+                      element(CDL_F32, b.at(moved(divisor, *w.divisor), apart(*w.divisor, p)),
+                              laneStep(*w.divisor)));
           if (w.epilogue) {
             std::vector<Typed> in(w.views.size());
             for (size_t i = 0; i < w.views.size(); ++i)
               if (w.views[i])
-                in[i] = {element(w.views[i]->elem, b.at(moved(views[i], *w.views[i]), apart(*w.views[i], p)),
+                in[i] = {element(w.views[i]->elem,
+                                 b.at(moved(views[i], *w.views[i]), apart(*w.views[i], p)),
                                  laneStep(*w.views[i])),
                          w.views[i]->elem};
             result = computeExpr(b, lowering.image, *w.epilogue, in, &result);
@@ -157,13 +171,15 @@ void emitWindow(Lowering& lowering, const Window& w) {
       };
 
       if (alongColumns) {
-        // As many vectors as keep both units busy while each sum waits for itself, then what is left in halves.
+        // As many vectors as keep both units busy while each sum waits for itself, then what is
+        // left in halves.
         const int64_t all = w.columns / lanes, most = std::min<int64_t>(all, kVectorsAlong);
         const int64_t turns = all / most;
         b.loop(b.i64(0), b.i64(turns * most * lanes), most * lanes,
                [&](Value column) { points(column, static_cast<int>(most), lanes, 0); });
         int64_t done = turns * most * lanes;
-        if (const int64_t rest = all - turns * most) points(b.i64(done), static_cast<int>(rest), lanes, 0);
+        if (const int64_t rest = all - turns * most)
+          points(b.i64(done), static_cast<int>(rest), lanes, 0);
         done = all * lanes;
         for (int width = lanes / 2; done < w.columns; width /= 2)
           if (width <= w.columns - done) points(b.i64(done), 1, width, 0), done += width;
@@ -172,7 +188,9 @@ void emitWindow(Lowering& lowering, const Window& w) {
       const int together = lowering.isa.registers >= 32 ? 7 : 4;
       const int64_t whole = w.columns / together * together;
       for (int v = 0; v < vectors; ++v) {
-        if (whole) b.loop(b.i64(0), b.i64(whole), together, [&](Value column) { points(column, together, lanes, v); });
+        if (whole)
+          b.loop(b.i64(0), b.i64(whole), together,
+                 [&](Value column) { points(column, together, lanes, v); });
         if (whole < w.columns) points(b.i64(whole), static_cast<int>(w.columns - whole), lanes, v);
       }
     });
@@ -192,7 +210,8 @@ bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   const Image y = *images.back();
   images.pop_back();
   Ty ty;
-  if (elem != CDL_F32 && instr.fn == CDL_POOL2D_AVERAGE) return why = "an average of integers", false;
+  if (elem != CDL_F32 && instr.fn == CDL_POOL2D_AVERAGE)
+    return why = "an average of integers", false;
   if (!typeOf(elem, ty)) return why = "its element type", false;
   Window w;
   w.fn = instr.fn == CDL_POOL2D_MAX ? Window::Fn::MAX : Window::Fn::AVERAGE;

@@ -1,4 +1,5 @@
-// What the compiler makes of one Program and what a stored executable holds. Knows neither LLVM nor the emitters.
+// What the compiler makes of one Program and what a stored executable holds. Knows neither LLVM nor
+// the emitters.
 #pragma once
 
 #include "../isa.hpp"
@@ -8,11 +9,12 @@
 
 namespace cpu {
 
-/// Of the records below, of what kernels expect of their callers, and of the library that compiles: what differs in it
-/// does not work together.
+/// Of the records below, of what kernels expect of their callers, and of the library that compiles:
+/// what differs in it does not work together.
 inline constexpr uint32_t kFormat = 3;
 
-/// Where an argument of a call lies: a buffer of the image, or one of the two that the backend adds.
+/// Where an argument of a call lies: a buffer of the image, or one of the two that the backend
+/// adds.
 struct Arg {
   static constexpr uint32_t kScratch = UINT32_MAX; // memory of one execution
   static constexpr uint32_t kOwn = UINT32_MAX - 1; // constants, part of the executable
@@ -22,9 +24,10 @@ struct Arg {
   int64_t perLoop[CDL_MAX_LOOP_NESTING] = {}; // bytes per value of the loop variables, outer first
 };
 
-/// One kernel on some arguments; its units are independent of each other. It does the units first .. first + units - 1,
-/// and so many of them again `turns` times in all, each time `stride` further: what a band takes of every channel. Calls
-/// of one group may follow each other in any order, and several of them share arguments.
+/// One kernel on some arguments; its units are independent of each other. It does the units first
+/// .. first + units - 1, and so many of them again `turns` times in all, each time `stride`
+/// further: what a band takes of every channel. Calls of one group may follow each other in any
+/// order, and several of them share arguments.
 struct Call {
   uint32_t instr = 0;
   uint32_t kernel = 0;
@@ -35,8 +38,8 @@ struct Call {
   uint64_t allUnits() const { return units * turns; }
 };
 
-/// All that is stored of an executable. Constants and code lie in `made` where they were compiled, in the blob where
-/// they were loaded from one.
+/// All that is stored of an executable. Constants and code lie in `made` where they were compiled,
+/// in the blob where they were loaded from one.
 struct Binary {
   Tier tier = Tier::V3;
   std::string compiler; // "LLVM 19.1.7"
@@ -44,7 +47,8 @@ struct Binary {
   uint32_t kernels = 0;    // their names are k0, k1, ...
   std::vector<Call> calls; // in the order of the instructions
   std::vector<Arg> args;
-  const char* own = nullptr; // constants: those of the image that kernels read, and the backend's own
+  // constants: those of the image that kernels read, and the backend's own
+  const char* own = nullptr;
   uint64_t ownBytes = 0;
   const char* object = nullptr; // ELF
   uint64_t objectBytes = 0;

@@ -21,9 +21,13 @@ cdl::Status damaged(const std::string& text) {
   return cdl::error(CDL_BAD_MODEL, "stored executable is damaged: " + text);
 }
 
-cdl::Status unfit(const std::string& text) { return cdl::error(CDL_INCOMPATIBLE, "stored executable " + text); }
+cdl::Status unfit(const std::string& text) {
+  return cdl::error(CDL_INCOMPATIBLE, "stored executable " + text);
+}
 
-std::string textOf(const char (&field)[48]) { return {field, std::find(field, field + sizeof field, '\0')}; }
+std::string textOf(const char (&field)[48]) {
+  return {field, std::find(field, field + sizeof field, '\0')};
+}
 
 /// Records with zeros up to a multiple of 64 bytes.
 template <class T> std::vector<char> section(const std::vector<T>& records) {
@@ -49,7 +53,8 @@ bool hasEmptyView(const cdl_image_t* image, const cdl_instr_t& instr) {
   return false;
 }
 
-/// Whether an argument begins inside of its memory, whatever the loops around its instruction stand at.
+/// Whether an argument begins inside of its memory, whatever the loops around its instruction stand
+/// at.
 bool isInside(const cdl_image_t* image, const cdl_instr_t& instr, const Arg& arg, uint64_t room) {
   __int128 low = arg.offset, high = arg.offset;
   int depth = instr.loop && cdl_get_loop(image, instr.loop)->parent ? 1 : 0;
@@ -71,7 +76,8 @@ cdl::Status checkTables(const cdl_image_t* image, const Binary& binary) {
   };
   for (const Call& call : binary.calls) {
     if (call.instr == 0 || call.instr >= image->instrs.count || isOutOfOrder(call.instr) ||
-        call.kernel >= binary.kernels || call.firstArg > args || call.args > binary.args.size() - call.firstArg)
+        call.kernel >= binary.kernels || call.firstArg > args ||
+        call.args > binary.args.size() - call.firstArg)
       return damaged("a call that its tables do not hold");
     last = call.instr;
     args = std::max(args, call.firstArg + call.args);
@@ -80,16 +86,21 @@ cdl::Status checkTables(const cdl_image_t* image, const Binary& binary) {
       const Arg& arg = binary.args[a];
       const uint64_t room = roomOf(image, binary, arg);
       if (!isInside(image, *cdl_get_instr(image, call.instr), arg, room))
-        return damaged("an argument in buffer " + std::to_string(arg.buffer) + " at " + std::to_string(arg.offset) +
-                       ", which has " + std::to_string(room) + " bytes");
+        return damaged("an argument in buffer " + std::to_string(arg.buffer) + " at " +
+                       std::to_string(arg.offset) + ", which has " + std::to_string(room) +
+                       " bytes");
       most = std::max(most, room);
     }
     // Each unit writes elements of its own, and the smallest have four bits.
-    const auto ends = __int128(call.first) + __int128(call.stride) * (__int128(call.turns) - 1) + call.units;
-    if (call.units == 0 || call.turns == 0 || ends > __int128(kMaxUnits) || call.turns > kMaxUnits / call.units)
-      return damaged("a call of units " + std::to_string(call.first) + " and on that there are not");
+    const auto ends =
+        __int128(call.first) + __int128(call.stride) * (__int128(call.turns) - 1) + call.units;
+    if (call.units == 0 || call.turns == 0 || ends > __int128(kMaxUnits) ||
+        call.turns > kMaxUnits / call.units)
+      return damaged("a call of units " + std::to_string(call.first) +
+                     " and on that there are not");
     if (call.allUnits() / 2 > most)
-      return damaged("a call of " + std::to_string(call.allUnits()) + " units on " + std::to_string(most) + " bytes");
+      return damaged("a call of " + std::to_string(call.allUnits()) + " units on " +
+                     std::to_string(most) + " bytes");
   }
   return args == binary.args.size() ? cdl::ok() : damaged("arguments of no call");
 }
@@ -139,13 +150,15 @@ cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, 
   std::memcpy(&h, bytes, sizeof h);
   if (std::memcmp(h.magic, kMagic, 4) != 0) return damaged("it does not begin with CCPU");
   if (h.format != kFormat)
-    return unfit("has format " + std::to_string(h.format) + " and was made by " + textOf(h.madeBy) + "; this is cpu " +
-                 kVersion + ", which reads format " + std::to_string(kFormat) + ": compile the model again");
+    return unfit("has format " + std::to_string(h.format) + " and was made by " + textOf(h.madeBy) +
+                 "; this is cpu " + kVersion + ", which reads format " + std::to_string(kFormat) +
+                 ": compile the model again");
   if (digestOf(h) != h.digest) return damaged("its header does not have its checksum");
-  if (h.size != size) return damaged(std::to_string(size) + " bytes, its header says " + std::to_string(h.size));
+  if (h.size != size)
+    return damaged(std::to_string(size) + " bytes, its header says " + std::to_string(h.size));
   if (h.tier < 1 || h.tier > allIsas().size())
-    return unfit("is for instruction set " + std::to_string(h.tier) + ", which this cpu " + kVersion +
-                 " does not know");
+    return unfit("is for instruction set " + std::to_string(h.tier) + ", which this cpu " +
+                 kVersion + " does not know");
   if (std::memcmp(h.image, image->hash, 32) != 0) return unfit("was made for another Program");
   const Isa& isa = isaOf(static_cast<Tier>(h.tier));
   if (const std::string missing = missingFeatures(isa.tier); !missing.empty())
@@ -156,18 +169,20 @@ cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, 
   uint64_t at = sizeof h;
   for (int i = 0; i < 4; ++i) {
     const BlobHeader::Section& s = h.sections[i];
-    if (s.bytes > size - at || s.bytes % 64) return damaged(std::string("its ") + kSections[i] + " leave it");
+    if (s.bytes > size - at || s.bytes % 64)
+      return damaged(std::string("its ") + kSections[i] + " leave it");
     if (digest(bytes + at, s.bytes) != s.digest)
-      return damaged(std::string("its ") + kSections[i] + ", " + std::to_string(s.bytes) + " bytes at " +
-                     std::to_string(at) + ", do not have their checksum");
+      return damaged(std::string("its ") + kSections[i] + ", " + std::to_string(s.bytes) +
+                     " bytes at " + std::to_string(at) + ", do not have their checksum");
     parts[i] = bytes + at;
     at += s.bytes;
   }
-  // The checksums hold, but anybody can compute them: the tables are checked. What the code does with its arguments is
-  // beyond any check, so whoever can forge a blob can run code of his own here.
+  // The checksums hold, but anybody can compute them: the tables are checked. What the code does
+  // with its arguments is beyond any check, so whoever can forge a blob can run code of his own
+  // here.
   if (at != size || padded(uint64_t(h.calls) * sizeof(Call)) != h.sections[0].bytes ||
-      padded(uint64_t(h.args) * sizeof(Arg)) != h.sections[1].bytes || h.scratchBytes > kMaxScratch ||
-      h.scratchBytes % 64)
+      padded(uint64_t(h.args) * sizeof(Arg)) != h.sections[1].bytes ||
+      h.scratchBytes > kMaxScratch || h.scratchBytes % 64)
     return damaged("its sections do not have the size of what they hold");
   binary.tier = isa.tier;
   binary.compiler = textOf(h.madeBy);

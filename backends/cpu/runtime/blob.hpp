@@ -1,5 +1,5 @@
-// A stored executable: what compile made of one Program, for the machine that has its instruction set. Loading needs no
-// LLVM and copies neither constants nor code.
+// A stored executable: what compile made of one Program, for the machine that has its instruction
+// set. Loading needs no LLVM and copies neither constants nor code.
 //
 // The file: BlobHeader, then four sections, each padded with zeros to a multiple of 64 bytes.
 #pragma once
@@ -33,10 +33,11 @@ uint64_t digestOf(BlobHeader header);
 /// Writes an executable of the Program `image`.
 cdl::Status toBlob(const cdl_image_t* image, const Binary& binary, const cdl::Writer& to);
 
-/// The executable in `blob`, made for `image`; constants and code stay where they are, so the blob must be aligned to
-/// 64 bytes and outlive it. INCOMPATIBLE names what differs: another format, version or Program, or an instruction set
-/// that this machine lacks; BAD_MODEL: damaged, and where. Reading it touches nothing outside of it, and its tables are
-/// checked: every argument begins inside of its memory. How far the code goes from there is not, and a checksum is no
+/// The executable in `blob`, made for `image`; constants and code stay where they are, so the blob
+/// must be aligned to 64 bytes and outlive it. INCOMPATIBLE names what differs: another format,
+/// version or Program, or an instruction set that this machine lacks; BAD_MODEL: damaged, and
+/// where. Reading it touches nothing outside of it, and its tables are checked: every argument
+/// begins inside of its memory. How far the code goes from there is not, and a checksum is no
 /// signature: the machine code is trusted, so a blob must come from a trusted source.
 cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, Binary& binary);
 

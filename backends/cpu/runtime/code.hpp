@@ -1,5 +1,5 @@
-// Machine code in memory: places the sections of an ELF object that codegen made and resolves what they refer to. Needs
-// no LLVM, so that running a stored executable does not load it.
+// Machine code in memory: places the sections of an ELF object that codegen made and resolves what
+// they refer to. Needs no LLVM, so that running a stored executable does not load it.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ public:
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
 
-  /// Places the object, which lies 8-byte aligned; once. It may be damaged: false and error() then, and nothing outside
-  /// of it was read. What its instructions do is not checked.
+  /// Places the object, which lies 8-byte aligned; once. It may be damaged: false and error() then,
+  /// and nothing outside of it was read. What its instructions do is not checked.
   bool place(const char* object, size_t size);
   /// The function of this name; null when the object does not define it.
   KernelFn find(const std::string& name) const;

@@ -1,4 +1,5 @@
-// 64 bits over many bytes, as fast as memory: what tells that a stored executable was damaged, and equal constants.
+// 64 bits over many bytes, as fast as memory: what tells that a stored executable was damaged, and
+// equal constants.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,8 @@
 
 namespace cpu {
 
-/// A change within any one word of 8 bytes always changes it: each step is invertible in the word and in the state. No
-/// protection against forgery.
+/// A change within any one word of 8 bytes always changes it: each step is invertible in the word
+/// and in the state. No protection against forgery.
 inline uint64_t digest(const void* data, size_t size) {
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
   const auto step = [](uint64_t state, uint64_t word) {
@@ -26,7 +27,8 @@ inline uint64_t digest(const void* data, size_t size) {
     }
   uint64_t whole = size;
   for (uint64_t lane : lanes) whole = step(whole, lane);
-  for (size_t rest = size % 32; rest > 0; --rest, ++at) whole = step(whole, static_cast<unsigned char>(*at));
+  for (size_t rest = size % 32; rest > 0; --rest, ++at)
+    whole = step(whole, static_cast<unsigned char>(*at));
   return whole;
 }
 

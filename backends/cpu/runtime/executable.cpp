@@ -19,7 +19,8 @@ double workOf(const cdl_image_t* image, const cdl_instr_t& instr) {
     return count;
   };
   double most = 0;
-  for (uint32_t v = 0; v < uint32_t(instr.inputs) + instr.outputs; ++v) most = std::max(most, elements(v));
+  for (uint32_t v = 0; v < uint32_t(instr.inputs) + instr.outputs; ++v)
+    most = std::max(most, elements(v));
   if (instr.kind == CDL_KIND_MATMUL) {
     const cdl_view_t& a = *cdl_get_input(image, &instr, 0);
     return elements(instr.inputs) * static_cast<double>(a.rank ? a.dims[a.rank - 1] : 1);
@@ -31,14 +32,16 @@ double workOf(const cdl_image_t* image, const cdl_instr_t& instr) {
 void runUnits(KernelFn kernel, void* const* arguments, const Call& call, int64_t from, int64_t to) {
   const auto units = static_cast<int64_t>(call.units), stride = static_cast<int64_t>(call.stride);
   while (from < to) {
-    const int64_t turn = from / units, begin = from % units, end = std::min(units, begin + to - from);
+    const int64_t turn = from / units, begin = from % units,
+                  end = std::min(units, begin + to - from);
     const int64_t base = static_cast<int64_t>(call.first) + turn * stride;
     kernel(arguments, base + begin, base + end);
     from += end - begin;
   }
 }
 
-/// What a loop runs often is shared out only where the others are done before threads have found each other.
+/// What a loop runs often is shared out only where the others are done before threads have found
+/// each other.
 constexpr double kLittleWork = 1 << 20;
 
 } // namespace
@@ -47,10 +50,12 @@ CpuExecutable::CpuExecutable(const cdl_image_t* image, Binary binary, Threads& t
     : image_(image), binary_(std::move(binary)), threads_(threads) {}
 
 cdl::Status CpuExecutable::place() {
-  if (!code_.place(binary_.object, binary_.objectBytes)) return cdl::error(CDL_BAD_MODEL, code_.error());
+  if (!code_.place(binary_.object, binary_.objectBytes))
+    return cdl::error(CDL_BAD_MODEL, code_.error());
   for (uint32_t k = 0; k < binary_.kernels; ++k) {
     kernels_.push_back(code_.find("k" + std::to_string(k)));
-    if (!kernels_.back()) return cdl::error(CDL_BAD_MODEL, "object code: no kernel k" + std::to_string(k));
+    if (!kernels_.back())
+      return cdl::error(CDL_BAD_MODEL, "object code: no kernel k" + std::to_string(k));
   }
   const uint32_t instrs = image_->instrs.count;
   firstCall_.assign(instrs + 1, 0);
@@ -58,18 +63,21 @@ cdl::Status CpuExecutable::place() {
   for (uint32_t i = 0; i < instrs; ++i) firstCall_[i + 1] += firstCall_[i];
   isLittle_.assign(instrs, false);
   for (uint32_t i = 1; i < instrs; ++i)
-    isLittle_[i] = cdl_get_instr(image_, i)->loop && workOf(image_, *cdl_get_instr(image_, i)) <= kLittleWork;
+    isLittle_[i] =
+        cdl_get_instr(image_, i)->loop && workOf(image_, *cdl_get_instr(image_, i)) <= kLittleWork;
   for (const Call& call : binary_.calls) {
     mostArgs_ = std::max(mostArgs_, call.args);
     if (isLittle_[call.instr]) continue;
-    mostUnits_ = std::max(mostUnits_, static_cast<int>(std::min<uint64_t>(call.allUnits(), INT_MAX)));
+    mostUnits_ =
+        std::max(mostUnits_, static_cast<int>(std::min<uint64_t>(call.allUnits(), INT_MAX)));
   }
   return cdl::ok();
 }
 
 uint32_t CpuExecutable::placeOf(uint32_t instr) const {
   const uint32_t group = cdl_get_instr(image_, instr)->group;
-  return group && cdl_get_group(image_, group)->bands > 1 ? cdl_get_group(image_, group)->first : instr;
+  return group && cdl_get_group(image_, group)->bands > 1 ? cdl_get_group(image_, group)->first
+                                                          : instr;
 }
 
 cdl::Status CpuExecutable::save(const cdl::Writer& to) const { return toBlob(image_, binary_, to); }
@@ -80,7 +88,8 @@ CpuExecutable::Tables CpuExecutable::tables() const {
   tables.bases = behind(0, binary_.scratchBytes);
   tables.pointers = behind(tables.bases, image_->buffers.count * sizeof(char*));
   tables.moved = behind(tables.pointers, binary_.args.size() * sizeof(void*));
-  tables.bytes = behind(tables.moved, static_cast<uint64_t>(threads_.count()) * mostArgs_ * sizeof(void*));
+  tables.bytes =
+      behind(tables.moved, static_cast<uint64_t>(threads_.count()) * mostArgs_ * sizeof(void*));
   return tables;
 }
 
@@ -90,7 +99,8 @@ cdl::Status CpuExecutable::execute(const cdl::Addresses& buffers) {
   char** bases = reinterpret_cast<char**>(scratch + at.bases);
   for (uint32_t b = 1; b < image_->buffers.count; ++b) {
     const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-    if (buffer.role != CDL_ROLE_CONSTANT) bases[b] = static_cast<char*>(buffers.address(b, buffer.bytes));
+    if (buffer.role != CDL_ROLE_CONSTANT)
+      bases[b] = static_cast<char*>(buffers.address(b, buffer.bytes));
   }
   void** pointers = reinterpret_cast<void**>(scratch + at.pointers); // as loops find them first
   for (size_t a = 0; a < binary_.args.size(); ++a) {
@@ -134,13 +144,15 @@ void CpuExecutable::work(Share share, void* const* pointers, void** moved, Barri
         if (cdl_get_instr(image_, i)->loop) {
           for (uint32_t a = 0; a < call.args; ++a) {
             const Arg& arg = binary_.args[call.firstArg + a];
-            moved[a] = static_cast<char*>(arguments[a]) + arg.perLoop[0] * loops[0] + arg.perLoop[1] * loops[1];
+            moved[a] = static_cast<char*>(arguments[a]) + arg.perLoop[0] * loops[0] +
+                       arg.perLoop[1] * loops[1];
           }
           arguments = moved;
         }
         runUnits(kernels_[call.kernel], arguments, call, first, last);
       }
-      if (!timings || (c + 1 < firstCall_[i + 1] && binary_.calls[c + 1].instr == call.instr)) continue;
+      if (!timings || (c + 1 < firstCall_[i + 1] && binary_.calls[c + 1].instr == call.instr))
+        continue;
       if (total > 1) barrier.arrive();
       hasRun = false;
       const uint64_t end = cdl::Timings::now();

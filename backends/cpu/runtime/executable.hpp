@@ -1,5 +1,5 @@
-// An executable: machine code and the list of its calls. Holds no type of LLVM and none of the emitters, so that a
-// stored executable runs without them.
+// An executable: machine code and the list of its calls. Holds no type of LLVM and none of the
+// emitters, so that a stored executable runs without them.
 #pragma once
 
 #include "binary.hpp"
@@ -26,17 +26,21 @@ private:
   struct Share {
     int t, total;
   };
-  /// The instruction at which the calls of `instr` run: the first one of a group in bands, which interleaves them.
+  /// The instruction at which the calls of `instr` run: the first one of a group in bands, which
+  /// interleaves them.
   uint32_t placeOf(uint32_t instr) const;
-  /// What an execution looks up stands in its scratch, behind what kernels use, so that it allocates nothing.
+  /// What an execution looks up stands in its scratch, behind what kernels use, so that it
+  /// allocates nothing.
   struct Tables {
-    uint64_t bases, pointers, moved; // bytes from the start: per buffer; of all arguments; of one call, per thread
-    uint64_t bytes;                  // the whole scratch
+    // bytes from the start: per buffer; of all arguments; of one call, per thread
+    uint64_t bases, pointers, moved;
+    uint64_t bytes; // the whole scratch
   };
   Tables tables() const;
-  /// What a thread does of one execution. `pointers`: all arguments as the first run of every loop has them; `moved`:
-  /// room for those of one call.
-  void work(Share share, void* const* pointers, void** moved, Barrier& barrier, cdl::Timings* timings) const;
+  /// What a thread does of one execution. `pointers`: all arguments as the first run of every loop
+  /// has them; `moved`: room for those of one call.
+  void work(Share share, void* const* pointers, void** moved, Barrier& barrier,
+            cdl::Timings* timings) const;
 
   const cdl_image_t* image_;
   Binary binary_;

@@ -26,7 +26,8 @@ Threads::Threads(int count) {
   workers_.reserve(static_cast<size_t>(count) - 1);
   try {
     for (int t = 1; t < count; ++t) workers_.emplace_back([this, t] { work(t); });
-  } catch (const std::exception&) {} // no room for another one: those that run can be stopped and joined
+  } catch (const std::exception&) {
+  } // no room for another one: those that run can be stopped and joined
 }
 
 Threads::~Threads() {
@@ -46,7 +47,8 @@ void Threads::runErased(int most, Body body) {
   body_ = body;
   pending_.store(total - 1, std::memory_order_relaxed);
   {
-    std::lock_guard<std::mutex> lock(mutex_); // a worker that is about to sleep sees the round or is woken
+    // a worker that is about to sleep sees the round or is woken
+    std::lock_guard<std::mutex> lock(mutex_);
     call(total);
   }
   if (asleep_.load() > 0) wake_.notify_all();

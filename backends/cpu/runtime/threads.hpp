@@ -1,5 +1,5 @@
-// Threads that share the units of one kernel after the other by a fixed partition, so that results do not depend on how
-// many there are.
+// Threads that share the units of one kernel after the other by a fixed partition, so that results
+// do not depend on how many there are.
 #pragma once
 
 #include <atomic>
@@ -13,19 +13,21 @@ namespace cpu {
 
 class Threads {
 public:
-  /// `count` threads work, the caller of run among them; at least 1 and below kRound. Where the system does not give so
-  /// many, count() is what it gave.
+  /// `count` threads work, the caller of run among them; at least 1 and below kRound. Where the
+  /// system does not give so many, count() is what it gave.
   explicit Threads(int count);
   ~Threads();
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
   int count() const { return static_cast<int>(workers_.size()) + 1; }
-  /// Calls body(t, total) for t = 0 .. total - 1 at the same time, 0 on this thread, and returns when all are done. One
-  /// caller at a time has the workers (total = count(), or `most` if that is less); one that comes meanwhile works
-  /// alone (total = 1).
+  /// Calls body(t, total) for t = 0 .. total - 1 at the same time, 0 on this thread, and returns
+  /// when all are done. One caller at a time has the workers (total = count(), or `most` if that is
+  /// less); one that comes meanwhile works alone (total = 1).
   template <class F> void run(int most, const F& body) {
-    runErased(most, {&body, [](const void* f, int t, int total) { (*static_cast<const F*>(f))(t, total); }});
+    runErased(most, {&body, [](const void* f, int t, int total) {
+                       (*static_cast<const F*>(f))(t, total);
+                     }});
   }
 
 private:
@@ -52,8 +54,8 @@ private:
   std::atomic<int> asleep_{0};
 };
 
-/// Where all threads of one run meet between two kernels. Spins, since the others are mostly a few microseconds away,
-/// and sleeps when they are not, as with fewer processors than threads.
+/// Where all threads of one run meet between two kernels. Spins, since the others are mostly a few
+/// microseconds away, and sleeps when they are not, as with fewer processors than threads.
 class Barrier {
 public:
   explicit Barrier(int count) : count_(count) {}

@@ -20,7 +20,8 @@ template <class F> void forEachElement(const cdl::Shape& shape, F&& body) {
   if (shape.elements() == 0) return;
   for (;;) {
     int64_t offset = 0;
-    for (int d = 0; d < shape.rank; ++d) offset += index[static_cast<size_t>(d)] * shape.strides[static_cast<size_t>(d)];
+    for (int d = 0; d < shape.rank; ++d)
+      offset += index[static_cast<size_t>(d)] * shape.strides[static_cast<size_t>(d)];
     body(offset);
     int d = shape.rank;
     while (d-- > 0 && ++index[static_cast<size_t>(d)] == shape.dims[static_cast<size_t>(d)])
@@ -38,14 +39,17 @@ npu::Type Operand::type() const {
   case CDL_BOOL: return npu::Type::kU8;
   case CDL_I16: return npu::Type::kI16;
   case CDL_I32: return npu::Type::kI32;
-  default: throw Refusal{CDL_REASON_DTYPE, cdl::text("the device has no elements of type ", cdl::elemName(elem))};
+  default:
+    throw Refusal{CDL_REASON_DTYPE,
+                  cdl::text("the device has no elements of type ", cdl::elemName(elem))};
   }
 }
 
 Access Operand::access(bool write) const {
   int64_t low = at, high = at + bytes;
   for (int d = 0; d < rank; ++d) {
-    const int64_t step = (dims[static_cast<size_t>(d)] - 1) * strides[static_cast<size_t>(d)] * bytes;
+    const int64_t step =
+        (dims[static_cast<size_t>(d)] - 1) * strides[static_cast<size_t>(d)] * bytes;
     (step < 0 ? low : high) += step;
   }
   return {memory, low, elements() ? high : low, write};
@@ -55,25 +59,31 @@ bool isImmediateInput(const cdl::Op& op, uint32_t i) {
   switch (op.kind()) {
   case cdl::Kind::Conv2d:
   case cdl::Kind::MatMul: // zero points, and what an epilogue that ends in bytes reads
-    return i >= 2 && (i < op.operands() || cdl_get_output(op.image(), &op.instr(), 0)->elem != CDL_I32);
+    return i >= 2 &&
+           (i < op.operands() || cdl_get_output(op.image(), &op.instr(), 0)->elem != CDL_I32);
   case cdl::Kind::Rescale: return i != 0 && i != 4;
   default: return false;
   }
 }
 
-Image::Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace, int64_t localBytes)
+Image::Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace,
+             int64_t localBytes)
     : image_(image), localSpace_(localSpace), immediate_(image->buffers.count, false),
-      weights_(image->buffers.count, false), isNumbers_(image->buffers.count, false), touches_(image->buffers.count),
-      values_(image->buffers.count), isKnown_(image->buffers.count), isEstimate_(!payloads) {
+      weights_(image->buffers.count, false), isNumbers_(image->buffers.count, false),
+      touches_(image->buffers.count), values_(image->buffers.count), isKnown_(image->buffers.count),
+      isEstimate_(!payloads) {
   for (uint32_t b = 1; b < image->buffers.count; ++b) {
     const cdl_buffer_t* buffer = cdl_get_buffer(image, b);
     if (buffer->space != localSpace) continue;
     if (buffer->role != CDL_ROLE_TEMP || buffer->offset == CDL_UNPLACED ||
         buffer->offset + buffer->bytes > static_cast<uint64_t>(localBytes))
-      throw refuse(CDL_REASON_MEMORY, cdl::text("buffer '", cdl_get_string(image, buffer->name), "' of ", buffer->bytes,
-                                                " bytes is not placed in the ", localBytes, " of the scratchpad"));
+      throw refuse(CDL_REASON_MEMORY,
+                   cdl::text("buffer '", cdl_get_string(image, buffer->name), "' of ",
+                             buffer->bytes, " bytes is not placed in the ", localBytes,
+                             " of the scratchpad"));
   }
-  if (image->loops.count > 1) throw refuse(CDL_REASON_VENDOR, "the program has loops: it was not tiled");
+  if (image->loops.count > 1)
+    throw refuse(CDL_REASON_VENDOR, "the program has loops: it was not tiled");
   findImmediates();
   place(payloads);
   findTouches();
@@ -86,10 +96,12 @@ void Image::findImmediates() {
     if (op.kind() == cdl::Kind::Conv2d || op.kind() == cdl::Kind::MatMul)
       weights_[cdl_get_input(image_, &op.instr(), 1)->buffer] = true;
     for (uint32_t v = 0; v < op.inputs(); ++v)
-      (isImmediateInput(op, v) ? isNumbers_ : isRead)[cdl_get_input(image_, &op.instr(), v)->buffer] = true;
-    const bool isConstant = op.kind() == cdl::Kind::Copy &&
-                            cdl_get_buffer(image_, cdl_get_input(image_, &op.instr(), 0)->buffer)->role ==
-                                CDL_ROLE_CONSTANT;
+      (isImmediateInput(op, v) ? isNumbers_
+                               : isRead)[cdl_get_input(image_, &op.instr(), v)->buffer] = true;
+    const bool isConstant =
+        op.kind() == cdl::Kind::Copy &&
+        cdl_get_buffer(image_, cdl_get_input(image_, &op.instr(), 0)->buffer)->role ==
+            CDL_ROLE_CONSTANT;
     for (uint32_t v = 0; v < op.instr().outputs; ++v)
       if (!isConstant) isRead[cdl_get_output(image_, &op.instr(), v)->buffer] = true;
   }
@@ -108,9 +120,11 @@ void Image::findTouches() {
     }
     for (uint32_t v = 0; v < op.instr().outputs; ++v) {
       const Operand written = output(op, v);
-      if (op.instr().flags & CDL_INSTR_INOUT) touches_[written.buffer].push_back({i, false, written.access(false), true});
+      if (op.instr().flags & CDL_INSTR_INOUT)
+        touches_[written.buffer].push_back({i, false, written.access(false), true});
       const Access bytes = written.access(true);
-      touches_[written.buffer].push_back({i, true, bytes, bytes.end - bytes.begin == written.elements() * written.bytes});
+      touches_[written.buffer].push_back(
+          {i, true, bytes, bytes.end - bytes.begin == written.elements() * written.bytes});
     }
   }
 }
@@ -135,12 +149,14 @@ void Image::place(const void* const* payloads) {
     part.bytes = static_cast<int64_t>(buffer->bytes);
     switch (buffer->role) {
     case CDL_ROLE_TEMP:
-      if (buffer->offset == CDL_UNPLACED) throw refuse(CDL_REASON_MEMORY, "a buffer of the program is not placed");
+      if (buffer->offset == CDL_UNPLACED)
+        throw refuse(CDL_REASON_MEMORY, "a buffer of the program is not placed");
       bytes[kActivations] = std::max(bytes[kActivations], padded(part.at + part.bytes));
       continue;
     case CDL_ROLE_CONSTANT: {
       part.region = kNowhere;
-      const auto [at, isNew] = constants.try_emplace(buffer->constant, static_cast<int64_t>(payloads_.size()));
+      const auto [at, isNew] =
+          constants.try_emplace(buffer->constant, static_cast<int64_t>(payloads_.size()));
       part.at = at->second;
       if (!isNew) continue;
       const cdl_constant_t* constant = cdl_get_constant(image_, buffer->constant);
@@ -157,16 +173,18 @@ void Image::place(const void* const* payloads) {
       continue;
     }
     case CDL_ROLE_INPUT: part.region = kInput, part.in = 1; break;
-    default: part.region = kOutput, part.in = part.out = 1; break; // what an output does not write stays as it was
+    // what an output does not write stays as it was
+    default: part.region = kOutput, part.in = part.out = 1; break;
     }
     part.at = bytes[static_cast<size_t>(part.region)];
     bytes[static_cast<size_t>(part.region)] += padded(part.bytes);
   }
-  for (size_t r = 1; r < layout_.regions.size(); ++r) layout_.regions[r].bytes = static_cast<uint64_t>(bytes[r]);
+  for (size_t r = 1; r < layout_.regions.size(); ++r)
+    layout_.regions[r].bytes = static_cast<uint64_t>(bytes[r]);
 }
 
-/// Numbers that every place of a program takes, shifts too, and that differ from channel to channel and constant to
-/// constant where they are no bytes: what has another content is another record.
+/// Numbers that every place of a program takes, shifts too, and that differ from channel to channel
+/// and constant to constant where they are no bytes: what has another content is another record.
 void Image::estimate(uint32_t constant, std::byte* to, int64_t elemBytes, int64_t bytes) const {
   for (int64_t i = 0; elemBytes >= 4 && bytes <= kFollowedBytes && i < bytes / elemBytes; ++i) {
     const uint32_t number = (constant * 40503 + static_cast<uint32_t>(i) * 2654435761) >> 16 & 31;
@@ -180,20 +198,23 @@ int64_t Image::addConstant(const std::vector<std::byte>& bytes) {
   const auto [first, last] = added_.equal_range(hash);
   for (auto each = first; each != last; ++each)
     if (const auto& [at, size] = each->second;
-        size == static_cast<int64_t>(bytes.size()) && std::memcmp(layout_.constants.data() + at, bytes.data(), bytes.size()) == 0)
+        size == static_cast<int64_t>(bytes.size()) &&
+        std::memcmp(layout_.constants.data() + at, bytes.data(), bytes.size()) == 0)
       return at;
   const auto at = static_cast<int64_t>(layout_.constants.size());
   added_.insert({hash, {at, static_cast<int64_t>(bytes.size())}});
   layout_.constants.insert(layout_.constants.end(), bytes.begin(), bytes.end());
-  layout_.constants.resize(static_cast<size_t>(padded(static_cast<int64_t>(layout_.constants.size()))));
+  layout_.constants.resize(
+      static_cast<size_t>(padded(static_cast<int64_t>(layout_.constants.size()))));
   return at;
 }
 
 Operand Image::packed(const Operand& payload, const Operand& to) {
   std::array<size_t, CDL_MAX_RANK> order{}; // dims, outer to inner
   for (size_t d = 0; d < order.size(); ++d) order[d] = d;
-  std::stable_sort(order.begin(), order.begin() + to.rank,
-                   [&](size_t a, size_t b) { return std::abs(to.strides[a]) > std::abs(to.strides[b]); });
+  std::stable_sort(order.begin(), order.begin() + to.rank, [&](size_t a, size_t b) {
+    return std::abs(to.strides[a]) > std::abs(to.strides[b]);
+  });
   Operand from = payload, sorted = payload;
   int64_t within = 1;
   for (auto d = static_cast<size_t>(to.rank); d-- > 0;) {
@@ -207,8 +228,11 @@ Operand Image::packed(const Operand& payload, const Operand& to) {
     std::vector<int64_t> view{payload.at, payload.bytes};
     view.insert(view.end(), sorted.dims.begin(), sorted.dims.begin() + to.rank);
     view.insert(view.end(), sorted.strides.begin(), sorted.strides.begin() + to.rank);
-    const auto [at, isNew] = packed_.try_emplace(std::move(view), static_cast<int64_t>(layout_.constants.size()));
-    if (isNew) layout_.constants.resize(layout_.constants.size() + static_cast<size_t>(padded(within * payload.bytes)));
+    const auto [at, isNew] =
+        packed_.try_emplace(std::move(view), static_cast<int64_t>(layout_.constants.size()));
+    if (isNew)
+      layout_.constants.resize(layout_.constants.size() +
+                               static_cast<size_t>(padded(within * payload.bytes)));
     from.at = at->second;
     return from;
   }
@@ -250,7 +274,9 @@ void Image::advance(const cdl::Op& op) {
   for (uint32_t v = 0; v < op.instr().outputs; ++v) {
     const cdl_view_t& view = *cdl_get_output(image_, &op.instr(), v);
     const cdl_buffer_t* buffer = cdl_get_buffer(image_, view.buffer);
-    if (buffer->space != localSpace_ || !isNumbers_[view.buffer] || buffer->bytes > static_cast<uint64_t>(kFollowedBytes)) continue;
+    if (buffer->space != localSpace_ || !isNumbers_[view.buffer] ||
+        buffer->bytes > static_cast<uint64_t>(kFollowedBytes))
+      continue;
     const Operand to = operand(view);
     const auto start = to.at - static_cast<int64_t>(buffer->offset);
     std::vector<uint8_t>& isKnown = isKnown_[view.buffer];
@@ -258,7 +284,8 @@ void Image::advance(const cdl::Op& op) {
     Operand source;
     if (op.kind() == cdl::Kind::Copy) {
       source = input(op, 0);
-      if (source.memory == Access::kPayload) forEachElement(source, [&](int64_t at) { from.push_back(at); });
+      if (source.memory == Access::kPayload)
+        forEachElement(source, [&](int64_t at) { from.push_back(at); });
     }
     if (from.empty() && isKnown.empty()) continue; // nothing was known, nothing is
     isKnown.resize(static_cast<size_t>(buffer->bytes));
@@ -283,7 +310,8 @@ std::optional<int32_t> Image::known(const Operand& operand, int64_t element) con
   if (operand.memory == Access::kPayload) {
     from = payloads_.data() + operand.at + element * operand.bytes;
   } else if (operand.isLocal()) {
-    const auto base = operand.at - static_cast<int64_t>(cdl_get_buffer(image_, operand.buffer)->offset);
+    const auto base =
+        operand.at - static_cast<int64_t>(cdl_get_buffer(image_, operand.buffer)->offset);
     const auto place = static_cast<size_t>(base + element * operand.bytes);
     const std::vector<uint8_t>& isKnown = isKnown_[operand.buffer];
     if (place + bytes > isKnown.size()) return std::nullopt;
@@ -318,12 +346,14 @@ int32_t Image::scalar(const Operand& operand, const char* what) const {
   std::optional<int32_t> value;
   Operand once = operand; // what is only repeated is looked at once
   for (int d = 0; d < once.rank; ++d)
-    if (const auto at = static_cast<size_t>(d); once.strides[at] == 0) once.dims[at] = std::min<int64_t>(once.dims[at], 1);
+    if (const auto at = static_cast<size_t>(d); once.strides[at] == 0)
+      once.dims[at] = std::min<int64_t>(once.dims[at], 1);
   forEachElement(once, [&](int64_t at) {
     const std::optional<int32_t> here = known(operand, at);
     if (!here) throw refuse(CDL_REASON_NOT_CONSTANT, cdl::text(what, " is no constant"));
     if (value && *value != *here)
-      throw refuse(CDL_REASON_DIM, cdl::text(what, " differs: ", *value, " and ", *here, "; the device has one of all"));
+      throw refuse(CDL_REASON_DIM, cdl::text(what, " differs: ", *value, " and ", *here,
+                                             "; the device has one of all"));
     value = here;
   });
   if (!value) throw refuse(CDL_REASON_DIM, cdl::text(what, " has no element"));
@@ -343,7 +373,8 @@ bool Image::readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const 
       continue;
     }
     // Every reader reads of what the last write left, without holes, or who reads what is open.
-    if (!written || touch.bytes.begin < written->begin || touch.bytes.end > written->end) return false;
+    if (!written || touch.bytes.begin < written->begin || touch.bytes.end > written->end)
+      return false;
     if (from != writer) continue;
     if (touch.instr != reader) return false;
     isRead = true;

@@ -1,4 +1,5 @@
-// A Program as the lowerings see it: where views lie on the device, and what is known of what they hold.
+// A Program as the lowerings see it: where views lie on the device, and what is known of what they
+// hold.
 #pragma once
 
 #include <candela/backend.hpp>
@@ -46,11 +47,12 @@ struct Layout {
   std::vector<std::byte> constants; ///< what the program loads
 };
 
-/// One checked image. Throws Refusal for what does not fit into the device. Without payloads it says what a program
-/// would be like, for time alone: numbers that are not known are others.
+/// One checked image. Throws Refusal for what does not fit into the device. Without payloads it
+/// says what a program would be like, for time alone: numbers that are not known are others.
 class Image {
 public:
-  Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace, int64_t localBytes);
+  Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace,
+        int64_t localBytes);
 
   const cdl_image_t* raw() const { return image_; }
   const Layout& layout() const { return layout_; }
@@ -58,13 +60,17 @@ public:
   cdl::Op op(uint32_t i) const { return cdl::Op(image_, i, nullptr, nullptr); }
 
   Operand operand(const cdl_view_t& view) const;
-  Operand input(const cdl::Op& op, uint32_t i) const { return operand(*cdl_get_input(image_, &op.instr(), i)); }
-  Operand output(const cdl::Op& op, uint32_t i = 0) const { return operand(*cdl_get_output(image_, &op.instr(), i)); }
+  Operand input(const cdl::Op& op, uint32_t i) const {
+    return operand(*cdl_get_input(image_, &op.instr(), i));
+  }
+  Operand output(const cdl::Op& op, uint32_t i = 0) const {
+    return operand(*cdl_get_output(image_, &op.instr(), i));
+  }
 
   /// Follows what is known: every instruction is shown before the next one is lowered.
   void advance(const cdl::Op& op);
-  /// The element at these bytes of a buffer, where a constant stands there. Throws Refusal for one that needs more than
-  /// 32 bits.
+  /// The element at these bytes of a buffer, where a constant stands there. Throws Refusal for one
+  /// that needs more than 32 bits.
   std::optional<int32_t> known(const Operand& operand, int64_t element) const;
   /// The only value of the view; throws Refusal where it has several or is none that is known.
   int32_t scalar(const Operand& operand, const char* what) const;
@@ -78,8 +84,8 @@ public:
 
   /// Bytes that the program loads: the offset in region 0, the same for the same bytes.
   int64_t addConstant(const std::vector<std::byte>& bytes);
-  /// A view of a payload as the program loads it: in the order in which `to`, of the same dims, lies in its memory, so
-  /// that bursts are whole.
+  /// A view of a payload as the program loads it: in the order in which `to`, of the same dims,
+  /// lies in its memory, so that bursts are whole.
   Operand packed(const Operand& payload, const Operand& to);
 
 private:
@@ -102,11 +108,12 @@ private:
   std::vector<std::vector<Touch>> touches_; ///< by buffer
   /// What local buffers of few bytes hold; an empty one is not known.
   std::vector<std::vector<uint8_t>> values_;
-  std::vector<std::vector<uint8_t>> isKnown_; ///< 1: known
-  std::vector<std::byte> payloads_; ///< of all constants, one behind the other
-  bool isEstimate_ = false;         ///< there are no payloads
+  std::vector<std::vector<uint8_t>> isKnown_;      ///< 1: known
+  std::vector<std::byte> payloads_;                ///< of all constants, one behind the other
+  bool isEstimate_ = false;                        ///< there are no payloads
   std::map<std::vector<int64_t>, int64_t> packed_; ///< of an estimate: by view, where it lies
-  std::multimap<size_t, std::array<int64_t, 2>> added_; ///< by hash: offset and bytes in the constants
+  /// by hash: offset and bytes in the constants
+  std::multimap<size_t, std::array<int64_t, 2>> added_;
 };
 
 /// Does input `i` go into the program as numbers?

@@ -107,8 +107,8 @@ void Stream::set(int64_t reg, const npu::DescriptorBits& bits) {
   r = {bits, true, ++turn_};
 }
 
-/// One of `count` registers from `first` on, `step` apart: the one that holds the bits, or the one that was used
-/// longest ago.
+/// One of `count` registers from `first` on, `step` apart: the one that holds the bits, or the one
+/// that was used longest ago.
 int64_t Stream::place(int first, int count, int step, const npu::DescriptorBits& bits,
                       const npu::DescriptorBits* second) {
   int best = first;
@@ -154,14 +154,17 @@ int64_t Stream::descriptor(npu::DescriptorKind kind, const npu::DescriptorValues
 static constexpr int kMostTaken = 7;
 
 void Stream::finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol) {
-  // One semaphore for each pair of engines of which one waits for the other: tokens come in the order in which they are
-  // taken.
+  // One semaphore for each pair of engines of which one waits for the other: tokens come in the
+  // order in which they are taken.
   std::map<std::pair<uint8_t, uint8_t>, uint8_t> semaphores;
-  std::map<std::pair<uint8_t, uint8_t>, int> pending, early; // tokens that lie there, and that were taken before their wait
+  // tokens that lie there, and that were taken before their wait
+  std::map<std::pair<uint8_t, uint8_t>, int> pending, early;
   const auto semaphoreOf = [&](uint8_t from, uint8_t to) {
-    const auto [at, isNew] = semaphores.try_emplace({from, to}, static_cast<uint8_t>(semaphores.size()));
+    const auto [at, isNew] =
+        semaphores.try_emplace({from, to}, static_cast<uint8_t>(semaphores.size()));
     if (isNew && semaphores.size() > npu::kSemaphores)
-      throw Refusal{CDL_REASON_VENDOR, "more pairs of engines wait for each other than there are semaphores"};
+      throw Refusal{CDL_REASON_VENDOR,
+                    "more pairs of engines wait for each other than there are semaphores"};
     return at->second;
   };
   uint32_t symbol = UINT32_MAX;
@@ -169,7 +172,9 @@ void Stream::finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol) {
   const auto put = [&](const Insn& insn) {
     const auto word = npu::encode(insn);
     if (!word)
-      throw Refusal{CDL_REASON_DIM, (symbol < nodes_.size() ? nodes_[symbol] + ": " : std::string()) + word.message()};
+      throw Refusal{CDL_REASON_DIM,
+                    (symbol < nodes_.size() ? nodes_[symbol] + ": " : std::string()) +
+                        word.message()};
     binary.code.push_back(*word);
     if (!binary.symbols.empty()) ++binary.symbols.back().count;
   };
@@ -204,10 +209,11 @@ void Stream::finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol) {
       holder.signalSemaphore = semaphoreOf(engine, item.signals[i]);
       holder.signalCount = 1;
       put(holder);
-      // A semaphore holds so many tokens, and an engine runs ahead of another by what the queues hold: before that, the
-      // other one takes some for the waits that follow.
+      // A semaphore holds so many tokens, and an engine runs ahead of another by what the queues
+      // hold: before that, the other one takes some for the waits that follow.
       int& lies = pending[{engine, item.signals[i]}];
-      for (++lies; lies > npu::kSemaphoreMax - 64; lies -= kMostTaken, early[{engine, item.signals[i]}] += kMostTaken) {
+      for (++lies; lies > npu::kSemaphoreMax - 64;
+           lies -= kMostTaken, early[{engine, item.signals[i]}] += kMostTaken) {
         Insn taker = insnFor(npu::Op::kNop, static_cast<npu::Engine>(item.signals[i]));
         taker.waitSemaphore = semaphoreOf(engine, item.signals[i]);
         taker.waitCount = kMostTaken;

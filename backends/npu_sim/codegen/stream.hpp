@@ -1,5 +1,5 @@
-// The instruction stream: instructions in order with the bytes that each touches. Which semaphores order them follows
-// from that.
+// The instruction stream: instructions in order with the bytes that each touches. Which semaphores
+// order them follows from that.
 #pragma once
 
 #include <map>
@@ -18,7 +18,8 @@ namespace npu = candela::npu;
 struct Access {
   /// Region r of DRAM: kRegions + r. The payload of a constant is nowhere until a copy asks for it.
   static constexpr int kPayload = -1, kScratchpad = 0, kAccumulators = 1, kRegions = 2;
-  /// Instructions of the Program, by number: the parts of one read it, who waits for all of them writes it.
+  /// Instructions of the Program, by number: the parts of one read it, who waits for all of them
+  /// writes it.
   static constexpr int kInstrs = -2;
   int memory = kScratchpad;
   int64_t begin = 0, end = 0;
@@ -40,15 +41,18 @@ public:
   void begin(uint32_t instr, const std::string& node);
   /// Throws Refusal where a descriptor cannot hold a value.
   void add(npu::Insn insn, const std::vector<Access>& accesses);
-  /// The register that holds the descriptor for the next add(); `second` stands behind it where the operation needs one.
+  /// The register that holds the descriptor for the next add(); `second` stands behind it where the
+  /// operation needs one.
   int64_t descriptor(npu::DescriptorKind kind, const npu::DescriptorValues& values,
                      const npu::DescriptorValues* second = nullptr);
-  /// Ends the program: words and symbols; of each symbol the instruction, 0 at the end. Throws Refusal.
+  /// Ends the program: words and symbols; of each symbol the instruction, 0 at the end. Throws
+  /// Refusal.
   void finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol);
 
 private:
   static constexpr int kEngines = npu::kEngineCount;
-  using Clock = std::array<uint32_t, kEngines>; ///< by engine: how many of its instructions are done
+  /// by engine: how many of its instructions are done
+  using Clock = std::array<uint32_t, kEngines>;
 
   /// One that is to be encoded; what it waits for and signals are engines.
   struct Item {
@@ -66,14 +70,16 @@ private:
 
   std::map<int64_t, Use>::iterator cut(std::map<int64_t, Use>& uses, int64_t at);
   void need(const Access& access, uint8_t engine, uint32_t place, Clock& needed);
-  int64_t place(int first, int count, int step, const npu::DescriptorBits& bits, const npu::DescriptorBits* second);
+  int64_t place(int first, int count, int step, const npu::DescriptorBits& bits,
+                const npu::DescriptorBits* second);
   void set(int64_t reg, const npu::DescriptorBits& bits);
 
   std::vector<Item> items_;
   std::vector<std::string> nodes_; ///< by call of begin()
   std::vector<uint32_t> instrs_;
   std::map<int, std::map<int64_t, Use>> uses_;
-  std::array<std::vector<Clock>, kEngines> known_{};    ///< by engine and place: what it is ordered behind
+  /// by engine and place: what it is ordered behind
+  std::array<std::vector<Clock>, kEngines> known_{};
   std::array<std::vector<uint32_t>, kEngines> itemOf_{}; ///< by engine and place
 
   struct Register {

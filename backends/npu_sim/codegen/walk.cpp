@@ -20,7 +20,8 @@ std::vector<Dim> joined(const Walk& walk) {
   for (size_t d = dims.size(); d-- > 1;) {
     bool joins = true;
     for (int o = 0; o < walk.operands; ++o)
-      joins &= dims[d - 1].strides[static_cast<size_t>(o)] == dims[d].strides[static_cast<size_t>(o)] * dims[d].extent;
+      joins &= dims[d - 1].strides[static_cast<size_t>(o)] ==
+               dims[d].strides[static_cast<size_t>(o)] * dims[d].extent;
     if (!joins) continue;
     dims[d].extent *= dims[d - 1].extent;
     dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(d - 1));
@@ -32,7 +33,8 @@ class Boxes {
 public:
   Boxes(const Walk& walk, const std::array<int64_t, 3>& bytes, const BoxLimits& limits,
         const std::function<bool(const Box&)>& isLegal, const std::function<void(const Box&)>& emit)
-      : operands_(walk.operands), bytes_(bytes), limits_(limits), isLegal_(isLegal), emit_(emit), dims_(joined(walk)) {
+      : operands_(walk.operands), bytes_(bytes), limits_(limits), isLegal_(isLegal), emit_(emit),
+        dims_(joined(walk)) {
     for (const Dim& dim : dims_) hasElements_ &= dim.extent > 0;
     for (const Dim& dim : walk.dims) hasElements_ &= dim.extent > 0;
   }
@@ -45,7 +47,8 @@ public:
       if (!isRun(dims_[d])) continue;
       run_ = dims_[d];
       dims_.erase(dims_.begin() + static_cast<std::ptrdiff_t>(d));
-      for (int o = 0; o < operands_; ++o) box.repeats[static_cast<size_t>(o)] = run_.strides[static_cast<size_t>(o)] == 0;
+      for (int o = 0; o < operands_; ++o)
+        box.repeats[static_cast<size_t>(o)] = run_.strides[static_cast<size_t>(o)] == 0;
       break;
     }
     cut(box);
@@ -55,7 +58,8 @@ private:
   bool isRun(const Dim& dim) const {
     for (int o = 0; o < operands_; ++o) {
       const auto at = static_cast<size_t>(o);
-      if (dim.strides[at] != bytes_[at] && !(dim.strides[at] == 0 && limits_.runMayRepeat[at])) return false;
+      if (dim.strides[at] != bytes_[at] && !(dim.strides[at] == 0 && limits_.runMayRepeat[at]))
+        return false;
     }
     return true;
   }
@@ -82,7 +86,8 @@ private:
     level(part, dims, limits_.dims);
     if (whole == run_.extent) return;
     part.run = run_.extent - whole;
-    for (int o = 0; o < operands_; ++o) part.offsets[static_cast<size_t>(o)] += whole * run_.strides[static_cast<size_t>(o)];
+    for (int o = 0; o < operands_; ++o)
+      part.offsets[static_cast<size_t>(o)] += whole * run_.strides[static_cast<size_t>(o)];
     level(part, dims_, limits_.dims);
   }
 
@@ -120,7 +125,8 @@ private:
       }
       box.extents[static_cast<size_t>(taken)] = dims[d].extent;
       for (int o = 0; o < operands_; ++o)
-        box.strides[static_cast<size_t>(o)][static_cast<size_t>(taken)] = dims[d].strides[static_cast<size_t>(o)];
+        box.strides[static_cast<size_t>(o)][static_cast<size_t>(taken)] =
+            dims[d].strides[static_cast<size_t>(o)];
       ++taken;
     }
     if (taken > 0 && !isLegal_(box)) return level(start, dims, taken - 1);
@@ -150,7 +156,8 @@ private:
 } // namespace
 
 void forEachBox(const Walk& walk, const std::array<int64_t, 3>& bytes, const BoxLimits& limits,
-                const std::function<bool(const Box&)>& isLegal, const std::function<void(const Box&)>& emit) {
+                const std::function<bool(const Box&)>& isLegal,
+                const std::function<void(const Box&)>& emit) {
   Boxes(walk, bytes, limits, isLegal, emit).run();
 }
 

@@ -16,15 +16,16 @@ struct Walk {
   };
   std::vector<Dim> dims; ///< the order is free
   int operands = 2;
-  int inner = -1; ///< the operand whose smallest strides lie inside; -1: the last one, which is written
+  /// the operand whose smallest strides lie inside; -1: the last one, which is written
+  int inner = -1;
 };
 
 /// What a descriptor can hold.
 struct BoxLimits {
-  int dims = 3;                             ///< beside the run
-  int64_t extent = 65536;                   ///< of the run and of each dim
-  std::array<int64_t, 3> low{}, high{};     ///< strides by operand
-  std::array<bool, 3> runMayRepeat{};       ///< the operand may have a stride of 0 along the run
+  int dims = 3;                         ///< beside the run
+  int64_t extent = 65536;               ///< of the run and of each dim
+  std::array<int64_t, 3> low{}, high{}; ///< strides by operand
+  std::array<bool, 3> runMayRepeat{};   ///< the operand may have a stride of 0 along the run
 };
 
 struct Box {
@@ -32,18 +33,23 @@ struct Box {
   std::array<int64_t, 3> extents{1, 1, 1};
   std::array<std::array<int64_t, 3>, 3> strides{}; ///< by operand and dim, the innermost first
   std::array<int64_t, 3> offsets{};                ///< bytes by operand
-  std::array<bool, 3> repeats{};                   ///< the operand has one element for the whole run
+  /// the operand has one element for the whole run
+  std::array<bool, 3> repeats{};
 };
 
-/// Calls `emit` for boxes that cover the walk once. `bytes`: of one element, by operand; along the run every operand
-/// steps by that, or by 0. Fewer dims are joined where `isLegal` says no; boxes of one run are not asked for.
+/// Calls `emit` for boxes that cover the walk once. `bytes`: of one element, by operand; along the
+/// run every operand steps by that, or by 0. Fewer dims are joined where `isLegal` says no; boxes
+/// of one run are not asked for.
 void forEachBox(const Walk& walk, const std::array<int64_t, 3>& bytes, const BoxLimits& limits,
-                const std::function<bool(const Box&)>& isLegal, const std::function<void(const Box&)>& emit);
+                const std::function<bool(const Box&)>& isLegal,
+                const std::function<void(const Box&)>& emit);
 
-/// Every dim steps over what lies within those of smaller strides, so that no byte of the operand is touched twice.
+/// Every dim steps over what lies within those of smaller strides, so that no byte of the operand
+/// is touched twice.
 bool stepsOver(const Box& box, int operand, int64_t bytes);
 
-/// Bytes from the lowest to behind the highest that the box touches of an operand, relative to where it begins.
+/// Bytes from the lowest to behind the highest that the box touches of an operand, relative to
+/// where it begins.
 std::array<int64_t, 2> extentOf(const Box& box, int operand, int64_t bytes);
 
 } // namespace npu_sim

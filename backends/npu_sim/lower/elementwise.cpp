@@ -12,13 +12,15 @@ constexpr int64_t kStride = (int64_t{1} << 24) - 1;
 namespace lanes = npu::descriptor::lanes;
 
 bool isSameWalk(const Operand& a, const Operand& y, const Box& box, size_t operand, size_t last) {
-  return a.at + box.offsets[operand] == y.at + box.offsets[last] && a.bytes == y.bytes && !box.repeats[operand] &&
-         box.strides[operand] == box.strides[last];
+  return a.at + box.offsets[operand] == y.at + box.offsets[last] && a.bytes == y.bytes &&
+         !box.repeats[operand] && box.strides[operand] == box.strides[last];
 }
 
-/// One operation over views of the same dims; b is missing for operations of one operand, of which TABLE has a table.
-void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Operand* b, const Operand& y,
-               const npu::DescriptorValues* rescale, const Operand* table = nullptr) {
+/// One operation over views of the same dims; b is missing for operations of one operand, of which
+/// TABLE has a table.
+void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Operand* b,
+               const Operand& y, const npu::DescriptorValues* rescale,
+               const Operand* table = nullptr) {
   Walk walk;
   walk.operands = b ? 3 : 2;
   const size_t last = b ? 2 : 1;
@@ -30,7 +32,8 @@ void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Opera
     walk.dims.push_back(dim);
   }
   for (const Operand* o : {&a, b, &y})
-    if (o && !o->isLocal()) throw Refusal{CDL_REASON_MEMORY, "an operand does not lie in the scratchpad"};
+    if (o && !o->isLocal())
+      throw Refusal{CDL_REASON_MEMORY, "an operand does not lie in the scratchpad"};
   std::array<int64_t, 3> bytes{a.bytes, b ? b->bytes : y.bytes, y.bytes};
   BoxLimits limits;
   limits.dims = 2;
@@ -42,7 +45,8 @@ void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Opera
     for (size_t o = 0; o < last; ++o) {
       const Operand& in = o == 0 ? a : *b;
       const Access read = accessOf(in, box, static_cast<int>(o), false);
-      if (read.begin < out.end && out.begin < read.end && !isSameWalk(in, y, box, o, last)) return false;
+      if (read.begin < out.end && out.begin < read.end && !isSameWalk(in, y, box, o, last))
+        return false;
     }
     return true;
   };
@@ -71,7 +75,8 @@ void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Opera
       accesses.push_back(accessOf(*b, box, 1, false));
     } else if (table) {
       one.values[f::kB] = table->at;
-      accesses.push_back({Access::kScratchpad, table->at, table->at + table->dims[0] * table->bytes, false});
+      accesses.push_back(
+          {Access::kScratchpad, table->at, table->at + table->dims[0] * table->bytes, false});
     }
     one.values[f::kDst] = y.at + box.offsets[last];
     accesses.push_back(accessOf(y, box, static_cast<int>(last), true));
@@ -87,7 +92,9 @@ npu::Insn vectorInsn(npu::Op op, int64_t fn) {
 }
 
 npu::Insn unary(npu::UnaryFn fn) { return vectorInsn(npu::Op::kVunary, static_cast<int64_t>(fn)); }
-npu::Insn binary(npu::BinaryFn fn) { return vectorInsn(npu::Op::kVbinary, static_cast<int64_t>(fn)); }
+npu::Insn binary(npu::BinaryFn fn) {
+  return vectorInsn(npu::Op::kVbinary, static_cast<int64_t>(fn));
+}
 
 /// The part of a view where the dims of `index` have these indices.
 Operand at(const Operand& o, const std::vector<int>& dims, const std::vector<int64_t>& index) {
@@ -118,7 +125,9 @@ void rescale(Lowering& l, const cdl::Op& op) {
   const IntegerLimits limits = limitsOf(y.elem);
   std::vector<int64_t> index(varying.size(), 0);
   for (;;) {
-    const auto number = [&](size_t p, const char* what) { return l.image.scalar(at(parameters[p], varying, index), what); };
+    const auto number = [&](size_t p, const char* what) {
+      return l.image.scalar(at(parameters[p], varying, index), what);
+    };
     Scale scale;
     scale.aMult = number(0, "the multiplier");
     scale.shift = number(1, "the shift");
@@ -144,12 +153,16 @@ void rescale(Lowering& l, const cdl::Op& op) {
 }
 
 /// Windows of a tile of rows, pixels and channels.
-void pool(Lowering& l, const Operand& x, const Operand& y, const std::array<int, 3>& in, const std::array<int, 3>& out,
-          npu::PoolFn fn, const std::array<int64_t, 6>& window) {
+void pool(Lowering& l, const Operand& x, const Operand& y, const std::array<int, 3>& in,
+          const std::array<int, 3>& out, npu::PoolFn fn, const std::array<int64_t, 6>& window) {
   namespace p = npu::descriptor::pooling;
   namespace f = npu::field::vpool;
-  const auto dim = [](const Operand& o, int d) { return d < 0 ? int64_t{1} : o.dims[static_cast<size_t>(d)]; };
-  const auto stride = [](const Operand& o, int d) { return d < 0 ? int64_t{0} : o.strides[static_cast<size_t>(d)] * o.bytes; };
+  const auto dim = [](const Operand& o, int d) {
+    return d < 0 ? int64_t{1} : o.dims[static_cast<size_t>(d)];
+  };
+  const auto stride = [](const Operand& o, int d) {
+    return d < 0 ? int64_t{0} : o.strides[static_cast<size_t>(d)] * o.bytes;
+  };
   npu::DescriptorValues values{};
   values[p::kInH] = dim(x, in[0]);
   values[p::kInW] = dim(x, in[1]);
@@ -185,11 +198,13 @@ void checkScale(const Scale& s, uint8_t a, uint8_t b, uint8_t y) {
   for (const int32_t mult : {s.aMult, s.bMult})
     if (mult < 0 || mult >= 1 << 24)
       throw Refusal{CDL_REASON_VENDOR, cdl::text("multiplier ", mult, " is none of 24 bits")};
-  if (s.shift < 0 || s.shift > 63) throw Refusal{CDL_REASON_VENDOR, cdl::text("shift ", s.shift, " > 63")};
+  if (s.shift < 0 || s.shift > 63)
+    throw Refusal{CDL_REASON_VENDOR, cdl::text("shift ", s.shift, " > 63")};
   const auto checkLeft = [](int32_t shift, uint8_t elem) {
     const int32_t most = elem == CDL_I32 ? 7 : elem == CDL_I16 ? 22 : 30;
     if (shift < 0 || shift > most)
-      throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("left shift ", shift, " > ", most, " of ", cdl::elemName(elem))};
+      throw Refusal{CDL_REASON_ATTRIBUTE,
+                    cdl::text("left shift ", shift, " > ", most, " of ", cdl::elemName(elem))};
   };
   checkLeft(s.aShift, a), checkLeft(s.bShift, b);
   const IntegerLimits limits = limitsOf(y);
@@ -212,7 +227,8 @@ npu::DescriptorValues rescaleValues(const Scale& s, npu::Type out) {
   return values;
 }
 
-void lowerBinary(Lowering& l, npu::BinaryFn fn, const Operand& a, const Operand& b, const Operand& y) {
+void lowerBinary(Lowering& l, npu::BinaryFn fn, const Operand& a, const Operand& b,
+                 const Operand& y) {
   overLanes(l, binary(fn), a, &b, y, nullptr);
 }
 
@@ -232,8 +248,10 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
   const Operand a = l.image.input(op, 0), y = l.image.output(op);
   switch (op.kind()) {
   case cdl::Kind::Convert: {
-    if (y.elem == CDL_BOOL && a.elem != CDL_BOOL) { // not equal to 0: whether that it is equal is false
-      const int64_t zero = l.records(std::vector<std::byte>(static_cast<size_t>(a.bytes), std::byte{0}));
+    // not equal to 0: whether that it is equal is false
+    if (y.elem == CDL_BOOL && a.elem != CDL_BOOL) {
+      const int64_t zero =
+          l.records(std::vector<std::byte>(static_cast<size_t>(a.bytes), std::byte{0}));
       const auto zeroAs = [&](const Operand& like) {
         Operand number = like;
         number.memory = Access::kScratchpad;
@@ -263,7 +281,8 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
       lowerCopy(l, table, dense);
       table = dense;
     }
-    if (!table.isLocal()) throw Refusal{CDL_REASON_MEMORY, "the table does not lie in the scratchpad"};
+    if (!table.isLocal())
+      throw Refusal{CDL_REASON_MEMORY, "the table does not lie in the scratchpad"};
     return overLanes(l, unary(npu::UnaryFn::kTable), a, nullptr, y, nullptr, &table);
   }
   default: {
@@ -271,7 +290,8 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
     if (op.kind() != cdl::Kind::Compare) return lowerBinary(l, binaryOf(op.fn()), a, b, y);
     if (op.fn() != CDL_COMPARE_EQ && op.fn() != CDL_COMPARE_LT)
       throw Refusal{CDL_REASON_NO_ROW, "the vector engine has no such comparison"};
-    return lowerBinary(l, op.fn() == CDL_COMPARE_EQ ? npu::BinaryFn::kEqual : npu::BinaryFn::kLess, a, b, y);
+    return lowerBinary(l, op.fn() == CDL_COMPARE_EQ ? npu::BinaryFn::kEqual : npu::BinaryFn::kLess,
+                       a, b, y);
   }
   }
 }
@@ -281,10 +301,14 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
   const int64_t outer = x.dims[0], length = x.dims[1], inner = x.dims[2];
   if (outer == 0 || inner == 0) return;
   const bool isSum = op.fn() == CDL_REDUCE_SUM, isMax = op.fn() == CDL_REDUCE_MAX;
-  if (!isSum && !isMax && op.fn() != CDL_REDUCE_MIN) throw Refusal{CDL_REASON_NO_ROW, "no such reduction"};
+  if (!isSum && !isMax && op.fn() != CDL_REDUCE_MIN)
+    throw Refusal{CDL_REASON_NO_ROW, "no such reduction"};
   if (length == 0) { // what changes nothing that it is combined with
     const IntegerLimits limits = limitsOf(y.elem);
-    return lowerFill(l, y, static_cast<uint64_t>(int64_t{isSum ? 0 : isMax ? limits.low : limits.high}));
+    return lowerFill(l, y,
+                     static_cast<uint64_t>(int64_t{isSum   ? 0
+                                                   : isMax ? limits.low
+                                                           : limits.high}));
   }
   for (int64_t o = 0; o < outer; ++o) {
     Operand from = x, to = y;
@@ -293,7 +317,8 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
     from.dims[0] = to.dims[0] = 1;
     // Channels beside each other: one window over all places.
     const bool isTile = length <= 256 && inner <= 65536 && (x.strides[2] == 1 || inner == 1) &&
-                        (y.strides[1] == 1 || inner == 1) && x.strides[1] >= 0 && x.strides[1] * x.bytes < 65536;
+                        (y.strides[1] == 1 || inner == 1) && x.strides[1] >= 0 &&
+                        x.strides[1] * x.bytes < 65536;
     if (isTile && (isMax || (isSum && x.elem == CDL_I32))) {
       pool(l, from, to, {-1, 1, 2}, {-1, -1, 1}, isSum ? npu::PoolFn::kSum : npu::PoolFn::kMax,
            {1, length, 1, 1, 0, 0});
@@ -311,8 +336,11 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
       if (r == 0)
         overLanes(l, unary(npu::UnaryFn::kCopy), term, nullptr, place, nullptr);
       else
-        overLanes(l, binary(isSum ? npu::BinaryFn::kAdd : isMax ? npu::BinaryFn::kMax : npu::BinaryFn::kMin), place,
-                  &term, place, nullptr);
+        overLanes(l,
+                  binary(isSum   ? npu::BinaryFn::kAdd
+                         : isMax ? npu::BinaryFn::kMax
+                                 : npu::BinaryFn::kMin),
+                  place, &term, place, nullptr);
     }
   }
 }
@@ -326,7 +354,9 @@ void lowerPool(Lowering& l, const cdl::Op& op) {
     const int64_t kernel = op.attr(CDL_ATTR_KERNEL, 1, d), stride = op.attr(CDL_ATTR_STRIDES, 1, d);
     const int64_t pad = op.attr(CDL_ATTR_PADS, 0, d), extent = x.dims[d + 1], outs = y.dims[d + 1];
     // Windows that lie in the padding alone are none of the device's.
-    const auto reaches = [&](int64_t o) { return o * stride - pad < extent && o * stride - pad + kernel > 0; };
+    const auto reaches = [&](int64_t o) {
+      return o * stride - pad < extent && o * stride - pad + kernel > 0;
+    };
     int64_t first = 0, end = outs;
     while (first < outs && !reaches(first)) ++first;
     while (end > first && !reaches(end - 1)) --end;

@@ -22,8 +22,8 @@ struct Lowering {
   Image& image;
   Stream& stream;
   const npu::Configuration& configuration;
-  /// The end of the scratchpad belongs to the compiler: records of requant and tables, one behind the other, the oldest
-  /// ones overwritten.
+  /// The end of the scratchpad belongs to the compiler: records of requant and tables, one behind
+  /// the other, the oldest ones overwritten.
   int64_t recordsAt = 0, recordsBytes = 0;
   struct Held {
     int64_t begin = 0, end = 0;   ///< addresses
@@ -31,11 +31,15 @@ struct Lowering {
   };
   std::vector<Held> held{};
   int64_t next = 0; ///< where the next ones go, relative
-  std::vector<Access> order{};                         ///< of the copy at hand, beside the bytes that it moves
-  int scatterTurn = 0;                                 ///< the load channel that comes next for what is scattered
-  bool isBeforeProducts = true;                        ///< nothing has been multiplied yet
-  int accumulatorTurn = 0;                             ///< the half of the accumulators that comes next
-  std::vector<Costs> costs{};                          ///< by node, in the order in which they come first
+  /// of the copy at hand, beside the bytes that it moves
+  std::vector<Access> order{};
+  /// the load channel that comes next for what is scattered
+  int scatterTurn = 0;
+  bool isBeforeProducts = true; ///< nothing has been multiplied yet
+  /// the half of the accumulators that comes next
+  int accumulatorTurn = 0;
+  /// by node, in the order in which they come first
+  std::vector<Costs> costs{};
   std::map<std::string, size_t> costsOf{};
 
   /// What follows belongs to this node.
@@ -43,7 +47,8 @@ struct Lowering {
   Costs& here() { return costs[at]; }
   size_t at = 0;
 
-  /// A record for each channel lies in the scratchpad from the address that it returns on; loads them unless they do.
+  /// A record for each channel lies in the scratchpad from the address that it returns on; loads
+  /// them unless they do.
   int64_t records(const std::vector<std::byte>& bytes);
   /// A place among the records for what is no constant, until they have been gone round once.
   int64_t room(int64_t bytes);
@@ -54,14 +59,15 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to);
 /// `bits` of one element into all of them.
 void lowerFill(Lowering& l, const Operand& to, uint64_t bits);
 
-/// CONV2D and MATMUL with what follows them: a residual or a pool, then a table, where the device does all in one pass.
-/// How many instructions that are, with the product.
+/// CONV2D and MATMUL with what follows them: a residual or a pool, then a table, where the device
+/// does all in one pass. How many instructions that are, with the product.
 uint32_t lowerProduct(Lowering& l, const cdl::Op& op);
 
 /// CONVERT, BINARY, COMPARE, RESCALE, TABLE: on the vector engine.
 void lowerElementwise(Lowering& l, const cdl::Op& op);
 /// y = fn(a, b) over views of y's dims, all in the scratchpad.
-void lowerBinary(Lowering& l, npu::BinaryFn fn, const Operand& a, const Operand& b, const Operand& y);
+void lowerBinary(Lowering& l, npu::BinaryFn fn, const Operand& a, const Operand& b,
+                 const Operand& y);
 /// Of CDL_BINARY_*; throws Refusal for those that the device has not.
 npu::BinaryFn binaryOf(uint16_t fn);
 void lowerReduce(Lowering& l, const cdl::Op& op);
@@ -71,7 +77,8 @@ void lowerPool(Lowering& l, const cdl::Op& op);
 struct Scale {
   int32_t aMult = 0, bMult = 0, aShift = 0, bShift = 0, shift = 0, zero = 0, low = 0, high = 0;
 };
-/// Multipliers, shifts and zero points that the device has for operands and a result of these types; throws Refusal.
+/// Multipliers, shifts and zero points that the device has for operands and a result of these
+/// types; throws Refusal.
 void checkScale(const Scale& scale, uint8_t a, uint8_t b, uint8_t y);
 npu::DescriptorValues rescaleValues(const Scale& scale, npu::Type out);
 

@@ -17,7 +17,8 @@ npu::DescriptorValues transferOf(const Box& box, int64_t runBytes, int far, int 
   for (int d = 0; d < 3; ++d) {
     const auto at = static_cast<size_t>(d);
     values[static_cast<size_t>(t::kLen1 + d)] = box.extents[at];
-    values[static_cast<size_t>(t::kFarStride1 + d)] = far < 0 ? 0 : box.strides[static_cast<size_t>(far)][at];
+    values[static_cast<size_t>(t::kFarStride1 + d)] =
+        far < 0 ? 0 : box.strides[static_cast<size_t>(far)][at];
     values[static_cast<size_t>(t::kNearStride1 + d)] = box.strides[static_cast<size_t>(near)][at];
   }
   return values;
@@ -27,7 +28,8 @@ Walk walkOf(const Operand& from, const Operand& to) {
   Walk walk;
   for (int d = 0; d < to.rank; ++d) {
     const auto at = static_cast<size_t>(d);
-    walk.dims.push_back({to.dims[at], {from.strides[at] * from.bytes, to.strides[at] * to.bytes, 0}});
+    walk.dims.push_back(
+        {to.dims[at], {from.strides[at] * from.bytes, to.strides[at] * to.bytes, 0}});
   }
   return walk;
 }
@@ -57,19 +59,24 @@ Access accessOf(const Operand& o, const Box& box, int operand, bool write) {
 
 void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
   if (from.memory == Access::kPayload) return lowerCopy(l, l.image.packed(from, to), to);
-  if (isDram(from) && scatters(from, to) && to.elements() > kScatteredAtOnce) return inPieces(l, from, to);
+  if (isDram(from) && scatters(from, to) && to.elements() > kScatteredAtOnce)
+    return inPieces(l, from, to);
   move(l, from, to);
 }
 
 namespace {
 
-/// Pieces of what is scattered, so that its first rows are used while the others come. Over all channels in turn until
-/// there is a product to hide behind: later the other channels have the weights to bring.
+/// Pieces of what is scattered, so that its first rows are used while the others come. Over all
+/// channels in turn until there is a product to hide behind: later the other channels have the
+/// weights to bring.
 void inPieces(Lowering& l, const Operand& from, const Operand& to) {
   size_t outer = 0;
   for (size_t d = 1; d < static_cast<size_t>(to.rank); ++d)
-    if (std::abs(to.strides[d]) * (to.dims[d] > 1) > std::abs(to.strides[outer]) * (to.dims[outer] > 1)) outer = d;
-  const int64_t rest = to.elements() / to.dims[outer], step = std::max<int64_t>(1, kScatteredAtOnce / rest);
+    if (std::abs(to.strides[d]) * (to.dims[d] > 1) >
+        std::abs(to.strides[outer]) * (to.dims[outer] > 1))
+      outer = d;
+  const int64_t rest = to.elements() / to.dims[outer],
+                step = std::max<int64_t>(1, kScatteredAtOnce / rest);
   for (int64_t begin = 0; begin < to.dims[outer]; begin += step) {
     Operand source = from, target = to;
     source.dims[outer] = target.dims[outer] = std::min(step, to.dims[outer] - begin);
@@ -82,9 +89,13 @@ void inPieces(Lowering& l, const Operand& from, const Operand& to) {
 }
 
 void move(Lowering& l, const Operand& from, const Operand& to) {
-  // Weights come ahead of time and are long: where there is a second channel, what is wanted at once passes them by.
-  const bool isAside = from.memory == Access::kRegions && l.image.holdsWeights(to.buffer) && l.configuration.loadChannels() > 1;
-  const npu::Engine channel = isAside ? npu::Engine::kLoad1 : static_cast<npu::Engine>(static_cast<int>(npu::Engine::kLoad0) + l.scatterTurn);
+  // Weights come ahead of time and are long: where there is a second channel, what is wanted at
+  // once passes them by.
+  const bool isAside = from.memory == Access::kRegions && l.image.holdsWeights(to.buffer) &&
+                       l.configuration.loadChannels() > 1;
+  const npu::Engine channel =
+      isAside ? npu::Engine::kLoad1
+              : static_cast<npu::Engine>(static_cast<int>(npu::Engine::kLoad0) + l.scatterTurn);
   if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
   // Bytes: several of an element stay together.
   Walk walk = walkOf(from, to);
@@ -105,10 +116,11 @@ void move(Lowering& l, const Operand& from, const Operand& to) {
     return a.end <= b.begin || b.end <= a.begin;
   };
   forEachBox(walk, bytes, limits, isLegal, [&](const Box& box) {
-    const int64_t d = l.stream.descriptor(npu::DescriptorKind::kTransfer, transferOf(box, box.run * from.bytes, far, near));
+    const int64_t d = l.stream.descriptor(npu::DescriptorKind::kTransfer,
+                                          transferOf(box, box.run * from.bytes, far, near));
     const int64_t source = from.at + box.offsets[0], target = to.at + box.offsets[1];
-    const auto moved =
-        static_cast<uint64_t>(box.run * from.bytes * box.extents[0] * box.extents[1] * box.extents[2]);
+    const auto moved = static_cast<uint64_t>(box.run * from.bytes * box.extents[0] *
+                                             box.extents[1] * box.extents[2]);
     npu::Insn insn;
     if (isDram(to)) {
       namespace f = npu::field::store;
@@ -126,7 +138,9 @@ void move(Lowering& l, const Operand& from, const Operand& to) {
       insn.values[f::kDst] = target;
       insn.values[f::kD] = d;
       const bool isConstant = from.memory == Access::kRegions;
-      (!isConstant ? l.here().loaded : l.image.holdsWeights(to.buffer) ? l.here().weights : l.here().tables) += moved;
+      (!isConstant                       ? l.here().loaded
+       : l.image.holdsWeights(to.buffer) ? l.here().weights
+                                         : l.here().tables) += moved;
     } else {
       namespace f = npu::field::copy;
       insn = insnFor(npu::Op::kCopy, npu::Engine::kLoad0);
@@ -166,8 +180,8 @@ void lowerFill(Lowering& l, const Operand& to, uint64_t bits) {
         namespace f = npu::field::fill;
         npu::Insn insn = insnFor(npu::Op::kFill, npu::Engine::kLoad0);
         insn.values[f::kDst] = to.at + box.offsets[1];
-        insn.values[f::kD] =
-            l.stream.descriptor(npu::DescriptorKind::kTransfer, transferOf(box, box.run * to.bytes, -1, 1));
+        insn.values[f::kD] = l.stream.descriptor(npu::DescriptorKind::kTransfer,
+                                                 transferOf(box, box.run * to.bytes, -1, 1));
         insn.values[f::kFill] = static_cast<int64_t>(element[0]);
         l.stream.add(insn, {accessOf(to, box, 1, true)});
       });
@@ -197,7 +211,8 @@ int64_t Lowering::records(const std::vector<std::byte>& bytes) {
 
 int64_t Lowering::room(int64_t bytes) {
   if (bytes > recordsBytes)
-    throw Refusal{CDL_REASON_MEMORY, cdl::text(bytes, " bytes, the compiler keeps ", recordsBytes, " for them")};
+    throw Refusal{CDL_REASON_MEMORY,
+                  cdl::text(bytes, " bytes, the compiler keeps ", recordsBytes, " for them")};
   if (next + bytes > recordsBytes) next = 0;
   const int64_t begin = recordsAt + next, end = begin + bytes;
   next += (bytes + 15) / 16 * 16;

@@ -1,4 +1,5 @@
-// CONV2D and MATMUL on the matrix engine, in parts that fit half of the accumulators, and requant behind it.
+// CONV2D and MATMUL on the matrix engine, in parts that fit half of the accumulators, and requant
+// behind it.
 #include "epilogue.hpp"
 
 #include <algorithm>
@@ -13,24 +14,27 @@ constexpr int64_t kMostTerms = 1 << 15;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// A convolution of one image and group; a matrix product is one of 1 x 1 over rows of one pixel. Bytes.
+/// A convolution of one image and group; a matrix product is one of 1 x 1 over rows of one pixel.
+/// Bytes.
 struct Product {
-  int64_t x = 0, w = 0;                       ///< addresses
+  int64_t x = 0, w = 0; ///< addresses
   int64_t height = 1, width = 1, rowStride = 0, pixelStride = 0;
-  int64_t sumHeight = 1, sumWidth = 1;        ///< positions that are summed
-  int64_t outHeight = 1, outWidth = 1, cin = 1, cout = 1; ///< of the result: fewer positions behind a pool
+  int64_t sumHeight = 1, sumWidth = 1; ///< positions that are summed
+  /// of the result: fewer positions behind a pool
+  int64_t outHeight = 1, outWidth = 1, cin = 1, cout = 1;
   std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, dilation{1, 1}, pad{0, 0};
   int64_t weightPitch = 1;
   bool transposed = false, depthwise = false, accumulate = false;
   npu::Type xType{}, wType{};
   int32_t xZero = 0, wZero = 0;
-  int64_t wBytes = 0;               ///< of the weights from w on
+  int64_t wBytes = 0;                             ///< of the weights from w on
   int64_t xUnit = 1, yUnit = 1, residualUnit = 1; ///< bytes of an element
-  int64_t sumUnit = 4;                            ///< of a sum in the scratchpad: 8 of activations of 16 bits
+  /// of a sum in the scratchpad: 8 of activations of 16 bits
+  int64_t sumUnit = 4;
 
-  int64_t y = 0, yRow = 0, yPixel = 0; ///< the result: address and strides
+  int64_t y = 0, yRow = 0, yPixel = 0;             ///< the result: address and strides
   int64_t start = 0, startRow = 0, startPixel = 0; ///< with `accumulate`: what the sums begin with
-  size_t channel = 0;                  ///< of `epilogue`, its first one
+  size_t channel = 0;                              ///< of `epilogue`, its first one
   int64_t residual = 0, residualRow = 0, residualPixel = 0;
 };
 
@@ -55,19 +59,23 @@ public:
   void emit() {
     const int64_t width = l_.configuration.columns(), half = l_.configuration.accumulatorRows() / 2;
     const int64_t places = p_.sumHeight * p_.sumWidth;
-    // Blocks of channels share the activations that a pass streams; a pass should be longer than the weights that load
-    // behind it.
+    // Blocks of channels share the activations that a pass streams; a pass should be longer than
+    // the weights that load behind it.
     const int64_t passes = std::min(places, 8 * static_cast<int64_t>(l_.configuration.rows()));
-    int64_t blocks = std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, ceilDiv(p_.cout, width));
-    if (ending_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks); // two sets
+    int64_t blocks =
+        std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, ceilDiv(p_.cout, width));
+    // two sets
+    if (ending_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks);
     int64_t columns = p_.outWidth, rows = p_.outHeight;
     if (ending_.pool) { // whole rows of windows
       const Pool& pool = *ending_.pool;
       const bool isApart = pool.stride[0] >= pool.kernel[0];
-      const int64_t least = (isApart ? std::min(pool.kernel[0], p_.sumHeight) : p_.sumHeight) * p_.sumWidth;
+      const int64_t least =
+          (isApart ? std::min(pool.kernel[0], p_.sumHeight) : p_.sumHeight) * p_.sumWidth;
       blocks = std::clamp<int64_t>(half / least, 1, blocks);
       const int64_t high = half / blocks / p_.sumWidth; // rows of sums
-      if (isApart) rows = std::clamp<int64_t>((high - pool.kernel[0]) / pool.stride[0] + 1, 1, rows);
+      if (isApart)
+        rows = std::clamp<int64_t>((high - pool.kernel[0]) / pool.stride[0] + 1, 1, rows);
     } else {
       const int64_t room = std::max<int64_t>(half / blocks, 1);
       columns = std::min({columns, room, mostOf(1)});
@@ -83,31 +91,39 @@ public:
 private:
   /// Outputs of which a descriptor can say the windows.
   int64_t mostOf(size_t d) const {
-    return std::max<int64_t>((kMostRows - (p_.kernel[d] - 1) * p_.dilation[d] - 1) / p_.stride[d] + 1, 1);
+    return std::max<int64_t>(
+        (kMostRows - (p_.kernel[d] - 1) * p_.dilation[d] - 1) / p_.stride[d] + 1, 1);
   }
-  /// The first row that is there, how many the piece needs from there on, and the padding before them.
+  /// The first row that is there, how many the piece needs from there on, and the padding before
+  /// them.
   struct Span {
     int64_t begin, count, pad;
   };
   Span spanOf(size_t d, int64_t first, int64_t count, int64_t extent) const {
     const int64_t from = first * p_.stride[d] - p_.pad[d];
     const int64_t end = from + (count - 1) * p_.stride[d] + (p_.kernel[d] - 1) * p_.dilation[d] + 1;
-    // Windows behind the image read padding alone: as padding before its first row, as far as that goes.
+    // Windows behind the image read padding alone: as padding before its first row, as far as that
+    // goes.
     if (extent == 0 || (from >= extent && end - from > 63))
-      throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("windows of ", end - from, " lie behind the ", extent, " of the image")};
+      throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("windows of ", end - from, " lie behind the ",
+                                                    extent, " of the image")};
     if (from >= extent) return {0, 1, end - from};
     const int64_t begin = std::clamp<int64_t>(from, 0, extent - 1);
-    return {begin, std::max<int64_t>(std::min(end, extent) - begin, 1), std::max<int64_t>(-from, 0)};
+    return {begin, std::max<int64_t>(std::min(end, extent) - begin, 1),
+            std::max<int64_t>(-from, 0)};
   }
 
-  /// The positions that are summed for a piece, and the rows and columns of padding before them that windows begin with.
+  /// The positions that are summed for a piece, and the rows and columns of padding before them
+  /// that windows begin with.
   Piece summed(const Piece& piece, int64_t& top, int64_t& left) const {
     Piece sums = piece;
     top = left = 0;
     if (!ending_.pool) return sums;
     const Pool& pool = *ending_.pool;
-    const auto cut = [&](size_t d, int64_t& begin, int64_t& count, int64_t extent, int64_t& before) {
-      const int64_t from = begin * pool.stride[d] - pool.pad[d], end = from + (count - 1) * pool.stride[d] + pool.kernel[d];
+    const auto cut = [&](size_t d, int64_t& begin, int64_t& count, int64_t extent,
+                         int64_t& before) {
+      const int64_t from = begin * pool.stride[d] - pool.pad[d],
+                    end = from + (count - 1) * pool.stride[d] + pool.kernel[d];
       before = std::max<int64_t>(-from, 0);
       begin = std::max<int64_t>(from, 0);
       count = std::min(end, extent) - begin;
@@ -125,7 +141,8 @@ private:
     const int64_t accRows = ceilDiv(piece.channels, width) * places;
     l_.accumulatorTurn ^= 1;
     const Access sums{Access::kAccumulators, acc, acc + accRows, false};
-    if (p_.accumulate) moveSums(npu::Op::kAccload, piece, acc, sums, p_.start, p_.startRow, p_.startPixel);
+    if (p_.accumulate)
+      moveSums(npu::Op::kAccload, piece, acc, sums, p_.start, p_.startRow, p_.startPixel);
     if (p_.cin > 0) multiply(piece, acc, sums);
     if (ending_.epilogue)
       requantize(outputs, piece, {top, left}, acc, sums);
@@ -137,9 +154,11 @@ private:
     namespace w = npu::descriptor::window;
     namespace f = npu::field::conv;
     static_assert(int{f::kAccumulate} == int{npu::field::dwconv::kAccumulate});
-    const Span high = spanOf(0, piece.row, piece.rows, p_.height), wide = spanOf(1, piece.column, piece.columns, p_.width);
+    const Span high = spanOf(0, piece.row, piece.rows, p_.height),
+               wide = spanOf(1, piece.column, piece.columns, p_.width);
     if (high.pad > 63 || wide.pad > 63)
-      throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("padding of ", std::max(high.pad, wide.pad), " > 63")};
+      throw Refusal{CDL_REASON_ATTRIBUTE,
+                    cdl::text("padding of ", std::max(high.pad, wide.pad), " > 63")};
     const int64_t taps = p_.kernel[0] * p_.kernel[1], rows = l_.configuration.rows();
     npu::DescriptorValues values{};
     values[w::kInH] = high.count;
@@ -166,8 +185,10 @@ private:
     values[w::kWType] = static_cast<int64_t>(p_.wType);
     values[w::kWZp] = p_.wZero;
     values[w::kTransposed] = p_.transposed;
-    npu::Insn insn = insnFor(p_.depthwise ? npu::Op::kDwconv : npu::Op::kConv, npu::Engine::kMatrix);
-    const int64_t act = p_.x + high.begin * p_.rowStride + wide.begin * p_.pixelStride + (p_.depthwise ? piece.channel * p_.xUnit : 0);
+    npu::Insn insn =
+        insnFor(p_.depthwise ? npu::Op::kDwconv : npu::Op::kConv, npu::Engine::kMatrix);
+    const int64_t act = p_.x + high.begin * p_.rowStride + wide.begin * p_.pixelStride +
+                        (p_.depthwise ? piece.channel * p_.xUnit : 0);
     const int64_t wgt = p_.w + piece.channel * (p_.transposed ? p_.weightPitch : 1);
     insn.values[f::kAcc] = acc;
     insn.values[f::kAct] = act;
@@ -175,10 +196,13 @@ private:
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kWindow, values);
     insn.values[f::kAccumulate] = p_.accumulate;
     sums.write = true;
-    l_.here().macs += static_cast<uint64_t>(taps * (p_.depthwise ? 1 : p_.cin) * piece.channels * piece.rows * piece.columns);
+    l_.here().macs += static_cast<uint64_t>(taps * (p_.depthwise ? 1 : p_.cin) * piece.channels *
+                                            piece.rows * piece.columns);
     const int64_t reach = (high.count - 1) * p_.rowStride + (wide.count - 1) * p_.pixelStride +
                           (p_.depthwise ? piece.channels : p_.cin) * p_.xUnit;
-    l_.stream.add(insn, {{Access::kScratchpad, act, act + reach, false}, {Access::kScratchpad, p_.w, p_.w + p_.wBytes, false}, sums});
+    l_.stream.add(insn, {{Access::kScratchpad, act, act + reach, false},
+                         {Access::kScratchpad, p_.w, p_.w + p_.wBytes, false},
+                         sums});
   }
 
   npu::DescriptorValues places(const Piece& piece, int64_t row, int64_t pixel) const {
@@ -195,25 +219,30 @@ private:
     return values;
   }
 
-  Access result(const Piece& piece, int64_t at, int64_t row, int64_t pixel, int64_t bytes, bool write) const {
-    return {Access::kScratchpad, at, at + (piece.rows - 1) * row + (piece.columns - 1) * pixel + piece.channels * bytes,
+  Access result(const Piece& piece, int64_t at, int64_t row, int64_t pixel, int64_t bytes,
+                bool write) const {
+    return {Access::kScratchpad, at,
+            at + (piece.rows - 1) * row + (piece.columns - 1) * pixel + piece.channels * bytes,
             write};
   }
 
-  void moveSums(npu::Op op, const Piece& piece, int64_t acc, Access sums, int64_t base, int64_t row, int64_t pixel) {
+  void moveSums(npu::Op op, const Piece& piece, int64_t acc, Access sums, int64_t base, int64_t row,
+                int64_t pixel) {
     namespace f = npu::field::accload;
-    static_assert(int{f::kSrc} == int{npu::field::accstore::kDst} && int{f::kD} == int{npu::field::accstore::kD});
+    static_assert(int{f::kSrc} == int{npu::field::accstore::kDst} &&
+                  int{f::kD} == int{npu::field::accstore::kD});
     npu::Insn insn = insnFor(op, npu::Engine::kRequant);
     const int64_t at = base + piece.row * row + piece.column * pixel + piece.channel * p_.sumUnit;
     insn.values[f::kAcc] = acc;
     insn.values[f::kSrc] = at;
-    insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, places(piece, row, pixel));
+    insn.values[f::kD] =
+        l_.stream.descriptor(npu::DescriptorKind::kEpilogue, places(piece, row, pixel));
     sums.write = op == npu::Op::kAccload;
     l_.stream.add(insn, {sums, result(piece, at, row, pixel, p_.sumUnit, !sums.write)});
   }
 
-  void requantize(const Piece& piece, const Piece& summed, const std::array<int64_t, 2>& before, int64_t acc,
-                  const Access& sums) {
+  void requantize(const Piece& piece, const Piece& summed, const std::array<int64_t, 2>& before,
+                  int64_t acc, const Access& sums) {
     namespace e = npu::descriptor::epilogue;
     namespace f = npu::field::requant;
     const Epilogue& epilogue = *ending_.epilogue;
@@ -233,7 +262,8 @@ private:
       values[e::kInH] = summed.rows, values[e::kInW] = summed.columns;
       values[e::kAccPitch] = summed.rows * summed.columns;
       values[e::kPoolH] = ending_.pool->kernel[0], values[e::kPoolW] = ending_.pool->kernel[1];
-      values[e::kPoolStrideH] = ending_.pool->stride[0], values[e::kPoolStrideW] = ending_.pool->stride[1];
+      values[e::kPoolStrideH] = ending_.pool->stride[0],
+      values[e::kPoolStrideW] = ending_.pool->stride[1];
       values[e::kPoolPadTop] = before[0], values[e::kPoolPadLeft] = before[1];
     }
     values[e::kOutType] = static_cast<int64_t>(epilogue.type);
@@ -241,9 +271,11 @@ private:
     values[e::kLow] = epilogue.low;
     values[e::kHigh] = epilogue.high;
     npu::Insn insn = insnFor(npu::Op::kRequant, npu::Engine::kRequant);
-    const int64_t at = p_.y + piece.row * p_.yRow + piece.column * p_.yPixel + piece.channel * p_.yUnit;
-    std::vector<Access> accesses{
-        sums, {Access::kScratchpad, params, params + 8 * piece.channels, false}, result(piece, at, p_.yRow, p_.yPixel, p_.yUnit, true)};
+    const int64_t at =
+        p_.y + piece.row * p_.yRow + piece.column * p_.yPixel + piece.channel * p_.yUnit;
+    std::vector<Access> accesses{sums,
+                                 {Access::kScratchpad, params, params + 8 * piece.channels, false},
+                                 result(piece, at, p_.yRow, p_.yPixel, p_.yUnit, true)};
     insn.values[f::kAcc] = acc;
     insn.values[f::kDst] = at;
     if (ending_.residual) {
@@ -252,17 +284,20 @@ private:
       second[r::kBType] = static_cast<int64_t>(ending_.residual->from.type());
       second[r::kRowStride] = p_.residualRow;
       second[r::kPixelStride] = p_.residualPixel;
-      const int64_t from = p_.residual + piece.row * p_.residualRow + piece.column * p_.residualPixel + piece.channel * p_.residualUnit;
+      const int64_t from = p_.residual + piece.row * p_.residualRow +
+                           piece.column * p_.residualPixel + piece.channel * p_.residualUnit;
       insn.values[f::kRes] = from;
       insn.values[f::kR] = l_.stream.descriptor(npu::DescriptorKind::kRescale, second);
       insn.values[f::kResidual] = 1;
-      accesses.push_back(result(piece, from, p_.residualRow, p_.residualPixel, p_.residualUnit, false));
+      accesses.push_back(
+          result(piece, from, p_.residualRow, p_.residualPixel, p_.residualUnit, false));
     }
     if (ending_.entries) {
       const Operand& entries = *ending_.entries;
       values[e::kTable] = entries.at;
       insn.values[f::kTable] = 1;
-      accesses.push_back({Access::kScratchpad, entries.at, entries.at + entries.dims[0] * entries.bytes, false});
+      accesses.push_back(
+          {Access::kScratchpad, entries.at, entries.at + entries.dims[0] * entries.bytes, false});
     }
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, values);
     l_.stream.add(insn, accesses);
@@ -279,7 +314,8 @@ int64_t bytesFrom(const Operand& o) {
 }
 
 void needInside(const Operand& o, size_t channel, const char* what) {
-  if (!o.isLocal()) throw Refusal{CDL_REASON_MEMORY, cdl::text(what, " does not lie in the scratchpad")};
+  if (!o.isLocal())
+    throw Refusal{CDL_REASON_MEMORY, cdl::text(what, " does not lie in the scratchpad")};
   if (o.dims[channel] > 1 && o.strides[channel] != 1)
     throw Refusal{CDL_REASON_LAYOUT, cdl::text(what, " does not have its channels side by side")};
   for (int d = 0; d < o.rank; ++d)
@@ -287,8 +323,8 @@ void needInside(const Operand& o, size_t channel, const char* what) {
       throw Refusal{CDL_REASON_OPERAND_CLASS, cdl::text(what, " runs backwards")};
 }
 
-void setTypes(Lowering& l, const cdl::Op& op, Product& p, const Operand& x, const Operand& w, const Operand& y,
-              const Ending& ending) {
+void setTypes(Lowering& l, const cdl::Op& op, Product& p, const Operand& x, const Operand& w,
+              const Operand& y, const Ending& ending) {
   p.xType = x.type();
   p.wType = w.type();
   p.xUnit = x.bytes;
@@ -335,11 +371,15 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
     p.dilation[d] = op.attr(CDL_ATTR_DILATIONS, 1, d);
     p.pad[d] = op.attr(CDL_ATTR_PADS, 0, d);
   }
-  p.weightPitch = inputs > 1 ? w.strides[2] : w.dims[1] > 1 ? w.strides[1] : w.dims[0] > 1 ? w.strides[0] : outputs;
+  p.weightPitch = inputs > 1      ? w.strides[2]
+                  : w.dims[1] > 1 ? w.strides[1]
+                  : w.dims[0] > 1 ? w.strides[0]
+                                  : outputs;
   const auto evenly = [&](int d, int64_t stride) {
     if (w.dims[static_cast<size_t>(d)] > 1 && w.strides[static_cast<size_t>(d)] != stride)
-      throw Refusal{CDL_REASON_LAYOUT, cdl::text("weights step by ", w.strides[static_cast<size_t>(d)], " along dim ", d,
-                                                 " and not by ", stride)};
+      throw Refusal{CDL_REASON_LAYOUT,
+                    cdl::text("weights step by ", w.strides[static_cast<size_t>(d)], " along dim ",
+                              d, " and not by ", stride)};
   };
   evenly(1, inputs * p.weightPitch);
   evenly(0, w.dims[1] * inputs * p.weightPitch);
@@ -426,8 +466,8 @@ uint32_t lowerProduct(Lowering& l, const cdl::Op& op) {
   if (op.expr() && y.elem != sums) {
     epilogue = epilogueOf(l, op, static_cast<int>(channel));
     ending.epilogue = &*epilogue;
-    // An end of the pass that is another one than the product's may lie where its operands were: parts of it would be
-    // written before the last part reads those. Its channels lie side by side.
+    // An end of the pass that is another one than the product's may lie where its operands were:
+    // parts of it would be written before the last part reads those. Its channels lie side by side.
     const auto fits = [&](const Operand& end, std::initializer_list<const Operand*> others) {
       const auto overlaps = [&](const Operand& o) {
         const Access a = o.access(false), b = end.access(true);
@@ -435,8 +475,9 @@ uint32_t lowerProduct(Lowering& l, const cdl::Op& op) {
       };
       for (const Operand* other : others)
         if (overlaps(*other)) return false;
-      return end.isLocal() && !(epilogue->start && overlaps(*epilogue->start)) && !overlaps(l.image.input(op, 0)) &&
-             !overlaps(l.image.input(op, 1)) && (end.dims[channel] == 1 || end.strides[channel] == 1);
+      return end.isLocal() && !(epilogue->start && overlaps(*epilogue->start)) &&
+             !overlaps(l.image.input(op, 0)) && !overlaps(l.image.input(op, 1)) &&
+             (end.dims[channel] == 1 || end.strides[channel] == 1);
     };
     if ((residual = residualOf(l, op, first + 1, *epilogue))) {
       const Operand end = l.image.output(l.image.op(first + 1));
@@ -454,30 +495,36 @@ uint32_t lowerProduct(Lowering& l, const cdl::Op& op) {
       }
     }
     if ((mapping = mappingOf(l, first + taken - 1, y, first + taken)))
-      if (fits(mapping->to, {&mapping->entries, ending.residual ? &ending.residual->from : &mapping->entries})) {
+      if (fits(mapping->to,
+               {&mapping->entries, ending.residual ? &ending.residual->from : &mapping->entries})) {
         y = mapping->to;
         ending.entries = &mapping->entries;
         ++taken;
       }
     ending.type = y.type();
   } else if (y.elem != sums) {
-    throw Refusal{CDL_REASON_DTYPE, cdl::text("a product without an epilogue has sums of ", cdl::elemName(sums))};
+    throw Refusal{CDL_REASON_DTYPE,
+                  cdl::text("a product without an epilogue has sums of ", cdl::elemName(sums))};
   }
   std::optional<uint32_t> under;
-  if (op.expr() && !ending.epilogue) { // step by step on the result: what is read there must not lie under it
+  // step by step on the result: what is read there must not lie under it
+  if (op.expr() && !ending.epilogue) {
     under = op.attr(CDL_ATTR_ACCUMULATE, 0) == 0 ? viewUnderResult(l, op) : std::nullopt;
     ending.addsToResult = under.has_value();
     for (uint32_t i = op.operands(); i < op.inputs(); ++i) {
       if (i == under) continue;
       const Access read = l.image.input(op, i).access(false), written = y.access(true);
       if (read.memory == written.memory && read.begin < written.end && written.begin < read.end)
-        throw Refusal{CDL_REASON_OPERAND_CLASS, "an operand of the epilogue lies where the result goes"};
+        throw Refusal{CDL_REASON_OPERAND_CLASS,
+                      "an operand of the epilogue lies where the result goes"};
     }
   }
   const Operand w = l.image.input(op, 1);
-  const int64_t summed = isConv ? w.dims[2] : w.dims[1], terms = isConv ? w.dims[0] * w.dims[1] * summed : summed;
+  const int64_t summed = isConv ? w.dims[2] : w.dims[1],
+                terms = isConv ? w.dims[0] * w.dims[1] * summed : summed;
   if (sums == CDL_I64 && terms > kMostTerms)
-    throw Refusal{CDL_REASON_DIM, cdl::text("sums of ", terms, " products of 16 bits: more than ", kMostTerms, " may leave 40 bits")};
+    throw Refusal{CDL_REASON_DIM, cdl::text("sums of ", terms, " products of 16 bits: more than ",
+                                            kMostTerms, " may leave 40 bits")};
   if (sums == CDL_I64 && op.attr(CDL_ATTR_ACCUMULATE, 0) != 0)
     throw Refusal{CDL_REASON_ATTRIBUTE, "sums of 64 bits that go on: the accumulators have 40"};
   if (summed == 0 && !ending.epilogue) { // sums of nothing

@@ -6,7 +6,8 @@ void OpenCl::claimOptional() {
   constexpr uint8_t F32 = CDL_F32, I8 = CDL_I8, I32 = CDL_I32;
   constexpr cdl_operand_class_t kAffine = CDL_CLASS_AFFINE;
   const uint8_t small[] = {CDL_I8, CDL_U8};
-  epilogue(Kind::Elementwise, {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary});
+  epilogue(Kind::Elementwise,
+           {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary});
   native(Kind::Elementwise, 0, {}, kAffine);
 
   limit(Kind::Conv2d, {cdl::attr(CDL_ATTR_TRANSPOSED) == 0});
@@ -23,10 +24,11 @@ void OpenCl::claimOptional() {
   for (uint8_t a : {CDL_I8, CDL_U8, CDL_I32}) // RESCALE of two, and between integers of any width
     for (uint8_t y : {CDL_I8, CDL_U8, CDL_I32}) {
       native(Kind::Rescale, 0, {a, I32, I32, I32, y}, kAffine);
-      for (uint8_t b : {CDL_I8, CDL_U8, CDL_I32}) native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, kAffine);
+      for (uint8_t b : {CDL_I8, CDL_U8, CDL_I32})
+        native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, kAffine);
     }
-  for (uint16_t fn : {CDL_UNARY_CEIL, CDL_UNARY_TRUNC, CDL_UNARY_ROUND_EVEN, CDL_UNARY_RSQRT, CDL_UNARY_TANH,
-                      CDL_UNARY_ERF, CDL_UNARY_SIGMOID})
+  for (uint16_t fn : {CDL_UNARY_CEIL, CDL_UNARY_TRUNC, CDL_UNARY_ROUND_EVEN, CDL_UNARY_RSQRT,
+                      CDL_UNARY_TANH, CDL_UNARY_ERF, CDL_UNARY_SIGMOID})
     native(Kind::Unary, fn, {F32, F32}, kAffine);
   native(Kind::Binary, CDL_BINARY_REM, {I32, I32, I32}, kAffine);
   for (uint8_t elem : small) native(Kind::Convert, CDL_CONVERT_TRUNC, {F32, elem}, kAffine);

@@ -8,8 +8,8 @@ cdl::Status OpenCl::elementwise(const cdl::Elementwise& op) {
   std::map<uint16_t, int64_t> pieces; // of inputs that steps read
   for (uint32_t s = 0; s < expr.steps; ++s) {
     const cdl_step_t& given = *cdl_get_step(op.image(), expr.first_step + s);
-    MapStep step{given.kind, given.fn, given.in[given.kind == CDL_KIND_SELECT ? 1 : 0].elem, given.elem,
-                 given.flags & 1};
+    MapStep step{given.kind, given.fn, given.in[given.kind == CDL_KIND_SELECT ? 1 : 0].elem,
+                 given.elem, given.flags & 1};
     std::vector<uint8_t> elems;
     for (int k = 0; k < given.operands; ++k) {
       const cdl_operand_t& operand = given.in[k];
@@ -25,6 +25,7 @@ cdl::Status OpenCl::elementwise(const cdl::Elementwise& op) {
     step.bits = static_cast<int64_t>(given.imm);
     steps.push_back(step);
   }
-  if (views.size() > 1 + kPieces) return cdl::unsupported(cdl::text(views.size() - 1, " views of an expression"));
+  if (views.size() > 1 + kPieces)
+    return cdl::unsupported(cdl::text(views.size() - 1, " views of an expression"));
   return run(op, mapOf(views, steps));
 }

@@ -4,11 +4,12 @@
 namespace {
 
 /// Numbers 4 to 17 of window.cl: extents and the window.
-void addWindow(Launch& launch, const cdl::Window& op, const cdl::Shape& x, const cdl::Shape& y, int64_t kernelHeight,
-               int64_t kernelWidth) {
+void addWindow(Launch& launch, const cdl::Window& op, const cdl::Shape& x, const cdl::Shape& y,
+               int64_t kernelHeight, int64_t kernelWidth) {
   launch.numbers.insert(launch.numbers.end(),
-                        {x.dims[2], x.dims[3], kernelHeight, kernelWidth, y.dims[2], y.dims[3], op.stride(0),
-                         op.stride(1), op.dilation(0), op.dilation(1), op.padBegin(0), op.padBegin(1)});
+                        {x.dims[2], x.dims[3], kernelHeight, kernelWidth, y.dims[2], y.dims[3],
+                         op.stride(0), op.stride(1), op.dilation(0), op.dilation(1), op.padBegin(0),
+                         op.padBegin(1)});
 }
 
 } // namespace
@@ -30,7 +31,8 @@ cdl::Status OpenCl::conv2d(const cdl::Conv2d& op) {
   const char* types = x.elem == CDL_F32  ? " -DA=float -DB=float -DSUM=float"
                       : x.elem == CDL_I8 ? " -DA=char -DB=char -DSUM=uint" // unsigned: sums wrap
                                          : " -DA=uchar -DB=char -DSUM=uint";
-  Launch launch{"window", types, isDepthwise ? "conv_depthwise" : "conv", items, {}, {&y, &x, &w}, {}};
+  Launch launch{"window",     types, isDepthwise ? "conv_depthwise" : "conv", items, {},
+                {&y, &x, &w}, {}};
   launch.numbers = {items, outputs, w.dims[1], group};
   addWindow(launch, op, x, y, w.dims[2], w.dims[3]);
   launch.numbers.insert(launch.numbers.end(), {op.accumulate(), 0});
@@ -44,7 +46,8 @@ cdl::Status OpenCl::conv2d(const cdl::Conv2d& op) {
 
 cdl::Status OpenCl::pool2d(const cdl::Pool2d& op) {
   const cdl::Operand x = op.x(), y = op.y();
-  const char* types = x.elem == CDL_F32  ? " -DA=float -DSUM=float -DLOWEST=-INFINITY -DLARGER=maxFloat"
+  const char* types = x.elem == CDL_F32
+                          ? " -DA=float -DSUM=float -DLOWEST=-INFINITY -DLARGER=maxFloat"
                       : x.elem == CDL_I8 ? " -DA=char -DSUM=int -DLOWEST=-128 -DLARGER=max"
                                          : " -DA=uchar -DSUM=int -DLOWEST=0 -DLARGER=max";
   Launch launch{"window", types, "pool", y.elements(), {}, {&y, &x}, {}};

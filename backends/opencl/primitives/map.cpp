@@ -1,11 +1,13 @@
-// Everything that goes element by element is a list of steps for map.cl: one instruction is a list of one.
+// Everything that goes element by element is a list of steps for map.cl: one instruction is a list
+// of one.
 #include "map.hpp"
 
 namespace {
 
 constexpr int kPart = 16; // elements of a work-item
 
-/// The views of one map, y first. Dims of 1 are gone, dims that lie alike in all are one; the last one is a row.
+/// The views of one map, y first. Dims of 1 are gone, dims that lie alike in all are one; the last
+/// one is a row.
 struct Nest {
   int rank = 0;
   std::array<int64_t, CDL_MAX_RANK> dims{};
@@ -18,13 +20,15 @@ struct Nest {
     for (int d = 0; d < y.rank; ++d) {
       if (y.dims[d] == 1) continue;
       bool joins = rank > 0;
-      for (size_t v = 0; v < walked && joins; ++v) joins = strides[v][rank - 1] == views[v].strides[d] * y.dims[d];
+      for (size_t v = 0; v < walked && joins; ++v)
+        joins = strides[v][rank - 1] == views[v].strides[d] * y.dims[d];
       if (!joins) ++rank;
       dims[rank - 1] = joins ? dims[rank - 1] * y.dims[d] : y.dims[d];
       for (size_t v = 0; v < walked; ++v) strides[v][rank - 1] = views[v].strides[d];
     }
     if (rank == 0) dims[rank++] = 1;
-    const auto longest = static_cast<int>(std::max_element(dims.begin(), dims.begin() + rank) - dims.begin());
+    const auto longest =
+        static_cast<int>(std::max_element(dims.begin(), dims.begin() + rank) - dims.begin());
     const int inner = rank - 1;
     if (dims[inner] < kPart && longest != inner) { // short rows waste work-items
       std::swap(dims[inner], dims[longest]);
@@ -40,20 +44,23 @@ MapStep stepOf(const cdl::Op& op, std::vector<cdl::Operand>& views) {
   for (uint32_t i = 0; i < op.operands(); ++i) views.push_back(op.input(i));
   MapStep step{op.instr().kind, op.fn(), views[views.size() > 1 ? 1 : 0].elem, views[0].elem,
                op.attr(CDL_ATTR_SATURATE, 0)};
-  for (size_t v = 1; v < views.size(); ++v) step.sources[v - 1] = kFromView + static_cast<int64_t>(v - 1);
+  for (size_t v = 1; v < views.size(); ++v)
+    step.sources[v - 1] = kFromView + static_cast<int64_t>(v - 1);
   return step;
 }
 
 } // namespace
 
-Launch mapOf(const std::vector<cdl::Operand>& views, const std::vector<MapStep>& steps, size_t tables,
-             const std::array<int64_t, 4>& rescale) {
+Launch mapOf(const std::vector<cdl::Operand>& views, const std::vector<MapStep>& steps,
+             size_t tables, const std::array<int64_t, 4>& rescale) {
   const Nest nest(views, tables);
   const int64_t parts = (nest.dims[nest.rank - 1] + kPart - 1) / kPart;
   int64_t rows = 1;
   for (int d = 0; d < nest.rank - 1; ++d) rows *= nest.dims[d];
   const auto firstStep = static_cast<int64_t>(9 + CDL_MAX_RANK + views.size() * (2 + CDL_MAX_RANK));
-  Launch launch{"map", "", "map", parts * rows, {nest.rank, parts, rows, int64_t(steps.size()), firstStep}, {}, {}};
+  Launch launch{
+      "map", "", "map", parts * rows, {nest.rank, parts, rows, int64_t(steps.size()), firstStep},
+      {},    {}};
   launch.numbers.insert(launch.numbers.end(), rescale.begin(), rescale.end());
   launch.numbers.insert(launch.numbers.end(), nest.dims.begin(), nest.dims.end());
   for (size_t v = 0; v < views.size(); ++v) {
@@ -64,7 +71,8 @@ Launch mapOf(const std::vector<cdl::Operand>& views, const std::vector<MapStep>&
   }
   launch.operands.resize(1 + kPieces);
   for (const MapStep& step : steps) {
-    launch.numbers.insert(launch.numbers.end(), {step.kind, step.fn, step.from, step.to, step.saturate});
+    launch.numbers.insert(launch.numbers.end(),
+                          {step.kind, step.fn, step.from, step.to, step.saturate});
     launch.numbers.insert(launch.numbers.end(), step.sources.begin(), step.sources.end());
     launch.numbers.push_back(step.bits);
   }
@@ -89,12 +97,17 @@ cdl::Status OpenCl::rescale(const cdl::Rescale& op) {
   const int64_t lowest = elem == CDL_U8 ? 0 : elem == CDL_I8 ? -128 : INT32_MIN;
   const int64_t highest = elem == CDL_U8 ? 255 : elem == CDL_I8 ? 127 : INT32_MAX;
   const auto fits = [&](const cdl::Operand& x, int shift) { // the product, or the sum of two
-    const int bits = (x.elem == CDL_I32 ? 31 : x.elem == CDL_I8 ? 7 : 8) + 24 + (op.hasB() ? 1 : 0) + shift;
+    const int bits = (x.elem == CDL_I32  ? 31
+                      : x.elem == CDL_I8 ? 7
+                                         : 8) +
+                     24 + (op.hasB() ? 1 : 0) + shift;
     return bits <= 63;
   };
   if (!fits(op.a(), op.aLeftShift()) || (op.hasB() && !fits(op.b(), op.bLeftShift())))
-    return cdl::error(CDL_BAD_MODEL, cdl::text("left shifts ", op.aLeftShift(), " and ", op.bLeftShift(),
-                                               " leave the 63 bits of an exact sum"));
+    return cdl::error(CDL_BAD_MODEL,
+                      cdl::text("left shifts ", op.aLeftShift(), " and ", op.bLeftShift(),
+                                " leave the 63 bits of an exact sum"));
   return run(op,
-             mapOf(views, {step}, 0, {op.aLeftShift(), op.bLeftShift(), op.clampMin(lowest), op.clampMax(highest)}));
+             mapOf(views, {step}, 0,
+                   {op.aLeftShift(), op.bLeftShift(), op.clampMin(lowest), op.clampMax(highest)}));
 }

@@ -14,6 +14,7 @@ struct MapStep {
   int64_t bits = 0;
 };
 
-/// The last `tables` views are looked up, not walked along. rescale: left shifts and limits of RESCALE.
-Launch mapOf(const std::vector<cdl::Operand>& views, const std::vector<MapStep>& steps, size_t tables = 0,
-             const std::array<int64_t, 4>& rescale = {});
+/// The last `tables` views are looked up, not walked along. rescale: left shifts and limits of
+/// RESCALE.
+Launch mapOf(const std::vector<cdl::Operand>& views, const std::vector<MapStep>& steps,
+             size_t tables = 0, const std::array<int64_t, 4>& rescale = {});

@@ -8,7 +8,8 @@ cdl::Status OpenCl::matMul(const cdl::MatMul& op) {
   const char* types = a.elem == CDL_F32  ? " -DA=float -DB=float -DSUM=float"
                       : a.elem == CDL_I8 ? " -DA=char -DB=char -DSUM=uint" // unsigned: sums wrap
                                          : " -DA=uchar -DB=char -DSUM=uint";
-  const int64_t tileRows = (op.m() + 7) / 8, tileCols = (op.n() + 15) / 16, items = y.dims[0] * tileRows * tileCols;
+  const int64_t tileRows = (op.m() + 7) / 8, tileCols = (op.n() + 15) / 16,
+                items = y.dims[0] * tileRows * tileCols;
   Launch launch{"matmul", types, "matmul", items, {}, {&y, &a, &b}, {}};
   launch.numbers = {items, op.m(), op.n(), op.k(), tileRows, tileCols, op.accumulate()};
   for (const cdl::Operand* operand : {&a, &b, &y}) {

@@ -6,7 +6,8 @@ namespace {
 Launch moveOf(const char* kernel, int64_t items, const cdl::Op& op, const cdl::Operand& moved,
               const cdl::Operand& indices, const cdl::Operand& y, const cdl::Operand& whole) {
   Launch launch{"move", "", kernel, items, {}, {&y, &moved, &indices}, {}};
-  launch.numbers = {items, y.dims[0], indices.dims[0], y.dims[2], whole.dims[1], op.fn(), y.elem, indices.elem};
+  launch.numbers = {items,         y.dims[0], indices.dims[0], y.dims[2],
+                    whole.dims[1], op.fn(),   y.elem,          indices.elem};
   launch.add(moved);
   launch.numbers.resize(12);
   launch.add(indices);

@@ -11,7 +11,9 @@ template <class To, class From> To toNumber(From x, int rounding, bool saturate)
     return static_cast<To>(saturate ? cdl_f64_to_int_sat(x, rounding, Limits::min(), Limits::max())
                                     : static_cast<int64_t>(cdl_f64_to_int_wrap(x, rounding)));
   else if (saturate)
-    return static_cast<To>(x < Limits::min() ? Limits::min() : x > Limits::max() ? Limits::max() : x);
+    return static_cast<To>(x < Limits::min()   ? Limits::min()
+                           : x > Limits::max() ? Limits::max()
+                                               : x);
   else
     return static_cast<To>(x); // wraps
 }
@@ -30,8 +32,9 @@ cdl::Status Template::convert(const cdl::Convert& op) {
       else
         map(
             [=](From x) {
-              return toNumber<To>(static_cast<std::conditional_t<std::is_integral_v<From>, int64_t, From>>(x), rounding,
-                                  saturate);
+              return toNumber<To>(
+                  static_cast<std::conditional_t<std::is_integral_v<From>, int64_t, From>>(x),
+                  rounding, saturate);
             },
             op.y<To>(), op.x<const From>());
       return cdl::ok();

@@ -41,9 +41,12 @@ cdl::Status binaryI32(const cdl::Binary& op) {
 
 cdl::Status binaryBool(const cdl::Binary& op) {
   switch (op.fn()) {
-  case CDL_BINARY_AND: return apply<uint8_t>(op, [](uint8_t a, uint8_t b) -> uint8_t { return a & b; });
-  case CDL_BINARY_OR: return apply<uint8_t>(op, [](uint8_t a, uint8_t b) -> uint8_t { return a | b; });
-  case CDL_BINARY_XOR: return apply<uint8_t>(op, [](uint8_t a, uint8_t b) -> uint8_t { return a ^ b; });
+  case CDL_BINARY_AND:
+    return apply<uint8_t>(op, [](uint8_t a, uint8_t b) -> uint8_t { return a & b; });
+  case CDL_BINARY_OR:
+    return apply<uint8_t>(op, [](uint8_t a, uint8_t b) -> uint8_t { return a | b; });
+  case CDL_BINARY_XOR:
+    return apply<uint8_t>(op, [](uint8_t a, uint8_t b) -> uint8_t { return a ^ b; });
   default: return unknownFunction(op, CDL_BOOL);
   }
 }
@@ -75,8 +78,8 @@ cdl::Status Template::compare(const cdl::Compare& op) {
 cdl::Status Template::select(const cdl::Select& op) {
   return withElem(op, op.y().elem, [&](auto type) {
     using T = typename decltype(type)::Value;
-    map([](uint8_t cond, T a, T b) { return cond ? a : b; }, op.y<T>(), op.cond<const uint8_t>(), op.a<const T>(),
-        op.b<const T>());
+    map([](uint8_t cond, T a, T b) { return cond ? a : b; }, op.y<T>(), op.cond<const uint8_t>(),
+        op.a<const T>(), op.b<const T>());
     return cdl::ok();
   });
 }

@@ -7,10 +7,11 @@ namespace {
 
 constexpr int kRows = 4, kCols = 16; // of the tile of y that stays in registers
 
-// acc = ROWS rows of a less their zero point, times a panel: k rows of kCols, contiguous. Each element is summed in the
-// order of k.
+// acc = ROWS rows of a less their zero point, times a panel: k rows of kCols, contiguous. Each
+// element is summed in the order of k.
 template <int ROWS, class A, class Sum>
-void multiplyTile(const A* a, int64_t aStride, Sum aZero, const Sum* panel, int64_t k, Sum acc[][kCols]) {
+void multiplyTile(const A* a, int64_t aStride, Sum aZero, const Sum* panel, int64_t k,
+                  Sum acc[][kCols]) {
   Sum sum[ROWS][kCols] = {};
   for (int64_t r = 0; r < k; ++r, panel += kCols)
     for (int i = 0; i < ROWS; ++i) {
@@ -37,7 +38,8 @@ template <class A, class B, class Y, class Sum> cdl::Status multiply(const cdl::
   const auto y = op.y<Y>();
   const int64_t m = op.m(), n = op.n(), k = op.k();
   const Sum aZero = op.hasAZero() ? static_cast<Sum>(integerAt(op.aZero(), 0)) : Sum(0);
-  // kCols columns of b side by side, less their zero points. Kept: a run like the one before allocates nothing.
+  // kCols columns of b side by side, less their zero points. Kept: a run like the one before
+  // allocates nothing.
   thread_local std::vector<Sum> panel;
   panel.resize(std::max(panel.size(), static_cast<size_t>(k * kCols)));
   Sum acc[kRows][kCols];
@@ -45,7 +47,8 @@ template <class A, class B, class Y, class Sum> cdl::Status multiply(const cdl::
     for (int64_t col = 0; col < n; col += kCols) {
       const int64_t cols = n - col < kCols ? n - col : kCols;
       Sum bZero[kCols] = {};
-      for (int64_t j = 0; j < cols && op.hasBZero(); ++j) bZero[j] = static_cast<Sum>(integerAt(op.bZero(), col + j));
+      for (int64_t j = 0; j < cols && op.hasBZero(); ++j)
+        bZero[j] = static_cast<Sum>(integerAt(op.bZero(), col + j));
       for (int64_t r = 0; r < k; ++r) {
         const B* row = b[batch].data() + r * b.stride(1) + col;
         for (int64_t j = 0; j < cols; ++j)
@@ -61,7 +64,8 @@ template <class A, class B, class Y, class Sum> cdl::Status multiply(const cdl::
         for (int i = 0; i < rows; ++i) {
           Y* to = y[batch].data() + (row + i) * y.stride(1) + col;
           for (int64_t j = 0; j < cols; ++j)
-            to[j] = static_cast<Y>(op.accumulate() ? static_cast<Sum>(to[j]) + acc[i][j] : acc[i][j]);
+            to[j] =
+                static_cast<Y>(op.accumulate() ? static_cast<Sum>(to[j]) + acc[i][j] : acc[i][j]);
         }
         row += rows;
       }

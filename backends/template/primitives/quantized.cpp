@@ -5,21 +5,26 @@
 namespace {
 
 template <class X, class Y> cdl::Status rescaleTo(const cdl::Rescale& op) {
-  const auto ma = op.aMultiplier<const int32_t>(), shift = op.shift<const int32_t>(), zero = op.zero<const int32_t>();
-  const int64_t lo = op.clampMin(std::numeric_limits<Y>::min()), hi = op.clampMax(std::numeric_limits<Y>::max());
+  const auto ma = op.aMultiplier<const int32_t>(), shift = op.shift<const int32_t>(),
+             zero = op.zero<const int32_t>();
+  const int64_t lo = op.clampMin(std::numeric_limits<Y>::min()),
+                hi = op.clampMax(std::numeric_limits<Y>::max());
   const int ka = op.aLeftShift(), kb = op.bLeftShift();
-  const int bits = std::numeric_limits<X>::digits + 24 + (op.hasB() ? 1 : 0); // of a product, or of the sum of two
+  // of a product, or of the sum of two
+  const int bits = std::numeric_limits<X>::digits + 24 + (op.hasB() ? 1 : 0);
   if (bits + ka > 63 || (op.hasB() && bits + kb > 63))
-    return cdl::error(CDL_BAD_MODEL,
-                      cdl::text("left shifts ", ka, " and ", kb, " on ", bits, " bits, more than 63 together"));
+    return cdl::error(CDL_BAD_MODEL, cdl::text("left shifts ", ka, " and ", kb, " on ", bits,
+                                               " bits, more than 63 together"));
   if (!op.hasB()) {
-    map([=](X a, int32_t m, int32_t s, int32_t z) { return static_cast<Y>(cdl_rescale1(a, m, ka, s, z, lo, hi)); },
+    map([=](X a, int32_t m, int32_t s,
+            int32_t z) { return static_cast<Y>(cdl_rescale1(a, m, ka, s, z, lo, hi)); },
         op.y<Y>(), op.a<const X>(), ma, shift, zero);
     return cdl::ok();
   }
   map([=](X a, int32_t m, int32_t s, int32_t z, X b,
           int32_t mb) { return static_cast<Y>(cdl_rescale2(a, b, m, mb, ka, kb, s, z, lo, hi)); },
-      op.y<Y>(), op.a<const X>(), ma, shift, zero, op.b<const X>(), op.bMultiplier<const int32_t>());
+      op.y<Y>(), op.a<const X>(), ma, shift, zero, op.b<const X>(),
+      op.bMultiplier<const int32_t>());
   return cdl::ok();
 }
 
@@ -43,7 +48,8 @@ template <class T> cdl::Status lookUp(const cdl::Table& op) {
 
 cdl::Status Template::rescale(const cdl::Rescale& op) {
   return withInteger(op, op.a().elem, [&](auto a) {
-    return withInteger(op, op.y().elem, [&](auto y) { return rescaleTo<decltype(a), decltype(y)>(op); });
+    return withInteger(op, op.y().elem,
+                       [&](auto y) { return rescaleTo<decltype(a), decltype(y)>(op); });
   });
 }
 

@@ -7,7 +7,8 @@ namespace {
 
 // Acc: where values are collected. Sums and products of f32 are collected in f64, so that the order
 // hardly matters.
-template <class T, class Acc, class F> cdl::Status reduceWith(const cdl::Reduce& op, Acc start, F f) {
+template <class T, class Acc, class F>
+cdl::Status reduceWith(const cdl::Reduce& op, Acc start, F f) {
   const auto x = op.x<const T>();
   const auto y = op.y<T>();
   thread_local std::vector<Acc> acc; // kept: a run like the one before allocates nothing
@@ -35,8 +36,10 @@ cdl::Status Template::reduce(const cdl::Reduce& op) {
     const T lowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
     const T highest = Limits::has_infinity ? Limits::infinity() : isBool ? T(1) : Limits::max();
     switch (op.fn()) {
-    case CDL_REDUCE_SUM: return isBool ? reduceWith<T, T>(op, T(0), Max()) : reduceWith<T, Acc>(op, Acc(0), Add());
-    case CDL_REDUCE_PROD: return isBool ? reduceWith<T, T>(op, T(1), Min()) : reduceWith<T, Acc>(op, Acc(1), Mul());
+    case CDL_REDUCE_SUM:
+      return isBool ? reduceWith<T, T>(op, T(0), Max()) : reduceWith<T, Acc>(op, Acc(0), Add());
+    case CDL_REDUCE_PROD:
+      return isBool ? reduceWith<T, T>(op, T(1), Min()) : reduceWith<T, Acc>(op, Acc(1), Mul());
     case CDL_REDUCE_MAX: return reduceWith<T, T>(op, lowest, Max());
     case CDL_REDUCE_MIN: return reduceWith<T, T>(op, highest, Min());
     default: return unknownFunction(op, op.y().elem);

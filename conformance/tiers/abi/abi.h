@@ -6,7 +6,8 @@
 #include "conformance/suite.h"
 #include "core/compiler/program/program.h"
 
-/// What the checks of the tier have in common: the plugin's own objects, without the runtime between.
+/// What the checks of the tier have in common: the plugin's own objects, without the runtime
+/// between.
 namespace candela::conform::abi {
 
 /// Passed is Status::ok(); what the plugin does not have, missing("slot").
@@ -34,7 +35,8 @@ template <typename... Args> Status wrong(fmt::format_string<Args...> format, Arg
   return {Code::mismatch, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-/// Bytes whose last one is the last of a page that nobody may touch beyond: what reads or writes further dies.
+/// Bytes whose last one is the last of a page that nobody may touch beyond: what reads or writes
+/// further dies.
 class PageEnd {
 public:
   /// Failure: out_of_memory.
@@ -71,7 +73,8 @@ private:
 
 std::string nameOf(cdl_code_t code);
 /// That a call was refused by one of these codes, with a message.
-Status refusedBy(std::string_view what, cdl_code_t code, const Said& said, std::initializer_list<cdl_code_t> codes);
+Status refusedBy(std::string_view what, cdl_code_t code, const Said& said,
+                 std::initializer_list<cdl_code_t> codes);
 Status succeeded(std::string_view what, cdl_code_t code, const Said& said);
 
 /// A host that offers nothing.
@@ -122,7 +125,8 @@ CaseResult nothingClaimed();
 /// A sample on a device: image, bindings, and the call of whichever door there is.
 class Work {
 public:
-  static Result<std::unique_ptr<Work>> on(RawDevice& device, const Sample& sample, uint8_t seed = 1);
+  static Result<std::unique_ptr<Work>> on(RawDevice& device, const Sample& sample,
+                                          uint8_t seed = 1);
   ~Work();
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;

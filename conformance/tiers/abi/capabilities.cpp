@@ -14,13 +14,15 @@ namespace {
 using target::recordAt;
 
 Result<const cdl_capabilities_t*> tableOfDevice(Port& port) {
-  CDL_ASSIGN(const auto device, port.device()); // which checks ids, counts, strides and required rows
+  // which checks ids, counts, strides and required rows
+  CDL_ASSIGN(const auto device, port.device());
   return device->table().device_capabilities(device->handle());
 }
 
 /// Everything that a table points to, as one text.
 std::string wholeTable(const cdl_capabilities_t& table) {
-  std::string all(reinterpret_cast<const char*>(&table), std::min<size_t>(table.header.struct_size, sizeof table));
+  std::string all(reinterpret_cast<const char*>(&table),
+                  std::min<size_t>(table.header.struct_size, sizeof table));
   const auto add = [&](const void* data, uint32_t count, uint32_t stride) {
     all.append(static_cast<const char*>(data), data ? uint64_t(count) * stride : 0);
   };
@@ -59,14 +61,16 @@ Outcome sameWhenOpenedAgain(Port& port) {
   CDL_ASSIGN(const auto second, RawDevice::open(port));
   const auto rowsOf = [](const RawDevice& device) {
     const cdl_capabilities_t& table = *device.table.device_capabilities(device.handle);
-    std::string all = fmt::format("{} {} {} {} ", table.profiles, table.row_count, table.flags, table.engine_count);
+    std::string all = fmt::format("{} {} {} {} ", table.profiles, table.row_count, table.flags,
+                                  table.engine_count);
     for (uint32_t i = 0; i < table.row_count; ++i) {
       const cdl_row_t row = recordAt(table.rows, table.row_stride, i);
       all.append(reinterpret_cast<const char*>(&row), sizeof row);
     }
     return all;
   };
-  if (rowsOf(*first) != rowsOf(*second)) return wrong("the same device opened twice claims different rows");
+  if (rowsOf(*first) != rowsOf(*second))
+    return wrong("the same device opened twice claims different rows");
   return CaseResult::passed();
 }
 
@@ -76,10 +80,12 @@ std::string rowName(uint32_t index, const cdl_row_t& row) {
 
 /// Two atoms of one conjunction that no instruction meets together.
 bool contradict(const cdl_atom_t& a, const cdl_atom_t& b) {
-  if (a.subject != b.subject || a.operand != b.operand || a.dim != b.dim || a.attr != b.attr) return false;
+  if (a.subject != b.subject || a.operand != b.operand || a.dim != b.dim || a.attr != b.attr)
+    return false;
   if (a.relation == CDL_REL_EQ) return !target::atomHolds(b, a.a);
   if (a.relation == CDL_REL_IN)
-    return std::none_of(a.set, a.set + a.set_count, [&](int64_t value) { return target::atomHolds(b, value); });
+    return std::none_of(a.set, a.set + a.set_count,
+                        [&](int64_t value) { return target::atomHolds(b, value); });
   return a.relation == CDL_REL_LE && b.relation == CDL_REL_GE && a.a < b.a;
 }
 
@@ -98,7 +104,8 @@ Outcome rowsCanBeMet(Port& port) {
     const bool hasSteps =
         (row.flags & (CDL_ROW_EPILOGUE | CDL_ROW_PROLOGUE)) || row.kind == CDL_KIND_ELEMENTWISE;
     if (hasSteps != (row.steps_mask != 0))
-      return wrong("{}: steps_mask {:#x} with flags {:#x}", rowName(i, row), row.steps_mask, row.flags);
+      return wrong("{}: steps_mask {:#x} with flags {:#x}", rowName(i, row), row.steps_mask,
+                   row.flags);
   }
   return CaseResult::passed();
 }
@@ -119,7 +126,8 @@ Outcome rowsAgree(Port& port) {
     }
     const auto [at, isNew] = seen.try_emplace(key, i, row.support);
     if (!isNew && at->second.second != row.support)
-      return wrong("{} has the conditions of row {}, and another support", rowName(i, row), at->second.first);
+      return wrong("{} has the conditions of row {}, and another support", rowName(i, row),
+                   at->second.first);
   }
   return CaseResult::passed();
 }
@@ -133,21 +141,25 @@ Outcome everySpaceGivesMemory(Port& port) {
     const cdl_space_t space = recordAt(table.spaces, table.space_stride, s);
     const std::string name = table.space_names[s];
     if (!names.insert(name).second) return wrong("two spaces are named '{}'", name);
-    if (s == 0 && (space.flags & CDL_SPACE_LOCAL)) return wrong("the default space '{}' is a scratchpad", name);
+    if (s == 0 && (space.flags & CDL_SPACE_LOCAL))
+      return wrong("the default space '{}' is a scratchpad", name);
     cdl_memory_t* memory = nullptr;
     Said said;
-    const uint64_t bytes = space.capacity_bytes ? std::min<uint64_t>(space.capacity_bytes, 4096) : 4096;
-    const cdl_code_t code =
-        device->table.memory_create(device->handle, s, bytes, space.alignment, &memory, said.error());
+    const uint64_t bytes =
+        space.capacity_bytes ? std::min<uint64_t>(space.capacity_bytes, 4096) : 4096;
+    const cdl_code_t code = device->table.memory_create(device->handle, s, bytes, space.alignment,
+                                                        &memory, said.error());
     CDL_TRY(succeeded(fmt::format("{} bytes of space '{}'", bytes, name), code, said));
     void* pointer = nullptr;
-    const bool mapped = device->table.memory_map &&
-                        device->table.memory_map(device->handle, memory, 0, bytes, &pointer, said.error()) == CDL_OK;
+    const bool mapped =
+        device->table.memory_map && device->table.memory_map(device->handle, memory, 0, bytes,
+                                                             &pointer, said.error()) == CDL_OK;
     if (mapped && device->table.memory_unmap)
       (void)device->table.memory_unmap(device->handle, memory, pointer, said.error());
     device->table.memory_destroy(device->handle, memory);
     if ((space.flags & CDL_SPACE_HOST_MAPPED) && !mapped)
-      return wrong("space '{}' is HOST_MAPPED, but its memory is not mapped: {}", name, said.text());
+      return wrong("space '{}' is HOST_MAPPED, but its memory is not mapped: {}", name,
+                   said.text());
     if (mapped && reinterpret_cast<uintptr_t>(pointer) % space.alignment != 0)
       return wrong("memory of space '{}' is not aligned to {}", name, space.alignment);
   }
@@ -160,8 +172,10 @@ Outcome noOtherSpace(Port& port) {
   for (uint32_t space : {spaces, spaces + 1, UINT32_MAX}) {
     cdl_memory_t* memory = nullptr;
     Said said;
-    const cdl_code_t code = device->table.memory_create(device->handle, space, 64, 64, &memory, said.error());
-    CDL_TRY(refusedBy(fmt::format("space {} of {}", space, spaces), code, said, {CDL_INVALID_ARGUMENT}));
+    const cdl_code_t code =
+        device->table.memory_create(device->handle, space, 64, 64, &memory, said.error());
+    CDL_TRY(refusedBy(fmt::format("space {} of {}", space, spaces), code, said,
+                      {CDL_INVALID_ARGUMENT}));
     if (memory) return wrong("a call that failed gave memory");
   }
   return CaseResult::passed();
@@ -218,7 +232,8 @@ std::vector<Named> capabilityChecks() {
       {"capability/no_other_space", noOtherSpace},
       {"capability/deterministic", deterministic},
   };
-  for (const Sample& sample : samples()) checks.push_back({"claims/" + sample.name, claimHolds(sample)});
+  for (const Sample& sample : samples())
+    checks.push_back({"claims/" + sample.name, claimHolds(sample)});
   return checks;
 }
 

@@ -1,4 +1,5 @@
-// Devices: opened often, at once, from threads, on hosts that offer nothing; and what they leave behind.
+// Devices: opened often, at once, from threads, on hosts that offer nothing; and what they leave
+// behind.
 #include <dirent.h>
 
 #include <cfenv>
@@ -31,7 +32,8 @@ size_t entries(const char* folder) {
 Outcome reopened(Port& port) {
   CDL_TRY(openAndClose(port)); // what a first one makes for good
   const size_t files = entries("/proc/self/fd"), threads = entries("/proc/self/task");
-  for (int turn = 0; turn < 100; ++turn) CDL_TRY(openAndClose(port).context(fmt::format("opened {} times", turn + 2)));
+  for (int turn = 0; turn < 100; ++turn)
+    CDL_TRY(openAndClose(port).context(fmt::format("opened {} times", turn + 2)));
   if (const size_t now = entries("/proc/self/fd"); now > files)
     return wrong("100 devices were closed, {} files are open more than before", now - files);
   if (const size_t now = entries("/proc/self/task"); now > threads)
@@ -79,7 +81,8 @@ Check beyondCount(uint32_t by) {
     Said said;
     const uint32_t index = by ? table.device_count + by - 1 : UINT32_MAX;
     const cdl_code_t code = table.device_open(&host, index, nullptr, 0, &device, said.error());
-    CDL_TRY(refusedBy(fmt::format("device {} of {}", index, table.device_count), code, said, {CDL_NOT_FOUND}));
+    CDL_TRY(refusedBy(fmt::format("device {} of {}", index, table.device_count), code, said,
+                      {CDL_NOT_FOUND}));
     if (device != before) return wrong("an open that failed changed the handle");
     return CaseResult::passed();
   };
@@ -112,8 +115,9 @@ Outcome hostIsCopied(Port& port) {
 
 /// Hosts whose struct ends after its header, or after some of its services.
 Outcome shortHosts(Port& port) {
-  for (size_t bytes : {sizeof(cdl_header_t), offsetof(cdl_host_t, log), offsetof(cdl_host_t, log) + 4,
-                       offsetof(cdl_host_t, parallel_for), offsetof(cdl_host_t, cache_put)}) {
+  for (size_t bytes :
+       {sizeof(cdl_header_t), offsetof(cdl_host_t, log), offsetof(cdl_host_t, log) + 4,
+        offsetof(cdl_host_t, parallel_for), offsetof(cdl_host_t, cache_put)}) {
     std::string text(bytes, '\0');
     cdl_host_t plain = plainHost();
     plain.header.struct_size = static_cast<uint16_t>(bytes);
@@ -137,7 +141,7 @@ Outcome leavesTheProcessAlone(Port& port) {
     std::fegetenv(&state.environment);
     state.locale = std::setlocale(LC_ALL, nullptr);
     for (int signal = 1; signal < 32; ++signal) {
-      struct sigaction action {};
+      struct sigaction action{};
       sigaction(signal, nullptr, &action);
       state.handlers[signal] = action.sa_handler;
     }
@@ -163,12 +167,14 @@ Outcome leavesTheProcessAlone(Port& port) {
 #if defined(__x86_64__)
   constexpr unsigned kControl = 0xffc0; // denormals, masks and rounding; the flags may rise
   if ((before.environment.__mxcsr & kControl) != (after.environment.__mxcsr & kControl))
-    return wrong("the floating-point control word was {:#x} and is {:#x}", before.environment.__mxcsr,
-                 after.environment.__mxcsr);
+    return wrong("the floating-point control word was {:#x} and is {:#x}",
+                 before.environment.__mxcsr, after.environment.__mxcsr);
 #endif
-  if (before.locale != after.locale) return wrong("the locale was {} and is {}", before.locale, after.locale);
+  if (before.locale != after.locale)
+    return wrong("the locale was {} and is {}", before.locale, after.locale);
   for (int signal = 1; signal < 32; ++signal)
-    if (before.handlers[signal] != after.handlers[signal]) return wrong("signal {} has another handler", signal);
+    if (before.handlers[signal] != after.handlers[signal])
+      return wrong("signal {} has another handler", signal);
   return CaseResult::passed();
 }
 

@@ -42,7 +42,9 @@ Check failsInto(Failing call, uint32_t capacity) {
   return [=](Port& port) -> Outcome {
     Said said(capacity > 4096 ? 0 : capacity);
     cdl_error_t without{nullptr, 64, 0};
-    cdl_error_t* error = capacity == UINT32_MAX ? nullptr : capacity == UINT32_MAX - 1 ? &without : said.error();
+    cdl_error_t* error = capacity == UINT32_MAX       ? nullptr
+                         : capacity == UINT32_MAX - 1 ? &without
+                                                      : said.error();
     CDL_ASSIGN(const cdl_code_t code, call(port, error));
     if (code == CDL_OK) return wrong("a call that cannot succeed did");
     if (code > CDL_MISMATCH) return wrong("{}", nameOf(code));
@@ -58,13 +60,18 @@ Check failsInto(Failing call, uint32_t capacity) {
 
 std::vector<Named> errorChecks() {
   std::vector<Named> checks;
-  const std::pair<const char*, Failing> calls[] = {
-      {"query", query}, {"device_open", open}, {"memory_create", memory}, {"queue_read", read}, {"door", door}};
+  const std::pair<const char*, Failing> calls[] = {{"query", query},
+                                                   {"device_open", open},
+                                                   {"memory_create", memory},
+                                                   {"queue_read", read},
+                                                   {"door", door}};
   for (const auto& [name, call] : calls) {
     checks.push_back({fmt::format("errors/{}:buffer=null", name), failsInto(call, UINT32_MAX)});
-    checks.push_back({fmt::format("errors/{}:buffer=no_text", name), failsInto(call, UINT32_MAX - 1)});
+    checks.push_back(
+        {fmt::format("errors/{}:buffer=no_text", name), failsInto(call, UINT32_MAX - 1)});
     for (uint32_t capacity : {0, 1, 2, 8, 256})
-      checks.push_back({fmt::format("errors/{}:buffer={}", name, capacity), failsInto(call, capacity)});
+      checks.push_back(
+          {fmt::format("errors/{}:buffer={}", name, capacity), failsInto(call, capacity)});
   }
   return checks;
 }

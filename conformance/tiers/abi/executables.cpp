@@ -13,8 +13,10 @@ struct Prepared {
   std::unique_ptr<Work> work;
 };
 
-/// Runs a check on an executable of the claimed sample; without door 2, or the slot, it is unsupported by name.
-Check onExecutable(const char* slot, bool (*has)(const cdl_plugin_t&), Outcome (*check)(RawDevice&, Work&)) {
+/// Runs a check on an executable of the claimed sample; without door 2, or the slot, it is
+/// unsupported by name.
+Check onExecutable(const char* slot, bool (*has)(const cdl_plugin_t&),
+                   Outcome (*check)(RawDevice&, Work&)) {
   return [=](Port& port) -> Outcome {
     CDL_ASSIGN(const Sample* sample, claimedSample(port));
     CDL_ASSIGN(const auto device, RawDevice::open(port));
@@ -63,16 +65,17 @@ Outcome shortRefusals(Port& port) {
     for (program::View& view : *views) view.elem = Elem::f64_;
   const Bytes bytes = imageOf(sample);
   const void* constants[1] = {};
-  for (size_t known : {size_t(0), sizeof(cdl_header_t), offsetof(cdl_refusal_t, reason), sizeof(cdl_refusal_t)}) {
+  for (size_t known :
+       {size_t(0), sizeof(cdl_header_t), offsetof(cdl_refusal_t, reason), sizeof(cdl_refusal_t)}) {
     cdl_refusal_t whole{};
     whole.header = CDL_HEADER(cdl_refusal_t);
     whole.header.struct_size = static_cast<uint16_t>(known);
     CDL_ASSIGN(const PageEnd refusal, PageEnd::of(&whole, std::max(known, size_t(1))));
     cdl_executable_t* executable = nullptr;
     Said said;
-    const cdl_code_t code =
-        device->table.compile(device->handle, reinterpret_cast<const cdl_image_t*>(bytes.data()), constants,
-                              &executable, known ? refusal.as<cdl_refusal_t>() : nullptr, said.error());
+    const cdl_code_t code = device->table.compile(
+        device->handle, reinterpret_cast<const cdl_image_t*>(bytes.data()), constants, &executable,
+        known ? refusal.as<cdl_refusal_t>() : nullptr, said.error());
     if (executable) device->table.executable_destroy(device->handle, executable);
     if (code == CDL_OK) return CaseResult::unsupported("it compiles even what no row claims");
     CDL_TRY(refusedBy("f64, which no row claims", code, said, {CDL_REFUSED}));
@@ -89,11 +92,13 @@ Outcome manyAtOnce(RawDevice& device, Work& work) {
   std::vector<cdl_code_t> codes(made.size(), CDL_OK);
   const void* constants[1] = {};
   atTheSameTime(made.size(), [&](size_t i) {
-    codes[i] = device.table.compile(device.handle, work.image(), constants, &made[i], nullptr, nullptr);
+    codes[i] =
+        device.table.compile(device.handle, work.image(), constants, &made[i], nullptr, nullptr);
   });
   Status status = Status::ok();
   for (size_t i = 0; i < made.size(); ++i) {
-    if (codes[i] != CDL_OK || !made[i]) status = wrong("compile on thread {}: {}", i + 1, nameOf(codes[i]));
+    if (codes[i] != CDL_OK || !made[i])
+      status = wrong("compile on thread {}: {}", i + 1, nameOf(codes[i]));
     for (size_t k = 0; k < i; ++k)
       if (made[i] && made[i] == made[k]) status = wrong("two compilations gave one executable");
   }
@@ -119,9 +124,11 @@ Outcome inFlightTwice(RawDevice& device, Work& work) {
     lane.buffers = work.buffers;
     for (size_t b = 1; b < lane.buffers.size(); ++b) {
       if (!lane.buffers[b].memory) continue;
-      CDL_ASSIGN(const std::string content, device.read(work.queue, work.buffers[b].memory, work.buffers[b].bytes));
+      CDL_ASSIGN(const std::string content,
+                 device.read(work.queue, work.buffers[b].memory, work.buffers[b].bytes));
       CDL_ASSIGN(lane.buffers[b].memory,
-                 device.memory(lane.queue, b == work.output() ? std::string(content.size(), '\0') : content));
+                 device.memory(lane.queue,
+                               b == work.output() ? std::string(content.size(), '\0') : content));
     }
   }
   atTheSameTime(lanes.size(), [&](size_t i) {
@@ -132,13 +139,15 @@ Outcome inFlightTwice(RawDevice& device, Work& work) {
       Said said;
       cdl_code_t code = device.table.execute(lane.queue, work.executable, &bindings, nullptr, 0,
                                              cdl_timeline_t{lane.queue, turn}, said.error());
-      if (code == CDL_OK) code = device.table.queue_wait(lane.queue, turn, UINT64_MAX, said.error());
+      if (code == CDL_OK)
+        code = device.table.queue_wait(lane.queue, turn, UINT64_MAX, said.error());
       lane.status = succeeded(fmt::format("execution {}", turn), code, said);
     }
   });
   for (Lane& lane : lanes) {
     CDL_TRY(lane.status);
-    CDL_ASSIGN(const std::string result, device.read(lane.queue, lane.buffers[work.output()].memory, expected.size()));
+    CDL_ASSIGN(const std::string result,
+               device.read(lane.queue, lane.buffers[work.output()].memory, expected.size()));
     if (result != expected) return wrong("two executions at once give another result than one");
   }
   return CaseResult::passed();
@@ -152,17 +161,19 @@ Outcome waitsAndSignals(RawDevice& device, Work& work) {
   CDL_TRY(succeeded("queue_signal", device.table.queue_signal(other, 3, said.error()), said));
   const cdl_bindings_t bindings = work.bindings();
   const cdl_timeline_t reached[] = {{other, 3}, {other, 1}};
-  CDL_TRY(succeeded(
-      "execute that waits for what is reached",
-      device.table.execute(work.queue, work.executable, &bindings, reached, 2, cdl_timeline_t{other, 4}, said.error()),
-      said));
+  CDL_TRY(succeeded("execute that waits for what is reached",
+                    device.table.execute(work.queue, work.executable, &bindings, reached, 2,
+                                         cdl_timeline_t{other, 4}, said.error()),
+                    said));
   CDL_TRY(succeeded("a wait for the signal on the other queue",
                     device.table.queue_wait(other, 4, UINT64_MAX, said.error()), said));
-  CDL_TRY(succeeded(
-      "execute without a signal",
-      device.table.execute(work.queue, work.executable, &bindings, nullptr, 0, cdl_timeline_t{}, said.error()), said));
+  CDL_TRY(succeeded("execute without a signal",
+                    device.table.execute(work.queue, work.executable, &bindings, nullptr, 0,
+                                         cdl_timeline_t{}, said.error()),
+                    said));
   CDL_ASSIGN(const std::string result, work.result());
-  return result == expected ? CaseResult::passed() : Outcome(wrong("another result than of a plain execution"));
+  return result == expected ? CaseResult::passed()
+                            : Outcome(wrong("another result than of a plain execution"));
 }
 
 Outcome scratchIsStable(RawDevice& device, Work& work) {
@@ -177,10 +188,13 @@ Outcome supportIsFilled(RawDevice& device, Work& work) {
   constexpr uint8_t kGuard = 0xEE;
   uint8_t support[] = {kGuard, kGuard, kGuard, kGuard};
   Said said;
-  CDL_TRY(succeeded("executable_support", device.table.executable_support(work.executable, support, 2, said.error()),
+  CDL_TRY(succeeded("executable_support",
+                    device.table.executable_support(work.executable, support, 2, said.error()),
                     said));
-  if (support[1] != CDL_SUPPORT_NATIVE) return wrong("a row calls it NATIVE, the executable says {}", support[1]);
-  if (support[2] != kGuard || support[3] != kGuard) return wrong("more than 2 entries were written");
+  if (support[1] != CDL_SUPPORT_NATIVE)
+    return wrong("a row calls it NATIVE, the executable says {}", support[1]);
+  if (support[2] != kGuard || support[3] != kGuard)
+    return wrong("more than 2 entries were written");
   return CaseResult::passed();
 }
 
@@ -203,7 +217,8 @@ Result<std::string> save(RawDevice& device, cdl_executable_t* executable) {
   Sink sink;
   const cdl_writer_t writer = sink.writer();
   Said said;
-  CDL_TRY(succeeded("executable_save", device.table.executable_save(executable, &writer, said.error()), said));
+  CDL_TRY(succeeded("executable_save",
+                    device.table.executable_save(executable, &writer, said.error()), said));
   if (sink.bytes.empty()) return wrong("executable_save wrote nothing");
   return sink.bytes;
 }
@@ -228,18 +243,20 @@ Outcome savedAndLoaded(RawDevice& device, Work& work) {
     const Blob blob(std::string_view(which) == "the first save" ? bytes : again);
     cdl_executable_t* loaded = nullptr;
     Said said;
-    CDL_TRY(succeeded(
-        fmt::format("executable_load of {}", which),
-        device.table.executable_load(device.handle, work.image(), blob.at, blob.size, &loaded, said.error()), said));
+    CDL_TRY(succeeded(fmt::format("executable_load of {}", which),
+                      device.table.executable_load(device.handle, work.image(), blob.at, blob.size,
+                                                   &loaded, said.error()),
+                      said));
     if (!loaded) return wrong("executable_load succeeded without an executable");
     std::swap(work.executable, loaded);
     auto result = work.runWell();
     if (result) {
       const cdl_binding_t& output = work.buffers[work.output()];
       const std::string poison(output.bytes, '\x11');
-      const cdl_code_t code =
-          device.table.queue_write(work.queue, output.memory, 0, poison.data(), poison.size(), said.error());
-      result = code == CDL_OK ? work.runWell() : Result<std::string>(succeeded("queue_write", code, said));
+      const cdl_code_t code = device.table.queue_write(work.queue, output.memory, 0, poison.data(),
+                                                       poison.size(), said.error());
+      result = code == CDL_OK ? work.runWell()
+                              : Result<std::string>(succeeded("queue_write", code, said));
     }
     std::swap(work.executable, loaded);
     device.table.executable_destroy(device.handle, loaded);
@@ -250,33 +267,38 @@ Outcome savedAndLoaded(RawDevice& device, Work& work) {
 }
 
 /// That a blob does not load, by one of the two codes.
-Status doesNotLoad(RawDevice& device, const cdl_image_t* image, const std::string& bytes, std::string_view what) {
+Status doesNotLoad(RawDevice& device, const cdl_image_t* image, const std::string& bytes,
+                   std::string_view what) {
   const Blob blob(bytes);
   cdl_executable_t* loaded = nullptr;
   Said said;
-  const cdl_code_t code = device.table.executable_load(device.handle, image, blob.at, blob.size, &loaded, said.error());
+  const cdl_code_t code =
+      device.table.executable_load(device.handle, image, blob.at, blob.size, &loaded, said.error());
   if (loaded) device.table.executable_destroy(device.handle, loaded);
   return refusedBy(what, code, said, {CDL_BAD_MODEL, CDL_INCOMPATIBLE});
 }
 
 Outcome truncatedBlobs(RawDevice& device, Work& work) {
   CDL_ASSIGN(const std::string bytes, save(device, work.executable));
-  for (size_t size : {size_t(0), size_t(1), size_t(7), size_t(8), size_t(63), bytes.size() / 4, bytes.size() / 2,
-                      bytes.size() - 64, bytes.size() - 1})
+  for (size_t size : {size_t(0), size_t(1), size_t(7), size_t(8), size_t(63), bytes.size() / 4,
+                      bytes.size() / 2, bytes.size() - 64, bytes.size() - 1})
     if (size < bytes.size())
       CDL_TRY(doesNotLoad(device, work.image(), bytes.substr(0, size),
                           fmt::format("a blob of {} of {} bytes", size, bytes.size())));
-  CDL_TRY(doesNotLoad(device, work.image(), bytes + std::string(64, '\0'), "a blob with 64 bytes more"));
+  CDL_TRY(doesNotLoad(device, work.image(), bytes + std::string(64, '\0'),
+                      "a blob with 64 bytes more"));
   return CaseResult::passed();
 }
 
 Outcome changedBlobs(RawDevice& device, Work& work) {
   CDL_ASSIGN(const std::string bytes, save(device, work.executable));
   for (size_t n = 0; n < 64; ++n) {
-    const size_t at = n < 32 ? n * 6 % bytes.size() : bytes.size() * (n - 31) / 34; // of the header, and all over
+    // of the header, and all over
+    const size_t at = n < 32 ? n * 6 % bytes.size() : bytes.size() * (n - 31) / 34;
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ (1 << n % 8));
-    CDL_TRY(doesNotLoad(device, work.image(), changed, fmt::format("a blob with byte {} changed", at)));
+    CDL_TRY(
+        doesNotLoad(device, work.image(), changed, fmt::format("a blob with byte {} changed", at)));
   }
   CDL_TRY(doesNotLoad(device, work.image(), std::string(bytes.size(), '\0'), "a blob of zeros"));
   CDL_TRY(doesNotLoad(device, work.image(), std::string(bytes.size(), '\xFF'), "a blob of ones"));
@@ -288,7 +310,8 @@ Outcome blobOfAnotherImage(RawDevice& device, Work& work) {
   Sample other = samples()[0];
   other.program.name = "another";
   const Bytes image = imageOf(other);
-  CDL_TRY(doesNotLoad(device, reinterpret_cast<const cdl_image_t*>(image.data()), bytes, "a blob of another image"));
+  CDL_TRY(doesNotLoad(device, reinterpret_cast<const cdl_image_t*>(image.data()), bytes,
+                      "a blob of another image"));
   return CaseResult::passed();
 }
 
@@ -301,8 +324,10 @@ Outcome failingWriter(RawDevice& device, Work& work, const char* slot,
     const cdl_writer_t writer = sink.writer();
     Said said;
     const cdl_code_t code = write(device, work, &writer, said.error());
-    if (code == CDL_OK && good > 0) return CaseResult::passed(); // it makes no more writes than that
-    CDL_TRY(refusedBy(fmt::format("{} whose writer fails after {} writes", slot, good), code, said, {CDL_IO}));
+    // it makes no more writes than that
+    if (code == CDL_OK && good > 0) return CaseResult::passed();
+    CDL_TRY(refusedBy(fmt::format("{} whose writer fails after {} writes", slot, good), code, said,
+                      {CDL_IO}));
   }
   return CaseResult::passed();
 }
@@ -313,9 +338,10 @@ Outcome saveFails(RawDevice& device, Work& work) {
                        });
 }
 Outcome emitFails(RawDevice& device, Work& work) {
-  return failingWriter(device, work, "emit", [](RawDevice& d, Work& w, const cdl_writer_t* writer, cdl_error_t* error) {
-    return d.table.emit(d.handle, w.executable, writer, error);
-  });
+  return failingWriter(device, work, "emit",
+                       [](RawDevice& d, Work& w, const cdl_writer_t* writer, cdl_error_t* error) {
+                         return d.table.emit(d.handle, w.executable, writer, error);
+                       });
 }
 Outcome emits(RawDevice& device, Work& work) {
   Sink sink;
@@ -333,7 +359,8 @@ std::vector<Named> executableChecks() {
   const auto has = [](auto slot) { return slot; };
   const auto scratch = has([](const cdl_plugin_t& t) { return t.executable_scratch != nullptr; });
   const auto support = has([](const cdl_plugin_t& t) { return t.executable_support != nullptr; });
-  const auto stored = has([](const cdl_plugin_t& t) { return t.executable_save && t.executable_load; });
+  const auto stored =
+      has([](const cdl_plugin_t& t) { return t.executable_save && t.executable_load; });
   const auto emit = has([](const cdl_plugin_t& t) { return t.emit != nullptr; });
   return {
       {"executable/constants_are_copied", constantsAreCopied},
@@ -341,8 +368,10 @@ std::vector<Named> executableChecks() {
       {"executable/many_at_once", onExecutable("", nullptr, manyAtOnce)},
       {"executable/in_flight_twice", onExecutable("", nullptr, inFlightTwice)},
       {"executable/waits_and_signals", onExecutable("", nullptr, waitsAndSignals)},
-      {"executable/scratch_is_stable", onExecutable("executable_scratch", scratch, scratchIsStable)},
-      {"executable/support_is_filled", onExecutable("executable_support", support, supportIsFilled)},
+      {"executable/scratch_is_stable",
+       onExecutable("executable_scratch", scratch, scratchIsStable)},
+      {"executable/support_is_filled",
+       onExecutable("executable_support", support, supportIsFilled)},
       {"stored/saved_and_loaded", onExecutable("executable_save", stored, savedAndLoaded)},
       {"stored/truncated", onExecutable("executable_save", stored, truncatedBlobs)},
       {"stored/changed", onExecutable("executable_save", stored, changedBlobs)},

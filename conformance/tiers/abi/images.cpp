@@ -36,7 +36,8 @@ Result<cdl_code_t> give(RawDevice& device, const cdl_image_t* image, Said& said,
     bindings.count = static_cast<uint32_t>(buffers.size());
     bindings.buffers = buffers.data();
     const int64_t loops[CDL_MAX_LOOP_NESTING] = {};
-    const cdl_code_t code = device.table.run(queue, image, first, count, loops, &bindings, said.error());
+    const cdl_code_t code =
+        device.table.run(queue, image, first, count, loops, &bindings, said.error());
     if (code == CDL_OK && device.table.queue_signal(queue, 1, said.error()) == CDL_OK)
       (void)device.table.queue_wait(queue, 1, UINT64_MAX, said.error());
     return code;
@@ -45,14 +46,15 @@ Result<cdl_code_t> give(RawDevice& device, const cdl_image_t* image, Said& said,
   cdl_executable_t* executable = nullptr;
   cdl_refusal_t refusal{};
   refusal.header = CDL_HEADER(cdl_refusal_t);
-  const cdl_code_t code =
-      device.table.compile(device.handle, image, constants.data(), &executable, &refusal, said.error());
+  const cdl_code_t code = device.table.compile(device.handle, image, constants.data(), &executable,
+                                               &refusal, said.error());
   if (code != CDL_OK && executable) return wrong("{}, but an executable was given", nameOf(code));
   if (executable) device.table.executable_destroy(device.handle, executable);
   return code;
 }
 
-/// Whose image is given: the first that the device claims, or, since these are never run, the first of all.
+/// Whose image is given: the first that the device claims, or, since these are never run, the first
+/// of all.
 Result<const Sample*> anySample(Port& port) {
   CDL_ASSIGN(const Sample* sample, claimedSample(port));
   return sample ? sample : &samples()[0];
@@ -96,13 +98,14 @@ Check instructions(uint32_t first, uint32_t count) {
   return [=](Port& port) -> Outcome {
     CDL_ASSIGN(const Sample* sample, claimedSample(port));
     CDL_ASSIGN(const auto device, RawDevice::open(port));
-    if (device->compiles()) return CaseResult::unsupported("it has door 2: whole programs are sent");
+    if (device->compiles())
+      return CaseResult::unsupported("it has door 2: whole programs are sent");
     if (!sample) return nothingClaimed();
     CDL_ASSIGN(const PageEnd image, edited(*sample, nullptr));
     Said said;
     CDL_ASSIGN(const cdl_code_t code, give(*device, image.as<cdl_image_t>(), said, first, count));
-    return CaseResult::of(
-        refusedBy(fmt::format("instructions {} .. +{} of 1", first, count), code, said, {CDL_INVALID_ARGUMENT}));
+    return CaseResult::of(refusedBy(fmt::format("instructions {} .. +{} of 1", first, count), code,
+                                    said, {CDL_INVALID_ARGUMENT}));
   };
 }
 
@@ -132,7 +135,8 @@ Outcome unclaimed(Port& port) {
   return CaseResult::unsupported("a row claims each that was tried");
 }
 
-/// Some bytes of the records are others. It compiles, or says why not: never a crash, a hang or a write outside.
+/// Some bytes of the records are others. It compiles, or says why not: never a crash, a hang or a
+/// write outside.
 Check damaged(uint64_t seed) {
   return [=](Port& port) -> Outcome {
     CDL_ASSIGN(const Sample* sample, anySample(port));
@@ -143,14 +147,16 @@ Check damaged(uint64_t seed) {
       CDL_ASSIGN(const PageEnd image, edited(*sample, [&](cdl_image_t& header) {
                    auto* bytes = reinterpret_cast<uint8_t*>(&header);
                    for (int n = 0; n < 3; ++n) {
-                     const uint64_t at = 56 + random() % (header.size - 56); // not the size and what is before
+                     // not the size and what is before
+                     const uint64_t at = 56 + random() % (header.size - 56);
                      bytes[at] = static_cast<uint8_t>(random());
                    }
                  }));
       Said said;
       CDL_ASSIGN(const cdl_code_t code, give(*device, image.as<cdl_image_t>(), said));
       CDL_TRY(said.whole());
-      if (code > CDL_MISMATCH || code == CDL_INTERNAL) return wrong("{}: {}", nameOf(code), said.text());
+      if (code > CDL_MISMATCH || code == CDL_INTERNAL)
+        return wrong("{}: {}", nameOf(code), said.text());
     }
     return CaseResult::passed();
   };
@@ -159,7 +165,7 @@ Check damaged(uint64_t seed) {
 } // namespace
 
 std::vector<Named> imageChecks() {
-  const auto section = [](cdl_section_t cdl_image_t::*which, auto change) {
+  const auto section = [](cdl_section_t cdl_image_t::* which, auto change) {
     return [=](cdl_image_t& image) { change(image.*which); };
   };
   const std::vector<cdl_code_t> malformed = {CDL_BAD_MODEL}, incompatible = {CDL_INCOMPATIBLE};
@@ -169,38 +175,49 @@ std::vector<Named> imageChecks() {
       {"images/magic", refuses(malformed, [](cdl_image_t& image) { image.magic[3] = 'X'; })},
       {"images/other_major", refuses(incompatible, [](cdl_image_t& image) { ++image.major; })},
       {"images/newer_minor", refuses(incompatible, [](cdl_image_t& image) { ++image.minor; })},
-      {"images/unknown_kind", refuses(incompatible, [](cdl_image_t& image) { instrOf(image).kind = 200; })},
-      {"images/unknown_function",
-       refuses({CDL_INCOMPATIBLE, CDL_UNSUPPORTED}, [](cdl_image_t& image) { instrOf(image).fn = 200; })},
-      {"images/size_of_the_header_alone", refuses(
-                                              malformed, [](cdl_image_t& image) { image.size = sizeof image; }, true)},
+      {"images/unknown_kind",
+       refuses(incompatible, [](cdl_image_t& image) { instrOf(image).kind = 200; })},
+      {"images/unknown_function", refuses({CDL_INCOMPATIBLE, CDL_UNSUPPORTED},
+                                          [](cdl_image_t& image) { instrOf(image).fn = 200; })},
+      {"images/size_of_the_header_alone",
+       refuses(
+           malformed, [](cdl_image_t& image) { image.size = sizeof image; }, true)},
       {"images/size_0", refuses(
                             malformed, [](cdl_image_t& image) { image.size = 0; }, true)},
       {"images/size_8_short", refuses(
                                   malformed, [](cdl_image_t& image) { image.size -= 8; }, true)},
-      {"images/no_buffers", refuses(malformed, section(&cdl_image_t::buffers, [](auto& s) { s.count = 1; }), true)},
+      {"images/no_buffers",
+       refuses(malformed, section(&cdl_image_t::buffers, [](auto& s) { s.count = 1; }), true)},
       {"images/section_beyond_the_end",
-       refuses(malformed, section(&cdl_image_t::views, [](auto& s) { s.offset += uint64_t(1) << 32; }), true)},
+       refuses(malformed,
+               section(&cdl_image_t::views, [](auto& s) { s.offset += uint64_t(1) << 32; }), true)},
       {"images/section_misaligned",
        refuses(malformed, section(&cdl_image_t::instrs, [](auto& s) { s.offset += 4; }), true)},
       {"images/count_of_2_to_the_32",
-       refuses(malformed, section(&cdl_image_t::instrs, [](auto& s) { s.count = UINT32_MAX; }), true)},
-      {"images/stride_0", refuses(malformed, section(&cdl_image_t::views, [](auto& s) { s.stride = 0; }), true)},
+       refuses(malformed, section(&cdl_image_t::instrs, [](auto& s) { s.count = UINT32_MAX; }),
+               true)},
+      {"images/stride_0",
+       refuses(malformed, section(&cdl_image_t::views, [](auto& s) { s.stride = 0; }), true)},
       {"images/view_of_no_buffer",
        refuses(
            malformed,
-           [](cdl_image_t& image) { const_cast<cdl_view_t*>(cdl_get_output(&image, &instrOf(image), 0))->buffer = 77; },
+           [](cdl_image_t& image) {
+             const_cast<cdl_view_t*>(cdl_get_output(&image, &instrOf(image), 0))->buffer = 77;
+           },
            true)},
       {"images/view_beyond_its_buffer",
        refuses(
            malformed,
            [](cdl_image_t& image) {
-             const_cast<cdl_view_t*>(cdl_get_output(&image, &instrOf(image), 0))->offset = int64_t(1) << 40;
+             const_cast<cdl_view_t*>(cdl_get_output(&image, &instrOf(image), 0))->offset =
+                 int64_t(1) << 40;
            },
            true)},
       {"images/waits_for_itself",
        refuses(
-           malformed, [](cdl_image_t& image) { instrOf(image).first_wait = 1, instrOf(image).waits = 1; }, true)},
+           malformed,
+           [](cdl_image_t& image) { instrOf(image).first_wait = 1, instrOf(image).waits = 1; },
+           true)},
       {"images/unclaimed", unclaimed},
       {"run/first=0", instructions(0, 1)},
       {"run/first=2", instructions(2, 1)},

@@ -50,7 +50,8 @@ std::vector<Sample> makeSamples() {
   std::vector<Sample> all;
   const auto add = [&](std::string name, uint16_t kind, uint16_t fn, std::vector<Part> in, Part out,
                        std::vector<Attr> attrs = {}) {
-    all.push_back(sampleOf(std::move(name), kind, fn, std::move(in), std::move(out), std::move(attrs)));
+    all.push_back(
+        sampleOf(std::move(name), kind, fn, std::move(in), std::move(out), std::move(attrs)));
   };
   const Shape n = {24};
   add("binary_add_f32", CDL_KIND_BINARY, CDL_BINARY_ADD, {{f, n}, {f, n}}, {f, n});
@@ -93,9 +94,11 @@ std::string contentOf(Elem elem, uint64_t bytes, uint8_t seed) {
 } // namespace
 
 Result<PageEnd> PageEnd::of(const void* data, size_t size) {
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)), room = (size + page - 1) / page * page;
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)),
+               room = (size + page - 1) / page * page;
   PageEnd end;
-  void* base = mmap(nullptr, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* base =
+      mmap(nullptr, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED || mprotect(static_cast<char*>(base) + room, page, PROT_NONE) != 0)
     return failure(Code::out_of_memory, "no page for {} bytes", size);
   end.base_ = base;
@@ -122,13 +125,16 @@ std::string Said::text() const {
 Status Said::whole() const {
   for (size_t i = 0; i < room_.size(); ++i)
     if ((i < kGuardBytes || i >= kGuardBytes + capacity_) && room_[i] != kGuard)
-      return wrong("byte {} of a message buffer of {} was written", static_cast<int64_t>(i) - kGuardBytes, capacity_);
-  if (capacity_ && text().size() == capacity_) return wrong("a message has no NUL within {} bytes", capacity_);
+      return wrong("byte {} of a message buffer of {} was written",
+                   static_cast<int64_t>(i) - kGuardBytes, capacity_);
+  if (capacity_ && text().size() == capacity_)
+    return wrong("a message has no NUL within {} bytes", capacity_);
   return Status::ok();
 }
 
 std::string nameOf(cdl_code_t code) {
-  return code <= CDL_MISMATCH ? codeName(static_cast<Code>(code)) : fmt::format("unknown code {}", code);
+  return code <= CDL_MISMATCH ? codeName(static_cast<Code>(code))
+                              : fmt::format("unknown code {}", code);
 }
 
 Status succeeded(std::string_view what, cdl_code_t code, const Said& said) {
@@ -136,12 +142,14 @@ Status succeeded(std::string_view what, cdl_code_t code, const Said& said) {
   return code == CDL_OK ? Status::ok() : wrong("{}: {}: {}", what, nameOf(code), said.text());
 }
 
-Status refusedBy(std::string_view what, cdl_code_t code, const Said& said, std::initializer_list<cdl_code_t> codes) {
+Status refusedBy(std::string_view what, cdl_code_t code, const Said& said,
+                 std::initializer_list<cdl_code_t> codes) {
   CDL_TRY(said.whole().context(what));
   std::string expected;
   for (cdl_code_t one : codes) expected += (expected.empty() ? "" : " or ") + nameOf(one);
   if (std::ranges::find(codes, code) == codes.end())
-    return wrong("{}: {}, expected {}{}{}", what, nameOf(code), expected, said.text().empty() ? "" : ": ", said.text());
+    return wrong("{}: {}, expected {}{}{}", what, nameOf(code), expected,
+                 said.text().empty() ? "" : ": ", said.text());
   return said.text().empty() ? wrong("{}: {} without a message", what, nameOf(code)) : Status::ok();
 }
 
@@ -164,15 +172,17 @@ Result<std::unique_ptr<RawDevice>> RawDevice::open(Port& port, const cdl_host_t*
   for (const auto& [name, value] : port.options()) options.push_back({name.c_str(), value.c_str()});
   cdl_device_t* device = nullptr;
   Said said;
-  const cdl_code_t code = table.device_open(host ? host : &plain, 0, options.empty() ? nullptr : options.data(),
-                                            static_cast<uint32_t>(options.size()), &device, said.error());
+  const cdl_code_t code =
+      table.device_open(host ? host : &plain, 0, options.empty() ? nullptr : options.data(),
+                        static_cast<uint32_t>(options.size()), &device, said.error());
   CDL_TRY(succeeded("device_open", code, said));
   if (!device) return wrong("device_open succeeded without a device");
   return std::make_unique<RawDevice>(table, device);
 }
 
 RawDevice::~RawDevice() {
-  for (cdl_queue_t* queue : queues_) runtime::endBySlot(table.name, CDL_SLOT(table, queue_destroy), handle, queue);
+  for (cdl_queue_t* queue : queues_)
+    runtime::endBySlot(table.name, CDL_SLOT(table, queue_destroy), handle, queue);
   for (cdl_memory_t* memory : memories_)
     runtime::endBySlot(table.name, CDL_SLOT(table, memory_destroy), handle, memory);
   runtime::endBySlot(table.name, CDL_SLOT(table, device_close), handle);
@@ -190,9 +200,11 @@ Result<cdl_memory_t*> RawDevice::memory(cdl_queue_t* queue, const std::string& b
   cdl_memory_t* memory = nullptr;
   Said said;
   const uint64_t size = std::max<uint64_t>(bytes.size(), 1);
-  CDL_TRY(succeeded("memory_create", table.memory_create(handle, 0, size, 64, &memory, said.error()), said));
+  CDL_TRY(succeeded("memory_create",
+                    table.memory_create(handle, 0, size, 64, &memory, said.error()), said));
   memories_.push_back(memory);
-  const cdl_code_t code = table.queue_write(queue, memory, 0, bytes.data(), bytes.size(), said.error());
+  const cdl_code_t code =
+      table.queue_write(queue, memory, 0, bytes.data(), bytes.size(), said.error());
   CDL_TRY(succeeded("queue_write", code, said));
   return memory;
 }
@@ -221,10 +233,12 @@ Result<const Sample*> inTiles(Port& port, const Sample& sample) {
 Result<const Sample*> claimedSample(Port& port) {
   CDL_ASSIGN(const auto device, port.device());
   for (const Sample& sample : samples()) {
-    if (sample.program.instrs[0].inputs.size() < 2) continue; // one that has inputs to be wrong about
+    // one that has inputs to be wrong about
+    if (sample.program.instrs[0].inputs.size() < 2) continue;
     const Bytes image = imageOf(sample);
     const auto desc = runtime::describe(reinterpret_cast<const cdl_image_t*>(image.data()), 1);
-    if (device->target().query(desc).support == target::Support::native) return inTiles(port, sample);
+    if (device->target().query(desc).support == target::Support::native)
+      return inTiles(port, sample);
   }
   return static_cast<const Sample*>(nullptr);
 }
@@ -254,7 +268,8 @@ Result<std::unique_ptr<Work>> Work::on(RawDevice& device, const Sample& sample, 
     if (sample.program.spaces[buffer.space].local && device.compiles()) continue;
     std::string content(buffer.bytes, '\xA7');
     if (buffer.role == Role::input)
-      content = contentOf(sample.program.contentType(static_cast<uint32_t>(b)).first, buffer.bytes, seed);
+      content =
+          contentOf(sample.program.contentType(static_cast<uint32_t>(b)).first, buffer.bytes, seed);
     if (buffer.role == Role::constant) {
       const Bytes& payload = payloads[buffer.constant + 1];
       content.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
@@ -270,11 +285,12 @@ Result<std::unique_ptr<Work>> Work::on(RawDevice& device, const Sample& sample, 
   cdl_refusal_t refusal{};
   refusal.header = CDL_HEADER(cdl_refusal_t);
   Said said;
-  const cdl_code_t code =
-      device.table.compile(device.handle, work->image(), constants.data(), &work->executable, &refusal, said.error());
+  const cdl_code_t code = device.table.compile(device.handle, work->image(), constants.data(),
+                                               &work->executable, &refusal, said.error());
   CDL_TRY(succeeded("compile of an instruction that a row claims", code, said));
   if (!work->executable) return wrong("compile succeeded without an executable");
-  if (const uint64_t bytes = device.table.executable_scratch ? device.table.executable_scratch(work->executable) : 0) {
+  if (const uint64_t bytes =
+          device.table.executable_scratch ? device.table.executable_scratch(work->executable) : 0) {
     CDL_ASSIGN(cdl_memory_t * scratch, device.memory(work->queue, std::string(bytes, '\xA7')));
     work->buffers.push_back({scratch, 0, bytes});
   }
@@ -285,7 +301,8 @@ Work::~Work() {
   if (!executable) return;
   Said said;
   const cdl_plugin_t& table = device.table;
-  runtime::endBySlot(table.name, CDL_SLOT(table, queue_wait), queue, submitted, UINT64_MAX, said.error());
+  runtime::endBySlot(table.name, CDL_SLOT(table, queue_wait), queue, submitted, UINT64_MAX,
+                     said.error());
   runtime::endBySlot(table.name, CDL_SLOT(table, executable_destroy), device.handle, executable);
 }
 
@@ -312,7 +329,9 @@ cdl_code_t Work::call(const cdl_bindings_t* bindings, Said& said) {
   return device.table.queue_wait(queue, signal.value, UINT64_MAX, said.error());
 }
 
-Result<std::string> Work::result() { return device.read(queue, buffers[output_].memory, buffers[output_].bytes); }
+Result<std::string> Work::result() {
+  return device.read(queue, buffers[output_].memory, buffers[output_].bytes);
+}
 
 Result<std::string> Work::runWell() {
   const cdl_bindings_t whole = bindings();

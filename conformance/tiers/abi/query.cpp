@@ -23,7 +23,8 @@ struct Answer {
 };
 
 /// The table stands before a page that nobody may touch; its struct_size may be smaller than it is.
-Result<Answer> ask(Port& port, Version version, size_t tableBytes, size_t hostBytes = sizeof(cdl_host_t)) {
+Result<Answer> ask(Port& port, Version version, size_t tableBytes,
+                   size_t hostBytes = sizeof(cdl_host_t)) {
   CDL_ASSIGN(const cdl_backend_query_fn query, port.query());
   cdl_host_t plain = plainHost();
   plain.header = {static_cast<uint16_t>(hostBytes), version.first, version.second, 0};
@@ -49,9 +50,11 @@ Result<Answer> ask(Port& port, Version version, size_t tableBytes, size_t hostBy
   uint16_t filled = 0;
   std::memcpy(&filled, after.data(), sizeof filled);
   if (filled > tableBytes)
-    answer.inside = wrong("struct_size {} of a table that the host knows {} bytes of", filled, tableBytes);
+    answer.inside =
+        wrong("struct_size {} of a table that the host knows {} bytes of", filled, tableBytes);
   for (size_t i = filled; i < room && answer.inside; ++i)
-    if (after[i] != '\xAB') answer.inside = wrong("byte {} was written, behind struct_size {}", i, filled);
+    if (after[i] != '\xAB')
+      answer.inside = wrong("byte {} was written, behind struct_size {}", i, filled);
   std::memcpy(&answer.table, after.data(), std::min<size_t>(filled, sizeof answer.table));
   return answer;
 }
@@ -60,11 +63,13 @@ Result<Answer> ask(Port& port, Version version, size_t tableBytes, size_t hostBy
 Status declined(const Answer& answer, std::initializer_list<cdl_code_t> codes, bool namesNumbers) {
   if (std::ranges::find(codes, answer.code) == codes.end())
     return wrong("{}, expected {}: {}", nameOf(answer.code), nameOf(*codes.begin()), answer.text);
-  if (!answer.untouched) return wrong("the table was written before the answer {}", nameOf(answer.code));
+  if (!answer.untouched)
+    return wrong("the table was written before the answer {}", nameOf(answer.code));
   size_t numbers = 0;
   for (size_t i = 0; i < answer.text.size(); ++i)
     numbers += std::isdigit(answer.text[i]) && (i == 0 || !std::isdigit(answer.text[i - 1]));
-  if (namesNumbers && numbers < 2) return wrong("the message does not name both numbers: '{}'", answer.text);
+  if (namesNumbers && numbers < 2)
+    return wrong("the message does not name both numbers: '{}'", answer.text);
   return Status::ok();
 }
 
@@ -78,7 +83,8 @@ Outcome loads(Port& port) {
 Outcome sameAgain(Port& port) {
   CDL_ASSIGN(const Answer first, ask(port, kHere, sizeof(cdl_plugin_t)));
   CDL_ASSIGN(const Answer second, ask(port, kHere, sizeof(cdl_plugin_t)));
-  if (std::memcmp(&first.table, &second.table, sizeof first.table) != 0) return wrong("the second table is another");
+  if (std::memcmp(&first.table, &second.table, sizeof first.table) != 0)
+    return wrong("the second table is another");
   return CaseResult::passed();
 }
 
@@ -102,14 +108,16 @@ Outcome nullHost(Port& port) {
   cdl_plugin_t table{};
   table.header = CDL_HEADER(cdl_plugin_t);
   Said said;
-  return CaseResult::of(refusedBy("a null host", query(nullptr, &table, said.error()), said, {CDL_INVALID_ARGUMENT}));
+  return CaseResult::of(
+      refusedBy("a null host", query(nullptr, &table, said.error()), said, {CDL_INVALID_ARGUMENT}));
 }
 
 Outcome nullTable(Port& port) {
   CDL_ASSIGN(const cdl_backend_query_fn query, port.query());
   const cdl_host_t host = plainHost();
   Said said;
-  return CaseResult::of(refusedBy("a null table", query(&host, nullptr, said.error()), said, {CDL_INVALID_ARGUMENT}));
+  return CaseResult::of(
+      refusedBy("a null table", query(&host, nullptr, said.error()), said, {CDL_INVALID_ARGUMENT}));
 }
 
 Outcome nullError(Port& port) {
@@ -119,16 +127,18 @@ Outcome nullError(Port& port) {
   cdl_plugin_t table{};
   table.header = CDL_HEADER(cdl_plugin_t);
   const cdl_host_t host = plainHost();
-  return CaseResult::of(succeeded("a query without an error buffer", query(&host, &table, nullptr), Said()));
+  return CaseResult::of(
+      succeeded("a query without an error buffer", query(&host, &table, nullptr), Said()));
 }
 
 /// A table or a host shorter than its own header.
 Check shorterThanHeader(bool table) {
   return [=](Port& port) -> Outcome {
     for (size_t bytes = 0; bytes < sizeof(cdl_header_t); ++bytes) {
-      CDL_ASSIGN(const Answer answer,
-                 ask(port, kHere, table ? bytes : sizeof(cdl_plugin_t), table ? sizeof(cdl_host_t) : bytes));
-      CDL_TRY(declined(answer, {CDL_INVALID_ARGUMENT}, false).context(fmt::format("{} bytes", bytes)));
+      CDL_ASSIGN(const Answer answer, ask(port, kHere, table ? bytes : sizeof(cdl_plugin_t),
+                                          table ? sizeof(cdl_host_t) : bytes));
+      CDL_TRY(
+          declined(answer, {CDL_INVALID_ARGUMENT}, false).context(fmt::format("{} bytes", bytes)));
     }
     return CaseResult::passed();
   };
@@ -147,8 +157,8 @@ Check olderTable(size_t bytes) {
 /// A host that knows more than this header.
 Check newerHost(uint16_t minor, size_t more) {
   return [=](Port& port) -> Outcome {
-    CDL_ASSIGN(const Answer answer,
-               ask(port, {CDL_ABI_MAJOR, minor}, sizeof(cdl_plugin_t) + more, sizeof(cdl_host_t) + more));
+    CDL_ASSIGN(const Answer answer, ask(port, {CDL_ABI_MAJOR, minor}, sizeof(cdl_plugin_t) + more,
+                                        sizeof(cdl_host_t) + more));
     if (answer.code != CDL_OK) return wrong("{}: {}", nameOf(answer.code), answer.text);
     CDL_TRY(answer.inside);
     return CaseResult::passed();
@@ -168,10 +178,11 @@ Outcome oldestHost(Port& port) {
   const Version oldest{table.min_host_major, table.min_host_minor};
   CDL_ASSIGN(const Answer fits, ask(port, oldest, sizeof(cdl_plugin_t)));
   if (fits.code != CDL_OK)
-    return wrong("needs host ABI {}.{}, which is refused: {}", oldest.first, oldest.second, fits.text);
+    return wrong("needs host ABI {}.{}, which is refused: {}", oldest.first, oldest.second,
+                 fits.text);
   if (oldest.second == 0) return CaseResult::passed();
-  CDL_ASSIGN(const Answer older,
-             ask(port, {oldest.first, static_cast<uint16_t>(oldest.second - 1)}, sizeof(cdl_plugin_t)));
+  CDL_ASSIGN(const Answer older, ask(port, {oldest.first, static_cast<uint16_t>(oldest.second - 1)},
+                                     sizeof(cdl_plugin_t)));
   CDL_TRY(declined(older, {CDL_INCOMPATIBLE}, true).context("one minor version below the oldest"));
   return CaseResult::passed();
 }
@@ -203,10 +214,13 @@ std::vector<Named> queryChecks() {
   };
   for (const auto& [minor, more] : std::initializer_list<std::pair<uint16_t, size_t>>{
            {CDL_ABI_MINOR, 0}, {CDL_ABI_MINOR + 1, 8}, {CDL_ABI_MINOR + 3, 64}, {999, 4096}})
-    checks.push_back({fmt::format("query/newer_host:minor={};more={}", minor, more), newerHost(minor, more)});
-#define CDL_X(slot)                                                                                                    \
-  checks.push_back({"query/table_ends_before:slot=" #slot, olderTable(offsetof(cdl_plugin_t, slot))});                 \
-  checks.push_back({"query/table_ends_inside:slot=" #slot, olderTable(offsetof(cdl_plugin_t, slot) + 4)});
+    checks.push_back(
+        {fmt::format("query/newer_host:minor={};more={}", minor, more), newerHost(minor, more)});
+#define CDL_X(slot)                                                                                \
+  checks.push_back(                                                                                \
+      {"query/table_ends_before:slot=" #slot, olderTable(offsetof(cdl_plugin_t, slot))});          \
+  checks.push_back(                                                                                \
+      {"query/table_ends_inside:slot=" #slot, olderTable(offsetof(cdl_plugin_t, slot) + 4)});
   CDL_X(device_count)
   CDL_X(name)
   CDL_X(device_open)

@@ -21,23 +21,30 @@ Check withWork(const char* slot, Has has, Outcome (*check)(RawDevice&, Work&)) {
 }
 
 Outcome profileIsSane(RawDevice& device, Work& work) {
-  const uint32_t engines = std::max(1u, device.table.device_capabilities(device.handle)->engine_count);
+  const uint32_t engines =
+      std::max(1u, device.table.device_capabilities(device.handle)->engine_count);
   for (uint32_t runs : {1u, 3u}) {
     Said said;
     CDL_TRY(succeeded("profile_begin", device.table.profile_begin(work.queue, said.error()), said));
     for (uint32_t i = 0; i < runs; ++i) CDL_TRY(work.runWell().status());
     std::vector<cdl_profile_record_t> records(16, {77, 77, 77, 77});
     uint32_t count = 0;
-    CDL_TRY(
-        succeeded("profile_end", device.table.profile_end(work.queue, records.data(), 15, &count, said.error()), said));
-    if (count == 0 || count > 15) return wrong("{} records of {} executions of one instruction", count, runs);
-    if (records[15].instr != 77 || records[count].instr != 77) return wrong("more records were written than there are");
+    CDL_TRY(succeeded(
+        "profile_end",
+        device.table.profile_end(work.queue, records.data(), 15, &count, said.error()), said));
+    if (count == 0 || count > 15)
+      return wrong("{} records of {} executions of one instruction", count, runs);
+    if (records[15].instr != 77 || records[count].instr != 77)
+      return wrong("more records were written than there are");
     for (uint32_t i = 0; i < count; ++i) {
       const cdl_profile_record_t& r = records[i];
       const uint32_t instrs = work.image()->instrs.count - 1; // several where it is in tiles
-      if (r.instr > instrs) return wrong("record {} is of instruction {} of {}", i, r.instr, instrs);
-      if (r.engine >= engines) return wrong("record {} is of engine {} of {}", i, r.engine, engines);
-      if (r.end_ns < r.start_ns) return wrong("record {} ends {} ns before it begins", i, r.start_ns - r.end_ns);
+      if (r.instr > instrs)
+        return wrong("record {} is of instruction {} of {}", i, r.instr, instrs);
+      if (r.engine >= engines)
+        return wrong("record {} is of engine {} of {}", i, r.engine, engines);
+      if (r.end_ns < r.start_ns)
+        return wrong("record {} ends {} ns before it begins", i, r.start_ns - r.end_ns);
     }
   }
   return CaseResult::passed();
@@ -49,9 +56,11 @@ Outcome profileIntoNothing(RawDevice& device, Work& work) {
   CDL_TRY(work.runWell().status());
   uint32_t count = 0;
   cdl_profile_record_t guard{77, 77, 77, 77};
-  CDL_TRY(succeeded("profile_end", device.table.profile_end(work.queue, &guard, 0, &count, said.error()), said));
+  CDL_TRY(succeeded("profile_end",
+                    device.table.profile_end(work.queue, &guard, 0, &count, said.error()), said));
   if (count == 0) return wrong("0 records of an execution");
-  return guard.instr == 77 ? CaseResult::passed() : Outcome(wrong("a record was written beyond the capacity of 0"));
+  return guard.instr == 77 ? CaseResult::passed()
+                           : Outcome(wrong("a record was written beyond the capacity of 0"));
 }
 
 Outcome profileWithoutBegin(RawDevice& device, Work& work) {
@@ -63,15 +72,18 @@ Outcome profileWithoutBegin(RawDevice& device, Work& work) {
                     {CDL_INVALID_ARGUMENT}));
   for (int turn = 0; turn < 2; ++turn)
     CDL_TRY(succeeded("profile_begin", device.table.profile_begin(work.queue, said.error()), said));
-  CDL_TRY(succeeded("profile_end", device.table.profile_end(work.queue, &record, 1, &count, said.error()), said));
-  CDL_TRY(refusedBy("a second profile_end", device.table.profile_end(work.queue, &record, 1, &count, said.error()),
-                    said, {CDL_INVALID_ARGUMENT}));
+  CDL_TRY(succeeded("profile_end",
+                    device.table.profile_end(work.queue, &record, 1, &count, said.error()), said));
+  CDL_TRY(refusedBy("a second profile_end",
+                    device.table.profile_end(work.queue, &record, 1, &count, said.error()), said,
+                    {CDL_INVALID_ARGUMENT}));
   return CaseResult::passed();
 }
 
 Outcome costsArePure(RawDevice& device, Work& work) {
   bool isKnown = false;
-  for (const uint32_t instr : {0u, 1u}) { // the whole program, and an instruction: one of them may be unknown
+  // the whole program, and an instruction: one of them may be unknown
+  for (const uint32_t instr : {0u, 1u}) {
     const std::vector<cdl_cost_query_t> queries(3, {work.image(), instr, 0});
     std::vector<cdl_cost_t> first(4), second(4);
     std::memset(static_cast<void*>(first.data()), 0x5A, 4 * sizeof(cdl_cost_t));
@@ -79,7 +91,8 @@ Outcome costsArePure(RawDevice& device, Work& work) {
     uint32_t unknown = 0;
     for (auto* costs : {&first, &second}) {
       Said said;
-      const cdl_code_t code = device.table.cost_batch(device.handle, queries.data(), 3, costs->data(), said.error());
+      const cdl_code_t code =
+          device.table.cost_batch(device.handle, queries.data(), 3, costs->data(), said.error());
       if (code == CDL_UNSUPPORTED && !(instr == 1 && !isKnown))
         ++unknown;
       else
@@ -90,8 +103,10 @@ Outcome costsArePure(RawDevice& device, Work& work) {
     isKnown = true;
     if (unknown || std::memcmp(first.data(), second.data(), 3 * sizeof(cdl_cost_t)) != 0)
       return wrong("the second call gives other costs");
-    if (std::memcmp(&first[0], &first[1], sizeof(cdl_cost_t)) != 0) return wrong("equal candidates have different costs");
-    if (first[3].latency_cycles != 0x5A5A5A5A5A5A5A5A) return wrong("more costs were written than candidates given");
+    if (std::memcmp(&first[0], &first[1], sizeof(cdl_cost_t)) != 0)
+      return wrong("equal candidates have different costs");
+    if (first[3].latency_cycles != 0x5A5A5A5A5A5A5A5A)
+      return wrong("more costs were written than candidates given");
   }
   return CaseResult::passed();
 }
@@ -99,7 +114,8 @@ Outcome costsArePure(RawDevice& device, Work& work) {
 Outcome cancelOfNothing(RawDevice& device, Work& work) {
   CDL_TRY(work.runWell().status());
   Said said;
-  CDL_TRY(succeeded("cancel of an idle queue", device.table.cancel(work.queue, said.error()), said));
+  CDL_TRY(
+      succeeded("cancel of an idle queue", device.table.cancel(work.queue, said.error()), said));
   CDL_TRY(work.runWell().status().context("after a cancel with nothing to give up"));
   return CaseResult::passed();
 }
@@ -113,7 +129,8 @@ Outcome packing(Port& port) {
     opaque |= reinterpret_cast<const cdl_layout_t*>(reinterpret_cast<const char*>(table.layouts) +
                                                     uint64_t(table.layout_stride) * i)
                   ->opaque != 0;
-  if (opaque && !device->table().pack_constant) return wrong("there are OPAQUE layouts, but pack_constant is null");
+  if (opaque && !device->table().pack_constant)
+    return wrong("there are OPAQUE layouts, but pack_constant is null");
   if (!device->table().pack_constant) return missing("pack_constant");
   cdl_view_t view{};
   view.elem = CDL_F32;
@@ -123,10 +140,10 @@ Outcome packing(Port& port) {
   const float data[4] = {};
   const cdl_writer_t writer{nullptr, [](void*, const void*, uint64_t) { return 1; }};
   Said said;
-  return CaseResult::of(
-      refusedBy("an unknown layout",
-                device->table().pack_constant(device->handle(), "no such layout", data, &view, &writer, said.error()),
-                said, {CDL_UNSUPPORTED}));
+  return CaseResult::of(refusedBy("an unknown layout",
+                                  device->table().pack_constant(device->handle(), "no such layout",
+                                                                data, &view, &writer, said.error()),
+                                  said, {CDL_UNSUPPORTED}));
 }
 
 } // namespace

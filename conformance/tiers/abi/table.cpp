@@ -9,7 +9,7 @@ namespace {
 
 Outcome requiredSlots(Port& port) {
   CDL_ASSIGN(const cdl_plugin_t t, tableOf(port)); // the host checks, and names the slot
-#define CDL_X(slot)                                                                                                    \
+#define CDL_X(slot)                                                                                \
   if (!t.slot) return wrong("required slot " #slot " is null");
   CDL_REQUIRED_SLOTS(CDL_X)
 #undef CDL_X
@@ -46,16 +46,20 @@ bool fits(const std::string& value, const std::string& values) {
          : values == "float" ? text::parseNumber<double>(value).has_value()
                              : text::isOneOf(value, values);
 }
-std::string rule(const cdl_option_schema_t& option) { return option.values ? option.values : "string"; }
+std::string rule(const cdl_option_schema_t& option) {
+  return option.values ? option.values : "string";
+}
 
 Outcome schema(Port& port) {
   CDL_ASSIGN(const auto plugin, port.plugin());
   if (plugin->options().empty()) return CaseResult::unsupported("it has no options");
   for (const cdl_option_schema_t& option : plugin->options()) {
     for (const std::string& value : text::split(rule(option), '|'))
-      if (value.empty()) return wrong("option {}: '{}' has an empty value", option.name, rule(option));
+      if (value.empty())
+        return wrong("option {}: '{}' has an empty value", option.name, rule(option));
     if (option.default_value && !fits(option.default_value, rule(option)))
-      return wrong("option {}: the default '{}' is not one of {}", option.name, option.default_value, rule(option));
+      return wrong("option {}: the default '{}' is not one of {}", option.name,
+                   option.default_value, rule(option));
   }
   return CaseResult::passed();
 }
@@ -63,7 +67,8 @@ Outcome schema(Port& port) {
 Outcome unknownName(Port& port) {
   CDL_ASSIGN(const auto plugin, port.plugin());
   const Status status = plugin->open(0, {{"no_such_option_of_any_plugin", "1"}}).status();
-  if (status.code() != Code::invalid_argument) return wrong("an unknown option: {}", codeName(status.code()));
+  if (status.code() != Code::invalid_argument)
+    return wrong("an unknown option: {}", codeName(status.code()));
   return CaseResult::passed();
 }
 
@@ -115,13 +120,15 @@ Outcome valuesAreCopied(Port& port) {
   for (const cdl_option_schema_t& option : plugin->options()) {
     if (!option.default_value || !*option.default_value) continue;
     CDL_ASSIGN(PageEnd name, PageEnd::of(option.name, std::strlen(option.name) + 1));
-    CDL_ASSIGN(PageEnd value, PageEnd::of(option.default_value, std::strlen(option.default_value) + 1));
+    CDL_ASSIGN(PageEnd value,
+               PageEnd::of(option.default_value, std::strlen(option.default_value) + 1));
     const cdl_option_t given{name.as<char>(), value.as<char>()};
     CDL_ASSIGN(PageEnd list, PageEnd::of(&given, sizeof given));
     const cdl_host_t host = plainHost();
     cdl_device_t* handle = nullptr;
     Said said;
-    const cdl_code_t code = plugin->table().device_open(&host, 0, list.as<cdl_option_t>(), 1, &handle, said.error());
+    const cdl_code_t code =
+        plugin->table().device_open(&host, 0, list.as<cdl_option_t>(), 1, &handle, said.error());
     CDL_TRY(succeeded(fmt::format("option {}={}", option.name, option.default_value), code, said));
     name.release(), value.release(), list.release();
     RawDevice device(plugin->table(), handle);

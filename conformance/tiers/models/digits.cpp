@@ -23,9 +23,12 @@ Result<graph::Graph> importDigits(int64_t batch) {
   const auto size = static_cast<size_t>(candela_digits_end - candela_digits_begin);
   // A file without a folder: import reads files.
   const int file = memfd_create("digits.onnx", MFD_CLOEXEC);
-  const bool isWritten = file >= 0 && write(file, candela_digits_begin, size) == static_cast<ssize_t>(size);
-  auto model = isWritten ? onnx_io::readModel(fmt::format("/proc/self/fd/{}", file))
-                         : Result<onnx_io::Model>(failure(Code::io, "no memory for a file of {} bytes", size));
+  const bool isWritten =
+      file >= 0 && write(file, candela_digits_begin, size) == static_cast<ssize_t>(size);
+  auto model =
+      isWritten
+          ? onnx_io::readModel(fmt::format("/proc/self/fd/{}", file))
+          : Result<onnx_io::Model>(failure(Code::io, "no memory for a file of {} bytes", size));
   if (file >= 0) close(file);
   CDL_TRY(model.status());
   CDL_ASSIGN(graph::Graph graph, import::importModel(*model, {.dims = {{"N", batch}}}));

@@ -12,7 +12,8 @@ float weightOf(uint64_t stream, uint64_t i) {
 }
 
 graph::Value* Layers::op(OpKind kind, const std::vector<Value*>& operands, graph::Attrs attrs) {
-  const std::string name = fmt::format("{}.{}_{}", graph.name, graph::opName(kind), graph.nodeCount());
+  const std::string name =
+      fmt::format("{}.{}_{}", graph.name, graph::opName(kind), graph.nodeCount());
   return orThrow(graph.addNode(kind, operands, std::move(attrs), {name}))->result();
 }
 
@@ -20,7 +21,8 @@ std::vector<float> Layers::draw(int64_t count, double deviation) {
   const uint64_t stream = streams_++;
   std::vector<float> values;
   for (int64_t i = 0; i < count; ++i)
-    values.push_back(static_cast<float>(std::sqrt(3.0) * deviation * weightOf(stream, static_cast<uint64_t>(i))));
+    values.push_back(static_cast<float>(std::sqrt(3.0) * deviation *
+                                        weightOf(stream, static_cast<uint64_t>(i))));
   return values;
 }
 
@@ -39,20 +41,22 @@ graph::Value* Layers::ints(const std::vector<int32_t>& values) {
 graph::Value* Layers::boundary(Value* x, float scale, int zeroPoint) {
   if (!quantized_) return x;
   Value* step = scalar(scale);
-  Value* zero = graph.addConstant(Tensor::of<uint8_t>(Elem::u8_, {}, {static_cast<uint8_t>(zeroPoint)}));
+  Value* zero =
+      graph.addConstant(Tensor::of<uint8_t>(Elem::u8_, {}, {static_cast<uint8_t>(zeroPoint)}));
   Value* y = op(OpKind::Dequantize, {op(OpKind::Quantize, {x, step, zero}), step, zero});
   scales_[y] = scale;
   return y;
 }
 
-graph::Value* Layers::int8Weights(const std::vector<float>& values, const Shape& shape, int64_t channels,
-                                  std::vector<float>* scales) {
+graph::Value* Layers::int8Weights(const std::vector<float>& values, const Shape& shape,
+                                  int64_t channels, std::vector<float>* scales) {
   const size_t each = values.size() / static_cast<size_t>(channels);
   std::vector<int8_t> stored;
   for (int64_t c = 0; c < channels; ++c) {
     const auto first = values.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(c) * each);
     float largest = 1e-3f;
-    std::for_each_n(first, each, [&](float value) { largest = std::max(largest, std::abs(value)); });
+    std::for_each_n(first, each,
+                    [&](float value) { largest = std::max(largest, std::abs(value)); });
     scales->push_back(largest / 127);
     std::for_each_n(first, each, [&](float value) {
       stored.push_back(static_cast<int8_t>(std::nearbyint(value / scales->back())));
@@ -64,9 +68,11 @@ graph::Value* Layers::int8Weights(const std::vector<float>& values, const Shape&
 }
 
 graph::Value* Layers::conv(Value* x, const ConvShape& shape, Activation activation) {
-  const int64_t inputs = x->type.dim(1) / shape.groups, fanIn = inputs * shape.kernel * shape.kernel;
+  const int64_t inputs = x->type.dim(1) / shape.groups,
+                fanIn = inputs * shape.kernel * shape.kernel;
   const Shape kernel{shape.channels, inputs, shape.kernel, shape.kernel};
-  const std::vector<float> w = draw(shape.channels * fanIn, std::sqrt(2.0 / static_cast<double>(fanIn)));
+  const std::vector<float> w =
+      draw(shape.channels * fanIn, std::sqrt(2.0 / static_cast<double>(fanIn)));
   const std::vector<float> b = draw(shape.channels, 0.1);
   Value *weight = nullptr, *bias = nullptr;
   if (quantized_) {
@@ -77,18 +83,21 @@ graph::Value* Layers::conv(Value* x, const ConvShape& shape, Activation activati
       scales[c] *= scales_.at(x);
       steps.push_back(static_cast<int32_t>(std::nearbyint(b[c] / scales[c])));
     }
-    bias = op(OpKind::Dequantize, {ints(steps), constant(scales, {shape.channels})}, {{"axis", int64_t{0}}});
+    bias = op(OpKind::Dequantize, {ints(steps), constant(scales, {shape.channels})},
+              {{"axis", int64_t{0}}});
   } else {
     weight = constant(w, kernel);
     bias = constant(b, {shape.channels});
   }
   const int64_t pad = shape.kernel / 2;
-  Value* y = op(
-      OpKind::Conv, {x, weight, bias},
-      {{"group", shape.groups}, {"pads", Shape{pad, pad, pad, pad}}, {"strides", Shape{shape.stride, shape.stride}}});
+  Value* y = op(OpKind::Conv, {x, weight, bias},
+                {{"group", shape.groups},
+                 {"pads", Shape{pad, pad, pad, pad}},
+                 {"strides", Shape{shape.stride, shape.stride}}});
   if (activation == Activation::relu) y = op(OpKind::Relu, {y});
   // Quantized, the range 0..6 of the u8 clips by itself.
-  if (activation == Activation::relu6 && !quantized_) y = op(OpKind::Clip, {y, scalar(0), scalar(6)});
+  if (activation == Activation::relu6 && !quantized_)
+    y = op(OpKind::Clip, {y, scalar(0), scalar(6)});
   return boundary(y, activation == Activation::relu6 ? 6.0f / 255 : kActivationStep,
                   activation == Activation::none ? 128 : 0);
 }
@@ -114,7 +123,8 @@ graph::Value* Layers::part(Value* x, int64_t at, int64_t of) {
   Shape starts(x->type.dims.size(), 0), counts = x->type.shape();
   counts.back() /= of;
   starts.back() = at * counts.back();
-  return op(OpKind::Slice, {x}, {{"starts", starts}, {"counts", counts}, {"steps", Shape(counts.size(), 1)}});
+  return op(OpKind::Slice, {x},
+            {{"starts", starts}, {"counts", counts}, {"steps", Shape(counts.size(), 1)}});
 }
 
 } // namespace candela::conform

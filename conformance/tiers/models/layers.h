@@ -6,8 +6,8 @@
 
 namespace candela::conform {
 
-/// The layers that the networks share, float or quantized, added to a graph one after the other: the order of the calls
-/// is the order of the nodes and of the streams of weights.
+/// The layers that the networks share, float or quantized, added to a graph one after the other:
+/// the order of the calls is the order of the nodes and of the streams of weights.
 class Layers {
 public:
   using Value = graph::Value;
@@ -33,8 +33,12 @@ public:
   /// x . W + bias over the last dim.
   Value* linear(Value* x, int64_t out);
   Value* layerNorm(Value* x);
-  Value* reshape(Value* x, Shape shape) { return op(OpKind::Reshape, {x}, {{"shape", std::move(shape)}}); }
-  Value* transpose(Value* x, Shape perm) { return op(OpKind::Transpose, {x}, {{"perm", std::move(perm)}}); }
+  Value* reshape(Value* x, Shape shape) {
+    return op(OpKind::Reshape, {x}, {{"shape", std::move(shape)}});
+  }
+  Value* transpose(Value* x, Shape perm) {
+    return op(OpKind::Transpose, {x}, {{"perm", std::move(perm)}});
+  }
   /// The slice `at` of `of` equal ones along the last dim.
   Value* part(Value* x, int64_t at, int64_t of);
 
@@ -42,7 +46,8 @@ public:
 
 private:
   std::vector<float> draw(int64_t count, double deviation);
-  /// i8 with a scale for each of `channels` slices along dim 0, and what they stand for. Scales are written to *scales.
+  /// i8 with a scale for each of `channels` slices along dim 0, and what they stand for. Scales are
+  /// written to *scales.
   Value* int8Weights(const std::vector<float>& values, const Shape& shape, int64_t channels,
                      std::vector<float>* scales);
 

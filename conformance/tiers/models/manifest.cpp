@@ -9,9 +9,10 @@ using runtime::NodePlacement;
 std::vector<std::string> manifestOf(const std::vector<NodePlacement>& placement) {
   std::vector<std::pair<std::string, uint64_t>> groups;
   for (const NodePlacement& node : placement) {
-    const std::string where = node.cls == NodePlacement::Class::host     ? fmt::format("host ({})", node.why)
-                              : node.cls == NodePlacement::Class::native ? fmt::format("native on {}", node.on)
-                                                                         : fmt::format("emulated on {}", node.on);
+    const std::string where =
+        node.cls == NodePlacement::Class::host     ? fmt::format("host ({})", node.why)
+        : node.cls == NodePlacement::Class::native ? fmt::format("native on {}", node.on)
+                                                   : fmt::format("emulated on {}", node.on);
     const std::string text = fmt::format("{}: {}", node.op, where);
     const auto known = std::ranges::find(groups, text, &std::pair<std::string, uint64_t>::first);
     if (known == groups.end())
@@ -27,11 +28,13 @@ std::vector<std::string> manifestOf(const std::vector<NodePlacement>& placement)
 Status checkClaims(const std::vector<NodePlacement>& placement, bool compiles) {
   std::string fallen;
   for (const NodePlacement& node : placement) {
-    // What a compiling device gets was in rows that say NATIVE; the partitioner leaves the others with the host.
+    // What a compiling device gets was in rows that say NATIVE; the partitioner leaves the others
+    // with the host.
     const bool emulated = compiles && node.cls == NodePlacement::Class::emulated;
     const bool refused = node.why.find("refused by the backend") != std::string::npos;
     if (emulated || refused)
-      fallen += fmt::format("{}{} ({}): {}", fallen.empty() ? "" : "; ", node.node, node.op, node.why);
+      fallen +=
+          fmt::format("{}{} ({}): {}", fallen.empty() ? "" : "; ", node.node, node.op, node.why);
   }
   if (fallen.empty()) return Status::ok();
   return failure(Code::mismatch, "fell back although its rows say NATIVE: {}", fallen);

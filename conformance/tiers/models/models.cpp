@@ -21,17 +21,19 @@ using graph::Graph;
 
 double largestOf(const Tensor& tensor) {
   double largest = 0;
-  for (int64_t i = 0; i < tensor.count(); ++i) largest = std::max(largest, std::abs(elementAsReal(tensor, i)));
+  for (int64_t i = 0; i < tensor.count(); ++i)
+    largest = std::max(largest, std::abs(elementAsReal(tensor, i)));
   return largest;
 }
 
-/// How far from the oracle an answer may be, where the error analysis says too little: as far as whole models are from
-/// ONNX Runtime's answers in tests/models.
+/// How far from the oracle an answer may be, where the error analysis says too little: as far as
+/// whole models are from ONNX Runtime's answers in tests/models.
 struct Leeway {
   double ofLargest = 2e-4, absolute = 0;
   static Leeway of(const Network& network, bool quantized) {
     if (!quantized) return {};
-    return network.quantized == Network::Quantized::steps ? Leeway{0, 1.001 * kActivationStep} : Leeway{0.04, 0};
+    return network.quantized == Network::Quantized::steps ? Leeway{0, 1.001 * kActivationStep}
+                                                          : Leeway{0.04, 0};
   }
 };
 
@@ -50,7 +52,8 @@ struct Right {
         text = outside(intervals[i], got[i]);
       } else {
         const CompareBound bound{0, std::max(leeway.absolute, leeway.ofLargest * largestOf(want))};
-        if (const Comparison found = compareTensors(got[i], want, bound); !found.passed()) text = found.text();
+        if (const Comparison found = compareTensors(got[i], want, bound); !found.passed())
+          text = found.text();
       }
       if (!text.empty()) return failure(Code::mismatch, "output {}: {}", i, text);
     }
@@ -59,7 +62,8 @@ struct Right {
 };
 
 bool isTight(const std::vector<Interval>& intervals) {
-  return std::ranges::all_of(intervals, [](const Interval& x) { return x.tight() * 10 >= x.count() * 9; });
+  return std::ranges::all_of(intervals,
+                             [](const Interval& x) { return x.tight() * 10 >= x.count() * 9; });
 }
 
 Result<Right> rightFor(const Graph& graph, const std::vector<Tensor>& inputs, bool analyzed) {
@@ -79,7 +83,8 @@ Result<Right> rightFor(const Graph& graph, const std::vector<Tensor>& inputs, bo
 std::vector<Tensor> inputsOf(const Graph& graph, uint64_t seed) {
   std::vector<Tensor> inputs;
   for (const graph::Value* input : graph.inputs())
-    inputs.push_back(orThrow(randomTensor(input->type.elem, input->type.shape(), splitmix64(seed++))));
+    inputs.push_back(
+        orThrow(randomTensor(input->type.elem, input->type.shape(), splitmix64(seed++))));
   return inputs;
 }
 
@@ -95,7 +100,8 @@ public:
     if (!states.empty()) CDL_TRY(session_->bindStates(states));
     const std::vector<runtime::NodePlacement>& placement = session_->bundle().placement;
     for (const runtime::NodePlacement& node : placement)
-      result.work += {1, node.cls == runtime::NodePlacement::Class::native, node.macs, node.nativeMacs};
+      result.work +=
+          {1, node.cls == runtime::NodePlacement::Class::native, node.macs, node.nativeMacs};
     result.placement = manifestOf(placement);
     return checkClaims(placement, device_->compiles());
   }
@@ -105,12 +111,14 @@ public:
     CDL_ASSIGN(std::vector<Tensor> outputs, session_->run(inputs, &stats));
     nativeInstrs_ += stats.nativeInstrs;
     if (device_->compiles() && stats.emulatedInstrs)
-      return failure(Code::mismatch, "{} instructions ran emulated, of rows that say NATIVE", stats.emulatedInstrs);
+      return failure(Code::mismatch, "{} instructions ran emulated, of rows that say NATIVE",
+                     stats.emulatedInstrs);
     return outputs;
   }
 
   bool isDeterministic() const {
-    return device_->table().device_capabilities(device_->handle())->flags & CDL_DEVICE_DETERMINISTIC;
+    return device_->table().device_capabilities(device_->handle())->flags &
+           CDL_DEVICE_DETERMINISTIC;
   }
   /// Whether anything of it ran on what is judged, and not in the SDK's own hands.
   bool isJudged() const { return nativeInstrs_ > 0; }
@@ -125,7 +133,8 @@ private:
 
 bool equalBytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) {
-    return x.sizeBytes() == y.sizeBytes() && std::memcmp(x.bytes.data(), y.bytes.data(), x.sizeBytes()) == 0;
+    return x.sizeBytes() == y.sizeBytes() &&
+           std::memcmp(x.bytes.data(), y.bytes.data(), x.sizeBytes()) == 0;
   });
 }
 
@@ -141,14 +150,15 @@ Status tryNetwork(const Graph& graph, const Leeway& leeway, bool analyzed, Subje
     CDL_TRY(right.judge(*got, leeway).context(who));
     if (run == 1) first = *got;
     if (run == 3 && subject.isDeterministic() && !equalBytes(first, *got))
-      return failure(Code::mismatch, "run 3: other bytes than in run 1 on the same inputs, of a device that calls "
-                                     "itself deterministic");
+      return failure(Code::mismatch,
+                     "run 3: other bytes than in run 1 on the same inputs, of a device that calls "
+                     "itself deterministic");
   }
   return Status::ok();
 }
 
-/// What passes may do to values that are looked at: a batch norm in its convolution's weights or a GELU in one piece
-/// rounds elsewhere than the nodes that it stands for.
+/// What passes may do to values that are looked at: a batch norm in its convolution's weights or a
+/// GELU in one piece rounds elsewhere than the nodes that it stands for.
 void loosen(Interval& interval) {
   double largest = 0;
   for (const double value : interval.lo.real)
@@ -157,8 +167,9 @@ void loosen(Interval& interval) {
   for (double& value : interval.hi.real) value += 4e-6 * largest;
 }
 
-/// Every value of it by itself: what a node made of what it received, the backend's own answers, lies within the bounds
-/// of that one node, however deep it stands. Nothing is fused across what is looked at.
+/// Every value of it by itself: what a node made of what it received, the backend's own answers,
+/// lies within the bounds of that one node, however deep it stands. Nothing is fused across what is
+/// looked at.
 Status tryNodes(const Graph& graph, Port& port, bool toPrimitives) {
   Graph open = graph::clone(graph);
   pipeline::keepValues(open);
@@ -177,8 +188,12 @@ Status tryNodes(const Graph& graph, Port& port, bool toPrimitives) {
     std::vector<const Interval*> operands;
     intervals.reserve(node->operands().size());
     for (const graph::Value* operand : node->operands()) {
-      tensors.push_back(!operand ? Tensor() : operand->isConstant() ? orThrow(operand->tensor()) : values.at(operand));
-      if (operand) { CDL_ASSIGN(intervals.emplace_back(), Interval::of(tensors.back())); }
+      tensors.push_back(!operand                ? Tensor()
+                        : operand->isConstant() ? orThrow(operand->tensor())
+                                                : values.at(operand));
+      if (operand) {
+        CDL_ASSIGN(intervals.emplace_back(), Interval::of(tensors.back()));
+      }
       operands.push_back(operand ? &intervals.back() : nullptr);
     }
     Right right;
@@ -210,12 +225,15 @@ CaseResult finish(const Status& status, const Subject* subject, CaseResult resul
 int64_t batchOf(const Choice& choice) { return choice.at("batch") == "3" ? 3 : 1; }
 
 /// `analyzed`: small and of floats, so that the error analysis can follow it.
-CaseResult runGraph(const Graph& graph, const Leeway& leeway, bool analyzed, Port& port, bool toPrimitives) {
+CaseResult runGraph(const Graph& graph, const Leeway& leeway, bool analyzed, Port& port,
+                    bool toPrimitives) {
   CaseResult result;
-  if (port.isReference()) return finish(rightFor(graph, inputsOf(graph, 0), false).status(), nullptr, result);
+  if (port.isReference())
+    return finish(rightFor(graph, inputsOf(graph, 0), false).status(), nullptr, result);
   Subject subject(port, toPrimitives);
   Status status = subject.compile(graph, {}, result);
-  if (status) status = tryNetwork(graph, leeway, analyzed && graph::nestedGraphs(graph).size() == 1, subject);
+  if (status)
+    status = tryNetwork(graph, leeway, analyzed && graph::nestedGraphs(graph).size() == 1, subject);
   if (status && analyzed) status = tryNodes(graph, port, toPrimitives);
   return finish(status, &subject, result);
 }
@@ -225,9 +243,11 @@ CaseResult runNetwork(const Choice& choice, Port& port, bool toPrimitives) {
   const std::string& row = choice.at("row");
   const size_t split = row.rfind('_');
   const auto network = std::ranges::find(allNetworks(), row.substr(0, split), &Network::name);
-  const NetworkForm form{batchOf(choice), row.substr(split + 1) == "int8", choice.at("size") == "large"};
+  const NetworkForm form{batchOf(choice), row.substr(split + 1) == "int8",
+                         choice.at("size") == "large"};
   const Graph graph = network->build(form);
-  return runGraph(graph, Leeway::of(*network, form.quantized), !form.quantized && !form.large, port, toPrimitives);
+  return runGraph(graph, Leeway::of(*network, form.quantized), !form.quantized && !form.large, port,
+                  toPrimitives);
 }
 
 CaseResult runDigits(const Choice& choice, Port& port, bool toPrimitives) {
@@ -235,8 +255,8 @@ CaseResult runDigits(const Choice& choice, Port& port, bool toPrimitives) {
   return graph ? runGraph(*graph, {}, true, port, toPrimitives) : CaseResult::of(graph.status());
 }
 
-/// Token by token, the caches kept by the session, beside the oracle, which is given its own caches again. Once more
-/// from the start of another session: nothing may be left of the first one.
+/// Token by token, the caches kept by the session, beside the oracle, which is given its own caches
+/// again. Once more from the start of another session: nothing may be left of the first one.
 Status tryDecoder(const Decoder& decoder, Subject& subject) {
   std::vector<Tensor> kept;
   for (const graph::Value* input : decoder.graph.inputs())
@@ -261,7 +281,8 @@ CaseResult runDecoder(const Choice& choice, Port& port, bool toPrimitives) {
   const Decoder decoder = buildDecoder(batchOf(choice));
   CaseResult result;
   if (port.isReference())
-    return finish(rightFor(decoder.graph, inputsOf(decoder.graph, 0), false).status(), nullptr, result);
+    return finish(rightFor(decoder.graph, inputsOf(decoder.graph, 0), false).status(), nullptr,
+                  result);
   Status status;
   for (const std::string who : {"first session", "second session"}) {
     Subject subject(port, toPrimitives);
@@ -277,15 +298,20 @@ CaseResult runDecoder(const Choice& choice, Port& port, bool toPrimitives) {
 
 Result<std::vector<Case>> modelCases(const Selection& selection) {
   std::vector<Case> cases;
-  const auto append = [&](std::vector<Case> more) { std::ranges::move(more, std::back_inserter(cases)); };
+  const auto append = [&](std::vector<Case> more) {
+    std::ranges::move(more, std::back_inserter(cases));
+  };
   const bool toPrimitives = selection.toPrimitives;
   Family family{"models:", {}, {{"size", {"small"}}, {"batch", {"1", "3"}}}, {}, {}};
   if (selection.size == Size::nightly) family.axes[0].values.emplace_back("large");
   for (const Network& network : allNetworks()) {
     family.rows.push_back(fmt::format("{}_f32", network.name));
-    if (network.quantized != Network::Quantized::none) family.rows.push_back(fmt::format("{}_int8", network.name));
+    if (network.quantized != Network::Quantized::none)
+      family.rows.push_back(fmt::format("{}_int8", network.name));
   }
-  family.run = [toPrimitives](const Choice& choice, Port& port) { return runNetwork(choice, port, toPrimitives); };
+  family.run = [toPrimitives](const Choice& choice, Port& port) {
+    return runNetwork(choice, port, toPrimitives);
+  };
   append(expand(family, selection, {.quick = 1, .full = 40}));
   Family others{"models:", {"decoder", "digits"}, {{"batch", {"1", "3"}}}, {}, {}};
   others.run = [toPrimitives](const Choice& choice, Port& port) {

@@ -26,13 +26,16 @@ Graph buildMlp(const NetworkForm& form) {
   x = l.op(OpKind::Relu, {l.linear(x, width)});
   x = l.op(form.quantized ? OpKind::Relu : OpKind::Tanh, {l.linear(x, width)});
   x = l.linear(x, 10);
-  return finished(l, form.quantized ? l.boundary(x, kActivationStep, 128) : l.op(OpKind::Softmax, {x}));
+  return finished(l, form.quantized ? l.boundary(x, kActivationStep, 128)
+                                    : l.op(OpKind::Softmax, {x}));
 }
 
-/// Convolutions with residuals, one of them across a stride, and an inverted bottleneck with a depthwise convolution.
+/// Convolutions with residuals, one of them across a stride, and an inverted bottleneck with a
+/// depthwise convolution.
 Graph buildCnn(const NetworkForm& form) {
   Layers l("cnn", form.quantized);
-  const int64_t size = form.large ? 48 : 13, channels = form.large ? 32 : 8, blocks = form.large ? 3 : 1;
+  const int64_t size = form.large ? 48 : 13, channels = form.large ? 32 : 8,
+                blocks = form.large ? 3 : 1;
   Value* x = l.graph.addInput("x", {Elem::f32_, {form.batch, 3, size, size}});
   x = l.conv(l.boundary(x, kActivationStep, 128), {channels, 3}, Activation::relu);
   x = l.op(OpKind::MaxPool, {x},
@@ -42,9 +45,12 @@ Graph buildCnn(const NetworkForm& form) {
     return l.boundary(l.op(OpKind::Relu, {l.op(OpKind::Add, {a, b})}), kActivationStep, 0);
   };
   for (int64_t block = 0; block < blocks; ++block)
-    x = join(l.conv(l.conv(x, {channels, 3}, Activation::relu), {channels, 3}, Activation::none), x);
+    x = join(l.conv(l.conv(x, {channels, 3}, Activation::relu), {channels, 3}, Activation::none),
+             x);
   Value* shortcut = l.conv(x, {2 * channels, 1, 2}, Activation::none);
-  x = join(l.conv(l.conv(x, {channels, 1}, Activation::relu), {2 * channels, 3, 2}, Activation::none), shortcut);
+  x = join(
+      l.conv(l.conv(x, {channels, 1}, Activation::relu), {2 * channels, 3, 2}, Activation::none),
+      shortcut);
   for (int64_t block = 0; block < blocks; ++block) {
     Value* y = l.conv(x, {4 * channels, 1}, Activation::relu6);
     y = l.conv(y, {4 * channels, 3, 1, 4 * channels}, Activation::relu6);
@@ -56,7 +62,8 @@ Graph buildCnn(const NetworkForm& form) {
   return finished(l, l.boundary(x, kActivationStep, 128));
 }
 
-/// Down, and up again: by repeated elements and by a transposed convolution, joined with what was there on the way.
+/// Down, and up again: by repeated elements and by a transposed convolution, joined with what was
+/// there on the way.
 Graph buildUnet(const NetworkForm& form) {
   Layers l("unet", form.quantized);
   const int64_t size = form.large ? 40 : 12, channels = form.large ? 24 : 6, n = form.batch;
@@ -73,17 +80,20 @@ Graph buildUnet(const NetworkForm& form) {
   up = l.op(OpKind::Expand, {up}, {{"shape", Shape{n, 2 * channels, quarter, 2, quarter, 2}}});
   up = joined(l.reshape(up, {n, 2 * channels, 2 * quarter, 2 * quarter}), middle);
   up = l.conv(up, {channels, 3}, Activation::relu);
-  up = l.op(OpKind::ConvTranspose, {up, l.weights({channels, channels, 2, 2}, 1 / std::sqrt(double(channels)))},
+  up = l.op(OpKind::ConvTranspose,
+            {up, l.weights({channels, channels, 2, 2}, 1 / std::sqrt(double(channels)))},
             {{"strides", Shape{2, 2}}});
   up = l.boundary(l.op(OpKind::Relu, {up}), kActivationStep, 0);
   up = l.conv(joined(up, top), {channels, 3}, Activation::relu);
   return finished(l, l.conv(up, {1, 1}, Activation::none));
 }
 
-/// Encoder layers: heads as they are spelled out by exporters, an exact GELU, norms behind the sums.
+/// Encoder layers: heads as they are spelled out by exporters, an exact GELU, norms behind the
+/// sums.
 Graph buildTransformer(const NetworkForm& form) {
   Layers l("transformer", form.quantized);
-  const int64_t n = form.batch, length = form.large ? 48 : 7, width = form.large ? 96 : 24, heads = form.large ? 6 : 3;
+  const int64_t n = form.batch, length = form.large ? 48 : 7, width = form.large ? 96 : 24,
+                heads = form.large ? 6 : 3;
   const int64_t each = width / heads;
   Value* x = l.graph.addInput("x", {Elem::f32_, {n, length, width}});
   for (int layer = 0; layer < (form.large ? 2 : 1); ++layer) {
@@ -106,16 +116,19 @@ Graph buildTransformer(const NetworkForm& form) {
   return finished(l, x);
 }
 
-/// A loop over [steps, batch, inputs], forward or backward, around what `step` makes of the slice and of the states.
-/// The products with the inputs, gates x hidden wide, stand before it. Gives the stacked first state.
-Value* recur(Layers& l, Value* x, int64_t gates, int64_t hidden, size_t states, bool backward,
-             const std::function<std::vector<Value*>(Layers& body, Value* sums, const std::vector<Value*>& states,
-                                                     Value* weights)>& step) {
+/// A loop over [steps, batch, inputs], forward or backward, around what `step` makes of the slice
+/// and of the states. The products with the inputs, gates x hidden wide, stand before it. Gives the
+/// stacked first state.
+Value*
+recur(Layers& l, Value* x, int64_t gates, int64_t hidden, size_t states, bool backward,
+      const std::function<std::vector<Value*>(
+          Layers& body, Value* sums, const std::vector<Value*>& states, Value* weights)>& step) {
   const int64_t steps = x->type.dim(0), batch = x->type.dim(1);
   Value* sums = l.linear(x, gates * hidden);
   std::vector<Value*> operands;
   for (size_t s = 0; s < states; ++s)
-    operands.push_back(l.constant(std::vector<float>(static_cast<size_t>(batch * hidden), 0.0f), {batch, hidden}));
+    operands.push_back(
+        l.constant(std::vector<float>(static_cast<size_t>(batch * hidden), 0.0f), {batch, hidden}));
   operands.push_back(sums);
   operands.push_back(l.weights({hidden, gates * hidden}, 1 / std::sqrt(double(hidden))));
   const std::string name = fmt::format("{}.loop_{}", l.graph.name, l.graph.nodeCount());
@@ -129,7 +142,8 @@ Value* recur(Layers& l, Value* x, int64_t gates, int64_t hidden, size_t states, 
   for (size_t s = 0; s < states; ++s) body.graph.addOutput(next[s], fmt::format("next{}", s));
   body.graph.addOutput(next[0], "stacked");
   graph::LoopForm form{steps, states, 1, std::vector<int64_t>(2, backward)};
-  return orThrow(graph::addLoop(l.graph, form, operands, std::move(body.graph), {name}))->result(states);
+  return orThrow(graph::addLoop(l.graph, form, operands, std::move(body.graph), {name}))
+      ->result(states);
 }
 
 struct SequenceShape {
@@ -144,7 +158,8 @@ Graph buildLstm(const NetworkForm& form) {
   Layers l("lstm", false);
   const auto [steps, inputs, hidden] = sequenceOf(form);
   Value* x = l.graph.addInput("x", {Elem::f32_, {steps, form.batch, inputs}});
-  const auto step = [](Layers& body, Value* sums, const std::vector<Value*>& states, Value* weights) {
+  const auto step = [](Layers& body, Value* sums, const std::vector<Value*>& states,
+                       Value* weights) {
     Value* all = body.op(OpKind::Add, {sums, body.op(OpKind::Matmul, {states[0], weights})});
     const auto gate = [&](int64_t at) { return body.op(OpKind::Sigmoid, {body.part(all, at, 4)}); };
     Value* kept = body.op(OpKind::Mul, {gate(0), states[1]});
@@ -154,7 +169,8 @@ Graph buildLstm(const NetworkForm& form) {
     return std::vector<Value*>{out, cell};
   };
   std::vector<Value*> sides;
-  for (const bool backward : {false, true}) sides.push_back(recur(l, x, 4, hidden, 2, backward, step));
+  for (const bool backward : {false, true})
+    sides.push_back(recur(l, x, 4, hidden, 2, backward, step));
   return finished(l, l.linear(l.op(OpKind::Concat, sides, {{"axis", int64_t{2}}}), 5));
 }
 
@@ -163,10 +179,12 @@ Graph buildGru(const NetworkForm& form) {
   const auto [steps, inputs, hidden] = sequenceOf(form);
   Value* x = l.graph.addInput("x", {Elem::f32_, {steps, form.batch, inputs}});
   Value* y = recur(
-      l, x, 3, hidden, 1, false, [](Layers& body, Value* sums, const std::vector<Value*>& states, Value* weights) {
+      l, x, 3, hidden, 1, false,
+      [](Layers& body, Value* sums, const std::vector<Value*>& states, Value* weights) {
         Value* own = body.op(OpKind::Matmul, {states[0], weights});
         const auto gate = [&](int64_t at) {
-          return body.op(OpKind::Sigmoid, {body.op(OpKind::Add, {body.part(sums, at, 3), body.part(own, at, 3)})});
+          return body.op(OpKind::Sigmoid,
+                         {body.op(OpKind::Add, {body.part(sums, at, 3), body.part(own, at, 3)})});
         };
         Value* update = gate(0);
         Value* seen = body.op(OpKind::Mul, {gate(1), body.part(own, 2, 3)});
@@ -205,7 +223,8 @@ Decoder buildDecoder(int64_t batch) {
     const auto row = [&] { return l.reshape(l.linear(h, kWidth), {batch * kHeads, 1, kEach}); };
     const auto cached = [&](const char* what) {
       const std::string name = fmt::format("{}{}", what, layer);
-      Value* past = l.graph.addInput("past_" + name, {Elem::f32_, {batch * kHeads, kPlaces, kEach}});
+      Value* past =
+          l.graph.addInput("past_" + name, {Elem::f32_, {batch * kHeads, kPlaces, kEach}});
       Value* present = l.op(OpKind::Put, {past, place, row()});
       outputs.emplace_back(present, "present_" + name);
       decoder.states.push_back(fmt::format("past_{0}=present_{0}", name));

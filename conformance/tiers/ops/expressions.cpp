@@ -1,4 +1,5 @@
-// Expressions: ELEMENTWISE, and the epilogues of MATMUL, CONV2D, POOL2D and REDUCE. In other words: step by step.
+// Expressions: ELEMENTWISE, and the epilogues of MATMUL, CONV2D, POOL2D and REDUCE. In other words:
+// step by step.
 #include <algorithm>
 
 #include "conformance/tiers/ops/families.h"
@@ -20,7 +21,8 @@ Result<graph::Value*> node(graph::Graph& graph, const text::ExprStep& step, Valu
     graph::Attrs attrs{{"to", step.to}, {"saturate", int64_t(step.saturate)}};
     const bool rounds = step.fn != CDL_CONVERT_TRUNC;
     if (rounds) attrs["mode"] = std::string(step.fn == CDL_CONVERT_RNE ? "rne" : "floor");
-    CDL_ASSIGN(const Values y, write(graph, rounds ? OpKind::Round : OpKind::Cast, std::move(in), attrs));
+    CDL_ASSIGN(const Values y,
+               write(graph, rounds ? OpKind::Round : OpKind::Cast, std::move(in), attrs));
     return y[0];
   }
   if (step.kind == CDL_KIND_RESCALE) {
@@ -28,7 +30,8 @@ Result<graph::Value*> node(graph::Graph& graph, const text::ExprStep& step, Valu
     return y[0];
   }
   for (const graph::OpInfo& info : graph::allOps())
-    if (info.has(graph::kTraitElementwise) && info.instrKind == step.kind && info.instrFn == step.fn) {
+    if (info.has(graph::kTraitElementwise) && info.instrKind == step.kind &&
+        info.instrFn == step.fn) {
       CDL_ASSIGN(const Values y, write(graph, info.kind, std::move(in)));
       return y[0];
     }
@@ -99,8 +102,10 @@ constexpr Expression kExpressions[] = {
     {"truth", "or(and(v0, v1), lt(v2, 0.5))", "bool_bool_f32"},
     {"equal", "select(eq(v0, v1), 1, v0)", "i32_i32"},
     {"long",
-     "t0 = mul(v0, v1); t1 = add(t0, v2); t2 = max(t1, 0.0); t3 = min(t2, 6.0); t4 = mul(t3, v0); t5 = sub(t4, v1); "
-     "t6 = abs(t5); t7 = add(t6, 1.0); t8 = sqrt(t7); t9 = div(t4, t8); t10 = neg(t9); t11 = max(t10, t5); "
+     "t0 = mul(v0, v1); t1 = add(t0, v2); t2 = max(t1, 0.0); t3 = min(t2, 6.0); t4 = mul(t3, v0); "
+     "t5 = sub(t4, v1); "
+     "t6 = abs(t5); t7 = add(t6, 1.0); t8 = sqrt(t7); t9 = div(t4, t8); t10 = neg(t9); t11 = "
+     "max(t10, t5); "
      "t12 = add(t11, t3); t13 = mul(t12, 0.5); t14 = min(t13, t8); sub(t14, v2)",
      "f32_f32_f32"},
     {"round", "convert_i32_rne_saturate(v0)", "T"},
@@ -121,7 +126,10 @@ std::vector<TrialBuilder::Fill> tiedOperands(const std::string& name, Elem elem)
   if (name == "narrower") return {betweenTwo(elem, Elem::bf16_)};
   if (name == "float") return {betweenTwo(elem, Elem::f32_)};
   if (name == "halves") // a number of f16, and half of a step of it
-    return {reals(elem, [](int64_t, Random& random) { return 1 + static_cast<double>(random.below(900)) * 0x1p-10; }),
+    return {reals(elem,
+                  [](int64_t, Random& random) {
+                    return 1 + static_cast<double>(random.below(900)) * 0x1p-10;
+                  }),
             reals(Elem::f32_, [](int64_t, Random&) { return 0x1p-11; })};
   if (name.starts_with("rescale"))
     return {wholeNumbers(elem, 50), halfMultipliers(), halfShifts(), wholeNumbers(elem, 9)};
@@ -139,7 +147,8 @@ std::vector<std::string> expressionRows() {
   return rows;
 }
 const Expression& expressionOf(const std::string& row) {
-  return *std::ranges::find_if(kExpressions, [&](const Expression& each) { return wordOf(row) == each.name; });
+  return *std::ranges::find_if(kExpressions,
+                               [&](const Expression& each) { return wordOf(row) == each.name; });
 }
 size_t operandsOf(const Expression& expression) {
   return static_cast<size_t>(std::ranges::count(std::string_view(expression.operands), '_')) + 1;
@@ -170,23 +179,30 @@ OpFamily elementwise() {
                   {"last", {"dense", "scalar", "row", "column", "transposed", "negative"}},
                   {"data", {"calm", "steps", "corners", "ties"}}},
                  [](const Choice& c) {
-                   const std::string &shape = c.at("shape"), &last = c.at("last"), &data = c.at("data");
+                   const std::string &shape = c.at("shape"), &last = c.at("last"),
+                                     &data = c.at("data");
                    const Expression& expression = expressionOf(c.at("row"));
                    if (data == "ties")
-                     return shape == "3x5x7" && last == "dense" && !tiedOperands(expression.name, Elem::f32_).empty();
+                     return shape == "3x5x7" && last == "dense" &&
+                            !tiedOperands(expression.name, Elem::f32_).empty();
                    if (std::string_view(expression.name).starts_with("rescale")) return false;
-                   if (shape == "0x4") return last == "dense" && data == "calm" && wordOf(c.at("row")) == "muladd";
-                   if (operandsOf(expression) == 1 && last != "dense" && last != "transposed") return false;
+                   if (shape == "0x4")
+                     return last == "dense" && data == "calm" && wordOf(c.at("row")) == "muladd";
+                   if (operandsOf(expression) == 1 && last != "dense" && last != "transposed")
+                     return false;
                    if (last == "transposed" && (shape == "17" || shape == "1x65")) return false;
                    if (last == "column" && shape == "17") return false;
-                   // NaN and infinities once for each expression; numbers that are exact for each way to lie.
+                   // NaN and infinities once for each expression; numbers that are exact for each
+                   // way to lie.
                    if (data == "corners") return shape == "3x5x7" && last == "dense";
                    if (data == "calm") return shape == "3x5x7" || shape == "1x65";
                    return last == "dense" || shape == "2x3x4x5x6";
                  },
                  {}};
   made.family.isTypical = [](const Choice& choice) { return choice.at("data") != "ties"; };
-  made.family.tells = [](const Choice& choice) { return choice.at("data") == "ties" ? "ties" : ""; };
+  made.family.tells = [](const Choice& choice) {
+    return choice.at("data") == "ties" ? "ties" : "";
+  };
   made.budget = {10, 30};
   made.make = [](const Choice& choice) {
     const Expression& expression = expressionOf(choice.at("row"));
@@ -196,9 +212,11 @@ OpFamily elementwise() {
     const std::string& last = choice.at("last");
     OpCase made;
     const bool isTied = choice.at("data") == "ties";
-    const auto tied = isTied ? tiedOperands(expression.name, elems[0]) : std::vector<TrialBuilder::Fill>();
+    const auto tied =
+        isTied ? tiedOperands(expression.name, elems[0]) : std::vector<TrialBuilder::Fill>();
     for (size_t i = 0; i < elems.size(); ++i)
-      made.operands.push_back({elems[i], shape, isTied ? tied[i] : fillOf(elems[i], choice.at("data"))});
+      made.operands.push_back(
+          {elems[i], shape, isTied ? tied[i] : fillOf(elems[i], choice.at("data"))});
     Shape& dims = made.operands.back().dims;
     if (last == "scalar") dims = {};
     if (last == "row") dims = {shape.back()};
@@ -209,11 +227,13 @@ OpFamily elementwise() {
     };
     const Lie lie = lieOf(last, shape);
     const bool moved = last == "transposed" || last == "negative";
-    made.parts = [text, shape, lie, moved](graph::Graph& graph, const Values& in) -> Result<Values> {
+    made.parts = [text, shape, lie, moved](graph::Graph& graph,
+                                           const Values& in) -> Result<Values> {
       Values operands = in;
       if (moved) {
-        CDL_ASSIGN(const Values last, write(graph, OpKind::Affine, {in.back()},
-                                            {{"dims", shape}, {"strides", lie.strides}, {"offset", lie.offset}}));
+        CDL_ASSIGN(const Values last,
+                   write(graph, OpKind::Affine, {in.back()},
+                         {{"dims", shape}, {"strides", lie.strides}, {"offset", lie.offset}}));
         operands.back() = last[0];
       }
       return stepByStep(graph, text, operands);
@@ -272,7 +292,8 @@ struct Epilogue {
   const char* name;
   Elem acc; ///< f32: any float
   const char* text;
-  const char* views; ///< of each view of the epilogue: "c" a number for each channel or column, "y" as the result
+  /// of each view of the epilogue: "c" a number for each channel or column, "y" as the result
+  const char* views;
 };
 constexpr Epilogue kEpilogues[] = {
     {"relu", Elem::f32_, "max(acc, 0.0)", ""},
@@ -294,25 +315,29 @@ constexpr Epilogue kEpilogues[] = {
 bool hasTies(const Base& base, const Epilogue& epilogue) {
   const std::string first = base.name, end = epilogue.name;
   if (end == "real") return first == "reducesum-i32"; // the only sums that f32 does not hold
-  return end.starts_with("rescale") || (text::isOneOf(end, "quantize|bytes") && !first.starts_with("average"));
+  return end.starts_with("rescale") ||
+         (text::isOneOf(end, "quantize|bytes") && !first.starts_with("average"));
 }
 
-bool quantizes(const Epilogue& epilogue) { return isFloat(epilogue.acc) && epilogue.text[0] == 'c'; }
+bool quantizes(const Epilogue& epilogue) {
+  return isFloat(epilogue.acc) && epilogue.text[0] == 'c';
+}
 
 std::vector<std::string> epilogueRows() {
   std::vector<std::string> rows;
   for (const Base& base : kBases)
     for (const Epilogue& epilogue : kEpilogues)
       // Of a sum of halves it is open on which side of a step it lies.
-      if (base.acc == epilogue.acc ||
-          (isFloat(base.acc) && isFloat(epilogue.acc) && (base.acc == Elem::f32_ || !quantizes(epilogue))))
+      if (base.acc == epilogue.acc || (isFloat(base.acc) && isFloat(epilogue.acc) &&
+                                       (base.acc == Elem::f32_ || !quantizes(epilogue))))
         rows.push_back(fmt::format("{}_{}", base.name, epilogue.name));
   return rows;
 }
 const Epilogue& epilogueOf(const std::string& row) {
   return *std::ranges::find_if(kEpilogues, [&](const Epilogue& each) {
     const Elem acc = baseOf(row).acc;
-    return row.ends_with(std::string("_") + each.name) && (acc == each.acc || (isFloat(acc) && isFloat(each.acc)));
+    return row.ends_with(std::string("_") + each.name) &&
+           (acc == each.acc || (isFloat(acc) && isFloat(each.acc)));
   });
 }
 
@@ -330,7 +355,8 @@ Shaped shaped(const Base& base, const std::string& size) {
     const int64_t b = large ? 1 : 2, m = large ? 37 : 3, k = large ? 65 : 7, n = large ? 48 : 5;
     return {{{b, m, k}, {1, k, n}}, {b, m, n}, OpKind::BatchMatmul, {{"to", base.acc}}};
   }
-  const graph::Attrs window{{"strides", std::vector<int64_t>{2, 1}}, {"pads", std::vector<int64_t>{1, 0, 1, 2}}};
+  const graph::Attrs window{{"strides", std::vector<int64_t>{2, 1}},
+                            {"pads", std::vector<int64_t>{1, 0, 1, 2}}};
   if (name.starts_with("conv2d")) {
     const int64_t c = large ? 16 : 3, o = large ? 32 : 5;
     if (name.find("depthwise") != std::string_view::npos) {
@@ -338,17 +364,25 @@ Shaped shaped(const Base& base, const std::string& size) {
       grouped["group"] = c;
       return {{{1, c, 9, 8}, {c, 1, 3, 3}}, {1, c, 5, 8}, OpKind::ConvInteger, grouped};
     }
-    return {
-        {{1, c, 9, 8}, {o, c, 3, 3}}, {1, o, 5, 8}, isFloat(base.first) ? OpKind::Conv : OpKind::ConvInteger, window};
+    return {{{1, c, 9, 8}, {o, c, 3, 3}},
+            {1, o, 5, 8},
+            isFloat(base.first) ? OpKind::Conv : OpKind::ConvInteger,
+            window};
   }
   if (name.starts_with("reduce")) {
     const int64_t r = large ? 130 : 5, i = large ? 1 : 4;
-    return {{{6, r, i}}, {6, i}, OpKind::Reduce, {{"fn", std::string(name.substr(6, name.find('-') - 6))}}};
+    return {{{6, r, i}},
+            {6, i},
+            OpKind::Reduce,
+            {{"fn", std::string(name.substr(6, name.find('-') - 6))}}};
   }
   graph::Attrs pool = window;
   pool["kernel_shape"] = std::vector<int64_t>{3, 3};
   const int64_t c = large ? 16 : 3;
-  return {{{1, c, 9, 8}}, {1, c, 5, 8}, name.starts_with("max") ? OpKind::MaxPool : OpKind::AveragePool, pool};
+  return {{{1, c, 9, 8}},
+          {1, c, 5, 8},
+          name.starts_with("max") ? OpKind::MaxPool : OpKind::AveragePool,
+          pool};
 }
 
 OpCase epilogue(const Choice& choice) {
@@ -360,15 +394,18 @@ OpCase epilogue(const Choice& choice) {
   OpCase made;
   const bool isTied = choice.at("data") == "ties";
   const auto data = [&](Elem elem) {
-    if (isTied) return std::string_view(end.name) == "real" ? longIntegers() : wholeNumbers(elem, 1);
+    if (isTied)
+      return std::string_view(end.name) == "real" ? longIntegers() : wholeNumbers(elem, 1);
     return fillOf(elem, isFloat(elem) ? choice.at("data") : "bits");
   };
   made.operands = {{base.first, shapes.operands[0], data(base.first)}};
   if (base.second != Elem::none)
     made.operands.push_back({base.second, shapes.operands[1], data(base.second), constant});
   if (base.hasZero)
-    made.operands.push_back(
-        {base.first, {1}, isTied ? wholeNumbers(base.first, 1) : fillOf(base.first, "steps"), true});
+    made.operands.push_back({base.first,
+                             {1},
+                             isTied ? wholeNumbers(base.first, 1) : fillOf(base.first, "steps"),
+                             true});
   const size_t own = made.operands.size();
   std::vector<Elem> elems{base.acc};
   for (const char view : std::string_view(end.views)) {
@@ -384,8 +421,9 @@ OpCase epilogue(const Choice& choice) {
                                     : elems.size() == 1 ? halfMultipliers()
                                     : elems.size() == 2 ? halfShifts()
                                                         : wholeNumbers(base.acc, 9);
-    made.operands.push_back(
-        {base.acc, dims, isTied ? tied : fillOf(base.acc, quantizes(end) ? "calm" : "steps"), constant && view == 'c'});
+    made.operands.push_back({base.acc, dims,
+                             isTied ? tied : fillOf(base.acc, quantizes(end) ? "calm" : "steps"),
+                             constant && view == 'c'});
     elems.push_back(base.acc);
   }
   const std::string text = end.text;
@@ -399,7 +437,8 @@ OpCase epilogue(const Choice& choice) {
     operands.insert(operands.end(), in.begin() + static_cast<std::ptrdiff_t>(own), in.end());
     return operands;
   };
-  made.whole = [with, text, to = endOf(text, elems)](graph::Graph& graph, const Values& in) -> Result<Values> {
+  made.whole = [with, text, to = endOf(text, elems)](graph::Graph& graph,
+                                                     const Values& in) -> Result<Values> {
     CDL_ASSIGN(const Values operands, with(graph, in));
     return write(graph, OpKind::Expr, operands, {{"to", to}, {"steps", text}});
   };
@@ -413,25 +452,27 @@ OpCase epilogue(const Choice& choice) {
 
 OpFamily epilogues() {
   OpFamily made;
-  made.family = {"ops:epilogue/",
-                 epilogueRows(),
-                 {{"size", {"small", "large"}},
-                  {"second", {"constant", "input"}},
-                  {"layout", {"rows", "claimed"}},
-                  {"data", {"steps", "calm", "ties"}}},
-                 [](const Choice& c) {
-                   const Base& base = baseOf(c.at("row"));
-                   const bool two = base.second != Elem::none, constant = c.at("second") == "constant";
-                   const bool claimed = c.at("layout") == "claimed", large = c.at("size") == "large";
-                   if (c.at("data") == "ties")
-                     return hasTies(base, epilogueOf(c.at("row"))) && constant && large == claimed && (two || !claimed);
-                   // Exact sums of halves lie on the steps of a quantizer.
-                   const bool rounds = quantizes(epilogueOf(c.at("row")));
-                   if (c.at("data") == (rounds ? "steps" : isFloat(base.first) ? "" : "calm")) return false;
-                   if (claimed) return two && constant && large && (rounds || c.at("data") == "steps");
-                   return constant || two || std::string_view(epilogueOf(c.at("row")).views).find('c') == 0;
-                 },
-                 {}};
+  made.family = {
+      "ops:epilogue/",
+      epilogueRows(),
+      {{"size", {"small", "large"}},
+       {"second", {"constant", "input"}},
+       {"layout", {"rows", "claimed"}},
+       {"data", {"steps", "calm", "ties"}}},
+      [](const Choice& c) {
+        const Base& base = baseOf(c.at("row"));
+        const bool two = base.second != Elem::none, constant = c.at("second") == "constant";
+        const bool claimed = c.at("layout") == "claimed", large = c.at("size") == "large";
+        if (c.at("data") == "ties")
+          return hasTies(base, epilogueOf(c.at("row"))) && constant && large == claimed &&
+                 (two || !claimed);
+        // Exact sums of halves lie on the steps of a quantizer.
+        const bool rounds = quantizes(epilogueOf(c.at("row")));
+        if (c.at("data") == (rounds ? "steps" : isFloat(base.first) ? "" : "calm")) return false;
+        if (claimed) return two && constant && large && (rounds || c.at("data") == "steps");
+        return constant || two || std::string_view(epilogueOf(c.at("row")).views).find('c') == 0;
+      },
+      {}};
   made.family.isTypical = [](const Choice& choice) { return choice.at("data") != "ties"; };
   // A store on blocked layouts may be another piece of code.
   made.family.tells = [](const Choice& choice) {

@@ -14,12 +14,13 @@ std::vector<OpFamily> prologueFamilies();   ///< REDUCE of what it computes itse
 std::vector<Elem> elemsIn(std::string_view row);
 /// Up to the first "_": "max" of "max_f32".
 std::string wordOf(std::string_view row);
-/// "calm", ... as Data has them; "equal": one number; "offset": far from zero, close to each other; "ties": few of
-/// them; "masked": calm ones among which -inf stands; "small": eighths of numbers up to 1, of floats.
+/// "calm", ... as Data has them; "equal": one number; "offset": far from zero, close to each other;
+/// "ties": few of them; "masked": calm ones among which -inf stands; "small": eighths of numbers up
+/// to 1, of floats.
 TrialBuilder::Fill fillOf(Elem elem, std::string_view data);
 /// The results of one node.
-Result<Values> write(graph::Graph& graph, graph::OpKind kind, Values operands, graph::Attrs attrs = {},
-                     int results = 1);
+Result<Values> write(graph::Graph& graph, graph::OpKind kind, Values operands,
+                     graph::Attrs attrs = {}, int results = 1);
 /// An expression step by step; operand 0 is the accumulator where there is one.
 Result<Values> stepByStep(graph::Graph& graph, const std::string& text, const Values& operands);
 /// The element type that it ends in.

@@ -37,7 +37,8 @@ graph::TensorType typeOn(Elem elem, const Shape& dims, const program::Layout& la
   return type;
 }
 
-/// body(index in memory, index in row-major order or -1 where rounding up adds something) for all that lies in memory.
+/// body(index in memory, index in row-major order or -1 where rounding up adds something) for all
+/// that lies in memory.
 template <typename Body> void forEachPlace(const graph::TensorType& type, Body body) {
   const Shape dims = type.physicalDims(), shape = type.shape();
   const std::vector<int64_t> dense = denseStrides(shape);
@@ -48,7 +49,8 @@ template <typename Body> void forEachPlace(const graph::TensorType& type, Body b
     for (size_t d = dims.size(); d-- > 0; rest /= dims[d])
       index[type.layout.steps[d].dim] += rest % dims[d] * type.layout.stepOf(d);
     int64_t at = 0;
-    for (size_t d = 0; d < shape.size(); ++d) at = index[d] < shape[d] && at >= 0 ? at + index[d] * dense[d] : -1;
+    for (size_t d = 0; d < shape.size(); ++d)
+      at = index[d] < shape[d] && at >= 0 ? at + index[d] * dense[d] : -1;
     body(p, at);
   }
 }
@@ -57,14 +59,17 @@ template <typename Body> void forEachPlace(const graph::TensorType& type, Body b
 Tensor packed(const Tensor& tensor, const graph::TensorType& type) {
   Tensor out = orThrow(Tensor::zeros(tensor.elem, type.physicalDims()));
   forEachPlace(type, [&](int64_t p, int64_t at) {
-    if (at >= 0) storeElement(out.elem, out.bytes.mutableData(), p, loadElement(out.elem, tensor.bytes.data(), at));
+    if (at >= 0)
+      storeElement(out.elem, out.bytes.mutableData(), p,
+                   loadElement(out.elem, tensor.bytes.data(), at));
   });
   return out;
 }
 Tensor unpacked(const Tensor& tensor, const graph::TensorType& type) {
   Tensor out = orThrow(Tensor::zeros(type.elem, type.shape()));
   forEachPlace(type, [&](int64_t p, int64_t at) {
-    storeElement(out.elem, out.bytes.mutableData(), at, loadElement(out.elem, tensor.bytes.data(), p));
+    storeElement(out.elem, out.bytes.mutableData(), at,
+                 loadElement(out.elem, tensor.bytes.data(), p));
   });
   return out;
 }
@@ -111,7 +116,8 @@ public:
     for (size_t d = 0; d < stored.size(); ++d)
       if (from.strides[d] == 0) stored[d] = std::min<int64_t>(stored[d], 1);
     const graph::TensorType type = typeOn(from.elem, stored, layout);
-    if (!from.value || record.opaque || record.logical_rank != from.dims.size() || type.count() != from.value->type.count() ||
+    if (!from.value || record.opaque || record.logical_rank != from.dims.size() ||
+        type.count() != from.value->type.count() ||
         layout.padContent > static_cast<uint8_t>(graph::Layout::Pad::zero))
       return failure(Code::unsupported, "not a layout of {}", shapeText(from.dims));
     program::View view = program::denseView(bufferOf(from), from.elem, type.physicalDims());
@@ -120,7 +126,8 @@ public:
       const size_t dim = type.layout.steps[d].dim;
       if (stored[dim] == from.dims[dim]) continue;
       if (type.layout.stepOf(d) != 1 || view.dims[d] != 1)
-        return failure(Code::unsupported, "{} repeats a dim that lies in blocks", shapeText(from.dims));
+        return failure(Code::unsupported, "{} repeats a dim that lies in blocks",
+                       shapeText(from.dims));
       view.dims[d] = from.dims[dim];
       view.strides[d] = 0;
     }
@@ -130,7 +137,8 @@ public:
     if (buffer.role == Role::constant) {
       // Packing rounds constants up to whole blocks, with zeros.
       CDL_ASSIGN(const Tensor tensor, from.value->tensor());
-      const uint32_t constant = program.addConstant(buffer.name, Payload::data(packed(tensor, type)));
+      const uint32_t constant =
+          program.addConstant(buffer.name, Payload::data(packed(tensor, type)));
       view.buffer = buffers_[from.value] = constant;
     } else {
       buffer.bytes = elemBytes(from.elem, static_cast<uint64_t>(type.physicalCount()));
@@ -160,7 +168,8 @@ void placeTemps(Program& program) {
 bool same(const std::vector<Tensor>& a, std::span<const Tensor> b) {
   return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) {
     return x.bytes.size() == y.bytes.size() &&
-           (x.bytes.size() == 0 || std::memcmp(x.bytes.data(), y.bytes.data(), x.bytes.size()) == 0);
+           (x.bytes.size() == 0 ||
+            std::memcmp(x.bytes.data(), y.bytes.data(), x.bytes.size()) == 0);
   });
 }
 
@@ -174,7 +183,8 @@ Result<OpTrial> OpTrial::make(OpCase made, std::string_view address) {
   CDL_ASSIGN(Built whole, trial.build(trial.case_.whole));
   CDL_ASSIGN(Built parts, trial.build(trial.case_.parts ? trial.case_.parts : trial.case_.whole));
   std::vector<target::NodeInstr> instrs = target::instructionsOf(*whole.results[0]->producer);
-  if (instrs.size() != 1) return failure(Code::internal, "{}: {} instructions, not one", address, instrs.size());
+  if (instrs.size() != 1)
+    return failure(Code::internal, "{}: {} instructions, not one", address, instrs.size());
   trial.instr_ = std::move(instrs[0]);
   if (trial.case_.change) trial.case_.change(trial.instr_, whole.operands);
   trial.whole_ = std::make_shared<const Built>(std::move(whole));
@@ -192,7 +202,8 @@ Result<OpTrial::Built> OpTrial::build(const OpCase::Write& write) const {
       content.dims = operand.dims;
       built.operands.push_back(built.graph.addConstant(std::move(content)));
     } else {
-      built.operands.push_back(built.graph.addInput(fmt::format("x{}", i), {operand.elem, operand.dims}));
+      built.operands.push_back(
+          built.graph.addInput(fmt::format("x{}", i), {operand.elem, operand.dims}));
     }
   }
   CDL_ASSIGN(built.results, write(built.graph, built.operands).context(address_));
@@ -200,14 +211,16 @@ Result<OpTrial::Built> OpTrial::build(const OpCase::Write& write) const {
   return built;
 }
 
-Result<Program> OpTrial::program(const target::Target& target, std::span<const cdl_layout_t> layouts) const {
+Result<Program> OpTrial::program(const target::Target& target,
+                                 std::span<const cdl_layout_t> layouts) const {
   Writer writer;
   writer.program.spaces = {defaultSpace(target)};
   const uint32_t alignment = target.alignment();
   for (size_t i = 0; i < case_.operands.size(); ++i) {
     const bool isResult = case_.accumulates && i + 1 == case_.operands.size();
     if (case_.operands[i].constant || isResult) continue;
-    writer.add(whole_->operands[i], Role::input, case_.operands[i].elem, whole_->operands[i]->type.count(), alignment);
+    writer.add(whole_->operands[i], Role::input, case_.operands[i].elem,
+               whole_->operands[i]->type.count(), alignment);
   }
   const Role role = case_.accumulates ? Role::inout : Role::output;
   std::vector<const target::NodeView*> results = {&instr_.result};
@@ -220,7 +233,8 @@ Result<Program> OpTrial::program(const target::Target& target, std::span<const c
   instr.fn = instr_.fn;
   instr.inout = case_.accumulates;
   instr.provenance = {{address_, std::string(kindName(instr_.kind))}};
-  for (const auto& [id, values] : instr_.attrs) instr.attrs.push_back({id, cdl_attr_facts(id)->type, values});
+  for (const auto& [id, values] : instr_.attrs)
+    instr.attrs.push_back({id, cdl_attr_facts(id)->type, values});
   const auto layoutAt = [&](size_t i) { return i < layouts.size() ? layouts[i] : cdl_layout_t{}; };
   for (size_t i = 0; i < instr_.operands.size(); ++i) {
     if (layoutAt(i).count == 0) {
@@ -242,7 +256,8 @@ Result<Program> OpTrial::program(const target::Target& target, std::span<const c
     program::View view = writer.viewOf(from);
     if (ofResult.count) { // walked as the result is
       const graph::TensorType type = typeOn(from.elem, from.dims, instr.outputs[0].layout);
-      if (!type.layout.divides(from.dims)) return failure(Code::unsupported, "an epilogue over blocks partly empty");
+      if (!type.layout.divides(from.dims))
+        return failure(Code::unsupported, "an epilogue over blocks partly empty");
       view.dims = type.physicalDims();
       view.strides.clear();
       for (size_t d = 0; d < view.dims.size(); ++d)
@@ -252,8 +267,10 @@ Result<Program> OpTrial::program(const target::Target& target, std::span<const c
     instr.inputs.push_back(std::move(view));
   }
   instr.prologue = static_cast<uint32_t>(instr_.prologue);
-  const size_t first = instr_.kind == CDL_KIND_ELEMENTWISE || instr_.prologue ? 0 : instr_.operands.size();
-  CDL_ASSIGN(instr.expr, program::resolveExpr(instr_.steps, instr.inputs, instr_.accumulator, first));
+  const size_t first =
+      instr_.kind == CDL_KIND_ELEMENTWISE || instr_.prologue ? 0 : instr_.operands.size();
+  CDL_ASSIGN(instr.expr,
+             program::resolveExpr(instr_.steps, instr.inputs, instr_.accumulator, first));
   writer.program.instrs.push_back(std::move(instr));
   CDL_TRY(program::verify(writer.program).context("the suite made a program that is none"));
   return std::move(writer.program);
@@ -264,18 +281,21 @@ std::vector<std::vector<cdl_layout_t>> OpTrial::layouts(const target::Target& ta
   std::vector<std::vector<cdl_layout_t>> tuples;
   for (const target::Target::Row& entry : target.rows()) {
     const cdl_row_t& row = entry.row;
-    if (row.kind != instr_.kind || row.fn != instr_.fn || row.support != CDL_SUPPORT_NATIVE) continue;
+    if (row.kind != instr_.kind || row.fn != instr_.fn || row.support != CDL_SUPPORT_NATIVE)
+      continue;
     std::vector<cdl_layout_t> tuple;
     for (size_t i = 0; i < std::min(std::size(row.layouts), instr_.operands.size() + 1); ++i)
       tuple.push_back(target.layouts()[row.layouts[i]]);
-    const bool isKnown = std::ranges::any_of(
-        tuples, [&](const auto& other) { return std::ranges::equal(other, tuple, target::sameLayout); });
+    const bool isKnown = std::ranges::any_of(tuples, [&](const auto& other) {
+      return std::ranges::equal(other, tuple, target::sameLayout);
+    });
     if (!isBlocked(tuple) || isKnown) continue;
     const auto program = this->program(target, tuple);
     if (!program) continue;
     const Bytes image = program::toImage(*program);
     const auto* header = reinterpret_cast<const cdl_image_t*>(image.data());
-    if (target.query(runtime::describe(header, 1)).support == target::Support::native) tuples.push_back(tuple);
+    if (target.query(runtime::describe(header, 1)).support == target::Support::native)
+      tuples.push_back(tuple);
   }
   return tuples;
 }
@@ -328,7 +348,8 @@ Trial OpTrial::trialOn(Program program) const {
     for (const program::Instr& instr : program.instrs)
       for (const auto* views : {&instr.inputs, &instr.outputs})
         for (const program::View& view : *views)
-          if (view.buffer == b && !view.layout.isRowMajor() && view.strides == denseStrides(view.dims))
+          if (view.buffer == b && !view.layout.isRowMajor() &&
+              view.strides == denseStrides(view.dims))
             layout = view.layout; // else it is walked so, and lies in rows
     if (role == Role::input || role == Role::inout) inputs[next++].layout = layoutOf(layout);
     if (role == Role::output || role == Role::inout) outputs[nextOut++].layout = layoutOf(layout);
@@ -384,11 +405,12 @@ CaseResult OpTrial::tryOut(Port& port) const {
     result.work = work;
     if (result.outcome != Outcome::passed && result.outcome != Outcome::mistrusted) return result;
   }
-  const bool isEmpty =
-      std::ranges::all_of(parts_->results, [](const graph::Value* value) { return value->type.count() == 0; });
+  const bool isEmpty = std::ranges::all_of(
+      parts_->results, [](const graph::Value* value) { return value->type.count() == 0; });
   if (isEmpty || case_.onClaimedLayouts) return result;
   auto parts = decomposition(target);
-  if (!parts) return parts.status().code() == Code::unsupported ? result : CaseResult::of(parts.status());
+  if (!parts)
+    return parts.status().code() == Code::unsupported ? result : CaseResult::of(parts.status());
   const CaseResult other = conform::tryOut(trialOn(std::move(*parts)), port);
   if (other.outcome != Outcome::failed) return result;
   result.outcome = Outcome::failed;

@@ -4,7 +4,8 @@
 #include "conformance/trial_builder.h"
 #include "core/compiler/lowering/decompose/describe.h"
 
-/// Instructions that are more than a primitive, judged by what they mean and tried beside what they mean.
+/// Instructions that are more than a primitive, judged by what they mean and tried beside what they
+/// mean.
 namespace candela::conform {
 
 using Values = std::vector<graph::Value*>;
@@ -22,7 +23,8 @@ struct OpCase {
   std::vector<Operand> operands;
   /// A graph whose last node becomes the instruction.
   Write whole;
-  /// The same results by other nodes: what is judged by and, lowered, what is tried as well; null: as `whole`.
+  /// The same results by other nodes: what is judged by and, lowered, what is tried as well; null:
+  /// as `whole`.
   Write parts;
   /// What no node says of the instruction.
   std::function<void(target::NodeInstr&, const Values& operands)> change;
@@ -37,12 +39,15 @@ public:
   /// Failure: the suite made a case that is none.
   static Result<OpTrial> make(OpCase made, std::string_view address);
 
-  /// The instruction as a Program in these spaces, on these layouts of operands and results; fewer: row-major. Failure:
-  /// a layout that does not fit.
-  Result<program::Program> program(const target::Target& target, std::span<const cdl_layout_t> layouts = {}) const;
-  /// The tuples of layouts that the instruction is to be tried on: one of row-major ones, or what the device claims.
+  /// The instruction as a Program in these spaces, on these layouts of operands and results; fewer:
+  /// row-major. Failure: a layout that does not fit.
+  Result<program::Program> program(const target::Target& target,
+                                   std::span<const cdl_layout_t> layouts = {}) const;
+  /// The tuples of layouts that the instruction is to be tried on: one of row-major ones, or what
+  /// the device claims.
   std::vector<std::vector<cdl_layout_t>> layouts(const target::Target& target) const;
-  /// What `parts` becomes with nothing but primitives that the device claims. Failure: it does not have them all.
+  /// What `parts` becomes with nothing but primitives that the device claims. Failure: it does not
+  /// have them all.
   Result<program::Program> decomposition(const target::Target& target) const;
 
   /// Logical, in the order of the operands that are no constants.

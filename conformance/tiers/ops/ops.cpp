@@ -38,23 +38,27 @@ TrialBuilder::Fill fillOf(Elem elem, std::string_view data) {
       Tensor tensor = randomData(elem, {count}, Data::calm, random);
       const double none = -std::numeric_limits<double>::infinity();
       for (int64_t i = 0; i < count; ++i)
-        if (random.oneIn(4)) storeElement(elem, tensor.bytes.mutableData(), i, fromReal(elem, none));
+        if (random.oneIn(4))
+          storeElement(elem, tensor.bytes.mutableData(), i, fromReal(elem, none));
       return tensor;
     };
   return [elem, data = std::string(data)](int64_t count, Random& random) {
     Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
     const int64_t first = random.between(1, 5);
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t number = data == "equal" ? first : data == "offset" ? random.between(256, 272) : random.below(3);
-      const uint64_t bits =
-          isFloat(elem) ? fromReal(elem, static_cast<double>(number)) : static_cast<uint64_t>(number) & elemMask(elem);
+      const int64_t number = data == "equal"    ? first
+                             : data == "offset" ? random.between(256, 272)
+                                                : random.below(3);
+      const uint64_t bits = isFloat(elem) ? fromReal(elem, static_cast<double>(number))
+                                          : static_cast<uint64_t>(number) & elemMask(elem);
       storeElement(elem, tensor.bytes.mutableData(), i, bits);
     }
     return tensor;
   };
 }
 
-Result<Values> write(graph::Graph& graph, graph::OpKind kind, Values operands, graph::Attrs attrs, int results) {
+Result<Values> write(graph::Graph& graph, graph::OpKind kind, Values operands, graph::Attrs attrs,
+                     int results) {
   CDL_ASSIGN(const graph::Node* const node,
              graph.addNode(kind, std::move(operands), std::move(attrs), {}, nullptr, results));
   return node->results();
@@ -68,7 +72,8 @@ Result<graph::Value*> widened(graph::Graph& graph, graph::Value* x) {
 
 std::vector<OpSubject> opSubjects(const Selection& selection) {
   std::vector<OpSubject> subjects;
-  for (const auto& families : {windowFamilies(), lineFamilies(), expressionFamilies(), prologueFamilies()})
+  for (const auto& families :
+       {windowFamilies(), lineFamilies(), expressionFamilies(), prologueFamilies()})
     for (const OpFamily& one : families) {
       Choice choice;
       Family family = one.family;

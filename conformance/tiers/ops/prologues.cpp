@@ -25,7 +25,8 @@ constexpr Prologue kPrologues[] = {
     {"distance", "t0 = sub(v0, v1); mul(t0, t0)", "f32_f32", "sum"},
     {"farthest", "abs(sub(v0, v1))", "f32_f32", "max"},
     {"least", "add(mul(v0, v1), v2)", "f32_f32_f32", "min"},
-    {"dequantize", "mul(convert_f32(sub(convert_i32(v0), 3)), v1)", "i8_f32", "sum", "mul(acc, 0.0625)"},
+    {"dequantize", "mul(convert_f32(sub(convert_i32(v0), 3)), v1)", "i8_f32", "sum",
+     "mul(acc, 0.0625)"},
     {"dot", "sub(mul(v0, v1), 3)", "i32_i32", "sum"},
     {"wide", "mul(convert_i32(v0), convert_i32(v1))", "u8_i8", "sum", "add(acc, 7)"},
     {"bytes", "max(v0, v1)", "u8_u8", "min"},
@@ -39,11 +40,13 @@ constexpr Prologue kPrologues[] = {
 std::vector<TrialBuilder::Fill> tiedOperands(std::string_view name) {
   if (name == "rounded") return {wholeNumbers(Elem::f32_, 50)};
   if (name == "rescaled")
-    return {wholeNumbers(Elem::i32_, 50), halfMultipliers(), halfShifts(), wholeNumbers(Elem::i32_, 9)};
+    return {wholeNumbers(Elem::i32_, 50), halfMultipliers(), halfShifts(),
+            wholeNumbers(Elem::i32_, 9)};
   return {};
 }
 const Prologue& prologueOf(const std::string& row) {
-  return *std::ranges::find_if(kPrologues, [&](const Prologue& each) { return wordOf(row) == each.name; });
+  return *std::ranges::find_if(kPrologues,
+                               [&](const Prologue& each) { return wordOf(row) == each.name; });
 }
 
 OpCase prologue(const Choice& choice) {
@@ -57,16 +60,19 @@ OpCase prologue(const Choice& choice) {
     if (i && lie != "whole") // a number for each sum, for each place along it, or one alone
       for (size_t d = 0; d < dims.size(); ++d)
         if (lie == "one" || (lie == "sums") == (d == 1)) dims[d] = 1;
-    made.operands.push_back({elems[i], dims,
-                             choice.at("data") == "ties"
-                                 ? tiedOperands(form.name)[i]
-                                 : fillOf(elems[i], isFloat(elems[i]) ? choice.at("data") : "bits")});
+    made.operands.push_back(
+        {elems[i], dims,
+         choice.at("data") == "ties"
+             ? tiedOperands(form.name)[i]
+             : fillOf(elems[i], isFloat(elems[i]) ? choice.at("data") : "bits")});
   }
   const std::string text = form.text, end = form.epilogue, fn = form.fn;
   const Elem folded = endOf(text, elems);
   made.whole = [=](graph::Graph& graph, const Values& in) -> Result<Values> {
-    CDL_ASSIGN(const Values value, write(graph, OpKind::Expr, in, {{"to", folded}, {"steps", text}}));
-    CDL_ASSIGN(Values sums, write(graph, OpKind::Reduce, value, {{"fn", fn}, {"prologue", int64_t(1)}}));
+    CDL_ASSIGN(const Values value,
+               write(graph, OpKind::Expr, in, {{"to", folded}, {"steps", text}}));
+    CDL_ASSIGN(Values sums,
+               write(graph, OpKind::Reduce, value, {{"fn", fn}, {"prologue", int64_t(1)}}));
     if (end.empty()) return sums;
     return write(graph, OpKind::Expr, sums, {{"to", endOf(end, {folded})}, {"steps", end}});
   };
@@ -83,7 +89,8 @@ OpCase prologue(const Choice& choice) {
 
 std::vector<OpFamily> prologueFamilies() {
   std::vector<std::string> rows;
-  for (const Prologue& each : kPrologues) rows.push_back(fmt::format("{}_{}", each.name, each.operands));
+  for (const Prologue& each : kPrologues)
+    rows.push_back(fmt::format("{}_{}", each.name, each.operands));
   OpFamily made;
   made.family = {"ops:prologue/",
                  rows,
@@ -93,15 +100,18 @@ std::vector<OpFamily> prologueFamilies() {
                  [](const Choice& c) {
                    const std::vector<Elem> elems = elemsIn(c.at("row"));
                    if (c.at("data") == "ties")
-                     return !tiedOperands(wordOf(c.at("row"))).empty() && c.at("shape") == "6x5x4" &&
-                            c.at("others") == "whole";
+                     return !tiedOperands(wordOf(c.at("row"))).empty() &&
+                            c.at("shape") == "6x5x4" && c.at("others") == "whole";
                    if (wordOf(c.at("row")) == "rescaled") return false;
                    if (elems.size() == 1 && c.at("others") != "whole") return false;
-                   return c.at("data") == (isFloat(elems[0]) ? "calm" : "steps") || (isFloat(elems[0]) && c.at("shape") == "6x5x4");
+                   return c.at("data") == (isFloat(elems[0]) ? "calm" : "steps") ||
+                          (isFloat(elems[0]) && c.at("shape") == "6x5x4");
                  },
                  {}};
   made.family.isTypical = [](const Choice& choice) { return choice.at("data") != "ties"; };
-  made.family.tells = [](const Choice& choice) { return choice.at("data") == "ties" ? "ties" : ""; };
+  made.family.tells = [](const Choice& choice) {
+    return choice.at("data") == "ties" ? "ties" : "";
+  };
   made.budget = {15, 34};
   made.make = prologue;
   return {made};

@@ -2,8 +2,8 @@
 
 #include "conformance/trial_builder.h"
 
-/// Operands that make what an instruction rounds lie half-way between two numbers, most of the time. All that is
-/// computed of them on the way is exact.
+/// Operands that make what an instruction rounds lie half-way between two numbers, most of the
+/// time. All that is computed of them on the way is exact.
 namespace candela::conform {
 
 /// Whole numbers up to `most`, of both signs where the type has them.

@@ -7,7 +7,8 @@ namespace {
 
 using graph::OpKind;
 
-/// "3x3s2x1p0.1.2.1d2": kernel, strides, pads (top, left, bottom, right), dilations; one number stands for all.
+/// "3x3s2x1p0.1.2.1d2": kernel, strides, pads (top, left, bottom, right), dilations; one number
+/// stands for all.
 struct WindowText {
   Shape kernel, strides{1, 1}, pads{0, 0, 0, 0}, dilations{1, 1};
 
@@ -28,7 +29,9 @@ struct WindowText {
     pads = take('p', 4, pads);
     dilations = take('d', 2, dilations);
   }
-  graph::Attrs attrs() const { return {{"strides", strides}, {"pads", pads}, {"dilations", dilations}}; }
+  graph::Attrs attrs() const {
+    return {{"strides", strides}, {"pads", pads}, {"dilations", dilations}};
+  }
 };
 
 /// "8to12g4"
@@ -38,7 +41,8 @@ struct ChannelText {
     const size_t to = text.find("to"), g = text.find('g');
     in = text::parseNumber<int64_t>(text.substr(0, to)).value_or(1);
     out = text::parseNumber<int64_t>(text.substr(to + 2, g - to - 2)).value_or(1);
-    if (g != std::string_view::npos) group = text::parseNumber<int64_t>(text.substr(g + 1)).value_or(1);
+    if (g != std::string_view::npos)
+      group = text::parseNumber<int64_t>(text.substr(g + 1)).value_or(1);
   }
 };
 
@@ -57,7 +61,10 @@ OpCase convolution(const Choice& choice) {
   OpCase made;
   made.operands = {
       {x, {image[0], channels.in, image[1], image[2]}, fillOf(x, data)},
-      {w, {channels.out, channels.in / channels.group, window.kernel[0], window.kernel[1]}, fillOf(w, data), constant}};
+      {w,
+       {channels.out, channels.in / channels.group, window.kernel[0], window.kernel[1]},
+       fillOf(w, data),
+       constant}};
   graph::Attrs attrs = window.attrs();
   attrs["group"] = channels.group;
   if (isFloat(x)) {
@@ -67,9 +74,12 @@ OpCase convolution(const Choice& choice) {
     return made;
   }
   const std::string& zero = choice.at("zero");
-  const bool ofX = zero == "x" || zero == "both" || zero == "channels", ofW = zero != "none" && zero != "x";
+  const bool ofX = zero == "x" || zero == "both" || zero == "channels",
+             ofW = zero != "none" && zero != "x";
   if (ofX) made.operands.push_back({x, {1}, fillOf(x, "bits"), constant});
-  if (ofW) made.operands.push_back({w, {zero == "channels" ? channels.out : 1}, fillOf(w, "bits"), constant});
+  if (ofW)
+    made.operands.push_back(
+        {w, {zero == "channels" ? channels.out : 1}, fillOf(w, "bits"), constant});
   made.whole = [attrs, ofX, ofW](graph::Graph& graph, const Values& in) {
     Values operands{in[0], in[1], nullptr, ofX ? in[2] : nullptr};
     if (ofW) operands.push_back(in.back());
@@ -85,20 +95,24 @@ OpFamily conv2d() {
       {"f32", "f16", "bf16", "u8_i8", "i8_i8", "u8_u8", "i8_u8"},
       {{"channels", {"3to8", "17to33", "16to16", "8to12g4", "6to6g6", "4to8g4", "1to1"}},
        {"window",
-        {"1x1", "3x3", "3x3s2p1", "7x7s2p3", "3x3p0.1.2.1", "2x5s3x2p1.2.0.3", "3x3p2d2", "1x3s1x2p0.2.0.1d1x3"}},
+        {"1x1", "3x3", "3x3s2p1", "7x7s2p3", "3x3p0.1.2.1", "2x5s3x2p1.2.0.3", "3x3p2d2",
+         "1x3s1x2p0.2.0.1d1x3"}},
        {"image", {"1x9x9", "2x8x13", "0x9x9"}},
        {"weights", {"constant", "input"}},
        {"zero", {"none", "x", "w", "both", "channels"}},
        {"data", {"steps", "calm", "wide"}}},
       [](const Choice& c) {
-        const std::string &row = c.at("row"), &channels = c.at("channels"), &window = c.at("window");
+        const std::string &row = c.at("row"), &channels = c.at("channels"),
+                          &window = c.at("window");
         const std::string &image = c.at("image"), &data = c.at("data");
         const bool input = c.at("weights") == "input";
         if (image == "0x9x9")
-          return input && channels == "3to8" && window == "3x3" && c.at("zero") == "none" && data == "steps";
+          return input && channels == "3to8" && window == "3x3" && c.at("zero") == "none" &&
+                 data == "steps";
         if (row == "f32") return c.at("zero") == "none" && (data != "wide" || input);
         const bool few = channels == "3to8" || channels == "8to12g4" || channels == "6to6g6";
-        if (isHalf(row)) return c.at("zero") == "none" && few && input && image == "1x9x9" && data != "wide";
+        if (isHalf(row))
+          return c.at("zero") == "none" && few && input && image == "1x9x9" && data != "wide";
         const bool simple = window == "1x1" || window == "3x3s2p1" || window == "3x3p0.1.2.1";
         if (data != "steps" || image != "2x8x13") return false;
         if (row == "u8_u8" || row == "i8_u8") return few && input && window == "3x3p0.1.2.1";
@@ -108,7 +122,8 @@ OpFamily conv2d() {
   made.budget = {0, 45};
   made.make = [](const Choice& choice) {
     Choice used = choice;
-    if (!elemsIn(choice.at("row")).empty() && !isFloat(elemsIn(choice.at("row"))[0])) used["data"] = "bits";
+    if (!elemsIn(choice.at("row")).empty() && !isFloat(elemsIn(choice.at("row"))[0]))
+      used["data"] = "bits";
     return convolution(used);
   };
   return made;
@@ -119,7 +134,9 @@ OpFamily accumulating() {
   OpFamily made;
   made.family = {"ops:conv2d_accumulate/",
                  {"f32", "u8_i8"},
-                 {{"channels", {"3to8", "6to6g6"}}, {"window", {"1x1", "3x3s2p1"}}, {"weights", {"constant", "input"}}},
+                 {{"channels", {"3to8", "6to6g6"}},
+                  {"window", {"1x1", "3x3s2p1"}},
+                  {"weights", {"constant", "input"}}},
                  {},
                  {}};
   made.budget = {0, 3};
@@ -139,7 +156,9 @@ OpFamily accumulating() {
     };
     conv.operands.push_back({sum, {1, channels.out, extent(0), extent(1)}, fillOf(sum, "steps")});
     conv.accumulates = true;
-    conv.change = [](target::NodeInstr& instr, const Values&) { instr.attrs.push_back({CDL_ATTR_ACCUMULATE, {1}}); };
+    conv.change = [](target::NodeInstr& instr, const Values&) {
+      instr.attrs.push_back({CDL_ATTR_ACCUMULATE, {1}});
+    };
     conv.parts = [whole = conv.whole](graph::Graph& graph, const Values& in) -> Result<Values> {
       CDL_ASSIGN(const Values product, whole(graph, in));
       return write(graph, OpKind::Add, {product[0], in.back()});
@@ -195,11 +214,12 @@ OpFamily transposed() {
     graph::Attrs attrs = window.attrs();
     attrs["group"] = channels.group;
     OpCase conv;
-    conv.operands = {{elem, {image[0], channels.in, image[1], image[2]}, fillOf(elem, choice.at("data"))},
-                     {elem,
-                      {channels.in, channels.out / channels.group, window.kernel[0], window.kernel[1]},
-                      fillOf(elem, choice.at("data")),
-                      choice.at("weights") == "constant"}};
+    conv.operands = {
+        {elem, {image[0], channels.in, image[1], image[2]}, fillOf(elem, choice.at("data"))},
+        {elem,
+         {channels.in, channels.out / channels.group, window.kernel[0], window.kernel[1]},
+         fillOf(elem, choice.at("data")),
+         choice.at("weights") == "constant"}};
     conv.whole = [attrs](graph::Graph& graph, const Values& in) {
       return write(graph, OpKind::ConvTranspose, in, attrs);
     };
@@ -228,7 +248,8 @@ OpFamily pool2d() {
   OpFamily made;
   made.family = {
       "ops:pool2d/",
-      {"max_f32", "max_f16", "max_bf16", "max_i8", "max_u8", "max_i32", "average_f32", "average_f16", "average_bf16"},
+      {"max_f32", "max_f16", "max_bf16", "max_i8", "max_u8", "max_i32", "average_f32",
+       "average_f16", "average_bf16"},
       {{"window", {"2x2s2", "3x3s2p1", "3x3p1", "5x3s1x2p2.1.2.0", "3x3p1d2", "1x1", "7x7"}},
        {"image", {"1x3x9x9", "2x17x8x13", "0x3x9x9"}},
        {"padding", {"left", "counted"}},
@@ -238,7 +259,8 @@ OpFamily pool2d() {
         const std::string& data = c.at("data");
         if (c.at("image") == "0x3x9x9") return left && c.at("window") == "2x2s2" && data == "steps";
         if (average)
-          return data == "steps" || (left && data == "calm") || (data == "wide" && c.at("row") == "average_f32");
+          return data == "steps" || (left && data == "calm") ||
+                 (data == "wide" && c.at("row") == "average_f32");
         return left && data != "wide" && (data != "calm" || c.at("row") == "max_f32");
       },
       {}};

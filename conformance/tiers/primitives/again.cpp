@@ -1,4 +1,5 @@
-// What a kernel does when it has run often: of each kind a case of another family, 16 times on one queue.
+// What a kernel does when it has run often: of each kind a case of another family, 16 times on one
+// queue.
 #include "conformance/tiers/primitives/again.h"
 
 #include <set>
@@ -22,7 +23,8 @@ std::pair<std::string, std::string> kindAndRow(const std::string& address) {
 
 std::vector<Case> againCases(const Selection& selection, std::span<const CasesOf> families) {
   if (selection.size == Size::quick) return {};
-  // The same ones whatever is selected: the smoke of each kind, of the first row that most backends have.
+  // The same ones whatever is selected: the smoke of each kind, of the first row that most backends
+  // have.
   Selection smoke;
   smoke.size = Size::quick;
   std::vector<Case> again;
@@ -32,11 +34,11 @@ std::vector<Case> againCases(const Selection& selection, std::span<const CasesOf
       const auto [kind, row] = kindAndRow(one.address);
       const bool isCommon = (row.find("f32") != row.npos) != (row.find("i8") != row.npos);
       if (!isCommon || !had.insert(kind).second) continue;
-      again.push_back(
-          {fmt::format("primitives:again/{}_{}:runs={}", kind, row, kRuns), [run = std::move(one.run)](Port& port) {
-             const Repeated repeated(kRuns);
-             return run(port);
-           }});
+      again.push_back({fmt::format("primitives:again/{}_{}:runs={}", kind, row, kRuns),
+                       [run = std::move(one.run)](Port& port) {
+                         const Repeated repeated(kRuns);
+                         return run(port);
+                       }});
     }
   return again;
 }

@@ -21,7 +21,12 @@ TrialBuilder::Fill fillOf(const FnAndElem& row, const std::string& data, bool sl
 Call callOf(const Choice& choice) {
   const FnAndElem row = fnAndElem(kKind, choice.at("row"));
   const std::string& data = choice.at("data");
-  return {kKind, row.fn, {row.elem, row.elem}, row.elem, {fillOf(row, data, true), fillOf(row, data, false)}, {}};
+  return {kKind,
+          row.fn,
+          {row.elem, row.elem},
+          row.elem,
+          {fillOf(row, data, true), fillOf(row, data, false)},
+          {}};
 }
 
 } // namespace
@@ -58,7 +63,8 @@ const std::vector<std::string>& binaryViews() {
 }
 
 std::vector<Case> binaryCases(const Selection& selection) {
-  const std::vector<std::string> required = requiredTexts(kKind, [](const auto& row) { return rowText(row); });
+  const std::vector<std::string> required =
+      requiredTexts(kKind, [](const auto& row) { return rowText(row); });
   std::vector<std::string> optional, further;
   for (const Elem elem : arithmeticElems())
     for (uint16_t fn = 0; cdl_fn_known(kKind, fn); ++fn) {
@@ -71,46 +77,47 @@ std::vector<Case> binaryCases(const Selection& selection) {
       "dense,dense,dense",      "dense,broadcast,dense", "broadcast_in,broadcast,dense",
       "negative,strided,dense", "dense,same,dense",      "dense,transposed,transposed",
       "dense,dense,in1"};
-  return elementwiseCases(
-      "primitives:binary/",
-      {{.rows = required,
-        .shapes = manyShapes(),
-        .views = binaryViews(),
-        .data = {"calm", "wide", "corners", "bits", "pairs"},
-        .typicalViews = plain,
-        .typicalData = {"pairs"},
-        .oneIn = 48,
-        .oneInDense = 3,
-        .budget = {0, 66}},
-       {.rows = without(optional, required),
-        .shapes = fewShapes(),
-        .views = binaryViews(),
-        .data = {"calm", "steps", "wide", "pairs"},
-        .typicalViews = plain,
-        .typicalData = {"pairs"},
-        .oneIn = 8,
-        .oneInDense = 2,
-        .budget = {0, 11}},
-       {.rows = without(further, required),
-        .shapes = fewShapes(),
-        .views = some,
-        .data = {"calm", "bits", "pairs"},
-        .typicalViews = {"dense,dense,dense"},
-        .typicalData = {"pairs"},
-        .oneIn = 16,
-        .oneInDense = 8,
-        .budget = {6, 10}},
-       // Sums and products of neighbours of 1 lie half-way between two numbers.
-       {.rows = {"add_f64", "sub_f64", "mul_f64"},
-        .shapes = {"1031"},
-        .views = {"dense,dense,dense"},
-        .data = {"pairs"},
-        .budget = {0, 3}},
-       inLoops(required, {"dense,dense,dense", "dense,broadcast,dense", "rows,strided,rows", "dense,dense,in0"},
-               {"corners"}, {1, 4}),
-       witnesses({"sub_i32"}, {"15x17"}, {"dense,negative,dense"}, {"pairs"}),
-       witnesses({"sub_i32"}, {"scalar"}, {"dense,dense,dense"}, {"calm"})},
-      callOf, selection);
+  return elementwiseCases("primitives:binary/",
+                          {{.rows = required,
+                            .shapes = manyShapes(),
+                            .views = binaryViews(),
+                            .data = {"calm", "wide", "corners", "bits", "pairs"},
+                            .typicalViews = plain,
+                            .typicalData = {"pairs"},
+                            .oneIn = 48,
+                            .oneInDense = 3,
+                            .budget = {0, 66}},
+                           {.rows = without(optional, required),
+                            .shapes = fewShapes(),
+                            .views = binaryViews(),
+                            .data = {"calm", "steps", "wide", "pairs"},
+                            .typicalViews = plain,
+                            .typicalData = {"pairs"},
+                            .oneIn = 8,
+                            .oneInDense = 2,
+                            .budget = {0, 11}},
+                           {.rows = without(further, required),
+                            .shapes = fewShapes(),
+                            .views = some,
+                            .data = {"calm", "bits", "pairs"},
+                            .typicalViews = {"dense,dense,dense"},
+                            .typicalData = {"pairs"},
+                            .oneIn = 16,
+                            .oneInDense = 8,
+                            .budget = {6, 10}},
+                           // Sums and products of neighbours of 1 lie half-way between two numbers.
+                           {.rows = {"add_f64", "sub_f64", "mul_f64"},
+                            .shapes = {"1031"},
+                            .views = {"dense,dense,dense"},
+                            .data = {"pairs"},
+                            .budget = {0, 3}},
+                           inLoops(required,
+                                   {"dense,dense,dense", "dense,broadcast,dense",
+                                    "rows,strided,rows", "dense,dense,in0"},
+                                   {"corners"}, {1, 4}),
+                           witnesses({"sub_i32"}, {"15x17"}, {"dense,negative,dense"}, {"pairs"}),
+                           witnesses({"sub_i32"}, {"scalar"}, {"dense,dense,dense"}, {"calm"})},
+                          callOf, selection);
 }
 
 } // namespace candela::conform

@@ -11,14 +11,17 @@ constexpr uint16_t kKind = CDL_KIND_COMPARE;
 Call callOf(const Choice& choice) {
   const auto [fn, elem] = fnAndElem(kKind, choice.at("row"));
   const std::string& data = choice.at("data");
-  const auto fill = [&, type = elem](bool slow) { return data == "pairs" ? pairs(type, slow) : dataOf(type, data); };
+  const auto fill = [&, type = elem](bool slow) {
+    return data == "pairs" ? pairs(type, slow) : dataOf(type, data);
+  };
   return {kKind, fn, {elem, elem}, Elem::bool_, {fill(true), fill(false)}, {}};
 }
 
 } // namespace
 
 std::vector<Case> compareCases(const Selection& selection) {
-  const std::vector<std::string> required = requiredTexts(kKind, [](const auto& row) { return rowText(row); });
+  const std::vector<std::string> required =
+      requiredTexts(kKind, [](const auto& row) { return rowText(row); });
   std::vector<std::string> all;
   for (const Elem elem : arithmeticElems())
     for (uint16_t fn = 0; cdl_fn_known(kKind, fn); ++fn) all.push_back(rowText(kKind, fn, elem));
@@ -43,7 +46,8 @@ std::vector<Case> compareCases(const Selection& selection) {
         .oneIn = 24,
         .oneInDense = 6,
         .budget = {2, 4}},
-       inLoops(required, {"dense,dense,dense", "dense,broadcast,dense", "rows,strided,rows"}, {"corners"}, {1, 3}),
+       inLoops(required, {"dense,dense,dense", "dense,broadcast,dense", "rows,strided,rows"},
+               {"corners"}, {1, 3}),
        witnesses({"lt_i32"}, {"15x17"}, {"dense,negative,dense"}, {"pairs"}),
        witnesses({"lt_i32"}, {"scalar"}, {"dense,dense,dense"}, {"bits"})},
       callOf, selection);

@@ -8,12 +8,15 @@ namespace {
 
 constexpr uint16_t kKind = CDL_KIND_CONVERT;
 
-std::string rowText(Elem from, Elem to) { return fmt::format("{}_{}", elemName(from), elemName(to)); }
+std::string rowText(Elem from, Elem to) {
+  return fmt::format("{}_{}", elemName(from), elemName(to));
+}
 
 /// Required pairs that are rounded in this way.
 std::vector<std::string> requiredPairs(uint16_t fn) {
   std::vector<std::string> rows = requiredTexts(kKind, [fn](const target::RequiredRow& row) {
-    return row.fn == fn ? rowText(static_cast<Elem>(row.elems[0]), static_cast<Elem>(row.elems[1])) : "";
+    return row.fn == fn ? rowText(static_cast<Elem>(row.elems[0]), static_cast<Elem>(row.elems[1]))
+                        : "";
   });
   std::erase(rows, "");
   return rows;
@@ -32,7 +35,9 @@ Call callOf(const Choice& choice) {
           {program::Attr::ofInt(CDL_ATTR_SATURATE, choice.at("sat") == "1")}};
 }
 
-std::vector<Axis> roundings(std::string_view fn) { return {{"fn", {std::string(fn)}}, {"sat", {"0", "1"}}}; }
+std::vector<Axis> roundings(std::string_view fn) {
+  return {{"fn", {std::string(fn)}}, {"sat", {"0", "1"}}};
+}
 
 /// Binary digits that every number of the type may have.
 int digitsOf(Elem elem) {
@@ -59,7 +64,8 @@ Pairs allPairs(bool toIntegers) {
       const std::string row = rowText(from, to);
       const bool stored = isStorageOnly(from) || isStorageOnly(to);
       // Storage comes of and becomes what can be computed with; one integer type stands for all.
-      if (stored && !(isFloat(from) && isFloat(to)) && from != Elem::i32_ && to != Elem::i32_) continue;
+      if (stored && !(isFloat(from) && isFloat(to)) && from != Elem::i32_ && to != Elem::i32_)
+        continue;
       if (isStorageOnly(from) && isStorageOnly(to)) continue;
       (stored ? all.storage : all.arithmetic).push_back(row);
       if (elemBits(from) == 8 && from != Elem::bool_) all.bytes.push_back(row);
@@ -75,7 +81,8 @@ bool hasTies(uint16_t fn, Elem from, Elem to) {
   return isFloat(to) && digitsOf(from) > digitsOf(to);
 }
 
-/// The pairs that round to nearest, each on numbers next to ties: whoever claims one shows how it breaks them.
+/// The pairs that round to nearest, each on numbers next to ties: whoever claims one shows how it
+/// breaks them.
 Part tiesOf(const Pairs& all, uint16_t fn) {
   std::vector<std::string> rows;
   for (const auto* pairs : {&all.arithmetic, &all.storage})
@@ -97,8 +104,8 @@ Part tiesOf(const Pairs& all, uint16_t fn) {
 std::vector<Case> convertCases(const Selection& selection) {
   const std::vector<std::string> dense = {"dense,dense"};
   std::vector<Part> parts;
-  const auto once = [&](std::vector<std::string> rows, Elem like, std::string_view fn, const std::string& data,
-                        Budget budget) {
+  const auto once = [&](std::vector<std::string> rows, Elem like, std::string_view fn,
+                        const std::string& data, Budget budget) {
     parts.push_back({.rows = std::move(rows),
                      .shapes = {everyShape(like)},
                      .views = dense,
@@ -123,7 +130,8 @@ std::vector<Case> convertCases(const Selection& selection) {
                      .budget = {0, isPlain ? 48u : 6u}});
     parts.push_back({.rows = without(all.arithmetic, required),
                      .shapes = {"1031", "2x3x5"},
-                     .views = {"dense,dense", "transposed,dense", "reversed,rotated", "strided,in0", "dense,in0"},
+                     .views = {"dense,dense", "transposed,dense", "reversed,rotated", "strided,in0",
+                               "dense,in0"},
                      .data = {"calm", "near"},
                      .before = roundings(name),
                      .typicalViews = dense,
@@ -145,7 +153,8 @@ std::vector<Case> convertCases(const Selection& selection) {
     once(all.bytes, Elem::u8_, name, "every", {1, isPlain ? 2u : 1u});
     once(all.halves, Elem::f16_, name, "every", {1, isPlain ? 2u : 1u});
     once(all.wide, Elem::f32_, name, "every", {1, isPlain ? 2u : 1u});
-    parts.push_back(inLoops(required, {"dense,dense", "rows,strided", "negative,rows"}, {"near"}, {1, 1}));
+    parts.push_back(
+        inLoops(required, {"dense,dense", "rows,strided", "negative,rows"}, {"near"}, {1, 1}));
     for (const Axis& axis : roundings(name)) parts.back().before.push_back(axis);
   }
   parts.push_back(witnesses({"f32_i32"}, {"scalar"}, dense, {"calm"}));

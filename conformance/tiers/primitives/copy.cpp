@@ -6,7 +6,9 @@
 namespace candela::conform {
 namespace {
 
-std::string copyRow(const target::RequiredRow& row) { return std::string(elemName(static_cast<Elem>(row.elems[0]))); }
+std::string copyRow(const target::RequiredRow& row) {
+  return std::string(elemName(static_cast<Elem>(row.elems[0])));
+}
 
 Call callOf(const Choice& choice) {
   const Elem elem = *parseElem(choice.at("row"));
@@ -20,12 +22,14 @@ std::vector<Case> copyCases(const Selection& selection) {
   std::vector<std::string> all;
   for (int id = 1; id < kElemCount; ++id) all.emplace_back(elemName(static_cast<Elem>(id)));
   const std::vector<std::string> views = {
-      "dense,dense",     "offset,dense",       "dense,offset",      "broadcast,dense",      "broadcast_in,dense",
-      "splat,dense",     "rows,dense",         "dense,rows",        "transposed,dense",     "dense,transposed",
-      "negative,dense",  "dense,negative",     "strided,dense",     "dense,strided",        "overlap,dense",
-      "overlap,rows",    "reversed,rotated",   "rotated,reversed",  "rotated,dense",        "dense,rotated",
-      "strided,strided", "transposed,strided", "splat,strided",     "broadcast,transposed", "offset,rows",
-      "dense,beside",    "strided,between",    "transposed,beside", "dense,reversed",       "negative,negative"};
+      "dense,dense",        "offset,dense",       "dense,offset",    "broadcast,dense",
+      "broadcast_in,dense", "splat,dense",        "rows,dense",      "dense,rows",
+      "transposed,dense",   "dense,transposed",   "negative,dense",  "dense,negative",
+      "strided,dense",      "dense,strided",      "overlap,dense",   "overlap,rows",
+      "reversed,rotated",   "rotated,reversed",   "rotated,dense",   "dense,rotated",
+      "strided,strided",    "transposed,strided", "splat,strided",   "broadcast,transposed",
+      "offset,rows",        "dense,beside",       "strided,between", "transposed,beside",
+      "dense,reversed",     "negative,negative"};
   return elementwiseCases(
       "primitives:copy/",
       {{.rows = required,
@@ -44,7 +48,8 @@ std::vector<Case> copyCases(const Selection& selection) {
         .oneIn = 8,
         .oneInDense = 2,
         .budget = {2, 5}},
-       inLoops(required, {"dense,dense", "broadcast,dense", "transposed,rows", "strided,between"}, {"bits"}, {1, 3}),
+       inLoops(required, {"dense,dense", "broadcast,dense", "transposed,rows", "strided,between"},
+               {"bits"}, {1, 3}),
        witnesses({"f32"}, {"scalar"}, {"dense,dense"}, {"bits"})},
       callOf, selection);
 }

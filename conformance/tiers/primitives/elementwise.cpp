@@ -34,25 +34,30 @@ bool fits(const std::string& view, const Shape& dims, const Call& call) {
   if (std::ranges::any_of(call.operands, isNarrow) || isNarrow(call.result)) return false;
   if (elementCount(dims).value_or(0) < 2) return false;
   return std::ranges::all_of(forms, [&](const std::string& form) {
-    if (const auto operand = inPlaceOf(form)) return elemBits(call.operands[*operand]) == elemBits(call.result);
+    if (const auto operand = inPlaceOf(form))
+      return elemBits(call.operands[*operand]) == elemBits(call.result);
     return text::isOneOf(form, "dense|same|shifted|beside|between") || isForm(dims, form);
   });
 }
 
-/// Whether the bounds of such results say little: where all of them may be as small as the type allows.
-bool isVague(const std::vector<std::string>& forms, const Shape& dims, const std::string& data, const Call& call) {
-  if (!isFloat(call.result) || elementRule(call.kind, call.fn, call.result).kind == ElementRule::Kind::rounded ||
+/// Whether the bounds of such results say little: where all of them may be as small as the type
+/// allows.
+bool isVague(const std::vector<std::string>& forms, const Shape& dims, const std::string& data,
+             const Call& call) {
+  if (!isFloat(call.result) ||
+      elementRule(call.kind, call.fn, call.result).kind == ElementRule::Kind::rounded ||
       text::isOneOf(data, "calm|steps|every"))
     return false;
   const auto isLong = [](int64_t dim) { return dim > 1; };
   const bool isOne = std::ranges::any_of(forms, [&](const std::string& form) {
-    return form == "splat" ||
-           (form.starts_with("broadcast") && (data == "pairs" || std::ranges::count_if(dims, isLong) < 2));
+    return form == "splat" || (form.starts_with("broadcast") &&
+                               (data == "pairs" || std::ranges::count_if(dims, isLong) < 2));
   });
   return isOne || elementCount(dims).value_or(0) < (data == "wide" ? 30 : 200);
 }
 
-std::string addressOf(const std::string& stem, const Choice& choice, const std::vector<Axis>& before) {
+std::string addressOf(const std::string& stem, const Choice& choice,
+                      const std::vector<Axis>& before) {
   std::string address = stem + choice.at("row");
   for (const Axis& axis : before) address += ';' + choice.at(axis.name);
   return address + ';' + choice.at("shape") + ';' + choice.at("view") + ';' + choice.at("data");
@@ -82,9 +87,10 @@ CaseResult run(const std::string& address, const Choice& choice, const CallOf& c
   const auto device = port.device();
   if (!device) return CaseResult::of(device.status());
   const uint32_t flags = (*device)->table().device_capabilities((*device)->handle())->flags;
-  return builder.tryOut(port, [flags](const program::Program& program, std::span<const Tensor> inputs) {
-    return elementwiseBounds(program, inputs, flags);
-  });
+  return builder.tryOut(port,
+                        [flags](const program::Program& program, std::span<const Tensor> inputs) {
+                          return elementwiseBounds(program, inputs, flags);
+                        });
 }
 
 Family familyOf(const std::string& stem, const Part& part, const CallOf& callOf) {
@@ -95,7 +101,8 @@ Family familyOf(const std::string& stem, const Part& part, const CallOf& callOf)
   const auto shared = std::make_shared<const Part>(part);
   family.isTypical = [shared](const Choice& choice) {
     const int64_t count = elementCount(shapeOf(choice.at("shape"))).value_or(0);
-    return count > 200 && (shared->typicalViews.empty() || contains(shared->typicalViews, choice.at("view"))) &&
+    return count > 200 &&
+           (shared->typicalViews.empty() || contains(shared->typicalViews, choice.at("view"))) &&
            (shared->typicalData.empty() || contains(shared->typicalData, choice.at("data")));
   };
   family.holds = [shared, stem, callOf, isTypical = family.isTypical](const Choice& choice) {
@@ -104,11 +111,13 @@ Family familyOf(const std::string& stem, const Part& part, const CallOf& callOf)
     const bool dense = isDense(text::split(view, ','));
     if (!dense && elementCount(dims).value_or(0) > 10000) return false;
     // The hash comes first: it is the cheaper question.
-    if (!isTypical(choice) &&
-        seedOf(addressOf(stem, choice, shared->before)) % (dense ? shared->oneInDense : shared->oneIn) != 0)
+    if (!isTypical(choice) && seedOf(addressOf(stem, choice, shared->before)) %
+                                      (dense ? shared->oneInDense : shared->oneIn) !=
+                                  0)
       return false;
     const Call call = callOf(choice);
-    return fits(view, dims, call) && !isVague(text::split(view, ','), dims, choice.at("data"), call);
+    return fits(view, dims, call) &&
+           !isVague(text::split(view, ','), dims, choice.at("data"), call);
   };
   family.run = [shared, stem, callOf](const Choice& choice, Port& port) {
     return run(addressOf(stem, choice, shared->before), choice, callOf, port);
@@ -118,8 +127,8 @@ Family familyOf(const std::string& stem, const Part& part, const CallOf& callOf)
 
 } // namespace
 
-std::vector<Case> elementwiseCases(const std::string& stem, const std::vector<Part>& parts, const CallOf& callOf,
-                                   const Selection& selection) {
+std::vector<Case> elementwiseCases(const std::string& stem, const std::vector<Part>& parts,
+                                   const CallOf& callOf, const Selection& selection) {
   std::vector<Case> all;
   std::set<std::string> known;
   for (const Part& part : parts)
@@ -129,14 +138,15 @@ std::vector<Case> elementwiseCases(const std::string& stem, const std::vector<Pa
 }
 
 std::vector<std::string> manyShapes() {
-  return {"scalar",  "1",    "7",         "31",          "15x17", "2x3x5", "0x4",           "63x5",
-          "3x1x5x7", "1031", "2x2x3x1x5", "2x1x3x2x1x2", "5x129", "8x64",  "2x1x2x3x1x2x2", "2x1x3x2x1x2x2x3",
-          "65537"};
+  return {"scalar",          "1",           "7",     "31",      "15x17",
+          "2x3x5",           "0x4",         "63x5",  "3x1x5x7", "1031",
+          "2x2x3x1x5",       "2x1x3x2x1x2", "5x129", "8x64",    "2x1x2x3x1x2x2",
+          "2x1x3x2x1x2x2x3", "65537"};
 }
 std::vector<std::string> fewShapes() { return {"7", "15x17", "2x3x5", "0x4", "1031", "3x1x5x7"}; }
 
-std::vector<std::string> requiredTexts(uint16_t kind,
-                                       const std::function<std::string(const target::RequiredRow&)>& text) {
+std::vector<std::string>
+requiredTexts(uint16_t kind, const std::function<std::string(const target::RequiredRow&)>& text) {
   std::vector<std::string> rows;
   for (const target::RequiredRow& row : target::requiredRows()) {
     if (row.kind != kind) continue;
@@ -146,12 +156,14 @@ std::vector<std::string> requiredTexts(uint16_t kind,
 }
 
 std::span<const Elem> arithmeticElems() {
-  static constexpr Elem elems[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,  Elem::i16_,
-                                   Elem::u16_, Elem::i32_, Elem::u32_,  Elem::i64_, Elem::u64_, Elem::bool_};
+  static constexpr Elem elems[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,
+                                   Elem::u8_,  Elem::i16_, Elem::u16_,  Elem::i32_, Elem::u32_,
+                                   Elem::i64_, Elem::u64_, Elem::bool_};
   return elems;
 }
 
-std::vector<std::string> without(std::vector<std::string> rows, const std::vector<std::string>& other) {
+std::vector<std::string> without(std::vector<std::string> rows,
+                                 const std::vector<std::string>& other) {
   std::erase_if(rows, [&](const std::string& row) { return contains(other, row); });
   return rows;
 }
@@ -168,8 +180,8 @@ std::string rowText(const target::RequiredRow& row) {
   return rowText(row.kind, row.fn, static_cast<Elem>(row.elems[0]));
 }
 
-Part witnesses(std::vector<std::string> rows, std::vector<std::string> shapes, std::vector<std::string> views,
-               std::vector<std::string> data) {
+Part witnesses(std::vector<std::string> rows, std::vector<std::string> shapes,
+               std::vector<std::string> views, std::vector<std::string> data) {
   return {.rows = std::move(rows),
           .shapes = std::move(shapes),
           .views = std::move(views),
@@ -177,8 +189,8 @@ Part witnesses(std::vector<std::string> rows, std::vector<std::string> shapes, s
           .budget = {1, 8}};
 }
 
-Part inLoops(std::vector<std::string> rows, std::vector<std::string> views, std::vector<std::string> data,
-             Budget budget) {
+Part inLoops(std::vector<std::string> rows, std::vector<std::string> views,
+             std::vector<std::string> data, Budget budget) {
   return {.rows = std::move(rows),
           .shapes = {"5x3x7", "3x2x17", "4x9x8"},
           .views = std::move(views),

@@ -16,16 +16,17 @@ struct Call {
   std::vector<program::Attr> attrs = {};
 };
 
-/// Rows that are asked about in one way. Views are lists of forms (trial_builder.h), operands first, the result last:
-/// "dense,broadcast,dense". Besides, an operand may be "same" or "shifted": the view before it, or that one an element
-/// further; the result "in0": in place of operand 0; or "beside", "between": in its buffer, behind it or between its
-/// elements.
+/// Rows that are asked about in one way. Views are lists of forms (trial_builder.h), operands
+/// first, the result last: "dense,broadcast,dense". Besides, an operand may be "same" or "shifted":
+/// the view before it, or that one an element further; the result "in0": in place of operand 0; or
+/// "beside", "between": in its buffer, behind it or between its elements.
 struct Part {
   std::vector<std::string> rows, shapes, views, data;
   std::vector<Axis> before = {};              ///< axes that stand before shape, view and data
   std::vector<std::string> typicalViews = {}; ///< what quick takes; empty: all
   std::vector<std::string> typicalData = {};  ///< what quick takes; empty: all
-  unsigned oneIn = 1, oneInDense = 1;         ///< of other combinations so many count, by the hash of their address
+  /// of other combinations so many count, by the hash of their address
+  unsigned oneIn = 1, oneInDense = 1;
   Budget budget = {};
 };
 
@@ -33,8 +34,8 @@ struct Part {
 using CallOf = std::function<Call(const Choice&)>;
 
 /// The cases of each part, of which the next ones do not repeat an address.
-std::vector<Case> elementwiseCases(const std::string& stem, const std::vector<Part>& parts, const CallOf& call,
-                                   const Selection& selection);
+std::vector<Case> elementwiseCases(const std::string& stem, const std::vector<Part>& parts,
+                                   const CallOf& call, const Selection& selection);
 
 /// What a plain row is asked: 17 shapes.
 std::vector<std::string> manyShapes();
@@ -42,12 +43,13 @@ std::vector<std::string> manyShapes();
 std::vector<std::string> fewShapes();
 
 /// Rows of the kind that some profile requires, as `text` writes them, each once.
-std::vector<std::string> requiredTexts(uint16_t kind,
-                                       const std::function<std::string(const target::RequiredRow&)>& text);
+std::vector<std::string>
+requiredTexts(uint16_t kind, const std::function<std::string(const target::RequiredRow&)>& text);
 /// All types that can be computed with.
 std::span<const Elem> arithmeticElems();
 /// The rows but those that stand in the other list.
-std::vector<std::string> without(std::vector<std::string> rows, const std::vector<std::string>& other);
+std::vector<std::string> without(std::vector<std::string> rows,
+                                 const std::vector<std::string>& other);
 
 /// "add_f32": a function of the kind, and a type.
 struct FnAndElem {
@@ -60,11 +62,11 @@ std::string rowText(uint16_t kind, uint16_t fn, Elem elem);
 std::string rowText(const target::RequiredRow& row);
 
 /// A part of few combinations, all of which stand in `full`: what nothing else there would find.
-Part witnesses(std::vector<std::string> rows, std::vector<std::string> shapes, std::vector<std::string> views,
-               std::vector<std::string> data);
+Part witnesses(std::vector<std::string> rows, std::vector<std::string> shapes,
+               std::vector<std::string> views, std::vector<std::string> data);
 
 /// A part with instructions inside of `for`.
-Part inLoops(std::vector<std::string> rows, std::vector<std::string> views, std::vector<std::string> data,
-             Budget budget);
+Part inLoops(std::vector<std::string> rows, std::vector<std::string> views,
+             std::vector<std::string> data, Budget budget);
 
 } // namespace candela::conform

@@ -3,8 +3,8 @@
 #include "conformance/family.h"
 #include "conformance/trial_builder.h"
 
-/// The families of the tier `primitives`: each kind with every function and tuple of element types that any profile or
-/// optional row has, whatever a backend claims.
+/// The families of the tier `primitives`: each kind with every function and tuple of element types
+/// that any profile or optional row has, whatever a backend claims.
 namespace candela::conform {
 
 std::vector<Case> copyCases(const Selection& selection);

@@ -9,7 +9,9 @@
 namespace candela::conform {
 namespace {
 
-std::string fillRow(const target::RequiredRow& row) { return std::string(elemName(static_cast<Elem>(row.elems[0]))); }
+std::string fillRow(const target::RequiredRow& row) {
+  return std::string(elemName(static_cast<Elem>(row.elems[0])));
+}
 
 uint64_t valueNamed(Elem elem, const std::string& name) {
   const uint64_t mask = elemMask(elem), sign = (mask >> 1) + 1;
@@ -20,14 +22,21 @@ uint64_t valueNamed(Elem elem, const std::string& name) {
   if (name == "sign") return sign; // -0, or the lowest
   if (name == "pattern") return 0x8123'4567'89AB'CDEF & mask;
   if (name == "denormal") return 5;
-  const uint64_t highest = isFloat(elem) ? fromReal(elem, std::numeric_limits<double>::infinity()) : mask >> 1;
-  return name == "payload" && isFloat(elem) ? (highest + 3) & mask : highest; // a NaN with a payload, or the limit
+  const uint64_t highest =
+      isFloat(elem) ? fromReal(elem, std::numeric_limits<double>::infinity()) : mask >> 1;
+  // a NaN with a payload, or the limit
+  return name == "payload" && isFloat(elem) ? (highest + 3) & mask : highest;
 }
 
 /// The value stands where others have their data.
 Call callOf(const Choice& choice) {
   const Elem elem = *parseElem(choice.at("row"));
-  return {CDL_KIND_FILL, 0, {}, elem, {}, {program::Attr::ofBits(CDL_ATTR_VALUE, valueNamed(elem, choice.at("data")))}};
+  return {CDL_KIND_FILL,
+          0,
+          {},
+          elem,
+          {},
+          {program::Attr::ofBits(CDL_ATTR_VALUE, valueNamed(elem, choice.at("data")))}};
 }
 
 } // namespace

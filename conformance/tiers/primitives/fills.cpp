@@ -19,7 +19,9 @@ double nearOne(Random& random) { return signedBy(random, std::exp2(random.unit()
 TrialBuilder::Fill tiedTerms(Elem elem, std::function<int64_t(int64_t)> place) {
   if (elem == Elem::f32_)
     return reals(elem, [place](int64_t i, Random& random) {
-      return place(i) == 0 ? 0x1p23 + static_cast<double>(random.below(1 << 23)) : place(i) == 1 ? 0.5 : 0;
+      return place(i) == 0   ? 0x1p23 + static_cast<double>(random.below(1 << 23))
+             : place(i) == 1 ? 0.5
+                             : 0;
     });
   const double first = elem == Elem::bf16_ ? 0x1p8 : 0x1p11; // from here on neighbours are 2 apart
   return reals(elem, [place, first](int64_t i, Random& random) {
@@ -28,8 +30,8 @@ TrialBuilder::Fill tiedTerms(Elem elem, std::function<int64_t(int64_t)> place) {
   });
 }
 
-/// One that turns a sum or a product around. Sums with the largest number itself, and products with denormals, may end
-/// in anything.
+/// One that turns a sum or a product around. Sums with the largest number itself, and products with
+/// denormals, may end in anything.
 double special(Elem elem, Random& random) {
   const double infinity = std::numeric_limits<double>::infinity(), large = largestReal(elem) / 8;
   const double small = elem == Elem::f64_ ? 0x1p-1000 : elem == Elem::f16_ ? 0x1p-11 : 0x1p-120;
@@ -58,54 +60,68 @@ TrialBuilder::Fill integers(Elem elem, std::function<__int128(int64_t i, Random&
   return [elem, at = std::move(at)](int64_t count, Random& random) {
     Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
     for (int64_t i = 0; i < count; ++i)
-      storeElement(elem, tensor.bytes.mutableData(), i, static_cast<uint64_t>(at(i, random)) & elemMask(elem));
+      storeElement(elem, tensor.bytes.mutableData(), i,
+                   static_cast<uint64_t>(at(i, random)) & elemMask(elem));
     return tensor;
   };
 }
 
 TrialBuilder::Fill places(Elem elem, std::string_view which, int64_t extent) {
   const int64_t last = std::max<int64_t>(extent - 1, 0);
-  return integers(elem, [=, which = std::string(which), range = integerRange(elem)](int64_t i, Random& random) {
-    const __int128 any = random.between(0, last);
-    if (which == "once") return static_cast<__int128>((i * 7 + 3) % 5 == 0 && extent % 7 ? i * 7 : i) % (last + 1);
-    if (which == "equal") return static_cast<__int128>(last / 2);
-    if (random.oneIn(2)) return any;
-    if (which == "outside") {
-      const int64_t beyond[] = {
-          -1, last + 1, -last - 1, 2 * last + 1, -random.between(1, 100000), last + random.between(1, 100000)};
-      return static_cast<__int128>(random.of(beyond));
-    }
-    if (which == "limits") {
-      const __int128 limits[] = {range.lowest,
-                                 range.highest,
-                                 range.lowest + any,
-                                 std::numeric_limits<int32_t>::min(),
-                                 std::numeric_limits<int32_t>::max(),
-                                 (static_cast<__int128>(1) << 32) + any};
-      const __int128 chosen = random.of(limits);
-      return chosen > range.highest ? range.highest : chosen;
-    }
-    return any;
-  });
+  return integers(
+      elem, [=, which = std::string(which), range = integerRange(elem)](int64_t i, Random& random) {
+        const __int128 any = random.between(0, last);
+        if (which == "once")
+          return static_cast<__int128>((i * 7 + 3) % 5 == 0 && extent % 7 ? i * 7 : i) % (last + 1);
+        if (which == "equal") return static_cast<__int128>(last / 2);
+        if (random.oneIn(2)) return any;
+        if (which == "outside") {
+          const int64_t beyond[] = {-1,
+                                    last + 1,
+                                    -last - 1,
+                                    2 * last + 1,
+                                    -random.between(1, 100000),
+                                    last + random.between(1, 100000)};
+          return static_cast<__int128>(random.of(beyond));
+        }
+        if (which == "limits") {
+          const __int128 limits[] = {range.lowest,
+                                     range.highest,
+                                     range.lowest + any,
+                                     std::numeric_limits<int32_t>::min(),
+                                     std::numeric_limits<int32_t>::max(),
+                                     (static_cast<__int128>(1) << 32) + any};
+          const __int128 chosen = random.of(limits);
+          return chosen > range.highest ? range.highest : chosen;
+        }
+        return any;
+      });
 }
 
 TrialBuilder::Fill terms(Elem elem, std::string_view data, Line line) {
   if (!isFloat(elem)) return numbers(elem, dataNamed(data));
-  const auto place = [line](int64_t i) { return line.k ? i / std::max<int64_t>(line.inner, 1) % line.k : 0; };
-  if (data == "zeros") return reals(elem, [](int64_t, Random& random) { return signedBy(random, 0); });
+  const auto place = [line](int64_t i) {
+    return line.k ? i / std::max<int64_t>(line.inner, 1) % line.k : 0;
+  };
+  if (data == "zeros")
+    return reals(elem, [](int64_t, Random& random) { return signedBy(random, 0); });
   if (data == "whole")
-    return reals(elem, [](int64_t, Random& random) { return static_cast<double>(random.between(-4, 4)); });
-  if (data == "positive") return reals(elem, [](int64_t, Random& random) { return 0.5 + random.unit() / 2; });
+    return reals(
+        elem, [](int64_t, Random& random) { return static_cast<double>(random.between(-4, 4)); });
+  if (data == "positive")
+    return reals(elem, [](int64_t, Random& random) { return 0.5 + random.unit() / 2; });
   if (data == "alternating")
-    return reals(elem,
-                 [place](int64_t i, Random& random) { return (place(i) % 2 ? -1 : 1) * (1 + random.unit() / 4); });
+    return reals(elem, [place](int64_t i, Random& random) {
+      return (place(i) % 2 ? -1 : 1) * (1 + random.unit() / 4);
+    });
   if (data == "large_small")
     return reals(elem, [place, at = line.k / 3](int64_t i, Random& random) {
       return place(i) == at ? 2048 * (1 + random.unit()) : random.unit() / 2;
     });
   if (data == "wide")
     return reals(elem, [](int64_t, Random& random) {
-      return signedBy(random, std::ldexp(1 + random.unit(), static_cast<int>(random.between(-12, 12))));
+      return signedBy(random,
+                      std::ldexp(1 + random.unit(), static_cast<int>(random.between(-12, 12))));
     });
   if (data == "specials")
     return reals(elem, [elem, rarely = 3 * line.k + 1](int64_t, Random& random) {
@@ -113,8 +129,11 @@ TrialBuilder::Fill terms(Elem elem, std::string_view data, Line line) {
     });
   if (data == "ties") return tiedTerms(elem, place);
   if (data == "halves")
-    return reals(elem, [](int64_t, Random& random) { return static_cast<double>(random.between(-40, 40)) + 0.5; });
-  if (data == "near_one") return reals(elem, [](int64_t, Random& random) { return nearOne(random); });
+    return reals(elem, [](int64_t, Random& random) {
+      return static_cast<double>(random.between(-40, 40)) + 0.5;
+    });
+  if (data == "near_one")
+    return reals(elem, [](int64_t, Random& random) { return nearOne(random); });
   if (data == "powers")
     return reals(elem, [rarely = 4 * line.k + 1](int64_t i, Random& random) {
       return random.oneIn(rarely) ? 0.0 : signedBy(random, i % 8 ? 1 : i % 16 ? 2 : 0.5);

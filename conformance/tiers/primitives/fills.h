@@ -41,8 +41,8 @@ TrialBuilder::Fill terms(Elem elem, std::string_view data, Line line);
 /// What such terms are multiplied with.
 TrialBuilder::Fill weights(Elem elem, std::string_view data, Line line);
 
-/// Whether errors of sums of such terms are independent of each other: not where a result has so few digits that the
-/// small ones among them are lost in it.
+/// Whether errors of sums of such terms are independent of each other: not where a result has so
+/// few digits that the small ones among them are lost in it.
 bool hasRandomErrors(Elem elem, std::string_view data);
 
 } // namespace candela::conform

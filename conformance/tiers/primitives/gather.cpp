@@ -15,7 +15,8 @@ CaseResult runGather(const Choice& choice, Port& port) {
   const Indexed at(choice);
   const auto& [row, elem, index, dims, count, view, isOutput] = at;
   TrialBuilder builder(seedText(choice), CDL_KIND_GATHER, *parseFn(CDL_KIND_GATHER, row[0]));
-  builder.input(elem, dims, isOutput || view.ends_with("index") ? "dense" : view, numbers(elem, Data::bits));
+  builder.input(elem, dims, isOutput || view.ends_with("index") ? "dense" : view,
+                numbers(elem, Data::bits));
   const TrialBuilder::Fill fill = places(index, choice.at("index"), dims[1]);
   if (view == "constant_index")
     builder.constant(index, {count}, "dense", fill);
@@ -38,15 +39,18 @@ std::vector<Case> gatherCases(const Selection& selection) {
   Family family{"primitives:gather/", {}, {}, holdsGather, runGather};
   for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_GATHER, fn); ++fn) {
     const std::string_view name = fnName(CDL_KIND_GATHER, fn);
-    for (const Elem elem : kMoved) family.rows.push_back(fmt::format("{}_{}_i32", name, elemName(elem)));
-    for (const Elem elem : kFar) family.rows.push_back(fmt::format("{}_{}_i64", name, elemName(elem)));
+    for (const Elem elem : kMoved)
+      family.rows.push_back(fmt::format("{}_{}_i32", name, elemName(elem)));
+    for (const Elem elem : kFar)
+      family.rows.push_back(fmt::format("{}_{}_i64", name, elemName(elem)));
   }
-  family.axes = {
-      {"shape", {"2x5x3k4", "1x1x1k1", "3x17x4k31", "1x257x2k65", "4x3x0k5", "2x0x3k4", "2x7x16k0", "1x1031x1k129"}},
-      {"index", {"inside", "equal", "outside", "limits"}},
-      {"view",
-       {"dense", "offset", "rows", "transposed", "negative", "strided", "broadcast", "to_rows", "to_negative",
-        "strided_index", "constant_index"}}};
+  family.axes = {{"shape",
+                  {"2x5x3k4", "1x1x1k1", "3x17x4k31", "1x257x2k65", "4x3x0k5", "2x0x3k4",
+                   "2x7x16k0", "1x1031x1k129"}},
+                 {"index", {"inside", "equal", "outside", "limits"}},
+                 {"view",
+                  {"dense", "offset", "rows", "transposed", "negative", "strided", "broadcast",
+                   "to_rows", "to_negative", "strided_index", "constant_index"}}};
   family.isTypical = [](const Choice& choice) {
     return choice.at("view") == "dense" && choice.at("shape") == "3x17x4k31";
   };

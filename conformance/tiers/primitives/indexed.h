@@ -6,8 +6,8 @@
 
 namespace candela::conform {
 
-/// What an address says of a GATHER or a SCATTER: row "clamp_f32_i32", shape "2x5x3k4" ([2,5,3] and 4 indices), and a
-/// view, which is the result's where it begins with "to_".
+/// What an address says of a GATHER or a SCATTER: row "clamp_f32_i32", shape "2x5x3k4" ([2,5,3] and
+/// 4 indices), and a view, which is the result's where it begins with "to_".
 struct Indexed {
   std::vector<std::string> row;
   Elem elem, index;
@@ -16,7 +16,8 @@ struct Indexed {
   std::string view;
   bool isOutput;
 
-  explicit Indexed(const Choice& choice) : row(text::split(choice.at("row"), '_')), view(choice.at("view")) {
+  explicit Indexed(const Choice& choice)
+      : row(text::split(choice.at("row"), '_')), view(choice.at("view")) {
     const std::vector<std::string> shape = text::split(choice.at("shape"), 'k');
     elem = *parseElem(row[1]);
     index = *parseElem(row[2]);

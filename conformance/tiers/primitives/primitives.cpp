@@ -16,7 +16,9 @@ Data dataNamed(std::string_view name) {
 
 Result<std::vector<Case>> primitiveCases(const Selection& selection) {
   std::vector<Case> all;
-  const auto take = [&](std::vector<Case> cases) { std::ranges::move(cases, std::back_inserter(all)); };
+  const auto take = [&](std::vector<Case> cases) {
+    std::ranges::move(cases, std::back_inserter(all));
+  };
   constexpr CasesOf kinds[] = {copyCases,   fillCases,    convertCases, binaryCases, compareCases,
                                selectCases, gatherCases,  scatterCases, reduceCases, matmulCases,
                                unaryCases,  rescaleCases, tableCases};

@@ -12,9 +12,11 @@ int magnitudeBits(Elem elem) { return elem == Elem::i64_ ? 39 : elemBits(elem) -
 
 /// Values of an operand.
 TrialBuilder::Fill values(Elem elem, const std::string& data) {
-  const __int128 most = (static_cast<__int128>(1) << magnitudeBits(elem)) - 1, least = isSigned(elem) ? -most : 0;
+  const __int128 most = (static_cast<__int128>(1) << magnitudeBits(elem)) - 1,
+                 least = isSigned(elem) ? -most : 0;
   return integers(elem, [=](int64_t i, Random& random) -> __int128 {
-    const __int128 corners[] = {least, least + (isSigned(elem) ? 1 : 0), 0, 1, 2, most - 1, most, -isSigned(elem)};
+    const __int128 corners[] = {
+        least, least + (isSigned(elem) ? 1 : 0), 0, 1, 2, most - 1, most, -isSigned(elem)};
     if (data == "extremes") return random.of(corners);
     // Small ones, most of which lie half-way between two results.
     if (data == "ties") return isSigned(elem) ? i % 101 - 50 : i % 101;
@@ -31,7 +33,8 @@ TrialBuilder::Fill multipliers(const std::string& data) {
   });
 }
 
-/// Shifts after which about as many bits are left as the result has; `bits`: of the sum before, less the left shift.
+/// Shifts after which about as many bits are left as the result has; `bits`: of the sum before,
+/// less the left shift.
 TrialBuilder::Fill shifts(const std::string& data, int bits, int left, Elem y) {
   return integers(Elem::i32_, [=](int64_t i, Random& random) -> __int128 {
     const int64_t fitting = bits + left - magnitudeBits(y);
@@ -46,7 +49,8 @@ TrialBuilder::Fill shifts(const std::string& data, int bits, int left, Elem y) {
 TrialBuilder::Fill zeroPoints(const std::string& data, Elem y) {
   return integers(Elem::i32_, [=, range = integerRange(y)](int64_t, Random& random) -> __int128 {
     const __int128 corners[] = {0, std::max<__int128>(range.lowest, -0x7fffffff - 1),
-                                std::min<__int128>(range.highest, 0x7fffffff), -0x7fffffff - 1, 0x7fffffff};
+                                std::min<__int128>(range.highest, 0x7fffffff), -0x7fffffff - 1,
+                                0x7fffffff};
     return data == "extremes" ? random.of(corners) : random.between(isSigned(y) ? -100 : 0, 100);
   });
 }
@@ -54,12 +58,16 @@ TrialBuilder::Fill zeroPoints(const std::string& data, Elem y) {
 /// "i32_i8": one operand; "i8_u8_i8": two.
 CaseResult runRescale(const Choice& choice, Port& port) {
   const std::vector<std::string> row = text::split(choice.at("row"), '_');
-  const Elem a = *parseElem(row[0]), b = *parseElem(row[row.size() / 2]), y = *parseElem(row.back());
+  const Elem a = *parseElem(row[0]), b = *parseElem(row[row.size() / 2]),
+             y = *parseElem(row.back());
   const bool two = row.size() == 3;
   const Shape dims = shapeOf(choice.at("shape"));
-  const std::string &data = choice.at("data"), &limits = choice.at("limits"), &view = choice.at("view");
+  const std::string &data = choice.at("data"), &limits = choice.at("limits"),
+                    &view = choice.at("view");
   const bool isOutput = view.starts_with("to_");
-  const char* form = choice.at("scale") == "tensor" ? "splat" : choice.at("scale") == "channel" ? "channel" : "dense";
+  const char* form = choice.at("scale") == "tensor"    ? "splat"
+                     : choice.at("scale") == "channel" ? "channel"
+                                                       : "dense";
   const std::string operand = isOutput ? "dense" : view;
   int bits = magnitudeBits(a) + 24;
   if (two) bits = std::max(bits, magnitudeBits(b) + 24) + 1;
@@ -70,7 +78,9 @@ CaseResult runRescale(const Choice& choice, Port& port) {
   builder.input(a, dims, operand, values(a, data)).input(Elem::i32_, dims, form, multipliers(data));
   builder.input(Elem::i32_, dims, form, shifts(data, bits, leftA, y));
   builder.input(Elem::i32_, dims, form, zeroPoints(data, y));
-  if (two) builder.input(b, dims, operand, values(b, data)).input(Elem::i32_, dims, form, multipliers(data));
+  if (two)
+    builder.input(b, dims, operand, values(b, data))
+        .input(Elem::i32_, dims, form, multipliers(data));
   if (left) {
     builder.attr(program::Attr::ofInt(CDL_ATTR_A_LEFT_SHIFT, leftA));
     if (two) builder.attr(program::Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, leftB));
@@ -78,8 +88,8 @@ CaseResult runRescale(const Choice& choice, Port& port) {
   if (limits == "clamp") {
     const IntegerRange range = integerRange(y);
     builder.attr(program::Attr::ofInt(CDL_ATTR_CLAMP_MIN, isSigned(y) ? -17 : 3));
-    builder.attr(
-        program::Attr::ofInt(CDL_ATTR_CLAMP_MAX, static_cast<int64_t>(std::min<__int128>(range.highest, 101))));
+    builder.attr(program::Attr::ofInt(
+        CDL_ATTR_CLAMP_MAX, static_cast<int64_t>(std::min<__int128>(range.highest, 101))));
   }
   return builder.output(y, dims, isOutput ? view.substr(3) : "dense").tryOut(port);
 }
@@ -88,7 +98,8 @@ bool holdsRescale(const Choice& choice) {
   const std::string &shape = choice.at("shape"), &data = choice.at("data");
   const bool isUsual = shape == "3x37x5";
   if (choice.at("view") != "dense")
-    return isUsual && data == "spread" && choice.at("limits") == "none" && choice.at("scale") != "element";
+    return isUsual && data == "spread" && choice.at("limits") == "none" &&
+           choice.at("scale") != "element";
   if (choice.at("limits") != "none") return isUsual && choice.at("scale") != "element";
   return isUsual || (data == "spread" && choice.at("scale") != "element");
 }
@@ -98,9 +109,10 @@ bool holdsRescale(const Choice& choice) {
 std::vector<Case> rescaleCases(const Selection& selection) {
   Family family{"primitives:rescale/", {}, {}, holdsRescale, runRescale};
   for (const char* a : {"i8", "u8", "i16", "u16", "i32", "u32", "i64"})
-    for (const char* y : {"i8", "u8", "i16", "u16", "i32"}) family.rows.push_back(fmt::format("{}_{}", a, y));
-  for (const char* row :
-       {"i8_i8_i8", "u8_u8_u8", "i8_u8_i8", "u8_i8_i32", "i16_i16_i16", "i32_i32_i8", "i32_i8_u8", "i32_i32_i32"})
+    for (const char* y : {"i8", "u8", "i16", "u16", "i32"})
+      family.rows.push_back(fmt::format("{}_{}", a, y));
+  for (const char* row : {"i8_i8_i8", "u8_u8_u8", "i8_u8_i8", "u8_i8_i32", "i16_i16_i16",
+                          "i32_i32_i8", "i32_i8_u8", "i32_i32_i32"})
     family.rows.emplace_back(row);
   family.axes = {{"shape", {"3x37x5", "1", "scalar", "0x3", "7x1031"}},
                  {"scale", {"tensor", "channel", "element"}},
@@ -108,12 +120,13 @@ std::vector<Case> rescaleCases(const Selection& selection) {
                  {"limits", {"none", "left", "clamp"}},
                  {"view", {"dense", "rows", "transposed", "negative", "to_rows", "to_strided"}}};
   family.isTypical = [](const Choice& choice) {
-    return choice.at("view") == "dense" && choice.at("shape") == "3x37x5" && choice.at("scale") != "element";
+    return choice.at("view") == "dense" && choice.at("shape") == "3x37x5" &&
+           choice.at("scale") != "element";
   };
   family.tells = [typical = family.isTypical](const Choice& choice) {
     // With one shift for all the sum of two operands, which are alike, would be even.
-    const bool isTied = typical(choice) && choice.at("data") == "ties" && choice.at("limits") == "none" &&
-                        choice.at("scale") == "channel";
+    const bool isTied = typical(choice) && choice.at("data") == "ties" &&
+                        choice.at("limits") == "none" && choice.at("scale") == "channel";
     return isTied ? "ties" : "";
   };
   return expand(family, selection, {.quick = 0, .full = 52});

@@ -6,8 +6,9 @@
 namespace candela::conform {
 namespace {
 
-constexpr Elem kElems[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,  Elem::i16_,
-                           Elem::u16_, Elem::i32_, Elem::u32_,  Elem::i64_, Elem::u64_, Elem::bool_};
+constexpr Elem kElems[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,
+                           Elem::u8_,  Elem::i16_, Elem::u16_,  Elem::i32_, Elem::u32_,
+                           Elem::i64_, Elem::u64_, Elem::bool_};
 
 /// Sums and products of the two lie half-way between two numbers.
 TrialBuilder::Fill oddAbove1(Elem elem) {
@@ -26,20 +27,24 @@ CaseResult runScatter(const Choice& choice, Port& port) {
   TrialBuilder builder(seedText(choice), CDL_KIND_SCATTER, *parseFn(CDL_KIND_SCATTER, row[0]));
   builder.input(index, {count}, view == "strided_index" ? "strided" : "dense",
                 places(index, choice.at("index"), dims[1]));
-  builder.input(elem, {dims[0], count, dims[2]}, isOutput || view == "strided_index" ? "dense" : view,
+  builder.input(elem, {dims[0], count, dims[2]},
+                isOutput || view == "strided_index" ? "dense" : view,
                 data == "ties" ? tiedBy(elem) : numbers(elem, dataNamed(data)));
-  const TrialBuilder::Fill before = data == "ties" ? oddAbove1(elem) : numbers(elem, dataNamed(data));
+  const TrialBuilder::Fill before =
+      data == "ties" ? oddAbove1(elem) : numbers(elem, dataNamed(data));
   return builder.output(elem, dims, at.outputView(), before).tryOut(port);
 }
 
 bool holdsScatter(const Choice& choice) {
-  const std::string &shape = choice.at("shape"), &index = choice.at("index"), &row = choice.at("row");
+  const std::string &shape = choice.at("shape"), &index = choice.at("index"),
+                    &row = choice.at("row");
   if (choice.at("data") == "ties")
     return (row.starts_with("add_") || row.starts_with("mul_")) &&
-           isFloat(*parseElem(row.substr(4, row.rfind('_') - 4))) && shape == "1x257x1k65" && index == "once" &&
-           choice.at("view") == "dense";
+           isFloat(*parseElem(row.substr(4, row.rfind('_') - 4))) && shape == "1x257x1k65" &&
+           index == "once" && choice.at("view") == "dense";
   const bool isSmall = shape == "2x5x3k4" || shape == "3x7x4k31";
-  if (choice.at("view") != "dense") return isSmall && index == "outside" && choice.at("data") == "calm";
+  if (choice.at("view") != "dense")
+    return isSmall && index == "outside" && choice.at("data") == "calm";
   return choice.at("data") == "calm" || (isSmall && index == "equal");
 }
 
@@ -49,14 +54,17 @@ std::vector<Case> scatterCases(const Selection& selection) {
   Family family{"primitives:scatter/", {}, {}, holdsScatter, runScatter};
   for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_SCATTER, fn); ++fn) {
     const std::string_view name = fnName(CDL_KIND_SCATTER, fn);
-    for (const Elem elem : kElems) family.rows.push_back(fmt::format("{}_{}_i32", name, elemName(elem)));
+    for (const Elem elem : kElems)
+      family.rows.push_back(fmt::format("{}_{}_i32", name, elemName(elem)));
     for (const Elem elem : {Elem::f32_, Elem::i32_, Elem::u8_})
       family.rows.push_back(fmt::format("{}_{}_i64", name, elemName(elem)));
   }
-  family.axes = {{"shape", {"2x5x3k4", "1x1x1k3", "3x7x4k31", "1x257x1k65", "2x0x3k4", "4x3x2k0"}},
-                 {"index", {"once", "equal", "outside", "limits"}},
-                 {"data", {"calm", "corners", "bits", "ties"}},
-                 {"view", {"dense", "rows", "transposed", "negative", "to_rows", "to_strided", "strided_index"}}};
+  family.axes = {
+      {"shape", {"2x5x3k4", "1x1x1k3", "3x7x4k31", "1x257x1k65", "2x0x3k4", "4x3x2k0"}},
+      {"index", {"once", "equal", "outside", "limits"}},
+      {"data", {"calm", "corners", "bits", "ties"}},
+      {"view",
+       {"dense", "rows", "transposed", "negative", "to_rows", "to_strided", "strided_index"}}};
   family.isTypical = [](const Choice& choice) {
     return choice.at("view") == "dense" && choice.at("shape") == "3x7x4k31";
   };

@@ -6,12 +6,16 @@
 namespace candela::conform {
 namespace {
 
-std::string selectRow(const target::RequiredRow& row) { return std::string(elemName(static_cast<Elem>(row.elems[1]))); }
+std::string selectRow(const target::RequiredRow& row) {
+  return std::string(elemName(static_cast<Elem>(row.elems[1])));
+}
 
 Call callOf(const Choice& choice) {
   const Elem elem = *parseElem(choice.at("row"));
   const std::string& data = choice.at("data");
-  const auto fill = [&](bool slow) { return data == "pairs" ? pairs(elem, slow) : dataOf(elem, data); };
+  const auto fill = [&](bool slow) {
+    return data == "pairs" ? pairs(elem, slow) : dataOf(elem, data);
+  };
   return {CDL_KIND_SELECT,
           0,
           {Elem::bool_, elem, elem},
@@ -47,31 +51,32 @@ std::vector<Case> selectCases(const Selection& selection) {
                                           "dense,dense,dense,in0"};
   const std::vector<std::string> plain = {"dense,dense,dense,dense", "broadcast,dense,dense,dense",
                                           "dense,splat,dense,dense"};
-  return elementwiseCases(
-      "primitives:select/",
-      {{.rows = required,
-        .shapes = manyShapes(),
-        .views = views,
-        .data = {"calm", "bits", "pairs"},
-        .typicalViews = plain,
-        .typicalData = {"pairs", "bits"},
-        .oneIn = 10,
-        .oneInDense = 2,
-        .budget = {0, 32}},
-       {.rows = without(all, required),
-        .shapes = fewShapes(),
-        .views = views,
-        .data = {"bits", "pairs"},
-        .typicalViews = {"dense,dense,dense,dense"},
-        .typicalData = {"bits"},
-        .oneIn = 8,
-        .oneInDense = 4,
-        .budget = {1, 3}},
-       inLoops(required, {"dense,dense,dense,dense", "broadcast,dense,dense,dense", "dense,rows,strided,rows"},
-               {"bits"}, {1, 2}),
-       witnesses({"f32"}, {"15x17"}, {"dense,dense,broadcast,dense"}, {"bits"}),
-       witnesses({"f32"}, {"scalar"}, {"dense,dense,dense,dense"}, {"bits"})},
-      callOf, selection);
+  return elementwiseCases("primitives:select/",
+                          {{.rows = required,
+                            .shapes = manyShapes(),
+                            .views = views,
+                            .data = {"calm", "bits", "pairs"},
+                            .typicalViews = plain,
+                            .typicalData = {"pairs", "bits"},
+                            .oneIn = 10,
+                            .oneInDense = 2,
+                            .budget = {0, 32}},
+                           {.rows = without(all, required),
+                            .shapes = fewShapes(),
+                            .views = views,
+                            .data = {"bits", "pairs"},
+                            .typicalViews = {"dense,dense,dense,dense"},
+                            .typicalData = {"bits"},
+                            .oneIn = 8,
+                            .oneInDense = 4,
+                            .budget = {1, 3}},
+                           inLoops(required,
+                                   {"dense,dense,dense,dense", "broadcast,dense,dense,dense",
+                                    "dense,rows,strided,rows"},
+                                   {"bits"}, {1, 2}),
+                           witnesses({"f32"}, {"15x17"}, {"dense,dense,broadcast,dense"}, {"bits"}),
+                           witnesses({"f32"}, {"scalar"}, {"dense,dense,dense,dense"}, {"bits"})},
+                          callOf, selection);
 }
 
 } // namespace candela::conform

@@ -7,8 +7,9 @@ namespace {
 
 /// Every value of the type, in order or not: an odd factor keeps them all.
 TrialBuilder::Fill everyValue(Elem elem, bool inOrder) {
-  return integers(elem,
-                  [=](int64_t i, Random&) -> __int128 { return integerRange(elem).lowest + i * (inOrder ? 1 : 37); });
+  return integers(elem, [=](int64_t i, Random&) -> __int128 {
+    return integerRange(elem).lowest + i * (inOrder ? 1 : 37);
+  });
 }
 
 CaseResult runTable(const Choice& choice, Port& port) {
@@ -24,7 +25,8 @@ CaseResult runTable(const Choice& choice, Port& port) {
   if (view == "constant_table")
     builder.constant(y, {isWide ? 513 : 256}, "dense", entries);
   else
-    builder.input(y, {isWide ? 513 : 256}, view == "reversed_table" ? "negative" : "dense", entries);
+    builder.input(y, {isWide ? 513 : 256}, view == "reversed_table" ? "negative" : "dense",
+                  entries);
   return builder.output(y, dims, isOutput ? view.substr(3) : "dense").tryOut(port);
 }
 
@@ -33,12 +35,16 @@ CaseResult runTable(const Choice& choice, Port& port) {
 std::vector<Case> tableCases(const Selection& selection) {
   Family family{"primitives:table/", {"i8_i8", "u8_u8", "i16_i16"}, {}, {}, runTable};
   for (const char* x : {"i8", "u8"})
-    for (const char* y : {"f32", "f16", "bf16", "f64", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "bool"})
+    for (const char* y : {"f32", "f16", "bf16", "f64", "i8", "u8", "i16", "u16", "i32", "u32",
+                          "i64", "u64", "bool"})
       if (std::string_view(x) != y) family.rows.push_back(fmt::format("{}_{}", x, y));
-  family.axes = {{"entries", {"bits", "corners"}},
-                 {"order", {"ascending", "mixed"}},
-                 {"view", {"dense", "rows", "transposed", "to_rows", "constant_table", "reversed_table"}}};
-  family.holds = [](const Choice& choice) { return choice.at("view") == "dense" || choice.at("entries") == "bits"; };
+  family.axes = {
+      {"entries", {"bits", "corners"}},
+      {"order", {"ascending", "mixed"}},
+      {"view", {"dense", "rows", "transposed", "to_rows", "constant_table", "reversed_table"}}};
+  family.holds = [](const Choice& choice) {
+    return choice.at("view") == "dense" || choice.at("entries") == "bits";
+  };
   family.isTypical = [](const Choice& choice) { return choice.at("view") == "dense"; };
   return expand(family, selection, {.quick = 0, .full = 30});
 }

@@ -10,13 +10,16 @@ namespace {
 constexpr uint16_t kKind = CDL_KIND_UNARY;
 
 /// Beyond it a period is shorter than what the last digit says.
-bool isPeriodic(uint16_t fn) { return fn == CDL_UNARY_SIN || fn == CDL_UNARY_COS || fn == CDL_UNARY_TAN; }
+bool isPeriodic(uint16_t fn) {
+  return fn == CDL_UNARY_SIN || fn == CDL_UNARY_COS || fn == CDL_UNARY_TAN;
+}
 
 Call callOf(const Choice& choice) {
   const auto [fn, elem] = fnAndElem(kKind, choice.at("row"));
   const std::string& data = choice.at("data");
   TrialBuilder::Fill fill = data == "specials" ? pairs(elem, false) : dataOf(elem, data);
-  if (isPeriodic(fn) && elem != Elem::f16_) fill = below(elem == Elem::f64_ ? 0x1p49 : 0x1p20, elem, std::move(fill));
+  if (isPeriodic(fn) && elem != Elem::f16_)
+    fill = below(elem == Elem::f64_ ? 0x1p49 : 0x1p20, elem, std::move(fill));
   return {kKind, fn, {elem}, elem, {std::move(fill)}, {}};
 }
 
@@ -24,15 +27,18 @@ Call callOf(const Choice& choice) {
 
 const std::vector<std::string>& unaryViews() {
   static const std::vector<std::string> views = {
-      "dense,dense",   "offset,dense",  "dense,offset",     "broadcast,dense",  "broadcast_in,dense", "splat,dense",
-      "rows,dense",    "dense,rows",    "transposed,dense", "dense,transposed", "negative,dense",     "dense,negative",
-      "strided,dense", "dense,strided", "overlap,dense",    "reversed,rotated", "rotated,reversed",   "strided,strided",
-      "dense,in0",     "strided,in0",   "negative,in0"};
+      "dense,dense",        "offset,dense",     "dense,offset",   "broadcast,dense",
+      "broadcast_in,dense", "splat,dense",      "rows,dense",     "dense,rows",
+      "transposed,dense",   "dense,transposed", "negative,dense", "dense,negative",
+      "strided,dense",      "dense,strided",    "overlap,dense",  "reversed,rotated",
+      "rotated,reversed",   "strided,strided",  "dense,in0",      "strided,in0",
+      "negative,in0"};
   return views;
 }
 
 std::vector<Case> unaryCases(const Selection& selection) {
-  const std::vector<std::string> required = requiredTexts(kKind, [](const auto& row) { return rowText(row); });
+  const std::vector<std::string> required =
+      requiredTexts(kKind, [](const auto& row) { return rowText(row); });
   std::vector<std::string> optional, further, halves, wide;
   for (const Elem elem : arithmeticElems())
     for (uint16_t fn = 0; cdl_fn_known(kKind, fn); ++fn) {
@@ -72,8 +78,16 @@ std::vector<Case> unaryCases(const Selection& selection) {
         .oneIn = 32,
         .oneInDense = 6,
         .budget = {2, 5}},
-       {.rows = halves, .shapes = {everyShape(Elem::f16_)}, .views = dense, .data = {"every"}, .budget = {1, 5}},
-       {.rows = wide, .shapes = {everyShape(Elem::f32_)}, .views = dense, .data = {"every"}, .budget = {1, 6}},
+       {.rows = halves,
+        .shapes = {everyShape(Elem::f16_)},
+        .views = dense,
+        .data = {"every"},
+        .budget = {1, 5}},
+       {.rows = wide,
+        .shapes = {everyShape(Elem::f32_)},
+        .views = dense,
+        .data = {"every"},
+        .budget = {1, 6}},
        // The halves among the specials: whoever rounds shows how it breaks ties.
        {.rows = {"round_even_f32", "round_even_f16", "round_even_bf16", "round_even_f64"},
         .shapes = {"15x17"},

@@ -24,7 +24,8 @@ void addOnce(Values& values, uint64_t bits) {
 
 /// The number and its neighbours in the order of bits.
 void addAround(Values& values, Elem elem, uint64_t bits) {
-  for (const uint64_t step : {uint64_t(0), uint64_t(1), ~uint64_t(0)}) addOnce(values, (bits + step) & elemMask(elem));
+  for (const uint64_t step : {uint64_t(0), uint64_t(1), ~uint64_t(0)})
+    addOnce(values, (bits + step) & elemMask(elem));
 }
 
 /// One number after the other, from a place on that the seed says; each one `repeat` times.
@@ -34,7 +35,8 @@ Fill inTurn(Elem elem, Values values, int64_t repeat = 1) {
     const auto n = static_cast<int64_t>(values.size());
     const int64_t start = random.below(n) * repeat;
     for (int64_t i = 0; i < count; ++i)
-      storeElement(elem, tensor.bytes.mutableData(), i, values[static_cast<size_t>((start + i) / repeat % n)]);
+      storeElement(elem, tensor.bytes.mutableData(), i,
+                   values[static_cast<size_t>((start + i) / repeat % n)]);
     return tensor;
   };
 }
@@ -44,7 +46,8 @@ Fill pairOf(Elem elem, Values values, bool slow) {
   return inTurn(elem, std::move(values), slow ? n : 1);
 }
 
-/// Integers of each length, and those that lie between two numbers of so many digits, or next to there.
+/// Integers of each length, and those that lie between two numbers of so many digits, or next to
+/// there.
 void addLengths(Values& values, Elem elem, std::initializer_list<int> digits, Random& random) {
   const int width = elemBits(elem) - (isSigned(elem) ? 1 : 0);
   const auto add = [&](uint64_t magnitude) {
@@ -54,7 +57,8 @@ void addLengths(Values& values, Elem elem, std::initializer_list<int> digits, Ra
   for (int length = 1; length <= width; ++length) {
     const uint64_t top = uint64_t(1) << (length - 1);
     add(top);
-    for (int i = 0; i < 3; ++i) values.push_back((top | (random.bits() & (top - 1))) & elemMask(elem));
+    for (int i = 0; i < 3; ++i)
+      values.push_back((top | (random.bits() & (top - 1))) & elemMask(elem));
     for (const int d : digits)
       if (length > d) {
         const uint64_t half = uint64_t(1) << (length - d - 1);
@@ -72,11 +76,14 @@ Values allOf(Elem elem, Random& random) {
     addLengths(values, elem, {8, 11, 24, 53}, random);
   } else {
     const int mantissa = elem == Elem::f64_ ? 52 : 23;
-    const uint64_t last = (uint64_t(1) << mantissa) - 1, exponents = uint64_t(1) << (bits - 1 - mantissa);
+    const uint64_t last = (uint64_t(1) << mantissa) - 1, exponents = uint64_t(1)
+                                                                     << (bits - 1 - mantissa);
     // Of f64 every eighth binade, another one in each run, and all where f32 has numbers too.
     const auto offset = static_cast<uint64_t>(random.below(8));
     for (uint64_t e = 0; e < exponents; ++e) {
-      if (elem == Elem::f64_ && e % 8 != offset && (e + 160 < exponents / 2 || e > exponents / 2 + 130)) continue;
+      if (elem == Elem::f64_ && e % 8 != offset &&
+          (e + 160 < exponents / 2 || e > exponents / 2 + 130))
+        continue;
       for (uint64_t sign = 0; sign < 2; ++sign) {
         const uint64_t base = sign << (bits - 1) | e << mantissa;
         for (const uint64_t edge : {uint64_t(0), uint64_t(1), last}) values.push_back(base | edge);
@@ -95,18 +102,20 @@ std::vector<uint64_t> specials(Elem elem) {
   Values values{0, 1, mask, sign, sign - 1, sign + 1};
   if (!isFloat(elem)) {
     const auto width = static_cast<uint64_t>(elemBits(elem));
-    for (const uint64_t v : {uint64_t(2), uint64_t(3), uint64_t(7), uint64_t(100), width - 1, width, width + 1,
-                             mask - 1, mask - 6, mask - 1 - width, uint64_t(0x5555555555555555), mask >> (width / 2)})
+    for (const uint64_t v :
+         {uint64_t(2), uint64_t(3), uint64_t(7), uint64_t(100), width - 1, width, width + 1,
+          mask - 1, mask - 6, mask - 1 - width, uint64_t(0x5555555555555555), mask >> (width / 2)})
       addOnce(values, v & mask);
     return values;
   }
   const double least = leastOf(elem), normal = leastNormalOf(elem), largest = largestReal(elem);
-  for (const double v :
-       {1.0, 0.5, 1.5, 2.5, 3.0, 0.1, 7.3, 100.0, normal, normal - least, least * 3, largest, largest / 3, kInf})
+  for (const double v : {1.0, 0.5, 1.5, 2.5, 3.0, 0.1, 7.3, 100.0, normal, normal - least,
+                         least * 3, largest, largest / 3, kInf})
     for (const double signedValue : {v, -v}) addOnce(values, fromReal(elem, signedValue));
   addAround(values, elem, fromReal(elem, 1));
   addOnce(values, fromReal(elem, std::nan("")));
-  addOnce(values, sign | (fromReal(elem, kInf) + 5)); // NaN with another payload, where there is one
+  // NaN with another payload, where there is one
+  addOnce(values, sign | (fromReal(elem, kInf) + 5));
   return values;
 }
 
@@ -122,10 +131,14 @@ Fill tamePairs(Elem elem, bool slow) {
 }
 
 Fill every(Elem elem) {
-  return [elem](int64_t count, Random& random) { return inTurn(elem, allOf(elem, random))(count, random); };
+  return [elem](int64_t count, Random& random) {
+    return inTurn(elem, allOf(elem, random))(count, random);
+  };
 }
 
-std::string everyShape(Elem elem) { return elemBits(elem) <= 8 ? "257" : elemBits(elem) <= 16 ? "65537" : "4099"; }
+std::string everyShape(Elem elem) {
+  return elemBits(elem) <= 8 ? "257" : elemBits(elem) <= 16 ? "65537" : "4099";
+}
 
 Fill near(Elem from, Elem to) {
   if (from == Elem::bool_) return inTurn(from, specials(from));
@@ -143,14 +156,17 @@ Fill near(Elem from, Elem to) {
         if (std::isfinite(lower) && std::isfinite(upper)) add(lower / 2 + upper / 2);
       }
       const double largest = largestReal(to), step = ulpAt(to, largest);
-      for (const double v : {largest, largest + step / 2, largest + step, leastOf(to) / 2}) add(v), add(-v);
+      for (const double v : {largest, largest + step / 2, largest + step, leastOf(to) / 2})
+        add(v), add(-v);
       if (!isFloat(from)) addLengths(values, from, {8, 11, 24, 53}, random);
     } else {
       const IntegerRange range = integerRange(to), wide = integerRange(Elem::i64_);
-      for (const __int128 limit : {range.lowest, range.highest, wide.lowest, wide.highest, __int128(0), __int128(3)})
+      for (const __int128 limit :
+           {range.lowest, range.highest, wide.lowest, wide.highest, __int128(0), __int128(3)})
         for (const double by : {-1.5, -1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0, 1.5}) {
           add(static_cast<double>(limit) + by), add(-static_cast<double>(limit) - by);
-          if (!isFloat(from)) addOnce(values, static_cast<uint64_t>(limit + int(by)) & elemMask(from));
+          if (!isFloat(from))
+            addOnce(values, static_cast<uint64_t>(limit + int(by)) & elemMask(from));
         }
     }
     return inTurn(from, values)(count, random);
@@ -164,7 +180,8 @@ Fill below(double limit, Elem elem, Fill fill) {
     for (int64_t i = 0; i < count; ++i) {
       const double value = toReal(elem, loadElement(elem, tensor.bytes.data(), i));
       if (!std::isfinite(value) || std::abs(value) < limit) continue;
-      const double smaller = std::scalbn(value, -std::ilogb(value) + static_cast<int>(i % (most + 6)) - 6);
+      const double smaller =
+          std::scalbn(value, -std::ilogb(value) + static_cast<int>(i % (most + 6)) - 6);
       storeElement(elem, tensor.bytes.mutableData(), i, fromReal(elem, smaller));
     }
     return tensor;

@@ -1,5 +1,6 @@
-// Kinds with dims of their own, where every operand and the result lies in its buffer in one of the ways that a view
-// can; in ranks and extents that their other families leave out; and on numbers that a sum may lose.
+// Kinds with dims of their own, where every operand and the result lies in its buffer in one of the
+// ways that a view can; in ranks and extents that their other families leave out; and on numbers
+// that a sum may lose.
 #include <cmath>
 
 #include "conformance/port.h"
@@ -10,20 +11,23 @@ namespace candela::conform {
 namespace {
 
 TrialBuilder::Fill between(int64_t lo, int64_t hi) {
-  return integers(Elem::i32_, [=](int64_t, Random& random) -> __int128 { return random.between(lo, hi); });
+  return integers(Elem::i32_,
+                  [=](int64_t, Random& random) -> __int128 { return random.between(lo, hi); });
 }
 TrialBuilder::Fill bits(Elem elem) { return numbers(elem, Data::bits); }
 
 /// `form` of all views; a result cannot be broadcast.
-CaseResult tryWired(const std::string& kind, const Shape& dims, const std::string& form, TrialBuilder& trial,
-                    Port& port) {
+CaseResult tryWired(const std::string& kind, const Shape& dims, const std::string& form,
+                    TrialBuilder& trial, Port& port) {
   const std::string result = form.starts_with("broadcast") ? "dense" : form;
   const Elem elem = Elem::i32_, narrow = Elem::i8_;
   if (kind == "gather") {
-    trial.input(elem, {2, 7, 21}, form, bits(elem)).input(elem, {4}, form, places(elem, "inside", 7));
+    trial.input(elem, {2, 7, 21}, form, bits(elem))
+        .input(elem, {4}, form, places(elem, "inside", 7));
     trial.output(elem, {2, 4, 21}, result);
   } else if (kind == "scatter") {
-    trial.input(elem, {4}, form, places(elem, "inside", 7)).input(elem, {2, 4, 21}, form, bits(elem));
+    trial.input(elem, {4}, form, places(elem, "inside", 7))
+        .input(elem, {2, 4, 21}, form, bits(elem));
     trial.output(elem, {2, 7, 21}, result, bits(elem));
   } else if (kind == "reduce") {
     trial.input(elem, {3, 9, 5}, form, bits(elem)).output(elem, {3, 5}, result);
@@ -32,9 +36,11 @@ CaseResult tryWired(const std::string& kind, const Shape& dims, const std::strin
     trial.input(narrow, {1}, form, bits(narrow)).input(narrow, {7}, form, bits(narrow));
     trial.output(elem, {2, 5, 7}, result);
   } else if (kind == "rescale") {
-    trial.input(elem, dims, form, between(-100'000, 100'000)).input(elem, dims, form, between(1 << 23, (1 << 24) - 1));
+    trial.input(elem, dims, form, between(-100'000, 100'000))
+        .input(elem, dims, form, between(1 << 23, (1 << 24) - 1));
     trial.input(elem, dims, form, between(30, 36)).input(elem, dims, form, between(-9, 9));
-    trial.input(elem, dims, form, between(-100'000, 100'000)).input(elem, dims, form, between(1 << 23, (1 << 24) - 1));
+    trial.input(elem, dims, form, between(-100'000, 100'000))
+        .input(elem, dims, form, between(1 << 23, (1 << 24) - 1));
     trial.output(narrow, dims, result);
   } else {
     // A table whose entries are all the same hides what the operand is.
@@ -67,12 +73,14 @@ CaseResult runShape(const Choice& choice, Port& port) {
   return tryWired(kindOf(choice), shapeOf(choice.at("shape")), "dense", trial, port);
 }
 
-/// Few digits near the bottom of the type, each product exact: m * 2^-140 times a small whole number.
+/// Few digits near the bottom of the type, each product exact: m * 2^-140 times a small whole
+/// number.
 TrialBuilder::Fill tiny(bool isFirst) {
   return [=](int64_t count, Random& random) {
     std::vector<float> values;
     for (int64_t i = 0; i < count; ++i) {
-      const auto whole = static_cast<float>(random.between(1, 9)); // of one sign: no sum of them is 0
+      // of one sign: no sum of them is 0
+      const auto whole = static_cast<float>(random.between(1, 9));
       values.push_back(isFirst ? whole * 0x1p-140F : whole);
     }
     return Tensor::of(Elem::f32_, {count}, values);
@@ -84,7 +92,8 @@ TrialBuilder::Fill among(int64_t rarely, std::vector<float> others) {
   return [=](int64_t count, Random& random) {
     std::vector<float> values;
     for (int64_t i = 0; i < count; ++i)
-      values.push_back(random.oneIn(rarely) ? random.of(others) : 0.5F + static_cast<float>(random.unit()));
+      values.push_back(random.oneIn(rarely) ? random.of(others)
+                                            : 0.5F + static_cast<float>(random.unit()));
     return Tensor::of(Elem::f32_, {count}, values);
   };
 }
@@ -95,16 +104,21 @@ CaseResult runNumbers(const Choice& choice, Port& port) {
     const auto device = port.device();
     if (!device) return CaseResult::of(device.status());
     const cdl_capabilities_t* says = (*device)->table().device_capabilities((*device)->handle());
-    if (says->flags & CDL_DEVICE_FTZ_F32) return CaseResult::unsupported("the device flushes f32 subnormals");
+    if (says->flags & CDL_DEVICE_FTZ_F32)
+      return CaseResult::unsupported("the device flushes f32 subnormals");
   }
   if (choice.at("data") == "truths") {
     TrialBuilder trial(seedText(choice), CDL_KIND_REDUCE, CDL_REDUCE_MAX);
-    return trial.input(Elem::bool_, {3, 9, 21}, "dense", bits(Elem::bool_)).output(Elem::bool_, {3, 21}).tryOut(port);
+    return trial.input(Elem::bool_, {3, 9, 21}, "dense", bits(Elem::bool_))
+        .output(Elem::bool_, {3, 21})
+        .tryOut(port);
   }
   const TrialBuilder::Fill first = isTiny ? tiny(true) : among(20, {NAN, INFINITY, -INFINITY});
   if (!isProduct) {
     TrialBuilder trial(seedText(choice), CDL_KIND_REDUCE, isTiny ? CDL_REDUCE_SUM : CDL_REDUCE_MAX);
-    return trial.input(Elem::f32_, {3, 9, 21}, "dense", first).output(Elem::f32_, {3, 21}).tryOut(port);
+    return trial.input(Elem::f32_, {3, 9, 21}, "dense", first)
+        .output(Elem::f32_, {3, 21})
+        .tryOut(port);
   }
   TrialBuilder trial(seedText(choice), CDL_KIND_MATMUL);
   trial.input(Elem::f32_, {2, 5, 9}, "dense", first);
@@ -116,16 +130,22 @@ CaseResult runNumbers(const Choice& choice, Port& port) {
 
 std::vector<Case> wiringCases(const Selection& selection) {
   const Family views{"primitives:",
-                     {"gather/wired", "scatter/wired", "reduce/wired", "matmul/wired", "rescale/wired", "table/wired"},
+                     {"gather/wired", "scatter/wired", "reduce/wired", "matmul/wired",
+                      "rescale/wired", "table/wired"},
                      {{"view", {"offset", "negative", "broadcast", "broadcast_in"}}},
                      {},
                      runView};
-  const Family shapes{
-      "primitives:", {"rescale/ranks", "table/ranks"}, {{"shape", {"2x3x2x3x2x5", "scalar", "3x67"}}}, {}, runShape};
+  const Family shapes{"primitives:",
+                      {"rescale/ranks", "table/ranks"},
+                      {{"shape", {"2x3x2x3x2x5", "scalar", "3x67"}}},
+                      {},
+                      runShape};
   const Family sums{"primitives:",
                     {"matmul/numbers", "reduce/numbers"},
                     {{"data", {"specials", "tiny", "truths"}}},
-                    [](const Choice& choice) { return kindOf(choice) == "reduce" || choice.at("data") != "truths"; },
+                    [](const Choice& choice) {
+                      return kindOf(choice) == "reduce" || choice.at("data") != "truths";
+                    },
                     runNumbers};
   std::vector<Case> cases = expand(views, selection, {.quick = 0, .full = 24});
   for (const auto& [family, most] : {std::pair{&shapes, 6}, {&sums, 5}})

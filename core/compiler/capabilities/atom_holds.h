@@ -14,7 +14,8 @@ inline bool atomHolds(const cdl_atom_t& atom, int64_t value) {
   case CDL_REL_LE: return value <= atom.a;
   case CDL_REL_GE: return value >= atom.a;
   case CDL_REL_MOD: return value % atom.a == atom.b;
-  default: return std::find(atom.set, atom.set + atom.set_count, value) != atom.set + atom.set_count;
+  default:
+    return std::find(atom.set, atom.set + atom.set_count, value) != atom.set + atom.set_count;
   }
 }
 

@@ -17,13 +17,16 @@ constexpr uint32_t kMaxEngines = 64, kMaxFactor = 4096;
 constexpr uint64_t kMaxAlignment = 1 << 16;
 constexpr size_t kMaxName = 256;
 
-Status checkArray(const char* what, const void* data, uint32_t count, uint32_t stride, size_t record, uint32_t limit) {
+Status checkArray(const char* what, const void* data, uint32_t count, uint32_t stride,
+                  size_t record, uint32_t limit) {
   if (count == 0) return Status::ok();
   if (!data) return badArgument("{} {}s are declared but the table is null", count, what);
   if (count > limit) return badArgument("{} {}s are more than the limit of {}", count, what, limit);
   if (stride < record || stride % 8 != 0)
-    return badArgument("{} stride {} is not a multiple of 8 of at least {} bytes", what, stride, record);
-  if (reinterpret_cast<uintptr_t>(data) % 8 != 0) return badArgument("the {} table is not 8-byte aligned", what);
+    return badArgument("{} stride {} is not a multiple of 8 of at least {} bytes", what, stride,
+                       record);
+  if (reinterpret_cast<uintptr_t>(data) % 8 != 0)
+    return badArgument("the {} table is not 8-byte aligned", what);
   return Status::ok();
 }
 
@@ -37,7 +40,8 @@ Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row) {
     return badArgument("operand {} of a row of {}", atom.operand, row.elem_count);
   if (atom.subject == CDL_ATOM_DIM) {
     const int dim = static_cast<int8_t>(atom.dim);
-    if (dim < -CDL_MAX_RANK || dim >= CDL_MAX_RANK) return badArgument("dim {} is out of range", dim);
+    if (dim < -CDL_MAX_RANK || dim >= CDL_MAX_RANK)
+      return badArgument("dim {} is out of range", dim);
   }
   if (atom.subject == CDL_ATOM_ATTR) {
     if (!cdl_attr_facts(atom.attr) && row.kind != CDL_KIND_CUSTOM)
@@ -45,8 +49,10 @@ Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row) {
     if (atom.dim >= 8) return badArgument("value {} of an attribute is out of range", atom.dim);
   }
   if (atom.subject == CDL_ATOM_DIM_PRODUCT && (atom.attr == 0 || atom.attr >> CDL_MAX_RANK != 0))
-    return badArgument("dim mask {:#x} is empty or names a dim above {}", atom.attr, CDL_MAX_RANK - 1);
-  if (atom.relation == CDL_REL_MOD && atom.a <= 0) return badArgument("modulus {} is not positive", atom.a);
+    return badArgument("dim mask {:#x} is empty or names a dim above {}", atom.attr,
+                       CDL_MAX_RANK - 1);
+  if (atom.relation == CDL_REL_MOD && atom.a <= 0)
+    return badArgument("modulus {} is not positive", atom.a);
   if (atom.relation == CDL_REL_IN && (atom.set_count == 0 || atom.set_count > std::size(atom.set)))
     return badArgument("set of {} values, expected 1 to {}", atom.set_count, std::size(atom.set));
   return Status::ok();
@@ -55,26 +61,30 @@ Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row) {
 Status checkRow(const cdl_row_t& row, const cdl_capabilities_t& table) {
   const cdl_kind_facts_t* kind = cdl_kind_facts(row.kind);
   if (!kind) return badArgument("kind {} is unknown", row.kind);
-  if (!cdl_fn_known(row.kind, row.fn)) return badArgument("function {} of {} is unknown", row.fn, kind->name);
-  if (row.elem_count > std::size(row.elems)) return badArgument("{} element types, at most 8", row.elem_count);
+  if (!cdl_fn_known(row.kind, row.fn))
+    return badArgument("function {} of {} is unknown", row.fn, kind->name);
+  if (row.elem_count > std::size(row.elems))
+    return badArgument("{} element types, at most 8", row.elem_count);
   for (int i = 0; i < row.elem_count; ++i) {
     if (row.elems[i] != 0 && !isValidElem(row.elems[i]))
       return badArgument("element type {} of operand {} is unknown", row.elems[i], i);
     if (row.layouts[i] != 0 && row.layouts[i] >= table.layout_count)
-      return badArgument("layout {} of operand {}, the table has {}", row.layouts[i], i, table.layout_count);
+      return badArgument("layout {} of operand {}, the table has {}", row.layouts[i], i,
+                         table.layout_count);
   }
   if (row.support > CDL_SUPPORT_NATIVE) return badArgument("support {} is unknown", row.support);
   if (row.operand_class < CDL_CLASS_DENSE || row.operand_class > CDL_CLASS_AFFINE)
     return badArgument("operand class {} is unknown", row.operand_class);
   if (uint64_t(row.first_atom) + row.atoms > table.atom_count)
-    return badArgument("atoms {} to {}, the table has {}", row.first_atom, uint64_t(row.first_atom) + row.atoms,
-                       table.atom_count);
+    return badArgument("atoms {} to {}, the table has {}", row.first_atom,
+                       uint64_t(row.first_atom) + row.atoms, table.atom_count);
   return Status::ok();
 }
 
 Status checkLayout(const cdl_layout_t& layout) {
   if (layout.opaque) return Status::ok();
-  if (layout.count < 1 || layout.count > CDL_MAX_RANK) return badArgument("{} steps, expected 1 to 8", layout.count);
+  if (layout.count < 1 || layout.count > CDL_MAX_RANK)
+    return badArgument("{} steps, expected 1 to 8", layout.count);
   if (layout.logical_rank < 1 || layout.logical_rank > CDL_MAX_RANK)
     return badArgument("logical rank {}, expected 1 to 8", layout.logical_rank);
   unsigned seen = 0;
@@ -102,8 +112,9 @@ bool covers(const cdl_row_t& row, const RequiredRow& need) {
 // A row that is limited by atoms counts: what lies outside of the limits goes to another target.
 Status checkRequired(uint32_t profiles, const std::vector<Target::Row>& rows) {
   for (const RequiredRow& need : requiredRows())
-    if ((profiles >> need.profile & 1) &&
-        std::ranges::none_of(rows, [&](const Target::Row& entry) { return covers(entry.row, need); }))
+    if ((profiles >> need.profile & 1) && std::ranges::none_of(rows, [&](const Target::Row& entry) {
+          return covers(entry.row, need);
+        }))
       return badArgument("profile {} is claimed but its required row {} (class {}) is missing",
                          profileText(need.profile), need.text(), classText(need.operandClass));
   return Status::ok();
@@ -111,7 +122,8 @@ Status checkRequired(uint32_t profiles, const std::vector<Target::Row>& rows) {
 
 } // namespace
 
-Result<Target> Target::fromCapabilities(std::string name, const cdl_capabilities_t& table, bool isHost) {
+Result<Target> Target::fromCapabilities(std::string name, const cdl_capabilities_t& table,
+                                        bool isHost) {
   Target target;
   target.isHost_ = isHost;
   CDL_TRY(target.read(table).context(fmt::format("capabilities of '{}'", name)));
@@ -120,20 +132,27 @@ Result<Target> Target::fromCapabilities(std::string name, const cdl_capabilities
 }
 
 Status Target::read(const cdl_capabilities_t& given) {
-  if (given.header.major != CDL_ABI_MAJOR || given.header.struct_size < CDL_OLDEST_cdl_capabilities_t)
-    return failure(Code::incompatible, "built against {}.{} with {} bytes, this core has {}.{} with {}",
-                   given.header.major, given.header.minor, given.header.struct_size, CDL_ABI_MAJOR, CDL_ABI_MINOR,
-                   sizeof(cdl_capabilities_t));
+  if (given.header.major != CDL_ABI_MAJOR ||
+      given.header.struct_size < CDL_OLDEST_cdl_capabilities_t)
+    return failure(Code::incompatible,
+                   "built against {}.{} with {} bytes, this core has {}.{} with {}",
+                   given.header.major, given.header.minor, given.header.struct_size, CDL_ABI_MAJOR,
+                   CDL_ABI_MINOR, sizeof(cdl_capabilities_t));
   const cdl_capabilities_t table = copyStruct(given);
-  CDL_TRY(checkArray("row", table.rows, table.row_count, table.row_stride, CDL_OLDEST_cdl_row_t, kMaxRows));
-  CDL_TRY(checkArray("atom", table.atoms, table.atom_count, table.atom_stride, CDL_OLDEST_cdl_atom_t, kMaxAtoms));
-  CDL_TRY(checkArray("layout", table.layouts, table.layout_count, table.layout_stride, CDL_OLDEST_cdl_layout_t,
-                     kMaxLayouts));
-  CDL_TRY(checkArray("space", table.spaces, table.space_count, table.space_stride, CDL_OLDEST_cdl_space_t, kMaxSpaces));
+  CDL_TRY(checkArray("row", table.rows, table.row_count, table.row_stride, CDL_OLDEST_cdl_row_t,
+                     kMaxRows));
+  CDL_TRY(checkArray("atom", table.atoms, table.atom_count, table.atom_stride,
+                     CDL_OLDEST_cdl_atom_t, kMaxAtoms));
+  CDL_TRY(checkArray("layout", table.layouts, table.layout_count, table.layout_stride,
+                     CDL_OLDEST_cdl_layout_t, kMaxLayouts));
+  CDL_TRY(checkArray("space", table.spaces, table.space_count, table.space_stride,
+                     CDL_OLDEST_cdl_space_t, kMaxSpaces));
   if (table.profiles >> kProfileCount != 0)
     return badArgument("profile mask {:#x} names unknown profiles", table.profiles);
-  if (!(table.profiles >> CDL_PROFILE_BASE & 1)) return badArgument("profile BASE is not claimed; claim it and FP32");
-  if (std::popcount(table.profiles) < 2) return badArgument("only profile BASE is claimed, one more is needed");
+  if (!(table.profiles >> CDL_PROFILE_BASE & 1))
+    return badArgument("profile BASE is not claimed; claim it and FP32");
+  if (std::popcount(table.profiles) < 2)
+    return badArgument("only profile BASE is claimed, one more is needed");
   if (table.engine_count > kMaxEngines)
     return badArgument("{} engines are more than the limit of {}", table.engine_count, kMaxEngines);
   if (table.flags & ~uint32_t(CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16 | CDL_DEVICE_DETERMINISTIC))
@@ -150,10 +169,12 @@ Status Target::read(const cdl_capabilities_t& given) {
     Row entry{recordAt(table.rows, table.row_stride, i), {}};
     const std::string name = fmt::format("row {} ({})", i, instrText(entry.row.kind, entry.row.fn));
     CDL_TRY(checkRow(entry.row, table).context(name));
-    if ((atomsCopied += entry.row.atoms) > kMaxAtoms) return badArgument("rows refer to more than {} atoms", kMaxAtoms);
+    if ((atomsCopied += entry.row.atoms) > kMaxAtoms)
+      return badArgument("rows refer to more than {} atoms", kMaxAtoms);
     for (uint32_t k = 0; k < entry.row.atoms; ++k) {
       entry.atoms.push_back(recordAt(table.atoms, table.atom_stride, entry.row.first_atom + k));
-      CDL_TRY(checkAtom(entry.atoms.back(), entry.row).context(fmt::format("{}: atom {}", name, k)));
+      CDL_TRY(
+          checkAtom(entry.atoms.back(), entry.row).context(fmt::format("{}: atom {}", name, k)));
     }
     rows_.push_back(std::move(entry));
   }
@@ -171,10 +192,11 @@ Status Target::readSpaces(const cdl_capabilities_t& table) {
     const char* text = table.space_names[i];
     if (!text) return badArgument("space {} has no name", i);
     const size_t length = strnlen(text, kMaxName);
-    if (length == 0 || length == kMaxName) return badArgument("space {} has a name of {} characters", i, length);
+    if (length == 0 || length == kMaxName)
+      return badArgument("space {} has a name of {} characters", i, length);
     if (!std::has_single_bit(space.alignment) || space.alignment > kMaxAlignment)
-      return badArgument("space '{}': alignment {} is not a power of two up to {}", text, space.alignment,
-                         kMaxAlignment);
+      return badArgument("space '{}': alignment {} is not a power of two up to {}", text,
+                         space.alignment, kMaxAlignment);
     if (space.flags & ~uint32_t(CDL_SPACE_HOST_MAPPED | CDL_SPACE_LOCAL | CDL_SPACE_SUMS))
       return badArgument("space '{}': flags {:#x} are unknown", text, space.flags);
     if ((space.flags & CDL_SPACE_SUMS) && !(space.flags & CDL_SPACE_LOCAL))
@@ -186,14 +208,16 @@ Status Target::readSpaces(const cdl_capabilities_t& table) {
 
 Status Target::readTiling(const cdl_tiling_t& given) {
   if (given.header.major != CDL_ABI_MAJOR || given.header.struct_size < CDL_OLDEST_cdl_tiling_t)
-    return failure(Code::incompatible, "built against {}.{} with {} bytes, this core has {}.{} with {}",
-                   given.header.major, given.header.minor, given.header.struct_size, CDL_ABI_MAJOR, CDL_ABI_MINOR,
-                   sizeof(cdl_tiling_t));
+    return failure(Code::incompatible,
+                   "built against {}.{} with {} bytes, this core has {}.{} with {}",
+                   given.header.major, given.header.minor, given.header.struct_size, CDL_ABI_MAJOR,
+                   CDL_ABI_MINOR, sizeof(cdl_tiling_t));
   tiling_ = copyStruct(given);
   for (const auto& [name, engine] :
        {std::pair("compute", tiling_->compute_engine), std::pair("load", tiling_->load_engine),
         std::pair("store", tiling_->store_engine)})
-    if (engine >= engines_) return badArgument("{}_engine {} of a device with {}", name, engine, engines_);
+    if (engine >= engines_)
+      return badArgument("{}_engine {} of a device with {}", name, engine, engines_);
   return Status::ok();
 }
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-/// Structs and records of a plugin that was built against another minor version, as this one knows them: what a longer
-/// one has more is cut, what a shorter one lacks is 0.
+/// Structs and records of a plugin that was built against another minor version, as this one knows
+/// them: what a longer one has more is cut, what a shorter one lacks is 0.
 namespace candela::target {
 
 template <typename T> T copyStruct(const T& from) {
@@ -14,10 +14,12 @@ template <typename T> T copyStruct(const T& from) {
   return copy;
 }
 
-/// Record `index` of an array with the writer's stride, which holds at least what the oldest plugin knows.
+/// Record `index` of an array with the writer's stride, which holds at least what the oldest plugin
+/// knows.
 template <typename T> T recordAt(const T* data, uint32_t stride, uint32_t index) {
   T record{};
-  memcpy(&record, reinterpret_cast<const char*>(data) + uint64_t(stride) * index, std::min<size_t>(stride, sizeof(T)));
+  memcpy(&record, reinterpret_cast<const char*>(data) + uint64_t(stride) * index,
+         std::min<size_t>(stride, sizeof(T)));
   return record;
 }
 

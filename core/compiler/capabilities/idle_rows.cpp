@@ -11,7 +11,8 @@
 namespace candela::target {
 namespace {
 
-constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(), kHighest = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(),
+                  kHighest = std::numeric_limits<int64_t>::max();
 
 /// What an atom speaks of.
 auto subjectKey(const cdl_atom_t& atom) {
@@ -41,16 +42,21 @@ Bounds boundsOf(uint8_t subject) {
 /// Whether some value is what all of these atoms, of one subject, ask for.
 bool canHold(const std::vector<cdl_atom_t>& atoms) {
   const auto holds = [&](int64_t value) {
-    return std::ranges::all_of(atoms, [&](const cdl_atom_t& atom) { return atomHolds(atom, value); });
+    return std::ranges::all_of(atoms,
+                               [&](const cdl_atom_t& atom) { return atomHolds(atom, value); });
   };
   Bounds bounds = boundsOf(atoms[0].subject);
-  const auto isPossible = [&](int64_t value) { return value >= bounds.low && value <= bounds.high && holds(value); };
+  const auto isPossible = [&](int64_t value) {
+    return value >= bounds.low && value <= bounds.high && holds(value);
+  };
   int64_t period = 1;
   for (const cdl_atom_t& atom : atoms) {
-    if (const std::vector<int64_t> named = namedBy(atom); !named.empty()) return std::ranges::any_of(named, isPossible);
+    if (const std::vector<int64_t> named = namedBy(atom); !named.empty())
+      return std::ranges::any_of(named, isPossible);
     if (atom.relation == CDL_REL_LE) bounds.high = std::min(bounds.high, atom.a);
     if (atom.relation == CDL_REL_GE) bounds.low = std::max(bounds.low, atom.a);
-    if (atom.relation == CDL_REL_MOD) period = std::min<int64_t>(period * std::min<int64_t>(atom.a, 1 << 20), 1 << 20);
+    if (atom.relation == CDL_REL_MOD)
+      period = std::min<int64_t>(period * std::min<int64_t>(atom.a, 1 << 20), 1 << 20);
   }
   if (bounds.low > bounds.high) return false;
   // Remainders repeat; where their common period is long, they are taken to meet.
@@ -71,10 +77,10 @@ std::string contradictionOf(const Target::Row& row) {
     atoms.push_back(atom);
     if (!canHold(atoms)) {
       if (atoms.size() == 1) return fmt::format("{} is never so", atomText(atom));
-      const auto against = std::ranges::find_if(atoms, [&](const cdl_atom_t& other) {
-        return !canHold({other, atom});
-      });
-      return fmt::format("{} contradicts {}", atomText(atom), atomText(against != atoms.end() ? *against : atoms[0]));
+      const auto against = std::ranges::find_if(
+          atoms, [&](const cdl_atom_t& other) { return !canHold({other, atom}); });
+      return fmt::format("{} contradicts {}", atomText(atom),
+                         atomText(against != atoms.end() ? *against : atoms[0]));
     }
     if (atom.subject != CDL_ATOM_RANK) continue;
     const std::vector<int64_t> named = namedBy(atom);
@@ -88,7 +94,8 @@ std::string contradictionOf(const Target::Row& row) {
     if (atom.subject != CDL_ATOM_DIM || !highestRank.contains(atom.operand)) continue;
     const int dim = static_cast<int8_t>(atom.dim);
     if ((dim < 0 ? -dim : dim + 1) > highestRank[atom.operand])
-      return fmt::format("{} asks for a dim that rank {} does not have", atomText(atom), highestRank[atom.operand]);
+      return fmt::format("{} asks for a dim that rank {} does not have", atomText(atom),
+                         highestRank[atom.operand]);
   }
   return "";
 }
@@ -128,14 +135,17 @@ bool takesAllOf(const Target& target, const Target::Row& entry, const Target::Ro
       if (row.elems[i] != 0 && row.elems[i] != other.elems[i]) return false;
   }
   for (size_t i = 0; i < std::size(row.layouts); ++i)
-    if (!sameLayout(target.layouts()[row.layouts[i]], target.layouts()[other.layouts[i]])) return false;
-  return std::ranges::all_of(entry.atoms, [&](const cdl_atom_t& atom) { return follows(atom, of.atoms); });
+    if (!sameLayout(target.layouts()[row.layouts[i]], target.layouts()[other.layouts[i]]))
+      return false;
+  return std::ranges::all_of(entry.atoms,
+                             [&](const cdl_atom_t& atom) { return follows(atom, of.atoms); });
 }
 
 std::string rowText(const cdl_row_t& row) {
   std::string text = instrText(row.kind, row.fn);
   for (size_t i = 0; i < row.elem_count; ++i)
-    text += fmt::format("{}{}", i ? "," : " ", row.elems[i] ? elemName(static_cast<Elem>(row.elems[i])) : "any");
+    text += fmt::format("{}{}", i ? "," : " ",
+                        row.elems[i] ? elemName(static_cast<Elem>(row.elems[i])) : "any");
   return text;
 }
 
@@ -150,10 +160,13 @@ std::vector<IdleRow> idleRows(const Target& target) {
       idle.push_back({i, rowText(rows[i].row), std::move(why)});
       continue;
     }
-    if (rows[i].row.support != CDL_SUPPORT_NATIVE) continue; // what the host does besides is no fault
+    // what the host does besides is no fault
+    if (rows[i].row.support != CDL_SUPPORT_NATIVE) continue;
     for (size_t k = 0; k < rows.size(); ++k) {
       const bool isFirst = k < i || !takesAllOf(target, rows[i], rows[k]);
-      if (k == i || !isFirst || !takesAllOf(target, rows[k], rows[i]) || !contradictionOf(rows[k]).empty()) continue;
+      if (k == i || !isFirst || !takesAllOf(target, rows[k], rows[i]) ||
+          !contradictionOf(rows[k]).empty())
+        continue;
       idle.push_back({i, rowText(rows[i].row), fmt::format("row {} takes all of it", k)});
       break;
     }

@@ -8,10 +8,11 @@ namespace candela::target {
 struct IdleRow {
   size_t row = 0;   ///< by index, as in refusals
   std::string text; ///< "matmul f32,f32,f32"
-  std::string why;  ///< "rank of operand 0 = 2 contradicts rank of operand 0 >= 3", "row 4 takes all of it"
+  /// "rank of operand 0 = 2 contradicts rank of operand 0 >= 3", "row 4 takes all of it"
+  std::string why;
 };
-/// Rows whose atoms contradict each other, and native ones of which another row takes everything. Of two equal rows the
-/// later one is idle. What contradicts the kind's own rules is not found.
+/// Rows whose atoms contradict each other, and native ones of which another row takes everything.
+/// Of two equal rows the later one is idle. What contradicts the kind's own rules is not found.
 std::vector<IdleRow> idleRows(const Target& target);
 
 } // namespace candela::target

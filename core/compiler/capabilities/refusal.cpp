@@ -8,7 +8,7 @@ namespace candela::target {
 
 std::string_view reasonName(uint16_t reason) {
   switch (reason) {
-#define CANDELA_REASON(name, id, text)                                                                                 \
+#define CANDELA_REASON(name, id, text)                                                             \
   case id: return #name;
     CDL_REASONS(CANDELA_REASON)
 #undef CANDELA_REASON
@@ -18,7 +18,8 @@ std::string_view reasonName(uint16_t reason) {
 
 std::string_view cureOf(uint16_t reason) {
   switch (reason) {
-  case CDL_REASON_NO_ROW: return "declare a row of this kind and function, or leave it to its decomposition";
+  case CDL_REASON_NO_ROW:
+    return "declare a row of this kind and function, or leave it to its decomposition";
   case CDL_REASON_DTYPE: return "declare a row with these element types";
   case CDL_REASON_RANK: return "widen the row's limit on the rank";
   case CDL_REASON_DIM: return "widen the row's limit on the dims";
@@ -28,17 +29,21 @@ std::string_view cureOf(uint16_t reason) {
   case CDL_REASON_OPERAND_CLASS: return "walk such strides and raise the row's operand class";
   case CDL_REASON_MEMORY: return "declare a larger space, or run with smaller dims";
   case CDL_REASON_PROFILE: return "claim the profile of this type, or name the type in a row";
-  case CDL_REASON_DYNAMIC_SHAPE: return "bind it ahead by --dim or --shape where the data does not decide it";
-  case CDL_REASON_BARRED: return "say the limit as atoms of the row, so that it is known before compiling";
+  case CDL_REASON_DYNAMIC_SHAPE:
+    return "bind it ahead by --dim or --shape where the data does not decide it";
+  case CDL_REASON_BARRED:
+    return "say the limit as atoms of the row, so that it is known before compiling";
   case CDL_REASON_HOST_ONLY: return "declare a row of the kind to take it from the host";
-  case CDL_REASON_VENDOR: return "see the backend's documentation, or give the node to another backend";
+  case CDL_REASON_VENDOR:
+    return "see the backend's documentation, or give the node to another backend";
   default: return "";
   }
 }
 
 std::string refusalText(uint16_t reason, std::string_view detail) {
-  return cureOf(reason).empty() ? std::string(detail)
-                                : fmt::format("{}: {} [{}]", detail, cureOf(reason), reasonName(reason));
+  return cureOf(reason).empty()
+             ? std::string(detail)
+             : fmt::format("{}: {} [{}]", detail, cureOf(reason), reasonName(reason));
 }
 
 std::string tooLarge(const InstrDesc& desc, std::span<const Target::SpaceInfo> spaces) {
@@ -51,9 +56,11 @@ std::string tooLarge(const InstrDesc& desc, std::span<const Target::SpaceInfo> s
     const OperandDesc& operand = desc.operands[i];
     // Views of other classes name more elements than there are in memory.
     if (operand.cls != OperandClass::dense) continue;
-    const uint64_t bytes = elemBytes(operand.elem, static_cast<uint64_t>(elementCount(operand.dims).value_or(0)));
+    const uint64_t bytes =
+        elemBytes(operand.elem, static_cast<uint64_t>(elementCount(operand.dims).value_or(0)));
     if (bytes > largest)
-      return fmt::format("operand {} takes {} bytes, the largest memory holds {}", i, bytes, largest);
+      return fmt::format("operand {} takes {} bytes, the largest memory holds {}", i, bytes,
+                         largest);
   }
   return "";
 }

@@ -6,7 +6,7 @@ namespace candela::target {
 namespace {
 
 constexpr RequiredRow kRequired[] = {
-#define CANDELA_ROW(profile, kind, fn, count, e0, e1, e2, e3, e4, cls, ulp)                                            \
+#define CANDELA_ROW(profile, kind, fn, count, e0, e1, e2, e3, e4, cls, ulp)                        \
   {profile, kind, fn, count, {e0, e1, e2, e3, e4}, cls},
     CDL_REQUIRED_ROWS(CANDELA_ROW)
 #undef CANDELA_ROW
@@ -37,7 +37,7 @@ std::string attrText(uint16_t attr) {
 }
 
 const char* classText(unsigned cls) {
-#define CANDELA_CLASS(name, id, text)                                                                                  \
+#define CANDELA_CLASS(name, id, text)                                                              \
   if (cls == id) return #name;
   CDL_OPERAND_CLASSES(CANDELA_CLASS)
 #undef CANDELA_CLASS
@@ -45,7 +45,7 @@ const char* classText(unsigned cls) {
 }
 
 bool isRequiredFn(uint16_t kind, uint16_t fn) {
-#define CANDELA_FN(kindName, name, id, optional)                                                                       \
+#define CANDELA_FN(kindName, name, id, optional)                                                   \
   if (optional && kind == cdl_kind_id_##kindName && fn == id) return false;
   CDL_FNS(CANDELA_FN)
 #undef CANDELA_FN
@@ -53,8 +53,8 @@ bool isRequiredFn(uint16_t kind, uint16_t fn) {
 }
 
 std::span<const int64_t> attrDefault(uint16_t attr) {
-#define CANDELA_DEFAULT(name, count, ...)                                                                              \
-  static constexpr int64_t of_##name[] = {__VA_ARGS__};                                                                \
+#define CANDELA_DEFAULT(name, count, ...)                                                          \
+  static constexpr int64_t of_##name[] = {__VA_ARGS__};                                            \
   if (attr == cdl_attr_id_##name) return {of_##name, count};
   CDL_ATTR_DEFAULTS(CANDELA_DEFAULT)
 #undef CANDELA_DEFAULT
@@ -63,13 +63,16 @@ std::span<const int64_t> attrDefault(uint16_t attr) {
 
 std::string RequiredRow::text() const {
   std::string types;
-  for (int i = 0; i < elemCount; ++i) types += fmt::format("{}{}", i ? "," : "", elemName(static_cast<Elem>(elems[i])));
+  for (int i = 0; i < elemCount; ++i)
+    types += fmt::format("{}{}", i ? "," : "", elemName(static_cast<Elem>(elems[i])));
   return instrText(kind, fn) + " " + types;
 }
 
 std::span<const RequiredRow> requiredRows() { return kRequired; }
 
-const char* profileText(unsigned profile) { return profile < kProfileCount ? kProfiles[profile].name : "unknown"; }
+const char* profileText(unsigned profile) {
+  return profile < kProfileCount ? kProfiles[profile].name : "unknown";
+}
 
 bool profilesCover(uint32_t profiles, Elem elem) {
   for (unsigned p = 0; p < kProfileCount; ++p)

@@ -16,7 +16,8 @@ uint16_t fnOf(uint16_t kind, std::string_view name);
 const char* classText(unsigned cls);
 /// "strides", or "attribute 99".
 std::string attrText(uint16_t attr);
-/// True when the kind has no decomposition: at every level of lowering it may stay, as a step of the host.
+/// True when the kind has no decomposition: at every level of lowering it may stay, as a step of
+/// the host.
 inline bool isHostOp(uint16_t kind) { return kind == CDL_KIND_SORT; }
 /// True when the kind is one of the 13 primitives and the function is not an optional one.
 bool isRequiredFn(uint16_t kind, uint16_t fn);

@@ -63,18 +63,19 @@ struct Subject {
   std::string_view text;
   uint16_t reason;
 };
-constexpr Subject kSubjects[] = {{},
-                                 {"rank of operand {operand}", CDL_REASON_RANK},
-                                 {"dim {dim} of operand {operand}", CDL_REASON_DIM},
-                                 {"{attr}[{dim}]", CDL_REASON_ATTRIBUTE},
-                                 {"constness of operand {operand}", CDL_REASON_NOT_CONSTANT},
-                                 {"elements of operand {operand}", CDL_REASON_DIM},
-                                 {"product of dims {mask:#x} of operand {operand}", CDL_REASON_DIM}};
+constexpr Subject kSubjects[] = {
+    {},
+    {"rank of operand {operand}", CDL_REASON_RANK},
+    {"dim {dim} of operand {operand}", CDL_REASON_DIM},
+    {"{attr}[{dim}]", CDL_REASON_ATTRIBUTE},
+    {"constness of operand {operand}", CDL_REASON_NOT_CONSTANT},
+    {"elements of operand {operand}", CDL_REASON_DIM},
+    {"product of dims {mask:#x} of operand {operand}", CDL_REASON_DIM}};
 
 std::string subjectText(const cdl_atom_t& atom) {
   return fmt::format(fmt::runtime(kSubjects[atom.subject].text), fmt::arg("operand", atom.operand),
-                     fmt::arg("dim", static_cast<int8_t>(atom.dim)), fmt::arg("attr", attrText(atom.attr)),
-                     fmt::arg("mask", atom.attr));
+                     fmt::arg("dim", static_cast<int8_t>(atom.dim)),
+                     fmt::arg("attr", attrText(atom.attr)), fmt::arg("mask", atom.attr));
 }
 
 std::string relationText(const cdl_atom_t& atom) {
@@ -88,8 +89,10 @@ std::string relationText(const cdl_atom_t& atom) {
 }
 
 std::string elemsText(const InstrDesc& desc) {
-  return fmt::format(
-      "{}", fmt::join(desc.operands | std::views::transform([](const auto& o) { return elemName(o.elem); }), ","));
+  return fmt::format("{}", fmt::join(desc.operands | std::views::transform([](const auto& o) {
+                                       return elemName(o.elem);
+                                     }),
+                                     ","));
 }
 
 std::string layoutText(const cdl_layout_t& layout) {
@@ -106,7 +109,8 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc,
   const cdl_row_t& row = entry.row;
   if (row.fn != desc.fn) return {};
   std::vector<uint8_t> elems;
-  for (const OperandDesc& operand : desc.operands) elems.push_back(static_cast<uint8_t>(operand.elem));
+  for (const OperandDesc& operand : desc.operands)
+    elems.push_back(static_cast<uint8_t>(operand.elem));
   if (!takesElems(row, elems, desc.stepKinds != 0))
     return {kElems, CDL_REASON_DTYPE,
             fmt::format("{} of {} is in no row", instrText(desc.kind, desc.fn), elemsText(desc))};
@@ -114,40 +118,44 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc,
     const bool takes = desc.kind == CDL_KIND_ELEMENTWISE || (row.flags & CDL_ROW_EPILOGUE);
     if (!takes || (desc.stepKinds & ~row.steps_mask))
       return {kSteps, CDL_REASON_ATTRIBUTE,
-              fmt::format("steps {:#x} are outside {:#x} (row {})", desc.stepKinds, takes ? row.steps_mask : 0, index)};
+              fmt::format("steps {:#x} are outside {:#x} (row {})", desc.stepKinds,
+                          takes ? row.steps_mask : 0, index)};
   }
   if (desc.prologueKinds) {
     const bool takes = row.flags & CDL_ROW_PROLOGUE;
     if (!takes || (desc.prologueKinds & ~row.steps_mask))
       return {kSteps, CDL_REASON_ATTRIBUTE,
-              fmt::format("steps {:#x} of a prologue are outside {:#x} (row {})", desc.prologueKinds,
-                          takes ? row.steps_mask : 0, index)};
+              fmt::format("steps {:#x} of a prologue are outside {:#x} (row {})",
+                          desc.prologueKinds, takes ? row.steps_mask : 0, index)};
   }
   for (size_t i = 0; i < desc.operands.size(); ++i)
     if (static_cast<uint8_t>(desc.operands[i].cls) > row.operand_class)
       return {kClass, CDL_REASON_OPERAND_CLASS,
               fmt::format("operand {} is {}, not {} (row {})", i,
-                          classText(static_cast<unsigned>(desc.operands[i].cls)), classText(row.operand_class), index)};
+                          classText(static_cast<unsigned>(desc.operands[i].cls)),
+                          classText(row.operand_class), index)};
   for (size_t i = 0; i < desc.operands.size(); ++i) {
     const cdl_layout_t& layout = layouts[i < std::size(row.layouts) ? row.layouts[i] : 0];
     if (!sameLayout(layout, desc.operands[i].layout))
       return {kLayout, CDL_REASON_LAYOUT,
-              fmt::format("operand {} is {}, not {} (row {})", i, layoutText(desc.operands[i].layout),
-                          layoutText(layout), index)};
+              fmt::format("operand {} is {}, not {} (row {})", i,
+                          layoutText(desc.operands[i].layout), layoutText(layout), index)};
   }
   for (const cdl_atom_t& atom : entry.atoms) {
     const std::optional<int64_t> value = subjectOf(atom, desc);
     if (value && atomHolds(atom, *value)) continue;
     return {kAtoms, kSubjects[atom.subject].reason,
-            fmt::format("{} {}, expected {} (row {})", subjectText(atom), value ? std::to_string(*value) : "is missing",
-                        relationText(atom), index)};
+            fmt::format("{} {}, expected {} (row {})", subjectText(atom),
+                        value ? std::to_string(*value) : "is missing", relationText(atom), index)};
   }
   return {kTaken, CDL_REASON_NONE, ""};
 }
 
 } // namespace
 
-std::string atomText(const cdl_atom_t& atom) { return subjectText(atom) + " " + relationText(atom); }
+std::string atomText(const cdl_atom_t& atom) {
+  return subjectText(atom) + " " + relationText(atom);
+}
 
 bool sameLayout(const cdl_layout_t& a, const cdl_layout_t& b) {
   return a.count == b.count && a.logical_rank == b.logical_rank && a.pad_content == b.pad_content &&
@@ -176,11 +184,14 @@ OperandClass classify(std::span<const int64_t> dims, std::span<const int64_t> st
   return rowStrided ? OperandClass::rowStrided : OperandClass::affine;
 }
 
-/// Whether a row that names no types takes all of these: those of claimed profiles, and whatever else the table names.
-static bool namesAll(const std::vector<Target::Row>& rows, uint32_t profiles, const InstrDesc& desc) {
+/// Whether a row that names no types takes all of these: those of claimed profiles, and whatever
+/// else the table names.
+static bool namesAll(const std::vector<Target::Row>& rows, uint32_t profiles,
+                     const InstrDesc& desc) {
   return std::ranges::all_of(desc.operands, [&](const OperandDesc& operand) {
     const auto elem = static_cast<uint8_t>(operand.elem);
-    return profilesCover(profiles, operand.elem) || std::ranges::any_of(rows, [&](const Target::Row& entry) {
+    return profilesCover(profiles, operand.elem) ||
+           std::ranges::any_of(rows, [&](const Target::Row& entry) {
              return std::find(entry.row.elems, entry.row.elems + entry.row.elem_count, elem) !=
                     entry.row.elems + entry.row.elem_count;
            });
@@ -203,7 +214,8 @@ Answer Target::query(const InstrDesc& desc) const {
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (rows_[i].row.kind != desc.kind || rows_[i].row.support == CDL_SUPPORT_NONE) continue;
     Objection objection = judge(rows_[i], i, desc, layouts_);
-    if (objection.stage == kTaken && rows_[i].row.elem_count == 0 && !isHost_ && !namesAll(rows_, profiles_, desc))
+    if (objection.stage == kTaken && rows_[i].row.elem_count == 0 && !isHost_ &&
+        !namesAll(rows_, profiles_, desc))
       objection = {kElems, CDL_REASON_DTYPE, elemsText(desc) + " are types that no row names"};
     if (objection.stage == kTaken) {
       const auto support = static_cast<Support>(rows_[i].row.support);
@@ -235,8 +247,9 @@ Target Target::nativeOnly() const {
 }
 
 bool Target::hasKind(uint16_t kind) const {
-  return std::ranges::any_of(
-      rows_, [&](const Row& entry) { return entry.row.kind == kind && entry.row.support != CDL_SUPPORT_NONE; });
+  return std::ranges::any_of(rows_, [&](const Row& entry) {
+    return entry.row.kind == kind && entry.row.support != CDL_SUPPORT_NONE;
+  });
 }
 
 } // namespace candela::target

@@ -6,7 +6,11 @@
 /// code runs here.
 namespace candela::target {
 
-enum class Support : uint8_t { none = CDL_SUPPORT_NONE, emulated = CDL_SUPPORT_EMULATED, native = CDL_SUPPORT_NATIVE };
+enum class Support : uint8_t {
+  none = CDL_SUPPORT_NONE,
+  emulated = CDL_SUPPORT_EMULATED,
+  native = CDL_SUPPORT_NATIVE
+};
 enum class OperandClass : uint8_t { dense = 1, broadcast = 2, rowStrided = 3, affine = 4 };
 
 /// The class of a view: dims and strides in elements.
@@ -30,11 +34,12 @@ struct InstrDesc {
   std::vector<OperandDesc> operands;
   std::vector<std::pair<uint16_t, std::vector<int64_t>>> attrs;
   uint64_t stepKinds = 0; ///< mask of 1 << kind of the steps of its expr; 0: none
-  uint64_t prologueKinds = 0; ///< of the steps that compute operand 0, which is then described as if it lay in memory
+  /// of the steps that compute operand 0, which is then described as if it lay in memory
+  uint64_t prologueKinds = 0;
 };
 
-/// Whether a row takes these types, operands first. What it would give with an expression is no promise of the plain
-/// instruction.
+/// Whether a row takes these types, operands first. What it would give with an expression is no
+/// promise of the plain instruction.
 bool takesElems(const cdl_row_t& row, std::span<const uint8_t> elems, bool hasExpr);
 
 struct Answer {
@@ -49,7 +54,8 @@ class Target {
 public:
   /// Checks the table: ids, counts, atoms, profiles (BASE and one more), required rows of claimed
   /// profiles present. `isHost`: the built-in soft executor, whose every row counts as host work.
-  static Result<Target> fromCapabilities(std::string name, const cdl_capabilities_t& capabilities, bool isHost);
+  static Result<Target> fromCapabilities(std::string name, const cdl_capabilities_t& capabilities,
+                                         bool isHost);
 
   const std::string& name() const { return name_; }
   bool isHost() const { return isHost_; }

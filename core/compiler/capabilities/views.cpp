@@ -12,7 +12,8 @@ Walk coalesce(const Walk& walk) {
     const int64_t extent = walk.dims[d];
     if (extent == 1) continue;
     bool merges = !out.dims.empty();
-    for (size_t k = 0; merges && k < operands; ++k) merges = out.strides[k].back() == walk.strides[k][d] * extent;
+    for (size_t k = 0; merges && k < operands; ++k)
+      merges = out.strides[k].back() == walk.strides[k][d] * extent;
     if (!merges) out.dims.push_back(1);
     out.dims.back() *= extent;
     for (size_t k = 0; k < operands; ++k) {
@@ -39,7 +40,8 @@ std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims) {
   std::vector<int64_t> strides(dims.size(), 0);
   const size_t lead = dims.size() - shape.size();
   for (size_t d = 0; d < shape.size(); ++d) {
-    CDL_CHECK(shape[d] == dims[lead + d] || shape[d] == 1, "{} broadcast to {}", shapeText(shape), shapeText(dims));
+    CDL_CHECK(shape[d] == dims[lead + d] || shape[d] == 1, "{} broadcast to {}", shapeText(shape),
+              shapeText(dims));
     if (shape[d] != 1) strides[lead + d] = dense[d];
   }
   return strides;

@@ -23,8 +23,8 @@ Shape aroundAxis(const Shape& dims, int64_t axis);
 /// repeats.
 std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims);
 
-/// The shape of what broadcasts as `shape` to `from`, to broadcast alike to `to`, which has the same elements in the
-/// same order; nullopt where no shape does.
+/// The shape of what broadcasts as `shape` to `from`, to broadcast alike to `to`, which has the
+/// same elements in the same order; nullopt where no shape does.
 std::optional<Shape> shapeOver(const Shape& shape, const Shape& from, const Shape& to);
 
 } // namespace candela::target

@@ -16,18 +16,23 @@ using runtime::Bundle, runtime::NodePlacement;
 
 constexpr int kMaxRounds = 8;
 
-const cdl_image_t* asImage(const Bytes& bytes) { return reinterpret_cast<const cdl_image_t*>(bytes.data()); }
+const cdl_image_t* asImage(const Bytes& bytes) {
+  return reinterpret_cast<const cdl_image_t*>(bytes.data());
+}
 
 /// Names of the model's nodes that an instruction came from.
 std::set<std::string> originsOf(const cdl_image_t* image, uint32_t instr) {
   std::set<std::string> names;
-  for (uint32_t p = cdl_get_instr(image, instr)->provenance; p != 0; p = cdl_get_provenance(image, p)->next)
+  for (uint32_t p = cdl_get_instr(image, instr)->provenance; p != 0;
+       p = cdl_get_provenance(image, p)->next)
     names.insert(cdl_get_string(image, cdl_get_provenance(image, p)->node));
   return names;
 }
 
 NodePlacement::Class classOf(bool onHost, bool isNative) {
-  return onHost ? NodePlacement::Class::host : isNative ? NodePlacement::Class::native : NodePlacement::Class::emulated;
+  return onHost     ? NodePlacement::Class::host
+         : isNative ? NodePlacement::Class::native
+                    : NodePlacement::Class::emulated;
 }
 
 struct Attempt {
@@ -35,9 +40,10 @@ struct Attempt {
   std::vector<std::unique_ptr<runtime::Runner>> runners;
 };
 
-/// The Program's image and payloads become the next partition of the bundle, with its runner. Failure: Code::refused,
-/// with what *refusal says.
-Status addPartition(Attempt& attempt, const program::Program& program, const std::shared_ptr<runtime::Device>& device,
+/// The Program's image and payloads become the next partition of the bundle, with its runner.
+/// Failure: Code::refused, with what *refusal says.
+Status addPartition(Attempt& attempt, const program::Program& program,
+                    const std::shared_ptr<runtime::Device>& device,
                     runtime::Refusal* refusal = nullptr) {
   runtime::BundlePartition& partition = attempt.bundle.partitions.emplace_back();
   if (device) {
@@ -51,7 +57,8 @@ Status addPartition(Attempt& attempt, const program::Program& program, const std
     Hash hash; // the image's: to hash a payload is to read it all
     std::memcpy(hash.data(), cdl_get_constant(asImage(partition.image), c + 1)->hash, hash.size());
     const bool splat = payload.form() == Payload::Form::splat;
-    partition.constants.push_back(splat ? runtime::kNoConstant : attempt.bundle.addConstant(hash, payload.bytes()));
+    partition.constants.push_back(splat ? runtime::kNoConstant
+                                        : attempt.bundle.addConstant(hash, payload.bytes()));
   }
   CDL_ASSIGN(auto runner, runtime::makeRunner(attempt.bundle, partition, device, refusal));
   attempt.runners.push_back(std::move(runner));
@@ -67,7 +74,8 @@ public:
     return at != indices_.end() ? at->second : indices_[value.name] = add(value, value.name);
   }
 
-  /// Where a step writes it. A value that is there before any step, an input, is copied to a new one.
+  /// Where a step writes it. A value that is there before any step, an input, is copied to a new
+  /// one.
   uint32_t written(const graph::Value& value) {
     const uint32_t index = of(value);
     if (value.producer) {
@@ -97,7 +105,8 @@ Status bindOutputs(Bundle& bundle, ValueTable& table, const graph::Graph& graph)
     const uint32_t index = table.of(value);
     if (value.isConstant() && !table.isComputed(index)) {
       CDL_ASSIGN(const Tensor tensor, value.payload().materialize(value.type.shape()));
-      bundle.values[index].constant = bundle.addConstant(sha256(tensor.bytes.data(), tensor.sizeBytes()), tensor.bytes);
+      bundle.values[index].constant =
+          bundle.addConstant(sha256(tensor.bytes.data(), tensor.sizeBytes()), tensor.bytes);
       taken.insert(index);
     }
     if (taken.insert(index).second) {
@@ -121,10 +130,10 @@ struct LateRefusal {
 
 class Compiler {
 public:
-  Compiler(graph::Graph graph, const std::string& name, std::span<const std::shared_ptr<runtime::Device>> devices,
-           const CompileOptions& options)
-      : graph_(std::move(graph)), described_(describeModel(graph_, name)), devices_(devices.begin(), devices.end()),
-        options_(options) {
+  Compiler(graph::Graph graph, const std::string& name,
+           std::span<const std::shared_ptr<runtime::Device>> devices, const CompileOptions& options)
+      : graph_(std::move(graph)), described_(describeModel(graph_, name)),
+        devices_(devices.begin(), devices.end()), options_(options) {
     nativeOnly_.reserve(devices_.size());
     for (const auto& device : devices_) {
       if (device->compiles()) nativeOnly_.push_back(device->target().nativeOnly());
@@ -138,10 +147,12 @@ public:
   }
 
   Result<std::unique_ptr<runtime::Session>> compile() {
-    // An IR file need not say where its nodes come from: they are their own origin, by which instructions find them.
+    // An IR file need not say where its nodes come from: they are their own origin, by which
+    // instructions find them.
     for (graph::Graph* graph : graph::nestedGraphs(graph_))
       for (const auto& node : graph->nodes())
-        if (node->provenance.empty() && node->kind != graph::OpKind::Constant) node->provenance = {node->userName()};
+        if (node->provenance.empty() && node->kind != graph::OpKind::Constant)
+          node->provenance = {node->userName()};
     if (options_.keepValues) described_.kept = keepValues(graph_);
     progress("optimize", 0);
     {
@@ -153,9 +164,11 @@ public:
     for (int round = 0; round < kMaxRounds; ++round) {
       progress("partition", static_cast<double>(round) / kMaxRounds);
       std::optional<runtime::Span> span(std::in_place, "partition and lower");
-      CDL_ASSIGN(const target::Partitioning partitioning,
-                 target::partition(graph_, targets_, barred, {options_.toPrimitives, options_.stack}));
-      CDL_ASSIGN(std::vector<LoweredPart> parts, lowerParts(graph_, partitioning, targets_, options_));
+      CDL_ASSIGN(
+          const target::Partitioning partitioning,
+          target::partition(graph_, targets_, barred, {options_.toPrimitives, options_.stack}));
+      CDL_ASSIGN(std::vector<LoweredPart> parts,
+                 lowerParts(graph_, partitioning, targets_, options_));
       span.reset();
       std::optional<LateRefusal> refusal;
       CDL_ASSIGN(Attempt attempt, build(parts, refusal));
@@ -169,7 +182,8 @@ public:
       progress("done", 1);
       return runtime::Session::adopt(std::move(attempt.bundle), std::move(attempt.runners));
     }
-    return failure(Code::refused, "{}: a backend still refuses instructions after {} rounds, the last one: {}",
+    return failure(Code::refused,
+                   "{}: a backend still refuses instructions after {} rounds, the last one: {}",
                    described_.model, kMaxRounds, last);
   }
 
@@ -178,7 +192,8 @@ private:
     if (options_.progress) options_.progress(stage, fraction);
   }
 
-  Result<Attempt> build(const std::vector<LoweredPart>& parts, std::optional<LateRefusal>& refusal) {
+  Result<Attempt> build(const std::vector<LoweredPart>& parts,
+                        std::optional<LateRefusal>& refusal) {
     Attempt attempt;
     Bundle& bundle = attempt.bundle = described_;
     ValueTable table(bundle);
@@ -192,8 +207,10 @@ private:
       }
       const bool onHost = part.target == devices_.size();
       const std::shared_ptr<runtime::Device> device = onHost ? nullptr : devices_[part.target];
-      runtime::BundleStep step{
-          onHost ? runtime::StepKind::soft : runtime::StepKind::run, static_cast<uint32_t>(p), {}, {}};
+      runtime::BundleStep step{onHost ? runtime::StepKind::soft : runtime::StepKind::run,
+                               static_cast<uint32_t>(p),
+                               {},
+                               {}};
       for (const graph::Value* value : part.graph.inputs()) step.inputs.push_back(table.of(*value));
       // By name: lowering may have put another value in the place of an output.
       for (const std::string& output : part.graph.outputNames()) {
@@ -208,7 +225,8 @@ private:
       const Status status = addPartition(attempt, part.program, device, &refused);
       if (status.code() == Code::refused) {
         const std::string who = device->name() + ": "; // who reads a placement knows
-        refusal = LateRefusal{p, {}, refused.text.substr(refused.text.starts_with(who) ? who.size() : 0)};
+        refusal =
+            LateRefusal{p, {}, refused.text.substr(refused.text.starts_with(who) ? who.size() : 0)};
         const cdl_image_t* image = asImage(bundle.partitions.back().image);
         if (refused.instr > 0 && refused.instr < image->instrs.count)
           refusal->origins = originsOf(image, refused.instr);
@@ -225,11 +243,13 @@ private:
     // A constant goes wherever its users go.
     const auto isRefused = [&](const graph::Node* node) {
       return node->kind != graph::OpKind::Constant &&
-             std::ranges::any_of(node->provenance, [&](const auto& name) { return refusal.origins.count(name) > 0; });
+             std::ranges::any_of(node->provenance,
+                                 [&](const auto& name) { return refusal.origins.count(name) > 0; });
     };
     const bool any = std::ranges::any_of(part.nodes, isRefused);
     for (const graph::Node* node : part.nodes)
-      if (!any || isRefused(node)) barred.insert({{part.target, node->result()->name}, refusal.why});
+      if (!any || isRefused(node))
+        barred.insert({{part.target, node->result()->name}, refusal.why});
   }
 
   /// What the runner will really do with the instructions that came from a node: names of kinds.
@@ -240,7 +260,8 @@ private:
   };
 
   /// Where every node went.
-  void place(Attempt& attempt, const target::Partitioning& partitioning, const std::vector<LoweredPart>& parts) {
+  void place(Attempt& attempt, const target::Partitioning& partitioning,
+             const std::vector<LoweredPart>& parts) {
     for (size_t p = 0; p < parts.size(); ++p) {
       const target::Part& part = partitioning.parts[p];
       const bool onHost = part.target == devices_.size();
@@ -262,17 +283,22 @@ private:
           }
         NodePlacement placement;
         placement.node = node->userName();
-        placement.op = fmt::format("{} {}", graph::shownOp(*node), elemName(node->result()->type.elem));
+        placement.op =
+            fmt::format("{} {}", graph::shownOp(*node), elemName(node->result()->type.elem));
         placement.on = onHost ? "host" : devices_[part.target]->plugin().name();
         placement.cls = classOf(onHost, instrs.emulated.empty());
         placement.why = onHost ? whyHost(partitioning, *node) : whyHere(instrs);
-        if (const std::string note = passes::integerNote(*node); !note.empty()) placement.why += "; " + note;
+        if (const std::string note = passes::integerNote(*node); !note.empty())
+          placement.why += "; " + note;
         placement.macs = macs(*node);
-        const bool macsNative = instrs.hasProducts ? instrs.productsNative : instrs.emulated.empty();
+        const bool macsNative =
+            instrs.hasProducts ? instrs.productsNative : instrs.emulated.empty();
         placement.nativeMacs = !onHost && macsNative ? placement.macs : 0;
         placement.products = productsOf(*node);
         for (const graph::Value* value : node->operands())
-          if (value) placement.bytesIn += elemBytes(value->type.elem, static_cast<uint64_t>(value->type.count()));
+          if (value)
+            placement.bytesIn +=
+                elemBytes(value->type.elem, static_cast<uint64_t>(value->type.count()));
         for (const graph::Value* value : node->results()) {
           const auto elements = static_cast<uint64_t>(value->type.count());
           placement.elements += elements;
@@ -286,8 +312,11 @@ private:
   std::string whyHost(const target::Partitioning& partitioning, const graph::Node& node) const {
     const auto found = partitioning.assessments.find(&node);
     std::string text;
-    for (size_t t = 0; found != partitioning.assessments.end() && t < devices_.size() && t < found->second.size(); ++t)
-      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", devices_[t]->plugin().name(), found->second[t].detail);
+    for (size_t t = 0;
+         found != partitioning.assessments.end() && t < devices_.size() && t < found->second.size();
+         ++t)
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", devices_[t]->plugin().name(),
+                          found->second[t].detail);
     return text.empty() ? "host executor" : text;
   }
 
@@ -296,7 +325,8 @@ private:
     std::string text;
     if (!instrs.native.empty()) text = fmt::format("native {}", fmt::join(instrs.native, " "));
     if (!instrs.emulated.empty())
-      text += fmt::format("{}emulated {}", text.empty() ? "" : "; ", fmt::join(instrs.emulated, " "));
+      text +=
+          fmt::format("{}emulated {}", text.empty() ? "" : "; ", fmt::join(instrs.emulated, " "));
     return text;
   }
 
@@ -323,13 +353,14 @@ std::vector<runtime::KeptValue> keepValues(graph::Graph& graph) {
   return kept;
 }
 
-Result<std::unique_ptr<runtime::Session>> compile(graph::Graph graph, const std::string& modelName,
-                                                  std::span<const std::shared_ptr<runtime::Device>> devices,
-                                                  const CompileOptions& options) {
+Result<std::unique_ptr<runtime::Session>>
+compile(graph::Graph graph, const std::string& modelName,
+        std::span<const std::shared_ptr<runtime::Device>> devices, const CompileOptions& options) {
   return Compiler(std::move(graph), modelName, devices, options).compile();
 }
 
-Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program, const std::string& modelName,
+Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program,
+                                                         const std::string& modelName,
                                                          std::shared_ptr<runtime::Device> device) {
   CDL_TRY(program::verify(program));
   bool placed = true;
@@ -337,7 +368,8 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
     placed &= buffer.role != program::Role::temp || buffer.offset != CDL_UNPLACED;
   Attempt made;
   Bundle& bundle = made.bundle;
-  const bool isLocal = std::ranges::any_of(program.spaces, &program::Space::local); // it is in tiles
+  // it is in tiles
+  const bool isLocal = std::ranges::any_of(program.spaces, &program::Space::local);
   if (device && !isLocal) CDL_TRY(tileFor(device->target(), program));
   if (!placed) {
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(program));
@@ -351,8 +383,8 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
     const program::Role role = program.buffers[b].role;
     const bool reads = role == program::Role::input || role == program::Role::inout;
     const bool writes = role == program::Role::output || role == program::Role::inout;
-    for (const auto& [bound, list, ports] :
-         {std::tuple(reads, &step.inputs, &bundle.inputs), std::tuple(writes, &step.outputs, &bundle.outputs)}) {
+    for (const auto& [bound, list, ports] : {std::tuple(reads, &step.inputs, &bundle.inputs),
+                                             std::tuple(writes, &step.outputs, &bundle.outputs)}) {
       if (!bound) continue;
       list->push_back(static_cast<uint32_t>(bundle.values.size()));
       ports->push_back(list->back());
@@ -364,9 +396,10 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
   CDL_TRY(addPartition(made, program, device));
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const program::Instr& instr = program.instrs[i];
-    bundle.placement.push_back({instr.provenance.empty() ? fmt::format("[{}]", i + 1) : instr.provenance[0].node,
-                                std::string(program::kindName(instr.kind)), device ? device->plugin().name() : "host",
-                                "", classOf(!device, made.runners[0]->support()[i + 1] == target::Support::native)});
+    bundle.placement.push_back(
+        {instr.provenance.empty() ? fmt::format("[{}]", i + 1) : instr.provenance[0].node,
+         std::string(program::kindName(instr.kind)), device ? device->plugin().name() : "host", "",
+         classOf(!device, made.runners[0]->support()[i + 1] == target::Support::native)});
   }
   CDL_TRY(runtime::verifyBundle(bundle));
   return runtime::Session::adopt(std::move(bundle), std::move(made.runners));

@@ -22,7 +22,8 @@ public:
   static Result<std::unique_ptr<Question>> of(const CustomNode& asked) {
     std::unique_ptr<Question> question(new Question(asked));
     CDL_TRY(question->addInputs());
-    for (const auto& [name, value] : asked.node.attributes) CDL_TRY(question->addAttribute(name, value));
+    for (const auto& [name, value] : asked.node.attributes)
+      CDL_TRY(question->addAttribute(name, value));
     question->finish();
     return question;
   }
@@ -53,8 +54,10 @@ private:
       const graph::Value* input = asked_.inputs[i];
       if (!input) continue;
       const TensorType& type = input->type;
-      if (type.rank() > CDL_MAX_RANK) return badModel("input {} is {}, at most {} dims", i, type.text(), CDL_MAX_RANK);
-      if (type.count() == 0) return failure(Code::unsupported, "input {} is {}, without elements", i, type.text());
+      if (type.rank() > CDL_MAX_RANK)
+        return badModel("input {} is {}, at most {} dims", i, type.text(), CDL_MAX_RANK);
+      if (type.count() == 0)
+        return failure(Code::unsupported, "input {} is {}, without elements", i, type.text());
       inputs_[i] = valueOf(type.elem, type.dims);
       operands_.push_back(type);
       if (!input->isConstant() || input->payload().sizeBytes() > CDL_MAX_CUSTOM_DATA) continue;
@@ -80,11 +83,12 @@ private:
       kept.floats = {*real};
     } else if (const std::string* text = std::get_if<std::string>(&value)) {
       kept.strings = {text->c_str()};
-      if (text->find('\0') != std::string::npos) return badModel("attribute '{}' has a NUL in it", name);
+      if (text->find('\0') != std::string::npos)
+        return badModel("attribute '{}' has a NUL in it", name);
     } else if (const Tensor* tensor = std::get_if<Tensor>(&value)) {
       if (tensor->dims.size() > CDL_MAX_RANK || tensor->count() == 0)
-        return badModel("attribute '{}' is {}, expected elements in at most {} dims", name, tensor->typeText(),
-                        CDL_MAX_RANK);
+        return badModel("attribute '{}' is {}, expected elements in at most {} dims", name,
+                        tensor->typeText(), CDL_MAX_RANK);
       kept.tensor = valueOf(tensor->elem, tensor->dims);
       point(*kept.tensor, *tensor);
       operands_.emplace_back(tensor->elem, tensor->dims);
@@ -97,20 +101,25 @@ private:
     } else if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
       for (const std::string& text : *texts) {
         kept.strings.push_back(text.c_str());
-        if (text.find('\0') != std::string::npos) return badModel("attribute '{}' has a NUL in it", name);
+        if (text.find('\0') != std::string::npos)
+          return badModel("attribute '{}' has a NUL in it", name);
       }
       attr.is_list = 1;
     } else {
-      return failure(Code::unsupported, "attribute '{}' is a graph or of a type that plugins are not given", name);
+      return failure(Code::unsupported,
+                     "attribute '{}' is a graph or of a type that plugins are not given", name);
     }
     // The type of an empty list is that of the model all the same.
-    attr.type = std::holds_alternative<Tensor>(value) ? CDL_CUSTOM_TENSOR
-                : std::holds_alternative<float>(value) || std::holds_alternative<std::vector<float>>(value)
-                    ? CDL_CUSTOM_FLOATS
-                : std::holds_alternative<std::string>(value) || std::holds_alternative<std::vector<std::string>>(value)
-                    ? CDL_CUSTOM_STRINGS
-                    : CDL_CUSTOM_INTS;
-    attr.count = static_cast<uint32_t>(kept.tensor ? 1 : kept.ints.size() + kept.floats.size() + kept.strings.size());
+    attr.type =
+        std::holds_alternative<Tensor>(value) ? CDL_CUSTOM_TENSOR
+        : std::holds_alternative<float>(value) || std::holds_alternative<std::vector<float>>(value)
+            ? CDL_CUSTOM_FLOATS
+        : std::holds_alternative<std::string>(value) ||
+                std::holds_alternative<std::vector<std::string>>(value)
+            ? CDL_CUSTOM_STRINGS
+            : CDL_CUSTOM_INTS;
+    attr.count = static_cast<uint32_t>(
+        kept.tensor ? 1 : kept.ints.size() + kept.floats.size() + kept.strings.size());
     if (attr.type == CDL_CUSTOM_INTS) attr.ints = kept.ints.data();
     if (attr.type == CDL_CUSTOM_FLOATS) attr.floats = kept.floats.data();
     if (attr.type == CDL_CUSTOM_STRINGS) attr.strings = kept.strings.data();
@@ -148,23 +157,28 @@ template <typename... Args> Status wrong(fmt::format_string<Args...> text, Args&
 }
 
 Result<TensorType> typeOf(const cdl_custom_value_t& value, size_t output) {
-  if (!isValidElem(value.elem)) return wrong("output {} has the unknown element type {}", output, value.elem);
+  if (!isValidElem(value.elem))
+    return wrong("output {} has the unknown element type {}", output, value.elem);
   const auto elem = static_cast<Elem>(value.elem);
   if (!graph::opInfo(graph::OpKind::Custom).results[0].accepts(elem))
     return wrong("output {} is of {}, which no op stores", output, elemName(elem));
-  if (value.rank > CDL_MAX_RANK) return wrong("output {} has rank {}, at most {}", output, value.rank, CDL_MAX_RANK);
+  if (value.rank > CDL_MAX_RANK)
+    return wrong("output {} has rank {}, at most {}", output, value.rank, CDL_MAX_RANK);
   const Shape dims(value.dims, value.dims + value.rank);
-  if (!elementCount(dims)) return wrong("output {} has the impossible shape {}", output, shapeText(dims));
+  if (!elementCount(dims))
+    return wrong("output {} has the impossible shape {}", output, shapeText(dims));
   return TensorType(elem, dims);
 }
 
 Result<graph::Attr> attrOf(const cdl_attr_t& attr) {
   if (attr.id < CDL_CUSTOM_ATTR_FIRST)
     return wrong("attribute id {}, expected {} or more", attr.id, +CDL_CUSTOM_ATTR_FIRST);
-  if (attr.type < 1 || attr.type > 3) return wrong("attribute {} has type {}, expected 1 to 3", attr.id, attr.type);
+  if (attr.type < 1 || attr.type > 3)
+    return wrong("attribute {} has type {}, expected 1 to 3", attr.id, attr.type);
   const int most = attr.type == 3 ? 8 : 1;
   if (attr.count < 1 || attr.count > most)
-    return wrong("attribute {} has {} values, expected 1{}", attr.id, attr.count, most > 1 ? " to 8" : "");
+    return wrong("attribute {} has {} values, expected 1{}", attr.id, attr.count,
+                 most > 1 ? " to 8" : "");
   if (attr.type == 1) return graph::Attr(attr.values[0]);
   if (attr.type == 2) return graph::Attr(std::bit_cast<double>(attr.values[0]));
   return graph::Attr(std::vector<int64_t>(attr.values, attr.values + attr.count));
@@ -178,12 +192,15 @@ Result<CustomOp> claim(const Device& device, const Question& question, const Cus
   filled.outputs = outputs.data();
   filled.attrs = attrs.data();
   const std::string plugin = device.plugin().name();
-  CDL_TRY(runtime::callSlot(plugin, CDL_SLOT(device.table(), custom_op), device.handle(), question.record(), &filled));
+  CDL_TRY(runtime::callSlot(plugin, CDL_SLOT(device.table(), custom_op), device.handle(),
+                            question.record(), &filled));
   CustomOp op;
-  op.attrs = {
-      {"op", import::qualified(asked.node.domain, asked.node.opType)}, {"plugin", plugin}, {"fn", int64_t{filled.fn}}};
+  op.attrs = {{"op", import::qualified(asked.node.domain, asked.node.opType)},
+              {"plugin", plugin},
+              {"fn", int64_t{filled.fn}}};
   if (filled.attr_count > CDL_MAX_CUSTOM_ATTRS)
-    return wrong("{} attributes, at most {}", filled.attr_count, CDL_MAX_CUSTOM_ATTRS).context(plugin);
+    return wrong("{} attributes, at most {}", filled.attr_count, CDL_MAX_CUSTOM_ATTRS)
+        .context(plugin);
   for (uint16_t i = 0; i < filled.attr_count; ++i) {
     auto attr = attrOf(attrs[i]);
     if (!attr) return attr.status().context(plugin);
@@ -207,7 +224,8 @@ Status checkPorts(const std::vector<graph::Value*>& values, const std::vector<Te
   for (const graph::Value* value : values) given.push_back(value->type.text());
   for (const TensorType& type : types) expected.push_back(type.text());
   if (given == expected) return Status::ok();
-  return failure(Code::internal, "{} are ({}), expected ({})", what, fmt::join(given, ", "), fmt::join(expected, ", "));
+  return failure(Code::internal, "{} are ({}), expected ({})", what, fmt::join(given, ", "),
+                 fmt::join(expected, ", "));
 }
 
 /// The form in other ops, if the plugin has one.
@@ -221,20 +239,21 @@ Status decompose(const Device& device, const Question& question, CustomOp& op) {
                               text.append(static_cast<const char*>(data), size);
                               return 1;
                             }};
-  const Status status = runtime::callSlot(plugin, CDL_SLOT(device.table(), custom_op_decompose), device.handle(),
-                                          question.record(), &writer);
+  const Status status = runtime::callSlot(plugin, CDL_SLOT(device.table(), custom_op_decompose),
+                                          device.handle(), question.record(), &writer);
   if (status.code() == Code::unsupported) return Status::ok();
   CDL_TRY(status.context("custom_op_decompose"));
   Diagnostics diagnostics;
-  const std::string where = fmt::format("{}: custom_op_decompose of {}", plugin, question.record()->op);
+  const std::string where =
+      fmt::format("{}: custom_op_decompose of {}", plugin, question.record()->op);
   auto graph = graph::parse(text, where, diagnostics);
   if (!graph) return Status(Code::internal, graph.status().message());
   for (const graph::Graph* each : graph::nestedGraphs(*graph))
     for (const auto& node : each->nodes())
       for (const graph::Value* result : node->results())
         if (!graph::isPlain(result))
-          return failure(Code::internal, "{}: '{}' is {}, expected a plain row-major type", where, result->name,
-                         result->type.text());
+          return failure(Code::internal, "{}: '{}' is {}, expected a plain row-major type", where,
+                         result->name, result->type.text());
   CDL_TRY(checkPorts(graph->inputs(), question.operands(), where + ": inputs"));
   CDL_TRY(checkPorts(graph->outputs(), op.results, where + ": outputs"));
   op.body = std::make_shared<graph::Graph>(std::move(graph).value());
@@ -257,16 +276,20 @@ Result<CustomOp> askAll(std::span<const std::shared_ptr<Device>> devices, const 
     if (op.status().code() != Code::unsupported) return op.status();
     said += (said.empty() ? "" : "; ") + op.status().message();
   }
-  return failure(Code::unsupported, "{}", said.empty() ? "no backend that may claim it is named (--backend)" : said);
+  return failure(Code::unsupported, "{}",
+                 said.empty() ? "no backend that may claim it is named (--backend)" : said);
 }
 
 } // namespace
 
-Result<import::ClaimOp> claimBy(std::vector<std::shared_ptr<Device>> devices, bool besideReference) {
+Result<import::ClaimOp> claimBy(std::vector<std::shared_ptr<Device>> devices,
+                                bool besideReference) {
   for (const auto& device : devices)
     if (besideReference && !device->table().custom_op)
-      return badArgument("the reference runs alone, not beside '{}', which claims no ops", device->plugin().name());
-  return import::ClaimOp([all = std::move(devices)](const CustomNode& asked) { return askAll(all, asked); });
+      return badArgument("the reference runs alone, not beside '{}', which claims no ops",
+                         device->plugin().name());
+  return import::ClaimOp(
+      [all = std::move(devices)](const CustomNode& asked) { return askAll(all, asked); });
 }
 
 } // namespace candela::pipeline

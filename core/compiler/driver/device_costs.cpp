@@ -20,8 +20,9 @@ bool renumber(program::Program& program, const target::Target& target) {
   }
   program.spaces.clear();
   for (const auto& [name, space] : target.spaces())
-    program.spaces.push_back({name, (space.flags & CDL_SPACE_HOST_MAPPED) != 0, (space.flags & CDL_SPACE_LOCAL) != 0,
-                              space.capacity_bytes, space.alignment, space.banks});
+    program.spaces.push_back({name, (space.flags & CDL_SPACE_HOST_MAPPED) != 0,
+                              (space.flags & CDL_SPACE_LOCAL) != 0, space.capacity_bytes,
+                              space.alignment, space.banks});
   for (program::Buffer& buffer : program.buffers) buffer.space = index[buffer.space];
   program.engines = target.engines();
   return true;
@@ -36,8 +37,8 @@ std::vector<double> ask(const runtime::Device& device, const program::Program& a
     queries.push_back({reinterpret_cast<const cdl_image_t*>(image.data()), i + 1, 0});
   std::vector<cdl_cost_t> costs(queries.size());
   const auto count = static_cast<uint32_t>(queries.size());
-  if (!runtime::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch), device.handle(), queries.data(),
-                         count, costs.data()))
+  if (!runtime::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch),
+                         device.handle(), queries.data(), count, costs.data()))
     return {};
   std::vector<double> cycles;
   for (const cdl_cost_t& cost : costs)
@@ -50,7 +51,8 @@ std::optional<double> askWhole(const runtime::Device& device, const program::Pro
   program::Program program = asked;
   if (!renumber(program, device.target())) return std::nullopt;
   for (program::Constant& constant : program.constants)
-    if (const Payload& payload = constant.payload; payload.count() == 1 && payload.form() == Payload::Form::data) {
+    if (const Payload& payload = constant.payload;
+        payload.count() == 1 && payload.form() == Payload::Form::data) {
       uint64_t bits = 0;
       const Bytes bytes = payload.bytes();
       std::memcpy(&bits, bytes.data(), std::min(bytes.size(), sizeof bits));
@@ -59,8 +61,8 @@ std::optional<double> askWhole(const runtime::Device& device, const program::Pro
   const Bytes image = program::toImage(program, false);
   const cdl_cost_query_t query{reinterpret_cast<const cdl_image_t*>(image.data()), 0, 0};
   cdl_cost_t cost{};
-  if (!runtime::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch), device.handle(), &query,
-                         uint32_t{1}, &cost))
+  if (!runtime::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch),
+                         device.handle(), &query, uint32_t{1}, &cost))
     return std::nullopt;
   return static_cast<double>(cost.latency_cycles);
 }

@@ -7,8 +7,8 @@
 
 namespace candela::pipeline {
 
-/// What the device's cost_batch says; null where its plugin has none. A failure of that counts as not knowing. Keeps
-/// the device.
+/// What the device's cost_batch says; null where its plugin has none. A failure of that counts as
+/// not knowing. Keeps the device.
 std::shared_ptr<plan::DeviceCosts> costsOf(const std::shared_ptr<runtime::Device>& device);
 
 } // namespace candela::pipeline

@@ -10,7 +10,8 @@
 namespace candela::pipeline {
 namespace {
 
-// What waits for data and does less than this runs on the host: compiling it for a device would cost more.
+// What waits for data and does less than this runs on the host: compiling it for a device would
+// cost more.
 constexpr uint64_t kSmallWork = uint64_t(1) << 20;
 
 struct Compilation {
@@ -70,34 +71,39 @@ uint64_t workOf(const graph::Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (node->kind == graph::OpKind::Constant) continue;
     if (macs(*node)) return UINT64_MAX;
-    for (const graph::Value* result : node->results()) work += static_cast<uint64_t>(result->type.count());
+    for (const graph::Value* result : node->results())
+      work += static_cast<uint64_t>(result->type.count());
   }
   return work;
 }
 
-Result<std::unique_ptr<flow::Unit>> compileUnit(graph::Graph graph, const Compilation& how, bool waited,
-                                                runtime::Bundle* described) {
+Result<std::unique_ptr<flow::Unit>> compileUnit(graph::Graph graph, const Compilation& how,
+                                                bool waited, runtime::Bundle* described) {
   if (how.reference) {
     for (const auto& node : graph.nodes()) {
       if (!described || node->kind == graph::OpKind::Constant) continue;
       ++described->modelNodes;
-      described->placement.push_back({node->userName(), std::string(graph::opName(node->kind)), "reference",
-                                      "the oracle", runtime::NodePlacement::Class::host, macs(*node), 0});
+      described->placement.push_back({node->userName(), std::string(graph::opName(node->kind)),
+                                      "reference", "the oracle",
+                                      runtime::NodePlacement::Class::host, macs(*node), 0});
     }
     return std::unique_ptr<flow::Unit>(std::make_unique<ReferenceUnit>(std::move(graph)));
   }
   const bool small = waited && workOf(graph) < kSmallWork;
   CDL_ASSIGN(auto session,
              compile(std::move(graph), how.model,
-                     small ? std::span<const std::shared_ptr<runtime::Device>>() : how.devices, how.options));
+                     small ? std::span<const std::shared_ptr<runtime::Device>>() : how.devices,
+                     how.options));
   if (described) {
     const runtime::Bundle& bundle = session->bundle();
     described->modelNodes += bundle.modelNodes;
     described->parameters += bundle.parameters;
     described->arenaBytes = std::max(described->arenaBytes, bundle.arenaBytes);
     described->maxLiveBytes = std::max(described->maxLiveBytes, bundle.maxLiveBytes);
-    described->placement.insert(described->placement.end(), bundle.placement.begin(), bundle.placement.end());
-    described->partitions.insert(described->partitions.end(), bundle.partitions.begin(), bundle.partitions.end());
+    described->placement.insert(described->placement.end(), bundle.placement.begin(),
+                                bundle.placement.end());
+    described->partitions.insert(described->partitions.end(), bundle.partitions.begin(),
+                                 bundle.partitions.end());
   }
   return std::unique_ptr<flow::Unit>(std::make_unique<SessionUnit>(std::move(session)));
 }
@@ -111,7 +117,8 @@ std::string signatureOf(const import::Section& section, std::span<const flow::Va
     else
       text += inputs[i].text();
     if (section.inputs[i].frozen && inputs[i].isTensor())
-      text.append(reinterpret_cast<const char*>(inputs[i].tensor.bytes.data()), inputs[i].tensor.sizeBytes());
+      text.append(reinterpret_cast<const char*>(inputs[i].tensor.bytes.data()),
+                  inputs[i].tensor.sizeBytes());
     text += ';';
   }
   return text;
@@ -152,15 +159,16 @@ private:
     std::string signature = signatureOf(*section_, inputs);
     {
       const std::lock_guard lock(mutex_);
-      const auto found =
-          std::ranges::find_if(cache_, [&](const auto& special) { return special->signature == signature; });
+      const auto found = std::ranges::find_if(
+          cache_, [&](const auto& special) { return special->signature == signature; });
       if (found != cache_.end()) {
         cache_.splice(cache_.begin(), cache_, found);
         return cache_.front();
       }
     }
     if (how_.depth >= kMostLevels)
-      return failure(Code::unsupported, "node '{}' still waits after {} levels of parts that waited", firstNode(),
+      return failure(Code::unsupported,
+                     "node '{}' still waits after {} levels of parts that waited", firstNode(),
                      how_.depth);
     Compilation inner = how_;
     ++inner.depth;
@@ -178,7 +186,8 @@ private:
     ++made_;
     cache_.push_front(made);
     bytes_ += made->bytes;
-    while (cache_.size() > 1 && (cache_.size() > kMostSpecializations || bytes_ > kMostSpecializedBytes)) {
+    while (cache_.size() > 1 &&
+           (cache_.size() > kMostSpecializations || bytes_ > kMostSpecializedBytes)) {
       bytes_ -= cache_.back()->bytes;
       cache_.pop_back();
     }
@@ -186,9 +195,9 @@ private:
   }
 
 public:
-  static Result<std::vector<std::unique_ptr<flow::Unit>>> compileUnits(std::vector<import::Script::Unit> parts,
-                                                                       const Compilation& how, bool waited,
-                                                                       runtime::Bundle* described) {
+  static Result<std::vector<std::unique_ptr<flow::Unit>>>
+  compileUnits(std::vector<import::Script::Unit> parts, const Compilation& how, bool waited,
+               runtime::Bundle* described) {
     std::vector<std::unique_ptr<flow::Unit>> units;
     for (import::Script::Unit& part : parts) {
       if (auto* graph = std::get_if<graph::Graph>(&part)) {
@@ -224,9 +233,10 @@ void listSteps(const flow::Block& block, runtime::Bundle& described) {
     if (step.kind != flow::StepKind::unit) {
       const bool fails = step.kind == flow::StepKind::fail; // no node of the model
       if (!fails) ++described.modelNodes;
-      described.placement.push_back({step.node, flow::stepName(step.kind), "host",
-                                     fails ? "a run that takes this branch ends: " + step.why : "a step of the run",
-                                     runtime::NodePlacement::Class::host, 0, 0});
+      described.placement.push_back(
+          {step.node, flow::stepName(step.kind), "host",
+           fails ? "a run that takes this branch ends: " + step.why : "a step of the run",
+           runtime::NodePlacement::Class::host, 0, 0});
     }
     for (const flow::Block& inner : step.blocks) listSteps(inner, described);
   }
@@ -234,26 +244,30 @@ void listSteps(const flow::Block& block, runtime::Bundle& described) {
 
 } // namespace
 
-Result<std::unique_ptr<FlowModel>> FlowModel::create(import::Script script, const std::string& modelName,
-                                                     std::vector<std::shared_ptr<runtime::Device>> devices,
-                                                     const CompileOptions& options, bool reference) {
+Result<std::unique_ptr<FlowModel>>
+FlowModel::create(import::Script script, const std::string& modelName,
+                  std::vector<std::shared_ptr<runtime::Device>> devices,
+                  const CompileOptions& options, bool reference) {
   std::unique_ptr<FlowModel> model(new FlowModel());
   model->flow_ = std::move(script.flow);
   model->described_.model = modelName;
   listSteps(model->flow_.main, model->described_);
   const Compilation how{modelName, std::move(devices), options, reference};
-  CDL_ASSIGN(model->units_, SectionUnit::compileUnits(std::move(script.units), how, false, &model->described_));
+  CDL_ASSIGN(model->units_,
+             SectionUnit::compileUnits(std::move(script.units), how, false, &model->described_));
   model->describePorts();
   return model;
 }
 
 void FlowModel::describePorts() {
-  for (const auto& [slots, ports] :
-       {std::pair(&flow_.inputs, &described_.inputs), std::pair(&flow_.outputs, &described_.outputs)})
+  for (const auto& [slots, ports] : {std::pair(&flow_.inputs, &described_.inputs),
+                                     std::pair(&flow_.outputs, &described_.outputs)})
     for (size_t i = 0; i < slots->size(); ++i) {
-      const flow::Slot slot = (*slots)[i] == flow::kNoSlot ? flow::Slot() : flow_.slots[(*slots)[i]];
+      const flow::Slot slot =
+          (*slots)[i] == flow::kNoSlot ? flow::Slot() : flow_.slots[(*slots)[i]];
       ports->push_back(static_cast<uint32_t>(described_.values.size()));
-      described_.values.push_back({ports == &described_.outputs ? flow_.outputNames[i] : slot.name, slot.elem,
+      described_.values.push_back({ports == &described_.outputs ? flow_.outputNames[i] : slot.name,
+                                   slot.elem,
                                    slot.isTyped() || slot.ranked ? slot.dims : kUnranked});
     }
 }
@@ -268,7 +282,8 @@ Result<std::unique_ptr<FlowModel>> FlowModel::load(runtime::Bundle bundle) {
   }
   model->described_ = std::move(bundle);
   for (const runtime::Bundle& unit : stored->units)
-    for (const runtime::BundlePartition& partition : unit.partitions) model->described_.partitions.push_back(partition);
+    for (const runtime::BundlePartition& partition : unit.partitions)
+      model->described_.partitions.push_back(partition);
   model->describePorts();
   return model;
 }
@@ -284,7 +299,8 @@ Status FlowModel::save(const std::string& path) const {
   for (const auto& unit : units_) {
     const auto* session = dynamic_cast<const SessionUnit*>(unit.get());
     if (!session)
-      return failure(Code::unsupported, "node '{}' is compiled for the shapes of each run, which no bundle can hold",
+      return failure(Code::unsupported,
+                     "node '{}' is compiled for the shapes of each run, which no bundle can hold",
                      dynamic_cast<const SectionUnit&>(*unit).firstNode());
     CDL_ASSIGN(runtime::Bundle made, session->stored());
     stored->units.push_back(std::move(made));
@@ -301,11 +317,13 @@ size_t FlowModel::specializations() const {
 }
 
 Result<std::vector<Tensor>> FlowModel::runTensors(std::span<const Tensor> inputs) const {
-  CDL_ASSIGN(const std::vector<flow::Value> made, run(std::vector<flow::Value>(inputs.begin(), inputs.end())));
+  CDL_ASSIGN(const std::vector<flow::Value> made,
+             run(std::vector<flow::Value>(inputs.begin(), inputs.end())));
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < made.size(); ++i) {
     if (!made[i].isTensor())
-      return failure(Code::unsupported, "output '{}' is {}, not a tensor", flow_.outputNames[i], made[i].text());
+      return failure(Code::unsupported, "output '{}' is {}, not a tensor", flow_.outputNames[i],
+                     made[i].text());
     tensors.push_back(made[i].tensor);
   }
   return tensors;
@@ -313,14 +331,17 @@ Result<std::vector<Tensor>> FlowModel::runTensors(std::span<const Tensor> inputs
 
 Result<std::vector<flow::Value>> FlowModel::run(std::span<const flow::Value> inputs) const {
   if (inputs.size() != flow_.inputs.size())
-    return badArgument("{} inputs were given, the model has {}", inputs.size(), flow_.inputs.size());
+    return badArgument("{} inputs were given, the model has {}", inputs.size(),
+                       flow_.inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const flow::Slot& slot = flow_.slots[flow_.inputs[i]];
     const bool fits = slot.kind == flow::Slot::Kind::sequence ? inputs[i].isSequence()
                       : slot.kind == flow::Slot::Kind::optional
                           ? true
                           : inputs[i].isTensor() && slot.accepts(inputs[i].tensor);
-    if (!fits) return badArgument("input '{}' is {} but {} was given", slot.name, slot.typeText(), inputs[i].text());
+    if (!fits)
+      return badArgument("input '{}' is {} but {} was given", slot.name, slot.typeText(),
+                         inputs[i].text());
   }
   auto made = flow::run(flow_, units_, inputs);
   if (!made) return made.status().context(described_.model);

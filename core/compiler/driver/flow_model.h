@@ -5,33 +5,40 @@
 
 namespace candela::pipeline {
 
-/// A model that takes steps between its Graphs: what has known shapes is compiled, the rest when a run shows its shapes
-/// and contents, once for each of them. run() may be called by many threads at once.
+/// A model that takes steps between its Graphs: what has known shapes is compiled, the rest when a
+/// run shows its shapes and contents, once for each of them. run() may be called by many threads at
+/// once.
 class FlowModel {
 public:
   /// reference: the oracle instead of devices and host.
-  static Result<std::unique_ptr<FlowModel>> create(import::Script script, const std::string& modelName,
-                                                   std::vector<std::shared_ptr<runtime::Device>> devices,
-                                                   const CompileOptions& options, bool reference = false);
+  static Result<std::unique_ptr<FlowModel>>
+  create(import::Script script, const std::string& modelName,
+         std::vector<std::shared_ptr<runtime::Device>> devices, const CompileOptions& options,
+         bool reference = false);
 
   /// Of a bundle that holds a flow; devices are found by name.
   static Result<std::unique_ptr<FlowModel>> load(runtime::Bundle bundle);
-  /// Stores it as a bundle. Failure: io, a backend's, or unsupported where a part waits for the run's shapes.
+  /// Stores it as a bundle. Failure: io, a backend's, or unsupported where a part waits for the
+  /// run's shapes.
   Status save(const std::string& path) const;
 
-  /// Outputs are inputs of the next run, by "INPUT=OUTPUT"; described() names them then, and the bundle.
-  Status bindStates(const std::vector<std::string>& texts) { return runtime::addStates(described_, texts); }
+  /// Outputs are inputs of the next run, by "INPUT=OUTPUT"; described() names them then, and the
+  /// bundle.
+  Status bindStates(const std::vector<std::string>& texts) {
+    return runtime::addStates(described_, texts);
+  }
 
   const flow::Flow& flow() const { return flow_; }
-  /// Ports (dims of -1, or kUnranked, where only a run knows) and where the nodes of the parts that were compiled ahead
-  /// go; parts that wait are listed as the host's.
+  /// Ports (dims of -1, or kUnranked, where only a run knows) and where the nodes of the parts that
+  /// were compiled ahead go; parts that wait are listed as the host's.
   const runtime::Bundle& described() const { return described_; }
-  /// inputs of the kinds of the flow's inputs. Failure: invalid_argument for another type than is declared.
+  /// inputs of the kinds of the flow's inputs. Failure: invalid_argument for another type than is
+  /// declared.
   Result<std::vector<flow::Value>> run(std::span<const flow::Value> inputs) const;
   /// The same of tensors alone.
   Result<std::vector<Tensor>> runTensors(std::span<const Tensor> inputs) const;
-  /// How often something was compiled for a run's shapes so far, what was dropped since counted too; parts within parts
-  /// are not.
+  /// How often something was compiled for a run's shapes so far, what was dropped since counted
+  /// too; parts within parts are not.
   size_t specializations() const;
 
 private:
@@ -45,8 +52,8 @@ private:
 /// Dims of a port whose rank only a run knows.
 inline const Shape kUnranked = {INT64_MIN};
 
-/// Of each part that waits, this many shapes at most are kept, and no more than these bytes of weights and arenas (but
-/// always one); the one that has not run for longest goes first.
+/// Of each part that waits, this many shapes at most are kept, and no more than these bytes of
+/// weights and arenas (but always one); the one that has not run for longest goes first.
 inline constexpr size_t kMostSpecializations = 64;
 inline constexpr uint64_t kMostSpecializedBytes = uint64_t(1) << 30;
 

@@ -23,8 +23,9 @@ Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& 
 Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options) {
   if (!path.ends_with(".cdl")) {
     CDL_ASSIGN(onnx_io::Model model, onnx_io::readModel(path));
-    CDL_ASSIGN(import::Script script,
-               import::importScript(std::make_shared<const onnx_io::Model>(std::move(model)), options));
+    CDL_ASSIGN(
+        import::Script script,
+        import::importScript(std::make_shared<const onnx_io::Model>(std::move(model)), options));
     if (graph::Graph* graph = script.graph()) return Loaded(std::move(*graph));
     return Loaded(std::move(script));
   }
@@ -32,7 +33,8 @@ Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& opt
     return badArgument("{}: a .cdl file has its shapes; dims and shapes are for .onnx files", path);
   CDL_ASSIGN(const Bytes file, mapFile(path));
   Diagnostics diagnostics;
-  CDL_ASSIGN(Ir ir, parseIr({reinterpret_cast<const char*>(file.data()), file.size()}, path, diagnostics));
+  CDL_ASSIGN(Ir ir,
+             parseIr({reinterpret_cast<const char*>(file.data()), file.size()}, path, diagnostics));
   return std::visit([](auto&& parsed) { return Loaded(std::move(parsed)); }, std::move(ir));
 }
 

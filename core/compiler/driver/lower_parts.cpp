@@ -15,13 +15,15 @@ uint64_t bandBytesOf(const runtime::Device& device) {
     if (std::string_view(option.name) != "band_bytes") continue;
     const auto given = device.options().find(option.name);
     const std::string_view otherwise = option.default_value ? option.default_value : "";
-    return text::parseNumber<uint64_t>(given != device.options().end() ? given->second : otherwise).value_or(0);
+    return text::parseNumber<uint64_t>(given != device.options().end() ? given->second : otherwise)
+        .value_or(0);
   }
   return 0;
 }
 
 const target::Target& hostTarget() {
-  static const target::Target target = orThrow(target::Target::fromCapabilities("soft", soft::capabilities(), true));
+  static const target::Target target =
+      orThrow(target::Target::fromCapabilities("soft", soft::capabilities(), true));
   return target;
 }
 
@@ -31,10 +33,12 @@ Status tileFor(const target::Target& target, program::Program& program) {
 }
 
 /// What a device with this target tiles for, if it does.
-std::optional<plan::Machine> machineFor(size_t index, const target::Target& target, const CompileOptions& options) {
+std::optional<plan::Machine> machineFor(size_t index, const target::Target& target,
+                                        const CompileOptions& options) {
   if (options.machine) return options.machine;
   std::optional<plan::Machine> machine = plan::machineOf(target);
-  if (machine && index < options.deviceCosts.size()) machine->costs.device = options.deviceCosts[index];
+  if (machine && index < options.deviceCosts.size())
+    machine->costs.device = options.deviceCosts[index];
   return machine;
 }
 
@@ -52,22 +56,24 @@ Status planPart(LoweredPart& part, const target::Target& target, const CompileOp
   CDL_TRY(plan::runPasses(part.program, joins, context).status());
   if (options.keepEmitted) part.emitted = part.program;
 
-  const std::vector<std::string_view> rest = part.machine
-                                                 ? std::vector<std::string_view>{"schedule", "tile"}
-                                                 : std::vector<std::string_view>{"schedule", "group", "place"};
+  const std::vector<std::string_view> rest =
+      part.machine ? std::vector<std::string_view>{"schedule", "tile"}
+                   : std::vector<std::string_view>{"schedule", "group", "place"};
   CDL_ASSIGN(const plan::PassReport report, plan::runPasses(part.program, rest, context));
   part.arenaBytes = report.arenaBytes;
   part.maxLiveBytes = report.maxLiveBytes;
   return Status::ok();
 }
 
-Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const target::Partitioning& partitioning,
+Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph,
+                                            const target::Partitioning& partitioning,
                                             std::span<const target::Target* const> targets,
                                             const CompileOptions& options) {
   std::vector<LoweredPart> parts;
   const target::Extractor extractor(graph);
   for (size_t p = 0; p < partitioning.parts.size(); ++p) {
-    if (options.progress) options.progress("lower", static_cast<double>(p) / partitioning.parts.size());
+    if (options.progress)
+      options.progress("lower", static_cast<double>(p) / partitioning.parts.size());
     const target::Part& part = partitioning.parts[p];
     const target::Target& target = *targets[part.target];
     LoweredPart lowered;

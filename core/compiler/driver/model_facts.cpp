@@ -28,12 +28,15 @@ uint64_t macs(const graph::Node& node) {
   if (node.body) {
     uint64_t each = 0;
     for (const auto& inner : node.body->nodes()) each += macs(*inner);
-    return node.kind == graph::OpKind::Loop ? each * static_cast<uint64_t>(node.intAttr("trips")) : each;
+    return node.kind == graph::OpKind::Loop ? each * static_cast<uint64_t>(node.intAttr("trips"))
+                                            : each;
   }
   if (!node.info().has(graph::kTraitContraction)) return 0;
   const graph::TensorType &first = node.operand(0)->type, &second = node.operand(1)->type;
   if (node.kind == graph::OpKind::ConvTranspose) // every element of x meets one filter
-    return second.dim(0) == 0 ? 0 : static_cast<uint64_t>(first.count() * (second.count() / second.dim(0)));
+    return second.dim(0) == 0
+               ? 0
+               : static_cast<uint64_t>(first.count() * (second.count() / second.dim(0)));
   if (node.kind == graph::OpKind::Attention) // both products
     return static_cast<uint64_t>((first.count() + node.result()->type.count()) * second.dim(-2));
   return productsOf(node).macs();
@@ -64,7 +67,8 @@ runtime::Products productsOf(const graph::Node& node) {
   }
   if (count * columns == 0) return {};
   const auto size = [](int64_t value) { return static_cast<uint64_t>(value); };
-  return {size(count), size(node.result()->type.count() / (count * columns)), size(terms), size(columns)};
+  return {size(count), size(node.result()->type.count() / (count * columns)), size(terms),
+          size(columns)};
 }
 
 } // namespace candela::pipeline

@@ -19,7 +19,8 @@ struct CompileOptions {
   bool groups = true;        ///< mark groups for targets that run them band by band
   bool keepEmitted = false;  ///< LoweredPart::emitted is there
   plan::ScheduleOptions schedule;
-  std::vector<uint64_t> bandBytes; ///< per target, as bandBytesOf() says; beyond its end: 0, no groups
+  /// per target, as bandBytesOf() says; beyond its end: 0, no groups
+  std::vector<uint64_t> bandBytes;
   /// The local memories to tile every part for; else those that its target declares.
   std::optional<plan::Machine> machine;
   /// Per target, as costsOf() says; null or beyond its end: tiles are chosen by declared costs.
@@ -28,8 +29,9 @@ struct CompileOptions {
   std::function<void(const char* stage, double fraction)> progress;
 };
 
-/// What the values inside of a group may hold at once on a device: its plugin's option `band_bytes`, by which it says
-/// that it runs groups band by band. 0: it has no such option, or that says so.
+/// What the values inside of a group may hold at once on a device: its plugin's option
+/// `band_bytes`, by which it says that it runs groups band by band. 0: it has no such option, or
+/// that says so.
 uint64_t bandBytesOf(const runtime::Device& device);
 
 /// soft's own target: the last one of every partitioning.
@@ -43,35 +45,42 @@ struct LoweredPart {
   uint64_t arenaBytes = 0, maxLiveBytes = 0;
   std::optional<plan::Machine> machine;    ///< whose local memories it is tiled for
   std::optional<program::Program> emitted; ///< the Program before it had an order and offsets
-  /// Names of nodes whose steps counted on being in a product's instruction and are not; no Program is made then.
+  /// Names of nodes whose steps counted on being in a product's instruction and are not; no Program
+  /// is made then.
   std::set<std::string> unfused;
 };
 
-/// An optimized graph through extract, lower, layout, fuse, emit, schedule and place for every part.
-Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const target::Partitioning& partitioning,
+/// An optimized graph through extract, lower, layout, fuse, emit, schedule and place for every
+/// part.
+Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph,
+                                            const target::Partitioning& partitioning,
                                             std::span<const target::Target* const> targets,
                                             const CompileOptions& options);
 
-/// The whole way: optimize, partition, lower, compile on the devices (≤ 8 rounds of late refusals), bundle, session.
-/// Devices come in order of preference; what none of them takes runs on the host.
-Result<std::unique_ptr<runtime::Session>> compile(graph::Graph graph, const std::string& modelName,
-                                                  std::span<const std::shared_ptr<runtime::Device>> devices,
-                                                  const CompileOptions& options = {});
+/// The whole way: optimize, partition, lower, compile on the devices (≤ 8 rounds of late refusals),
+/// bundle, session. Devices come in order of preference; what none of them takes runs on the host.
+Result<std::unique_ptr<runtime::Session>>
+compile(graph::Graph graph, const std::string& modelName,
+        std::span<const std::shared_ptr<runtime::Device>> devices,
+        const CompileOptions& options = {});
 
-/// Cuts a Program into tiles for the local memories that the target declares; nothing happens where it declares none.
+/// Cuts a Program into tiles for the local memories that the target declares; nothing happens where
+/// it declares none.
 /// Failures: those of plan::tile.
 Status tileFor(const target::Target& target, program::Program& program);
 
 /// A Program as it stands, planned when it is not: on the device, or on the host without one.
-Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program, const std::string& modelName,
+Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program,
+                                                         const std::string& modelName,
                                                          std::shared_ptr<runtime::Device> device);
 
 using Ir = std::variant<graph::Graph, program::Program>;
-/// Parses one graph or one program, as its first word says, and verifies it. `file` names it in messages; resources are
-/// looked up beside it.
+/// Parses one graph or one program, as its first word says, and verifies it. `file` names it in
+/// messages; resources are looked up beside it.
 Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics);
 
-/// A model file by content: .onnx, or .cdl with one graph or one program. The options apply to .onnx.
+/// A model file by content: .onnx, or .cdl with one graph or one program. The options apply to
+/// .onnx.
 using Loaded = std::variant<graph::Graph, program::Program, import::Script>;
 Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options);
 
@@ -82,7 +91,8 @@ std::vector<runtime::KeptValue> keepValues(graph::Graph& graph);
 
 /// Multiply-accumulates of one node; 0 for what does none.
 uint64_t macs(const graph::Node& node);
-/// Of a convolution or a product of matrices; of attention and transposed convolutions, which are more than that, none.
+/// Of a convolution or a product of matrices; of attention and transposed convolutions, which are
+/// more than that, none.
 runtime::Products productsOf(const graph::Node& node);
 
 } // namespace candela::pipeline

@@ -36,13 +36,14 @@ uint64_t layoutConversions(const cdl_image_t* image) {
   uint64_t count = 0;
   for (uint32_t i = 1; i < image->instrs.count; ++i)
     if (const uint32_t origin = cdl_get_instr(image, i)->provenance)
-      count += cdl_get_string(image, cdl_get_provenance(image, origin)->op) == program::kLayoutOrigin;
+      count +=
+          cdl_get_string(image, cdl_get_provenance(image, origin)->op) == program::kLayoutOrigin;
   return count;
 }
 
 Json describeTarget(const target::Target& target) {
   Json profiles = Json::array(), spaces = Json::array();
-#define CANDELA_PROFILE(name, id, mask)                                                                                \
+#define CANDELA_PROFILE(name, id, mask)                                                            \
   if (target.claims(id)) profiles.push_back(#name);
   CDL_PROFILES(CANDELA_PROFILE)
 #undef CANDELA_PROFILE
@@ -101,7 +102,8 @@ Json describePlugin(const std::string& nameOrPath) {
 } // namespace
 
 std::string placementJson(const runtime::Bundle& bundle) {
-  Json nodes = {{"native", 0}, {"emulated", 0}, {"host", 0}}, macsBy = nodes, detail = Json::array();
+  Json nodes = {{"native", 0}, {"emulated", 0}, {"host", 0}}, macsBy = nodes,
+       detail = Json::array();
   std::set<std::string> backends;
   for (const runtime::NodePlacement& node : bundle.placement) {
     const char* cls = kClassNames[static_cast<size_t>(node.cls)];
@@ -109,19 +111,19 @@ std::string placementJson(const runtime::Bundle& bundle) {
     macsBy["native"] = macsBy["native"].get<uint64_t>() + node.nativeMacs;
     const char* rest = node.cls == runtime::NodePlacement::Class::host ? "host" : "emulated";
     macsBy[rest] = macsBy[rest].get<uint64_t>() + node.macs - std::min(node.macs, node.nativeMacs);
-    Json& shown = detail.emplace_back(
-        Json{{"node", node.node},
-             {"op", node.op},
-             {"on", node.on},
-             {"class", cls},
-             {"why", node.why},
-             {"macs", node.macs},
-             {"native_macs", node.nativeMacs},
-             {"bytes_in", node.bytesIn},
-             {"bytes_out", node.bytesOut},
-             {"elements", node.elements}});
+    Json& shown = detail.emplace_back(Json{{"node", node.node},
+                                           {"op", node.op},
+                                           {"on", node.on},
+                                           {"class", cls},
+                                           {"why", node.why},
+                                           {"macs", node.macs},
+                                           {"native_macs", node.nativeMacs},
+                                           {"bytes_in", node.bytesIn},
+                                           {"bytes_out", node.bytesOut},
+                                           {"elements", node.elements}});
     if (const runtime::Products& p = node.products; p.count)
-      shown["products"] = {{"count", p.count}, {"rows", p.rows}, {"terms", p.terms}, {"columns", p.columns}};
+      shown["products"] = {
+          {"count", p.count}, {"rows", p.rows}, {"terms", p.terms}, {"columns", p.columns}};
   }
   Json partitions = Json::array();
   uint64_t conversions = 0;
@@ -160,7 +162,8 @@ std::string backendsJson(const std::vector<std::string>& paths) {
   list.push_back({{"name", "reference"},
                   {"description", "the oracle: f64 and 128-bit integers, slow"},
                   {"devices", Json::array()}});
-  Json soft = {{"name", "soft"}, {"description", "the portable host executor"}, {"devices", Json::array()}};
+  Json soft = {
+      {"name", "soft"}, {"description", "the portable host executor"}, {"devices", Json::array()}};
   Json device = {{"name", "host"}};
   device.update(describeTarget(hostTarget()));
   soft["devices"].push_back(device);

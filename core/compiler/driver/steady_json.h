@@ -8,8 +8,9 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-/// JSON whose destructor needs no memory of the system. nlohmann's puts the children of each value into a vector first,
-/// and ends the process where there is no memory for one: in a library, that of its caller.
+/// JSON whose destructor needs no memory of the system. nlohmann's puts the children of each value
+/// into a vector first, and ends the process where there is no memory for one: in a library, that
+/// of its caller.
 namespace candela::pipeline {
 
 /// As std::allocator; it makes the type of our JSON one of its own.
@@ -20,11 +21,11 @@ public:
 };
 
 // Ordered, so that equal reports are equal bytes and a reader finds the answer first.
-using SteadyJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool, std::int64_t,
-                                        std::uint64_t, double, JsonMemory>;
+using SteadyJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
+                                        std::int64_t, std::uint64_t, double, JsonMemory>;
 
-/// A mebibyte for the vectors of destructors, which is touched only when there is no other memory: 64 Ki children at
-/// once.
+/// A mebibyte for the vectors of destructors, which is touched only when there is no other memory:
+/// 64 Ki children at once.
 class LastMemory {
 public:
   void* take(size_t bytes) {
@@ -70,8 +71,10 @@ public:
   friend bool operator==(const allocator&, const allocator&) { return true; }
 };
 
-inline candela::pipeline::SteadyJson* std::allocator<candela::pipeline::SteadyJson>::allocate(size_t count) {
+inline candela::pipeline::SteadyJson*
+std::allocator<candela::pipeline::SteadyJson>::allocate(size_t count) {
   const size_t bytes = count * sizeof(value_type);
   void* const memory = ::operator new(bytes, std::nothrow);
-  return static_cast<value_type*>(memory ? memory : candela::pipeline::LastMemory::instance().take(bytes));
+  return static_cast<value_type*>(memory ? memory
+                                         : candela::pipeline::LastMemory::instance().take(bytes));
 }

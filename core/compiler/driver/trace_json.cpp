@@ -13,8 +13,8 @@ namespace {
 using Json = SteadyJson;
 using runtime::TraceEvent;
 
-/// What an instruction is: its kind, the model's node, what it computes on, operands first, the largest class of those,
-/// and the bytes that they name, repeated elements once.
+/// What an instruction is: its kind, the model's node, what it computes on, operands first, the
+/// largest class of those, and the bytes that they name, repeated elements once.
 Json describeInstr(const cdl_image_t* image, uint32_t index) {
   const cdl_instr_t* instr = cdl_get_instr(image, index);
   const cdl_provenance_t* origin = cdl_get_provenance(image, instr->provenance);
@@ -25,7 +25,8 @@ Json describeInstr(const cdl_image_t* image, uint32_t index) {
   for (uint32_t v = 0; v < views; ++v) {
     const cdl_view_t* view = cdl_get_view(image, instr->first_view + v);
     uint64_t count = 1;
-    for (uint32_t d = 0; d < view->rank; ++d) count *= view->strides[d] ? static_cast<uint64_t>(view->dims[d]) : 1;
+    for (uint32_t d = 0; d < view->rank; ++d)
+      count *= view->strides[d] ? static_cast<uint64_t>(view->dims[d]) : 1;
     bytes += elemBytes(static_cast<Elem>(view->elem), count);
     const std::span<const int64_t> dims(view->dims, view->rank), strides(view->strides, view->rank);
     operands.push_back(fmt::format("{}[{}]", cdl_elem_name(view->elem), fmt::join(dims, ",")));
@@ -41,20 +42,22 @@ Json describeInstr(const cdl_image_t* image, uint32_t index) {
           {"bytes", bytes}};
 }
 
-/// "native" ran on the backend, "emulated" is the host's part in a Program of a backend, "host" has none.
+/// "native" ran on the backend, "emulated" is the host's part in a Program of a backend, "host" has
+/// none.
 const char* supportText(const TraceEvent& event) {
   if (event.support == target::Support::native) return "native";
   return event.backend.empty() ? "host" : "emulated";
 }
 
-/// Tracks of slices that nest. What overlaps without nesting, as on an engine with a pipeline, goes to another track of
-/// the same name.
+/// Tracks of slices that nest. What overlaps without nesting, as on an engine with a pipeline, goes
+/// to another track of the same name.
 class Tracks {
 public:
   explicit Tracks(Json& list) : list_(list) {}
 
   /// The process and the thread of this slice. Slices come by their beginning, longer ones first.
-  std::pair<int, int> place(const std::string& process, const std::string& thread, uint64_t startNs, uint64_t endNs) {
+  std::pair<int, int> place(const std::string& process, const std::string& thread, uint64_t startNs,
+                            uint64_t endNs) {
     const auto [at, isNew] = processes_.try_emplace(process, static_cast<int>(processes_.size()));
     if (isNew) tell("process_name", at->second, 0, process);
     for (size_t lane = 0;; ++lane) {
@@ -62,7 +65,8 @@ public:
       Lane& track = found->second;
       if (opens) {
         track.tid = threads_++;
-        tell("thread_name", at->second, track.tid, lane ? fmt::format("{} ({})", thread, lane + 1) : thread);
+        tell("thread_name", at->second, track.tid,
+             lane ? fmt::format("{} ({})", thread, lane + 1) : thread);
       }
       while (!track.ends.empty() && track.ends.back() <= startNs) track.ends.pop_back();
       if (!track.ends.empty() && track.ends.back() < endNs) continue;
@@ -73,7 +77,8 @@ public:
 
 private:
   void tell(const char* what, int pid, int tid, const std::string& name) {
-    list_.push_back({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", {{"name", name}}}});
+    list_.push_back(
+        {{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", {{"name", name}}}});
   }
   struct Lane {
     int tid = 0;
@@ -96,10 +101,12 @@ std::string traceJson(std::vector<TraceEvent> before, const std::vector<TraceEve
   Json list = Json::array();
   Tracks tracks(list);
   for (const TraceEvent& event : before) {
-    const bool onDevice = event.instr && event.support == target::Support::native && !event.backend.empty();
-    const auto [pid, tid] = tracks.place(onDevice ? event.backend : "host",
-                                         onDevice ? fmt::format("engine {}", event.engine) : "thread of the run",
-                                         event.startNs, event.endNs);
+    const bool onDevice =
+        event.instr && event.support == target::Support::native && !event.backend.empty();
+    const auto [pid, tid] =
+        tracks.place(onDevice ? event.backend : "host",
+                     onDevice ? fmt::format("engine {}", event.engine) : "thread of the run",
+                     event.startNs, event.endNs);
     Json args = Json::object();
     std::string name = event.name + (event.of.empty() ? "" : " " + event.of);
     if (event.instr) {

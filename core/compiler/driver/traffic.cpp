@@ -13,15 +13,20 @@ using graph::Node;
 using graph::OpKind;
 using graph::Value;
 
-uint64_t bytesOf(const Value& value) { return elemBytes(value.type.elem, static_cast<uint64_t>(value.type.count())); }
+uint64_t bytesOf(const Value& value) {
+  return elemBytes(value.type.elem, static_cast<uint64_t>(value.type.count()));
+}
 
 /// What follows from constants alone.
 std::set<const Value*> constantsOf(const graph::Graph& graph) {
   std::set<const Value*> constants;
   for (const auto& node : graph.nodes()) {
-    const auto isKnown = [&](const Value* operand) { return !operand || constants.count(operand) > 0; };
+    const auto isKnown = [&](const Value* operand) {
+      return !operand || constants.count(operand) > 0;
+    };
     const bool isConstant =
-        node->kind == OpKind::Constant || (!node->operands().empty() && std::ranges::all_of(node->operands(), isKnown));
+        node->kind == OpKind::Constant ||
+        (!node->operands().empty() && std::ranges::all_of(node->operands(), isKnown));
     for (const Value* result : node->results())
       if (isConstant) constants.insert(result);
   }
@@ -34,7 +39,8 @@ plan::Traffic graphTraffic(const graph::Graph& graph) {
   const std::set<const Value*> constants = constantsOf(graph);
   std::map<std::string, std::vector<const Node*>> byOrigin;
   for (const auto& node : graph.nodes())
-    if (node->kind != OpKind::Constant && !node->results().empty() && !constants.count(node->result()))
+    if (node->kind != OpKind::Constant && !node->results().empty() &&
+        !constants.count(node->result()))
       byOrigin[node->userName()].push_back(node.get());
   plan::Traffic moved;
   for (const auto& [name, nodes] : byOrigin) {
@@ -47,7 +53,8 @@ plan::Traffic graphTraffic(const graph::Graph& graph) {
         if (graph.isOutput(result) || !std::ranges::all_of(result->users(), isInside))
           moved.written += bytesOf(*result);
     }
-    for (const Value* value : read) (constants.count(value) ? moved.constants : moved.read) += bytesOf(*value);
+    for (const Value* value : read)
+      (constants.count(value) ? moved.constants : moved.read) += bytesOf(*value);
   }
   return moved;
 }
@@ -67,7 +74,8 @@ std::vector<uint64_t> contentBytes(const LoweredPart& part) {
     const auto found = byName.find(buffer.name);
     if (found == byName.end()) continue;
     const Value& value = *found->second;
-    if (elemBytes(value.type.elem, static_cast<uint64_t>(value.type.physicalCount())) == buffer.bytes)
+    if (elemBytes(value.type.elem, static_cast<uint64_t>(value.type.physicalCount())) ==
+        buffer.bytes)
       bytes.back() = bytesOf(value);
   }
   return bytes;

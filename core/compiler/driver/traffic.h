@@ -5,10 +5,10 @@
 
 namespace candela::pipeline {
 
-/// What one instruction for each ONNX node of an imported graph, before any pass, would move: each reads every operand
-/// and writes every result once, by its logical bytes. Nodes of a graph that import made of one ONNX node count as that
-/// one; what it computes from constants alone is a constant, which import could have folded. A `loop` counts its
-/// operands and results, once.
+/// What one instruction for each ONNX node of an imported graph, before any pass, would move: each
+/// reads every operand and writes every result once, by its logical bytes. Nodes of a graph that
+/// import made of one ONNX node count as that one; what it computes from constants alone is a
+/// constant, which import could have folded. A `loop` counts its operands and results, once.
 plan::Traffic graphTraffic(const graph::Graph& graph);
 
 /// Bytes of the value in each buffer of a part's Program, without the padding of its layout.

@@ -4,12 +4,13 @@
 
 /// The op `custom`: a node of a domain that a plugin claims (custom_op in cdl.h).
 ///
-/// It becomes one CUSTOM instruction of that plugin, with the function `fn` and the attributes that have the names
-/// attr256 to attr65535. Its body, where it has one, is the same in other ops, over the same operands. Its results have
-/// the types that are declared, which are those of the body's outputs.
+/// It becomes one CUSTOM instruction of that plugin, with the function `fn` and the attributes that
+/// have the names attr256 to attr65535. Its body, where it has one, is the same in other ops, over
+/// the same operands. Its results have the types that are declared, which are those of the body's
+/// outputs.
 ///
-///   %y = custom %x {attr256 = 3, fn = 7, op = "com.acme.Swirl", plugin = "acme"} loc("Swirl_0") : f32[4]
-///     body(%x: f32[4]) -> (%y: f32[4]) {
+///   %y = custom %x {attr256 = 3, fn = 7, op = "com.acme.Swirl", plugin = "acme"} loc("Swirl_0") :
+///     f32[4] body(%x: f32[4]) -> (%y: f32[4]) {
 ///       %y = add %x, %x : f32[4]
 ///     }
 namespace candela::graph {
@@ -30,8 +31,10 @@ uint8_t instrAttrType(const Node& node, uint16_t id);
 /// What a node does, for reports: a custom op by the model's own name.
 std::string shownOp(const Node& node);
 
-/// Appends one with results of these types. Failure: what verify() would say of it; the graph is unchanged then.
-Result<Node*> addCustom(Graph& graph, std::vector<Value*> operands, Attrs attrs, std::shared_ptr<Graph> body,
-                        std::vector<TensorType> types, Provenance provenance);
+/// Appends one with results of these types. Failure: what verify() would say of it; the graph is
+/// unchanged then.
+Result<Node*> addCustom(Graph& graph, std::vector<Value*> operands, Attrs attrs,
+                        std::shared_ptr<Graph> body, std::vector<TensorType> types,
+                        Provenance provenance);
 
 } // namespace candela::graph

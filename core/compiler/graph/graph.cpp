@@ -8,7 +8,8 @@
 namespace candela::graph {
 namespace {
 
-/// From the end: graphs are taken apart from there, and a constant may have as many users as there are nodes.
+/// From the end: graphs are taken apart from there, and a constant may have as many users as there
+/// are nodes.
 void dropOneUse(std::vector<Node*>& users, const Node* user) {
   const auto found = std::find(users.rbegin(), users.rend(), user);
   CDL_CHECK(found != users.rend());
@@ -56,25 +57,28 @@ Value* Node::operandNamed(std::string_view name) const {
 Status Node::fail(std::string_view constraint, const std::vector<std::string>& holes) const {
   const auto& constraints = info().constraints;
   const std::string own = fmt::format("{}_{}", opName(kind), constraint);
-  const auto record =
-      std::ranges::find_if(constraints, [&](const auto& c) { return c.id == constraint || c.id == own; });
+  const auto record = std::ranges::find_if(
+      constraints, [&](const auto& c) { return c.id == constraint || c.id == own; });
   CDL_CHECK(record != constraints.end(), "{} has no constraint {}", opName(kind), constraint);
   std::string text;
   std::string_view rest = record->text;
   for (const std::string& hole : holes) {
     const size_t open = rest.find('{');
     const size_t close = rest.find('}');
-    CDL_CHECK(open < close && close != std::string_view::npos, "{} has fewer than {} holes", constraint, holes.size());
+    CDL_CHECK(open < close && close != std::string_view::npos, "{} has fewer than {} holes",
+              constraint, holes.size());
     text += std::string(rest.substr(0, open)) + hole;
     rest.remove_prefix(close + 1);
   }
-  CDL_CHECK(rest.find('{') == std::string_view::npos, "{} has more than {} holes", constraint, holes.size());
+  CDL_CHECK(rest.find('{') == std::string_view::npos, "{} has more than {} holes", constraint,
+            holes.size());
   return badModel("{}: {}{} ({})", nodeText(*this), text, rest, record->id);
 }
 
 std::string nodeText(const Node& node) {
   const std::string name = node.userName();
-  return name.empty() ? std::string(opName(node.kind)) : fmt::format("{} '{}'", opName(node.kind), name);
+  return name.empty() ? std::string(opName(node.kind))
+                      : fmt::format("{} '{}'", opName(node.kind), name);
 }
 
 Value* Graph::newValue(std::string_view hint, TensorType type) {
@@ -99,9 +103,9 @@ void Graph::addOutput(Value* value, std::string name) {
   outputNames_.push_back(std::move(name));
 }
 
-Node* Graph::addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs, Provenance provenance,
-                              std::vector<TensorType> resultTypes, Node* before,
-                              const std::vector<std::string>& resultNames) {
+Node* Graph::addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs,
+                              Provenance provenance, std::vector<TensorType> resultTypes,
+                              Node* before, const std::vector<std::string>& resultNames) {
   std::unique_ptr<Node> owned(new Node(kind));
   Node* node = owned.get();
   node->attrs = std::move(attrs);
@@ -110,7 +114,8 @@ Node* Graph::addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs a
   for (Value* operand : node->operands_)
     if (operand) operand->users_.push_back(node);
   for (size_t i = 0; i < resultTypes.size(); ++i) {
-    Value* value = newValue(i < resultNames.size() ? resultNames[i] : hintOf(*node), std::move(resultTypes[i]));
+    Value* value = newValue(i < resultNames.size() ? resultNames[i] : hintOf(*node),
+                            std::move(resultTypes[i]));
     value->producer = node;
     value->resultIndex = static_cast<int>(i);
     node->results_.push_back(value);
@@ -120,33 +125,37 @@ Node* Graph::addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs a
   return node;
 }
 
-Result<Node*> Graph::addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs, Provenance provenance,
-                             Node* before, int resultCount) {
+Result<Node*> Graph::addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs,
+                             Provenance provenance, Node* before, int resultCount) {
   Node trial(kind);
   trial.attrs = attrs;
   trial.provenance = provenance;
   trial.operands_ = operands;
   CDL_ASSIGN(std::vector<TensorType> types, inferTypes(trial));
   const auto& results = trial.info().results;
-  const int required = static_cast<int>(
-      std::count_if(results.begin(), results.end(), [](const OperandInfo& info) { return !info.optional; }));
+  const int required = static_cast<int>(std::count_if(
+      results.begin(), results.end(), [](const OperandInfo& info) { return !info.optional; }));
   if (resultCount < required || resultCount > static_cast<int>(types.size()))
-    return badModel("{}: {} results, expected {} to {}", nodeText(trial), resultCount, required, types.size());
+    return badModel("{}: {} results, expected {} to {}", nodeText(trial), resultCount, required,
+                    types.size());
   types.resize(resultCount);
-  return addNodeUnchecked(kind, std::move(operands), std::move(attrs), std::move(provenance), std::move(types), before);
+  return addNodeUnchecked(kind, std::move(operands), std::move(attrs), std::move(provenance),
+                          std::move(types), before);
 }
 
 Value* Graph::addConstant(Payload payload, TensorType type, Provenance provenance, Node* before) {
-  CDL_CHECK(payload.elem() == type.elem && payload.count() == type.physicalCount(), "payload of {} {} for {}",
-            payload.count(), elemName(payload.elem()), type.text());
-  Node* node = addNodeUnchecked(OpKind::Constant, {}, {}, std::move(provenance), {std::move(type)}, before);
+  CDL_CHECK(payload.elem() == type.elem && payload.count() == type.physicalCount(),
+            "payload of {} {} for {}", payload.count(), elemName(payload.elem()), type.text());
+  Node* node =
+      addNodeUnchecked(OpKind::Constant, {}, {}, std::move(provenance), {std::move(type)}, before);
   node->payload = std::move(payload);
   return node->result();
 }
 
 Value* Graph::addConstant(Tensor tensor, Provenance provenance, Node* before) {
   TensorType type(tensor.elem, tensor.dims);
-  return addConstant(Payload::data(std::move(tensor)), std::move(type), std::move(provenance), before);
+  return addConstant(Payload::data(std::move(tensor)), std::move(type), std::move(provenance),
+                     before);
 }
 
 void Graph::replaceAllUses(Value* from, Value* to) {
@@ -168,7 +177,8 @@ void Graph::replaceAllUses(Value* from, Value* to) {
 }
 
 void Graph::erase(Node* node) {
-  for (Value* result : node->results_) CDL_CHECK(!isUsed(result), "value '{}' is still used", result->name);
+  for (Value* result : node->results_)
+    CDL_CHECK(!isUsed(result), "value '{}' is still used", result->name);
   for (size_t i = 0; i < node->operands_.size(); ++i) node->setOperand(i, nullptr);
   for (Value* result : node->results_) {
     byName_.erase(result->name);
@@ -184,7 +194,8 @@ int Graph::eraseDead() {
   for (auto it = nodes_.end(); it != nodes_.begin();) {
     Node* node = std::prev(it)->get();
     const auto& results = node->results();
-    if (std::any_of(results.begin(), results.end(), [&](const Value* value) { return isUsed(value); })) {
+    if (std::any_of(results.begin(), results.end(),
+                    [&](const Value* value) { return isUsed(value); })) {
       --it;
     } else {
       erase(node); // `it` stands behind it and stays valid
@@ -201,7 +212,9 @@ std::string Graph::uniqueName(std::string_view hint) {
   if (!byName_.count(name)) return name;
   int& counter = nameCounters_[name];
   std::string numbered;
-  do { numbered = fmt::format("{}_{}", name, ++counter); } while (byName_.count(numbered));
+  do {
+    numbered = fmt::format("{}_{}", name, ++counter);
+  } while (byName_.count(numbered));
   return numbered;
 }
 

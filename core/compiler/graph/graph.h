@@ -15,10 +15,12 @@ class Graph;
 class Node;
 
 /// The value of an attribute. Bool is an int of 0 or 1.
-using AttrValue = std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string, Elem>;
+using AttrValue =
+    std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string, Elem>;
 
-/// A value that is copied beside the object and moved in. Where memory ends while GCC 12 copies a std::variant into a
-/// map, it destroys an alternative that was never made: a crash at -O1, an endless loop at -O3.
+/// A value that is copied beside the object and moved in. Where memory ends while GCC 12 copies a
+/// std::variant into a map, it destroys an alternative that was never made: a crash at -O1, an
+/// endless loop at -O3.
 struct Attr : AttrValue {
   using AttrValue::AttrValue;
   Attr() = default;
@@ -130,7 +132,8 @@ public:
 
   const std::vector<Value*>& inputs() const { return inputs_; }
   const std::vector<Value*>& outputs() const { return outputs_; }
-  std::vector<std::string>& outputNames() { return outputNames_; } ///< the model's own names, same order
+  /// the model's own names, same order
+  std::vector<std::string>& outputNames() { return outputNames_; }
   const std::vector<std::string>& outputNames() const { return outputNames_; }
   const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
   /// The nodes of now, so that a pass may insert and erase while it walks.
@@ -143,14 +146,15 @@ public:
   /// Appends (or inserts before `before`) a node and infers its result types. On failure the graph
   /// is unchanged. resultCount: how many of the record's results exist (trailing optional ones may
   /// be left out).
-  Result<Node*> addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs = {}, Provenance provenance = {},
-                        Node* before = nullptr, int resultCount = 1);
+  Result<Node*> addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs = {},
+                        Provenance provenance = {}, Node* before = nullptr, int resultCount = 1);
   /// For parsers: result types are given, to be judged by the verifier. Results without a name are
   /// named after the node.
-  Node* addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs, Provenance provenance,
-                         std::vector<TensorType> resultTypes, Node* before = nullptr,
-                         const std::vector<std::string>& resultNames = {});
-  Value* addConstant(Payload payload, TensorType type, Provenance provenance = {}, Node* before = nullptr);
+  Node* addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs,
+                         Provenance provenance, std::vector<TensorType> resultTypes,
+                         Node* before = nullptr, const std::vector<std::string>& resultNames = {});
+  Value* addConstant(Payload payload, TensorType type, Provenance provenance = {},
+                     Node* before = nullptr);
   Value* addConstant(Tensor tensor, Provenance provenance = {}, Node* before = nullptr);
 
   /// Every use of `from`, graph outputs too, becomes `to`.
@@ -167,7 +171,8 @@ public:
   Value* find(std::string_view name) const;
 
   /// Appends a copy of another graph's node under the same names, payloads shared. `copies`: the
-  /// values of this graph that stand for those of the other one; the results join it. A body is copied.
+  /// values of this graph that stand for those of the other one; the results join it. A body is
+  /// copied.
   Node* addCopy(const Node& node, std::map<const Value*, Value*>& copies);
 
 private:
@@ -179,7 +184,8 @@ private:
   std::map<std::string, int, std::less<>> nameCounters_;
   std::vector<Value*> inputs_, outputs_;
   std::vector<std::string> outputNames_;
-  std::unordered_map<const Value*, std::vector<size_t>> outputsOf_; ///< the places of a value among outputs_
+  /// the places of a value among outputs_
+  std::unordered_map<const Value*, std::vector<size_t>> outputsOf_;
 };
 
 /// A type for every result of the record, optional ones too, by the op's inference in graph/ops/.

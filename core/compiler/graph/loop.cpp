@@ -20,10 +20,12 @@ Result<Node*> addLoop(Graph& graph, const LoopForm& form, std::vector<Value*> op
   Attrs attrs{{"trips", form.trips},
               {"carried", static_cast<int64_t>(form.carried)},
               {"scanned", static_cast<int64_t>(form.scanned)}};
-  if (std::ranges::count(form.backward, 0) != std::ssize(form.backward)) attrs.emplace("backward", form.backward);
+  if (std::ranges::count(form.backward, 0) != std::ssize(form.backward))
+    attrs.emplace("backward", form.backward);
   const size_t results = body.outputs().size();
-  Node* node = graph.addNodeUnchecked(OpKind::Loop, std::move(operands), std::move(attrs), std::move(provenance),
-                                      std::vector<TensorType>(results), before);
+  Node* node =
+      graph.addNodeUnchecked(OpKind::Loop, std::move(operands), std::move(attrs),
+                             std::move(provenance), std::vector<TensorType>(results), before);
   node->body = std::make_shared<Graph>(std::move(body));
   auto types = inferTypes(*node);
   Status status = types ? verifyBody(*node) : types.status();
@@ -39,13 +41,14 @@ Node* Graph::addCopy(const Node& node, std::map<const Value*, Value*>& copies) {
   std::vector<Value*> operands;
   std::vector<TensorType> types;
   std::vector<std::string> names;
-  for (const Value* operand : node.operands()) operands.push_back(operand ? copies.at(operand) : nullptr);
+  for (const Value* operand : node.operands())
+    operands.push_back(operand ? copies.at(operand) : nullptr);
   for (const Value* result : node.results()) {
     types.push_back(result->type);
     names.push_back(result->name);
   }
-  Node* copy =
-      addNodeUnchecked(node.kind, std::move(operands), node.attrs, node.provenance, std::move(types), nullptr, names);
+  Node* copy = addNodeUnchecked(node.kind, std::move(operands), node.attrs, node.provenance,
+                                std::move(types), nullptr, names);
   copy->payload = node.payload;
   if (node.body) copy->body = std::make_shared<Graph>(clone(*node.body));
   for (size_t i = 0; i < names.size(); ++i) copies[node.result(i)] = copy->result(i);
@@ -88,10 +91,11 @@ int nestingDepth(const Node& node) {
 
 Status verifyBody(const Node& node) {
   if (!node.body) return Status::ok();
-  if (!node.info().has(kTraitRegion)) return badModel("{}: only a loop or a custom op has a body", nodeText(node));
+  if (!node.info().has(kTraitRegion))
+    return badModel("{}: only a loop or a custom op has a body", nodeText(node));
   if (node.results().size() != node.body->outputs().size())
-    return badModel("{}: {} results, its body has {} outputs", nodeText(node), node.results().size(),
-                    node.body->outputs().size());
+    return badModel("{}: {} results, its body has {} outputs", nodeText(node),
+                    node.results().size(), node.body->outputs().size());
   return verify(*node.body).context(nodeText(node));
 }
 

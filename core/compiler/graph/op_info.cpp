@@ -10,7 +10,8 @@ namespace {
 #define CANDELA_OP_TABLES
 #include "core/compiler/graph/generated/ops.inc"
 
-constexpr OperandInfo kConstantResults[] = {{"y", "[..]", (1u << kElemCount) - 2, "", false, false}};
+constexpr OperandInfo kConstantResults[] = {
+    {"y", "[..]", (1u << kElemCount) - 2, "", false, false}};
 constexpr OpInfo kConstant = {.kind = OpKind::Constant,
                               .name = "constant",
                               .summary = "a tensor that is known now",

@@ -17,7 +17,8 @@ using text::Token, text::TokenKind;
 class Parser {
 public:
   Parser(std::string_view source, const std::string& file, Diagnostics& diagnostics)
-      : in_(source, file, diagnostics), directory_(std::filesystem::path(file).parent_path().string()) {}
+      : in_(source, file, diagnostics),
+        directory_(std::filesystem::path(file).parent_path().string()) {}
 
   /// Nullopt after a complaint.
   std::optional<Graph> parse() {
@@ -87,7 +88,8 @@ private:
       const Token place = in_.expect(TokenKind::value, "an output");
       in_.expect(":");
       TensorType type = parseType();
-      outputs.push_back({place, std::move(type), in_.at(TokenKind::string) ? in_.take().text : place.text});
+      outputs.push_back(
+          {place, std::move(type), in_.at(TokenKind::string) ? in_.take().text : place.text});
     });
     in_.expect("{");
     while (!in_.accept("}")) parseNode();
@@ -100,8 +102,8 @@ private:
     if (!value) {
       report(output.place, fmt::format("output {} is not defined", output.place.shown()));
     } else if (!agrees(output.type, value->type)) {
-      report(output.place, fmt::format("output {} is declared {} but is {}", output.place.shown(), output.type.text(),
-                                       value->type.text()));
+      report(output.place, fmt::format("output {} is declared {} but is {}", output.place.shown(),
+                                       output.type.text(), value->type.text()));
     } else {
       graph_.addOutput(value, output.name);
     }
@@ -109,7 +111,8 @@ private:
 
   /// Whether the name is free; it is taken from here on.
   bool define(const Token& name) {
-    return names_.insert(name.text).second || report(name, fmt::format("{} is defined twice", name.shown()));
+    return names_.insert(name.text).second ||
+           report(name, fmt::format("{} is defined twice", name.shown()));
   }
 
   TensorType parseType() {
@@ -121,7 +124,8 @@ private:
       parseTypeDetails(type);
       in_.expect("}");
     }
-    if (const Status status = checkType(type, type.text()); !status) in_.fail(start, "{}", status.message());
+    if (const Status status = checkType(type, type.text()); !status)
+      in_.fail(start, "{}", status.message());
     return type;
   }
 
@@ -167,8 +171,8 @@ private:
   Attr parseNumber(bool real) {
     const Token token = in_.peek();
     if (token.kind == TokenKind::integer && !real) return in_.expectInt("an integer");
-    const bool number =
-        token.kind == TokenKind::integer || token.kind == TokenKind::real || token.kind == TokenKind::identifier;
+    const bool number = token.kind == TokenKind::integer || token.kind == TokenKind::real ||
+                        token.kind == TokenKind::identifier;
     const auto value = number ? text::parseReal(token.text) : std::nullopt;
     if (!value) in_.fail(token, "expected the value of an attribute but found {}", token.shown());
     in_.take();
@@ -210,7 +214,9 @@ private:
   Operation parseOperation() {
     Operation out;
     out.start = in_.peek();
-    do { out.results.push_back(in_.expect(TokenKind::value, "a value or '}'")); } while (in_.accept(","));
+    do {
+      out.results.push_back(in_.expect(TokenKind::value, "a value or '}'"));
+    } while (in_.accept(","));
     in_.expect("=");
     out.op = in_.expect(TokenKind::identifier, "an op");
     const auto kind = parseOp(out.op.text);
@@ -223,7 +229,9 @@ private:
     if (in_.at("{")) parseAttrs(out.attrs, kind ? &opInfo(*kind) : nullptr);
     if (in_.accept("loc")) parseProvenance(out.provenance);
     if (in_.accept(":")) {
-      do { out.types.push_back(parseType()); } while (in_.accept(","));
+      do {
+        out.types.push_back(parseType());
+      } while (in_.accept(","));
     }
     if (in_.accept("loc")) parseProvenance(out.provenance);
     if (const Token start = in_.peek(); in_.accept("body")) out.body = parseBody(start);
@@ -248,22 +256,26 @@ private:
       const bool absent = token.kind != TokenKind::value;
       if (!absent && poisoned_.count(token.text)) return false;
       operands.push_back(absent ? nullptr : graph_.find(token.text));
-      if (!absent && !operands.back()) return report(token, fmt::format("{} is not defined", token.shown()));
+      if (!absent && !operands.back())
+        return report(token, fmt::format("{} is not defined", token.shown()));
     }
     const size_t count = operation.results.size();
     if (!operation.types.empty() && operation.types.size() != count)
-      return report(operation.start, fmt::format("{} results but {} types", count, operation.types.size()));
-    if (operation.types.empty() && kind == OpKind::Constant) return report(operation.start, "a constant needs a type");
+      return report(operation.start,
+                    fmt::format("{} results but {} types", count, operation.types.size()));
+    if (operation.types.empty() && kind == OpKind::Constant)
+      return report(operation.start, "a constant needs a type");
     std::vector<std::string> names;
     for (const Token& result : operation.results) names.push_back(result.text);
     std::vector<TensorType> types = operation.types;
     types.resize(count);
-    Node* node = graph_.addNodeUnchecked(*kind, std::move(operands), operation.attrs, operation.provenance,
-                                         std::move(types), nullptr, names);
+    Node* node = graph_.addNodeUnchecked(*kind, std::move(operands), operation.attrs,
+                                         operation.provenance, std::move(types), nullptr, names);
     node->body = operation.body;
     if (kind != OpKind::Constant) return checkNode(operation, *node);
     const TensorType& type = operation.types[0];
-    auto payload = text::resolvePayload(operation.payload, type.elem, type.count(), directory_, names[0]);
+    auto payload =
+        text::resolvePayload(operation.payload, type.elem, type.count(), directory_, names[0]);
     if (!payload) report(operation.payload.start, payload.status().message());
     if (payload) node->payload = std::move(*payload);
     return true;
@@ -281,16 +293,17 @@ private:
     if (count > inferred->size()) {
       const std::string name = nodeText(node);
       graph_.erase(&node);
-      return report(operation.start, fmt::format("{}: {} results, expected at most {}", name, count, inferred->size()));
+      return report(operation.start, fmt::format("{}: {} results, expected at most {}", name, count,
+                                                 inferred->size()));
     }
     for (size_t i = 0; i < count; ++i) {
       Value* value = node.result(i);
       if (operation.types.empty()) {
         value->type = (*inferred)[i];
       } else if (!agrees(value->type, (*inferred)[i])) {
-        report(operation.results[i],
-               fmt::format("{}: result {} is declared {} but is {}", nodeText(node), operation.results[i].shown(),
-                           value->type.text(), (*inferred)[i].text()));
+        report(operation.results[i], fmt::format("{}: result {} is declared {} but is {}",
+                                                 nodeText(node), operation.results[i].shown(),
+                                                 value->type.text(), (*inferred)[i].text()));
       }
     }
     return true;

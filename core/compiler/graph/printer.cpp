@@ -7,11 +7,11 @@ namespace {
 std::string valueText(const Value* value) { return value ? text::nameText('%', value->name) : "_"; }
 
 /// Everything behind the name. `prefix` makes names of resources unique among the bodies of loops.
-Result<std::string> graphText(const Graph& graph, const PrintOptions& options, const std::string& prefix,
-                              const std::string& indent);
+Result<std::string> graphText(const Graph& graph, const PrintOptions& options,
+                              const std::string& prefix, const std::string& indent);
 
-Result<std::string> nodeLine(const Node& node, const PrintOptions& options, const std::string& prefix,
-                             const std::string& indent) {
+Result<std::string> nodeLine(const Node& node, const PrintOptions& options,
+                             const std::string& prefix, const std::string& indent) {
   std::vector<std::string> results, types, operands, attrs, names;
   for (const Value* result : node.results()) {
     results.push_back(valueText(result));
@@ -20,13 +20,15 @@ Result<std::string> nodeLine(const Node& node, const PrintOptions& options, cons
   for (const Value* operand : node.operands()) operands.push_back(valueText(operand));
   for (const auto& [name, attr] : node.attrs) {
     const AttrInfo* info = node.info().attr(name);
-    attrs.push_back(fmt::format("{} = {}", name, attrText(attr, info ? info->type : AttrType::Int)));
+    attrs.push_back(
+        fmt::format("{} = {}", name, attrText(attr, info ? info->type : AttrType::Int)));
   }
   for (const std::string& name : node.provenance) names.push_back(text::quoteText(name));
   std::string line = fmt::format("{}{} = {}", indent, fmt::join(results, ", "), opName(node.kind));
   if (node.payload) {
-    CDL_ASSIGN(const std::string content,
-               text::payloadText(*node.payload, prefix + node.result()->name, options.resourceDirectory));
+    CDL_ASSIGN(
+        const std::string content,
+        text::payloadText(*node.payload, prefix + node.result()->name, options.resourceDirectory));
     line += " " + content;
   }
   if (!operands.empty()) line += fmt::format(" {}", fmt::join(operands, ", "));
@@ -34,15 +36,17 @@ Result<std::string> nodeLine(const Node& node, const PrintOptions& options, cons
   if (options.locations && !names.empty()) line += fmt::format(" loc({})", fmt::join(names, ", "));
   line += fmt::format(" : {}\n", fmt::join(types, ", "));
   if (!node.body) return line;
-  CDL_ASSIGN(const std::string body, graphText(*node.body, options, prefix + node.result()->name + ".", indent + "  "));
+  CDL_ASSIGN(const std::string body,
+             graphText(*node.body, options, prefix + node.result()->name + ".", indent + "  "));
   return line + indent + "  body" + body;
 }
 
-Result<std::string> graphText(const Graph& graph, const PrintOptions& options, const std::string& prefix,
-                              const std::string& indent) {
+Result<std::string> graphText(const Graph& graph, const PrintOptions& options,
+                              const std::string& prefix, const std::string& indent) {
   std::string out = "(";
   for (size_t i = 0; i < graph.inputs().size(); ++i)
-    out += fmt::format("{}{}: {}", i ? ", " : "", valueText(graph.inputs()[i]), graph.inputs()[i]->type.text());
+    out += fmt::format("{}{}: {}", i ? ", " : "", valueText(graph.inputs()[i]),
+                       graph.inputs()[i]->type.text());
   out += ") -> (";
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const Value* value = graph.outputs()[i];

@@ -11,14 +11,16 @@ namespace {
 
 Shape withHalo(const TensorType& type) {
   Shape dims = type.physicalDims();
-  for (size_t i = 0; type.halo && i < dims.size(); ++i) dims[i] += type.halo->lo[i] + type.halo->hi[i];
+  for (size_t i = 0; type.halo && i < dims.size(); ++i)
+    dims[i] += type.halo->lo[i] + type.halo->hi[i];
   return dims;
 }
 
 void addLayout(std::vector<std::string>& details, const Layout& layout) {
   std::vector<std::string> steps;
   for (const Layout::Step& step : layout.steps)
-    steps.push_back(fmt::format("d{}{}", step.dim, step.factor ? fmt::format("%{}", step.factor) : ""));
+    steps.push_back(
+        fmt::format("d{}{}", step.dim, step.factor ? fmt::format("%{}", step.factor) : ""));
   details.push_back(fmt::format("layout [{}]", fmt::join(steps, ", ")));
   if (layout.pad == Layout::Pad::zero) details.push_back("pad zero");
   if (layout.pad == Layout::Pad::zeroPoint) details.push_back("pad zero_point");
@@ -59,7 +61,8 @@ int64_t Layout::stepOf(size_t i) const {
 
 bool Layout::divides(const Shape& shape) const {
   for (size_t i = 0; i < steps.size(); ++i)
-    if (steps[i].dim >= shape.size() || (steps[i].factor == 0 && shape[steps[i].dim] % stepOf(i))) return false;
+    if (steps[i].dim >= shape.size() || (steps[i].factor == 0 && shape[steps[i].dim] % stepOf(i)))
+      return false;
   return std::ranges::all_of(std::views::iota(size_t(0), shape.size()), [&](size_t d) {
     return std::ranges::any_of(steps, [&](const Step& step) { return step.dim == d; });
   });
@@ -69,8 +72,8 @@ std::string TensorType::text() const {
   std::vector<std::string> details;
   if (!layout.isRowMajor()) addLayout(details, layout);
   if (halo)
-    details.push_back(fmt::format("halo [{}] [{}] {}", fmt::join(halo->lo, ", "), fmt::join(halo->hi, ", "),
-                                  text::elementText(elem, halo->fill)));
+    details.push_back(fmt::format("halo [{}] [{}] {}", fmt::join(halo->lo, ", "),
+                                  fmt::join(halo->hi, ", "), text::elementText(elem, halo->fill)));
   const std::string out = fmt::format("{}[{}]", elemName(elem), fmt::join(dims, ","));
   return details.empty() ? out : fmt::format("{}{{{}}}", out, fmt::join(details, ", "));
 }

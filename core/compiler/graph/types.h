@@ -16,14 +16,16 @@ struct Layout {
   std::vector<Step> steps;
   Pad pad = Pad::undefined;
   bool isRowMajor() const { return steps.empty(); }
-  /// How many logical indices one step of physical dim i moves: the product of its dim's factors inside of it.
+  /// How many logical indices one step of physical dim i moves: the product of its dim's factors
+  /// inside of it.
   int64_t stepOf(size_t i) const;
   /// True when no block of a value of this shape is partly empty, and the ranks agree.
   bool divides(const Shape& shape) const;
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// A border in memory: so many elements before and behind each physical dim hold `fill` whenever the content is read.
+/// A border in memory: so many elements before and behind each physical dim hold `fill` whenever
+/// the content is read.
 struct Halo {
   std::vector<uint32_t> lo, hi;
   uint64_t fill = 0; ///< bits of one element
@@ -44,9 +46,11 @@ struct TensorType {
   int64_t dim(int i) const { return dims[i < 0 ? i + rank() : i]; }
   Shape shape() const { return dims; } ///< a copy, so that it may outlive the type
   int64_t count() const;               ///< elements
-  /// The extents in memory, outer to inner: one per step of the layout, blocks rounded up; the shape when row-major.
+  /// The extents in memory, outer to inner: one per step of the layout, blocks rounded up; the
+  /// shape when row-major.
   Shape physicalDims() const;
-  /// Elements between neighbours along each of them, and before the first one: a halo lies in between.
+  /// Elements between neighbours along each of them, and before the first one: a halo lies in
+  /// between.
   std::vector<int64_t> physicalStrides() const;
   int64_t physicalOffset() const;
   int64_t physicalCount() const; ///< elements in memory, with the halo
@@ -56,7 +60,9 @@ struct TensorType {
 };
 
 /// The dim that an axis in -rank..rank-1 means.
-inline int wrapAxis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+inline int wrapAxis(int64_t axis, int rank) {
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
 
 /// The shape that NumPy-style multidirectional broadcasting gives; nullopt when it does not fit.
 std::optional<Shape> broadcastShapes(Shape a, const Shape& b);

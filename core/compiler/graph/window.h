@@ -13,7 +13,9 @@ struct Window {
 
   int rank() const { return static_cast<int>(kernel.size()); }
   /// Elements from the first to the last of a window.
-  int64_t span(int dim) const { return kernel[dim] == 0 ? 0 : (kernel[dim] - 1) * dilations[dim] + 1; }
+  int64_t span(int dim) const {
+    return kernel[dim] == 0 ? 0 : (kernel[dim] - 1) * dilations[dim] + 1;
+  }
   /// How many windows an input extent gives; in ceil mode none starts in the padding at the end.
   /// The verifier saw to it that the window fits.
   int64_t count(int dim, int64_t extent) const;
@@ -25,7 +27,7 @@ Window windowOf(const Node& node, Shape kernel);
 /// The same with checks: `countId` is the constraint that an attribute's number of values breaks,
 /// `fitId` the one of a kernel larger than its padded input. `extents`: the spatial dims of the
 /// input.
-Result<Window> checkWindow(const Node& node, Shape kernel, const Shape& extents, std::string_view countId,
-                           std::string_view fitId);
+Result<Window> checkWindow(const Node& node, Shape kernel, const Shape& extents,
+                           std::string_view countId, std::string_view fitId);
 
 } // namespace candela::graph

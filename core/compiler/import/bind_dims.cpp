@@ -28,14 +28,16 @@ public:
       : graph_(graph), options_(options), complaints_(complaints) {}
 
   std::map<std::string, Shape> run() {
-    for (const onnx_io::Initializer& initializer : graph_.initializers) initializers_.insert(initializer.name);
+    for (const onnx_io::Initializer& initializer : graph_.initializers)
+      initializers_.insert(initializer.name);
     for (const auto& [name, value] : options_.dims) {
       if (value < 0) complaints_.add(badArgument("--dim {}={} is negative", name, value));
       bound_[name] = {value, fmt::format("--dim {}={}", name, value)};
     }
     std::vector<const ValueInfo*> inputs;
     for (const ValueInfo& input : graph_.inputs)
-      if ((!initializers_.count(input.name) || options_.shapes.count(input.name)) && !options_.frozen.count(input.name))
+      if ((!initializers_.count(input.name) || options_.shapes.count(input.name)) &&
+          !options_.frozen.count(input.name))
         inputs.push_back(&input);
     for (const ValueInfo* input : inputs) applyShape(*input);
     for (const ValueInfo* input : inputs) bind(*input);
@@ -50,8 +52,8 @@ private:
   void bindName(const std::string& name, int64_t value, const std::string& source) {
     const auto [known, added] = bound_.emplace(name, Binding{value, source});
     if (!added && known->second.value != value)
-      complaints_.add(badArgument("dim '{}' is {} by {} but {} by {}", name, known->second.value, known->second.source,
-                                  value, source));
+      complaints_.add(badArgument("dim '{}' is {} by {} but {} by {}", name, known->second.value,
+                                  known->second.source, value, source));
   }
 
   /// --shape binds the names that it covers, so that other inputs with them need nothing.
@@ -63,31 +65,36 @@ private:
     if (!elementCount(shape)) complaints_.add(badArgument("{} is no shape", source));
     if (!input.hasShape) return;
     if (shape.size() != input.dims.size()) {
-      complaints_.add(badArgument("{} has {} dims but the model declares {}", source, shape.size(), input.dims.size()));
+      complaints_.add(badArgument("{} has {} dims but the model declares {}", source, shape.size(),
+                                  input.dims.size()));
       return;
     }
     for (size_t i = 0; i < shape.size(); ++i) {
-      if (input.dims[i].value > 0 && input.dims[i].value != shape[i]) // 0: writers who do not know either
-        complaints_.add(
-            badArgument("{} has {} in dim {} but the model declares {}", source, shape[i], i, input.dims[i].value));
-      if (input.dims[i].value < 0 && !input.dims[i].name.empty()) bindName(input.dims[i].name, shape[i], source);
+      // 0: writers who do not know either
+      if (input.dims[i].value > 0 && input.dims[i].value != shape[i])
+        complaints_.add(badArgument("{} has {} in dim {} but the model declares {}", source,
+                                    shape[i], i, input.dims[i].value));
+      if (input.dims[i].value < 0 && !input.dims[i].name.empty())
+        bindName(input.dims[i].name, shape[i], source);
     }
   }
 
   /// Whether only a run says what the input is.
   bool waits(const ValueInfo& input) const {
-    return input.elem == Elem::none ? input.what == "a sequence" || input.what == "an optional"
-                                    : !input.hasShape || std::ranges::any_of(input.dims, [&](const Dim& dim) {
-                                        return dim.value < 0 && !bound_.count(dim.name);
-                                      });
+    return input.elem == Elem::none
+               ? input.what == "a sequence" || input.what == "an optional"
+               : !input.hasShape || std::ranges::any_of(input.dims, [&](const Dim& dim) {
+                   return dim.value < 0 && !bound_.count(dim.name);
+                 });
   }
 
   void bind(const ValueInfo& input) {
     const auto given = options_.shapes.find(input.name);
     if (options_.bindAtRun && given == options_.shapes.end() && waits(input)) return;
     if (input.elem == Elem::none) {
-      complaints_.add(input.what.empty() ? badModel("input '{}' declares no type", input.name)
-                                         : failure(Code::unsupported, "input '{}' is {}", input.name, input.what));
+      complaints_.add(input.what.empty()
+                          ? badModel("input '{}' declares no type", input.name)
+                          : failure(Code::unsupported, "input '{}' is {}", input.name, input.what));
       return;
     }
     if (given != options_.shapes.end()) {
@@ -115,13 +122,14 @@ private:
       }
     }
     if (nameless)
-      complaints_.add(badArgument("input '{0}' has dims without a name or value: --shape {0}={1}", input.name,
-                                  shapeHint(input.dims)));
+      complaints_.add(badArgument("input '{0}' has dims without a name or value: --shape {0}={1}",
+                                  input.name, shapeHint(input.dims)));
     if (!complete || nameless) return;
     if (elementCount(shape))
       shapes_[input.name] = shape;
     else
-      complaints_.add(badModel("input '{}' has the impossible shape {}", input.name, shapeText(shape)));
+      complaints_.add(
+          badModel("input '{}' has the impossible shape {}", input.name, shapeText(shape)));
   }
 
   void checkUnused(const std::vector<const ValueInfo*>& inputs) {
@@ -136,11 +144,12 @@ private:
     };
     for (const auto& [name, value] : options_.dims)
       if (!dims.count(name))
-        complaints_.add(badArgument("--dim {}={}: no such dim in the model, which has {}", name, value, list(dims)));
+        complaints_.add(badArgument("--dim {}={}: no such dim in the model, which has {}", name,
+                                    value, list(dims)));
     for (const auto& [name, shape] : options_.shapes)
       if (!names.count(name))
-        complaints_.add(badArgument("--shape {}={}: no such input in the model, which has {}", name, shapeText(shape),
-                                    list(names)));
+        complaints_.add(badArgument("--shape {}={}: no such input in the model, which has {}", name,
+                                    shapeText(shape), list(names)));
   }
 
   const onnx_io::Graph& graph_;
@@ -171,7 +180,8 @@ bool isDeclared(const ValueInfo& declared, const graph::TensorType& type) {
 }
 
 bool isDeclaredRank(const ValueInfo& declared, const graph::TensorType& type) {
-  return declared.elem == type.elem && (!declared.hasShape || declared.dims.size() == type.dims.size());
+  return declared.elem == type.elem &&
+         (!declared.hasShape || declared.dims.size() == type.dims.size());
 }
 
 std::string declaredText(const ValueInfo& declared) {
@@ -188,13 +198,13 @@ Status checkDeclared(const ValueInfo& declared, const graph::TensorType& inferre
     return failure(Code::unsupported, "output '{}' is {}", declared.name, declared.what);
   if (declared.elem == Elem::none) return Status::ok();
   if (!isDeclared(declared, inferred))
-    return badModel("output '{}' is declared {} but inference gives {}", declared.name, declaredText(declared),
-                    inferred.text());
+    return badModel("output '{}' is declared {} but inference gives {}", declared.name,
+                    declaredText(declared), inferred.text());
   for (size_t i = 0; i < declared.dims.size(); ++i)
     if (const auto given = named.find(declared.dims[i].name);
         declared.dims[i].value < 0 && given != named.end() && given->second != inferred.dims[i])
-      return badArgument("--dim {}={} but dim {} of output '{}' is {}", given->first, given->second, i, declared.name,
-                         inferred.dims[i]);
+      return badArgument("--dim {}={} but dim {} of output '{}' is {}", given->first, given->second,
+                         i, declared.name, inferred.dims[i]);
   return Status::ok();
 }
 

@@ -22,15 +22,16 @@ uint64_t storedBytes(const Payload& payload) {
 
 /// Whether the op moves elements, but not those that the first operand stores.
 bool isMovedWidened(const graph::OpInfo& info, const std::vector<Value*>& operands) {
-  return info.has(graph::kTraitMovement) && !operands.empty() && operands[0] && isStorageOnly(operands[0]->type.elem) &&
-         !info.operands[0].accepts(operands[0]->type.elem);
+  return info.has(graph::kTraitMovement) && !operands.empty() && operands[0] &&
+         isStorageOnly(operands[0]->type.elem) && !info.operands[0].accepts(operands[0]->type.elem);
 }
 
 Status checkRange(const Attrs& attrs, int64_t limit) {
   for (const auto& [name, value] : attrs)
     if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
       for (int64_t v : *ints)
-        if (v < -limit || v > limit) return badModel("attribute '{}' has value {}, beyond {}", name, v, limit);
+        if (v < -limit || v > limit)
+          return badModel("attribute '{}' has value {}, beyond {}", name, v, limit);
   return Status::ok();
 }
 
@@ -50,7 +51,9 @@ Value* Builder::fresh(Value* value) {
   return value;
 }
 
-Value* Builder::constant(Tensor tensor) { return fresh(graph_.addConstant(std::move(tensor), provenance_)); }
+Value* Builder::constant(Tensor tensor) {
+  return fresh(graph_.addConstant(std::move(tensor), provenance_));
+}
 
 Value* Builder::constant(Payload payload, const Shape& shape) {
   const graph::TensorType type(payload.elem(), shape);
@@ -66,9 +69,11 @@ bool Builder::isWorthFolding(const graph::Node& node) const {
     stored += storedBytes(operand->payload());
     work += operand->payload().sizeBytes();
   }
-  for (const Value* result : node.results()) made += elemBytes(result->type.elem, result->type.count());
+  for (const Value* result : node.results())
+    made += elemBytes(result->type.elem, result->type.count());
   if (made > foldLimitBytes_ && made > stored) return false;
-  const bool heavy = node.info().has(graph::kTraitContraction) || node.info().has(graph::kTraitWindow);
+  const bool heavy =
+      node.info().has(graph::kTraitContraction) || node.info().has(graph::kTraitWindow);
   return work + made <= (heavy ? foldLimitBytes_ : kFoldWorkBytes);
 }
 
@@ -80,17 +85,21 @@ Result<std::vector<Value*>> Builder::fold(graph::Node* node) {
   return values;
 }
 
-Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> operands, Attrs attrs, int resultCount) {
+Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> operands, Attrs attrs,
+                                            int resultCount) {
   const graph::OpInfo& info = graph::opInfo(kind);
   CDL_TRY(checkRange(attrs, info.has(graph::kTraitWindow) ? kWindowLimit : kIntsLimit));
   while (!operands.empty() && !operands.back()) operands.pop_back(); // absent optional ones
-  if (isMovedWidened(info, operands)) return addWidened(kind, std::move(operands), std::move(attrs));
-  auto node = graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, nullptr, resultCount);
+  if (isMovedWidened(info, operands))
+    return addWidened(kind, std::move(operands), std::move(attrs));
+  auto node = graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, nullptr,
+                             resultCount);
   if (!node) {
     // Whoever reports this names the ONNX node already.
     const std::string prefix = fmt::format("{} '{}': ", info.name, provenance_.front());
     const std::string& message = node.status().message();
-    return Status(node.status().code(), message.starts_with(prefix) ? message.substr(prefix.size()) : message);
+    return Status(node.status().code(),
+                  message.starts_with(prefix) ? message.substr(prefix.size()) : message);
   }
   for (const Value* result : (*node)->results())
     if (const Shape shape = result->type.shape(); !elementCount(shape))
@@ -101,11 +110,14 @@ Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> ope
   return results;
 }
 
-Result<std::vector<Value*>> Builder::addWidened(OpKind kind, std::vector<Value*> operands, Attrs attrs) {
+Result<std::vector<Value*>> Builder::addWidened(OpKind kind, std::vector<Value*> operands,
+                                                Attrs attrs) {
   const Elem stored = operands[0]->type.elem;
   const Elem wide = isFloat(stored) ? Elem::f32_ : isSigned(stored) ? Elem::i8_ : Elem::u8_;
   for (Value*& operand : operands)
-    if (operand && operand->type.elem == stored) { CDL_ASSIGN(operand, cast(operand, wide)); }
+    if (operand && operand->type.elem == stored) {
+      CDL_ASSIGN(operand, cast(operand, wide));
+    }
   CDL_ASSIGN(std::vector<Value*> results, addAll(kind, std::move(operands), std::move(attrs), 1));
   CDL_ASSIGN(results[0], cast(results[0], stored));
   return results;
@@ -134,7 +146,8 @@ Result<Value*> Builder::reshape(Value* value, const Shape& shape) {
   if (value->type.dims == shape) return value;
   const auto count = elementCount(shape);
   if (!count) return badModel("shape {} is impossibly large", shapeText(shape));
-  if (value->isConstant() && value->type.count() == *count) return constant(value->payload(), shape);
+  if (value->isConstant() && value->type.count() == *count)
+    return constant(value->payload(), shape);
   return add(OpKind::Reshape, {value}, {{"shape", shape}});
 }
 

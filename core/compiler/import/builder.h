@@ -15,7 +15,8 @@ using graph::Attrs, graph::OpKind, graph::Value;
 /// bytes grow.
 class Builder {
 public:
-  Builder(graph::Graph& graph, uint64_t foldLimitBytes) : graph_(graph), foldLimitBytes_(foldLimitBytes) {}
+  Builder(graph::Graph& graph, uint64_t foldLimitBytes)
+      : graph_(graph), foldLimitBytes_(foldLimitBytes) {}
 
   graph::Graph& graph() { return graph_; }
   /// What follows comes from this ONNX node.
@@ -25,7 +26,8 @@ public:
 
   /// The first `resultCount` results. Failures as Graph::addNode gives them, without the op's and
   /// the node's name.
-  Result<std::vector<Value*>> addAll(OpKind kind, std::vector<Value*> operands, Attrs attrs, int resultCount);
+  Result<std::vector<Value*>> addAll(OpKind kind, std::vector<Value*> operands, Attrs attrs,
+                                     int resultCount);
   /// The only result. An operand may be one that is made in place: its failure is passed on.
   Result<Value*> add(OpKind kind, const std::vector<Result<Value*>>& operands, Attrs attrs = {});
 
@@ -49,7 +51,8 @@ private:
   Value* fresh(Value* value);
   bool isWorthFolding(const graph::Node& node) const;
   Result<std::vector<Value*>> fold(graph::Node* node);
-  /// A movement of elements that the op does not store, such as packed ones: in a type that holds them.
+  /// A movement of elements that the op does not store, such as packed ones: in a type that holds
+  /// them.
   Result<std::vector<Value*>> addWidened(OpKind kind, std::vector<Value*> operands, Attrs attrs);
 
   graph::Graph& graph_;

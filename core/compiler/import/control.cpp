@@ -13,7 +13,8 @@ constexpr int64_t kMostUnrolled = 512;
 // Turns whose numbers stand in a constant.
 constexpr int64_t kMostCounted = int64_t(1) << 20;
 
-/// An operator of our own, for nodes that are written here: dim 0 goes to `axis`. No model names it.
+/// An operator of our own, for nodes that are written here: dim 0 goes to `axis`. No model names
+/// it.
 constexpr const char* kMoveFirst = "\x01MoveFirst";
 
 using Kind = flow::Slot::Kind;
@@ -30,7 +31,9 @@ flow::Slot kindOf(const Frame& frame, const Slot& slot, const std::string& name)
   return {name, Kind::typed, slot.value->type.elem, slot.value->type.shape()};
 }
 
-bool isTensor(const flow::Slot& slot) { return slot.kind == Kind::typed || slot.kind == Kind::tensor; }
+bool isTensor(const flow::Slot& slot) {
+  return slot.kind == Kind::typed || slot.kind == Kind::tensor;
+}
 
 /// What holds either.
 flow::Slot merged(const flow::Slot& a, const flow::Slot& b) {
@@ -45,7 +48,8 @@ flow::Slot merged(const flow::Slot& a, const flow::Slot& b) {
   return made;
 }
 
-/// A scan output of as many elements as a run makes; `declared` is what the body says of one of them.
+/// A scan output of as many elements as a run makes; `declared` is what the body says of one of
+/// them.
 void openScan(flow::Slot& scan, const onnx_io::ValueInfo& declared) {
   if (!scan.isTyped()) {
     if (scan.elem == Elem::none) scan.elem = declared.elem;
@@ -72,7 +76,8 @@ std::optional<int64_t> knownScalar(const Slot& slot) {
 
 /// Whether a body's condition is the one that it got.
 bool isHandedOn(const Slot& result, const Slot& param) {
-  return (result.value && result.value == param.value) || (result.run != flow::kNoSlot && result.run == param.run);
+  return (result.value && result.value == param.value) ||
+         (result.run != flow::kNoSlot && result.run == param.run);
 }
 
 int64_t countNodes(const onnx_io::Graph& graph) {
@@ -80,13 +85,15 @@ int64_t countNodes(const onnx_io::Graph& graph) {
   for (const onnx_io::Node& node : graph.nodes) {
     ++count;
     for (const auto& [name, attribute] : node.attributes)
-      if (const auto* inner = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute); inner && *inner)
+      if (const auto* inner = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute);
+          inner && *inner)
         count += countNodes(**inner);
   }
   return count;
 }
 
-template <typename T> Result<T> attributeOf(const onnx_io::Node& node, const char* name, T fallback) {
+template <typename T>
+Result<T> attributeOf(const onnx_io::Node& node, const char* name, T fallback) {
   const auto found = node.attributes.find(name);
   if (found == node.attributes.end()) return fallback;
   if (const T* value = std::get_if<T>(&found->second)) return *value;
@@ -107,8 +114,9 @@ std::span<const char* const> controlOperators() {
   return kNames;
 }
 
-std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& node, const std::string& name,
-                                       const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
+std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& node,
+                                       const std::string& name, const std::vector<Slot>& inputs,
+                                       std::vector<Slot>& outputs) {
   if (!node.domain.empty()) return std::nullopt;
   const auto add = node.opType == "If"         ? &Walk::addIf
                    : node.opType == "Loop"     ? &Walk::addLoop
@@ -120,10 +128,12 @@ std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& 
   return (this->*add)(place, node, name, inputs, outputs);
 }
 
-Result<const onnx_io::Graph*> Walk::graphOf(const onnx_io::Node& node, const char* attribute) const {
+Result<const onnx_io::Graph*> Walk::graphOf(const onnx_io::Node& node,
+                                            const char* attribute) const {
   const auto found = node.attributes.find(attribute);
-  const auto* graph =
-      found == node.attributes.end() ? nullptr : std::get_if<std::shared_ptr<onnx_io::Graph>>(&found->second);
+  const auto* graph = found == node.attributes.end()
+                          ? nullptr
+                          : std::get_if<std::shared_ptr<onnx_io::Graph>>(&found->second);
   if (!graph || !*graph) return badModel("has no graph '{}'", attribute);
   if (depth_ >= kMaxDepth) return badModel("graphs are nested deeper than {}", kMaxDepth);
   return graph->get();
@@ -145,15 +155,17 @@ std::vector<Slot> Walk::addGraph(const Place& place, const onnx_io::Graph& graph
       complaints_.add(badModel("node '{}': its graph's output '{}' is produced by nothing",
                                place.prefix.substr(0, place.prefix.size() - 1), output.name));
     if (!result.poisoned && output.elem != Elem::none && place.frame.isTyped(result))
-      complaints_.add(checkOutput(output, place.frame.typeOf(result), {})
-                          .context(fmt::format("node '{}'", place.prefix.substr(0, place.prefix.size() - 1))),
-                      Reach::block);
+      complaints_.add(
+          checkOutput(output, place.frame.typeOf(result), {})
+              .context(fmt::format("node '{}'", place.prefix.substr(0, place.prefix.size() - 1))),
+          Reach::block);
     results.push_back(std::move(result));
   }
   return results;
 }
 
-Slot Walk::synthesized(const Place& place, const std::string& name, const char* opType, std::vector<Slot> inputs,
+Slot Walk::synthesized(const Place& place, const std::string& name, const char* opType,
+                       std::vector<Slot> inputs,
                        std::map<std::string, onnx_io::Attribute> attributes) {
   static const Opsets kOpsets = {{"", kOpsetOfOwn}};
   onnx_io::Node node;
@@ -165,8 +177,9 @@ Slot Walk::synthesized(const Place& place, const std::string& name, const char* 
   poisoned.poisoned = true;
   std::vector<Slot> outputs(1, poisoned);
   if (anyPoisoned(inputs)) return poisoned;
-  complaints_.add(addOperator({place.frame, place.scope, kOpsets, place.prefix}, node, name, inputs, outputs)
-                      .context(fmt::format("node '{}' ({})", name, opType)));
+  complaints_.add(
+      addOperator({place.frame, place.scope, kOpsets, place.prefix}, node, name, inputs, outputs)
+          .context(fmt::format("node '{}' ({})", name, opType)));
   return outputs[0];
 }
 
@@ -175,15 +188,18 @@ Status Walk::addIf(const Place& place, const onnx_io::Node& node, const std::str
   CDL_ASSIGN(const onnx_io::Graph* thenGraph, graphOf(node, "then_branch"));
   CDL_ASSIGN(const onnx_io::Graph* elseGraph, graphOf(node, "else_branch"));
   CDL_TRY(checkNames(node, std::array{"then_branch", "else_branch"}));
-  if (inputs.size() != 1 || inputs[0].isAbsent()) return badModel("has {} inputs, expected 1", inputs.size());
+  if (inputs.size() != 1 || inputs[0].isAbsent())
+    return badModel("has {} inputs, expected 1", inputs.size());
   const auto checkBranch = [&](const onnx_io::Graph& graph) -> Status {
     if (graph.outputs.size() < outputs.size())
       return badModel("has {} outputs but a branch gives {}", outputs.size(), graph.outputs.size());
-    if (!graph.inputs.empty()) return badModel("a branch has {} inputs, expected none", graph.inputs.size());
+    if (!graph.inputs.empty())
+      return badModel("a branch has {} inputs, expected none", graph.inputs.size());
     return Status::ok();
   };
   if (place.frame.isTyped(inputs[0]))
-    if (const graph::TensorType type = place.frame.typeOf(inputs[0]); type.elem != Elem::bool_ || type.count() != 1)
+    if (const graph::TensorType type = place.frame.typeOf(inputs[0]);
+        type.elem != Elem::bool_ || type.count() != 1)
       return badModel("the condition is {}, expected one bool", type.text());
   if (const auto condition = knownScalar(inputs[0])) {
     const onnx_io::Graph& taken = *condition ? *thenGraph : *elseGraph;
@@ -200,7 +216,8 @@ Status Walk::addIf(const Place& place, const onnx_io::Node& node, const std::str
   return addBranches(place, node, name, branches, inputs[0], outputs);
 }
 
-Walk::Branch Walk::addBranch(const Place& place, const onnx_io::Graph& graph, const std::string& name, size_t outputs) {
+Walk::Branch Walk::addBranch(const Place& place, const onnx_io::Graph& graph,
+                             const std::string& name, size_t outputs) {
   const size_t complaints = complaints_.count();
   Branch branch;
   branch.body = &frames_.emplace_back(script_.flow, &place.frame, options_.foldLimitBytes);
@@ -223,9 +240,12 @@ Walk::Branch Walk::addBranch(const Place& place, const onnx_io::Graph& graph, co
 }
 
 Status Walk::addBranches(const Place& place, const onnx_io::Node& node, const std::string& name,
-                         const std::vector<Branch>& branches, const Slot& condition, std::vector<Slot>& outputs) {
+                         const std::vector<Branch>& branches, const Slot& condition,
+                         std::vector<Slot>& outputs) {
   const auto hasFailed = [](const Branch& branch) { return !branch.failed.empty(); };
-  const auto isPoisoned = [&](const Branch& branch) { return !hasFailed(branch) && anyPoisoned(branch.results); };
+  const auto isPoisoned = [&](const Branch& branch) {
+    return !hasFailed(branch) && anyPoisoned(branch.results);
+  };
   if (std::ranges::all_of(branches, hasFailed) || std::ranges::any_of(branches, isPoisoned)) {
     for (const Branch& branch : branches) complaints_.add(branch.failed);
     return Status::ok();
@@ -243,11 +263,12 @@ Status Walk::addBranches(const Place& place, const onnx_io::Node& node, const st
       const flow::Slot kind = kindOf(*branch.body, branch.results[i], node.outputs[i]);
       if (kinds.size() <= i)
         kinds.push_back(kind);
-      else if ((kind.elem != Elem::none && kinds[i].elem != Elem::none && kind.elem != kinds[i].elem) ||
+      else if ((kind.elem != Elem::none && kinds[i].elem != Elem::none &&
+                kind.elem != kinds[i].elem) ||
                (kind.kind == Kind::sequence && kinds[i].isTyped()) ||
                (kinds[i].kind == Kind::sequence && kind.isTyped()))
-        return badModel("output '{}' is {} in one branch and {} in the other", node.outputs[i], kinds[i].typeText(),
-                        kind.typeText());
+        return badModel("output '{}' is {} in one branch and {} in the other", node.outputs[i],
+                        kinds[i].typeText(), kind.typeText());
       else
         kinds[i] = merged(kinds[i], kind);
       block.results.push_back(branch.body->exported(branch.results[i]));
@@ -258,12 +279,14 @@ Status Walk::addBranches(const Place& place, const onnx_io::Node& node, const st
 }
 
 Slot Walk::stacked(const Place& place, const std::string& name, std::vector<Slot> items) {
-  const bool typed = std::ranges::all_of(items, [&](const Slot& item) { return place.frame.isTyped(item); });
+  const bool typed =
+      std::ranges::all_of(items, [&](const Slot& item) { return place.frame.isTyped(item); });
   if (!typed) {
     flow::Step step;
     step.kind = flow::StepKind::stack;
     step.node = name;
-    return place.frame.addStep(std::move(step), std::move(items), {{name, Kind::tensor, Elem::none, {}}})[0];
+    return place.frame.addStep(std::move(step), std::move(items),
+                               {{name, Kind::tensor, Elem::none, {}}})[0];
   }
   const Slot zero = constantSlot(place.frame, Tensor::of<int64_t>(Elem::i64_, {1}, {0}));
   for (Slot& item : items) item = synthesized(place, name, "Unsqueeze", {item, zero});
@@ -274,31 +297,34 @@ Status Walk::addLoop(const Place& place, const onnx_io::Node& node, const std::s
                      const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   CDL_ASSIGN(const onnx_io::Graph* body, graphOf(node, "body"));
   CDL_TRY(checkNames(node, std::array{"body"}));
-  const Slot trips = inputs.empty() ? Slot() : inputs[0], condition = inputs.size() < 2 ? Slot() : inputs[1];
-  const std::vector<Slot> carried(inputs.begin() + static_cast<ptrdiff_t>(std::min<size_t>(2, inputs.size())),
-                                  inputs.end());
+  const Slot trips = inputs.empty() ? Slot() : inputs[0],
+             condition = inputs.size() < 2 ? Slot() : inputs[1];
+  const std::vector<Slot> carried(
+      inputs.begin() + static_cast<ptrdiff_t>(std::min<size_t>(2, inputs.size())), inputs.end());
   for (const Slot& scalar : {trips, condition})
     if (!scalar.isAbsent() && place.frame.isTyped(scalar)) {
       const graph::TensorType type = place.frame.typeOf(scalar);
-      if (type.count() != 1 || isFloat(type.elem)) return badModel("its trip count or condition is {}", type.text());
+      if (type.count() != 1 || isFloat(type.elem))
+        return badModel("its trip count or condition is {}", type.text());
     }
   return addTurns(place, *body, name, trips, condition, carried, outputs);
 }
 
-Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
-                      const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs) {
+Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std::string& name,
+                      const Slot& trips, const Slot& condition, const std::vector<Slot>& carried,
+                      std::vector<Slot>& outputs) {
   if (body.inputs.size() != carried.size() + 2)
-    return badModel("its body has {} inputs, expected {} for {} carried values", body.inputs.size(), carried.size() + 2,
-                    carried.size());
+    return badModel("its body has {} inputs, expected {} for {} carried values", body.inputs.size(),
+                    carried.size() + 2, carried.size());
   if (body.outputs.size() < carried.size() + 1 || body.outputs.size() - 1 < outputs.size())
     return badModel("its body has {} outputs, expected {}", body.outputs.size(),
                     1 + std::max(carried.size(), outputs.size()));
   for (size_t k = 0; k < carried.size(); ++k)
-    if (const onnx_io::ValueInfo& input = body.inputs[2 + k]; input.elem != Elem::none &&
-                                                              place.frame.isTyped(carried[k]) &&
-                                                              !isDeclared(input, place.frame.typeOf(carried[k])))
-      return badModel("carried value '{}' is declared {} in its body but begins as {}", input.name, declaredText(input),
-                      place.frame.typeOf(carried[k]).text());
+    if (const onnx_io::ValueInfo& input = body.inputs[2 + k];
+        input.elem != Elem::none && place.frame.isTyped(carried[k]) &&
+        !isDeclared(input, place.frame.typeOf(carried[k])))
+      return badModel("carried value '{}' is declared {} in its body but begins as {}", input.name,
+                      declaredText(input), place.frame.typeOf(carried[k]).text());
   const auto count = knownScalar(trips), goOn = condition.isAbsent() ? 1 : knownScalar(condition);
   if (count && goOn == 1 && *count > 0 && *count <= kMostUnrolled && !turning_.count(&body) &&
       *count * unrolled_ * std::max<int64_t>(countNodes(body), 1) <= kMostUnrolled) {
@@ -321,21 +347,23 @@ Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std:
   return addLoopStep(place, body, name, trips, condition, carried, outputs);
 }
 
-Result<bool> Walk::unroll(const Place& place, const onnx_io::Graph& body, const std::string& name, int64_t trips,
-                          std::vector<Slot> carried, std::vector<Slot>& outputs) {
+Result<bool> Walk::unroll(const Place& place, const onnx_io::Graph& body, const std::string& name,
+                          int64_t trips, std::vector<Slot> carried, std::vector<Slot>& outputs) {
   const size_t scans = body.outputs.size() - 1 - carried.size();
   std::vector<std::vector<Slot>> scanned(scans);
   for (int64_t turn = 0; turn < trips; ++turn) {
     Scope scope(&place.scope);
     scope.define(body.inputs[0].name, constantSlot(place.frame, Tensor::scalarI64(turn)));
-    scope.define(body.inputs[1].name, constantSlot(place.frame, Tensor::of<uint8_t>(Elem::bool_, {}, {1})));
+    scope.define(body.inputs[1].name,
+                 constantSlot(place.frame, Tensor::of<uint8_t>(Elem::bool_, {}, {1})));
     for (size_t k = 0; k < carried.size(); ++k) scope.define(body.inputs[2 + k].name, carried[k]);
     std::vector<Slot> results = addGraph(place.within(place.frame, scope, name), body);
     const auto goOn = knownScalar(results[0]);
     if (anyPoisoned(results) || !goOn) return false;
     for (size_t k = 0; k < carried.size(); ++k) carried[k] = results[1 + k];
     for (size_t k = 0; k < scans; ++k) {
-      if (results[1 + carried.size() + k].list) return badModel("a scan output is a sequence, expected a tensor");
+      if (results[1 + carried.size() + k].list)
+        return badModel("a scan output is a sequence, expected a tensor");
       scanned[k].push_back(results[1 + carried.size() + k]);
     }
     if (!*goOn) break;
@@ -353,10 +381,12 @@ Result<bool> Walk::unroll(const Place& place, const onnx_io::Graph& body, const 
   return true;
 }
 
-Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
-                         const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs) {
+Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const std::string& name,
+                         const Slot& trips, const Slot& condition, const std::vector<Slot>& carried,
+                         std::vector<Slot>& outputs) {
   std::vector<flow::Slot> kinds;
-  for (size_t k = 0; k < carried.size(); ++k) kinds.push_back(kindOf(place.frame, carried[k], body.inputs[2 + k].name));
+  for (size_t k = 0; k < carried.size(); ++k)
+    kinds.push_back(kindOf(place.frame, carried[k], body.inputs[2 + k].name));
   for (;;) {
     const size_t complaints = complaints_.count();
     Frame& frame = frames_.emplace_back(script_.flow, &place.frame, options_.foldLimitBytes);
@@ -378,27 +408,33 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
       define(scope, body.inputs[i].name, params[i], fmt::format("node '{}'", name));
     const std::vector<Slot> results = addGraph(place.within(frame, scope, name), body);
     if (anyPoisoned(results) || complaints_.count() != complaints) return Status::ok();
-    // A value whose type changes over the turns is one that only the run knows; the body is imported again for it.
+    // A value whose type changes over the turns is one that only the run knows; the body is
+    // imported again for it.
     bool changed = false;
     for (size_t k = 0; k < kinds.size(); ++k) {
-      const flow::Slot given = kindOf(frame, results[1 + k], kinds[k].name), next = merged(kinds[k], given);
+      const flow::Slot given = kindOf(frame, results[1 + k], kinds[k].name),
+                       next = merged(kinds[k], given);
       if (next.kind == kinds[k].kind) continue;
       const onnx_io::ValueInfo& declared = body.inputs[2 + k];
       const bool fixed = declared.elem != Elem::none && declared.hasShape && kinds[k].isTyped() &&
-                         std::ranges::all_of(declared.dims, [](const onnx_io::Dim& dim) { return dim.value >= 0; });
+                         std::ranges::all_of(
+                             declared.dims, [](const onnx_io::Dim& dim) { return dim.value >= 0; });
       // What may be anything is the run's to judge.
       if ((next.kind == Kind::optional && given.kind != Kind::optional) ||
-          (kinds[k].elem != next.elem && frame.isTyped(results[1 + k])) || (fixed && frame.isTyped(results[1 + k])))
-        return badModel("its body turns carried value '{}' from {} to {}", declared.name, kinds[k].typeText(),
-                        given.typeText());
+          (kinds[k].elem != next.elem && frame.isTyped(results[1 + k])) ||
+          (fixed && frame.isTyped(results[1 + k])))
+        return badModel("its body turns carried value '{}' from {} to {}", declared.name,
+                        kinds[k].typeText(), given.typeText());
       kinds[k] = next;
       changed = true;
     }
     if (changed) continue;
     const auto next = knownScalar(results[0]);
     const bool endless = next ? *next != 0 : isHandedOn(results[0], params[1]);
-    const auto count = condition.isAbsent() || knownScalar(condition) == 1 ? knownScalar(trips) : std::nullopt;
-    if (count && *count > 0 && endless && addLoopNode(place, frame, name, *count, params, carried, results, outputs))
+    const auto count =
+        condition.isAbsent() || knownScalar(condition) == 1 ? knownScalar(trips) : std::nullopt;
+    if (count && *count > 0 && endless &&
+        addLoopNode(place, frame, name, *count, params, carried, results, outputs))
       return Status::ok();
     flow::Step step;
     step.kind = flow::StepKind::loop;
@@ -418,7 +454,8 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
     }
     std::vector<Slot> inputs = {trips, condition};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
-    const std::vector<Slot> all = place.frame.addStep(std::move(step), std::move(inputs), made, {&frame});
+    const std::vector<Slot> all =
+        place.frame.addStep(std::move(step), std::move(inputs), made, {&frame});
     std::copy_n(all.begin(), outputs.size(), outputs.begin());
     return Status::ok();
   }
@@ -429,17 +466,20 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
                        const std::vector<Slot>& results, std::vector<Slot>& outputs) {
   Frame::Stage& stage = frame.stage(0);
   if (frame.stages().size() > 1 || !stage.deferred.empty() || !stage.steps.empty()) return false;
-  if (!std::ranges::all_of(results, [](const Slot& result) { return result.value != nullptr; })) return false;
+  if (!std::ranges::all_of(results, [](const Slot& result) { return result.value != nullptr; }))
+    return false;
   for (const Slot& param : params)
     if (!param.value) return false;
   std::vector<Value*> given;
   for (size_t i = 1; i < results.size(); ++i) given.push_back(frame.valueAt(results[i], 0));
   std::map<flow::SlotId, Slot> captured;
-  for (const Slot& capture : frame.captures()) captured.emplace(place.frame.exported(capture), capture);
+  for (const Slot& capture : frame.captures())
+    captured.emplace(place.frame.exported(capture), capture);
   // A copy, as the stage stays what it is where a step does it after all.
   graph::Graph whole;
   std::map<const Value*, Value*> own;
-  for (const Frame::Port& port : stage.inputs) own[port.value] = whole.addInput(port.value->name, port.value->type);
+  for (const Frame::Port& port : stage.inputs)
+    own[port.value] = whole.addInput(port.value->name, port.value->type);
   for (const auto& node : stage.graph.nodes()) whole.addCopy(*node, own);
   for (const Value* value : given) whole.addOutput(own.at(value), value->name);
   whole.eraseDead();
@@ -452,7 +492,9 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
   form.carried = carried.size();
   std::map<const Value*, Value*> copies;
   std::vector<Slot> operands = carried;
-  const auto addInput = [&](const Value* value) { copies[value] = body.addInput(value->name, value->type); };
+  const auto addInput = [&](const Value* value) {
+    copies[value] = body.addInput(value->name, value->type);
+  };
   for (size_t k = 0; k < carried.size(); ++k) addInput(own.at(params[2 + k].value));
   if (whole.isUsed(own.at(params[0].value))) {
     if (trips > kMostCounted) return false;
@@ -476,7 +518,8 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
   const int index = place.frame.stageFor(operands, Slot::From::graph);
   std::vector<Value*> values;
   for (const Slot& operand : operands) values.push_back(place.frame.valueAt(operand, index));
-  const auto node = graph::addLoop(place.frame.stage(index).graph, form, std::move(values), std::move(body), {name});
+  const auto node = graph::addLoop(place.frame.stage(index).graph, form, std::move(values),
+                                   std::move(body), {name});
   if (!node) return false; // nested too deep: a step does it
   Slot made;
   made.frame = &place.frame;
@@ -490,15 +533,16 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
 
 Slot Walk::zeros(const Place& place, const std::string& name, Elem elem, const Shape& shape) {
   const auto zero = Tensor::zeros(elem, {1});
-  const Slot dims =
-      constantSlot(place.frame, Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(shape.size())}, shape));
+  const Slot dims = constantSlot(
+      place.frame, Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(shape.size())}, shape));
   return synthesized(place, name, "ConstantOfShape", {dims}, {{"value", *zero}});
 }
 
 Status Walk::moveFirst(const Place& place, const onnx_io::Node& node, const std::string& name,
                        const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   CDL_ASSIGN(int64_t axis, attributeOf<int64_t>(node, "axis", 0));
-  if (!place.frame.isTyped(inputs[0])) return defer(place, node, name, "a shape that depends on data", inputs, outputs);
+  if (!place.frame.isTyped(inputs[0]))
+    return defer(place, node, name, "a shape that depends on data", inputs, outputs);
   const int rank = place.frame.typeOf(inputs[0]).rank();
   CDL_ASSIGN(axis, resolveAxis(axis, rank));
   std::vector<int64_t> order;
@@ -512,8 +556,9 @@ Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::s
                      const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   CDL_ASSIGN(const onnx_io::Graph* body, graphOf(node, "body"));
   if (place.opsets.at("") < 9) return addBatchedScan(place, node, name, inputs, outputs);
-  CDL_TRY(checkNames(node, std::array{"body", "num_scan_inputs", "scan_input_axes", "scan_input_directions",
-                                      "scan_output_axes", "scan_output_directions"}));
+  CDL_TRY(checkNames(node, std::array{"body", "num_scan_inputs", "scan_input_axes",
+                                      "scan_input_directions", "scan_output_axes",
+                                      "scan_output_directions"}));
   using Ints = std::vector<int64_t>;
   CDL_ASSIGN(const int64_t scanned, attributeOf<int64_t>(node, "num_scan_inputs", 0));
   if (scanned < 1 || scanned > static_cast<int64_t>(inputs.size()))
@@ -522,11 +567,13 @@ Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::s
   if (body->inputs.size() != inputs.size())
     return badModel("its body has {} inputs, expected {}", body->inputs.size(), inputs.size());
   if (body->outputs.size() < states || body->outputs.size() < outputs.size())
-    return badModel("its body has {} outputs, expected {}", body->outputs.size(), std::max(states, outputs.size()));
+    return badModel("its body has {} outputs, expected {}", body->outputs.size(),
+                    std::max(states, outputs.size()));
   const size_t scans = body->outputs.size() - states;
   const auto listOf = [&](const char* attribute, size_t count) -> Result<Ints> {
     CDL_ASSIGN(Ints list, attributeOf<Ints>(node, attribute, Ints(count, 0)));
-    if (list.size() != count) return badModel("{} has {} entries, expected {}", attribute, list.size(), count);
+    if (list.size() != count)
+      return badModel("{} has {} entries, expected {}", attribute, list.size(), count);
     return list;
   };
   CDL_ASSIGN(const Ints inAxes, listOf("scan_input_axes", static_cast<size_t>(scanned)));
@@ -546,7 +593,8 @@ Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::s
   for (const char* port : {"turn", "condition"}) turns.inputs.emplace_back().name = own + port;
   for (size_t k = 0; k < states; ++k) turns.inputs.push_back(body->inputs[k]);
   std::vector<onnx_io::Node> slices;
-  const auto addSlice = [&](const char* opType, std::vector<std::string> reads, const std::string& gives,
+  const auto addSlice = [&](const char* opType, std::vector<std::string> reads,
+                            const std::string& gives,
                             std::map<std::string, onnx_io::Attribute> attributes) {
     onnx_io::Node slice;
     slice.name = gives;
@@ -562,7 +610,8 @@ Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::s
     CDL_ASSIGN(const int64_t axis, resolveAxis(inAxes[k], type.rank()));
     const int64_t extent = type.dim(static_cast<int>(axis));
     if (trips && *trips != extent)
-      return badModel("scan input {} has {} elements along axis {}, the ones before have {}", k, extent, axis, *trips);
+      return badModel("scan input {} has {} elements along axis {}, the ones before have {}", k,
+                      extent, axis, *trips);
     trips = extent;
     const std::string whole = fmt::format("{}{}", own, k);
     // Without a turn the body has its types from slices that are never taken.
@@ -585,9 +634,11 @@ Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::s
   std::vector<Slot> made(body->outputs.size());
   for (Slot& slot : made) slot.poisoned = true;
   const Place within{place.frame, scope, place.opsets, place.prefix, place.function, place.call};
-  CDL_TRY(addTurns(within, turns, name, constantSlot(place.frame, Tensor::scalarI64(*trips)), Slot(), carried, made));
+  CDL_TRY(addTurns(within, turns, name, constantSlot(place.frame, Tensor::scalarI64(*trips)),
+                   Slot(), carried, made));
   for (size_t k = 0; k < states; ++k)
-    if (place.frame.isTyped(made[k]) && place.frame.typeOf(made[k]) != place.frame.typeOf(carried[k]))
+    if (place.frame.isTyped(made[k]) &&
+        place.frame.typeOf(made[k]) != place.frame.typeOf(carried[k]))
       return badModel("its body turns state '{}' from {} to {}", body->inputs[k].name,
                       place.frame.typeOf(carried[k]).text(), place.frame.typeOf(made[k]).text());
   for (size_t k = 0; k < scans && states + k < outputs.size(); ++k) {
@@ -596,8 +647,10 @@ Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::s
     const auto one = [&](int64_t value) {
       return constantSlot(place.frame, Tensor::of<int64_t>(Elem::i64_, {1}, {value}));
     };
-    if (outBackward[k]) scan = synthesized(place, name, "Slice", {scan, one(-1), one(INT64_MIN), one(0), one(-1)});
-    if (outAxes[k] != 0) scan = synthesized(place, name, kMoveFirst, {scan}, {{"axis", outAxes[k]}});
+    if (outBackward[k])
+      scan = synthesized(place, name, "Slice", {scan, one(-1), one(INT64_MIN), one(0), one(-1)});
+    if (outAxes[k] != 0)
+      scan = synthesized(place, name, kMoveFirst, {scan}, {{"axis", outAxes[k]}});
   }
   std::copy_n(made.begin(), outputs.size(), outputs.begin());
   return Status::ok();
@@ -607,15 +660,16 @@ Status Walk::addBatchedScan(const Place& place, const onnx_io::Node& node, const
                             const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   CDL_TRY(checkNames(node, std::array{"body", "num_scan_inputs", "directions"}));
   if (inputs.size() < 2) return badModel("has {} inputs, expected at least 2", inputs.size());
-  if (!inputs[0].isAbsent()) return failure(Code::unsupported, "sequence_lens of opset 8 are not supported");
+  if (!inputs[0].isAbsent())
+    return failure(Code::unsupported, "sequence_lens of opset 8 are not supported");
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i].isAbsent() || inputs[i].list) return badModel("an input is no tensor");
     if (!place.frame.isTyped(inputs[i]))
       return defer(place, node, name, "a shape that depends on data", inputs, outputs);
     if (place.frame.typeOf(inputs[i]).rank() == 0 ||
         place.frame.typeOf(inputs[i]).dim(0) != place.frame.typeOf(inputs[1]).dim(0))
-      return badModel("input {} is {}, expected {} batches", i, place.frame.typeOf(inputs[i]).text(),
-                      place.frame.typeOf(inputs[1]).dim(0));
+      return badModel("input {} is {}, expected {} batches", i,
+                      place.frame.typeOf(inputs[i]).text(), place.frame.typeOf(inputs[1]).dim(0));
   }
   static const Opsets kOpsets = {{"", 9}};
   onnx_io::Node one = node;
@@ -627,10 +681,11 @@ Status Walk::addBatchedScan(const Place& place, const onnx_io::Node& node, const
     std::vector<Slot> batch, made(outputs.size());
     const Slot index = constantSlot(place.frame, Tensor::scalarI64(b));
     for (size_t i = 1; i < inputs.size(); ++i)
-      batch.push_back(synthesized(place, name, "Gather", {inputs[i], index}, {{"axis", int64_t(0)}}));
+      batch.push_back(
+          synthesized(place, name, "Gather", {inputs[i], index}, {{"axis", int64_t(0)}}));
     if (anyPoisoned(batch)) return Status::ok();
-    CDL_TRY(
-        addScan({place.frame, place.scope, kOpsets, place.prefix, place.function, place.call}, one, name, batch, made));
+    CDL_TRY(addScan({place.frame, place.scope, kOpsets, place.prefix, place.function, place.call},
+                    one, name, batch, made));
     for (size_t i = 0; i < made.size(); ++i) gathered[i].push_back(made[i]);
     if (anyPoisoned(made)) return Status::ok();
   }

@@ -5,8 +5,9 @@
 
 namespace candela::import {
 
-Status Walk::addCustom(const Place& place, const onnx_io::Node& node, const std::string& name, int64_t version,
-                       const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
+Status Walk::addCustom(const Place& place, const onnx_io::Node& node, const std::string& name,
+                       int64_t version, const std::vector<Slot>& inputs,
+                       std::vector<Slot>& outputs) {
   const auto unknown = [&](const std::string& why) {
     return failure(Code::unsupported, "operator {} of opset {} is not supported{}{}",
                    qualified(node.domain, node.opType), version, why.empty() ? "" : ": ", why);
@@ -32,12 +33,15 @@ Status Walk::addCustom(const Place& place, const onnx_io::Node& node, const std:
   }
   Result<CustomOp> claimed = options_.claim(asked);
   if (!claimed)
-    return claimed.status().code() == Code::unsupported ? unknown(claimed.status().message()) : claimed.status();
+    return claimed.status().code() == Code::unsupported ? unknown(claimed.status().message())
+                                                        : claimed.status();
   for (const auto& [attribute, value] : node.attributes)
-    if (const Tensor* tensor = std::get_if<Tensor>(&value)) operands.push_back(builder.constant(*tensor));
+    if (const Tensor* tensor = std::get_if<Tensor>(&value))
+      operands.push_back(builder.constant(*tensor));
   graph::Graph& graph = frame.stage(index).graph;
-  CDL_ASSIGN(const graph::Node* made, graph::addCustom(graph, std::move(operands), std::move(claimed->attrs),
-                                                       std::move(claimed->body), std::move(claimed->results), {name}));
+  CDL_ASSIGN(const graph::Node* made,
+             graph::addCustom(graph, std::move(operands), std::move(claimed->attrs),
+                              std::move(claimed->body), std::move(claimed->results), {name}));
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = {};
     outputs[i].frame = &frame;

@@ -15,15 +15,16 @@ struct CustomNode {
   std::vector<const graph::Value*> inputs; ///< null: left out
 };
 
-/// What the one who claims it makes of it: the op `custom` over the inputs that are there, then the tensors among the
-/// attributes, by name.
+/// What the one who claims it makes of it: the op `custom` over the inputs that are there, then the
+/// tensors among the attributes, by name.
 struct CustomOp {
   graph::Attrs attrs;
   std::vector<graph::TensorType> results; ///< one per output of the node
   std::shared_ptr<graph::Graph> body;     ///< null: it has no other form
 };
 
-/// Failure: unsupported where nobody claims it, with what each one said; what else is wrong with it.
+/// Failure: unsupported where nobody claims it, with what each one said; what else is wrong with
+/// it.
 using ClaimOp = std::function<Result<CustomOp>(const CustomNode&)>;
 
 } // namespace candela::import

@@ -48,12 +48,14 @@ Value* Frame::inputFor(flow::SlotId slot, const graph::TensorType& type, int sta
 }
 
 Value* Frame::valueAt(const Slot& slot, int stage) {
-  if (slot.value && slot.frame == this && slot.stage == stage && slot.from == Slot::From::graph) return slot.value;
+  if (slot.value && slot.frame == this && slot.stage == stage && slot.from == Slot::From::graph)
+    return slot.value;
   if (slot.isConstant()) {
     Value*& copy = copies_[{slot.value, stage}];
     if (!copy) {
       graph::Graph& graph = this->stage(stage).graph;
-      copy = graph.addConstant(slot.value->payload(), slot.value->type, slot.value->producer->provenance);
+      copy = graph.addConstant(slot.value->payload(), slot.value->type,
+                               slot.value->producer->provenance);
       graph.rename(copy, slot.value->name);
     }
     return copy;
@@ -72,7 +74,8 @@ flow::SlotId Frame::exported(const Slot& slot) {
   const graph::TensorType& type = slot.value->type;
   at->second = flow_.addSlot({slot.value->name, flow::Slot::Kind::typed, type.elem, type.shape()});
   if (slot.isConstant()) {
-    if (auto tensor = slot.value->tensor()) flow_.constants.push_back({at->second, *std::move(tensor)});
+    if (auto tensor = slot.value->tensor())
+      flow_.constants.push_back({at->second, *std::move(tensor)});
   } else {
     stage(slot.stage).outputs.push_back({at->second, slot.value});
   }
@@ -91,10 +94,12 @@ Slot Frame::constructed(const Slot& slot) {
   if (!slot.list) return slot;
   flow::Step step;
   step.kind = flow::StepKind::construct;
-  return addStep(std::move(step), *slot.list, {{"sequence", flow::Slot::Kind::sequence, Elem::none, {}}})[0];
+  return addStep(std::move(step), *slot.list,
+                 {{"sequence", flow::Slot::Kind::sequence, Elem::none, {}}})[0];
 }
 
-std::vector<Slot> Frame::addStep(flow::Step step, std::vector<Slot> inputs, const std::vector<flow::Slot>& outputs,
+std::vector<Slot> Frame::addStep(flow::Step step, std::vector<Slot> inputs,
+                                 const std::vector<flow::Slot>& outputs,
                                  const std::vector<Frame*>& bodies) {
   for (Slot& input : inputs) {
     input = constructed(input);
@@ -104,7 +109,8 @@ std::vector<Slot> Frame::addStep(flow::Step step, std::vector<Slot> inputs, cons
   made.frame = this;
   made.from = Slot::From::step;
   made.stage = stageFor(inputs, Slot::From::step);
-  for (const Frame* body : bodies) made.stage = std::max(made.stage, stageFor(body->captures_, Slot::From::step));
+  for (const Frame* body : bodies)
+    made.stage = std::max(made.stage, stageFor(body->captures_, Slot::From::step));
   std::vector<Slot> results;
   for (const flow::Slot& output : outputs) {
     made.run = flow_.addSlot(output);
@@ -128,7 +134,8 @@ std::vector<Slot> Frame::defer(Section::Item item, std::string why, std::vector<
     if (slot.isAbsent()) return "";
     if (slot.isConstant()) {
       // Names of slots have no '#'.
-      const std::string name = fmt::format("{}#{}", slot.value->name, static_cast<const void*>(slot.value));
+      const std::string name =
+          fmt::format("{}#{}", slot.value->name, static_cast<const void*>(slot.value));
       if (auto tensor = slot.value->tensor()) node.constants.emplace(name, *std::move(tensor));
       return name;
     }
@@ -139,7 +146,8 @@ std::vector<Slot> Frame::defer(Section::Item item, std::string why, std::vector<
     return flow_.slots[id].name;
   };
   item.node.inputs.clear();
-  for (size_t i = 0; i < inputs.size(); ++i) item.node.inputs.push_back(read(inputs[i], frozen.count(i) > 0));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    item.node.inputs.push_back(read(inputs[i], frozen.count(i) > 0));
   std::map<std::string, std::string> renamed;
   for (const auto& [name, slot] : captured) {
     const std::string outer = read(slot, false);

@@ -14,12 +14,14 @@ namespace candela::import {
 
 class Frame;
 
-/// What the nested graphs of a deferred node call a name outside of them, so that none of their own is the same.
+/// What the nested graphs of a deferred node call a name outside of them, so that none of their own
+/// is the same.
 inline std::string outerName(const std::string& name) { return "#" + name; }
 
-/// What a name of the model stands for while it is imported: a value of a Graph, a slot that only a run fills, a
-/// sequence of such, or nothing (an absent operand). A poisoned one comes from something that has been complained about
-/// already: whatever reads it is judged only as far as that goes without types.
+/// What a name of the model stands for while it is imported: a value of a Graph, a slot that only a
+/// run fills, a sequence of such, or nothing (an absent operand). A poisoned one comes from
+/// something that has been complained about already: whatever reads it is judged only as far as
+/// that goes without types.
 struct Slot {
   enum class From : uint8_t { graph, deferred, step };
   Value* value = nullptr;                  ///< of the Graph of `stage` of `frame`
@@ -53,8 +55,9 @@ struct PendingStep {
   std::vector<Frame*> bodies;
 };
 
-/// One block of the flow in the making: the model, or a body of If or Loop. Its stages run one after the other, each a
-/// Graph, then what is deferred, then steps. A value lies in the earliest stage that has all that it needs.
+/// One block of the flow in the making: the model, or a body of If or Loop. Its stages run one
+/// after the other, each a Graph, then what is deferred, then steps. A value lies in the earliest
+/// stage that has all that it needs.
 class Frame {
 public:
   struct Port {
@@ -82,25 +85,30 @@ public:
   int stageFor(const Slot& slot, Slot::From reader) const;
   int stageFor(std::span<const Slot> slots, Slot::From reader) const;
 
-  /// The slot as a value of that stage's Graph: itself, a copy of a constant, or an input of the Graph. The slot is
-  /// typed.
+  /// The slot as a value of that stage's Graph: itself, a copy of a constant, or an input of the
+  /// Graph. The slot is typed.
   Value* valueAt(const Slot& slot, int stage);
   /// The slot of the run that holds it.
   flow::SlotId exported(const Slot& slot);
   /// What a run-time slot is.
   const flow::Slot& runSlot(const Slot& slot) const { return flow_.slots[slot.run]; }
   /// A constant, or a tensor whose shape import knows.
-  bool isTyped(const Slot& slot) const { return slot.value || (slot.run != flow::kNoSlot && runSlot(slot).isTyped()); }
+  bool isTyped(const Slot& slot) const {
+    return slot.value || (slot.run != flow::kNoSlot && runSlot(slot).isTyped());
+  }
   graph::TensorType typeOf(const Slot& slot) const;
 
   /// An input of the first stage's Graph that the run fills.
   Slot addParam(const std::string& name, const graph::TensorType& type);
   /// A step behind everything that it reads, with new output slots of these kinds.
-  std::vector<Slot> addStep(flow::Step step, std::vector<Slot> inputs, const std::vector<flow::Slot>& outputs,
+  std::vector<Slot> addStep(flow::Step step, std::vector<Slot> inputs,
+                            const std::vector<flow::Slot>& outputs,
                             const std::vector<Frame*>& bodies = {});
-  /// `item` reads the inputs and, in its nested graphs, the captured names; a content that is null is none.
+  /// `item` reads the inputs and, in its nested graphs, the captured names; a content that is null
+  /// is none.
   std::vector<Slot> defer(Section::Item item, std::string why, std::vector<Slot> inputs,
-                          std::map<std::string, Slot> captured, const std::set<size_t>& frozen, const Slot& content);
+                          std::map<std::string, Slot> captured, const std::set<size_t>& frozen,
+                          const Slot& content);
 
   /// What this block reads of those around it, for the step that holds it.
   const std::vector<Slot>& captures() const { return captures_; }

@@ -14,8 +14,8 @@ inline constexpr int kMaxDepth = 64;
 inline constexpr int64_t kMaxNodes = 1000000;
 
 inline std::string functionName(const onnx_io::Function& function) {
-  return fmt::format("{}{}{}", qualified(function.domain, function.name), function.overload.empty() ? "" : ":",
-                     function.overload);
+  return fmt::format("{}{}{}", qualified(function.domain, function.name),
+                     function.overload.empty() ? "" : ":", function.overload);
 }
 
 /// The model's own functions, by (domain, name, overload).
@@ -44,20 +44,24 @@ private:
     int depth = 0;
   };
   /// Of the nodes with everything that they call; saturates. Failures name the chain of calls.
-  Status measure(const std::vector<onnx_io::Node>& nodes, std::vector<const onnx_io::Function*>& stack, Size& size) {
+  Status measure(const std::vector<onnx_io::Node>& nodes,
+                 std::vector<const onnx_io::Function*>& stack, Size& size) {
     for (const onnx_io::Node& node : nodes) {
       Size inner;
       for (const auto& [name, attribute] : node.attributes)
-        if (const auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute); graph && *graph)
+        if (const auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute);
+            graph && *graph)
           CDL_TRY(measure((*graph)->nodes, stack, size));
       if (const onnx_io::Function* function = find(node)) {
-        if (const auto repeat = std::find(stack.begin(), stack.end(), function); repeat != stack.end()) {
+        if (const auto repeat = std::find(stack.begin(), stack.end(), function);
+            repeat != stack.end()) {
           std::string chain;
           for (auto it = repeat; it != stack.end(); ++it) chain += functionName(**it) + " -> ";
           return badModel("function '{0}' calls itself: {1}{0}", functionName(*function), chain);
         }
         if (static_cast<int>(stack.size()) >= kMaxDepth)
-          return badModel("function '{}' is nested deeper than {}", functionName(*function), kMaxDepth);
+          return badModel("function '{}' is nested deeper than {}", functionName(*function),
+                          kMaxDepth);
         if (const auto known = sizes_.find(function); known != sizes_.end()) {
           inner = known->second;
         } else {
@@ -68,11 +72,13 @@ private:
         }
         ++inner.depth;
         if (static_cast<int>(stack.size()) + inner.depth > kMaxDepth)
-          return badModel("function '{}' is nested deeper than {}", functionName(*function), kMaxDepth);
+          return badModel("function '{}' is nested deeper than {}", functionName(*function),
+                          kMaxDepth);
       }
       size.nodes += 1 + inner.nodes;
       size.depth = std::max(size.depth, inner.depth);
-      if (size.nodes > kMaxNodes) return badModel("the functions inline to more than {} nodes", kMaxNodes);
+      if (size.nodes > kMaxNodes)
+        return badModel("the functions inline to more than {} nodes", kMaxNodes);
     }
     return Status::ok();
   }

@@ -18,8 +18,9 @@ constexpr Span kHistory[] = {
 };
 
 const Span* findSpan(std::string_view opType, std::string_view attribute) {
-  const auto found = std::ranges::find_if(
-      kHistory, [&](const Span& span) { return span.opType == opType && span.attribute == attribute; });
+  const auto found = std::ranges::find_if(kHistory, [&](const Span& span) {
+    return span.opType == opType && span.attribute == attribute;
+  });
   return found == std::end(kHistory) ? nullptr : found;
 }
 
@@ -40,11 +41,12 @@ void broadcastFrom(Builder& build, onnx_io::Node& node, std::vector<Value*>& inp
   const Term a(build, inputs[0]), b(build, inputs[1]);
   const int64_t axis = takeInt(node, "axis", a.rank() - b.rank());
   if (!broadcast && a.shape() != b.shape())
-    throw Failure{
-        badModel("operands of shapes {} and {} without broadcast", shapeText(a.shape()), shapeText(b.shape()))};
+    throw Failure{badModel("operands of shapes {} and {} without broadcast", shapeText(a.shape()),
+                           shapeText(b.shape()))};
   if (!broadcast || b.count() == 1) return;
   if (axis < 0 || axis > a.rank() - b.rank())
-    throw Failure{badModel("axis {} is out of range for ranks {} and {}", axis, a.rank(), b.rank())};
+    throw Failure{
+        badModel("axis {} is out of range for ranks {} and {}", axis, a.rank(), b.rank())};
   Shape dims = b.shape();
   dims.resize(static_cast<size_t>(a.rank() - axis), 1);
   inputs[1] = b.reshape(dims).value();
@@ -71,15 +73,16 @@ bool isUnchangedSince(const std::string& opType, int64_t opset) {
 }
 
 Status raiseOpset6(Builder& build, onnx_io::Node& node, std::vector<Value*>& inputs) {
-  static const std::set<std::string_view> kBroadcasting = {"Add", "And", "Div", "Equal", "Greater", "Less",
-                                                           "Mul", "Or",  "Pow", "Sub",   "Xor"};
+  static const std::set<std::string_view> kBroadcasting = {
+      "Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"};
   try {
     if (kBroadcasting.count(node.opType)) broadcastFrom(build, node, inputs);
     if (node.opType == "Gemm") takeInt(node, "broadcast", 0); // later C broadcasts always
     if (node.opType == "BatchNormalization" || node.opType == "Dropout")
       if (takeInt(node, "is_test", 0) == 0)
         return failure(Code::unsupported, "attribute 'is_test' is 0: training {}",
-                       node.opType == "Dropout" ? "needs random numbers" : "of opset 6 is not supported");
+                       node.opType == "Dropout" ? "needs random numbers"
+                                                : "of opset 6 is not supported");
     if (node.opType == "PRelu") { // one slope for each channel
       const Term x(build, inputs[0]), slope(build, inputs[1]);
       if (x.rank() > 1 && slope.rank() == 1 && slope.count() != 1) {
@@ -88,7 +91,9 @@ Status raiseOpset6(Builder& build, onnx_io::Node& node, std::vector<Value*>& inp
         inputs[1] = slope.reshape(dims).value();
       }
     }
-  } catch (const Failure& failed) { return failed.status; }
+  } catch (const Failure& failed) {
+    return failed.status;
+  }
   return Status::ok();
 }
 

@@ -15,8 +15,8 @@ namespace candela::import {
 struct ImportOptions {
   /// --dim N=1: symbolic dims by name.
   std::map<std::string, int64_t> dims = {};
-  /// --shape input=1x3x224x224; binds the names of the input's dims too. An input for which the model has a value, its
-  /// default, is that constant unless it has a shape here.
+  /// --shape input=1x3x224x224; binds the names of the input's dims too. An input for which the
+  /// model has a value, its default, is that constant unless it has a shape here.
   std::map<std::string, Shape> shapes = {};
   /// Inputs that become constants (shape operands of node tests).
   std::map<std::string, Tensor> frozen = {};
@@ -24,10 +24,11 @@ struct ImportOptions {
   uint64_t foldLimitBytes = 4096;
   /// Of importScript: inputs whose shape nothing binds wait for the run.
   bool bindAtRun = false;
-  /// Asked about nodes of other domains than ONNX's own that import does not know; null: they are unsupported.
+  /// Asked about nodes of other domains than ONNX's own that import does not know; null: they are
+  /// unsupported.
   ClaimOp claim = {};
-  /// Of the numbers of random nodes that have no seed of their own; nullopt: those that follow from the nodes' names
-  /// alone.
+  /// Of the numbers of random nodes that have no seed of their own; nullopt: those that follow from
+  /// the nodes' names alone.
   std::optional<uint64_t> randomSeed = {};
 };
 

@@ -1,5 +1,5 @@
-// What a shape follows from: operands and computed integers that must be known when a node is imported. What is not is
-// demanded by name, so that the node can be imported when the model runs.
+// What a shape follows from: operands and computed integers that must be known when a node is
+// imported. What is not is demanded by name, so that the node can be imported when the model runs.
 #include <map>
 
 #include "core/compiler/import/term.h"
@@ -24,13 +24,15 @@ public:
     }
     auto results = reference::evaluate(*node, operands);
     if (!results) return std::nullopt;
-    for (size_t i = 0; i < results->size(); ++i) values_[node->results()[i]] = std::move((*results)[i]);
+    for (size_t i = 0; i < results->size(); ++i)
+      values_[node->results()[i]] = std::move((*results)[i]);
     return values_[value];
   }
 
 private:
   bool isCheap(const graph::Node& node) {
-    if (node.info().has(graph::kTraitContraction) || node.info().has(graph::kTraitWindow)) return false;
+    if (node.info().has(graph::kTraitContraction) || node.info().has(graph::kTraitWindow))
+      return false;
     for (const Value* result : node.results()) {
       if (result->type.count() > kMostElements - elements_) return false;
       elements_ += result->type.count();
@@ -50,18 +52,22 @@ private:
 Status Step::needConstant(size_t index, const char* what) {
   if (input(index)->isConstant()) return Status::ok();
   demandedInputs_.insert(index);
-  return failure(Code::unsupported, "{} ('{}') is not known when the model is imported", what, node.inputs[index]);
+  return failure(Code::unsupported, "{} ('{}') is not known when the model is imported", what,
+                 node.inputs[index]);
 }
 
 Result<std::optional<std::vector<int64_t>>> Step::knownInts(size_t index, const char* what) {
   const Value* value = input(index);
   if (!value) return std::optional<std::vector<int64_t>>();
-  if (isFloat(value->type.elem)) return badModel("{} is {}, expected integers", what, value->type.text());
-  if (value->type.rank() > 1) return badModel("{} has rank {}, expected at most 1", what, value->type.rank());
+  if (isFloat(value->type.elem))
+    return badModel("{} is {}, expected integers", what, value->type.text());
+  if (value->type.rank() > 1)
+    return badModel("{} has rank {}, expected at most 1", what, value->type.rank());
   CDL_TRY(needConstant(index, what));
   auto ints = Builder::knownInts(value);
   if (!ints)
-    return failure(Code::unsupported, "{} ('{}') is {}: too much", what, node.inputs[index], value->type.text());
+    return failure(Code::unsupported, "{} ('{}') is {}: too much", what, node.inputs[index],
+                   value->type.text());
   return ints;
 }
 
@@ -76,7 +82,8 @@ Result<std::vector<int64_t>> Step::contents(Value* computed) {
   }
   const std::vector<int64_t>& answer = known_[asked_++];
   if (static_cast<int64_t>(answer.size()) != computed->type.count())
-    return failure(Code::internal, "{} integers are given for {}", answer.size(), computed->type.text());
+    return failure(Code::internal, "{} integers are given for {}", answer.size(),
+                   computed->type.text());
   return answer;
 }
 
@@ -89,13 +96,15 @@ Status Step::trim(std::vector<Trim> trims, Value* count) {
   for (const Trim& trim : trims) {
     const Term value(build, trim.value);
     if (answer->front() < 0 || answer->front() > value.dim(trim.axis))
-      return failure(Code::internal, "{} of {} are kept along axis {}", answer->front(), value.text(), trim.axis);
+      return failure(Code::internal, "{} of {} are kept along axis {}", answer->front(),
+                     value.text(), trim.axis);
     set(trim.output, value.slice(trim.axis, 0, answer->front()).value());
   }
   return Status::ok();
 }
 
-Result<std::optional<std::vector<int64_t>>> Step::intsAttrOrInput(const std::string& name, size_t index, int since) {
+Result<std::optional<std::vector<int64_t>>> Step::intsAttrOrInput(const std::string& name,
+                                                                  size_t index, int since) {
   return opset < since ? maybe<std::vector<int64_t>>(name) : knownInts(index, name.c_str());
 }
 
@@ -118,7 +127,8 @@ Result<Value*> Step::scalarAttrOrInput(const std::string& name, size_t index, in
 double knownNumber(Step& step, size_t input, const char* what) {
   return need([&]() -> Result<double> {
     const Value* value = step.input(input);
-    if (value->type.count() != 1) return badModel("{} is {}, expected one value", what, value->type.text());
+    if (value->type.count() != 1)
+      return badModel("{} is {}, expected one value", what, value->type.text());
     CDL_TRY(step.needConstant(input, what));
     CDL_ASSIGN(const Tensor tensor, value->tensor());
     CDL_ASSIGN(const reference::Array array, reference::fromTensor(tensor));

@@ -1,5 +1,5 @@
-// Sequences and optionals: lists of names where import knows how long they are, steps of the flow where only a run
-// does.
+// Sequences and optionals: lists of names where import knows how long they are, steps of the flow
+// where only a run does.
 #include "core/compiler/import/walk.h"
 
 namespace candela::import {
@@ -38,11 +38,13 @@ std::vector<std::string> listOperators() {
   return names;
 }
 
-std::optional<Status> Walk::addList(const Place& place, const onnx_io::Node& node, const std::string& name,
-                                    const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
+std::optional<Status> Walk::addList(const Place& place, const onnx_io::Node& node,
+                                    const std::string& name, const std::vector<Slot>& inputs,
+                                    std::vector<Slot>& outputs) {
   if (!node.domain.empty() || outputs.empty()) return std::nullopt;
   const auto isList = [&](const Slot& slot) {
-    return slot.list || (slot.run != flow::kNoSlot && !slot.value && place.frame.runSlot(slot).kind >= Kind::sequence);
+    return slot.list || (slot.run != flow::kNoSlot && !slot.value &&
+                         place.frame.runSlot(slot).kind >= Kind::sequence);
   };
   const auto found = std::ranges::find(kOperators, node.opType, &ListOperator::name);
   if (found == std::end(kOperators)) {
@@ -79,7 +81,9 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
     if (const auto* value = std::get_if<int64_t>(&at->second)) return *value;
     return badModel("attribute '{}' has a wrong type", which);
   };
-  const auto sequence = [](const std::string& what) { return flow::Slot{what, Kind::sequence, Elem::none, {}}; };
+  const auto sequence = [](const std::string& what) {
+    return flow::Slot{what, Kind::sequence, Elem::none, {}};
+  };
   const Slot first = inputs.empty() ? Slot() : inputs[0];
   const std::string& output = node.outputs[0];
 
@@ -89,29 +93,34 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
       if (input.isAbsent() || input.list) return badModel("an element is no tensor");
       if (place.frame.isTyped(input) && place.frame.isTyped(first) &&
           place.frame.typeOf(input).elem != place.frame.typeOf(first).elem)
-        return badModel("elements are {} and {}", place.frame.typeOf(first).text(), place.frame.typeOf(input).text());
+        return badModel("elements are {} and {}", place.frame.typeOf(first).text(),
+                        place.frame.typeOf(input).text());
     }
     outputs[0] = listOf(inputs);
     return Status::ok();
   }
   if (op == "Optional") return outputs[0] = first, Status::ok();
-  const bool maybeNothing =
-      first.run != flow::kNoSlot && !first.value && place.frame.runSlot(first).kind == Kind::optional;
+  const bool maybeNothing = first.run != flow::kNoSlot && !first.value &&
+                            place.frame.runSlot(first).kind == Kind::optional;
   if (op == "OptionalHasElement") {
     if (maybeNothing)
       outputs[0] = step(flow::StepKind::has, {first}, {output, Kind::typed, Elem::bool_, {}});
     else
-      outputs[0] = constantSlot(place.frame, Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(first.isAbsent() ? 0 : 1)}));
+      outputs[0] = constantSlot(
+          place.frame, Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(first.isAbsent() ? 0 : 1)}));
     return Status::ok();
   }
   if (op == "OptionalGetElement") {
     if (first.isAbsent()) return badModel("the optional has no element");
-    outputs[0] = maybeNothing ? step(flow::StepKind::get, {first}, {output, Kind::optional, Elem::none, {}}) : first;
+    outputs[0] = maybeNothing
+                     ? step(flow::StepKind::get, {first}, {output, Kind::optional, Elem::none, {}})
+                     : first;
     return Status::ok();
   }
   if (op == "SplitToSequence") {
     const Slot sizes = inputs.size() > 1 ? inputs[1] : Slot();
-    if (!place.frame.isTyped(first)) return defer(place, node, name, "a shape that depends on data", inputs, outputs);
+    if (!place.frame.isTyped(first))
+      return defer(place, node, name, "a shape that depends on data", inputs, outputs);
     CDL_ASSIGN(int64_t axis, attribute("axis", 0));
     CDL_ASSIGN(const int64_t keep, attribute("keepdims", 1));
     const graph::TensorType type = place.frame.typeOf(first);
@@ -124,14 +133,17 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
       const auto known = sizes.isConstant() ? Builder::knownInts(sizes.value) : std::nullopt;
       if (place.frame.isTyped(sizes) && isFloat(place.frame.typeOf(sizes).elem))
         return badModel("its split is {}, expected integers", place.frame.typeOf(sizes).text());
-      if (!known && sizes.isConstant()) return failure(Code::unsupported, "its split has more than 65536 sizes");
+      if (!known && sizes.isConstant())
+        return failure(Code::unsupported, "its split has more than 65536 sizes");
       if (!known)
-        return defer(place, node, name, "its split is not known when the model is imported", inputs, outputs, {1});
+        return defer(place, node, name, "its split is not known when the model is imported", inputs,
+                     outputs, {1});
       if (sizes.value->type.rank() > 0) {
         chunks = *known;
       } else {
         if ((*known)[0] < 1) return badModel("split is {}, expected a positive size", (*known)[0]);
-        for (int64_t at = 0; at < extent; at += (*known)[0]) chunks.push_back(std::min((*known)[0], extent - at));
+        for (int64_t at = 0; at < extent; at += (*known)[0])
+          chunks.push_back(std::min((*known)[0], extent - at));
       }
     }
     int64_t at = 0;
@@ -140,10 +152,12 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
       return constantSlot(place.frame, Tensor::of<int64_t>(Elem::i64_, {1}, {value}));
     };
     for (const int64_t chunk : chunks) {
-      if (chunk < 0 || chunk > extent - at) return badModel("split of {} goes beyond {} elements", chunk, extent);
+      if (chunk < 0 || chunk > extent - at)
+        return badModel("split of {} goes beyond {} elements", chunk, extent);
       if (++nodes_ > kMaxNodes) return badModel("it has more than {} elements", kMaxNodes);
       Slot item = synthesized(place, name, "Slice", {first, one(at), one(at + chunk), one(axis)});
-      if (sizes.isAbsent() && keep == 0) item = synthesized(place, name, "Squeeze", {item, one(axis)});
+      if (sizes.isAbsent() && keep == 0)
+        item = synthesized(place, name, "Squeeze", {item, one(axis)});
       if (item.poisoned) return Status::ok();
       items.push_back(std::move(item));
       at += chunk;
@@ -158,7 +172,9 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
   if (op == "ConcatFromSequence") {
     if (isNoSequence(first)) return badModel("its input is no sequence");
     const bool known = first.list && !first.list->empty() &&
-                       std::ranges::all_of(*first.list, [&](const Slot& item) { return place.frame.isTyped(item); });
+                       std::ranges::all_of(*first.list, [&](const Slot& item) {
+                         return place.frame.isTyped(item);
+                       });
     if (first.list && first.list->empty()) return badModel("the sequence is empty");
     if (!known) return defer(place, node, name, "a sequence that depends on data", inputs, outputs);
     CDL_ASSIGN(const int64_t axis, attribute("axis", 0));
@@ -176,15 +192,17 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
   if (isNoSequence(first)) return badModel("its input is no sequence");
   const auto size = static_cast<int64_t>(first.list ? first.list->size() : 0);
   if (op == "SequenceLength") {
-    outputs[0] = first.list ? constantSlot(place.frame, Tensor::scalarI64(size))
-                            : step(flow::StepKind::length, {first}, {output, Kind::typed, Elem::i64_, {}});
+    outputs[0] = first.list
+                     ? constantSlot(place.frame, Tensor::scalarI64(size))
+                     : step(flow::StepKind::length, {first}, {output, Kind::typed, Elem::i64_, {}});
     return Status::ok();
   }
   const size_t positionAt = op == "SequenceInsert" ? 2 : 1;
   const Slot where = inputs.size() > positionAt ? inputs[positionAt] : Slot();
-  const auto position =
-      where.isAbsent() ? std::optional(op == "SequenceInsert" ? size : size - 1) : knownPosition(where);
-  if (op == "SequenceInsert" && (inputs[1].isAbsent() || inputs[1].list)) return badModel("the element is no tensor");
+  const auto position = where.isAbsent() ? std::optional(op == "SequenceInsert" ? size : size - 1)
+                                         : knownPosition(where);
+  if (op == "SequenceInsert" && (inputs[1].isAbsent() || inputs[1].list))
+    return badModel("the element is no tensor");
   if (!first.list || !position) {
     if (op == "SequenceAt")
       outputs[0] = step(flow::StepKind::at, {first, where}, {output, Kind::tensor, Elem::none, {}});
@@ -216,8 +234,8 @@ Status Walk::mapSequence(const Place& place, const onnx_io::Node& node, const st
   if (std::ranges::any_of(inputs, [](const Slot& input) { return input.isAbsent(); }))
     return badModel("an input is missing");
   if (body->inputs.size() != inputs.size() || body->outputs.size() < outputs.size())
-    return badModel("its body has {} inputs and {} outputs, expected {} and {}", body->inputs.size(),
-                    body->outputs.size(), inputs.size(), outputs.size());
+    return badModel("its body has {} inputs and {} outputs, expected {} and {}",
+                    body->inputs.size(), body->outputs.size(), inputs.size(), outputs.size());
   for (const Slot& input : inputs)
     if (!input.list && !place.frame.isTyped(input))
       return defer(place, node, name, "a sequence that depends on data", inputs, outputs);
@@ -226,7 +244,8 @@ Status Walk::mapSequence(const Place& place, const onnx_io::Node& node, const st
     Scope scope(&place.scope);
     for (size_t k = 0; k < inputs.size(); ++k) {
       if (inputs[k].list && inputs[k].list->size() != inputs[0].list->size())
-        return badModel("its sequences have {} and {} elements", inputs[0].list->size(), inputs[k].list->size());
+        return badModel("its sequences have {} and {} elements", inputs[0].list->size(),
+                        inputs[k].list->size());
       scope.define(body->inputs[k].name, inputs[k].list ? (*inputs[k].list)[i] : inputs[k]);
     }
     const std::vector<Slot> results = addGraph(place.within(place.frame, scope, name), *body);

@@ -13,7 +13,7 @@ const std::map<std::string, Importer, std::less<>>& importers() {
     std::map<std::string, Importer, std::less<>> made;
     for (const graph::OpInfo& record : graph::allOps())
       if (!record.onnx.empty()) made[std::string(record.onnx)].record = &record;
-#define FAMILY(family)                                                                                                 \
+#define FAMILY(family)                                                                             \
   for (const Operator& op : family##Operators()) made[std::string(op.name)].adapter = &op;
 #include "core/compiler/import/operators/families.inc"
 #undef FAMILY
@@ -40,7 +40,8 @@ Status importByRecord(Step& step, const graph::OpInfo& record) {
     case graph::AttrType::Float: attrs[name] = attrOf<float>(step, name, 0); break;
     case graph::AttrType::Ints: attrs[name] = attrOf<std::vector<int64_t>>(step, name, {}); break;
     case graph::AttrType::String: attrs[name] = attrOf<std::string>(step, name, ""); break;
-    default: CDL_CHECK(false, "record {} has an attribute '{}' that needs an adapter", record.name, name);
+    default:
+      CDL_CHECK(false, "record {} has an attribute '{}' that needs an adapter", record.name, name);
     }
   }
   return step.set(step.build.addAll(record.kind, step.inputs(), std::move(attrs), 1));
@@ -55,7 +56,8 @@ std::vector<std::string> importedNames() {
 }
 
 Importer findImporter(const onnx_io::Node& node) {
-  const auto found = node.overload.empty() ? importers().find(qualified(node.domain, node.opType)) : importers().end();
+  const auto found = node.overload.empty() ? importers().find(qualified(node.domain, node.opType))
+                                           : importers().end();
   return found == importers().end() ? Importer() : found->second;
 }
 
@@ -89,7 +91,8 @@ Status unknownAttribute(const onnx_io::Node& node, const std::string& name, int6
 
 Status Importer::checkAttributes(const onnx_io::Node& node, int64_t opset) const {
   for (const auto& [name, value] : node.attributes)
-    if ((!adapter && !record->attr(name)) || (node.domain.empty() && lacksAttribute(node.opType, name, opset)))
+    if ((!adapter && !record->attr(name)) ||
+        (node.domain.empty() && lacksAttribute(node.opType, name, opset)))
       return unknownAttribute(node, name, opset);
   return Status::ok();
 }
@@ -100,10 +103,13 @@ Status Importer::import(Step& step) const {
     const std::string* unused = status || !step.trims().empty() ? step.unusedAttribute() : nullptr;
     if (unused) return unknownAttribute(step.node, *unused, step.opset);
     CDL_TRY(status);
-  } catch (const Failure& failure) { return failure.status; }
+  } catch (const Failure& failure) {
+    return failure.status;
+  }
   for (size_t i = 0; i < step.outputs().size(); ++i)
     if (step.wants(i) && !step.outputs()[i])
-      return failure(Code::unsupported, "output {} ('{}') is not supported", i, step.node.outputs[i]);
+      return failure(Code::unsupported, "output {} ('{}') is not supported", i,
+                     step.node.outputs[i]);
   return Status::ok();
 }
 

@@ -10,8 +10,8 @@ namespace candela::import {
 namespace {
 
 /// Follows producers that are stuck themselves until a node comes again.
-std::vector<size_t> findCycle(const std::vector<std::vector<size_t>>& producers, const std::vector<bool>& isStuck,
-                              size_t start) {
+std::vector<size_t> findCycle(const std::vector<std::vector<size_t>>& producers,
+                              const std::vector<bool>& isStuck, size_t start) {
   std::vector<size_t> path;
   std::vector<size_t> position(isStuck.size(), SIZE_MAX);
   for (size_t node = start;;) {
@@ -22,7 +22,8 @@ std::vector<size_t> findCycle(const std::vector<std::vector<size_t>>& producers,
     }
     position[node] = path.size();
     path.push_back(node);
-    node = *std::find_if(producers[node].begin(), producers[node].end(), [&](size_t p) { return isStuck[p]; });
+    node = *std::find_if(producers[node].begin(), producers[node].end(),
+                         [&](size_t p) { return isStuck[p]; });
   }
 }
 
@@ -39,7 +40,8 @@ Order topologicalOrder(const std::vector<onnx_io::Node>& nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     std::set<std::string> reads(nodes[i].inputs.begin(), nodes[i].inputs.end());
     for (const auto& [name, attribute] : nodes[i].attributes)
-      if (const auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute); graph && *graph)
+      if (const auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute);
+          graph && *graph)
         collectOuterNames(**graph, reads);
     for (const std::string& input : reads)
       if (const auto found = definedBy.find(input); found != definedBy.end()) {

@@ -7,7 +7,8 @@
 namespace candela::import {
 
 struct Order {
-  std::vector<size_t> nodes; ///< every node that can run, producers first, otherwise in the file's order
+  /// every node that can run, producers first, otherwise in the file's order
+  std::vector<size_t> nodes;
   std::vector<size_t> stuck; ///< nodes in or behind a cycle, in the file's order
   std::vector<size_t> cycle; ///< one of the cycles: each node reads a result of the one before, the
                              ///< first of the last

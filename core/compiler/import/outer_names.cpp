@@ -6,12 +6,14 @@ void collectOuterNames(const onnx_io::Graph& graph, std::set<std::string>& names
   std::set<std::string> own;
   for (const onnx_io::ValueInfo& input : graph.inputs) own.insert(input.name);
   for (const onnx_io::Initializer& initializer : graph.initializers) own.insert(initializer.name);
-  for (const onnx_io::Node& node : graph.nodes) own.insert(node.outputs.begin(), node.outputs.end());
+  for (const onnx_io::Node& node : graph.nodes)
+    own.insert(node.outputs.begin(), node.outputs.end());
   std::set<std::string> reads;
   for (const onnx_io::Node& node : graph.nodes) {
     reads.insert(node.inputs.begin(), node.inputs.end());
     for (const auto& [name, attribute] : node.attributes)
-      if (const auto* inner = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute); inner && *inner)
+      if (const auto* inner = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute);
+          inner && *inner)
         collectOuterNames(**inner, reads);
   }
   for (const onnx_io::ValueInfo& output : graph.outputs) reads.insert(output.name);
@@ -19,10 +21,12 @@ void collectOuterNames(const onnx_io::Graph& graph, std::set<std::string>& names
     if (!name.empty() && !own.count(name)) names.insert(name);
 }
 
-onnx_io::Graph withOuterNames(const onnx_io::Graph& graph, const std::map<std::string, std::string>& names) {
+onnx_io::Graph withOuterNames(const onnx_io::Graph& graph,
+                              const std::map<std::string, std::string>& names) {
   std::map<std::string, std::string> visible = names;
   for (const onnx_io::ValueInfo& input : graph.inputs) visible.erase(input.name);
-  for (const onnx_io::Initializer& initializer : graph.initializers) visible.erase(initializer.name);
+  for (const onnx_io::Initializer& initializer : graph.initializers)
+    visible.erase(initializer.name);
   for (const onnx_io::Node& node : graph.nodes)
     for (const std::string& output : node.outputs) visible.erase(output);
   const auto rename = [&](std::string& name) {

@@ -12,19 +12,25 @@ namespace {
 constexpr int64_t kFewNodes = 64;
 
 /// The ONNX node whose import this is. Whatever the builder makes says it.
-graph::Provenance provenanceOf(Builder& build) { return full(build, 0, {}, Elem::bool_).value()->producer->provenance; }
+graph::Provenance provenanceOf(Builder& build) {
+  return full(build, 0, {}, Elem::bool_).value()->producer->provenance;
+}
 
-/// Whether nothing but elements of a constant is there, in another order: the passes fold it, whatever its size.
+/// Whether nothing but elements of a constant is there, in another order: the passes fold it,
+/// whatever its size.
 bool isMovedConstant(const Value* value) {
-  while (value->producer && (value->producer->kind == OpKind::Reshape || value->producer->kind == OpKind::Slice ||
-                             value->producer->kind == OpKind::Transpose))
+  while (value->producer &&
+         (value->producer->kind == OpKind::Reshape || value->producer->kind == OpKind::Slice ||
+          value->producer->kind == OpKind::Transpose))
     value = value->producer->operand(0);
   return value->isConstant();
 }
 
-/// One step in a Graph of its own. Constants that it captures stand in it, where they are packed once.
+/// One step in a Graph of its own. Constants that it captures stand in it, where they are packed
+/// once.
 struct Body {
-  Body(Builder& outer, const StepInputs& inputs, const StepBody& body) : build(graph, ImportOptions().foldLimitBytes) {
+  Body(Builder& outer, const StepInputs& inputs, const StepBody& body)
+      : build(graph, ImportOptions().foldLimitBytes) {
     build.begin(provenanceOf(outer).front());
     const auto added = [&](const std::vector<Term>& terms, int gone) {
       std::vector<Term> inner;
@@ -33,7 +39,8 @@ struct Body {
     };
     StepInputs inner{added(inputs.carried, 0), added(inputs.scanned, 1), {}};
     for (const Term& term : inputs.captured)
-      inner.captured.push_back(isMovedConstant(term.value()) ? Term(build, copy(term.value())) : add(term, 0));
+      inner.captured.push_back(isMovedConstant(term.value()) ? Term(build, copy(term.value()))
+                                                             : add(term, 0));
     results = body(inner);
     for (const std::vector<Term>* terms : {&results.carried, &results.stacked})
       for (const Term& term : *terms) graph.addOutput(term.value(), term.value()->name);
@@ -92,12 +99,14 @@ StepResults repeat(Builder& build, const Recurrence& recurrence, Body& once) {
   std::vector<Value*> operands;
   for (const std::vector<Term>* terms : {&inputs.carried, &inputs.scanned, &inputs.captured})
     for (const Term& term : *terms)
-      if (terms != &inputs.captured || !isMovedConstant(term.value())) operands.push_back(term.value());
-  for (size_t i = 0; i < inputs.scanned.size(); ++i) form.backward.push_back(flagOf(recurrence.scannedBackward, i));
+      if (terms != &inputs.captured || !isMovedConstant(term.value()))
+        operands.push_back(term.value());
+  for (size_t i = 0; i < inputs.scanned.size(); ++i)
+    form.backward.push_back(flagOf(recurrence.scannedBackward, i));
   for (size_t i = 0; i < once.results.stacked.size(); ++i)
     form.backward.push_back(flagOf(recurrence.stackedBackward, i));
-  const graph::Node* node =
-      need(graph::addLoop(build.graph(), form, operands, std::move(once.graph), provenanceOf(build)));
+  const graph::Node* node = need(
+      graph::addLoop(build.graph(), form, operands, std::move(once.graph), provenanceOf(build)));
   StepResults all;
   for (Value* result : node->results())
     (all.carried.size() < form.carried ? all.carried : all.stacked).emplace_back(build, result);
@@ -117,7 +126,8 @@ StepResults addRecurrence(Builder& build, const Recurrence& recurrence, const St
     }
     return none;
   }
-  const auto nodes = std::ranges::count_if(once.graph.nodes(), [](const auto& node) { return !node->payload; });
+  const auto nodes =
+      std::ranges::count_if(once.graph.nodes(), [](const auto& node) { return !node->payload; });
   return nodes == 0 || recurrence.trips <= kFewNodes / nodes ? unroll(recurrence, body)
                                                              : repeat(build, recurrence, once);
 }

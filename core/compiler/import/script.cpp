@@ -1,5 +1,5 @@
-// What the walk left in frames becomes the script: Graphs, sections and the flow between them, without what nobody
-// needs.
+// What the walk left in frames becomes the script: Graphs, sections and the flow between them,
+// without what nobody needs.
 #include "core/compiler/import/script.h"
 
 #include "core/compiler/import/outer_names.h"
@@ -37,7 +37,8 @@ Script Script::of(graph::Graph graph) {
   const auto slotOf = [&](const std::string& name, const graph::TensorType& type) {
     return script.flow.addSlot({name, flow::Slot::Kind::typed, type.elem, type.shape()});
   };
-  for (const Value* input : graph.inputs()) script.flow.inputs.push_back(slotOf(input->name, input->type));
+  for (const Value* input : graph.inputs())
+    script.flow.inputs.push_back(slotOf(input->name, input->type));
   for (size_t i = 0; i < graph.outputs().size(); ++i)
     script.flow.outputs.push_back(slotOf(graph.outputNames()[i], graph.outputs()[i]->type));
   script.flow.outputNames = graph.outputNames();
@@ -49,7 +50,8 @@ Script Script::of(graph::Graph graph) {
 }
 
 graph::Graph* Script::graph() {
-  return units.size() == 1 && flow.main.steps.size() == 1 && flow.main.steps[0].inputs == flow.inputs &&
+  return units.size() == 1 && flow.main.steps.size() == 1 &&
+                 flow.main.steps[0].inputs == flow.inputs &&
                  flow.main.steps[0].outputs == flow.outputs
              ? std::get_if<graph::Graph>(&units[0])
              : nullptr;
@@ -70,7 +72,8 @@ std::vector<std::string> Script::demandedInputs() const {
     for (size_t i = 0; i < step->outputs.size(); ++i)
       if (wanted.count(step->outputs[i])) reached.insert(graph.outputs()[i]);
     for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node)
-      if (std::ranges::any_of((*node)->results(), [&](const Value* result) { return reached.count(result) > 0; }))
+      if (std::ranges::any_of((*node)->results(),
+                              [&](const Value* result) { return reached.count(result) > 0; }))
         reached.insert((*node)->operands().begin(), (*node)->operands().end());
     for (size_t i = 0; i < step->inputs.size(); ++i)
       if (reached.count(graph.inputs()[i])) wanted.insert(step->inputs[i]);
@@ -89,9 +92,12 @@ Status Script::refusal(const std::string& path) const {
                              (*section)->items[0].node.opType, (*section)->why));
   for (const flow::Step& step : flow.main.steps)
     if (step.kind != flow::StepKind::unit && complaints.empty())
-      complaints.add(failure(Code::unsupported, "node '{}': {} is decided at run, so that the model is no single graph",
-                             step.node, flow::stepName(step.kind)));
-  if (complaints.empty()) complaints.add(failure(Code::unsupported, "the model is no single graph"));
+      complaints.add(
+          failure(Code::unsupported,
+                  "node '{}': {} is decided at run, so that the model is no single graph",
+                  step.node, flow::stepName(step.kind)));
+  if (complaints.empty())
+    complaints.add(failure(Code::unsupported, "the model is no single graph"));
   return complaints.status(path);
 }
 
@@ -100,7 +106,9 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
   const auto isNeeded = [&](const std::vector<flow::SlotId>& slots) {
     return std::ranges::any_of(slots, [&](flow::SlotId slot) { return needed.count(slot) > 0; });
   };
-  const auto need = [&](const std::vector<flow::SlotId>& slots) { needed.insert(slots.begin(), slots.end()); };
+  const auto need = [&](const std::vector<flow::SlotId>& slots) {
+    needed.insert(slots.begin(), slots.end());
+  };
   for (auto stage = frame.stages().rbegin(); stage != frame.stages().rend(); ++stage) {
     for (auto pending = stage->steps.rbegin(); pending != stage->steps.rend(); ++pending) {
       if (!isNeeded(pending->step.outputs) && pending->step.kind != flow::StepKind::fail) continue;
@@ -165,19 +173,22 @@ Script Walk::finish(const std::vector<Slot>& outputs, std::vector<std::string> n
   Frame& frame = frames_.front();
   flow::Flow& flow = script_.flow;
   Frame::Stage& first = frame.stage(0);
-  const bool single = frame.stages().size() == 1 && first.deferred.empty() && first.steps.empty() &&
-                      first.inputs.size() == flow.inputs.size() &&
-                      std::ranges::all_of(outputs, [](const Slot& output) { return output.value != nullptr; });
+  const bool single =
+      frame.stages().size() == 1 && first.deferred.empty() && first.steps.empty() &&
+      first.inputs.size() == flow.inputs.size() &&
+      std::ranges::all_of(outputs, [](const Slot& output) { return output.value != nullptr; });
   flow.outputNames = names;
   if (single) {
-    for (size_t i = 0; i < outputs.size(); ++i) first.graph.addOutput(frame.valueAt(outputs[i], 0), names[i]);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      first.graph.addOutput(frame.valueAt(outputs[i], 0), names[i]);
     first.graph.eraseDead();
     return Script::of(std::move(first.graph));
   }
   for (const Slot& output : outputs) flow.outputs.push_back(frame.exported(output));
   std::set<flow::SlotId> needed(flow.outputs.begin(), flow.outputs.end());
   flow.main.steps = finishFrame(frame, needed);
-  std::erase_if(flow.constants, [&](const flow::Constant& constant) { return !needed.count(constant.slot); });
+  std::erase_if(flow.constants,
+                [&](const flow::Constant& constant) { return !needed.count(constant.slot); });
   return std::move(script_);
 }
 
@@ -185,7 +196,8 @@ Script Walk::finish(const std::vector<Slot>& outputs, std::vector<std::string> n
 flow::Slot Walk::openInput(const onnx_io::ValueInfo& input) const {
   using Kind = flow::Slot::Kind;
   flow::Slot open{input.name, Kind::tensor, input.elem, {}, input.hasShape};
-  if (input.elem == Elem::none) open.kind = input.what == "a sequence" ? Kind::sequence : Kind::optional;
+  if (input.elem == Elem::none)
+    open.kind = input.what == "a sequence" ? Kind::sequence : Kind::optional;
   for (const onnx_io::Dim& dim : input.dims) {
     const auto bound = options_.dims.find(dim.name);
     open.dims.push_back(dim.value < 0 && bound != options_.dims.end() ? bound->second : dim.value);
@@ -200,9 +212,9 @@ Slot Walk::constantSlot(Frame& frame, Tensor tensor) {
   return slot;
 }
 
-Status Walk::defer(const Place& place, const onnx_io::Node& node, const std::string& name, std::string why,
-                   const std::vector<Slot>& inputs, std::vector<Slot>& outputs, const std::set<size_t>& frozen,
-                   Step::Contents known, const Slot& content) {
+Status Walk::defer(const Place& place, const onnx_io::Node& node, const std::string& name,
+                   std::string why, const std::vector<Slot>& inputs, std::vector<Slot>& outputs,
+                   const std::set<size_t>& frozen, Step::Contents known, const Slot& content) {
   std::map<std::string, Slot> captured;
   for (const auto& [attribute, value] : node.attributes) {
     const auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&value);
@@ -216,7 +228,8 @@ Status Walk::defer(const Place& place, const onnx_io::Node& node, const std::str
     }
   }
   Section::Item item{node, name, place.opsets, std::move(known), ""};
-  outputs = place.frame.defer(std::move(item), std::move(why), inputs, std::move(captured), frozen, content);
+  outputs = place.frame.defer(std::move(item), std::move(why), inputs, std::move(captured), frozen,
+                              content);
   return Status::ok();
 }
 
@@ -250,7 +263,8 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
     Step::Contents known = item.known;
     if (!item.content.empty()) {
       const auto ints = Builder::knownInts(scope_.find(item.content)->value);
-      if (!ints) return failure(Code::unsupported, "node '{}': too many values decide a shape", item.name);
+      if (!ints)
+        return failure(Code::unsupported, "node '{}': too many values decide a shape", item.name);
       known.push_back(*ints);
     }
     addNode(place, item.node, item.name, std::move(known));
@@ -263,7 +277,8 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
   return finish(outputs, section.outputs);
 }
 
-Result<Script> importScript(std::shared_ptr<const onnx_io::Model> model, const ImportOptions& options) {
+Result<Script> importScript(std::shared_ptr<const onnx_io::Model> model,
+                            const ImportOptions& options) {
   return Walk(std::move(model), options).run();
 }
 

@@ -6,14 +6,14 @@
 #include "core/compiler/import/import.h"
 #include "core/runtime/control_flow/flow.h"
 
-/// A model as import leaves it where one Graph does not do: Graphs of known shapes, parts whose shapes or operands only
-/// a run knows, and the flow between them.
+/// A model as import leaves it where one Graph does not do: Graphs of known shapes, parts whose
+/// shapes or operands only a run knows, and the flow between them.
 namespace candela::import {
 
 using Opsets = std::map<std::string, int64_t>;
 
-/// Nodes that are imported again at each new set of shapes and contents. Values go by the names of the flow's slots.
-/// Holds what it needs of the model. Immutable.
+/// Nodes that are imported again at each new set of shapes and contents. Values go by the names of
+/// the flow's slots. Holds what it needs of the model. Immutable.
 struct Section {
   struct Item {
     onnx_io::Node node;
@@ -51,12 +51,13 @@ struct Script {
   Status refusal(const std::string& path) const;
 };
 
-/// Like importModel, of models with control flow, sequences and shapes that only a run knows, too. Where
-/// options.bindAtRun, inputs may be of unknown shape. The model is kept by deferred parts.
-Result<Script> importScript(std::shared_ptr<const onnx_io::Model> model, const ImportOptions& options = {});
+/// Like importModel, of models with control flow, sequences and shapes that only a run knows, too.
+/// Where options.bindAtRun, inputs may be of unknown shape. The model is kept by deferred parts.
+Result<Script> importScript(std::shared_ptr<const onnx_io::Model> model,
+                            const ImportOptions& options = {});
 
-/// The section for these inputs, of which dims and element types count, and the contents of frozen ones. The script's
-/// inputs are those that are not frozen, sequences element by element.
+/// The section for these inputs, of which dims and element types count, and the contents of frozen
+/// ones. The script's inputs are those that are not frozen, sequences element by element.
 Result<Script> importSection(const Section& section, std::span<const flow::Value> inputs);
 
 } // namespace candela::import

@@ -7,8 +7,9 @@ namespace candela::import {
 namespace {
 
 const char* typeText(const onnx_io::Attribute& attribute) {
-  constexpr const char* kNames[] = {"an int",  "a float",        "a string",         "a tensor",
-                                    "a graph", "a list of ints", "a list of floats", "a list of strings"};
+  constexpr const char* kNames[] = {"an int",           "a float",          "a string",
+                                    "a tensor",         "a graph",          "a list of ints",
+                                    "a list of floats", "a list of strings"};
   return kNames[attribute.index()];
 }
 
@@ -23,7 +24,8 @@ Status Step::wrongType(const std::string& name, const onnx_io::Attribute& wanted
 
 Result<bool> Step::flagAttr(const std::string& name, bool fallback) {
   CDL_ASSIGN(const int64_t value, attr<int64_t>(name, fallback));
-  if (value != 0 && value != 1) return badModel("attribute '{}' is {}, expected 0 or 1", name, value);
+  if (value != 0 && value != 1)
+    return badModel("attribute '{}' is {}, expected 0 or 1", name, value);
   return value == 1;
 }
 
@@ -40,7 +42,8 @@ std::vector<int64_t> allAxes(const Step& step) {
 }
 
 Result<int64_t> resolveAxis(int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) return badModel("axis {} is out of range for rank {}", axis, rank);
+  if (axis < -rank || axis >= rank)
+    return badModel("axis {} is out of range for rank {}", axis, rank);
   return axis < 0 ? axis + rank : axis;
 }
 

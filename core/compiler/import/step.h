@@ -10,15 +10,16 @@
 namespace candela::import {
 
 /// One ONNX node on its way into the Graph: what an adapter reads from and writes to. Failures say
-/// the reason only; the walk adds file, node and operator. Where a failure is that something is known at run only,
-/// demandedInputs() and demanded() name it: the node can be imported then.
+/// the reason only; the walk adds file, node and operator. Where a failure is that something is
+/// known at run only, demandedInputs() and demanded() name it: the node can be imported then.
 class Step {
 public:
   using Contents = std::vector<std::vector<int64_t>>;
   /// `known`: what contents() gives, call by call.
-  Step(Builder& build, const onnx_io::Node& node, int opset, std::vector<Value*> inputs, Contents known = {})
-      : build(build), node(node), opset(opset), inputs_(std::move(inputs)), outputs_(node.outputs.size()),
-        known_(std::move(known)) {}
+  Step(Builder& build, const onnx_io::Node& node, int opset, std::vector<Value*> inputs,
+       Contents known = {})
+      : build(build), node(node), opset(opset), inputs_(std::move(inputs)),
+        outputs_(node.outputs.size()), known_(std::move(known)) {}
 
   Builder& build;
   const onnx_io::Node& node;
@@ -28,7 +29,9 @@ public:
   Value* input(size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }
   const std::vector<Value*>& inputs() const { return inputs_; }
   /// Whether the model gives the output a name.
-  bool wants(size_t output) const { return output < node.outputs.size() && !node.outputs[output].empty(); }
+  bool wants(size_t output) const {
+    return output < node.outputs.size() && !node.outputs[output].empty();
+  }
   void set(size_t output, Value* value) {
     if (output < outputs_.size()) outputs_[output] = value;
   }
@@ -68,21 +71,23 @@ public:
   /// known at import, so demanded.
   Result<std::optional<std::vector<int64_t>>> knownInts(size_t input, const char* what);
   /// What was an attribute and became input `input` at opset `since`.
-  Result<std::optional<std::vector<int64_t>>> intsAttrOrInput(const std::string& name, size_t input, int since);
+  Result<std::optional<std::vector<int64_t>>> intsAttrOrInput(const std::string& name, size_t input,
+                                                              int since);
   /// The same, required.
   Result<std::vector<int64_t>> neededInts(const std::string& name, size_t input, int since);
-  /// A scalar that was a float attribute and became input `input` at opset `since`; null when it is absent.
+  /// A scalar that was a float attribute and became input `input` at opset `since`; null when it is
+  /// absent.
   Result<Value*> scalarAttrOrInput(const std::string& name, size_t input, int since);
 
   /// Failure `unsupported` unless the operand is a constant, and demands it.
   Status needConstant(size_t input, const char* what);
-  /// The integers of a value that the adapter computed from the operands, at most in one dim: those given for this
-  /// call, or those of a constant. Failure `unsupported`: known at run only, so demanded. The calls of an adapter are
-  /// the same as far as their answers are.
+  /// The integers of a value that the adapter computed from the operands, at most in one dim: those
+  /// given for this call, or those of a constant. Failure `unsupported`: known at run only, so
+  /// demanded. The calls of an adapter are the same as far as their answers are.
   Result<std::vector<int64_t>> contents(Value* computed);
   const std::set<size_t>& demandedInputs() const { return demandedInputs_; }
-  /// What contents() could not answer: with its integers behind those of known() the next import gets further. Null
-  /// when nothing.
+  /// What contents() could not answer: with its integers behind those of known() the next import
+  /// gets further. Null when nothing.
   Value* demanded() const { return demanded_; }
   const Contents& known() const { return known_; } ///< all answers so far
 
@@ -92,16 +97,18 @@ public:
     Value* value;
     int64_t axis;
   };
-  /// Sets outputs by contents(count). Where that fails, trims() and demanded() say all that is left to do, and every
-  /// other output is set.
+  /// Sets outputs by contents(count). Where that fails, trims() and demanded() say all that is left
+  /// to do, and every other output is set.
   Status trim(std::vector<Trim> trims, Value* count);
   const std::vector<Trim>& trims() const { return trims_; }
 
-  /// Writers of models count otherwise than ONNX does now, so that the extents which a model declares may be theirs.
+  /// Writers of models count otherwise than ONNX does now, so that the extents which a model
+  /// declares may be theirs.
   void disputeExtents() { disputed_ = true; }
   bool hasDisputedExtents() const { return disputed_; }
 
-  /// What tells the numbers of random nodes without a seed from those of another run; nullopt: always the same ones.
+  /// What tells the numbers of random nodes without a seed from those of another run; nullopt:
+  /// always the same ones.
   std::optional<uint64_t> randomSeed;
 
 private:

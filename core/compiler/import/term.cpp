@@ -38,8 +38,10 @@ Term Term::unsqueeze(int64_t axis) const {
 
 Term Term::pad(const std::vector<int64_t>& lo, const std::vector<int64_t>& hi, double value) const {
   const auto isZero = [](int64_t width) { return width == 0; };
-  if (std::all_of(lo.begin(), lo.end(), isZero) && std::all_of(hi.begin(), hi.end(), isZero)) return *this;
-  return make(OpKind::Pad, {*this, number(value)}, {{"lo", lo}, {"hi", hi}, {"mode", std::string("constant")}});
+  if (std::all_of(lo.begin(), lo.end(), isZero) && std::all_of(hi.begin(), hi.end(), isZero))
+    return *this;
+  return make(OpKind::Pad, {*this, number(value)},
+              {{"lo", lo}, {"hi", hi}, {"mode", std::string("constant")}});
 }
 
 Term reduce(OpKind kind, const Term& x, const std::vector<int64_t>& axes, bool keep) {
@@ -54,7 +56,8 @@ Term logSoftmax(const Term& x, int64_t axis) {
 
 Term takeFlat(const Term& x, const Term& index) {
   const Term line = x.reshape({1, x.count(), 1});
-  return make(OpKind::Take, {line, index.reshape({index.count()})}, {{"mode", std::string("clamp")}})
+  return make(OpKind::Take, {line, index.reshape({index.count()})},
+              {{"mode", std::string("clamp")}})
       .reshape(index.shape());
 }
 
@@ -76,9 +79,11 @@ Term iota(Builder& build, int64_t count, Elem elem) {
   return Term(build, build.constant(Payload::iota(elem, count, 0, 1), {count}));
 }
 
-std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
+std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback,
+                            int64_t least) {
   const auto values = attrOf(step, name, std::vector<int64_t>(count, fallback));
-  if (values.size() != count) need(badModel("attribute '{}' has {} values, expected {}", name, values.size(), count));
+  if (values.size() != count)
+    need(badModel("attribute '{}' has {} values, expected {}", name, values.size(), count));
   constexpr int64_t kMost = (int64_t(1) << 31) - 1;
   for (int64_t value : values)
     if (value < least || value > kMost)

@@ -2,8 +2,9 @@
 
 #include "core/compiler/import/step.h"
 
-/// Formulas over Graph ops, for operators that are compositions of others: an adapter writes `x * sigmoid(x)`. What
-/// cannot be built is thrown as a Failure, which Importer::import() turns back into a Status.
+/// Formulas over Graph ops, for operators that are compositions of others: an adapter writes `x *
+/// sigmoid(x)`. What cannot be built is thrown as a Failure, which Importer::import() turns back
+/// into a Status.
 namespace candela::import {
 
 struct Failure {
@@ -31,7 +32,8 @@ public:
   Elem elem() const { return value_->type.elem; }
   Shape shape() const { return value_->type.shape(); }
   int64_t rank() const { return value_->type.rank(); }
-  int64_t dim(int64_t axis) const { return value_->type.dim(static_cast<int>(axis)); } ///< axis may count from the end
+  /// axis may count from the end
+  int64_t dim(int64_t axis) const { return value_->type.dim(static_cast<int>(axis)); }
   int64_t count() const { return value_->type.count(); }
   std::string text() const { return value_->type.text(); } ///< the type's
 
@@ -58,9 +60,9 @@ private:
 Term make(OpKind kind, const std::vector<Term>& operands, Attrs attrs = {});
 
 // Element by element; operands broadcast. A plain number takes the type of the term beside it.
-#define CANDELA_TERM(name, Kind)                                                                                       \
-  inline Term name(const Term& a, const Term& b) { return make(OpKind::Kind, {a, b}); }                                \
-  inline Term name(const Term& a, double b) { return make(OpKind::Kind, {a, a.number(b)}); }                           \
+#define CANDELA_TERM(name, Kind)                                                                   \
+  inline Term name(const Term& a, const Term& b) { return make(OpKind::Kind, {a, b}); }            \
+  inline Term name(const Term& a, double b) { return make(OpKind::Kind, {a, a.number(b)}); }       \
   inline Term name(double a, const Term& b) { return make(OpKind::Kind, {b.number(a), b}); }
 CANDELA_TERM(operator+, Add)
 CANDELA_TERM(operator-, Sub)
@@ -78,7 +80,7 @@ CANDELA_TERM(shiftRight, ShiftRight)
 CANDELA_TERM(equal, Equal)
 CANDELA_TERM(less, Less)
 #undef CANDELA_TERM
-#define CANDELA_TERM(name, Kind)                                                                                       \
+#define CANDELA_TERM(name, Kind)                                                                   \
   inline Term name(const Term& x) { return make(OpKind::Kind, {x}); }
 CANDELA_TERM(operator-, Neg)
 CANDELA_TERM(abs, Abs)
@@ -107,8 +109,12 @@ CANDELA_TERM(relu, Relu)
 inline Term select(const Term& condition, const Term& a, const Term& b) {
   return make(OpKind::Select, {condition, a, b});
 }
-inline Term select(const Term& condition, const Term& a, double b) { return select(condition, a, a.number(b)); }
-inline Term select(const Term& condition, double a, const Term& b) { return select(condition, b.number(a), b); }
+inline Term select(const Term& condition, const Term& a, double b) {
+  return select(condition, a, a.number(b));
+}
+inline Term select(const Term& condition, double a, const Term& b) {
+  return select(condition, b.number(a), b);
+}
 // Of bool terms.
 inline Term logicalNot(const Term& x) { return equal(x, 0); }
 inline Term logicalAnd(const Term& a, const Term& b) { return bitAnd(a, b); }
@@ -124,12 +130,15 @@ inline Term saturated(const Term& x, Elem to) {
 }
 /// Products of the last two dims; the others broadcast.
 inline Term matmul(const Term& a, const Term& b) { return make(OpKind::Matmul, {a, b}); }
-inline Term softmax(const Term& x, int64_t axis = -1) { return make(OpKind::Softmax, {x}, {{"axis", axis}}); }
+inline Term softmax(const Term& x, int64_t axis = -1) {
+  return make(OpKind::Softmax, {x}, {{"axis", axis}});
+}
 Term logSoftmax(const Term& x, int64_t axis);
 inline Term concat(const std::vector<Term>& pieces, int64_t axis) {
   return make(OpKind::Concat, pieces, {{"axis", axis}});
 }
-/// x in the type that formulas of several steps compute in: f32 for 16-bit floats, so that they round once.
+/// x in the type that formulas of several steps compute in: f32 for 16-bit floats, so that they
+/// round once.
 inline Term widened(const Term& x) {
   return x.elem() == Elem::f16_ || x.elem() == Elem::bf16_ ? x.cast(Elem::f32_) : x;
 }
@@ -137,7 +146,8 @@ inline Term widened(const Term& x) {
 Term takeFlat(const Term& x, const Term& index);
 
 // Constants.
-Term constant(Builder& build, const std::vector<int64_t>& values, const Shape& shape, Elem elem = Elem::i64_);
+Term constant(Builder& build, const std::vector<int64_t>& values, const Shape& shape,
+              Elem elem = Elem::i64_);
 Term constant(Builder& build, const std::vector<double>& values, const Shape& shape, Elem elem);
 Term full(Builder& build, double value, const Shape& shape, Elem elem);
 /// 0, 1, ... along the one dim of `count`.
@@ -155,7 +165,8 @@ inline Elem weightedElem(Elem elem) {
 }
 
 /// A list attribute of windows, with as many values as asked for, each from `least` to 2^31-1.
-std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least);
+std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback,
+                            int64_t least);
 /// The one element of an operand that must be known at import, of any type.
 double knownNumber(Step& step, size_t input, const char* what);
 

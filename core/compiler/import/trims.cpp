@@ -2,9 +2,10 @@
 
 namespace candela::import {
 
-/// Slices whose ends are frozen: they alone wait for the count, with what reads them, and not what made them.
-Status Walk::addTrims(const Place& place, const std::string& name, const Step& step, int stage, std::string why,
-                      std::vector<Slot>& outputs) {
+/// Slices whose ends are frozen: they alone wait for the count, with what reads them, and not what
+/// made them.
+Status Walk::addTrims(const Place& place, const std::string& name, const Step& step, int stage,
+                      std::string why, std::vector<Slot>& outputs) {
   static const Opsets kOpsets = {{"", kOpsetOfOwn}};
   const auto slotOf = [&](Value* value) {
     Slot slot;
@@ -25,7 +26,8 @@ Status Walk::addTrims(const Place& place, const std::string& name, const Step& s
     slice.outputs = {step.node.outputs[trim.output]};
     std::vector<Slot> made(1);
     CDL_TRY(defer({place.frame, place.scope, kOpsets, place.prefix}, slice, name, why,
-                  {slotOf(trim.value), one(0), slotOf(step.demanded()), one(trim.axis)}, made, {2}));
+                  {slotOf(trim.value), one(0), slotOf(step.demanded()), one(trim.axis)}, made,
+                  {2}));
     outputs[trim.output] = made[0];
   }
   return Status::ok();

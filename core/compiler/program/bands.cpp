@@ -8,9 +8,12 @@ namespace candela::program {
 
 namespace {
 
-bool isWindow(const Instr& instr) { return instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_POOL2D; }
+bool isWindow(const Instr& instr) {
+  return instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_POOL2D;
+}
 
-/// The dim of a view that is all of one dim of the value; kNone where there is none or where blocks cut it.
+/// The dim of a view that is all of one dim of the value; kNone where there is none or where blocks
+/// cut it.
 uint32_t physicalDim(const View& view, uint32_t logical) {
   if (view.layout.opaque) return kNone;
   if (view.layout.isRowMajor()) return logical < view.dims.size() ? logical : kNone;
@@ -43,7 +46,8 @@ RowAxis axisAlong(const View& view, const RowsInMemory& memory) {
   const int64_t bits = elemBits(view.elem);
   for (uint32_t d = 0; d < view.dims.size(); ++d) {
     const int64_t stride = view.strides[d] * bits / 8;
-    if (stride == 0 || stride * 8 != view.strides[d] * bits || memory.step % stride || memory.step / stride < 1)
+    if (stride == 0 || stride * 8 != view.strides[d] * bits || memory.step % stride ||
+        memory.step / stride < 1)
       continue;
     const int64_t inner = memory.step / stride;
     if (view.dims[d] && view.dims[d] % (inner * memory.rows) == 0) return {d, memory.rows, inner};
@@ -72,13 +76,14 @@ public:
 private:
   Status read(BandMember& member) {
     const Instr& instr = program_.instrs[member.instr];
-    if (!isBandable(instr)) return badModel("it does not compute row by row, which a group in bands does");
+    if (!isBandable(instr))
+      return badModel("it does not compute row by row, which a group in bands does");
     member.inputs.resize(instr.inputs.size());
     CDL_TRY(isWindow(instr) ? readWindow(instr, member) : readElements(instr, member));
     const View& out = instr.outputs[0];
     if (member.output.rows < 1 || stepOf(out, member.output) == 0)
-      return badModel("%{} has {} rows, {} bytes apart", program_.buffers[out.buffer].name, member.output.rows,
-                      stepOf(out, member.output));
+      return badModel("%{} has {} rows, {} bytes apart", program_.buffers[out.buffer].name,
+                      member.output.rows, stepOf(out, member.output));
     for (size_t v = 0; v < instr.inputs.size(); ++v) CDL_TRY(checkRows(instr, member, v));
     return Status::ok();
   }
@@ -86,7 +91,8 @@ private:
   Status readWindow(const Instr& instr, BandMember& member) {
     if (bandDim_ < 2 || bandDim_ > 3)
       return badModel("bands along dim {}, but its windows move along dims 2 and 3", bandDim_);
-    if (instr.intAttr(CDL_ATTR_TRANSPOSED, 0)) return badModel("a transposed window does not compute row by row");
+    if (instr.intAttr(CDL_ATTR_TRANSPOSED, 0))
+      return badModel("a transposed window does not compute row by row");
     const View &x = instr.inputs[0], &y = instr.outputs[0];
     const uint32_t from = physicalDim(x, bandDim_), to = physicalDim(y, bandDim_), d = bandDim_ - 2;
     if (from == kNone || to == kNone)
@@ -99,7 +105,8 @@ private:
     int64_t taps = attrAt(instr, CDL_ATTR_KERNEL, d, 1);
     if (instr.kind == CDL_KIND_CONV2D) {
       const uint32_t w = physicalDim(instr.inputs[1], bandDim_);
-      if (w == kNone) return badModel("blocks cut dim {} of %{}", bandDim_, nameOf(instr.inputs[1]));
+      if (w == kNone)
+        return badModel("blocks cut dim {} of %{}", bandDim_, nameOf(instr.inputs[1]));
       taps = instr.inputs[1].dims[w];
     }
     member.extent = (taps - 1) * attrAt(instr, CDL_ATTR_DILATIONS, d, 1) + 1;
@@ -122,7 +129,8 @@ private:
     }
     if (member.output.dim == kNone) {
       const uint32_t d = physicalDim(y, bandDim_);
-      if (d == kNone) return badModel("%{} has no dim {} that bands could be cut along", nameOf(y), bandDim_);
+      if (d == kNone)
+        return badModel("%{} has no dim {} that bands could be cut along", nameOf(y), bandDim_);
       member.output = {d, y.dims[d], 1};
     }
     for (size_t v = 0; v < count; ++v) member.inputs[v] = alike(instr.inputs[v], y, member.output);
@@ -146,11 +154,13 @@ private:
     const RowsInMemory& written = known->second;
     const RowAxis& axis = member.inputs[v];
     if (axis.dim == kNone)
-      return badModel("each of its rows reads all {} rows of %{}, which {} computes in bands", written.rows,
-                      nameOf(view), program_.instrName(written.writer));
+      return badModel("each of its rows reads all {} rows of %{}, which {} computes in bands",
+                      written.rows, nameOf(view), program_.instrName(written.writer));
     if (axis.rows != written.rows || stepOf(view, axis) != written.step)
-      return badModel("it reads %{} as {} rows {} bytes apart, which {} writes as {} rows {} bytes apart", nameOf(view),
-                      axis.rows, stepOf(view, axis), program_.instrName(written.writer), written.rows, written.step);
+      return badModel(
+          "it reads %{} as {} rows {} bytes apart, which {} writes as {} rows {} bytes apart",
+          nameOf(view), axis.rows, stepOf(view, axis), program_.instrName(written.writer),
+          written.rows, written.step);
     return Status::ok();
   }
 
@@ -176,11 +186,13 @@ void setFrontiers(const Program& program, std::vector<BandMember>& members, uint
         isRead = true;
         for (uint32_t k = 0; k < bands; ++k) {
           const Rows needed = members[c].rowsRead(v, {0, members[c].done[k]});
-          member.done[k] = std::max(member.done[k], std::clamp<int64_t>(needed.last, 0, member.output.rows));
+          member.done[k] =
+              std::max(member.done[k], std::clamp<int64_t>(needed.last, 0, member.output.rows));
         }
       }
     }
-    for (uint32_t k = 0; k < bands && !isRead; ++k) member.done[k] = member.output.rows * (k + 1) / bands;
+    for (uint32_t k = 0; k < bands && !isRead; ++k)
+      member.done[k] = member.output.rows * (k + 1) / bands;
     member.done.back() = member.output.rows;
   }
 }
@@ -217,8 +229,8 @@ Rows BandMember::rowsRead(size_t input, const Rows& result) const {
   return {result.first * stride - pad, (result.last - 1) * stride - pad + extent};
 }
 
-Result<std::vector<BandMember>> bandsOf(const Program& program, std::span<const uint32_t> instrs, uint32_t bandDim,
-                                        uint32_t bands) {
+Result<std::vector<BandMember>> bandsOf(const Program& program, std::span<const uint32_t> instrs,
+                                        uint32_t bandDim, uint32_t bands) {
   CDL_ASSIGN(std::vector<BandMember> members, Reading(program, instrs, bandDim).run());
   if (members.empty()) return members;
   if (bands > members.back().output.rows)
@@ -228,8 +240,8 @@ Result<std::vector<BandMember>> bandsOf(const Program& program, std::span<const 
   return members;
 }
 
-uint64_t bytesHeld(const Program& program, std::span<const BandMember> members, const std::vector<bool>& inside,
-                   std::span<const uint64_t> bytes) {
+uint64_t bytesHeld(const Program& program, std::span<const BandMember> members,
+                   const std::vector<bool>& inside, std::span<const uint64_t> bytes) {
   struct Value {
     uint64_t rowBytes = 0;
     int64_t rows = 0;
@@ -241,11 +253,13 @@ uint64_t bytesHeld(const Program& program, std::span<const BandMember> members, 
     const Instr& instr = program.instrs[members[m].instr];
     const uint32_t out = instr.outputs[0].buffer;
     for (size_t v = 0; v < instr.inputs.size(); ++v)
-      if (values.count(instr.inputs[v].buffer)) values[instr.inputs[v].buffer].readers.emplace_back(m, v);
+      if (values.count(instr.inputs[v].buffer))
+        values[instr.inputs[v].buffer].readers.emplace_back(m, v);
     if (!inside[out]) continue;
     Value& value = values[out];
     value.rows = members[m].output.rows;
-    value.rowBytes = (bytes[out] + static_cast<uint64_t>(value.rows) - 1) / static_cast<uint64_t>(value.rows);
+    value.rowBytes =
+        (bytes[out] + static_cast<uint64_t>(value.rows) - 1) / static_cast<uint64_t>(value.rows);
     value.writers.push_back(m);
   }
   uint64_t most = 0;
@@ -254,10 +268,13 @@ uint64_t bytesHeld(const Program& program, std::span<const BandMember> members, 
     for (size_t m = 0; m < members.size(); ++m) {
       uint64_t held = 0;
       for (const auto& [buffer, value] : values) {
-        int64_t high = 0, low = value.readers.empty() ? doneBefore(value.writers[0], k) : value.rows;
-        for (const size_t w : value.writers) high = std::max(high, w <= m ? members[w].done[k] : doneBefore(w, k));
+        int64_t high = 0,
+                low = value.readers.empty() ? doneBefore(value.writers[0], k) : value.rows;
+        for (const size_t w : value.writers)
+          high = std::max(high, w <= m ? members[w].done[k] : doneBefore(w, k));
         for (const auto& [reader, input] : value.readers) {
-          const Rows left{reader < m ? members[reader].done[k] : doneBefore(reader, k), members[reader].output.rows};
+          const Rows left{reader < m ? members[reader].done[k] : doneBefore(reader, k),
+                          members[reader].output.rows};
           if (left.first < left.last)
             low = std::min(low, std::max<int64_t>(members[reader].rowsRead(input, left).first, 0));
         }

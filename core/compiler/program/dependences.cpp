@@ -112,7 +112,8 @@ void rebuildWaits(Program& program) {
   auto dependences = directDependences(program);
   for (size_t i = 0; i < program.instrs.size(); ++i) {
     Instr& instr = program.instrs[i];
-    std::erase_if(dependences[i], [&](uint32_t wait) { return program.instrs[wait].loop != instr.loop; });
+    std::erase_if(dependences[i],
+                  [&](uint32_t wait) { return program.instrs[wait].loop != instr.loop; });
     instr.waits = std::move(dependences[i]);
   }
 }

@@ -11,7 +11,9 @@ struct Access {
   uint64_t region = 0;
   uint64_t begin = 0, end = 0;
   bool write = false;
-  bool overlaps(const Access& other) const { return region == other.region && begin < other.end && other.begin < end; }
+  bool overlaps(const Access& other) const {
+    return region == other.region && begin < other.end && other.begin < end;
+  }
 };
 
 /// Reads first, then writes. Views without elements touch nothing.

@@ -3,7 +3,8 @@
 #include "core/support/text/literal.h"
 
 namespace candela::program {
-Result<Expr> resolveExpr(const text::ExprSteps& steps, const std::vector<View>& views, Elem acc, size_t first) {
+Result<Expr> resolveExpr(const text::ExprSteps& steps, const std::vector<View>& views, Elem acc,
+                         size_t first) {
   std::vector<Elem> elems;
   for (size_t v = first; v < views.size(); ++v) elems.push_back(views[v].elem);
   CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems, acc));
@@ -11,8 +12,8 @@ Result<Expr> resolveExpr(const text::ExprSteps& steps, const std::vector<View>& 
   for (size_t s = 0; s < steps.size(); ++s) {
     Step step{steps[s].kind, steps[s].fn, types.steps[s], steps[s].saturate, {}, 0};
     if (step.kind == CDL_KIND_RESCALE)
-      step.imm = static_cast<uint32_t>(steps[s].low) | static_cast<uint64_t>(static_cast<uint32_t>(steps[s].high))
-                                                           << 32;
+      step.imm = static_cast<uint32_t>(steps[s].low) |
+                 static_cast<uint64_t>(static_cast<uint32_t>(steps[s].high)) << 32;
     bool hasConstant = false;
     for (size_t a = 0; a < steps[s].args.size(); ++a) {
       const text::ExprArg& arg = steps[s].args[a];

@@ -26,8 +26,8 @@ public:
     header.minor = CDL_IMAGE_MINOR;
     constexpr size_t kLimit = size_t(1) << 22; // instructions: 510 views each stay below 2^32
     if (program_.instrs.size() > kLimit || program_.buffers.size() > kLimit)
-      return badModel("{} instructions on {} buffers exceed {}", program_.instrs.size(), program_.buffers.size(),
-                      kLimit);
+      return badModel("{} instructions on {} buffers exceed {}", program_.instrs.size(),
+                      program_.buffers.size(), kLimit);
     text(program_.name, header.name);
     header.engines = program_.engines;
     append("spaces", program_.spaces, spaces_);
@@ -58,8 +58,10 @@ public:
     if (isNew) strings_.insert(strings_.end(), member.c_str(), member.c_str() + member.size() + 1);
     field = at->second;
   }
-  template <typename Count> void items(const auto& members, Count& count, size_t capacity, const auto& item) {
-    if (members.size() > capacity) return fail("a rank or count of {} exceeds {}", members.size(), capacity);
+  template <typename Count>
+  void items(const auto& members, Count& count, size_t capacity, const auto& item) {
+    if (members.size() > capacity)
+      return fail("a rank or count of {} exceeds {}", members.size(), capacity);
     count = static_cast<Count>(members.size());
     for (size_t i = 0; i < members.size(); ++i) item(members[i], i);
   }
@@ -73,7 +75,8 @@ public:
     fields(*this, *halo, halos_.emplace_back());
   }
   void layout(const Layout& layout, uint16_t& field) {
-    if (layout.isRowMajor() && layout != Layout{}) fail("a row-major layout with logical rank, padding or name");
+    if (layout.isRowMajor() && layout != Layout{})
+      fail("a row-major layout with logical rank, padding or name");
     if (layout.isRowMajor()) return;
     cdl_layout_t record{};
     fields(*this, layout, record);
@@ -94,7 +97,8 @@ public:
     const auto count = [&](const char* what, const auto& list, auto& field) {
       using Count = std::decay_t<decltype(field)>;
       field = static_cast<Count>(list.size());
-      if (field != list.size()) fail("{} {} exceed {}", list.size(), what, std::numeric_limits<Count>::max());
+      if (field != list.size())
+        fail("{} {} exceed {}", list.size(), what, std::numeric_limits<Count>::max());
     };
     count("inputs", instr.inputs, record.inputs);
     count("outputs", instr.outputs, record.outputs);
@@ -109,14 +113,15 @@ public:
   }
 
 private:
-  /// Where the first of the items stands, 0 for none of them. `what`: a section that the Program holds itself, or the
-  /// part of an instruction.
+  /// Where the first of the items stands, 0 for none of them. `what`: a section that the Program
+  /// holds itself, or the part of an instruction.
   template <typename List, typename Record>
   uint32_t append(const char* what, const List& list, std::vector<Record>& records) {
     const auto first = static_cast<uint32_t>(records.size());
     const Place outer = place_;
     for (uint32_t i = 0; i < list.size(); ++i) {
-      place_ = outer.section.empty() ? Place{what, i + 1, nullptr, 0} : Place{outer.section, outer.index, what, i};
+      place_ = outer.section.empty() ? Place{what, i + 1, nullptr, 0}
+                                     : Place{outer.section, outer.index, what, i};
       Record record{};
       fields(*this, list[i], record);
       records.push_back(record);
@@ -134,8 +139,10 @@ private:
   friend void fields(Writer& writer, const Constant& constant, cdl_constant_t& record) {
     const Payload& payload = constant.payload;
     const bool splat = payload.form() == Payload::Form::splat;
-    if (!splat && payload.form() != Payload::Form::data) return writer.fail("is neither data nor a splat");
-    if (!isValidElem(static_cast<unsigned>(payload.elem()))) return writer.fail("has no element type");
+    if (!splat && payload.form() != Payload::Form::data)
+      return writer.fail("is neither data nor a splat");
+    if (!isValidElem(static_cast<unsigned>(payload.elem())))
+      return writer.fail("has no element type");
     writer.text(constant.name, record.name);
     record.bytes = payload.sizeBytes();
     record.elem = static_cast<uint8_t>(payload.elem());

@@ -7,8 +7,8 @@
 namespace candela::program {
 
 /// The flat image of cdl.h, in canonical record order: equal Programs give equal bytes. 8-byte
-/// aligned, hashes filled in unless `hashed` is false: they read all payloads. The Program must be one that verify()
-/// accepts.
+/// aligned, hashes filled in unless `hashed` is false: they read all payloads. The Program must be
+/// one that verify() accepts.
 Bytes toImage(const Program& program, bool hashed = true);
 
 /// Where payloads of constants come from when an image is read: by hash. Null: constants get zero

@@ -11,21 +11,23 @@ namespace {
 /// instructions all name the same thousand views would else grow a thousandfold when it is read.
 class Reader {
 public:
-  Reader(const cdl_image_t* image, const PayloadSource& payloads) : image_(image), payloads_(payloads) {}
+  Reader(const cdl_image_t* image, const PayloadSource& payloads)
+      : image_(image), payloads_(payloads) {}
 
   Result<Program> read() {
     text(program_.name, image_->name);
     program_.engines = image_->engines;
     program_.spaces.clear();
-#define CANDELA_READ(record, section)                                                                                  \
-  for (uint32_t i = 1; i < image_->section.count; ++i)                                                                 \
+#define CANDELA_READ(record, section)                                                              \
+  for (uint32_t i = 1; i < image_->section.count; ++i)                                             \
     fields(*this, program_.section.emplace_back(), *cdl_get_##record(image_, i));
     CANDELA_READ(space, spaces)
     CANDELA_READ(buffer, buffers)
     CANDELA_READ(loop, loops)
     CANDELA_READ(group, groups)
 #undef CANDELA_READ
-    for (uint32_t i = 1; i < image_->constants.count; ++i) CDL_TRY(readConstant(*cdl_get_constant(image_, i)));
+    for (uint32_t i = 1; i < image_->constants.count; ++i)
+      CDL_TRY(readConstant(*cdl_get_constant(image_, i)));
     program_.instrs.reserve(image_->instrs.count - 1);
     for (uint32_t i = 1; i < image_->instrs.count; ++i) {
       fields(*this, program_.instrs.emplace_back(), *cdl_get_instr(image_, i));
@@ -63,7 +65,8 @@ public:
         !count("steps", steps_, expr.steps, image_->steps.count))
       return;
     const auto read = [&](auto& list, auto get, uint32_t first, uint32_t count) {
-      for (uint32_t i = 0; i < count; ++i) fields(*this, list.emplace_back(), *get(image_, first + i));
+      for (uint32_t i = 0; i < count; ++i)
+        fields(*this, list.emplace_back(), *get(image_, first + i));
     };
     read(instr.inputs, cdl_get_view, record.first_view, record.inputs);
     read(instr.outputs, cdl_get_view, record.first_view + record.inputs, record.outputs);
@@ -81,10 +84,12 @@ private:
     const auto elem = static_cast<Elem>(record.elem);
     const std::string name = cdl_get_string(image_, record.name);
     if (record.bytes > (uint64_t(1) << 48))
-      return badModel("image: constant '{}' of {} bytes exceeds {}", name, record.bytes, uint64_t(1) << 48);
+      return badModel("image: constant '{}' of {} bytes exceeds {}", name, record.bytes,
+                      uint64_t(1) << 48);
     const auto count = static_cast<int64_t>(record.bytes * 8 / elemBits(elem));
     if (elemBytes(elem, count) != record.bytes)
-      return badModel("image: constant '{}' of {} bytes is no multiple of {}", name, record.bytes, elemName(elem));
+      return badModel("image: constant '{}' of {} bytes is no multiple of {}", name, record.bytes,
+                      elemName(elem));
     Payload payload = Payload::splat(elem, count, record.form ? record.bits : 0);
     if (!record.form && payloads_) {
       CDL_ASSIGN(payload, payloads_(record).context(fmt::format("constant '{}'", name)));
@@ -106,7 +111,8 @@ private:
   /// Counts what was read of a section, which holds more records than that when none is read twice.
   bool count(std::string_view section, uint64_t& total, uint64_t more, uint32_t records) {
     total += more;
-    if (total >= records && shared_) shared_ = badModel("shares {}: {} used of {}", section, total, records - 1);
+    if (total >= records && shared_)
+      shared_ = badModel("shares {}: {} used of {}", section, total, records - 1);
     return bool(shared_);
   }
 
@@ -127,7 +133,8 @@ Result<Program> fromImage(const Bytes& given, const PayloadSource& payloads) {
   if (const cdl_code_t code = cdl_image_check(image.data(), image.size(), &error); code != CDL_OK)
     return failure(static_cast<Code>(code), "{}", text);
   CDL_TRY(checkImageHash(image));
-  CDL_ASSIGN(Program program, Reader(reinterpret_cast<const cdl_image_t*>(image.data()), payloads).read());
+  CDL_ASSIGN(Program program,
+             Reader(reinterpret_cast<const cdl_image_t*>(image.data()), payloads).read());
   CDL_TRY(verify(program));
   return program;
 }

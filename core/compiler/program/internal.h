@@ -5,7 +5,8 @@
 /// What the files of this room share; not for other rooms.
 namespace candela::program {
 
-// ---- The parts of verify(): the records of the image, which cdl_image_check() holds, and what only a Program must be
+// ---- The parts of verify(): the records of the image, which cdl_image_check() holds, and what
+// only a Program must be
 
 /// What verify() was looking at when it failed: kNone, or an index.
 struct Suspect {
@@ -20,13 +21,15 @@ struct Place {
   const char* part = nullptr;
   uint32_t partIndex = UINT32_MAX;
 };
-/// toImage() for a Program that was not verified. Failure: bad_model, something has no place in its record, with
-/// `place`. Not `hashed`: the hashes are zero.
+/// toImage() for a Program that was not verified. Failure: bad_model, something has no place in its
+/// record, with `place`. Not `hashed`: the hashes are zero.
 Result<Bytes> writeImage(const Program& program, bool hashed, Place& place);
 
-/// The element types that the kind and the steps ask for, of an instruction whose records are right.
+/// The element types that the kind and the steps ask for, of an instruction whose records are
+/// right.
 Status verifyTypes(const Instr& instr);
-/// No element is overwritten by the instruction that reads it, but in its own place. The image was checked.
+/// No element is overwritten by the instruction that reads it, but in its own place. The image was
+/// checked.
 Status verifyAliasing(const Program& program, const Instr& instr);
 /// That loops and groups nest as the text does. In verify_bands.cpp.
 Status verifyRegions(const Program& program);
@@ -35,7 +38,8 @@ Status verifyAllBands(const Program& program, Suspect& suspect);
 
 // ---- What printer and parser must agree on
 
-inline constexpr std::string_view kRoles[] = {"temp", "input", "output", "inout", "state", "constant"};
+inline constexpr std::string_view kRoles[] = {"temp",  "input", "output",
+                                              "inout", "state", "constant"};
 inline constexpr std::string_view kPadContents[] = {"undefined", "zero", "zero_point"};
 /// How layouts of logical rank 4 spell their dims; others use numbers.
 inline constexpr std::string_view kDimLetters = "nchw";

@@ -37,8 +37,12 @@ private:
   // ---- Small pieces
   // --------------------------------------------------------------------------------
 
-  int64_t number(std::string_view what, int64_t highest = INT64_MAX) { return in_.expectInt(what, 0, highest); }
-  uint32_t number32(std::string_view what) { return static_cast<uint32_t>(number(what, UINT32_MAX)); }
+  int64_t number(std::string_view what, int64_t highest = INT64_MAX) {
+    return in_.expectInt(what, 0, highest);
+  }
+  uint32_t number32(std::string_view what) {
+    return static_cast<uint32_t>(number(what, UINT32_MAX));
+  }
   std::vector<int64_t> integers(std::string_view what) {
     std::vector<int64_t> values;
     in_.list("[", "]", [&] { values.push_back(in_.expectInt(what)); });
@@ -46,7 +50,8 @@ private:
   }
 
   /// Which of the words stands here.
-  template <size_t N> size_t keyword(std::string_view what, const std::string_view (&words)[N], size_t first = 0) {
+  template <size_t N>
+  size_t keyword(std::string_view what, const std::string_view (&words)[N], size_t first = 0) {
     const Token token = in_.expect(TokenKind::identifier, what);
     const auto found = std::find(std::begin(words) + first, std::end(words), token.text);
     if (found == std::end(words)) in_.fail(token, "expected {} but found {}", what, token.shown());
@@ -104,13 +109,17 @@ private:
   void parseConstant() {
     Constant constant;
     const Token token = in_.peek();
-    constant.name = declare(constants_, TokenKind::symbol, "the name of a constant", program.constants.size());
+    constant.name =
+        declare(constants_, TokenKind::symbol, "the name of a constant", program.constants.size());
     in_.expect(":");
     const Elem type = in_.expectElem();
-    const int64_t count = in_.within("[", "]", [&] { return number("number of elements", int64_t(1) << 48); });
+    const int64_t count =
+        in_.within("[", "]", [&] { return number("number of elements", int64_t(1) << 48); });
     in_.expect("=");
-    auto payload = text::resolvePayload(text::parsePayload(in_), type, count, directory_, constant.name);
-    if (payload && payload->form() != Payload::Form::splat && payload->form() != Payload::Form::data)
+    auto payload =
+        text::resolvePayload(text::parsePayload(in_), type, count, directory_, constant.name);
+    if (payload && payload->form() != Payload::Form::splat &&
+        payload->form() != Payload::Form::data)
       payload = materialized(*payload);
     if (!payload) in_.fail(token, "{}", payload.status().message());
     constant.payload = std::move(*payload);
@@ -126,7 +135,8 @@ private:
 
   void parseBuffer(const Token& place) {
     Buffer buffer;
-    buffer.name = declare(buffers_, TokenKind::value, "the name of a buffer", program.buffers.size());
+    buffer.name =
+        declare(buffers_, TokenKind::value, "the name of a buffer", program.buffers.size());
     buffer.role = static_cast<Role>(keyword("a role", kRoles));
     if (buffer.role != Role::temp) buffer.offset = 0;
     buffer.space = lookUp(spaces_, TokenKind::symbol, "the name of a space");
@@ -134,7 +144,8 @@ private:
     if (in_.accept("align")) buffer.alignment = number32("alignment");
     if (in_.accept("at")) buffer.offset = number("offset");
     if (in_.accept("halo")) buffer.halo = parseHalo();
-    if (in_.accept("=")) buffer.constant = lookUp(constants_, TokenKind::symbol, "the name of a constant");
+    if (in_.accept("="))
+      buffer.constant = lookUp(constants_, TokenKind::symbol, "the name of a constant");
     bufferPlaces.push_back(place);
     program.buffers.push_back(std::move(buffer));
   }
@@ -158,9 +169,11 @@ private:
   // ---- Regions
   // ---------------------------------------------------------------------------------------
 
-  /// Its instructions and those of the regions inside of it; `current` is the innermost one of its sort.
+  /// Its instructions and those of the regions inside of it; `current` is the innermost one of its
+  /// sort.
   template <typename Region>
-  void parseRegion(std::vector<Region>& regions, Region region, uint32_t& current, const Token& place) {
+  void parseRegion(std::vector<Region>& regions, Region region, uint32_t& current,
+                   const Token& place) {
     region.first = static_cast<uint32_t>(program.instrs.size());
     const uint32_t outer = std::exchange(current, static_cast<uint32_t>(regions.size()));
     regions.push_back(region);
@@ -210,7 +223,8 @@ private:
     if (in_.at("{")) in_.list("{", "}", [&] { instr.attrs.push_back(parseAttr()); });
     do {
       const Token direction = in_.expect(TokenKind::symbol, "@in, @out or @inout");
-      const bool in = direction.text == "in", inout = direction.text == "inout", sawOut = !instr.outputs.empty();
+      const bool in = direction.text == "in", inout = direction.text == "inout",
+                 sawOut = !instr.outputs.empty();
       if (!in && !inout && direction.text != "out")
         in_.fail(direction, "expected @in, @out or @inout but found {}", direction.shown());
       if (in && sawOut) in_.fail(direction, "an @in view behind a result");
@@ -234,7 +248,8 @@ private:
     instr.kind = *kind;
     std::optional<uint16_t> found = parseFn(*kind, fn);
     if (*kind == CDL_KIND_CUSTOM && !fn.empty()) {
-      if (const auto bits = text::parseElement(Elem::u16_, fn); bits) found = static_cast<uint16_t>(*bits);
+      if (const auto bits = text::parseElement(Elem::u16_, fn); bits)
+        found = static_cast<uint16_t>(*bits);
     } else if (fn.empty() && fnName(*kind, 0).empty() && dot == std::string::npos) {
       found = 0;
     }
@@ -291,7 +306,8 @@ private:
     std::vector<std::pair<Token, uint64_t>> inner; // what each step says after '/'
     while (!in_.at("}") && !in_.at("opaque") && !in_.at("pad")) {
       const Token token = in_.take();
-      const size_t letter = token.text.size() == 1 ? kDimLetters.find(token.text[0]) : std::string_view::npos;
+      const size_t letter =
+          token.text.size() == 1 ? kDimLetters.find(token.text[0]) : std::string_view::npos;
       const auto digits = text::parseElement(Elem::u8_, token.text);
       Layout::Step step;
       if (token.kind == TokenKind::identifier && letter != std::string_view::npos)
@@ -299,7 +315,8 @@ private:
       else if (token.kind == TokenKind::integer && digits && *digits < CDL_MAX_RANK)
         step.dim = static_cast<uint8_t>(*digits);
       else
-        in_.fail(token, "expected a dim (n, c, h, w or below {}) but found {}", CDL_MAX_RANK, token.shown());
+        in_.fail(token, "expected a dim (n, c, h, w or below {}) but found {}", CDL_MAX_RANK,
+                 token.shown());
       const uint64_t factor = in_.accept("/") ? number("factor") : 1;
       if (in_.accept("%")) step.factor = number32("factor");
       layout.logicalRank = std::max<uint8_t>(layout.logicalRank, step.dim + 1);
@@ -309,15 +326,16 @@ private:
     }
     for (size_t i = 0; i < inner.size(); ++i)
       if (const uint64_t product = innerFactor(layout.steps, i); product != inner[i].second)
-        in_.fail(inner[i].first, "'{}/{}' but the factors inside of it give {}", inner[i].first.text, inner[i].second,
-                 product);
+        in_.fail(inner[i].first, "'{}/{}' but the factors inside of it give {}",
+                 inner[i].first.text, inner[i].second, product);
     if (in_.accept("opaque")) {
       layout.opaque = true;
       layout.name = in_.expect(TokenKind::string, "the name of an opaque layout").text;
       in_.expect("rank");
       layout.logicalRank = static_cast<uint8_t>(number("rank", CDL_MAX_RANK));
     }
-    if (in_.accept("pad")) layout.padContent = static_cast<uint8_t>(keyword("zero or zero_point", kPadContents, 1));
+    if (in_.accept("pad"))
+      layout.padContent = static_cast<uint8_t>(keyword("zero or zero_point", kPadContents, 1));
     in_.expect("}");
     return layout;
   }
@@ -338,7 +356,8 @@ private:
       Origin& origin = instr.provenance.emplace_back();
       origin.node = in_.expect(TokenKind::string, "the name of a node").text;
       in_.expect(":");
-      origin.op = in_.at(TokenKind::string) ? in_.take().text : in_.expect(TokenKind::identifier, "an op").text;
+      origin.op = in_.at(TokenKind::string) ? in_.take().text
+                                            : in_.expect(TokenKind::identifier, "an op").text;
     } while (in_.accept(","));
   }
 
@@ -354,7 +373,8 @@ private:
 
   void parseExpression(Instr& instr) {
     const Token place = in_.take();
-    Elem acc = instr.outputs.empty() || instr.kind == CDL_KIND_ELEMENTWISE ? Elem::none : instr.outputs[0].elem;
+    Elem acc = instr.outputs.empty() || instr.kind == CDL_KIND_ELEMENTWISE ? Elem::none
+                                                                           : instr.outputs[0].elem;
     if (in_.accept("(")) {
       in_.expect("acc");
       acc = in_.expectElem();
@@ -365,7 +385,8 @@ private:
     if (!expr) in_.fail(place, "{}", expr.status().message());
     for (Step& step : *expr) {
       for (Operand& operand : step.in)
-        if (operand.source == Operand::Source::step) operand.index = static_cast<uint16_t>(operand.index + instr.prologue);
+        if (operand.source == Operand::Source::step)
+          operand.index = static_cast<uint16_t>(operand.index + instr.prologue);
       instr.expr.push_back(std::move(step));
     }
   }

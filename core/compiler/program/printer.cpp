@@ -24,14 +24,16 @@ std::string layoutText(const Layout& layout) {
   for (size_t i = 0; i < layout.steps.size(); ++i) {
     const Layout::Step& step = layout.steps[i];
     const uint64_t inner = innerFactor(layout.steps, i);
-    std::string word = layout.logicalRank == 4 ? std::string(1, kDimLetters[step.dim]) : fmt::format("{}", step.dim);
+    std::string word = layout.logicalRank == 4 ? std::string(1, kDimLetters[step.dim])
+                                               : fmt::format("{}", step.dim);
     if (inner != 1) word += fmt::format("/{}", inner);
     if (step.factor) word += fmt::format("%{}", step.factor);
     words.push_back(std::move(word));
   }
   std::string out = fmt::format("{{{}", fmt::join(words, ","));
   if (layout.opaque)
-    out += fmt::format("{}opaque {} rank {}", words.empty() ? "" : " ", quoteText(layout.name), layout.logicalRank);
+    out += fmt::format("{}opaque {} rank {}", words.empty() ? "" : " ", quoteText(layout.name),
+                       layout.logicalRank);
   if (layout.padContent) out += fmt::format(" pad {}", kPadContents[layout.padContent]);
   return out + "}";
 }
@@ -53,7 +55,8 @@ std::string attrText(const Attr& attr) {
 
 class Printer {
 public:
-  Printer(const Program& program, const PrintOptions& options) : program_(program), options_(options) {}
+  Printer(const Program& program, const PrintOptions& options)
+      : program_(program), options_(options) {}
 
   Result<std::string> print() {
     out_ = fmt::format("program {}", nameText('@', program_.name));
@@ -87,14 +90,18 @@ private:
   }
 
   void printBuffer(const Buffer& buffer) {
-    out_ += fmt::format("  buffer {} {} {} {}", nameText('%', buffer.name), kRoles[static_cast<int>(buffer.role)],
+    out_ += fmt::format("  buffer {} {} {} {}", nameText('%', buffer.name),
+                        kRoles[static_cast<int>(buffer.role)],
                         nameText('@', program_.spaces[buffer.space].name), buffer.bytes);
     if (buffer.alignment != Buffer{}.alignment) out_ += fmt::format(" align {}", buffer.alignment);
-    if (buffer.role == Role::temp && buffer.offset != CDL_UNPLACED) out_ += fmt::format(" at {}", buffer.offset);
+    if (buffer.role == Role::temp && buffer.offset != CDL_UNPLACED)
+      out_ += fmt::format(" at {}", buffer.offset);
     if (buffer.halo)
-      out_ += fmt::format(" halo({}, {}, {}, {})", elemName(buffer.halo->elem), listText(buffer.halo->lo),
-                          listText(buffer.halo->hi), text::elementText(buffer.halo->elem, buffer.halo->fill));
-    if (buffer.constant != kNone) out_ += fmt::format(" = {}", nameText('@', program_.constants[buffer.constant].name));
+      out_ += fmt::format(" halo({}, {}, {}, {})", elemName(buffer.halo->elem),
+                          listText(buffer.halo->lo), listText(buffer.halo->hi),
+                          text::elementText(buffer.halo->elem, buffer.halo->fill));
+    if (buffer.constant != kNone)
+      out_ += fmt::format(" = {}", nameText('@', program_.constants[buffer.constant].name));
     out_ += '\n';
   }
 
@@ -119,18 +126,21 @@ private:
     }
     std::vector<std::string> views;
     for (const View& view : instr.inputs) views.push_back("@in " + viewText(view));
-    for (const View& view : instr.outputs) views.push_back((instr.inout ? "@inout " : "@out ") + viewText(view));
+    for (const View& view : instr.outputs)
+      views.push_back((instr.inout ? "@inout " : "@out ") + viewText(view));
     out_ += fmt::format(" {}", fmt::join(views, ", "));
     printClauses(instr);
     out_ += '\n';
   }
 
   void printClauses(const Instr& instr) {
-    if (instr.prologue) out_ += " prologue{" + text::exprText(exprSteps(instr.prologueSteps())) + "}";
+    if (instr.prologue)
+      out_ += " prologue{" + text::exprText(exprSteps(instr.prologueSteps())) + "}";
     if (instr.expr.size() > instr.prologue) {
       const Elem acc = accumulatorElem(instr);
-      out_ +=
-          acc == Elem::none || acc == instr.outputs[0].elem ? " expr{" : fmt::format(" expr(acc {}){{", elemName(acc));
+      out_ += acc == Elem::none || acc == instr.outputs[0].elem
+                  ? " expr{"
+                  : fmt::format(" expr(acc {}){{", elemName(acc));
       out_ += text::exprText(exprSteps(instr.epilogueSteps())) + "}";
     }
     if (instr.engine) out_ += fmt::format(" engine {}", instr.engine);
@@ -155,12 +165,15 @@ private:
       while (!ends.empty() && ends.back() == i) close(ends);
       std::vector<std::pair<uint32_t, std::string>> opening; // end and text, loops first
       for (; loop < program_.loops.size() && program_.loops[loop].first == i; ++loop)
-        opening.emplace_back(i + program_.loops[loop].count, fmt::format("for {} {{\n", program_.loops[loop].trip));
+        opening.emplace_back(i + program_.loops[loop].count,
+                             fmt::format("for {} {{\n", program_.loops[loop].trip));
       if (group < program_.groups.size() && program_.groups[group].first == i) {
         const Group& g = program_.groups[group++];
-        opening.emplace_back(i + g.count, fmt::format("group dim {} bands {} {{\n", g.bandDim, g.bands));
+        opening.emplace_back(i + g.count,
+                             fmt::format("group dim {} bands {} {{\n", g.bandDim, g.bands));
       }
-      std::stable_sort(opening.begin(), opening.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+      std::stable_sort(opening.begin(), opening.end(),
+                       [](const auto& a, const auto& b) { return a.first > b.first; });
       for (const auto& [end, words] : opening) {
         out_ += fmt::format("{:{}}{}", "", ends.size() * 2 + 2, words);
         ends.push_back(end);

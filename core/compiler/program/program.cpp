@@ -37,7 +37,8 @@ Attr Attr::ofFloat(uint16_t id, double value) { return {id, 2, {std::bit_cast<in
 double Attr::asFloat() const { return std::bit_cast<double>(values[0]); }
 
 const Attr* Instr::attr(uint16_t id) const {
-  const auto found = std::find_if(attrs.begin(), attrs.end(), [&](const Attr& a) { return a.id == id; });
+  const auto found =
+      std::find_if(attrs.begin(), attrs.end(), [&](const Attr& a) { return a.id == id; });
   return found == attrs.end() ? nullptr : &*found;
 }
 
@@ -52,7 +53,8 @@ size_t Instr::operandCount() const {
   if (!facts || !facts->epilogue) return count;
   for (size_t s = prologue; s < expr.size(); ++s)
     for (const Operand& operand : expr[s].in)
-      if (operand.source == Operand::Source::view && operand.index >= facts->min_inputs && operand.index < count)
+      if (operand.source == Operand::Source::view && operand.index >= facts->min_inputs &&
+          operand.index < count)
         count = operand.index;
   return count;
 }
@@ -61,7 +63,8 @@ Expr Instr::epilogueSteps() const {
   Expr steps(expr.begin() + prologue, expr.end());
   for (Step& step : steps)
     for (Operand& operand : step.in)
-      if (operand.source == Operand::Source::step) operand.index = static_cast<uint16_t>(operand.index - prologue);
+      if (operand.source == Operand::Source::step)
+        operand.index = static_cast<uint16_t>(operand.index - prologue);
   return steps;
 }
 
@@ -123,7 +126,8 @@ std::pair<Elem, Shape> Program::contentType(uint32_t buffer) const {
       for (const View& view : instr.*views) {
         if (view.buffer != buffer || view.layout.opaque) continue;
         const int64_t width = elemBits(view.elem);
-        if (view.isDense() && view.offset == 0 && view.count() * width == bits) return {view.elem, view.dims};
+        if (view.isDense() && view.offset == 0 && view.count() * width == bits)
+          return {view.elem, view.dims};
         if (type.first == Elem::none && bits % width == 0) type = {view.elem, {bits / width}};
       }
   return type.first == Elem::none ? std::pair(Elem::u8_, Shape{bits / 8}) : type;
@@ -132,7 +136,8 @@ std::pair<Elem, Shape> Program::contentType(uint32_t buffer) const {
 std::string Program::instrName(uint32_t index) const {
   const Instr& instr = instrs[index];
   const std::string_view name = kindName(instr.kind);
-  std::string text = fmt::format("{} [{}]", name.empty() ? fmt::format("kind {}", instr.kind) : name, index + 1);
+  std::string text =
+      fmt::format("{} [{}]", name.empty() ? fmt::format("kind {}", instr.kind) : name, index + 1);
   if (!instr.provenance.empty()) text += fmt::format(" '{}'", instr.provenance.front().node);
   return text;
 }

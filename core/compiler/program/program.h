@@ -92,7 +92,9 @@ struct Attr {
   uint8_t type = 1; ///< 1 int, 2 float, 3 ints, 4 bits
   std::vector<int64_t> values;
   static Attr ofInt(uint16_t id, int64_t value) { return {id, 1, {value}}; }
-  static Attr ofInts(uint16_t id, std::vector<int64_t> values) { return {id, 3, std::move(values)}; }
+  static Attr ofInts(uint16_t id, std::vector<int64_t> values) {
+    return {id, 3, std::move(values)};
+  }
   static Attr ofFloat(uint16_t id, double value);
   static Attr ofBits(uint16_t id, uint64_t bits) { return {id, 4, {static_cast<int64_t>(bits)}}; }
   double asFloat() const;
@@ -159,8 +161,8 @@ struct Program {
   uint32_t addConstant(std::string name, Payload payload);
   /// Bytes of arena that the TEMP buffers of a space need once they are placed.
   uint64_t arenaBytes(uint32_t space = 0) const;
-  /// The type that the views of a buffer give its content, results before operands: of one that covers all of it, else
-  /// a row of the first one's elements, else bytes.
+  /// The type that the views of a buffer give its content, results before operands: of one that
+  /// covers all of it, else a row of the first one's elements, else bytes.
   std::pair<Elem, Shape> contentType(uint32_t buffer) const;
   /// "matmul [3] 'Conv_0'": how messages name an instruction; counted from 1 as in the image and
   /// the text.

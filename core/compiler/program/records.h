@@ -4,9 +4,10 @@
 
 #include "core/compiler/program/program.h"
 
-/// Which member of the Program is which field of the image, said once for both ways. `way` is the image's writer or
-/// reader: value() turns a member and a field into each other, index() an index that may be absent, text() a string,
-/// flag() one bit, items() a vector and a count, equal() asks for lists of one length.
+/// Which member of the Program is which field of the image, said once for both ways. `way` is the
+/// image's writer or reader: value() turns a member and a field into each other, index() an index
+/// that may be absent, text() a string, flag() one bit, items() a vector and a count, equal() asks
+/// for lists of one length.
 namespace candela::program {
 
 /// A record that is written, or one that is read.
@@ -14,7 +15,8 @@ template <typename Given, typename Record>
 concept Of = std::same_as<std::remove_const_t<Given>, Record>;
 
 void list(auto& way, auto& values, auto& array, auto& count) {
-  way.items(values, count, std::size(array), [&](auto& value, size_t i) { way.value(value, array[i]); });
+  way.items(values, count, std::size(array),
+            [&](auto& value, size_t i) { way.value(value, array[i]); });
 }
 
 void fields(auto& way, auto& space, Of<cdl_space_t> auto& record) {

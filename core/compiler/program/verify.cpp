@@ -15,7 +15,8 @@ template <typename List> Status verifyNames(std::string_view what, const List& l
   return Status::ok();
 }
 
-/// A place as the Program names it: "copy [1]: input 0 (%x)". What is at fault is kept in `suspect`.
+/// A place as the Program names it: "copy [1]: input 0 (%x)". What is at fault is kept in
+/// `suspect`.
 std::string placeText(const Program& program, const Place& place, Suspect& suspect) {
   const uint32_t index = place.index - 1;
   std::string text = "program";
@@ -39,7 +40,9 @@ std::string placeText(const Program& program, const Place& place, Suspect& suspe
   if (place.section != "instrs" || (part != "input" && part != "output")) return text;
   const Instr& instr = program.instrs[index];
   const uint32_t buffer = (part == "input" ? instr.inputs : instr.outputs)[place.partIndex].buffer;
-  return buffer < program.buffers.size() ? fmt::format("{} (%{})", text, program.buffers[buffer].name) : text;
+  return buffer < program.buffers.size()
+             ? fmt::format("{} (%{})", text, program.buffers[buffer].name)
+             : text;
 }
 
 /// What cdl_image_check() says of the Program's image.

@@ -1,5 +1,5 @@
-// What an instruction reads must not be what it writes, but for elements that take their own place: a kernel may write
-// any part of its result before it has read the rest of its operands.
+// What an instruction reads must not be what it writes, but for elements that take their own place:
+// a kernel may write any part of its result before it has read the rest of its operands.
 #include <algorithm>
 
 #include "core/compiler/program/dependences.h"
@@ -9,7 +9,8 @@ namespace candela::program {
 
 namespace {
 
-/// Kinds that compute one element of the result of one element of each operand, which may lie in its place.
+/// Kinds that compute one element of the result of one element of each operand, which may lie in
+/// its place.
 bool isElementwise(uint16_t kind) {
   switch (kind) {
   case CDL_KIND_COPY:
@@ -29,12 +30,14 @@ bool isElementwise(uint16_t kind) {
 int64_t startOf(const Program& program, const View& view) {
   const Buffer& buffer = program.buffers[view.buffer];
   const bool isPlaced = buffer.role == Role::temp && buffer.offset != CDL_UNPLACED;
-  return (isPlaced ? static_cast<int64_t>(buffer.offset) * 8 : 0) + view.offset * elemBits(view.elem);
+  return (isPlaced ? static_cast<int64_t>(buffer.offset) * 8 : 0) +
+         view.offset * elemBits(view.elem);
 }
 
 /// Every element of one lies where the element of the same index of the other does.
 bool isSamePlace(const Program& program, const View& x, const View& y) {
-  if (startOf(program, x) != startOf(program, y) || elemBits(x.elem) != elemBits(y.elem) || x.dims != y.dims)
+  if (startOf(program, x) != startOf(program, y) || elemBits(x.elem) != elemBits(y.elem) ||
+      x.dims != y.dims)
     return false;
   for (size_t d = 0; d < x.dims.size(); ++d)
     if (x.dims[d] > 1 && x.strides[d] != y.strides[d]) return false;
@@ -85,17 +88,21 @@ std::optional<int64_t> meeting(const std::vector<Run>& a, const std::vector<Run>
 
 Status verifyPair(const Program& program, const Instr& instr, size_t i, const View& y) {
   const View& x = instr.inputs[i];
-  if (x.layout.opaque || y.layout.opaque || !std::equal(std::begin(x.ivStrides), std::end(x.ivStrides), y.ivStrides))
-    return Status::ok(); // an opaque one is a constant; in a loop two places may meet in some other iteration alone
+  if (x.layout.opaque || y.layout.opaque ||
+      !std::equal(std::begin(x.ivStrides), std::end(x.ivStrides), y.ivStrides))
+    // an opaque one is a constant; in a loop two places may meet in some other iteration alone
+    return Status::ok();
   const Access read = accessOf(program, instr, x, false), write = accessOf(program, instr, y, true);
   if (!read.overlaps(write)) return Status::ok();
-  const bool alongside = isElementwise(instr.kind) ? instr.kind != CDL_KIND_TABLE || i == 0
-                                                   : cdl_kind_facts(instr.kind)->epilogue && i >= instr.operandCount();
+  const bool alongside = isElementwise(instr.kind)
+                             ? instr.kind != CDL_KIND_TABLE || i == 0
+                             : cdl_kind_facts(instr.kind)->epilogue && i >= instr.operandCount();
   if (alongside && isSamePlace(program, x, y)) return Status::ok();
   const auto bit = meeting(runsOf(program, x), runsOf(program, y));
   if (!bit) return Status::ok();
   const std::string &from = program.buffers[x.buffer].name, &to = program.buffers[y.buffer].name;
-  return badModel("input {} (%{}): its element {} is overwritten through %{} before every result that reads it is "
+  return badModel("input {} (%{}): its element {} is overwritten through %{} before every result "
+                  "that reads it is "
                   "computed{}",
                   i, from, (*bit - startOf(program, x)) / elemBits(x.elem) + x.offset, to,
                   alongside ? ": they are walked in different orders" : "");

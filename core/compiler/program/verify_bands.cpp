@@ -59,7 +59,8 @@ private:
     return Status::ok();
   }
 
-  Status meet(size_t i, size_t v, const Rows& later, size_t j, size_t w, const Rows& now, uint32_t band) const {
+  Status meet(size_t i, size_t v, const Rows& later, size_t j, size_t w, const Rows& now,
+              uint32_t band) const {
     const View &a = viewOf(i, v), &b = viewOf(j, w);
     if (regionOf(a) != regionOf(b)) return Status::ok();
     const Touch mine = touch(j, w, now), other = touch(i, v, later);
@@ -71,12 +72,14 @@ private:
       const bool isWrite = w == instrOf(j).inputs.size();
       const int64_t first = std::max(span.first, other.spans[next].first);
       const int64_t last = std::min(span.last, other.spans[next].last);
-      return badModel(
-          "{}: in band {} of {} it {} bytes {} to {} of %{}, which {} only then {} for rows {} to {} of %{}",
-          program_.instrName(members_[j].instr), band + 1, group_.bands, isWrite ? "writes" : "reads", first, last - 1,
-          program_.buffers[b.buffer].name, program_.instrName(members_[i].instr),
-          v == instrOf(i).inputs.size() ? "writes" : "reads", later.first, later.last - 1,
-          program_.buffers[viewOf(i, instrOf(i).inputs.size()).buffer].name);
+      return badModel("{}: in band {} of {} it {} bytes {} to {} of %{}, which {} only then {} for "
+                      "rows {} to {} of %{}",
+                      program_.instrName(members_[j].instr), band + 1, group_.bands,
+                      isWrite ? "writes" : "reads", first, last - 1,
+                      program_.buffers[b.buffer].name, program_.instrName(members_[i].instr),
+                      v == instrOf(i).inputs.size() ? "writes" : "reads", later.first,
+                      later.last - 1,
+                      program_.buffers[viewOf(i, instrOf(i).inputs.size()).buffer].name);
     }
     return Status::ok();
   }
@@ -102,11 +105,14 @@ private:
       return touch;
     }
     if (!isWrite) rows = member.rowsRead(v, rows);
-    rows.first = std::max<int64_t>(rows.first, readsBorder ? -int64_t{buffer.halo->lo[axis.dim]} : 0);
-    rows.last = std::min<int64_t>(rows.last, axis.rows + (readsBorder ? int64_t{buffer.halo->hi[axis.dim]} : 0));
+    rows.first =
+        std::max<int64_t>(rows.first, readsBorder ? -int64_t{buffer.halo->lo[axis.dim]} : 0);
+    rows.last = std::min<int64_t>(
+        rows.last, axis.rows + (readsBorder ? int64_t{buffer.halo->hi[axis.dim]} : 0));
     if (rows.first >= rows.last) return touch;
 
-    // Rows of the range side by side are one span; what is farther apart than rows has spans of its own.
+    // Rows of the range side by side are one span; what is farther apart than rows has spans of its
+    // own.
     const int64_t stride = view.strides[axis.dim], step = stride * axis.inner;
     Span reach{0, 0};
     std::vector<Extent> apart;
@@ -142,11 +148,12 @@ private:
     }
     std::ranges::sort(starts);
     const int64_t bits = elemBits(view.elem);
-    const int64_t base =
-        buffer.role == Role::temp && buffer.offset != CDL_UNPLACED ? static_cast<int64_t>(buffer.offset) : 0;
+    const int64_t base = buffer.role == Role::temp && buffer.offset != CDL_UNPLACED
+                             ? static_cast<int64_t>(buffer.offset)
+                             : 0;
     for (const int64_t start : starts)
-      touch.spans.push_back(
-          {base + (start + reach.first) * bits / 8, base + ((start + reach.last + 1) * bits + 7) / 8});
+      touch.spans.push_back({base + (start + reach.first) * bits / 8,
+                             base + ((start + reach.last + 1) * bits + 7) / 8});
     return touch;
   }
 
@@ -165,7 +172,8 @@ private:
   const std::vector<BandMember>& members_;
 };
 
-/// Who waits for a member in bands waits for its part of the same band: only bytes can need no more than that.
+/// Who waits for a member in bands waits for its part of the same band: only bytes can need no more
+/// than that.
 Status checkWaits(const Program& program, const Group& group) {
   const auto dependences = directDependences(program);
   for (uint32_t i = group.first; i < group.first + group.count; ++i) {
@@ -182,8 +190,8 @@ Status checkWaits(const Program& program, const Group& group) {
     }
     for (const uint32_t wait : program.instrs[i].waits)
       if (wait >= group.first && !follows[wait - group.first])
-        return badModel("{}: it waits for {} of its own group, and for no bytes of it", program.instrName(i),
-                        program.instrName(wait));
+        return badModel("{}: it waits for {} of its own group, and for no bytes of it",
+                        program.instrName(i), program.instrName(wait));
   }
   return Status::ok();
 }
@@ -195,14 +203,17 @@ Status verifyBands(const Program& program, const Group& group) {
   for (uint32_t i = group.first; i < group.first + group.count; ++i) {
     const Instr& instr = program.instrs[i];
     if (instr.loop != program.instrs[group.first].loop)
-      return badModel("{}: a loop stands inside of a group of {} bands", program.instrName(i), group.bands);
+      return badModel("{}: a loop stands inside of a group of {} bands", program.instrName(i),
+                      group.bands);
     for (const View& out : instr.outputs)
-      if (const Role role = program.buffers[out.buffer].role; role == Role::state || role == Role::inout)
-        return badModel("{}: it writes %{}, which outlives the run, in {} bands", program.instrName(i),
-                        program.buffers[out.buffer].name, group.bands);
+      if (const Role role = program.buffers[out.buffer].role;
+          role == Role::state || role == Role::inout)
+        return badModel("{}: it writes %{}, which outlives the run, in {} bands",
+                        program.instrName(i), program.buffers[out.buffer].name, group.bands);
   }
   const std::vector<uint32_t> instrs = membersOf(group);
-  CDL_ASSIGN(const std::vector<BandMember> members, bandsOf(program, instrs, group.bandDim, group.bands));
+  CDL_ASSIGN(const std::vector<BandMember> members,
+             bandsOf(program, instrs, group.bandDim, group.bands));
   CDL_TRY(checkWaits(program, group));
   return Judge(program, group, members).run();
 }
@@ -214,13 +225,16 @@ Status verifyGroup(const Program& program, uint32_t index) {
   if (index) {
     const Group& before = program.groups[index - 1];
     if (group.first < before.first + before.count)
-      return badModel("starts at instruction {}, inside of or before the group that stands before it", group.first + 1);
+      return badModel(
+          "starts at instruction {}, inside of or before the group that stands before it",
+          group.first + 1);
   }
   for (uint32_t i = group.first; i < group.first + group.count; ++i)
     if (program.instrs[i].group != index)
       return badModel("{} lies in its range but names another group", program.instrName(i));
   for (const Loop& loop : program.loops) {
-    const uint64_t loopEnd = uint64_t(loop.first) + loop.count, end = uint64_t(group.first) + group.count;
+    const uint64_t loopEnd = uint64_t(loop.first) + loop.count,
+                   end = uint64_t(group.first) + group.count;
     const bool apart = loopEnd <= group.first || end <= loop.first;
     const bool inside = group.first >= loop.first && end <= loopEnd;
     if (!apart && !inside && (loop.first < group.first || loopEnd > end))
@@ -235,8 +249,8 @@ Status verifyGroup(const Program& program, uint32_t index) {
 Status verifyRegions(const Program& program) {
   for (uint32_t l = 1; l < program.loops.size(); ++l)
     if (program.loops[l - 1].first > program.loops[l].first)
-      return badModel("loop {}: starts at instruction {}, before the loop that stands before it", l + 1,
-                      program.loops[l].first + 1);
+      return badModel("loop {}: starts at instruction {}, before the loop that stands before it",
+                      l + 1, program.loops[l].first + 1);
   for (uint32_t g = 0; g < program.groups.size(); ++g)
     CDL_TRY(verifyGroup(program, g).context(fmt::format("group {}", g + 1)));
   return Status::ok();

@@ -32,7 +32,8 @@ Status verifyElems(uint16_t kind, std::string_view operandName, const std::vecto
   const auto verifyElem = [&](const std::string& name, char letter, Elem elem) {
     if (!inSet(letter, elem)) return badModel("{} cannot have type {}", name, elemName(elem));
     const Elem first = std::isupper(letter) ? known.try_emplace(letter, elem).first->second : elem;
-    if (first != elem) return badModel("{} has type {}, expected {}", name, elemName(elem), elemName(first));
+    if (first != elem)
+      return badModel("{} has type {}, expected {}", name, elemName(elem), elemName(first));
     return Status::ok();
   };
   std::string_view letters = cdl_kind_facts(kind)->elems; // one, a blank, the next one
@@ -42,7 +43,8 @@ Status verifyElems(uint16_t kind, std::string_view operandName, const std::vecto
   }
   letters.remove_prefix(letters.find('>') + 2);
   for (size_t i = 0; i < results.size(); ++i) {
-    CDL_TRY(verifyElem(results.size() > 1 ? fmt::format("result {}", i) : "the result", letters.front(), results[i]));
+    CDL_TRY(verifyElem(results.size() > 1 ? fmt::format("result {}", i) : "the result",
+                       letters.front(), results[i]));
     if (letters.size() > 2) letters.remove_prefix(2);
   }
   return Status::ok();
@@ -55,13 +57,17 @@ Status verifyFn(uint16_t kind, uint16_t fn, Elem elem) {
 }
 
 /// Bits of magnitude of an operand. Sums of products stay below 2^39 by the integer law.
-int magnitudeBits(Elem elem) { return elem == Elem::i64_ ? 39 : elemBits(elem) - (isSigned(elem) ? 1 : 0); }
+int magnitudeBits(Elem elem) {
+  return elem == Elem::i64_ ? 39 : elemBits(elem) - (isSigned(elem) ? 1 : 0);
+}
 
-/// An operand of a RESCALE times a multiplier of 24 bits, `more` bits of a sum and a left shift: within 63 bits.
+/// An operand of a RESCALE times a multiplier of 24 bits, `more` bits of a sum and a left shift:
+/// within 63 bits.
 Status verifyAlignment(const char* name, Elem elem, int more, int64_t leftShift) {
   const int64_t bits = magnitudeBits(elem) + 24 + more + leftShift;
   if (bits <= 63) return Status::ok();
-  return badModel("{} of type {} with left shift {} needs {} bits, at most 63", name, elemName(elem), leftShift, bits);
+  return badModel("{} of type {} with left shift {} needs {} bits, at most 63", name,
+                  elemName(elem), leftShift, bits);
 }
 
 Status verifyStep(const Instr& instr, const Step& step) {
@@ -69,14 +75,16 @@ Status verifyStep(const Instr& instr, const Step& step) {
   for (const Operand& operand : step.in) {
     elems.push_back(operand.elem);
     if (operand.source == Operand::Source::acc && operand.elem != accumulatorElem(instr))
-      return badModel("accumulator of types {} and {}", elemName(accumulatorElem(instr)), elemName(operand.elem));
+      return badModel("accumulator of types {} and {}", elemName(accumulatorElem(instr)),
+                      elemName(operand.elem));
   }
   if (elems.size() == 1 && step.in[0].source == Operand::Source::constant)
     return badModel("{} of a constant alone", kindName(step.kind));
   CDL_TRY(verifyElems(step.kind, "operand", elems, {step.elem}));
   if (step.kind == CDL_KIND_RESCALE) // its limits are checked with the image
     return verifyAlignment("a", elems[0], 0, 0);
-  if (isStorageOnly(step.elem)) return badModel("{} does not give {}", kindName(step.kind), elemName(step.elem));
+  if (isStorageOnly(step.elem))
+    return badModel("{} does not give {}", kindName(step.kind), elemName(step.elem));
   return step.kind == CDL_KIND_CONVERT ? Status::ok() : verifyFn(step.kind, step.fn, elems[0]);
 }
 
@@ -96,17 +104,21 @@ Status verifyContraction(const Instr& instr) {
   const View &a = instr.inputs[0], &b = instr.inputs[1], &y = instr.outputs[0];
   const Elem own = accumulatorElem(instr);
   if (own != Elem::none && !contracts(a.elem, b.elem, own))
-    return badModel("no product of {} and {} gives {}", elemName(a.elem), elemName(b.elem), elemName(own));
+    return badModel("no product of {} and {} gives {}", elemName(a.elem), elemName(b.elem),
+                    elemName(own));
   const bool accumulates = instr.intAttr(CDL_ATTR_ACCUMULATE, 0) != 0;
   if (accumulates != instr.inout)
-    return badModel("the result is {} but accumulate is {}", instr.inout ? "@inout" : "@out", accumulates ? 1 : 0);
+    return badModel("the result is {} but accumulate is {}", instr.inout ? "@inout" : "@out",
+                    accumulates ? 1 : 0);
   if (accumulates && own != y.elem)
     return badModel("accumulates {} in a result of {}", elemName(own), elemName(y.elem));
   for (size_t i = 2; i < instr.operandCount(); ++i) {
     const Elem elem = instr.inputs[i].elem, expected = instr.inputs[i - 2].elem;
-    if (!isInteger(a.elem)) return badModel("an operand with a zero point cannot have type {}", elemName(a.elem));
+    if (!isInteger(a.elem))
+      return badModel("an operand with a zero point cannot have type {}", elemName(a.elem));
     if (elem != expected)
-      return badModel("zero point has type {} but its operand {}", elemName(elem), elemName(expected));
+      return badModel("zero point has type {} but its operand {}", elemName(elem),
+                      elemName(expected));
   }
   return Status::ok();
 }
@@ -115,13 +127,14 @@ Status verifyContraction(const Instr& instr) {
 Status verifyReduction(const Instr& instr) {
   const Elem x = instr.prologue ? instr.expr[instr.prologue - 1].elem : instr.inputs[0].elem;
   const Elem own = accumulatorElem(instr);
-  const bool narrow = x == Elem::f16_ || x == Elem::bf16_, hasEpilogue = instr.expr.size() > instr.prologue;
+  const bool narrow = x == Elem::f16_ || x == Elem::bf16_,
+             hasEpilogue = instr.expr.size() > instr.prologue;
   const bool widened = instr.kind == CDL_KIND_REDUCE && own == Elem::f32_ && narrow && hasEpilogue;
   if (instr.kind == CDL_KIND_POOL2D && instr.fn == CDL_POOL2D_AVERAGE && !isFloat(x))
     return badModel("average does not take {}", elemName(x));
   if (own == Elem::none || own == x || widened) return Status::ok();
-  return badModel("{} has type {} but its reduction {}", instr.prologue ? "the prologue" : "input 0", elemName(x),
-                  elemName(own));
+  return badModel("{} has type {} but its reduction {}",
+                  instr.prologue ? "the prologue" : "input 0", elemName(x), elemName(own));
 }
 
 /// The aligned products and their sum stay within 63 bits; a multiplier has 24.
@@ -134,7 +147,8 @@ Status verifyRescale(const Instr& instr) {
   }
   const Elem y = instr.outputs[0].elem;
   const IntegerRange range = integerRange(y);
-  const auto lowest = static_cast<int64_t>(range.lowest), highest = static_cast<int64_t>(range.highest);
+  const auto lowest = static_cast<int64_t>(range.lowest),
+             highest = static_cast<int64_t>(range.highest);
   const int64_t low = instr.intAttr(CDL_ATTR_CLAMP_MIN, lowest);
   const int64_t high = instr.intAttr(CDL_ATTR_CLAMP_MAX, highest);
   if (low < lowest || high > highest || low > high)
@@ -145,8 +159,10 @@ Status verifyRescale(const Instr& instr) {
 Status verifyTable(const Instr& instr) {
   const Elem x = instr.inputs[0].elem, y = instr.outputs[0].elem;
   const bool wide = x == Elem::i16_;
-  if (!wide && x != Elem::i8_ && x != Elem::u8_) return badModel("input 0 cannot have type {}", elemName(x));
-  return !wide || y == Elem::i16_ ? Status::ok() : badModel("a table of i16 cannot have type {}", elemName(y));
+  if (!wide && x != Elem::i8_ && x != Elem::u8_)
+    return badModel("input 0 cannot have type {}", elemName(x));
+  return !wide || y == Elem::i16_ ? Status::ok()
+                                  : badModel("a table of i16 cannot have type {}", elemName(y));
 }
 
 /// There is something along the middle of x, when something is asked of it.
@@ -168,7 +184,8 @@ Elem accumulatorElem(const Instr& instr) {
 
 Status verifyTypes(const Instr& instr) {
   const bool accumulates = instr.kind == CDL_KIND_MATMUL || instr.kind == CDL_KIND_CONV2D;
-  if (instr.inout && !accumulates && instr.kind != CDL_KIND_SCATTER && instr.kind != CDL_KIND_CUSTOM)
+  if (instr.inout && !accumulates && instr.kind != CDL_KIND_SCATTER &&
+      instr.kind != CDL_KIND_CUSTOM)
     return badModel("the kind never reads its result, expected @out");
   for (size_t i = 0; i < instr.expr.size(); ++i)
     CDL_TRY(verifyStep(instr, instr.expr[i]).context(fmt::format("step {}", i)));
@@ -185,7 +202,8 @@ Status verifyTypes(const Instr& instr) {
   case CDL_KIND_BINARY: return verifyFn(instr.kind, instr.fn, y);
   case CDL_KIND_RESCALE: return verifyRescale(instr);
   case CDL_KIND_GATHER:
-    return instr.fn == CDL_GATHER_CLAMP ? verifyMiddle(instr, "no place to clamp an index to in") : Status::ok();
+    return instr.fn == CDL_GATHER_CLAMP ? verifyMiddle(instr, "no place to clamp an index to in")
+                                        : Status::ok();
   case CDL_KIND_SCATTER:
     if (!instr.inout) return badModel("the result is @out, expected @inout");
     return instr.fn == CDL_SCATTER_SET ? Status::ok() : verifyFn(instr.kind, instr.fn, y);

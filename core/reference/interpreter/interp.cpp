@@ -7,7 +7,8 @@
 
 namespace candela::reference {
 
-using program::Buffer, program::Instr, program::kNone, program::Loop, program::Program, program::Role, program::View;
+using program::Buffer, program::Instr, program::kNone, program::Loop, program::Program,
+    program::Role, program::View;
 
 namespace {
 
@@ -15,22 +16,25 @@ using interp::Call, interp::Memory;
 
 constexpr uint64_t kMostSteps = uint64_t(1) << 26;
 
-/// Kinds whose operands are all alike run on physical dims as they stand; contractions and pools by logical ones, of
-/// which those that a window moves along must be whole.
+/// Kinds whose operands are all alike run on physical dims as they stand; contractions and pools by
+/// logical ones, of which those that a window moves along must be whole.
 bool takesLayout(uint16_t kind, const View& view) {
   if (view.layout.opaque) return false;
-  if (view.layout.isRowMajor() || kind == CDL_KIND_MATMUL || kind == CDL_KIND_COPY || kind == CDL_KIND_FILL)
+  if (view.layout.isRowMajor() || kind == CDL_KIND_MATMUL || kind == CDL_KIND_COPY ||
+      kind == CDL_KIND_FILL)
     return true;
   if (interp::isElementwise(kind)) return kind != CDL_KIND_TABLE;
   std::set<uint8_t> spatial;
   return (kind == CDL_KIND_CONV2D || kind == CDL_KIND_POOL2D) &&
-         std::ranges::all_of(view.layout.steps,
-                             [&](const auto& step) { return step.dim < 2 || spatial.insert(step.dim).second; });
+         std::ranges::all_of(view.layout.steps, [&](const auto& step) {
+           return step.dim < 2 || spatial.insert(step.dim).second;
+         });
 }
 
 class Interpreter {
 public:
-  Interpreter(const Program& program, Memory memory, bool checkWaits) : program_(program), memory_(std::move(memory)) {
+  Interpreter(const Program& program, Memory memory, bool checkWaits)
+      : program_(program), memory_(std::move(memory)) {
     if (checkWaits) memory_.watch();
   }
 
@@ -42,9 +46,11 @@ public:
     for (const Instr& instr : program_.instrs) {
       uint64_t times = 1;
       for (uint32_t l = instr.loop; l != kNone; l = program_.loops[l].parent)
-        times = times > kMostSteps ? times : times * std::min(program_.loops[l].trip, kMostSteps + 1);
+        times =
+            times > kMostSteps ? times : times * std::min(program_.loops[l].trip, kMostSteps + 1);
       steps += times;
-      if (steps > kMostSteps) return badArgument("the program runs more than {} instructions", kMostSteps);
+      if (steps > kMostSteps)
+        return badArgument("the program runs more than {} instructions", kMostSteps);
     }
     return Status::ok();
   }
@@ -104,7 +110,8 @@ Result<std::vector<Tensor>> interpret(const Program& program, std::span<const Te
                                       const InterpOptions& options) {
   CDL_TRY(verify(program));
   if (options.checkWaits && !program.loops.empty())
-    return badArgument("waits are checked without loops, but the program has {}", program.loops.size());
+    return badArgument("waits are checked without loops, but the program has {}",
+                       program.loops.size());
   CDL_ASSIGN(Memory memory, Memory::create(program, options.inPlaceArena));
   Interpreter interpreter(program, std::move(memory), options.checkWaits);
   CDL_TRY(interpreter.checkLength());
@@ -117,22 +124,25 @@ Result<std::vector<Tensor>> interpret(const Program& program, std::span<const Te
       CDL_ASSIGN(const Tensor tensor, payload.materialize({payload.count()}));
       interpreter.memory().fill(b, tensor.bytes.slice(0, buffer.bytes));
     } else {
-      if (next >= inputs.size()) return badArgument("{} inputs given, none for '{}'", inputs.size(), buffer.name);
+      if (next >= inputs.size())
+        return badArgument("{} inputs given, none for '{}'", inputs.size(), buffer.name);
       const Tensor& tensor = inputs[next++];
       if (tensor.bytes.size() != buffer.bytes)
-        return badArgument("input '{}' of {} has {} bytes, its buffer {}", buffer.name, tensor.typeText(),
-                           tensor.bytes.size(), buffer.bytes);
+        return badArgument("input '{}' of {} has {} bytes, its buffer {}", buffer.name,
+                           tensor.typeText(), tensor.bytes.size(), buffer.bytes);
       interpreter.memory().fill(b, tensor.bytes);
     }
   }
-  if (next != inputs.size()) return badArgument("{} inputs given, expected {}", inputs.size(), next);
+  if (next != inputs.size())
+    return badArgument("{} inputs given, expected {}", inputs.size(), next);
   CDL_TRY(interpreter.run(0, static_cast<uint32_t>(program.instrs.size()), kNone, 0));
   std::vector<Tensor> results;
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const Role role = program.buffers[b].role;
     if (role != Role::output && role != Role::inout && role != Role::state) continue;
     auto [elem, dims] = program.contentType(b);
-    CDL_ASSIGN(Bytes content, interpreter.memory().content(b).context("after the last instruction"));
+    CDL_ASSIGN(Bytes content,
+               interpreter.memory().content(b).context("after the last instruction"));
     results.push_back({elem, std::move(dims), std::move(content)});
   }
   return results;

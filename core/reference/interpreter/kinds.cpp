@@ -29,7 +29,9 @@ void elements(Call& call) {
   const Instr& instr = call.instr;
   const Inputs in(call);
   call.compute([&](Array& y) {
-    mapElements({instr.kind, instr.fn, instr.inputs.back().elem, y.elem, call.flag(CDL_ATTR_SATURATE)}, in.list, y);
+    mapElements(
+        {instr.kind, instr.fn, instr.inputs.back().elem, y.elem, call.flag(CDL_ATTR_SATURATE)},
+        in.list, y);
   });
 }
 
@@ -44,7 +46,8 @@ void gather(Call& call) {
       for (int64_t i = 0; i < y.dims[2] && !call.failed(); ++i, ++next) {
         const Whole wanted = index.whole[k], last = x.dims[1] - 1;
         if (call.instr.fn == CDL_GATHER_ZERO && (wanted < 0 || wanted > last)) continue;
-        result.set(next, call.readAt(x, {o, static_cast<int64_t>(std::clamp<Whole>(wanted, 0, last)), i}));
+        result.set(
+            next, call.readAt(x, {o, static_cast<int64_t>(std::clamp<Whole>(wanted, 0, last)), i}));
       }
   call.write(result);
 }
@@ -74,7 +77,8 @@ void reduce(Call& call) {
 void matmul(Call& call) {
   Array a = call.withoutZero(0), b = call.withoutZero(1), y = call.accumulator();
   // Blocks round up: the smaller extent is the one that is meant.
-  const int64_t batch = std::min({a.dims[0], b.dims[0], y.dims[0]}), m = std::min(a.dims[1], y.dims[1]);
+  const int64_t batch = std::min({a.dims[0], b.dims[0], y.dims[0]}),
+                m = std::min(a.dims[1], y.dims[1]);
   const int64_t k = std::min(a.dims[2], b.dims[1]), n = std::min(b.dims[2], y.dims[2]);
   a = resized(a, {batch, m, k});
   b = resized(b, {batch, k, n});
@@ -89,11 +93,13 @@ void rescale(Call& call) {
   const auto limit = [&](uint16_t attr, Whole otherwise) {
     return instr.attr(attr) ? instr.intAttr(attr, 0) : otherwise;
   };
-  const Whole low = limit(CDL_ATTR_CLAMP_MIN, range.lowest), high = limit(CDL_ATTR_CLAMP_MAX, range.highest);
+  const Whole low = limit(CDL_ATTR_CLAMP_MIN, range.lowest),
+              high = limit(CDL_ATTR_CLAMP_MAX, range.highest);
   const Inputs in(call);
   for (const Whole shift : in.arrays[2].whole)
     if (shift < 0) call.fail(badModel("shift {} is negative", static_cast<int64_t>(shift)));
-  const int64_t left = instr.intAttr(CDL_ATTR_A_LEFT_SHIFT, 0), leftB = instr.intAttr(CDL_ATTR_B_LEFT_SHIFT, 0);
+  const int64_t left = instr.intAttr(CDL_ATTR_A_LEFT_SHIFT, 0),
+                leftB = instr.intAttr(CDL_ATTR_B_LEFT_SHIFT, 0);
   call.compute([&](Array& y) { reference::rescale(in.list, left, leftB, low, high, y); });
 }
 
@@ -117,7 +123,8 @@ graph::Window windowOf(const Instr& instr, Shape kernel) {
   return window;
 }
 
-/// w's zero points, one for each channel of y, along the channels that w has: [O, C/group], transposed [C, O/group].
+/// w's zero points, one for each channel of y, along the channels that w has: [O, C/group],
+/// transposed [C, O/group].
 Array alongChannels(const Array& zero, const Shape& w, const Convolution& convolution) {
   Array out(zero.elem, {w[0], w[1], 1, 1});
   for (int64_t i = 0; i < out.count(); ++i) {
@@ -129,7 +136,8 @@ Array alongChannels(const Array& zero, const Shape& w, const Convolution& convol
 
 void conv2d(Call& call) {
   Array x = call.withoutZero(0), w = call.logicalInput(1);
-  const Convolution convolution{windowOf(call.instr, {w.dims[2], w.dims[3]}), call.instr.intAttr(CDL_ATTR_GROUP, 1),
+  const Convolution convolution{windowOf(call.instr, {w.dims[2], w.dims[3]}),
+                                call.instr.intAttr(CDL_ATTR_GROUP, 1),
                                 call.flag(CDL_ATTR_TRANSPOSED)};
   if (call.instr.operandCount() > 3) {
     const Array zero = call.input(3);
@@ -170,36 +178,42 @@ void pool2d(Call& call) {
 
 void softmax(Call& call) {
   const Array x = call.input(0);
-  call.compute([&](Array& y) { reference::softmax(x, 1, call.instr.fn == CDL_SOFTMAX_LOG_SOFTMAX, y); });
+  call.compute(
+      [&](Array& y) { reference::softmax(x, 1, call.instr.fn == CDL_SOFTMAX_LOG_SOFTMAX, y); });
 }
 
 void norm(Call& call) {
   const Array x = call.input(0), scale = call.input(1, {}), bias = call.input(2, {});
   const auto given = [](const Array& row) { return row.count() ? &row : nullptr; };
   call.compute([&](Array& y) {
-    rowNorm(x, x.dims[1], call.instr.fn == CDL_NORM_LAYER, call.floatAttr(CDL_ATTR_EPSILON, 1e-5), given(scale),
-            given(bias), y);
+    rowNorm(x, x.dims[1], call.instr.fn == CDL_NORM_LAYER, call.floatAttr(CDL_ATTR_EPSILON, 1e-5),
+            given(scale), given(bias), y);
   });
 }
 
 /// Without the attribute, scale is 1 / sqrt(depth).
 void attention(Call& call) {
   const Array q = call.input(0), k = call.input(1), v = call.input(2), mask = call.input(3, {});
-  const double scale = call.floatAttr(CDL_ATTR_SCALE, 1 / std::sqrt(static_cast<double>(q.dims[2])));
-  const auto added = [&](int64_t row, int64_t t) { return mask.count() ? mask.real[row * k.dims[1] + t] : 0; };
+  const double scale =
+      call.floatAttr(CDL_ATTR_SCALE, 1 / std::sqrt(static_cast<double>(q.dims[2])));
+  const auto added = [&](int64_t row, int64_t t) {
+    return mask.count() ? mask.real[row * k.dims[1] + t] : 0;
+  };
   call.compute([&](Array& y) { reference::attention(q, k, v, scale, added, y); });
 }
 
 void argReduce(Call& call) {
   const Array x = call.input(0);
   const bool max = call.instr.fn == CDL_ARG_REDUCE_MAX;
-  call.compute([&](Array& y) { reference::argReduce(x, 1, max, call.flag(CDL_ATTR_SELECT_LAST), y); });
+  call.compute(
+      [&](Array& y) { reference::argReduce(x, 1, max, call.flag(CDL_ATTR_SELECT_LAST), y); });
 }
 
 void sort(Call& call) {
   const Array x = call.input(0);
   Array places(Elem::i32_, call.instr.outputs[1].dims);
-  call.compute([&](Array& y) { reference::sort(x, 1, call.instr.fn == CDL_SORT_DESCENDING, y, places); });
+  call.compute(
+      [&](Array& y) { reference::sort(x, 1, call.instr.fn == CDL_SORT_DESCENDING, y, places); });
   call.write(places, 1);
 }
 
@@ -223,7 +237,8 @@ void run(Call& call) {
   case CDL_KIND_ARG_REDUCE: return argReduce(call);
   case CDL_KIND_SORT: return sort(call);
   case CDL_KIND_CUSTOM:
-    return call.fail(failure(Code::unsupported, "the interpreter does not know the ops of plugins"));
+    return call.fail(
+        failure(Code::unsupported, "the interpreter does not know the ops of plugins"));
   default: return elements(call);
   }
 }

@@ -31,7 +31,8 @@ Array unblocked(const Array& values, const View& view) {
   if (view.layout.isRowMajor()) return values;
   Array out(values.elem, logicalDims(view));
   int64_t i = 0;
-  reference::forEach(view.dims, {logicalStrides(view)}, [&](const int64_t* at) { out.set(*at, values.at(i++)); });
+  reference::forEach(view.dims, {logicalStrides(view)},
+                     [&](const int64_t* at) { out.set(*at, values.at(i++)); });
   return out;
 }
 
@@ -40,7 +41,8 @@ Array blocked(const Array& values, const View& view) {
   const Array whole = resized(values, logicalDims(view));
   Array out(values.elem, view.dims);
   int64_t i = 0;
-  reference::forEach(view.dims, {logicalStrides(view)}, [&](const int64_t* at) { out.set(i++, whole.at(*at)); });
+  reference::forEach(view.dims, {logicalStrides(view)},
+                     [&](const int64_t* at) { out.set(i++, whole.at(*at)); });
   return out;
 }
 
@@ -60,7 +62,8 @@ int64_t Call::elementOf(const View& view, const int64_t* index) const {
 
 void Call::forEach(const View& view, const std::function<void(int64_t, int64_t)>& visit) const {
   int64_t i = 0, first = elementOf(view, Shape(view.dims.size(), 0).data());
-  reference::forEach(view.dims, {view.strides}, [&](const int64_t* at) { visit(i++, first + *at); });
+  reference::forEach(view.dims, {view.strides},
+                     [&](const int64_t* at) { visit(i++, first + *at); });
 }
 
 double Call::floatAttr(uint16_t id, double otherwise) const {
@@ -87,7 +90,8 @@ Scalar Call::readAt(const View& view, std::initializer_list<int64_t> index) {
 }
 
 void Call::writeAt(const View& view, std::initializer_list<int64_t> index, const Scalar& value) {
-  fail(memory_.store(view.buffer, view.elem, elementOf(view, index.begin()), encode(view.elem, value)));
+  fail(memory_.store(view.buffer, view.elem, elementOf(view, index.begin()),
+                     encode(view.elem, value)));
 }
 
 Shape logicalDims(const View& view) {
@@ -116,7 +120,9 @@ void Call::checkHalo(const View& view) {
     around.offset -= halo->lo[d] * view.strides[d];
   }
   // Of a part of the content the rest stands around it.
-  if (elemBytes(view.elem, static_cast<uint64_t>(around.count())) != program_.buffers[view.buffer].bytes) return;
+  if (elemBytes(view.elem, static_cast<uint64_t>(around.count())) !=
+      program_.buffers[view.buffer].bytes)
+    return;
   std::set<int64_t> inside;
   forEach(view, [&](int64_t, int64_t element) { inside.insert(element); });
   forEach(around, [&](int64_t, int64_t element) {
@@ -133,7 +139,8 @@ Array Call::logicalInput(size_t i) {
 }
 
 Array Call::withoutZero(size_t i) {
-  return i + 2 < instr.operandCount() ? reference::withoutZero(logicalInput(i), input(i + 2)) : logicalInput(i);
+  return i + 2 < instr.operandCount() ? reference::withoutZero(logicalInput(i), input(i + 2))
+                                      : logicalInput(i);
 }
 
 Array Call::accumulator() {
@@ -192,31 +199,36 @@ bool Call::sameElements(const View& a, const View& b) const {
 void Call::checkOverlaps() {
   const cdl_kind_facts_t& facts = *cdl_kind_facts(instr.kind);
   const bool elementwise = isElementwise(instr.kind);
-  const auto eachByte = [&](const View& view, auto visit) { // visit(element, where one of its bytes lies)
+  // visit(element, where one of its bytes lies)
+  const auto eachByte = [&](const View& view, auto visit) {
     forEach(view, [&](int64_t, int64_t element) {
       auto place = memory_.place(view.buffer, view.elem, element);
-      for (int b = 0; b < (elemBits(view.elem) + 7) / 8 && !failed(); ++b, ++place.byte) visit(element, place);
+      for (int b = 0; b < (elemBits(view.elem) + 7) / 8 && !failed(); ++b, ++place.byte)
+        visit(element, place);
     });
   };
   for (const View& y : instr.outputs) {
     std::set<Memory::Place> written;
     for (size_t i = 0; i < instr.inputs.size() && !failed(); ++i) {
       const View& x = instr.inputs[i];
-      const bool alongside =
-          (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) || (facts.epilogue && i >= instr.operandCount());
+      const bool alongside = (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) ||
+                             (facts.epilogue && i >= instr.operandCount());
       if (x.layout.opaque || (alongside && sameElements(x, y))) continue;
-      if (memory_.place(x.buffer, x.elem, 0).block != memory_.place(y.buffer, y.elem, 0).block) continue;
-      if (written.empty()) eachByte(y, [&](int64_t, const Memory::Place& place) { written.insert(place); });
+      if (memory_.place(x.buffer, x.elem, 0).block != memory_.place(y.buffer, y.elem, 0).block)
+        continue;
+      if (written.empty())
+        eachByte(y, [&](int64_t, const Memory::Place& place) { written.insert(place); });
       eachByte(x, [&](int64_t element, const Memory::Place& place) {
         if (written.count(place))
-          fail(badModel("element {} of buffer '{}' is read and overwritten through buffer '{}'", element,
-                        program_.buffers[x.buffer].name, program_.buffers[y.buffer].name));
+          fail(badModel("element {} of buffer '{}' is read and overwritten through buffer '{}'",
+                        element, program_.buffers[x.buffer].name, program_.buffers[y.buffer].name));
       });
     }
   }
 }
 
-Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::function<Scalar(size_t view)>& view) {
+Scalar evaluate(const program::Expr& expr, const Scalar& acc,
+                const std::function<Scalar(size_t view)>& view) {
   std::vector<Scalar> values;
   for (const Step& step : expr) {
     const auto in = [&](const Operand& operand) -> Scalar {
@@ -230,10 +242,12 @@ Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::functio
     Scalar operands[4];
     for (size_t i = 0; i < step.in.size(); ++i) operands[i] = in(step.in[i]);
     if (step.kind == CDL_KIND_RESCALE) {
-      values.push_back(rescaleStep(operands, static_cast<int32_t>(step.imm), static_cast<int32_t>(step.imm >> 32)));
+      values.push_back(rescaleStep(operands, static_cast<int32_t>(step.imm),
+                                   static_cast<int32_t>(step.imm >> 32)));
       continue;
     }
-    const Scalar value = apply({step.kind, step.fn, step.in.back().elem, step.elem, step.saturate}, operands);
+    const Scalar value =
+        apply({step.kind, step.fn, step.in.back().elem, step.elem, step.saturate}, operands);
     values.push_back(rounded(step.elem, value));
   }
   return values.back();

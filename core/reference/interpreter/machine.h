@@ -13,8 +13,8 @@ namespace candela::reference::interp {
 /// failure, so that the kinds read like their definitions.
 class Call {
 public:
-  Call(const program::Program& program, const program::Instr& instr, const int64_t iv[CDL_MAX_LOOP_NESTING],
-       Memory& memory)
+  Call(const program::Program& program, const program::Instr& instr,
+       const int64_t iv[CDL_MAX_LOOP_NESTING], Memory& memory)
       : instr(instr), program_(program), iv_(iv), memory_(memory) {}
 
   const program::Instr& instr;
@@ -23,7 +23,8 @@ public:
   Array input(size_t i) { return read(instr.inputs[i]); }
   /// The operand that the first steps of the expr compute, rounded to their type.
   Array prologue();
-  /// An operand by its logical dims, blocks rounded up. Fails when its buffer has a halo that does not hold the fill.
+  /// An operand by its logical dims, blocks rounded up. Fails when its buffer has a halo that does
+  /// not hold the fill.
   Array logicalInput(size_t i);
   /// An optional operand: `otherwise` without it.
   Array input(size_t i, Array otherwise) { return i < instr.operandCount() ? input(i) : otherwise; }
@@ -33,14 +34,15 @@ public:
   double floatAttr(uint16_t id, double otherwise) const;
   /// One element of a view, for the kinds that do not read all of it.
   Scalar readAt(const program::View& view, std::initializer_list<int64_t> index);
-  /// Where a contraction or reduction sums up: what output 0 holds when it accumulates, else 0 of the type that the
-  /// instruction's own result has. By logical dims.
+  /// Where a contraction or reduction sums up: what output 0 holds when it accumulates, else 0 of
+  /// the type that the instruction's own result has. By logical dims.
   Array accumulator();
   /// Writes one element. Elements that others of this instruction read are not
   /// written: finish() is.
-  void writeAt(const program::View& view, std::initializer_list<int64_t> index, const Scalar& value);
-  /// Writes all of output 0: values of the accumulator's type by logical dims, 0 where blocks have more, through the
-  /// epilogue when there is one.
+  void writeAt(const program::View& view, std::initializer_list<int64_t> index,
+               const Scalar& value);
+  /// Writes all of output 0: values of the accumulator's type by logical dims, 0 where blocks have
+  /// more, through the epilogue when there is one.
   void finish(const Array& values);
   /// Writes all of an output, element type as in the view.
   void write(const Array& values, size_t output = 0);
@@ -82,9 +84,11 @@ Shape logicalDims(const program::View& view);
 Array resized(const Array& values, const Shape& dims);
 
 /// One value of an expr: `acc` and the views' elements at one index.
-Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::function<Scalar(size_t view)>& view);
+Scalar evaluate(const program::Expr& expr, const Scalar& acc,
+                const std::function<Scalar(size_t view)>& view);
 
-/// Each element alone, in any order: in place is fine, and so are layouts when the operands are all alike.
+/// Each element alone, in any order: in place is fine, and so are layouts when the operands are all
+/// alike.
 bool isElementwise(uint16_t kind);
 
 /// Runs the instruction; failures stay in the call.

@@ -31,10 +31,12 @@ Result<Memory> Memory::create(const Program& program, bool inPlaceArena) {
       memory.where_.push_back({arena, buffer.offset});
     }
     if (total > kMostBytes)
-      return failure(Code::out_of_memory, "the program needs more than the interpreter's {} bytes", kMostBytes);
+      return failure(Code::out_of_memory, "the program needs more than the interpreter's {} bytes",
+                     kMostBytes);
   }
   for (uint64_t bytes : sizes)
-    memory.blocks_.push_back({std::vector<uint8_t>(bytes, kPoison), std::vector<uint32_t>(bytes, program::kNone), {}});
+    memory.blocks_.push_back(
+        {std::vector<uint8_t>(bytes, kPoison), std::vector<uint32_t>(bytes, program::kNone), {}});
   return memory;
 }
 
@@ -47,20 +49,22 @@ void Memory::watch() {
   }
 }
 
-Status Memory::unordered(const char* doing, uint32_t buffer, int64_t element, uint32_t other) const {
-  return badModel("{} element {} of buffer '{}' in no order with {}, which no wait leads to", doing, element,
-                  program_->buffers[buffer].name, program_->instrName(other));
+Status Memory::unordered(const char* doing, uint32_t buffer, int64_t element,
+                         uint32_t other) const {
+  return badModel("{} element {} of buffer '{}' in no order with {}, which no wait leads to", doing,
+                  element, program_->buffers[buffer].name, program_->instrName(other));
 }
 
-Status Memory::checkWritten(uint32_t buffer, Elem elem, int64_t element, const Block& block, uint64_t byte) const {
+Status Memory::checkWritten(uint32_t buffer, Elem elem, int64_t element, const Block& block,
+                            uint64_t byte) const {
   for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i) {
     const uint32_t writer = block.writer[byte + i];
     if (writer == buffer) continue;
     const std::string& name = program_->buffers[buffer].name;
     if (writer == program::kNone)
       return badModel("reads element {} of buffer '{}', which nothing wrote", element, name);
-    return badModel("reads element {} of buffer '{}', in whose place buffer '{}' was written", element, name,
-                    program_->buffers[writer].name);
+    return badModel("reads element {} of buffer '{}', in whose place buffer '{}' was written",
+                    element, name, program_->buffers[writer].name);
   }
   return Status::ok();
 }
@@ -74,7 +78,8 @@ void Memory::fill(uint32_t buffer, const Bytes& bytes) {
 }
 
 Memory::Place Memory::place(uint32_t buffer, Elem elem, int64_t element) const {
-  return {where_[buffer].block, where_[buffer].byte + static_cast<uint64_t>(element) * elemBits(elem) / 8};
+  return {where_[buffer].block,
+          where_[buffer].byte + static_cast<uint64_t>(element) * elemBits(elem) / 8};
 }
 
 Status Memory::checkInside(uint32_t buffer, Elem elem, int64_t element) const {
@@ -100,15 +105,18 @@ Status Memory::store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits)
   CDL_TRY(checkInside(buffer, elem, element));
   const Buffer& b = program_->buffers[buffer];
   if (b.role == Role::constant || b.role == Role::input)
-    return badModel("writes element {} of {} '{}'", element, b.role == Role::input ? "input" : "constant", b.name);
+    return badModel("writes element {} of {} '{}'", element,
+                    b.role == Role::input ? "input" : "constant", b.name);
   const auto [index, byte] = place(buffer, elem, element);
   Block& block = blocks_[index];
   const auto within = element % elemsPerByte(elem);
-  if (within == 0) block.data[byte] = 0; // in order, so that nothing is left behind the last one of packed elements
+  // in order, so that nothing is left behind the last one of packed elements
+  if (within == 0) block.data[byte] = 0;
   storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte), within, bits);
   for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i) {
     block.writer[byte + i] = buffer;
-    const uint32_t other = !block.touched.empty() ? order_->write(block.touched[byte + i]) : program::kNone;
+    const uint32_t other =
+        !block.touched.empty() ? order_->write(block.touched[byte + i]) : program::kNone;
     if (other != program::kNone) return unordered("writes", buffer, element, other);
   }
   return Status::ok();

@@ -41,7 +41,8 @@ private:
     std::vector<Order::Trace> touched; ///< by the byte, where accesses are watched
   };
   /// What is wrong with reading the byte through the buffer.
-  Status checkWritten(uint32_t buffer, Elem elem, int64_t element, const Block& block, uint64_t byte) const;
+  Status checkWritten(uint32_t buffer, Elem elem, int64_t element, const Block& block,
+                      uint64_t byte) const;
   Status unordered(const char* doing, uint32_t buffer, int64_t element, uint32_t other) const;
   Status checkInside(uint32_t buffer, Elem elem, int64_t element) const;
 

@@ -7,8 +7,9 @@
 
 namespace candela::reference::interp {
 
-/// Finds two accesses to one byte, one of which writes, that no chain of waits puts in order: on a device they may come
-/// in either. What it finds does not depend on the order in which the interpreter runs.
+/// Finds two accesses to one byte, one of which writes, that no chain of waits puts in order: on a
+/// device they may come in either. What it finds does not depend on the order in which the
+/// interpreter runs.
 class Order {
 public:
   /// Of a Program without loops.

@@ -12,7 +12,8 @@ void argReduce(const Array& x, size_t axis, bool max, bool last, Array& y) {
     for (int64_t r = 1; r < around.count; ++r) {
       const Scalar v = x.at(around.at(p, r)), b = x.at(around.at(p, best));
       const bool equal = isNan(v) ? isNan(b) : compare(CDL_COMPARE_EQ, x.elem, v, b);
-      const bool beyond = max ? compare(CDL_COMPARE_LT, x.elem, b, v) : compare(CDL_COMPARE_LT, x.elem, v, b);
+      const bool beyond =
+          max ? compare(CDL_COMPARE_LT, x.elem, b, v) : compare(CDL_COMPARE_LT, x.elem, v, b);
       if (equal ? last : isNan(v) || beyond) best = r;
     }
     y.whole[p] = best;

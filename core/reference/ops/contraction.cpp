@@ -53,16 +53,19 @@ Array withoutZero(const Array& x, const Array& zero) {
 
 void addProducts(const Array& a, const Array& b, Array& y) {
   const bool row = a.dims.size() == 1, column = b.dims.size() == 1;
-  const int64_t m = row ? 1 : a.dims[a.dims.size() - 2], k = a.dims.back(), n = column ? 1 : b.dims.back();
+  const int64_t m = row ? 1 : a.dims[a.dims.size() - 2], k = a.dims.back(),
+                n = column ? 1 : b.dims.back();
   const Shape batchA(a.dims.begin(), a.dims.end() - (row ? 1 : 2));
   const Shape batchB(b.dims.begin(), b.dims.end() - (column ? 1 : 2));
   const Shape batch(y.dims.begin(), y.dims.end() - (row ? 0 : 1) - (column ? 0 : 1));
   onElements(
       [&](const auto& left, const auto& right, auto& out) {
         int64_t i = 0;
-        forEach(batch, {broadcastStrides(batchA, batch), broadcastStrides(batchB, batch)}, [&](const int64_t* at) {
-          multiply(left.data() + at[0] * m * k, right.data() + at[1] * k * n, out.data() + i++ * m * n, m, k, n);
-        });
+        forEach(batch, {broadcastStrides(batchA, batch), broadcastStrides(batchB, batch)},
+                [&](const int64_t* at) {
+                  multiply(left.data() + at[0] * m * k, right.data() + at[1] * k * n,
+                           out.data() + i++ * m * n, m, k, n);
+                });
       },
       a, b, y);
 }
@@ -74,7 +77,8 @@ void addConvolution(const Convolution& convolution, const Array& x, const Array&
   const Shape kernel = threeDims(window.kernel, 1), stride = threeDims(window.strides, 1);
   const Shape dilation = threeDims(window.dilations, 1), pad = threeDims(window.padsBegin, 0);
   const Shape extent = threeDims(large.dims, 1, 2), count = threeDims(small.dims, 1, 2);
-  const int64_t in = x.dims[1] / convolution.group, out = y.dims[1] / convolution.group; // channels per group
+  // channels per group
+  const int64_t in = x.dims[1] / convolution.group, out = y.dims[1] / convolution.group;
   const int64_t taps = product(kernel, 0, 3);
   const auto addTap = [&](const auto& weight, int64_t t, const auto* from, auto* to) {
     const int64_t tap[3] = {t / (kernel[1] * kernel[2]), t / kernel[2] % kernel[1], t % kernel[2]};
@@ -87,7 +91,8 @@ void addConvolution(const Convolution& convolution, const Array& x, const Array&
     for (int64_t pz = range[0].first; pz < range[0].last; ++pz)
       for (int64_t py = range[1].first; py < range[1].last; ++py) {
         const int64_t line = (start[0] + pz * stride[0]) * extent[1] + start[1] + py * stride[1];
-        const int64_t inLarge = line * extent[2] + start[2], inSmall = (pz * count[1] + py) * count[2];
+        const int64_t inLarge = line * extent[2] + start[2],
+                      inSmall = (pz * count[1] + py) * count[2];
         for (int64_t px = range[2].first; px < range[2].last; ++px) {
           const int64_t a = inLarge + px * stride[2], b = inSmall + px;
           addProduct(to[transposed ? a : b], weight, from[transposed ? b : a]);
@@ -96,24 +101,28 @@ void addConvolution(const Convolution& convolution, const Array& x, const Array&
   };
   onElements(
       [&](const auto& input, const auto& weights, auto& output) {
-        const int64_t inPlane = product(x.dims, 2, x.dims.size()), outPlane = product(y.dims, 2, y.dims.size());
+        const int64_t inPlane = product(x.dims, 2, x.dims.size()),
+                      outPlane = product(y.dims, 2, y.dims.size());
         for (int64_t image = 0; image < y.dims[0]; ++image)
           for (int64_t o = 0; o < y.dims[1]; ++o)
             for (int64_t c = 0; c < in; ++c) {
               const int64_t channel = o / out * in + c;
               const int64_t kernelAt = transposed ? channel * out + o % out : o * in + c;
               for (int64_t t = 0; t < taps; ++t)
-                addTap(weights[kernelAt * taps + t], t, input.data() + (image * x.dims[1] + channel) * inPlane,
+                addTap(weights[kernelAt * taps + t], t,
+                       input.data() + (image * x.dims[1] + channel) * inPlane,
                        output.data() + (image * y.dims[1] + o) * outPlane);
             }
       },
       x, w, y);
 }
 
-void referenceMatmul(const graph::Node&, Operands in, Results out) { addProducts(*in[0], *in[1], out[0]); }
+void referenceMatmul(const graph::Node&, Operands in, Results out) {
+  addProducts(*in[0], *in[1], out[0]);
+}
 
-/// alpha * A . B + beta * C, which is not looked at where beta is 0. Of integers the product wraps; each factor that is
-/// no integer is applied as a real, and what comes of it is taken toward zero.
+/// alpha * A . B + beta * C, which is not looked at where beta is 0. Of integers the product wraps;
+/// each factor that is no integer is applied as a real, and what comes of it is taken toward zero.
 void referenceGemm(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   addProducts(node.intAttr("transA") ? transposed(*in[0]) : *in[0],
@@ -121,15 +130,19 @@ void referenceGemm(const graph::Node& node, Operands in, Results out) {
   const auto scaled = [&](double factor, const Scalar& x) -> Scalar {
     if (isFloat(y.elem)) return {factor * x.real, 0};
     const Whole value = wrap(y.elem, x.whole);
-    if (factor == std::trunc(factor) && std::abs(factor) < 0x1p31) return {0, value * static_cast<Whole>(factor)};
-    return {0, realToWhole(Elem::i64_, factor * static_cast<double>(value), CDL_CONVERT_TRUNC, false)};
+    if (factor == std::trunc(factor) && std::abs(factor) < 0x1p31)
+      return {0, value * static_cast<Whole>(factor)};
+    return {0,
+            realToWhole(Elem::i64_, factor * static_cast<double>(value), CDL_CONVERT_TRUNC, false)};
   };
   const double alpha = node.floatAttr("alpha"), beta = node.floatAttr("beta");
   int64_t i = 0;
-  forEach(y.dims, {in[2] ? broadcastStrides(in[2]->dims, y.dims) : Strides(2, 0)}, [&](const int64_t* at) {
-    const Scalar product = scaled(alpha, y.at(i)), bias = in[2] && beta != 0 ? scaled(beta, in[2]->at(*at)) : Scalar{};
-    y.set(i++, binary(CDL_BINARY_ADD, y.elem, product, bias));
-  });
+  forEach(y.dims, {in[2] ? broadcastStrides(in[2]->dims, y.dims) : Strides(2, 0)},
+          [&](const int64_t* at) {
+            const Scalar product = scaled(alpha, y.at(i)),
+                         bias = in[2] && beta != 0 ? scaled(beta, in[2]->at(*at)) : Scalar{};
+            y.set(i++, binary(CDL_BINARY_ADD, y.elem, product, bias));
+          });
 }
 
 /// y[n,o,p] = b[o] + sum over c in o's group and taps t of x[n, c, p * stride - pad + t * dilation]
@@ -137,10 +150,12 @@ void referenceGemm(const graph::Node& node, Operands in, Results out) {
 void referenceConv(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   const Around channels(y.dims, 1);
-  for (int64_t i = 0; in[2] && i < y.count(); ++i) y.set(i, in[2]->at(i / channels.inner % channels.count));
+  for (int64_t i = 0; in[2] && i < y.count(); ++i)
+    y.set(i, in[2]->at(i / channels.inner % channels.count));
   const Shape& weight = in[1]->dims;
-  addConvolution({graph::windowOf(node, Shape(weight.begin() + 2, weight.end())), node.intAttr("group")}, *in[0],
-                 *in[1], y);
+  addConvolution(
+      {graph::windowOf(node, Shape(weight.begin() + 2, weight.end())), node.intAttr("group")},
+      *in[0], *in[1], y);
 }
 
 void attention(const Array& q, const Array& k, const Array& v, double scale,
@@ -151,7 +166,8 @@ void attention(const Array& q, const Array& k, const Array& v, double scale,
     const int64_t first = row / queries * keys; // of this batch's rows of k and v
     for (int64_t t = 0; t < keys; ++t) {
       double dot = 0;
-      for (int64_t d = 0; d < depth; ++d) dot += q.real[row * depth + d] * k.real[(first + t) * depth + d];
+      for (int64_t d = 0; d < depth; ++d)
+        dot += q.real[row * depth + d] * k.real[(first + t) * depth + d];
       line[static_cast<size_t>(t)] = dot * scale + mask(row, t);
     }
     softmax(line, false);
@@ -175,7 +191,8 @@ void referenceAttention(const graph::Node& node, Operands in, Results out) {
   std::vector<double> mask(static_cast<size_t>(in[3] ? product(scores, 0, scores.size()) : 0));
   size_t i = 0;
   if (in[3])
-    forEach(scores, {broadcastStrides(in[3]->dims, scores)}, [&](const int64_t* at) { mask[i++] = in[3]->real[*at]; });
+    forEach(scores, {broadcastStrides(in[3]->dims, scores)},
+            [&](const int64_t* at) { mask[i++] = in[3]->real[*at]; });
   attention(
       q, k, v, node.floatAttr("scale"),
       [&](int64_t row, int64_t t) { return mask.empty() ? 0 : mask[row * k.dims[1] + t]; }, out[0]);

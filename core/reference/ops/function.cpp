@@ -4,9 +4,10 @@
 
 namespace candela::reference {
 
-#define CANDELA_FUNCTION(Kind, function)                                                                               \
-  void reference##Kind(const graph::Node&, Operands in, Results out) {                                                 \
-    for (size_t i = 0; i < out[0].real.size(); ++i) out[0].real[i] = std::function(in[0]->real[i]);                    \
+#define CANDELA_FUNCTION(Kind, function)                                                           \
+  void reference##Kind(const graph::Node&, Operands in, Results out) {                             \
+    for (size_t i = 0; i < out[0].real.size(); ++i)                                                \
+      out[0].real[i] = std::function(in[0]->real[i]);                                              \
   }
 CANDELA_FUNCTION(Asin, asin)
 CANDELA_FUNCTION(Acos, acos)

@@ -5,8 +5,8 @@
 namespace candela::reference {
 namespace {
 
-/// y's element i is x's element at start + sum(index[d] * strides[d]). A dim of one element is not walked: its stride
-/// may be any number.
+/// y's element i is x's element at start + sum(index[d] * strides[d]). A dim of one element is not
+/// walked: its stride may be any number.
 void copyStrided(const Array& x, Array& y, int64_t start, Strides strides) {
   for (size_t d = 0; d < strides.size(); ++d)
     if (y.dims[d] == 1) strides[d] = 0;
@@ -24,7 +24,8 @@ int64_t sourceOf(int64_t at, int64_t extent, const std::string& mode) {
 }
 
 /// y[outer, k, inner] = x[outer, place(index[k]), inner]; a place of -1 gives 0.
-template <typename Place> void takeAlong(const Array& x, size_t axis, const Array& index, Array& y, Place place) {
+template <typename Place>
+void takeAlong(const Array& x, size_t axis, const Array& index, Array& y, Place place) {
   const Around around(x.dims, axis);
   onElements(
       [&](const auto& from, auto& to) {
@@ -32,7 +33,8 @@ template <typename Place> void takeAlong(const Array& x, size_t axis, const Arra
         for (int64_t o = 0; o < around.outer; ++o)
           for (const Whole wanted : index.whole) {
             const auto k = static_cast<int64_t>(place(wanted));
-            if (k >= 0) std::copy_n(from.begin() + (o * around.count + k) * around.inner, around.inner, next);
+            if (k >= 0)
+              std::copy_n(from.begin() + (o * around.count + k) * around.inner, around.inner, next);
             next += around.inner;
           }
       },
@@ -78,7 +80,8 @@ void referenceConcat(const graph::Node& node, Operands in, Results out) {
   int64_t first = 0;
   for (const Array* x : in) {
     const int64_t count = whole.outer ? x->count() / whole.outer : 0;
-    for (int64_t i = 0; i < x->count(); ++i) y.set(i / count * whole.count * whole.inner + first + i % count, x->at(i));
+    for (int64_t i = 0; i < x->count(); ++i)
+      y.set(i / count * whole.count * whole.inner + first + i % count, x->at(i));
     first += count;
   }
 }

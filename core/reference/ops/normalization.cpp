@@ -26,16 +26,19 @@ void referenceBatchNorm(const graph::Node& node, Operands in, Results out) {
       var /= count;
     }
     overChannel([&](int64_t i) {
-      out[0].real[i] = (x.real[i] - mean) / std::sqrt(var + epsilon) * in[1]->real[c] + in[2]->real[c];
+      out[0].real[i] =
+          (x.real[i] - mean) / std::sqrt(var + epsilon) * in[1]->real[c] + in[2]->real[c];
     });
     const bool training = node.intAttr("training_mode");
-    if (out.size() > 1) out[1].real[c] = training ? in[3]->real[c] * momentum + mean * (1 - momentum) : mean;
-    if (out.size() > 2) out[2].real[c] = training ? in[4]->real[c] * momentum + var * (1 - momentum) : var;
+    if (out.size() > 1)
+      out[1].real[c] = training ? in[3]->real[c] * momentum + mean * (1 - momentum) : mean;
+    if (out.size() > 2)
+      out[2].real[c] = training ? in[4]->real[c] * momentum + var * (1 - momentum) : var;
   }
 }
 
-void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale, const Array* bias,
-             Array& y) {
+void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale,
+             const Array* bias, Array& y) {
   for (int64_t row = 0; row < x.count(); row += count) {
     double mean = 0, squares = 0;
     for (int64_t i = row; centres && i < row + count; ++i) mean += x.real[i];
@@ -43,7 +46,8 @@ void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const 
     for (int64_t i = row; i < row + count; ++i) squares += (x.real[i] - mean) * (x.real[i] - mean);
     const double spread = std::sqrt(squares / static_cast<double>(count) + epsilon);
     for (int64_t i = 0; i < count; ++i)
-      y.real[row + i] = (x.real[row + i] - mean) / spread * (scale ? scale->real[i] : 1) + (bias ? bias->real[i] : 0);
+      y.real[row + i] = (x.real[row + i] - mean) / spread * (scale ? scale->real[i] : 1) +
+                        (bias ? bias->real[i] : 0);
   }
 }
 
@@ -52,9 +56,12 @@ void referenceLayerNorm(const graph::Node& node, Operands in, Results out) {
   const Shape& dims = in[0]->dims;
   const int64_t count = product(dims, axisOf(node.intAttr("axis"), dims), dims.size());
   const bool centres = node.kind == graph::OpKind::LayerNorm;
-  rowNorm(*in[0], count, centres, node.floatAttr("epsilon"), in[1], centres ? in[2] : nullptr, out[0]);
+  rowNorm(*in[0], count, centres, node.floatAttr("epsilon"), in[1], centres ? in[2] : nullptr,
+          out[0]);
 }
-void referenceRmsNorm(const graph::Node& node, Operands in, Results out) { referenceLayerNorm(node, in, out); }
+void referenceRmsNorm(const graph::Node& node, Operands in, Results out) {
+  referenceLayerNorm(node, in, out);
+}
 
 void softmax(std::span<double> line, bool logarithm) {
   double max = -INFINITY, sum = 0;
@@ -67,9 +74,11 @@ void softmax(const Array& x, size_t axis, bool logarithm, Array& y) {
   const Around around(x.dims, axis);
   std::vector<double> line(static_cast<size_t>(around.count));
   for (int64_t l = 0; l < around.outer * around.inner; ++l) {
-    for (size_t k = 0; k < line.size(); ++k) line[k] = x.real[around.at(l, static_cast<int64_t>(k))];
+    for (size_t k = 0; k < line.size(); ++k)
+      line[k] = x.real[around.at(l, static_cast<int64_t>(k))];
     softmax(line, logarithm);
-    for (size_t k = 0; k < line.size(); ++k) y.real[around.at(l, static_cast<int64_t>(k))] = line[k];
+    for (size_t k = 0; k < line.size(); ++k)
+      y.real[around.at(l, static_cast<int64_t>(k))] = line[k];
   }
 }
 

@@ -11,8 +11,11 @@
 namespace candela::reference {
 
 Scalar scattered(uint16_t scatterFn, Elem elem, const Scalar& old, const Scalar& update) {
-  static constexpr uint16_t kBinary[] = {CDL_BINARY_ADD, CDL_BINARY_MIN, CDL_BINARY_MAX, CDL_BINARY_MUL};
-  return scatterFn == CDL_SCATTER_SET ? update : binary(kBinary[scatterFn - CDL_SCATTER_ADD], elem, old, update);
+  static constexpr uint16_t kBinary[] = {CDL_BINARY_ADD, CDL_BINARY_MIN, CDL_BINARY_MAX,
+                                         CDL_BINARY_MUL};
+  return scatterFn == CDL_SCATTER_SET
+             ? update
+             : binary(kBinary[scatterFn - CDL_SCATTER_ADD], elem, old, update);
 }
 
 void lookUp(const Array& x, const Array& table, Array& y) {
@@ -67,21 +70,24 @@ void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places)
 }
 
 void referenceSort(const graph::Node& node, Operands in, Results out) {
-  sort(*in[0], axisOf(node.intAttr("axis"), in[0]->dims), node.intAttr("descending") != 0, out[0], out[1]);
+  sort(*in[0], axisOf(node.intAttr("axis"), in[0]->dims), node.intAttr("descending") != 0, out[0],
+       out[1]);
 }
 
 void referenceReduce(const graph::Node& node, Operands in, Results out) {
-  fold(parseFn(CDL_KIND_REDUCE, node.stringAttr("fn")).value(), *in[0], {in[0]->dims[0], 1, in[0]->dims[2]}, out[0]);
+  fold(parseFn(CDL_KIND_REDUCE, node.stringAttr("fn")).value(), *in[0],
+       {in[0]->dims[0], 1, in[0]->dims[2]}, out[0]);
 }
 
 /// y[b,m,n] = sum over k of (a[b,m,k] - a_zero) * (b[b,k,n] - b_zero[n]).
 void referenceBatchMatmul(const graph::Node&, Operands in, Results out) {
-  addProducts(in[2] ? withoutZero(*in[0], *in[2]) : *in[0], in[3] ? withoutZero(*in[1], *in[3]) : *in[1], out[0]);
+  addProducts(in[2] ? withoutZero(*in[0], *in[2]) : *in[0],
+              in[3] ? withoutZero(*in[1], *in[3]) : *in[1], out[0]);
 }
 
 void referenceRound(const graph::Node& node, Operands in, Results out) {
-  mapElements({CDL_KIND_CONVERT, parseFn(CDL_KIND_CONVERT, node.stringAttr("mode")).value(), in[0]->elem, out[0].elem,
-               node.intAttr("saturate") != 0},
+  mapElements({CDL_KIND_CONVERT, parseFn(CDL_KIND_CONVERT, node.stringAttr("mode")).value(),
+               in[0]->elem, out[0].elem, node.intAttr("saturate") != 0},
               in, out[0]);
 }
 
@@ -93,19 +99,26 @@ void rescale(Operands in, int64_t left, int64_t leftB, Whole low, Whole high, Ar
     Term sum[2] = {{in[0]->whole[at[0]], in[1]->whole[at[1]], left}, {}};
     if (in.size() > 4) sum[1] = {in[4]->whole[at[4]], in[5]->whole[at[5]], leftB};
     const Whole shift = std::max<Whole>(in[2]->whole[at[2]], 0);
-    y.whole[i++] = rescale({sum, in.size() / 2 - 1}, static_cast<int64_t>(shift), in[3]->whole[at[3]], low, high);
+    y.whole[i++] = rescale({sum, in.size() / 2 - 1}, static_cast<int64_t>(shift),
+                           in[3]->whole[at[3]], low, high);
   });
 }
 
 void referenceRescale(const graph::Node& node, Operands in, Results out) {
   const IntegerRange range = integerRange(out[0].elem);
-  const Whole low = node.hasAttr("clamp_min") ? std::max<Whole>(node.intAttr("clamp_min"), range.lowest) : range.lowest;
-  const Whole high =
-      node.hasAttr("clamp_max") ? std::min<Whole>(node.intAttr("clamp_max"), range.highest) : range.highest;
-  rescale(in.first(in[4] ? 6 : 4), node.intAttr("left_shift"), node.intAttr("b_left_shift"), low, high, out[0]);
+  const Whole low = node.hasAttr("clamp_min")
+                        ? std::max<Whole>(node.intAttr("clamp_min"), range.lowest)
+                        : range.lowest;
+  const Whole high = node.hasAttr("clamp_max")
+                         ? std::min<Whole>(node.intAttr("clamp_max"), range.highest)
+                         : range.highest;
+  rescale(in.first(in[4] ? 6 : 4), node.intAttr("left_shift"), node.intAttr("b_left_shift"), low,
+          high, out[0]);
 }
 
-void referenceTable(const graph::Node&, Operands in, Results out) { lookUp(*in[0], *in[1], out[0]); }
+void referenceTable(const graph::Node&, Operands in, Results out) {
+  lookUp(*in[0], *in[1], out[0]);
+}
 
 /// Floats stay in f64 until the expression ends or a conversion names a type; integers wrap.
 void referenceExpr(const graph::Node& node, Operands in, Results out) {
@@ -117,7 +130,8 @@ void referenceExpr(const graph::Node& node, Operands in, Results out) {
     elems.push_back(in[n]->elem);
     strides.push_back(broadcastStrides(in[n]->dims, y.dims));
   }
-  const text::ExprTypes types = orThrow(text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]));
+  const text::ExprTypes types =
+      orThrow(text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]));
   // Literals are read once. Inference took them already.
   std::vector<std::array<Scalar, 4>> args(steps.size());
   for (size_t s = 0; s < steps.size(); ++s)
@@ -133,15 +147,17 @@ void referenceExpr(const graph::Node& node, Operands in, Results out) {
       for (size_t a = 0; a < steps[s].args.size(); ++a) {
         const text::ExprArg& arg = steps[s].args[a];
         if (arg.source == text::ExprArg::Source::acc) args[s][a] = in[0]->at(at[0]);
-        if (arg.source == text::ExprArg::Source::view) args[s][a] = in[arg.index]->at(at[arg.index]);
+        if (arg.source == text::ExprArg::Source::view)
+          args[s][a] = in[arg.index]->at(at[arg.index]);
         if (arg.source == text::ExprArg::Source::step) args[s][a] = values[arg.index];
       }
       if (steps[s].kind == CDL_KIND_RESCALE) {
         values[s] = rescaleStep(args[s].data(), steps[s].low, steps[s].high);
         continue;
       }
-      values[s] =
-          apply({steps[s].kind, steps[s].fn, types.args[s].back(), types.steps[s], steps[s].saturate}, args[s].data());
+      values[s] = apply(
+          {steps[s].kind, steps[s].fn, types.args[s].back(), types.steps[s], steps[s].saturate},
+          args[s].data());
     }
     y.set(i++, values.back());
   });

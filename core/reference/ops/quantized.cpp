@@ -16,7 +16,8 @@ template <typename Body> void eachByAxis(const graph::Node& node, const Array& x
   for (int64_t i = 0; i < x.count(); ++i) body(i, i / inner % channels);
 }
 
-/// x less its zero point, if any, in a wide type; several zero points go along the first dim of x, or the last.
+/// x less its zero point, if any, in a wide type; several zero points go along the first dim of x,
+/// or the last.
 Array centred(const Array& x, const Array* zero, bool alongFirst) {
   Array by(x.elem, {1});
   if (zero) by = *zero;
@@ -29,7 +30,8 @@ Array centred(const Array& x, const Array* zero, bool alongFirst) {
 void referenceQuantize(const graph::Node& node, Operands in, Results out) {
   const Elem elem = in[0]->elem == Elem::f64_ ? Elem::f64_ : Elem::f32_;
   const IntegerRange range = integerRange(out[0].elem);
-  const double lowest = static_cast<double>(range.lowest), highest = static_cast<double>(range.highest);
+  const double lowest = static_cast<double>(range.lowest),
+               highest = static_cast<double>(range.highest);
   eachByAxis(node, *in[0], [&](int64_t i, int64_t c) {
     const double zero = static_cast<double>(in[2]->whole[c]);
     const double quotient = roundReal(elem, in[0]->real[i] / in[1]->real[c]);
@@ -40,7 +42,8 @@ void referenceQuantize(const graph::Node& node, Operands in, Results out) {
 
 void referenceDequantize(const graph::Node& node, Operands in, Results out) {
   eachByAxis(node, *in[0], [&](int64_t i, int64_t c) {
-    out[0].real[i] = static_cast<double>(in[0]->whole[i] - (in[2] ? in[2]->whole[c] : 0)) * in[1]->real[c];
+    out[0].real[i] =
+        static_cast<double>(in[0]->whole[i] - (in[2] ? in[2]->whole[c] : 0)) * in[1]->real[c];
   });
 }
 

@@ -26,25 +26,33 @@ Scalar identity(uint16_t reduceFn, Elem elem) {
 }
 
 void fold(uint16_t reduceFn, const Array& x, const Shape& kept, Array& y) {
-  static constexpr uint16_t kBinary[] = {CDL_BINARY_ADD, CDL_BINARY_MAX, CDL_BINARY_MIN, CDL_BINARY_MUL};
+  static constexpr uint16_t kBinary[] = {CDL_BINARY_ADD, CDL_BINARY_MAX, CDL_BINARY_MIN,
+                                         CDL_BINARY_MUL};
   y.fill(identity(reduceFn, x.elem));
   int64_t i = 0;
-  forEach(x.dims, {broadcastStrides(kept, x.dims)},
-          [&](const int64_t* to) { y.set(*to, binary(kBinary[reduceFn], x.elem, y.at(*to), x.at(i++))); });
+  forEach(x.dims, {broadcastStrides(kept, x.dims)}, [&](const int64_t* to) {
+    y.set(*to, binary(kBinary[reduceFn], x.elem, y.at(*to), x.at(i++)));
+  });
 }
 
-void referenceReduceSum(const graph::Node& node, Operands in, Results out) { foldAxes(CDL_REDUCE_SUM, node, in, out); }
+void referenceReduceSum(const graph::Node& node, Operands in, Results out) {
+  foldAxes(CDL_REDUCE_SUM, node, in, out);
+}
 
 void referenceReduceProd(const graph::Node& node, Operands in, Results out) {
   foldAxes(CDL_REDUCE_PROD, node, in, out);
 }
 
-void referenceReduceMax(const graph::Node& node, Operands in, Results out) { foldAxes(CDL_REDUCE_MAX, node, in, out); }
+void referenceReduceMax(const graph::Node& node, Operands in, Results out) {
+  foldAxes(CDL_REDUCE_MAX, node, in, out);
+}
 
-void referenceReduceMin(const graph::Node& node, Operands in, Results out) { foldAxes(CDL_REDUCE_MIN, node, in, out); }
+void referenceReduceMin(const graph::Node& node, Operands in, Results out) {
+  foldAxes(CDL_REDUCE_MIN, node, in, out);
+}
 
-/// The sum divided by the count; integers truncate, their sum wraps in their type, at least in i32. The mean of nothing
-/// is NaN or 0.
+/// The sum divided by the count; integers truncate, their sum wraps in their type, at least in i32.
+/// The mean of nothing is NaN or 0.
 void referenceReduceMean(const graph::Node& node, Operands in, Results out) {
   referenceReduceSum(node, in, out);
   int64_t count = 1;

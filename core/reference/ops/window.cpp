@@ -5,13 +5,15 @@
 namespace candela::reference {
 namespace {
 
-/// Visits the windows of every plane: begin(), then tap(element) for each element inside the input, then
-/// end(output element, elements of the padded input in the window).
+/// Visits the windows of every plane: begin(), then tap(element) for each element inside the input,
+/// then end(output element, elements of the padded input in the window).
 template <typename Begin, typename Tap, typename End>
-void windows(const graph::Window& window, const Array& x, const Array& y, Begin begin, Tap tap, End end) {
+void windows(const graph::Window& window, const Array& x, const Array& y, Begin begin, Tap tap,
+             End end) {
   const size_t rank = window.kernel.size();
   const Shape extent(x.dims.begin() + 2, x.dims.end()), count(y.dims.begin() + 2, y.dims.end());
-  const int64_t planes = x.dims[0] * x.dims[1], inPlane = product(extent, 0, rank), outPlane = product(count, 0, rank);
+  const int64_t planes = x.dims[0] * x.dims[1], inPlane = product(extent, 0, rank),
+                outPlane = product(count, 0, rank);
   for (int64_t plane = 0; plane < planes; ++plane)
     for (int64_t o = 0; o < outPlane; ++o) {
       Shape start(rank);
@@ -27,7 +29,8 @@ void windows(const graph::Window& window, const Array& x, const Array& y, Begin 
         for (size_t d = rank; d-- > 0; left /= window.kernel[d], step *= extent[d]) {
           const int64_t at = start[d] + left % window.kernel[d] * window.dilations[d];
           inInput = inInput && at >= 0 && at < extent[d];
-          inPadded = inPadded && at < extent[d] + window.padsEnd[d]; // ceil mode may reach beyond the padding
+          // ceil mode may reach beyond the padding
+          inPadded = inPadded && at < extent[d] + window.padsEnd[d];
           place += at * step;
         }
         padded += inPadded;
@@ -51,7 +54,9 @@ int64_t columnMajor(int64_t place, const Shape& dims) {
 bool beats(double next, double best) { return next > best || (next != next && best == best); }
 bool beats(Whole next, Whole best) { return next > best; }
 
-graph::Window poolOf(const graph::Node& node) { return graph::windowOf(node, node.intsAttr("kernel_shape")); }
+graph::Window poolOf(const graph::Node& node) {
+  return graph::windowOf(node, node.intsAttr("kernel_shape"));
+}
 
 } // namespace
 
@@ -69,7 +74,9 @@ void maxPool(const graph::Window& window, const Array& x, Array& y, Array* place
             [&](int64_t o, int64_t) {
               if (best >= 0) to[o] = from[best];
               const bool reorder = columns && best >= 0;
-              if (places) places->whole[o] = reorder ? best / plane * plane + columnMajor(best % plane, x.dims) : best;
+              if (places)
+                places->whole[o] =
+                    reorder ? best / plane * plane + columnMajor(best % plane, x.dims) : best;
             });
       },
       x, y);
@@ -79,7 +86,8 @@ void averagePool(const graph::Window& window, bool countPadding, const Array& x,
   double sum = 0;
   int64_t count = 0;
   windows(
-      window, x, y, [&] { sum = 0, count = 0; }, [&](int64_t element) { sum += x.real[element], ++count; },
+      window, x, y, [&] { sum = 0, count = 0; },
+      [&](int64_t element) { sum += x.real[element], ++count; },
       [&](int64_t o, int64_t padded) {
         const int64_t divisor = countPadding ? padded : count;
         y.real[o] = divisor ? sum / static_cast<double>(divisor) : 0;
@@ -87,7 +95,8 @@ void averagePool(const graph::Window& window, bool countPadding, const Array& x,
 }
 
 void referenceMaxPool(const graph::Node& node, Operands in, Results out) {
-  maxPool(poolOf(node), *in[0], out[0], out.size() > 1 ? &out[1] : nullptr, node.intAttr("storage_order"));
+  maxPool(poolOf(node), *in[0], out[0], out.size() > 1 ? &out[1] : nullptr,
+          node.intAttr("storage_order"));
 }
 
 void referenceAveragePool(const graph::Node& node, Operands in, Results out) {

@@ -19,7 +19,8 @@
 using namespace candela;
 
 struct candela_model {
-  // A session, or a flow of them, or the oracle on an IR, of which the bundle tells only what it is.
+  // A session, or a flow of them, or the oracle on an IR, of which the bundle tells only what it
+  // is.
   std::unique_ptr<runtime::Session> session;
   std::unique_ptr<pipeline::FlowModel> flow;
   pipeline::Ir ir;
@@ -29,12 +30,15 @@ struct candela_model {
   size_t inputs() const { return bundle().inputs.size(); }
   size_t outputs() const { return bundle().outputs.size(); }
   const runtime::BundleValue& input(size_t i) const { return bundle().values[bundle().inputs[i]]; }
-  const runtime::BundleValue& output(size_t i) const { return bundle().values[bundle().outputs[i]]; }
+  const runtime::BundleValue& output(size_t i) const {
+    return bundle().values[bundle().outputs[i]];
+  }
 
   mutable runtime::States states; ///< of a flow and of the oracle; a session has its own
-  mutable std::mutex turn;        ///< held by a run of a model with states until its outputs are written
+  /// held by a run of a model with states until its outputs are written
+  mutable std::mutex turn;
   /// Whether a state goes through that input or output.
-  bool isState(uint32_t runtime::BundleState::*port, uint32_t i) const {
+  bool isState(uint32_t runtime::BundleState::* port, uint32_t i) const {
     return std::ranges::count(bundle().states, i, port) > 0;
   }
 
@@ -88,13 +92,19 @@ char* duplicate(const std::string& text) {
 
 /// Runs `body` and turns what it throws (out of memory, a defect in a library) into a status.
 template <typename F> candela_status_t guarded(char* error, size_t size, F&& body) {
-  const auto tell = [&](Code code, const char* message) { return report(code, message, error, size); };
+  const auto tell = [&](Code code, const char* message) {
+    return report(code, message, error, size);
+  };
   try {
     const Status status = body();
     return tell(status.code(), text::shownText(status.message()).c_str());
-  } catch (const OutOfMemory& e) { return tell(Code::out_of_memory, e.what()); } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory& e) {
+    return tell(Code::out_of_memory, e.what());
+  } catch (const std::bad_alloc&) {
     return tell(Code::out_of_memory, "out of memory");
-  } catch (const std::exception& e) { return tell(Code::internal, e.what()); } catch (...) {
+  } catch (const std::exception& e) {
+    return tell(Code::internal, e.what());
+  } catch (...) {
     return tell(Code::internal, "an exception of unknown type");
   }
 }
@@ -103,7 +113,9 @@ template <typename F> candela_status_t guarded(char* error, size_t size, F&& bod
 template <typename F> char* guardedText(F&& body) {
   try {
     return duplicate(body());
-  } catch (...) { return nullptr; }
+  } catch (...) {
+    return nullptr;
+  }
 }
 
 Result<int64_t> parseDim(std::string_view text, std::string_view whole) {
@@ -115,7 +127,8 @@ Result<int64_t> parseDim(std::string_view text, std::string_view whole) {
 Result<std::pair<std::string, std::string>> parseKeyValue(const char* text, const char* example) {
   const std::string_view view = text;
   const size_t equals = view.rfind('=');
-  if (equals == 0 || equals == std::string_view::npos) return badArgument("'{}' is not of the form {}", text, example);
+  if (equals == 0 || equals == std::string_view::npos)
+    return badArgument("'{}' is not of the form {}", text, example);
   return std::pair(std::string(view.substr(0, equals)), std::string(view.substr(equals + 1)));
 }
 
@@ -134,9 +147,11 @@ Status takeImportOptions(Request& request) {
   const auto given = request.options.extract("import");
   if (given.empty()) return Status::ok();
   for (const auto& [key, value] : given.mapped()) {
-    if (key != "random_seed") return badArgument("option 'import.{}': known is import.random_seed", key);
+    if (key != "random_seed")
+      return badArgument("option 'import.{}': known is import.random_seed", key);
     request.import.randomSeed = text::parseNumber<uint64_t>(value);
-    if (!request.import.randomSeed) return badArgument("option 'import.{}': '{}' is no number", key, value);
+    if (!request.import.randomSeed)
+      return badArgument("option 'import.{}': '{}' is no number", key, value);
   }
   return Status::ok();
 }
@@ -146,9 +161,11 @@ Result<Request> parseOptions(const candela_options_t* given) {
   if (given) std::memcpy(&options, given, std::min<size_t>(given->struct_size, sizeof(options)));
   Request request;
   request.flags = options.flags;
-  request.backends = text::split(options.backends && *options.backends ? options.backends : "soft", ',');
+  request.backends =
+      text::split(options.backends && *options.backends ? options.backends : "soft", ',');
   for (const std::string& name : request.backends)
-    if (name.empty()) return badArgument("an empty name in the list of backends '{}'", options.backends);
+    if (name.empty())
+      return badArgument("an empty name in the list of backends '{}'", options.backends);
   for (const char* const* d = options.dims; d && *d; ++d) {
     CDL_ASSIGN(const auto pair, parseKeyValue(*d, "NAME=1"));
     CDL_ASSIGN(const int64_t value, parseDim(pair.second, *d));
@@ -185,7 +202,9 @@ Result<Request> parseOptions(const candela_options_t* given) {
   request.compile.groups = !(options.flags & CANDELA_FLAG_NO_GROUPS);
   if (options.progress)
     request.compile.progress = [call = options.progress, context = options.progress_context](
-                                   const char* stage, double fraction) { call(context, stage, fraction); };
+                                   const char* stage, double fraction) {
+      call(context, stage, fraction);
+    };
   return request;
 }
 
@@ -207,8 +226,8 @@ Result<std::vector<std::shared_ptr<runtime::Device>>> openDevices(const Request&
   }
   for (const auto& [backend, options] : request.options)
     if (!served.count(backend) && !options.empty())
-      return badArgument("option '{}{}{}' is for no backend in this run", backend, backend.empty() ? "" : ".",
-                         options.begin()->first);
+      return badArgument("option '{}{}{}' is for no backend in this run", backend,
+                         backend.empty() ? "" : ".", options.begin()->first);
   return devices;
 }
 
@@ -222,13 +241,15 @@ Status requireNative(const runtime::Bundle& bundle) {
     ++count;
   }
   if (count == 0) return Status::ok();
-  return failure(Code::refused, "{} of {} nodes are not native:{}", count, bundle.placement.size(), list);
+  return failure(Code::refused, "{} of {} nodes are not native:{}", count, bundle.placement.size(),
+                 list);
 }
 
 /// The oracle on a graph counts as host work, node by node.
 runtime::Bundle describeReference(const graph::Graph& graph, const std::string& path) {
   runtime::Bundle bundle = pipeline::describeModel(graph, path);
-  const auto add = [&](std::vector<uint32_t>& ports, const std::string& name, const graph::TensorType& type) {
+  const auto add = [&](std::vector<uint32_t>& ports, const std::string& name,
+                       const graph::TensorType& type) {
     ports.push_back(static_cast<uint32_t>(bundle.values.size()));
     bundle.values.push_back({name, type.elem, type.shape()});
   };
@@ -237,8 +258,9 @@ runtime::Bundle describeReference(const graph::Graph& graph, const std::string& 
     add(bundle.outputs, graph.outputNames()[i], graph.outputs()[i]->type);
   for (const auto& node : graph.nodes())
     if (node->kind != graph::OpKind::Constant)
-      bundle.placement.push_back({node->userName(), std::string(graph::opName(node->kind)), "reference", "the oracle",
-                                  runtime::NodePlacement::Class::host, pipeline::macs(*node), 0});
+      bundle.placement.push_back({node->userName(), std::string(graph::opName(node->kind)),
+                                  "reference", "the oracle", runtime::NodePlacement::Class::host,
+                                  pipeline::macs(*node), 0});
   return bundle;
 }
 
@@ -261,7 +283,8 @@ Status compileParts(candela_model& model, const std::string& path, const Request
   const bool reference = std::ranges::find(request.backends, "reference") != request.backends.end();
   if (reference && std::ranges::find(request.backends, "soft") != request.backends.end())
     return badArgument("the reference runs alone, or beside plugins that claim ops of their own");
-  // Backends first: a wrong name is told before a large model is read. Those beside the reference claim ops, no more.
+  // Backends first: a wrong name is told before a large model is read. Those beside the reference
+  // claim ops, no more.
   CDL_ASSIGN(const auto devices, openDevices(request));
   import::ImportOptions options = request.import;
   CDL_ASSIGN(options.claim, pipeline::claimBy(devices, reference));
@@ -269,9 +292,11 @@ Status compileParts(candela_model& model, const std::string& path, const Request
   CDL_ASSIGN(pipeline::Loaded loaded, pipeline::loadAny(path, options));
   span.reset();
   if (auto* script = std::get_if<import::Script>(&loaded)) {
-    CDL_ASSIGN(model.flow, pipeline::FlowModel::create(std::move(*script), path, devices, request.compile, reference));
+    CDL_ASSIGN(model.flow, pipeline::FlowModel::create(std::move(*script), path, devices,
+                                                       request.compile, reference));
     model.described = model.flow->described();
-    return request.flags & CANDELA_FLAG_REQUIRE_NATIVE ? requireNative(model.described) : Status::ok();
+    return request.flags & CANDELA_FLAG_REQUIRE_NATIVE ? requireNative(model.described)
+                                                       : Status::ok();
   }
   if (auto* parsed = std::get_if<program::Program>(&loaded))
     model.ir = std::move(*parsed);
@@ -281,12 +306,13 @@ Status compileParts(candela_model& model, const std::string& path, const Request
   model.flatShapes = program;
   if (reference) return compileReference(model, path, request.compile.keepValues);
   if (program) {
-    if (devices.size() > 1) return badArgument("{}: a program runs on one backend, {} are given", path, devices.size());
-    CDL_ASSIGN(model.session,
-               pipeline::compileProgram(std::move(*program), path, devices.empty() ? nullptr : devices[0]));
+    if (devices.size() > 1)
+      return badArgument("{}: a program runs on one backend, {} are given", path, devices.size());
+    CDL_ASSIGN(model.session, pipeline::compileProgram(std::move(*program), path,
+                                                       devices.empty() ? nullptr : devices[0]));
   } else {
-    CDL_ASSIGN(model.session,
-               pipeline::compile(std::get<graph::Graph>(std::move(model.ir)), path, devices, request.compile));
+    CDL_ASSIGN(model.session, pipeline::compile(std::get<graph::Graph>(std::move(model.ir)), path,
+                                                devices, request.compile));
   }
   return request.flags & CANDELA_FLAG_REQUIRE_NATIVE ? requireNative(model.bundle()) : Status::ok();
 }
@@ -326,11 +352,12 @@ const char* describePort(const runtime::BundleValue& port, candela_tensor_t* out
 bool isNowhere(const candela_tensor_t& tensor) { return !tensor.data && !tensor.bytes; }
 
 /// An input's dims as the model counts them, and whether its bytes are enough.
-Result<std::span<const int64_t>> checkInput(const candela_model& model, uint32_t index, const candela_tensor_t& given) {
+Result<std::span<const int64_t>> checkInput(const candela_model& model, uint32_t index,
+                                            const candela_tensor_t& given) {
   const runtime::BundleValue& port = model.input(index);
   if (given.rank > CANDELA_MAX_RANK || !isValidElem(given.elem))
-    return badArgument("input '{}': rank {} or element type {} is out of range", port.name, given.rank,
-                       int(given.elem));
+    return badArgument("input '{}': rank {} or element type {} is out of range", port.name,
+                       given.rank, int(given.elem));
   const auto elem = static_cast<Elem>(given.elem);
   std::span<const int64_t> dims(given.dims, given.rank);
   const auto elements = elementCount(dims);
@@ -339,14 +366,16 @@ Result<std::span<const int64_t>> checkInput(const candela_model& model, uint32_t
   if (!model.flow) CDL_TRY(port.checkInput(elem, dims));
   const uint64_t bytes = elemBytes(elem, *elements);
   if (given.bytes < bytes || (!given.data && bytes))
-    return badArgument("input '{}' needs {} bytes, {} were given", port.name, bytes, given.data ? given.bytes : 0);
+    return badArgument("input '{}' needs {} bytes, {} were given", port.name, bytes,
+                       given.data ? given.bytes : 0);
   return dims;
 }
 
 Status checkCounts(const candela_model& model, uint32_t inputs, uint32_t outputs) {
   if (outputs != model.outputs())
     return badArgument("{} outputs were given, the model has {}", outputs, model.outputs());
-  if (inputs != model.inputs()) return badArgument("{} inputs were given, the model has {}", inputs, model.inputs());
+  if (inputs != model.inputs())
+    return badArgument("{} inputs were given, the model has {}", inputs, model.inputs());
   return Status::ok();
 }
 
@@ -377,7 +406,8 @@ Status checkRoom(const runtime::BundleValue& port, const candela_tensor_t& outpu
   return badArgument("output '{}' needs {} bytes, there are {}", port.name, bytes, output.bytes);
 }
 
-/// Memory of outputs that is made for the caller, and taken back when not all of them could be written.
+/// Memory of outputs that is made for the caller, and taken back when not all of them could be
+/// written.
 class OutputMemory {
 public:
   explicit OutputMemory(candela_tensor_t* outputs) : outputs_(outputs) {}
@@ -405,7 +435,8 @@ private:
   std::vector<uint32_t> made_;
 };
 
-/// A run of a session: on the caller's memory, and without an allocation once a run before it left what it needs.
+/// A run of a session: on the caller's memory, and without an allocation once a run before it left
+/// what it needs.
 class SessionRun {
 public:
   explicit SessionRun(const candela_model& model) : model_(model), call_(model.calls.take()) {
@@ -473,13 +504,15 @@ private:
 };
 
 /// A run of a flow or of the oracle, which say at its end what the outputs are.
-Status runTensors(const candela_model& model, const candela_tensor_t* inputs, candela_tensor_t* outputs) {
+Status runTensors(const candela_model& model, const candela_tensor_t* inputs,
+                  candela_tensor_t* outputs) {
   FileWatch watch; // a part that waited for its shapes reads its weights now
   CDL_ASSIGN(const std::vector<Tensor> in, readInputs(model, inputs));
   const auto once = [&](std::span<const Tensor> all) -> Result<std::vector<Tensor>> {
     const auto* graph = std::get_if<graph::Graph>(&model.ir);
     if (model.flow) return model.flow->runTensors(all);
-    return graph ? reference::run(*graph, all) : reference::interpret(std::get<program::Program>(model.ir), all);
+    return graph ? reference::run(*graph, all)
+                 : reference::interpret(std::get<program::Program>(model.ir), all);
   };
   runtime::Trace trace(model.profiles);
   std::optional<runtime::Span> span(std::in_place, "run");
@@ -508,7 +541,8 @@ Status runTensors(const candela_model& model, const candela_tensor_t* inputs, ca
   return Status::ok();
 }
 
-Status createModel(candela_model_t** out, const char* path, const std::function<Status(candela_model&)>& fill) {
+Status createModel(candela_model_t** out, const char* path,
+                   const std::function<Status(candela_model&)>& fill) {
   if (out) *out = nullptr;
   if (!path || !out) return badArgument("no path, or nowhere to put the model");
   auto model = std::make_unique<candela_model>();
@@ -523,8 +557,8 @@ Status createModel(candela_model_t** out, const char* path, const std::function<
   for (const auto* ports : {&bundle.inputs, &bundle.outputs})
     for (const uint32_t port : *ports)
       if (const size_t rank = bundle.values[port].dims.size(); rank > CANDELA_MAX_RANK)
-        return failure(Code::unsupported, "'{}' has rank {}, above {}", bundle.values[port].name, rank,
-                       CANDELA_MAX_RANK);
+        return failure(Code::unsupported, "'{}' has rank {}, above {}", bundle.values[port].name,
+                       rank, CANDELA_MAX_RANK);
   model->report = pipeline::placementJson(bundle);
   model->files = watch.take();
   CDL_TRY(model->checkFiles());
@@ -538,14 +572,16 @@ extern "C" {
 
 const char* candela_version(void) { return CANDELA_VERSION; }
 
-candela_status_t candela_compile(const char* path, const candela_options_t* options, candela_model_t** model,
-                                 char* error, size_t error_size) {
+candela_status_t candela_compile(const char* path, const candela_options_t* options,
+                                 candela_model_t** model, char* error, size_t error_size) {
   return guarded(error, error_size, [&] {
-    return createModel(model, path, [&](candela_model& made) { return compileModel(made, path, options); });
+    return createModel(model, path,
+                       [&](candela_model& made) { return compileModel(made, path, options); });
   });
 }
 
-candela_status_t candela_load(const char* path, candela_model_t** model, char* error, size_t error_size) {
+candela_status_t candela_load(const char* path, candela_model_t** model, char* error,
+                              size_t error_size) {
   return guarded(error, error_size, [&] {
     return createModel(model, path, [&](candela_model& made) -> Status {
       CDL_ASSIGN(runtime::Bundle bundle, runtime::loadBundle(path));
@@ -561,7 +597,8 @@ candela_status_t candela_load(const char* path, candela_model_t** model, char* e
   });
 }
 
-candela_status_t candela_save(const candela_model_t* model, const char* path, char* error, size_t error_size) {
+candela_status_t candela_save(const candela_model_t* model, const char* path, char* error,
+                              size_t error_size) {
   return guarded(error, error_size, [&]() -> Status {
     if (!model || !path) return badArgument("no model or no path");
     CDL_TRY(model->checkFiles());
@@ -579,28 +616,37 @@ uint32_t candela_input_count(const candela_model_t* model) {
 uint32_t candela_output_count(const candela_model_t* model) {
   return model ? static_cast<uint32_t>(model->outputs()) : 0;
 }
-const char* candela_input(const candela_model_t* model, uint32_t index, candela_tensor_t* description) {
-  return index < candela_input_count(model) ? describePort(model->input(index), description) : nullptr;
+const char* candela_input(const candela_model_t* model, uint32_t index,
+                          candela_tensor_t* description) {
+  return index < candela_input_count(model) ? describePort(model->input(index), description)
+                                            : nullptr;
 }
-const char* candela_output(const candela_model_t* model, uint32_t index, candela_tensor_t* description) {
-  return index < candela_output_count(model) ? describePort(model->output(index), description) : nullptr;
+const char* candela_output(const candela_model_t* model, uint32_t index,
+                           candela_tensor_t* description) {
+  return index < candela_output_count(model) ? describePort(model->output(index), description)
+                                             : nullptr;
 }
 
-candela_status_t candela_run(const candela_model_t* model, const candela_tensor_t* inputs, uint32_t input_count,
-                             candela_tensor_t* outputs, uint32_t output_count, char* error, size_t error_size) {
+candela_status_t candela_run(const candela_model_t* model, const candela_tensor_t* inputs,
+                             uint32_t input_count, candela_tensor_t* outputs, uint32_t output_count,
+                             char* error, size_t error_size) {
   return guarded(error, error_size, [&]() -> Status {
     if (!model) return badArgument("no model");
     if ((!inputs && input_count) || (!outputs && output_count))
-      return badArgument("{} inputs and {} outputs were given, without their tensors", input_count, output_count);
+      return badArgument("{} inputs and {} outputs were given, without their tensors", input_count,
+                         output_count);
     CDL_TRY(checkCounts(*model, input_count, output_count));
     CDL_TRY(model->checkFiles());
     std::unique_lock turn(model->turn, std::defer_lock);
     if (!model->bundle().states.empty()) turn.lock();
-    return model->session ? SessionRun(*model).run(inputs, outputs) : runTensors(*model, inputs, outputs);
+    return model->session ? SessionRun(*model).run(inputs, outputs)
+                          : runTensors(*model, inputs, outputs);
   });
 }
 
-const char* candela_report_json(const candela_model_t* model) { return model ? model->report.c_str() : nullptr; }
+const char* candela_report_json(const candela_model_t* model) {
+  return model ? model->report.c_str() : nullptr;
+}
 
 void candela_profile(candela_model_t* model, int on) {
   if (model) model->profiles = on != 0;

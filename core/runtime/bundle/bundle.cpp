@@ -15,7 +15,8 @@ uint32_t Bundle::addConstant(const Hash& hash, const Bytes& bytes) {
 
 Status BundleValue::checkInput(Elem given, std::span<const int64_t> givenDims) const {
   if (given == elem && std::ranges::equal(givenDims, dims)) return Status::ok();
-  return badArgument("input '{}' is {} but {} was given", name, typeText(), candela::typeText(given, givenDims));
+  return badArgument("input '{}' is {} but {} was given", name, typeText(),
+                     candela::typeText(given, givenDims));
 }
 
 namespace {
@@ -29,7 +30,8 @@ uint64_t executions(const cdl_image_t* image) {
   const auto capped = [](__int128 count) {
     return count > kMaxExecutions ? kMaxExecutions + 1 : static_cast<uint64_t>(count);
   };
-  std::vector<uint64_t> trips(std::max<uint32_t>(image->loops.count, 1), 1); // outer loops stand before inner ones
+  // outer loops stand before inner ones
+  std::vector<uint64_t> trips(std::max<uint32_t>(image->loops.count, 1), 1);
   for (uint32_t l = 1; l < image->loops.count; ++l) {
     const cdl_loop_t& loop = *cdl_get_loop(image, l);
     trips[l] = capped(__int128(loop.trip) * trips[loop.parent]);
@@ -45,27 +47,32 @@ namespace {
 /// The buffers of an image that are bound per execution must be what a step binds.
 Status verifyStep(const Bundle& bundle, size_t index) {
   const BundleStep& step = bundle.steps[index];
-  const auto* image = reinterpret_cast<const cdl_image_t*>(bundle.partitions[step.partition].image.data());
+  const auto* image =
+      reinterpret_cast<const cdl_image_t*>(bundle.partitions[step.partition].image.data());
   size_t inputs = 0, outputs = 0;
-  const auto bind = [&](const std::vector<uint32_t>& values, size_t& next, const cdl_buffer_t& buffer) -> Status {
+  const auto bind = [&](const std::vector<uint32_t>& values, size_t& next,
+                        const cdl_buffer_t& buffer) -> Status {
     const char* name = cdl_get_string(image, buffer.name);
-    if (next == values.size()) return badModel("step {}: nothing is bound to buffer {}", index, name);
+    if (next == values.size())
+      return badModel("step {}: nothing is bound to buffer {}", index, name);
     const BundleValue& value = bundle.values[values[next++]];
     if (value.sizeBytes() != buffer.bytes)
-      return badModel("step {}: value {} of {} bytes is bound to buffer {} of {} bytes", index, value.name,
-                      value.sizeBytes(), name, buffer.bytes);
+      return badModel("step {}: value {} of {} bytes is bound to buffer {} of {} bytes", index,
+                      value.name, value.sizeBytes(), name, buffer.bytes);
     return Status::ok();
   };
   for (uint32_t b = 1; b < image->buffers.count; ++b) {
     const cdl_buffer_t& buffer = *cdl_get_buffer(image, b);
-    if (buffer.role == CDL_ROLE_INPUT || buffer.role == CDL_ROLE_INOUT) CDL_TRY(bind(step.inputs, inputs, buffer));
-    if (buffer.role == CDL_ROLE_OUTPUT || buffer.role == CDL_ROLE_INOUT) CDL_TRY(bind(step.outputs, outputs, buffer));
+    if (buffer.role == CDL_ROLE_INPUT || buffer.role == CDL_ROLE_INOUT)
+      CDL_TRY(bind(step.inputs, inputs, buffer));
+    if (buffer.role == CDL_ROLE_OUTPUT || buffer.role == CDL_ROLE_INOUT)
+      CDL_TRY(bind(step.outputs, outputs, buffer));
     if (buffer.role == CDL_ROLE_TEMP && buffer.offset == CDL_UNPLACED)
       return badModel("step {}: buffer {} has no place", index, cdl_get_string(image, buffer.name));
   }
   if (inputs != step.inputs.size() || outputs != step.outputs.size())
-    return badModel("step {}: {} inputs and {} outputs are bound, the program has {} and {}", index, step.inputs.size(),
-                    step.outputs.size(), inputs, outputs);
+    return badModel("step {}: {} inputs and {} outputs are bound, the program has {} and {}", index,
+                    step.inputs.size(), step.outputs.size(), inputs, outputs);
   return Status::ok();
 }
 
@@ -78,14 +85,17 @@ Status verifyBundle(const Bundle& bundle) {
   std::vector<bool> known(bundle.values.size(), false);
   const auto values = [&](const std::vector<uint32_t>& list, const char* what) -> Status {
     for (uint32_t v : list)
-      if (v >= bundle.values.size()) return badModel("{} names value {} of {}", what, v, bundle.values.size());
+      if (v >= bundle.values.size())
+        return badModel("{} names value {} of {}", what, v, bundle.values.size());
     return Status::ok();
   };
   for (size_t v = 0; v < bundle.values.size(); ++v) {
     const BundleValue& value = bundle.values[v];
-    if (value.elem == Elem::none || !elementCount(value.dims)) return badModel("value {} has no type", value.name);
+    if (value.elem == Elem::none || !elementCount(value.dims))
+      return badModel("value {} has no type", value.name);
     if (value.constant == kNoConstant) continue;
-    if (value.constant >= bundle.constants.size() || bundle.constants[value.constant].bytes.size() < value.sizeBytes())
+    if (value.constant >= bundle.constants.size() ||
+        bundle.constants[value.constant].bytes.size() < value.sizeBytes())
       return badModel("value {} has no content", value.name);
     known[v] = true;
   }
@@ -96,7 +106,9 @@ Status verifyBundle(const Bundle& bundle) {
     const BundlePartition& partition = bundle.partitions[p];
     char text[512] = "";
     cdl_error_t error{text, sizeof(text), 0};
-    if (const cdl_code_t code = cdl_image_check(partition.image.data(), partition.image.size(), &error); code != CDL_OK)
+    if (const cdl_code_t code =
+            cdl_image_check(partition.image.data(), partition.image.size(), &error);
+        code != CDL_OK)
       return {static_cast<Code>(code), fmt::format("partition {}: {}", p, text)};
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
     if (executions(image) > kMaxExecutions)
@@ -108,14 +120,16 @@ Status verifyBundle(const Bundle& bundle) {
     if (partition.executable.size()) continue; // it holds its constants
     if (partition.constants.size() + 1 != image->constants.count &&
         !(partition.constants.empty() && image->constants.count == 0))
-      return badModel("partition {}: {} constants for an image of {}", p, partition.constants.size(),
-                      image->constants.count - 1);
+      return badModel("partition {}: {} constants for an image of {}", p,
+                      partition.constants.size(), image->constants.count - 1);
     for (uint32_t c = 1; c < image->constants.count; ++c) {
       const cdl_constant_t& constant = *cdl_get_constant(image, c);
       const uint32_t at = partition.constants[c - 1];
-      if (constant.form == 1 ? at != kNoConstant
-                             : at >= bundle.constants.size() || bundle.constants[at].bytes.size() < constant.bytes)
-        return badModel("partition {}: constant {} has no payload", p, cdl_get_string(image, constant.name));
+      if (constant.form == 1
+              ? at != kNoConstant
+              : at >= bundle.constants.size() || bundle.constants[at].bytes.size() < constant.bytes)
+        return badModel("partition {}: constant {} has no payload", p,
+                        cdl_get_string(image, constant.name));
     }
   }
   for (size_t s = 0; s < bundle.steps.size(); ++s) {
@@ -123,22 +137,25 @@ Status verifyBundle(const Bundle& bundle) {
     CDL_TRY(values(step.inputs, "a step"));
     CDL_TRY(values(step.outputs, "a step"));
     for (uint32_t v : step.inputs)
-      if (!known[v]) return badModel("step {} reads value {} before it is computed", s, bundle.values[v].name);
+      if (!known[v])
+        return badModel("step {} reads value {} before it is computed", s, bundle.values[v].name);
     for (uint32_t v : step.outputs) {
       if (known[v]) return badModel("step {} computes value {} again", s, bundle.values[v].name);
       known[v] = true;
     }
     if (step.kind == StepKind::copy) {
-      if (step.inputs.size() != 1 || step.outputs.size() != 1) return badModel("step {}: a copy has one value each", s);
+      if (step.inputs.size() != 1 || step.outputs.size() != 1)
+        return badModel("step {}: a copy has one value each", s);
       const BundleValue &from = bundle.values[step.inputs[0]], &to = bundle.values[step.outputs[0]];
       // What reads the copy trusts its declared type.
       if (from.elem != to.elem || from.dims != to.dims)
-        return badModel("step {}: {} of {} is copied to {} of {}", s, from.name, from.typeText(), to.name,
-                        to.typeText());
+        return badModel("step {}: {} of {} is copied to {} of {}", s, from.name, from.typeText(),
+                        to.name, to.typeText());
       continue;
     }
     if (step.partition >= bundle.partitions.size())
-      return badModel("step {} runs partition {} of {}", s, step.partition, bundle.partitions.size());
+      return badModel("step {} runs partition {} of {}", s, step.partition,
+                      bundle.partitions.size());
     if ((step.kind == StepKind::soft) != bundle.partitions[step.partition].backend.empty())
       return badModel("step {} does not fit the backend of partition {}", s, step.partition);
     CDL_TRY(verifyStep(bundle, s));

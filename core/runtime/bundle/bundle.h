@@ -7,7 +7,8 @@
 #include "core/support/hash.h"
 #include "core/support/tensor.h"
 
-/// What is stored and deployed: steps, constants, Programs and the executables that backends made of them (.cdb).
+/// What is stored and deployed: steps, constants, Programs and the executables that backends made
+/// of them (.cdb).
 namespace candela::runtime {
 
 inline constexpr uint32_t kNoConstant = UINT32_MAX;
@@ -54,8 +55,9 @@ struct BundlePartition {
   std::string backend; ///< empty: soft
   std::string backendVersion;
   std::map<std::string, std::string> options;
-  Bytes image;                     ///< the flat image of cdl.h
-  std::vector<uint32_t> constants; ///< per image constant from 1: index into the bundle's, or kNoConstant for a splat
+  Bytes image; ///< the flat image of cdl.h
+  /// per image constant from 1: index into the bundle's, or kNoConstant for a splat
+  std::vector<uint32_t> constants;
   /// The backend's own blob, with the constants in it; where there is one `constants` is empty.
   Bytes executable;
 };
@@ -71,10 +73,11 @@ struct NodePlacement {
   enum class Class : uint8_t { native = 0, emulated = 1, host = 2 };
   std::string node, op, on, why;
   Class cls = Class::host;
-  uint64_t macs = 0;                                ///< multiply-accumulates per run
-  uint64_t nativeMacs = 0;                          ///< of them, those in native instructions
-  Products products{};                              ///< `count` is 0 of a node that is not that
-  uint64_t bytesIn = 0, bytesOut = 0, elements = 0; ///< of its operands, of its results; of these the elements
+  uint64_t macs = 0;       ///< multiply-accumulates per run
+  uint64_t nativeMacs = 0; ///< of them, those in native instructions
+  Products products{};     ///< `count` is 0 of a node that is not that
+  /// of its operands, of its results; of these the elements
+  uint64_t bytesIn = 0, bytesOut = 0, elements = 0;
 };
 
 struct FlowBundle; // flow_bundle.h
@@ -91,7 +94,8 @@ struct Bundle {
   std::vector<NodePlacement> placement;
   std::vector<KeptValue> kept;               ///< the last outputs, in their order; not stored
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< the largest over the partitions
-  std::shared_ptr<const FlowBundle> flow;    ///< of a model that decides at run: in the place of steps
+  /// of a model that decides at run: in the place of steps
+  std::shared_ptr<const FlowBundle> flow;
 
   /// Shares equal contents; returns the index.
   uint32_t addConstant(const Hash& hash, const Bytes& bytes);
@@ -99,18 +103,18 @@ struct Bundle {
 
 /// Writes through a temporary file. Failure: io.
 Status saveBundle(const Bundle& bundle, const std::string& path);
-/// Maps the file; constants and images share it. Every length, index and image is checked. Failure: bad_model naming
-/// the file, or incompatible for another version.
+/// Maps the file; constants and images share it. Every length, index and image is checked. Failure:
+/// bad_model naming the file, or incompatible for another version.
 Result<Bundle> loadBundle(const std::string& path);
 /// True when the file begins like a bundle.
 bool isBundle(const std::string& path);
 
-/// Instructions that one run of a checked image executes, loops counted; 2^32 + 1 when there are more than 2^32, which
-/// verifyBundle refuses.
+/// Instructions that one run of a checked image executes, loops counted; 2^32 + 1 when there are
+/// more than 2^32, which verifyBundle refuses.
 uint64_t executions(const cdl_image_t* image);
 
-/// Binds outputs to inputs by "INPUT=OUTPUT". Failure: invalid_argument for a name that is not there or is bound twice,
-/// or for two types.
+/// Binds outputs to inputs by "INPUT=OUTPUT". Failure: invalid_argument for a name that is not
+/// there or is bound twice, or for two types.
 Status addStates(Bundle& bundle, const std::vector<std::string>& texts);
 Status verifyStates(const Bundle& bundle);
 

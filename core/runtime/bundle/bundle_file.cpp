@@ -10,8 +10,9 @@
 #include "core/runtime/bundle/payloads.h"
 #include "core/support/file.h"
 
-// The file: a header, the manifest (protobuf), then payloads, each at a multiple of 64 so that it can be used where it
-// is mapped. The header's hash covers the manifest; every payload's own hash stands in the manifest or in its image.
+// The file: a header, the manifest (protobuf), then payloads, each at a multiple of 64 so that it
+// can be used where it is mapped. The header's hash covers the manifest; every payload's own hash
+// stands in the manifest or in its image.
 namespace candela::runtime {
 namespace {
 
@@ -76,7 +77,8 @@ void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
     p->set_placement_class(static_cast<uint32_t>(node.cls));
     p->set_macs(node.macs);
     p->set_native_macs(node.nativeMacs);
-    for (const uint64_t each : {node.products.count, node.products.rows, node.products.terms, node.products.columns})
+    for (const uint64_t each :
+         {node.products.count, node.products.rows, node.products.terms, node.products.columns})
       p->add_products(each);
     p->set_bytes_in(node.bytesIn);
     p->set_bytes_out(node.bytesOut);
@@ -93,15 +95,17 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
   out.arenaBytes = in.arena_bytes();
   out.maxLiveBytes = in.max_live_bytes();
   for (const bundle::Value& v : in.values()) {
-    if (!isValidElem(v.elem())) return badModel("value {} has unknown element type {}", v.name(), v.elem());
-    out.values.push_back(
-        {v.name(), static_cast<Elem>(v.elem()), Shape(v.dims().begin(), v.dims().end()), v.constant() - 1});
+    if (!isValidElem(v.elem()))
+      return badModel("value {} has unknown element type {}", v.name(), v.elem());
+    out.values.push_back({v.name(), static_cast<Elem>(v.elem()),
+                          Shape(v.dims().begin(), v.dims().end()), v.constant() - 1});
   }
   out.inputs.assign(in.inputs().begin(), in.inputs().end());
   out.outputs.assign(in.outputs().begin(), in.outputs().end());
   for (const bundle::Constant& c : in.constants()) {
     BundleConstant constant;
-    if (c.hash().size() != constant.hash.size()) return badModel("a constant's hash has {} bytes", c.hash().size());
+    if (c.hash().size() != constant.hash.size())
+      return badModel("a constant's hash has {} bytes", c.hash().size());
     std::memcpy(constant.hash.data(), c.hash().data(), constant.hash.size());
     CDL_ASSIGN(constant.bytes, take(payloads, c.data()));
     if (sha256(constant.bytes.data(), constant.bytes.size()) != constant.hash)
@@ -121,7 +125,8 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
     out.partitions.push_back(std::move(partition));
   }
   for (const bundle::Step& s : in.steps()) {
-    if (s.kind() > static_cast<uint32_t>(StepKind::copy)) return badModel("unknown step kind {}", s.kind());
+    if (s.kind() > static_cast<uint32_t>(StepKind::copy))
+      return badModel("unknown step kind {}", s.kind());
     out.steps.push_back({static_cast<StepKind>(s.kind()),
                          s.partition(),
                          {s.inputs().begin(), s.inputs().end()},
@@ -131,11 +136,15 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
   for (const bundle::Placement& p : in.placement()) {
     if (p.placement_class() > 2) return badModel("unknown placement class {}", p.placement_class());
     Products products;
-    if (p.products_size() == 4) products = {p.products(0), p.products(1), p.products(2), p.products(3)};
-    out.placement.push_back({p.node(), p.op(), p.on(), p.why(), static_cast<NodePlacement::Class>(p.placement_class()),
-                             p.macs(), p.native_macs(), products, p.bytes_in(), p.bytes_out(), p.elements()});
+    if (p.products_size() == 4)
+      products = {p.products(0), p.products(1), p.products(2), p.products(3)};
+    out.placement.push_back({p.node(), p.op(), p.on(), p.why(),
+                             static_cast<NodePlacement::Class>(p.placement_class()), p.macs(),
+                             p.native_macs(), products, p.bytes_in(), p.bytes_out(), p.elements()});
   }
-  if (in.has_flow()) { CDL_ASSIGN(out.flow, readFlow(in.flow(), payloads)); }
+  if (in.has_flow()) {
+    CDL_ASSIGN(out.flow, readFlow(in.flow(), payloads));
+  }
   return out;
 }
 
@@ -156,7 +165,9 @@ Status saveBundle(const Bundle& bundle, const std::string& path) {
     coded.SetSerializationDeterministic(true); // equal bundles are equal files
     isWritten = manifest.SerializeToCodedStream(&coded) && !coded.HadError();
   }
-  if (!isWritten) return failure(Code::unsupported, "{}: its manifest of more than 2 GiB cannot be written", path);
+  if (!isWritten)
+    return failure(Code::unsupported, "{}: its manifest of more than 2 GiB cannot be written",
+                   path);
   FileHeader header{};
   std::memcpy(header.magic, kMagic, 4);
   header.major = kMajor;
@@ -169,7 +180,8 @@ Status saveBundle(const Bundle& bundle, const std::string& path) {
   return writeFile(path, [&](std::FILE* file) {
     return std::fwrite(&header, sizeof(header), 1, file) == 1 &&
            (text.empty() || std::fwrite(text.data(), text.size(), 1, file) == 1) &&
-           (gap.empty() || std::fwrite(gap.data(), gap.size(), 1, file) == 1) && payloads.write(file);
+           (gap.empty() || std::fwrite(gap.data(), gap.size(), 1, file) == 1) &&
+           payloads.write(file);
   });
 }
 
@@ -180,14 +192,17 @@ Result<Bundle> loadBundle(const std::string& path) {
     return badModel("{}: not a bundle", path);
   std::memcpy(&header, file.data(), sizeof(header));
   if (header.major != kMajor || header.minor != kMinor)
-    return failure(Code::incompatible, "{}: bundle version {}.{}, this program reads {}.{}", path, header.major,
-                   header.minor, kMajor, kMinor);
-  if (header.payloadOffset > file.size() || header.payloadOffset % 64 || header.payloadOffset < sizeof(header) ||
-      header.manifestBytes > header.payloadOffset - sizeof(header) || header.manifestBytes > INT32_MAX)
+    return failure(Code::incompatible, "{}: bundle version {}.{}, this program reads {}.{}", path,
+                   header.major, header.minor, kMajor, kMinor);
+  if (header.payloadOffset > file.size() || header.payloadOffset % 64 ||
+      header.payloadOffset < sizeof(header) ||
+      header.manifestBytes > header.payloadOffset - sizeof(header) ||
+      header.manifestBytes > INT32_MAX)
     return badModel("{}: truncated bundle", path);
   const std::byte* text = file.data() + sizeof(header);
   const Hash hash = sha256(text, header.manifestBytes);
-  if (std::memcmp(hash.data(), header.hash, hash.size()) != 0) return badModel("{}: damaged bundle", path);
+  if (std::memcmp(hash.data(), header.hash, hash.size()) != 0)
+    return badModel("{}: damaged bundle", path);
   bundle::Manifest manifest;
   if (!manifest.ParseFromArray(text, static_cast<int>(header.manifestBytes)))
     return badModel("{}: malformed manifest", path);

@@ -94,8 +94,10 @@ Result<std::shared_ptr<const FlowBundle>> readFlow(const bundle::Flow& in, const
     const flow::Slot& slot = out->flow.slots[c.slot()];
     Tensor tensor{slot.elem, slot.dims, {}};
     CDL_ASSIGN(tensor.bytes, take(payloads, c.data()));
-    if (!elementCount(slot.dims) || slot.elem == Elem::none || tensor.bytes.size() != tensor.sizeBytes())
-      return badModel("constant {} of {} bytes is {}", slot.name, tensor.bytes.size(), slot.typeText());
+    if (!elementCount(slot.dims) || slot.elem == Elem::none ||
+        tensor.bytes.size() != tensor.sizeBytes())
+      return badModel("constant {} of {} bytes is {}", slot.name, tensor.bytes.size(),
+                      slot.typeText());
     out->flow.constants.push_back({c.slot(), std::move(tensor)});
   }
   out->flow.inputs = readSlots(in.inputs());

@@ -27,7 +27,8 @@ public:
     static const char kZero[64] = {};
     for (const Bytes& piece : pieces_) {
       const uint64_t padding = align64(piece.size()) - piece.size();
-      if (piece.size() && std::fwrite(piece.data(), 1, piece.size(), file) != piece.size()) return false;
+      if (piece.size() && std::fwrite(piece.data(), 1, piece.size(), file) != piece.size())
+        return false;
       if (padding && std::fwrite(kZero, 1, padding, file) != padding) return false;
     }
     return true;

@@ -29,9 +29,10 @@ public:
   std::string list(const std::vector<SlotId>& slots, bool types) const {
     std::vector<std::string> names;
     for (const SlotId slot : slots)
-      names.push_back(slot == kNoSlot ? "none"
-                      : types         ? fmt::format("%{}:{}", flow_.slots[slot].name, flow_.slots[slot].typeText())
-                                      : "%" + flow_.slots[slot].name);
+      names.push_back(
+          slot == kNoSlot ? "none"
+          : types ? fmt::format("%{}:{}", flow_.slots[slot].name, flow_.slots[slot].typeText())
+                  : "%" + flow_.slots[slot].name);
     return fmt::format("{}", fmt::join(names, ", "));
   }
 
@@ -66,14 +67,16 @@ std::string Slot::typeText() const {
     for (const int64_t dim : dims) texts.push_back(dim < 0 ? "?" : std::to_string(dim));
     return fmt::format("{}[{}]", elemName(elem), fmt::join(texts, ","));
   }
-  if (kind == Kind::tensor) return elem == Elem::none ? "tensor" : fmt::format("{}[...]", elemName(elem));
+  if (kind == Kind::tensor)
+    return elem == Elem::none ? "tensor" : fmt::format("{}[...]", elemName(elem));
   return kind == Kind::sequence ? "sequence" : "optional";
 }
 
 SlotId Flow::addSlot(Slot slot) {
   if (slot.name.empty()) slot.name = "v";
   const std::string hint = slot.name;
-  while (!names_.try_emplace(slot.name, 0).second) slot.name = fmt::format("{}_{}", hint, ++names_[hint]);
+  while (!names_.try_emplace(slot.name, 0).second)
+    slot.name = fmt::format("{}_{}", hint, ++names_[hint]);
   slots.push_back(std::move(slot));
   return static_cast<SlotId>(slots.size() - 1);
 }

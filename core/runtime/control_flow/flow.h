@@ -5,15 +5,15 @@
 
 #include "core/runtime/control_flow/value.h"
 
-/// What a model does between its static Graphs: steps over slots. Only a run knows which branch is taken, how often a
-/// loop turns, how long a sequence is.
+/// What a model does between its static Graphs: steps over slots. Only a run knows which branch is
+/// taken, how often a loop turns, how long a sequence is.
 namespace candela::flow {
 
 using SlotId = uint32_t;
 inline constexpr SlotId kNoSlot = UINT32_MAX;
 
-/// Where a value lies during a run. A body's slots are written anew in every turn; what a body reads of the blocks
-/// around it are the same slots.
+/// Where a value lies during a run. A body's slots are written anew in every turn; what a body
+/// reads of the blocks around it are the same slots.
 struct Slot {
   enum class Kind : uint8_t {
     typed,  ///< a tensor of this elem and these dims
@@ -36,9 +36,10 @@ struct Slot {
 enum class StepKind : uint8_t {
   unit,   ///< runs unit `unit` on the inputs
   branch, ///< inputs: the condition; blocks: then, else. The outputs are the taken block's results
-  /// inputs: trip count and condition (either may be kNoSlot), initial values. blocks: the body, whose params are the
-  /// turn's number, the condition and the carried values, whose results are the next condition, the next carried values
-  /// and an element for every scan output. outputs: the last carried values, then scan outputs, stacked along dim 0.
+  /// inputs: trip count and condition (either may be kNoSlot), initial values. blocks: the body,
+  /// whose params are the turn's number, the condition and the carried values, whose results are
+  /// the next condition, the next carried values and an element for every scan output. outputs: the
+  /// last carried values, then scan outputs, stacked along dim 0.
   loop,
   construct, ///< a sequence of the inputs
   insert,    ///< inputs: sequence, tensor, position (may be kNoSlot: the end)
@@ -94,8 +95,8 @@ private:
 struct Ports {
   size_t inputs = 0, outputs = 0;
 };
-/// What must hold of a flow that comes from a file: slots that are there, as many inputs, outputs and blocks as the
-/// kinds of steps have, units with those ports.
+/// What must hold of a flow that comes from a file: slots that are there, as many inputs, outputs
+/// and blocks as the kinds of steps have, units with those ports.
 Status verify(const Flow& flow, std::span<const Ports> units);
 
 /// A part of the model that was compiled, or is compiled once its shapes are known. Any thread.
@@ -105,14 +106,14 @@ public:
   virtual Result<std::vector<Value>> run(std::span<const Value> inputs) = 0;
 };
 
-/// More turns than this the LOOP steps of one run do not make: each is work of microseconds at least, so that it would
-/// take minutes. Nor do the scan outputs of one step take more bytes.
+/// More turns than this the LOOP steps of one run do not make: each is work of microseconds at
+/// least, so that it would take minutes. Nor do the scan outputs of one step take more bytes.
 inline constexpr int64_t kMostTurns = int64_t(1) << 22;
 inline constexpr uint64_t kMostScanned = uint64_t(1) << 33;
 
-/// Runs the steps in order on inputs of the slots' kinds. Failures name the node: what a unit says; a position outside
-/// its sequence; a condition that is no scalar of bool; a loop that would not end within kMostTurns; scan elements of
-/// different types. Any thread, as far as the units allow.
+/// Runs the steps in order on inputs of the slots' kinds. Failures name the node: what a unit says;
+/// a position outside its sequence; a condition that is no scalar of bool; a loop that would not
+/// end within kMostTurns; scan elements of different types. Any thread, as far as the units allow.
 Result<std::vector<Value>> run(const Flow& flow, std::span<const std::unique_ptr<Unit>> units,
                                std::span<const Value> inputs);
 

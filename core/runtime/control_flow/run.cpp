@@ -27,7 +27,8 @@ Result<const std::vector<Tensor>*> sequenceOf(const Value& value) {
 Result<size_t> positionIn(const Value& value, size_t count) {
   CDL_ASSIGN(const int64_t given, scalarInt(value, "the position"));
   const auto size = static_cast<int64_t>(count);
-  if (given < -size || given >= size) return badModel("position {} is out of range for {} elements", given, size);
+  if (given < -size || given >= size)
+    return badModel("position {} is out of range for {} elements", given, size);
   return static_cast<size_t>(given < 0 ? given + size : given);
 }
 
@@ -39,8 +40,10 @@ Result<Tensor> stack(const std::vector<Tensor>& items) {
   const uint64_t bytes = items[0].sizeBytes();
   for (size_t i = 0; i < items.size(); ++i) {
     if (items[i].elem != items[0].elem || items[i].dims != items[0].dims)
-      return badModel("element {} is {} but the ones before are {}", i, items[i].typeText(), items[0].typeText());
-    if (elemBits(items[i].elem) < 8) return failure(Code::unsupported, "{} is not stacked", items[i].typeText());
+      return badModel("element {} is {} but the ones before are {}", i, items[i].typeText(),
+                      items[0].typeText());
+    if (elemBits(items[i].elem) < 8)
+      return failure(Code::unsupported, "{} is not stacked", items[i].typeText());
     if (bytes) std::memcpy(stacked.bytes.mutableData() + i * bytes, items[i].bytes.data(), bytes);
   }
   return stacked;
@@ -71,11 +74,13 @@ private:
     return values;
   }
 
-  /// A failure of the step with its node in front, unless it names the node, or one within it, already.
+  /// A failure of the step with its node in front, unless it names the node, or one within it,
+  /// already.
   static Status named(const Status& status, const Step& step) {
     const std::string who = fmt::format("node '{}", step.node);
     const std::string_view message = status.message();
-    const char next = message.starts_with(who) && message.size() > who.size() ? message[who.size()] : ' ';
+    const char next =
+        message.starts_with(who) && message.size() > who.size() ? message[who.size()] : ' ';
     return step.node.empty() || next == '\'' || next == '/' ? status : status.context(who + "'");
   }
 
@@ -104,11 +109,13 @@ private:
       CDL_ASSIGN(const auto* items, sequenceOf(in[0]));
       return one(Tensor::scalarI64(static_cast<int64_t>(items->size())));
     }
-    case StepKind::has: return one(Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(in[0].isNone() ? 0 : 1)}));
+    case StepKind::has:
+      return one(Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(in[0].isNone() ? 0 : 1)}));
     case StepKind::get:
       if (in[0].isNone()) return badModel("the optional has no element");
       return std::vector<Value>{std::move(in[0])};
-    case StepKind::fail: return failure(step.unsupported ? Code::unsupported : Code::bad_model, "{}", step.why);
+    case StepKind::fail:
+      return failure(step.unsupported ? Code::unsupported : Code::bad_model, "{}", step.why);
     default: return runSequence(step.kind, std::move(in));
     }
   }
@@ -136,7 +143,9 @@ private:
     if (kind == StepKind::erase) {
       if (items.empty()) return badModel("the sequence has nothing to erase");
       size_t position = items.size() - 1;
-      if (!where.isNone()) { CDL_ASSIGN(position, positionIn(where, items.size())); }
+      if (!where.isNone()) {
+        CDL_ASSIGN(position, positionIn(where, items.size()));
+      }
       items.erase(items.begin() + static_cast<ptrdiff_t>(position));
       return one(std::move(items));
     }
@@ -146,7 +155,8 @@ private:
       // Behind the last one is a position too.
       CDL_ASSIGN(const int64_t given, scalarInt(where, "the position"));
       const auto size = static_cast<int64_t>(items.size());
-      if (given < -size || given > size) return badModel("position {} is out of range for {} elements", given, size);
+      if (given < -size || given > size)
+        return badModel("position {} is out of range for {} elements", given, size);
       position = static_cast<size_t>(given < 0 ? given + size : given);
     }
     items.insert(items.begin() + static_cast<ptrdiff_t>(position), std::move(in[1].tensor));
@@ -158,16 +168,24 @@ private:
     const size_t carried = in.size() - 2, scans = step.outputs.size() - carried;
     int64_t trips = INT64_MAX;
     bool goOn = true;
-    if (!in[0].isNone()) { CDL_ASSIGN(trips, scalarInt(in[0], "the trip count")); }
-    if (!in[1].isNone()) { CDL_ASSIGN(goOn, scalarBool(in[1], "the condition")); }
-    const bool endless = body.results[0] == body.params[1]; // the body hands the condition on as it is
+    if (!in[0].isNone()) {
+      CDL_ASSIGN(trips, scalarInt(in[0], "the trip count"));
+    }
+    if (!in[1].isNone()) {
+      CDL_ASSIGN(goOn, scalarBool(in[1], "the condition"));
+    }
+    // the body hands the condition on as it is
+    const bool endless = body.results[0] == body.params[1];
     if (goOn && endless && trips > kMostTurns)
-      return badModel("its condition never ends it and its trip count of {} is beyond {}", trips, kMostTurns);
-    std::vector<Value> state(std::make_move_iterator(in.begin() + 2), std::make_move_iterator(in.end()));
+      return badModel("its condition never ends it and its trip count of {} is beyond {}", trips,
+                      kMostTurns);
+    std::vector<Value> state(std::make_move_iterator(in.begin() + 2),
+                             std::make_move_iterator(in.end()));
     std::vector<std::vector<Tensor>> scanned(scans);
     uint64_t scannedBytes = 0;
     for (int64_t turn = 0; goOn && turn < trips; ++turn) {
-      if (++turns_ > kMostTurns) return badModel("its run has not ended after {} turns of loops", kMostTurns);
+      if (++turns_ > kMostTurns)
+        return badModel("its run has not ended after {} turns of loops", kMostTurns);
       values_[body.params[0]] = Tensor::scalarI64(turn);
       values_[body.params[1]] = Tensor::of<uint8_t>(Elem::bool_, {}, {1});
       for (size_t k = 0; k < carried; ++k) values_[body.params[2 + k]] = std::move(state[k]);
@@ -177,10 +195,12 @@ private:
       for (size_t k = 0; k < carried; ++k) state[k] = std::move(results[1 + k]);
       for (size_t k = 0; k < scans; ++k) {
         Value& value = results[1 + carried + k];
-        if (!value.isTensor()) return badModel("a scan output is {}, expected a tensor", value.text());
+        if (!value.isTensor())
+          return badModel("a scan output is {}, expected a tensor", value.text());
         scannedBytes += value.tensor.sizeBytes();
         if (scannedBytes > kMostScanned)
-          return failure(Code::out_of_memory, "its scan outputs are more than {} bytes", kMostScanned);
+          return failure(Code::out_of_memory, "its scan outputs are more than {} bytes",
+                         kMostScanned);
         scanned[k].push_back(std::move(value.tensor));
       }
     }
@@ -190,7 +210,8 @@ private:
         Shape dims = slot.dims.empty() ? Shape{0} : slot.dims;
         for (int64_t& dim : dims) dim = std::max<int64_t>(dim, 0);
         dims[0] = 0;
-        state.emplace_back(Tensor{slot.elem == Elem::none ? Elem::f32_ : slot.elem, std::move(dims), {}});
+        state.emplace_back(
+            Tensor{slot.elem == Elem::none ? Elem::f32_ : slot.elem, std::move(dims), {}});
         continue;
       }
       CDL_ASSIGN(Tensor stacked, stack(scanned[k]));

@@ -7,8 +7,8 @@
 
 namespace candela::flow {
 
-/// What one step of a flow hands to the next: nothing (an optional without a value), a tensor, or a sequence of
-/// tensors. Copies share the bytes.
+/// What one step of a flow hands to the next: nothing (an optional without a value), a tensor, or a
+/// sequence of tensors. Copies share the bytes.
 struct Value {
   enum class Kind : uint8_t { none, tensor, sequence };
   Kind kind = Kind::none;
@@ -18,7 +18,8 @@ struct Value {
   Value() = default;
   Value(Tensor tensor) : kind(Kind::tensor), tensor(std::move(tensor)) {}
   Value(std::vector<Tensor> items)
-      : kind(Kind::sequence), items(std::make_shared<const std::vector<Tensor>>(std::move(items))) {}
+      : kind(Kind::sequence), items(std::make_shared<const std::vector<Tensor>>(std::move(items))) {
+  }
 
   bool isNone() const { return kind == Kind::none; }
   bool isTensor() const { return kind == Kind::tensor; }

@@ -17,7 +17,8 @@ public:
   Status block(const Block& block) const {
     CDL_TRY(slots(block.params, false));
     CDL_TRY(slots(block.results, true));
-    for (const Step& step : block.steps) CDL_TRY(this->step(step).context(fmt::format("step of node '{}'", step.node)));
+    for (const Step& step : block.steps)
+      CDL_TRY(this->step(step).context(fmt::format("step of node '{}'", step.node)));
     return Status::ok();
   }
 
@@ -27,10 +28,11 @@ private:
     CDL_TRY(slots(step.inputs, true));
     CDL_TRY(slots(step.outputs, true));
     const auto counts = [&](size_t inputs, size_t outputs, size_t blocks) -> Status {
-      if (step.inputs.size() == inputs && step.outputs.size() == outputs && step.blocks.size() == blocks)
+      if (step.inputs.size() == inputs && step.outputs.size() == outputs &&
+          step.blocks.size() == blocks)
         return Status::ok();
-      return badModel("{} with {} inputs, {} outputs and {} blocks", stepName(step.kind), step.inputs.size(),
-                      step.outputs.size(), step.blocks.size());
+      return badModel("{} with {} inputs, {} outputs and {} blocks", stepName(step.kind),
+                      step.inputs.size(), step.outputs.size(), step.blocks.size());
     };
     const size_t inputs = step.inputs.size(), outputs = step.outputs.size();
     switch (step.kind) {
@@ -40,17 +42,20 @@ private:
     case StepKind::branch:
       CDL_TRY(counts(1, outputs, 2));
       for (const Block& inner : step.blocks) {
-        if (inner.results.size() != outputs) return badModel("a branch gives {} of {}", inner.results.size(), outputs);
+        if (inner.results.size() != outputs)
+          return badModel("a branch gives {} of {}", inner.results.size(), outputs);
         CDL_TRY(block(inner));
       }
       return Status::ok();
     case StepKind::loop: {
-      if (inputs < 2 || outputs < inputs - 2) return badModel("a loop of {} inputs and {} outputs", inputs, outputs);
+      if (inputs < 2 || outputs < inputs - 2)
+        return badModel("a loop of {} inputs and {} outputs", inputs, outputs);
       CDL_TRY(slots(step.outputs, false));
       CDL_TRY(counts(inputs, outputs, 1));
       const Block& body = step.blocks[0];
       if (body.params.size() != inputs || body.results.size() != outputs + 1)
-        return badModel("a loop's body has {} params and {} results", body.params.size(), body.results.size());
+        return badModel("a loop's body has {} params and {} results", body.params.size(),
+                        body.results.size());
       return block(body);
     }
     case StepKind::construct:

@@ -18,9 +18,11 @@ struct BlockOp {
 };
 
 /// Finds the block function of (kind, fn) for these element types; false when there is none.
-bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* inElems, uint8_t outElem, bool saturate, BlockOp& op);
+bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* inElems, uint8_t outElem, bool saturate,
+                 BlockOp& op);
 
-/// RESCALE of one operand without a left shift: a, multiplier, shift, zero. `limits`: as in a step's imm.
+/// RESCALE of one operand without a left shift: a, multiplier, shift, zero. `limits`: as in a
+/// step's imm.
 bool findRescale(uint8_t from, uint8_t to, uint64_t limits, BlockOp& op);
 BlockOp::Function findBinary(uint16_t fn, uint8_t elem);
 BlockOp::Function findUnary(uint16_t fn, uint8_t elem);

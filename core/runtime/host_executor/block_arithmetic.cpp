@@ -1,5 +1,5 @@
-// UNARY, BINARY, COMPARE and SELECT on dense blocks. Transcendental functions come from libm in the compute type: f32
-// for f32, f16 and bf16.
+// UNARY, BINARY, COMPARE and SELECT on dense blocks. Transcendental functions come from libm in the
+// compute type: f32 for f32, f16 and bf16.
 #include <cmath>
 
 #include "core/runtime/host_executor/block.h"
@@ -42,7 +42,8 @@ template <int Fn, class C> C apply(C x) {
   }
 }
 
-template <class T, int Fn> void unaryBlock(const BlockOp&, const void* const* in, void* out, int64_t n) {
+template <class T, int Fn>
+void unaryBlock(const BlockOp&, const void* const* in, void* out, int64_t n) {
   const T* x = static_cast<const T*>(in[0]);
   T* y = static_cast<T*>(out);
 #pragma GCC ivdep
@@ -58,7 +59,8 @@ template <class T, int Fn> BlockOp::Function pick(uint16_t fn) {
     return nullptr;
 }
 
-template <class T, class Op> void binaryBlock(const BlockOp&, const void* const* in, void* out, int64_t n) {
+template <class T, class Op>
+void binaryBlock(const BlockOp&, const void* const* in, void* out, int64_t n) {
   const T* a = static_cast<const T*>(in[0]);
   const T* b = static_cast<const T*>(in[1]);
   T* y = static_cast<T*>(out);
@@ -68,9 +70,9 @@ template <class T, class Op> void binaryBlock(const BlockOp&, const void* const*
 
 template <class T> BlockOp::Function binaryFunction(uint16_t fn) {
   switch (fn) {
-#define CDL_CASE(ID, Op, function)                                                                                     \
-  case CDL_BINARY_##ID:                                                                                                \
-    if constexpr (requires(Compute<T> x) { Op::apply(x, x); }) return binaryBlock<T, Op>;                              \
+#define CDL_CASE(ID, Op, function)                                                                 \
+  case CDL_BINARY_##ID:                                                                            \
+    if constexpr (requires(Compute<T> x) { Op::apply(x, x); }) return binaryBlock<T, Op>;          \
     break;
     CDL_BINARIES(CDL_CASE)
 #undef CDL_CASE
@@ -78,7 +80,8 @@ template <class T> BlockOp::Function binaryFunction(uint16_t fn) {
   return nullptr;
 }
 
-template <class T, bool Less> void compareBlock(const BlockOp&, const void* const* in, void* out, int64_t n) {
+template <class T, bool Less>
+void compareBlock(const BlockOp&, const void* const* in, void* out, int64_t n) {
   const T* a = static_cast<const T*>(in[0]);
   const T* b = static_cast<const T*>(in[1]);
   uint8_t* y = static_cast<uint8_t*>(out);
@@ -121,7 +124,8 @@ BlockOp::Function findBinary(uint16_t fn, uint8_t elem) {
   return withAny(elem, [&]<class T>(Tag<T>) { return binaryFunction<T>(fn); });
 }
 
-bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* in, uint8_t out, bool saturate, BlockOp& op) {
+bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* in, uint8_t out, bool saturate,
+                 BlockOp& op) {
   op = BlockOp{};
   op.fn = static_cast<uint8_t>(fn);
   op.from = in[0];

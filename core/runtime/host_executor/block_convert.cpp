@@ -23,8 +23,10 @@ template <class T, class C> T toFloat(C x, bool saturate) {
   } else if constexpr (sizeof(C) < 4) {
     return encode(Tag<T>{}, static_cast<float>(x), saturate); // exact
   } else {
-    return encode(Tag<T>{}, oddReal(static_cast<std::conditional_t<std::is_signed_v<C>, int64_t, uint64_t>>(x)),
-                  saturate);
+    return encode(
+        Tag<T>{},
+        oddReal(static_cast<std::conditional_t<std::is_signed_v<C>, int64_t, uint64_t>>(x)),
+        saturate);
   }
 }
 
@@ -47,7 +49,8 @@ template <class T, class C> T toInteger(C x, int rounding, bool saturate) {
 uint8_t number(bool x) { return x; }
 template <class C> C number(C x) { return x; }
 
-template <class From, class To> void convertBlock(const BlockOp& op, const void* const* in, void* out, int64_t n) {
+template <class From, class To>
+void convertBlock(const BlockOp& op, const void* const* in, void* out, int64_t n) {
   const From* x = static_cast<const From*>(in[0]);
   To* y = static_cast<To*>(out);
   const auto run = [&](auto saturate) { // known here: the loop is vectorized
@@ -72,7 +75,8 @@ uint8_t unpacked(uint8_t elem) {
 }
 
 /// By way of f64, which holds every value that is no integer of 64 bits, and of those what decides.
-template <class From> void convertToStorage(const BlockOp& op, const void* const* in, void* out, int64_t n) {
+template <class From>
+void convertToStorage(const BlockOp& op, const void* const* in, void* out, int64_t n) {
   const From* x = static_cast<const From*>(in[0]);
   for (int64_t i = 0; i < n; ++i) {
     double value = 0;
@@ -90,11 +94,13 @@ void convertFromStorage(const BlockOp& op, const void* const* in, void* out, int
   next.from = CDL_F32;
   float wide[kBlock];
   const void* inputs[] = {wide};
-  for (int64_t i = 0; i < n; ++i) wide[i] = cdl_storage_to_f32(op.from, static_cast<const uint8_t*>(in[0])[i]);
+  for (int64_t i = 0; i < n; ++i)
+    wide[i] = cdl_storage_to_f32(op.from, static_cast<const uint8_t*>(in[0])[i]);
   findConvert(next.from, next.to)(next, inputs, out, n);
 }
 
-/// To a packed integer type: whole bytes when wrapping, of which the low bits are kept; else within the limits.
+/// To a packed integer type: whole bytes when wrapping, of which the low bits are kept; else within
+/// the limits.
 void convertToPacked(const BlockOp& op, const void* const* in, void* out, int64_t n) {
   BlockOp whole = op;
   whole.to = unpacked(op.to);
@@ -105,7 +111,8 @@ void convertToPacked(const BlockOp& op, const void* const* in, void* out, int64_
   const int lowest = isSigned ? -range / 2 : 0, highest = lowest + range - 1;
   uint8_t* y = static_cast<uint8_t*>(out);
   for (int64_t i = 0; i < n; ++i)
-    y[i] = static_cast<uint8_t>(std::clamp(isSigned ? static_cast<int8_t>(y[i]) : int{y[i]}, lowest, highest));
+    y[i] = static_cast<uint8_t>(
+        std::clamp(isSigned ? static_cast<int8_t>(y[i]) : int{y[i]}, lowest, highest));
 }
 
 } // namespace
@@ -116,7 +123,8 @@ BlockOp::Function findConvert(uint8_t from, uint8_t to) {
   if (isStorageFloat(from)) return convertFromStorage;
   return withAny(from, [&]<class From>(Tag<From>) -> BlockOp::Function {
     if (isStorageFloat(to)) return convertToStorage<From>;
-    return withAny(to, []<class To>(Tag<To>) -> BlockOp::Function { return convertBlock<From, To>; });
+    return withAny(to,
+                   []<class To>(Tag<To>) -> BlockOp::Function { return convertBlock<From, To>; });
   });
 }
 

@@ -6,8 +6,8 @@
 
 namespace candela::soft {
 
-/// What every kind's function gets. The check of images saw to the numbers of operands, their shapes, attributes and
-/// functions; what is left to refuse are types and values.
+/// What every kind's function gets. The check of images saw to the numbers of operands, their
+/// shapes, attributes and functions; what is left to refuse are types and values.
 struct Call {
   const cdl_image_t* image;
   const cdl_instr_t* instr;
@@ -21,7 +21,9 @@ struct Call {
   /// Input i, an operand or one of the epilogue's views.
   Operand view(uint32_t i) const { return resolve(*cdl_get_input(image, instr, i)); }
   Operand output(uint32_t i = 0) const { return resolve(*cdl_get_output(image, instr, i)); }
-  int64_t attr(uint16_t id, int64_t otherwise) const { return *cdl_attr_values(image, instr, id, &otherwise); }
+  int64_t attr(uint16_t id, int64_t otherwise) const {
+    return *cdl_attr_values(image, instr, id, &otherwise);
+  }
 
   /// "<kind> '<node>': <text>".
   cdl::Status fail(cdl_code_t code, const std::string& text) const;
@@ -32,11 +34,11 @@ private:
   Operand resolve(const cdl_view_t& view) const;
 };
 
-/// The kinds. All operand classes; see docs/reference/primitives.md for their meaning. runBlockOp: CONVERT BINARY
-/// COMPARE SELECT UNARY.
+/// The kinds. All operand classes; see docs/reference/primitives.md for their meaning. runBlockOp:
+/// CONVERT BINARY COMPARE SELECT UNARY.
 using RunKind = cdl::Status(const Call& call);
-RunKind runCopy, runFill, runBlockOp, runElementwise, runGather, runScatter, runReduce, runArgReduce, runMatmul,
-    runRescale, runTable, runSort, runSoftmax, runNorm;
+RunKind runCopy, runFill, runBlockOp, runElementwise, runGather, runScatter, runReduce,
+    runArgReduce, runMatmul, runRescale, runTable, runSort, runSoftmax, runNorm;
 
 /// Whether MATMUL runs these operands with sums of type `acc`.
 bool hasProduct(uint8_t a, uint8_t b, uint8_t acc);

@@ -14,18 +14,18 @@ namespace candela::soft {
 /// A type as a value.
 template <class T> struct Tag {};
 
-/// Storage of a float type that C++ lacks: computed with as float, and its bits for a float, or a double where that is
-/// wider.
-#define CDL_NARROW_FLOAT(T, Bits, name)                                                                                \
-  struct T {                                                                                                           \
-    Bits bits;                                                                                                         \
-  };                                                                                                                   \
-  inline float load(T x) { return cdl_##name##_to_f32(x.bits); }                                                       \
-  inline T encode(Tag<T>, float x, bool saturate) {                                                                    \
-    return {saturate ? cdl_f32_to_##name##_sat(x) : cdl_f32_to_##name(x)};                                             \
-  }                                                                                                                    \
-  inline T encode(Tag<T>, double x, bool saturate) {                                                                   \
-    return {saturate ? cdl_f64_to_##name##_sat(x) : cdl_f64_to_##name(x)};                                             \
+/// Storage of a float type that C++ lacks: computed with as float, and its bits for a float, or a
+/// double where that is wider.
+#define CDL_NARROW_FLOAT(T, Bits, name)                                                            \
+  struct T {                                                                                       \
+    Bits bits;                                                                                     \
+  };                                                                                               \
+  inline float load(T x) { return cdl_##name##_to_f32(x.bits); }                                   \
+  inline T encode(Tag<T>, float x, bool saturate) {                                                \
+    return {saturate ? cdl_f32_to_##name##_sat(x) : cdl_f32_to_##name(x)};                         \
+  }                                                                                                \
+  inline T encode(Tag<T>, double x, bool saturate) {                                               \
+    return {saturate ? cdl_f64_to_##name##_sat(x) : cdl_f64_to_##name(x)};                         \
   }
 CDL_NARROW_FLOAT(F16, uint16_t, f16)
 CDL_NARROW_FLOAT(Bf16, uint16_t, bf16)
@@ -36,7 +36,10 @@ struct Bool {
 };
 inline bool load(Bool x) { return x.bits != 0; }
 template <class T>
-requires std::is_arithmetic_v<T> T load(T x) { return x; }
+  requires std::is_arithmetic_v<T>
+T load(T x) {
+  return x;
+}
 
 /// The type in which arithmetic on T is done.
 template <class T> using Compute = decltype(load(T{}));
@@ -52,18 +55,18 @@ template <class T> T store(Compute<T> x) {
 }
 
 /// X(name in numerics.h, element type, its C++ type)
-#define CDL_INTEGERS(X)                                                                                                \
-  X(i8, I8, int8_t)                                                                                                    \
-  X(u8, U8, uint8_t)                                                                                                   \
-  X(i16, I16, int16_t)                                                                                                 \
-  X(u16, U16, uint16_t)                                                                                                \
-  X(i32, I32, int32_t)                                                                                                 \
-  X(u32, U32, uint32_t)                                                                                                \
-  X(i64, I64, int64_t)                                                                                                 \
+#define CDL_INTEGERS(X)                                                                            \
+  X(i8, I8, int8_t)                                                                                \
+  X(u8, U8, uint8_t)                                                                               \
+  X(i16, I16, int16_t)                                                                             \
+  X(u16, U16, uint16_t)                                                                            \
+  X(i32, I32, int32_t)                                                                             \
+  X(u32, U32, uint32_t)                                                                            \
+  X(i64, I64, int64_t)                                                                             \
   X(u64, U64, uint64_t)
 
-/// Each calls f(Tag<storage type>) for an element type of its group and returns what it returns; for others a value of
-/// that type that is empty.
+/// Each calls f(Tag<storage type>) for an element type of its group and returns what it returns;
+/// for others a value of that type that is empty.
 template <class F> auto withFloat(uint8_t elem, F&& f) -> decltype(f(Tag<float>{})) {
   switch (elem) {
   case CDL_F32: return f(Tag<float>{});
@@ -75,7 +78,7 @@ template <class F> auto withFloat(uint8_t elem, F&& f) -> decltype(f(Tag<float>{
 }
 template <class F> auto withInteger(uint8_t elem, F&& f) -> decltype(f(Tag<int8_t>{})) {
   switch (elem) {
-#define CDL_CASE(name, ID, T)                                                                                          \
+#define CDL_CASE(name, ID, T)                                                                      \
   case CDL_##ID: return f(Tag<T>{});
     CDL_INTEGERS(CDL_CASE)
 #undef CDL_CASE
@@ -85,8 +88,11 @@ template <class F> auto withInteger(uint8_t elem, F&& f) -> decltype(f(Tag<int8_
 template <class F> auto withNumber(uint8_t elem, F&& f) {
   return elem <= CDL_F64 ? withFloat(elem, f) : withInteger(elem, f);
 }
-template <class F> auto withAny(uint8_t elem, F&& f) { return elem == CDL_BOOL ? f(Tag<Bool>{}) : withNumber(elem, f); }
-/// By the size alone, for what moves elements whatever they mean; 1 to 8 bytes, packed ones as bytes.
+template <class F> auto withAny(uint8_t elem, F&& f) {
+  return elem == CDL_BOOL ? f(Tag<Bool>{}) : withNumber(elem, f);
+}
+/// By the size alone, for what moves elements whatever they mean; 1 to 8 bytes, packed ones as
+/// bytes.
 template <class F> auto withBits(uint8_t elem, F&& f) {
   switch (cdl_elem_bits(elem)) {
   case 2:
@@ -119,28 +125,28 @@ struct IntegerRange {
 
 /// The law of numerics.h by overloads on the compute types, so that templates find it.
 namespace law {
-#define CDL_INTEGER(N, ID, T)                                                                                          \
-  inline T add(T a, T b) { return cdl_add_##N(a, b); }                                                                 \
-  inline T sub(T a, T b) { return cdl_sub_##N(a, b); }                                                                 \
-  inline T mul(T a, T b) { return cdl_mul_##N(a, b); }                                                                 \
-  inline T div(T a, T b) { return cdl_div_##N(a, b); }                                                                 \
-  inline T rem(T a, T b) { return cdl_rem_##N(a, b); }                                                                 \
-  inline T shl(T a, T b) { return cdl_shl_##N(a, b); }                                                                 \
-  inline T shr(T a, T b) { return cdl_shr_##N(a, b); }                                                                 \
-  inline T neg(T a) { return cdl_neg_##N(a); }                                                                         \
-  inline T abs(T a) { return cdl_abs_##N(a); }                                                                         \
-  inline T min(T a, T b) { return cdl_min_##N(a, b); }                                                                 \
+#define CDL_INTEGER(N, ID, T)                                                                      \
+  inline T add(T a, T b) { return cdl_add_##N(a, b); }                                             \
+  inline T sub(T a, T b) { return cdl_sub_##N(a, b); }                                             \
+  inline T mul(T a, T b) { return cdl_mul_##N(a, b); }                                             \
+  inline T div(T a, T b) { return cdl_div_##N(a, b); }                                             \
+  inline T rem(T a, T b) { return cdl_rem_##N(a, b); }                                             \
+  inline T shl(T a, T b) { return cdl_shl_##N(a, b); }                                             \
+  inline T shr(T a, T b) { return cdl_shr_##N(a, b); }                                             \
+  inline T neg(T a) { return cdl_neg_##N(a); }                                                     \
+  inline T abs(T a) { return cdl_abs_##N(a); }                                                     \
+  inline T min(T a, T b) { return cdl_min_##N(a, b); }                                             \
   inline T max(T a, T b) { return cdl_max_##N(a, b); }
 CDL_INTEGERS(CDL_INTEGER)
 #undef CDL_INTEGER
-#define CDL_FLOAT(N, T)                                                                                                \
-  inline T add(T a, T b) { return a + b; }                                                                             \
-  inline T sub(T a, T b) { return a - b; }                                                                             \
-  inline T mul(T a, T b) { return a * b; }                                                                             \
-  inline T div(T a, T b) { return a / b; }                                                                             \
-  inline T rem(T a, T b) { return std::fmod(a, b); }                                                                   \
-  inline T pow(T a, T b) { return std::pow(a, b); }                                                                    \
-  inline T min(T a, T b) { return cdl_min_##N(a, b); }                                                                 \
+#define CDL_FLOAT(N, T)                                                                            \
+  inline T add(T a, T b) { return a + b; }                                                         \
+  inline T sub(T a, T b) { return a - b; }                                                         \
+  inline T mul(T a, T b) { return a * b; }                                                         \
+  inline T div(T a, T b) { return a / b; }                                                         \
+  inline T rem(T a, T b) { return std::fmod(a, b); }                                               \
+  inline T pow(T a, T b) { return std::pow(a, b); }                                                \
+  inline T min(T a, T b) { return cdl_min_##N(a, b); }                                             \
   inline T max(T a, T b) { return cdl_max_##N(a, b); }
 CDL_FLOAT(f32, float)
 CDL_FLOAT(f64, double)
@@ -153,9 +159,11 @@ inline bool max(bool a, bool b) { return a | b; }
 template <std::integral T> T bitAnd(T a, T b) { return static_cast<T>(a & b); }
 template <std::integral T> T bitOr(T a, T b) { return static_cast<T>(a | b); }
 template <std::integral T> T bitXor(T a, T b) { return static_cast<T>(a ^ b); }
-/// By squaring, wrapping. A negative exponent gives the truncated power: 0 but for the bases 1 and -1.
+/// By squaring, wrapping. A negative exponent gives the truncated power: 0 but for the bases 1 and
+/// -1.
 template <std::integral T> T pow(T a, T b) {
-  if (b < T{1} && b != 0) return a == 1 ? T{1} : a == static_cast<T>(-1) ? ((b & 1) ? a : T{1}) : T{0};
+  if (b < T{1} && b != 0)
+    return a == 1 ? T{1} : a == static_cast<T>(-1) ? ((b & 1) ? a : T{1}) : T{0};
   T result = 1;
   for (uint64_t e = static_cast<uint64_t>(b); e != 0; e >>= 1) {
     if (e & 1) result = mul(result, a);
@@ -166,29 +174,31 @@ template <std::integral T> T pow(T a, T b) {
 } // namespace law
 
 /// X(function of BINARY, its type, its name in the law)
-#define CDL_BINARIES(X)                                                                                                \
-  X(ADD, Add, add)                                                                                                     \
-  X(SUB, Sub, sub)                                                                                                     \
-  X(MUL, Mul, mul)                                                                                                     \
-  X(DIV, Div, div)                                                                                                     \
-  X(MIN, Min, min)                                                                                                     \
-  X(MAX, Max, max)                                                                                                     \
-  X(AND, And, bitAnd)                                                                                                  \
-  X(OR, Or, bitOr)                                                                                                     \
-  X(XOR, Xor, bitXor)                                                                                                  \
-  X(SHL, Shl, shl)                                                                                                     \
-  X(SHR, Shr, shr)                                                                                                     \
-  X(POW, Pow, pow)                                                                                                     \
+#define CDL_BINARIES(X)                                                                            \
+  X(ADD, Add, add)                                                                                 \
+  X(SUB, Sub, sub)                                                                                 \
+  X(MUL, Mul, mul)                                                                                 \
+  X(DIV, Div, div)                                                                                 \
+  X(MIN, Min, min)                                                                                 \
+  X(MAX, Max, max)                                                                                 \
+  X(AND, And, bitAnd)                                                                              \
+  X(OR, Or, bitOr)                                                                                 \
+  X(XOR, Xor, bitXor)                                                                              \
+  X(SHL, Shl, shl)                                                                                 \
+  X(SHR, Shr, shr)                                                                                 \
+  X(POW, Pow, pow)                                                                                 \
   X(REM, Rem, rem)
 
 /// The law's functions of two elements as types, for the compute types that have them.
-#define CDL_FUNCTION(ID, Name, function)                                                                               \
-  struct Name {                                                                                                        \
-    template <class C>                                                                                                 \
-    requires requires(C a) {                                                                                           \
-      { law::function(a, a) } -> std::same_as<C>;                                                                      \
-    }                                                                                                                  \
-    static C apply(C a, C b) { return law::function(a, b); }                                                           \
+#define CDL_FUNCTION(ID, Name, function)                                                           \
+  struct Name {                                                                                    \
+    template <class C>                                                                             \
+      requires requires(C a) {                                                                     \
+        { law::function(a, a) } -> std::same_as<C>;                                                \
+      }                                                                                            \
+    static C apply(C a, C b) {                                                                     \
+      return law::function(a, b);                                                                  \
+    }                                                                                              \
   };
 CDL_BINARIES(CDL_FUNCTION)
 #undef CDL_FUNCTION

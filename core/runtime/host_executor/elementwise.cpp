@@ -1,4 +1,5 @@
-// What goes element by element: COPY and FILL, the kinds that are one block function, and ELEMENTWISE.
+// What goes element by element: COPY and FILL, the kinds that are one block function, and
+// ELEMENTWISE.
 #include <algorithm>
 #include <cstring>
 
@@ -38,9 +39,11 @@ cdl::Status runBlockOp(const Call& call) {
     elems[i] = in.back().elem;
   }
   BlockOp op;
-  if (!findBlockOp(call.instr->kind, call.instr->fn, elems, y.elem, call.attr(CDL_ATTR_SATURATE, 0) != 0, op))
+  if (!findBlockOp(call.instr->kind, call.instr->fn, elems, y.elem,
+                   call.attr(CDL_ATTR_SATURATE, 0) != 0, op))
     return call.failElems();
-  mapBlocks(in, y, [&](const void* const* blocks, void* out, int64_t n) { op.run(op, blocks, out, n); });
+  mapBlocks(in, y,
+            [&](const void* const* blocks, void* out, int64_t n) { op.run(op, blocks, out, n); });
   return cdl::ok();
 }
 
@@ -49,8 +52,9 @@ cdl::Status runElementwise(const Call& call) {
   if (!isArithmetic(y.elem)) return call.failElems();
   Expr expr;
   if (cdl::Status status = expr.bind(call, 0); !status.isOk()) return status;
-  mapBlocks(expr.views(), y,
-            [&](const void* const* blocks, void* out, int64_t n) { expr.evaluate(blocks, nullptr, out, n); });
+  mapBlocks(expr.views(), y, [&](const void* const* blocks, void* out, int64_t n) {
+    expr.evaluate(blocks, nullptr, out, n);
+  });
   return cdl::ok();
 }
 

@@ -5,14 +5,17 @@
 
 namespace candela::soft {
 
-Expr::Source Expr::bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand) {
+Expr::Source Expr::bindOperand(const Call& call, const cdl_step_t& step,
+                               const cdl_operand_t& operand) {
   if (operand.source == CDL_FROM_CONST) {
     Scratch<uint64_t> block(kBlock);
     const size_t bytes = std::max<size_t>(1, cdl_elem_bits(operand.elem) / 8);
     const bool isSigned = operand.elem == CDL_I4 || operand.elem == CDL_I2;
     const int bits = static_cast<int>(cdl_elem_bits(operand.elem));
-    const uint64_t imm = isSigned ? static_cast<uint8_t>(cdl_packed_get_signed(&step.imm, 0, bits)) : step.imm;
-    for (size_t i = 0; i < kBlock; ++i) std::memcpy(reinterpret_cast<char*>(block.data()) + i * bytes, &imm, bytes);
+    const uint64_t imm =
+        isSigned ? static_cast<uint8_t>(cdl_packed_get_signed(&step.imm, 0, bits)) : step.imm;
+    for (size_t i = 0; i < kBlock; ++i)
+      std::memcpy(reinterpret_cast<char*>(block.data()) + i * bytes, &imm, bytes);
     constants_.push_back(std::move(block));
     return {CDL_FROM_CONST, static_cast<uint32_t>(constants_.size() - 1)};
   }
@@ -28,7 +31,8 @@ Expr::Source Expr::bindOperand(const Call& call, const cdl_step_t& step, const c
 }
 
 cdl::Status Expr::bind(const Call& call, uint8_t accElem) {
-  return bind(call, accElem, call.instr->prologue, cdl_get_expr(call.image, call.instr->expr)->steps);
+  return bind(call, accElem, call.instr->prologue,
+              cdl_get_expr(call.image, call.instr->expr)->steps);
 }
 
 cdl::Status Expr::bind(const Call& call, uint8_t accElem, uint32_t first, uint32_t end) {
@@ -42,17 +46,20 @@ cdl::Status Expr::bind(const Call& call, uint8_t accElem, uint32_t first, uint32
     for (int k = 0; k < step.operands; ++k) {
       const cdl_operand_t& operand = record.in[k];
       if (operand.source == CDL_FROM_ACC && operand.elem != accElem)
-        return call.fail(CDL_BAD_MODEL, cdl::text("step ", s, " reads the accumulator as ", cdl::elemName(operand.elem),
-                                                  ", but it is ", cdl::elemName(accElem)));
+        return call.fail(CDL_BAD_MODEL, cdl::text("step ", s, " reads the accumulator as ",
+                                                  cdl::elemName(operand.elem), ", but it is ",
+                                                  cdl::elemName(accElem)));
       elems[k] = operand.elem;
       step.in[k] = bindOperand(call, record, operand);
     }
     const bool isRescale = record.kind == CDL_KIND_RESCALE;
-    if (isRescale ? !findRescale(elems[0], record.elem, record.imm, step.op)
-                  : !findBlockOp(record.kind, record.fn, elems, record.elem, record.flags & 1, step.op))
+    if (isRescale
+            ? !findRescale(elems[0], record.elem, record.imm, step.op)
+            : !findBlockOp(record.kind, record.fn, elems, record.elem, record.flags & 1, step.op))
       return call.fail(CDL_UNSUPPORTED,
-                       cdl::text("step ", s, ": ", cdl::kindName(record.kind), " of function ", record.fn, " gives no ",
-                                 cdl::elemName(record.elem), " from ", cdl::elemName(elems[0])));
+                       cdl::text("step ", s, ": ", cdl::kindName(record.kind), " of function ",
+                                 record.fn, " gives no ", cdl::elemName(record.elem), " from ",
+                                 cdl::elemName(elems[0])));
     if (s + 1 < end) step.value.resize(kBlock);
     steps_.push_back(std::move(step));
   }
@@ -76,7 +83,8 @@ void Expr::evaluate(const void* const* views, const void* acc, void* out, int64_
 
 cdl::Status Finisher::bind(const Call& call, uint8_t accElem) {
   result_ = call.output();
-  hasExpr_ = call.instr->expr != 0 && cdl_get_expr(call.image, call.instr->expr)->steps > call.instr->prologue;
+  hasExpr_ = call.instr->expr != 0 &&
+             cdl_get_expr(call.image, call.instr->expr)->steps > call.instr->prologue;
   scratch_.resize(kBlock);
   if (!hasExpr_) return cdl::ok();
   if (cdl::Status status = expr_.bind(call, accElem); !status.isOk()) return status;
@@ -97,7 +105,8 @@ void Finisher::finish(const int64_t* index, int64_t first, const void* acc, int6
   const int64_t at = position(result_), stride = result_.strides[result_.rank - 1];
   const void* values = acc;
   if (hasExpr_) {
-    for (size_t k = 0; k < readers_.size(); ++k) pointers_[k] = readers_[k].read(position(expr_.views()[k]), n);
+    for (size_t k = 0; k < readers_.size(); ++k)
+      pointers_[k] = readers_[k].read(position(expr_.views()[k]), n);
     void* target = stride == 1 ? result_.address(at) : static_cast<void*>(scratch_.data());
     expr_.evaluate(pointers_.data(), acc, target, n);
     if (stride == 1) return;

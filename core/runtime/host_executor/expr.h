@@ -11,7 +11,8 @@ namespace candela::soft {
 /// its steps.
 class Expr {
 public:
-  /// Binds steps first .. end of the instruction's expr. accElem: the type of the accumulator, 0 when there is none.
+  /// Binds steps first .. end of the instruction's expr. accElem: the type of the accumulator, 0
+  /// when there is none.
   cdl::Status bind(const Call& call, uint8_t accElem, uint32_t first, uint32_t end);
   /// All behind the prologue.
   cdl::Status bind(const Call& call, uint8_t accElem);

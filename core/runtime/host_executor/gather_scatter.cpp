@@ -12,22 +12,27 @@ int64_t indexAt(const Operand& index, int64_t k) {
 }
 
 /// f(place, update) for every k in order.
-template <class T, class F> void scatter(const Operand& index, const Operand& updates, const Operand& y, F f) {
+template <class T, class F>
+void scatter(const Operand& index, const Operand& updates, const Operand& y, F f) {
   for (int64_t o = 0; o < y.dims[0]; ++o)
     for (int64_t k = 0; k < updates.dims[1]; ++k) {
       const int64_t at = indexAt(index, k);
       if (at < 0 || at >= y.dims[1]) continue;
-      const T* from = updates.at<T>(updates.start + o * updates.strides[0] + k * updates.strides[1]);
+      const T* from =
+          updates.at<T>(updates.start + o * updates.strides[0] + k * updates.strides[1]);
       T* to = y.at<T>(y.start + o * y.strides[0] + at * y.strides[1]);
       for (int64_t i = 0; i < y.dims[2]; ++i) f(to[i * y.strides[2]], from[i * updates.strides[2]]);
     }
 }
 
-template <class T, class Op> void combine(const Operand& index, const Operand& updates, const Operand& y) {
-  scatter<T>(index, updates, y, [](T& place, T update) { place = store<T>(Op::apply(load(place), load(update))); });
+template <class T, class Op>
+void combine(const Operand& index, const Operand& updates, const Operand& y) {
+  scatter<T>(index, updates, y,
+             [](T& place, T update) { place = store<T>(Op::apply(load(place), load(update))); });
 }
 
-template <class T> void scatterBy(uint16_t fn, const Operand& index, const Operand& updates, const Operand& y) {
+template <class T>
+void scatterBy(uint16_t fn, const Operand& index, const Operand& updates, const Operand& y) {
   switch (fn) {
   case CDL_SCATTER_ADD: return combine<T, Add>(index, updates, y);
   case CDL_SCATTER_MIN: return combine<T, Min>(index, updates, y);
@@ -70,8 +75,9 @@ cdl::Status runScatter(const Call& call) {
   const Operand index = call.input(0), updates = call.input(1), y = call.output();
   if (updates.elem != y.elem || !isArithmetic(y.elem) || !isIndex(index)) return call.failElems();
   if (call.instr->fn == CDL_SCATTER_SET) // moved, not computed with: a NaN keeps its bits
-    withBits(y.elem,
-             [&]<class T>(Tag<T>) { scatter<T>(index, updates, y, [](T& place, T update) { place = update; }); });
+    withBits(y.elem, [&]<class T>(Tag<T>) {
+      scatter<T>(index, updates, y, [](T& place, T update) { place = update; });
+    });
   else
     withAny(y.elem, [&]<class T>(Tag<T>) { scatterBy<T>(call.instr->fn, index, updates, y); });
   return cdl::ok();

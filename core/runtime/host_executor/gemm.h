@@ -41,11 +41,12 @@ struct Matrix {
 /// to[panel][k][width], less the zero point of the row (zeros[row * zeroStride]); the rest of the
 /// last panel is 0.
 template <class T, class S>
-void packPanels(const Matrix& from, int64_t first, int64_t rows, int64_t firstDepth, int64_t depth, int width,
-                const int64_t* zeros, int64_t zeroStride, S* to) {
+void packPanels(const Matrix& from, int64_t first, int64_t rows, int64_t firstDepth, int64_t depth,
+                int width, const int64_t* zeros, int64_t zeroStride, S* to) {
   for (int64_t p = 0; p < rows; p += width) {
     const int64_t n = rows - p < width ? rows - p : width;
-    const T* source = from.operand->at<T>(from.start + (first + p) * from.rowStride + firstDepth * from.columnStride);
+    const T* source = from.operand->at<T>(from.start + (first + p) * from.rowStride +
+                                          firstDepth * from.columnStride);
     S zero[16];
     for (int j = 0; j < width; ++j)
       zero[j] = zeros && j < n ? static_cast<S>(zeros[(first + p + j) * zeroStride]) : S(0);
@@ -56,7 +57,8 @@ void packPanels(const Matrix& from, int64_t first, int64_t rows, int64_t firstDe
     }
     for (int64_t k = 0; k < depth; ++k, to += width) {
       const T* column = source + k * from.columnStride;
-      for (int64_t j = 0; j < n; ++j) to[j] = static_cast<S>(load(column[j * from.rowStride])) - zero[j];
+      for (int64_t j = 0; j < n; ++j)
+        to[j] = static_cast<S>(load(column[j * from.rowStride])) - zero[j];
       for (int64_t j = n; j < width; ++j) to[j] = S(0);
     }
   }

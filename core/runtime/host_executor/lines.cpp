@@ -1,5 +1,5 @@
-// Along lines: SOFTMAX over the middle of x[O,R,I], NORM over the rows of x[O,R], and SORT: the first K of x[O,N,I] in
-// order along N, and their places.
+// Along lines: SOFTMAX over the middle of x[O,R,I], NORM over the rows of x[O,R], and SORT: the
+// first K of x[O,N,I] in order along N, and their places.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -42,9 +42,11 @@ cdl::Status runSoftmax(const Call& call) {
       for (int64_t i = 0; i < x.dims[2]; ++i) {
         const T* from = x.at<T>(x.start + o * x.strides[0] + i * x.strides[2]);
         T* to = y.at<T>(y.start + o * y.strides[0] + i * y.strides[2]);
-        for (size_t r = 0; r < line.size(); ++r) line[r] = load(from[static_cast<int64_t>(r) * x.strides[1]]);
+        for (size_t r = 0; r < line.size(); ++r)
+          line[r] = load(from[static_cast<int64_t>(r) * x.strides[1]]);
         softmaxLine(line, call.instr->fn == CDL_SOFTMAX_LOG_SOFTMAX);
-        for (size_t r = 0; r < line.size(); ++r) to[static_cast<int64_t>(r) * y.strides[1]] = store<T>(line[r]);
+        for (size_t r = 0; r < line.size(); ++r)
+          to[static_cast<int64_t>(r) * y.strides[1]] = store<T>(line[r]);
       }
   });
   return cdl::ok();
@@ -52,14 +54,18 @@ cdl::Status runSoftmax(const Call& call) {
 
 cdl::Status runNorm(const Call& call) {
   const Operand x = call.input(0), scale = call.input(1), bias = call.input(2), y = call.output();
-  const auto fits = [&](const Operand& operand) { return !operand.present() || operand.elem == x.elem; };
-  if (!isFloatElem(x.elem) || x.elem != y.elem || !fits(scale) || !fits(bias)) return call.failElems();
+  const auto fits = [&](const Operand& operand) {
+    return !operand.present() || operand.elem == x.elem;
+  };
+  if (!isFloatElem(x.elem) || x.elem != y.elem || !fits(scale) || !fits(bias))
+    return call.failElems();
   const cdl_attr_t* given = cdl_find_attr(call.image, call.instr, CDL_ATTR_EPSILON);
   const double epsilon = given ? cdl_f64_of_bits(static_cast<uint64_t>(given->values[0])) : 1e-5;
   withFloat(x.elem, [&]<class T>(Tag<T>) {
     const auto count = static_cast<double>(x.dims[1]);
     const auto at = [](const Operand& row, size_t r) {
-      return static_cast<double>(load(*row.at<T>(row.start + static_cast<int64_t>(r) * row.strides[row.rank - 1])));
+      return static_cast<double>(
+          load(*row.at<T>(row.start + static_cast<int64_t>(r) * row.strides[row.rank - 1])));
     };
     Scratch<double> line(static_cast<size_t>(x.dims[1]));
     for (int64_t o = 0; o < x.dims[0]; ++o) {
@@ -85,7 +91,8 @@ cdl::Status runNorm(const Call& call) {
 cdl::Status runSort(const Call& call) {
   const Operand x = call.input(0), y = call.output(), index = call.output(1);
   if (!isArithmetic(x.elem) || x.elem != y.elem || index.elem != CDL_I32) return call.failElems();
-  if (x.dims[1] > INT32_MAX) return call.fail(CDL_BAD_MODEL, "places in x of dims " + dimsText(x) + " do not fit i32");
+  if (x.dims[1] > INT32_MAX)
+    return call.fail(CDL_BAD_MODEL, "places in x of dims " + dimsText(x) + " do not fit i32");
   withAny(x.elem, [&]<class T>(Tag<T>) {
     Scratch<Compute<T>> line(static_cast<size_t>(x.dims[1]));
     Scratch<int32_t> order(line.size());
@@ -98,13 +105,16 @@ cdl::Status runSort(const Call& call) {
     for (int64_t o = 0; o < y.dims[0]; ++o)
       for (int64_t i = 0; i < y.dims[2]; ++i) {
         const T* from = x.at<T>(x.start + o * x.strides[0] + i * x.strides[2]);
-        for (size_t n = 0; n < line.size(); ++n) line[n] = load(from[static_cast<int64_t>(n) * x.strides[1]]);
+        for (size_t n = 0; n < line.size(); ++n)
+          line[n] = load(from[static_cast<int64_t>(n) * x.strides[1]]);
         std::iota(order.begin(), order.end(), 0);
         std::partial_sort(order.begin(), order.begin() + y.dims[1], order.end(), before);
         for (int64_t k = 0; k < y.dims[1]; ++k) {
           const int32_t place = order[static_cast<size_t>(k)];
-          *y.at<T>(y.start + o * y.strides[0] + k * y.strides[1] + i * y.strides[2]) = from[place * x.strides[1]];
-          *index.at<int32_t>(index.start + o * index.strides[0] + k * index.strides[1] + i * index.strides[2]) = place;
+          *y.at<T>(y.start + o * y.strides[0] + k * y.strides[1] + i * y.strides[2]) =
+              from[place * x.strides[1]];
+          *index.at<int32_t>(index.start + o * index.strides[0] + k * index.strides[1] +
+                             i * index.strides[2]) = place;
         }
       }
   });

@@ -20,7 +20,8 @@ struct Problem {
 };
 
 // A row of sums as the accumulator's element type, added to what y holds when accumulating.
-template <class T, class Sum> void storeRow(const Sum* sums, const void* old, int64_t n, void* out) {
+template <class T, class Sum>
+void storeRow(const Sum* sums, const void* old, int64_t n, void* out) {
   T* y = static_cast<T*>(out);
   for (int64_t i = 0; i < n; ++i) {
     if constexpr (isFloating<T>) {
@@ -44,8 +45,10 @@ public:
       : p_(problem), finisher_(finisher), storeRow_(storeRow) {
     const int64_t wholeDepth = p_.a.dims[2];
     depth_ = std::clamp<int64_t>(wholeDepth, 1, std::is_same_v<S, Sum> ? 4096 : 256);
-    columns_ = roundUp(std::clamp<int64_t>(std::min((1 << 17) / depth_, p_.y.dims[2]), 1, kBlock), kColumns);
-    rows_ = roundUp(std::clamp<int64_t>(std::min((1 << 15) / depth_, p_.y.dims[1]), 1, 128), kTileRows);
+    columns_ = roundUp(std::clamp<int64_t>(std::min((1 << 17) / depth_, p_.y.dims[2]), 1, kBlock),
+                       kColumns);
+    rows_ =
+        roundUp(std::clamp<int64_t>(std::min((1 << 15) / depth_, p_.y.dims[1]), 1, 128), kTileRows);
     packedA_.resize(static_cast<size_t>(rows_ * depth_));
     packedB_.resize(static_cast<size_t>(columns_ * depth_));
     sums_.resize(static_cast<size_t>(rows_ * columns_));
@@ -64,29 +67,36 @@ public:
 private:
   static constexpr int kColumns = tileColumns<S>;
   static int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-  static const int64_t* zeros(const Scratch<int64_t>& values) { return values.empty() ? nullptr : values.data(); }
+  static const int64_t* zeros(const Scratch<int64_t>& values) {
+    return values.empty() ? nullptr : values.data();
+  }
 
   void block(int64_t batch, int64_t m0, int64_t rows, int64_t n0, int64_t columns) {
     const Matrix a{&p_.a, p_.a.start + batch * p_.a.strides[0], p_.a.strides[1], p_.a.strides[2]};
-    const Matrix b{&p_.b, p_.b.start + batch * p_.b.strides[0], p_.b.strides[2], p_.b.strides[1]}; // columns as rows
+    // columns as rows
+    const Matrix b{&p_.b, p_.b.start + batch * p_.b.strides[0], p_.b.strides[2], p_.b.strides[1]};
     std::fill(sums_.begin(), sums_.end(), Sum(0));
     const int64_t wholeDepth = p_.a.dims[2];
     for (int64_t k0 = 0; k0 < wholeDepth; k0 += depth_) {
       const int64_t depth = std::min(depth_, wholeDepth - k0);
       if (m0 == 0 || depth_ < wholeDepth) // else packed by the first block of rows
-        packPanels<TB, S>(b, n0, columns, k0, depth, kColumns, zeros(p_.bZero), p_.bZero.size() > 1, packedB_.data());
+        packPanels<TB, S>(b, n0, columns, k0, depth, kColumns, zeros(p_.bZero), p_.bZero.size() > 1,
+                          packedB_.data());
       packPanels<TA, S>(a, m0, rows, k0, depth, kTileRows, zeros(p_.aZero), 0, packedA_.data());
       for (int64_t j = 0; j < columns; j += kColumns)
         for (int64_t i = 0; i < rows; i += kTileRows)
-          tile(depth, packedA_.data() + i * depth, packedB_.data() + j * depth, sums_.data() + i * columns_ + j);
+          tile(depth, packedA_.data() + i * depth, packedB_.data() + j * depth,
+               sums_.data() + i * columns_ + j);
     }
-    for (int64_t i = 0; i < rows; ++i) finishRow(batch, m0 + i, n0, columns, sums_.data() + i * columns_);
+    for (int64_t i = 0; i < rows; ++i)
+      finishRow(batch, m0 + i, n0, columns, sums_.data() + i * columns_);
   }
 
   void tile(int64_t depth, const S* a, const S* b, Sum* sums) {
     alignas(16) S c[kTileRows * kColumns] = {};
     if constexpr (std::is_same_v<S, Sum>)
-      for (int i = 0; i < kTileRows; ++i) std::memcpy(c + i * kColumns, sums + i * columns_, kColumns * sizeof(S));
+      for (int i = 0; i < kTileRows; ++i)
+        std::memcpy(c + i * kColumns, sums + i * columns_, kColumns * sizeof(S));
     multiplyTile<S>(depth, a, b, c);
     for (int i = 0; i < kTileRows; ++i)
       for (int j = 0; j < kColumns; ++j) {
@@ -101,8 +111,8 @@ private:
   void finishRow(int64_t batch, int64_t m, int64_t n0, int64_t columns, const Sum* sums) {
     const Operand& y = p_.y;
     if (p_.accumulate)
-      gatherBlock(y, y.start + batch * y.strides[0] + m * y.strides[1] + n0 * y.strides[2], y.strides[2], columns,
-                  old_.data());
+      gatherBlock(y, y.start + batch * y.strides[0] + m * y.strides[1] + n0 * y.strides[2],
+                  y.strides[2], columns, old_.data());
     storeRow_(sums, p_.accumulate ? old_.data() : nullptr, columns, row_.data());
     const int64_t index[] = {batch, m};
     finisher_.finish(index, n0, row_.data(), columns);
@@ -122,7 +132,8 @@ void gemm(const Problem& problem, Finisher& finisher) {
   Gemm<TA, TB, S, Sum>(problem, finisher, storeRow<TAcc, Sum>).run();
 }
 
-/// Operands whose product soft has. The accumulator's type follows from them, whatever an epilogue makes of it.
+/// Operands whose product soft has. The accumulator's type follows from them, whatever an epilogue
+/// makes of it.
 struct Product {
   uint8_t a, b, acc;
   void (*usual)(const Problem&, Finisher&);
@@ -130,7 +141,8 @@ struct Product {
 };
 
 // Small integers: exactly in floats of S, else in 64-bit integers.
-template <class TA, class TB, class S, class TAcc> constexpr Product small(uint8_t a, uint8_t b, uint8_t acc) {
+template <class TA, class TB, class S, class TAcc>
+constexpr Product small(uint8_t a, uint8_t b, uint8_t acc) {
   return {a, b, acc, gemm<TA, TB, S, TAcc, TAcc>, gemm<TA, TB, uint64_t, TAcc>};
 }
 template <class T> constexpr Product half(uint8_t elem) { // the sum as it is
@@ -179,8 +191,8 @@ uint8_t accumulatorElem(const Call& call) {
 }
 
 bool isZero(const Operand& zero, uint8_t elem) {
-  return !zero.present() ||
-         (isIntegerElem(elem) && cdl_elem_bits(elem) <= 16 && (zero.elem == elem || zero.elem == CDL_I32));
+  return !zero.present() || (isIntegerElem(elem) && cdl_elem_bits(elem) <= 16 &&
+                             (zero.elem == elem || zero.elem == CDL_I32));
 }
 
 // The zero points as numbers; false in `usual` when one lies outside of `elem`.
@@ -190,7 +202,8 @@ Scratch<int64_t> readZeros(const Operand& zero, uint8_t elem, bool& usual) {
   const IntegerRange range(elem);
   for (int64_t i = 0; i < zero.elements(); ++i) {
     const int64_t at = zero.start + i * zero.strides[0];
-    values.push_back(withInteger(zero.elem, [&]<class T>(Tag<T>) { return static_cast<int64_t>(*zero.at<T>(at)); }));
+    values.push_back(withInteger(
+        zero.elem, [&]<class T>(Tag<T>) { return static_cast<int64_t>(*zero.at<T>(at)); }));
     usual = usual && values.back() >= range.lowest && values.back() <= range.highest;
   }
   return values;
@@ -201,7 +214,8 @@ Scratch<int64_t> readZeros(const Operand& zero, uint8_t elem, bool& usual) {
 bool hasProduct(uint8_t a, uint8_t b, uint8_t acc) { return find(a, b, acc) != nullptr; }
 
 cdl::Status runMatmul(const Call& call) {
-  Problem p{call.input(0), call.input(1), call.output(), {}, {}, call.attr(CDL_ATTR_ACCUMULATE, 0) != 0};
+  Problem p{
+      call.input(0), call.input(1), call.output(), {}, {}, call.attr(CDL_ATTR_ACCUMULATE, 0) != 0};
   const Operand aZero = call.input(2), bZero = call.input(3);
   const Product* product = find(p.a.elem, p.b.elem, accumulatorElem(call));
   if (!product || !isZero(aZero, p.a.elem) || !isZero(bZero, p.b.elem)) return call.failElems();

@@ -6,7 +6,8 @@ namespace candela::soft {
 
 std::string dimsText(const Operand& operand) {
   std::string text = "[";
-  for (int d = 0; d < operand.rank; ++d) text.append(d ? "," : "").append(std::to_string(operand.dims[d]));
+  for (int d = 0; d < operand.rank; ++d)
+    text.append(d ? "," : "").append(std::to_string(operand.dims[d]));
   return text.append("]");
 }
 
@@ -26,7 +27,8 @@ Loop makeLoop(const Scratch<const Operand*>& operands) {
     } else {
       loop.dims[rank++] = first.dims[d];
     }
-    for (size_t k = 0; k < operands.size(); ++k) loop.strides[k][rank - 1] = operands[k]->strides[d];
+    for (size_t k = 0; k < operands.size(); ++k)
+      loop.strides[k][rank - 1] = operands[k]->strides[d];
   }
   if (rank == 0) return loop; // one element
   loop.rank = rank;
@@ -47,8 +49,9 @@ void gatherBlock(const Operand& from, int64_t position, int64_t stride, int64_t 
     const bool isSigned = from.elem == CDL_I4 || from.elem == CDL_I2;
     for (int64_t i = 0; i < n; ++i) {
       const int64_t at = position + i * stride;
-      static_cast<uint8_t*>(to)[i] = isSigned ? static_cast<uint8_t>(cdl_packed_get_signed(from.base, at, bits))
-                                              : cdl_packed_get(from.base, at, bits);
+      static_cast<uint8_t*>(to)[i] =
+          isSigned ? static_cast<uint8_t>(cdl_packed_get_signed(from.base, at, bits))
+                   : cdl_packed_get(from.base, at, bits);
     }
     return;
   }
@@ -63,7 +66,8 @@ void gatherBlock(const Operand& from, int64_t position, int64_t stride, int64_t 
   });
 }
 
-void scatterBlock(const Operand& to, int64_t position, int64_t stride, int64_t n, const void* from) {
+void scatterBlock(const Operand& to, int64_t position, int64_t stride, int64_t n,
+                  const void* from) {
   if (isPackedElem(to.elem)) {
     const int bits = static_cast<int>(cdl_elem_bits(to.elem));
     const uint8_t* x = static_cast<const uint8_t*>(from);

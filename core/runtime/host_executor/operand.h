@@ -13,8 +13,8 @@ namespace candela::soft {
 /// Elements that one call of a block function handles at most; scratch blocks have this many.
 constexpr int64_t kBlock = 512;
 
-/// A resolved view. `base` is the buffer's address; `start` and `strides` count elements. An absent optional operand
-/// has elem 0.
+/// A resolved view. `base` is the buffer's address; `start` and `strides` count elements. An absent
+/// optional operand has elem 0.
 struct Operand : cdl::Shape {
   char* base = nullptr;
   int64_t start = 0;
@@ -24,10 +24,13 @@ struct Operand : cdl::Shape {
   template <class T> T* at(int64_t element) const { return reinterpret_cast<T*>(base) + element; }
   /// After packed elements that end within a byte, that byte ends in zeros.
   void clearTail() const {
-    const int64_t bits = elements() * cdl_elem_bits(elem), last = (start * cdl_elem_bits(elem) + bits) / 8;
+    const int64_t bits = elements() * cdl_elem_bits(elem),
+                  last = (start * cdl_elem_bits(elem) + bits) / 8;
     if (bits % 8) base[last] = static_cast<char>(base[last] & ((1 << bits % 8) - 1));
   }
-  char* address(int64_t element) const { return base + element * static_cast<int64_t>(cdl_elem_bits(elem) / 8); }
+  char* address(int64_t element) const {
+    return base + element * static_cast<int64_t>(cdl_elem_bits(elem) / 8);
+  }
 };
 
 /// "[2,3]", for messages.

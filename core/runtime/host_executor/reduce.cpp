@@ -11,9 +11,15 @@ namespace {
 
 // Accumulators: f32 sums and products in f64, which costs little and keeps long rows accurate; f16
 // and bf16 in f32.
-template <class T, class Op> struct AccumulatorOf { using Type = Compute<T>; };
-template <> struct AccumulatorOf<float, Add> { using Type = double; };
-template <> struct AccumulatorOf<float, Mul> { using Type = double; };
+template <class T, class Op> struct AccumulatorOf {
+  using Type = Compute<T>;
+};
+template <> struct AccumulatorOf<float, Add> {
+  using Type = double;
+};
+template <> struct AccumulatorOf<float, Mul> {
+  using Type = double;
+};
 
 template <class Acc, class Op> Acc identity() {
   using Limits = std::numeric_limits<Acc>;
@@ -28,7 +34,8 @@ template <class Acc, class Op> Acc identity() {
 }
 
 // Rows of I: one accumulator per i, r in order.
-template <class T, class Op, class Acc> void reduceColumns(const Operand& x, int64_t start, int64_t n, Acc* acc) {
+template <class T, class Op, class Acc>
+void reduceColumns(const Operand& x, int64_t start, int64_t n, Acc* acc) {
   const int64_t stride = x.strides[2];
   std::fill_n(acc, n, identity<Acc, Op>());
   for (int64_t r = 0; r < x.dims[1]; ++r) {
@@ -38,15 +45,17 @@ template <class T, class Op, class Acc> void reduceColumns(const Operand& x, int
       for (int64_t i = 0; i < n; ++i) acc[i] = Op::template apply<Acc>(acc[i], load(row[i]));
     } else {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) acc[i] = Op::template apply<Acc>(acc[i], load(row[i * stride]));
+      for (int64_t i = 0; i < n; ++i)
+        acc[i] = Op::template apply<Acc>(acc[i], load(row[i * stride]));
     }
   }
 }
 
-// One long row: eight accumulators, r mod 8 each, joined in order at the end. They are vectors enough: where GCC 12
-// makes others of the loops around them, it loses lanes of sums of i8.
+// One long row: eight accumulators, r mod 8 each, joined in order at the end. They are vectors
+// enough: where GCC 12 makes others of the loops around them, it loses lanes of sums of i8.
 template <class T, class Op, class Acc>
-__attribute__((optimize("no-tree-loop-vectorize"))) Acc reduceLine(const Operand& x, int64_t start) {
+__attribute__((optimize("no-tree-loop-vectorize"))) Acc reduceLine(const Operand& x,
+                                                                   int64_t start) {
   constexpr int lanes = 8;
   Acc acc[lanes];
   std::fill_n(acc, lanes, identity<Acc, Op>());
@@ -57,7 +66,8 @@ __attribute__((optimize("no-tree-loop-vectorize"))) Acc reduceLine(const Operand
   for (; r + lanes <= count; r += lanes)
     for (int lane = 0; lane < lanes; ++lane)
       acc[lane] = Op::template apply<Acc>(acc[lane], load(row[(r + lane) * stride]));
-  for (int lane = 0; r < count; ++r, ++lane) acc[lane] = Op::template apply<Acc>(acc[lane], load(row[r * stride]));
+  for (int lane = 0; r < count; ++r, ++lane)
+    acc[lane] = Op::template apply<Acc>(acc[lane], load(row[r * stride]));
   for (int lane = 1; lane < lanes; ++lane) acc[0] = Op::template apply<Acc>(acc[0], acc[lane]);
   return acc[0];
 }
@@ -67,7 +77,8 @@ struct OuterRows {
   int64_t first, end;
 };
 
-template <class T, class Op> void reduce(const Operand& x, const Operand& y, OuterRows rows, Finisher& finisher) {
+template <class T, class Op>
+void reduce(const Operand& x, const Operand& y, OuterRows rows, Finisher& finisher) {
   using Acc = typename AccumulatorOf<T, Op>::Type;
   std::array<Acc, kBlock> acc;
   std::array<T, kBlock> result;
@@ -86,7 +97,8 @@ template <class T, class Op> void reduce(const Operand& x, const Operand& y, Out
   }
 }
 
-template <class T> void reduceBy(uint16_t fn, const Operand& x, const Operand& y, OuterRows rows, Finisher& finisher) {
+template <class T>
+void reduceBy(uint16_t fn, const Operand& x, const Operand& y, OuterRows rows, Finisher& finisher) {
   switch (fn) {
   case CDL_REDUCE_SUM: return reduce<T, Add>(x, y, rows, finisher);
   case CDL_REDUCE_MAX: return reduce<T, Max>(x, y, rows, finisher);
@@ -98,23 +110,28 @@ template <class T> void reduceBy(uint16_t fn, const Operand& x, const Operand& y
 /// x[1,R,I] is computed by the prologue for one o after the other, into memory of its own.
 cdl::Status reduceBehind(const Call& call, const Operand& y, Finisher& finisher) {
   Expr prologue;
-  if (cdl::Status status = prologue.bind(call, 0, 0, call.instr->prologue); !status.isOk()) return status;
+  if (cdl::Status status = prologue.bind(call, 0, 0, call.instr->prologue); !status.isOk())
+    return status;
   Operand x = call.input(0);
-  x.elem =
-      cdl_get_step(call.image, cdl_get_expr(call.image, call.instr->expr)->first_step + call.instr->prologue - 1)->elem;
+  x.elem = cdl_get_step(call.image, cdl_get_expr(call.image, call.instr->expr)->first_step +
+                                        call.instr->prologue - 1)
+               ->elem;
   const int64_t outer = std::exchange(x.dims[0], 1);
   x.strides[0] = 0;
   x.strides[1] = x.dims[2];
   x.strides[2] = 1;
   x.start = 0;
-  Scratch<uint64_t> slab(static_cast<size_t>(x.elements()) * std::max<size_t>(cdl_elem_bits(x.elem), 8) / 64 + 1);
+  Scratch<uint64_t> slab(
+      static_cast<size_t>(x.elements()) * std::max<size_t>(cdl_elem_bits(x.elem), 8) / 64 + 1);
   x.base = reinterpret_cast<char*>(slab.data());
   Scratch<Operand> views = prologue.views();
   for (Operand& view : views) view.dims[0] = 1;
   for (int64_t o = 0; o < outer; ++o) {
-    mapBlocks(views, x,
-              [&](const void* const* blocks, void* out, int64_t n) { prologue.evaluate(blocks, nullptr, out, n); });
-    withAny(x.elem, [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, {o, o + 1}, finisher); });
+    mapBlocks(views, x, [&](const void* const* blocks, void* out, int64_t n) {
+      prologue.evaluate(blocks, nullptr, out, n);
+    });
+    withAny(x.elem,
+            [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, {o, o + 1}, finisher); });
     for (Operand& view : views) view.start += view.strides[0];
   }
   return cdl::ok();
@@ -126,12 +143,14 @@ cdl::Status runReduce(const Call& call) {
   const Operand x = call.input(0), y = call.output();
   const uint32_t prologue = call.instr->prologue;
   const cdl_expr_t* expr = cdl_get_expr(call.image, call.instr->expr);
-  const uint8_t elem = prologue ? cdl_get_step(call.image, expr->first_step + prologue - 1)->elem : x.elem;
+  const uint8_t elem =
+      prologue ? cdl_get_step(call.image, expr->first_step + prologue - 1)->elem : x.elem;
   if (!isArithmetic(elem) || (elem != y.elem && expr->steps == prologue)) return call.failElems();
   Finisher finisher;
   if (cdl::Status status = finisher.bind(call, elem); !status.isOk()) return status;
   if (prologue) return reduceBehind(call, y, finisher);
-  withAny(x.elem, [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, {0, y.dims[0]}, finisher); });
+  withAny(x.elem,
+          [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, {0, y.dims[0]}, finisher); });
   return cdl::ok();
 }
 
@@ -140,7 +159,8 @@ cdl::Status runArgReduce(const Call& call) {
   if (!isArithmetic(x.elem) || (y.elem != CDL_I32 && y.elem != CDL_I64)) return call.failElems();
   if (x.dims[1] == 0 && y.elements() != 0)
     return call.fail(CDL_BAD_MODEL, "there is no extreme along x of dims " + dimsText(x));
-  const bool last = call.attr(CDL_ATTR_SELECT_LAST, 0) != 0, max = call.instr->fn == CDL_ARG_REDUCE_MAX;
+  const bool last = call.attr(CDL_ATTR_SELECT_LAST, 0) != 0,
+             max = call.instr->fn == CDL_ARG_REDUCE_MAX;
   // A NaN is the extreme, as in REDUCE; of equals the first or the last.
   withAny(x.elem, [&]<class T>(Tag<T>) {
     for (int64_t o = 0; o < y.dims[0]; ++o)

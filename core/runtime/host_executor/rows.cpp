@@ -9,10 +9,11 @@
 namespace candela::soft {
 namespace {
 
-constexpr uint8_t kStored[] = {
-    CDL_F32,    CDL_F16,    CDL_BF16,   CDL_F64,  CDL_I8,     CDL_U8,     CDL_I16,        CDL_U16,        CDL_I32,
-    CDL_U32,    CDL_I64,    CDL_U64,    CDL_BOOL, CDL_F8E4M3, CDL_F8E5M2, CDL_F8E4M3FNUZ, CDL_F8E5M2FNUZ, CDL_F8E8M0,
-    CDL_F6E2M3, CDL_F6E3M2, CDL_F4E2M1, CDL_I4,   CDL_U4,     CDL_I2,     CDL_U2};
+constexpr uint8_t kStored[] = {CDL_F32,        CDL_F16,        CDL_BF16,   CDL_F64,    CDL_I8,
+                               CDL_U8,         CDL_I16,        CDL_U16,    CDL_I32,    CDL_U32,
+                               CDL_I64,        CDL_U64,        CDL_BOOL,   CDL_F8E4M3, CDL_F8E5M2,
+                               CDL_F8E4M3FNUZ, CDL_F8E5M2FNUZ, CDL_F8E8M0, CDL_F6E2M3, CDL_F6E3M2,
+                               CDL_F4E2M1,     CDL_I4,         CDL_U4,     CDL_I2,     CDL_U2};
 constexpr std::span kArithmetic(kStored, 13), kFloats(kStored, 4), kRescaled(kStored + 4, 7);
 constexpr uint64_t kSteps = UINT64_C(1) << CDL_KIND_UNARY | UINT64_C(1) << CDL_KIND_BINARY |
                             UINT64_C(1) << CDL_KIND_COMPARE | UINT64_C(1) << CDL_KIND_SELECT |
@@ -40,7 +41,8 @@ struct Rows : std::vector<cdl_row_t> {
   void addAll(uint16_t kind, const Elems& elems) {
     for (uint16_t fn = 0; cdl_fn_known(kind, fn); ++fn) add(kind, fn, elems);
   }
-  /// Plain, with a result of one of these types, and with an epilogue: then it has what the expression gives, any.
+  /// Plain, with a result of one of these types, and with an epilogue: then it has what the
+  /// expression gives, any.
   void addFinished(uint16_t kind, uint16_t fn, Elems elems, const Elems& results) {
     elems.push_back(0);
     add(kind, fn, elems, kSteps);
@@ -65,7 +67,8 @@ struct Rows : std::vector<cdl_row_t> {
         if (findBinary(fn, e)) add(CDL_KIND_BINARY, fn, {e, e, e});
       for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_UNARY, fn); ++fn)
         if (findUnary(fn, e)) add(CDL_KIND_UNARY, fn, {e, e});
-      for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_REDUCE, fn); ++fn) addFinished(CDL_KIND_REDUCE, fn, {e}, {e});
+      for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_REDUCE, fn); ++fn)
+        addFinished(CDL_KIND_REDUCE, fn, {e}, {e});
       addAll(CDL_KIND_COMPARE, {e, e, CDL_BOOL});
       addAll(CDL_KIND_SORT, {e, e, CDL_I32});
       add(CDL_KIND_SELECT, 0, {CDL_BOOL, e, e, e});
@@ -81,11 +84,13 @@ struct Rows : std::vector<cdl_row_t> {
       for (const uint8_t y : kRescaled) {
         add(CDL_KIND_RESCALE, 0, {a, CDL_I32, CDL_I32, CDL_I32, y});
         for (const uint8_t b : kRescaled)
-          if (a != CDL_I64 && b != CDL_I64) add(CDL_KIND_RESCALE, 0, {a, CDL_I32, CDL_I32, CDL_I32, b, CDL_I32, y});
+          if (a != CDL_I64 && b != CDL_I64)
+            add(CDL_KIND_RESCALE, 0, {a, CDL_I32, CDL_I32, CDL_I32, b, CDL_I32, y});
       }
     for (const uint8_t e : kFloats) {
       addAll(CDL_KIND_SOFTMAX, {e, e});
-      for (const Elems& elems : {Elems{e, e}, Elems{e, e, e}, Elems{e, e, e, e}}) addAll(CDL_KIND_NORM, elems);
+      for (const Elems& elems : {Elems{e, e}, Elems{e, e, e}, Elems{e, e, e, e}})
+        addAll(CDL_KIND_NORM, elems);
     }
   }
   void addMatmul(uint8_t a, uint8_t b) {
@@ -97,7 +102,8 @@ struct Rows : std::vector<cdl_row_t> {
     if (cdl_elem_bits(a) > 16 || isFloatElem(a)) return; // no zero points
     for (const uint8_t za : {a, uint8_t{CDL_I32}}) {
       addFinished(CDL_KIND_MATMUL, 0, {a, b, za}, sums);
-      for (const uint8_t zb : {b, uint8_t{CDL_I32}}) addFinished(CDL_KIND_MATMUL, 0, {a, b, za, zb}, sums);
+      for (const uint8_t zb : {b, uint8_t{CDL_I32}})
+        addFinished(CDL_KIND_MATMUL, 0, {a, b, za, zb}, sums);
     }
   }
 };
@@ -109,8 +115,9 @@ const cdl_capabilities_t& capabilities() {
   static const cdl_layout_t layout{};
   static const cdl_space_t space{0, CDL_SPACE_HOST_MAPPED, 0, 64, 0};
   static const char* const spaceName = "host";
-  constexpr uint32_t profiles = (1u << CDL_PROFILE_BASE) | (1u << CDL_PROFILE_FP32) | (1u << CDL_PROFILE_FP16) |
-                                (1u << CDL_PROFILE_BF16) | (1u << CDL_PROFILE_INT8) | (1u << CDL_PROFILE_INT16);
+  constexpr uint32_t profiles = (1u << CDL_PROFILE_BASE) | (1u << CDL_PROFILE_FP32) |
+                                (1u << CDL_PROFILE_FP16) | (1u << CDL_PROFILE_BF16) |
+                                (1u << CDL_PROFILE_INT8) | (1u << CDL_PROFILE_INT16);
   static const cdl_capabilities_t table{.header = CDL_HEADER(cdl_capabilities_t),
                                         .profiles = profiles,
                                         .row_count = static_cast<uint32_t>(rows.size()),

@@ -1,5 +1,5 @@
-// Memory that instructions work in: each thread keeps what one leaves for the next, so that a run like the one before
-// allocates nothing.
+// Memory that instructions work in: each thread keeps what one leaves for the next, so that a run
+// like the one before allocates nothing.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,9 @@ private:
   struct Free {
     Free* next;
   };
-  static size_t classOf(size_t bytes) { return static_cast<size_t>(std::bit_width(std::max(bytes, kSmallest) - 1)); }
+  static size_t classOf(size_t bytes) {
+    return static_cast<size_t>(std::bit_width(std::max(bytes, kSmallest) - 1));
+  }
 
   Free* free_[std::bit_width(kLargest)] = {};
 };
@@ -59,7 +61,9 @@ template <class T> struct ScratchAllocator {
     if (count > PTRDIFF_MAX / sizeof(T)) throw std::bad_array_new_length();
     return static_cast<T*>(ScratchBlocks::ofThread().take(count * sizeof(T)));
   }
-  void deallocate(T* data, size_t count) { ScratchBlocks::ofThread().give(data, count * sizeof(T)); }
+  void deallocate(T* data, size_t count) {
+    ScratchBlocks::ofThread().give(data, count * sizeof(T));
+  }
   friend bool operator==(const ScratchAllocator&, const ScratchAllocator&) { return true; }
 };
 

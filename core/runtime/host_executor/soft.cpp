@@ -14,7 +14,8 @@ Operand Call::resolve(const cdl_view_t& view) const {
     operand.strides[d] = view.strides[d];
   }
   if (loopValues)
-    for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) operand.start += view.iv_strides[l] * loopValues[l];
+    for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l)
+      operand.start += view.iv_strides[l] * loopValues[l];
   operand.base = static_cast<char*>(buffers[view.buffer]);
   return operand;
 }
@@ -22,32 +23,36 @@ Operand Call::resolve(const cdl_view_t& view) const {
 cdl::Status Call::fail(cdl_code_t code, const std::string& text) const {
   std::string name = cdl::kindName(instr->kind);
   if (instr->provenance)
-    name += std::string(" '") + cdl_get_string(image, cdl_get_provenance(image, instr->provenance)->node) + "'";
+    name += std::string(" '") +
+            cdl_get_string(image, cdl_get_provenance(image, instr->provenance)->node) + "'";
   return cdl::error(code, name + ": " + text);
 }
 
 cdl::Status Call::failElems() const {
   std::string elems;
-  for (uint32_t i = 0; i < operands(); ++i) elems += cdl::elemName(input(i).elem) + std::string(", ");
-  return fail(CDL_UNSUPPORTED,
-              cdl::text("no row for function ", instr->fn, " on ", elems, "result ", cdl::elemName(output().elem)));
+  for (uint32_t i = 0; i < operands(); ++i)
+    elems += cdl::elemName(input(i).elem) + std::string(", ");
+  return fail(CDL_UNSUPPORTED, cdl::text("no row for function ", instr->fn, " on ", elems,
+                                         "result ", cdl::elemName(output().elem)));
 }
 
 namespace {
 
-/// The check of images compares the dims of views of one layout alone. Blocked ones run as they lie, where elements
-/// keep to themselves.
+/// The check of images compares the dims of views of one layout alone. Blocked ones run as they
+/// lie, where elements keep to themselves.
 bool takesLayouts(const Call& call) {
   const cdl_instr_t& instr = *call.instr;
   const uint16_t layout = cdl_get_output(call.image, &instr, 0)->layout;
   for (uint32_t i = 0; i < instr.inputs; ++i)
     if (cdl_get_input(call.image, &instr, i)->layout != layout) return false;
   const char shape = *cdl_kind_facts(instr.kind)->shape;
-  return layout == 0 || shape == '-' || (shape == '=' && instr.kind != CDL_KIND_SOFTMAX && instr.kind != CDL_KIND_NORM);
+  return layout == 0 || shape == '-' ||
+         (shape == '=' && instr.kind != CDL_KIND_SOFTMAX && instr.kind != CDL_KIND_NORM);
 }
 
 cdl::Status dispatch(const Call& call) {
-  if (!takesLayouts(call)) return call.fail(CDL_UNSUPPORTED, "soft does not run it on these layouts");
+  if (!takesLayouts(call))
+    return call.fail(CDL_UNSUPPORTED, "soft does not run it on these layouts");
   switch (call.instr->kind) {
   case CDL_KIND_COPY: return runCopy(call);
   case CDL_KIND_FILL: return runFill(call);
@@ -73,15 +78,17 @@ cdl::Status dispatch(const Call& call) {
 
 } // namespace
 
-cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValues[2], void* const* buffers,
-               cdl_error_t* error) {
-  return cdl::detail::guard(error, [&] { return dispatch({image, cdl_get_instr(image, instr), loopValues, buffers}); });
+cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValues[2],
+               void* const* buffers, cdl_error_t* error) {
+  return cdl::detail::guard(
+      error, [&] { return dispatch({image, cdl_get_instr(image, instr), loopValues, buffers}); });
 }
 
 cdl_code_t runAll(const cdl_image_t* image, void* const* buffers, cdl_error_t* error) {
   int64_t values[CDL_MAX_LOOP_NESTING] = {};
   cdl_code_t code = CDL_OK;
-  for (uint32_t i = 1; i < image->instrs.count && code == CDL_OK; i = cdl_next_instr(image, i, values))
+  for (uint32_t i = 1; i < image->instrs.count && code == CDL_OK;
+       i = cdl_next_instr(image, i, values))
     code = run(image, i, values, buffers, error);
   return code;
 }

@@ -10,14 +10,15 @@ namespace candela::soft {
 /// lifetime, any thread.
 const cdl_capabilities_t& capabilities();
 
-/// Runs one instruction of an image that cdl_image_check took. buffers[i] is the host address of image buffer i ([0]
-/// unused) with at least its bytes, aligned to its elements. loopValues: the values of the
-/// enclosing loop variables, outer first; may be null outside of loops. An output view may equal an
-/// input view of an element-wise instruction; other overlaps of outputs with inputs are the
-/// caller's fault. Allocates scratch of at most a few MiB. Any thread. Errors: UNSUPPORTED (element types, kinds,
-/// layouts), BAD_MODEL (values), OUT_OF_MEMORY, with text in `error`.
-cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValues[2], void* const* buffers,
-               cdl_error_t* error);
+/// Runs one instruction of an image that cdl_image_check took. buffers[i] is the host address of
+/// image buffer i ([0] unused) with at least its bytes, aligned to its elements. loopValues: the
+/// values of the enclosing loop variables, outer first; may be null outside of loops. An output
+/// view may equal an input view of an element-wise instruction; other overlaps of outputs with
+/// inputs are the caller's fault. Allocates scratch of at most a few MiB. Any thread. Errors:
+/// UNSUPPORTED (element types, kinds, layouts), BAD_MODEL (values), OUT_OF_MEMORY, with text in
+/// `error`.
+cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValues[2],
+               void* const* buffers, cdl_error_t* error);
 
 /// Runs all instructions in order, `for` regions too. Stops at the first error.
 cdl_code_t runAll(const cdl_image_t* image, void* const* buffers, cdl_error_t* error);

@@ -4,8 +4,8 @@
 
 namespace candela::runtime {
 
-/// What must hold of a plugin's options before one is looked up: an array that is there, names that differ. Failure:
-/// incompatible.
+/// What must hold of a plugin's options before one is looked up: an array that is there, names that
+/// differ. Failure: incompatible.
 Status checkSchema(const cdl_plugin_t& table);
 
 } // namespace candela::runtime

@@ -11,8 +11,10 @@ std::vector<bool> constantBuffers(const cdl_image_t* image) {
   }
   for (uint32_t i = 1; i < image->instrs.count; ++i) {
     const cdl_instr_t* instr = cdl_get_instr(image, i);
-    const bool isCopy = instr->kind == CDL_KIND_COPY && isConstant[cdl_get_input(image, instr, 0)->buffer];
-    for (uint32_t o = 0; o < instr->outputs && !isCopy; ++o) isConstant[cdl_get_output(image, instr, o)->buffer] = false;
+    const bool isCopy =
+        instr->kind == CDL_KIND_COPY && isConstant[cdl_get_input(image, instr, 0)->buffer];
+    for (uint32_t o = 0; o < instr->outputs && !isCopy; ++o)
+      isConstant[cdl_get_output(image, instr, o)->buffer] = false;
   }
   return isConstant;
 }

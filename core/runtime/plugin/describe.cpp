@@ -9,7 +9,8 @@ target::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view, u
   target::OperandDesc operand;
   operand.elem = static_cast<Elem>(view.elem);
   operand.dims.assign(view.dims, view.dims + view.rank);
-  operand.cls = target::classify(std::span(operand.dims).subspan(skip), {view.strides + skip, view.rank - skip});
+  operand.cls = target::classify(std::span(operand.dims).subspan(skip),
+                                 {view.strides + skip, view.rank - skip});
   operand.isConstant = constants[view.buffer];
   if (view.layout) operand.layout = *cdl_get_layout(image, view.layout);
   return operand;
@@ -21,14 +22,16 @@ target::InstrDesc describe(const cdl_image_t* image, uint32_t index) {
   return describe(image, index, constantBuffers(image));
 }
 
-target::InstrDesc describe(const cdl_image_t* image, uint32_t index, const std::vector<bool>& constants) {
+target::InstrDesc describe(const cdl_image_t* image, uint32_t index,
+                           const std::vector<bool>& constants) {
   const cdl_instr_t* instr = cdl_get_instr(image, index);
   target::InstrDesc desc;
   desc.kind = instr->kind;
   desc.fn = instr->fn;
   uint32_t inputs = instr->inputs;
   if (instr->prologue) {
-    // One operand, of which the row speaks; the views that it is computed of are walked as they lie.
+    // One operand, of which the row speaks; the views that it is computed of are walked as they
+    // lie.
     const cdl_expr_t* expr = cdl_get_expr(image, instr->expr);
     cdl_view_t x = *cdl_get_input(image, instr, 0);
     x.elem = cdl_get_step(image, expr->first_step + instr->prologue - 1)->elem;
@@ -48,7 +51,8 @@ target::InstrDesc describe(const cdl_image_t* image, uint32_t index, const std::
       const cdl_step_t* step = cdl_get_step(image, expr->first_step + i);
       desc.stepKinds |= uint64_t(1) << step->kind;
       for (uint32_t k = 0; k < step->operands; ++k)
-        if (step->in[k].source == CDL_FROM_VIEW) exprViews |= uint32_t(1) << std::min<uint32_t>(step->in[k].index, 31);
+        if (step->in[k].source == CDL_FROM_VIEW)
+          exprViews |= uint32_t(1) << std::min<uint32_t>(step->in[k].index, 31);
     }
     // An epilogue's own views are no operands of the row.
     if (instr->kind != CDL_KIND_ELEMENTWISE)
@@ -57,14 +61,16 @@ target::InstrDesc describe(const cdl_image_t* image, uint32_t index, const std::
   for (uint32_t i = 0; i < inputs; ++i) {
     const cdl_view_t& view = *cdl_get_input(image, instr, i);
     // MATMUL repeats a batch by stride 0 in every operand class.
-    const bool repeats = instr->kind == CDL_KIND_MATMUL && i < 2 && view.rank >= 3 && view.strides[0] == 0;
+    const bool repeats =
+        instr->kind == CDL_KIND_MATMUL && i < 2 && view.rank >= 3 && view.strides[0] == 0;
     desc.operands.push_back(describe(image, view, repeats, constants));
   }
   for (uint32_t i = 0; i < instr->outputs; ++i)
     desc.operands.push_back(describe(image, *cdl_get_output(image, instr, i), 0, constants));
   for (uint32_t i = 0; i < instr->attrs; ++i) {
     const cdl_attr_t* attr = cdl_get_attr(image, instr->first_attr + i);
-    desc.attrs.emplace_back(attr->id, std::vector<int64_t>(attr->values, attr->values + attr->count));
+    desc.attrs.emplace_back(attr->id,
+                            std::vector<int64_t>(attr->values, attr->values + attr->count));
   }
   return desc;
 }

@@ -12,7 +12,8 @@
 namespace candela::runtime {
 namespace {
 
-/// dlopen maps a file that was cut off, and whoever touches what lies behind its end dies of SIGBUS.
+/// dlopen maps a file that was cut off, and whoever touches what lies behind its end dies of
+/// SIGBUS.
 Status checkWhole(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
@@ -28,8 +29,10 @@ Status checkWhole(const std::string& path) {
       needed = std::max(needed, segment.p_offset + segment.p_filesz);
   }
   if (needed <= size) return {};
-  return failure(Code::not_found, "{}: the plugin is cut off: it has {} bytes of at least {}; copy or build it again",
-                 path, size, needed);
+  return failure(
+      Code::not_found,
+      "{}: the plugin is cut off: it has {} bytes of at least {}; copy or build it again", path,
+      size, needed);
 }
 
 } // namespace
@@ -46,8 +49,8 @@ Result<std::vector<std::string>> exportedSymbols(const std::string& path) {
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
     return badModel("{}: not a 64-bit ELF file", path);
   const auto section = [&](uint64_t index, Elf64_Shdr& out) {
-    if (index >= header.e_shnum || header.e_shentsize != sizeof out || header.e_shoff > file.size() ||
-        !holds(header.e_shoff + index * sizeof out, sizeof out))
+    if (index >= header.e_shnum || header.e_shentsize != sizeof out ||
+        header.e_shoff > file.size() || !holds(header.e_shoff + index * sizeof out, sizeof out))
       return false;
     std::memcpy(&out, data + header.e_shoff + index * sizeof out, sizeof out);
     return out.sh_type == SHT_NOBITS || holds(out.sh_offset, out.sh_size);
@@ -63,9 +66,11 @@ Result<std::vector<std::string>> exportedSymbols(const std::string& path) {
       Elf64_Sym symbol;
       std::memcpy(&symbol, data + symbols.sh_offset + at, sizeof symbol);
       const unsigned binding = ELF64_ST_BIND(symbol.st_info);
-      if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS || (binding != STB_GLOBAL && binding != STB_WEAK))
+      if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS ||
+          (binding != STB_GLOBAL && binding != STB_WEAK))
         continue;
-      if (symbol.st_name >= strings.sh_size) return badModel("{}: a symbol's name leaves the file", path);
+      if (symbol.st_name >= strings.sh_size)
+        return badModel("{}: a symbol's name leaves the file", path);
       const char* name = data + strings.sh_offset + symbol.st_name;
       names.emplace_back(name, strnlen(name, strings.sh_size - symbol.st_name));
     }
@@ -78,7 +83,8 @@ Status checkPluginFile(const std::string& path) {
   CDL_TRY(checkWhole(path));
   const Result<std::vector<std::string>> symbols = exportedSymbols(path);
   if (!symbols || std::ranges::count(*symbols, CDL_BACKEND_QUERY_SYMBOL)) return {};
-  return failure(Code::incompatible, "{}: not a backend plugin: it does not export {}", path, CDL_BACKEND_QUERY_SYMBOL);
+  return failure(Code::incompatible, "{}: not a backend plugin: it does not export {}", path,
+                 CDL_BACKEND_QUERY_SYMBOL);
 }
 
 } // namespace candela::runtime

@@ -23,18 +23,19 @@ void logToStderr(void*, int level, const char* text) {
   if (level >= 2) std::fprintf(stderr, "%s\n", text::shownText(text ? text : "").c_str());
 }
 
-/// Whether nobody but its owner and root writes there, in one place wherever the program was started: what lies in it
-/// may be code.
+/// Whether nobody but its owner and root writes there, in one place wherever the program was
+/// started: what lies in it may be code.
 bool isTrusted(const char* folder) {
   struct stat info;
-  return folder && folder[0] == '/' && stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && !(info.st_mode & S_IWOTH) &&
-         (info.st_uid == geteuid() || info.st_uid == 0);
+  return folder && folder[0] == '/' && stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
+         !(info.st_mode & S_IWOTH) && (info.st_uid == geteuid() || info.st_uid == 0);
 }
 
 /// The file of a key: "" without a cache.
 std::string fileOf(const void* key, uint64_t size) {
   const char* folder = secure_getenv("CANDELA_CACHE_DIR");
-  return isTrusted(folder) ? (fs::path(folder) / hashText(sha256(key, size))).string() : std::string();
+  return isTrusted(folder) ? (fs::path(folder) / hashText(sha256(key, size))).string()
+                           : std::string();
 }
 
 /// What plugins make of the bytes is theirs to check: the folder is as trusted as the plugin path.
@@ -51,7 +52,8 @@ const void* cacheGet(void*, const void* key, uint64_t keySize, uint64_t* size) {
   return bytes.data();
 }
 
-/// By way of a file of this call alone, so that nobody ever reads half of one. What cannot be written is not kept.
+/// By way of a file of this call alone, so that nobody ever reads half of one. What cannot be
+/// written is not kept.
 void cachePut(void*, const void* key, uint64_t keySize, const void* data, uint64_t size) {
   static std::atomic<unsigned> calls{0};
   const std::string name = fileOf(key, keySize);

@@ -27,20 +27,26 @@ constexpr uint32_t kMostDevices = 1024; ///< far above what any machine has
 
 /// What must hold of a table before anything of it is used.
 Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
-  const auto incompatible = [&](std::string what) { return Status(Code::incompatible, what).context(origin); };
+  const auto incompatible = [&](std::string what) {
+    return Status(Code::incompatible, what).context(origin);
+  };
   const cdl_header_t& header = table.header;
   if (header.struct_size < offsetof(cdl_plugin_t, device_open))
-    return incompatible(fmt::format("plugin table of {} bytes is too short, expected at least {}", header.struct_size,
-                                    offsetof(cdl_plugin_t, device_open)));
+    return incompatible(fmt::format("plugin table of {} bytes is too short, expected at least {}",
+                                    header.struct_size, offsetof(cdl_plugin_t, device_open)));
   if (kHost < Version{table.min_host_major, table.min_host_minor})
-    return incompatible(fmt::format("plugin needs host ABI {}.{} or newer, this host has {}.{}", table.min_host_major,
-                                    table.min_host_minor, CDL_ABI_MAJOR, CDL_ABI_MINOR));
+    return incompatible(fmt::format("plugin needs host ABI {}.{} or newer, this host has {}.{}",
+                                    table.min_host_major, table.min_host_minor, CDL_ABI_MAJOR,
+                                    CDL_ABI_MINOR));
   if (header.major != CDL_ABI_MAJOR || Version{header.major, header.minor} < kMinPlugin)
-    return incompatible(fmt::format("plugin was built against ABI {}.{}, this host takes {}.{} to {}.x", header.major,
-                                    header.minor, kMinPlugin.first, kMinPlugin.second, CDL_ABI_MAJOR));
+    return incompatible(fmt::format(
+        "plugin was built against ABI {}.{}, this host takes {}.{} to {}.x", header.major,
+        header.minor, kMinPlugin.first, kMinPlugin.second, CDL_ABI_MAJOR));
   if (table.device_count > kMostDevices)
-    return incompatible(fmt::format("{} devices are more than the limit of {}", table.device_count, kMostDevices));
-  if (!text::isBackendName(table.name ? table.name : "")) return incompatible("plugin has no name of [a-z0-9_]");
+    return incompatible(
+        fmt::format("{} devices are more than the limit of {}", table.device_count, kMostDevices));
+  if (!text::isBackendName(table.name ? table.name : ""))
+    return incompatible("plugin has no name of [a-z0-9_]");
   if (!table.version) return incompatible("plugin has no version");
 #define CDL_X(slot) {#slot, table.slot},
   const std::pair<const char*, bool> required[] = {
@@ -68,7 +74,8 @@ Status checkOption(const Plugin& plugin, const std::string& name, const std::str
     if (fits) return Status::ok();
     return badArgument("{}: option {}={}: expected {}", plugin.name(), name, value, values);
   }
-  return badArgument("{}: unknown option {}; it has {}", plugin.name(), name, known.empty() ? "none" : known);
+  return badArgument("{}: unknown option {}; it has {}", plugin.name(), name,
+                     known.empty() ? "none" : known);
 }
 
 } // namespace
@@ -84,14 +91,17 @@ Status ErrorBuffer::status(cdl_code_t code, std::string_view who) const {
 }
 
 Status thrownBy(std::string_view who, const char* slot) {
-  const std::string what = who == slot ? fmt::format("{} threw", slot) : fmt::format("{}: {} threw", who, slot);
+  const std::string what =
+      who == slot ? fmt::format("{} threw", slot) : fmt::format("{}: {} threw", who, slot);
   try {
     throw;
   } catch (const abi::__forced_unwind&) { // the thread is being ended, which nobody may hold up
     throw;
   } catch (const std::bad_alloc& error) {
     return failure(Code::out_of_memory, "{}: {}", what, error.what());
-  } catch (const std::exception& error) { return failure(Code::internal, "{}: {}", what, error.what()); } catch (...) {
+  } catch (const std::exception& error) {
+    return failure(Code::internal, "{}: {}", what, error.what());
+  } catch (...) {
     return failure(Code::internal, "{} something that is no std::exception", what);
   }
 }
@@ -105,19 +115,23 @@ void tellThrownBy(const char* who, const char* slot) noexcept {
       shown = text::shownText(error.what());
     } catch (...) {} // no memory for it: who threw is what counts
     std::fprintf(stderr, "%s: %s threw: %s\n", who, slot, shown.c_str());
-  } catch (...) { std::fprintf(stderr, "%s: %s threw something that is no std::exception\n", who, slot); }
+  } catch (...) {
+    std::fprintf(stderr, "%s: %s threw something that is no std::exception\n", who, slot);
+  }
 }
 
-Result<std::shared_ptr<Plugin>> Plugin::fromQuery(cdl_backend_query_fn query, const std::string& origin) {
+Result<std::shared_ptr<Plugin>> Plugin::fromQuery(cdl_backend_query_fn query,
+                                                  const std::string& origin) {
   std::shared_ptr<Plugin> plugin(new Plugin);
   plugin->origin_ = origin;
   plugin->table_.header = CDL_HEADER(cdl_plugin_t);
   CDL_TRY(callSlot(origin, Slot{CDL_BACKEND_QUERY_SYMBOL, query}, &host(), &plugin->table_));
-  // A plugin that knows a longer table has filled no more than the host's size; one that knows a shorter one left the
-  // rest null.
+  // A plugin that knows a longer table has filled no more than the host's size; one that knows a
+  // shorter one left the rest null.
   if (plugin->table_.header.struct_size < sizeof(cdl_plugin_t)) {
     auto* bytes = reinterpret_cast<char*>(&plugin->table_);
-    std::memset(bytes + plugin->table_.header.struct_size, 0, sizeof(cdl_plugin_t) - plugin->table_.header.struct_size);
+    std::memset(bytes + plugin->table_.header.struct_size, 0,
+                sizeof(cdl_plugin_t) - plugin->table_.header.struct_size);
   }
   CDL_TRY(checkTable(plugin->table_, origin));
   return plugin;
@@ -130,7 +144,8 @@ Result<std::shared_ptr<Plugin>> Plugin::load(const std::string& path) {
     return failure(Code::not_found, "{}: cannot load the plugin: not a regular file",
                    path); // a pipe would be waited for
   CDL_TRY(checkPluginFile(path));
-  // Never closed: threads, thread-local destructors and static objects of a vendor's runtime outlive any handle.
+  // Never closed: threads, thread-local destructors and static objects of a vendor's runtime
+  // outlive any handle.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return failure(Code::not_found, "{}: cannot load the plugin: {}", path, dlerror());
   void* symbol = dlsym(library, CDL_BACKEND_QUERY_SYMBOL);
@@ -156,7 +171,8 @@ Result<std::shared_ptr<Device>> Plugin::open(uint32_t index, const Options& opti
   device->options_ = options;
   device->handle_ = handle;
   if (!handle) return failure(Code::internal, "{}: device_open succeeded without a device", name());
-  CDL_ASSIGN(const cdl_capabilities_t* capabilities, askSlot(name(), CDL_SLOT(table_, device_capabilities), handle));
+  CDL_ASSIGN(const cdl_capabilities_t* capabilities,
+             askSlot(name(), CDL_SLOT(table_, device_capabilities), handle));
   if (!capabilities) return failure(Code::internal, "{}: device_capabilities gave nothing", name());
   CDL_ASSIGN(device->target_, target::Target::fromCapabilities(name(), *capabilities, false));
   return device;
@@ -172,48 +188,58 @@ std::string Device::name() const {
   return name && *name ? *name : plugin_->name();
 }
 
-Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t bytes, uint64_t alignment) {
-  const uint64_t size = std::max<uint64_t>(bytes, 1); // a zero-sized buffer is still an address to bind
+Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t bytes,
+                                                       uint64_t alignment) {
+  // a zero-sized buffer is still an address to bind
+  const uint64_t size = std::max<uint64_t>(bytes, 1);
   cdl_memory_t* handle = nullptr;
-  CDL_TRY(callSlot(plugin_->name(), CDL_SLOT(table(), memory_create), handle_, space, size, alignment, &handle));
-  if (!handle) return failure(Code::internal, "{}: memory_create succeeded without memory", plugin_->name());
+  CDL_TRY(callSlot(plugin_->name(), CDL_SLOT(table(), memory_create), handle_, space, size,
+                   alignment, &handle));
+  if (!handle)
+    return failure(Code::internal, "{}: memory_create succeeded without memory", plugin_->name());
   const auto memory = std::make_shared<DeviceMemory>();
   void* pointer = nullptr;
-  if (table().memory_map &&
-      callSlot("memory_map", CDL_SLOT(table(), memory_map), handle_, handle, uint64_t{0}, size, &pointer))
+  if (table().memory_map && callSlot("memory_map", CDL_SLOT(table(), memory_map), handle_, handle,
+                                     uint64_t{0}, size, &pointer))
     memory->mapped_ = pointer;
-  memory->handle_ = {handle, [device = shared_from_this(), mapped = memory->mapped_](cdl_memory_t* owned) {
-                       const cdl_plugin_t& table = device->table();
-                       cdl_error_t* const nowhere = nullptr;
-                       if (mapped && table.memory_unmap)
-                         endBySlot(table.name, CDL_SLOT(table, memory_unmap), device->handle(), owned, mapped, nowhere);
-                       endBySlot(table.name, CDL_SLOT(table, memory_destroy), device->handle(), owned);
-                     }};
+  memory->handle_ = {
+      handle, [device = shared_from_this(), mapped = memory->mapped_](cdl_memory_t* owned) {
+        const cdl_plugin_t& table = device->table();
+        cdl_error_t* const nowhere = nullptr;
+        if (mapped && table.memory_unmap)
+          endBySlot(table.name, CDL_SLOT(table, memory_unmap), device->handle(), owned, mapped,
+                    nowhere);
+        endBySlot(table.name, CDL_SLOT(table, memory_destroy), device->handle(), owned);
+      }};
   return memory;
 }
 
 Result<std::shared_ptr<Queue>> Device::createQueue() {
   cdl_queue_t* handle = nullptr;
   CDL_TRY(callSlot(plugin_->name(), CDL_SLOT(table(), queue_create), handle_, &handle));
-  if (!handle) return failure(Code::internal, "{}: queue_create succeeded without a queue", plugin_->name());
+  if (!handle)
+    return failure(Code::internal, "{}: queue_create succeeded without a queue", plugin_->name());
   const auto queue = std::make_shared<Queue>();
   queue->device_ = shared_from_this();
   queue->handle_ = {handle, [device = queue->device_](cdl_queue_t* owned) {
                       const cdl_plugin_t& table = device->table();
-                      endBySlot(table.name, CDL_SLOT(table, queue_destroy), device->handle(), owned);
+                      endBySlot(table.name, CDL_SLOT(table, queue_destroy), device->handle(),
+                                owned);
                     }};
   return queue;
 }
 
 Status Queue::write(const DeviceMemory& to, uint64_t offset, const void* from, uint64_t bytes) {
   if (!bytes) return Status::ok();
-  return callSlot("queue_write", CDL_SLOT(device_->table(), queue_write), handle(), to.handle(), offset, from, bytes)
+  return callSlot("queue_write", CDL_SLOT(device_->table(), queue_write), handle(), to.handle(),
+                  offset, from, bytes)
       .context(device_->table().name);
 }
 
 Status Queue::read(const DeviceMemory& from, uint64_t offset, void* to, uint64_t bytes) {
   if (!bytes) return Status::ok();
-  return callSlot("queue_read", CDL_SLOT(device_->table(), queue_read), handle(), from.handle(), offset, to, bytes)
+  return callSlot("queue_read", CDL_SLOT(device_->table(), queue_read), handle(), from.handle(),
+                  offset, to, bytes)
       .context(device_->table().name);
 }
 
@@ -229,7 +255,8 @@ Status Queue::drain() {
   return wait(value);
 }
 
-Result<std::shared_ptr<DeviceMemory>> Device::allocateWith(const Bytes& bytes, uint32_t space, uint64_t alignment) {
+Result<std::shared_ptr<DeviceMemory>> Device::allocateWith(const Bytes& bytes, uint32_t space,
+                                                           uint64_t alignment) {
   CDL_ASSIGN(std::shared_ptr<DeviceMemory> memory, allocate(space, bytes.size(), alignment));
   CDL_ASSIGN(std::shared_ptr<Queue> queue, createQueue());
   CDL_TRY(queue->write(*memory, 0, bytes.data(), bytes.size()));
@@ -237,7 +264,8 @@ Result<std::shared_ptr<DeviceMemory>> Device::allocateWith(const Bytes& bytes, u
   return memory;
 }
 
-Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes, uint32_t space, uint64_t alignment) {
+Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes, uint32_t space,
+                                                     uint64_t alignment) {
   const Hash hash = sha256(bytes.data(), bytes.size());
   const std::string key = fmt::format("{}@{}/{}", hashText(hash), space, alignment);
   const std::lock_guard lock(mutex_);

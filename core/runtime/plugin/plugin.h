@@ -5,7 +5,8 @@
 
 #include "core/compiler/capabilities/target.h"
 
-/// Backends behind the C ABI: finding, negotiating, and objects that free themselves. Nothing here knows an IR.
+/// Backends behind the C ABI: finding, negotiating, and objects that free themselves. Nothing here
+/// knows an IR.
 namespace candela::runtime {
 
 class Device;
@@ -14,23 +15,28 @@ using Options = std::map<std::string, std::string>;
 /// A backend whose table was negotiated. Shared libraries are never closed.
 class Plugin : public std::enable_shared_from_this<Plugin> {
 public:
-  /// A shared library. Failure: not_found, or incompatible with both version numbers, naming the file.
+  /// A shared library. Failure: not_found, or incompatible with both version numbers, naming the
+  /// file.
   static Result<std::shared_ptr<Plugin>> load(const std::string& path);
   /// A backend that is linked in. `origin` names it in messages.
-  static Result<std::shared_ptr<Plugin>> fromQuery(cdl_backend_query_fn query, const std::string& origin);
+  static Result<std::shared_ptr<Plugin>> fromQuery(cdl_backend_query_fn query,
+                                                   const std::string& origin);
 
   const std::string& origin() const { return origin_; }
   std::string name() const { return table_.name; }
   std::string version() const { return table_.version; }
   std::string description() const { return table_.description ? table_.description : ""; }
   uint32_t deviceCount() const { return table_.device_count; }
-  std::span<const cdl_option_schema_t> options() const { return {table_.options, table_.option_count}; }
+  std::span<const cdl_option_schema_t> options() const {
+    return {table_.options, table_.option_count};
+  }
   const cdl_plugin_t& table() const { return table_; }
 
-  /// Opens a device after its options were checked against the schema, and its capability table too.
+  /// Opens a device after its options were checked against the schema, and its capability table
+  /// too.
   Result<std::shared_ptr<Device>> open(uint32_t index, const Options& options);
-  /// Whether options that a file holds may be passed on: a text that is no list of words or number may name a file,
-  /// which the plugin would read or write. Failure: refused, naming the option.
+  /// Whether options that a file holds may be passed on: a text that is no list of words or number
+  /// may name a file, which the plugin would read or write. Failure: refused, naming the option.
   Status checkStoredOptions(const Options& options) const;
 
 private:
@@ -39,15 +45,18 @@ private:
   cdl_plugin_t table_{};
 };
 
-/// Registers a backend of this process, for embedding and for debuggers. Any thread, before it is looked up.
+/// Registers a backend of this process, for embedding and for debuggers. Any thread, before it is
+/// looked up.
 void registerStatic(const std::string& name, cdl_backend_query_fn query);
 
 /// What whoever runs the program says: a name, or a path with a slash or ".so".
 Result<std::shared_ptr<Plugin>> findPlugin(const std::string& nameOrPath);
-/// What a file says: a name and never a path. Static registration first, then libcandela_NAME.so on the plugin path:
-/// $CANDELA_PLUGIN_PATH (colons, absolute), then lib/candela beside the program's folder and beside this library.
+/// What a file says: a name and never a path. Static registration first, then libcandela_NAME.so on
+/// the plugin path: $CANDELA_PLUGIN_PATH (colons, absolute), then lib/candela beside the program's
+/// folder and beside this library.
 Result<std::shared_ptr<Plugin>> findPluginNamed(const std::string& name);
-/// Names or paths of everything that findPlugin would find, sorted; files that do not load are left in.
+/// Names or paths of everything that findPlugin would find, sorted; files that do not load are left
+/// in.
 std::vector<std::string> listPlugins();
 
 /// Memory of a device, freed with the last reference.
@@ -94,15 +103,20 @@ public:
   /// True when the plugin compiles whole programs (door 2); else it runs instructions (door 1).
   bool compiles() const { return table().compile != nullptr; }
 
-  Result<std::shared_ptr<DeviceMemory>> allocate(uint32_t space, uint64_t bytes, uint64_t alignment);
+  Result<std::shared_ptr<DeviceMemory>> allocate(uint32_t space, uint64_t bytes,
+                                                 uint64_t alignment);
   Result<std::shared_ptr<Queue>> createQueue();
-  /// Makes `memory` (null, or of an earlier call for this space that no work uses) stand for bytes that the host has.
+  /// Makes `memory` (null, or of an earlier call for this space that no work uses) stand for bytes
+  /// that the host has.
   /// False where the device does not take them: the host copies then.
-  Result<bool> import(std::shared_ptr<DeviceMemory>& memory, uint32_t space, void* data, uint64_t bytes);
+  Result<bool> import(std::shared_ptr<DeviceMemory>& memory, uint32_t space, void* data,
+                      uint64_t bytes);
   /// Memory of its own with these bytes in it.
-  Result<std::shared_ptr<DeviceMemory>> allocateWith(const Bytes& bytes, uint32_t space, uint64_t alignment);
+  Result<std::shared_ptr<DeviceMemory>> allocateWith(const Bytes& bytes, uint32_t space,
+                                                     uint64_t alignment);
   /// The device's copy of these bytes, uploaded once per device and kept while somebody uses it.
-  Result<std::shared_ptr<DeviceMemory>> upload(const Bytes& bytes, uint32_t space, uint64_t alignment);
+  Result<std::shared_ptr<DeviceMemory>> upload(const Bytes& bytes, uint32_t space,
+                                               uint64_t alignment);
 
 private:
   friend class Plugin;
@@ -112,7 +126,8 @@ private:
   std::optional<target::Target> target_;
   Options options_;
   std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<DeviceMemory>> uploads_; ///< by content hash, space and alignment
+  /// by content hash, space and alignment
+  std::map<std::string, std::weak_ptr<DeviceMemory>> uploads_;
 };
 
 /// A cdl_error_t with room for a message, and the Status that it makes.
@@ -134,31 +149,38 @@ template <typename Function> struct Slot {
   const char* name = "";
   Function call;
 };
-#define CDL_SLOT(table, slot)                                                                                          \
+#define CDL_SLOT(table, slot)                                                                      \
   ::candela::runtime::Slot { #slot, (table).slot }
 
-/// What the exception that is being handled says of the plugin's slot that threw it, which no slot may.
+/// What the exception that is being handled says of the plugin's slot that threw it, which no slot
+/// may.
 Status thrownBy(std::string_view who, const char* slot);
 /// The same where nothing can be returned: a line on stderr.
 void tellThrownBy(const char* who, const char* slot) noexcept;
 
 /// Calls a slot, whose last argument is the error; `who` stands in front of its message.
-template <typename S, typename... Args> Status callSlot(std::string_view who, S slot, Args... args) {
+template <typename S, typename... Args>
+Status callSlot(std::string_view who, S slot, Args... args) {
   const Slot named(slot);
   ErrorBuffer error;
   cdl_code_t code = CDL_OK;
   try {
     code = named.call(args..., error.get());
-  } catch (...) { return thrownBy(who, named.name); }
+  } catch (...) {
+    return thrownBy(who, named.name);
+  }
   return error.status(code, who);
 }
 
 /// Calls a slot that gives a value and knows no error.
 template <typename Function, typename... Args>
-auto askSlot(std::string_view who, Slot<Function> slot, Args... args) -> Result<decltype(slot.call(args...))> {
+auto askSlot(std::string_view who, Slot<Function> slot, Args... args)
+    -> Result<decltype(slot.call(args...))> {
   try {
     return slot.call(args...);
-  } catch (...) { return thrownBy(who, slot.name); }
+  } catch (...) {
+    return thrownBy(who, slot.name);
+  }
 }
 
 /// Calls a slot that ends an object.
@@ -166,13 +188,18 @@ template <typename Function, typename... Args>
 void endBySlot(const char* who, Slot<Function> slot, Args... args) noexcept {
   try {
     (void)slot.call(args...);
-  } catch (...) { tellThrownBy(who, slot.name); }
+  } catch (...) {
+    tellThrownBy(who, slot.name);
+  }
 }
 
-/// By buffer of a checked image: constants, and local buffers that only copies of constants are written to.
+/// By buffer of a checked image: constants, and local buffers that only copies of constants are
+/// written to.
 std::vector<bool> constantBuffers(const cdl_image_t* image);
-/// The question that a target is asked about an instruction of a checked image; `constants` as above.
-target::InstrDesc describe(const cdl_image_t* image, uint32_t instr, const std::vector<bool>& constants);
+/// The question that a target is asked about an instruction of a checked image; `constants` as
+/// above.
+target::InstrDesc describe(const cdl_image_t* image, uint32_t instr,
+                           const std::vector<bool>& constants);
 target::InstrDesc describe(const cdl_image_t* image, uint32_t instr);
 
 } // namespace candela::runtime

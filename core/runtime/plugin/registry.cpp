@@ -23,27 +23,29 @@ Registry& registry() {
   return instance;
 }
 
-/// The shared library that holds the runtime; "" where the program does, whose name here is what its caller says
-/// (argv[0]), or where it was loaded by a name that means something else from another folder.
+/// The shared library that holds the runtime; "" where the program does, whose name here is what
+/// its caller says (argv[0]), or where it was loaded by a name that means something else from
+/// another folder.
 std::string ownLibrary() {
   Dl_info info{};
   link_map* map = nullptr;
-  const bool isKnown =
-      dladdr1(reinterpret_cast<const void*>(&ownLibrary), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
+  const bool isKnown = dladdr1(reinterpret_cast<const void*>(&ownLibrary), &info,
+                               reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
   return isKnown && map && map->l_name && map->l_name[0] == '/' ? map->l_name : "";
 }
 
-/// The folders of CANDELA_PLUGIN_PATH. Failure: invalid_argument for one that depends on where the program was started.
+/// The folders of CANDELA_PLUGIN_PATH. Failure: invalid_argument for one that depends on where the
+/// program was started.
 Result<std::vector<std::string>> namedFolders() {
   const char* path = secure_getenv("CANDELA_PLUGIN_PATH");
   std::vector<std::string> folders = text::split(path ? path : "", ':');
   std::erase(folders, "");
   for (const std::string& folder : folders)
     if (!folder.starts_with('/'))
-      return badArgument(
-          "CANDELA_PLUGIN_PATH: '{}' is no absolute path; plugins of the current folder are not loaded by "
-          "name",
-          folder);
+      return badArgument("CANDELA_PLUGIN_PATH: '{}' is no absolute path; plugins of the current "
+                         "folder are not loaded by "
+                         "name",
+                         folder);
   return folders;
 }
 
@@ -53,7 +55,8 @@ std::vector<std::string> pluginFolders(std::vector<std::string> folders) {
     if (file.empty()) continue;
     const fs::path own = fs::canonical(file, failed);
     if (!failed && own.is_absolute()) {
-      for (const char* lib : {"lib", CANDELA_LIBDIR}) // of a build and of an installation; here and there lib/<machine>
+      // of a build and of an installation; here and there lib/<machine>
+      for (const char* lib : {"lib", CANDELA_LIBDIR})
         folders.push_back((own.parent_path().parent_path() / lib / "candela").string());
       folders.push_back((own.parent_path() / "candela").string());
     }
@@ -77,7 +80,8 @@ void registerStatic(const std::string& name, cdl_backend_query_fn query) {
 Result<std::shared_ptr<Plugin>> findPlugin(const std::string& nameOrPath) {
   if (!isPath(nameOrPath)) return findPluginNamed(nameOrPath);
   std::error_code ignored;
-  if (!fs::exists(nameOrPath, ignored)) return failure(Code::not_found, "{}: no such plugin file", nameOrPath);
+  if (!fs::exists(nameOrPath, ignored))
+    return failure(Code::not_found, "{}: no such plugin file", nameOrPath);
   return Plugin::load(fs::absolute(nameOrPath, ignored).string());
 }
 
@@ -98,7 +102,8 @@ Result<std::shared_ptr<Plugin>> findPluginNamed(const std::string& name) {
   }
   std::string all = "reference, soft";
   for (const std::string& known : listPlugins()) all += ", " + known;
-  return failure(Code::not_found, "no backend named '{}'; there are {}; more by CANDELA_PLUGIN_PATH", name, all);
+  return failure(Code::not_found,
+                 "no backend named '{}'; there are {}; more by CANDELA_PLUGIN_PATH", name, all);
 }
 
 std::vector<std::string> listPlugins() {
@@ -108,13 +113,16 @@ std::vector<std::string> listPlugins() {
     for (const auto& [name, query] : registry().backends) names.insert(name);
   }
   Result<std::vector<std::string>> named = namedFolders();
-  for (const std::string& folder : pluginFolders(named ? std::move(*named) : std::vector<std::string>())) {
+  for (const std::string& folder :
+       pluginFolders(named ? std::move(*named) : std::vector<std::string>())) {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const std::string file = entry.path().filename().string();
-      if (file.size() <= kPrefix.size() + kSuffix.size() || !file.starts_with(kPrefix) || !file.ends_with(kSuffix))
+      if (file.size() <= kPrefix.size() + kSuffix.size() || !file.starts_with(kPrefix) ||
+          !file.ends_with(kSuffix))
         continue;
-      const std::string name = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
+      const std::string name =
+          file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
       if (text::isBackendName(name)) names.insert(name);
     }
   }

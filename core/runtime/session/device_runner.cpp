@@ -15,21 +15,25 @@ using target::Support;
 
 /// What one execution needs on the device; kept for the next one.
 struct Context {
-  std::vector<MemoryPtr> memory;   ///< per image buffer; TEMP buffers of a space share its arena
-  std::vector<MemoryPtr> own;      ///< of inputs and outputs, for what the device cannot use where it lies
+  std::vector<MemoryPtr> memory; ///< per image buffer; TEMP buffers of a space share its arena
+  /// of inputs and outputs, for what the device cannot use where it lies
+  std::vector<MemoryPtr> own;
   std::vector<MemoryPtr> imported; ///< of inputs and outputs: stands for the caller's bytes
-  std::vector<bool> inPlace;       ///< of inputs and outputs of the run in progress: not in memory of its own
-  std::vector<void*> addresses;    ///< per image buffer, null where the host sees none
+  /// of inputs and outputs of the run in progress: not in memory of its own
+  std::vector<bool> inPlace;
+  std::vector<void*> addresses; ///< per image buffer, null where the host sees none
   std::vector<cdl_binding_t> bindings;
   MemoryPtr scratch;
-  std::shared_ptr<Queue> queue; ///< goes first, with what it has not done: then nothing uses the memory
+  /// goes first, with what it has not done: then nothing uses the memory
+  std::shared_ptr<Queue> queue;
 };
 
-/// What a row calls NATIVE may not be refused once it runs: that is the backend's failure, and says nothing of the
-/// model.
+/// What a row calls NATIVE may not be refused once it runs: that is the backend's failure, and says
+/// nothing of the model.
 Status promised(const Status& status) {
   const bool refuses = status.code() == Code::unsupported || status.code() == Code::refused;
-  return refuses ? failure(Code::internal, "{}, which its rows call native", status.message()) : status;
+  return refuses ? failure(Code::internal, "{}, which its rows call native", status.message())
+                 : status;
 }
 
 /// Runs a Program on a device through either door.
@@ -47,12 +51,13 @@ public:
   Status prepare(const Bundle& bundle, const BundlePartition& partition, Refusal* refusal) {
     const size_t spaces = device_->target().spaces().size();
     if (image_->spaces.count - 1 > spaces)
-      return failure(Code::incompatible, "the program uses {} memory spaces, {} has {}", image_->spaces.count - 1,
-                     name_, spaces);
+      return failure(Code::incompatible, "the program uses {} memory spaces, {} has {}",
+                     image_->spaces.count - 1, name_, spaces);
     holdsConstants_ = device_->compiles() && device_->table().executable_load;
     const bool isStored = partition.executable.size() != 0;
     if (isStored && !holdsConstants_)
-      return failure(Code::incompatible, "{}: the bundle holds an executable of {} {}, which it cannot load", name_,
+      return failure(Code::incompatible,
+                     "{}: the bundle holds an executable of {} {}, which it cannot load", name_,
                      partition.backend, partition.backendVersion);
     if (!isStored) CDL_TRY(readConstants(bundle, partition));
     CDL_TRY(makeFixed());
@@ -77,10 +82,11 @@ public:
     if (!executable_ || !device_->table().executable_save) return Bytes();
     if (stored_.size()) return stored_;
     const auto blob = std::make_shared<std::string>();
-    const cdl_writer_t writer{blob.get(), [](void* context, const void* data, uint64_t size) -> int {
-                                static_cast<std::string*>(context)->append(static_cast<const char*>(data), size);
-                                return 1;
-                              }};
+    const cdl_writer_t writer{
+        blob.get(), [](void* context, const void* data, uint64_t size) -> int {
+          static_cast<std::string*>(context)->append(static_cast<const char*>(data), size);
+          return 1;
+        }};
     CDL_TRY(callSlot(name_, CDL_SLOT(device_->table(), executable_save), executable_, &writer));
     return Bytes::wrap(blob->data(), blob->size(), blob);
   }
@@ -93,7 +99,8 @@ private:
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
       if (buffer.role == CDL_ROLE_CONSTANT && !holdsConstants_) {
-        CDL_ASSIGN(fixed_[b], device_->upload(constants_[buffer.constant], buffer.space - 1, buffer.alignment));
+        CDL_ASSIGN(fixed_[b], device_->upload(constants_[buffer.constant], buffer.space - 1,
+                                              buffer.alignment));
       } else if (buffer.role == CDL_ROLE_STATE) {
         hasState_ = true;
         CDL_ASSIGN(const Bytes zero, Bytes::allocate(buffer.bytes));
@@ -105,8 +112,9 @@ private:
 
   Status load(const BundlePartition& partition) {
     stored_ = partition.executable;
-    const Status status = callSlot(name_, CDL_SLOT(device_->table(), executable_load), device_->handle(), image_,
-                                   stored_.data(), stored_.size(), &executable_);
+    const Status status =
+        callSlot(name_, CDL_SLOT(device_->table(), executable_load), device_->handle(), image_,
+                 stored_.data(), stored_.size(), &executable_);
     if (!status) executable_ = nullptr;
     return status && !executable_ ? noExecutable("executable_load") : status;
   }
@@ -116,12 +124,13 @@ private:
     for (const Bytes& bytes : constants_) payloads.push_back(bytes.data());
     cdl_refusal_t refused{};
     refused.header = CDL_HEADER(cdl_refusal_t);
-    if (Status status = callSlot(name_, CDL_SLOT(device_->table(), compile), device_->handle(), image_, payloads.data(),
-                                 &executable_, &refused);
+    if (Status status = callSlot(name_, CDL_SLOT(device_->table(), compile), device_->handle(),
+                                 image_, payloads.data(), &executable_, &refused);
         !status) {
       executable_ = nullptr;
       const auto reason = static_cast<uint16_t>(refused.reason);
-      if (refusal) *refusal = {refused.instr, reason, target::refusalText(reason, status.message())};
+      if (refusal)
+        *refusal = {refused.instr, reason, target::refusalText(reason, status.message())};
       return status;
     }
     return executable_ ? Status::ok() : noExecutable("compile");
@@ -134,15 +143,17 @@ private:
   Status readSupport() {
     if (!device_->table().executable_support) return Status::ok();
     std::vector<uint8_t> support(support_.size(), CDL_SUPPORT_NONE);
-    CDL_TRY(callSlot(name_, CDL_SLOT(device_->table(), executable_support), executable_, support.data(),
-                     static_cast<uint32_t>(support.size())));
+    CDL_TRY(callSlot(name_, CDL_SLOT(device_->table(), executable_support), executable_,
+                     support.data(), static_cast<uint32_t>(support.size())));
     for (size_t i = 1; i < support.size(); ++i)
       if (support[i] != CDL_SUPPORT_NATIVE) support_[i] = Support::emulated;
     return Status::ok();
   }
 
   /// What an executable has of local memories is its own affair.
-  bool isLocal(uint32_t space) const { return cdl_get_space(image_, space)->flags & CDL_SPACE_LOCAL; }
+  bool isLocal(uint32_t space) const {
+    return cdl_get_space(image_, space)->flags & CDL_SPACE_LOCAL;
+  }
 
   Result<std::unique_ptr<Context>> makeContext() override {
     auto context = std::make_unique<Context>();
@@ -150,8 +161,8 @@ private:
     std::vector<MemoryPtr> arenas(image_->spaces.count);
     for (uint32_t s = 1; s < image_->spaces.count; ++s)
       if (const uint64_t bytes = arenaBytes(s); bytes && !(executable_ && isLocal(s))) {
-        CDL_ASSIGN(arenas[s],
-                   device_->allocate(s - 1, bytes, cdl_get_space(image_, s)->alignment).context(valuesText(image_, s)));
+        CDL_ASSIGN(arenas[s], device_->allocate(s - 1, bytes, cdl_get_space(image_, s)->alignment)
+                                  .context(valuesText(image_, s)));
       }
     const size_t buffers = image_->buffers.count;
     context->memory.resize(buffers);
@@ -163,7 +174,8 @@ private:
     for (uint32_t b = 1; b < buffers; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
       const bool isTemp = buffer.role == CDL_ROLE_TEMP;
-      bind(*context, b, isTemp ? arenas[buffer.space] : fixed_[b], isTemp ? buffer.offset : 0); // the rest: by place()
+      // the rest: by place()
+      bind(*context, b, isTemp ? arenas[buffer.space] : fixed_[b], isTemp ? buffer.offset : 0);
     }
     if (executable_ && device_->table().executable_scratch) CDL_TRY(allocateScratch(*context));
     return context;
@@ -172,13 +184,15 @@ private:
   /// That buffer `b` lies there.
   void bind(Context& context, uint32_t b, const MemoryPtr& memory, uint64_t offset) const {
     context.memory[b] = memory;
-    context.bindings[b] = {memory ? memory->handle() : nullptr, offset, cdl_get_buffer(image_, b)->bytes};
+    context.bindings[b] = {memory ? memory->handle() : nullptr, offset,
+                           cdl_get_buffer(image_, b)->bytes};
     void* mapped = memory ? memory->mapped() : nullptr;
     context.addresses[b] = mapped ? static_cast<char*>(mapped) + offset : nullptr;
   }
 
   Status allocateScratch(Context& context) {
-    CDL_ASSIGN(const uint64_t bytes, askSlot(name_, CDL_SLOT(device_->table(), executable_scratch), executable_));
+    CDL_ASSIGN(const uint64_t bytes,
+               askSlot(name_, CDL_SLOT(device_->table(), executable_scratch), executable_));
     if (!bytes) return Status::ok();
     CDL_ASSIGN(context.scratch, device_->allocate(0, bytes, 64));
     context.bindings.push_back({context.scratch->handle(), 0, bytes});
@@ -194,18 +208,21 @@ private:
     return Bytes::wrap(memory->mapped(), buffer.bytes, memory);
   }
 
-  /// Memory of the device that `data` lies in, or that stands for it; null where it has none and the host must copy.
+  /// Memory of the device that `data` lies in, or that stands for it; null where it has none and
+  /// the host must copy.
   Result<MemoryPtr> memoryOf(Context& context, const Port& port, std::byte* data, RunStats& stats) {
     const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
     const bool isBoth = port.isInput() && port.isOutput();
     const Resident* resident = nullptr;
     if (stats.residents && !isBoth)
-      if (const auto at = stats.residents->find(data); at != stats.residents->end()) resident = &at->second;
+      if (const auto at = stats.residents->find(data); at != stats.residents->end())
+        resident = &at->second;
     if (resident && resident->device == device_.get() && resident->space == buffer.space &&
         reinterpret_cast<uintptr_t>(data) % std::max<uint64_t>(buffer.alignment, 1) == 0)
       return resident->memory;
     MemoryPtr& imported = context.imported[port.buffer];
-    CDL_ASSIGN(const bool isImported, device_->import(imported, buffer.space - 1, data, buffer.bytes));
+    CDL_ASSIGN(const bool isImported,
+               device_->import(imported, buffer.space - 1, data, buffer.bytes));
     if (isImported) return imported;
     if (resident) stats.stateBytes += buffer.bytes;
     return MemoryPtr();
@@ -219,8 +236,9 @@ private:
     if (!memory) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
       if (!context.own[b]) {
-        CDL_ASSIGN(context.own[b], device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
-                                       .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
+        CDL_ASSIGN(context.own[b],
+                   device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
+                       .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
       }
       memory = context.own[b];
     }
@@ -245,7 +263,8 @@ private:
       if (!port.isOutput() || context.inPlace[port.buffer]) continue;
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
       const Span span("download", cdl_get_string(image_, buffer.name), buffer.bytes);
-      CDL_TRY(context.queue->read(*context.memory[port.buffer], 0, outputs[port.output], buffer.bytes));
+      CDL_TRY(
+          context.queue->read(*context.memory[port.buffer], 0, outputs[port.output], buffer.bytes));
       copies = true;
     }
     if (executable_ && !copies) return Status::ok(); // which was waited for
@@ -253,11 +272,12 @@ private:
     return context.queue->drain();
   }
 
-  Status runWith(Context& context, std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-                 RunStats& stats) override {
+  Status runWith(Context& context, std::span<const std::byte* const> inputs,
+                 std::span<std::byte* const> outputs, RunStats& stats) override {
     for (const Port& port : ports_) {
       const std::byte* given = port.isInput() ? inputs[port.input] : nullptr;
-      std::byte* data = port.isOutput() ? outputs[port.output] : const_cast<std::byte*>(given); // which is only read
+      // which is only read
+      std::byte* data = port.isOutput() ? outputs[port.output] : const_cast<std::byte*>(given);
       CDL_TRY(place(context, port, data, stats));
       if (port.isInput()) CDL_TRY(upload(context, port, given, data));
     }
@@ -277,8 +297,8 @@ private:
     const cdl_timeline_t signal{queue, done};
     {
       const Span span("execute");
-      CDL_TRY(promised(
-          callSlot(name_, CDL_SLOT(table, execute), queue, executable_, &bindings, nullptr, uint32_t{0}, signal)));
+      CDL_TRY(promised(callSlot(name_, CDL_SLOT(table, execute), queue, executable_, &bindings,
+                                nullptr, uint32_t{0}, signal)));
     }
     for (size_t i = 1; i < support_.size(); ++i)
       ++(support_[i] == Support::native ? stats.nativeInstrs : stats.emulatedInstrs);
@@ -288,10 +308,12 @@ private:
   }
 
   /// Whether instructions are asked for, and the device itself tells of them.
-  bool keepsProfile() const { return tracesInstrs() && device_->table().profile_begin && device_->table().profile_end; }
+  bool keepsProfile() const {
+    return tracesInstrs() && device_->table().profile_begin && device_->table().profile_end;
+  }
 
-  /// Takes the records of `most` instructions that began at `start`; those by another clock than the host's are moved
-  /// there, the first one to `start`.
+  /// Takes the records of `most` instructions that began at `start`; those by another clock than
+  /// the host's are moved there, the first one to `start`.
   Status endProfile(cdl_queue_t* queue, uint64_t start, uint64_t most) {
     const uint64_t end = nowNs();
     std::vector<cdl_profile_record_t> records(std::min<uint64_t>(most, 1 << 20));
@@ -300,8 +322,8 @@ private:
                      static_cast<uint32_t>(records.size()), &count));
     // Of a long loop the first million is kept; more than there were executions is no profile.
     if (count > std::max<uint64_t>(records.size(), most))
-      return failure(Code::unsupported, "{}: a profile of {} records, there is room for {}", name_, count,
-                     records.size());
+      return failure(Code::unsupported, "{}: a profile of {} records, there is room for {}", name_,
+                     count, records.size());
     records.resize(std::min<size_t>(count, records.size()));
     // Of several engines the one that is told first need not have begun first.
     uint64_t first = records.empty() ? start : UINT64_MAX;
@@ -318,7 +340,8 @@ private:
     return Status::ok();
   }
 
-  /// Door 1: runs of native instructions of one block go to the backend, what lies between runs in soft.
+  /// Door 1: runs of native instructions of one block go to the backend, what lies between runs in
+  /// soft.
   Status interpret(Context& context, const cdl_bindings_t& bindings, RunStats& stats) {
     const uint32_t end = image_->instrs.count;
     int64_t loops[CDL_MAX_LOOP_NESTING] = {};
@@ -326,7 +349,8 @@ private:
       last = first;
       if (support_[first] == Support::emulated) {
         ++stats.emulatedInstrs;
-        CDL_TRY(timed(first, Support::emulated, [&] { return emulate(context, first, loops, stats); }));
+        CDL_TRY(
+            timed(first, Support::emulated, [&] { return emulate(context, first, loops, stats); }));
         continue;
       }
       const uint32_t block = cdl_get_instr(image_, first)->loop;
@@ -335,7 +359,9 @@ private:
              cdl_get_instr(image_, last + 1)->loop == block)
         ++last;
       stats.nativeInstrs += last - first + 1;
-      const auto runNative = [&] { return submit(context, first, last - first + 1, loops, bindings); };
+      const auto runNative = [&] {
+        return submit(context, first, last - first + 1, loops, bindings);
+      };
       CDL_TRY(alone ? timed(first, Support::native, runNative) : runNative());
     }
     return Status::ok();
@@ -349,7 +375,8 @@ private:
     const Span span("execute", "instructions");
     if (keepsProfile()) CDL_TRY(callSlot(name_, CDL_SLOT(table, profile_begin), queue));
     const uint64_t start = nowNs();
-    CDL_TRY(promised(callSlot(name_, CDL_SLOT(table, run), queue, image_, first, count, loops, &bindings)));
+    CDL_TRY(promised(
+        callSlot(name_, CDL_SLOT(table, run), queue, image_, first, count, loops, &bindings)));
     if (tracesInstrs()) CDL_TRY(context.queue->drain());
     return keepsProfile() ? endProfile(queue, start, count) : Status::ok();
   }
@@ -360,11 +387,14 @@ private:
       const Span span("wait");
       CDL_TRY(context.queue->drain());
     }
-    const auto bufferOf = [&](uint32_t v) { return cdl_get_view(image_, instr->first_view + v)->buffer; };
+    const auto bufferOf = [&](uint32_t v) {
+      return cdl_get_view(image_, instr->first_view + v)->buffer;
+    };
     const uint32_t views = uint32_t(instr->inputs) + instr->outputs;
     bool isMapped = true;
     for (uint32_t v = 0; v < views; ++v) isMapped = isMapped && context.addresses[bufferOf(v)];
-    if (isMapped) return callSlot("soft", soft::run, image_, index, loops, context.addresses.data());
+    if (isMapped)
+      return callSlot("soft", soft::run, image_, index, loops, context.addresses.data());
 
     std::vector<void*> addresses = context.addresses;
     std::map<uint32_t, Bytes> staged;
@@ -387,7 +417,8 @@ private:
     for (auto& [b, bytes] : staged) {
       if (!written.count(b)) continue;
       const Span span("stage out", {}, bytes.size());
-      CDL_TRY(context.queue->write(*context.memory[b], context.bindings[b].offset, bytes.data(), bytes.size()));
+      CDL_TRY(context.queue->write(*context.memory[b], context.bindings[b].offset, bytes.data(),
+                                   bytes.size()));
       stats.stagedBytes += bytes.size();
     }
     return Status::ok();
@@ -396,14 +427,18 @@ private:
   std::shared_ptr<Device> device_;
   std::string name_;
   cdl_executable_t* executable_ = nullptr;
-  Bytes stored_;                 ///< where a stored executable was loaded from; it goes on to use it
-  bool holdsConstants_ = false;  ///< executables have their constants: CONSTANT buffers have no memory
-  std::vector<MemoryPtr> fixed_; ///< per image buffer: constants and states, shared by all executions
+  /// where a stored executable was loaded from; it goes on to use it
+  Bytes stored_;
+  /// executables have their constants: CONSTANT buffers have no memory
+  bool holdsConstants_ = false;
+  /// per image buffer: constants and states, shared by all executions
+  std::vector<MemoryPtr> fixed_;
 };
 
 } // namespace
 
-Result<std::unique_ptr<Runner>> makeDeviceRunner(const Bundle& bundle, const BundlePartition& partition,
+Result<std::unique_ptr<Runner>> makeDeviceRunner(const Bundle& bundle,
+                                                 const BundlePartition& partition,
                                                  std::shared_ptr<Device> device, Refusal* refusal) {
   auto runner = std::make_unique<DeviceRunner>(partition, std::move(device));
   CDL_TRY(runner->prepare(bundle, partition, refusal));

@@ -6,15 +6,19 @@
 
 namespace candela::runtime {
 
-/// What the runners of an image share: its constants on the host, and contexts that executions leave for the next ones.
+/// What the runners of an image share: its constants on the host, and contexts that executions
+/// leave for the next ones.
 template <class Context> class ImageRunner : public Runner {
 public:
-  Status run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, RunStats& stats) final {
+  Status run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+             RunStats& stats) final {
     // State persists across executions, so executions of such a program take turns.
     std::unique_lock<std::mutex> turn(stateMutex_, std::defer_lock);
     if (hasState_) turn.lock();
     std::unique_ptr<Context> context = contexts_.take();
-    if (!context) { CDL_ASSIGN(context, makeContext()); }
+    if (!context) {
+      CDL_ASSIGN(context, makeContext());
+    }
     Status status = runWith(*context, inputs, outputs, stats);
     // After a failure a queue may be in any state: its context is not used again.
     if (status) contexts_.put(std::move(context));
@@ -25,7 +29,8 @@ public:
     for (const Port& port : ports_) {
       if (port.output != output) continue;
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
-      return buffer.role == CDL_ROLE_OUTPUT ? allocateRoom(buffer, resident) : Bytes::allocate(buffer.bytes);
+      return buffer.role == CDL_ROLE_OUTPUT ? allocateRoom(buffer, resident)
+                                            : Bytes::allocate(buffer.bytes);
     }
     return failure(Code::internal, "a program without output {}", output);
   }
@@ -38,10 +43,11 @@ public:
       if (constant.form == 1) {
         const Elem elem = static_cast<Elem>(constant.elem);
         const auto count = static_cast<int64_t>(constant.bytes * 8 / elemBits(elem));
-        CDL_ASSIGN(const Tensor splat,
-                   Payload::splat(elem, count, constant.bits)
-                       .materialize({count})
-                       .context(fmt::format("constant '{}'", cdl_get_string(image_, constant.name))));
+        CDL_ASSIGN(
+            const Tensor splat,
+            Payload::splat(elem, count, constant.bits)
+                .materialize({count})
+                .context(fmt::format("constant '{}'", cdl_get_string(image_, constant.name))));
         constants_[c] = splat.bytes;
         continue;
       }
@@ -76,7 +82,9 @@ protected:
   }
 
   virtual Result<std::unique_ptr<Context>> makeContext() = 0;
-  virtual Result<Bytes> allocateRoom(const cdl_buffer_t& buffer, Resident&) { return Bytes::allocate(buffer.bytes); }
+  virtual Result<Bytes> allocateRoom(const cdl_buffer_t& buffer, Resident&) {
+    return Bytes::allocate(buffer.bytes);
+  }
   virtual Status runWith(Context& context, std::span<const std::byte* const> inputs,
                          std::span<std::byte* const> outputs, RunStats& stats) = 0;
 
@@ -95,7 +103,9 @@ protected:
   template <typename F> static Status timed(uint32_t instr, target::Support support, F&& run) {
     const uint64_t start = nowNs();
     CDL_TRY(run());
-    if (tracesInstrs()) Trace::current()->add({.startNs = start, .endNs = nowNs(), .instr = instr, .support = support});
+    if (tracesInstrs())
+      Trace::current()->add(
+          {.startNs = start, .endNs = nowNs(), .instr = instr, .support = support});
     return Status::ok();
   }
   static bool tracesInstrs() { return Trace::current() && Trace::current()->wantsInstrs(); }
@@ -112,8 +122,10 @@ private:
   Pool<Context> contexts_;
 };
 
-Result<std::unique_ptr<Runner>> makeSoftRunner(const Bundle& bundle, const BundlePartition& partition);
-Result<std::unique_ptr<Runner>> makeDeviceRunner(const Bundle& bundle, const BundlePartition& partition,
+Result<std::unique_ptr<Runner>> makeSoftRunner(const Bundle& bundle,
+                                               const BundlePartition& partition);
+Result<std::unique_ptr<Runner>> makeDeviceRunner(const Bundle& bundle,
+                                                 const BundlePartition& partition,
                                                  std::shared_ptr<Device> device, Refusal* refusal);
 
 } // namespace candela::runtime

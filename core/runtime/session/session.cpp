@@ -6,10 +6,12 @@ namespace candela::runtime {
 
 Result<std::unique_ptr<Runner>> makeRunner(const Bundle& bundle, const BundlePartition& partition,
                                            std::shared_ptr<Device> device, Refusal* refusal) {
-  return device ? makeDeviceRunner(bundle, partition, std::move(device), refusal) : makeSoftRunner(bundle, partition);
+  return device ? makeDeviceRunner(bundle, partition, std::move(device), refusal)
+                : makeSoftRunner(bundle, partition);
 }
 
-Result<std::unique_ptr<Session>> Session::create(Bundle bundle, std::span<const std::shared_ptr<Device>> devices) {
+Result<std::unique_ptr<Session>> Session::create(Bundle bundle,
+                                                 std::span<const std::shared_ptr<Device>> devices) {
   CDL_TRY(verifyBundle(bundle));
   std::vector<std::shared_ptr<Device>> open(devices.begin(), devices.end());
   std::vector<std::unique_ptr<Runner>> runners;
@@ -31,7 +33,8 @@ Result<std::unique_ptr<Session>> Session::create(Bundle bundle, std::span<const 
   return session;
 }
 
-std::unique_ptr<Session> Session::adopt(Bundle bundle, std::vector<std::unique_ptr<Runner>> runners) {
+std::unique_ptr<Session> Session::adopt(Bundle bundle,
+                                        std::vector<std::unique_ptr<Runner>> runners) {
   CDL_CHECK(bundle.partitions.size() == runners.size());
   auto session = std::make_unique<Session>();
   session->bundle_ = std::move(bundle);
@@ -46,7 +49,8 @@ std::unique_ptr<Session> Session::adopt(Bundle bundle, std::vector<std::unique_p
     const bool isCopy = step.kind == StepKind::copy;
     if (isCopy) session->source_[step.outputs[0]] = session->source_[step.inputs[0]];
     const std::string backend = isCopy ? "" : held.partitions[step.partition].backend;
-    session->stepNames_.push_back(fmt::format("{} on {}", step.partition, backend.empty() ? "soft" : backend));
+    session->stepNames_.push_back(
+        fmt::format("{} on {}", step.partition, backend.empty() ? "soft" : backend));
     for (const uint32_t v : step.outputs) session->isComputed_[v] = !isCopy;
   }
   return session;

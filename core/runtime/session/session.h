@@ -11,9 +11,12 @@ namespace candela::runtime {
 
 /// What one run did; the SDK counts, so that a report cannot flatter.
 struct RunStats {
-  uint64_t nativeInstrs = 0, emulatedInstrs = 0, hostInstrs = 0; ///< executed, loop iterations counted
-  uint64_t stagedBytes = 0; ///< copied to and from the host for emulated instructions on memory that cannot be mapped
-  uint64_t stateBytes = 0;  ///< of states, copied to be kept: 0 where they lie in memory that the host sees
+  /// executed, loop iterations counted
+  uint64_t nativeInstrs = 0, emulatedInstrs = 0, hostInstrs = 0;
+  /// copied to and from the host for emulated instructions on memory that cannot be mapped
+  uint64_t stagedBytes = 0;
+  /// of states, copied to be kept: 0 where they lie in memory that the host sees
+  uint64_t stateBytes = 0;
   const Residents* residents = nullptr; ///< for runners: where states lie
 };
 
@@ -21,12 +24,12 @@ struct RunStats {
 class Runner {
 public:
   virtual ~Runner() = default;
-  /// Where inputs and outputs lie, dense, in the order of the image's bound buffers. They are used there where they can
-  /// be; no output overlaps another one or an input. Any thread.
+  /// Where inputs and outputs lie, dense, in the order of the image's bound buffers. They are used
+  /// there where they can be; no output overlaps another one or an input. Any thread.
   virtual Status run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
                      RunStats& stats) = 0;
-  /// Zeroed room for an output, which runs then write into; the memory of a device that the host sees, where there is
-  /// one, which `resident` gets to know.
+  /// Zeroed room for an output, which runs then write into; the memory of a device that the host
+  /// sees, where there is one, which `resident` gets to know.
   virtual Result<Bytes> allocateOutput(size_t output, Resident& resident) = 0;
   /// Support per instruction, [0] unused.
   virtual const std::vector<target::Support>& support() const = 0;
@@ -41,25 +44,28 @@ struct Refusal {
   std::string text;
 };
 
-/// Compiles (door 2) or checks (door 1) for a device; without one the host runs the Program. On Code::refused, *refusal
-/// says which instruction.
+/// Compiles (door 2) or checks (door 1) for a device; without one the host runs the Program. On
+/// Code::refused, *refusal says which instruction.
 Result<std::unique_ptr<Runner>> makeRunner(const Bundle& bundle, const BundlePartition& partition,
-                                           std::shared_ptr<Device> device, Refusal* refusal = nullptr);
+                                           std::shared_ptr<Device> device,
+                                           Refusal* refusal = nullptr);
 
-/// A bundle with its devices open. run() may be called by many threads at once; where a thread has a Trace, it tells
-/// what it does. With instructions in it, a device that keeps no profile shows steps alone; one that takes instructions
-/// one by one gets each alone.
+/// A bundle with its devices open. run() may be called by many threads at once; where a thread has
+/// a Trace, it tells what it does. With instructions in it, a device that keeps no profile shows
+/// steps alone; one that takes instructions one by one gets each alone.
 class Session {
 public:
-  /// `devices`: what to use for partitions of these backends; others are found by name and opened with the bundle's
-  /// options.
-  static Result<std::unique_ptr<Session>> create(Bundle bundle, std::span<const std::shared_ptr<Device>> devices = {});
+  /// `devices`: what to use for partitions of these backends; others are found by name and opened
+  /// with the bundle's options.
+  static Result<std::unique_ptr<Session>>
+  create(Bundle bundle, std::span<const std::shared_ptr<Device>> devices = {});
   /// The same with runners that were made already, one per partition.
-  static std::unique_ptr<Session> adopt(Bundle bundle, std::vector<std::unique_ptr<Runner>> runners);
+  static std::unique_ptr<Session> adopt(Bundle bundle,
+                                        std::vector<std::unique_ptr<Runner>> runners);
 
   const Bundle& bundle() const { return bundle_; }
-  /// Stores the bundle with the executables of backends that can store them, which hold their constants, and the
-  /// constants of the others. Failure: io, or a backend's.
+  /// Stores the bundle with the executables of backends that can store them, which hold their
+  /// constants, and the constants of the others. Failure: io, or a backend's.
   Status save(const std::string& path) const;
   /// What save() stores.
   Result<Bundle> stored() const;
@@ -67,21 +73,24 @@ public:
   /// Outputs are inputs of the next run, by "INPUT=OUTPUT". Before the first run.
   Status bindStates(const std::vector<std::string>& texts);
 
-  /// inputs in the bundle's order; checked against its types. A state's may have no type: it is as the last run left
-  /// it, or zero. Returns the outputs. Runs of a model with states take turns.
+  /// inputs in the bundle's order; checked against its types. A state's may have no type: it is as
+  /// the last run left it, or zero. Returns the outputs. Runs of a model with states take turns.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, RunStats* stats = nullptr);
-  /// The same on memory of the caller, of the sizes that the bundle says: inputs are read and outputs written where
-  /// they lie, unless an output overlaps something else or the device cannot; what is copied is kept for the next run,
-  /// which then allocates nothing. An input that is null is a state that goes on, or has no bytes; an output that is
-  /// null is left where it is. After a failure outputs hold anything, states what they held.
+  /// The same on memory of the caller, of the sizes that the bundle says: inputs are read and
+  /// outputs written where they lie, unless an output overlaps something else or the device cannot;
+  /// what is copied is kept for the next run, which then allocates nothing. An input that is null
+  /// is a state that goes on, or has no bytes; an output that is null is left where it is. After a
+  /// failure outputs hold anything, states what they held.
   Status runAt(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
                RunStats* stats = nullptr);
 
 private:
   /// What one run needs, kept for the next one.
   struct Frame {
-    std::vector<Bytes> rooms;   ///< per value: memory of the session's own, made when it is first needed
-    std::vector<std::byte*> at; ///< per value that is no copy of another: where it lies in the run in progress
+    /// per value: memory of the session's own, made when it is first needed
+    std::vector<Bytes> rooms;
+    /// per value that is no copy of another: where it lies in the run in progress
+    std::vector<std::byte*> at;
     std::vector<const std::byte*> in;
     std::vector<std::byte*> out; ///< both of one step
   };

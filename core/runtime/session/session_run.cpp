@@ -10,7 +10,8 @@ Status Session::bindStates(const std::vector<std::string>& texts) {
   return initStates();
 }
 
-/// Each state lies where the step that writes it writes to, twice: one room is read while the other is written.
+/// Each state lies where the step that writes it writes to, twice: one room is read while the other
+/// is written.
 Status Session::initStates() {
   residents_.clear();
   return states_.init(bundle_, [&](const BundleState& state) -> Result<Bytes> {
@@ -19,8 +20,12 @@ Status Session::initStates() {
     Bytes room;
     for (const BundleStep& step : bundle_.steps)
       for (size_t i = 0; step.kind != StepKind::copy && i < step.outputs.size(); ++i)
-        if (step.outputs[i] == value) { CDL_ASSIGN(room, runners_[step.partition]->allocateOutput(i, resident)); }
-    if (!room.data()) { CDL_ASSIGN(room, Bytes::allocate(bundle_.values[value].sizeBytes())); }
+        if (step.outputs[i] == value) {
+          CDL_ASSIGN(room, runners_[step.partition]->allocateOutput(i, resident));
+        }
+    if (!room.data()) {
+      CDL_ASSIGN(room, Bytes::allocate(bundle_.values[value].sizeBytes()));
+    }
     residents_[room.data()] = resident;
     return room;
   });
@@ -45,7 +50,8 @@ Result<Bytes> unfilled(uint64_t size) {
 
 Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStats* stats) {
   if (inputs.size() != bundle_.inputs.size())
-    return badArgument("{} inputs were given, the model has {}", inputs.size(), bundle_.inputs.size());
+    return badArgument("{} inputs were given, the model has {}", inputs.size(),
+                       bundle_.inputs.size());
   const auto turn = states_.takeTurn();
   std::vector<Tensor> values(bundle_.values.size());
   for (size_t v = 0; v < values.size(); ++v)
@@ -53,7 +59,8 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
       values[v] = {value.elem, value.dims, bundle_.constants[value.constant].bytes};
   for (size_t i = 0; i < inputs.size(); ++i) values[bundle_.inputs[i]] = inputs[i];
   for (const States::Held& held : states_.held())
-    if (Tensor& input = values[bundle_.inputs[held.state.input]]; input.elem == Elem::none) input = held.now;
+    if (Tensor& input = values[bundle_.inputs[held.state.input]]; input.elem == Elem::none)
+      input = held.now;
 
   std::vector<const std::byte*> in;
   for (const uint32_t v : bundle_.inputs) {
@@ -64,7 +71,8 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
   std::vector<std::byte*> out;
   for (size_t o = 0; o < bundle_.outputs.size(); ++o) {
     const BundleValue& value = bundle_.values[bundle_.outputs[o]];
-    Bytes& bytes = values[rootOf(o)].bytes; // of an input, a constant, or an output before that is the same value
+    // of an input, a constant, or an output before that is the same value
+    Bytes& bytes = values[rootOf(o)].bytes;
     const bool isComputed = isComputed_[rootOf(o)];
     if (isComputed && !bytes.data()) {
       CDL_ASSIGN(bytes, unfilled(value.sizeBytes()).context(fmt::format("value '{}'", value.name)));
@@ -82,8 +90,9 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
 
 Status Session::runAt(Inputs inputs, Outputs outputs, RunStats* stats) {
   if (inputs.size() != bundle_.inputs.size() || outputs.size() != bundle_.outputs.size())
-    return badArgument("{} inputs and {} outputs were given, the model has {} and {}", inputs.size(), outputs.size(),
-                       bundle_.inputs.size(), bundle_.outputs.size());
+    return badArgument("{} inputs and {} outputs were given, the model has {} and {}",
+                       inputs.size(), outputs.size(), bundle_.inputs.size(),
+                       bundle_.outputs.size());
   const auto turn = states_.takeTurn();
   return runPlaced(inputs, outputs, stats);
 }
@@ -110,19 +119,22 @@ std::unique_ptr<Session::Frame> Session::takeFrame() {
   frame->at.assign(bundle_.values.size(), nullptr);
   for (size_t v = 0; v < bundle_.values.size(); ++v)
     if (const uint32_t constant = bundle_.values[v].constant; constant != kNoConstant)
-      frame->at[v] = const_cast<std::byte*>(bundle_.constants[constant].bytes.data()); // which nobody writes
+      // which nobody writes
+      frame->at[v] = const_cast<std::byte*>(bundle_.constants[constant].bytes.data());
   return frame;
 }
 
 Result<std::byte*> Session::roomOf(Frame& frame, uint32_t value) const {
   Bytes& room = frame.rooms[value];
   if (!room.data()) {
-    CDL_ASSIGN(room, unfilled(valueBytes_[value]).context(fmt::format("value '{}'", bundle_.values[value].name)));
+    CDL_ASSIGN(room, unfilled(valueBytes_[value])
+                         .context(fmt::format("value '{}'", bundle_.values[value].name)));
   }
   return room.mutableData();
 }
 
-/// Whether the caller's memory for an output is nobody else's: then it may be written while inputs are still read.
+/// Whether the caller's memory for an output is nobody else's: then it may be written while inputs
+/// are still read.
 bool Session::isFree(size_t output, Inputs inputs, Outputs outputs) const {
   const std::byte* const data = outputs[output];
   const uint64_t bytes = valueBytes_[bundle_.outputs[output]];
@@ -135,8 +147,8 @@ bool Session::isFree(size_t output, Inputs inputs, Outputs outputs) const {
   return true;
 }
 
-/// Where everything lies in this run: states in their rooms, outputs where the caller wants them, the rest in rooms of
-/// the frame.
+/// Where everything lies in this run: states in their rooms, outputs where the caller wants them,
+/// the rest in rooms of the frame.
 Status Session::placeValues(Frame& frame, Inputs inputs, Outputs outputs) const {
   for (size_t v = 0; v < frame.at.size(); ++v)
     if (isComputed_[v]) frame.at[v] = nullptr;
@@ -146,14 +158,17 @@ Status Session::placeValues(Frame& frame, Inputs inputs, Outputs outputs) const 
     std::byte*& now = frame.at[bundle_.inputs[held.state.input]];
     if (!now) now = const_cast<std::byte*>(held.now.bytes.data());
     const uint32_t root = source_[held.value];
-    if (isComputed_[root] && !frame.at[root]) frame.at[root] = const_cast<std::byte*>(held.next.bytes.data());
+    if (isComputed_[root] && !frame.at[root])
+      frame.at[root] = const_cast<std::byte*>(held.next.bytes.data());
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
     std::byte*& at = frame.at[rootOf(o)];
     if (outputs[o] && isComputed_[rootOf(o)] && !at && isFree(o, inputs, outputs)) at = outputs[o];
   }
   for (uint32_t v = 0; v < frame.at.size(); ++v)
-    if (isComputed_[v] && !frame.at[v]) { CDL_ASSIGN(frame.at[v], roomOf(frame, v)); }
+    if (isComputed_[v] && !frame.at[v]) {
+      CDL_ASSIGN(frame.at[v], roomOf(frame, v));
+    }
   return Status::ok();
 }
 
@@ -184,7 +199,9 @@ Status Session::handOver(Frame& frame, Outputs outputs, RunStats& stats) {
     const uint32_t root = rootOf(o);
     if (!outputs[o] || isComputed_[root]) continue;
     for (size_t other = 0; other < outputs.size(); ++other) {
-      if (!overlap(frame.at[root], valueBytes_[root], outputs[other], valueBytes_[bundle_.outputs[other]])) continue;
+      if (!overlap(frame.at[root], valueBytes_[root], outputs[other],
+                   valueBytes_[bundle_.outputs[other]]))
+        continue;
       CDL_ASSIGN(std::byte* const saved, roomOf(frame, root));
       std::memmove(saved, frame.at[root], valueBytes_[root]);
       frame.at[root] = saved;
@@ -192,7 +209,8 @@ Status Session::handOver(Frame& frame, Outputs outputs, RunStats& stats) {
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
     const std::byte* at = frame.at[rootOf(o)];
-    if (outputs[o] && outputs[o] != at && valueBytes_[rootOf(o)]) std::memcpy(outputs[o], at, valueBytes_[rootOf(o)]);
+    if (outputs[o] && outputs[o] != at && valueBytes_[rootOf(o)])
+      std::memcpy(outputs[o], at, valueBytes_[rootOf(o)]);
   }
   return Status::ok();
 }

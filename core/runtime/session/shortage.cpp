@@ -10,7 +10,8 @@ std::string originOf(const cdl_image_t* image, uint32_t buffer) {
   for (uint32_t i = 1; i < image->instrs.count; ++i) {
     const cdl_instr_t* instr = cdl_get_instr(image, i);
     for (uint32_t v = 0; v < instr->outputs; ++v)
-      if (cdl_get_view(image, instr->first_view + instr->inputs + v)->buffer == buffer && instr->provenance)
+      if (cdl_get_view(image, instr->first_view + instr->inputs + v)->buffer == buffer &&
+          instr->provenance)
         return cdl_get_string(image, cdl_get_provenance(image, instr->provenance)->node);
   }
   return "";
@@ -30,7 +31,8 @@ std::string valuesText(const cdl_image_t* image, uint32_t space) {
   if (!largest) return what;
   const cdl_buffer_t* buffer = cdl_get_buffer(image, largest);
   const std::string origin = originOf(image, largest);
-  return fmt::format("{}, the largest '{}'{} with {} bytes", what, cdl_get_string(image, buffer->name),
+  return fmt::format("{}, the largest '{}'{} with {} bytes", what,
+                     cdl_get_string(image, buffer->name),
                      origin.empty() ? "" : fmt::format(" of node '{}'", origin), buffer->bytes);
 }
 

@@ -9,17 +9,21 @@ namespace {
 
 /// What one execution needs; kept for the next one.
 struct Memory {
-  std::vector<Bytes> arenas;  ///< per space
-  std::vector<Bytes> own;     ///< per image buffer: of inputs and outputs that lie where elements are not aligned
+  std::vector<Bytes> arenas; ///< per space
+  /// per image buffer: of inputs and outputs that lie where elements are not aligned
+  std::vector<Bytes> own;
   std::vector<void*> buffers; ///< per image buffer
 };
 
-bool isAligned(const std::byte* data) { return reinterpret_cast<uintptr_t>(data) % alignof(std::max_align_t) == 0; }
+bool isAligned(const std::byte* data) {
+  return reinterpret_cast<uintptr_t>(data) % alignof(std::max_align_t) == 0;
+}
 
 /// A whole Program on the host. Inputs and outputs are used where they lie.
 class SoftRunner : public ImageRunner<Memory> {
 public:
-  explicit SoftRunner(const BundlePartition& partition) : ImageRunner(partition), executions_(executions(image_)) {
+  explicit SoftRunner(const BundlePartition& partition)
+      : ImageRunner(partition), executions_(executions(image_)) {
     support_.assign(image_->instrs.count, target::Support::native);
   }
 
@@ -60,15 +64,18 @@ private:
     const uint64_t bytes = cdl_get_buffer(image_, port.buffer)->bytes;
     if (isAligned(data) && data) return data;
     Bytes& own = memory.own[port.buffer];
-    if (!own.data()) { CDL_ASSIGN(own, Bytes::allocate(bytes)); }
+    if (!own.data()) {
+      CDL_ASSIGN(own, Bytes::allocate(bytes));
+    }
     return own.mutableData();
   }
 
-  Status runWith(Memory& memory, std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-                 RunStats& stats) override {
+  Status runWith(Memory& memory, std::span<const std::byte* const> inputs,
+                 std::span<std::byte* const> outputs, RunStats& stats) override {
     for (const Port& port : ports_) {
       const std::byte* given = port.isInput() ? inputs[port.input] : nullptr;
-      std::byte* data = port.isOutput() ? outputs[port.output] : const_cast<std::byte*>(given); // which is only read
+      // which is only read
+      std::byte* data = port.isOutput() ? outputs[port.output] : const_cast<std::byte*>(given);
       CDL_ASSIGN(std::byte* const placed, place(memory, port, data));
       memory.buffers[port.buffer] = placed;
       const uint64_t bytes = cdl_get_buffer(image_, port.buffer)->bytes;
@@ -89,7 +96,8 @@ private:
     if (!tracesInstrs()) return callSlot("soft", soft::runAll, image_, buffers);
     int64_t loops[CDL_MAX_LOOP_NESTING] = {};
     for (uint32_t i = 1; i < image_->instrs.count; i = cdl_next_instr(image_, i, loops))
-      CDL_TRY(timed(i, target::Support::none, [&] { return callSlot("soft", soft::run, image_, i, loops, buffers); }));
+      CDL_TRY(timed(i, target::Support::none,
+                    [&] { return callSlot("soft", soft::run, image_, i, loops, buffers); }));
     return Status::ok();
   }
 
@@ -99,7 +107,8 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Runner>> makeSoftRunner(const Bundle& bundle, const BundlePartition& partition) {
+Result<std::unique_ptr<Runner>> makeSoftRunner(const Bundle& bundle,
+                                               const BundlePartition& partition) {
   auto runner = std::make_unique<SoftRunner>(partition);
   CDL_TRY(runner->prepare(bundle, partition));
   return std::unique_ptr<Runner>(std::move(runner));

@@ -9,13 +9,15 @@ namespace {
 thread_local Trace* newest = nullptr;
 thread_local int openSpans = 0; ///< that will be kept
 
-// Of a long loop the first million is kept; without instructions, what a run consists of, so that it costs nothing.
+// Of a long loop the first million is kept; without instructions, what a run consists of, so that
+// it costs nothing.
 constexpr size_t kMostEvents = 1 << 20;
 constexpr int kMostLevels = 2;
 
 } // namespace
 
-Trace::Trace(bool instrs, std::vector<TraceEvent> room) : instrs_(instrs), outer_(newest), events_(std::move(room)) {
+Trace::Trace(bool instrs, std::vector<TraceEvent> room)
+    : instrs_(instrs), outer_(newest), events_(std::move(room)) {
   events_.clear();
   newest = this;
 }
@@ -25,7 +27,8 @@ Trace* Trace::current() { return newest; }
 void Trace::enter(const Bytes& image, const std::string& backend) {
   if (!instrs_) return;
   auto at = std::ranges::find(images_, image.data(), &Bytes::data);
-  if (at == images_.end()) at = images_.insert(at, image); // kept, so that no other one takes its place
+  // kept, so that no other one takes its place
+  if (at == images_.end()) at = images_.insert(at, image);
   place_.partition = static_cast<uint32_t>(at - images_.begin());
   place_.backend = backend;
   place_.image = image;
@@ -57,7 +60,8 @@ Span::~Span() {
   event_.endNs = nowNs();
   try {
     trace_->add(std::move(event_));
-  } catch (const std::bad_alloc&) {} // a trace has gaps rather than that it ends a run, be it one that fails
+  } catch (const std::bad_alloc&) {
+  } // a trace has gaps rather than that it ends a run, be it one that fails
 }
 
 } // namespace candela::runtime

@@ -23,8 +23,10 @@ struct TraceEvent {
   uint64_t bytes = 0;                ///< that a step moved
   uint32_t partition = 0, instr = 0; ///< instr 0: a step
   uint32_t engine = 0;
-  target::Support support = target::Support::none; ///< of an instruction: native ran on the backend, the rest here
-  bool deviceClock = false; ///< the backend told the times by a clock of its own; they were moved to the host's
+  /// of an instruction: native ran on the backend, the rest here
+  target::Support support = target::Support::none;
+  /// the backend told the times by a clock of its own; they were moved to the host's
+  bool deviceClock = false;
   std::string backend = {}; ///< of an instruction; "soft" where there is none
   Bytes image = {};         ///< what the instruction stands in
 };
@@ -32,7 +34,8 @@ struct TraceEvent {
 /// What one thread does while it lives.
 class Trace {
 public:
-  /// With `instrs`, every instruction too, not only steps. `room`: of events that nobody wants any more.
+  /// With `instrs`, every instruction too, not only steps. `room`: of events that nobody wants any
+  /// more.
   explicit Trace(bool instrs, std::vector<TraceEvent> room = {});
   ~Trace();
   Trace(const Trace&) = delete;
@@ -55,8 +58,8 @@ private:
   std::vector<TraceEvent> events_;
 };
 
-/// A step of the host from here to the end of the block, in the trace of this thread; without instructions, of the two
-/// outermost levels.
+/// A step of the host from here to the end of the block, in the trace of this thread; without
+/// instructions, of the two outermost levels.
 class Span {
 public:
   explicit Span(const char* what, std::string_view of = {}, uint64_t bytes = 0);

@@ -54,7 +54,8 @@ std::optional<ExprStep> parseStep(std::string_view name) {
 
 /// v12 -> 12.
 std::optional<uint16_t> parseView(std::string_view name) {
-  return name.size() <= 5 && name.starts_with('v') ? parseNumber<uint16_t>(name.substr(1)) : std::nullopt;
+  return name.size() <= 5 && name.starts_with('v') ? parseNumber<uint16_t>(name.substr(1))
+                                                   : std::nullopt;
 }
 
 class Parser {
@@ -92,7 +93,8 @@ private:
     } else if (const auto step = named_.find(token.text); step != named_.end()) {
       arg.source = ExprArg::Source::step;
       arg.index = step->second;
-    } else if (token.text == "inf" || token.text == "nan" || token.text == "true" || token.text == "false") {
+    } else if (token.text == "inf" || token.text == "nan" || token.text == "true" ||
+               token.text == "false") {
       arg.source = ExprArg::Source::literal;
     } else {
       in_.fail(token, "unknown operand '{}'", token.text);
@@ -123,7 +125,8 @@ private:
     int32_t* const limits[] = {&step.low, &step.high};
     for (size_t i = 0; i < 2; ++i) {
       const ExprArg& arg = step.args[4 + i];
-      const auto limit = arg.source == ExprArg::Source::literal ? parseNumber<int32_t>(arg.literal) : std::nullopt;
+      const auto limit =
+          arg.source == ExprArg::Source::literal ? parseNumber<int32_t>(arg.literal) : std::nullopt;
       if (!limit) in_.fail(name, "{}: limit {} is no number of 32 bits", name.text, i + 1);
       *limits[i] = *limit;
     }
@@ -160,18 +163,23 @@ std::string stepText(std::span<const ExprStep> steps, size_t index, bool nested)
     case ExprArg::Source::view: out += fmt::format("v{}", arg.index); break;
     case ExprArg::Source::acc: out += "acc"; break;
     case ExprArg::Source::literal: out += arg.literal; break;
-    case ExprArg::Source::step: out += nested ? stepText(steps, arg.index, true) : fmt::format("t{}", arg.index); break;
+    case ExprArg::Source::step:
+      out += nested ? stepText(steps, arg.index, true) : fmt::format("t{}", arg.index);
+      break;
     }
   }
   const ExprStep& step = steps[index];
-  const bool isLimited = step.kind == CDL_KIND_RESCALE &&
-                         (step.low != integerRange(step.to).lowest || step.high != integerRange(step.to).highest);
+  const bool isLimited =
+      step.kind == CDL_KIND_RESCALE &&
+      (step.low != integerRange(step.to).lowest || step.high != integerRange(step.to).highest);
   return isLimited ? fmt::format("{}, {}, {})", out, step.low, step.high) : out + ")";
 }
 
 } // namespace
 
-bool isRescaleStep(Elem to) { return isInteger(to) && elemBits(to) >= 8 && elemBits(to) <= (isSigned(to) ? 32 : 16); }
+bool isRescaleStep(Elem to) {
+  return isInteger(to) && elemBits(to) >= 8 && elemBits(to) <= (isSigned(to) ? 32 : 16);
+}
 
 ExprSteps parseExpr(TokenStream& in) { return Parser(in).parse(); }
 
@@ -196,7 +204,8 @@ std::string exprText(std::span<const ExprStep> steps) {
   CDL_CHECK(!steps.empty());
   if (isTree(steps)) return stepText(steps, steps.size() - 1, true);
   std::string out;
-  for (size_t i = 0; i + 1 < steps.size(); ++i) out += fmt::format("t{} = {}; ", i, stepText(steps, i, false));
+  for (size_t i = 0; i + 1 < steps.size(); ++i)
+    out += fmt::format("t{} = {}; ", i, stepText(steps, i, false));
   return out + stepText(steps, steps.size() - 1, false);
 }
 
@@ -225,11 +234,13 @@ namespace {
 /// `args`: Elem::none for literals.
 Status typeRescale(const ExprStep& step, std::span<const Elem> args) {
   const std::string name = exprFnName(step);
-  if (std::ranges::count(args, Elem::none)) return badModel("{} takes no literals but its limits", name);
+  if (std::ranges::count(args, Elem::none))
+    return badModel("{} takes no literals but its limits", name);
   if (!isInteger(args[0]) || elemBits(args[0]) < 8 || args[0] == Elem::u64_)
     return badModel("{} of {}", name, elemName(args[0]));
   for (size_t a = 1; a < args.size(); ++a)
-    if (args[a] != Elem::i32_) return badModel("operand {} of {} is {}, not i32", a, name, elemName(args[a]));
+    if (args[a] != Elem::i32_)
+      return badModel("operand {} of {} is {}, not i32", a, name, elemName(args[a]));
   const IntegerRange range = integerRange(step.to);
   if (step.low < range.lowest || step.high > range.highest || step.low > step.high)
     return badModel("{} of limits {} .. {}", name, step.low, step.high);
@@ -245,13 +256,15 @@ Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem
     for (const ExprArg& arg : step.args) {
       Elem elem = Elem::none;
       if (arg.source == ExprArg::Source::view) {
-        if (arg.index >= views.size()) return badModel("v{} but only {} operands", arg.index, views.size());
+        if (arg.index >= views.size())
+          return badModel("v{} but only {} operands", arg.index, views.size());
         elem = views[arg.index];
       } else if (arg.source == ExprArg::Source::acc) {
         if (acc == Elem::none) return badModel("no accumulator here");
         elem = acc;
       } else if (arg.source == ExprArg::Source::step) {
-        if (arg.index >= types.steps.size()) return badModel("step {} is used before it is computed", arg.index);
+        if (arg.index >= types.steps.size())
+          return badModel("step {} is used before it is computed", arg.index);
         elem = types.steps[arg.index];
       }
       args.push_back(elem);
@@ -266,20 +279,24 @@ Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem
     // The operands that must be of one type; a literal among them takes it.
     const size_t first = step.kind == CDL_KIND_SELECT ? 1 : 0;
     if (first && args[0] == Elem::none) args[0] = Elem::bool_;
-    if (first && args[0] != Elem::bool_) return badModel("select's condition is {}, not bool", elemName(args[0]));
+    if (first && args[0] != Elem::bool_)
+      return badModel("select's condition is {}, not bool", elemName(args[0]));
     Elem common = Elem::none;
     for (size_t a = first; a < args.size(); ++a)
       if (common == Elem::none) common = args[a];
     if (common == Elem::none) return badModel("{} has only literals", name);
     for (size_t a = first; a < args.size(); ++a) {
       if (args[a] == Elem::none) args[a] = common;
-      if (args[a] != common) return badModel("{} of {} and {}", name, elemName(common), elemName(args[a]));
+      if (args[a] != common)
+        return badModel("{} of {} and {}", name, elemName(common), elemName(args[a]));
     }
     for (size_t a = 0; a < args.size(); ++a) {
       if (step.args[a].source != ExprArg::Source::literal) continue;
-      if (const auto bits = parseElement(args[a], step.args[a].literal); !bits) return bits.status();
+      if (const auto bits = parseElement(args[a], step.args[a].literal); !bits)
+        return bits.status();
     }
-    if (!hasMeaning(step.kind, step.fn, common)) return badModel("{} has no meaning for {}", name, elemName(common));
+    if (!hasMeaning(step.kind, step.fn, common))
+      return badModel("{} has no meaning for {}", name, elemName(common));
     types.steps.push_back(step.kind == CDL_KIND_COMPARE   ? Elem::bool_
                           : step.kind == CDL_KIND_CONVERT ? step.to
                                                           : common);

@@ -6,8 +6,9 @@
 
 /// Elementwise expressions as text: `max(add(acc, v1), 0.0)`. Operands are v0, v1, ..., the
 /// accumulator `acc`, and literals. Functions are those of UNARY, BINARY, COMPARE and SELECT,
-/// `convert_<elem>[_rne|_floor][_saturate]`, and `rescale_<elem>(a, multiplier, shift, zero[, lowest, highest])`. A
-/// value that is used more than once is named first: `t0 = exp(v0); div(t0, add(t0, 1.0))`.
+/// `convert_<elem>[_rne|_floor][_saturate]`, and `rescale_<elem>(a, multiplier, shift, zero[,
+/// lowest, highest])`. A value that is used more than once is named first: `t0 = exp(v0); div(t0,
+/// add(t0, 1.0))`.
 namespace candela::text {
 
 struct ExprArg {
@@ -46,16 +47,19 @@ std::string exprFnName(const ExprStep& step);
 
 /// The types of results that a RESCALE may have as a step: integers whose limits i32 holds.
 bool isRescaleStep(Elem to);
-/// Whether a function of UNARY or BINARY has a meaning for operands of the type; of other kinds: true.
+/// Whether a function of UNARY or BINARY has a meaning for operands of the type; of other kinds:
+/// true.
 bool hasMeaning(uint16_t kind, uint16_t fn, Elem elem);
 
 /// Element types of an expression.
 struct ExprTypes {
-  std::vector<Elem> steps;             ///< the result of each step
-  std::vector<std::vector<Elem>> args; ///< of each step's operands; literals take the type of their neighbours
+  std::vector<Elem> steps; ///< the result of each step
+  /// of each step's operands; literals take the type of their neighbours
+  std::vector<std::vector<Elem>> args;
 };
 /// acc: Elem::none where there is none. Failure: bad_model when a view is missing, operands differ,
 /// a literal has no neighbour or does not fit, or a function has no meaning for the type.
-Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem> views, Elem acc = Elem::none);
+Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem> views,
+                           Elem acc = Elem::none);
 
 } // namespace candela::text

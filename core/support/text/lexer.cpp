@@ -82,7 +82,8 @@ Token TokenStream::expect(TokenKind kind, std::string_view what) {
 int64_t TokenStream::expectInt(std::string_view what, int64_t lowest, int64_t highest) {
   const Token token = expect(TokenKind::integer, what);
   const bool hex = token.text.starts_with("0x");
-  const auto number = parseNumber<int64_t>(std::string_view(token.text).substr(hex ? 2 : 0), hex ? 16 : 10);
+  const auto number =
+      parseNumber<int64_t>(std::string_view(token.text).substr(hex ? 2 : 0), hex ? 16 : 10);
   if (!number) fail(token, "{} '{}' does not fit 64 bits", what, token.text);
   if (*number < lowest || *number > highest)
     fail(token, "{} {} is not within {} .. {}", what, *number, lowest, highest);
@@ -121,8 +122,9 @@ Token TokenStream::next() {
   if (place_ >= source_.size()) return token;
   const char c = current();
   if (isLetter(c)) return name(TokenKind::identifier);
-  if (isDigit(c) || (c == '-' && (isDigit(current(1)) || source_.substr(place_).starts_with("-inf") ||
-                                  source_.substr(place_).starts_with("-nan"))))
+  if (isDigit(c) ||
+      (c == '-' && (isDigit(current(1)) || source_.substr(place_).starts_with("-inf") ||
+                    source_.substr(place_).starts_with("-nan"))))
     return number();
   if (c == '"') return quotedString();
   if ((c == '%' || c == '@') && (isLetter(current(1)) || current(1) == '"')) {
@@ -200,7 +202,8 @@ Token TokenStream::quotedString() {
       continue;
     }
     advance();
-    if (const auto escape = std::ranges::find(kEscapes, current(), &Escape::letter); escape != std::end(kEscapes)) {
+    if (const auto escape = std::ranges::find(kEscapes, current(), &Escape::letter);
+        escape != std::end(kEscapes)) {
       token.text += escape->meant;
     } else if (current() == 'x' && isHexDigit(current(1)) && isHexDigit(current(2))) {
       token.text += static_cast<char>(*parseNumber<uint8_t>(source_.substr(place_ + 1, 2), 16));
@@ -220,7 +223,8 @@ std::string quoteText(std::string_view text) {
     const auto [bytes, value] = characterAt(text);
     const std::string_view piece = text.substr(0, std::max<size_t>(bytes, 1));
     text.remove_prefix(piece.size());
-    if (const auto escape = std::ranges::find(kEscapes, piece[0], &Escape::meant); escape != std::end(kEscapes)) {
+    if (const auto escape = std::ranges::find(kEscapes, piece[0], &Escape::meant);
+        escape != std::end(kEscapes)) {
       out += '\\';
       out += escape->letter;
     } else if (!bytes || isHidden(value)) {

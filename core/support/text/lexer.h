@@ -31,19 +31,23 @@ struct Token {
 /// Thrown by what a TokenStream expects, below parseAll().
 struct Malformed {};
 
-/// Cuts a text into tokens and holds the place in it. `//` comments to the end of the line. The first malformed token
-/// or failed expectation is recorded as a diagnostic; from then on every token is `end`. An expectation that fails
-/// throws Malformed, so a parser needs no check after each step. The text must outlive the stream.
+/// Cuts a text into tokens and holds the place in it. `//` comments to the end of the line. The
+/// first malformed token or failed expectation is recorded as a diagnostic; from then on every
+/// token is `end`. An expectation that fails throws Malformed, so a parser needs no check after
+/// each step. The text must outlive the stream.
 class TokenStream {
 public:
   TokenStream(std::string_view source, std::string file, Diagnostics& diagnostics);
 
-  /// Runs what reads the whole text, a `what`. False when the text is malformed, as is recorded then.
+  /// Runs what reads the whole text, a `what`. False when the text is malformed, as is recorded
+  /// then.
   template <typename F> bool parseAll(std::string_view what, F&& parse) {
     try {
       parse();
       if (!at(TokenKind::end)) fail(peek(), "unexpected {} after the {}", peek().shown(), what);
-    } catch (const Malformed&) { return false; }
+    } catch (const Malformed&) {
+      return false;
+    }
     return !failed_;
   }
 
@@ -95,7 +99,9 @@ private:
   Token name(TokenKind kind);
   Token number();
   Token quotedString();
-  char current(size_t ahead = 0) const { return place_ + ahead < source_.size() ? source_[place_ + ahead] : '\0'; }
+  char current(size_t ahead = 0) const {
+    return place_ + ahead < source_.size() ? source_[place_ + ahead] : '\0';
+  }
   void advance();
 
   std::string_view source_;

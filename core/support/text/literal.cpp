@@ -26,20 +26,24 @@ template <typename T> std::string shortest(T value) {
   return asReal(std::string(buffer, result.ptr));
 }
 
-/// The shortest decimal that rounds to the same bits of a small float type; integers stay exact: 448, not 450.
+/// The shortest decimal that rounds to the same bits of a small float type; integers stay exact:
+/// 448, not 450.
 std::string shortestOf(Elem elem, uint64_t bits) {
   bits = fromReal(elem, toReal(elem, bits)); // without the bits that 6-bit elements do not use
   const double value = toReal(elem, bits);
   if (value == std::trunc(value) && std::fabs(value) < 1e6) return shortest(value);
   char buffer[64];
   for (int digits = 1;; ++digits) {
-    const auto result = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific, digits - 1);
+    const auto result = std::to_chars(buffer, buffer + sizeof buffer, value,
+                                      std::chars_format::scientific, digits - 1);
     const double candidate = *parseReal(std::string_view(buffer, result.ptr - buffer));
     if (fromReal(elem, candidate) == bits) return shortest(candidate);
   }
 }
 
-uint64_t canonicalNan(Elem elem) { return fromReal(elem, std::bit_cast<double>(uint64_t(0x7ff8) << 48)); }
+uint64_t canonicalNan(Elem elem) {
+  return fromReal(elem, std::bit_cast<double>(uint64_t(0x7ff8) << 48));
+}
 
 Result<uint64_t> parseFloatElement(Elem elem, std::string_view literal) {
   const bool hasNan = std::isnan(toReal(elem, canonicalNan(elem)));
@@ -47,9 +51,11 @@ Result<uint64_t> parseFloatElement(Elem elem, std::string_view literal) {
   if (literal == "-nan" && hasNan) return canonicalNan(elem) | uint64_t(1) << (elemBits(elem) - 1);
   if (elem == Elem::f32_) { // directly, so that the decimal is rounded once
     float value = 0;
-    const auto [stop, error] = std::from_chars(literal.data(), literal.data() + literal.size(), value);
+    const auto [stop, error] =
+        std::from_chars(literal.data(), literal.data() + literal.size(), value);
     if (error == std::errc::result_out_of_range) return badModel("{} does not fit f32", literal);
-    if (error != std::errc() || stop != literal.data() + literal.size()) return badModel("'{}' is no number", literal);
+    if (error != std::errc() || stop != literal.data() + literal.size())
+      return badModel("'{}' is no number", literal);
     return std::bit_cast<uint32_t>(value);
   }
   const auto value = parseReal(literal);
@@ -67,7 +73,8 @@ Result<uint64_t> parseIntegerElement(Elem elem, std::string_view literal) {
   const bool negative = literal.starts_with('-');
   const std::string_view digits = literal.substr(negative ? 1 : 0);
   uint64_t magnitude = 0;
-  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), magnitude);
+  const auto [stop, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), magnitude);
   const bool whole = stop == digits.data() + digits.size() && !digits.empty();
   if (!whole || error == std::errc::invalid_argument)
     return badModel("'{}' is no number of type {}", literal, elemName(elem));
@@ -82,39 +89,44 @@ Result<uint64_t> parseIntegerElement(Elem elem, std::string_view literal) {
 std::string fileName(std::string_view name) {
   std::string out;
   for (const char c : name.substr(0, 100)) {
-    const bool plain =
-        std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || (c == '.' && !out.empty());
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' ||
+                       (c == '.' && !out.empty());
     out += plain ? c : '_';
   }
   return out.empty() ? "constant" : out;
 }
 
-Result<std::string> resourceText(const Payload& payload, std::string_view name, const std::string& directory) {
+Result<std::string> resourceText(const Payload& payload, std::string_view name,
+                                 const std::string& directory) {
   const std::string hash = hashText(payload.hash());
   std::string file = fileName(name);
   if (!directory.empty()) {
     std::error_code error;
     std::filesystem::create_directories(directory, error);
-    if (error) return failure(Code::io, "{}: cannot create directory: {}", directory, error.message());
+    if (error)
+      return failure(Code::io, "{}: cannot create directory: {}", directory, error.message());
     CDL_ASSIGN(const Tensor tensor, payload.materialize({payload.count()}));
     const auto taken = mapFile(directory + "/" + file + ".bin");
     const bool same = taken && hashText(sha256(taken->data(), taken->size())) == hash;
     if (taken && !same) file += "-" + hash.substr(0, 16);
-    if (!same) CDL_TRY(writeFile(directory + "/" + file + ".bin", tensor.bytes.data(), tensor.sizeBytes()));
+    if (!same)
+      CDL_TRY(writeFile(directory + "/" + file + ".bin", tensor.bytes.data(), tensor.sizeBytes()));
   }
   return fmt::format("resource({}, sha256 \"{}\")", quoteText(file), hash);
 }
 
-Result<Payload> loadResource(const PayloadSyntax& syntax, Elem elem, int64_t count, const std::string& directory,
-                             std::string_view value) {
+Result<Payload> loadResource(const PayloadSyntax& syntax, Elem elem, int64_t count,
+                             const std::string& directory, std::string_view value) {
   if (syntax.name.empty() || fileName(syntax.name) != syntax.name)
     return badModel("value '{}': {} is no resource name", value, quoteText(syntax.name));
   const std::string path = (directory.empty() ? "" : directory + "/") + syntax.name + ".bin";
   CDL_ASSIGN(Bytes bytes, mapFile(path).context(fmt::format("value '{}'", value)));
   if (bytes.size() != elemBytes(elem, count))
-    return badModel("value '{}': {} holds {} bytes, expected {}", value, path, bytes.size(), elemBytes(elem, count));
+    return badModel("value '{}': {} holds {} bytes, expected {}", value, path, bytes.size(),
+                    elemBytes(elem, count));
   const std::string hash = hashText(sha256(bytes.data(), bytes.size()));
-  if (hash != syntax.hash) return badModel("value '{}': {} has sha256 {}, expected {}", value, path, hash, syntax.hash);
+  if (hash != syntax.hash)
+    return badModel("value '{}': {} has sha256 {}, expected {}", value, path, hash, syntax.hash);
   return Payload::data(Tensor{elem, {count}, std::move(bytes)});
 }
 
@@ -171,7 +183,8 @@ std::string elementText(Elem elem, uint64_t bits) {
 Result<uint64_t> parseElement(Elem elem, std::string_view literal) {
   if (literal.starts_with("0x")) {
     const auto bits = parseNumber<uint64_t>(literal.substr(2), 16);
-    if (!bits || (*bits & ~elemMask(elem))) return badModel("{} does not fit {}", literal, elemName(elem));
+    if (!bits || (*bits & ~elemMask(elem)))
+      return badModel("{} does not fit {}", literal, elemName(elem));
     return *bits;
   }
   return isFloat(elem) ? parseFloatElement(elem, literal) : parseIntegerElement(elem, literal);
@@ -179,7 +192,8 @@ Result<uint64_t> parseElement(Elem elem, std::string_view literal) {
 
 uint64_t expectElement(TokenStream& in, Elem elem) {
   const Token token = in.take();
-  if (token.kind == TokenKind::string) in.fail(token, "expected a number but found {}", token.shown());
+  if (token.kind == TokenKind::string)
+    in.fail(token, "expected a number but found {}", token.shown());
   const auto bits = parseElement(elem, token.text);
   if (!bits) in.fail(token, "{}", bits.status().message());
   return *bits;
@@ -191,7 +205,8 @@ PayloadSyntax parsePayload(TokenStream& in) {
   const auto values = [&](std::string_view open, std::string_view close) {
     in.list(open, close, [&] {
       const Token token = out.values.emplace_back(in.take());
-      if (token.kind != TokenKind::integer && token.kind != TokenKind::real && token.kind != TokenKind::identifier)
+      if (token.kind != TokenKind::integer && token.kind != TokenKind::real &&
+          token.kind != TokenKind::identifier)
         in.fail(token, "expected a number but found {}", token.shown());
     });
   };
@@ -223,8 +238,8 @@ PayloadSyntax parsePayload(TokenStream& in) {
   return out;
 }
 
-Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t count, const std::string& directory,
-                               std::string_view value) {
+Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t count,
+                               const std::string& directory, std::string_view value) {
   switch (syntax.form) {
   case PayloadSyntax::Form::list: return listPayload(syntax, elem, count);
   case PayloadSyntax::Form::resource: return loadResource(syntax, elem, count, directory, value);
@@ -246,10 +261,13 @@ Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t c
   CDL_CHECK(false, "payload form {}", static_cast<int>(syntax.form));
 }
 
-Result<std::string> payloadText(const Payload& payload, std::string_view name, const std::string& directory) {
+Result<std::string> payloadText(const Payload& payload, std::string_view name,
+                                const std::string& directory) {
   switch (payload.form()) {
-  case Payload::Form::splat: return fmt::format("splat({})", elementText(payload.elem(), payload.splatBits()));
-  case Payload::Form::iota: return fmt::format("iota({}, {})", payload.iotaStart(), payload.iotaStep());
+  case Payload::Form::splat:
+    return fmt::format("splat({})", elementText(payload.elem(), payload.splatBits()));
+  case Payload::Form::iota:
+    return fmt::format("iota({}, {})", payload.iotaStart(), payload.iotaStep());
   case Payload::Form::random: return fmt::format("random({})", payload.seed());
   case Payload::Form::data: break;
   }

@@ -33,13 +33,14 @@ struct PayloadSyntax {
 PayloadSyntax parsePayload(TokenStream& in);
 /// A resource is read from <directory>/<name>.bin and checked against its hash; `value` is the name
 /// that failures give.
-Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t count, const std::string& directory,
-                               std::string_view value);
+Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t count,
+                               const std::string& directory, std::string_view value);
 
 /// The text of a payload: in line up to 64 elements, else a resource, which is written to
 /// <directory>/<file>.bin unless the directory is empty. The resource's name is `name` with
 /// whatever no file name should have replaced by '_'; where another value's file took that name for
 /// other bytes, the hash is appended.
-Result<std::string> payloadText(const Payload& payload, std::string_view name, const std::string& directory);
+Result<std::string> payloadText(const Payload& payload, std::string_view name,
+                                const std::string& directory);
 
 } // namespace candela::text

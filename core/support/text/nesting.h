@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
-/// How deep texts of others are nested, before a parser makes a tree of them: what walks or frees a tree calls itself
-/// for each level. Nothing here needs anything else of the core.
+/// How deep texts of others are nested, before a parser makes a tree of them: what walks or frees a
+/// tree calls itself for each level. Nothing here needs anything else of the core.
 namespace candela::text {
 
 inline constexpr size_t kMostLevels = 100; ///< far above what any file of ours has
@@ -29,7 +29,8 @@ inline size_t jsonLevels(std::string_view text) {
   return most;
 }
 
-/// Behind the string of TOML that begins at `start`: of one quote or of three, basic ones with escapes.
+/// Behind the string of TOML that begins at `start`: of one quote or of three, basic ones with
+/// escapes.
 inline size_t endOfTomlString(std::string_view text, size_t start) {
   const char quote = text[start];
   const bool isLong = text.substr(start, 3) == std::string_view(quote == '"' ? "\"\"\"" : "'''");
@@ -45,8 +46,8 @@ inline size_t endOfTomlString(std::string_view text, size_t start) {
   return text.size();
 }
 
-/// The most names that one key of a text of TOML has, each of which makes a table: a.b.c has three. Its parser bounds
-/// what else nests.
+/// The most names that one key of a text of TOML has, each of which makes a table: a.b.c has three.
+/// Its parser bounds what else nests.
 inline size_t tomlLevels(std::string_view text) {
   size_t names = 1, most = 1;
   for (size_t i = 0; i < text.size();) {

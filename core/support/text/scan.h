@@ -10,7 +10,8 @@
 namespace candela::text {
 
 /// The number that the whole text is; nullopt when it is malformed, out of range or empty.
-template <typename T> std::optional<T> parseNumber(std::string_view text, [[maybe_unused]] int base = 10) {
+template <typename T>
+std::optional<T> parseNumber(std::string_view text, [[maybe_unused]] int base = 10) {
   T value{};
   std::from_chars_result result;
   if constexpr (std::is_floating_point_v<T>)

@@ -42,7 +42,8 @@ std::string shown(std::string_view text, bool keepsLines) {
 
 bool isNumber(std::string_view text) {
   if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
-  return !text.empty() && text.find_first_not_of("0123456789.eE+-") == text.npos && parseNumber<double>(text);
+  return !text.empty() && text.find_first_not_of("0123456789.eE+-") == text.npos &&
+         parseNumber<double>(text);
 }
 
 bool beginsFormula(std::string_view text) {
@@ -54,7 +55,8 @@ bool beginsFormula(std::string_view text) {
 } // namespace
 
 bool isHidden(uint32_t character) {
-  return std::ranges::any_of(kHidden, [&](Range r) { return character >= r.first && character <= r.last; });
+  return std::ranges::any_of(kHidden,
+                             [&](Range r) { return character >= r.first && character <= r.last; });
 }
 
 std::string shownLine(std::string_view text) { return shown(text, false); }
@@ -69,7 +71,8 @@ std::string shownJson(std::string_view json) {
     if (!bytes || value < 0x20 || !isHidden(value))
       out += json.substr(0, std::max<size_t>(bytes, 1));
     else if (value > 0xffff)
-      out += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + ((value - 0x10000) >> 10), 0xdc00 + (value & 0x3ff));
+      out += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + ((value - 0x10000) >> 10),
+                         0xdc00 + (value & 0x3ff));
     else
       out += fmt::format("\\u{:04x}", value);
     json.remove_prefix(std::max<size_t>(bytes, 1));
@@ -77,7 +80,9 @@ std::string shownJson(std::string_view json) {
   return out;
 }
 
-std::string plainCell(std::string_view text) { return (beginsFormula(text) ? "'" : "") + shownLine(text); }
+std::string plainCell(std::string_view text) {
+  return (beginsFormula(text) ? "'" : "") + shownLine(text);
+}
 
 std::string csvCell(std::string_view text) {
   const std::string plain = plainCell(text);

@@ -1,4 +1,5 @@
-// ARITHMETIC: element by element, as an instruction of its own, as a step of ELEMENTWISE or of an epilogue.
+// ARITHMETIC: element by element, as an instruction of its own, as a step of ELEMENTWISE or of an
+// epilogue.
 #include "../compiler.hpp"
 #include "../engine.hpp"
 
@@ -13,8 +14,11 @@ bool isKnown(uint16_t kind, uint16_t fn, uint8_t from, uint8_t elem) {
   switch (kind) {
   case CDL_KIND_BINARY: return isFloat ? fn <= CDL_BINARY_MAX : fn <= CDL_BINARY_SHR;
   case CDL_KIND_UNARY:
-    return isFloat && (fn <= CDL_UNARY_CEIL || fn == CDL_UNARY_TANH || fn == CDL_UNARY_ERF || fn == CDL_UNARY_SIGMOID);
-  default: return (kind == CDL_KIND_COMPARE || kind == CDL_KIND_SELECT || kind == CDL_KIND_CONVERT) && elemBytes(elem);
+    return isFloat && (fn <= CDL_UNARY_CEIL || fn == CDL_UNARY_TANH || fn == CDL_UNARY_ERF ||
+                       fn == CDL_UNARY_SIGMOID);
+  default:
+    return (kind == CDL_KIND_COMPARE || kind == CDL_KIND_SELECT || kind == CDL_KIND_CONVERT) &&
+           elemBytes(elem);
   }
 }
 
@@ -23,9 +27,15 @@ bool isKnown(uint16_t kind, uint16_t fn, uint8_t from, uint8_t elem) {
 Command step(Compiler& c, uint16_t kind, uint16_t fn, uint8_t from, uint8_t elem, bool saturate,
              const std::vector<uint8_t>& in) {
   if (!elemBytes(from) || !isKnown(kind, fn, from, elem))
-    c.refuse(CDL_REASON_DTYPE, cdl::text("lanes do not compute ", cdl::kindName(kind), " function ", fn, " of ",
-                                         cdl::elemName(from), " to ", cdl::elemName(elem)));
-  Command command{.op = Opcode::ARITHMETIC, .kind = kind, .fn = fn, .elem = elem, .from = from, .saturate = saturate};
+    c.refuse(CDL_REASON_DTYPE,
+             cdl::text("lanes do not compute ", cdl::kindName(kind), " function ", fn, " of ",
+                       cdl::elemName(from), " to ", cdl::elemName(elem)));
+  Command command{.op = Opcode::ARITHMETIC,
+                  .kind = kind,
+                  .fn = fn,
+                  .elem = elem,
+                  .from = from,
+                  .saturate = saturate};
   command.inputs = uint8_t(in.size());
   std::copy(in.begin(), in.end(), command.in);
   return command;
@@ -49,8 +59,11 @@ void compileArithmetic(Compiler& c) {
 uint8_t Compiler::expression(uint8_t acc) {
   if (!instr().expr) return acc;
   const cdl_expr_t& expr = *cdl_get_expr(image_, instr().expr);
-  const auto at = [&](uint32_t k) -> const cdl_step_t& { return *cdl_get_step(image_, expr.first_step + k); };
-  // Value 0 is the accumulator, value k + 1 that of step k; each keeps its register until its last reader.
+  const auto at = [&](uint32_t k) -> const cdl_step_t& {
+    return *cdl_get_step(image_, expr.first_step + k);
+  };
+  // Value 0 is the accumulator, value k + 1 that of step k; each keeps its register until its last
+  // reader.
   const auto valueOf = [](const cdl_operand_t& o) {
     return o.source == CDL_FROM_ACC ? 0 : o.source == CDL_FROM_STEP ? o.index + 1 : -1;
   };
@@ -92,7 +105,8 @@ template <class Y, class A, class B, class F> void map(const Tile& tile, const C
   for (int64_t l = 0; l < tile.size(); ++l) y[l] = f(a[l], b[l]);
 }
 void select(const Tile& tile, const Command& c) { // moves bits
-  const int32_t *p = tile.lanes<int32_t>(c.in[0]), *a = tile.lanes<int32_t>(c.in[1]), *b = tile.lanes<int32_t>(c.in[2]);
+  const int32_t *p = tile.lanes<int32_t>(c.in[0]), *a = tile.lanes<int32_t>(c.in[1]),
+                *b = tile.lanes<int32_t>(c.in[2]);
   int32_t* y = tile.lanes<int32_t>(c.to);
   for (int64_t l = 0; l < tile.size(); ++l) y[l] = p[l] ? a[l] : b[l];
 }
@@ -116,7 +130,8 @@ void binaryFloat(const Tile& tile, const Command& c) {
 
 void binaryInteger(const Tile& tile, const Command& c) {
   const auto as = [&](auto f) {
-    map<int32_t, int32_t, int32_t>(tile, c, [=](int32_t a, int32_t b) { return wrapped(c.elem, f(a, b)); });
+    map<int32_t, int32_t, int32_t>(tile, c,
+                                   [=](int32_t a, int32_t b) { return wrapped(c.elem, f(a, b)); });
   };
   switch (c.fn) {
   case CDL_BINARY_ADD: return as(cdl_add_i32);
@@ -147,7 +162,8 @@ void unary(const Tile& tile, const Command& c) {
   case CDL_UNARY_TANH: return as([](float x) { return std::tanh(x); });
   case CDL_UNARY_ERF: return as([](float x) { return std::erf(x); });
   default: // the sigmoid, without a quotient that overflows
-    return as([](float x) { return (x < 0 ? std::exp(x) : 1.0f) / (1.0f + std::exp(-std::fabs(x))); });
+    return as(
+        [](float x) { return (x < 0 ? std::exp(x) : 1.0f) / (1.0f + std::exp(-std::fabs(x))); });
   }
 }
 
@@ -158,17 +174,20 @@ template <class T> void compare(const Tile& tile, const Command& c) {
 
 void convert(const Tile& tile, const Command& c) {
   const auto [low, high] = rangeOf(c.elem);
-  if (c.elem == CDL_F32 && c.from == CDL_F32) return map<float, float>(tile, c, [](float x) { return x; });
+  if (c.elem == CDL_F32 && c.from == CDL_F32)
+    return map<float, float>(tile, c, [](float x) { return x; });
   if (c.elem == CDL_F32) return map<float, int32_t>(tile, c, [](int32_t x) { return float(x); });
-  if (c.elem == CDL_BOOL && c.from == CDL_F32) return map<int32_t, float>(tile, c, [](float x) { return x != 0; });
+  if (c.elem == CDL_BOOL && c.from == CDL_F32)
+    return map<int32_t, float>(tile, c, [](float x) { return x != 0; });
   if (c.elem == CDL_BOOL) return map<int32_t, int32_t>(tile, c, [](int32_t x) { return x != 0; });
   if (c.from == CDL_F32)
     return map<int32_t, float>(tile, c, [&, low = low, high = high](float x) {
       return c.saturate ? int32_t(cdl_f64_to_int_sat(x, c.fn, low, high))
                         : wrapped(c.elem, int64_t(cdl_f64_to_int_wrap(x, c.fn)));
     });
-  map<int32_t, int32_t>(
-      tile, c, [=](int32_t x) { return c.saturate ? int32_t(std::clamp<int64_t>(x, low, high)) : wrapped(c.elem, x); });
+  map<int32_t, int32_t>(tile, c, [=](int32_t x) {
+    return c.saturate ? int32_t(std::clamp<int64_t>(x, low, high)) : wrapped(c.elem, x);
+  });
 }
 
 } // namespace
@@ -177,7 +196,8 @@ void runArithmetic(const Tile& tile, const Command& c) {
   switch (c.kind) {
   case CDL_KIND_BINARY: return c.from == CDL_F32 ? binaryFloat(tile, c) : binaryInteger(tile, c);
   case CDL_KIND_UNARY: return unary(tile, c);
-  case CDL_KIND_COMPARE: return c.from == CDL_F32 ? compare<float>(tile, c) : compare<int32_t>(tile, c);
+  case CDL_KIND_COMPARE:
+    return c.from == CDL_F32 ? compare<float>(tile, c) : compare<int32_t>(tile, c);
   case CDL_KIND_CONVERT: return convert(tile, c);
   default: return select(tile, c);
   }

@@ -1,4 +1,5 @@
-// com.example.SoftThreshold, an op that ONNX does not know: y = x - clamp(x, -threshold, threshold), in f32.
+// com.example.SoftThreshold, an op that ONNX does not know: y = x - clamp(x, -threshold,
+// threshold), in f32.
 #include "../compiler.hpp"
 
 #include <bit>
@@ -14,9 +15,11 @@ constexpr uint16_t kThreshold = CDL_CUSTOM_ATTR_FIRST;
 cdl::Status claimSoftThreshold(const cdl::CustomNode& node, cdl::CustomClaim& claim) {
   if (!node.is("com.example", "SoftThreshold")) return cdl::unsupported("has no op of that name");
   if (node.input(0).elem != CDL_F32)
-    return cdl::unsupported(cdl::text("x is ", cdl::elemName(node.input(0).elem), ", cast it to f32"));
+    return cdl::unsupported(
+        cdl::text("x is ", cdl::elemName(node.input(0).elem), ", cast it to f32"));
   const double threshold = node.floatAttr("threshold", 0.5);
-  if (!(threshold >= 0)) return cdl::CustomOps::bad(cdl::text("threshold ", threshold, ", expected 0 or more"));
+  if (!(threshold >= 0))
+    return cdl::CustomOps::bad(cdl::text("threshold ", threshold, ", expected 0 or more"));
   claim.fn(kSoftThreshold);
   claim.attr(kThreshold, threshold);
   claim.output(0, node.input(0));
@@ -25,12 +28,14 @@ cdl::Status claimSoftThreshold(const cdl::CustomNode& node, cdl::CustomClaim& cl
 
 std::string softThresholdAsGraph(const cdl::CustomNode& node) {
   std::string type = "f32[";
-  for (int d = 0; d < node.input(0).rank; ++d) type += cdl::text(d ? "," : "", node.input(0).dims[d]);
+  for (int d = 0; d < node.input(0).rank; ++d)
+    type += cdl::text(d ? "," : "", node.input(0).dims[d]);
   type += "]";
   return cdl::text("graph @soft_threshold(%x: ", type, ") -> (%y: ", type, ") {\n",
                    "  %high = constant splat(", node.floatAttr("threshold", 0.5), ") : f32[1]\n",
                    "  %low = neg %high : f32[1]\n", "  %above = max %x, %low : ", type, "\n",
-                   "  %clamped = min %above, %high : ", type, "\n", "  %y = sub %x, %clamped : ", type, "\n}\n");
+                   "  %clamped = min %above, %high : ", type, "\n",
+                   "  %y = sub %x, %clamped : ", type, "\n}\n");
 }
 
 void compileCustom(Compiler& c) {

@@ -11,7 +11,8 @@ void compileMove(Compiler& c) {
 }
 
 uint8_t Compiler::splat(uint64_t bits, uint8_t elem) {
-  return emit({.op = Opcode::SPLAT, .low = elem == CDL_I8 ? int8_t(bits) : int32_t(bits)}); // as LOAD would widen it
+  // as LOAD would widen it
+  return emit({.op = Opcode::SPLAT, .low = elem == CDL_I8 ? int8_t(bits) : int32_t(bits)});
 }
 
 namespace {
@@ -47,7 +48,8 @@ void runLoad(const Tile& tile, const Command& command) {
 
 void runStore(const Tile& tile, const Command& command) {
   const Tensor& y = tile.stream.tensors[command.index];
-  return elemBytes(y.elem) == 4 ? store<int32_t>(tile, y, command.in[0]) : store<uint8_t>(tile, y, command.in[0]);
+  return elemBytes(y.elem) == 4 ? store<int32_t>(tile, y, command.in[0])
+                                : store<uint8_t>(tile, y, command.in[0]);
 }
 
 void runSplat(const Tile& tile, const Command& command) {

@@ -31,9 +31,10 @@ void runRescale(const Tile& tile, const Command& command) {
   int32_t* y = tile.lanes<int32_t>(command.to);
   const int ka = command.left[0], kb = command.left[1];
   for (int64_t l = 0; l < tile.size(); ++l)
-    y[l] = int32_t(command.inputs > 4
-                       ? cdl_rescale2(a[l], b[l], m[l], mb[l], ka, kb, shift[l], zero[l], command.low, command.high)
-                       : cdl_rescale1(a[l], m[l], ka, shift[l], zero[l], command.low, command.high));
+    y[l] = int32_t(command.inputs > 4 ? cdl_rescale2(a[l], b[l], m[l], mb[l], ka, kb, shift[l],
+                                                     zero[l], command.low, command.high)
+                                      : cdl_rescale1(a[l], m[l], ka, shift[l], zero[l], command.low,
+                                                     command.high));
 }
 
 } // namespace tiles

@@ -45,7 +45,8 @@ public:
     const std::string name = options().get("refuse");
     for (uint16_t kind = 1; kind < 64 && !name.empty() && !refuse_; ++kind)
       if (cdl_kind_facts(kind) && cdl::kindName(kind) == name) refuse_ = kind;
-    if (!name.empty() && !refuse_) return cdl::error(CDL_INVALID_ARGUMENT, "refuse=" + name + ": no such kind");
+    if (!name.empty() && !refuse_)
+      return cdl::error(CDL_INVALID_ARGUMENT, "refuse=" + name + ": no such kind");
     return cdl::ok();
   }
   cdl::Status compile(const cdl_image_t* image, const void* const*,
@@ -53,9 +54,11 @@ public:
     for (uint32_t i = 1; i < image->instrs.count; ++i) {
       const cdl_instr_t* instr = cdl_get_instr(image, i);
       if (instr->kind == refuse_)
-        return cdl::refused(i, CDL_REASON_VENDOR, cdl::kindName(instr->kind) + " is refused by the option refuse");
+        return cdl::refused(i, CDL_REASON_VENDOR,
+                            cdl::kindName(instr->kind) + " is refused by the option refuse");
       if (instr->expr || instr->kind > CDL_KIND_TABLE)
-        return cdl::refused(i, CDL_REASON_NO_ROW, cdl::kindName(instr->kind) + " or its epilogue has no row");
+        return cdl::refused(i, CDL_REASON_NO_ROW,
+                            cdl::kindName(instr->kind) + " or its epilogue has no row");
     }
     executable = std::make_unique<Interpreted>(primitives_, image, options().get("clock"));
     return cdl::ok();

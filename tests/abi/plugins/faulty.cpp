@@ -13,7 +13,8 @@ public:
   }
   cdl::Status open(uint32_t) override {
     fault_ = options().get("fault");
-    return fault_ == "open" ? cdl::error(CDL_DEVICE_LOST, "the device does not answer", 7) : cdl::ok();
+    return fault_ == "open" ? cdl::error(CDL_DEVICE_LOST, "the device does not answer", 7)
+                            : cdl::ok();
   }
   cdl::Status fill(const cdl::Fill&) override { return fail(); }
   cdl::Status copy(const cdl::Copy&) override { return fail(); }

@@ -25,20 +25,23 @@ static const cdl_capabilities_t* device_capabilities(cdl_device_t* device) {
   capabilities.engine_count = 1;
   return &capabilities;
 }
-static cdl_code_t no_run(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
-                         const int64_t loop_values[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings,
-                         cdl_error_t* error) {
+static cdl_code_t no_run(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first,
+                         uint32_t count, const int64_t loop_values[CDL_MAX_LOOP_NESTING],
+                         const cdl_bindings_t* bindings, cdl_error_t* error) {
   (void)queue, (void)image, (void)first, (void)count, (void)loop_values, (void)bindings;
   return cdl_set_error(error, CDL_UNSUPPORTED, "old_plugin runs nothing");
 }
 
-CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
+CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                        cdl_error_t* error);
 
-CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
+CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                        cdl_error_t* error) {
   const size_t known = offsetof(cdl_plugin_t, executable_scratch);
   cdl_plugin_t table;
   if (host->header.major != CDL_ABI_MAJOR || out->header.struct_size < known)
-    return cdl_set_error(error, CDL_INCOMPATIBLE, "old_plugin needs a host of ABI 0.x with its whole table");
+    return cdl_set_error(error, CDL_INCOMPATIBLE,
+                         "old_plugin needs a host of ABI 0.x with its whole table");
   memset(&table, 0, sizeof table);
   table.header.struct_size = (uint16_t)known;
   table.header.minor = CDL_ABI_MINOR;

@@ -1,5 +1,5 @@
-// The template, of which one thing is wrong: in BINARY, COPY and MATMUL instructions of the ONNX node that the option
-// `node` names, where the option `fault` says:
+// The template, of which one thing is wrong: in BINARY, COPY and MATMUL instructions of the ONNX
+// node that the option `node` names, where the option `fault` says:
 //   value     the first element of the result is 1 too large
 //   stray     the element behind the first row of the result becomes 77
 //   whole     as value, but never in a Program of one instruction
@@ -18,10 +18,13 @@
 class Wrong : public Template {
 public:
   Wrong() {
-    option("fault", "what goes wrong", "none|value|stray|whole|sequence|unstable|crash|exit|hang|refuse", "none");
+    option("fault", "what goes wrong",
+           "none|value|stray|whole|sequence|unstable|crash|exit|hang|refuse", "none");
     option("node", "in instructions of this ONNX node", "string", "");
   }
-  cdl::Status binary(const cdl::Binary& op) override { return spoil(op, op.y(), Template::binary(op)); }
+  cdl::Status binary(const cdl::Binary& op) override {
+    return spoil(op, op.y(), Template::binary(op));
+  }
   cdl::Status copy(const cdl::Copy& op) override { return spoil(op, op.y(), Template::copy(op)); }
   cdl::Status matMul(const cdl::MatMul& op) override {
     const cdl::Status status = spoil(op, op.y(), Template::matMul(op));

@@ -1,5 +1,6 @@
-// A host of this minor version against plugins of all: the real one (core/runtime/plugin, core/compiler/capabilities),
-// built from these headers, and raw calls with structs that end where the version says.
+// A host of this minor version against plugins of all: the real one (core/runtime/plugin,
+// core/compiler/capabilities), built from these headers, and raw calls with structs that end where
+// the version says.
 #include "core/runtime/plugin/plugin.h"
 
 #include <candela/backend.hpp>
@@ -48,7 +49,8 @@ cdl_backend_query_fn symbol(const Other& other, const char* name) {
   return library ? reinterpret_cast<cdl_backend_query_fn>(dlsym(library, name)) : nullptr;
 }
 
-/// A struct at the end of a heap block: a sanitizer sees the first byte behind it, the canaries the first before.
+/// A struct at the end of a heap block: a sanitizer sees the first byte behind it, the canaries the
+/// first before.
 template <class T> class Exact {
 public:
   explicit Exact(const T& value) : block_(std::vector<uint8_t>(sizeof(T) + 16, 0xab)) {
@@ -84,7 +86,8 @@ struct Sample {
 };
 
 /// What door 1 or door 2 makes of these numbers.
-std::vector<int32_t> runSample(Device& device, const std::vector<int32_t>& numbers, Status& status) {
+std::vector<int32_t> runSample(Device& device, const std::vector<int32_t>& numbers,
+                               Status& status) {
   Sample sample;
   const Block image(sample.m.bytes());
   auto queue = device.createQueue();
@@ -102,17 +105,19 @@ std::vector<int32_t> runSample(Device& device, const std::vector<int32_t>& numbe
     const void* constants[1] = {};
     const Exact<cdl_refusal_t> refusal(cdl_refusal_t{});
     refusal->header = CDL_HEADER(cdl_refusal_t);
-    status = callSlot("compile", device.table().compile, device.handle(), image.image(), constants, &executable,
-                      refusal.get());
+    status = callSlot("compile", device.table().compile, device.handle(), image.image(), constants,
+                      &executable, refusal.get());
     if (status)
-      status = callSlot("execute", device.table().execute, (*queue)->handle(), executable, bindings.get(), nullptr,
-                        uint32_t{0}, cdl_timeline_t{(*queue)->handle(), (*queue)->next()});
+      status = callSlot("execute", device.table().execute, (*queue)->handle(), executable,
+                        bindings.get(), nullptr, uint32_t{0},
+                        cdl_timeline_t{(*queue)->handle(), (*queue)->next()});
     if (executable) device.table().executable_destroy(device.handle(), executable);
     EXPECT_TRUE(refusal.isWhole());
   } else {
     for (int64_t turn = 0; turn < 2 && status; ++turn) {
       const int64_t loops[CDL_MAX_LOOP_NESTING] = {turn, 0};
-      status = callSlot("run", device.table().run, (*queue)->handle(), image.image(), 1u, 1u, loops, bindings.get());
+      status = callSlot("run", device.table().run, (*queue)->handle(), image.image(), 1u, 1u, loops,
+                        bindings.get());
     }
   }
   EXPECT_TRUE(bindings.isWhole());
@@ -151,11 +156,15 @@ TEST_P(Skew, MissingSlotsAreNullAndPresentOnesWork) {
 #endif
 #if CDL_ABI_MINOR >= 3
   ASSERT_EQ(table.later_3 != nullptr, GetParam().minor >= 3);
-  if (table.later_3) { EXPECT_EQ(table.later_3(10), 13u); }
+  if (table.later_3) {
+    EXPECT_EQ(table.later_3(10), 13u);
+  }
 #endif
 #if CDL_ABI_MINOR >= 4
   ASSERT_EQ(table.later_4 != nullptr, GetParam().minor >= 4);
-  if (table.later_4) { EXPECT_EQ(table.later_4(10), 14u); }
+  if (table.later_4) {
+    EXPECT_EQ(table.later_4(10), 14u);
+  }
 #endif
 }
 
@@ -164,7 +173,9 @@ TEST_P(Skew, ServicesAreThoseThatBothKnow) {
   said.clear();
   cdl_host_t host = plainHost();
   host.context = &said;
-  host.log = [](void* context, int, const char* text) { *static_cast<std::string*>(context) += text; };
+  host.log = [](void* context, int, const char* text) {
+    *static_cast<std::string*>(context) += text;
+  };
   uint64_t expected = 1;
 #if CDL_ABI_MINOR >= 2
   host.cache_get = [](void*, const void*, uint64_t, uint64_t*) -> const void* { return nullptr; };
@@ -229,7 +240,8 @@ TEST_P(Skew, TheDoorRuns) {
   ASSERT_TRUE(device);
   EXPECT_EQ((*device)->name(), "skew");
   Status status = Status::ok();
-  EXPECT_THAT(runSample(**device, {1, 2, 3, 4, 5, -6}, status), testing::ElementsAre(2, 4, 6, 8, 10, -12));
+  EXPECT_THAT(runSample(**device, {1, 2, 3, 4, 5, -6}, status),
+              testing::ElementsAre(2, 4, 6, 8, 10, -12));
   EXPECT_TRUE(status) << status.message();
 }
 
@@ -250,7 +262,9 @@ TEST_P(Skew, RefusalsAreFilledAsFarAsTheHostKnows) {
   cdl_executable_t* executable = nullptr;
   const void* constants[1] = {};
   const auto compile = (*device)->table().compile;
-  EXPECT_EQ(compile((*device)->handle(), image.image(), constants, &executable, refusal.get(), nullptr), CDL_REFUSED);
+  EXPECT_EQ(
+      compile((*device)->handle(), image.image(), constants, &executable, refusal.get(), nullptr),
+      CDL_REFUSED);
   EXPECT_EQ(refusal->instr, 1u);
   EXPECT_EQ(refusal->reason, CDL_REASON_VENDOR);
   EXPECT_TRUE(refusal.isWhole());
@@ -260,7 +274,8 @@ TEST_P(Skew, RefusalsAreFilledAsFarAsTheHostKnows) {
 #if CDL_ABI_MINOR >= 4
   EXPECT_EQ(refusal->later_4, GetParam().minor >= 4 ? 4u : 0u);
 #endif
-  EXPECT_EQ(compile((*device)->handle(), image.image(), constants, &executable, nullptr, nullptr), CDL_REFUSED);
+  EXPECT_EQ(compile((*device)->handle(), image.image(), constants, &executable, nullptr, nullptr),
+            CDL_REFUSED);
 }
 
 TEST_P(Skew, VersionsThatDoNotFitAreRefusedWithBothNumbers) {
@@ -268,15 +283,16 @@ TEST_P(Skew, VersionsThatDoNotFitAreRefusedWithBothNumbers) {
   EXPECT_EQ(strict.isOk(), GetParam().minor <= kHost);
   if (!strict) {
     EXPECT_EQ(strict.status().code(), Code::incompatible);
-    EXPECT_THAT(
-        strict.status().message(),
-        HasSubstr(fmt::format("needs host ABI 0.{} or a later 0.x, the host has 0.{}", GetParam().minor, kHost)));
+    EXPECT_THAT(strict.status().message(),
+                HasSubstr(fmt::format("needs host ABI 0.{} or a later 0.x, the host has 0.{}",
+                                      GetParam().minor, kHost)));
   }
   auto other = Plugin::fromQuery(symbol(GetParam(), "skew_major_query"), "lib");
   ASSERT_FALSE(other);
   EXPECT_EQ(other.status().code(), Code::incompatible);
   EXPECT_THAT(other.status().message(),
-              HasSubstr(fmt::format("built against ABI 1.{}, this host takes 0.1 to 0.x", GetParam().minor)));
+              HasSubstr(fmt::format("built against ABI 1.{}, this host takes 0.1 to 0.x",
+                                    GetParam().minor)));
 }
 
 std::string nameOf(const testing::TestParamInfo<Other>& info) {

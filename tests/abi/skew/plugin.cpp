@@ -1,5 +1,5 @@
-// A backend that uses all that the header it is built from has, and nothing that the host does not: y = a + b on i32,
-// COPY EMULATED. SKEW_DOOR says which door it has.
+// A backend that uses all that the header it is built from has, and nothing that the host does not:
+// y = a + b on i32, COPY EMULATED. SKEW_DOOR says which door it has.
 #include <candela/backend.hpp>
 
 namespace {
@@ -15,7 +15,8 @@ cdl::Status add(const cdl::Binary& op) {
   if (op.fn() != CDL_BINARY_ADD) return cdl::unsupported("only add");
   cdl::forEachRow(
       [](int64_t n, cdl::Row<int32_t> y, cdl::Row<const int32_t> a, cdl::Row<const int32_t> b) {
-        for (int64_t i = 0; i < n; ++i) y[i] = static_cast<int32_t>(uint32_t(a[i]) + uint32_t(b[i]));
+        for (int64_t i = 0; i < n; ++i)
+          y[i] = static_cast<int32_t>(uint32_t(a[i]) + uint32_t(b[i]));
       },
       op.y<int32_t>(), op.a<const int32_t>(), op.b<const int32_t>());
   return cdl::ok();
@@ -70,15 +71,16 @@ public:
   cdl::Status compile(const cdl_image_t* image, const void* const*,
                       std::unique_ptr<cdl::Executable>& executable) override {
     for (uint32_t i = 1; i < image->instrs.count; ++i)
-      if (cdl_get_instr(image, i)->fn != CDL_BINARY_ADD) return cdl::refused(i, CDL_REASON_VENDOR, "only add");
+      if (cdl_get_instr(image, i)->fn != CDL_BINARY_ADD)
+        return cdl::refused(i, CDL_REASON_VENDOR, "only add");
     executable = std::make_unique<Interpreted>(image);
     return cdl::ok();
   }
 };
 
 #if CDL_ABI_MINOR >= 3
-cdl_code_t (*compileOfTheLayer)(cdl_device_t*, const cdl_image_t*, const void* const*, cdl_executable_t**,
-                                cdl_refusal_t*, cdl_error_t*);
+cdl_code_t (*compileOfTheLayer)(cdl_device_t*, const cdl_image_t*, const void* const*,
+                                cdl_executable_t**, cdl_refusal_t*, cdl_error_t*);
 
 // Fills what a longer refusal has, where the host's is as long.
 cdl_code_t compile(cdl_device_t* device, const cdl_image_t* image, const void* const* constants,
@@ -96,14 +98,16 @@ cdl_code_t compile(cdl_device_t* device, const cdl_image_t* image, const void* c
 // The tables of the layer with one more row, whose record is as long as this header's.
 const cdl_capabilities_t* capabilities(cdl_device_t*) {
   static const cdl_capabilities_t table = [] {
-    const cdl_capabilities_t& layer = *cdl::detail::Entry<Backend>::prototype().capabilities().build(0);
+    const cdl_capabilities_t& layer =
+        *cdl::detail::Entry<Backend>::prototype().capabilities().build(0);
     static std::vector<cdl_row_t> rows(layer.rows, layer.rows + layer.row_count);
     static cdl_atom_t small{};
     small.subject = CDL_ATOM_ELEMENTS, small.relation = CDL_REL_LE, small.a = 64;
     cdl_row_t row{};
     row.kind = CDL_KIND_BINARY, row.fn = CDL_BINARY_ADD;
     row.elem_count = 3, row.elems[0] = row.elems[1] = row.elems[2] = CDL_I32;
-    row.support = CDL_SUPPORT_NATIVE, row.operand_class = CDL_CLASS_BROADCAST, row.flags = CDL_ROW_DYNAMIC_LOOPS;
+    row.support = CDL_SUPPORT_NATIVE, row.operand_class = CDL_CLASS_BROADCAST,
+    row.flags = CDL_ROW_DYNAMIC_LOOPS;
     row.first_atom = 0, row.atoms = 1;
     rows.insert(rows.begin(), row);
 #if CDL_ABI_MINOR >= 3
@@ -143,13 +147,15 @@ cdl_code_t query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) 
 
 } // namespace
 
-extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
+extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                                   cdl_error_t* error);
 cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
   return query(host, out, error);
 }
 
 // The same plugin, had it not said that older hosts will do.
-extern "C" CDL_EXPORT cdl_code_t skew_strict_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
+extern "C" CDL_EXPORT cdl_code_t skew_strict_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                                   cdl_error_t* error);
 cdl_code_t skew_strict_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
   struct Strict : Backend {
     Strict() { requireHost(CDL_ABI_MAJOR, CDL_ABI_MINOR); }
@@ -158,7 +164,8 @@ cdl_code_t skew_strict_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_erro
 }
 
 // The same, of another major version, from a vendor who compares nothing.
-extern "C" CDL_EXPORT cdl_code_t skew_major_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
+extern "C" CDL_EXPORT cdl_code_t skew_major_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                                  cdl_error_t* error);
 cdl_code_t skew_major_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
   const cdl_code_t code = query(host, out, error);
   if (code == CDL_OK) out->header.major = CDL_ABI_MAJOR + 1;

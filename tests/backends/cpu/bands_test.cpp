@@ -1,5 +1,5 @@
-// Groups in bands: chains of convolutions give the same bytes as without groups, on any number of threads, and what the
-// reference computes.
+// Groups in bands: chains of convolutions give the same bytes as without groups, on any number of
+// threads, and what the reference computes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,13 +13,15 @@
 namespace candela::testing {
 namespace {
 
-/// Convolutions one behind the other, inverted residuals among them, in shapes where tiles and bands have rests.
+/// Convolutions one behind the other, inverted residuals among them, in shapes where tiles and
+/// bands have rests.
 class ChainMaker : NetworkParts {
 public:
   ChainMaker(uint64_t seed, bool quantized) : NetworkParts(seed, quantized) {}
 
   RandomGraph make() {
-    const int64_t batch = pick(5) ? 1 : 2, ins = channels(), height = 9 + pick(24), width = 9 + pick(24);
+    const int64_t batch = pick(5) ? 1 : 2, ins = channels(), height = 9 + pick(24),
+                  width = 9 + pick(24);
     x_ = image({batch, ins, height, width});
     x_ = boundary(x_);
     const int64_t steps = 2 + pick(3);
@@ -99,8 +101,8 @@ protected:
   }
 
   Devices open(const std::string& isa, const char* threads, const char* bandBytes) const {
-    return {
-        *(*runtime::findPlugin(PLUGIN_cpu))->open(0, {{"isa", isa}, {"threads", threads}, {"band_bytes", bandBytes}})};
+    return {*(*runtime::findPlugin(PLUGIN_cpu))
+                 ->open(0, {{"isa", isa}, {"threads", threads}, {"band_bytes", bandBytes}})};
   }
 
   std::vector<Tensor> run(RandomGraph random, const Devices& devices, bool groups) {
@@ -144,7 +146,8 @@ protected:
         const std::vector<Tensor> banded = run(make(), open(isa, threads, bandBytes), true);
         ASSERT_EQ(banded.size(), whole.size());
         for (size_t i = 0; i < whole.size(); ++i)
-          ASSERT_EQ(std::memcmp(banded[i].bytes.data(), whole[i].bytes.data(), whole[i].bytes.size()), 0)
+          ASSERT_EQ(
+              std::memcmp(banded[i].bytes.data(), whole[i].bytes.data(), whole[i].bytes.size()), 0)
               << "output " << i << " on " << threads << " threads\n"
               << textOf(random.graph);
       }

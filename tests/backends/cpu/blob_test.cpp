@@ -1,5 +1,6 @@
-// The loader of stored executables: what it makes of a sound one, and that a damaged or a forged one is an error by
-// name and never a fault. Needs nothing of LLVM, so that this runs under the sanitizers.
+// The loader of stored executables: what it makes of a sound one, and that a damaged or a forged
+// one is an error by name and never a fault. Needs nothing of LLVM, so that this runs under the
+// sanitizers.
 #include "backends/cpu/runtime/blob.hpp"
 
 #include <gtest/gtest.h>
@@ -35,19 +36,23 @@ program::Program addProgram(int64_t constant) {
     return p.addBuffer(buffer);
   };
   const uint32_t x = add("x", program::Role::input);
-  const auto payload = candela::Tensor::of<int64_t>(candela::Elem::i64_, {kCount}, {1, 2, 3, constant});
+  const auto payload =
+      candela::Tensor::of<int64_t>(candela::Elem::i64_, {kCount}, {1, 2, 3, constant});
   const uint32_t c = p.addConstant("c", candela::Payload::data(payload));
   const uint32_t y = add("y", program::Role::output);
   program::Instr instr;
   instr.kind = CDL_KIND_BINARY;
   instr.fn = CDL_BINARY_ADD;
-  for (uint32_t in : {x, c}) instr.inputs.push_back(program::denseView(in, candela::Elem::i64_, {kCount}));
+  for (uint32_t in : {x, c})
+    instr.inputs.push_back(program::denseView(in, candela::Elem::i64_, {kCount}));
   instr.outputs.push_back(program::denseView(y, candela::Elem::i64_, {kCount}));
   p.instrs.push_back(instr);
   return p;
 }
 
-const cdl_image_t* asImage(const candela::Bytes& bytes) { return reinterpret_cast<const cdl_image_t*>(bytes.data()); }
+const cdl_image_t* asImage(const candela::Bytes& bytes) {
+  return reinterpret_cast<const cdl_image_t*>(bytes.data());
+}
 
 /// Two calls that each store kConstant + 0, in the second and the first word of y.
 Binary binary() {
@@ -57,7 +62,8 @@ Binary binary() {
   for (int64_t offset : {8, 0}) {
     Arg arg;
     arg.buffer = kOutput, arg.offset = offset;
-    b.calls.push_back({1, static_cast<uint32_t>(b.calls.size()), 1, static_cast<uint32_t>(b.args.size()), 1});
+    b.calls.push_back(
+        {1, static_cast<uint32_t>(b.calls.size()), 1, static_cast<uint32_t>(b.args.size()), 1});
     b.args.push_back(arg);
   }
   const Block object = test::sound();
@@ -74,8 +80,8 @@ protected:
   CpuBlob() : bytes_(program::toImage(addProgram(4))) {
     const cdl_writer_t writer{&sound_, [](void* context, const void* data, uint64_t size) -> int {
                                 const char* from = static_cast<const char*>(data);
-                                static_cast<Block*>(context)->insert(static_cast<Block*>(context)->end(), from,
-                                                                     from + size);
+                                static_cast<Block*>(context)->insert(
+                                    static_cast<Block*>(context)->end(), from, from + size);
                                 return 1;
                               }};
     const cdl::Status status = toBlob(image(), binary(), cdl::Writer(writer));
@@ -131,7 +137,9 @@ protected:
 
 struct Memory final : cdl::Addresses {
   mutable int64_t y[kCount] = {}, scratch[128] = {};
-  void* address(uint32_t buffer, uint64_t) const override { return buffer == kOutput ? y : scratch; }
+  void* address(uint32_t buffer, uint64_t) const override {
+    return buffer == kOutput ? y : scratch;
+  }
 };
 
 TEST_F(CpuBlob, RunsWhereItLies) {
@@ -166,7 +174,8 @@ TEST_F(CpuBlob, SeveralExecutionsAtOnce) {
     callers.emplace_back([&] {
       for (int i = 0; i < 100; ++i) {
         const Memory memory;
-        if (executable.execute(memory).isOk()) right += memory.y[0] == kConstant && memory.y[1] == kConstant;
+        if (executable.execute(memory).isOk())
+          right += memory.y[0] == kConstant && memory.y[1] == kConstant;
       }
     });
   for (std::thread& caller : callers) caller.join();
@@ -181,8 +190,8 @@ TEST_F(CpuBlob, IsStoredAgainAsItWas) {
   Block again;
   const cdl_writer_t writer{&again, [](void* context, const void* data, uint64_t size) -> int {
                               const char* from = static_cast<const char*>(data);
-                              static_cast<Block*>(context)->insert(static_cast<Block*>(context)->end(), from,
-                                                                   from + size);
+                              static_cast<Block*>(context)->insert(
+                                  static_cast<Block*>(context)->end(), from, from + size);
                               return 1;
                             }};
   ASSERT_TRUE(executable.save(cdl::Writer(writer)).isOk());
@@ -193,7 +202,8 @@ TEST_F(CpuBlob, IsStoredAgainAsItWas) {
 
 TEST_F(CpuBlob, CutAnywhereIsAnError) {
   for (size_t size = 0; size < sound_.size(); ++size) {
-    const std::string error = errorOf(Block(sound_.begin(), sound_.begin() + static_cast<std::ptrdiff_t>(size)));
+    const std::string error =
+        errorOf(Block(sound_.begin(), sound_.begin() + static_cast<std::ptrdiff_t>(size)));
     EXPECT_EQ(error.find("12 stored executable is damaged: "), 0u) << size << ": " << error;
   }
 }
@@ -204,14 +214,16 @@ TEST_F(CpuBlob, EveryFlippedBitIsRefusedByName) {
       Block damaged = sound_;
       damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
       const std::string error = errorOf(damaged);
-      ASSERT_NE(error.find(" stored executable "), std::string::npos) << at << "." << bit << ": " << error;
+      ASSERT_NE(error.find(" stored executable "), std::string::npos)
+          << at << "." << bit << ": " << error;
     }
 }
 
 TEST_F(CpuBlob, AForgedOneIsNoFault) {
   Random random(11);
-  static constexpr uint64_t kNumbers[] = {0,          1,          2,          63,        64,         128,
-                                          0x7fffffff, 0x80000000, 0xffffffff, INT64_MAX, UINT64_MAX, UINT64_MAX - 63};
+  static constexpr uint64_t kNumbers[] = {0,          1,         2,          63,
+                                          64,         128,       0x7fffffff, 0x80000000,
+                                          0xffffffff, INT64_MAX, UINT64_MAX, UINT64_MAX - 63};
   int refused = 0, kept = 0;
   for (int i = 0; i < 20000; ++i) {
     const Block blob = forged([&](BlobHeader& h, Block& bytes) {
@@ -219,7 +231,9 @@ TEST_F(CpuBlob, AForgedOneIsNoFault) {
         const size_t width = size_t(4) << random.in(0, 1);
         const bool inHeader = random.chance(50);
         const auto end = static_cast<int64_t>(inHeader ? sizeof h : bytes.size());
-        const auto at = static_cast<size_t>(random.in(inHeader ? 56 : static_cast<int64_t>(sizeof h), end - 8)) / 8 * 8;
+        const auto at = static_cast<size_t>(
+                            random.in(inHeader ? 56 : static_cast<int64_t>(sizeof h), end - 8)) /
+                        8 * 8;
         const uint64_t number = random.chance(80) ? random.of(kNumbers) : random.next();
         std::memcpy((inHeader ? reinterpret_cast<char*>(&h) : bytes.data()) + at, &number, width);
       }
@@ -239,27 +253,32 @@ TEST_F(CpuBlob, AForgedOneIsNoFault) {
 }
 
 TEST_F(CpuBlob, SaysWhatDoesNotFit) {
-  EXPECT_EQ(
-      errorOf(forged([](BlobHeader& h, Block&) { h.format = 9, std::strcpy(h.madeBy, "cpu 7.1 with LLVM 23"); })),
-      "2 stored executable has format 9 and was made by cpu 7.1 with LLVM 23; this is cpu 0.1.0, which reads format " +
-          std::to_string(kFormat) + ": compile the model again");
+  EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block&) {
+              h.format = 9, std::strcpy(h.madeBy, "cpu 7.1 with LLVM 23");
+            })),
+            "2 stored executable has format 9 and was made by cpu 7.1 with LLVM 23; this is cpu "
+            "0.1.0, which reads format " +
+                std::to_string(kFormat) + ": compile the model again");
   EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block&) { h.tier = 77; })),
             "2 stored executable is for instruction set 77, which this cpu 0.1.0 does not know");
   EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block&) { h.image[3] ^= 1; })),
             "2 stored executable was made for another Program");
   const candela::Bytes other = program::toImage(addProgram(5));
-  EXPECT_EQ(Loaded(asImage(other), sound_).status.text(), "stored executable was made for another Program");
+  EXPECT_EQ(Loaded(asImage(other), sound_).status.text(),
+            "stored executable was made for another Program");
   const auto flipped = [&](size_t at) {
     Block blob = sound_;
     blob[at] = static_cast<char>(blob[at] ^ 4);
     return errorOf(blob);
   };
-  EXPECT_EQ(flipped(sizeof(BlobHeader)),
-            "12 stored executable is damaged: its calls, 128 bytes at 192, do not have their checksum");
-  EXPECT_EQ(flipped(sizeof(BlobHeader) + kCalls),
-            "12 stored executable is damaged: its arguments, 64 bytes at 320, do not have their checksum");
+  EXPECT_EQ(
+      flipped(sizeof(BlobHeader)),
+      "12 stored executable is damaged: its calls, 128 bytes at 192, do not have their checksum");
+  EXPECT_EQ(flipped(sizeof(BlobHeader) + kCalls), "12 stored executable is damaged: its arguments, "
+                                                  "64 bytes at 320, do not have their checksum");
   EXPECT_EQ(flipped(sizeof(BlobHeader) + kCalls + 64 + 191),
-            "12 stored executable is damaged: its constants, 192 bytes at 384, do not have their checksum");
+            "12 stored executable is damaged: its constants, 192 bytes at 384, do not have their "
+            "checksum");
   EXPECT_EQ(flipped(sound_.size() - 1).find("12 stored executable is damaged: its code, "), 0u);
   EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block& bytes) {
               reinterpret_cast<Call*>(bytes.data() + sizeof h)->kernel = 3;
@@ -271,14 +290,16 @@ TEST_F(CpuBlob, SaysWhatDoesNotFit) {
               seal(h, bytes);
             })),
             "12 stored executable is damaged: an argument in buffer 4 at 8, which has 0 bytes");
-  // A tier that this machine lacks: on one that has all of them tests/backends/cpu/check_stored.py asks an emulated
-  // one.
+  // A tier that this machine lacks: on one that has all of them tests/backends/cpu/check_stored.py
+  // asks an emulated one.
   for (const Isa& isa : allIsas()) {
-    const std::string error = errorOf(forged([&](BlobHeader& h, Block&) { h.tier = static_cast<uint32_t>(isa.tier); }));
+    const std::string error =
+        errorOf(forged([&](BlobHeader& h, Block&) { h.tier = static_cast<uint32_t>(isa.tier); }));
     const std::string missing = missingFeatures(isa.tier);
-    EXPECT_EQ(error, missing.empty() ? "0 "
-                                     : std::string("2 stored executable was made for ") + isa.name +
-                                           "; this machine lacks " + missing + ": compile the model again");
+    EXPECT_EQ(error, missing.empty()
+                         ? "0 "
+                         : std::string("2 stored executable was made for ") + isa.name +
+                               "; this machine lacks " + missing + ": compile the model again");
   }
 }
 
@@ -296,9 +317,10 @@ TEST_F(CpuBlob, ArgumentsBeginInsideOfTheirMemory) {
     EXPECT_EQ(argument(buffer, 0), "0 ");
     EXPECT_EQ(argument(buffer, room - 1), "0 ");
     for (const int64_t offset : {int64_t(-1), int64_t(room), INT64_MIN, INT64_MAX})
-      EXPECT_EQ(argument(buffer, offset), "12 stored executable is damaged: an argument in buffer " +
-                                              std::to_string(buffer) + " at " + std::to_string(offset) +
-                                              ", which has " + std::to_string(room) + " bytes");
+      EXPECT_EQ(argument(buffer, offset),
+                "12 stored executable is damaged: an argument in buffer " + std::to_string(buffer) +
+                    " at " + std::to_string(offset) + ", which has " + std::to_string(room) +
+                    " bytes");
   }
   const auto units = [&](uint64_t count) {
     return errorOf(forged([&](BlobHeader& h, Block& bytes) {
@@ -320,12 +342,14 @@ TEST_F(CpuBlob, ArgumentsBeginInsideOfTheirMemory) {
   };
   EXPECT_EQ(turns(100, 32, 50), "0 ");
   EXPECT_EQ(turns(0, 33, 2), "12 stored executable is damaged: a call of 66 units on 32 bytes");
-  for (const auto& [first, count, stride] : {std::tuple<uint64_t, uint64_t, uint64_t>{UINT64_MAX, 1, 0},
-                                             {0, 0, 1},
-                                             {0, UINT64_MAX, 0},
-                                             {0, 3, UINT64_MAX},
-                                             {3, 4, uint64_t(1) << 47}})
-    EXPECT_EQ(turns(first, count, stride), "12 stored executable is damaged: a call of units " + std::to_string(first) +
+  for (const auto& [first, count, stride] :
+       {std::tuple<uint64_t, uint64_t, uint64_t>{UINT64_MAX, 1, 0},
+        {0, 0, 1},
+        {0, UINT64_MAX, 0},
+        {0, 3, UINT64_MAX},
+        {3, 4, uint64_t(1) << 47}})
+    EXPECT_EQ(turns(first, count, stride), "12 stored executable is damaged: a call of units " +
+                                               std::to_string(first) +
                                                " and on that there are not");
   // Arguments before those of the call in front of it, and of none.
   EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block& bytes) {

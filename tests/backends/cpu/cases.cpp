@@ -69,14 +69,16 @@ private:
   }
 
   double real(Fill fill, bool isWide) {
-    static const double kCorners[] = {0.0,    -0.0,    1.0,         -1.0,           INFINITY,      -INFINITY,
-                                      NAN,    1e-45,   -1.1754e-38, 1.17549435e-38, 3.40282347e38, -3.40282347e38,
-                                      0.5,    1.5,     2.5,         -2.5,           -0.5,          127.5,
-                                      255.5,  -128.5,  65535.5,     2147483648.0,   -2147483904.0, 4294967296.0,
-                                      9.3e18, -9.3e18, 1.9e19,      1e30,           88.8,          -104.1};
+    static const double kCorners[] = {
+        0.0,    -0.0,    1.0,         -1.0,           INFINITY,      -INFINITY,
+        NAN,    1e-45,   -1.1754e-38, 1.17549435e-38, 3.40282347e38, -3.40282347e38,
+        0.5,    1.5,     2.5,         -2.5,           -0.5,          127.5,
+        255.5,  -128.5,  65535.5,     2147483648.0,   -2147483904.0, 4294967296.0,
+        9.3e18, -9.3e18, 1.9e19,      1e30,           88.8,          -104.1};
     switch (fill) {
     case Fill::whole: return static_cast<double>(value_.in(-8, 8));
-    case Fill::factor: return (value_.chance(50) ? 1 : -1) * (0.5 + static_cast<double>(value_.in(0, 1535)) / 1024);
+    case Fill::factor:
+      return (value_.chance(50) ? 1 : -1) * (0.5 + static_cast<double>(value_.in(0, 1535)) / 1024);
     case Fill::broken:
       if (value_.chance(3)) return value_.of(std::vector<double>{NAN, INFINITY, -INFINITY});
       [[fallthrough]];
@@ -85,7 +87,8 @@ private:
       if (value_.chance(30)) return value_.of(kCorners);
       if (value_.chance(30))
         return isWide ? std::bit_cast<double>(value_.next())
-                      : static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(value_.next())));
+                      : static_cast<double>(
+                            std::bit_cast<float>(static_cast<uint32_t>(value_.next())));
       return static_cast<double>(value_.in(-4000, 4000)) / 1000;
     }
   }
@@ -93,8 +96,14 @@ private:
   uint64_t whole(Fill fill, int bits) {
     if (fill == Fill::whole) return static_cast<uint64_t>(value_.in(-8, 8));
     const uint64_t top = uint64_t(1) << (bits - 1);
-    const uint64_t corners[] = {
-        0, 1, ~uint64_t(0), top, top - 1, top + 1, static_cast<uint64_t>(bits), static_cast<uint64_t>(bits - 1)};
+    const uint64_t corners[] = {0,
+                                1,
+                                ~uint64_t(0),
+                                top,
+                                top - 1,
+                                top + 1,
+                                static_cast<uint64_t>(bits),
+                                static_cast<uint64_t>(bits - 1)};
     if (fill == Fill::corner && value_.chance(30)) return value_.of(corners);
     return value_.chance(50) ? value_.next() : static_cast<uint64_t>(value_.in(-20, 20));
   }
@@ -120,7 +129,8 @@ private:
   // ---- Views
 
   int64_t extent() {
-    static constexpr int64_t kExtents[] = {0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65, 100, 129};
+    static constexpr int64_t kExtents[] = {0,  1,  1,  2,  3,  4,  5,  7,  8,   9,  15,
+                                           16, 17, 31, 32, 33, 47, 64, 65, 100, 129};
     return shape_.of(kExtents);
   }
   Dims dims(int lowest, int highest, int64_t most = 3000) {
@@ -133,11 +143,13 @@ private:
       d.push_back(n);
       count *= std::max<int64_t>(n, 1);
     }
-    if (d.size() == 1 && shape_.chance(5)) d[0] = shape_.in(8190, 8200); // a row that is cut in parts
+    // a row that is cut in parts
+    if (d.size() == 1 && shape_.chance(5)) d[0] = shape_.in(8190, 8200);
     return d;
   }
 
-  /// Strides of a class. What is written never overlaps itself. A dim that nothing steps along has any stride.
+  /// Strides of a class. What is written never overlaps itself. A dim that nothing steps along has
+  /// any stride.
   void stride(View& v, int operandClass, bool isWritten) {
     strideOf(v, operandClass, isWritten);
     for (size_t d = 0; d < v.dims.size(); ++d)
@@ -172,11 +184,14 @@ private:
   }
 
   /// A view and the buffer that it needs: exactly as long as it reaches, or a little longer.
-  View view(Elem elem, Dims dims, int operandClass, bool isWritten, Fill fill, std::vector<char>* exact = nullptr) {
+  View view(Elem elem, Dims dims, int operandClass, bool isWritten, Fill fill,
+            std::vector<char>* exact = nullptr) {
     View v = denseView(0, elem, std::move(dims));
     stride(v, operandClass, isWritten);
     int64_t low = 0, high = 0;
-    const auto reach = [&](int64_t last, int64_t stride) { (stride < 0 ? low : high) += last * stride; };
+    const auto reach = [&](int64_t last, int64_t stride) {
+      (stride < 0 ? low : high) += last * stride;
+    };
     const bool isEmpty = v.count() == 0;
     for (size_t d = 0; d < v.dims.size() && !isEmpty; ++d) reach(v.dims[d] - 1, v.strides[d]);
     for (size_t l = 0; l < trips_.size(); ++l) {
@@ -186,7 +201,8 @@ private:
     }
     v.offset = -low;
     if (!exact && shape_.chance(20)) v.offset += shape_.in(1, 5);
-    const int64_t count = std::max<int64_t>(v.offset + high + 1 + (shape_.chance(20) ? shape_.in(1, 3) : 0), 1);
+    const int64_t count =
+        std::max<int64_t>(v.offset + high + 1 + (shape_.chance(20) ? shape_.in(1, 3) : 0), 1);
     Buffer b;
     b.name = fmt::format("b{}", p_.buffers.size());
     b.bytes = elemBytes(elem, static_cast<uint64_t>(count));
@@ -194,7 +210,8 @@ private:
     b.role = isWritten ? Role::inout : Role::input;
     std::vector<char> content = data(elem, count, fill);
     if (exact)
-      std::memcpy(content.data() + static_cast<size_t>(v.offset) * (static_cast<size_t>(elemBits(elem)) / 8),
+      std::memcpy(content.data() +
+                      static_cast<size_t>(v.offset) * (static_cast<size_t>(elemBits(elem)) / 8),
                   exact->data(), exact->size());
     const bool isConstant = !isWritten && (mustBeConstant_ || value_.chance(20));
     if (isConstant) {
@@ -217,22 +234,27 @@ private:
   template <typename T> void given(Elem elem, Dims dims, const std::vector<T>& values) {
     std::vector<char> bytes(values.size() * sizeof(T));
     if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-    instr_.inputs.push_back(view(elem, std::move(dims), CDL_CLASS_DENSE, false, Fill::whole, &bytes));
+    instr_.inputs.push_back(
+        view(elem, std::move(dims), CDL_CLASS_DENSE, false, Fill::whole, &bytes));
   }
   void out(Elem elem, Dims dims, Fill fill = Fill::whole) {
     instr_.outputs.push_back(view(elem, std::move(dims), row_.operand_class, true, fill));
   }
   /// The result takes the place of an operand, where elements may share one.
   void perhapsInPlace() {
-    if (case_.bound.ulps && !trips_.empty()) return; // a loop would feed an error to the function again
+    // a loop would feed an error to the function again
+    if (case_.bound.ulps && !trips_.empty()) return;
     const View& y = instr_.outputs[0];
     for (View& x : instr_.inputs)
-      if (x.dims == y.dims && elemBits(x.elem) == elemBits(y.elem) && x.elem == y.elem && value_.chance(10)) x = y;
+      if (x.dims == y.dims && elemBits(x.elem) == elemBits(y.elem) && x.elem == y.elem &&
+          value_.chance(10))
+        x = y;
   }
 
   /// The result takes the place of what an epilogue reads: both are walked alike.
   void residualInPlace() {
-    if (!(row_.flags & CDL_ROW_EPILOGUE) || instr_.expr.empty() || instr_.inout || row_.kind == CDL_KIND_ELEMENTWISE)
+    if (!(row_.flags & CDL_ROW_EPILOGUE) || instr_.expr.empty() || instr_.inout ||
+        row_.kind == CDL_KIND_ELEMENTWISE)
       return;
     const View& y = instr_.outputs[0];
     for (size_t i = instr_.operandCount(); i < instr_.inputs.size(); ++i)
@@ -250,7 +272,9 @@ private:
 
   /// The functions whose result is the same on every machine.
   static bool isExactStep(const cdl_row_t& row) {
-    if (row.kind == CDL_KIND_RESCALE) return row.elem_count == 5 && cdl_elem_bits(row.elems[0]) <= 32; // of one operand
+    // of one operand
+    if (row.kind == CDL_KIND_RESCALE)
+      return row.elem_count == 5 && cdl_elem_bits(row.elems[0]) <= 32;
     if (row.kind != CDL_KIND_UNARY) return true;
     switch (row.fn) {
     case CDL_UNARY_EXP:
@@ -263,7 +287,8 @@ private:
     }
   }
 
-  /// Steps over the accumulator (none: there is none) and the views from firstView on. `result`: none takes what comes.
+  /// Steps over the accumulator (none: there is none) and the views from firstView on. `result`:
+  /// none takes what comes.
   Elem expr(Elem acc, size_t firstView, Elem result) {
     std::vector<Operand> known;
     if (acc != Elem::none) known.push_back({Operand::Source::acc, acc, 0});
@@ -277,11 +302,17 @@ private:
     // Views behind the operands are read in order, so that the first of them is no operand.
     for (size_t i = firstView; acc != Elem::none && i < instr_.inputs.size(); ++i) {
       const Elem e = instr_.inputs[i].elem;
-      push({CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, e, false, {{Operand::Source::view, e, static_cast<uint16_t>(i)}}, 0});
+      push({CDL_KIND_CONVERT,
+            CDL_CONVERT_TRUNC,
+            e,
+            false,
+            {{Operand::Source::view, e, static_cast<uint16_t>(i)}},
+            0});
     }
     std::vector<const cdl_row_t*> able;
     for (const cdl_row_t& row : rows_)
-      if (row.support == CDL_SUPPORT_NATIVE && (row_.steps_mask >> row.kind & 1) && isExactStep(row))
+      if (row.support == CDL_SUPPORT_NATIVE && (row_.steps_mask >> row.kind & 1) &&
+          isExactStep(row))
         able.push_back(&row);
     const int64_t count = value_.in(1, value_.chance(10) ? 24 : 6);
     for (int attempt = 0; attempt < 4000 && static_cast<int64_t>(steps.size()) < count; ++attempt) {
@@ -294,7 +325,8 @@ private:
       if (step.kind == CDL_KIND_RESCALE) {
         const IntegerRange range = integerRange(step.elem);
         step.imm = static_cast<uint32_t>(static_cast<int32_t>(range.lowest)) |
-                   static_cast<uint64_t>(static_cast<uint32_t>(static_cast<int32_t>(range.highest))) << 32;
+                   static_cast<uint64_t>(static_cast<uint32_t>(static_cast<int32_t>(range.highest)))
+                       << 32;
       }
       bool isConstantUsed = step.kind == CDL_KIND_RESCALE, fits = true;
       for (int k = 0; k + 1 < row.elem_count && fits; ++k) {
@@ -312,11 +344,13 @@ private:
           fits = false;
         }
       }
-      const bool reads = std::any_of(step.in.begin(), step.in.end(),
-                                     [](const Operand& o) { return o.source != Operand::Source::constant; });
+      const bool reads = std::any_of(step.in.begin(), step.in.end(), [](const Operand& o) {
+        return o.source != Operand::Source::constant;
+      });
       if (fits && reads) push(std::move(step));
     }
-    if (steps.empty()) push({CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, known[0].elem, false, {known[0]}, 0});
+    if (steps.empty())
+      push({CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, known[0].elem, false, {known[0]}, 0});
     if (result != Elem::none && steps.back().elem != result) {
       push({CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, result, value_.chance(50), {known.back()}, 0});
     }
@@ -331,7 +365,8 @@ private:
     return steps.back().elem;
   }
 
-  /// Perhaps an epilogue on a result whose values are small integers, so that it comes out the same everywhere.
+  /// Perhaps an epilogue on a result whose values are small integers, so that it comes out the same
+  /// everywhere.
   bool hasEpilogue() { return (row_.flags & CDL_ROW_EPILOGUE) && value_.chance(50); }
   void epilogue(const Dims& y, Elem own) {
     static constexpr Elem kTypes[] = {Elem::f32_, Elem::f32_, Elem::i32_, Elem::i8_, Elem::bool_};
@@ -373,8 +408,9 @@ private:
       return;
     }
     case CDL_KIND_ELEMENTWISE: {
-      static constexpr Elem kTypes[] = {Elem::f32_,  Elem::f32_, Elem::f32_, Elem::i32_, Elem::i8_,  Elem::u8_,
-                                        Elem::bool_, Elem::i16_, Elem::i64_, Elem::f64_, Elem::u32_, Elem::u16_};
+      static constexpr Elem kTypes[] = {Elem::f32_, Elem::f32_, Elem::f32_,  Elem::i32_,
+                                        Elem::i8_,  Elem::u8_,  Elem::bool_, Elem::i16_,
+                                        Elem::i64_, Elem::f64_, Elem::u32_,  Elem::u16_};
       for (int64_t k = shape_.in(1, 4); k > 0; --k) in(shape_.of(kTypes), d, Fill::corner);
       const Elem last = expr(Elem::none, 0, Elem::none);
       out(last, d);
@@ -384,9 +420,12 @@ private:
     case CDL_KIND_CONVERT:
       if (value_.chance(50)) instr_.attrs = {Attr::ofInt(CDL_ATTR_SATURATE, value_.in(0, 1))};
       break;
-    case CDL_KIND_BINARY: case_.bound.anyZero = row_.fn == CDL_BINARY_MIN || row_.fn == CDL_BINARY_MAX; break;
+    case CDL_KIND_BINARY:
+      case_.bound.anyZero = row_.fn == CDL_BINARY_MIN || row_.fn == CDL_BINARY_MAX;
+      break;
     case CDL_KIND_UNARY:
-      if (row_.fn == CDL_UNARY_EXP || row_.fn == CDL_UNARY_LOG || row_.fn == CDL_UNARY_RSQRT) case_.bound.ulps = 1;
+      if (row_.fn == CDL_UNARY_EXP || row_.fn == CDL_UNARY_LOG || row_.fn == CDL_UNARY_RSQRT)
+        case_.bound.ulps = 1;
       if (row_.fn == CDL_UNARY_TANH || row_.fn == CDL_UNARY_SIGMOID) case_.bound.ulps = 3;
       if (row_.fn == CDL_UNARY_ERF) case_.bound.ulps = 6;
       break;
@@ -402,7 +441,8 @@ private:
     const Elem a = elem(0), y = elem(row_.elem_count - 1u);
     const bool isTwo = row_.elem_count == 7;
     const int magnitude = (a == Elem::i64_ ? 39 : elemBits(a)) + 24 + isTwo;
-    const int64_t left = value_.chance(50) ? 0 : value_.in(0, std::min<int64_t>(63 - magnitude, 15));
+    const int64_t left =
+        value_.chance(50) ? 0 : value_.in(0, std::min<int64_t>(63 - magnitude, 15));
     if (left) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_A_LEFT_SHIFT, left));
     const auto operand = [&](Elem e, int64_t low, int64_t high) {
       in(e, d, Fill::corner);
@@ -410,7 +450,8 @@ private:
       View& v = instr_.inputs.back();
       const auto fillWith = [&](std::vector<char>& bytes) {
         for (size_t i = 0; i < bytes.size() / (static_cast<size_t>(elemBits(e)) / 8); ++i) {
-          const int64_t number = value_.chance(10) ? (value_.chance(50) ? low : high) : value_.in(low, high);
+          const int64_t number =
+              value_.chance(10) ? (value_.chance(50) ? low : high) : value_.in(low, high);
           std::memcpy(bytes.data() + i * (static_cast<size_t>(elemBits(e)) / 8), &number,
                       static_cast<size_t>(elemBits(e)) / 8);
         }
@@ -418,31 +459,38 @@ private:
       if (p_.buffers[v.buffer].role != Role::constant) return fillWith(out_.contents[v.buffer]);
       std::vector<char> bytes(p_.buffers[v.buffer].bytes);
       fillWith(bytes);
-      const Tensor tensor{
-          e, {static_cast<int64_t>(bytes.size()) * 8 / elemBits(e)}, Bytes::copyOf(bytes.data(), bytes.size())};
+      const Tensor tensor{e,
+                          {static_cast<int64_t>(bytes.size()) * 8 / elemBits(e)},
+                          Bytes::copyOf(bytes.data(), bytes.size())};
       v.buffer = p_.addConstant(fmt::format("b{}", p_.buffers.size()), Payload::data(tensor));
       out_.contents.resize(p_.buffers.size());
     };
-    const int64_t top = a == Elem::i64_ ? (int64_t(1) << 38) : static_cast<int64_t>(integerRange(a).highest);
+    const int64_t top =
+        a == Elem::i64_ ? (int64_t(1) << 38) : static_cast<int64_t>(integerRange(a).highest);
     const int64_t low = a == Elem::i64_ ? -top : static_cast<int64_t>(integerRange(a).lowest);
     operand(a, low, top);
     operand(Elem::i32_, value_.chance(80) ? 1 << 23 : 0, (1 << 24) - 1);
     const int64_t right = std::max<int64_t>(0, magnitude - elemBits(y) + left + value_.in(-6, 3));
     operand(Elem::i32_, std::max<int64_t>(0, right - 3), right + (value_.chance(10) ? 40 : 2));
     const IntegerRange range = integerRange(y);
-    const auto lowest = static_cast<int64_t>(range.lowest), highest = static_cast<int64_t>(range.highest);
+    const auto lowest = static_cast<int64_t>(range.lowest),
+               highest = static_cast<int64_t>(range.highest);
     operand(Elem::i32_, std::max<int64_t>(lowest, -1000), std::min<int64_t>(highest, 1000));
     if (isTwo) {
       operand(elem(4), static_cast<int64_t>(integerRange(elem(4)).lowest),
               static_cast<int64_t>(integerRange(elem(4)).highest));
       operand(Elem::i32_, value_.chance(80) ? 1 << 23 : 0, (1 << 24) - 1);
-      if (value_.chance(50)) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, value_.in(0, 4)));
+      if (value_.chance(50))
+        instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, value_.in(0, 4)));
     }
     const int64_t middle = value_.in(lowest / 2, highest);
-    if (value_.chance(40)) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MIN, value_.in(lowest, middle)));
-    if (value_.chance(40)) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, value_.in(middle, highest)));
+    if (value_.chance(40))
+      instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MIN, value_.in(lowest, middle)));
+    if (value_.chance(40))
+      instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, value_.in(middle, highest)));
     out(y, d);
-    if (y != Elem::i32_) perhapsInPlace(); // over a shift it would not be one the next time around a loop
+    // over a shift it would not be one the next time around a loop
+    if (y != Elem::i32_) perhapsInPlace();
   }
 
   void table() {
@@ -450,7 +498,8 @@ private:
     in(elem(0), d, Fill::corner);
     in(elem(1), {elem(0) == Elem::i16_ ? 513 : 256}, Fill::corner);
     out(elem(2), d);
-    if (instr_.inputs[0].elem == instr_.outputs[0].elem && value_.chance(10)) instr_.inputs[0] = instr_.outputs[0];
+    if (instr_.inputs[0].elem == instr_.outputs[0].elem && value_.chance(10))
+      instr_.inputs[0] = instr_.outputs[0];
   }
 
   std::vector<int64_t> indices(int64_t count, int64_t size, bool areDistinct) {
@@ -493,15 +542,18 @@ private:
 
   void reduce() {
     const Dims d = dims(3, 3);
-    const bool isReal = isFloat(elem(0)), isSum = row_.fn == CDL_REDUCE_SUM, isProduct = row_.fn == CDL_REDUCE_PROD;
-    if ((row_.flags & CDL_ROW_PROLOGUE) && !(isReal && isProduct) && value_.chance(40)) return reduceBehind(d, isReal && isSum);
+    const bool isReal = isFloat(elem(0)), isSum = row_.fn == CDL_REDUCE_SUM,
+               isProduct = row_.fn == CDL_REDUCE_PROD;
+    if ((row_.flags & CDL_ROW_PROLOGUE) && !(isReal && isProduct) && value_.chance(40))
+      return reduceBehind(d, isReal && isSum);
     const bool withEpilogue = !(isReal && isProduct) && hasEpilogue();
     Fill fill = withEpilogue ? Fill::whole : Fill::corner;
     case_.bound.anyZero = isReal;
     if (isReal && (isSum || isProduct) && !withEpilogue) {
       const auto steps = static_cast<double>(d[1] + 2);
       const double one = elem(0) == Elem::f64_ ? 0x1p-53 : kEpsilon;
-      fill = isProduct ? Fill::factor : value_.of(std::vector<Fill>{Fill::whole, Fill::unit, Fill::broken});
+      fill = isProduct ? Fill::factor
+                       : value_.of(std::vector<Fill>{Fill::whole, Fill::unit, Fill::broken});
       if (fill != Fill::whole)
         case_.bound.distance = [=](double value, double magnitude) {
           return steps * one * 1.01 * (isProduct ? std::abs(value) : magnitude);
@@ -511,7 +563,8 @@ private:
     if (withEpilogue) epilogue({d[0], d[2]}, elem(0));
     out(elem(1), {d[0], d[2]});
   }
-  /// Of what a prologue computes. `isRounded`: of numbers so small that no order of the terms rounds their sum.
+  /// Of what a prologue computes. `isRounded`: of numbers so small that no order of the terms
+  /// rounds their sum.
   void reduceBehind(const Dims& d, bool isRounded) {
     static constexpr Elem kTypes[] = {Elem::f32_, Elem::i32_, Elem::i8_, Elem::u8_, Elem::bool_};
     const auto lie = [&] { return value_.chance(60) ? CDL_CLASS_BROADCAST : CDL_CLASS_AFFINE; };
@@ -521,7 +574,8 @@ private:
       const auto view = [&](uint16_t i) { return Operand{Operand::Source::view, elem(0), i}; };
       instr_.expr = {{CDL_KIND_BINARY, CDL_BINARY_SUB, elem(0), false, {view(0), view(1)}, 0}};
     } else {
-      for (int64_t i = value_.in(1, 3); i > 0; --i) in(value_.chance(60) ? elem(0) : value_.of(kTypes), d, Fill::whole, lie());
+      for (int64_t i = value_.in(1, 3); i > 0; --i)
+        in(value_.chance(60) ? elem(0) : value_.of(kTypes), d, Fill::whole, lie());
       isExact_ = true;
       expr(Elem::none, 0, elem(0));
       isExact_ = false;
@@ -557,13 +611,15 @@ private:
     instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
     instr_.inout = true;
   }
-  /// Not among the operands of a row: a backend may refuse them, and convolutions do when they are no constants.
+  /// Not among the operands of a row: a backend may refuse them, and convolutions do when they are
+  /// no constants.
   void zeroPoints(int64_t channels) {
     if (isFloat(elem(0)) || !value_.chance(40)) return;
     case_.isPlain = false;
     mustBeConstant_ = value_.chance(row_.kind == CDL_KIND_CONV2D ? 97 : 50);
     in(elem(0), value_.chance(50) ? Dims{} : Dims{1}, Fill::whole);
-    const Dims ofB[] = {{}, {1}, {std::max<int64_t>(channels, 1)}, {std::max<int64_t>(channels, 1)}};
+    const Dims ofB[] = {
+        {}, {1}, {std::max<int64_t>(channels, 1)}, {std::max<int64_t>(channels, 1)}};
     if (value_.chance(60)) in(elem(1), value_.of(ofB), Fill::whole);
     mustBeConstant_ = false;
   }
@@ -575,14 +631,16 @@ private:
     if (b * m * k * n > 60000) n = std::max<int64_t>(60000 / (b * m * k), 1);
     // Where the row's result is another type than that of the sums, the epilogue makes it.
     const Elem sum = isFloat(elem(0)) ? elem(0) : elem(0) == Elem::i16_ ? Elem::i64_ : Elem::i32_;
-    const bool converts = elem(row_.elem_count - 1u) != sum, withEpilogue = converts || hasEpilogue();
+    const bool converts = elem(row_.elem_count - 1u) != sum,
+               withEpilogue = converts || hasEpilogue();
     const Fill fill = fillOfSums(k, withEpilogue);
     in(elem(0), {b, m, k}, fill);
     mustBeConstant_ = value_.chance(40);
     in(elem(1), {b, k, n}, fill);
     mustBeConstant_ = false;
     for (View& operand : instr_.inputs)
-      if (shape_.chance(25) && operand.count()) operand.strides[0] = 0; // the batch may repeat in every class
+      // the batch may repeat in every class
+      if (shape_.chance(25) && operand.count()) operand.strides[0] = 0;
     zeroPoints(n);
     if (withEpilogue) epilogue({b, m, n}, sum);
     if (!converts) accumulates();
@@ -590,15 +648,17 @@ private:
   }
 
   void conv() {
-    static constexpr int64_t kGroups[] = {1, 1, 1, 2, 3}, kChannels[] = {1, 3, 4, 5, 8, 15, 16, 17, 32};
+    static constexpr int64_t kGroups[] = {1, 1, 1, 2, 3},
+                             kChannels[] = {1, 3, 4, 5, 8, 15, 16, 17, 32};
     static constexpr int64_t kKernels[] = {1, 1, 2, 3, 3, 5, 6};
     const int64_t n = shape_.in(1, 2);
     int64_t group = shape_.of(kGroups), ins = shape_.of(kChannels), outs = shape_.of(kChannels);
     if (shape_.chance(25)) group = shape_.of(kChannels), ins = outs = 1;  // depthwise
     const bool isTransposed = elem(0) == Elem::f32_ && shape_.chance(30); // x and y change places
-    Dims x{n, group * ins, 0, 0}, w{group * outs, ins, 0, 0}, y{n, group * outs, 0, 0}, strides(2), dilations(2),
-        pads(4);
-    const int64_t tile = isTransposed && shape_.chance(50) ? shape_.in(1, 2) : 0; // kernels side by side: 2, 1 or 2, 2
+    Dims x{n, group * ins, 0, 0}, w{group * outs, ins, 0, 0}, y{n, group * outs, 0, 0}, strides(2),
+        dilations(2), pads(4);
+    // kernels side by side: 2, 1 or 2, 2
+    const int64_t tile = isTransposed && shape_.chance(50) ? shape_.in(1, 2) : 0;
     for (size_t d = 0; d < 2; ++d) {
       w[2 + d] = shape_.of(kKernels);
       strides[d] = shape_.in(1, shape_.chance(50) ? 1 : 3);
@@ -607,7 +667,8 @@ private:
       const int64_t reach = (w[2 + d] - 1) * dilations[d] + 1;
       pads[d] = shape_.chance(50) ? 0 : shape_.in(0, 2);
       pads[d + 2] = shape_.chance(50) ? pads[d] : shape_.in(0, 2);
-      x[2 + d] = shape_.in(std::max<int64_t>(1, reach - pads[d] - pads[d + 2]), reach + (shape_.chance(30) ? 33 : 7));
+      x[2 + d] = shape_.in(std::max<int64_t>(1, reach - pads[d] - pads[d + 2]),
+                           reach + (shape_.chance(30) ? 33 : 7));
       if (tile) pads[d] = pads[d + 2] = 0, x[2 + d] = shape_.in(1, 9) * (d ? 4 * tile : 2);
       y[2 + d] = (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
@@ -629,7 +690,8 @@ private:
     if (isTransposed) std::swap(x, y), instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_TRANSPOSED, 1));
     // Where the row's result is another type than that of the sums, the epilogue makes it.
     const Elem sum = isFloat(elem(0)) ? elem(0) : Elem::i32_;
-    const bool converts = elem(row_.elem_count - 1u) != sum, withEpilogue = converts || hasEpilogue();
+    const bool converts = elem(row_.elem_count - 1u) != sum,
+               withEpilogue = converts || hasEpilogue();
     const Fill fill = fillOfSums(taps, withEpilogue);
     in(elem(0), x, fill);
     mustBeConstant_ = value_.chance(70);
@@ -637,9 +699,11 @@ private:
     mustBeConstant_ = false;
     zeroPoints(y[1]);
     const bool pad = pads != Dims(4, 0) || value_.chance(50);
-    if (strides != Dims(2, 1) || value_.chance(50)) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_STRIDES, strides));
+    if (strides != Dims(2, 1) || value_.chance(50))
+      instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_STRIDES, strides));
     if (pad) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_PADS, pads));
-    if (dilations != Dims(2, 1)) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
+    if (dilations != Dims(2, 1))
+      instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
     if (group != 1 || value_.chance(20)) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_GROUP, group));
     if (withEpilogue) epilogue(y, sum);
     if (!converts) accumulates();
@@ -662,7 +726,9 @@ private:
       x[2 + d] = shape_.in(reach, reach + (shape_.chance(20) ? 40 : 9));
       y[2 + d] = (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
-    const Fill fill = isAverage ? fillOfSums(kernel[0] * kernel[1], false) : withEpilogue ? Fill::whole : Fill::corner;
+    const Fill fill = isAverage      ? fillOfSums(kernel[0] * kernel[1], false)
+                      : withEpilogue ? Fill::whole
+                                     : Fill::corner;
     if (isAverage) { // whole numbers or not, the mean is rounded
       const double factor = static_cast<double>(kernel[0] * kernel[1] + 3) * kEpsilon;
       case_.bound.distance = [factor](double, double magnitude) { return factor * magnitude; };
@@ -671,7 +737,8 @@ private:
     in(elem(0), x, fill);
     instr_.attrs = {Attr::ofInts(CDL_ATTR_KERNEL, kernel), Attr::ofInts(CDL_ATTR_STRIDES, strides)};
     if (pads != Dims(4, 0)) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_PADS, pads));
-    if (dilations != Dims(2, 1)) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
+    if (dilations != Dims(2, 1))
+      instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
     if (isAverage && value_.chance(50))
       instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_COUNT_INCLUDE_PAD, value_.in(0, 1)));
     if (withEpilogue) epilogue(y, elem(row_.elem_count - 1u));
@@ -688,13 +755,15 @@ private:
   }
   void realInput(const Dims& d, Fill fill) {
     do in(Elem::f32_, d, fill);
-    while (p_.buffers[instr_.inputs.back().buffer].role == Role::constant && (instr_.inputs.pop_back(), true));
+    while (p_.buffers[instr_.inputs.back().buffer].role == Role::constant &&
+           (instr_.inputs.pop_back(), true));
   }
 
   void softmax() {
     const Dims d = dims(3, 3);
     realInput(d, value_.chance(15) ? Fill::broken : Fill::unit);
-    const float scale = value_.of(std::vector<float>{1.0f, 10.0f, 100.0f}), moved = value_.chance(30) ? 1000.0f : 0.0f;
+    const float scale = value_.of(std::vector<float>{1.0f, 10.0f, 100.0f}),
+                moved = value_.chance(30) ? 1000.0f : 0.0f;
     scaleInput(scale, moved);
     out(Elem::f32_, d);
     const double n = static_cast<double>(d[1]), logN = std::log(n + 1);
@@ -704,13 +773,16 @@ private:
         return kEpsilon * (n + 8 + depth) * value + 3e-45;
       };
     else
-      case_.bound.distance = [=](double value, double) { return kEpsilon * (2 * std::abs(value) + 4 * logN + n + 8); };
+      case_.bound.distance = [=](double value, double) {
+        return kEpsilon * (2 * std::abs(value) + 4 * logN + n + 8);
+      };
   }
 
   void norm() {
     const Dims d = dims(2, 2);
     realInput(d, Fill::unit);
-    const float scale = value_.of(std::vector<float>{1.0f, 10.0f, 1e-3f}), moved = value_.chance(30) ? scale * 5 : 0.0f;
+    const float scale = value_.of(std::vector<float>{1.0f, 10.0f, 1e-3f}),
+                moved = value_.chance(30) ? scale * 5 : 0.0f;
     scaleInput(scale, moved);
     const double epsilons[] = {1e-5, 1e-3, 3e-7, 1e-7, 1e-12};
     const double epsilon = value_.of(epsilons);

@@ -5,14 +5,16 @@
 #include "core/compiler/program/program.h"
 #include "tests/fuzz/random_program.h"
 
-/// Random instructions of one capability row, with data that finds mistakes and the bound that their results must keep.
+/// Random instructions of one capability row, with data that finds mistakes and the bound that
+/// their results must keep.
 namespace candela::test {
 
 /// How far a result may lie from the oracle's. Neither: the same bits, NaN like NaN.
 struct Bound {
   bool anyZero = false; ///< 0 may have either sign
   int ulps = 0;         ///< units in the last place of an f32
-  /// Of one element: the oracle's value, and what the same instruction gives on the magnitudes of all operands.
+  /// Of one element: the oracle's value, and what the same instruction gives on the magnitudes of
+  /// all operands.
   std::function<double(double value, double magnitude)> distance;
 };
 
@@ -31,8 +33,8 @@ struct Cases {
   std::vector<Case> cases;                 ///< per instruction
 };
 
-/// `rows`: all of the backend. Instructions come in pairs that differ in little but attributes and data, so that two
-/// kernels that are taken for one are found.
+/// `rows`: all of the backend. Instructions come in pairs that differ in little but attributes and
+/// data, so that two kernels that are taken for one are found.
 Cases casesOf(const cdl_row_t& row, const std::vector<cdl_row_t>& rows, uint64_t seed, int pairs);
 
 } // namespace candela::test

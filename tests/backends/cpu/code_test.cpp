@@ -1,5 +1,5 @@
-// The placer of object code: what it makes of a whole object, and that a damaged one is an error and never a fault.
-// Needs nothing of LLVM, so that this runs under the sanitizers.
+// The placer of object code: what it makes of a whole object, and that a damaged one is an error
+// and never a fault. Needs nothing of LLVM, so that this runs under the sanitizers.
 #include "backends/cpu/runtime/code.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ struct Placed {
     const auto exact = std::make_unique<char[]>(object.size());
     if (!object.empty()) std::memcpy(exact.get(), object.data(), object.size());
     ok = code.place(exact.get(), object.size());
-    if (ok == !code.error().empty()) ADD_FAILURE() << "ok " << ok << " with error '" << code.error() << "'";
+    if (ok == !code.error().empty())
+      ADD_FAILURE() << "ok " << ok << " with error '" << code.error() << "'";
     for (const char* name : {"k0", "k1", "k2", "k3", ""}) (void)code.find(name);
   }
 };
@@ -47,7 +48,8 @@ TEST(CpuCode, AnObjectCutAnywhereIsAnError) {
   const Block whole = sound();
   for (size_t size = 0; size < whole.size(); ++size) {
     const Placed placed(Block(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
-    EXPECT_FALSE(placed.ok) << size << " of " << whole.size() << " bytes"; // the section table is last
+    // the section table is last
+    EXPECT_FALSE(placed.ok) << size << " of " << whole.size() << " bytes";
   }
 }
 
@@ -89,10 +91,12 @@ TEST(CpuCode, AFieldWithAnyNumberIsNoFault) {
     Block damaged = whole;
     for (int64_t fields = random.in(1, 3); fields > 0; --fields) {
       const size_t width = size_t(1) << random.in(1, 3);
-      const auto at = static_cast<size_t>(random.in(0, static_cast<int64_t>((whole.size() - 8) / 2))) * 2;
-      const uint64_t number = random.chance(70)   ? random.of(kNumbers)
-                              : random.chance(50) ? whole.size() - static_cast<uint64_t>(random.in(0, 64))
-                                                  : random.next();
+      const auto at =
+          static_cast<size_t>(random.in(0, static_cast<int64_t>((whole.size() - 8) / 2))) * 2;
+      const uint64_t number = random.chance(70) ? random.of(kNumbers)
+                              : random.chance(50)
+                                  ? whole.size() - static_cast<uint64_t>(random.in(0, 64))
+                                  : random.next();
       std::memcpy(damaged.data() + at / width * width, &number, width);
     }
     Placed placed(damaged);
@@ -108,23 +112,29 @@ TEST(CpuCode, SaysWhatIsWrong) {
   };
   EXPECT_EQ(errorOf([](auto& h, auto*, auto&) { h.e_machine = EM_386; }),
             "object code: no relocatable ELF object for x86-64");
-  EXPECT_EQ(errorOf([](auto& h, auto*, auto&) { h.e_shoff += 64; }), "object code: its section table leaves the file");
-  EXPECT_EQ(errorOf([](auto&, auto* s, auto&) { s[1].sh_size = 1 << 20; }), "object code: a section leaves the file");
+  EXPECT_EQ(errorOf([](auto& h, auto*, auto&) { h.e_shoff += 64; }),
+            "object code: its section table leaves the file");
+  EXPECT_EQ(errorOf([](auto&, auto* s, auto&) { s[1].sh_size = 1 << 20; }),
+            "object code: a section leaves the file");
   EXPECT_EQ(errorOf([](auto&, auto* s, auto& o) {
               s[1].sh_offset = s[2].sh_offset = 0, s[1].sh_size = s[2].sh_size = o.size();
             }),
             "object code: its sections overlap");
-  EXPECT_EQ(errorOf([](auto&, auto* s, auto&) { s[1].sh_addralign = 3; }), "object code: an alignment of 3 bytes");
-  EXPECT_EQ(errorOf([](auto&, auto* s, auto&) { s[4].sh_type = SHT_NOTE; }), "object code: no symbol table");
+  EXPECT_EQ(errorOf([](auto&, auto* s, auto&) { s[1].sh_addralign = 3; }),
+            "object code: an alignment of 3 bytes");
+  EXPECT_EQ(errorOf([](auto&, auto* s, auto&) { s[4].sh_type = SHT_NOTE; }),
+            "object code: no symbol table");
   const auto relocation = [&](size_t i, uint64_t offset, uint64_t info, int64_t addend) {
     return errorOf([&](auto&, auto* s, auto& o) {
       reinterpret_cast<Elf64_Rela*>(o.data() + s[5].sh_offset)[i] = {offset, info, addend};
     });
   };
-  EXPECT_EQ(relocation(0, 27, ELF64_R_INFO(4, R_X86_64_PC32), 0), "object code: a relocation leaves its section");
+  EXPECT_EQ(relocation(0, 27, ELF64_R_INFO(4, R_X86_64_PC32), 0),
+            "object code: a relocation leaves its section");
   EXPECT_EQ(relocation(0, 6, ELF64_R_INFO(4, R_X86_64_PC32), INT64_MAX),
             "object code: a relative address beyond 32 bits");
-  EXPECT_EQ(relocation(0, 6, ELF64_R_INFO(4, R_X86_64_TPOFF64), 0), "object code: a relocation of type 18");
+  EXPECT_EQ(relocation(0, 6, ELF64_R_INFO(4, R_X86_64_TPOFF64), 0),
+            "object code: a relocation of type 18");
   EXPECT_EQ(relocation(0, 6, ELF64_R_INFO(0, R_X86_64_PC32), 0),
             "object code: it refers to '', which is not part of it");
   EXPECT_EQ(relocation(0, 6, ELF64_R_INFO(99, R_X86_64_PC32), 0),

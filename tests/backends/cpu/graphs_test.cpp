@@ -1,4 +1,5 @@
-// Random graphs the whole way: through the passes, the partitioner and the plugin, against the oracle.
+// Random graphs the whole way: through the passes, the partitioner and the plugin, against the
+// oracle.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +15,8 @@ namespace {
 
 using graph::Graph;
 
-/// What a network is made of, in shapes where panels and vectors have rests. Every step is continuous and keeps numbers
-/// near 1, so that a rounding stays one.
+/// What a network is made of, in shapes where panels and vectors have rests. Every step is
+/// continuous and keeps numbers near 1, so that a rounding stays one.
 class NetworkMaker : NetworkParts {
 public:
   explicit NetworkMaker(uint64_t seed, bool quantized = false) : NetworkParts(seed, quantized) {}
@@ -32,7 +33,8 @@ public:
     const Shape dims = value_->type.shape();
     value_ = op(Kind::Reshape, {value_}, {{"shape", Shape{dims[0], dims[2] * dims[3], dims[1]}}});
     for (int i = 0; i < steps && !quantized_; ++i) rowStep();
-    if (quantized_) value_ = boundary(op(Kind::Matmul, {boundary(value_), weights({dims[1], channels()}, 0.5)}));
+    if (quantized_)
+      value_ = boundary(op(Kind::Matmul, {boundary(value_), weights({dims[1], channels()}, 0.5)}));
     out_.graph.addOutput(value_, "y");
     return std::move(out_);
   }
@@ -51,7 +53,8 @@ private:
     return byteWeights(dims, size, elem);
   }
   Value* activation(Value* x) {
-    if (quantized_) return boundary(pick(2) ? op(Kind::Relu, {x}) : op(Kind::Sigmoid, {boundary(x)}));
+    if (quantized_)
+      return boundary(pick(2) ? op(Kind::Relu, {x}) : op(Kind::Sigmoid, {boundary(x)}));
     static constexpr Kind kKinds[] = {Kind::Relu, Kind::Tanh, Kind::Sigmoid, Kind::Erf};
     if (pick(6) == 0) return op(Kind::Clip, {x, weights({}, 0), nullptr});
     if (pick(4) == 0) return op(Kind::Mul, {x, op(Kind::Sigmoid, {x})});
@@ -77,19 +80,22 @@ private:
       return;
     }
     case 5:
-      value_ =
-          op(Kind::Concat, {value_, activation(convolution(channels(), 1, 1, 0, x[1], 1))}, {{"axis", int64_t{1}}});
+      value_ = op(Kind::Concat, {value_, activation(convolution(channels(), 1, 1, 0, x[1], 1))},
+                  {{"axis", int64_t{1}}});
       break;
     default: value_ = convolution(channels(), kernel, stride, pad, x[1], 1); break;
     }
     if (value_->type.dim(1) > 64) value_ = convolution(16, 1, 1, 0, value_->type.dim(1), 1);
   }
-  Value* convolution(int64_t outs, int64_t kernel, int64_t stride, int64_t pad, int64_t ins, int64_t group) {
+  Value* convolution(int64_t outs, int64_t kernel, int64_t stride, int64_t pad, int64_t ins,
+                     int64_t group) {
     const double size = 1.5 / std::sqrt(static_cast<double>(ins * kernel * kernel));
     std::vector<Value*> operands{value_, weights({outs, ins, kernel, kernel}, size)};
     if (pick(3)) operands.push_back(weights({outs}, 0.5));
     Value* y = op(Kind::Conv, operands,
-                  {{"group", group}, {"strides", Shape{stride, stride}}, {"pads", Shape{pad, pad, pad, pad}}});
+                  {{"group", group},
+                   {"strides", Shape{stride, stride}},
+                   {"pads", Shape{pad, pad, pad, pad}}});
     return pick(2) ? activation(y) : y;
   }
 
@@ -100,15 +106,19 @@ private:
     case 1: { // normalisation, written out
       Value* mean = op(Kind::ReduceMean, {value_}, {{"axes", Shape{2}}});
       Value* centred = op(Kind::Sub, {value_, mean});
-      Value* variance = op(Kind::ReduceMean, {op(Kind::Mul, {centred, centred})}, {{"axes", Shape{2}}});
-      Value* spread = op(
-          Kind::Sqrt, {op(Kind::Add, {variance, out_.graph.addConstant(Tensor::of<float>(Elem::f32_, {}, {0.1f}))})});
+      Value* variance =
+          op(Kind::ReduceMean, {op(Kind::Mul, {centred, centred})}, {{"axes", Shape{2}}});
+      Value* spread =
+          op(Kind::Sqrt,
+             {op(Kind::Add,
+                 {variance, out_.graph.addConstant(Tensor::of<float>(Elem::f32_, {}, {0.1f}))})});
       value_ = op(Kind::Div, {centred, spread});
       return;
     }
     case 2: { // attention of rows to each other
       Value* turned = op(Kind::Transpose, {value_}, {{"perm", Shape{0, 2, 1}}});
-      Value* scores = op(Kind::Softmax, {op(Kind::Matmul, {value_, turned})}, {{"axis", int64_t{2}}});
+      Value* scores =
+          op(Kind::Softmax, {op(Kind::Matmul, {value_, turned})}, {{"axis", int64_t{2}}});
       value_ = op(Kind::Matmul, {scores, value_});
       return;
     }
@@ -121,8 +131,10 @@ private:
     default: {
       const int64_t outs = channels();
       Value* before = value_;
-      value_ = op(Kind::Matmul, {value_, weights({x[2], outs}, 1.5 / std::sqrt(static_cast<double>(x[2])))});
-      if (pick(2)) value_ = op(Kind::Reshape, {value_}, {{"shape", Shape{1, x[0] * x[1], 1, outs}}});
+      value_ = op(Kind::Matmul,
+                  {value_, weights({x[2], outs}, 1.5 / std::sqrt(static_cast<double>(x[2])))});
+      if (pick(2))
+        value_ = op(Kind::Reshape, {value_}, {{"shape", Shape{1, x[0] * x[1], 1, outs}}});
       if (pick(2)) value_ = op(Kind::Add, {value_, weights({outs}, 0.5)});
       if (pick(3) == 0) value_ = op(Kind::Gelu, {value_});
       if (pick(2)) value_ = activation(value_);
@@ -133,7 +145,8 @@ private:
     }
   }
 
-  const bool isUnsigned_ = pick(3) != 0; ///< all activations: only then is a function between them a table
+  /// all activations: only then is a function between them a table
+  const bool isUnsigned_ = pick(3) != 0;
   Value* value_ = nullptr;
 };
 
@@ -171,8 +184,9 @@ protected:
       if (const Tier& tier = tiers()[t]; sizeOfTest() == "nightly" || t == seed % tiers().size())
         judgeOn({tier.device}, fmt::format("seed {} on {}", seed, tier.name), make, tolerance);
   }
-  void judgeOn(const std::vector<std::shared_ptr<runtime::Device>>& devices, const std::string& trace,
-               const std::function<RandomGraph()>& make, double tolerance) {
+  void judgeOn(const std::vector<std::shared_ptr<runtime::Device>>& devices,
+               const std::string& trace, const std::function<RandomGraph()>& make,
+               double tolerance) {
     SCOPED_TRACE(trace);
     RandomGraph random = make();
     const auto expected = reference::run(random.graph, random.inputs);
@@ -191,12 +205,15 @@ protected:
         epilogues_ += instr.expr && instr.kind != CDL_KIND_ELEMENTWISE;
       }
     }
-    native_ += stats.nativeInstrs, all_ += stats.nativeInstrs + stats.emulatedInstrs + stats.hostInstrs;
-    // Where a quantization follows approximate functions, what lies near a half may round either way.
-    const bool rounds = tolerance > 0 && std::ranges::any_of(random.graph.nodes(), [](const auto& node) {
-                          return node->kind == graph::OpKind::Quantize || node->kind == graph::OpKind::Cast ||
-                                 node->kind == graph::OpKind::Round;
-                        });
+    native_ += stats.nativeInstrs,
+        all_ += stats.nativeInstrs + stats.emulatedInstrs + stats.hostInstrs;
+    // Where a quantization follows approximate functions, what lies near a half may round either
+    // way.
+    const bool rounds =
+        tolerance > 0 && std::ranges::any_of(random.graph.nodes(), [](const auto& node) {
+          return node->kind == graph::OpKind::Quantize || node->kind == graph::OpKind::Cast ||
+                 node->kind == graph::OpKind::Round;
+        });
     if (!rounds) expectSame(*expected, *got, tolerance);
     if (HasFailure()) ADD_FAILURE() << text;
   }
@@ -223,14 +240,15 @@ TEST_F(CpuGraphs, ElementwiseChainsAreExact) {
 TEST_F(CpuGraphs, MixedGraphs) {
   for (int seed = 1; seed <= graphs() / 4 && !HasFailure(); ++seed)
     judge(
-        static_cast<uint64_t>(seed), [&] { return GraphMaker(static_cast<uint64_t>(seed)).makeMixed(20); }, 1e-4);
+        static_cast<uint64_t>(seed),
+        [&] { return GraphMaker(static_cast<uint64_t>(seed)).makeMixed(20); }, 1e-4);
 }
 
 TEST_F(CpuGraphs, Networks) {
   for (int seed = 1; seed <= graphs() / 2 && !HasFailure(); ++seed)
     judge(
-        static_cast<uint64_t>(seed), [&] { return NetworkMaker(static_cast<uint64_t>(seed)).make(2 + seed % 5); },
-        1e-4);
+        static_cast<uint64_t>(seed),
+        [&] { return NetworkMaker(static_cast<uint64_t>(seed)).make(2 + seed % 5); }, 1e-4);
   EXPECT_GT(native_ * 100, all_ * 95);
   EXPECT_GT(epilogues_, static_cast<uint64_t>(graphs()));
 }

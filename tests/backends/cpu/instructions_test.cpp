@@ -1,4 +1,5 @@
-// Every row that the plugin claims: random instructions on each tier, alone and on several threads, against the oracle.
+// Every row that the plugin claims: random instructions on each tier, alone and on several threads,
+// against the oracle.
 #include <algorithm>
 #include <gtest/gtest.h>
 
@@ -43,14 +44,17 @@ void onFault(int signal) {
   std::raise(signal);
 }
 
-/// The Program with its inputs inside, so that the text alone repeats the failure. instr: only this one (kNone: all).
+/// The Program with its inputs inside, so that the text alone repeats the failure. instr: only this
+/// one (kNone: all).
 std::string textOf(const Program& whole, const Contents& contents, uint32_t instr) {
   Program p = whole;
   if (instr != program::kNone) {
     program::Instr only = p.instrs[instr];
     std::vector<program::Loop> loops;
-    for (uint32_t l = only.loop; l != program::kNone; l = p.loops[l].parent) loops.insert(loops.begin(), p.loops[l]);
-    for (uint32_t l = 0; l < loops.size(); ++l) loops[l] = {0, 1, l ? l - 1 : program::kNone, loops[l].trip};
+    for (uint32_t l = only.loop; l != program::kNone; l = p.loops[l].parent)
+      loops.insert(loops.begin(), p.loops[l]);
+    for (uint32_t l = 0; l < loops.size(); ++l)
+      loops[l] = {0, 1, l ? l - 1 : program::kNone, loops[l].trip};
     only.loop = loops.empty() ? program::kNone : static_cast<uint32_t>(loops.size() - 1);
     p.instrs = {only};
     p.loops = loops;
@@ -122,7 +126,8 @@ void makeMagnitudes(Program& p, Contents& contents, const program::Instr& instr)
     for (const program::View& view : *views) {
       if (!isFloat(view.elem)) continue;
       const auto absolute = [&](char* bytes, size_t size) {
-        view.elem == Elem::f64_ ? makeAbsolute<double>(bytes, size) : makeAbsolute<float>(bytes, size);
+        view.elem == Elem::f64_ ? makeAbsolute<double>(bytes, size)
+                                : makeAbsolute<float>(bytes, size);
       };
       const program::Buffer& buffer = p.buffers[view.buffer];
       if (buffer.role != Role::constant) {
@@ -153,14 +158,15 @@ int64_t rankOf(float value) {
 }
 
 /// Empty, or where and how they differ.
-std::string difference(const Case& c, const std::vector<char>& expected, const std::vector<char>& got,
-                       const std::vector<char>& magnitudes) {
+std::string difference(const Case& c, const std::vector<char>& expected,
+                       const std::vector<char>& got, const std::vector<char>& magnitudes) {
   if (!isFloat(c.elem)) {
     const size_t size = static_cast<size_t>(elemBits(c.elem)) / 8;
     for (size_t i = 0; i < expected.size(); ++i) {
       if (expected[i] == got[i]) continue;
       int64_t e = 0, g = 0;
-      std::memcpy(&e, expected.data() + i / size * size, size), std::memcpy(&g, got.data() + i / size * size, size);
+      std::memcpy(&e, expected.data() + i / size * size, size),
+          std::memcpy(&g, got.data() + i / size * size, size);
       return fmt::format("element {}: {:#x}, the oracle has {:#x}", i / size, g, e);
     }
     return "";
@@ -173,15 +179,17 @@ std::string difference(const Case& c, const std::vector<char>& expected, const s
     const double e = at(expected), g = at(got);
     if (std::isnan(e) && std::isnan(g)) continue;
     if (e == g && (e != 0 || c.bound.anyZero || std::signbit(e) == std::signbit(g))) continue;
-    if (c.bound.ulps && std::abs(rankOf(static_cast<float>(e)) - rankOf(static_cast<float>(g))) <= c.bound.ulps &&
+    if (c.bound.ulps &&
+        std::abs(rankOf(static_cast<float>(e)) - rankOf(static_cast<float>(g))) <= c.bound.ulps &&
         e != g)
       continue;
     if (c.bound.distance && std::isfinite(e) && std::isfinite(g) &&
         std::abs(e - g) <= c.bound.distance(e, magnitudes.empty() ? 0 : at(magnitudes)) + 1e-45)
       continue;
-    return fmt::format("element {}: {:.9g}, the oracle has {:.9g} (distance {:.3g}, allowed {:.3g})", i, g, e,
-                       std::abs(e - g),
-                       c.bound.distance ? c.bound.distance(e, magnitudes.empty() ? 0 : at(magnitudes)) : 0);
+    return fmt::format(
+        "element {}: {:.9g}, the oracle has {:.9g} (distance {:.3g}, allowed {:.3g})", i, g, e,
+        std::abs(e - g),
+        c.bound.distance ? c.bound.distance(e, magnitudes.empty() ? 0 : at(magnitudes)) : 0);
   }
   return "";
 }
@@ -193,8 +201,8 @@ struct Machine {
   std::unique_ptr<Ground> ground;
 };
 Machine machineOf(const std::string& isa, int threads) {
-  Machine machine{isa + (threads > 1 ? fmt::format(" on {} threads", threads) : ""), threads, openCpu(isa, threads),
-                  nullptr};
+  Machine machine{isa + (threads > 1 ? fmt::format(" on {} threads", threads) : ""), threads,
+                  openCpu(isa, threads), nullptr};
   machine.ground = std::make_unique<Ground>(machine.device);
   return machine;
 }
@@ -216,9 +224,12 @@ public:
   bool judge(const Cases& cases, const std::string& what) {
     const Program& p = cases.program;
     const Status verified = program::verify(p);
-    if (!verified) return fail(cases, what, program::kNone, "the test made a bad Program: " + verified.message());
+    if (!verified)
+      return fail(cases, what, program::kNone,
+                  "the test made a bad Program: " + verified.message());
     const auto expected = oracle(p, cases.contents);
-    if (!expected) return fail(cases, what, program::kNone, "the oracle: " + expected.status().message());
+    if (!expected)
+      return fail(cases, what, program::kNone, "the oracle: " + expected.status().message());
     Contents magnitudes(p.buffers.size());
     for (size_t i = 0; i < cases.cases.size(); ++i)
       if (cases.cases[i].bound.distance) {
@@ -227,7 +238,8 @@ public:
         for (size_t k = 0; k < cases.cases.size(); ++k)
           if (cases.cases[k].bound.distance) makeMagnitudes(q, absolute, q.instrs[k]);
         auto found = oracle(q, absolute);
-        if (!found) return fail(cases, what, program::kNone, "magnitudes: " + found.status().message());
+        if (!found)
+          return fail(cases, what, program::kNone, "magnitudes: " + found.status().message());
         magnitudes = std::move(*found);
         break;
       }
@@ -243,17 +255,22 @@ public:
         ++refusals_;
         if (std::getenv("CANDELA_TEST_REFUSALS")) fmt::print("{}: {}\n", what, compiled.text());
         const target::InstrDesc desc = runtime::describe(compiled.image(), instr + 1);
-        if (!cases.cases[instr].isPlain || machine.device->target().query(desc).support != target::Support::native)
+        if (!cases.cases[instr].isPlain ||
+            machine.device->target().query(desc).support != target::Support::native)
           return true;
-        return fail(cases, what, instr, machine.name + " refuses what it claims: " + compiled.text());
+        return fail(cases, what, instr,
+                    machine.name + " refuses what it claims: " + compiled.text());
       }
-      if (compiled.code() != CDL_OK) return fail(cases, what, program::kNone, machine.name + ": " + compiled.text());
+      if (compiled.code() != CDL_OK)
+        return fail(cases, what, program::kNone, machine.name + ": " + compiled.text());
       for (const bool atEnd : {true, false}) {
         const Contents got = compiled.execute(*machine.ground, cases.contents, atEnd);
         for (size_t i = 0; i < cases.cases.size(); ++i) {
           const Case& c = cases.cases[i];
-          const std::string wrong = difference(c, (*expected)[c.output], got[c.output], magnitudes[c.output]);
-          if (!wrong.empty()) return fail(cases, what, static_cast<uint32_t>(i), machine.name + ": " + wrong);
+          const std::string wrong =
+              difference(c, (*expected)[c.output], got[c.output], magnitudes[c.output]);
+          if (!wrong.empty())
+            return fail(cases, what, static_cast<uint32_t>(i), machine.name + ": " + wrong);
           instructions_ += atEnd;
         }
         for (size_t b = 0; b < p.buffers.size(); ++b)
@@ -321,18 +338,21 @@ TEST_F(CpuInstructions, EveryRowAgreesWithTheOracle) {
   int wrong = 0;
   for (size_t r = 0; r < rows.size() && wrong < 20; ++r) {
     // On blocks: layouts_test.cpp.
-    if (rows[r].support != CDL_SUPPORT_NATIVE || std::ranges::count(rows[r].layouts, 0) < 8) continue;
+    if (rows[r].support != CDL_SUPPORT_NATIVE || std::ranges::count(rows[r].layouts, 0) < 8)
+      continue;
     const std::string text = rowText(rows[r]);
     if (only && text.find(only) == std::string::npos) continue;
     const bool isRich = rows[r].kind >= CDL_KIND_CONV2D || rows[r].kind == CDL_KIND_MATMUL;
     for (int round = 0; round < rounds * (isRich ? 4 : 1) && wrong < 20; ++round) {
       const uint64_t seed = first * 1000003 + r * 101 + static_cast<uint64_t>(round);
-      wrong += !judge.judge(casesOf(rows[r], rows, seed, pairs), fmt::format("row {} ({}), seed {}", r, text, seed));
+      wrong += !judge.judge(casesOf(rows[r], rows, seed, pairs),
+                            fmt::format("row {} ({}), seed {}", r, text, seed));
     }
   }
   RecordProperty("instructions", judge.instructions());
   RecordProperty("refusals", judge.refusals());
-  fmt::print("{} instructions, {} Programs refused, seed {}\n", judge.instructions(), judge.refusals(), first);
+  fmt::print("{} instructions, {} Programs refused, seed {}\n", judge.instructions(),
+             judge.refusals(), first);
 }
 
 /// The same content in blocks of 8 bytes, turned: other numbers of the same types.
@@ -369,7 +389,8 @@ TEST_F(CpuInstructions, ManyExecutionsAtTheSameTime) {
       for (size_t t = 0; t < kCallers; ++t)
         callers.emplace_back([&, t] {
           Ground ground(machine.device);
-          for (int i = 0; i < executions; ++i) wrong += compiled.execute(ground, before[t], i % 2 == 0) != alone[t];
+          for (int i = 0; i < executions; ++i)
+            wrong += compiled.execute(ground, before[t], i % 2 == 0) != alone[t];
         });
       for (std::thread& caller : callers) caller.join();
       EXPECT_EQ(wrong, 0) << machine.name << ", " << rowText(row);
@@ -410,7 +431,8 @@ TEST_F(CpuInstructions, AClampedIndexIntoNothingIsRefused) {
   cdl_executable_t* executable = nullptr;
   cdl_refusal_t refusal = {CDL_HEADER(cdl_refusal_t), 0, 0};
   const void* constants[] = {nullptr};
-  EXPECT_EQ(device->table().compile(device->handle(), block.image(), constants, &executable, &refusal, error.get()),
+  EXPECT_EQ(device->table().compile(device->handle(), block.image(), constants, &executable,
+                                    &refusal, error.get()),
             CDL_REFUSED);
   EXPECT_EQ(refusal.instr, 1u);
   EXPECT_STREQ(error.get()->text, "gather: no kernel for an index into an axis of nothing");

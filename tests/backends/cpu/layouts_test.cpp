@@ -1,5 +1,5 @@
-// Convolutions and pools on channels in blocks of 16 and on buffers with a halo: the same numbers as row-major, which
-// the oracle runs. All values are small integers, so that every sum is exact.
+// Convolutions and pools on channels in blocks of 16 and on buffers with a halo: the same numbers
+// as row-major, which the oracle runs. All values are small integers, so that every sum is exact.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -28,12 +28,14 @@ Layout layoutOf(std::initializer_list<std::pair<int, int>> steps) {
 struct Form {
   enum class Kind { rows, blocks, halo, weights6, weights5, last, fours } kind = Kind::rows;
   uint32_t lo[2] = {0, 0}, hi[2] = {0, 0}; ///< halo of the last two dims, of halo and last
-  bool isPart = false;                     ///< of a larger content: the border around it is content, not halo
+  /// of a larger content: the border around it is content, not halo
+  bool isPart = false;
 
   View view(uint32_t buffer, Elem elem, const Dims& d) const {
     View v = denseView(buffer, elem, physical(d));
     if (kind == Kind::blocks) v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}});
-    if (kind == Kind::weights6) v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}});
+    if (kind == Kind::weights6)
+      v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}});
     if (kind == Kind::weights5) v.layout = layoutOf({{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}});
     if (kind == Kind::fours) v.layout = layoutOf({{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}, {1, 4}});
     if (kind == Kind::last) {
@@ -60,16 +62,21 @@ struct Form {
     default: return d;
     }
   }
-  int64_t elements(const Dims& d) const { return d[0] * d[1] * (d[2] + lo[0] + hi[0]) * (d[3] + lo[1] + hi[1]); }
+  int64_t elements(const Dims& d) const {
+    return d[0] * d[1] * (d[2] + lo[0] + hi[0]) * (d[3] + lo[1] + hi[1]);
+  }
   /// Where an element lies.
   int64_t at(const Dims& d, int64_t a, int64_t b, int64_t c, int64_t e) const {
-    const auto in = [](std::initializer_list<std::pair<int64_t, int64_t>> indices) { // (index, extent), outer first
+    // (index, extent), outer first
+    const auto in = [](std::initializer_list<std::pair<int64_t, int64_t>> indices) {
       int64_t at = 0;
       for (const auto& [index, extent] : indices) at = at * extent + index;
       return at;
     };
     switch (kind) {
-    case Kind::blocks: return in({{a, d[0]}, {b / kBlock, d[1] / kBlock}, {c, d[2]}, {e, d[3]}, {b % kBlock, kBlock}});
+    case Kind::blocks:
+      return in(
+          {{a, d[0]}, {b / kBlock, d[1] / kBlock}, {c, d[2]}, {e, d[3]}, {b % kBlock, kBlock}});
     case Kind::weights6:
       return in({{a / kBlock, d[0] / kBlock},
                  {b / kBlock, d[1] / kBlock},
@@ -78,25 +85,39 @@ struct Form {
                  {b % kBlock, kBlock},
                  {a % kBlock, kBlock}});
     case Kind::weights5:
-      return in({{a / kBlock, d[0] / kBlock}, {c, d[2]}, {e, d[3]}, {b, d[1]}, {a % kBlock, kBlock}});
-    case Kind::last:
-      return in({{a, d[0]}, {c + lo[0], d[2] + lo[0] + hi[0]}, {e + lo[1], d[3] + lo[1] + hi[1]}, {b, d[1]}});
-    case Kind::fours:
       return in(
-          {{a / kBlock, d[0] / kBlock}, {c, d[2]}, {e, d[3]}, {b / 4, d[1] / 4}, {a % kBlock, kBlock}, {b % 4, 4}});
-    default: return in({{a, d[0]}, {b, d[1]}, {c + lo[0], d[2] + lo[0] + hi[0]}, {e + lo[1], d[3] + lo[1] + hi[1]}});
+          {{a / kBlock, d[0] / kBlock}, {c, d[2]}, {e, d[3]}, {b, d[1]}, {a % kBlock, kBlock}});
+    case Kind::last:
+      return in({{a, d[0]},
+                 {c + lo[0], d[2] + lo[0] + hi[0]},
+                 {e + lo[1], d[3] + lo[1] + hi[1]},
+                 {b, d[1]}});
+    case Kind::fours:
+      return in({{a / kBlock, d[0] / kBlock},
+                 {c, d[2]},
+                 {e, d[3]},
+                 {b / 4, d[1] / 4},
+                 {a % kBlock, kBlock},
+                 {b % 4, 4}});
+    default:
+      return in({{a, d[0]},
+                 {b, d[1]},
+                 {c + lo[0], d[2] + lo[0] + hi[0]},
+                 {e + lo[1], d[3] + lo[1] + hi[1]}});
     }
   }
 };
 
 /// A tensor in row-major order, in another form; what is not an element is `fill`.
-template <typename T> std::vector<char> arranged(const std::vector<T>& rows, const Dims& d, const Form& form, T fill) {
+template <typename T>
+std::vector<char> arranged(const std::vector<T>& rows, const Dims& d, const Form& form, T fill) {
   std::vector<T> out(static_cast<size_t>(form.elements(d)), fill);
   size_t next = 0;
   for (int64_t a = 0; a < d[0]; ++a)
     for (int64_t b = 0; b < d[1]; ++b)
       for (int64_t c = 0; c < d[2]; ++c)
-        for (int64_t e = 0; e < d[3]; ++e) out[static_cast<size_t>(form.at(d, a, b, c, e))] = rows[next++];
+        for (int64_t e = 0; e < d[3]; ++e)
+          out[static_cast<size_t>(form.at(d, a, b, c, e))] = rows[next++];
   std::vector<char> bytes(out.size() * sizeof(T));
   std::memcpy(bytes.data(), out.data(), bytes.size());
   return bytes;
@@ -122,7 +143,8 @@ struct Problem {
       group = kBlock / random.in(1, 2); // within blocks
     x = {n, ins, 0, 0}, w = {outs, ins / group, 0, 0}, y = {n, outs, 0, 0}, kernel = {0, 0};
     for (size_t d = 0; d < 2; ++d) {
-      kernel[d] = random.in(1, 3), strides[d] = random.in(1, 2), dilations[d] = random.chance(80) ? 1 : 2;
+      kernel[d] = random.in(1, 3), strides[d] = random.in(1, 2),
+      dilations[d] = random.chance(80) ? 1 : 2;
       pads[d] = random.in(0, kernel[d] - 1), pads[d + 2] = random.in(0, kernel[d] - 1);
       const int64_t reach = (kernel[d] - 1) * dilations[d] + 1;
       x[2 + d] = random.in(reach, reach + 9), w[2 + d] = kernel[d];
@@ -137,22 +159,26 @@ struct Problem {
     xs = numbers(x, elem == Elem::u8_ ? 0 : -8), ws = numbers(w, -8), bias = numbers({outs}, -8);
   }
 
-  std::vector<char> content(const std::vector<int8_t>& values, const Dims& d, const Form& form, Elem as,
-                            float fill = 0) const {
-    if (as == Elem::f32_) return arranged(std::vector<float>(values.begin(), values.end()), d, form, fill);
-    if (as == Elem::i32_) return arranged(std::vector<int32_t>(values.begin(), values.end()), d, form, 0);
+  std::vector<char> content(const std::vector<int8_t>& values, const Dims& d, const Form& form,
+                            Elem as, float fill = 0) const {
+    if (as == Elem::f32_)
+      return arranged(std::vector<float>(values.begin(), values.end()), d, form, fill);
+    if (as == Elem::i32_)
+      return arranged(std::vector<int32_t>(values.begin(), values.end()), d, form, 0);
     return arranged(values, d, form, static_cast<int8_t>(fill));
   }
 
-  Program program(const Form& xForm, const Form& wForm, const Form& yForm, Compiled::Contents& contents) const {
+  Program program(const Form& xForm, const Form& wForm, const Form& yForm,
+                  Compiled::Contents& contents) const {
     Program p;
     contents.clear();
     const auto buffer = [&](const char* name, Role role, std::vector<char> bytes, Elem e) {
       contents.push_back(std::move(bytes));
       const auto size = contents.back().size();
       if (role == Role::constant) {
-        const Tensor tensor{
-            e, {static_cast<int64_t>(size) * 8 / elemBits(e)}, Bytes::copyOf(contents.back().data(), size)};
+        const Tensor tensor{e,
+                            {static_cast<int64_t>(size) * 8 / elemBits(e)},
+                            Bytes::copyOf(contents.back().data(), size)};
         return p.addConstant(name, Payload::data(tensor));
       }
       Buffer b;
@@ -163,8 +189,9 @@ struct Problem {
     const float lowest = !isMax ? 0 : elem == Elem::f32_ ? -INFINITY : elem == Elem::i8_ ? -128 : 0;
     Instr i;
     i.kind = kind, i.fn = fn;
-    i.inputs = {
-        xForm.view(buffer("x", Role::input, content(xs, x, xForm, elem, xForm.isPart ? 7 : lowest), elem), elem, x)};
+    i.inputs = {xForm.view(
+        buffer("x", Role::input, content(xs, x, xForm, elem, xForm.isPart ? 7 : lowest), elem),
+        elem, x)};
     if (xForm.kind == Form::Kind::halo || xForm.kind == Form::Kind::last) {
       uint64_t bits = 0;
       if (elem == Elem::f32_)
@@ -172,20 +199,25 @@ struct Problem {
       else
         bits = static_cast<uint8_t>(static_cast<int8_t>(lowest));
       const auto around = [&](uint32_t h, uint32_t w) {
-        return xForm.kind == Form::Kind::last ? std::vector<uint32_t>{0, h, w, 0} : std::vector<uint32_t>{0, 0, h, w};
+        return xForm.kind == Form::Kind::last ? std::vector<uint32_t>{0, h, w, 0}
+                                              : std::vector<uint32_t>{0, 0, h, w};
       };
       if (xForm.isPart)
         p.buffers[0].halo = Halo{elem, around(2, 2), around(2, 2), bits};
       else if (xForm.lo[0] + xForm.lo[1] + xForm.hi[0] + xForm.hi[1])
-        p.buffers[0].halo = Halo{elem, around(xForm.lo[0], xForm.lo[1]), around(xForm.hi[0], xForm.hi[1]), bits};
+        p.buffers[0].halo =
+            Halo{elem, around(xForm.lo[0], xForm.lo[1]), around(xForm.hi[0], xForm.hi[1]), bits};
     }
     const Elem wElem = elem == Elem::f32_ ? elem : Elem::i8_;
     if (!isPool)
-      i.inputs.push_back(wForm.view(
-          buffer("w", isConstant ? Role::constant : Role::input, content(ws, w, wForm, wElem), wElem), wElem, w));
+      i.inputs.push_back(wForm.view(buffer("w", isConstant ? Role::constant : Role::input,
+                                           content(ws, w, wForm, wElem), wElem),
+                                    wElem, w));
     if (hasBias) { // max(acc + bias, 0)
       const auto index = static_cast<uint16_t>(i.inputs.size());
-      View v = yForm.view(buffer("bias", Role::input, content(bias, {1, 1, 1, y[1]}, {}, result), result), result, y);
+      View v = yForm.view(
+          buffer("bias", Role::input, content(bias, {1, 1, 1, y[1]}, {}, result), result), result,
+          y);
       v.strides = v.dims.size() == 5               ? Dims{0, kBlock, 0, 0, 1}
                   : yForm.kind == Form::Kind::last ? Dims{0, 0, 0, 1}
                                                    : Dims{0, 1, 0, 0};
@@ -205,7 +237,8 @@ struct Problem {
                  0}};
     }
     i.outputs = {yForm.view(buffer("y", Role::output, {}, result), result, y)};
-    p.buffers[i.outputs[0].buffer].bytes = elemBytes(result, static_cast<uint64_t>(yForm.elements(y)));
+    p.buffers[i.outputs[0].buffer].bytes =
+        elemBytes(result, static_cast<uint64_t>(yForm.elements(y)));
     i.attrs = {Attr::ofInts(CDL_ATTR_STRIDES, strides), Attr::ofInts(CDL_ATTR_PADS, pads),
                Attr::ofInts(CDL_ATTR_DILATIONS, dilations)};
     if (isPool)
@@ -217,9 +250,10 @@ struct Problem {
   }
 
   std::string text() const {
-    return fmt::format("{} {} x[{}] w[{}] y[{}] strides[{}] dilations[{}] pads[{}] group {}", kindName(kind),
-                       elemName(elem), fmt::join(x, ","), fmt::join(w, ","), fmt::join(y, ","), fmt::join(strides, ","),
-                       fmt::join(dilations, ","), fmt::join(pads, ","), group);
+    return fmt::format("{} {} x[{}] w[{}] y[{}] strides[{}] dilations[{}] pads[{}] group {}",
+                       kindName(kind), elemName(elem), fmt::join(x, ","), fmt::join(w, ","),
+                       fmt::join(y, ","), fmt::join(strides, ","), fmt::join(dilations, ","),
+                       fmt::join(pads, ","), group);
   }
 };
 
@@ -255,7 +289,8 @@ protected:
     const size_t tier = turn_++ % devices_.size();
     const Compiled compiled(devices_[tier], p);
     if (compiled.code() == CDL_REFUSED) return false;
-    if (compiled.code() != CDL_OK) return ADD_FAILURE() << compiled.text() << "\n" << problem.text(), false;
+    if (compiled.code() != CDL_OK)
+      return ADD_FAILURE() << compiled.text() << "\n" << problem.text(), false;
     const uint32_t out = p.instrs[0].outputs[0].buffer;
     const Bytes& bytes = expected->front().bytes;
     std::vector<char> want;
@@ -273,8 +308,10 @@ protected:
     for (const bool atEnd : {true, false}) {
       const std::vector<char> got = compiled.execute(*grounds_[tier], other, atEnd)[out];
       for (size_t i = 0; i < want.size(); ++i)
-        if (got[i] != want[i] && !(problem.result == Elem::f32_ && isZero(got, i) && isZero(want, i)))
-          return ADD_FAILURE() << "byte " << i << " on " << tiers()[tier] << ": " << problem.text(), false;
+        if (got[i] != want[i] &&
+            !(problem.result == Elem::f32_ && isZero(got, i) && isZero(want, i)))
+          return ADD_FAILURE() << "byte " << i << " on " << tiers()[tier] << ": " << problem.text(),
+                 false;
     }
     return true;
   }
@@ -290,12 +327,14 @@ protected:
   size_t turn_ = 0;
 };
 
-const Form kRows{}, kBlocks{Form::Kind::blocks, {0, 0}, {0, 0}, false}, kLast{Form::Kind::last, {0, 0}, {0, 0}, false},
-    kFours{Form::Kind::fours, {0, 0}, {0, 0}, false}, kWeights6{Form::Kind::weights6, {0, 0}, {0, 0}, false},
+const Form kRows{}, kBlocks{Form::Kind::blocks, {0, 0}, {0, 0}, false},
+    kLast{Form::Kind::last, {0, 0}, {0, 0}, false},
+    kFours{Form::Kind::fours, {0, 0}, {0, 0}, false},
+    kWeights6{Form::Kind::weights6, {0, 0}, {0, 0}, false},
     kWeights5{Form::Kind::weights5, {0, 0}, {0, 0}, false};
 
-/// y = x with its dims in another order, of sizes around the squares that are turned in registers, alone and inside of
-/// larger buffers.
+/// y = x with its dims in another order, of sizes around the squares that are turned in registers,
+/// alone and inside of larger buffers.
 TEST_F(CpuLayouts, CopiesIntoAnotherOrder) {
   Random random(8);
   const Elem elems[] = {Elem::u8_, Elem::i16_, Elem::f32_, Elem::i64_};
@@ -304,10 +343,12 @@ TEST_F(CpuLayouts, CopiesIntoAnotherOrder) {
     const auto size = static_cast<size_t>(elemBits(elem) / 8);
     std::vector<size_t> order(static_cast<size_t>(random.in(2, 4)));
     std::iota(order.begin(), order.end(), 0);
-    for (size_t d = order.size(); d-- > 1;) std::swap(order[d], order[static_cast<size_t>(random.in(0, int64_t(d)))]);
+    for (size_t d = order.size(); d-- > 1;)
+      std::swap(order[d], order[static_cast<size_t>(random.in(0, int64_t(d)))]);
     Dims dims, room; // of x; of the buffer that it lies in
     for (size_t d = 0; d < order.size(); ++d) {
-      dims.push_back(d + 2 >= order.size() || order[d] + 1 == order.size() ? random.in(7, 35) : random.in(1, 3));
+      dims.push_back(d + 2 >= order.size() || order[d] + 1 == order.size() ? random.in(7, 35)
+                                                                           : random.in(1, 3));
       room.push_back(dims[d] + (random.chance(30) ? random.in(1, 3) : 0));
     }
     Program p;
@@ -323,7 +364,8 @@ TEST_F(CpuLayouts, CopiesIntoAnotherOrder) {
     for (const size_t d : order) turnedDims.push_back(dims[d]);
     View y = denseView(0, elem, turnedDims), from = x;
     y.buffer = buffer("y", Role::output, y.count());
-    for (size_t d = 0; d < order.size(); ++d) from.dims[d] = x.dims[order[d]], from.strides[d] = x.strides[order[d]];
+    for (size_t d = 0; d < order.size(); ++d)
+      from.dims[d] = x.dims[order[d]], from.strides[d] = x.strides[order[d]];
     Instr copy;
     copy.kind = CDL_KIND_COPY;
     copy.inputs = {from};
@@ -331,20 +373,23 @@ TEST_F(CpuLayouts, CopiesIntoAnotherOrder) {
     p.instrs = {copy};
 
     Compiled::Contents contents(2);
-    for (size_t byte = 0; byte < p.buffers[0].bytes; ++byte) contents[0].push_back(static_cast<char>(random.next()));
+    for (size_t byte = 0; byte < p.buffers[0].bytes; ++byte)
+      contents[0].push_back(static_cast<char>(random.next()));
     std::vector<char> want(p.buffers[1].bytes);
     for (int64_t n = 0; n < y.count(); ++n) {
       int64_t at = 0, rest = n;
-      for (size_t d = order.size(); d-- > 0; rest /= y.dims[d]) at += rest % y.dims[d] * from.strides[d];
-      std::memcpy(want.data() + static_cast<size_t>(n) * size, contents[0].data() + static_cast<size_t>(at) * size,
-                  size);
+      for (size_t d = order.size(); d-- > 0; rest /= y.dims[d])
+        at += rest % y.dims[d] * from.strides[d];
+      std::memcpy(want.data() + static_cast<size_t>(n) * size,
+                  contents[0].data() + static_cast<size_t>(at) * size, size);
     }
     const size_t tier = turn_++ % devices_.size();
     const Compiled compiled(devices_[tier], p);
     ASSERT_EQ(compiled.code(), CDL_OK) << compiled.text();
     for (const bool atEnd : {true, false})
       EXPECT_EQ(compiled.execute(*grounds_[tier], contents, atEnd)[1], want)
-          << "copy " << i << " of " << elemName(elem) << " " << shapeText(dims) << " on " << tiers()[tier];
+          << "copy " << i << " of " << elemName(elem) << " " << shapeText(dims) << " on "
+          << tiers()[tier];
   }
 }
 
@@ -354,9 +399,10 @@ TEST_F(CpuLayouts, ConvolutionsOfBlocks) {
   for (int i = 0; i < 60 && !HasFailure(); ++i) {
     const Problem problem(CDL_KIND_CONV2D, 0, Elem::f32_, random);
     const bool isDepthwise = problem.w[1] == 1;
-    const Form weights[] = {isDepthwise ? kWeights5 : kRows, isDepthwise ? kWeights5 : kWeights6, kWeights5};
-    taken +=
-        judge(problem, random.chance(75) ? kBlocks : kRows, random.of(weights), random.chance(75) ? kBlocks : kRows);
+    const Form weights[] = {isDepthwise ? kWeights5 : kRows, isDepthwise ? kWeights5 : kWeights6,
+                            kWeights5};
+    taken += judge(problem, random.chance(75) ? kBlocks : kRows, random.of(weights),
+                   random.chance(75) ? kBlocks : kRows);
   }
   EXPECT_GT(taken, 35);
 }
@@ -397,7 +443,8 @@ TEST_F(CpuLayouts, PoolsOfBlocks) {
   int taken = 0;
   for (int i = 0; i < 60 && !HasFailure(); ++i) {
     static constexpr Elem kTypes[] = {Elem::f32_, Elem::i8_, Elem::u8_};
-    taken += judge(Problem(CDL_KIND_POOL2D, CDL_POOL2D_MAX, random.of(kTypes), random), kBlocks, kRows, kBlocks);
+    taken += judge(Problem(CDL_KIND_POOL2D, CDL_POOL2D_MAX, random.of(kTypes), random), kBlocks,
+                   kRows, kBlocks);
   }
   EXPECT_EQ(taken, 60);
 }

@@ -13,7 +13,8 @@ namespace candela::test {
 /// Memory of the device between two pages that nobody may touch.
 class Fenced {
 public:
-  Fenced(std::shared_ptr<runtime::Device> device, uint64_t bytes) : room_((bytes + kPage - 1) / kPage * kPage) {
+  Fenced(std::shared_ptr<runtime::Device> device, uint64_t bytes)
+      : room_((bytes + kPage - 1) / kPage * kPage) {
     auto memory = device->allocate(0, room_ + 3 * kPage, 64);
     if (!memory) ADD_FAILURE() << memory.status().message();
     memory_ = *memory;
@@ -30,7 +31,9 @@ public:
   cdl_binding_t bind(uint64_t bytes, bool atEnd) const {
     return {memory_->handle(), first_ + (atEnd ? room_ - bytes : 0), bytes};
   }
-  char* at(const cdl_binding_t& binding) const { return static_cast<char*>(memory_->mapped()) + binding.offset; }
+  char* at(const cdl_binding_t& binding) const {
+    return static_cast<char*>(memory_->mapped()) + binding.offset;
+  }
 
 private:
   static constexpr uint64_t kPage = 4096;
@@ -82,7 +85,8 @@ public:
     }
     runtime::ErrorBuffer error;
     cdl_refusal_t refusal = {CDL_HEADER(cdl_refusal_t), 0, 0};
-    code_ = device_->table().compile(device_->handle(), image(), constants.data(), &executable_, &refusal, error.get());
+    code_ = device_->table().compile(device_->handle(), image(), constants.data(), &executable_,
+                                     &refusal, error.get());
     text_ = error.get()->text;
     refused_ = refusal.instr;
   }
@@ -97,7 +101,8 @@ public:
   const std::string& text() const { return text_; }
   uint32_t refused() const { return refused_; } ///< counted from 1
 
-  /// The contents of all buffers afterwards. `atEnd`: they end at their fence, else they begin there.
+  /// The contents of all buffers afterwards. `atEnd`: they end at their fence, else they begin
+  /// there.
   Contents execute(Ground& ground, const Contents& before, bool atEnd) const {
     const size_t count = program_.buffers.size();
     std::vector<cdl_binding_t> bindings(count + 1);
@@ -117,11 +122,11 @@ public:
     const uint64_t scratch = device_->table().executable_scratch(executable_);
     bindings.push_back(ground.fenced(count, scratch).bind((scratch + 63) / 64 * 64, atEnd));
     std::memset(ground.fenced(count, scratch).at(bindings.back()), 0xa5, scratch);
-    const cdl_bindings_t bound = {CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(bindings.size()), 0,
-                                  bindings.data()};
+    const cdl_bindings_t bound = {CDL_HEADER(cdl_bindings_t),
+                                  static_cast<uint32_t>(bindings.size()), 0, bindings.data()};
     runtime::ErrorBuffer error;
-    const cdl_code_t code =
-        device_->table().execute(ground.queue().handle(), executable_, &bound, nullptr, 0, {nullptr, 0}, error.get());
+    const cdl_code_t code = device_->table().execute(ground.queue().handle(), executable_, &bound,
+                                                     nullptr, 0, {nullptr, 0}, error.get());
     EXPECT_EQ(code, CDL_OK) << error.get()->text;
     Contents after;
     for (size_t b = 0; b < count; ++b) {
@@ -132,7 +137,8 @@ public:
   }
 
 private:
-  /// Buffers that end at a fence are aligned as their sizes are, but no less than what lies in them.
+  /// Buffers that end at a fence are aligned as their sizes are, but no less than what lies in
+  /// them.
   static program::Program aligned(program::Program program) {
     std::vector<uint64_t> needed(program.buffers.size(), 1);
     for (const program::Instr& instr : program.instrs)

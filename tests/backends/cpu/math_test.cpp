@@ -1,4 +1,5 @@
-// The functions of f32 over all of its values, against libm in double: the errors that emit/arithmetic.hpp promises.
+// The functions of f32 over all of its values, against libm in double: the errors that
+// emit/arithmetic.hpp promises.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -67,20 +68,24 @@ private:
   uint64_t at_ = 0;
 };
 
-/// In units in the last place of the exact value; infinite for a wrong NaN, infinity or sign of zero.
+/// In units in the last place of the exact value; infinite for a wrong NaN, infinity or sign of
+/// zero.
 double ulpsOf(double exact, float got) {
   if (std::isnan(exact)) return std::isnan(got) ? 0 : INFINITY;
   if (std::isinf(exact)) return got == exact ? 0 : INFINITY;
   if (std::isnan(got)) return INFINITY;
   if (exact == 0) return got == 0 && std::signbit(got) == std::signbit(exact) ? 0 : INFINITY;
-  const double value = std::isinf(got) ? std::copysign(0x1p128, got) : got; // where the next number would be
+  // where the next number would be
+  const double value = std::isinf(got) ? std::copysign(0x1p128, got) : got;
   const int exponent = std::max(std::ilogb(exact), -126);
-  if (exponent > 127) return std::isinf(got) && std::signbit(got) == std::signbit(exact) ? 0 : INFINITY;
+  if (exponent > 127)
+    return std::isinf(got) && std::signbit(got) == std::signbit(exact) ? 0 : INFINITY;
   return std::abs(value - exact) / std::ldexp(1.0, exponent - 23);
 }
 
 class CpuMath : public testing::TestWithParam<Function> {};
-INSTANTIATE_TEST_SUITE_P(Of, CpuMath, testing::ValuesIn(kFunctions), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of, CpuMath, testing::ValuesIn(kFunctions),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(CpuMath, KeepsItsPromiseOverAllOfF32) {
   if (tiers().empty()) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
@@ -103,16 +108,19 @@ TEST_P(CpuMath, KeepsItsPromiseOverAllOfF32) {
     float at = 0, got = 0;
   };
   std::vector<Worst> worst(devices.size());
-  std::vector<uint32_t> patterns = {0,          0x80000000, 1,          0x80000001, 0x007fffff, 0x00800000,
-                                    0x3f800000, 0xbf800000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000,
-                                    0x7fc00000, 0x42b17217, 0x42b17218, 0xc2cff1b5, 0xc2aeac50, 0x41102cb4};
+  std::vector<uint32_t> patterns = {0,          0x80000000, 1,          0x80000001, 0x007fffff,
+                                    0x00800000, 0x3f800000, 0xbf800000, 0x7f7fffff, 0xff7fffff,
+                                    0x7f800000, 0xff800000, 0x7fc00000, 0x42b17217, 0x42b17218,
+                                    0xc2cff1b5, 0xc2aeac50, 0x41102cb4};
   uint64_t tried = 0;
   for (Sweep sweep(isFull ? 8 : 12); !sweep.isDone();) {
-    while (static_cast<int64_t>(patterns.size()) < kCount) patterns.push_back(sweep.isDone() ? 0 : sweep.next());
+    while (static_cast<int64_t>(patterns.size()) < kCount)
+      patterns.push_back(sweep.isDone() ? 0 : sweep.next());
     std::vector<char> x(static_cast<size_t>(kCount) * 4);
     std::memcpy(x.data(), patterns.data(), x.size());
     std::vector<std::vector<char>> y;
-    for (size_t d = 0; d < devices.size(); ++d) y.push_back(compiled[d]->execute(*grounds[d], {x, {}}, true)[1]);
+    for (size_t d = 0; d < devices.size(); ++d)
+      y.push_back(compiled[d]->execute(*grounds[d], {x, {}}, true)[1]);
     for (size_t i = 0; i < patterns.size(); ++i) {
       const float at = std::bit_cast<float>(patterns[i]);
       const double exact = function.exact(at);
@@ -127,12 +135,12 @@ TEST_P(CpuMath, KeepsItsPromiseOverAllOfF32) {
     patterns.clear();
   }
   for (size_t d = 0; d < devices.size(); ++d) {
-    fmt::print("{} on {}: {:.3f} ulp at {:.9g} ({} values)\n", function.name, tiers()[d], worst[d].ulps, worst[d].at,
-               tried);
+    fmt::print("{} on {}: {:.3f} ulp at {:.9g} ({} values)\n", function.name, tiers()[d],
+               worst[d].ulps, worst[d].at, tried);
     RecordProperty(tiers()[d], fmt::format("{:.3f}", worst[d].ulps));
     EXPECT_LE(worst[d].ulps, function.mostUlps)
-        << fmt::format("{}({:.9g}) = {:.9g}, is {:.9g} on {}", function.name, worst[d].at, worst[d].got,
-                       function.exact(worst[d].at), tiers()[d]);
+        << fmt::format("{}({:.9g}) = {:.9g}, is {:.9g} on {}", function.name, worst[d].at,
+                       worst[d].got, function.exact(worst[d].at), tiers()[d]);
   }
 }
 

@@ -1,4 +1,5 @@
-// A relocatable object of three small kernels, written here, so that what places it is tested without LLVM.
+// A relocatable object of three small kernels, written here, so that what places it is tested
+// without LLVM.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,20 @@ class ObjectWriter {
 public:
   ObjectWriter() { sections_.push_back({}); }
 
-  uint16_t section(uint32_t type, uint64_t flags, const void* data, size_t size, uint64_t align, uint32_t link = 0,
-                   uint32_t info = 0) {
+  uint16_t section(uint32_t type, uint64_t flags, const void* data, size_t size, uint64_t align,
+                   uint32_t link = 0, uint32_t info = 0) {
     bytes_.resize((bytes_.size() + 15) & ~size_t(15));
     Elf64_Shdr s{};
-    s.sh_type = type, s.sh_flags = flags, s.sh_offset = sizeof(Elf64_Ehdr) + bytes_.size(), s.sh_size = size;
+    s.sh_type = type, s.sh_flags = flags, s.sh_offset = sizeof(Elf64_Ehdr) + bytes_.size(),
+    s.sh_size = size;
     s.sh_addralign = align, s.sh_link = link, s.sh_info = info;
     sections_.push_back(s);
     append(bytes_, data, size);
     return static_cast<uint16_t>(sections_.size() - 1);
   }
   template <typename T>
-  uint16_t section(uint32_t type, uint64_t flags, const std::vector<T>& data, uint64_t align, uint32_t link = 0,
-                   uint32_t info = 0) {
+  uint16_t section(uint32_t type, uint64_t flags, const std::vector<T>& data, uint64_t align,
+                   uint32_t link = 0, uint32_t info = 0) {
     return section(type, flags, data.data(), data.size() * sizeof(T), align, link, info);
   }
 
@@ -37,7 +39,8 @@ public:
     Elf64_Ehdr h{};
     std::memcpy(h.e_ident, ELFMAG, SELFMAG);
     h.e_ident[EI_CLASS] = ELFCLASS64, h.e_ident[EI_DATA] = ELFDATA2LSB;
-    h.e_type = ET_REL, h.e_machine = EM_X86_64, h.e_ehsize = sizeof h, h.e_shentsize = sizeof(Elf64_Shdr);
+    h.e_type = ET_REL, h.e_machine = EM_X86_64, h.e_ehsize = sizeof h,
+    h.e_shentsize = sizeof(Elf64_Shdr);
     h.e_shoff = sizeof h + bytes_.size(), h.e_shnum = static_cast<uint16_t>(sections_.size());
     Block out;
     append(out, &h, sizeof h);
@@ -58,7 +61,8 @@ private:
 
 inline constexpr int64_t kConstant = 0x1122334455667788;
 
-/// k0 stores kConstant + begin at args[0]; k1 calls k0; k2 calls k0 by its absolute address in the constants.
+/// k0 stores kConstant + begin at args[0]; k1 calls k0; k2 calls k0 by its absolute address in the
+/// constants.
 inline Block sound() {
   const std::vector<uint8_t> code = {
       0x48, 0x8b, 0x07,                   // k0: mov rax, [rdi]

@@ -9,7 +9,8 @@ namespace candela::test {
 namespace {
 
 constexpr const char* kData = "/usr/share/libonnx-testdata/data/node";
-constexpr int kLeast = 374; ///< of them that pass; only rises, with tests/conformance/onnx_minimum.txt
+/// of them that pass; only rises, with tests/conformance/onnx_minimum.txt
+constexpr int kLeast = 374;
 
 class CpuOnnx : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(, CpuOnnx, testing::Bool(),
@@ -21,10 +22,12 @@ TEST_P(CpuOnnx, NoNodeTestFailsOnAnyTier) {
   ASSERT_TRUE(cases.isOk()) << cases.status().message();
   for (const std::string& isa : tiers()) {
     const std::vector<std::shared_ptr<runtime::Device>> devices{openCpu(isa, 1)};
-    const auto run = [&](import::Script script, const std::vector<flow::Value>& inputs) -> Result<conform::RunAnswer> {
+    const auto run = [&](import::Script script,
+                         const std::vector<flow::Value>& inputs) -> Result<conform::RunAnswer> {
       pipeline::CompileOptions options;
       options.toPrimitives = GetParam();
-      CDL_ASSIGN(const auto model, pipeline::FlowModel::create(std::move(script), "case", devices, options));
+      CDL_ASSIGN(const auto model,
+                 pipeline::FlowModel::create(std::move(script), "case", devices, options));
       conform::RunAnswer answer;
       CDL_ASSIGN(answer.outputs, model->run(inputs));
       return answer;

@@ -1,5 +1,5 @@
-// An integer product or convolution with a RESCALE behind it, which one kernel may do at once: the same bits as the
-// oracle, whatever the shapes of bias, multipliers, shifts and zero points.
+// An integer product or convolution with a RESCALE behind it, which one kernel may do at once: the
+// same bits as the oracle, whatever the shapes of bias, multipliers, shifts and zero points.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -32,10 +32,12 @@ public:
       y_ = isLast_ ? Dims{n, h, w, outs} : Dims{n, outs, h, w};
       channel_ = isLast_ ? 3 : 1;
       const int64_t tall = h + kernel - 1, wide = w + kernel - 1;
-      i.inputs = {dense(a, isLast_ ? Dims{n, tall, wide, ins} : Dims{n, ins, tall, wide}, Role::input),
-                  dense(Elem::i8_, {outs, ins, kernel, kernel}, Role::constant)};
+      i.inputs = {
+          dense(a, isLast_ ? Dims{n, tall, wide, ins} : Dims{n, ins, tall, wide}, Role::input),
+          dense(Elem::i8_, {outs, ins, kernel, kernel}, Role::constant)};
     } else {
-      const int64_t b = random_.in(1, 2), m = random_.in(1, 20), k = 4 * random_.in(1, 6), n = random_.in(1, 40);
+      const int64_t b = random_.in(1, 2), m = random_.in(1, 20), k = 4 * random_.in(1, 6),
+                    n = random_.in(1, 40);
       i.kind = CDL_KIND_MATMUL;
       y_ = {b, m, n}, channel_ = 2;
       i.inputs = {dense(a, {b, m, k}, Role::input), dense(Elem::i8_, {b, k, n}, Role::constant)};
@@ -45,26 +47,35 @@ public:
     if (random_.chance(60)) {
       const auto index = static_cast<uint16_t>(i.inputs.size());
       i.inputs.push_back(parameter(-100000, 100000));
-      const Operand acc{Operand::Source::acc, Elem::i32_, 0}, bias{Operand::Source::view, Elem::i32_, index};
-      i.expr = {{CDL_KIND_BINARY, random_.chance(85) ? uint16_t(CDL_BINARY_ADD) : uint16_t(CDL_BINARY_SUB), Elem::i32_,
-                 false, random_.chance(50) ? std::vector<Operand>{acc, bias} : std::vector<Operand>{bias, acc}, 0}};
+      const Operand acc{Operand::Source::acc, Elem::i32_, 0},
+          bias{Operand::Source::view, Elem::i32_, index};
+      i.expr = {
+          {CDL_KIND_BINARY,
+           random_.chance(85) ? uint16_t(CDL_BINARY_ADD) : uint16_t(CDL_BINARY_SUB), Elem::i32_,
+           false,
+           random_.chance(50) ? std::vector<Operand>{acc, bias} : std::vector<Operand>{bias, acc},
+           0}};
     }
     if (random_.chance(40)) return withStep(std::move(i));
-    const uint32_t sums = buffer(Elem::i32_, count(y_), random_.chance(85) ? Role::temp : Role::output);
+    const uint32_t sums =
+        buffer(Elem::i32_, count(y_), random_.chance(85) ? Role::temp : Role::output);
     i.outputs = {denseView(sums, Elem::i32_, y_)};
     if (isLast_)
-      for (View* view : {&i.inputs[0], i.expr.empty() ? &i.inputs[0] : &i.inputs.back(), &i.outputs[0]}) layLast(*view);
+      for (View* view :
+           {&i.inputs[0], i.expr.empty() ? &i.inputs[0] : &i.inputs.back(), &i.outputs[0]})
+        layLast(*view);
     p_.instrs.push_back(std::move(i));
 
     const Elem to = random_.chance(50) ? Elem::u8_ : Elem::i8_;
     Instr r;
     r.kind = CDL_KIND_RESCALE;
-    r.inputs = {denseView(sums, Elem::i32_, y_), parameter(1 << 23, (1 << 24) - 1), parameter(28, 36),
-                parameter(0, 30)};
+    r.inputs = {denseView(sums, Elem::i32_, y_), parameter(1 << 23, (1 << 24) - 1),
+                parameter(28, 36), parameter(0, 30)};
     const bool joins = random_.chance(50);
     const uint32_t own = buffer(to, count(y_), joins ? Role::temp : Role::output);
     r.outputs = {denseView(own, to, y_)};
-    if (random_.chance(30)) r.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MIN, to == Elem::u8_ ? 20 : -50));
+    if (random_.chance(30))
+      r.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MIN, to == Elem::u8_ ? 20 : -50));
     if (random_.chance(30)) r.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, 60));
     if (random_.chance(20)) r.attrs.push_back(Attr::ofInt(CDL_ATTR_A_LEFT_SHIFT, random_.in(1, 6)));
     p_.instrs.push_back(std::move(r));
@@ -84,22 +95,26 @@ private:
     const auto from = i.expr.empty() ? Operand::Source::acc : Operand::Source::step;
     Step last{CDL_KIND_RESCALE, 0, to, false, {{from, Elem::i32_, 0}}, 0};
     const auto first = static_cast<uint16_t>(i.inputs.size() - i.expr.size());
-    for (const View& each : {parameter(1 << 23, (1 << 24) - 1), parameter(28, 36), parameter(0, 30)}) {
-      last.in.push_back({Operand::Source::view, Elem::i32_, static_cast<uint16_t>(i.inputs.size())});
+    for (const View& each :
+         {parameter(1 << 23, (1 << 24) - 1), parameter(28, 36), parameter(0, 30)}) {
+      last.in.push_back(
+          {Operand::Source::view, Elem::i32_, static_cast<uint16_t>(i.inputs.size())});
       i.inputs.push_back(each);
     }
-    const int32_t low = to == Elem::u8_ ? (random_.chance(30) ? 20 : 0) : random_.chance(30) ? -50 : -128;
+    const int32_t low = to == Elem::u8_      ? (random_.chance(30) ? 20 : 0)
+                        : random_.chance(30) ? -50
+                                             : -128;
     const int32_t high = random_.chance(30) ? 60 : to == Elem::u8_ ? 255 : 127;
     last.imm = static_cast<uint32_t>(low) | static_cast<uint64_t>(high) << 32;
     i.expr.push_back(std::move(last));
     if (random_.chance(20)) // something behind it: no requantization of the kernel's own
-      i.expr.push_back(
-          {CDL_KIND_BINARY,
-           CDL_BINARY_MAX,
-           to,
-           false,
-           {{Operand::Source::step, to, static_cast<uint16_t>(i.expr.size() - 1)}, {Operand::Source::constant, to, 0}},
-           7});
+      i.expr.push_back({CDL_KIND_BINARY,
+                        CDL_BINARY_MAX,
+                        to,
+                        false,
+                        {{Operand::Source::step, to, static_cast<uint16_t>(i.expr.size() - 1)},
+                         {Operand::Source::constant, to, 0}},
+                        7});
     const bool joins = random_.chance(50);
     const uint32_t own = buffer(to, count(y_), joins ? Role::temp : Role::output);
     i.outputs = {denseView(own, to, y_)};
@@ -114,21 +129,26 @@ private:
 
   /// clamp(rne((own * Ma * 2^ka + other * Mb * 2^kb) / 2^s) + zero), either operand first.
   Instr join(uint32_t own, Elem elem) {
-    const Elem other = random_.chance(50) ? Elem::u8_ : Elem::i8_, to = random_.chance(50) ? Elem::u8_ : Elem::i8_;
+    const Elem other = random_.chance(50) ? Elem::u8_ : Elem::i8_,
+               to = random_.chance(50) ? Elem::u8_ : Elem::i8_;
     const bool isFirst = random_.chance(50);
     const View mine = denseView(own, elem, y_);
     const View foreign = denseView(buffer(other, count(y_), Role::input), other, y_);
     const auto number = [&](int64_t low, int64_t high) {
-      View v = denseView(constant(Tensor::of<int32_t>(Elem::i32_, {1}, {static_cast<int32_t>(random_.in(low, high))})),
+      View v = denseView(constant(Tensor::of<int32_t>(
+                             Elem::i32_, {1}, {static_cast<int32_t>(random_.in(low, high))})),
                          Elem::i32_, y_);
       v.strides.assign(y_.size(), 0);
       return v;
     };
     // Powers of two among the scales make ties.
-    const auto scale = [&] { return random_.chance(30) ? number(1 << 23, 1 << 23) : number(1 << 23, (1 << 24) - 1); };
+    const auto scale = [&] {
+      return random_.chance(30) ? number(1 << 23, 1 << 23) : number(1 << 23, (1 << 24) - 1);
+    };
     Instr r;
     r.kind = CDL_KIND_RESCALE;
-    r.inputs = {isFirst ? mine : foreign, scale(), number(20, 30), number(-20, 20), isFirst ? foreign : mine, scale()};
+    r.inputs = {isFirst ? mine : foreign, scale(), number(20, 30), number(-20, 20),
+                isFirst ? foreign : mine, scale()};
     r.outputs = {denseView(buffer(to, count(y_), Role::output), to, y_)};
     if (random_.chance(40)) r.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MIN, 0));
     if (random_.chance(40)) r.attrs.push_back(Attr::ofInt(CDL_ATTR_A_LEFT_SHIFT, random_.in(1, 8)));
@@ -157,11 +177,13 @@ private:
     return denseView(constant(Tensor::of<int8_t>(elem, dims, values)), elem, dims);
   }
   uint32_t constant(const Tensor& tensor) {
-    const uint32_t made = p_.addConstant(fmt::format("b{}", p_.buffers.size()), Payload::data(tensor));
+    const uint32_t made =
+        p_.addConstant(fmt::format("b{}", p_.buffers.size()), Payload::data(tensor));
     contents_.resize(p_.buffers.size());
     return made;
   }
-  /// One value, one per channel, or one per element; now and then the first and the last are one value all the same.
+  /// One value, one per channel, or one per element; now and then the first and the last are one
+  /// value all the same.
   View parameter(int64_t low, int64_t high) {
     const int64_t form = random_.in(0, 9), channels = y_[channel_];
     const int64_t elements = form < 3 ? 1 : form < 8 ? channels : count(y_);
@@ -177,11 +199,13 @@ private:
       for (int64_t at = 0; at < elements; ++at) {
         const bool isEnd = at % inner == 0 || at % inner == inner - 1;
         if (isEnd)
-          values[static_cast<size_t>(at)] = static_cast<int32_t>(low + at / inner % channels % (high - low + 1));
+          values[static_cast<size_t>(at)] =
+              static_cast<int32_t>(low + at / inner % channels % (high - low + 1));
       }
     }
-    v.buffer =
-        random_.chance(90) || form == 9 ? constant(Tensor::of<int32_t>(Elem::i32_, {elements}, values)) : given(values);
+    v.buffer = random_.chance(90) || form == 9
+                   ? constant(Tensor::of<int32_t>(Elem::i32_, {elements}, values))
+                   : given(values);
     return v;
   }
   uint32_t given(const std::vector<int32_t>& values) {

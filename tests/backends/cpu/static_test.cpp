@@ -8,7 +8,8 @@
 
 #include "core/compiler/driver/pipeline.h"
 
-extern "C" cdl_code_t cpu_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
+extern "C" cdl_code_t cpu_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                        cdl_error_t* error);
 
 namespace candela {
 namespace {
@@ -19,7 +20,8 @@ Result<std::unique_ptr<runtime::Session>> compileDigits() {
   runtime::registerStatic("cpu", cpu_backend_query);
   CDL_ASSIGN(const auto plugin, runtime::findPlugin("cpu"));
   CDL_ASSIGN(const auto device, plugin->open(0, {}));
-  CDL_ASSIGN(auto model, pipeline::loadAny(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx", {.dims = {{"N", 1}}}));
+  CDL_ASSIGN(auto model, pipeline::loadAny(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx",
+                                           {.dims = {{"N", 1}}}));
   const std::vector<std::shared_ptr<runtime::Device>> devices = {device};
   return pipeline::compile(std::get<graph::Graph>(std::move(model)), "digits", devices, {});
 }
@@ -37,7 +39,8 @@ TEST(CpuStatic, OpensTheCompilerWhenItHasTo) {
   auto session = compileDigits();
   ASSERT_FALSE(session);
   EXPECT_EQ(session.status().code(), Code::not_found);
-  EXPECT_NE(session.status().message().find("cpu: compiling needs candela_cpu_compiler.so, and there is none in: "),
+  EXPECT_NE(session.status().message().find(
+                "cpu: compiling needs candela_cpu_compiler.so, and there is none in: "),
             std::string::npos)
       << session.status().message();
   const std::string& error = session.status().message();
@@ -53,7 +56,8 @@ TEST(CpuStatic, OpensTheCompilerWhenItHasTo) {
   EXPECT_TRUE(isLoaded("libLLVM"));
   EXPECT_TRUE(isLoaded("candela_cpu_compiler.so"));
 
-  const std::string path = (fs::temp_directory_path() / fmt::format("candela_static_{}.cdb", getpid())).string();
+  const std::string path =
+      (fs::temp_directory_path() / fmt::format("candela_static_{}.cdb", getpid())).string();
   ASSERT_TRUE((*session)->save(path));
   auto bundle = runtime::loadBundle(path);
   ASSERT_TRUE(bundle) << bundle.status().message();

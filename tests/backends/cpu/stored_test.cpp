@@ -1,5 +1,5 @@
-// Stored executables the whole way: compiled, stored, loaded and run, by several threads at once, and damaged in every
-// part of the file.
+// Stored executables the whole way: compiled, stored, loaded and run, by several threads at once,
+// and damaged in every part of the file.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -32,10 +32,12 @@ protected:
 
   /// The digits network for so many images, compiled and stored: the bytes of its bundle.
   std::string store(int64_t images) {
-    auto model = pipeline::loadAny(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx", {.dims = {{"N", images}}});
+    auto model = pipeline::loadAny(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx",
+                                   {.dims = {{"N", images}}});
     if (!model) return ADD_FAILURE() << model.status().message(), "";
     const std::vector<std::shared_ptr<runtime::Device>> devices = {openCpu("best", 2)};
-    auto session = pipeline::compile(std::get<graph::Graph>(std::move(*model)), "digits", devices, {});
+    auto session =
+        pipeline::compile(std::get<graph::Graph>(std::move(*model)), "digits", devices, {});
     if (!session) return ADD_FAILURE() << session.status().message(), "";
     if (Status saved = (*session)->save(path_); !saved) ADD_FAILURE() << saved.message();
     fresh_ = std::move(*session);
@@ -68,10 +70,13 @@ protected:
       return ADD_FAILURE() << "no image or no executable", std::vector<Region>();
     cpu::BlobHeader h;
     std::memcpy(&h, file.data() + blob, sizeof h);
-    std::vector<Region> all = {
-        {"file header", 0, 56}, {"manifest", 56, 120}, {"image", image, blob}, {"header", blob, blob + sizeof h}};
+    std::vector<Region> all = {{"file header", 0, 56},
+                               {"manifest", 56, 120},
+                               {"image", image, blob},
+                               {"header", blob, blob + sizeof h}};
     static constexpr const char* kNames[] = {"calls", "arguments", "constants", "code"};
-    for (size_t i = 0; i < 4; ++i) all.push_back({kNames[i], all.back().end, all.back().end + h.sections[i].bytes});
+    for (size_t i = 0; i < 4; ++i)
+      all.push_back({kNames[i], all.back().end, all.back().end + h.sections[i].bytes});
     EXPECT_EQ(all.back().end, file.size());
     return all;
   }
@@ -152,10 +157,12 @@ protected:
       return;
     }
     ++refused_;
-    EXPECT_TRUE(session.status().code() == Code::bad_model || session.status().code() == Code::incompatible)
+    EXPECT_TRUE(session.status().code() == Code::bad_model ||
+                session.status().code() == Code::incompatible)
         << what << ": " << session.status().message();
     const std::string& message = session.status().message();
-    EXPECT_TRUE(message.find(path_) != std::string::npos || message.find("stored executable") != std::string::npos)
+    EXPECT_TRUE(message.find(path_) != std::string::npos ||
+                message.find("stored executable") != std::string::npos)
         << what << ": " << message;
   }
   int tried_ = 0, refused_ = 0;
@@ -165,7 +172,8 @@ TEST_F(CpuDamaged, IsRefusedByNameOrRunsAsBefore) {
   const std::string file = store(1), expected = answer(*fresh_, 1);
   Random random(3);
   const auto within = [&](size_t begin, size_t end) {
-    return static_cast<size_t>(random.in(static_cast<int64_t>(begin), static_cast<int64_t>(end) - 1));
+    return static_cast<size_t>(
+        random.in(static_cast<int64_t>(begin), static_cast<int64_t>(end) - 1));
   };
   for (const Region& region : regions(file)) {
     const int before = refused_;
@@ -181,7 +189,8 @@ TEST_F(CpuDamaged, IsRefusedByNameOrRunsAsBefore) {
   for (int i = 0; i < 64; ++i) { // pieces that changed places
     std::string damaged = file;
     const size_t length = size_t(64) << random.in(0, 4);
-    const size_t a = within(0, file.size() / 2 - length), b = within(file.size() / 2, file.size() - length);
+    const size_t a = within(0, file.size() / 2 - length),
+                 b = within(file.size() / 2, file.size() - length);
     damaged.replace(a, length, file, b, length).replace(b, length, file, a, length);
     tryIt(damaged, expected, fmt::format("{} bytes at {} and {}", length, a, b));
   }
@@ -201,7 +210,8 @@ TEST_F(CpuDamaged, AnotherVersionIsNamed) {
   session = load(file);
   ASSERT_FALSE(session);
   EXPECT_EQ(session.status().code(), Code::incompatible);
-  EXPECT_NE(session.status().message().find("stored executable has format 77 and was made by cpu 0.1.0 with LLVM 19."),
+  EXPECT_NE(session.status().message().find(
+                "stored executable has format 77 and was made by cpu 0.1.0 with LLVM 19."),
             std::string::npos)
       << session.status().message();
 }

@@ -69,7 +69,8 @@ TEST(CpuThreads, WhoWaitsForLongSleeps) {
   EXPECT_LT(processorSeconds() - before, 0.1);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which need more address space than the limit
+// which need more address space than the limit
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(CpuThreads, FewerThanAskedForStillEnd) {
   const auto crowded = [] {
     alarm(30);

@@ -1,5 +1,6 @@
-// Random instructions of every row that the NPU claims NATIVE, each a Program of its own, and products with what
-// follows them: tiled, compiled, run on the functional model with all checks, and compared bit by bit with the oracle.
+// Random instructions of every row that the NPU claims NATIVE, each a Program of its own, and
+// products with what follows them: tiled, compiled, run on the functional model with all checks,
+// and compared bit by bit with the oracle.
 #include <unistd.h>
 
 #include <filesystem>
@@ -37,21 +38,24 @@ struct Arguments : FuzzArguments {
 
 using target::Target;
 
-/// What rows are counted as: kind and function; products with an epilogue that narrows, sums of two and what has 16
-/// bits apart from the others.
+/// What rows are counted as: kind and function; products with an epilogue that narrows, sums of two
+/// and what has 16 bits apart from the others.
 std::string opOf(const cdl_row_t& row) {
   std::string name = instrText(row.kind, row.fn);
   const auto last = static_cast<Elem>(row.elems[row.elem_count - 1]);
   if (row.kind == CDL_KIND_RESCALE && row.elem_count == 7) name += ".sum";
-  if ((row.kind == CDL_KIND_CONV2D || row.kind == CDL_KIND_MATMUL) && elemBits(last) < 32) name += ".epilogue";
+  if ((row.kind == CDL_KIND_CONV2D || row.kind == CDL_KIND_MATMUL) && elemBits(last) < 32)
+    name += ".epilogue";
   for (uint8_t e = 0; e < row.elem_count; ++e)
-    if (row.kind != CDL_KIND_COPY && row.kind != CDL_KIND_FILL && static_cast<Elem>(row.elems[e]) == Elem::i16_)
+    if (row.kind != CDL_KIND_COPY && row.kind != CDL_KIND_FILL &&
+        static_cast<Elem>(row.elems[e]) == Elem::i16_)
       return name + ".i16";
   return name;
 }
 
-/// One instruction of one row. Values that no row speaks of, but that every instruction of a network has, stay in their
-/// range: multipliers of 24 bits, shifts below 64, zero points of the type that they belong to.
+/// One instruction of one row. Values that no row speaks of, but that every instruction of a
+/// network has, stay in their range: multipliers of 24 bits, shifts below 64, zero points of the
+/// type that they belong to.
 class Draw {
 public:
   Draw(const std::string& address, const Target& target, const cdl_row_t& row, Random& random)
@@ -84,7 +88,9 @@ private:
     case CDL_KIND_MATMUL: return product();
     case CDL_KIND_CONV2D: return convolution();
     case CDL_KIND_POOL2D: return pool();
-    case CDL_KIND_CONVERT: builder_.attr(program::Attr::ofInt(CDL_ATTR_SATURATE, random_.below(2))); [[fallthrough]];
+    case CDL_KIND_CONVERT:
+      builder_.attr(program::Attr::ofInt(CDL_ATTR_SATURATE, random_.below(2)));
+      [[fallthrough]];
     default: return elementwise();
     }
   }
@@ -115,7 +121,8 @@ private:
     if (random_.oneIn(2)) return "dense";
     if (row_.operand_class == CDL_CLASS_DENSE) return "offset";
     if (row_.operand_class == CDL_CLASS_BROADCAST) {
-      static constexpr const char* kRepeated[] = {"offset", "broadcast", "splat", "channel", "columns", "broadcast_in"};
+      static constexpr const char* kRepeated[] = {"offset",  "broadcast", "splat",
+                                                  "channel", "columns",   "broadcast_in"};
       return isOutput ? "offset" : random_.of(kRepeated);
     }
     if (row_.operand_class == CDL_CLASS_ROW_STRIDED) return random_.oneIn(2) ? "rows" : "offset";
@@ -152,14 +159,17 @@ private:
   }
   /// About as many bits are left as the result has.
   TrialBuilder::Fill shifts(int bits) {
-    return integers(Elem::i32_, [fitting = bits - elemBits(result())](int64_t, Random& random) -> __int128 {
-      return random.oneIn(12) ? random.below(64) : std::clamp<int64_t>(fitting + random.between(-1, 5), 0, 63);
-    });
+    return integers(
+        Elem::i32_, [fitting = bits - elemBits(result())](int64_t, Random& random) -> __int128 {
+          return random.oneIn(12) ? random.below(64)
+                                  : std::clamp<int64_t>(fitting + random.between(-1, 5), 0, 63);
+        });
   }
   TrialBuilder::Fill zeros(Elem of) {
     return integers(Elem::i32_, [range = integerRange(of)](int64_t, Random& random) -> __int128 {
       if (random.oneIn(3)) return 0;
-      return random.between(static_cast<int64_t>(range.lowest), static_cast<int64_t>(range.highest));
+      return random.between(static_cast<int64_t>(range.lowest),
+                            static_cast<int64_t>(range.highest));
     });
   }
 
@@ -169,11 +179,15 @@ private:
     const bool isSum = row_.elem_count == 7;
     static constexpr const char* kScales[] = {"splat", "splat", "channel", "columns"};
     const char* scale = random_.of(kScales);
-    if (isForm(dims, scale) && std::string_view(scale) != "splat" && dims.size() > 1 && *elementCount(dims) > 3000)
+    if (isForm(dims, scale) && std::string_view(scale) != "splat" && dims.size() > 1 &&
+        *elementCount(dims) > 3000)
       scale = "splat";
-    const auto most = [](Elem elem) { return elemBits(elem) == 8 ? 30 : elemBits(elem) == 16 ? 22 : 7; };
+    const auto most = [](Elem elem) {
+      return elemBits(elem) == 8 ? 30 : elemBits(elem) == 16 ? 22 : 7;
+    };
     const int left = random_.oneIn(2) ? static_cast<int>(random_.below(most(a) + 1)) : 0;
-    const int leftB = isSum && random_.oneIn(2) ? static_cast<int>(random_.below(most(elem(4)) + 1)) : 0;
+    const int leftB =
+        isSum && random_.oneIn(2) ? static_cast<int>(random_.below(most(elem(4)) + 1)) : 0;
     builder_.input(a, dims, form(false), values(a));
     builder_.constant(Elem::i32_, dims, scale, multipliers());
     builder_.constant(Elem::i32_, dims, random_.oneIn(2) ? "splat" : scale,
@@ -187,7 +201,8 @@ private:
     if (leftB) builder_.attr(program::Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, leftB));
     if (random_.oneIn(3)) {
       const auto [low, high] = limits();
-      builder_.attr(program::Attr::ofInt(CDL_ATTR_CLAMP_MIN, low)).attr(program::Attr::ofInt(CDL_ATTR_CLAMP_MAX, high));
+      builder_.attr(program::Attr::ofInt(CDL_ATTR_CLAMP_MIN, low))
+          .attr(program::Attr::ofInt(CDL_ATTR_CLAMP_MAX, high));
     }
     output(dims);
   }
@@ -196,7 +211,8 @@ private:
   std::pair<int64_t, int64_t> limits() {
     const IntegerRange range = integerRange(result());
     const auto at = [&] {
-      return random_.between(static_cast<int64_t>(range.lowest), static_cast<int64_t>(range.highest));
+      return random_.between(static_cast<int64_t>(range.lowest),
+                             static_cast<int64_t>(range.highest));
     };
     const int64_t a = at(), b = at();
     return {std::min(a, b), std::max(a, b)};
@@ -232,7 +248,8 @@ private:
     for (uint8_t s = 0; s < to.count; ++s) dims.push_back(logical[to.dim[s]]);
     return dims;
   }
-  void operand(size_t i, const Shape& logical, const char* form, bool isConstant, const TrialBuilder::Fill& fill) {
+  void operand(size_t i, const Shape& logical, const char* form, bool isConstant,
+               const TrialBuilder::Fill& fill) {
     const Shape dims = physical(logical, i);
     if (isConstant)
       builder_.constant(elem(i), dims, form, fill);
@@ -242,7 +259,8 @@ private:
   }
 
   void zeroPoints() {
-    for (size_t o = 2; o + 1 < row_.elem_count; ++o) builder_.constant(elem(o), {1}, "dense", values(elem(o)));
+    for (size_t o = 2; o + 1 < row_.elem_count; ++o)
+      builder_.constant(elem(o), {1}, "dense", values(elem(o)));
   }
 
   /// The result of a product over `terms` terms, with what stands behind it.
@@ -256,9 +274,11 @@ private:
     program::Expr expr;
     const auto before = [&] {
       return expr.empty() ? program::Operand{Source::acc, sum, 0}
-                          : program::Operand{Source::step, expr.back().elem, static_cast<uint16_t>(expr.size() - 1)};
+                          : program::Operand{Source::step, expr.back().elem,
+                                             static_cast<uint16_t>(expr.size() - 1)};
     };
-    const auto view = [&](Elem of, const char* how, bool isConstant, const TrialBuilder::Fill& fill) {
+    const auto view = [&](Elem of, const char* how, bool isConstant,
+                          const TrialBuilder::Fill& fill) {
       if (isConstant)
         builder_.constant(of, dims, how, fill);
       else
@@ -280,13 +300,15 @@ private:
         builder_.laidOut(form);
         return;
       }
-      static constexpr uint16_t kFns[] = {CDL_BINARY_ADD, CDL_BINARY_MUL, CDL_BINARY_MIN, CDL_BINARY_MAX};
+      static constexpr uint16_t kFns[] = {CDL_BINARY_ADD, CDL_BINARY_MUL, CDL_BINARY_MIN,
+                                          CDL_BINARY_MAX};
       if (result() == Elem::i32_ && random_.oneIn(3))
         for (int64_t steps = random_.between(1, 3); steps > 0; --steps) {
           if (random_.oneIn(2))
             binary(random_.of(kFns), number, random_.bits() & 0xffffffff);
           else
-            binary(random_.of(kFns), view(sum, random_.oneIn(2) ? "columns" : "dense", random_.oneIn(2), values(sum)));
+            binary(random_.of(kFns), view(sum, random_.oneIn(2) ? "columns" : "dense",
+                                          random_.oneIn(2), values(sum)));
         }
     } else {
       // Biases have 32 bits; two of them together too where sums do not wrap there.
@@ -297,7 +319,8 @@ private:
       if (random_.oneIn(2)) binary(CDL_BINARY_ADD, view(sum, "columns", true, biases));
       if (random_.oneIn(8))
         binary(CDL_BINARY_ADD, number,
-               static_cast<uint64_t>(random_.between(-5000, 5000)) & (sum == Elem::i32_ ? 0xffffffff : UINT64_MAX));
+               static_cast<uint64_t>(random_.between(-5000, 5000)) &
+                   (sum == Elem::i32_ ? 0xffffffff : UINT64_MAX));
       if (sum == Elem::i32_ && random_.oneIn(6))
         binary(CDL_BINARY_ADD, view(sum, random_.oneIn(2) ? "columns" : "dense", false, biases));
       const char* scale = random_.oneIn(2) ? "columns" : "splat";
@@ -308,15 +331,17 @@ private:
       step.in.push_back(view(Elem::i32_, scale, true, shifts(bits)));
       step.in.push_back(view(Elem::i32_, "splat", true, zeros(result())));
       const IntegerRange range = integerRange(result());
-      const auto [low, high] = random_.oneIn(3)
-                                   ? limits()
-                                   : std::pair(static_cast<int64_t>(range.lowest), static_cast<int64_t>(range.highest));
+      const auto [low, high] = random_.oneIn(3) ? limits()
+                                                : std::pair(static_cast<int64_t>(range.lowest),
+                                                            static_cast<int64_t>(range.highest));
       step.imm = static_cast<uint64_t>(high) << 32 | (static_cast<uint64_t>(low) & 0xffffffff);
       expr.push_back(std::move(step));
       const uint64_t mask = (uint64_t{1} << elemBits(result())) - 1;
       const program::Operand bound{Source::constant, result(), 0};
-      if (random_.oneIn(5)) binary(CDL_BINARY_MAX, bound, static_cast<uint64_t>(limits().first) & mask);
-      if (random_.oneIn(5)) binary(CDL_BINARY_MIN, bound, static_cast<uint64_t>(limits().second) & mask);
+      if (random_.oneIn(5))
+        binary(CDL_BINARY_MAX, bound, static_cast<uint64_t>(limits().first) & mask);
+      if (random_.oneIn(5))
+        binary(CDL_BINARY_MIN, bound, static_cast<uint64_t>(limits().second) & mask);
     }
     hasExpr_ = !expr.empty();
     if (hasExpr_) builder_.expr(std::move(expr)).trustSteps();
@@ -340,8 +365,12 @@ private:
   Windows windows(int64_t mostKernel, bool mayDilate, int64_t mostIn) {
     Windows w{{1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, {1, 1}};
     for (size_t d = 0; d < 2; ++d) {
-      w.kernel[d] = random_.oneIn(3) ? 1 : random_.oneIn(12) ? random_.between(1, mostKernel) : random_.between(1, 4);
-      w.strides[d] = random_.oneIn(2) ? 1 : random_.oneIn(10) ? random_.between(1, 16) : random_.between(1, 3);
+      w.kernel[d] = random_.oneIn(3)    ? 1
+                    : random_.oneIn(12) ? random_.between(1, mostKernel)
+                                        : random_.between(1, 4);
+      w.strides[d] = random_.oneIn(2)    ? 1
+                     : random_.oneIn(10) ? random_.between(1, 16)
+                                         : random_.between(1, 3);
       if (mayDilate && random_.oneIn(5)) w.dilations[d] = random_.between(1, 4);
       for (const size_t side : {d, d + 2})
         if (random_.oneIn(2)) w.pads[side] = random_.below(w.kernel[d]);
@@ -351,7 +380,8 @@ private:
       w.out[d] = (w.in[d] + w.pads[d] + w.pads[d + 2] - reach) / w.strides[d] + 1;
     }
     using program::Attr;
-    builder_.attr(Attr::ofInts(CDL_ATTR_STRIDES, w.strides)).attr(Attr::ofInts(CDL_ATTR_PADS, w.pads));
+    builder_.attr(Attr::ofInts(CDL_ATTR_STRIDES, w.strides))
+        .attr(Attr::ofInts(CDL_ATTR_PADS, w.pads));
     builder_.attr(Attr::ofInts(CDL_ATTR_DILATIONS, w.dilations));
     return w;
   }
@@ -363,13 +393,17 @@ private:
       group = extent(60), inputs = 1, outputs = 1;
     else if (random_.oneIn(5))
       group = random_.between(2, 4), inputs = extent(9), outputs = extent(9);
-    group = std::max<int64_t>(group, 1), inputs = std::max<int64_t>(inputs, 1), outputs = std::max<int64_t>(outputs, 1);
-    const int64_t n = random_.oneIn(6) ? 2 : 1, each = w.kernel[0] * w.kernel[1] * w.out[0] * w.out[1] * n;
+    group = std::max<int64_t>(group, 1), inputs = std::max<int64_t>(inputs, 1),
+    outputs = std::max<int64_t>(outputs, 1);
+    const int64_t n = random_.oneIn(6) ? 2 : 1,
+                  each = w.kernel[0] * w.kernel[1] * w.out[0] * w.out[1] * n;
     while (each * inputs * outputs * group > 60000 && inputs * outputs * group > 1)
       (inputs > 1 ? inputs : outputs > 1 ? outputs : group) /= 2;
     builder_.attr(program::Attr::ofInt(CDL_ATTR_GROUP, group));
-    operand(0, {n, inputs * group, w.in[0], w.in[1]}, random_.oneIn(5) ? "rows" : "dense", false, values(elem(0)));
-    operand(1, {outputs * group, inputs, w.kernel[0], w.kernel[1]}, "dense", random_.oneIn(2), values(elem(1)));
+    operand(0, {n, inputs * group, w.in[0], w.in[1]}, random_.oneIn(5) ? "rows" : "dense", false,
+            values(elem(0)));
+    operand(1, {outputs * group, inputs, w.kernel[0], w.kernel[1]}, "dense", random_.oneIn(2),
+            values(elem(1)));
     zeroPoints();
     ending({n, outputs * group, w.out[0], w.out[1]}, inputs * w.kernel[0] * w.kernel[1]);
   }
@@ -378,8 +412,10 @@ private:
     const Windows w = windows(30, false, 14);
     builder_.attr(program::Attr::ofInts(CDL_ATTR_KERNEL, w.kernel));
     const int64_t n = random_.oneIn(6) ? 2 : 1, channels = extent(50);
-    operand(0, {n, channels, w.in[0], w.in[1]}, random_.oneIn(5) ? "rows" : "dense", false, values(elem(0)));
-    builder_.output(result(), physical({n, channels, w.out[0], w.out[1]}, 1), random_.oneIn(4) ? "rows" : "dense");
+    operand(0, {n, channels, w.in[0], w.in[1]}, random_.oneIn(5) ? "rows" : "dense", false,
+            values(elem(0)));
+    builder_.output(result(), physical({n, channels, w.out[0], w.out[1]}, 1),
+                    random_.oneIn(4) ? "rows" : "dense");
     builder_.laidOut(layout(1));
   }
 
@@ -394,7 +430,8 @@ private:
 class Counts {
 public:
   explicit Counts(uint64_t process)
-      : path_(std::filesystem::temp_directory_path() / fmt::format("npu_random_rows_{}", process)) {}
+      : path_(std::filesystem::temp_directory_path() / fmt::format("npu_random_rows_{}", process)) {
+  }
   ~Counts() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
@@ -428,8 +465,9 @@ int run(const Arguments& arguments) {
   const Target& target = (*device)->target();
   std::map<std::string, std::vector<const cdl_row_t*>> ops;
   for (const Target::Row& row : target.rows())
-    if (const std::string op = opOf(row.row);
-        row.row.support == CDL_SUPPORT_NATIVE && op.starts_with(arguments.ops) && op.ends_with(arguments.end))
+    if (const std::string op = opOf(row.row); row.row.support == CDL_SUPPORT_NATIVE &&
+                                              op.starts_with(arguments.ops) &&
+                                              op.ends_with(arguments.end))
       ops[op].push_back(&row.row);
   const bool hasInt16 = target.claims(CDL_PROFILE_INT16);
   for (const char* chain : kChains)
@@ -439,13 +477,16 @@ int run(const Arguments& arguments) {
     return 2;
   }
   fmt::print("npu={}, seeds from {}\n", arguments.npu, arguments.seed);
-  nlohmann::ordered_json report{{"npu", arguments.npu}, {"seed", arguments.seed}, {"count", arguments.count}};
+  nlohmann::ordered_json report{
+      {"npu", arguments.npu}, {"seed", arguments.seed}, {"count", arguments.count}};
   size_t failures = 0;
   for (const auto& [op, rows] : ops) {
     uint64_t agreed = 0, drawn = 0, inOnePass = 0; // of chains
     std::set<const cdl_row_t*> reached;
     nlohmann::ordered_json failed = nlohmann::ordered_json::array();
-    for (; agreed < arguments.count && drawn < kMostDraws * arguments.count && failed.size() < kMostFailures; ++drawn) {
+    for (; agreed < arguments.count && drawn < kMostDraws * arguments.count &&
+           failed.size() < kMostFailures;
+         ++drawn) {
       const std::string address = fmt::format("npu_rows:{}:{}", op, arguments.seed + drawn);
       Random random(seedOf(address));
       const cdl_row_t* const row = rows.empty() ? nullptr : random.of(rows);
@@ -458,27 +499,29 @@ int run(const Arguments& arguments) {
       const CaseResult result = row ? Draw(address, target, *row, random).tryOut(port) : chained();
       inOnePass += counts.wereWithoutVector() && !row;
       using Outcome = CaseResult::Outcome;
-      if (result.outcome == Outcome::unsupported || result.outcome == Outcome::emulated) continue; // not of the row
+      // not of the row
+      if (result.outcome == Outcome::unsupported || result.outcome == Outcome::emulated) continue;
       if (result.outcome == Outcome::passed) {
         ++agreed;
         if (row) reached.insert(row);
         continue;
       }
-      const std::string again =
-          fmt::format("--npu {} --ops {} --seed {} --count 1", arguments.npu, op, arguments.seed + drawn);
+      const std::string again = fmt::format("--npu {} --ops {} --seed {} --count 1", arguments.npu,
+                                            op, arguments.seed + drawn);
       fmt::print("{}: {}\n  again: npu_random_rows {}\n", op, result.reason, again);
       failed.push_back({{"reason", result.reason}, {"again", again}});
     }
     // Where a pool is in one pass is the tiler's choice: windows over several tiles are not.
-    const bool isReached =
-        rows.empty() ? inOnePass > 0 || op.find("pool2d") != std::string::npos : reached.size() == rows.size();
-    const bool isWhole =
-        agreed == arguments.count && failed.empty() && (isReached || agreed < 20 * std::max<size_t>(rows.size(), 1));
+    const bool isReached = rows.empty() ? inOnePass > 0 || op.find("pool2d") != std::string::npos
+                                        : reached.size() == rows.size();
+    const bool isWhole = agreed == arguments.count && failed.empty() &&
+                         (isReached || agreed < 20 * std::max<size_t>(rows.size(), 1));
     if (rows.empty())
-      fmt::print("{:26} {} agree, {} drawn, {} in one pass, {} failed\n", op, agreed, drawn, inOnePass, failed.size());
+      fmt::print("{:26} {} agree, {} drawn, {} in one pass, {} failed\n", op, agreed, drawn,
+                 inOnePass, failed.size());
     else
-      fmt::print("{:26} {} agree, {} drawn, {} of {} rows, {} failed\n", op, agreed, drawn, reached.size(), rows.size(),
-                 failed.size());
+      fmt::print("{:26} {} agree, {} drawn, {} of {} rows, {} failed\n", op, agreed, drawn,
+                 reached.size(), rows.size(), failed.size());
     failures += !isWhole;
     report["ops"].push_back({{"op", op},
                              {"agreed", agreed},

@@ -1,10 +1,12 @@
-// The device of backends/opencl: how it is chosen, its cache of programs, and what it makes of errors of OpenCL.
+// The device of backends/opencl: how it is chosen, its cache of programs, and what it makes of
+// errors of OpenCL.
 #include "tests/abi/host.h"
 
 #include <CL/cl.h>
 #include <gmock/gmock.h>
 
-extern "C" cdl_code_t opencl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
+extern "C" cdl_code_t opencl_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                           cdl_error_t* error);
 
 namespace {
 
@@ -12,7 +14,9 @@ namespace {
 cl_int finishReturns = CL_SUCCESS;
 std::string moreBuildOptions;
 
-template <class F> F real(F, const char* name) { return reinterpret_cast<F>(dlsym(RTLD_NEXT, name)); }
+template <class F> F real(F, const char* name) {
+  return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
+}
 
 } // namespace
 
@@ -20,10 +24,12 @@ extern "C" cl_int clFinish(cl_command_queue queue) {
   const cl_int code = real(&clFinish, "clFinish")(queue);
   return finishReturns ? finishReturns : code;
 }
-extern "C" cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id* devices, const char* options,
-                                 void(CL_CALLBACK* notify)(cl_program, void*), void* data) {
+extern "C" cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id* devices,
+                                 const char* options, void(CL_CALLBACK* notify)(cl_program, void*),
+                                 void* data) {
   const std::string all = options + moreBuildOptions;
-  return real(&clBuildProgram, "clBuildProgram")(program, count, devices, all.c_str(), notify, data);
+  return real(&clBuildProgram, "clBuildProgram")(program, count, devices, all.c_str(), notify,
+                                                 data);
 }
 
 namespace candela::abi {
@@ -35,7 +41,8 @@ using testing::HasSubstr;
 // y = -(a + b): two instructions, one kernel.
 struct Sample {
   ImageBuilder m;
-  uint32_t a = m.buffer(CDL_ROLE_INPUT, 8), b = m.buffer(CDL_ROLE_INPUT, 8), sum = m.buffer(CDL_ROLE_TEMP, 8);
+  uint32_t a = m.buffer(CDL_ROLE_INPUT, 8), b = m.buffer(CDL_ROLE_INPUT, 8),
+           sum = m.buffer(CDL_ROLE_TEMP, 8);
   uint32_t y = m.buffer(CDL_ROLE_OUTPUT, 8);
 
   Sample() {
@@ -44,8 +51,8 @@ struct Sample {
     m.instr(CDL_KIND_UNARY, CDL_UNARY_NEG, {view(sum), view(y)});
   }
   std::vector<float> runOn(Device& device) {
-    return valuesOf<float>(
-        device.run(Block(m.bytes()), {{a, bytesOf<float>({1, 2})}, {b, bytesOf<float>({3, -5})}})[y]);
+    return valuesOf<float>(device.run(
+        Block(m.bytes()), {{a, bytesOf<float>({1, 2})}, {b, bytesOf<float>({3, -5})}})[y]);
   }
 };
 
@@ -57,7 +64,8 @@ struct Cache {
   cdl_host_t host() {
     cdl_host_t host = currentHost();
     host.context = this;
-    host.cache_get = [](void* context, const void* key, uint64_t keySize, uint64_t* size) -> const void* {
+    host.cache_get = [](void* context, const void* key, uint64_t keySize,
+                        uint64_t* size) -> const void* {
       auto* cache = static_cast<Cache*>(context);
       const auto found = cache->entries.find(std::string(static_cast<const char*>(key), keySize));
       if (found == cache->entries.end()) return nullptr;
@@ -65,7 +73,8 @@ struct Cache {
       *size = found->second.size();
       return found->second.data();
     };
-    host.cache_put = [](void* context, const void* key, uint64_t keySize, const void* data, uint64_t size) {
+    host.cache_put = [](void* context, const void* key, uint64_t keySize, const void* data,
+                        uint64_t size) {
       auto* cache = static_cast<Cache*>(context);
       ++cache->puts;
       cache->entries[std::string(static_cast<const char*>(key), keySize)] =
@@ -99,13 +108,16 @@ TEST(OpenClDevice, IsCalledWhatItsDriverCallsIt) {
   Device device(opencl_backend_query, {{"device", "0"}});
   ASSERT_EQ(device.code, CDL_OK) << device.text;
   const Device refused(opencl_backend_query, {{"device", "no such"}});
-  EXPECT_THAT(refused.text, HasSubstr(std::string("0 '") + device.table.device_name(device.device) + "'"));
+  EXPECT_THAT(refused.text,
+              HasSubstr(std::string("0 '") + device.table.device_name(device.device) + "'"));
 }
 
 TEST(OpenClDevice, IsChosenByNumberOrName) {
-  for (const char* device : {"", "0"}) EXPECT_EQ(Device(opencl_backend_query, {{"device", device}}).code, CDL_OK);
+  for (const char* device : {"", "0"})
+    EXPECT_EQ(Device(opencl_backend_query, {{"device", device}}).code, CDL_OK);
   EXPECT_EQ(Device(opencl_backend_query, {{"platform", "0"}}).code, CDL_OK);
-  for (const cdl_option_t option : {cdl_option_t{"device", "no such"}, {"device", "31"}, {"platform", "no such"}}) {
+  for (const cdl_option_t option :
+       {cdl_option_t{"device", "no such"}, {"device", "31"}, {"platform", "no such"}}) {
     const Device device(opencl_backend_query, {option});
     EXPECT_EQ(device.code, CDL_INVALID_ARGUMENT) << option.name;
     EXPECT_THAT(device.text, HasSubstr(option.value));
@@ -136,9 +148,12 @@ TEST(OpenClErrors, ALostDeviceStaysLost) {
   finishReturns = CL_SUCCESS; // it answers again, but what it held is gone
   char byte = 0;
   EXPECT_EQ(device.table.queue_signal(device.queue, 2, device.error()), CDL_DEVICE_LOST);
-  EXPECT_EQ(device.table.queue_write(device.queue, memory, 0, &byte, 1, device.error()), CDL_DEVICE_LOST);
-  EXPECT_EQ(device.table.queue_read(device.queue, memory, 0, &byte, 1, device.error()), CDL_DEVICE_LOST);
-  EXPECT_EQ(device.table.memory_create(device.device, 0, 64, 64, &more, device.error()), CDL_DEVICE_LOST);
+  EXPECT_EQ(device.table.queue_write(device.queue, memory, 0, &byte, 1, device.error()),
+            CDL_DEVICE_LOST);
+  EXPECT_EQ(device.table.queue_read(device.queue, memory, 0, &byte, 1, device.error()),
+            CDL_DEVICE_LOST);
+  EXPECT_EQ(device.table.memory_create(device.device, 0, 64, 64, &more, device.error()),
+            CDL_DEVICE_LOST);
   device.table.memory_destroy(device.device, memory);
   Device again(opencl_backend_query);
   Sample sample;

@@ -1,6 +1,6 @@
-// The template as somebody might ship it on a bad day: where it runs BINARY sub of f32 (and, for `leak`, where memory
-// is given back, for `null_device`, where a device is opened), it does what the option `deed` says, through the C
-// interface and with no comfort layer between.
+// The template as somebody might ship it on a bad day: where it runs BINARY sub of f32 (and, for
+// `leak`, where memory is given back, for `null_device`, where a device is opened), it does what
+// the option `deed` says, through the C interface and with no comfort layer between.
 #include "backends/template/template.hpp"
 
 #include <csignal>
@@ -17,7 +17,8 @@ class Hostile : public Template {
 public:
   Hostile() {
     option("deed", "what is done",
-           "none|segfault|hang|stop|exit|quick_exit|abort|throw|throw_int|guard_before|guard_behind|change_input|"
+           "none|segfault|hang|stop|exit|quick_exit|abort|throw|throw_int|guard_before|guard_"
+           "behind|change_input|"
            "unknown_code|long_message|late_crash|close_files|write_files|fork|leak|null_device",
            "none");
   }
@@ -33,7 +34,8 @@ cdl_plugin_t original;
 unsigned char* bytesOf(const cdl_view_t* view, const cdl_bindings_t* bindings, uint64_t& count) {
   const cdl_binding_t& binding = bindings->buffers[view->buffer];
   count = binding.bytes;
-  return static_cast<unsigned char*>(reinterpret_cast<cdl::Memory*>(binding.memory)->data) + binding.offset;
+  return static_cast<unsigned char*>(reinterpret_cast<cdl::Memory*>(binding.memory)->data) +
+         binding.offset;
 }
 
 /// A process that stands still.
@@ -42,11 +44,13 @@ unsigned char* bytesOf(const cdl_view_t* view, const cdl_bindings_t* bindings, u
 }
 
 cdl_code_t hostileRun(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
-                      const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings, cdl_error_t* error) {
+                      const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings,
+                      cdl_error_t* error) {
   const cdl_code_t code = original.run(queue, image, first, count, loops, bindings, error);
   const cdl_instr_t* instr = cdl_get_instr(image, first);
   const cdl_view_t* x = cdl_get_input(image, instr, 0);
-  if (instr->kind != CDL_KIND_BINARY || instr->fn != CDL_BINARY_SUB || x->elem != CDL_F32) return code;
+  if (instr->kind != CDL_KIND_BINARY || instr->fn != CDL_BINARY_SUB || x->elem != CDL_F32)
+    return code;
   uint64_t yBytes = 0, xBytes = 0;
   unsigned char* yData = bytesOf(cdl_get_output(image, instr, 0), bindings, yBytes);
   unsigned char* xData = bytesOf(x, bindings, xBytes);
@@ -72,7 +76,8 @@ cdl_code_t hostileRun(cdl_queue_t* queue, const cdl_image_t* image, uint32_t fir
   if (deed == "close_files")
     for (int file = 0; file < 4096; ++file) close(file);
   if (deed == "write_files")
-    for (int file = 3; file < 4096; ++file) (void)!write(file, "a line of the vendor's log, at length\n", 38);
+    for (int file = 3; file < 4096; ++file)
+      (void)!write(file, "a line of the vendor's log, at length\n", 38);
   if (deed == "fork") (void)fork();
   return code;
 }
@@ -81,8 +86,8 @@ void keepMemory(cdl_device_t* device, cdl_memory_t* memory) {
   if (theDeed != "leak") original.memory_destroy(device, memory);
 }
 
-cdl_code_t openNothing(const cdl_host_t* host, uint32_t index, const cdl_option_t* options, uint32_t count,
-                       cdl_device_t** device, cdl_error_t* error) {
+cdl_code_t openNothing(const cdl_host_t* host, uint32_t index, const cdl_option_t* options,
+                       uint32_t count, cdl_device_t** device, cdl_error_t* error) {
   const cdl_code_t code = original.device_open(host, index, options, count, device, error);
   if (theDeed == "null_device") *device = nullptr;
   return code;
@@ -90,7 +95,8 @@ cdl_code_t openNothing(const cdl_host_t* host, uint32_t index, const cdl_option_
 
 } // namespace
 
-extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
+extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                                   cdl_error_t* error) {
   const cdl_code_t code = cdl::detail::Entry<Hostile>::query(host, out, error);
   if (code != CDL_OK) return code;
   original = *out;

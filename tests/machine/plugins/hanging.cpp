@@ -1,4 +1,5 @@
-// A plugin that never answers: in its query or in device_open, as CANDELA_TEST_HANG says; otherwise it works.
+// A plugin that never answers: in its query or in device_open, as CANDELA_TEST_HANG says; otherwise
+// it works.
 #include <candela/backend.hpp>
 
 #include <unistd.h>
@@ -26,7 +27,8 @@ public:
 
 } // namespace
 
-extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
+extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                                   cdl_error_t* error) {
   hangIn("query");
   return cdl::detail::Entry<Hanging>::query(host, out, error);
 }

@@ -1,8 +1,9 @@
 //===- decoder.cpp - candela-gen-decoder DIR ------------------------------===//
 //
-// Writes DIR/decoder_step.onnx and DIR/decoder_whole.onnx: one decoder of four layers with the same random weights,
-// once for a token with caches that are states, once for the whole sequence without any. Two layers keep their keys and
-// values by ScatterND, two by com.microsoft.GroupQueryAttention.
+// Writes DIR/decoder_step.onnx and DIR/decoder_whole.onnx: one decoder of four layers with the same
+// random weights, once for a token with caches that are states, once for the whole sequence without
+// any. Two layers keep their keys and values by ScatterND, two by
+// com.microsoft.GroupQueryAttention.
 //
 // Exit status: 0 both written, 2 bad usage or a file that could not be written.
 //
@@ -20,8 +21,8 @@ namespace {
 using namespace candela::gen;
 
 constexpr uint64_t kSeed = 7;
-constexpr int64_t kPlaces = 64, kWords = 97, kWidth = 64, kHeads = 4, kSize = kWidth / kHeads, kGroups = 2,
-                  kInner = 128, kLayers = 4;
+constexpr int64_t kPlaces = 64, kWords = 97, kWidth = 64, kHeads = 4, kSize = kWidth / kHeads,
+                  kGroups = 2, kInner = 128, kLayers = 4;
 constexpr char kMicrosoft[] = "com.microsoft";
 
 class Decoder {
@@ -69,8 +70,10 @@ public:
       const Value at = reshaped(place_, {1, 1});
       output("next_token", next, onnx::TensorProto::INT64, {1});
       output("next_place", b_.op("Add", {place_, ints({1})}), onnx::TensorProto::INT64, {1});
-      output("tokens", b_.op("ScatterND", {history, at, next}), onnx::TensorProto::INT64, {kPlaces});
-      output("logits", b_.op("ScatterND", {scores, at, logits}), onnx::TensorProto::FLOAT, {kPlaces, kWords});
+      output("tokens", b_.op("ScatterND", {history, at, next}), onnx::TensorProto::INT64,
+             {kPlaces});
+      output("logits", b_.op("ScatterND", {scores, at, logits}), onnx::TensorProto::FLOAT,
+             {kPlaces, kWords});
     }
     return std::move(b_.model());
   }
@@ -81,7 +84,9 @@ private:
     std::iota(values.begin(), values.end(), 0);
     return values;
   }
-  Value ints(const std::vector<int64_t>& values) { return b_.init({static_cast<int64_t>(values.size())}, values); }
+  Value ints(const std::vector<int64_t>& values) {
+    return b_.init({static_cast<int64_t>(values.size())}, values);
+  }
   Value random(const Shape& shape, double deviation) {
     const auto count = std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
     return b_.init(shape, b_.random(static_cast<size_t>(count), deviation));
@@ -93,7 +98,8 @@ private:
     return b_.op("LayerNormalization", {x, random({kWidth}, 1), random({kWidth}, 0.1)});
   }
   Value reshaped(const Value& x, const Shape& shape) {
-    return b_.op("Reshape", {x, b_.init({static_cast<int64_t>(shape.size())}, std::vector<int64_t>(shape))});
+    return b_.op("Reshape",
+                 {x, b_.init({static_cast<int64_t>(shape.size())}, std::vector<int64_t>(shape))});
   }
 
   /// Keys and values as rows of [places, width].
@@ -104,7 +110,9 @@ private:
       const Value at = reshaped(place_, {1, 1});
       for (auto& [row, name] : {std::pair(&k, "key"), std::pair(&v, "value")}) {
         const std::string port = std::string(name) + std::to_string(layer);
-        *row = b_.op("ScatterND", {input("past_" + port, onnx::TensorProto::FLOAT, {kPlaces, kWidth}), at, *row});
+        *row =
+            b_.op("ScatterND",
+                  {input("past_" + port, onnx::TensorProto::FLOAT, {kPlaces, kWidth}), at, *row});
         output("present_" + port, *row, onnx::TensorProto::FLOAT, {kPlaces, kWidth});
       }
     }
@@ -112,28 +120,35 @@ private:
       return b_.op("Transpose", {reshaped(x, {rows, kHeads, kSize})}, {{"perm", Shape{1, 0, 2}}});
     };
     const Value keys = b_.op("Transpose", {heads(k, kPlaces)}, {{"perm", Shape{0, 2, 1}}});
-    Value scores = b_.op("Mul", {b_.op("MatMul", {heads(q, count_), keys}), b_.scalar(1 / std::sqrt(float(kSize)))});
+    Value scores = b_.op(
+        "Mul", {b_.op("MatMul", {heads(q, count_), keys}), b_.scalar(1 / std::sqrt(float(kSize)))});
     const Value key = b_.init({1, kPlaces}, counting(kPlaces));
     const Value seen = b_.op("LessOrEqual", {key, reshaped(place_, {count_, 1})});
     scores = b_.op("Where", {seen, scores, b_.scalar(-1e9f)});
-    const Value y = b_.op("MatMul", {b_.op("Softmax", {scores}, {{"axis", int64_t(2)}}), heads(v, kPlaces)});
+    const Value y =
+        b_.op("MatMul", {b_.op("Softmax", {scores}, {{"axis", int64_t(2)}}), heads(v, kPlaces)});
     return reshaped(b_.op("Transpose", {y}, {{"perm", Shape{1, 0, 2}}}), {count_, kWidth});
   }
 
   Value grouped(const Value& h, int64_t layer) {
     const Shape cache{1, kGroups, kPlaces, kSize};
-    std::vector<Value> operands{reshaped(product(h, kWidth, kWidth), {1, count_, kWidth}),
-                                reshaped(product(h, kWidth, kGroups * kSize), {1, count_, kGroups * kSize}),
-                                reshaped(product(h, kWidth, kGroups * kSize), {1, count_, kGroups * kSize})};
+    std::vector<Value> operands{
+        reshaped(product(h, kWidth, kWidth), {1, count_, kWidth}),
+        reshaped(product(h, kWidth, kGroups * kSize), {1, count_, kGroups * kSize}),
+        reshaped(product(h, kWidth, kGroups * kSize), {1, count_, kGroups * kSize})};
     for (const char* name : {"key", "value"})
       operands.push_back(whole_ ? Value{}
-                                : input("past_" + (name + std::to_string(layer)), onnx::TensorProto::FLOAT, cache));
+                                : input("past_" + (name + std::to_string(layer)),
+                                        onnx::TensorProto::FLOAT, cache));
     const auto last = static_cast<int32_t>(kPlaces - 1);
-    operands.push_back(whole_ ? b_.init({1}, std::vector<int32_t>{last})
-                              : b_.op("Cast", {place_}, {{"to", int64_t(onnx::TensorProto::INT32)}}));
+    operands.push_back(whole_
+                           ? b_.init({1}, std::vector<int32_t>{last})
+                           : b_.op("Cast", {place_}, {{"to", int64_t(onnx::TensorProto::INT32)}}));
     operands.push_back(b_.init({1}, std::vector<int32_t>{last + 1}));
-    const Value y = b_.op("GroupQueryAttention", operands, {{"num_heads", kHeads}, {"kv_num_heads", kGroups}});
-    onnx::NodeProto& node = *b_.model().mutable_graph()->mutable_node(b_.model().graph().node_size() - 1);
+    const Value y =
+        b_.op("GroupQueryAttention", operands, {{"num_heads", kHeads}, {"kv_num_heads", kGroups}});
+    onnx::NodeProto& node =
+        *b_.model().mutable_graph()->mutable_node(b_.model().graph().node_size() - 1);
     node.set_domain(kMicrosoft);
     if (!whole_)
       for (const char* name : {"key", "value"}) {
@@ -144,7 +159,8 @@ private:
     return reshaped(y, {count_, kWidth});
   }
 
-  static void declare(onnx::ValueInfoProto& info, const std::string& name, int elem, const Shape& shape) {
+  static void declare(onnx::ValueInfoProto& info, const std::string& name, int elem,
+                      const Shape& shape) {
     info.set_name(name);
     auto& type = *info.mutable_type()->mutable_tensor_type();
     type.set_elem_type(elem);
@@ -179,7 +195,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   for (const bool whole : {false, true}) {
-    const auto path = std::filesystem::path(argv[1]) / (whole ? "decoder_whole.onnx" : "decoder_step.onnx");
+    const auto path =
+        std::filesystem::path(argv[1]) / (whole ? "decoder_whole.onnx" : "decoder_step.onnx");
     std::ofstream file(path, std::ios::binary);
     if (!Decoder(whole).build().SerializeToOstream(&file) || !file.flush()) {
       std::fprintf(stderr, "candela-gen-decoder: cannot write %s\n", path.c_str());

@@ -36,7 +36,8 @@ int fail(const std::string& message) {
 
 std::string joinedNames() {
   std::string names;
-  for (const Network& network : networks()) names += (names.empty() ? "" : ", ") + std::string(network.name);
+  for (const Network& network : networks())
+    names += (names.empty() ? "" : ", ") + std::string(network.name);
   return names;
 }
 
@@ -51,7 +52,8 @@ void printHelp() {
             "  --help        print this\n"
             "\n"
             "models:");
-  for (const Network& network : networks()) std::printf("  %-14s %s\n", network.name, network.summary);
+  for (const Network& network : networks())
+    std::printf("  %-14s %s\n", network.name, network.summary);
   std::puts("\nexample:\n  candela-gen-models build/models --only mbv2 --only mbv2_int8");
 }
 
@@ -97,7 +99,8 @@ std::optional<std::string> writeModel(const onnx::ModelProto& model, const fs::p
   std::error_code error;
   if (!written || !file) {
     fs::remove(part, error);
-    return "cannot write " + path.string() + ": " + (reason != 0 ? std::strerror(reason) : "write failed");
+    return "cannot write " + path.string() + ": " +
+           (reason != 0 ? std::strerror(reason) : "write failed");
   }
   fs::rename(part, path, error);
   if (error) {
@@ -120,17 +123,21 @@ int main(int argc, char** argv) {
 
   std::error_code error;
   fs::create_directories(arguments.directory, error);
-  if (error) return fail("cannot make directory " + arguments.directory.string() + ": " + error.message());
+  if (error)
+    return fail("cannot make directory " + arguments.directory.string() + ": " + error.message());
 
   for (const Network& network : networks()) {
     const std::string name = network.name;
-    if (!arguments.only.empty() && std::ranges::find(arguments.only, name) == arguments.only.end()) continue;
+    if (!arguments.only.empty() && std::ranges::find(arguments.only, name) == arguments.only.end())
+      continue;
     ModelBuilder builder(kSeed);
     const onnx::ModelProto model = network.build(builder, name);
-    if (const auto message = writeModel(model, arguments.directory / (name + ".onnx"))) return fail(*message);
+    if (const auto message = writeModel(model, arguments.directory / (name + ".onnx")))
+      return fail(*message);
     std::printf("%-14s %4d nodes  %6.2f M parameters  %6.3f GFLOP/item  %6.1f MB\n", network.name,
                 model.graph().node_size(), static_cast<double>(builder.parameters()) / 1e6,
-                static_cast<double>(builder.flops()) / 1e9, static_cast<double>(model.ByteSizeLong()) / 1e6);
+                static_cast<double>(builder.flops()) / 1e9,
+                static_cast<double>(model.ByteSizeLong()) / 1e6);
     std::fflush(stdout);
   }
   return 0;

@@ -31,7 +31,8 @@ QuantizedWeights quantizeWeights(const std::vector<float>& weights, size_t slice
 }
 
 template <typename T>
-Value ModelBuilder::initRaw(onnx::TensorProto::DataType type, const Shape& shape, const std::vector<T>& values) {
+Value ModelBuilder::initRaw(onnx::TensorProto::DataType type, const Shape& shape,
+                            const std::vector<T>& values) {
   onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
   [[maybe_unused]] int64_t count = 1;
   for (int64_t dim : shape) {
@@ -116,8 +117,8 @@ static void declare(onnx::ValueInfoProto& info, const std::string& name, const S
   }
 }
 
-onnx::ModelProto ModelBuilder::finish(const std::string& name, const Shape& inputShape, const Shape& outputShape,
-                                      int64_t opset) {
+onnx::ModelProto ModelBuilder::finish(const std::string& name, const Shape& inputShape,
+                                      const Shape& outputShape, int64_t opset) {
   onnx::GraphProto& graph = *model_.mutable_graph();
   graph.set_name(name);
   declare(*graph.add_input(), "x", inputShape);

@@ -53,7 +53,8 @@ public:
   Value scalar(float value) { return init({}, std::vector<float>{value}); }
 
   /// Appends a node with one output. Attributes are written in the order given.
-  Value op(const std::string& type, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes = {});
+  Value op(const std::string& type, const std::vector<Value>& inputs,
+           const std::vector<Attribute>& attributes = {});
 
   /// QuantizeLinear to uint8 and DequantizeLinear back.
   Value quantizeDequantize(const Value& x, float scale, uint8_t zeroPoint);
@@ -66,8 +67,8 @@ public:
 
   /// Names the last node's output `out` and hands over the model, of input `x`. Both have a leading
   /// dimension `N`; one of -1 is written `?`.
-  onnx::ModelProto finish(const std::string& name, const Shape& inputShape, const Shape& outputShape,
-                          int64_t opset = 17);
+  onnx::ModelProto finish(const std::string& name, const Shape& inputShape,
+                          const Shape& outputShape, int64_t opset = 17);
 
   /// For what has other ports than those of finish().
   onnx::ModelProto& model() { return model_; }

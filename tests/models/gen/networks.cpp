@@ -61,7 +61,8 @@ Image Layers::conv(const Image& x, const ConvShape& shape, Activation activation
   const int64_t channels = shape.channels;
   const int64_t fanIn = x.channels / shape.groups * shape.kernel * shape.kernel;
   const Shape weightShape{channels, x.channels / shape.groups, shape.kernel, shape.kernel};
-  const std::vector<float> weights = b_.random(channels * fanIn, std::sqrt(2.0 / static_cast<double>(fanIn)));
+  const std::vector<float> weights =
+      b_.random(channels * fanIn, std::sqrt(2.0 / static_cast<double>(fanIn)));
   const std::vector<float> bias = b_.random(channels, 0.01);
   const std::vector<Attribute> attributes{{"group", shape.groups},
                                           {"kernel_shape", Shape{shape.kernel, shape.kernel}},
@@ -71,7 +72,8 @@ Image Layers::conv(const Image& x, const ConvShape& shape, Activation activation
 
   Value y;
   if (!quantized_) {
-    y = b_.op("Conv", {x.value, b_.init(weightShape, weights), b_.init({channels}, bias)}, attributes);
+    y = b_.op("Conv", {x.value, b_.init(weightShape, weights), b_.init({channels}, bias)},
+              attributes);
   } else {
     const QuantizedWeights q = quantizeWeights(weights, channels);
     std::vector<float> biasScales(channels);
@@ -82,27 +84,31 @@ Image Layers::conv(const Image& x, const ConvShape& shape, Activation activation
     }
     const Attribute axis{"axis", int64_t{0}};
     const Value scales = b_.init({channels}, q.scales);
-    const Value w =
-        b_.op("DequantizeLinear",
-              {b_.init(weightShape, q.values), scales, b_.init({channels}, std::vector<int8_t>(channels, 0))}, {axis});
+    const Value w = b_.op("DequantizeLinear",
+                          {b_.init(weightShape, q.values), scales,
+                           b_.init({channels}, std::vector<int8_t>(channels, 0))},
+                          {axis});
     const Value biasScale = b_.init({channels}, biasScales);
-    const Value biasValue = b_.op(
-        "DequantizeLinear",
-        {b_.init({channels}, biasValues), biasScale, b_.init({channels}, std::vector<int32_t>(channels, 0))}, {axis});
+    const Value biasValue = b_.op("DequantizeLinear",
+                                  {b_.init({channels}, biasValues), biasScale,
+                                   b_.init({channels}, std::vector<int32_t>(channels, 0))},
+                                  {axis});
     y = b_.op("Conv", {x.value, w, biasValue}, attributes);
   }
 
   if (activation == Activation::relu) y = b_.op("Relu", {y});
   // Quantized, the range 0..6 of the uint8 result clips by itself.
-  if (activation == Activation::relu6 && !quantized_) y = b_.op("Clip", {y, b_.scalar(0), b_.scalar(6)});
-  y = boundary(y, activation == Activation::relu6 ? 6.0f / 255.0f : 0.05f, activation == Activation::none ? 128 : 0);
+  if (activation == Activation::relu6 && !quantized_)
+    y = b_.op("Clip", {y, b_.scalar(0), b_.scalar(6)});
+  y = boundary(y, activation == Activation::relu6 ? 6.0f / 255.0f : 0.05f,
+               activation == Activation::none ? 128 : 0);
   return {y, channels, size};
 }
 
 Value Layers::int8Matrix(const std::vector<float>& weights, int64_t in, int64_t out) {
   const QuantizedWeights q = quantizeWeights(weights, 1);
-  return b_.op("DequantizeLinear",
-               {b_.init({in, out}, q.values), b_.init({}, q.scales), b_.init({}, std::vector<int8_t>{0})});
+  return b_.op("DequantizeLinear", {b_.init({in, out}, q.values), b_.init({}, q.scales),
+                                    b_.init({}, std::vector<int8_t>{0})});
 }
 
 void Layers::classifier(const Image& x) {
@@ -114,8 +120,8 @@ void Layers::classifier(const Image& x) {
     const Value w = int8Matrix(weights, x.channels, kClasses);
     boundary(b_.op("MatMul", {y, w}), 0.1f, 128);
   } else {
-    b_.op("Gemm",
-          {y, b_.init({x.channels, kClasses}, weights), b_.init({kClasses}, std::vector<float>(kClasses, 0.0f))});
+    b_.op("Gemm", {y, b_.init({x.channels, kClasses}, weights),
+                   b_.init({kClasses}, std::vector<float>(kClasses, 0.0f))});
   }
 }
 
@@ -136,8 +142,9 @@ onnx::ModelProto buildResnet50(ModelBuilder& b, const std::string& name, bool qu
   Layers layers(b, quantized);
   Image x{layers.boundary({"x"}, 0.05f, 128), 3, 224};
   Image y = layers.conv(x, {.channels = 64, .kernel = 7, .stride = 2}, Activation::relu);
-  y.value = b.op("MaxPool", {y.value},
-                 {{"kernel_shape", Shape{3, 3}}, {"pads", Shape{1, 1, 1, 1}}, {"strides", Shape{2, 2}}});
+  y.value =
+      b.op("MaxPool", {y.value},
+           {{"kernel_shape", Shape{3, 3}}, {"pads", Shape{1, 1, 1, 1}}, {"strides", Shape{2, 2}}});
   y.value = layers.boundary(y.value, 0.05f, 0);
   y.size = 56;
   for (const Stage& stage : kStages) {
@@ -145,9 +152,11 @@ onnx::ModelProto buildResnet50(ModelBuilder& b, const std::string& name, bool qu
       const int64_t stride = block == 0 && &stage != kStages ? 2 : 1;
       const int64_t wide = 4 * stage.channels;
       Image a = layers.conv(y, {.channels = stage.channels, .kernel = 1}, Activation::relu);
-      a = layers.conv(a, {.channels = stage.channels, .kernel = 3, .stride = stride}, Activation::relu);
+      a = layers.conv(a, {.channels = stage.channels, .kernel = 3, .stride = stride},
+                      Activation::relu);
       a = layers.conv(a, {.channels = wide, .kernel = 1}, Activation::none);
-      if (block == 0) y = layers.conv(y, {.channels = wide, .kernel = 1, .stride = stride}, Activation::none);
+      if (block == 0)
+        y = layers.conv(y, {.channels = wide, .kernel = 1, .stride = stride}, Activation::none);
       a.value = b.op("Relu", {b.op("Add", {a.value, y.value})});
       a.value = layers.boundary(a.value, 0.05f, 0);
       y = a;
@@ -172,8 +181,10 @@ onnx::ModelProto buildMobilenetV2(ModelBuilder& b, const std::string& name, bool
       const int64_t stride = block == 0 ? stage.stride : 1;
       const int64_t middle = y.channels * stage.expansion;
       Image a = y;
-      if (stage.expansion != 1) a = layers.conv(a, {.channels = middle, .kernel = 1}, Activation::relu6);
-      a = layers.conv(a, {.channels = middle, .kernel = 3, .stride = stride, .groups = middle}, Activation::relu6);
+      if (stage.expansion != 1)
+        a = layers.conv(a, {.channels = middle, .kernel = 1}, Activation::relu6);
+      a = layers.conv(a, {.channels = middle, .kernel = 3, .stride = stride, .groups = middle},
+                      Activation::relu6);
       a = layers.conv(a, {.channels = stage.channels, .kernel = 1}, Activation::none);
       if (stride == 1 && y.channels == stage.channels)
         a.value = layers.boundary(b.op("Add", {a.value, y.value}), 0.05f, 128);
@@ -190,14 +201,18 @@ onnx::ModelProto buildBert(ModelBuilder& b, const std::string& name, bool quanti
   constexpr int64_t kHeadWidth = kWidth / kHeads;
 
   Layers layers(b, quantized);
-  auto linear = [&](const Value& x, int64_t in, int64_t out) { return layers.linear(x, kLength, in, out); };
-  auto normalize = [&](const Value& x) {
-    return b.op(
-        "LayerNormalization",
-        {x, b.init({kWidth}, std::vector<float>(kWidth, 1.0f)), b.init({kWidth}, std::vector<float>(kWidth, 0.0f))},
-        {{"axis", int64_t{-1}}, {"epsilon", 1e-5f}});
+  auto linear = [&](const Value& x, int64_t in, int64_t out) {
+    return layers.linear(x, kLength, in, out);
   };
-  auto transpose = [&](const Value& x, const Shape& order) { return b.op("Transpose", {x}, {{"perm", order}}); };
+  auto normalize = [&](const Value& x) {
+    return b.op("LayerNormalization",
+                {x, b.init({kWidth}, std::vector<float>(kWidth, 1.0f)),
+                 b.init({kWidth}, std::vector<float>(kWidth, 0.0f))},
+                {{"axis", int64_t{-1}}, {"epsilon", 1e-5f}});
+  };
+  auto transpose = [&](const Value& x, const Shape& order) {
+    return b.op("Transpose", {x}, {{"perm", order}});
+  };
 
   Value y{"x"};
   const Value splitShape = b.init({4}, Shape{0, kLength, kHeads, kHeadWidth});
@@ -227,7 +242,8 @@ onnx::ModelProto buildBert(ModelBuilder& b, const std::string& name, bool quanti
   return b.finish(name, {kLength, kWidth}, {kLength, kWidth});
 }
 
-template <auto Build, bool Quantized> onnx::ModelProto build(ModelBuilder& builder, const std::string& name) {
+template <auto Build, bool Quantized>
+onnx::ModelProto build(ModelBuilder& builder, const std::string& name) {
   return Build(builder, name, Quantized);
 }
 

@@ -41,9 +41,12 @@ public:
     std::vector<float> scale = b.random(channels, 0.1), variance = b.random(channels, 0.1);
     for (float& value : scale) value += 1.0f;
     for (float& value : variance) value += 1.0f;
-    const Value gamma = b.init({channels}, scale), beta = b.init({channels}, b.random(channels, 0.1));
-    const Value mean = b.init({channels}, b.random(channels, 0.1)), spread = b.init({channels}, variance);
-    return b.op("BatchNormalization", {x, gamma, beta, mean, spread}, {{"epsilon", 1e-5f}, {"momentum", 0.9f}});
+    const Value gamma = b.init({channels}, scale),
+                beta = b.init({channels}, b.random(channels, 0.1));
+    const Value mean = b.init({channels}, b.random(channels, 0.1)),
+                spread = b.init({channels}, variance);
+    return b.op("BatchNormalization", {x, gamma, beta, mean, spread},
+                {{"epsilon", 1e-5f}, {"momentum", 0.9f}});
   }
   Value biased(const Value& x, int64_t channels) {
     return b.op("Add", {x, b.init({1, channels, 1, 1}, b.random(channels, 0.1))});
@@ -87,21 +90,25 @@ public:
     const Value square = b.op("Pow", {centred, b.scalar(2)});
     const Value variance = b.op("ReduceMean", {square}, {{"axes", Shape{-1}}});
     const Value spread = b.op("Sqrt", {b.op("Add", {variance, b.scalar(1e-5f)})});
-    const Value y = b.op("Mul", {b.op("Div", {centred, spread}), b.init({width}, b.random(width, 1))});
+    const Value y =
+        b.op("Mul", {b.op("Div", {centred, spread}), b.init({width}, b.random(width, 1))});
     return b.op("Add", {y, b.init({width}, b.random(width, 0.1))});
   }
   /// Every position of x[N, length, width] with every other one, by some heads.
   Value attended(const Value& x, int64_t width, int64_t heads) {
     const int64_t part = width / heads;
-    const Value dims = b.op("Cast", {b.op("Shape", {x})}, {{"to", int64_t{onnx::TensorProto::INT32}}});
+    const Value dims =
+        b.op("Cast", {b.op("Shape", {x})}, {{"to", int64_t{onnx::TensorProto::INT32}}});
     const Value length = b.op("Slice", {dims, index(1), index(2), index(0), index(1)});
     const auto joined = [&](const std::vector<int32_t>& behind) {
       std::vector<Value> parts{asIndex(b.init({1}, std::vector<int32_t>{0})), asIndex(length)};
-      for (const int32_t extent : behind) parts.push_back(asIndex(b.init({1}, std::vector<int32_t>{extent})));
+      for (const int32_t extent : behind)
+        parts.push_back(asIndex(b.init({1}, std::vector<int32_t>{extent})));
       return b.op("Concat", parts, {{"axis", int64_t{0}}});
     };
     Value all = linear(x, width, 3 * width);
-    all = b.op("Reshape", {all, joined({3, static_cast<int32_t>(heads), static_cast<int32_t>(part)})});
+    all = b.op("Reshape",
+               {all, joined({3, static_cast<int32_t>(heads), static_cast<int32_t>(part)})});
     all = b.op("Transpose", {all}, {{"perm", Shape{2, 0, 3, 1, 4}}});
     const auto one = [&](int64_t which) {
       const Value slice = b.op("Slice", {all, index(which), index(which + 1), index(0), index(1)});
@@ -112,7 +119,8 @@ public:
     const Value value = one(2);
     Value scores = b.op("MatMul", {query, key});
     scores = b.op("Softmax", {scores}, {{"axis", int64_t{3}}});
-    const Value mixed = b.op("Transpose", {b.op("MatMul", {scores, value})}, {{"perm", Shape{0, 2, 1, 3}}});
+    const Value mixed =
+        b.op("Transpose", {b.op("MatMul", {scores, value})}, {{"perm", Shape{0, 2, 1, 3}}});
     return linear(b.op("Reshape", {mixed, joined({static_cast<int32_t>(width)})}), width, width);
   }
   /// x[N, C, 1, W] as [N, W, C], by way of a shape that is made of x's own.
@@ -130,7 +138,9 @@ private:
   }
   Value one(float value) { return b.init({1}, std::vector<float>{value}); }
   Value index(int64_t value) { return b.init({1}, std::vector<int64_t>{value}); }
-  Value asIndex(const Value& x) { return b.op("Cast", {x}, {{"to", int64_t{onnx::TensorProto::INT64}}}); }
+  Value asIndex(const Value& x) {
+    return b.op("Cast", {x}, {{"to", int64_t{onnx::TensorProto::INT64}}});
+  }
 
   ModelBuilder& b;
 };

@@ -26,13 +26,15 @@ constexpr uint64_t splitmix64(uint64_t x) {
 constexpr double bell(uint64_t key, uint64_t index) {
   int64_t sum = 0;
   for (uint64_t part = 0; part < 3; ++part)
-    for (uint64_t bits = splitmix64(key + 3 * index + part), lane = 0; lane < 4; ++lane, bits >>= 16)
+    for (uint64_t bits = splitmix64(key + 3 * index + part), lane = 0; lane < 4;
+         ++lane, bits >>= 16)
       sum += static_cast<int64_t>(bits & 0xffff);
   return static_cast<double>(2 * sum - 12 * 65535) / 131072.0;
 }
 
 /// The first `count` weights of stream `stream`, with standard deviation `deviation`.
-inline std::vector<float> bellWeights(uint64_t seed, uint64_t stream, size_t count, double deviation) {
+inline std::vector<float> bellWeights(uint64_t seed, uint64_t stream, size_t count,
+                                      double deviation) {
   const uint64_t key = splitmix64(splitmix64(seed) + stream);
   std::vector<float> weights(count);
   for (size_t i = 0; i < count; ++i) weights[i] = static_cast<float>(bell(key, i) * deviation);

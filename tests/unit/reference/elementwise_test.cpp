@@ -15,8 +15,10 @@ TEST(Elementwise, ArithmeticBroadcasts) {
 TEST(Elementwise, RoundsOnceToTheType) {
   // In f32 the sum is exact only in wider arithmetic; the result is its nearest value.
   EXPECT_THAT(op(OpKind::Add, {f32({1}, {16777216}), f32({1}, {1})}), are({16777216}));
-  EXPECT_THAT(op(OpKind::Mul, {tensor(Elem::f16_, {1}, {256}), tensor(Elem::f16_, {1}, {256})}), are({kInf}));
-  EXPECT_THAT(op(OpKind::Div, {f32({1}, {1}), f32({1}, {3})}), are({static_cast<double>(1.0f / 3.0f)}));
+  EXPECT_THAT(op(OpKind::Mul, {tensor(Elem::f16_, {1}, {256}), tensor(Elem::f16_, {1}, {256})}),
+              are({kInf}));
+  EXPECT_THAT(op(OpKind::Div, {f32({1}, {1}), f32({1}, {3})}),
+              are({static_cast<double>(1.0f / 3.0f)}));
 }
 
 TEST(Elementwise, IntegersWrapAndTruncate) {
@@ -28,7 +30,8 @@ TEST(Elementwise, IntegersWrapAndTruncate) {
   EXPECT_THAT(op(OpKind::Div, {i8({-7, 7, -128}), i8({2, 0, -1})}), are({-3, 0, -128}));
   EXPECT_THAT(op(OpKind::Neg, {i8({-128, 5})}), are({-128, -5}));
   EXPECT_THAT(op(OpKind::Abs, {i8({-128, -5})}), are({-128, 5}));
-  EXPECT_THAT(op(OpKind::Sub, {tensor(Elem::u8_, {1}, {3}), tensor(Elem::u8_, {1}, {5})}), are({254}));
+  EXPECT_THAT(op(OpKind::Sub, {tensor(Elem::u8_, {1}, {3}), tensor(Elem::u8_, {1}, {5})}),
+              are({254}));
 }
 
 TEST(Elementwise, MinMaxAndComparisonsOfNan) {
@@ -37,20 +40,25 @@ TEST(Elementwise, MinMaxAndComparisonsOfNan) {
   EXPECT_THAT(op(OpKind::Max, {a, b}), are({2, kNan, kNan}));
   EXPECT_THAT(op(OpKind::Less, {a, b}), are({1, 0, 0}));
   EXPECT_THAT(op(OpKind::Equal, {a, a}), are({1, 0, 1}));
-  EXPECT_THAT(op(OpKind::Equal, {tensor(Elem::bool_, {2}, {1, 0}), tensor(Elem::bool_, {1}, {0})}), are({0, 1}));
+  EXPECT_THAT(op(OpKind::Equal, {tensor(Elem::bool_, {2}, {1, 0}), tensor(Elem::bool_, {1}, {0})}),
+              are({0, 1}));
 }
 
 TEST(Elementwise, SelectBroadcastsAllThree) {
-  EXPECT_THAT(op(OpKind::Select, {tensor(Elem::bool_, {2, 1}, {1, 0}), f32({2}, {1, 2}), f32({}, {9})}),
-              are({1, 2, 9, 9}));
-  EXPECT_THAT(op(OpKind::Select, {tensor(Elem::bool_, {2}, {1, 0}), i32({2}, {1, 2}), i32({}, {9})}), are({1, 9}));
+  EXPECT_THAT(
+      op(OpKind::Select, {tensor(Elem::bool_, {2, 1}, {1, 0}), f32({2}, {1, 2}), f32({}, {9})}),
+      are({1, 2, 9, 9}));
+  EXPECT_THAT(
+      op(OpKind::Select, {tensor(Elem::bool_, {2}, {1, 0}), i32({2}, {1, 2}), i32({}, {9})}),
+      are({1, 9}));
 }
 
 TEST(Elementwise, UnaryCorners) {
   EXPECT_THAT(op(OpKind::Sqrt, {f32({3}, {4, -0.0, -1})}), are({2, -0.0, kNan}));
   EXPECT_THAT(op(OpKind::Exp, {f32({4}, {0, 100, -kInf, -200})}), are({1, kInf, 0, 0}));
   EXPECT_THAT(op(OpKind::Log, {f32({3}, {1, 0, -1})}), are({0, -kInf, kNan}));
-  EXPECT_THAT(op(OpKind::Tanh, {f32({4}, {50, -50, 1e-20, 0})}), are({1, -1, static_cast<double>(1e-20f), 0}));
+  EXPECT_THAT(op(OpKind::Tanh, {f32({4}, {50, -50, 1e-20, 0})}),
+              are({1, -1, static_cast<double>(1e-20f), 0}));
   EXPECT_THAT(op(OpKind::Reciprocal, {f32({3}, {4, 0, -kInf})}), are({0.25, kInf, -0.0}));
   EXPECT_THAT(op(OpKind::Floor, {f32({3}, {-1.5, 1.5, -0.0})}), are({-2, 1, -0.0}));
   EXPECT_THAT(op(OpKind::Ceil, {f32({3}, {-1.5, 1.5, -0.5})}), are({-1, 2, -0.0}));
@@ -63,10 +71,14 @@ TEST(Elementwise, UnaryCorners) {
 
 TEST(Elementwise, KnownValues) { // of NumPy and SciPy in double precision
   const Tensor x = f32({3}, {0.5, -1.25, 2});
-  EXPECT_THAT(op(OpKind::Exp, {x}), near({1.6487212707001282, 0.2865047968601901, 7.38905609893065}));
-  EXPECT_THAT(op(OpKind::Tanh, {x}), near({0.46211715726000973, -0.8482836399575129, 0.9640275800758169}));
-  EXPECT_THAT(op(OpKind::Erf, {x}), near({0.5204998778130465, -0.9229001282564582, 0.9953222650189527}));
-  EXPECT_THAT(op(OpKind::Sigmoid, {x}), near({0.6224593312018546, 0.22270013882530884, 0.8807970779778823}));
+  EXPECT_THAT(op(OpKind::Exp, {x}),
+              near({1.6487212707001282, 0.2865047968601901, 7.38905609893065}));
+  EXPECT_THAT(op(OpKind::Tanh, {x}),
+              near({0.46211715726000973, -0.8482836399575129, 0.9640275800758169}));
+  EXPECT_THAT(op(OpKind::Erf, {x}),
+              near({0.5204998778130465, -0.9229001282564582, 0.9953222650189527}));
+  EXPECT_THAT(op(OpKind::Sigmoid, {x}),
+              near({0.6224593312018546, 0.22270013882530884, 0.8807970779778823}));
 }
 
 TEST(Function, KnownValues) { // of Python's math in double precision
@@ -85,21 +97,27 @@ TEST(Function, KnownValues) { // of Python's math in double precision
   EXPECT_THAT(at(OpKind::Expm1), near({0.6487212707001282, -0.22119921692859512}));
   EXPECT_THAT(op(OpKind::Acosh, {tensor(Elem::f64_, {1}, {1.5})}), near({0.9624236501192069}));
   EXPECT_THAT(op(OpKind::Acosh, {f32({2}, {1, 0.5})}), are({0, kNan}));
-  EXPECT_THAT(op(OpKind::RoundEven, {f32({5}, {0.5, 1.5, -2.5, 0.49999997, -0.25})}), are({0, 2, -2, 0, -0.0}));
+  EXPECT_THAT(op(OpKind::RoundEven, {f32({5}, {0.5, 1.5, -2.5, 0.49999997, -0.25})}),
+              are({0, 2, -2, 0, -0.0}));
   EXPECT_THAT(op(OpKind::Trunc, {f32({3}, {1.5, -1.5, kNan})}), are({1, -1, kNan}));
 }
 
 TEST(Function, BitsAndRemainders) {
-  const auto i8 = [](const std::vector<double>& v) { return tensor(Elem::i8_, {static_cast<int64_t>(v.size())}, v); };
+  const auto i8 = [](const std::vector<double>& v) {
+    return tensor(Elem::i8_, {static_cast<int64_t>(v.size())}, v);
+  };
   EXPECT_THAT(op(OpKind::BitAnd, {i8({12, -1}), i8({10, 7})}), are({8, 7}));
   EXPECT_THAT(op(OpKind::BitOr, {i8({12, -128}), i8({10, 7})}), are({14, -121}));
   EXPECT_THAT(op(OpKind::BitXor, {i8({12, -1}), i8({10, 7})}), are({6, -8}));
   EXPECT_THAT(op(OpKind::ShiftLeft, {i8({3, 1, 1, 1}), i8({2, 7, 8, -1})}), are({12, -128, 0, 0}));
-  EXPECT_THAT(op(OpKind::ShiftRight, {i8({-128, -1, 64, -5}), i8({7, 8, 3, -1})}), are({-1, -1, 8, -1}));
-  EXPECT_THAT(op(OpKind::ShiftRight, {tensor(Elem::u8_, {2}, {128, 255}), tensor(Elem::u8_, {2}, {7, 8})}),
-              are({1, 0}));
+  EXPECT_THAT(op(OpKind::ShiftRight, {i8({-128, -1, 64, -5}), i8({7, 8, 3, -1})}),
+              are({-1, -1, 8, -1}));
+  EXPECT_THAT(
+      op(OpKind::ShiftRight, {tensor(Elem::u8_, {2}, {128, 255}), tensor(Elem::u8_, {2}, {7, 8})}),
+      are({1, 0}));
   EXPECT_THAT(op(OpKind::Rem, {i8({-7, 7, 7, -128}), i8({2, -2, 0, -1})}), are({-1, 1, 7, 0}));
-  EXPECT_THAT(op(OpKind::Rem, {f32({3}, {-7.5, 7.5, 1}), f32({3}, {2, -2, 0})}), are({-1.5, 1.5, kNan}));
+  EXPECT_THAT(op(OpKind::Rem, {f32({3}, {-7.5, 7.5, 1}), f32({3}, {2, -2, 0})}),
+              are({-1.5, 1.5, kNan}));
   EXPECT_THAT(op(OpKind::Pow, {i8({-3, 2, -1, 2}), i8({3, 7, -3, -1})}), are({-27, -128, -1, 0}));
 }
 

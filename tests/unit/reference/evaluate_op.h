@@ -29,8 +29,12 @@ inline Tensor tensor(Elem elem, Shape dims, const std::vector<double>& values) {
   }
   return toTensor(array).value();
 }
-inline Tensor f32(Shape dims, const std::vector<double>& values) { return tensor(Elem::f32_, std::move(dims), values); }
-inline Tensor i32(Shape dims, const std::vector<double>& values) { return tensor(Elem::i32_, std::move(dims), values); }
+inline Tensor f32(Shape dims, const std::vector<double>& values) {
+  return tensor(Elem::f32_, std::move(dims), values);
+}
+inline Tensor i32(Shape dims, const std::vector<double>& values) {
+  return tensor(Elem::i32_, std::move(dims), values);
+}
 
 /// The elements as plain numbers.
 inline std::vector<double> numbers(const Tensor& tensor) {
@@ -42,13 +46,14 @@ inline std::vector<double> numbers(const Tensor& tensor) {
 }
 
 /// All results of one node on these operands; one without a type is absent.
-inline Result<std::vector<Tensor>> evaluateOp(OpKind kind, const std::vector<Tensor>& operands, Attrs attrs = {},
-                                              int results = 1) {
+inline Result<std::vector<Tensor>> evaluateOp(OpKind kind, const std::vector<Tensor>& operands,
+                                              Attrs attrs = {}, int results = 1) {
   graph::Graph graph;
   std::vector<graph::Value*> values;
   for (const Tensor& operand : operands)
-    values.push_back(operand.elem == Elem::none ? nullptr
-                                                : graph.addInput("x", graph::TensorType(operand.elem, operand.dims)));
+    values.push_back(operand.elem == Elem::none
+                         ? nullptr
+                         : graph.addInput("x", graph::TensorType(operand.elem, operand.dims)));
   const auto node = graph.addNode(kind, values, std::move(attrs), {}, nullptr, results);
   if (!node) return node.status();
   return evaluate(**node, operands);
@@ -77,7 +82,8 @@ inline auto are(std::vector<double> expected) { return Numbers(std::move(expecte
 /// f32 neighbours: what a literal of eight digits pins down.
 inline auto near(const std::vector<double>& expected) {
   std::vector<testing::Matcher<double>> out;
-  for (const double value : expected) out.push_back(testing::DoubleNear(value, std::fabs(value) * 1e-7 + 1e-12));
+  for (const double value : expected)
+    out.push_back(testing::DoubleNear(value, std::fabs(value) * 1e-7 + 1e-12));
   return testing::ElementsAreArray(out);
 }
 

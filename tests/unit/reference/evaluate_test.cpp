@@ -13,13 +13,14 @@ graph::Graph parse(const std::string& text) {
 }
 
 TEST(Tensors, EveryPatternSurvives) {
-  for (const Elem elem :
-       {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::i8_, Elem::u8_, Elem::i16_, Elem::u16_, Elem::i4_,
-        Elem::u4_, Elem::i2_, Elem::u2_, Elem::f4e2m1_, Elem::f8e4m3fnuz_, Elem::f8e8m0_}) {
+  for (const Elem elem : {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::i8_,
+                          Elem::u8_, Elem::i16_, Elem::u16_, Elem::i4_, Elem::u4_, Elem::i2_,
+                          Elem::u2_, Elem::f4e2m1_, Elem::f8e4m3fnuz_, Elem::f8e8m0_}) {
     const int64_t count = int64_t(1) << elemBits(elem);
     const Tensor all = Payload::iota(elem, count, 0, 1).materialize({count}).value();
     const Tensor back = toTensor(fromTensor(all).value()).value();
-    EXPECT_EQ(std::memcmp(all.bytes.data(), back.bytes.data(), all.sizeBytes()), 0) << elemName(elem);
+    EXPECT_EQ(std::memcmp(all.bytes.data(), back.bytes.data(), all.sizeBytes()), 0)
+        << elemName(elem);
   }
 }
 
@@ -51,8 +52,9 @@ TEST(Run, SaysWhatIsTooLarge) {
     %y = expand %x {shape = [1048576, 1048576]} loc("Expand_3")
   })");
   const std::vector<Tensor> inputs = {f32({}, {1})};
-  EXPECT_EQ(run(graph, inputs).status().message(), "expand 'Expand_3': a tensor of shape 1048576x1048576 is above the "
-                                                   "oracle's limit of 1073741824 elements");
+  EXPECT_EQ(run(graph, inputs).status().message(),
+            "expand 'Expand_3': a tensor of shape 1048576x1048576 is above the "
+            "oracle's limit of 1073741824 elements");
 }
 
 TEST(Evaluate, RefusesOperandsThatAreNotTheNodes) {
@@ -61,7 +63,8 @@ TEST(Evaluate, RefusesOperandsThatAreNotTheNodes) {
   const graph::Node* node = graph.addNode(OpKind::Add, {x, x}, {}, {"Add_0"}).value();
   const std::vector<Tensor> one = {f32({2}, {1, 2})}, wrong = {one[0], i32({2}, {1, 2})};
   EXPECT_EQ(evaluate(*node, one).status().message(), "add 'Add_0': operand 1 is missing");
-  EXPECT_EQ(evaluate(*node, wrong).status().message(), "add 'Add_0': operand 1 is i32 2, expected f32[2]");
+  EXPECT_EQ(evaluate(*node, wrong).status().message(),
+            "add 'Add_0': operand 1 is i32 2, expected f32[2]");
 }
 
 TEST(Evaluate, ResultsAreRoundedToTheirType) {

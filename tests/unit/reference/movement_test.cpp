@@ -10,7 +10,8 @@ Tensor counting(Shape dims) {
 }
 
 TEST(Movement, ReshapeKeepsBits) {
-  const Tensor x = Tensor::of<uint32_t>(Elem::f32_, {2}, {0x7fc00001, 0x7f800001}); // a quiet and a signalling NaN
+  // a quiet and a signalling NaN
+  const Tensor x = Tensor::of<uint32_t>(Elem::f32_, {2}, {0x7fc00001, 0x7f800001});
   const auto y = evaluateOp(OpKind::Reshape, {x}, {{"shape", Ints{2, 1}}});
   ASSERT_TRUE(y);
   EXPECT_EQ((*y)[0].as<uint32_t>()[0], 0x7fc00001u);
@@ -19,20 +20,24 @@ TEST(Movement, ReshapeKeepsBits) {
 }
 
 TEST(Movement, Transpose) {
-  EXPECT_THAT(op(OpKind::Transpose, {counting({2, 3})}, {{"perm", Ints{1, 0}}}), are({0, 3, 1, 4, 2, 5}));
-  EXPECT_THAT(op(OpKind::Transpose, {counting({2, 1, 2})}, {{"perm", Ints{2, 0, 1}}}), are({0, 2, 1, 3}));
+  EXPECT_THAT(op(OpKind::Transpose, {counting({2, 3})}, {{"perm", Ints{1, 0}}}),
+              are({0, 3, 1, 4, 2, 5}));
+  EXPECT_THAT(op(OpKind::Transpose, {counting({2, 1, 2})}, {{"perm", Ints{2, 0, 1}}}),
+              are({0, 2, 1, 3}));
   EXPECT_THAT(op(OpKind::Transpose, {f32({}, {7})}, {{"perm", Ints{}}}), are({7}));
 }
 
 TEST(Movement, Expand) {
-  EXPECT_THAT(op(OpKind::Expand, {counting({2, 1})}, {{"shape", Ints{2, 1, 2}}}), are({0, 0, 1, 1, 0, 0, 1, 1}));
+  EXPECT_THAT(op(OpKind::Expand, {counting({2, 1})}, {{"shape", Ints{2, 1, 2}}}),
+              are({0, 0, 1, 1, 0, 0, 1, 1}));
 }
 
 TEST(Movement, Concat) {
   EXPECT_THAT(op(OpKind::Concat, {counting({2, 1}), counting({2, 2})}, {{"axis", int64_t(-1)}}),
               are({0, 0, 1, 1, 2, 3}));
-  EXPECT_THAT(op(OpKind::Concat, {i32({0}, {}), i32({2}, {4, 5}), i32({1}, {6})}, {{"axis", int64_t(0)}}),
-              are({4, 5, 6}));
+  EXPECT_THAT(
+      op(OpKind::Concat, {i32({0}, {}), i32({2}, {4, 5}), i32({1}, {6})}, {{"axis", int64_t(0)}}),
+      are({4, 5, 6}));
 }
 
 TEST(Movement, Slice) {
@@ -54,8 +59,9 @@ TEST(Movement, PadInEveryMode) {
   EXPECT_THAT(pad("wrap", {2}, {3}), are({2, 3, 0, 1, 2, 3, 0, 1, 2}));
   EXPECT_THAT(pad("constant", {-1}, {-2}), are({1}));
   EXPECT_THAT(pad("edge", {-1}, {1}), are({1, 2, 3, 3}));
-  EXPECT_THAT(op(OpKind::Pad, {counting({1, 2}), f32({}, {9})}, {{"lo", Ints{1, 0}}, {"hi", Ints{0, 1}}}),
-              are({9, 9, 9, 0, 1, 9}));
+  EXPECT_THAT(
+      op(OpKind::Pad, {counting({1, 2}), f32({}, {9})}, {{"lo", Ints{1, 0}}, {"hi", Ints{0, 1}}}),
+      are({9, 9, 9, 0, 1, 9}));
 }
 
 TEST(Movement, Gather) {

@@ -11,7 +11,8 @@ TEST(Reduction, SumOverEveryChoiceOfAxes) {
   EXPECT_THAT(op(OpKind::ReduceSum, {x}, over({-2})), are({5, 7, 9}));
   EXPECT_THAT(op(OpKind::ReduceSum, {x}, over({0, 1})), are({21}));
   EXPECT_THAT(op(OpKind::ReduceSum, {x}, over({})), are({1, 2, 3, 4, 5, 6}));
-  const auto dropped = evaluateOp(OpKind::ReduceSum, {x}, {{"axes", Ints{1}}, {"keepdims", int64_t(0)}});
+  const auto dropped =
+      evaluateOp(OpKind::ReduceSum, {x}, {{"axes", Ints{1}}, {"keepdims", int64_t(0)}});
   EXPECT_EQ((*dropped)[0].dims, (Shape{2}));
 }
 
@@ -44,7 +45,8 @@ TEST(Reduction, AccumulatesInF64) {
 
 TEST(Normalization, Softmax) {
   const Tensor x = f32({1, 3}, {1, 2, 3}); // known values of SciPy
-  EXPECT_THAT(op(OpKind::Softmax, {x}), near({0.09003057317038046, 0.24472847105479764, 0.6652409557748218}));
+  EXPECT_THAT(op(OpKind::Softmax, {x}),
+              near({0.09003057317038046, 0.24472847105479764, 0.6652409557748218}));
   EXPECT_THAT(op(OpKind::Softmax, {x}, {{"axis", int64_t(0)}}), are({1, 1, 1}));
   EXPECT_THAT(op(OpKind::Softmax, {f32({4}, {7, 7, 7, 7})}), are({0.25, 0.25, 0.25, 0.25}));
   EXPECT_THAT(op(OpKind::Softmax, {f32({2}, {kInf, 0})}), are({kNan, kNan}));
@@ -54,10 +56,12 @@ TEST(Normalization, Softmax) {
 
 TEST(Normalization, BatchNorm) {
   const Tensor x = f32({2, 2, 1}, {1, 2, 3, 4});
-  const std::vector<Tensor> operands = {x, f32({2}, {2, 1}), f32({2}, {10, 0}), f32({2}, {1, 2}), f32({2}, {4, 1})};
+  const std::vector<Tensor> operands = {x, f32({2}, {2, 1}), f32({2}, {10, 0}), f32({2}, {1, 2}),
+                                        f32({2}, {4, 1})};
   EXPECT_THAT(op(OpKind::BatchNorm, operands, {{"epsilon", 0.0}}), are({10, 0, 12, 2}));
   const auto trained =
-      evaluateOp(OpKind::BatchNorm, operands, {{"epsilon", 0.0}, {"training_mode", int64_t(1)}, {"momentum", 0.5}}, 3);
+      evaluateOp(OpKind::BatchNorm, operands,
+                 {{"epsilon", 0.0}, {"training_mode", int64_t(1)}, {"momentum", 0.5}}, 3);
   ASSERT_TRUE(trained) << trained.status().message();
   EXPECT_THAT(numbers((*trained)[0]), are({8, -1, 12, 1})); // means 2 and 3, variances 1 and 1
   EXPECT_THAT(numbers((*trained)[1]), are({1.5, 2.5}));

@@ -8,7 +8,8 @@ namespace {
 TEST(Scalar, WrapsLikeTheType) {
   EXPECT_EQ(static_cast<int64_t>(wrap(Elem::i8_, 130)), -126);
   EXPECT_EQ(static_cast<int64_t>(wrap(Elem::u8_, -1)), 255);
-  EXPECT_EQ(static_cast<int64_t>(wrap(Elem::i64_, integerRange(Elem::i64_).highest + 1)), INT64_MIN);
+  EXPECT_EQ(static_cast<int64_t>(wrap(Elem::i64_, integerRange(Elem::i64_).highest + 1)),
+            INT64_MIN);
   EXPECT_EQ(static_cast<uint64_t>(wrap(Elem::u64_, -1)), UINT64_MAX);
   EXPECT_EQ(static_cast<int64_t>(wrap(Elem::i4_, 9)), -7);
   EXPECT_EQ(static_cast<int64_t>(wrap(Elem::bool_, 256)), 1);
@@ -78,7 +79,8 @@ TEST(Scalar, WholeToRealRoundsOnce) {
   EXPECT_EQ(wholeToReal(Elem::f32_, (Whole(1) << 24) + 3), 0x1p24 + 4);
   // Just above a tie of f32, but f64 would round it onto the tie first, and then down to even.
   EXPECT_EQ(wholeToReal(Elem::f32_, (Whole(1) << 62) + (Whole(1) << 38) + 1), 0x1p62 + 0x1p39);
-  EXPECT_EQ(wholeToReal(Elem::f32_, -((Whole(1) << 62) + (Whole(1) << 38) + 1)), -(0x1p62 + 0x1p39));
+  EXPECT_EQ(wholeToReal(Elem::f32_, -((Whole(1) << 62) + (Whole(1) << 38) + 1)),
+            -(0x1p62 + 0x1p39));
   EXPECT_EQ(wholeToReal(Elem::f16_, 70000), kInf);
   EXPECT_EQ(wholeToReal(Elem::f64_, INT64_MIN), -0x1p63);
 }

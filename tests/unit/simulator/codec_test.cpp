@@ -19,7 +19,8 @@ int64_t drawn(const FieldInfo& field, std::mt19937_64& random) {
   const int width = field.width();
   const uint64_t bits = width == 64 ? random() : random() & ((uint64_t{1} << width) - 1);
   auto value = static_cast<int64_t>(bits);
-  if (field.kind == FieldKind::kInt && width < 64 && (bits >> (width - 1) & 1)) value -= int64_t{1} << width;
+  if (field.kind == FieldKind::kInt && width < 64 && (bits >> (width - 1) & 1))
+    value -= int64_t{1} << width;
   return field.minusOne ? value + 1 : value;
 }
 
@@ -85,7 +86,8 @@ TEST(NpuCodec, DescriptorsAreReadAsTheyWereWritten) {
     ASSERT_TRUE(bits) << bits.message();
     const Result<DescriptorValues> again = decodeDescriptor(kind, *bits);
     ASSERT_TRUE(again) << again.message();
-    ASSERT_EQ(*again, values) << descriptorInfo(kind).name << " seed " << kSeed + 2 << " case " << i;
+    ASSERT_EQ(*again, values) << descriptorInfo(kind).name << " seed " << kSeed + 2 << " case "
+                              << i;
   }
 }
 
@@ -123,9 +125,11 @@ TEST(NpuCodec, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(decode({0x02, uint64_t{1} << 63}).message(), "halt: reserved bit 127 is set");
   EXPECT_EQ(decode({0x42 | uint64_t{11} << 8, uint64_t{9} << 59}).message(),
             "vreduce: field fn holds 9, which names no reduce");
-  EXPECT_EQ(decode({0x02 | uint64_t{3} << 12, 0}).message(), "halt: a semaphore is named with the count 0");
+  EXPECT_EQ(decode({0x02 | uint64_t{3} << 12, 0}).message(),
+            "halt: a semaphore is named with the count 0");
   DescriptorValues window{};
-  EXPECT_EQ(encodeDescriptor(DescriptorKind::kWindow, window).message(), "window: in_h is 0, its field holds 1..4096");
+  EXPECT_EQ(encodeDescriptor(DescriptorKind::kWindow, window).message(),
+            "window: in_h is 0, its field holds 1..4096");
 }
 
 TEST(NpuAssembler, WhatIsDisassembledAssemblesToTheSameBinary) {
@@ -143,7 +147,8 @@ TEST(NpuAssembler, WhatIsDisassembledAssemblesToTheSameBinary) {
     for (int i = 0; i < 100; ++i) binary.code.push_back(*encode(drawnInsn(random)));
     for (uint32_t at = random() % 10; at < 90; at += random() % 20) {
       const uint32_t count = 1 + random() % 9;
-      binary.symbols.push_back({at, count, "Conv_" + std::to_string(at), static_cast<uint32_t>(random())});
+      binary.symbols.push_back(
+          {at, count, "Conv_" + std::to_string(at), static_cast<uint32_t>(random())});
       at += count;
     }
     const Result<std::string> text = disassemble(binary);

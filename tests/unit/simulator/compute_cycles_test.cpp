@@ -1,4 +1,5 @@
-// Cycles of compute instructions, counted by hand: how often each port is used, and what fills and drains.
+// Cycles of compute instructions, counted by hand: how often each port is used, and what fills and
+// drains.
 #include <gtest/gtest.h>
 
 #include "simulator/timing/compute.h"
@@ -11,27 +12,35 @@ namespace {
 struct Cycles {
   Configuration configuration = *findConfiguration("gem16");
 
-  int64_t of(std::string_view op, const Fields& descriptor, const Fields& fields = {}, const Fields& second = {}) const {
+  int64_t of(std::string_view op, const Fields& descriptor, const Fields& fields = {},
+             const Fields& second = {}) const {
     const OpInfo& info = *opInfo(op);
     Operation operation{};
     operation.insn.op = info.op;
     setFields(info.fields, fields, operation.insn.values);
     for (const FieldInfo& field : info.fields)
       if (field.kind == FieldKind::kDescriptor)
-        setFields(descriptorInfo(static_cast<DescriptorKind>(field.of)).fields, field.name == "d" ? descriptor : second,
+        setFields(descriptorInfo(static_cast<DescriptorKind>(field.of)).fields,
+                  field.name == "d" ? descriptor : second,
                   field.name == "d" ? operation.d : operation.second);
     return computeCost(configuration, operation).cycles();
   }
 };
 
 constexpr int64_t kSkew = 16 + 16 - 1;
-const int64_t kMatrix = kSkew + valueOf(Timing::kMatrixPipeline), kRequant = valueOf(Timing::kRequantPipeline),
+const int64_t kMatrix = kSkew + valueOf(Timing::kMatrixPipeline),
+              kRequant = valueOf(Timing::kRequantPipeline),
               kVector = valueOf(Timing::kVectorPipeline);
 
 TEST(ComputeCycles, ConvStreamsPassesBehindTheLoadOfTheFirstWeights) {
   const Cycles c;
   const auto conv = [&](int64_t h, int64_t w, int64_t cin, int64_t cout, int64_t kernel) {
-    return c.of("conv", {{"out_h", h}, {"out_w", w}, {"cin", cin}, {"cout", cout}, {"kernel_h", kernel}, {"kernel_w", kernel},
+    return c.of("conv", {{"out_h", h},
+                         {"out_w", w},
+                         {"cin", cin},
+                         {"cout", cout},
+                         {"kernel_h", kernel},
+                         {"kernel_w", kernel},
                          {"pixel_stride", cin}});
   };
   EXPECT_EQ(conv(7, 7, 16, 16, 1), 16 + 49 + kMatrix);
@@ -46,10 +55,13 @@ TEST(ComputeCycles, ConvStreamsPassesBehindTheLoadOfTheFirstWeights) {
 
 TEST(ComputeCycles, PackedTapsAreGatheredFromStretches) {
   const Cycles c;
-  // 7 x 7 taps of 3 channels, 5 in a pass: of ten passes those over the end of a row of taps gather two stretches.
-  const Fields stem = {{"out_h", 8}, {"out_w", 8}, {"cin", 3}, {"cout", 16}, {"kernel_h", 7}, {"kernel_w", 7}, {"taps", 5},
-                       {"pixel_stride", 3}, {"dilation_w", 1}};
-  // Rows of taps end behind 7, 14, 21, 28, 35, 42: within the passes 5..9, 10..14, 20..24, 25..29, 40..44; 35 is a border.
+  // 7 x 7 taps of 3 channels, 5 in a pass: of ten passes those over the end of a row of taps gather
+  // two stretches.
+  const Fields stem = {{"out_h", 8}, {"out_w", 8},        {"cin", 3},
+                       {"cout", 16}, {"kernel_h", 7},     {"kernel_w", 7},
+                       {"taps", 5},  {"pixel_stride", 3}, {"dilation_w", 1}};
+  // Rows of taps end behind 7, 14, 21, 28, 35, 42: within the passes 5..9, 10..14, 20..24, 25..29,
+  // 40..44; 35 is a border.
   EXPECT_EQ(c.of("conv", stem), 16 + (5 + 5 * 2) * 64 + kMatrix);
   Fields apart = stem;
   apart[7] = {"pixel_stride", 4};
@@ -61,8 +73,9 @@ TEST(ComputeCycles, PackedTapsAreGatheredFromStretches) {
 
 TEST(ComputeCycles, DepthwiseTakesATapOfOneOutputInACycle) {
   const Cycles c;
-  EXPECT_EQ(c.of("dwconv", {{"out_h", 4}, {"out_w", 4}, {"cin", 40}, {"kernel_h", 3}, {"kernel_w", 3}}),
-            3 * 16 * 9 + valueOf(Timing::kDwconvPipeline));
+  EXPECT_EQ(
+      c.of("dwconv", {{"out_h", 4}, {"out_w", 4}, {"cin", 40}, {"kernel_h", 3}, {"kernel_w", 3}}),
+      3 * 16 * 9 + valueOf(Timing::kDwconvPipeline));
 }
 
 TEST(ComputeCycles, SixteenBitRowsTakeNoMore) {
@@ -70,10 +83,13 @@ TEST(ComputeCycles, SixteenBitRowsTakeNoMore) {
   c.configuration = *findConfiguration("edge8t");
   EXPECT_EQ(c.of("conv", {{"out_h", 16}, {"out_w", 16}, {"cin", 64}, {"cout", 64}, {"a_type", 3}}),
             64 + 256 + 127 + valueOf(Timing::kMatrixPipeline));
-  // 8 words of records for 64 channels; nor does requant, but for a table of 1,026 bytes and one stage behind it.
-  const Fields epilogue = {{"out_h", 16}, {"out_w", 16}, {"channels", 64}, {"out_type", 3}, {"wide", 1}};
+  // 8 words of records for 64 channels; nor does requant, but for a table of 1,026 bytes and one
+  // stage behind it.
+  const Fields epilogue = {
+      {"out_h", 16}, {"out_w", 16}, {"channels", 64}, {"out_type", 3}, {"wide", 1}};
   EXPECT_EQ(c.of("requant", epilogue), 8 + 256 + kRequant);
-  EXPECT_EQ(c.of("requant", epilogue, {{"table", 1}}), 17 + 8 + 256 + kRequant + valueOf(Timing::kRequantInterpolation));
+  EXPECT_EQ(c.of("requant", epilogue, {{"table", 1}}),
+            17 + 8 + 256 + kRequant + valueOf(Timing::kRequantInterpolation));
 }
 
 TEST(ComputeCycles, LdwAndMmAreAConvByHand) {
@@ -89,8 +105,10 @@ TEST(ComputeCycles, RequantReadsARowOfAccumulatorsInACycle) {
   EXPECT_EQ(c.of("requant", plain), 2 * (8 + 49) + 4 + 49 + kRequant);
   EXPECT_EQ(c.of("requant", plain, {{"table", 1}}), 16 + 2 * (8 + 49) + 4 + 49 + kRequant);
   // Windows of 3 x 3 with a stride of 2 over 5 x 5 positions: those outside take their cycle.
-  const Fields pooled = {{"out_h", 3}, {"out_w", 3}, {"in_h", 5}, {"in_w", 5}, {"channels", 16}, {"pool_h", 3}, {"pool_w", 3},
-                         {"pool_stride_h", 2}, {"pool_stride_w", 2}, {"pool_pad_top", 1}, {"pool_pad_left", 1}};
+  const Fields pooled = {{"out_h", 3},        {"out_w", 3},         {"in_h", 5},
+                         {"in_w", 5},         {"channels", 16},     {"pool_h", 3},
+                         {"pool_w", 3},       {"pool_stride_h", 2}, {"pool_stride_w", 2},
+                         {"pool_pad_top", 1}, {"pool_pad_left", 1}};
   EXPECT_EQ(c.of("requant", pooled), 8 + 9 * 9 + kRequant);
   EXPECT_EQ(c.of("accstore", plain), 49 * (4 + 4 + 2) + valueOf(Timing::kMovePipeline));
 }
@@ -106,7 +124,8 @@ TEST(ComputeCycles, VectorIsBoundByLanesOrByItsWidestOperand) {
   EXPECT_EQ(c.of("vreduce", sums), 6 * 7 + kVector + 4);
   // More lanes than a word has bytes: 64 elements meet in six stages.
   EXPECT_EQ(Cycles{*findConfiguration("edge8t")}.of("vreduce", sums), 6 * 2 + kVector + 6);
-  const Fields pool = {{"in_h", 7}, {"in_w", 7}, {"channels", 40}, {"kernel_h", 7}, {"kernel_w", 7}};
+  const Fields pool = {
+      {"in_h", 7}, {"in_w", 7}, {"channels", 40}, {"kernel_h", 7}, {"kernel_w", 7}};
   EXPECT_EQ(c.of("vpool", pool), 49 * 3 + kVector);
 }
 

@@ -16,7 +16,8 @@ Configuration with(int type, int64_t bits) {
 
 constexpr int64_t kStreamed = 4 << 20; ///< bytes
 
-/// `stream` says when all of them have passed: not before the bus can bring them, and hardly later but for refresh.
+/// `stream` says when all of them have passed: not before the bus can bring them, and hardly later
+/// but for refresh.
 template <class F> void expectRateOfTheBus(int64_t slack, F&& stream) {
   for (int type = 0; type < static_cast<int>(dramTimings().size()); ++type)
     for (const int64_t bits : {16, 64, 128}) {
@@ -24,7 +25,8 @@ template <class F> void expectRateOfTheBus(int64_t slack, F&& stream) {
       const auto end = static_cast<double>(stream(dram));
       const DramTiming& t = dram.timing();
       const double least = kStreamed / dram.bytesPerCycle();
-      const double refreshed = least * static_cast<double>(t.refi) / static_cast<double>(t.refi - t.rfc - t.rp);
+      const double refreshed =
+          least * static_cast<double>(t.refi) / static_cast<double>(t.refi - t.rfc - t.rp);
       EXPECT_GT(end, least) << t.name << " x" << bits;
       EXPECT_LT(end, 1.05 * refreshed + static_cast<double>(slack)) << t.name << " x" << bits;
       EXPECT_EQ(dram.counts().bursts, static_cast<uint64_t>(kStreamed / dram.granule()));
@@ -35,7 +37,8 @@ TEST(Dram, AStreamComesAtTheRateOfTheBusLessRefresh) {
   // All are asked for at once: nothing but the bus is in the way.
   expectRateOfTheBus(200, [](Dram& dram) {
     int64_t end = 0;
-    for (int64_t at = 0; at < kStreamed; at += 64) end = dram.access(0, static_cast<uint64_t>(at), 64, false, 1);
+    for (int64_t at = 0; at < kStreamed; at += 64)
+      end = dram.access(0, static_cast<uint64_t>(at), 64, false, 1);
     return end;
   });
 }
@@ -56,7 +59,8 @@ TEST(Dram, OneAccessToAClosedBankOpensItAndReads) {
   Dram dram(c);
   const DramTiming& t = dram.timing();
   const int64_t controller = valueOf(Timing::kControllerLatency) * 1200 / 1000;
-  EXPECT_EQ(dram.access(0, 0, 64, false, 1), dram.toNpu(controller + t.rcd + t.readLatency + t.burstCycles));
+  EXPECT_EQ(dram.access(0, 0, 64, false, 1),
+            dram.toNpu(controller + t.rcd + t.readLatency + t.burstCycles));
   EXPECT_EQ(dram.counts().rowMisses, 1u);
 }
 

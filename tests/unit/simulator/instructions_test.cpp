@@ -1,5 +1,5 @@
-// Each instruction on random operands against loops written from the manual: the whole scratchpad and all accumulators
-// afterwards, with plain kernels and with the best.
+// Each instruction on random operands against loops written from the manual: the whole scratchpad
+// and all accumulators afterwards, with plain kernels and with the best.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,9 @@ int64_t bytesOf(int64_t type) { return type == kI32 ? 4 : type == kI16 ? 2 : 1; 
 int64_t lowestOf(int64_t type) { return type == kI8 ? -128 : type == kI16 ? -32768 : 0; }
 int64_t highestOf(int64_t type) { return type == kI8 ? 127 : type == kI16 ? 32767 : 255; }
 int64_t wrapped(__int128 value) { return static_cast<int32_t>(static_cast<uint32_t>(value)); }
-int64_t wrapped40(__int128 value) { return static_cast<int64_t>(static_cast<uint64_t>(value) << 24) >> 24; }
+int64_t wrapped40(__int128 value) {
+  return static_cast<int64_t>(static_cast<uint64_t>(value) << 24) >> 24;
+}
 
 struct State {
   std::vector<uint8_t> spad;
@@ -46,7 +48,8 @@ struct State {
     if (type != kI16) return spad[at + x - lowestOf(type)];
     const int64_t entry = (x + 32768) / 128, left = value(at + 2 * entry, kI16),
                   right = value(at + 2 * entry + 2, kI16);
-    const int64_t twice = 2 * (right - left) * ((x + 32768) % 128) + 128; // of 256ths: halves up, so floor
+    // of 256ths: halves up, so floor
+    const int64_t twice = 2 * (right - left) * ((x + 32768) % 128) + 128;
     return left + (twice >= 0 ? twice / 256 : -((255 - twice) / 256));
   }
   int64_t& cell(int64_t row, int64_t column) { return acc[row * columns + column]; }
@@ -103,21 +106,27 @@ protected:
              const std::vector<std::pair<DescriptorKind, Fields>>& descriptors, int engine,
              const std::function<void(State&)>& expected, int round) {
     ASSERT_LE(next, kArea) << op << " round " << round;
-    const int64_t unit = c.hasInt16() ? 8 : 4, rows = c.accumulatorRows(), accBytes = rows * c.columns() * unit;
+    const int64_t unit = c.hasInt16() ? 8 : 4, rows = c.accumulatorRows(),
+                  accBytes = rows * c.columns() * unit;
     constexpr int64_t kBytes = 2 * kArea;
     ProgramBuilder p(c);
     p.binary.regions = {{"in", RegionClass::kInput, kBytes}, {"out", RegionClass::kOutput, kBytes}};
     const auto copyAll = [&](const char* name, int64_t far, int64_t bytes, bool isLoad) {
       p.descriptor(15, DescriptorKind::kTransfer,
-                   {{"run", bytes / 2}, {"len1", 2}, {"far_stride1", bytes / 2}, {"near_stride1", bytes / 2}});
+                   {{"run", bytes / 2},
+                    {"len1", 2},
+                    {"far_stride1", bytes / 2},
+                    {"near_stride1", bytes / 2}});
       if (isLoad)
         p.op(name, {{"region", 0}, {"far", far}, {"d", 15}});
       else
         p.op(name, {{"region", 1}, {"far", far}, {"d", 15}});
       p.fence();
     };
-    const Fields walk{
-        {"out_w", rows}, {"channels", c.columns()}, {"pixel_stride", unit * c.columns()}, {"wide", c.hasInt16()}};
+    const Fields walk{{"out_w", rows},
+                      {"channels", c.columns()},
+                      {"pixel_stride", unit * c.columns()},
+                      {"wide", c.hasInt16()}};
     copyAll("load", kArea, accBytes, true);
     p.descriptor(14, DescriptorKind::kEpilogue, walk);
     p.op("accload", {{"d", 14}});
@@ -165,14 +174,17 @@ protected:
       const Result<RunReport> run = device->run();
       ASSERT_TRUE(run);
       ASSERT_FALSE(run->fault) << run->fault->message << " seed " << kSeed << " round " << round;
-      for (int64_t i = 0; i < kArea && std::memcmp(result.data(), state.spad.data(), kArea) != 0; ++i)
+      for (int64_t i = 0; i < kArea && std::memcmp(result.data(), state.spad.data(), kArea) != 0;
+           ++i)
         ASSERT_EQ(static_cast<int>(result[i]), state.spad[i])
-            << op << ": byte " << i << " seed " << kSeed << " round " << round << (plain ? " plain" : "");
+            << op << ": byte " << i << " seed " << kSeed << " round " << round
+            << (plain ? " plain" : "");
       for (int64_t i = 0; i < accBytes / unit; ++i) {
         const int64_t value = cellOf(result, i);
         if (value == state.acc[i]) continue;
-        ASSERT_EQ(value, state.acc[i]) << op << ": row " << i / c.columns() << " column " << i % c.columns() << " seed "
-                                       << kSeed << " round " << round << (plain ? " plain" : "");
+        ASSERT_EQ(value, state.acc[i])
+            << op << ": row " << i / c.columns() << " column " << i % c.columns() << " seed "
+            << kSeed << " round " << round << (plain ? " plain" : "");
       }
     }
   }
@@ -186,22 +198,30 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
     const Configuration c = configurationOf(rows, columns, int16);
     const bool depthwise = round % 3 == 0;
     const int64_t cin = draw(1, round % 5 ? 20 : 70), cout = depthwise ? cin : draw(1, 40);
-    const int64_t kh = draw(1, 4), kw = draw(1, 4), sh = draw(1, 3), sw = draw(1, 3), dh = draw(1, 2), dw = draw(1, 2);
+    const int64_t kh = draw(1, 4), kw = draw(1, 4), sh = draw(1, 3), sw = draw(1, 3),
+                  dh = draw(1, 2), dw = draw(1, 2);
     const int64_t outH = draw(1, 5), outW = draw(1, 5), inH = draw(1, 9), inW = draw(1, 9);
-    const int64_t padTop = draw(0, 3), padLeft = draw(0, 3), aType = narrowType(int16), wType = draw(0, 1),
-                  aZero = aType == kI16 && random() % 2 ? 0 : zeroOf(aType), wZero = zeroOf(wType),
-                  unit = bytesOf(aType);
-    const int64_t pixel = (cin + chance(0, draw(0, 9))) * unit, row = inW * pixel + chance(0, draw(0, 9)) * unit;
+    const int64_t padTop = draw(0, 3), padLeft = draw(0, 3), aType = narrowType(int16),
+                  wType = draw(0, 1), aZero = aType == kI16 && random() % 2 ? 0 : zeroOf(aType),
+                  wZero = zeroOf(wType), unit = bytesOf(aType);
+    const int64_t pixel = (cin + chance(0, draw(0, 9))) * unit,
+                  row = inW * pixel + chance(0, draw(0, 9)) * unit;
     const bool transposed = !depthwise && round % 4 == 1;
     const int64_t k = kh * kw * cin, pitch = (transposed ? k : cout) + chance(0, draw(0, 9));
     const int64_t taps = !depthwise && cin * 2 <= rows ? draw(1, rows / cin) : 1,
                   blocks = (cout + columns - 1) / columns;
     const int64_t accPitch = outH * outW + draw(0, 3);
     if (blocks * accPitch > c.accumulatorRows()) continue;
-    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch), act = place(inH * row, unit);
-    const int64_t wgt = place((transposed ? cout : depthwise ? kh * kw : k) * pitch), accumulate = draw(0, 1);
+    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch),
+                  act = place(inH * row, unit);
+    const int64_t wgt = place((transposed  ? cout
+                               : depthwise ? kh * kw
+                                           : k) *
+                              pitch),
+                  accumulate = draw(0, 1);
     check(
-        c, depthwise ? "dwconv" : "conv", {{"acc", acc}, {"act", act}, {"wgt", wgt}, {"accumulate", accumulate}},
+        c, depthwise ? "dwconv" : "conv",
+        {{"acc", acc}, {"act", act}, {"wgt", wgt}, {"accumulate", accumulate}},
         {{DescriptorKind::kWindow,
           {{"in_h", inH},
            {"in_w", inW},
@@ -235,7 +255,8 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
                 int64_t sum = 0;
                 for (int64_t ky = 0; ky < kh; ++ky)
                   for (int64_t kx = 0; kx < kw; ++kx) {
-                    const int64_t y = oy * sh + ky * dh - padTop, x = ox * sw + kx * dw - padLeft, tap = ky * kw + kx;
+                    const int64_t y = oy * sh + ky * dh - padTop, x = ox * sw + kx * dw - padLeft,
+                                  tap = ky * kw + kx;
                     if (y < 0 || y >= inH || x < 0 || x >= inW) continue;
                     for (int64_t i = depthwise ? n : 0; i < (depthwise ? n + 1 : cin); ++i) {
                       const int64_t at = depthwise    ? tap * pitch + n
@@ -255,8 +276,8 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
   }
 }
 
-/// Sums of the largest products there are, up to 40 bits and beyond: 128 taps of a column, and 128 pairs of rows, are
-/// what fits 32 bits.
+/// Sums of the largest products there are, up to 40 bits and beyond: 128 taps of a column, and 128
+/// pairs of rows, are what fits 32 bits.
 TEST_F(Instructions, LargestSumsOfI16) {
   alike = kArea;
   alikeByte = 0x80;                                               // i16 -32640, i8 -128
@@ -267,9 +288,10 @@ TEST_F(Instructions, LargestSumsOfI16) {
     int64_t kernelH, kernelW, channels;
   };
   // Rows of the last one lie on each other: 65,536 products.
-  for (const Case& k : {Case{true, 4, 31, 3}, Case{true, 4, 32, 3}, Case{true, 10, 13, 3}, Case{true, 8, 32, 3},
-                        Case{true, 32, 32, 3}, Case{false, 1, 1, 255}, Case{false, 1, 1, 256}, Case{false, 1, 1, 257},
-                        Case{false, 1, 1, 32768}, Case{false, 2, 1, 32768}}) {
+  for (const Case& k :
+       {Case{true, 4, 31, 3}, Case{true, 4, 32, 3}, Case{true, 10, 13, 3}, Case{true, 8, 32, 3},
+        Case{true, 32, 32, 3}, Case{false, 1, 1, 255}, Case{false, 1, 1, 256},
+        Case{false, 1, 1, 257}, Case{false, 1, 1, 32768}, Case{false, 2, 1, 32768}}) {
     next = 0;
     check(
         c, k.depthwise ? "dwconv" : "conv", {{"acc", 5}, {"act", 0}, {"wgt", 0}, {"accumulate", 1}},
@@ -289,7 +311,8 @@ TEST_F(Instructions, LargestSumsOfI16) {
         [&](State& s) {
           const int64_t terms = k.kernelH * k.kernelW * (k.depthwise ? 1 : k.channels);
           for (int64_t n = 0; n < (k.depthwise ? k.channels : 1); ++n)
-            s.cell(5, n) = wrapped40(static_cast<__int128>(s.cell(5, n)) + static_cast<__int128>(terms) * product);
+            s.cell(5, n) = wrapped40(static_cast<__int128>(s.cell(5, n)) +
+                                     static_cast<__int128>(terms) * product);
         },
         static_cast<int>(k.channels));
     if (HasFatalFailure()) return;
@@ -305,31 +328,40 @@ TEST_F(Instructions, Requantization) {
     const int64_t channels = draw(1, 40), outH = draw(1, 4), outW = draw(1, 4),
                   blocks = (channels + columns - 1) / columns;
     const bool pools = round % 2, hasResidual = round % 3 == 0, hasTable = round % 5 == 0;
-    const int64_t ph = pools ? draw(1, 3) : 1, pw = pools ? draw(1, 3) : 1, psh = pools ? draw(1, 3) : 1,
-                  psw = pools ? draw(1, 3) : 1;
+    const int64_t ph = pools ? draw(1, 3) : 1, pw = pools ? draw(1, 3) : 1,
+                  psh = pools ? draw(1, 3) : 1, psw = pools ? draw(1, 3) : 1;
     const int64_t padTop = draw(0, ph - 1), padLeft = draw(0, pw - 1);
     const int64_t inH = std::max<int64_t>(1, (outH - 1) * psh - padTop + draw(1, ph)),
                   inW = std::max<int64_t>(1, (outW - 1) * psw - padLeft + draw(1, pw));
     const int64_t accPitch = inH * inW + draw(0, 2);
     if (blocks * accPitch > c.accumulatorRows()) continue;
-    const int64_t type = narrowType(int16), unit = bytesOf(type), typeLow = lowestOf(type), typeHigh = highestOf(type);
-    const int64_t middle = (typeLow + typeHigh) / 2, zero = zeroOf(type), low = draw(typeLow, middle),
-                  high = draw(low, typeHigh);
-    const int64_t rType = narrowType(int16), rUnit = bytesOf(rType), rZero = zeroOf(rType), aMult = draw(0, 0xffffff),
-                  bMult = draw(0, 0xffffff), aShift = draw(0, type == kI16 ? 22 : 30),
+    const int64_t type = narrowType(int16), unit = bytesOf(type), typeLow = lowestOf(type),
+                  typeHigh = highestOf(type);
+    const int64_t middle = (typeLow + typeHigh) / 2, zero = zeroOf(type),
+                  low = draw(typeLow, middle), high = draw(low, typeHigh);
+    const int64_t rType = narrowType(int16), rUnit = bytesOf(rType), rZero = zeroOf(rType),
+                  aMult = draw(0, 0xffffff), bMult = draw(0, 0xffffff),
+                  aShift = draw(0, type == kI16 ? 22 : 30),
                   bShift = draw(0, rType == kI16 ? 22 : 30);
-    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch), pixel = (channels + draw(0, 5)) * unit,
-                  row = outW * pixel + draw(0, 5) * unit;
+    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch),
+                  pixel = (channels + draw(0, 5)) * unit, row = outW * pixel + draw(0, 5) * unit;
     const int64_t params = place(8 * channels, 8), table = place(type == kI16 ? 1026 : 256, unit),
                   dst = place(outH * row, unit);
     const bool inPlace = round % 2 && unit == rUnit;
-    const int64_t rPixel = inPlace ? pixel : (channels + draw(0, 5)) * rUnit, rRow = inPlace ? row : outW * rPixel,
+    const int64_t rPixel = inPlace ? pixel : (channels + draw(0, 5)) * rUnit,
+                  rRow = inPlace ? row : outW * rPixel,
                   res = inPlace ? dst : place(outH * rRow, rUnit);
     const int64_t shift = draw(20, 60), zero2 = zeroOf(type), low2 = draw(typeLow, middle),
                   high2 = draw(low2, typeHigh);
     check(
         c, "requant",
-        {{"acc", acc}, {"dst", dst}, {"res", res}, {"d", 0}, {"r", 1}, {"residual", hasResidual}, {"table", hasTable}},
+        {{"acc", acc},
+         {"dst", dst},
+         {"res", res},
+         {"d", 0},
+         {"r", 1},
+         {"residual", hasResidual},
+         {"table", hasTable}},
         {{DescriptorKind::kEpilogue,
           {{"out_h", outH},
            {"out_w", outW},
@@ -375,21 +407,25 @@ TEST_F(Instructions, Requantization) {
                 int64_t best = INT64_MIN;
                 for (int64_t y = 0; y < inH; ++y)
                   for (int64_t x = 0; x < inW; ++x)
-                    if (y >= oy * psh - padTop && y < oy * psh - padTop + ph && x >= ox * psw - padLeft &&
-                        x < ox * psw - padLeft + pw) {
-                      const int64_t cell = s.cell(acc + n / columns * accPitch + y * inW + x, n % columns);
+                    if (y >= oy * psh - padTop && y < oy * psh - padTop + ph &&
+                        x >= ox * psw - padLeft && x < ox * psw - padLeft + pw) {
+                      const int64_t cell =
+                          s.cell(acc + n / columns * accPitch + y * inW + x, n % columns);
                       best = std::max(best, wide ? cell : wrapped(cell));
                     }
                 const auto packed = static_cast<uint32_t>(before.value(params + 8 * n + 4, kI32));
-                const __int128 biased = static_cast<__int128>(best) + before.value(params + 8 * n, kI32);
+                const __int128 biased =
+                    static_cast<__int128>(best) + before.value(params + 8 * n, kI32);
                 const int64_t sum = wide ? wrapped40(biased) : wrapped(biased);
-                int64_t value =
-                    rescaled(static_cast<__int128>(sum) * (packed & 0xffffff), packed >> 24, zero, low, high);
+                int64_t value = rescaled(static_cast<__int128>(sum) * (packed & 0xffffff),
+                                         packed >> 24, zero, low, high);
                 const int64_t other = res + oy * rRow + ox * rPixel + n * rUnit;
                 if (hasResidual)
-                  value = rescaled((static_cast<__int128>(value - zero) * aMult << aShift) +
-                                       (static_cast<__int128>(before.value(other, rType) - rZero) * bMult << bShift),
-                                   shift, zero2, low2, high2);
+                  value = rescaled(
+                      (static_cast<__int128>(value - zero) * aMult << aShift) +
+                          (static_cast<__int128>(before.value(other, rType) - rZero) * bMult
+                           << bShift),
+                      shift, zero2, low2, high2);
                 s.store(dst + oy * row + ox * pixel + n * unit, type,
                         hasTable ? before.mapped(table, type, value) : value);
               }
@@ -421,7 +457,9 @@ TEST_F(Instructions, VectorBinaryAndUnaryAndReduceAndSelect) {
     const auto box = [&](int64_t type, int64_t elements, bool isOutput) {
       const int64_t unit = bytesOf(type), bytes = elements * unit;
       const int64_t s1 = !isOutput && random() % 4 == 0 ? 0 : bytes + unit * draw(0, 3),
-                    s2 = !isOutput && random() % 4 == 0 ? 0 : len1 * s1 + unit * draw(0, 3) + (s1 ? 0 : bytes);
+                    s2 = !isOutput && random() % 4 == 0
+                             ? 0
+                             : len1 * s1 + unit * draw(0, 3) + (s1 ? 0 : bytes);
       return Box{place((len2 - 1) * s2 + (len1 - 1) * s1 + bytes, unit), s1, s2};
     };
     const Box out = box(outType, kind == 2 ? 1 : run, true),
@@ -431,14 +469,20 @@ TEST_F(Instructions, VectorBinaryAndUnaryAndReduceAndSelect) {
     if (kind == 0 && aType == outType && random() % 4 == 0) a = out; // in place
     const bool narrow = outType != kI32;
     const int64_t typeLow = lowestOf(outType), typeHigh = highestOf(outType);
-    const int64_t low = narrow ? draw(typeLow, (typeLow + typeHigh) / 2) : 0, high = narrow ? draw(low, typeHigh) : 0,
+    const int64_t low = narrow ? draw(typeLow, (typeLow + typeHigh) / 2) : 0,
+                  high = narrow ? draw(low, typeHigh) : 0,
                   zero = narrow ? zeroOf(outType) : draw(-256, 255);
-    const auto zeroBefore = [&](int64_t type) { return type == kI16 ? zeroOf(type) : draw(-128, 127); };
-    const auto shiftBefore = [&](int64_t type) { return draw(0, type == kI32 ? 6 : type == kI16 ? 22 : 30); };
+    const auto zeroBefore = [&](int64_t type) {
+      return type == kI16 ? zeroOf(type) : draw(-128, 127);
+    };
+    const auto shiftBefore = [&](int64_t type) {
+      return draw(0, type == kI32 ? 6 : type == kI16 ? 22 : 30);
+    };
     const int64_t aZero = zeroBefore(aType), bZero = zeroBefore(bType), aMult = draw(0, 0xffffff),
                   bMult = draw(0, 0xffffff);
     const int64_t aShift = shiftBefore(aType), bShift = shiftBefore(bType), shift = draw(0, 70);
-    const int64_t productShift = isProduct ? draw(0, aType == kI16 || bType == kI16 ? 6 : 20) : aShift;
+    const int64_t productShift =
+        isProduct ? draw(0, aType == kI16 || bType == kI16 ? 6 : 20) : aShift;
     Fields fields{{"a", a.at}, {"dst", out.at}, {"d", 0}};
     if (kind != 2) fields.push_back({"b", b.at});
     if (kind != 3) fields.push_back({"fn", fn});
@@ -474,7 +518,8 @@ TEST_F(Instructions, VectorBinaryAndUnaryAndReduceAndSelect) {
         [&](State& s) {
           const State before = s;
           const int64_t least = narrow ? low : INT32_MIN, most = narrow ? high : INT32_MAX;
-          const int64_t aUnit = bytesOf(aType), bUnit = bScalar ? 0 : bytesOf(bType), outUnit = bytesOf(outType);
+          const int64_t aUnit = bytesOf(aType), bUnit = bScalar ? 0 : bytesOf(bType),
+                        outUnit = bytesOf(outType);
           for (int64_t j = 0; j < len2; ++j)
             for (int64_t i = 0; i < len1; ++i) {
               const int64_t from = a.at + j * a.s2 + i * a.s1, other = b.at + j * b.s2 + i * b.s1,
@@ -496,25 +541,29 @@ TEST_F(Instructions, VectorBinaryAndUnaryAndReduceAndSelect) {
                   continue;
                 }
                 if (kind == 0) {
-                  const __int128 wide = fn == 0 ? x + y : fn == 1 ? x - y : static_cast<__int128>(x) * y;
+                  const __int128 wide = fn == 0   ? x + y
+                                        : fn == 1 ? x - y
+                                                  : static_cast<__int128>(x) * y;
                   value = fn < 3    ? wrapped(wide)
                           : fn == 3 ? std::min(x, y)
                           : fn == 4 ? std::max(x, y)
                           : fn == 5 ? x == y
                           : fn == 6 ? x < y
                           : fn == 7 ? x <= y
-                          : fn == 8 ? rescaled((static_cast<__int128>(x - aZero) * aMult << aShift) +
-                                                   (static_cast<__int128>(y - bZero) * bMult << bShift),
-                                               shift, zero, least, most)
-                                    : rescaled(static_cast<__int128>((x - aZero) * (y - bZero)) * aMult << productShift,
-                                               shift, zero, least, most);
+                          : fn == 8
+                              ? rescaled((static_cast<__int128>(x - aZero) * aMult << aShift) +
+                                             (static_cast<__int128>(y - bZero) * bMult << bShift),
+                                         shift, zero, least, most)
+                              : rescaled(static_cast<__int128>((x - aZero) * (y - bZero)) * aMult
+                                             << productShift,
+                                         shift, zero, least, most);
                 } else {
                   value = fn == 0   ? x
                           : fn == 1 ? wrapped(-static_cast<__int128>(x))
                           : fn == 2 ? wrapped(x < 0 ? -static_cast<__int128>(x) : x)
-                          : fn == 3
-                              ? rescaled(static_cast<__int128>(x - aZero) * aMult << aShift, shift, zero, least, most)
-                              : before.mapped(b.at, aType, x);
+                          : fn == 3 ? rescaled(static_cast<__int128>(x - aZero) * aMult << aShift,
+                                               shift, zero, least, most)
+                                    : before.mapped(b.at, aType, x);
                 }
                 s.store(to + e * outUnit, outType, value);
               }
@@ -533,8 +582,8 @@ TEST_F(Instructions, VectorPools) {
     const Configuration c = configurationOf(16, 16, int16);
     const int64_t fn = draw(0, 1), aType = anyType(int16), outType = fn ? anyType(int16) : aType,
                   channels = draw(1, 20);
-    const int64_t kh = draw(1, 5), kw = draw(1, 5), sh = draw(1, 4), sw = draw(1, 4), padTop = draw(0, kh - 1),
-                  padLeft = draw(0, kw - 1);
+    const int64_t kh = draw(1, 5), kw = draw(1, 5), sh = draw(1, 4), sw = draw(1, 4),
+                  padTop = draw(0, kh - 1), padLeft = draw(0, kw - 1);
     const int64_t outH = draw(1, 4), outW = draw(1, 4);
     const int64_t inH = std::max<int64_t>(1, (outH - 1) * sh - padTop + draw(1, kh)),
                   inW = std::max<int64_t>(1, (outW - 1) * sw - padLeft + draw(1, kw));
@@ -544,7 +593,8 @@ TEST_F(Instructions, VectorPools) {
     const int64_t a = place(inH * row, aUnit), dst = place(outH * outRow, outUnit);
     const bool narrow = outType != kI32;
     const int64_t typeLow = lowestOf(outType), typeHigh = highestOf(outType),
-                  low = narrow ? draw(typeLow, (typeLow + typeHigh) / 2) : 0, high = narrow ? draw(low, typeHigh) : 0;
+                  low = narrow ? draw(typeLow, (typeLow + typeHigh) / 2) : 0,
+                  high = narrow ? draw(low, typeHigh) : 0;
     const int64_t zero = narrow ? zeroOf(outType) : draw(-256, 255),
                   aZero = aType == kI16 ? zeroOf(aType) : draw(-128, 127), mult = draw(0, 0xffffff),
                   aShift = draw(0, 7), shift = draw(0, 60);
@@ -590,9 +640,10 @@ TEST_F(Instructions, VectorPools) {
                     best = std::max(best, value);
                     sum += value - aZero;
                   }
-                const int64_t value = fn ? rescaled(static_cast<__int128>(wrapped(sum)) * mult << aShift, shift, zero,
-                                                    narrow ? low : INT32_MIN, narrow ? high : INT32_MAX)
-                                         : best;
+                const int64_t value =
+                    fn ? rescaled(static_cast<__int128>(wrapped(sum)) * mult << aShift, shift, zero,
+                                  narrow ? low : INT32_MIN, narrow ? high : INT32_MAX)
+                       : best;
                 s.store(dst + oy * outRow + ox * outPixel + n * outUnit, outType, value);
               }
         },
@@ -606,8 +657,8 @@ TEST_F(Instructions, CopiesAndFillsWithPadding) {
     next = 0;
     const Configuration c = configurationOf(16, 16, false);
     const bool isFill = round % 4 == 0, isLoad = round % 4 == 1;
-    const int64_t run = draw(1, 30), l1 = draw(1, 6), l2 = draw(1, 5), l3 = draw(1, 4), left = draw(0, 3),
-                  right = draw(0, 3), top = draw(0, 2), bottom = draw(0, 2);
+    const int64_t run = draw(1, 30), l1 = draw(1, 6), l2 = draw(1, 5), l3 = draw(1, 4),
+                  left = draw(0, 3), right = draw(0, 3), top = draw(0, 2), bottom = draw(0, 2);
     const int64_t p1 = l1 + left + right, p2 = l2 + top + bottom;
     // The near side in any order of its dimensions: transposes.
     int64_t near[3], extents[3] = {p1, p2, l3}, order[3] = {0, 1, 2}, size = run;
@@ -618,7 +669,8 @@ TEST_F(Instructions, CopiesAndFillsWithPadding) {
     }
     const int64_t f1 = run + draw(0, 3), f2 = l1 * f1, f3 = chance(1, -1) * l2 * f2;
     const int64_t dst = place(size), sourceBytes = l3 * l2 * f2,
-                  source = (f3 < 0 ? (l3 - 1) * -f3 : 0) + (isLoad ? draw(0, 50) : place(sourceBytes));
+                  source =
+                      (f3 < 0 ? (l3 - 1) * -f3 : 0) + (isLoad ? draw(0, 50) : place(sourceBytes));
     const int64_t fill = draw(0, 255), flip = isFill ? 0 : draw(0, 1);
     if (isLoad && source + sourceBytes > kArea) continue;
     const Fields box{{"run", run},
@@ -653,7 +705,9 @@ TEST_F(Instructions, CopiesAndFillsWithPadding) {
                   const int64_t y = j - top, x = i - left;
                   const bool inside = !isFill && y >= 0 && y < l2 && x >= 0 && x < l1;
                   s.spad[dst + k * near[2] + j * near[1] + i * near[0] + b] = static_cast<uint8_t>(
-                      inside ? before.spad[source + k * f3 + y * f2 + x * f1 + b] ^ (flip ? 0x80 : 0) : fill);
+                      inside
+                          ? before.spad[source + k * f3 + y * f2 + x * f1 + b] ^ (flip ? 0x80 : 0)
+                          : fill);
                 }
         },
         round);
@@ -664,9 +718,11 @@ TEST_F(Instructions, CopiesAndFillsWithPadding) {
 TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
   for (int round = 0; round < 500; ++round) {
     const bool int16 = draw(0, 1);
-    const Configuration c = configurationOf(int64_t{4} << draw(0, 4), int64_t{4} << draw(0, 3), int16);
-    const int64_t k = draw(1, c.rows()), n = draw(1, c.columns()), outH = draw(1, 4), outW = draw(1, 6),
-                  stride = draw(1, 2), aType = narrowType(int16), aZero = zeroOf(aType), unit = int16 ? 8 : 4;
+    const Configuration c =
+        configurationOf(int64_t{4} << draw(0, 4), int64_t{4} << draw(0, 3), int16);
+    const int64_t k = draw(1, c.rows()), n = draw(1, c.columns()), outH = draw(1, 4),
+                  outW = draw(1, 6), stride = draw(1, 2), aType = narrowType(int16),
+                  aZero = zeroOf(aType), unit = int16 ? 8 : 4;
     ProgramBuilder p(c);
     p.binary.regions = {{"in", RegionClass::kInput, 16384}, {"out", RegionClass::kOutput, 16384}};
     const Fields window{{"out_h", outH},
@@ -706,16 +762,19 @@ TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
     p.op("halt", {});
     std::vector<std::byte> in(16384), out(16384);
     for (std::byte& byte : in) byte = static_cast<std::byte>(random());
-    const auto device = makeFunctionalDevice(c); // with all checks: this is a program as it should be
+    // with all checks: this is a program as it should be
+    const auto device = makeFunctionalDevice(c);
     ASSERT_FALSE(device->load(p.binary));
     ASSERT_FALSE(device->bind(0, in));
     ASSERT_FALSE(device->bind(1, out));
     const Result<RunReport> run = device->run();
     ASSERT_TRUE(run);
     ASSERT_FALSE(run->fault) << run->fault->message;
-    ASSERT_EQ(std::memcmp(out.data(), out.data() + 8192, static_cast<size_t>(outH * outW * n * unit)), 0)
+    ASSERT_EQ(
+        std::memcmp(out.data(), out.data() + 8192, static_cast<size_t>(outH * outW * n * unit)), 0)
         << "seed " << kSeed << " round " << round;
-    EXPECT_EQ(run->counters[static_cast<int>(Counter::kMacs)], static_cast<uint64_t>(2 * outH * outW * k * n));
+    EXPECT_EQ(run->counters[static_cast<int>(Counter::kMacs)],
+              static_cast<uint64_t>(2 * outH * outW * k * n));
   }
 }
 

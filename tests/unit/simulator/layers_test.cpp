@@ -1,5 +1,5 @@
-// Whole layers as a compiler would write them: tiles, two buffers, semaphores, every check on, against loops over the
-// layer. And the order that semaphores give.
+// Whole layers as a compiler would write them: tiles, two buffers, semaphores, every check on,
+// against loops over the layer. And the order that semaphores give.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -39,14 +39,16 @@ protected:
     to.insert(to.end(), at, at + count);
   }
   /// bias, 2^23 and a shift of each channel.
-  static void appendParams(std::vector<std::byte>& to, const std::vector<int32_t>& bias, uint32_t shift) {
+  static void appendParams(std::vector<std::byte>& to, const std::vector<int32_t>& bias,
+                           uint32_t shift) {
     for (const int32_t value : bias) {
       const uint32_t packed = 0x800000 | shift << 24;
       append(to, &value, 4);
       append(to, &packed, 4);
     }
   }
-  static Result8 run(const Configuration& c, ProgramBuilder& p, std::vector<int8_t> in, size_t outBytes) {
+  static Result8 run(const Configuration& c, ProgramBuilder& p, std::vector<int8_t> in,
+                     size_t outBytes) {
     p.op("halt", {});
     const auto device = makeFunctionalDevice(c);
     const Outcome bad = device->load(p.binary);
@@ -75,18 +77,21 @@ TEST_F(Layers, ResidualConvolutionInTilesWithTwoBuffers) {
   p.binary.regions = {{"weights", RegionClass::kConstants, p.binary.constants.size()},
                       {"in", RegionClass::kInput, x.size() + residual.size()},
                       {"out", RegionClass::kOutput, residual.size()}};
-  constexpr int64_t kParams = 0, kWeights = 1024, kActs[2] = {16384, 24576}, kResiduals[2] = {32768, 40960};
+  constexpr int64_t kParams = 0, kWeights = 1024, kActs[2] = {16384, 24576},
+                    kResiduals[2] = {32768, 40960};
   p.descriptor(0, DescriptorKind::kTransfer, {{"run", 8 * kOut}});
   p.op("load", {{"dst", kParams}, {"d", 0}});
   p.descriptor(0, DescriptorKind::kTransfer, {{"run", 9 * kIn * kOut}});
   p.op("load", {{"far", 8 * kOut}, {"dst", kWeights}, {"d", 0}});
-  // s0: loaded, s1: multiplied, s2: acts free, s3: requantized, s4: residual and accumulator free, s5: stored.
+  // s0: loaded, s1: multiplied, s2: acts free, s3: requantized, s4: residual and accumulator free,
+  // s5: stored.
   for (int64_t tile = 0; tile < kSize / kTile; ++tile) {
     const int64_t half = tile % 2, from = std::max<int64_t>(tile * kTile - 1, 0),
                   to = std::min(tile * kTile + kTile + 1, kSize), rows = to - from;
     const Tokens free = tile < 2 ? Tokens{} : Tokens{5, 1};
     p.descriptor(0, DescriptorKind::kTransfer, {{"run", rows * kSize * kIn}});
-    p.op("load", {{"region", 1}, {"far", from * kSize * kIn}, {"dst", kActs[half]}, {"d", 0}}, free);
+    p.op("load", {{"region", 1}, {"far", from * kSize * kIn}, {"dst", kActs[half]}, {"d", 0}},
+         free);
     p.descriptor(0, DescriptorKind::kTransfer, {{"run", kTile * kSize * kOut}});
     p.op("load",
          {{"region", 1},
@@ -110,7 +115,8 @@ TEST_F(Layers, ResidualConvolutionInTilesWithTwoBuffers) {
                   {"weight_pitch", kOut},
                   {"acc_pitch", kTile * kSize},
                   {"a_zp", 5}});
-    p.op("conv", {{"acc", half * 256}, {"act", kActs[half]}, {"wgt", kWeights}, {"d", 1}}, {0, 1}, {1, 1});
+    p.op("conv", {{"acc", half * 256}, {"act", kActs[half]}, {"wgt", kWeights}, {"d", 1}}, {0, 1},
+         {1, 1});
     p.descriptor(2, DescriptorKind::kEpilogue,
                  {{"out_h", kTile},
                   {"out_w", kSize},
@@ -143,8 +149,9 @@ TEST_F(Layers, ResidualConvolutionInTilesWithTwoBuffers) {
           {"r", 3},
           {"residual", 1}},
          {1, 1}, {3, 1});
-    p.op("store", {{"region", 2}, {"far", tile * kTile * kSize * kOut}, {"src", kResiduals[half]}, {"d", 0}}, {3, 1},
-         {5, 1});
+    p.op("store",
+         {{"region", 2}, {"far", tile * kTile * kSize * kOut}, {"src", kResiduals[half]}, {"d", 0}},
+         {3, 1}, {5, 1});
   }
   std::vector<int8_t> in = x;
   in.insert(in.end(), residual.begin(), residual.end());
@@ -160,7 +167,8 @@ TEST_F(Layers, ResidualConvolutionInTilesWithTwoBuffers) {
             for (int64_t i = 0; i < kIn; ++i)
               sum += (x[(iy * kSize + ix) * kIn + i] - 5) * w[((ky * 3 + kx) * kIn + i) * kOut + n];
           }
-        const int64_t q = clamped(roundedShift(sum * 0x800000, kShift) + 7), at = (y * kSize + col) * kOut + n;
+        const int64_t q = clamped(roundedShift(sum * 0x800000, kShift) + 7),
+                      at = (y * kSize + col) * kOut + n;
         const int64_t both = (q - 7) * 0xc00000 + (residual[at] + 9) * int64_t{0x900001} * 2;
         const int64_t expected = std::max<int64_t>(-20, clamped(roundedShift(both, 24) - 20));
         ASSERT_EQ(result.values[at], expected) << "y " << y << " x " << col << " channel " << n;
@@ -168,7 +176,8 @@ TEST_F(Layers, ResidualConvolutionInTilesWithTwoBuffers) {
   const auto count = [&](Counter counter) { return result.counters[static_cast<int>(counter)]; };
   EXPECT_EQ(count(Counter::kMacs), uint64_t{kSize * kSize * 9 * kIn * kOut});
   EXPECT_EQ(count(Counter::kDramReadConstants), 8 * kOut + w.size());
-  EXPECT_EQ(count(Counter::kDramReadInput), (16 + 6) * kSize * kIn + residual.size()); // 6 rows of halo are read twice
+  // 6 rows of halo are read twice
+  EXPECT_EQ(count(Counter::kDramReadInput), (16 + 6) * kSize * kIn + residual.size());
   EXPECT_EQ(count(Counter::kDramWrittenOutput), residual.size());
   EXPECT_EQ(count(Counter::kArrayPasses), uint64_t{kSize * kSize} * 9 * 2 * 3);
 }
@@ -198,7 +207,8 @@ TEST_F(Layers, ProductOfTwoActivationsTransposed) {
                 {"transposed", 1},
                 {"a_zp", 3},
                 {"w_zp", -4}});
-  p.op("conv", {{"acc", 0}, {"act", 4096}, {"wgt", 4096 + kRows * kInner}, {"d", 2}}, {0, 1}, {1, 1});
+  p.op("conv", {{"acc", 0}, {"act", 4096}, {"wgt", 4096 + kRows * kInner}, {"d", 2}}, {0, 1},
+       {1, 1});
   p.descriptor(3, DescriptorKind::kEpilogue,
                {{"out_w", kRows},
                 {"in_w", kRows},
@@ -214,16 +224,19 @@ TEST_F(Layers, ProductOfTwoActivationsTransposed) {
   for (int64_t i = 0; i < kRows; ++i)
     for (int64_t j = 0; j < kColumns; ++j) {
       int64_t sum = 0;
-      for (int64_t k = 0; k < kInner; ++k) sum += (in[i * kInner + k] - 3) * (in[(kRows + j) * kInner + k] + 4);
-      ASSERT_EQ(result.values[i * kColumns + j], clamped(roundedShift(sum * 0x800000, kShift))) << i << ", " << j;
+      for (int64_t k = 0; k < kInner; ++k)
+        sum += (in[i * kInner + k] - 3) * (in[(kRows + j) * kInner + k] + 4);
+      ASSERT_EQ(result.values[i * kColumns + j], clamped(roundedShift(sum * 0x800000, kShift)))
+          << i << ", " << j;
     }
 }
 
-// A program is a race exactly when some pair of its accesses has no chain of signals between: compared with a search
-// over all chains, on random programs of three engines.
+// A program is a race exactly when some pair of its accesses has no chain of signals between:
+// compared with a search over all chains, on random programs of three engines.
 TEST_F(Layers, RacesAreThosePairsThatNoSignalsOrder) {
   const Configuration c = *findConfiguration("gem16");
-  constexpr int kEngines[] = {1, 9, 11}; // load0 writes, matrix and vector by their own instructions
+  // load0 writes, matrix and vector by their own instructions
+  constexpr int kEngines[] = {1, 9, 11};
   int races = 0, clean = 0;
   for (int round = 0; round < 3000; ++round) {
     struct Step {
@@ -241,18 +254,21 @@ TEST_F(Layers, RacesAreThosePairsThatNoSignalsOrder) {
     std::array<int, 32> tokens{};
     for (int i = 0; i < 8; ++i) {
       Step step{static_cast<int>(random() % 2), static_cast<int>(random() % 4) * 8, -1, -1};
-      // Semaphore 2 e + f goes from engine e to f, so that tokens have one source; a wait has a signal before it.
+      // Semaphore 2 e + f goes from engine e to f, so that tokens have one source; a wait has a
+      // signal before it.
       const int from = 1 - step.engine;
       if (random() % 2 && tokens[2 * from + step.engine] > 0) {
         step.wait = 2 * from + step.engine;
         --tokens[step.wait];
       }
       if (random() % 2) ++tokens[step.signal = 2 * step.engine + from];
-      const Tokens wait{std::max(step.wait, 0), step.wait >= 0}, signal{std::max(step.signal, 0), step.signal >= 0};
+      const Tokens wait{std::max(step.wait, 0), step.wait >= 0},
+          signal{std::max(step.signal, 0), step.signal >= 0};
       if (step.engine == 0)
         p.op("fill", {{"dst", step.address}, {"d", 0}}, wait, signal, kEngines[0]);
       else
-        p.op("vunary", {{"a", step.address}, {"dst", step.address}, {"d", 1}, {"fn", 1}}, wait, signal, kEngines[2]);
+        p.op("vunary", {{"a", step.address}, {"dst", step.address}, {"d", 1}, {"fn", 1}}, wait,
+             signal, kEngines[2]);
       steps.push_back(step);
     }
     p.op("halt", {});

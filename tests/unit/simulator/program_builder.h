@@ -19,8 +19,10 @@ inline int64_t fieldOf(const Fields& fields, std::string_view name, int64_t othe
 }
 
 template <size_t N>
-void setFields(std::span<const FieldInfo> infos, const Fields& fields, std::array<int64_t, N>& values) {
-  for (size_t i = 0; i < infos.size(); ++i) values[i] = fieldOf(fields, infos[i].name, infos[i].minusOne);
+void setFields(std::span<const FieldInfo> infos, const Fields& fields,
+               std::array<int64_t, N>& values) {
+  for (size_t i = 0; i < infos.size(); ++i)
+    values[i] = fieldOf(fields, infos[i].name, infos[i].minusOne);
   for (const auto& [name, value] : fields) {
     bool known = false;
     for (const FieldInfo& info : infos) known |= info.name == name;
@@ -47,9 +49,12 @@ public:
     const Result<DescriptorBits> bits = encodeDescriptor(kind, values);
     if (!bits) throw std::invalid_argument(bits.message());
     for (int word = 0; word < 4; ++word)
-      op("setd", {{"d", d}, {"word", word}, {"value", static_cast<int64_t>((*bits)[static_cast<size_t>(word)])}});
+      op("setd", {{"d", d},
+                  {"word", word},
+                  {"value", static_cast<int64_t>((*bits)[static_cast<size_t>(word)])}});
   }
-  void op(std::string_view name, const Fields& fields, Tokens wait = {}, Tokens signal = {}, int engine = -1) {
+  void op(std::string_view name, const Fields& fields, Tokens wait = {}, Tokens signal = {},
+          int engine = -1) {
     const OpInfo& info = *opInfo(name);
     Insn insn;
     insn.op = info.op;

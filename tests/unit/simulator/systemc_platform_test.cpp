@@ -1,4 +1,5 @@
-// The NPU as a module: registers as the manual says, resets, and memories that wait, refuse, or know no time.
+// The NPU as a module: registers as the manual says, resets, and memories that wait, refuse, or
+// know no time.
 #include <gtest/gtest.h>
 
 #include "simulator/systemc/npu.h"
@@ -33,8 +34,10 @@ private:
     after += delay;
     if (blocks != sc_core::SC_ZERO_TIME) wait(blocks);
     const uint64_t at = payload.get_address(), count = payload.get_data_length();
-    if (refused >= at && refused < at + count) return payload.set_response_status(tlm::TLM_GENERIC_ERROR_RESPONSE);
-    payload.set_response_status(debug(payload) ? tlm::TLM_OK_RESPONSE : tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    if (refused >= at && refused < at + count)
+      return payload.set_response_status(tlm::TLM_GENERIC_ERROR_RESPONSE);
+    payload.set_response_status(debug(payload) ? tlm::TLM_OK_RESPONSE
+                                               : tlm::TLM_ADDRESS_ERROR_RESPONSE);
   }
   unsigned debug(tlm::tlm_generic_payload& payload) {
     const uint64_t at = payload.get_address(), count = payload.get_data_length();
@@ -114,12 +117,15 @@ protected:
     for (uint32_t i = 0; i < binary.regions.size(); ++i) {
       const Region& region = binary.regions[i];
       if (region.kind == RegionClass::kConstants)
-        std::memcpy(system.memory.bytes.data() + placement.bases[i], binary.constants.data(), region.bytes);
-      system.write(registerOffset("REGION_BASE_LO") + 4 * i, static_cast<uint32_t>(placement.bases[i]));
+        std::memcpy(system.memory.bytes.data() + placement.bases[i], binary.constants.data(),
+                    region.bytes);
+      system.write(registerOffset("REGION_BASE_LO") + 4 * i,
+                   static_cast<uint32_t>(placement.bases[i]));
       system.write(registerOffset("REGION_BYTES") + 4 * i, static_cast<uint32_t>(region.bytes));
       system.write(registerOffset("REGION_FLAGS") + 4 * i, static_cast<uint32_t>(region.kind) << 1);
     }
-    std::memcpy(system.memory.bytes.data() + placement.program, binary.code.data(), binary.code.size() * sizeof(Word));
+    std::memcpy(system.memory.bytes.data() + placement.program, binary.code.data(),
+                binary.code.size() * sizeof(Word));
     system.write(registerOffset("PROGRAM_LO"), static_cast<uint32_t>(placement.program));
     system.write(registerOffset("PROGRAM_WORDS"), static_cast<uint32_t>(binary.code.size()));
   }
@@ -129,7 +135,8 @@ protected:
     start();
     finish();
     EXPECT_EQ(system.read(registerOffset("STATUS")), kHalted)
-        << (system.npu.report() ? system.npu.report()->fault->message : system.npu.report().message());
+        << (system.npu.report() ? system.npu.report()->fault->message
+                                : system.npu.report().message());
     return system.counter(Counter::kCycles);
   }
   std::vector<std::byte> output() {
@@ -151,7 +158,8 @@ TEST_F(Platform, SaysWhoItIs) {
   EXPECT_EQ(system.read(registerOffset("ID")), 0x43444c4eu);
   EXPECT_EQ(system.read(registerOffset("SPEC_HASH_LO")), static_cast<uint32_t>(kSpecHash));
   EXPECT_EQ(system.read(registerOffset("SPEC_HASH_HI")), static_cast<uint32_t>(kSpecHash >> 32));
-  EXPECT_EQ(system.read(registerOffset("CONFIG_HASH_LO")), static_cast<uint32_t>(binary.configurationHash));
+  EXPECT_EQ(system.read(registerOffset("CONFIG_HASH_LO")),
+            static_cast<uint32_t>(binary.configurationHash));
   EXPECT_EQ(system.read(registerOffset("PMU_CONTROL")), 1u);
   EXPECT_EQ(system.read(registerOffset("STATUS")), 0u);
   system.write(registerOffset("ID"), 7); // read only
@@ -166,7 +174,8 @@ TEST_F(Platform, AnswersNoOtherAccess) {
   EXPECT_EQ(system.access(false, 0, words, 3), tlm::TLM_ADDRESS_ERROR_RESPONSE);
   EXPECT_EQ(system.access(false, 0x1000, words, 4), tlm::TLM_ADDRESS_ERROR_RESPONSE);
   EXPECT_EQ(system.access(false, 0xffc, words, 8), tlm::TLM_ADDRESS_ERROR_RESPONSE);
-  EXPECT_EQ(system.access(true, 0x03c, words, 4), tlm::TLM_ADDRESS_ERROR_RESPONSE) << "between two registers";
+  EXPECT_EQ(system.access(true, 0x03c, words, 4), tlm::TLM_ADDRESS_ERROR_RESPONSE)
+      << "between two registers";
   EXPECT_EQ(system.access(false, 0, words, 8), tlm::TLM_OK_RESPONSE) << "two at once";
   EXPECT_EQ(words[0], 0x43444c4eu);
   EXPECT_EQ(words[1], static_cast<uint32_t>(kSpecHash));
@@ -195,7 +204,8 @@ TEST_F(Platform, AFartherMemoryIsSlower) {
 
 TEST_F(Platform, AMemoryThatWaitsHoldsUpAllAndChangesNothing) {
   const uint64_t near = run(), accesses = system.memory.accesses;
-  system.memory.blocks = sc_time(50, sc_core::SC_NS); // 50 cycles for each access, one after the other
+  // 50 cycles for each access, one after the other
+  system.memory.blocks = sc_time(50, sc_core::SC_NS);
   EXPECT_GE(run(), std::max(near, 50 * accesses));
   EXPECT_EQ(output(), wanted());
 }
@@ -255,12 +265,14 @@ TEST_F(Platform, RegistersThatSayNonsenseAreAFault) {
     const int edges = system.edges;
     start();
     finish();
-    EXPECT_EQ(system.edges, edges + 1) << "it fails in no time, and a driver that waits for an edge goes on";
+    EXPECT_EQ(system.edges, edges + 1)
+        << "it fails in no time, and a driver that waits for an edge goes on";
     EXPECT_EQ(system.counter(Counter::kMacs), 0u);
     EXPECT_EQ(system.read(registerOffset("SEMAPHORE")), 0u);
     EXPECT_EQ(system.read(registerOffset("STATUS")), kFaulted);
     EXPECT_FALSE(system.npu.report());
-    EXPECT_NE(system.npu.report().message().find(message), std::string::npos) << system.npu.report().message();
+    EXPECT_NE(system.npu.report().message().find(message), std::string::npos)
+        << system.npu.report().message();
     load();
   };
   system.write(registerOffset("REGION_FLAGS"), 7 << 1);

@@ -1,4 +1,5 @@
-// The SystemC engine against the timed one: the same memory, faults, counters, and each instruction in the same cycles.
+// The SystemC engine against the timed one: the same memory, faults, counters, and each instruction
+// in the same cycles.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -21,7 +22,8 @@ struct Ran {
 
 using Maker = std::unique_ptr<Device> (*)(Configuration, TimedOptions);
 
-Ran run(Maker make, const Configuration& configuration, const Binary& binary, Fidelity fidelity, uint64_t seed = 1) {
+Ran run(Maker make, const Configuration& configuration, const Binary& binary, Fidelity fidelity,
+        uint64_t seed = 1) {
   Ran ran;
   TimedOptions options;
   options.fidelity = fidelity;
@@ -84,7 +86,8 @@ TEST(Systemc, RandomProgramsAreThoseOfTheTimedDevice) {
       instructions += systemc.records.size();
     }
   }
-  std::printf("seeds from %llu: %zu instructions\n", static_cast<unsigned long long>(kSeed), instructions);
+  std::printf("seeds from %llu: %zu instructions\n", static_cast<unsigned long long>(kSeed),
+              instructions);
 }
 
 /// Clocks of which a cycle is no number of picoseconds, and memories of all kinds.
@@ -127,7 +130,8 @@ TEST(Systemc, ProgramsThatAreWrongStopByTheSameFault) {
     ASSERT_EQ(systemc.report.fault.has_value(), timed.report.fault.has_value()) << "seed " << seed;
     ASSERT_EQ(systemc.records.size(), systemc.times.size()) << "seed " << seed; // what ended before
     for (const RetireRecord& record : systemc.records)
-      ASSERT_EQ(record[trace::kOpcode], static_cast<uint64_t>(decode(binary.code.at(record[trace::kInstruction]))->op));
+      ASSERT_EQ(record[trace::kOpcode],
+                static_cast<uint64_t>(decode(binary.code.at(record[trace::kInstruction]))->op));
     if (!timed.report.fault) continue;
     EXPECT_EQ(systemc.report.fault->kind, timed.report.fault->kind)
         << "seed " << seed << "\n"
@@ -148,7 +152,8 @@ TEST(Systemc, AnyThreadMayRunIt) {
   std::vector<Ran> there(4);
   std::vector<std::thread> threads;
   for (Ran& ran : there)
-    threads.emplace_back([&] { ran = run(makeSystemcDevice, configuration, binary, Fidelity::kAccurate); });
+    threads.emplace_back(
+        [&] { ran = run(makeSystemcDevice, configuration, binary, Fidelity::kAccurate); });
   for (std::thread& thread : threads) thread.join();
   for (const Ran& ran : there) expectEqual(ran, here, "another thread");
 }

@@ -28,8 +28,9 @@ namespace fs = std::filesystem;
 class Files : public testing::Test {
 protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("candela_support_{}_{}", getpid(),
-                                                      testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder_ = fs::temp_directory_path() /
+              fmt::format("candela_support_{}_{}", getpid(),
+                          testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -43,8 +44,9 @@ protected:
 TEST_F(Files, WhatIsNoRegularFileIsRefusedByItsKind) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   fs::create_directory(folder_ / "folder");
-  for (const auto& [name, kind] :
-       {std::pair{path("pipe"), "a pipe"}, {path("folder"), "a folder"}, {std::string("/dev/zero"), "a device"}}) {
+  for (const auto& [name, kind] : {std::pair{path("pipe"), "a pipe"},
+                                   {path("folder"), "a folder"},
+                                   {std::string("/dev/zero"), "a device"}}) {
     const Status status = mapFile(name).status();
     EXPECT_EQ(status.code(), Code::io) << name;
     EXPECT_EQ(status.message(), fmt::format("{}: not a regular file but {}", name, kind));
@@ -53,7 +55,9 @@ TEST_F(Files, WhatIsNoRegularFileIsRefusedByItsKind) {
 
 TEST_F(Files, AFileIsWholeOrNotThere) {
   write("a", "old");
-  const auto names = [&] { return std::distance(fs::directory_iterator(folder_), fs::directory_iterator()); };
+  const auto names = [&] {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  };
   ptrdiff_t during = 0;
   EXPECT_TRUE(writeFile(path("a"), [&](std::FILE* file) {
     during = names();
@@ -104,8 +108,10 @@ TEST_OF_ADDRESSES(Memory, ThatIsLeftIsBoundByTheLimitOfAddresses) {
               if (!limitAddresses(kLimit)) return false;
               const AvailableMemory left = availableMemory();
               const std::string message = zeroPages(kLimit).status().message();
-              return left.bytes < kLimit && left.of == std::string("the limit of addresses (ulimit -v)") &&
-                     message.find("ulimit -v) has ") != message.npos && zeroPages(kLimit / 8).isOk();
+              return left.bytes < kLimit &&
+                     left.of == std::string("the limit of addresses (ulimit -v)") &&
+                     message.find("ulimit -v) has ") != message.npos &&
+                     zeroPages(kLimit / 8).isOk();
             }),
             0);
 }
@@ -114,7 +120,9 @@ TEST(Memory, ThatIsNotThereIsThrownWhereNothingIsReturned) {
   try {
     orThrow(Result<int>(failure(Code::out_of_memory, "cannot allocate {} bytes", 7)));
     FAIL();
-  } catch (const std::bad_alloc& error) { EXPECT_STREQ(error.what(), "cannot allocate 7 bytes"); }
+  } catch (const std::bad_alloc& error) {
+    EXPECT_STREQ(error.what(), "cannot allocate 7 bytes");
+  }
   EXPECT_EQ(orThrow(Result<int>(7)), 7);
   EXPECT_THROW(Bytes::copyOf("", uint64_t(1) << 60), std::bad_alloc);
 }
@@ -138,7 +146,9 @@ TEST(Threads, ThrowWhatTheFirstThrewWhenAllAreDone) {
         if (i > 1) throw i;
       });
       FAIL();
-    } catch (const size_t first) { EXPECT_EQ(first, 2u); }
+    } catch (const size_t first) {
+      EXPECT_EQ(first, 2u);
+    }
     EXPECT_EQ(done, 4u);
   }
 }
@@ -146,7 +156,8 @@ TEST(Threads, ThrowWhatTheFirstThrewWhenAllAreDone) {
 // Of threads that the system does not give: no end of the process, as of one that is not joined.
 TEST_OF_ADDRESSES(Threads, ThatAreNotThere) {
   EXPECT_EQ(endOfProcess([] {
-              if (!limitAddresses(uint64_t(1) << 29)) return false; // a thread's stack takes 8 MiB of it
+              // a thread's stack takes 8 MiB of it
+              if (!limitAddresses(uint64_t(1) << 29)) return false;
               std::atomic<size_t> done = 0;
               std::mutex turn; // held: none ends before all are wanted
               std::unique_lock held(turn);
@@ -158,7 +169,9 @@ TEST_OF_ADDRESSES(Threads, ThatAreNotThere) {
               if (done != 199) return false;
               try {
                 atTheSameTime(200, [&](size_t) { ++done; });
-              } catch (const std::exception&) { return done == 199; }
+              } catch (const std::exception&) {
+                return done == 199;
+              }
               return false;
             }),
             0);
@@ -189,7 +202,8 @@ TEST(Elem, NamesRoundTrip) {
   }
   EXPECT_FALSE(parseElem("f31"));
   EXPECT_EQ(elemBytes(Elem::i4_, 3), 2u);
-  EXPECT_TRUE(integerRange(Elem::i64_).highest == INT64_MAX && integerRange(Elem::u8_).highest == 255);
+  EXPECT_TRUE(integerRange(Elem::i64_).highest == INT64_MAX &&
+              integerRange(Elem::u8_).highest == 255);
 }
 
 TEST(Shapes, CountsRefuseWhatCannotBe) {
@@ -211,11 +225,14 @@ TEST(Random, IsTheDocumentedSequence) {
 TEST(Payload, FormsMaterializeAlike) {
   const auto splat = Payload::splat(Elem::i16_, 3, 0xfffe).materialize({3});
   EXPECT_EQ(splat->toInts(), (std::vector<int64_t>{-2, -2, -2}));
-  for (const auto& [elem, bits] :
-       {std::pair(Elem::f64_, 0x400921fb54442d18u), {Elem::u8_, 7u}, {Elem::i4_, 5u}, {Elem::i32_, 0u}}) {
+  for (const auto& [elem, bits] : {std::pair(Elem::f64_, 0x400921fb54442d18u),
+                                   {Elem::u8_, 7u},
+                                   {Elem::i4_, 5u},
+                                   {Elem::i32_, 0u}}) {
     const auto many = Payload::splat(elem, 1001, bits).materialize({7, 143});
     ASSERT_TRUE(many.isOk());
-    for (int64_t i = 0; i < 1001; ++i) EXPECT_EQ(loadElement(elem, many->bytes.data(), i), bits) << elemName(elem) << i;
+    for (int64_t i = 0; i < 1001; ++i)
+      EXPECT_EQ(loadElement(elem, many->bytes.data(), i), bits) << elemName(elem) << i;
   }
   const auto iota = Payload::iota(Elem::i32_, 4, 5, -3).materialize({2, 2});
   EXPECT_EQ(iota->toInts(), (std::vector<int64_t>{5, 2, -1, -4}));
@@ -225,7 +242,8 @@ TEST(Payload, FormsMaterializeAlike) {
 }
 
 TEST(Hash, IsSha256) {
-  EXPECT_EQ(hashText(sha256("abc", 3)), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(hashText(sha256("abc", 3)),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(Status, KeepsItsContext) {
@@ -239,7 +257,8 @@ TEST(Status, KeepsItsContext) {
 }
 
 TEST_F(Files, NpyRoundTrips) {
-  for (Elem elem : {Elem::f32_, Elem::f64_, Elem::f16_, Elem::i8_, Elem::u8_, Elem::i32_, Elem::i64_, Elem::bool_})
+  for (Elem elem : {Elem::f32_, Elem::f64_, Elem::f16_, Elem::i8_, Elem::u8_, Elem::i32_,
+                    Elem::i64_, Elem::bool_})
     for (const Shape& dims : {Shape{}, Shape{5}, Shape{2, 3}, Shape{0, 4}}) {
       const Tensor tensor = std::move(randomTensor(elem, dims, 7)).value();
       ASSERT_TRUE(writeNpy(path("a.npy"), tensor));
@@ -290,7 +309,8 @@ TEST_F(Files, FullDiskKeepsTheOldFile) {
   ASSERT_TRUE(old);
   EXPECT_EQ(std::memcmp(old->data(), "old", 3), 0);
   EXPECT_FALSE(writeFile("/dev/full", "x", 1));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << "the temporary file is left behind";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1)
+      << "the temporary file is left behind";
 }
 
 TEST_F(Files, MappingNamesWhatIsWrong) {
@@ -319,12 +339,15 @@ TEST_F(Files, SmallOnesAreCopiedAndLargeOnesWatched) {
   std::fstream(path("small"), std::ios::in | std::ios::out) << "other";
   EXPECT_EQ(std::memcmp(copied.data(), small.data(), small.size()), 0);
   std::fstream(path("large"), std::ios::in | std::ios::out) << "other";
-  fs::last_write_time(path("large"), fs::last_write_time(path("large")) + std::chrono::seconds(1)); // clocks are coarse
+  // clocks are coarse
+  fs::last_write_time(path("large"), fs::last_write_time(path("large")) + std::chrono::seconds(1));
   const Status changed = checkUnchanged(files);
   EXPECT_EQ(changed.code(), Code::io);
-  EXPECT_NE(changed.message().find(path("large") + ": it was changed"), std::string::npos) << changed.message();
+  EXPECT_NE(changed.message().find(path("large") + ": it was changed"), std::string::npos)
+      << changed.message();
   fs::resize_file(path("large"), 7);
-  EXPECT_NE(checkUnchanged(files).message().find(fmt::format("{} bytes then, 7 now", large.size())), std::string::npos);
+  EXPECT_NE(checkUnchanged(files).message().find(fmt::format("{} bytes then, 7 now", large.size())),
+            std::string::npos);
   mapped = {};
   EXPECT_TRUE(checkUnchanged(files)) << "nobody reads it any more";
 }

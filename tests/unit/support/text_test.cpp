@@ -67,8 +67,8 @@ TEST(FloatBits, RoundsToNearestEven) {
 }
 
 TEST(FloatBits, EverySmallPatternComesBack) {
-  for (const Elem elem :
-       {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::f8e4m3fnuz_, Elem::f8e5m2fnuz_, Elem::f8e8m0_})
+  for (const Elem elem : {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::f8e4m3fnuz_,
+                          Elem::f8e5m2fnuz_, Elem::f8e8m0_})
     for (uint64_t bits = 0; bits < uint64_t(1) << elemBits(elem); ++bits)
       ASSERT_EQ(fromReal(elem, toReal(elem, bits)), bits) << elemName(elem);
   for (const uint64_t nan : {0x7fc00001u, 0x7f800001u, 0xffffffffu, 0x7f900000u})
@@ -76,9 +76,9 @@ TEST(FloatBits, EverySmallPatternComesBack) {
 }
 
 TEST(Literal, EverySmallPatternReadsBack) {
-  for (const Elem elem :
-       {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::f8e4m3fnuz_, Elem::f8e8m0_, Elem::f4e2m1_,
-        Elem::i8_, Elem::u8_, Elem::i4_, Elem::u4_, Elem::i2_, Elem::u2_, Elem::bool_, Elem::i16_, Elem::u16_})
+  for (const Elem elem : {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::f8e4m3fnuz_,
+                          Elem::f8e8m0_, Elem::f4e2m1_, Elem::i8_, Elem::u8_, Elem::i4_, Elem::u4_,
+                          Elem::i2_, Elem::u2_, Elem::bool_, Elem::i16_, Elem::u16_})
     for (uint64_t bits = 0; bits < uint64_t(1) << elemBits(elem); ++bits) {
       const std::string text = elementText(elem, bits);
       const auto read = parseElement(elem, text);
@@ -118,10 +118,12 @@ TEST(Literal, RefusesWhatDoesNotFit) {
 
 TEST(Lexer, CutsTokens) {
   Diagnostics diagnostics;
-  TokenStream in("a.b %x %\"a b\" @f -> 5 -3 -1.5e-3 0x1F c%16 // rest\n\"q\\x41\\n\"", "f", diagnostics);
+  TokenStream in("a.b %x %\"a b\" @f -> 5 -3 -1.5e-3 0x1F c%16 // rest\n\"q\\x41\\n\"", "f",
+                 diagnostics);
   std::vector<std::string> tokens;
   while (!in.at(TokenKind::end)) tokens.push_back(in.take().text);
-  EXPECT_THAT(tokens, ElementsAre("a.b", "x", "a b", "f", "->", "5", "-3", "-1.5e-3", "0x1F", "c", "%", "16", "qA\n"));
+  EXPECT_THAT(tokens, ElementsAre("a.b", "x", "a b", "f", "->", "5", "-3", "-1.5e-3", "0x1F", "c",
+                                  "%", "16", "qA\n"));
   EXPECT_TRUE(diagnostics.empty());
 }
 
@@ -167,9 +169,12 @@ TEST(Expr, PrintsTreesNestedAndSharedStepsNamed) {
   EXPECT_EQ(roundTrip("max( add(v0,v1) , 0.0 )"), "max(add(v0, v1), 0.0)");
   EXPECT_EQ(roundTrip("select(lt(v0, 0.0), neg(v0), exp(mul(v0, -1e-3)))"),
             "select(lt(v0, 0.0), neg(v0), exp(mul(v0, -1e-3)))");
-  EXPECT_EQ(roundTrip("e = exp(v0); div(e, add(e, 1.0))"), "t0 = exp(v0); t1 = add(t0, 1.0); div(t0, t1)");
-  EXPECT_EQ(roundTrip("convert_i8_rne_saturate(convert_f32(v0))"), "convert_i8_rne_saturate(convert_f32(v0))");
-  EXPECT_EQ(roundTrip("a = exp(v0); b = log(v1); sub(b, a)"), "t0 = exp(v0); t1 = log(v1); sub(t1, t0)");
+  EXPECT_EQ(roundTrip("e = exp(v0); div(e, add(e, 1.0))"),
+            "t0 = exp(v0); t1 = add(t0, 1.0); div(t0, t1)");
+  EXPECT_EQ(roundTrip("convert_i8_rne_saturate(convert_f32(v0))"),
+            "convert_i8_rne_saturate(convert_f32(v0))");
+  EXPECT_EQ(roundTrip("a = exp(v0); b = log(v1); sub(b, a)"),
+            "t0 = exp(v0); t1 = log(v1); sub(t1, t0)");
 }
 
 TEST(Expr, RefusesMalformedText) {
@@ -191,7 +196,8 @@ std::string typesOf(const std::string& text, std::vector<Elem> views, Elem acc =
   const auto types = typeExpr(parseExpr(text).value(), views, acc);
   if (!types) return types.status().message();
   std::string out;
-  for (const Elem elem : types->steps) out += (out.empty() ? "" : " ") + std::string(elemName(elem));
+  for (const Elem elem : types->steps)
+    out += (out.empty() ? "" : " ") + std::string(elemName(elem));
   return out;
 }
 
@@ -212,11 +218,15 @@ TEST(Expr, TypesFollowTheOperands) {
 TEST(Shown, NothingHiddenIsLeft) {
   EXPECT_EQ(shownLine("a\x1b[31mb\r\n\t\x7f"), "a\\x1b[31mb\\x0d\\n\\t\\x7f");
   EXPECT_EQ(shownText("a\tb\n\x07"), "a\tb\n\\x07");
-  EXPECT_EQ(shownLine("\u202e\u2066\u200f\u0085\u2028\U000e0041"), "\\u202e\\u2066\\u200f\\u0085\\u2028\\U000e0041");
-  EXPECT_EQ(shownLine("\x9b\xff\xc0\x80\xed\xa0\x80 caf\xc3"), "\\x9b\\xff\\xc0\\x80\\xed\\xa0\\x80 caf\\xc3");
+  EXPECT_EQ(shownLine("\u202e\u2066\u200f\u0085\u2028\U000e0041"),
+            "\\u202e\\u2066\\u200f\\u0085\\u2028\\U000e0041");
+  EXPECT_EQ(shownLine("\x9b\xff\xc0\x80\xed\xa0\x80 caf\xc3"),
+            "\\x9b\\xff\\xc0\\x80\\xed\\xa0\\x80 caf\\xc3");
   EXPECT_EQ(shownLine(std::string_view("a\0b", 3)), "a\\x00b");
-  for (const char* plain : {"", "café 日本 🙂", "a\\b \"c\" <d>"}) EXPECT_EQ(shownLine(plain), plain);
-  EXPECT_EQ(shownJson("{\n \"a\": \"\u202e\x7f\U000e0041é\"}"), "{\n \"a\": \"\\u202e\\u007f\\udb40\\udc41é\"}");
+  for (const char* plain : {"", "café 日本 🙂", "a\\b \"c\" <d>"})
+    EXPECT_EQ(shownLine(plain), plain);
+  EXPECT_EQ(shownJson("{\n \"a\": \"\u202e\x7f\U000e0041é\"}"),
+            "{\n \"a\": \"\\u202e\\u007f\\udb40\\udc41é\"}");
 }
 
 TEST(Shown, TextFormReadsBack) {
@@ -228,7 +238,8 @@ TEST(Shown, TextFormReadsBack) {
 }
 
 TEST(Shown, CellsAreNoFormulas) {
-  for (const char* number : {"-5", "+5", "-2.5e3", "0", "1e-7", "-.5"}) EXPECT_EQ(csvCell(number), number);
+  for (const char* number : {"-5", "+5", "-2.5e3", "0", "1e-7", "-.5"})
+    EXPECT_EQ(csvCell(number), number);
   EXPECT_EQ(csvCell("=1+1"), "'=1+1");
   EXPECT_EQ(csvCell("+a"), "'+a");
   EXPECT_EQ(csvCell("-1+cmd|x"), "'-1+cmd|x");

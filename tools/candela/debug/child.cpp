@@ -23,7 +23,8 @@ constexpr char kFailureMark = '\1';
 
 Pulse& pulse() {
   static Pulse* shared = [] {
-    void* page = mmap(nullptr, sizeof(Pulse), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* page =
+        mmap(nullptr, sizeof(Pulse), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) fail(kWorkFailed, "no memory to share with other processes");
     return new (page) Pulse{};
   }();
@@ -44,14 +45,16 @@ Answer inChild(const std::function<std::string()>& run, double limitSeconds) {
                                                    try {
                                                      result.reason = run();
                                                    } catch (const Failure& failure) {
-                                                     result.reason = fmt::format("{}{}{}", kFailureMark,
-                                                                                 failure.exitCode(), failure.what());
+                                                     result.reason = fmt::format(
+                                                         "{}{}{}", kFailureMark, failure.exitCode(),
+                                                         failure.what());
                                                    }
                                                    return result;
                                                  }),
                             kWorkFailed);
   worker->send(0, kForEver);
-  const auto limit = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limitSeconds));
+  const auto limit =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limitSeconds));
   uint64_t beat = pulse().beat;
   auto deadline = Clock::now() + limit;
   std::optional<CaseResult> result;
@@ -62,7 +65,8 @@ Answer inChild(const std::function<std::string()>& run, double limitSeconds) {
     } else if (pulse().phase == Pulse::judging) { // that is ours, which takes its time
       deadline = Clock::now() + limit;
     } else if (Clock::now() >= deadline) {
-      return {false, true, fmt::format("no answer after {} s", limitSeconds), Pulse::Phase(pulse().phase.load())};
+      return {false, true, fmt::format("no answer after {} s", limitSeconds),
+              Pulse::Phase(pulse().phase.load())};
     }
     pollfd fds[] = {{worker->socket(), POLLIN, 0}, {worker->ended(), POLLIN, 0}};
     (void)poll(fds, 2, 50); // whatever woke us, the worker is asked

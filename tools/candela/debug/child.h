@@ -20,12 +20,14 @@ void enter(Pulse::Phase phase);
 struct Answer {
   bool arrived = false; ///< else the process ended, or was late
   bool late = false;
-  std::string text;                    ///< what the function returned, or how the process ended: "SIGSEGV"
+  /// what the function returned, or how the process ended: "SIGSEGV"
+  std::string text;
   Pulse::Phase phase = Pulse::judging; ///< where it was
 };
 
-/// What `run` returns in a process that is forked here, and is ended when nothing happens in it for `limitSeconds`.
-/// A Failure that it throws is thrown here. The calling process must have one thread.
+/// What `run` returns in a process that is forked here, and is ended when nothing happens in it for
+/// `limitSeconds`. A Failure that it throws is thrown here. The calling process must have one
+/// thread.
 Answer inChild(const std::function<std::string()>& run, double limitSeconds);
 
 } // namespace candela::tool

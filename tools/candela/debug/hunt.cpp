@@ -20,22 +20,25 @@ namespace {
 
 using Kind = Finding::Kind;
 
-/// The model compiled for these devices, with all that the parts hold in memory: a stored bundle leaves out constants
-/// that its executables have. Inputs have the dims of the ports.
-std::unique_ptr<runtime::Session> compileFor(const std::vector<std::shared_ptr<runtime::Device>>& devices,
-                                             const std::vector<sdk::Port>& ports, const ModelOptions& model) {
+/// The model compiled for these devices, with all that the parts hold in memory: a stored bundle
+/// leaves out constants that its executables have. Inputs have the dims of the ports.
+std::unique_ptr<runtime::Session>
+compileFor(const std::vector<std::shared_ptr<runtime::Device>>& devices,
+           const std::vector<sdk::Port>& ports, const ModelOptions& model) {
   if (endsWith(model.path, ".cdl")) {
     Diagnostics diagnostics;
     Ir ir = check(parseIr(check(readText(model.path)), model.path, diagnostics));
     if (auto* program = std::get_if<program::Program>(&ir))
-      return check(pipeline::compileProgram(std::move(*program), model.path, devices.empty() ? nullptr : devices[0]));
+      return check(pipeline::compileProgram(std::move(*program), model.path,
+                                            devices.empty() ? nullptr : devices[0]));
   }
   ImportFlags flags;
   flags.claim = check(pipeline::claimBy(devices));
   if (!endsWith(model.path, ".cdl")) {
     flags.dims = model.dims;
     for (const sdk::Port& port : ports)
-      flags.shapes.push_back(fmt::format("{}={}", port.name, port.dims.empty() ? "scalar" : shapeText(port.dims)));
+      flags.shapes.push_back(
+          fmt::format("{}={}", port.name, port.dims.empty() ? "scalar" : shapeText(port.dims)));
   }
   pipeline::CompileOptions options;
   options.toPrimitives = model.toPrimitives;
@@ -55,15 +58,19 @@ void checkDevices(const std::vector<std::shared_ptr<runtime::Device>>& devices) 
   for (const auto& device : devices)
     for (const auto& [name, space] : device->target().spaces())
       if (space.flags & CDL_SPACE_LOCAL)
-        fail(kBadInput, "--backend {}: it computes on '{}', a local memory: debug runs instructions on memory, not tiles",
+        fail(kBadInput,
+             "--backend {}: it computes on '{}', a local memory: debug runs instructions on "
+             "memory, not tiles",
              device->plugin().name(), name);
 }
 
 Finding endOf(const Answer& answer) {
-  return {.kind = answer.late ? Kind::late : Kind::died, .text = answer.text, .phase = answer.phase};
+  return {
+      .kind = answer.late ? Kind::late : Kind::died, .text = answer.text, .phase = answer.phase};
 }
 
-/// The largest difference of the whole run's outputs from the steps', over the largest value of the output.
+/// The largest difference of the whole run's outputs from the steps', over the largest value of the
+/// output.
 double differenceOf(const std::vector<Tensor>& whole, const std::vector<Tensor>& steps) {
   double worst = 0;
   for (size_t i = 0; i < whole.size(); ++i) {
@@ -81,7 +88,9 @@ double differenceOf(const std::vector<Tensor>& whole, const std::vector<Tensor>&
 
 bool sameBytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   for (size_t i = 0; i < a.size(); ++i)
-    if (a[i].bytes.size() && std::memcmp(a[i].bytes.data(), b[i].bytes.data(), a[i].bytes.size()) != 0) return false;
+    if (a[i].bytes.size() &&
+        std::memcmp(a[i].bytes.data(), b[i].bytes.data(), a[i].bytes.size()) != 0)
+      return false;
   return true;
 }
 
@@ -119,14 +128,15 @@ Compiled compileIn(Hunt& hunt, const std::vector<sdk::Port>& inputPorts) {
     compiled.death = endOf(answer);
     answer = compile(true);
     if (!answer.arrived)
-      fail(kWorkFailed, "{}: --backend {}: {}, before any instruction", hunt.model.path, hunt.model.backends,
-           compiled.death->summary());
+      fail(kWorkFailed, "{}: --backend {}: {}, before any instruction", hunt.model.path,
+           hunt.model.backends, compiled.death->summary());
   }
   const Json json = Json::parse(answer.text);
   compiled.bundle = check(runtime::loadBundle(file.path()), kWorkFailed);
   compiled.placement = json["placement"];
   compiled.compileMs = json["ms"];
-  for (size_t i = 0; i < hunt.backends.size(); ++i) hunt.byPlugin[json["names"][i]] = hunt.backends[i];
+  for (size_t i = 0; i < hunt.backends.size(); ++i)
+    hunt.byPlugin[json["names"][i]] = hunt.backends[i];
   return compiled;
 }
 
@@ -138,7 +148,8 @@ std::vector<Finding> stepIn(const Hunt& hunt, Stepper& stepper, bool all, const 
         Stepper::Devices devices;
         for (const auto& device : openAll(hunt)) devices[device->plugin().name()] = device;
         std::shared_ptr<runtime::Device> against;
-        if (hunt.question.against && !hunt.question.against->isHost()) against = hunt.question.against->open();
+        if (hunt.question.against && !hunt.question.against->isHost())
+          against = hunt.question.against->open();
         Progress progress("checking " + name);
         stepper.run(
             hunt.question, devices, against,
@@ -161,20 +172,25 @@ std::vector<Finding> stepIn(const Hunt& hunt, Stepper& stepper, bool all, const 
   const auto place = stepper.place(findings.size());
   if (answer.arrived || !place) return findings;
   Finding& last = findings.emplace_back(endOf(answer));
-  last.verdict = describe(stepper.program(place->part), stepper.tape(place->part).executions()[place->execution].instr);
-  last.verdict.backend = stepper.backend(place->part).empty() ? "soft" : stepper.backend(place->part);
+  last.verdict = describe(stepper.program(place->part),
+                          stepper.tape(place->part).executions()[place->execution].instr);
+  last.verdict.backend =
+      stepper.backend(place->part).empty() ? "soft" : stepper.backend(place->part);
   return findings;
 }
 
-WholeRun runWhole(const Hunt& hunt, const runtime::Bundle& bundle, const std::vector<Tensor>& inputs,
-                  const std::vector<Tensor>& steps, double stepSeconds) {
+WholeRun runWhole(const Hunt& hunt, const runtime::Bundle& bundle,
+                  const std::vector<Tensor>& inputs, const std::vector<Tensor>& steps,
+                  double stepSeconds) {
   const Answer answer = inChild(
       [&] {
         const auto devices = openAll(hunt);
         enter(Pulse::compiling);
         const auto session = runtime::Session::create(bundle, devices);
         const auto failed = [](const Status& status) {
-          return toWire({.kind = Kind::failed, .text = status.message(), .phase = Pulse::Phase(pulse().phase.load())});
+          return toWire({.kind = Kind::failed,
+                         .text = status.message(),
+                         .phase = Pulse::Phase(pulse().phase.load())});
         };
         if (!session) return failed(session.status());
         enter(Pulse::running);
@@ -185,7 +201,8 @@ WholeRun runWhole(const Hunt& hunt, const runtime::Bundle& bundle, const std::ve
           const auto again = (*session)->run(inputs);
           if (!again) return failed(again.status());
           if (!sameBytes(*first, *again))
-            return toWire({.kind = Kind::unstable, .text = fmt::format("run {} gives other bytes than run 1", run)});
+            return toWire({.kind = Kind::unstable,
+                           .text = fmt::format("run {} gives other bytes than run 1", run)});
         }
         Finding finding;
         finding.verdict.difference = differenceOf(*first, steps);

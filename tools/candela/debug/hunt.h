@@ -16,8 +16,8 @@ struct Hunt {
   Question questionFor(const std::string& plugin) const;
 };
 
-/// The model as it was compiled for the backends. What they did not compile, because they died of it, is what would
-/// have been compiled.
+/// The model as it was compiled for the backends. What they did not compile, because they died of
+/// it, is what would have been compiled.
 struct Compiled {
   runtime::Bundle bundle;
   Json placement;
@@ -27,15 +27,18 @@ struct Compiled {
 /// Throws Failure when there is nothing to run. Names the backends in `hunt`.
 Compiled compileIn(Hunt& hunt, const std::vector<sdk::Port>& inputPorts);
 
-/// Instruction by instruction: what was found about each, in order; the last one may have ended the process.
+/// Instruction by instruction: what was found about each, in order; the last one may have ended the
+/// process.
 std::vector<Finding> stepIn(const Hunt& hunt, Stepper& stepper, bool all, const std::string& name);
 
-/// The model as a whole, as often as the question says. A run may take as long as all steps together took, and more.
+/// The model as a whole, as often as the question says. A run may take as long as all steps
+/// together took, and more.
 struct WholeRun {
   Finding finding;       ///< none, failed, unstable, wrong, died or late
   double difference = 0; ///< of the first run from the steps, over the largest value of the output
 };
-WholeRun runWhole(const Hunt& hunt, const runtime::Bundle& bundle, const std::vector<Tensor>& inputs,
-                  const std::vector<Tensor>& steps, double stepSeconds);
+WholeRun runWhole(const Hunt& hunt, const runtime::Bundle& bundle,
+                  const std::vector<Tensor>& inputs, const std::vector<Tensor>& steps,
+                  double stepSeconds);
 
 } // namespace candela::tool

@@ -16,8 +16,10 @@ using program::View;
 
 /// Inputs with the types that the views give their buffers.
 void retype(Trial& trial) {
-  for (uint32_t b = 0, next = 0; b < trial.program.buffers.size() && next < trial.inputs.size(); ++b)
-    if (const Role role = trial.program.buffers[b].role; role == Role::input || role == Role::inout) {
+  for (uint32_t b = 0, next = 0; b < trial.program.buffers.size() && next < trial.inputs.size();
+       ++b)
+    if (const Role role = trial.program.buffers[b].role;
+        role == Role::input || role == Role::inout) {
       Tensor& tensor = trial.inputs[next++];
       std::tie(tensor.elem, tensor.dims) = trial.program.contentType(b);
     }
@@ -43,12 +45,14 @@ bool take(Suspect& suspect, Trial candidate, Search& search) {
 
 // ---- Instructions and steps
 
-/// Temps that instruction i is the first to use, with some bytes instead: without it nothing would write them.
+/// Temps that instruction i is the first to use, with some bytes instead: without it nothing would
+/// write them.
 void bindTemps(Trial& trial, uint32_t i) {
   Program& p = trial.program;
   const auto uses = [&](uint32_t instr, uint32_t buffer) {
     const auto is = [&](const View& view) { return view.buffer == buffer; };
-    return std::ranges::any_of(p.instrs[instr].inputs, is) || std::ranges::any_of(p.instrs[instr].outputs, is);
+    return std::ranges::any_of(p.instrs[instr].inputs, is) ||
+           std::ranges::any_of(p.instrs[instr].outputs, is);
   };
   for (uint32_t b = 0, next = 0; b < p.buffers.size(); ++b) {
     program::Buffer& buffer = p.buffers[b];
@@ -60,7 +64,8 @@ void bindTemps(Trial& trial, uint32_t i) {
       buffer.offset = 0;
       buffer.space = 0;                                                  // where bound buffers lie
       const std::vector<std::byte> bytes(buffer.bytes, std::byte{0x3f}); // 0.747 as f32
-      trial.inputs.insert(trial.inputs.begin() + next, {Elem::u8_, {}, Bytes::copyOf(bytes.data(), bytes.size())});
+      trial.inputs.insert(trial.inputs.begin() + next,
+                          {Elem::u8_, {}, Bytes::copyOf(bytes.data(), bytes.size())});
     }
     next += buffer.role == Role::input || buffer.role == Role::inout;
   }
@@ -68,7 +73,8 @@ void bindTemps(Trial& trial, uint32_t i) {
 
 bool dropInstrs(Suspect& suspect, Search& search) {
   bool any = false;
-  for (uint32_t i = 0; i < suspect.trial.program.instrs.size() && suspect.trial.program.instrs.size() > 1;) {
+  for (uint32_t i = 0;
+       i < suspect.trial.program.instrs.size() && suspect.trial.program.instrs.size() > 1;) {
     Trial candidate = suspect.trial;
     bindTemps(candidate, i);
     std::vector<bool> keeps(candidate.program.instrs.size(), true);
@@ -149,7 +155,8 @@ Trial cut(const Trial& trial, const std::vector<Axis>& axes, int64_t first, int6
   return candidate;
 }
 
-/// Which axes of this extent may be cut alone: each set is one that verifies, and none holds another one.
+/// Which axes of this extent may be cut alone: each set is one that verifies, and none holds
+/// another one.
 std::vector<std::vector<Axis>> cuttable(const Trial& trial, int64_t extent) {
   constexpr size_t kMostAxes = 10;
   std::vector<Axis> axes;
@@ -159,7 +166,8 @@ std::vector<std::vector<Axis>> cuttable(const Trial& trial, int64_t extent) {
       const auto& views = isOutput ? program.instrs[i].outputs : program.instrs[i].inputs;
       for (uint32_t v = 0; v < views.size(); ++v)
         for (uint32_t d = 0; d < views[v].dims.size(); ++d)
-          if (views[v].dims[d] == extent && views[v].layout.isRowMajor()) axes.push_back({i, isOutput, v, d});
+          if (views[v].dims[d] == extent && views[v].layout.isRowMajor())
+            axes.push_back({i, isOutput, v, d});
     }
   const auto verifies = [&](const std::vector<Axis>& some) {
     return bool(program::verify(cut(trial, some, 0, extent - 1).program));
@@ -178,7 +186,9 @@ std::vector<std::vector<Axis>> cuttable(const Trial& trial, int64_t extent) {
   std::ranges::stable_sort(masks, {}, [](uint32_t mask) { return std::popcount(mask); });
   std::vector<uint32_t> taken;
   for (const uint32_t mask : masks) {
-    if (mask == 0 || std::ranges::any_of(taken, [&](uint32_t other) { return (mask & other) == other; })) continue;
+    if (mask == 0 ||
+        std::ranges::any_of(taken, [&](uint32_t other) { return (mask & other) == other; }))
+      continue;
     std::vector<Axis> some;
     for (size_t a = 0; a < axes.size(); ++a)
       if (mask >> a & 1) some.push_back(axes[a]);
@@ -204,11 +214,15 @@ bool cutAxes(Suspect& suspect, std::vector<Axis> axes, Search& search) {
     if (first < 0 || first + count > extent()) return false;
     Trial candidate = cut(suspect.trial, axes, first, count), trimmed = candidate;
     bool isTrimmed = false;
-    for (uint32_t b = 0; b < trimmed.program.buffers.size(); ++b) isTrimmed |= trim(trimmed, b, true);
-    return (isTrimmed && take(suspect, std::move(trimmed), search)) || take(suspect, std::move(candidate), search);
+    for (uint32_t b = 0; b < trimmed.program.buffers.size(); ++b)
+      isTrimmed |= trim(trimmed, b, true);
+    return (isTrimmed && take(suspect, std::move(trimmed), search)) ||
+           take(suspect, std::move(candidate), search);
   };
   bool any = false;
-  if (const int64_t worst = worstAlong(suspect, axes); tryCut(worst, 1) || (worst != 0 && tryCut(0, 1))) return true;
+  if (const int64_t worst = worstAlong(suspect, axes);
+      tryCut(worst, 1) || (worst != 0 && tryCut(0, 1)))
+    return true;
   while (extent() > 1) { // halves, then the largest piece that may go
     const int64_t old = extent();
     for (int64_t piece = (old + 1) / 2; piece >= 1; piece /= 2)
@@ -232,8 +246,9 @@ bool cutDims(Suspect& suspect, Search& search) {
     if (extent == 0 || search.isOver()) return any;
     done.insert(extent);
     for (const std::vector<Axis>& axes : cuttable(suspect.trial, extent)) {
-      const bool stillThere = std::ranges::all_of(
-          axes, [&](const Axis& axis) { return viewOf(suspect.trial.program, axis).dims[axis.dim] == extent; });
+      const bool stillThere = std::ranges::all_of(axes, [&](const Axis& axis) {
+        return viewOf(suspect.trial.program, axis).dims[axis.dim] == extent;
+      });
       any |= stillThere && cutAxes(suspect, axes, search);
     }
   }
@@ -247,12 +262,16 @@ bool cutWindows(Suspect& suspect, Search& search) {
     if (instr.kind != CDL_KIND_CONV2D && instr.kind != CDL_KIND_POOL2D) continue;
     for (uint32_t dim = 2; dim < 4; ++dim)
       for (bool goesOn = true; goesOn;) {
-        const View &x = suspect.trial.program.instrs[i].inputs[0], &y = suspect.trial.program.instrs[i].outputs[0];
-        if (x.dims.size() != 4 || y.dims.size() != 4 || !x.layout.isRowMajor() || !y.layout.isRowMajor()) break;
+        const View &x = suspect.trial.program.instrs[i].inputs[0],
+                   &y = suspect.trial.program.instrs[i].outputs[0];
+        if (x.dims.size() != 4 || y.dims.size() != 4 || !x.layout.isRowMajor() ||
+            !y.layout.isRowMajor())
+          break;
         goesOn = false;
         for (const int64_t rows : {int64_t(1), y.dims[dim] / 2, y.dims[dim] - 1}) {
           if (rows < 1 || rows >= y.dims[dim] || goesOn) continue;
-          for (int64_t columns = 1; columns <= x.dims[dim] && !goesOn; ++columns) { // which reach, verify knows
+          // which reach, verify knows
+          for (int64_t columns = 1; columns <= x.dims[dim] && !goesOn; ++columns) {
             Trial candidate = suspect.trial;
             program::Instr& smaller = candidate.program.instrs[i];
             for (size_t v = 0; v < smaller.inputs.size(); ++v) {
@@ -286,7 +305,8 @@ std::pair<uint64_t, uint64_t> reachOf(const Program& program, uint32_t buffer) {
         begin = std::min(begin, access.begin);
         end = std::max(end, access.end);
       }
-  return begin < end ? std::pair(begin, end) : std::pair(uint64_t(0), program.buffers[buffer].bytes);
+  return begin < end ? std::pair(begin, end)
+                     : std::pair(uint64_t(0), program.buffers[buffer].bytes);
 }
 
 /// The index of a buffer among the inputs of a trial.
@@ -333,7 +353,9 @@ bool canChange(const Trial& trial, uint32_t b) {
     for (const auto* views : {&instr.inputs, &instr.outputs})
       for (const View& view : *views) {
         if (view.buffer != b) continue;
-        if (view.layout.opaque || elemBits(view.elem) < 8 || (elem != Elem::none && elem != view.elem)) return false;
+        if (view.layout.opaque || elemBits(view.elem) < 8 ||
+            (elem != Elem::none && elem != view.elem))
+          return false;
         elem = view.elem;
       }
   return std::ranges::count_if(p.buffers, [&](const program::Buffer& other) {
@@ -354,7 +376,8 @@ bool trim(Trial& trial, uint32_t b, bool front) {
     for (auto* views : {&instr.inputs, &instr.outputs})
       for (View& view : *views)
         if (view.buffer == b)
-          view.offset -= static_cast<int64_t>(begin * 8 / static_cast<uint64_t>(elemBits(view.elem)));
+          view.offset -=
+              static_cast<int64_t>(begin * 8 / static_cast<uint64_t>(elemBits(view.elem)));
   refill(trial, b, Bytes::copyOf(content->data() + begin, end - begin));
   return true;
 }
@@ -374,11 +397,13 @@ bool densify(Trial& trial, uint32_t b) {
   const auto content = contentOf(trial, b);
   if (!content) return false;
   const auto size = static_cast<size_t>(elemBits(only->elem)) / 8;
-  if (static_cast<size_t>(only->count()) * size > content->size()) return false; // it reads elements often
+  // it reads elements often
+  if (static_cast<size_t>(only->count()) * size > content->size()) return false;
   std::vector<std::byte> dense(static_cast<size_t>(only->count()) * size);
   std::vector<int64_t> index(only->dims.size(), 0);
   for (int64_t i = 0, at = only->offset; i < only->count(); ++i) {
-    std::copy_n(content->data() + static_cast<size_t>(at) * size, size, dense.data() + static_cast<size_t>(i) * size);
+    std::copy_n(content->data() + static_cast<size_t>(at) * size, size,
+                dense.data() + static_cast<size_t>(i) * size);
     for (size_t d = index.size(); d-- > 0;) {
       at += only->strides[d];
       if (++index[d] < only->dims[d]) break;
@@ -432,7 +457,8 @@ std::vector<std::vector<uint32_t>> unitsOf(const Program& program) {
 
 Search::Search(Question question, double seconds, std::function<void(const std::string&)> progress)
     : question_(std::move(question)),
-      end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))),
+      end_(Clock::now() +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))),
       progress_(std::move(progress)) {}
 
 Finding Search::ask(const Trial& trial) {
@@ -442,7 +468,8 @@ Finding Search::ask(const Trial& trial) {
   return tool::ask(trial, question_);
 }
 
-std::optional<Suspect> findFew(const Program& whole, const Tape& tape, std::optional<size_t> last, Search& search) {
+std::optional<Suspect> findFew(const Program& whole, const Tape& tape, std::optional<size_t> last,
+                               Search& search) {
   auto units = unitsOf(whole);
   if (last) {
     const uint32_t instr = tape.executions()[*last].instr;
@@ -450,13 +477,16 @@ std::optional<Suspect> findFew(const Program& whole, const Tape& tape, std::opti
   }
   const auto part = [&](size_t begin, size_t end) {
     std::vector<uint32_t> instrs;
-    for (size_t u = begin; u < end; ++u) instrs.insert(instrs.end(), units[u].begin(), units[u].end());
+    for (size_t u = begin; u < end; ++u)
+      instrs.insert(instrs.end(), units[u].begin(), units[u].end());
     return slice(whole, tape, instrs, !last);
   };
   Suspect suspect{part(0, units.size()), {}, 1};
   suspect.finding = search.ask(suspect.trial);
   if (!suspect.finding.isFault()) return std::nullopt;
-  const auto shows = [&](size_t begin, size_t end) { return takeAsIs(suspect, part(begin, end), search); };
+  const auto shows = [&](size_t begin, size_t end) {
+    return takeAsIs(suspect, part(begin, end), search);
+  };
   size_t low = 0, end = units.size(); // [0, low) is right, [0, end) is not
   while (end - low > 1) {
     const size_t middle = low + (end - low) / 2;

@@ -5,7 +5,8 @@
 
 #include "tools/candela/debug/slice.h"
 
-/// From a Program that shows a fault to a small one that shows the same. Every try is a process of its own.
+/// From a Program that shows a fault to a small one that shows the same. Every try is a process of
+/// its own.
 namespace candela::tool {
 
 /// A trial that shows a fault, and what was asked of it.
@@ -32,13 +33,14 @@ private:
   int tries_ = 0;
 };
 
-/// Of a Program that is wrong as a whole, while each of its instructions is right alone: the few that it takes.
-/// Nothing, when all of them, bound to what the tape holds, are right. `last`: the execution that the tape ends with,
-/// and that was wrong.
-std::optional<Suspect> findFew(const program::Program& whole, const Tape& tape, std::optional<size_t> last,
-                               Search& search);
+/// Of a Program that is wrong as a whole, while each of its instructions is right alone: the few
+/// that it takes. Nothing, when all of them, bound to what the tape holds, are right. `last`: the
+/// execution that the tape ends with, and that was wrong.
+std::optional<Suspect> findFew(const program::Program& whole, const Tape& tape,
+                               std::optional<size_t> last, Search& search);
 
-/// Fewer instructions, steps of expressions, smaller dims, smaller buffers, while it shows the same fault.
+/// Fewer instructions, steps of expressions, smaller dims, smaller buffers, while it shows the same
+/// fault.
 void shrink(Suspect& suspect, Search& search);
 
 } // namespace candela::tool

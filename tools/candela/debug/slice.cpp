@@ -49,7 +49,9 @@ Program without(const Program& whole, const std::vector<bool>& keeps) {
   for (const program::Loop& loop : whole.loops) {
     const uint32_t first = before[loop.first], count = before[loop.first + loop.count] - first;
     moved.push_back(count ? static_cast<uint32_t>(p.loops.size()) : kNone);
-    if (count) p.loops.push_back({first, count, loop.parent == kNone ? kNone : moved[loop.parent], loop.trip});
+    if (count)
+      p.loops.push_back(
+          {first, count, loop.parent == kNone ? kNone : moved[loop.parent], loop.trip});
   }
   for (program::Instr& instr : p.instrs)
     if (instr.loop != kNone) instr.loop = moved[instr.loop];
@@ -105,7 +107,8 @@ Trial isolate(const Program& whole, const Tape& tape, size_t execution) {
         view.offset += view.ivStrides[l] * at.loops[l];
         view.ivStrides[l] = 0;
       }
-      const auto [found, isNew] = moved.try_emplace(view.buffer, static_cast<uint32_t>(p.buffers.size()));
+      const auto [found, isNew] =
+          moved.try_emplace(view.buffer, static_cast<uint32_t>(p.buffers.size()));
       if (isNew) {
         program::Buffer buffer = whole.buffers[view.buffer];
         if (buffer.role == Role::constant) {
@@ -133,7 +136,8 @@ Trial isolate(const Program& whole, const Tape& tape, size_t execution) {
   return trial;
 }
 
-Trial slice(const Program& whole, const Tape& tape, const std::vector<uint32_t>& instrs, bool contiguous) {
+Trial slice(const Program& whole, const Tape& tape, const std::vector<uint32_t>& instrs,
+            bool contiguous) {
   std::vector<bool> keeps(whole.instrs.size(), false);
   for (const uint32_t i : instrs) keeps[i] = true;
   Trial trial;
@@ -166,7 +170,8 @@ Trial slice(const Program& whole, const Tape& tape, const std::vector<uint32_t>&
   const auto firstOf = [&](uint32_t kept) { // execution
     const uint32_t instr = instrs[kept];
     return static_cast<size_t>(
-        std::ranges::find_if(executions, [&](const auto& execution) { return execution.instr == instr; }) -
+        std::ranges::find_if(executions,
+                             [&](const auto& execution) { return execution.instr == instr; }) -
         executions.begin());
   };
   size_t end = 0; // behind the last one that is kept
@@ -178,7 +183,8 @@ Trial slice(const Program& whole, const Tape& tape, const std::vector<uint32_t>&
     program::Buffer& buffer = p.buffers[b];
     const Use& use = uses[b];
     if (buffer.role == Role::constant || use.first == kNone) continue;
-    const bool isRead = use.lastRead != kNone && use.lastWrite != kNone && use.lastRead > use.lastWrite;
+    const bool isRead =
+        use.lastRead != kNone && use.lastWrite != kNone && use.lastRead > use.lastWrite;
     if (buffer.role == Role::temp && use.firstIsWhole && isRead) continue;
     buffer.role = use.lastWrite == kNone ? Role::input : Role::inout;
     buffer.offset = 0;
@@ -190,7 +196,8 @@ Trial slice(const Program& whole, const Tape& tape, const std::vector<uint32_t>&
   std::vector<Tensor> inputs;
   for (uint32_t b = 0, next = 0; b < p.buffers.size(); ++b) {
     if (!isBound(p.buffers[b].role)) {
-      if (uses[b].first == kNone && p.buffers[b].role != Role::constant) p.buffers[b].role = Role::temp;
+      if (uses[b].first == kNone && p.buffers[b].role != Role::constant)
+        p.buffers[b].role = Role::temp;
       continue;
     }
     inputs.push_back(uses[b].first == kNone ? Tensor() : trial.inputs[next++]);

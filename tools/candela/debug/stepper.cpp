@@ -12,14 +12,16 @@ using program::Role;
 Stepper::Stepper(const runtime::Bundle& bundle, std::span<const Tensor> inputs)
     : bundle_(bundle), inputs_(inputs.begin(), inputs.end()) {
   std::map<std::string, const Bytes*> byHash;
-  for (const runtime::BundleConstant& constant : bundle.constants) byHash[hashText(constant.hash)] = &constant.bytes;
+  for (const runtime::BundleConstant& constant : bundle.constants)
+    byHash[hashText(constant.hash)] = &constant.bytes;
   const program::PayloadSource payloads = [&](const cdl_constant_t& record) -> Result<Payload> {
     Hash hash;
     std::copy(std::begin(record.hash), std::end(record.hash), hash.begin());
     const auto at = byHash.find(hashText(hash));
     if (at == byHash.end()) return Status(Code::bad_model, "the bundle does not hold it");
     const Elem elem = static_cast<Elem>(record.elem);
-    return Payload::data({elem, {static_cast<int64_t>(record.bytes * 8 / elemBits(elem))}, *at->second});
+    return Payload::data(
+        {elem, {static_cast<int64_t>(record.bytes * 8 / elemBits(elem))}, *at->second});
   };
   for (const runtime::BundleStep& step : bundle.steps) {
     if (step.kind == runtime::StepKind::copy) continue;
@@ -30,7 +32,8 @@ Stepper::Stepper(const runtime::Bundle& bundle, std::span<const Tensor> inputs)
     part.tape.emplace(part.program, reinterpret_cast<const cdl_image_t*>(image.data()));
     size_t next = 0;
     for (uint32_t b = 0; b < part.program.buffers.size(); ++b)
-      if (const Role role = part.program.buffers[b].role; role == Role::output || role == Role::inout)
+      if (const Role role = part.program.buffers[b].role;
+          role == Role::output || role == Role::inout)
         writers_[step.outputs[next++]] = {parts_.size() - 1, b};
   }
 }
@@ -61,16 +64,20 @@ Tensor Stepper::value(uint32_t index) const {
     const std::span<std::byte> bytes = tape.before(tape.executions().size(), buffer);
     return {value.elem, value.dims, Bytes::copyOf(bytes.data(), bytes.size())};
   }
-  if (value.constant != runtime::kNoConstant) return {value.elem, value.dims, bundle_.constants[value.constant].bytes};
+  if (value.constant != runtime::kNoConstant)
+    return {value.elem, value.dims, bundle_.constants[value.constant].bytes};
   for (size_t i = 0; i < bundle_.inputs.size(); ++i)
     if (bundle_.inputs[i] == index) return inputs_[i];
   for (const runtime::BundleStep& step : bundle_.steps)
-    if (step.kind == runtime::StepKind::copy && step.outputs[0] == index) return this->value(step.inputs[0]);
+    if (step.kind == runtime::StepKind::copy && step.outputs[0] == index)
+      return this->value(step.inputs[0]);
   return {};
 }
 
-void Stepper::run(const Question& question, const Devices& devices, const std::shared_ptr<runtime::Device>& against,
-                  const std::function<void(uint64_t)>& begin, const std::function<bool(const Finding&)>& visit) {
+void Stepper::run(const Question& question, const Devices& devices,
+                  const std::shared_ptr<runtime::Device>& against,
+                  const std::function<void(uint64_t)>& begin,
+                  const std::function<bool(const Finding&)>& visit) {
   uint64_t number = 0;
   for (const Part& part : parts_) {
     const Tape& tape = *part.tape;
@@ -78,9 +85,12 @@ void Stepper::run(const Question& question, const Devices& devices, const std::s
     const auto device = devices.find(backend);
     size_t next = 0;
     for (uint32_t b = 0; b < part.program.buffers.size(); ++b) {
-      if (const Role role = part.program.buffers[b].role; role != Role::input && role != Role::inout) continue;
+      if (const Role role = part.program.buffers[b].role;
+          role != Role::input && role != Role::inout)
+        continue;
       const Bytes bytes = value(part.step->inputs[next++]).bytes;
-      std::copy_n(bytes.data(), std::min<uint64_t>(bytes.size(), tape.initial(b).size()), tape.initial(b).data());
+      std::copy_n(bytes.data(), std::min<uint64_t>(bytes.size(), tape.initial(b).size()),
+                  tape.initial(b).data());
     }
     // What is on the host has none to be compared with, and no door to come by.
     Question own = question;
@@ -89,7 +99,8 @@ void Stepper::run(const Question& question, const Devices& devices, const std::s
       begin(number);
       const Trial trial = isolate(part.program, tape, e);
       std::vector<Tensor> results;
-      Finding finding = examine(trial, own, device == devices.end() ? nullptr : device->second, against, &results);
+      Finding finding = examine(trial, own, device == devices.end() ? nullptr : device->second,
+                                against, &results);
       Verdict place = describe(part.program, tape.executions()[e].instr);
       finding.verdict.name = place.name;
       finding.verdict.node = place.node;
@@ -109,7 +120,9 @@ void Stepper::run(const Question& question, const Devices& devices, const std::s
               part.program.buffers[view.buffer].role != Role::constant)
             found.push_back(view.buffer);
       for (size_t i = 0; i < results.size(); ++i) {
-        if (std::ranges::none_of(instr.outputs, [&](const auto& view) { return view.buffer == found[i]; })) continue;
+        if (std::ranges::none_of(instr.outputs,
+                                 [&](const auto& view) { return view.buffer == found[i]; }))
+          continue;
         const std::span<std::byte> to = tape.after(e, found[i]);
         std::copy_n(results[i].bytes.data(), to.size(), to.data());
       }

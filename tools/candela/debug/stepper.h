@@ -7,11 +7,12 @@
 
 namespace candela::tool {
 
-/// The Programs of a bundle instruction by instruction, each on its own backend, on the memory that the backend's own
-/// results made.
+/// The Programs of a bundle instruction by instruction, each on its own backend, on the memory that
+/// the backend's own results made.
 class Stepper {
 public:
-  using Devices = std::map<std::string, std::shared_ptr<runtime::Device>>; ///< by the backend's own name
+  /// by the backend's own name
+  using Devices = std::map<std::string, std::shared_ptr<runtime::Device>>;
   /// Throws Failure when a Program cannot be read, or there is no room.
   Stepper(const runtime::Bundle& bundle, std::span<const Tensor> inputs);
 
@@ -26,10 +27,13 @@ public:
   size_t parts() const { return parts_.size(); }
   const std::string& backend(size_t part) const; ///< by its own name; empty: the host
 
-  /// In a process that may die. In the order of the bundle's steps; `visit` sees each execution with its number, and
-  /// false ends the run. `question` is asked of each, on `devices` (and `against`).
-  void run(const Question& question, const Devices& devices, const std::shared_ptr<runtime::Device>& against,
-           const std::function<void(uint64_t)>& begin, const std::function<bool(const Finding&)>& visit);
+  /// In a process that may die. In the order of the bundle's steps; `visit` sees each execution
+  /// with its number, and false ends the run. `question` is asked of each, on `devices` (and
+  /// `against`).
+  void run(const Question& question, const Devices& devices,
+           const std::shared_ptr<runtime::Device>& against,
+           const std::function<void(uint64_t)>& begin,
+           const std::function<bool(const Finding&)>& visit);
   /// What has run is what the outputs are made of.
   std::vector<Tensor> outputs() const;
 

@@ -7,9 +7,9 @@
 
 namespace candela::tool {
 
-/// What the buffers of a Program hold while its instructions run one by one: before the first, and after each one the
-/// buffers that it writes. In a file without a name that processes share, so that who waits for one that died can read
-/// what it received.
+/// What the buffers of a Program hold while its instructions run one by one: before the first, and
+/// after each one the buffers that it writes. In a file without a name that processes share, so
+/// that who waits for one that died can read what it received.
 class Tape {
 public:
   struct Execution {
@@ -20,11 +20,14 @@ public:
   Tape(const program::Program& program, const cdl_image_t* image);
 
   const std::vector<Execution>& executions() const { return executions_; }
-  /// False where all would be too much: then each buffer holds what was written last, wherever one asks.
+  /// False where all would be too much: then each buffer holds what was written last, wherever one
+  /// asks.
   bool keepsAll() const { return keepsAll_; }
 
   /// What is not a constant.
-  std::span<std::byte> initial(uint32_t buffer) const { return at(buffer, buffers_[buffer].initial); }
+  std::span<std::byte> initial(uint32_t buffer) const {
+    return at(buffer, buffers_[buffer].initial);
+  }
   /// What execution e receives; of one behind the last: what is there at the end.
   std::span<std::byte> before(size_t e, uint32_t buffer) const;
   /// Of a buffer that execution e writes.

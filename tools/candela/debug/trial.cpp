@@ -20,8 +20,8 @@ using Kind = Finding::Kind;
 
 cdl_backend_query_fn realQuery = nullptr;
 
-cdl_code_t pretendToCompile(cdl_device_t*, const cdl_image_t*, const void* const*, cdl_executable_t** executable,
-                            cdl_refusal_t*, cdl_error_t*) {
+cdl_code_t pretendToCompile(cdl_device_t*, const cdl_image_t*, const void* const*,
+                            cdl_executable_t** executable, cdl_refusal_t*, cdl_error_t*) {
   static char nothing;
   *executable = reinterpret_cast<cdl_executable_t*>(&nothing);
   return CDL_OK;
@@ -36,11 +36,12 @@ cdl_code_t planningQuery(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t*
   out->executable_save = nullptr;
   out->executable_load = nullptr;
   // Constants are uploaded, by a queue that may be what hangs.
-  out->queue_write = [](cdl_queue_t*, cdl_memory_t*, uint64_t, const void*, uint64_t, cdl_error_t*) {
+  out->queue_write = [](cdl_queue_t*, cdl_memory_t*, uint64_t, const void*, uint64_t,
+                        cdl_error_t*) { return cdl_code_t(CDL_OK); };
+  out->queue_signal = [](cdl_queue_t*, uint64_t, cdl_error_t*) { return cdl_code_t(CDL_OK); };
+  out->queue_wait = [](cdl_queue_t*, uint64_t, uint64_t, cdl_error_t*) {
     return cdl_code_t(CDL_OK);
   };
-  out->queue_signal = [](cdl_queue_t*, uint64_t, cdl_error_t*) { return cdl_code_t(CDL_OK); };
-  out->queue_wait = [](cdl_queue_t*, uint64_t, uint64_t, cdl_error_t*) { return cdl_code_t(CDL_OK); };
   out->executable_destroy = [](cdl_device_t*, cdl_executable_t*) {};
   return CDL_OK;
 }
@@ -58,7 +59,8 @@ std::vector<Tensor> otherInputs(const Trial& trial) {
     if (isWritten(trial.program, b) || !isFloat(elem) || elemBits(elem) < 8) continue;
     const uint64_t size = static_cast<uint64_t>(elemBits(elem)) / 8, bytes = tensor.bytes.size();
     if (bytes <= size) continue;
-    Bytes turned = Bytes::copyOf(tensor.bytes.data() + size, bytes - size); // each takes its neighbour's place
+    // each takes its neighbour's place
+    Bytes turned = Bytes::copyOf(tensor.bytes.data() + size, bytes - size);
     Bytes whole = Bytes::copyOf(tensor.bytes.data(), bytes);
     std::memcpy(whole.mutableData(), turned.data(), turned.size());
     std::memcpy(whole.mutableData() + turned.size(), tensor.bytes.data(), size);
@@ -70,17 +72,20 @@ std::vector<Tensor> otherInputs(const Trial& trial) {
 bool equalBytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   for (size_t i = 0; i < a.size(); ++i)
     if (a[i].bytes.size() != b[i].bytes.size() ||
-        (a[i].bytes.size() && std::memcmp(a[i].bytes.data(), b[i].bytes.data(), a[i].bytes.size()) != 0))
+        (a[i].bytes.size() &&
+         std::memcmp(a[i].bytes.data(), b[i].bytes.data(), a[i].bytes.size()) != 0))
       return false;
   return true;
 }
 
 Finding failed(const Status& status) {
-  return {.kind = Kind::failed, .text = status.message(), .phase = Pulse::Phase(pulse().phase.load())};
+  return {
+      .kind = Kind::failed, .text = status.message(), .phase = Pulse::Phase(pulse().phase.load())};
 }
 
 /// What has results in it, of what the INOUT buffers hold: the rest are operands.
-std::vector<Tensor> resultsOf(const program::Program& program, const std::vector<Tensor>& contents) {
+std::vector<Tensor> resultsOf(const program::Program& program,
+                              const std::vector<Tensor>& contents) {
   std::vector<Tensor> results;
   for (uint32_t b = 0, next = 0; b < program.buffers.size(); ++b) {
     if (program.buffers[b].role != Role::inout) continue;
@@ -101,7 +106,8 @@ Finding repeat(const Trial& trial, const Question& question, runtime::Session& s
     const auto again = session.run(isOther ? others : trial.inputs);
     if (!again) return failed(again.status());
     const bool isSame =
-        isOther ? equalBytes(resultsOf(trial.program, *again), resultsOf(trial.program, got)) : equalBytes(*again, got);
+        isOther ? equalBytes(resultsOf(trial.program, *again), resultsOf(trial.program, got))
+                : equalBytes(*again, got);
     if (isOther != isSame) continue;
     Finding finding;
     enter(Pulse::judging);
@@ -111,7 +117,8 @@ Finding repeat(const Trial& trial, const Question& question, runtime::Session& s
       finding = {.kind = Kind::stale, .text = "run 2 has other inputs and gives what run 1 gave"};
       finding.verdict = judge(trial.program, others, *again, *want, true);
     } else {
-      finding = {.kind = Kind::unstable, .text = fmt::format("run {} gives other bytes than run 1", run)};
+      finding = {.kind = Kind::unstable,
+                 .text = fmt::format("run {} gives other bytes than run 1", run)};
       finding.verdict = judge(trial.program, trial.inputs, *again, got, true);
     }
     return finding;
@@ -159,8 +166,8 @@ bool Finding::isLike(const Finding& other) const {
 }
 
 std::string Finding::summary() const {
-  static constexpr const char* kPhases[] = {"while the device is opened", "while it is compiled", "while it runs",
-                                            "after its run"};
+  static constexpr const char* kPhases[] = {"while the device is opened", "while it is compiled",
+                                            "while it runs", "after its run"};
   switch (kind) {
   case Kind::failed: return text;
   case Kind::died:
@@ -212,16 +219,22 @@ Finding fromWire(const std::string& text) {
   Finding f;
   Verdict& v = f.verdict;
   size_t next = 0;
-  const auto take = [&](auto& to) { to = json[next++].get<std::remove_reference_t<decltype(to)>>(); };
+  const auto take = [&](auto& to) {
+    to = json[next++].get<std::remove_reference_t<decltype(to)>>();
+  };
   const auto takeReal = [&](double& to) { to = doubleOf(json[next++]); };
-  take(f.kind), take(f.text), take(f.phase), take(v.partition), take(v.instr), take(v.backend), take(v.name);
-  take(v.node), take(v.op), take(v.kind), take(v.types), take(v.elements), take(v.different), take(v.outside);
-  takeReal(v.largest), take(v.where), take(v.expected), take(v.found), takeReal(v.difference), takeReal(v.bound);
+  take(f.kind), take(f.text), take(f.phase), take(v.partition), take(v.instr), take(v.backend),
+      take(v.name);
+  take(v.node), take(v.op), take(v.kind), take(v.types), take(v.elements), take(v.different),
+      take(v.outside);
+  takeReal(v.largest), take(v.where), take(v.expected), take(v.found), takeReal(v.difference),
+      takeReal(v.bound);
   take(v.stray), take(v.worst), take(v.judged);
   return f;
 }
 
-Finding examine(const Trial& trial, const Question& question, const std::shared_ptr<runtime::Device>& device,
+Finding examine(const Trial& trial, const Question& question,
+                const std::shared_ptr<runtime::Device>& device,
                 const std::shared_ptr<runtime::Device>& against, std::vector<Tensor>* results) {
   enter(Pulse::compiling);
   const auto session = pipeline::compileProgram(trial.program, "trial", device);
@@ -230,7 +243,8 @@ Finding examine(const Trial& trial, const Question& question, const std::shared_
   const auto got = (*session)->run(trial.inputs);
   if (!got) return failed(got.status());
   if (results) *results = *got;
-  if (Finding finding = question.times > 1 ? repeat(trial, question, **session, *got) : Finding(); finding.isFault())
+  if (Finding finding = question.times > 1 ? repeat(trial, question, **session, *got) : Finding();
+      finding.isFault())
     return finding;
   Finding finding;
   if (question.against) { // null: the host
@@ -247,8 +261,9 @@ Finding examine(const Trial& trial, const Question& question, const std::shared_
   }
   enter(Pulse::judging);
   std::vector<Tensor> want;
-  const bool isJudged = std::ranges::none_of(trial.program.instrs,
-                                             [](const program::Instr& instr) { return instr.kind == CDL_KIND_CUSTOM; });
+  const bool isJudged = std::ranges::none_of(trial.program.instrs, [](const program::Instr& instr) {
+    return instr.kind == CDL_KIND_CUSTOM;
+  });
   if (trial.want && !question.byReference)
     want = *trial.want;
   else if (!isJudged)
@@ -275,9 +290,12 @@ Finding ask(const Trial& trial, const Question& question) {
           return toWire(examine(trial, question, device, against));
         },
         question.limitSeconds);
-  } catch (const Failure&) { return {}; } // the oracle does not run it
+  } catch (const Failure&) {
+    return {};
+  } // the oracle does not run it
   if (answer.arrived) return fromWire(answer.text);
-  return {.kind = answer.late ? Kind::late : Kind::died, .text = answer.text, .phase = answer.phase};
+  return {
+      .kind = answer.late ? Kind::late : Kind::died, .text = answer.text, .phase = answer.phase};
 }
 
 bool isSound(const Trial& trial) {
@@ -285,7 +303,8 @@ bool isSound(const Trial& trial) {
   size_t next = 0;
   for (const program::Buffer& buffer : trial.program.buffers) {
     if (buffer.role != Role::input && buffer.role != Role::inout) continue;
-    if (next == trial.inputs.size() || trial.inputs[next++].bytes.size() != buffer.bytes) return false;
+    if (next == trial.inputs.size() || trial.inputs[next++].bytes.size() != buffer.bytes)
+      return false;
   }
   return next == trial.inputs.size();
 }

@@ -16,7 +16,8 @@ struct BackendSpec {
   std::vector<std::string> options; ///< KEY=VALUE or PLUGIN.KEY=VALUE
   /// The host's own executor, which is no plugin; with options `soft` is one.
   bool isHost() const { return name == "soft" && options.empty(); }
-  /// Only in a process that may die of it. `planOnly`: it compiles nothing, and says that it did. Throws Failure.
+  /// Only in a process that may die of it. `planOnly`: it compiles nothing, and says that it did.
+  /// Throws Failure.
   std::shared_ptr<runtime::Device> open(bool planOnly = false) const;
 };
 
@@ -25,12 +26,14 @@ struct Question {
   BackendSpec backend;
   std::optional<BackendSpec> against; ///< to be compared with, instead of the oracle
   bool exact = false;                 ///< against: to the bit
-  bool byReference = false;           ///< the oracle judges all, not only what soft finds or cannot run
-  int times = 1;                      ///< runs on the same bytes
-  double limitSeconds = 60;           ///< of one step
+  /// the oracle judges all, not only what soft finds or cannot run
+  bool byReference = false;
+  int times = 1;            ///< runs on the same bytes
+  double limitSeconds = 60; ///< of one step
 };
 
-/// A Program with what its INPUT and INOUT buffers hold, in order. Its TEMP buffers are placed; there are no STATEs.
+/// A Program with what its INPUT and INOUT buffers hold, in order. Its TEMP buffers are placed;
+/// there are no STATEs.
 struct Trial {
   program::Program program;
   std::vector<Tensor> inputs;
@@ -57,7 +60,8 @@ struct Finding {
   bool isFault() const { return kind != Kind::none; }
   /// The same kind of fault: of the same signal, or of any error.
   bool isLike(const Finding& other) const;
-  /// "SIGSEGV while it runs", "no answer after 20 s while it is compiled", or the numbers that differ.
+  /// "SIGSEGV while it runs", "no answer after 20 s while it is compiled", or the numbers that
+  /// differ.
   std::string summary() const;
 };
 std::string_view kindName(Finding::Kind kind);
@@ -66,10 +70,12 @@ std::string_view kindName(Finding::Kind kind);
 std::string toWire(const Finding& finding);
 Finding fromWire(const std::string& text);
 
-/// Runs a trial and says what it found first. In a process that may die. `results`: what the INOUT buffers hold after
-/// the first run, when it came so far.
-Finding examine(const Trial& trial, const Question& question, const std::shared_ptr<runtime::Device>& device,
-                const std::shared_ptr<runtime::Device>& against, std::vector<Tensor>* results = nullptr);
+/// Runs a trial and says what it found first. In a process that may die. `results`: what the INOUT
+/// buffers hold after the first run, when it came so far.
+Finding examine(const Trial& trial, const Question& question,
+                const std::shared_ptr<runtime::Device>& device,
+                const std::shared_ptr<runtime::Device>& against,
+                std::vector<Tensor>* results = nullptr);
 
 /// The same in a process of its own, with devices of its own.
 Finding ask(const Trial& trial, const Question& question);

@@ -33,7 +33,8 @@ double roundingOf(Elem elem) {
 
 /// The extent of one logical dim.
 double extent(const View& view, size_t dim) {
-  if (view.layout.isRowMajor()) return dim < view.dims.size() ? static_cast<double>(view.dims[dim]) : 1;
+  if (view.layout.isRowMajor())
+    return dim < view.dims.size() ? static_cast<double>(view.dims[dim]) : 1;
   double count = 1;
   for (size_t s = 0; s < view.layout.steps.size(); ++s)
     if (view.layout.steps[s].dim == dim) count *= static_cast<double>(view.dims[s]);
@@ -42,7 +43,9 @@ double extent(const View& view, size_t dim) {
 
 /// How many terms one element of the result sums up.
 double lengthOfSums(const Instr& instr) {
-  const auto count = [](const View& view) { return std::max(1.0, static_cast<double>(view.count())); };
+  const auto count = [](const View& view) {
+    return std::max(1.0, static_cast<double>(view.count()));
+  };
   switch (instr.kind) {
   case CDL_KIND_MATMUL: return extent(instr.inputs[0], 2);
   case CDL_KIND_CONV2D: return count(instr.inputs[1]) / std::max(1.0, extent(instr.inputs[1], 0));
@@ -51,7 +54,8 @@ double lengthOfSums(const Instr& instr) {
   case CDL_KIND_NORM: return extent(instr.inputs[0], 1);
   case CDL_KIND_POOL2D: {
     double taps = 1;
-    for (const int64_t size : instr.attr(CDL_ATTR_KERNEL)->values) taps *= static_cast<double>(size);
+    for (const int64_t size : instr.attr(CDL_ATTR_KERNEL)->values)
+      taps *= static_cast<double>(size);
     return taps;
   }
   default: return 1;
@@ -91,12 +95,13 @@ double largestOf(const View& view, const Tensor& elements) {
 Bytes magnitudes(const Bytes& bytes, Elem elem) {
   Bytes out = Bytes::copyOf(bytes.data(), bytes.size());
   const size_t size = static_cast<size_t>(elemBits(elem)) / 8;
-  for (size_t at = size - 1; at < out.size(); at += size) out.mutableData()[at] &= std::byte{0x7f}; // the sign
+  // the sign
+  for (size_t at = size - 1; at < out.size(); at += size) out.mutableData()[at] &= std::byte{0x7f};
   return out;
 }
 
-/// The largest that the instruction without its expression gives on magnitudes; without sums, the largest that it
-/// reads. Of an instruction of other types than f32: 0.
+/// The largest that the instruction without its expression gives on magnitudes; without sums, the
+/// largest that it reads. Of an instruction of other types than f32: 0.
 double magnitudeOf(const Program& program, std::span<const Tensor> given) {
   Program p = program;
   Instr& instr = p.instrs[0];
@@ -138,8 +143,8 @@ double magnitudeOf(const Program& program, std::span<const Tensor> given) {
 }
 
 /// One element's difference and bound, kept when it is the worst so far.
-void compare(Verdict& verdict, const Tensor& got, const Tensor& want, int64_t at, double bound, const View& view,
-             const std::string& buffer, const Shape& index) {
+void compare(Verdict& verdict, const Tensor& got, const Tensor& want, int64_t at, double bound,
+             const View& view, const std::string& buffer, const Shape& index) {
   const double g = elementAsReal(got, at), w = elementAsReal(want, at);
   ++verdict.elements;
   if (g == w || (std::isnan(g) && std::isnan(w))) return;
@@ -154,24 +159,25 @@ void compare(Verdict& verdict, const Tensor& got, const Tensor& want, int64_t at
   verdict.largest = part;
   verdict.difference = difference;
   verdict.bound = bound;
-  verdict.where =
-      fmt::format("[{}] of %{} {}", fmt::join(index, ","), buffer, typeText(elemName(view.elem), view.dims));
+  verdict.where = fmt::format("[{}] of %{} {}", fmt::join(index, ","), buffer,
+                              typeText(elemName(view.elem), view.dims));
   verdict.expected = elementText(want, at);
   verdict.found = elementText(got, at);
   verdict.worst = index;
 }
 
 /// An element that is no result must be as it was.
-void noteStray(Verdict& verdict, const Tensor& now, const Tensor& then, int64_t at, const std::string& buffer) {
+void noteStray(Verdict& verdict, const Tensor& now, const Tensor& then, int64_t at,
+               const std::string& buffer) {
   if (verdict.stray.empty() &&
       loadElement(now.elem, now.bytes.data(), at) != loadElement(now.elem, then.bytes.data(), at))
-    verdict.stray =
-        fmt::format("element {} of %{}: was {}, became {}", at, buffer, elementText(then, at), elementText(now, at));
+    verdict.stray = fmt::format("element {} of %{}: was {}, became {}", at, buffer,
+                                elementText(then, at), elementText(now, at));
 }
 
 /// Buffers of a Program that is more than one instruction, as rows of elements.
-void compareBuffers(Verdict& verdict, const Program& program, std::span<const Tensor> got, std::span<const Tensor> want,
-                    bool exact) {
+void compareBuffers(Verdict& verdict, const Program& program, std::span<const Tensor> got,
+                    std::span<const Tensor> want, bool exact) {
   bool hasFloats = false;
   for (const Instr& instr : program.instrs)
     for (const View& view : instr.inputs) hasFloats |= isFloat(view.elem);
@@ -197,11 +203,13 @@ void compareBuffers(Verdict& verdict, const Program& program, std::span<const Te
 
 } // namespace
 
-Result<std::vector<Tensor>> oracle(const Program& program, std::span<const Tensor> inputs, bool byReference) {
+Result<std::vector<Tensor>> oracle(const Program& program, std::span<const Tensor> inputs,
+                                   bool byReference) {
   if (!byReference) {
     auto session = pipeline::compileProgram(program, "oracle", nullptr);
     if (session)
-      if (auto results = (*session)->run(inputs); results || results.status().code() != Code::unsupported)
+      if (auto results = (*session)->run(inputs);
+          results || results.status().code() != Code::unsupported)
         return results;
   }
   return reference::interpret(program, inputs);
@@ -226,7 +234,8 @@ Verdict describe(const Program& program, uint32_t index) {
 
 bool isWritten(const Program& program, uint32_t buffer) {
   return std::ranges::any_of(program.instrs, [&](const Instr& instr) {
-    return std::ranges::any_of(instr.outputs, [&](const View& view) { return view.buffer == buffer; });
+    return std::ranges::any_of(instr.outputs,
+                               [&](const View& view) { return view.buffer == buffer; });
   });
 }
 
@@ -238,14 +247,17 @@ Verdict judge(const Program& program, std::span<const Tensor> inputs, std::span<
     return verdict;
   }
   const Instr& instr = program.instrs[0];
-  const bool readsFloats = std::ranges::any_of(instr.inputs, [](const View& view) { return isFloat(view.elem); });
-  const double roundings = 16 + 4 * std::sqrt(lengthOfSums(instr)) + 4 * static_cast<double>(instr.expr.size());
+  const bool readsFloats =
+      std::ranges::any_of(instr.inputs, [](const View& view) { return isFloat(view.elem); });
+  const double roundings =
+      16 + 4 * std::sqrt(lengthOfSums(instr)) + 4 * static_cast<double>(instr.expr.size());
   std::vector<size_t> resultOf(program.buffers.size(), 0); // index into got and want
   for (size_t b = 0, next = 0; b < program.buffers.size(); ++b)
     if (program.buffers[b].role == Role::inout) resultOf[b] = next++;
   for (const View& view : instr.outputs) {
     const size_t result = resultOf[view.buffer];
-    const Tensor gotRow = flat(got[result].bytes, view.elem), wantRow = flat(want[result].bytes, view.elem);
+    const Tensor gotRow = flat(got[result].bytes, view.elem),
+                 wantRow = flat(want[result].bytes, view.elem);
     const std::string& buffer = program.buffers[view.buffer].name;
     const uint64_t before = verdict.outside;
     const auto compareAll = [&](double bound) {
@@ -272,7 +284,8 @@ Verdict judge(const Program& program, std::span<const Tensor> inputs, std::span<
     std::vector<char> isResult(static_cast<size_t>(gotRow.count()), 0);
     for (const View& other : instr.outputs)
       if (other.buffer == view.buffer)
-        forEachElement(other, [&](const Shape&, int64_t at) { isResult[static_cast<size_t>(at)] = 1; });
+        forEachElement(other,
+                       [&](const Shape&, int64_t at) { isResult[static_cast<size_t>(at)] = 1; });
     for (int64_t at = 0; at < gotRow.count(); ++at)
       if (!isResult[static_cast<size_t>(at)]) noteStray(verdict, gotRow, wantRow, at, buffer);
   }
@@ -281,7 +294,8 @@ Verdict judge(const Program& program, std::span<const Tensor> inputs, std::span<
     const Tensor now = flat(got[resultOf[b]].bytes, program.contentType(b).first);
     const Tensor then = flat(want[resultOf[b]].bytes, now.elem);
     if (std::memcmp(now.bytes.data(), then.bytes.data(), now.bytes.size()) != 0)
-      for (int64_t at = 0; at < now.count(); ++at) noteStray(verdict, now, then, at, program.buffers[b].name);
+      for (int64_t at = 0; at < now.count(); ++at)
+        noteStray(verdict, now, then, at, program.buffers[b].name);
   }
   return verdict;
 }

@@ -20,7 +20,8 @@ Written writeTrial(const std::string& folder, const Suspect& suspect, const Ques
   Written written;
   TensorFolder files(folder);
   const bool isLone = trial.program.instrs.size() == 1;
-  written.file = (std::filesystem::path(folder) / (isLone ? "instruction.cdl" : "program.cdl")).string();
+  written.file =
+      (std::filesystem::path(folder) / (isLone ? "instruction.cdl" : "program.cdl")).string();
   const std::string text = printProgram(trial.program, folder);
   check(writeFile(written.file, text.data(), text.size()), kWorkFailed);
   std::string inputs;
@@ -45,8 +46,10 @@ Written writeTrial(const std::string& folder, const Suspect& suspect, const Ques
   written.again = ask(readBack, last);
 
   std::string backend = fmt::format(" --backend {}", shellQuoted(question.backend.name));
-  for (const std::string& option : question.backend.options) backend += " --option " + shellQuoted(option);
-  written.command = fmt::format("candela debug {}{}{} --no-reduce", shellQuoted(written.file), backend, inputs);
+  for (const std::string& option : question.backend.options)
+    backend += " --option " + shellQuoted(option);
+  written.command =
+      fmt::format("candela debug {}{}{} --no-reduce", shellQuoted(written.file), backend, inputs);
   if (question.times > 1) written.command += fmt::format(" --twice {}", question.times);
   if (question.against) {
     written.command += " --against " + shellQuoted(question.against->name);
@@ -54,10 +57,12 @@ Written writeTrial(const std::string& folder, const Suspect& suspect, const Ques
       written.command += " --against-option " + shellQuoted(option);
     if (question.exact) written.command += " --exact";
   }
-  if (suspect.finding.kind == Kind::late) written.command += fmt::format(" --timeout {}", question.limitSeconds);
+  if (suspect.finding.kind == Kind::late)
+    written.command += fmt::format(" --timeout {}", question.limitSeconds);
   const bool ends = suspect.finding.kind == Kind::died || suspect.finding.kind == Kind::late;
   if (ends && question.backend.name != "soft")
-    written.underDebugger = fmt::format("gdb --args candela run {}{}{}", shellQuoted(written.file), backend, inputs);
+    written.underDebugger =
+        fmt::format("gdb --args candela run {}{}{}", shellQuoted(written.file), backend, inputs);
   return written;
 }
 

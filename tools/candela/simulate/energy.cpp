@@ -10,9 +10,9 @@
 namespace candela::tool {
 namespace {
 
-// Orders of magnitude for 45 nm at 0.9 V, from M. Horowitz, "Computing's Energy Problem", ISSCC 2014, figure 1.1.9: an
-// 8-bit product 0.2 pJ and a 32-bit sum 0.1 pJ; 64 bits of an 8 KB memory 10 pJ, of 1 MB 100 pJ; 64 bits of DRAM
-// 1.3 to 2.6 nJ.
+// Orders of magnitude for 45 nm at 0.9 V, from M. Horowitz, "Computing's Energy Problem", ISSCC
+// 2014, figure 1.1.9: an 8-bit product 0.2 pJ and a 32-bit sum 0.1 pJ; 64 bits of an 8 KB memory 10
+// pJ, of 1 MB 100 pJ; 64 bits of DRAM 1.3 to 2.6 nJ.
 constexpr const char* kBuiltIn = R"(action,picojoule,tag,source
 mac,0.30,assumed,Horowitz 2014: product 0.2 + sum 0.1
 accumulator,1.2,assumed,Horowitz 2014: 8 KB memory
@@ -39,7 +39,9 @@ EnergyTable readEnergyTable(const std::string& path) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line.empty() || line.front() == '#') continue;
     if (!hasHead) {
-      if (line != "action,picojoule,tag,source") fail(kBadInput, "{}:{}: the head is '{}', wanted 'action,picojoule,tag,source'", table.name, number, line);
+      if (line != "action,picojoule,tag,source")
+        fail(kBadInput, "{}:{}: the head is '{}', wanted 'action,picojoule,tag,source'", table.name,
+             number, line);
       hasHead = true;
       continue;
     }
@@ -50,22 +52,30 @@ EnergyTable readEnergyTable(const std::string& path) {
     EnergyPrice price{cells[0], 0, cells[2], cells[3]};
     const char* const end = cells[1].data() + cells[1].size();
     const auto [stop, bad] = std::from_chars(cells[1].data(), end, price.picojoule);
-    if (bad != std::errc() || stop != end || !std::isfinite(price.picojoule) || price.picojoule < 0 || price.picojoule > 1e12)
+    if (bad != std::errc() || stop != end || !std::isfinite(price.picojoule) ||
+        price.picojoule < 0 || price.picojoule > 1e12)
       fail(kBadInput, "{}:{}: '{}' is no energy in picojoules", table.name, number, cells[1]);
-    if (std::ranges::none_of(kEnergyActions, [&](const EnergyAction& a) { return a.name == price.action; }))
-      fail(kBadInput, "{}:{}: '{}' is no action: mac, accumulator, scratchpad, requant, vector, dram", table.name, number, price.action);
-    if (std::ranges::any_of(table.prices, [&](const EnergyPrice& p) { return p.action == price.action; }))
+    if (std::ranges::none_of(kEnergyActions,
+                             [&](const EnergyAction& a) { return a.name == price.action; }))
+      fail(kBadInput,
+           "{}:{}: '{}' is no action: mac, accumulator, scratchpad, requant, vector, dram",
+           table.name, number, price.action);
+    if (std::ranges::any_of(table.prices,
+                            [&](const EnergyPrice& p) { return p.action == price.action; }))
       fail(kBadInput, "{}:{}: '{}' has a price already", table.name, number, price.action);
     table.prices.push_back(std::move(price));
   }
   for (const EnergyAction& action : kEnergyActions)
-    if (std::ranges::none_of(table.prices, [&](const EnergyPrice& p) { return p.action == action.name; }))
+    if (std::ranges::none_of(table.prices,
+                             [&](const EnergyPrice& p) { return p.action == action.name; }))
       fail(kBadInput, "{}: no price of '{}', a {}", table.name, action.name, action.unit);
   return table;
 }
 
 Json energyOf(const EnergyTable& table, const Json& counts, uint64_t columns) {
-  const auto of = [&](const char* key) { return static_cast<double>(counts.value(key, uint64_t{0})); };
+  const auto of = [&](const char* key) {
+    return static_cast<double>(counts.value(key, uint64_t{0}));
+  };
   const std::pair<const char*, double> done[] = {
       {"mac", of("macs")},
       {"accumulator", of("passes") * static_cast<double>(columns) * 4},

@@ -34,12 +34,12 @@ inline constexpr EnergyAction kEnergyActions[] = {
     {"dram", "byte between DRAM and scratchpad"},
 };
 
-/// CSV with a head `action,picojoule,tag,source`: each action once, no other; lines that begin with # are left out. An
-/// empty path: the built-in table. Throws Failure with file and line.
+/// CSV with a head `action,picojoule,tag,source`: each action once, no other; lines that begin with
+/// # are left out. An empty path: the built-in table. Throws Failure with file and line.
 EnergyTable readEnergyTable(const std::string& path);
 
-/// Nanojoules by action of one layer of a report, or of its sums: the keys macs, passes, scratchpad_read, ...; `columns`
-/// of the array.
+/// Nanojoules by action of one layer of a report, or of its sums: the keys macs, passes,
+/// scratchpad_read, ...; `columns` of the array.
 Json energyOf(const EnergyTable& table, const Json& counts, uint64_t columns);
 /// Their sum.
 double energySum(const Json& energy);

@@ -15,28 +15,35 @@ std::string scriptText(const Json& data) {
 }
 
 std::string layersCsv(const Json& report) {
-  const char* const counts[] = {"macs",    "weights", "tables",          "loaded",            "stored",
-                                "passes",  "requant_values", "vector_values", "scratchpad_read", "scratchpad_written",
-                                "scratchpad_peak"};
-  std::string out = "layer,program,start,done,cycles,mac_utilization,bound,least_cycles,least_by,of_least";
-  for (const char* cause : {"semaphore", "queue", "bank", "dram"}) out += fmt::format(",stall_{}", cause);
-  for (const auto& [engine, busy] : report["engines"].items()) out += "," + text::csvCell("busy_" + engine);
+  const char* const counts[] = {
+      "macs",           "weights",        "tables",        "loaded",          "stored",
+      "passes",         "requant_values", "vector_values", "scratchpad_read", "scratchpad_written",
+      "scratchpad_peak"};
+  std::string out =
+      "layer,program,start,done,cycles,mac_utilization,bound,least_cycles,least_by,of_least";
+  for (const char* cause : {"semaphore", "queue", "bank", "dram"})
+    out += fmt::format(",stall_{}", cause);
+  for (const auto& [engine, busy] : report["engines"].items())
+    out += "," + text::csvCell("busy_" + engine);
   for (const char* name : counts) out += fmt::format(",{}", name);
   out += ",energy_nj\n";
   for (const Json& layer : report["layers"]) {
     const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
-    out += fmt::format("{},{},{},{},{},{:.4f},{}", text::csvCell(layer.value("name", "")), of("program"), of("start"),
-                       of("done"), of("cycles"), layer.value("mac_utilization", 0.0),
-                       text::csvCell(layer.value("bound", "")));
-    out += layer.contains("least_cycles")
-               ? fmt::format(",{},{},{:.4f}", of("least_cycles"), text::csvCell(layer.value("least_by", "")),
-                             layer.value("of_least", 0.0))
-               : ",,,";
+    out +=
+        fmt::format("{},{},{},{},{},{:.4f},{}", text::csvCell(layer.value("name", "")),
+                    of("program"), of("start"), of("done"), of("cycles"),
+                    layer.value("mac_utilization", 0.0), text::csvCell(layer.value("bound", "")));
+    out += layer.contains("least_cycles") ? fmt::format(",{},{},{:.4f}", of("least_cycles"),
+                                                        text::csvCell(layer.value("least_by", "")),
+                                                        layer.value("of_least", 0.0))
+                                          : ",,,";
     const Json none = Json::object();
     const Json& stall = layer.contains("stall") ? layer["stall"] : none;
     const Json& busy = layer.contains("busy") ? layer["busy"] : none;
-    for (const char* cause : {"semaphore", "queue", "bank", "dram"}) out += fmt::format(",{}", stall.value(cause, uint64_t{0}));
-    for (const auto& [engine, all] : report["engines"].items()) out += fmt::format(",{}", busy.value(engine, uint64_t{0}));
+    for (const char* cause : {"semaphore", "queue", "bank", "dram"})
+      out += fmt::format(",{}", stall.value(cause, uint64_t{0}));
+    for (const auto& [engine, all] : report["engines"].items())
+      out += fmt::format(",{}", busy.value(engine, uint64_t{0}));
     for (const char* name : counts) out += fmt::format(",{}", of(name));
     out += fmt::format(",{:.2g}\n", layer.value("energy_nj", 0.0));
   }
@@ -45,7 +52,8 @@ std::string layersCsv(const Json& report) {
 
 Json comparedLayers(const Json& report, const Json& other) {
   std::map<std::string, uint64_t> before;
-  for (const Json& layer : other["layers"]) before[layer.value("name", "")] += layer.value("cycles", uint64_t{0});
+  for (const Json& layer : other["layers"])
+    before[layer.value("name", "")] += layer.value("cycles", uint64_t{0});
   Json rows = Json::array();
   std::map<std::string, size_t> rowOf; // a node of several programs is one row
   for (const Json& layer : report["layers"]) {
@@ -59,7 +67,8 @@ Json comparedLayers(const Json& report, const Json& other) {
       before.erase(known);
     }
   }
-  for (const auto& [node, cycles] : before) rows.push_back({{"name", node}, {"before", cycles}, {"after", uint64_t{0}}});
+  for (const auto& [node, cycles] : before)
+    rows.push_back({{"name", node}, {"before", cycles}, {"after", uint64_t{0}}});
   return {{"npu_before", other.value("npu", "")},
           {"model_before", other.value("model", "")},
           {"cycles_before", other.value("cycles", uint64_t{0})},
@@ -73,13 +82,14 @@ Json readSimulation(const std::string& path) {
   if (!report.is_object() || !report.contains("schema") || report["schema"] != "candela.simulate/1")
     fail(kBadInput, "{}: it is no report of 'candela simulate --json'", path);
   for (const char* key : {"model", "npu"})
-    if (!report.contains(key) || !report[key].is_string()) fail(kBadInput, "{}: no '{}'", path, key);
+    if (!report.contains(key) || !report[key].is_string())
+      fail(kBadInput, "{}: no '{}'", path, key);
   const bool hasLayers = report.contains("layers") && report["layers"].is_array();
   if (!hasLayers || !report.contains("cycles") || !report["cycles"].is_number_unsigned())
     fail(kBadInput, "{}: it has no time; simulate with --engine timed", path);
   for (const Json& layer : report["layers"])
-    if (!layer.is_object() || !layer.contains("name") || !layer["name"].is_string() || !layer.contains("cycles") ||
-        !layer["cycles"].is_number_unsigned())
+    if (!layer.is_object() || !layer.contains("name") || !layer["name"].is_string() ||
+        !layer.contains("cycles") || !layer["cycles"].is_number_unsigned())
       fail(kBadInput, "{}: a layer without 'name' or 'cycles'", path);
   return report;
 }

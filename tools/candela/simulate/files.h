@@ -4,23 +4,28 @@
 
 #include "tools/candela/simulate/timeline.h"
 
-/// The forms of a simulation's report, all made from the JSON one ("candela.simulate/1"): equal reports give equal bytes.
+/// The forms of a simulation's report, all made from the JSON one ("candela.simulate/1"): equal
+/// reports give equal bytes.
 namespace candela::tool {
 
 /// JSON as it stands within <script> of a page: nothing in it ends the element, or begins another.
 std::string scriptText(const Json& data);
 
-/// One line for each layer: cycles by engine and cause, utilisation, bytes by class, energy, what bounds it.
+/// One line for each layer: cycles by engine and cause, utilisation, bytes by class, energy, what
+/// bounds it.
 std::string layersCsv(const Json& report);
 
-/// One page without any other file: timeline, memory, roofline, layers, energy, what-if; with `other`, a report of
-/// before, both beside each other.
-std::string simulationPage(const Json& report, const Timeline& timeline, const Json& memory, const Json* other);
+/// One page without any other file: timeline, memory, roofline, layers, energy, what-if; with
+/// `other`, a report of before, both beside each other.
+std::string simulationPage(const Json& report, const Timeline& timeline, const Json& memory,
+                           const Json* other);
 
-/// The layers of two reports by name, in the order of the newer one: {name, before, after} in cycles, and the sums.
+/// The layers of two reports by name, in the order of the newer one: {name, before, after} in
+/// cycles, and the sums.
 Json comparedLayers(const Json& report, const Json& other);
 
-/// A report of `candela simulate --json` with time. Throws Failure that names the file when it is another.
+/// A report of `candela simulate --json` with time. Throws Failure that names the file when it is
+/// another.
 Json readSimulation(const std::string& path);
 
 } // namespace candela::tool

@@ -10,11 +10,14 @@ uint64_t ceilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 uint64_t arrayCycles(const Json& products, const npu::Configuration& npu) {
   const auto of = [&](const char* key) { return products.value(key, uint64_t{0}); };
-  const auto rows = static_cast<uint64_t>(npu.rows()), columns = static_cast<uint64_t>(npu.columns());
-  const uint64_t cycles =
-      of("count") * ceilDiv(of("terms"), rows) * ceilDiv(of("columns"), columns) * std::max(of("rows"), rows);
+  const auto rows = static_cast<uint64_t>(npu.rows()),
+             columns = static_cast<uint64_t>(npu.columns());
+  const uint64_t cycles = of("count") * ceilDiv(of("terms"), rows) *
+                          ceilDiv(of("columns"), columns) * std::max(of("rows"), rows);
   // Channel by channel a column takes one of them, a term at a time.
-  return of("columns") == 1 ? std::min(cycles, ceilDiv(of("count"), columns) * of("rows") * of("terms")) : cycles;
+  return of("columns") == 1
+             ? std::min(cycles, ceilDiv(of("count"), columns) * of("rows") * of("terms"))
+             : cycles;
 }
 
 /// Of a node, or of several of one name.
@@ -49,7 +52,8 @@ void addLeastCycles(Measured& measured, const Json& placement, const npu::Config
       if (node == nodes.end() || of("macs") < node->second.macs) continue;
       array = node->second.cycles;
     }
-    const auto bytes = static_cast<double>(of("weights") + of("tables") + of("loaded") + of("stored"));
+    const auto bytes =
+        static_cast<double>(of("weights") + of("tables") + of("loaded") + of("stored"));
     const auto dram = static_cast<uint64_t>(std::ceil(bytes / bytesPerCycle));
     const uint64_t least = std::max(array, dram);
     if (least == 0) continue;

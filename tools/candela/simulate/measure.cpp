@@ -25,7 +25,8 @@ uint64_t busySum(const Json& time) {
   return sum;
 }
 
-/// Programs run one after the other. What is no count is equal in all, but for the shares, which follow the busy cycles.
+/// Programs run one after the other. What is no count is equal in all, but for the shares, which
+/// follow the busy cycles.
 void addTime(Json& into, const Json& from) {
   if (into.is_null()) {
     into = from;
@@ -34,7 +35,9 @@ void addTime(Json& into, const Json& from) {
   const auto before = static_cast<double>(busySum(into)), more = static_cast<double>(busySum(from));
   for (const auto& [tag, share] : from["provenance"].items())
     if (before + more > 0)
-      into["provenance"][tag] = (into["provenance"].value(tag, 0.0) * before + share.get<double>() * more) / (before + more);
+      into["provenance"][tag] =
+          (into["provenance"].value(tag, 0.0) * before + share.get<double>() * more) /
+          (before + more);
   for (const char* part : {"busy", "stall", "dram"}) addNumbers(into[part], from[part]);
   into["cycles"] = into["cycles"].get<uint64_t>() + from["cycles"].get<uint64_t>();
 }
@@ -44,24 +47,30 @@ Measured readCounts(const std::string& path) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const Json record = parseJson<Json>(line);
-    if (!record.is_object()) fail(kWorkFailed, "{}: the backend wrote a line that is no JSON object", path);
+    if (!record.is_object())
+      fail(kWorkFailed, "{}: the backend wrote a line that is no JSON object", path);
     const uint64_t begin = measured.cycles();
     for (const Json& counted : record["layers"]) {
       Json layer = {{"name", counted.value("node", "")},
                     {"onnx_nodes", Json::array({counted.value("node", "")})},
                     {"program", measured.programs}};
       for (const auto& [name, value] : counted.items())
-        if (name != "node") layer[name] = (name == "start" || name == "done") ? Json(begin + value.get<uint64_t>()) : value;
+        if (name != "node")
+          layer[name] =
+              (name == "start" || name == "done") ? Json(begin + value.get<uint64_t>()) : value;
       measured.layers.push_back(std::move(layer));
     }
     for (const auto& [name, value] : record.items())
-      if (value.is_number_unsigned()) measured.counters[name] = measured.counters.value(name, uint64_t{0}) + value.get<uint64_t>();
+      if (value.is_number_unsigned())
+        measured.counters[name] =
+            measured.counters.value(name, uint64_t{0}) + value.get<uint64_t>();
     if (record.contains("time")) addTime(measured.time, record["time"]);
     ++measured.programs;
   }
   if (!measured.time.is_null())
     for (Json& layer : measured.layers) {
-      const double possible = layer.value("cycles", 0.0) * measured.time.value("peak_macs_per_cycle", 0.0);
+      const double possible =
+          layer.value("cycles", 0.0) * measured.time.value("peak_macs_per_cycle", 0.0);
       layer["mac_utilization"] = possible > 0 ? layer.value("macs", 0.0) / possible : 0.0;
     }
   return measured;
@@ -69,13 +78,17 @@ Measured readCounts(const std::string& path) {
 
 /// The compiler's sums and what the device counted are two ways to the same numbers.
 void checkSums(const Measured& m) {
-  const uint64_t read = m.counter("dram_read_constants") + m.counter("dram_read_input") + m.counter("dram_read_output") +
-                        m.counter("dram_read_activations") + m.counter("dram_read_spill");
-  const uint64_t written = m.counter("dram_written_output") + m.counter("dram_written_activations") +
-                           m.counter("dram_written_input") + m.counter("dram_written_spill");
+  const uint64_t read = m.counter("dram_read_constants") + m.counter("dram_read_input") +
+                        m.counter("dram_read_output") + m.counter("dram_read_activations") +
+                        m.counter("dram_read_spill");
+  const uint64_t written = m.counter("dram_written_output") +
+                           m.counter("dram_written_activations") + m.counter("dram_written_input") +
+                           m.counter("dram_written_spill");
   const uint64_t wanted = m.sum("weights") + m.sum("tables") + m.sum("loaded");
   if (read != wanted || written != m.sum("stored") || m.counter("macs") != m.sum("macs"))
-    fail(kWorkFailed, "the compiler counts {} bytes read, {} written and {} MACs, the device {}, {} and {}: one of them is wrong",
+    fail(kWorkFailed,
+         "the compiler counts {} bytes read, {} written and {} MACs, the device {}, {} and {}: one "
+         "of them is wrong",
          wanted, m.sum("stored"), m.sum("macs"), read, written, m.counter("macs"));
 }
 
@@ -101,16 +114,18 @@ uint64_t Measured::most(const char* key) const {
 }
 
 double Measured::macUtilization() const {
-  const double possible = time.is_null() ? 0 : static_cast<double>(cycles()) * time.value("peak_macs_per_cycle", 0.0);
+  const double possible =
+      time.is_null() ? 0 : static_cast<double>(cycles()) * time.value("peak_macs_per_cycle", 0.0);
   return possible > 0 ? static_cast<double>(counter("macs")) / possible : 0.0;
 }
 
-Simulation simulateOnce(const RunOptions& run, const std::string& configuration, const std::string& engine,
-                        const std::string& timelinePath) {
+Simulation simulateOnce(const RunOptions& run, const std::string& configuration,
+                        const std::string& engine, const std::string& timelinePath) {
   const TemporaryFile counts;
   RunOptions options = run;
   options.model.backends = "npu_sim";
-  for (const std::string& option : {"npu=" + configuration, "report=" + counts.path(), "engine=" + engine})
+  for (const std::string& option :
+       {"npu=" + configuration, "report=" + counts.path(), "engine=" + engine})
     options.model.options.push_back("npu_sim." + option);
   if (!timelinePath.empty()) options.model.options.push_back("npu_sim.timeline=" + timelinePath);
   Simulation simulation{.session = openSession(options), .outputs = {}, .measured = {}};

@@ -7,16 +7,21 @@ namespace candela::tool {
 /// What the device counted while a model ran on it once, all programs between host steps together.
 struct Measured {
   Json counters = Json::object(); ///< by name of the PMU
-  /// In their order: {name, onnx_nodes, program, macs, weights, tables, loaded, stored} and with time {cycles, start, done,
-  /// busy, stall, bound, ...}, start and done on the clock of all programs.
+  /// In their order: {name, onnx_nodes, program, macs, weights, tables, loaded, stored} and with
+  /// time {cycles, start, done, busy, stall, bound, ...}, start and done on the clock of all
+  /// programs.
   Json layers = Json::array();
-  Json time; ///< null without time; else {fidelity, clock_mhz, cycles, busy, stall, dram, provenance, constants, ...}
+  /// null without time; else {fidelity, clock_mhz, cycles, busy, stall, dram, provenance,
+  /// constants, ...}
+  Json time;
   uint64_t programs = 0;
 
   uint64_t counter(const char* name) const { return counters.value(name, uint64_t{0}); }
   uint64_t sum(const char* key) const;  ///< over the layers
   uint64_t most(const char* key) const; ///< of a layer
-  uint64_t dramBytes() const { return sum("weights") + sum("tables") + sum("loaded") + sum("stored"); }
+  uint64_t dramBytes() const {
+    return sum("weights") + sum("tables") + sum("loaded") + sum("stored");
+  }
   uint64_t cycles() const { return time.is_null() ? 0 : time.value("cycles", uint64_t{0}); }
   /// 0..1, of all products that the array could have made in the cycles.
   double macUtilization() const;
@@ -33,10 +38,10 @@ struct Simulation {
   double wallMs = 0; ///< of the run
 };
 
-/// Compiles for a configuration and runs once. `engine`: what npu_sim calls so: func, fast, accurate, ...; `timelinePath`:
-/// empty, or where the backend writes when each instruction ran. Throws Failure where the compiler's sums are not what
-/// the device counted.
-Simulation simulateOnce(const RunOptions& run, const std::string& configuration, const std::string& engine,
-                        const std::string& timelinePath);
+/// Compiles for a configuration and runs once. `engine`: what npu_sim calls so: func, fast,
+/// accurate, ...; `timelinePath`: empty, or where the backend writes when each instruction ran.
+/// Throws Failure where the compiler's sums are not what the device counted.
+Simulation simulateOnce(const RunOptions& run, const std::string& configuration,
+                        const std::string& engine, const std::string& timelinePath);
 
 } // namespace candela::tool

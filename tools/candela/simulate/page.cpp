@@ -1,4 +1,5 @@
-// The page of a simulation: what a person asks first as text, the rest drawn by page.js from the data in the page.
+// The page of a simulation: what a person asks first as text, the rest drawn by page.js from the
+// data in the page.
 #include <algorithm>
 
 #include "candela/candela.h"
@@ -19,7 +20,8 @@ constexpr size_t kMostEvents = 60000;
 uint64_t number(const Json& from, const char* key) { return from.value(key, uint64_t{0}); }
 
 uint64_t dramOf(const Json& layer) {
-  return number(layer, "weights") + number(layer, "tables") + number(layer, "loaded") + number(layer, "stored");
+  return number(layer, "weights") + number(layer, "tables") + number(layer, "loaded") +
+         number(layer, "stored");
 }
 
 uint64_t busiest(const Json& layer, std::string_view kind) {
@@ -30,7 +32,8 @@ uint64_t busiest(const Json& layer, std::string_view kind) {
   return most;
 }
 
-/// For each engine a flat list of five numbers an event: start after the end of the one before, length, layer, op, cause.
+/// For each engine a flat list of five numbers an event: start after the end of the one before,
+/// length, layer, op, cause.
 Json packedEvents(const Timeline& timeline) {
   std::vector<std::vector<const TimedInstruction*>> rows(timeline.engines.size());
   for (const TimedInstruction& each : timeline.instructions)
@@ -53,12 +56,15 @@ Json packedEvents(const Timeline& timeline) {
       const TimedInstruction& first = *row[i];
       uint64_t done = first.done;
       size_t next = i + 1;
-      while (gap > 0 && next < row.size() && row[next]->layer == first.layer && row[next]->start <= done + gap)
+      while (gap > 0 && next < row.size() && row[next]->layer == first.layer &&
+             row[next]->start <= done + gap)
         done = std::max(done, row[next++]->done);
-      const uint64_t start = std::max(first.start, before); // a queue's events never overlap; merged ones might
+      // a queue's events never overlap; merged ones might
+      const uint64_t start = std::max(first.start, before);
       if (done > start) {
         for (const uint64_t value : {start - before, done - start}) flat.push_back(value);
-        for (const int64_t value : {int64_t{first.layer}, int64_t{first.op}, int64_t{first.stall}}) flat.push_back(value);
+        for (const int64_t value : {int64_t{first.layer}, int64_t{first.op}, int64_t{first.stall}})
+          flat.push_back(value);
         before = done;
       }
       i = next;
@@ -69,14 +75,17 @@ Json packedEvents(const Timeline& timeline) {
 }
 
 std::string card(const std::string& value, const std::string& name) {
-  return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>", markupEscaped(value), markupEscaped(name));
+  return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>", markupEscaped(value),
+                     markupEscaped(name));
 }
 
 std::string rowsText(const Json& object) {
   std::string out;
   for (const auto& [name, value] : object.items())
-    out += fmt::format("<tr><td data-k=\"what\">{}</td><td class=\"n\" data-k=\"value\">{}</td></tr>", markupEscaped(name),
-                       markupEscaped(value.is_string() ? value.get<std::string>() : value.dump()));
+    out +=
+        fmt::format("<tr><td data-k=\"what\">{}</td><td class=\"n\" data-k=\"value\">{}</td></tr>",
+                    markupEscaped(name),
+                    markupEscaped(value.is_string() ? value.get<std::string>() : value.dump()));
   return out;
 }
 
@@ -86,9 +95,12 @@ std::string layerTable(const Json& report) {
     for (const Json& layer : report["layers"]) cycles = std::max(cycles, number(layer, "cycles"));
     return static_cast<double>(cycles);
   }();
-  std::string out = "<table id=\"layers\"><thead><tr><th class=\"n\">#</th><th>layer</th><th class=\"n\">cycles</th><th></th>"
-                    "<th class=\"n\">of least</th><th class=\"n\">MAC %</th><th>bound by</th><th class=\"n\">waits</th><th class=\"n\">weights KB</th>"
-                    "<th class=\"n\">loaded KB</th><th class=\"n\">stored KB</th><th class=\"n\">energy</th></tr></thead><tbody>";
+  std::string out = "<table id=\"layers\"><thead><tr><th class=\"n\">#</th><th>layer</th><th "
+                    "class=\"n\">cycles</th><th></th>"
+                    "<th class=\"n\">of least</th><th class=\"n\">MAC %</th><th>bound by</th><th "
+                    "class=\"n\">waits</th><th class=\"n\">weights KB</th>"
+                    "<th class=\"n\">loaded KB</th><th class=\"n\">stored KB</th><th "
+                    "class=\"n\">energy</th></tr></thead><tbody>";
   size_t i = 0;
   for (const Json& layer : report["layers"]) {
     uint64_t waits = 0;
@@ -98,15 +110,20 @@ std::string layerTable(const Json& report) {
       out += fmt::format("<td class=\"n\" data-k=\"{}\" data-v=\"{}\">{}</td>", name, value, text);
     };
     const auto kilobytes = [&](const char* name, uint64_t bytes) {
-      cell(name, static_cast<double>(bytes), fmt::format("{:.1f}", static_cast<double>(bytes) / 1000));
+      cell(name, static_cast<double>(bytes),
+           fmt::format("{:.1f}", static_cast<double>(bytes) / 1000));
     };
     out += fmt::format("<tr data-i=\"{}\">", i);
     cell("#", static_cast<double>(i), fmt::format("{}", i));
     out += fmt::format("<td data-k=\"layer\">{}</td>", markupEscaped(layer.value("name", "")));
-    cell("cycles", static_cast<double>(number(layer, "cycles")), fmt::format("{}", number(layer, "cycles")));
-    out += fmt::format("<td><i class=\"share\" style=\"width:{:.1f}rem\"></i></td>", 5 * static_cast<double>(number(layer, "cycles")) / most);
-    cell("of least", layer.value("of_least", 0.0), layer.contains("of_least") ? fmt::format("{:.2f}", layer["of_least"].get<double>()) : "");
-    cell("MAC %", layer.value("mac_utilization", 0.0), fmt::format("{:.1f}", 100 * layer.value("mac_utilization", 0.0)));
+    cell("cycles", static_cast<double>(number(layer, "cycles")),
+         fmt::format("{}", number(layer, "cycles")));
+    out += fmt::format("<td><i class=\"share\" style=\"width:{:.1f}rem\"></i></td>",
+                       5 * static_cast<double>(number(layer, "cycles")) / most);
+    cell("of least", layer.value("of_least", 0.0),
+         layer.contains("of_least") ? fmt::format("{:.2f}", layer["of_least"].get<double>()) : "");
+    cell("MAC %", layer.value("mac_utilization", 0.0),
+         fmt::format("{:.1f}", 100 * layer.value("mac_utilization", 0.0)));
     out += fmt::format("<td data-k=\"bound by\">{}</td>", markupEscaped(layer.value("bound", "")));
     cell("waits", static_cast<double>(waits), fmt::format("{}", waits));
     kilobytes("weights KB", number(layer, "weights") + number(layer, "tables"));
@@ -122,25 +139,36 @@ std::string layerTable(const Json& report) {
 std::string comparison(const Json& report, const Json& other) {
   const Json compared = comparedLayers(report, other);
   const auto before = number(compared, "cycles_before"), after = number(compared, "cycles_after");
-  std::string out = fmt::format(
-      "<section><h2>Compared <small>with {} on {}</small></h2><p class=\"answer\">{} to {} cycles, {:.2f}x as fast</p>"
-      "<div class=\"sheet\"><table><thead><tr><th>layer</th><th class=\"n\">before</th><th class=\"n\">now</th><th "
-      "class=\"n\">change</th></tr></thead><tbody>",
-      markupEscaped(compared["model_before"].get<std::string>()), markupEscaped(compared["npu_before"].get<std::string>()),
-      before, after, after ? static_cast<double>(before) / static_cast<double>(after) : 0.0);
+  std::string out =
+      fmt::format("<section><h2>Compared <small>with {} on {}</small></h2><p class=\"answer\">{} "
+                  "to {} cycles, {:.2f}x as fast</p>"
+                  "<div class=\"sheet\"><table><thead><tr><th>layer</th><th "
+                  "class=\"n\">before</th><th class=\"n\">now</th><th "
+                  "class=\"n\">change</th></tr></thead><tbody>",
+                  markupEscaped(compared["model_before"].get<std::string>()),
+                  markupEscaped(compared["npu_before"].get<std::string>()), before, after,
+                  after ? static_cast<double>(before) / static_cast<double>(after) : 0.0);
   for (const Json& row : compared["layers"]) {
-    const auto was = static_cast<int64_t>(number(row, "before")), is = static_cast<int64_t>(number(row, "after"));
-    out += fmt::format("<tr><td data-k=\"layer\">{}</td><td class=\"n\" data-k=\"before\">{}</td><td class=\"n\" data-k=\"now\">{}</td>"
+    const auto was = static_cast<int64_t>(number(row, "before")),
+               is = static_cast<int64_t>(number(row, "after"));
+    out += fmt::format("<tr><td data-k=\"layer\">{}</td><td class=\"n\" "
+                       "data-k=\"before\">{}</td><td class=\"n\" data-k=\"now\">{}</td>"
                        "<td class=\"n {}\" data-k=\"change\">{:+}</td></tr>\n",
-                       markupEscaped(row["name"].get<std::string>()), was, is, is > was ? "worse" : is < was ? "better" : "zero", is - was);
+                       markupEscaped(row["name"].get<std::string>()), was, is,
+                       is > was   ? "worse"
+                       : is < was ? "better"
+                                  : "zero",
+                       is - was);
   }
   return out + "</tbody></table></div></section>\n";
 }
 
 } // namespace
 
-std::string simulationPage(const Json& report, const Timeline& timeline, const Json& memory, const Json* other) {
-  const std::string model = report["model"].get<std::string>(), npu = report["npu"].get<std::string>();
+std::string simulationPage(const Json& report, const Timeline& timeline, const Json& memory,
+                           const Json* other) {
+  const std::string model = report["model"].get<std::string>(),
+                    npu = report["npu"].get<std::string>();
   const Json& time = report["time"];
   const double clock = report["clock_mhz"].get<double>();
   Json data = {{"clock_mhz", clock},
@@ -154,21 +182,24 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
                {"events", packedEvents(timeline)},
                {"memory", memory}};
   for (const Json& layer : report["layers"])
-    data["layers"].push_back({{"node", layer.value("name", "")},
-                              {"macs", number(layer, "macs")},
-                              {"cycles", number(layer, "cycles")},
-                              {"start", number(layer, "start")},
-                              {"done", number(layer, "done")},
-                              {"dram", dramOf(layer)},
-                              {"matrix", busiest(layer, "matrix")},
-                              {"requant", busiest(layer, "requant")},
-                              {"vector", busiest(layer, "vector")},
-                              {"transfer", std::max(busiest(layer, "load"), busiest(layer, "store"))}});
+    data["layers"].push_back(
+        {{"node", layer.value("name", "")},
+         {"macs", number(layer, "macs")},
+         {"cycles", number(layer, "cycles")},
+         {"start", number(layer, "start")},
+         {"done", number(layer, "done")},
+         {"dram", dramOf(layer)},
+         {"matrix", busiest(layer, "matrix")},
+         {"requant", busiest(layer, "requant")},
+         {"vector", busiest(layer, "vector")},
+         {"transfer", std::max(busiest(layer, "load"), busiest(layer, "store"))}});
 
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
-      "content=\"width=device-width\"/><title>{0} on {1}</title>\n<style>{2}{3}</style></head>\n<body><main>\n"
-      "<div class=\"top\"><div><p class=\"eyebrow\">simulated on an NPU, {4}</p><h1>{0} <small>on {1}</small></h1></div></div>\n"
+      "content=\"width=device-width\"/><title>{0} on "
+      "{1}</title>\n<style>{2}{3}</style></head>\n<body><main>\n"
+      "<div class=\"top\"><div><p class=\"eyebrow\">simulated on an NPU, {4}</p><h1>{0} <small>on "
+      "{1}</small></h1></div></div>\n"
       "<div class=\"cards\">",
       markupEscaped(model), markupEscaped(npu), conform::kHtmlStyle, kSimulationStyle,
       markupEscaped(report["engine"].get<std::string>()));
@@ -177,72 +208,112 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
   out += card(fmt::format("{:.1f} %", 100 * report["mac_utilization"].get<double>()),
               fmt::format("of {} products a cycle", time["peak_macs_per_cycle"].get<uint64_t>()));
   if (report.contains("of_least"))
-    out += card(fmt::format("{:.2f} x", report["of_least"].get<double>()), fmt::format("the least cycles of its layers, {}", countText(number(report, "least_cycles"))));
+    out += card(fmt::format("{:.2f} x", report["of_least"].get<double>()),
+                fmt::format("the least cycles of its layers, {}",
+                            countText(number(report, "least_cycles"))));
   out += card(bytesText(number(report["dram_bytes"], "all")),
-              fmt::format("of DRAM, {:.1f} bytes a cycle at most", time["dram_bytes_per_cycle"].get<double>()));
-  out += card(energyText(report["energy"]["nj"].get<double>()), "two digits: " + report["energy"]["table"].get<std::string>() + " prices");
-  out += card(countText(number(report, "macs")), fmt::format("products, and {} on the host", countText(number(report, "host_macs"))));
+              fmt::format("of DRAM, {:.1f} bytes a cycle at most",
+                          time["dram_bytes_per_cycle"].get<double>()));
+  out += card(energyText(report["energy"]["nj"].get<double>()),
+              "two digits: " + report["energy"]["table"].get<std::string>() + " prices");
+  out += card(countText(number(report, "macs")),
+              fmt::format("products, and {} on the host", countText(number(report, "host_macs"))));
   out += "</div>\n";
-  out += "<section><h2>Timeline <small>drag to look closer, double-click for all</small></h2><div class=\"tools\">"
-         "<button id=\"whole\">all</button><button id=\"closer\">+</button><button id=\"farther\">&#8722;</button>"
-         "<button id=\"earlier\" aria-label=\"earlier\">&#8592;</button><button id=\"later\" aria-label=\"later\">&#8594;</button></div>"
-         "<canvas id=\"timeline\" tabindex=\"0\" aria-label=\"timeline of the engines; keys: arrows, +, -, 0\"></canvas>"
+  out += "<section><h2>Timeline <small>drag to look closer, double-click for all</small></h2><div "
+         "class=\"tools\">"
+         "<button id=\"whole\">all</button><button id=\"closer\">+</button><button "
+         "id=\"farther\">&#8722;</button>"
+         "<button id=\"earlier\" aria-label=\"earlier\">&#8592;</button><button id=\"later\" "
+         "aria-label=\"later\">&#8594;</button></div>"
+         "<canvas id=\"timeline\" tabindex=\"0\" aria-label=\"timeline of the engines; keys: "
+         "arrows, +, -, 0\"></canvas>"
          "<p class=\"tell\" id=\"told\">&#160;</p></section>\n";
   if (!memory.empty())
-    out += "<section><h2>Scratchpad <small>instructions of the program to the right, bytes upwards</small></h2><div class=\"tools\">"
-           "<select id=\"program\"></select></div><canvas id=\"memory\"></canvas><p class=\"tell\" id=\"memory-told\">&#160;</p></section>\n";
-  out += "<section><h2>Roofline <small>a circle for each layer, as large as its cycles</small></h2><div id=\"roofline\"></div></section>\n";
-  out += "<section><h2>What if <small>a first estimate: each layer follows its busiest engine; SRAM changes tiles, so simulate it "
+    out += "<section><h2>Scratchpad <small>instructions of the program to the right, bytes "
+           "upwards</small></h2><div class=\"tools\">"
+           "<select id=\"program\"></select></div><canvas id=\"memory\"></canvas><p class=\"tell\" "
+           "id=\"memory-told\">&#160;</p></section>\n";
+  out += "<section><h2>Roofline <small>a circle for each layer, as large as its "
+         "cycles</small></h2><div id=\"roofline\"></div></section>\n";
+  out += "<section><h2>What if <small>a first estimate: each layer follows its busiest engine; "
+         "SRAM changes tiles, so simulate it "
          "anew (--what-if, --sweep)</small></h2><div class=\"tools\">"
-         "<label>bandwidth <input type=\"range\" id=\"bandwidth\" min=\"-2\" max=\"2\" step=\"0.25\" value=\"0\"/><span id=\"bandwidth-is\"></span></label>"
-         "<label>array <input type=\"range\" id=\"array\" min=\"-2\" max=\"2\" step=\"0.25\" value=\"0\"/><span id=\"array-is\"></span></label></div>"
+         "<label>bandwidth <input type=\"range\" id=\"bandwidth\" min=\"-2\" max=\"2\" "
+         "step=\"0.25\" value=\"0\"/><span id=\"bandwidth-is\"></span></label>"
+         "<label>array <input type=\"range\" id=\"array\" min=\"-2\" max=\"2\" step=\"0.25\" "
+         "value=\"0\"/><span id=\"array-is\"></span></label></div>"
          "<p class=\"answer\" id=\"answer\"></p>";
   if (report.contains("what_if")) {
-    out += "<table><thead><tr><th>compiled anew</th><th class=\"n\">cycles</th><th class=\"n\">as fast</th><th class=\"n\">DRAM</th></tr></thead><tbody>";
+    out += "<table><thead><tr><th>compiled anew</th><th class=\"n\">cycles</th><th class=\"n\">as "
+           "fast</th><th class=\"n\">DRAM</th></tr></thead><tbody>";
     for (const Json& each : report["what_if"])
-      out += fmt::format("<tr><td data-k=\"change\">{}</td><td class=\"n\" data-k=\"cycles\">{}</td><td class=\"n\" data-k=\"as fast\">{:.2f}x</td><td "
-                         "class=\"n\" data-k=\"DRAM\">{}</td></tr>\n",
-                         markupEscaped(each["change"].get<std::string>()), number(each, "cycles"), each["speed"].get<double>(),
-                         bytesText(number(each, "dram_bytes")));
+      out +=
+          fmt::format("<tr><td data-k=\"change\">{}</td><td class=\"n\" "
+                      "data-k=\"cycles\">{}</td><td class=\"n\" data-k=\"as fast\">{:.2f}x</td><td "
+                      "class=\"n\" data-k=\"DRAM\">{}</td></tr>\n",
+                      markupEscaped(each["change"].get<std::string>()), number(each, "cycles"),
+                      each["speed"].get<double>(), bytesText(number(each, "dram_bytes")));
     out += "</tbody></table>";
   }
-  out += "</section>\n<section><h2>Layers <small>in the order of the program; a click on a row shows it above</small></h2>"
-         "<div class=\"tools\"><input type=\"search\" id=\"find\" placeholder=\"find by name\" aria-label=\"find by name\"/>"
+  out += "</section>\n<section><h2>Layers <small>in the order of the program; a click on a row "
+         "shows it above</small></h2>"
+         "<div class=\"tools\"><input type=\"search\" id=\"find\" placeholder=\"find by name\" "
+         "aria-label=\"find by name\"/>"
          "<select id=\"order\" aria-label=\"sort\"></select></div>"
          "<div class=\"sheet\">" +
          layerTable(report) + "</div></section>\n";
   if (other) out += comparison(report, *other);
-  out += "<section><h2>Energy <small>" + markupEscaped(report["energy"]["table"].get<std::string>()) +
+  out += "<section><h2>Energy <small>" +
+         markupEscaped(report["energy"]["table"].get<std::string>()) +
          " prices</small></h2><table><tbody>";
   for (const auto& [action, value] : report["energy"]["by_action"].items())
-    out += fmt::format("<tr><td data-k=\"action\">{}</td><td class=\"n\" data-k=\"energy\">{}</td></tr>", markupEscaped(action), energyText(value.get<double>()));
+    out += fmt::format(
+        "<tr><td data-k=\"action\">{}</td><td class=\"n\" data-k=\"energy\">{}</td></tr>",
+        markupEscaped(action), energyText(value.get<double>()));
   out += "</tbody></table></section>\n";
   if (!report["host_nodes"].empty()) {
-    out += "<section><h2>On the host <small>" +
-           (report.contains("host_time") ? fmt::format("{:.3f} ms by its bytes at {} GB/s, assumed", report["host_time"]["ms"].get<double>(),
-                                                       report["host_time"]["gb_per_s"].get<double>())
-                                         : std::string("without a time of the NPU")) +
-           "</small></h2><div class=\"sheet\"><table><thead><tr><th>node</th><th>operator</th><th class=\"n\">elements</th><th class=\"n\">KB in</th>"
-           "<th class=\"n\">KB out</th><th class=\"n\">MACs</th><th>why</th></tr></thead><tbody>";
+    out +=
+        "<section><h2>On the host <small>" +
+        (report.contains("host_time") ? fmt::format("{:.3f} ms by its bytes at {} GB/s, assumed",
+                                                    report["host_time"]["ms"].get<double>(),
+                                                    report["host_time"]["gb_per_s"].get<double>())
+                                      : std::string("without a time of the NPU")) +
+        "</small></h2><div class=\"sheet\"><table><thead><tr><th>node</th><th>operator</th><th "
+        "class=\"n\">elements</th><th class=\"n\">KB in</th>"
+        "<th class=\"n\">KB out</th><th class=\"n\">MACs</th><th>why</th></tr></thead><tbody>";
     for (const Json& node : report["host_nodes"])
-      out += fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td><td class=\"n\" data-k=\"elements\">{}</td>"
-                         "<td class=\"n\" data-k=\"KB in\">{:.1f}</td><td class=\"n\" data-k=\"KB out\">{:.1f}</td>"
+      out += fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td><td "
+                         "class=\"n\" data-k=\"elements\">{}</td>"
+                         "<td class=\"n\" data-k=\"KB in\">{:.1f}</td><td class=\"n\" data-k=\"KB "
+                         "out\">{:.1f}</td>"
                          "<td class=\"n\" data-k=\"MACs\">{}</td><td data-k=\"why\">{}</td></tr>",
-                         markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")), number(node, "elements"),
-                         static_cast<double>(number(node, "bytes_in")) / 1000, static_cast<double>(number(node, "bytes_out")) / 1000,
+                         markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")),
+                         number(node, "elements"),
+                         static_cast<double>(number(node, "bytes_in")) / 1000,
+                         static_cast<double>(number(node, "bytes_out")) / 1000,
                          number(node, "macs"), markupEscaped(node.value("why", "")));
     out += "</tbody></table></div></section>\n";
   }
-  out += "<section><details><summary><span class=\"what\">What the times rest on</span></summary><table><tbody>" + rowsText(time["provenance"]) +
-         "</tbody></table><table><thead><tr><th>constant</th><th class=\"n\">value</th><th>tag</th><th>source</th></tr></thead><tbody>";
+  out += "<section><details><summary><span class=\"what\">What the times rest "
+         "on</span></summary><table><tbody>" +
+         rowsText(time["provenance"]) +
+         "</tbody></table><table><thead><tr><th>constant</th><th "
+         "class=\"n\">value</th><th>tag</th><th>source</th></tr></thead><tbody>";
   for (const Json& constant : time["constants"])
-    out += fmt::format("<tr><td data-k=\"constant\">{}</td><td class=\"n\" data-k=\"value\">{} {}</td><td data-k=\"tag\">{}</td><td data-k=\"source\">{}</td></tr>\n",
-                       markupEscaped(constant.value("name", "")), constant["value"].dump(), markupEscaped(constant.value("unit", "")),
-                       markupEscaped(constant.value("tag", "")), markupEscaped(constant.value("source", "")));
-  out += "</tbody></table></details>\n<details><summary><span class=\"what\">Counters</span></summary><table><tbody>" + rowsText(report["counters"]) +
-         "</tbody></table></details>\n<details><summary><span class=\"what\">Configuration</span></summary><pre>" +
+    out += fmt::format("<tr><td data-k=\"constant\">{}</td><td class=\"n\" data-k=\"value\">{} "
+                       "{}</td><td data-k=\"tag\">{}</td><td data-k=\"source\">{}</td></tr>\n",
+                       markupEscaped(constant.value("name", "")), constant["value"].dump(),
+                       markupEscaped(constant.value("unit", "")),
+                       markupEscaped(constant.value("tag", "")),
+                       markupEscaped(constant.value("source", "")));
+  out += "</tbody></table></details>\n<details><summary><span "
+         "class=\"what\">Counters</span></summary><table><tbody>" +
+         rowsText(report["counters"]) +
+         "</tbody></table></details>\n<details><summary><span "
+         "class=\"what\">Configuration</span></summary><pre>" +
          markupEscaped(report["configuration"].get<std::string>()) + "</pre></details></section>\n";
-  return out + fmt::format("<footer>candela {}</footer>\n</main>\n<script type=\"application/json\" id=\"run\">{}</script>\n<script>{}</script>\n"
+  return out + fmt::format("<footer>candela {}</footer>\n</main>\n<script "
+                           "type=\"application/json\" id=\"run\">{}</script>\n<script>{}</script>\n"
                            "</body></html>\n",
                            candela_version(), scriptText(data), kSimulationScript);
 }

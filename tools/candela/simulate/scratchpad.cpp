@@ -23,7 +23,9 @@ Json scratchpadMaps(const PlannedModel& model, const Json& layers) {
       }
       Json blocks = Json::array();
       for (const plan::MemoryMap::Block& block : map.blocks) {
-        for (const uint64_t value : {block.offset, block.bytes, uint64_t{block.first}, uint64_t{block.last}}) blocks.push_back(value);
+        for (const uint64_t value :
+             {block.offset, block.bytes, uint64_t{block.first}, uint64_t{block.last}})
+          blocks.push_back(value);
         blocks.push_back(block.first < layerAt.size() ? layerAt[block.first] : -1);
       }
       maps.push_back({{"name", fmt::format("program {}, {}", part, program.spaces[map.space].name)},

@@ -1,6 +1,7 @@
 #include "tools/candela/simulate/sweep.h"
 
-// As wherever else the library stands in this process: its inline functions differ without being named differently.
+// As wherever else the library stands in this process: its inline functions differ without being
+// named differently.
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -54,7 +55,9 @@ public:
     if (const size_t names = text::tomlLevels(content); names > text::kMostLevels)
       fail(kBadInput, "{}: a key has {} names, {} are the limit", file_, names, text::kMostLevels);
     const toml::parse_result parsed = toml::parse(content, file_);
-    if (!parsed) fail(kBadInput, "{}:{}: {}", file_, parsed.error().source().begin.line, parsed.error().description());
+    if (!parsed)
+      fail(kBadInput, "{}:{}: {}", file_, parsed.error().source().begin.line,
+           parsed.error().description());
     fs::path folder = fs::path(file_).replace_extension("").concat(".sweep");
     for (const auto& [key, node] : parsed.table()) {
       const std::string name(key.str());
@@ -69,16 +72,18 @@ public:
       else if (name == "dims")
         sweep_.dims = texts(node, name);
       else if (name == "output") {
-        if (text(node, name).empty()) fail(kBadInput, "{}:{}: output: a folder is wanted", file_, node.source().begin.line);
+        if (text(node, name).empty())
+          fail(kBadInput, "{}:{}: output: a folder is wanted", file_, node.source().begin.line);
         folder = beside(text(node, name));
-      }
-      else if (name == "batch")
-        for (const std::string& value : values(node, name)) batches_.push_back(positive(node, value));
+      } else if (name == "batch")
+        for (const std::string& value : values(node, name))
+          batches_.push_back(positive(node, value));
       else if (name == "vary" && node.is_table())
         axes(*node.as_table(), "");
       else
-        fail(kBadInput, "{}:{}: '{}' is none of models, npu, fidelity, batch, batch_dim, dims, output, [vary]", file_,
-             node.source().begin.line, name);
+        fail(kBadInput,
+             "{}:{}: '{}' is none of models, npu, fidelity, batch, batch_dim, dims, output, [vary]",
+             file_, node.source().begin.line, name);
     }
     if (sweep_.models.empty()) fail(kBadInput, "{}: no models", file_);
     if (sweep_.fidelity != "fast" && sweep_.fidelity != "accurate")
@@ -90,16 +95,21 @@ public:
 
 private:
   std::string beside(const std::string& path) const {
-    return fs::path(path).is_absolute() ? path : (fs::path(file_).parent_path() / path).lexically_normal().string();
+    return fs::path(path).is_absolute()
+               ? path
+               : (fs::path(file_).parent_path() / path).lexically_normal().string();
   }
   std::string text(const toml::node& node, const std::string& name) const {
     const auto value = node.value_exact<std::string>();
-    if (!value) fail(kBadInput, "{}:{}: {}: a string is wanted", file_, node.source().begin.line, name);
+    if (!value)
+      fail(kBadInput, "{}:{}: {}: a string is wanted", file_, node.source().begin.line, name);
     return *value;
   }
   std::vector<std::string> texts(const toml::node& node, const std::string& name) const {
     if (node.is_string()) return {text(node, name)};
-    if (!node.is_array()) fail(kBadInput, "{}:{}: {}: a list of strings is wanted", file_, node.source().begin.line, name);
+    if (!node.is_array())
+      fail(kBadInput, "{}:{}: {}: a list of strings is wanted", file_, node.source().begin.line,
+           name);
     std::vector<std::string> list;
     for (const toml::node& each : *node.as_array()) list.push_back(text(each, name));
     return list;
@@ -107,20 +117,26 @@ private:
   std::vector<std::string> values(const toml::node& node, const std::string& name) const {
     std::vector<std::string> list;
     if (!node.is_array() || node.as_array()->empty())
-      fail(kBadInput, "{}:{}: {}: a list of values is wanted", file_, node.source().begin.line, name);
+      fail(kBadInput, "{}:{}: {}: a list of values is wanted", file_, node.source().begin.line,
+           name);
     for (const toml::node& each : *node.as_array()) {
       if (const auto number = each.value_exact<int64_t>())
         list.push_back(fmt::format("{}", *number));
       else if (const auto word = each.value_exact<std::string>(); word && !word->empty())
         list.push_back(*word);
       else
-        fail(kBadInput, "{}:{}: {}: integers and strings are wanted", file_, each.source().begin.line, name);
+        fail(kBadInput, "{}:{}: {}: integers and strings are wanted", file_,
+             each.source().begin.line, name);
     }
     return list;
   }
   int64_t positive(const toml::node& node, const std::string& value) const {
-    const int64_t number = value.find_first_not_of("0123456789") == value.npos && value.size() < 10 ? std::stoll(value) : 0;
-    if (number < 1) fail(kBadInput, "{}:{}: batch: '{}' is no positive number", file_, node.source().begin.line, value);
+    const int64_t number = value.find_first_not_of("0123456789") == value.npos && value.size() < 10
+                               ? std::stoll(value)
+                               : 0;
+    if (number < 1)
+      fail(kBadInput, "{}:{}: batch: '{}' is no positive number", file_, node.source().begin.line,
+           value);
     return number;
   }
   void axes(const toml::table& table, const std::string& prefix) {
@@ -132,10 +148,14 @@ private:
         axes_.push_back({name, values(node, "vary." + name)});
         for (const std::string& each : split(name)) {
           if (std::ranges::find(sweep_.varied, each) != sweep_.varied.end())
-            fail(kBadInput, "{}:{}: vary: '{}' is varied twice", file_, node.source().begin.line, each);
+            fail(kBadInput, "{}:{}: vary: '{}' is varied twice", file_, node.source().begin.line,
+                 each);
           sweep_.varied.push_back(each);
-          if (std::ranges::none_of(npu::kKeys, [&](const npu::KeyInfo& info) { return info.name == each && each != "name"; }))
-            fail(kBadInput, "{}:{}: vary: there is no key '{}' of a configuration", file_, node.source().begin.line, each);
+          if (std::ranges::none_of(npu::kKeys, [&](const npu::KeyInfo& info) {
+                return info.name == each && each != "name";
+              }))
+            fail(kBadInput, "{}:{}: vary: there is no key '{}' of a configuration", file_,
+                 node.source().begin.line, each);
         }
       }
     }
@@ -153,11 +173,14 @@ private:
   /// The configuration with these values, or why there is none.
   std::string configure(npu::Configuration configuration, SweepJob& job) const {
     for (const auto& [name, value] : job.varied) {
-      const auto info = std::ranges::find_if(npu::kKeys, [&](const npu::KeyInfo& each) { return each.name == name; });
+      const auto info = std::ranges::find_if(
+          npu::kKeys, [&](const npu::KeyInfo& each) { return each.name == name; });
       const auto key = static_cast<size_t>(info - std::begin(npu::kKeys));
       if (info->isString) {
         const auto at = std::ranges::find(info->values, value);
-        if (at == info->values.end()) return fmt::format("{} = '{}': it is none of {}", name, value, fmt::join(info->values, ", "));
+        if (at == info->values.end())
+          return fmt::format("{} = '{}': it is none of {}", name, value,
+                             fmt::join(info->values, ", "));
         configuration.values[key] = at - info->values.begin();
       } else if (value.size() > 15 || value.find_first_not_of("0123456789") != value.npos) {
         return fmt::format("{} = {}: no number", name, value);
@@ -180,20 +203,25 @@ private:
       all *= axes_[a].values.size();
     }
     // Another build may tile or time otherwise.
-    const std::string program = hashOfFile("/proc/self/exe") + hashOfFile(check(runtime::findPlugin("npu_sim"))->origin());
+    const std::string program =
+        hashOfFile("/proc/self/exe") + hashOfFile(check(runtime::findPlugin("npu_sim"))->origin());
     std::map<std::string, std::string> contents; // of models
     for (const std::string& model : sweep_.models) {
       contents[model] = hashOfFile(model);
     }
     for (const std::string& base : bases_) {
       const bool isFile = base.find('/') != base.npos || base.ends_with(".toml");
-      const npu::Configuration configuration = checkNpu(npu::findConfiguration(isFile ? fs::absolute(beside(base)).string() : base));
-      for (size_t variant = 0, variants = all / (bases_.size() * batches_.size() * sweep_.models.size()); variant < variants; ++variant) {
+      const npu::Configuration configuration =
+          checkNpu(npu::findConfiguration(isFile ? fs::absolute(beside(base)).string() : base));
+      for (size_t variant = 0,
+                  variants = all / (bases_.size() * batches_.size() * sweep_.models.size());
+           variant < variants; ++variant) {
         SweepJob job;
         job.base = configuration.name;
         size_t rest = variant;
         for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
-          for (const std::string& key : split(axis->keys)) job.varied[key] = axis->values[rest % axis->values.size()];
+          for (const std::string& key : split(axis->keys))
+            job.varied[key] = axis->values[rest % axis->values.size()];
           rest /= axis->values.size();
         }
         job.refused = configure(configuration, job);
@@ -201,8 +229,9 @@ private:
           for (const int64_t batch : batches_) {
             job.model = model;
             job.batch = batch;
-            std::string what = fmt::format("{}\n{}\n{}\n{}={}\n{}\n{}", program, contents[model], sweep_.fidelity, sweep_.batchDim,
-                                           batch, fmt::join(sweep_.dims, " "), job.configuration);
+            std::string what =
+                fmt::format("{}\n{}\n{}\n{}={}\n{}\n{}", program, contents[model], sweep_.fidelity,
+                            sweep_.batchDim, batch, fmt::join(sweep_.dims, " "), job.configuration);
             job.id = hashText(sha256(what.data(), what.size())).substr(0, 16);
             sweep_.jobs.push_back(job);
           }
@@ -220,15 +249,18 @@ private:
 std::string configurationOf(const Sweep& sweep, const SweepJob& job) {
   // Its name says what it holds: jobs that differ in the model alone share one.
   return sweep.folder + "/configurations/" +
-         hashText(sha256(job.configuration.data(), job.configuration.size())).substr(0, 16) + ".toml";
+         hashText(sha256(job.configuration.data(), job.configuration.size())).substr(0, 16) +
+         ".toml";
 }
 
-std::string refusalOf(const Sweep& sweep, const SweepJob& job) { return sweep.folder + "/" + job.id + ".refused"; }
+std::string refusalOf(const Sweep& sweep, const SweepJob& job) {
+  return sweep.folder + "/" + job.id + ".refused";
+}
 
 /// Failure: not_found; bad_model for what is no whole result, of which rows are made.
 Result<Json> readResult(const std::string& path) {
-  constexpr const char* kCounts[] = {"/cycles", "/dram_bytes/all", "/time/peak_macs_per_cycle", "/scratchpad_bytes",
-                                     "/host_macs"};
+  constexpr const char* kCounts[] = {"/cycles", "/dram_bytes/all", "/time/peak_macs_per_cycle",
+                                     "/scratchpad_bytes", "/host_macs"};
   constexpr const char* kNumbers[] = {"/time_ms", "/mac_utilization", "/energy/nj"};
   CDL_ASSIGN(const Bytes bytes, mapFile(path));
   const Json json = parseJson<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -245,7 +277,8 @@ Result<Json> readResult(const std::string& path) {
   return json;
 }
 
-/// Whether there is a result; one that is damaged is named, and taken away so that it is made again.
+/// Whether there is a result; one that is damaged is named, and taken away so that it is made
+/// again.
 bool hasResult(const std::string& path, Console& console) {
   const Result<Json> result = readResult(path);
   if (result) return true;
@@ -266,8 +299,8 @@ std::string lastLine(const std::string& path) {
   return text.starts_with("error: ") ? text.substr(7) : text;
 }
 
-/// Replaces this process, a child that was just made, by the command; what it says goes to the log. Calls nothing that
-/// takes memory or a lock. Returns where that fails.
+/// Replaces this process, a child that was just made, by the command; what it says goes to the log.
+/// Calls nothing that takes memory or a lock. Returns where that fails.
 void become(char* const* command, const char* log, pid_t parent) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody would wait for it, nor see what it says
@@ -275,8 +308,10 @@ void become(char* const* command, const char* log, pid_t parent) {
 #else
   (void)parent;
 #endif
-  const int in = open("/dev/null", O_RDONLY), out = open("/dev/null", O_WRONLY), said = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  if (in < 0 || out < 0 || said < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(said, 2) < 0) return;
+  const int in = open("/dev/null", O_RDONLY), out = open("/dev/null", O_WRONLY),
+            said = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (in < 0 || out < 0 || said < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(said, 2) < 0)
+    return;
   for (const int file : {in, out, said})
     if (file > 2) close(file);
   execv(command[0], command);
@@ -291,13 +326,24 @@ Sweep readSweep(const std::string& file) {
   return sweep;
 }
 
-std::string resultOf(const Sweep& sweep, const SweepJob& job) { return sweep.folder + "/" + job.id + ".json"; }
+std::string resultOf(const Sweep& sweep, const SweepJob& job) {
+  return sweep.folder + "/" + job.id + ".json";
+}
 
-std::vector<std::string> commandOf(const Sweep& sweep, const SweepJob& job, const std::string& program) {
-  std::vector<std::string> command{program, "simulate", job.model.starts_with('-') ? "./" + job.model : job.model, "--npu", configurationOf(sweep, job), "--fidelity", sweep.fidelity,
-                                   "--random", "1"};
+std::vector<std::string> commandOf(const Sweep& sweep, const SweepJob& job,
+                                   const std::string& program) {
+  std::vector<std::string> command{program,
+                                   "simulate",
+                                   job.model.starts_with('-') ? "./" + job.model : job.model,
+                                   "--npu",
+                                   configurationOf(sweep, job),
+                                   "--fidelity",
+                                   sweep.fidelity,
+                                   "--random",
+                                   "1"};
   for (const std::string& dim : sweep.dims) command.insert(command.end(), {"--dim", dim});
-  if (!sweep.batchDim.empty()) command.insert(command.end(), {"--dim", fmt::format("{}={}", sweep.batchDim, job.batch)});
+  if (!sweep.batchDim.empty())
+    command.insert(command.end(), {"--dim", fmt::format("{}={}", sweep.batchDim, job.batch)});
   command.insert(command.end(), {"--json", resultOf(sweep, job)});
   return command;
 }
@@ -307,7 +353,8 @@ void writeConfigurations(const Sweep& sweep) {
   fs::create_directories(sweep.folder + "/configurations", bad);
   if (bad) fail(kWorkFailed, "{}: cannot be made: {}", sweep.folder, bad.message());
   for (const SweepJob& job : sweep.jobs)
-    if (const std::string path = configurationOf(sweep, job); job.refused.empty() && !fs::exists(path, bad))
+    if (const std::string path = configurationOf(sweep, job);
+        job.refused.empty() && !fs::exists(path, bad))
       check(writeFile(path, job.configuration.data(), job.configuration.size()), kWorkFailed);
 }
 
@@ -328,7 +375,8 @@ SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console) {
       left.push_back(&job);
   }
   if (done + counts.refused > 0)
-    console.print("  {} of {} were done before{}\n", done + counts.refused, sweep.jobs.size(), left.empty() ? "" : "; going on");
+    console.print("  {} of {} were done before{}\n", done + counts.refused, sweep.jobs.size(),
+                  left.empty() ? "" : "; going on");
   const std::string program = fs::read_symlink("/proc/self/exe").string();
   std::map<pid_t, const SweepJob*> running;
   size_t next = 0, ended = 0;
@@ -356,12 +404,14 @@ SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console) {
     }
     int status = 0;
     const pid_t child = waitpid(-1, &status, 0);
-    if (child < 0 && errno != EINTR) fail(kWorkFailed, "waiting for a simulation: {}", std::strerror(errno));
+    if (child < 0 && errno != EINTR)
+      fail(kWorkFailed, "waiting for a simulation: {}", std::strerror(errno));
     const auto found = running.find(child);
     if (found == running.end()) continue;
     const SweepJob& job = *found->second;
     running.erase(found);
-    progress.update(fs::path(job.model).filename().string(), static_cast<double>(++ended) / static_cast<double>(left.size()));
+    progress.update(fs::path(job.model).filename().string(),
+                    static_cast<double>(++ended) / static_cast<double>(left.size()));
     if (WIFEXITED(status) && WEXITSTATUS(status) == kSuccess) {
       fs::remove(logOf(job), ignored);
     } else if (WIFEXITED(status) && WEXITSTATUS(status) == kBadInput) {
@@ -370,7 +420,8 @@ SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console) {
     } else { // a full disk, no memory: another time it may do
       const std::string said = lastLine(logOf(job));
       console.note("{} on {}, {}: {}{}", job.model, job.base, job.id,
-                   WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status)) : fmt::format("exit status {}", WEXITSTATUS(status)),
+                   WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status))
+                                       : fmt::format("exit status {}", WEXITSTATUS(status)),
                    said.empty() ? "" : ": " + said);
       ++counts.failed;
     }
@@ -381,18 +432,23 @@ SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console) {
 Json sweepRows(const Sweep& sweep) {
   Json rows = Json::array();
   for (const SweepJob& job : sweep.jobs) {
-    Json row = {{"id", job.id}, {"model", fs::path(job.model).filename().string()}, {"batch", job.batch}, {"npu", job.base}};
+    Json row = {{"id", job.id},
+                {"model", fs::path(job.model).filename().string()},
+                {"batch", job.batch},
+                {"npu", job.base}};
     for (const std::string& key : sweep.varied) row[key] = job.varied.at(key);
     if (const auto result = readResult(resultOf(sweep, job)); result && job.refused.empty()) {
       const double milliseconds = result->value("time_ms", 0.0);
       row["status"] = "done";
       row["cycles"] = result.value()["cycles"];
       row["time_ms"] = milliseconds;
-      row["inferences_per_s"] = milliseconds > 0 ? 1000 * static_cast<double>(job.batch) / milliseconds : 0.0;
+      row["inferences_per_s"] =
+          milliseconds > 0 ? 1000 * static_cast<double>(job.batch) / milliseconds : 0.0;
       row["mac_utilization"] = result->value("mac_utilization", 0.0);
       row["dram_bytes"] = result->value("dram_bytes", Json::object()).value("all", uint64_t{0});
       row["energy_nj"] = result->value("energy", Json::object()).value("nj", 0.0);
-      row["macs_per_cycle"] = result->value("time", Json::object()).value("peak_macs_per_cycle", uint64_t{0});
+      row["macs_per_cycle"] =
+          result->value("time", Json::object()).value("peak_macs_per_cycle", uint64_t{0});
       row["scratchpad_bytes"] = result->value("scratchpad_bytes", uint64_t{0});
       row["host_macs"] = result->value("host_macs", uint64_t{0});
     } else if (!job.refused.empty() || !lastLine(refusalOf(sweep, job)).empty()) {

@@ -6,41 +6,47 @@
 
 #include "tools/candela/console.h"
 
-/// Sweeps: one simulation for each of configurations x models x batch sizes, each in a process and a file of its own, so
-/// that what was interrupted goes on and other machines can take part.
+/// Sweeps: one simulation for each of configurations x models x batch sizes, each in a process and
+/// a file of its own, so that what was interrupted goes on and other machines can take part.
 namespace candela::tool {
 
 /// One simulation of a sweep.
 struct SweepJob {
-  std::string id; ///< 16 hexadecimal digits of what the result depends on: equal jobs have equal ids
+  /// 16 hexadecimal digits of what the result depends on: equal jobs have equal ids
+  std::string id;
   std::string model, base;
   int64_t batch = 1;
   std::map<std::string, std::string> varied; ///< key of the configuration -> value
   std::string configuration;                 ///< as TOML
-  std::string refused;                       ///< why there is no such configuration; then it is not run
+  /// why there is no such configuration; then it is not run
+  std::string refused;
 };
 
 struct Sweep {
-  std::string file, folder;                       ///< of results; `<file without .toml>.sweep` unless it says another
+  /// of results; `<file without .toml>.sweep` unless it says another
+  std::string file, folder;
   std::string fidelity = "fast", batchDim = "N";
   std::vector<std::string> dims, models, varied; ///< varied: the keys, for columns
   std::vector<SweepJob> jobs;
 };
 
-/// Keys of the file: models, npu, fidelity, batch, batch_dim, dims, output and the table vary; see docs/reference/sweeps.md.
-/// Throws Failure with file and key.
+/// Keys of the file: models, npu, fidelity, batch, batch_dim, dims, output and the table vary; see
+/// docs/reference/sweeps.md. Throws Failure with file and key.
 Sweep readSweep(const std::string& file);
 
-/// The command line of a job, to be run anywhere where files have the same names; it writes resultOf().
-std::vector<std::string> commandOf(const Sweep& sweep, const SweepJob& job, const std::string& program);
+/// The command line of a job, to be run anywhere where files have the same names; it writes
+/// resultOf().
+std::vector<std::string> commandOf(const Sweep& sweep, const SweepJob& job,
+                                   const std::string& program);
 std::string resultOf(const Sweep& sweep, const SweepJob& job);
 
 /// Writes the configurations that the jobs read.
 void writeConfigurations(const Sweep& sweep);
 
 struct SweepCounts {
-  size_t refused = 0; ///< there is no such configuration, or the model cannot be used; kept as a result
-  size_t failed = 0;  ///< for another reason, told as a note; the next run tries again
+  /// there is no such configuration, or the model cannot be used; kept as a result
+  size_t refused = 0;
+  size_t failed = 0; ///< for another reason, told as a note; the next run tries again
 };
 /// Runs what has no result yet, in `processes` at once. Results that are there are kept.
 SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console);

@@ -23,7 +23,8 @@ uint32_t causeOf(const std::string& name) {
 
 } // namespace
 
-Timeline readTimeline(const std::string& path, const std::vector<std::string>& engines, const Json& layers) {
+Timeline readTimeline(const std::string& path, const std::vector<std::string>& engines,
+                      const Json& layers) {
   Timeline timeline;
   timeline.engines = engines;
   // A node of one program is one layer: the first of the name.
@@ -35,7 +36,9 @@ Timeline readTimeline(const std::string& path, const std::vector<std::string>& e
   for (std::string line; std::getline(file, line);) {
     ++number;
     const Json record = parseJson<Json>(line);
-    const auto wrong = [&](const char* what) { fail(kWorkFailed, "{}:{}: {}", path, number, what); };
+    const auto wrong = [&](const char* what) {
+      fail(kWorkFailed, "{}:{}: {}", path, number, what);
+    };
     if (!record.is_object()) wrong("no JSON object");
     if (record.contains("program")) {
       ++programs;
@@ -57,16 +60,19 @@ Timeline readTimeline(const std::string& path, const std::vector<std::string>& e
     each.instruction = record.value("instruction", uint32_t{0});
     each.tile = record.value("tile", uint32_t{0});
     each.bytes = record.value("bytes", uint64_t{0});
-    if (const auto layer = layerOf.find({programs - 1, record.value("node", "")}); layer != layerOf.end())
+    if (const auto layer = layerOf.find({programs - 1, record.value("node", "")});
+        layer != layerOf.end())
       each.layer = static_cast<int32_t>(layer->second);
     if (const auto after = record.find("after"); after != record.end()) {
       const Json wait = record.value("wait", Json::array());
       const std::string semaphore = wait.empty() ? "" : fmt::format("s{}", wait[0].get<uint32_t>());
       for (const Json& sequence : *after)
-        if (const auto source = bySequence.find(sequence.get<uint32_t>()); source != bySequence.end())
+        if (const auto source = bySequence.find(sequence.get<uint32_t>());
+            source != bySequence.end())
           each.after.emplace_back(source->second, semaphore);
     }
-    bySequence[record.value("seq", uint32_t{0})] = static_cast<uint32_t>(timeline.instructions.size());
+    bySequence[record.value("seq", uint32_t{0})] =
+        static_cast<uint32_t>(timeline.instructions.size());
     timeline.instructions.push_back(std::move(each));
   }
   return timeline;
@@ -81,30 +87,39 @@ std::string chromeTrace(const Timeline& timeline, const Json& report) {
   const Json& layers = report["layers"];
   std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   out += fmt::format(R"({{"ph":"M","pid":1,"name":"process_name","args":{{"name":{}}}}})",
-                     quoted(fmt::format("{} on {}", report["model"].get<std::string>(), report["npu"].get<std::string>())));
+                     quoted(fmt::format("{} on {}", report["model"].get<std::string>(),
+                                        report["npu"].get<std::string>())));
   for (size_t i = 0; i < timeline.engines.size(); ++i)
-    out += fmt::format(",\n" R"({{"ph":"M","pid":1,"tid":{0},"name":"thread_name","args":{{"name":{1}}}}},)"
-                       R"({{"ph":"M","pid":1,"tid":{0},"name":"thread_sort_index","args":{{"sort_index":{0}}}}})",
-                       i + 1, quoted(timeline.engines[i]));
+    out += fmt::format(
+        ",\n"
+        R"({{"ph":"M","pid":1,"tid":{0},"name":"thread_name","args":{{"name":{1}}}}},)"
+        R"({{"ph":"M","pid":1,"tid":{0},"name":"thread_sort_index","args":{{"sort_index":{0}}}}})",
+        i + 1, quoted(timeline.engines[i]));
   uint64_t arrows = 0;
   for (const TimedInstruction& each : timeline.instructions) {
-    out += fmt::format(",\n"
-                       R"({{"ph":"X","pid":1,"tid":{},"ts":{},"dur":{},"name":{},"args":{{"node":{},"tile":{},)"
-                       R"("instruction":{},"start":{},"done":{},"stall":"{}")",
-                       each.engine + 1, at(static_cast<double>(each.start)),
-                       at(static_cast<double>(each.done - each.start)), quoted(timeline.ops[each.op]),
-                       each.layer < 0 ? "null" : quoted(layers[static_cast<size_t>(each.layer)]["name"]), each.tile,
-                       each.instruction, each.start, each.done, kStallCauses[each.stall]);
+    out += fmt::format(
+        ",\n"
+        R"({{"ph":"X","pid":1,"tid":{},"ts":{},"dur":{},"name":{},"args":{{"node":{},"tile":{},)"
+        R"("instruction":{},"start":{},"done":{},"stall":"{}")",
+        each.engine + 1, at(static_cast<double>(each.start)),
+        at(static_cast<double>(each.done - each.start)), quoted(timeline.ops[each.op]),
+        each.layer < 0 ? "null" : quoted(layers[static_cast<size_t>(each.layer)]["name"]),
+        each.tile, each.instruction, each.start, each.done, kStallCauses[each.stall]);
     if (each.bytes) out += fmt::format(",\"bytes\":{}", each.bytes);
     out += "}}";
-    // An arrow leaves within the instruction that signalled: at its very end the next one may have begun.
+    // An arrow leaves within the instruction that signalled: at its very end the next one may have
+    // begun.
     for (const auto& [source, semaphore] : each.after) {
       const TimedInstruction& from = timeline.instructions[source];
       ++arrows;
-      out += fmt::format(",\n" R"({{"ph":"s","pid":1,"tid":{},"ts":{},"id":{},"cat":"semaphore","name":"{}"}},)"
-                         R"({{"ph":"f","bp":"e","pid":1,"tid":{},"ts":{},"id":{},"cat":"semaphore","name":"{}"}})",
-                         from.engine + 1, at(std::max(static_cast<double>(from.start), static_cast<double>(from.done) - .5)),
-                         arrows, semaphore, each.engine + 1, at(static_cast<double>(each.start)), arrows, semaphore);
+      out += fmt::format(
+          ",\n"
+          R"({{"ph":"s","pid":1,"tid":{},"ts":{},"id":{},"cat":"semaphore","name":"{}"}},)"
+          R"({{"ph":"f","bp":"e","pid":1,"tid":{},"ts":{},"id":{},"cat":"semaphore","name":"{}"}})",
+          from.engine + 1,
+          at(std::max(static_cast<double>(from.start), static_cast<double>(from.done) - .5)),
+          arrows, semaphore, each.engine + 1, at(static_cast<double>(each.start)), arrows,
+          semaphore);
     }
   }
   return out + "\n]}\n";

@@ -7,7 +7,8 @@
 
 #include "tools/candela/console.h"
 
-/// When each instruction of a simulated model ran: what npu_sim's option timeline=FILE wrote, all programs on one clock.
+/// When each instruction of a simulated model ran: what npu_sim's option timeline=FILE wrote, all
+/// programs on one clock.
 namespace candela::tool {
 
 struct TimedInstruction {
@@ -19,7 +20,8 @@ struct TimedInstruction {
   uint32_t instruction = 0;     ///< in the program's code
   uint32_t tile = 0;
   uint64_t bytes = 0; ///< moved by DMA
-  std::vector<std::pair<uint32_t, std::string>> after; ///< what gave the tokens that it took: index, semaphore
+  /// what gave the tokens that it took: index, semaphore
+  std::vector<std::pair<uint32_t, std::string>> after;
 };
 
 inline constexpr const char* kStallCauses[] = {"none", "queue", "semaphore", "bank", "dram"};
@@ -29,11 +31,13 @@ struct Timeline {
   std::vector<TimedInstruction> instructions; ///< of one program in the order of their ends
 };
 
-/// `engines` in the order of their rows; `layers`: those of the report, each with `name` and `program`. Throws Failure
-/// when a line of the file is not what the backend writes.
-Timeline readTimeline(const std::string& path, const std::vector<std::string>& engines, const Json& layers);
+/// `engines` in the order of their rows; `layers`: those of the report, each with `name` and
+/// `program`. Throws Failure when a line of the file is not what the backend writes.
+Timeline readTimeline(const std::string& path, const std::vector<std::string>& engines,
+                      const Json& layers);
 
-/// Chrome's trace format for ui.perfetto.dev: one track for each engine, an arrow for each token, the node in `args`.
+/// Chrome's trace format for ui.perfetto.dev: one track for each engine, an arrow for each token,
+/// the node in `args`.
 std::string chromeTrace(const Timeline& timeline, const Json& report);
 
 } // namespace candela::tool

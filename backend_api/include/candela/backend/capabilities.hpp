@@ -62,7 +62,9 @@ inline Atom relate(Atom atom, uint8_t relation, int64_t a, int64_t b = 0) {
 inline Subject rank(int operand = 0) { return detail::subject(CDL_ATOM_RANK, operand); }
 inline Subject dim(int d, int operand = 0) { return detail::subject(CDL_ATOM_DIM, operand, d); }
 inline Subject elements(int operand = 0) { return detail::subject(CDL_ATOM_ELEMENTS, operand); }
-inline Subject attr(uint16_t id, int value = 0) { return detail::subject(CDL_ATOM_ATTR, 0, value, id); }
+inline Subject attr(uint16_t id, int value = 0) {
+  return detail::subject(CDL_ATOM_ATTR, 0, value, id);
+}
 /// The product of the dims whose bits are set in `mask`.
 inline Subject dimProduct(uint16_t mask, int operand = 0) {
   return detail::subject(CDL_ATOM_DIM_PRODUCT, operand, 0, mask);
@@ -71,9 +73,15 @@ inline Atom isConst(int operand) {
   return detail::relate(detail::subject(CDL_ATOM_IS_CONST, operand).atom, CDL_REL_EQ, 1);
 }
 
-inline Atom operator==(const Subject& s, int64_t value) { return detail::relate(s.atom, CDL_REL_EQ, value); }
-inline Atom operator<=(const Subject& s, int64_t value) { return detail::relate(s.atom, CDL_REL_LE, value); }
-inline Atom operator>=(const Subject& s, int64_t value) { return detail::relate(s.atom, CDL_REL_GE, value); }
+inline Atom operator==(const Subject& s, int64_t value) {
+  return detail::relate(s.atom, CDL_REL_EQ, value);
+}
+inline Atom operator<=(const Subject& s, int64_t value) {
+  return detail::relate(s.atom, CDL_REL_LE, value);
+}
+inline Atom operator>=(const Subject& s, int64_t value) {
+  return detail::relate(s.atom, CDL_REL_GE, value);
+}
 inline Remainder operator%(const Subject& s, int64_t value) {
   return Remainder{detail::relate(s.atom, CDL_REL_MOD, value)};
 }
@@ -82,7 +90,8 @@ inline Atom operator==(const Remainder& r, int64_t value) {
 }
 /// At most six values.
 inline Atom in(const Subject& s, std::initializer_list<int64_t> values) {
-  if (values.size() > 6) throw std::invalid_argument(text("in() takes at most 6 values, got ", values.size()));
+  if (values.size() > 6)
+    throw std::invalid_argument(text("in() takes at most 6 values, got ", values.size()));
   Atom atom = detail::relate(s.atom, CDL_REL_IN, 0);
   for (int64_t value : values) atom.set[atom.set_count++] = value;
   return atom;
@@ -93,12 +102,17 @@ inline Atom in(const Subject& s, std::initializer_list<int64_t> values) {
 class Capabilities {
 public:
   /// Claims a profile; BASE comes with it.
-  void claim(Profile profile) { profiles_ |= 1u << static_cast<unsigned>(profile) | 1u << CDL_PROFILE_BASE; }
-  /// How all rows of a kind that a profile requires are supported; ABSENT: there is no row at all. Without it: NATIVE
-  /// when the backend overrides the kind's function. EMULATED leaves native() to name what the function does take.
+  void claim(Profile profile) {
+    profiles_ |= 1u << static_cast<unsigned>(profile) | 1u << CDL_PROFILE_BASE;
+  }
+  /// How all rows of a kind that a profile requires are supported; ABSENT: there is no row at all.
+  /// Without it: NATIVE when the backend overrides the kind's function. EMULATED leaves native() to
+  /// name what the function does take.
   void support(Kind kind, Support support) { kinds_[id(kind)].support = support; }
   /// The NATIVE rows of a kind hold only where all atoms do; beyond that it is EMULATED.
-  void limit(Kind kind, std::initializer_list<Atom> atoms) { kinds_[id(kind)].limits.assign(atoms); }
+  void limit(Kind kind, std::initializer_list<Atom> atoms) {
+    kinds_[id(kind)].limits.assign(atoms);
+  }
   /// The strides that the backend's functions of this kind take (CDL_CLASS_*), where more than
   /// required.
   void operandClass(Kind kind, cdl_operand_class_t operandClass) {
@@ -121,28 +135,34 @@ public:
     for (uint8_t elem : elems) row.elems[row.elem_count++] = elem;
     extra_.push_back({row, {}, true});
   }
-  /// A physical layout, for native() below: its dims outer to inner, each named by its letter in `dims`, which are the
-  /// logical ones in order. layout("nchw", "n,c/16,h,w,c%16") puts 16 neighbouring channels innermost.
+  /// A physical layout, for native() below: its dims outer to inner, each named by its letter in
+  /// `dims`, which are the logical ones in order. layout("nchw", "n,c/16,h,w,c%16") puts 16
+  /// neighbouring channels innermost.
   uint16_t layout(const std::string& dims, const std::string& steps) {
     cdl_layout_t record{};
     record.logical_rank = static_cast<uint8_t>(dims.size());
-    for (size_t at = 0; at < steps.size(); at = std::min(steps.find(',', at), steps.size() - 1) + 1) {
+    for (size_t at = 0; at < steps.size();
+         at = std::min(steps.find(',', at), steps.size() - 1) + 1) {
       const std::string step = steps.substr(at, steps.find(',', at) - at);
       const size_t dim = dims.find(step[0]), block = step.find('%');
       if (dim == std::string::npos || record.count == CDL_MAX_RANK)
         throw std::invalid_argument("layout " + steps + " of dims " + dims + ": " + step);
       record.dim[record.count] = static_cast<uint8_t>(dim);
       record.factor[record.count++] =
-          block == std::string::npos ? 0 : static_cast<uint32_t>(std::stoul(step.substr(block + 1)));
+          block == std::string::npos ? 0
+                                     : static_cast<uint32_t>(std::stoul(step.substr(block + 1)));
     }
     layouts_.push_back(record);
     return static_cast<uint16_t>(layouts_.size() - 1);
   }
-  /// An additional NATIVE row on these layouts (0: row-major) of the operands, then of the results, where all atoms
-  /// hold. Atoms see dims as they lie in memory. What takes ROW_STRIDED may be given views inside of halos.
-  void native(Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems, std::initializer_list<uint16_t> layouts,
-              std::initializer_list<Atom> atoms = {}, cdl_operand_class_t operandClass = CDL_CLASS_ROW_STRIDED) {
-    if (layouts.size() != elems.size()) throw std::invalid_argument("a row needs one layout per element type");
+  /// An additional NATIVE row on these layouts (0: row-major) of the operands, then of the results,
+  /// where all atoms hold. Atoms see dims as they lie in memory. What takes ROW_STRIDED may be
+  /// given views inside of halos.
+  void native(Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems,
+              std::initializer_list<uint16_t> layouts, std::initializer_list<Atom> atoms = {},
+              cdl_operand_class_t operandClass = CDL_CLASS_ROW_STRIDED) {
+    if (layouts.size() != elems.size())
+      throw std::invalid_argument("a row needs one layout per element type");
     native(kind, fn, elems, operandClass);
     std::copy(layouts.begin(), layouts.end(), extra_.back().row.layouts);
     extra_.back().atoms.assign(atoms);
@@ -151,7 +171,8 @@ public:
   void withoutEpilogue() { extra_.back().takesEpilogue = false; }
   /// A memory space. The first one declared is the default space; none declared: unlimited host
   /// memory.
-  void space(const char* name, uint32_t flags, uint64_t capacityBytes, uint32_t alignment, uint32_t banks = 0) {
+  void space(const char* name, uint32_t flags, uint64_t capacityBytes, uint32_t alignment,
+             uint32_t banks = 0) {
     spaces_.push_back(cdl_space_t{0, flags, capacityBytes, alignment, banks});
     spaceNames_.push_back(name);
   }
@@ -167,8 +188,10 @@ public:
   /// this object; once.
   const cdl_capabilities_t* build(uint64_t overridden) {
     if (built_.header.struct_size) return &built_;
-#define CDL_X(profile, kind, fn, elems, e0, e1, e2, e3, e4, cls, ulp)                                                  \
-  required(profile, cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, 0, 0, 0}, {}, 0, 0, 0}, overridden);
+#define CDL_X(profile, kind, fn, elems, e0, e1, e2, e3, e4, cls, ulp)                              \
+  required(profile,                                                                                \
+           cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, 0, 0, 0}, {}, 0, 0, 0},      \
+           overridden);
     CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
     for (const Extra& extra : extra_)
@@ -238,7 +261,8 @@ private:
     if (steps && claim.hasPrologue) row.flags |= CDL_ROW_PROLOGUE;
     row.steps_mask = steps;
     row.first_atom = static_cast<uint32_t>(atoms_.size());
-    for (const auto* all : {&atoms, &claim.limits}) atoms_.insert(atoms_.end(), all->begin(), all->end());
+    for (const auto* all : {&atoms, &claim.limits})
+      atoms_.insert(atoms_.end(), all->begin(), all->end());
     row.atoms = static_cast<uint32_t>(atoms_.size()) - row.first_atom;
     rows_.push_back(row);
   }

@@ -1,4 +1,5 @@
-// What a caller may hand over: images, instructions and bindings, with the codes that cdl.h documents.
+// What a caller may hand over: images, instructions and bindings, with the codes that cdl.h
+// documents.
 #pragma once
 
 #include "candela/backend/status.hpp"
@@ -14,8 +15,8 @@ inline Status checkImage(const cdl_image_t* image) {
   return Status(code, words);
 }
 
-/// That these are instructions of an image that this plugin can read, of kinds and functions that it knows. The rest of
-/// the image may hold kinds that it does not know: the host runs those.
+/// That these are instructions of an image that this plugin can read, of kinds and functions that
+/// it knows. The rest of the image may hold kinds that it does not know: the host runs those.
 inline Status checkInstrs(const cdl_image_t* image, uint32_t first, uint32_t count) {
   if (!image || reinterpret_cast<uintptr_t>(image) % 8 != 0)
     return error(CDL_INVALID_ARGUMENT, "image: data is null or not aligned to 8 bytes");
@@ -24,14 +25,15 @@ inline Status checkInstrs(const cdl_image_t* image, uint32_t first, uint32_t cou
   cdl_check_t check = {image, &said, "", 0, nullptr, 0, CDL_OK, 0};
   if (!cdl_check_header(&check, image->size)) return Status(check.code, words);
   if (first == 0 || uint64_t(first) + count > image->instrs.count)
-    return error(CDL_INVALID_ARGUMENT, text("instructions ", first, " .. +", count, " of ", image->instrs.count));
+    return error(CDL_INVALID_ARGUMENT,
+                 text("instructions ", first, " .. +", count, " of ", image->instrs.count));
   for (uint32_t i = first; i - first < count; ++i) {
     const cdl_instr_t& instr = *cdl_get_instr(image, i);
     if (!cdl_kind_facts(instr.kind))
       return error(CDL_INCOMPATIBLE, text("instruction ", i, ": kind ", instr.kind, " is unknown"));
     if (!cdl_fn_known(instr.kind, instr.fn))
-      return error(CDL_INCOMPATIBLE,
-                   text("instruction ", i, ": function ", instr.fn, " of ", kindName(instr.kind), " is unknown"));
+      return error(CDL_INCOMPATIBLE, text("instruction ", i, ": function ", instr.fn, " of ",
+                                          kindName(instr.kind), " is unknown"));
   }
   return ok();
 }
@@ -39,13 +41,13 @@ inline Status checkInstrs(const cdl_image_t* image, uint32_t first, uint32_t cou
 /// That there are bindings, one for each buffer.
 inline void checkBindings(const cdl_image_t* image, const cdl_bindings_t* bindings) {
   if (!bindings || !image || bindings->count < image->buffers.count || !bindings->buffers)
-    throw BadBinding(
-        text("bindings: ", bindings ? bindings->count : 0, " for ", image ? image->buffers.count : 0, " buffers"));
+    throw BadBinding(text("bindings: ", bindings ? bindings->count : 0, " for ",
+                          image ? image->buffers.count : 0, " buffers"));
 }
 
 /// That a binding holds `bytes`, inside of its memory, where the buffer may begin.
-inline void checkBinding(const cdl_image_t* image, uint32_t buffer, const cdl_binding_t& binding, uint64_t memoryBytes,
-                         uint64_t bytes) {
+inline void checkBinding(const cdl_image_t* image, uint32_t buffer, const cdl_binding_t& binding,
+                         uint64_t memoryBytes, uint64_t bytes) {
   const auto where = [&] {
     return text("binding of buffer ", buffer, ": ", binding.bytes, " bytes at ", binding.offset);
   };

@@ -69,8 +69,10 @@ public:
   /// The function of the instruction, by which rows name the op: native(Kind::Custom, fn, ...).
   void fn(uint16_t number) { claim_.fn = number; }
   void output(uint32_t i, uint8_t elem, const std::vector<int64_t>& dims) {
-    if (i >= outputs_) throw std::invalid_argument(text("output ", i, " of a node that has ", outputs_));
-    if (dims.size() > CDL_MAX_RANK) throw std::invalid_argument(text("output ", i, " of rank ", dims.size()));
+    if (i >= outputs_)
+      throw std::invalid_argument(text("output ", i, " of a node that has ", outputs_));
+    if (dims.size() > CDL_MAX_RANK)
+      throw std::invalid_argument(text("output ", i, " of rank ", dims.size()));
     cdl_custom_value_t& value = claim_.outputs[i];
     value.elem = elem;
     value.rank = static_cast<uint8_t>(dims.size());
@@ -92,7 +94,8 @@ public:
 private:
   void add(uint16_t id, uint8_t type, const std::vector<int64_t>& values) {
     if (values.empty() || values.size() > 8)
-      throw std::invalid_argument(text("attribute ", id, " of ", values.size(), " values, expected 1 to 8"));
+      throw std::invalid_argument(
+          text("attribute ", id, " of ", values.size(), " values, expected 1 to 8"));
     if (claim_.attr_count == CDL_MAX_CUSTOM_ATTRS)
       throw std::invalid_argument(text("more than ", CDL_MAX_CUSTOM_ATTRS, " attributes"));
     cdl_attr_t& attr = claim_.attrs[claim_.attr_count++];
@@ -105,14 +108,16 @@ private:
   uint32_t outputs_;
 };
 
-/// What claims ops that no core imports: class Acme : public cdl::PrimitiveBackend, public cdl::CustomOps. The
-/// instruction comes to PrimitiveBackend::custom, or within the Program. Several threads at once; pure.
+/// What claims ops that no core imports: class Acme : public cdl::PrimitiveBackend, public
+/// cdl::CustomOps. The instruction comes to PrimitiveBackend::custom, or within the Program.
+/// Several threads at once; pure.
 class CustomOps {
 public:
   virtual ~CustomOps() = default;
   /// Fills the claim, or says unsupported("...") or bad("...") with the reason that the user reads.
   virtual Status claimNode(const CustomNode& node, CustomClaim& claim) = 0;
-  /// A Graph as text that means the same: its inputs are the operands of the instruction. Empty: there is none.
+  /// A Graph as text that means the same: its inputs are the operands of the instruction. Empty:
+  /// there is none.
   virtual std::string decompose(const CustomNode& node) {
     (void)node;
     return {};
@@ -125,14 +130,20 @@ namespace detail {
 
 /// The slots over a B that is a CustomOps.
 template <class B> struct CustomSlots {
-  static CustomOps& of(cdl_device_t* device) { return *static_cast<B*>(reinterpret_cast<Backend*>(device)); }
-  static Status claim(cdl_device_t* device, const cdl_custom_node_t* node, cdl_custom_claim_t* claim) {
+  static CustomOps& of(cdl_device_t* device) {
+    return *static_cast<B*>(reinterpret_cast<Backend*>(device));
+  }
+  static Status claim(cdl_device_t* device, const cdl_custom_node_t* node,
+                      cdl_custom_claim_t* claim) {
     CustomClaim filled(*claim, node->output_count);
     try {
       return of(device).claimNode(CustomNode(*node), filled);
-    } catch (const std::invalid_argument& wrong) { return CustomOps::bad(wrong.what()); }
+    } catch (const std::invalid_argument& wrong) {
+      return CustomOps::bad(wrong.what());
+    }
   }
-  static Status decompose(cdl_device_t* device, const cdl_custom_node_t* node, const cdl_writer_t* writer) {
+  static Status decompose(cdl_device_t* device, const cdl_custom_node_t* node,
+                          const cdl_writer_t* writer) {
     const std::string graph = of(device).decompose(CustomNode(*node));
     if (graph.empty()) return unsupported(CustomNode(*node).op() + " has no other form");
     if (writer->write(writer->context, graph.data(), graph.size())) return ok();

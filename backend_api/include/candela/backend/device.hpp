@@ -1,5 +1,6 @@
-// Backend: one open device. Its defaults are host-addressable memory and queues that block; a device with memory of its
-// own overrides the hooks, one with several hardware queues derives from Queue.
+// Backend: one open device. Its defaults are host-addressable memory and queues that block; a
+// device with memory of its own overrides the hooks, one with several hardware queues derives from
+// Queue.
 #pragma once
 
 #include "candela/backend/capabilities.hpp"
@@ -36,9 +37,10 @@ struct Memory {
 
 class Backend;
 
-/// In order. By default the device's one way to work, blocking: what was submitted is done when the call returns, or at
-/// the latest when Backend::finish does. A device with several ways to work derives its own from it, made by
-/// Backend::queueCreate. Submissions come one at a time; waiting and fail() are for any thread.
+/// In order. By default the device's one way to work, blocking: what was submitted is done when the
+/// call returns, or at the latest when Backend::finish does. A device with several ways to work
+/// derives its own from it, made by Backend::queueCreate. Submissions come one at a time; waiting
+/// and fail() are for any thread.
 class Queue {
 public:
   explicit Queue(Backend* backend);
@@ -53,13 +55,15 @@ public:
   // ---- Hooks. Offsets and sizes were checked against the buffer. Those of the backend by default.
   virtual Status write(Memory& to, uint64_t offset, const void* from, uint64_t bytes);
   virtual Status read(Memory& from, uint64_t offset, void* to, uint64_t bytes);
-  virtual Status copy(Memory& to, uint64_t toOffset, Memory& from, uint64_t fromOffset, uint64_t bytes);
+  virtual Status copy(Memory& to, uint64_t toOffset, Memory& from, uint64_t fromOffset,
+                      uint64_t bytes);
   /// Waits for the work of this queue, and says whether it failed.
   virtual Status finish();
 
-  /// Says that work failed. Who waits for a value that is not reached gets this status, now and later, and so does who
-  /// submits more: a queue whose work failed is only destroyed. The first failure counts. A lost device
-  /// (CDL_DEVICE_LOST) fails all of its queues. May be called by the thread that does the work.
+  /// Says that work failed. Who waits for a value that is not reached gets this status, now and
+  /// later, and so does who submits more: a queue whose work failed is only destroyed. The first
+  /// failure counts. A lost device (CDL_DEVICE_LOST) fails all of its queues. May be called by the
+  /// thread that does the work.
   void fail(const Status& status);
   /// Ok while nothing failed.
   Status failure() const {
@@ -107,7 +111,8 @@ private:
 /// functions of Capabilities.
 class Backend : public Capabilities {
 public:
-  Backend(std::string name, std::string version) : name_(std::move(name)), version_(std::move(version)) {}
+  Backend(std::string name, std::string version)
+      : name_(std::move(name)), version_(std::move(version)) {}
   virtual ~Backend() = default;
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
@@ -137,7 +142,8 @@ public:
   // buffer.
   virtual Status memoryCreate(uint64_t alignment, Memory& memory) {
     const uint64_t room = memory.bytes + alignment;
-    if (room < memory.bytes || room > PTRDIFF_MAX || !(memory.base = ::operator new(room, std::nothrow)))
+    if (room < memory.bytes || room > PTRDIFF_MAX ||
+        !(memory.base = ::operator new(room, std::nothrow)))
       return error(CDL_OUT_OF_MEMORY, text("no ", memory.bytes, " bytes of host memory"));
     const uintptr_t at = reinterpret_cast<uintptr_t>(memory.base);
     memory.data = static_cast<char*>(memory.base) + ((alignment - at % alignment) % alignment);
@@ -155,9 +161,10 @@ public:
     (void)memory, (void)pointer;
     return ok();
   }
-  /// Makes `memory` stand for bytes of the host from now on: a new one, or one that this function made before. Asked
-  /// for where all hooks of memory are the defaults, since its memory is the host's then, and where this one is
-  /// overridden. UNSUPPORTED leaves `memory` as it was: the host copies.
+  /// Makes `memory` stand for bytes of the host from now on: a new one, or one that this function
+  /// made before. Asked for where all hooks of memory are the defaults, since its memory is the
+  /// host's then, and where this one is overridden. UNSUPPORTED leaves `memory` as it was: the host
+  /// copies.
   virtual Status memoryImport(void* data, uint64_t bytes, Memory& memory) {
     (void)bytes;
     memory.data = data;
@@ -171,20 +178,26 @@ public:
     if (bytes) std::memcpy(to, static_cast<char*>(from.data) + offset, bytes);
     return ok();
   }
-  virtual Status memoryCopy(Memory& to, uint64_t toOffset, Memory& from, uint64_t fromOffset, uint64_t bytes) {
-    if (bytes) std::memmove(static_cast<char*>(to.data) + toOffset, static_cast<char*>(from.data) + fromOffset, bytes);
+  virtual Status memoryCopy(Memory& to, uint64_t toOffset, Memory& from, uint64_t fromOffset,
+                            uint64_t bytes) {
+    if (bytes)
+      std::memmove(static_cast<char*>(to.data) + toOffset,
+                   static_cast<char*>(from.data) + fromOffset, bytes);
     return ok();
   }
   /// What Operand::data is made from; a device address is as good as a host pointer.
-  virtual void* address(Memory& memory, uint64_t offset) { return static_cast<char*>(memory.data) + offset; }
-  /// Waits for all work that the device does behind the calls, and says whether some of it failed. Called before a
-  /// signal, and before a queue goes.
+  virtual void* address(Memory& memory, uint64_t offset) {
+    return static_cast<char*>(memory.data) + offset;
+  }
+  /// Waits for all work that the device does behind the calls, and says whether some of it failed.
+  /// Called before a signal, and before a queue goes.
   virtual Status finish() { return ok(); }
 
   /// Makes a queue. Override it where queues differ in what they work on.
   virtual std::unique_ptr<Queue> queueCreate() { return std::make_unique<Queue>(this); }
 
-  /// Says that the device is gone: all of its queues fail, and calls that would make something return `status`.
+  /// Says that the device is gone: all of its queues fail, and calls that would make something
+  /// return `status`.
   void lose(const Status& status) {
     std::lock_guard<std::mutex> lock(queuesMutex_);
     if (lost_.isOk()) lost_ = status;
@@ -240,7 +253,8 @@ inline Status Queue::write(Memory& to, uint64_t offset, const void* from, uint64
 inline Status Queue::read(Memory& from, uint64_t offset, void* to, uint64_t bytes) {
   return backend_->memoryRead(from, offset, to, bytes);
 }
-inline Status Queue::copy(Memory& to, uint64_t toOffset, Memory& from, uint64_t fromOffset, uint64_t bytes) {
+inline Status Queue::copy(Memory& to, uint64_t toOffset, Memory& from, uint64_t fromOffset,
+                          uint64_t bytes) {
   return backend_->memoryCopy(to, toOffset, from, fromOffset, bytes);
 }
 inline Status Queue::finish() { return backend_->finish(); }
@@ -252,11 +266,12 @@ inline void Queue::fail(const Status& status) {
     failAlone(status);
 }
 
-/// The bindings of one execution as addresses. Throws BadBinding for one that is missing, too small or misaligned.
+/// The bindings of one execution as addresses. Throws BadBinding for one that is missing, too small
+/// or misaligned.
 class Bindings final : public Addresses {
 public:
-  Bindings(Backend& backend, const cdl_image_t* image, const cdl_bindings_t* bindings, Timings* timings = nullptr,
-           Queue* queue = nullptr)
+  Bindings(Backend& backend, const cdl_image_t* image, const cdl_bindings_t* bindings,
+           Timings* timings = nullptr, Queue* queue = nullptr)
       : backend_(backend), image_(image), bindings_(bindings), timings_(timings), queue_(queue) {
     checkBindings(image, bindings);
   }

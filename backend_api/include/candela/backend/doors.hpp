@@ -13,7 +13,7 @@ class PrimitiveBackend : public Backend {
 public:
   using Backend::Backend;
 
-#define CDL_X(Struct, function, NAME)                                                                                  \
+#define CDL_X(Struct, function, NAME)                                                              \
   virtual Status function(const Struct& op) { return missing(op); }
   CDL_OPS(CDL_X)
 #undef CDL_X
@@ -21,7 +21,7 @@ public:
   /// Runs one instruction by the function of its kind.
   Status dispatch(const Op& op) {
     switch (op.kind()) {
-#define CDL_X(Struct, function, NAME)                                                                                  \
+#define CDL_X(Struct, function, NAME)                                                              \
   case Kind::Struct: return function(Struct{op});
       CDL_OPS(CDL_X)
 #undef CDL_X
@@ -100,7 +100,8 @@ public:
     return unsupported("this backend loads no stored executables");
   }
   /// Override it where the device knows what instruction `instr`, or with 0 the whole image, would
-  /// cost. The image comes without payloads: a constant is a splat, or its numbers are unknown. Pure.
+  /// cost. The image comes without payloads: a constant is a splat, or its numbers are unknown.
+  /// Pure.
   virtual Status cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) {
     (void)image, (void)instr, (void)cost;
     return unsupported("this backend prices nothing");

@@ -8,19 +8,20 @@ namespace cdl::detail {
 // OverridesMatMul<B> and so on: an inherited function keeps the type of the class that declared it.
 // A function that cannot be named from here (private, or overloaded) was declared by B or one of
 // its own bases.
-#define CDL_X(Struct, function, NAME)                                                                                  \
-  template <class B, class = void> struct Overrides##Struct : std::true_type {};                                       \
-  template <class B>                                                                                                   \
-  struct Overrides##Struct<B, std::void_t<decltype(&B::function)>>                                                     \
-      : std::bool_constant<!std::is_same_v<decltype(&B::function), decltype(&PrimitiveBackend::function)>> {};
+#define CDL_X(Struct, function, NAME)                                                              \
+  template <class B, class = void> struct Overrides##Struct : std::true_type {};                   \
+  template <class B>                                                                               \
+  struct Overrides##Struct<B, std::void_t<decltype(&B::function)>>                                 \
+      : std::bool_constant<                                                                        \
+            !std::is_same_v<decltype(&B::function), decltype(&PrimitiveBackend::function)>> {};
 CDL_OPS(CDL_X)
 #undef CDL_X
 
 // Keeps_memoryMap<B> and so on: B has the default of that hook.
-#define CDL_X(hook)                                                                                                    \
-  template <class B, class = void> struct Keeps_##hook : std::false_type {};                                           \
-  template <class B>                                                                                                   \
-  struct Keeps_##hook<B, std::void_t<decltype(&B::hook)>>                                                              \
+#define CDL_X(hook)                                                                                \
+  template <class B, class = void> struct Keeps_##hook : std::false_type {};                       \
+  template <class B>                                                                               \
+  struct Keeps_##hook<B, std::void_t<decltype(&B::hook)>>                                          \
       : std::is_same<decltype(&B::hook), decltype(&Backend::hook)> {};
 CDL_X(memoryCreate)
 CDL_X(memoryDestroy)
@@ -36,16 +37,17 @@ CDL_X(address)
 
 /// Memory of B is the host's, as it is.
 template <class B> constexpr bool isHostMemory() {
-  return Keeps_memoryCreate<B>::value && Keeps_memoryDestroy<B>::value && Keeps_memoryMappable<B>::value &&
-         Keeps_memoryMap<B>::value && Keeps_memoryUnmap<B>::value && Keeps_memoryWrite<B>::value &&
-         Keeps_memoryRead<B>::value && Keeps_memoryCopy<B>::value && Keeps_address<B>::value;
+  return Keeps_memoryCreate<B>::value && Keeps_memoryDestroy<B>::value &&
+         Keeps_memoryMappable<B>::value && Keeps_memoryMap<B>::value &&
+         Keeps_memoryUnmap<B>::value && Keeps_memoryWrite<B>::value && Keeps_memoryRead<B>::value &&
+         Keeps_memoryCopy<B>::value && Keeps_address<B>::value;
 }
 
 /// Bit k: B has its own function of kind k.
 template <class B> constexpr uint64_t overriddenKinds() {
   uint64_t mask = 0;
   if constexpr (std::is_base_of_v<PrimitiveBackend, B>) {
-#define CDL_X(Struct, function, NAME)                                                                                  \
+#define CDL_X(Struct, function, NAME)                                                              \
   if (Overrides##Struct<B>::value) mask |= uint64_t(1) << static_cast<uint16_t>(Kind::Struct);
     CDL_OPS(CDL_X)
 #undef CDL_X
@@ -74,20 +76,24 @@ struct Slots {
   static Backend* of(cdl_device_t* device) { return reinterpret_cast<Backend*>(device); }
   static Queue* of(cdl_queue_t* queue) { return reinterpret_cast<Queue*>(queue); }
   static Memory* of(cdl_memory_t* memory) { return reinterpret_cast<Memory*>(memory); }
-  static LoadedExecutable* of(cdl_executable_t* e) { return reinterpret_cast<LoadedExecutable*>(e); }
+  static LoadedExecutable* of(cdl_executable_t* e) {
+    return reinterpret_cast<LoadedExecutable*>(e);
+  }
 
   static Status outside(const Memory* memory, uint64_t offset, uint64_t bytes) {
     if (!memory) return error(CDL_INVALID_ARGUMENT, "no memory was given");
     if (offset <= memory->bytes && bytes <= memory->bytes - offset) return ok();
-    return error(CDL_INVALID_ARGUMENT,
-                 text(bytes, " bytes at offset ", offset, " leave a memory of ", memory->bytes, " bytes"));
+    return error(CDL_INVALID_ARGUMENT, text(bytes, " bytes at offset ", offset,
+                                            " leave a memory of ", memory->bytes, " bytes"));
   }
 
   static void deviceClose(cdl_device_t* device) noexcept { delete of(device); }
-  static const char* deviceName(cdl_device_t* device) noexcept { return of(device)->deviceName().c_str(); }
+  static const char* deviceName(cdl_device_t* device) noexcept {
+    return of(device)->deviceName().c_str();
+  }
 
-  static Status memoryCreate(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
-                             cdl_memory_t** memory) {
+  static Status memoryCreate(cdl_device_t* device, uint32_t space, uint64_t bytes,
+                             uint64_t alignment, cdl_memory_t** memory) {
     if (Status lost = of(device)->lost(); !lost.isOk()) return lost;
     const uint32_t spaces = of(device)->capabilities().build(0)->space_count;
     if (space >= spaces) return error(CDL_INVALID_ARGUMENT, text("space ", space, " of ", spaces));
@@ -105,7 +111,8 @@ struct Slots {
     guard(nullptr, [&] { return of(device)->memoryDestroy(*of(memory)), ok(); });
     delete of(memory);
   }
-  static Status memoryMap(cdl_device_t* device, cdl_memory_t* memory, uint64_t offset, uint64_t bytes, void** pointer) {
+  static Status memoryMap(cdl_device_t* device, cdl_memory_t* memory, uint64_t offset,
+                          uint64_t bytes, void** pointer) {
     Status status = outside(of(memory), offset, bytes);
     return status.isOk() ? of(device)->memoryMap(*of(memory), offset, bytes, pointer) : status;
   }
@@ -113,10 +120,12 @@ struct Slots {
     return of(device)->memoryUnmap(*of(memory), pointer);
   }
 
-  static Status memoryImport(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory) {
+  static Status memoryImport(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes,
+                             cdl_memory_t** memory) {
     const uint32_t spaces = of(device)->capabilities().build(0)->space_count;
     if (space >= spaces) return error(CDL_INVALID_ARGUMENT, text("space ", space, " of ", spaces));
-    if (!data || bytes == 0) return error(CDL_INVALID_ARGUMENT, text("an import of ", bytes, " bytes"));
+    if (!data || bytes == 0)
+      return error(CDL_INVALID_ARGUMENT, text("an import of ", bytes, " bytes"));
     std::unique_ptr<Memory> made;
     Memory* target = of(*memory);
     if (!target) {
@@ -136,8 +145,8 @@ struct Slots {
     *queue = reinterpret_cast<cdl_queue_t*>(of(device)->queueCreate().release());
     return ok();
   }
-  /// First waits for its work: the memory may go next, and whoever wrote there would write into what is another's by
-  /// then.
+  /// First waits for its work: the memory may go next, and whoever wrote there would write into
+  /// what is another's by then.
   static void queueDestroy(cdl_device_t*, cdl_queue_t* queue) noexcept {
     if (!queue) return;
     guard(nullptr, [&] { return of(queue)->finish(); });
@@ -146,7 +155,8 @@ struct Slots {
 
   /// Whether a queue is only destroyed after a call on it returned this.
   static bool isFinal(cdl_code_t code) {
-    return code != CDL_OK && code != CDL_INVALID_ARGUMENT && code != CDL_UNSUPPORTED && code != CDL_TIMEOUT;
+    return code != CDL_OK && code != CDL_INVALID_ARGUMENT && code != CDL_UNSUPPORTED &&
+           code != CDL_TIMEOUT;
   }
   /// Submits to a queue, unless its work failed. If this fails, whoever waits there is told.
   template <class Work> static Status submit(Queue& queue, Work&& work) {
@@ -155,20 +165,27 @@ struct Slots {
     if (isFinal(status.code())) queue.fail(status);
     return status;
   }
-  static Status queueWrite(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset, const void* from, uint64_t bytes) {
+  static Status queueWrite(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset, const void* from,
+                           uint64_t bytes) {
     Status status = outside(of(to), offset, bytes);
-    return status.isOk() ? submit(*of(queue), [&] { return of(queue)->write(*of(to), offset, from, bytes); }) : status;
+    return status.isOk()
+               ? submit(*of(queue), [&] { return of(queue)->write(*of(to), offset, from, bytes); })
+               : status;
   }
-  static Status queueRead(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to, uint64_t bytes) {
+  static Status queueRead(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to,
+                          uint64_t bytes) {
     Status status = outside(of(from), offset, bytes);
-    return status.isOk() ? submit(*of(queue), [&] { return of(queue)->read(*of(from), offset, to, bytes); }) : status;
+    return status.isOk()
+               ? submit(*of(queue), [&] { return of(queue)->read(*of(from), offset, to, bytes); })
+               : status;
   }
-  static Status queueCopy(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from,
-                          uint64_t fromOffset, uint64_t bytes) {
+  static Status queueCopy(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset,
+                          cdl_memory_t* from, uint64_t fromOffset, uint64_t bytes) {
     Status status = outside(of(to), toOffset, bytes);
     if (status.isOk()) status = outside(of(from), fromOffset, bytes);
     if (!status.isOk()) return status;
-    return submit(*of(queue), [&] { return of(queue)->copy(*of(to), toOffset, *of(from), fromOffset, bytes); });
+    return submit(*of(queue),
+                  [&] { return of(queue)->copy(*of(to), toOffset, *of(from), fromOffset, bytes); });
   }
   static Status queueSignal(cdl_queue_t* queue, uint64_t value) {
     return submit(*of(queue), [&] {
@@ -184,10 +201,10 @@ struct Slots {
 
   static Status located(const Op& op, const Status& status) {
     if (status.isOk()) return status;
-    return error(
-        status.code(),
-        text(kindName(op.instr().kind), " at instruction ", op.index(), " ('", op.node(), "'): ", status.text()),
-        status.vendorCode());
+    return error(status.code(),
+                 text(kindName(op.instr().kind), " at instruction ", op.index(), " ('", op.node(),
+                      "'): ", status.text()),
+                 status.vendorCode());
   }
   static Status run(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
                     const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings) {
@@ -198,7 +215,8 @@ struct Slots {
     return submit(*of(queue), [&] {
       for (uint32_t i = first; i - first < count; ++i) {
         const Op op(image, i, loops, &buffers);
-        const uint64_t start = timings ? Timings::now() : 0, records = timings ? timings->records().size() : 0;
+        const uint64_t start = timings ? Timings::now() : 0,
+                       records = timings ? timings->records().size() : 0;
         Status status = located(op, caught([&] { return backend->dispatch(op); }));
         if (timings && status.isOk()) status = of(queue)->finish();
         if (!status.isOk()) return status;
@@ -208,45 +226,58 @@ struct Slots {
     });
   }
 
-  static Status compile(cdl_device_t* device, const cdl_image_t* image, const void* const* constants,
-                        cdl_executable_t** executable, cdl_refusal_t* refusal) {
+  static Status compile(cdl_device_t* device, const cdl_image_t* image,
+                        const void* const* constants, cdl_executable_t** executable,
+                        cdl_refusal_t* refusal) {
     auto made = std::make_unique<LoadedExecutable>(LoadedExecutable{of(device), image, nullptr});
     Status status = checkImage(image);
-    if (status.isOk()) status = static_cast<ProgramBackend*>(of(device))->compile(image, constants, made->executable);
+    if (status.isOk())
+      status =
+          static_cast<ProgramBackend*>(of(device))->compile(image, constants, made->executable);
     if (status.code() == CDL_REFUSED && refusal) {
       if (CDL_HAS(refusal, instr)) refusal->instr = status.instr();
       if (CDL_HAS(refusal, reason)) refusal->reason = status.reason();
     }
     return handOver(status, std::move(made), executable);
   }
-  static Status handOver(const Status& status, std::unique_ptr<LoadedExecutable> made, cdl_executable_t** executable) {
-    if (status.isOk() && !made->executable) return error(CDL_INTERNAL, "success, but no executable");
+  static Status handOver(const Status& status, std::unique_ptr<LoadedExecutable> made,
+                         cdl_executable_t** executable) {
+    if (status.isOk() && !made->executable)
+      return error(CDL_INTERNAL, "success, but no executable");
     if (status.isOk()) *executable = reinterpret_cast<cdl_executable_t*>(made.release());
     return status;
   }
   static Status executableSave(cdl_executable_t* executable, const cdl_writer_t* writer) {
     return of(executable)->executable->save(Writer(*writer));
   }
-  static Status executableLoad(cdl_device_t* device, const cdl_image_t* image, const void* blob, uint64_t size,
-                               cdl_executable_t** executable) {
+  static Status executableLoad(cdl_device_t* device, const cdl_image_t* image, const void* blob,
+                               uint64_t size, cdl_executable_t** executable) {
     auto made = std::make_unique<LoadedExecutable>(LoadedExecutable{of(device), image, nullptr});
     Status status = checkImage(image);
-    if (status.isOk()) status = static_cast<ProgramBackend*>(of(device))->load(image, blob, size, made->executable);
+    if (status.isOk())
+      status = static_cast<ProgramBackend*>(of(device))->load(image, blob, size, made->executable);
     return handOver(status, std::move(made), executable);
   }
-  static Status costBatch(cdl_device_t* device, const cdl_cost_query_t* queries, uint32_t count, cdl_cost_t* costs) {
+  static Status costBatch(cdl_device_t* device, const cdl_cost_query_t* queries, uint32_t count,
+                          cdl_cost_t* costs) {
     auto* backend = static_cast<ProgramBackend*>(of(device));
     for (uint32_t i = 0; i < count; ++i) {
       costs[i] = {};
-      if (Status status = backend->cost(queries[i].image, queries[i].instr, costs[i]); !status.isOk()) return status;
+      if (Status status = backend->cost(queries[i].image, queries[i].instr, costs[i]);
+          !status.isOk())
+        return status;
     }
     return ok();
   }
-  static void executableDestroy(cdl_device_t*, cdl_executable_t* executable) noexcept { delete of(executable); }
-  static Status execute(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
-                        const cdl_timeline_t* wait, uint32_t waitCount, cdl_timeline_t signal) {
+  static void executableDestroy(cdl_device_t*, cdl_executable_t* executable) noexcept {
+    delete of(executable);
+  }
+  static Status execute(cdl_queue_t* queue, cdl_executable_t* executable,
+                        const cdl_bindings_t* bindings, const cdl_timeline_t* wait,
+                        uint32_t waitCount, cdl_timeline_t signal) {
     const LoadedExecutable& loaded = *of(executable);
-    const Bindings buffers(*of(queue)->backend(), loaded.image, bindings, of(queue)->timings.get(), of(queue));
+    const Bindings buffers(*of(queue)->backend(), loaded.image, bindings, of(queue)->timings.get(),
+                           of(queue));
     Status status = submit(*of(queue), [&] {
       Status reached;
       for (uint32_t i = 0; i < waitCount && reached.isOk(); ++i)
@@ -265,7 +296,8 @@ struct Slots {
     of(queue)->timings = std::make_unique<Timings>();
     return ok();
   }
-  static Status profileEnd(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t capacity, uint32_t* count) {
+  static Status profileEnd(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t capacity,
+                           uint32_t* count) {
     const std::unique_ptr<Timings> timings = std::move(of(queue)->timings);
     if (!timings) return error(CDL_INVALID_ARGUMENT, "no profile was begun on this queue");
     *count = static_cast<uint32_t>(timings->records().size());
@@ -276,7 +308,8 @@ struct Slots {
     return of(executable)->executable->scratchBytes();
   }
   static Status executableSupport(cdl_executable_t* executable, uint8_t* support, uint32_t count) {
-    for (uint32_t i = 1; i < count; ++i) support[i] = static_cast<uint8_t>(of(executable)->executable->support(i));
+    for (uint32_t i = 1; i < count; ++i)
+      support[i] = static_cast<uint8_t>(of(executable)->executable->support(i));
     return ok();
   }
 };
@@ -294,8 +327,8 @@ template <class B> struct Entry : Slots {
     return *object;
   }
 
-  static Status deviceOpen(const cdl_host_t* host, uint32_t index, const cdl_option_t* options, uint32_t optionCount,
-                           cdl_device_t** device) {
+  static Status deviceOpen(const cdl_host_t* host, uint32_t index, const cdl_option_t* options,
+                           uint32_t optionCount, cdl_device_t** device) {
     if (const uint32_t count = prototype().deviceCount(); index >= count)
       return error(CDL_NOT_FOUND, text("device ", index, " of ", count));
     auto backend = std::make_unique<B>();
@@ -303,12 +336,16 @@ template <class B> struct Entry : Slots {
       bool known = false;
       for (const cdl_option_schema_t& option : backend->schema())
         known |= std::strcmp(option.name, options[i].name) == 0;
-      if (!known) return error(CDL_INVALID_ARGUMENT, backend->name() + " has no option '" + options[i].name + "'");
+      if (!known)
+        return error(CDL_INVALID_ARGUMENT,
+                     backend->name() + " has no option '" + options[i].name + "'");
       backend->options().set(options[i].name, options[i].value);
     }
     if (host) {
       cdl_host_t known{};
-      std::memcpy(&known, host, host->header.struct_size < sizeof known ? host->header.struct_size : sizeof known);
+      std::memcpy(&known, host,
+                  host->header.struct_size < sizeof known ? host->header.struct_size
+                                                          : sizeof known);
       backend->setHost(known);
     }
     Status status = backend->open(index);
@@ -379,17 +416,20 @@ template <class B> struct Entry : Slots {
     return guard(e, [&]() -> Status {
       if (!host || !out || host->header.struct_size < sizeof(cdl_header_t) ||
           out->header.struct_size < sizeof(cdl_header_t))
-        return error(CDL_INVALID_ARGUMENT, "the host or the table is null or shorter than its header");
+        return error(CDL_INVALID_ARGUMENT,
+                     "the host or the table is null or shorter than its header");
       const auto has = std::make_pair(host->header.major, host->header.minor);
       const auto needs = prototype().minHost();
       if (has < needs || has.first > CDL_ABI_MAJOR)
-        return error(CDL_INCOMPATIBLE,
-                     text(prototype().name(), " needs host ABI ", needs.first, ".", needs.second,
-                          needs.first > CDL_ABI_MAJOR ? "" : text(" or a later ", CDL_ABI_MAJOR, ".x"),
-                          ", the host has ", has.first, ".", has.second));
+        return error(
+            CDL_INCOMPATIBLE,
+            text(prototype().name(), " needs host ABI ", needs.first, ".", needs.second,
+                 needs.first > CDL_ABI_MAJOR ? "" : text(" or a later ", CDL_ABI_MAJOR, ".x"),
+                 ", the host has ", has.first, ".", has.second));
       const size_t required = kPrograms ? offsetof(cdl_plugin_t, execute) + sizeof(out->execute)
                                         : offsetof(cdl_plugin_t, run) + sizeof(out->run);
-      const size_t known = out->header.struct_size < sizeof *out ? out->header.struct_size : sizeof *out;
+      const size_t known =
+          out->header.struct_size < sizeof *out ? out->header.struct_size : sizeof *out;
       if (known < required)
         return error(CDL_INCOMPATIBLE, text(prototype().name(), " needs ", required,
                                             " bytes of the plugin table, the host knows ", known));

@@ -9,29 +9,30 @@
 
 namespace cdl {
 
-/// Every kind: X(Struct, function, NAME), the struct below, the function of PrimitiveBackend and CDL_KIND_NAME.
-#define CDL_OPS(X)                                                                                                     \
-  X(Copy, copy, COPY)                                                                                                  \
-  X(Fill, fill, FILL)                                                                                                  \
-  X(Convert, convert, CONVERT)                                                                                         \
-  X(Binary, binary, BINARY)                                                                                            \
-  X(Compare, compare, COMPARE)                                                                                         \
-  X(Select, select, SELECT)                                                                                            \
-  X(Gather, gather, GATHER)                                                                                            \
-  X(Scatter, scatter, SCATTER)                                                                                         \
-  X(Reduce, reduce, REDUCE)                                                                                            \
-  X(MatMul, matMul, MATMUL)                                                                                            \
-  X(Unary, unary, UNARY)                                                                                               \
-  X(Rescale, rescale, RESCALE)                                                                                         \
-  X(Table, table, TABLE)                                                                                               \
-  X(Conv2d, conv2d, CONV2D)                                                                                            \
-  X(Pool2d, pool2d, POOL2D)                                                                                            \
-  X(Elementwise, elementwise, ELEMENTWISE)                                                                             \
-  X(Softmax, softmax, SOFTMAX)                                                                                         \
-  X(Norm, norm, NORM)                                                                                                  \
-  X(Attention, attention, ATTENTION)                                                                                   \
-  X(ArgReduce, argReduce, ARG_REDUCE)                                                                                  \
-  X(Sort, sort, SORT)                                                                                                  \
+/// Every kind: X(Struct, function, NAME), the struct below, the function of PrimitiveBackend and
+/// CDL_KIND_NAME.
+#define CDL_OPS(X)                                                                                 \
+  X(Copy, copy, COPY)                                                                              \
+  X(Fill, fill, FILL)                                                                              \
+  X(Convert, convert, CONVERT)                                                                     \
+  X(Binary, binary, BINARY)                                                                        \
+  X(Compare, compare, COMPARE)                                                                     \
+  X(Select, select, SELECT)                                                                        \
+  X(Gather, gather, GATHER)                                                                        \
+  X(Scatter, scatter, SCATTER)                                                                     \
+  X(Reduce, reduce, REDUCE)                                                                        \
+  X(MatMul, matMul, MATMUL)                                                                        \
+  X(Unary, unary, UNARY)                                                                           \
+  X(Rescale, rescale, RESCALE)                                                                     \
+  X(Table, table, TABLE)                                                                           \
+  X(Conv2d, conv2d, CONV2D)                                                                        \
+  X(Pool2d, pool2d, POOL2D)                                                                        \
+  X(Elementwise, elementwise, ELEMENTWISE)                                                         \
+  X(Softmax, softmax, SOFTMAX)                                                                     \
+  X(Norm, norm, NORM)                                                                              \
+  X(Attention, attention, ATTENTION)                                                               \
+  X(ArgReduce, argReduce, ARG_REDUCE)                                                              \
+  X(Sort, sort, SORT)                                                                              \
   X(Custom, custom, CUSTOM)
 
 enum class Kind : uint16_t {
@@ -40,14 +41,15 @@ enum class Kind : uint16_t {
 #undef CDL_X
 };
 
-/// How long the instructions of executions took. One thread at a time. Records that a backend adds itself are by one
-/// clock, all of them.
+/// How long the instructions of executions took. One thread at a time. Records that a backend adds
+/// itself are by one clock, all of them.
 class Timings {
 public:
   /// Nanoseconds of the host's steady clock. A device may have a clock of its own.
   static uint64_t now() {
     const auto time = std::chrono::steady_clock::now().time_since_epoch();
-    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
   }
   void add(uint32_t instr, uint64_t startNs, uint64_t endNs, uint32_t engine = 0) {
     records_.push_back({instr, engine, startNs, endNs});
@@ -77,7 +79,8 @@ protected:
 class Op {
 public:
   Op(const cdl_image_t* image, uint32_t index, const int64_t* loops, const Addresses* addresses)
-      : image_(image), instr_(cdl_get_instr(image, index)), loops_(loops), addresses_(addresses), index_(index) {}
+      : image_(image), instr_(cdl_get_instr(image, index)), loops_(loops), addresses_(addresses),
+        index_(index) {}
 
   const cdl_image_t* image() const { return image_; }
   const cdl_instr_t& instr() const { return *instr_; }
@@ -88,20 +91,25 @@ public:
   /// Inputs that are operands of the kind; the others are read by the epilogue alone.
   uint32_t operands() const { return cdl_operand_count(image_, instr_); }
   /// The first ONNX node that it came from, or "".
-  const char* node() const { return cdl_get_string(image_, cdl_get_provenance(image_, instr_->provenance)->node); }
+  const char* node() const {
+    return cdl_get_string(image_, cdl_get_provenance(image_, instr_->provenance)->node);
+  }
 
   Operand input(uint32_t i) const {
     if (i >= instr_->inputs)
-      throw BadAccess(text(kindName(instr_->kind), " has ", instr_->inputs, " inputs, input ", i, " was asked for"));
+      throw BadAccess(text(kindName(instr_->kind), " has ", instr_->inputs, " inputs, input ", i,
+                           " was asked for"));
     return resolve(*cdl_get_input(image_, instr_, i));
   }
   Operand output(uint32_t i = 0) const {
     if (i >= instr_->outputs)
-      throw BadAccess(text(kindName(instr_->kind), " has ", instr_->outputs, " results, result ", i, " was asked for"));
+      throw BadAccess(text(kindName(instr_->kind), " has ", instr_->outputs, " results, result ", i,
+                           " was asked for"));
     return resolve(*cdl_get_output(image_, instr_, i));
   }
   Operand y() const { return output(0); }
-  /// Where a device with a clock of its own adds the time of this instruction; null while nobody asks.
+  /// Where a device with a clock of its own adds the time of this instruction; null while nobody
+  /// asks.
   Timings* timings() const { return addresses_ ? addresses_->timings() : nullptr; }
   /// The queue that it was submitted to, as Backend::queueCreate made it.
   template <class Q> Q& queue() const { return static_cast<Q&>(*addresses_->queue()); }
@@ -120,9 +128,11 @@ public:
     return value;
   }
 
-  /// The steps of the epilogue, behind those of a prologue, or of ELEMENTWISE; or null. Step k is steps()[k] by
-  /// cdl_get_step(image, first_step + k).
-  const cdl_expr_t* expr() const { return instr_->expr ? cdl_get_expr(image_, instr_->expr) : nullptr; }
+  /// The steps of the epilogue, behind those of a prologue, or of ELEMENTWISE; or null. Step k is
+  /// steps()[k] by cdl_get_step(image, first_step + k).
+  const cdl_expr_t* expr() const {
+    return instr_->expr ? cdl_get_expr(image_, instr_->expr) : nullptr;
+  }
 
 private:
   Operand resolve(const cdl_view_t& view) const {
@@ -138,7 +148,8 @@ private:
     o.layout = view.layout;
     o.buffer = view.buffer;
     int64_t at = view.offset;
-    for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) at += view.iv_strides[l] * (loops_ ? loops_[l] : 0);
+    for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l)
+      at += view.iv_strides[l] * (loops_ ? loops_[l] : 0);
     const int64_t bits = cdl_elem_bits(view.elem);
     o.data = static_cast<char*>(addresses_->address(view.buffer, buffer->bytes)) +
              (bits < 8 ? at * bits / 8 : at * (bits / 8));
@@ -154,8 +165,8 @@ private:
 
 // Each operand by name: untyped, or as a View<T>, which throws BadAccess when T cannot hold its
 // element type.
-#define CDL_OPERAND(name, i)                                                                                           \
-  Operand name() const { return input(i); }                                                                            \
+#define CDL_OPERAND(name, i)                                                                       \
+  Operand name() const { return input(i); }                                                        \
   template <class T> View<T> name() const { return input(i).as<T>(); }
 
 struct Copy : Op {
@@ -206,7 +217,8 @@ struct Scatter : Op { // fn: CDL_SCATTER_*; index[K], updates[O,K,I], y[O,N,I]; 
 
 struct Reduce : Op { // fn: CDL_REDUCE_*; x[O,R,I], y[O,I]
   CDL_OPERAND(x, 0)
-  /// How many steps of expr() compute x of the operands, where the rows take a prologue: x() is then only the first one.
+  /// How many steps of expr() compute x of the operands, where the rows take a prologue: x() is
+  /// then only the first one.
   uint32_t prologue() const { return instr().prologue; }
 };
 

@@ -101,7 +101,9 @@ template <class F> Status caught(F&& function) {
     return error(CDL_OUT_OF_MEMORY, "out of memory");
   } catch (const BadBinding& e) {
     return error(CDL_INVALID_ARGUMENT, e.what());
-  } catch (const std::exception& e) { return error(CDL_INTERNAL, e.what()); } catch (...) {
+  } catch (const std::exception& e) {
+    return error(CDL_INTERNAL, e.what());
+  } catch (...) {
     return error(CDL_INTERNAL, "an exception of unknown type");
   }
 }
@@ -110,7 +112,9 @@ template <class F> Status caught(F&& function) {
 template <class F> cdl_code_t guard(cdl_error_t* e, F&& function) noexcept {
   try {
     return report(e, caught(function));
-  } catch (...) { return cdl_set_error(e, CDL_OUT_OF_MEMORY, "out of memory"); }
+  } catch (...) {
+    return cdl_set_error(e, CDL_OUT_OF_MEMORY, "out of memory");
+  }
 }
 
 } // namespace detail

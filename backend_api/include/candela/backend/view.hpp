@@ -49,7 +49,8 @@ struct Shape {
 template <class T> bool holds(uint8_t elem) {
   static_assert(std::is_arithmetic_v<T> && !std::is_same_v<std::remove_const_t<T>, bool>);
   const bool isReal = elem == CDL_F32 || elem == CDL_F64;
-  const bool isSigned = isReal || elem == CDL_I8 || elem == CDL_I16 || elem == CDL_I32 || elem == CDL_I64;
+  const bool isSigned =
+      isReal || elem == CDL_I8 || elem == CDL_I16 || elem == CDL_I32 || elem == CDL_I64;
   return cdl_elem_bits(elem) == 8 * sizeof(T) && std::is_floating_point_v<T> == isReal &&
          std::is_signed_v<T> == isSigned;
 }
@@ -88,7 +89,8 @@ public:
 
 private:
   int check(int d) const {
-    if (d < 0 || d >= shape_.rank) throw BadAccess(text("dim ", d, " of a view of rank ", shape_.rank));
+    if (d < 0 || d >= shape_.rank)
+      throw BadAccess(text("dim ", d, " of a view of rank ", shape_.rank));
     return d;
   }
 
@@ -106,7 +108,9 @@ struct Operand : Shape {
   uint32_t buffer = 0;
 
   template <class T> View<T> as() const {
-    if (!holds<T>(elem)) throw BadAccess(std::string("a view of ") + elemName(elem) + " was asked for as another type");
+    if (!holds<T>(elem))
+      throw BadAccess(std::string("a view of ") + elemName(elem) +
+                      " was asked for as another type");
     return View<T>(static_cast<T*>(data), *this);
   }
 };
@@ -134,7 +138,8 @@ template <size_t N> Loops<N> coalesce(const std::array<const Shape*, N>& shapes)
     const int64_t dim = shapes[0]->dims[d];
     if (dim == 1) continue;
     bool joins = loops.rank > 0;
-    for (size_t v = 0; v < N && joins; ++v) joins = loops.strides[loops.rank - 1][v] == shapes[v]->strides[d] * dim;
+    for (size_t v = 0; v < N && joins; ++v)
+      joins = loops.strides[loops.rank - 1][v] == shapes[v]->strides[d] * dim;
     if (!joins) ++loops.rank;
     loops.dims[loops.rank - 1] = joins ? loops.dims[loops.rank - 1] * dim : dim;
     for (size_t v = 0; v < N; ++v) loops.strides[loops.rank - 1][v] = shapes[v]->strides[d];

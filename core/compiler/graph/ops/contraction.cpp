@@ -12,7 +12,8 @@ Elem productElem(const Node& node) {
   return typeOf(node, 0).elem == Elem::i16_ ? Elem::i64_ : Elem::i32_;
 }
 
-/// Of the integer forms: operands `first` and the next, of which the second may have one value a channel.
+/// Of the integer forms: operands `first` and the next, of which the second may have one value a
+/// channel.
 Status checkZeroPoints(const Node& node, size_t first, int64_t channels, std::string_view id) {
   if (!node.info().results[0].like.empty()) return Status::ok();
   for (const size_t i : {first, first + 1}) {
@@ -47,7 +48,8 @@ Result<Types> inferMatmul(const Node& node) {
 
 Result<Types> inferGemm(const Node& node) {
   for (const size_t i : {0, 1})
-    if (typeOf(node, i).rank() != 2) return node.fail("gemm_c1", node.info().operands[i].name, typeOf(node, i).rank());
+    if (typeOf(node, i).rank() != 2)
+      return node.fail("gemm_c1", node.info().operands[i].name, typeOf(node, i).rank());
   const bool transA = node.intAttr("transA"), transB = node.intAttr("transB");
   const TensorType &a = typeOf(node, 0), &b = typeOf(node, 1);
   const int64_t innerA = a.dim(transA ? 0 : 1), innerB = b.dim(transB ? 1 : 0);
@@ -63,16 +65,19 @@ Result<Types> inferGemm(const Node& node) {
 /// Of conv and conv_integer.
 Result<Types> inferConv(const Node& node) {
   const TensorType &x = typeOf(node, 0), &w = typeOf(node, 1);
-  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5) return node.fail("c3", x.rank(), w.rank());
+  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5)
+    return node.fail("c3", x.rank(), w.rank());
   const int64_t group = node.intAttr("group");
   // Divided, not multiplied: a product of two hostile numbers may overflow.
-  if (x.dim(1) % group != 0 || x.dim(1) / group != w.dim(1)) return node.fail("c1", x.dim(1), w.dim(1), group);
+  if (x.dim(1) % group != 0 || x.dim(1) / group != w.dim(1))
+    return node.fail("c1", x.dim(1), w.dim(1), group);
   if (w.dim(0) % group != 0) return node.fail("c2", w.dim(0), group);
   const Shape weight = w.shape(), input = x.shape();
   const Shape kernel(weight.begin() + 2, weight.end()), extents(input.begin() + 2, input.end());
   if (node.hasAttr("kernel_shape")) {
     const Shape given = node.intsAttr("kernel_shape");
-    if (given.size() != kernel.size()) return node.fail("c6", "kernel_shape", given.size(), kernel.size());
+    if (given.size() != kernel.size())
+      return node.fail("c6", "kernel_shape", given.size(), kernel.size());
     if (given != kernel) return node.fail("c7", listText(given), listText(kernel));
   }
   if (node.operand(2) && typeOf(node, 2).shape() != Shape{w.dim(0)})
@@ -88,8 +93,9 @@ Result<Types> inferAttention(const Node& node) {
   const Shape q = typeOf(node, 0).shape(), k = typeOf(node, 1).shape(), v = typeOf(node, 2).shape();
   const size_t rank = q.size();
   const bool fits = rank >= 2 && k.size() == rank && v.size() == rank &&
-                    std::equal(q.begin(), q.end() - 2, k.begin()) && std::equal(q.begin(), q.end() - 2, v.begin()) &&
-                    q.back() == k.back() && k[rank - 2] == v[rank - 2];
+                    std::equal(q.begin(), q.end() - 2, k.begin()) &&
+                    std::equal(q.begin(), q.end() - 2, v.begin()) && q.back() == k.back() &&
+                    k[rank - 2] == v[rank - 2];
   if (!fits) return node.fail("attention_c1", shapeText(q), shapeText(k), shapeText(v));
   Shape scores = q;
   scores.back() = k[rank - 2];

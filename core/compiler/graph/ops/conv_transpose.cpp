@@ -7,10 +7,12 @@ namespace candela::graph {
 
 Result<Types> inferConvTranspose(const Node& node) {
   const TensorType &x = typeOf(node, 0), &w = typeOf(node, 1);
-  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5) return node.fail("conv_transpose_c2", x.rank(), w.rank());
+  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5)
+    return node.fail("conv_transpose_c2", x.rank(), w.rank());
   const int64_t group = node.intAttr("group"), outputs = w.dim(1);
   int64_t channels = 0;
-  if (x.dim(1) != w.dim(0) || x.dim(1) % group != 0 || __builtin_mul_overflow(outputs, group, &channels))
+  if (x.dim(1) != w.dim(0) || x.dim(1) % group != 0 ||
+      __builtin_mul_overflow(outputs, group, &channels))
     return node.fail("conv_transpose_c1", x.dim(1), w.dim(0), group);
   if (node.operand(2) && typeOf(node, 2).shape() != Shape{channels})
     return node.fail("conv_transpose_c4", shapeText(typeOf(node, 2).shape()), channels);
@@ -26,10 +28,11 @@ Result<Types> inferConvTranspose(const Node& node) {
     // The limit keeps every product and sum below in 64 bits.
     constexpr int64_t kLimit = int64_t(1) << 30;
     const int64_t extent = x.dim(i + 2);
-    for (const int64_t value :
-         {extent, kernel[i], window.strides[i], window.dilations[i], window.padsBegin[i], window.padsEnd[i]})
+    for (const int64_t value : {extent, kernel[i], window.strides[i], window.dilations[i],
+                                window.padsBegin[i], window.padsEnd[i]})
       if (value > kLimit || value < -kLimit)
-        return badModel("{} '{}': {} is beyond {}", opName(node.kind), node.userName(), value, kLimit);
+        return badModel("{} '{}': {} is beyond {}", opName(node.kind), node.userName(), value,
+                        kLimit);
     const int64_t reach = (extent - 1) * window.strides[i] + window.span(i);
     const int64_t left = reach - window.padsBegin[i] - window.padsEnd[i];
     if (kernel[i] == 0 || left < 0) return node.fail("conv_transpose_c3", kernel[i], extent, i);

@@ -25,7 +25,8 @@ std::optional<uint16_t> idOf(std::string_view name) {
 }
 
 bool fits(const Attr& attr) {
-  if (const auto* values = std::get_if<std::vector<int64_t>>(&attr)) return !values->empty() && values->size() <= 8;
+  if (const auto* values = std::get_if<std::vector<int64_t>>(&attr))
+    return !values->empty() && values->size() <= 8;
   return std::holds_alternative<int64_t>(attr) || std::holds_alternative<double>(attr);
 }
 
@@ -37,7 +38,8 @@ Status checkInstrAttrs(const Node& node) {
     if (!fits(attr)) return node.fail("custom_c2", name);
     ++given;
   }
-  return given <= CDL_MAX_CUSTOM_ATTRS ? Status::ok() : node.fail("custom_c3", given, CDL_MAX_CUSTOM_ATTRS);
+  return given <= CDL_MAX_CUSTOM_ATTRS ? Status::ok()
+                                       : node.fail("custom_c3", given, CDL_MAX_CUSTOM_ATTRS);
 }
 
 } // namespace
@@ -72,10 +74,11 @@ uint8_t instrAttrType(const Node& node, uint16_t id) {
   return found->type;
 }
 
-Result<Node*> addCustom(Graph& graph, std::vector<Value*> operands, Attrs attrs, std::shared_ptr<Graph> body,
-                        std::vector<TensorType> types, Provenance provenance) {
-  Node* node = graph.addNodeUnchecked(OpKind::Custom, std::move(operands), std::move(attrs), std::move(provenance),
-                                      std::move(types));
+Result<Node*> addCustom(Graph& graph, std::vector<Value*> operands, Attrs attrs,
+                        std::shared_ptr<Graph> body, std::vector<TensorType> types,
+                        Provenance provenance) {
+  Node* node = graph.addNodeUnchecked(OpKind::Custom, std::move(operands), std::move(attrs),
+                                      std::move(provenance), std::move(types));
   node->body = std::move(body);
   auto inferred = inferTypes(*node);
   Status status = inferred ? verifyBody(*node) : inferred.status();
@@ -88,7 +91,8 @@ Result<Types> inferCustom(const Node& node) {
   CDL_TRY(checkInstrAttrs(node));
   const auto& operands = node.operands();
   for (size_t i = 0; i < operands.size(); ++i)
-    if (!operands[i]) return badModel("{} '{}': operand {} is missing", opName(node.kind), node.userName(), i);
+    if (!operands[i])
+      return badModel("{} '{}': operand {} is missing", opName(node.kind), node.userName(), i);
   Types types;
   if (!node.body) {
     for (size_t i = 0; i < node.results().size(); ++i) {
@@ -98,11 +102,13 @@ Result<Types> inferCustom(const Node& node) {
     return types;
   }
   const auto& inputs = node.body->inputs();
-  if (inputs.size() != operands.size()) return node.fail("custom_c4", inputs.size(), operands.size());
+  if (inputs.size() != operands.size())
+    return node.fail("custom_c4", inputs.size(), operands.size());
   for (size_t i = 0; i < operands.size(); ++i)
     if (!agrees(inputs[i]->type, operands[i]->type))
       return node.fail("custom_c5", i, inputs[i]->type.text(), likeOperand(node, i).text());
-  for (const Value* output : node.body->outputs()) types.push_back(oneResult(output->type.elem, output->type.dims)[0]);
+  for (const Value* output : node.body->outputs())
+    types.push_back(oneResult(output->type.elem, output->type.dims)[0]);
   for (size_t i = 0; i < std::min(types.size(), node.results().size()); ++i) {
     const TensorType& declared = node.result(i)->type;
     if (declared.elem != Elem::none && !agrees(declared, types[i]))

@@ -6,10 +6,14 @@ namespace candela::graph {
 
 namespace {
 
-bool sameType(const TensorType& a, const TensorType& b) { return a.elem == b.elem && a.dims == b.dims; }
+bool sameType(const TensorType& a, const TensorType& b) {
+  return a.elem == b.elem && a.dims == b.dims;
+}
 
 /// The type of one slice along dim 0.
-TensorType sliceOf(const TensorType& type) { return oneResult(type.elem, {type.dims.begin() + 1, type.dims.end()})[0]; }
+TensorType sliceOf(const TensorType& type) {
+  return oneResult(type.elem, {type.dims.begin() + 1, type.dims.end()})[0];
+}
 
 } // namespace
 
@@ -25,16 +29,20 @@ Result<Types> inferLoop(const Node& node) {
   const size_t fewest = std::max<size_t>(form.carried, 1);
   if (outputs.size() < fewest) return node.fail("loop_c4", outputs.size(), fewest);
   const size_t flags = form.scanned + outputs.size() - form.carried;
-  if (!form.backward.empty() && form.backward.size() != flags) return node.fail("loop_c2", form.backward.size(), flags);
-  if (const int depth = nestingDepth(node); depth > kMaxNesting) return node.fail("loop_c8", depth, kMaxNesting);
+  if (!form.backward.empty() && form.backward.size() != flags)
+    return node.fail("loop_c2", form.backward.size(), flags);
+  if (const int depth = nestingDepth(node); depth > kMaxNesting)
+    return node.fail("loop_c8", depth, kMaxNesting);
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (!operands[i]) return badModel("{} '{}': operand {} is missing", opName(node.kind), node.userName(), i);
+    if (!operands[i])
+      return badModel("{} '{}': operand {} is missing", opName(node.kind), node.userName(), i);
     const TensorType& type = operands[i]->type;
     const bool isScanned = i >= form.carried && i - form.carried < form.scanned;
     if (isScanned && (type.rank() == 0 || type.dim(0) != form.trips))
       return node.fail("loop_c5", i, type.text(), form.trips);
     const TensorType expected = isScanned ? sliceOf(type) : likeOperand(node, i);
-    if (!sameType(inputs[i]->type, expected)) return node.fail("loop_c6", i, inputs[i]->type.text(), expected.text());
+    if (!sameType(inputs[i]->type, expected))
+      return node.fail("loop_c6", i, inputs[i]->type.text(), expected.text());
   }
   Types types;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -7,7 +7,8 @@ Result<Types> inferReshape(const Node& node) {
   const Shape shape = node.intsAttr("shape");
   CDL_ASSIGN(Types types, resultOf(node, x.elem, shape));
   if (types[0].count() != x.count())
-    return node.fail("reshape_c1", shapeText(x.shape()), x.count(), shapeText(shape), types[0].count());
+    return node.fail("reshape_c1", shapeText(x.shape()), x.count(), shapeText(shape),
+                     types[0].count());
   return types;
 }
 
@@ -40,12 +41,14 @@ Result<Types> inferConcat(const Node& node) {
   const Shape first = type.shape();
   for (size_t i = 1; i < node.operands().size(); ++i) {
     const TensorType& x = typeOf(node, i);
-    if (x.elem != type.elem) return node.fail("concat_c3", i, elemName(x.elem), elemName(type.elem));
+    if (x.elem != type.elem)
+      return node.fail("concat_c3", i, elemName(x.elem), elemName(type.elem));
     bool fits = x.rank() == type.rank();
     for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || x.dim(d) == type.dim(d);
     if (!fits) return node.fail("concat_c2", i, shapeText(x.shape()), shapeText(first), axis);
     int64_t& sum = type.dims[axis];
-    if (__builtin_add_overflow(sum, x.dim(axis), &sum)) sum = INT64_MAX; // refused as an impossible shape
+    // refused as an impossible shape
+    if (__builtin_add_overflow(sum, x.dim(axis), &sum)) sum = INT64_MAX;
   }
   return Types{type};
 }
@@ -60,11 +63,12 @@ Result<Types> inferSlice(const Node& node) {
   for (int d = 0; d < x.rank(); ++d) {
     if (counts[d] == 0) continue;
     int64_t last = 0;
-    const bool overflow =
-        __builtin_mul_overflow(counts[d] - 1, steps[d], &last) || __builtin_add_overflow(last, starts[d], &last);
+    const bool overflow = __builtin_mul_overflow(counts[d] - 1, steps[d], &last) ||
+                          __builtin_add_overflow(last, starts[d], &last);
     const bool inside = starts[d] >= 0 && starts[d] < x.dim(d) && last >= 0 && last < x.dim(d);
     if (overflow || !inside)
-      return node.fail("slice_c2", starts[d], overflow ? "beyond" : std::to_string(last), d, x.dim(d));
+      return node.fail("slice_c2", starts[d], overflow ? "beyond" : std::to_string(last), d,
+                       x.dim(d));
   }
   return resultOf(node, x.elem, counts);
 }
@@ -75,16 +79,21 @@ Result<Types> inferPad(const Node& node) {
     if (node.intsAttr(name).size() != type.dims.size())
       return node.fail("pad_c1", name, node.intsAttr(name).size(), type.rank());
   const std::string mode = node.stringAttr("mode");
-  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap") return node.fail("pad_c2", mode);
-  if (node.operand(1) && typeOf(node, 1).rank() != 0) return node.fail("pad_c4", shapeText(typeOf(node, 1).shape()));
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")
+    return node.fail("pad_c2", mode);
+  if (node.operand(1) && typeOf(node, 1).rank() != 0)
+    return node.fail("pad_c4", shapeText(typeOf(node, 1).shape()));
   const std::vector<int64_t> lo = node.intsAttr("lo"), hi = node.intsAttr("hi");
   for (int d = 0; d < type.rank(); ++d) {
     const int64_t extent = type.dim(d);
     // The widest border that the mode can fill from the dim itself.
-    const int64_t most = mode == "reflect" ? extent - 1 : mode == "wrap" ? extent : int64_t(1) << 48;
+    const int64_t most = mode == "reflect" ? extent - 1
+                         : mode == "wrap"  ? extent
+                                           : int64_t(1) << 48;
     const bool source = mode == "constant" || extent > 0 || (lo[d] <= 0 && hi[d] <= 0);
     int64_t sum = 0;
-    const bool overflow = __builtin_add_overflow(extent, lo[d], &sum) || __builtin_add_overflow(sum, hi[d], &sum);
+    const bool overflow =
+        __builtin_add_overflow(extent, lo[d], &sum) || __builtin_add_overflow(sum, hi[d], &sum);
     if (overflow || sum < 0 || !source || std::max(lo[d], hi[d]) > std::max<int64_t>(most, 0))
       return node.fail("pad_c3", d, extent, lo[d], hi[d], mode);
     type.dims[d] = sum;

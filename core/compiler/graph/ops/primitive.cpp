@@ -44,7 +44,8 @@ Result<Types> inferPlace(const Node& node) {
   if (rank > CDL_MAX_RANK) return node.fail("place_c4", rank);
   const std::vector<int64_t> offsets = node.intsAttr("offsets");
   const std::vector<int64_t> steps = node.intsAttr("steps", rank, 1);
-  if (offsets.size() != rank * count) return node.fail("place_c2", "offsets", offsets.size(), rank * count);
+  if (offsets.size() != rank * count)
+    return node.fail("place_c2", "offsets", offsets.size(), rank * count);
   if (steps.size() != rank) return node.fail("place_c2", "steps", steps.size(), rank);
   const Elem elem = typeOf(node, 0).elem;
   CDL_ASSIGN(Types types, resultOf(node, elem, dims));
@@ -71,7 +72,8 @@ Result<Types> inferTake(const Node& node) {
 }
 
 Result<Types> inferPut(const Node& node) {
-  const Shape x = typeOf(node, 0).shape(), index = typeOf(node, 1).shape(), updates = typeOf(node, 2).shape();
+  const Shape x = typeOf(node, 0).shape(), index = typeOf(node, 1).shape(),
+              updates = typeOf(node, 2).shape();
   const bool fits = x.size() == 3 && index.size() == 1 && updates == Shape{x[0], index[0], x[2]};
   if (!fits) return node.fail("put_c1", shapeText(x), shapeText(index), shapeText(updates));
   return Types{likeOperand(node, 0)};
@@ -123,7 +125,8 @@ Result<Types> inferRescale(const Node& node) {
   if (!node.operand(4) != !node.operand(5)) return node.fail("rescale_c3");
   for (size_t i = 1; i < 6; ++i)
     if (node.operand(i) && broadcastShapes(typeOf(node, i).shape(), a) != a)
-      return node.fail("rescale_c1", node.info().operands[i].name, shapeText(typeOf(node, i).shape()), shapeText(a));
+      return node.fail("rescale_c1", node.info().operands[i].name,
+                       shapeText(typeOf(node, i).shape()), shapeText(a));
   const Elem to = node.elemAttr("to");
   if (!isInteger(to)) return node.fail("rescale_c2", elemName(to));
   return oneResult(to, typeOf(node, 0).dims);
@@ -131,8 +134,11 @@ Result<Types> inferRescale(const Node& node) {
 
 Result<Types> inferTable(const Node& node) {
   const TensorType &x = typeOf(node, 0), &table = typeOf(node, 1);
-  const int64_t entries = x.elem == Elem::i8_ || x.elem == Elem::u8_ ? 256 : x.elem == Elem::i16_ ? 513 : -1;
-  if (table.shape() != Shape{entries}) return node.fail("table_c1", table.count(), elemName(x.elem));
+  const int64_t entries = x.elem == Elem::i8_ || x.elem == Elem::u8_ ? 256
+                          : x.elem == Elem::i16_                     ? 513
+                                                                     : -1;
+  if (table.shape() != Shape{entries})
+    return node.fail("table_c1", table.count(), elemName(x.elem));
   return Types{likeOperand(node, 0)};
 }
 
@@ -147,7 +153,8 @@ Result<Types> inferExpr(const Node& node) {
   if (!types) return node.fail("expr_c2", types.status().message());
   const Elem to = node.elemAttr("to");
   if (types->steps.back() != to)
-    return node.fail("expr_c2", fmt::format("the value is {}, not {}", elemName(types->steps.back()), elemName(to)));
+    return node.fail("expr_c2", fmt::format("the value is {}, not {}",
+                                            elemName(types->steps.back()), elemName(to)));
   return oneResult(to, *dims);
 }
 

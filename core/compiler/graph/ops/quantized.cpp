@@ -9,7 +9,8 @@ Result<Types> inferLinearQuant(const Node& node) {
   if (node.hasAttr("axis")) expected.push_back(x.dim(wrapAxis(node.intAttr("axis"), x.rank())));
   for (const size_t i : {1, 2})
     if (node.operand(i) && typeOf(node, i).shape() != expected)
-      return node.fail("c1", node.info().operands[i].name, shapeText(typeOf(node, i).shape()), shapeText(expected));
+      return node.fail("c1", node.info().operands[i].name, shapeText(typeOf(node, i).shape()),
+                       shapeText(expected));
   return oneResult(node.operandNamed(node.info().results[0].like)->type.elem, x.dims);
 }
 

@@ -7,7 +7,8 @@ namespace candela::graph {
 int64_t Window::count(int dim, int64_t extent) const {
   const int64_t room = extent + padsBegin[dim] + padsEnd[dim] - span(dim);
   int64_t count = room / strides[dim] + 1;
-  if (ceilMode && room % strides[dim] != 0 && count * strides[dim] < extent + padsBegin[dim]) ++count;
+  if (ceilMode && room % strides[dim] != 0 && count * strides[dim] < extent + padsBegin[dim])
+    ++count;
   return count;
 }
 
@@ -24,8 +25,8 @@ Window windowOf(const Node& node, Shape kernel) {
   return window;
 }
 
-Result<Window> checkWindow(const Node& node, Shape kernel, const Shape& extents, std::string_view countId,
-                           std::string_view fitId) {
+Result<Window> checkWindow(const Node& node, Shape kernel, const Shape& extents,
+                           std::string_view countId, std::string_view fitId) {
   const size_t rank = kernel.size();
   for (const std::string_view name : {"strides", "pads", "dilations"}) {
     const size_t expected = name == "pads" ? 2 * rank : rank;
@@ -37,10 +38,11 @@ Result<Window> checkWindow(const Node& node, Shape kernel, const Shape& extents,
     // Beyond 2^31 no window can fit a tensor; the limit keeps every sum and product below in 64
     // bits.
     constexpr int64_t kLimit = int64_t(1) << 31;
-    for (const int64_t value :
-         {window.kernel[i], window.strides[i], window.dilations[i], window.padsBegin[i], window.padsEnd[i]})
+    for (const int64_t value : {window.kernel[i], window.strides[i], window.dilations[i],
+                                window.padsBegin[i], window.padsEnd[i]})
       if (value > kLimit)
-        return badModel("{} '{}': window attribute {} is above {}", opName(node.kind), node.userName(), value, kLimit);
+        return badModel("{} '{}': window attribute {} is above {}", opName(node.kind),
+                        node.userName(), value, kLimit);
     const int64_t padded = extents[i] + window.padsBegin[i] + window.padsEnd[i];
     if (window.span(i) > padded) return node.fail(fitId, window.span(i), padded, i);
   }

@@ -1,4 +1,5 @@
-// Identities of arithmetic, where they hold in every bit or, for products of constants, up to one rounding.
+// Identities of arithmetic, where they hold in every bit or, for products of constants, up to one
+// rounding.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +22,9 @@ Result<std::optional<Tensor>> exactReciprocal(const Value* value) {
   const double smallest = value->type.elem == Elem::f16_ ? 0x1p-14 : 0x1p-126;
   for (double& c : *numbers) {
     int exponent = 0;
-    if (std::abs(std::frexp(c, &exponent)) != 0.5 || std::abs(1 / c) < smallest || std::abs(c) < smallest) return none;
+    if (std::abs(std::frexp(c, &exponent)) != 0.5 || std::abs(1 / c) < smallest ||
+        std::abs(c) < smallest)
+      return none;
     c = 1 / c;
   }
   CDL_ASSIGN(Tensor result, tensorOf(value->type.elem, value->type.shape(), *numbers));
@@ -50,9 +53,9 @@ Result<Node*> withoutNeg(Graph& graph, Node* node) {
   return static_cast<Node*>(nullptr);
 }
 
-/// (x * c) * d = x * (c * d), where both make x larger or both make it smaller, and the type has c * d. Then x * c is
-/// infinite, or loses digits below the normal numbers, only where the whole product does so too; of a factor up and one
-/// down the product alone would not tell.
+/// (x * c) * d = x * (c * d), where both make x larger or both make it smaller, and the type has c
+/// * d. Then x * c is infinite, or loses digits below the normal numbers, only where the whole
+/// product does so too; of a factor up and one down the product alone would not tell.
 Result<Node*> joinFactors(Graph& graph, Node* node) {
   const Node* inner = plainProducer(node->operand(0), OpKind::Mul);
   const Value *c = inner ? inner->operand(1) : nullptr, *d = node->operand(1);
@@ -62,10 +65,11 @@ Result<Node*> joinFactors(Graph& graph, Node* node) {
   const double product = *splatReal(c) * *splatReal(d);
   const bool shapesStay = inner->operand(0)->type == node->result()->type;
   const bool grows = first >= 1 && second >= 1, shrinks = first <= 1 && second <= 1 && product != 0;
-  if (!shapesStay || (!grows && !shrinks) || !holdsWell(d->type.elem, product)) return static_cast<Node*>(nullptr);
+  if (!shapesStay || (!grows && !shrinks) || !holdsWell(d->type.elem, product))
+    return static_cast<Node*>(nullptr);
   CDL_ASSIGN(const Tensor tensor, tensorOf(d->type.elem, {}, {product}));
-  Value* constant =
-      graph.addConstant(tensor, graph::mergedProvenance(c->producer->provenance, d->producer->provenance), node);
+  Value* constant = graph.addConstant(
+      tensor, graph::mergedProvenance(c->producer->provenance, d->producer->provenance), node);
   return graph.addNode(OpKind::Mul, {inner->operand(0), constant}, {},
                        graph::mergedProvenance(inner->provenance, node->provenance), node);
 }
@@ -75,8 +79,8 @@ Result<Node*> trivialReduction(Graph& graph, Node* node) {
   const graph::TensorType& x = node->operand(0)->type;
   for (const int64_t axis : node->intsAttr("axes"))
     if (x.dim(graph::wrapAxis(axis, x.rank())) != 1) return static_cast<Node*>(nullptr);
-  return graph.addNode(OpKind::Reshape, {node->operand(0)}, {{"shape", node->result()->type.shape()}}, node->provenance,
-                       node);
+  return graph.addNode(OpKind::Reshape, {node->operand(0)},
+                       {{"shape", node->result()->type.shape()}}, node->provenance, node);
 }
 
 /// A slice of a slice.
@@ -84,10 +88,12 @@ Result<Node*> joinSlices(Graph& graph, Node* node) {
   const Node* inner = plainProducer(node->operand(0), OpKind::Slice);
   if (!inner) return static_cast<Node*>(nullptr);
   auto starts = inner->intsAttr("starts"), steps = inner->intsAttr("steps");
-  const auto then = node->intsAttr("starts"), counts = node->intsAttr("counts"), thenSteps = node->intsAttr("steps");
+  const auto then = node->intsAttr("starts"), counts = node->intsAttr("counts"),
+             thenSteps = node->intsAttr("steps");
   for (size_t d = 0; d < starts.size(); ++d) {
     int64_t ahead;
-    if (__builtin_mul_overflow(then[d], steps[d], &ahead) || __builtin_add_overflow(starts[d], ahead, &starts[d]))
+    if (__builtin_mul_overflow(then[d], steps[d], &ahead) ||
+        __builtin_add_overflow(starts[d], ahead, &starts[d]))
       return static_cast<Node*>(nullptr);
     // One element has no next one: its step may be anything, up to a product that overflows.
     if (counts[d] <= 1)
@@ -95,7 +101,8 @@ Result<Node*> joinSlices(Graph& graph, Node* node) {
     else if (__builtin_mul_overflow(steps[d], thenSteps[d], &steps[d]))
       return static_cast<Node*>(nullptr);
   }
-  return graph.addNode(OpKind::Slice, {inner->operand(0)}, {{"starts", starts}, {"counts", counts}, {"steps", steps}},
+  return graph.addNode(OpKind::Slice, {inner->operand(0)},
+                       {{"starts", starts}, {"counts", counts}, {"steps", steps}},
                        graph::mergedProvenance(inner->provenance, node->provenance), node);
 }
 
@@ -120,10 +127,12 @@ Result<Node*> simpler(Graph& graph, Node* node) {
     // max(min(max(x, l), h), 0) with 0 between the two.
     if (const Node* clip = plainProducer(a, OpKind::Clip)) {
       const auto low = splatReal(clip->operand(1)), high = splatReal(clip->operand(2));
-      if ((clip->operand(1) && !(low && *low <= 0)) || (clip->operand(2) && !(high && *high >= 0))) break;
+      if ((clip->operand(1) && !(low && *low <= 0)) || (clip->operand(2) && !(high && *high >= 0)))
+        break;
       CDL_ASSIGN(const Tensor bound, tensorOf(a->type.elem, {}, {0}));
-      return graph.addNode(OpKind::Clip, {clip->operand(0), graph.addConstant(bound, {}, node), clip->operand(2)}, {},
-                           provenance(clip), node);
+      return graph.addNode(OpKind::Clip,
+                           {clip->operand(0), graph.addConstant(bound, {}, node), clip->operand(2)},
+                           {}, provenance(clip), node);
     }
     break;
   case OpKind::Clip:
@@ -131,7 +140,8 @@ Result<Node*> simpler(Graph& graph, Node* node) {
     if (const Node* relu = plainProducer(a, OpKind::Relu)) {
       const auto low = splatReal(b), high = splatReal(node->operand(2));
       if (!low || *low < 0 || (node->operand(2) && !(high && *high >= *low))) break;
-      return graph.addNode(OpKind::Clip, {relu->operand(0), b, node->operand(2)}, {}, provenance(relu), node);
+      return graph.addNode(OpKind::Clip, {relu->operand(0), b, node->operand(2)}, {},
+                           provenance(relu), node);
     }
     break;
   case OpKind::ReduceSum:
@@ -158,8 +168,10 @@ Value* sameAs(const Node& node) {
 }
 
 Result<bool> simplify(Graph& graph, Node* node) {
-  if (node->results().size() != 1 || !isPlain(node->result()) || node->kind == OpKind::Constant) return false;
-  if (!std::ranges::all_of(node->operands(), [](const Value* v) { return !v || isPlain(v); })) return false;
+  if (node->results().size() != 1 || !isPlain(node->result()) || node->kind == OpKind::Constant)
+    return false;
+  if (!std::ranges::all_of(node->operands(), [](const Value* v) { return !v || isPlain(v); }))
+    return false;
   if (Value* same = sameAs(*node); same && canReplace(graph, node->result(), same)) {
     replaceWith(graph, node, same);
     return true;

@@ -26,7 +26,8 @@ bool isIdentityMovement(const Node& node) {
   case OpKind::Expand: return node.result()->type == x;
   case OpKind::Transpose: return std::ranges::is_sorted(node.intsAttr("perm"));
   case OpKind::Slice:
-    return allEqual(node.intsAttr("starts"), 0) && allEqual(node.intsAttr("steps"), 1) && node.result()->type == x;
+    return allEqual(node.intsAttr("starts"), 0) && allEqual(node.intsAttr("steps"), 1) &&
+           node.result()->type == x;
   case OpKind::Pad: return allEqual(node.intsAttr("lo"), 0) && allEqual(node.intsAttr("hi"), 0);
   case OpKind::Concat: return node.operands().size() == 1;
   case OpKind::Cast: return node.elemAttr("to") == x.elem;
@@ -54,12 +55,14 @@ Value* neutralOperand(const Node& node) {
 
 /// f(f(x)) = f(x).
 bool isIdempotent(OpKind kind) {
-  return kind == OpKind::Relu || kind == OpKind::Abs || kind == OpKind::Floor || kind == OpKind::Ceil;
+  return kind == OpKind::Relu || kind == OpKind::Abs || kind == OpKind::Floor ||
+         kind == OpKind::Ceil;
 }
 
 /// The value that the node's result always equals, or null.
 Value* sameAs(const Node& node) {
-  if (node.operands().empty() || !isPlain(node.operand(0)) || node.results().size() != 1) return nullptr;
+  if (node.operands().empty() || !isPlain(node.operand(0)) || node.results().size() != 1)
+    return nullptr;
   Value* x = node.operand(0);
   if (isIdentityMovement(node)) return x;
   if (isIdempotent(node.kind) && producerOf(x, node.kind)) return x;
@@ -117,8 +120,12 @@ Bound boundOf(Value* value) {
 
 bool less(const Bound& a, const Bound& b) { return a.real < b.real || a.whole < b.whole; }
 /// The tighter of two lower (or upper) bounds.
-Bound tighterLow(const Bound& a, const Bound& b) { return !a.value || (b.value && less(a, b)) ? b : a; }
-Bound tighterHigh(const Bound& a, const Bound& b) { return !a.value || (b.value && less(b, a)) ? b : a; }
+Bound tighterLow(const Bound& a, const Bound& b) {
+  return !a.value || (b.value && less(a, b)) ? b : a;
+}
+Bound tighterHigh(const Bound& a, const Bound& b) {
+  return !a.value || (b.value && less(b, a)) ? b : a;
+}
 
 /// clip(clip(x, l1, h1), l2, h2) = clip(x, max(l1, l2), min(h1, h2)) where both intervals and what
 /// they share are not empty.
@@ -130,8 +137,9 @@ Result<bool> mergeClips(Graph& graph, Node* node) {
   if (!low.known || !high.known || !innerLow.known || !innerHigh.known) return false;
   const Bound newLow = tighterLow(innerLow, low), newHigh = tighterHigh(innerHigh, high);
   if (newLow.value && newHigh.value && !less(newLow, newHigh)) return false;
-  CDL_ASSIGN(const Node* merged, graph.addNode(OpKind::Clip, {inner->operand(0), newLow.value, newHigh.value}, {},
-                                               graph::mergedProvenance(inner->provenance, node->provenance), node));
+  CDL_ASSIGN(const Node* merged,
+             graph.addNode(OpKind::Clip, {inner->operand(0), newLow.value, newHigh.value}, {},
+                           graph::mergedProvenance(inner->provenance, node->provenance), node));
   replaceWithNew(graph, node, merged->result());
   return true;
 }
@@ -145,7 +153,9 @@ bool lookThrough(Node* node, const Node* inner) {
 }
 
 bool mergeMovement(Node* node) {
-  if (node->kind != OpKind::Reshape && node->kind != OpKind::Transpose && node->kind != OpKind::Cast) return false;
+  if (node->kind != OpKind::Reshape && node->kind != OpKind::Transpose &&
+      node->kind != OpKind::Cast)
+    return false;
   const Node* inner = producerOf(node->operand(0), node->kind);
   if (!inner || !isPlain(inner->operand(0)) || !isPlain(inner->result())) return false;
   switch (node->kind) {
@@ -157,7 +167,9 @@ bool mergeMovement(Node* node) {
     node->attrs["perm"] = perm;
     return lookThrough(node, inner);
   }
-  default: return holdsAll(inner->elemAttr("to"), inner->operand(0)->type.elem) && lookThrough(node, inner);
+  default:
+    return holdsAll(inner->elemAttr("to"), inner->operand(0)->type.elem) &&
+           lookThrough(node, inner);
   }
 }
 
@@ -171,8 +183,9 @@ Result<bool> transposeToReshape(Graph& graph, Node* node) {
     if (dim < last) return false;
     last = dim;
   }
-  CDL_ASSIGN(const Node* reshape, graph.addNode(OpKind::Reshape, {node->operand(0)},
-                                                {{"shape", node->result()->type.shape()}}, node->provenance, node));
+  CDL_ASSIGN(const Node* reshape,
+             graph.addNode(OpKind::Reshape, {node->operand(0)},
+                           {{"shape", node->result()->type.shape()}}, node->provenance, node));
   replaceWithNew(graph, node, reshape->result());
   return true;
 }
@@ -198,7 +211,8 @@ bool broadcastsTo(const Node& node, size_t changed, const Shape& with, const Sha
 /// A broadcasting op takes what an expand was made from, and one element of a splat, where the
 /// other operands give the shape.
 Result<bool> shrinkOperands(Graph& graph, Node* node) {
-  if (!node->info().has(graph::kTraitBroadcast) || node->operands().size() < 2 || !isPlain(node->result()))
+  if (!node->info().has(graph::kTraitBroadcast) || node->operands().size() < 2 ||
+      !isPlain(node->result()))
     return false;
   const Shape result = node->result()->type.shape();
   bool changed = false;
@@ -206,7 +220,8 @@ Result<bool> shrinkOperands(Graph& graph, Node* node) {
     Value* operand = node->operand(i);
     if (!isPlain(operand)) continue;
     if (const Node* expand = producerOf(operand, OpKind::Expand);
-        expand && isPlain(expand->operand(0)) && broadcastsTo(*node, i, expand->operand(0)->type.shape(), result)) {
+        expand && isPlain(expand->operand(0)) &&
+        broadcastsTo(*node, i, expand->operand(0)->type.shape(), result)) {
       graph::mergeProvenance(node->provenance, expand->provenance);
       node->setOperand(i, expand->operand(0));
       changed = true;

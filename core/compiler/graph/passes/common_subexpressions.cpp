@@ -9,14 +9,16 @@ namespace {
 /// Few bytes that tell most constants apart, so that whole payloads are compared only where they
 /// are likely equal.
 std::string sample(const Payload& payload) {
-  if (payload.form() != Payload::Form::data) return fmt::format("{}:{}", int(payload.form()), payload.splatBits());
+  if (payload.form() != Payload::Form::data)
+    return fmt::format("{}:{}", int(payload.form()), payload.splatBits());
   const uint64_t size = payload.sizeBytes(), step = std::max<uint64_t>(1, size / 64);
   std::string text = "data:";
   for (uint64_t i = 0; i < size; i += step) text += static_cast<char>(payload.bytes().data()[i]);
   return text;
 }
 
-/// Floats by their bits: as numbers -0 equals 0, and NaN is not less than anything, so that it would equal all.
+/// Floats by their bits: as numbers -0 equals 0, and NaN is not less than anything, so that it
+/// would equal all.
 graph::Attr comparable(const graph::Attr& attr) {
   const auto bitsOf = [](double value) { return std::bit_cast<int64_t>(value); };
   if (const auto* real = std::get_if<double>(&attr)) return bitsOf(*real);
@@ -50,7 +52,8 @@ bool canMerge(const graph::Graph& graph, const Node& node, const Node& first) {
 /// Nodes of one key that others may become.
 struct Alike {
   std::vector<Node*> nodes;
-  bool hasOutput = false; ///< an output keeps its node: more of them than one would be asked in vain
+  /// an output keeps its node: more of them than one would be asked in vain
+  bool hasOutput = false;
 };
 
 } // namespace
@@ -60,17 +63,18 @@ Result<int> commonSubexpressions(graph::Graph& graph) {
   int count = 0;
   for (Node* node : graph.snapshot()) {
     Alike& alike = seen[keyOf(*node)];
-    const auto found =
-        std::ranges::find_if(alike.nodes, [&](const Node* candidate) { return canMerge(graph, *node, *candidate); });
+    const auto found = std::ranges::find_if(
+        alike.nodes, [&](const Node* candidate) { return canMerge(graph, *node, *candidate); });
     if (found == alike.nodes.end()) {
-      const bool isOutput = node->kind != graph::OpKind::Constant && !node->body && node->results().size() == 1 &&
-                            graph.isOutput(node->result());
+      const bool isOutput = node->kind != graph::OpKind::Constant && !node->body &&
+                            node->results().size() == 1 && graph.isOutput(node->result());
       if (!isOutput || !std::exchange(alike.hasOutput, true)) alike.nodes.push_back(node);
       continue;
     }
     Node* first = *found;
     graph::mergeProvenance(first->provenance, node->provenance);
-    for (size_t i = 0; i < node->results().size(); ++i) graph.replaceAllUses(node->result(i), first->result(i));
+    for (size_t i = 0; i < node->results().size(); ++i)
+      graph.replaceAllUses(node->result(i), first->result(i));
     graph.erase(node);
     ++count;
   }

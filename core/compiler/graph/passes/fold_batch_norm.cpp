@@ -1,7 +1,8 @@
 // Batch norms, factors and terms of channels become weights and bias of the product before them.
 //
-// Each folded weight is rounded to its type once. That is as good as what it replaces only while the type has the
-// weight with all its digits, and while no large term is added that another one takes away again: else the nodes stay.
+// Each folded weight is rounded to its type once. That is as good as what it replaces only while
+// the type has the weight with all its digits, and while no large term is added that another one
+// takes away again: else the nodes stay.
 #include <algorithm>
 #include <cmath>
 
@@ -18,12 +19,13 @@ using Doubles = std::vector<double>;
 /// A batch norm, or a product or sum with constants, as y = x * scale + shift per channel.
 struct Scaling {
   Doubles scale, shift;
-  double cancellation = 1;      ///< how many times as large as the spread of x is what `shift` takes away, at most
+  /// how many times as large as the spread of x is what `shift` takes away, at most
+  double cancellation = 1;
   graph::Provenance provenance; ///< of the parameters
 };
 
-/// By how much more than it would be otherwise the error of a result may grow where x * scale and shift cancel: three
-/// bits of those that a narrow type has, ten of the others.
+/// By how much more than it would be otherwise the error of a result may grow where x * scale and
+/// shift cancel: three bits of those that a narrow type has, ten of the others.
 double mostCancellation(Elem elem) { return elemBits(elem) == 16 ? 8 : 1024; }
 
 /// Of a mul or an add whose constant has one value for each channel, dim 1, or one for all.
@@ -48,7 +50,8 @@ std::optional<Scaling> constantsOf(const Node& node) {
 Result<std::optional<Scaling>> scalingOf(const Node& node) {
   std::optional<Scaling> none;
   if (node.kind != OpKind::BatchNorm) return constantsOf(node);
-  if (node.intAttr("training_mode") != 0 || node.results().size() != 1 || !isPlain(node.operand(0))) return none;
+  if (node.intAttr("training_mode") != 0 || node.results().size() != 1 || !isPlain(node.operand(0)))
+    return none;
   Doubles params[4];
   Scaling out;
   for (int i = 0; i < 4; ++i) {
@@ -75,17 +78,20 @@ struct Folded {
   Tensor weight, bias;
 };
 
-/// Whether rounding these sums of an old bias and a shift to the type is a small matter beside the shift.
+/// Whether rounding these sums of an old bias and a shift to the type is a small matter beside the
+/// shift.
 bool roundsLittle(Elem elem, const Doubles& bias, const Doubles& shift) {
   for (size_t c = 0; c < bias.size(); ++c) {
     const double error = std::abs(toReal(elem, fromReal(elem, bias[c])) - bias[c]);
-    if (shift[c] != 0 && error > mostCancellation(elem) * precisionOf(elem) / 2 * std::abs(shift[c])) return false;
+    if (shift[c] != 0 &&
+        error > mostCancellation(elem) * precisionOf(elem) / 2 * std::abs(shift[c]))
+      return false;
   }
   return true;
 }
 
-/// Of a conv or a gemm. Nullopt where weights or bias are no constants, where the type does not have what becomes of
-/// them, or where gemm's c is more than one row: it would stay a full c.
+/// Of a conv or a gemm. Nullopt where weights or bias are no constants, where the type does not
+/// have what becomes of them, or where gemm's c is more than one row: it would stay a full c.
 Result<std::optional<Folded>> foldWeights(const Node& node, const Scaling& by) {
   const Value *w = node.operand(1), *b = node.operand(2);
   const bool gemm = node.kind == OpKind::Gemm;
@@ -97,14 +103,18 @@ Result<std::optional<Folded>> foldWeights(const Node& node, const Scaling& by) {
   if (!weight || !old) return none;
   const size_t channels = by.scale.size(), perChannel = channels ? weight->size() / channels : 0;
   const bool channelsLast = gemm && !node.intAttr("transB");
-  for (size_t i = 0; i < weight->size(); ++i) (*weight)[i] *= by.scale[channelsLast ? i % channels : i / perChannel];
+  for (size_t i = 0; i < weight->size(); ++i)
+    (*weight)[i] *= by.scale[channelsLast ? i % channels : i / perChannel];
   Doubles bias = by.shift;
   if (b) {
     const double beta = gemm ? node.floatAttr("beta") : 1;
-    for (size_t c = 0; c < channels; ++c) bias[c] += beta * (*old)[old->size() == 1 ? 0 : c] * by.scale[c];
+    for (size_t c = 0; c < channels; ++c)
+      bias[c] += beta * (*old)[old->size() == 1 ? 0 : c] * by.scale[c];
   }
   const Elem elem = w->type.elem;
-  if (!holdsAllWell(elem, *weight) || !holdsAllWell(elem, bias) || !roundsLittle(elem, bias, by.shift)) return none;
+  if (!holdsAllWell(elem, *weight) || !holdsAllWell(elem, bias) ||
+      !roundsLittle(elem, bias, by.shift))
+    return none;
   Folded out;
   CDL_ASSIGN(out.weight, tensorOf(w->type.elem, w->type.shape(), *weight));
   CDL_ASSIGN(out.bias, tensorOf(w->type.elem, {static_cast<int64_t>(channels)}, bias));
@@ -121,22 +131,25 @@ Result<bool> foldIntoProducer(Graph& graph, Node* node, const Scaling& by) {
   CDL_ASSIGN(const auto folded, foldWeights(*producer, by));
   if (!folded) return false;
 
-  const auto weights = graph::mergedProvenance(producer->operand(1)->producer->provenance, by.provenance);
+  const auto weights =
+      graph::mergedProvenance(producer->operand(1)->producer->provenance, by.provenance);
   const auto both = graph::mergedProvenance(producer->provenance, node->provenance);
   graph::Attrs attrs = producer->attrs;
   attrs.erase("beta");
-  std::vector<Value*> operands{producer->operand(0), graph.addConstant(folded->weight, weights, node),
+  std::vector<Value*> operands{producer->operand(0),
+                               graph.addConstant(folded->weight, weights, node),
                                graph.addConstant(folded->bias, weights, node)};
-  CDL_ASSIGN(Node * replacement, graph.addNode(producer->kind, std::move(operands), std::move(attrs), both, node));
+  CDL_ASSIGN(Node * replacement,
+             graph.addNode(producer->kind, std::move(operands), std::move(attrs), both, node));
   replaceWithNew(graph, node, replacement->result());
   return true;
 }
 
-/// Where x * scale + shift is about as exact as the batch norm itself. Elsewhere it stays one, which subtracts the mean
-/// first, and computes halves in f32.
+/// Where x * scale + shift is about as exact as the batch norm itself. Elsewhere it stays one,
+/// which subtracts the mean first, and computes halves in f32.
 bool isExactAsMulAdd(Elem elem, const Scaling& by) {
-  return elemBits(elem) > 16 && by.cancellation <= mostCancellation(Elem::f16_) && holdsAllWell(elem, by.scale) &&
-         holdsAllWell(elem, by.shift);
+  return elemBits(elem) > 16 && by.cancellation <= mostCancellation(Elem::f16_) &&
+         holdsAllWell(elem, by.scale) && holdsAllWell(elem, by.shift);
 }
 
 /// y = x * scale + shift with constants of shape [c, 1, ..].
@@ -148,10 +161,13 @@ Status toMulAdd(Graph& graph, Node* node, const Scaling& by) {
   CDL_ASSIGN(const Tensor shift, tensorOf(type.elem, dims, by.shift));
   const graph::Provenance provenance = node->provenance;
   CDL_ASSIGN(const Node* mul,
-             graph.addNode(OpKind::Mul, {node->operand(0), graph.addConstant(scale, by.provenance, node)}, {},
+             graph.addNode(OpKind::Mul,
+                           {node->operand(0), graph.addConstant(scale, by.provenance, node)}, {},
                            provenance, node));
-  CDL_ASSIGN(const Node* add, graph.addNode(OpKind::Add, {mul->result(), graph.addConstant(shift, by.provenance, node)},
-                                            {}, provenance, node));
+  CDL_ASSIGN(const Node* add,
+             graph.addNode(OpKind::Add,
+                           {mul->result(), graph.addConstant(shift, by.provenance, node)}, {},
+                           provenance, node));
   replaceWithNew(graph, node, add->result());
   return Status::ok();
 }

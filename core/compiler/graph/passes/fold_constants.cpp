@@ -14,7 +14,8 @@ constexpr int64_t kMaxWork = int64_t{1} << 26;
 
 bool hasOnlyConstants(const Node& node) {
   bool any = false;
-  if (node.info().has(graph::kTraitRegion)) return false; // as often as it runs it may cost more than the oracle should spend
+  // as often as it runs it may cost more than the oracle should spend
+  if (node.info().has(graph::kTraitRegion)) return false;
   for (const Value* operand : node.operands()) {
     if (!operand) continue;
     if (!isPlainConstant(operand)) return false;
@@ -41,7 +42,8 @@ Result<uint64_t> evaluateOnScalars(const Node& node) {
 /// Splats stay splats where each result element comes from one element of each operand.
 std::optional<Payload> foldSplats(const Node& node) {
   const Value* result = node.result();
-  if (node.results().size() != 1 || result->type.count() <= 1 || elemBits(result->type.elem) < 8) return std::nullopt;
+  if (node.results().size() != 1 || result->type.count() <= 1 || elemBits(result->type.elem) < 8)
+    return std::nullopt;
   for (const Value* operand : node.operands())
     if (operand && !splatBits(operand)) return std::nullopt;
   using enum graph::OpKind;
@@ -50,7 +52,8 @@ std::optional<Payload> foldSplats(const Node& node) {
   case Transpose:
   case Expand:
   case Slice:
-  case Affine: return Payload::splat(result->type.elem, result->type.count(), *splatBits(node.operand(0)));
+  case Affine:
+    return Payload::splat(result->type.elem, result->type.count(), *splatBits(node.operand(0)));
   case Table:
   case Expr: return std::nullopt; // not a plain function of scalars
   default: break;
@@ -64,11 +67,15 @@ std::optional<Payload> foldSplats(const Node& node) {
 bool isWorthEvaluating(const Node& node) {
   uint64_t operandBytes = 0, resultBytes = 0;
   for (const Value* operand : node.operands())
-    if (operand) operandBytes += operand->payload().form() == Payload::Form::data ? operand->payload().sizeBytes() : 1;
-  for (const Value* result : node.results()) resultBytes += elemBytes(result->type.elem, result->type.count());
+    if (operand)
+      operandBytes +=
+          operand->payload().form() == Payload::Form::data ? operand->payload().sizeBytes() : 1;
+  for (const Value* result : node.results())
+    resultBytes += elemBytes(result->type.elem, result->type.count());
   if (resultBytes > kMaxGrownBytes && resultBytes > operandBytes) return false;
   if (!node.info().has(graph::kTraitContraction)) return true;
-  return node.result()->type.count() <= kMaxWork / std::max<int64_t>(1, node.operand(0)->type.count());
+  return node.result()->type.count() <=
+         kMaxWork / std::max<int64_t>(1, node.operand(0)->type.count());
 }
 
 /// Payloads of the results; empty when the node stays.
@@ -88,9 +95,11 @@ std::vector<Payload> fold(const Node& node) {
 Result<int> foldConstants(Graph& graph) {
   int count = 0;
   for (Node* node : graph.snapshot()) {
-    if (node->kind == graph::OpKind::Constant || node->kind == graph::OpKind::Dequantize || !hasOnlyConstants(*node))
+    if (node->kind == graph::OpKind::Constant || node->kind == graph::OpKind::Dequantize ||
+        !hasOnlyConstants(*node))
       continue;
-    if (std::ranges::any_of(node->results(), [&](const Value* v) { return graph.isOutput(v); })) continue;
+    if (std::ranges::any_of(node->results(), [&](const Value* v) { return graph.isOutput(v); }))
+      continue;
     const std::vector<Payload> payloads = fold(*node);
     if (payloads.empty()) continue;
     graph::Provenance provenance;

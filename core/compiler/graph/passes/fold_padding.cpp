@@ -1,4 +1,5 @@
-// A border of its own before a convolution or a pool becomes the border that the window op makes itself.
+// A border of its own before a convolution or a pool becomes the border that the window op makes
+// itself.
 #include <cmath>
 
 #include "core/compiler/graph/passes/rewrite.h"
@@ -32,7 +33,8 @@ Result<bool> foldPad(Graph&, Node* node) {
   if (!isPlain(node->results().empty() ? nullptr : node->result())) return false;
   const Value* padded = node->operands().empty() ? nullptr : node->operand(0);
   const Node* pad = padded ? padded->producer : nullptr;
-  if (!pad || pad->kind != OpKind::Pad || pad->stringAttr("mode") != "constant" || !isOwnBorder(*node, pad->operand(1)))
+  if (!pad || pad->kind != OpKind::Pad || pad->stringAttr("mode") != "constant" ||
+      !isOwnBorder(*node, pad->operand(1)))
     return false;
   const auto lo = pad->intsAttr("lo"), hi = pad->intsAttr("hi");
   const size_t spatial = lo.size() - 2;

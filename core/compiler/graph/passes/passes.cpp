@@ -11,7 +11,8 @@ namespace candela::passes {
 namespace {
 
 constexpr PassInfo kPasses[] = {
-#define PASS(name, function, effect, summary, values) {name, Effect::effect, summary, values, function},
+#define PASS(name, function, effect, summary, values)                                              \
+  {name, Effect::effect, summary, values, function},
 #include "core/compiler/graph/passes/passes.inc"
 #undef PASS
 };

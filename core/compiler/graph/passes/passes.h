@@ -28,8 +28,8 @@ std::span<const PassInfo> allPasses();
 /// known ones.
 Status runPasses(graph::Graph& graph, std::span<const std::string> names);
 
-/// What a report says about a node of a quantized model: "runs as integers", "dequantized because ..." and why; empty
-/// for one that has nothing to do with quantization.
+/// What a report says about a node of a quantized model: "runs as integers", "dequantized because
+/// ..." and why; empty for one that has nothing to do with quantization.
 std::string integerNote(const graph::Node& node);
 
 /// Told of each pass that changed something, for --print-ir-after-all.

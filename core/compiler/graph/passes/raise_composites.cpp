@@ -1,4 +1,5 @@
-// Composites that models spell out in small steps: GELU, sigmoid, softmax, attention, LayerNorm, RMSNorm.
+// Composites that models spell out in small steps: GELU, sigmoid, softmax, attention, LayerNorm,
+// RMSNorm.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -58,14 +59,15 @@ Value* geluOf(const Node& node) {
   return nullptr;
 }
 
-// ---- 1 / (1 + exp(-x)), and exp(x - max(x)) / sum(exp(x - max(x))), with the maximum or without it
+// ---- 1 / (1 + exp(-x)), and exp(x - max(x)) / sum(exp(x - max(x))), with the maximum or without
+// it
 
 Value* sigmoidOf(const Node& node) {
   const Node* inverse = plainProducer(node.result(), OpKind::Reciprocal);
   const Node* div = plainProducer(node.result(), OpKind::Div);
   if (!inverse && (!div || !isAbout(div->operand(0), 1))) return nullptr;
-  const Node* exp =
-      plainProducer(besideNumber(plainProducer(node.operand(inverse ? 0 : 1), OpKind::Add), 1), OpKind::Exp);
+  const Node* exp = plainProducer(
+      besideNumber(plainProducer(node.operand(inverse ? 0 : 1), OpKind::Add), 1), OpKind::Exp);
   const Node* neg = exp ? plainProducer(exp->operand(0), OpKind::Neg) : nullptr;
   return neg && neg->result()->type == node.result()->type ? neg->operand(0) : nullptr;
 }
@@ -73,7 +75,8 @@ Value* sigmoidOf(const Node& node) {
 /// The operand of a reduction along one axis, which is kept; axis < 0: it becomes known.
 const Value* reducedOf(const Value* value, OpKind kind, int64_t& axis) {
   const Node* reduction = plainProducer(value, kind);
-  if (!reduction || !reduction->intAttr("keepdims") || reduction->intsAttr("axes").size() != 1) return nullptr;
+  if (!reduction || !reduction->intAttr("keepdims") || reduction->intsAttr("axes").size() != 1)
+    return nullptr;
   const int64_t own = graph::wrapAxis(reduction->intsAttr("axes")[0], value->type.rank());
   if (axis >= 0 && axis != own) return nullptr;
   axis = own;
@@ -85,14 +88,16 @@ Value* softmaxOf(const Node& node, int64_t& axis) {
   const Node* exp = div ? plainProducer(div->operand(0), OpKind::Exp) : nullptr;
   if (!exp || reducedOf(div->operand(1), OpKind::ReduceSum, axis) != exp->result()) return nullptr;
   const Node* sub = plainProducer(exp->operand(0), OpKind::Sub);
-  const bool centred = sub && reducedOf(sub->operand(1), OpKind::ReduceMax, axis) == sub->operand(0);
+  const bool centred =
+      sub && reducedOf(sub->operand(1), OpKind::ReduceMax, axis) == sub->operand(0);
   if (centred) return sub->operand(0);
   return isHalf(node.result()->type.elem) ? nullptr : exp->operand(0); // whose exp is soon infinite
 }
 
 // ---- Attention: softmax(q . transposed k * scale + mask) . v
 //
-// A factor of q or k stays where it is: models put it there so that the sums stay in their type's range.
+// A factor of q or k stays where it is: models put it there so that the sums stay in their type's
+// range.
 
 /// x of x * number or x / number; the number joins `factor`, which its type holds.
 Value* withoutFactor(Value* value, double& factor) {
@@ -106,16 +111,19 @@ Value* withoutFactor(Value* value, double& factor) {
   return node->operand(0);
 }
 
-bool onlyUse(const Graph& graph, const Value* value) { return value->users().size() == 1 && !graph.isOutput(value); }
+bool onlyUse(const Graph& graph, const Value* value) {
+  return value->users().size() == 1 && !graph.isOutput(value);
+}
 
-/// Of halves it stays in steps: what is lost where scores are rounded to them, exp makes larger, so that a result from
-/// scores that are not rounded is another one.
+/// Of halves it stays in steps: what is lost where scores are rounded to them, exp makes larger, so
+/// that a result from scores that are not rounded is another one.
 Result<bool> raiseAttention(Graph& graph, Node* node) {
   if (isHalf(node->result()->type.elem)) return false;
   const Node* outer = plainProducer(node->result(), OpKind::Matmul);
   const Node* softmax = outer ? plainProducer(outer->operand(0), OpKind::Softmax) : nullptr;
   const int rank = node->result()->type.rank();
-  if (!softmax || rank < 3 || graph::wrapAxis(softmax->intAttr("axis"), rank) != rank - 1) return false;
+  if (!softmax || rank < 3 || graph::wrapAxis(softmax->intAttr("axis"), rank) != rank - 1)
+    return false;
   Value *scores = softmax->operand(0), *v = outer->operand(1), *mask = nullptr;
   const Shape shape = scores->type.shape();
   if (const Node* add = plainProducer(scores, OpKind::Add)) {
@@ -142,10 +150,12 @@ Result<bool> raiseAttention(Graph& graph, Node* node) {
   graph::Provenance names;
   for (const Value* step : steps) graph::mergeProvenance(names, step->producer->provenance);
   graph::mergeProvenance(names, node->provenance);
-  CDL_ASSIGN(const Node* keys, graph.addNode(OpKind::Transpose, {k}, {{"perm", swap}}, inner->provenance, node));
+  CDL_ASSIGN(const Node* keys,
+             graph.addNode(OpKind::Transpose, {k}, {{"perm", swap}}, inner->provenance, node));
   std::vector<Value*> operands{q, keys->result(), v};
   if (mask) operands.push_back(mask);
-  CDL_ASSIGN(const Node* whole, graph.addNode(OpKind::Attention, std::move(operands), {{"scale", scale}}, names, node));
+  CDL_ASSIGN(const Node* whole, graph.addNode(OpKind::Attention, std::move(operands),
+                                              {{"scale", scale}}, names, node));
   replaceWithNew(graph, node, whole->result());
   return true;
 }
@@ -158,10 +168,12 @@ Value* meanOf(const Value* value, int64_t& axis) {
   if (!mean || !mean->intAttr("keepdims")) return nullptr;
   const int rank = mean->operand(0)->type.rank();
   std::vector<bool> reduced(static_cast<size_t>(rank), false);
-  for (const int64_t a : mean->intsAttr("axes")) reduced[static_cast<size_t>(graph::wrapAxis(a, rank))] = true;
+  for (const int64_t a : mean->intsAttr("axes"))
+    reduced[static_cast<size_t>(graph::wrapAxis(a, rank))] = true;
   int64_t first = rank;
   while (first > 0 && reduced[static_cast<size_t>(first - 1)]) --first;
-  if (first == rank || static_cast<int64_t>(mean->intsAttr("axes").size()) != rank - first) return nullptr;
+  if (first == rank || static_cast<int64_t>(mean->intsAttr("axes").size()) != rank - first)
+    return nullptr;
   if (axis >= 0 && axis != first) return nullptr;
   axis = first;
   return mean->operand(0);
@@ -174,8 +186,8 @@ struct Norm {
   bool centres = false;
 };
 
-/// Of halves it stays in steps: a mean of such squares leaves their range, and one that is rounded to them is not the
-/// mean that is subtracted.
+/// Of halves it stays in steps: a mean of such squares leaves their range, and one that is rounded
+/// to them is not the mean that is subtracted.
 std::optional<Norm> normOf(const Node& node) {
   if (isHalf(node.result()->type.elem)) return std::nullopt;
   // n / spread, or n * (1 / spread).
@@ -196,7 +208,8 @@ std::optional<Norm> normOf(const Node& node) {
   Norm norm{n, n, -1, epsilon.value_or(0)};
   const Value* squares = meanOf(sum->operand(right ? 0 : 1), norm.axis);
   if (!epsilon || !squares) return std::nullopt;
-  const Node *product = plainProducer(squares, OpKind::Mul), *power = plainProducer(squares, OpKind::Pow);
+  const Node *product = plainProducer(squares, OpKind::Mul),
+             *power = plainProducer(squares, OpKind::Pow);
   const bool isSquare = (product && product->operand(0) == n && product->operand(1) == n) ||
                         (power && power->operand(0) == n && isAbout(power->operand(1), 2));
   if (!isSquare || !(node.result()->type == n->type)) return std::nullopt;
@@ -215,19 +228,22 @@ Result<bool> takeRow(Graph& graph, Node* node) {
   for (const int side : {0, 1}) {
     Node* norm = node->operand(side)->producer;
     Value* row = node->operand(1 - side);
-    if (!norm || (norm->kind != OpKind::LayerNorm && (norm->kind != OpKind::RmsNorm || !isScale)) || !isPlain(row))
+    if (!norm || (norm->kind != OpKind::LayerNorm && (norm->kind != OpKind::RmsNorm || !isScale)) ||
+        !isPlain(row))
       continue;
     const Shape shape = norm->result()->type.shape();
     const auto axis = graph::wrapAxis(norm->intAttr("axis"), static_cast<int>(shape.size()));
-    const bool free = isScale ? !norm->operand(1) && !norm->operand(2) : norm->operand(1) && !norm->operand(2);
+    const bool free =
+        isScale ? !norm->operand(1) && !norm->operand(2) : norm->operand(1) && !norm->operand(2);
     if (!free || norm->result()->users().size() != 1 || graph.isOutput(norm->result()) ||
         row->type.shape() != Shape(shape.begin() + axis, shape.end()))
       continue;
     std::vector<Value*> operands = norm->operands();
     operands.resize(isScale ? 1 : 2);
     operands.push_back(row);
-    CDL_ASSIGN(const Node* whole, graph.addNode(norm->kind, std::move(operands), norm->attrs,
-                                                graph::mergedProvenance(norm->provenance, node->provenance), node));
+    CDL_ASSIGN(const Node* whole,
+               graph.addNode(norm->kind, std::move(operands), norm->attrs,
+                             graph::mergedProvenance(norm->provenance, node->provenance), node));
     replaceWithNew(graph, node, whole->result());
     return true;
   }
@@ -238,13 +254,15 @@ Result<bool> takeRow(Graph& graph, Node* node) {
 graph::Provenance provenanceOf(const Value* value, const Value* stop) {
   if (!value || value == stop || !value->producer || value->isConstant()) return {};
   graph::Provenance names;
-  for (const Value* operand : value->producer->operands()) graph::mergeProvenance(names, provenanceOf(operand, stop));
+  for (const Value* operand : value->producer->operands())
+    graph::mergeProvenance(names, provenanceOf(operand, stop));
   graph::mergeProvenance(names, value->producer->provenance);
   return names;
 }
 
 Result<bool> raiseNode(Graph& graph, Node* node) {
-  if (node->operands().empty() || node->results().size() != 1 || !isPlain(node->result())) return false;
+  if (node->operands().empty() || node->results().size() != 1 || !isPlain(node->result()))
+    return false;
   if (node->kind == OpKind::Matmul) return raiseAttention(graph, node);
   OpKind kind = OpKind::Gelu;
   graph::Attrs attrs;
@@ -263,7 +281,8 @@ Result<bool> raiseNode(Graph& graph, Node* node) {
     attrs = {{"axis", norm->axis}, {"epsilon", norm->epsilon}};
   }
   if (!x) return false;
-  CDL_ASSIGN(const Node* whole, graph.addNode(kind, {x}, std::move(attrs), provenanceOf(node->result(), x), node));
+  CDL_ASSIGN(const Node* whole,
+             graph.addNode(kind, {x}, std::move(attrs), provenanceOf(node->result(), x), node));
   replaceWithNew(graph, node, whole->result());
   return true;
 }

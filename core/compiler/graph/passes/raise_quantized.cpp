@@ -1,8 +1,9 @@
 // What stands between dequantize and quantize becomes arithmetic on the integers themselves.
 //
-// Going forward through the graph, products of dequantized operands become integer products whose i32 sums are
-// dequantized behind them, and dequantize sinks below movement. Whatever quantize then meets is made of dequantized
-// integers: a RESCALE of one or two, a TABLE of one, a mean of one. docs/adr/0010 says why there is no third form.
+// Going forward through the graph, products of dequantized operands become integer products whose
+// i32 sums are dequantized behind them, and dequantize sinks below movement. Whatever quantize then
+// meets is made of dequantized integers: a RESCALE of one or two, a TABLE of one, a mean of one.
+// docs/adr/0010 says why there is no third form.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -21,9 +22,11 @@ using graph::Value;
 
 namespace {
 
-constexpr int64_t kMostTaps = 32768; // products of two bytes whose sum stays in i32, and of i16 and bytes in 40 bits
+// products of two bytes whose sum stays in i32, and of i16 and bytes in 40 bits
+constexpr int64_t kMostTaps = 32768;
 constexpr double kMostRounding =
-    1.0 / 128;                 // of the result's step, by which a bias in whole steps of the sums may move it
+    // of the result's step, by which a bias in whole steps of the sums may move it
+    1.0 / 128;
 constexpr int kMostShift = 62; // of a RESCALE
 
 using Doubles = std::vector<double>;
@@ -46,7 +49,8 @@ struct Real {
   bool isPerTensor() const { return axis < 0; }
 };
 
-/// Of a quantize (its result) or a dequantize (its operand), when scales and zero points are constants.
+/// Of a quantize (its result) or a dequantize (its operand), when scales and zero points are
+/// constants.
 std::optional<Real> quantizationOf(const Node& node, Value* stored) {
   if (!isPlain(stored) || !isPlain(node.result()) || !isPlain(node.operand(0))) return std::nullopt;
   const auto scales = numbersOf(node.operand(1));
@@ -55,16 +59,20 @@ std::optional<Real> quantizationOf(const Node& node, Value* stored) {
     if (!std::isnormal(scale) || scale < 0) return std::nullopt;
   const auto zeros = node.operand(2) ? numbersOf(node.operand(2)) : Doubles(scales->size(), 0);
   if (!zeros) return std::nullopt;
-  const int axis = node.hasAttr("axis") ? graph::wrapAxis(node.intAttr("axis"), stored->type.rank()) : -1;
+  const int axis =
+      node.hasAttr("axis") ? graph::wrapAxis(node.intAttr("axis"), stored->type.rank()) : -1;
   return Real{stored, *scales, *zeros, axis};
 }
 
 std::optional<Real> realOf(const Value* value) {
-  if (!value || !value->producer || value->producer->kind != OpKind::Dequantize) return std::nullopt;
+  if (!value || !value->producer || value->producer->kind != OpKind::Dequantize)
+    return std::nullopt;
   return quantizationOf(*value->producer, value->producer->operand(0));
 }
 
-bool isProduct(OpKind kind) { return kind == OpKind::Conv || kind == OpKind::Matmul || kind == OpKind::Gemm; }
+bool isProduct(OpKind kind) {
+  return kind == OpKind::Conv || kind == OpKind::Matmul || kind == OpKind::Gemm;
+}
 
 // ---- How large integers become
 
@@ -79,7 +87,8 @@ double largestCentred(Elem elem, const Doubles& zeros) {
   const IntegerRange range = integerRange(elem);
   double largest = 0;
   for (const double zero : zeros)
-    largest = std::max({largest, zero - static_cast<double>(range.lowest), static_cast<double>(range.highest) - zero});
+    largest = std::max({largest, zero - static_cast<double>(range.lowest),
+                        static_cast<double>(range.highest) - zero});
   return largest;
 }
 
@@ -88,7 +97,8 @@ struct Weights {
   const Value* stored;
   Doubles zeros;
   int64_t taps = 1;
-  bool channelsFirst = false; ///< a sum reads one piece of the weights, else one column of their last two dims
+  /// a sum reads one piece of the weights, else one column of their last two dims
+  bool channelsFirst = false;
 };
 
 /// The largest sum of the magnitudes of weights that meet.
@@ -96,7 +106,8 @@ double largestSum(const Weights& w) {
   const double loose = static_cast<double>(w.taps) * largestCentred(w.stored->type.elem, w.zeros);
   const auto values = numbersOf(w.stored);
   if (!values || values->empty() || w.taps < 1) return loose;
-  const auto columns = static_cast<size_t>(w.channelsFirst || w.stored->type.rank() < 2 ? 1 : w.stored->type.dim(-1));
+  const auto columns = static_cast<size_t>(
+      w.channelsFirst || w.stored->type.rank() < 2 ? 1 : w.stored->type.dim(-1));
   const size_t piece = static_cast<size_t>(w.taps) * columns;
   Doubles sums(values->size() / piece * columns, 0);
   for (size_t i = 0; i < sums.size() * static_cast<size_t>(w.taps); ++i) {
@@ -110,7 +121,8 @@ double largestSum(const Weights& w) {
 /// What the sums of products with such factors cannot be larger than.
 double boundOfSums(Elem factors, const Doubles& zeros, const Weights& w) {
   const double factor = largestCentred(factors, zeros), room = mostOfSums(sumElem(factors));
-  const double loose = factor * static_cast<double>(w.taps) * largestCentred(w.stored->type.elem, w.zeros);
+  const double loose =
+      factor * static_cast<double>(w.taps) * largestCentred(w.stored->type.elem, w.zeros);
   return loose < room / 2 ? loose : factor * largestSum(w); // half of it is enough for most biases
 }
 
@@ -135,7 +147,8 @@ double boundOf(const Value* value) {
     const auto xZeros = zerosOf(conv ? 3 : 2), wZeros = zerosOf(conv ? 4 : 3);
     if (!xZeros || !wZeros) return any;
     const Value *x = node->operand(0), *w = node->operand(1);
-    const int64_t taps = conv ? w->type.count() / std::max<int64_t>(1, w->type.dim(0)) : x->type.dim(-1);
+    const int64_t taps =
+        conv ? w->type.count() / std::max<int64_t>(1, w->type.dim(0)) : x->type.dim(-1);
     const double sums = boundOfSums(x->type.elem, *xZeros, {w, *wZeros, taps, conv});
     return std::min(any, sums + (conv && node->operand(2) ? boundOf(node->operand(2)) : 0));
   }
@@ -145,7 +158,8 @@ double boundOf(const Value* value) {
 
 // ---- Biases
 
-/// The smallest step of a quantize that reads this, behind what does not enlarge an error; 0 where something else does.
+/// The smallest step of a quantize that reads this, behind what does not enlarge an error; 0 where
+/// something else does.
 double finestStep(const Graph& graph, const Value* value, int depth = 0) {
   if (graph.isOutput(value) || depth > 8) return 0;
   double finest = INFINITY;
@@ -153,7 +167,8 @@ double finestStep(const Graph& graph, const Value* value, int depth = 0) {
     switch (user->kind) {
     case OpKind::Quantize: {
       const auto scales = user->operand(0) == value ? numbersOf(user->operand(1)) : std::nullopt;
-      finest = std::min(finest, scales && !scales->empty() ? *std::ranges::min_element(*scales) : 0);
+      finest =
+          std::min(finest, scales && !scales->empty() ? *std::ranges::min_element(*scales) : 0);
       break;
     }
     case OpKind::Relu:
@@ -166,7 +181,8 @@ double finestStep(const Graph& graph, const Value* value, int depth = 0) {
     case OpKind::MaxPool:
     case OpKind::AveragePool:
     case OpKind::GlobalAveragePool:
-      finest = std::min(finest, user->results().size() == 1 ? finestStep(graph, user->result(), depth + 1) : 0);
+      finest = std::min(
+          finest, user->results().size() == 1 ? finestStep(graph, user->result(), depth + 1) : 0);
       break;
     default: return 0;
     }
@@ -174,16 +190,20 @@ double finestStep(const Graph& graph, const Value* value, int depth = 0) {
   return std::isfinite(finest) ? finest : 0;
 }
 
-/// A bias in whole steps of the sums that it joins, each channel's own or the one of all. Nothing where rounding to
-/// them is more than rounding to f32, and `finest`, the step of the result, is not so coarse that it hardly matters.
-std::optional<Doubles> inSteps(const Doubles& values, const Doubles& scales, size_t channels, double finest) {
+/// A bias in whole steps of the sums that it joins, each channel's own or the one of all. Nothing
+/// where rounding to them is more than rounding to f32, and `finest`, the step of the result, is
+/// not so coarse that it hardly matters.
+std::optional<Doubles> inSteps(const Doubles& values, const Doubles& scales, size_t channels,
+                               double finest) {
   Doubles steps;
   for (size_t c = 0; c < channels; ++c) {
-    const double value = values[values.size() == 1 ? 0 : c], scale = scales[scales.size() == 1 ? 0 : c];
+    const double value = values[values.size() == 1 ? 0 : c],
+                 scale = scales[scales.size() == 1 ? 0 : c];
     steps.push_back(std::nearbyint(value / scale));
     if (!(std::abs(steps.back()) < 0x1p30)) return std::nullopt;
     const double error = std::abs(steps.back() * scale - value);
-    if (error > std::abs(value) * precisionOf(Elem::f32_) && error > finest * kMostRounding) return std::nullopt;
+    if (error > std::abs(value) * precisionOf(Elem::f32_) && error > finest * kMostRounding)
+      return std::nullopt;
   }
   return steps;
 }
@@ -203,10 +223,12 @@ std::optional<Product> productOf(const Graph* graph, const Node& node, std::stri
   };
   const auto x = realOf(node.operand(0)), w = realOf(node.operand(1));
   if (!x || !w)
-    return no(fmt::format("operand {} is not quantized by constants", node.info().operands[x ? 1 : 0].name));
+    return no(fmt::format("operand {} is not quantized by constants",
+                          node.info().operands[x ? 1 : 0].name));
   const Elem factors = x->stored->type.elem;
   for (const Real* operand : {&*x, &*w})
-    if (const Elem elem = operand->stored->type.elem; operand == &*x ? !isFactor(elem) : !isByte(elem))
+    if (const Elem elem = operand->stored->type.elem;
+        operand == &*x ? !isFactor(elem) : !isByte(elem))
       return no(fmt::format("an operand is {}", elemName(elem)));
   if (!x->isPerTensor()) return no("its input has several scales");
   const bool conv = node.kind == OpKind::Conv, gemm = node.kind == OpKind::Gemm;
@@ -214,10 +236,14 @@ std::optional<Product> productOf(const Graph* graph, const Node& node, std::stri
   const int channelDim = conv || (gemm && node.intAttr("transB")) ? 0 : wRank - 1;
   if (!w->isPerTensor() && (w->axis != channelDim || wRank < 2))
     return no(fmt::format("its weights have scales along dim {}", w->axis));
-  const int64_t channels = conv ? node.result()->type.dim(1) : wRank < 2 ? 1 : w->stored->type.dim(channelDim);
-  if (x->stored->type.count() == 0 || w->stored->type.count() == 0) return no("an operand is empty");
+  const int64_t channels = conv        ? node.result()->type.dim(1)
+                           : wRank < 2 ? 1
+                                       : w->stored->type.dim(channelDim);
+  if (x->stored->type.count() == 0 || w->stored->type.count() == 0)
+    return no("an operand is empty");
   const bool transA = gemm && node.intAttr("transA");
-  const int64_t taps = conv ? w->stored->type.count() / channels : x->stored->type.dim(transA ? 0 : -1);
+  const int64_t taps =
+      conv ? w->stored->type.count() / channels : x->stored->type.dim(transA ? 0 : -1);
   if (taps > kMostTaps) return no(fmt::format("sums of {} products may leave i32", taps));
   if (yRank == 0) return no("its result is a scalar");
   const Weights weights{w->stored, w->zeros, taps, channelDim == 0 && wRank > 1};
@@ -228,7 +254,8 @@ std::optional<Product> productOf(const Graph* graph, const Node& node, std::stri
   for (const double scale : w->scales)
     product.scales.push_back(static_cast<float>(static_cast<float>(x->scales[0] * scale) * alpha));
   for (const double scale : product.scales)
-    if (!std::isnormal(scale) || scale < 0) return no(fmt::format("the scale of its sums is {}", scale));
+    if (!std::isnormal(scale) || scale < 0)
+      return no(fmt::format("the scale of its sums is {}", scale));
   const Value* b = node.kind == OpKind::Matmul ? nullptr : node.operand(2);
   if (!b || beta == 0) return product;
   auto bias = numbersOf(b);
@@ -240,7 +267,8 @@ std::optional<Product> productOf(const Graph* graph, const Node& node, std::stri
     }
   }
   if (!bias) return no("its bias is no constant");
-  if (bias->size() != 1 && (static_cast<int64_t>(bias->size()) != channels || b->type.dim(-1) != channels))
+  if (bias->size() != 1 &&
+      (static_cast<int64_t>(bias->size()) != channels || b->type.dim(-1) != channels))
     return no("its bias is not one value a channel");
   for (double& value : *bias) value *= beta;
   const auto steps = inSteps(*bias, product.scales, static_cast<size_t>(channels),
@@ -260,7 +288,8 @@ public:
 
   Result<Value*> add(OpKind kind, std::vector<Value*> operands, Attrs attrs = {}) {
     while (!operands.back()) operands.pop_back();
-    CDL_ASSIGN(const Node* node, graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, at_));
+    CDL_ASSIGN(const Node* node,
+               graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, at_));
     return node->result();
   }
   /// Rounded to the type once.
@@ -280,7 +309,9 @@ public:
     const Attrs attrs = axis < 0 ? Attrs{} : Attrs{{"axis", int64_t(axis)}};
     CDL_ASSIGN(Value * scale, constant(Elem::f32_, dims, scales));
     Value* zero = nullptr;
-    if (!allZero(zeros)) { CDL_ASSIGN(zero, constant(stored->type.elem, dims, zeros)); }
+    if (!allZero(zeros)) {
+      CDL_ASSIGN(zero, constant(stored->type.elem, dims, zeros));
+    }
     return add(OpKind::Dequantize, {stored, scale, zero}, attrs);
   }
   /// stored - zero, in i32 where the two differ; nothing for zero points of channels.
@@ -312,7 +343,8 @@ Result<bool> raiseProduct(Graph& graph, Node* node) {
   std::string why;
   auto product = productOf(&graph, *node, why);
   if (!product) return false;
-  Raiser raiser(graph, node, graph::mergedProvenance(node->provenance, node->operand(1)->producer->provenance));
+  Raiser raiser(graph, node,
+                graph::mergedProvenance(node->provenance, node->operand(1)->producer->provenance));
   Value* x = product->x.stored;
   CDL_ASSIGN(Value * w, asSigned(raiser, product->w));
   CDL_ASSIGN(Value * xZero, raiser.zeroPoint(x->type.elem, product->x.zeros));
@@ -327,20 +359,30 @@ Result<bool> raiseProduct(Graph& graph, Node* node) {
   };
   Value* b = nullptr;
   if (!bias.empty()) {
-    CDL_ASSIGN(b, raiser.constant(sumsElem, takesBias ? Shape{std::ssize(bias)} : beside(bias), bias));
+    CDL_ASSIGN(b,
+               raiser.constant(sumsElem, takesBias ? Shape{std::ssize(bias)} : beside(bias), bias));
   }
   Value* sums = nullptr;
   if (conv) {
-    CDL_ASSIGN(sums, raiser.add(OpKind::ConvInteger, {x, w, takesBias ? b : nullptr, xZero, wZero}, node->attrs));
+    CDL_ASSIGN(sums, raiser.add(OpKind::ConvInteger, {x, w, takesBias ? b : nullptr, xZero, wZero},
+                                node->attrs));
   } else {
     const Attrs swap = {{"perm", std::vector<int64_t>{1, 0}}};
     const bool gemm = node->kind == OpKind::Gemm;
-    if (gemm && node->intAttr("transA")) { CDL_ASSIGN(x, raiser.add(OpKind::Transpose, {x}, swap)); }
-    if (gemm && node->intAttr("transB")) { CDL_ASSIGN(w, raiser.add(OpKind::Transpose, {w}, swap)); }
+    if (gemm && node->intAttr("transA")) {
+      CDL_ASSIGN(x, raiser.add(OpKind::Transpose, {x}, swap));
+    }
+    if (gemm && node->intAttr("transB")) {
+      CDL_ASSIGN(w, raiser.add(OpKind::Transpose, {w}, swap));
+    }
     CDL_ASSIGN(sums, raiser.add(OpKind::MatmulInteger, {x, w, xZero, wZero}));
   }
-  if (b && !takesBias) { CDL_ASSIGN(sums, raiser.add(OpKind::Add, {sums, b})); }
-  const int axis = product->scales.size() == 1 && product->w.isPerTensor() ? -1 : conv ? 1 : sums->type.rank() - 1;
+  if (b && !takesBias) {
+    CDL_ASSIGN(sums, raiser.add(OpKind::Add, {sums, b}));
+  }
+  const int axis = product->scales.size() == 1 && product->w.isPerTensor() ? -1
+                   : conv                                                  ? 1
+                                                                           : sums->type.rank() - 1;
   CDL_ASSIGN(Value * real, raiser.dequantize(sums, product->scales, {0}, axis));
   if (!product->behind.empty()) {
     CDL_ASSIGN(Value * row, raiser.constant(Elem::f32_, beside(product->behind), product->behind));
@@ -350,7 +392,9 @@ Result<bool> raiseProduct(Graph& graph, Node* node) {
   return true;
 }
 
-bool isActivation(const Node* node) { return node && (node->kind == OpKind::Relu || node->kind == OpKind::Clip); }
+bool isActivation(const Node* node) {
+  return node && (node->kind == OpKind::Relu || node->kind == OpKind::Clip);
+}
 
 bool feedsQuantize(const Value* value) {
   return std::ranges::any_of(value->users(), [](const Node* user) {
@@ -358,8 +402,8 @@ bool feedsQuantize(const Value* value) {
   });
 }
 
-/// A constant row that is added to the sums of a product joins them: where it is a whole number of steps, or where the
-/// sum is quantized to much larger ones, and where the sums have room for it.
+/// A constant row that is added to the sums of a product joins them: where it is a whole number of
+/// steps, or where the sum is quantized to much larger ones, and where the sums have room for it.
 Result<bool> raiseBias(Graph& graph, Node* node) {
   for (const int side : {0, 1}) {
     const auto real = realOf(node->operand(side));
@@ -371,18 +415,22 @@ Result<bool> raiseBias(Graph& graph, Node* node) {
       continue;
     const int rank = real->stored->type.rank();
     const int64_t channels = rank > 0 ? real->stored->type.dim(-1) : 0;
-    const bool isRow = values->size() == 1 || (std::ssize(*values) == channels && row->type.dim(-1) == channels);
-    if (!isRow || (!real->isPerTensor() && real->axis != rank - 1) || !allZero(real->zeros)) continue;
-    const auto steps = inSteps(*values, real->scales, static_cast<size_t>(channels), finestStep(graph, node->result()));
+    const bool isRow =
+        values->size() == 1 || (std::ssize(*values) == channels && row->type.dim(-1) == channels);
+    if (!isRow || (!real->isPerTensor() && real->axis != rank - 1) || !allZero(real->zeros))
+      continue;
+    const auto steps = inSteps(*values, real->scales, static_cast<size_t>(channels),
+                               finestStep(graph, node->result()));
     if (!steps || boundOf(real->stored) + largestOf(*steps) > mostOfSums(elem)) continue;
     if (allZero(*steps) && canReplace(graph, node->result(), node->operand(side))) {
       replaceWith(graph, node, node->operand(side));
       return true;
     }
-    Raiser raiser(
-        graph, node,
-        graph::mergedProvenance(real->stored->producer ? real->stored->producer->provenance : graph::Provenance{},
-                                node->provenance));
+    Raiser raiser(graph, node,
+                  graph::mergedProvenance(real->stored->producer
+                                              ? real->stored->producer->provenance
+                                              : graph::Provenance{},
+                                          node->provenance));
     CDL_ASSIGN(Value * b, raiser.constant(elem, {channels}, *steps));
     CDL_ASSIGN(Value * sums, raiser.add(OpKind::Add, {real->stored, b}));
     CDL_ASSIGN(Value * y, raiser.dequantize(sums, real->scales, {0}, real->axis));
@@ -413,7 +461,8 @@ bool isMovement(const Node& node) {
 /// Dequantize behind what moves its result.
 Result<bool> sinkDequantize(Graph& graph, Node* node) {
   const auto first = realOf(node->operand(0));
-  if (!first || !first->isPerTensor() || elemBits(first->stored->type.elem) > 16 || !isPlain(node->result()))
+  if (!first || !first->isPerTensor() || elemBits(first->stored->type.elem) > 16 ||
+      !isPlain(node->result()))
     return false;
   std::vector<Value*> operands{first->stored};
   for (size_t i = 1; i < node->operands().size(); ++i) {
@@ -463,14 +512,16 @@ struct Term {
   int axis = -1;
 };
 
-/// The bits of a term's magnitudes; sums of more than 32 bits are those of a product, or may have all 63.
+/// The bits of a term's magnitudes; sums of more than 32 bits are those of a product, or may have
+/// all 63.
 int bitsOf(const Value* stored) {
   const Elem elem = stored->type.elem;
   if (elem == Elem::i64_ && boundOf(stored) <= mostOfSums(elem)) return 39;
   return elemBits(elem) - isSigned(elem);
 }
 
-/// clamp(rne(sum of terms) + zero); nothing where a scale is none that RESCALE has, or the alignment leaves 63 bits.
+/// clamp(rne(sum of terms) + zero); nothing where a scale is none that RESCALE has, or the
+/// alignment leaves 63 bits.
 Result<Value*> rescale(Raiser& raiser, const std::vector<Term>& terms, const Goal& goal) {
   int most = 0, left[2] = {0, 0};
   std::vector<std::vector<Significand>> all;
@@ -485,15 +536,18 @@ Result<Value*> rescale(Raiser& raiser, const std::vector<Term>& terms, const Goa
   }
   // One shift for both operands; one operand is aligned only where its scale is above 2^24.
   for (size_t t = 0; t < terms.size(); ++t) {
-    for (const Significand& s : all[t]) left[t] = std::max(left[t], terms.size() > 1 ? most - s.shift : -s.shift);
-    if (bitsOf(terms[t].stored) + 24 + left[t] + (terms.size() > 1) > 63) return static_cast<Value*>(nullptr);
+    for (const Significand& s : all[t])
+      left[t] = std::max(left[t], terms.size() > 1 ? most - s.shift : -s.shift);
+    if (bitsOf(terms[t].stored) + 24 + left[t] + (terms.size() > 1) > 63)
+      return static_cast<Value*>(nullptr);
   }
   const auto beside = [&](const Term& term, auto value) -> Result<Value*> {
     Shape dims;
     if (term.axis >= 0) dims.assign(static_cast<size_t>(term.stored->type.rank() - term.axis), 1);
     if (term.axis >= 0) dims[0] = std::ssize(term.scales);
     Doubles values;
-    for (const Significand& s : all[static_cast<size_t>(&term - terms.data())]) values.push_back(value(s));
+    for (const Significand& s : all[static_cast<size_t>(&term - terms.data())])
+      values.push_back(value(s));
     return raiser.constant(Elem::i32_, dims, values);
   };
   const auto multiplier = [](const Significand& s) { return s.m; };
@@ -521,12 +575,13 @@ Doubles inStepsOf(const Goal& goal, Doubles scales, double sign = 1) {
   return scales;
 }
 
-/// The one dequantized value that `value` is a function of, element by element; null when there is none.
+/// The one dequantized value that `value` is a function of, element by element; null when there is
+/// none.
 Value* sourceOf(Value* value, int depth = 0) {
   if (realOf(value)) return value;
   const Node* node = value->producer;
-  if (!node || depth > 16 || !node->info().has(graph::kTraitElementwise) || node->results().size() != 1 ||
-      node->info().has(graph::kTraitPrimitive))
+  if (!node || depth > 16 || !node->info().has(graph::kTraitElementwise) ||
+      node->results().size() != 1 || node->info().has(graph::kTraitPrimitive))
     return nullptr;
   Value* source = nullptr;
   for (Value* operand : node->operands()) {
@@ -544,10 +599,13 @@ Result<Value*> onEveryByte(Graph& every, Value* value, std::map<const Value*, Va
   std::vector<Value*> operands;
   for (Value* operand : value->producer->operands()) {
     operands.push_back(nullptr);
-    if (operand) { CDL_ASSIGN(operands.back(), onEveryByte(every, operand, values)); }
+    if (operand) {
+      CDL_ASSIGN(operands.back(), onEveryByte(every, operand, values));
+    }
   }
   if (value->isConstant()) return values[value] = every.addConstant(value->payload(), value->type);
-  CDL_ASSIGN(const Node* node, every.addNode(value->producer->kind, std::move(operands), value->producer->attrs));
+  CDL_ASSIGN(const Node* node,
+             every.addNode(value->producer->kind, std::move(operands), value->producer->attrs));
   return values[value] = node->result();
 }
 
@@ -561,14 +619,16 @@ Result<Value*> table(Raiser& raiser, Node* quantize) {
   Graph every;
   std::map<const Value*, Value*> values;
   Doubles bytes(256);
-  for (size_t i = 0; i < 256; ++i) bytes[i] = static_cast<double>(i) - (elem == Elem::i8_ ? 128 : 0);
+  for (size_t i = 0; i < 256; ++i)
+    bytes[i] = static_cast<double>(i) - (elem == Elem::i8_ ? 128 : 0);
   CDL_ASSIGN(Tensor tensor, tensorOf(elem, {256}, bytes));
   values[real->stored] = every.addConstant(std::move(tensor));
   CDL_ASSIGN(Value * y, onEveryByte(every, quantize->result(), values));
   every.addOutput(y, "y");
   CDL_ASSIGN(const std::vector<Tensor> results, reference::run(every, {}));
   CDL_ASSIGN(const reference::Array entries, reference::fromTensor(results[0]));
-  CDL_ASSIGN(Value * table, raiser.constant(elem, {256}, Doubles(entries.whole.begin(), entries.whole.end())));
+  CDL_ASSIGN(Value * table,
+             raiser.constant(elem, {256}, Doubles(entries.whole.begin(), entries.whole.end())));
   return raiser.add(OpKind::Table, {real->stored, table});
 }
 
@@ -597,7 +657,8 @@ std::optional<int64_t> tapsOf(const Node& node) {
   if (node.kind != OpKind::AveragePool || node.intAttr("ceil_mode")) return std::nullopt;
   const auto kernel = node.intsAttr("kernel_shape");
   const auto pads = node.intsAttr("pads", 2 * kernel.size(), 0);
-  if (!node.intAttr("count_include_pad") && std::ranges::count(pads, 0) != std::ssize(pads)) return std::nullopt;
+  if (!node.intAttr("count_include_pad") && std::ranges::count(pads, 0) != std::ssize(pads))
+    return std::nullopt;
   return elementCount(kernel);
 }
 
@@ -605,7 +666,8 @@ std::optional<int64_t> tapsOf(const Node& node) {
 Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
   Value* const none = nullptr;
   if (const auto real = realOf(value)) {
-    if (!allZero(real->zeros) && (!real->isPerTensor() || elemBits(real->stored->type.elem) > 16)) return none;
+    if (!allZero(real->zeros) && (!real->isPerTensor() || elemBits(real->stored->type.elem) > 16))
+      return none;
     CDL_ASSIGN(Value * x, raiser.centred(*real));
     return rescale(raiser, {{x, inStepsOf(goal, real->scales), real->axis}}, goal);
   }
@@ -637,33 +699,44 @@ Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
         CDL_ASSIGN(*factor, raiser.add(OpKind::Cast, {*factor}, {{"to", Elem::i32_}}));
       }
     CDL_ASSIGN(Value * products, raiser.add(OpKind::Mul, {x, y}));
-    return rescale(raiser, {{products, inStepsOf(goal, {static_cast<float>(a->scales[0] * b->scales[0])})}}, goal);
+    return rescale(raiser,
+                   {{products, inStepsOf(goal, {static_cast<float>(a->scales[0] * b->scales[0])})}},
+                   goal);
   }
   default: break;
   }
   if (!isFactor(a->stored->type.elem)) return none;
   const double largest = largestCentred(a->stored->type.elem, a->zeros);
   const auto mean = [&](Value* sums, int64_t count) {
-    return rescale(raiser, {{sums, {static_cast<float>(a->scales[0] / (static_cast<double>(count) * goal.scale))}}},
-                   goal);
+    return rescale(
+        raiser,
+        {{sums, {static_cast<float>(a->scales[0] / (static_cast<double>(count) * goal.scale))}}},
+        goal);
   };
-  if (const auto sum = sumOf(*node); sum && largest * static_cast<double>(sum->count) <= mostOfSums(Elem::i32_)) {
+  if (const auto sum = sumOf(*node);
+      sum && largest * static_cast<double>(sum->count) <= mostOfSums(Elem::i32_)) {
     CDL_ASSIGN(Value * sums, raiser.centred(*a));
-    if (sums->type.elem != Elem::i32_) { CDL_ASSIGN(sums, raiser.add(OpKind::Cast, {sums}, {{"to", Elem::i32_}})); }
+    if (sums->type.elem != Elem::i32_) {
+      CDL_ASSIGN(sums, raiser.add(OpKind::Cast, {sums}, {{"to", Elem::i32_}}));
+    }
     CDL_ASSIGN(sums, raiser.add(OpKind::ReduceSum, {sums}, {{"axes", sum->axes}}));
-    if (sums->type.shape() != shape) { CDL_ASSIGN(sums, raiser.add(OpKind::Reshape, {sums}, {{"shape", shape}})); }
+    if (sums->type.shape() != shape) {
+      CDL_ASSIGN(sums, raiser.add(OpKind::Reshape, {sums}, {{"shape", shape}}));
+    }
     return mean(sums, sum->count);
   }
   if (const auto taps = tapsOf(*node); taps && *taps <= kMostTaps) { // sums of ones
     Shape dims = node->intsAttr("kernel_shape");
     const int64_t channels = a->stored->type.dim(1);
     dims.insert(dims.begin(), {channels, 1});
-    CDL_ASSIGN(Value * ones, raiser.constant(Elem::i8_, dims, Doubles(static_cast<size_t>(channels * *taps), 1)));
+    CDL_ASSIGN(Value * ones,
+               raiser.constant(Elem::i8_, dims, Doubles(static_cast<size_t>(channels * *taps), 1)));
     CDL_ASSIGN(Value * zero, raiser.zeroPoint(a->stored->type.elem, a->zeros));
     Attrs attrs{{"group", channels}};
     for (const char* name : {"strides", "pads", "dilations"})
       if (node->hasAttr(name)) attrs[name] = node->attrs.find(name)->second;
-    CDL_ASSIGN(Value * sums, raiser.add(OpKind::ConvInteger, {a->stored, ones, nullptr, zero}, std::move(attrs)));
+    CDL_ASSIGN(Value * sums,
+               raiser.add(OpKind::ConvInteger, {a->stored, ones, nullptr, zero}, std::move(attrs)));
     return mean(sums, *taps);
   }
   return none;
@@ -673,7 +746,8 @@ Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
 Result<Value*> concat(Raiser& raiser, const Node& node, const Goal& goal) {
   std::vector<Value*> pieces;
   for (Value* operand : node.operands())
-    if (const auto real = realOf(operand); !real || !real->isPerTensor()) return static_cast<Value*>(nullptr);
+    if (const auto real = realOf(operand); !real || !real->isPerTensor())
+      return static_cast<Value*>(nullptr);
   for (Value* operand : node.operands()) {
     CDL_ASSIGN(Value * piece, integersOf(raiser, operand, goal));
     if (!piece) return piece;
@@ -689,11 +763,14 @@ Result<bool> liftQuantize(Graph& graph, Node* node) {
   const Value* value = node->operand(0);
   const Node* move = value->producer;
   if (!move || (move->kind != OpKind::Reshape && move->kind != OpKind::Transpose)) return false;
-  if (value->users().size() != 1 || graph.isOutput(value) || !isPlain(move->operand(0)) || node->hasAttr("axis"))
+  if (value->users().size() != 1 || graph.isOutput(value) || !isPlain(move->operand(0)) ||
+      node->hasAttr("axis"))
     return false;
-  CDL_ASSIGN(Node * early, graph.addNode(OpKind::Quantize, {move->operand(0), node->operand(1), node->operand(2)}, {},
-                                         node->provenance, node));
-  CDL_ASSIGN(const Node* moved, graph.addNode(move->kind, {early->result()}, move->attrs, move->provenance, node));
+  CDL_ASSIGN(Node * early,
+             graph.addNode(OpKind::Quantize, {move->operand(0), node->operand(1), node->operand(2)},
+                           {}, node->provenance, node));
+  CDL_ASSIGN(const Node* moved,
+             graph.addNode(move->kind, {early->result()}, move->attrs, move->provenance, node));
   replaceWithNew(graph, node, moved->result());
   CDL_TRY(raiseQuantize(graph, early).status());
   return true;
@@ -722,12 +799,13 @@ Result<bool> raiseQuantize(Graph& graph, Node* node) {
     double limits[2] = {0, INFINITY};
     for (const size_t i : {0, 1}) {
       if (activation->kind == OpKind::Relu) continue;
-      const auto limit =
-          activation->operand(i + 1) ? numbersOf(activation->operand(i + 1)) : Doubles{i ? INFINITY : -INFINITY};
+      const auto limit = activation->operand(i + 1) ? numbersOf(activation->operand(i + 1))
+                                                    : Doubles{i ? INFINITY : -INFINITY};
       if (!limit || std::isnan((*limit)[0])) return false;
       limits[i] = (*limit)[0];
     }
-    for (double* end : {&goal.lowest, &goal.highest}) *end = std::min(std::max(*end, limits[0]), limits[1]);
+    for (double* end : {&goal.lowest, &goal.highest})
+      *end = std::min(std::max(*end, limits[0]), limits[1]);
   }
   if (value->producer && value->producer->kind != OpKind::Dequantize && !value->isConstant())
     names = graph::mergedProvenance(value->producer->provenance, names);
@@ -736,14 +814,16 @@ Result<bool> raiseQuantize(Graph& graph, Node* node) {
   if (!integers && value->producer && value->producer->kind == OpKind::Concat) {
     CDL_ASSIGN(integers, concat(raiser, *value->producer, goal));
   }
-  if (!integers) { CDL_ASSIGN(integers, integersOf(raiser, value, goal)); }
+  if (!integers) {
+    CDL_ASSIGN(integers, integersOf(raiser, value, goal));
+  }
   if (!integers) return false;
   replaceWithNew(graph, node, integers);
   return true;
 }
 
-/// Bytes around a zero point of 128 that only dequantize reads are i8 around 0, and u16 around 32768 are i16: nothing
-/// has to be subtracted then.
+/// Bytes around a zero point of 128 that only dequantize reads are i8 around 0, and u16 around
+/// 32768 are i16: nothing has to be subtracted then.
 Result<bool> makeSigned(Graph& graph, Node* node) {
   const auto to = quantizationOf(*node, node->result());
   const bool isByteWide = to && isByte(to->stored->type.elem);
@@ -753,14 +833,16 @@ Result<bool> makeSigned(Graph& graph, Node* node) {
   if (graph.isOutput(node->result())) return false;
   const std::vector<Node*> users = node->result()->users();
   for (const Node* user : users)
-    if (const auto real = realOf(user->results().empty() ? nullptr : user->result()); !real || real->zeros != to->zeros)
+    if (const auto real = realOf(user->results().empty() ? nullptr : user->result());
+        !real || real->zeros != to->zeros)
       return false;
   Raiser raiser(graph, node, node->provenance);
   CDL_ASSIGN(Value * zero, raiser.constant(isByteWide ? Elem::i8_ : Elem::i16_, {}, {0}));
-  CDL_ASSIGN(Value * stored, raiser.add(OpKind::Quantize, {node->operand(0), node->operand(1), zero}));
+  CDL_ASSIGN(Value * stored,
+             raiser.add(OpKind::Quantize, {node->operand(0), node->operand(1), zero}));
   for (Node* user : users) {
-    CDL_ASSIGN(const Node* real,
-               graph.addNode(OpKind::Dequantize, {stored, user->operand(1)}, {}, user->provenance, user));
+    CDL_ASSIGN(const Node* real, graph.addNode(OpKind::Dequantize, {stored, user->operand(1)}, {},
+                                               user->provenance, user));
     replaceWithNew(graph, user, real->result());
   }
   const std::string name = node->result()->name;
@@ -802,9 +884,11 @@ std::string integerNote(const Node& node) {
   case OpKind::Dequantize: return "";
   default: break;
   }
-  const bool quantized = std::ranges::any_of(node.operands(), [](const Value* v) { return realOf(v).has_value(); });
+  const bool quantized =
+      std::ranges::any_of(node.operands(), [](const Value* v) { return realOf(v).has_value(); });
   if (!quantized || isMovement(node)) return "";
-  std::string why = fmt::format("{} of these operands has no integer form", graph::opName(node.kind));
+  std::string why =
+      fmt::format("{} of these operands has no integer form", graph::opName(node.kind));
   if (isProduct(node.kind)) productOf(nullptr, node, why);
   if (!isProduct(node.kind) && !feedsQuantize(node.result())) why = "its result is not quantized";
   return "dequantized because " + why;

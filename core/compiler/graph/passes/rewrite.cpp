@@ -49,7 +49,8 @@ bool isSplatOf(const Value* value, double number) {
 std::optional<std::vector<double>> numbersOf(const Value* value) {
   if (!isPlainConstant(value)) return std::nullopt;
   const auto tensor = value->tensor();
-  const auto array = tensor ? reference::fromTensor(*tensor) : Result<reference::Array>(tensor.status());
+  const auto array =
+      tensor ? reference::fromTensor(*tensor) : Result<reference::Array>(tensor.status());
   if (!array) return std::nullopt;
   if (isFloat(array->elem)) return array->real;
   return std::vector<double>(array->whole.begin(), array->whole.end());
@@ -98,12 +99,15 @@ bool holdsAllWell(Elem elem, const std::vector<double>& numbers) {
 const Node* plainProducer(const Value* value, OpKind kind) {
   const Node* node = value ? value->producer : nullptr;
   if (!node || node->kind != kind || !isPlain(value)) return nullptr;
-  const bool plain = std::ranges::all_of(node->operands(), [](const Value* v) { return !v || isPlain(v); });
+  const bool plain =
+      std::ranges::all_of(node->operands(), [](const Value* v) { return !v || isPlain(v); });
   return plain ? node : nullptr;
 }
 
 Payload compactPayload(const Tensor& tensor) {
-  const auto bits = tensor.count() > 1 ? uniformBits(tensor.bytes.data(), tensor.count(), tensor.elem) : std::nullopt;
+  const auto bits = tensor.count() > 1
+                        ? uniformBits(tensor.bytes.data(), tensor.count(), tensor.elem)
+                        : std::nullopt;
   return bits ? Payload::splat(tensor.elem, tensor.count(), *bits) : Payload::data(tensor);
 }
 
@@ -114,7 +118,8 @@ bool canReplace(const Graph& graph, const Value* value, const Value* with) {
 }
 
 void replaceWith(Graph& graph, Node* node, Value* with) {
-  if (with->producer && !with->isConstant()) graph::mergeProvenance(with->producer->provenance, node->provenance);
+  if (with->producer && !with->isConstant())
+    graph::mergeProvenance(with->producer->provenance, node->provenance);
   graph.replaceAllUses(node->result(), with);
   graph.erase(node);
 }

@@ -17,7 +17,8 @@ bool isPlainConstant(const Value* value);
 std::optional<uint64_t> splatBits(const Value* value);
 /// The number that every element of a float constant has.
 std::optional<double> splatReal(const Value* value);
-/// Whether every element of a constant is this number, which its type represents exactly; 0 and -0 differ.
+/// Whether every element of a constant is this number, which its type represents exactly; 0 and -0
+/// differ.
 bool isSplatOf(const Value* value, double number);
 
 /// The elements of a plain constant; nullopt for what is none, or is too large for the oracle.
@@ -25,10 +26,11 @@ std::optional<std::vector<double>> numbersOf(const Value* value);
 /// Rounded to the element type once.
 Result<Tensor> tensorOf(Elem elem, Shape dims, const std::vector<double>& values);
 
-/// Half of this, relative to a number, is the most that rounding to the float type changes it: 2^-10 for f16.
+/// Half of this, relative to a number, is the most that rounding to the float type changes it:
+/// 2^-10 for f16.
 double precisionOf(Elem elem);
-/// Whether the float type has the number with all its digits: exactly, or rounded to one that is neither infinite nor
-/// below the normal numbers, where digits are lost one by one.
+/// Whether the float type has the number with all its digits: exactly, or rounded to one that is
+/// neither infinite nor below the normal numbers, where digits are lost one by one.
 bool holdsWell(Elem elem, double number);
 /// The same of all of them.
 bool holdsAllWell(Elem elem, const std::vector<double>& numbers);
@@ -39,8 +41,8 @@ const Node* plainProducer(const Value* value, OpKind kind);
 /// A splat when all elements have the same bits, else the data.
 Payload compactPayload(const Tensor& tensor);
 
-/// Calls rewrite(graph, node) for every node of now, which says how often it changed something (bool: once) and erases
-/// no other one of them; then drops what is dead. Returns the sum.
+/// Calls rewrite(graph, node) for every node of now, which says how often it changed something
+/// (bool: once) and erases no other one of them; then drops what is dead. Returns the sum.
 template <typename Rewrite> Result<int> onEachNode(graph::Graph& graph, Rewrite rewrite) {
   int count = 0;
   for (graph::Node* node : graph.snapshot()) {

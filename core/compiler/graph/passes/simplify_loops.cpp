@@ -32,9 +32,12 @@ private:
 
   bool isCarried(size_t i) const { return i < form_.carried; }
   bool isScanned(size_t i) const { return i >= form_.carried && i - form_.carried < form_.scanned; }
-  Fate fateAsIs(size_t i) const { return isCarried(i) ? Fate::carried : isScanned(i) ? Fate::scanned : Fate::captured; }
+  Fate fateAsIs(size_t i) const {
+    return isCarried(i) ? Fate::carried : isScanned(i) ? Fate::scanned : Fate::captured;
+  }
 
-  /// Which outputs of the body count: what is used of the loop's results, and what those need from run to run.
+  /// Which outputs of the body count: what is used of the loop's results, and what those need from
+  /// run to run.
   void findLive() {
     std::vector<const Value*> open;
     const auto want = [&](size_t output) {
@@ -49,7 +52,8 @@ private:
       open.pop_back();
       if (!value || !needed_.insert(value).second) continue;
       if (value->producer) {
-        open.insert(open.end(), value->producer->operands().begin(), value->producer->operands().end());
+        open.insert(open.end(), value->producer->operands().begin(),
+                    value->producer->operands().end());
         continue;
       }
       const size_t input = std::ranges::find(body_.inputs(), value) - body_.inputs().begin();
@@ -58,7 +62,8 @@ private:
     // What stays as it is need not be carried, unless the result must be a value of its own.
     for (size_t i = 0; i < form_.carried; ++i)
       if (live_[i] && body_.outputs()[i] == body_.inputs()[i] &&
-          (!graph_.isUsed(loop_.result(i)) || canReplace(graph_, loop_.result(i), loop_.operand(i)))) {
+          (!graph_.isUsed(loop_.result(i)) ||
+           canReplace(graph_, loop_.result(i), loop_.operand(i)))) {
         live_[i] = false;
         unchanged_.insert(i);
       }
@@ -92,19 +97,23 @@ private:
     for (size_t i = 0; i < body_.inputs().size(); ++i)
       if (fateOf(i) == Fate::constant) {
         const Node& constant = *loop_.operand(i)->producer;
-        copies[body_.inputs()[i]] = body.addConstant(*constant.payload, constant.result()->type, constant.provenance);
+        copies[body_.inputs()[i]] =
+            body.addConstant(*constant.payload, constant.result()->type, constant.provenance);
       }
     for (const auto& node : body_.nodes())
-      if (std::ranges::any_of(node->results(), [&](const Value* v) { return needed_.count(v) != 0; }))
+      if (std::ranges::any_of(node->results(),
+                              [&](const Value* v) { return needed_.count(v) != 0; }))
         body.addCopy(*node, copies);
     for (size_t i = 0; i < live_.size(); ++i) {
       if (!live_[i]) continue;
       body.addOutput(copies.at(body_.outputs()[i]), body_.outputNames()[i]);
-      if (i >= form_.carried) form.backward.push_back(form_.runsBackward(form_.scanned + i - form_.carried));
+      if (i >= form_.carried)
+        form.backward.push_back(form_.runsBackward(form_.scanned + i - form_.carried));
     }
     Node* slim = nullptr; // where everything stays as it is no loop is left
     if (!body.outputs().empty()) {
-      CDL_ASSIGN(slim, graph::addLoop(graph_, form, operands, std::move(body), loop_.provenance, &loop_));
+      CDL_ASSIGN(slim,
+                 graph::addLoop(graph_, form, operands, std::move(body), loop_.provenance, &loop_));
     }
     std::vector<std::pair<Value*, std::string>> names;
     for (size_t i = 0, next = 0; i < live_.size(); ++i) {
@@ -138,7 +147,8 @@ public:
     for (size_t i = 0; i < body.inputs().size(); ++i) {
       copies_[body.inputs()[i]] = loop_.operand(i);
       if (i < form_.carried || i - form_.carried >= form_.scanned) continue;
-      CDL_ASSIGN(copies_[body.inputs()[i]], reshaped(loop_.operand(i), body.inputs()[i]->type.shape()));
+      CDL_ASSIGN(copies_[body.inputs()[i]],
+                 reshaped(loop_.operand(i), body.inputs()[i]->type.shape()));
     }
     for (const auto& node : body.nodes()) copy(*node);
     std::vector<std::pair<Value*, std::string>> names;
@@ -159,8 +169,8 @@ public:
 
 private:
   Result<Value*> reshaped(Value* value, const Shape& shape) {
-    CDL_ASSIGN(const Node* node,
-               graph_.addNode(OpKind::Reshape, {value}, {{"shape", shape}}, loop_.provenance, &loop_));
+    CDL_ASSIGN(const Node* node, graph_.addNode(OpKind::Reshape, {value}, {{"shape", shape}},
+                                                loop_.provenance, &loop_));
     made_.insert(node);
     return node->result();
   }
@@ -169,14 +179,15 @@ private:
     std::vector<Value*> operands;
     std::vector<TensorType> types;
     std::vector<std::string> names;
-    for (const Value* operand : node.operands()) operands.push_back(operand ? copies_.at(operand) : nullptr);
+    for (const Value* operand : node.operands())
+      operands.push_back(operand ? copies_.at(operand) : nullptr);
     for (const Value* result : node.results()) {
       types.push_back(result->type);
       names.push_back(result->name);
     }
     Node* made = graph_.addNodeUnchecked(node.kind, std::move(operands), node.attrs,
-                                         graph::mergedProvenance(node.provenance, loop_.provenance), std::move(types),
-                                         &loop_, names);
+                                         graph::mergedProvenance(node.provenance, loop_.provenance),
+                                         std::move(types), &loop_, names);
     made->payload = node.payload;
     if (node.body) made->body = std::make_shared<Graph>(graph::clone(*node.body));
     made_.insert(made);

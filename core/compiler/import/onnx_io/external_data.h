@@ -16,7 +16,8 @@ public:
   explicit ExternalData(const std::string& modelPath);
   /// `size` bytes from `offset` of the file; `declared` is the model's own length, which must
   /// agree. Failures name the location but not the tensor: not_found, io or bad_model.
-  Result<Bytes> read(const std::string& location, uint64_t offset, std::optional<uint64_t> declared, uint64_t size);
+  Result<Bytes> read(const std::string& location, uint64_t offset, std::optional<uint64_t> declared,
+                     uint64_t size);
 
 private:
   Result<Bytes> map(const std::string& location);

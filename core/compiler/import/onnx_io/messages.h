@@ -15,13 +15,15 @@ namespace candela::onnx_io {
 inline Result<Bytes> mapProtobuf(const std::string& path) {
   CDL_ASSIGN(Bytes bytes, mapFile(path));
   if (bytes.size() > INT_MAX)
-    return badModel("{}: {} bytes, larger than 2 GB, protobuf's limit; store its tensors as external data", path,
-                    bytes.size());
+    return badModel(
+        "{}: {} bytes, larger than 2 GB, protobuf's limit; store its tensors as external data",
+        path, bytes.size());
   return bytes;
 }
 
 /// Parses a whole mapped file. Failure: bad_model, without the file's name.
-template <typename Message> Status parseFile(const Bytes& bytes, Message& message, const char* what) {
+template <typename Message>
+Status parseFile(const Bytes& bytes, Message& message, const char* what) {
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(INT_MAX);
@@ -30,8 +32,8 @@ template <typename Message> Status parseFile(const Bytes& bytes, Message& messag
   return Status::ok();
 }
 
-/// A message in any of its storage forms, whose bytes it may take; external data lies beside the file `path`. Failures
-/// name neither.
+/// A message in any of its storage forms, whose bytes it may take; external data lies beside the
+/// file `path`. Failures name neither.
 Result<Tensor> tensorOf(onnx::TensorProto& proto, const std::string& path);
 
 } // namespace candela::onnx_io

@@ -23,7 +23,8 @@ Result<Elem> elemOf(const TensorProto& proto) {
   if (const auto elem = elemFromOnnx(type)) return *elem;
   if (type == TensorProto::UNDEFINED) return badModel("no element type");
   if (onnx::TensorProto_DataType_IsValid(type)) {
-    const auto name = onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(type));
+    const auto name =
+        onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(type));
     return failure(Code::unsupported, "element type {} ({}) is not supported", name, type);
   }
   return failure(Code::unsupported, "element type {} is not supported", type);
@@ -31,9 +32,11 @@ Result<Elem> elemOf(const TensorProto& proto) {
 
 constexpr int kSixBits = 6;
 bool isSixBits(Elem elem) { return elem == Elem::f6e2m3_ || elem == Elem::f6e3m2_; }
-/// What raw bytes of this many elements are: four 6-bit ones lie in three bytes, the low bits first.
+/// What raw bytes of this many elements are: four 6-bit ones lie in three bytes, the low bits
+/// first.
 uint64_t rawBytes(Elem elem, int64_t count) {
-  return isSixBits(elem) ? (static_cast<uint64_t>(count) * kSixBits + 7) / 8 : elemBytes(elem, count);
+  return isSixBits(elem) ? (static_cast<uint64_t>(count) * kSixBits + 7) / 8
+                         : elemBytes(elem, count);
 }
 
 /// 6-bit elements as we hold them, in bytes of their own.
@@ -48,8 +51,8 @@ Result<Tensor> unpackSixBits(Tensor tensor) {
   return tensor;
 }
 
-/// Bytes as they stand in a file, copied when they do not lie as the elements want them. A bool that is neither 0 nor 1
-/// would mean different things to different readers.
+/// Bytes as they stand in a file, copied when they do not lie as the elements want them. A bool
+/// that is neither 0 nor 1 would mean different things to different readers.
 Result<Tensor> fromBytes(Tensor tensor) {
   if (isSixBits(tensor.elem)) return unpackSixBits(std::move(tensor));
   const uintptr_t alignment = std::max(1, elemBits(tensor.elem) / 8);
@@ -60,7 +63,8 @@ Result<Tensor> fromBytes(Tensor tensor) {
   }
   if (tensor.elem != Elem::bool_) return tensor;
   for (int64_t i = 0, count = tensor.count(); i < count; ++i)
-    if (tensor.as<uint8_t>()[i] > 1) return badModel("element {} of a bool tensor is {}", i, tensor.as<uint8_t>()[i]);
+    if (tensor.as<uint8_t>()[i] > 1)
+      return badModel("element {} of a bool tensor is {}", i, tensor.as<uint8_t>()[i]);
   return tensor;
 }
 
@@ -76,8 +80,12 @@ Result<Bytes> externalBytes(const TensorProto& proto, ExternalData& external, ui
   std::optional<uint64_t> length;
   for (const auto& entry : proto.external_data()) {
     if (entry.key() == "location") location = entry.value();
-    if (entry.key() == "offset") { CDL_ASSIGN(offset, parseSize(entry.key(), entry.value())); }
-    if (entry.key() == "length") { CDL_ASSIGN(length, parseSize(entry.key(), entry.value())); }
+    if (entry.key() == "offset") {
+      CDL_ASSIGN(offset, parseSize(entry.key(), entry.value()));
+    }
+    if (entry.key() == "length") {
+      CDL_ASSIGN(length, parseSize(entry.key(), entry.value()));
+    }
   }
   return external.read(location, offset, length, size);
 }
@@ -87,7 +95,8 @@ Status wrongCount(const char* field, int64_t have, const Tensor& tensor, int64_t
 }
 
 /// Fields whose values are the elements as they are.
-template <typename T, typename Field> Result<Tensor> copyField(Tensor tensor, const char* name, const Field& field) {
+template <typename T, typename Field>
+Result<Tensor> copyField(Tensor tensor, const char* name, const Field& field) {
   if (field.size() != tensor.count()) return wrongCount(name, field.size(), tensor, tensor.count());
   CDL_ASSIGN(tensor.bytes, Bytes::allocate(tensor.sizeBytes()));
   if (field.size()) std::memcpy(tensor.bytes.mutableData(), field.data(), field.size() * sizeof(T));
@@ -95,7 +104,8 @@ template <typename T, typename Field> Result<Tensor> copyField(Tensor tensor, co
 }
 
 /// Fields whose values are wider than the elements: each must fit.
-template <typename Field> Result<Tensor> narrowField(Tensor tensor, const char* name, const Field& field) {
+template <typename Field>
+Result<Tensor> narrowField(Tensor tensor, const char* name, const Field& field) {
   const bool packed = isPacked(tensor.elem); // the elements of a byte in each value
   const int64_t per = elemsPerByte(tensor.elem), need = (tensor.count() + per - 1) / per;
   if (field.size() != need) return wrongCount(name, field.size(), tensor, need);
@@ -104,12 +114,14 @@ template <typename Field> Result<Tensor> narrowField(Tensor tensor, const char* 
   // Floats and packed elements stand as their bits.
   const bool bits = packed || isFloat(tensor.elem);
   const int width = isSixBits(tensor.elem) ? kSixBits : 8 * size;
-  const IntegerRange range = bits ? IntegerRange{0, (__int128(1) << width) - 1} : integerRange(tensor.elem);
+  const IntegerRange range =
+      bits ? IntegerRange{0, (__int128(1) << width) - 1} : integerRange(tensor.elem);
   for (int64_t i = 0; i < need; ++i) {
     const __int128 value = field.Get(static_cast<int>(i));
     // Writers that sign-extend packed signed elements exist.
     if ((value < range.lowest || value > range.highest) && !(packed && value >= -128 && value < 0))
-      return badModel("{} holds {} at {}, which is no {}", name, static_cast<int64_t>(value), i, elemName(tensor.elem));
+      return badModel("{} holds {} at {}, which is no {}", name, static_cast<int64_t>(value), i,
+                      elemName(tensor.elem));
     std::memcpy(tensor.bytes.mutableData() + i * size, &value, size);
   }
   return tensor;
@@ -119,7 +131,8 @@ template <typename Field> Result<Tensor> narrowField(Tensor tensor, const char* 
 /// them. Failures do not name the tensor: `unsupported` for element types that we do not have, else
 /// bad_model or what the external file gave.
 Result<Tensor> takeTensor(TensorProto& proto, ExternalData& external) {
-  if (proto.has_segment()) return failure(Code::unsupported, "a segment or a sequence, not a tensor");
+  if (proto.has_segment())
+    return failure(Code::unsupported, "a segment or a sequence, not a tensor");
   Tensor tensor;
   CDL_ASSIGN(tensor.elem, elemOf(proto));
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
@@ -133,7 +146,8 @@ Result<Tensor> takeTensor(TensorProto& proto, ExternalData& external) {
   }
   if (proto.has_raw_data()) {
     if (proto.raw_data().size() != size)
-      return badModel("raw data has {} bytes but {} needs {}", proto.raw_data().size(), tensor.typeText(), size);
+      return badModel("raw data has {} bytes but {} needs {}", proto.raw_data().size(),
+                      tensor.typeText(), size);
     std::shared_ptr<std::string> raw(proto.release_raw_data());
     tensor.bytes = Bytes::wrap(raw->data(), size, raw);
     return fromBytes(std::move(tensor));
@@ -142,7 +156,8 @@ Result<Tensor> takeTensor(TensorProto& proto, ExternalData& external) {
   case Elem::f32_: return copyField<float>(std::move(tensor), "float_data", proto.float_data());
   case Elem::f64_: return copyField<double>(std::move(tensor), "double_data", proto.double_data());
   case Elem::i64_: return copyField<int64_t>(std::move(tensor), "int64_data", proto.int64_data());
-  case Elem::u64_: return copyField<uint64_t>(std::move(tensor), "uint64_data", proto.uint64_data());
+  case Elem::u64_:
+    return copyField<uint64_t>(std::move(tensor), "uint64_data", proto.uint64_data());
   case Elem::u32_: return narrowField(std::move(tensor), "uint64_data", proto.uint64_data());
   default: return narrowField(std::move(tensor), "int32_data", proto.int32_data());
   }
@@ -159,7 +174,12 @@ bool isPrintable(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte < 0x20 || byte == 0x7f) return false;
-    const int length = byte < 0x80 ? 1 : byte < 0xc2 ? 0 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : byte < 0xf5 ? 4 : 0;
+    const int length = byte < 0x80   ? 1
+                       : byte < 0xc2 ? 0
+                       : byte < 0xe0 ? 2
+                       : byte < 0xf0 ? 3
+                       : byte < 0xf5 ? 4
+                                     : 0;
     if (length == 0 || text.size() - i < static_cast<size_t>(length)) return false;
     uint32_t point = length == 1 ? byte : byte & (0x7f >> length);
     for (int k = 1; k < length; ++k) {
@@ -206,7 +226,8 @@ void collectReads(const onnx::GraphProto& graph, std::unordered_set<std::string_
 
 class Reader {
 public:
-  Reader(const std::string& path, const Payloads& payloads) : external_(path), payloads_(payloads) {}
+  Reader(const std::string& path, const Payloads& payloads)
+      : external_(path), payloads_(payloads) {}
 
   Status model(onnx::ModelProto& proto, Model& model) {
     model.irVersion = proto.ir_version();
@@ -216,7 +237,8 @@ public:
     CDL_TRY(graph(*proto.mutable_graph(), model.graph));
     for (int i = 0; i < proto.functions_size(); ++i) {
       Function& target = model.functions.emplace_back();
-      CDL_TRY(function(*proto.mutable_functions(i), target).context(fmt::format("function '{}'", target.name)));
+      CDL_TRY(function(*proto.mutable_functions(i), target)
+                  .context(fmt::format("function '{}'", target.name)));
     }
     return Status::ok();
   }
@@ -225,8 +247,10 @@ private:
   Status graph(onnx::GraphProto& proto, Graph& graph) {
     graph.name = isPrintable(proto.name()) ? proto.name() : "";
     if (proto.sparse_initializer_size() > 0)
-      return failure(Code::unsupported, "{} sparse initializers are not supported", proto.sparse_initializer_size());
-    std::optional<std::unordered_set<std::string_view>> reads; // once, where there is something to leave out
+      return failure(Code::unsupported, "{} sparse initializers are not supported",
+                     proto.sparse_initializer_size());
+    // once, where there is something to leave out
+    std::optional<std::unordered_set<std::string_view>> reads;
     const auto isRead = [&](const std::string& name) {
       if (!reads) collectReads(proto, reads.emplace());
       return reads->count(name) > 0;
@@ -253,7 +277,8 @@ private:
     CDL_TRY(name(proto.name(), "the name", node.name));
     CDL_TRY(name(proto.op_type(), "the operator's name", node.opType));
     CDL_TRY(name(domainOf(proto.domain()), "the domain", node.domain));
-    CDL_TRY(name(unknownString(proto.unknown_fields(), kNodeOverload), "the overload", node.overload));
+    CDL_TRY(
+        name(unknownString(proto.unknown_fields(), kNodeOverload), "the overload", node.overload));
     CDL_TRY(names(proto.input(), node.inputs, "input"));
     CDL_TRY(names(proto.output(), node.outputs, "output"));
     for (AttributeProto& attributeProto : *proto.mutable_attribute()) {
@@ -262,10 +287,12 @@ private:
       if (node.attributes.count(key) || node.attributeRefs.count(key))
         return badModel("attribute '{}' is given twice", key);
       if (!attributeProto.ref_attr_name().empty()) {
-        CDL_TRY(name(attributeProto.ref_attr_name(), "a referenced attribute's name", node.attributeRefs[key]));
+        CDL_TRY(name(attributeProto.ref_attr_name(), "a referenced attribute's name",
+                     node.attributeRefs[key]));
         continue;
       }
-      CDL_TRY(attribute(attributeProto, node.attributes[key]).context(fmt::format("attribute '{}'", key)));
+      CDL_TRY(attribute(attributeProto, node.attributes[key])
+                  .context(fmt::format("attribute '{}'", key)));
     }
     return Status::ok();
   }
@@ -274,7 +301,8 @@ private:
     const auto& fields = proto.unknown_fields();
     CDL_TRY(name(proto.name(), "a function's name", function.name));
     CDL_TRY(name(domainOf(proto.domain()), "a function's domain", function.domain));
-    CDL_TRY(name(unknownString(fields, kFunctionOverload), "a function's overload", function.overload));
+    CDL_TRY(
+        name(unknownString(fields, kFunctionOverload), "a function's overload", function.overload));
     CDL_TRY(names(proto.input(), function.inputs, "input"));
     CDL_TRY(names(proto.output(), function.outputs, "output"));
     CDL_TRY(names(proto.attribute(), function.attributes, "attribute"));
@@ -286,7 +314,8 @@ private:
         return badModel("malformed default of an attribute");
       std::string key;
       CDL_TRY(name(attributeProto.name(), "an attribute's name", key));
-      CDL_TRY(attribute(attributeProto, function.attributeDefaults[key]).context(fmt::format("attribute '{}'", key)));
+      CDL_TRY(attribute(attributeProto, function.attributeDefaults[key])
+                  .context(fmt::format("attribute '{}'", key)));
     }
     CDL_TRY(opsets(proto.opset_import(), function.opsets));
     return nodes(*proto.mutable_node(), function.nodes);
@@ -307,14 +336,17 @@ private:
     if (const auto elem = elemFromOnnx(tensor.elem_type()))
       info.elem = *elem;
     else if (onnx::TensorProto_DataType_IsValid(tensor.elem_type()) && tensor.elem_type() != 0)
-      info.what = fmt::format("a tensor of {}", onnx::TensorProto_DataType_Name(tensor.elem_type()));
+      info.what =
+          fmt::format("a tensor of {}", onnx::TensorProto_DataType_Name(tensor.elem_type()));
     else if (tensor.elem_type() != 0)
       info.what = fmt::format("a tensor of element type {}", tensor.elem_type());
     info.hasShape = tensor.has_shape();
     for (const auto& dim : tensor.shape().dim()) {
       Dim& out = info.dims.emplace_back();
-      CDL_TRY(name(dim.dim_param(), "a dim's name", out.name).context(fmt::format("value '{}'", info.name)));
-      if (out.name == "?") out.name.clear(); // exporters write it for each dim that they do not know
+      CDL_TRY(name(dim.dim_param(), "a dim's name", out.name)
+                  .context(fmt::format("value '{}'", info.name)));
+      // exporters write it for each dim that they do not know
+      if (out.name == "?") out.name.clear();
       if (dim.has_dim_value() && dim.dim_value() >= 0) out.value = dim.dim_value();
     }
     return Status::ok();
@@ -325,9 +357,15 @@ private:
     case AttributeProto::FLOAT: out = proto.f(); break;
     case AttributeProto::INT: out = static_cast<int64_t>(proto.i()); break;
     case AttributeProto::STRING: out = proto.s(); break;
-    case AttributeProto::FLOATS: out = std::vector<float>(proto.floats().begin(), proto.floats().end()); break;
-    case AttributeProto::INTS: out = std::vector<int64_t>(proto.ints().begin(), proto.ints().end()); break;
-    case AttributeProto::STRINGS: out = std::vector(proto.strings().begin(), proto.strings().end()); break;
+    case AttributeProto::FLOATS:
+      out = std::vector<float>(proto.floats().begin(), proto.floats().end());
+      break;
+    case AttributeProto::INTS:
+      out = std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
+      break;
+    case AttributeProto::STRINGS:
+      out = std::vector(proto.strings().begin(), proto.strings().end());
+      break;
     case AttributeProto::TENSOR: {
       auto tensor = take(*proto.mutable_t());
       if (!tensor && tensor.status().code() != Code::unsupported) return tensor.status();
@@ -343,26 +381,31 @@ private:
       out = std::move(body);
       break;
     }
-    default: out = UnsupportedAttribute{"of type " + onnx::AttributeProto_AttributeType_Name(proto.type())};
+    default:
+      out =
+          UnsupportedAttribute{"of type " + onnx::AttributeProto_AttributeType_Name(proto.type())};
     }
     return Status::ok();
   }
 
-  template <typename Field> Status opsets(const Field& field, std::map<std::string, int64_t>& opsets) {
+  template <typename Field>
+  Status opsets(const Field& field, std::map<std::string, int64_t>& opsets) {
     for (const auto& opset : field) {
       std::string domain;
       CDL_TRY(name(domainOf(opset.domain()), "an opset's domain", domain));
       const auto [known, added] = opsets.emplace(domain, opset.version());
       if (!added && known->second != opset.version())
-        return badModel("domain '{}' is imported as version {} and as version {}", opset.domain(), known->second,
-                        opset.version());
+        return badModel("domain '{}' is imported as version {} and as version {}", opset.domain(),
+                        known->second, opset.version());
     }
     return Status::ok();
   }
 
-  template <typename Field> Status names(const Field& field, std::vector<std::string>& out, const char* what) {
+  template <typename Field>
+  Status names(const Field& field, std::vector<std::string>& out, const char* what) {
     for (const std::string& text : field)
-      CDL_TRY(name(text, what, out.emplace_back()).context(fmt::format("{} {}", what, out.size() - 1)));
+      CDL_TRY(
+          name(text, what, out.emplace_back()).context(fmt::format("{} {}", what, out.size() - 1)));
     return Status::ok();
   }
 

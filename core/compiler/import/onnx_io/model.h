@@ -19,14 +19,16 @@ struct Graph;
 struct UnsupportedAttribute {
   std::string what;
 };
-using Attribute = std::variant<int64_t, float, std::string, Tensor, std::shared_ptr<Graph>, std::vector<int64_t>,
-                               std::vector<float>, std::vector<std::string>, UnsupportedAttribute>;
+using Attribute =
+    std::variant<int64_t, float, std::string, Tensor, std::shared_ptr<Graph>, std::vector<int64_t>,
+                 std::vector<float>, std::vector<std::string>, UnsupportedAttribute>;
 
 struct Node {
   std::string name, opType, domain, overload; ///< domain "" is ai.onnx
   std::vector<std::string> inputs, outputs;   ///< "" is absent
   std::map<std::string, Attribute> attributes;
-  std::map<std::string, std::string> attributeRefs; ///< in function bodies: attribute -> the function's attribute
+  /// in function bodies: attribute -> the function's attribute
+  std::map<std::string, std::string> attributeRefs;
 };
 
 /// dims: a value, or a name, or neither (unknown).

@@ -15,7 +15,8 @@
 namespace candela::onnx_io {
 namespace {
 
-/// The field that stands where elements were left out. The format's last number: a file that uses it loses it.
+/// The field that stands where elements were left out. The format's last number: a file that uses
+/// it loses it.
 constexpr int kPlaceField = (1 << 29) - 1;
 constexpr size_t kLeast = 1024; ///< bytes of a tensor that is worth the trouble
 constexpr int kMostDepth = 100; ///< as protobuf has it
@@ -36,7 +37,8 @@ Kind childOf(Kind kind, uint64_t field) {
   }
 }
 
-/// float_data, int32_data, int64_data, raw_data, double_data and uint64_data, where they are one piece.
+/// float_data, int32_data, int64_data, raw_data, double_data and uint64_data, where they are one
+/// piece.
 bool isElements(uint64_t field) { return (field >= 4 && field <= 11 && field != 6 && field != 8); }
 
 void appendVarint(std::string& out, uint64_t value) {
@@ -54,8 +56,8 @@ std::optional<uint64_t> takeVarint(std::string_view text, size_t& at) {
   return std::nullopt;
 }
 
-/// Copies a message without the elements of its tensors, which it gives to `leave`; false where the message is
-/// malformed or holds what ONNX does not use.
+/// Copies a message without the elements of its tensors, which it gives to `leave`; false where the
+/// message is malformed or holds what ONNX does not use.
 class Copier {
 public:
   explicit Copier(std::function<uint64_t(std::string_view)> leave) : leave_(std::move(leave)) {}
@@ -70,7 +72,9 @@ public:
       if (field == 0) return false;
       std::optional<uint64_t> size;
       switch (*tag & 7) {
-      case kVarint: size = takeVarint(message, at) ? std::optional<uint64_t>(0) : std::nullopt; break;
+      case kVarint:
+        size = takeVarint(message, at) ? std::optional<uint64_t>(0) : std::nullopt;
+        break;
       case kFixed64: size = 8; break;
       case kFixed32: size = 4; break;
       case kDelimited: size = takeVarint(message, at); break;
@@ -91,7 +95,8 @@ public:
       } else if (kind == Kind::tensor && field == kPlaceField) {
         continue;
       } else if (kind == Kind::tensor && isElements(field) && message.size() >= kLeast) {
-        appendVarint(out, uint64_t(kPlaceField) << 3 | kVarint); // every piece of such a field, for their order matters
+        // every piece of such a field, for their order matters
+        appendVarint(out, uint64_t(kPlaceField) << 3 | kVarint);
         appendVarint(out, leave_(whole));
       } else {
         out += whole;
@@ -132,12 +137,13 @@ Status Payloads::restore(onnx::TensorProto& proto) const {
   const auto& places = proto.unknown_fields();
   for (int i = 0; i < places.field_count(); ++i) {
     const auto& place = places.field(i);
-    const bool isPlace = place.number() == kPlaceField && place.type() == google::protobuf::UnknownField::TYPE_VARINT;
+    const bool isPlace = place.number() == kPlaceField &&
+                         place.type() == google::protobuf::UnknownField::TYPE_VARINT;
     if (isPlace && place.varint() < spans_.size()) spans.push_back(spans_[place.varint()]);
   }
   for (const Span span : spans) {
-    google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(file_.data()) + span.offset,
-                                                  static_cast<int>(span.size));
+    google::protobuf::io::CodedInputStream stream(
+        reinterpret_cast<const uint8_t*>(file_.data()) + span.offset, static_cast<int>(span.size));
     if (!proto.MergePartialFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
       return badModel("malformed elements");
     if (isMapped(file_)) dropPages(file_.data() + span.offset, span.size);

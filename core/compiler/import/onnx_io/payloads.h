@@ -12,13 +12,15 @@ class TensorProto;
 
 namespace candela::onnx_io {
 
-/// The elements of a model's tensors, kept out of what protobuf parses: it would hold all of them at once beside the
-/// file and the tensors that are made of them. Each tensor gets its own back for as long as it is read.
+/// The elements of a model's tensors, kept out of what protobuf parses: it would hold all of them
+/// at once beside the file and the tensors that are made of them. Each tensor gets its own back for
+/// as long as it is read.
 class Payloads {
 public:
   explicit Payloads(Bytes file);
 
-  /// What protobuf is to parse: the file without the elements, or the file where nothing can be left out.
+  /// What protobuf is to parse: the file without the elements, or the file where nothing can be
+  /// left out.
   const Bytes& rest() const { return rest_; }
   /// Merges a tensor's elements into what was parsed of it. Failure: bad_model.
   Status restore(onnx::TensorProto& proto) const;

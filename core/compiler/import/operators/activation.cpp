@@ -19,8 +19,8 @@ Status importPRelu(Step& step) {
   const Term x = termOf(step, 0), slope = termOf(step, 1);
   const Term scaled = x * slope;
   if (scaled.shape() != x.shape())
-    return badModel("slope of shape {} does not broadcast to x of shape {}", shapeText(slope.shape()),
-                    shapeText(x.shape()));
+    return badModel("slope of shape {} does not broadcast to x of shape {}",
+                    shapeText(slope.shape()), shapeText(x.shape()));
   return step.set(select(less(x, 0), scaled, x));
 }
 
@@ -74,7 +74,8 @@ Status importMish(Step& step) {
   return step.set(x * tanh(softplusOf(x)));
 }
 
-/// x within lambd of 0 becomes 0; beyond that the bias moves it there. Whole biases keep integers exact.
+/// x within lambd of 0 becomes 0; beyond that the bias moves it there. Whole biases keep integers
+/// exact.
 Status importShrink(Step& step) {
   const double lambd = attrOf<float>(step, "lambd", 0.5f), bias = attrOf<float>(step, "bias", 0.0f);
   const Term x = termOf(step, 0), real = isFloat(x.elem()) ? x : x.cast(Elem::f64_);

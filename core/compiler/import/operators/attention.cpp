@@ -2,17 +2,19 @@
 
 #include "core/compiler/import/operators/heads.h"
 
-/// Attention of heads, whatever form they come in: one `attention` op where nothing stands between its steps, else
-/// those steps; and rotary embeddings.
+/// Attention of heads, whatever form they come in: one `attention` op where nothing stands between
+/// its steps, else those steps; and rotary embeddings.
 namespace candela::import {
 namespace {
 
 Heads readHeads(Step& step) {
-  const auto qHeads = need(step.maybe<int64_t>("q_num_heads")), kvHeads = need(step.maybe<int64_t>("kv_num_heads"));
+  const auto qHeads = need(step.maybe<int64_t>("q_num_heads")),
+             kvHeads = need(step.maybe<int64_t>("kv_num_heads"));
   const int64_t rank = termOf(step, 0).rank();
   for (const size_t i : {1, 2})
     if (termOf(step, i).rank() != rank)
-      need(badModel("Q has rank {} but {} is {}", rank, i == 1 ? "K" : "V", termOf(step, i).text()));
+      need(
+          badModel("Q has rank {} but {} is {}", rank, i == 1 ? "K" : "V", termOf(step, i).text()));
   Heads all{splitHeads(termOf(step, 0), "Q", qHeads), splitHeads(termOf(step, 1), "K", kvHeads),
             splitHeads(termOf(step, 2), "V", kvHeads)};
   all.check();
@@ -24,7 +26,8 @@ Heads readHeads(Step& step) {
   const int64_t length = keys.rank() == 4 ? keys.dim(2) : 0;
   if (keys.shape() != Shape{k.dim(0), k.dim(1), length, k.dim(3)} ||
       values.shape() != Shape{v.dim(0), v.dim(1), length, v.dim(3)})
-    need(badModel("past {} and {} do not fit keys {} and values {}", keys.text(), values.text(), k.text(), v.text()));
+    need(badModel("past {} and {} do not fit keys {} and values {}", keys.text(), values.text(),
+                  k.text(), v.text()));
   return {q, concat({keys, k}, 2), concat({values, v}, 2), length};
 }
 
@@ -38,7 +41,8 @@ Term readMask(const Step& step, const Heads& all) {
   dims.insert(dims.end(), given.begin(), given.end());
   for (const int i : {0, 1, 2})
     if (dims[i] != 1 && dims[i] != scores[i])
-      need(badModel("attn_mask {} does not fit scores of shape {}", mask.text(), shapeText(scores)));
+      need(
+          badModel("attn_mask {} does not fit scores of shape {}", mask.text(), shapeText(scores)));
   if (mask.elem() != Elem::bool_) mask = mask.cast(all.q.elem());
   const double rest = mask.elem() == Elem::bool_ ? 0 : -kInfinity;
   return mask.reshape(dims).pad({0, 0, 0, 0}, {0, 0, 0, all.keys() - dims[3]}, rest);
@@ -46,7 +50,8 @@ Term readMask(const Step& step, const Heads& all) {
 
 Bias readBias(Step& step, const Heads& all) {
   const bool causal = need(step.flagAttr("is_causal", false));
-  int64_t window[2] = {-1, -1}; // how many keys to the left and to the right of the query's own place
+  // how many keys to the left and to the right of the query's own place
+  int64_t window[2] = {-1, -1};
   if (step.opset >= 25)
     for (const int side : {0, 1}) {
       const char* name = side ? "right_window_size" : "left_window_size";
@@ -58,18 +63,25 @@ Bias readBias(Step& step, const Heads& all) {
   Builder& build = step.build;
   const int64_t queries = all.queries(), keys = all.keys();
   if (queries > INT32_MAX / 4 || keys > INT32_MAX / 4)
-    need(failure(Code::unsupported, "{} queries of {} keys are more than places of 32 bits", queries, keys));
+    need(failure(Code::unsupported, "{} queries of {} keys are more than places of 32 bits",
+                 queries, keys));
   std::optional<Term> allowed;
-  const auto allowOnly = [&](const Term& more) { allowed = allowed ? logicalAnd(*allowed, more) : more; };
+  const auto allowOnly = [&](const Term& more) {
+    allowed = allowed ? logicalAnd(*allowed, more) : more;
+  };
   const Term key = iota(build, keys, Elem::i32_).reshape({1, 1, 1, keys});
   Term place = iota(build, queries, Elem::i32_).reshape({1, 1, queries, 1});
   Bias bias{{}, keys == 0};
   if (step.input(6)) {
-    if (step.opset < 24) need(badModel("input 'nonpad_kv_seqlen' needs opset 24, the model has {}", step.opset));
+    if (step.opset < 24)
+      need(badModel("input 'nonpad_kv_seqlen' needs opset 24, the model has {}", step.opset));
     const Term given = termOf(step, 6);
     if (given.elem() != Elem::i64_ || given.shape() != Shape{all.batch()})
-      need(badModel("nonpad_kv_seqlen is {}, expected one i64 for each of {}", given.text(), all.batch()));
-    const Term count = min(max(given, 0), static_cast<double>(keys)).cast(Elem::i32_).reshape({all.batch(), 1, 1, 1});
+      need(badModel("nonpad_kv_seqlen is {}, expected one i64 for each of {}", given.text(),
+                    all.batch()));
+    const Term count = min(max(given, 0), static_cast<double>(keys))
+                           .cast(Elem::i32_)
+                           .reshape({all.batch(), 1, 1, 1});
     allowOnly(less(key, count));
     place = place + (count - static_cast<double>(queries));
     bias.mayMaskRows = true;
@@ -82,7 +94,8 @@ Bias readBias(Step& step, const Heads& all) {
     allowOnly(less(place - static_cast<double>(window[0] + 1), key));
     bias.mayMaskRows |= all.past + queries - 1 - window[0] > keys - 1;
   }
-  if (window[1] >= 0 && window[1] < farthest) allowOnly(less(key, place + static_cast<double>(window[1] + 1)));
+  if (window[1] >= 0 && window[1] < farthest)
+    allowOnly(less(key, place + static_cast<double>(window[1] + 1)));
   std::optional<Term> added;
   if (step.input(3)) {
     const Term mask = readMask(step, all);
@@ -103,8 +116,10 @@ Bias readBias(Step& step, const Heads& all) {
 Elem readPrecision(Step& step, Elem otherwise) {
   const auto code = need(step.maybe<int64_t>("softmax_precision"));
   if (!code) return otherwise;
-  const auto elem = *code >= 0 && *code <= 99 ? elemFromOnnx(static_cast<int>(*code)) : std::nullopt;
-  if (!elem || !isFloat(*elem) || isStorageOnly(*elem)) need(badModel("softmax_precision {} is no float type", *code));
+  const auto elem =
+      *code >= 0 && *code <= 99 ? elemFromOnnx(static_cast<int>(*code)) : std::nullopt;
+  if (!elem || !isFloat(*elem) || isStorageOnly(*elem))
+    need(badModel("softmax_precision {} is no float type", *code));
   return *elem;
 }
 
@@ -113,12 +128,14 @@ Status importAttention(Step& step) {
   Weighting weighting;
   weighting.precision = readPrecision(step, all.q.elem());
   weighting.softcap = attrOf<float>(step, "softcap", 0.0f);
-  if (!(weighting.softcap >= 0)) return badModel("softcap is {}, expected at least 0", weighting.softcap);
+  if (!(weighting.softcap >= 0))
+    return badModel("softcap is {}, expected at least 0", weighting.softcap);
   const int64_t mode = attrOf<int64_t>(step, "qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3) return badModel("qk_matmul_output_mode is {}, expected 0 to 3", mode);
   if (step.wants(3)) weighting.stage = mode;
   const auto scale = need(step.maybe<float>("scale"));
-  weighting.scale = scale ? *scale : 1 / std::sqrt(std::max<double>(1, static_cast<double>(all.q.dim(3))));
+  weighting.scale =
+      scale ? *scale : 1 / std::sqrt(std::max<double>(1, static_cast<double>(all.q.dim(3))));
   weighting.bias = readBias(step, all);
   const Attended attended = attend(all, weighting);
   if (attended.stage) step.set(3, attended.stage->value());
@@ -127,8 +144,8 @@ Status importAttention(Step& step) {
   return step.set(step.input(0)->type.rank() == 3 ? joinHeads(attended.y) : attended.y);
 }
 
-/// Pairs of elements (halves of a head, or neighbours) turned by angles whose cosines and sines are given for each
-/// place.
+/// Pairs of elements (halves of a head, or neighbours) turned by angles whose cosines and sines are
+/// given for each place.
 Status importRotaryEmbedding(Step& step) {
   const bool interleaved = need(step.flagAttr("interleaved", false));
   const int64_t given = attrOf<int64_t>(step, "rotary_embedding_dim", 0);
@@ -145,12 +162,15 @@ Status importRotaryEmbedding(Step& step) {
     if (table.elem() != x.elem()) need(badModel("{} is {}, X {}", name, table.text(), x.text()));
     if (step.input(3)) {
       const Term places = termOf(step, 3);
-      if (table.rank() != 2) need(badModel("{} is {}, expected rank 2 beside position_ids", name, table.text()));
+      if (table.rank() != 2)
+        need(badModel("{} is {}, expected rank 2 beside position_ids", name, table.text()));
       if (places.shape() != Shape{x.dim(0), x.dim(2)})
-        need(badModel("position_ids are {}, expected {}", places.text(), shapeText(Shape{x.dim(0), x.dim(2)})));
+        need(badModel("position_ids are {}, expected {}", places.text(),
+                      shapeText(Shape{x.dim(0), x.dim(2)})));
       table = make(OpKind::Gather, {table, places}, {{"axis", int64_t(0)}});
     }
-    if (table.shape() != wanted) need(badModel("{} gives {}, expected {}", name, table.text(), shapeText(wanted)));
+    if (table.shape() != wanted)
+      need(badModel("{} gives {}, expected {}", name, table.text(), shapeText(wanted)));
     return table.unsqueeze(1);
   };
   const Term cosine = angles(1, "cos_cache"), sine = angles(2, "sin_cache");

@@ -14,15 +14,18 @@ constexpr int64_t kMost = int64_t(1) << 24; // elements that are computed one by
 Elem elemAttr(Step& step, const char* name, Elem fallback) {
   const auto given = need(step.maybe<int64_t>(name));
   if (!given) return fallback;
-  const auto elem = *given >= 0 && *given <= INT32_MAX ? elemFromOnnx(static_cast<int>(*given)) : std::nullopt;
-  if (!elem || isStorageOnly(*elem)) need(failure(Code::unsupported, "{} {} is no element type here", name, *given));
+  const auto elem =
+      *given >= 0 && *given <= INT32_MAX ? elemFromOnnx(static_cast<int>(*given)) : std::nullopt;
+  if (!elem || isStorageOnly(*elem))
+    need(failure(Code::unsupported, "{} {} is no element type here", name, *given));
   return *elem;
 }
 
 int64_t knownCount(Step& step, size_t input, const char* what, int64_t least) {
   const auto ints = need(step.neededInts(what, input, 1));
   if (ints.size() != 1) need(badModel("{} has {} values, expected 1", what, ints.size()));
-  if (ints[0] < least || ints[0] > kMost) need(badModel("{} is {}, expected {} to {}", what, ints[0], least, kMost));
+  if (ints[0] < least || ints[0] > kMost)
+    need(badModel("{} is {}, expected {} to {}", what, ints[0], least, kMost));
   return ints[0];
 }
 
@@ -33,7 +36,8 @@ Status cosines(Step& step, double a, double b, double c) {
   const bool periodic = need(step.flagAttr("periodic", true));
   std::vector<double> values;
   for (int64_t i = 0; i < size; ++i) {
-    const double t = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(periodic ? size : size - 1);
+    const double t = 2 * std::numbers::pi * static_cast<double>(i) /
+                     static_cast<double>(periodic ? size : size - 1);
     values.push_back(a - b * std::cos(t) + c * std::cos(2 * t));
   }
   return step.set(constant(step.build, values, {size}, elem));
@@ -42,21 +46,27 @@ Status importHann(Step& step) { return cosines(step, 0.5, 0.5, 0); }
 Status importHamming(Step& step) { return cosines(step, 25.0 / 46, 21.0 / 46, 0); }
 Status importBlackman(Step& step) { return cosines(step, 0.42, 0.5, 0.08); }
 
-/// Triangles over the bins of a spectrum, whose corners are equally far apart in mel: 2595 log10(1 + hertz / 700).
+/// Triangles over the bins of a spectrum, whose corners are equally far apart in mel: 2595 log10(1
+/// + hertz / 700).
 Status importMelWeightMatrix(Step& step) {
-  const int64_t mels = knownCount(step, 0, "num_mel_bins", 1), length = knownCount(step, 1, "dft_length", 1);
+  const int64_t mels = knownCount(step, 0, "num_mel_bins", 1),
+                length = knownCount(step, 1, "dft_length", 1);
   const int64_t rate = knownCount(step, 2, "sample_rate", 1), bins = length / 2 + 1;
   const Elem elem = elemAttr(step, "output_datatype", Elem::f32_);
-  if (mels > kMost / bins) return failure(Code::unsupported, "{} bands of {} bins are too many", mels, bins);
+  if (mels > kMost / bins)
+    return failure(Code::unsupported, "{} bands of {} bins are too many", mels, bins);
   const auto mel = [&](size_t input, const char* what) {
     return 2595 * std::log10(1 + knownNumber(step, input, what) / 700);
   };
   const double low = mel(3, "lower_edge_hertz"), high = mel(4, "upper_edge_hertz");
   std::vector<int64_t> corners;
   for (int64_t i = 0; i < mels + 2; ++i) {
-    const double hertz =
-        700 * (std::pow(10, (low + static_cast<double>(i) * (high - low) / static_cast<double>(mels + 2)) / 2595) - 1);
-    const double bin = std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate));
+    const double hertz = 700 * (std::pow(10, (low + static_cast<double>(i) * (high - low) /
+                                                        static_cast<double>(mels + 2)) /
+                                                 2595) -
+                                1);
+    const double bin =
+        std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate));
     if (!(bin >= 0 && bin < static_cast<double>(bins)))
       return badModel("edge of {} hertz is outside of a spectrum of {} bins", hertz, bins);
     corners.push_back(static_cast<int64_t>(bin));
@@ -65,10 +75,12 @@ Status importMelWeightMatrix(Step& step) {
   for (int64_t i = 0; i < mels; ++i) {
     const int64_t left = corners[i], center = corners[i + 1], right = corners[i + 2];
     for (int64_t bin = left; bin < center; ++bin)
-      weights[bin * mels + i] = static_cast<double>(bin - left) / static_cast<double>(center - left);
+      weights[bin * mels + i] =
+          static_cast<double>(bin - left) / static_cast<double>(center - left);
     weights[center * mels + i] = 1;
     for (int64_t bin = center + 1; bin < right; ++bin)
-      weights[bin * mels + i] = static_cast<double>(right - bin) / static_cast<double>(right - center);
+      weights[bin * mels + i] =
+          static_cast<double>(right - bin) / static_cast<double>(right - center);
   }
   return step.set(constant(step.build, weights, {bins, mels}, elem));
 }
@@ -79,7 +91,8 @@ Status importEyeLike(Step& step) {
   if (x.rank() != 2) return badModel("input has rank {}, expected 2", x.rank());
   const Elem elem = elemAttr(step, "dtype", x.elem());
   const int64_t k = std::clamp(attrOf<int64_t>(step, "k", 0), -x.dim(0), x.dim(1));
-  const Term row = Term(step.build, step.build.constant(Payload::iota(Elem::i64_, x.dim(0), k, 1), {x.dim(0), 1}));
+  const Term row = Term(
+      step.build, step.build.constant(Payload::iota(Elem::i64_, x.dim(0), k, 1), {x.dim(0), 1}));
   return step.set(equal(row, iota(step.build, x.dim(1))).cast(elem));
 }
 

@@ -8,7 +8,8 @@
 namespace candela::import {
 namespace {
 
-/// One character for each dim: a letter, or for dims of an ellipsis their number from the end, from 1.
+/// One character for each dim: a letter, or for dims of an ellipsis their number from the end, from
+/// 1.
 using Labels = std::string;
 constexpr size_t kMostOperands = 64, kMostEllipsis = 32; // below 'A'
 
@@ -65,7 +66,8 @@ Operand diagonal(const Term& x, const Labels& labels) {
   Shape dims;
   std::vector<int64_t> strides;
   int64_t stride = 1;
-  for (size_t i = labels.size(); i-- > 0; stride *= std::max<int64_t>(1, x.dim(static_cast<int64_t>(i)))) {
+  for (size_t i = labels.size(); i-- > 0;
+       stride *= std::max<int64_t>(1, x.dim(static_cast<int64_t>(i)))) {
     const int64_t extent = x.dim(static_cast<int64_t>(i));
     const size_t found = once.find(labels[i]);
     if (found == Labels::npos) {
@@ -75,13 +77,15 @@ Operand diagonal(const Term& x, const Labels& labels) {
       continue;
     }
     if (dims[found] != extent)
-      need(badModel("'{}' names dims of {} and {} of {}", labels[i], extent, dims[found], x.text()));
+      need(
+          badModel("'{}' names dims of {} and {} of {}", labels[i], extent, dims[found], x.text()));
     strides[found] += stride;
   }
   if (once.size() == labels.size()) return {x, labels};
   for (auto* list : {&dims, &strides}) std::ranges::reverse(*list);
   std::ranges::reverse(once);
-  return {make(OpKind::Affine, {x}, {{"offset", int64_t(0)}, {"dims", dims}, {"strides", strides}}), once};
+  return {make(OpKind::Affine, {x}, {{"offset", int64_t(0)}, {"dims", dims}, {"strides", strides}}),
+          once};
 }
 
 /// Summed over the dims whose labels are not kept.
@@ -107,7 +111,8 @@ Term ordered(const Operand& x, const Labels& order) {
 struct Pairing {
   Labels batch, summed, left, right;
   Pairing(const Operand& a, const Operand& b, const std::set<char>& kept) {
-    for (const char label : a.labels) (!b.has(label) ? left : kept.count(label) ? batch : summed) += label;
+    for (const char label : a.labels)
+      (!b.has(label) ? left : kept.count(label) ? batch : summed) += label;
     for (const char label : b.labels)
       if (!a.has(label)) right += label;
   }
@@ -118,7 +123,8 @@ double sizeOf(const Operand& a, const Operand& b, const std::set<char>& kept) {
   double size = 1;
   for (const Operand* x : {&a, &b})
     for (const char label : x->labels)
-      if (kept.count(label) && (x == &a || !a.has(label))) size *= static_cast<double>(x->extent(label));
+      if (kept.count(label) && (x == &a || !a.has(label)))
+        size *= static_cast<double>(x->extent(label));
   return size;
 }
 
@@ -137,22 +143,28 @@ Operand contract(Operand a, Operand b, const std::set<char>& kept) {
     for (const char label : labels) dims.push_back(x.extent(label));
     if (isResult) shape.insert(shape.end(), dims.begin(), dims.end());
     const auto count = elementCount(dims);
-    if (!count) need(badModel("a product of {} and {} is impossibly large", a.value.text(), b.value.text()));
+    if (!count)
+      need(badModel("a product of {} and {} is impossibly large", a.value.text(), b.value.text()));
     return *count;
   };
   const int64_t batch = countOf(a, pairing.batch, true), rows = countOf(a, pairing.left, true);
-  const int64_t columns = countOf(b, pairing.right, true), depth = countOf(a, pairing.summed, false);
-  const Term left = ordered(a, pairing.batch + pairing.left + pairing.summed).reshape({batch, rows, depth});
-  const Term right = ordered(b, pairing.batch + pairing.summed + pairing.right).reshape({batch, depth, columns});
+  const int64_t columns = countOf(b, pairing.right, true),
+                depth = countOf(a, pairing.summed, false);
+  const Term left =
+      ordered(a, pairing.batch + pairing.left + pairing.summed).reshape({batch, rows, depth});
+  const Term right =
+      ordered(b, pairing.batch + pairing.summed + pairing.right).reshape({batch, depth, columns});
   const Term product = pairing.summed.empty() ? left * right : matmul(left, right);
   return {product.reshape(shape), pairing.batch + pairing.left + pairing.right};
 }
 
 std::vector<Operand> readOperands(const Step& step, const Equation& equation, size_t& ellipsis) {
   if (equation.terms.size() != step.inputs().size())
-    need(badModel("equation has {} terms but {} operands", equation.terms.size(), step.inputs().size()));
+    need(badModel("equation has {} terms but {} operands", equation.terms.size(),
+                  step.inputs().size()));
   if (step.inputs().size() > kMostOperands)
-    need(failure(Code::unsupported, "{} operands, at most {}", step.inputs().size(), kMostOperands));
+    need(
+        failure(Code::unsupported, "{} operands, at most {}", step.inputs().size(), kMostOperands));
   std::vector<Operand> operands;
   std::map<char, int64_t> extents;
   for (size_t i = 0; i < equation.terms.size(); ++i) {
@@ -197,7 +209,8 @@ Status importEinsum(Step& step) {
   Labels result;
   if (equation.result) {
     const bool isOpen = equation.result->find('.') != std::string::npos;
-    if (!isOpen && ellipsis > 0) return badModel("the result leaves out the ellipsis of {} dims", ellipsis);
+    if (!isOpen && ellipsis > 0)
+      return badModel("the result leaves out the ellipsis of {} dims", ellipsis);
     result = expand(*equation.result, isOpen ? std::optional(ellipsis) : std::nullopt);
   } else {
     std::map<char, int> times;
@@ -209,7 +222,8 @@ Status importEinsum(Step& step) {
       if (count == 1) result += letter;
   }
   const std::set<char> wanted(result.begin(), result.end());
-  if (wanted.size() != result.size()) return badModel("result '{}' names a dim twice", *equation.result);
+  if (wanted.size() != result.size())
+    return badModel("result '{}' names a dim twice", *equation.result);
   for (const char label : result)
     if (std::ranges::none_of(operands, [&](const Operand& x) { return x.has(label); }))
       return badModel("'{}' of the result is in no term", label);
@@ -226,7 +240,8 @@ Status importEinsum(Step& step) {
     };
     for (size_t i = 0; i < operands.size() && operands.size() > 2; ++i)
       for (size_t j = i + 1; j < operands.size(); ++j)
-        if (const double size = sizeOf(operands[i], operands[j], keptBeside(i, j)); least < 0 || size < least) {
+        if (const double size = sizeOf(operands[i], operands[j], keptBeside(i, j));
+            least < 0 || size < least) {
           least = size;
           first = i;
           second = j;

@@ -63,7 +63,8 @@ Status importMod(Step& step) {
   return step.set(select(equal(rest, 0), zero, select(differs, rest + b, rest)));
 }
 
-/// In the base's type. Powers of integers wrap; 64 bits hold what wraps in fewer. Of mixed types in one that has both.
+/// In the base's type. Powers of integers wrap; 64 bits hold what wraps in fewer. Of mixed types in
+/// one that has both.
 Status importPow(Step& step) {
   const Term base = termOf(step, 0), exponent = termOf(step, 1);
   const Elem elem = base.elem(), by = exponent.elem();
@@ -79,7 +80,8 @@ Status importPow(Step& step) {
     inner = Elem::f32_;
   const Term by64 = exponent.cast(inner), power = pow(base.cast(inner), by64);
   if (!isInteger(elem) || isInteger(by)) return step.set(power.cast(elem));
-  // A product of whole numbers is whole: a target's pow may fall just short of it, which the cast would cut off.
+  // A product of whole numbers is whole: a target's pow may fall just short of it, which the cast
+  // would cut off.
   return step.set(select(equal(max(floor(by64), 0), by64), roundEven(power), power).cast(elem));
 }
 
@@ -95,18 +97,24 @@ Term chain(const Step& step, OpKind kind) {
 template <OpKind kind> Status importChain(Step& step) { return step.set(chain(step, kind)); }
 Status importMean(Step& step) {
   const Term sum = chain(step, OpKind::Add);
-  return step.set(step.inputs().size() == 1 ? sum : sum / static_cast<double>(step.inputs().size()));
+  return step.set(step.inputs().size() == 1 ? sum
+                                            : sum / static_cast<double>(step.inputs().size()));
 }
 
 /// Limits were float attributes before opset 11. An absent one limits nothing.
 Status importClip(Step& step) {
-  const auto least = step.scalarAttrOrInput("min", 1, 11), most = step.scalarAttrOrInput("max", 2, 11);
+  const auto least = step.scalarAttrOrInput("min", 1, 11),
+             most = step.scalarAttrOrInput("max", 2, 11);
   return step.set(step.build.add(OpKind::Clip, {step.input(0), least, most}));
 }
 
 Status importGreater(Step& step) { return step.set(less(termOf(step, 1), termOf(step, 0))); }
-Status importLessOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 0), termOf(step, 1))); }
-Status importGreaterOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 1), termOf(step, 0))); }
+Status importLessOrEqual(Step& step) {
+  return step.set(lessOrEqual(termOf(step, 0), termOf(step, 1)));
+}
+Status importGreaterOrEqual(Step& step) {
+  return step.set(lessOrEqual(termOf(step, 1), termOf(step, 0)));
+}
 
 constexpr Operator kOperators[] = {
     {"And", 2, 2, 1, importAnd},

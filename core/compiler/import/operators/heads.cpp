@@ -8,7 +8,8 @@ void needBounded(const Step& step) {
   for (const Value* input : step.inputs())
     for (int d = 0; input && d < input->type.rank(); ++d)
       if (input->type.dim(d) > INT32_MAX)
-        need(failure(Code::unsupported, "input {} has a dim of more than {}", input->type.text(), INT32_MAX));
+        need(failure(Code::unsupported, "input {} has a dim of more than {}", input->type.text(),
+                     INT32_MAX));
 }
 
 void needInputs(const Step& step, std::initializer_list<size_t> inputs) {
@@ -23,13 +24,16 @@ Term splitHeads(const Term& x, const char* name, std::optional<int64_t> heads) {
     return x;
   }
   if (x.rank() != 3) need(badModel("{} is {}, expected rank 3 or 4", name, x.text()));
-  if (!heads) need(badModel("{} has rank 3, which needs its number of heads as an attribute", name));
+  if (!heads)
+    need(badModel("{} has rank 3, which needs its number of heads as an attribute", name));
   if (*heads < 1 || x.dim(2) % *heads != 0)
     need(badModel("{} {} does not split into {} heads", name, x.text(), *heads));
   return x.reshape({x.dim(0), x.dim(1), *heads, x.dim(2) / *heads}).transpose({0, 2, 1, 3});
 }
 
-Term joinHeads(const Term& x) { return x.transpose({0, 2, 1, 3}).reshape({x.dim(0), x.dim(2), x.dim(1) * x.dim(3)}); }
+Term joinHeads(const Term& x) {
+  return x.transpose({0, 2, 1, 3}).reshape({x.dim(0), x.dim(2), x.dim(1) * x.dim(3)});
+}
 
 Term turned(const Term& x, const Term& cosine, const Term& sine, bool interleaved) {
   const int64_t pairs = cosine.dim(3), size = 2 * pairs;
@@ -39,9 +43,9 @@ Term turned(const Term& x, const Term& cosine, const Term& sine, bool interleave
   };
   const Term a = part(0), b = part(1);
   const Term real = cosine * a - sine * b, imaginary = sine * a + cosine * b;
-  const Term y =
-      interleaved ? concat({real.unsqueeze(4), imaginary.unsqueeze(4)}, 4).reshape({x.dim(0), x.dim(1), x.dim(2), size})
-                  : concat({real, imaginary}, 3);
+  const Term y = interleaved ? concat({real.unsqueeze(4), imaginary.unsqueeze(4)}, 4)
+                                   .reshape({x.dim(0), x.dim(1), x.dim(2), size})
+                             : concat({real, imaginary}, 3);
   return size < x.dim(3) ? concat({y, x.slice(3, size, x.dim(3) - size)}, 3) : y;
 }
 
@@ -56,23 +60,29 @@ Term Heads::grouped(Term x) const {
 
 void Heads::check() const {
   if (!isFloat(q.elem()) || !isFloat(v.elem()) || k.elem() != q.elem())
-    need(badModel("Q is {}, K {} and V {}", elemName(q.elem()), elemName(k.elem()), elemName(v.elem())));
-  if (k.dim(0) != q.dim(0) || k.dim(3) != q.dim(3) || v.shape() != Shape{k.dim(0), k.dim(1), k.dim(2), v.dim(3)})
-    need(badModel("queries {}, keys {} and values {} do not belong together", q.text(), k.text(), v.text()));
+    need(badModel("Q is {}, K {} and V {}", elemName(q.elem()), elemName(k.elem()),
+                  elemName(v.elem())));
+  if (k.dim(0) != q.dim(0) || k.dim(3) != q.dim(3) ||
+      v.shape() != Shape{k.dim(0), k.dim(1), k.dim(2), v.dim(3)})
+    need(badModel("queries {}, keys {} and values {} do not belong together", q.text(), k.text(),
+                  v.text()));
   if (k.dim(1) == 0 || q.dim(1) % k.dim(1) != 0)
     need(badModel("{} heads of queries are no multiple of {} heads of keys", q.dim(1), k.dim(1)));
 }
 
 Attended attend(const Heads& all, const Weighting& weighting) {
-  const Elem elem = all.q.elem(), precision = weighting.precision == Elem::none ? elem : weighting.precision;
+  const Elem elem = all.q.elem(),
+             precision = weighting.precision == Elem::none ? elem : weighting.precision;
   double scale = weighting.scale;
   std::optional<Term> bias = weighting.bias.values, isMasked;
   if (bias) bias = all.grouped(*bias);
   // Rows that no key is left of give 0.
-  if (bias && weighting.bias.mayMaskRows) isMasked = equal(reduce(OpKind::ReduceMax, *bias, {3}), -kInfinity);
+  if (bias && weighting.bias.mayMaskRows)
+    isMasked = equal(reduce(OpKind::ReduceMax, *bias, {3}), -kInfinity);
 
   Term q = all.grouped(all.q), k = all.k, v = all.v;
-  if (elemBits(elem) < 32 && scale > 0) { // a product before it is scaled may be beyond what the type holds
+  // a product before it is scaled may be beyond what the type holds
+  if (elemBits(elem) < 32 && scale > 0) {
     q = q * std::sqrt(scale);
     k = k * std::sqrt(scale);
     scale = 1;
@@ -96,13 +106,16 @@ Attended attend(const Heads& all, const Weighting& weighting) {
   if (weighting.sink) {
     const Term sink = all.grouped(weighting.sink->cast(precision));
     const Shape shape = parts.shape();
-    parts = softmax(concat({parts, sink.expand({shape[0], shape[1], shape[2], 1})}, 3)).slice(3, 0, shape[3]);
+    parts = softmax(concat({parts, sink.expand({shape[0], shape[1], shape[2], 1})}, 3))
+                .slice(3, 0, shape[3]);
   } else {
     parts = softmax(parts);
   }
   if (isMasked) parts = select(*isMasked, 0, parts);
   stages.push_back(parts.cast(elem));
-  const Elem wide = v.elem() == elem ? elem : elemBits(v.elem()) + elemBits(elem) > 64 ? Elem::f64_ : Elem::f32_;
+  const Elem wide = v.elem() == elem                           ? elem
+                    : elemBits(v.elem()) + elemBits(elem) > 64 ? Elem::f64_
+                                                               : Elem::f32_;
   const Term y = all.ungrouped(matmul(stages[3].cast(wide), v.cast(wide)).cast(elem));
   if (weighting.stage < 0) return {y, {}};
   return {y, all.ungrouped(stages[weighting.stage])};

@@ -9,7 +9,8 @@ namespace candela::import {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Shapes that are known and whose dims are below 2^31, so that sums and multiples of a few of them cannot overflow.
+/// Shapes that are known and whose dims are below 2^31, so that sums and multiples of a few of them
+/// cannot overflow.
 void needBounded(const Step& step);
 /// Inputs that must be there although optional ones precede them.
 void needInputs(const Step& step, std::initializer_list<size_t> inputs);
@@ -19,8 +20,8 @@ Term splitHeads(const Term& x, const char* name, std::optional<int64_t> heads);
 /// Side by side again, in three dims.
 Term joinHeads(const Term& x);
 
-/// The first elements of each head, as many as cosines and sines turn, turned in pairs: halves, or neighbours. The
-/// angles broadcast to [batch, heads, sequence, pairs].
+/// The first elements of each head, as many as cosines and sines turn, turned in pairs: halves, or
+/// neighbours. The angles broadcast to [batch, heads, sequence, pairs].
 Term turned(const Term& x, const Term& cosine, const Term& sine, bool interleaved);
 
 /// Everything but the operands' values that one attention says.
@@ -34,7 +35,8 @@ struct Heads {
   int64_t keys() const { return k.dim(2); }
   int64_t groups() const { return k.dim(1); }
 
-  /// [.., heads, queries, n] with the query heads of a group as more queries of one head. Dims of 1 broadcast.
+  /// [.., heads, queries, n] with the query heads of a group as more queries of one head. Dims of 1
+  /// broadcast.
   Term grouped(Term x) const;
   Term ungrouped(const Term& x) const { return x.reshape({batch(), heads(), queries(), x.dim(3)}); }
 

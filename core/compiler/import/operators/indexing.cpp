@@ -2,14 +2,16 @@
 
 #include "core/compiler/import/term.h"
 
-/// Elements by their places, which are known at run time at the earliest. Places become row numbers of a tensor in two
-/// dims, for `take` and `put`, in i32 wherever the tensor is small enough. No place reads or writes outside: `take`
-/// clamps, `put` skips.
+/// Elements by their places, which are known at run time at the earliest. Places become row numbers
+/// of a tensor in two dims, for `take` and `put`, in i32 wherever the tensor is small enough. No
+/// place reads or writes outside: `take` clamps, `put` skips.
 namespace candela::import {
 namespace {
 
 /// The type for numbers up to `times` as large as a count of elements.
-Elem placeElem(int64_t count, int64_t times = 1) { return count <= INT32_MAX / times ? Elem::i32_ : Elem::i64_; }
+Elem placeElem(int64_t count, int64_t times = 1) {
+  return count <= INT32_MAX / times ? Elem::i32_ : Elem::i64_;
+}
 
 int64_t product(const Shape& shape, size_t first, size_t last) {
   return need([&]() -> Result<int64_t> {
@@ -54,9 +56,10 @@ enum class Outside {
   skipped, ///< of what is written
 };
 
-/// What each index adds to the row, index * stride; negative ones count from the end. `extents` and `strides` broadcast
-/// to the indices. One that is skipped adds -rows, so that the sum is below 0.
-Term rowsOf(const Term& index, const Term& extents, const Term& strides, int64_t rows, Outside rule) {
+/// What each index adds to the row, index * stride; negative ones count from the end. `extents` and
+/// `strides` broadcast to the indices. One that is skipped adds -rows, so that the sum is below 0.
+Term rowsOf(const Term& index, const Term& extents, const Term& strides, int64_t rows,
+            Outside rule) {
   const Term whole = saturated(index, extents.elem());
   Term place = select(less(whole, 0), whole + extents, whole);
   if (rule == Outside::clamped) place = max(min(place, extents - 1), 0);
@@ -77,18 +80,23 @@ Term takeRows(const Term& x, const Term& index, const Shape& inner) {
   const int64_t width = product(inner, 0, inner.size());
   if (product(shape, 0, shape.size()) == 0) return full(x.build(), 0, shape, x.elem());
   const Term lines = x.reshape({1, x.count() / width, width});
-  return make(OpKind::Take, {lines, index.reshape({index.count()})}, {{"mode", std::string("clamp")}}).reshape(shape);
+  return make(OpKind::Take, {lines, index.reshape({index.count()})},
+              {{"mode", std::string("clamp")}})
+      .reshape(shape);
 }
 
 /// x[outer, rows, inner] with the updates fn-ed into it. Of bool a sum is "or", a product "and".
-Term putRows(const Term& x, const Shape& form, const Term& index, const Term& updates, std::string fn) {
+Term putRows(const Term& x, const Shape& form, const Term& index, const Term& updates,
+             std::string fn) {
   if (updates.count() == 0 || x.count() == 0) return x;
   if (x.elem() == Elem::bool_ && fn != "set") {
     fn = fn == "add" ? "max" : fn == "mul" ? "min" : fn;
     return putRows(x.cast(Elem::u8_), form, index, updates.cast(Elem::u8_), fn).cast(Elem::bool_);
   }
   const Term rows = index.reshape({index.count()});
-  return make(OpKind::Put, {x.reshape(form), rows, updates.reshape({form[0], index.count(), form[2]})}, {{"fn", fn}})
+  return make(OpKind::Put,
+              {x.reshape(form), rows, updates.reshape({form[0], index.count(), form[2]})},
+              {{"fn", fn}})
       .reshape(x.shape());
 }
 
@@ -101,8 +109,8 @@ void needLike(const char* what, const Term& x, const Term& other) {
 std::string readReduction(Step& step) {
   if (step.opset < 16 || step.node.opType == "Scatter") return "set";
   const std::string name = attrOf<std::string>(step, "reduction", "none");
-  const bool isKnown =
-      name == "none" || name == "add" || name == "mul" || (step.opset >= 18 && (name == "min" || name == "max"));
+  const bool isKnown = name == "none" || name == "add" || name == "mul" ||
+                       (step.opset >= 18 && (name == "min" || name == "max"));
   if (!isKnown) need(badModel("reduction '{}' is unknown in opset {}", name, step.opset));
   return name == "none" ? "set" : name;
 }
@@ -122,7 +130,8 @@ Status importGather(Step& step) {
 Term flatPlaces(Step& step, const Term& x, const Term& index, bool writes) {
   needIndices(index);
   const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", 0), x.rank()));
-  if (index.rank() != x.rank()) need(badModel("indices have rank {} but the data {}", index.rank(), x.rank()));
+  if (index.rank() != x.rank())
+    need(badModel("indices have rank {} but the data {}", index.rank(), x.rank()));
   for (int64_t d = 0; d < x.rank(); ++d)
     if (d != axis && index.dim(d) > x.dim(d))
       need(badModel("dim {} of the indices is {}, of the data only {}", d, index.dim(d), x.dim(d)));
@@ -133,7 +142,8 @@ Term flatPlaces(Step& step, const Term& x, const Term& index, bool writes) {
   const Term stride = constant(step.build, std::vector{strides[axis]}, {}, elem);
   Term sum = rowsOf(index, extent, stride, x.count(), outsideOf(known, writes));
   for (int64_t d = 0; d < x.rank(); ++d)
-    if (d != axis && index.dim(d) > 1) sum = ramp(step.build, index.dim(d), strides[d], d, x.rank(), elem) + sum;
+    if (d != axis && index.dim(d) > 1)
+      sum = ramp(step.build, index.dim(d), strides[d], d, x.rank(), elem) + sum;
   return sum;
 }
 
@@ -149,7 +159,8 @@ Status importScatterElements(Step& step) {
   const Term rows = flatPlaces(step, x, index, true);
   needLike("updates", updates, x);
   if (updates.shape() != index.shape())
-    return badModel("updates have shape {} but the indices {}", shapeText(updates.shape()), shapeText(index.shape()));
+    return badModel("updates have shape {} but the indices {}", shapeText(updates.shape()),
+                    shapeText(index.shape()));
   return step.set(putRows(x, {1, x.count(), 1}, rows, updates, fn));
 }
 
@@ -160,9 +171,11 @@ Term tupleRows(const Term& x, const Term& index, int64_t batch, bool writes) {
   needIndices(index);
   Builder& build = x.build();
   if (x.rank() < 1 || index.rank() < 1)
-    need(badModel("data of rank {} and indices of rank {}, expected at least 1", x.rank(), index.rank()));
+    need(badModel("data of rank {} and indices of rank {}, expected at least 1", x.rank(),
+                  index.rank()));
   const int64_t count = index.dim(-1), most = x.rank() - batch;
-  if (count < 1 || count > most) need(badModel("{} indices for each place, expected 1 to {}", count, most));
+  if (count < 1 || count > most)
+    need(badModel("{} indices for each place, expected 1 to {}", count, most));
   const Shape shape = x.shape(), extents(shape.begin() + batch, shape.begin() + batch + count);
   const bool known = checkKnown(index, extents);
   std::vector<int64_t> steps = stridesOf(x); // in rows
@@ -170,8 +183,8 @@ Term tupleRows(const Term& x, const Term& index, int64_t batch, bool writes) {
   for (int64_t& step : steps) step /= width;
   const Elem elem = placeElem(rows, count + 1); // each of the indices may be outside
   const Shape within(steps.begin() + batch, steps.begin() + batch + count);
-  const Term terms = rowsOf(index, constant(build, extents, {count}, elem), constant(build, within, {count}, elem),
-                            rows, outsideOf(known, writes));
+  const Term terms = rowsOf(index, constant(build, extents, {count}, elem),
+                            constant(build, within, {count}, elem), rows, outsideOf(known, writes));
   Term sum = count == 1 ? terms.squeeze(-1) : reduce(OpKind::ReduceSum, terms, {-1}, false);
   for (int64_t d = 0; d < batch; ++d)
     if (shape[d] > 1) sum = sum + ramp(build, shape[d], steps[d], d, sum.rank(), elem);
@@ -184,7 +197,8 @@ Status importGatherNd(Step& step) {
   if (batch < 0 || batch >= std::min(x.rank(), index.rank()))
     return badModel("batch_dims is {} for ranks {} and {}", batch, x.rank(), index.rank());
   for (int64_t d = 0; d < batch; ++d)
-    if (x.dim(d) != index.dim(d)) return badModel("batch dim {} is {} and {}", d, x.dim(d), index.dim(d));
+    if (x.dim(d) != index.dim(d))
+      return badModel("batch dim {} is {} and {}", d, x.dim(d), index.dim(d));
   const Term rows = tupleRows(x, index, batch, false);
   const Shape shape = x.shape();
   return step.set(takeRows(x, rows, {shape.begin() + batch + index.dim(-1), shape.end()}));
@@ -199,9 +213,11 @@ Status importScatterNd(Step& step) {
   Shape expected = rows.shape();
   expected.insert(expected.end(), shape.begin() + index.dim(-1), shape.end());
   if (updates.shape() != expected)
-    return badModel("updates have shape {}, expected {}", shapeText(updates.shape()), shapeText(expected));
+    return badModel("updates have shape {}, expected {}", shapeText(updates.shape()),
+                    shapeText(expected));
   const auto tuple = static_cast<size_t>(index.dim(-1));
-  return step.set(putRows(x, {1, product(shape, 0, tuple), product(shape, tuple, shape.size())}, rows, updates, fn));
+  return step.set(putRows(x, {1, product(shape, 0, tuple), product(shape, tuple, shape.size())},
+                          rows, updates, fn));
 }
 
 // ---- Sequences
@@ -210,7 +226,8 @@ Status importScatterNd(Step& step) {
 Status importTensorScatter(Step& step) {
   const Term x = termOf(step, 0), update = termOf(step, 1);
   const std::string mode = attrOf<std::string>(step, "mode", "linear");
-  if (mode != "linear" && mode != "circular") return badModel("mode '{}' is not linear or circular", mode);
+  if (mode != "linear" && mode != "circular")
+    return badModel("mode '{}' is not linear or circular", mode);
   const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -2), x.rank()));
   if (axis == 0) return badModel("axis 0 is the batch");
   needLike("updates", update, x);
@@ -218,8 +235,8 @@ Status importTensorScatter(Step& step) {
   const int64_t extent = expected[axis];
   if (update.rank() == x.rank()) expected[axis] = std::min(update.dim(axis), extent);
   if (update.shape() != expected)
-    return badModel("update of shape {} does not fit a cache of shape {}", shapeText(update.shape()),
-                    shapeText(x.shape()));
+    return badModel("update of shape {} does not fit a cache of shape {}",
+                    shapeText(update.shape()), shapeText(x.shape()));
   const Shape shape = x.shape();
   const int64_t outer = product(shape, 0, axis), count = update.dim(axis),
                 inner = product(shape, axis + 1, shape.size());
@@ -230,7 +247,8 @@ Status importTensorScatter(Step& step) {
     const Term given = termOf(step, 2);
     needIndices(given);
     if (given.shape() != Shape{shape[0]})
-      return badModel("write_indices have shape {}, expected [{}]", shapeText(given.shape()), shape[0]);
+      return badModel("write_indices have shape {}, expected [{}]", shapeText(given.shape()),
+                      shape[0]);
     first = saturated(given, elem).reshape({shape[0], 1, 1});
   }
   if (mode == "circular") {
@@ -242,8 +260,8 @@ Status importTensorScatter(Step& step) {
   Term place = first + ramp(step.build, count, 1, 2, 3, elem);
   if (mode == "circular") place = select(less(place, extent), place, place - extent);
   const int64_t lines = outer / shape[0];
-  const Term line =
-      ramp(step.build, shape[0], lines * extent, 0, 3, elem) + ramp(step.build, lines, extent, 1, 3, elem);
+  const Term line = ramp(step.build, shape[0], lines * extent, 0, 3, elem) +
+                    ramp(step.build, lines, extent, 1, 3, elem);
   Term rows = place + line;
   if (mode == "linear") {
     const Term isOutside = logicalOr(less(place, 0), less(extent - 1, place));
@@ -255,13 +273,15 @@ Status importTensorScatter(Step& step) {
 /// y[.., t, ..] = x[.., len-1-t, ..] for t below the length of its sequence.
 Status importReverseSequence(Step& step) {
   const Term x = termOf(step, 0), given = termOf(step, 1);
-  const int64_t batch = attrOf<int64_t>(step, "batch_axis", 1), time = attrOf<int64_t>(step, "time_axis", 0);
+  const int64_t batch = attrOf<int64_t>(step, "batch_axis", 1),
+                time = attrOf<int64_t>(step, "time_axis", 0);
   if (x.rank() < 2) return badModel("input has rank {}, expected at least 2", x.rank());
   if (batch < 0 || batch > 1 || time != 1 - batch)
     return badModel("batch_axis {} and time_axis {}, expected 0 and 1 or 1 and 0", batch, time);
   needIndices(given);
   if (given.shape() != Shape{x.dim(batch)})
-    return badModel("sequence_lens have shape {}, expected [{}]", shapeText(given.shape()), x.dim(batch));
+    return badModel("sequence_lens have shape {}, expected [{}]", shapeText(given.shape()),
+                    x.dim(batch));
   const Shape shape = x.shape();
   const int64_t rows = product(shape, 0, 2);
   const Elem elem = placeElem(rows);
@@ -271,40 +291,49 @@ Status importReverseSequence(Step& step) {
   across[batch] = shape[batch];
   const Term length = max(min(saturated(given, elem), shape[time]), 0).reshape(across);
   const Term from = select(less(t, length), length - 1 - t, t);
-  const Term index = from * strides[time] + ramp(step.build, shape[batch], strides[batch], batch, 2, elem);
+  const Term index =
+      from * strides[time] + ramp(step.build, shape[batch], strides[batch], batch, 2, elem);
   return step.set(takeRows(x, index, {shape.begin() + 2, shape.end()}));
 }
 
 // ---- Others
 
-/// on where the place along the new axis is the index, else off. Negative ones count from the end since opset 11.
+/// on where the place along the new axis is the index, else off. Negative ones count from the end
+/// since opset 11.
 Status importOneHot(Step& step) {
   const Term index = termOf(step, 0), values = termOf(step, 2);
   const double depth = std::trunc(knownNumber(step, 1, "depth"));
-  if (!(depth >= 0 && depth < INT32_MAX)) return badModel("depth is {}, expected 0 to {}", depth, INT32_MAX - 1);
+  if (!(depth >= 0 && depth < INT32_MAX))
+    return badModel("depth is {}, expected 0 to {}", depth, INT32_MAX - 1);
   const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -1), index.rank() + 1));
-  if (values.shape() != Shape{2}) return badModel("values have shape {}, expected [2]", shapeText(values.shape()));
+  if (values.shape() != Shape{2})
+    return badModel("values have shape {}, expected [2]", shapeText(values.shape()));
   const Term hot = saturated(index, Elem::i32_);
   const Term place = step.opset < 11 ? hot : select(less(hot, 0), hot + depth, hot);
-  const Term all = ramp(step.build, static_cast<int64_t>(depth), 1, axis, index.rank() + 1, Elem::i32_);
-  return step.set(
-      select(equal(all, place.unsqueeze(axis)), values.slice(0, 1, 1).reshape({}), values.slice(0, 0, 1).reshape({})));
+  const Term all =
+      ramp(step.build, static_cast<int64_t>(depth), 1, axis, index.rank() + 1, Elem::i32_);
+  return step.set(select(equal(all, place.unsqueeze(axis)), values.slice(0, 1, 1).reshape({}),
+                         values.slice(0, 0, 1).reshape({})));
 }
 
-/// What MaxPool kept goes back to where it stood in an input of the least size; a larger output_shape gets 0 behind it.
+/// What MaxPool kept goes back to where it stood in an input of the least size; a larger
+/// output_shape gets 0 behind it.
 Status importMaxUnpool(Step& step) {
   const Term x = termOf(step, 0), index = termOf(step, 1);
   if (x.rank() < 3) return badModel("input has rank {}, expected at least 3", x.rank());
   if (index.shape() != x.shape())
-    return badModel("indices have shape {} but the input {}", shapeText(index.shape()), shapeText(x.shape()));
+    return badModel("indices have shape {} but the input {}", shapeText(index.shape()),
+                    shapeText(x.shape()));
   needIndices(index);
   const size_t spatial = x.rank() - 2;
-  const auto kernel = perDim(step, "kernel_shape", spatial, 0, 1), strides = perDim(step, "strides", spatial, 1, 1),
+  const auto kernel = perDim(step, "kernel_shape", spatial, 0, 1),
+             strides = perDim(step, "strides", spatial, 1, 1),
              pads = perDim(step, "pads", 2 * spatial, 0, 0);
   Shape shape = x.shape();
   for (size_t i = 0; i < spatial; ++i) {
     int64_t& dim = shape[i + 2];
-    const __int128 wanted = static_cast<__int128>(dim - 1) * strides[i] - pads[i] - pads[i + spatial] + kernel[i];
+    const __int128 wanted =
+        static_cast<__int128>(dim - 1) * strides[i] - pads[i] - pads[i + spatial] + kernel[i];
     if (wanted < 0 || wanted > INT32_MAX)
       return badModel("dim {} of {} becomes impossible", i + 2, shapeText(x.shape()));
     dim = static_cast<int64_t>(wanted);
@@ -317,7 +346,8 @@ Status importMaxUnpool(Step& step) {
   std::vector<int64_t> lo(shape.size(), 0), hi(shape.size(), 0);
   for (size_t i = 0; i < shape.size(); ++i) {
     if (wanted->size() != shape.size() || (*wanted)[i] < shape[i])
-      return badModel("output_shape [{}] does not hold {}", fmt::join(*wanted, ","), shapeText(shape));
+      return badModel("output_shape [{}] does not hold {}", fmt::join(*wanted, ","),
+                      shapeText(shape));
     hi[i] = (*wanted)[i] - shape[i];
   }
   return step.set(y.pad(lo, hi));
@@ -326,13 +356,15 @@ Status importMaxUnpool(Step& step) {
 /// Every element of every block is added where it came from; what lies in the padding is not.
 Status importCol2Im(Step& step) {
   const Term x = termOf(step, 0);
-  const auto image = need(step.neededInts("image_shape", 1, 1)), block = need(step.neededInts("block_shape", 2, 1));
+  const auto image = need(step.neededInts("image_shape", 1, 1)),
+             block = need(step.neededInts("block_shape", 2, 1));
   const size_t rank = image.size();
   if (x.rank() != 3) return badModel("input has rank {}, expected 3", x.rank());
   if (rank < 1 || block.size() != rank)
     return badModel("image_shape has {} dims and block_shape {}", rank, block.size());
   if (rank > 4) return failure(Code::unsupported, "blocks of {} dims, at most 4", rank);
-  const auto strides = perDim(step, "strides", rank, 1, 1), dilations = perDim(step, "dilations", rank, 1, 1),
+  const auto strides = perDim(step, "strides", rank, 1, 1),
+             dilations = perDim(step, "dilations", rank, 1, 1),
              pads = perDim(step, "pads", 2 * rank, 0, 0);
   Shape counts;
   for (size_t i = 0; i < rank; ++i) {
@@ -342,9 +374,11 @@ Status importCol2Im(Step& step) {
     if (span < 0) return badModel("a block of {} does not fit dim {} of {}", block[i], i, image[i]);
     counts.push_back(span / strides[i] + 1);
   }
-  const int64_t size = product(image, 0, rank), elements = product(block, 0, rank), blocks = product(counts, 0, rank);
+  const int64_t size = product(image, 0, rank), elements = product(block, 0, rank),
+                blocks = product(counts, 0, rank);
   if (x.dim(1) % elements != 0 || x.dim(2) != blocks)
-    return badModel("input {} is not blocks of {} elements at {} places", x.value()->type.text(), elements, blocks);
+    return badModel("input {} is not blocks of {} elements at {} places", x.value()->type.text(),
+                    elements, blocks);
   Shape shape{x.dim(0), x.dim(1) / elements};
   shape.insert(shape.end(), image.begin(), image.end());
   const Term empty = full(step.build, 0, shape, x.elem());
@@ -361,7 +395,8 @@ Status importCol2Im(Step& step) {
     Shape place(all, 1);
     place[i] = block[i];
     place[i + rank] = counts[i];
-    const Term row = select(isOutside, -static_cast<double>(size), inside * steps[i]).cast(elem).reshape(place);
+    const Term row =
+        select(isOutside, -static_cast<double>(size), inside * steps[i]).cast(elem).reshape(place);
     rows = rows ? *rows + row : row;
   }
   return step.set(putRows(empty, {x.dim(0) * (x.dim(1) / elements), size, 1}, *rows, x, "add"));

@@ -6,21 +6,27 @@
 namespace candela::import {
 namespace {
 
-/// -x[n, label[n, d..], d..], weighed by the label's class and reduced; a label that is to be ignored weighs nothing.
+/// -x[n, label[n, d..], d..], weighed by the label's class and reduced; a label that is to be
+/// ignored weighs nothing.
 Term negativeLogLikelihood(Step& step, const Term& x) {
   const Term labels = termOf(step, 1);
   Shape expected = x.shape();
-  if (expected.size() < 2) need(badModel("input {} has rank {}, expected at least 2", x.text(), expected.size()));
+  if (expected.size() < 2)
+    need(badModel("input {} has rank {}, expected at least 2", x.text(), expected.size()));
   const int64_t images = x.dim(0), classes = x.dim(1);
   expected.erase(expected.begin() + 1);
-  if (labels.shape() != expected) need(badModel("labels {} do not fit input {}", labels.text(), x.text()));
+  if (labels.shape() != expected)
+    need(badModel("labels {} do not fit input {}", labels.text(), x.text()));
   const std::string reduction = attrOf<std::string>(step, "reduction", "mean");
   if (reduction != "none" && reduction != "sum" && reduction != "mean")
     need(badModel("reduction '{}' is not none, sum or mean", reduction));
   std::optional<Term> ignored;
   if (const auto index = need(step.maybe<int64_t>("ignore_index")))
-    ignored = equal(labels.cast(Elem::i64_), constant(step.build, std::vector<int64_t>{*index}, {}));
-  const auto orIgnored = [&](double value, const Term& term) { return ignored ? select(*ignored, value, term) : term; };
+    ignored =
+        equal(labels.cast(Elem::i64_), constant(step.build, std::vector<int64_t>{*index}, {}));
+  const auto orIgnored = [&](double value, const Term& term) {
+    return ignored ? select(*ignored, value, term) : term;
+  };
   const Term known = orIgnored(0, labels);
 
   // n * classes * places + label * places + d
@@ -28,9 +34,12 @@ Term negativeLogLikelihood(Step& step, const Term& x) {
   int64_t places = 1;
   for (size_t d = 2; d < x.shape().size(); ++d) places *= x.dim(static_cast<int64_t>(d));
   const Term label = known.cast(elem).reshape({images, places});
-  const auto number = [&](int64_t value) { return constant(step.build, std::vector<int64_t>{value}, {}, elem); };
+  const auto number = [&](int64_t value) {
+    return constant(step.build, std::vector<int64_t>{value}, {}, elem);
+  };
   const Term rows = (iota(step.build, images, elem) * number(classes)).reshape({images, 1});
-  const Term index = (rows + label) * number(places) + iota(step.build, places, elem).reshape({1, places});
+  const Term index =
+      (rows + label) * number(places) + iota(step.build, places, elem).reshape({1, places});
   Term loss = -takeFlat(x, index).reshape(labels.shape());
 
   std::optional<Term> weights;
@@ -60,7 +69,8 @@ Status importNegativeLogLikelihoodLoss(Step& step) {
 
 Status importSoftmaxCrossEntropyLoss(Step& step) {
   const Term scores = termOf(step, 0);
-  if (scores.rank() < 2) return badModel("input {} has rank {}, expected at least 2", scores.text(), scores.rank());
+  if (scores.rank() < 2)
+    return badModel("input {} has rank {}, expected at least 2", scores.text(), scores.rank());
   const Term logs = logSoftmax(widened(scores), 1);
   if (step.wants(1)) step.set(1, logs.cast(scores.elem()).value());
   return step.set(negativeLogLikelihood(step, logs).cast(scores.elem()));

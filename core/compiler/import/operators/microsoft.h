@@ -2,8 +2,8 @@
 
 #include "core/compiler/import/term.h"
 
-/// What the operators of the domain com.microsoft have in common: most of them are ONNX's own with something before or
-/// behind.
+/// What the operators of the domain com.microsoft have in common: most of them are ONNX's own with
+/// something before or behind.
 namespace candela::import {
 
 using Attributes = std::map<std::string, onnx_io::Attribute>;
@@ -11,16 +11,17 @@ using Attributes = std::map<std::string, onnx_io::Attribute>;
 /// A required input, which optional ones may precede.
 Term inputOf(const Step& step, size_t input);
 
-/// The step's attributes without those that are its `own`: for the ONNX operator that they are passed on to, which then
-/// judges them.
+/// The step's attributes without those that are its `own`: for the ONNX operator that they are
+/// passed on to, which then judges them.
 Attributes attributesBut(Step& step, std::initializer_list<const char*> own);
 
 /// The results of an ONNX operator on operands of the step's choice; null where one is absent.
-std::vector<Term> applyAll(const Step& step, const std::string& opType, int opset, const std::vector<Value*>& inputs,
-                           const Attributes& attributes, size_t outputs);
+std::vector<Term> applyAll(const Step& step, const std::string& opType, int opset,
+                           const std::vector<Value*>& inputs, const Attributes& attributes,
+                           size_t outputs);
 /// Its only result.
-Term apply(const Step& step, const std::string& opType, int opset, const std::vector<Value*>& inputs,
-           const Attributes& attributes = {});
+Term apply(const Step& step, const std::string& opType, int opset,
+           const std::vector<Value*>& inputs, const Attributes& attributes = {});
 
 /// x[n, spatial.., c] as x[n, c, spatial..].
 Term channelsFirst(const Term& x);

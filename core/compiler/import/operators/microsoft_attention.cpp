@@ -2,8 +2,8 @@
 
 #include "core/compiler/import/operators/heads.h"
 
-/// Attention of the domain com.microsoft: projections merged or apart, packed or not, with caches that grow or that
-/// have one size and are filled at a place that is known at run time only.
+/// Attention of the domain com.microsoft: projections merged or apart, packed or not, with caches
+/// that grow or that have one size and are filled at a place that is known at run time only.
 namespace candela::import {
 namespace {
 
@@ -12,7 +12,8 @@ constexpr double kLowest = std::numeric_limits<float>::lowest();
 
 int64_t headsAttr(Step& step, const char* name) {
   const int64_t heads = attrOf<int64_t>(step, name, 0);
-  if (heads < 1 || heads > kMostPlaces) need(badModel("{} is {}, expected at least 1", name, heads));
+  if (heads < 1 || heads > kMostPlaces)
+    need(badModel("{} is {}, expected at least 1", name, heads));
   return heads;
 }
 
@@ -23,7 +24,8 @@ double scaleAttr(Step& step, int64_t size) {
 
 void needPlaces(int64_t queries, int64_t keys) {
   if (queries > kMostPlaces || keys > kMostPlaces)
-    need(failure(Code::unsupported, "{} queries of {} keys are more than places of 32 bits", queries, keys));
+    need(failure(Code::unsupported, "{} queries of {} keys are more than places of 32 bits",
+                 queries, keys));
 }
 
 /// 0, 1, ... along one of four dims.
@@ -33,14 +35,18 @@ Term places(Builder& build, int64_t count, int axis) {
   return iota(build, count, Elem::i32_).reshape(shape);
 }
 
-/// A cache [batch, heads, capacity, size] with the new rows in it from place first[batch, 1, 1] on, which is inside.
+/// A cache [batch, heads, capacity, size] with the new rows in it from place first[batch, 1, 1] on,
+/// which is inside.
 Term written(const Term& cache, const Term& rows, const Term& first) {
-  const int64_t batch = cache.dim(0), heads = cache.dim(1), capacity = cache.dim(2), size = cache.dim(3);
+  const int64_t batch = cache.dim(0), heads = cache.dim(1), capacity = cache.dim(2),
+                size = cache.dim(3);
   if (rows.count() == 0 || cache.count() == 0) return cache;
   const Elem elem = batch * heads * capacity <= INT32_MAX ? Elem::i32_ : Elem::i64_;
   Builder& build = cache.build();
-  const Term line = Term(build, build.constant(Payload::iota(elem, batch * heads, 0, capacity), {batch, heads, 1}));
-  const Term index = line + first.cast(elem) + iota(build, rows.dim(2), elem).reshape({1, 1, rows.dim(2)});
+  const Term line = Term(
+      build, build.constant(Payload::iota(elem, batch * heads, 0, capacity), {batch, heads, 1}));
+  const Term index =
+      line + first.cast(elem) + iota(build, rows.dim(2), elem).reshape({1, 1, rows.dim(2)});
   const int64_t count = batch * heads * rows.dim(2);
   return make(OpKind::Put,
               {cache.reshape({1, batch * heads * capacity, size}), index.reshape({count}),
@@ -51,15 +57,16 @@ Term written(const Term& cache, const Term& rows, const Term& first) {
 
 /// Two caches that fit keys and values, which they stand before; nullopt where there are none.
 std::optional<std::pair<Term, Term>> readPast(const Step& step, size_t input, const Heads& all) {
-  if (!step.input(input) != !step.input(input + 1)) need(badModel("past_key and past_value go together"));
+  if (!step.input(input) != !step.input(input + 1))
+    need(badModel("past_key and past_value go together"));
   if (!step.input(input)) return std::nullopt;
   const Term keys = termOf(step, input), values = termOf(step, input + 1);
   const int64_t length = keys.rank() == 4 ? keys.dim(2) : 0;
   if (keys.shape() != Shape{all.batch(), all.groups(), length, all.k.dim(3)} ||
-      values.shape() != Shape{all.batch(), all.groups(), length, all.v.dim(3)} || keys.elem() != all.k.elem() ||
-      values.elem() != all.v.elem())
-    need(badModel("past {} and {} do not fit keys {} and values {}", keys.text(), values.text(), all.k.text(),
-                  all.v.text()));
+      values.shape() != Shape{all.batch(), all.groups(), length, all.v.dim(3)} ||
+      keys.elem() != all.k.elem() || values.elem() != all.v.elem())
+    need(badModel("past {} and {} do not fit keys {} and values {}", keys.text(), values.text(),
+                  all.k.text(), all.v.text()));
   return std::pair(keys, values);
 }
 
@@ -67,23 +74,26 @@ std::optional<std::pair<Term, Term>> readPast(const Step& step, size_t input, co
 Term readAttentionBias(const Step& step, size_t input, const Heads& all) {
   const Term bias = termOf(step, input);
   const bool fits = bias.rank() == 4 && (bias.dim(0) == 1 || bias.dim(0) == all.batch()) &&
-                    (bias.dim(1) == 1 || bias.dim(1) == all.heads()) && bias.dim(2) == all.queries() &&
-                    bias.dim(3) == all.keys();
+                    (bias.dim(1) == 1 || bias.dim(1) == all.heads()) &&
+                    bias.dim(2) == all.queries() && bias.dim(3) == all.keys();
   if (!fits || !isFloat(bias.elem()))
     need(badModel("attention_bias {} does not fit scores of shape {}", bias.text(),
                   shapeText(Shape{all.batch(), all.heads(), all.queries(), all.keys()})));
   return bias.cast(all.q.elem());
 }
 
-/// The mask of MultiHeadAttention and Attention: what it leaves out gets `filter` added, in four dims. It has one
-/// number for each key, or for each of the queries and keys, or says where the keys of each batch end (and where they
-/// begin).
+/// The mask of MultiHeadAttention and Attention: what it leaves out gets `filter` added, in four
+/// dims. It has one number for each key, or for each of the queries and keys, or says where the
+/// keys of each batch end (and where they begin).
 Term readKeyMask(const Step& step, size_t input, const Heads& all, double filter) {
   const Term mask = termOf(step, input);
   const int64_t batch = all.batch(), keys = all.keys();
   if (!isInteger(mask.elem())) need(badModel("the mask is {}, expected integers", mask.text()));
-  const auto filtered = [&](const Term& kept) { return select(kept, all.q.number(0), all.q.number(filter)); };
-  if (mask.shape() == Shape{batch, keys}) return filtered(less(0, mask)).reshape({batch, 1, 1, keys});
+  const auto filtered = [&](const Term& kept) {
+    return select(kept, all.q.number(0), all.q.number(filter));
+  };
+  if (mask.shape() == Shape{batch, keys})
+    return filtered(less(0, mask)).reshape({batch, 1, 1, keys});
   if (mask.shape() == Shape{batch, all.queries(), keys})
     return filtered(less(0, mask)).reshape({batch, 1, all.queries(), keys});
   const bool begins = mask.shape() == Shape{2 * batch};
@@ -106,10 +116,10 @@ Elem widen(Heads& all) {
   return elem;
 }
 
-/// What MultiHeadAttention and Attention have in common, from the heads on: y, and the scores where they are wanted.
-/// The last query sees every key, as in the operators' own kernels.
-void attendMasked(Step& step, Heads all, size_t maskInput, size_t biasInput, std::optional<Term> valid,
-                  int64_t scoresOutput) {
+/// What MultiHeadAttention and Attention have in common, from the heads on: y, and the scores where
+/// they are wanted. The last query sees every key, as in the operators' own kernels.
+void attendMasked(Step& step, Heads all, size_t maskInput, size_t biasInput,
+                  std::optional<Term> valid, int64_t scoresOutput) {
   needPlaces(all.queries(), all.keys());
   const Elem elem = widen(all);
   Weighting weighting;
@@ -137,8 +147,9 @@ void attendMasked(Step& step, Heads all, size_t maskInput, size_t biasInput, std
   step.set(0, joinHeads(attended.y).cast(elem).value());
 }
 
-/// Queries, keys and values apart, or packed side by side: [batch, places, heads, 2 or 3, size]. Keys and values in
-/// four dims are those of another sequence, projected already. A bias is that of the projections.
+/// Queries, keys and values apart, or packed side by side: [batch, places, heads, 2 or 3, size].
+/// Keys and values in four dims are those of another sequence, projected already. A bias is that of
+/// the projections.
 Heads readMultiHeads(Step& step, int64_t heads) {
   const Term query = termOf(step, 0);
   const auto piece = [&](const Term& packed, int64_t which) {
@@ -146,8 +157,8 @@ Heads readMultiHeads(Step& step, int64_t heads) {
   };
   const auto needPacked = [&](const Term& packed, int64_t count, const char* name) {
     if (packed.rank() != 5 || packed.dim(2) != heads || packed.dim(3) != count)
-      need(badModel("{} is {}, expected [batch,places,{},{},size] where nothing else is given", name, packed.text(),
-                    heads, count));
+      need(badModel("{} is {}, expected [batch,places,{},{},size] where nothing else is given",
+                    name, packed.text(), heads, count));
   };
   const auto apart = [&](size_t input, const char* name) {
     const Term x = termOf(step, input);
@@ -158,16 +169,18 @@ Heads readMultiHeads(Step& step, int64_t heads) {
   if (packedAll) needPacked(query, 3, "query");
   if (packedPair) needPacked(termOf(step, 1), 2, "key");
   if (!packedAll && query.rank() != 3) need(badModel("query is {}, expected rank 3", query.text()));
-  Heads all = packedAll    ? Heads{piece(query, 0), piece(query, 1), piece(query, 2)}
-              : packedPair ? Heads{apart(0, "query"), piece(termOf(step, 1), 0), piece(termOf(step, 1), 1)}
-                           : Heads{apart(0, "query"), apart(1, "key"), apart(2, "value")};
+  Heads all = packedAll ? Heads{piece(query, 0), piece(query, 1), piece(query, 2)}
+              : packedPair
+                  ? Heads{apart(0, "query"), piece(termOf(step, 1), 0), piece(termOf(step, 1), 1)}
+                  : Heads{apart(0, "query"), apart(1, "key"), apart(2, "value")};
   all.check();
   if (all.groups() != heads) need(badModel("key has {} heads, expected {}", all.groups(), heads));
   if (!step.input(3)) return all;
   const Term bias = termOf(step, 3);
   const int64_t width = heads * all.q.dim(3), valueWidth = heads * all.v.dim(3);
   if (bias.shape() != Shape{2 * width + valueWidth} || bias.elem() != all.q.elem())
-    need(badModel("bias {} does not fit heads of {}, {} and {}", bias.text(), width, width, valueWidth));
+    need(badModel("bias {} does not fit heads of {}, {} and {}", bias.text(), width, width,
+                  valueWidth));
   const auto add = [&](const Term& x, int64_t first) {
     return x + bias.slice(0, first, heads * x.dim(3)).reshape({1, heads, 1, x.dim(3)});
   };
@@ -182,7 +195,9 @@ Heads readMultiHeads(Step& step, int64_t heads) {
 Status importMultiHeadAttention(Step& step) {
   needBounded(step);
   Heads all = readMultiHeads(step, headsAttr(step, "num_heads"));
-  if (step.input(9)) return failure(Code::unsupported, "input 'cache_indirection' of a beam search is not supported");
+  if (step.input(9))
+    return failure(Code::unsupported,
+                   "input 'cache_indirection' of a beam search is not supported");
   const auto past = readPast(step, 6, all);
   std::optional<Term> valid;
   Term presentKeys = all.k, presentValues = all.v;
@@ -190,16 +205,18 @@ Status importMultiHeadAttention(Step& step) {
     const Term given = termOf(step, 8);
     const int64_t capacity = past->first.dim(2), added = all.keys();
     if (!isInteger(given.elem()) || given.count() != 1 || added > capacity)
-      return badModel("past_sequence_length {} and {} new places do not fit a cache of {}", given.text(), added,
-                      capacity);
+      return badModel("past_sequence_length {} and {} new places do not fit a cache of {}",
+                      given.text(), added, capacity);
     needPlaces(all.queries(), capacity);
     const Term first =
-        min(max(saturated(given, Elem::i32_), 0), static_cast<double>(capacity - added)).reshape({1, 1, 1});
+        min(max(saturated(given, Elem::i32_), 0), static_cast<double>(capacity - added))
+            .reshape({1, 1, 1});
     presentKeys = written(past->first, all.k, first);
     presentValues = written(past->second, all.v, first);
     all.k = presentKeys;
     all.v = presentValues;
-    if (step.input(4) || step.input(5) || step.wants(3) || need(step.flagAttr("unidirectional", false))) {
+    if (step.input(4) || step.input(5) || step.wants(3) ||
+        need(step.flagAttr("unidirectional", false))) {
       // They have as many keys as are valid, so that this must be known.
       const int64_t known = (*need(step.knownInts(8, "past_sequence_length")))[0];
       if (known < 0 || known > capacity - added)
@@ -208,7 +225,8 @@ Status importMultiHeadAttention(Step& step) {
       all.v = all.v.slice(2, 0, known + added);
       all.past = known;
     } else {
-      valid = less(places(step.build, capacity, 3), first.reshape({1, 1, 1, 1}) + static_cast<double>(added));
+      valid = less(places(step.build, capacity, 3),
+                   first.reshape({1, 1, 1, 1}) + static_cast<double>(added));
     }
   } else if (past) {
     all.past = past->first.dim(2);
@@ -226,14 +244,17 @@ Status importMicrosoftAttention(Step& step) {
   needBounded(step);
   const int64_t heads = headsAttr(step, "num_heads");
   for (const char* name : {"do_rotary", "past_present_share_buffer"})
-    if (need(step.flagAttr(name, false))) return failure(Code::unsupported, "attribute '{}' is not supported", name);
+    if (need(step.flagAttr(name, false)))
+      return failure(Code::unsupported, "attribute '{}' is not supported", name);
   need(step.maybe<int64_t>("rotary_embedding_dim"));
-  if (step.input(6)) return failure(Code::unsupported, "input 'past_sequence_length' is not supported");
+  if (step.input(6))
+    return failure(Code::unsupported, "input 'past_sequence_length' is not supported");
   const Term x = termOf(step, 0), weights = termOf(step, 1);
   if (x.rank() != 3 || weights.rank() != 2 || weights.dim(0) != x.dim(2))
     return badModel("input {} and weights {} do not multiply", x.text(), weights.text());
   const int64_t width = weights.dim(1);
-  const auto sizes = attrOf<std::vector<int64_t>>(step, "qkv_hidden_sizes", {width / 3, width / 3, width / 3});
+  const auto sizes =
+      attrOf<std::vector<int64_t>>(step, "qkv_hidden_sizes", {width / 3, width / 3, width / 3});
   for (const int64_t size : sizes)
     if (size < heads || size > width || size % heads != 0)
       return badModel("a width of {} does not split into {} heads", size, heads);
@@ -242,25 +263,30 @@ Status importMicrosoftAttention(Step& step) {
   Term all = matmul(x, weights);
   if (step.input(2)) {
     const Term bias = termOf(step, 2);
-    if (bias.shape() != Shape{width}) return badModel("bias {}, expected {} values", bias.text(), width);
+    if (bias.shape() != Shape{width})
+      return badModel("bias {}, expected {} values", bias.text(), width);
     all = all + bias;
   }
   const auto part = [&](int64_t first, int64_t size, const char* name) {
     return splitHeads(all.slice(2, first, size), name, heads);
   };
-  Heads apart{part(0, sizes[0], "query"), part(sizes[0], sizes[1], "key"), part(2 * sizes[0], sizes[2], "value")};
+  Heads apart{part(0, sizes[0], "query"), part(sizes[0], sizes[1], "key"),
+              part(2 * sizes[0], sizes[2], "value")};
   apart.check();
   if (step.input(4)) {
     const Term past = termOf(step, 4);
     const int64_t length = past.rank() == 5 ? past.dim(3) : 0;
-    if (past.shape() != Shape{2, apart.batch(), heads, length, apart.k.dim(3)} || sizes[2] != sizes[0])
-      return badModel("past {} does not fit keys {} and values {}", past.text(), apart.k.text(), apart.v.text());
+    if (past.shape() != Shape{2, apart.batch(), heads, length, apart.k.dim(3)} ||
+        sizes[2] != sizes[0])
+      return badModel("past {} does not fit keys {} and values {}", past.text(), apart.k.text(),
+                      apart.v.text());
     apart.past = length;
     apart.k = concat({past.slice(0, 0, 1).squeeze(0), apart.k}, 2);
     apart.v = concat({past.slice(0, 1, 1).squeeze(0), apart.v}, 2);
   }
   if (step.wants(1)) {
-    if (sizes[2] != sizes[0]) return badModel("present holds keys of {} and values of {}", sizes[0], sizes[2]);
+    if (sizes[2] != sizes[0])
+      return badModel("present holds keys of {} and values of {}", sizes[0], sizes[2]);
     step.set(1, concat({apart.k.unsqueeze(0), apart.v.unsqueeze(0)}, 0).value());
   }
   attendMasked(step, apart, 3, 5, {}, -1);
@@ -278,10 +304,10 @@ struct Angles {
 
 Angles readAngles(const Step& step, size_t input, const Term& x, int64_t most) {
   const Term cosine = termOf(step, input), sine = termOf(step, input + 1);
-  if (cosine.rank() != 2 || sine.shape() != cosine.shape() || cosine.elem() != x.elem() || sine.elem() != x.elem() ||
-      cosine.dim(0) < 1 || cosine.dim(1) > most / 2)
-    need(badModel("cos_cache {} and sin_cache {} do not turn heads of {} of {}", cosine.text(), sine.text(), most,
-                  elemName(x.elem())));
+  if (cosine.rank() != 2 || sine.shape() != cosine.shape() || cosine.elem() != x.elem() ||
+      sine.elem() != x.elem() || cosine.dim(0) < 1 || cosine.dim(1) > most / 2)
+    need(badModel("cos_cache {} and sin_cache {} do not turn heads of {} of {}", cosine.text(),
+                  sine.text(), most, elemName(x.elem())));
   return {cosine, sine};
 }
 
@@ -292,7 +318,8 @@ Status importMicrosoftRotaryEmbedding(Step& step) {
   need(step.flagAttr("is_packed_batching", false)); // a hint
   if (attrOf<float>(step, "scale", 1.0f) != 1)
     return failure(Code::unsupported, "attribute 'scale' is not 1, which no kernel on a CPU heeds");
-  const int64_t given = attrOf<int64_t>(step, "num_heads", 0), size = attrOf<int64_t>(step, "rotary_embedding_dim", 0);
+  const int64_t given = attrOf<int64_t>(step, "num_heads", 0),
+                size = attrOf<int64_t>(step, "rotary_embedding_dim", 0);
   const Term input = termOf(step, 0), at = termOf(step, 1);
   if (given < 0 || size < 0 || (size > 0 && given == 0 && input.rank() == 3))
     return badModel("rotary_embedding_dim {} goes with num_heads, which is {}", size, given);
@@ -305,11 +332,14 @@ Status importMicrosoftRotaryEmbedding(Step& step) {
   const Angles angles = readAngles(step, 2, x, x.dim(3));
   const int64_t batch = x.dim(0), count = x.dim(2);
   if (!isInteger(at.elem()) || (at.count() != 1 && at.shape() != Shape{batch, count}))
-    return badModel("position_ids are {}, expected one or {}", at.text(), shapeText(Shape{batch, count}));
-  const Term place = at.shape() == Shape{batch, count}
-                         ? at
-                         : at.reshape({1, 1}) + iota(step.build, count, at.elem()).reshape({1, count});
-  const Term cosine = widened(anglesAt(angles.cosine, place)), sine = widened(anglesAt(angles.sine, place));
+    return badModel("position_ids are {}, expected one or {}", at.text(),
+                    shapeText(Shape{batch, count}));
+  const Term place =
+      at.shape() == Shape{batch, count}
+          ? at
+          : at.reshape({1, 1}) + iota(step.build, count, at.elem()).reshape({1, count});
+  const Term cosine = widened(anglesAt(angles.cosine, place)),
+             sine = widened(anglesAt(angles.sine, place));
   const Term y = turned(widened(x), cosine, sine, interleaved).cast(x.elem());
   return step.set(input.rank() == 3 ? joinHeads(y) : y);
 }
@@ -317,7 +347,8 @@ Status importMicrosoftRotaryEmbedding(Step& step) {
 Heads readGroupedHeads(Step& step, int64_t heads, int64_t groups) {
   const Term query = termOf(step, 0);
   if (!step.input(1) != !step.input(2)) need(badModel("key and value go together"));
-  if (heads % groups != 0) need(badModel("{} heads of queries are no multiple of {} heads of keys", heads, groups));
+  if (heads % groups != 0)
+    need(badModel("{} heads of queries are no multiple of {} heads of keys", heads, groups));
   if (query.rank() != 3) need(badModel("query is {}, expected rank 3", query.text()));
   if (step.input(1)) {
     Heads all{splitHeads(query, "query", heads), splitHeads(termOf(step, 1), "key", groups),
@@ -326,7 +357,8 @@ Heads readGroupedHeads(Step& step, int64_t heads, int64_t groups) {
     return all;
   }
   const Term packed = splitHeads(query, "query", heads + 2 * groups);
-  Heads all{packed.slice(1, 0, heads), packed.slice(1, heads, groups), packed.slice(1, heads + groups, groups)};
+  Heads all{packed.slice(1, 0, heads), packed.slice(1, heads, groups),
+            packed.slice(1, heads + groups, groups)};
   all.check();
   return all;
 }
@@ -337,16 +369,19 @@ void needPlainCache(Step& step) {
     if (attrOf<std::string>(step, name, "NONE") != "NONE")
       need(failure(Code::unsupported, "attribute '{}': a quantized cache is not supported", name));
   for (const char* name : {"kv_cache_bit_width", "sliding_window_cache"})
-    if (attrOf<int64_t>(step, name, 0) != 0) need(failure(Code::unsupported, "attribute '{}' is not supported", name));
+    if (attrOf<int64_t>(step, name, 0) != 0)
+      need(failure(Code::unsupported, "attribute '{}' is not supported", name));
   need(step.maybe<float>("qk_norm_epsilon"));
   constexpr const char* kInputs[] = {"k_scale", "v_scale", "q_norm_weight", "k_norm_weight"};
   for (size_t i = 0; i < std::size(kInputs); ++i)
-    if (step.input(12 + i)) need(failure(Code::unsupported, "input '{}' is not supported", kInputs[i]));
+    if (step.input(12 + i))
+      need(failure(Code::unsupported, "input '{}' is not supported", kInputs[i]));
 }
 
-/// seqlens_k says for each batch how many keys there are with the new ones, less 1; total_sequence_length the most of
-/// them, which gives the size of a cache that grows: so it must be known. A cache that is larger keeps its size, and
-/// new keys are written where the old ones of their batch end.
+/// seqlens_k says for each batch how many keys there are with the new ones, less 1;
+/// total_sequence_length the most of them, which gives the size of a cache that grows: so it must
+/// be known. A cache that is larger keeps its size, and new keys are written where the old ones of
+/// their batch end.
 Status importGroupQueryAttention(Step& step) {
   needInputs(step, {5, 6});
   needBounded(step);
@@ -362,7 +397,8 @@ Status importGroupQueryAttention(Step& step) {
   Weighting weighting;
   weighting.scale = scaleAttr(step, all.q.dim(3));
   weighting.softcap = attrOf<float>(step, "softcap", 0.0f);
-  if (!(weighting.softcap >= 0)) return badModel("softcap is {}, expected at least 0", weighting.softcap);
+  if (!(weighting.softcap >= 0))
+    return badModel("softcap is {}, expected at least 0", weighting.softcap);
 
   const auto past = readPast(step, 3, all);
   const Term lengths = termOf(step, 5);
@@ -379,35 +415,42 @@ Status importGroupQueryAttention(Step& step) {
 
   // Per batch: where the new places begin.
   Builder& build = step.build;
-  const Term count =
-      min(max(saturated(lengths, Elem::i32_), static_cast<double>(queries - 1)), static_cast<double>(total - 1))
-          .reshape({batch, 1, 1, 1}) +
-      1;
-  const Term first = isPrompt ? full(build, 0, {1, 1, 1, 1}, Elem::i32_) : count - static_cast<double>(queries);
+  const Term count = min(max(saturated(lengths, Elem::i32_), static_cast<double>(queries - 1)),
+                         static_cast<double>(total - 1))
+                         .reshape({batch, 1, 1, 1}) +
+                     1;
+  const Term first =
+      isPrompt ? full(build, 0, {1, 1, 1, 1}, Elem::i32_) : count - static_cast<double>(queries);
   const Term place = first + places(build, queries, 2);
 
   const bool interleaved = need(step.flagAttr("rotary_interleaved", false));
   if (need(step.flagAttr("do_rotary", false))) {
-    if (!step.input(7) || !step.input(8)) return badModel("do_rotary needs cos_cache and sin_cache");
+    if (!step.input(7) || !step.input(8))
+      return badModel("do_rotary needs cos_cache and sin_cache");
     const Angles angles = readAngles(step, 7, all.q, all.q.dim(3));
     Term at = place.reshape({isPrompt ? 1 : batch, queries});
     if (step.input(9)) {
       const Term given = termOf(step, 9);
       if (!isInteger(given.elem()) || given.shape() != Shape{batch, queries})
-        return badModel("position_ids are {}, expected {}", given.text(), shapeText(Shape{batch, queries}));
+        return badModel("position_ids are {}, expected {}", given.text(),
+                        shapeText(Shape{batch, queries}));
       at = !isPrompt || given.count() == 0
                ? given
-               : given.reshape({given.count()}).slice(0, 0, 1).reshape({1, 1}) + at.cast(given.elem());
+               : given.reshape({given.count()}).slice(0, 0, 1).reshape({1, 1}) +
+                     at.cast(given.elem());
     }
-    const Term cosine = widened(anglesAt(angles.cosine, at)), sine = widened(anglesAt(angles.sine, at));
-    for (Term* x : {&all.q, &all.k}) *x = turned(widened(*x), cosine, sine, interleaved).cast(x->elem());
+    const Term cosine = widened(anglesAt(angles.cosine, at)),
+               sine = widened(anglesAt(angles.sine, at));
+    for (Term* x : {&all.q, &all.k})
+      *x = turned(widened(*x), cosine, sine, interleaved).cast(x->elem());
   }
 
   const auto present = [&](const Term& rows, const std::optional<Term>& before) {
-    if (isPrompt) return kept > queries ? concat({rows, before->slice(2, queries, kept - queries)}, 2) : rows;
+    if (isPrompt)
+      return kept > queries ? concat({rows, before->slice(2, queries, kept - queries)}, 2) : rows;
     const Shape shape{batch, groups, capacity, rows.dim(3)};
-    const Term cache =
-        before ? before->pad({0, 0, 0, 0}, {0, 0, capacity - kept, 0}) : full(build, 0, shape, rows.elem());
+    const Term cache = before ? before->pad({0, 0, 0, 0}, {0, 0, capacity - kept, 0})
+                              : full(build, 0, shape, rows.elem());
     return written(cache, rows, first.reshape({batch, 1, 1}));
   };
   std::optional<Term> oldKeys, oldValues;
@@ -422,13 +465,15 @@ Status importGroupQueryAttention(Step& step) {
 
   const Term key = places(build, total, 3);
   Term allowed = causal ? less(key, place + 1) : less(key, count);
-  if (window > 0 && window < total) allowed = logicalAnd(allowed, less(place - static_cast<double>(window), key));
+  if (window > 0 && window < total)
+    allowed = logicalAnd(allowed, less(place - static_cast<double>(window), key));
   const Term added = step.input(10) ? readAttentionBias(step, 10, all) : all.q.number(0);
   weighting.bias.values = select(allowed, added, all.q.number(-kInfinity));
   const bool smooth = need(step.flagAttr("smooth_softmax", false));
   if (step.input(11)) {
     const Term sink = termOf(step, 11);
-    if (sink.shape() != Shape{heads}) return badModel("head_sink is {}, expected {} values", sink.text(), heads);
+    if (sink.shape() != Shape{heads})
+      return badModel("head_sink is {}, expected {} values", sink.text(), heads);
     weighting.sink = sink.cast(all.q.elem()).reshape({1, heads, 1, 1});
   } else if (smooth) {
     weighting.sink = full(build, 0, {1, heads, 1, 1}, all.q.elem());

@@ -1,11 +1,12 @@
 #include "core/compiler/import/operators/heads.h"
 
-/// Blocks of transformers that the domain com.microsoft has operators for: sums with what was skipped, normalized;
-/// embeddings; and products with weights of few bits.
+/// Blocks of transformers that the domain com.microsoft has operators for: sums with what was
+/// skipped, normalized; embeddings; and products with weights of few bits.
 namespace candela::import {
 namespace {
 
-/// What is normalized is the sum of input, skip (which may lack the batch) and bias, rounded once where it is a result.
+/// What is normalized is the sum of input, skip (which may lack the batch) and bias, rounded once
+/// where it is a result.
 template <OpKind kind> Status importSkipNorm(Step& step) {
   needBounded(step);
   constexpr bool hasBeta = kind == OpKind::LayerNorm;
@@ -16,12 +17,14 @@ template <OpKind kind> Status importSkipNorm(Step& step) {
   const Shape row{x.dim(-1)}, each{x.dim(-2), x.dim(-1)};
   Shape one = x.shape();
   one[0] = 1;
-  if (skip.elem() != x.elem() || (skip.shape() != x.shape() && skip.shape() != each && skip.shape() != one))
+  if (skip.elem() != x.elem() ||
+      (skip.shape() != x.shape() && skip.shape() != each && skip.shape() != one))
     return badModel("skip {} does not fit input {}", skip.text(), x.text());
   const auto vector = [&](size_t input, const char* name) {
     const Term given = termOf(step, input);
     if (given.shape() != row || given.elem() != x.elem())
-      need(badModel("{} is {}, expected {} of {}", name, given.text(), shapeText(row), elemName(x.elem())));
+      need(badModel("{} is {}, expected {} of {}", name, given.text(), shapeText(row),
+                    elemName(x.elem())));
     return widened(given);
   };
   Term sum = widened(x) + widened(skip);
@@ -30,7 +33,8 @@ template <OpKind kind> Status importSkipNorm(Step& step) {
   if (step.wants(3)) step.set(3, sum.cast(x.elem()).value());
   std::vector<Term> operands{sum, vector(2, "gamma")};
   if (hasBeta && step.input(3)) operands.push_back(vector(3, "beta"));
-  return step.set(make(kind, operands, {{"axis", int64_t(-1)}, {"epsilon", epsilon}}).cast(x.elem()));
+  return step.set(
+      make(kind, operands, {{"axis", int64_t(-1)}, {"epsilon", epsilon}}).cast(x.elem()));
 }
 
 /// RMSNormalization as it is called in exports that are older than the standard's.
@@ -39,26 +43,29 @@ Status importSimplifiedLayerNormalization(Step& step) {
   const Term x = termOf(step, 0), scale = termOf(step, 1);
   const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -1), x.rank()));
   const double epsilon = attrOf<float>(step, "epsilon", 1e-5f);
-  if (attrOf<int64_t>(step, "stash_type", 1) != 1) return failure(Code::unsupported, "a stash_type that is not 1");
+  if (attrOf<int64_t>(step, "stash_type", 1) != 1)
+    return failure(Code::unsupported, "a stash_type that is not 1");
   const Shape shape = x.shape(), tail(shape.begin() + axis, shape.end());
   if (scale.shape() != tail || !isFloat(scale.elem()))
     return badModel("scale is {}, expected {}", scale.text(), shapeText(tail));
   const Elem inner = x.elem() == Elem::f64_ || scale.elem() == Elem::f64_ ? Elem::f64_ : Elem::f32_;
-  const Term y = make(OpKind::RmsNorm, {x.cast(inner), scale.cast(inner)}, {{"axis", axis}, {"epsilon", epsilon}});
+  const Term y = make(OpKind::RmsNorm, {x.cast(inner), scale.cast(inner)},
+                      {{"axis", axis}, {"epsilon", epsilon}});
   return step.set(y.cast(scale.elem()));
 }
 
 /// Rows of a table at places of any shape.
 Term rowsAt(const Step& step, size_t table, const char* name, const Term& at, int64_t width) {
   const Term rows = termOf(step, table);
-  if (rows.rank() != 2 || rows.dim(0) < 1 || (width >= 0 && rows.dim(1) != width) || !isFloat(rows.elem()))
+  if (rows.rank() != 2 || rows.dim(0) < 1 || (width >= 0 && rows.dim(1) != width) ||
+      !isFloat(rows.elem()))
     need(badModel("{} is {}, expected rows of {}", name, rows.text(), width));
   if (!isInteger(at.elem())) need(badModel("places in {} are {}", name, at.text()));
   return widened(make(OpKind::Gather, {rows, at}, {{"axis", int64_t(0)}}));
 }
 
-/// Words, places and segments looked up and added, then normalized. The second result counts the words that a mask
-/// leaves in each batch.
+/// Words, places and segments looked up and added, then normalized. The second result counts the
+/// words that a mask leaves in each batch.
 Status importEmbedLayerNormalization(Step& step) {
   needInputs(step, {2, 3, 5, 6});
   needBounded(step);
@@ -76,10 +83,12 @@ Status importEmbedLayerNormalization(Step& step) {
     if (at.shape() != Shape{batch, count} && at.shape() != Shape{1, count})
       return badModel("position_ids are {} beside input_ids {}", at.text(), words.text());
   } else if (termOf(step, 3).rank() == 2 && termOf(step, 3).dim(0) < count) {
-    return badModel("position_embedding {} has no rows for {} places", termOf(step, 3).text(), count);
+    return badModel("position_embedding {} has no rows for {} places", termOf(step, 3).text(),
+                    count);
   }
   sum = sum + rowsAt(step, 3, "position_embedding", at, width);
-  if (!step.input(1) != !step.input(4)) return badModel("segment_ids and segment_embedding go together");
+  if (!step.input(1) != !step.input(4))
+    return badModel("segment_ids and segment_embedding go together");
   if (step.input(1)) {
     const Term segments = termOf(step, 1);
     if (segments.shape() != words.shape())
@@ -104,11 +113,12 @@ Status importEmbedLayerNormalization(Step& step) {
   }
   if (step.wants(2)) step.set(2, sum.cast(elem).value());
   const std::vector<Term> operands{sum, vector(5, "gamma"), vector(6, "beta")};
-  return step.set(make(OpKind::LayerNorm, operands, {{"axis", int64_t(-1)}, {"epsilon", epsilon}}).cast(elem));
+  return step.set(
+      make(OpKind::LayerNorm, operands, {{"axis", int64_t(-1)}, {"epsilon", epsilon}}).cast(elem));
 }
 
-/// Packed numbers [rows, bytes] as [rows, bytes * 8 / bits] of u8, the lowest bits first. Constants of 4 bits are what
-/// our own packed type is, and stay it.
+/// Packed numbers [rows, bytes] as [rows, bytes * 8 / bits] of u8, the lowest bits first. Constants
+/// of 4 bits are what our own packed type is, and stay it.
 Term unpackedBits(const Term& packed, int64_t bits) {
   if (bits == 8) return packed;
   const int64_t each = 8 / bits;
@@ -122,25 +132,30 @@ Term unpackedBits(const Term& packed, int64_t bits) {
   std::vector<Term> parts;
   for (int64_t i = 0; i < each; ++i) {
     const Term moved = i == 0 ? packed : shiftRight(packed, static_cast<double>(i * bits));
-    parts.push_back((i + 1 == each ? moved : bitAnd(moved, static_cast<double>((1 << bits) - 1))).unsqueeze(2));
+    parts.push_back(
+        (i + 1 == each ? moved : bitAnd(moved, static_cast<double>((1 << bits) - 1))).unsqueeze(2));
   }
   return concat(parts, 2).reshape(shape);
 }
 
-/// a . (weights - zero) * scale of weights[n, k] in blocks along k. They are stored in few bits, each block's in whole
-/// bytes, zero points too unless they are floats.
+/// a . (weights - zero) * scale of weights[n, k] in blocks along k. They are stored in few bits,
+/// each block's in whole bytes, zero points too unless they are floats.
 Status importMatMulNBits(Step& step) {
   needBounded(step);
-  const int64_t bits = attrOf<int64_t>(step, "bits", 4), block = attrOf<int64_t>(step, "block_size", 0);
+  const int64_t bits = attrOf<int64_t>(step, "bits", 4),
+                block = attrOf<int64_t>(step, "block_size", 0);
   const int64_t rows = attrOf<int64_t>(step, "N", 0), depth = attrOf<int64_t>(step, "K", 0);
-  if (bits != 2 && bits != 4 && bits != 8) return failure(Code::unsupported, "bits is {}, expected 2, 4 or 8", bits);
+  if (bits != 2 && bits != 4 && bits != 8)
+    return failure(Code::unsupported, "bits is {}, expected 2, 4 or 8", bits);
   if (block < 16 || block > (1 << 20) || (block & (block - 1)))
     return badModel("block_size is {}, expected a power of two from 16 on", block);
-  if (rows < 1 || rows > INT32_MAX || depth < 1 || depth > INT32_MAX) return badModel("N is {} and K {}", rows, depth);
+  if (rows < 1 || rows > INT32_MAX || depth < 1 || depth > INT32_MAX)
+    return badModel("N is {} and K {}", rows, depth);
   if (const int64_t level = attrOf<int64_t>(step, "accuracy_level", 0); level < 0 || level > 4)
     return badModel("accuracy_level is {}, expected 0 to 4", level);
   if (attrOf<int64_t>(step, "weight_prepacked", 0) != 0)
-    return failure(Code::unsupported, "attribute 'weight_prepacked': weights in the form of another device");
+    return failure(Code::unsupported,
+                   "attribute 'weight_prepacked': weights in the form of another device");
   if (step.input(4)) return failure(Code::unsupported, "input 'g_idx' is not supported");
   const Term a = termOf(step, 0), b = termOf(step, 1);
   const int64_t blocks = (depth + block - 1) / block, blob = block * bits / 8;
@@ -156,21 +171,27 @@ Status importMatMulNBits(Step& step) {
   const Term scales = perBlock(termOf(step, 2), "scales");
   if (!isFloat(scales.elem())) return badModel("scales are {}", scales.text());
   const Elem inner = widened(scales).elem();
-  const Term stored = unpackedBits(b.reshape({rows, blocks * blob}), bits).reshape({rows, blocks, block});
+  const Term stored =
+      unpackedBits(b.reshape({rows, blocks * blob}), bits).reshape({rows, blocks, block});
   Term centred = stored;
   if (step.input(3) && isFloat(termOf(step, 3).elem())) {
     centred = stored.cast(inner) - perBlock(termOf(step, 3), "zero_points").cast(inner);
   } else if (step.input(3)) {
     const Term given = termOf(step, 3);
     const int64_t bytes = (blocks * bits + 7) / 8;
-    if (given.elem() != Elem::u8_ || (given.shape() != Shape{rows, bytes} && given.shape() != Shape{rows * bytes}))
-      return badModel("zero_points are {}, expected {} of u8", given.text(), shapeText(Shape{rows, bytes}));
-    const Term zero = unpackedBits(given.reshape({rows, bytes}), bits).slice(1, 0, blocks).reshape({rows, blocks, 1});
+    if (given.elem() != Elem::u8_ ||
+        (given.shape() != Shape{rows, bytes} && given.shape() != Shape{rows * bytes}))
+      return badModel("zero_points are {}, expected {} of u8", given.text(),
+                      shapeText(Shape{rows, bytes}));
+    const Term zero = unpackedBits(given.reshape({rows, bytes}), bits)
+                          .slice(1, 0, blocks)
+                          .reshape({rows, blocks, 1});
     centred = (stored.cast(Elem::i32_) - zero.cast(Elem::i32_)).cast(inner);
   } else {
     centred = (stored.cast(Elem::i32_) - static_cast<double>(1 << (bits - 1))).cast(inner);
   }
-  const Term weights = (centred * scales.cast(inner)).reshape({rows, blocks * block}).slice(1, 0, depth);
+  const Term weights =
+      (centred * scales.cast(inner)).reshape({rows, blocks * block}).slice(1, 0, depth);
   Term y = matmul(widened(a), weights.cast(widened(a).elem()).transpose({1, 0}));
   if (step.input(5)) {
     const Term bias = termOf(step, 5);

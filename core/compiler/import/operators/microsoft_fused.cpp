@@ -4,7 +4,8 @@
 #include "core/compiler/import/history.h"
 #include "core/compiler/import/operators/microsoft.h"
 
-/// Operators that ONNX Runtime's optimizer makes of several: products with what stands behind them, and activations.
+/// Operators that ONNX Runtime's optimizer makes of several: products with what stands behind them,
+/// and activations.
 namespace candela::import {
 namespace {
 
@@ -19,7 +20,8 @@ std::vector<int64_t> axesOf(const Term& x) {
 Term plus(const Term& x, const Term& more, const char* what) {
   const Term sum = x + more;
   if (sum.shape() != x.shape())
-    need(badModel("{} of shape {} does not broadcast to {}", what, shapeText(more.shape()), shapeText(x.shape())));
+    need(badModel("{} of shape {} does not broadcast to {}", what, shapeText(more.shape()),
+                  shapeText(x.shape())));
   return sum;
 }
 
@@ -29,7 +31,8 @@ Term activatedByList(Step& step, const Term& x) {
   const auto numbers = attrOf<std::vector<float>>(step, "activation_params", {});
   const auto expect = [&](size_t count) {
     if (numbers.size() != count)
-      need(badModel("activation_params has {} values, but {} takes {}", numbers.size(), name, count));
+      need(badModel("activation_params has {} values, but {} takes {}", numbers.size(), name,
+                    count));
   };
   if (name.empty()) return x;
   if (name == "Relu") return relu(x);
@@ -46,7 +49,8 @@ Term activatedByList(Step& step, const Term& x) {
   }
   if (name == "HardSigmoid") {
     expect(2);
-    return apply(step, name, kNewestOpset, {x.value()}, {{"alpha", numbers[0]}, {"beta", numbers[1]}});
+    return apply(step, name, kNewestOpset, {x.value()},
+                 {{"alpha", numbers[0]}, {"beta", numbers[1]}});
   }
   throw Failure{failure(Code::unsupported, "activation '{}'", name)};
 }
@@ -54,10 +58,11 @@ Term activatedByList(Step& step, const Term& x) {
 /// Conv, plus a fourth operand of its result's shape, and an activation.
 Term fusedConv(Step& step, const Term& x, const std::optional<Term>& more) {
   const Attributes attributes = attributesBut(step, {"activation", "activation_params"});
-  const Term y = apply(step, "Conv", kNewestOpset, {x.value(), step.input(1), step.input(2)}, attributes);
+  const Term y =
+      apply(step, "Conv", kNewestOpset, {x.value(), step.input(1), step.input(2)}, attributes);
   if (more && more->shape() != y.shape())
-    need(
-        badModel("input 3 has shape {}, but the convolution gives {}", shapeText(more->shape()), shapeText(y.shape())));
+    need(badModel("input 3 has shape {}, but the convolution gives {}", shapeText(more->shape()),
+                  shapeText(y.shape())));
   return activatedByList(step, more ? y + *more : y);
 }
 Status importFusedConv(Step& step) {
@@ -79,15 +84,16 @@ Status importFusedGemm(Step& step) {
     if (auto number = product.extract(prefix + attribute)) own.emplace(attribute, number.mapped());
   const Term y = apply(step, "Gemm", kNewestOpset, step.inputs(), product);
   if (name.empty()) return step.set(y);
-  constexpr const char* kKnown[] = {"Celu",    "Elu",      "HardSigmoid", "LeakyRelu", "Relu",           "Selu",
-                                    "Sigmoid", "Softplus", "Softsign",    "Tanh",      "ThresholdedRelu"};
+  constexpr const char* kKnown[] = {"Celu",     "Elu",  "HardSigmoid",    "LeakyRelu",
+                                    "Relu",     "Selu", "Sigmoid",        "Softplus",
+                                    "Softsign", "Tanh", "ThresholdedRelu"};
   if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown))
     return failure(Code::unsupported, "activation '{}'", name);
   return step.set(apply(step, name, kNewestOpset, {y.value()}, own));
 }
 
-/// An operand's matrices in its last two dims: `batches` says that its first dim belongs behind those of the batch,
-/// `turned` that the two are exchanged then. A vector stays what it is.
+/// An operand's matrices in its last two dims: `batches` says that its first dim belongs behind
+/// those of the batch, `turned` that the two are exchanged then. A vector stays what it is.
 Term matrices(const Term& x, bool turned, bool batches) {
   if (x.rank() < 2) return x;
   std::vector<int64_t> perm(static_cast<size_t>(x.rank()));
@@ -100,8 +106,10 @@ Term matrices(const Term& x, bool turned, bool batches) {
 /// alpha * a . b
 Status importFusedMatMul(Step& step) {
   const Term a = termOf(step, 0), b = termOf(step, 1);
-  const bool turnA = need(step.flagAttr("transA", false)), turnB = need(step.flagAttr("transB", false));
-  const bool batchA = need(step.flagAttr("transBatchA", false)), batchB = need(step.flagAttr("transBatchB", false));
+  const bool turnA = need(step.flagAttr("transA", false)),
+             turnB = need(step.flagAttr("transB", false));
+  const bool batchA = need(step.flagAttr("transBatchA", false)),
+             batchB = need(step.flagAttr("transBatchB", false));
   const double alpha = attrOf<float>(step, "alpha", 1.0f);
   if ((batchA || batchB) && (a.rank() < 3 || a.rank() != b.rank()))
     return badModel("operands of ranks {} and {} have no batches to transpose", a.rank(), b.rank());
@@ -123,7 +131,8 @@ Status importFastGelu(Step& step) {
   const Term x = termOf(step, 0);
   Term wide = widened(x);
   if (step.input(1)) wide = plus(wide, widened(termOf(step, 1)), "bias");
-  return step.set(apply(step, "Gelu", kNewestOpset, {wide.value()}, {{"approximate", "tanh"}}).cast(x.elem()));
+  return step.set(
+      apply(step, "Gelu", kNewestOpset, {wide.value()}, {{"approximate", "tanh"}}).cast(x.elem()));
 }
 
 /// x * sigmoid(alpha * x)
@@ -155,21 +164,24 @@ Term inputOf(const Step& step, size_t input) {
 Attributes attributesBut(Step& step, std::initializer_list<const char*> own) {
   Attributes attributes = step.node.attributes;
   for (const char* name : own) attributes.erase(name);
-  for (const auto& [name, value] : attributes) (void)step.maybe<int64_t>(name); // asked for, whatever its type
+  // asked for, whatever its type
+  for (const auto& [name, value] : attributes) (void)step.maybe<int64_t>(name);
   return attributes;
 }
 
-std::vector<Term> applyAll(const Step& step, const std::string& opType, int opset, const std::vector<Value*>& inputs,
-                           const Attributes& attributes, size_t outputs) {
+std::vector<Term> applyAll(const Step& step, const std::string& opType, int opset,
+                           const std::vector<Value*>& inputs, const Attributes& attributes,
+                           size_t outputs) {
   onnx_io::Node node;
   node.name = step.node.name;
   node.opType = opType;
   node.attributes = attributes;
   for (const Value* value : inputs) {
     const auto given = std::find(step.inputs().begin(), step.inputs().end(), value);
-    node.inputs.push_back(!value                         ? ""
-                          : given == step.inputs().end() ? value->name
-                                                         : step.node.inputs[given - step.inputs().begin()]);
+    node.inputs.push_back(!value ? ""
+                          : given == step.inputs().end()
+                              ? value->name
+                              : step.node.inputs[given - step.inputs().begin()]);
     if (value && node.inputs.back().empty()) node.inputs.back() = "a value of its own";
   }
   node.outputs.assign(outputs, "a value of its own");
@@ -182,8 +194,8 @@ std::vector<Term> applyAll(const Step& step, const std::string& opType, int opse
   return results;
 }
 
-Term apply(const Step& step, const std::string& opType, int opset, const std::vector<Value*>& inputs,
-           const Attributes& attributes) {
+Term apply(const Step& step, const std::string& opType, int opset,
+           const std::vector<Value*>& inputs, const Attributes& attributes) {
   return applyAll(step, opType, opset, inputs, attributes, 1).front();
 }
 

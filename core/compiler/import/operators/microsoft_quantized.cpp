@@ -1,7 +1,7 @@
 #include "core/compiler/import/operators/microsoft.h"
 
-/// Operators on bytes that stand for reals, of the domain com.microsoft. Most are written over the reals, between
-/// dequantize and quantize: their integer form is raised from that.
+/// Operators on bytes that stand for reals, of the domain com.microsoft. Most are written over the
+/// reals, between dequantize and quantize: their integer form is raised from that.
 namespace candela::import {
 namespace {
 
@@ -9,12 +9,14 @@ constexpr int kAxesAsAttribute = 13; ///< the newest opset of reductions with th
 constexpr int kChecked = 22;         ///< the opset that attributes of windows are judged by
 
 Elem byteOf(const Term& x) {
-  if (x.elem() != Elem::i8_ && x.elem() != Elem::u8_) need(badModel("operand is {}, expected i8 or u8", x.text()));
+  if (x.elem() != Elem::i8_ && x.elem() != Elem::u8_)
+    need(badModel("operand is {}, expected i8 or u8", x.text()));
   return x.elem();
 }
 
-/// The scale and the zero point at inputs i and i + 1, as the operands that dequantize takes behind the bytes: of a
-/// tensor, or, where there may be several, one for each of `most` indices of an axis.
+/// The scale and the zero point at inputs i and i + 1, as the operands that dequantize takes behind
+/// the bytes: of a tensor, or, where there may be several, one for each of `most` indices of an
+/// axis.
 std::vector<Term> gridOf(const Step& step, size_t i, int64_t most = 1) {
   std::vector<Term> given = {inputOf(step, i)};
   if (given[0].elem() != Elem::f32_) need(badModel("scale is {}, expected f32", given[0].text()));
@@ -31,7 +33,9 @@ std::vector<Term> gridOf(const Step& step, size_t i, int64_t most = 1) {
 }
 
 /// For dequantize: the dim that several scales are for.
-Attrs axisOf(const Term& scale, int64_t axis) { return scale.rank() > 0 ? Attrs{{"axis", axis}} : Attrs{}; }
+Attrs axisOf(const Term& scale, int64_t axis) {
+  return scale.rank() > 0 ? Attrs{{"axis", axis}} : Attrs{};
+}
 
 /// The bytes of input x as reals, by the scale and the zero point at inputs i and i + 1.
 Term real(const Step& step, size_t x, size_t i) {
@@ -42,7 +46,8 @@ Term real(const Step& step, size_t x, size_t i) {
 }
 Term real(const Step& step, size_t x) { return real(step, x, x + 1); }
 
-/// In the steps of the scale and the zero point at inputs i and i + 1; without a zero point around 0 in type `elem`.
+/// In the steps of the scale and the zero point at inputs i and i + 1; without a zero point around
+/// 0 in type `elem`.
 Term quantized(const Step& step, const Term& y, size_t i, Elem elem) {
   std::vector<Term> operands = gridOf(step, i);
   operands.insert(operands.begin(), y);
@@ -57,13 +62,15 @@ template <typename F> Status mapped(Step& step, F f, size_t i = 3) {
 }
 
 template <OpKind kind> Status importBinary(Step& step) {
-  return step.set(quantized(step, make(kind, {real(step, 0), real(step, 3)}), 6, termOf(step, 0).elem()));
+  return step.set(
+      quantized(step, make(kind, {real(step, 0), real(step, 3)}), 6, termOf(step, 0).elem()));
 }
 
 /// By an operator of ONNX, with the step's attributes but its own.
 Status mappedBy(Step& step, const char* opType, int opset, std::initializer_list<const char*> own) {
   const Attributes attributes = attributesBut(step, own);
-  return mapped(step, [&](const Term& x) { return apply(step, opType, opset, {x.value()}, attributes); });
+  return mapped(step,
+                [&](const Term& x) { return apply(step, opType, opset, {x.value()}, attributes); });
 }
 Status importSigmoid(Step& step) { return mappedBy(step, "Sigmoid", kChecked, {}); }
 Status importMicrosoftLeakyRelu(Step& step) { return mappedBy(step, "LeakyRelu", kChecked, {}); }
@@ -87,10 +94,13 @@ template <typename F> Status windowed(Step& step, F f, size_t i = 3) {
 }
 Status importMicrosoftAveragePool(Step& step) {
   const Attributes attributes = attributesBut(step, {"channels_last"});
-  return windowed(step, [&](const Term& x) { return apply(step, "AveragePool", kChecked, {x.value()}, attributes); });
+  return windowed(step, [&](const Term& x) {
+    return apply(step, "AveragePool", kChecked, {x.value()}, attributes);
+  });
 }
 Status importGlobalAveragePool(Step& step) {
-  return windowed(step, [&](const Term& x) { return apply(step, "GlobalAveragePool", kChecked, {x.value()}); });
+  return windowed(
+      step, [&](const Term& x) { return apply(step, "GlobalAveragePool", kChecked, {x.value()}); });
 }
 
 /// Behind the scale and the zero point of the result come triples.
@@ -98,7 +108,8 @@ Status importConcat(Step& step) {
   const auto axis = need(step.maybe<int64_t>("axis"));
   if (!axis) return badModel("attribute 'axis' is missing");
   const size_t count = step.inputs().size();
-  if (count % 3 != 2) return badModel("has {} inputs, expected 2 and three for each operand", count);
+  if (count % 3 != 2)
+    return badModel("has {} inputs, expected 2 and three for each operand", count);
   std::vector<Term> pieces;
   for (size_t i = 2; i < count; i += 3) pieces.push_back(real(step, i));
   return step.set(quantized(step, concat(pieces, *axis), 0, byteOf(inputOf(step, 1))));
@@ -107,8 +118,11 @@ Status importConcat(Step& step) {
 /// Each side in the steps of the result before one is chosen, so that only bytes are.
 Status importWhere(Step& step) {
   const Term condition = termOf(step, 0);
-  if (condition.elem() != Elem::bool_) return badModel("the condition is {}, expected bool", condition.text());
-  const auto side = [&](size_t i) { return quantized(step, real(step, i), 7, termOf(step, i).elem()); };
+  if (condition.elem() != Elem::bool_)
+    return badModel("the condition is {}, expected bool", condition.text());
+  const auto side = [&](size_t i) {
+    return quantized(step, real(step, i), 7, termOf(step, i).elem());
+  };
   return step.set(select(condition, side(1), side(4)));
 }
 
@@ -117,7 +131,8 @@ Status importMicrosoftQuantizeLinear(Step& step) {
   return step.set(apply(step, "QuantizeLinear", kChecked, step.inputs(), attributesBut(step, {})));
 }
 Status importMicrosoftDequantizeLinear(Step& step) {
-  return step.set(apply(step, "DequantizeLinear", kChecked, step.inputs(), attributesBut(step, {})));
+  return step.set(
+      apply(step, "DequantizeLinear", kChecked, step.inputs(), attributesBut(step, {})));
 }
 
 /// QLinearConv of ONNX, whose channels may stand behind the spatial dims.
@@ -145,16 +160,20 @@ Status importMicrosoftConv(Step& step) {
 Status importNhwcMaxPool(Step& step) {
   const Term x = termOf(step, 0);
   byteOf(x);
-  return step.set(channelsLast(apply(step, "MaxPool", kChecked, {channelsFirst(x).value()}, attributesBut(step, {}))));
+  return step.set(channelsLast(
+      apply(step, "MaxPool", kChecked, {channelsFirst(x).value()}, attributesBut(step, {}))));
 }
 
-/// alpha * a . b and c, which counts in steps of these products; in real numbers where the result has no scale.
+/// alpha * a . b and c, which counts in steps of these products; in real numbers where the result
+/// has no scale.
 Status importGemm(Step& step) {
-  const bool turnA = need(step.flagAttr("transA", false)), turnB = need(step.flagAttr("transB", false));
+  const bool turnA = need(step.flagAttr("transA", false)),
+             turnB = need(step.flagAttr("transB", false));
   const double alpha = attrOf<float>(step, "alpha", 1.0f);
   const Term a = real(step, 0), b = inputOf(step, 3);
   byteOf(b);
-  if (a.rank() != 2 || b.rank() != 2) return badModel("operands {} and {} are no matrices", a.text(), b.text());
+  if (a.rank() != 2 || b.rank() != 2)
+    return badModel("operands {} and {} are no matrices", a.text(), b.text());
   const int64_t rows = a.dim(turnA ? 1 : 0), columns = b.dim(turnB ? 0 : 1);
   std::vector<Term> grid = gridOf(step, 4, columns);
   const Term scale = grid[0];
@@ -167,10 +186,13 @@ Status importGemm(Step& step) {
     const Shape all = {rows, columns};
     const auto shape = graph::broadcastShapes(c.shape(), all);
     if (!shape || *shape != all)
-      return badModel("input 6 of shape {} does not broadcast to {}", shapeText(c.shape()), shapeText(all));
+      return badModel("input 6 of shape {} does not broadcast to {}", shapeText(c.shape()),
+                      shapeText(all));
     const Term unit = inputOf(step, 1).reshape({}) * scale;
-    if (scale.rank() > 0 && (c.rank() == 0 || c.dim(-1) != columns)) c = c.expand(c.rank() < 2 ? Shape{columns} : all);
-    const Term realC = make(OpKind::Dequantize, {c, alpha == 1 ? unit : unit * alpha}, axisOf(scale, -1));
+    if (scale.rank() > 0 && (c.rank() == 0 || c.dim(-1) != columns))
+      c = c.expand(c.rank() < 2 ? Shape{columns} : all);
+    const Term realC =
+        make(OpKind::Dequantize, {c, alpha == 1 ? unit : unit * alpha}, axisOf(scale, -1));
     // One row at most is part of the integer product.
     if (c.rank() == 2 && c.dim(0) != 1)
       more = realC;
@@ -178,27 +200,32 @@ Status importGemm(Step& step) {
       operands.push_back(realC);
   }
   Term y = make(OpKind::Gemm, operands,
-                {{"alpha", static_cast<double>(alpha)}, {"transA", int64_t(turnA)}, {"transB", int64_t(turnB)}});
+                {{"alpha", static_cast<double>(alpha)},
+                 {"transA", int64_t(turnA)},
+                 {"transB", int64_t(turnB)}});
   if (more) y = y + *more;
   return step.set(step.input(7) ? quantized(step, y, 7, a.elem()) : y);
 }
 
-/// What scales, zero points and a bias give of sums in integers. Scales and zero points of b: one, one for each of its
-/// columns, or for those of each of its matrices.
-Term scaledProduct(const Step& step, const Term& a, const Term& aScale, Value* aZero, size_t bScale, size_t bZero,
-                   size_t bias) {
+/// What scales, zero points and a bias give of sums in integers. Scales and zero points of b: one,
+/// one for each of its columns, or for those of each of its matrices.
+Term scaledProduct(const Step& step, const Term& a, const Term& aScale, Value* aZero, size_t bScale,
+                   size_t bZero, size_t bias) {
   const Term b = termOf(step, 1);
   byteOf(b);
   const auto oneOf = [](const Term& p) { return p.count() == 1 ? p.reshape({}) : p; };
   if (aScale.count() != 1)
-    throw Failure{failure(Code::unsupported, "the scale of input 0 has shape {}", shapeText(aScale.shape()))};
-  const Term sums = apply(step, "MatMulInteger", kChecked, {a.value(), b.value(), aZero, step.input(bZero)});
+    throw Failure{
+        failure(Code::unsupported, "the scale of input 0 has shape {}", shapeText(aScale.shape()))};
+  const Term sums =
+      apply(step, "MatMulInteger", kChecked, {a.value(), b.value(), aZero, step.input(bZero)});
   const Term scale = oneOf(aScale).cast(Elem::f32_) * oneOf(inputOf(step, bScale)).cast(Elem::f32_);
-  Term y =
-      scale.rank() > 1 ? sums.cast(Elem::f32_) * scale : make(OpKind::Dequantize, {sums, scale}, axisOf(scale, -1));
+  Term y = scale.rank() > 1 ? sums.cast(Elem::f32_) * scale
+                            : make(OpKind::Dequantize, {sums, scale}, axisOf(scale, -1));
   if (step.input(bias)) y = y + termOf(step, bias).cast(Elem::f32_);
   if (y.shape() != sums.shape())
-    need(badModel("scales or a bias of {} do not broadcast to {}", shapeText(y.shape()), shapeText(sums.shape())));
+    need(badModel("scales or a bias of {} do not broadcast to {}", shapeText(y.shape()),
+                  shapeText(sums.shape())));
   return y;
 }
 

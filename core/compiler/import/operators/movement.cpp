@@ -17,10 +17,12 @@ Status importReshape(Step& step) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && !allowZero) {
       if (i >= from.size())
-        return badModel("shape [{}] copies dim {} of an input of rank {}", fmt::join(wanted, ","), i, from.size());
+        return badModel("shape [{}] copies dim {} of an input of rank {}", fmt::join(wanted, ","),
+                        i, from.size());
       shape[i] = from[i];
     } else if (shape[i] == -1) {
-      if (rest >= 0) return badModel("shape [{}] leaves more than one dim open", fmt::join(wanted, ","));
+      if (rest >= 0)
+        return badModel("shape [{}] leaves more than one dim open", fmt::join(wanted, ","));
       rest = static_cast<int64_t>(i);
     } else if (shape[i] < 0) {
       return badModel("shape [{}] has a dim of {}", fmt::join(wanted, ","), shape[i]);
@@ -31,24 +33,27 @@ Status importReshape(Step& step) {
     shape[rest] = 1;
     const auto others = elementCount(shape);
     if (!others || (*others == 0 ? have != 0 || allowZero : have % *others != 0))
-      return badModel("{} has {} elements, which shape [{}] cannot hold", x.text(), have, fmt::join(wanted, ","));
+      return badModel("{} has {} elements, which shape [{}] cannot hold", x.text(), have,
+                      fmt::join(wanted, ","));
     shape[rest] = *others == 0 ? 0 : have / *others;
   }
   if (elementCount(shape) != have)
-    return badModel("{} has {} elements, but shape [{}] has {}", x.text(), have, fmt::join(wanted, ","),
-                    elementCount(shape).value_or(-1));
+    return badModel("{} has {} elements, but shape [{}] has {}", x.text(), have,
+                    fmt::join(wanted, ","), elementCount(shape).value_or(-1));
   return step.set(x.reshape(shape));
 }
 
 Status importFlatten(Step& step) {
   const int64_t rank = step.input(0)->type.rank(), axis = attrOf<int64_t>(step, "axis", 1);
-  return step.set(step.build.flatten(step.input(0), axis == rank ? rank : need(resolveAxis(axis, rank))));
+  return step.set(
+      step.build.flatten(step.input(0), axis == rank ? rank : need(resolveAxis(axis, rank))));
 }
 
 Status importSqueeze(Step& step) {
   const Term x = termOf(step, 0);
   const auto given = need(step.intsAttrOrInput("axes", 1, 13));
-  const std::vector<int64_t> axes = need(resolveAxes(given.value_or(std::vector<int64_t>()), x.rank()));
+  const std::vector<int64_t> axes =
+      need(resolveAxes(given.value_or(std::vector<int64_t>()), x.rank()));
   for (int64_t axis : axes)
     if (x.dim(axis) != 1) return badModel("dim {} of {} is {}, not 1", axis, x.text(), x.dim(axis));
   Shape shape;
@@ -60,7 +65,8 @@ Status importSqueeze(Step& step) {
 Status importUnsqueeze(Step& step) {
   const Term x = termOf(step, 0);
   const auto given = need(step.neededInts("axes", 1, 13));
-  std::vector<int64_t> axes = need(resolveAxes(given, x.rank() + static_cast<int64_t>(given.size())));
+  std::vector<int64_t> axes =
+      need(resolveAxes(given, x.rank() + static_cast<int64_t>(given.size())));
   std::ranges::sort(axes);
   Shape shape = x.shape();
   for (int64_t axis : axes) shape.insert(shape.begin() + axis, 1);
@@ -70,7 +76,8 @@ Status importUnsqueeze(Step& step) {
 Status importTranspose(Step& step) {
   std::vector<int64_t> reversed = allAxes(step);
   std::ranges::reverse(reversed);
-  return step.set(make(OpKind::Transpose, {termOf(step, 0)}, {{"perm", attrOf(step, "perm", std::move(reversed))}}));
+  return step.set(make(OpKind::Transpose, {termOf(step, 0)},
+                       {{"perm", attrOf(step, "perm", std::move(reversed))}}));
 }
 
 Status importExpand(Step& step) {
@@ -98,15 +105,17 @@ Range clampRange(int64_t start, int64_t end, int64_t step, int64_t extent) {
 }
 
 Status importSlice(Step& step) {
-  const auto starts = need(step.neededInts("starts", 1, 10)), ends = need(step.neededInts("ends", 2, 10));
+  const auto starts = need(step.neededInts("starts", 1, 10)),
+             ends = need(step.neededInts("ends", 2, 10));
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
   std::iota(axes.begin(), axes.end(), 0);
   const Shape from = step.input(0)->type.shape();
-  axes = need(resolveAxes(need(step.intsAttrOrInput("axes", 3, 10)).value_or(axes), static_cast<int64_t>(from.size())));
+  axes = need(resolveAxes(need(step.intsAttrOrInput("axes", 3, 10)).value_or(axes),
+                          static_cast<int64_t>(from.size())));
   if (step.opset >= 10) steps = need(step.knownInts(4, "steps")).value_or(steps);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    return badModel("{} starts but {} ends, {} axes and {} steps", starts.size(), ends.size(), axes.size(),
-                    steps.size());
+    return badModel("{} starts but {} ends, {} axes and {} steps", starts.size(), ends.size(),
+                    axes.size(), steps.size());
 
   std::vector<int64_t> first(from.size(), 0), counts = from, strides(from.size(), 1);
   bool everything = true;
@@ -118,20 +127,25 @@ Status importSlice(Step& step) {
     strides[axes[i]] = range.step;
     everything = everything && range.count == from[axes[i]] && range.step == 1;
   }
-  if (everything) { return step.set(step.input(0)); }
-  return step.set(
-      step.build.add(OpKind::Slice, {step.input(0)}, {{"starts", first}, {"counts", counts}, {"steps", strides}}));
+  if (everything) {
+    return step.set(step.input(0));
+  }
+  return step.set(step.build.add(OpKind::Slice, {step.input(0)},
+                                 {{"starts", first}, {"counts", counts}, {"steps", strides}}));
 }
 
 Status importPad(Step& step) {
   const auto pads = need(step.neededInts("pads", 1, 11));
   const std::string mode = attrOf<std::string>(step, "mode", "constant");
   const int64_t rank = step.input(0)->type.rank();
-  if (step.opset < 18 && step.input(3)) return badModel("input 'axes' needs opset 18, the model has {}", step.opset);
-  const auto axes = need(resolveAxes(need(step.knownInts(3, "axes")).value_or(allAxes(step)), rank));
+  if (step.opset < 18 && step.input(3))
+    return badModel("input 'axes' needs opset 18, the model has {}", step.opset);
+  const auto axes =
+      need(resolveAxes(need(step.knownInts(3, "axes")).value_or(allAxes(step)), rank));
   if (pads.size() != 2 * axes.size())
     return badModel("{} pads for {} axes, expected two each", pads.size(), axes.size());
-  if (mode == "wrap" && step.opset < 19) return badModel("mode 'wrap' needs opset 19, the model has {}", step.opset);
+  if (mode == "wrap" && step.opset < 19)
+    return badModel("mode 'wrap' needs opset 19, the model has {}", step.opset);
 
   Value* value = need(step.scalarAttrOrInput("value", 2, 11));
   if (step.opset < 11 && mode != "constant") value = nullptr;
@@ -140,7 +154,8 @@ Status importPad(Step& step) {
     lo[axes[i]] = pads[i];
     hi[axes[i]] = pads[i + axes.size()];
   }
-  return step.set(step.build.add(OpKind::Pad, {step.input(0), value}, {{"lo", lo}, {"hi", hi}, {"mode", mode}}));
+  return step.set(step.build.add(OpKind::Pad, {step.input(0), value},
+                                 {{"lo", lo}, {"hi", hi}, {"mode", mode}}));
 }
 
 /// The order among the kept is free where `sorted` is 0: it is the same.
@@ -157,8 +172,8 @@ Status importTopK(Step& step) {
     k = known->front();
   }
   if (!k) return badModel("{} is missing", step.opset < 10 ? "attribute 'k'" : "input 'K'");
-  const auto sorted =
-      need(step.build.addAll(OpKind::Sort, {step.input(0)}, {{"axis", axis}, {"k", *k}, {"descending", largest}}, 2));
+  const auto sorted = need(step.build.addAll(
+      OpKind::Sort, {step.input(0)}, {{"axis", axis}, {"k", *k}, {"descending", largest}}, 2));
   if (step.wants(1)) step.set(1, need(step.build.cast(sorted[1], Elem::i64_)));
   return step.set(sorted[0]);
 }

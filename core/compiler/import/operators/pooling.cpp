@@ -22,51 +22,63 @@ Status importLpPool(Step& step) {
   const Term x = termOf(step, 0);
   const Window window = poolWindow(step, 18);
   const size_t spatial = window.kernel.size();
-  graph::Window counted{window.kernel, window.strides, window.dilations, {}, {}, ceilMode(step, window, 18)};
-  counted.padsBegin.assign(window.pads.begin(), window.pads.begin() + static_cast<std::ptrdiff_t>(spatial));
-  counted.padsEnd.assign(window.pads.begin() + static_cast<std::ptrdiff_t>(spatial), window.pads.end());
+  graph::Window counted{
+      window.kernel, window.strides, window.dilations, {}, {}, ceilMode(step, window, 18)};
+  counted.padsBegin.assign(window.pads.begin(),
+                           window.pads.begin() + static_cast<std::ptrdiff_t>(spatial));
+  counted.padsEnd.assign(window.pads.begin() + static_cast<std::ptrdiff_t>(spatial),
+                         window.pads.end());
   std::vector<int64_t> lo(spatial + 2, 0), hi(spatial + 2, 0);
   double size = 1;
   for (size_t i = 0; i < spatial; ++i) {
     const int d = static_cast<int>(i);
-    const int64_t extent = x.dim(d + 2), padded = extent + counted.padsBegin[i] + counted.padsEnd[i];
+    const int64_t extent = x.dim(d + 2),
+                  padded = extent + counted.padsBegin[i] + counted.padsEnd[i];
     if (counted.span(d) > padded)
-      return badModel("kernel of {} is larger than the padded input of {} in spatial dim {}", counted.span(d), padded,
-                      i);
+      return badModel("kernel of {} is larger than the padded input of {} in spatial dim {}",
+                      counted.span(d), padded, i);
     lo[i + 2] = counted.padsBegin[i];
-    hi[i + 2] = (counted.count(d, extent) - 1) * counted.strides[i] + counted.span(d) - counted.padsBegin[i] - extent;
+    hi[i + 2] = (counted.count(d, extent) - 1) * counted.strides[i] + counted.span(d) -
+                counted.padsBegin[i] - extent;
     size *= static_cast<double>(counted.kernel[i]);
   }
   return step.set(norm(step, x, [&](const Term& powers) {
     return make(OpKind::AveragePool, {powers.pad(lo, hi)},
-                {{"kernel_shape", window.kernel}, {"strides", window.strides}, {"dilations", window.dilations}}) *
+                {{"kernel_shape", window.kernel},
+                 {"strides", window.strides},
+                 {"dilations", window.dilations}}) *
            size;
   }));
 }
 
 Status importGlobalLpPool(Step& step) {
   const Term x = termOf(step, 0);
-  if (x.rank() < 3) return badModel("input {} has rank {}, expected at least 3", x.text(), x.rank());
+  if (x.rank() < 3)
+    return badModel("input {} has rank {}, expected at least 3", x.text(), x.rank());
   std::vector<int64_t> axes = allAxes(step);
   axes.erase(axes.begin(), axes.begin() + 2);
-  return step.set(norm(step, x, [&](const Term& powers) { return reduce(OpKind::ReduceSum, powers, axes); }));
+  return step.set(
+      norm(step, x, [&](const Term& powers) { return reduce(OpKind::ReduceSum, powers, axes); }));
 }
 
 Status importLpNormalization(Step& step) {
   const Term x = termOf(step, 0);
   const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -1), x.rank()));
   const Term wide = widened(x);
-  const Term length = norm(step, wide, [&](const Term& powers) { return reduce(OpKind::ReduceSum, powers, {axis}); });
+  const Term length = norm(
+      step, wide, [&](const Term& powers) { return reduce(OpKind::ReduceSum, powers, {axis}); });
   return step.set(select(equal(length, 0), 0, wide / length).cast(x.elem()));
 }
 
-/// Pads that leave the extents that output_shape or auto_pad ask for; output_padding only adds places at the end.
+/// Pads that leave the extents that output_shape or auto_pad ask for; output_padding only adds
+/// places at the end.
 Status importConvTranspose(Step& step) {
   const Term x = termOf(step, 0), w = termOf(step, 1);
   const std::vector<int64_t> kernel = kernelOf(step, w.value()->type);
   const size_t spatial = kernel.size();
   if (x.rank() != w.rank()) return badModel("input {} but weight {}", x.text(), w.text());
-  const auto strides = perDim(step, "strides", spatial, 1, 1), dilations = perDim(step, "dilations", spatial, 1, 1);
+  const auto strides = perDim(step, "strides", spatial, 1, 1),
+             dilations = perDim(step, "dilations", spatial, 1, 1);
   const auto added = perDim(step, "output_padding", spatial, 0, 0),
              wanted = perDim(step, "output_shape", spatial, 0, 0);
   auto pads = perDim(step, "pads", 2 * spatial, 0, 0);
@@ -77,15 +89,18 @@ Status importConvTranspose(Step& step) {
   for (size_t i = 0; i < spatial; ++i) {
     constexpr int64_t kMost = int64_t(1) << 30; // below it no sum or product overflows
     const int64_t extent = x.dim(static_cast<int64_t>(i) + 2);
-    if (extent > kMost || kernel[i] > kMost) return badModel("input {} or weight {} is too large", x.text(), w.text());
+    if (extent > kMost || kernel[i] > kMost)
+      return badModel("input {} or weight {} is too large", x.text(), w.text());
     int64_t& end = pads[i + spatial];
     if (same || step.has("output_shape")) {
       const int64_t all = (extent - 1) * strides[i] + added[i] + (kernel[i] - 1) * dilations[i] + 1;
-      const bool given = step.has("output_shape"); // it alone may ask for places that no element of x reaches
-      const int64_t total = given ? all - wanted[i] : std::max<int64_t>(0, all - extent * strides[i]);
+      const bool given =
+          step.has("output_shape"); // it alone may ask for places that no element of x reaches
+      const int64_t total =
+          given ? all - wanted[i] : std::max<int64_t>(0, all - extent * strides[i]);
       const int64_t half = total >> 1;
-      // Without a mode, places that are only added stand at the end, as ONNX Runtime and ONNX's own evaluator have
-      // them.
+      // Without a mode, places that are only added stand at the end, as ONNX Runtime and ONNX's own
+      // evaluator have them.
       pads[i] = !same && total < 0 ? 0 : upper ? half : total - half;
       end = total - pads[i];
     } else if (mode == "VALID") {
@@ -93,10 +108,12 @@ Status importConvTranspose(Step& step) {
     }
     end -= added[i];
   }
-  return step.set(step.build.addAll(
-      OpKind::ConvTranspose, step.inputs(),
-      {{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", attrOf<int64_t>(step, "group", 1)}},
-      1));
+  return step.set(step.build.addAll(OpKind::ConvTranspose, step.inputs(),
+                                    {{"strides", strides},
+                                     {"dilations", dilations},
+                                     {"pads", pads},
+                                     {"group", attrOf<int64_t>(step, "group", 1)}},
+                                    1));
 }
 
 constexpr Operator kOperators[] = {

@@ -6,16 +6,18 @@
 #include "core/compiler/import/operators/selection.h"
 #include "core/support/hash.h"
 
-/// Random numbers. They are a function of a key and of the place of each element: Threefry-2x32 with 20 rounds
-/// (Salmon, Moraes, Dror and Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011), written in i32 arithmetic, so
-/// that every backend, thread and run gives the same bits. Element i of n takes word i / h of the block with the
-/// counter (i mod h, 0), where h = ceil(n / 2).
+/// Random numbers. They are a function of a key and of the place of each element: Threefry-2x32
+/// with 20 rounds (Salmon, Moraes, Dror and Shaw: "Parallel random numbers: as easy as 1, 2, 3",
+/// 2011), written in i32 arithmetic, so that every backend, thread and run gives the same bits.
+/// Element i of n takes word i / h of the block with the counter (i mod h, 0), where h = ceil(n /
+/// 2).
 ///
-/// What users get: a node with a `seed` gives the same numbers in each run and on each machine, as does every other
-/// node with this seed; the key is (the 32 bits of the seed as a float, 0). Nodes without one differ from each other;
-/// their key comes from their names and from the caller's seed (--seed, import.random_seed), so they too repeat their
-/// numbers in each run of a compiled model, and in each turn of a loop. Values are those of no other runtime, whose
-/// generators are their own.
+/// What users get: a node with a `seed` gives the same numbers in each run and on each machine, as
+/// does every other node with this seed; the key is (the 32 bits of the seed as a float, 0). Nodes
+/// without one differ from each other; their key comes from their names and from the caller's seed
+/// (--seed, import.random_seed), so they too repeat their numbers in each run of a compiled model,
+/// and in each turn of a loop. Values are those of no other runtime, whose generators are their
+/// own.
 namespace candela::import {
 namespace {
 
@@ -39,16 +41,22 @@ Term word(const Term& like, uint32_t bits) {
   return constant(like.build(), std::vector<int64_t>{static_cast<int32_t>(bits)}, {}, Elem::i32_);
 }
 /// As of an unsigned number.
-Term shiftDown(const Term& x, int by) { return bitAnd(shiftRight(x, word(x, by)), word(x, ~uint32_t(0) >> by)); }
-Term rotate(const Term& x, int by) { return bitOr(shiftLeft(x, word(x, by)), shiftDown(x, 32 - by)); }
+Term shiftDown(const Term& x, int by) {
+  return bitAnd(shiftRight(x, word(x, by)), word(x, ~uint32_t(0) >> by));
+}
+Term rotate(const Term& x, int by) {
+  return bitOr(shiftLeft(x, word(x, by)), shiftDown(x, 32 - by));
+}
 
 /// 32 random bits for each of `count` elements.
 Term randomBits(Builder& build, int64_t count, Key key) {
   constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   const int64_t half = (count + 1) / 2;
-  if (half > INT32_MAX) need(failure(Code::unsupported, "{} random numbers, at most {}", count, INT32_MAX));
+  if (half > INT32_MAX)
+    need(failure(Code::unsupported, "{} random numbers, at most {}", count, INT32_MAX));
   const uint32_t words[3] = {key.low, key.high, key.low ^ key.high ^ 0x1BD11BDA};
-  Term a = iota(build, half, Elem::i32_), b = full(build, static_cast<int32_t>(words[1]), {half}, Elem::i32_);
+  Term a = iota(build, half, Elem::i32_),
+       b = full(build, static_cast<int32_t>(words[1]), {half}, Elem::i32_);
   a = a + word(a, words[0]);
   for (uint32_t round = 0; round < 20; ++round) {
     a = a + b;
@@ -61,38 +69,46 @@ Term randomBits(Builder& build, int64_t count, Key key) {
   return concat({a, b}, 0).slice(0, 0, count);
 }
 
-/// Equally likely multiples of 2^-p in [0, 1), all of them exact: p is 24, of f64 53, of f16 11, of bf16 8. In f32 for
-/// halves.
+/// Equally likely multiples of 2^-p in [0, 1), all of them exact: p is 24, of f64 53, of f16 11, of
+/// bf16 8. In f32 for halves.
 Term uniform(Builder& build, const Shape& shape, Key key, Elem elem) {
   const auto count = elementCount(shape);
   if (!count || *count > INT32_MAX)
-    need(failure(Code::unsupported, "random numbers of shape {}, at most {}", shapeText(shape), INT32_MAX));
+    need(failure(Code::unsupported, "random numbers of shape {}, at most {}", shapeText(shape),
+                 INT32_MAX));
   if (elem == Elem::f64_) {
     const Term bits = randomBits(build, 2 * *count, key);
-    const Term high = shiftDown(bits.slice(0, 0, *count), 5), low = shiftDown(bits.slice(0, *count, *count), 6);
+    const Term high = shiftDown(bits.slice(0, 0, *count), 5),
+               low = shiftDown(bits.slice(0, *count, *count), 6);
     return ((high.cast(elem) * 0x1p26 + low.cast(elem)) * 0x1p-53).reshape(shape);
   }
   const int kept = elem == Elem::f16_ ? 11 : elem == Elem::bf16_ ? 8 : 24;
-  return (shiftDown(randomBits(build, *count, key), 32 - kept).cast(Elem::f32_) * std::ldexp(1.0, -kept))
+  return (shiftDown(randomBits(build, *count, key), 32 - kept).cast(Elem::f32_) *
+          std::ldexp(1.0, -kept))
       .reshape(shape);
 }
 
-/// By Box and Muller: of two uniform numbers, the one a radius and the other an angle, two normal ones.
+/// By Box and Muller: of two uniform numbers, the one a radius and the other an angle, two normal
+/// ones.
 Term normal(Builder& build, const Shape& shape, Key key, Elem elem) {
   const auto count = elementCount(shape);
   if (!count || *count > INT32_MAX)
-    need(failure(Code::unsupported, "random numbers of shape {}, at most {}", shapeText(shape), INT32_MAX));
+    need(failure(Code::unsupported, "random numbers of shape {}, at most {}", shapeText(shape),
+                 INT32_MAX));
   const int64_t half = (*count + 1) / 2;
   const Term u = uniform(build, {2 * half}, key, elem == Elem::f64_ ? elem : Elem::f32_);
-  const Term radius = sqrt(log(1 - u.slice(0, 0, half)) * -2), angle = u.slice(0, half, half) * (2 * std::numbers::pi);
+  const Term radius = sqrt(log(1 - u.slice(0, 0, half)) * -2),
+             angle = u.slice(0, half, half) * (2 * std::numbers::pi);
   return concat({radius * cos(angle), radius * sin(angle)}, 0).slice(0, 0, *count).reshape(shape);
 }
 
 Elem elemAttr(Step& step, Elem fallback) {
   const auto given = need(step.maybe<int64_t>("dtype"));
   if (!given) return fallback;
-  const auto elem = *given > 0 && *given <= INT32_MAX ? elemFromOnnx(static_cast<int>(*given)) : std::nullopt;
-  if (!elem || isStorageOnly(*elem)) need(failure(Code::unsupported, "dtype {} is no element type here", *given));
+  const auto elem =
+      *given > 0 && *given <= INT32_MAX ? elemFromOnnx(static_cast<int>(*given)) : std::nullopt;
+  if (!elem || isStorageOnly(*elem))
+    need(failure(Code::unsupported, "dtype {} is no element type here", *given));
   return *elem;
 }
 
@@ -107,7 +123,8 @@ Shape shapeOf(Step& step) {
 
 Elem floatAttr(Step& step) {
   const Elem elem = elemAttr(step, step.input(0) ? step.input(0)->type.elem : Elem::f32_);
-  if (!isFloat(elem) || isStorageOnly(elem)) need(badModel("random {}, expected floats", elemName(elem)));
+  if (!isFloat(elem) || isStorageOnly(elem))
+    need(badModel("random {}, expected floats", elemName(elem)));
   return elem;
 }
 
@@ -115,7 +132,8 @@ Status importUniform(Step& step) {
   const Shape shape = shapeOf(step);
   const Elem elem = floatAttr(step);
   const double low = attrOf<float>(step, "low", 0), high = attrOf<float>(step, "high", 1);
-  return step.set((uniform(step.build, shape, keyAttr(step), elem) * (high - low) + low).cast(elem));
+  return step.set(
+      (uniform(step.build, shape, keyAttr(step), elem) * (high - low) + low).cast(elem));
 }
 
 Status importNormal(Step& step) {
@@ -131,34 +149,40 @@ Status importBernoulli(Step& step) {
   const Term chance = widened(termOf(step, 0));
   if (!isFloat(chance.elem())) return badModel("input {}, expected floats", chance.text());
   const Elem elem = elemAttr(step, step.input(0)->type.elem);
-  return step.set(less(uniform(step.build, shape, keyAttr(step), chance.elem()), chance).cast(elem));
+  return step.set(
+      less(uniform(step.build, shape, keyAttr(step), chance.elem()), chance).cast(elem));
 }
 
-/// Classes as often as exp(x[batch, classes]) says. Shares are counted in units of 2^-30, whose running sums are exact:
-/// the class of a number is how many of them it is not below.
+/// Classes as often as exp(x[batch, classes]) says. Shares are counted in units of 2^-30, whose
+/// running sums are exact: the class of a number is how many of them it is not below.
 Status importMultinomial(Step& step) {
   const Term x = widened(termOf(step, 0));
   if (x.rank() != 2 || !isFloat(x.elem()) || x.count() == 0)
     return badModel("input {}, expected floats [batch, classes]", x.text());
   const int64_t samples = attrOf<int64_t>(step, "sample_size", 1);
-  if (samples < 1 || samples > INT32_MAX) return badModel("sample_size is {}, expected 1 to {}", samples, INT32_MAX);
+  if (samples < 1 || samples > INT32_MAX)
+    return badModel("sample_size is {}, expected 1 to {}", samples, INT32_MAX);
   const Elem elem = elemAttr(step, Elem::i32_);
-  if (elem != Elem::i32_ && elem != Elem::i64_) return badModel("dtype is {}, expected i32 or i64", elemName(elem));
+  if (elem != Elem::i32_ && elem != Elem::i64_)
+    return badModel("dtype is {}, expected i32 or i64", elemName(elem));
   const int64_t batch = x.dim(0), classes = x.dim(1);
   const Term units = saturated(softmax(x) * 0x1p30, Elem::i32_);
   const Term sums = runningSum(units, 1).cast(Elem::i64_);
   const Term total = sums.slice(1, classes - 1, 1);
   if (const auto count = elementCount(Shape{batch, samples}); !count || *count > INT32_MAX)
-    return failure(Code::unsupported, "{} samples of {} rows, at most {}", samples, batch, INT32_MAX);
-  const Term bits = shiftDown(randomBits(step.build, batch * samples, keyAttr(step)), 1).cast(Elem::i64_);
+    return failure(Code::unsupported, "{} samples of {} rows, at most {}", samples, batch,
+                   INT32_MAX);
+  const Term bits =
+      shiftDown(randomBits(step.build, batch * samples, keyAttr(step)), 1).cast(Elem::i64_);
   const Term pick = shiftRight(bits.reshape({batch, samples}) * total, 31);
   const Term passed = lessOrEqual(sums.unsqueeze(1), pick.unsqueeze(2)).cast(Elem::i32_);
-  const Term index = min(reduce(OpKind::ReduceSum, passed, {2}, false), static_cast<double>(classes - 1));
+  const Term index =
+      min(reduce(OpKind::ReduceSum, passed, {2}, false), static_cast<double>(classes - 1));
   return step.set(index.cast(elem));
 }
 
-/// In inference form y is x and the mask is all true. In training, and where that is known at run only, elements are
-/// kept by the mask, as often as the ratio leaves, and scaled up by as much.
+/// In inference form y is x and the mask is all true. In training, and where that is known at run
+/// only, elements are kept by the mask, as often as the ratio leaves, and scaled up by as much.
 Status importDropout(Step& step) {
   const Term x = termOf(step, 0);
   const auto untouched = [&](Elem elem) {
@@ -167,17 +191,23 @@ Status importDropout(Step& step) {
   };
   if (step.opset < 12) {
     need(step.maybe<float>("ratio"));
-    if (step.input(1)) return badModel("has {} inputs, expected 1 before opset 12", step.inputs().size());
-    return untouched(step.opset < 10 ? x.elem() : Elem::bool_); // the mask had x's type before opset 10
+    if (step.input(1))
+      return badModel("has {} inputs, expected 1 before opset 12", step.inputs().size());
+    // the mask had x's type before opset 10
+    return untouched(step.opset < 10 ? x.elem() : Elem::bool_);
   }
   const auto seed = need(step.maybe<int64_t>("seed"));
   for (const size_t i : {1, 2})
     if (step.input(i) && termOf(step, i).count() != 1)
-      return badModel("{} is {}, expected one value", i == 1 ? "ratio" : "training_mode", termOf(step, i).text());
-  if (!step.input(2) || Builder::knownInts(step.input(2)) == std::vector<int64_t>{0}) return untouched(Elem::bool_);
+      return badModel("{} is {}, expected one value", i == 1 ? "ratio" : "training_mode",
+                      termOf(step, i).text());
+  if (!step.input(2) || Builder::knownInts(step.input(2)) == std::vector<int64_t>{0})
+    return untouched(Elem::bool_);
   const Term wide = widened(x), training = termOf(step, 2).reshape({});
-  if (training.elem() != Elem::bool_) return badModel("training_mode is {}, expected bool", training.text());
-  const Term given = step.input(1) ? termOf(step, 1).reshape({}).cast(wide.elem()) : wide.number(0.5);
+  if (training.elem() != Elem::bool_)
+    return badModel("training_mode is {}, expected bool", training.text());
+  const Term given =
+      step.input(1) ? termOf(step, 1).reshape({}).cast(wide.elem()) : wide.number(0.5);
   const Term ratio = select(training, given, 0);
   const Key key = keyOf(step, seed ? std::optional(static_cast<float>(*seed)) : std::nullopt);
   const Term kept = logicalNot(less(uniform(step.build, x.shape(), key, wide.elem()), ratio));

@@ -10,11 +10,13 @@ constexpr int64_t kMost = int64_t(1) << 40;
 /// ceil((limit - start) / delta) as i64, at least 0; -1 where that is no number or beyond 64 bits.
 Term countOf(const Term& start, const Term& limit, const Term& delta) {
   if (isFloat(start.elem())) {
-    const Term count = ceil((limit.cast(Elem::f64_) - start.cast(Elem::f64_)) / delta.cast(Elem::f64_));
+    const Term count =
+        ceil((limit.cast(Elem::f64_) - start.cast(Elem::f64_)) / delta.cast(Elem::f64_));
     const Term isKnown = less(count, static_cast<double>(kMost)); // not of NaN
     return select(isKnown, max(select(isKnown, count, 0), 0), -1).cast(Elem::i64_);
   }
-  const Term first = start.cast(Elem::i64_), last = limit.cast(Elem::i64_), each = delta.cast(Elem::i64_);
+  const Term first = start.cast(Elem::i64_), last = limit.cast(Elem::i64_),
+             each = delta.cast(Elem::i64_);
   const Term isDown = less(each, 0);
   const Term from = select(isDown, last, first), to = select(isDown, first, last), span = to - from;
   const Term count = select(less(from, to), (span - 1) / select(isDown, -each, each) + 1, 0);
@@ -22,7 +24,8 @@ Term countOf(const Term& start, const Term& limit, const Term& delta) {
   return select(isBad, -1, count);
 }
 
-/// start + i * delta; halves are computed in what stash_type names. Only the count must be known for the shape.
+/// start + i * delta; halves are computed in what stash_type names. Only the count must be known
+/// for the shape.
 Status importRange(Step& step) {
   const char* const names[3] = {"start", "limit", "delta"};
   const Elem elem = step.input(0)->type.elem;
@@ -42,8 +45,10 @@ Status importRange(Step& step) {
   if (count < 0 || count > kMost) return badModel("a range by {} has no end", delta.text());
   const auto first = Builder::knownInts(start.value()), each = Builder::knownInts(delta.value());
   if (first && each)
-    return step.set(step.build.constant(Payload::iota(elem, count, first->front(), each->front()), {count}));
-  return step.set((iota(step.build, count).cast(wide) * delta.cast(wide) + start.cast(wide)).cast(elem));
+    return step.set(
+        step.build.constant(Payload::iota(elem, count, first->front(), each->front()), {count}));
+  return step.set(
+      (iota(step.build, count).cast(wide) * delta.cast(wide) + start.cast(wide)).cast(elem));
 }
 
 constexpr Operator kOperators[] = {

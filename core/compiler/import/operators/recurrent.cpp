@@ -1,13 +1,15 @@
 #include "core/compiler/import/operators/activation.h"
 #include "core/compiler/import/recurrence.h"
 
-/// RNN, GRU and LSTM: the products of all inputs with W at once, then a recurrence for each direction.
+/// RNN, GRU and LSTM: the products of all inputs with W at once, then a recurrence for each
+/// direction.
 namespace candela::import {
 namespace {
 
 using Function = std::function<Term(const Term&)>;
 
-/// An activation of ONNX's list. Where it has an alpha or a beta, it takes the next one that is given.
+/// An activation of ONNX's list. Where it has an alpha or a beta, it takes the next one that is
+/// given.
 struct Activation {
   std::string_view name;
   std::optional<double> alpha, beta; ///< the defaults
@@ -17,14 +19,21 @@ constexpr Activation kActivations[] = {
     {"affine", 1, 0, [](const Term& x, double alpha, double beta) { return x * alpha + beta; }},
     {"elu", 1, {}, [](const Term& x, double alpha, double) { return eluOf(x, alpha); }},
     {"hardsigmoid", 0.2f, 0.5f, hardSigmoidOf},
-    {"leakyrelu", 0.01f, {}, [](const Term& x, double alpha, double) { return leakyReluOf(x, alpha); }},
+    {"leakyrelu",
+     0.01f,
+     {},
+     [](const Term& x, double alpha, double) { return leakyReluOf(x, alpha); }},
     {"relu", {}, {}, [](const Term& x, double, double) { return relu(x); }},
-    {"scaledtanh", 1, 1, [](const Term& x, double alpha, double beta) { return tanh(x * beta) * alpha; }},
+    {"scaledtanh", 1, 1,
+     [](const Term& x, double alpha, double beta) { return tanh(x * beta) * alpha; }},
     {"sigmoid", {}, {}, [](const Term& x, double, double) { return sigmoid(x); }},
     {"softplus", {}, {}, [](const Term& x, double, double) { return softplusOf(x); }},
     {"softsign", {}, {}, [](const Term& x, double, double) { return softsignOf(x); }},
     {"tanh", {}, {}, [](const Term& x, double, double) { return tanh(x); }},
-    {"thresholdedrelu", 1, {}, [](const Term& x, double alpha, double) { return select(less(x, alpha), 0, x); }},
+    {"thresholdedrelu",
+     1,
+     {},
+     [](const Term& x, double alpha, double) { return select(less(x, alpha), 0, x); }},
 };
 
 /// Whatever the case: exporters differ.
@@ -40,9 +49,11 @@ const Activation& activationOf(const std::string& name) {
 /// One direction. Gates stand apart, so that each is one product with what follows it.
 struct Direction {
   std::vector<Function> functions;
-  std::vector<Term> w, r;                                   ///< of each gate, transposed: [inputs or hidden, hidden]
-  std::vector<Term> wBias = {}, rBias = {}, peepholes = {}; ///< [hidden] each; none where there is no operand
-  std::vector<Term> initial = {};                           ///< [batch, hidden] each
+  /// of each gate, transposed: [inputs or hidden, hidden]
+  std::vector<Term> w, r;
+  /// [hidden] each; none where there is no operand
+  std::vector<Term> wBias = {}, rBias = {}, peepholes = {};
+  std::vector<Term> initial = {}; ///< [batch, hidden] each
 };
 
 /// What one direction's steps read besides what they carry.
@@ -52,7 +63,8 @@ struct Steps {
   std::function<std::vector<Term>(const StepInputs&)> next;
 };
 
-/// The part that the three operators share. Inputs: X, W, R, B, sequence_lens and the initial states. LSTM has P, too.
+/// The part that the three operators share. Inputs: X, W, R, B, sequence_lens and the initial
+/// states. LSTM has P, too.
 class Layer {
 public:
   Layer(Step& step, int64_t gates, size_t states, const std::vector<std::string>& activations)
@@ -96,7 +108,8 @@ private:
     directions_ = direction == "bidirectional" ? 2 : 1;
     backwardFirst_ = direction == "reverse";
     batchFirst_ = step_.opset >= 14 && need(step_.flagAttr("layout", false));
-    if (step_.opset < 7) need(step_.flagAttr("output_sequence", false)); // naming the output says it, too
+    // naming the output says it, too
+    if (step_.opset < 7) need(step_.flagAttr("output_sequence", false));
     readFunctions(activations);
   }
 
@@ -104,7 +117,8 @@ private:
     auto names = attrOf<std::vector<std::string>>(step_, "activations", {});
     const size_t each = activations.size(), count = each * static_cast<size_t>(directions_);
     if (names.empty())
-      for (int64_t d = 0; d < directions_; ++d) names.insert(names.end(), activations.begin(), activations.end());
+      for (int64_t d = 0; d < directions_; ++d)
+        names.insert(names.end(), activations.begin(), activations.end());
     // RNN's default in ONNX's schema has both directions, and some exporters write it down for one.
     if (names.size() != count && (each != 1 || names.size() != 2))
       need(badModel("attribute 'activations' has {} values, expected {}", names.size(), count));
@@ -118,7 +132,8 @@ private:
       double alpha = activation.alpha.value_or(0), beta = activation.beta.value_or(0);
       if (activation.alpha && nextAlpha < alphas.size()) alpha = alphas[nextAlpha++];
       if (activation.beta && nextBeta < betas.size()) beta = betas[nextBeta++];
-      // What an LSTM's third function is applied to is the cell, which is not clipped, as ONNX Runtime has it.
+      // What an LSTM's third function is applied to is the cell, which is not clipped, as ONNX
+      // Runtime has it.
       const bool clips = clip && i % each != 2;
       functions_.push_back([=, apply = activation.apply](const Term& x) {
         return apply(clips ? clipOf(x, -*clip, *clip) : x, alpha, beta);
@@ -128,21 +143,26 @@ private:
 
   void readShapes() {
     const Term x = termOf(step_, 0), r = termOf(step_, 2);
-    if (!isFloat(elem_) || x.rank() != 3) need(badModel("X is {}, expected floats of rank 3", x.text()));
+    if (!isFloat(elem_) || x.rank() != 3)
+      need(badModel("X is {}, expected floats of rank 3", x.text()));
     if (r.rank() != 3) need(badModel("R is {}, expected rank 3", r.text()));
     hidden_ = r.dim(2);
     if (const auto given = need(step_.maybe<int64_t>("hidden_size")); given && *given != hidden_)
-      need(badModel("attribute 'hidden_size' is {}, but R of shape {} has {}", *given, shapeText(r.shape()), hidden_));
+      need(badModel("attribute 'hidden_size' is {}, but R of shape {} has {}", *given,
+                    shapeText(r.shape()), hidden_));
     // R's own count is no overflow: neither is a product that it holds.
     if (hidden_ < 1 || r.dim(1) % gates_ != 0 || r.dim(1) / gates_ != hidden_)
-      need(badModel("R of shape {} is not {} square matrices below each other", shapeText(r.shape()), gates_));
+      need(badModel("R of shape {} is not {} square matrices below each other",
+                    shapeText(r.shape()), gates_));
     x_ = widened(batchFirst_ ? x.transpose({1, 0, 2}) : x);
     const int64_t rows = gates_ * hidden_;
     w_ = operand(1, "W", {directions_, rows, x.dim(2)});
     r_ = operand(2, "R", {directions_, rows, hidden_});
     b_ = operand(3, "B", {directions_, 2 * rows});
-    const Shape state = batchFirst_ ? Shape{x_->dim(1), directions_, hidden_} : Shape{directions_, x_->dim(1), hidden_};
-    for (size_t i = 0; i < states_; ++i) initial_.push_back(operand(5 + i, i == 0 ? "initial_h" : "initial_c", state));
+    const Shape state = batchFirst_ ? Shape{x_->dim(1), directions_, hidden_}
+                                    : Shape{directions_, x_->dim(1), hidden_};
+    for (size_t i = 0; i < states_; ++i)
+      initial_.push_back(operand(5 + i, i == 0 ? "initial_h" : "initial_c", state));
     if (states_ == 2) p_ = operand(7, "P", {directions_, 3 * hidden_});
     readLengths();
   }
@@ -152,7 +172,8 @@ private:
     if (!step_.input(index)) return std::nullopt;
     const Term given = termOf(step_, index);
     if (given.shape() != shape || given.elem() != elem_)
-      need(badModel("{} is {}, expected {}", name, given.text(), graph::TensorType(elem_, shape).text()));
+      need(badModel("{} is {}, expected {}", name, given.text(),
+                    graph::TensorType(elem_, shape).text()));
     return widened(given);
   }
 
@@ -162,7 +183,8 @@ private:
     const Term lengths = termOf(step_, 4);
     const int64_t steps = x_->dim(0), batch = x_->dim(1);
     if (!isInteger(lengths.elem()) || lengths.shape() != Shape{batch})
-      need(badModel("sequence_lens is {}, expected integers of shape {}", lengths.text(), shapeText(Shape{batch})));
+      need(badModel("sequence_lens is {}, expected integers of shape {}", lengths.text(),
+                    shapeText(Shape{batch})));
     if (const auto known = Builder::knownInts(lengths.value())) {
       bool all = true;
       for (int64_t length : *known) {
@@ -172,7 +194,8 @@ private:
       }
       if (all) return;
     }
-    counts_ = less(iota(step_.build, steps, lengths.elem()).reshape({steps, 1, 1}), lengths.reshape({1, batch, 1}));
+    counts_ = less(iota(step_.build, steps, lengths.elem()).reshape({steps, 1, 1}),
+                   lengths.reshape({1, batch, 1}));
   }
 
   Direction read(int64_t d) const {
@@ -195,8 +218,9 @@ private:
     direction.rBias = parts(b_, gates_, gates_);
     direction.peepholes = parts(p_, 0, 3);
     for (const std::optional<Term>& initial : initial_)
-      direction.initial.push_back(initial ? initial->slice(batchFirst_, d, 1).squeeze(batchFirst_)
-                                          : full(step_.build, 0, {x_->dim(1), hidden_}, x_->elem()));
+      direction.initial.push_back(initial
+                                      ? initial->slice(batchFirst_, d, 1).squeeze(batchFirst_)
+                                      : full(step_.build, 0, {x_->dim(1), hidden_}, x_->elem()));
     return direction;
   }
 
@@ -230,7 +254,8 @@ private:
   std::vector<std::optional<Term>> initial_;
 };
 
-/// X . W' and W's biases, of each gate and all steps; and R's where `both`, for gates before `both`.
+/// X . W' and W's biases, of each gate and all steps; and R's where `both`, for gates before
+/// `both`.
 std::vector<Term> products(const Term& x, const Direction& direction, size_t both) {
   std::vector<Term> made;
   for (size_t i = 0; i < direction.w.size(); ++i) {
@@ -244,7 +269,8 @@ std::vector<Term> products(const Term& x, const Direction& direction, size_t bot
 Status importRnn(Step& step) {
   Layer layer(step, 1, 1, {"Tanh"});
   return layer.run([&](const Direction& direction) -> Steps {
-    return {products(layer.x(), direction, 1), direction.r, [f = direction.functions[0]](const StepInputs& in) {
+    return {products(layer.x(), direction, 1), direction.r,
+            [f = direction.functions[0]](const StepInputs& in) {
               return std::vector<Term>{f(in.scanned[0] + matmul(in.carried[0], in.captured[0]))};
             }};
   });
@@ -253,7 +279,8 @@ Status importRnn(Step& step) {
 /// Gates: update, reset, hidden.
 Status importGru(Step& step) {
   Layer layer(step, 3, 1, {"Sigmoid", "Tanh"});
-  // Whether the hidden gate's product with R, its bias too, is what is reset; else the state is, before.
+  // Whether the hidden gate's product with R, its bias too, is what is reset; else the state is,
+  // before.
   const bool late = need(step.flagAttr("linear_before_reset", false));
   return layer.run([&](const Direction& direction) -> Steps {
     const Function f = direction.functions[0], g = direction.functions[1];
@@ -261,7 +288,9 @@ Status importGru(Step& step) {
     if (late && !direction.rBias.empty()) captured.push_back(direction.rBias[2]);
     return {products(layer.x(), direction, late ? 2 : 3), captured, [=](const StepInputs& in) {
               const Term& before = in.carried[0];
-              const auto gate = [&](size_t i) { return f(in.scanned[i] + matmul(before, in.captured[i])); };
+              const auto gate = [&](size_t i) {
+                return f(in.scanned[i] + matmul(before, in.captured[i]));
+              };
               const Term reset = gate(1);
               Term product = matmul(late ? before : reset * before, in.captured[2]);
               if (in.captured.size() > 3) product = product + in.captured[3];
@@ -277,12 +306,15 @@ Status importLstm(Step& step) {
   Layer layer(step, 4, 2, {"Sigmoid", "Tanh", "Tanh"});
   const bool coupled = need(step.flagAttr("input_forget", false));
   return layer.run([&](const Direction& direction) -> Steps {
-    const Function f = direction.functions[0], g = direction.functions[1], h = direction.functions[2];
+    const Function f = direction.functions[0], g = direction.functions[1],
+                   h = direction.functions[2];
     std::vector<Term> captured = direction.r;
     captured.insert(captured.end(), direction.peepholes.begin(), direction.peepholes.end());
     return {products(layer.x(), direction, 4), captured, [=](const StepInputs& in) {
               const Term& before = in.carried[1];
-              const auto sum = [&](size_t i) { return in.scanned[i] + matmul(in.carried[0], in.captured[i]); };
+              const auto sum = [&](size_t i) {
+                return in.scanned[i] + matmul(in.carried[0], in.captured[i]);
+              };
               const auto gate = [&](size_t i, const Term& cell) {
                 return f(in.captured.size() > 4 ? sum(i) + in.captured[4 + i] * cell : sum(i));
               };

@@ -6,8 +6,8 @@
 namespace candela::import {
 namespace {
 
-/// Over the axes that the operator names. Without any: all, or none when noop_with_empty_axes says so, which leaves the
-/// other steps of a formula. axesSince: the opset that made `axes` an operand.
+/// Over the axes that the operator names. Without any: all, or none when noop_with_empty_axes says
+/// so, which leaves the other steps of a formula. axesSince: the opset that made `axes` an operand.
 template <typename Formula> Status importOverAxes(Step& step, int axesSince, Formula formula) {
   const Term x = termOf(step, 0);
   const auto given = need(step.intsAttrOrInput("axes", 1, axesSince));
@@ -25,10 +25,12 @@ template <typename Formula> Status importOverAxes(Step& step, int axesSince, For
 
 /// Bools are the numbers 0 and 1.
 template <OpKind kind, int axesSince> Status importReduce(Step& step) {
-  return importOverAxes(step, axesSince, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
-    if (axes.empty()) return x;
-    return reduce(kind, x.elem() == Elem::bool_ ? x.cast(Elem::u8_) : x, axes, keep).cast(x.elem());
-  });
+  return importOverAxes(
+      step, axesSince, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
+        if (axes.empty()) return x;
+        return reduce(kind, x.elem() == Elem::bool_ ? x.cast(Elem::u8_) : x, axes, keep)
+            .cast(x.elem());
+      });
 }
 
 using Fold = Term(const Term& x, const std::vector<int64_t>& axes, bool keep);
@@ -60,14 +62,16 @@ Term logSum(const Term& x, const std::vector<int64_t>& axes, bool keep) {
 }
 /// Shifted by the maximum, where it is a number, so that nothing overflows.
 Term logSumExp(const Term& x, const std::vector<int64_t>& axes, bool keep) {
-  const Term most = reduce(OpKind::ReduceMax, x, axes), shift = select(less(abs(most), INFINITY), most, 0);
+  const Term most = reduce(OpKind::ReduceMax, x, axes),
+             shift = select(less(abs(most), INFINITY), most, 0);
   const Term sum = log(reduce(OpKind::ReduceSum, exp(x - shift), axes, keep));
   return sum + shift.reshape(sum.shape());
 }
 
 /// The place of the extreme along `axis`, whose dim is 1 then.
 Term extreme(const Term& x, const char* fn, int64_t axis, bool last) {
-  return make(OpKind::ArgReduce, {x}, {{"fn", std::string(fn)}, {"axis", axis}, {"select_last", int64_t(last)}});
+  return make(OpKind::ArgReduce, {x},
+              {{"fn", std::string(fn)}, {"axis", axis}, {"select_last", int64_t(last)}});
 }
 
 Status importExtreme(Step& step, const char* fn) {
@@ -91,7 +95,8 @@ Status importHardmax(Step& step) {
   Shape line(lines.shape().size(), 1);
   line[axis] = lines.dim(axis);
   const Term places = iota(step.build, line[axis], Elem::i32_).reshape(line);
-  return step.set(equal(places, extreme(lines, "max", axis, false)).cast(x.elem()).reshape(x.shape()));
+  return step.set(
+      equal(places, extreme(lines, "max", axis, false)).cast(x.elem()).reshape(x.shape()));
 }
 
 constexpr Operator kOperators[] = {

@@ -4,8 +4,9 @@
 #include "core/compiler/import/term.h"
 #include "core/support/compare.h"
 
-/// Resampling of images, one axis after the other: a gather for each neighbour and a blend of what they brought. Its
-/// cost is the number of neighbours, whatever the extent, and no value reaches a place that it is no neighbour of.
+/// Resampling of images, one axis after the other: a gather for each neighbour and a blend of what
+/// they brought. Its cost is the number of neighbours, whatever the extent, and no value reaches a
+/// place that it is no neighbour of.
 namespace candela::import {
 namespace {
 
@@ -26,7 +27,9 @@ struct Axis {
   int64_t in, out;
   double scale, start = 0, end = 1; ///< start, end: the part of the axis that is shown
   bool bySize;                      ///< scale is out / in
-  double width() const { return bySize ? static_cast<double>(out) : scale * static_cast<double>(in); }
+  double width() const {
+    return bySize ? static_cast<double>(out) : scale * static_cast<double>(in);
+  }
 };
 
 /// For each place of the result `count` neighbours and their weights.
@@ -34,7 +37,8 @@ struct Taps {
   int64_t count;
   std::vector<int64_t> index;
   std::vector<double> weight;
-  std::vector<uint8_t> isOutside; ///< empty, or of each place whether it shows what is beyond the operand
+  /// empty, or of each place whether it shows what is beyond the operand
+  std::vector<uint8_t> isOutside;
   bool isIdentity(int64_t in) const {
     for (size_t i = 0; i < index.size(); ++i)
       if (index[i] != static_cast<int64_t>(i) || weight[i] != 1) return false;
@@ -62,7 +66,8 @@ double sourceOf(const Method& method, const Axis& axis, int64_t place) {
   }
   const double source = unscaled(axis, x + 0.5) - 0.5;
   if (kind != "half_pixel_symmetric") return source;
-  return source + static_cast<double>(axis.in) / 2 * (1 - static_cast<double>(axis.out) / axis.width());
+  return source +
+         static_cast<double>(axis.in) / 2 * (1 - static_cast<double>(axis.out) / axis.width());
 }
 
 int64_t nearestTo(const std::string& mode, double x) {
@@ -70,7 +75,8 @@ int64_t nearestTo(const std::string& mode, double x) {
   x = static_cast<double>(static_cast<float>(x));
   if (mode == "floor") return static_cast<int64_t>(std::floor(x));
   if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
-  return static_cast<int64_t>(mode == "round_prefer_ceil" ? std::floor(x + 0.5) : std::ceil(x - 0.5));
+  return static_cast<int64_t>(mode == "round_prefer_ceil" ? std::floor(x + 0.5)
+                                                          : std::ceil(x - 0.5));
 }
 
 double kernel(const Method& method, double x) {
@@ -93,12 +99,14 @@ Taps tapsOf(const Method& method, const Axis& axis) {
   std::vector<double> weights(static_cast<size_t>(taps.count));
   for (int64_t place = 0; place < axis.out; ++place) {
     double x = sourceOf(method, axis, place);
-    if (!(std::abs(x) < 0x1p40)) need(badModel("place {} of {} comes from {} of {}", place, axis.out, x, axis.in));
+    if (!(std::abs(x) < 0x1p40))
+      need(badModel("place {} of {} comes from {} of {}", place, axis.out, x, axis.in));
     if (method.coordinates == "tf_crop_and_resize") {
       taps.isOutside.push_back(x < 0 || x > static_cast<double>(axis.in - 1));
       if (taps.isOutside.back()) x = 0;
     }
-    const auto below = static_cast<int64_t>(isNearest ? nearestTo(method.nearest, x) : std::floor(x));
+    const auto below =
+        static_cast<int64_t>(isNearest ? nearestTo(method.nearest, x) : std::floor(x));
     const double beyond = x - static_cast<double>(below);
     double sum = 0;
     for (int64_t tap = 0; tap < taps.count; ++tap) {
@@ -137,7 +145,8 @@ Taps trimmed(Taps taps) {
 }
 
 Term gather(const Term& x, int64_t axis, const std::vector<int64_t>& index) {
-  return make(OpKind::Gather, {x, constant(x.build(), index, {static_cast<int64_t>(index.size())}, Elem::i64_)},
+  return make(OpKind::Gather,
+              {x, constant(x.build(), index, {static_cast<int64_t>(index.size())}, Elem::i64_)},
               {{"axis", axis}});
 }
 
@@ -166,7 +175,8 @@ Term resample(const Term& x, int64_t axis, const Taps& taps) {
   split[axis] = places;
   split.insert(split.begin() + axis + 1, taps.count);
   along.insert(along.begin() + 1, taps.count);
-  const Term parts = gather(x, axis, taps.index).reshape(split) * constant(x.build(), taps.weight, along, x.elem());
+  const Term parts = gather(x, axis, taps.index).reshape(split) *
+                     constant(x.build(), taps.weight, along, x.elem());
   return reduce(OpKind::ReduceSum, parts, {axis + 1}, false);
 }
 
@@ -175,14 +185,18 @@ Term resize(const Term& x, const Method& method, const std::vector<Axis>& axes) 
   Term y = blends ? x.cast(weightedElem(x.elem())) : x;
   std::vector<std::pair<int64_t, std::vector<uint8_t>>> outside;
   bool changed = false;
-  // What shrinks comes first; of the rest the last axis, whose gathers are of single elements, while there are few.
+  // What shrinks comes first; of the rest the last axis, whose gathers are of single elements,
+  // while there are few.
   std::vector<int64_t> order;
   for (int64_t axis = 0; axis < x.rank(); ++axis)
-    order.insert(std::ranges::find_if(order, [&](int64_t other) { return axes[other].out >= axes[other].in; }), axis);
+    order.insert(std::ranges::find_if(
+                     order, [&](int64_t other) { return axes[other].out >= axes[other].in; }),
+                 axis);
   for (const int64_t axis : order) {
     const Axis& way = axes[axis];
     if (way.in == way.out && way.scale == 1 && way.start == 0 && way.end == 1) continue;
-    if (way.in == 0 && way.out > 0) need(badModel("axis {} has nothing to make {} elements of", axis, way.out));
+    if (way.in == 0 && way.out > 0)
+      need(badModel("axis {} has nothing to make {} elements of", axis, way.out));
     const Taps taps = way.out == 0 ? Taps{1, {}, {}, {}} : trimmed(tapsOf(method, way));
     if (taps.isIdentity(way.in)) continue;
     y = resample(y, axis, taps);
@@ -192,12 +206,14 @@ Term resize(const Term& x, const Method& method, const std::vector<Axis>& axes) 
   for (const auto& [axis, flags] : outside) {
     Shape along(static_cast<size_t>(x.rank() - axis), 1);
     along[0] = axes[axis].out;
-    const Term mask = {x.build(), x.build().constant(Tensor::of<uint8_t>(Elem::bool_, along, flags))};
+    const Term mask = {x.build(),
+                       x.build().constant(Tensor::of<uint8_t>(Elem::bool_, along, flags))};
     y = select(mask, method.extrapolation, y);
   }
   if (!changed) return x;
   if (isInteger(x.elem()) && blends)
-    return make(OpKind::Round, {y}, {{"to", x.elem()}, {"mode", std::string("rne")}, {"saturate", int64_t(1)}});
+    return make(OpKind::Round, {y},
+                {{"to", x.elem()}, {"mode", std::string("rne")}, {"saturate", int64_t(1)}});
   return y.cast(x.elem());
 }
 
@@ -244,12 +260,14 @@ Mode readMode(Step& step, bool hasCubic) {
   return Mode::cubic;
 }
 
-/// Before opset 11: coordinates are divided by the scale, and `nearest` is the one before, or behind where axes shrink.
+/// Before opset 11: coordinates are divided by the scale, and `nearest` is the one before, or
+/// behind where axes shrink.
 Status importOldResize(Step& step, const std::vector<double>& scales) {
   const Term x = termOf(step, 0);
   Method method{readMode(step, false), "asymmetric", "floor"};
   needCount("scales", scales.size(), static_cast<size_t>(x.rank()));
-  if (method.mode == Mode::linear || std::ranges::all_of(scales, [](double scale) { return scale >= 1; }))
+  if (method.mode == Mode::linear ||
+      std::ranges::all_of(scales, [](double scale) { return scale >= 1; }))
     return step.set(resizeByScales(x, method, scales));
   // One axis at a time, since the rule is each axis's own.
   Term y = x;
@@ -263,7 +281,8 @@ Status importOldResize(Step& step, const std::vector<double>& scales) {
 }
 
 Status importUpsample(Step& step) {
-  if (step.opset >= 10) return badModel("Upsample ended with opset 9, the model has {}", step.opset);
+  if (step.opset >= 10)
+    return badModel("Upsample ended with opset 9, the model has {}", step.opset);
   std::optional<std::vector<double>> scales;
   if (step.opset < 9) {
     const auto given = need(step.maybe<std::vector<float>>("scales"));
@@ -278,7 +297,8 @@ Status importUpsample(Step& step) {
 }
 
 /// Whether `value` is one of the names.
-void needOneOf(const char* what, const std::string& value, std::initializer_list<std::string_view> names) {
+void needOneOf(const char* what, const std::string& value,
+               std::initializer_list<std::string_view> names) {
   if (std::find(names.begin(), names.end(), value) == names.end())
     need(badModel("{} '{}' is not {}", what, value, fmt::join(names, ", ")));
 }
@@ -288,15 +308,17 @@ Method readMethod(Step& step) {
   method.mode = readMode(step, true);
   method.coordinates = attrOf<std::string>(step, "coordinate_transformation_mode", "half_pixel");
   needOneOf("coordinate_transformation_mode", method.coordinates,
-            {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
-             step.opset >= 19 ? "half_pixel_symmetric" : "half_pixel",
+            {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
+             "tf_crop_and_resize", step.opset >= 19 ? "half_pixel_symmetric" : "half_pixel",
              step.opset < 13 ? "tf_half_pixel_for_nn" : "half_pixel"});
   method.nearest = attrOf<std::string>(step, "nearest_mode", "round_prefer_floor");
-  needOneOf("nearest_mode", method.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  needOneOf("nearest_mode", method.nearest,
+            {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   method.cubicA = attrOf<float>(step, "cubic_coeff_a", -0.75f);
   method.extrapolation = attrOf<float>(step, "extrapolation_value", 0.0f);
   method.excludeOutside = need(step.flagAttr("exclude_outside", false));
-  if (step.opset >= 18) method.antialias = need(step.flagAttr("antialias", false)) && method.mode != Mode::nearest;
+  if (step.opset >= 18)
+    method.antialias = need(step.flagAttr("antialias", false)) && method.mode != Mode::nearest;
   return method;
 }
 
@@ -331,17 +353,21 @@ Status importResize(Step& step) {
       continue;
     }
     axis.out = (*sizes)[i];
-    if (axis.out < 0 || axis.out >= int64_t(1) << 40) return badModel("size {} is out of range", axis.out);
+    if (axis.out < 0 || axis.out >= int64_t(1) << 40)
+      return badModel("size {} is out of range", axis.out);
     axis.scale = axis.in == 0 ? 1 : static_cast<double>(axis.out) / static_cast<double>(axis.in);
-    if (!common || (policy == "not_larger" ? axis.scale < *common : axis.scale > *common)) common = axis.scale;
+    if (!common || (policy == "not_larger" ? axis.scale < *common : axis.scale > *common))
+      common = axis.scale;
   }
   if (sizes && policy != "stretch")
     for (const int64_t i : named) {
       const double out = std::floor(*common * static_cast<double>(axes[i].in) + 0.5);
       if (out >= 0x1p40) return badModel("{} elements times {} are too many", axes[i].in, *common);
       const auto whole = static_cast<int64_t>(out);
-      axes[i] = {axes[i].in, whole, *common,
-                 0,          1,     static_cast<double>(whole) == *common * static_cast<double>(axes[i].in)};
+      axes[i] = {
+          axes[i].in, whole,
+          *common,    0,
+          1,          static_cast<double>(whole) == *common * static_cast<double>(axes[i].in)};
     }
   if (method.coordinates == "tf_crop_and_resize") {
     const auto roi = knownReals(step, 1, "roi");

@@ -3,8 +3,8 @@
 
 #include "core/compiler/import/term.h"
 
-/// Values of images between their elements, at places known at run time: one gather of all neighbours, their weights,
-/// and a sum.
+/// Values of images between their elements, at places known at run time: one gather of all
+/// neighbours, their weights, and a sum.
 namespace candela::import {
 namespace {
 
@@ -46,7 +46,7 @@ Neighbours neighboursAlong(Term x, int64_t extent, const SampleMethod& method) {
     const Term inside = method.padding == Padding::border ? clip(x, 0, last) : reflect(x, lo, hi);
     x = select(logicalOr(less(x, lo), less(x.number(hi), x)), inside, x);
   }
-  const std::vector<double> steps = isCubic                             ? std::vector<double>{-1, 0, 1, 2}
+  const std::vector<double> steps = isCubic ? std::vector<double>{-1, 0, 1, 2}
                                     : method.mode == SampleMode::linear ? std::vector<double>{0, 1}
                                                                         : std::vector<double>{0};
   const auto count = static_cast<int64_t>(steps.size());
@@ -58,24 +58,27 @@ Neighbours neighboursAlong(Term x, int64_t extent, const SampleMethod& method) {
   if (isCubic) {
     constexpr double a = -0.75;
     const Term near = ((far * (a + 2)) - (a + 3)) * far * far + 1;
-    result.weight = select(less(far.number(1), far), ((far * a - 5 * a) * far + 8 * a) * far - 4 * a, near);
+    result.weight =
+        select(less(far.number(1), far), ((far * a - 5 * a) * far + 8 * a) * far - 4 * a, near);
   }
   if (method.padding == Padding::zeros)
     result.isThere = logicalNot(logicalOr(less(place, 0), less(place.number(last), place)));
-  if (method.padding == Padding::reflection && method.mode != SampleMode::nearest) place = reflect(place, lo, hi);
+  if (method.padding == Padding::reflection && method.mode != SampleMode::nearest)
+    place = reflect(place, lo, hi);
   result.index = clip(place, 0, last).cast(Elem::i32_);
   return result;
 }
 
-/// x of [batch, channels, spatial..] at points whose coordinates are one term of [batch, points] for each spatial axis:
-/// [batch, channels, points].
+/// x of [batch, channels, spatial..] at points whose coordinates are one term of [batch, points]
+/// for each spatial axis: [batch, channels, points].
 Term sample(const Term& x, const std::vector<Term>& points, const SampleMethod& method) {
   const Shape dims = x.shape();
   const auto axes = static_cast<int64_t>(points.size());
   const int64_t batch = dims[0], channels = dims[1], count = points[0].dim(1);
   if (x.count() == 0 || count == 0) return full(x.build(), 0, {batch, channels, count}, x.elem());
   const int64_t size = x.count() / (batch * channels);
-  if (batch * size > INT32_MAX) need(failure(Code::unsupported, "{} has more places than 32 bits can name", x.text()));
+  if (batch * size > INT32_MAX)
+    need(failure(Code::unsupported, "{} has more places than 32 bits can name", x.text()));
 
   std::optional<Term> index, isThere, weight;
   int64_t stride = size, each = 1;
@@ -91,24 +94,31 @@ Term sample(const Term& x, const std::vector<Term>& points, const SampleMethod& 
     const Term part = along.index.reshape(form) * static_cast<double>(stride);
     index = index ? *index + part : part;
     if (along.isThere)
-      isThere = isThere ? logicalAnd(*isThere, along.isThere->reshape(form)) : along.isThere->reshape(form);
-    if (along.weight) weight = weight ? *weight * along.weight->reshape(form) : along.weight->reshape(form);
+      isThere = isThere ? logicalAnd(*isThere, along.isThere->reshape(form))
+                        : along.isThere->reshape(form);
+    if (along.weight)
+      weight = weight ? *weight * along.weight->reshape(form) : along.weight->reshape(form);
   }
   Shape first(static_cast<size_t>(axes) + 2, 1);
   first[0] = batch;
-  if (batch > 1) index = *index + (iota(x.build(), batch, Elem::i32_) * static_cast<double>(size)).reshape(first);
+  if (batch > 1)
+    index =
+        *index + (iota(x.build(), batch, Elem::i32_) * static_cast<double>(size)).reshape(first);
   if (isThere) index = select(*isThere, *index, -1); // of which Take makes 0
 
   const Term values = method.mode == SampleMode::nearest ? x : x.cast(weightedElem(x.elem()));
   // Of one image every channel is gathered by itself; of several, whole rows of channels.
-  const Term rows =
-      batch == 1 ? values.reshape({channels, size, 1})
-                 : values.reshape({batch, channels, size}).transpose({0, 2, 1}).reshape({1, batch * size, channels});
-  Term taken = make(OpKind::Take, {rows, index->reshape({batch * each * count})}, {{"mode", std::string("zero")}});
+  const Term rows = batch == 1 ? values.reshape({channels, size, 1})
+                               : values.reshape({batch, channels, size})
+                                     .transpose({0, 2, 1})
+                                     .reshape({1, batch * size, channels});
+  Term taken = make(OpKind::Take, {rows, index->reshape({batch * each * count})},
+                    {{"mode", std::string("zero")}});
   const bool isOne = batch == 1;
   taken = taken.reshape(isOne ? Shape{channels, each, count} : Shape{batch, each, count, channels});
   if (weight)
-    taken = taken * weight->cast(taken.elem()).reshape(isOne ? Shape{1, each, count} : Shape{batch, each, count, 1});
+    taken = taken * weight->cast(taken.elem())
+                        .reshape(isOne ? Shape{1, each, count} : Shape{batch, each, count, 1});
   taken = reduce(OpKind::ReduceSum, taken, {1}, false);
   taken = isOne ? taken.reshape({1, channels, count}) : taken.transpose({0, 2, 1});
   return isInteger(x.elem()) ? saturated(taken, x.elem()) : taken.cast(x.elem());
@@ -116,16 +126,19 @@ Term sample(const Term& x, const std::vector<Term>& points, const SampleMethod& 
 
 SampleMethod readSampleMethod(Step& step) {
   const bool isOld = step.opset < 20;
-  const std::string names[3] = {"nearest", isOld ? "bilinear" : "linear", isOld ? "bicubic" : "cubic"};
+  const std::string names[3] = {"nearest", isOld ? "bilinear" : "linear",
+                                isOld ? "bicubic" : "cubic"};
   const std::string paddings[3] = {"zeros", "border", "reflection"};
-  const auto choose = [&](const char* what, const std::string& otherwise, const std::string(&all)[3]) {
+  const auto choose = [&](const char* what, const std::string& otherwise,
+                          const std::string(&all)[3]) {
     const std::string given = attrOf<std::string>(step, what, otherwise);
     const auto found = std::find(all, all + 3, given);
     if (found == all + 3) need(badModel("{} '{}' is not {}", what, given, fmt::join(all, ", ")));
     return static_cast<int>(found - all);
   };
   return {static_cast<SampleMode>(choose("mode", names[1], names)),
-          static_cast<Padding>(choose("padding_mode", "zeros", paddings)), need(step.flagAttr("align_corners", false))};
+          static_cast<Padding>(choose("padding_mode", "zeros", paddings)),
+          need(step.flagAttr("align_corners", false))};
 }
 
 Status importGridSample(Step& step) {
@@ -133,16 +146,21 @@ Status importGridSample(Step& step) {
   const Term x = termOf(step, 0), grid = termOf(step, 1);
   const int64_t rank = x.rank() - 2;
   if (rank < 1 || rank > 3 || (step.opset < 20 && rank != 2))
-    return badModel("input {} has {} spatial dims, expected {}", x.text(), rank, step.opset < 20 ? "2" : "1 to 3");
-  if (!isFloat(grid.elem()) || grid.rank() != x.rank() || grid.dim(0) != x.dim(0) || grid.dim(-1) != rank)
+    return badModel("input {} has {} spatial dims, expected {}", x.text(), rank,
+                    step.opset < 20 ? "2" : "1 to 3");
+  if (!isFloat(grid.elem()) || grid.rank() != x.rank() || grid.dim(0) != x.dim(0) ||
+      grid.dim(-1) != rank)
     return badModel("grid {} does not fit input {}", grid.text(), x.text());
   const int64_t count = x.dim(0) == 0 ? 0 : grid.count() / (x.dim(0) * rank);
   std::vector<Term> points;
   for (int64_t axis = 0; axis < rank; ++axis) {
     // The last axis comes first; -1 and 1 are the borders.
-    const Term place = grid.slice(-1, rank - 1 - axis, 1).reshape({x.dim(0), count}).cast(weightedElem(grid.elem()));
+    const Term place = grid.slice(-1, rank - 1 - axis, 1)
+                           .reshape({x.dim(0), count})
+                           .cast(weightedElem(grid.elem()));
     const auto extent = static_cast<double>(x.dim(axis + 2));
-    points.push_back(method.alignCorners ? (place + 1) / 2 * (extent - 1) : ((place + 1) * extent - 1) / 2);
+    points.push_back(method.alignCorners ? (place + 1) / 2 * (extent - 1)
+                                         : ((place + 1) * extent - 1) / 2);
   }
   Shape shape = grid.shape();
   shape.pop_back();
@@ -170,26 +188,31 @@ Status importAffineGrid(Step& step) {
   Term grid = column(rank);
   for (int64_t axis = rank - 1; axis >= 0; --axis) {
     const int64_t extent = size[axis + 2];
-    if (extent < 0 || extent > int64_t(1) << 31) return badModel("size [{}] is out of range", fmt::join(size, ","));
+    if (extent < 0 || extent > int64_t(1) << 31)
+      return badModel("size [{}] is out of range", fmt::join(size, ","));
     const auto count = static_cast<double>(extent);
     // From middle to middle, or from edge to edge.
     const double width = alignCorners ? 2 / std::max(1.0, count - 1) : 2 / count;
     const double first = !alignCorners ? width / 2 - 1 : extent == 1 ? 0 : -1;
     Shape form(static_cast<size_t>(rank) + 2, 1);
     form[axis + 1] = extent;
-    grid = grid +
-           (iota(step.build, extent, Elem::i32_).cast(wide) * width + first).reshape(form) * column(rank - 1 - axis);
+    grid = grid + (iota(step.build, extent, Elem::i32_).cast(wide) * width + first).reshape(form) *
+                      column(rank - 1 - axis);
   }
   return step.set(grid.cast(theta.elem()));
 }
 
-/// A convolution whose kernel's elements each look somewhere else: what they see is sampled, then it is a product.
+/// A convolution whose kernel's elements each look somewhere else: what they see is sampled, then
+/// it is a product.
 Status importDeformConv(Step& step) {
   const Term x = termOf(step, 0), w = termOf(step, 1), offset = termOf(step, 2);
   const Attrs attrs = need(convAttrs(step, w.value()->type));
-  const auto ints = [&](const char* name) { return std::get<std::vector<int64_t>>(attrs.at(name)); };
+  const auto ints = [&](const char* name) {
+    return std::get<std::vector<int64_t>>(attrs.at(name));
+  };
   const auto strides = ints("strides"), pads = ints("pads"), dilations = ints("dilations");
-  const int64_t group = std::get<int64_t>(attrs.at("group")), offsetGroup = attrOf<int64_t>(step, "offset_group", 1);
+  const int64_t group = std::get<int64_t>(attrs.at("group")),
+                offsetGroup = attrOf<int64_t>(step, "offset_group", 1);
   const int64_t batch = x.dim(0), channels = x.dim(1), outputs = w.dim(0), rank = x.rank() - 2;
   if (!isFloat(x.elem()) || w.elem() != x.elem() || offset.elem() != x.elem())
     return badModel("X is {}, W {} and offset {}", x.text(), w.text(), offset.text());
@@ -210,10 +233,12 @@ Status importDeformConv(Step& step) {
   for (int64_t i = 0; i < rank; ++i) {
     const __int128 room = static_cast<__int128>(x.dim(i + 2)) + pads[i] + pads[i + rank] -
                           static_cast<__int128>(kernel[i] - 1) * dilations[i] - 1;
-    if (room < 0) return badModel("a kernel of {} is larger than axis {} of {}", kernel[i], i + 2, x.text());
+    if (room < 0)
+      return badModel("a kernel of {} is larger than axis {} of {}", kernel[i], i + 2, x.text());
     wanted.push_back(static_cast<int64_t>(room / strides[i] + 1));
   }
-  if (offset.shape() != wanted) return badModel("offset {}, expected {}", offset.text(), shapeText(wanted));
+  if (offset.shape() != wanted)
+    return badModel("offset {}, expected {}", offset.text(), shapeText(wanted));
   const Shape out(wanted.begin() + 2, wanted.end());
   const int64_t count = elementCount(out).value_or(0);
   if (batch == 0 || outputs == 0 || count == 0 || channels == 0) return badModel("empty operands");
@@ -222,15 +247,19 @@ Status importDeformConv(Step& step) {
   const Term moved = offset.reshape({batch * offsetGroup, *taps, rank, count}).cast(wide);
   std::vector<Term> points;
   for (int64_t i = 0; i < rank; ++i) {
-    const auto along = [&](const Shape& all, double first, double width) { // every place's coordinate i
+    // every place's coordinate i
+    const auto along = [&](const Shape& all, double first, double width) {
       Shape form(all.size(), 1);
       form[i] = all[i];
-      return (iota(step.build, all[i], Elem::i32_).cast(wide) * width + first).reshape(form).expand(all);
+      return (iota(step.build, all[i], Elem::i32_).cast(wide) * width + first)
+          .reshape(form)
+          .expand(all);
     };
     const Term start = along(out, -static_cast<double>(pads[i]), static_cast<double>(strides[i]));
     const Term reach = along(kernel, 0, static_cast<double>(dilations[i]));
     const Term place = reach.reshape({1, *taps, 1}) + start.reshape({1, 1, count});
-    points.push_back((moved.slice(2, i, 1).squeeze(2) + place).reshape({batch * offsetGroup, *taps * count}));
+    points.push_back(
+        (moved.slice(2, i, 1).squeeze(2) + place).reshape({batch * offsetGroup, *taps * count}));
   }
   Shape images = x.shape();
   images[0] = batch * offsetGroup;
@@ -244,13 +273,15 @@ Status importDeformConv(Step& step) {
     seen = seen * mask.reshape({batch * offsetGroup, 1, *taps * count});
   }
   const int64_t depth = channels / group * *taps;
-  Term y = matmul(w.reshape({1, group, outputs / group, depth}), seen.reshape({batch, group, depth, count}));
+  Term y = matmul(w.reshape({1, group, outputs / group, depth}),
+                  seen.reshape({batch, group, depth, count}));
   Shape shape{batch, outputs};
   shape.insert(shape.end(), out.begin(), out.end());
   y = y.reshape(shape);
   if (!step.input(3)) return step.set(y);
   const Term bias = termOf(step, 3);
-  if (bias.shape() != Shape{outputs}) return badModel("bias {}, expected [{}]", bias.text(), outputs);
+  if (bias.shape() != Shape{outputs})
+    return badModel("bias {}, expected [{}]", bias.text(), outputs);
   Shape form(shape.size(), 1);
   form[1] = outputs;
   return step.set(y + bias.reshape(form));

@@ -4,14 +4,16 @@
 namespace candela::import {
 namespace {
 
-/// In log2(n) steps each element takes in the one that is 1, 2, 4, ... before it. -0 and 1 change nothing.
+/// In log2(n) steps each element takes in the one that is 1, 2, 4, ... before it. -0 and 1 change
+/// nothing.
 template <OpKind kind> Status importRunning(Step& step) {
   const Elem elem = termOf(step, 0).elem();
   Term x = widened(termOf(step, 0));
   const auto given = need(step.neededInts("axis", 1, 1));
   if (given.size() != 1) return badModel("axis has {} values, expected 1", given.size());
   const int64_t axis = need(resolveAxis(given[0], x.rank()));
-  const bool reverse = need(step.flagAttr("reverse", false)), exclusive = need(step.flagAttr("exclusive", false));
+  const bool reverse = need(step.flagAttr("reverse", false)),
+             exclusive = need(step.flagAttr("exclusive", false));
   const bool isSum = kind == OpKind::Add;
   const auto moved = [&](const Term& from, int64_t by, double fill) {
     std::vector<int64_t> lo(from.rank(), 0), hi(from.rank(), 0);
@@ -20,16 +22,18 @@ template <OpKind kind> Status importRunning(Step& step) {
     return from.pad(lo, hi, fill);
   };
   if (exclusive && x.dim(axis) > 0) x = moved(x, 1, isSum ? 0 : 1);
-  for (int64_t by = 1; by < x.dim(axis); by *= 2) x = make(kind, {x, moved(x, by, isSum ? -0.0 : 1)});
+  for (int64_t by = 1; by < x.dim(axis); by *= 2)
+    x = make(kind, {x, moved(x, by, isSum ? -0.0 : 1)});
   return step.set(x.cast(elem));
 }
 
-/// Gaussian elimination of [batch, n, n]: the row of the largest element of the first column changes places with the
-/// first row; the determinant is the product of the pivots. 1 of nothing.
+/// Gaussian elimination of [batch, n, n]: the row of the largest element of the first column
+/// changes places with the first row; the determinant is the product of the pivots. 1 of nothing.
 Status importDet(Step& step) {
   const Term x = termOf(step, 0);
   const Elem elem = x.elem();
-  if (x.rank() < 2 || x.dim(-1) != x.dim(-2)) return badModel("input of shape {} is not square", shapeText(x.shape()));
+  if (x.rank() < 2 || x.dim(-1) != x.dim(-2))
+    return badModel("input of shape {} is not square", shapeText(x.shape()));
   const int64_t size = x.dim(-1);
   if (size > 16) return failure(Code::unsupported, "a determinant of {0}x{0}, at most 16x16", size);
   Shape batch = x.shape();
@@ -45,7 +49,8 @@ Status importDet(Step& step) {
     const Term rank = (left - iota(step.build, left, Elem::i32_)).reshape({1, left, 1});
     const Term best = reduce(OpKind::ReduceMax, select(equal(magnitude, top), rank, 0), {1});
     const Term isPivot = equal(rank, best);
-    const Term pivot = reduce(OpKind::ReduceSum, select(isPivot, column, 0), {1}) + select(equal(top, top), 0, top);
+    const Term pivot = reduce(OpKind::ReduceSum, select(isPivot, column, 0), {1}) +
+                       select(equal(top, top), 0, top);
     const Term row = reduce(OpKind::ReduceSum, select(isPivot, others, 0), {1});
     const Term factor = select(equal(pivot, 0), 0, column / pivot);
     const Term rest = others - factor * row;

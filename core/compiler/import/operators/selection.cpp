@@ -1,6 +1,7 @@
 #include "core/compiler/import/operators/selection.h"
 
-/// NonZero, Compress and Unique: everything at its full length, of which as much is kept as there is.
+/// NonZero, Compress and Unique: everything at its full length, of which as much is kept as there
+/// is.
 namespace candela::import {
 
 /// In blocks, so that each element is added to a few times and not log2(n) times.
@@ -29,16 +30,19 @@ Term runningSum(const Term& x, int64_t axis) {
   whole[axis] = blocks * kBlock;
   split[axis] = kBlock;
   split.insert(split.begin() + axis, blocks);
-  const Term padded = x.pad(widths(shape.size(), axis, 0), widths(shape.size(), axis, whole[axis] - count));
+  const Term padded =
+      x.pad(widths(shape.size(), axis, 0), widths(shape.size(), axis, whole[axis] - count));
   const Term inside = runningSum(padded.reshape(split), axis + 1);
-  const Term before = back(runningSum(inside.slice(axis + 1, kBlock - 1, 1).squeeze(axis + 1), axis), axis, 1);
+  const Term before =
+      back(runningSum(inside.slice(axis + 1, kBlock - 1, 1).squeeze(axis + 1), axis), axis, 1);
   return (inside + before.unsqueeze(axis + 1)).reshape(whole).slice(axis, 0, count);
 }
 
 Term putLine(int64_t count, const Term& place, const Term& updates, const char* fn) {
   const Term zeros = full(place.build(), 0, {1, count, 1}, updates.elem());
   if (count == 0 || updates.count() == 0) return zeros.reshape({count});
-  return make(OpKind::Put, {zeros, place, updates.reshape({1, updates.count(), 1})}, {{"fn", std::string(fn)}})
+  return make(OpKind::Put, {zeros, place, updates.reshape({1, updates.count(), 1})},
+              {{"fn", std::string(fn)}})
       .reshape({count});
 }
 
@@ -56,13 +60,15 @@ namespace {
 /// Not zero; a NaN is not.
 Term isTrue(const Term& x) { return x.elem() == Elem::bool_ ? x : logicalNot(equal(x, 0)); }
 
-/// A dim of the result for each of x, in which stand the places along it. Of a scalar there is none.
+/// A dim of the result for each of x, in which stand the places along it. Of a scalar there is
+/// none.
 Status importNonZero(Step& step) {
   const Term x = termOf(step, 0);
   const int64_t size = x.count();
   const Selected found = selected(isTrue(x).reshape({size}));
   if (x.rank() == 0)
-    return step.trim({{0, full(step.build, 0, {0, size}, Elem::i64_).value(), 1}}, found.count.value());
+    return step.trim({{0, full(step.build, 0, {0, size}, Elem::i64_).value(), 1}},
+                     found.count.value());
   std::vector<Term> rows;
   int64_t stride = size;
   for (int64_t d = 0; d < x.rank(); ++d) {
@@ -75,7 +81,8 @@ Status importNonZero(Step& step) {
   return step.trim({{0, concat(rows, 0).cast(Elem::i64_).value(), 1}}, found.count.value());
 }
 
-/// The slices along an axis, or the elements, whose condition is true. Those behind its end are left out.
+/// The slices along an axis, or the elements, whose condition is true. Those behind its end are
+/// left out.
 Status importCompress(Step& step) {
   const Term x = termOf(step, 0), condition = termOf(step, 1);
   if (condition.rank() != 1 || condition.elem() != Elem::bool_)
@@ -87,7 +94,8 @@ Status importCompress(Step& step) {
   if (condition.count() > extent) {
     const Selected beyond = selected(condition.slice(0, extent, condition.count() - extent));
     if (const auto count = need(step.contents(beyond.count.value())); count[0] > 0)
-      return badModel("{} of a condition of {} are true beyond the dim of {}", count[0], condition.count(), extent);
+      return badModel("{} of a condition of {} are true beyond the dim of {}", count[0],
+                      condition.count(), extent);
   }
   const Selected kept = selected(condition.slice(0, 0, size));
   const Term rows = make(OpKind::Gather, {line, kept.places}, {{"axis", at}});
@@ -96,7 +104,8 @@ Status importCompress(Step& step) {
 
 // ---- Unique
 
-/// Whether each element along axis 0 of sorted[n, ..] differs from the one before it. All NaN are one.
+/// Whether each element along axis 0 of sorted[n, ..] differs from the one before it. All NaN are
+/// one.
 Term startsRun(const Term& sorted) {
   const int64_t count = sorted.dim(0);
   Shape first = sorted.shape();
@@ -111,8 +120,9 @@ Term startsRun(const Term& sorted) {
 
 /// The values of x in order, and their places along axis 0.
 std::pair<Term, Term> sortFirst(const Term& x) {
-  const auto results = need(x.build().addAll(OpKind::Sort, {x.value()},
-                                             {{"axis", int64_t(0)}, {"k", x.dim(0)}, {"descending", int64_t(0)}}, 2));
+  const auto results = need(
+      x.build().addAll(OpKind::Sort, {x.value()},
+                       {{"axis", int64_t(0)}, {"k", x.dim(0)}, {"descending", int64_t(0)}}, 2));
   return {Term(x.build(), results[0]), Term(x.build(), results[1])};
 }
 
@@ -122,12 +132,13 @@ Term denseRanks(const Term& x) {
   const int64_t columns = x.dim(1), count = x.count();
   const Elem elem = placeElem(count);
   const Term rank = runningSum(startsRun(sorted).cast(elem), 0) - 1;
-  const Term place = order.cast(elem) * static_cast<double>(columns) + iota(x.build(), columns, elem);
+  const Term place =
+      order.cast(elem) * static_cast<double>(columns) + iota(x.build(), columns, elem);
   return putLine(count, place.reshape({count}), rank.reshape({count})).reshape(x.shape());
 }
 
-/// One key for each row of x[n, m], in lexicographic order: ranks of columns, two of which become one until one is
-/// left.
+/// One key for each row of x[n, m], in lexicographic order: ranks of columns, two of which become
+/// one until one is left.
 Term rowKeys(const Term& x) {
   if (x.dim(1) == 0) return full(x.build(), 0, {x.dim(0)}, Elem::i32_);
   Term keys = x;
@@ -136,13 +147,15 @@ Term rowKeys(const Term& x) {
   while (keys.dim(1) > 1) {
     const Term ranks = denseRanks(keys).cast(elem);
     const int64_t pairs = ranks.dim(1) / 2, odd = ranks.dim(1) % 2;
-    const Term joined = ranks.slice(1, 0, pairs, 2) * static_cast<double>(rows) + ranks.slice(1, 1, pairs, 2);
+    const Term joined =
+        ranks.slice(1, 0, pairs, 2) * static_cast<double>(rows) + ranks.slice(1, 1, pairs, 2);
     keys = odd ? concat({joined, ranks.slice(1, 2 * pairs, 1)}, 1) : joined;
   }
   return keys.reshape({rows});
 }
 
-/// Elements, or slices along an axis, each once: in order, or as they come first. NaN comes last, and once.
+/// Elements, or slices along an axis, each once: in order, or as they come first. NaN comes last,
+/// and once.
 Status importUnique(Step& step) {
   const Term x = termOf(step, 0);
   const bool inOrder = need(step.flagAttr("sorted", true));
@@ -155,14 +168,17 @@ Status importUnique(Step& step) {
   for (int64_t d = 0; d < line.rank(); ++d)
     if (d != at) perm.push_back(d);
   const Term key =
-      axis ? rowKeys(Term(step.build, step.build.flatten(comparable.transpose(perm).value(), 1))) : comparable;
+      axis ? rowKeys(Term(step.build, step.build.flatten(comparable.transpose(perm).value(), 1)))
+           : comparable;
 
   const auto [sorted, order] = sortFirst(key);
   const Elem elem = order.elem();
   const Term all = iota(step.build, size, elem);
   const Selected runs = selected(startsRun(sorted));
   const Term run = runningSum(startsRun(sorted).cast(elem), 0) - 1;
-  const auto take = [&](const Term& from, const Term& index) { return size == 0 ? from : takeFlat(from, index); };
+  const auto take = [&](const Term& from, const Term& index) {
+    return size == 0 ? from : takeFlat(from, index);
+  };
   // Of each run: the place of its first in x, its length; of each element of x: its run.
   Term first = take(order, runs.places.cast(elem)),
        length = putLine(size, run, full(step.build, 1, {size}, elem), "add");
@@ -176,9 +192,10 @@ Status importUnique(Step& step) {
   }
   step.set(2, inverse.cast(Elem::i64_).value());
   const Term values = make(OpKind::Gather, {line, first}, {{"axis", at}});
-  return step.trim(
-      {{0, values.value(), at}, {1, first.cast(Elem::i64_).value(), 0}, {3, length.cast(Elem::i64_).value(), 0}},
-      runs.count.value());
+  return step.trim({{0, values.value(), at},
+                    {1, first.cast(Elem::i64_).value(), 0},
+                    {3, length.cast(Elem::i64_).value(), 0}},
+                   runs.count.value());
 }
 
 constexpr Operator kOperators[] = {

@@ -11,7 +11,8 @@ inline Elem placeElem(int64_t count) { return count < INT32_MAX ? Elem::i32_ : E
 /// Integers summed up along an axis, each with all before it.
 Term runningSum(const Term& x, int64_t axis);
 
-/// Puts each update of a line where its place says, into a line of `count` zeros; places outside are skipped.
+/// Puts each update of a line where its place says, into a line of `count` zeros; places outside
+/// are skipped.
 Term putLine(int64_t count, const Term& place, const Term& updates, const char* fn = "set");
 
 /// Where a mask of one dim is true.

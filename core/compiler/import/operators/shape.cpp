@@ -18,10 +18,13 @@ Status importShape(Step& step) {
     return std::clamp<int64_t>(given < 0 ? given + x.rank() : given, 0, x.rank());
   };
   const int64_t start = bound("start", 0), end = std::max(start, bound("end", x.rank()));
-  return step.set(step.build.constant(line<int64_t>(Elem::i64_, {shape.begin() + start, shape.begin() + end})));
+  return step.set(
+      step.build.constant(line<int64_t>(Elem::i64_, {shape.begin() + start, shape.begin() + end})));
 }
 
-Status importSize(Step& step) { return step.set(step.build.constant(Tensor::scalarI64(step.input(0)->type.count()))); }
+Status importSize(Step& step) {
+  return step.set(step.build.constant(Tensor::scalarI64(step.input(0)->type.count())));
+}
 
 Status importConstant(Step& step) {
   std::vector<Tensor> values;
@@ -29,12 +32,16 @@ Status importConstant(Step& step) {
     if (given) values.push_back(toTensor(*given));
   };
   add(need(step.maybe<Tensor>("value")), [](const Tensor& x) { return x; });
-  add(need(step.maybe<float>("value_float")), [](float x) { return Tensor::of<float>(Elem::f32_, {}, {x}); });
+  add(need(step.maybe<float>("value_float")),
+      [](float x) { return Tensor::of<float>(Elem::f32_, {}, {x}); });
   add(need(step.maybe<int64_t>("value_int")), Tensor::scalarI64);
-  add(need(step.maybe<std::vector<float>>("value_floats")), [](const auto& x) { return line(Elem::f32_, x); });
-  add(need(step.maybe<std::vector<int64_t>>("value_ints")), [](const auto& x) { return line(Elem::i64_, x); });
+  add(need(step.maybe<std::vector<float>>("value_floats")),
+      [](const auto& x) { return line(Elem::f32_, x); });
+  add(need(step.maybe<std::vector<int64_t>>("value_ints")),
+      [](const auto& x) { return line(Elem::i64_, x); });
   for (const char* name : {"value_string", "value_strings", "sparse_value"})
-    if (step.has(name)) return failure(Code::unsupported, "attribute '{}' gives no tensor of numbers", name);
+    if (step.has(name))
+      return failure(Code::unsupported, "attribute '{}' gives no tensor of numbers", name);
   if (values.size() != 1) return badModel("has {} values, expected 1", values.size());
   return step.set(step.build.constant(std::move(values.front())));
 }
@@ -47,7 +54,8 @@ Status importConstantOfShape(Step& step) {
   Elem elem = Elem::f32_;
   uint64_t bits = 0;
   if (value) {
-    if (value->count() != 1) return badModel("attribute 'value' has {} elements, expected 1", value->count());
+    if (value->count() != 1)
+      return badModel("attribute 'value' has {} elements, expected 1", value->count());
     elem = value->elem;
     std::memcpy(&bits, value->bytes.data(), value->sizeBytes());
   }

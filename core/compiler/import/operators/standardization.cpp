@@ -6,8 +6,8 @@
 namespace candela::import {
 namespace {
 
-/// (x - mean) / sqrt(variance + epsilon) of x[n, c, ..] over each of `groups` groups of channels, times scale, plus
-/// bias, one value each for every channel, or for every group.
+/// (x - mean) / sqrt(variance + epsilon) of x[n, c, ..] over each of `groups` groups of channels,
+/// times scale, plus bias, one value each for every channel, or for every group.
 Status standardize(Step& step, int64_t groups, bool perGroup) {
   const Term x = termOf(step, 0), wide = widened(x);
   const double epsilon = attrOf<float>(step, "epsilon", 1e-5f);
@@ -18,14 +18,16 @@ Status standardize(Step& step, int64_t groups, bool perGroup) {
   const auto channelwise = [&](size_t input) {
     const Term given = widened(termOf(step, input));
     if (given.shape() != Shape{perGroup ? groups : channels})
-      need(badModel("input {} is {}, expected {} values", input, given.text(), perGroup ? groups : channels));
+      need(badModel("input {} is {}, expected {} values", input, given.text(),
+                    perGroup ? groups : channels));
     return (perGroup ? given.unsqueeze(1).expand({groups, inner}) : given).reshape(along);
   };
   const Term scale = channelwise(1), bias = channelwise(2);
   int64_t row = inner;
   for (int64_t d = 2; d < x.rank(); ++d) row *= x.dim(d);
   const Term rows = wide.reshape({x.dim(0) * groups, row});
-  const Term y = make(OpKind::LayerNorm, {rows}, {{"axis", int64_t(1)}, {"epsilon", epsilon}}).reshape(x.shape());
+  const Term y = make(OpKind::LayerNorm, {rows}, {{"axis", int64_t(1)}, {"epsilon", epsilon}})
+                     .reshape(x.shape());
   return step.set((y * scale + bias).cast(x.elem()));
 }
 
@@ -48,25 +50,31 @@ Status importGroupNormalization(Step& step) {
   if (!groups) return badModel("attribute 'num_groups' is missing");
   if (*groups < 1 || x.dim(1) % *groups != 0)
     return badModel("num_groups is {} but the input has {} channels", *groups, x.dim(1));
-  if (step.opset >= 21) need(step.maybe<int64_t>("stash_type")); // sums have at least 24 bits everywhere
+  // sums have at least 24 bits everywhere
+  if (step.opset >= 21) need(step.maybe<int64_t>("stash_type"));
   return standardize(step, *groups, step.opset < 21);
 }
 
 /// (x - mean) / (deviation + 1e-9)
 Status importMeanVarianceNormalization(Step& step) {
   const Term x = termOf(step, 0), wide = widened(x);
-  const auto axes = need(resolveAxes(attrOf<std::vector<int64_t>>(step, "axes", {0, 2, 3}), x.rank()));
+  const auto axes =
+      need(resolveAxes(attrOf<std::vector<int64_t>>(step, "axes", {0, 2, 3}), x.rank()));
   const Term centred = wide - reduce(OpKind::ReduceMean, wide, axes);
-  return step.set((centred / (sqrt(reduce(OpKind::ReduceMean, centred * centred, axes)) + 1e-9)).cast(x.elem()));
+  return step.set((centred / (sqrt(reduce(OpKind::ReduceMean, centred * centred, axes)) + 1e-9))
+                      .cast(x.elem()));
 }
 
-/// x / (bias + alpha * mean of squares over `size` neighbouring channels, those outside being 0) ^ beta
+/// x / (bias + alpha * mean of squares over `size` neighbouring channels, those outside being 0) ^
+/// beta
 Status importLrn(Step& step) {
   const Term x = termOf(step, 0), wide = widened(x);
   need(needChannels(x, 2));
   const auto size = need(step.maybe<int64_t>("size"));
-  if (!size || *size < 1) return badModel("attribute 'size' is {}, expected at least 1", size.value_or(0));
-  const double alpha = attrOf<float>(step, "alpha", 1e-4f), beta = attrOf<float>(step, "beta", 0.75f);
+  if (!size || *size < 1)
+    return badModel("attribute 'size' is {}, expected at least 1", size.value_or(0));
+  const double alpha = attrOf<float>(step, "alpha", 1e-4f),
+               beta = attrOf<float>(step, "beta", 0.75f);
   const double bias = attrOf<float>(step, "bias", 1);
   // Neighbours beyond the first or last channel add nothing.
   const int64_t channels = x.dim(1), far = std::max<int64_t>(channels - 1, 0);
@@ -75,9 +83,10 @@ Status importLrn(Step& step) {
   for (int64_t d = 2; d < x.rank(); ++d) inner *= x.dim(d);
   const int64_t window = before + behind + 1;
   const Term squares = (wide * wide).reshape({x.dim(0), 1, channels, inner});
-  const Term means = make(
-      OpKind::AveragePool, {squares},
-      {{"kernel_shape", Shape{window, 1}}, {"pads", Shape{before, 0, behind, 0}}, {"count_include_pad", int64_t(1)}});
+  const Term means = make(OpKind::AveragePool, {squares},
+                          {{"kernel_shape", Shape{window, 1}},
+                           {"pads", Shape{before, 0, behind, 0}},
+                           {"count_include_pad", int64_t(1)}});
   const double factor = alpha * static_cast<double>(window) / static_cast<double>(*size);
   return step.set((wide / pow(means.reshape(x.shape()) * factor + bias, beta)).cast(x.elem()));
 }

@@ -1,4 +1,5 @@
-// Between the types that are computed with and those that only store: Cast, and linear quantization, which ends in it.
+// Between the types that are computed with and those that only store: Cast, and linear
+// quantization, which ends in it.
 #include <algorithm>
 
 #include "core/compiler/import/operators/storage.h"
@@ -10,8 +11,10 @@ namespace {
 Elem elemAttr(Step& step, const std::string& name) {
   const int64_t type = attrOf<int64_t>(step, name, 0);
   if (type == 0) return Elem::none;
-  const auto elem = type > 0 && type <= INT32_MAX ? elemFromOnnx(static_cast<int>(type)) : std::nullopt;
-  if (!elem) need(Status(failure(Code::unsupported, "attribute '{}': element type {}", name, type)));
+  const auto elem =
+      type > 0 && type <= INT32_MAX ? elemFromOnnx(static_cast<int>(type)) : std::nullopt;
+  if (!elem)
+    need(Status(failure(Code::unsupported, "attribute '{}': element type {}", name, type)));
   return *elem;
 }
 
@@ -24,7 +27,9 @@ bool isZero(const Term& x) {
 
 /// Packed integers as the bytes that hold them.
 Term unpacked(const Term& x) {
-  return isPacked(x.elem()) && isInteger(x.elem()) ? x.cast(isSigned(x.elem()) ? Elem::i8_ : Elem::u8_) : x;
+  return isPacked(x.elem()) && isInteger(x.elem())
+             ? x.cast(isSigned(x.elem()) ? Elem::i8_ : Elem::u8_)
+             : x;
 }
 
 } // namespace
@@ -50,10 +55,13 @@ Term dequantizeBy(const Term& x, const Term& scale, const Term* zero) {
 /// Clamped before the addition and by it, so that nothing leaves i32.
 Term quantizeBy(const Term& quotient, const Term* zero, Elem to, bool saturate) {
   const bool shifted = zero && !isZero(*zero);
-  if (isFloat(to)) return convert(shifted ? quotient + zero->cast(quotient.elem()) : quotient, to, saturate);
+  if (isFloat(to))
+    return convert(shifted ? quotient + zero->cast(quotient.elem()) : quotient, to, saturate);
   const IntegerRange range = integerRange(to);
-  const double lowest = static_cast<double>(range.lowest), highest = static_cast<double>(range.highest);
-  const Term whole = make(OpKind::Round, {quotient}, {{"to", Elem::i32_}, {"mode", std::string("rne")}});
+  const double lowest = static_cast<double>(range.lowest),
+               highest = static_cast<double>(range.highest);
+  const Term whole =
+      make(OpKind::Round, {quotient}, {{"to", Elem::i32_}, {"mode", std::string("rne")}});
   if (!shifted) return min(max(whole, lowest), highest).cast(to);
   const Term offset = unpacked(*zero).cast(Elem::i32_);
   return (min(max(whole, lowest - offset), highest - offset) + offset).cast(to);
@@ -61,9 +69,11 @@ Term quantizeBy(const Term& quotient, const Term* zero, Elem to, bool saturate) 
 
 namespace {
 
-/// Powers of two. CONVERT rounds to the nearest; the other ways are one step from there where it went too far.
+/// Powers of two. CONVERT rounds to the nearest; the other ways are one step from there where it
+/// went too far.
 Term toScale(const Term& from, bool saturate, const std::string& mode) {
-  const bool isLong = from.elem() == Elem::f64_ || (isInteger(from.elem()) && elemBits(from.elem()) >= 32);
+  const bool isLong =
+      from.elem() == Elem::f64_ || (isInteger(from.elem()) && elemBits(from.elem()) >= 32);
   const Term x = from.cast(isLong ? Elem::f64_ : Elem::f32_);
   Term y = convert(x, Elem::f8e8m0_, true).cast(x.elem());
   if (mode == "up")
@@ -73,7 +83,8 @@ Term toScale(const Term& from, bool saturate, const std::string& mode) {
   else if (mode != "nearest")
     need(badModel("round_mode '{}' is not up, down or nearest", mode));
   if (saturate) return convert(y, Elem::f8e8m0_, true);
-  const Term inside = logicalAnd(lessOrEqual(x.number(0x1p-127), x), lessOrEqual(x, x.number(0x1p127)));
+  const Term inside =
+      logicalAnd(lessOrEqual(x.number(0x1p-127), x), lessOrEqual(x, x.number(0x1p127)));
   return convert(select(inside, y, std::numeric_limits<double>::quiet_NaN()), Elem::f8e8m0_, false);
 }
 
@@ -96,7 +107,8 @@ Status importCastLike(Step& step) { return castTo(step, step.input(1)->type.elem
 
 bool isComputed(Elem elem) { return isFloat(elem) && !isStorageOnly(elem); }
 
-/// How scales and zero points lie along x: one, one for each index of an axis, or one for each block along it.
+/// How scales and zero points lie along x: one, one for each index of an axis, or one for each
+/// block along it.
 struct Grid {
   const Term& x;
   int64_t axis, block;
@@ -118,8 +130,8 @@ struct Grid {
     Shape expected = block ? x.shape() : Shape{x.dim(axis)};
     if (block) expected[axis] = expected[axis] / block + (expected[axis] % block != 0);
     if (scale.shape() != expected)
-      need(badModel("scale of shape {}, but {} along axis {} in blocks of {} has {}", shapeText(scale.shape()),
-                    x.text(), axis, block, shapeText(expected)));
+      need(badModel("scale of shape {}, but {} along axis {} in blocks of {} has {}",
+                    shapeText(scale.shape()), x.text(), axis, block, shapeText(expected)));
   }
 
   /// A scale or zero point in a shape that broadcasts to x.
@@ -135,7 +147,9 @@ struct Grid {
 
   /// For the ops that know an axis, but no blocks.
   Term operand(const Term& p) const { return p.count() == 1 ? p.reshape({}) : p; }
-  Attrs attrs(const Term& scale) const { return scale.count() == 1 ? Attrs() : Attrs{{"axis", axis}}; }
+  Attrs attrs(const Term& scale) const {
+    return scale.count() == 1 ? Attrs() : Attrs{{"axis", axis}};
+  }
 };
 
 Status importQuantizeLinear(Step& step) {
@@ -149,18 +163,23 @@ Status importQuantizeLinear(Step& step) {
   const Elem to = zero ? zero->elem() : named == Elem::none ? Elem::u8_ : named;
   if (named != Elem::none && named != to)
     return badModel("output_dtype is {}, but the zero point is {}", elemName(named), elemName(to));
-  if (precision != Elem::none && !isComputed(precision)) return badModel("precision is {}", elemName(precision));
+  if (precision != Elem::none && !isComputed(precision))
+    return badModel("precision is {}", elemName(precision));
   if (isInteger(to) ? elemBits(to) > 16 : !isFloat(to) || !isStorageOnly(to) || to == Elem::f8e8m0_)
     return badModel("quantization to {}", elemName(to));
-  const Elem inner = precision != Elem::none ? precision : isComputed(scale.elem()) ? scale.elem() : Elem::f32_;
+  const Elem inner = precision != Elem::none    ? precision
+                     : isComputed(scale.elem()) ? scale.elem()
+                                                : Elem::f32_;
   const bool isWhole = isInteger(to), isWide = inner == Elem::f32_ || inner == Elem::f64_;
   if (isWhole && isWide && !grid.block) {
     // Of a packed type: in bytes, whose clamp is the wider one.
     const Elem byte = !isPacked(to) ? to : isSigned(to) ? Elem::i8_ : Elem::u8_;
     const Term offset =
         zero ? unpacked(*zero)
-             : Term(step.build, step.build.constant(Payload::splat(byte, scale.count(), 0), scale.shape()));
-    Term y = make(OpKind::Quantize, {x.cast(inner), grid.operand(scale.cast(inner)), grid.operand(offset)},
+             : Term(step.build,
+                    step.build.constant(Payload::splat(byte, scale.count(), 0), scale.shape()));
+    Term y = make(OpKind::Quantize,
+                  {x.cast(inner), grid.operand(scale.cast(inner)), grid.operand(offset)},
                   grid.attrs(scale));
     if (byte == to) return step.set(y);
     const IntegerRange range = integerRange(to);
@@ -179,13 +198,17 @@ Status importDequantizeLinear(Step& step) {
   std::optional<Term> zero;
   if (step.input(2)) zero = unpacked(termOf(step, 2));
   if (zero && zero->elem() != x.elem())
-    return badModel("the zero point is {}, but x is {}", elemName(zero->elem()), elemName(x.elem()));
+    return badModel("the zero point is {}, but x is {}", elemName(zero->elem()),
+                    elemName(x.elem()));
   Grid grid(step, x);
   grid.check(scale, zero ? &*zero : nullptr);
-  const Elem named = elemAttr(step, "output_dtype"), to = named == Elem::none ? scale.elem() : named;
-  if (!isComputed(to)) return badModel("the result would be {}: output_dtype is missing or wrong", elemName(to));
+  const Elem named = elemAttr(step, "output_dtype"),
+             to = named == Elem::none ? scale.elem() : named;
+  if (!isComputed(to))
+    return badModel("the result would be {}: output_dtype is missing or wrong", elemName(to));
   const bool isWhole = isInteger(x.elem());
-  if (isWhole ? elemBits(x.elem()) > 32 || x.elem() == Elem::u32_ : !isFloat(x.elem()) || !isStorageOnly(x.elem()))
+  if (isWhole ? elemBits(x.elem()) > 32 || x.elem() == Elem::u32_
+              : !isFloat(x.elem()) || !isStorageOnly(x.elem()))
     return badModel("dequantization of {}", elemName(x.elem()));
   const bool same = isStorageOnly(scale.elem()) || scale.elem() == to;
   const Elem inner = same ? to : Elem::f32_;
@@ -197,7 +220,8 @@ Status importDequantizeLinear(Step& step) {
   const Elem wide = to == Elem::f64_ ? to : Elem::f32_;
   std::optional<Term> offset;
   if (zero) offset = grid.spread(*zero);
-  return step.set(dequantizeBy(x, grid.spread(scale.cast(wide)), offset ? &*offset : nullptr).cast(to));
+  return step.set(
+      dequantizeBy(x, grid.spread(scale.cast(wide)), offset ? &*offset : nullptr).cast(to));
 }
 
 constexpr Operator kOperators[] = {

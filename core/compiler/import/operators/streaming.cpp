@@ -2,7 +2,8 @@
 
 #include "core/compiler/import/recurrence.h"
 
-/// Attention whose memory is a state of fixed size, and the causal convolution that stands before it.
+/// Attention whose memory is a state of fixed size, and the causal convolution that stands before
+/// it.
 namespace candela::import {
 namespace {
 
@@ -15,21 +16,27 @@ Term splitHeads(const Term& x, const char* name, int64_t heads) {
 
 Status importLinearAttention(Step& step) {
   const std::string rule = attrOf<std::string>(step, "update_rule", "gated_delta");
-  const bool isGated = rule == "gated" || rule == "gated_delta", isDelta = rule == "delta" || rule == "gated_delta";
+  const bool isGated = rule == "gated" || rule == "gated_delta",
+             isDelta = rule == "delta" || rule == "gated_delta";
   if (!isGated && !isDelta && rule != "linear")
     return badModel("update_rule '{}' is not linear, gated, delta or gated_delta", rule);
-  const int64_t qHeads = attrOf<int64_t>(step, "q_num_heads", 0), heads = attrOf<int64_t>(step, "kv_num_heads", 0);
+  const int64_t qHeads = attrOf<int64_t>(step, "q_num_heads", 0),
+                heads = attrOf<int64_t>(step, "kv_num_heads", 0);
   if (qHeads < 1 || heads < 1 || qHeads % heads != 0)
     return badModel("{} heads of queries are no multiple of {} heads of keys", qHeads, heads);
   need(step.maybe<int64_t>("chunk_size")); // a hint
   if (isGated != (step.input(4) != nullptr) || isDelta != (step.input(5) != nullptr))
-    return badModel("update_rule '{}' takes {} decay and {} beta", rule, isGated ? "a" : "no", isDelta ? "a" : "no");
+    return badModel("update_rule '{}' takes {} decay and {} beta", rule, isGated ? "a" : "no",
+                    isDelta ? "a" : "no");
 
   const Elem elem = termOf(step, 0).elem();
   const Term q = splitHeads(termOf(step, 0), "query", qHeads);
-  const Term k = splitHeads(termOf(step, 1), "key", heads), v = splitHeads(termOf(step, 2), "value", heads);
-  const int64_t batch = q.dim(0), places = q.dim(2), depth = q.dim(3), width = v.dim(3), group = qHeads / heads;
-  if (k.shape() != Shape{batch, heads, places, depth} || v.shape() != Shape{batch, heads, places, width})
+  const Term k = splitHeads(termOf(step, 1), "key", heads),
+             v = splitHeads(termOf(step, 2), "value", heads);
+  const int64_t batch = q.dim(0), places = q.dim(2), depth = q.dim(3), width = v.dim(3),
+                group = qHeads / heads;
+  if (k.shape() != Shape{batch, heads, places, depth} ||
+      v.shape() != Shape{batch, heads, places, width})
     return badModel("query {}, key {} and value {} do not belong together", termOf(step, 0).text(),
                     termOf(step, 1).text(), termOf(step, 2).text());
   double scale = attrOf<float>(step, "scale", 0.0f);
@@ -48,15 +55,18 @@ Status importLinearAttention(Step& step) {
     const Term given = termOf(step, 4);
     if (given.rank() != 3 || given.dim(0) != batch || given.dim(1) != places ||
         (given.dim(2) != heads && given.dim(2) != heads * depth))
-      return badModel("decay {}, expected one number for each head or element of a key", given.text());
-    scanned.push_back(placesFirst(exp(splitHeads(given, "decay", heads)))); // [places, batch, heads, 1 or depth]
+      return badModel("decay {}, expected one number for each head or element of a key",
+                      given.text());
+    // [places, batch, heads, 1 or depth]
+    scanned.push_back(placesFirst(exp(splitHeads(given, "decay", heads))));
   }
   if (isDelta) {
     const Term given = termOf(step, 5);
     if (given.rank() != 3 || given.dim(0) != batch || given.dim(1) != places ||
         (given.dim(2) != heads && given.dim(2) != 1))
       return badModel("beta {}, expected one number for each head or place", given.text());
-    scanned.push_back(placesFirst(splitHeads(given, "beta", given.dim(2)))); // [places, batch, heads or 1, 1]
+    // [places, batch, heads or 1, 1]
+    scanned.push_back(placesFirst(splitHeads(given, "beta", given.dim(2))));
   }
 
   scanned.push_back(q.reshape({batch, heads, group, places, depth}).transpose({3, 0, 1, 2, 4}));
@@ -64,7 +74,8 @@ Status importLinearAttention(Step& step) {
     const Term &key = in.scanned[0], &query = in.scanned.back();
     Term state = in.carried[0], value = in.scanned[1].unsqueeze(2);
     if (isGated) state = state * in.scanned[2].unsqueeze(3);
-    if (isDelta) value = in.scanned[isGated ? 3 : 2].unsqueeze(3) * (value - matmul(key.unsqueeze(2), state));
+    if (isDelta)
+      value = in.scanned[isGated ? 3 : 2].unsqueeze(3) * (value - matmul(key.unsqueeze(2), state));
     state = state + key.unsqueeze(3) * value;
     return StepResults{{state}, {matmul(query, state)}}; // [batch, heads, group, width]
   });
@@ -73,15 +84,18 @@ Status importLinearAttention(Step& step) {
   return step.set((y * scale).cast(elem));
 }
 
-/// Each channel with its own kernel over the places so far; the last ones are kept for the next call.
+/// Each channel with its own kernel over the places so far; the last ones are kept for the next
+/// call.
 Status importCausalConvWithState(Step& step) {
   const std::string activation = attrOf<std::string>(step, "activation", "none");
   const bool isSilu = activation == "silu" || activation == "swish";
-  if (!isSilu && activation != "none") return badModel("activation '{}' is not none, silu or swish", activation);
+  if (!isSilu && activation != "none")
+    return badModel("activation '{}' is not none, silu or swish", activation);
   const Term x = termOf(step, 0), w = termOf(step, 1);
   if (x.rank() != 3 || w.rank() != 3 || w.dim(0) != x.dim(1) || w.dim(1) != 1 || w.dim(2) < 1)
-    return badModel("input {} and weight {}, expected [batch,channels,places] and [channels,1,kernel]", x.text(),
-                    w.text());
+    return badModel(
+        "input {} and weight {}, expected [batch,channels,places] and [channels,1,kernel]",
+        x.text(), w.text());
   const Shape past{x.dim(0), x.dim(1), w.dim(2) - 1};
   if (step.input(3) && termOf(step, 3).shape() != past)
     return badModel("past_state {}, expected {}", termOf(step, 3).text(), shapeText(past));

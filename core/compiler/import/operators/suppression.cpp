@@ -8,7 +8,8 @@ namespace {
 /// x[rows, n] of each row at one place, or several: index[rows, m].
 Term takeOfRows(const Term& x, const Term& index) {
   const Elem elem = placeElem(x.count());
-  const Term row = Term(x.build(), x.build().constant(Payload::iota(elem, x.dim(0), 0, x.dim(1)), {x.dim(0), 1}));
+  const Term row = Term(
+      x.build(), x.build().constant(Payload::iota(elem, x.dim(0), 0, x.dim(1)), {x.dim(0), 1}));
   return takeFlat(x, index.cast(elem) + row);
 }
 
@@ -25,8 +26,8 @@ std::vector<Term> edgesOf(const Term& boxes, bool centered) {
   return edges;
 }
 
-/// Whether the overlap of two boxes is more than a share of what they cover together. Of boxes without an area or an
-/// overlap it is not.
+/// Whether the overlap of two boxes is more than a share of what they cover together. Of boxes
+/// without an area or an overlap it is not.
 Term overlaps(const std::vector<Term>& a, const std::vector<Term>& b, const Term& share) {
   const auto extent = [&](size_t i) { return max(min(a[i + 1], b[i + 1]) - max(a[i], b[i]), 0); };
   const Term common = extent(0) * extent(2);
@@ -36,20 +37,23 @@ Term overlaps(const std::vector<Term>& a, const std::vector<Term>& b, const Term
 std::optional<Term> scalarOf(const Step& step, size_t input, const char* what, Elem elem) {
   if (!step.input(input)) return std::nullopt;
   const Term x = termOf(step, input);
-  if (!isFloat(x.elem()) || x.count() != 1) need(badModel("{} is {}, expected one float", what, x.text()));
+  if (!isFloat(x.elem()) || x.count() != 1)
+    need(badModel("{} is {}, expected one float", what, x.text()));
   return x.reshape({}).cast(elem);
 }
 
-/// In each turn every class takes the best of its boxes that are left, and drops those that overlap it. As many turns
-/// as boxes are asked for, or can be left; the boxes that a score keeps out are left out of the turns, in steps of
-/// powers of two, so that not each image is another shape.
+/// In each turn every class takes the best of its boxes that are left, and drops those that overlap
+/// it. As many turns as boxes are asked for, or can be left; the boxes that a score keeps out are
+/// left out of the turns, in steps of powers of two, so that not each image is another shape.
 Status importNonMaxSuppression(Step& step) {
   const Term boxes = widened(termOf(step, 0)), scores = widened(termOf(step, 1));
   if (boxes.rank() != 3 || boxes.dim(2) != 4 || !isFloat(boxes.elem()))
     return badModel("boxes are {}, expected floats [batch, n, 4]", boxes.text());
   const int64_t batch = boxes.dim(0), count = boxes.dim(1);
-  if (scores.rank() != 3 || scores.dim(0) != batch || scores.dim(2) != count || !isFloat(scores.elem()))
-    return badModel("scores are {}, expected floats [{}, classes, {}]", scores.text(), batch, count);
+  if (scores.rank() != 3 || scores.dim(0) != batch || scores.dim(2) != count ||
+      !isFloat(scores.elem()))
+    return badModel("scores are {}, expected floats [{}, classes, {}]", scores.text(), batch,
+                    count);
   const int64_t classes = scores.dim(1), rows = batch * classes;
   const bool centered = need(step.flagAttr("center_point_box", false));
   const auto limit = need(step.knownInts(2, "max_output_boxes_per_class"));
@@ -73,14 +77,18 @@ Status importNonMaxSuppression(Step& step) {
     for (int64_t power = 1; power < count; power *= 2) powers.push_back(power);
     if (!powers.empty()) {
       const auto size = static_cast<int64_t>(powers.size());
-      const Term isBelow = less(constant(step.build, powers, {size}, Elem::i32_), longest).cast(Elem::i32_);
-      const auto doublings = need(step.contents(reduce(OpKind::ReduceSum, isBelow, {0}, false).value()));
-      if (doublings[0] < 0 || doublings[0] > size) return failure(Code::internal, "{} doublings", doublings[0]);
+      const Term isBelow =
+          less(constant(step.build, powers, {size}, Elem::i32_), longest).cast(Elem::i32_);
+      const auto doublings =
+          need(step.contents(reduce(OpKind::ReduceSum, isBelow, {0}, false).value()));
+      if (doublings[0] < 0 || doublings[0] > size)
+        return failure(Code::internal, "{} doublings", doublings[0]);
       width = std::min(count, int64_t(1) << doublings[0]);
     }
   }
-  const auto sorted = need(step.build.addAll(OpKind::Sort, {key.value()},
-                                             {{"axis", int64_t(1)}, {"k", width}, {"descending", int64_t(1)}}, 2));
+  const auto sorted =
+      need(step.build.addAll(OpKind::Sort, {key.value()},
+                             {{"axis", int64_t(1)}, {"k", width}, {"descending", int64_t(1)}}, 2));
   const Term order(step.build, sorted[1]); // [rows, width]
   const Term place = iota(step.build, width, Elem::i32_).reshape({1, width});
 
@@ -88,17 +96,22 @@ Status importNonMaxSuppression(Step& step) {
   turns.trips = std::min(width, most);
   turns.inputs.carried = {less(place, left).expand({rows, width})};
   const Elem flat = placeElem(boxes.count());
-  const Term first(step.build, step.build.constant(Payload::iota(flat, batch, 0, count), {batch, 1, 1}));
+  const Term first(step.build,
+                   step.build.constant(Payload::iota(flat, batch, 0, count), {batch, 1, 1}));
   const Term box = (order.reshape({batch, classes, width}).cast(flat) + first);
   for (const Term& edge : edgesOf(boxes, centered))
     turns.inputs.captured.push_back(takeFlat(edge, box).reshape({rows, width}));
   turns.inputs.captured.push_back(share);
   const StepResults taken = addRecurrence(step.build, turns, [&](const StepInputs& in) {
-    const Term isLeft = in.carried[0], places = iota(isLeft.build(), width, Elem::i32_).reshape({1, width});
-    const Term best = reduce(OpKind::ReduceMin, select(isLeft, places, static_cast<double>(width)), {1}); // [rows, 1]
+    const Term isLeft = in.carried[0],
+               places = iota(isLeft.build(), width, Elem::i32_).reshape({1, width});
+    // [rows, 1]
+    const Term best =
+        reduce(OpKind::ReduceMin, select(isLeft, places, static_cast<double>(width)), {1});
     const std::vector<Term> all(in.captured.begin(), in.captured.end() - 1);
     std::vector<Term> chosen;
-    for (const Term& edge : all) chosen.push_back(takeOfRows(edge, min(best, static_cast<double>(width - 1))));
+    for (const Term& edge : all)
+      chosen.push_back(takeOfRows(edge, min(best, static_cast<double>(width - 1))));
     const Term goes = logicalOr(equal(places, best), overlaps(all, chosen, in.captured.back()));
     return StepResults{{logicalAnd(isLeft, logicalNot(goes))}, {best}};
   });
@@ -108,15 +121,18 @@ Status importNonMaxSuppression(Step& step) {
   const Term index = takeOfRows(order, min(places, static_cast<double>(width - 1)));
   const int64_t all = rows * turns.trips;
   const auto column = [&](int64_t extent, int64_t inner, int64_t outer) {
-    return Term(step.build, step.build.constant(Payload::iota(Elem::i32_, extent, 0, 1), {1, extent, 1}))
+    return Term(step.build,
+                step.build.constant(Payload::iota(Elem::i32_, extent, 0, 1), {1, extent, 1}))
         .expand({outer, extent, inner})
         .reshape({all, 1});
   };
-  const Term table3 = concat({column(batch, classes * turns.trips, 1), column(classes, turns.trips, batch),
-                              index.cast(Elem::i32_).reshape({all, 1})},
-                             1);
+  const Term table3 =
+      concat({column(batch, classes * turns.trips, 1), column(classes, turns.trips, batch),
+              index.cast(Elem::i32_).reshape({all, 1})},
+             1);
   const Selected kept = selected(less(places, static_cast<double>(width)).reshape({all}));
-  const Term result = make(OpKind::Gather, {table3, kept.places}, {{"axis", int64_t(0)}}).cast(Elem::i64_);
+  const Term result =
+      make(OpKind::Gather, {table3, kept.places}, {{"axis", int64_t(0)}}).cast(Elem::i64_);
   return step.trim({{0, result.value(), 0}}, kept.count.value());
 }
 

@@ -4,13 +4,16 @@
 
 #include "core/compiler/import/term.h"
 
-/// Fourier transforms as products with constant matrices: exact to the last digits, in n * m multiplications.
+/// Fourier transforms as products with constant matrices: exact to the last digits, in n * m
+/// multiplications.
 namespace candela::import {
 namespace {
 
-constexpr int64_t kMostCoefficients = int64_t(1) << 24; ///< of one matrix: transforms of 2048 complex numbers
+/// of one matrix: transforms of 2048 complex numbers
+constexpr int64_t kMostCoefficients = int64_t(1) << 24;
 
-/// What one transform makes of `in` numbers of `inParts` (real, or real and imaginary): `out` numbers of `outParts`.
+/// What one transform makes of `in` numbers of `inParts` (real, or real and imaginary): `out`
+/// numbers of `outParts`.
 struct Transform {
   int64_t length, in, inParts, out, outParts;
   bool inverse = false;
@@ -19,10 +22,12 @@ struct Transform {
 
 /// [in * inParts, out * outParts]
 Term matrix(Builder& build, const Transform& t, Elem elem) {
-  const auto rows = elementCount(Shape{t.in, t.inParts}), columns = elementCount(Shape{t.out, t.outParts});
-  if (!rows || !columns || *rows > kMostCoefficients || (*rows > 0 && *columns > kMostCoefficients / *rows))
-    need(failure(Code::unsupported, "a transform of {} to {} numbers has more than {} coefficients", t.in, t.out,
-                 kMostCoefficients));
+  const auto rows = elementCount(Shape{t.in, t.inParts}),
+             columns = elementCount(Shape{t.out, t.outParts});
+  if (!rows || !columns || *rows > kMostCoefficients ||
+      (*rows > 0 && *columns > kMostCoefficients / *rows))
+    need(failure(Code::unsupported, "a transform of {} to {} numbers has more than {} coefficients",
+                 t.in, t.out, kMostCoefficients));
   std::vector<double> values(static_cast<size_t>(*rows * *columns));
   for (int64_t n = 0; n < t.in; ++n)
     for (int64_t k = 0; k < t.out; ++k) {
@@ -42,7 +47,8 @@ Term matrix(Builder& build, const Transform& t, Elem elem) {
 
 std::optional<int64_t> knownInt(Step& step, size_t input, const char* what) {
   const auto given = need(step.knownInts(input, what));
-  if (given && given->size() != 1) need(badModel("{} has {} elements, expected 1", what, given->size()));
+  if (given && given->size() != 1)
+    need(badModel("{} has {} elements, expected 1", what, given->size()));
   return given ? std::optional(given->front()) : std::nullopt;
 }
 
@@ -53,21 +59,27 @@ int64_t partsOf(const Term& x) {
 }
 
 int64_t inRange(const char* what, int64_t value, int64_t least) {
-  if (value < least || value > INT32_MAX) need(badModel("{} is {}, expected {} to {}", what, value, least, INT32_MAX));
+  if (value < least || value > INT32_MAX)
+    need(badModel("{} is {}, expected {} to {}", what, value, least, INT32_MAX));
   return value;
 }
 
 Status importDft(Step& step) {
   const Term x = termOf(step, 0);
   const int64_t parts = partsOf(x), rank = x.rank();
-  const bool inverse = need(step.flagAttr("inverse", false)), onesided = need(step.flagAttr("onesided", false));
-  int64_t axis = step.opset < 20 ? attrOf<int64_t>(step, "axis", 1) : knownInt(step, 2, "axis").value_or(-2);
-  if (step.opset < 20 && step.input(2)) return badModel("input 'axis' needs opset 20, the model has {}", step.opset);
+  const bool inverse = need(step.flagAttr("inverse", false)),
+             onesided = need(step.flagAttr("onesided", false));
+  int64_t axis =
+      step.opset < 20 ? attrOf<int64_t>(step, "axis", 1) : knownInt(step, 2, "axis").value_or(-2);
+  if (step.opset < 20 && step.input(2))
+    return badModel("input 'axis' needs opset 20, the model has {}", step.opset);
   axis = need(resolveAxis(axis, rank));
-  if (axis == rank - 1) return badModel("axis {} of {} holds the parts of the numbers", axis, x.text());
+  if (axis == rank - 1)
+    return badModel("axis {} of {} holds the parts of the numbers", axis, x.text());
   const bool isHalf = inverse && onesided;
-  const int64_t length =
-      inRange("dft_length", knownInt(step, 1, "dft_length").value_or(isHalf ? 2 * (x.dim(axis) - 1) : x.dim(axis)), 1);
+  const int64_t length = inRange(
+      "dft_length",
+      knownInt(step, 1, "dft_length").value_or(isHalf ? 2 * (x.dim(axis) - 1) : x.dim(axis)), 1);
   // What is missing is 0, what is too much is left out.
   const Transform transform{length,         std::min(x.dim(axis), isHalf ? length / 2 + 1 : length),
                             parts,          onesided && !inverse ? length / 2 + 1 : length,
@@ -83,8 +95,8 @@ Status importDft(Step& step) {
   Shape shape = numbers.shape();
   const int64_t depth = transform.in * parts;
   const auto rows = elementCount(std::span(shape).first(static_cast<size_t>(rank) - 2));
-  const Term y =
-      matmul(numbers.reshape({rows.value_or(0), depth}), matrix(step.build, transform, weightedElem(x.elem())));
+  const Term y = matmul(numbers.reshape({rows.value_or(0), depth}),
+                        matrix(step.build, transform, weightedElem(x.elem())));
   shape[rank - 2] = transform.out;
   shape[rank - 1] = transform.outParts;
   return step.set(y.reshape(shape).transpose(back).cast(x.elem()));
@@ -102,15 +114,18 @@ Status importStft(Step& step) {
   if (window && (window->rank() != 1 || window->elem() != x.elem()))
     return badModel("window {}, expected a vector of {}", window->text(), elemName(x.elem()));
   const int64_t length =
-      inRange("frame_length", knownInt(step, 3, "frame_length").value_or(window ? window->dim(0) : size), 1);
-  if (window && window->dim(0) != length) return badModel("window {} but frames of {}", window->text(), length);
+      inRange("frame_length",
+              knownInt(step, 3, "frame_length").value_or(window ? window->dim(0) : size), 1);
+  if (window && window->dim(0) != length)
+    return badModel("window {} but frames of {}", window->text(), length);
   if (length > size) return badModel("frames of {} but a signal of {}", length, size);
   const int64_t frames = (size - length) / hop + 1;
   const Transform transform{length, length, parts, onesided ? length / 2 + 1 : length, 2};
   Term factors = matrix(step.build, transform, weightedElem(x.elem()));
   if (window) {
     const int64_t columns = factors.dim(1);
-    factors = (factors.reshape({length, parts * columns}) * window->cast(factors.elem()).reshape({length, 1}))
+    factors = (factors.reshape({length, parts * columns}) *
+               window->cast(factors.elem()).reshape({length, 1}))
                   .reshape({length * parts, columns});
   }
   const Term view = make(OpKind::Affine, {x},

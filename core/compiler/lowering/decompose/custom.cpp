@@ -19,7 +19,8 @@ NodeInstr customInstr(const Node& node) {
   for (const graph::Value* operand : node.operands()) instr.operands.push_back(dense(operand));
   instr.result = dense(node.result());
   for (size_t i = 1; i < node.results().size(); ++i) instr.others.push_back(dense(node.result(i)));
-  for (graph::InstrAttr& attr : graph::instrAttrs(node)) instr.attrs.emplace_back(attr.id, std::move(attr.values));
+  for (graph::InstrAttr& attr : graph::instrAttrs(node))
+    instr.attrs.emplace_back(attr.id, std::move(attr.values));
   return instr;
 }
 
@@ -29,10 +30,11 @@ Values Lowering::inlined(const graph::Graph& body, const Values& inputs) {
   for (const auto& node : body.nodes()) {
     Values operands;
     std::vector<graph::TensorType> types;
-    for (const graph::Value* operand : node->operands()) operands.push_back(operand ? copies.at(operand) : nullptr);
+    for (const graph::Value* operand : node->operands())
+      operands.push_back(operand ? copies.at(operand) : nullptr);
     for (const graph::Value* result : node->results()) types.push_back(result->type);
-    Node* made =
-        graph_.addNodeUnchecked(node->kind, std::move(operands), node->attrs, at_->provenance, std::move(types), at_);
+    Node* made = graph_.addNodeUnchecked(node->kind, std::move(operands), node->attrs,
+                                         at_->provenance, std::move(types), at_);
     made->payload = node->payload;
     if (node->body) made->body = std::make_shared<graph::Graph>(graph::clone(*node->body));
     made_.insert(made);

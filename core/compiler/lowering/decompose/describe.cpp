@@ -32,12 +32,16 @@ graph::Layout stepsOf(const graph::TensorType& type) {
   return layout;
 }
 
-NodeView dense(const Value* value, const Shape& dims) { return view(value, dims, denseStrides(dims)); }
+NodeView dense(const Value* value, const Shape& dims) {
+  return view(value, dims, denseStrides(dims));
+}
 NodeView dense(const Value* value) { return dense(value, value->type.shape()); }
 NodeView flat(const Value* value) { return dense(value, {value->type.count()}); }
 
-NodeInstr instr(uint16_t kind, uint16_t fn, std::vector<NodeView> operands, NodeView result, Attrs attrs = {}) {
-  return {kind, fn, std::move(operands), std::move(result), std::move(attrs), {}, {}, Elem::none, {}};
+NodeInstr instr(uint16_t kind, uint16_t fn, std::vector<NodeView> operands, NodeView result,
+                Attrs attrs = {}) {
+  return {kind,       fn, std::move(operands), std::move(result), std::move(attrs), {}, {},
+          Elem::none, {}};
 }
 
 // The operands of `expr` over x[O,R,I], which is not there: each lies row-major.
@@ -47,7 +51,8 @@ Instrs reduceBehind(const Node& expr, const Node& node) {
   if (!steps) return {};
   std::vector<NodeView> operands;
   for (const Value* operand : expr.operands()) operands.push_back(viewOver(operand, x));
-  NodeInstr one = instr(CDL_KIND_REDUCE, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")), std::move(operands), dense(y));
+  NodeInstr one = instr(CDL_KIND_REDUCE, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")),
+                        std::move(operands), dense(y));
   one.prologue = steps->size();
   one.reduced = x->type.elem;
   one.accumulator = y->type.elem;
@@ -64,7 +69,8 @@ Instrs reduce(const Node& node) {
     dims = {dims[0], dims[1], dims[3]};
     sums = {dims[0], dims[2]};
   }
-  return {instr(CDL_KIND_REDUCE, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")), {dense(x, dims)}, dense(y, sums))};
+  return {instr(CDL_KIND_REDUCE, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")), {dense(x, dims)},
+                dense(y, sums))};
 }
 // What `views` walk together: on physical dims they are plain, whatever the layout is.
 void coalesceAll(std::vector<NodeView>& views) {
@@ -101,14 +107,16 @@ Instrs elementwise(const Node& node, uint16_t kind, uint16_t fn, Attrs attrs = {
 Instrs convertLayout(const Value* x, const Value* y) {
   // Of a row-major and a blocked value the blocked one has the dims.
   const bool isBlocking = !y->type.layout.isRowMajor();
-  std::vector<NodeView> views{isBlocking ? viewOver(x, y) : whole(x), isBlocking ? whole(y) : viewOver(y, x)};
+  std::vector<NodeView> views{isBlocking ? viewOver(x, y) : whole(x),
+                              isBlocking ? whole(y) : viewOver(y, x)};
   coalesceAll(views);
   return {instr(CDL_KIND_COPY, 0, {views[0]}, views[1])};
 }
 
 // `from` stands in `to` from an offset on, both walked over `dims`.
-NodeInstr copy(const Value* from, const Value* to, const Shape& dims, const std::vector<int64_t>& fromStrides,
-               int64_t fromOffset, const std::vector<int64_t>& toStrides, int64_t toOffset) {
+NodeInstr copy(const Value* from, const Value* to, const Shape& dims,
+               const std::vector<int64_t>& fromStrides, int64_t fromOffset,
+               const std::vector<int64_t>& toStrides, int64_t toOffset) {
   const Walk walk = coalesce({dims, {fromStrides, toStrides}});
   return instr(CDL_KIND_COPY, 0, {view(from, walk.dims, walk.strides[0], fromOffset)},
                view(to, walk.dims, walk.strides[1], toOffset));
@@ -118,9 +126,11 @@ Instrs place(const Node& node) {
   Instrs all;
   const Value* y = node.result();
   if (node.intAttr("fill"))
-    all.push_back(instr(CDL_KIND_FILL, 0, {}, content(y), {{CDL_ATTR_VALUE, {node.intAttr("value")}}}));
+    all.push_back(
+        instr(CDL_KIND_FILL, 0, {}, content(y), {{CDL_ATTR_VALUE, {node.intAttr("value")}}}));
   const graph::Layout layout = stepsOf(y->type);
-  const std::vector<int64_t> strides = y->type.physicalStrides(), offsets = node.intsAttr("offsets");
+  const std::vector<int64_t> strides = y->type.physicalStrides(),
+                             offsets = node.intsAttr("offsets");
   const size_t rank = y->type.dims.size();
   const std::vector<int64_t> steps = node.intsAttr("steps", rank, 1);
   for (size_t i = 0; i < node.operands().size(); ++i) {
@@ -134,8 +144,8 @@ Instrs place(const Node& node) {
       offset += offsets[i * rank + layout.steps[p].dim] / layout.stepOf(p) * strides[p];
       stepped[p] *= steps[layout.steps[p].dim];
     }
-    all.push_back(
-        copy(x, y, x->type.physicalDims(), x->type.physicalStrides(), x->type.physicalOffset(), stepped, offset));
+    all.push_back(copy(x, y, x->type.physicalDims(), x->type.physicalStrides(),
+                       x->type.physicalOffset(), stepped, offset));
   }
   return all;
 }
@@ -163,7 +173,8 @@ bool crops(const graph::Window& window) {
 NodeView channelsOver(const Value* x, const Value* y) {
   const graph::Layout layout = stepsOf(y->type);
   NodeView over{x, x->type.elem, y->type.physicalDims(), {}, 0, y->type.layout};
-  for (size_t i = 0; i < over.dims.size(); ++i) over.strides.push_back(layout.steps[i].dim == 1 ? layout.stepOf(i) : 0);
+  for (size_t i = 0; i < over.dims.size(); ++i)
+    over.strides.push_back(layout.steps[i].dim == 1 ? layout.stepOf(i) : 0);
   return over;
 }
 
@@ -174,7 +185,8 @@ Instrs conv2d(const Node& node) {
   const bool transposed = node.kind == OpKind::ConvTranspose;
   // The end of a transposed one may stop short of the next stride: the result's dims say so.
   for (int d = 0; transposed && d < 2; ++d)
-    if (window.padsEnd[d] > -window.strides[d]) window.padsEnd[d] = std::max<int64_t>(0, window.padsEnd[d]);
+    if (window.padsEnd[d] > -window.strides[d])
+      window.padsEnd[d] = std::max<int64_t>(0, window.padsEnd[d]);
   if (crops(window)) return {};
   std::vector<NodeView> operands{whole(node.operand(0)), whole(node.operand(1))};
   addZeroPoints(operands, node.operand(3), node.operand(4));
@@ -189,14 +201,19 @@ Instrs conv2d(const Node& node) {
     using Source = text::ExprArg::Source;
     conv.views = {channelsOver(bias, node.result())};
     conv.accumulator = bias->type.elem;
-    conv.steps = {{CDL_KIND_BINARY, CDL_BINARY_ADD, Elem::none, false, {{Source::acc, 0, ""}, {Source::view, 0, ""}}}};
+    conv.steps = {{CDL_KIND_BINARY,
+                   CDL_BINARY_ADD,
+                   Elem::none,
+                   false,
+                   {{Source::acc, 0, ""}, {Source::view, 0, ""}}}};
   }
   return {conv};
 }
 
 Instrs pool2d(const Node& node) {
   const graph::Window window = graph::windowOf(node, node.intsAttr("kernel_shape"));
-  if (window.rank() != 2 || (node.results().size() > 1 && node.result(1)) || crops(window)) return {};
+  if (window.rank() != 2 || (node.results().size() > 1 && node.result(1)) || crops(window))
+    return {};
   const bool average = node.kind == OpKind::AveragePool;
   const int64_t countPad = average ? node.intAttr("count_include_pad") : 0;
   // Ceil mode is a larger pad at the end, which no mean may count.
@@ -212,8 +229,8 @@ Instrs pool2d(const Node& node) {
               {CDL_ATTR_PADS, joined(window.padsBegin, ends)},
               {CDL_ATTR_DILATIONS, window.dilations}};
   if (average) attrs.push_back({CDL_ATTR_COUNT_INCLUDE_PAD, {countPad}});
-  return {instr(CDL_KIND_POOL2D, average ? CDL_POOL2D_AVERAGE : CDL_POOL2D_MAX, {whole(node.operand(0))},
-                whole(node.result()), std::move(attrs))};
+  return {instr(CDL_KIND_POOL2D, average ? CDL_POOL2D_AVERAGE : CDL_POOL2D_MAX,
+                {whole(node.operand(0))}, whole(node.result()), std::move(attrs))};
 }
 
 // Along the axis of a softmax or a sort.
@@ -224,12 +241,14 @@ NodeView around(const Node& node, const Value* value) {
 Instrs rowNorm(const Node& node) {
   const int rank = node.result()->type.rank();
   Shape row{1, 1};
-  for (int d = 0; d < rank; ++d) row[d >= graph::wrapAxis(node.intAttr("axis"), rank)] *= node.result()->type.dim(d);
+  for (int d = 0; d < rank; ++d)
+    row[d >= graph::wrapAxis(node.intAttr("axis"), rank)] *= node.result()->type.dim(d);
   std::vector<NodeView> operands{dense(node.operand(0), row)};
   for (const size_t i : {1, 2})
     if (node.operand(i)) operands.push_back(flat(node.operand(i)));
-  return {instr(CDL_KIND_NORM, node.kind == OpKind::LayerNorm ? CDL_NORM_LAYER : CDL_NORM_RMS, std::move(operands),
-                dense(node.result(), row), {{CDL_ATTR_EPSILON, {std::bit_cast<int64_t>(node.floatAttr("epsilon"))}}})};
+  return {instr(CDL_KIND_NORM, node.kind == OpKind::LayerNorm ? CDL_NORM_LAYER : CDL_NORM_RMS,
+                std::move(operands), dense(node.result(), row),
+                {{CDL_ATTR_EPSILON, {std::bit_cast<int64_t>(node.floatAttr("epsilon"))}}})};
 }
 
 // The instruction of `from` with the steps of `node` behind its own. Nothing where they do not fit.
@@ -238,21 +257,25 @@ Instrs withEpilogue(const Node& from, const Node& node, text::ExprSteps steps) {
   NodeInstr& one = all[0];
   const Value *acc = from.result(), *y = node.result();
   if (acc->type.shape() != y->type.shape() || acc->type.layout != y->type.layout) return {};
-  const size_t ownSteps = one.steps.size(), ownViews = one.prologue ? one.operands.size() : one.views.size();
+  const size_t ownSteps = one.steps.size(),
+               ownViews = one.prologue ? one.operands.size() : one.views.size();
   for (size_t i = 1; i < node.operands().size(); ++i) {
     const Value* view = node.operand(i);
     if (!view->type.layout.isRowMajor() && view->type.layout != y->type.layout) return {};
     one.views.push_back(viewOver(view, y));
   }
   // Sums of blocks lie as rows, but are walked otherwise.
-  if (one.kind == CDL_KIND_REDUCE && one.result.dims != y->type.shape() && !one.views.empty()) return {};
+  if (one.kind == CDL_KIND_REDUCE && one.result.dims != y->type.shape() && !one.views.empty())
+    return {};
   for (text::ExprStep& step : steps) {
     for (text::ExprArg& arg : step.args) {
       using Source = text::ExprArg::Source;
-      const bool isAcc = arg.source == Source::acc || (arg.source == Source::view && arg.index == 0);
+      const bool isAcc =
+          arg.source == Source::acc || (arg.source == Source::view && arg.index == 0);
       if (isAcc)
-        arg = ownSteps > one.prologue ? text::ExprArg{Source::step, static_cast<uint16_t>(ownSteps - 1), ""}
-                                      : text::ExprArg{Source::acc, 0, ""};
+        arg = ownSteps > one.prologue
+                  ? text::ExprArg{Source::step, static_cast<uint16_t>(ownSteps - 1), ""}
+                  : text::ExprArg{Source::acc, 0, ""};
       else if (arg.source == Source::step)
         arg.index = static_cast<uint16_t>(arg.index + ownSteps);
       else if (arg.source == Source::view)
@@ -314,8 +337,8 @@ Instrs attention(const Node& node) {
   const Value *q = node.operand(0), *mask = node.operand(3);
   const auto batched = [](const Value* value) {
     const Shape shape = value->type.shape();
-    return dense(value,
-                 {*elementCount(std::span(shape).first(shape.size() - 2)), shape[shape.size() - 2], shape.back()});
+    return dense(value, {*elementCount(std::span(shape).first(shape.size() - 2)),
+                         shape[shape.size() - 2], shape.back()});
   };
   std::vector<NodeView> operands{batched(q), batched(node.operand(1)), batched(node.operand(2))};
   if (mask) {
@@ -323,25 +346,29 @@ Instrs attention(const Node& node) {
     scores.back() = node.operand(1)->type.dim(-2);
     const auto strides = broadcastStrides(mask->type.shape(), scores);
     const size_t batch = scores.size() - 2;
-    const Walk walk = coalesce({Shape(scores.begin(), scores.end() - 2), {{strides.begin(), strides.end() - 2}}});
+    const Walk walk =
+        coalesce({Shape(scores.begin(), scores.end() - 2), {{strides.begin(), strides.end() - 2}}});
     if (walk.dims.size() > 1) return {};
     const int64_t step = walk.dims.empty() ? 0 : walk.strides[0][0];
     operands.push_back(view(mask, {operands[0].dims[0], scores[batch], scores[batch + 1]},
                             {step, strides[batch], strides[batch + 1]}));
   }
   const int64_t scale = std::bit_cast<int64_t>(node.floatAttr("scale"));
-  return {instr(CDL_KIND_ATTENTION, 0, std::move(operands), batched(node.result()), {{CDL_ATTR_SCALE, {scale}}})};
+  return {instr(CDL_KIND_ATTENTION, 0, std::move(operands), batched(node.result()),
+                {{CDL_ATTR_SCALE, {scale}}})};
 }
 
 } // namespace
 
 bool isWalkable(const std::vector<Value*>& values) {
-  return !values.empty() && std::ranges::all_of(values, [](const Value* v) { return v != nullptr; });
+  return !values.empty() &&
+         std::ranges::all_of(values, [](const Value* v) { return v != nullptr; });
 }
 
 std::optional<text::ExprStep> stepOf(const Node& node) {
   if (node.results().size() != 1 || !isWalkable(node.operands())) return std::nullopt;
-  if (isStorageOnly(node.result()->type.elem)) return std::nullopt; // steps give what can be computed with
+  // steps give what can be computed with
+  if (isStorageOnly(node.result()->type.elem)) return std::nullopt;
   text::ExprStep step;
   step.kind = node.info().instrKind;
   step.fn = node.info().instrFn;
@@ -359,9 +386,12 @@ std::optional<text::ExprStep> stepOf(const Node& node) {
   case CDL_KIND_RESCALE: {
     step.to = node.result()->type.elem;
     const IntegerRange range = integerRange(step.to);
-    if (node.operands().size() != 4 || node.intAttr("left_shift") || !text::isRescaleStep(step.to)) return std::nullopt;
-    step.low = static_cast<int32_t>(node.hasAttr("clamp_min") ? node.intAttr("clamp_min") : range.lowest);
-    step.high = static_cast<int32_t>(node.hasAttr("clamp_max") ? node.intAttr("clamp_max") : range.highest);
+    if (node.operands().size() != 4 || node.intAttr("left_shift") || !text::isRescaleStep(step.to))
+      return std::nullopt;
+    step.low =
+        static_cast<int32_t>(node.hasAttr("clamp_min") ? node.intAttr("clamp_min") : range.lowest);
+    step.high =
+        static_cast<int32_t>(node.hasAttr("clamp_max") ? node.intAttr("clamp_max") : range.highest);
     return step;
   }
   default: return std::nullopt;
@@ -371,30 +401,35 @@ std::optional<text::ExprStep> stepOf(const Node& node) {
 bool hasEpilogue(uint16_t kind) { return cdl_kind_facts(kind)->epilogue; }
 
 const Node* accumulatorOf(const Node& node) {
-  const Node* from = node.kind == OpKind::Expr && node.operand(0) ? node.operand(0)->producer : nullptr;
+  const Node* from =
+      node.kind == OpKind::Expr && node.operand(0) ? node.operand(0)->producer : nullptr;
   if (!from || from->kind == OpKind::Expr || from->results().size() != 1) return nullptr;
   const auto steps = text::parseExpr(node.stringAttr("steps"));
-  const bool readsIt =
-      steps && std::ranges::any_of(*steps, [](const text::ExprStep& step) {
-        return std::ranges::any_of(step.args, [](const auto& arg) { return arg.source == text::ExprArg::Source::acc; });
-      });
+  const bool readsIt = steps && std::ranges::any_of(*steps, [](const text::ExprStep& step) {
+                         return std::ranges::any_of(step.args, [](const auto& arg) {
+                           return arg.source == text::ExprArg::Source::acc;
+                         });
+                       });
   if (!readsIt) return nullptr;
   const Instrs all = instructionsOf(*from);
   return all.size() == 1 && hasEpilogue(all[0].kind) ? from : nullptr;
 }
 
 const Node* prologueOf(const Node& reduce) {
-  if (reduce.kind != OpKind::Reduce || !reduce.intAttr("prologue") || !reduce.operand(0)) return nullptr;
+  if (reduce.kind != OpKind::Reduce || !reduce.intAttr("prologue") || !reduce.operand(0))
+    return nullptr;
   const Value* x = reduce.operand(0);
   const bool isOwn = x->producer && x->producer->kind == OpKind::Expr && x->users().size() == 1 &&
-                     x->type.layout.isRowMajor() && isWalkable(x->producer->operands()) && !accumulatorOf(*x->producer);
+                     x->type.layout.isRowMajor() && isWalkable(x->producer->operands()) &&
+                     !accumulatorOf(*x->producer);
   if (!isOwn) return nullptr;
   const auto plain = [](const Value* each) { return each->type.layout.isRowMajor(); };
   return std::ranges::all_of(x->producer->operands(), plain) ? x->producer : nullptr;
 }
 
 const Node* reductionOf(const Node& node) {
-  if (node.kind != OpKind::Expr || node.results().size() != 1 || node.result()->users().size() != 1) return nullptr;
+  if (node.kind != OpKind::Expr || node.results().size() != 1 || node.result()->users().size() != 1)
+    return nullptr;
   const Node* user = node.result()->users()[0];
   return prologueOf(*user) == &node ? user : nullptr;
 }
@@ -412,20 +447,23 @@ bool convertsLayout(const Node& node) {
 
 NodeView viewOver(const Value* x, const Value* y) {
   const graph::Layout layout = stepsOf(y->type);
-  NodeView over{x, x->type.elem, y->type.physicalDims(), {}, x->type.physicalOffset(), y->type.layout};
+  NodeView over{
+      x, x->type.elem, y->type.physicalDims(), {}, x->type.physicalOffset(), y->type.layout};
   if (x->type.layout.isRowMajor()) {
     CDL_CHECK(!x->type.halo, "'{}' is row-major with a halo", x->name);
     const Shape shape = x->type.shape();
-    const auto logical = shape == y->type.shape() ? denseStrides(shape) : broadcastStrides(shape, y->type.shape());
+    const auto logical =
+        shape == y->type.shape() ? denseStrides(shape) : broadcastStrides(shape, y->type.shape());
     for (size_t i = 0; i < over.dims.size(); ++i)
       over.strides.push_back(logical[layout.steps[i].dim] * layout.stepOf(i));
     return over;
   }
-  CDL_CHECK(x->type.layout == y->type.layout && x->type.rank() == y->type.rank(), "'{}' of {} is read over {}", x->name,
-            x->type.text(), y->type.text());
+  CDL_CHECK(x->type.layout == y->type.layout && x->type.rank() == y->type.rank(),
+            "'{}' of {} is read over {}", x->name, x->type.text(), y->type.text());
   over.strides = x->type.physicalStrides();
   for (size_t i = 0; i < over.dims.size(); ++i)
-    if (const uint8_t d = layout.steps[i].dim; x->type.dim(d) != y->type.dim(d)) over.strides[i] = 0;
+    if (const uint8_t d = layout.steps[i].dim; x->type.dim(d) != y->type.dim(d))
+      over.strides[i] = 0;
   return over;
 }
 
@@ -437,13 +475,16 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::Affine: {
     if (convertsLayout(node)) return convertLayout(x, y);
     const Shape dims = node.intsAttr("dims");
-    return {copy(x, y, dims, node.intsAttr("strides"), node.intAttr("offset"), denseStrides(dims), 0)};
+    return {
+        copy(x, y, dims, node.intsAttr("strides"), node.intAttr("offset"), denseStrides(dims), 0)};
   }
   case OpKind::Place: return place(node);
   case OpKind::Cast:
     // Not-0 is no rounding: a float becomes bool by a comparison (lowerElementwise).
-    if (x->type.elem == y->type.elem || (y->type.elem == Elem::bool_ && isFloat(x->type.elem))) return {};
-    return elementwise(node, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
+    if (x->type.elem == y->type.elem || (y->type.elem == Elem::bool_ && isFloat(x->type.elem)))
+      return {};
+    return elementwise(node, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC,
+                       {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
   case OpKind::Round:
     return elementwise(node, CDL_KIND_CONVERT, fnOf(CDL_KIND_CONVERT, node.stringAttr("mode")),
                        {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
@@ -453,8 +494,8 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
     return {instr(CDL_KIND_COPY, 0, {std::move(bits)}, flat(y))};
   }
   case OpKind::Take:
-    return {instr(CDL_KIND_GATHER, fnOf(CDL_KIND_GATHER, node.stringAttr("mode")), {dense(x), dense(node.operand(1))},
-                  dense(y))};
+    return {instr(CDL_KIND_GATHER, fnOf(CDL_KIND_GATHER, node.stringAttr("mode")),
+                  {dense(x), dense(node.operand(1))}, dense(y))};
   case OpKind::Put: {
     const std::vector<int64_t> one{1};
     return {copy(x, y, {y->type.count()}, one, 0, one, 0),
@@ -466,8 +507,10 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::Rescale: {
     Attrs attrs{{CDL_ATTR_A_LEFT_SHIFT, {node.intAttr("left_shift")}}};
     if (node.operand(4)) attrs.push_back({CDL_ATTR_B_LEFT_SHIFT, {node.intAttr("b_left_shift")}});
-    if (node.hasAttr("clamp_min")) attrs.push_back({CDL_ATTR_CLAMP_MIN, {node.intAttr("clamp_min")}});
-    if (node.hasAttr("clamp_max")) attrs.push_back({CDL_ATTR_CLAMP_MAX, {node.intAttr("clamp_max")}});
+    if (node.hasAttr("clamp_min"))
+      attrs.push_back({CDL_ATTR_CLAMP_MIN, {node.intAttr("clamp_min")}});
+    if (node.hasAttr("clamp_max"))
+      attrs.push_back({CDL_ATTR_CLAMP_MAX, {node.intAttr("clamp_max")}});
     return elementwise(node, CDL_KIND_RESCALE, 0, std::move(attrs));
   }
   case OpKind::Table: {
@@ -484,16 +527,19 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::Attention: return attention(node);
   case OpKind::LayerNorm:
   case OpKind::RmsNorm: return rowNorm(node);
-  case OpKind::Softmax: return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
+  case OpKind::Softmax:
+    return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
   case OpKind::ArgReduce: {
     Shape kept = aroundAxis(x->type.shape(), node.intAttr("axis"));
     kept.erase(kept.begin() + 1);
-    return {instr(CDL_KIND_ARG_REDUCE, fnOf(CDL_KIND_ARG_REDUCE, node.stringAttr("fn")), {around(node, x)},
-                  dense(y, kept), {{CDL_ATTR_SELECT_LAST, {node.intAttr("select_last")}}})};
+    return {instr(CDL_KIND_ARG_REDUCE, fnOf(CDL_KIND_ARG_REDUCE, node.stringAttr("fn")),
+                  {around(node, x)}, dense(y, kept),
+                  {{CDL_ATTR_SELECT_LAST, {node.intAttr("select_last")}}})};
   }
   case OpKind::Sort: {
-    NodeInstr sort = instr(CDL_KIND_SORT, node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING,
-                           {around(node, x)}, around(node, node.result(0)));
+    NodeInstr sort =
+        instr(CDL_KIND_SORT, node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING,
+              {around(node, x)}, around(node, node.result(0)));
     sort.others = {around(node, node.result(1))};
     return {sort};
   }
@@ -511,18 +557,23 @@ InstrDesc describe(const NodeInstr& instr) {
   desc.attrs = instr.attrs;
   const auto add = [&](const NodeView& view) {
     // MATMUL repeats a batch by stride 0 in every operand class.
-    const bool batch = instr.kind == CDL_KIND_MATMUL && desc.operands.size() < 2 && view.strides[0] == 0;
-    const OperandClass cls = classify(std::span(view.dims).subspan(batch), std::span(view.strides).subspan(batch));
-    desc.operands.push_back({view.elem, view.dims, cls, !view.value || view.value->isConstant(), recordOf(view)});
+    const bool batch =
+        instr.kind == CDL_KIND_MATMUL && desc.operands.size() < 2 && view.strides[0] == 0;
+    const OperandClass cls =
+        classify(std::span(view.dims).subspan(batch), std::span(view.strides).subspan(batch));
+    desc.operands.push_back(
+        {view.elem, view.dims, cls, !view.value || view.value->isConstant(), recordOf(view)});
   };
   if (instr.prologue)
-    desc.operands.push_back({instr.reduced, instr.operands[0].dims, OperandClass::dense, false, {}});
+    desc.operands.push_back(
+        {instr.reduced, instr.operands[0].dims, OperandClass::dense, false, {}});
   else
     for (const NodeView& operand : instr.operands) add(operand);
   add(instr.result);
   for (const NodeView& other : instr.others) add(other);
   for (size_t s = 0; s < instr.steps.size(); ++s)
-    (s < instr.prologue ? desc.prologueKinds : desc.stepKinds) |= uint64_t(1) << instr.steps[s].kind;
+    (s < instr.prologue ? desc.prologueKinds : desc.stepKinds) |= uint64_t(1)
+                                                                  << instr.steps[s].kind;
   return desc;
 }
 

@@ -3,7 +3,9 @@
 
 namespace candela::target {
 
-bool isSmallInteger(Elem elem) { return isInteger(elem) && elemBits(elem) < 32 && !isStorageOnly(elem); }
+bool isSmallInteger(Elem elem) {
+  return isInteger(elem) && elemBits(elem) < 32 && !isStorageOnly(elem);
+}
 
 // The same op on i32, exact for every function that wraps, orders or truncates.
 Values lowerThroughI32(Lowering& l, const Node& node) {
@@ -29,12 +31,13 @@ Values lowerCast(Lowering& l, const Node& node) {
   const bool narrowTarget = isSmallInteger(to);
   if (from == Elem::i32_ || to == Elem::i32_ || (!narrowSource && !narrowTarget)) return {};
   graph::Attrs first{{"to", Elem::i32_}}, second{{"to", to}};
-  for (graph::Attrs* attrs : {&first, &second}) attrs->emplace("saturate", node.intAttr("saturate"));
+  for (graph::Attrs* attrs : {&first, &second})
+    attrs->emplace("saturate", node.intAttr("saturate"));
   return {l.node(OpKind::Cast, {l.node(OpKind::Cast, {x}, first)}, second)};
 }
 
-// Zero points outside of the product: (a - za)(b - zb) = ab - za b - zb a + za zb, summed in the result's type, which
-// may wrap.
+// Zero points outside of the product: (a - za)(b - zb) = ab - za b - zb a + za zb, summed in the
+// result's type, which may wrap.
 Values lowerZeroPoints(Lowering& l, const Node& node) {
   if (!node.operand(2) && !node.operand(3)) return {};
   const Elem sums = node.result()->type.elem;
@@ -44,7 +47,8 @@ Values lowerZeroPoints(Lowering& l, const Node& node) {
   Value bZero = node.operand(3) ? l.cast(node.operand(3), sums) : nullptr;
   if (aZero) {
     Value columns = l.reshape(l.reduce3(l.cast(b, sums), "sum"), {bDims[0], 1, bDims[2]});
-    if (bZero) columns = l.sub(columns, l.mul(bZero, l.scalar(sums, static_cast<double>(aDims[2]))));
+    if (bZero)
+      columns = l.sub(columns, l.mul(bZero, l.scalar(sums, static_cast<double>(aDims[2]))));
     y = l.sub(y, l.mul(columns, aZero));
   }
   if (!bZero) return {y};
@@ -68,7 +72,8 @@ Values lowerExpanded(Lowering& l, const Node& node) {
 } // namespace
 
 Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why) {
-  const Elem elem = node.operands().empty() || !node.operand(0) ? Elem::none : node.operand(0)->type.elem;
+  const Elem elem =
+      node.operands().empty() || !node.operand(0) ? Elem::none : node.operand(0)->type.elem;
   const bool expands = node.operands().size() > 1 && node.info().has(graph::kTraitElementwise);
   if (expands && (why.reason == CDL_REASON_OPERAND_CLASS || instructionsOf(node).empty()))
     if (Values values = lowerExpanded(l, node); !values.empty()) return values;
@@ -84,11 +89,13 @@ Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why
   case OpKind::BatchMatmul: return lowerZeroPoints(l, node);
   case OpKind::Put: return lowerScatterProduct(l, node);
   case OpKind::Round: {
-    if (node.result()->type.elem == Elem::i32_ || !isSmallInteger(node.result()->type.elem)) return Values{};
+    if (node.result()->type.elem == Elem::i32_ || !isSmallInteger(node.result()->type.elem))
+      return Values{};
     graph::Attrs attrs = node.attrs;
     attrs["to"] = Elem::i32_;
-    return Values{l.node(OpKind::Cast, {l.node(OpKind::Round, {node.operand(0)}, attrs)},
-                         {{"to", node.result()->type.elem}, {"saturate", node.intAttr("saturate")}})};
+    return Values{
+        l.node(OpKind::Cast, {l.node(OpKind::Round, {node.operand(0)}, attrs)},
+               {{"to", node.result()->type.elem}, {"saturate", node.intAttr("saturate")}})};
   }
   case OpKind::Add:
   case OpKind::Sub:

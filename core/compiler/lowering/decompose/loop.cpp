@@ -34,7 +34,8 @@ Status lowerBody(const Node& loop, const Target& target, const LowerOptions& opt
   CDL_TRY(lower(*loop.body, target, options).context(fmt::format("loop '{}'", loop.userName())));
   const Answer answer = askBody(loop, target, options);
   if (answer.support != Support::none) return Status::ok();
-  return failure(Code::unsupported, "loop '{}': '{}' cannot do it: {}", loop.userName(), target.name(), answer.detail);
+  return failure(Code::unsupported, "loop '{}': '{}' cannot do it: {}", loop.userName(),
+                 target.name(), answer.detail);
 }
 
 } // namespace candela::target

@@ -14,7 +14,7 @@ namespace {
 
 Result<Values> decompose(Lowering& l, const Node& node, const Answer& why) {
   switch (node.kind) {
-#define CANDELA_OP(Kind, name)                                                                                         \
+#define CANDELA_OP(Kind, name)                                                                     \
   case OpKind::Kind: return lower##Kind(l, node);
     CANDELA_COMPOSITES(CANDELA_OP)
 #undef CANDELA_OP
@@ -41,19 +41,21 @@ bool scalesWideSums(const Target& target, Elem to) {
   });
 }
 
-/// A product of i16 on a target that has sums of them in memory alone: products of bytes are what it is fast at.
+/// A product of i16 on a target that has sums of them in memory alone: products of bytes are what
+/// it is fast at.
 bool goesByBytes(const Node& node, const Target& target) {
   if (node.kind != OpKind::ConvInteger && node.kind != OpKind::MatmulInteger) return false;
   return node.operand(0)->type.elem == Elem::i16_ && !scalesWideSums(target, Elem::i16_);
 }
 
 Status unsupported(const Node& node, const Target& target, const std::string& why) {
-  return failure(Code::unsupported, "{} '{}': '{}'{}{}", graph::opName(node.kind), node.userName(), target.name(),
-                 kCannotDoIt, why);
+  return failure(Code::unsupported, "{} '{}': '{}'{}{}", graph::opName(node.kind), node.userName(),
+                 target.name(), kCannotDoIt, why);
 }
 
 // The values that stand for the node's results from now on.
-Result<Values> replacements(Lowering& l, const Node& node, const Target& target, const Answer& why) {
+Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
+                            const Answer& why) {
   try {
     Values values;
     if (isEmpty(node)) {
@@ -62,11 +64,14 @@ Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
       return values;
     }
     if (goesByBytes(node, target)) values = lowerByBytes(l, node);
-    if (values.empty()) { CDL_ASSIGN(values, decompose(l, node, why)); }
+    if (values.empty()) {
+      CDL_ASSIGN(values, decompose(l, node, why));
+    }
     if (values.empty()) return unsupported(node, target, why.detail);
     return values;
   } catch (const Lowering::Failure& failure) {
-    return failure.status.context(fmt::format("{} '{}'", graph::opName(node.kind), node.userName()));
+    return failure.status.context(
+        fmt::format("{} '{}'", graph::opName(node.kind), node.userName()));
   }
 }
 
@@ -74,8 +79,9 @@ Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
 
 /// Ops whose rows decide about layouts.
 static bool hasLayouts(const Node& node) {
-  return node.kind == OpKind::Conv || node.kind == OpKind::ConvInteger || node.kind == OpKind::MaxPool ||
-         node.kind == OpKind::AveragePool || node.kind == OpKind::BatchMatmul;
+  return node.kind == OpKind::Conv || node.kind == OpKind::ConvInteger ||
+         node.kind == OpKind::MaxPool || node.kind == OpKind::AveragePool ||
+         node.kind == OpKind::BatchMatmul;
 }
 
 namespace {
@@ -84,7 +90,8 @@ bool isReadOnce(const graph::Value* value) { return value->users().size() == 1; 
 
 /// A constant that is added to wide sums, or their scaling.
 bool isStepOfSums(const Node& node) {
-  if (node.operands().empty() || !node.operand(0) || node.operand(0)->type.elem != Elem::i64_) return false;
+  if (node.operands().empty() || !node.operand(0) || node.operand(0)->type.elem != Elem::i64_)
+    return false;
   if (node.kind == OpKind::Add) return node.operand(1)->isConstant();
   return node.kind == OpKind::Rescale && node.operands().size() == 4;
 }
@@ -94,7 +101,8 @@ bool isBehindProduct(const Node& step) {
   const graph::Value* sums = step.operand(0);
   for (; sums->producer && isReadOnce(sums); sums = sums->producer->operand(0)) {
     const Node& node = *sums->producer;
-    if (node.kind == OpKind::ConvInteger || node.kind == OpKind::MatmulInteger || node.kind == OpKind::BatchMatmul)
+    if (node.kind == OpKind::ConvInteger || node.kind == OpKind::MatmulInteger ||
+        node.kind == OpKind::BatchMatmul)
       return true;
     if (node.kind != OpKind::Reshape && !isStepOfSums(node)) return false;
   }
@@ -123,28 +131,35 @@ bool endsInProduct(const Node& node, const Target& target) {
 Answer ask(const Node& node, const Target& target, const LowerOptions& options) {
   if (node.kind == OpKind::Loop) return askBody(node, target, options);
   if (node.kind == OpKind::Custom && node.stringAttr("plugin") != target.name())
-    return {Support::none, CDL_REASON_NO_ROW, fmt::format("an op of '{}'", node.stringAttr("plugin")), -1};
+    return {Support::none, CDL_REASON_NO_ROW,
+            fmt::format("an op of '{}'", node.stringAttr("plugin")), -1};
   const std::vector<NodeInstr> instructions = instructionsOf(node);
-  if (instructions.empty()) return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
+  if (instructions.empty())
+    return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
   Answer worst{Support::native, CDL_REASON_NONE, "", -1};
   for (const NodeInstr& instr : instructions) {
     const bool stays = target.isHost() && isHostOp(instr.kind);
     if (options.toPrimitives && !stays && !isRequiredFn(instr.kind, instr.fn))
-      return {Support::none, CDL_REASON_NO_ROW, instrText(instr.kind, instr.fn) + " is optional", -1};
+      return {Support::none, CDL_REASON_NO_ROW, instrText(instr.kind, instr.fn) + " is optional",
+              -1};
     Answer answer = target.query(describe(instr));
     if (answer.support < worst.support) worst = std::move(answer);
   }
-  if (worst.support == Support::none && !options.toPrimitives && options.stack && endsInProduct(node, target))
+  if (worst.support == Support::none && !options.toPrimitives && options.stack &&
+      endsInProduct(node, target))
     return {Support::native, CDL_REASON_NONE, "", -1};
   // Rows may name layouts alone; conversions then stand around the node (layout/islands.h).
   if (worst.support == Support::none && worst.reason == CDL_REASON_LAYOUT && hasLayouts(node)) {
     graph::Graph scratch = alone(node);
-    if (!layoutsOfRows(*scratch.nodes().back(), target).empty()) return {Support::native, CDL_REASON_NONE, "", -1};
+    if (!layoutsOfRows(*scratch.nodes().back(), target).empty())
+      return {Support::native, CDL_REASON_NONE, "", -1};
   }
   return worst;
 }
 
-bool isAlias(const Node& node) { return node.kind == OpKind::Constant || node.info().has(graph::kTraitAlias); }
+bool isAlias(const Node& node) {
+  return node.kind == OpKind::Constant || node.info().has(graph::kTraitAlias);
+}
 
 Status lower(graph::Graph& graph, const Target& target, const LowerOptions& options) {
   // Decompositions stand before the node that they replace; the walk goes back to the first of
@@ -168,16 +183,16 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
     const auto before = first ? it : std::prev(it);
     Lowering l(graph, node, target);
     CDL_ASSIGN(const Values values, replacements(l, *node, target, answer));
-    CDL_CHECK(values.size() == node->results().size(), "{} gave {} values for {} results", graph::opName(node->kind),
-              values.size(), node->results().size());
+    CDL_CHECK(values.size() == node->results().size(), "{} gave {} values for {} results",
+              graph::opName(node->kind), values.size(), node->results().size());
     std::vector<std::pair<graph::Value*, std::string>> renamed;
     for (size_t i = 0; i < values.size(); ++i) {
       CDL_CHECK(values[i] || !graph.isUsed(node->result(i)));
       if (!values[i]) continue;
       CDL_CHECK(values[i]->type.elem == node->result(i)->type.elem &&
                     values[i]->type.shape() == node->result(i)->type.shape(),
-                "{} '{}': {} became {}", graph::opName(node->kind), node->userName(), node->result(i)->type.text(),
-                values[i]->type.text());
+                "{} '{}': {} became {}", graph::opName(node->kind), node->userName(),
+                node->result(i)->type.text(), values[i]->type.text());
       graph.replaceAllUses(node->result(i), values[i]);
       if (l.made(values[i]->producer)) renamed.emplace_back(values[i], node->result(i)->name);
     }

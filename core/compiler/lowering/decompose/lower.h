@@ -15,15 +15,17 @@ inline constexpr std::string_view kCannotDoIt = " cannot do it: ";
 struct LowerOptions {
   bool toPrimitives = false; ///< ignore every optional op and function: end at the required rows of
                              ///< the 13 primitives
-  bool stack = true;         ///< fuse follows: what a target has in its products alone may count on that
+  /// fuse follows: what a target has in its products alone may count on that
+  bool stack = true;
 };
 
 /// The target's answer to the node as it is: of the instruction that it likes least, native when
 /// all are.
 Answer ask(const graph::Node& node, const Target& target, const LowerOptions& options = {});
 
-/// Whether the node adds a constant to sums of i64 that a product leaves, or scales them, on a target that has no
-/// instruction for that and does it in the product's own. Whether the product is the target's is the caller's question.
+/// Whether the node adds a constant to sums of i64 that a product leaves, or scales them, on a
+/// target that has no instruction for that and does it in the product's own. Whether the product is
+/// the target's is the caller's question.
 bool endsInProduct(const graph::Node& node, const Target& target);
 
 /// The same of a loop: of what its body does and of what moves its values.
@@ -42,7 +44,8 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
 /// smaller.
 class Lowering {
 public:
-  Lowering(graph::Graph& graph, graph::Node* at, const Target& target) : graph_(graph), at_(at), target_(target) {}
+  Lowering(graph::Graph& graph, graph::Node* at, const Target& target)
+      : graph_(graph), at_(at), target_(target) {}
 
   /// What cannot be built (sizes beyond every limit). Thrown by the builder, caught by lower().
   struct Failure {
@@ -70,15 +73,19 @@ public:
   Value broadcast(Value x, const Shape& shape);
   /// x[n.., spatial..] with lo/hi of `bits` around it; x itself when all are 0.
   Value pad(Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi, uint64_t bits);
-  Value place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets, std::vector<int64_t> steps,
-              uint64_t bits, bool fill);
+  Value place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets,
+              std::vector<int64_t> steps, uint64_t bits, bool fill);
   Value take(Value x3, Value index1) {
     return node(graph::OpKind::Take, {x3, index1}, {{"mode", std::string("clamp")}});
   }
   // Reductions over one axis of any tensor (kept as 1), and over a [o,r,i] form.
   Value reduceAxis(Value x, int axis, const char* fn);
-  Value reduce3(Value x3, const char* fn) { return node(graph::OpKind::Reduce, {x3}, {{"fn", std::string(fn)}}); }
-  Value matmul(Value a3, Value b3, Elem to) { return node(graph::OpKind::BatchMatmul, {a3, b3}, {{"to", to}}); }
+  Value reduce3(Value x3, const char* fn) {
+    return node(graph::OpKind::Reduce, {x3}, {{"fn", std::string(fn)}});
+  }
+  Value matmul(Value a3, Value b3, Elem to) {
+    return node(graph::OpKind::BatchMatmul, {a3, b3}, {{"to", to}});
+  }
   // Constants. Floats are rounded to the type once.
   Value scalar(Elem elem, double value) { return splat(elem, {}, value); }
   Value constant(Payload payload, const Shape& shape);
@@ -104,8 +111,8 @@ private:
 };
 
 using Values = std::vector<graph::Value*>;
-// One per composite record of spec/ops/, in decompose/ops/<family>.cpp: values for the node's results
-// (null: not made because nobody uses it). A missing one is a link error.
+// One per composite record of spec/ops/, in decompose/ops/<family>.cpp: values for the node's
+// results (null: not made because nobody uses it). A missing one is a link error.
 #define CANDELA_OP(Kind, name) Result<Values> lower##Kind(Lowering& l, const graph::Node& node);
 CANDELA_COMPOSITES(CANDELA_OP)
 #undef CANDELA_OP

@@ -14,7 +14,8 @@ uint64_t bitsOf(Elem elem, double value) {
 // (float to integer, bool).
 std::optional<uint64_t> castBits(Elem from, Elem to, uint64_t bits) {
   if (to == Elem::bool_) return std::nullopt;
-  if (isFloat(from)) return isFloat(to) ? std::optional(fromReal(to, toReal(from, bits))) : std::nullopt;
+  if (isFloat(from))
+    return isFloat(to) ? std::optional(fromReal(to, toReal(from, bits))) : std::nullopt;
   // Beyond 2^53 the way through a double would round twice.
   const int64_t whole = static_cast<int64_t>(integerOf(from, bits));
   if (isFloat(to)) {
@@ -62,8 +63,9 @@ Value Lowering::cast(Value x, Elem to) {
   if (x->isConstant() && !isStorageOnly(from) && !isStorageOnly(to) && castBits(from, to, 0) &&
       (bytes <= kSmallConstant || bytes <= x->payload().sizeBytes())) {
     if (x->payload().form() == Payload::Form::splat)
-      return constant(Payload::splat(to, x->type.count(), *castBits(from, to, x->payload().splatBits())),
-                      x->type.shape());
+      return constant(
+          Payload::splat(to, x->type.count(), *castBits(from, to, x->payload().splatBits())),
+          x->type.shape());
     auto source = x->payload().materialize(x->type.shape());
     auto result = Tensor::zeros(to, x->type.shape());
     if (source && result) {
@@ -93,9 +95,11 @@ Value Lowering::affine(Value x, int64_t offset, Shape dims, std::vector<int64_t>
   if (x->isConstant() && x->payload().form() == Payload::Form::splat)
     return constant(Payload::splat(x->type.elem, *count, x->payload().splatBits()), dims);
   if (dims.size() <= CDL_MAX_RANK)
-    return node(OpKind::Affine, {x}, {{"offset", offset}, {"dims", std::move(dims)}, {"strides", std::move(strides)}});
+    return node(OpKind::Affine, {x},
+                {{"offset", offset}, {"dims", std::move(dims)}, {"strides", std::move(strides)}});
   Walk walk = coalesce({dims, {strides, denseStrides(dims)}});
-  Value flat = node(OpKind::Affine, {x}, {{"offset", offset}, {"dims", walk.dims}, {"strides", walk.strides[0]}});
+  Value flat = node(OpKind::Affine, {x},
+                    {{"offset", offset}, {"dims", walk.dims}, {"strides", walk.strides[0]}});
   return reshape(flat, std::move(dims));
 }
 
@@ -104,7 +108,8 @@ Value Lowering::transpose(Value x, const std::vector<int64_t>& perm) {
   std::vector<int64_t> inner = denseStrides(from);
   int64_t offset = 0;
   // What was read in another order before is read in this one at once.
-  if (const graph::Node* p = x->producer; p && p->kind == OpKind::Affine && p->intsAttr("dims") == from) {
+  if (const graph::Node* p = x->producer;
+      p && p->kind == OpKind::Affine && p->intsAttr("dims") == from) {
     inner = p->intsAttr("strides");
     offset = p->intAttr("offset");
     x = p->operand(0);
@@ -123,19 +128,21 @@ Value Lowering::broadcast(Value x, const Shape& shape) {
   return affine(x, 0, shape, broadcastStrides(x->type.shape(), shape));
 }
 
-Value Lowering::pad(Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi, uint64_t bits) {
+Value Lowering::pad(Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi,
+                    uint64_t bits) {
   Shape dims = x->type.shape();
   bool none = true;
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (__builtin_add_overflow(dims[d], lo[d], &dims[d]) || __builtin_add_overflow(dims[d], hi[d], &dims[d]))
+    if (__builtin_add_overflow(dims[d], lo[d], &dims[d]) ||
+        __builtin_add_overflow(dims[d], hi[d], &dims[d]))
       throw Failure{badModel("padding of {} and {} is too large", lo[d], hi[d])};
     none = none && lo[d] == 0 && hi[d] == 0;
   }
   return none ? x : place({x}, dims, lo, {}, bits, true);
 }
 
-Value Lowering::place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets, std::vector<int64_t> steps,
-                      uint64_t bits, bool fill) {
+Value Lowering::place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets,
+                      std::vector<int64_t> steps, uint64_t bits, bool fill) {
   graph::Attrs attrs{{"dims", std::move(dims)},
                      {"offsets", std::move(offsets)},
                      {"value", static_cast<int64_t>(bits)},

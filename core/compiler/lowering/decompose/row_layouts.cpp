@@ -16,23 +16,27 @@ bool fitsIn(const Layout& layout, const graph::Value& value) {
   Shape rounded = value.type.shape();
   for (size_t i = 0; i < layout.steps.size(); ++i)
     if (const auto& step = layout.steps[i]; step.factor == 0 && step.dim < rounded.size())
-      rounded[step.dim] = (rounded[step.dim] + layout.stepOf(i) - 1) / layout.stepOf(i) * layout.stepOf(i);
+      rounded[step.dim] =
+          (rounded[step.dim] + layout.stepOf(i) - 1) / layout.stepOf(i) * layout.stepOf(i);
   return value.isConstant() && layout.divides(rounded);
 }
 
 /// A block of channels holds no two groups, unless every channel is a group of its own.
 bool keepsGroupsWhole(const Node& node, const RowLayouts& option) {
-  if ((node.kind != OpKind::Conv && node.kind != OpKind::ConvInteger) || node.intAttr("group") == 1) return true;
+  if ((node.kind != OpKind::Conv && node.kind != OpKind::ConvInteger) || node.intAttr("group") == 1)
+    return true;
   const int64_t group = node.intAttr("group");
   const graph::Value &x = *node.operand(0), &y = *node.result();
   const auto whole = [&](const Layout& layout, const graph::Value& value) {
     for (size_t i = 0; i < layout.steps.size(); ++i)
-      if (layout.steps[i].dim == 1 && layout.steps[i].factor == 0 && value.type.dim(1) / group % layout.stepOf(i))
+      if (layout.steps[i].dim == 1 && layout.steps[i].factor == 0 &&
+          value.type.dim(1) / group % layout.stepOf(i))
         return false;
     return true;
   };
   const bool isDepthwise = group == x.type.dim(1) && group == y.type.dim(1);
-  return isDepthwise ? option.operands[0] == option.result : whole(option.operands[0], x) && whole(option.result, y);
+  return isDepthwise ? option.operands[0] == option.result
+                     : whole(option.operands[0], x) && whole(option.result, y);
 }
 
 } // namespace
@@ -59,7 +63,8 @@ Layout layoutOf(const Target& target, uint16_t index) {
   const cdl_layout_t& record = target.layouts()[index];
   Layout layout;
   layout.pad = static_cast<Layout::Pad>(record.pad_content);
-  for (int i = 0; i < record.count && !record.opaque; ++i) layout.steps.push_back({record.dim[i], record.factor[i]});
+  for (int i = 0; i < record.count && !record.opaque; ++i)
+    layout.steps.push_back({record.dim[i], record.factor[i]});
   return layout;
 }
 
@@ -69,11 +74,14 @@ std::vector<RowLayouts> layoutsOfRows(Node& node, const Target& target) {
   const size_t operands = instrs[0].operands.size();
   std::vector<RowLayouts> found;
   for (const auto& [row, atoms] : target.rows()) {
-    if (row.kind != instrs[0].kind || row.fn != instrs[0].fn || row.elem_count != operands + 1) continue;
-    RowLayouts option{std::vector<Layout>(node.operands().size()), layoutOf(target, row.layouts[operands])};
+    if (row.kind != instrs[0].kind || row.fn != instrs[0].fn || row.elem_count != operands + 1)
+      continue;
+    RowLayouts option{std::vector<Layout>(node.operands().size()),
+                      layoutOf(target, row.layouts[operands])};
     bool fits = fitsIn(option.result, *node.result()), isPlainRow = option.result.isRowMajor();
     for (size_t i = 0; i < operands; ++i) {
-      if (row.layouts[i] == 0) continue; // behind the first two the node counts its operands in its own way
+      // behind the first two the node counts its operands in its own way
+      if (row.layouts[i] == 0) continue;
       option.operands[i] = layoutOf(target, row.layouts[i]);
       fits = fits && node.operand(i) && fitsIn(option.operands[i], *node.operand(i));
       isPlainRow = false;
@@ -97,7 +105,8 @@ Graph alone(const Node& node) {
   const Node* copy = graph.addCopy(node, copies);
   // A node does not know whether a result without users is an output of its graph: all count as
   // used.
-  for (size_t i = 0; i < node.results().size(); ++i) graph.addOutput(copy->result(i), node.result(i)->name);
+  for (size_t i = 0; i < node.results().size(); ++i)
+    graph.addOutput(copy->result(i), node.result(i)->name);
   return graph;
 }
 

@@ -18,12 +18,12 @@ bool takesOn(graph::Node& node, const Target& target, const RowLayouts& layouts)
 /// The layout of the target's table; an opaque one has no steps.
 graph::Layout layoutOf(const Target& target, uint16_t index);
 
-/// By the rows of the node's instruction, in their order: those that are not row-major throughout and that the target
-/// takes natively.
+/// By the rows of the node's instruction, in their order: those that are not row-major throughout
+/// and that the target takes natively.
 std::vector<RowLayouts> layoutsOfRows(graph::Node& node, const Target& target);
 
-/// The node alone in a graph, its constants with it, so that a decomposition meets what it will meet. It is the last
-/// node.
+/// The node alone in a graph, its constants with it, so that a decomposition meets what it will
+/// meet. It is the last node.
 graph::Graph alone(const graph::Node& node);
 
 } // namespace candela::target

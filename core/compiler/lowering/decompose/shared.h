@@ -21,16 +21,20 @@ Value reduceDims(Lowering& l, Value x, const std::vector<bool>& reduced, const c
 Value meanDims(Lowering& l, Value x, const std::vector<bool>& reduced);
 
 /// The bits of an integer in a type, zero-extended.
-inline uint64_t wholeBits(Elem elem, int64_t value) { return static_cast<uint64_t>(value) & elemMask(elem); }
+inline uint64_t wholeBits(Elem elem, int64_t value) {
+  return static_cast<uint64_t>(value) & elemMask(elem);
+}
 
-/// batch_matmul of [batch.., m, k] and [batch.., k, n], whose batch dims broadcast, or of vectors that stand for a row
-/// and a column; of integers with zero points.
-Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero = nullptr, Value bZero = nullptr);
+/// batch_matmul of [batch.., m, k] and [batch.., k, n], whose batch dims broadcast, or of vectors
+/// that stand for a row and a column; of integers with zero points.
+Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero = nullptr,
+                    Value bZero = nullptr);
 
 /// x[c] with dims of 1 behind it, so that it broadcasts along `axis` of a value of this rank.
 Value alongAxis(Lowering& l, Value x, int axis, int rank);
 
-/// matmul_integer and conv_integer of i16 as two of bytes. Empty where the zero point of the i16 is no constant.
+/// matmul_integer and conv_integer of i16 as two of bytes. Empty where the zero point of the i16 is
+/// no constant.
 Values lowerByBytes(Lowering& l, const Node& node);
 
 bool isSmallInteger(Elem elem); ///< of less than 32 bits, and computed with
@@ -39,10 +43,12 @@ Values lowerThroughI32(Lowering& l, const Node& node);
 /// Optional functions by required ones. Empty when there is no such way.
 Values lowerFunction(Lowering& l, const Node& node);
 
-/// SCATTER by `mul`, which is optional; empty where it is another function or would take too many elements.
+/// SCATTER by `mul`, which is optional; empty where it is another function or would take too many
+/// elements.
 std::vector<Value> lowerScatterProduct(Lowering& l, const Node& node);
 
-/// Tables with a number for each place or tap are written out while lowering: larger ones are refused.
+/// Tables with a number for each place or tap are written out while lowering: larger ones are
+/// refused.
 constexpr int64_t kMostTabled = int64_t(1) << 28;
 
 /// A constant i32 tensor.

@@ -17,7 +17,8 @@ Result<Program> Emitter::run() {
   CDL_TRY(emitNodes());
   finishOutputs();
   rebuildWaits(program_);
-  if (Status status = verify(program_); !status) return Status(Code::internal, "emit: " + status.message());
+  if (Status status = verify(program_); !status)
+    return Status(Code::internal, "emit: " + status.message());
   return std::move(program_);
 }
 
@@ -26,9 +27,10 @@ void Emitter::declareSpaces() {
   if (target_.spaces().empty()) return;
   program_.spaces.clear();
   for (const target::Target::SpaceInfo& info : target_.spaces()) {
-    const bool hostMapped = info.space.flags & CDL_SPACE_HOST_MAPPED, local = info.space.flags & CDL_SPACE_LOCAL;
-    program_.spaces.push_back(
-        {info.name, hostMapped, local, info.space.capacity_bytes, info.space.alignment, info.space.banks});
+    const bool hostMapped = info.space.flags & CDL_SPACE_HOST_MAPPED,
+               local = info.space.flags & CDL_SPACE_LOCAL;
+    program_.spaces.push_back({info.name, hostMapped, local, info.space.capacity_bytes,
+                               info.space.alignment, info.space.banks});
   }
 }
 
@@ -43,7 +45,8 @@ uint32_t Emitter::declare(const std::string& name, const graph::TensorType& type
 }
 
 void Emitter::declareBorders() {
-  for (const Value* input : graph_->inputs()) homes_[input] = {declare(input->name, input->type, Role::input)};
+  for (const Value* input : graph_->inputs())
+    homes_[input] = {declare(input->name, input->type, Role::input)};
   // The first output of a computed value is where it is computed; every other output is a copy
   // (finishOutputs).
   for (size_t i = 0; i < graph_->outputs().size(); ++i) {
@@ -81,19 +84,22 @@ Status Emitter::emitNodes() {
     }
     // Nothing is computed for results without elements.
     const bool empty = node->results().empty() || node->result()->type.count() == 0;
-    if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || empty || isWithin(*node)) continue;
+    if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || empty || isWithin(*node))
+      continue;
     CDL_TRY(emitNode(*node));
   }
   return Status::ok();
 }
 
 const graph::Value* Emitter::baseOf(const Value* value) {
-  while (value->producer && value->producer->kind == OpKind::Reshape) value = value->producer->operand(0);
+  while (value->producer && value->producer->kind == OpKind::Reshape)
+    value = value->producer->operand(0);
   return value;
 }
 
 bool Emitter::isWithin(const Node& node) const {
-  return (target::epilogueOf(node) || target::reductionOf(node)) && !graph_->isOutput(node.result());
+  return (target::epilogueOf(node) || target::reductionOf(node)) &&
+         !graph_->isOutput(node.result());
 }
 
 View Emitter::at(const Home& home, Elem elem, Shape dims) const {
@@ -105,9 +111,11 @@ View Emitter::at(const Home& home, Elem elem, Shape dims) const {
 
 void Emitter::add(Instr instr, const Node& node) {
   const Node* from = target::accumulatorOf(node);
-  const std::string op = target::convertsLayout(node) ? std::string(kLayoutOrigin) : graph::shownOp(from ? *from : node);
+  const std::string op = target::convertsLayout(node) ? std::string(kLayoutOrigin)
+                                                      : graph::shownOp(from ? *from : node);
   for (const std::string& name : node.provenance) instr.provenance.push_back({name, op});
-  if (instr.provenance.empty() && !node.results().empty()) instr.provenance.push_back({node.result()->name, op});
+  if (instr.provenance.empty() && !node.results().empty())
+    instr.provenance.push_back({node.result()->name, op});
   addLoops(instr);
   program_.instrs.push_back(std::move(instr));
 }
@@ -133,7 +141,8 @@ void Emitter::finishOutputs() {
 }
 
 View Emitter::viewOf(const target::NodeView& from) {
-  if (!from.value) return denseView(program_.addConstant("zero", Payload::splat(from.elem, 1, 0)), from.elem, {1});
+  if (!from.value)
+    return denseView(program_.addConstant("zero", Payload::splat(from.elem, 1, 0)), from.elem, {1});
   View view = dense(from.value, from.dims);
   view.elem = from.elem;
   view.strides = from.strides;
@@ -176,14 +185,14 @@ void Emitter::addBorder(const Node& node) {
 Status Emitter::emitNode(const Node& node) {
   const auto described = target::instructionsOf(node);
   if (described.empty())
-    return badArgument("{} '{}' has no instruction: it must be lowered first", graph::opName(node.kind),
-                       node.userName());
+    return badArgument("{} '{}' has no instruction: it must be lowered first",
+                       graph::opName(node.kind), node.userName());
   if (node.result()->type.halo) addBorder(node);
   for (const target::NodeInstr& from : described) {
     const target::Answer answer = target_.query(target::describe(from));
     if (answer.support == target::Support::none)
-      return failure(Code::internal, "{} '{}' is emitted but '{}' does not take it: {}", graph::opName(node.kind),
-                     node.userName(), target_.name(), answer.detail);
+      return failure(Code::internal, "{} '{}' is emitted but '{}' does not take it: {}",
+                     graph::opName(node.kind), node.userName(), target_.name(), answer.detail);
     Instr instr;
     instr.kind = from.kind;
     instr.fn = from.fn;
@@ -191,17 +200,22 @@ Status Emitter::emitNode(const Node& node) {
     for (const target::NodeView& operand : from.operands) instr.inputs.push_back(viewOf(operand));
     instr.outputs = {viewOf(from.result)};
     for (const target::NodeView& other : from.others) instr.outputs.push_back(viewOf(other));
-    for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, graph::instrAttrType(node, id), values});
+    for (const auto& [id, values] : from.attrs)
+      instr.attrs.push_back({id, graph::instrAttrType(node, id), values});
     for (const target::NodeView& view : from.views) instr.inputs.push_back(viewOf(view));
     instr.prologue = static_cast<uint32_t>(from.prologue);
-    const size_t first = from.kind == CDL_KIND_ELEMENTWISE || from.prologue ? 0 : from.operands.size();
-    CDL_ASSIGN(instr.expr, resolveExpr(from.steps, instr.inputs, from.accumulator, first)
-                               .context(fmt::format("{} '{}'", graph::opName(node.kind), node.userName())));
+    const size_t first =
+        from.kind == CDL_KIND_ELEMENTWISE || from.prologue ? 0 : from.operands.size();
+    CDL_ASSIGN(instr.expr,
+               resolveExpr(from.steps, instr.inputs, from.accumulator, first)
+                   .context(fmt::format("{} '{}'", graph::opName(node.kind), node.userName())));
     add(std::move(instr), node);
   }
   return Status::ok();
 }
 
-Result<Program> emit(const graph::Graph& graph, const target::Target& target) { return Emitter(graph, target).run(); }
+Result<Program> emit(const graph::Graph& graph, const target::Target& target) {
+  return Emitter(graph, target).run();
+}
 
 } // namespace candela::program

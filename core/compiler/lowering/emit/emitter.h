@@ -12,14 +12,16 @@ namespace candela::program {
 /// Builds one Program. Buffers first, then node after node; the body of a loop in the same way.
 class Emitter {
 public:
-  Emitter(const graph::Graph& graph, const target::Target& target) : graph_(&graph), target_(target) {}
+  Emitter(const graph::Graph& graph, const target::Target& target)
+      : graph_(&graph), target_(target) {}
   Result<Program> run();
 
 private:
   using Node = graph::Node;
   using Value = graph::Value;
 
-  /// Where the first element of a value lies; what steps with a loop lies elsewhere in each run of it.
+  /// Where the first element of a value lies; what steps with a loop lies elsewhere in each run of
+  /// it.
   struct Home {
     uint32_t buffer = kNone;
     int64_t offset = 0;
@@ -35,7 +37,8 @@ private:
   /// Everything that the nodes of a graph do.
   Status emitNodes();
   Status emitNode(const Node& node);
-  /// Fills the halo of the result: slabs before and behind the content of each dim, as wide as all of the later ones.
+  /// Fills the halo of the result: slabs before and behind the content of each dim, as wide as all
+  /// of the later ones.
   void addBorder(const Node& node);
   /// Outputs that are inputs, constants, or the same value as an earlier output.
   void finishOutputs();
@@ -46,7 +49,9 @@ private:
   bool isWithin(const Node& node) const;
   const Home& homeOf(const Value* value) const { return homes_.at(baseOf(value)); }
   View at(const Home& home, Elem elem, Shape dims) const;
-  View dense(const Value* value, Shape dims) const { return at(homeOf(value), value->type.elem, std::move(dims)); }
+  View dense(const Value* value, Shape dims) const {
+    return at(homeOf(value), value->type.elem, std::move(dims));
+  }
   View viewOf(const target::NodeView& from);
   /// Appends with provenance, inside of the loops that are being emitted.
   void add(Instr instr, const Node& node);

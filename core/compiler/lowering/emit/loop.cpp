@@ -1,6 +1,6 @@
-// A loop of the Graph becomes a `for` region of the Program. What it carries lies in the buffers of its results: the
-// operands are copied there before it, what a run computes at the end of the run. Slices of what is scanned are views
-// that step with the loop; nothing is copied for them.
+// A loop of the Graph becomes a `for` region of the Program. What it carries lies in the buffers of
+// its results: the operands are copied there before it, what a run computes at the end of the run.
+// Slices of what is scanned are views that step with the loop; nothing is copied for them.
 #include "core/compiler/graph/loop.h"
 
 #include <algorithm>
@@ -13,21 +13,24 @@ void Emitter::addLoops(Instr& instr) const {
   instr.loop = loop_;
   for (size_t l = loops_.size(); l-- > 0;) {
     const Node& loop = *loops_[l];
-    const graph::Provenance names = loop.provenance.empty() ? graph::Provenance{loop.result()->name} : loop.provenance;
+    const graph::Provenance names =
+        loop.provenance.empty() ? graph::Provenance{loop.result()->name} : loop.provenance;
     for (const std::string& name : names)
       if (std::ranges::find(instr.provenance, name, &Origin::node) == instr.provenance.end())
         instr.provenance.push_back({name, std::string(graph::opName(loop.kind))});
   }
 }
 
-Emitter::Home Emitter::sliceOf(Home home, const graph::TensorType& type, int64_t trips, bool backward) const {
+Emitter::Home Emitter::sliceOf(Home home, const graph::TensorType& type, int64_t trips,
+                               bool backward) const {
   const int64_t slice = type.count() / std::max<int64_t>(type.dim(0), 1);
   home.offset += backward ? (trips - 1) * slice : 0;
   home.ivStrides[loops_.size() - 1] += backward ? -slice : slice;
   return home;
 }
 
-void Emitter::copy(const Home& from, const Home& to, const graph::TensorType& type, const Node& node) {
+void Emitter::copy(const Home& from, const Home& to, const graph::TensorType& type,
+                   const Node& node) {
   if (from == to || type.count() == 0) return;
   Instr copy;
   copy.kind = CDL_KIND_COPY;
@@ -43,7 +46,8 @@ void Emitter::carry(const Node& loop) {
   for (size_t i = form.carried; i < outputs.size(); ++i) {
     const graph::TensorType& type = loop.result(i)->type;
     const bool backward = form.runsBackward(form.scanned + i - form.carried);
-    copy(homeOf(outputs[i]), sliceOf(homeOf(loop.result(i)), type, form.trips, backward), outputs[i]->type, loop);
+    copy(homeOf(outputs[i]), sliceOf(homeOf(loop.result(i)), type, form.trips, backward),
+         outputs[i]->type, loop);
   }
   // What changes places is taken out of them all before anything is put there.
   std::vector<Home> from;
@@ -56,7 +60,8 @@ void Emitter::carry(const Node& loop) {
     copy(from[i], staged, outputs[i]->type, loop);
     from[i] = staged;
   }
-  for (size_t i = 0; i < form.carried; ++i) copy(from[i], homeOf(loop.result(i)), outputs[i]->type, loop);
+  for (size_t i = 0; i < form.carried; ++i)
+    copy(from[i], homeOf(loop.result(i)), outputs[i]->type, loop);
 }
 
 Status Emitter::emitLoop(const Node& loop) {
@@ -84,7 +89,8 @@ Status Emitter::emitLoop(const Node& loop) {
     const Value* base = baseOf(body.outputs()[i]);
     if (!base->producer || base->isConstant()) continue; // carry() copies it
     const bool backward = form.runsBackward(form.scanned + i - form.carried);
-    homes_.try_emplace(base, sliceOf(homeOf(loop.result(i)), loop.result(i)->type, form.trips, backward));
+    homes_.try_emplace(base,
+                       sliceOf(homeOf(loop.result(i)), loop.result(i)->type, form.trips, backward));
   }
   CDL_TRY(declareValues());
   CDL_TRY(emitNodes());

@@ -26,7 +26,8 @@ std::optional<uint64_t> literalBits(const Value& value) {
 
 /// A literal takes its type from a neighbour: a condition and the only operand of a step have none.
 bool canBeLiteral(uint16_t kind, size_t index) {
-  return kind == CDL_KIND_BINARY || kind == CDL_KIND_COMPARE || (kind == CDL_KIND_SELECT && index > 0);
+  return kind == CDL_KIND_BINARY || kind == CDL_KIND_COMPARE ||
+         (kind == CDL_KIND_SELECT && index > 0);
 }
 
 class Builder {
@@ -49,7 +50,8 @@ public:
         if (!stepIndex_.count(operand->producer) && !append(*operand->producer)) return false;
         arg.source = text::ExprArg::Source::step;
         arg.index = stepIndex_.at(operand->producer);
-      } else if (const auto bits = literalBits(*operand); bits && !literal && canBeLiteral(step.kind, i)) {
+      } else if (const auto bits = literalBits(*operand);
+                 bits && !literal && canBeLiteral(step.kind, i)) {
         literal = true; // a step holds one
         arg.source = text::ExprArg::Source::literal;
         arg.literal = text::elementText(operand->type.elem, *bits);
@@ -62,13 +64,15 @@ public:
     }
     stepIndex_[&node] = static_cast<uint16_t>(out_.steps.size());
     out_.steps.push_back(std::move(step));
-    return out_.steps.size() <= CDL_MAX_STEPS && out_.operands.size() <= kMaxViews + (accumulator_ ? 1 : 0);
+    return out_.steps.size() <= CDL_MAX_STEPS &&
+           out_.operands.size() <= kMaxViews + (accumulator_ ? 1 : 0);
   }
   Expression take() { return std::move(out_); }
 
 private:
   Value* behindReshapes(Value* value) const {
-    while (value->producer && value->producer->kind == OpKind::Reshape && inside_.count(value->producer))
+    while (value->producer && value->producer->kind == OpKind::Reshape &&
+           inside_.count(value->producer))
       value = value->producer->operand(0);
     return value;
   }
@@ -94,9 +98,10 @@ private:
 
 } // namespace
 
-std::optional<Expression> expressionOf(const Node& root, const std::set<const Node*>& inside, Value* accumulator,
-                                       const std::optional<Shape>& over) {
-  Builder builder(inside, accumulator, accumulator ? std::optional(accumulator->type.shape()) : over);
+std::optional<Expression> expressionOf(const Node& root, const std::set<const Node*>& inside,
+                                       Value* accumulator, const std::optional<Shape>& over) {
+  Builder builder(inside, accumulator,
+                  accumulator ? std::optional(accumulator->type.shape()) : over);
   if (!builder.append(root)) return std::nullopt;
   return builder.take();
 }

@@ -19,9 +19,12 @@ struct Expression {
   std::vector<Operand> operands; ///< the accumulator first, where there is one
 };
 
-/// `root` and what it reads of `inside`: steps, and reshapes where the elements are walked `over` another shape, that of
-/// the accumulator where there is one. nullopt beyond the limits on steps and operands.
-std::optional<Expression> expressionOf(const graph::Node& root, const std::set<const graph::Node*>& inside,
-                                       graph::Value* accumulator, const std::optional<Shape>& over = {});
+/// `root` and what it reads of `inside`: steps, and reshapes where the elements are walked `over`
+/// another shape, that of the accumulator where there is one. nullopt beyond the limits on steps
+/// and operands.
+std::optional<Expression> expressionOf(const graph::Node& root,
+                                       const std::set<const graph::Node*>& inside,
+                                       graph::Value* accumulator,
+                                       const std::optional<Shape>& over = {});
 
 } // namespace candela::target

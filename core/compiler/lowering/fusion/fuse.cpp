@@ -17,10 +17,12 @@ class Fuser : FuseWalk {
 public:
   using FuseWalk::FuseWalk;
 
-  /// From the end: what two producers could take goes to the later one, behind which the other has long been computed.
+  /// From the end: what two producers could take goes to the later one, behind which the other has
+  /// long been computed.
   Result<int> epilogues() {
     for (size_t i = order_.size(); i-- > 0;)
-      if (position_.count(order_[i]) && carriesEpilogue(*order_[i])) CDL_TRY(fuseEpilogue(*order_[i]));
+      if (position_.count(order_[i]) && carriesEpilogue(*order_[i]))
+        CDL_TRY(fuseEpilogue(*order_[i]));
     return count_;
   }
 
@@ -38,8 +40,9 @@ private:
     return instrs.size() == 1 && hasEpilogue(instrs[0].kind);
   }
 
-  /// May `node` be computed along with `acc`, of all of whose elements it has one each? The steps of an expression are
-  /// known to the target by kind alone, so each must be an instruction that it takes.
+  /// May `node` be computed along with `acc`, of all of whose elements it has one each? The steps
+  /// of an expression are known to the target by kind alone, so each must be an instruction that it
+  /// takes.
   bool mayFollow(const Node& node, const Value& acc) const {
     if (!isWalkable(node.results())) return false;
     const graph::TensorType& type = node.result()->type;
@@ -47,7 +50,8 @@ private:
     return node.kind == OpKind::Reshape ? type.layout.isRowMajor() : stepOf(node) && takes(node);
   }
 
-  /// The first that reads one of the open values from outside; null where nothing else may join them.
+  /// The first that reads one of the open values from outside; null where nothing else may join
+  /// them.
   Node* nextUser(const std::set<Value*>& open, const Nodes& inside) const {
     Node* next = nullptr;
     for (const Value* value : open) {
@@ -61,8 +65,8 @@ private:
     return next;
   }
 
-  /// The largest part of what follows `acc` that one value leaves, as far as the target takes it: node by node in
-  /// order, tried whenever nobody outside reads any other value.
+  /// The largest part of what follows `acc` that one value leaves, as far as the target takes it:
+  /// node by node in order, tried whenever nobody outside reads any other value.
   Status fuseEpilogue(Node& producer) {
     Value* acc = producer.result();
     Nodes inside, taken;
@@ -75,7 +79,8 @@ private:
       open.insert(next->result());
       std::erase_if(open, [&](const Value* value) { return isReadOnlyIn(*value, inside); });
       if (open != std::set{next->result()} || next->kind == OpKind::Reshape) continue;
-      if (auto expression = expressionOf(*next, inside, acc); expression && isTaken(*next, *expression)) {
+      if (auto expression = expressionOf(*next, inside, acc);
+          expression && isTaken(*next, *expression)) {
         best = std::move(expression);
         taken = inside;
         root = next;
@@ -84,17 +89,17 @@ private:
     return best ? apply(*root, *best, taken, producer.provenance) : Status::ok();
   }
 
-  /// The last of the producers of operands of what is inside that nobody else needs and that have the shape of the
-  /// root.
+  /// The last of the producers of operands of what is inside that nobody else needs and that have
+  /// the shape of the root.
   const Node* nextOfTree(const Node& root, const Nodes& inside, const Nodes& refused) const {
     const Node* last = nullptr;
     const graph::TensorType& wanted = root.result()->type;
     for (const Node* member : inside)
       for (const Value* operand : member->operands()) {
         const Node* producer = operand->producer;
-        if (!position_.count(producer) || inside.count(producer) || refused.count(producer) || !stepOf(*producer) ||
-            !isReadOnlyIn(*operand, inside) || operand->type.shape() != wanted.shape() ||
-            operand->type.layout != wanted.layout)
+        if (!position_.count(producer) || inside.count(producer) || refused.count(producer) ||
+            !stepOf(*producer) || !isReadOnlyIn(*operand, inside) ||
+            operand->type.shape() != wanted.shape() || operand->type.layout != wanted.layout)
           continue;
         if (!last || position_.at(producer) > position_.at(last)) last = producer;
       }
@@ -103,12 +108,14 @@ private:
 
   /// Grows `inside` node by node to the largest tree whose expression `accepts` takes.
   template <typename Accepts>
-  std::optional<Expression> growTree(const Node& root, Nodes& inside, const Accepts& accepts) const {
+  std::optional<Expression> growTree(const Node& root, Nodes& inside,
+                                     const Accepts& accepts) const {
     Nodes refused;
     std::optional<Expression> best;
     while (const Node* candidate = nextOfTree(root, inside, refused)) {
       inside.insert(candidate);
-      if (auto expression = expressionOf(root, inside, nullptr); expression && accepts(*expression)) {
+      if (auto expression = expressionOf(root, inside, nullptr);
+          expression && accepts(*expression)) {
         best = std::move(expression);
       } else {
         inside.erase(candidate);
@@ -119,12 +126,14 @@ private:
   }
 
   Status fuseTree(Node& root) {
-    // A target that takes the whole is asked once: each question makes a node and reads all of its steps.
+    // A target that takes the whole is asked once: each question makes a node and reads all of its
+    // steps.
     Nodes inside{&root};
     std::optional<Expression> best = growTree(root, inside, [](const Expression&) { return true; });
     if (best && !isTaken(root, *best)) {
       inside = {&root};
-      best = growTree(root, inside, [&](const Expression& expression) { return isTaken(root, expression); });
+      best = growTree(root, inside,
+                      [&](const Expression& expression) { return isTaken(root, expression); });
     }
     count_ -= best ? 1 : 0; // the expression is a node too
     return best ? apply(root, *best, inside, {}) : Status::ok();
@@ -138,10 +147,12 @@ private:
     return taken;
   }
 
-  Status apply(Node& root, const Expression& expression, const Nodes& inside, graph::Provenance provenance) {
+  Status apply(Node& root, const Expression& expression, const Nodes& inside,
+               graph::Provenance provenance) {
     graph::mergeProvenance(provenance, provenanceOf(inside));
     CDL_ASSIGN(const Node* expr, add(root, expression, provenance));
-    CDL_ASSIGN(Value * result, alias(expr->result(), root.result()->type.shape(), provenance, root));
+    CDL_ASSIGN(Value * result,
+               alias(expr->result(), root.result()->type.shape(), provenance, root));
     const std::string name = root.result()->name;
     graph_.replaceAllUses(root.result(), result);
     eraseAll(inside);

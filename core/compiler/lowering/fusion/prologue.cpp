@@ -17,13 +17,14 @@ public:
 
   Result<int> run() {
     for (size_t i = order_.size(); i-- > 0;)
-      if (position_.count(order_[i]) && order_[i]->kind == OpKind::Reduce) CDL_TRY(fusePrologue(*order_[i]));
+      if (position_.count(order_[i]) && order_[i]->kind == OpKind::Reduce)
+        CDL_TRY(fusePrologue(*order_[i]));
     return count_;
   }
 
 private:
-  /// What is behind reshapes of an operand of what is inside, where nobody else needs any of them: a step of one
-  /// element for each of x. The reshapes come along.
+  /// What is behind reshapes of an operand of what is inside, where nobody else needs any of them:
+  /// a step of one element for each of x. The reshapes come along.
   Nodes ownProducer(const Value& x, Value* operand, const Nodes& inside) const {
     Nodes all = inside, made;
     for (;;) {
@@ -38,7 +39,8 @@ private:
     }
   }
   static const Node* stepIn(const Nodes& made) {
-    const auto step = std::ranges::find_if(made, [](const Node* node) { return node->kind != OpKind::Reshape; });
+    const auto step =
+        std::ranges::find_if(made, [](const Node* node) { return node->kind != OpKind::Reshape; });
     return step == made.end() ? nullptr : *step;
   }
   /// The last of those in front of what is inside.
@@ -48,16 +50,19 @@ private:
       for (Value* operand : member->operands()) {
         Nodes made = operand ? ownProducer(x, operand, inside) : Nodes{};
         const Node* step = stepIn(made);
-        if (step && !refused.count(step) && (last.empty() || position_.at(step) > position_.at(stepIn(last))))
+        if (step && !refused.count(step) &&
+            (last.empty() || position_.at(step) > position_.at(stepIn(last))))
           last = std::move(made);
       }
     return last;
   }
 
-  /// The largest tree in front of a reduction that nobody else reads, as far as the target computes it on the way.
+  /// The largest tree in front of a reduction that nobody else reads, as far as the target computes
+  /// it on the way.
   Status fusePrologue(Node& reduce) {
     Value* x = reduce.operand(0);
-    if (!isWalkable(reduce.results()) || !x->type.layout.isRowMajor() || x->type.count() == 0) return Status::ok();
+    if (!isWalkable(reduce.results()) || !x->type.layout.isRowMajor() || x->type.count() == 0)
+      return Status::ok();
     const Shape over = x->type.shape();
     Nodes inside{&reduce}, refused;
     const Node* root = nullptr;
@@ -80,19 +85,23 @@ private:
     if (!best) return Status::ok();
     inside.erase(&reduce);
     count_ += static_cast<int>(inside.size());
-    return tryPrologue(reduce, *root, *best, &inside) ? Status::ok()
-                                                      : failure(Code::internal, "a prologue was taken and is not");
+    return tryPrologue(reduce, *root, *best, &inside)
+               ? Status::ok()
+               : failure(Code::internal, "a prologue was taken and is not");
   }
 
-  /// Whether the target takes the reduction with this prologue. With `inside`, which it replaces, it stays in the graph.
-  bool tryPrologue(Node& reduce, const Node& root, const Expression& expression, const Nodes* inside) {
+  /// Whether the target takes the reduction with this prologue. With `inside`, which it replaces,
+  /// it stays in the graph.
+  bool tryPrologue(Node& reduce, const Node& root, const Expression& expression,
+                   const Nodes* inside) {
     Node& before = *order_[position_.at(&root)];
     const auto expr = add(before, expression, {});
     if (!expr) return false;
     const bool fits = (*expr)->result()->type.shape() == reduce.operand(0)->type.shape();
     graph::Attrs attrs = reduce.attrs;
     attrs["prologue"] = int64_t(1);
-    const auto made = fits ? graph_.addNode(OpKind::Reduce, {(*expr)->result()}, std::move(attrs), reduce.provenance, &reduce)
+    const auto made = fits ? graph_.addNode(OpKind::Reduce, {(*expr)->result()}, std::move(attrs),
+                                            reduce.provenance, &reduce)
                            : Result<Node*>(failure(Code::internal, "other dims"));
     bool taken = false;
     if (made) {
@@ -128,6 +137,8 @@ private:
 
 } // namespace
 
-Result<int> fusePrologues(graph::Graph& graph, const Target& target) { return PrologueFuser(graph, target).run(); }
+Result<int> fusePrologues(graph::Graph& graph, const Target& target) {
+  return PrologueFuser(graph, target).run();
+}
 
 } // namespace candela::target

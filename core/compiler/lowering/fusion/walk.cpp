@@ -12,7 +12,8 @@ using graph::Node;
 using graph::OpKind;
 using graph::Value;
 
-FuseWalk::FuseWalk(Graph& graph, const Target& target) : graph_(graph), target_(target), order_(graph.snapshot()) {
+FuseWalk::FuseWalk(Graph& graph, const Target& target)
+    : graph_(graph), target_(target), order_(graph.snapshot()) {
   for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
 }
 
@@ -23,23 +24,28 @@ bool FuseWalk::takes(const Node& node) const {
 
 bool FuseWalk::isReadOnlyIn(const Value& value, const Nodes& inside) const {
   return !graph_.isOutput(&value) && !value.users().empty() &&
-         std::ranges::all_of(value.users(), [&](const Node* user) { return inside.count(user) != 0; });
+         std::ranges::all_of(value.users(),
+                             [&](const Node* user) { return inside.count(user) != 0; });
 }
 
-Result<Value*> FuseWalk::alias(Value* value, const Shape& shape, const graph::Provenance& provenance, Node& at) {
+Result<Value*> FuseWalk::alias(Value* value, const Shape& shape,
+                               const graph::Provenance& provenance, Node& at) {
   if (value->type.shape() == shape) return value;
-  CDL_ASSIGN(const Node* node, graph_.addNode(OpKind::Reshape, {value}, {{"shape", shape}}, provenance, &at));
+  CDL_ASSIGN(const Node* node,
+             graph_.addNode(OpKind::Reshape, {value}, {{"shape", shape}}, provenance, &at));
   return node->result();
 }
 
-Result<Node*> FuseWalk::add(Node& root, const Expression& expression, const graph::Provenance& provenance) {
+Result<Node*> FuseWalk::add(Node& root, const Expression& expression,
+                            const graph::Provenance& provenance) {
   std::vector<Value*> operands;
   for (const Expression::Operand& operand : expression.operands) {
     CDL_ASSIGN(Value * value, alias(operand.value, operand.shape, provenance, root));
     operands.push_back(value);
   }
   graph::Attrs attrs{{"to", root.result()->type.elem}, {"steps", text::exprText(expression.steps)}};
-  CDL_ASSIGN(Node * expr, graph_.addNode(OpKind::Expr, operands, std::move(attrs), provenance, &root));
+  CDL_ASSIGN(Node * expr,
+             graph_.addNode(OpKind::Expr, operands, std::move(attrs), provenance, &root));
   expr->result()->type.layout = root.result()->type.layout;
   return expr;
 }
@@ -70,7 +76,8 @@ std::vector<size_t> FuseWalk::positionsOf(const Nodes& inside) const {
 
 graph::Provenance FuseWalk::provenanceOf(const Nodes& inside) const {
   graph::Provenance provenance;
-  for (const size_t i : positionsOf(inside)) graph::mergeProvenance(provenance, order_[i]->provenance);
+  for (const size_t i : positionsOf(inside))
+    graph::mergeProvenance(provenance, order_[i]->provenance);
   return provenance;
 }
 

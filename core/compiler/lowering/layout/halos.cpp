@@ -14,7 +14,8 @@ using graph::OpKind;
 
 namespace {
 
-/// What a window reads beside x: its fill, and how far it reaches per spatial dim, [h begin, w begin, h end, w end].
+/// What a window reads beside x: its fill, and how far it reaches per spatial dim, [h begin, w
+/// begin, h end, w end].
 struct Reach {
   uint64_t fill = 0;
   std::vector<int64_t> pads;
@@ -23,14 +24,16 @@ struct Reach {
 std::optional<Reach> reachOf(const Node& reader, const graph::Value& x) {
   if (reader.operand(0) != &x || reader.kind == OpKind::Expr) return std::nullopt;
   const std::vector<NodeInstr> instrs = instructionsOf(reader);
-  if (instrs.empty() || (instrs[0].kind != CDL_KIND_CONV2D && instrs[0].kind != CDL_KIND_POOL2D)) return std::nullopt;
+  if (instrs.empty() || (instrs[0].kind != CDL_KIND_CONV2D && instrs[0].kind != CDL_KIND_POOL2D))
+    return std::nullopt;
   for (const auto& [id, values] : instrs[0].attrs) {
     if (id != CDL_ATTR_PADS || std::ranges::count(values, 0) == 4) continue;
     if (instrs[0].kind == CDL_KIND_POOL2D)
       return Reach{instrs[0].fn == CDL_POOL2D_MAX ? lowestBits(x.type.elem) : 0, values};
     if (instrs[0].operands.size() < 3 || !instrs[0].operands[2].value) return Reach{0, values};
     const auto zero = instrs[0].operands[2].value->tensor();
-    return zero ? std::optional(Reach{loadElement(x.type.elem, zero->bytes.data(), 0), values}) : std::nullopt;
+    return zero ? std::optional(Reach{loadElement(x.type.elem, zero->bytes.data(), 0), values})
+                : std::nullopt;
   }
   return std::nullopt;
 }
@@ -61,7 +64,8 @@ std::shared_ptr<const Halo> haloFor(const Graph& graph, const graph::Value& x) {
       reach->pads[i] = std::max(reach->pads[i], other->pads[i]);
   }
   if (!reach) return nullptr;
-  Halo halo{std::vector<uint32_t>(layout.steps.size()), std::vector<uint32_t>(layout.steps.size()), reach->fill};
+  Halo halo{std::vector<uint32_t>(layout.steps.size()), std::vector<uint32_t>(layout.steps.size()),
+            reach->fill};
   halo.lo[*h] = static_cast<uint32_t>(reach->pads[0]);
   halo.lo[*w] = static_cast<uint32_t>(reach->pads[1]);
   halo.hi[*h] = static_cast<uint32_t>(reach->pads[2]);
@@ -80,7 +84,9 @@ bool fillsStrided(const Target& target, Elem elem) {
 
 void giveHalos(Graph& graph, const Target& target) {
   for (const auto& node : graph.nodes()) {
-    if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || node->results().size() != 1) continue;
+    if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape ||
+        node->results().size() != 1)
+      continue;
     if (epilogueOf(*node)) continue; // it never lies in memory
     graph::Value* value = node->result();
     auto halo = haloFor(graph, *value);
@@ -90,7 +96,8 @@ void giveHalos(Graph& graph, const Target& target) {
       const Node* epilogue = epilogueOf(*each);
       return ask(epilogue ? *epilogue : *each, target).support == Support::native;
     };
-    if (!takes(node.get()) || !std::ranges::all_of(value->users(), takes)) value->type.halo = nullptr;
+    if (!takes(node.get()) || !std::ranges::all_of(value->users(), takes))
+      value->type.halo = nullptr;
     framePieces(graph, *node, target);
   }
 }

@@ -30,7 +30,9 @@ struct Option {
   double cost = 0; ///< of bytes that the kernel itself rearranges
 };
 
-double bytesOf(const TensorType& type) { return static_cast<double>(elemBytes(type.elem, type.count())); }
+double bytesOf(const TensorType& type) {
+  return static_cast<double>(elemBytes(type.elem, type.count()));
+}
 
 /// Both layouts put every element at the same place.
 bool sameBytes(const Value& value, const Layout& a, const Layout& b) {
@@ -51,10 +53,12 @@ public:
 
   void form() {
     for (const auto& [row, atoms] : target_.rows()) {
-      if ((row.kind != CDL_KIND_CONV2D && row.kind != CDL_KIND_POOL2D) || row.elem_count == 0) continue;
+      if ((row.kind != CDL_KIND_CONV2D && row.kind != CDL_KIND_POOL2D) || row.elem_count == 0)
+        continue;
       const Activation found{layoutOf(target_, row.layouts[row.elem_count - 1]),
                              isFloat(static_cast<Elem>(row.elems[row.elem_count - 1]))};
-      if (!found.layout.isRowMajor() && std::ranges::find(activations_, found) == activations_.end())
+      if (!found.layout.isRowMajor() &&
+          std::ranges::find(activations_, found) == activations_.end())
         activations_.push_back(found);
     }
     for (Node* node : graph_.snapshot()) {
@@ -65,11 +69,13 @@ public:
     bool changes = true;
     for (int round = 0; round < kRounds && changes; ++round) {
       changes = false;
-      for (Node* node : order) changes |= choose(*node, [&](const Option& option) { return localCost(*node, option); });
+      for (Node* node : order)
+        changes |= choose(*node, [&](const Option& option) { return localCost(*node, option); });
     }
     for (Node* node : order) apply(*node);
     for (size_t i = 0; i < graph_.outputs().size(); ++i)
-      if (Value* value = graph_.outputs()[i]; !value->type.layout.isRowMajor()) convertOutput(value);
+      if (Value* value = graph_.outputs()[i]; !value->type.layout.isRowMajor())
+        convertOutput(value);
   }
 
 private:
@@ -89,7 +95,8 @@ private:
     for (const Value* operand : node.operands())
       if (operand && !isPlain(operand)) return options;
     const auto add = [&](Option option) {
-      if (takesOn(node, target_, {option.operands, option.result})) options.push_back(std::move(option));
+      if (takesOn(node, target_, {option.operands, option.result}))
+        options.push_back(std::move(option));
     };
     switch (node.kind) {
     case OpKind::Conv:
@@ -97,14 +104,16 @@ private:
     case OpKind::MaxPool:
     case OpKind::AveragePool:
     case OpKind::BatchMatmul:
-      for (RowLayouts& row : layoutsOfRows(node, target_)) options.push_back({std::move(row.operands), row.result, 0});
+      for (RowLayouts& row : layoutsOfRows(node, target_))
+        options.push_back({std::move(row.operands), row.result, 0});
       priceRows(node, options);
       if (options.size() > 1 && !takesOn(node, target_, {options[0].operands, {}}))
         options[0].cost = std::numeric_limits<double>::max() / 8; // costs are added up
       break;
     case OpKind::Reshape: reduced(node, options); break;
     case OpKind::Reduce:
-      if (const auto found = reduced_.find(node.operand(0)); found != reduced_.end()) add({{found->second}, {}, 0});
+      if (const auto found = reduced_.find(node.operand(0)); found != reduced_.end())
+        add({{found->second}, {}, 0});
       break;
     default:
       if (node.kind == OpKind::Place || node.info().has(graph::kTraitElementwise))
@@ -114,10 +123,13 @@ private:
     return options;
   }
 
-  /// A kernel that reads or writes rows where another row of the target has blocks rearranges them itself.
+  /// A kernel that reads or writes rows where another row of the target has blocks rearranges them
+  /// itself.
   static void priceRows(const Node& node, std::vector<Option>& options) {
     const auto price = [&](const Value* value, const auto& layoutIn) {
-      if (!value || std::ranges::all_of(options, [&](Option& o) { return layoutIn(o).isRowMajor(); })) return;
+      if (!value ||
+          std::ranges::all_of(options, [&](Option& o) { return layoutIn(o).isRowMajor(); }))
+        return;
       for (Option& option : options)
         if (layoutIn(option).isRowMajor()) option.cost += kInside * bytesOf(value->type);
     };
@@ -142,26 +154,34 @@ private:
 
   static bool placesBlocks(const Node& node, size_t piece, const Layout& layout) {
     const size_t rank = layout.steps.empty() ? 0 : node.result()->type.dims.size();
-    const std::vector<int64_t> offsets = node.intsAttr("offsets"), steps = node.intsAttr("steps", rank, 1);
+    const std::vector<int64_t> offsets = node.intsAttr("offsets"),
+                               steps = node.intsAttr("steps", rank, 1);
     for (size_t i = 0; i < layout.steps.size(); ++i) {
       const uint8_t d = layout.steps[i].dim;
-      if (layout.stepOf(i) > 1 && (offsets[piece * rank + d] % layout.stepOf(i) || steps[d] != 1)) return false;
+      if (layout.stepOf(i) > 1 && (offsets[piece * rank + d] % layout.stepOf(i) || steps[d] != 1))
+        return false;
     }
     return layout.divides(node.operand(piece)->type.shape());
   }
 
-  /// x[n,c,h,w] as [n*c,h*w,1] for a sum over space: the blocks of c, or all of it, become blocks of n*c.
+  /// x[n,c,h,w] as [n*c,h*w,1] for a sum over space: the blocks of c, or all of it, become blocks
+  /// of n*c.
   void reduced(const Node& node, std::vector<Option>& options) {
     const TensorType &from = node.operand(0)->type, &to = node.result()->type;
-    if (from.rank() != 4 || to.shape() != Shape{from.dim(0) * from.dim(1), from.dim(2) * from.dim(3), 1}) return;
+    if (from.rank() != 4 ||
+        to.shape() != Shape{from.dim(0) * from.dim(1), from.dim(2) * from.dim(3), 1})
+      return;
     if (graph_.isOutput(node.result())) return;
     for (const Node* user : node.result()->users())
       if (user->kind != OpKind::Reduce) return;
     for (const auto& [layout, ofFloats] : activations_) {
       if (ofFloats != isFloat(from.elem) || !layout.divides(from.shape())) continue;
       const bool isLast = layout.steps == std::vector<Layout::Step>{{0, 0}, {2, 0}, {3, 0}, {1, 0}};
-      const uint32_t block = isLast ? static_cast<uint32_t>(from.dim(1)) : layout.steps.back().factor;
-      if (!isLast && layout.steps != std::vector<Layout::Step>{{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, block}}) continue;
+      const uint32_t block =
+          isLast ? static_cast<uint32_t>(from.dim(1)) : layout.steps.back().factor;
+      if (!isLast &&
+          layout.steps != std::vector<Layout::Step>{{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, block}})
+        continue;
       reduced_[node.result()] = {{{0, 0}, {1, 0}, {2, 0}, {0, block}}, layout.pad};
       options.push_back({{layout}, reduced_[node.result()], 0});
     }
@@ -197,7 +217,8 @@ private:
   double greedyCost(const Node& node, const Option& option) const {
     double cost = option.cost;
     for (size_t i = 0; i < node.operands().size(); ++i)
-      if (const Value* operand = node.operand(i)) cost += conversion(*operand, produced(*operand), option.operands[i]);
+      if (const Value* operand = node.operand(i))
+        cost += conversion(*operand, produced(*operand), option.operands[i]);
     return cost;
   }
   /// With all neighbours; the option is the chosen one.
@@ -249,13 +270,14 @@ private:
     const Shape shape = value->type.shape();
     const bool isAlias = sameBytes(*value, value->type.layout, layout);
     graph::Attrs attrs{{"shape", shape}};
-    if (!isAlias) attrs = {{"offset", int64_t(0)}, {"dims", shape}, {"strides", denseStrides(shape)}};
+    if (!isAlias)
+      attrs = {{"offset", int64_t(0)}, {"dims", shape}, {"strides", denseStrides(shape)}};
     TensorType type = value->type;
     type.layout = layout;
-    const Node* made =
-        graph_.addNodeUnchecked(isAlias ? OpKind::Reshape : OpKind::Affine, {value}, std::move(attrs),
-                                value->producer ? value->producer->provenance : graph::Provenance{value->name},
-                                {std::move(type)}, before, {graph_.uniqueName(value->name)});
+    const Node* made = graph_.addNodeUnchecked(
+        isAlias ? OpKind::Reshape : OpKind::Affine, {value}, std::move(attrs),
+        value->producer ? value->producer->provenance : graph::Provenance{value->name},
+        {std::move(type)}, before, {graph_.uniqueName(value->name)});
     converted_[value].emplace_back(layout, made->result());
     return made->result();
   }

@@ -20,7 +20,8 @@ constexpr int64_t kMaxGrowthBytes = 4096;
 /// Calls visit(offset) for every index of `dims` in row-major order, offset = start + sum(i[d] *
 /// strides[d]).
 template <typename Visit>
-void forEachOffset(const Shape& dims, const std::vector<int64_t>& strides, int64_t start, const Visit& visit) {
+void forEachOffset(const Shape& dims, const std::vector<int64_t>& strides, int64_t start,
+                   const Visit& visit) {
   if (elementCount(dims).value_or(0) == 0) return;
   std::vector<int64_t> index(dims.size(), 0);
   for (int64_t offset = start;;) {
@@ -75,10 +76,11 @@ Result<Payload> packAffine(const Node& node) {
   CDL_ASSIGN(Tensor to, Tensor::zeros(type.elem, type.shape()));
   const size_t size = elemBits(type.elem) / 8;
   std::byte* out = to.bytes.mutableData();
-  forEachOffset(type.shape(), node.intsAttr("strides"), node.intAttr("offset"), [&](int64_t offset) {
-    std::memcpy(out, from.bytes.data() + offset * size, size);
-    out += size;
-  });
+  forEachOffset(type.shape(), node.intsAttr("strides"), node.intAttr("offset"),
+                [&](int64_t offset) {
+                  std::memcpy(out, from.bytes.data() + offset * size, size);
+                  out += size;
+                });
   return Payload::data(std::move(to));
 }
 
@@ -109,7 +111,8 @@ Result<Payload> packPlace(const Node& node) {
 }
 
 bool isPackable(const Graph& graph, const Node& node) {
-  if (node.kind != OpKind::Affine && node.kind != OpKind::Reshape && node.kind != OpKind::Place) return false;
+  if (node.kind != OpKind::Affine && node.kind != OpKind::Reshape && node.kind != OpKind::Place)
+    return false;
   const graph::TensorType& type = node.result()->type;
   if (convertsLayout(node)) return node.operand(0)->isConstant(); // its reader takes no other form
   if (graph.isOutput(node.result())) return false;
@@ -120,8 +123,10 @@ bool isPackable(const Graph& graph, const Node& node) {
   }
   if (node.kind == OpKind::Reshape) return true;
   if (elemBits(type.elem) < 8) return false; // packed storage moves only as a whole
-  const bool splat = node.kind == OpKind::Affine && node.operand(0)->payload().form() == Payload::Form::splat;
-  return splat || static_cast<int64_t>(elemBytes(type.elem, type.count())) - bytes <= kMaxGrowthBytes;
+  const bool splat =
+      node.kind == OpKind::Affine && node.operand(0)->payload().form() == Payload::Form::splat;
+  return splat ||
+         static_cast<int64_t>(elemBytes(type.elem, type.count())) - bytes <= kMaxGrowthBytes;
 }
 
 Result<Payload> pack(const Node& node) {
@@ -141,9 +146,11 @@ Result<int> chooseLayouts(Graph& graph, const Target& target) {
     if (!isPackable(graph, *node)) continue;
     CDL_ASSIGN(Payload payload, pack(*node));
     graph::Provenance provenance;
-    for (const Value* operand : node->operands()) graph::mergeProvenance(provenance, operand->producer->provenance);
+    for (const Value* operand : node->operands())
+      graph::mergeProvenance(provenance, operand->producer->provenance);
     graph::mergeProvenance(provenance, node->provenance);
-    graph.replaceAllUses(node->result(), graph.addConstant(std::move(payload), node->result()->type, provenance, node));
+    graph.replaceAllUses(node->result(), graph.addConstant(std::move(payload), node->result()->type,
+                                                           provenance, node));
     graph.erase(node);
     ++count;
   }

@@ -19,10 +19,12 @@ Assessment assess(const Node& node, const Target& target, const LowerOptions& op
   if (Status status = lower(graph, target, options); !status) {
     // What a part of it lacks; not whose part, as nodes that are alike share a verdict.
     std::string lacks = status.message();
-    if (const size_t at = lacks.rfind(kCannotDoIt); at != std::string::npos) lacks.erase(0, at + kCannotDoIt.size());
+    if (const size_t at = lacks.rfind(kCannotDoIt); at != std::string::npos)
+      lacks.erase(0, at + kCannotDoIt.size());
     const bool isNear = answer.reason != CDL_REASON_NO_ROW && answer.reason != CDL_REASON_PROFILE;
-    result.detail =
-        isNear && result.detail != lacks ? fmt::format("{}; nor by parts: {}", result.detail, lacks) : lacks;
+    result.detail = isNear && result.detail != lacks
+                        ? fmt::format("{}; nor by parts: {}", result.detail, lacks)
+                        : lacks;
     return result;
   }
   Verdict verdict = target.isHost() ? Verdict::lowersEmulated : Verdict::lowersNative;

@@ -23,7 +23,9 @@ std::string signatureOf(const Node& node) {
   if (node.body) text += fmt::format("@{}", fmt::ptr(&node)); // never alike
   for (const auto& [name, attr] : node.attrs) text += ";" + name + "=" + graph::attrText(attr);
   for (const Value* operand : node.operands())
-    text += operand ? fmt::format("|{}{}", operand->isConstant() ? "const " : "", operand->type.text()) : "|_";
+    text += operand
+                ? fmt::format("|{}{}", operand->isConstant() ? "const " : "", operand->type.text())
+                : "|_";
   for (const Value* result : node.results()) text += ">" + result->type.text();
   return text;
 }
@@ -32,13 +34,16 @@ std::string signatureOf(const Node& node) {
 size_t choose(const std::vector<Assessment>& assessments) {
   for (const bool emulated : {false, true})
     for (size_t t = 0; t < assessments.size(); ++t)
-      if (assessments[t].verdict != Verdict::no && (assessments[t].verdict == Verdict::lowersEmulated) == emulated)
+      if (assessments[t].verdict != Verdict::no &&
+          (assessments[t].verdict == Verdict::lowersEmulated) == emulated)
         return t;
   return kNobody;
 }
 
-/// What goes on with the sums of a product stays with it, where the target has them in its instruction alone.
-bool staysWithProduct(const Graph& graph, const Node& node, size_t target, const std::map<const Node*, size_t>& indexOf,
+/// What goes on with the sums of a product stays with it, where the target has them in its
+/// instruction alone.
+bool staysWithProduct(const Graph& graph, const Node& node, size_t target,
+                      const std::map<const Node*, size_t>& indexOf,
                       const std::vector<size_t>& targetOf,
                       const std::map<const Node*, std::vector<Assessment>>& assessments) {
   const Value* sums = node.operands().empty() ? nullptr : node.operand(0);
@@ -46,18 +51,19 @@ bool staysWithProduct(const Graph& graph, const Node& node, size_t target, const
     sums = sums->producer->operands().empty() ? nullptr : sums->producer->operand(0);
   if (!sums || !sums->producer || graph.isOutput(sums)) return false;
   // A convolution by parts ends in a transpose.
-  const bool isWhole =
-      sums->producer->kind != OpKind::ConvInteger || assessments.at(sums->producer)[target].verdict == Verdict::claimed;
+  const bool isWhole = sums->producer->kind != OpKind::ConvInteger ||
+                       assessments.at(sums->producer)[target].verdict == Verdict::claimed;
   return isWhole && targetOf[indexOf.at(sums->producer)] == target;
 }
 
 /// Clusters of nodes on one target, and which cluster feeds which. Merging never closes a cycle.
 class Clusters {
 public:
-  /// `several`: there are several targets. With one, no way from a cluster to another leads through a third, as edges
-  /// come in the graph's order.
+  /// `several`: there are several targets. With one, no way from a cluster to another leads through
+  /// a third, as edges come in the graph's order.
   Clusters(size_t count, bool several)
-      : parent_(count), next_(count), last_(count), first_(count), visit_(count), several_(several) {
+      : parent_(count), next_(count), last_(count), first_(count), visit_(count),
+        several_(several) {
     for (size_t i = 0; i < count; ++i) parent_[i] = last_[i] = first_[i] = i;
   }
   size_t find(size_t i) {
@@ -70,7 +76,8 @@ public:
   void tryMerge(size_t u, size_t v) {
     const size_t from = find(u), to = find(v);
     if (from == to || (several_ && reachesAround(from, to))) return;
-    const auto [small, large] = next_[from].size() < next_[to].size() ? std::pair(from, to) : std::pair(to, from);
+    const auto [small, large] =
+        next_[from].size() < next_[to].size() ? std::pair(from, to) : std::pair(to, from);
     parent_[small] = large;
     next_[large].insert(next_[large].end(), next_[small].begin(), next_[small].end());
     next_[small] = {};
@@ -109,7 +116,8 @@ private:
     return false;
   }
 
-  /// Leaves each cluster that `root` feeds once, and not itself, so that walks are as long as there are such clusters.
+  /// Leaves each cluster that `root` feeds once, and not itself, so that walks are as long as there
+  /// are such clusters.
   void forgetInner(size_t root) {
     visit_[root] = ++visits_;
     std::erase_if(next_[root], [&](size_t n) {
@@ -127,7 +135,8 @@ private:
 };
 
 // Parts in dependency order; among those that are ready the one that begins first.
-std::vector<Part> orderParts(const std::vector<Node*>& nodes, const std::vector<size_t>& targetOf, Clusters& clusters) {
+std::vector<Part> orderParts(const std::vector<Node*>& nodes, const std::vector<size_t>& targetOf,
+                             Clusters& clusters) {
   std::map<size_t, Part> parts; // by root
   std::map<size_t, int> waiting;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -138,7 +147,8 @@ std::vector<Part> orderParts(const std::vector<Node*>& nodes, const std::vector<
   std::map<size_t, std::set<size_t>> feeds;
   for (auto& [root, part] : parts)
     for (size_t n : clusters.next(root))
-      if (const size_t other = clusters.find(n); other != root && feeds[root].insert(other).second) ++waiting[other];
+      if (const size_t other = clusters.find(n); other != root && feeds[root].insert(other).second)
+        ++waiting[other];
   using Ready = std::pair<size_t, size_t>; // first node, root
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
   for (auto& [root, part] : parts)
@@ -151,13 +161,14 @@ std::vector<Part> orderParts(const std::vector<Node*>& nodes, const std::vector<
     for (size_t other : feeds[root])
       if (--waiting[other] == 0) ready.push({clusters.first(other), other});
   }
-  CDL_CHECK(ordered.size() == parts.size(), "{} of {} parts stand in a cycle", parts.size() - ordered.size(),
-            parts.size());
+  CDL_CHECK(ordered.size() == parts.size(), "{} of {} parts stand in a cycle",
+            parts.size() - ordered.size(), parts.size());
   return ordered;
 }
 
-// Makes one part of the nodes that no other node feeds or reads: thousands of them would be as many compilations, and no
-// chain that a device runs as one comes apart. Everything must be on one target.
+// Makes one part of the nodes that no other node feeds or reads: thousands of them would be as many
+// compilations, and no chain that a device runs as one comes apart. Everything must be on one
+// target.
 void joinUnconnected(const std::vector<Node*>& nodes, Clusters& clusters) {
   std::vector<size_t> working(nodes.size(), 0); // of each root: nodes that compute something
   for (size_t i = 0; i < nodes.size(); ++i) working[clusters.find(i)] += !isAlias(*nodes[i]);
@@ -175,7 +186,9 @@ void joinUnconnected(const std::vector<Node*>& nodes, Clusters& clusters) {
 // user is.
 void placeAliases(const std::vector<Node*>& nodes, const std::map<const Node*, size_t>& indexOf,
                   std::vector<size_t>& targetOf, size_t host) {
-  const auto isPlain = [](const Node* node) { return node->kind != OpKind::Constant && isAlias(*node); };
+  const auto isPlain = [](const Node* node) {
+    return node->kind != OpKind::Constant && isAlias(*node);
+  };
   for (size_t i = 0; i < nodes.size(); ++i)
     if (isPlain(nodes[i]) && nodes[i]->operand(0)->producer)
       targetOf[i] = targetOf[indexOf.at(nodes[i]->operand(0)->producer)];
@@ -192,8 +205,8 @@ void placeAliases(const std::vector<Node*>& nodes, const std::map<const Node*, s
 Status checkRowMajor(const Graph& graph) {
   const auto check = [](const Value* value) {
     if (value->type.layout.isRowMajor() && !value->type.halo) return Status::ok();
-    return failure(Code::unsupported, "'{}' is {}: layouts and halos are chosen after a target is", value->name,
-                   value->type.text());
+    return failure(Code::unsupported, "'{}' is {}: layouts and halos are chosen after a target is",
+                   value->name, value->type.text());
   };
   for (const Value* input : graph.inputs()) CDL_TRY(check(input));
   for (const auto& node : graph.nodes())
@@ -204,8 +217,8 @@ Status checkRowMajor(const Graph& graph) {
 
 } // namespace
 
-Result<Partitioning> partition(const Graph& graph, std::span<const Target* const> targets, const Barred& barred,
-                               const LowerOptions& options) {
+Result<Partitioning> partition(const Graph& graph, std::span<const Target* const> targets,
+                               const Barred& barred, const LowerOptions& options) {
   if (targets.empty() || !targets.back()->isHost())
     return badArgument("the last target of {} is not the host", targets.size());
   CDL_TRY(checkRowMajor(graph));
@@ -234,21 +247,24 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
                   refusalText(CDL_REASON_BARRED, "refused by the backend: " + at->second)};
     targetOf[i] = choose(own);
     if (targetOf[i] == kNobody)
-      refused += fmt::format("{}{} '{}': {}", refused.empty() ? "" : "\n", graph::opName(nodes[i]->kind),
-                             nodes[i]->userName(), own[claimantOf(*nodes[i], targets)].detail);
+      refused +=
+          fmt::format("{}{} '{}': {}", refused.empty() ? "" : "\n", graph::opName(nodes[i]->kind),
+                      nodes[i]->userName(), own[claimantOf(*nodes[i], targets)].detail);
     result.assessments.emplace(nodes[i], std::move(own));
   }
   if (!refused.empty()) return Status(Code::unsupported, refused);
   placeAliases(nodes, indexOf, targetOf, targets.size() - 1);
 
-  const bool several = std::ranges::adjacent_find(targetOf, std::not_equal_to<>()) != targetOf.end();
+  const bool several =
+      std::ranges::adjacent_find(targetOf, std::not_equal_to<>()) != targetOf.end();
   Clusters clusters(nodes.size(), several);
   // A constant stands in the part of its first user and is copied to the others: it ties no parts
   // together.
   const auto eachEdge = [&](auto&& visit) {
     for (size_t v = 0; v < nodes.size(); ++v)
       for (const Value* operand : nodes[v]->operands())
-        if (operand && operand->producer) visit(indexOf.at(operand->producer), v, operand->isConstant());
+        if (operand && operand->producer)
+          visit(indexOf.at(operand->producer), v, operand->isConstant());
   };
   eachEdge([&](size_t u, size_t v, bool constant) {
     if (!constant) clusters.addEdge(u, v);
@@ -296,7 +312,8 @@ Result<Graph> Extractor::extract(const Part& part) const {
   for (const Node* node : part.nodes)
     for (const Value* value : node->results()) {
       bool leaves = graph_.isOutput(value);
-      for (const Node* user : value->users()) leaves |= !value->isConstant() && !inside.contains(user);
+      for (const Node* user : value->users())
+        leaves |= !value->isConstant() && !inside.contains(user);
       if (leaves) out.addOutput(copies.at(value), value->name);
     }
   CDL_TRY(verify(out));

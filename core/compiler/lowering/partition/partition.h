@@ -32,15 +32,16 @@ struct Partitioning {
 
 Assessment assess(const graph::Node& node, const Target& target, const LowerOptions& options = {});
 
-/// Each node goes to the first target that claims it or lowers it natively, else to the first that emulates it; the last
-/// target must be the host. Neighbours on one target merge unless that made a cycle; so do nodes without neighbours
-/// where everything is on one. Aliases follow their operand, constants their users. Failure: a node that no target takes,
-/// all of them listed; a value with a layout or a halo.
+/// Each node goes to the first target that claims it or lowers it natively, else to the first that
+/// emulates it; the last target must be the host. Neighbours on one target merge unless that made a
+/// cycle; so do nodes without neighbours where everything is on one. Aliases follow their operand,
+/// constants their users. Failure: a node that no target takes, all of them listed; a value with a
+/// layout or a halo.
 Result<Partitioning> partition(const graph::Graph& graph, std::span<const Target* const> targets,
                                const Barred& barred = {}, const LowerOptions& options = {});
 
-/// Parts of one graph as graphs of their own, each in a time that its own size bounds. The graph must outlive this, and
-/// may not change meanwhile.
+/// Parts of one graph as graphs of their own, each in a time that its own size bounds. The graph
+/// must outlive this, and may not change meanwhile.
 class Extractor {
 public:
   explicit Extractor(const graph::Graph& graph);
@@ -49,7 +50,8 @@ public:
 
 private:
   const graph::Graph& graph_;
-  std::unordered_map<const graph::Value*, size_t> positionOf_; ///< inputs first, then results, in the graph's order
+  /// inputs first, then results, in the graph's order
+  std::unordered_map<const graph::Value*, size_t> positionOf_;
 };
 
 } // namespace candela::target

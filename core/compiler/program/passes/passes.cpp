@@ -59,7 +59,8 @@ Result<PassReport> place(Program& program, const PassContext&) {
 } // namespace passes
 
 constexpr PassInfo kPasses[] = {
-#define PASS(name, function, needs, summary, values) {name, PassInfo::Needs::needs, summary, values, passes::function},
+#define PASS(name, function, needs, summary, values)                                               \
+  {name, PassInfo::Needs::needs, summary, values, passes::function},
 #include "core/compiler/program/passes/passes.inc"
 #undef PASS
 };
@@ -76,7 +77,8 @@ Status checkNeeds(const PassInfo& pass, const PassContext& context) {
 
 std::span<const PassInfo> allPasses() { return kPasses; }
 
-Result<PassReport> runPasses(Program& program, std::span<const std::string_view> names, const PassContext& context) {
+Result<PassReport> runPasses(Program& program, std::span<const std::string_view> names,
+                             const PassContext& context) {
   PassReport last;
   for (const std::string_view name : names) {
     const auto pass = std::ranges::find(kPasses, name, &PassInfo::name);

@@ -11,16 +11,18 @@ namespace candela::plan {
 
 /// What passes read besides the Program.
 struct PassContext {
-  const target::Target* target = nullptr; ///< whose rows decide what may be read and written by other strides
-  std::optional<Machine> machine;         ///< local memories to tile for
+  /// whose rows decide what may be read and written by other strides
+  const target::Target* target = nullptr;
+  std::optional<Machine> machine; ///< local memories to tile for
   ScheduleOptions schedule;
   uint64_t bandBytes = 0; ///< that the values inside of a group may hold at once; 0: no groups
 };
 
 /// What a pass says about the Program that it left.
 struct PassReport {
-  uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< of the default space; 0 before buffers have offsets
-  std::optional<TileReport> tiles;           ///< of `tile`
+  /// of the default space; 0 before buffers have offsets
+  uint64_t arenaBytes = 0, maxLiveBytes = 0;
+  std::optional<TileReport> tiles; ///< of `tile`
 };
 
 /// One line of passes.inc.
@@ -36,8 +38,8 @@ struct PassInfo {
 
 std::span<const PassInfo> allPasses();
 
-/// Runs the named passes in order. Failures: invalid_argument for an unknown name, listing the known ones, and for a
-/// pass whose need the context does not meet; those of the passes.
+/// Runs the named passes in order. Failures: invalid_argument for an unknown name, listing the
+/// known ones, and for a pass whose need the context does not meet; those of the passes.
 Result<PassReport> runPasses(program::Program& program, std::span<const std::string_view> names,
                              const PassContext& context);
 

@@ -18,7 +18,8 @@ std::vector<MemoryMap::Block> MemoryMap::at(uint32_t instr) const {
 
 namespace {
 
-/// In one place by intention: an operand's last instruction is the first one of the result that takes its place.
+/// In one place by intention: an operand's last instruction is the first one of the result that
+/// takes its place.
 void markTakeovers(const Share& share, const std::vector<MemoryMap::Block*>& blockOf) {
   for (const uint32_t from : share.buffers)
     for (const uint32_t to : share.buffers) {
@@ -47,7 +48,8 @@ std::vector<MemoryMap> memoryMaps(const Program& program) {
         dead[share.last + 1] += share.bytes;
       }
     uint64_t live = 0;
-    for (size_t i = 0; i < program.instrs.size(); ++i) map.live.push_back(live += born[i] - dead[i]);
+    for (size_t i = 0; i < program.instrs.size(); ++i)
+      map.live.push_back(live += born[i] - dead[i]);
     const auto most = std::ranges::max_element(map.live);
     if (most != map.live.end() && *most != 0) {
       map.maxLiveBytes = *most;
@@ -56,13 +58,15 @@ std::vector<MemoryMap> memoryMaps(const Program& program) {
     for (const Share& share : apart) {
       const Buffer& buffer = program.buffers[share.buffers[0]];
       if (share.space == space)
-        map.blocks.push_back({share.buffers[0], share.first, share.last, buffer.offset, buffer.bytes});
+        map.blocks.push_back(
+            {share.buffers[0], share.first, share.last, buffer.offset, buffer.bytes});
     }
     std::vector<MemoryMap::Block*> blockOf(program.buffers.size(), nullptr);
     for (MemoryMap::Block& block : map.blocks) blockOf[block.buffer] = &block;
     for (const Share& share : together)
       if (share.space == space) markTakeovers(share, blockOf);
-    std::ranges::stable_sort(map.blocks, {}, [](const MemoryMap::Block& b) { return std::pair(b.first, b.offset); });
+    std::ranges::stable_sort(
+        map.blocks, {}, [](const MemoryMap::Block& b) { return std::pair(b.first, b.offset); });
     maps.push_back(std::move(map));
   }
   return maps;
@@ -71,7 +75,9 @@ std::vector<MemoryMap> memoryMaps(const Program& program) {
 std::vector<std::string> nodesBehind(const Program& program, uint32_t buffer) {
   std::vector<std::string> nodes;
   for (const Instr& instr : program.instrs) {
-    if (std::ranges::none_of(instr.outputs, [&](const View& view) { return view.buffer == buffer; })) continue;
+    if (std::ranges::none_of(instr.outputs,
+                             [&](const View& view) { return view.buffer == buffer; }))
+      continue;
     for (const Origin& origin : instr.provenance)
       if (std::ranges::count(nodes, origin.node) == 0) nodes.push_back(origin.node);
     break;

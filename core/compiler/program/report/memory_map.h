@@ -16,10 +16,12 @@ struct MemoryMap {
   uint32_t space = 0;
   uint64_t capacityBytes = 0; ///< 0: unlimited
   uint64_t arenaBytes = 0;
-  uint64_t maxLiveBytes = 0; ///< no placement is smaller; results count in the place of the operand that they may take
-  uint32_t peak = program::kNone; ///< the first instruction with the most bytes live; kNone: there are no TEMP buffers
-  std::vector<uint64_t> live;     ///< bytes, per instruction
-  std::vector<Block> blocks;      ///< by first, then offset
+  /// no placement is smaller; results count in the place of the operand that they may take
+  uint64_t maxLiveBytes = 0;
+  /// the first instruction with the most bytes live; kNone: there are no TEMP buffers
+  uint32_t peak = program::kNone;
+  std::vector<uint64_t> live; ///< bytes, per instruction
+  std::vector<Block> blocks;  ///< by first, then offset
 
   /// What lives at an instruction, the largest first.
   std::vector<Block> at(uint32_t instr) const;

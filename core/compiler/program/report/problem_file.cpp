@@ -13,7 +13,8 @@ namespace {
 
 enum Column : size_t { kId, kLower, kUpper, kSize, kAlignment, kGaps, kOffset, kColumns };
 
-constexpr std::array<const char*, kColumns> kNames = {"id", "lower", "upper", "size", "alignment", "gaps", "offset"};
+constexpr std::array<const char*, kColumns> kNames = {"id",        "lower", "upper", "size",
+                                                      "alignment", "gaps",  "offset"};
 
 std::optional<Column> columnOf(std::string_view name) {
   if (name == "buffer" || name == "buffer_id") return kId;
@@ -27,7 +28,8 @@ std::optional<Column> columnOf(std::string_view name) {
 /// Without blanks and the carriage return around it.
 std::string_view trimmed(std::string_view text) {
   const size_t from = text.find_first_not_of(" \t\r");
-  return from == text.npos ? std::string_view() : text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
+  return from == text.npos ? std::string_view()
+                           : text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
 }
 
 struct Field {
@@ -47,7 +49,8 @@ std::vector<Field> fieldsOf(std::string_view line) {
 
 class Reader {
 public:
-  Reader(const std::string& file, Diagnostics& diagnostics) : file_(file), diagnostics_(diagnostics) {}
+  Reader(const std::string& file, Diagnostics& diagnostics)
+      : file_(file), diagnostics_(diagnostics) {}
 
   Result<NamedProblem> read(std::string_view text) {
     bool hasHeader = false;
@@ -64,13 +67,15 @@ public:
       if (!header(fields)) return diagnostics_.status();
       hasHeader = true;
     }
-    if (!hasHeader) error({{}, 1}, "the file is empty; a line of column names is needed: id,lower,upper,size");
+    if (!hasHeader)
+      error({{}, 1}, "the file is empty; a line of column names is needed: id,lower,upper,size");
     CDL_TRY(diagnostics_.status());
     return std::move(named_);
   }
 
 private:
-  template <typename... Args> void error(const Field& at, fmt::format_string<Args...> format, Args&&... args) {
+  template <typename... Args>
+  void error(const Field& at, fmt::format_string<Args...> format, Args&&... args) {
     diagnostics_.error({file_, line_, at.column}, fmt::format(format, std::forward<Args>(args)...));
   }
 
@@ -78,7 +83,8 @@ private:
     for (size_t i = 0; i < fields.size(); ++i) {
       const auto column = columnOf(fields[i].text);
       if (!column)
-        error(fields[i], "no column is named '{}'; there are id, lower, upper, size, alignment, gaps, offset",
+        error(fields[i],
+              "no column is named '{}'; there are id, lower, upper, size, alignment, gaps, offset",
               fields[i].text);
       else if (places_[*column])
         error(fields[i], "column '{}' stands there twice", kNames[*column]);
@@ -87,7 +93,8 @@ private:
       endsInclusively_ |= fields[i].text == "end";
     }
     for (const Column column : {kId, kLower, kUpper, kSize})
-      if (!places_[column] && diagnostics_.empty()) error(fields[0], "column '{}' is missing", kNames[column]);
+      if (!places_[column] && diagnostics_.empty())
+        error(fields[0], "column '{}' is missing", kNames[column]);
     width_ = fields.size();
     return diagnostics_.empty();
   }
@@ -106,18 +113,22 @@ private:
       return error(fields.back(), "{} fields, but there are {} columns", fields.size(), width_);
     const Field& id = fields[*places_[kId]];
     const auto [known, isNew] = lines_.emplace(id.text, line_);
-    if (!isNew) return error(id, "buffer '{}' is there already, in line {}", id.text, known->second);
+    if (!isNew)
+      return error(id, "buffer '{}' is there already, in line {}", id.text, known->second);
     const auto lower = number<int64_t>(fields, kLower), upper = number<int64_t>(fields, kUpper);
     const auto size = number<uint64_t>(fields, kSize);
-    const auto alignment = places_[kAlignment] ? number<uint64_t>(fields, kAlignment) : std::optional<uint64_t>(1);
+    const auto alignment =
+        places_[kAlignment] ? number<uint64_t>(fields, kAlignment) : std::optional<uint64_t>(1);
     if (!lower || !upper || !size || !alignment) return;
     const Field& last = fields[*places_[kUpper]];
-    if (endsInclusively_ && *upper == INT64_MAX) return error(last, "buffer '{}' never ends", id.text);
+    if (endsInclusively_ && *upper == INT64_MAX)
+      return error(last, "buffer '{}' never ends", id.text);
     const int64_t end = *upper + (endsInclusively_ ? 1 : 0);
-    if (*lower >= end) return error(last, "buffer '{}' begins at {} but ends at {}", id.text, *lower, *upper);
+    if (*lower >= end)
+      return error(last, "buffer '{}' begins at {} but ends at {}", id.text, *lower, *upper);
     if (*alignment == 0 || (*alignment & (*alignment - 1)) != 0)
-      return error(fields[*places_[kAlignment]], "buffer '{}' has alignment {}, not a power of two", id.text,
-                   *alignment);
+      return error(fields[*places_[kAlignment]], "buffer '{}' has alignment {}, not a power of two",
+                   id.text, *alignment);
     Interval buffer{*lower, end, *size, *alignment};
     if (places_[kGaps] && !gaps(fields[*places_[kGaps]], id.text, buffer)) return;
     named_.problem.buffers.push_back(std::move(buffer));
@@ -129,7 +140,8 @@ private:
     for (const std::string& text : text::split(field.text, ' ')) {
       if (text.empty()) continue;
       const size_t dash = std::min(text.find('-', 1), text.size()); // a time may be negative
-      const std::string_view from = std::string_view(text).substr(0, dash), to = std::string_view(text).substr(dash);
+      const std::string_view from = std::string_view(text).substr(0, dash),
+                             to = std::string_view(text).substr(dash);
       const auto begin = text::parseNumber<int64_t>(from);
       const auto end = text::parseNumber<int64_t>(to.substr(std::min<size_t>(1, to.size())));
       if (!begin || !end) {
@@ -138,8 +150,8 @@ private:
       }
       const int64_t first = buffer.gaps.empty() ? buffer.begin : buffer.gaps.back().end;
       if (const int64_t last = *end; *begin < first || *begin >= last || last > buffer.end) {
-        error(field, "gap '{}' of buffer '{}' does not lie in what is left of its life, {} to {}", text, id, first,
-              buffer.end);
+        error(field, "gap '{}' of buffer '{}' does not lie in what is left of its life, {} to {}",
+              text, id, first, buffer.end);
         return false;
       }
       buffer.gaps.push_back({*begin, *end});
@@ -159,7 +171,8 @@ private:
 
 } // namespace
 
-Result<NamedProblem> parseProblem(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
+Result<NamedProblem> parseProblem(std::string_view text, const std::string& file,
+                                  Diagnostics& diagnostics) {
   return Reader(file, diagnostics).read(text);
 }
 
@@ -169,15 +182,17 @@ std::string solutionText(const NamedProblem& named, const MemoryPlan& plan) {
     isAligned |= buffer.alignment != 1;
     hasGaps |= !buffer.gaps.empty();
   }
-  std::string out =
-      fmt::format("id,lower,upper,size{}{},offset\n", isAligned ? ",alignment" : "", hasGaps ? ",gaps" : "");
+  std::string out = fmt::format("id,lower,upper,size{}{},offset\n", isAligned ? ",alignment" : "",
+                                hasGaps ? ",gaps" : "");
   for (size_t i = 0; i < named.ids.size(); ++i) {
     const Interval& buffer = named.problem.buffers[i];
-    out += fmt::format("{},{},{},{}", text::plainCell(named.ids[i]), buffer.begin, buffer.end, buffer.size);
+    out += fmt::format("{},{},{},{}", text::plainCell(named.ids[i]), buffer.begin, buffer.end,
+                       buffer.size);
     if (isAligned) out += fmt::format(",{}", buffer.alignment);
     if (hasGaps) {
       std::vector<std::string> gaps;
-      for (const TimeSpan& gap : buffer.gaps) gaps.push_back(fmt::format("{}-{}", gap.begin, gap.end));
+      for (const TimeSpan& gap : buffer.gaps)
+        gaps.push_back(fmt::format("{}-{}", gap.begin, gap.end));
       out += fmt::format(",{}", fmt::join(gaps, " "));
     }
     out += fmt::format(",{}\n", plan.offsets[i]);

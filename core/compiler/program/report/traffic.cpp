@@ -18,7 +18,8 @@ bool fillsBorder(const Program& program, const Instr& instr) {
 
 uint64_t runsOf(const Program& program, const Instr& instr) {
   uint64_t runs = 1;
-  for (uint32_t l = instr.loop; l != kNone; l = program.loops[l].parent) runs *= program.loops[l].trip;
+  for (uint32_t l = instr.loop; l != kNone; l = program.loops[l].parent)
+    runs *= program.loops[l].trip;
   return runs;
 }
 
@@ -29,8 +30,8 @@ bool isSame(const View& a, const View& b) {
 
 constexpr int64_t kMostCounted = int64_t{1} << 28;
 
-/// One by one: for strides that meet the same element in ways that no closed form tells. Walks that reach further than
-/// any tensor count every visit.
+/// One by one: for strides that meet the same element in ways that no closed form tells. Walks that
+/// reach further than any tensor count every visit.
 uint64_t countOneByOne(const std::vector<std::pair<int64_t, int64_t>>& walk, int64_t reach) {
   if (reach >= kMostCounted) {
     uint64_t visits = 1;
@@ -41,7 +42,8 @@ uint64_t countOneByOne(const std::vector<std::pair<int64_t, int64_t>>& walk, int
   for (const auto& [stride, count] : walk) {
     std::vector<bool> next(reached.size() + static_cast<size_t>(stride * (count - 1)), false);
     for (size_t at = 0; at < reached.size(); ++at)
-      for (int64_t i = 0; reached[at] && i < count; ++i) next[at + static_cast<size_t>(i * stride)] = true;
+      for (int64_t i = 0; reached[at] && i < count; ++i)
+        next[at + static_cast<size_t>(i * stride)] = true;
     reached = std::move(next);
   }
   return static_cast<uint64_t>(std::ranges::count(reached, true));
@@ -100,9 +102,9 @@ private:
 };
 
 bool isElementwise(uint16_t kind) {
-  return kind == CDL_KIND_BINARY || kind == CDL_KIND_UNARY || kind == CDL_KIND_COMPARE || kind == CDL_KIND_SELECT ||
-         kind == CDL_KIND_CONVERT || kind == CDL_KIND_ELEMENTWISE || kind == CDL_KIND_RESCALE ||
-         kind == CDL_KIND_TABLE || kind == CDL_KIND_COPY;
+  return kind == CDL_KIND_BINARY || kind == CDL_KIND_UNARY || kind == CDL_KIND_COMPARE ||
+         kind == CDL_KIND_SELECT || kind == CDL_KIND_CONVERT || kind == CDL_KIND_ELEMENTWISE ||
+         kind == CDL_KIND_RESCALE || kind == CDL_KIND_TABLE || kind == CDL_KIND_COPY;
 }
 
 } // namespace
@@ -118,10 +120,12 @@ uint64_t distinctElements(const View& view) {
   std::vector<std::pair<int64_t, int64_t>> walk; // stride, count
   for (size_t d = 0; d < view.dims.size(); ++d) {
     if (view.dims[d] == 0) return 0;
-    if (view.dims[d] > 1 && view.strides[d] != 0) walk.emplace_back(std::abs(view.strides[d]), view.dims[d]);
+    if (view.dims[d] > 1 && view.strides[d] != 0)
+      walk.emplace_back(std::abs(view.strides[d]), view.dims[d]);
   }
   std::ranges::sort(walk);
-  // Runs of runs: each level is `length` copies of the one below, `unit` apart, and none of them meet.
+  // Runs of runs: each level is `length` copies of the one below, `unit` apart, and none of them
+  // meet.
   int64_t unit = 1, length = 1, reach = 0;
   uint64_t below = 1;
   int64_t whole = 0;
@@ -150,14 +154,15 @@ ProgramTraffic trafficOf(const Program& program, std::span<const uint64_t> conte
   const Groups groups(program, content);
   ProgramTraffic traffic;
   traffic.buffers.resize(program.buffers.size());
-  for (uint32_t b = 0; b < program.buffers.size(); ++b) traffic.withinGroup.push_back(groups.keeps(b));
+  for (uint32_t b = 0; b < program.buffers.size(); ++b)
+    traffic.withinGroup.push_back(groups.keeps(b));
   for (const Instr& instr : program.instrs) {
     Traffic& moved = traffic.instrs.emplace_back();
     if (fillsBorder(program, instr)) continue;
     const uint64_t runs = runsOf(program, instr);
     // Views of one buffer together reach no more than what it holds.
-    const auto add = [&](const std::vector<View>& views, uint64_t Traffic::*ofActivations,
-                         uint64_t Traffic::*ofConstants) {
+    const auto add = [&](const std::vector<View>& views, uint64_t Traffic::* ofActivations,
+                         uint64_t Traffic::* ofConstants) {
       std::map<uint32_t, uint64_t> bytes;
       for (size_t v = 0; v < views.size(); ++v) {
         const auto isSeen = [&](const View& earlier) { return isSame(earlier, views[v]); };
@@ -196,11 +201,13 @@ std::vector<Passage> missedFusions(const Program& program, const ProgramTraffic&
     if (program.buffers[b].role != Role::temp || traffic.withinGroup[b]) continue;
     if (ends[b].writers.size() != 1 || ends[b].readers.size() != 1) continue;
     const uint32_t writer = *ends[b].writers.begin(), reader = *ends[b].readers.begin();
-    if (writer == reader || !(isElementwise(program.instrs[writer].kind) || isElementwise(program.instrs[reader].kind)))
+    if (writer == reader ||
+        !(isElementwise(program.instrs[writer].kind) || isElementwise(program.instrs[reader].kind)))
       continue;
     passages.push_back({b, writer, reader, traffic.buffers[b].activations()});
   }
-  std::ranges::stable_sort(passages, [](const Passage& a, const Passage& c) { return a.bytes > c.bytes; });
+  std::ranges::stable_sort(passages,
+                           [](const Passage& a, const Passage& c) { return a.bytes > c.bytes; });
   return passages;
 }
 

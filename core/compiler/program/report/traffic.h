@@ -24,19 +24,22 @@ struct ProgramTraffic {
   Traffic total;
   std::vector<Traffic> instrs;  ///< all runs of each, in their order
   std::vector<Traffic> buffers; ///< all that moves to and from each
-  /// Per buffer, as bits: only instructions of one group touch it, and its band stays within kBandBytes.
+  /// Per buffer, as bits: only instructions of one group touch it, and its band stays within
+  /// kBandBytes.
   std::vector<bool> withinGroup;
 };
 
-/// The logical bytes of the views that instructions read and write: every element of a view once, whatever its
-/// strides repeat; the same view of an instruction once; no padding of blocks, no border. An instruction of a loop
-/// counts in every run. TEMP buffers that only one group touches count nothing where the largest sum of them that it
-/// holds at once, of a group in bands in the rows that one band needs, is at most kBandBytes. `contentBytes`: what the value in each buffer has
-/// without padding; empty: as much as the buffer.
-ProgramTraffic trafficOf(const program::Program& program, std::span<const uint64_t> contentBytes = {});
+/// The logical bytes of the views that instructions read and write: every element of a view once,
+/// whatever its strides repeat; the same view of an instruction once; no padding of blocks, no
+/// border. An instruction of a loop counts in every run. TEMP buffers that only one group touches
+/// count nothing where the largest sum of them that it holds at once, of a group in bands in the
+/// rows that one band needs, is at most kBandBytes. `contentBytes`: what the value in each buffer
+/// has without padding; empty: as much as the buffer.
+ProgramTraffic trafficOf(const program::Program& program,
+                         std::span<const uint64_t> contentBytes = {});
 
-/// How many elements of a buffer the view reaches in one run of its loops: those that overlapping strides meet twice
-/// count once.
+/// How many elements of a buffer the view reaches in one run of its loops: those that overlapping
+/// strides meet twice count once.
 uint64_t distinctElements(const program::View& view);
 
 /// A value that one instruction writes to memory only for another one to read it there.
@@ -44,8 +47,8 @@ struct Passage {
   uint32_t buffer = program::kNone, writer = program::kNone, reader = program::kNone;
   uint64_t bytes = 0; ///< that would not move if both were one instruction
 };
-/// TEMP buffers of one writer and one reader, one of which is elementwise or a copy: what fusion could still save. The
-/// largest first; of equal ones, the earlier.
+/// TEMP buffers of one writer and one reader, one of which is elementwise or a copy: what fusion
+/// could still save. The largest first; of equal ones, the earlier.
 std::vector<Passage> missedFusions(const program::Program& program, const ProgramTraffic& traffic);
 
 } // namespace candela::plan

@@ -1,12 +1,15 @@
-// A plan in which no body can be lowered alone is built bottom up: a body that is placed lies as low as those placed
-// before it let it, and whoever meets it later lies above it. Three devices keep the search small:
-// - A node tries only the bodies of one valley: some body there must be the next from below, or none anywhere.
-// - A body that failed at its place sleeps until one that it meets is placed: the same plan in another order is not
+// A plan in which no body can be lowered alone is built bottom up: a body that is placed lies as
+// low as those placed before it let it, and whoever meets it later lies above it. Three devices
+// keep the search small:
+// - A node tries only the bodies of one valley: some body there must be the next from below, or
+//   none anywhere.
+// - A body that failed at its place sleeps until one that it meets is placed: the same plan in
+//   another order is not
 // tried
-//   twice. A sleeper must lie above somebody who is still to come, which raises what it can reach (sleep sets, after
-//   P. Godefroid, 1996).
-// - A failure names the placed bodies that it follows from. Where the latest choice is not among them, its alternatives
-//   are passed over (conflict-directed backjumping, after P. Prosser, 1993).
+//   twice. A sleeper must lie above somebody who is still to come, which raises what it can reach
+//   (sleep sets, after P. Godefroid, 1996).
+// - A failure names the placed bodies that it follows from. Where the latest choice is not among
+//   them, its alternatives are passed over (conflict-directed backjumping, after P. Prosser, 1993).
 #include "core/compiler/solvers/memory/attempt.h"
 
 #include <algorithm>
@@ -52,13 +55,14 @@ struct Rest {
 
 class Run {
 public:
-  Run(const Bodies& bodies, const Sections& sections, uint64_t capacity, const std::vector<uint32_t>& rank,
-      uint64_t limit)
-      : bodies_(bodies), sections_(sections), items_(sections.items), capacity_(capacity), rank_(rank), limit_(limit),
-        states_(items_.size()), on_(items_.size(), kNobody), unplaced_(items_.size(), true), asked_(items_.size(), 0),
-        placed_(items_.size()), meets_(items_.size(), Names(items_.size())),
-        slept_(items_.size(), Names(items_.size())), raised_(items_.size(), Names(items_.size())),
-        left_(sections.count, 0), floor_(sections.count, 0) {
+  Run(const Bodies& bodies, const Sections& sections, uint64_t capacity,
+      const std::vector<uint32_t>& rank, uint64_t limit)
+      : bodies_(bodies), sections_(sections), items_(sections.items), capacity_(capacity),
+        rank_(rank), limit_(limit), states_(items_.size()), on_(items_.size(), kNobody),
+        unplaced_(items_.size(), true), asked_(items_.size(), 0), placed_(items_.size()),
+        meets_(items_.size(), Names(items_.size())), slept_(items_.size(), Names(items_.size())),
+        raised_(items_.size(), Names(items_.size())), left_(sections.count, 0),
+        floor_(sections.count, 0) {
     made_.origins.assign(items_.size(), 0);
     for (uint32_t i = 0; i < items_.size(); ++i) {
       for (const uint32_t j : items_[i].near) meets_[i].add(j);
@@ -83,14 +87,17 @@ public:
   }
 
 private:
-  uint64_t lowest(uint32_t item, uint64_t from) const { return bodies_.lowest(bodies_.all()[items_[item].body], from); }
+  uint64_t lowest(uint32_t item, uint64_t from) const {
+    return bodies_.lowest(bodies_.all()[items_[item].body], from);
+  }
   bool reaches(uint32_t item, uint64_t place) const {
     return place != kNowhere && place + items_[item].height <= capacity_;
   }
 
   void addHeights(uint32_t item, int sign) {
     for (const Piece& piece : items_[item].pieces)
-      for (uint32_t s = piece.first; s < piece.last; ++s) left_[s] += sign > 0 ? piece.height : -piece.height;
+      for (uint32_t s = piece.first; s < piece.last; ++s)
+        left_[s] += sign > 0 ? piece.height : -piece.height;
   }
 
   // The placed items below an item, down to the ground.
@@ -111,7 +118,8 @@ private:
     Names why;
   };
 
-  // A sleeper lies above one that is still to come. False, with the reason, when it then lies nowhere.
+  // A sleeper lies above one that is still to come. False, with the reason, when it then lies
+  // nowhere.
   bool raiseSleepers(const Rest& rest, std::vector<Raise>& raises, Names& why) {
     constexpr int kPasses = 3; // further ones rarely raise anybody
     bool more = true;
@@ -144,12 +152,14 @@ private:
     return true;
   }
 
-  // Whether every section has room above what lies there for what is still to come. The reason if not.
+  // Whether every section has room above what lies there for what is still to come. The reason if
+  // not.
   bool haveRoom(const Rest& rest, Names& why) {
     std::fill(floor_.begin() + rest.first, floor_.begin() + rest.last, kNowhere);
     for (const uint32_t i : rest.items)
       for (const Piece& piece : items_[i].pieces)
-        for (uint32_t s = piece.first; s < piece.last; ++s) floor_[s] = std::min(floor_[s], states_[i].least);
+        for (uint32_t s = piece.first; s < piece.last; ++s)
+          floor_[s] = std::min(floor_[s], states_[i].least);
     uint32_t fullest = kNobody;
     uint64_t most = capacity_;
     for (uint32_t s = rest.first; s < rest.last; ++s)
@@ -168,20 +178,25 @@ private:
 
   // Whose valley to fill next: that of the lowest top.
   uint32_t chosen(const Rest& rest) const {
-    return *std::ranges::min_element(rest.items, {}, [&](uint32_t i) { return states_[i].least + items_[i].height; });
+    return *std::ranges::min_element(
+        rest.items, {}, [&](uint32_t i) { return states_[i].least + items_[i].height; });
   }
 
-  // Who may be the next from below in the valley of `item`, in the order of preference, and why nobody else may. In a
-  // plan in which nobody can be lowered, `item` lies at its place, or above one that it meets and that begins below its
-  // top; so on from that one, always below the top: the last in this chain is in the valley.
+  // Who may be the next from below in the valley of `item`, in the order of preference, and why
+  // nobody else may. In a plan in which nobody can be lowered, `item` lies at its place, or above
+  // one that it meets and that begins below its top; so on from that one, always below the top: the
+  // last in this chain is in the valley.
   std::vector<uint32_t> candidates(const Rest& rest, uint32_t item, Names& why) {
     const uint64_t top = states_[item].least + items_[item].height;
     uint32_t first = items_[item].first, last = items_[item].last;
-    const auto inside = [&](uint32_t i) { return items_[i].first < last && first < items_[i].last; };
+    const auto inside = [&](uint32_t i) {
+      return items_[i].first < last && first < items_[i].last;
+    };
     for (bool grows = true; grows;) {
       grows = false;
       for (const uint32_t i : rest.items)
-        if (states_[i].least < top && inside(i) && (items_[i].first < first || items_[i].last > last)) {
+        if (states_[i].least < top && inside(i) &&
+            (items_[i].first < first || items_[i].last > last)) {
           first = std::min(first, items_[i].first);
           last = std::max(last, items_[i].last);
           grows = true;
@@ -196,15 +211,16 @@ private:
       if (state.sleeps && state.least < top) why.add(slept_[i]);
       if (state.least >= top || state.least > state.rest)
         explain(i, why);
-      else if (!state.sleeps && !(items_[i].twin >= 0 && unplaced_[static_cast<size_t>(items_[i].twin)]))
+      else if (!state.sleeps &&
+               !(items_[i].twin >= 0 && unplaced_[static_cast<size_t>(items_[i].twin)]))
         found.push_back(i);
     }
     std::ranges::sort(found, {}, [&](uint32_t i) { return std::pair{states_[i].rest, rank_[i]}; });
     return found;
   }
 
-  // Everybody else after `item` is placed, split where nobody is left that reaches across. The first that then fits
-  // nowhere ends it.
+  // Everybody else after `item` is placed, split where nobody is left that reaches across. The
+  // first that then fits nowhere ends it.
   std::optional<uint32_t> lift(const Rest& rest, uint32_t item, std::vector<Rest>& parts) {
     const uint64_t origin = made_.origins[item];
     uint32_t reach = 0;
@@ -229,7 +245,8 @@ private:
     return std::nullopt;
   }
 
-  // One choice. False: `why` tells from which placed items, perhaps this one, it follows that there is no plan.
+  // One choice. False: `why` tells from which placed items, perhaps this one, it follows that there
+  // is no plan.
   bool place(const Rest& rest, uint32_t item, Names& why) {
     made_.origins[item] = states_[item].rest;
     on_[item] = states_[item].on;
@@ -315,14 +332,16 @@ private:
   std::vector<uint64_t> asked_; // the latest explanation that each item is in
   uint64_t explanation_ = 0;
   Names placed_;
-  std::vector<Names> meets_, slept_, raised_; // slept_, raised_: from which placed items that follows
-  std::vector<uint64_t> left_, floor_;        // by section: bytes to come, the lowest place of one of them
+  // slept_, raised_: from which placed items that follows
+  std::vector<Names> meets_, slept_, raised_;
+  // by section: bytes to come, the lowest place of one of them
+  std::vector<uint64_t> left_, floor_;
 };
 
 } // namespace
 
-Attempt attempt(const Bodies& bodies, const Sections& sections, uint64_t capacity, const std::vector<uint32_t>& rank,
-                uint64_t limit) {
+Attempt attempt(const Bodies& bodies, const Sections& sections, uint64_t capacity,
+                const std::vector<uint32_t>& rank, uint64_t limit) {
   return Run(bodies, sections, capacity, rank, limit).run();
 }
 

@@ -6,30 +6,38 @@ namespace candela::plan {
 namespace {
 
 Status checkBuffer(size_t i, const Interval& b, uint64_t bankBytes, uint64_t& total) {
-  if (b.begin >= b.end) return badArgument("buffer {} begins at {} but ends at {}", i, b.begin, b.end);
+  if (b.begin >= b.end)
+    return badArgument("buffer {} begins at {} but ends at {}", i, b.begin, b.end);
   if (b.alignment == 0 || (b.alignment & (b.alignment - 1)) != 0)
     return badArgument("buffer {} has alignment {}, not a power of two", i, b.alignment);
   uint64_t room = 0;
-  if (__builtin_add_overflow(b.size, b.alignment - 1, &room) || __builtin_add_overflow(room, b.haloBefore, &room) ||
-      __builtin_add_overflow(room, b.haloAfter, &room) || __builtin_add_overflow(room, bankBytes, &room) ||
+  if (__builtin_add_overflow(b.size, b.alignment - 1, &room) ||
+      __builtin_add_overflow(room, b.haloBefore, &room) ||
+      __builtin_add_overflow(room, b.haloAfter, &room) ||
+      __builtin_add_overflow(room, bankBytes, &room) ||
       __builtin_add_overflow(total, room, &total) || total >= kMaxBytes)
     return badArgument("buffer {} of {} bytes is beyond 64 bits", i, b.size);
   int64_t after = b.begin;
   for (const TimeSpan& gap : b.gaps) {
     if (gap.begin < after || gap.begin >= gap.end || gap.end > b.end)
-      return badArgument("buffer {} lives from {} to {} and has a gap from {} to {}, out of order or outside", i,
-                         b.begin, b.end, gap.begin, gap.end);
+      return badArgument(
+          "buffer {} lives from {} to {} and has a gap from {} to {}, out of order or outside", i,
+          b.begin, b.end, gap.begin, gap.end);
     after = gap.end;
   }
   if (bankBytes != 0 && b.size > bankBytes)
     return badArgument("buffer {} of {} bytes is larger than a bank of {}", i, b.size, bankBytes);
   if (!b.offset) return Status::ok();
   if (*b.offset % b.alignment != 0)
-    return badArgument("buffer {} is pinned at {}, not a multiple of its alignment {}", i, *b.offset, b.alignment);
+    return badArgument("buffer {} is pinned at {}, not a multiple of its alignment {}", i,
+                       *b.offset, b.alignment);
   if (*b.offset < b.haloBefore || *b.offset >= kMaxBytes - total)
-    return badArgument("buffer {} is pinned at {} with a halo of {} bytes before it", i, *b.offset, b.haloBefore);
-  if (bankBytes != 0 && b.size != 0 && *b.offset / bankBytes != (*b.offset + b.size - 1) / bankBytes)
-    return badArgument("buffer {} of {} bytes is pinned at {}, across banks of {}", i, b.size, *b.offset, bankBytes);
+    return badArgument("buffer {} is pinned at {} with a halo of {} bytes before it", i, *b.offset,
+                       b.haloBefore);
+  if (bankBytes != 0 && b.size != 0 &&
+      *b.offset / bankBytes != (*b.offset + b.size - 1) / bankBytes)
+    return badArgument("buffer {} of {} bytes is pinned at {}, across banks of {}", i, b.size,
+                       *b.offset, bankBytes);
   return Status::ok();
 }
 
@@ -64,17 +72,20 @@ Status constrain(Body& body, const Interval& b, size_t index, uint64_t delta) {
   const uint64_t residue = (b.alignment - delta % b.alignment) % b.alignment;
   const uint64_t common = std::min(body.alignment, b.alignment);
   if (body.residue % common != residue % common)
-    return badArgument("buffer {} is tied {} bytes above others of alignment {}: it cannot keep its alignment {}",
-                       index, delta, body.alignment, b.alignment);
+    return badArgument(
+        "buffer {} is tied {} bytes above others of alignment {}: it cannot keep its alignment {}",
+        index, delta, body.alignment, b.alignment);
   if (b.alignment > body.alignment) {
     body.alignment = b.alignment;
     body.residue = residue;
   }
   if (!b.offset) return Status::ok();
   if (*b.offset < delta)
-    return badArgument("buffer {} is pinned at {} but tied {} bytes above others", index, *b.offset, delta);
+    return badArgument("buffer {} is pinned at {} but tied {} bytes above others", index, *b.offset,
+                       delta);
   if (body.fixed && *body.fixed != *b.offset - delta)
-    return badArgument("buffer {} is pinned at {} but tied to one that is pinned elsewhere", index, *b.offset);
+    return badArgument("buffer {} is pinned at {} but tied to one that is pinned elsewhere", index,
+                       *b.offset);
   body.fixed = *b.offset - delta;
   return Status::ok();
 }
@@ -93,7 +104,8 @@ void addParts(Body& body, const Interval& b, uint64_t delta) {
 /// Without parts that lie within another one, as a view lies in its buffer.
 void dropInner(std::vector<Part>& parts) {
   const auto within = [](const Part& inner, const Part& outer) {
-    return inner.begin >= outer.begin && inner.end <= outer.end && inner.low >= outer.low && inner.high <= outer.high;
+    return inner.begin >= outer.begin && inner.end <= outer.end && inner.low >= outer.low &&
+           inner.high <= outer.high;
   };
   for (size_t i = parts.size(); i-- > 0;)
     for (size_t j = 0; j < parts.size(); ++j)
@@ -113,23 +125,27 @@ Result<Bodies> Bodies::make(const MemoryProblem& problem) {
     return badArgument("banks of {} bytes, not a power of two", problem.bankBytes);
   const size_t count = problem.buffers.size();
   uint64_t total = 0;
-  for (size_t i = 0; i < count; ++i) CDL_TRY(checkBuffer(i, problem.buffers[i], problem.bankBytes, total));
+  for (size_t i = 0; i < count; ++i)
+    CDL_TRY(checkBuffer(i, problem.buffers[i], problem.bankBytes, total));
   Ties ties(count);
   for (const Tie& tie : problem.ties) {
     if (tie.buffer >= count || tie.base >= count)
-      return badArgument("a tie of buffer {} to buffer {}, of {} buffers", tie.buffer, tie.base, count);
+      return badArgument("a tie of buffer {} to buffer {}, of {} buffers", tie.buffer, tie.base,
+                         count);
     if (tie.delta >= kMaxBytes - total || __builtin_add_overflow(total, tie.delta, &total))
-      return badArgument("buffer {} is tied {} bytes above buffer {}, beyond 64 bits", tie.buffer, tie.delta, tie.base);
-    if (!ties.join(tie))
-      return badArgument("buffer {} is tied {} bytes above buffer {} but other ties say otherwise", tie.buffer,
+      return badArgument("buffer {} is tied {} bytes above buffer {}, beyond 64 bits", tie.buffer,
                          tie.delta, tie.base);
+    if (!ties.join(tie))
+      return badArgument("buffer {} is tied {} bytes above buffer {} but other ties say otherwise",
+                         tie.buffer, tie.delta, tie.base);
   }
   // The lowest byte of each group, from its root; then every member from there.
   std::vector<size_t> bodyOf(count, SIZE_MAX), roots(count);
   std::vector<int64_t> distances(count), lowest(count, INT64_MAX);
   for (size_t i = 0; i < count; ++i) {
     roots[i] = ties.root(i, distances[i]);
-    lowest[roots[i]] = std::min(lowest[roots[i]], distances[i] - static_cast<int64_t>(problem.buffers[i].haloBefore));
+    lowest[roots[i]] = std::min(lowest[roots[i]],
+                                distances[i] - static_cast<int64_t>(problem.buffers[i].haloBefore));
   }
   for (size_t i = 0; i < count; ++i) {
     const Interval& b = problem.buffers[i];
@@ -155,8 +171,8 @@ Result<Bodies> Bodies::make(const MemoryProblem& problem) {
       body.end = std::max(body.end, part.end);
     }
     if (made.lowest(body, body.fixed.value_or(0)) == kNowhere)
-      return badArgument("buffer {} and those tied to it lie nowhere within banks of {} bytes", body.members[0].buffer,
-                         problem.bankBytes);
+      return badArgument("buffer {} and those tied to it lie nowhere within banks of {} bytes",
+                         body.members[0].buffer, problem.bankBytes);
   }
   return made;
 }

@@ -1,4 +1,5 @@
-// The problem as the planner sees it: what ties connect is one rigid body. In: a MemoryProblem; out: bodies.
+// The problem as the planner sees it: what ties connect is one rigid body. In: a MemoryProblem;
+// out: bodies.
 #pragma once
 
 #include "core/compiler/solvers/memory/memory.h"
@@ -38,7 +39,8 @@ public:
   static Result<Bodies> make(const MemoryProblem& problem);
 
   const std::vector<Body>& all() const { return bodies_; }
-  /// The lowest legal origin of a body that is not below `from`, or kNowhere. Knows no other bodies.
+  /// The lowest legal origin of a body that is not below `from`, or kNowhere. Knows no other
+  /// bodies.
   uint64_t lowest(const Body& body, uint64_t from) const;
   /// The origins of all(), in their order, as a plan.
   MemoryPlan planOf(const std::vector<uint64_t>& origins) const;

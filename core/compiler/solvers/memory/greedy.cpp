@@ -7,7 +7,8 @@ namespace candela::plan {
 namespace {
 
 enum class Order { Size, Area, Begin, Length, Neighbours, End };
-constexpr std::array kOrders{Order::Size, Order::Area, Order::Begin, Order::Length, Order::Neighbours, Order::End};
+constexpr std::array kOrders{Order::Size,   Order::Area,       Order::Begin,
+                             Order::Length, Order::Neighbours, Order::End};
 
 // A part that has its place. Kept apart from Part: the scan over these is the inner loop.
 struct Placed {
@@ -32,8 +33,8 @@ public:
       if (!body.fixed) continue;
       for (const Part& part : body.parts)
         for (const Placed& p : pinned_)
-          if (p.body != i && p.begin < part.end && part.begin < p.end && p.low < *body.fixed + part.high &&
-              *body.fixed + part.low < p.high)
+          if (p.body != i && p.begin < part.end && part.begin < p.end &&
+              p.low < *body.fixed + part.high && *body.fixed + part.low < p.high)
             return badArgument("buffers {} and {} are pinned to common bytes while both are alive",
                                bodies_.all()[p.body].members[0].buffer, body.members[0].buffer);
       add(pinned_, i, *body.fixed);
@@ -62,17 +63,19 @@ public:
     return layout;
   }
 
-  // Orders leave gaps where a large body comes too late. So, again and again: whoever ends highest goes to an earlier
-  // turn, drawn from a fixed sequence, and stays there unless the plan grew.
+  // Orders leave gaps where a large body comes too late. So, again and again: whoever ends highest
+  // goes to an earlier turn, drawn from a fixed sequence, and stays there unless the plan grew.
   Layout improve(std::vector<size_t> order, bool best, Layout least, uint64_t bound, int rounds) {
     uint64_t sequence = 1;
     for (; rounds > 0 && !exhausted() && least.size > bound; --rounds) {
-      const auto turn = static_cast<uint64_t>(std::ranges::find(order, least.highest) - order.begin());
+      const auto turn =
+          static_cast<uint64_t>(std::ranges::find(order, least.highest) - order.begin());
       if (turn == 0 || turn == order.size()) break;
       sequence = sequence * 6364136223846793005u + 1442695040888963407u;
       std::vector<size_t> trial = order;
       const auto from = trial.begin() + static_cast<std::ptrdiff_t>(turn);
-      std::rotate(trial.begin() + static_cast<std::ptrdiff_t>((sequence >> 33) % turn), from, from + 1);
+      std::rotate(trial.begin() + static_cast<std::ptrdiff_t>((sequence >> 33) % turn), from,
+                  from + 1);
       Layout next = plan(trial, best);
       if (next.size > least.size) continue;
       order = std::move(trial);
@@ -81,12 +84,13 @@ public:
     return least;
   }
 
-  // The same with everybody at once that ends above the bound: for many bodies, where single turns change little.
+  // The same with everybody at once that ends above the bound: for many bodies, where single turns
+  // change little.
   Layout hurry(std::vector<size_t> order, bool best, Layout least, uint64_t bound, int rounds) {
     Layout latest = least;
     for (; rounds > 0 && !exhausted() && least.size > bound; --rounds) {
-      std::ranges::stable_partition(order,
-                                    [&](size_t i) { return latest.origins[i] + bodies_.all()[i].height > bound; });
+      std::ranges::stable_partition(
+          order, [&](size_t i) { return latest.origins[i] + bodies_.all()[i].height > bound; });
       latest = plan(order, best);
       if (latest.size < least.size) least = latest;
     }
@@ -98,7 +102,8 @@ public:
     std::vector<size_t> indices;
     for (size_t i = 0; i < bodies_.all().size(); ++i)
       if (!bodies_.all()[i].parts.empty() && !bodies_.all()[i].fixed) indices.push_back(i);
-    const std::vector<long double> neighbours = order == Order::Neighbours ? bytesBeside() : std::vector<long double>{};
+    const std::vector<long double> neighbours =
+        order == Order::Neighbours ? bytesBeside() : std::vector<long double>{};
     std::ranges::stable_sort(indices, {}, [&](size_t i) -> std::pair<long double, long double> {
       const Body& b = bodies_.all()[i];
       const long double size = b.height, begin = b.begin, end = b.end; // which holds 64 bits
@@ -137,7 +142,9 @@ private:
       long double sum = 0;
       for (auto& [time, bytes] : *list) bytes = sum += bytes;
     }
-    const auto until = [](const auto& list, auto at) { return at == list.begin() ? 0.0L : std::prev(at)->second; };
+    const auto until = [](const auto& list, auto at) {
+      return at == list.begin() ? 0.0L : std::prev(at)->second;
+    };
     using Entry = std::pair<int64_t, long double>;
     std::vector<long double> beside;
     for (const Body& b : bodies_.all())
@@ -148,7 +155,8 @@ private:
 
   void look(size_t count) { work_ -= std::min<uint64_t>(work_, count); }
 
-  // The lowest or the tightest gap between those that live at the same time as a body, else the room above them.
+  // The lowest or the tightest gap between those that live at the same time as a body, else the
+  // room above them.
   uint64_t fit(const Body& body, bool best) {
     look(placed_.size() * body.parts.size());
     return body.parts.size() == 1 && !body.banked ? fitOne(body, best) : fitMany(body);
@@ -173,13 +181,15 @@ private:
     return origin.value_or(aligned(free));
   }
 
-  // Every placed part forbids a range of origins to each part that it meets; the lowest legal one outside.
+  // Every placed part forbids a range of origins to each part that it meets; the lowest legal one
+  // outside.
   uint64_t fitMany(const Body& body) {
     forbidden_.clear();
     for (const Placed& p : placed_)
       for (const Part& part : body.parts)
         if (p.begin < part.end && part.begin < p.end && p.high > part.low)
-          forbidden_.emplace_back(p.low >= part.high ? p.low - part.high + 1 : 0, p.high - part.low);
+          forbidden_.emplace_back(p.low >= part.high ? p.low - part.high + 1 : 0,
+                                  p.high - part.low);
     std::ranges::sort(forbidden_);
     uint64_t at = bodies_.lowest(body, 0);
     for (const auto& [from, to] : forbidden_) {
@@ -222,12 +232,14 @@ Result<std::vector<uint64_t>> greedy(const Bodies& bodies, uint64_t bound, uint6
   std::ranges::stable_sort(starts, {}, [](const Start& start) { return start.layout.size; });
   Layout least = starts[0].layout;
   for (size_t i = 0; i < starts.size() && i < kHurried && least.size > bound; ++i) {
-    Layout layout = greedy.hurry(starts[i].order, starts[i].best, starts[i].layout, bound, kHurries);
+    Layout layout =
+        greedy.hurry(starts[i].order, starts[i].best, starts[i].layout, bound, kHurries);
     if (layout.size < least.size) least = std::move(layout);
   }
   for (Start& start : starts) {
     if (least.size <= bound || greedy.exhausted()) break;
-    Layout layout = greedy.improve(std::move(start.order), start.best, std::move(start.layout), bound, rounds);
+    Layout layout =
+        greedy.improve(std::move(start.order), start.best, std::move(start.layout), bound, rounds);
     if (layout.size < least.size) least = std::move(layout);
   }
   return std::move(least.origins);

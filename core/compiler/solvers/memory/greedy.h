@@ -5,10 +5,10 @@
 
 namespace candela::plan {
 
-/// The origins of all bodies in the smallest plan found: orders of size, area, begin, length, neighbours and end, each
-/// into the first or the tightest gap; then, above `bound` bytes, of a local search over the best orders. `work` counts
-/// how many placed bodies may be looked at; the first three orders always run. Fails with
-/// invalid_argument when two pinned bodies meet.
+/// The origins of all bodies in the smallest plan found: orders of size, area, begin, length,
+/// neighbours and end, each into the first or the tightest gap; then, above `bound` bytes, of a
+/// local search over the best orders. `work` counts how many placed bodies may be looked at; the
+/// first three orders always run. Fails with invalid_argument when two pinned bodies meet.
 Result<std::vector<uint64_t>> greedy(const Bodies& bodies, uint64_t bound, uint64_t work);
 
 } // namespace candela::plan

@@ -15,7 +15,8 @@ struct Event {
 };
 
 uint64_t mostAtOnce(std::vector<Event> events) {
-  std::ranges::sort(events, {}, [](const Event& e) { return std::pair{e.time, e.birth}; }); // the dead make room first
+  // the dead make room first
+  std::ranges::sort(events, {}, [](const Event& e) { return std::pair{e.time, e.birth}; });
   uint64_t live = 0, most = 0;
   for (const Event& e : events) {
     if (!e.birth)
@@ -55,8 +56,10 @@ void addUnion(std::vector<Event>& events, const Body& body) {
   }
 }
 
-/// The smallest plan that the exact search finds between what is proven and what is had; also moves the bound.
-void shrink(const Bodies& bodies, std::vector<uint64_t>& origins, MemoryPlan& plan, const PlanOptions& options) {
+/// The smallest plan that the exact search finds between what is proven and what is had; also moves
+/// the bound.
+void shrink(const Bodies& bodies, std::vector<uint64_t>& origins, MemoryPlan& plan,
+            const PlanOptions& options) {
   const bool proves = isFlat(bodies);
   uint64_t left = options.shrinkNodes, low = plan.bound;
   Search search(bodies);
@@ -68,7 +71,8 @@ void shrink(const Bodies& bodies, std::vector<uint64_t>& origins, MemoryPlan& pl
       origins = std::move(result.origins);
       plan.size = bodies.planOf(origins).size;
     } else {
-      if (result.verdict == Verdict::NeverFits && proves && low == plan.bound) plan.bound = target + 1;
+      if (result.verdict == Verdict::NeverFits && proves && low == plan.bound)
+        plan.bound = target + 1;
       low = target + 1;
     }
     target = low + (plan.size - low) / 2;
@@ -88,7 +92,8 @@ uint64_t maxLive(const MemoryProblem& problem) {
   }
   for (const Interval& b : problem.buffers) {
     uint64_t bytes = 0;
-    if (__builtin_add_overflow(b.haloBefore, b.size, &bytes) || __builtin_add_overflow(bytes, b.haloAfter, &bytes))
+    if (__builtin_add_overflow(b.haloBefore, b.size, &bytes) ||
+        __builtin_add_overflow(bytes, b.haloAfter, &bytes))
       return UINT64_MAX;
     int64_t from = b.begin;
     for (const TimeSpan& gap : b.gaps) {
@@ -119,9 +124,11 @@ Result<MemoryPlan> planMemory(const MemoryProblem& problem, const PlanOptions& o
     shrink(bodies, origins, plan, options);
   }
   if (plan.size > problem.capacity)
-    return failure(Code::out_of_memory,
-                   "the buffers need {} bytes (at least {} are alive at once) but the capacity is {}{}", plan.size,
-                   live, problem.capacity, proven ? "" : fmt::format("; none better found in {} nodes", plan.nodes));
+    return failure(
+        Code::out_of_memory,
+        "the buffers need {} bytes (at least {} are alive at once) but the capacity is {}{}",
+        plan.size, live, problem.capacity,
+        proven ? "" : fmt::format("; none better found in {} nodes", plan.nodes));
   MemoryPlan made = bodies.planOf(origins);
   made.bound = plan.bound;
   made.nodes = plan.nodes;

@@ -20,7 +20,8 @@ uint64_t mixed(uint64_t x) { // splitmix64
   return x ^ (x >> 31);
 }
 
-/// 1 1 2 1 1 2 4 ...: how long restarted searches of unknown length should be (Luby, Sinclair, Zuckerman, 1993).
+/// 1 1 2 1 1 2 4 ...: how long restarted searches of unknown length should be (Luby, Sinclair,
+/// Zuckerman, 1993).
 uint64_t luby(uint64_t i) {
   uint64_t length = 1;
   while (length < i + 1) length = 2 * length + 1;
@@ -31,8 +32,9 @@ uint64_t luby(uint64_t i) {
   return (length + 1) / 2;
 }
 
-/// The order of one attempt, from each item's fullest section, width, and area. minimalloc's three static orders come
-/// first; later ones are drawn near them and near that of area. Only products and quotients: the same on every machine.
+/// The order of one attempt, from each item's fullest section, width, and area. minimalloc's three
+/// static orders come first; later ones are drawn near them and near that of area. Only products
+/// and quotients: the same on every machine.
 std::vector<uint32_t> rankOf(const Bodies& bodies, const Sections& sections, uint64_t turn) {
   std::vector<uint64_t> sums(sections.count, 0);
   for (const Item& item : sections.items)
@@ -46,8 +48,9 @@ std::vector<uint32_t> rankOf(const Bodies& bodies, const Sections& sections, uin
     const Body& body = bodies.all()[item.body];
     const double width = static_cast<double>(body.end) - static_cast<double>(body.begin);
     const double area = width * static_cast<double>(item.height);
-    const double total =
-        static_cast<double>(*std::max_element(sums.begin() + item.first, sums.begin() + item.last)) / fullest;
+    const double total = static_cast<double>(*std::max_element(sums.begin() + item.first,
+                                                               sums.begin() + item.last)) /
+                         fullest;
     const double total2 = total * total, total4 = total2 * total2, total8 = total4 * total4;
     const double noise = static_cast<double>(1000 - mixed(turn * kMaxItems + i) % 400);
     switch (turn < 3 ? turn : 3 + turn % 4) {
@@ -67,8 +70,10 @@ std::vector<uint32_t> rankOf(const Bodies& bodies, const Sections& sections, uin
   return rank;
 }
 
-/// Attempts in turn until one decides. Threads take the next turns at once; that of the lowest number counts.
-Attempt decide(const Bodies& bodies, const Sections& sections, uint64_t capacity, uint64_t nodes, unsigned threads) {
+/// Attempts in turn until one decides. Threads take the next turns at once; that of the lowest
+/// number counts.
+Attempt decide(const Bodies& bodies, const Sections& sections, uint64_t capacity, uint64_t nodes,
+               unsigned threads) {
   constexpr uint64_t kShortest = 4000;
   Attempt all;
   for (uint64_t turn = 0; all.nodes < nodes;) {
@@ -99,7 +104,8 @@ bool isFlat(const Bodies& bodies) {
   return true;
 }
 
-Search::Search(const Bodies& bodies) : bodies_(bodies), groups_(touching(bodies)), sections_(groups_.size()) {}
+Search::Search(const Bodies& bodies)
+    : bodies_(bodies), groups_(touching(bodies)), sections_(groups_.size()) {}
 
 SearchResult Search::run(uint64_t capacity, uint64_t nodes, unsigned threads) {
   capacity = std::min(capacity, kMaxBytes);
@@ -111,7 +117,8 @@ SearchResult Search::run(uint64_t capacity, uint64_t nodes, unsigned threads) {
     const std::vector<size_t>& group = groups_[g];
     if (group.size() > kMaxItems) return {Verdict::Undecided, result.nodes, {}};
     if (!sections_[g]) sections_[g] = sectionsOf(bodies_, group);
-    const Attempt made = decide(bodies_, *sections_[g], capacity, nodes - std::min(nodes, result.nodes), threads);
+    const Attempt made =
+        decide(bodies_, *sections_[g], capacity, nodes - std::min(nodes, result.nodes), threads);
     result.nodes += made.nodes;
     if (made.verdict != Verdict::Fits) return {made.verdict, result.nodes, {}};
     for (size_t i = 0; i < group.size(); ++i) result.origins[group[i]] = made.origins[i];

@@ -21,9 +21,9 @@ public:
   /// The bodies must outlive it.
   explicit Search(const Bodies& bodies);
 
-  /// Decides, within a number of nodes, whether all bodies fit into `capacity` bytes. Deterministic, whatever `threads`
-  /// is. Undecided at once for more than 2,048 bodies that touch in time. NeverFits is a proof only when the bodies are
-  /// flat: see isFlat.
+  /// Decides, within a number of nodes, whether all bodies fit into `capacity` bytes.
+  /// Deterministic, whatever `threads` is. Undecided at once for more than 2,048 bodies that touch
+  /// in time. NeverFits is a proof only when the bodies are flat: see isFlat.
   SearchResult run(uint64_t capacity, uint64_t nodes, unsigned threads);
 
 private:

@@ -29,7 +29,8 @@ std::vector<Active> stretches(const Bodies& bodies, const std::vector<size_t>& g
   std::vector<Active> all(times.size());
   for (size_t item = 0; item < group.size(); ++item)
     for (const Part& part : bodies.all()[group[item]].parts) {
-      const auto from = std::ranges::lower_bound(times, part.begin), to = std::ranges::lower_bound(times, part.end);
+      const auto from = std::ranges::lower_bound(times, part.begin),
+                 to = std::ranges::lower_bound(times, part.end);
       for (auto at = from; at != to; ++at) {
         uint64_t& height = all[static_cast<size_t>(at - times.begin())][item];
         height = std::max(height, part.high);
@@ -40,11 +41,15 @@ std::vector<Active> stretches(const Bodies& bodies, const std::vector<size_t>& g
 
 bool alike(const Bodies& bodies, const Item& a, const Item& b) {
   const Body &x = bodies.all()[a.body], &y = bodies.all()[b.body];
-  if (x.fixed || y.fixed || x.alignment != y.alignment || x.residue != y.residue || a.pieces.size() != b.pieces.size())
+  if (x.fixed || y.fixed || x.alignment != y.alignment || x.residue != y.residue ||
+      a.pieces.size() != b.pieces.size())
     return false;
   // A halo may lie in the next bank, so that two of one height need not fit the same places.
-  const auto sameInBanks = [&](const Member& m, const Member& n) { return m.delta == n.delta && m.size == n.size; };
-  if ((x.banked || y.banked) && !std::ranges::equal(x.members, y.members, sameInBanks)) return false;
+  const auto sameInBanks = [&](const Member& m, const Member& n) {
+    return m.delta == n.delta && m.size == n.size;
+  };
+  if ((x.banked || y.banked) && !std::ranges::equal(x.members, y.members, sameInBanks))
+    return false;
   for (size_t i = 0; i < a.pieces.size(); ++i)
     if (a.pieces[i].first != b.pieces[i].first || a.pieces[i].last != b.pieces[i].last ||
         a.pieces[i].height != b.pieces[i].height)
@@ -96,7 +101,8 @@ Sections sectionsOf(const Bodies& bodies, const std::vector<size_t>& group) {
     for (const auto& [i, height] : kept[s]) {
       Item& item = made.items[i];
       if (item.pieces.empty()) item.first = s;
-      if (item.pieces.empty() || item.pieces.back().last != s || item.pieces.back().height != height)
+      if (item.pieces.empty() || item.pieces.back().last != s ||
+          item.pieces.back().height != height)
         item.pieces.push_back({s, s, height});
       item.pieces.back().last = item.last = s + 1;
       item.height = std::max(item.height, height);

@@ -1,4 +1,5 @@
-// Time as the exact search sees it. In: bodies that touch in time; out: sections, and who is in each.
+// Time as the exact search sees it. In: bodies that touch in time; out: sections, and who is in
+// each.
 #pragma once
 
 #include "core/compiler/solvers/memory/body.h"
@@ -20,19 +21,21 @@ struct Item {
   int64_t twin = -1;            ///< the latest item before it that it could change places with
 };
 
-/// Bodies that touch in time. Sections are the stretches of time in which nobody is born or dies, without those whose
-/// bodies are all in a neighbouring section: what fits into the others fits there too.
+/// Bodies that touch in time. Sections are the stretches of time in which nobody is born or dies,
+/// without those whose bodies are all in a neighbouring section: what fits into the others fits
+/// there too.
 struct Sections {
   std::vector<Item> items; ///< by first section
   uint32_t count = 0;
   std::vector<uint64_t>
-      under; ///< [i * items + j]: bytes that item i takes below item j when it lies under it; 0: never meet
+      /// [i * items + j]: bytes that item i takes below item j when it lies under it; 0: never meet
+      under;
 
   uint64_t heightUnder(size_t i, size_t j) const { return under[i * items.size() + j]; }
 };
 
-/// Groups of bodies of which no two of different groups meet in time, in order of time; each by begin. Bodies without
-/// bytes are left out.
+/// Groups of bodies of which no two of different groups meet in time, in order of time; each by
+/// begin. Bodies without bytes are left out.
 std::vector<std::vector<size_t>> touching(const Bodies& bodies);
 
 /// The sections of one such group.

@@ -26,7 +26,8 @@ struct Choice {
 
 } // namespace
 
-std::vector<uint32_t> beamOrder(const OrderProblem& problem, uint64_t bound, uint32_t width, bool byLive) {
+std::vector<uint32_t> beamOrder(const OrderProblem& problem, uint64_t bound, uint32_t width,
+                                bool byLive) {
   const Walk walk(problem);
   std::vector<Trail> trails(1);
   std::vector<Front> fronts(1);
@@ -38,8 +39,9 @@ std::vector<uint32_t> beamOrder(const OrderProblem& problem, uint64_t bound, uin
       for (const uint32_t task : fronts[f].state.ready) {
         const Effect effect = walk.effectOf(fronts[f].state, task);
         const uint64_t peak = std::max(fronts[f].state.peak, effect.hill);
-        choices.push_back(
-            {byLive ? std::tuple(effect.live, effect.hill, task, f) : std::tuple(peak, effect.live, task, f), effect});
+        choices.push_back({byLive ? std::tuple(effect.live, effect.hill, task, f)
+                                  : std::tuple(peak, effect.live, task, f),
+                           effect});
       }
     if (choices.empty()) break;
     std::ranges::make_heap(choices, std::greater<>(), &Choice::rank);
@@ -63,7 +65,8 @@ std::vector<uint32_t> beamOrder(const OrderProblem& problem, uint64_t bound, uin
     fronts = std::move(next);
   }
   // Those that settled more were done earlier; the last ones to be done stand here.
-  const auto best = std::ranges::min_element(fronts, {}, [](const Front& front) { return front.state.peak; });
+  const auto best =
+      std::ranges::min_element(fronts, {}, [](const Front& front) { return front.state.peak; });
   std::vector<uint32_t> order;
   for (uint32_t t = best->trail;; t = trails[t].parent) {
     order.insert(order.end(), trails[t].tasks.rbegin(), trails[t].tasks.rend());

@@ -10,9 +10,9 @@ namespace {
 
 /// The task that each one goes right before, or itself.
 ///
-/// A task that needs no room for itself, and all of whose buffers the only task behind it touches too, gives nothing
-/// back before that one runs: to run it later, right before that one, leaves less taken in between and is no hill of
-/// its own.
+/// A task that needs no room for itself, and all of whose buffers the only task behind it touches
+/// too, gives nothing back before that one runs: to run it later, right before that one, leaves
+/// less taken in between and is no hill of its own.
 std::vector<uint32_t> leadersOf(const OrderProblem& problem) {
   const size_t count = problem.tasks.size();
   std::vector<uint32_t> users(count, 0), onlyUser(count, 0), leaders(count);
@@ -33,10 +33,13 @@ std::vector<uint32_t> leadersOf(const OrderProblem& problem) {
     const bool isFree = users[t] == 0 && task.after.empty() && t + 1 < count;
     for (const OrderStep& step : task.steps) {
       takes &= step.transient == 0;
-      takes &= std::ranges::all_of(step.buffers, [&](uint32_t b) { return touchedBy[b] == t || isFree; });
+      takes &= std::ranges::all_of(step.buffers,
+                                   [&](uint32_t b) { return touchedBy[b] == t || isFree; });
     }
     if (takes) leaders[t] = onlyUser[t];
-    const auto isIdle = [](const OrderStep& step) { return step.buffers.empty() && step.transient == 0; };
+    const auto isIdle = [](const OrderStep& step) {
+      return step.buffers.empty() && step.transient == 0;
+    };
     if (isFree && std::ranges::all_of(task.steps, isIdle)) leaders[t] = t + 1;
   }
   for (uint32_t t = static_cast<uint32_t>(count); t-- > 0;) leaders[t] = leaders[leaders[t]];
@@ -48,7 +51,8 @@ Contraction joined(const OrderProblem& problem) {
   Contraction result;
   std::vector<uint32_t> newTask(problem.tasks.size());
   for (uint32_t t = 0; t < leaders.size(); ++t)
-    if (leaders[t] == t) newTask[t] = static_cast<uint32_t>(result.members.size()), result.members.emplace_back();
+    if (leaders[t] == t)
+      newTask[t] = static_cast<uint32_t>(result.members.size()), result.members.emplace_back();
   result.problem.buffers = problem.buffers;
   result.problem.base = problem.base;
   result.problem.tasks.resize(result.members.size());
@@ -56,7 +60,8 @@ Contraction joined(const OrderProblem& problem) {
     const uint32_t into = newTask[leaders[t]];
     result.members[into].push_back(t);
     OrderTask& task = result.problem.tasks[into];
-    task.steps.insert(task.steps.end(), problem.tasks[t].steps.begin(), problem.tasks[t].steps.end());
+    task.steps.insert(task.steps.end(), problem.tasks[t].steps.begin(),
+                      problem.tasks[t].steps.end());
     for (const uint32_t before : problem.tasks[t].after)
       if (leaders[before] != leaders[t]) task.after.push_back(newTask[leaders[before]]);
   }
@@ -88,8 +93,8 @@ Contraction contract(const OrderProblem& problem) {
 }
 
 std::vector<size_t> cutsOf(const OrderProblem& problem) {
-  // All before a place run before all behind it when each of those that could run first behind it stands directly
-  // behind all of those that nobody before it waits for.
+  // All before a place run before all behind it when each of those that could run first behind it
+  // stands directly behind all of those that nobody before it waits for.
   const size_t count = problem.tasks.size();
   std::vector<size_t> firstUser(count, count);
   std::vector<std::vector<size_t>> opens(count + 1); // by place: who stands behind nothing any more

@@ -43,7 +43,8 @@ std::vector<uint32_t> orderOf(const std::vector<Node>& nodes, uint32_t last) {
 
 } // namespace
 
-ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t ceiling, uint64_t& states) {
+ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t ceiling,
+                       uint64_t& states) {
   const Walk walk(problem);
   std::vector<Node> nodes(1);
   std::vector<size_t> left(1, problem.tasks.size()); // tasks that have not run, by node
@@ -58,7 +59,8 @@ ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t cei
       const auto [known, isNew] = lowest.try_emplace(node.state.done, node.state.peak);
       if (isNew || node.state.peak < known->second) {
         known->second = node.state.peak;
-        open.emplace(node.state.peak, left.back(), node.state.live, static_cast<uint32_t>(nodes.size() - 1));
+        open.emplace(node.state.peak, left.back(), node.state.live,
+                     static_cast<uint32_t>(nodes.size() - 1));
         return;
       }
     }

@@ -13,15 +13,15 @@ struct Job {
   int64_t hill = 0, net = 0;
 };
 
-/// First what gives memory back, the lowest hill first; then what takes some, the one that falls furthest behind its
-/// hill first.
+/// First what gives memory back, the lowest hill first; then what takes some, the one that falls
+/// furthest behind its hill first.
 bool comesBefore(const Job& a, const Job& b) {
   if ((a.net <= 0) != (b.net <= 0)) return a.net <= 0;
   return a.net <= 0 ? a.hill < b.hill : a.hill - a.net > b.hill - b.net;
 }
 
-/// Jobs of what comes first, then of what comes behind it. Where the later one would like to be first, the two stay
-/// together: nothing can gain by standing between them.
+/// Jobs of what comes first, then of what comes behind it. Where the later one would like to be
+/// first, the two stay together: nothing can gain by standing between them.
 void append(std::vector<Job>& jobs, std::vector<Job> behind) {
   for (Job& job : behind) {
     jobs.push_back(std::move(job));
@@ -38,7 +38,8 @@ void append(std::vector<Job>& jobs, std::vector<Job> behind) {
 
 class Merger {
 public:
-  explicit Merger(const OrderProblem& problem) : problem_(problem), local_(problem.tasks.size(), UINT32_MAX) {
+  explicit Merger(const OrderProblem& problem)
+      : problem_(problem), local_(problem.tasks.size(), UINT32_MAX) {
     const Walk walk(problem);
     WalkState state = walk.start(0);
     for (uint32_t t = 0; t < problem.tasks.size(); ++t) {
@@ -70,7 +71,8 @@ public:
     if (parts.size() > 1) {
       for (const std::vector<uint32_t>& part : parts) {
         std::vector<Job> own = jobsOf(part);
-        jobs.insert(jobs.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+        jobs.insert(jobs.end(), std::make_move_iterator(own.begin()),
+                    std::make_move_iterator(own.end()));
       }
       std::ranges::stable_sort(jobs, comesBefore);
       return jobs;
@@ -129,7 +131,8 @@ private:
 std::vector<uint32_t> mergedOrder(const OrderProblem& problem) {
   std::vector<uint32_t> tasks(problem.tasks.size()), order;
   std::iota(tasks.begin(), tasks.end(), 0);
-  for (const Job& job : Merger(problem).jobsOf(tasks)) order.insert(order.end(), job.tasks.begin(), job.tasks.end());
+  for (const Job& job : Merger(problem).jobsOf(tasks))
+    order.insert(order.end(), job.tasks.begin(), job.tasks.end());
   return order;
 }
 

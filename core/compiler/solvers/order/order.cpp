@@ -25,23 +25,29 @@ Status check(const OrderProblem& problem, const OrderOptions& options) {
   std::vector<std::pair<size_t, size_t>> seen(problem.buffers.size(), {SIZE_MAX, 0});
   for (size_t t = 0; t < problem.tasks.size(); ++t) {
     for (const uint32_t before : problem.tasks[t].after)
-      if (before >= t) return badArgument("task {} stands behind task {}, which is not before it", t, before);
+      if (before >= t)
+        return badArgument("task {} stands behind task {}, which is not before it", t, before);
     for (size_t s = 0; s < problem.tasks[t].steps.size(); ++s) {
       const OrderStep& step = problem.tasks[t].steps[s];
-      if (!add(step.transient)) return badArgument("task {} takes {} bytes, beyond 64 bits", t, step.transient);
+      if (!add(step.transient))
+        return badArgument("task {} takes {} bytes, beyond 64 bits", t, step.transient);
       for (const uint32_t buffer : step.buffers) {
         if (buffer >= problem.buffers.size())
           return badArgument("task {} touches buffer {} of {}", t, buffer, problem.buffers.size());
-        if (seen[buffer] == std::pair(t, s)) return badArgument("task {} names buffer {} twice in a step", t, buffer);
+        if (seen[buffer] == std::pair(t, s))
+          return badArgument("task {} names buffer {} twice in a step", t, buffer);
         seen[buffer] = {t, s};
       }
       for (const auto& [a, b] : step.inPlace) {
-        const auto isTouched = [&](uint32_t x) { return x < seen.size() && seen[x] == std::pair(t, s); };
+        const auto isTouched = [&](uint32_t x) {
+          return x < seen.size() && seen[x] == std::pair(t, s);
+        };
         if (!isTouched(a) || !isTouched(b) || a == b)
-          return badArgument("task {} puts buffer {} in the place of {}, and does not touch both", t, a, b);
+          return badArgument("task {} puts buffer {} in the place of {}, and does not touch both",
+                             t, a, b);
         if (problem.buffers[a].bytes != problem.buffers[b].bytes)
-          return badArgument("task {} puts buffer {} of {} bytes in the place of {}, which has {}", t, a,
-                             problem.buffers[a].bytes, b, problem.buffers[b].bytes);
+          return badArgument("task {} puts buffer {} of {} bytes in the place of {}, which has {}",
+                             t, a, problem.buffers[a].bytes, b, problem.buffers[b].bytes);
       }
     }
   }
@@ -61,9 +67,11 @@ std::vector<uint32_t> upTo(size_t count) {
 class Part {
 public:
   Part(OrderProblem problem, uint32_t width)
-      : problem_(std::move(problem)), order_(upTo(problem_.tasks.size())), peak_(peakOf(problem_, order_)),
+      : problem_(std::move(problem)), order_(upTo(problem_.tasks.size())),
+        peak_(peakOf(problem_, order_)),
         width_(std::max<uint32_t>(
-            1, static_cast<uint32_t>(width * kWideTasks / std::max(kWideTasks, problem_.tasks.size())))) {}
+            1, static_cast<uint32_t>(width * kWideTasks /
+                                     std::max(kWideTasks, problem_.tasks.size())))) {}
 
   const std::vector<uint32_t>& order() const { return order_; }
   uint64_t peak() const { return peak_; }
@@ -79,9 +87,9 @@ public:
       for (uint32_t& task : order) task = static_cast<uint32_t>(problem_.tasks.size()) - 1 - task;
       return order;
     };
-    const std::function<void()> quick[] = {[&] { take(beamOrder(problem_, bound, 1, true)); },
-                                           [&] { take(mergedOrder(problem_)); },
-                                           [&] { take(fromBehind(beamOrder(backwards, bound, 1, true))); }};
+    const std::function<void()> quick[] = {
+        [&] { take(beamOrder(problem_, bound, 1, true)); }, [&] { take(mergedOrder(problem_)); },
+        [&] { take(fromBehind(beamOrder(backwards, bound, 1, true))); }};
     for (const auto& heuristic : quick) {
       if ((proved_ = peak_ <= bound)) return;
       heuristic();
@@ -125,7 +133,8 @@ private:
     for (uint64_t before = 0; before != peak_;) {
       before = peak_;
       std::vector<uint32_t> order;
-      for (const uint32_t at : mergedOrder(reordered(problem_, order_))) order.push_back(order_[at]);
+      for (const uint32_t at : mergedOrder(reordered(problem_, order_)))
+        order.push_back(order_[at]);
       take(std::move(order));
     }
   }
@@ -169,7 +178,8 @@ private:
   bool solved_ = false, proved_ = false;
 };
 
-/// The cuts next to which more than `bound` is taken in the tasks' own order: between others nothing is to be gained.
+/// The cuts next to which more than `bound` is taken in the tasks' own order: between others
+/// nothing is to be gained.
 std::vector<size_t> cutsAbove(const OrderProblem& problem, uint64_t bound) {
   const Walk walk(problem);
   WalkState state = walk.start(0);
@@ -194,7 +204,8 @@ std::vector<size_t> cutsAbove(const OrderProblem& problem, uint64_t bound) {
 }
 
 /// Whether the tasks' own order could be bettered is known at the end of this.
-std::vector<Part> solveParts(const OrderProblem& problem, const OrderOptions& options, OrderPlan& plan) {
+std::vector<Part> solveParts(const OrderProblem& problem, const OrderOptions& options,
+                             OrderPlan& plan) {
   uint64_t bound = lowerBound(problem);
   std::vector<size_t> cuts = cutsAbove(problem, bound);
   cuts.push_back(problem.tasks.size());

@@ -1,4 +1,5 @@
-// The order of tasks for least peak memory, on numbers: tasks and buffers in, an order out. Knows no IR.
+// The order of tasks for least peak memory, on numbers: tasks and buffers in, an order out. Knows
+// no IR.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace candela::plan {
 
-/// Takes its bytes from the first step that touches it to the end of the last one. What no step touches must be live at
-/// both ends or at none.
+/// Takes its bytes from the first step that touches it to the end of the last one. What no step
+/// touches must be live at both ends or at none.
 struct OrderBuffer {
   uint64_t bytes = 0;
   bool liveIn = false;  ///< holds something before the first task
@@ -21,7 +22,8 @@ struct OrderBuffer {
 struct OrderStep {
   std::vector<uint32_t> buffers; ///< that it touches, each once
   uint64_t transient = 0;        ///< bytes that it takes for itself while it runs
-  /// (a, b) of equal size: where a is first touched here and b last, they lie at one place. At most one pair of a step.
+  /// (a, b) of equal size: where a is first touched here and b last, they lie at one place. At most
+  /// one pair of a step.
   std::vector<std::pair<uint32_t, uint32_t>> inPlace;
 };
 
@@ -39,8 +41,9 @@ struct OrderProblem {
 };
 
 struct OrderOptions {
-  uint64_t states = 20'000; ///< that the exact search may look at, in all, large ones counted more than once; 0: none
-  uint32_t width = 32;      ///< states that the beam keeps for each number of tasks; at least 1
+  /// that the exact search may look at, in all, large ones counted more than once; 0: none
+  uint64_t states = 20'000;
+  uint32_t width = 32; ///< states that the beam keeps for each number of tasks; at least 1
 };
 
 struct OrderPlan {
@@ -50,8 +53,9 @@ struct OrderPlan {
   uint64_t states = 0;         ///< that the exact search looked at
 };
 
-/// An order with the lowest peak that was found: the tasks' own unless another one is lower. The same problem always
-/// gets the same plan. Fails with invalid_argument on a malformed problem, naming task and buffer by index. Any thread.
+/// An order with the lowest peak that was found: the tasks' own unless another one is lower. The
+/// same problem always gets the same plan. Fails with invalid_argument on a malformed problem,
+/// naming task and buffer by index. Any thread.
 Result<OrderPlan> planOrder(const OrderProblem& problem, const OrderOptions& options = {});
 
 /// The most bytes taken at once when the tasks run in this order, which must be allowed.

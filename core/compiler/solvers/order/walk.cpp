@@ -5,7 +5,8 @@
 namespace candela::plan {
 
 Walk::Walk(const OrderProblem& problem)
-    : problem_(problem), tasks_(problem.tasks.size()), touchers_(problem.buffers.size()), users_(problem.tasks.size()) {
+    : problem_(problem), tasks_(problem.tasks.size()), touchers_(problem.buffers.size()),
+      users_(problem.tasks.size()) {
   std::vector<uint32_t> seen(problem.buffers.size(), UINT32_MAX);
   for (uint32_t t = 0; t < problem.tasks.size(); ++t) {
     const OrderTask& task = problem.tasks[t];
@@ -44,13 +45,15 @@ WalkState Walk::start(uint64_t bound) const {
 /// No task has touched it.
 bool Walk::isNew(const WalkState& state, uint32_t buffer) const {
   return !problem_.buffers[buffer].liveIn &&
-         std::ranges::none_of(touchers_[buffer], [&](uint32_t task) { return isDone(state, task); });
+         std::ranges::none_of(touchers_[buffer],
+                              [&](uint32_t task) { return isDone(state, task); });
 }
 
 /// No other task will touch it.
 bool Walk::isLast(const WalkState& state, uint32_t buffer, uint32_t task) const {
   return !problem_.buffers[buffer].liveOut &&
-         std::ranges::all_of(touchers_[buffer], [&](uint32_t other) { return other == task || isDone(state, other); });
+         std::ranges::all_of(touchers_[buffer],
+                             [&](uint32_t other) { return other == task || isDone(state, other); });
 }
 
 Effect Walk::effectOf(const WalkState& state, uint32_t task) const {
@@ -92,7 +95,8 @@ void Walk::run(WalkState& state, uint32_t task, const Effect& effect) const {
   state.peak = std::max(state.peak, effect.hill);
   state.ready.erase(std::ranges::find(state.ready, task));
   for (const uint32_t user : users_[task])
-    if (std::ranges::all_of(problem_.tasks[user].after, [&](uint32_t before) { return isDone(state, before); }))
+    if (std::ranges::all_of(problem_.tasks[user].after,
+                            [&](uint32_t before) { return isDone(state, before); }))
       state.ready.push_back(user);
 }
 
@@ -126,7 +130,8 @@ uint64_t lowerBound(const OrderProblem& problem) {
     for (const OrderStep& step : task.steps) {
       uint64_t bytes = problem.base + step.transient, shared = 0;
       for (const uint32_t buffer : step.buffers) bytes += problem.buffers[buffer].bytes;
-      for (const auto& pair : step.inPlace) shared = std::max(shared, problem.buffers[pair.first].bytes);
+      for (const auto& pair : step.inPlace)
+        shared = std::max(shared, problem.buffers[pair.first].bytes);
       bound = std::max(bound, bytes - shared);
     }
   uint64_t in = problem.base, out = problem.base;
@@ -137,10 +142,12 @@ uint64_t lowerBound(const OrderProblem& problem) {
   return std::max({bound, in, out});
 }
 
-OrderProblem partOf(const OrderProblem& problem, std::span<const uint32_t> order, size_t begin, size_t end) {
+OrderProblem partOf(const OrderProblem& problem, std::span<const uint32_t> order, size_t begin,
+                    size_t end) {
   // Touched before, inside, behind.
   std::vector<uint8_t> where(problem.buffers.size(), 0);
-  std::vector<uint32_t> newTask(problem.tasks.size(), UINT32_MAX), newBuffer(problem.buffers.size(), UINT32_MAX);
+  std::vector<uint32_t> newTask(problem.tasks.size(), UINT32_MAX),
+      newBuffer(problem.buffers.size(), UINT32_MAX);
   for (size_t at = 0; at < order.size(); ++at)
     for (const OrderStep& step : problem.tasks[order[at]].steps)
       for (const uint32_t buffer : step.buffers) where[buffer] |= at < begin ? 1 : at < end ? 2 : 4;
@@ -187,7 +194,8 @@ OrderProblem reversed(const OrderProblem& problem) {
     task.after.clear();
   }
   for (uint32_t t = count; t-- > 0;) // from the last one: lists come out ascending
-    for (const uint32_t before : problem.tasks[t].after) other.tasks[count - 1 - before].after.push_back(count - 1 - t);
+    for (const uint32_t before : problem.tasks[t].after)
+      other.tasks[count - 1 - before].after.push_back(count - 1 - t);
   return other;
 }
 

@@ -41,7 +41,9 @@ private:
     std::vector<Touch> touches;
     const OrderStep* step = nullptr;
   };
-  bool isDone(const WalkState& state, uint32_t task) const { return state.done[task / 64] >> (task % 64) & 1; }
+  bool isDone(const WalkState& state, uint32_t task) const {
+    return state.done[task / 64] >> (task % 64) & 1;
+  }
   bool isNew(const WalkState& state, uint32_t buffer) const;
   bool isLast(const WalkState& state, uint32_t buffer, uint32_t task) const;
 
@@ -51,9 +53,10 @@ private:
   std::vector<std::vector<uint32_t>> users_;    ///< tasks that stand behind a task
 };
 
-/// The tasks between two places of an order as a problem of its own: what is touched before comes in, what is touched
-/// behind goes out. Tasks keep their order.
-OrderProblem partOf(const OrderProblem& problem, std::span<const uint32_t> order, size_t begin, size_t end);
+/// The tasks between two places of an order as a problem of its own: what is touched before comes
+/// in, what is touched behind goes out. Tasks keep their order.
+OrderProblem partOf(const OrderProblem& problem, std::span<const uint32_t> order, size_t begin,
+                    size_t end);
 
 /// The tasks the other way round: an order read from its end has the same peak.
 OrderProblem reversed(const OrderProblem& problem);
@@ -66,29 +69,34 @@ struct Contraction {
   OrderProblem problem;
   std::vector<std::vector<uint32_t>> members;
 };
-/// Makes one task of a task and the only one behind it, where the first takes memory that the second needs and gives
-/// none back; and the same the other way round. The least peak stays what it was.
+/// Makes one task of a task and the only one behind it, where the first takes memory that the
+/// second needs and gives none back; and the same the other way round. The least peak stays what it
+/// was.
 Contraction contract(const OrderProblem& problem);
 
-/// Places of the tasks' own order before which it falls apart: all before such a place run before all behind it, in
-/// every order. Ascending, without 0 and the end.
+/// Places of the tasks' own order before which it falls apart: all before such a place run before
+/// all behind it, in every order. Ascending, without 0 and the end.
 std::vector<size_t> cutsOf(const OrderProblem& problem);
 
-/// Of all ways to go one task further, the best `width` go on. byLive: those that hold least; else those with the
-/// lowest peak, where peaks below `bound` are as good as that.
-std::vector<uint32_t> beamOrder(const OrderProblem& problem, uint64_t bound, uint32_t width, bool byLive);
+/// Of all ways to go one task further, the best `width` go on. byLive: those that hold least; else
+/// those with the lowest peak, where peaks below `bound` are as good as that.
+std::vector<uint32_t> beamOrder(const OrderProblem& problem, uint64_t bound, uint32_t width,
+                                bool byLive);
 
-/// Series and parallel parts, each in the best order, merged as Abdel-Wahab and Kameda ("Scheduling to minimize maximum
-/// cumulative cost subject to series-parallel precedence constraints", 1978) prove it best where every task takes and
-/// gives the same bytes in all orders. What a task takes and gives is what it does in the tasks' own order.
+/// Series and parallel parts, each in the best order, merged as Abdel-Wahab and Kameda ("Scheduling
+/// to minimize maximum cumulative cost subject to series-parallel precedence constraints", 1978)
+/// prove it best where every task takes and gives the same bytes in all orders. What a task takes
+/// and gives is what it does in the tasks' own order.
 std::vector<uint32_t> mergedOrder(const OrderProblem& problem);
 
 struct ExactResult {
   std::vector<uint32_t> order; ///< empty: none is below `ceiling`, or the states ran out
   bool complete = false;       ///< the states were enough
 };
-/// The best order whose peak is below `ceiling`, by best-first search over sets of finished tasks. Peaks up to `bound`
-/// are as good as that. Looks at `states` sets at most, and takes those that it looked at from there.
-ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t ceiling, uint64_t& states);
+/// The best order whose peak is below `ceiling`, by best-first search over sets of finished tasks.
+/// Peaks up to `bound` are as good as that. Looks at `states` sets at most, and takes those that it
+/// looked at from there.
+ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t ceiling,
+                       uint64_t& states);
 
 } // namespace candela::plan

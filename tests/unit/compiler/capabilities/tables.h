@@ -19,7 +19,8 @@ struct Table {
   cdl_capabilities_t table{};
 
   /// Claims the profiles with every required row and nothing else.
-  static Table required(std::initializer_list<unsigned> claimed, uint8_t support = CDL_SUPPORT_NATIVE) {
+  static Table required(std::initializer_list<unsigned> claimed,
+                        uint8_t support = CDL_SUPPORT_NATIVE) {
     Table t;
     for (unsigned profile : claimed) t.profiles |= 1u << profile;
     for (const RequiredRow& row : requiredRows())
@@ -28,11 +29,11 @@ struct Table {
     return t;
   }
   static Table all() {
-    return required(
-        {CDL_PROFILE_BASE, CDL_PROFILE_FP32, CDL_PROFILE_FP16, CDL_PROFILE_BF16, CDL_PROFILE_INT8, CDL_PROFILE_INT16});
+    return required({CDL_PROFILE_BASE, CDL_PROFILE_FP32, CDL_PROFILE_FP16, CDL_PROFILE_BF16,
+                     CDL_PROFILE_INT8, CDL_PROFILE_INT16});
   }
-  cdl_row_t& add(uint16_t kind, uint16_t fn, std::vector<uint8_t> elems, uint8_t operandClass = CDL_CLASS_DENSE,
-                 uint8_t support = CDL_SUPPORT_NATIVE) {
+  cdl_row_t& add(uint16_t kind, uint16_t fn, std::vector<uint8_t> elems,
+                 uint8_t operandClass = CDL_CLASS_DENSE, uint8_t support = CDL_SUPPORT_NATIVE) {
     cdl_row_t row{};
     row.kind = kind;
     row.fn = fn;

@@ -43,7 +43,8 @@ TEST(Capabilities, EachMissingRequiredRowIsNamed) {
     table.rows.erase(table.rows.begin() + static_cast<std::ptrdiff_t>(i));
     auto target = table.target();
     ASSERT_FALSE(target.isOk()) << instrText(gone.kind, gone.fn);
-    EXPECT_THAT(target.status().message(), HasSubstr("required row " + instrText(gone.kind, gone.fn)));
+    EXPECT_THAT(target.status().message(),
+                HasSubstr("required row " + instrText(gone.kind, gone.fn)));
   }
 }
 
@@ -86,7 +87,8 @@ TEST(Capabilities, HostileTables) {
   broken([](Table& t) { t.spaceNames[0] = nullptr; }, "has no name");
   broken([](Table& t) { t.spaces[0].alignment = 48; }, "alignment 48");
   broken([](Table& t) { t.spaces[0].flags = 8; }, "space 'memory': flags 0x8 are unknown");
-  broken([](Table& t) { t.spaces[0].flags = CDL_SPACE_SUMS; }, "space 'memory' holds SUMS but is not LOCAL");
+  broken([](Table& t) { t.spaces[0].flags = CDL_SPACE_SUMS; },
+         "space 'memory' holds SUMS but is not LOCAL");
   broken([](Table& t) { t.table.engine_count = 1000; }, "1000 engines");
   static cdl_tiling_t tiling;
   tiling = {};
@@ -122,15 +124,22 @@ TEST(Capabilities, HostileTables) {
   broken(layout({{0, 0}}, 2), "layout 1: dims 0x1 of rank 2 have a step");
   broken([](Table& t) { t.rows.back().support = 3; }, "support 3");
   broken([](Table& t) { t.rows.back().operand_class = 0; }, "operand class 0");
-  broken([](Table& t) { t.rows.back().first_atom = 0xffffffff; }, "atoms 4294967295 to 4294967296, the table has 1");
+  broken([](Table& t) { t.rows.back().first_atom = 0xffffffff; },
+         "atoms 4294967295 to 4294967296, the table has 1");
   broken([](Table& t) { t.atoms[0].subject = 77; }, "subject 77");
   broken([](Table& t) { t.atoms[0].relation = 0; }, "relation 0");
   broken([](Table& t) { t.atoms[0].operand = 3; }, "operand 3 of a row of 3");
-  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_MOD, 0, 0, 0, 0, 0, 0, {}}; }, "modulus 0");
-  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_IN, 0, 0, 0, 7, 0, 0, {}}; }, "set of 7 values");
-  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_EQ, 0, 100, 0, 0, 0, 0, {}}; }, "dim 100");
-  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_ATTR, CDL_REL_EQ, 0, 0, 999, 0, 0, 0, {}}; }, "attribute 999");
-  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 0, 0, 0x100, 0, 0, 0, {}}; }, "dim mask");
+  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_MOD, 0, 0, 0, 0, 0, 0, {}}; },
+         "modulus 0");
+  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_IN, 0, 0, 0, 7, 0, 0, {}}; },
+         "set of 7 values");
+  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_EQ, 0, 100, 0, 0, 0, 0, {}}; },
+         "dim 100");
+  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_ATTR, CDL_REL_EQ, 0, 0, 999, 0, 0, 0, {}}; },
+         "attribute 999");
+  broken(
+      [](Table& t) { t.atoms[0] = {CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 0, 0, 0x100, 0, 0, 0, {}}; },
+      "dim mask");
 }
 
 TEST(Capabilities, RandomBytesInRowsAndAtomsNeverCrash) {
@@ -215,8 +224,9 @@ TEST(Query, AnyResultOfAnEpilogueIsNoPromiseWithoutOne) {
   EXPECT_EQ(target->query(desc).support, Support::none);
   desc.stepKinds = 1 << CDL_KIND_CONVERT;
   EXPECT_EQ(target->query(desc).support, Support::native);
-  std::erase_if(table.rows,
-                [](const cdl_row_t& row) { return row.kind == CDL_KIND_MATMUL && row.elems[0] == CDL_F32; });
+  std::erase_if(table.rows, [](const cdl_row_t& row) {
+    return row.kind == CDL_KIND_MATMUL && row.elems[0] == CDL_F32;
+  });
   table.add(CDL_KIND_MATMUL, 0, {CDL_F32, CDL_F32, 0});
   table.rows.back().flags = CDL_ROW_EPILOGUE;
   target = table.target();
@@ -268,17 +278,27 @@ TEST(Query, Atoms) {
   };
   InstrDesc conv;
   conv.kind = CDL_KIND_CONV2D;
-  conv.operands = {{Elem::f32_, {1, 16, 8, 8}}, {Elem::f32_, {4, 16, 3, 3}}, {Elem::f32_, {1, 4, 6, 6}}};
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 4); }, conv), CDL_REASON_NONE);
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 3); }, conv), CDL_REASON_RANK);
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 1); }, conv), CDL_REASON_NOT_CONSTANT);
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_ELEMENTS, CDL_REL_GE, 0, 1025); }, conv), CDL_REASON_DIM);
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 1, 9).attr = 0xc; }, conv),
+  conv.operands = {
+      {Elem::f32_, {1, 16, 8, 8}}, {Elem::f32_, {4, 16, 3, 3}}, {Elem::f32_, {1, 4, 6, 6}}};
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 4); }, conv),
             CDL_REASON_NONE);
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 1, 8).attr = 0xc; }, conv), CDL_REASON_DIM);
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 8).dim = 5; }, conv), CDL_REASON_DIM);
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 3); }, conv),
+            CDL_REASON_RANK);
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 1); }, conv),
+            CDL_REASON_NOT_CONSTANT);
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_ELEMENTS, CDL_REL_GE, 0, 1025); }, conv),
+            CDL_REASON_DIM);
+  EXPECT_EQ(
+      answer([](Table& t) { t.limit(CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 1, 9).attr = 0xc; }, conv),
+      CDL_REASON_NONE);
+  EXPECT_EQ(
+      answer([](Table& t) { t.limit(CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 1, 8).attr = 0xc; }, conv),
+      CDL_REASON_DIM);
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 8).dim = 5; }, conv),
+            CDL_REASON_DIM);
   // Group is left out of the question: its default is 1.
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_ATTR, CDL_REL_EQ, 0, 1).attr = CDL_ATTR_GROUP; }, conv),
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_ATTR, CDL_REL_EQ, 0, 1).attr = CDL_ATTR_GROUP; },
+                   conv),
             CDL_REASON_NONE);
   const auto strideIn12 = [](Table& t) {
     cdl_atom_t& atom = t.limit(CDL_ATOM_ATTR, CDL_REL_IN, 0, 0);
@@ -324,11 +344,12 @@ TEST(IdleRows, NameAtomsThatContradictEachOther) {
   conv();
   table.limit(CDL_ATOM_DIM, CDL_REL_MOD, 0, 4, 1).dim = 3;
   table.limit(CDL_ATOM_DIM, CDL_REL_MOD, 0, 6, 2).dim = 3;
-  EXPECT_THAT(idle(table, first),
-              testing::ElementsAre("1 dim 2 of operand 1 >= 9 contradicts dim 2 of operand 1 <= 8",
-                                   "2 constness of operand 1 = 2 is never so",
-                                   "3 dim 4 of operand 0 >= 1 asks for a dim that rank 4 does not have",
-                                   "4 dim 3 of operand 0 % 6 = 2 contradicts dim 3 of operand 0 % 4 = 1"));
+  EXPECT_THAT(
+      idle(table, first),
+      testing::ElementsAre("1 dim 2 of operand 1 >= 9 contradicts dim 2 of operand 1 <= 8",
+                           "2 constness of operand 1 = 2 is never so",
+                           "3 dim 4 of operand 0 >= 1 asks for a dim that rank 4 does not have",
+                           "4 dim 3 of operand 0 % 6 = 2 contradicts dim 3 of operand 0 % 4 = 1"));
 }
 
 TEST(IdleRows, NameWhatAnotherRowTakes) {
@@ -349,8 +370,9 @@ TEST(IdleRows, NameWhatAnotherRowTakes) {
   table.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 4);
   table.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 1);
   conv(); // 5: no part of any
-  EXPECT_THAT(idle(table, first), testing::ElementsAre("0 row " + std::to_string(first + 2) + " takes all of it",
-                                                       "3 row " + std::to_string(first + 2) + " takes all of it"));
+  EXPECT_THAT(idle(table, first),
+              testing::ElementsAre("0 row " + std::to_string(first + 2) + " takes all of it",
+                                   "3 row " + std::to_string(first + 2) + " takes all of it"));
 }
 
 TEST(IdleRows, AreNoneOfTheRequiredOnes) {

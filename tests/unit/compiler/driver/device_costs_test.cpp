@@ -1,4 +1,5 @@
-// What a device says of tiles chooses between them, through its plugin's cost_batch too; what it does not know changes nothing.
+// What a device says of tiles chooses between them, through its plugin's cost_batch too; what it
+// does not know changes nothing.
 #include <gtest/gtest.h>
 
 #include "core/compiler/driver/device_costs.h"
@@ -38,7 +39,8 @@ std::vector<int64_t> tileOn(const plan::Machine& machine) {
   return {report->steps[0].tile[1], report->steps[0].tile[2]};
 }
 
-// A plugin of a device that does nothing but say costs: a tile of `dear` channels and rows takes long.
+// A plugin of a device that does nothing but say costs: a tile of `dear` channels and rows takes
+// long.
 std::vector<int64_t> dear;
 uint32_t asked = 0;
 bool isKnown = true;
@@ -46,7 +48,8 @@ bool isKnown = true;
 template <typename... Arguments> cdl_code_t refuse(Arguments...) { return CDL_UNSUPPORTED; }
 template <typename... Arguments> void nothing(Arguments...) {}
 
-cdl_code_t openDevice(const cdl_host_t*, uint32_t, const cdl_option_t*, uint32_t, cdl_device_t** device, cdl_error_t*) {
+cdl_code_t openDevice(const cdl_host_t*, uint32_t, const cdl_option_t*, uint32_t,
+                      cdl_device_t** device, cdl_error_t*) {
   *device = reinterpret_cast<cdl_device_t*>(&asked);
   return CDL_OK;
 }
@@ -62,7 +65,8 @@ const cdl_capabilities_t* capabilities(cdl_device_t*) {
   return &table.table;
 }
 
-cdl_code_t cost(cdl_device_t*, const cdl_cost_query_t* queries, uint32_t count, cdl_cost_t* costs, cdl_error_t*) {
+cdl_code_t cost(cdl_device_t*, const cdl_cost_query_t* queries, uint32_t count, cdl_cost_t* costs,
+                cdl_error_t*) {
   if (!isKnown) return CDL_UNSUPPORTED;
   for (uint32_t i = 0; i < count; ++i) {
     const cdl_image_t* image = queries[i].image;
@@ -70,9 +74,11 @@ cdl_code_t cost(cdl_device_t*, const cdl_cost_query_t* queries, uint32_t count, 
     if (cdl_image_check(image, image->size, &error) != CDL_OK) return CDL_INVALID_ARGUMENT;
     const cdl_instr_t* instr = cdl_get_instr(image, queries[i].instr);
     const cdl_view_t* result = cdl_get_input(image, instr, instr->inputs);
-    if (cdl_get_buffer(image, result->buffer)->space != 2) return CDL_INVALID_ARGUMENT; // the scratchpad's record
+    // the scratchpad's record
+    if (cdl_get_buffer(image, result->buffer)->space != 2) return CDL_INVALID_ARGUMENT;
     costs[i] = {};
-    costs[i].busy_cycles[0] = result->dims[1] == dear[0] && result->dims[2] == dear[1] ? 1'000'000 : 1;
+    costs[i].busy_cycles[0] =
+        result->dims[1] == dear[0] && result->dims[2] == dear[1] ? 1'000'000 : 1;
     ++asked;
   }
   return CDL_OK;
@@ -124,10 +130,12 @@ TEST(DeviceCosts, OfWholeProgramsTakeThePlanOfASmallerDevice) {
   const auto pricedBy = [&](double ofShort, double ofLong) {
     return std::make_shared<plan::DeviceCosts>(
         [](const program::Program&) { return std::vector<double>(); },
-        [&priced, ofShort, ofLong, few = size_t{0}](const program::Program& program) mutable -> std::optional<double> {
+        [&priced, ofShort, ofLong,
+         few = size_t{0}](const program::Program& program) mutable -> std::optional<double> {
           ++priced;
           EXPECT_TRUE(program::verify(program));
-          for (const program::Space& space : program.spaces) // the device's, whatever the plan is for
+          // the device's, whatever the plan is for
+          for (const program::Space& space : program.spaces)
             EXPECT_TRUE(!space.local || space.capacityBytes == 16 << 10) << space.capacityBytes;
           if (!few) few = program.instrs.size(); // the first plan is the device's own
           return program.instrs.size() > few ? ofLong : ofShort;
@@ -138,8 +146,9 @@ TEST(DeviceCosts, OfWholeProgramsTakeThePlanOfASmallerDevice) {
   EXPECT_GT(priced, 1u);
   asking.costs.device = pricedBy(1e6, 2e6);
   EXPECT_EQ(tileOn(asking), declared);
-  asking.costs.device = std::make_shared<plan::DeviceCosts>([](const program::Program&) { return std::vector<double>(); },
-                                                            [](const program::Program&) { return std::nullopt; });
+  asking.costs.device = std::make_shared<plan::DeviceCosts>(
+      [](const program::Program&) { return std::vector<double>(); },
+      [](const program::Program&) { return std::nullopt; });
   EXPECT_EQ(tileOn(asking), declared);
 }
 

@@ -15,7 +15,8 @@ std::unique_ptr<pipeline::FlowModel> compiled(const ModelMaker& maker, Status* s
   model->path = "m.onnx";
   import::ImportOptions options;
   options.bindAtRun = true;
-  auto script = import::importScript(std::make_shared<const onnx_io::Model>(std::move(model).value()), options);
+  auto script = import::importScript(
+      std::make_shared<const onnx_io::Model>(std::move(model).value()), options);
   auto made = script ? pipeline::FlowModel::create(std::move(script).value(), "m.onnx", {}, {})
                      : Result<std::unique_ptr<pipeline::FlowModel>>(script.status());
   if (status) *status = made.status();
@@ -41,8 +42,8 @@ TEST(FlowModel, CompilesOncePerShape) {
   ASSERT_TRUE(model);
   for (int round = 0; round < 3; ++round)
     for (int64_t rows : {1, 3}) {
-      const auto made =
-          model->run(std::vector{floats({rows, 2}, std::vector<float>(2 * rows, -1.f + 2.f * (rows == 3)))});
+      const auto made = model->run(
+          std::vector{floats({rows, 2}, std::vector<float>(2 * rows, -1.f + 2.f * (rows == 3)))});
       ASSERT_TRUE(made) << made.status().message();
       EXPECT_EQ((*made)[0].tensor.dims, (Shape{rows, 2}));
       EXPECT_EQ(floatsOf((*made)[0])[0], rows == 3 ? 1 : 0);
@@ -76,18 +77,25 @@ TEST(FlowModel, ContentsThatShapesFollowFromAreKnownAtRun) {
 TEST(Script, NamesTheInputsWhoseContentsItWaitsFor) {
   for (const bool shapeOnly : {false, true}) {
     ModelMaker maker;
-    maker.input("x", {4}).input("half", {1}, TensorProto::INT64).input("unrelated", {4}).output("y");
+    maker.input("x", {4})
+        .input("half", {1}, TensorProto::INT64)
+        .input("unrelated", {4})
+        .output("y");
     maker.node(shapeOnly ? "Shape" : "Add",
-               shapeOnly ? std::vector<std::string>{"half"} : std::vector<std::string>{"half", "half"}, {"shape"});
+               shapeOnly ? std::vector<std::string>{"half"}
+                         : std::vector<std::string>{"half", "half"},
+               {"shape"});
     maker.node("Add", {"x", "unrelated"}, {"sum"});
     maker.node("Expand", {"sum", "shape"}, {"y"});
     const std::string folder = test::scratchFolder();
     auto model = onnx_io::readModel(maker.write(folder + "/m.onnx"));
     std::filesystem::remove_all(folder);
     ASSERT_TRUE(model);
-    auto script = import::importScript(std::make_shared<const onnx_io::Model>(std::move(model).value()));
+    auto script =
+        import::importScript(std::make_shared<const onnx_io::Model>(std::move(model).value()));
     ASSERT_TRUE(script) << script.status().message();
-    EXPECT_EQ(script->demandedInputs(), shapeOnly ? std::vector<std::string>() : std::vector<std::string>{"half"});
+    EXPECT_EQ(script->demandedInputs(),
+              shapeOnly ? std::vector<std::string>() : std::vector<std::string>{"half"});
   }
 }
 
@@ -101,7 +109,8 @@ TEST(FlowModel, ABranchThatCannotBeIsAnErrorWhereItIsTakenAlsoFromABundle) {
     attribute->set_type(onnx::AttributeProto::GRAPH);
     const bool then = side[0] == 't';
     addNode(*attribute->mutable_g(), then ? "Neg" : "MatMul",
-            then ? std::vector<std::string>{"x"} : std::vector<std::string>{"x", "x"}, {"v"}, "inner");
+            then ? std::vector<std::string>{"x"} : std::vector<std::string>{"x", "x"}, {"v"},
+            "inner");
     attribute->mutable_g()->add_output()->set_name("v");
   }
   const auto model = compiled(maker);
@@ -116,7 +125,8 @@ TEST(FlowModel, ABranchThatCannotBeIsAnErrorWhereItIsTakenAlsoFromABundle) {
   const flow::Value x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   for (const auto* each : {model.get(), loaded->get()}) {
     const auto taken = [&](bool which) {
-      return each->run(std::vector<flow::Value>{Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(which)}), x});
+      return each->run(
+          std::vector<flow::Value>{Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(which)}), x});
     };
     const auto made = taken(true);
     ASSERT_TRUE(made) << made.status().message();
@@ -129,7 +139,8 @@ TEST(FlowModel, ABranchThatCannotBeIsAnErrorWhereItIsTakenAlsoFromABundle) {
   }
 }
 
-/// A Loop of `trips` turns that carries one value, into its body as the input to add and out of it as w; its body.
+/// A Loop of `trips` turns that carries one value, into its body as the input to add and out of it
+/// as w; its body.
 onnx::GraphProto& addLoop(ModelMaker& maker, const std::string& from, const std::string& to) {
   auto* attribute = maker.node("Loop", {"trips", "", from}, {to}, "turns").add_attribute();
   attribute->set_name("body");
@@ -160,8 +171,9 @@ TEST(FlowModel, LoopsTurnAsOftenAsARunSays) {
   EXPECT_EQ(floatsOf((*made)[0]), (std::vector<float>{32, 96}));
   EXPECT_EQ(model->specializations(), 0u) << "the body's shapes are known";
   const auto endless = model->run(std::vector{ints({}, {int64_t(1) << 62}), floats({2}, {1, 3})});
-  EXPECT_EQ(endless.status().message(), "m.onnx: node 'turns': its condition never ends it and its trip count of "
-                                        "4611686018427387904 is beyond 4194304");
+  EXPECT_EQ(endless.status().message(),
+            "m.onnx: node 'turns': its condition never ends it and its trip count of "
+            "4611686018427387904 is beyond 4194304");
 }
 
 TEST(FlowModel, SequencesThatWaitAreCarried) {
@@ -198,15 +210,15 @@ TEST(FlowModel, WhatIsNoSequenceIsNamed) {
   split.input("x", {4}).input("sizes", {}).output("y");
   split.node("SplitToSequence", {"x", "sizes"}, {"s"}, "split");
   split.node("SequenceLength", {"s"}, {"y"});
-  EXPECT_NE(
-      problemOf(split, {floats({4}, {1, 2, 3, 4}), floats({}, {2})}).find("its split is f32[], expected integers"),
-      std::string::npos);
+  EXPECT_NE(problemOf(split, {floats({4}, {1, 2, 3, 4}), floats({}, {2})})
+                .find("its split is f32[], expected integers"),
+            std::string::npos);
   ModelMaker many;
   many.input("x", {70000}).input("sizes", {70000}, TensorProto::INT64).output("y");
   many.node("SplitToSequence", {"x", "sizes"}, {"s"}, "split");
   many.node("SequenceLength", {"s"}, {"y"});
-  const std::string message =
-      problemOf(many, {floats({70000}, std::vector<float>(70000)), ints({70000}, std::vector<int64_t>(70000, 1))});
+  const std::string message = problemOf(many, {floats({70000}, std::vector<float>(70000)),
+                                               ints({70000}, std::vector<int64_t>(70000, 1))});
   EXPECT_NE(message.find("its split has more than 65536 sizes"), std::string::npos) << message;
 }
 
@@ -223,8 +235,9 @@ TEST(FlowModel, BundleHoldsItsStepsButNoPartsThatWait) {
   const auto made = (*loaded)->run(std::vector{ints({}, {5}), floats({2}, {1, 3})});
   ASSERT_TRUE(made) << made.status().message();
   EXPECT_EQ(floatsOf((*made)[0]), (std::vector<float>{32, 96}));
-  EXPECT_EQ(growing->save(path).message(),
-            "node 'turns/Concat_0' is compiled for the shapes of each run, which no bundle can hold");
+  EXPECT_EQ(
+      growing->save(path).message(),
+      "node 'turns/Concat_0' is compiled for the shapes of each run, which no bundle can hold");
   EXPECT_TRUE(runtime::loadBundle(path)) << "a file that is there survives a failure";
   std::filesystem::remove_all(folder);
 }
@@ -238,7 +251,8 @@ TEST(FlowModel, CarriedShapesMayChangeWhereTheBodyDeclaresNone) {
   EXPECT_EQ((*made)[0].tensor.dims, Shape{16});
   Status status;
   EXPECT_FALSE(compiled(doubling({2}, true), &status));
-  EXPECT_EQ(status.message(), "m.onnx: node 'turns' (Loop): its body turns carried value 'v' from f32[2] to f32[4]");
+  EXPECT_EQ(status.message(),
+            "m.onnx: node 'turns' (Loop): its body turns carried value 'v' from f32[2] to f32[4]");
 }
 
 } // namespace

@@ -57,7 +57,8 @@ TEST(Graph, OutputsFollowEveryChange) {
   for (const size_t i : {6u, 1u, 6u, 3u, 1u}) graph.addOutput(values[i], "out");
   const auto expectKnown = [&] {
     for (const Value* value : values)
-      EXPECT_EQ(graph.isOutput(value), std::ranges::count(graph.outputs(), value) > 0) << value->name;
+      EXPECT_EQ(graph.isOutput(value), std::ranges::count(graph.outputs(), value) > 0)
+          << value->name;
   };
   expectKnown();
   graph.replaceAllUses(values[6], values[3]);
@@ -119,7 +120,8 @@ TEST(Graph, VerifyFindsUseBeforeDefinitionAndWrongTypes) {
   Value* a = add(graph, x, x);
   Value* b = add(graph, a, x);
   a->producer->setOperand(0, b);
-  EXPECT_THAT(verify(graph).message(), HasSubstr("add 'add': operand 'add_1' is used before it is defined"));
+  EXPECT_THAT(verify(graph).message(),
+              HasSubstr("add 'add': operand 'add_1' is used before it is defined"));
   a->producer->setOperand(0, x);
   b->type = f32({3});
   EXPECT_EQ(verify(graph).message(), "add 'add_1': result 'add_1' is f32[3] but should be f32[2]");
@@ -144,7 +146,8 @@ TEST(Graph, AttributesComeFromTheRecordWhenAbsent) {
   EXPECT_FALSE(gemm->hasAttr("transB"));
   const Node* softmax = graph.addNode(OpKind::Softmax, {x}).value();
   EXPECT_EQ(softmax->intAttr("axis"), -1);
-  const Node* pad = graph.addNode(OpKind::Pad, {x}, {{"lo", Shape{0, 0}}, {"hi", Shape{1, 1}}}).value();
+  const Node* pad =
+      graph.addNode(OpKind::Pad, {x}, {{"lo", Shape{0, 0}}, {"hi", Shape{1, 1}}}).value();
   EXPECT_EQ(pad->stringAttr("mode"), "constant");
   EXPECT_THAT(pad->intsAttr("hi"), ElementsAre(1, 1));
   EXPECT_DEATH(softmax->intAttr("nothing"), "attribute nothing is absent");

@@ -88,9 +88,11 @@ size_t findCheck(const std::string& output, size_t from, std::string check) {
   for (bool first = true; !check.empty(); first = false) {
     const size_t open = std::min({check.find("{{"), check.find("[["), check.size()});
     const size_t place = output.find(check.substr(0, open), from);
-    if (place == std::string::npos || (!first && place > output.find('\n', from))) return std::string::npos;
+    if (place == std::string::npos || (!first && place > output.find('\n', from)))
+      return std::string::npos;
     from = place + open;
-    const size_t close = std::min({check.find("}}", open), check.find("]]", open), check.size() - 2});
+    const size_t close =
+        std::min({check.find("}}", open), check.find("]]", open), check.size() - 2});
     check = check.substr(open == check.size() ? check.size() : close + 2);
   }
   return from;
@@ -112,7 +114,9 @@ TEST(GraphText, NegativeFilesSayWhatTheyExpect) {
       if (check == std::string::npos) continue;
       ++checks;
       const size_t found = findCheck(output, place, line.substr(check + 10));
-      ASSERT_NE(found, std::string::npos) << file.path << "\n" << line << "\n" << output.substr(place);
+      ASSERT_NE(found, std::string::npos) << file.path << "\n"
+                                          << line << "\n"
+                                          << output.substr(place);
       place = found;
     }
     EXPECT_EQ(checks, diagnostics.list().size()) << file.path << "\n" << output;
@@ -133,7 +137,8 @@ TEST(GraphText, EveryConstraintHasANegativeTest) {
 TEST(GraphText, EveryOpStandsInTheRoundTrip) {
   const std::string folder = CANDELA_SOURCE_DIR "/tests/ir/graph/";
   const std::string text = readText(folder + "ops.cdl") + readText(folder + "custom.cdl");
-  for (const OpInfo& info : allOps()) EXPECT_THAT(text, HasSubstr("= " + std::string(info.name) + " "));
+  for (const OpInfo& info : allOps())
+    EXPECT_THAT(text, HasSubstr("= " + std::string(info.name) + " "));
 }
 
 std::string firstError(const std::string& text) {
@@ -144,16 +149,22 @@ std::string firstError(const std::string& text) {
 
 TEST(GraphText, MalformedTextStopsAtItsPlace) {
   EXPECT_EQ(firstError(""), "a.cdl:1:1: error: expected 'graph' but found end of file");
-  EXPECT_EQ(firstError("graph main"), "a.cdl:1:7: error: expected the name of the graph but found 'main'");
+  EXPECT_EQ(firstError("graph main"),
+            "a.cdl:1:7: error: expected the name of the graph but found 'main'");
   EXPECT_EQ(firstError("graph @g("), "a.cdl:1:10: error: expected an input but found end of file");
-  EXPECT_EQ(firstError("graph @g() -> () {"), "a.cdl:1:19: error: expected a value or '}' but found end of file");
-  EXPECT_EQ(firstError("graph @g(%x: f33[1]) -> () {}"), "a.cdl:1:14: error: unknown element type 'f33'");
-  EXPECT_EQ(firstError("graph @g(%x: f32[-1]) -> () {}"), "a.cdl:1:14: error: 'f32[-1]': impossible shape -1");
+  EXPECT_EQ(firstError("graph @g() -> () {"),
+            "a.cdl:1:19: error: expected a value or '}' but found end of file");
+  EXPECT_EQ(firstError("graph @g(%x: f33[1]) -> () {}"),
+            "a.cdl:1:14: error: unknown element type 'f33'");
+  EXPECT_EQ(firstError("graph @g(%x: f32[-1]) -> () {}"),
+            "a.cdl:1:14: error: 'f32[-1]': impossible shape -1");
   EXPECT_EQ(firstError("graph @g(%x: f32[99999999999999999999]) -> () {}"),
             "a.cdl:1:18: error: a dimension '99999999999999999999' does not fit 64 bits");
-  EXPECT_EQ(firstError("graph @g(%x: f32[4294967296,4294967296]) -> () {}"),
-            "a.cdl:1:14: error: 'f32[4294967296,4294967296]': impossible shape 4294967296x4294967296");
-  EXPECT_EQ(firstError("graph @g() -> () {} graph"), "a.cdl:1:21: error: unexpected 'graph' after the graph");
+  EXPECT_EQ(
+      firstError("graph @g(%x: f32[4294967296,4294967296]) -> () {}"),
+      "a.cdl:1:14: error: 'f32[4294967296,4294967296]': impossible shape 4294967296x4294967296");
+  EXPECT_EQ(firstError("graph @g() -> () {} graph"),
+            "a.cdl:1:21: error: unexpected 'graph' after the graph");
   EXPECT_EQ(firstError("graph @g(%\"x\n"), "a.cdl:1:11: error: string has no closing quote");
   EXPECT_EQ(firstError("graph @\"\\q\""), "a.cdl:1:8: error: unknown escape in string");
   EXPECT_EQ(firstError("graph \x01"), "a.cdl:1:7: error: unexpected character 0x01");
@@ -192,12 +203,14 @@ TEST(GraphText, DamagedResourceIsNamed) {
   bytes[17] ^= 1;
   ASSERT_TRUE(writeFile(file, bytes.data(), bytes.size()));
   EXPECT_THAT(parse(text, directory / "g.cdl", diagnostics).status().message(),
-              testing::AllOf(HasSubstr("value 'layer/weight:0': " + file + " has sha256 "), HasSubstr(", expected ")));
+              testing::AllOf(HasSubstr("value 'layer/weight:0': " + file + " has sha256 "),
+                             HasSubstr(", expected ")));
   ASSERT_TRUE(writeFile(file, bytes.data(), 12));
   EXPECT_THAT(parse(text, directory / "g.cdl", diagnostics).status().message(),
               HasSubstr(file + " holds 12 bytes, expected 400"));
   fs::remove(file);
-  EXPECT_THAT(parse(text, directory / "g.cdl", diagnostics).status().message(), HasSubstr(file + ": cannot open"));
+  EXPECT_THAT(parse(text, directory / "g.cdl", diagnostics).status().message(),
+              HasSubstr(file + ": cannot open"));
 }
 
 TEST(GraphText, EqualNamesWithOtherBytesGetTheirOwnFile) {
@@ -211,7 +224,8 @@ TEST(GraphText, EqualNamesWithOtherBytesGetTheirOwnFile) {
   Diagnostics diagnostics;
   const auto again = parse(text, directory / "g.cdl", diagnostics);
   ASSERT_TRUE(again) << again.status().message();
-  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(graph.outputs()[i]->payload() == again->outputs()[i]->payload());
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_TRUE(graph.outputs()[i]->payload() == again->outputs()[i]->payload());
 }
 
 } // namespace

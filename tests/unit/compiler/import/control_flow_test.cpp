@@ -1,4 +1,5 @@
-// If, Loop and Scan that contradict themselves or ask for too much, and what becomes of turns within turns.
+// If, Loop and Scan that contradict themselves or ask for too much, and what becomes of turns
+// within turns.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -86,15 +87,25 @@ TEST(ControlFlow, DeepNestsAreReadOrNamed) {
 
 TEST(ControlFlow, CarriedValuesKeepWhatTheyAreDeclared) {
   ModelMaker grows, turns;
-  for (ModelMaker* maker : {&grows, &turns}) maker->input("x", {2}).input("m", {}, kI64).output("y");
-  addNode(bodyOf(grows.node("Loop", {"m", "", "x"}, {"y"}, "loop")), "Concat", {"s", "s"}, {"next"});
-  setAttr(*grows.proto.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g()->mutable_node(0), "axis", 0);
-  EXPECT_THAT(messageOf(scriptOf(grows)),
-              HasSubstr("node 'loop' (Loop): its body turns carried value 's' from f32[2] to f32[4]"));
-  auto& cast = addNode(bodyOf(turns.node("Loop", {"m", "", "x"}, {"y"}, "loop"), "", ""), "Cast", {"s"}, {"next"});
+  for (ModelMaker* maker : {&grows, &turns})
+    maker->input("x", {2}).input("m", {}, kI64).output("y");
+  addNode(bodyOf(grows.node("Loop", {"m", "", "x"}, {"y"}, "loop")), "Concat", {"s", "s"},
+          {"next"});
+  setAttr(*grows.proto.mutable_graph()
+               ->mutable_node(0)
+               ->mutable_attribute(0)
+               ->mutable_g()
+               ->mutable_node(0),
+          "axis", 0);
+  EXPECT_THAT(
+      messageOf(scriptOf(grows)),
+      HasSubstr("node 'loop' (Loop): its body turns carried value 's' from f32[2] to f32[4]"));
+  auto& cast = addNode(bodyOf(turns.node("Loop", {"m", "", "x"}, {"y"}, "loop"), "", ""), "Cast",
+                       {"s"}, {"next"});
   setAttr(cast, "to", kI64);
-  EXPECT_THAT(messageOf(scriptOf(turns)),
-              HasSubstr("node 'loop' (Loop): its body turns carried value 's' from f32[2] to i64[2]"));
+  EXPECT_THAT(
+      messageOf(scriptOf(turns)),
+      HasSubstr("node 'loop' (Loop): its body turns carried value 's' from f32[2] to i64[2]"));
 }
 
 TEST(ControlFlow, ScanStatesKeepTheirShape) {
@@ -107,7 +118,8 @@ TEST(ControlFlow, ScanStatesKeepTheirShape) {
   fillValueInfo(*body.add_input(), "e", {2}, kF32);
   body.add_output()->set_name("next");
   setAttr(addNode(body, "Concat", {"s", "e"}, {"next"}), "axis", 0);
-  EXPECT_THAT(messageOf(scriptOf(maker)), HasSubstr("its body turns state 's' from f32[2] to f32[8]"));
+  EXPECT_THAT(messageOf(scriptOf(maker)),
+              HasSubstr("its body turns state 's' from f32[2] to f32[8]"));
 }
 
 /// If over x: `fill` writes the else branch, the then branch negates.
@@ -126,10 +138,13 @@ Result<import::Script> chosen(const std::function<void(onnx::GraphProto&)>& fill
 
 TEST(ControlFlow, BranchesGiveOneKindOfValueAndSeeTheirOwnNames) {
   EXPECT_TRUE(chosen([](auto& graph) { addNode(graph, "Abs", {"x"}, {"other"}); }));
-  EXPECT_THAT(messageOf(chosen([](auto& graph) { setAttr(addNode(graph, "Cast", {"x"}, {"other"}), "to", kI64); })),
+  EXPECT_THAT(messageOf(chosen([](auto& graph) {
+                setAttr(addNode(graph, "Cast", {"x"}, {"other"}), "to", kI64);
+              })),
               HasSubstr("output 'y' is f32[2] in one branch and i64[2] in the other"));
-  EXPECT_THAT(messageOf(chosen([](auto& graph) { addNode(graph, "SequenceConstruct", {"x"}, {"other"}); })),
-              HasSubstr("output 'y' is f32[2] in one branch and sequence in the other"));
+  EXPECT_THAT(
+      messageOf(chosen([](auto& graph) { addNode(graph, "SequenceConstruct", {"x"}, {"other"}); })),
+      HasSubstr("output 'y' is f32[2] in one branch and sequence in the other"));
   EXPECT_THAT(messageOf(chosen([](auto& graph) { addNode(graph, "Abs", {"negated"}, {"other"}); })),
               HasSubstr("input 'negated' is produced by nothing"));
 }
@@ -137,7 +152,8 @@ TEST(ControlFlow, BranchesGiveOneKindOfValueAndSeeTheirOwnNames) {
 /// Adds a MatMul of `value` by itself, which f32[2,3] does not allow.
 void addImpossible(onnx::GraphProto& graph, const std::string& value, const std::string& result) {
   addNode(graph, "Unsqueeze", {value, "zero"}, {result + "_row"});
-  addNode(graph, "Concat", {result + "_row", result + "_row", result + "_row"}, {result + "_rows"}).set_name("rows");
+  addNode(graph, "Concat", {result + "_row", result + "_row", result + "_row"}, {result + "_rows"})
+      .set_name("rows");
   setAttr(*graph.mutable_node(graph.node_size() - 1), "axis", 0);
   addNode(graph, "MatMul", {result + "_rows", result + "_rows"}, {result}, "product");
 }
@@ -154,7 +170,11 @@ size_t countSteps(const flow::Block& block, flow::StepKind kind) {
 /// An If over p whose branches are `fill`ed; both give "v". x: f32[2].
 ModelMaker choosing(const std::array<std::function<void(onnx::GraphProto&)>, 2>& fill) {
   ModelMaker maker;
-  maker.input("p", {}, kBool).input("q", {}, kBool).input("m", {}, kI64).input("x", {2}).output("y");
+  maker.input("p", {}, kBool)
+      .input("q", {}, kBool)
+      .input("m", {}, kI64)
+      .input("x", {2})
+      .output("y");
   maker.initializer<int64_t>("zero", {1}, {0});
   auto& node = maker.node("If", {"p"}, {"y"}, "if");
   for (const size_t side : {0, 1}) {
@@ -170,13 +190,16 @@ const auto impossible = [](onnx::GraphProto& graph) { addImpossible(graph, "x", 
 
 TEST(ControlFlow, AnImpossibleBranchIsAnErrorOfTheRunThatTakesIt) {
   for (const bool then : {false, true}) {
-    const auto script = scriptOf(then ? choosing({impossible, possible}) : choosing({possible, impossible}));
+    const auto script =
+        scriptOf(then ? choosing({impossible, possible}) : choosing({possible, impossible}));
     ASSERT_TRUE(script) << messageOf(script);
     EXPECT_EQ(countSteps(script->flow.main, flow::StepKind::fail), 1u);
-    EXPECT_EQ(script->flow.slots[script->flow.outputs[0]].typeText(), "f32[2]") << "as the other branch says";
+    EXPECT_EQ(script->flow.slots[script->flow.outputs[0]].typeText(), "f32[2]")
+        << "as the other branch says";
     EXPECT_THAT(script->flow.text(), HasSubstr("node 'if/product' (MatMul): "));
   }
-  EXPECT_THAT(messageOf(scriptOf(choosing({impossible, impossible}))), HasSubstr("node 'if/product' (MatMul): "))
+  EXPECT_THAT(messageOf(scriptOf(choosing({impossible, impossible}))),
+              HasSubstr("node 'if/product' (MatMul): "))
       << "no run gets through";
 }
 
@@ -186,8 +209,9 @@ TEST(ControlFlow, ADeclaredShapeOfABranchThatDiffersIsAnErrorOfTheRunThatTakesIt
   fillValueInfo(*branch.mutable_output(0), "v", {1, "", 128}, kF32);
   const auto script = scriptOf(maker);
   ASSERT_TRUE(script) << messageOf(script);
-  EXPECT_THAT(script->flow.text(),
-              HasSubstr("node 'if': output 'v' is declared f32[1,?,128] but inference gives f32[2]"));
+  EXPECT_THAT(
+      script->flow.text(),
+      HasSubstr("node 'if': output 'v' is declared f32[1,?,128] but inference gives f32[2]"));
 }
 
 TEST(ControlFlow, ImpossibleBranchesWithinBranchesAndLoops) {
@@ -201,7 +225,8 @@ TEST(ControlFlow, ImpossibleBranchesWithinBranchesAndLoops) {
   };
   const auto nested = scriptOf(choosing({possible, inner}));
   ASSERT_TRUE(nested) << messageOf(nested);
-  EXPECT_EQ(countSteps(nested->flow.main, flow::StepKind::fail), 1u) << "the outer branch, as no inner one is possible";
+  EXPECT_EQ(countSteps(nested->flow.main, flow::StepKind::fail), 1u)
+      << "the outer branch, as no inner one is possible";
   EXPECT_THAT(nested->flow.text(), HasSubstr("node 'if/inner/product' (MatMul): "));
 
   const auto loop = [](onnx::GraphProto& graph) {
@@ -223,11 +248,14 @@ TEST(ControlFlow, ImpossibleBranchesWithinBranchesAndLoops) {
   const auto deep = scriptOf(choosing({possible, within}));
   ASSERT_TRUE(deep) << messageOf(deep);
   EXPECT_EQ(countSteps(deep->flow.main, flow::StepKind::fail), 1u);
-  EXPECT_EQ(countSteps(deep->flow.main, flow::StepKind::loop), 1u) << "which turns where the branch is possible";
+  EXPECT_EQ(countSteps(deep->flow.main, flow::StepKind::loop), 1u)
+      << "which turns where the branch is possible";
 }
 
 TEST(ControlFlow, TheBranchThatAConstantLeavesOutIsNotLookedAt) {
-  const auto nothing = [](onnx::GraphProto& graph) { addNode(graph, "Mystery", {"nowhere"}, {"v"}); };
+  const auto nothing = [](onnx::GraphProto& graph) {
+    addNode(graph, "Mystery", {"nowhere"}, {"v"});
+  };
   for (const bool then : {false, true}) {
     ModelMaker maker = then ? choosing({possible, nothing}) : choosing({nothing, possible});
     auto& node = *maker.proto.mutable_graph()->mutable_node(0);

@@ -1,5 +1,5 @@
-// What exporters write, whole: chains of shape arithmetic, names and types that mean nothing, leftovers of training,
-// models that are long or wide. The expected values are worked out by hand.
+// What exporters write, whole: chains of shape arithmetic, names and types that mean nothing,
+// leftovers of training, models that are long or wide. The expected values are worked out by hand.
 #include <gmock/gmock.h>
 
 #include "tests/unit/compiler/import/model_maker.h"
@@ -20,7 +20,8 @@ Tensor counted(Shape dims) {
   return Tensor::of<float>(Elem::f32_, std::move(dims), values);
 }
 
-TensorProto ints32(const std::string& name, std::vector<int64_t> dims, const std::vector<int32_t>& values) {
+TensorProto ints32(const std::string& name, std::vector<int64_t> dims,
+                   const std::vector<int32_t>& values) {
   TensorProto proto;
   proto.set_name(name);
   proto.set_data_type(TensorProto::INT32);
@@ -29,7 +30,8 @@ TensorProto ints32(const std::string& name, std::vector<int64_t> dims, const std
   return proto;
 }
 
-void constant(ModelMaker& maker, const std::string& name, const std::vector<int64_t>& dims, const Ints& values) {
+void constant(ModelMaker& maker, const std::string& name, const std::vector<int64_t>& dims,
+              const Ints& values) {
   setAttr(maker.node("Constant", {}, {name}), "value", tensorProto("", dims, values));
 }
 
@@ -41,7 +43,8 @@ std::vector<OpKind> kindsOf(const graph::Graph& graph) {
 }
 
 /// The only result on `inputs`, or an empty tensor with a failure noted.
-Tensor run(const ModelMaker& maker, const std::vector<Tensor>& inputs, const import::ImportOptions& options = {}) {
+Tensor run(const ModelMaker& maker, const std::vector<Tensor>& inputs,
+           const import::ImportOptions& options = {}) {
   const auto graph = maker.import(options);
   EXPECT_TRUE(graph) << messageOf(graph);
   if (!graph) return {};
@@ -66,7 +69,8 @@ TEST(Habits, ChainsOfShapesBecomeOneReshape) {
 
   ModelMaker tensorflow;
   tensorflow.input("x", {"unk__1", 3, 4}).output("y", {"unk__2", "unk__3"});
-  for (const auto& proto : {ints32("begin", {1}, {0}), ints32("end", {1}, {1}), ints32("open", {1}, {-1})})
+  for (const auto& proto :
+       {ints32("begin", {1}, {0}), ints32("end", {1}, {1}), ints32("open", {1}, {-1})})
     *tensorflow.proto.mutable_graph()->add_initializer() = proto;
   tensorflow.initializer("axis", {1}, Ints{0});
   tensorflow.node("Shape", {"x"}, {"s"});
@@ -89,14 +93,15 @@ TEST(Habits, ChainsOfShapesBecomeOneReshape) {
   }
 }
 
-/// torch.nn.functional.pad lists its pads from the last dim on: they are filled up with zeros, turned around and split
-/// into firsts and lasts.
+/// torch.nn.functional.pad lists its pads from the last dim on: they are filled up with zeros,
+/// turned around and split into firsts and lasts.
 TEST(Habits, PadsAreTurnedAround) {
   ModelMaker maker;
   maker.input("x", {1, 1, 2, 2}).output("y");
   constant(maker, "given", {4}, {1, 0, 0, 2}); // left 1, right 0, top 0, bottom 2
   constant(maker, "four", {1}, {4});
-  setAttr(maker.node("ConstantOfShape", {"four"}, {"zeros"}), "value", tensorProto("", {1}, Ints{0}));
+  setAttr(maker.node("ConstantOfShape", {"four"}, {"zeros"}), "value",
+          tensorProto("", {1}, Ints{0}));
   setAttr(maker.node("Concat", {"given", "zeros"}, {"all"}), "axis", 0);
   constant(maker, "pairs", {2}, {-1, 2});
   maker.node("Reshape", {"all", "pairs"}, {"m"});
@@ -109,7 +114,8 @@ TEST(Habits, PadsAreTurnedAround) {
   setAttr(maker.node("Cast", {"flat"}, {"pads"}), "to", TensorProto::INT64);
   setAttr(maker.node("Pad", {"x", "pads", ""}, {"y"}), "mode", std::string("constant"));
   EXPECT_EQ(difference(run(maker, {counted({1, 1, 2, 2})}),
-                       Tensor::of<float>(Elem::f32_, {1, 1, 4, 3}, Floats{0, 0, 1, 0, 2, 3, 0, 0, 0, 0, 0, 0})),
+                       Tensor::of<float>(Elem::f32_, {1, 1, 4, 3},
+                                         Floats{0, 0, 1, 0, 2, 3, 0, 0, 0, 0, 0, 0})),
             "");
 }
 
@@ -119,13 +125,15 @@ TEST(Habits, ExpandSelectsTheDimsThatStay) {
   maker.input("x", {2, 1}).output("y");
   constant(maker, "wanted", {2}, {-1, 3});
   constant(maker, "rank", {1}, {2});
-  setAttr(maker.node("ConstantOfShape", {"rank"}, {"ones"}), "value", tensorProto("", {1}, Ints{1}));
+  setAttr(maker.node("ConstantOfShape", {"rank"}, {"ones"}), "value",
+          tensorProto("", {1}, Ints{1}));
   constant(maker, "minus", {}, {-1});
   maker.node("Mul", {"ones", "minus"}, {"kept"});
   maker.node("Equal", {"wanted", "kept"}, {"isKept"});
   maker.node("Where", {"isKept", "ones", "wanted"}, {"shape"});
   maker.node("Expand", {"x", "shape"}, {"y"});
-  EXPECT_EQ(difference(run(maker, {counted({2, 1})}), Tensor::of<float>(Elem::f32_, {2, 3}, Floats{0, 0, 0, 1, 1, 1})),
+  EXPECT_EQ(difference(run(maker, {counted({2, 1})}),
+                       Tensor::of<float>(Elem::f32_, {2, 3}, Floats{0, 0, 0, 1, 1, 1})),
             "");
 }
 
@@ -134,24 +142,36 @@ TEST(Habits, DimsOfZeroTakeTheShapeThatIsGiven) {
   ModelMaker maker;
   maker.input("x", {0, 2}).output("y", {0, 2});
   maker.node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(difference(run(maker, {counted({3, 2})}, {.shapes = {{"x", {3, 2}}}}), counted({3, 2})), "");
+  EXPECT_EQ(difference(run(maker, {counted({3, 2})}, {.shapes = {{"x", {3, 2}}}}), counted({3, 2})),
+            "");
   EXPECT_EQ(run(maker, {counted({0, 2})}).typeText(), "f32[0,2]");
-  auto* dim = maker.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  auto* dim = maker.proto.mutable_graph()
+                  ->mutable_input(0)
+                  ->mutable_type()
+                  ->mutable_tensor_type()
+                  ->mutable_shape();
   dim->mutable_dim(0)->set_dim_value(-1);
-  EXPECT_THAT(messageOf(maker.import()), HasSubstr("input 'x' has dims without a name or value: --shape x=<d0>x2"));
-  EXPECT_EQ(difference(run(maker, {counted({3, 2})}, {.shapes = {{"x", {3, 2}}}}), counted({3, 2})), "");
+  EXPECT_THAT(messageOf(maker.import()),
+              HasSubstr("input 'x' has dims without a name or value: --shape x=<d0>x2"));
+  EXPECT_EQ(difference(run(maker, {counted({3, 2})}, {.shapes = {{"x", {3, 2}}}}), counted({3, 2})),
+            "");
 }
 
 TEST(Habits, NamesOfNodesMeanNothing) {
   ModelMaker maker;
-  maker.input("x", {2}).input("unused", {5}, TensorProto::INT64).output("y").output("x").output("w");
+  maker.input("x", {2})
+      .input("unused", {5}, TensorProto::INT64)
+      .output("y")
+      .output("x")
+      .output("w");
   maker.initializer("w", {1}, Floats{7}).initializer("nobody", {3}, Floats{1, 2, 3});
   maker.node("Neg", {"x"}, {"a"}, "same");
   maker.node("Abs", {"a"}, {"/b c/\xc3\xbc:0"}, "same");
   maker.node("Identity", {"/b c/\xc3\xbc:0"}, {"y"}, "");
   maker.proto.mutable_graph()->mutable_node(0)->set_doc_string("File \"m.py\", line 3\n\tx");
   maker.proto.mutable_graph()->mutable_node(0)->set_domain("ai.onnx");
-  for (const char* domain : {"ai.onnx.ml", "com.microsoft", "pkg.onnxscript.torch_lib"}) maker.setOpset(domain, 1);
+  for (const char* domain : {"ai.onnx.ml", "com.microsoft", "pkg.onnxscript.torch_lib"})
+    maker.setOpset(domain, 1);
   const auto graph = maker.import();
   ASSERT_TRUE(graph) << messageOf(graph);
   EXPECT_EQ(graph->outputNames(), (std::vector<std::string>{"y", "x", "w"}));
@@ -180,13 +200,16 @@ TEST(Habits, LeftoversOfTrainingAreInference) {
     for (const auto& [name, values] :
          std::map<std::string, Floats>{{"s", {2, 1}}, {"b", {1, 0}}, {"m", {1, 1}}, {"v", {4, 1}}})
       maker.initializer(name, {2}, values);
-    setAttr(maker.node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"n", "", "", "", ""}), "epsilon", 0.0f);
+    setAttr(maker.node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"n", "", "", "", ""}),
+            "epsilon", 0.0f);
     if (opset < 12)
       setAttr(maker.node("Dropout", {"n"}, {"y", "mask"}), "ratio", 0.5f);
     else
       maker.node("Dropout", {"n", "", ""}, {"y", "mask"});
     // (0 - 1) / 2 * 2 + 1, (1 - 1) / 1
-    EXPECT_EQ(difference(run(maker, {counted({1, 2, 1})}), Tensor::of<float>(Elem::f32_, {1, 2, 1}, Floats{0, 0})), "")
+    EXPECT_EQ(difference(run(maker, {counted({1, 2, 1})}),
+                         Tensor::of<float>(Elem::f32_, {1, 2, 1}, Floats{0, 0})),
+              "")
         << opset;
   }
 }
@@ -201,7 +224,9 @@ TEST(Habits, ChainsMayBeLong) {
     const int at = kNodes - 1 - i;
     maker.node("Add", {fmt::format("v{}", at), "one"}, {fmt::format("v{}", at + 1)});
   }
-  EXPECT_EQ(difference(run(maker, {counted({2})}), Tensor::of<float>(Elem::f32_, {2}, Floats{kNodes, kNodes + 1})), "");
+  EXPECT_EQ(difference(run(maker, {counted({2})}),
+                       Tensor::of<float>(Elem::f32_, {2}, Floats{kNodes, kNodes + 1})),
+            "");
 }
 
 TEST(Habits, ConcatsMayBeWide) {
@@ -212,13 +237,16 @@ TEST(Habits, ConcatsMayBeWide) {
   Floats want;
   for (int64_t i = 0; i < kPieces; ++i) { // from the last element to the first
     const auto name = [&](const char* what) { return fmt::format("{}{}", what, i); };
-    maker.initializer(name("begin"), {1}, Ints{kPieces - 1 - i}).initializer(name("end"), {1}, Ints{kPieces - i});
+    maker.initializer(name("begin"), {1}, Ints{kPieces - 1 - i})
+        .initializer(name("end"), {1}, Ints{kPieces - i});
     maker.node("Slice", {"x", name("begin"), name("end")}, {name("piece")});
     pieces.push_back(name("piece"));
     want.push_back(static_cast<float>(kPieces - 1 - i));
   }
   setAttr(maker.node("Concat", pieces, {"y"}), "axis", -1);
-  EXPECT_EQ(difference(run(maker, {counted({kPieces})}), Tensor::of<float>(Elem::f32_, {kPieces}, want)), "");
+  EXPECT_EQ(
+      difference(run(maker, {counted({kPieces})}), Tensor::of<float>(Elem::f32_, {kPieces}, want)),
+      "");
 }
 
 } // namespace

@@ -1,4 +1,5 @@
-// What import reads and keeps: the elements of large tensors, in every form that a file may give them, once.
+// What import reads and keeps: the elements of large tensors, in every form that a file may give
+// them, once.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +22,9 @@ protected:
     writeBytes(folder + "/m.onnx", bytes);
     return onnx_io::readModel(folder + "/m.onnx");
   }
-  Result<onnx_io::Model> read(const onnx::ModelProto& proto) { return read(proto.SerializeAsString()); }
+  Result<onnx_io::Model> read(const onnx::ModelProto& proto) {
+    return read(proto.SerializeAsString());
+  }
   const std::string folder = scratchFolder();
 };
 
@@ -42,11 +45,15 @@ std::vector<TensorProto> everyForm() {
     all.push_back(big(name, type));
     for (int64_t i = 0; i < kCount; ++i) put(all.back(), i);
   };
-  add("f32", TensorProto::FLOAT, [](TensorProto& t, int64_t i) { t.add_float_data(static_cast<float>(i)); });
-  add("f64", TensorProto::DOUBLE, [](TensorProto& t, int64_t i) { t.add_double_data(static_cast<double>(i)); });
-  add("i16", TensorProto::INT16, [](TensorProto& t, int64_t i) { t.add_int32_data(static_cast<int32_t>(i)); });
+  add("f32", TensorProto::FLOAT,
+      [](TensorProto& t, int64_t i) { t.add_float_data(static_cast<float>(i)); });
+  add("f64", TensorProto::DOUBLE,
+      [](TensorProto& t, int64_t i) { t.add_double_data(static_cast<double>(i)); });
+  add("i16", TensorProto::INT16,
+      [](TensorProto& t, int64_t i) { t.add_int32_data(static_cast<int32_t>(i)); });
   add("i64", TensorProto::INT64, [](TensorProto& t, int64_t i) { t.add_int64_data(i); });
-  add("u32", TensorProto::UINT32, [](TensorProto& t, int64_t i) { t.add_uint64_data(static_cast<uint64_t>(i)); });
+  add("u32", TensorProto::UINT32,
+      [](TensorProto& t, int64_t i) { t.add_uint64_data(static_cast<uint64_t>(i)); });
   add("raw", TensorProto::INT32, [](TensorProto& t, int64_t i) {
     const auto value = static_cast<int32_t>(i);
     t.mutable_raw_data()->append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -86,8 +93,8 @@ TEST_F(Memory, ElementsComeFromWhereverATensorMayStand) {
     EXPECT_EQ(model->graph.initializers[i].name, tensors[i].name());
     expectIota(model->graph.initializers[i].tensor);
     expectIota(std::get<Tensor>(model->graph.nodes[2 * i].attributes.at("value")));
-    const auto& body =
-        std::get<std::shared_ptr<onnx_io::Graph>>(model->graph.nodes[2 * i + 1].attributes.at("then_branch"));
+    const auto& body = std::get<std::shared_ptr<onnx_io::Graph>>(
+        model->graph.nodes[2 * i + 1].attributes.at("then_branch"));
     expectIota(body->initializers.at(0).tensor);
     expectIota(std::get<Tensor>(model->functions.at(0).nodes[i].attributes.at("value")));
   }
@@ -107,7 +114,8 @@ std::string delimited(int field, const std::string& content) {
 
 constexpr int kGraph = 7, kInitializer = 5, kFloatData = 4, kRawData = 9;
 
-/// A field that comes again goes on where it is a list, and else replaces what was there; so does the graph itself.
+/// A field that comes again goes on where it is a list, and else replaces what was there; so does
+/// the graph itself.
 TEST_F(Memory, PiecesKeepTheirOrder) {
   const std::string head = [] { return big("w", TensorProto::FLOAT).SerializeAsString(); }();
   const auto floats = [](int64_t from, int64_t to) {
@@ -118,10 +126,12 @@ TEST_F(Memory, PiecesKeepTheirOrder) {
     }
     return bytes;
   };
-  const std::string list = head + delimited(kFloatData, floats(0, 300)) + delimited(kFloatData, floats(300, kCount));
-  const std::string last = delimited(kRawData, floats(5, 9)) + head + delimited(kRawData, floats(0, kCount));
-  const auto model =
-      read(delimited(kGraph, delimited(kInitializer, list)) + delimited(kGraph, delimited(kInitializer, last)));
+  const std::string list =
+      head + delimited(kFloatData, floats(0, 300)) + delimited(kFloatData, floats(300, kCount));
+  const std::string last =
+      delimited(kRawData, floats(5, 9)) + head + delimited(kRawData, floats(0, kCount));
+  const auto model = read(delimited(kGraph, delimited(kInitializer, list)) +
+                          delimited(kGraph, delimited(kInitializer, last)));
   ASSERT_TRUE(model) << messageOf(model);
   ASSERT_EQ(model->graph.initializers.size(), 2u);
   for (const auto& initializer : model->graph.initializers) expectIota(initializer.tensor);
@@ -141,17 +151,20 @@ TEST_F(Memory, NoFileNamesElementsOfAnotherTensor) {
 TEST_F(Memory, MalformedElementsNameTheirTensor) {
   ModelMaker maker;
   std::string model = maker.proto.SerializeAsString();
-  const std::string tensor = big("w", TensorProto::INT64).SerializeAsString() + delimited(7, std::string(2000, '\xff'));
+  const std::string tensor =
+      big("w", TensorProto::INT64).SerializeAsString() + delimited(7, std::string(2000, '\xff'));
   EXPECT_THAT(messageOf(read(model + delimited(kGraph, delimited(kInitializer, tensor)))),
               HasSubstr("m.onnx: initializer 'w': malformed elements"));
 }
 
-/// Nothing is read that protobuf would refuse as a whole, wherever a file ends and whichever bit is wrong.
+/// Nothing is read that protobuf would refuse as a whole, wherever a file ends and whichever bit is
+/// wrong.
 TEST_F(Memory, DamagedFilesAreRefusedAsProtobufRefusesThem) {
   ModelMaker maker;
   maker.input("x", {300}).output("y", {300});
   maker.initializer("w", {300}, std::vector<float>(300, 1.5f));
-  setAttr(maker.node("Constant", {}, {"c"}), "value", tensorProto("", {1100}, std::vector<int64_t>(1100, 3)));
+  setAttr(maker.node("Constant", {}, {"c"}), "value",
+          tensorProto("", {1100}, std::vector<int64_t>(1100, 3)));
   maker.node("Add", {"x", "w"}, {"y"});
   const std::string whole = maker.proto.SerializeAsString();
   ASSERT_GT(whole.size(), 2300u);
@@ -164,10 +177,12 @@ TEST_F(Memory, DamagedFilesAreRefusedAsProtobufRefusesThem) {
       ++accepted;
       EXPECT_TRUE(proto.ParsePartialFromString(bytes)) << what;
     } else {
-      EXPECT_TRUE(model.status().message().starts_with(folder + "/m.onnx: ")) << what << ": " << messageOf(model);
+      EXPECT_TRUE(model.status().message().starts_with(folder + "/m.onnx: "))
+          << what << ": " << messageOf(model);
     }
   };
-  for (size_t size = 0; size < whole.size(); size += 3) check(whole.substr(0, size), fmt::format("cut at {}", size));
+  for (size_t size = 0; size < whole.size(); size += 3)
+    check(whole.substr(0, size), fmt::format("cut at {}", size));
   for (size_t at = 0; at < whole.size(); at += 5) {
     std::string flipped = whole;
     flipped[at] = static_cast<char>(flipped[at] ^ 1 << at / 5 % 8);
@@ -187,7 +202,8 @@ TEST_F(Memory, TypesThatNobodyReadsAreNoMatter) {
   text.add_string_data("cat");
   EXPECT_TRUE(maker.import().isOk());
   maker.node("Foo", {"labels"}, {"z"});
-  EXPECT_THAT(messageOf(maker.import()), HasSubstr("initializer 'labels': element type STRING (8) is not supported"));
+  EXPECT_THAT(messageOf(maker.import()),
+              HasSubstr("initializer 'labels': element type STRING (8) is not supported"));
 }
 
 uint64_t statusKb(const std::string& key) {
@@ -197,7 +213,8 @@ uint64_t statusKb(const std::string& key) {
   return 0;
 }
 
-/// What the import of a file adds to the most memory that a process has held, in KB; 0 when it fails.
+/// What the import of a file adds to the most memory that a process has held, in KB; 0 when it
+/// fails.
 uint64_t importPeakKb(const std::string& path) {
   int ends[2];
   if (pipe(ends) != 0) return 0;
@@ -246,13 +263,15 @@ TEST_F(Memory, ImportHoldsEachElementOnce) {
       }
       maker.write(folder + "/m.onnx");
     }
-    const uint64_t fileKb = fs::file_size(folder + "/m.onnx") / 1024, addedKb = importPeakKb(folder + "/m.onnx");
+    const uint64_t fileKb = fs::file_size(folder + "/m.onnx") / 1024,
+                   addedKb = importPeakKb(folder + "/m.onnx");
     EXPECT_GT(addedKb, 0u);
     EXPECT_LT(addedKb, fileKb * 3 / 2) << "raw " << raw << ", file " << fileKb << " KB";
   }
 }
 
-/// Tables that lie in one file beside the model, mostly holes, larger than any protobuf: nothing reads them at import.
+/// Tables that lie in one file beside the model, mostly holes, larger than any protobuf: nothing
+/// reads them at import.
 TEST_F(Memory, ExternalDataIsNotReadAtImport) {
   constexpr int64_t kRows = 2200000, kWidth = 256;
   constexpr uint64_t kBytes = kRows * kWidth * sizeof(float), kSecond = 4096 + kBytes;

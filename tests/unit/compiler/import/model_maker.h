@@ -18,8 +18,9 @@ using onnx::TensorProto;
 /// A folder of its own for the running test, empty at first.
 inline std::string scratchFolder() {
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-  const auto folder = std::filesystem::path(testing::TempDir()) /
-                      fmt::format("candela_{}_{}_{}", info->test_suite_name(), info->name(), getpid());
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) /
+      fmt::format("candela_{}_{}_{}", info->test_suite_name(), info->name(), getpid());
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder.string();
@@ -35,7 +36,9 @@ inline void setAttr(onnx::NodeProto& node, const std::string& name, int64_t valu
   attr->set_type(onnx::AttributeProto::INT);
   attr->set_i(value);
 }
-inline void setAttr(onnx::NodeProto& node, const std::string& name, int value) { setAttr(node, name, int64_t(value)); }
+inline void setAttr(onnx::NodeProto& node, const std::string& name, int value) {
+  setAttr(node, name, int64_t(value));
+}
 inline void setAttr(onnx::NodeProto& node, const std::string& name, float value) {
   auto* attr = node.add_attribute();
   attr->set_name(name);
@@ -48,19 +51,22 @@ inline void setAttr(onnx::NodeProto& node, const std::string& name, const std::s
   attr->set_type(onnx::AttributeProto::STRING);
   attr->set_s(value);
 }
-inline void setAttr(onnx::NodeProto& node, const std::string& name, const std::vector<int64_t>& values) {
+inline void setAttr(onnx::NodeProto& node, const std::string& name,
+                    const std::vector<int64_t>& values) {
   auto* attr = node.add_attribute();
   attr->set_name(name);
   attr->set_type(onnx::AttributeProto::INTS);
   for (int64_t value : values) attr->add_ints(value);
 }
-inline void setAttr(onnx::NodeProto& node, const std::string& name, const std::vector<float>& values) {
+inline void setAttr(onnx::NodeProto& node, const std::string& name,
+                    const std::vector<float>& values) {
   auto* attr = node.add_attribute();
   attr->set_name(name);
   attr->set_type(onnx::AttributeProto::FLOATS);
   for (float value : values) attr->add_floats(value);
 }
-inline void setAttr(onnx::NodeProto& node, const std::string& name, const std::vector<std::string>& values) {
+inline void setAttr(onnx::NodeProto& node, const std::string& name,
+                    const std::vector<std::string>& values) {
   auto* attr = node.add_attribute();
   attr->set_name(name);
   attr->set_type(onnx::AttributeProto::STRINGS);
@@ -81,7 +87,8 @@ inline void setAttrRef(onnx::NodeProto& node, const std::string& name, const std
   attr->set_ref_attr_name(reference);
 }
 
-inline TensorProto tensorProto(const std::string& name, std::vector<int64_t> dims, const std::vector<float>& values) {
+inline TensorProto tensorProto(const std::string& name, std::vector<int64_t> dims,
+                               const std::vector<float>& values) {
   TensorProto proto;
   proto.set_name(name);
   proto.set_data_type(TensorProto::FLOAT);
@@ -89,7 +96,8 @@ inline TensorProto tensorProto(const std::string& name, std::vector<int64_t> dim
   for (float value : values) proto.add_float_data(value);
   return proto;
 }
-inline TensorProto tensorProto(const std::string& name, std::vector<int64_t> dims, const std::vector<int64_t>& values) {
+inline TensorProto tensorProto(const std::string& name, std::vector<int64_t> dims,
+                               const std::vector<int64_t>& values) {
   TensorProto proto;
   proto.set_name(name);
   proto.set_data_type(TensorProto::INT64);
@@ -107,8 +115,8 @@ struct DimSpec {
   std::string name;
 };
 
-inline void fillValueInfo(onnx::ValueInfoProto& info, const std::string& name, const std::vector<DimSpec>& dims,
-                          int type) {
+inline void fillValueInfo(onnx::ValueInfoProto& info, const std::string& name,
+                          const std::vector<DimSpec>& dims, int type) {
   info.set_name(name);
   auto* tensor = info.mutable_type()->mutable_tensor_type();
   tensor->set_elem_type(type);
@@ -123,7 +131,8 @@ inline void fillValueInfo(onnx::ValueInfoProto& info, const std::string& name, c
 }
 
 template <typename Container>
-onnx::NodeProto& addNode(Container& container, const std::string& opType, const std::vector<std::string>& inputs,
+onnx::NodeProto& addNode(Container& container, const std::string& opType,
+                         const std::vector<std::string>& inputs,
                          const std::vector<std::string>& outputs, const std::string& name = "") {
   onnx::NodeProto* node = container.add_node();
   node->set_op_type(opType);
@@ -145,11 +154,13 @@ public:
     import->set_domain(domain);
     import->set_version(version);
   }
-  ModelMaker& input(const std::string& name, const std::vector<DimSpec>& dims, int type = TensorProto::FLOAT) {
+  ModelMaker& input(const std::string& name, const std::vector<DimSpec>& dims,
+                    int type = TensorProto::FLOAT) {
     fillValueInfo(*proto.mutable_graph()->add_input(), name, dims, type);
     return *this;
   }
-  ModelMaker& output(const std::string& name, const std::vector<DimSpec>& dims, int type = TensorProto::FLOAT) {
+  ModelMaker& output(const std::string& name, const std::vector<DimSpec>& dims,
+                     int type = TensorProto::FLOAT) {
     fillValueInfo(*proto.mutable_graph()->add_output(), name, dims, type);
     return *this;
   }
@@ -163,7 +174,8 @@ public:
     return addNode(*proto.mutable_graph(), opType, inputs, outputs, name);
   }
   template <typename T>
-  ModelMaker& initializer(const std::string& name, std::vector<int64_t> dims, const std::vector<T>& values) {
+  ModelMaker& initializer(const std::string& name, std::vector<int64_t> dims,
+                          const std::vector<T>& values) {
     *proto.mutable_graph()->add_initializer() = tensorProto(name, std::move(dims), values);
     return *this;
   }

@@ -11,14 +11,18 @@ namespace candela::test {
 using Floats = std::vector<float>;
 using Ints = std::vector<int64_t>;
 
-inline Tensor f32(Shape dims, const Floats& values) { return Tensor::of<float>(Elem::f32_, std::move(dims), values); }
+inline Tensor f32(Shape dims, const Floats& values) {
+  return Tensor::of<float>(Elem::f32_, std::move(dims), values);
+}
 inline Tensor u8(Shape dims, const std::vector<uint8_t>& values) {
   return Tensor::of<uint8_t>(Elem::u8_, std::move(dims), values);
 }
 inline Tensor f16(Shape dims, const std::vector<uint16_t>& bits) {
   return Tensor::of<uint16_t>(Elem::f16_, std::move(dims), bits);
 }
-inline Tensor i64(Shape dims, const Ints& values) { return Tensor::of<int64_t>(Elem::i64_, std::move(dims), values); }
+inline Tensor i64(Shape dims, const Ints& values) {
+  return Tensor::of<int64_t>(Elem::i64_, std::move(dims), values);
+}
 inline Tensor boolean(Shape dims, const std::vector<uint8_t>& values) {
   return Tensor::of<uint8_t>(Elem::bool_, std::move(dims), values);
 }
@@ -77,8 +81,10 @@ public:
   Result<std::vector<Tensor>> run() {
     const auto graph = import();
     if (!graph) {
-      const std::string prefix = fmt::format("m.onnx: node 'op' ({}): ", opType_), message = graph.status().message();
-      return Status(graph.status().code(), message.starts_with(prefix) ? message.substr(prefix.size()) : message);
+      const std::string prefix = fmt::format("m.onnx: node 'op' ({}): ", opType_),
+                        message = graph.status().message();
+      return Status(graph.status().code(),
+                    message.starts_with(prefix) ? message.substr(prefix.size()) : message);
     }
     if (const Status status = graph::verify(*graph); !status) return status;
     return reference::run(*graph, inputs_);

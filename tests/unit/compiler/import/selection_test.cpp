@@ -13,20 +13,24 @@ namespace {
 using testing::HasSubstr;
 
 // --- What data selects
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 TEST(Selection, IsAsLongAsItsMaskHasTrues) {
   const Tensor x = f32({2, 2}, {1, 2, 3, 4});
   expect(Op(11, "Compress").constant(x).constant(boolean({3}, {0, 1, 1})), f32({2}, {2, 3}));
-  expect(Op(11, "Compress").in(x).constant(boolean({2}, {0, 1})).attr("axis", int64_t(-1)), f32({2, 1}, {2, 4}));
-  expect(Op(11, "Compress").in(x).constant(boolean({2}, {0, 0})).attr("axis", int64_t(0)), f32({0, 2}, {}));
+  expect(Op(11, "Compress").in(x).constant(boolean({2}, {0, 1})).attr("axis", int64_t(-1)),
+         f32({2, 1}, {2, 4}));
+  expect(Op(11, "Compress").in(x).constant(boolean({2}, {0, 0})).attr("axis", int64_t(0)),
+         f32({0, 2}, {}));
   EXPECT_THAT(refusal(Op(11, "Compress").in(x).in(boolean({2}, {0, 1}))),
               HasSubstr("the shape of its result is known at run only"));
   EXPECT_THAT(refusal(Op(11, "Compress").in(x).constant(boolean({7}, {0, 0, 0, 1, 0, 1, 1}))),
               HasSubstr("2 of a condition of 7 are true beyond the dim of 4"));
-  EXPECT_THAT(refusal(Op(11, "Compress").in(x).constant(i64({2}, {0, 1}))), HasSubstr("expected a vector of bool"));
+  EXPECT_THAT(refusal(Op(11, "Compress").in(x).constant(i64({2}, {0, 1}))),
+              HasSubstr("expected a vector of bool"));
 
-  expect(Op(13, "NonZero").constant(f32({2, 3}, {0, NAN, -0.0f, 5, 0, -1})), i64({2, 3}, {0, 1, 1, 1, 0, 2}));
+  expect(Op(13, "NonZero").constant(f32({2, 3}, {0, NAN, -0.0f, 5, 0, -1})),
+         i64({2, 3}, {0, 1, 1, 1, 0, 2}));
   expect(Op(13, "NonZero").constant(f32({}, {2})), i64({0, 1}, {}));
   expect(Op(13, "NonZero").constant(boolean({0, 3}, {})), i64({2, 0}, {}));
 }
@@ -75,7 +79,7 @@ TEST(Unique, OrdersSlicesByTheirFirstDifference) {
 }
 
 // --- Random numbers
-// ---------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 /// Threefry-2x32 of 20 rounds as its authors write it, on unsigned numbers.
 std::array<uint32_t, 2> threefry(std::array<uint32_t, 2> counter, std::array<uint32_t, 2> key) {
@@ -98,7 +102,8 @@ TEST(Random, HasTheBitsOfThreefry) {
   // The vectors that Random123 is tested with.
   EXPECT_EQ(threefry({0, 0}, {0, 0}), (Words{0x6b200159, 0x99ba4efe}));
   EXPECT_EQ(threefry({~0U, ~0U}, {~0U, ~0U}), (Words{0x1cb996fc, 0xbb002be7}));
-  EXPECT_EQ(threefry({0x243f6a88, 0x85a308d3}, {0x13198a2e, 0x03707344}), (Words{0xc4923a9c, 0x483df7a0}));
+  EXPECT_EQ(threefry({0x243f6a88, 0x85a308d3}, {0x13198a2e, 0x03707344}),
+            (Words{0xc4923a9c, 0x483df7a0}));
   for (const float seed : {0.0f, 7.0f, -1.5e9f}) {
     constexpr uint32_t kHalf = 1001; // too many to be folded
     Floats want(2 * kHalf - 1);
@@ -107,11 +112,14 @@ TEST(Random, HasTheBitsOfThreefry) {
       const Words words = threefry({i, 0}, {std::bit_cast<uint32_t>(seed), 0});
       want[i] = static_cast<float>(words[0] >> 8) * 0x1p-24f;
       if (i + 1 < kHalf) want[i + kHalf] = static_cast<float>(words[1] >> 8) * 0x1p-24f;
-      wide[i] = (static_cast<double>(words[0] >> 5) * 0x1p26 + static_cast<double>(words[1] >> 6)) * 0x1p-53;
+      wide[i] = (static_cast<double>(words[0] >> 5) * 0x1p26 + static_cast<double>(words[1] >> 6)) *
+                0x1p-53;
     }
     const Ints shape{1, 2 * kHalf - 1};
     expect(Op(22, "RandomUniform").attr("seed", seed).attr("shape", shape), f32(shape, want));
-    expect(Op(22, "RandomUniformLike").in(Tensor::of<double>(Elem::f64_, {kHalf}, wide)).attr("seed", seed),
+    expect(Op(22, "RandomUniformLike")
+               .in(Tensor::of<double>(Elem::f64_, {kHalf}, wide))
+               .attr("seed", seed),
            Tensor::of<double>(Elem::f64_, {kHalf}, wide));
   }
 }
@@ -124,7 +132,8 @@ TEST(Random, NodesWithoutASeedDifferAndRepeat) {
     setAttr(maker.node("RandomUniform", {}, {"y0"}, node), "shape", Ints{8});
     setAttr(maker.node("RandomUniform", {}, {"y1"}, node + "_2"), "shape", Ints{8});
     const auto graph = maker.import();
-    const auto results = graph ? reference::run(*graph, {}) : Result<std::vector<Tensor>>(graph.status());
+    const auto results =
+        graph ? reference::run(*graph, {}) : Result<std::vector<Tensor>>(graph.status());
     EXPECT_TRUE(results) << messageOf(results);
     return results ? *results : std::vector<Tensor>(2);
   };
@@ -149,8 +158,11 @@ TEST(Random, NumbersAreDistributedAsTheyShould) {
     EXPECT_TRUE(results) << messageOf(results);
     return results ? results->at(0) : Tensor();
   };
-  const Tensor flat =
-      first(Op(22, "RandomUniform").attr("seed", 3.0f).attr("low", -1.0f).attr("high", 3.0f).attr("shape", shape));
+  const Tensor flat = first(Op(22, "RandomUniform")
+                                .attr("seed", 3.0f)
+                                .attr("low", -1.0f)
+                                .attr("high", 3.0f)
+                                .attr("shape", shape));
   expectMean(flat, 1, std::sqrt(16 / 12.0), [](double x) { return x; });
   expectMean(flat, 0.25, std::sqrt(3) / 4, [](double x) { return double(x >= 2); });
   for (const int64_t dtype : {1, 10, 11}) {
@@ -164,14 +176,16 @@ TEST(Random, NumbersAreDistributedAsTheyShould) {
     expectMean(bell, 0.25, 0.25 * std::sqrt(2), [](double x) { return (x - 2) * (x - 2); });
     expectMean(bell, 3 / 16.0, std::sqrt(96) / 16, [](double x) { return std::pow(x - 2, 4); });
   }
-  const Tensor coin = first(Op(22, "Bernoulli").in(f32(shape, Floats(20001, 0.3f))).attr("dtype", int64_t(7)));
+  const Tensor coin =
+      first(Op(22, "Bernoulli").in(f32(shape, Floats(20001, 0.3f))).attr("dtype", int64_t(7)));
   ASSERT_EQ(coin.elem, Elem::i64_);
   expectMean(coin, 0.3, std::sqrt(0.21), [](double x) { return x; });
   expect(Op(22, "Bernoulli").in(f32({4}, {0, 1, 0, 1})), f32({4}, {0, 1, 0, 1}));
 
   // exp gives 1 : 0 : 2 : 5.
   const Tensor classes = f32({1, 4}, {0, -INFINITY, std::log(2.0f), std::log(5.0f)});
-  const Tensor picks = first(Op(22, "Multinomial").in(classes).attr("sample_size", int64_t(20001)).attr("seed", 1.0f));
+  const Tensor picks = first(
+      Op(22, "Multinomial").in(classes).attr("sample_size", int64_t(20001)).attr("seed", 1.0f));
   ASSERT_EQ(picks.elem, Elem::i32_);
   expectMean(picks, 1 / 8.0, std::sqrt(7) / 8, [](double x) { return double(x == 0); });
   expectMean(picks, 0, 0, [](double x) { return double(x == 1 || x < 0 || x > 3); });
@@ -181,7 +195,13 @@ TEST(Random, NumbersAreDistributedAsTheyShould) {
 TEST(Random, DropoutScalesWhatItKeeps) {
   const Tensor x = f32({20001}, Floats(20001, 3));
   const auto dropout = [&](const Tensor& ratio, bool training) {
-    return Op(22, "Dropout").in(x).in(ratio).in(boolean({}, {training})).attr("seed", int64_t(1)).outputs(2).run();
+    return Op(22, "Dropout")
+        .in(x)
+        .in(ratio)
+        .in(boolean({}, {training}))
+        .attr("seed", int64_t(1))
+        .outputs(2)
+        .run();
   };
   const auto some = dropout(f32({}, {0.25f}), true);
   ASSERT_TRUE(some) << some.status().message();
@@ -196,12 +216,17 @@ TEST(Random, DropoutScalesWhatItKeeps) {
 
 TEST(Random, RefusesWhatHasNoNumbers) {
   EXPECT_THAT(refusal(Op(22, "RandomNormal")), HasSubstr("attribute 'shape' is missing"));
-  EXPECT_THAT(refusal(Op(22, "RandomNormal").attr("shape", Ints{2, -1})), HasSubstr("impossible shape [2,-1]"));
-  EXPECT_THAT(refusal(Op(22, "RandomUniform").attr("shape", Ints{1 << 20, 1 << 20})), HasSubstr("at most"));
-  EXPECT_THAT(refusal(Op(22, "RandomUniformLike").in(i64({2}, {0, 0}))), HasSubstr("random i64, expected floats"));
-  EXPECT_THAT(refusal(Op(22, "Multinomial").in(f32({4}, {1, 2, 3, 4}))), HasSubstr("expected floats [batch, classes]"));
-  EXPECT_THAT(refusal(Op(22, "Multinomial").in(f32({1, 2}, {1, 2})).attr("sample_size", int64_t(0))),
-              HasSubstr("sample_size is 0"));
+  EXPECT_THAT(refusal(Op(22, "RandomNormal").attr("shape", Ints{2, -1})),
+              HasSubstr("impossible shape [2,-1]"));
+  EXPECT_THAT(refusal(Op(22, "RandomUniform").attr("shape", Ints{1 << 20, 1 << 20})),
+              HasSubstr("at most"));
+  EXPECT_THAT(refusal(Op(22, "RandomUniformLike").in(i64({2}, {0, 0}))),
+              HasSubstr("random i64, expected floats"));
+  EXPECT_THAT(refusal(Op(22, "Multinomial").in(f32({4}, {1, 2, 3, 4}))),
+              HasSubstr("expected floats [batch, classes]"));
+  EXPECT_THAT(
+      refusal(Op(22, "Multinomial").in(f32({1, 2}, {1, 2})).attr("sample_size", int64_t(0))),
+      HasSubstr("sample_size is 0"));
 }
 
 } // namespace

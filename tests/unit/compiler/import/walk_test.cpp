@@ -59,9 +59,10 @@ TEST(Walk, ListsEveryUnsupportedOperator) {
   maker.node("TfIdfVectorizer", {"b"}, {"y"}, "second");
   auto graph = maker.import();
   EXPECT_EQ(graph.status().code(), Code::unsupported);
-  EXPECT_EQ(messageOf(graph),
-            "m.onnx: node 'first' (StringNormalizer): operator StringNormalizer of opset 17 is not supported\n"
-            "m.onnx: node 'second' (TfIdfVectorizer): operator TfIdfVectorizer of opset 17 is not supported");
+  EXPECT_EQ(messageOf(graph), "m.onnx: node 'first' (StringNormalizer): operator StringNormalizer "
+                              "of opset 17 is not supported\n"
+                              "m.onnx: node 'second' (TfIdfVectorizer): operator TfIdfVectorizer "
+                              "of opset 17 is not supported");
 }
 
 TEST(Walk, MixedComplaintsAreABadModel) {
@@ -71,9 +72,10 @@ TEST(Walk, MixedComplaintsAreABadModel) {
   maker.node("Add", {"a"}, {"y"}, "lonely");
   auto graph = maker.import();
   EXPECT_EQ(graph.status().code(), Code::bad_model);
-  EXPECT_THAT(messageOf(graph), AllOf(HasSubstr("node 'StringNormalizer_0' (StringNormalizer): operator"),
-                                      HasSubstr("node 'lonely' (Add): has 1 inputs, expected 2"),
-                                      HasSubstr("output 'z' is produced by nothing")));
+  EXPECT_THAT(messageOf(graph),
+              AllOf(HasSubstr("node 'StringNormalizer_0' (StringNormalizer): operator"),
+                    HasSubstr("node 'lonely' (Add): has 1 inputs, expected 2"),
+                    HasSubstr("output 'z' is produced by nothing")));
 }
 
 TEST(Walk, SaysSinceWhenAnOperatorOrAttributeIsKnown) {
@@ -83,10 +85,12 @@ TEST(Walk, SaysSinceWhenAnOperatorOrAttributeIsKnown) {
   setAttr(maker.node("Clip", {"x"}, {"b"}), "min", 0.0f);
   setAttr(maker.node("Shape", {"x"}, {"c"}), "start", 0);
   maker.node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(messageOf(maker.import()),
-            "m.onnx: node 'Foo_0' (Foo): operator Foo of opset 13 is not supported: no opset up to 28 has it\n"
-            "m.onnx: node 'Clip_1' (Clip): attribute 'min' is unknown to Clip in opset 13: known until opset 10\n"
-            "m.onnx: node 'Shape_2' (Shape): attribute 'start' is unknown to Shape in opset 13: known since opset 15");
+  EXPECT_EQ(messageOf(maker.import()), "m.onnx: node 'Foo_0' (Foo): operator Foo of opset 13 is "
+                                       "not supported: no opset up to 28 has it\n"
+                                       "m.onnx: node 'Clip_1' (Clip): attribute 'min' is unknown "
+                                       "to Clip in opset 13: known until opset 10\n"
+                                       "m.onnx: node 'Shape_2' (Shape): attribute 'start' is "
+                                       "unknown to Shape in opset 13: known since opset 15");
 }
 
 /// 500 nodes one behind the other; those that are named are wrong, each in its own way.
@@ -94,11 +98,13 @@ TEST(Walk, NamesAllProblemsOfALargeModel) {
   ModelMaker maker(13);
   maker.setOpset("com.acme", 3);
   maker.input("v0", {1, 8, 4, 4}).output("v500", {1, 8, 4, 4});
-  maker.initializer("w", {8, 7, 1, 1}, std::vector<float>(56)).initializer("s", {5}, std::vector<float>(5));
+  maker.initializer("w", {8, 7, 1, 1}, std::vector<float>(56))
+      .initializer("s", {5}, std::vector<float>(5));
   const auto value = [](int i) { return fmt::format("v{}", i); };
   for (int i = 0; i < 500; ++i) {
     const std::string from = value(i), to = value(i + 1);
-    fillValueInfo(*maker.proto.mutable_graph()->add_value_info(), to, {1, 8, 4, 4}, TensorProto::FLOAT);
+    fillValueInfo(*maker.proto.mutable_graph()->add_value_info(), to, {1, 8, 4, 4},
+                  TensorProto::FLOAT);
     const auto add = [&](const char* op, std::vector<std::string> inputs) -> onnx::NodeProto& {
       return maker.node(op, std::move(inputs), {to}, fmt::format("n{}", i));
     };
@@ -123,7 +129,8 @@ TEST(Walk, NamesAllProblemsOfALargeModel) {
         "node 'n90' (Conv): input has 8 channels but weight expects 7",
         "node 'n140' (Relu): attribute 'axis' is unknown to Relu in opset 13",
         "node 'n190' (Add): ", "node 'n240' (Softmax): axis 4 is out of range for rank 4",
-        "node 'n290' (Mul): input 'ghost' is produced by nothing", "node 'n340' (Sigmoid): has 2 inputs, expected 1",
+        "node 'n290' (Mul): input 'ghost' is produced by nothing",
+        "node 'n340' (Sigmoid): has 2 inputs, expected 1",
         "node 'n390' (Softmax): attribute 'axis' is a float, expected an int",
         "node 'n440' (Gizmo): operator com.acme.Gizmo of opset 3 is not supported",
         "node 'n490' (Cast): attribute 'to' is missing"})
@@ -139,9 +146,10 @@ TEST(Walk, NamesUnknownAttributesWhereTypesAreMissing) {
   setAttr(maker.node("Relu", {"b"}, {"c"}, "bent"), "slope", 0.5f);
   setAttr(maker.node("Softmax", {"c"}, {"y"}, "good"), "axis", 0);
   const std::string message = messageOf(maker.import());
+  EXPECT_THAT(message, HasSubstr("node 'old' (Clip): attribute 'max' is unknown to Clip in opset "
+                                 "13: known until opset 10"));
   EXPECT_THAT(message,
-              HasSubstr("node 'old' (Clip): attribute 'max' is unknown to Clip in opset 13: known until opset 10"));
-  EXPECT_THAT(message, HasSubstr("node 'bent' (Relu): attribute 'slope' is unknown to Relu in opset 13"));
+              HasSubstr("node 'bent' (Relu): attribute 'slope' is unknown to Relu in opset 13"));
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 2) << message;
 }
 
@@ -178,8 +186,8 @@ TEST(Walk, RefusesOpsetsThatItDoesNotKnow) {
   ModelMaker old(5), unchanged(1);
   old.input("x", {2}).output("y", {2});
   old.node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(messageOf(old.import()),
-            "m.onnx: node 'Relu_0' (Relu): operator Relu of opset 5 is not supported: known since opset 6");
+  EXPECT_EQ(messageOf(old.import()), "m.onnx: node 'Relu_0' (Relu): operator Relu of opset 5 is "
+                                     "not supported: known since opset 6");
   unchanged.input("x", {1, 2, 3, 3}).output("y", {1, 2, 1, 1});
   unchanged.node("GlobalAveragePool", {"x"}, {"y"});
   EXPECT_TRUE(unchanged.import().isOk());
@@ -193,7 +201,8 @@ TEST(Walk, BindsDimsByNameAndByInput) {
   maker.input("a", {"N", 4}).input("b", {"M", 4}).output("y", {"N", 4});
   maker.node("Add", {"a", "b"}, {"y"});
   for (const ImportOptions& options :
-       {ImportOptions{.dims = {{"N", 3}, {"M", 3}}}, ImportOptions{.dims = {{"M", 3}}, .shapes = {{"a", {3, 4}}}}}) {
+       {ImportOptions{.dims = {{"N", 3}, {"M", 3}}},
+        ImportOptions{.dims = {{"M", 3}}, .shapes = {{"a", {3, 4}}}}}) {
     auto graph = maker.import(options);
     ASSERT_TRUE(graph) << messageOf(graph);
     EXPECT_EQ(graph->outputs().at(0)->type.text(), "f32[3,4]");
@@ -211,18 +220,19 @@ TEST(Walk, QuestionMarksAreNoNameThatDimsShare) {
   auto graph = maker.import({.shapes = {{"a", {2, 3, 5}}}});
   ASSERT_TRUE(graph) << messageOf(graph);
   EXPECT_EQ(graph->outputs().at(0)->type.text(), "f32[2,3,5]");
-  EXPECT_EQ(messageOf(maker.import()), "m.onnx: input 'a' has dims without a name or value: --shape a=<d0>x3x<d2>");
+  EXPECT_EQ(messageOf(maker.import()),
+            "m.onnx: input 'a' has dims without a name or value: --shape a=<d0>x3x<d2>");
 }
 
 TEST(Walk, SaysEverythingBesideUnboundDims) {
   ModelMaker maker;
   maker.input("a", {"N"}).input("b", {"N"}).input("c", {"", 7}).output("y", {"N"});
   maker.node("StringNormalizer", {"a"}, {"y"});
-  EXPECT_EQ(
-      messageOf(maker.import()),
-      "m.onnx: input 'c' has dims without a name or value: --shape c=<d0>x7\n"
-      "m.onnx: dim 'N' of input 'a', 'b' is not bound: --dim N=<value>\n"
-      "m.onnx: node 'StringNormalizer_0' (StringNormalizer): operator StringNormalizer of opset 17 is not supported");
+  EXPECT_EQ(messageOf(maker.import()),
+            "m.onnx: input 'c' has dims without a name or value: --shape c=<d0>x7\n"
+            "m.onnx: dim 'N' of input 'a', 'b' is not bound: --dim N=<value>\n"
+            "m.onnx: node 'StringNormalizer_0' (StringNormalizer): operator StringNormalizer of "
+            "opset 17 is not supported");
 }
 
 TEST(Walk, RefusesBindingsThatContradict) {
@@ -232,9 +242,12 @@ TEST(Walk, RefusesBindingsThatContradict) {
   const auto message = [&](ImportOptions options) { return messageOf(maker.import(options)); };
   EXPECT_THAT(message({.dims = {{"N", 3}}, .shapes = {{"a", {2, 4}}}}),
               HasSubstr("dim 'N' is 3 by --dim N=3 but 2 by --shape a=2x4"));
-  EXPECT_THAT(message({.shapes = {{"a", {2, 5}}}}), HasSubstr("--shape a=2x5 has 5 in dim 1 but the model declares 4"));
-  EXPECT_THAT(message({.shapes = {{"a", {2}}}}), HasSubstr("--shape a=2 has 1 dims but the model declares 2"));
-  EXPECT_THAT(message({.dims = {{"N", 1}, {"K", 2}}}), HasSubstr("--dim K=2: no such dim in the model, which has 'N'"));
+  EXPECT_THAT(message({.shapes = {{"a", {2, 5}}}}),
+              HasSubstr("--shape a=2x5 has 5 in dim 1 but the model declares 4"));
+  EXPECT_THAT(message({.shapes = {{"a", {2}}}}),
+              HasSubstr("--shape a=2 has 1 dims but the model declares 2"));
+  EXPECT_THAT(message({.dims = {{"N", 1}, {"K", 2}}}),
+              HasSubstr("--dim K=2: no such dim in the model, which has 'N'"));
   EXPECT_THAT(message({.dims = {{"N", 1}}, .shapes = {{"b", {1}}}}),
               HasSubstr("--shape b=1: no such input in the model, which has 'a'"));
   EXPECT_THAT(message({.dims = {{"N", -2}}}), HasSubstr("--dim N=-2 is negative"));
@@ -245,18 +258,21 @@ TEST(Walk, OutputDimsMustAgreeWithTheirNames) {
   maker.input("a", {2}).output("y", {"N"});
   maker.node("Relu", {"a"}, {"y"});
   EXPECT_TRUE(maker.import({.dims = {{"N", 2}}}).isOk());
-  EXPECT_THAT(messageOf(maker.import({.dims = {{"N", 3}}})), HasSubstr("--dim N=3 but dim 0 of output 'y' is 2"));
+  EXPECT_THAT(messageOf(maker.import({.dims = {{"N", 3}}})),
+              HasSubstr("--dim N=3 but dim 0 of output 'y' is 2"));
 }
 
 TEST(Walk, DeclaredOutputsMustAgreeWithInference) {
   ModelMaker shape;
   shape.input("x", {2, 3}).output("y", {2, 4});
   shape.node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(messageOf(shape.import()), "m.onnx: output 'y' is declared f32[2,4] but inference gives f32[2,3]");
+  EXPECT_EQ(messageOf(shape.import()),
+            "m.onnx: output 'y' is declared f32[2,4] but inference gives f32[2,3]");
   ModelMaker type;
   type.input("x", {2, 3}).output("y", {"A", "B"}, TensorProto::DOUBLE);
   type.node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(messageOf(type.import()), "m.onnx: output 'y' is declared f64[A,B] but inference gives f32[2,3]");
+  EXPECT_EQ(messageOf(type.import()),
+            "m.onnx: output 'y' is declared f64[A,B] but inference gives f32[2,3]");
   ModelMaker silent;
   silent.input("x", {2, 3}).output("y");
   silent.node("Relu", {"x"}, {"y"});
@@ -265,7 +281,8 @@ TEST(Walk, DeclaredOutputsMustAgreeWithInference) {
 
 TEST(Walk, InputsWithInitializersAreConstants) {
   ModelMaker maker;
-  maker.input("x", {2}).input("w", {2}).output("y", {2}).initializer("w", {2}, std::vector<float>{1, 2});
+  maker.input("x", {2}).input("w", {2}).output("y", {2}).initializer("w", {2},
+                                                                     std::vector<float>{1, 2});
   maker.node("Add", {"x", "w"}, {"y"});
   auto graph = maker.import();
   ASSERT_TRUE(graph) << messageOf(graph);
@@ -280,7 +297,8 @@ TEST(Walk, FrozenInputsAreConstants) {
   maker.node("Reshape", {"x", "shape"}, {"y"}, "r");
   auto open = maker.import();
   EXPECT_EQ(open.status().code(), Code::unsupported);
-  EXPECT_EQ(messageOf(open), "m.onnx: node 'r' (Reshape): shape ('shape') is not known when the model is imported");
+  EXPECT_EQ(messageOf(open),
+            "m.onnx: node 'r' (Reshape): shape ('shape') is not known when the model is imported");
   auto graph = maker.import({.frozen = {{"shape", Tensor::of<int64_t>(Elem::i64_, {2}, {2, -1})}}});
   ASSERT_TRUE(graph) << messageOf(graph);
   EXPECT_EQ(graph->inputs().size(), 1u);
@@ -304,7 +322,8 @@ TEST(Walk, SortsNodesThatAreOutOfOrder) {
 
 TEST(Walk, AnInitializerThatIsAnInputIsADefault) {
   ModelMaker maker;
-  maker.input("x", {2}).input("w", {2}).output("y", {2}).initializer("w", {2}, std::vector<float>{1, 2});
+  maker.input("x", {2}).input("w", {2}).output("y", {2}).initializer("w", {2},
+                                                                     std::vector<float>{1, 2});
   maker.initializer("fixed", {2}, std::vector<float>{1, 2});
   maker.node("Add", {"x", "w"}, {"s"});
   maker.node("Mul", {"s", "fixed"}, {"y"});
@@ -316,8 +335,10 @@ TEST(Walk, AnInitializerThatIsAnInputIsADefault) {
   };
   EXPECT_EQ(inputs({}), "x");
   EXPECT_EQ(inputs({{"w", {2}}}), "xw");
-  EXPECT_THAT(inputs({{"w", {3}}}), HasSubstr("m.onnx: --shape w=3 has 3 in dim 0 but the model declares 2"));
-  EXPECT_EQ(inputs({{"fixed", {2}}}), "m.onnx: --shape fixed=2: no such input in the model, which has 'x'");
+  EXPECT_THAT(inputs({{"w", {3}}}),
+              HasSubstr("m.onnx: --shape w=3 has 3 in dim 0 but the model declares 2"));
+  EXPECT_EQ(inputs({{"fixed", {2}}}),
+            "m.onnx: --shape fixed=2: no such input in the model, which has 'x'");
 }
 
 TEST(Walk, ASeedChangesRandomNodesThatHaveNone) {
@@ -347,9 +368,9 @@ TEST(Walk, NamesTheNodesOfACycle) {
   maker.node("Relu", {"a"}, {"b"}, "B");
   maker.node("Abs", {"b"}, {"c"}, "C");
   maker.node("StringNormalizer", {"c"}, {"y"}, "behind");
-  EXPECT_EQ(messageOf(maker.import()),
-            "m.onnx: cyclic or out of order: 'B' -> 'C' -> 'A' -> 'B'\n"
-            "m.onnx: node 'behind' (StringNormalizer): operator StringNormalizer of opset 17 is not supported");
+  EXPECT_EQ(messageOf(maker.import()), "m.onnx: cyclic or out of order: 'B' -> 'C' -> 'A' -> 'B'\n"
+                                       "m.onnx: node 'behind' (StringNormalizer): operator "
+                                       "StringNormalizer of opset 17 is not supported");
   ModelMaker itself;
   itself.input("x", {2}).output("y", {2});
   itself.node("Add", {"x", "y"}, {"y"}, "loop");
@@ -373,8 +394,8 @@ TEST(Walk, RefusesNamesThatAreDefinedTwiceOrNever) {
   ModelMaker inputs;
   inputs.input("x", {2}).input("x", {2}).output("y", {2}).output("y", {2});
   inputs.node("Relu", {"x"}, {"y"});
-  EXPECT_THAT(messageOf(inputs.import()),
-              AllOf(HasSubstr("input 'x' is declared twice"), HasSubstr("output 'y' is declared twice")));
+  EXPECT_THAT(messageOf(inputs.import()), AllOf(HasSubstr("input 'x' is declared twice"),
+                                                HasSubstr("output 'y' is declared twice")));
   ModelMaker empty;
   empty.input("x", {2});
   EXPECT_THAT(messageOf(empty.import()), HasSubstr("the graph has no outputs"));
@@ -393,8 +414,10 @@ TEST(Walk, ChecksArityAndAttributes) {
   const std::string message = messageOf(maker.import());
   EXPECT_THAT(message, HasSubstr("node 'wide' (Relu): has 2 inputs, expected 1"));
   EXPECT_THAT(message, HasSubstr("node 'hole' (Add): has 1 inputs, expected 2"));
-  EXPECT_THAT(message, HasSubstr("node 'typed' (Softmax): attribute 'axis' is a float, expected an int"));
-  EXPECT_THAT(message, HasSubstr("node 'extra' (Relu): attribute 'axis' is unknown to Relu in opset 17"));
+  EXPECT_THAT(message,
+              HasSubstr("node 'typed' (Softmax): attribute 'axis' is a float, expected an int"));
+  EXPECT_THAT(message,
+              HasSubstr("node 'extra' (Relu): attribute 'axis' is unknown to Relu in opset 17"));
   EXPECT_THAT(message, HasSubstr("node 'missing' (Cast): attribute 'to' is missing"));
   EXPECT_THAT(message, HasSubstr("node 'range' (Softmax): axis 5 is out of range for rank 2"));
   EXPECT_THAT(message, HasSubstr("node 'outputs' (Relu): has 2 outputs, expected 1"));
@@ -402,7 +425,9 @@ TEST(Walk, ChecksArityAndAttributes) {
 
 TEST(Walk, NamesANodeOnceInInferencesComplaints) {
   ModelMaker maker;
-  maker.input("x", {1, 64, 8, 8}).output("y").initializer("w", {4, 32, 1, 1}, std::vector<float>(128));
+  maker.input("x", {1, 64, 8, 8})
+      .output("y")
+      .initializer("w", {4, 32, 1, 1}, std::vector<float>(128));
   maker.node("Conv", {"x", "w"}, {"y"}, "Conv_12");
   EXPECT_EQ(messageOf(maker.import()), "m.onnx: node 'Conv_12' (Conv): input has 64 channels but "
                                        "weight expects 32 x group 1 (conv_c1)");
@@ -412,20 +437,27 @@ TEST(Walk, RefusesInputsThatAreNoTensors) {
   ModelMaker maker = reluModel();
   auto* input = maker.proto.mutable_graph()->add_input();
   input->set_name("s");
-  input->mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(1);
+  input->mutable_type()
+      ->mutable_sequence_type()
+      ->mutable_elem_type()
+      ->mutable_tensor_type()
+      ->set_elem_type(1);
   maker.input("text", {1}, TensorProto::STRING);
   auto graph = maker.import();
   EXPECT_EQ(graph.status().code(), Code::unsupported);
-  EXPECT_EQ(messageOf(graph), "m.onnx: input 's' is a sequence\nm.onnx: input 'text' is a tensor of STRING");
+  EXPECT_EQ(messageOf(graph),
+            "m.onnx: input 's' is a sequence\nm.onnx: input 'text' is a tensor of STRING");
 }
 
 TEST(Walk, ImportsTheExample) {
-  const onnx_io::Model model = onnx_io::readModel(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx").orAbort();
+  const onnx_io::Model model =
+      onnx_io::readModel(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx").orAbort();
   auto graph = import::importModel(model);
   const std::string unbound = messageOf(graph);
   if (!graph) { // the batch is a named dim
     ASSERT_THAT(unbound, HasSubstr("--dim "));
-    const std::string name = unbound.substr(unbound.find("--dim ") + 6, unbound.find('=') - unbound.find("--dim ") - 6);
+    const std::string name =
+        unbound.substr(unbound.find("--dim ") + 6, unbound.find('=') - unbound.find("--dim ") - 6);
     graph = import::importModel(model, {.dims = {{name, 2}}});
   }
   ASSERT_TRUE(graph) << messageOf(graph);
@@ -437,14 +469,16 @@ TEST(Walk, NamesWhatIsSupported) {
   const auto names = import::supportedOperators();
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const char* name : {"Conv", "Relu", "Softmax", "Slice"})
-    EXPECT_NE(std::find(names.begin(), names.end(), std::pair<std::string, std::string>("", name)), names.end())
+    EXPECT_NE(std::find(names.begin(), names.end(), std::pair<std::string, std::string>("", name)),
+              names.end())
         << name;
 }
 
 // --- Functions
-// ---------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
-onnx::FunctionProto& addFunction(ModelMaker& maker, const std::string& name, const std::vector<std::string>& inputs,
+onnx::FunctionProto& addFunction(ModelMaker& maker, const std::string& name,
+                                 const std::vector<std::string>& inputs,
                                  const std::vector<std::string>& outputs) {
   auto* function = maker.proto.add_functions();
   function->set_domain("local");
@@ -455,7 +489,8 @@ onnx::FunctionProto& addFunction(ModelMaker& maker, const std::string& name, con
   return *function;
 }
 
-onnx::NodeProto& call(ModelMaker& maker, const std::string& function, const std::vector<std::string>& inputs,
+onnx::NodeProto& call(ModelMaker& maker, const std::string& function,
+                      const std::vector<std::string>& inputs,
                       const std::vector<std::string>& outputs, const std::string& name = "") {
   auto& node = maker.node(function, inputs, outputs, name);
   node.set_domain("local");
@@ -473,20 +508,23 @@ TEST(Functions, AreInlinedWithTheirAttributes) {
   ModelMaker maker = functionModel();
   auto& function = addFunction(maker, "Twice", {"a", "b"}, {"c"});
   function.add_attribute("where");
-  setAttrRef(addNode(function, "Softmax", {"a"}, {"x"}, "s"), "axis", "where", onnx::AttributeProto::INT);
+  setAttrRef(addNode(function, "Softmax", {"a"}, {"x"}, "s"), "axis", "where",
+             onnx::AttributeProto::INT);
   addNode(function, "Max", {"x", "b"}, {"c"}); // its own 'x' is not the model's
   setAttr(call(maker, "Twice", {"x", "x"}, {"t"}, "one"), "where", 0);
   call(maker, "Twice", {"t", "x"}, {"y"}, "two");
   auto graph = maker.import();
   ASSERT_TRUE(graph) << messageOf(graph);
-  EXPECT_EQ(kinds(*graph), (std::vector{OpKind::Softmax, OpKind::Max, OpKind::Softmax, OpKind::Max}));
+  EXPECT_EQ(kinds(*graph),
+            (std::vector{OpKind::Softmax, OpKind::Max, OpKind::Softmax, OpKind::Max}));
   std::vector<int64_t> axes;
   std::vector<std::string> names;
   for (const auto& node : graph->nodes()) {
     names.push_back(node->userName());
     if (node->kind == OpKind::Softmax) axes.push_back(node->intAttr("axis"));
   }
-  EXPECT_EQ(axes, (std::vector<int64_t>{0, -1 + 2})); // the second call leaves the attribute to Softmax
+  // the second call leaves the attribute to Softmax
+  EXPECT_EQ(axes, (std::vector<int64_t>{0, -1 + 2}));
   EXPECT_EQ(names, (std::vector<std::string>{"one/s", "one/Max_1", "two/s", "two/Max_1"}));
 }
 
@@ -498,7 +536,8 @@ TEST(Functions, TakeDefaultsAndLeaveOutWhatIsAbsent) {
   fallback.set_type(onnx::AttributeProto::INT);
   fallback.set_i(0);
   function.mutable_unknown_fields()->AddLengthDelimited(11, fallback.SerializeAsString());
-  setAttrRef(addNode(function, "Softmax", {"a"}, {"s"}), "axis", "where", onnx::AttributeProto::INT);
+  setAttrRef(addNode(function, "Softmax", {"a"}, {"s"}), "axis", "where",
+             onnx::AttributeProto::INT);
   addNode(function, "Clip", {"s", "lo", "hi"}, {"c"});
   maker.initializer("one", {}, std::vector<float>{1});
   call(maker, "Limit", {"x", "", "one"}, {"y"});
@@ -535,7 +574,8 @@ TEST(Functions, AreToldApartByDomainAndOverrideOperators) {
   auto& other = addFunction(maker, "F", {"a"}, {"b"});
   other.set_domain("other");
   addNode(other, "Neg", {"a"}, {"b"});
-  auto& own = addFunction(maker, "Relu", {"a"}, {"b"}); // the model's own meaning of an operator's name
+  // the model's own meaning of an operator's name
+  auto& own = addFunction(maker, "Relu", {"a"}, {"b"});
   own.set_domain("");
   addNode(own, "Tanh", {"a"}, {"b"});
   call(maker, "F", {"x"}, {"s"});
@@ -565,7 +605,8 @@ TEST(Functions, SeeNothingOfTheirCaller) {
   ModelMaker maker = functionModel();
   addNode(addFunction(maker, "F", {"a"}, {"b"}), "Add", {"a", "x"}, {"b"}, "sum");
   call(maker, "F", {"x"}, {"y"}, "f");
-  EXPECT_EQ(messageOf(maker.import()), "m.onnx: node 'f/sum' (Add): input 'x' is produced by nothing");
+  EXPECT_EQ(messageOf(maker.import()),
+            "m.onnx: node 'f/sum' (Add): input 'x' is produced by nothing");
 }
 
 TEST(Functions, RefuseRecursionThroughBranches) {
@@ -581,7 +622,8 @@ TEST(Functions, RefuseRecursionThroughBranches) {
   }
   recursive.input("c", {}, TensorProto::BOOL);
   call(recursive, "F", {"x", "c"}, {"y"});
-  EXPECT_EQ(messageOf(recursive.import()), "m.onnx: function 'local.F' calls itself: local.F -> local.F");
+  EXPECT_EQ(messageOf(recursive.import()),
+            "m.onnx: function 'local.F' calls itself: local.F -> local.F");
 }
 
 TEST(Functions, RefuseRecursionAndExplosion) {
@@ -589,21 +631,25 @@ TEST(Functions, RefuseRecursionAndExplosion) {
   addNode(addFunction(recursive, "F", {"a"}, {"b"}), "G", {"a"}, {"b"}).set_domain("local");
   addNode(addFunction(recursive, "G", {"a"}, {"b"}), "F", {"a"}, {"b"}).set_domain("local");
   call(recursive, "F", {"x"}, {"y"});
-  EXPECT_EQ(messageOf(recursive.import()), "m.onnx: function 'local.F' calls itself: local.F -> local.G -> local.F");
+  EXPECT_EQ(messageOf(recursive.import()),
+            "m.onnx: function 'local.F' calls itself: local.F -> local.G -> local.F");
 
   ModelMaker doubling = functionModel();
   for (int i = 0; i < 40; ++i) {
     auto& function = addFunction(doubling, fmt::format("F{}", i), {"a"}, {"c"});
     const bool leaf = i == 39;
     for (const auto& [from, to] : {std::pair("a", "b"), std::pair("b", "c")})
-      addNode(function, leaf ? "Abs" : fmt::format("F{}", i + 1), {from}, {to}).set_domain(leaf ? "" : "local");
+      addNode(function, leaf ? "Abs" : fmt::format("F{}", i + 1), {from}, {to})
+          .set_domain(leaf ? "" : "local");
   }
   call(doubling, "F0", {"x"}, {"y"});
-  EXPECT_EQ(messageOf(doubling.import()), "m.onnx: the functions inline to more than 1000000 nodes");
+  EXPECT_EQ(messageOf(doubling.import()),
+            "m.onnx: the functions inline to more than 1000000 nodes");
 
   ModelMaker deep = functionModel();
   for (int i = 0; i < 100; ++i)
-    addNode(addFunction(deep, fmt::format("F{}", i), {"a"}, {"b"}), fmt::format("F{}", i + 1), {"a"}, {"b"})
+    addNode(addFunction(deep, fmt::format("F{}", i), {"a"}, {"b"}), fmt::format("F{}", i + 1),
+            {"a"}, {"b"})
         .set_domain("local");
   addNode(addFunction(deep, "F100", {"a"}, {"b"}), "Abs", {"a"}, {"b"});
   call(deep, "F0", {"x"}, {"y"});
@@ -623,14 +669,17 @@ TEST(Functions, RefuseCallsThatDoNotFit) {
   const std::string message = messageOf(maker.import());
   EXPECT_THAT(message, HasSubstr("node 'inputs' (F): has 2 inputs but the function takes 1"));
   EXPECT_THAT(message, HasSubstr("node 'outputs' (F): has 2 outputs but the function gives 1"));
-  EXPECT_THAT(message, HasSubstr("node 'attribute' (F): attribute 'beta' is unknown to the function"));
-  EXPECT_THAT(message, HasSubstr("node 'empty' (Empty): the function's output 'b' is produced by nothing"));
-  EXPECT_THAT(
-      message,
-      HasSubstr("node 'good/inner' (StringNormalizer): operator StringNormalizer of opset 17 is not supported"));
+  EXPECT_THAT(message,
+              HasSubstr("node 'attribute' (F): attribute 'beta' is unknown to the function"));
+  EXPECT_THAT(message,
+              HasSubstr("node 'empty' (Empty): the function's output 'b' is produced by nothing"));
+  EXPECT_THAT(message, HasSubstr("node 'good/inner' (StringNormalizer): operator StringNormalizer "
+                                 "of opset 17 is not supported"));
   ModelMaker outside = reluModel();
-  setAttrRef(*outside.proto.mutable_graph()->mutable_node(0), "axis", "where", onnx::AttributeProto::INT);
-  EXPECT_THAT(messageOf(outside.import()), HasSubstr("attribute 'axis' refers to 'where', but this is no function"));
+  setAttrRef(*outside.proto.mutable_graph()->mutable_node(0), "axis", "where",
+             onnx::AttributeProto::INT);
+  EXPECT_THAT(messageOf(outside.import()),
+              HasSubstr("attribute 'axis' refers to 'where', but this is no function"));
   ModelMaker twice = functionModel();
   addNode(addFunction(twice, "F", {"a"}, {"b"}), "Abs", {"a"}, {"b"});
   addNode(addFunction(twice, "F", {"a"}, {"b"}), "Neg", {"a"}, {"b"});

@@ -1,5 +1,5 @@
-// Groups in bands: what the verifier lets pass gives the same bytes when every band of every member is an instruction
-// of its own, wherever buffers lie; and much of what it refuses does not.
+// Groups in bands: what the verifier lets pass gives the same bytes when every band of every member
+// is an instruction of its own, wherever buffers lie; and much of what it refuses does not.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -15,7 +15,8 @@ using namespace program;
 constexpr int kPrograms = 3000;
 constexpr int64_t kChannels = 2;
 
-/// A chain of windows and elementwise instructions on images, whose TEMP buffers lie anywhere in a small arena.
+/// A chain of windows and elementwise instructions on images, whose TEMP buffers lie anywhere in a
+/// small arena.
 class ChainMaker {
 public:
   explicit ChainMaker(uint64_t seed) : rng_(seed) {}
@@ -50,7 +51,9 @@ private:
     int64_t rows = 0, columns = 0;
   };
 
-  int64_t pick(int64_t count) { return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count)); }
+  int64_t pick(int64_t count) {
+    return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count));
+  }
 
   uint32_t add(const char* name, Role role, int64_t elements) {
     Buffer buffer;
@@ -65,16 +68,22 @@ private:
   static View whole(const Image& image) {
     return denseView(image.buffer, Elem::f32_, {1, kChannels, image.rows, image.columns});
   }
-  void emit(uint16_t kind, uint16_t fn, std::vector<View> inputs, View output, std::vector<Attr> attrs = {}) {
+  void emit(uint16_t kind, uint16_t fn, std::vector<View> inputs, View output,
+            std::vector<Attr> attrs = {}) {
     Instr instr;
     instr.kind = kind, instr.fn = fn;
-    instr.inputs = std::move(inputs), instr.outputs = {std::move(output)}, instr.attrs = std::move(attrs);
+    instr.inputs = std::move(inputs), instr.outputs = {std::move(output)},
+    instr.attrs = std::move(attrs);
     program_.instrs.push_back(std::move(instr));
   }
 
   void step() {
-    const Image x = pick(4) ? images_.back() : images_[static_cast<size_t>(pick(static_cast<int64_t>(images_.size())))];
-    const auto same = [&] { return Image{add("t", Role::temp, x.rows * x.columns * kChannels), x.rows, x.columns}; };
+    const Image x = pick(4)
+                        ? images_.back()
+                        : images_[static_cast<size_t>(pick(static_cast<int64_t>(images_.size())))];
+    const auto same = [&] {
+      return Image{add("t", Role::temp, x.rows * x.columns * kChannels), x.rows, x.columns};
+    };
     switch (pick(5)) {
     case 0: {
       const Image y = same();
@@ -112,24 +121,29 @@ private:
     } else {
       const bool isDepthwise = pick(2);
       attrs.push_back(Attr::ofInt(CDL_ATTR_GROUP, isDepthwise ? kChannels : 1));
-      const View w = denseView(weights_, Elem::f32_, {kChannels, isDepthwise ? 1 : kChannels, taps, taps});
+      const View w =
+          denseView(weights_, Elem::f32_, {kChannels, isDepthwise ? 1 : kChannels, taps, taps});
       emit(CDL_KIND_CONV2D, 0, {whole(x), w}, whole(made), std::move(attrs));
     }
     images_.push_back(made);
   }
 
-  /// One behind the other, or anywhere that no value of the same time is: right as long as no bands run.
+  /// One behind the other, or anywhere that no value of the same time is: right as long as no bands
+  /// run.
   void place() {
-    std::vector<std::pair<uint32_t, uint32_t>> lives(program_.buffers.size(), {kNone, 0}); // first and last instruction
+    // first and last instruction
+    std::vector<std::pair<uint32_t, uint32_t>> lives(program_.buffers.size(), {kNone, 0});
     for (uint32_t i = 0; i < program_.instrs.size(); ++i)
       for (const auto* views : {&program_.instrs[i].inputs, &program_.instrs[i].outputs})
         for (const View& v : *views)
-          lives[v.buffer] = {std::min(lives[v.buffer].first, i), std::max(lives[v.buffer].second, i)};
+          lives[v.buffer] = {std::min(lives[v.buffer].first, i),
+                             std::max(lives[v.buffer].second, i)};
     const auto isFree = [&](uint32_t b, uint64_t offset) {
       for (uint32_t other = 0; other < b; ++other) {
         const Buffer& o = program_.buffers[other];
-        if (o.role == Role::temp && lives[other].first <= lives[b].second && lives[b].first <= lives[other].second &&
-            offset < o.offset + o.bytes && o.offset < offset + program_.buffers[b].bytes)
+        if (o.role == Role::temp && lives[other].first <= lives[b].second &&
+            lives[b].first <= lives[other].second && offset < o.offset + o.bytes &&
+            o.offset < offset + program_.buffers[b].bytes)
           return false;
       }
       return true;
@@ -164,7 +178,8 @@ void cut(View& view, const RowAxis& axis, int64_t outer, int64_t first, int64_t 
 /// The Program with an instruction for every band of every member, in the order in which bands run.
 Program unrolled(const Program& program) {
   const Group& group = program.groups[0];
-  const std::vector<BandMember> members = bandsOf(program, membersOf(group), group.bandDim, group.bands).orAbort();
+  const std::vector<BandMember> members =
+      bandsOf(program, membersOf(group), group.bandDim, group.bands).orAbort();
   Program out = program;
   out.groups.clear(), out.instrs.clear();
   for (uint32_t i = 0; i < group.first; ++i) out.instrs.push_back(program.instrs[i]);
@@ -173,7 +188,8 @@ Program unrolled(const Program& program) {
       const Rows rows = member.rowsOf(k);
       if (rows.first >= rows.last) continue;
       const Instr& instr = program.instrs[member.instr];
-      const int64_t outers = instr.outputs[0].dims[member.output.dim] / (member.output.rows * member.output.inner);
+      const int64_t outers =
+          instr.outputs[0].dims[member.output.dim] / (member.output.rows * member.output.inner);
       for (int64_t o = 0; o < outers; ++o) {
         Instr piece = instr;
         piece.group = kNone;
@@ -227,7 +243,8 @@ TEST(Bands, WhatIsLegalGivesTheSameBytes) {
     program.groups.clear();
     for (Instr& instr : program.instrs) instr.group = kNone;
     const std::vector<Tensor> inputs = inputsOf(program, seed);
-    const auto expected = reference::interpret(program, inputs), got = reference::interpret(pieces, inputs);
+    const auto expected = reference::interpret(program, inputs),
+               got = reference::interpret(pieces, inputs);
     if (!expected) continue; // an instruction that writes what it reads, or a value that is gone
     if (!status) {
       ++refused;
@@ -239,8 +256,8 @@ TEST(Bands, WhatIsLegalGivesTheSameBytes) {
     ASSERT_TRUE(got.isOk()) << got.status().message();
     ASSERT_TRUE(isSame(*expected, *got));
   }
-  fmt::print("seeds 1 to {}: {} legal ({} in bands), {} refused, of which {} would be wrong\n", kPrograms, legal,
-             inBands, refused, wrong);
+  fmt::print("seeds 1 to {}: {} legal ({} in bands), {} refused, of which {} would be wrong\n",
+             kPrograms, legal, inBands, refused, wrong);
   EXPECT_GT(inBands, 200);
   EXPECT_GT(wrong, 50);
 }
@@ -263,7 +280,8 @@ TEST(Bands, FrontiersFollowTheirReaders) {
           const uint32_t written = program.instrs[before.instr].outputs[0].buffer;
           for (size_t v = 0; v < member.inputs.size(); ++v)
             if (program.instrs[member.instr].inputs[v].buffer == written) {
-              EXPECT_LE(std::min(member.rowsRead(v, {0, member.done[k]}).last, before.output.rows), before.done[k]);
+              EXPECT_LE(std::min(member.rowsRead(v, {0, member.done[k]}).last, before.output.rows),
+                        before.done[k]);
             }
         }
       }

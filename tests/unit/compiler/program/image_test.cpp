@@ -10,7 +10,9 @@ namespace {
 
 using namespace program;
 
-const cdl_image_t* header(const Bytes& image) { return reinterpret_cast<const cdl_image_t*>(image.data()); }
+const cdl_image_t* header(const Bytes& image) {
+  return reinterpret_cast<const cdl_image_t*>(image.data());
+}
 
 constexpr const char* kProgram = R"(
   constant @w : f32[2] = [1.0, 2.0]
@@ -24,7 +26,8 @@ constexpr const char* kProgram = R"(
 TEST(Image, HoldsRecordsAsTheHeaderSays) {
   // {n,c/4,h,c%4} needs a dim w for logical rank 4: here dims are 0, 1, 2.
   std::string text = kProgram;
-  for (size_t at; (at = text.find("{n,c/4,h,c%4}")) != std::string::npos;) text.replace(at, 13, "{0,1/4,2,1%4}");
+  for (size_t at; (at = text.find("{n,c/4,h,c%4}")) != std::string::npos;)
+    text.replace(at, 13, "{0,1/4,2,1%4}");
   const auto parsed = parseBody(text);
   ASSERT_TRUE(parsed) << parsed.status().message();
   const Bytes image = toImage(*parsed);
@@ -57,7 +60,8 @@ TEST(Image, HoldsRecordsAsTheHeaderSays) {
 }
 
 TEST(Image, EqualProgramsGiveEqualBytes) {
-  const auto a = parseBody("buffer %x input @host 16\nbuffer %y output @host 16\ncopy @in %x[4]:f32, @out %y[4]:f32");
+  const auto a = parseBody(
+      "buffer %x input @host 16\nbuffer %y output @host 16\ncopy @in %x[4]:f32, @out %y[4]:f32");
   const auto b = parseBody("buffer %x input @host 0x10\nbuffer %y output @host 16 align 64\n[1] "
                            "copy @in %x[4]:f32 at 0 strides[1], @out %y[4]:f32");
   ASSERT_TRUE(a && b);
@@ -67,7 +71,8 @@ TEST(Image, EqualProgramsGiveEqualBytes) {
 }
 
 TEST(Image, ReadsPayloadsByHash) {
-  const auto parsed = parseBody("constant @w : f32[2] = [1.0, 2.0]\nbuffer %w constant @host 8 = @w");
+  const auto parsed =
+      parseBody("constant @w : f32[2] = [1.0, 2.0]\nbuffer %w constant @host 8 = @w");
   ASSERT_TRUE(parsed);
   const Bytes image = toImage(*parsed);
   const Payload& payload = parsed->constants[0].payload;
@@ -82,8 +87,9 @@ TEST(Image, ReadsPayloadsByHash) {
   });
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.status().message().find("constant 'w' is another one"), std::string::npos);
-  const auto missing = fromImage(
-      image, [&](const cdl_constant_t&) -> Result<Payload> { return failure(Code::not_found, "no such payload"); });
+  const auto missing = fromImage(image, [&](const cdl_constant_t&) -> Result<Payload> {
+    return failure(Code::not_found, "no such payload");
+  });
   EXPECT_EQ(missing.status().message(), "constant 'w': no such payload");
   const auto zeros = fromImage(image, nullptr);
   ASSERT_TRUE(zeros);
@@ -115,7 +121,8 @@ TEST(ProgramHelpers, NamesAreUniqueAndConstantsShared) {
   EXPECT_EQ(program.buffers[2].name, "t_2");
   EXPECT_EQ(program.buffers[3].name, "b");
   const uint32_t a = program.addConstant("w", Payload::iota(Elem::i32_, 3, 5, 1));
-  EXPECT_EQ(program.addConstant("v", Payload::data(Tensor::of<int32_t>(Elem::i32_, {3}, {5, 6, 7}))), a);
+  EXPECT_EQ(
+      program.addConstant("v", Payload::data(Tensor::of<int32_t>(Elem::i32_, {3}, {5, 6, 7}))), a);
   const uint32_t b = program.addConstant("w", Payload::splat(Elem::i32_, 3, 5));
   EXPECT_NE(a, b);
   EXPECT_EQ(program.buffers[b].name, "w_1");
@@ -124,27 +131,27 @@ TEST(ProgramHelpers, NamesAreUniqueAndConstantsShared) {
 }
 
 TEST(ProgramHelpers, ArenaIsWhatTempsReach) {
-  const auto parsed =
-      parseBody("space @sram {align 16}\nbuffer %a temp @host 100 at 64\nbuffer %b temp @host 10 at 128\n"
-                "buffer %c temp @sram 30 at 0 align 16\nbuffer %d input @host 500\nbuffer %e temp @host 900");
+  const auto parsed = parseBody(
+      "space @sram {align 16}\nbuffer %a temp @host 100 at 64\nbuffer %b temp @host 10 at 128\n"
+      "buffer %c temp @sram 30 at 0 align 16\nbuffer %d input @host 500\nbuffer %e temp @host 900");
   ASSERT_FALSE(parsed); // align stands before at
-  const auto right =
-      parseBody("space @sram {align 16}\nbuffer %a temp @host 100 at 64\nbuffer %b temp @host 10 at 128\n"
-                "buffer %c temp @sram 30 align 16 at 0\nbuffer %d input @host 500\nbuffer %e temp @host 900");
+  const auto right = parseBody(
+      "space @sram {align 16}\nbuffer %a temp @host 100 at 64\nbuffer %b temp @host 10 at 128\n"
+      "buffer %c temp @sram 30 align 16 at 0\nbuffer %d input @host 500\nbuffer %e temp @host 900");
   ASSERT_TRUE(right) << right.status().message();
   EXPECT_EQ(right->arenaBytes(0), 164u);
   EXPECT_EQ(right->arenaBytes(1), 30u);
 }
 
 TEST(ProgramHelpers, NamesGoBothWays) {
-#define CANDELA_KIND(name, id, primitive, ...)                                                                         \
-  EXPECT_EQ(kindName(id), #name);                                                                                      \
-  EXPECT_EQ(parseKind(#name), id);                                                                                     \
+#define CANDELA_KIND(name, id, primitive, ...)                                                     \
+  EXPECT_EQ(kindName(id), #name);                                                                  \
+  EXPECT_EQ(parseKind(#name), id);                                                                 \
   EXPECT_EQ(isPrimitive(id), primitive != 0);
   CDL_KINDS(CANDELA_KIND)
 #undef CANDELA_KIND
-#define CANDELA_ATTR(name, id, ...)                                                                                    \
-  EXPECT_EQ(attrName(id), #name);                                                                                      \
+#define CANDELA_ATTR(name, id, ...)                                                                \
+  EXPECT_EQ(attrName(id), #name);                                                                  \
   EXPECT_EQ(parseAttr(#name), id);
   CDL_ATTRS(CANDELA_ATTR)
 #undef CANDELA_ATTR

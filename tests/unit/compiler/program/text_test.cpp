@@ -54,16 +54,19 @@ TEST(Text, CanonicalTextComesBack) {
 }
 
 TEST(Text, LargeConstantsLieBesideTheFile) {
-  const auto directory = std::filesystem::path(::testing::TempDir()) / fmt::format("candela_text_{}", getpid());
+  const auto directory =
+      std::filesystem::path(::testing::TempDir()) / fmt::format("candela_text_{}", getpid());
   std::filesystem::create_directories(directory);
-  const auto parsed = parseBody("constant @w : i32[100] = iota(-3, 7)\nbuffer %w constant @host 400 = @w");
+  const auto parsed =
+      parseBody("constant @w : i32[100] = iota(-3, 7)\nbuffer %w constant @host 400 = @w");
   ASSERT_TRUE(parsed) << parsed.status().message();
   EXPECT_EQ(parsed->constants[0].payload.form(), Payload::Form::data);
   PrintOptions options;
   options.resourceDirectory = directory.string();
   const auto printed = print(*parsed, options);
   ASSERT_TRUE(printed) << printed.status().message();
-  EXPECT_NE(printed->find("constant @w : i32[100] = resource(\"w\", sha256 \""), std::string::npos) << *printed;
+  EXPECT_NE(printed->find("constant @w : i32[100] = resource(\"w\", sha256 \""), std::string::npos)
+      << *printed;
   Diagnostics diagnostics;
   const auto again = parse(*printed, (directory / "t.cdl").string(), diagnostics);
   ASSERT_TRUE(again) << again.status().message();
@@ -81,8 +84,10 @@ TEST(Text, ErrorsSayWhere) {
     return diagnostics.list().front().text();
   };
   EXPECT_EQ(place(""), "t.cdl:1:1: error: expected 'program' but found end of file");
-  EXPECT_EQ(place("program @p {"), "t.cdl:1:13: error: expected an instruction but found end of file");
-  EXPECT_EQ(place("program @p { space @h {} } x"), "t.cdl:1:28: error: unexpected 'x' after the program");
+  EXPECT_EQ(place("program @p {"),
+            "t.cdl:1:13: error: expected an instruction but found end of file");
+  EXPECT_EQ(place("program @p { space @h {} } x"),
+            "t.cdl:1:28: error: unexpected 'x' after the program");
   EXPECT_EQ(place("program @p {\n  frobnicate @out %x[1]:f32\n}"),
             "t.cdl:2:3: error: unknown instruction 'frobnicate'");
   EXPECT_EQ(place("program @p {\n  binary @out %x[1]:f32\n}"),
@@ -93,9 +98,10 @@ TEST(Text, ErrorsSayWhere) {
                   "%y[2]:f32\n}"),
             "t.cdl:4:28: error: '%y' is not declared");
   // A mistake of meaning stands at the instruction or the buffer.
-  EXPECT_EQ(place("program @p {\n  space @h {}\n  buffer %x temp @h 8\n  buffer %y temp @h 8\n"
-                  "  [1] copy @in %x[2]:f32, @out %y[3]:f32\n}"),
-            "t.cdl:5:7: error: copy [1]: output 0 (%y): element 2 lies beyond its buffer's elements, 2");
+  EXPECT_EQ(
+      place("program @p {\n  space @h {}\n  buffer %x temp @h 8\n  buffer %y temp @h 8\n"
+            "  [1] copy @in %x[2]:f32, @out %y[3]:f32\n}"),
+      "t.cdl:5:7: error: copy [1]: output 0 (%y): element 2 lies beyond its buffer's elements, 2");
   EXPECT_EQ(place("program @p {\n  space @h {}\n  buffer %x temp @h 8 align 3\n}"),
             "t.cdl:3:3: error: buffer 'x': alignment 3 is not a power of two");
 }
@@ -104,27 +110,35 @@ TEST(Text, EveryMistakeHasItsMessage) {
   const std::string two = "buffer %x temp @host 64\nbuffer %y temp @host 64\n";
   EXPECT_EQ(errorOf(two + "[2] copy @in %x[2]:f32, @out %y[2]:f32"), "instruction 1 is numbered 2");
   EXPECT_EQ(errorOf(two + "copy @out %y[2]:f32, @in %x[2]:f32"), "an @in view behind a result");
-  EXPECT_EQ(errorOf(two + "custom @out %y[2]:f32, @inout %x[2]:f32"), "results are all @out or all @inout");
+  EXPECT_EQ(errorOf(two + "custom @out %y[2]:f32, @inout %x[2]:f32"),
+            "results are all @out or all @inout");
   EXPECT_EQ(errorOf(two + "copy @at %x[2]:f32"), "expected @in, @out or @inout but found '@at'");
   EXPECT_EQ(errorOf(two + "copy @in %x[2]:f33"), "unknown element type 'f33'");
-  EXPECT_EQ(errorOf(two + "copy @in %x[2]:f32{n,q}"), "expected a dim (n, c, h, w or below 8) but found 'q'");
-  EXPECT_EQ(errorOf(two + "copy @in %x[2]:f32{n,c/8,h,w,c%16}"), "'c/8' but the factors inside of it give 16");
+  EXPECT_EQ(errorOf(two + "copy @in %x[2]:f32{n,q}"),
+            "expected a dim (n, c, h, w or below 8) but found 'q'");
+  EXPECT_EQ(errorOf(two + "copy @in %x[2]:f32{n,c/8,h,w,c%16}"),
+            "'c/8' but the factors inside of it give 16");
   EXPECT_EQ(errorOf(two + "copy @in %x[2]:f32 + 1*i0 + 2*i0"), "a second stride of i0");
   EXPECT_EQ(errorOf(two + "copy{frob = 1} @in %x[2]:f32"), "unknown attribute 'frob'");
   EXPECT_EQ(errorOf(two + "copy{axis = x} @in %x[2]:f32"), "'x' is no number");
-  EXPECT_EQ(errorOf(two + "copy @in %x[2]:f32, @out %y[2]:f32 waits(0)"), "instructions count from 1");
-  EXPECT_EQ(errorOf(two + "copy @in %x[2]:f32, @out %y[2]:f32 engine 70000"), "engine 70000 is not within 0 .. 65535");
+  EXPECT_EQ(errorOf(two + "copy @in %x[2]:f32, @out %y[2]:f32 waits(0)"),
+            "instructions count from 1");
+  EXPECT_EQ(errorOf(two + "copy @in %x[2]:f32, @out %y[2]:f32 engine 70000"),
+            "engine 70000 is not within 0 .. 65535");
   EXPECT_EQ(errorOf("for 3 { }"), "a region without instructions");
   EXPECT_EQ(errorOf("for 1 { for 1 { for 1 { } } }"), "loops are nested more than 2 deep");
-  EXPECT_EQ(errorOf("group dim 0 bands 1 { group dim 0 bands 1 { } }"), "a group inside of a group");
+  EXPECT_EQ(errorOf("group dim 0 bands 1 { group dim 0 bands 1 { } }"),
+            "a group inside of a group");
   EXPECT_EQ(errorOf("space @host {}"), "'@host' is declared twice");
   EXPECT_EQ(errorOf("buffer %x temp @host 8\nbuffer %x temp @host 8"), "'%x' is declared twice");
   EXPECT_EQ(errorOf("buffer %x scratch @host 8"), "expected a role but found 'scratch'");
   EXPECT_EQ(errorOf("buffer %x temp @sram 8"), "'@sram' is not declared");
-  EXPECT_EQ(errorOf("buffer %x temp @host -8"), "size in bytes -8 is not within 0 .. 9223372036854775807");
+  EXPECT_EQ(errorOf("buffer %x temp @host -8"),
+            "size in bytes -8 is not within 0 .. 9223372036854775807");
   EXPECT_EQ(errorOf("constant @c : f32[2] = [1.0]"), "1 values for 2 elements");
   EXPECT_EQ(errorOf("constant @c : u8[1] = [300]"), "300 does not fit u8");
-  EXPECT_EQ(errorOf("constant @c : i32[100000000] = iota(0, 1)"), "100000000 elements exceed 67108864");
+  EXPECT_EQ(errorOf("constant @c : i32[100000000] = iota(0, 1)"),
+            "100000000 elements exceed 67108864");
 }
 
 TEST(Text, PrintingAnInvalidProgramFails) {
@@ -140,7 +154,8 @@ TEST(Text, PrintingAnInvalidProgramFails) {
 /// The files that `candela opt` reads in tests/ir/program, without the tool.
 TEST(Text, FilesRoundTrip) {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(CANDELA_SOURCE_DIR "/tests/ir/program")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(CANDELA_SOURCE_DIR "/tests/ir/program")) {
     if (entry.path().extension() != ".cdl") continue;
     SCOPED_TRACE(entry.path().string());
     std::stringstream text;

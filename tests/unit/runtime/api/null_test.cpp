@@ -1,5 +1,5 @@
-// The embedding API without what it needs: each function answers for each of its arguments. The last test holds the
-// list of functions to the header, so that a new one is asked too.
+// The embedding API without what it needs: each function answers for each of its arguments. The
+// last test holds the list of functions to the header, so that a new one is asked too.
 #include <candela/candela.h>
 #include <candela/candela.hpp>
 #include <gmock/gmock.h>
@@ -26,7 +26,8 @@ Model digits() {
   options.dims = dims;
   candela_model_t* model = nullptr;
   char error[256] = "";
-  EXPECT_EQ(candela_compile(kDigits.c_str(), &options, &model, error, sizeof error), CANDELA_OK) << error;
+  EXPECT_EQ(candela_compile(kDigits.c_str(), &options, &model, error, sizeof error), CANDELA_OK)
+      << error;
   return Model(model);
 }
 
@@ -50,11 +51,15 @@ std::set<std::string> asked; ///< functions that a test below calls without an a
 TEST(Null, OfWhatMakesAModel) {
   asked.insert({"candela_compile", "candela_load"});
   candela_model_t* model = nullptr;
-  expectRefused("compile: path", [&](char* e, size_t n) { return candela_compile(nullptr, nullptr, &model, e, n); });
-  expectRefused("compile: model",
-                [&](char* e, size_t n) { return candela_compile(kDigits.c_str(), nullptr, nullptr, e, n); });
-  expectRefused("load: path", [&](char* e, size_t n) { return candela_load(nullptr, &model, e, n); });
-  expectRefused("load: model", [&](char* e, size_t n) { return candela_load("x.cdb", nullptr, e, n); });
+  expectRefused("compile: path",
+                [&](char* e, size_t n) { return candela_compile(nullptr, nullptr, &model, e, n); });
+  expectRefused("compile: model", [&](char* e, size_t n) {
+    return candela_compile(kDigits.c_str(), nullptr, nullptr, e, n);
+  });
+  expectRefused("load: path",
+                [&](char* e, size_t n) { return candela_load(nullptr, &model, e, n); });
+  expectRefused("load: model",
+                [&](char* e, size_t n) { return candela_load("x.cdb", nullptr, e, n); });
   // Without options there are defaults: what is refused here is the open dim.
   EXPECT_NE(candela_compile(kDigits.c_str(), nullptr, &model, nullptr, 0), CANDELA_OK);
   EXPECT_EQ(model, nullptr);
@@ -71,11 +76,14 @@ TEST(Null, ModelIsNoneAfterEachFailure) {
 }
 
 TEST(Null, OfWhatTakesAModel) {
-  asked.insert({"candela_save", "candela_free", "candela_input_count", "candela_output_count", "candela_input",
-                "candela_output", "candela_report_json", "candela_profile", "candela_trace_json"});
+  asked.insert({"candela_save", "candela_free", "candela_input_count", "candela_output_count",
+                "candela_input", "candela_output", "candela_report_json", "candela_profile",
+                "candela_trace_json"});
   const Model model = digits();
-  expectRefused("save: model", [&](char* e, size_t n) { return candela_save(nullptr, "x.cdb", e, n); });
-  expectRefused("save: path", [&](char* e, size_t n) { return candela_save(model.get(), nullptr, e, n); });
+  expectRefused("save: model",
+                [&](char* e, size_t n) { return candela_save(nullptr, "x.cdb", e, n); });
+  expectRefused("save: path",
+                [&](char* e, size_t n) { return candela_save(model.get(), nullptr, e, n); });
   candela_free(nullptr);
   EXPECT_EQ(candela_input_count(nullptr), 0u);
   EXPECT_EQ(candela_output_count(nullptr), 0u);
@@ -100,7 +108,9 @@ TEST(Null, OfARun) {
   in.data = data.data();
   const auto run = [](const candela_model_t* m, const candela_tensor_t* inputs, uint32_t inputCount,
                       candela_tensor_t* outputs, uint32_t outputCount) -> Call {
-    return [=](char* e, size_t n) { return candela_run(m, inputs, inputCount, outputs, outputCount, e, n); };
+    return [=](char* e, size_t n) {
+      return candela_run(m, inputs, inputCount, outputs, outputCount, e, n);
+    };
   };
   expectRefused("model", run(nullptr, &in, 1, &out, 1));
   expectRefused("inputs", run(model.get(), nullptr, 1, &out, 1));
@@ -119,7 +129,8 @@ TEST(Null, OfARun) {
 }
 
 TEST(Null, OfWhatNeedsNothing) {
-  asked.insert({"candela_version", "candela_backends_json", "candela_free_text", "candela_free_data"});
+  asked.insert(
+      {"candela_version", "candela_backends_json", "candela_free_text", "candela_free_data"});
   EXPECT_STRNE(candela_version(), "");
   char* const backends = candela_backends_json(nullptr);
   EXPECT_NE(backends, nullptr);
@@ -158,7 +169,8 @@ TEST(Progress, MayThrowAnything) {
   options.progress = [](void*, const char*, double) { throw 42; };
   candela_model_t* model = nullptr;
   char error[256] = "";
-  EXPECT_EQ(candela_compile(kDigits.c_str(), &options, &model, error, sizeof error), CANDELA_INTERNAL);
+  EXPECT_EQ(candela_compile(kDigits.c_str(), &options, &model, error, sizeof error),
+            CANDELA_INTERNAL);
   EXPECT_EQ(model, nullptr);
 }
 

@@ -18,7 +18,8 @@ const std::string kDigits = CANDELA_SOURCE_DIR "/examples/digits/digits.onnx";
 InstrDesc conv() {
   InstrDesc desc;
   desc.kind = CDL_KIND_CONV2D;
-  desc.operands = {{Elem::f32_, {1, 16, 8, 8}}, {Elem::f32_, {4, 16, 3, 3}}, {Elem::f32_, {1, 4, 6, 6}}};
+  desc.operands = {
+      {Elem::f32_, {1, 16, 8, 8}}, {Elem::f32_, {4, 16, 3, 3}}, {Elem::f32_, {1, 4, 6, 6}}};
   desc.attrs = {{CDL_ATTR_GROUP, {2}}};
   return desc;
 }
@@ -34,13 +35,15 @@ std::string refused(const std::function<void(Table&)>& change, InstrDesc desc = 
   Table table = Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
   table.add(CDL_KIND_CONV2D, 0, {CDL_F32, CDL_F32, CDL_F32});
   const auto plain = table.target();
-  EXPECT_TRUE(plain.isOk() && plain->query(conv()).support == Support::native) << "refused without cause";
+  EXPECT_TRUE(plain.isOk() && plain->query(conv()).support == Support::native)
+      << "refused without cause";
   change(table);
   const auto target = table.target();
   if (!target.isOk()) return target.status().message();
   const Answer answer = target->query(desc);
   EXPECT_EQ(answer.support, Support::none) << answer.detail;
-  EXPECT_THAT(answer.detail, HasSubstr(fmt::format("[{}]", reasonName(answer.reason)))) << "text and code disagree";
+  EXPECT_THAT(answer.detail, HasSubstr(fmt::format("[{}]", reasonName(answer.reason))))
+      << "text and code disagree";
   return answer.detail;
 }
 const auto kAsItIs = [](Table&) {};
@@ -51,7 +54,8 @@ InstrDesc of(uint16_t kind) {
   return desc;
 }
 
-std::string placement(const std::string& backends, const std::vector<std::string>& options, bool bindAtRun = false) {
+std::string placement(const std::string& backends, const std::vector<std::string>& options,
+                      bool bindAtRun = false) {
   sdk::Options how;
   how.backends = backends;
   how.options = options;
@@ -66,10 +70,15 @@ const std::map<std::string, std::function<std::string()>>& producers() {
       {"no_row", [] { return refused(kAsItIs, of(CDL_KIND_SOFTMAX)); }},
       {"dtype", [] { return refused(kAsItIs, convOf(Elem::i32_)); }},
       {"rank", [] { return refused([](Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 3); }); }},
-      {"dim", [] { return refused([](Table& t) { t.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 8).dim = 1; }); }},
+      {"dim",
+       [] { return refused([](Table& t) { t.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 8).dim = 1; }); }},
       {"attribute",
-       [] { return refused([](Table& t) { t.limit(CDL_ATOM_ATTR, CDL_REL_EQ, 0, 1).attr = CDL_ATTR_GROUP; }); }},
-      {"not_constant", [] { return refused([](Table& t) { t.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 1); }); }},
+       [] {
+         return refused(
+             [](Table& t) { t.limit(CDL_ATOM_ATTR, CDL_REL_EQ, 0, 1).attr = CDL_ATTR_GROUP; });
+       }},
+      {"not_constant",
+       [] { return refused([](Table& t) { t.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 1); }); }},
       {"layout",
        [] {
          InstrDesc desc = conv();
@@ -94,13 +103,13 @@ const std::map<std::string, std::function<std::string()>>& producers() {
 
 TEST(Refusal, EveryReasonIsGivenAndSaysWhatToChange) {
   size_t count = 0;
-#define CANDELA_REASON(name, id, text)                                                                                 \
-  if (id != CDL_REASON_NONE) {                                                                                         \
-    ++count;                                                                                                           \
-    const auto at = producers().find(#name);                                                                           \
-    ASSERT_NE(at, producers().end()) << "nobody gives the reason " #name ": add who does";                             \
-    ASSERT_NE(cureOf(id), "") << #name;                                                                                \
-    EXPECT_THAT(at->second(), HasSubstr(fmt::format(": {} [{}]", cureOf(id), #name)));                                 \
+#define CANDELA_REASON(name, id, text)                                                             \
+  if (id != CDL_REASON_NONE) {                                                                     \
+    ++count;                                                                                       \
+    const auto at = producers().find(#name);                                                       \
+    ASSERT_NE(at, producers().end()) << "nobody gives the reason " #name ": add who does";         \
+    ASSERT_NE(cureOf(id), "") << #name;                                                            \
+    EXPECT_THAT(at->second(), HasSubstr(fmt::format(": {} [{}]", cureOf(id), #name)));             \
   }
   CDL_REASONS(CANDELA_REASON)
 #undef CANDELA_REASON
@@ -115,7 +124,8 @@ TEST(Refusal, KeepsWhatTheBackendSaid) {
 
 // A view that repeats or jumps names more than there is; a space without a limit holds everything.
 TEST(Refusal, MemoryIsCountedOfDenseOperandsAlone) {
-  std::vector<Target::SpaceInfo> spaces = {{"small", {0, 0, 1024, 64, 0}}, {"main", {0, 0, 4096, 64, 0}}};
+  std::vector<Target::SpaceInfo> spaces = {{"small", {0, 0, 1024, 64, 0}},
+                                           {"main", {0, 0, 4096, 64, 0}}};
   InstrDesc desc = conv();
   EXPECT_EQ(tooLarge(desc, spaces), "");
   desc.operands[0].dims[0] = 2;

@@ -1,5 +1,6 @@
-// What a run costs beside its kernels, once runs before it made what they leave: no allocation, and no system call on
-// one thread. Exact counts: allocations by functions in the place of malloc's, system calls by a filter of the kernel.
+// What a run costs beside its kernels, once runs before it made what they leave: no allocation, and
+// no system call on one thread. Exact counts: allocations by functions in the place of malloc's,
+// system calls by a filter of the kernel.
 #include <candela/candela.hpp>
 #include <gtest/gtest.h>
 
@@ -45,8 +46,12 @@ extern "C" {
 void* malloc(size_t bytes) { return counted(__libc_malloc(bytes)); }
 void* calloc(size_t count, size_t bytes) { return counted(__libc_calloc(count, bytes)); }
 void* realloc(void* old, size_t bytes) { return counted(__libc_realloc(old, bytes)); }
-void* memalign(size_t alignment, size_t bytes) { return counted(__libc_memalign(alignment, bytes)); }
-void* aligned_alloc(size_t alignment, size_t bytes) { return counted(__libc_memalign(alignment, bytes)); }
+void* memalign(size_t alignment, size_t bytes) {
+  return counted(__libc_memalign(alignment, bytes));
+}
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  return counted(__libc_memalign(alignment, bytes));
+}
 int posix_memalign(void** made, size_t alignment, size_t bytes) {
   *made = counted(__libc_memalign(alignment, bytes));
   return *made ? 0 : ENOMEM;
@@ -73,7 +78,8 @@ void countCall(int, siginfo_t* info, void*) {
   shared->calls = shared->calls + 1;
 }
 
-/// From here on the kernel turns every system call of this process into a signal, but for those that end it.
+/// From here on the kernel turns every system call of this process into a signal, but for those
+/// that end it.
 bool trapCalls() {
   struct sigaction action = {};
   action.sa_sigaction = countCall;
@@ -87,12 +93,15 @@ bool trapCalls() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog program{std::size(filter), filter};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/// System calls that `body` makes, counted in a child process; `first` gets the number of the first one.
+/// System calls that `body` makes, counted in a child process; `first` gets the number of the first
+/// one.
 template <class F> uint64_t systemCalls(F&& body, long* first = nullptr) {
-  void* page = mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* page =
+      mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(page, MAP_FAILED);
   shared = new (page) Counts();
   const pid_t child = fork();
@@ -105,8 +114,8 @@ template <class F> uint64_t systemCalls(F&& body, long* first = nullptr) {
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0 && shared->ended)
-      << "the child ended with " << status << " after " << shared->calls << " system calls, the first "
-      << shared->first;
+      << "the child ended with " << status << " after " << shared->calls
+      << " system calls, the first " << shared->first;
   const uint64_t calls = shared->calls;
   if (first) *first = shared->first;
   munmap(page, sizeof(Counts));
@@ -140,7 +149,8 @@ const Case kCases[] = {
   %y = exp %x
 }
 )"},
-    {"layers", R"(graph @g(%x: f32[4,8,32], %i: i32[8]) -> (%y: f32[4,32,16], %top: i32[4,1,16], %w: f32[4,8,32]) {
+    {"layers",
+     R"(graph @g(%x: f32[4,8,32], %i: i32[8]) -> (%y: f32[4,32,16], %top: i32[4,1,16], %w: f32[4,8,32]) {
   %k = constant random(1) : f32[16,8]
   %n = softmax %x {axis = 2}
   %r = relu %n
@@ -153,7 +163,8 @@ const Case kCases[] = {
   %w = gather %e, %i {axis = 1}
 }
 )"},
-    {"passed_on", R"(graph @g(%x: f32[64], %y: f32[64]) -> (%a: f32[64], %b: f32[64], %c: f32[8,8], %d: f32[3]) {
+    {"passed_on",
+     R"(graph @g(%x: f32[64], %y: f32[64]) -> (%a: f32[64], %b: f32[64], %c: f32[8,8], %d: f32[3]) {
   %a = add %x, %y
   %b = add %x, %y
   %c = reshape %x {shape = [8, 8]}
@@ -171,7 +182,8 @@ const Case kCases[] = {
 };
 
 std::string fileOf(const Case& of) {
-  const std::string name = "run_cost_" + std::string(of.name) + "_" + std::to_string(getpid()) + ".cdl";
+  const std::string name =
+      "run_cost_" + std::string(of.name) + "_" + std::to_string(getpid()) + ".cdl";
   const std::string path = (fs::temp_directory_path() / name).string();
   std::ofstream(path) << of.text;
   return path;
@@ -202,7 +214,8 @@ private:
     std::copy(port.dims.begin(), port.dims.end(), tensor.dims);
     for (const std::string& state : of.states) {
       const size_t equals = state.find('=');
-      if (port.name == (isInput ? state.substr(0, equals) : state.substr(equals + 1))) return tensor;
+      if (port.name == (isInput ? state.substr(0, equals) : state.substr(equals + 1)))
+        return tensor;
     }
     memory_.emplace_back(port.bytes, '\0');
     tensor.data = memory_.back().data();
@@ -216,7 +229,8 @@ private:
 };
 
 const Case& caseOf(const std::string& name) {
-  return *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& c) { return c.name == name; });
+  return *std::find_if(std::begin(kCases), std::end(kCases),
+                       [&](const Case& c) { return c.name == name; });
 }
 
 class RunCost : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
@@ -234,7 +248,8 @@ TEST_P(RunCost, IsItsKernels) {
   EXPECT_EQ(allocations, 0u) << "in 10 runs";
 
   long first = 0;
-  EXPECT_EQ(systemCalls([&] { subject.run(10); }, &first), 0u) << "in 10 runs, the first one number " << first;
+  EXPECT_EQ(systemCalls([&] { subject.run(10); }, &first), 0u)
+      << "in 10 runs, the first one number " << first;
 }
 
 std::string placeName(const std::string& backends) {
@@ -263,16 +278,18 @@ INSTANTIATE_TEST_SUITE_P(All, RunCost,
 
 // ---- The tool
 
-/// System calls of a program until it ends, at the same addresses each time, but for what it writes to stderr: how far
-/// it is, after two seconds. 0 where it cannot be traced.
+/// System calls of a program until it ends, at the same addresses each time, but for what it writes
+/// to stderr: how far it is, after two seconds. 0 where it cannot be traced.
 uint64_t systemCallsOf(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
-    if (personality(ADDR_NO_RANDOMIZE) < 0 || ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(126);
-    if (!std::freopen("/dev/null", "w", stdout) || !std::freopen("/dev/null", "w", stderr)) _exit(125);
+    if (personality(ADDR_NO_RANDOMIZE) < 0 || ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0)
+      _exit(126);
+    if (!std::freopen("/dev/null", "w", stdout) || !std::freopen("/dev/null", "w", stderr))
+      _exit(125);
     execv(arguments[0], arguments.data());
     _exit(127);
   }
@@ -284,13 +301,16 @@ uint64_t systemCallsOf(const std::vector<std::string>& words) {
   while (!WIFEXITED(status) && !WIFSIGNALED(status)) {
     const bool isCall = WSTOPSIG(status) == (SIGTRAP | 0x80);
     __ptrace_syscall_info info{};
-    if (isCall && ptrace(PTRACE_GET_SYSCALL_INFO, child, reinterpret_cast<void*>(sizeof info), &info) > 0)
-      calls += info.op == PTRACE_SYSCALL_INFO_ENTRY && !(info.entry.nr == SYS_write && info.entry.args[0] == 2);
+    if (isCall &&
+        ptrace(PTRACE_GET_SYSCALL_INFO, child, reinterpret_cast<void*>(sizeof info), &info) > 0)
+      calls += info.op == PTRACE_SYSCALL_INFO_ENTRY &&
+               !(info.entry.nr == SYS_write && info.entry.args[0] == 2);
     const bool isSignal = !isCall && WSTOPSIG(status) != SIGTRAP;
     ptrace(PTRACE_SYSCALL, child, nullptr, isSignal ? WSTOPSIG(status) : 0);
     if (waitpid(child, &status, 0) != child) break;
   }
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << words[1] << " ended with " << status;
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+      << words[1] << " ended with " << status;
   return calls;
 }
 

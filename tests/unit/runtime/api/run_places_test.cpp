@@ -1,4 +1,5 @@
-// Where a run reads its inputs and writes its outputs: in the caller's memory as it lies, whatever overlaps there.
+// Where a run reads its inputs and writes its outputs: in the caller's memory as it lies, whatever
+// overlaps there.
 #include <candela/candela.hpp>
 #include <gtest/gtest.h>
 
@@ -20,9 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-sdk::Model modelOf(const std::string& text, const std::string& backends, std::vector<std::string> states = {}) {
+sdk::Model modelOf(const std::string& text, const std::string& backends,
+                   std::vector<std::string> states = {}) {
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = std::string("places_") + info->name() + "_" + std::to_string(getpid()) + ".cdl";
+  std::string name =
+      std::string("places_") + info->name() + "_" + std::to_string(getpid()) + ".cdl";
   for (char& c : name) c = c == '/' ? '_' : c;
   const std::string path = (fs::temp_directory_path() / name).string();
   std::ofstream(path) << text;
@@ -43,7 +46,8 @@ candela_tensor_t floats(float* data, std::vector<int64_t> dims) {
   return tensor;
 }
 
-void run(const sdk::Model& model, const std::vector<candela_tensor_t>& in, std::vector<candela_tensor_t> out) {
+void run(const sdk::Model& model, const std::vector<candela_tensor_t>& in,
+         std::vector<candela_tensor_t> out) {
   model.run(in, out);
 }
 
@@ -69,7 +73,8 @@ std::vector<float> turned(const std::vector<float>& x) {
 
 class Places : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, Places,
-                         testing::Values("reference", "soft", PLUGIN_template, PLUGIN_template_memory, PLUGIN_door2
+                         testing::Values("reference", "soft", PLUGIN_template,
+                                         PLUGIN_template_memory, PLUGIN_door2
 #ifdef PLUGIN_cpu
                                          ,
                                          PLUGIN_cpu
@@ -104,10 +109,10 @@ TEST_P(Places, MemoryNeedsNoAlignment) {
       std::vector<float> y(kCount);
       std::memcpy(y.data(), to.data() + 4 * out + odd, 4 * kCount);
       ASSERT_EQ(y, turned(x)) << in << " " << out;
-      ASSERT_TRUE(
-          std::all_of(to.begin(), to.begin() + static_cast<ptrdiff_t>(4 * out + odd), [](char c) { return c == 7; }));
-      ASSERT_TRUE(std::all_of(to.begin() + static_cast<ptrdiff_t>(4 * (kCount + out) + odd), to.end(),
+      ASSERT_TRUE(std::all_of(to.begin(), to.begin() + static_cast<ptrdiff_t>(4 * out + odd),
                               [](char c) { return c == 7; }));
+      ASSERT_TRUE(std::all_of(to.begin() + static_cast<ptrdiff_t>(4 * (kCount + out) + odd),
+                              to.end(), [](char c) { return c == 7; }));
     }
 }
 
@@ -130,7 +135,8 @@ TEST_P(Places, InputsAreOnlyRead) {
   EXPECT_EQ(x, scaled);
   for (size_t i = 0; i < x.size(); ++i)
     ASSERT_NEAR(out[i], x[i] / (1 + std::exp(-(std::max(x[i], 0.f) + x[i]))), 1e-5f) << i;
-  run(model, {floats(x.data(), {1000}), floats(x.data(), {1000})}, {floats(x.data(), {1000})}); // and the output there
+  // and the output there
+  run(model, {floats(x.data(), {1000}), floats(x.data(), {1000})}, {floats(x.data(), {1000})});
   EXPECT_EQ(x, out);
 }
 
@@ -195,7 +201,9 @@ TEST_P(Places, RoomThatIsTooSmallIsRefusedBeforeTheRun) {
   try {
     model.run({floats(x.data(), {kRows, kColumns})}, out);
     ADD_FAILURE() << "ran";
-  } catch (const sdk::Error& error) { EXPECT_STREQ(error.what(), "output 'y' needs 3840 bytes, there are 3839"); }
+  } catch (const sdk::Error& error) {
+    EXPECT_STREQ(error.what(), "output 'y' needs 3840 bytes, there are 3839");
+  }
   EXPECT_EQ(y, std::vector<float>(kCount, 3));
 }
 
@@ -261,7 +269,8 @@ TEST_P(Places, NothingIsTouchedAroundTheCallersMemory) {
       for (const auto& dims : all) {
         const size_t bytes = floats(nullptr, dims).bytes;
         memory.push_back(std::make_unique<Fenced>(bytes, atEnd));
-        for (size_t i = 0; i < bytes / 4; ++i) memory.back()->data()[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
+        for (size_t i = 0; i < bytes / 4; ++i)
+          memory.back()->data()[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
         tensors.push_back(floats(memory.back()->data(), dims));
         EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.back()->data()) % CANDELA_ALIGNMENT, 0u);
       }
@@ -295,11 +304,13 @@ public:
     return cdl::ok();
   }
   cdl::Status memoryImport(void* data, uint64_t bytes, cdl::Memory& memory) override {
-    if (reinterpret_cast<uintptr_t>(data) % 64 != 0) return cdl::unsupported("not where a line begins");
+    if (reinterpret_cast<uintptr_t>(data) % 64 != 0)
+      return cdl::unsupported("not where a line begins");
     imported.push_back(data);
     return PrimitiveBackend::memoryImport(data, bytes, memory);
   }
-  cdl::Status memoryWrite(cdl::Memory& to, uint64_t offset, const void* from, uint64_t bytes) override {
+  cdl::Status memoryWrite(cdl::Memory& to, uint64_t offset, const void* from,
+                          uint64_t bytes) override {
     copied += bytes;
     return PrimitiveBackend::memoryWrite(to, offset, from, bytes);
   }
@@ -311,8 +322,8 @@ public:
 
 TEST(Device, IsGivenTheCallersMemoryWhereItTakesIt) {
   runtime::registerStatic("telling", cdl::detail::Entry<Telling>::query);
-  const sdk::Model model =
-      modelOf("graph @g(%x: f32[16], %y: f32[16]) -> (%a: f32[16]) {\n  %a = add %x, %y\n}\n", "telling");
+  const sdk::Model model = modelOf(
+      "graph @g(%x: f32[16], %y: f32[16]) -> (%a: f32[16]) {\n  %a = add %x, %y\n}\n", "telling");
   alignas(64) float memory[4][16] = {};
   alignas(64) float apart[20] = {};
   for (float& v : memory[0]) v = 3;
@@ -324,7 +335,8 @@ TEST(Device, IsGivenTheCallersMemoryWhereItTakesIt) {
   EXPECT_EQ(copied, 0u);
   EXPECT_EQ(memory[2][15], 7);
   imported.clear();
-  run(model, {floats(apart + 4, {16}), floats(memory[1], {16})}, {floats(memory[3], {16})}); // aligned to 16
+  // aligned to 16
+  run(model, {floats(apart + 4, {16}), floats(memory[1], {16})}, {floats(memory[3], {16})});
   EXPECT_EQ(imported, (std::vector<void*>{memory[1], memory[3]}));
   EXPECT_EQ(copied, 64u);
   EXPECT_EQ(memory[3][15], 4);

@@ -70,7 +70,9 @@ std::string failureOf(const std::string& path, const Options& options, candela_s
 }
 
 class Backend : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, Backend, testing::Values("soft", PLUGIN_template, PLUGIN_template_memory, PLUGIN_door2),
+INSTANTIATE_TEST_SUITE_P(All, Backend,
+                         testing::Values("soft", PLUGIN_template, PLUGIN_template_memory,
+                                         PLUGIN_door2),
                          [](const auto& info) { return std::to_string(info.index); });
 
 TEST_P(Backend, AgreesWithOnnxRuntime) {
@@ -100,7 +102,8 @@ TEST_P(Backend, TracesEachInstructionOnRequest) {
   EXPECT_EQ(countOf(model.traceJson(), "\"instr\""), 0u);
 }
 
-// A device's first record may be of an engine that began last; its earliest one is where the execution began.
+// A device's first record may be of an engine that began last; its earliest one is where the
+// execution began.
 TEST(Profile, OfAnotherClockBeginsWithItsEarliestRecord) {
   Options options = optionsFor(PLUGIN_door2);
   options.options = {"clock=own"};
@@ -128,7 +131,9 @@ TEST(Profile, LongerThanTheExecutionIsAnError) {
   try {
     scores(model);
     FAIL() << "records are dropped without a word";
-  } catch (const sdk::Error& error) { EXPECT_THAT(error.what(), HasSubstr("records, there is room for ")); }
+  } catch (const sdk::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("records, there is room for "));
+  }
 }
 
 TEST_P(Backend, AgreesWhenLoweredToPrimitives) {
@@ -138,11 +143,13 @@ TEST_P(Backend, AgreesWhenLoweredToPrimitives) {
 }
 
 TEST_P(Backend, BundleGivesTheSameBits) {
-  const std::string path = (fs::temp_directory_path() / ("candela_sdk_" + std::to_string(getpid()) + ".cdb")).string();
+  const std::string path =
+      (fs::temp_directory_path() / ("candela_sdk_" + std::to_string(getpid()) + ".cdb")).string();
   const Model model = Model::compile(kDigits + "digits.onnx", optionsFor(GetParam()));
   model.save(path);
   // A plugin outside of the plugin path is found by its name only when it was put there.
-  if (std::string(GetParam()) != "soft") setenv("CANDELA_PLUGIN_PATH", fs::path(GetParam()).parent_path().c_str(), 1);
+  if (std::string(GetParam()) != "soft")
+    setenv("CANDELA_PLUGIN_PATH", fs::path(GetParam()).parent_path().c_str(), 1);
   EXPECT_EQ(scores(Model::load(path)), scores(model));
   fs::remove(path);
 }
@@ -167,7 +174,8 @@ TEST(Placement, IsNativeWhereEverythingIs) {
 }
 
 TEST(Placement, IsEmulatedWhereOnlyMemoryIs) {
-  const std::string report = Model::compile(kDigits + "digits.onnx", optionsFor(PLUGIN_template_memory)).reportJson();
+  const std::string report =
+      Model::compile(kDigits + "digits.onnx", optionsFor(PLUGIN_template_memory)).reportJson();
   EXPECT_THAT(report, testing::AnyOf(HasSubstr("\"native\": 0"), HasSubstr("\"native\": 1")));
   Options options = optionsFor(PLUGIN_template_memory);
   options.requireNative = true;
@@ -176,7 +184,8 @@ TEST(Placement, IsEmulatedWhereOnlyMemoryIs) {
   EXPECT_THAT(message, HasSubstr("Conv_0"));
 }
 
-// A backend that refuses every MATMUL when it compiles: its nodes go to the host, and the answer stays.
+// A backend that refuses every MATMUL when it compiles: its nodes go to the host, and the answer
+// stays.
 TEST(LateRefusal, MovesTheNodesElsewhere) {
   Options options = optionsFor(PLUGIN_door2);
   options.options = {"refuse=matmul"};
@@ -186,8 +195,8 @@ TEST(LateRefusal, MovesTheNodesElsewhere) {
 }
 
 TEST(SeveralBackends, TheFirstOneThatCanGetsTheNode) {
-  const Model model =
-      Model::compile(kDigits + "digits.onnx", optionsFor(std::string(PLUGIN_door2) + "," + PLUGIN_template));
+  const Model model = Model::compile(kDigits + "digits.onnx",
+                                     optionsFor(std::string(PLUGIN_door2) + "," + PLUGIN_template));
   EXPECT_LT(error(scores(model)), 2e-4);
 }
 
@@ -233,13 +242,18 @@ TEST(BindAtRun, TakesTheDimsOfEachRunsInputs) {
 
 TEST(BadRequest, NamesWhatIsWrong) {
   const std::string digits = kDigits + "digits.onnx";
-  EXPECT_THAT(failureOf("absent.onnx", optionsFor("soft"), CANDELA_NOT_FOUND), HasSubstr("absent.onnx"));
-  EXPECT_THAT(failureOf(digits, optionsFor("nobody"), CANDELA_NOT_FOUND), HasSubstr("no backend named 'nobody'"));
-  EXPECT_THAT(failureOf(digits, optionsFor("./absent.so"), CANDELA_NOT_FOUND), HasSubstr("./absent.so"));
+  EXPECT_THAT(failureOf("absent.onnx", optionsFor("soft"), CANDELA_NOT_FOUND),
+              HasSubstr("absent.onnx"));
+  EXPECT_THAT(failureOf(digits, optionsFor("nobody"), CANDELA_NOT_FOUND),
+              HasSubstr("no backend named 'nobody'"));
+  EXPECT_THAT(failureOf(digits, optionsFor("./absent.so"), CANDELA_NOT_FOUND),
+              HasSubstr("./absent.so"));
   EXPECT_THAT(failureOf(digits, optionsFor(PLUGIN_not_a_plugin), CANDELA_INCOMPATIBLE),
               HasSubstr("not a backend plugin"));
-  EXPECT_THAT(failureOf(digits, optionsFor(PLUGIN_wrong_abi), CANDELA_INCOMPATIBLE), HasSubstr("9.0"));
-  EXPECT_THAT(failureOf(digits, optionsFor("reference,soft"), CANDELA_INVALID_ARGUMENT), HasSubstr("alone"));
+  EXPECT_THAT(failureOf(digits, optionsFor(PLUGIN_wrong_abi), CANDELA_INCOMPATIBLE),
+              HasSubstr("9.0"));
+  EXPECT_THAT(failureOf(digits, optionsFor("reference,soft"), CANDELA_INVALID_ARGUMENT),
+              HasSubstr("alone"));
   Options options = optionsFor("soft");
   options.dims = {"N"};
   EXPECT_THAT(failureOf(digits, options, CANDELA_INVALID_ARGUMENT), HasSubstr("'N'"));
@@ -265,7 +279,9 @@ TEST(BadRequest, InputsAreChecked) {
   const auto message = [&](const candela_tensor_t& tensor) -> std::string {
     try {
       model.run({tensor}, out);
-    } catch (const sdk::Error& e) { return e.what(); }
+    } catch (const sdk::Error& e) {
+      return e.what();
+    }
     return "";
   };
   EXPECT_EQ(message(in), "");

@@ -28,14 +28,16 @@ constexpr const char* kText =
 /// Written once for each test.
 std::string modelFile() {
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = std::string("states_") + info->name() + "_" + std::to_string(getpid()) + ".cdl";
+  std::string name =
+      std::string("states_") + info->name() + "_" + std::to_string(getpid()) + ".cdl";
   for (char& c : name) c = c == '/' ? '_' : c;
   const std::string path = (fs::temp_directory_path() / name).string();
   std::ofstream(path) << kText;
   return path;
 }
 
-std::unique_ptr<runtime::Session> sessionOn(const std::string& backend, const std::vector<std::string>& states) {
+std::unique_ptr<runtime::Session> sessionOn(const std::string& backend,
+                                            const std::vector<std::string>& states) {
   Diagnostics diagnostics;
   auto ir = pipeline::parseIr(kText, "states.cdl", diagnostics);
   EXPECT_TRUE(ir) << ir.status().message();
@@ -52,13 +54,18 @@ std::unique_ptr<runtime::Session> sessionOn(const std::string& backend, const st
   return std::move(*session);
 }
 
-Tensor four(float value) { return Tensor::of<float>(Elem::f32_, {4}, {value, value, value, value}); }
+Tensor four(float value) {
+  return Tensor::of<float>(Elem::f32_, {4}, {value, value, value, value});
+}
 
 class Places : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, Places, testing::Values("soft", PLUGIN_template, PLUGIN_template_memory, PLUGIN_door2),
+INSTANTIATE_TEST_SUITE_P(All, Places,
+                         testing::Values("soft", PLUGIN_template, PLUGIN_template_memory,
+                                         PLUGIN_door2),
                          [](const auto& info) { return std::to_string(info.index); });
 
-/// A state changes between two rooms, each of which one run writes and the next one reads where it is.
+/// A state changes between two rooms, each of which one run writes and the next one reads where it
+/// is.
 TEST_P(Places, AreNotCopiedBetweenRuns) {
   const auto session = sessionOn(GetParam(), {"sum=new"});
   const void* rooms[4] = {};
@@ -83,7 +90,8 @@ TEST_P(Places, TakeWhatIsGivenAndWhatIsPassedOn) {
   const auto run = [&](const Tensor& sum, const Tensor& x) {
     const auto outputs = session->run(std::vector<Tensor>{sum, x});
     EXPECT_TRUE(outputs) << outputs.status().message();
-    return outputs ? std::pair((*outputs)[0].as<float>()[0], (*outputs)[3].as<float>()[0]) : std::pair(-1.0f, -1.0f);
+    return outputs ? std::pair((*outputs)[0].as<float>()[0], (*outputs)[3].as<float>()[0])
+                   : std::pair(-1.0f, -1.0f);
   };
   EXPECT_EQ(run({}, four(1)), std::pair(1.0f, 0.0f)); // zero at first
   EXPECT_EQ(run({}, {}), std::pair(1.0f, 1.0f));      // sum 1, x 0
@@ -108,13 +116,15 @@ std::string refusal(const std::vector<std::string>& states) {
 }
 
 TEST(States, NameWhatDoesNotFit) {
-  EXPECT_THAT(refusal({"sum=half"}), HasSubstr("state 'sum=half': input 'sum' is f32[4] but output 'half' is f16[4]"));
-  EXPECT_THAT(
-      refusal({"sum=old"}),
-      HasSubstr("state 'sum=old' is not of the form INPUT=OUTPUT; inputs are sum, x, outputs new, twice, half"));
+  EXPECT_THAT(refusal({"sum=half"}),
+              HasSubstr("state 'sum=half': input 'sum' is f32[4] but output 'half' is f16[4]"));
+  EXPECT_THAT(refusal({"sum=old"}), HasSubstr("state 'sum=old' is not of the form INPUT=OUTPUT; "
+                                              "inputs are sum, x, outputs new, twice, half"));
   EXPECT_THAT(refusal({"sum"}), HasSubstr("state 'sum' is not of the form"));
-  EXPECT_THAT(refusal({"sum=new", "x=new"}), HasSubstr("the output 'new' is in another state already"));
-  EXPECT_THAT(refusal({"sum=new", "sum=twice"}), HasSubstr("the input 'sum' is in another state already"));
+  EXPECT_THAT(refusal({"sum=new", "x=new"}),
+              HasSubstr("the output 'new' is in another state already"));
+  EXPECT_THAT(refusal({"sum=new", "sum=twice"}),
+              HasSubstr("the input 'sum' is in another state already"));
 }
 
 /// Of a caller that was built against a header without states.

@@ -27,8 +27,8 @@ program::Program addProgram() {
   buffer.role = Role::input;
   buffer.offset = 0;
   const uint32_t x = p.addBuffer(buffer);
-  const uint32_t c =
-      p.addConstant("c", Payload::data(Tensor::of<float>(Elem::f32_, {kCount}, {0, 1, 2, 3, 4, 5, 6, 7})));
+  const uint32_t c = p.addConstant(
+      "c", Payload::data(Tensor::of<float>(Elem::f32_, {kCount}, {0, 1, 2, 3, 4, 5, 6, 7})));
   const uint32_t s = p.addConstant("s", Payload::splat(Elem::f32_, kCount, 0x3f000000)); // 0.5
   buffer.name = "t";
   buffer.role = Role::temp;
@@ -72,8 +72,17 @@ Bundle addBundle() {
   }
   bundle.partitions.push_back(std::move(partition));
   bundle.steps.push_back({StepKind::soft, 0, {0}, {1}});
-  bundle.placement.push_back({"Add_0", "add f32", "host", "host executor", NodePlacement::Class::host, 0, 0,
-                              {1, 2, 3, 4}, 24, 8, 2});
+  bundle.placement.push_back({"Add_0",
+                              "add f32",
+                              "host",
+                              "host executor",
+                              NodePlacement::Class::host,
+                              0,
+                              0,
+                              {1, 2, 3, 4},
+                              24,
+                              8,
+                              2});
   return bundle;
 }
 
@@ -90,7 +99,8 @@ class BundleFile : public testing::Test {
 protected:
   void SetUp() override {
     path_ = (fs::temp_directory_path() /
-             fmt::format("candela_{}_{}.cdb", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name()))
+             fmt::format("candela_{}_{}.cdb", getpid(),
+                         testing::UnitTest::GetInstance()->current_test_info()->name()))
                 .string();
   }
   void TearDown() override { fs::remove(path_); }
@@ -133,7 +143,8 @@ TEST(Session, RefusesInputsOfAnotherType) {
   auto session = Session::create(addBundle());
   ASSERT_TRUE(session);
   EXPECT_EQ((*session)->run({}).status().message(), "0 inputs were given, the model has 1");
-  const auto wrong = (*session)->run(std::vector<Tensor>{Tensor::of<int32_t>(Elem::i32_, {2}, {1, 2})});
+  const auto wrong =
+      (*session)->run(std::vector<Tensor>{Tensor::of<int32_t>(Elem::i32_, {2}, {1, 2})});
   EXPECT_EQ(wrong.status().message(), "input 'x' is f32[8] but i32[2] was given");
 }
 
@@ -159,7 +170,8 @@ TEST(Bundle, IncompleteOnesAreRefused) {
   EXPECT_FALSE(broken([&](Bundle& b) { copyFirst(b, 1); }));
   EXPECT_FALSE(broken([](Bundle& b) { b.partitions[0].constants.clear(); }));
   EXPECT_FALSE(broken([](Bundle& b) { b.partitions[0].constants[0] ^= 1; }));
-  EXPECT_FALSE(broken([](Bundle& b) { b.partitions[0].image = b.partitions[0].image.slice(0, 400); }));
+  EXPECT_FALSE(
+      broken([](Bundle& b) { b.partitions[0].image = b.partitions[0].image.slice(0, 400); }));
   EXPECT_TRUE(broken([](Bundle&) {}));
 }
 
@@ -182,7 +194,8 @@ TEST(Session, StoresWhatItRuns) {
   bundle.addConstant(sha256(spare.bytes.data(), spare.sizeBytes()), spare.bytes);
   auto session = Session::create(bundle);
   ASSERT_TRUE(session) << session.status().message();
-  const std::string path = (fs::temp_directory_path() / fmt::format("candela_session_{}.cdb", getpid())).string();
+  const std::string path =
+      (fs::temp_directory_path() / fmt::format("candela_session_{}.cdb", getpid())).string();
   ASSERT_TRUE((*session)->save(path));
   auto stored = loadBundle(path);
   fs::remove(path);
@@ -250,7 +263,8 @@ TEST_F(BundleFile, DamagedFilesAreNeverRun) {
 TEST_F(BundleFile, AnotherVersionIsNamed) {
   std::string bytes = good();
   bytes[6] = 9; // minor
-  EXPECT_NE(loadBytes(bytes).status().message().find("bundle version 0.9, this program reads 0.2"), std::string::npos);
+  EXPECT_NE(loadBytes(bytes).status().message().find("bundle version 0.9, this program reads 0.2"),
+            std::string::npos);
 }
 
 TEST(ImageWalk, FollowsNestedLoops) {

@@ -52,23 +52,28 @@ struct Maker {
     units.push_back(std::make_unique<Function>(std::move(body)));
     return made;
   }
-  Result<std::vector<Value>> run(const std::vector<Value>& inputs) { return flow::run(flow, units, inputs); }
+  Result<std::vector<Value>> run(const std::vector<Value>& inputs) {
+    return flow::run(flow, units, inputs);
+  }
 };
 
 /// Adds `step` in every turn and goes on while the sum is below `limit`; scans the sum.
 Maker summing() {
   Maker maker;
-  const SlotId trips = maker.input("trips", Kind::optional), condition = maker.input("condition", Kind::optional),
-               sum0 = maker.input("sum"), step = maker.input("step"), limit = maker.input("limit");
-  Step loop = maker.step(StepKind::loop, {trips, condition, sum0}, {maker.slot("last"), maker.slot("sums")});
+  const SlotId trips = maker.input("trips", Kind::optional),
+               condition = maker.input("condition", Kind::optional), sum0 = maker.input("sum"),
+               step = maker.input("step"), limit = maker.input("limit");
+  Step loop = maker.step(StepKind::loop, {trips, condition, sum0},
+                         {maker.slot("last"), maker.slot("sums")});
   Block& body = loop.blocks.emplace_back();
   const SlotId sum = maker.slot("sum_in"), next = maker.slot("next"), goOn = maker.slot("go_on");
   body.params = {maker.slot("turn"), maker.slot("goes"), sum};
   body.results = {goOn, next, next};
-  body.steps.push_back(maker.unit({sum, step, limit}, {next, goOn}, [](auto in) -> Result<std::vector<Value>> {
-    const int64_t made = numberOf(in[0]) + numberOf(in[1]);
-    return std::vector<Value>{number(made), boolean(made < numberOf(in[2]))};
-  }));
+  body.steps.push_back(
+      maker.unit({sum, step, limit}, {next, goOn}, [](auto in) -> Result<std::vector<Value>> {
+        const int64_t made = numberOf(in[0]) + numberOf(in[1]);
+        return std::vector<Value>{number(made), boolean(made < numberOf(in[2]))};
+      }));
   maker.flow.outputs = loop.outputs;
   maker.flow.main.steps.push_back(std::move(loop));
   return maker;
@@ -93,9 +98,10 @@ TEST(Flow, LoopThatNothingEndsIsNamedAtOnce) {
   Maker maker = summing();
   Block& body = maker.flow.main.steps[0].blocks[0];
   body.results[0] = body.params[1]; // the condition goes round as it is
-  const auto made = maker.run({number(int64_t(1) << 62), boolean(true), number(0), number(1), number(0)});
-  EXPECT_EQ(made.status().message(),
-            "node 'loop': its condition never ends it and its trip count of 4611686018427387904 is beyond 4194304");
+  const auto made =
+      maker.run({number(int64_t(1) << 62), boolean(true), number(0), number(1), number(0)});
+  EXPECT_EQ(made.status().message(), "node 'loop': its condition never ends it and its trip count "
+                                     "of 4611686018427387904 is beyond 4194304");
 }
 
 TEST(Flow, BranchRunsOneSideAlone) {
@@ -104,12 +110,13 @@ TEST(Flow, BranchRunsOneSideAlone) {
   Step branch = maker.step(StepKind::branch, {condition}, {y});
   branch.blocks.resize(2);
   const SlotId twice = maker.slot("twice");
-  branch.blocks[0].steps.push_back(maker.unit({x}, {twice}, [](auto in) -> Result<std::vector<Value>> {
-    return std::vector<Value>{number(2 * numberOf(in[0]))};
-  }));
+  branch.blocks[0].steps.push_back(
+      maker.unit({x}, {twice}, [](auto in) -> Result<std::vector<Value>> {
+        return std::vector<Value>{number(2 * numberOf(in[0]))};
+      }));
   branch.blocks[0].results = {twice};
-  branch.blocks[1].steps.push_back(
-      maker.unit({x}, {}, [](auto) -> Result<std::vector<Value>> { return badModel("the other side ran"); }));
+  branch.blocks[1].steps.push_back(maker.unit(
+      {x}, {}, [](auto) -> Result<std::vector<Value>> { return badModel("the other side ran"); }));
   branch.blocks[1].results = {x};
   maker.flow.main.steps.push_back(std::move(branch));
   maker.flow.outputs = {y};
@@ -126,7 +133,8 @@ TEST(Flow, SequencesGrowShrinkAndNamePositionsOutside) {
   Maker maker;
   const SlotId items = maker.input("items", Kind::sequence), x = maker.input("x"),
                where = maker.input("where", Kind::optional);
-  const SlotId longer = maker.slot("longer", Kind::sequence), shorter = maker.slot("shorter", Kind::sequence);
+  const SlotId longer = maker.slot("longer", Kind::sequence),
+               shorter = maker.slot("shorter", Kind::sequence);
   const SlotId first = maker.slot("first"), length = maker.slot("length");
   maker.flow.main.steps = {maker.step(StepKind::insert, {items, x, where}, {longer}),
                            maker.step(StepKind::erase, {longer, kNoSlot}, {shorter}),
@@ -172,7 +180,8 @@ TEST(Flow, VerifyNamesWhatAFileMayNotSay) {
 
 TEST(Flow, TextShowsStepsAndBodies) {
   const std::string text = summing().flow.text();
-  EXPECT_NE(text.find("%last:tensor, %sums:tensor = loop(%trips, %condition, %sum) from 'loop' {"), std::string::npos)
+  EXPECT_NE(text.find("%last:tensor, %sums:tensor = loop(%trips, %condition, %sum) from 'loop' {"),
+            std::string::npos)
       << text;
   EXPECT_NE(text.find("    yield %go_on, %next, %next"), std::string::npos) << text;
 }

@@ -45,8 +45,8 @@ public:
     for (size_t d = dims.size(); d-- > 0; step *= dims[d] ? dims[d] : 1) strides[d] = step;
     return strides;
   }
-  static cdl_view_t view(uint32_t buffer, int elem, const Ints& dims, const Ints& strides, int64_t offset = 0,
-                         const Ints& ivStrides = {}) {
+  static cdl_view_t view(uint32_t buffer, int elem, const Ints& dims, const Ints& strides,
+                         int64_t offset = 0, const Ints& ivStrides = {}) {
     cdl_view_t record{};
     record.buffer = buffer;
     record.elem = static_cast<uint8_t>(elem);
@@ -72,7 +72,8 @@ public:
   static cdl_operand_t from(int source, int elem, int index = 0) {
     return {static_cast<uint8_t>(source), static_cast<uint8_t>(elem), static_cast<uint16_t>(index)};
   }
-  static cdl_step_t step(int kind, int fn, int elem, const std::vector<cdl_operand_t>& in, uint64_t imm = 0) {
+  static cdl_step_t step(int kind, int fn, int elem, const std::vector<cdl_operand_t>& in,
+                         uint64_t imm = 0) {
     cdl_step_t record{};
     record.kind = static_cast<uint16_t>(kind);
     record.fn = static_cast<uint16_t>(fn);
@@ -109,8 +110,9 @@ public:
                  const std::vector<cdl_attr_t>& attrs = {}, uint32_t expr = 0, uint32_t loop = 0) {
     return instr(kind, fn, inputs, std::vector{output}, attrs, expr, loop);
   }
-  uint32_t instr(int kind, int fn, const std::vector<cdl_view_t>& inputs, const std::vector<cdl_view_t>& outputs,
-                 const std::vector<cdl_attr_t>& attrs = {}, uint32_t expr = 0, uint32_t loop = 0) {
+  uint32_t instr(int kind, int fn, const std::vector<cdl_view_t>& inputs,
+                 const std::vector<cdl_view_t>& outputs, const std::vector<cdl_attr_t>& attrs = {},
+                 uint32_t expr = 0, uint32_t loop = 0) {
     cdl_instr_t record{};
     record.kind = static_cast<uint16_t>(kind);
     record.fn = static_cast<uint16_t>(fn);

@@ -20,8 +20,11 @@ public:
     pointers_.push_back(array.data());
     return maker.buffer(array.byteSize());
   }
-  cdl_view_t dense(Array& array, const Maker::Ints& dims) { return Maker::dense(buffer(array), array.elem(), dims); }
-  cdl_view_t view(Array& array, const Maker::Ints& dims, const Maker::Ints& strides, int64_t offset = 0) {
+  cdl_view_t dense(Array& array, const Maker::Ints& dims) {
+    return Maker::dense(buffer(array), array.elem(), dims);
+  }
+  cdl_view_t view(Array& array, const Maker::Ints& dims, const Maker::Ints& strides,
+                  int64_t offset = 0) {
     return Maker::view(buffer(array), array.elem(), dims, strides, offset);
   }
   /// "" or the error of the program.

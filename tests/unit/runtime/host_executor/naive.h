@@ -59,7 +59,9 @@ inline ElemInfo info(int elem) {
   }
 }
 inline bool isFloat(int elem) { return info(elem).kind == 0; }
-inline Int lowest(int elem) { return info(elem).kind == 1 ? -(Int{1} << (info(elem).bits - 1)) : 0; }
+inline Int lowest(int elem) {
+  return info(elem).kind == 1 ? -(Int{1} << (info(elem).bits - 1)) : 0;
+}
 inline Int highest(int elem) {
   const ElemInfo e = info(elem);
   return e.kind == 3 ? 1 : (Int{1} << (e.bits - (e.kind == 1))) - 1;
@@ -100,7 +102,8 @@ inline Real ulpAt(int elem, Real x) {
 inline Real roundTo(int elem, Real x, bool saturate = false) {
   constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
   const Special special = info(elem).special;
-  if (std::isnan(x) && special == Special::none) return std::copysign(Real{0}, std::signbit(x) ? 1 : -1);
+  if (std::isnan(x) && special == Special::none)
+    return std::copysign(Real{0}, std::signbit(x) ? 1 : -1);
   if (std::isnan(x) || !isFloat(elem)) return x;
   if (special == Special::power) {
     if (x >= 0x0.cp-127L && x < 0x1.8p127L) { // the rounded exponent is within -127 .. 127
@@ -123,24 +126,28 @@ inline Real decode(int elem, uint64_t bits) {
   const ElemInfo e = info(elem);
   const int bias = e.bias();
   constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
-  if (e.special == Special::power) return bits == 255 ? nan : std::ldexp(Real{1}, static_cast<int>(bits) - 127);
+  if (e.special == Special::power)
+    return bits == 255 ? nan : std::ldexp(Real{1}, static_cast<int>(bits) - 127);
   const uint64_t fraction = bits & ((uint64_t{1} << e.manBits) - 1);
   const int field = static_cast<int>((bits >> e.manBits) & ((uint64_t{1} << e.expBits) - 1));
   const Real sign = (bits >> (e.expBits + e.manBits)) & 1 ? -1 : 1;
   const bool top = field == (1 << e.expBits) - 1;
-  if (top && e.special == Special::ieee) return fraction ? std::copysign(nan, sign) : sign * HUGE_VALL;
+  if (top && e.special == Special::ieee)
+    return fraction ? std::copysign(nan, sign) : sign * HUGE_VALL;
   if (top && e.special == Special::oneNan && fraction == (uint64_t{1} << e.manBits) - 1)
     return std::copysign(nan, sign);
   if (e.special == Special::zeroIsNan && sign < 0 && field == 0 && fraction == 0) return nan;
-  const Real significand = static_cast<Real>(fraction) + (field ? std::ldexp(Real{1}, e.manBits) : 0);
+  const Real significand =
+      static_cast<Real>(fraction) + (field ? std::ldexp(Real{1}, e.manBits) : 0);
   return sign * std::ldexp(significand, (field ? field : 1) - bias - e.manBits);
 }
 
-/// Memory of one element type with those of less than a byte packed; values go in and out as definitions have
-/// them.
+/// Memory of one element type with those of less than a byte packed; values go in and out as
+/// definitions have them.
 class Array {
 public:
-  Array(int elem, int64_t count) : elem_(elem), count_(count), bytes_(static_cast<size_t>(count) + 8) {}
+  Array(int elem, int64_t count)
+      : elem_(elem), count_(count), bytes_(static_cast<size_t>(count) + 8) {}
   int elem() const { return elem_; }
   int64_t size() const { return count_; }
   void* data() { return bytes_.data(); }
@@ -149,7 +156,8 @@ public:
   uint64_t bits(int64_t i) const {
     const auto* raw = reinterpret_cast<const unsigned char*>(bytes_.data());
     const int width = info(elem_).bits;
-    if (const int per = 8 / width; per > 1) return raw[i / per] >> (i % per * width) & ((1 << width) - 1);
+    if (const int per = 8 / width; per > 1)
+      return raw[i / per] >> (i % per * width) & ((1 << width) - 1);
     uint64_t value = 0;
     std::memcpy(&value, raw + i * (width / 8), static_cast<size_t>(width / 8));
     return value;
@@ -159,13 +167,16 @@ public:
     const int width = info(elem_).bits;
     if (const int per = 8 / width; per > 1) {
       const int shift = static_cast<int>(i % per * width), mask = ((1 << width) - 1) << shift;
-      raw[i / per] = static_cast<unsigned char>((raw[i / per] & ~mask) | (static_cast<int>(value) << shift & mask));
+      raw[i / per] = static_cast<unsigned char>((raw[i / per] & ~mask) |
+                                                (static_cast<int>(value) << shift & mask));
       return;
     }
     std::memcpy(raw + i * (width / 8), &value, static_cast<size_t>(width / 8));
   }
   Int integer(int64_t i) const { return wrap(elem_, static_cast<Int>(bits(i))); }
-  Real real(int64_t i) const { return isFloat(elem_) ? decode(elem_, bits(i)) : static_cast<Real>(integer(i)); }
+  Real real(int64_t i) const {
+    return isFloat(elem_) ? decode(elem_, bits(i)) : static_cast<Real>(integer(i));
+  }
   void setInteger(int64_t i, Int value) { setBits(i, static_cast<uint64_t>(value)); }
 
   /// Corners first, then random bits (floats: random values of moderate size when `moderate`).
@@ -180,10 +191,11 @@ public:
       if (e.kind != 0 && e.kind != 3 && random() % 4 == 0)
         value = static_cast<uint64_t>(random() % 2 ? lowest(elem_) : highest(elem_));
       if (e.kind == 0) {
-        const uint64_t sign = uint64_t{1} << (e.expBits + e.manBits), one = ((uint64_t{1} << (e.expBits - 1)) - 1)
-                                                                            << e.manBits;
+        const uint64_t sign = uint64_t{1} << (e.expBits + e.manBits),
+                       one = ((uint64_t{1} << (e.expBits - 1)) - 1) << e.manBits;
         const uint64_t top = ((uint64_t{1} << e.expBits) - 1) << e.manBits;
-        const uint64_t corners[] = {0, sign, one, one | sign, 1, top - 1, top, top | sign, top | 1, one + 1, one / 2};
+        const uint64_t corners[] = {0,   sign,       one,     one | sign, 1,      top - 1,
+                                    top, top | sign, top | 1, one + 1,    one / 2};
         if (!moderate && random() % 3 == 0) value = corners[random() % 11];
         if (moderate || random() % 2) // exponents around 0
           value = (value & (sign | ((uint64_t{1} << e.manBits) - 1))) |
@@ -209,7 +221,8 @@ inline bool near(int elem, Real got, Real exact, Real ulps) {
   if (std::isinf(exact)) return got == exact;
   const Real limit = maxFinite(elem);
   if (std::isinf(got))
-    return std::fabs(exact) + ulps * ulpAt(elem, limit) > limit && std::signbit(got) == std::signbit(exact);
+    return std::fabs(exact) + ulps * ulpAt(elem, limit) > limit &&
+           std::signbit(got) == std::signbit(exact);
   const Real reach = std::min(std::fabs(exact), limit);
   return std::fabs(got - exact) <= ulps * ulpAt(elem, reach) * (1 + 1e-3L);
 }

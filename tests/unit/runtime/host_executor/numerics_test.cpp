@@ -11,7 +11,9 @@ namespace {
 
 using namespace testing;
 
-bool sameReal(Real a, Real b) { return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b); }
+bool sameReal(Real a, Real b) {
+  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
+}
 
 struct Narrow {
   int elem;
@@ -21,14 +23,13 @@ struct Narrow {
   uint32_t (*fromF64)(double);
   uint32_t (*fromF64Sat)(double);
 };
-#define CDL_NARROW(ELEM, N)                                                                                            \
-  {                                                                                                                    \
-    ELEM, [](uint32_t v) { return cdl_##N##_to_f32(static_cast<decltype(cdl_f32_to_##N(0.f))>(v)); },                  \
-        [](float x) -> uint32_t { return cdl_f32_to_##N(x); },                                                         \
-        [](float x) -> uint32_t { return cdl_f32_to_##N##_sat(x); },                                                   \
-        [](double x) -> uint32_t { return cdl_f64_to_##N(x); },                                                        \
-        [](double x) -> uint32_t { return cdl_f64_to_##N##_sat(x); }                                                   \
-  }
+#define CDL_NARROW(ELEM, N)                                                                        \
+  {ELEM,                                                                                           \
+   [](uint32_t v) { return cdl_##N##_to_f32(static_cast<decltype(cdl_f32_to_##N(0.f))>(v)); },     \
+   [](float x) -> uint32_t { return cdl_f32_to_##N(x); },                                          \
+   [](float x) -> uint32_t { return cdl_f32_to_##N##_sat(x); },                                    \
+   [](double x) -> uint32_t { return cdl_f64_to_##N(x); },                                         \
+   [](double x) -> uint32_t { return cdl_f64_to_##N##_sat(x); }}
 const Narrow kNarrow[] = {CDL_NARROW(CDL_F16, f16), CDL_NARROW(CDL_BF16, bf16)};
 #undef CDL_NARROW
 
@@ -42,19 +43,25 @@ uint32_t encodeStorage(int elem, double x, bool saturate) {
 TEST(Numerics, StorageFloatsRoundOnce) {
   for (const int elem : kStorage) {
     std::vector<double> tried{0.0, -0.0, 1e-300, -1e-300, 1e300, -1e300, HUGE_VAL, -HUGE_VAL};
-    for (uint32_t bits = 0; bits < 1u << std::min(8, info(elem).expBits + info(elem).manBits + 1); ++bits) {
+    for (uint32_t bits = 0; bits < 1u << std::min(8, info(elem).expBits + info(elem).manBits + 1);
+         ++bits) {
       const Real value = decode(elem, bits);
-      ASSERT_TRUE(sameReal(cdl_storage_to_f32(static_cast<uint8_t>(elem), static_cast<uint8_t>(bits)), value))
+      ASSERT_TRUE(sameReal(
+          cdl_storage_to_f32(static_cast<uint8_t>(elem), static_cast<uint8_t>(bits)), value))
           << elem << " " << bits;
       if (std::isnan(value)) continue;
       for (const bool saturate : {false, true})
-        if (!std::isinf(value)) { ASSERT_EQ(encodeStorage(elem, static_cast<double>(value), saturate), bits) << elem; }
+        if (!std::isinf(value)) {
+          ASSERT_EQ(encodeStorage(elem, static_cast<double>(value), saturate), bits) << elem;
+        }
       const double up = static_cast<double>(value + ulpAt(elem, value) / 2);
-      for (const double x : {up, std::nextafter(up, 1e300), std::nextafter(up, -1e300), -up}) tried.push_back(x);
+      for (const double x : {up, std::nextafter(up, 1e300), std::nextafter(up, -1e300), -up})
+        tried.push_back(x);
     }
     for (const double x : tried)
       for (const bool saturate : {false, true})
-        ASSERT_TRUE(sameReal(decode(elem, encodeStorage(elem, x, saturate)), roundTo(elem, x, saturate)))
+        ASSERT_TRUE(
+            sameReal(decode(elem, encodeStorage(elem, x, saturate)), roundTo(elem, x, saturate)))
             << elem << " " << x << " " << saturate;
   }
   EXPECT_EQ(encodeStorage(CDL_F4E2M1, NAN, false), 8u);
@@ -75,7 +82,9 @@ TEST(Numerics, EveryNarrowFloatDecodesAndEncodesToItself) {
       }
       ASSERT_EQ(format.fromF32(decoded), bits);
       ASSERT_EQ(format.fromF64(decoded), bits);
-      if (!std::isinf(value)) { ASSERT_EQ(format.fromF32Sat(decoded), bits); }
+      if (!std::isinf(value)) {
+        ASSERT_EQ(format.fromF32Sat(decoded), bits);
+      }
     }
 }
 
@@ -107,14 +116,19 @@ TEST(Numerics, NarrowFloatsRoundOnceAndToEven) {
       if (!std::isfinite(low) || std::isnan(high)) break;
       const Real upper = std::isinf(high) ? 2 * low - decode(format.elem, bits - 1) : high;
       const double middle = static_cast<double>((low + upper) / 2); // exact
-      for (const double x : {std::nextafter(middle, 0.0), middle, std::nextafter(middle, 1e300), -middle}) {
+      for (const double x :
+           {std::nextafter(middle, 0.0), middle, std::nextafter(middle, 1e300), -middle}) {
         const Real want = roundTo(format.elem, x), wantSat = roundTo(format.elem, x, true);
-        ASSERT_TRUE(sameReal(decode(format.elem, format.fromF64(x)), want)) << format.elem << " " << x;
-        ASSERT_TRUE(sameReal(decode(format.elem, format.fromF64Sat(x)), wantSat)) << format.elem << " " << x;
+        ASSERT_TRUE(sameReal(decode(format.elem, format.fromF64(x)), want))
+            << format.elem << " " << x;
+        ASSERT_TRUE(sameReal(decode(format.elem, format.fromF64Sat(x)), wantSat))
+            << format.elem << " " << x;
         const float f = static_cast<float>(x);
         ASSERT_TRUE(sameReal(decode(format.elem, format.fromF32(f)), roundTo(format.elem, f)))
             << format.elem << " " << x;
-        ASSERT_TRUE(sameReal(decode(format.elem, format.fromF32Sat(f)), roundTo(format.elem, f, true))) << x;
+        ASSERT_TRUE(
+            sameReal(decode(format.elem, format.fromF32Sat(f)), roundTo(format.elem, f, true)))
+            << x;
       }
     }
   // f64 -> f32 -> f16 would round this twice, upwards.
@@ -186,30 +200,31 @@ template <class T> void checkLaw(int elem, T a, T b, T (*const fns[])(T, T)) {
                       x < y ? x : y,
                       x < y ? y : x};
   for (int f = 0; f < 9; ++f)
-    ASSERT_TRUE(Int{fns[f](a, b)} == want[f]) << "elem " << elem << " fn " << f << " of " << +a << " and " << +b;
+    ASSERT_TRUE(Int{fns[f](a, b)} == want[f])
+        << "elem " << elem << " fn " << f << " of " << +a << " and " << +b;
 }
 
-#define CDL_LAW_FNS(T, N)                                                                                              \
-  T(*const fns[])                                                                                                      \
-  (T, T) = {cdl_add_##N, cdl_sub_##N, cdl_mul_##N, cdl_div_##N, cdl_rem_##N,                                           \
+#define CDL_LAW_FNS(T, N)                                                                          \
+  T(*const fns[])                                                                                  \
+  (T, T) = {cdl_add_##N, cdl_sub_##N, cdl_mul_##N, cdl_div_##N, cdl_rem_##N,                       \
             cdl_shl_##N, cdl_shr_##N, cdl_min_##N, cdl_max_##N}
-#define CDL_LAW_TEST(NAME, ELEM, T, N)                                                                                 \
-  TEST(Numerics, IntegerLaw##NAME) {                                                                                   \
-    CDL_LAW_FNS(T, N);                                                                                                 \
-    std::mt19937_64 random(3);                                                                                         \
-    const Int low = lowest(ELEM), high = highest(ELEM);                                                                \
-    std::vector<T> values;                                                                                             \
-    if (sizeof(T) == 1)                                                                                                \
-      for (Int v = low; v <= high; ++v) values.push_back(static_cast<T>(v));                                           \
-    for (Int d = 0; d < 70; ++d)                                                                                       \
-      for (Int v : {low + d, high - d, d, -d}) values.push_back(static_cast<T>(v));                                    \
-    for (int i = 0; i < 60; ++i) values.push_back(static_cast<T>(random() >> (random() % 60)));                        \
-    for (T a : values) {                                                                                               \
-      ASSERT_TRUE(Int{cdl_neg_##N(a)} == wrap(ELEM, -Int{a}));                                                         \
-      ASSERT_TRUE(Int{cdl_abs_##N(a)} == wrap(ELEM, a < T(1) ? -Int{a} : Int{a}));                                     \
-      for (T b : values) checkLaw<T>(ELEM, a, b, fns);                                                                 \
-      if (HasFatalFailure()) return;                                                                                   \
-    }                                                                                                                  \
+#define CDL_LAW_TEST(NAME, ELEM, T, N)                                                             \
+  TEST(Numerics, IntegerLaw##NAME) {                                                               \
+    CDL_LAW_FNS(T, N);                                                                             \
+    std::mt19937_64 random(3);                                                                     \
+    const Int low = lowest(ELEM), high = highest(ELEM);                                            \
+    std::vector<T> values;                                                                         \
+    if (sizeof(T) == 1)                                                                            \
+      for (Int v = low; v <= high; ++v) values.push_back(static_cast<T>(v));                       \
+    for (Int d = 0; d < 70; ++d)                                                                   \
+      for (Int v : {low + d, high - d, d, -d}) values.push_back(static_cast<T>(v));                \
+    for (int i = 0; i < 60; ++i) values.push_back(static_cast<T>(random() >> (random() % 60)));    \
+    for (T a : values) {                                                                           \
+      ASSERT_TRUE(Int{cdl_neg_##N(a)} == wrap(ELEM, -Int{a}));                                     \
+      ASSERT_TRUE(Int{cdl_abs_##N(a)} == wrap(ELEM, a < T(1) ? -Int{a} : Int{a}));                 \
+      for (T b : values) checkLaw<T>(ELEM, a, b, fns);                                             \
+      if (HasFatalFailure()) return;                                                               \
+    }                                                                                              \
   }
 CDL_LAW_TEST(I8, CDL_I8, int8_t, i8)
 CDL_LAW_TEST(U8, CDL_U8, uint8_t, u8)
@@ -222,8 +237,8 @@ CDL_LAW_TEST(U64, CDL_U64, uint64_t, u64)
 
 TEST(Numerics, FloatMinimumAndMaximumPropagateNaN) {
   const float nan = NAN;
-  EXPECT_TRUE(std::isnan(cdl_min_f32(nan, 1)) && std::isnan(cdl_min_f32(1, nan)) && std::isnan(cdl_max_f32(nan, 1)) &&
-              std::isnan(cdl_max_f32(1, nan)));
+  EXPECT_TRUE(std::isnan(cdl_min_f32(nan, 1)) && std::isnan(cdl_min_f32(1, nan)) &&
+              std::isnan(cdl_max_f32(nan, 1)) && std::isnan(cdl_max_f32(1, nan)));
   EXPECT_TRUE(std::isnan(cdl_min_f64(NAN, 1)) && std::isnan(cdl_max_f64(1, NAN)));
   EXPECT_EQ(cdl_min_f32(-2, 3), -2);
   EXPECT_EQ(cdl_max_f64(-2, 3), 3);
@@ -258,14 +273,17 @@ TEST(Numerics, FloatsRoundToIntegers) {
     const double rounded[] = {std::trunc(x), std::nearbyint(x), std::floor(x)};
     for (int r = 0; r < 3; ++r) {
       EXPECT_TRUE(std::isnan(x) || cdl_round_f64(x, r) == rounded[r]) << x << " by " << r;
-      for (const auto& [lo, hi] : {std::pair<int64_t, int64_t>{-128, 127}, {0, 255}, {INT64_MIN, INT64_MAX}}) {
-        const Real want =
-            std::isnan(x) ? 0
-                          : std::min<Real>(std::max<Real>(rounded[r], static_cast<Real>(lo)), static_cast<Real>(hi));
+      for (const auto& [lo, hi] :
+           {std::pair<int64_t, int64_t>{-128, 127}, {0, 255}, {INT64_MIN, INT64_MAX}}) {
+        const Real want = std::isnan(x)
+                              ? 0
+                              : std::min<Real>(std::max<Real>(rounded[r], static_cast<Real>(lo)),
+                                               static_cast<Real>(hi));
         EXPECT_EQ(static_cast<Real>(cdl_f64_to_int_sat(x, r, lo, hi)), want) << x << " by " << r;
       }
-      const Real wantU64 =
-          std::isnan(x) ? 0 : std::min<Real>(std::max<Real>(rounded[r], 0), static_cast<Real>(UINT64_MAX));
+      const Real wantU64 = std::isnan(x) ? 0
+                                         : std::min<Real>(std::max<Real>(rounded[r], 0),
+                                                          static_cast<Real>(UINT64_MAX));
       EXPECT_EQ(static_cast<Real>(cdl_f64_to_u64_sat(x, r)), wantU64) << x;
       const Int wide = std::isnan(x)           ? 0
                        : rounded[r] >= 0x1p64  ? Int{UINT64_MAX}
@@ -305,21 +323,26 @@ Int naiveRescale(Int sum, int s, Int zp, Int lo, Int hi) {
 TEST(Numerics, RescaleRoundsOnce) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 1000000; ++i) {
-    const int32_t ma = static_cast<int32_t>(random() >> 40), mb = static_cast<int32_t>(random() >> 40);
-    const int32_t s = static_cast<int32_t>(random() % 66), zp = static_cast<int32_t>(random() % 512) - 256;
+    const int32_t ma = static_cast<int32_t>(random() >> 40),
+                  mb = static_cast<int32_t>(random() >> 40);
+    const int32_t s = static_cast<int32_t>(random() % 66),
+                  zp = static_cast<int32_t>(random() % 512) - 256;
     const int64_t lo = random() % 2 ? -128 : INT32_MIN, hi = lo == -128 ? 127 : INT32_MAX;
     const int64_t wideA = static_cast<int64_t>(random()) >> (25 + random() % 30); // below 2^39
-    ASSERT_TRUE(Int{cdl_rescale1(wideA, ma, 0, s, zp, lo, hi)} == naiveRescale(Int{wideA} * ma, s, zp, lo, hi));
+    ASSERT_TRUE(Int{cdl_rescale1(wideA, ma, 0, s, zp, lo, hi)} ==
+                naiveRescale(Int{wideA} * ma, s, zp, lo, hi));
     const int64_t a = static_cast<int32_t>(random()) >> (random() % 24),
                   b = static_cast<int32_t>(random()) >> (random() % 24);
     const int32_t ka = static_cast<int32_t>(random() % 8), kb = static_cast<int32_t>(random() % 8);
     const Int sum = ((Int{a} * ma) << ka) + ((Int{b} * mb) << kb);
-    ASSERT_TRUE(Int{cdl_rescale2(a, b, ma, mb, ka, kb, s, zp, lo, hi)} == naiveRescale(sum, s, zp, lo, hi))
+    ASSERT_TRUE(Int{cdl_rescale2(a, b, ma, mb, ka, kb, s, zp, lo, hi)} ==
+                naiveRescale(sum, s, zp, lo, hi))
         << a << " " << b;
   }
   // Ties, both parities and signs.
   for (int64_t a = -9; a <= 9; ++a)
-    EXPECT_TRUE(Int{cdl_rescale1(a, 1 << 23, 0, 24, 0, -128, 127)} == naiveRescale(Int{a} << 23, 24, 0, -128, 127));
+    EXPECT_TRUE(Int{cdl_rescale1(a, 1 << 23, 0, 24, 0, -128, 127)} ==
+                naiveRescale(Int{a} << 23, 24, 0, -128, 127));
   EXPECT_EQ(cdl_rescale_finish(INT64_MAX, 0, 5, INT64_MIN, INT64_MAX), INT64_MAX);
   EXPECT_EQ(cdl_rescale_finish(INT64_MIN, 0, -5, INT64_MIN, INT64_MAX), INT64_MIN);
   EXPECT_EQ(cdl_rescale_finish(INT64_MIN, 63, 0, INT64_MIN, INT64_MAX), -1);
@@ -341,7 +364,8 @@ TEST(Numerics, TablesOfEveryInput) {
   for (int i = 0; i < 256; ++i)
     signedTable[i] = static_cast<int8_t>(i * 7), unsignedTable[i] = static_cast<uint8_t>(i * 5);
   for (int x = -128; x < 128; ++x)
-    EXPECT_EQ(cdl_table_i8(signedTable, static_cast<int8_t>(x)), static_cast<int8_t>((x + 128) * 7));
+    EXPECT_EQ(cdl_table_i8(signedTable, static_cast<int8_t>(x)),
+              static_cast<int8_t>((x + 128) * 7));
   for (int x = 0; x < 256; ++x)
     EXPECT_EQ(cdl_table_u8(unsignedTable, static_cast<uint8_t>(x)), static_cast<uint8_t>(x * 5));
 }

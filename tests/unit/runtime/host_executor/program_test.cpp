@@ -32,7 +32,8 @@ Array numbers(int elem, int64_t size, int64_t lo, int64_t count) {
       const int64_t magnitude = std::abs(value);
       const int shift = e.manBits - exponent;
       bits = static_cast<uint64_t>(exponent + (1 << (e.expBits - 1)) - 1) << e.manBits;
-      bits |= ((shift >= 0 ? static_cast<uint64_t>(magnitude) << shift : 0)) & ((uint64_t{1} << e.manBits) - 1);
+      bits |= ((shift >= 0 ? static_cast<uint64_t>(magnitude) << shift : 0)) &
+              ((uint64_t{1} << e.manBits) - 1);
       if (value < 0) bits |= uint64_t{1} << (e.bits - 1);
     }
     array.setBits(i, bits);
@@ -44,15 +45,18 @@ Array numbers(int elem, int64_t size, int64_t lo, int64_t count) {
 TEST(SoftProgram, ElementwiseExpression) {
   Machine m;
   constexpr int64_t rows = 3, n = 700;
-  Array a = numbers(CDL_I32, n, -50, 100), b = numbers(CDL_I32, rows * n, -40, 90), y(CDL_I32, rows * n);
+  Array a = numbers(CDL_I32, n, -50, 100), b = numbers(CDL_I32, rows * n, -40, 90),
+        y(CDL_I32, rows * n);
   const uint32_t expr = m.maker.expr({
       Maker::step(CDL_KIND_COMPARE, CDL_COMPARE_LT, CDL_BOOL, {view(CDL_I32, 0), view(CDL_I32, 1)}),
-      Maker::step(CDL_KIND_BINARY, CDL_BINARY_MUL, CDL_I32, {view(CDL_I32, 0), constant(CDL_I32)}, 2),
+      Maker::step(CDL_KIND_BINARY, CDL_BINARY_MUL, CDL_I32, {view(CDL_I32, 0), constant(CDL_I32)},
+                  2),
       Maker::step(CDL_KIND_UNARY, CDL_UNARY_NEG, CDL_I32, {view(CDL_I32, 1)}),
-      Maker::step(CDL_KIND_SELECT, 0, CDL_I32, {stepOf(CDL_BOOL, 0), stepOf(CDL_I32, 1), stepOf(CDL_I32, 2)}),
+      Maker::step(CDL_KIND_SELECT, 0, CDL_I32,
+                  {stepOf(CDL_BOOL, 0), stepOf(CDL_I32, 1), stepOf(CDL_I32, 2)}),
   });
-  m.maker.instr(CDL_KIND_ELEMENTWISE, 0, {m.view(a, {rows, n}, {0, 1}), m.dense(b, {rows, n})}, m.dense(y, {rows, n}),
-                {}, expr);
+  m.maker.instr(CDL_KIND_ELEMENTWISE, 0, {m.view(a, {rows, n}, {0, 1}), m.dense(b, {rows, n})},
+                m.dense(y, {rows, n}), {}, expr);
   ASSERT_EQ(m.run(), "");
   for (int64_t i = 0; i < rows * n; ++i) {
     const Int x = a.integer(i % n), z = b.integer(i);
@@ -72,11 +76,16 @@ TEST(SoftProgram, MatmulEpilogues) {
     ++seen;
     const int ea = row.elems[0], eb = row.elems[1];
     const bool zero = row.elem_count == 4;
-    const int own = isFloat(ea) || info(ea).bits >= 32 ? ea : info(ea).bits == 8 ? CDL_I32 : CDL_I64;
-    const bool isSigned = info(ea).kind != 2 && info(eb).kind != 2; // unsigned products do not go below 0
+    const int own = isFloat(ea) || info(ea).bits >= 32 ? ea
+                    : info(ea).bits == 8               ? CDL_I32
+                                                       : CDL_I64;
+    // unsigned products do not go below 0
+    const bool isSigned = info(ea).kind != 2 && info(eb).kind != 2;
     Machine m;
-    Array a = numbers(ea, rows * depth, 0, 5), b = numbers(eb, depth * columns, isSigned ? -3 : 0, 7);
-    Array scale = numbers(CDL_F32, columns, 1, 5), residual = numbers(CDL_F32, rows * columns, -100, 201);
+    Array a = numbers(ea, rows * depth, 0, 5),
+          b = numbers(eb, depth * columns, isSigned ? -3 : 0, 7);
+    Array scale = numbers(CDL_F32, columns, 1, 5),
+          residual = numbers(CDL_F32, rows * columns, -100, 201);
     Array point(zero ? row.elems[2] : ea, 1), y(CDL_F32, rows * columns);
     std::vector<cdl_view_t> views{m.dense(a, {1, rows, depth}), m.dense(b, {1, depth, columns})};
     if (zero) {
@@ -90,19 +99,24 @@ TEST(SoftProgram, MatmulEpilogues) {
     if (own != CDL_F32) steps.push_back(Maker::step(CDL_KIND_CONVERT, 0, CDL_F32, {acc(own)}));
     const int at = static_cast<int>(steps.size());
     const cdl_operand_t value = own == CDL_F32 ? acc(CDL_F32) : stepOf(CDL_F32, 0);
-    steps.push_back(Maker::step(CDL_KIND_BINARY, CDL_BINARY_MUL, CDL_F32, {value, view(CDL_F32, first)}));
     steps.push_back(
-        Maker::step(CDL_KIND_BINARY, CDL_BINARY_ADD, CDL_F32, {stepOf(CDL_F32, at), view(CDL_F32, first + 1)}));
-    steps.push_back(
-        Maker::step(CDL_KIND_BINARY, CDL_BINARY_MAX, CDL_F32, {stepOf(CDL_F32, at + 1), constant(CDL_F32)}));
-    m.maker.instr(CDL_KIND_MATMUL, 0, views, m.dense(y, {1, rows, columns}), {}, m.maker.expr(steps));
+        Maker::step(CDL_KIND_BINARY, CDL_BINARY_MUL, CDL_F32, {value, view(CDL_F32, first)}));
+    steps.push_back(Maker::step(CDL_KIND_BINARY, CDL_BINARY_ADD, CDL_F32,
+                                {stepOf(CDL_F32, at), view(CDL_F32, first + 1)}));
+    steps.push_back(Maker::step(CDL_KIND_BINARY, CDL_BINARY_MAX, CDL_F32,
+                                {stepOf(CDL_F32, at + 1), constant(CDL_F32)}));
+    m.maker.instr(CDL_KIND_MATMUL, 0, views, m.dense(y, {1, rows, columns}), {},
+                  m.maker.expr(steps));
     ASSERT_EQ(m.run(), "") << ea << " " << eb;
     for (int64_t i = 0; i < rows * columns; ++i) {
       Real sum = 0;
       for (int64_t d = 0; d < depth; ++d)
-        sum += (a.real(i / columns * depth + d) - (zero ? 2 : 0)) * b.real(d * columns + i % columns);
-      const Real want = std::max<Real>(
-          roundTo(isFloat(own) ? own : int{CDL_F32}, sum) * scale.real(i % columns) + residual.real(i), 0);
+        sum +=
+            (a.real(i / columns * depth + d) - (zero ? 2 : 0)) * b.real(d * columns + i % columns);
+      const Real want =
+          std::max<Real>(roundTo(isFloat(own) ? own : int{CDL_F32}, sum) * scale.real(i % columns) +
+                             residual.real(i),
+                         0);
       ASSERT_EQ(y.real(i), want) << ea << " " << eb << " element " << i;
     }
   }
@@ -119,9 +133,10 @@ TEST(SoftProgram, ReduceEpiloguesOnEveryRow) {
     Array x = numbers(elem, 2 * 4 * 600, 0, 2), y(CDL_F32, 2 * 600);
     std::vector<cdl_step_t> steps;
     if (elem != CDL_F32) steps.push_back(Maker::step(CDL_KIND_CONVERT, 0, CDL_F32, {acc(elem)}));
-    steps.push_back(
-        Maker::step(CDL_KIND_UNARY, CDL_UNARY_NEG, CDL_F32, {elem == CDL_F32 ? acc(CDL_F32) : stepOf(CDL_F32, 0)}));
-    m.maker.instr(CDL_KIND_REDUCE, row.fn, {m.dense(x, {2, 4, 600})}, m.dense(y, {2, 600}), {}, m.maker.expr(steps));
+    steps.push_back(Maker::step(CDL_KIND_UNARY, CDL_UNARY_NEG, CDL_F32,
+                                {elem == CDL_F32 ? acc(CDL_F32) : stepOf(CDL_F32, 0)}));
+    m.maker.instr(CDL_KIND_REDUCE, row.fn, {m.dense(x, {2, 4, 600})}, m.dense(y, {2, 600}), {},
+                  m.maker.expr(steps));
     ASSERT_EQ(m.run(), "") << elem;
     for (int64_t i = 0; i < 1200; ++i) {
       const auto at = [&](int64_t r) { return x.real((i / 600 * 4 + r) * 600 + i % 600); };
@@ -144,10 +159,11 @@ TEST(SoftProgram, LargeProductsAreExact) {
     int64_t depth;
     Int zeroA, zeroB;
   };
-  for (const Case& c : {Case{CDL_U8, CDL_I8, CDL_I32, 1000, 0, 0}, Case{CDL_I8, CDL_I8, CDL_I32, 1000, 127, -128},
-                        Case{CDL_U8, CDL_U8, CDL_I32, 70000, 0, 0}, Case{CDL_I8, CDL_I8, CDL_I32, 300, 5000000, -7},
-                        Case{CDL_I16, CDL_I8, CDL_I64, 9000, 32767, -128}, Case{CDL_I16, CDL_I16, CDL_I64, 9000, 0, 0},
-                        Case{CDL_I32, CDL_I32, CDL_I32, 5000, 0, 0}}) {
+  for (const Case& c :
+       {Case{CDL_U8, CDL_I8, CDL_I32, 1000, 0, 0}, Case{CDL_I8, CDL_I8, CDL_I32, 1000, 127, -128},
+        Case{CDL_U8, CDL_U8, CDL_I32, 70000, 0, 0}, Case{CDL_I8, CDL_I8, CDL_I32, 300, 5000000, -7},
+        Case{CDL_I16, CDL_I8, CDL_I64, 9000, 32767, -128},
+        Case{CDL_I16, CDL_I16, CDL_I64, 9000, 0, 0}, Case{CDL_I32, CDL_I32, CDL_I32, 5000, 0, 0}}) {
     Machine m;
     const bool zeros = c.zeroA != 0;
     Array a(c.a, 2 * c.depth), b(c.b, c.depth), y(c.y, 2), za(CDL_I32, 1), zb(CDL_I32, 1);
@@ -164,7 +180,8 @@ TEST(SoftProgram, LargeProductsAreExact) {
     ASSERT_EQ(m.run(), "");
     for (int64_t r = 0; r < 2; ++r) {
       Int sum = 0;
-      for (int64_t k = 0; k < c.depth; ++k) sum += (a.integer(r * c.depth + k) - c.zeroA) * (b.integer(k) - c.zeroB);
+      for (int64_t k = 0; k < c.depth; ++k)
+        sum += (a.integer(r * c.depth + k) - c.zeroA) * (b.integer(k) - c.zeroB);
       EXPECT_TRUE(y.integer(r) == wrap(c.y, sum)) << c.a << " x " << c.b << " depth " << c.depth;
     }
   }
@@ -180,12 +197,14 @@ TEST(SoftProgram, SumsDoNotDependOnBlocks) {
   for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 1}, {9, 21}, {3, 70}}) {
     Machine m;
     Array y(CDL_F32, rows * columns);
-    m.maker.instr(CDL_KIND_MATMUL, 0,
-                  {m.view(line, {1, rows, depth}, {0, 0, 1}), m.view(column, {1, depth, columns}, {0, 1, 0})},
-                  m.dense(y, {1, rows, columns}));
+    m.maker.instr(
+        CDL_KIND_MATMUL, 0,
+        {m.view(line, {1, rows, depth}, {0, 0, 1}), m.view(column, {1, depth, columns}, {0, 1, 0})},
+        m.dense(y, {1, rows, columns}));
     ASSERT_EQ(m.run(), "");
     float want = 0;
-    for (int64_t k = 0; k < depth; ++k) want += static_cast<float>(line.real(k)) * static_cast<float>(column.real(k));
+    for (int64_t k = 0; k < depth; ++k)
+      want += static_cast<float>(line.real(k)) * static_cast<float>(column.real(k));
     for (int64_t i = 0; i < y.size(); ++i) ASSERT_EQ(y.real(i), want) << i;
   }
 }
@@ -195,8 +214,8 @@ TEST(SoftProgram, EmptyProductIsZeroOrWhatAccumulates) {
     Machine m;
     Array a(CDL_F32, 1), b(CDL_F32, 1), y = numbers(CDL_F32, 6, 1, 9);
     const Array before = y;
-    m.maker.instr(CDL_KIND_MATMUL, 0, {m.dense(a, {1, 2, 0}), m.dense(b, {1, 0, 3})}, m.dense(y, {1, 2, 3}),
-                  {Maker::attr(CDL_ATTR_ACCUMULATE, accumulate)});
+    m.maker.instr(CDL_KIND_MATMUL, 0, {m.dense(a, {1, 2, 0}), m.dense(b, {1, 0, 3})},
+                  m.dense(y, {1, 2, 3}), {Maker::attr(CDL_ATTR_ACCUMULATE, accumulate)});
     ASSERT_EQ(m.run(), "");
     for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(y.real(i), accumulate ? before.real(i) : 0);
   }
@@ -206,7 +225,8 @@ TEST(SoftProgram, EmptyProductIsZeroOrWhatAccumulates) {
 // inner loop.
 TEST(SoftProgram, LoopsMoveViews) {
   Machine m;
-  Array x = numbers(CDL_I32, 20, 0, 50), y = numbers(CDL_I32, 12, 0, 9), starts(CDL_I32, 3), ends(CDL_I32, 3);
+  Array x = numbers(CDL_I32, 20, 0, 50), y = numbers(CDL_I32, 12, 0, 9), starts(CDL_I32, 3),
+        ends(CDL_I32, 3);
   const Array before = y;
   const uint32_t bx = m.buffer(x), by = m.buffer(y), bs = m.buffer(starts), be = m.buffer(ends);
   const uint32_t outer = m.maker.loop(2, 3, 3), inner = m.maker.loop(3, 1, 4, outer);
@@ -215,8 +235,8 @@ TEST(SoftProgram, LoopsMoveViews) {
   m.maker.instr(CDL_KIND_COPY, 0, {Maker::view(by, CDL_I32, {}, {}, 0, {4, 0})},
                 Maker::view(bs, CDL_I32, {}, {}, 0, {1, 0}), {}, 0, outer);
   const cdl_view_t place = Maker::view(by, CDL_I32, {}, {}, 0, {4, 1});
-  m.maker.instr(CDL_KIND_BINARY, CDL_BINARY_ADD, {place, Maker::view(bx, CDL_I32, {}, {}, 0, {2, 1})}, place, {}, 0,
-                inner);
+  m.maker.instr(CDL_KIND_BINARY, CDL_BINARY_ADD,
+                {place, Maker::view(bx, CDL_I32, {}, {}, 0, {2, 1})}, place, {}, 0, inner);
   m.maker.instr(CDL_KIND_COPY, 0, {Maker::view(by, CDL_I32, {}, {}, 3, {4, 0})},
                 Maker::view(be, CDL_I32, {}, {}, 0, {1, 0}), {}, 0, outer);
   m.maker.instr(CDL_KIND_UNARY, CDL_UNARY_NEG, {all}, all);
@@ -322,7 +342,8 @@ TEST(SoftProgram, RefusesWithOneClearError) {
 TEST(SoftProgram, LayoutsRunWhereElementsKeepToThemselves) {
   struct Case {
     uint16_t kind;
-    std::vector<int64_t> in, out; // physical dims; a dim of 4 at the end: the block of a blocked layout
+    // physical dims; a dim of 4 at the end: the block of a blocked layout
+    std::vector<int64_t> in, out;
     bool runs;
   };
   const Case cases[] = {{CDL_KIND_UNARY, {2, 8, 4}, {2, 8, 4}, true},
@@ -340,7 +361,9 @@ TEST(SoftProgram, LayoutsRunWhereElementsKeepToThemselves) {
       return v;
     };
     m.maker.instr(c.kind, 0, {view(x, c.in)}, view(y, c.out));
-    EXPECT_EQ(m.run(), c.runs ? "" : "3 " + cdl::kindName(c.kind) + ": soft does not run it on these layouts");
+    EXPECT_EQ(m.run(),
+              c.runs ? ""
+                     : "3 " + cdl::kindName(c.kind) + ": soft does not run it on these layouts");
     if (!c.runs) continue;
     EXPECT_EQ(y.real(5), c.kind == CDL_KIND_UNARY ? -x.real(5) : x.real(5));
   }

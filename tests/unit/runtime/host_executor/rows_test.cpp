@@ -13,7 +13,8 @@ namespace {
 using namespace testing;
 
 std::string rowName(const cdl_row_t& row) {
-  std::string name = "kind " + std::to_string(row.kind) + " fn " + std::to_string(row.fn) + " elems";
+  std::string name =
+      "kind " + std::to_string(row.kind) + " fn " + std::to_string(row.fn) + " elems";
   for (int i = 0; i < row.elem_count; ++i) name += " " + std::to_string(row.elems[i]);
   return name;
 }
@@ -30,13 +31,15 @@ Want about(Real real, Real ulps = 0.5L, Real slack = 0) { return {0, real, ulps,
 void expectElement(const Array& y, int64_t i, const Want& want, const std::string& where) {
   if (!isFloat(y.elem())) {
     ASSERT_TRUE(y.integer(i) == want.whole &&
-                y.bits(i) == (static_cast<uint64_t>(want.whole) & (~uint64_t{0} >> (64 - info(y.elem()).bits))))
-        << where << " element " << i << ": got " << static_cast<long double>(y.integer(i)) << ", want "
-        << static_cast<long double>(want.whole);
+                y.bits(i) == (static_cast<uint64_t>(want.whole) &
+                              (~uint64_t{0} >> (64 - info(y.elem()).bits))))
+        << where << " element " << i << ": got " << static_cast<long double>(y.integer(i))
+        << ", want " << static_cast<long double>(want.whole);
     return;
   }
   const Real got = y.real(i);
-  const bool close = std::fabs(got - want.real) <= want.slack || near(y.elem(), got, want.real, want.ulps);
+  const bool close =
+      std::fabs(got - want.real) <= want.slack || near(y.elem(), got, want.real, want.ulps);
   ASSERT_TRUE(close) << where << " element " << i << ": got " << got << ", want " << want.real;
 }
 
@@ -44,7 +47,9 @@ void expectElement(const Array& y, int64_t i, const Want& want, const std::strin
 
 Int roundReal(Real x, int fn, int elem, bool saturate) {
   if (std::isnan(x)) return 0;
-  x = fn == CDL_CONVERT_TRUNC ? std::trunc(x) : fn == CDL_CONVERT_RNE ? std::nearbyint(x) : std::floor(x);
+  x = fn == CDL_CONVERT_TRUNC ? std::trunc(x)
+      : fn == CDL_CONVERT_RNE ? std::nearbyint(x)
+                              : std::floor(x);
   if (saturate) {
     if (x <= static_cast<Real>(lowest(elem))) return lowest(elem);
     if (x >= static_cast<Real>(highest(elem))) return highest(elem);
@@ -166,7 +171,8 @@ protected:
       std::vector<cdl_view_t> views;
       for (Array& array : in) views.push_back(m.dense(array, {n}));
       m.maker.instr(row.kind, row.fn, views, m.dense(y, {n}),
-                    saturate ? std::vector{Maker::attr(CDL_ATTR_SATURATE, 1)} : std::vector<cdl_attr_t>{});
+                    saturate ? std::vector{Maker::attr(CDL_ATTR_SATURATE, 1)}
+                             : std::vector<cdl_attr_t>{});
       ASSERT_EQ(m.run(), "") << rowName(row);
       for (int64_t i = 0; i < n; ++i) {
         Want want;
@@ -179,7 +185,9 @@ protected:
           want = exactly(row.fn == CDL_COMPARE_LT ? a < b : a == b);
           break;
         }
-        default: ASSERT_EQ(y.bits(i), in[in[0].integer(i) ? 1 : 2].bits(i)) << rowName(row); continue;
+        default:
+          ASSERT_EQ(y.bits(i), in[in[0].integer(i) ? 1 : 2].bits(i)) << rowName(row);
+          continue;
         }
         expectElement(y, i, want, rowName(row));
         if (HasFatalFailure()) return;
@@ -196,7 +204,8 @@ protected:
       m.maker.instr(row.kind, 0, {}, m.dense(y, {60}),
                     {Maker::attr(CDL_ATTR_VALUE, static_cast<int64_t>(x.bits(5)), 4)});
     ASSERT_EQ(m.run(), "") << rowName(row);
-    for (int64_t i = 0; i < 60; ++i) ASSERT_EQ(y.bits(i), x.bits(row.kind == CDL_KIND_COPY ? i : 5)) << rowName(row);
+    for (int64_t i = 0; i < 60; ++i)
+      ASSERT_EQ(y.bits(i), x.bits(row.kind == CDL_KIND_COPY ? i : 5)) << rowName(row);
   }
 
   // x[2,5,3] by 7 indices, some of them outside.
@@ -209,13 +218,16 @@ protected:
   void gather(const cdl_row_t& row) {
     Machine m;
     Array x = make(row.elems[0], 30), index = indices(row.elems[1]), y(row.elems[2], 42);
-    m.maker.instr(row.kind, row.fn, {m.dense(x, {2, 5, 3}), m.dense(index, {7})}, m.dense(y, {2, 7, 3}));
+    m.maker.instr(row.kind, row.fn, {m.dense(x, {2, 5, 3}), m.dense(index, {7})},
+                  m.dense(y, {2, 7, 3}));
     ASSERT_EQ(m.run(), "") << rowName(row);
     for (int64_t o = 0; o < 2; ++o)
       for (int64_t k = 0; k < 7; ++k)
         for (int64_t i = 0; i < 3; ++i) {
-          const int64_t at = static_cast<int64_t>(index.integer(k)), inside = std::clamp<int64_t>(at, 0, 4);
-          const uint64_t want = at != inside && row.fn == CDL_GATHER_ZERO ? 0 : x.bits((o * 5 + inside) * 3 + i);
+          const int64_t at = static_cast<int64_t>(index.integer(k)),
+                        inside = std::clamp<int64_t>(at, 0, 4);
+          const uint64_t want =
+              at != inside && row.fn == CDL_GATHER_ZERO ? 0 : x.bits((o * 5 + inside) * 3 + i);
           ASSERT_EQ(y.bits((o * 7 + k) * 3 + i), want) << rowName(row);
         }
   }
@@ -242,7 +254,8 @@ protected:
     Machine m;
     Array index = indices(row.elems[0]), updates = make(elem, 42, true), y = make(elem, 30, true);
     const Array before = y;
-    m.maker.instr(row.kind, row.fn, {m.dense(index, {7}), m.dense(updates, {2, 7, 3})}, m.dense(y, {2, 5, 3}));
+    m.maker.instr(row.kind, row.fn, {m.dense(index, {7}), m.dense(updates, {2, 7, 3})},
+                  m.dense(y, {2, 5, 3}));
     ASSERT_EQ(m.run(), "") << rowName(row);
     for (int64_t o = 0; o < 2; ++o)
       for (int64_t at = 0; at < 5; ++at)
@@ -252,7 +265,8 @@ protected:
           for (int64_t k = 0; k < 7; ++k)
             if (index.integer(k) == at) {
               const int64_t u = (o * 7 + k) * 3 + i;
-              want = fold(elem, what[row.fn], want, isFloat(elem) ? 0 : updates.integer(u), updates.real(u));
+              want = fold(elem, what[row.fn], want, isFloat(elem) ? 0 : updates.integer(u),
+                          updates.real(u));
               want.real = roundTo(elem, want.real);
             }
           expectElement(y, place, want, rowName(row));
@@ -263,7 +277,8 @@ protected:
     constexpr int what[] = {0, 2, 1, 3};
     const int elem = row.elems[0];
     const bool product = row.fn == CDL_REDUCE_PROD;
-    for (const auto& [o, r, i] : {std::array<int64_t, 3>{3, 37, 5}, {2, 21, 1}, {2, 0, 2}, {1, 3, 700}}) {
+    for (const auto& [o, r, i] :
+         {std::array<int64_t, 3>{3, 37, 5}, {2, 21, 1}, {2, 0, 2}, {1, 3, 700}}) {
       Machine m;
       Array x = make(elem, o * r * i, true), y(elem, o * i);
       m.maker.instr(row.kind, row.fn, {m.dense(x, {o, r, i})}, m.dense(y, {o, i}));
@@ -280,10 +295,11 @@ protected:
           magnitude += std::fabs(x.real(at));
         }
         const Real unit = elem == CDL_F64 || elem == CDL_F32 ? 0x1p-52L : 0x1p-23L;
-        want.slack = row.fn == CDL_REDUCE_MAX || row.fn == CDL_REDUCE_MIN
-                         ? 0
-                         : unit * static_cast<Real>(r) * (product ? std::fabs(want.real) : magnitude) +
-                               ulpAt(elem, want.real) * 0.5L;
+        want.slack =
+            row.fn == CDL_REDUCE_MAX || row.fn == CDL_REDUCE_MIN
+                ? 0
+                : unit * static_cast<Real>(r) * (product ? std::fabs(want.real) : magnitude) +
+                      ulpAt(elem, want.real) * 0.5L;
         expectElement(y, p, want, rowName(row));
         if (HasFatalFailure()) return;
       }
@@ -316,7 +332,8 @@ protected:
     Machine m;
     Array x = make(elem, 2 * 9 * 4), y(elem, 2 * 6 * 4), index(CDL_I32, 2 * 6 * 4);
     for (int64_t i = 0; i < 2 * 9 * 4; i += 3) x.setBits(i, x.bits(i / 2)); // ties
-    m.maker.instr(row.kind, row.fn, {m.dense(x, {2, 9, 4})}, {m.dense(y, {2, 6, 4}), m.dense(index, {2, 6, 4})});
+    m.maker.instr(row.kind, row.fn, {m.dense(x, {2, 9, 4})},
+                  {m.dense(y, {2, 6, 4}), m.dense(index, {2, 6, 4})});
     ASSERT_EQ(m.run(), "") << rowName(row);
     const bool descending = row.fn == CDL_SORT_DESCENDING;
     for (int64_t p = 0; p < 8; ++p) {
@@ -330,7 +347,8 @@ protected:
       std::iota(order.begin(), order.end(), 0);
       std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return key(a) < key(b); });
       for (int64_t k = 0; k < 6; ++k) {
-        ASSERT_TRUE(index.integer(at(k, 6)) == order[k]) << rowName(row) << " line " << p << " place " << k;
+        ASSERT_TRUE(index.integer(at(k, 6)) == order[k])
+            << rowName(row) << " line " << p << " place " << k;
         ASSERT_EQ(y.bits(at(k, 6)), x.bits(at(order[k], 9))) << rowName(row) << " line " << p;
       }
     }
@@ -343,8 +361,10 @@ protected:
     Machine m;
     Array x = make(a, batch * rows * depth, true), w = make(b, batch * depth * columns, true),
           y(out, batch * rows * columns);
-    Array zeroA = make(hasA ? row.elems[2] : int{CDL_I8}, 1), zeroB = make(hasB ? row.elems[3] : int{CDL_I8}, columns);
-    std::vector<cdl_view_t> views{m.dense(x, {batch, rows, depth}), m.dense(w, {batch, depth, columns})};
+    Array zeroA = make(hasA ? row.elems[2] : int{CDL_I8}, 1),
+          zeroB = make(hasB ? row.elems[3] : int{CDL_I8}, columns);
+    std::vector<cdl_view_t> views{m.dense(x, {batch, rows, depth}),
+                                  m.dense(w, {batch, depth, columns})};
     if (hasA) views.push_back(m.dense(zeroA, {1}));
     if (hasB) views.push_back(m.dense(zeroB, {columns}));
     m.maker.instr(row.kind, 0, views, m.dense(y, {batch, rows, columns}));
@@ -359,13 +379,15 @@ protected:
           real += x.real(ia) * w.real(ib);
           magnitude += std::fabs(x.real(ia) * w.real(ib));
         } else {
-          whole = wrap(CDL_I64, whole + wrap(CDL_I64, x.integer(ia) - (hasA ? zeroA.integer(0) : 0)) *
-                                            wrap(CDL_I64, w.integer(ib) - (hasB ? zeroB.integer(n) : 0)));
+          whole = wrap(CDL_I64,
+                       whole + wrap(CDL_I64, x.integer(ia) - (hasA ? zeroA.integer(0) : 0)) *
+                                   wrap(CDL_I64, w.integer(ib) - (hasB ? zeroB.integer(n) : 0)));
         }
       }
       const Real unit = a == CDL_F64 ? 0x1p-53L : 0x1p-24L;
-      expectElement(y, i, {wrap(out, whole), real, 0.5L, unit * depth * magnitude + ulpAt(out, real) * 0.5L},
-                    rowName(row));
+      expectElement(
+          y, i, {wrap(out, whole), real, 0.5L, unit * depth * magnitude + ulpAt(out, real) * 0.5L},
+          rowName(row));
       if (HasFatalFailure()) return;
     }
   }
@@ -387,7 +409,8 @@ protected:
     const int room = 62 - 24 - (info(a.elem()).bits == 64 ? 39 : info(a.elem()).bits);
     const int ka = room > 3 ? 3 : 0, kb = two && info(b.elem()).bits < 32 ? 2 : 0;
     const Int lo = lowest(out) / 2, hi = highest(out) / 2;
-    std::vector<cdl_view_t> views{m.dense(a, {n}), m.dense(ma, {n}), m.dense(shift, {n}), m.view(zero, {n}, {0})};
+    std::vector<cdl_view_t> views{m.dense(a, {n}), m.dense(ma, {n}), m.dense(shift, {n}),
+                                  m.view(zero, {n}, {0})};
     if (two) views.insert(views.end(), {m.dense(b, {n}), m.view(mb, {n}, {0})});
     m.maker.instr(row.kind, 0, views, m.dense(y, {n}),
                   {Maker::attr(CDL_ATTR_A_LEFT_SHIFT, ka), Maker::attr(CDL_ATTR_B_LEFT_SHIFT, kb),
@@ -395,7 +418,8 @@ protected:
                    Maker::attr(CDL_ATTR_CLAMP_MAX, static_cast<int64_t>(hi))});
     ASSERT_EQ(m.run(), "") << rowName(row);
     for (int64_t i = 0; i < n; ++i) {
-      const Int sum = (a.integer(i) * ma.integer(i) << ka) + (two ? b.integer(i) * mb.integer(0) << kb : 0);
+      const Int sum =
+          (a.integer(i) * ma.integer(i) << ka) + (two ? b.integer(i) * mb.integer(0) << kb : 0);
       const Int unit = Int{1} << static_cast<int>(shift.integer(i));
       Int quotient = sum / unit, rest = sum % unit;
       if (rest < 0) rest += unit, --quotient;
@@ -417,11 +441,12 @@ protected:
         ASSERT_EQ(y.bits(i), t.bits(i)) << rowName(row);
         continue;
       }
-      const double base = static_cast<double>(t.real(i / 128)), next = static_cast<double>(t.real(i / 128 + 1));
-      expectElement(
-          y, i,
-          exactly(static_cast<Int>(std::floor(base + (next - base) * (static_cast<double>(i % 128) / 128) + 0.5))),
-          rowName(row));
+      const double base = static_cast<double>(t.real(i / 128)),
+                   next = static_cast<double>(t.real(i / 128 + 1));
+      expectElement(y, i,
+                    exactly(static_cast<Int>(std::floor(
+                        base + (next - base) * (static_cast<double>(i % 128) / 128) + 0.5))),
+                    rowName(row));
     }
   }
 
@@ -436,7 +461,8 @@ protected:
       for (int64_t r = 0; r < 11; ++r) sum += std::exp(x.real(i / 33 * 33 + r * 3 + i % 3));
       const Real logarithm = x.real(i) - std::log(sum);
       const Real want = row.fn == CDL_SOFTMAX_SOFTMAX ? std::exp(logarithm) : logarithm;
-      expectElement(y, i, about(want, 4, elem == CDL_F64 ? 1e-14L : 1e-5L * std::fabs(want)), rowName(row));
+      expectElement(y, i, about(want, 4, elem == CDL_F64 ? 1e-14L : 1e-5L * std::fabs(want)),
+                    rowName(row));
     }
   }
 
@@ -444,8 +470,8 @@ protected:
     const int elem = row.elems[0];
     constexpr int64_t rows = 3, count = 17;
     Machine m;
-    Array x = make(elem, rows * count, true), scale = make(elem, count, true), bias = make(elem, count, true),
-          y(elem, rows * count);
+    Array x = make(elem, rows * count, true), scale = make(elem, count, true),
+          bias = make(elem, count, true), y(elem, rows * count);
     std::vector<cdl_view_t> views{m.dense(x, {rows, count})};
     const bool scaled = row.elem_count > 2, biased = row.elem_count > 3;
     if (scaled) views.push_back(m.dense(scale, {count}));
@@ -453,13 +479,15 @@ protected:
     int64_t bits;
     const double epsilon = 0.25;
     std::memcpy(&bits, &epsilon, 8);
-    m.maker.instr(row.kind, row.fn, views, m.dense(y, {rows, count}), {Maker::attr(CDL_ATTR_EPSILON, bits, 2)});
+    m.maker.instr(row.kind, row.fn, views, m.dense(y, {rows, count}),
+                  {Maker::attr(CDL_ATTR_EPSILON, bits, 2)});
     ASSERT_EQ(m.run(), "") << rowName(row);
     for (int64_t i = 0; i < rows * count; ++i) {
       Real mean = 0, squares = 0;
       for (int64_t r = 0; r < count; ++r) mean += x.real(i / count * count + r) / count;
       if (row.fn == CDL_NORM_RMS) mean = 0;
-      for (int64_t r = 0; r < count; ++r) squares += std::pow(x.real(i / count * count + r) - mean, 2) / count;
+      for (int64_t r = 0; r < count; ++r)
+        squares += std::pow(x.real(i / count * count + r) - mean, 2) / count;
       Real want = (x.real(i) - mean) / std::sqrt(squares + 0.25L);
       if (scaled) want *= scale.real(i % count);
       if (biased) want += bias.real(i % count);
@@ -474,7 +502,8 @@ TEST_F(Rows, EveryRowGivesWhatTheDefinitionsGive) {
   for (uint32_t i = 0; i < capabilities.row_count; ++i) {
     const cdl_row_t& row = capabilities.rows[i];
     ASSERT_TRUE(row.support == CDL_SUPPORT_NATIVE && row.operand_class == CDL_CLASS_AFFINE);
-    if ((row.flags & CDL_ROW_EPILOGUE) || row.kind == CDL_KIND_ELEMENTWISE) continue; // with an expression: expr_test
+    // with an expression: expr_test
+    if ((row.flags & CDL_ROW_EPILOGUE) || row.kind == CDL_KIND_ELEMENTWISE) continue;
     ++counts[row.kind];
     switch (row.kind) {
     case CDL_KIND_COPY:
@@ -493,7 +522,8 @@ TEST_F(Rows, EveryRowGivesWhatTheDefinitionsGive) {
     }
     if (HasFatalFailure()) return;
   }
-  for (int kind = CDL_KIND_COPY; kind <= CDL_KIND_TABLE; ++kind) EXPECT_GT(counts[kind], 0) << "kind " << kind;
+  for (int kind = CDL_KIND_COPY; kind <= CDL_KIND_TABLE; ++kind)
+    EXPECT_GT(counts[kind], 0) << "kind " << kind;
 }
 
 TEST_F(Rows, EveryRequiredRowIsThere) {
@@ -501,7 +531,8 @@ TEST_F(Rows, EveryRequiredRowIsThere) {
     int kind, fn, count;
     std::array<int, 5> elems;
   };
-#define CDL_ROW(profile, kind, fn, count, e0, e1, e2, e3, e4, ...) {kind, fn, count, {e0, e1, e2, e3, e4}},
+#define CDL_ROW(profile, kind, fn, count, e0, e1, e2, e3, e4, ...)                                 \
+  {kind, fn, count, {e0, e1, e2, e3, e4}},
   const Required required[] = {
 #include "candela/cdl_rows.inc"
       CDL_REQUIRED_ROWS(CDL_ROW)};

@@ -12,7 +12,9 @@ namespace {
 using namespace testing;
 using Ints = Maker::Ints;
 
-int64_t product(const Ints& dims) { return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>()); }
+int64_t product(const Ints& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
 
 // Calls f(dense position, position in the view) for every element.
 template <class F> void forEachElement(const cdl_view_t& view, F f) {
@@ -20,7 +22,8 @@ template <class F> void forEachElement(const cdl_view_t& view, F f) {
   for (int d = 0; d < view.rank; ++d) count *= view.dims[d];
   for (int64_t i = 0; i < count; ++i) {
     int64_t at = view.offset, rest = i;
-    for (int d = view.rank - 1; d >= 0; rest /= view.dims[d], --d) at += rest % view.dims[d] * view.strides[d];
+    for (int d = view.rank - 1; d >= 0; rest /= view.dims[d], --d)
+      at += rest % view.dims[d] * view.strides[d];
     f(i, at);
   }
 }
@@ -61,8 +64,9 @@ protected:
   };
   // Runs the instruction on dense inputs and on strided ones of the same content (where `may` is
   // true also with dims of stride 0), and compares the results bit by bit.
-  void compare(int kind, int fn, const std::vector<Input>& inputs, const Input& output, bool broadcast,
-               const std::vector<cdl_attr_t>& attrs = {}, std::vector<Array>* contents = nullptr) {
+  void compare(int kind, int fn, const std::vector<Input>& inputs, const Input& output,
+               bool broadcast, const std::vector<cdl_attr_t>& attrs = {},
+               std::vector<Array>* contents = nullptr) {
     std::vector<Array> dense, strided;
     Machine a, b;
     std::vector<cdl_view_t> viewsA, viewsB;
@@ -82,8 +86,11 @@ protected:
       const cdl_view_t view = b.view(strided.back(), dims, strides, offset);
       dense.emplace_back(elem, std::max<int64_t>(product(dims), 1));
       if (contents)
-        forEachElement(view, [&](int64_t i, int64_t at) { strided.back().setBits(at, (*contents)[k].bits(i)); });
-      forEachElement(view, [&](int64_t i, int64_t at) { dense.back().setBits(i, strided.back().bits(at)); });
+        forEachElement(view, [&](int64_t i, int64_t at) {
+          strided.back().setBits(at, (*contents)[k].bits(i));
+        });
+      forEachElement(
+          view, [&](int64_t i, int64_t at) { dense.back().setBits(i, strided.back().bits(at)); });
       viewsA.push_back(a.dense(dense.back(), dims));
       viewsB.push_back(view);
     }
@@ -104,7 +111,8 @@ protected:
       ASSERT_EQ(z.bits(at), y.bits(i)) << "kind " << kind << " element " << i;
       untouched.setBits(at, z.bits(at));
     });
-    for (int64_t i = 0; i < z.size(); ++i) ASSERT_EQ(z.bits(i), untouched.bits(i)) << "wrote beside its view";
+    for (int64_t i = 0; i < z.size(); ++i)
+      ASSERT_EQ(z.bits(i), untouched.bits(i)) << "wrote beside its view";
   }
 };
 
@@ -121,7 +129,8 @@ TEST_F(Views, ElementwiseKindsTakeAnyStrides) {
     compare(CDL_KIND_CONVERT, CDL_CONVERT_RNE, {{e, dims}}, {CDL_I16, dims}, true);
     compare(CDL_KIND_UNARY, CDL_UNARY_NEG, {{CDL_F32, dims}}, {CDL_F32, dims}, true);
     compare(CDL_KIND_TABLE, 0, {{CDL_I8, dims}, {CDL_U8, {256}}}, {CDL_U8, dims}, false);
-    compare(CDL_KIND_RESCALE, 0, {{CDL_I32, dims}, {CDL_I32, dims}, {CDL_I32, dims}, {CDL_I32, dims}}, {CDL_I8, dims},
+    compare(CDL_KIND_RESCALE, 0,
+            {{CDL_I32, dims}, {CDL_I32, dims}, {CDL_I32, dims}, {CDL_I32, dims}}, {CDL_I8, dims},
             true);
   }
 }
@@ -133,21 +142,27 @@ TEST_F(Views, OtherKindsTakeAnyStrides) {
     compare(CDL_KIND_REDUCE, round % 4, {{e, {o, n, i}}}, {e, {o, i}}, true);
     compare(CDL_KIND_ARG_REDUCE, 0, {{e, {o, n, i}}}, {CDL_I64, {o, i}}, true);
     compare(CDL_KIND_SOFTMAX, 0, {{CDL_F32, {o, n, i}}}, {CDL_F32, {o, n, i}}, true);
-    compare(CDL_KIND_NORM, 0, {{CDL_BF16, {o, n}}, {CDL_BF16, {n}}, {CDL_BF16, {n}}}, {CDL_BF16, {o, n}}, true);
+    compare(CDL_KIND_NORM, 0, {{CDL_BF16, {o, n}}, {CDL_BF16, {n}}, {CDL_BF16, {n}}},
+            {CDL_BF16, {o, n}}, true);
     const int64_t rows = upTo(9), columns = 1 + upTo(20), depth = upTo(3) ? upTo(30) : 300;
     compare(CDL_KIND_MATMUL, 0, {{CDL_F32, {o, rows, depth}}, {CDL_F32, {o, depth, columns}}},
             {CDL_F32, {o, rows, columns}}, true, {Maker::attr(CDL_ATTR_ACCUMULATE, round % 2)});
     compare(CDL_KIND_MATMUL, 0,
-            {{CDL_I8, {o, rows, depth}}, {CDL_I8, {o, depth, columns}}, {CDL_I8, {1}}, {CDL_I8, {columns}}},
+            {{CDL_I8, {o, rows, depth}},
+             {CDL_I8, {o, depth, columns}},
+             {CDL_I8, {1}},
+             {CDL_I8, {columns}}},
             {CDL_I32, {o, rows, columns}}, true);
     std::vector<Array> contents;
     contents.emplace_back(e, o * n * i).fill(random_, true);
     contents.emplace_back(CDL_I32, k);
     for (int64_t j = 0; j < k; ++j) contents[1].setInteger(j, upTo(n + 1) - 1);
-    compare(CDL_KIND_GATHER, round % 2, {{e, {o, n, i}}, {CDL_I32, {k}}}, {e, {o, k, i}}, false, {}, &contents);
+    compare(CDL_KIND_GATHER, round % 2, {{e, {o, n, i}}, {CDL_I32, {k}}}, {e, {o, k, i}}, false, {},
+            &contents);
     contents.emplace_back(e, o * k * i).fill(random_, true);
     contents.erase(contents.begin());
-    compare(CDL_KIND_SCATTER, CDL_SCATTER_ADD, {{CDL_I32, {k}}, {e, {o, k, i}}}, {e, {o, n, i}}, false, {}, &contents);
+    compare(CDL_KIND_SCATTER, CDL_SCATTER_ADD, {{CDL_I32, {k}}, {e, {o, k, i}}}, {e, {o, n, i}},
+            false, {}, &contents);
   }
 }
 
@@ -167,10 +182,12 @@ TEST_F(Views, InPlaceAndOverlappingWindows) {
   for (int64_t i = 0; i < 40; ++i) x.setInteger(i, i * i);
   const cdl_view_t whole = m.dense(x, {40});
   m.maker.instr(CDL_KIND_BINARY, CDL_BINARY_ADD, {whole, whole}, whole);
-  m.maker.instr(CDL_KIND_COPY, 0, {Maker::view(whole.buffer, CDL_I32, {3, 8}, {1, 2}, 4)}, m.dense(windows, {3, 8}));
+  m.maker.instr(CDL_KIND_COPY, 0, {Maker::view(whole.buffer, CDL_I32, {3, 8}, {1, 2}, 4)},
+                m.dense(windows, {3, 8}));
   ASSERT_EQ(m.run(), "");
   for (int64_t k = 0; k < 3; ++k)
-    for (int64_t i = 0; i < 8; ++i) EXPECT_TRUE(windows.integer(k * 8 + i) == 2 * (4 + k + 2 * i) * (4 + k + 2 * i));
+    for (int64_t i = 0; i < 8; ++i)
+      EXPECT_TRUE(windows.integer(k * 8 + i) == 2 * (4 + k + 2 * i) * (4 + k + 2 * i));
 }
 
 TEST_F(Views, NibblesAreRead) {

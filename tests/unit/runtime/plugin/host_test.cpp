@@ -43,7 +43,8 @@ TEST_F(HostCache, KeepsBytesByKey) {
   EXPECT_EQ(get("acme 3 conv"), "nothing");
   put("acme 1 conv", "another");
   EXPECT_EQ(get("acme 1 conv"), "another");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2) << "something else was left behind";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2)
+      << "something else was left behind";
 }
 
 TEST_F(HostCache, KeepsNothingWithoutAFolder) {

@@ -1,4 +1,5 @@
-// The host against tables that are short, incomplete or hostile: each is refused by the name of what is wrong.
+// The host against tables that are short, incomplete or hostile: each is refused by the name of
+// what is wrong.
 #include <candela/backend.hpp>
 
 #include <gmock/gmock.h>
@@ -43,7 +44,8 @@ void expectRefused(Damage how, const std::string& why) {
 
 TEST(PluginTable, EveryRequiredSlotIsMissedByName) {
   ASSERT_TRUE(load(nullptr).isOk());
-#define CDL_X(slot) expectRefused([](cdl_plugin_t& t) { t.slot = nullptr; }, "required slot " #slot " is null");
+#define CDL_X(slot)                                                                                \
+  expectRefused([](cdl_plugin_t& t) { t.slot = nullptr; }, "required slot " #slot " is null");
   CDL_REQUIRED_SLOTS(CDL_X)
 #undef CDL_X
   expectRefused([](cdl_plugin_t& t) { t.run = nullptr; }, "required slot run or compile is null");
@@ -55,14 +57,17 @@ TEST(PluginTable, WhatIsWrongIsNamed) {
   expectRefused([](cdl_plugin_t& t) { t.name = nullptr; }, "plugin has no name of [a-z0-9_]");
   expectRefused([](cdl_plugin_t& t) { t.name = "Tiny"; }, "plugin has no name of [a-z0-9_]");
   expectRefused([](cdl_plugin_t& t) { t.version = nullptr; }, "plugin has no version");
-  expectRefused([](cdl_plugin_t& t) { t.header.struct_size = 40; }, "plugin table of 40 bytes is too short");
+  expectRefused([](cdl_plugin_t& t) { t.header.struct_size = 40; },
+                "plugin table of 40 bytes is too short");
   expectRefused([](cdl_plugin_t& t) { t.header.struct_size = offsetof(cdl_plugin_t, queue_wait); },
                 "required slot queue_wait is null");
-  expectRefused([](cdl_plugin_t& t) { t.min_host_minor = 9; },
-                fmt::format("plugin needs host ABI 0.9 or newer, this host has 0.{}", CDL_ABI_MINOR));
+  expectRefused(
+      [](cdl_plugin_t& t) { t.min_host_minor = 9; },
+      fmt::format("plugin needs host ABI 0.9 or newer, this host has 0.{}", CDL_ABI_MINOR));
   expectRefused([](cdl_plugin_t& t) { t.header.major = 7; },
                 fmt::format("built against ABI 7.{}, this host takes 0.1 to 0.x", CDL_ABI_MINOR));
-  expectRefused([](cdl_plugin_t& t) { t.header.minor = 0; }, "built against ABI 0.0, this host takes 0.1 to 0.x");
+  expectRefused([](cdl_plugin_t& t) { t.header.minor = 0; },
+                "built against ABI 0.0, this host takes 0.1 to 0.x");
 }
 
 TEST(PluginTable, OptionsAreWhole) {
@@ -75,14 +80,16 @@ TEST(PluginTable, OptionsAreWhole) {
   };
   EXPECT_TRUE(load(with("a", "b")).isOk());
   expectRefused([](cdl_plugin_t& t) { t.options = nullptr; }, "options are null");
-  expectRefused([](cdl_plugin_t& t) { t.option_count = 1u << 31; }, "2147483648 options are more than the limit");
+  expectRefused([](cdl_plugin_t& t) { t.option_count = 1u << 31; },
+                "2147483648 options are more than the limit");
   expectRefused(with("a", nullptr), "option 1 has no name");
   expectRefused(with("", "b"), "option 0 has no name");
   expectRefused(with("a", "a"), "option a is there twice");
 }
 
 TEST(PluginTable, OptionsAreCheckedBeforeTheDeviceOpens) {
-  auto plugin = load([](cdl_plugin_t& t) { t.device_open = [](auto...) -> cdl_code_t { return CDL_INTERNAL; }; });
+  auto plugin = load(
+      [](cdl_plugin_t& t) { t.device_open = [](auto...) -> cdl_code_t { return CDL_INTERNAL; }; });
   ASSERT_TRUE(plugin.isOk());
   const auto answer = [&](const char* name, const char* value) {
     return (*plugin)->open(0, {{name, value}}).status().message();
@@ -91,12 +98,14 @@ TEST(PluginTable, OptionsAreCheckedBeforeTheDeviceOpens) {
   EXPECT_THAT(answer("count", "two"), HasSubstr("expected int"));
   EXPECT_THAT(answer("colour", "red"), HasSubstr("unknown option colour; it has speed, count"));
   EXPECT_THAT((*plugin)->open(1, {}).status().message(), EndsWith("device 1 of 1 does not exist"));
-  EXPECT_EQ((*plugin)->open(0, {{"speed", "fast"}}).status().code(), Code::internal) << "this one is asked";
+  EXPECT_EQ((*plugin)->open(0, {{"speed", "fast"}}).status().code(), Code::internal)
+      << "this one is asked";
 }
 
 TEST(PluginTable, MissingOptionalSlotsMeanTheirDefaults) {
   auto plugin = load([](cdl_plugin_t& t) {
-    t.device_name = nullptr, t.memory_map = nullptr, t.memory_unmap = nullptr, t.description = nullptr;
+    t.device_name = nullptr, t.memory_map = nullptr, t.memory_unmap = nullptr,
+    t.description = nullptr;
     t.header.struct_size = offsetof(cdl_plugin_t, compile);
   });
   ASSERT_TRUE(plugin.isOk()) << plugin.status().message();
@@ -119,15 +128,23 @@ TEST(PluginTable, SuccessWithoutAnObjectIsADefect) {
     return memory.status().message() + queue.status().message();
   };
   EXPECT_EQ(openWith(nullptr), "");
-  EXPECT_THAT(openWith([](cdl_plugin_t& t) { t.device_open = [](auto...) -> cdl_code_t { return CDL_OK; }; }),
+  EXPECT_THAT(openWith([](cdl_plugin_t& t) {
+                t.device_open = [](auto...) -> cdl_code_t { return CDL_OK; };
+              }),
               HasSubstr("device_open succeeded without a device"));
   EXPECT_THAT(openWith([](cdl_plugin_t& t) {
-                t.device_capabilities = [](cdl_device_t*) -> const cdl_capabilities_t* { return nullptr; };
+                t.device_capabilities = [](cdl_device_t*) -> const cdl_capabilities_t* {
+                  return nullptr;
+                };
               }),
               HasSubstr("device_capabilities gave nothing"));
-  EXPECT_THAT(openWith([](cdl_plugin_t& t) { t.memory_create = [](auto...) -> cdl_code_t { return CDL_OK; }; }),
+  EXPECT_THAT(openWith([](cdl_plugin_t& t) {
+                t.memory_create = [](auto...) -> cdl_code_t { return CDL_OK; };
+              }),
               HasSubstr("memory_create succeeded without memory"));
-  EXPECT_THAT(openWith([](cdl_plugin_t& t) { t.queue_create = [](auto...) -> cdl_code_t { return CDL_OK; }; }),
+  EXPECT_THAT(openWith([](cdl_plugin_t& t) {
+                t.queue_create = [](auto...) -> cdl_code_t { return CDL_OK; };
+              }),
               HasSubstr("queue_create succeeded without a queue"));
 }
 
@@ -137,15 +154,17 @@ TEST(PluginTable, MoreDevicesThanAnyMachineHasAreRefused) {
   EXPECT_TRUE(load([](cdl_plugin_t& t) { t.device_count = 1024; }).isOk());
 }
 
-// What no slot may do: an exception of a class, of none, and of no memory. Each is told with the plugin and the slot.
+// What no slot may do: an exception of a class, of none, and of no memory. Each is told with the
+// plugin and the slot.
 struct Throw {
   const char* said; ///< behind "tiny: <slot> threw"
   Code code;
   void (*now)();
 };
-const Throw kThrows[] = {{": a bad day", Code::internal, [] { throw std::runtime_error("a bad day"); }},
-                         {" something that is no std::exception", Code::internal, [] { throw 42; }},
-                         {": std::bad_alloc", Code::out_of_memory, [] { throw std::bad_alloc(); }}};
+const Throw kThrows[] = {
+    {": a bad day", Code::internal, [] { throw std::runtime_error("a bad day"); }},
+    {" something that is no std::exception", Code::internal, [] { throw 42; }},
+    {": std::bad_alloc", Code::out_of_memory, [] { throw std::bad_alloc(); }}};
 const Throw* thrown;
 
 void expectThrown(const char* slot, const Status& status) {
@@ -178,12 +197,13 @@ TEST(PluginThrows, InASlotThatOpens) {
       return CDL_OK;
     };
     expectThrown("device_open", opened([=](cdl_plugin_t& t) { t.device_open = slot; }).status());
-    expectThrown("device_capabilities", opened([](cdl_plugin_t& t) {
-                                          t.device_capabilities = [](cdl_device_t*) -> const cdl_capabilities_t* {
-                                            thrown->now();
-                                            return nullptr;
-                                          };
-                                        }).status());
+    expectThrown("device_capabilities",
+                 opened([](cdl_plugin_t& t) {
+                   t.device_capabilities = [](cdl_device_t*) -> const cdl_capabilities_t* {
+                     thrown->now();
+                     return nullptr;
+                   };
+                 }).status());
     const auto device = opened([=](cdl_plugin_t& t) {
       t.memory_create = slot, t.queue_create = slot;
       t.device_name = [](cdl_device_t*) -> const char* {

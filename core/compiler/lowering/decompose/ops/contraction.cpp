@@ -17,11 +17,13 @@ Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero, Value b
   const int64_t m = aDims[aDims.size() - 2], k = aDims.back(), n = bDims.back();
   const Shape aBatch(aDims.begin(), aDims.end() - 2), bBatch(bDims.begin(), bDims.end() - 2);
   Shape batch = graph::broadcastShapes(aBatch, bBatch).value_or(Shape{});
-  const int64_t count = *elementCount(batch), aCount = *elementCount(aBatch), bCount = *elementCount(bBatch);
+  const int64_t count = *elementCount(batch), aCount = *elementCount(aBatch),
+                bCount = *elementCount(bBatch);
   Shape result = batch;
   result.insert(result.end(), {m, n});
   // One matrix on the right: the batch of the left is more rows.
-  if (bCount == 1) return l.reshape(product(l.reshape(a, {1, aCount * m, k}), l.reshape(b, {1, k, n})), result);
+  if (bCount == 1)
+    return l.reshape(product(l.reshape(a, {1, aCount * m, k}), l.reshape(b, {1, k, n})), result);
   const auto batched = [&](Value value, int64_t own, int64_t rows, int64_t columns) {
     if (own != 1 && own != count) {
       Shape full = batch;
@@ -36,7 +38,8 @@ Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero, Value b
 
 Result<Values> lowerMatmul(Lowering& l, const Node& node) {
   Value a = node.operand(0);
-  return Values{l.reshape(matmulAnyRank(l, a, node.operand(1), a->type.elem), node.result()->type.shape())};
+  return Values{
+      l.reshape(matmulAnyRank(l, a, node.operand(1), a->type.elem), node.result()->type.shape())};
 }
 
 namespace {
@@ -51,8 +54,8 @@ Value scaled(Lowering& l, Value x, double factor) {
 
 } // namespace
 
-// Sums of halves that a factor or a term follows are f32 where the target can: alone they may be beyond any half, and
-// the term may take most of them away again.
+// Sums of halves that a factor or a term follows are f32 where the target can: alone they may be
+// beyond any half, and the term may take most of them away again.
 Result<Values> lowerGemm(Lowering& l, const Node& node) {
   Value a = node.operand(0), b = node.operand(1), c = node.operand(2);
   const double alpha = node.floatAttr("alpha"), beta = node.floatAttr("beta");
@@ -66,10 +69,11 @@ Result<Values> lowerGemm(Lowering& l, const Node& node) {
 
 namespace {
 
-// One multiply per tap and a sum over the taps: nothing to contract across channels. In f32 products of halves are
-// exact.
+// One multiply per tap and a sum over the taps: nothing to contract across channels. In f32
+// products of halves are exact.
 Value depthwise(Lowering& l, Value columns, Value w, int64_t batch) {
-  const int64_t channels = w->type.dim(0), taps = columns->type.dim(1), places = columns->type.dim(2);
+  const int64_t channels = w->type.dim(0), taps = columns->type.dim(1),
+                places = columns->type.dim(2);
   const Elem elem = w->type.elem, inner = l.wide(elem);
   Value x = l.cast(l.reshape(columns, {batch, channels, taps, places}), inner);
   Value products = l.mul(x, l.cast(l.reshape(w, {channels, taps, 1}), inner));
@@ -91,12 +95,14 @@ Result<Values> lowerConv(Lowering& l, const Node& node) {
   const int64_t taps = *elementCount(window.kernel), depth = wDims[1] * taps;
   Value columns = unfold(l, x, window, Shape(yDims.begin() + 2, yDims.end()), 0);
   const int64_t places = columns->type.dim(2);
-  if (wDims[1] == 1 && outputs == 1 && group > 1) return Values{l.reshape(depthwise(l, columns, w, batch), yDims)};
+  if (wDims[1] == 1 && outputs == 1 && group > 1)
+    return Values{l.reshape(depthwise(l, columns, w, batch), yDims)};
   // A group is a batch. With several of both, the weights are repeated: they are the smaller side.
   Value weights = l.reshape(w, {group, outputs, depth});
   if (batch > 1 && group > 1)
-    weights = l.reshape(l.broadcast(l.reshape(w, {1, group, outputs, depth}), {batch, group, outputs, depth}),
-                        {batch * group, outputs, depth});
+    weights = l.reshape(
+        l.broadcast(l.reshape(w, {1, group, outputs, depth}), {batch, group, outputs, depth}),
+        {batch * group, outputs, depth});
   columns = l.reshape(columns, {batch * group, depth, places});
   return Values{l.reshape(l.matmul(weights, columns, x->type.elem), yDims)};
 }

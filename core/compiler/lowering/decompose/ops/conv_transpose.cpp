@@ -4,10 +4,12 @@
 
 namespace candela::target {
 
-// A convolution of x, its elements strides apart and with a border of zeros, with the kernel turned around.
+// A convolution of x, its elements strides apart and with a border of zeros, with the kernel turned
+// around.
 Result<Values> lowerConvTranspose(Lowering& l, const Node& node) {
   Value x = node.operand(0), w = node.operand(1);
-  const Shape wDims = w->type.shape(), yDims = node.result()->type.shape(), kernel(wDims.begin() + 2, wDims.end());
+  const Shape wDims = w->type.shape(), yDims = node.result()->type.shape(),
+              kernel(wDims.begin() + 2, wDims.end());
   const graph::Window window = graph::windowOf(node, kernel);
   const int64_t group = node.intAttr("group"), inputs = wDims[0] / group, outputs = wDims[1];
   const int64_t taps = *elementCount(kernel);
@@ -27,8 +29,9 @@ Result<Values> lowerConvTranspose(Lowering& l, const Node& node) {
     first += skipped * dense[d + 2];
     steps[d + 2] = stride;
   }
-  x = *elementCount(from) == 0 ? l.splat(x->type.elem, dims, 0)
-                               : l.place({l.affine(x, first, from, dense)}, dims, offsets, steps, 0, true);
+  x = *elementCount(from) == 0
+          ? l.splat(x->type.elem, dims, 0)
+          : l.place({l.affine(x, first, from, dense)}, dims, offsets, steps, 0, true);
 
   Shape turned{group, outputs, inputs};
   std::vector<int64_t> strides{inputs * outputs * taps, taps, outputs * taps};
@@ -40,7 +43,8 @@ Result<Values> lowerConvTranspose(Lowering& l, const Node& node) {
   Shape weight = kernel;
   weight.insert(weight.begin(), {group * outputs, inputs});
   w = l.reshape(l.affine(w, taps - 1, turned, strides), weight);
-  return Values{l.node(OpKind::Conv, {x, w, node.operand(2)}, {{"dilations", window.dilations}, {"group", group}})};
+  return Values{l.node(OpKind::Conv, {x, w, node.operand(2)},
+                       {{"dilations", window.dilations}, {"group", group}})};
 }
 
 } // namespace candela::target

@@ -19,7 +19,8 @@ Result<Values> lowerGelu(Lowering& l, const Node& node) {
   const Elem elem = node.operand(0)->type.elem, inner = l.wide(elem);
   Value x = l.cast(node.operand(0), inner);
   Value gate = l.unary(OpKind::Erf, l.mul(x, l.scalar(inner, std::sqrt(0.5))));
-  return Values{l.cast(l.mul(l.mul(x, l.scalar(inner, 0.5)), l.add(gate, l.scalar(inner, 1))), elem)};
+  return Values{
+      l.cast(l.mul(l.mul(x, l.scalar(inner, 0.5)), l.add(gate, l.scalar(inner, 1))), elem)};
 }
 
 } // namespace candela::target

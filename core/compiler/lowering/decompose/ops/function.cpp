@@ -11,16 +11,19 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// A value with its builder, so that decompositions are written as formulas. Plain numbers take the type beside them.
+// A value with its builder, so that decompositions are written as formulas. Plain numbers take the
+// type beside them.
 struct Real {
   Lowering* l;
   Value value;
   Elem elem() const { return value->type.elem; }
   Real number(double x) const { return {l, l->scalar(elem(), x)}; }
 };
-#define CANDELA_FUNCTION(name, Kind)                                                                                   \
-  Real name(const Real& a, const Real& b) { return {a.l, a.l->binary(OpKind::Kind, a.value, b.value)}; }               \
-  [[maybe_unused]] Real name(const Real& a, double b) { return name(a, a.number(b)); }                                 \
+#define CANDELA_FUNCTION(name, Kind)                                                               \
+  Real name(const Real& a, const Real& b) {                                                        \
+    return {a.l, a.l->binary(OpKind::Kind, a.value, b.value)};                                     \
+  }                                                                                                \
+  [[maybe_unused]] Real name(const Real& a, double b) { return name(a, a.number(b)); }             \
   [[maybe_unused]] Real name(double a, const Real& b) { return name(b.number(a), b); }
 CANDELA_FUNCTION(operator+, Add)
 CANDELA_FUNCTION(operator-, Sub)
@@ -32,7 +35,7 @@ CANDELA_FUNCTION(less, Less)
 CANDELA_FUNCTION(bitAnd, BitAnd)
 CANDELA_FUNCTION(shiftRight, ShiftRight)
 #undef CANDELA_FUNCTION
-#define CANDELA_FUNCTION(name, Kind)                                                                                   \
+#define CANDELA_FUNCTION(name, Kind)                                                               \
   Real name(const Real& x) { return {x.l, x.l->unary(OpKind::Kind, x.value)}; }
 CANDELA_FUNCTION(operator-, Neg)
 CANDELA_FUNCTION(abs, Abs)
@@ -47,34 +50,41 @@ CANDELA_FUNCTION(atan, Atan)
 Real select(const Real& condition, const Real& a, const Real& b) {
   return {a.l, a.l->select(condition.value, a.value, b.value)};
 }
-Real select(const Real& condition, const Real& a, double b) { return select(condition, a, a.number(b)); }
-Real select(const Real& condition, double a, const Real& b) { return select(condition, b.number(a), b); }
+Real select(const Real& condition, const Real& a, double b) {
+  return select(condition, a, a.number(b));
+}
+Real select(const Real& condition, double a, const Real& b) {
+  return select(condition, b.number(a), b);
+}
 
 // Bits of the significand: whole numbers up to 2^digits are exact.
-int digits(Elem elem) { return elem == Elem::f64_ ? 53 : elem == Elem::f32_ ? 24 : elem == Elem::f16_ ? 11 : 8; }
+int digits(Elem elem) {
+  return elem == Elem::f64_ ? 53 : elem == Elem::f32_ ? 24 : elem == Elem::f16_ ? 11 : 8;
+}
 
 // Coefficients from low to high, fitted at Chebyshev nodes.
 // (tanh(x) / x - 1) / x^2 in x^2 for |x| <= 0.625; relative errors of tanh 1.7e-8 and 1.5e-18.
 const std::vector<double> kTanh = {-0.33333328944134255, 0.13332769736976328, -0.053850909578513581,
                                    0.020997178999074751, -0.0060967141659081976};
-const std::vector<double> kTanhLong = {-0.33333333333333333,   0.13333333333333042,    -0.053968253967896992,
-                                       0.021869488519008306,   -0.0088632351032408779, 0.0035921217511549623,
-                                       -0.0014557754120478055, 0.00058966065777570433, -0.0002375906496055562,
-                                       9.2571161295567683e-5,  -3.12011014257974e-5,   6.4851634827931131e-6};
+const std::vector<double> kTanhLong = {
+    -0.33333333333333333,   0.13333333333333042,   -0.053968253967896992,  0.021869488519008306,
+    -0.0088632351032408779, 0.0035921217511549623, -0.0014557754120478055, 0.00058966065777570433,
+    -0.0002375906496055562, 9.2571161295567683e-5, -3.12011014257974e-5,   6.4851634827931131e-6};
 // erf(x) / x in x^2 for |x| <= 1; relative errors 1.3e-9 and 2.4e-21.
-const std::vector<double> kErf = {1.1283791658483509,    -0.37612626666720331, 0.11283594715160218,
-                                  -0.026854212010626412, 0.005189087423433974, -0.00080168642871658695,
-                                  7.8758750626854883e-5};
-const std::vector<double> kErfLong = {1.1283791670955126,     -0.37612638903183752,   0.1128379167095512,
-                                      -0.026866170645129841,  0.0052239776254232983,  -0.00085483270219348296,
-                                      0.00012055332902888735, -1.4925647567519332e-5, 1.6462045441468419e-6,
-                                      -1.6364642158167615e-7, 1.4792401209404813e-8,  -1.216456005728345e-9,
-                                      8.7090451290531067e-11, -4.2309458242953378e-12};
+const std::vector<double> kErf = {
+    1.1283791658483509,   -0.37612626666720331,    0.11283594715160218,  -0.026854212010626412,
+    0.005189087423433974, -0.00080168642871658695, 7.8758750626854883e-5};
+const std::vector<double> kErfLong = {
+    1.1283791670955126,     -0.37612638903183752,    0.1128379167095512,     -0.026866170645129841,
+    0.0052239776254232983,  -0.00085483270219348296, 0.00012055332902888735, -1.4925647567519332e-5,
+    1.6462045441468419e-6,  -1.6364642158167615e-7,  1.4792401209404813e-8,  -1.216456005728345e-9,
+    8.7090451290531067e-11, -4.2309458242953378e-12};
 // -log(1 - erf(x)) in t = (x - (1 + end) / 2) / ((end - 1) / 2) for 1 <= x <= end; absolute errors
 // of erf 4.8e-10 (end 4) and 4e-17 (end 6). Beyond the end erf is 1 in the type.
-const std::vector<double> kErfc = {7.8068152727272644,     8.0290210113367308,     2.1237608331239641,
-                                   0.036647578044776784,   -0.010961849217635256,  0.0031903054131416668,
-                                   -0.0008803970815024043, 0.00022749950380415686, -4.1958400121675373e-5};
+const std::vector<double> kErfc = {
+    7.8068152727272644,     8.0290210113367308,     2.1237608331239641,
+    0.036647578044776784,   -0.010961849217635256,  0.0031903054131416668,
+    -0.0008803970815024043, 0.00022749950380415686, -4.1958400121675373e-5};
 const std::vector<double> kErfcLong = {
     14.112437402148174,      18.165248970912977,     6.0422065921388599,     0.081650909717812208,
     -0.034128411075984803,   0.014384548330034056,   -0.0059537045467073006, 0.0023739972871857784,
@@ -83,24 +93,26 @@ const std::vector<double> kErfcLong = {
     9.6783116394371178e-7,   -3.9018039170275553e-7, 7.6441133156681796e-8,  -2.0037511430812822e-8,
     3.7630401073729453e-8,   -4.2399982430926151e-9, -1.8019347257583865e-8, 7.1596774245395752e-9};
 
-// (sin(x) / x - 1) / x^2 and (cos(x) - 1 + x^2 / 2) / x^4 in x^2 for |x| <= 0.9; relative errors of sin and cos 7.1e-11
-// and 8.5e-18, 4.6e-9 and 2.4e-18.
-const std::vector<double> kSin = {-0.16666666658328608, 0.008333330038749817, -0.0001983923436108426,
-                                  2.715435939613437e-06};
-const std::vector<double> kSinLong = {-0.16666666666666666,   0.008333333333333333,    -0.00019841269841269822,
-                                      2.755731922396722e-06,  -2.5052108376384132e-08, 1.6059041450297783e-10,
-                                      -7.646815275848588e-13, 2.784944034327906e-15};
+// (sin(x) / x - 1) / x^2 and (cos(x) - 1 + x^2 / 2) / x^4 in x^2 for |x| <= 0.9; relative errors of
+// sin and cos 7.1e-11 and 8.5e-18, 4.6e-9 and 2.4e-18.
+const std::vector<double> kSin = {-0.16666666658328608, 0.008333330038749817,
+                                  -0.0001983923436108426, 2.715435939613437e-06};
+const std::vector<double> kSinLong = {-0.16666666666666666,    0.008333333333333333,
+                                      -0.00019841269841269822, 2.755731922396722e-06,
+                                      -2.5052108376384132e-08, 1.6059041450297783e-10,
+                                      -7.646815275848588e-13,  2.784944034327906e-15};
 const std::vector<double> kCos = {0.04166666213199151, -0.001388788083889204, 2.44690668391583e-05};
-const std::vector<double> kCosLong = {0.041666666666666664,    -0.0013888888888888883, 2.4801587301576954e-05,
-                                      -2.7557319216318975e-07, 2.087675428242947e-09,  -1.147025537705165e-11,
-                                      4.735396865320833e-14};
-// (atan(x) / x - 1) / x^2 in x^2 for |x| <= tan(pi / 8); relative errors of atan 2.3e-9 and 6.8e-18.
-const std::vector<double> kAtan = {-0.3333333175381697, 0.1999953879477192, -0.14263897112598675, 0.1074309966767457,
-                                   -0.06449835224591496};
-const std::vector<double> kAtanLong = {-0.3333333333333333,  0.1999999999999548,   -0.14285714284657894,
-                                       0.11111111014561013,  -0.09090904549884611, 0.07692182535116648,
-                                       -0.06664502215671447, 0.058580687568615106, -0.05085030492810941,
-                                       0.03921955253255129,  -0.019162068915902573};
+const std::vector<double> kCosLong = {
+    0.041666666666666664,  -0.0013888888888888883, 2.4801587301576954e-05, -2.7557319216318975e-07,
+    2.087675428242947e-09, -1.147025537705165e-11, 4.735396865320833e-14};
+// (atan(x) / x - 1) / x^2 in x^2 for |x| <= tan(pi / 8); relative errors of atan 2.3e-9 and
+// 6.8e-18.
+const std::vector<double> kAtan = {-0.3333333175381697, 0.1999953879477192, -0.14263897112598675,
+                                   0.1074309966767457, -0.06449835224591496};
+const std::vector<double> kAtanLong = {
+    -0.3333333333333333,  0.1999999999999548,  -0.14285714284657894, 0.11111111014561013,
+    -0.09090904549884611, 0.07692182535116648, -0.06664502215671447, 0.058580687568615106,
+    -0.05085030492810941, 0.03921955253255129, -0.019162068915902573};
 // pi, 20 bits behind the point in the first and 24 more in each other.
 constexpr int64_t kPi[] = {0x3243f6, 0xa8885a, 0x308d31, 0x3198a2, 0xe03707, 0x344a40, 0x938222};
 
@@ -111,16 +123,19 @@ Real polynomial(const Real& x, const std::vector<double>& coefficients) {
 }
 
 // `magnitude` with the sign of x.
-Real withSign(const Real& x, const Real& magnitude) { return select(less(x, 0), -magnitude, magnitude); }
+Real withSign(const Real& x, const Real& magnitude) {
+  return select(less(x, 0), -magnitude, magnitude);
+}
 // The value at 0 of what is odd: 0 with its sign.
 Real keepZero(const Real& x, const Real& y) { return select(equal(x, 0), x, y); }
 
-// Near 0 the quotient would cancel, so a polynomial stands there; it also gives tiny x back as it is. NaN takes the
-// quotient.
+// Near 0 the quotient would cancel, so a polynomial stands there; it also gives tiny x back as it
+// is. NaN takes the quotient.
 Real tanhOf(const Real& x) {
   const Real magnitude = abs(x), t = exp(magnitude * -2);
   const Real large = withSign(x, (1 - t) / (1 + t)), square = x * x;
-  const Real small = x + x * (square * polynomial(square, x.elem() == Elem::f64_ ? kTanhLong : kTanh));
+  const Real small =
+      x + x * (square * polynomial(square, x.elem() == Elem::f64_ ? kTanhLong : kTanh));
   return select(less(magnitude, 0.625), small, large);
 }
 
@@ -145,7 +160,8 @@ Real powOf(const Real& a, const Real& b) {
   const Real magnitude = abs(a), inverse = 1 / a;
   // 1 to any power, where the product may be 0 times infinity.
   const Real size = select(equal(magnitude, 1), 1, exp(b * log(magnitude)));
-  // A negative number has no root, but -0 and -infinity have: their product with the inverse is NaN.
+  // A negative number has no root, but -0 and -infinity have: their product with the inverse is
+  // NaN.
   const Real product = a * inverse, root = select(equal(product, product), kNan, size);
   const Real negative = select(isWhole(b), select(isWhole(b * 0.5), size, -size), root);
   // Any number to the power 0, NaN too.
@@ -158,7 +174,8 @@ Real wholePowerOf(const Real& a, const Real& b) {
   if (b.value->isConstant() && b.value->type.count() <= 4096)
     if (const auto tensor = b.value->tensor()) {
       uint64_t all = 0;
-      for (int64_t i = 0; i < tensor->count(); ++i) all |= loadElement(tensor->elem, tensor->bytes.data(), i);
+      for (int64_t i = 0; i < tensor->count(); ++i)
+        all |= loadElement(tensor->elem, tensor->bytes.data(), i);
       while (bits > 1 && !(all >> (bits - 1))) --bits;
     }
   Real power = a.number(1), factor = a, rest = b;
@@ -173,7 +190,8 @@ Real wholePowerOf(const Real& a, const Real& b) {
   return select(less(b, 0), select(equal(a, 1), 1, select(equal(a, -1), sign, 0)), power);
 }
 
-// Each multiple of b that is taken away leaves an exact rest, as it is between half of that and all of it.
+// Each multiple of b that is taken away leaves an exact rest, as it is between half of that and all
+// of it.
 Real remOf(const Real& a, const Real& b) {
   const Real divisor = abs(b);
   Real rest = abs(a);
@@ -190,7 +208,8 @@ Real truncOf(const Real& x) { return select(less(x, 0), -floor(-x), floor(x)); }
 Real roundEvenOf(const Real& x) {
   const double shift = std::ldexp(1.0, digits(x.elem()) - 1);
   const Real magnitude = abs(x);
-  const Real y = withSign(x, select(less(magnitude, shift), (magnitude + shift) - shift, magnitude));
+  const Real y =
+      withSign(x, select(less(magnitude, shift), (magnitude + shift) - shift, magnitude));
   return select(equal(y, 0), x * 0, y);
 }
 
@@ -207,15 +226,17 @@ Real expm1Of(const Real& x) {
   return select(less(abs(x), 1), near, power - 1);
 }
 
-// |x| less the nearest multiple of pi / 2, and which one. Every product is exact: of half as many digits of the
-// multiple with half as many of pi. Beyond what that carries NaN is better than a number without a true digit.
+// |x| less the nearest multiple of pi / 2, and which one. Every product is exact: of half as many
+// digits of the multiple with half as many of pi. Beyond what that carries NaN is better than a
+// number without a true digit.
 struct Angle {
   Real rest, quarters;
 };
 Angle angleOf(const Real& x) {
   const int precision = digits(x.elem()), half = precision == 24 ? 12 : 24;
   const Real magnitude = abs(x), quarters = floor(magnitude * (2 / std::numbers::pi) + 0.5);
-  const Real high = floor(quarters * std::ldexp(1.0, -half)) * std::ldexp(1.0, half), low = quarters - high;
+  const Real high = floor(quarters * std::ldexp(1.0, -half)) * std::ldexp(1.0, half),
+             low = quarters - high;
   Real rest = select(less(magnitude, std::ldexp(1.0, precision - 4)), magnitude, kNan);
   for (int i = 0; i < 7; ++i) {
     const int64_t word = kPi[half == 24 ? i : i / 2];
@@ -236,7 +257,8 @@ Real sinOfRest(const Real& x) {
 }
 Real cosOfRest(const Real& x) {
   const Real square = x * x;
-  return 1 - (square * 0.5 - square * square * polynomial(square, x.elem() == Elem::f64_ ? kCosLong : kCos));
+  return 1 - (square * 0.5 -
+              square * square * polynomial(square, x.elem() == Elem::f64_ ? kCosLong : kCos));
 }
 Real sinOf(const Real& x) {
   const Angle angle = angleOf(x);
@@ -250,17 +272,22 @@ Real cosOf(const Real& x) {
 }
 Real tanOf(const Real& x) {
   const Angle angle = angleOf(x);
-  const Real sine = sinOfRest(angle.rest), cosine = cosOfRest(angle.rest), odd = isOdd(angle.quarters);
+  const Real sine = sinOfRest(angle.rest), cosine = cosOfRest(angle.rest),
+             odd = isOdd(angle.quarters);
   return keepZero(x, withSign(x, select(odd, cosine, sine) / select(odd, -sine, cosine)));
 }
 
-// As pi / 4 and an angle, or pi / 2 and one, beyond the tangents of pi / 8 and 3 pi / 8. NaN takes the last.
+// As pi / 4 and an angle, or pi / 2 and one, beyond the tangents of pi / 8 and 3 pi / 8. NaN takes
+// the last.
 Real atanOf(const Real& x) {
   const double end = std::numbers::sqrt2 - 1;
   const Real m = abs(x), isSmall = less(m, end), isMiddle = less(m, 1 / end);
-  const Real t = select(isSmall, m, select(isMiddle, m - 1, -1)) / select(isSmall, 1, select(isMiddle, m + 1, m));
-  const Real start = select(isSmall, 0, select(isMiddle, std::numbers::pi / 4, m.number(std::numbers::pi / 2)));
-  const Real square = t * t, tail = square * polynomial(square, x.elem() == Elem::f64_ ? kAtanLong : kAtan);
+  const Real t = select(isSmall, m, select(isMiddle, m - 1, -1)) /
+                 select(isSmall, 1, select(isMiddle, m + 1, m));
+  const Real start =
+      select(isSmall, 0, select(isMiddle, std::numbers::pi / 4, m.number(std::numbers::pi / 2)));
+  const Real square = t * t,
+             tail = square * polynomial(square, x.elem() == Elem::f64_ ? kAtanLong : kAtan);
   return keepZero(x, withSign(x, start + (t + t * tail)));
 }
 Real asinOf(const Real& x) { return atan(x / sqrt((1 - x) * (1 + x))); }
@@ -343,7 +370,7 @@ Values lowerFunction(Lowering& l, const Node& node) {
   }
 }
 
-#define CANDELA_FUNCTION(Kind, direct)                                                                                 \
+#define CANDELA_FUNCTION(Kind, direct)                                                             \
   Result<Values> lower##Kind(Lowering& l, const Node& node) { return throughWide(l, node, direct); }
 CANDELA_FUNCTION(Asin, asinOf)
 CANDELA_FUNCTION(Acos, acosOf)

@@ -25,8 +25,8 @@ Result<Values> lowerSlice(Lowering& l, const Node& node) {
   return Values{l.affine(node.operand(0), offset, node.result()->type.shape(), strides)};
 }
 
-// Dims of their own, so that blocks of a layout stay in one piece; where ranks leave no room for blocks, one dim before
-// the axis and one after it.
+// Dims of their own, so that blocks of a layout stay in one piece; where ranks leave no room for
+// blocks, one dim before the axis and one after it.
 Result<Values> lowerConcat(Lowering& l, const Node& node) {
   const Shape dims = node.result()->type.shape();
   const int axis = graph::wrapAxis(node.intAttr("axis"), node.result()->type.rank());
@@ -76,13 +76,14 @@ int64_t mirrored(const std::string& mode, int64_t i, int64_t extent) {
   return at < extent ? at : period - at;
 }
 
-Value padByIndex(Lowering& l, Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi,
-                 const std::string& mode) {
+Value padByIndex(Lowering& l, Value x, const std::vector<int64_t>& lo,
+                 const std::vector<int64_t>& hi, const std::string& mode) {
   for (size_t axis = 0; axis < lo.size(); ++axis) {
     if (lo[axis] == 0 && hi[axis] == 0) continue;
     Shape dims = x->type.shape();
     if (const int64_t wanted = lo[axis] + dims[axis] + hi[axis]; wanted > kMostTabled)
-      throw Lowering::Failure{failure(Code::unsupported, "mode {} of dim {} becomes {} elements, at most {}", mode,
+      throw Lowering::Failure{failure(Code::unsupported,
+                                      "mode {} of dim {} becomes {} elements, at most {}", mode,
                                       axis, wanted, kMostTabled)};
     std::vector<int32_t> index;
     for (int64_t i = -lo[axis]; i < dims[axis] + hi[axis]; ++i)
@@ -129,7 +130,8 @@ Result<Values> lowerGather(Lowering& l, const Node& node) {
   const int axis = graph::wrapAxis(node.intAttr("axis"), x->type.rank());
   const int64_t extent = dims[axis], count = index->type.count();
   if (extent > std::numeric_limits<int32_t>::max())
-    return failure(Code::unsupported, "gather '{}': dim of {} does not fit an i32 index", node.userName(), extent);
+    return failure(Code::unsupported, "gather '{}': dim of {} does not fit an i32 index",
+                   node.userName(), extent);
   if (index->isConstant()) {
     CDL_ASSIGN(const Tensor tensor, index->tensor());
     std::vector<int32_t> known;
@@ -143,7 +145,8 @@ Result<Values> lowerGather(Lowering& l, const Node& node) {
     Value fromEnd = l.add(index, l.scalar(Elem::i32_, static_cast<double>(extent)));
     index = l.select(l.less(index, l.scalar(Elem::i32_, 0)), fromEnd, index);
   }
-  return Values{l.reshape(l.take(l.reshape(x, aroundAxis(dims, axis)), index), node.result()->type.shape())};
+  return Values{
+      l.reshape(l.take(l.reshape(x, aroundAxis(dims, axis)), index), node.result()->type.shape())};
 }
 
 } // namespace candela::target

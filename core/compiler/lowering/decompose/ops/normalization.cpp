@@ -32,27 +32,35 @@ Value rowNorm(Lowering& l, const Node& node, bool centres) {
 
 } // namespace
 
-Result<Values> lowerLayerNorm(Lowering& l, const Node& node) { return Values{rowNorm(l, node, true)}; }
-Result<Values> lowerRmsNorm(Lowering& l, const Node& node) { return Values{rowNorm(l, node, false)}; }
+Result<Values> lowerLayerNorm(Lowering& l, const Node& node) {
+  return Values{rowNorm(l, node, true)};
+}
+Result<Values> lowerRmsNorm(Lowering& l, const Node& node) {
+  return Values{rowNorm(l, node, false)};
+}
 
 namespace {
 
-// scale / sqrt(var + epsilon), rounded once; null where one of the two is not known, or the type has not all digits of
-// it.
+// scale / sqrt(var + epsilon), rounded once; null where one of the two is not known, or the type
+// has not all digits of it.
 Value knownFactor(Lowering& l, const Node& node, Elem elem) {
   const Value scale = node.operand(1), var = node.operand(4);
   if (!scale->isConstant() || !var->isConstant()) return nullptr;
   const auto scales = scale->tensor(), vars = var->tensor();
   auto factors = Tensor::zeros(elem, scale->type.shape());
   if (!scales || !vars || !factors) return nullptr;
-  const int digits = elem == Elem::f64_ ? 53 : elem == Elem::f32_ ? 24 : elem == Elem::f16_ ? 11 : 8;
+  const int digits = elem == Elem::f64_   ? 53
+                     : elem == Elem::f32_ ? 24
+                     : elem == Elem::f16_ ? 11
+                                          : 8;
   const auto at = [](const Tensor& tensor, int64_t i) {
     return toReal(tensor.elem, loadElement(tensor.elem, tensor.bytes.data(), i));
   };
   for (int64_t i = 0; i < factors->count(); ++i) {
     const double factor = at(*scales, i) / std::sqrt(at(*vars, i) + node.floatAttr("epsilon"));
     const uint64_t bits = fromReal(elem, factor);
-    if (!(std::abs(toReal(elem, bits) - factor) <= std::ldexp(std::abs(factor), -digits))) return nullptr;
+    if (!(std::abs(toReal(elem, bits) - factor) <= std::ldexp(std::abs(factor), -digits)))
+      return nullptr;
     storeElement(elem, factors->bytes.mutableData(), i, bits);
   }
   return l.constant(std::move(factors).value());
@@ -60,8 +68,8 @@ Value knownFactor(Lowering& l, const Node& node, Elem elem) {
 
 } // namespace
 
-// Computed in x's type, or f32 for halves where the target can. The mean goes first: what is left of x is exact where
-// it is near the mean.
+// Computed in x's type, or f32 for halves where the target can. The mean goes first: what is left
+// of x is exact where it is near the mean.
 Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
   const Elem elem = node.operand(0)->type.elem, inner = l.wide(elem);
   const Shape dims = node.operand(0)->type.shape();

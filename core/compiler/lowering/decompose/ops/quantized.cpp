@@ -17,10 +17,13 @@ constexpr int64_t kMostTapsInI32 = 128; // of 17 bits by 9
 
 Value whole(Lowering& l, int64_t value) { return l.scalar(Elem::i32_, static_cast<double>(value)); }
 
-// What MATMUL and CONV2D want for their second operand: i8. A byte without a sign and its zero point move by 128.
+// What MATMUL and CONV2D want for their second operand: i8. A byte without a sign and its zero
+// point move by 128.
 void makeSigned(Lowering& l, Value& b, Value& zero) {
   if (b->type.elem == Elem::i8_) return;
-  const auto moved = [&](Value v) { return l.cast(l.sub(l.cast(v, Elem::i32_), whole(l, 128)), Elem::i8_); };
+  const auto moved = [&](Value v) {
+    return l.cast(l.sub(l.cast(v, Elem::i32_), whole(l, 128)), Elem::i8_);
+  };
   zero = zero ? moved(zero) : l.splat(Elem::i8_, {1}, -128);
   b = moved(b);
 }
@@ -31,8 +34,8 @@ Value convBordered(Lowering& l, const Node& node, const std::vector<int64_t>& pa
   const Shape dims = x->type.shape();
   std::vector<int64_t> lo(dims.size(), 0), hi(dims.size(), 0);
   std::ranges::copy_n(pads.begin(), static_cast<int64_t>(pads.size() / 2), lo.begin() + 2);
-  std::ranges::copy_n(pads.begin() + static_cast<int64_t>(pads.size() / 2), static_cast<int64_t>(pads.size() / 2),
-                      hi.begin() + 2);
+  std::ranges::copy_n(pads.begin() + static_cast<int64_t>(pads.size() / 2),
+                      static_cast<int64_t>(pads.size() / 2), hi.begin() + 2);
   Value inside = l.pad(l.splat(Elem::bool_, dims, 1), lo, hi, 0);
   std::vector<Value> operands = node.operands();
   operands[0] = l.select(inside, l.pad(x, lo, hi, 0), operands[3]);
@@ -48,10 +51,13 @@ Result<Values> lowerQuantize(Lowering& l, const Node& node) {
   const Elem inner = l.wide(node.operand(0)->type.elem), to = node.operand(2)->type.elem;
   const IntegerRange range = integerRange(to);
   Value zero = l.cast(parameter(l, node, 2), Elem::i32_);
-  const auto limit = [&](__int128 bound) { return l.sub(whole(l, static_cast<int64_t>(bound)), zero); };
+  const auto limit = [&](__int128 bound) {
+    return l.sub(whole(l, static_cast<int64_t>(bound)), zero);
+  };
   Value x = l.div(l.cast(node.operand(0), inner), l.cast(parameter(l, node, 1), inner));
   x = l.node(OpKind::Round, {x}, {{"to", Elem::i32_}, {"mode", std::string("rne")}});
-  return Values{l.cast(l.add(l.min(l.max(x, limit(range.lowest)), limit(range.highest)), zero), to)};
+  return Values{
+      l.cast(l.add(l.min(l.max(x, limit(range.lowest)), limit(range.highest)), zero), to)};
 }
 
 Result<Values> lowerDequantize(Lowering& l, const Node& node) {
@@ -69,7 +75,8 @@ Values lowerByBytes(Lowering& l, const Node& node) {
   Value x = node.operand(0), zero = node.operand(zeroAt), bias = conv ? node.operand(2) : nullptr;
   int64_t zeroPoint = 0;
   if (zero) {
-    const auto tensor = zero->isConstant() ? zero->tensor() : Result<Tensor>(badModel("no constant"));
+    const auto tensor =
+        zero->isConstant() ? zero->tensor() : Result<Tensor>(badModel("no constant"));
     if (!tensor) return {};
     zeroPoint = tensor->toInts()[0];
   }
@@ -80,7 +87,9 @@ Values lowerByBytes(Lowering& l, const Node& node) {
     std::vector<Value> operands = node.operands();
     operands[0] = part;
     if (bias) operands[2] = nullptr;
-    if (zero) operands[zeroAt] = partZero ? l.splat(part->type.elem, {1}, static_cast<double>(partZero)) : nullptr;
+    if (zero)
+      operands[zeroAt] =
+          partZero ? l.splat(part->type.elem, {1}, static_cast<double>(partZero)) : nullptr;
     return l.cast(l.node(node.kind, std::move(operands), node.attrs), Elem::i64_);
   };
   Value y = l.mul(sums(high, zeroPoint >> 8), l.scalar(Elem::i64_, 256));
@@ -96,7 +105,8 @@ Result<Values> lowerMatmulInteger(Lowering& l, const Node& node) {
   return Values{l.reshape(y, node.result()->type.shape())};
 }
 
-// Places are the rows of the left side, which may be of either sign; the weights, of i8, stand on the right.
+// Places are the rows of the left side, which may be of either sign; the weights, of i8, stand on
+// the right.
 Result<Values> lowerConvInteger(Lowering& l, const Node& node) {
   Value x = node.operand(0), w = node.operand(1), xZero = node.operand(3), wZero = node.operand(4);
   const Shape wDims = w->type.shape(), yDims = node.result()->type.shape();
@@ -135,8 +145,9 @@ Result<Values> lowerConvInteger(Lowering& l, const Node& node) {
     Value products = l.reshape(l.mul(left, right), {batch * wDims[0], depth, places});
     return Values{l.cast(l.reshape(l.reduce3(products, "sum"), yDims), sums)};
   }
-  Value rows = l.reshape(l.transpose(l.reshape(columns, {batch, group, depth, places}), {0, 1, 3, 2}),
-                         {batch, group, places, depth});
+  Value rows =
+      l.reshape(l.transpose(l.reshape(columns, {batch, group, depth, places}), {0, 1, 3, 2}),
+                {batch, group, places, depth});
   Value weights = l.transpose(l.reshape(w, {group, outputs, depth}), {0, 2, 1});
   Value y = matmulAnyRank(l, rows, weights, sums, xZero, wZero);
   return Values{l.reshape(l.transpose(y, {0, 1, 3, 2}), yDims)};

@@ -53,7 +53,8 @@ Value reduceDims(Lowering& l, Value x, const std::vector<bool>& reduced, const c
   }
   for (size_t i = runs.size(); i-- > 0;) {
     int64_t outer = 1, middle = 1, inner = 1;
-    for (size_t d = 0; d < dims.size(); ++d) (d < runs[i].first ? outer : d < runs[i].end ? middle : inner) *= dims[d];
+    for (size_t d = 0; d < dims.size(); ++d)
+      (d < runs[i].first ? outer : d < runs[i].end ? middle : inner) *= dims[d];
     x = l.reduce3(l.reshape(x, {outer, middle, inner}), fn);
     for (size_t d = runs[i].first; d < runs[i].end; ++d) dims[d] = 1;
   }
@@ -83,12 +84,14 @@ namespace {
 std::vector<bool> reducedOf(const Node& node) {
   const int rank = node.operand(0)->type.rank();
   std::vector<bool> reduced(static_cast<size_t>(rank), false);
-  for (int64_t axis : node.intsAttr("axes")) reduced[static_cast<size_t>(graph::wrapAxis(axis, rank))] = true;
+  for (int64_t axis : node.intsAttr("axes"))
+    reduced[static_cast<size_t>(graph::wrapAxis(axis, rank))] = true;
   return reduced;
 }
 
 Values reduction(Lowering& l, const Node& node, const char* fn) {
-  return {l.reshape(reduceDims(l, node.operand(0), reducedOf(node), fn), node.result()->type.shape())};
+  return {
+      l.reshape(reduceDims(l, node.operand(0), reducedOf(node), fn), node.result()->type.shape())};
 }
 
 } // namespace

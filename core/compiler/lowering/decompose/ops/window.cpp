@@ -37,17 +37,22 @@ Value unfold(Lowering& l, Value x, const graph::Window& window, const Shape& out
 namespace {
 
 // For every place (row-major): how many taps lie inside of x.
-std::vector<int64_t> tapsInside(const graph::Window& window, const Shape& extents, const Shape& out) {
+std::vector<int64_t> tapsInside(const graph::Window& window, const Shape& extents,
+                                const Shape& out) {
   if (const int64_t places = *elementCount(out); places > kMostTabled)
-    throw Lowering::Failure{failure(Code::unsupported, "{} windows are too many to count their elements", places)};
+    throw Lowering::Failure{
+        failure(Code::unsupported, "{} windows are too many to count their elements", places)};
   std::vector<int64_t> counts{1};
   for (size_t d = 0; d < out.size(); ++d) {
     std::vector<int64_t> finer;
     for (const int64_t count : counts) {
       for (int64_t place = 0; place < out[d]; ++place) {
-        const int64_t first = place * window.strides[d] - window.padsBegin[d], step = window.dilations[d];
+        const int64_t first = place * window.strides[d] - window.padsBegin[d],
+                      step = window.dilations[d];
         const int64_t from = first >= 0 ? 0 : (-first + step - 1) / step;
-        const int64_t to = first >= extents[d] ? 0 : std::min(window.kernel[d], (extents[d] - 1 - first) / step + 1);
+        const int64_t to = first >= extents[d]
+                               ? 0
+                               : std::min(window.kernel[d], (extents[d] - 1 - first) / step + 1);
         finer.push_back(count * std::max<int64_t>(to - from, 0));
       }
     }
@@ -58,11 +63,12 @@ std::vector<int64_t> tapsInside(const graph::Window& window, const Shape& extent
 
 // For every tap and place (row-major): the position in the flattened spatial dims of x, -1 outside
 // of it.
-std::vector<int64_t> positions(const graph::Window& window, const Shape& extents, const Shape& out) {
+std::vector<int64_t> positions(const graph::Window& window, const Shape& extents,
+                               const Shape& out) {
   const int64_t taps = *elementCount(window.kernel), places = *elementCount(out);
   if (taps > kMostTabled / std::max<int64_t>(places, 1))
-    throw Lowering::Failure{
-        failure(Code::unsupported, "the places of {} windows of {} elements are too many", places, taps)};
+    throw Lowering::Failure{failure(
+        Code::unsupported, "the places of {} windows of {} elements are too many", places, taps)};
   std::vector<int64_t> all(static_cast<size_t>(taps * places));
   for (int64_t tap = 0; tap < taps; ++tap) {
     for (int64_t place = 0; place < places; ++place) {
@@ -83,7 +89,9 @@ std::vector<int64_t> positions(const graph::Window& window, const Shape& extents
 
 // Row-major positions in dims to column-major ones: what storage_order 1 asks for.
 Value columnMajor(Lowering& l, Value position, const Shape& extents) {
-  const auto number = [&](int64_t value) { return l.scalar(Elem::i32_, static_cast<double>(value)); };
+  const auto number = [&](int64_t value) {
+    return l.scalar(Elem::i32_, static_cast<double>(value));
+  };
   Value rest = position, sum = nullptr;
   int64_t stride = *elementCount(extents);
   for (size_t d = extents.size(); d-- > 0;) {
@@ -97,25 +105,32 @@ Value columnMajor(Lowering& l, Value position, const Shape& extents) {
 }
 
 // The first place in each window that holds its maximum, counted in the whole of x.
-Result<Value> maxIndices(Lowering& l, const Node& node, const graph::Window& window, Value columns, Value maxima) {
+Result<Value> maxIndices(Lowering& l, const Node& node, const graph::Window& window, Value columns,
+                         Value maxima) {
   const Shape dims = node.operand(0)->type.shape(), yDims = node.result()->type.shape();
   const Shape extents(dims.begin() + 2, dims.end()), out(yDims.begin() + 2, yDims.end());
-  const int64_t plane = *elementCount(extents), taps = columns->type.dim(1), places = columns->type.dim(2);
+  const int64_t plane = *elementCount(extents), taps = columns->type.dim(1),
+                places = columns->type.dim(2);
   constexpr int64_t kOutside = std::numeric_limits<int32_t>::max();
   if (node.operand(0)->type.count() >= kOutside)
-    return failure(Code::unsupported, "max_pool '{}': indices into {} elements do not fit i32", node.userName(),
-                   node.operand(0)->type.count());
+    return failure(Code::unsupported, "max_pool '{}': indices into {} elements do not fit i32",
+                   node.userName(), node.operand(0)->type.count());
   std::vector<int32_t> inPlane;
-  for (int64_t at : positions(window, extents, out)) inPlane.push_back(static_cast<int32_t>(at < 0 ? kOutside : at));
+  for (int64_t at : positions(window, extents, out))
+    inPlane.push_back(static_cast<int32_t>(at < 0 ? kOutside : at));
   if (plane == 0) return l.splat(Elem::i64_, yDims, -1);
   // A NaN is the maximum of its window and equals nothing.
   Value hit = l.equal(columns, l.reshape(maxima, {columns->type.dim(0), 1, places}));
-  if (isFloat(columns->type.elem)) hit = l.select(l.equal(columns, columns), hit, l.scalar(Elem::bool_, 1));
-  Value candidates = l.select(hit, indexConstant(l, inPlane, {1, taps, places}), l.scalar(Elem::i32_, kOutside));
+  if (isFloat(columns->type.elem))
+    hit = l.select(l.equal(columns, columns), hit, l.scalar(Elem::bool_, 1));
+  Value candidates =
+      l.select(hit, indexConstant(l, inPlane, {1, taps, places}), l.scalar(Elem::i32_, kOutside));
   Value position = l.reduce3(candidates, "min");
-  if (node.intAttr("storage_order") == 1 && extents.size() > 1) position = columnMajor(l, position, extents);
+  if (node.intAttr("storage_order") == 1 && extents.size() > 1)
+    position = columnMajor(l, position, extents);
   std::vector<int32_t> planes(static_cast<size_t>(columns->type.dim(0)));
-  for (size_t i = 0; i < planes.size(); ++i) planes[i] = static_cast<int32_t>(static_cast<int64_t>(i) * plane);
+  for (size_t i = 0; i < planes.size(); ++i)
+    planes[i] = static_cast<int32_t>(static_cast<int64_t>(i) * plane);
   Value whole = l.add(position, indexConstant(l, planes, {columns->type.dim(0), 1}));
   // A window in the padding has no maximum.
   const std::vector<int64_t> inside = tapsInside(window, extents, out);
@@ -139,12 +154,15 @@ Result<Values> lowerMaxPool(Lowering& l, const Node& node) {
   const graph::Window window = graph::windowOf(node, node.intsAttr("kernel_shape"));
   const Shape yDims = node.result()->type.shape();
   Value x = node.operand(0);
-  Value columns = unfold(l, x, window, Shape(yDims.begin() + 2, yDims.end()), lowestBits(x->type.elem));
+  Value columns =
+      unfold(l, x, window, Shape(yDims.begin() + 2, yDims.end()), lowestBits(x->type.elem));
   Value maxima = l.reduce3(columns, "max");
   Values values{l.reshape(maxima, yDims)};
   if (node.results().size() > 1) {
     values.push_back(nullptr);
-    if (l.graph().isUsed(node.result(1))) { CDL_ASSIGN(values[1], maxIndices(l, node, window, columns, maxima)); }
+    if (l.graph().isUsed(node.result(1))) {
+      CDL_ASSIGN(values[1], maxIndices(l, node, window, columns, maxima));
+    }
   }
   return values;
 }

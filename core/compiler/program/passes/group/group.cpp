@@ -13,9 +13,10 @@ using namespace program;
 
 namespace {
 
-constexpr uint32_t kRows = 2;            ///< of images: the logical dim that bands cut
-constexpr size_t kMostMembers = 16;      ///< of one group
-constexpr uint64_t kBandCost = 1 << 12;  ///< bytes of traffic that starting one member for one band is worth
+constexpr uint32_t kRows = 2;       ///< of images: the logical dim that bands cut
+constexpr size_t kMostMembers = 16; ///< of one group
+/// bytes of traffic that starting one member for one band is worth
+constexpr uint64_t kBandCost = 1 << 12;
 constexpr int64_t kLeastSaved = 1 << 12; ///< bytes
 constexpr uint32_t kBands[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64};
 
@@ -47,7 +48,8 @@ public:
   Grouping(Program& program, uint64_t bandBytes) : program_(program), bandBytes_(bandBytes) {
     uses_.assign(program.buffers.size(), 0);
     for (const Instr& instr : program.instrs)
-      if (!fillsBorder(program, instr)) eachView(instr, [&](const View& view) { ++uses_[view.buffer]; });
+      if (!fillsBorder(program, instr))
+        eachView(instr, [&](const View& view) { ++uses_[view.buffer]; });
     for (const Buffer& buffer : program.buffers) bytes_.push_back(buffer.bytes);
     mostMemory_ = peakBytes(program, sharesOf(program, true))[0];
   }
@@ -134,7 +136,8 @@ private:
       if (bytesHeld(program_, *rows, isInside, bytes_) > bandBytes_) continue;
       choice.bands = bands;
       // Each band reads the weights again, which do not stay near beside what streams past.
-      choice.gain -= static_cast<int64_t>(kBandCost * bands * members.size() + constants * (bands - 1));
+      choice.gain -=
+          static_cast<int64_t>(kBandCost * bands * members.size() + constants * (bands - 1));
       if (choice.gain <= 0) choice.bands = 0;
       break;
     }
@@ -156,7 +159,8 @@ private:
         const bool isMoved = mark.bands > 1 && fillsBorder(program_, program_.instrs[next]);
         (isMoved ? order : members).push_back(next);
       }
-      groups.push_back({static_cast<uint32_t>(order.size()), static_cast<uint32_t>(members.size()), kRows, mark.bands});
+      groups.push_back({static_cast<uint32_t>(order.size()), static_cast<uint32_t>(members.size()),
+                        kRows, mark.bands});
       order.insert(order.end(), members.begin(), members.end());
     }
     upTo(static_cast<uint32_t>(program_.instrs.size()));

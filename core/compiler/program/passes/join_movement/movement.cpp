@@ -35,31 +35,39 @@ public:
     for (uint32_t i = 0; i < program.instrs.size(); ++i)
       for (const auto* views : {&program.instrs[i].inputs, &program.instrs[i].outputs})
         for (const View& view : *views)
-          if (touches_[view.buffer].empty() || touches_[view.buffer].back() != i) touches_[view.buffer].push_back(i);
+          if (touches_[view.buffer].empty() || touches_[view.buffer].back() != i)
+            touches_[view.buffer].push_back(i);
   }
 
-  /// Whether the copy went. Where a product could do either, it reads: a scattered result is dearer than an operand.
+  /// Whether the copy went. Where a product could do either, it reads: a scattered result is dearer
+  /// than an operand.
   bool remove(uint32_t i) { return isMovable(i) && (readThere(i) || writeThere(i)); }
 
 private:
-  bool isPlain(uint32_t i) const { return program_.instrs[i].loop == kNone && program_.instrs[i].group == kNone; }
+  bool isPlain(uint32_t i) const {
+    return program_.instrs[i].loop == kNone && program_.instrs[i].group == kNone;
+  }
 
   /// A copy of row-major elements from one buffer to another.
   bool isMovable(uint32_t i) const {
     const Instr& copy = program_.instrs[i];
     if (copy.kind != CDL_KIND_COPY || !isPlain(i) || copy.inputs.size() != 1) return false;
     const View &from = copy.inputs[0], &to = copy.outputs[0];
-    return from.elem == to.elem && !isPacked(from.elem) && from.buffer != to.buffer && from.layout.isRowMajor() &&
-           to.layout.isRowMajor() && from.count() > 0 && !std::ranges::count(to.strides, 0);
+    return from.elem == to.elem && !isPacked(from.elem) && from.buffer != to.buffer &&
+           from.layout.isRowMajor() && to.layout.isRowMajor() && from.count() > 0 &&
+           !std::ranges::count(to.strides, 0);
   }
   /// The view holds every element of a TEMP buffer without a border, once.
   bool isWhole(const View& view) const {
     const Buffer& buffer = program_.buffers[view.buffer];
-    return buffer.role == Role::temp && !buffer.halo && !std::ranges::count(view.strides, 0) && view.offset == 0 &&
+    return buffer.role == Role::temp && !buffer.halo && !std::ranges::count(view.strides, 0) &&
+           view.offset == 0 &&
            elemBytes(view.elem, static_cast<uint64_t>(view.count())) == buffer.bytes;
   }
 
-  target::Support supportOf(const Instr& instr) const { return target_.query(described(program_, instr)).support; }
+  target::Support supportOf(const Instr& instr) const {
+    return target_.query(described(program_, instr)).support;
+  }
   /// The target does `changed` as it does `instr`.
   bool isTaken(const Instr& instr, const Instr& changed) const {
     const target::Support before = supportOf(instr);
@@ -67,7 +75,8 @@ private:
   }
 
   /// Whether others touch bytes of a view: `isHarmless` of (instruction, whether it writes).
-  template <typename Harmless> bool onlyHarmless(uint32_t copy, const View& view, const Harmless& isHarmless) const {
+  template <typename Harmless>
+  bool onlyHarmless(uint32_t copy, const View& view, const Harmless& isHarmless) const {
     const Access bytes = accessOf(program_, program_.instrs[copy], view, true);
     for (const uint32_t i : touches_[view.buffer])
       for (const Access& access : accessesOf(program_, program_.instrs[i]))
@@ -91,17 +100,20 @@ private:
   bool writeThere(uint32_t index) {
     const Instr& copy = program_.instrs[index];
     const View from = copy.inputs[0], to = copy.outputs[0];
-    if (!isWhole(from) || touches_[from.buffer].size() != 2 || touches_[from.buffer][0] >= index) return false;
+    if (!isWhole(from) || touches_[from.buffer].size() != 2 || touches_[from.buffer][0] >= index)
+      return false;
     const Buffer& target = program_.buffers[to.buffer];
     if (target.role != Role::temp && target.role != Role::output) return false;
     if (target.space != program_.buffers[from.buffer].space) return false;
     const uint32_t writer = touches_[from.buffer][0];
     const Instr& instr = program_.instrs[writer];
-    if (!isPlain(writer) || instr.inout || instr.outputs.size() != 1 || instr.outputs[0].buffer != from.buffer ||
-        instr.outputs[0].elem != from.elem || !isWhole(instr.outputs[0]))
+    if (!isPlain(writer) || instr.inout || instr.outputs.size() != 1 ||
+        instr.outputs[0].buffer != from.buffer || instr.outputs[0].elem != from.elem ||
+        !isWhole(instr.outputs[0]))
       return false;
     // Nothing but the copy writes there, and nobody reads it earlier.
-    if (!onlyHarmless(index, to, [&](uint32_t i, bool writes) { return !writes && i > index; })) return false;
+    if (!onlyHarmless(index, to, [&](uint32_t i, bool writes) { return !writes && i > index; }))
+      return false;
     const CopyWalk walk = walkOf(copy);
     const auto changed = isElementwise(instr.kind)       ? rewalked(instr, walk, to.buffer)
                          : instr.kind == CDL_KIND_MATMUL ? withResult(instr, walk, to.buffer)
@@ -130,7 +142,8 @@ private:
     View& y = changed.outputs[0];
     for (View& operand : changed.inputs) {
       // Packed elements are walked as they lie.
-      if (!operand.layout.isRowMajor() || operand.dims != y.dims || isPacked(operand.elem)) return std::nullopt;
+      if (!operand.layout.isRowMajor() || operand.dims != y.dims || isPacked(operand.elem))
+        return std::nullopt;
       auto strides = over(operand, instr.outputs[0], walk, walk.from);
       if (!strides) return std::nullopt;
       operand.strides = std::move(*strides);
@@ -148,13 +161,17 @@ private:
   bool readThere(uint32_t index) {
     const Instr& copy = program_.instrs[index];
     const View from = copy.inputs[0], to = copy.outputs[0];
-    if (!isWhole(to) || touches_[to.buffer].size() < 2 || touches_[to.buffer][0] != index) return false;
+    if (!isWhole(to) || touches_[to.buffer].size() < 2 || touches_[to.buffer][0] != index)
+      return false;
     const Buffer& source = program_.buffers[from.buffer];
     const uint32_t last = touches_[to.buffer].back();
     const bool livesOn = source.role == Role::temp && touches_[from.buffer].back() >= last;
-    if (source.role != Role::temp && source.role != Role::input && source.role != Role::constant) return false;
-    if (source.role == Role::temp && !livesOn && source.bytes > program_.buffers[to.buffer].bytes) return false;
-    if (!onlyHarmless(index, from, [&](uint32_t i, bool writes) { return !writes || i < index; })) return false;
+    if (source.role != Role::temp && source.role != Role::input && source.role != Role::constant)
+      return false;
+    if (source.role == Role::temp && !livesOn && source.bytes > program_.buffers[to.buffer].bytes)
+      return false;
+    if (!onlyHarmless(index, from, [&](uint32_t i, bool writes) { return !writes || i < index; }))
+      return false;
     const CopyWalk walk = walkOf(copy);
     std::vector<std::pair<uint32_t, Instr>> changes;
     for (const uint32_t i : touches_[to.buffer]) {
@@ -176,7 +193,8 @@ private:
     }
     for (auto& [i, changed] : changes) {
       for (const Origin& origin : copy.provenance)
-        if (!std::ranges::count(changed.provenance, origin.node, &Origin::node)) changed.provenance.push_back(origin);
+        if (!std::ranges::count(changed.provenance, origin.node, &Origin::node))
+          changed.provenance.push_back(origin);
       program_.instrs[i] = std::move(changed);
       touch(from.buffer, i);
     }

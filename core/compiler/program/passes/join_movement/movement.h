@@ -5,9 +5,10 @@
 
 namespace candela::plan {
 
-/// Removes COPYs of a whole TEMP buffer, from it or to it, whose order of elements the writer or all readers of that
-/// buffer can walk by strides, as far as the target's rows take the instruction then as they did before. The meaning is
-/// unchanged, the waits are out of date. TEMP buffers must be unplaced. Returns how many copies are gone.
+/// Removes COPYs of a whole TEMP buffer, from it or to it, whose order of elements the writer or
+/// all readers of that buffer can walk by strides, as far as the target's rows take the instruction
+/// then as they did before. The meaning is unchanged, the waits are out of date. TEMP buffers must
+/// be unplaced. Returns how many copies are gone.
 int joinMovement(program::Program& program, const target::Target& target);
 
 } // namespace candela::plan

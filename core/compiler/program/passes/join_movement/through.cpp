@@ -8,8 +8,8 @@ using program::View;
 
 namespace {
 
-/// A step of `stride` elements as so many steps along one of `dims`, which has room for `extent` of them behind what is
-/// used of it; the finest such dim that is coarse enough.
+/// A step of `stride` elements as so many steps along one of `dims`, which has room for `extent` of
+/// them behind what is used of it; the finest such dim that is coarse enough.
 struct Along {
   size_t dim;
   int64_t steps;
@@ -49,8 +49,8 @@ CopyWalk walkOf(const program::Instr& copy) {
   return walk;
 }
 
-std::optional<View> through(const View& view, const CopyWalk& walk, const CopySide& own, const CopySide& other,
-                            uint32_t otherBuffer) {
+std::optional<View> through(const View& view, const CopyWalk& walk, const CopySide& own,
+                            const CopySide& other, uint32_t otherBuffer) {
   View there = view;
   there.buffer = otherBuffer;
   there.offset = other.offset;
@@ -87,8 +87,8 @@ std::optional<View> through(const View& view, const CopyWalk& walk, const CopySi
   return there;
 }
 
-std::optional<std::vector<int64_t>> over(const View& operand, const View& result, const CopyWalk& walk,
-                                         const CopySide& own) {
+std::optional<std::vector<int64_t>> over(const View& operand, const View& result,
+                                         const CopyWalk& walk, const CopySide& own) {
   std::vector<int64_t> strides, used(result.dims.size(), 0);
   for (size_t d = 0; d < walk.dims.size(); ++d) {
     const auto found = along(own.strides[d], walk.dims[d], result.dims, result.strides, used);

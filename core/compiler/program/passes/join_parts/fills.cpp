@@ -41,7 +41,8 @@ std::vector<Range> neededOf(const Program& program, uint32_t index) {
     }
     if (ends || (touches && (instr.loop != kNone || instr.group != kNone))) break;
     for (const View& view : instr.outputs)
-      if (touches && view.buffer == filled.buffer && view.isDense() && elemBits(view.elem) == elemBits(filled.elem))
+      if (touches && view.buffer == filled.buffer && view.isDense() &&
+          elemBits(view.elem) == elemBits(filled.elem))
         needed = without(needed, {view.offset, view.offset + view.count()});
   }
   return needed;

@@ -24,13 +24,16 @@ bool isWhole(const Program& program, const View& view) {
 /// Elements of a border that are looked at one by one.
 constexpr int64_t kMostCompared = 1 << 20;
 
-/// Whether a few elements and a view of the same buffer have one in common. True also where that is not easily seen.
+/// Whether a few elements and a view of the same buffer have one in common. True also where that is
+/// not easily seen.
 bool mayMeet(const View& few, const View& view) {
   std::vector<size_t> outerFirst(view.dims.size());
   std::iota(outerFirst.begin(), outerFirst.end(), size_t{0});
-  std::ranges::stable_sort(outerFirst, std::ranges::greater{}, [&](size_t d) { return view.strides[d]; });
+  std::ranges::stable_sort(outerFirst, std::ranges::greater{},
+                           [&](size_t d) { return view.strides[d]; });
   int64_t span = 1; // of the inner dims, in elements: an outer one must step over it
-  for (auto d = outerFirst.rbegin(); d != outerFirst.rend(); span += (view.dims[*d] - 1) * view.strides[*d], ++d)
+  for (auto d = outerFirst.rbegin(); d != outerFirst.rend();
+       span += (view.dims[*d] - 1) * view.strides[*d], ++d)
     if (view.dims[*d] > 1 && view.strides[*d] < span) return true;
   if (few.count() > kMostCompared || few.elem != view.elem) return true;
   std::vector<int64_t> index(few.dims.size());
@@ -46,20 +49,25 @@ bool mayMeet(const View& few, const View& view) {
   return false;
 }
 
-/// One attempt: a Program in which copies vanish one by one. Removed ones have no views until finish().
+/// One attempt: a Program in which copies vanish one by one. Removed ones have no views until
+/// finish().
 class Joiner {
 public:
   explicit Joiner(Program& program) : program_(program), touches_(program.buffers.size()) {
     for (uint32_t i = 0; i < program.instrs.size(); ++i)
       for (const auto* views : {&program.instrs[i].inputs, &program.instrs[i].outputs})
         for (const View& view : *views)
-          if (touches_[view.buffer].empty() || touches_[view.buffer].back() != i) touches_[view.buffer].push_back(i);
+          if (touches_[view.buffer].empty() || touches_[view.buffer].back() != i)
+            touches_[view.buffer].push_back(i);
   }
 
-  /// The buffer that can lie within the other one of the copy; kNone where the meaning would change.
+  /// The buffer that can lie within the other one of the copy; kNone where the meaning would
+  /// change.
   uint32_t partOf(uint32_t index) const {
     const Instr& copy = program_.instrs[index];
-    if (copy.kind != CDL_KIND_COPY || copy.loop != kNone || copy.group != kNone || copy.inputs.empty()) return kNone;
+    if (copy.kind != CDL_KIND_COPY || copy.loop != kNone || copy.group != kNone ||
+        copy.inputs.empty())
+      return kNone;
     const View &from = copy.inputs[0], &to = copy.outputs[0];
     if (from.elem != to.elem || isPacked(from.elem) || from.buffer == to.buffer) return kNone;
     if (isFramed(index)) return from.buffer;
@@ -79,7 +87,8 @@ public:
         if (Instr& fill = program_.instrs[i]; fill.kind == CDL_KIND_FILL) fill.outputs.clear();
     }
     Buffer& whole = program_.buffers[place.buffer];
-    if (whole.role == Role::temp) whole.alignment = std::max(whole.alignment, program_.buffers[part].alignment);
+    if (whole.role == Role::temp)
+      whole.alignment = std::max(whole.alignment, program_.buffers[part].alignment);
     copy.inputs.clear();
     copy.outputs.clear();
     std::vector<uint32_t>& users = touches_[place.buffer];
@@ -101,10 +110,12 @@ private:
   /// Whether `part`, a whole TEMP buffer, can lie where `place` is in another one.
   bool isPart(const View& part, const View& place) const {
     const Buffer &inner = program_.buffers[part.buffer], &outer = program_.buffers[place.buffer];
-    if (inner.role != Role::temp || outer.role == Role::constant || inner.space != outer.space) return false;
+    if (inner.role != Role::temp || outer.role == Role::constant || inner.space != outer.space)
+      return false;
     if (!inner.halo != !outer.halo) return false;
     if (outer.role != Role::temp && outer.alignment < inner.alignment) return false;
-    if (elemBytes(place.elem, static_cast<uint64_t>(place.offset)) % inner.alignment != 0) return false;
+    if (elemBytes(place.elem, static_cast<uint64_t>(place.offset)) % inner.alignment != 0)
+      return false;
     // Views move by elements of one size, and where nothing runs twice.
     const auto isMovable = [&](uint32_t i, uint32_t buffer) {
       const Instr& instr = program_.instrs[i];
@@ -114,55 +125,66 @@ private:
           if (view.buffer == buffer && elemBits(view.elem) != elemBits(place.elem)) return false;
       return true;
     };
-    return std::ranges::all_of(touches_[part.buffer], [&](uint32_t i) { return isMovable(i, part.buffer); }) &&
-           std::ranges::all_of(touches_[place.buffer], [&](uint32_t i) { return program_.instrs[i].loop == kNone; });
+    return std::ranges::all_of(touches_[part.buffer],
+                               [&](uint32_t i) { return isMovable(i, part.buffer); }) &&
+           std::ranges::all_of(touches_[place.buffer],
+                               [&](uint32_t i) { return program_.instrs[i].loop == kNone; });
   }
 
   /// Where the whole source of a copy lies in the target, when both step alike.
   View frameOf(const Instr& copy) const {
     const View &from = copy.inputs[0], &to = copy.outputs[0];
     const Buffer& inner = program_.buffers[from.buffer];
-    View frame = denseView(to.buffer, to.elem, {static_cast<int64_t>(inner.bytes * 8) / elemBits(to.elem)});
+    View frame =
+        denseView(to.buffer, to.elem, {static_cast<int64_t>(inner.bytes * 8) / elemBits(to.elem)});
     frame.offset = to.offset - from.offset;
     return frame;
   }
 
-  /// The copy takes all that is inside of a border into a part of a buffer with the same border, which is filled there
-  /// too; nobody else reads the source.
+  /// The copy takes all that is inside of a border into a part of a buffer with the same border,
+  /// which is filled there too; nobody else reads the source.
   bool isFramed(uint32_t index) const {
     const Instr& copy = program_.instrs[index];
     const View &from = copy.inputs[0], &to = copy.outputs[0];
     const Buffer &inner = program_.buffers[from.buffer], &outer = program_.buffers[to.buffer];
-    if (!inner.halo || !outer.halo || inner.halo->fill != outer.halo->fill || from.dims != to.dims) return false;
-    if (from.strides != to.strides || to.offset < from.offset || outer.role != Role::temp) return false;
+    if (!inner.halo || !outer.halo || inner.halo->fill != outer.halo->fill || from.dims != to.dims)
+      return false;
+    if (from.strides != to.strides || to.offset < from.offset || outer.role != Role::temp)
+      return false;
     const View frame = frameOf(copy);
-    if (elemBytes(frame.elem, static_cast<uint64_t>(frame.offset)) + inner.bytes > outer.bytes) return false;
+    if (elemBytes(frame.elem, static_cast<uint64_t>(frame.offset)) + inner.bytes > outer.bytes)
+      return false;
     const auto isFill = [&](uint32_t i, const View& content) {
       const Instr& instr = program_.instrs[i];
-      return instr.kind == CDL_KIND_FILL && static_cast<uint64_t>(instr.attrs[0].values[0]) == outer.halo->fill &&
+      return instr.kind == CDL_KIND_FILL &&
+             static_cast<uint64_t>(instr.attrs[0].values[0]) == outer.halo->fill &&
              !mayMeet(instr.outputs[0], content);
     };
     bool is = isPart(from, frame);
     for (const uint32_t i : touches_[from.buffer]) {
       if (i == index) continue;
       const Instr& instr = program_.instrs[i];
-      is &= i < index && std::ranges::none_of(instr.inputs, [&](const View& v) { return v.buffer == from.buffer; });
+      is &= i < index && std::ranges::none_of(
+                             instr.inputs, [&](const View& v) { return v.buffer == from.buffer; });
       is &= instr.kind != CDL_KIND_FILL || isFill(i, from);
     }
-    eachOther(index, frame, [&](uint32_t i, bool writes) { is &= writes ? i < index && isFill(i, to) : i > index; });
+    eachOther(index, frame, [&](uint32_t i, bool writes) {
+      is &= writes ? i < index && isFill(i, to) : i > index;
+    });
     return is;
   }
 
   /// Who but the copy touches bytes of a view: visit(instruction, whether it writes).
-  template <typename Visit> void eachOther(uint32_t index, const View& view, const Visit& visit) const {
+  template <typename Visit>
+  void eachOther(uint32_t index, const View& view, const Visit& visit) const {
     const Access bytes = accessOf(program_, program_.instrs[index], view, true);
     for (const uint32_t i : touches_[view.buffer])
       for (const Access& access : accessesOf(program_, program_.instrs[i]))
         if (i != index && access.overlaps(bytes)) visit(i, access.write);
   }
 
-  /// The source is written before the copy alone, where it goes all else happens behind it, and nobody wants the source
-  /// when that is written again.
+  /// The source is written before the copy alone, where it goes all else happens behind it, and
+  /// nobody wants the source when that is written again.
   bool isWrittenThere(uint32_t index) const {
     const Instr& copy = program_.instrs[index];
     bool is = program_.buffers[copy.outputs[0].buffer].role == Role::temp ||
@@ -201,7 +223,8 @@ std::vector<std::vector<uint32_t>> candidatesOf(Program& program) {
     const uint32_t part = joiner.partOf(i);
     if (part == kNone) continue;
     const Instr& copy = program.instrs[i];
-    byWhole[copy.inputs[0].buffer == part ? copy.outputs[0].buffer : copy.inputs[0].buffer].push_back(i);
+    byWhole[copy.inputs[0].buffer == part ? copy.outputs[0].buffer : copy.inputs[0].buffer]
+        .push_back(i);
   }
   std::vector<std::vector<uint32_t>> candidates;
   for (auto& [whole, copies] : byWhole) candidates.push_back(std::move(copies));
@@ -238,7 +261,9 @@ int joinParts(Program& program) {
   }
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < program.instrs.size(); ++i)
-    if (!program.instrs[i].outputs.empty() || (program.instrs[i].kind != CDL_KIND_COPY && program.instrs[i].kind != CDL_KIND_FILL)) order.push_back(i);
+    if (!program.instrs[i].outputs.empty() ||
+        (program.instrs[i].kind != CDL_KIND_COPY && program.instrs[i].kind != CDL_KIND_FILL))
+      order.push_back(i);
   if (joined) reorder(program, order);
   return joined;
 }

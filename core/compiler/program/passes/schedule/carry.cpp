@@ -1,5 +1,5 @@
-// What a run of a loop computes for the next one is computed where the next one reads it, instead of being copied
-// there.
+// What a run of a loop computes for the next one is computed where the next one reads it, instead
+// of being copied there.
 #include <algorithm>
 
 #include "core/compiler/program/passes/schedule/simplify.h"
@@ -24,8 +24,8 @@ bool viewsAlike(const Instr& instr, const View& like) {
 }
 
 bool isElementwise(uint16_t kind) {
-  return kind == CDL_KIND_BINARY || kind == CDL_KIND_UNARY || kind == CDL_KIND_SELECT || kind == CDL_KIND_CONVERT ||
-         kind == CDL_KIND_ELEMENTWISE || kind == CDL_KIND_RESCALE;
+  return kind == CDL_KIND_BINARY || kind == CDL_KIND_UNARY || kind == CDL_KIND_SELECT ||
+         kind == CDL_KIND_CONVERT || kind == CDL_KIND_ELEMENTWISE || kind == CDL_KIND_RESCALE;
 }
 
 /// The instruction reads the place only element by element, each where it then writes.
@@ -35,20 +35,24 @@ bool writesOver(const Instr& instr, const View& place) {
   return out.isDense() && std::ranges::all_of(instr.inputs, [&](const View& in) {
            return in.buffer != place.buffer ||
                   (in.isDense() && in.dims == out.dims && in.offset == out.offset &&
-                   std::ranges::equal(in.ivStrides, out.ivStrides) && elemBits(in.elem) == elemBits(out.elem));
+                   std::ranges::equal(in.ivStrides, out.ivStrides) &&
+                   elemBits(in.elem) == elemBits(out.elem));
          });
 }
 
-/// Whether the copy `index` at the end of a run of its loop can go, with what it copies computed in place.
+/// Whether the copy `index` at the end of a run of its loop can go, with what it copies computed in
+/// place.
 bool canCarryInPlace(const Program& program, uint32_t index) {
   const Instr& copy = program.instrs[index];
   if (copy.kind != CDL_KIND_COPY || copy.loop == kNone || copy.group != kNone) return false;
   const View &from = copy.inputs[0], &to = copy.outputs[0];
   const Buffer &source = program.buffers[from.buffer], &target = program.buffers[to.buffer];
-  const bool isWhole = from.isDense() && from.offset == 0 && std::ranges::count(from.ivStrides, 0) == 2 &&
+  const bool isWhole = from.isDense() && from.offset == 0 &&
+                       std::ranges::count(from.ivStrides, 0) == 2 &&
                        elemBytes(from.elem, static_cast<uint64_t>(from.count())) == source.bytes;
   if (!isWhole || !to.isDense() || from.elem != to.elem || from.buffer == to.buffer) return false;
-  if (source.role != Role::temp || source.halo || target.halo || source.space != target.space) return false;
+  if (source.role != Role::temp || source.halo || target.halo || source.space != target.space)
+    return false;
   if (target.role != Role::temp && target.alignment < source.alignment) return false;
   const program::Loop& loop = program.loops[copy.loop];
   uint32_t begin = kNone;
@@ -65,7 +69,9 @@ bool canCarryInPlace(const Program& program, uint32_t index) {
     writer = kNone;
   }
   for (uint32_t i = begin; i < index; ++i)
-    if (touches(program.instrs[i], to.buffer) && !(i == writer && writesOver(program.instrs[i], to))) return false;
+    if (touches(program.instrs[i], to.buffer) &&
+        !(i == writer && writesOver(program.instrs[i], to)))
+      return false;
   return true;
 }
 

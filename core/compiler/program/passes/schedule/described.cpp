@@ -10,7 +10,8 @@ target::OperandDesc operandOf(const Program& program, const View& view, size_t s
   target::OperandDesc operand;
   operand.elem = view.elem;
   operand.dims = view.dims;
-  operand.cls = target::classify(std::span(view.dims).subspan(skip), std::span(view.strides).subspan(skip));
+  operand.cls =
+      target::classify(std::span(view.dims).subspan(skip), std::span(view.strides).subspan(skip));
   operand.isConstant = program.buffers[view.buffer].role == Role::constant;
   return operand;
 }
@@ -23,7 +24,8 @@ target::InstrDesc described(const Program& program, const Instr& instr) {
   desc.fn = instr.fn;
   for (const Attr& attr : instr.attrs) desc.attrs.emplace_back(attr.id, attr.values);
   if (instr.prologue) {
-    // One operand, of which the row speaks; the views that it is computed of are walked as they lie.
+    // One operand, of which the row speaks; the views that it is computed of are walked as they
+    // lie.
     View x = program::denseView(0, instr.expr[instr.prologue - 1].elem, instr.inputs[0].dims);
     desc.operands.push_back(operandOf(program, x, 0));
     desc.operands[0].isConstant = false;
@@ -31,7 +33,8 @@ target::InstrDesc described(const Program& program, const Instr& instr) {
   for (size_t i = 0; !instr.prologue && i < instr.operandCount(); ++i) {
     // MATMUL repeats a batch by stride 0 in every operand class.
     const View& view = instr.inputs[i];
-    desc.operands.push_back(operandOf(program, view, instr.kind == CDL_KIND_MATMUL && i < 2 && view.strides[0] == 0));
+    desc.operands.push_back(
+        operandOf(program, view, instr.kind == CDL_KIND_MATMUL && i < 2 && view.strides[0] == 0));
   }
   for (const View& view : instr.outputs) desc.operands.push_back(operandOf(program, view, 0));
   for (size_t s = 0; s < instr.expr.size(); ++s)

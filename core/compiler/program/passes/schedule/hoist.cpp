@@ -10,7 +10,8 @@ using namespace program;
 namespace {
 
 bool writes(const Instr& instr, uint32_t buffer) {
-  return std::ranges::any_of(instr.outputs, [&](const View& view) { return view.buffer == buffer; });
+  return std::ranges::any_of(instr.outputs,
+                             [&](const View& view) { return view.buffer == buffer; });
 }
 
 bool touches(const Instr& instr, uint32_t buffer) {
@@ -18,7 +19,8 @@ bool touches(const Instr& instr, uint32_t buffer) {
          std::ranges::any_of(instr.inputs, [&](const View& view) { return view.buffer == buffer; });
 }
 
-/// An instruction of `loop` that reads nothing that the loop writes, and writes what nothing else does.
+/// An instruction of `loop` that reads nothing that the loop writes, and writes what nothing else
+/// does.
 bool isInvariant(const Program& program, uint32_t index, const program::Loop& loop) {
   const Instr& instr = program.instrs[index];
   const int level = loop.parent == kNone ? 0 : 1;
@@ -31,7 +33,8 @@ bool isInvariant(const Program& program, uint32_t index, const program::Loop& lo
   for (const View& out : instr.outputs) {
     if (program.buffers[out.buffer].role != Role::temp || out.ivStrides[level]) return false;
     for (uint32_t i = 0; i < program.instrs.size(); ++i)
-      if (i != index && (i < index ? touches(program.instrs[i], out.buffer) : writes(program.instrs[i], out.buffer)))
+      if (i != index && (i < index ? touches(program.instrs[i], out.buffer)
+                                   : writes(program.instrs[i], out.buffer)))
         return false;
   }
   return true;
@@ -41,11 +44,14 @@ bool isInvariant(const Program& program, uint32_t index, const program::Loop& lo
 
 void hoistInvariants(Program& program) {
   if (!program.groups.empty()) return;
-  for (uint32_t l = static_cast<uint32_t>(program.loops.size()); l-- > 0;) { // inner loops stand behind outer ones
+  // inner loops stand behind outer ones
+  for (uint32_t l = static_cast<uint32_t>(program.loops.size()); l-- > 0;) {
     program::Loop& loop = program.loops[l];
     for (uint32_t i = loop.first; i < loop.first + loop.count; ++i) {
-      if (loop.count == 1 || program.instrs[i].loop != l || !isInvariant(program, i, loop)) continue;
-      std::rotate(program.instrs.begin() + loop.first, program.instrs.begin() + i, program.instrs.begin() + i + 1);
+      if (loop.count == 1 || program.instrs[i].loop != l || !isInvariant(program, i, loop))
+        continue;
+      std::rotate(program.instrs.begin() + loop.first, program.instrs.begin() + i,
+                  program.instrs.begin() + i + 1);
       for (program::Loop& inner : program.loops)
         if (inner.parent == l && inner.first < i) ++inner.first;
       program.instrs[loop.first].loop = loop.parent;

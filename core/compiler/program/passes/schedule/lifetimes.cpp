@@ -11,8 +11,9 @@ using namespace program;
 namespace {
 
 bool isElementwise(uint16_t kind) {
-  return kind == CDL_KIND_BINARY || kind == CDL_KIND_UNARY || kind == CDL_KIND_SELECT || kind == CDL_KIND_CONVERT ||
-         kind == CDL_KIND_ELEMENTWISE || kind == CDL_KIND_RESCALE || kind == CDL_KIND_TABLE;
+  return kind == CDL_KIND_BINARY || kind == CDL_KIND_UNARY || kind == CDL_KIND_SELECT ||
+         kind == CDL_KIND_CONVERT || kind == CDL_KIND_ELEMENTWISE || kind == CDL_KIND_RESCALE ||
+         kind == CDL_KIND_TABLE;
 }
 
 /// Every element of the result is written where the operand's element of the same index was read.
@@ -24,7 +25,8 @@ bool walksAlike(const View& in, const View& out) {
 /// The operand whose place the result of instruction i takes, or kNone.
 uint32_t dyingOperand(const Program& program, const std::vector<Life>& lives, uint32_t i) {
   for (const uint32_t operand : operandsInPlace(program, i))
-    if (lives[program.instrs[i].outputs[0].buffer].first == i && lives[operand].last == i) return operand;
+    if (lives[program.instrs[i].outputs[0].buffer].first == i && lives[operand].last == i)
+      return operand;
   return kNone;
 }
 
@@ -33,7 +35,8 @@ uint32_t dyingOperand(const Program& program, const std::vector<Life>& lives, ui
 std::vector<uint32_t> operandsInPlace(const Program& program, uint32_t i) {
   const Instr& instr = program.instrs[i];
   std::vector<uint32_t> operands;
-  if (!isElementwise(instr.kind) || instr.loop != kNone || instr.inout || instr.outputs.size() != 1) return operands;
+  if (!isElementwise(instr.kind) || instr.loop != kNone || instr.inout || instr.outputs.size() != 1)
+    return operands;
   const View& out = instr.outputs[0];
   const Buffer& result = program.buffers[out.buffer];
   if (result.role != Role::temp || result.halo) return operands;
@@ -44,7 +47,8 @@ std::vector<uint32_t> operandsInPlace(const Program& program, uint32_t i) {
     bool fits = operand.role == Role::temp && !operand.halo && operand.space == result.space &&
                 operand.bytes == result.bytes && in.buffer != out.buffer;
     for (size_t v = 0; fits && v < instr.inputs.size(); ++v)
-      fits = instr.inputs[v].buffer != in.buffer || (v < elementwise && walksAlike(instr.inputs[v], out));
+      fits = instr.inputs[v].buffer != in.buffer ||
+             (v < elementwise && walksAlike(instr.inputs[v], out));
     if (fits) operands.push_back(in.buffer);
   }
   return operands;
@@ -83,12 +87,14 @@ std::vector<Share> sharesOf(const Program& program, bool inPlace) {
     shares[to].last = std::max(shares[to].last, shares[from].last);
     shares[to].alignment = std::max(shares[to].alignment, shares[from].alignment);
     for (const uint32_t buffer : shares[from].buffers) shareOf[buffer] = to;
-    shares[to].buffers.insert(shares[to].buffers.end(), shares[from].buffers.begin(), shares[from].buffers.end());
+    shares[to].buffers.insert(shares[to].buffers.end(), shares[from].buffers.begin(),
+                              shares[from].buffers.end());
     shares[from].buffers.clear();
   }
   const std::vector<uint32_t> products = productsBehind(program, lives);
   for (uint32_t b = 0; b < program.buffers.size(); ++b)
-    if (shareOf[b] != kNone) shares[shareOf[b]].first = std::min(shares[shareOf[b]].first, products[b]);
+    if (shareOf[b] != kNone)
+      shares[shareOf[b]].first = std::min(shares[shareOf[b]].first, products[b]);
   std::erase_if(shares, [](const Share& share) { return share.buffers.empty(); });
   return shares;
 }
@@ -98,8 +104,9 @@ MemoryProblem problemOf(const Program& program, uint32_t space, const std::vecto
   if (const uint64_t capacity = program.spaces[space].capacityBytes) problem.capacity = capacity;
   for (const Share& share : shares)
     if (share.space == space)
-      problem.buffers.push_back({share.first, int64_t{share.last} + 1, share.bytes,
-                                 std::max<uint64_t>(share.alignment, program.spaces[space].alignment)});
+      problem.buffers.push_back(
+          {share.first, int64_t{share.last} + 1, share.bytes,
+           std::max<uint64_t>(share.alignment, program.spaces[space].alignment)});
   return problem;
 }
 

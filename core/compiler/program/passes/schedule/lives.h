@@ -9,9 +9,10 @@ struct Life {
   uint32_t first = program::kNone, last = 0;
 };
 
-/// When the content of each buffer is needed. What every run of a loop writes anew lives from there to its last use in
-/// that run; all else that a loop touches lives through the outermost loop around it. What a group in several bands
-/// touches lives through all of it: its bands come back to it.
+/// When the content of each buffer is needed. What every run of a loop writes anew lives from there
+/// to its last use in that run; all else that a loop touches lives through the outermost loop
+/// around it. What a group in several bands touches lives through all of it: its bands come back to
+/// it.
 std::vector<Life> livesOf(const program::Program& program);
 
 } // namespace candela::plan

@@ -1,4 +1,5 @@
-// A run of a loop that takes a contiguous part of a buffer out of it only to read it reads it where it lies.
+// A run of a loop that takes a contiguous part of a buffer out of it only to read it reads it where
+// it lies.
 #include <algorithm>
 
 #include "core/compiler/program/passes/schedule/simplify.h"
@@ -11,12 +12,15 @@ namespace {
 
 /// All of a row-major buffer without a border.
 bool isWhole(const Program& program, const View& view) {
-  return view.isDense() && view.offset == 0 && std::ranges::count(view.ivStrides, 0) == CDL_MAX_LOOP_NESTING &&
+  return view.isDense() && view.offset == 0 &&
+         std::ranges::count(view.ivStrides, 0) == CDL_MAX_LOOP_NESTING &&
          !program.buffers[view.buffer].halo &&
-         elemBytes(view.elem, static_cast<uint64_t>(view.count())) == program.buffers[view.buffer].bytes;
+         elemBytes(view.elem, static_cast<uint64_t>(view.count())) ==
+             program.buffers[view.buffer].bytes;
 }
 
-/// The end of the block of `loop` up to which instruction `index`, which lies somewhere in it, may run again.
+/// The end of the block of `loop` up to which instruction `index`, which lies somewhere in it, may
+/// run again.
 uint32_t endOf(const Program& program, uint32_t index, uint32_t loop) {
   uint32_t end = index + 1;
   for (uint32_t l = program.instrs[index].loop; l != loop; l = program.loops[l].parent)
@@ -30,8 +34,10 @@ bool canReadPart(const Program& program, uint32_t index) {
   if (copy.kind != CDL_KIND_COPY || copy.loop == kNone || copy.group != kNone) return false;
   const View &from = copy.inputs[0], &to = copy.outputs[0];
   const Buffer &source = program.buffers[from.buffer], &part = program.buffers[to.buffer];
-  if (part.role != Role::temp || !isWhole(program, to) || !from.isDense() || from.elem != to.elem) return false;
-  if (source.role == Role::constant || source.halo || source.space != part.space || from.buffer == to.buffer)
+  if (part.role != Role::temp || !isWhole(program, to) || !from.isDense() || from.elem != to.elem)
+    return false;
+  if (source.role == Role::constant || source.halo || source.space != part.space ||
+      from.buffer == to.buffer)
     return false;
   const program::Loop& loop = program.loops[copy.loop];
   uint32_t end = index + 1;
@@ -41,13 +47,15 @@ bool canReadPart(const Program& program, uint32_t index) {
     if (i != index && std::ranges::any_of(instr.outputs, isPart)) return false;
     if (std::ranges::none_of(instr.inputs, isPart)) continue;
     if (i < index || i >= loop.first + loop.count) return false;
-    if (std::ranges::any_of(
-            instr.inputs, [&](const View& view) { return isPart(view) && elemBits(view.elem) != elemBits(from.elem); }))
+    if (std::ranges::any_of(instr.inputs, [&](const View& view) {
+          return isPart(view) && elemBits(view.elem) != elemBits(from.elem);
+        }))
       return false;
     end = std::max(end, endOf(program, i, copy.loop));
   }
   for (uint32_t i = index; i < end; ++i)
-    if (std::ranges::any_of(program.instrs[i].outputs, [&](const View& view) { return view.buffer == from.buffer; }))
+    if (std::ranges::any_of(program.instrs[i].outputs,
+                            [&](const View& view) { return view.buffer == from.buffer; }))
       return false;
   return true;
 }

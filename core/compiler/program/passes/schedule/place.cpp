@@ -13,15 +13,16 @@ struct SpacePlan {
   uint64_t maxLive = 0; ///< no plan of these shares is smaller
 };
 
-Result<SpacePlan> planSpace(const Program& program, uint32_t space, const std::vector<Share>& shares,
-                            const PlanOptions& options) {
+Result<SpacePlan> planSpace(const Program& program, uint32_t space,
+                            const std::vector<Share>& shares, const PlanOptions& options) {
   const MemoryProblem problem = problemOf(program, space, shares);
   const std::string& name = program.spaces[space].name;
   const uint64_t live = maxLive(problem);
   if (live > problem.capacity)
-    return failure(Code::out_of_memory, "space '{}' has {} bytes but {} are live at once", name, problem.capacity,
-                   live);
-  CDL_ASSIGN(MemoryPlan plan, planMemory(problem, options).context(fmt::format("space '{}'", name)));
+    return failure(Code::out_of_memory, "space '{}' has {} bytes but {} are live at once", name,
+                   problem.capacity, live);
+  CDL_ASSIGN(MemoryPlan plan,
+             planMemory(problem, options).context(fmt::format("space '{}'", name)));
   const auto wrong = validate(problem, plan);
   CDL_CHECK(!wrong, "{}", *wrong);
   return SpacePlan{std::move(plan), live};
@@ -51,7 +52,8 @@ Result<PlacementReport> place(Program& program, const PlanOptions& options) {
     size_t next = 0;
     for (const Share& share : *shares) {
       if (share.space != space) continue;
-      for (const uint32_t buffer : share.buffers) program.buffers[buffer].offset = best->plan.offsets[next];
+      for (const uint32_t buffer : share.buffers)
+        program.buffers[buffer].offset = best->plan.offsets[next];
       ++next;
     }
     if (space == 0) report.arenaBytes = best->plan.size;
@@ -60,7 +62,8 @@ Result<PlacementReport> place(Program& program, const PlanOptions& options) {
   rebuildWaits(program);
   const Status valid = validatePlacement(program);
   CDL_CHECK(valid.isOk(), "{}", valid.message());
-  if (!program.groups.empty()) CDL_TRY(program::verify(program)); // bands may not lie on each other's rows
+  // bands may not lie on each other's rows
+  if (!program.groups.empty()) CDL_TRY(program::verify(program));
   return report;
 }
 

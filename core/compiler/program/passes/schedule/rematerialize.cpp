@@ -20,7 +20,8 @@ struct Peak {
 };
 
 std::vector<Peak> peaksOf(const Program& program) {
-  std::vector<std::vector<uint64_t>> change(program.spaces.size(), std::vector<uint64_t>(program.instrs.size() + 1));
+  std::vector<std::vector<uint64_t>> change(program.spaces.size(),
+                                            std::vector<uint64_t>(program.instrs.size() + 1));
   for (const Share& share : sharesOf(program, true)) {
     change[share.space][share.first] += share.bytes;
     change[share.space][share.last + 1] -= share.bytes;
@@ -77,7 +78,8 @@ struct Idle {
 };
 
 std::vector<Idle> idleAt(const Program& program, uint32_t at, uint32_t space) {
-  std::vector<uint32_t> writers(program.buffers.size(), 0), lastWriter(program.buffers.size(), kNone);
+  std::vector<uint32_t> writers(program.buffers.size(), 0),
+      lastWriter(program.buffers.size(), kNone);
   for (uint32_t i = 0; i < program.instrs.size(); ++i)
     for (const View& view : program.instrs[i].outputs) {
       ++writers[view.buffer];
@@ -93,7 +95,9 @@ std::vector<Idle> idleAt(const Program& program, uint32_t at, uint32_t space) {
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const Buffer& buffer = program.buffers[b];
     const uint32_t writer = lastWriter[b];
-    if (buffer.role != Role::temp || buffer.space != space || buffer.halo || writers[b] != 1 || writer >= at) continue;
+    if (buffer.role != Role::temp || buffer.space != space || buffer.halo || writers[b] != 1 ||
+        writer >= at)
+      continue;
     const Instr& instr = program.instrs[writer];
     if (!isCheap(instr)) continue;
     // The unit of the peak must not touch it; the first one behind that does so reads the new one.
@@ -103,14 +107,17 @@ std::vector<Idle> idleAt(const Program& program, uint32_t at, uint32_t space) {
       const uint32_t end = unit.first + unit.count;
       if (end <= at || readAt != kNone) continue;
       const auto reads = [&](const Instr& reader) { return touches(reader.inputs, b); };
-      const bool any = std::any_of(program.instrs.begin() + unit.first, program.instrs.begin() + end, reads);
+      const bool any =
+          std::any_of(program.instrs.begin() + unit.first, program.instrs.begin() + end, reads);
       if (unit.first <= at)
         isIdle &= !any && writer < unit.first;
       else if (any)
         readAt = unit.first;
     }
     if (!isIdle || readAt == kNone) continue;
-    if (std::ranges::any_of(instr.inputs, [&](const View& in) { return writtenBetween(in.buffer, writer, readAt); }))
+    if (std::ranges::any_of(instr.inputs, [&](const View& in) {
+          return writtenBetween(in.buffer, writer, readAt);
+        }))
       continue;
     found.push_back({b, writer, readAt});
   }
@@ -138,8 +145,8 @@ bool rematerialize(Program& program) {
   bool any = false;
   int trials = kTrials;
   for (uint32_t space = 0; space < program.spaces.size(); ++space) {
-    // Where several instructions take as much, it needs several values to lower the peak: the Program changes when all
-    // of them are done.
+    // Where several instructions take as much, it needs several values to lower the peak: the
+    // Program changes when all of them are done.
     Program tried = program;
     for (bool better = !program.instrs.empty(); better;) {
       better = false;

@@ -14,7 +14,8 @@ using namespace program;
 namespace {
 
 /// Whether instruction `index` stays behind `before` by way of what these depend on.
-bool follows(const std::vector<std::vector<uint32_t>>& dependences, uint32_t index, uint32_t before) {
+bool follows(const std::vector<std::vector<uint32_t>>& dependences, uint32_t index,
+             uint32_t before) {
   std::vector<uint32_t> open{index};
   std::vector<bool> seen(index + 1, false);
   while (!open.empty()) {
@@ -70,7 +71,8 @@ Status orderForMemory(Program& program) {
       for (uint32_t i = 0; i < units.units[u].count; ++i) order.push_back(units.units[u].first + i);
     Program other = program;
     reorder(other, order);
-    if (isBetter(peakBytes(other, sharesOf(other, true)), peakBytes(program, sharesOf(program, true))))
+    if (isBetter(peakBytes(other, sharesOf(other, true)),
+                 peakBytes(program, sharesOf(program, true))))
       program = std::move(other);
   }
   return Status::ok();
@@ -81,11 +83,14 @@ Status orderForMemory(Program& program) {
 Status schedule(Program& program, const ScheduleOptions& options) {
   for (const Buffer& buffer : program.buffers)
     if (buffer.role == Role::temp && buffer.offset != CDL_UNPLACED)
-      return badArgument("buffer '{}' is already placed at {}: order comes before memory", buffer.name, buffer.offset);
-  // Who waits for more than bytes knows of effects that are not to be seen here: nothing is removed then.
+      return badArgument("buffer '{}' is already placed at {}: order comes before memory",
+                         buffer.name, buffer.offset);
+  // Who waits for more than bytes knows of effects that are not to be seen here: nothing is removed
+  // then.
   if (!keepOwnWaits(program)) simplify(program);
   if (options.reorder) CDL_TRY(orderForMemory(program));
-  if (options.rematerialize && rematerialize(program) && options.reorder) CDL_TRY(orderForMemory(program));
+  if (options.rematerialize && rematerialize(program) && options.reorder)
+    CDL_TRY(orderForMemory(program));
   addDependences(program);
   return program::verify(program);
 }

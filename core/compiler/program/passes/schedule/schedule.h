@@ -8,8 +8,8 @@ namespace candela::plan {
 
 struct ScheduleOptions {
   bool reorder = true; ///< for less peak memory; else instructions keep the order that came
-  /// Copies, fills and elementwise results that wait while most memory is taken are computed again before their next
-  /// reader, where that lowers the peak. Costs time at run.
+  /// Copies, fills and elementwise results that wait while most memory is taken are computed again
+  /// before their next reader, where that lowers the peak. Costs time at run.
   bool rematerialize = false;
 };
 

@@ -13,10 +13,11 @@ namespace {
 
 // ---- Removing instructions
 
-/// Moves ranges to where their instructions went, drops the empty ones; returns the new index of each. Outer ranges
-/// stay before inner ones.
+/// Moves ranges to where their instructions went, drops the empty ones; returns the new index of
+/// each. Outer ranges stay before inner ones.
 template <typename Range>
-std::vector<uint32_t> moveRanges(std::vector<Range>& ranges, const std::vector<uint32_t>& newIndex) {
+std::vector<uint32_t> moveRanges(std::vector<Range>& ranges,
+                                 const std::vector<uint32_t>& newIndex) {
   std::vector<uint32_t> order, moved(ranges.size(), kNone);
   for (uint32_t r = 0; r < ranges.size(); ++r) {
     Range& range = ranges[r];
@@ -53,8 +54,9 @@ public:
   }
   bool meet(const Access& access) const {
     const auto found = byRegion_.find(access.region);
-    return found != byRegion_.end() &&
-           std::ranges::any_of(found->second, [&](const Access& read) { return read.overlaps(access); });
+    return found != byRegion_.end() && std::ranges::any_of(found->second, [&](const Access& read) {
+             return read.overlaps(access);
+           });
   }
 
 private:
@@ -72,7 +74,8 @@ void removeDeadStores(Program& program) {
       if (loop.parent == kNone && i + 1 == loop.first + loop.count)
         for (size_t j = loop.first; j <= i; ++j) reads.add(program, program.instrs[j]);
     const auto isDead = [&](const View& view) {
-      return program.buffers[view.buffer].role == Role::temp && !reads.meet(accessOf(program, instr, view, true));
+      return program.buffers[view.buffer].role == Role::temp &&
+             !reads.meet(accessOf(program, instr, view, true));
     };
     dead[i] = !instr.outputs.empty() && std::ranges::all_of(instr.outputs, isDead);
     if (!dead[i]) reads.add(program, instr);
@@ -92,7 +95,8 @@ std::vector<Uses> usesOf(const Program& program) {
   std::vector<Uses> uses(program.buffers.size());
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const Instr& instr = program.instrs[i];
-    for (const View& view : instr.inputs) uses[view.buffer].firstTouch = std::min(uses[view.buffer].firstTouch, i);
+    for (const View& view : instr.inputs)
+      uses[view.buffer].firstTouch = std::min(uses[view.buffer].firstTouch, i);
     for (const View& view : instr.outputs) {
       Uses& use = uses[view.buffer];
       use.firstTouch = std::min(use.firstTouch, i);
@@ -105,7 +109,8 @@ std::vector<Uses> usesOf(const Program& program) {
 
 bool isWhole(const Program& program, const View& view) {
   const Buffer& buffer = program.buffers[view.buffer];
-  return view.isDense() && view.offset == 0 && !buffer.halo && view.ivStrides[0] == 0 && view.ivStrides[1] == 0 &&
+  return view.isDense() && view.offset == 0 && !buffer.halo && view.ivStrides[0] == 0 &&
+         view.ivStrides[1] == 0 &&
          elemBytes(view.elem, static_cast<uint64_t>(view.count())) == buffer.bytes;
 }
 
@@ -133,7 +138,8 @@ bool elide(Program& program, uint32_t index, const std::vector<Uses>& uses) {
     renameBuffer(program, target, source);
     return true;
   }
-  if (to.role != Role::output || from.role != Role::temp || to.alignment < from.alignment) return false;
+  if (to.role != Role::output || from.role != Role::temp || to.alignment < from.alignment)
+    return false;
   renameBuffer(program, source, target);
   return true;
 }

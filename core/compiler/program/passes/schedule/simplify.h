@@ -4,28 +4,31 @@
 
 namespace candela::plan {
 
-/// Puts the instructions into this order and drops those that are not in it; loops and groups, which must stay
-/// contiguous, follow theirs. So do waits; those on what is dropped go.
+/// Puts the instructions into this order and drops those that are not in it; loops and groups,
+/// which must stay contiguous, follow theirs. So do waits; those on what is dropped go.
 void reorder(program::Program& program, const std::vector<uint32_t>& order);
 
 /// Removes dead stores, copies whose target can be their source, and TEMP buffers that nothing
 /// touches any more. TEMP buffers must be unplaced, waits empty.
 void simplify(program::Program& program);
 
-/// Moves what every run of a loop computes alike before the loop. Waits must be empty. In hoist.cpp.
+/// Moves what every run of a loop computes alike before the loop. Waits must be empty. In
+/// hoist.cpp.
 void hoistInvariants(program::Program& program);
 
 /// The view when the first element of its buffer lies where `there` begins.
 program::View moved(program::View view, const program::View& there);
 
-/// Lets loops read contiguous parts of buffers where they lie; returns as carryInPlace(). In parts.cpp.
+/// Lets loops read contiguous parts of buffers where they lie; returns as carryInPlace(). In
+/// parts.cpp.
 std::vector<bool> readParts(program::Program& program);
 
-/// Lets what loops carry be computed in place; returns which copies are no longer needed, and have no views. In
-/// carry.cpp.
+/// Lets what loops carry be computed in place; returns which copies are no longer needed, and have
+/// no views. In carry.cpp.
 std::vector<bool> carryInPlace(program::Program& program);
 
-/// Computes cheap values again before late readers, where that lowers the peak; whether it did. In rematerialize.cpp.
+/// Computes cheap values again before late readers, where that lowers the peak; whether it did. In
+/// rematerialize.cpp.
 bool rematerialize(program::Program& program);
 
 } // namespace candela::plan

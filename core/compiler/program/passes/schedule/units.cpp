@@ -37,7 +37,8 @@ void sortUnique(std::vector<uint32_t>& values) {
   values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
-/// Instructions first .. end of a unit that nothing outside of a loop comes between: one, or an outermost loop.
+/// Instructions first .. end of a unit that nothing outside of a loop comes between: one, or an
+/// outermost loop.
 struct Item {
   uint32_t unit = 0, first = 0, end = 0;
 };
@@ -64,7 +65,8 @@ Units unitsOf(const Program& program) {
   std::vector<uint32_t> unitOf(program.instrs.size());
   for (uint32_t i = 0; i < program.instrs.size();) {
     const Unit unit{i, unitEnd(program, i) - i};
-    for (const uint32_t end = i + unit.count; i < end; ++i) unitOf[i] = static_cast<uint32_t>(result.units.size());
+    for (const uint32_t end = i + unit.count; i < end; ++i)
+      unitOf[i] = static_cast<uint32_t>(result.units.size());
     result.units.push_back(unit);
   }
   result.after.resize(result.units.size());
@@ -91,7 +93,8 @@ OrderProblem problemOf(const Program& program, const Units& units, uint32_t spac
     for (uint32_t i = item.first; i < item.end; ++i)
       for (const auto* views : {&program.instrs[i].inputs, &program.instrs[i].outputs})
         for (const View& view : *views)
-          if (program.buffers[view.buffer].role == Role::temp && program.buffers[view.buffer].space == space)
+          if (program.buffers[view.buffer].role == Role::temp &&
+              program.buffers[view.buffer].space == space)
             visit(view.buffer);
   };
   OrderProblem problem;
@@ -106,7 +109,8 @@ OrderProblem problemOf(const Program& program, const Units& units, uint32_t spac
     return number[buffer];
   };
   std::vector<OrderStep*> stepOf(program.instrs.size()); // of instructions outside of loops
-  for (const Item& item : items) problem.tasks[item.unit].steps.reserve(units.units[item.unit].count);
+  for (const Item& item : items)
+    problem.tasks[item.unit].steps.reserve(units.units[item.unit].count);
   for (const Item& item : items) {
     OrderStep& step = problem.tasks[item.unit].steps.emplace_back();
     stepOf[item.first] = &step;
@@ -114,7 +118,8 @@ OrderProblem problemOf(const Program& program, const Units& units, uint32_t spac
     MemoryProblem inside; // what only this loop touches lives for parts of it
     std::vector<uint32_t> own;
     visitTemps(item, [&](uint32_t buffer) {
-      const bool isOwn = isLoop && lives[buffer].first >= item.first && lives[buffer].last < item.end;
+      const bool isOwn =
+          isLoop && lives[buffer].first >= item.first && lives[buffer].last < item.end;
       if (isOwn)
         own.push_back(buffer);
       else
@@ -127,19 +132,24 @@ OrderProblem problemOf(const Program& program, const Units& units, uint32_t spac
           {lives[buffer].first, int64_t{lives[buffer].last} + 1, program.buffers[buffer].bytes, 1});
     step.transient = maxLive(inside);
     if (isLoop) continue;
-    const uint32_t result =
-        program.instrs[item.first].outputs.empty() ? kNone : program.instrs[item.first].outputs[0].buffer;
+    const uint32_t result = program.instrs[item.first].outputs.empty()
+                                ? kNone
+                                : program.instrs[item.first].outputs[0].buffer;
     for (const uint32_t operand : operandsInPlace(program, item.first))
-      if (program.buffers[result].space == space) step.inPlace.emplace_back(number[result], number[operand]);
+      if (program.buffers[result].space == space)
+        step.inPlace.emplace_back(number[result], number[operand]);
   }
   const std::vector<uint32_t> products = productsBehind(program, lives);
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const Instr& instr = program.instrs[i];
     if (instr.kind != CDL_KIND_RESCALE || instr.loop != kNone) continue;
     const uint32_t result = instr.outputs[0].buffer;
-    const auto dies = [&](uint32_t operand) { return lives[result].first == i && lives[operand].last == i; };
+    const auto dies = [&](uint32_t operand) {
+      return lives[result].first == i && lives[operand].last == i;
+    };
     if (number[result] == kNone || products[result] == kNone) continue;
-    if (std::ranges::any_of(operandsInPlace(program, i), dies)) continue; // it lies where the sums lay
+    // it lies where the sums lay
+    if (std::ranges::any_of(operandsInPlace(program, i), dies)) continue;
     stepOf[products[result]]->buffers.push_back(number[result]);
     sortUnique(stepOf[products[result]]->buffers);
   }

@@ -28,7 +28,8 @@ public:
     cut(range.end);
     const auto first = owned_.lower_bound(range.begin), last = owned_.lower_bound(range.end);
     for (auto it = first; it != last; ++it)
-      if (it->second.buffer != buffer) lost_[it->second.buffer].push_back({{it->first, it->second.end}, buffer, instr});
+      if (it->second.buffer != buffer)
+        lost_[it->second.buffer].push_back({{it->first, it->second.end}, buffer, instr});
     owned_.erase(first, last);
     owned_[range.begin] = {range.end, buffer};
     regain(lost_[buffer], range);
@@ -38,8 +39,9 @@ public:
   const Loss* lossOf(uint32_t buffer, const Range& range) const {
     const auto found = lost_.find(buffer);
     if (found == lost_.end()) return nullptr;
-    const auto loss = std::ranges::find_if(
-        found->second, [&](const Loss& l) { return l.range.begin < range.end && range.begin < l.range.end; });
+    const auto loss = std::ranges::find_if(found->second, [&](const Loss& l) {
+      return l.range.begin < range.end && range.begin < l.range.end;
+    });
     return loss == found->second.end() ? nullptr : &*loss;
   }
 
@@ -65,9 +67,11 @@ private:
     std::vector<Loss> left;
     for (const Loss& loss : losses) {
       if (loss.range.begin < std::min(range.begin, loss.range.end))
-        left.push_back({{loss.range.begin, std::min(range.begin, loss.range.end)}, loss.by, loss.instr});
+        left.push_back(
+            {{loss.range.begin, std::min(range.begin, loss.range.end)}, loss.by, loss.instr});
       if (std::max(range.end, loss.range.begin) < loss.range.end)
-        left.push_back({{std::max(range.end, loss.range.begin), loss.range.end}, loss.by, loss.instr});
+        left.push_back(
+            {{std::max(range.end, loss.range.begin), loss.range.end}, loss.by, loss.instr});
     }
     losses = std::move(left);
   }
@@ -97,7 +101,8 @@ private:
         CDL_TRY(step(i++));
         continue;
       }
-      for (int round = 0; round < 2; ++round) CDL_TRY(runBlock(loop->first, loop->first + loop->count, index));
+      for (int round = 0; round < 2; ++round)
+        CDL_TRY(runBlock(loop->first, loop->first + loop->count, index));
       i = loop->first + loop->count;
     }
     return Status::ok();
@@ -120,8 +125,8 @@ private:
     const Buffer& buffer = program_.buffers[view.buffer];
     if (buffer.offset == CDL_UNPLACED) return badModel("buffer '{}' has no place", buffer.name);
     // A border belongs to what is read.
-    const Range range =
-        buffer.halo ? Range{buffer.offset, buffer.offset + buffer.bytes} : rangeOf(program_.instrs[index], view);
+    const Range range = buffer.halo ? Range{buffer.offset, buffer.offset + buffer.bytes}
+                                    : rangeOf(program_.instrs[index], view);
     const Loss* loss = arenas_[spaceOf(view)].lossOf(view.buffer, range);
     if (!loss) return Status::ok();
     return badModel("buffers '{}' and '{}' overlap while both are live: instruction {} reads what "
@@ -145,12 +150,14 @@ private:
       const View& in = instr.inputs[i];
       if (!meets(in)) continue;
       const Range range = rangeOf(instr, in);
-      const bool same = range.begin == written.begin && range.end == written.end && in.dims == out.dims &&
-                        in.strides == out.strides && in.layout == out.layout && instr.loop == kNone;
+      const bool same = range.begin == written.begin && range.end == written.end &&
+                        in.dims == out.dims && in.strides == out.strides &&
+                        in.layout == out.layout && instr.loop == kNone;
       const bool lookedUp = instr.kind == CDL_KIND_TABLE && i == 1; // anywhere, in any order
       if (!same || lookedUp || !isElementwise(instr.kind))
-        return badModel("buffers '{}' and '{}' overlap: instruction {} reads one while it writes the other",
-                        program_.buffers[in.buffer].name, result.name, index + 1);
+        return badModel(
+            "buffers '{}' and '{}' overlap: instruction {} reads one while it writes the other",
+            program_.buffers[in.buffer].name, result.name, index + 1);
     }
     for (const View& other : instr.outputs)
       if (meets(other))
@@ -160,11 +167,14 @@ private:
   }
 
   static bool isElementwise(uint16_t kind) {
-    return kind == CDL_KIND_CONVERT || kind == CDL_KIND_BINARY || kind == CDL_KIND_SELECT || kind == CDL_KIND_UNARY ||
-           kind == CDL_KIND_RESCALE || kind == CDL_KIND_TABLE || kind == CDL_KIND_ELEMENTWISE;
+    return kind == CDL_KIND_CONVERT || kind == CDL_KIND_BINARY || kind == CDL_KIND_SELECT ||
+           kind == CDL_KIND_UNARY || kind == CDL_KIND_RESCALE || kind == CDL_KIND_TABLE ||
+           kind == CDL_KIND_ELEMENTWISE;
   }
 
-  bool isTemp(const View& view) const { return program_.buffers[view.buffer].role == Role::temp && view.count() > 0; }
+  bool isTemp(const View& view) const {
+    return program_.buffers[view.buffer].role == Role::temp && view.count() > 0;
+  }
   uint32_t spaceOf(const View& view) const { return program_.buffers[view.buffer].space; }
 
   /// From the first byte of the lowest to the last byte of the highest element, in the arena.

@@ -29,7 +29,8 @@ Content contentOf(const Program& program, uint32_t buffer) {
   for (const Instr& instr : program.instrs)
     for (const auto* views : {&instr.inputs, &instr.outputs})
       for (const View& view : *views) {
-        if (view.buffer != buffer || view.dims.size() != halo.lo.size() || view.elem != halo.elem) continue;
+        if (view.buffer != buffer || view.dims.size() != halo.lo.size() || view.elem != halo.elem)
+          continue;
         Content content{view.elem, view.dims, {halo.lo.begin(), halo.lo.end()}, view.dims};
         int64_t first = 0, count = 1;
         for (size_t d = view.dims.size(); d-- > 0;) {
@@ -37,8 +38,10 @@ Content contentOf(const Program& program, uint32_t buffer) {
           first += halo.lo[d] * count;
           count *= content.whole[d];
         }
-        const bool isAll = elemBytes(view.elem, static_cast<uint64_t>(count)) == program.buffers[buffer].bytes;
-        if (isAll && view.offset == first && view.strides == denseStrides(content.whole)) return content;
+        const bool isAll =
+            elemBytes(view.elem, static_cast<uint64_t>(count)) == program.buffers[buffer].bytes;
+        if (isAll && view.offset == first && view.strides == denseStrides(content.whole))
+          return content;
       }
   return {};
 }
@@ -64,8 +67,9 @@ void dropBorders(Program& program) {
     const Content content = contentOf(program, b);
     if (!content.isKnown()) continue;
     std::erase_if(program.instrs, [&](const Instr& instr) {
-      return instr.kind == CDL_KIND_FILL && instr.outputs[0].buffer == b && instr.outputs[0].elem == content.elem &&
-             instr.outputs[0].count() > 0 && !meets(instr.outputs[0], content);
+      return instr.kind == CDL_KIND_FILL && instr.outputs[0].buffer == b &&
+             instr.outputs[0].elem == content.elem && instr.outputs[0].count() > 0 &&
+             !meets(instr.outputs[0], content);
     });
     buffer.halo.reset();
   }

@@ -4,8 +4,8 @@
 
 namespace candela::plan {
 
-/// Tiles bring their own padding: borders of TEMP buffers go, and with them the fills that write nothing else. The
-/// bytes stay where they are.
+/// Tiles bring their own padding: borders of TEMP buffers go, and with them the fills that write
+/// nothing else. The bytes stay where they are.
 void dropBorders(program::Program& program);
 
 } // namespace candela::plan

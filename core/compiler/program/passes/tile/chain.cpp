@@ -42,7 +42,8 @@ public:
       if (isIn_[i] || isDone_[i] || instr.outputs[0].count() == 0) continue;
       isIn_[i] = true;
       Chain chain = begin(i);
-      if (options_.fuse && !instr.inout && instr.outputs.size() == 1 && instr.kind != CDL_KIND_CUSTOM)
+      if (options_.fuse && !instr.inout && instr.outputs.size() == 1 &&
+          instr.kind != CDL_KIND_CUSTOM)
         while (join(chain)) {}
       chains.push_back(std::move(chain));
     }
@@ -71,7 +72,8 @@ private:
     Chain chain;
     Link link{i, program_.instrs[i], {}, {}, {}};
     skipPixels(link.work);
-    if (isElementwise(link.work.kind) || link.work.kind == CDL_KIND_COPY || link.work.kind == CDL_KIND_FILL)
+    if (isElementwise(link.work.kind) || link.work.kind == CDL_KIND_COPY ||
+        link.work.kind == CDL_KIND_FILL)
       for (auto* views : {&link.work.inputs, &link.work.outputs})
         for (View& view : *views) view.layout = {};
     chain.work = workOf(link.work);
@@ -81,8 +83,8 @@ private:
     return chain;
   }
 
-  /// The instructions that read what `writer` wrote there before others write over it, in order; none where others
-  /// write into it first.
+  /// The instructions that read what `writer` wrote there before others write over it, in order;
+  /// none where others write into it first.
   std::vector<uint32_t> readersOf(uint32_t writer, const View& view) const {
     const Access written = accessOf(program_, program_.instrs[writer], view, true);
     const Buffer& buffer = program_.buffers[view.buffer];
@@ -103,7 +105,8 @@ private:
     return readers;
   }
 
-  /// Links may wait until `to`: nothing between reads or writes what they write, or writes what they read.
+  /// Links may wait until `to`: nothing between reads or writes what they write, or writes what
+  /// they read.
   bool canWait(const Chain& chain, uint32_t to) const {
     for (const Link& link : chain.links) {
       const Instr& instr = program_.instrs[link.instr];
@@ -111,7 +114,8 @@ private:
         for (const Touch& touch : touchesAfter(view.buffer, link.instr)) {
           if (touch.instr >= to) break;
           if ((write || touch.access.write) &&
-              std::ranges::none_of(chain.links, [&](const Link& own) { return own.instr == touch.instr; }))
+              std::ranges::none_of(chain.links,
+                                   [&](const Link& own) { return own.instr == touch.instr; }))
             return true;
         }
         return false;
@@ -128,7 +132,8 @@ private:
   static bool recast(Link& link, const Dims& dims, const ViewMap& map) {
     for (auto* views : {&link.work.inputs, &link.work.outputs})
       for (View& view : *views) {
-        if (link.work.kind == CDL_KIND_TABLE && views == &link.work.inputs && &view == &(*views)[1]) continue;
+        if (link.work.kind == CDL_KIND_TABLE && views == &link.work.inputs && &view == &(*views)[1])
+          continue;
         auto recast = over(view, dims);
         if (!recast) return false;
         view = std::move(*recast);
@@ -150,7 +155,8 @@ private:
     const uint32_t reader = readers[0];
     const Instr& instr = program_.instrs[reader];
     if (instr.outputs[0].buffer == out.buffer || instr.inout) return false;
-    if (!isElementwise(instr.kind) && instr.kind != CDL_KIND_COPY) return joinShape(chain, reader, readers.size() > 1);
+    if (!isElementwise(instr.kind) && instr.kind != CDL_KIND_COPY)
+      return joinShape(chain, reader, readers.size() > 1);
     if (readers.size() > 1) return false;
     Chain longer = chain;
     Link link{reader, instr, {}, {}, {}};
@@ -160,8 +166,8 @@ private:
         if (view.layout.opaque) return false;
         view.layout = {};
       }
-    const bool isFree =
-        std::ranges::all_of(chain.links, [](const Link& each) { return isElementwise(each.work.kind); });
+    const bool isFree = std::ranges::all_of(
+        chain.links, [](const Link& each) { return isElementwise(each.work.kind); });
     const Dims head = last.work.outputs[0].dims;
     auto dims = refined(head, link.work.outputs[0].dims);
     if (!dims) return false;
@@ -179,7 +185,8 @@ private:
     View written = longer.links.back().work.outputs[0];
     for (size_t i = 0; i < link.work.inputs.size(); ++i) {
       if (link.work.inputs[i].buffer != out.buffer) continue;
-      if (!walksAlike(link.work.inputs[i], written) || (instr.kind == CDL_KIND_TABLE && i == 1)) return false;
+      if (!walksAlike(link.work.inputs[i], written) || (instr.kind == CDL_KIND_TABLE && i == 1))
+        return false;
       link.fromBefore.push_back(i);
     }
     longer.links.push_back(std::move(link));
@@ -189,7 +196,8 @@ private:
     return true;
   }
 
-  /// The same for one whose result has another shape, where the value between would hardly stay in memory.
+  /// The same for one whose result has another shape, where the value between would hardly stay in
+  /// memory.
   bool joinShape(Chain& chain, uint32_t reader, bool leaves) {
     const View& out = program_.instrs[chain.last().instr].outputs[0];
     const Instr& instr = program_.instrs[reader];
@@ -216,7 +224,8 @@ private:
 
 } // namespace
 
-std::vector<Chain> chainsOf(const Program& program, const std::vector<bool>& isDone, const ChainOptions& options) {
+std::vector<Chain> chainsOf(const Program& program, const std::vector<bool>& isDone,
+                            const ChainOptions& options) {
   return Collector(program, isDone, options).collect();
 }
 

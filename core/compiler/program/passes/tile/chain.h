@@ -20,7 +20,8 @@ struct Link {
 struct Chain {
   std::vector<Link> links;
   Work work; ///< of the first link, whose axes are the chain's
-  /// Where a pool's places are the axes: the first link by its own, and each of those over the chain's.
+  /// Where a pool's places are the axes: the first link by its own, and each of those over the
+  /// chain's.
   Work head;
   std::vector<DimMap> headAxes;
 
@@ -36,8 +37,8 @@ struct ChainOptions {
   std::vector<bool> mayNotShape; ///< by instruction: never other than element by element
 };
 
-/// The Program as chains in an order that runs. `isDone[i]`: instruction i is a copy of an outer level and stays as it
-/// is: it is in no chain. Instructions without elements are in none either.
+/// The Program as chains in an order that runs. `isDone[i]`: instruction i is a copy of an outer
+/// level and stays as it is: it is in no chain. Instructions without elements are in none either.
 std::vector<Chain> chainsOf(const program::Program& program, const std::vector<bool>& isDone,
                             const ChainOptions& options);
 

@@ -13,7 +13,9 @@ using namespace program;
 namespace {
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-uint64_t aligned(uint64_t bytes, uint32_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
+uint64_t aligned(uint64_t bytes, uint32_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 bool repeats(const View& view, size_t d) { return view.strides[d] == 0 || view.dims[d] == 1; }
 
@@ -24,7 +26,8 @@ std::vector<int64_t> extentsOf(const Axis& axis, uint32_t columns) {
   for (int64_t parts = 2;; parts = std::max(parts + 1, parts * 5 / 4)) {
     int64_t extent = ceilDiv(ceilDiv(axis.extent, parts), axis.unit) * axis.unit;
     if (extent > columns && axis.unit == 1) extent = ceilDiv(extent, columns) * columns;
-    if (extent < columns && extents.back() > columns && axis.unit == 1) extents.push_back(columns); // a whole pass
+    // a whole pass
+    if (extent < columns && extents.back() > columns && axis.unit == 1) extents.push_back(columns);
     if (extent < extents.back()) extents.push_back(extent);
     if (parts >= axis.extent || extent <= axis.unit) break;
   }
@@ -32,7 +35,8 @@ std::vector<int64_t> extentsOf(const Axis& axis, uint32_t columns) {
   return extents;
 }
 
-/// Of one dim under one extent of its axis: the most elements of a tile, and those of all tiles together.
+/// Of one dim under one extent of its axis: the most elements of a tile, and those of all tiles
+/// together.
 struct Length {
   int64_t most = 1, sum = 1;
 };
@@ -40,7 +44,8 @@ struct Length {
 Length lengthOf(const DimMap& map, int64_t dim, const std::vector<Axis>& axes, int64_t tile) {
   if (map.how == DimMap::How::whole || tile == axes[map.axis].extent) return {dim, dim};
   if (map.how == DimMap::How::axis) return {std::min(dim, ceilDiv(tile, map.unit)), dim};
-  if (map.how == DimMap::How::channels) return {std::min(dim, tile / map.outputs * map.inputs), dim};
+  if (map.how == DimMap::How::channels)
+    return {std::min(dim, tile / map.outputs * map.inputs), dim};
   Length length{0, 0};
   Box box(axes.size());
   for (int64_t begin = 0; begin < axes[map.axis].extent; begin += tile) {
@@ -54,7 +59,8 @@ Length lengthOf(const DimMap& map, int64_t dim, const std::vector<Axis>& axes, i
 
 class Chooser {
 public:
-  Chooser(const Chain& chain, const std::vector<Port>& ports, const Setting& setting, const TileCosts& costs)
+  Chooser(const Chain& chain, const std::vector<Port>& ports, const Setting& setting,
+          const TileCosts& costs)
       : chain_(chain), axes_(chain.work.axes), ports_(ports), setting_(setting), costs_(costs) {
     for (const Axis& axis : axes_) extents_.push_back(extentsOf(axis, costs.columns));
     for (const Port& port : ports) views_.push_back(measure(port.view, port.map));
@@ -63,9 +69,10 @@ public:
     for (const Link& link : chain.links) elements_.push_back(mostElements(link.work));
     for (const Port& port : ports)
       for (size_t operand = 0; operand < 2; ++operand)
-        isOperand_[operand].push_back(std::ranges::find(port.uses, std::pair<size_t, size_t>(0, operand)) !=
-                                      port.uses.end());
-    room_ = setting.memory->capacityBytes - std::min(setting.reserved, setting.memory->capacityBytes);
+        isOperand_[operand].push_back(
+            std::ranges::find(port.uses, std::pair<size_t, size_t>(0, operand)) != port.uses.end());
+    room_ =
+        setting.memory->capacityBytes - std::min(setting.reserved, setting.memory->capacityBytes);
   }
 
   Result<Tiling> choose() {
@@ -75,9 +82,11 @@ public:
         if (best_ && asks()) rank();
         if (best_) return *best_;
       }
-    const bool isSums = leastSums_ != UINT64_MAX && setting_.sums && leastSums_ > setting_.sums->capacityBytes;
+    const bool isSums =
+        leastSums_ != UINT64_MAX && setting_.sums && leastSums_ > setting_.sums->capacityBytes;
     const LocalMemory& memory = isSums ? *setting_.sums : *setting_.memory;
-    return failure(Code::out_of_memory, "the smallest tiles need {} bytes of memory '{}', which has {}{}",
+    return failure(Code::out_of_memory,
+                   "the smallest tiles need {} bytes of memory '{}', which has {}{}",
                    isSums ? leastSums_ : least_, memory.name, isSums ? memory.capacityBytes : room_,
                    setting_.reserved && !isSums ? " left" : "");
   }
@@ -118,7 +127,8 @@ private:
   struct Load {
     uint64_t tileBytes = 0, bytes = 0, copies = 1;
   };
-  Load loadOf(const Measure& view, const std::vector<size_t>& at, const std::vector<size_t>& order) const {
+  Load loadOf(const Measure& view, const std::vector<size_t>& at,
+              const std::vector<size_t>& order) const {
     uint64_t most = view.bits, sum = view.bits;
     for (size_t d = 0; d < view.lengths.size(); ++d) {
       const Length& length = view.lengths[d][view.axis[d] == SIZE_MAX ? 0 : at[view.axis[d]]];
@@ -144,13 +154,14 @@ private:
   }
 
   void search(bool cutSums, bool holdSmall) {
-    std::vector<std::vector<std::vector<size_t>>> choices; // by family: places among the extents of its axes
+    // by family: places among the extents of its axes
+    std::vector<std::vector<std::vector<size_t>>> choices;
     for (const auto& family : chain_.work.families) choices.push_back(choicesOf(family));
     std::vector<size_t> sums;
     for (size_t a = 0; a < axes_.size(); ++a)
       if (axes_[a].sum) sums.push_back(a);
-    if (cutSums &&
-        (sums.empty() || !axes_[sums[0]].cut || (!setting_.splitSums && isFloat(chain_.links[0].work.inputs[0].elem))))
+    if (cutSums && (sums.empty() || !axes_[sums[0]].cut ||
+                    (!setting_.splitSums && isFloat(chain_.links[0].work.inputs[0].elem))))
       return;
     std::vector<size_t> at(axes_.size(), 0), family(choices.size(), 0);
     for (size_t s = cutSums ? 1 : 0; s < (cutSums ? extents_[sums[0]].size() : 1); ++s) {
@@ -175,7 +186,8 @@ private:
     std::vector<std::vector<size_t>> choices{std::vector<size_t>(family.size(), 0)};
     for (size_t i = 0; i < family.size(); ++i) {
       std::vector<size_t> choice(family.size(), 0);
-      for (size_t before = 0; before < i; ++before) choice[before] = extents_[family[before]].size() - 1;
+      for (size_t before = 0; before < i; ++before)
+        choice[before] = extents_[family[before]].size() - 1;
       for (size_t c = 1; c < extents_[family[i]].size(); ++c) {
         choice[i] = c;
         choices.push_back(choice);
@@ -187,7 +199,8 @@ private:
   void tryTile(const std::vector<size_t>& at, const std::vector<size_t>& sums, bool holdSmall) {
     trips_.resize(axes_.size());
     for (size_t a = 0; a < axes_.size(); ++a)
-      trips_[a] = axes_[a].extent ? ceilDiv(axes_[a].extent, extents_[a][at[a]]) : 1; // a sum of nothing
+      // a sum of nothing
+      trips_[a] = axes_[a].extent ? ceilDiv(axes_[a].extent, extents_[a][at[a]]) : 1;
     isDenseInPlace_.clear();
     for (size_t p = 0; p < ports_.size(); ++p) {
       isDenseInPlace_.push_back(!ports_[p].isCompact || hasDenseParts(ports_[p], at));
@@ -213,7 +226,8 @@ private:
     } while (std::next_permutation(families.begin(), families.end()));
   }
 
-  /// Whether each tile at hand of a view that lies among the others is dense: what is cut has no rows outside of it.
+  /// Whether each tile at hand of a view that lies among the others is dense: what is cut has no
+  /// rows outside of it.
   bool hasDenseParts(const Port& port, const std::vector<size_t>& at) const {
     const View& view = port.view;
     int64_t outer = 1, run = 1; // elements of a tile in the dims outside
@@ -225,15 +239,17 @@ private:
       if (repeats(view, d)) continue;
       const bool isCut = port.map[d].how != DimMap::How::whole && trips_[port.map[d].axis] > 1;
       if (isCut && outer > 1) return false;
-      outer *= isCut ? lengthOf(port.map[d], view.dims[d], axes_, extents_[port.map[d].axis][at[port.map[d].axis]]).most
+      outer *= isCut ? lengthOf(port.map[d], view.dims[d], axes_,
+                                extents_[port.map[d].axis][at[port.map[d].axis]])
+                           .most
                      : view.dims[d];
     }
     return true;
   }
 
   /// Bit i of `hold`: operand i of the first link is held. False where that does not fit.
-  bool tryOrder(const std::vector<size_t>& at, const std::vector<size_t>& order, uint32_t buffers, unsigned hold,
-                bool holdSmall, bool storesLast) {
+  bool tryOrder(const std::vector<size_t>& at, const std::vector<size_t>& order, uint32_t buffers,
+                unsigned hold, bool holdSmall, bool storesLast) {
     held_.assign(ports_.size(), false);
     uint64_t bytes = 0, copies = 0, local = 0, sumBytes = 0, first = 0, stored = 0, stores = 0;
     for (size_t p = 0; p < ports_.size(); ++p) {
@@ -248,7 +264,8 @@ private:
         stores += load.copies;
         const Link& link = chain_.links[port.uses[0].first];
         if (setting_.stays[p] == Stay::stored) continue;
-        if (link.work.kind == CDL_KIND_COPY) { // it goes from where its operand is, which the next tile takes
+        // it goes from where its operand is, which the next tile takes
+        if (link.work.kind == CDL_KIND_COPY) {
           if (storesLast && load.copies > 1) return false;
           continue;
         }
@@ -261,10 +278,11 @@ private:
       const uint64_t rotating = inRotation * aligned(load.tileBytes, setting_.memory->alignment);
       const bool isMain = isOperand_[0][p] || isOperand_[1][p];
       const bool asked = (isOperand_[0][p] && (hold & 1)) || (isOperand_[1][p] && (hold & 2));
-      if (asked && (load.copies == 1 || load.bytes <= views_[p].wholeBytes)) return true; // nothing to win
+      // nothing to win
+      if (asked && (load.copies == 1 || load.bytes <= views_[p].wholeBytes)) return true;
       if (asked && !isDenseInPlace_[p]) return true;
-      const bool isSmall =
-          holdSmall && !isMain && isDenseInPlace_[p] && load.copies > 1 && (whole <= rotating || whole <= room_ / 32);
+      const bool isSmall = holdSmall && !isMain && isDenseInPlace_[p] && load.copies > 1 &&
+                           (whole <= rotating || whole <= room_ / 32);
       const bool held = asked || isSmall;
       held_[p] = held;
       local += held ? whole : rotating;
@@ -284,14 +302,16 @@ private:
     leastSums_ = std::min(leastSums_, sumBytes);
     if (local > room_ || (setting_.sums && sumBytes > setting_.sums->capacityBytes)) return false;
     const auto cyclesOf = [&](uint64_t moved, uint64_t times) {
-      return static_cast<double>(moved) / costs_.bytesPerCycle + static_cast<double>(times) * costs_.copyCycles;
+      return static_cast<double>(moved) / costs_.bytesPerCycle +
+             static_cast<double>(times) * costs_.copyCycles;
     };
     Tiling tiling;
     tiling.storesLast = storesLast && stores > 0;
     tiling.copying = cyclesOf(bytes, copies);
     tiling.computing = computing_;
     const bool overlaps = buffers > 1 && boxes_ > 1;
-    const double filling = overlaps ? static_cast<double>(first) / costs_.bytesPerCycle : tiling.copying;
+    const double filling =
+        overlaps ? static_cast<double>(first) / costs_.bytesPerCycle : tiling.copying;
     const Times times{filling, cyclesOf(stored, stores), boxes_, overlaps};
     tiling.cost = costOf(tiling, times);
     const bool isBest = !best_ || tiling.cost < best_->cost;
@@ -310,7 +330,8 @@ private:
 
   /// What of the copies stands before or behind the rest.
   struct Times {
-    double filling = 0; ///< before the first tile is computed, beside which nothing of this instruction runs
+    /// before the first tile is computed, beside which nothing of this instruction runs
+    double filling = 0;
     double storing = 0;
     uint64_t boxes = 1;
     bool overlaps = false;
@@ -320,11 +341,12 @@ private:
   static double costOf(const Tiling& tiling, const Times& times) {
     const double copying = tiling.copying, computing = tiling.computing, filling = times.filling;
     if (!tiling.storesLast) return filling + std::max(copying - filling, computing) + copying;
-    const double storing = times.storing, loading = copying - storing, last = 1 / static_cast<double>(times.boxes);
+    const double storing = times.storing, loading = copying - storing,
+                 last = 1 / static_cast<double>(times.boxes);
     if (!times.overlaps) return loading + computing + storing + copying;
     // Behind the loads the last tile is computed while the others are stored.
-    return std::max(loading, filling + computing * (1 - last)) + std::max(computing * last, storing * (1 - last)) +
-           storing * last + copying;
+    return std::max(loading, filling + computing * (1 - last)) +
+           std::max(computing * last, storing * (1 - last)) + storing * last + copying;
   }
 
   bool asks() const { return costs_.device && costs_.device->knowsTiles(); }
@@ -337,14 +359,16 @@ private:
   static constexpr size_t kMostAsked = 16;
 
   void remember(Candidate candidate) {
-    const auto same = std::ranges::find_if(
-        candidates_, [&](const Candidate& each) { return each.tiling.tile == candidate.tiling.tile; });
+    const auto same = std::ranges::find_if(candidates_, [&](const Candidate& each) {
+      return each.tiling.tile == candidate.tiling.tile;
+    });
     if (same != candidates_.end()) {
       if (same->tiling.cost <= candidate.tiling.cost) return;
       candidates_.erase(same);
     }
-    const auto at = std::ranges::upper_bound(candidates_, candidate.tiling.cost, {},
-                                             [](const Candidate& each) { return each.tiling.cost; });
+    const auto at =
+        std::ranges::upper_bound(candidates_, candidate.tiling.cost, {},
+                                 [](const Candidate& each) { return each.tiling.cost; });
     candidates_.insert(at, std::move(candidate));
     if (candidates_.size() > kMostAsked) candidates_.pop_back();
   }
@@ -358,7 +382,8 @@ private:
     }
     const LocalMemory& memory = *setting_.memory;
     const auto cycles = costs_.device->cyclesOf(
-        chain_, boxes, {memory.name, false, true, memory.capacityBytes, memory.alignment, 0}, setting_.engine);
+        chain_, boxes, {memory.name, false, true, memory.capacityBytes, memory.alignment, 0},
+        setting_.engine);
     if (!std::ranges::all_of(cycles, [](const auto& each) { return each.has_value(); })) return;
     best_.reset();
     for (size_t c = 0; c < candidates_.size(); ++c) {
@@ -413,20 +438,25 @@ private:
       const int64_t outputs = extents_[o][at[o]], inputs = extents_[k][at[k]];
       const double positions = elements / static_cast<double>(axes_[o].extent);
       const auto times = static_cast<double>(trips_[k] * trips_[o]);
-      if (groups > 1 && groups == axes_[o].extent) { // a column for each channel, a tap after the other
-        cycles += positions * times * static_cast<double>(kernel * ceilDiv(outputs, costs_.columns));
+      // a column for each channel, a tap after the other
+      if (groups > 1 && groups == axes_[o].extent) {
+        cycles +=
+            positions * times * static_cast<double>(kernel * ceilDiv(outputs, costs_.columns));
         continue;
       }
       const auto parts = static_cast<uint64_t>(trips_[o] * trips_[k]);
-      const double folds = times * static_cast<double>(ceilDiv(inputs * kernel, costs_.rows) *
-                                                       ceilDiv(std::max<int64_t>(outputs / groups, 1), costs_.columns) *
-                                                       std::min(groups, outputs));
+      const double folds =
+          times *
+          static_cast<double>(ceilDiv(inputs * kernel, costs_.rows) *
+                              ceilDiv(std::max<int64_t>(outputs / groups, 1), costs_.columns) *
+                              std::min(groups, outputs));
       cycles += folds * passCycles(positions, boxes / std::max<uint64_t>(parts, 1));
     }
     return cycles;
   }
 
-  /// Of all tiles, over so many positions in all: weights of the next pass come in a row a cycle, and none is shorter.
+  /// Of all tiles, over so many positions in all: weights of the next pass come in a row a cycle,
+  /// and none is shorter.
   double passCycles(double positions, uint64_t tiles) const {
     return std::max(positions, static_cast<double>(tiles) * costs_.rows);
   }
@@ -437,7 +467,8 @@ private:
     for (size_t d = 0; d < view.lengths.size(); ++d) {
       const std::vector<Length>& lengths = view.lengths[d];
       if (view.axis[d] != SIZE_MAX)
-        again *= static_cast<double>(lengths[at[view.axis[d]]].sum) / static_cast<double>(lengths[0].sum);
+        again *= static_cast<double>(lengths[at[view.axis[d]]].sum) /
+                 static_cast<double>(lengths[0].sum);
     }
     return again;
   }
@@ -465,7 +496,8 @@ private:
   std::vector<Load> loads_;        ///< by port and what is between, in the order at hand
   std::vector<bool> held_;
   std::vector<bool>
-      isDenseInPlace_; ///< by port, under the tile at hand: the parts of what stays or is held are as wanted
+      /// by port, under the tile at hand: the parts of what stays or is held are as wanted
+      isDenseInPlace_;
   uint64_t room_ = 0, least_ = UINT64_MAX, leastSums_ = UINT64_MAX;
   std::optional<Tiling> best_;
   std::vector<Candidate> candidates_; ///< the cheapest first; empty without a device to ask
@@ -490,16 +522,20 @@ View laidOut(View view, int64_t gap) {
   return view;
 }
 
-/// Some row of the function takes nothing with gaps: the question below is dear, and most devices need not be asked.
+/// Some row of the function takes nothing with gaps: the question below is dear, and most devices
+/// need not be asked.
 bool hasDenseRow(const target::Target& target, const Instr& instr) {
   return std::ranges::any_of(target.rows(), [&](const target::Target::Row& entry) {
     const cdl_row_t& row = entry.row;
-    return row.kind == instr.kind && row.fn == instr.fn && row.operand_class < CDL_CLASS_ROW_STRIDED;
+    return row.kind == instr.kind && row.fn == instr.fn &&
+           row.operand_class < CDL_CLASS_ROW_STRIDED;
   });
 }
 
-/// Whether the target takes the instruction with all views dense and refuses it with gaps in this one.
-bool needsDense(const Program& program, const Instr& work, bool output, size_t operand, const target::Target& target) {
+/// Whether the target takes the instruction with all views dense and refuses it with gaps in this
+/// one.
+bool needsDense(const Program& program, const Instr& work, bool output, size_t operand,
+                const target::Target& target) {
   if (!hasDenseRow(target, work)) return false;
   Instr dense = work;
   for (auto* views : {&dense.inputs, &dense.outputs})
@@ -511,11 +547,13 @@ bool needsDense(const Program& program, const Instr& work, bool output, size_t o
   View& view = (output ? gapped.outputs : gapped.inputs)[operand];
   view = laidOut(view, 1);
   const target::Support support = target.query(described(program, dense)).support;
-  return support != target::Support::none && target.query(described(program, gapped)).support != support;
+  return support != target::Support::none &&
+         target.query(described(program, gapped)).support != support;
 }
 
 /// Of those that use the port, and of the link that follows where it is a result.
-bool needsDense(const Program& program, const Chain& chain, const Port& port, const target::Target& target) {
+bool needsDense(const Program& program, const Chain& chain, const Port& port,
+                const target::Target& target) {
   for (const auto& [l, operand] : port.uses) {
     if (needsDense(program, chain.links[l].work, port.output, operand, target)) return true;
     if (!port.output || l + 1 == chain.links.size()) continue;
@@ -527,7 +565,8 @@ bool needsDense(const Program& program, const Chain& chain, const Port& port, co
 
 } // namespace
 
-std::vector<Port> portsOf(const Program& program, const Chain& chain, const Machine& machine, bool hasSums) {
+std::vector<Port> portsOf(const Program& program, const Chain& chain, const Machine& machine,
+                          bool hasSums) {
   std::vector<Port> ports;
   for (size_t l = 0; l < chain.links.size(); ++l) {
     const Link& link = chain.links[l];
@@ -535,8 +574,9 @@ std::vector<Port> portsOf(const Program& program, const Chain& chain, const Mach
       if (std::ranges::find(link.fromBefore, i) != link.fromBefore.end()) continue;
       const View& view = link.work.inputs[i];
       const auto same = std::ranges::find_if(ports, [&](const Port& port) {
-        return port.view.buffer == view.buffer && port.view.elem == view.elem && port.view.offset == view.offset &&
-               port.view.dims == view.dims && port.view.strides == view.strides && port.view.layout == view.layout &&
+        return port.view.buffer == view.buffer && port.view.elem == view.elem &&
+               port.view.offset == view.offset && port.view.dims == view.dims &&
+               port.view.strides == view.strides && port.view.layout == view.layout &&
                port.map == link.inputs[i];
       });
       if (same != ports.end())
@@ -551,7 +591,8 @@ std::vector<Port> portsOf(const Program& program, const Chain& chain, const Mach
     if (!isLast && !link.leaves) continue;
     const bool isSum = hasSums && Chooser::isSumOf(link.work);
     for (size_t i = 0; i < link.work.outputs.size(); ++i)
-      ports.push_back({link.work.outputs[i], link.outputs[i], {{l, i}}, true, link.work.inout, isSum});
+      ports.push_back(
+          {link.work.outputs[i], link.outputs[i], {{l, i}}, true, link.work.inout, isSum});
   }
   if (machine.target)
     for (Port& port : ports) port.isCompact = needsDense(program, chain, port, *machine.target);
@@ -565,8 +606,8 @@ uint64_t compactBytes(const View& view, const std::vector<Range>& region) {
   return elemBytes(view.elem, count);
 }
 
-Result<Tiling> chooseTiling(const Chain& chain, const std::vector<Port>& ports, const Setting& setting,
-                            const TileCosts& costs) {
+Result<Tiling> chooseTiling(const Chain& chain, const std::vector<Port>& ports,
+                            const Setting& setting, const TileCosts& costs) {
   return Chooser(chain, ports, setting, costs).choose();
 }
 

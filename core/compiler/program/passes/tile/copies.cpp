@@ -11,14 +11,16 @@ bool isLocal(const Program& program, const View& view) {
   return program.spaces[program.buffers[view.buffer].space].local;
 }
 
-/// Buffers that a product takes as its second operand, or that are copied to such a one. Backwards, since copies stand
-/// before what reads them.
+/// Buffers that a product takes as its second operand, or that are copied to such a one. Backwards,
+/// since copies stand before what reads them.
 std::vector<bool> weightsOf(const Program& program) {
   std::vector<bool> isWeight(program.buffers.size(), false);
   for (size_t i = program.instrs.size(); i-- > 0;) {
     const Instr& instr = program.instrs[i];
-    if (instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_MATMUL) isWeight[instr.inputs[1].buffer] = true;
-    if (instr.kind == CDL_KIND_COPY && isWeight[instr.outputs[0].buffer]) isWeight[instr.inputs[0].buffer] = true;
+    if (instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_MATMUL)
+      isWeight[instr.inputs[1].buffer] = true;
+    if (instr.kind == CDL_KIND_COPY && isWeight[instr.outputs[0].buffer])
+      isWeight[instr.inputs[0].buffer] = true;
   }
   return isWeight;
 }

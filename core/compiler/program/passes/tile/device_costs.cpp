@@ -13,16 +13,19 @@ namespace {
 /// Everything but names, places and waits.
 std::string keyOf(const Instr& instr) {
   std::string key = fmt::format("{}.{}.{}.{}", instr.kind, instr.fn, instr.inout, instr.engine);
-  for (const Attr& attr : instr.attrs) key += fmt::format(";{}={}", attr.id, fmt::join(attr.values, ","));
+  for (const Attr& attr : instr.attrs)
+    key += fmt::format(";{}={}", attr.id, fmt::join(attr.values, ","));
   for (const auto* views : {&instr.inputs, &instr.outputs})
     for (const View& view : *views) {
       key += fmt::format("|{}[{}][{}]", static_cast<int>(view.elem), fmt::join(view.dims, ","),
                          fmt::join(view.strides, ","));
-      for (const Layout::Step& step : view.layout.steps) key += fmt::format("{}%{} ", step.dim, step.factor);
+      for (const Layout::Step& step : view.layout.steps)
+        key += fmt::format("{}%{} ", step.dim, step.factor);
     }
   for (const Step& step : instr.expr) {
     key += fmt::format("({}.{}.{}", step.kind, step.fn, static_cast<int>(step.elem));
-    for (const Operand& in : step.in) key += fmt::format(" {}:{}", static_cast<int>(in.source), in.index);
+    for (const Operand& in : step.in)
+      key += fmt::format(" {}:{}", static_cast<int>(in.source), in.index);
   }
   return key;
 }
@@ -31,7 +34,8 @@ std::string keyOf(const Instr& instr) {
 
 std::unique_ptr<Machine>& DeviceCosts::bestOf(const Program& whole) {
   std::string key;
-  for (const Buffer& buffer : whole.buffers) key += fmt::format("{}.{} ", static_cast<int>(buffer.role), buffer.bytes);
+  for (const Buffer& buffer : whole.buffers)
+    key += fmt::format("{}.{} ", static_cast<int>(buffer.role), buffer.bytes);
   for (const Instr& instr : whole.instrs) {
     key += keyOf(instr);
     for (const auto* views : {&instr.inputs, &instr.outputs})
@@ -40,7 +44,8 @@ std::unique_ptr<Machine>& DeviceCosts::bestOf(const Program& whole) {
   return best_[key];
 }
 
-std::vector<std::optional<double>> DeviceCosts::cyclesOf(const Chain& chain, const std::vector<Box>& boxes,
+std::vector<std::optional<double>> DeviceCosts::cyclesOf(const Chain& chain,
+                                                         const std::vector<Box>& boxes,
                                                          const Space& memory, uint16_t engine) {
   Program program;
   program.engines = engine + 1u;
@@ -74,7 +79,8 @@ std::vector<std::optional<double>> DeviceCosts::cyclesOf(const Chain& chain, con
   if (!asked.empty()) {
     const std::vector<double> cycles = ask_(program);
     knowsTiles_ = !cycles.empty();
-    for (size_t i = 0; i < asked.size() && cycles.size() == asked.size(); ++i) known_[asked[i]] = cycles[i];
+    for (size_t i = 0; i < asked.size() && cycles.size() == asked.size(); ++i)
+      known_[asked[i]] = cycles[i];
   }
   std::vector<std::optional<double>> result;
   for (const std::vector<std::string>& links : keys) {
@@ -82,7 +88,8 @@ std::vector<std::optional<double>> DeviceCosts::cyclesOf(const Chain& chain, con
     for (size_t l = 0; l < links.size(); ++l) {
       if (chain.links[l].work.kind == CDL_KIND_COPY) continue;
       const std::optional<double>& cycles = known_[links[l]];
-      if (result.back()) result.back() = cycles ? std::optional(*result.back() + *cycles) : std::nullopt;
+      if (result.back())
+        result.back() = cycles ? std::optional(*result.back() + *cycles) : std::nullopt;
     }
   }
   return result;

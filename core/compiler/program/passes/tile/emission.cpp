@@ -20,8 +20,8 @@ struct Slot {
   std::vector<Range> region;             ///< that the buffer whose turn it is holds
   std::function<uint32_t()> makeAnother; ///< where each region has a buffer of its own
 
-  /// Whether the region is another one; the next buffer takes it then. What the view only repeats is the same
-  /// everywhere.
+  /// Whether the region is another one; the next buffer takes it then. What the view only repeats
+  /// is the same everywhere.
   bool moveTo(std::vector<Range> to, const View& view) {
     for (size_t d = 0; d < to.size(); ++d)
       if (view.strides[d] == 0) to[d] = {0, 1};
@@ -82,11 +82,12 @@ std::vector<Origin> originsOf(const Chain& chain, const char* op) {
 
 class Emitter {
 public:
-  Emitter(Program& program, const Chain& chain, const std::vector<Port>& ports, const Setting& setting,
-          const Tiling& tiling, const std::vector<Kept>& kept, uint32_t space, uint32_t sumsSpace,
-          const Machine& machine)
-      : program_(program), chain_(chain), ports_(ports), setting_(setting), tiling_(tiling), kept_(kept), space_(space),
-        sumsSpace_(sumsSpace), machine_(machine), slots_(ports.size()), between_(chain.links.size()) {}
+  Emitter(Program& program, const Chain& chain, const std::vector<Port>& ports,
+          const Setting& setting, const Tiling& tiling, const std::vector<Kept>& kept,
+          uint32_t space, uint32_t sumsSpace, const Machine& machine)
+      : program_(program), chain_(chain), ports_(ports), setting_(setting), tiling_(tiling),
+        kept_(kept), space_(space), sumsSpace_(sumsSpace), machine_(machine), slots_(ports.size()),
+        between_(chain.links.size()) {}
 
   Emitted emit() {
     const std::vector<Axis>& axes = chain_.work.axes;
@@ -94,7 +95,8 @@ public:
     for (size_t a = 0; a < axes.size(); ++a) box[a] = {0, tiling_.tile[a]};
     makeSlots();
     for (size_t p = 0; p < ports_.size(); ++p)
-      if (tiling_.held[p]) load(ports_[p], packed(ports_[p].view, slots_[p].buffers[0]), ports_[p].view, first_);
+      if (tiling_.held[p])
+        load(ports_[p], packed(ports_[p].view, slots_[p].buffers[0]), ports_[p].view, first_);
     for (bool more = true; more;) {
       emitBox(box);
       more = false;
@@ -109,7 +111,8 @@ public:
     if (tiling_.storesLast) {
       std::vector<Instr> stores;
       for (Emitted::Part& part : out_.parts)
-        std::move(part.stores.begin(), part.stores.end(), std::back_inserter(stores)), part.stores.clear();
+        std::move(part.stores.begin(), part.stores.end(), std::back_inserter(stores)),
+            part.stores.clear();
       out_.parts.back().stores = std::move(stores);
     }
     // What the first tile needs of constants may come early.
@@ -140,7 +143,8 @@ private:
 
   uint32_t addBuffer(const View& of, uint64_t bytes, uint32_t space, uint32_t alignment) {
     Buffer buffer;
-    buffer.name = fmt::format("{}.{}", program_.buffers[of.buffer].name, program_.spaces[space].name);
+    buffer.name =
+        fmt::format("{}.{}", program_.buffers[of.buffer].name, program_.spaces[space].name);
     buffer.space = space;
     buffer.bytes = std::max<uint64_t>(bytes, 1);
     buffer.alignment = alignment;
@@ -148,7 +152,8 @@ private:
   }
 
   /// As many buffers as take turns, each for the largest tile.
-  Slot makeSlot(const View& view, const ViewMap& map, bool whole, uint32_t buffers, bool sums, bool grows = false) {
+  Slot makeSlot(const View& view, const ViewMap& map, bool whole, uint32_t buffers, bool sums,
+                bool grows = false) {
     uint64_t most = elemBits(view.elem);
     bool moves = false;
     for (size_t d = 0; d < view.dims.size(); ++d) {
@@ -180,22 +185,25 @@ private:
   void makeSlots() {
     for (size_t p = 0; p < ports_.size(); ++p) {
       const Port& port = ports_[p];
-      if (stays(p) || (port.output && chain_.links[port.uses[0].first].work.kind == CDL_KIND_COPY)) continue;
-      slots_[p] =
-          makeSlot(port.view, port.map, tiling_.held[p], tiling_.buffers, port.sums, port.output && tiling_.storesLast);
+      if (stays(p) || (port.output && chain_.links[port.uses[0].first].work.kind == CDL_KIND_COPY))
+        continue;
+      slots_[p] = makeSlot(port.view, port.map, tiling_.held[p], tiling_.buffers, port.sums,
+                           port.output && tiling_.storesLast);
     }
     for (size_t l = 0; l + 1 < chain_.links.size(); ++l) {
       const Instr& instr = chain_.links[l].work;
       const bool isProduct = instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_MATMUL;
       if (chain_.links[l].leaves) continue;
       const bool sums = setting_.sums && isProduct && elemBits(instr.outputs[0].elem) >= 32;
-      between_[l] = makeSlot(instr.outputs[0], chain_.links[l].outputs[0], false, std::min(tiling_.buffers, 2u), sums);
+      between_[l] = makeSlot(instr.outputs[0], chain_.links[l].outputs[0], false,
+                             std::min(tiling_.buffers, 2u), sums);
     }
   }
 
   void load(const Port& port, const View& to, const View& from, std::vector<Instr>& loads) {
     loads.push_back(copyBetween(from, to, machine_.loadEngine, originsOf(chain_, "load")));
-    const uint64_t bytes = elemBytes(from.elem, static_cast<uint64_t>(loads.back().inputs[0].count()));
+    const uint64_t bytes =
+        elemBytes(from.elem, static_cast<uint64_t>(loads.back().inputs[0].count()));
     out_.step.loadedBytes += bytes;
     moved(port).loadedBytes += bytes;
   }
@@ -221,7 +229,8 @@ private:
   View nextBetween(size_t l, const Box& box) {
     Slot& slot = between_[l];
     const View& view = chain_.links[l].work.outputs[0];
-    const std::vector<Range> region = regionOf(chain_.links[l].outputs[0], box, chain_.work.axes, view);
+    const std::vector<Range> region =
+        regionOf(chain_.links[l].outputs[0], box, chain_.work.axes, view);
     slot.moveTo(region, view);
     return packed(partOfView(view, region), slot.buffers[slot.turn]);
   }
@@ -256,8 +265,8 @@ private:
       Instr instr = ownPart(chain_, l, box);
       for (size_t i = 0; i < instr.inputs.size(); ++i) {
         const bool isBefore = std::ranges::find(link.fromBefore, i) != link.fromBefore.end();
-        instr.inputs[i] =
-            isBefore ? again(link, i, box, before.buffer, isPacked) : bring(portOf(l, i, false), box, part.loads);
+        instr.inputs[i] = isBefore ? again(link, i, box, before.buffer, isPacked)
+                                   : bring(portOf(l, i, false), box, part.loads);
       }
       const bool isLast = l + 1 == chain_.links.size();
       if (isLast && instr.kind == CDL_KIND_COPY) {
@@ -266,14 +275,16 @@ private:
       }
       const bool leaves = isLast || link.leaves;
       for (size_t i = 0; i < instr.outputs.size(); ++i)
-        instr.outputs[i] = leaves ? bring(portOf(l, i, true), box, part.loads) : nextBetween(l, box);
+        instr.outputs[i] =
+            leaves ? bring(portOf(l, i, true), box, part.loads) : nextBetween(l, box);
       before = instr.outputs[0];
       isPacked = !leaves || !stays(portOf(l, 0, true));
       instr.engine = machine_.computeEngine;
       instr.waits.clear();
       instr.loop = instr.group = kNone;
       if (leaves && isWhole)
-        for (size_t i = 0; i < instr.outputs.size(); ++i) store(portOf(l, i, true), instr.outputs[i], box, part);
+        for (size_t i = 0; i < instr.outputs.size(); ++i)
+          store(portOf(l, i, true), instr.outputs[i], box, part);
       part.computes.push_back(std::move(instr));
     }
   }
@@ -283,7 +294,8 @@ private:
     const Port& port = ports_[p];
     const View to = partOfView(port.view, regionOf(port.map, box, chain_.work.axes, port.view));
     part.stores.push_back(copyBetween(local, to, machine_.storeEngine, originsOf(chain_, "store")));
-    const uint64_t bytes = elemBytes(to.elem, static_cast<uint64_t>(part.stores.back().inputs[0].count()));
+    const uint64_t bytes =
+        elemBytes(to.elem, static_cast<uint64_t>(part.stores.back().inputs[0].count()));
     out_.step.storedBytes += bytes;
     moved(port).storedBytes += bytes;
   }
@@ -304,7 +316,8 @@ private:
     const size_t p = portOf(chain_.links.size() - 1, 0, true);
     if (!stays(p)) return store(p, from, box, part);
     const View local = bring(p, box, part.loads);
-    part.computes.push_back(copyBetween(from, local, machine_.computeEngine, chain_.last().work.provenance));
+    part.computes.push_back(
+        copyBetween(from, local, machine_.computeEngine, chain_.last().work.provenance));
     store(p, local, box, part);
   }
 
@@ -314,7 +327,8 @@ private:
     for (const Link& link : chain_.links) {
       step.kinds.push_back(link.work.kind);
       for (const Origin& origin : link.work.provenance)
-        if (std::ranges::find(step.nodes, origin.node) == step.nodes.end()) step.nodes.push_back(origin.node);
+        if (std::ranges::find(step.nodes, origin.node) == step.nodes.end())
+          step.nodes.push_back(origin.node);
     }
     for (const Axis& axis : chain_.work.axes) step.extents.push_back(axis.extent);
     step.tile = tiling_.tile;
@@ -347,7 +361,8 @@ Instr tileOf(const Chain& chain, size_t link, const Box& box) {
   instr.loop = instr.group = kNone;
   const auto pack = [&](std::vector<View>& views, const std::vector<ViewMap>& maps) {
     for (size_t i = 0; i < views.size(); ++i)
-      views[i] = packed(partOfView(views[i], regionOf(maps[i], box, chain.work.axes, views[i])), views[i].buffer);
+      views[i] = packed(partOfView(views[i], regionOf(maps[i], box, chain.work.axes, views[i])),
+                        views[i].buffer);
   };
   pack(instr.inputs, from.inputs);
   pack(instr.outputs, from.outputs);
@@ -377,9 +392,9 @@ Instr copyBetween(const View& from, const View& to, uint16_t engine, std::vector
   return copy;
 }
 
-Emitted emitChain(Program& program, const Chain& chain, const std::vector<Port>& ports, const Setting& setting,
-                  const Tiling& tiling, const std::vector<Kept>& kept, uint32_t space, uint32_t sumsSpace,
-                  const Machine& machine) {
+Emitted emitChain(Program& program, const Chain& chain, const std::vector<Port>& ports,
+                  const Setting& setting, const Tiling& tiling, const std::vector<Kept>& kept,
+                  uint32_t space, uint32_t sumsSpace, const Machine& machine) {
   return Emitter(program, chain, ports, setting, tiling, kept, space, sumsSpace, machine).emit();
 }
 

@@ -23,15 +23,18 @@ struct Kept {
   uint32_t buffer = program::kNone; ///< in local memory, of the same size
 };
 
-/// Adds the local buffers to the Program and returns the instructions. `kept[p]`: of ports that stay.
-Emitted emitChain(program::Program& program, const Chain& chain, const std::vector<Port>& ports, const Setting& setting,
-                  const Tiling& tiling, const std::vector<Kept>& kept, uint32_t space, uint32_t sumsSpace,
-                  const Machine& machine);
+/// Adds the local buffers to the Program and returns the instructions. `kept[p]`: of ports that
+/// stay.
+Emitted emitChain(program::Program& program, const Chain& chain, const std::vector<Port>& ports,
+                  const Setting& setting, const Tiling& tiling, const std::vector<Kept>& kept,
+                  uint32_t space, uint32_t sumsSpace, const Machine& machine);
 
-/// What a link computes for the box, its views packed, in buffers that are still those of the whole Program.
+/// What a link computes for the box, its views packed, in buffers that are still those of the whole
+/// Program.
 program::Instr tileOf(const Chain& chain, size_t link, const Box& box);
 
-/// A copy between two views of the same extents, in the fewest dims. What they only repeat is copied once.
+/// A copy between two views of the same extents, in the fewest dims. What they only repeat is
+/// copied once.
 program::Instr copyBetween(const program::View& from, const program::View& to, uint16_t engine,
                            std::vector<program::Origin> origins);
 

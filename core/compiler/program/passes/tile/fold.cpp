@@ -9,7 +9,8 @@ using namespace program;
 
 namespace {
 
-/// The one operand that reads a buffer, written by nobody but `writer`; nullptr: there is another use of it.
+/// The one operand that reads a buffer, written by nobody but `writer`; nullptr: there is another
+/// use of it.
 View* onlyReader(Program& program, uint32_t buffer, size_t writer) {
   View* found = nullptr;
   for (size_t i = 0; i < program.instrs.size(); ++i) {
@@ -24,10 +25,12 @@ View* onlyReader(Program& program, uint32_t buffer, size_t writer) {
   return found;
 }
 
-/// What `reader` sees of the result of the copy, in the operand of the copy; nullopt where that is no view.
+/// What `reader` sees of the result of the copy, in the operand of the copy; nullopt where that is
+/// no view.
 std::optional<View> throughCopy(const Instr& copy, const View& reader) {
   const View &from = copy.inputs[0], &to = copy.outputs[0];
-  if (reader.elem != to.elem || from.elem != to.elem || reader.offset != to.offset || reader.count() != to.count())
+  if (reader.elem != to.elem || from.elem != to.elem || reader.offset != to.offset ||
+      reader.count() != to.count())
     return std::nullopt;
   View view = reader;
   view.buffer = from.buffer;
@@ -42,7 +45,8 @@ std::optional<View> throughCopy(const Instr& copy, const View& reader) {
     for (size_t c = 0; c < to.dims.size(); ++c) {
       const int64_t step = to.strides[c];
       const bool holds = to.dims[c] > 1 && step > 0 && view.strides[d] % step == 0 &&
-                         view.strides[d] / step * (view.dims[d] - 1) < to.dims[c] && view.strides[d] > 0;
+                         view.strides[d] / step * (view.dims[d] - 1) < to.dims[c] &&
+                         view.strides[d] > 0;
       if (holds && (of == to.dims.size() || step > to.strides[of])) of = c;
     }
     if (of == to.dims.size()) return std::nullopt;
@@ -71,10 +75,14 @@ void foldInputCopies(Program& program) {
   std::vector<bool> isFolded(program.instrs.size(), false);
   for (size_t i = 0; i < program.instrs.size(); ++i) {
     const Instr& copy = program.instrs[i];
-    if (copy.kind != CDL_KIND_COPY || copy.loop != kNone || copy.inputs.size() != 1 || copy.outputs.size() != 1) continue;
+    if (copy.kind != CDL_KIND_COPY || copy.loop != kNone || copy.inputs.size() != 1 ||
+        copy.outputs.size() != 1)
+      continue;
     const Buffer& from = program.buffers[copy.inputs[0].buffer];
     const uint32_t to = copy.outputs[0].buffer;
-    if (from.role != Role::input || program.buffers[to].role != Role::temp || program.buffers[to].halo) continue;
+    if (from.role != Role::input || program.buffers[to].role != Role::temp ||
+        program.buffers[to].halo)
+      continue;
     if (!isNested(copy.outputs[0])) continue;
     View* const reader = onlyReader(program, to, i);
     if (!reader || !isNested(*reader)) continue;

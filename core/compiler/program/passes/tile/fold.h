@@ -4,8 +4,8 @@
 
 namespace candela::plan {
 
-/// An input of the Program that a COPY only lays out anew for one reader is read as it lies: the copies of that reader's
-/// tiles do both.
+/// An input of the Program that a COPY only lays out anew for one reader is read as it lies: the
+/// copies of that reader's tiles do both.
 void foldInputCopies(program::Program& program);
 
 } // namespace candela::plan

@@ -16,13 +16,15 @@ void keepWhole(const DimMap& map, Work& work) {
   if (map.how != How::whole) work.axes[map.axis].cut = false;
 }
 
-/// The maps of an instruction of its own axes, each of which is `of` over the chain's. False: one is none of them.
+/// The maps of an instruction of its own axes, each of which is `of` over the chain's. False: one
+/// is none of them.
 bool recastMaps(std::vector<ViewMap>& maps, const std::vector<std::optional<DimMap>>& of) {
   for (ViewMap& map : maps)
     for (DimMap& dim : map) {
       if (dim.how == How::whole) continue;
       if (!of[dim.axis]) return false;
-      const bool isSame = dim.how == How::axis || (dim.how == How::window && dim.kernel == 1 && dim.stride == 1);
+      const bool isSame =
+          dim.how == How::axis || (dim.how == How::window && dim.kernel == 1 && dim.stride == 1);
       if (of[dim.axis]->how != How::whole && (!isSame || dim.unit != 1)) return false;
       dim = *of[dim.axis];
     }
@@ -30,12 +32,14 @@ bool recastMaps(std::vector<ViewMap>& maps, const std::vector<std::optional<DimM
 }
 
 bool isPointwise(const Instr& instr, const Work& own) {
-  if (instr.kind != CDL_KIND_CONV2D || instr.intAttr(CDL_ATTR_TRANSPOSED, 0) || instr.intAttr(CDL_ATTR_GROUP, 1) != 1)
+  if (instr.kind != CDL_KIND_CONV2D || instr.intAttr(CDL_ATTR_TRANSPOSED, 0) ||
+      instr.intAttr(CDL_ATTR_GROUP, 1) != 1)
     return false;
   const Attr* pads = instr.attr(CDL_ATTR_PADS);
   if (pads && std::ranges::any_of(pads->values, [](int64_t pad) { return pad != 0; })) return false;
-  return std::ranges::all_of(
-      own.inputs[0], [](const DimMap& map) { return map.how != How::window || (map.kernel == 1 && map.stride == 1); });
+  return std::ranges::all_of(own.inputs[0], [](const DimMap& map) {
+    return map.how != How::window || (map.kernel == 1 && map.stride == 1);
+  });
 }
 
 /// All channels of some pixels make all channels of these pixels.
@@ -94,7 +98,8 @@ bool compose(DimMap& inner, const DimMap& outer) {
     return true;
   }
   if (inner.how != How::window) return false;
-  inner.kernel = (outer.kernel - 1) * outer.dilation * inner.stride + (inner.kernel - 1) * inner.dilation + 1;
+  inner.kernel =
+      (outer.kernel - 1) * outer.dilation * inner.stride + (inner.kernel - 1) * inner.dilation + 1;
   inner.pad += outer.pad * inner.stride;
   inner.stride *= outer.stride;
   inner.dilation = 1;
@@ -107,11 +112,12 @@ bool reachAll(const DimMap& window, int64_t places, int64_t extent) {
          (places - 1) * window.stride - window.pad + window.kernel >= extent;
 }
 
-/// The places of the windows become the axes; what is before them is computed as far as its windows reach.
+/// The places of the windows become the axes; what is before them is computed as far as its windows
+/// reach.
 bool followByWindow(Chain& chain, Link& link, Work own) {
   const View& written = chain.last().work.outputs[0];
-  const bool isConv =
-      chain.links[0].work.kind == CDL_KIND_CONV2D && !chain.links[0].work.intAttr(CDL_ATTR_TRANSPOSED, 0);
+  const bool isConv = chain.links[0].work.kind == CDL_KIND_CONV2D &&
+                      !chain.links[0].work.intAttr(CDL_ATTR_TRANSPOSED, 0);
   if (!isConv || link.work.inputs[0].dims != written.dims || !chain.headAxes.empty()) return false;
   std::vector<std::optional<DimMap>> of(own.axes.size());
   const Work head = chain.work;
@@ -135,7 +141,8 @@ bool followByWindow(Chain& chain, Link& link, Work own) {
       for (auto* maps : {&each.inputs, &each.outputs})
         for (ViewMap& view : *maps)
           for (DimMap& dim : view)
-            if (dim.how != How::whole && dim.axis == map.axis && !compose(dim, window)) return false;
+            if (dim.how != How::whole && dim.axis == map.axis && !compose(dim, window))
+              return false;
   }
   const ViewMap read = own.inputs[0];
   own.inputs[0].clear();
@@ -199,7 +206,8 @@ std::optional<View> over(const View& view, const Dims& dims) {
 }
 
 bool walksAlike(const View& a, const View& b) {
-  if (a.buffer != b.buffer || a.offset != b.offset || a.dims != b.dims || a.elem != b.elem) return false;
+  if (a.buffer != b.buffer || a.offset != b.offset || a.dims != b.dims || a.elem != b.elem)
+    return false;
   for (size_t d = 0; d < a.dims.size(); ++d)
     if (a.dims[d] > 1 && a.strides[d] != b.strides[d]) return false;
   return true;
@@ -209,7 +217,8 @@ bool follow(Chain& chain, Link& link) {
   const View &written = chain.last().work.outputs[0], &read = link.work.inputs[0];
   if (isPacked(read.elem)) return false;
   for (size_t i = 1; i < link.work.inputs.size(); ++i)
-    if (link.work.inputs[i].buffer == written.buffer || isPacked(link.work.inputs[i].elem)) return false;
+    if (link.work.inputs[i].buffer == written.buffer || isPacked(link.work.inputs[i].elem))
+      return false;
   const auto dims = refined(written.dims, read.dims);
   if (!dims) return false;
   const auto a = over(written, *dims), b = over(read, *dims);
@@ -217,7 +226,8 @@ bool follow(Chain& chain, Link& link) {
   link.fromBefore = {0};
   Work own = workOf(link.work);
   switch (link.work.kind) {
-  case CDL_KIND_CONV2D: return isPointwise(link.work, own) && followByPixel(chain, link, std::move(own));
+  case CDL_KIND_CONV2D:
+    return isPointwise(link.work, own) && followByPixel(chain, link, std::move(own));
   case CDL_KIND_POOL2D: return followByWindow(chain, link, std::move(own));
   case CDL_KIND_REDUCE:
   case CDL_KIND_SOFTMAX:

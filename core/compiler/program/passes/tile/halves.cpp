@@ -21,9 +21,9 @@ struct Half {
   double slower = kHardlySlower; ///< than the best plan: by more, and it is the last one
   bool isOfSmall = false;        ///< for small Programs alone
 };
-/// Of what the default space brings in a cycle (an eighth is looked at unless less is far slower: what is held and what
-/// moves goes to and fro with it), of the memory next to it, of the array; and one that stores last: what large
-/// Programs store is a small part.
+/// Of what the default space brings in a cycle (an eighth is looked at unless less is far slower:
+/// what is held and what moves goes to and fro with it), of the memory next to it, of the array;
+/// and one that stores last: what large Programs store is a small part.
 constexpr Half kHalves[] = {
     {[](Machine& machine) { return (machine.costs.bytesPerCycle /= 2) > 0.25; }, 3, kFarSlower},
     {[](Machine& machine) {
@@ -33,10 +33,11 @@ constexpr Half kHalves[] = {
     }},
     {[](Machine& machine) { return (machine.costs.rows /= 2) > 0; }},
     {[](Machine& machine) { return (machine.costs.columns /= 2) > 0; }},
-    {.make = [](Machine& machine) { return !std::exchange(machine.costs.storesLast, true); }, .isOfSmall = true},
+    {.make = [](Machine& machine) { return !std::exchange(machine.costs.storesLast, true); },
+     .isOfSmall = true},
 };
-/// Plans beside the first one, and the instructions of all of them: plans take time, and large Programs lose little by
-/// one choice.
+/// Plans beside the first one, and the instructions of all of them: plans take time, and large
+/// Programs lose little by one choice.
 constexpr size_t kMostPlans = 5, kMostPlansOfSmall = 64, kMostInstrs = 30'000, kSmall = 50;
 
 class Halving {
@@ -60,7 +61,8 @@ public:
       const double before = least_;
       for (const Half& each : kHalves) {
         if (each.isOfSmall && !isSmall) continue;
-        // What a smaller memory is planned for owes nothing to what a smaller bus was good for here.
+        // What a smaller memory is planned for owes nothing to what a smaller bus was good for
+        // here.
         Machine half = isSmall ? from : machine_;
         for (int turn = 0; turn < each.times && each.make(half); ++turn)
           if (tryOn(half) > each.slower) break;
@@ -77,7 +79,8 @@ private:
     bestOf_ = known;
     bestOf_.costs.device = machine_.costs.device;
     if (bestOf_.memories[0].capacityBytes == machine_.memories[0].capacityBytes &&
-        bestOf_.costs.rows == machine_.costs.rows && bestOf_.costs.columns == machine_.costs.columns &&
+        bestOf_.costs.rows == machine_.costs.rows &&
+        bestOf_.costs.columns == machine_.costs.columns &&
         bestOf_.costs.storesLast == machine_.costs.storesLast &&
         bestOf_.costs.bytesPerCycle == machine_.costs.bytesPerCycle)
       return;
@@ -87,7 +90,8 @@ private:
   Result<Plan> planOf(const Machine& half, double mostBytes) const {
     CDL_ASSIGN(Plan plan, planFor_(half, mostBytes));
     for (Space& space : plan.program.spaces)
-      if (space.name == half.memories[0].name) space.capacityBytes = machine_.memories[0].capacityBytes;
+      if (space.name == half.memories[0].name)
+        space.capacityBytes = machine_.memories[0].capacityBytes;
     return plan;
   }
 
@@ -95,7 +99,8 @@ private:
   double tryOn(const Machine& half) {
     if (plans_ == 0 || work_ >= kMostInstrs) return INFINITY;
     --plans_;
-    const double mostBytes = kHardlySlower * least_ * machine_.costs.bytesPerCycle; // more take longer by themselves
+    // more take longer by themselves
+    const double mostBytes = kHardlySlower * least_ * machine_.costs.bytesPerCycle;
     auto plan = planOf(half, mostBytes);
     if (!plan) return INFINITY;
     work_ += plan->program.instrs.size();

@@ -11,13 +11,15 @@ struct Plan {
   program::Program program;
   TileReport report;
 };
-/// A plan for that machine; a failure where it copies more bytes than that from and to the default space.
+/// A plan for that machine; a failure where it copies more bytes than that from and to the default
+/// space.
 using PlanFor = std::function<Result<Plan>(const Machine& machine, double mostBytes)>;
 
-/// What is planned for a smaller device runs on this one too, and so does what stores last. Where the device prices
-/// whole Programs, the fastest of these plans is taken: costs that are declared choose well step by step, not always
-/// for the whole, and a larger device would lose by choosing more freely. `best` is the plan for the machine itself,
-/// `whole` what it is of.
-void takeFastest(Plan& best, const program::Program& whole, const Machine& machine, const PlanFor& planFor);
+/// What is planned for a smaller device runs on this one too, and so does what stores last. Where
+/// the device prices whole Programs, the fastest of these plans is taken: costs that are declared
+/// choose well step by step, not always for the whole, and a larger device would lose by choosing
+/// more freely. `best` is the plan for the machine itself, `whole` what it is of.
+void takeFastest(Plan& best, const program::Program& whole, const Machine& machine,
+                 const PlanFor& planFor);
 
 } // namespace candela::plan

@@ -53,14 +53,16 @@ Status parseSetting(std::string_view name, uint64_t value, Machine& machine) {
   return Status::ok();
 }
 
-constexpr std::string_view kSettings[] = {"bytes_per_cycle", "copy_cycles", "instr_cycles", "rows",
-                                          "columns",         "lanes",       "stores_last",  "engines"};
+constexpr std::string_view kSettings[] = {
+    "bytes_per_cycle", "copy_cycles", "instr_cycles", "rows",
+    "columns",         "lanes",       "stores_last",  "engines"};
 
 Status parseItem(std::string_view item, Machine& machine) {
   const auto words = text::split(std::string(item), ':');
   const std::string_view first = words[0];
   const size_t equals = first.find('=');
-  if (equals == std::string_view::npos || equals == 0) return badArgument("'{}' is not NAME=BYTES", item);
+  if (equals == std::string_view::npos || equals == 0)
+    return badArgument("'{}' is not NAME=BYTES", item);
   const std::string_view name = first.substr(0, equals);
   CDL_ASSIGN(const uint64_t value, parseBytes(first.substr(equals + 1)).context(name));
   if (std::ranges::find(kSettings, name) != std::end(kSettings)) {
@@ -76,7 +78,8 @@ Status parseItem(std::string_view item, Machine& machine) {
       CDL_ASSIGN(const uint64_t bytes, parseBytes(word.substr(6)).context(name));
       memory.alignment = static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX));
     } else {
-      return badArgument("memory '{}' has no property '{}'; there are align=N and sums", name, word);
+      return badArgument("memory '{}' has no property '{}'; there are align=N and sums", name,
+                         word);
     }
   }
   machine.memories.push_back(std::move(memory));
@@ -96,7 +99,8 @@ std::optional<Machine> machineOf(const target::Target& target) {
   Machine machine;
   for (const target::Target::SpaceInfo& info : target.spaces())
     if (info.space.flags & CDL_SPACE_LOCAL)
-      machine.memories.push_back({info.name, info.space.capacity_bytes, std::max<uint32_t>(info.space.alignment, 8),
+      machine.memories.push_back({info.name, info.space.capacity_bytes,
+                                  std::max<uint32_t>(info.space.alignment, 8),
                                   (info.space.flags & CDL_SPACE_SUMS) != 0});
   if (machine.memories.empty()) return std::nullopt;
   machine.target = std::make_shared<const target::Target>(target);
@@ -126,13 +130,16 @@ Status checkMachine(const Machine& machine) {
   std::set<std::string> names;
   for (const LocalMemory& memory : machine.memories) {
     if (memory.capacityBytes == 0) return badArgument("memory '{}' has 0 bytes", memory.name);
-    if (!std::has_single_bit(memory.alignment) || memory.alignment < 8 || memory.alignment > memory.capacityBytes)
-      return badArgument("memory '{}' of {} bytes: alignment {} is no power of two from 8 to that", memory.name,
-                         memory.capacityBytes, memory.alignment);
-    if (!names.insert(memory.name).second) return badArgument("two memories are named '{}'", memory.name);
+    if (!std::has_single_bit(memory.alignment) || memory.alignment < 8 ||
+        memory.alignment > memory.capacityBytes)
+      return badArgument("memory '{}' of {} bytes: alignment {} is no power of two from 8 to that",
+                         memory.name, memory.capacityBytes, memory.alignment);
+    if (!names.insert(memory.name).second)
+      return badArgument("two memories are named '{}'", memory.name);
     const bool isLast = &memory == &machine.memories.back();
     if (memory.sums && (!isLast || machine.memories.size() == 1))
-      return badArgument("memory '{}' for sums does not stand last, behind another one", memory.name);
+      return badArgument("memory '{}' for sums does not stand last, behind another one",
+                         memory.name);
   }
   return machine.memories.empty() ? badArgument("no local memory is given") : Status::ok();
 }

@@ -23,7 +23,8 @@ std::vector<int64_t> valuesOr(const Instr& instr, uint16_t id, std::vector<int64
 std::vector<int64_t> logicalDims(const View& view) {
   if (view.layout.isRowMajor()) return view.dims;
   std::vector<int64_t> dims(view.layout.logicalRank, 1);
-  for (size_t i = 0; i < view.layout.steps.size(); ++i) dims[view.layout.steps[i].dim] *= view.dims[i];
+  for (size_t i = 0; i < view.layout.steps.size(); ++i)
+    dims[view.layout.steps[i].dim] *= view.dims[i];
   return dims;
 }
 
@@ -38,8 +39,12 @@ public:
   }
   Axis& operator[](size_t axis) { return work_.axes[axis]; }
   void family(std::vector<size_t> axes) { work_.families.push_back(std::move(axes)); }
-  void input(ViewMap map) { work_.inputs.push_back(physical(std::move(map), instr_.inputs[work_.inputs.size()])); }
-  void output(ViewMap map) { work_.outputs.push_back(physical(std::move(map), instr_.outputs[work_.outputs.size()])); }
+  void input(ViewMap map) {
+    work_.inputs.push_back(physical(std::move(map), instr_.inputs[work_.inputs.size()]));
+  }
+  void output(ViewMap map) {
+    work_.outputs.push_back(physical(std::move(map), instr_.outputs[work_.outputs.size()]));
+  }
   /// A zero point: one element, or one for each index of the axis.
   void zero(size_t axis) {
     const View& view = instr_.inputs[work_.inputs.size()];
@@ -54,8 +59,8 @@ public:
   }
 
 private:
-  /// By physical dim. Cuts of an axis fall between blocks; where a window moves along blocks, or elements share bytes,
-  /// there are none.
+  /// By physical dim. Cuts of an axis fall between blocks; where a window moves along blocks, or
+  /// elements share bytes, there are none.
   ViewMap physical(ViewMap logical, const View& view) {
     if (isPacked(view.elem))
       for (const DimMap& map : logical)
@@ -106,7 +111,8 @@ Work conv2d(const Instr& instr) {
                              y = logicalDims(instr.outputs[0]);
   const int64_t group = instr.intAttr(CDL_ATTR_GROUP, 1);
   const bool isBlocked = !std::ranges::all_of(
-      instr.inputs, [](const View& view) { return view.dims.size() <= 4; }); // blocks round channels up
+      // blocks round channels up
+      instr.inputs, [](const View& view) { return view.dims.size() <= 4; });
   const size_t n = work.axis(std::min(x[0], y[0]));
   if (instr.intAttr(CDL_ATTR_TRANSPOSED, 0)) {
     const size_t o = work.axis(y[1], group == 1 && !isBlocked);
@@ -123,7 +129,8 @@ Work conv2d(const Instr& instr) {
   const size_t h = work.axis(y[2], everyWindowMeets(high, y[2], x[2]));
   const size_t v = work.axis(y[3], everyWindowMeets(wide, y[3], x[3]));
   const Elem own = accumulatorElem(instr);
-  const size_t k = work.axis(std::min(inputs, x[1]), group == 1 && own == instr.outputs[0].elem && elemBits(own) >= 32);
+  const size_t k = work.axis(std::min(inputs, x[1]),
+                             group == 1 && own == instr.outputs[0].elem && elemBits(own) >= 32);
   work[k].sum = true;
   work.family({n, h, v}), work.family({o});
   DimMap channels{How::channels, o};
@@ -155,7 +162,8 @@ Work matmul(const Instr& instr) {
   const Elem own = accumulatorElem(instr);
   const size_t batch = work.axis(std::min({a[0], b[0], y[0]})), m = work.axis(std::min(a[1], y[1]));
   const size_t n = work.axis(std::min(b[2], y[2]));
-  const size_t k = work.axis(std::min(a[2], b[1]), own == instr.outputs[0].elem && elemBits(own) >= 32);
+  const size_t k =
+      work.axis(std::min(a[2], b[1]), own == instr.outputs[0].elem && elemBits(own) >= 32);
   work[k].sum = true;
   work.family({batch, m}), work.family({n});
   work.input({along(batch), along(m), along(k)});
@@ -165,7 +173,8 @@ Work matmul(const Instr& instr) {
 }
 
 /// Every result runs along these dims of it; `inputs`: by operand and dim, an axis or all.
-Work rows(const Instr& instr, const std::vector<size_t>& resultDims, const std::vector<ViewMap>& inputs) {
+Work rows(const Instr& instr, const std::vector<size_t>& resultDims,
+          const std::vector<ViewMap>& inputs) {
   Builder work(instr);
   const View& y = instr.outputs[0];
   ViewMap result(y.dims.size(), all());
@@ -221,21 +230,26 @@ Range rangeOf(const DimMap& map, const Box& box, const std::vector<Axis>& axes, 
   const Range& range = box[map.axis];
   const bool isLast = range.end == axes[map.axis].extent;
   switch (map.how) {
-  case How::axis: return {range.begin / map.unit, isLast ? extent : (range.end + map.unit - 1) / map.unit};
+  case How::axis:
+    return {range.begin / map.unit, isLast ? extent : (range.end + map.unit - 1) / map.unit};
   case How::channels:
-    return {range.begin / map.outputs * map.inputs, isLast ? extent : range.end / map.outputs * map.inputs};
+    return {range.begin / map.outputs * map.inputs,
+            isLast ? extent : range.end / map.outputs * map.inputs};
   default: {
     if (range.begin == 0 && isLast) return {0, extent};
     const int64_t begin = range.begin * map.stride - map.pad;
-    const int64_t end = (range.end - 1) * map.stride - map.pad + (map.kernel - 1) * map.dilation + 1;
+    const int64_t end =
+        (range.end - 1) * map.stride - map.pad + (map.kernel - 1) * map.dilation + 1;
     return {std::max<int64_t>(begin, 0), std::min(end, extent)};
   }
   }
 }
 
-std::vector<Range> regionOf(const ViewMap& map, const Box& box, const std::vector<Axis>& axes, const View& view) {
+std::vector<Range> regionOf(const ViewMap& map, const Box& box, const std::vector<Axis>& axes,
+                            const View& view) {
   std::vector<Range> region;
-  for (size_t d = 0; d < map.size(); ++d) region.push_back(rangeOf(map[d], box, axes, view.dims[d]));
+  for (size_t d = 0; d < map.size(); ++d)
+    region.push_back(rangeOf(map[d], box, axes, view.dims[d]));
   return region;
 }
 
@@ -255,7 +269,10 @@ Work workOf(const Instr& instr) {
   case CDL_KIND_NORM: return rows(instr, {0}, {{first, all()}, {all()}, {all()}});
   case CDL_KIND_ATTENTION:
     return rows(instr, {0, 1},
-                {{first, second, all()}, {first, all(), all()}, {first, all(), all()}, {first, second, all()}});
+                {{first, second, all()},
+                 {first, all(), all()},
+                 {first, all(), all()},
+                 {first, second, all()}});
   case CDL_KIND_CUSTOM: {
     Work work;
     for (const View& view : instr.inputs) work.inputs.emplace_back(view.dims.size(), all());
@@ -298,7 +315,8 @@ Instr partOf(const Instr& instr, const Work& work, const Box& box) {
     const Range& range = box[map.axis];
     if (range.size() == work.axes[map.axis].extent) continue;
     const int64_t begin = range.begin * map.stride - map.pad;
-    const int64_t end = (range.end - 1) * map.stride - map.pad + (map.kernel - 1) * map.dilation + 1;
+    const int64_t end =
+        (range.end - 1) * map.stride - map.pad + (map.kernel - 1) * map.dilation + 1;
     pads[i] = std::max<int64_t>(-begin, 0);
     pads[i + 2] = std::max<int64_t>(end - x[2 + i], 0);
   }

@@ -2,7 +2,8 @@
 
 #include "core/compiler/program/program.h"
 
-/// Which part of each operand a part of the result needs: one function for each kind of instruction.
+/// Which part of each operand a part of the result needs: one function for each kind of
+/// instruction.
 namespace candela::plan {
 
 /// Indices begin .. end - 1.
@@ -48,7 +49,8 @@ std::vector<Range> regionOf(const ViewMap& map, const Box& box, const std::vecto
 /// How an instruction can be cut.
 struct Work {
   std::vector<Axis> axes;
-  /// The axes but sums, in groups: within one, an axis is cut where those before it are down to their unit.
+  /// The axes but sums, in groups: within one, an axis is cut where those before it are down to
+  /// their unit.
   std::vector<std::vector<size_t>> families;
   std::vector<ViewMap> inputs, outputs;
 };
@@ -61,7 +63,8 @@ program::Instr partOf(const program::Instr& instr, const Work& work, const Box& 
 /// Convolutions that step over pixels with a kernel of one read only the pixels that they use.
 void skipPixels(program::Instr& instr);
 
-/// Element by element, all views alike (TABLE: but for the table): may follow another instruction tile by tile.
+/// Element by element, all views alike (TABLE: but for the table): may follow another instruction
+/// tile by tile.
 bool isElementwise(uint16_t kind);
 
 } // namespace candela::plan

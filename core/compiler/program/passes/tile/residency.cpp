@@ -15,8 +15,10 @@ constexpr size_t kMostChainsOfConstant = 8;
 class Settler {
 public:
   Settler(const Program& program, const std::vector<Chain>& chains, const std::vector<bool>& isDone,
-          const LocalMemory& memory, const LocalMemory* sums, const Machine& machine, const TileOptions& options)
-      : program_(program), chains_(chains), memory_(memory), costs_(machine.costs), memo_(chains.size()) {
+          const LocalMemory& memory, const LocalMemory* sums, const Machine& machine,
+          const TileOptions& options)
+      : program_(program), chains_(chains), memory_(memory), costs_(machine.costs),
+        memo_(chains.size()) {
     for (const Chain& chain : chains) {
       out_.ports.push_back(portsOf(program, chain, machine, sums != nullptr));
       Setting& setting = out_.settings.emplace_back();
@@ -72,15 +74,20 @@ private:
           for (const View& view : *views) uses_[view.buffer].isBarred = true;
   }
 
-  size_t firstOf(uint32_t b) const { return uses_[b].writers.empty() ? uses_[b].readers[0] : uses_[b].writers[0]; }
+  size_t firstOf(uint32_t b) const {
+    return uses_[b].writers.empty() ? uses_[b].readers[0] : uses_[b].writers[0];
+  }
 
   bool canStay(uint32_t b) const {
     const Buffer& buffer = program_.buffers[b];
     const Uses& uses = uses_[b];
-    if (uses.isBarred || uses.readers.empty() || buffer.halo || buffer.bytes > memory_.capacityBytes) return false;
+    if (uses.isBarred || uses.readers.empty() || buffer.halo ||
+        buffer.bytes > memory_.capacityBytes)
+      return false;
     if (buffer.role == Role::constant || buffer.role == Role::input)
       return uses.writers.empty() && uses.readers.size() > 1 && !isPackedSomewhere(b);
-    return buffer.role == Role::temp && uses.writers.size() == 1 && uses.writers[0] < uses.readers[0];
+    return buffer.role == Role::temp && uses.writers.size() == 1 &&
+           uses.writers[0] < uses.readers[0];
   }
   bool isPackedSomewhere(uint32_t b) const {
     for (const size_t c : uses_[b].readers)
@@ -107,7 +114,8 @@ private:
   /// Cycles saved; nullopt where a chain does not fit beside it.
   std::optional<double> savingOf(const Stayer& stayer) {
     double saving = 0;
-    if (stayer.fetched) saving -= static_cast<double>(stayer.bytes) / costs_.bytesPerCycle + costs_.copyCycles;
+    if (stayer.fetched)
+      saving -= static_cast<double>(stayer.bytes) / costs_.bytesPerCycle + costs_.copyCycles;
     for (size_t c = stayer.first; c <= stayer.last; ++c) {
       const Setting setting = settingWith(c, stayer);
       if (setting.reserved > memory_.capacityBytes) return std::nullopt;
@@ -123,7 +131,8 @@ private:
     const Buffer& buffer = program_.buffers[b];
     const bool fetched = uses.writers.empty();
     const size_t first = firstOf(b);
-    const uint64_t bytes = (buffer.bytes + memory_.alignment - 1) / memory_.alignment * memory_.alignment;
+    const uint64_t bytes =
+        (buffer.bytes + memory_.alignment - 1) / memory_.alignment * memory_.alignment;
     std::optional<Stayer> best;
     double mostSaved = 0;
     for (size_t r = 0; r < uses.readers.size(); ++r) {
@@ -154,9 +163,10 @@ private:
 
 } // namespace
 
-Result<Settled> settle(const Program& program, const std::vector<Chain>& chains, const std::vector<bool>& isDone,
-                       const LocalMemory& memory, const LocalMemory* sums, const Machine& machine,
-                       const TileOptions& options, size_t mostStayers) {
+Result<Settled> settle(const Program& program, const std::vector<Chain>& chains,
+                       const std::vector<bool>& isDone, const LocalMemory& memory,
+                       const LocalMemory* sums, const Machine& machine, const TileOptions& options,
+                       size_t mostStayers) {
   return Settler(program, chains, isDone, memory, sums, machine, options).settle(mostStayers);
 }
 

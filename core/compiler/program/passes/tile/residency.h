@@ -6,8 +6,8 @@
 /// Which values stay in local memory between chains, and how each chain is cut beside them.
 namespace candela::plan {
 
-/// A buffer that is in local memory from the chain that writes it to the last one of these that reads it there.
-/// Constants and inputs come by one copy, before the first chain.
+/// A buffer that is in local memory from the chain that writes it to the last one of these that
+/// reads it there. Constants and inputs come by one copy, before the first chain.
 struct Stayer {
   uint32_t buffer = program::kNone;
   size_t first = 0, last = 0; ///< chains
@@ -23,11 +23,12 @@ struct Settled {
   std::vector<Stayer> stayers;
 };
 
-/// Decides value by value in the order of their writers: each stays as long as that saves most, by the costs of the
-/// chains that it takes room from. `mostStayers`: the first so many of them alone. Failure: as chooseTiling(), naming
-/// the instruction.
+/// Decides value by value in the order of their writers: each stays as long as that saves most, by
+/// the costs of the chains that it takes room from. `mostStayers`: the first so many of them alone.
+/// Failure: as chooseTiling(), naming the instruction.
 Result<Settled> settle(const program::Program& program, const std::vector<Chain>& chains,
-                       const std::vector<bool>& isDone, const LocalMemory& memory, const LocalMemory* sums,
-                       const Machine& machine, const TileOptions& options, size_t mostStayers);
+                       const std::vector<bool>& isDone, const LocalMemory& memory,
+                       const LocalMemory* sums, const Machine& machine, const TileOptions& options,
+                       size_t mostStayers);
 
 } // namespace candela::plan

@@ -31,7 +31,8 @@ void dropUnused(Program& program) {
   std::vector<Buffer> kept;
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     index[b] = static_cast<uint32_t>(kept.size());
-    if (isUsed[b] || program.buffers[b].role != Role::temp) kept.push_back(std::move(program.buffers[b]));
+    if (isUsed[b] || program.buffers[b].role != Role::temp)
+      kept.push_back(std::move(program.buffers[b]));
   }
   program.buffers = std::move(kept);
   for (Instr& instr : program.instrs)
@@ -54,14 +55,18 @@ uint32_t spaceOf(Program& program, const LocalMemory& memory) {
 }
 
 /// MovedValue::leastBytes of each chain, by buffer.
-std::vector<std::map<uint32_t, uint64_t>> leastOf(const Program& program, const std::vector<std::vector<Port>>& ports,
+std::vector<std::map<uint32_t, uint64_t>> leastOf(const Program& program,
+                                                  const std::vector<std::vector<Port>>& ports,
                                                   const LocalMemory& memory) {
   std::vector<uint64_t> written(program.buffers.size(), 0), toWrite(program.buffers.size(), 0);
   for (const auto& chain : ports)
     for (const Port& port : chain)
-      if (port.output) written[port.view.buffer] += elemBytes(port.view.elem, static_cast<uint64_t>(port.view.count()));
+      if (port.output)
+        written[port.view.buffer] +=
+            elemBytes(port.view.elem, static_cast<uint64_t>(port.view.count()));
   for (uint32_t b = 0; b < program.buffers.size(); ++b)
-    toWrite[b] = written[b] = std::min(written[b], program.buffers[b].bytes); // without what nothing writes
+    // without what nothing writes
+    toWrite[b] = written[b] = std::min(written[b], program.buffers[b].bytes);
   std::vector<bool> isMoved(program.buffers.size(), false);
   std::vector<std::map<uint32_t, uint64_t>> least(ports.size());
   for (size_t c = 0; c < ports.size(); ++c)
@@ -72,8 +77,8 @@ std::vector<std::map<uint32_t, uint64_t>> leastOf(const Program& program, const 
         if (!isMoved[b]) least[c][b] += buffer.bytes;
         isMoved[b] = true;
       } else if (written[b] > memory.capacityBytes && port.output) {
-        const uint64_t bytes =
-            std::min(toWrite[b], elemBytes(port.view.elem, static_cast<uint64_t>(port.view.count())));
+        const uint64_t bytes = std::min(
+            toWrite[b], elemBytes(port.view.elem, static_cast<uint64_t>(port.view.count())));
         least[c][b] += bytes;
         toWrite[b] -= bytes;
       } else if (written[b] > memory.capacityBytes && !isMoved[b]) {
@@ -87,29 +92,33 @@ std::vector<std::map<uint32_t, uint64_t>> leastOf(const Program& program, const 
 /// All instructions of one Program on one memory.
 class Level {
 public:
-  Level(Program& program, std::vector<bool>& isDone, const Machine& machine, const TileOptions& options)
+  Level(Program& program, std::vector<bool>& isDone, const Machine& machine,
+        const TileOptions& options)
       : program_(program), isDone_(isDone), machine_(machine), options_(options) {}
 
   Result<std::vector<TiledStep>> run(uint32_t space, const LocalMemory& memory, uint32_t sumsSpace,
                                      const LocalMemory* sums, size_t mostStayers, size_t reach) {
     const std::vector<Chain> chains = bestChains(memory, sums);
-    CDL_ASSIGN(const Settled settled, settle(program_, chains, isDone_, memory, sums, machine_, options_, mostStayers));
+    CDL_ASSIGN(const Settled settled,
+               settle(program_, chains, isDone_, memory, sums, machine_, options_, mostStayers));
     stayers_ = settled.stayers.size();
     const auto least = leastOf(program_, settled.ports, memory);
     uint64_t count = 0;
     for (const Tiling& tiling : settled.tilings) count += tiling.instrs;
     if (count > options_.instrs)
-      return failure(Code::out_of_memory,
-                     "tiled for memory '{}' the program has {} instructions, at most {} are allowed", memory.name,
-                     count, options_.instrs);
+      return failure(
+          Code::out_of_memory,
+          "tiled for memory '{}' the program has {} instructions, at most {} are allowed",
+          memory.name, count, options_.instrs);
     place(settled.stayers, space, memory);
     std::vector<Emitted> emitted;
     for (size_t c = 0; c < chains.size(); ++c) {
       std::vector<Kept> kept(settled.ports[c].size());
       for (size_t p = 0; p < kept.size(); ++p)
-        if (settled.settings[c].stays[p] != Stay::no) kept[p].buffer = localOf_[settled.ports[c][p].view.buffer];
-      emitted.push_back(emitChain(program_, chains[c], settled.ports[c], settled.settings[c], settled.tilings[c], kept,
-                                  space, sumsSpace, machine_));
+        if (settled.settings[c].stays[p] != Stay::no)
+          kept[p].buffer = localOf_[settled.ports[c][p].view.buffer];
+      emitted.push_back(emitChain(program_, chains[c], settled.ports[c], settled.settings[c],
+                                  settled.tilings[c], kept, space, sumsSpace, machine_));
     }
     for (const Stayer& stayer : settled.stayers)
       if (stayer.fetched) fetch(stayer, emitted[stayer.first]);
@@ -134,10 +143,11 @@ private:
     if (!options.fuse) return apart;
     const auto costOf = [&](const Chain& chain) {
       const std::vector<Port> ports = portsOf(program_, chain, machine_, sums != nullptr);
-      const auto tiling = chooseTiling(chain, ports,
-                                       {&memory, sums, 0, std::vector<Stay>(ports.size(), Stay::no), options_.buffers,
-                                        options_.splitSums, machine_.computeEngine},
-                                       machine_.costs);
+      const auto tiling =
+          chooseTiling(chain, ports,
+                       {&memory, sums, 0, std::vector<Stay>(ports.size(), Stay::no),
+                        options_.buffers, options_.splitSums, machine_.computeEngine},
+                       machine_.costs);
       return tiling ? tiling->cost : std::numeric_limits<double>::infinity();
     };
     std::vector<size_t> apartOf(program_.instrs.size(), SIZE_MAX); // by instruction
@@ -149,7 +159,8 @@ private:
       std::vector<Chain> chains = chainsOf(program_, isDone_, options);
       bool isBest = true;
       for (const Chain& chain : chains) {
-        const auto shaped = std::ranges::find_if(chain.links.rbegin(), chain.links.rend(), &Link::reshapes);
+        const auto shaped =
+            std::ranges::find_if(chain.links.rbegin(), chain.links.rend(), &Link::reshapes);
         if (shaped == chain.links.rend()) continue;
         std::set<size_t> parts;
         for (const Link& link : chain.links) parts.insert(apartOf[link.instr]);
@@ -185,7 +196,8 @@ private:
   /// One copy of all bytes before the first tile.
   void fetch(const Stayer& stayer, Emitted& chain) {
     const auto [elem, dims] = program_.contentType(stayer.buffer);
-    const View from = denseView(stayer.buffer, elem, dims), to = denseView(localOf_[stayer.buffer], elem, dims);
+    const View from = denseView(stayer.buffer, elem, dims),
+               to = denseView(localOf_[stayer.buffer], elem, dims);
     std::vector<Origin> origins;
     if (!chain.step.nodes.empty()) origins.push_back({chain.step.nodes[0], "load"});
     auto& loads = chain.parts[0].loads;
@@ -197,12 +209,15 @@ private:
   MovedValue& movedOf(uint32_t buffer, Emitted& chain) const {
     const std::string& name = program_.buffers[buffer].name;
     const auto known = std::ranges::find(chain.step.moved, name, &MovedValue::name);
-    return known != chain.step.moved.end() ? *known : chain.step.moved.emplace_back(MovedValue{name});
+    return known != chain.step.moved.end() ? *known
+                                           : chain.step.moved.emplace_back(MovedValue{name});
   }
 
-  /// Copies of constants for first tiles move back to where the copying engine has time for them, as late as that is
-  /// early enough, over as many chains as there is room beside. They keep their order.
-  void prefetch(const Settled& settled, std::vector<Emitted>& emitted, const LocalMemory& memory, size_t reach) {
+  /// Copies of constants for first tiles move back to where the copying engine has time for them,
+  /// as late as that is early enough, over as many chains as there is room beside. They keep their
+  /// order.
+  void prefetch(const Settled& settled, std::vector<Emitted>& emitted, const LocalMemory& memory,
+                size_t reach) {
     std::vector<uint64_t> room;
     std::vector<double> idle; // cycles of the copying engine beside a chain's own copies
     for (size_t c = 0; c < emitted.size(); ++c) {
@@ -210,11 +225,13 @@ private:
       const uint64_t taken = settled.settings[c].reserved + tiling.localBytes;
       room.push_back(memory.capacityBytes - std::min(taken, memory.capacityBytes));
       double own = tiling.copying;
-      for (const uint64_t bytes : emitted[c].aheadBytes) own -= static_cast<double>(bytes) / machine_.costs.bytesPerCycle;
+      for (const uint64_t bytes : emitted[c].aheadBytes)
+        own -= static_cast<double>(bytes) / machine_.costs.bytesPerCycle;
       idle.push_back(std::max(0.0, tiling.computing - std::max(0.0, own)));
     }
     struct Early {
-      std::vector<Instr> near, far; ///< for the next chain, and for those behind it; the latest needed first
+      /// for the next chain, and for those behind it; the latest needed first
+      std::vector<Instr> near, far;
     };
     std::vector<Early> early(emitted.size());
     size_t begin = emitted.size(); // where the copies of the chains behind begin
@@ -222,7 +239,8 @@ private:
       begin = std::min(begin, c - 1);
       std::vector<Instr> later;
       for (size_t i = emitted[c].ahead.size(); i-- > 0;) {
-        const uint64_t bytes = (emitted[c].aheadBytes[i] + memory.alignment - 1) / memory.alignment * memory.alignment;
+        const uint64_t bytes =
+            (emitted[c].aheadBytes[i] + memory.alignment - 1) / memory.alignment * memory.alignment;
         size_t earliest = c;
         while (earliest > 0 && c - earliest < reach && room[earliest - 1] >= bytes) --earliest;
         if (earliest == c) {
@@ -241,7 +259,8 @@ private:
     for (size_t c = 0; c < emitted.size(); ++c) {
       auto& parts = emitted[c].parts;
       const auto add = [](std::vector<Instr>& loads, std::vector<Instr>& copies) {
-        loads.insert(loads.end(), std::make_move_iterator(copies.rbegin()), std::make_move_iterator(copies.rend()));
+        loads.insert(loads.end(), std::make_move_iterator(copies.rbegin()),
+                     std::make_move_iterator(copies.rend()));
       };
       add(parts.back().loads, early[c].near);
       add(parts.back().loads, early[c].far);
@@ -275,7 +294,8 @@ private:
     };
     addAll(chain.ahead, true);
     const size_t ahead = chain.step.buffers - 1;
-    for (size_t t = 0; t < std::min(ahead, chain.parts.size()); ++t) addAll(chain.parts[t].loads, true);
+    for (size_t t = 0; t < std::min(ahead, chain.parts.size()); ++t)
+      addAll(chain.parts[t].loads, true);
     for (size_t t = 0; t < chain.parts.size(); ++t) {
       if (t + ahead < chain.parts.size()) addAll(chain.parts[t + ahead].loads, true);
       addAll(chain.parts[t].computes, false);
@@ -294,21 +314,24 @@ private:
   uint64_t bound_ = 0;
 };
 
-/// Every store waits for what is loaded from the same space in front of it: the last copy of each buffer, for a device may
-/// spread them over channels.
+/// Every store waits for what is loaded from the same space in front of it: the last copy of each
+/// buffer, for a device may spread them over channels.
 void waitForLoads(Program& program, const Machine& machine) {
   if (machine.storeEngine == machine.loadEngine) return;
   const auto spaceOfView = [&](const View& view) { return program.buffers[view.buffer].space; };
-  std::vector<std::map<uint32_t, uint32_t>> loads(program.spaces.size()); // by buffer, since the last store to the space
+  // by buffer, since the last store to the space
+  std::vector<std::map<uint32_t, uint32_t>> loads(program.spaces.size());
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     Instr& instr = program.instrs[i];
     if (instr.kind != CDL_KIND_COPY) continue;
-    if (instr.engine == machine.loadEngine) loads[spaceOfView(instr.inputs[0])][instr.inputs[0].buffer] = i;
+    if (instr.engine == machine.loadEngine)
+      loads[spaceOfView(instr.inputs[0])][instr.inputs[0].buffer] = i;
     if (instr.engine != machine.storeEngine) continue;
     const std::vector<uint32_t> own = instr.waits;
     const auto isBehind = [&](uint32_t load) {
       return std::ranges::any_of(own, [&](uint32_t wait) {
-        return wait == load || std::ranges::find(program.instrs[wait].waits, load) != program.instrs[wait].waits.end();
+        return wait == load || std::ranges::find(program.instrs[wait].waits, load) !=
+                                   program.instrs[wait].waits.end();
       });
     };
     for (const auto& [buffer, load] : std::exchange(loads[spaceOfView(instr.outputs[0])], {}))
@@ -329,10 +352,10 @@ struct Limits {
   bool brief = false;      ///< the search for offsets
 };
 
-/// The levels, each on the instructions that the one before it left. `stayers`: how many values stayed, once every
-/// instruction is cut.
-Result<TileReport> tileWith(Program& program, const Machine& machine, TileOptions options, Limits limits,
-                            std::optional<size_t>& stayers) {
+/// The levels, each on the instructions that the one before it left. `stayers`: how many values
+/// stayed, once every instruction is cut.
+Result<TileReport> tileWith(Program& program, const Machine& machine, TileOptions options,
+                            Limits limits, std::optional<size_t>& stayers) {
   options.prefetch &= limits.reach > 0;
   std::vector<bool> isDone(program.instrs.size(), false);
   TileReport report;
@@ -342,10 +365,12 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
   for (size_t l = 0; l < levels; ++l) {
     const bool isLast = l + 1 == levels;
     const uint32_t space = spaceOf(program, machine.memories[l]);
-    const uint32_t sumsSpace = isLast && hasSums ? spaceOf(program, machine.memories.back()) : space;
+    const uint32_t sumsSpace =
+        isLast && hasSums ? spaceOf(program, machine.memories.back()) : space;
     Level level(program, isDone, machine, options);
     CDL_ASSIGN(std::vector<TiledStep> steps,
-               level.run(space, machine.memories[l], sumsSpace, isLast && hasSums ? &machine.memories.back() : nullptr,
+               level.run(space, machine.memories[l], sumsSpace,
+                         isLast && hasSums ? &machine.memories.back() : nullptr,
                          options.keep ? limits.stayers : 0, limits.reach));
     stayed += level.stayers();
     if (l == 0) report.boundBytes = level.bound();
@@ -356,17 +381,20 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
                         std::make_move_iterator(steps.end()));
   }
   if (program.instrs.size() > options.instrs)
-    return failure(Code::out_of_memory, "the tiled program has {} instructions, at most {} are allowed",
+    return failure(Code::out_of_memory,
+                   "the tiled program has {} instructions, at most {} are allowed",
                    program.instrs.size(), options.instrs);
   double bytes = 0;
   for (const TiledStep& step : report.steps)
-    if (step.memory == machine.memories[0].name) bytes += static_cast<double>(step.loadedBytes + step.storedBytes);
+    if (step.memory == machine.memories[0].name)
+      bytes += static_cast<double>(step.loadedBytes + step.storedBytes);
   if (bytes > limits.bytes)
-    return failure(Code::out_of_memory, "the tiled program copies {} bytes, at most {} are allowed", bytes, limits.bytes);
+    return failure(Code::out_of_memory, "the tiled program copies {} bytes, at most {} are allowed",
+                   bytes, limits.bytes);
   stayers = stayed;
   dropUnused(program);
-  program.engines = std::max<uint32_t>(
-      {program.engines, machine.loadEngine + 1u, machine.storeEngine + 1u, machine.computeEngine + 1u});
+  program.engines = std::max<uint32_t>({program.engines, machine.loadEngine + 1u,
+                                        machine.storeEngine + 1u, machine.computeEngine + 1u});
   // Where less may stay instead, the search for offsets is short.
   const bool mayGiveUp = stayed > 0 || options.prefetch;
   CDL_ASSIGN(const PlacementReport placed,
@@ -380,7 +408,8 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
 }
 
 /// What is live at once fits; where its offsets do not, less stays.
-Result<Plan> planFor(const Program& whole, const Machine& machine, const TileOptions& options, Limits limits) {
+Result<Plan> planFor(const Program& whole, const Machine& machine, const TileOptions& options,
+                     Limits limits) {
   for (;;) {
     Plan plan{whole, {}};
     std::optional<size_t> stayers;
@@ -405,9 +434,11 @@ Result<TileReport> tile(Program& program, const Machine& machine, const TileOpti
     return badArgument("{} buffers for each tile, expected 1 to 3", options.buffers);
   for (const LocalMemory& memory : machine.memories)
     for (const Space& space : program.spaces)
-      if (space.name == memory.name && (!space.local || space.capacityBytes != memory.capacityBytes))
-        return badArgument("memory '{}' of {} bytes is {} of {} in the program", memory.name, memory.capacityBytes,
-                           space.local ? "a local space" : "a space", space.capacityBytes);
+      if (space.name == memory.name &&
+          (!space.local || space.capacityBytes != memory.capacityBytes))
+        return badArgument("memory '{}' of {} bytes is {} of {} in the program", memory.name,
+                           memory.capacityBytes, space.local ? "a local space" : "a space",
+                           space.capacityBytes);
   CDL_TRY(verify(program));
   Program whole = program;
   CDL_TRY(unroll(whole, options.instrs));

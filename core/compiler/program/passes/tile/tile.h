@@ -7,16 +7,18 @@
 namespace candela::plan {
 
 struct TileOptions {
-  bool fuse = true;      ///< elementwise instructions follow what they read, tile by tile
-  bool keep = true;      ///< values stay in local memory between instructions where that costs less
-  bool prefetch = true;  ///< constants of the next instruction are copied while the last tile of this one is computed
-  bool splitSums = true; ///< float sums may be taken in parts where nothing else fits
-  uint32_t buffers = 2;  ///< of each tile at most, 1 .. 3
+  bool fuse = true; ///< elementwise instructions follow what they read, tile by tile
+  bool keep = true; ///< values stay in local memory between instructions where that costs less
+  /// constants of the next instruction are copied while the last tile of this one is computed
+  bool prefetch = true;
+  bool splitSums = true;     ///< float sums may be taken in parts where nothing else fits
+  uint32_t buffers = 2;      ///< of each tile at most, 1 .. 3
   uint32_t instrs = 1 << 17; ///< that the result may have at most
 };
 
-/// A value that a step copies. What must move whatever the tiles: constants, inputs and outputs at the first step that
-/// touches them, and what is larger than the memory once where it is written and once where it is read first.
+/// A value that a step copies. What must move whatever the tiles: constants, inputs and outputs at
+/// the first step that touches them, and what is larger than the memory once where it is written
+/// and once where it is read first.
 struct MovedValue {
   std::string name; ///< of the buffer
   uint64_t loadedBytes = 0, storedBytes = 0, leastBytes = 0;
@@ -37,15 +39,18 @@ struct TiledStep {
 struct TileReport {
   std::vector<TiledStep> steps;
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< of the default space
-  uint64_t boundBytes = 0;                   ///< MovedValue::leastBytes of all steps of the first memory
+  /// MovedValue::leastBytes of all steps of the first memory
+  uint64_t boundBytes = 0;
 };
 
-/// Every instruction computes on buffers of the last memory (sums in the memory for sums); copies bring what it reads
-/// and take away what it leaves. Loops are unrolled, groups dissolved. Waits are the direct dependences on bytes, and
-/// every TEMP buffer gets its offset, validated. The meaning is unchanged: integers bit by bit, floats too where
-/// no sum is split. Failures: invalid_argument of a machine; out_of_memory naming the instruction, the memory and both
-/// numbers where the smallest tiles do not fit; limit of the instruction budget alike; bad_model.
-Result<TileReport> tile(program::Program& program, const Machine& machine, const TileOptions& options = {});
+/// Every instruction computes on buffers of the last memory (sums in the memory for sums); copies
+/// bring what it reads and take away what it leaves. Loops are unrolled, groups dissolved. Waits
+/// are the direct dependences on bytes, and every TEMP buffer gets its offset, validated. The
+/// meaning is unchanged: integers bit by bit, floats too where no sum is split. Failures:
+/// invalid_argument of a machine; out_of_memory naming the instruction, the memory and both numbers
+/// where the smallest tiles do not fit; limit of the instruction budget alike; bad_model.
+Result<TileReport> tile(program::Program& program, const Machine& machine,
+                        const TileOptions& options = {});
 
 /// Bytes that a Program's copies move between memories, by what they are.
 struct CopiedBytes {
@@ -57,7 +62,8 @@ struct CopiedBytes {
   uint64_t copies = 0;  ///< how many there are
   uint64_t memory() const { return weights + tables + loaded + stored; }
 };
-/// All copies with one end in local memory, every element of a view once. Per instruction: zero for all others.
+/// All copies with one end in local memory, every element of a view once. Per instruction: zero for
+/// all others.
 struct CopiesOfProgram {
   CopiedBytes total;
   std::vector<CopiedBytes> instrs;

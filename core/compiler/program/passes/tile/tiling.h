@@ -19,7 +19,8 @@ struct Port {
   bool isCompact = false;
 };
 /// Inputs first, those with the same view once.
-std::vector<Port> portsOf(const program::Program& program, const Chain& chain, const Machine& machine, bool hasSums);
+std::vector<Port> portsOf(const program::Program& program, const Chain& chain,
+                          const Machine& machine, bool hasSums);
 
 /// Where a whole buffer stays for several chains.
 enum class Stay : uint8_t {
@@ -44,19 +45,21 @@ struct Tiling {
   std::vector<size_t> order; ///< axes, the outermost first; sums last
   std::vector<bool> held;    ///< by port: all of it is copied in once
   uint32_t buffers = 1;
-  bool storesLast = false;           ///< each tile's results have a buffer of their own, and go when all is loaded
-  double cost = 0;                   ///< cycles, and those that copy once more: memory is shared, and costs energy
+  /// each tile's results have a buffer of their own, and go when all is loaded
+  bool storesLast = false;
+  /// cycles, and those that copy once more: memory is shared, and costs energy
+  double cost = 0;
   double computing = 0, copying = 0; ///< cycles of the engines and of the copies, each for itself
   uint64_t bytes = 0;                ///< copied in and out
   uint64_t instrs = 0;
   uint64_t localBytes = 0; ///< of the memory, what is reserved not counted
 };
 
-/// The cheapest tiling by the declared costs; of equal ones the first that is tried, larger tiles first. Sums are cut
-/// only where nothing else fits. Failure: out_of_memory with the bytes that the smallest tiles need and those that
-/// there are.
-Result<Tiling> chooseTiling(const Chain& chain, const std::vector<Port>& ports, const Setting& setting,
-                            const TileCosts& costs);
+/// The cheapest tiling by the declared costs; of equal ones the first that is tried, larger tiles
+/// first. Sums are cut only where nothing else fits. Failure: out_of_memory with the bytes that the
+/// smallest tiles need and those that there are.
+Result<Tiling> chooseTiling(const Chain& chain, const std::vector<Port>& ports,
+                            const Setting& setting, const TileCosts& costs);
 
 /// Bytes of the view without the dims that it only repeats, all of `region`.
 uint64_t compactBytes(const program::View& view, const std::vector<Range>& region);

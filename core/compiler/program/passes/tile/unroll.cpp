@@ -33,7 +33,8 @@ public:
 private:
   Status add(Instr instr) {
     if (instrs.size() == most_)
-      return failure(Code::out_of_memory, "without its loops the program has more than {} instructions", most_);
+      return failure(Code::out_of_memory,
+                     "without its loops the program has more than {} instructions", most_);
     int depth = 0;
     for (uint32_t l = instr.loop; l != kNone; l = program_.loops[l].parent) ++depth;
     for (auto* views : {&instr.inputs, &instr.outputs})

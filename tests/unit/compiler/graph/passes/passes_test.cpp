@@ -37,7 +37,8 @@ TEST_P(PassTest, KeepsNumbersAndInterface) {
     auto random = testing::GraphMaker(seed).makeMixed(kSteps);
     const auto expected = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(expected.isOk()) << expected.status().message();
-    const std::string interface = testing::interfaceOf(random.graph), before = testing::textOf(random.graph);
+    const std::string interface = testing::interfaceOf(random.graph),
+                      before = testing::textOf(random.graph);
     const Status status = passes::runPasses(random.graph, name);
     ASSERT_TRUE(status.isOk()) << status.message() << before;
     EXPECT_EQ(interface, testing::interfaceOf(random.graph));
@@ -51,7 +52,9 @@ TEST_P(PassTest, KeepsNumbersAndInterface) {
   EXPECT_GE(rewrites, kGraphs / 4) << "the graphs give the pass too little to do";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PassTest, ::testing::ValuesIn(passes::allPasses().begin(), passes::allPasses().end()),
+INSTANTIATE_TEST_SUITE_P(All, PassTest,
+                         ::testing::ValuesIn(passes::allPasses().begin(),
+                                             passes::allPasses().end()),
                          [](const auto& info) {
                            std::string name(info.param.name);
                            std::erase(name, '-');
@@ -61,8 +64,8 @@ INSTANTIATE_TEST_SUITE_P(All, PassTest, ::testing::ValuesIn(passes::allPasses().
 TEST(Passes, SayWhatBecomesOfNumbers) {
   for (const passes::PassInfo& pass : passes::allPasses()) {
     EXPECT_FALSE(pass.values.empty()) << pass.name;
-    const bool keeps =
-        pass.values.find("bits") != std::string_view::npos && pass.values.find("round") == std::string_view::npos;
+    const bool keeps = pass.values.find("bits") != std::string_view::npos &&
+                       pass.values.find("round") == std::string_view::npos;
     EXPECT_EQ(keeps, pass.effect == passes::Effect::sameBits) << pass.name << ": " << pass.values;
   }
 }
@@ -81,7 +84,8 @@ TEST(Optimize, KeepsNumbersAndSettles) {
     ASSERT_TRUE(got.isOk());
     testing::expectSame(*expected, *got, 1e-4);
     int more = 0;
-    ASSERT_TRUE(passes::optimize(random.graph, [&](std::string_view, const Graph&) { ++more; }).isOk());
+    ASSERT_TRUE(
+        passes::optimize(random.graph, [&](std::string_view, const Graph&) { ++more; }).isOk());
     EXPECT_EQ(more, 0) << "a second run finds more";
   }
 }
@@ -89,13 +93,18 @@ TEST(Optimize, KeepsNumbersAndSettles) {
 TEST(Optimize, KeepsEveryNameOfTheModel) {
   auto random = testing::GraphMaker(7).makeMixed(kSteps);
   std::set<std::string> reachable;
-  ASSERT_TRUE(passes::runPasses(random.graph, std::vector<std::string>{"dead-code", "fold-constants"}).isOk());
-  for (const auto& node : random.graph.nodes())
-    if (node->kind != graph::OpKind::Constant) reachable.insert(node->provenance.begin(), node->provenance.end());
   ASSERT_TRUE(
-      passes::runPasses(random.graph, std::vector<std::string>{"common-subexpressions", "fold-batch-norm"}).isOk());
+      passes::runPasses(random.graph, std::vector<std::string>{"dead-code", "fold-constants"})
+          .isOk());
+  for (const auto& node : random.graph.nodes())
+    if (node->kind != graph::OpKind::Constant)
+      reachable.insert(node->provenance.begin(), node->provenance.end());
+  ASSERT_TRUE(passes::runPasses(random.graph, std::vector<std::string>{"common-subexpressions",
+                                                                       "fold-batch-norm"})
+                  .isOk());
   std::set<std::string> kept;
-  for (const auto& node : random.graph.nodes()) kept.insert(node->provenance.begin(), node->provenance.end());
+  for (const auto& node : random.graph.nodes())
+    kept.insert(node->provenance.begin(), node->provenance.end());
   for (const std::string& name : reachable) EXPECT_TRUE(kept.count(name)) << name;
 }
 
@@ -103,7 +112,8 @@ TEST(RunPasses, NamesTheKnownOnes) {
   Graph graph;
   const Status status = passes::runPasses(graph, std::vector<std::string>{"fold"});
   EXPECT_EQ(status.code(), Code::invalid_argument);
-  EXPECT_THAT(status.message(), HasSubstr("no pass 'fold'; there are canonicalize, simplify-loops, algebra"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("no pass 'fold'; there are canonicalize, simplify-loops, algebra"));
 }
 
 } // namespace

@@ -45,13 +45,15 @@ private:
   Value* any() { return pick(2) ? pool_.back() : pool_[pick(static_cast<int>(pool_.size()))]; }
 
   Value* op(Kind kind, std::vector<Value*> operands, graph::Attrs attrs = {}) {
-    auto node = out_.graph.addNode(kind, std::move(operands), std::move(attrs), {fmt::format("node_{}", ++names_)});
+    auto node = out_.graph.addNode(kind, std::move(operands), std::move(attrs),
+                                   {fmt::format("node_{}", ++names_)});
     if (!node) ADD_FAILURE() << node.status().message();
     return (*node)->result();
   }
   Value* constant(Tensor tensor) { return out_.graph.addConstant(std::move(tensor)); }
   Value* splat(const Shape& dims, float value) {
-    return constant(Tensor::of<float>(Elem::f32_, dims, std::vector<float>(*elementCount(dims), value)));
+    return constant(
+        Tensor::of<float>(Elem::f32_, dims, std::vector<float>(*elementCount(dims), value)));
   }
   Tensor numbers(const Shape& dims) {
     if (!integers_) return *randomTensor(Elem::f32_, dims, rng_());
@@ -72,10 +74,12 @@ private:
     std::vector<Value*> outputs{pool_.back()};
     for (int i = 0; i < 3; ++i) {
       Value* value = any();
-      if (value->producer && !value->isConstant() && std::find(outputs.begin(), outputs.end(), value) == outputs.end())
+      if (value->producer && !value->isConstant() &&
+          std::find(outputs.begin(), outputs.end(), value) == outputs.end())
         outputs.push_back(value);
     }
-    for (size_t i = 0; i < outputs.size(); ++i) out_.graph.addOutput(outputs[i], fmt::format("out {}", i));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      out_.graph.addOutput(outputs[i], fmt::format("out {}", i));
     return std::move(out_);
   }
 
@@ -103,7 +107,9 @@ private:
     static constexpr Kind kUnary[] = {Kind::Neg, Kind::Abs, Kind::Floor};
     switch (pick(7)) {
     case 0: return op(kUnary[pick(3)], {x});
-    case 1: return op(Kind::Select, {op(Kind::Less, {x, partner(x->type.shape())}), x, partner(x->type.shape())});
+    case 1:
+      return op(Kind::Select,
+                {op(Kind::Less, {x, partner(x->type.shape())}), x, partner(x->type.shape())});
     case 2:
       return op(Kind::Cast,
                 {
@@ -127,20 +133,24 @@ private:
     const Shape flat{*elementCount(dims)};
     switch (pick(7)) {
     case 0: return op(Kind::Reshape, {x}, {{"shape", dims}});
-    case 1: return op(Kind::Reshape, {op(Kind::Reshape, {x}, {{"shape", flat}})}, {{"shape", dims}});
+    case 1:
+      return op(Kind::Reshape, {op(Kind::Reshape, {x}, {{"shape", flat}})}, {{"shape", dims}});
     case 2: return op(Kind::Transpose, {x}, {{"perm", permutation(rank)}});
     case 3: return op(Kind::Expand, {x}, {{"shape", dims}});
     case 4: {
       Shape counts = dims;
       if (rank && counts[0] > 1 && pick(2)) --counts[0];
-      return op(Kind::Slice, {x}, {{"starts", Shape(rank, 0)}, {"counts", counts}, {"steps", Shape(rank, 1)}});
+      return op(Kind::Slice, {x},
+                {{"starts", Shape(rank, 0)}, {"counts", counts}, {"steps", Shape(rank, 1)}});
     }
     case 5: {
       Shape lo(rank, 0);
       if (rank && flat[0] < 200 && pick(2)) lo[pick(rank)] = 1;
       return op(Kind::Pad, {x}, {{"lo", lo}, {"hi", Shape(rank, 0)}});
     }
-    default: return rank && flat[0] < 200 ? op(Kind::Concat, {x, x}, {{"axis", int64_t{0}}}) : op(Kind::Neg, {x});
+    default:
+      return rank && flat[0] < 200 ? op(Kind::Concat, {x, x}, {{"axis", int64_t{0}}})
+                                   : op(Kind::Neg, {x});
     }
   }
 
@@ -162,13 +172,15 @@ private:
       const bool transposed = pick(2);
       std::vector<Value*> operands{rows, randomConstant(transposed ? Shape{3, 4} : Shape{4, 3})};
       if (bias) operands.push_back(randomConstant(pick(2) ? Shape{3} : Shape{1, 1}));
-      Value* y = op(Kind::Gemm, operands, {{"transB", int64_t{transposed}}, {"alpha", 0.5}, {"beta", 2.0}});
+      Value* y = op(Kind::Gemm, operands,
+                    {{"transB", int64_t{transposed}}, {"alpha", 0.5}, {"beta", 2.0}});
       return batchNorm(y);
     }
     Value* image = op(Kind::Reshape, {x}, {{"shape", Shape{1, 2, count / 4, 2}}});
     std::vector<Value*> operands{image, randomConstant({4, 1, 1, 2})};
     if (bias) operands.push_back(randomConstant({4}));
-    return batchNorm(op(Kind::Conv, operands, {{"group", int64_t{2}}, {"pads", Shape{0, 1, 0, 0}}}));
+    return batchNorm(
+        op(Kind::Conv, operands, {{"group", int64_t{2}}, {"pads", Shape{0, 1, 0, 0}}}));
   }
 
   Value* number(float value) { return splat({}, value); }
@@ -187,13 +199,16 @@ private:
       Value* scores = op(Kind::Matmul, {x, op(Kind::Transpose, {x}, {{"perm", Shape{0, 2, 1}}})});
       if (pick(2)) scores = op(Kind::Mul, {scores, number(0.5f)});
       if (pick(2)) scores = op(Kind::Add, {scores, randomConstant({scores->type.dim(-1)})});
-      return op(Kind::Matmul, {op(Kind::Softmax, {scores}, {{"axis", int64_t{pick(4) ? 2 : 1}}}), x});
+      return op(Kind::Matmul,
+                {op(Kind::Softmax, {scores}, {{"axis", int64_t{pick(4) ? 2 : 1}}}), x});
     }
     const graph::Attrs rows{{"axes", Shape{pick(4) ? rank - 1 : 0}}};
     Value* n = pick(2) ? x : op(Kind::Sub, {x, op(Kind::ReduceMean, {x}, rows)});
     Value* square = pick(2) ? op(Kind::Mul, {n, n}) : op(Kind::Pow, {n, number(2)});
-    Value* spread = op(Kind::Sqrt, {op(Kind::Add, {op(Kind::ReduceMean, {square}, rows), number(0.5f)})});
-    Value* y = pick(2) ? op(Kind::Div, {n, spread}) : op(Kind::Mul, {n, op(Kind::Reciprocal, {spread})});
+    Value* spread =
+        op(Kind::Sqrt, {op(Kind::Add, {op(Kind::ReduceMean, {square}, rows), number(0.5f)})});
+    Value* y =
+        pick(2) ? op(Kind::Div, {n, spread}) : op(Kind::Mul, {n, op(Kind::Reciprocal, {spread})});
     if (pick(2)) y = op(Kind::Mul, {y, randomConstant({x->type.dim(-1)})});
     return pick(2) ? op(Kind::Add, {y, randomConstant({x->type.dim(-1)})}) : y;
   }
@@ -208,7 +223,8 @@ private:
   }
   Value* weights(const Shape& dims) {
     Value* scale = number(std::ldexp(1.0f, -4));
-    return op(Kind::Dequantize, {constant(*randomTensor(pick(2) ? Elem::i8_ : Elem::u8_, dims, rng_())), scale});
+    return op(Kind::Dequantize,
+              {constant(*randomTensor(pick(2) ? Elem::i8_ : Elem::u8_, dims, rng_())), scale});
   }
 
   Value* quantizedStep(Value* x) {
@@ -220,7 +236,8 @@ private:
     case 2: y = op(Kind::Sigmoid, {d}); break;
     case 3: y = movement(d); break;
     case 4:
-      if (x->type.rank() && x->type.dim(-1) == 4) y = op(Kind::ReduceMean, {d}, {{"axes", Shape{-1}}});
+      if (x->type.rank() && x->type.dim(-1) == 4)
+        y = op(Kind::ReduceMean, {d}, {{"axes", Shape{-1}}});
       break;
     default:
       if (count % 4 || count == 0) break;
@@ -229,7 +246,8 @@ private:
         y = op(Kind::Conv, {image, weights({4, 1, 1, 2}), splat({4}, 2.5f)},
                {{"group", int64_t{2}}, {"pads", Shape{0, 1, 0, 0}}});
       } else {
-        y = op(Kind::Matmul, {op(Kind::Reshape, {d}, {{"shape", Shape{count / 4, 4}}}), weights({4, 3})});
+        y = op(Kind::Matmul,
+               {op(Kind::Reshape, {d}, {{"shape", Shape{count / 4, 4}}}), weights({4, 3})});
         if (pick(2)) y = op(Kind::Add, {y, splat({3}, -1.5f)});
       }
     }
@@ -244,9 +262,13 @@ private:
     case 1: return op(Kind::Div, {x, number(pick(2) ? 4.0f : 3.0f)});
     case 2: return op(Kind::Mul, {op(Kind::Mul, {x, number(0.75f)}), number(-1.5f)});
     case 3: return op(Kind::Pow, {op(Kind::Abs, {x}), number(pick(2) ? 1.0f : 2.0f)});
-    case 4: return op(Kind::Relu, {op(Kind::Clip, {x, number(-1), number(pick(2) ? 0.5f : -0.25f)})});
-    case 5: return op(Kind::Clip, {op(Kind::Relu, {x}), number(pick(2) ? 0.25f : -2.0f), number(0.5f)});
-    case 6: return op(Kind::Reciprocal, {op(Kind::Add, {op(Kind::Exp, {op(Kind::Neg, {x})}), number(1)})});
+    case 4:
+      return op(Kind::Relu, {op(Kind::Clip, {x, number(-1), number(pick(2) ? 0.5f : -0.25f)})});
+    case 5:
+      return op(Kind::Clip, {op(Kind::Relu, {x}), number(pick(2) ? 0.25f : -2.0f), number(0.5f)});
+    case 6:
+      return op(Kind::Reciprocal,
+                {op(Kind::Add, {op(Kind::Exp, {op(Kind::Neg, {x})}), number(1)})});
     default: {
       const int rank = x->type.rank();
       if (rank == 0) return op(Kind::Neg, {op(Kind::Neg, {x})});
@@ -262,13 +284,15 @@ private:
     const int64_t count = x->type.count();
     if (count % 4 || count == 0 || count > 400) return op(Kind::Abs, {x});
     Value* image = op(Kind::Reshape, {x}, {{"shape", Shape{1, 2, count / 4, 2}}});
-    const graph::Attrs border{{"lo", Shape{0, pick(8) == 0, 1, 0}}, {"hi", Shape{0, 0, 1, pick(3)}}};
+    const graph::Attrs border{{"lo", Shape{0, pick(8) == 0, 1, 0}},
+                              {"hi", Shape{0, 0, 1, pick(3)}}};
     const bool conv = pick(2);
     Value* padded = op(Kind::Pad, {image, number(conv || pick(3) == 0 ? 0 : -INFINITY)}, border);
     if (!conv) return op(Kind::MaxPool, {padded}, {{"kernel_shape", Shape{2, 2}}});
     const Shape kernel{4, padded->type.dim(1), 2, 2};
     Value* y = op(Kind::Conv, {padded, randomConstant(kernel)}, {{"pads", Shape{1, 0, 0, 0}}});
-    return op(pick(2) ? Kind::Mul : Kind::Add, {y, randomConstant(pick(2) ? Shape{4, 1, 1} : Shape{1})});
+    return op(pick(2) ? Kind::Mul : Kind::Add,
+              {y, randomConstant(pick(2) ? Shape{4, 1, 1} : Shape{1})});
   }
 
   /// Between two transposes, as networks are that came from channels-last ones.
@@ -306,7 +330,9 @@ private:
     case 2: return movement(x);
     case 3: return contraction(x);
     case 4: return x->type.rank() >= 2 ? batchNorm(x) : op(Kind::Tanh, {x});
-    case 5: return op(Kind::Clip, {op(Kind::Clip, {x, splat({}, -0.5f), nullptr}), splat({}, -0.75f), splat({}, 0.5f)});
+    case 5:
+      return op(Kind::Clip, {op(Kind::Clip, {x, splat({}, -0.5f), nullptr}), splat({}, -0.75f),
+                             splat({}, 0.5f)});
     case 6: return op(Kind::Relu, {op(Kind::Relu, {x})});
     case 7: {
       const Elem middle = pick(2) ? Elem::f16_ : Elem::f64_;
@@ -314,7 +340,8 @@ private:
     }
     case 8: return op(Kind::Add, {op(Kind::Sigmoid, {x}), op(Kind::Sigmoid, {x})});
     case 9: return op(Kind::Mul, {x, op(Kind::Neg, {randomConstant(x->type.shape())})});
-    case 10: return x->type.rank() ? op(Kind::ReduceSum, {x}, {{"axes", Shape{0}}}) : op(Kind::Abs, {x});
+    case 10:
+      return x->type.rank() ? op(Kind::ReduceSum, {x}, {{"axes", Shape{0}}}) : op(Kind::Abs, {x});
     default: return elementwiseStep();
     }
   }
@@ -327,7 +354,8 @@ private:
 };
 
 /// Equal numbers, NaN like NaN; with a tolerance relative to the larger magnitude, at least 1.
-inline void expectSame(const std::vector<Tensor>& expected, const std::vector<Tensor>& got, double tolerance) {
+inline void expectSame(const std::vector<Tensor>& expected, const std::vector<Tensor>& got,
+                       double tolerance) {
   ASSERT_EQ(expected.size(), got.size());
   for (size_t t = 0; t < expected.size(); ++t) {
     ASSERT_EQ(expected[t].typeText(), got[t].typeText());
@@ -351,7 +379,8 @@ inline std::string textOf(const graph::Graph& graph) {
 /// Names, types and order of what the model's user sees.
 inline std::string interfaceOf(const graph::Graph& graph) {
   std::string text;
-  for (const graph::Value* input : graph.inputs()) text += fmt::format("{}: {}, ", input->name, input->type.text());
+  for (const graph::Value* input : graph.inputs())
+    text += fmt::format("{}: {}, ", input->name, input->type.text());
   for (size_t i = 0; i < graph.outputs().size(); ++i)
     text += fmt::format("{}: {}, ", graph.outputNames()[i], graph.outputs()[i]->type.text());
   return text;

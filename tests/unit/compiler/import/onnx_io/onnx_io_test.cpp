@@ -26,7 +26,8 @@ protected:
     return onnx_io::readModel(folder + "/m.onnx");
   }
   /// A model whose only tensor lies outside of it.
-  ModelMaker external(const std::string& location, const std::string& offset = "", const std::string& length = "") {
+  ModelMaker external(const std::string& location, const std::string& offset = "",
+                      const std::string& length = "") {
     ModelMaker maker;
     auto* tensor = maker.proto.mutable_graph()->add_initializer();
     tensor->set_name("w");
@@ -136,7 +137,8 @@ TEST_F(OnnxIo, ReadsRawDataAndScalars) {
 TEST_F(OnnxIo, RefusesTensorsThatContradictThemselves) {
   EXPECT_THAT(messageOf(read(tensorProto("", {3}, std::vector<float>{1}))),
               HasSubstr("float_data has 1 values but f32[3] needs 3"));
-  EXPECT_THAT(messageOf(read(typed(TensorProto::FLOAT, {1 << 20, 1 << 20}))), HasSubstr("has 0 values"));
+  EXPECT_THAT(messageOf(read(typed(TensorProto::FLOAT, {1 << 20, 1 << 20}))),
+              HasSubstr("has 0 values"));
   EXPECT_THAT(messageOf(read(typed(TensorProto::FLOAT, {-1}))), HasSubstr("impossible shape"));
   EXPECT_THAT(messageOf(read(typed(TensorProto::FLOAT, {int64_t(1) << 40, int64_t(1) << 40}))),
               HasSubstr("impossible shape"));
@@ -199,7 +201,8 @@ TEST_F(OnnxIo, RefusesSequencesAndOptionalsOfOtherThingsThanTensors) {
   EXPECT_EQ(read(nested, onnx_io::readSequence).code(), Code::unsupported);
   *wrong.add_tensor_values() = tensorProto("", {}, std::vector<float>{3});
   *wrong.add_tensor_values() = tensorProto("", {3}, std::vector<float>{1});
-  EXPECT_THAT(read(wrong, onnx_io::readSequence).message(), HasSubstr("item 1: float_data has 1 values"));
+  EXPECT_THAT(read(wrong, onnx_io::readSequence).message(),
+              HasSubstr("item 1: float_data has 1 values"));
   onnx::OptionalProto inner, maps;
   inner.mutable_optional_value();
   EXPECT_EQ(read(inner, onnx_io::readOptional).code(), Code::unsupported);
@@ -243,8 +246,10 @@ TEST_F(OnnxIo, ReadsAModel) {
   EXPECT_EQ(std::get<std::string>(read.attributes.at("s")), "text");
   EXPECT_EQ(std::get<std::vector<int64_t>>(read.attributes.at("is")).size(), 2u);
   EXPECT_EQ(std::get<Tensor>(read.attributes.at("t")).toInts(), std::vector<int64_t>{9});
-  EXPECT_EQ(std::get<onnx_io::UnsupportedAttribute>(read.attributes.at("ts")).what, "of type TENSORS");
-  EXPECT_EQ(std::get<std::shared_ptr<onnx_io::Graph>>(read.attributes.at("g"))->nodes.at(0).opType, "Inner");
+  EXPECT_EQ(std::get<onnx_io::UnsupportedAttribute>(read.attributes.at("ts")).what,
+            "of type TENSORS");
+  EXPECT_EQ(std::get<std::shared_ptr<onnx_io::Graph>>(read.attributes.at("g"))->nodes.at(0).opType,
+            "Inner");
 }
 
 TEST_F(OnnxIo, ReadsFieldsThatAreNewerThanTheSchema) {
@@ -260,7 +265,8 @@ TEST_F(OnnxIo, ReadsFieldsThatAreNewerThanTheSchema) {
   fallback.set_f(0.25f);
   function->mutable_unknown_fields()->AddLengthDelimited(13, "wide");
   function->mutable_unknown_fields()->AddLengthDelimited(11, fallback.SerializeAsString());
-  setAttrRef(addNode(*function, "Elu", {"x"}, {"y"}), "alpha", "alpha", onnx::AttributeProto::FLOAT);
+  setAttrRef(addNode(*function, "Elu", {"x"}, {"y"}), "alpha", "alpha",
+             onnx::AttributeProto::FLOAT);
   auto model = read(maker.proto);
   ASSERT_TRUE(model) << messageOf(model);
   EXPECT_EQ(model->graph.nodes[0].overload, "wide");
@@ -271,31 +277,36 @@ TEST_F(OnnxIo, ReadsFieldsThatAreNewerThanTheSchema) {
 
 TEST_F(OnnxIo, NamesFileNodeAndTensor) {
   ModelMaker maker;
-  setAttr(maker.node("Constant", {}, {"c"}, "broken"), "value", tensorProto("", {2}, std::vector<float>{1}));
-  EXPECT_EQ(messageOf(read(maker.proto)), folder +
-                                              "/m.onnx: node 'broken' (Constant): attribute 'value': float_data has 1 "
-                                              "values but f32[2] needs 2");
+  setAttr(maker.node("Constant", {}, {"c"}, "broken"), "value",
+          tensorProto("", {2}, std::vector<float>{1}));
+  EXPECT_EQ(messageOf(read(maker.proto)),
+            folder + "/m.onnx: node 'broken' (Constant): attribute 'value': float_data has 1 "
+                     "values but f32[2] needs 2");
   ModelMaker weights;
   weights.initializer("w", {2}, std::vector<float>{1});
-  EXPECT_THAT(messageOf(read(weights.proto)), HasSubstr("m.onnx: initializer 'w': float_data has 1"));
+  EXPECT_THAT(messageOf(read(weights.proto)),
+              HasSubstr("m.onnx: initializer 'w': float_data has 1"));
   ModelMaker twice;
   auto& node = twice.node("Op", {}, {"y"});
   setAttr(node, "a", 1);
   setAttr(node, "a", 2);
-  EXPECT_THAT(messageOf(read(twice.proto)), HasSubstr("node 'Op_0' (Op): attribute 'a' is given twice"));
+  EXPECT_THAT(messageOf(read(twice.proto)),
+              HasSubstr("node 'Op_0' (Op): attribute 'a' is given twice"));
   ModelMaker odd;
   odd.node("Op", {"a\nb"}, {"y"});
   EXPECT_THAT(messageOf(read(odd.proto)), HasSubstr("input 0: input is not printable UTF-8 text"));
   ModelMaker latin;
   latin.node("Op", {}, {"y"}, "caf\xe9");
-  EXPECT_THAT(messageOf(read(latin.proto)), HasSubstr("node 'Op_0' (Op): the name is not printable"));
+  EXPECT_THAT(messageOf(read(latin.proto)),
+              HasSubstr("node 'Op_0' (Op): the name is not printable"));
 }
 
 TEST_F(OnnxIo, RefusesWhatIsNoModel) {
   writeBytes(folder + "/m.onnx", "");
   EXPECT_THAT(messageOf(onnx_io::readModel(folder + "/m.onnx")), HasSubstr("no graph in it"));
   writeBytes(folder + "/m.onnx", "this is text, not protobuf");
-  EXPECT_THAT(messageOf(onnx_io::readModel(folder + "/m.onnx")), HasSubstr("m.onnx: no ONNX model"));
+  EXPECT_THAT(messageOf(onnx_io::readModel(folder + "/m.onnx")),
+              HasSubstr("m.onnx: no ONNX model"));
   ModelMaker twice;
   twice.setOpset("ai.onnx", 12);
   EXPECT_THAT(messageOf(read(twice.proto)), HasSubstr("imported as version 17 and as version 12"));
@@ -305,9 +316,9 @@ TEST_F(OnnxIo, RefusesFilesThatProtobufCannotHold) {
   const std::string path = folder + "/big.onnx";
   writeBytes(path, "");
   fs::resize_file(path, uint64_t(1) << 31); // a hole: takes no disk
-  EXPECT_THAT(
-      messageOf(onnx_io::readModel(path)),
-      HasSubstr("big.onnx: 2147483648 bytes, larger than 2 GB, protobuf's limit; store its tensors as external data"));
+  EXPECT_THAT(messageOf(onnx_io::readModel(path)),
+              HasSubstr("big.onnx: 2147483648 bytes, larger than 2 GB, protobuf's limit; store its "
+                        "tensors as external data"));
 }
 
 TEST_F(OnnxIo, RefusesSubgraphsThatNestTooDeep) {
@@ -329,7 +340,8 @@ TEST_F(OnnxIo, RefusesSubgraphsThatNestTooDeep) {
 TEST_F(OnnxIo, MapsExternalData) {
   const float values[] = {0, 1, 2, 3, 4, 5};
   fs::create_directory(folder + "/data");
-  writeBytes(folder + "/data/w.bin", std::string(reinterpret_cast<const char*>(values), sizeof values));
+  writeBytes(folder + "/data/w.bin",
+             std::string(reinterpret_cast<const char*>(values), sizeof values));
   auto model = read(external("data/w.bin", "8", "16").proto);
   ASSERT_TRUE(model) << messageOf(model);
   const Tensor tensor = model->graph.initializers[0].tensor;
@@ -347,14 +359,17 @@ TEST_F(OnnxIo, MapsExternalData) {
 TEST_F(OnnxIo, RefusesExternalDataThatIsNotTheModels) {
   writeBytes(folder + "/w.bin", std::string(20, 'x'));
   const auto message = [&](auto... args) { return messageOf(read(external(args...).proto)); };
-  EXPECT_THAT(message("absent.bin"), HasSubstr("initializer 'w': external data 'absent.bin' does not exist"));
+  EXPECT_THAT(message("absent.bin"),
+              HasSubstr("initializer 'w': external data 'absent.bin' does not exist"));
   EXPECT_THAT(message("../w.bin"), HasSubstr("leaves the model's folder with '..'"));
   EXPECT_THAT(message("sub/../../w.bin"), HasSubstr("leaves the model's folder with '..'"));
   EXPECT_THAT(message(folder + "/w.bin"), HasSubstr("absolute path"));
   EXPECT_THAT(message(""), HasSubstr("without a location"));
   EXPECT_THAT(message("."), HasSubstr("not a regular file"));
-  EXPECT_THAT(message("w.bin", "8"), HasSubstr("has 20 bytes but the tensor needs 16 from offset 8"));
-  EXPECT_THAT(message("w.bin", "18446744073709551615"), HasSubstr("needs 16 from offset 18446744073709551615"));
+  EXPECT_THAT(message("w.bin", "8"),
+              HasSubstr("has 20 bytes but the tensor needs 16 from offset 8"));
+  EXPECT_THAT(message("w.bin", "18446744073709551615"),
+              HasSubstr("needs 16 from offset 18446744073709551615"));
   EXPECT_THAT(message("w.bin", "-4"), HasSubstr("offset '-4' is no byte count"));
   EXPECT_THAT(message("w.bin", "0", "12"), HasSubstr("declares 12 bytes but the tensor needs 16"));
   fs::create_symlink("/etc/passwd", folder + "/escape.bin");

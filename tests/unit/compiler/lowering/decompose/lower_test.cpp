@@ -17,7 +17,8 @@ using testing::HasSubstr;
 
 // Lowers a copy and compares what both compute; every node left must be one that the target takes.
 void expectSame(const cases::Case& test, const Target& target, bool toPrimitives) {
-  SCOPED_TRACE(fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
+  SCOPED_TRACE(
+      fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
   const Graph graph = cases::graphOf(test);
   Graph lowered = cases::graphOf(test);
   const LowerOptions options{toPrimitives};
@@ -28,7 +29,8 @@ void expectSame(const cases::Case& test, const Target& target, bool toPrimitives
     if (isAlias(*node)) continue;
     EXPECT_NE(ask(*node, target, options).support, Support::none) << graph::opName(node->kind);
     for (const NodeInstr& desc : instructionsOf(*node))
-      EXPECT_TRUE(!toPrimitives || isRequiredFn(desc.kind, desc.fn) || (isHostOp(desc.kind) && target.isHost()))
+      EXPECT_TRUE(!toPrimitives || isRequiredFn(desc.kind, desc.fn) ||
+                  (isHostOp(desc.kind) && target.isHost()))
           << instrText(desc.kind, desc.fn);
     EXPECT_THAT(node->provenance, testing::ElementsAre("Node"));
   }
@@ -54,7 +56,8 @@ TEST(Lower, EveryOpHasACase) {
   std::set<OpKind> covered;
   for (const cases::Case& test : cases::all()) covered.insert(test.kind);
   for (const graph::OpInfo& info : graph::allOps())
-    EXPECT_TRUE(covered.count(info.kind) || info.has(graph::kTraitRegion)) << info.name; // tests/ir/program/loop*.cdl
+    // tests/ir/program/loop*.cdl
+    EXPECT_TRUE(covered.count(info.kind) || info.has(graph::kTraitRegion)) << info.name;
 }
 
 TEST(Lower, RequiredRowsCarryEveryOpOfTheirTypes) {
@@ -109,7 +112,8 @@ TEST(Lower, WhatNoRowTakesIsNamed) {
   const Status status = lower(graph, cases::accelerator());
   ASSERT_FALSE(status.isOk());
   EXPECT_EQ(status.code(), Code::unsupported);
-  EXPECT_THAT(status.message(), HasSubstr("'Softmax_3': 'acme' cannot do it: f64 is outside every claimed profile"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("'Softmax_3': 'acme' cannot do it: f64 is outside every claimed profile"));
 }
 
 // Nine dims that no two of can be walked as one: a view has eight.
@@ -142,13 +146,15 @@ TEST(Lower, HugeTablesAreRefusedNotBuilt) {
   constexpr int64_t kHuge = (int64_t(1) << 31) - 1;
   Graph pads;
   graph::Value* row = pads.addInput("x", graph::TensorType(Elem::f32_, {2, 3}));
-  auto pad = pads.addNode(OpKind::Pad, {row},
-                          {{"lo", Shape{kHuge, 0}}, {"hi", Shape{0, 0}}, {"mode", std::string("edge")}}, {"Pad_0"});
+  auto pad = pads.addNode(
+      OpKind::Pad, {row},
+      {{"lo", Shape{kHuge, 0}}, {"hi", Shape{0, 0}}, {"mode", std::string("edge")}}, {"Pad_0"});
   ASSERT_TRUE(pad.isOk()) << pad.status().message();
   pads.addOutput((*pad)->result(), "y");
   Status status = lower(pads, cases::host());
   EXPECT_EQ(status.code(), Code::unsupported);
-  EXPECT_EQ(status.message(), "pad 'Pad_0': mode edge of dim 0 becomes 2147483649 elements, at most 268435456");
+  EXPECT_EQ(status.message(),
+            "pad 'Pad_0': mode edge of dim 0 becomes 2147483649 elements, at most 268435456");
 
   Graph means;
   graph::Value* image = means.addInput("x", graph::TensorType(Elem::f32_, {1, 1, 4, 4}));
@@ -162,14 +168,17 @@ TEST(Lower, HugeTablesAreRefusedNotBuilt) {
   means.addOutput((*pool)->result(), "y");
   status = lower(means, cases::host());
   EXPECT_EQ(status.code(), Code::unsupported);
-  EXPECT_THAT(status.message(), HasSubstr("'Pool_0': 10737418255 windows are too many to count their elements"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("'Pool_0': 10737418255 windows are too many to count their elements"));
 }
 
 TEST(Describe, QuestionsThatARowWouldSee) {
   Graph graph;
   graph::Value* x = graph.addInput("x", graph::TensorType(Elem::f32_, {1, 3, 8, 8}));
-  graph::Value* w = graph.addConstant(Payload::splat(Elem::f32_, 108, 0), graph::TensorType(Elem::f32_, {4, 3, 3, 3}));
-  graph::Value* b = graph.addConstant(Payload::splat(Elem::f32_, 4, 0), graph::TensorType(Elem::f32_, {4}));
+  graph::Value* w = graph.addConstant(Payload::splat(Elem::f32_, 108, 0),
+                                      graph::TensorType(Elem::f32_, {4, 3, 3, 3}));
+  graph::Value* b =
+      graph.addConstant(Payload::splat(Elem::f32_, 4, 0), graph::TensorType(Elem::f32_, {4}));
   auto conv = graph.addNode(OpKind::Conv, {x, w, b}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
   InstrDesc desc = describe(instructionsOf(**conv).at(0));
   EXPECT_EQ(desc.kind, CDL_KIND_CONV2D);
@@ -177,9 +186,10 @@ TEST(Describe, QuestionsThatARowWouldSee) {
   EXPECT_TRUE(desc.operands[1].isConstant);
   EXPECT_EQ(desc.stepKinds, uint64_t(1) << CDL_KIND_BINARY);
   auto scaled = graph.addNode(
-      OpKind::Mul, {(*conv)->result(), b->producer ? graph.addConstant(Payload::splat(Elem::f32_, 4, 0),
-                                                                       graph::TensorType(Elem::f32_, {4, 1, 1}))
-                                                   : b});
+      OpKind::Mul,
+      {(*conv)->result(), b->producer ? graph.addConstant(Payload::splat(Elem::f32_, 4, 0),
+                                                          graph::TensorType(Elem::f32_, {4, 1, 1}))
+                                      : b});
   desc = describe(instructionsOf(**scaled).at(0));
   EXPECT_EQ(desc.operands[1].cls, OperandClass::broadcast);
   EXPECT_EQ(desc.operands[1].dims, (Shape{4, 64}));

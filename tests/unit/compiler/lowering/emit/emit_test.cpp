@@ -27,10 +27,13 @@ Value* add(Graph& graph, OpKind kind, std::vector<Value*> operands, graph::Attrs
   EXPECT_TRUE(node.isOk()) << node.status().message();
   return (*node)->result();
 }
-Value* f32(Graph& graph, const char* name, Shape dims) { return graph.addInput(name, TensorType(Elem::f32_, dims)); }
+Value* f32(Graph& graph, const char* name, Shape dims) {
+  return graph.addInput(name, TensorType(Elem::f32_, dims));
+}
 Value* one(Graph& graph, Shape dims = {}) {
   const int64_t count = *elementCount(dims);
-  return graph.addConstant(Payload::splat(Elem::f32_, count, 0x3f800000), TensorType(Elem::f32_, dims));
+  return graph.addConstant(Payload::splat(Elem::f32_, count, 0x3f800000),
+                           TensorType(Elem::f32_, dims));
 }
 
 Program emitted(const Graph& graph, const target::Target& target) {
@@ -59,7 +62,8 @@ Graph copyOf(const Graph& graph) {
 // The Program on the oracle's arithmetic against the graph that it came from.
 void expectSame(const cases::Case& test, const Graph& graph, const target::Target& target,
                 std::span<const Tensor> inputs, bool toPrimitives) {
-  SCOPED_TRACE(fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
+  SCOPED_TRACE(
+      fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
   Graph lowered = copyOf(graph);
   const Status status = target::lower(lowered, target, {.toPrimitives = toPrimitives});
   ASSERT_TRUE(status.isOk()) << status.message();
@@ -97,9 +101,11 @@ target::Target generous() {
   table.add(CDL_KIND_CONV2D, 0, {CDL_F32, CDL_F32, CDL_F32});
   table.rows.back().flags = CDL_ROW_EPILOGUE;
   table.rows.back().steps_mask = 1 << CDL_KIND_BINARY;
-  for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) table.add(CDL_KIND_POOL2D, fn, {CDL_F32, CDL_F32});
+  for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE})
+    table.add(CDL_KIND_POOL2D, fn, {CDL_F32, CDL_F32});
   table.add(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {CDL_F32, CDL_F32});
-  for (uint16_t fn : {CDL_ARG_REDUCE_MAX, CDL_ARG_REDUCE_MIN}) table.add(CDL_KIND_ARG_REDUCE, fn, {CDL_F32, CDL_I32});
+  for (uint16_t fn : {CDL_ARG_REDUCE_MAX, CDL_ARG_REDUCE_MIN})
+    table.add(CDL_KIND_ARG_REDUCE, fn, {CDL_F32, CDL_I32});
   return std::move(table.target("generous")).value();
 }
 
@@ -135,32 +141,37 @@ TEST(Emit, RandomGraphsKeepTheirMeaning) {
       switch (random() % 9) {
       case 0: pool.push_back(add(graph, OpKind::Add, {a, any()})); break;
       case 1:
-        pool.push_back(add(graph, OpKind::Mul, {a, add(graph, OpKind::ReduceMax, {any()}, {{"axes", Shape{1}}})}));
+        pool.push_back(add(graph, OpKind::Mul,
+                           {a, add(graph, OpKind::ReduceMax, {any()}, {{"axes", Shape{1}}})}));
         break;
       case 2:
-        pool.push_back(add(graph, OpKind::Reshape, {add(graph, OpKind::Transpose, {a}, {{"perm", Shape{1, 0}}})},
+        pool.push_back(add(graph, OpKind::Reshape,
+                           {add(graph, OpKind::Transpose, {a}, {{"perm", Shape{1, 0}}})},
                            {{"shape", Shape{4, 6}}}));
         break;
       case 3:
-        pool.push_back(add(graph, OpKind::Slice, {add(graph, OpKind::Concat, {a, any()}, {{"axis", int64_t(0)}})},
-                           {{"starts", Shape{6, 0}}, {"counts", Shape{4, 6}}, {"steps", Shape{-1, 1}}}));
+        pool.push_back(add(
+            graph, OpKind::Slice, {add(graph, OpKind::Concat, {a, any()}, {{"axis", int64_t(0)}})},
+            {{"starts", Shape{6, 0}}, {"counts", Shape{4, 6}}, {"steps", Shape{-1, 1}}}));
         break;
       case 4: pool.push_back(add(graph, OpKind::Tanh, {a})); break;
       case 5:
-        pool.push_back(
-            add(graph, OpKind::Matmul,
-                {a, add(graph, OpKind::Gather,
-                        {any(), graph.addConstant(Tensor::of<int64_t>(Elem::i64_, {6}, {0, 1, -1, 2, 3, 0}))})}));
+        pool.push_back(add(graph, OpKind::Matmul,
+                           {a, add(graph, OpKind::Gather,
+                                   {any(), graph.addConstant(Tensor::of<int64_t>(
+                                               Elem::i64_, {6}, {0, 1, -1, 2, 3, 0}))})}));
         break;
       case 6:
-        pool.push_back(add(graph, OpKind::Pad,
-                           {add(graph, OpKind::Slice, {a},
-                                {{"starts", Shape{1, 1}}, {"counts", Shape{2, 4}}, {"steps", Shape{1, 1}}})},
-                           {{"lo", Shape{1, 2}}, {"hi", Shape{1, 0}}}));
+        pool.push_back(
+            add(graph, OpKind::Pad,
+                {add(graph, OpKind::Slice, {a},
+                     {{"starts", Shape{1, 1}}, {"counts", Shape{2, 4}}, {"steps", Shape{1, 1}}})},
+                {{"lo", Shape{1, 2}}, {"hi", Shape{1, 0}}}));
         break;
       case 7: pool.push_back(add(graph, OpKind::Softmax, {a})); break;
       default:
-        pool.push_back(add(graph, OpKind::Select, {add(graph, OpKind::Less, {a, any()}), any(), one(graph)}));
+        pool.push_back(
+            add(graph, OpKind::Select, {add(graph, OpKind::Less, {a, any()}), any(), one(graph)}));
         break;
       }
     }
@@ -191,7 +202,8 @@ TEST(Buffers, AliasesShareAndNamesAreTheGraphs) {
   EXPECT_EQ(program.buffers[2].role, Role::temp);
   EXPECT_EQ(program.buffers[2].offset, CDL_UNPLACED);
   EXPECT_THAT(kinds(program), ElementsAre("binary", "unary"));
-  EXPECT_THAT(program.instrs[1].provenance, ElementsAre(Origin{"Neg_1", "neg"}, Origin{"Cast_2", "neg"}));
+  EXPECT_THAT(program.instrs[1].provenance,
+              ElementsAre(Origin{"Neg_1", "neg"}, Origin{"Cast_2", "neg"}));
   EXPECT_THAT(program.instrs[0].waits, IsEmpty());
   EXPECT_THAT(program.instrs[1].waits, ElementsAre(0u));
 }
@@ -201,7 +213,8 @@ TEST(Buffers, OutputsThatNothingComputesAreCopied) {
   Value* x = f32(graph, "x", {4});
   Value* y = add(graph, OpKind::Neg, {x});
   Value* alias = add(graph, OpKind::Reshape, {y}, {{"shape", Shape{2, 2}}});
-  for (Value* value : {x, y, y, alias, one(graph, {4}), add(graph, OpKind::Reshape, {x}, {{"shape", Shape{2, 2}}})})
+  for (Value* value : {x, y, y, alias, one(graph, {4}),
+                       add(graph, OpKind::Reshape, {x}, {{"shape", Shape{2, 2}}})})
     graph.addOutput(value, fmt::format("out{}", graph.outputs().size()));
   const Program program = emitted(graph);
   EXPECT_THAT(kinds(program), ElementsAre("unary", "copy", "copy", "copy", "copy", "copy"));
@@ -247,7 +260,8 @@ TEST(Views, ABatchOfOneIsRepeated) {
 TEST(Waits, WritersBeforeReadersAndReadersBeforeWriters) {
   Graph graph;
   Value *x = f32(graph, "x", {2, 2}), *z = f32(graph, "z", {2, 2});
-  Value* placed = add(graph, OpKind::Place, {x, z}, {{"dims", Shape{2, 5}}, {"offsets", Shape{0, 0, 0, 2}}});
+  Value* placed =
+      add(graph, OpKind::Place, {x, z}, {{"dims", Shape{2, 5}}, {"offsets", Shape{0, 0, 0, 2}}});
   graph.addOutput(add(graph, OpKind::Neg, {placed}), "y");
   const Program program = emitted(graph);
   EXPECT_THAT(kinds(program), ElementsAre("fill", "copy", "copy", "unary"));
@@ -269,12 +283,15 @@ TEST(Errors, WhatWasNotLoweredIsNamed) {
 TEST(Errors, ConstantsThatNoMemoryHoldsAreNamed) {
   Graph graph;
   constexpr int64_t kCount = int64_t(1) << 45;
-  graph.addOutput(graph.addConstant(Payload::iota(Elem::i64_, kCount, 0, 1), TensorType(Elem::i64_, {kCount})), "y");
+  graph.addOutput(
+      graph.addConstant(Payload::iota(Elem::i64_, kCount, 0, 1), TensorType(Elem::i64_, {kCount})),
+      "y");
   graph.rename(graph.outputs()[0], "range");
   auto program = emit(graph, cases::accelerator());
   ASSERT_FALSE(program.isOk());
   EXPECT_EQ(program.status().code(), Code::out_of_memory);
-  EXPECT_THAT(program.status().message(), HasSubstr("constant 'range': cannot allocate 281474976710656 bytes"));
+  EXPECT_THAT(program.status().message(),
+              HasSubstr("constant 'range': cannot allocate 281474976710656 bytes"));
 }
 
 TEST(Errors, AnInstructionThatTheTargetLacksIsADefect) {

@@ -1,5 +1,5 @@
-// Random loops in integers, so that every way to run them must give the same bits: the oracle on the graph as it
-// stands, the oracle on the planned Program, and the host.
+// Random loops in integers, so that every way to run them must give the same bits: the oracle on
+// the graph as it stands, the oracle on the planned Program, and the host.
 #include "core/compiler/graph/loop.h"
 
 #include <gtest/gtest.h>
@@ -33,13 +33,15 @@ public:
   Graph make() {
     Graph graph;
     std::vector<Value*> pool;
-    for (int i = 0; i < 3; ++i) pool.push_back(graph.addInput(fmt::format("x{}", i), TensorType(Elem::i32_, kShape)));
+    for (int i = 0; i < 3; ++i)
+      pool.push_back(graph.addInput(fmt::format("x{}", i), TensorType(Elem::i32_, kShape)));
     for (int i = 0; i < 3; ++i) addNode(graph, pool, 2);
     addLoop(graph, pool, 2);
     for (int i = 0; i < 4; ++i) addNode(graph, pool, 2);
     for (size_t i = 0; i < pool.size(); ++i)
       if (below(2)) graph.addOutput(pool[i], fmt::format("y{}", i));
-    for (size_t i = 0; i < stacks_.size(); ++i) graph.addOutput(stacks_[i], fmt::format("stack{}", i));
+    for (size_t i = 0; i < stacks_.size(); ++i)
+      graph.addOutput(stacks_[i], fmt::format("stack{}", i));
     if (graph.outputs().empty()) graph.addOutput(pool.back(), "y");
     return graph;
   }
@@ -47,7 +49,8 @@ public:
 private:
   int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
   Value* any(const std::vector<Value*>& pool) {
-    return pool[below(2) ? pool.size() - 1 - below(std::min<int64_t>(3, std::ssize(pool))) : below(std::ssize(pool))];
+    return pool[below(2) ? pool.size() - 1 - below(std::min<int64_t>(3, std::ssize(pool)))
+                         : below(std::ssize(pool))];
   }
 
   Value* op(Graph& graph, OpKind kind, std::vector<Value*> operands, graph::Attrs attrs = {}) {
@@ -89,7 +92,9 @@ private:
   }
 
   static graph::Attrs sliceAttrs(std::vector<int64_t> starts, std::vector<int64_t> counts) {
-    return {{"starts", std::move(starts)}, {"counts", std::move(counts)}, {"steps", std::vector<int64_t>{1, 1}}};
+    return {{"starts", std::move(starts)},
+            {"counts", std::move(counts)},
+            {"steps", std::vector<int64_t>{1, 1}}};
   }
 
   /// A loop whose results join the pool, what is stacked as one slice of it.
@@ -98,7 +103,8 @@ private:
     form.trips = 1 + below(4);
     form.carried = static_cast<size_t>(below(4));
     form.scanned = static_cast<size_t>(below(3));
-    const size_t captured = static_cast<size_t>(below(3)), stacked = static_cast<size_t>(below(3)) + !form.carried;
+    const size_t captured = static_cast<size_t>(below(3)),
+                 stacked = static_cast<size_t>(below(3)) + !form.carried;
     std::vector<Value*> operands;
     for (size_t i = 0; i < form.carried; ++i) operands.push_back(any(pool));
     for (size_t i = 0; i < form.scanned; ++i) {
@@ -114,10 +120,12 @@ private:
     std::vector<Value*> inner;
     for (size_t i = 0; i < operands.size(); ++i)
       inner.push_back(body.addInput(fmt::format("i{}", i), TensorType(Elem::i32_, kShape)));
-    if (inner.empty()) inner.push_back(body.addConstant(randomTensor(Elem::i32_, kShape, random_()).orAbort()));
+    if (inner.empty())
+      inner.push_back(body.addConstant(randomTensor(Elem::i32_, kShape, random_()).orAbort()));
     for (int64_t n = below(6); n-- > 0;) addNode(body, inner, loopsLeft - 1);
     // Outputs may be inputs, constants, one value twice, and what changes places.
-    for (size_t i = 0; i < form.carried + stacked; ++i) body.addOutput(any(inner), fmt::format("o{}", i));
+    for (size_t i = 0; i < form.carried + stacked; ++i)
+      body.addOutput(any(inner), fmt::format("o{}", i));
     graph::Node* loop = graph::addLoop(graph, form, operands, std::move(body)).orAbort();
     for (size_t i = 0; i < loop->results().size(); ++i) {
       if (i < form.carried) {
@@ -165,7 +173,8 @@ TEST(EmitLoop, RandomLoopsKeepTheirMeaning) {
     Graph graph = Maker(seed).make();
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, graph::print(graph).value()));
     std::vector<Tensor> inputs;
-    for (uint64_t i = 0; i < 3; ++i) inputs.push_back(randomTensor(Elem::i32_, kShape, seed * 3 + i).orAbort());
+    for (uint64_t i = 0; i < 3; ++i)
+      inputs.push_back(randomTensor(Elem::i32_, kShape, seed * 3 + i).orAbort());
     const std::vector<int64_t> expected = allOf(reference::run(graph, inputs).orAbort());
     Diagnostics diagnostics;
     const auto again = graph::parse(graph::print(graph).value(), "again.cdl", diagnostics);

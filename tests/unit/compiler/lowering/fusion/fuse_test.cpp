@@ -1,4 +1,5 @@
-// Elementwise nodes become expressions and epilogues: the same numbers, only where the target's rows permit.
+// Elementwise nodes become expressions and epilogues: the same numbers, only where the target's
+// rows permit.
 #include "core/compiler/lowering/fusion/fuse.h"
 
 #include <gmock/gmock.h>
@@ -107,7 +108,8 @@ TEST(Fuse, DoesNothingWithoutRows) {
   ASSERT_TRUE(plain.isOk());
   EXPECT_EQ(fuseOrFail(graph, *plain), 0);
   EXPECT_EQ(fuseOrFail(graph, fusing(kAllSteps, CDL_SUPPORT_EMULATED)), 0);
-  EXPECT_EQ(fuseOrFail(graph, fusing(kAllSteps, CDL_SUPPORT_EMULATED, true)), 4) << "the host does its own emulation";
+  EXPECT_EQ(fuseOrFail(graph, fusing(kAllSteps, CDL_SUPPORT_EMULATED, true)), 4)
+      << "the host does its own emulation";
 }
 
 TEST(Fuse, KeepsValuesWithSeveralUses) {
@@ -163,7 +165,8 @@ Target finishing(uint64_t steps) {
     row.steps_mask = steps;
   };
   mark(CDL_KIND_MATMUL, 0, {CDL_F32, CDL_F32, CDL_F32});
-  for (const uint16_t fn : {CDL_REDUCE_SUM, CDL_REDUCE_MAX}) mark(CDL_KIND_REDUCE, fn, {CDL_F32, CDL_F32});
+  for (const uint16_t fn : {CDL_REDUCE_SUM, CDL_REDUCE_MAX})
+    mark(CDL_KIND_REDUCE, fn, {CDL_F32, CDL_F32});
   auto target = table.target("acme", false);
   EXPECT_TRUE(target.isOk()) << target.status().message();
   return *target;
@@ -187,10 +190,14 @@ graph @block(%x: f32[1,6,4], %v: f32[1,4,5], %w: f32[1,4,5], %bias: f32[5], %r: 
   const Target target = finishing(kAllSteps);
   EXPECT_EQ(fuseOrFail(graph, target), 5);
   const std::string text = testing::textOf(graph);
-  EXPECT_THAT(text, HasSubstr(R"t(steps = "mul(add(v1, max(add(acc, v2), 0.0)), v3)", to = f32} )t"
-                              R"t(loc("MatMul_1", "Reshape_2", "Add_3", "Relu_4", "Add_5", "Mul_6") : f32[1,6,5])t"))
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          R"t(steps = "mul(add(v1, max(add(acc, v2), 0.0)), v3)", to = f32} )t"
+          R"t(loc("MatMul_1", "Reshape_2", "Add_3", "Relu_4", "Add_5", "Mul_6") : f32[1,6,5])t"))
       << text;
-  EXPECT_THAT(text, HasSubstr("shape = [1, 6, 5]")) << "a residual is seen in the shape of the product";
+  EXPECT_THAT(text, HasSubstr("shape = [1, 6, 5]"))
+      << "a residual is seen in the shape of the product";
   EXPECT_THAT(text, Not(HasSubstr("= add"))) << text;
   // The product that carries the epilogue has no instruction of its own.
   int products = 0;
@@ -220,7 +227,8 @@ graph @swish(%x: f32[2,3,4], %w: f32[2,4,5]) -> (%y: f32[2,3,5]) {
 }
 )");
   EXPECT_EQ(fuseOrFail(graph, finishing(kAllSteps)), 4);
-  EXPECT_THAT(testing::textOf(graph), HasSubstr(R"t(steps = "div(acc, add(exp(neg(acc)), 1.0))")t"));
+  EXPECT_THAT(testing::textOf(graph),
+              HasSubstr(R"t(steps = "div(acc, add(exp(neg(acc)), 1.0))")t"));
 }
 
 TEST(Epilogues, StopWhereAValueLeaves) {
@@ -278,9 +286,11 @@ TEST(Epilogues, KeepNumbers) {
     ASSERT_TRUE(lowered.isOk()) << lowered.message();
     const auto expected = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(expected.isOk()) << expected.status().message();
-    const std::string before = testing::textOf(random.graph), interface = testing::interfaceOf(random.graph);
+    const std::string before = testing::textOf(random.graph),
+                      interface = testing::interfaceOf(random.graph);
     fused += fuseOrFail(random.graph, target);
-    for (const auto& node : random.graph.nodes()) epilogues += target::accumulatorOf(*node) != nullptr;
+    for (const auto& node : random.graph.nodes())
+      epilogues += target::accumulatorOf(*node) != nullptr;
     EXPECT_EQ(interface, testing::interfaceOf(random.graph));
     const auto got = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(got.isOk()) << got.status().message();

@@ -6,12 +6,14 @@
 
 namespace candela::testing {
 
-/// A target that has convolutions, pools and products row-major and in blocks of 4, and takes every stride elsewhere.
+/// A target that has convolutions, pools and products row-major and in blocks of 4, and takes every
+/// stride elsewhere.
 inline target::Target blocking() {
   using target::Table;
   Table t = Table::all();
   for (cdl_row_t& row : t.rows)
-    if (row.kind != CDL_KIND_MATMUL && row.kind != CDL_KIND_REDUCE) row.operand_class = CDL_CLASS_AFFINE;
+    if (row.kind != CDL_KIND_MATMUL && row.kind != CDL_KIND_REDUCE)
+      row.operand_class = CDL_CLASS_AFFINE;
   const auto layout = [&](uint8_t rank, std::initializer_list<std::pair<uint8_t, uint32_t>> steps) {
     cdl_layout_t record{};
     record.logical_rank = rank;
@@ -27,7 +29,8 @@ inline target::Target blocking() {
   const uint16_t narrow = layout(4, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 4}});
   const uint16_t columns = layout(3, {{0, 0}, {2, 0}, {1, 0}, {2, 4}});
   const auto add = [&](uint16_t kind, uint16_t fn, std::vector<uint16_t> layouts) {
-    cdl_row_t& row = t.add(kind, fn, std::vector<uint8_t>(layouts.size(), CDL_F32), CDL_CLASS_ROW_STRIDED);
+    cdl_row_t& row =
+        t.add(kind, fn, std::vector<uint8_t>(layouts.size(), CDL_F32), CDL_CLASS_ROW_STRIDED);
     for (size_t i = 0; i < layouts.size(); ++i) row.layouts[i] = layouts[i];
     row.flags = CDL_ROW_EPILOGUE;
     row.steps_mask = uint64_t(1) << CDL_KIND_BINARY;

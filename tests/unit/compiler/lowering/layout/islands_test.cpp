@@ -55,10 +55,12 @@ Laid laid(Graph& graph, const target::Target& target = testing::blocking()) {
 }
 
 /// The Program's numbers are those of the graph that it was made from.
-void expectSame(const Laid& net, const std::vector<Tensor>& expected, const std::vector<Tensor>& inputs) {
+void expectSame(const Laid& net, const std::vector<Tensor>& expected,
+                const std::vector<Tensor>& inputs) {
   auto got = reference::interpret(net.program, inputs);
   ASSERT_TRUE(got.isOk()) << got.status().message() << net.text;
-  for (size_t i = 0; i < got->size(); ++i) (*got)[i].dims = expected[i].dims; // coalesced in the Program
+  // coalesced in the Program
+  for (size_t i = 0; i < got->size(); ++i) (*got)[i].dims = expected[i].dims;
   testing::expectSame(expected, *got, 1e-4);
 }
 
@@ -120,7 +122,8 @@ graph @plain(%x: f32[1,8,5,5]) -> (%y: f32[1,8,5,5]) {
 }
 
 TEST(Islands, KeepOddChannelsInRows) {
-  // 6 channels fill no blocks: the convolutions beside them begin and end blocks, and nothing is converted.
+  // 6 channels fill no blocks: the convolutions beside them begin and end blocks, and nothing is
+  // converted.
   Graph graph = parsed(R"(
 graph @odd(%x: f32[1,3,5,5]) -> (%y: f32[1,6,5,5]) {
   %w0 = constant random(1) : f32[8,3,3,3]

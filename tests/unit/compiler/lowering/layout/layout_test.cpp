@@ -47,7 +47,8 @@ graph @pack(%x: f32[3,4], %m: i8[4,6]) -> (%y: f32[3,4], %z: i8[4,6]) {
   %z = max %m, %p
 }
 )");
-  std::vector<Tensor> inputs{*randomTensor(Elem::f32_, {3, 4}, 1), *randomTensor(Elem::i8_, {4, 6}, 2)};
+  std::vector<Tensor> inputs{*randomTensor(Elem::f32_, {3, 4}, 1),
+                             *randomTensor(Elem::i8_, {4, 6}, 2)};
   const auto expected = reference::run(graph, inputs);
   ASSERT_TRUE(expected.isOk()) << expected.status().message();
   EXPECT_EQ(pack(graph), 4);
@@ -81,7 +82,8 @@ graph @grow(%x: f32[{0},4]) -> (%y: f32[{0},4]) {{
   %y = mul %x, %rows
 }}
 )";
-  Graph fits = parsed(fmt::format(fmt::runtime(text), 257)), grows = parsed(fmt::format(fmt::runtime(text), 258));
+  Graph fits = parsed(fmt::format(fmt::runtime(text), 257)),
+        grows = parsed(fmt::format(fmt::runtime(text), 258));
   EXPECT_EQ(pack(fits), 1) << "16 bytes and 4096 more";
   EXPECT_EQ(pack(grows), 0);
 }

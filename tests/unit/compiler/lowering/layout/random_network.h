@@ -13,8 +13,8 @@ struct Network {
   std::vector<Tensor> inputs;
 };
 
-/// Small convolution networks from a seed: branches, residuals, channels of every number, pools, concatenations, sums
-/// over space, transposes in between.
+/// Small convolution networks from a seed: branches, residuals, channels of every number, pools,
+/// concatenations, sums over space, transposes in between.
 class NetworkMaker {
 public:
   /// `space`: height and width of the input, or up to 3 more.
@@ -26,7 +26,8 @@ public:
     pool_ = {out_.graph.addInput("x", graph::TensorType(Elem::f32_, shape))};
     for (int steps = 3 + pick(8); steps-- > 0;) pool_.push_back(step(any()));
     out_.graph.addOutput(pool_.back(), "last");
-    if (Value* other = any(); other->producer && other != pool_.back()) out_.graph.addOutput(other, "other");
+    if (Value* other = any(); other->producer && other != pool_.back())
+      out_.graph.addOutput(other, "other");
     out_.graph.eraseDead();
     return std::move(out_);
   }
@@ -35,7 +36,9 @@ private:
   using Value = graph::Value;
   using Kind = graph::OpKind;
 
-  int64_t pick(int64_t count) { return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count)); }
+  int64_t pick(int64_t count) {
+    return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count));
+  }
   int64_t channels() { return std::vector<int64_t>{3, 4, 6, 8, 8, 12}[pick(6)]; }
   Value* any() { return pick(3) ? pool_.back() : pool_[pick(static_cast<int64_t>(pool_.size()))]; }
 
@@ -44,19 +47,26 @@ private:
     if (!node) ADD_FAILURE() << node.status().message();
     return (*node)->result();
   }
-  Value* constant(const Shape& shape) { return out_.graph.addConstant(*randomTensor(Elem::f32_, shape, rng_())); }
+  Value* constant(const Shape& shape) {
+    return out_.graph.addConstant(*randomTensor(Elem::f32_, shape, rng_()));
+  }
 
   Value* step(Value* x) {
     const Shape dims = x->type.shape();
     const int64_t pad = pick(3) ? 1 : 0;
     const bool canShrink = dims[2] > 3 && dims[3] > 3;
-    const std::vector<int64_t> strides(2, canShrink && !pick(4) ? 2 : 1), pads(4, canShrink ? pad : 1);
+    const std::vector<int64_t> strides(2, canShrink && !pick(4) ? 2 : 1),
+        pads(4, canShrink ? pad : 1);
     switch (pick(10)) {
     case 0: return op(Kind::Relu, {x});
     case 1: return op(Kind::Mul, {x, constant({dims[1], 1, 1})});
     case 2: return op(Kind::Add, {x, partner(x)});
-    case 3: return op(Kind::MaxPool, {x}, {{"kernel_shape", Shape{3, 3}}, {"pads", pads}, {"strides", strides}});
-    case 4: return op(Kind::AveragePool, {x}, {{"kernel_shape", Shape{3, 3}}, {"pads", pads}, {"strides", strides}});
+    case 3:
+      return op(Kind::MaxPool, {x},
+                {{"kernel_shape", Shape{3, 3}}, {"pads", pads}, {"strides", strides}});
+    case 4:
+      return op(Kind::AveragePool, {x},
+                {{"kernel_shape", Shape{3, 3}}, {"pads", pads}, {"strides", strides}});
     case 5: return op(Kind::Concat, {x, partner(x)}, {{"axis", int64_t(1)}});
     case 6:
       if (pick(2)) return op(Kind::Mul, {x, op(Kind::Sigmoid, {op(Kind::GlobalAveragePool, {x})})});
@@ -69,7 +79,8 @@ private:
     const int64_t ins = x->type.dim(1);
     std::vector<Value*> operands{x, constant({outs, ins / group, kernel, kernel})};
     if (pick(2)) operands.push_back(constant({outs}));
-    return op(Kind::Conv, operands, {{"strides", std::move(strides)}, {"pads", std::move(pads)}, {"group", group}});
+    return op(Kind::Conv, operands,
+              {{"strides", std::move(strides)}, {"pads", std::move(pads)}, {"group", group}});
   }
   /// Of the same shape.
   Value* partner(const Value* x) {

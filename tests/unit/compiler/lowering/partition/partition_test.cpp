@@ -87,7 +87,9 @@ TEST(Assess, SaysWhatTheRowLacksAndWhatItsPartsLack) {
   Table table = Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
   for (cdl_row_t& row : table.rows)
     if (row.kind == CDL_KIND_REDUCE) row.support = CDL_SUPPORT_EMULATED;
-  const auto assessed = [&] { return assess(*softmax->producer, table.target("acme")->nativeOnly()).detail; };
+  const auto assessed = [&] {
+    return assess(*softmax->producer, table.target("acme")->nativeOnly()).detail;
+  };
   EXPECT_THAT(assessed(), StartsWith("no row for reduce.max"));
   table.add(CDL_KIND_SOFTMAX, 0, {CDL_F32, CDL_F32});
   table.limit(CDL_ATOM_ELEMENTS, CDL_REL_LE, 0, 4);
@@ -145,8 +147,8 @@ TEST(Partition, EmulatedRowsGoBeforeTheHostAndNativeOnesBeforeBoth) {
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {4}));
   Value* a = add(graph, OpKind::Exp, {x});
   graph.addOutput(a, "a");
-  const Target slow = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP32}, CDL_SUPPORT_EMULATED), fast = accelerator(),
-               soft = host();
+  const Target slow = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP32}, CDL_SUPPORT_EMULATED),
+               fast = accelerator(), soft = host();
   EXPECT_EQ(partition(graph, std::vector<const Target*>{&slow, &soft})->parts[0].target, 0u);
   EXPECT_EQ(partition(graph, std::vector<const Target*>{&slow, &fast, &soft})->parts[0].target, 1u);
   const Barred barred{{{1, a->name}, "only add"}};
@@ -160,7 +162,8 @@ TEST(Partition, EmulatedRowsGoBeforeTheHostAndNativeOnesBeforeBoth) {
 TEST(Partition, AliasesFollowTheirOperandAndConstantsTheirUsers) {
   Graph graph;
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {2, 2}));
-  Value* one = graph.addConstant(Payload::splat(Elem::f32_, 1, 0x3f800000), TensorType(Elem::f32_, {}));
+  Value* one =
+      graph.addConstant(Payload::splat(Elem::f32_, 1, 0x3f800000), TensorType(Elem::f32_, {}));
   Value* early = add(graph, OpKind::Reshape, {x}, {{"shape", std::vector<int64_t>{4}}});
   Value* a = add(graph, OpKind::Add, {early, one});
   Value* flat = add(graph, OpKind::Reshape, {a}, {{"shape", std::vector<int64_t>{2, 2}}});
@@ -172,8 +175,10 @@ TEST(Partition, AliasesFollowTheirOperandAndConstantsTheirUsers) {
   auto result = partition(graph, std::vector<const Target*>{&acme, &soft});
   ASSERT_TRUE(result.isOk());
   expectValid(graph, *result);
-  for (const Value* value : {one, early, a, flat}) EXPECT_EQ(result->targetOf.at(value->producer), 0u) << value->name;
-  for (const Value* value : {d, alone}) EXPECT_EQ(result->targetOf.at(value->producer), 1u) << value->name;
+  for (const Value* value : {one, early, a, flat})
+    EXPECT_EQ(result->targetOf.at(value->producer), 0u) << value->name;
+  for (const Value* value : {d, alone})
+    EXPECT_EQ(result->targetOf.at(value->producer), 1u) << value->name;
 }
 
 TEST(Partition, EveryNodeThatNobodyTakesIsListed) {
@@ -190,12 +195,14 @@ TEST(Partition, EveryNodeThatNobodyTakesIsListed) {
   EXPECT_THAT(result.status().message(), HasSubstr("exp 'First'"));
   EXPECT_THAT(result.status().message(), HasSubstr("log 'Second'"));
   const Target acme = accelerator();
-  EXPECT_THAT(partition(graph, std::vector<const Target*>{&acme}).status().message(), HasSubstr("is not the host"));
+  EXPECT_THAT(partition(graph, std::vector<const Target*>{&acme}).status().message(),
+              HasSubstr("is not the host"));
 }
 
 // Random directed acyclic graphs over three targets, each of which has one type to itself.
 TEST(Partition, RandomGraphsGiveNoCycleAndEveryNodeOnce) {
-  const Target floats = accelerator(), halves = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP16}), soft = host();
+  const Target floats = accelerator(), halves = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP16}),
+               soft = host();
   const std::vector<const Target*> targets{&floats, &halves, &soft};
   constexpr Elem kElems[] = {Elem::f32_, Elem::f16_, Elem::f64_};
   for (unsigned seed = 0; seed < 60; ++seed) {
@@ -204,15 +211,18 @@ TEST(Partition, RandomGraphsGiveNoCycleAndEveryNodeOnce) {
     std::vector<Value*> values[3];
     for (int e = 0; e < 3; ++e) {
       values[e].push_back(graph.addInput(fmt::format("x{}", e), TensorType(kElems[e], {4})));
-      values[e].push_back(graph.addConstant(Payload::splat(kElems[e], 4, 0), TensorType(kElems[e], {4})));
+      values[e].push_back(
+          graph.addConstant(Payload::splat(kElems[e], 4, 0), TensorType(kElems[e], {4})));
     }
     for (int n = 0; n < 60; ++n) {
-      const int e = static_cast<int>(random() % 3), from = random() % 4 == 0 ? static_cast<int>(random() % 3) : e;
+      const int e = static_cast<int>(random() % 3),
+                from = random() % 4 == 0 ? static_cast<int>(random() % 3) : e;
       const auto any = [&](int elem) { return values[elem][random() % values[elem].size()]; };
       if (from != e)
         values[e].push_back(add(graph, OpKind::Cast, {any(from)}, {{"to", kElems[e]}}));
       else if (random() % 5 == 0)
-        values[e].push_back(add(graph, OpKind::Reshape, {any(e)}, {{"shape", std::vector<int64_t>{4}}}));
+        values[e].push_back(
+            add(graph, OpKind::Reshape, {any(e)}, {{"shape", std::vector<int64_t>{4}}}));
       else
         values[e].push_back(add(graph, OpKind::Add, {any(e), any(e)}));
     }
@@ -227,10 +237,12 @@ TEST(Partition, RandomGraphsGiveNoCycleAndEveryNodeOnce) {
     for (const Part& part : result->parts) {
       auto extracted = Extractor(graph).extract(part);
       ASSERT_TRUE(extracted.isOk()) << extracted.status().message();
-      for (const Value* input : extracted->inputs()) EXPECT_TRUE(known.count(input->name)) << input->name;
+      for (const Value* input : extracted->inputs())
+        EXPECT_TRUE(known.count(input->name)) << input->name;
       for (const std::string& name : extracted->outputNames()) known.insert(name);
     }
-    for (const Value* output : graph.outputs()) EXPECT_TRUE(known.count(output->name)) << output->name;
+    for (const Value* output : graph.outputs())
+      EXPECT_TRUE(known.count(output->name)) << output->name;
   }
 }
 
@@ -263,13 +275,15 @@ TEST(Partition, TextMayNotChooseLayouts) {
   const auto result = partition(graph, std::vector<const Target*>{&soft});
   ASSERT_FALSE(result.isOk());
   EXPECT_EQ(result.status().code(), Code::unsupported);
-  EXPECT_THAT(result.status().message(), HasSubstr("is f32[4,8]{layout [d0, d1, d1%4]}: layouts and halos are chosen"));
+  EXPECT_THAT(result.status().message(),
+              HasSubstr("is f32[4,8]{layout [d0, d1, d1%4]}: layouts and halos are chosen"));
 }
 
 TEST(Extract, BordersKeepTheirNames) {
   Graph graph;
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {4}));
-  Value* weight = graph.addConstant(Payload::splat(Elem::f32_, 4, 0x40000000), TensorType(Elem::f32_, {4}));
+  Value* weight =
+      graph.addConstant(Payload::splat(Elem::f32_, 4, 0x40000000), TensorType(Elem::f32_, {4}));
   graph.rename(weight, "weight");
   Value* a = add(graph, OpKind::Mul, {x, weight});
   Value* b = add(graph, OpKind::Cast, {a}, {{"to", Elem::f64_}});

@@ -12,8 +12,8 @@ plan::NamedProblem randomProblem(std::mt19937_64& rng) {
   plan::NamedProblem named;
   for (int i = 0; i < 12; ++i) {
     const auto begin = static_cast<int64_t>(rng() % 50) - 10;
-    named.problem.buffers.push_back(
-        {begin, begin + 1 + static_cast<int64_t>(rng() % 20), rng() % 1000, uint64_t{1} << rng() % 7});
+    named.problem.buffers.push_back({begin, begin + 1 + static_cast<int64_t>(rng() % 20),
+                                     rng() % 1000, uint64_t{1} << rng() % 7});
     named.ids.push_back(fmt::format("b{}", i));
   }
   return named;
@@ -26,12 +26,14 @@ TEST(ProblemFile, IsReadAsItWasWritten) {
     const auto solved = plan::planMemory(named.problem);
     ASSERT_TRUE(solved.isOk());
     Diagnostics diagnostics;
-    const auto again = plan::parseProblem(plan::solutionText(named, *solved), "again.csv", diagnostics);
+    const auto again =
+        plan::parseProblem(plan::solutionText(named, *solved), "again.csv", diagnostics);
     ASSERT_TRUE(again.isOk()) << again.status().message();
     ASSERT_EQ(again->ids, named.ids);
     for (size_t i = 0; i < named.ids.size(); ++i) {
       const plan::Interval &a = named.problem.buffers[i], &b = again->problem.buffers[i];
-      EXPECT_TRUE(a.begin == b.begin && a.end == b.end && a.size == b.size && a.alignment == b.alignment);
+      EXPECT_TRUE(a.begin == b.begin && a.end == b.end && a.size == b.size &&
+                  a.alignment == b.alignment);
     }
   }
 }

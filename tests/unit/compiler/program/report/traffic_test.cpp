@@ -32,7 +32,9 @@ uint64_t countOneByOne(const View& view) {
 
 TEST(DistinctElements, AreWhatCountingOneByOneFinds) {
   std::mt19937_64 rng(1);
-  const auto pick = [&](int64_t count) { return static_cast<int64_t>(rng() % static_cast<uint64_t>(count)); };
+  const auto pick = [&](int64_t count) {
+    return static_cast<int64_t>(rng() % static_cast<uint64_t>(count));
+  };
   int overlapping = 0;
   for (int round = 0; round < 20000; ++round) {
     View view;
@@ -45,7 +47,8 @@ TEST(DistinctElements, AreWhatCountingOneByOneFinds) {
     const uint64_t expected = countOneByOne(view);
     overlapping += expected < static_cast<uint64_t>(view.count());
     ASSERT_EQ(plan::distinctElements(view), expected)
-        << fmt::format("round {}: dims {} strides {}", round, fmt::join(view.dims, ","), fmt::join(view.strides, ","));
+        << fmt::format("round {}: dims {} strides {}", round, fmt::join(view.dims, ","),
+                       fmt::join(view.strides, ","));
   }
   EXPECT_GT(overlapping, 1000);
 }

@@ -1,4 +1,5 @@
-// The exact search: published instances by the number of nodes, small ones beside brute force, each kind of constraint.
+// The exact search: published instances by the number of nodes, small ones beside brute force, each
+// kind of constraint.
 #include <gmock/gmock.h>
 
 #include "tests/unit/compiler/solvers/memory/problems.h"
@@ -11,12 +12,14 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::readInstance;
 
-// Exact counts, not times: they are the same on every machine. A change of the search changes them; they may only fall.
+// Exact counts, not times: they are the same on every machine. A change of the search changes them;
+// they may only fall.
 TEST(ExactSearch, SolvesPublishedInstances) {
   const std::pair<const char*, uint64_t> instances[] = {{"A", 15612}, {"B", 4534}, {"F", 658}};
   for (const auto& [name, nodes] : instances) {
-    MemoryProblem problem = readInstance(
-        fmt::format("{}/tests/unit/compiler/solvers/memory/minimalloc/{}.1048576.csv", CANDELA_SOURCE_DIR, name));
+    MemoryProblem problem =
+        readInstance(fmt::format("{}/tests/unit/compiler/solvers/memory/minimalloc/{}.1048576.csv",
+                                 CANDELA_SOURCE_DIR, name));
     ASSERT_GT(problem.buffers.size(), 100u);
     const auto plan = planMemory(problem, {.placements = 0});
     ASSERT_TRUE(plan) << name << ": " << plan.status().message();
@@ -30,31 +33,38 @@ TEST(ExactSearch, SolvesPublishedInstances) {
 }
 
 TEST(ExactSearch, GivesUpAfterItsNodes) {
-  const MemoryProblem problem =
-      readInstance(CANDELA_SOURCE_DIR "/tests/unit/compiler/solvers/memory/minimalloc/A.1048576.csv");
+  const MemoryProblem problem = readInstance(
+      CANDELA_SOURCE_DIR "/tests/unit/compiler/solvers/memory/minimalloc/A.1048576.csv");
   const auto plan = planMemory(problem, {.placements = 0, .nodes = 100});
   EXPECT_EQ(plan.status().code(), Code::out_of_memory);
-  EXPECT_THAT(plan.status().message(), HasSubstr("but the capacity is 1048576; none better found in 100 nodes"));
+  EXPECT_THAT(plan.status().message(),
+              HasSubstr("but the capacity is 1048576; none better found in 100 nodes"));
 }
 
 constexpr uint64_t kTooLarge = 64; // bytes: more than any drawn problem of brute force needs
 
-// One buffer after the other, each at every offset: shares nothing with the planner, nor with the validator's sweep.
-// Pinned ones first, then tied ones, so that a contradiction between them shows before the others multiply it.
+// One buffer after the other, each at every offset: shares nothing with the planner, nor with the
+// validator's sweep. Pinned ones first, then tied ones, so that a contradiction between them shows
+// before the others multiply it.
 class BruteForce {
 public:
   explicit BruteForce(const MemoryProblem& problem)
-      : problem_(problem), offsets_(problem.buffers.size(), 0), isPlaced_(problem.buffers.size(), false) {
+      : problem_(problem), offsets_(problem.buffers.size(), 0),
+        isPlaced_(problem.buffers.size(), false) {
     for (size_t i = 0; i < offsets_.size(); ++i) order_.push_back(i);
-    std::ranges::stable_sort(order_, {}, [&](size_t i) { return problem.buffers[i].offset ? 0 : isTied(i) ? 1 : 2; });
+    std::ranges::stable_sort(order_, {}, [&](size_t i) {
+      return problem.buffers[i].offset ? 0 : isTied(i) ? 1 : 2;
+    });
   }
 
   bool fits(uint64_t capacity, size_t depth = 0) {
     if (depth == order_.size()) return true;
     const size_t next = order_[depth];
     const Interval& b = problem_.buffers[next];
-    const bool empty = b.size + b.haloBefore + b.haloAfter == 0; // takes no room: may lie above the capacity
-    for (uint64_t at = b.haloBefore; at + b.size + b.haloAfter <= (empty ? kTooLarge : capacity); ++at) {
+    // takes no room: may lie above the capacity
+    const bool empty = b.size + b.haloBefore + b.haloAfter == 0;
+    for (uint64_t at = b.haloBefore; at + b.size + b.haloAfter <= (empty ? kTooLarge : capacity);
+         ++at) {
       offsets_[next] = at;
       if (!legal(next)) continue;
       isPlaced_[next] = true;
@@ -67,7 +77,8 @@ public:
 
 private:
   bool isTied(size_t i) const {
-    return std::ranges::any_of(problem_.ties, [&](const Tie& tie) { return tie.buffer == i || tie.base == i; });
+    return std::ranges::any_of(problem_.ties,
+                               [&](const Tie& tie) { return tie.buffer == i || tie.base == i; });
   }
   bool legal(size_t i) const {
     const Interval& b = problem_.buffers[i];
@@ -84,18 +95,22 @@ private:
         if (tied[tie.buffer] || tied[tie.base]) tied[tie.buffer] = tied[tie.base] = true;
       }
     for (size_t j = 0; j < offsets_.size(); ++j)
-      if (isPlaced_[j] && !tied[j] && meet(b, problem_.buffers[j]) && at - b.haloBefore < endOf(j) &&
-          offsets_[j] - problem_.buffers[j].haloBefore < endOf(i))
+      if (isPlaced_[j] && !tied[j] && meet(b, problem_.buffers[j]) &&
+          at - b.haloBefore < endOf(j) && offsets_[j] - problem_.buffers[j].haloBefore < endOf(i))
         return false;
     return true;
   }
-  uint64_t endOf(size_t i) const { return offsets_[i] + problem_.buffers[i].size + problem_.buffers[i].haloAfter; }
+  uint64_t endOf(size_t i) const {
+    return offsets_[i] + problem_.buffers[i].size + problem_.buffers[i].haloAfter;
+  }
   static bool alive(const Interval& b, int64_t time) {
     if (time < b.begin || time >= b.end) return false;
-    return std::ranges::none_of(b.gaps, [&](const TimeSpan& g) { return g.begin <= time && time < g.end; });
+    return std::ranges::none_of(b.gaps,
+                                [&](const TimeSpan& g) { return g.begin <= time && time < g.end; });
   }
   static bool meet(const Interval& a, const Interval& b) {
-    if (a.size + a.haloBefore + a.haloAfter == 0 || b.size + b.haloBefore + b.haloAfter == 0) return false;
+    if (a.size + a.haloBefore + a.haloAfter == 0 || b.size + b.haloBefore + b.haloAfter == 0)
+      return false;
     for (int64_t time = a.begin; time < a.end; ++time)
       if (alive(a, time) && alive(b, time)) return true;
     return false;
@@ -107,7 +122,8 @@ private:
   std::vector<size_t> order_;
 };
 
-// Of one height with their halos, but of two sizes: only one of them may end beside the border between two banks.
+// Of one height with their halos, but of two sizes: only one of them may end beside the border
+// between two banks.
 TEST(ExactSearch, BuffersOfOneHeightDifferInBanks) {
   MemoryProblem problem{{{9, 11, 6}, {8, 11, 1}, {6, 11, 5}, {8, 12, 4}}};
   problem.buffers[0].haloAfter = 1;
@@ -115,7 +131,8 @@ TEST(ExactSearch, BuffersOfOneHeightDifferInBanks) {
   problem.bankBytes = 16;
   const auto plan = planMemory(problem, {.placements = 0});
   ASSERT_TRUE(plan) << plan.status().message();
-  EXPECT_EQ(plan->size, 19u) << "for example 6 and its halo, 4, 5 and its halo across the border, 1";
+  EXPECT_EQ(plan->size, 19u)
+      << "for example 6 and its halo, 4, 5 and its halo across the border, 1";
 }
 
 // The exact search finds a plan at the least capacity of all, and proves that there is none below.
@@ -127,9 +144,11 @@ TEST(ExactSearch, EqualsBruteForce) {
   for (int round = 0; round < CANDELA_ROUNDS; ++round) {
     MemoryProblem problem = drawn(random, {.buffers = 2 + random() % 7});
     problem.capacity = kTooLarge;
-    const auto made = planMemory(problem, {.placements = 0, .nodes = 100'000, .shrinkNodes = 100'000});
+    const auto made =
+        planMemory(problem, {.placements = 0, .nodes = 100'000, .shrinkNodes = 100'000});
     if (!made && made.status().code() == Code::invalid_argument) {
-      ASSERT_FALSE(BruteForce(problem).fits(kTooLarge)) << "round " << round << ": " << made.status().message();
+      ASSERT_FALSE(BruteForce(problem).fits(kTooLarge))
+          << "round " << round << ": " << made.status().message();
       ++contradictory;
       continue;
     }
@@ -167,7 +186,8 @@ TEST(RandomProblems, EveryPlanIsValid) {
                                            .stackedTies = true});
     const auto plan = planMemory(problem, {.placements = 1'000, .shrinkNodes = 20});
     if (!plan) {
-      ASSERT_EQ(plan.status().code(), Code::invalid_argument) << "round " << round << ": " << plan.status().message();
+      ASSERT_EQ(plan.status().code(), Code::invalid_argument)
+          << "round " << round << ": " << plan.status().message();
       continue;
     }
     ++planned;

@@ -44,7 +44,8 @@ MemoryProblem randomProblem(std::mt19937& random, size_t count, int64_t steps) {
   for (size_t i = 0; i < count; ++i) {
     const int64_t begin = static_cast<int64_t>(random() % static_cast<uint64_t>(steps));
     const int64_t length = 1 + static_cast<int64_t>(random() % (random() % 10 == 0 ? 50 : 5));
-    problem.buffers.push_back(alive(begin, begin + length, random() % 5 == 0 ? random() % 3 : random() % 100000,
+    problem.buffers.push_back(alive(begin, begin + length,
+                                    random() % 5 == 0 ? random() % 3 : random() % 100000,
                                     uint64_t{1} << random() % 8));
   }
   return problem;
@@ -100,7 +101,8 @@ TEST(PlanMemory, RandomProblemsAreValidAndNeverBelowTheBound) {
     ASSERT_FALSE(brutePairsClash(problem, plan)) << "round " << round;
     ASSERT_EQ(maxLive(problem), bruteMaxLive(problem)) << "round " << round;
     ASSERT_GE(plan.size, maxLive(problem));
-    ASSERT_EQ(planned(problem, brief).offsets, plan.offsets) << "not deterministic in round " << round;
+    ASSERT_EQ(planned(problem, brief).offsets, plan.offsets)
+        << "not deterministic in round " << round;
   }
 }
 
@@ -110,23 +112,27 @@ TEST(PlanMemory, NetworksComeWithinTwoPercentOfTheBound) {
     const MemoryProblem problem = network(random, 20 + round * 6);
     const MemoryPlan plan = planned(problem);
     ASSERT_EQ(validate(problem, plan), std::nullopt);
-    EXPECT_LE(static_cast<double>(plan.size), 1.02 * static_cast<double>(maxLive(problem))) << "round " << round;
+    EXPECT_LE(static_cast<double>(plan.size), 1.02 * static_cast<double>(maxLive(problem)))
+        << "round " << round;
   }
 }
 
-// A planner whose work grew with the cube would take hours here; this one looks at a counted number of placed buffers.
+// A planner whose work grew with the cube would take hours here; this one looks at a counted number
+// of placed buffers.
 TEST(PlanMemory, TenThousandBuffersComeNearTheBound) {
   std::mt19937 random(5);
   for (const int64_t steps : {100, 100000}) { // nearly all alive at once, and nearly none
     const MemoryProblem problem = randomProblem(random, 10000, steps);
     const MemoryPlan plan = planned(problem, {.placements = 0});
     EXPECT_EQ(validate(problem, plan), std::nullopt);
-    EXPECT_LE(static_cast<double>(plan.size), 1.03 * static_cast<double>(maxLive(problem))) << steps << " steps";
+    EXPECT_LE(static_cast<double>(plan.size), 1.03 * static_cast<double>(maxLive(problem)))
+        << steps << " steps";
   }
 }
 
 TEST(PlanMemory, KeepsPinsTiesHalosGapsAndBanks) {
-  MemoryProblem problem{{alive(0, 4, 30), alive(0, 4, 30), alive(2, 6, 30), alive(0, 9, 16), alive(3, 5, 8)}};
+  MemoryProblem problem{
+      {alive(0, 4, 30), alive(0, 4, 30), alive(2, 6, 30), alive(0, 9, 16), alive(3, 5, 8)}};
   problem.buffers[0].offset = 64;
   problem.buffers[1].haloBefore = 4;
   problem.buffers[1].haloAfter = 2;
@@ -142,7 +148,9 @@ TEST(PlanMemory, KeepsPinsTiesHalosGapsAndBanks) {
 }
 
 TEST(PlanMemory, RefusesConstraintsThatContradict) {
-  const auto error = [](const MemoryProblem& problem) { return planMemory(problem).status().message(); };
+  const auto error = [](const MemoryProblem& problem) {
+    return planMemory(problem).status().message();
+  };
   MemoryProblem problem{{alive(0, 4, 8), alive(1, 3, 8, 16), alive(2, 5, 8)}};
   problem.buffers[0].offset = 4;
   problem.buffers[2].offset = 8;
@@ -163,7 +171,8 @@ TEST(PlanMemory, RefusesConstraintsThatContradict) {
   EXPECT_EQ(error(problem), "banks of 12 bytes, not a power of two");
   problem.bankBytes = 0;
   problem.buffers[0].gaps = {{2, 5}};
-  EXPECT_EQ(error(problem), "buffer 0 lives from 0 to 4 and has a gap from 2 to 5, out of order or outside");
+  EXPECT_EQ(error(problem),
+            "buffer 0 lives from 0 to 4 and has a gap from 2 to 5, out of order or outside");
 }
 
 struct Wrong {
@@ -176,9 +185,15 @@ TEST(ValidatePlan, CatchesEveryKindOfWrongPlan) {
   const std::vector<Interval> two{alive(0, 4, 10), alive(3, 6, 10)};
   const Wrong cases[] = {
       {{two}, {{0}, 20}, "the plan has 1 offsets for 2 buffers"},
-      {{two}, {{0, 9}, 20}, "buffers 0 and 1 are alive at once from 3 on and share bytes: [0,10) and [9,19)"},
-      {{two}, {{5, 0}, 20}, "buffers 0 and 1 are alive at once from 3 on and share bytes: [5,15) and [0,10)"},
-      {{two}, {{0, 0}, 20}, "buffers 0 and 1 are alive at once from 3 on and share bytes: [0,10) and [0,10)"},
+      {{two},
+       {{0, 9}, 20},
+       "buffers 0 and 1 are alive at once from 3 on and share bytes: [0,10) and [9,19)"},
+      {{two},
+       {{5, 0}, 20},
+       "buffers 0 and 1 are alive at once from 3 on and share bytes: [5,15) and [0,10)"},
+      {{two},
+       {{0, 0}, 20},
+       "buffers 0 and 1 are alive at once from 3 on and share bytes: [0,10) and [0,10)"},
       {{two}, {{0, 10}, 19}, "buffer 1 of 10 bytes at 10 ends beyond the plan's 19 bytes"},
       {{two, 15}, {{0, 10}, 20}, "the plan takes 20 bytes but the capacity is 15"},
       {{{alive(0, 1, 8, 8)}}, {{4}, 12}, "buffer 0 is at 4, not a multiple of its alignment 8"},
@@ -191,7 +206,8 @@ TEST(ValidatePlan, CatchesEveryKindOfWrongPlan) {
        {{0, 100, 99}, 105},
        "buffers 0 and 2 are alive at once from 5 on and share bytes: [0,100) and [99,104)"},
   };
-  for (const Wrong& wrong : cases) EXPECT_EQ(validate(wrong.problem, wrong.plan).value_or("valid"), wrong.message);
+  for (const Wrong& wrong : cases)
+    EXPECT_EQ(validate(wrong.problem, wrong.plan).value_or("valid"), wrong.message);
   EXPECT_EQ(validate({two}, {{0, 10}, 20}), std::nullopt);
 }
 
@@ -203,7 +219,8 @@ TEST(ValidatePlan, CatchesBrokenConstraints) {
   EXPECT_EQ(validate(problem, {{10, 0}, 21}),
             "buffer 0 of 10 bytes at 10 has a halo of 2 that ends beyond the plan's 21 bytes");
   problem.buffers[1].haloBefore = 3;
-  EXPECT_EQ(validate(problem, {{12, 2}, 24}), "buffer 1 is at 2, which leaves no halo of 3 bytes before it");
+  EXPECT_EQ(validate(problem, {{12, 2}, 24}),
+            "buffer 1 is at 2, which leaves no halo of 3 bytes before it");
   problem.buffers[1].offset = 20;
   EXPECT_EQ(validate(problem, {{0, 16}, 26}), "buffer 1 is at 16 but pinned at 20");
   problem = {{alive(0, 4, 10), alive(0, 4, 10), alive(1, 3, 2)}, UINT64_MAX, {{1, 0, 4}}};
@@ -214,7 +231,8 @@ TEST(ValidatePlan, CatchesBrokenConstraints) {
   problem.buffers[0].gaps = problem.buffers[1].gaps = {{1, 3}};
   EXPECT_EQ(validate(problem, {{0, 4, 13}, 16}), std::nullopt);
   problem.bankBytes = 8;
-  EXPECT_EQ(validate(problem, {{0, 4, 14}, 16}), "buffer 0 of 10 bytes at 0 lies across banks of 8 bytes");
+  EXPECT_EQ(validate(problem, {{0, 4, 14}, 16}),
+            "buffer 0 of 10 bytes at 0 lies across banks of 8 bytes");
 }
 
 // The sweep agrees with the comparison of all pairs on plans of which many are wrong.
@@ -226,7 +244,8 @@ TEST(ValidatePlan, AgreesWithTheComparisonOfAllPairs) {
     MemoryPlan plan;
     for (size_t i = 0; i < 6; ++i) {
       const int64_t begin = static_cast<int64_t>(random() % 10);
-      problem.buffers.push_back(alive(begin, begin + 1 + static_cast<int64_t>(random() % 3), random() % 8));
+      problem.buffers.push_back(
+          alive(begin, begin + 1 + static_cast<int64_t>(random() % 3), random() % 8));
       plan.offsets.push_back(random() % 30);
       plan.size = std::max(plan.size, plan.offsets[i] + problem.buffers[i].size);
     }

@@ -23,7 +23,8 @@ inline MemoryProblem drawn(std::mt19937& random, const Drawing& drawing) {
   const auto chance = [&](uint64_t oneIn) { return below(oneIn) == 0; };
   MemoryProblem problem;
   const bool pins = chance(3), gaps = chance(2), ties = chance(3), aligned = chance(2);
-  const bool halos = chance(3) && (drawing.stackedTies || !ties); // halos before tied buffers overhang, as deltas do
+  // halos before tied buffers overhang, as deltas do
+  const bool halos = chance(3) && (drawing.stackedTies || !ties);
   if (chance(4)) problem.bankBytes = uint64_t{1} << (4 + below(2));
   while (problem.bankBytes != 0 && problem.bankBytes < drawing.size) problem.bankBytes *= 2;
   for (size_t i = 0; i < drawing.buffers; ++i) {
@@ -35,7 +36,8 @@ inline MemoryProblem drawn(std::mt19937& random, const Drawing& drawing) {
     if (halos && chance(3)) b.haloBefore = below(3);
     if (halos && chance(3)) b.haloAfter = below(3);
     if (gaps && b.end - b.begin >= 3 && chance(2)) b.gaps.push_back({b.begin + 1, b.end - 1});
-    if (pins && chance(5)) b.offset = (below(drawing.size * 2) + b.haloBefore) / b.alignment * b.alignment;
+    if (pins && chance(5))
+      b.offset = (below(drawing.size * 2) + b.haloBefore) / b.alignment * b.alignment;
     problem.buffers.push_back(b);
   }
   if (ties)

@@ -28,7 +28,8 @@ std::vector<uint32_t> ownOrder(const OrderProblem& problem) {
   return order;
 }
 
-/// By the first and the last step that touches each buffer, counted from 1; 0 and the end stand for before and behind.
+/// By the first and the last step that touches each buffer, counted from 1; 0 and the end stand for
+/// before and behind.
 uint64_t peakByLifetimes(const OrderProblem& problem, const std::vector<uint32_t>& order) {
   std::vector<const OrderStep*> steps;
   for (const uint32_t task : order)
@@ -77,7 +78,8 @@ uint64_t leastPeak(const OrderProblem& problem) {
   uint64_t least = UINT64_MAX;
   std::vector<uint32_t> prefix;
   const std::function<void()> extend = [&] {
-    if (prefix.size() == problem.tasks.size()) least = std::min(least, peakByLifetimes(problem, prefix));
+    if (prefix.size() == problem.tasks.size())
+      least = std::min(least, peakByLifetimes(problem, prefix));
     for (const uint32_t task : order) {
       const auto isDone = [&](uint32_t t) { return std::ranges::count(prefix, t) > 0; };
       if (isDone(task) || !std::ranges::all_of(problem.tasks[task].after, isDone)) continue;
@@ -95,8 +97,8 @@ public:
   explicit Maker(uint32_t seed) : random_(seed) {}
   uint64_t pick(uint64_t count) { return random_() % count; }
 
-  /// Tasks write one or two buffers each and read earlier ones; some have steps, room of their own, results in place of
-  /// operands, and neighbours outside.
+  /// Tasks write one or two buffers each and read earlier ones; some have steps, room of their own,
+  /// results in place of operands, and neighbours outside.
   OrderProblem graph(uint32_t tasks) {
     OrderProblem problem;
     problem.base = pick(3) ? 0 : pick(50);
@@ -149,7 +151,8 @@ public:
   OrderProblem seriesParallel(uint32_t tasks) {
     OrderProblem problem;
     problem.tasks.resize(tasks);
-    for (OrderTask& task : problem.tasks) task.steps.resize(1), task.steps[0].transient = pick(3) ? 0 : pick(40);
+    for (OrderTask& task : problem.tasks)
+      task.steps.resize(1), task.steps[0].transient = pick(3) ? 0 : pick(40);
     compose(problem, 0, tasks);
     return problem;
   }
@@ -240,8 +243,8 @@ TEST(Order, ReadsTheSameFromItsEnd) {
 }
 
 TEST(Order, FallsApartWhereAllGoesThroughOneTask) {
-  // 0 -> {1, 2} -> 3 -> {4, 5}: nothing passes 0 and 3; 4 and 5 stand side by side. Then 2 leads past 3; then both
-  // pairs meet without 3.
+  // 0 -> {1, 2} -> 3 -> {4, 5}: nothing passes 0 and 3; 4 and 5 stand side by side. Then 2 leads
+  // past 3; then both pairs meet without 3.
   OrderProblem problem;
   problem.tasks.resize(6);
   problem.tasks[1].after = problem.tasks[2].after = {0};
@@ -259,7 +262,8 @@ TEST(Order, RunsOneBranchToItsEndBeforeTheNext) {
   // Two sources of 100 bytes, each made small by a task of its own.
   OrderProblem problem;
   problem.buffers = {{100}, {100}, {1}, {1}};
-  for (const std::vector<uint32_t>& touched : {std::vector<uint32_t>{0}, {1}, {0, 2}, {1, 3}, {2, 3}})
+  for (const std::vector<uint32_t>& touched :
+       {std::vector<uint32_t>{0}, {1}, {0, 2}, {1, 3}, {2, 3}})
     problem.tasks.push_back({{{touched, 0, {}}}, {}});
   problem.tasks[2].after = {0};
   problem.tasks[3].after = {1};

@@ -55,7 +55,9 @@ public:
   }
 
 private:
-  int64_t pick(int64_t count) { return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count)); }
+  int64_t pick(int64_t count) {
+    return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count));
+  }
   uint32_t add(const char* name, Role role, int64_t count) {
     program::Buffer buffer;
     buffer.name = name;
@@ -96,21 +98,25 @@ private:
   Program program_;
 };
 
-void expectSameNumbers(const Program& before, const Program& after, const std::vector<Tensor>& inputs) {
+void expectSameNumbers(const Program& before, const Program& after,
+                       const std::vector<Tensor>& inputs) {
   const auto a = reference::interpret(before, inputs, {.inPlaceArena = false});
   const auto b = reference::interpret(after, inputs, {.inPlaceArena = false});
   ASSERT_TRUE(a.isOk()) << a.status().message();
   ASSERT_TRUE(b.isOk()) << b.status().message();
   ASSERT_EQ(a->size(), b->size());
   for (size_t i = 0; i < a->size(); ++i)
-    EXPECT_TRUE(std::equal((*a)[i].bytes.data(), (*a)[i].bytes.data() + (*a)[i].sizeBytes(), (*b)[i].bytes.data()));
+    EXPECT_TRUE(std::equal((*a)[i].bytes.data(), (*a)[i].bytes.data() + (*a)[i].sizeBytes(),
+                           (*b)[i].bytes.data()));
 }
 
 /// Returns how many copies are gone.
 int joinAndCompare(const Program& before, const std::vector<Tensor>& inputs) {
   Program after = before;
   const int joined = plan::joinParts(after);
-  const auto copies = [](const Program& of) { return std::ranges::count(of.instrs, CDL_KIND_COPY, &Instr::kind); };
+  const auto copies = [](const Program& of) {
+    return std::ranges::count(of.instrs, CDL_KIND_COPY, &Instr::kind);
+  };
   EXPECT_EQ(copies(after) + joined, copies(before));
   const Status scheduled = plan::schedule(after);
   EXPECT_TRUE(scheduled.isOk()) << scheduled.message();

@@ -35,7 +35,8 @@ void expectEqualBytes(const Result<std::vector<Tensor>>& a, const Result<std::ve
   ASSERT_EQ(a->size(), b->size());
   for (size_t i = 0; i < a->size(); ++i) {
     ASSERT_EQ((*a)[i].sizeBytes(), (*b)[i].sizeBytes());
-    EXPECT_TRUE(std::equal((*a)[i].bytes.data(), (*a)[i].bytes.data() + (*a)[i].sizeBytes(), (*b)[i].bytes.data()));
+    EXPECT_TRUE(std::equal((*a)[i].bytes.data(), (*a)[i].bytes.data() + (*a)[i].sizeBytes(),
+                           (*b)[i].bytes.data()));
   }
 }
 
@@ -46,9 +47,12 @@ TEST(Place, KeepsNumbersInOneArena) {
     Program program = testing::ProgramMaker(seed).make(24);
     const auto inputs = inputsOf(seed);
     const auto expected = reference::interpret(program, inputs, {.inPlaceArena = false});
-    if (seed % 2) { ASSERT_TRUE(plan::schedule(program).isOk()); }
+    if (seed % 2) {
+      ASSERT_TRUE(plan::schedule(program).isOk());
+    }
     uint64_t separate = 0;
-    for (const auto& buffer : program.buffers) separate += buffer.role == Role::temp ? buffer.bytes : 0;
+    for (const auto& buffer : program.buffers)
+      separate += buffer.role == Role::temp ? buffer.bytes : 0;
     const auto report = plan::place(program);
     ASSERT_TRUE(report.isOk()) << report.status().message();
     ASSERT_TRUE(program::verify(program).isOk()) << program::verify(program).message();
@@ -178,23 +182,27 @@ TEST(ValidatePlacement, NamesTheTwoBuffers) {
   program.instrs[2].kind = CDL_KIND_BINARY;
   program.instrs[2].inputs.push_back(denseView(1, Elem::f32_, {16}));
   const Status status = plan::validatePlacement(program);
-  EXPECT_EQ(status.message(), "buffers 'a' and 'b' overlap while both are live: instruction 3 reads what instruction 2 "
-                              "overwrote");
+  EXPECT_EQ(
+      status.message(),
+      "buffers 'a' and 'b' overlap while both are live: instruction 3 reads what instruction 2 "
+      "overwrote");
 }
 
 TEST(ValidatePlacement, SeesSharingThatIsNotElementByElement) {
   Program program = chain(CDL_KIND_COPY, 0);
   program.buffers[1].offset = 0;
   program.buffers[2].offset = 0;
-  EXPECT_THAT(plan::validatePlacement(program).message(),
-              HasSubstr("buffers 'a' and 'b' overlap: instruction 2 reads one while it writes the other"));
+  EXPECT_THAT(
+      plan::validatePlacement(program).message(),
+      HasSubstr("buffers 'a' and 'b' overlap: instruction 2 reads one while it writes the other"));
   // Elementwise, but shifted by one cache line.
   program = chain(CDL_KIND_UNARY, CDL_UNARY_ABS);
   program.buffers[1].bytes = 128;
   program.instrs[1].inputs[0].offset = 1;
   program.buffers[1].offset = 0;
   program.buffers[2].offset = 0;
-  EXPECT_THAT(plan::validatePlacement(program).message(), AllOf(HasSubstr("'a'"), HasSubstr("'b'")));
+  EXPECT_THAT(plan::validatePlacement(program).message(),
+              AllOf(HasSubstr("'a'"), HasSubstr("'b'")));
 }
 
 TEST(ValidatePlacement, SeesWhatALoopOverwritesForItsNextRound) {
@@ -213,7 +221,8 @@ TEST(ValidatePlacement, SeesWhatALoopOverwritesForItsNextRound) {
   program.buffers[2].offset = 64;
   EXPECT_TRUE(plan::validatePlacement(program).isOk());
   program.buffers[2].offset = 0;
-  EXPECT_THAT(plan::validatePlacement(program).message(), HasSubstr("buffers 'a' and 'b' overlap while both are live"));
+  EXPECT_THAT(plan::validatePlacement(program).message(),
+              HasSubstr("buffers 'a' and 'b' overlap while both are live"));
   program.buffers[2].offset = CDL_UNPLACED;
   ASSERT_TRUE(plan::place(program).isOk());
   EXPECT_EQ(program.arenaBytes(), 128u);
@@ -249,7 +258,8 @@ TEST(ValidatePlacement, MissesNothingThatChangesNumbers) {
                           (*expected)[i].bytes.data());
       if (same) continue;
       ++changed;
-      EXPECT_FALSE(plan::validatePlacement(moved).isOk()) << "program " << seed << " round " << round;
+      EXPECT_FALSE(plan::validatePlacement(moved).isOk())
+          << "program " << seed << " round " << round;
     }
   }
   EXPECT_GT(changed, 20);

@@ -12,7 +12,8 @@ class ProgramMaker {
 public:
   explicit ProgramMaker(uint64_t seed) : rng_(seed) {
     for (const char* name : {"x0", "x1"}) pool_.push_back(add(name, program::Role::input, kLarge));
-    pool_.push_back(program_.addConstant("c", Payload::data(Tensor::of<float>(Elem::f32_, {kSmall}, {1, -2, 3, -4}))));
+    pool_.push_back(program_.addConstant(
+        "c", Payload::data(Tensor::of<float>(Elem::f32_, {kSmall}, {1, -2, 3, -4}))));
   }
 
   /// Every value has kSmall or kLarge elements.
@@ -31,7 +32,9 @@ public:
 
 private:
   int pick(int count) { return static_cast<int>(rng_() % static_cast<uint64_t>(count)); }
-  int64_t countOf(uint32_t buffer) const { return static_cast<int64_t>(program_.buffers[buffer].bytes / 4); }
+  int64_t countOf(uint32_t buffer) const {
+    return static_cast<int64_t>(program_.buffers[buffer].bytes / 4);
+  }
   /// Newer values more often.
   uint32_t any() {
     const int size = static_cast<int>(pool_.size());
@@ -39,7 +42,9 @@ private:
   }
   uint32_t anyOf(int64_t count) {
     for (;;)
-      if (const uint32_t buffer = pool_[pick(static_cast<int>(pool_.size()))]; countOf(buffer) == count) return buffer;
+      if (const uint32_t buffer = pool_[pick(static_cast<int>(pool_.size()))];
+          countOf(buffer) == count)
+        return buffer;
   }
   uint32_t add(std::string name, program::Role role, int64_t count) {
     program::Buffer buffer;
@@ -53,7 +58,9 @@ private:
     pool_.push_back(add("t", program::Role::temp, count));
     return pool_.back();
   }
-  program::View whole(uint32_t buffer) { return program::denseView(buffer, Elem::f32_, {countOf(buffer)}); }
+  program::View whole(uint32_t buffer) {
+    return program::denseView(buffer, Elem::f32_, {countOf(buffer)});
+  }
   /// kSmall elements of a large buffer, from `offset`, `stride` apart.
   program::View part(uint32_t buffer, int64_t offset, int64_t stride) {
     program::View view = program::denseView(buffer, Elem::f32_, {kSmall});
@@ -61,7 +68,8 @@ private:
     view.strides = {stride};
     return view;
   }
-  program::Instr& emit(uint16_t kind, uint16_t fn, std::vector<program::View> inputs, program::View output) {
+  program::Instr& emit(uint16_t kind, uint16_t fn, std::vector<program::View> inputs,
+                       program::View output) {
     program::Instr instr;
     instr.kind = kind;
     instr.fn = fn;
@@ -71,7 +79,8 @@ private:
     return program_.instrs.back();
   }
   void fill(const program::View& view) {
-    emit(CDL_KIND_FILL, 0, {}, view).attrs = {program::Attr::ofBits(CDL_ATTR_VALUE, pick(2) ? 0x40400000 : 0)};
+    emit(CDL_KIND_FILL, 0, {}, view).attrs = {
+        program::Attr::ofBits(CDL_ATTR_VALUE, pick(2) ? 0x40400000 : 0)};
   }
 
   void step() {
@@ -83,7 +92,8 @@ private:
     case 2:
     case 3: {
       const uint32_t y = anyOf(count);
-      emit(CDL_KIND_BINARY, pick(2) ? CDL_BINARY_ADD : CDL_BINARY_MAX, {whole(x), whole(y)}, whole(temp(count)));
+      emit(CDL_KIND_BINARY, pick(2) ? CDL_BINARY_ADD : CDL_BINARY_MAX, {whole(x), whole(y)},
+           whole(temp(count)));
       break;
     }
     case 4: emit(CDL_KIND_COPY, 0, {whole(x)}, whole(temp(count))); break;
@@ -95,7 +105,8 @@ private:
     case 6: overwritePart(); break;
     case 7: {
       program::View in = program::denseView(anyOf(kLarge), Elem::f32_, {kSmall, 4, 1});
-      emit(CDL_KIND_REDUCE, CDL_REDUCE_MAX, {in}, program::denseView(temp(kSmall), Elem::f32_, {kSmall, 1}));
+      emit(CDL_KIND_REDUCE, CDL_REDUCE_MAX, {in},
+           program::denseView(temp(kSmall), Elem::f32_, {kSmall, 1}));
       break;
     }
     case 8: loop(); break;
@@ -125,7 +136,8 @@ private:
     slice.ivStrides[0] = nested ? 8 : 4;
     slice.ivStrides[1] = nested ? 4 : 0;
     const uint32_t scratch = add("t", program::Role::temp, kSmall);
-    emit(CDL_KIND_BINARY, CDL_BINARY_MAX, {whole(acc), slice}, whole(scratch)).loop = index + nested;
+    emit(CDL_KIND_BINARY, CDL_BINARY_MAX, {whole(acc), slice}, whole(scratch)).loop =
+        index + nested;
     emit(CDL_KIND_UNARY, CDL_UNARY_NEG, {whole(scratch)}, whole(acc)).loop = index + nested;
   }
 

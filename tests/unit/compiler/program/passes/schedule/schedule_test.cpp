@@ -71,7 +71,9 @@ struct Builder {
     instr.outputs = {std::move(output)};
     program.instrs.push_back(std::move(instr));
   }
-  void neg(uint32_t from, uint32_t to) { add(CDL_KIND_UNARY, CDL_UNARY_NEG, {view(from)}, view(to)); }
+  void neg(uint32_t from, uint32_t to) {
+    add(CDL_KIND_UNARY, CDL_UNARY_NEG, {view(from)}, view(to));
+  }
   void copy(uint32_t from, uint32_t to) { add(CDL_KIND_COPY, 0, {view(from)}, view(to)); }
 };
 
@@ -134,15 +136,16 @@ TEST(Schedule, RunsWhatFreesMemoryFirst) {
           denseView(small[i], Elem::f32_, {1, 1}));
   b.add(CDL_KIND_BINARY, CDL_BINARY_ADD, {b.view(small[0]), b.view(small[1])}, b.view(y));
   ASSERT_TRUE(plan::schedule(b.program).isOk());
-  EXPECT_THAT(kindsOf(b.program),
-              ElementsAre(CDL_KIND_COPY, CDL_KIND_REDUCE, CDL_KIND_COPY, CDL_KIND_REDUCE, CDL_KIND_BINARY));
+  EXPECT_THAT(kindsOf(b.program), ElementsAre(CDL_KIND_COPY, CDL_KIND_REDUCE, CDL_KIND_COPY,
+                                              CDL_KIND_REDUCE, CDL_KIND_BINARY));
   EXPECT_EQ(plan::peakBytes(b.program, plan::sharesOf(b.program, true))[0], 66 * 4u);
   EXPECT_THAT(b.program.instrs[1].waits, ElementsAre(0));
   EXPECT_THAT(b.program.instrs[2].waits, IsEmpty());
   EXPECT_THAT(b.program.instrs[4].waits, ElementsAre(1, 3));
 }
 
-/// What the search counts must be what the memory planner counts, in the order that came and in the one that it found.
+/// What the search counts must be what the memory planner counts, in the order that came and in the
+/// one that it found.
 TEST(Units, CountWhatThePlannerCounts) {
   int several = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
@@ -166,7 +169,8 @@ TEST(Units, CountWhatThePlannerCounts) {
   EXPECT_GT(several, 300);
 }
 
-/// Elementwise chains over one input that are summed at the end: what a small Program's best order is can be tried out.
+/// Elementwise chains over one input that are summed at the end: what a small Program's best order
+/// is can be tried out.
 TEST(Schedule, FindsTheBestOrderOfSmallPrograms) {
   int lowered = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
@@ -181,7 +185,8 @@ TEST(Schedule, FindsTheBestOrderOfSmallPrograms) {
       if (prefix.size() == units.units.size()) {
         std::vector<uint32_t> order;
         for (const uint32_t u : prefix)
-          for (uint32_t i = 0; i < units.units[u].count; ++i) order.push_back(units.units[u].first + i);
+          for (uint32_t i = 0; i < units.units[u].count; ++i)
+            order.push_back(units.units[u].first + i);
         Program other = program;
         plan::reorder(other, order);
         least = std::min(least, plan::peakBytes(other, plan::sharesOf(other, true))[0]);
@@ -219,7 +224,8 @@ TEST(Schedule, ComputesAgainWhatGivesTheSameNumbers) {
     EXPECT_EQ(peak<once, program.instrs.size()> count);
     again += peak < once;
     ASSERT_TRUE(plan::place(program).isOk());
-    EXPECT_TRUE(plan::validatePlacement(program).isOk()) << plan::validatePlacement(program).message();
+    EXPECT_TRUE(plan::validatePlacement(program).isOk())
+        << plan::validatePlacement(program).message();
     EXPECT_EQ(expected, bytesOf(reference::interpret(program, inputs)));
   }
   EXPECT_GT(again, 5);
@@ -232,7 +238,8 @@ TEST(Schedule, KeepsWaitsThatNoBytesStandFor) {
     for (program::Buffer& buffer : program.buffers)
       if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
     // By name of what they came from: instructions change places.
-    for (uint32_t i = 0; i < program.instrs.size(); ++i) program.instrs[i].provenance = {{std::to_string(i), "op"}};
+    for (uint32_t i = 0; i < program.instrs.size(); ++i)
+      program.instrs[i].provenance = {{std::to_string(i), "op"}};
     const Program before = program;
     ASSERT_TRUE(plan::schedule(program, {.rematerialize = true}).isOk());
     std::vector<uint32_t> place(before.instrs.size(), kNone);
@@ -240,7 +247,9 @@ TEST(Schedule, KeepsWaitsThatNoBytesStandFor) {
       place[static_cast<size_t>(std::stoul(program.instrs[i].provenance[0].node))] = i;
     for (uint32_t i = 0; i < before.instrs.size(); ++i)
       for (const uint32_t wait : before.instrs[i].waits)
-        if (place[i] != kNone && place[wait] != kNone) { EXPECT_LT(place[wait], place[i]) << i << " behind " << wait; }
+        if (place[i] != kNone && place[wait] != kNone) {
+          EXPECT_LT(place[wait], place[i]) << i << " behind " << wait;
+        }
   }
 }
 
@@ -354,7 +363,8 @@ TEST(Dependences, DirectOnesLeadToAll) {
           if (before[j][k]) before[i][k] = true;
       }
       for (uint32_t j = 0; j < i; ++j)
-        EXPECT_TRUE(before[i][j] || !dependsOn(program, i, j)) << i << " behind " << j << " in program " << seed;
+        EXPECT_TRUE(before[i][j] || !dependsOn(program, i, j))
+            << i << " behind " << j << " in program " << seed;
     }
   }
 }

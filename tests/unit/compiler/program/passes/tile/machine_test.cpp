@@ -66,7 +66,8 @@ TEST(Machine, HasDefaultsWhereADeviceIsSilent) {
   const plan::TileCosts otherwise;
   cdl_tiling_t tiling{};
   tiling.header = CDL_HEADER(cdl_tiling_t);
-  for (const cdl_tiling_t* declared : {static_cast<const cdl_tiling_t*>(nullptr), &std::as_const(tiling)}) {
+  for (const cdl_tiling_t* declared :
+       {static_cast<const cdl_tiling_t*>(nullptr), &std::as_const(tiling)}) {
     table.table.tiling = declared;
     const auto machine = machineFrom(table.table);
     ASSERT_TRUE(machine);
@@ -93,5 +94,6 @@ TEST(Machine, HasSumsLast) {
   std::swap(table.spaceNames[1], table.spaceNames[2]);
   const auto machine = machineFrom(table.view());
   ASSERT_TRUE(machine);
-  EXPECT_THAT(plan::checkMachine(*machine).message(), HasSubstr("'accumulator' for sums does not stand last"));
+  EXPECT_THAT(plan::checkMachine(*machine).message(),
+              HasSubstr("'accumulator' for sums does not stand last"));
 }

@@ -1,6 +1,8 @@
-// Random Graphs, lowered as for a device, tiled for random memories: the tiled Program gives what the untiled one
-// gives, on poisoned memory and with every wait checked, or is refused with the numbers that disagree.
-// CANDELA_TILING_DRAWS and _FIRST: how many instead of the quick few, and from where; the counts are printed.
+// Random Graphs, lowered as for a device, tiled for random memories: the tiled Program gives what
+// the untiled one gives, on poisoned memory and with every wait checked, or is refused with the
+// numbers that disagree.
+// CANDELA_TILING_DRAWS and _FIRST: how many instead of the quick few, and from where; the counts
+// are printed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,8 +48,8 @@ Result<program::Program> lowered(graph::Graph graph, const target::Target& targe
   return program;
 }
 
-/// Networks of convolutions on a device with blocked layouts and borders; products, chains and integers of quantized
-/// networks; anything that there is.
+/// Networks of convolutions on a device with blocked layouts and borders; products, chains and
+/// integers of quantized networks; anything that there is.
 Result<Drawn> draw(uint64_t seed) {
   if (seed % 4 < 2) {
     static const target::Target target = candela::testing::blocking();
@@ -55,13 +57,15 @@ Result<Drawn> draw(uint64_t seed) {
     CDL_ASSIGN(auto program, lowered(std::move(network.graph), target));
     return Drawn{std::move(program), std::move(network.inputs)};
   }
-  const conform::Recipe recipe = seed % 4 == 2 ? conform::stackedGraph(seed) : conform::randomGraph(seed);
+  const conform::Recipe recipe =
+      seed % 4 == 2 ? conform::stackedGraph(seed) : conform::randomGraph(seed);
   CDL_ASSIGN(auto graph, recipe.build());
   CDL_ASSIGN(auto program, lowered(std::move(graph), pipeline::hostTarget()));
   return Drawn{std::move(program), recipe.inputs()};
 }
 
-/// One to three levels of 4 KB to 1 MB, the small ones more often, each no larger than the one before it.
+/// One to three levels of 4 KB to 1 MB, the small ones more often, each no larger than the one
+/// before it.
 plan::Machine randomMachine(conform::Random& random) {
   plan::Machine machine;
   int64_t most = 20;
@@ -70,14 +74,16 @@ plan::Machine randomMachine(conform::Random& random) {
     const uint64_t bytes = (uint64_t{1} << most) + static_cast<uint64_t>(random.below(3)) * 64;
     machine.memories.push_back({fmt::format("l{}", levels - l), bytes, 8u << random.below(4)});
   }
-  if (random.oneIn(3)) machine.memories.push_back({"sums", uint64_t{1} << random.between(12, 16), 64, true});
+  if (random.oneIn(3))
+    machine.memories.push_back({"sums", uint64_t{1} << random.between(12, 16), 64, true});
   if (random.oneIn(2)) machine.loadEngine = 1, machine.storeEngine = 2;
   machine.costs.bytesPerCycle = static_cast<double>(random.between(1, 64)) / 4;
   machine.costs.copyCycles = static_cast<uint32_t>(random.between(1, 64));
   return machine;
 }
 
-/// Two Programs' results of one type, bit by bit; floats of sums that were split may differ as two orders of adding do.
+/// Two Programs' results of one type, bit by bit; floats of sums that were split may differ as two
+/// orders of adding do.
 void expectSame(const Tensor& a, const Tensor& b, bool isSplit, size_t output) {
   ASSERT_EQ(a.bytes.size(), b.bytes.size());
   if (std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0) return;
@@ -85,7 +91,8 @@ void expectSame(const Tensor& a, const Tensor& b, bool isSplit, size_t output) {
   for (size_t i = 0; i < a.bytes.size(); i += sizeof(float)) {
     float x, y;
     std::memcpy(&x, a.bytes.data() + i, sizeof x), std::memcpy(&y, b.bytes.data() + i, sizeof y);
-    ASSERT_LE(std::fabs(x - y), 1e-4f * std::max(1.f, std::fabs(y))) << "output " << output << " element " << i / 4;
+    ASSERT_LE(std::fabs(x - y), 1e-4f * std::max(1.f, std::fabs(y)))
+        << "output " << output << " element " << i / 4;
   }
 }
 
@@ -134,7 +141,8 @@ void tryOne(uint64_t seed, Counts& counts) {
   auto results = reference::interpret(tiled, drawn->inputs, {true, true});
   ASSERT_TRUE(results) << results.status().message();
   ASSERT_EQ(results->size(), expected->size());
-  for (size_t i = 0; i < results->size(); ++i) expectSame((*results)[i], (*expected)[i], options.splitSums, i);
+  for (size_t i = 0; i < results->size(); ++i)
+    expectSame((*results)[i], (*expected)[i], options.splitSums, i);
 }
 
 } // namespace
@@ -145,11 +153,12 @@ TEST(PlanTileGraph, DoesWhatItDidBefore) {
   const uint64_t begin = first ? std::strtoull(first, nullptr, 10) : 0;
   const uint64_t count = draws ? std::strtoull(draws, nullptr, 10) : 40;
   Counts counts;
-  for (uint64_t seed = begin; seed < begin + count && !::testing::Test::HasFatalFailure(); ++seed) tryOne(seed, counts);
-  fmt::print(
-      "seeds {}..{}: {} tiled, {} in several tiles, {} refused, {} skipped, {} instructions, {} copies, {} stays\n",
-      begin, begin + count - 1, counts.tiled, counts.cut, counts.refused, counts.skipped, counts.instrs, counts.copies,
-      counts.kept);
+  for (uint64_t seed = begin; seed < begin + count && !::testing::Test::HasFatalFailure(); ++seed)
+    tryOne(seed, counts);
+  fmt::print("seeds {}..{}: {} tiled, {} in several tiles, {} refused, {} skipped, {} "
+             "instructions, {} copies, {} stays\n",
+             begin, begin + count - 1, counts.tiled, counts.cut, counts.refused, counts.skipped,
+             counts.instrs, counts.copies, counts.kept);
   if (count >= 40) {
     EXPECT_GT(counts.tiled, static_cast<int>(count / 2));
     EXPECT_GT(counts.cut, static_cast<int>(count / 10));
@@ -187,8 +196,10 @@ graph::Graph chainOfConvolutions() {
   return graph::parse(text + "}\n", "chain.cdl", diagnostics).orAbort();
 }
 
-/// Tiled for a device of these memories and rows; what its rows took before they take in tiles, and the results stay.
-void expectTaken(const program::Program& program, const std::vector<Tensor>& inputs, plan::Machine machine) {
+/// Tiled for a device of these memories and rows; what its rows took before they take in tiles, and
+/// the results stay.
+void expectTaken(const program::Program& program, const std::vector<Tensor>& inputs,
+                 plan::Machine machine) {
   ASSERT_EQ(refusedBy(denseTarget(), program), "");
   machine.target = std::make_shared<const target::Target>(denseTarget());
   program::Program tiled = program;
@@ -208,7 +219,8 @@ void expectTaken(const program::Program& program, const std::vector<Tensor>& inp
 TEST(PlanTileGraph, AsksForNoStridesThatNoRowTakes) {
   const program::Program program = lowered(chainOfConvolutions(), denseTarget()).orAbort();
   conform::Random random(7);
-  const std::vector<Tensor> inputs{conform::randomData(Elem::f32_, {1, 1, 8, 8}, conform::Data::calm, random)};
+  const std::vector<Tensor> inputs{
+      conform::randomData(Elem::f32_, {1, 1, 8, 8}, conform::Data::calm, random)};
   for (const uint64_t kilobytes : {8192, 256, 64, 24}) {
     SCOPED_TRACE(fmt::format("{} KB", kilobytes));
     plan::Machine machine;
@@ -221,7 +233,8 @@ TEST(PlanTileGraph, AsksForNoStridesInRandomGraphsEither) {
   int tried = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const conform::Recipe recipe = seed % 2 ? conform::stackedGraph(seed) : conform::randomGraph(seed);
+    const conform::Recipe recipe =
+        seed % 2 ? conform::stackedGraph(seed) : conform::randomGraph(seed);
     auto graph = recipe.build();
     if (!graph) continue;
     const auto program = lowered(std::move(*graph), denseTarget());

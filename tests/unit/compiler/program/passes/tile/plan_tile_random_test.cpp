@@ -1,5 +1,6 @@
-// Random Programs tiled for random memories do what they did before: bit by bit, on poisoned memory, with no access out
-// of order. CANDELA_TILING_DRAWS: how many instead of the quick few; the counts are printed.
+// Random Programs tiled for random memories do what they did before: bit by bit, on poisoned
+// memory, with no access out of order. CANDELA_TILING_DRAWS: how many instead of the quick few; the
+// counts are printed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -27,14 +28,16 @@ plan::Machine randomMachine(LayerMaker& random) {
     const uint64_t bytes = (uint64_t{1} << most) + static_cast<uint64_t>(random.below(3)) * 64;
     machine.memories.push_back({fmt::format("l{}", levels - l), bytes, 8u << random.below(4)});
   }
-  if (random.oneIn(3)) machine.memories.push_back({"sums", uint64_t{1} << random.between(7, 16), 64, true});
+  if (random.oneIn(3))
+    machine.memories.push_back({"sums", uint64_t{1} << random.between(7, 16), 64, true});
   if (random.oneIn(2)) machine.loadEngine = 1, machine.storeEngine = 2;
   machine.costs.bytesPerCycle = static_cast<double>(random.between(1, 64));
   machine.costs.storesLast = random.oneIn(2);
   return machine;
 }
 
-/// One memory that the largest value hardly fits in, or hardly does not: there chains of other shapes pay.
+/// One memory that the largest value hardly fits in, or hardly does not: there chains of other
+/// shapes pay.
 plan::Machine tightMachine(LayerMaker& random, const program::Program& program) {
   uint64_t largest = 0;
   for (const program::Buffer& buffer : program.buffers)
@@ -44,7 +47,8 @@ plan::Machine tightMachine(LayerMaker& random, const program::Program& program) 
   machine.memories.push_back({"l1", std::max<uint64_t>(bytes, 512), 8u << random.below(4)});
   machine.costs.copyCycles = machine.costs.instrCycles = 1;
   machine.costs.bytesPerCycle = 0.25;
-  if (random.oneIn(2)) machine.loadEngine = 1, machine.storeEngine = 2, machine.costs.storesLast = true;
+  if (random.oneIn(2))
+    machine.loadEngine = 1, machine.storeEngine = 2, machine.costs.storesLast = true;
   return machine;
 }
 
@@ -66,7 +70,8 @@ void tryOne(uint64_t seed, Counts& counts) {
   const plan::Machine machine = seed % 2 == 0 ? tightMachine(maker, program) : randomMachine(maker);
   plan::TileOptions options;
   options.buffers = static_cast<uint32_t>(maker.between(1, 3));
-  options.keep = !maker.oneIn(4), options.fuse = !maker.oneIn(4), options.prefetch = !maker.oneIn(4);
+  options.keep = !maker.oneIn(4), options.fuse = !maker.oneIn(4),
+  options.prefetch = !maker.oneIn(4);
   options.instrs = 20'000;
   program::Program tiled = program;
   const auto report = plan::tile(tiled, machine, options);
@@ -79,7 +84,8 @@ void tryOne(uint64_t seed, Counts& counts) {
   counts.instrs += tiled.instrs.size();
   ASSERT_TRUE(program::verify(tiled)) << program::verify(tiled).message();
   ASSERT_TRUE(plan::validatePlacement(tiled)) << plan::validatePlacement(tiled).message();
-  for (uint32_t s = 1; s < tiled.spaces.size(); ++s) EXPECT_LE(tiled.arenaBytes(s), tiled.spaces[s].capacityBytes);
+  for (uint32_t s = 1; s < tiled.spaces.size(); ++s)
+    EXPECT_LE(tiled.arenaBytes(s), tiled.spaces[s].capacityBytes);
   const plan::CopiedBytes copied = plan::copiesOf(tiled).total;
   counts.copies += copied.copies;
   uint64_t steps = 0, moved = 0, least = 0;
@@ -100,13 +106,15 @@ void tryOne(uint64_t seed, Counts& counts) {
   if (machine.memories.size() == 1u + machine.memories.back().sums) {
     EXPECT_EQ(copied.memory(), steps);
   } else {
-    EXPECT_GE(copied.memory() + copied.inner, steps); // copies that compute are in no step's account
+    // copies that compute are in no step's account
+    EXPECT_GE(copied.memory() + copied.inner, steps);
   }
   // What computes does so on local memory alone.
   for (uint32_t i = 0; i < tiled.instrs.size(); ++i)
     for (const auto* views : {&tiled.instrs[i].inputs, &tiled.instrs[i].outputs})
       for (const program::View& view : *views)
-        EXPECT_TRUE(tiled.instrs[i].kind == CDL_KIND_COPY || tiled.spaces[tiled.buffers[view.buffer].space].local)
+        EXPECT_TRUE(tiled.instrs[i].kind == CDL_KIND_COPY ||
+                    tiled.spaces[tiled.buffers[view.buffer].space].local)
             << tiled.instrName(i);
   const auto text = program::print(tiled);
   ASSERT_TRUE(text) << text.status().message();
@@ -128,10 +136,12 @@ TEST(PlanTileRandom, DoesWhatItDidBefore) {
   const uint64_t begin = first ? std::strtoull(first, nullptr, 10) : 0;
   const uint64_t count = draws ? std::strtoull(draws, nullptr, 10) : 60;
   Counts counts;
-  for (uint64_t seed = begin; seed < begin + count && !::testing::Test::HasFatalFailure(); ++seed) tryOne(seed, counts);
-  fmt::print("seeds {}..{}: {} tiled, {} refused, {} instructions, {} copies, {} stays, {} reshaped\n", begin,
-             begin + count - 1, counts.tiled, counts.refused, counts.instrs, counts.copies, counts.kept,
-             counts.reshaped);
+  for (uint64_t seed = begin; seed < begin + count && !::testing::Test::HasFatalFailure(); ++seed)
+    tryOne(seed, counts);
+  fmt::print(
+      "seeds {}..{}: {} tiled, {} refused, {} instructions, {} copies, {} stays, {} reshaped\n",
+      begin, begin + count - 1, counts.tiled, counts.refused, counts.instrs, counts.copies,
+      counts.kept, counts.reshaped);
   if (count >= 60) {
     EXPECT_GT(counts.tiled, static_cast<int>(count / 2));
     EXPECT_GT(counts.refused, 0);

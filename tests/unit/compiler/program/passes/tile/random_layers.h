@@ -4,8 +4,9 @@
 
 #include "core/compiler/program/program.h"
 
-/// Seeded Programs of layers: integer and float convolutions, products, pools, rescales, residuals, rows, movement.
-/// Floats are small whole numbers, so that every order of additions gives the same bits.
+/// Seeded Programs of layers: integer and float convolutions, products, pools, rescales, residuals,
+/// rows, movement. Floats are small whole numbers, so that every order of additions gives the same
+/// bits.
 namespace candela::testing {
 
 class LayerMaker {
@@ -14,12 +15,15 @@ public:
 
   program::Program make() {
     inputDims_ = {between(1, 2), between(1, 12), between(3, 14), between(3, 14)};
-    values_.push_back({add("x", program::Role::input, Elem::i8_, inputDims_), Elem::i8_, inputDims_});
-    values_.push_back({add("f", program::Role::input, Elem::f32_, inputDims_), Elem::f32_, inputDims_});
+    values_.push_back(
+        {add("x", program::Role::input, Elem::i8_, inputDims_), Elem::i8_, inputDims_});
+    values_.push_back(
+        {add("f", program::Role::input, Elem::f32_, inputDims_), Elem::f32_, inputDims_});
     for (int64_t steps = between(2, 8); steps-- > 0;) step();
     for (int i = 0; i < 2; ++i) {
       const Value from = values_[values_.size() - 1 - static_cast<size_t>(below(2))];
-      emit(CDL_KIND_COPY, 0, {whole(from)}, whole(make(from.elem, from.dims, program::Role::output)));
+      emit(CDL_KIND_COPY, 0, {whole(from)},
+           whole(make(from.elem, from.dims, program::Role::output)));
     }
     return std::move(program_);
   }
@@ -34,7 +38,9 @@ public:
             Tensor::of<float>(Elem::f32_, {static_cast<int64_t>(f.size())}, f)};
   }
 
-  int64_t below(int64_t count) { return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count)); }
+  int64_t below(int64_t count) {
+    return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count));
+  }
   int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
   bool oneIn(int64_t n) { return below(n) == 0; }
 
@@ -58,8 +64,12 @@ private:
   Value make(Elem elem, const Shape& dims, program::Role role = program::Role::temp) {
     return {add(role == program::Role::temp ? "t" : "y", role, elem, dims), elem, dims};
   }
-  View whole(const Value& value) { return program::denseView(value.buffer, value.elem, value.dims); }
-  View shaped(const Value& value, Shape dims) { return program::denseView(value.buffer, value.elem, std::move(dims)); }
+  View whole(const Value& value) {
+    return program::denseView(value.buffer, value.elem, value.dims);
+  }
+  View shaped(const Value& value, Shape dims) {
+    return program::denseView(value.buffer, value.elem, std::move(dims));
+  }
   View constant(Elem elem, const Shape& dims, int64_t low, int64_t high) {
     const auto count = static_cast<size_t>(*elementCount(dims));
     Tensor tensor;
@@ -102,7 +112,8 @@ private:
   Value any(Elem elem) {
     for (size_t tries = 0; tries < 8; ++tries) {
       const Value& value =
-          values_[oneIn(2) ? values_.size() - 1 : static_cast<size_t>(below(static_cast<int64_t>(values_.size())))];
+          values_[oneIn(2) ? values_.size() - 1
+                           : static_cast<size_t>(below(static_cast<int64_t>(values_.size())))];
       if (value.elem == elem) return value;
     }
     return values_[elem == Elem::i8_ ? 0 : 1];
@@ -129,8 +140,8 @@ private:
     }
   }
 
-  /// i32 sums to i8, by the channel `axis`; -1: all alike. `flat`: over the elements as one row, where there is no
-  /// axis.
+  /// i32 sums to i8, by the channel `axis`; -1: all alike. `flat`: over the elements as one row,
+  /// where there is no axis.
   Value rescaled(const Value& sums, int axis) {
     const Value y = make(Elem::i8_, sums.dims);
     const int64_t count = axis < 0 ? 1 : sums.dims[static_cast<size_t>(axis)];
@@ -138,8 +149,10 @@ private:
     if (axis < 0) dims = {*elementCount(dims)};
     if (axis == 1 && dims.size() == 4) dims = {dims[0], dims[1], dims[2] * dims[3]};
     emit(CDL_KIND_RESCALE, 0,
-         {shaped(sums, dims), along(constant(Elem::i32_, {count}, 1 << 23, (1 << 24) - 1), dims, axis),
-          along(constant(Elem::i32_, {count}, 28, 33), dims, axis), along(constant(Elem::i32_, {1}, -3, 3), dims, -1)},
+         {shaped(sums, dims),
+          along(constant(Elem::i32_, {count}, 1 << 23, (1 << 24) - 1), dims, axis),
+          along(constant(Elem::i32_, {count}, 28, 33), dims, axis),
+          along(constant(Elem::i32_, {1}, -3, 3), dims, -1)},
          shaped(y, dims));
     return y;
   }
@@ -148,14 +161,17 @@ private:
     const Shape d = x.dims;
     const bool depthwise = !pointwise && oneIn(4), transposed = !pointwise && oneIn(8);
     const int64_t kernel = pointwise ? 1 : std::min<int64_t>(between(1, 3), std::min(d[2], d[3]));
-    const int64_t stride = pointwise ? 1 : between(1, 2), dilation = kernel == 2 ? between(1, 2) : 1;
+    const int64_t stride = pointwise ? 1 : between(1, 2),
+                  dilation = kernel == 2 ? between(1, 2) : 1;
     const int64_t group = depthwise ? d[1] : (!pointwise && d[1] % 2 == 0 && oneIn(3) ? 2 : 1);
     const int64_t outputs = group * between(1, depthwise ? 2 : 10);
     const int64_t span = (kernel - 1) * dilation + 1, top = below(kernel), bottom = below(kernel);
     Shape wide = {d[0], outputs, 0, 0}, w = {outputs, d[1] / group, kernel, kernel};
     for (size_t i = 2; i < 4; ++i)
-      wide[i] = transposed ? (d[i] - 1) * stride + span - top - bottom : (d[i] + top + bottom - span) / stride + 1;
-    if (wide[2] < 1 || wide[3] < 1 || span > d[2] + top + bottom || span > d[3] + top + bottom) return;
+      wide[i] = transposed ? (d[i] - 1) * stride + span - top - bottom
+                           : (d[i] + top + bottom - span) / stride + 1;
+    if (wide[2] < 1 || wide[3] < 1 || span > d[2] + top + bottom || span > d[3] + top + bottom)
+      return;
     if (transposed) w = {d[1], outputs / group, kernel, kernel};
     const bool isFloat = x.elem == Elem::f32_;
     const Value sums = make(isFloat ? Elem::f32_ : Elem::i32_, wide);
@@ -169,9 +185,10 @@ private:
     if (biased) in.push_back(along(constant(sums.elem, {outputs}, -50, 50), wide, 1));
     program::Instr& conv =
         emit(CDL_KIND_CONV2D, 0, std::move(in), whole(sums),
-             {Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride}), Attr::ofInts(CDL_ATTR_PADS, {top, top, bottom, bottom}),
-              Attr::ofInts(CDL_ATTR_DILATIONS, {dilation, dilation}), Attr::ofInt(CDL_ATTR_GROUP, group),
-              Attr::ofInt(CDL_ATTR_TRANSPOSED, transposed)});
+             {Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride}),
+              Attr::ofInts(CDL_ATTR_PADS, {top, top, bottom, bottom}),
+              Attr::ofInts(CDL_ATTR_DILATIONS, {dilation, dilation}),
+              Attr::ofInt(CDL_ATTR_GROUP, group), Attr::ofInt(CDL_ATTR_TRANSPOSED, transposed)});
     if (biased) conv.expr = plus(sums.elem, static_cast<uint16_t>(operands));
     if (isFloat)
       bounded(sums);
@@ -185,7 +202,8 @@ private:
     step.kind = CDL_KIND_BINARY;
     step.fn = CDL_BINARY_ADD;
     step.elem = elem;
-    step.in = {{program::Operand::Source::acc, elem, 0}, {program::Operand::Source::view, elem, view}};
+    step.in = {{program::Operand::Source::acc, elem, 0},
+               {program::Operand::Source::view, elem, view}};
     return {step};
   }
 
@@ -193,23 +211,26 @@ private:
   void bounded(const Value& value) {
     const Value y = make(Elem::f32_, value.dims), z = make(Elem::f32_, value.dims);
     const Shape flat{*elementCount(value.dims)};
-    emit(CDL_KIND_BINARY, CDL_BINARY_MIN, {shaped(value, flat), along(constant(Elem::f32_, {1}, 4, 6), flat, -1)},
-         shaped(y, flat));
-    emit(CDL_KIND_BINARY, CDL_BINARY_MAX, {shaped(y, flat), along(constant(Elem::f32_, {1}, -6, -4), flat, -1)},
-         shaped(z, flat));
+    emit(CDL_KIND_BINARY, CDL_BINARY_MIN,
+         {shaped(value, flat), along(constant(Elem::f32_, {1}, 4, 6), flat, -1)}, shaped(y, flat));
+    emit(CDL_KIND_BINARY, CDL_BINARY_MAX,
+         {shaped(y, flat), along(constant(Elem::f32_, {1}, -6, -4), flat, -1)}, shaped(z, flat));
     keep(z);
   }
 
   void pool(const Value& x) {
     const Shape d = x.dims;
-    const int64_t kernel = std::min<int64_t>(between(1, 3), std::min(d[2], d[3])), stride = between(1, 3);
+    const int64_t kernel = std::min<int64_t>(between(1, 3), std::min(d[2], d[3])),
+                  stride = between(1, 3);
     const int64_t pad = kernel > 1 ? below(2) : 0;
-    const Value y =
-        make(x.elem, {d[0], d[1], (d[2] + 2 * pad - kernel) / stride + 1, (d[3] + 2 * pad - kernel) / stride + 1});
+    const Value y = make(x.elem, {d[0], d[1], (d[2] + 2 * pad - kernel) / stride + 1,
+                                  (d[3] + 2 * pad - kernel) / stride + 1});
     const bool average = x.elem == Elem::f32_ && kernel == 2 && pad == 0;
     emit(CDL_KIND_POOL2D, average ? CDL_POOL2D_AVERAGE : CDL_POOL2D_MAX, {whole(x)}, whole(y),
-         {Attr::ofInts(CDL_ATTR_KERNEL, {kernel, kernel}), Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride}),
-          Attr::ofInts(CDL_ATTR_PADS, {pad, pad, pad, pad}), Attr::ofInts(CDL_ATTR_DILATIONS, {1, 1})});
+         {Attr::ofInts(CDL_ATTR_KERNEL, {kernel, kernel}),
+          Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride}),
+          Attr::ofInts(CDL_ATTR_PADS, {pad, pad, pad, pad}),
+          Attr::ofInts(CDL_ATTR_DILATIONS, {1, 1})});
     if (!average) keep(y);
   }
 
@@ -253,8 +274,8 @@ private:
     const int64_t outer = x.dims[0] * x.dims[1], row = x.dims[2] * x.dims[3];
     if (oneIn(2)) {
       const Value y = make(Elem::f32_, {x.dims[0], x.dims[1], 1, 1});
-      emit(CDL_KIND_REDUCE, oneIn(2) ? CDL_REDUCE_MAX : CDL_REDUCE_MIN, {shaped(x, {outer, row, 1})},
-           shaped(y, {outer, 1}));
+      emit(CDL_KIND_REDUCE, oneIn(2) ? CDL_REDUCE_MAX : CDL_REDUCE_MIN,
+           {shaped(x, {outer, row, 1})}, shaped(y, {outer, 1}));
       return keep(y);
     }
     const Value y = make(Elem::f32_, x.dims), z = make(Elem::f32_, x.dims);
@@ -297,10 +318,11 @@ private:
   }
 
   void elementwise(const Value& x) {
-    const Value y = make(Elem::f32_, x.dims), less = make(Elem::bool_, x.dims), z = make(Elem::f32_, x.dims);
+    const Value y = make(Elem::f32_, x.dims), less = make(Elem::bool_, x.dims),
+                z = make(Elem::f32_, x.dims);
     emit(CDL_KIND_UNARY, CDL_UNARY_NEG, {whole(x)}, whole(y));
-    emit(CDL_KIND_COMPARE, CDL_COMPARE_LT, {whole(x), along(constant(Elem::f32_, {x.dims[1]}, -2, 2), x.dims, 1)},
-         whole(less));
+    emit(CDL_KIND_COMPARE, CDL_COMPARE_LT,
+         {whole(x), along(constant(Elem::f32_, {x.dims[1]}, -2, 2), x.dims, 1)}, whole(less));
     emit(CDL_KIND_SELECT, 0, {whole(less), whole(x), whole(y)}, whole(z));
     keep(z);
   }
@@ -308,7 +330,8 @@ private:
   void look(const Value& x) {
     const Value y = make(Elem::i8_, x.dims);
     const Shape flat{*elementCount(x.dims)};
-    emit(CDL_KIND_TABLE, 0, {shaped(x, flat), constant(Elem::i8_, {256}, -128, 127)}, shaped(y, flat));
+    emit(CDL_KIND_TABLE, 0, {shaped(x, flat), constant(Elem::i8_, {256}, -128, 127)},
+         shaped(y, flat));
     keep(y);
   }
 

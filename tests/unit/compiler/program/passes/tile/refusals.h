@@ -11,7 +11,8 @@ namespace candela::testing {
 inline void expectBothNumbers(const std::string& message) {
   std::smatch match;
   ASSERT_TRUE(
-      std::regex_search(message, match, std::regex("needs? (\\d+) bytes of memory '\\w+', which has (\\d+)")) ||
+      std::regex_search(message, match,
+                        std::regex("needs? (\\d+) bytes of memory '\\w+', which has (\\d+)")) ||
       std::regex_search(message, match, std::regex("has (\\d+) instructions, at most (\\d+)")))
       << message;
   EXPECT_GT(std::stoull(match[1]), std::stoull(match[2])) << message;
