@@ -126,7 +126,7 @@ class Abi:
         need(slot.text, f"{where}: the comment does not say what it does")
         for label in LABELS:
             need(slot.labels.get(label), f"{where}: the comment lacks '{label}:'")
-        need(slot.labels["Presence"].startswith(("required", "optional, ", "door 1", "door 2")),
+        need(slot.labels["Presence"].startswith(("required", "optional, ", "primitive API", "program API")),
              f"{where}: Presence is '{slot.labels['Presence']}'")
         need(slot.labels["Threads"].startswith(THREADS), f"{where}: Threads is '{slot.labels['Threads']}'")
         errors = slot.labels["Errors"]

@@ -297,12 +297,12 @@ def table(header, rows):
 
 
 def types_md(spec):
-    out = [f"<!-- {NOTE} -->", "# Element types and the rounding law", ""]
+    out = [f"<!-- {NOTE} -->", "# Element types, integer semantics and rounding", ""]
     out += table(["type", "id", "bits", "class", "ONNX", "arithmetic"],
                  [[f"`{n}`", e["id"], e["bits"], e["class"], e["onnx"], "storage only" if e.get("storage_only") else "yes"]
                   for n, e in spec.elems.items()])
     out += table(["set", "members"], [[n, " ".join(m)] for n, m in spec.sets.items()])
-    return "\n".join(out + table(["law", "rule"], spec.types["law"].items()))
+    return "\n".join(out + table(["what", "rule"], spec.types["semantics"].items()))
 
 
 def codes_md(spec):

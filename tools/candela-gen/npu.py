@@ -263,7 +263,7 @@ class Npu:
                 f"d0..d{isa['descriptors'] - 1} of {isa['descriptor_bits']} bits; {isa['index_registers']} index registers x0.. of 32 bits, x0 is 0; "
                 f"{isa['semaphores']} counting semaphores s0.. up to {isa['semaphore_max']}. Reserved bits are 0. `less one`: the field holds its value less one. "
                 "Of a field in two parts the upper one is inverted where the top bit of the lower one is 1: zeros for a value that fits the lower one. "
-                "Arithmetic follows [the integer law](types.md); sums wrap at 32 bits, those of i16 activations at 40.", ""]
+                "Arithmetic follows [the integer semantics](types.md); sums wrap at 32 bits, those of i16 activations at 40.", ""]
         out += ["## Engines", ""] + table(["id", "engine", "does"], [[e["id"], f"`{n}`", e["text"]] for n, e in self.engines.items()])
         out += ["## Header", "", "Bits 31..0 of every word.", ""] + self.fieldRows(self.header)
         out += ["## Operations", ""]

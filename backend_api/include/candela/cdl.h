@@ -481,8 +481,8 @@ enum {
 
 /* The rules of every slot. Its comment says the rest, in five lines that begin with the same words:
  *
- *   Presence    "required", "door 1", "door 2", or "optional" with what the host does where the
- *               slot is null.
+ *   Presence    "required", "primitive API", "program API", or "optional" with what the host does
+ *               where the slot is null.
  *   Ownership   who frees what. Other pointers are the caller's and valid during the call alone:
  *               copy what is kept.
  *   Threads     "any": several at once, on the same object too. "one per queue": the host makes one
@@ -640,9 +640,9 @@ typedef struct {
   uint64_t bytes[4]; /* per space */
 } cdl_cost_t;
 
-/* The table. At least one door is required: `run`, or the three of door 2. A plugin with both is
- * called through door 2. Everything that it points to lives as long as the plugin, which is never
- * unloaded. */
+/* The table. One of two interfaces is required: the primitive API, which is `run`, or the program
+ * API, whose three slots compile and execute. A plugin with both is called through the program API.
+ * Everything that it points to lives as long as the plugin, which is never unloaded. */
 typedef struct {
   cdl_header_t header;
   uint16_t min_host_major,
@@ -804,7 +804,7 @@ typedef struct {
    * are done. All are NATIVE by the rows, of one block, outside or inside of loops; loop_values are
    * the values of the enclosing loop variables, outer first. The host has checked the image;
    * instructions that it runs itself may be of kinds that the plugin does not know.
-   * Presence: door 1
+   * Presence: primitive API
    * Ownership: all is the host's
    * Threads: one per queue
    * Errors: common; CDL_INVALID_ARGUMENT a null or misaligned image, instructions outside of it, a
@@ -820,7 +820,7 @@ typedef struct {
    * is the payload of image constant i, null for a splat ([0] unused). CDL_REFUSED is for what data
    * cannot say: the host bars the instruction and asks again with another Program. A single
    * instruction that a row claims is not refused.
-   * Presence: door 2
+   * Presence: program API
    * Ownership: the host owns *executable; the constants are valid during the call alone; `refusal`
    * may be null
    * Threads: any
@@ -832,7 +832,7 @@ typedef struct {
                         cdl_refusal_t* refusal, cdl_error_t* error);
 
   /* Frees an executable.
-   * Presence: door 2
+   * Presence: program API
    * Ownership: takes the executable
    * Threads: last
    * Errors: none
@@ -845,7 +845,7 @@ typedef struct {
    * ones when the executable holds its constants (executable_load). It begins when every `wait` is
    * reached, of queues of the same device, and moves the timeline of signal.queue (null: none) to
    * signal.value when it is done. May block.
-   * Presence: door 2
+   * Presence: program API
    * Ownership: all is the host's
    * Threads: one per queue
    * Errors: common; CDL_INVALID_ARGUMENT a binding that is missing, too small, outside of its

@@ -36,7 +36,7 @@ typedef uint16_t cdl_elem_t;
 /* Status codes (spec/codes.toml). */
 enum {
   CDL_OK = 0, /* success */
-  CDL_INVALID_ARGUMENT = 1, /* the caller passed something wrong: mend the call */
+  CDL_INVALID_ARGUMENT = 1, /* the caller passed something wrong: fix the call */
   CDL_INCOMPATIBLE = 2, /* versions or kinds do not fit: update one side */
   CDL_UNSUPPORTED = 3, /* an optional slot or feature that this plugin does not have */
   /* compile refuses an instruction that its rows allowed: the core bars the node and partitions
@@ -292,7 +292,7 @@ typedef uint16_t cdl_profile_t;
 /* X(name, id, text) */
 #define CDL_CODES(X) \
   X(ok, 0, "success") \
-  X(invalid_argument, 1, "the caller passed something wrong: mend the call") \
+  X(invalid_argument, 1, "the caller passed something wrong: fix the call") \
   X(incompatible, 2, "versions or kinds do not fit: update one side") \
   X(unsupported, 3, "an optional slot or feature that this plugin does not have") \
   X(refused, 4,  \
