@@ -194,14 +194,33 @@ class Style(CheckTest):
         self.clean("style")
 
     def testJoinedAssignments(self):
-        for code in ["  a.x = 1, a.y = 2;", "  if (ready) low = 0, high = 1;", "  sum += v[i], count += 1;"]:
+        for code in ["  a.x = 1, a.y = 2;", "  if (ready) low = 0, high = 1;", "  sum += v[i], count += 1;",
+                     "  run([&] { low = 0, high = 1; });"]:
             with self.subTest(code):
-                self.broken("style", {"core/support/a.cpp": f"\n{code}\n"}, "core/support/a.cpp:2: [style]")
+                self.broken("style", {"core/support/a.cpp": f"void f() {{\n{code}\n}}\n"}, "core/support/a.cpp:2: [style]")
 
     def testWhatMayHaveCommas(self):
-        self.write({"core/support/a.cpp": "  int a = 1, b = 2;\n  for (i = 0, j = n; i < j; ++i) {}\n"
+        self.write({"core/support/a.cpp": "enum { A = 1, B = 2 };\nvoid f() {\n"
+                                          "  int a = 1, b = 2;\n  for (i = 0, j = n; i < j; ++i, --j) {}\n"
                                           "  run = [a = b, c = d](int x) { return x; };\n  p = {.a = 1, .b = 2};\n"
-                                          "  f(a, b); // a = 1, b = 2\n", "tests/a.cpp": "a = 1, b = 2;\n"})
+                                          "  f(a, b); // a = 1, b = 2\n}\n", "tests/a.cpp": "a = 1, b = 2;\n"})
+        self.clean("style")
+
+    def testNestedConditionals(self):
+        for code in ["x = a ? b : c ? d : e;", "x = a ? (b ? c : d) : e;", "return a\n ? b : c ? d : e;"]:
+            with self.subTest(code):
+                self.broken("style", {"core/support/a.cpp": f"int f() {{\n  {code}\n}}\n"}, "within another one")
+
+    def testConditionalsThatStandAlone(self):
+        self.write({"core/support/a.cpp": "int f() {\n  x = g(a ? b : c, d ? e : f);\n  y = a ? g(b ? c : d) : e;\n"
+                                          "  return x ? y : z;\n}\n"})
+        self.clean("style")
+
+    def testLongFunctions(self):
+        body = "  g();\n" * 59
+        self.broken("style", {"core/support/a.cpp": "namespace a {\nint f(int x)\n{\n" + body + "}\n}\n"},
+                    "core/support/a.cpp:3: [style] a function of 61 lines, at most 60")
+        self.write({"core/support/a.cpp": "namespace a {\nstruct S {\n  int f() const {\n" + body[7:] + "  }\n" + "  int x;\n" * 60 + "};\n}\n"})
         self.clean("style")
 
 
@@ -256,7 +275,7 @@ class SlotComments(CheckTest):
                       self.read("Errors: none\n   * Lifetime: after all objects", "Errors: common\n   * Lifetime: after all objects"))
 
     def testFrozenTypes(self):
-        abi = self.read("uint64_t bytes, uint64_t alignment,\n", "uint32_t bytes, uint64_t alignment,\n")
+        abi = self.read("uint32_t space, uint64_t bytes,\n", "uint32_t space, uint32_t bytes,\n")
         self.assertIn("FIELD(cdl_plugin_t, memory_create, cdl_code_t (*)(cdl_device_t*, uint32_t, uint32_t, ", abi.slotsInc())
 
 
