@@ -6,7 +6,7 @@
 
 #include "core/support/status.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 
 class Port;
 
@@ -76,4 +76,4 @@ struct Case {
   std::function<CaseResult(Port&)> run;
 };
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -12,11 +12,11 @@
 #include "core/compiler/program/image.h"
 #include "core/support/float_bits.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using program::Program, program::Role;
-using runtime::Device, runtime::DeviceMemory, runtime::Queue;
+using runtime::plugin::Device, runtime::plugin::DeviceMemory, runtime::plugin::Queue;
 
 constexpr uint64_t kGuard = 256; ///< bytes before and behind each buffer, at least its alignment
 constexpr std::byte kGuardByte{0xC5};
@@ -162,14 +162,15 @@ public:
       : program_(program), image_(program::toImage(program)), device_(std::move(device)) {}
   /// Before compile. Failure: no tile fits.
   Status tile() {
-    CDL_TRY(pipeline::tileFor(device_->target(), program_));
+    CDL_TRY(driver::tileFor(device_->target(), program_));
     image_ = program::toImage(program_);
     return Status::ok();
   }
   ~OnDevice() {
     if (executable_)
-      runtime::endBySlot(device_->table().name, CDL_SLOT(device_->table(), executable_destroy),
-                         device_->handle(), executable_);
+      runtime::plugin::endBySlot(device_->table().name,
+                                 CDL_SLOT(device_->table(), executable_destroy), device_->handle(),
+                                 executable_);
   }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
@@ -187,9 +188,9 @@ public:
     }
     cdl_refusal_t refusal{};
     refusal.header = CDL_HEADER(cdl_refusal_t);
-    if (Status status =
-            runtime::callSlot("compile", CDL_SLOT(device_->table(), compile), device_->handle(),
-                              image(), pointers.data(), &executable_, &refusal);
+    if (Status status = runtime::plugin::callSlot("compile", CDL_SLOT(device_->table(), compile),
+                                                  device_->handle(), image(), pointers.data(),
+                                                  &executable_, &refusal);
         !status) {
       executable_ = nullptr;
       return status.code() == Code::refused
@@ -199,8 +200,9 @@ public:
     if (!executable_) return failure(Code::internal, "compile succeeded without an executable");
     if (!device_->table().executable_support) return Status::ok();
     std::vector<uint8_t> support(image()->instrs.count, CDL_SUPPORT_NONE);
-    CDL_TRY(runtime::callSlot("executable_support", CDL_SLOT(device_->table(), executable_support),
-                              executable_, support.data(), static_cast<uint32_t>(support.size())));
+    CDL_TRY(runtime::plugin::callSlot("executable_support",
+                                      CDL_SLOT(device_->table(), executable_support), executable_,
+                                      support.data(), static_cast<uint32_t>(support.size())));
     for (size_t i = 1; i < support.size(); ++i)
       if (support[i] != CDL_SUPPORT_NATIVE)
         return failure(Code::mismatch, "a row calls {} NATIVE, the executable does not",
@@ -226,15 +228,15 @@ public:
     bindings.buffers = run.bindings().data();
     if (executable_) {
       const uint64_t done = queue->next();
-      CDL_TRY(runtime::callSlot("execute", CDL_SLOT(device_->table(), execute), queue->handle(),
-                                executable_, &bindings, nullptr, uint32_t{0},
-                                cdl_timeline_t{queue->handle(), done}));
+      CDL_TRY(runtime::plugin::callSlot("execute", CDL_SLOT(device_->table(), execute),
+                                        queue->handle(), executable_, &bindings, nullptr,
+                                        uint32_t{0}, cdl_timeline_t{queue->handle(), done}));
       CDL_TRY(queue->wait(done));
     } else {
       int64_t loops[CDL_MAX_LOOP_NESTING] = {};
       for (uint32_t i = 1; i < image()->instrs.count; i = cdl_next_instr(image(), i, loops))
-        CDL_TRY(runtime::callSlot("run", CDL_SLOT(device_->table(), run), queue->handle(), image(),
-                                  i, uint32_t{1}, loops, &bindings));
+        CDL_TRY(runtime::plugin::callSlot("run", CDL_SLOT(device_->table(), run), queue->handle(),
+                                          image(), i, uint32_t{1}, loops, &bindings));
     }
     return run.take();
   }
@@ -274,7 +276,7 @@ bool flushes(uint32_t flags, Elem elem) {
 
 bool isDenormal(Elem elem, uint64_t bits) {
   const double size = std::abs(toReal(elem, bits));
-  return size > 0 && size < leastNormalOf(elem);
+  return size > 0 && size < judge::leastNormalOf(elem);
 }
 
 Tensor withoutDenormals(const Tensor& from, bool keepsSign) {
@@ -288,8 +290,8 @@ Tensor withoutDenormals(const Tensor& from, bool keepsSign) {
 }
 
 /// What is right when operands count as 0 where they are denormal, with their sign or without it.
-Result<Expectation> judgeWithoutDenormals(const Trial& trial, std::span<const Tensor> inputs,
-                                          uint32_t flags, bool keepsSign) {
+Result<judge::Expectation> judgeWithoutDenormals(const Trial& trial, std::span<const Tensor> inputs,
+                                                 uint32_t flags, bool keepsSign) {
   Program program = trial.program;
   for (const program::Instr& instr : program.instrs)
     for (const program::View& view : instr.inputs) {
@@ -316,7 +318,7 @@ Bytes unflushed(const Tensor& want, const Bytes& got) {
   return answer;
 }
 
-Status compare(const Expectation& expected, size_t i, const Bytes& given, uint32_t flags) {
+Status compare(const judge::Expectation& expected, size_t i, const Bytes& given, uint32_t flags) {
   const Tensor& want = expected.outputs[i];
   const Bytes got = flushes(flags, want.elem) && !expected.bits[i] ? unflushed(want, given) : given;
   Tensor answer{want.elem, want.dims, got};
@@ -329,7 +331,8 @@ Status compare(const Expectation& expected, size_t i, const Bytes& given, uint32
           g = loadElement(want.elem, answer.bytes.data(), e);
           w != g)
         return failure(Code::mismatch, "element {}: expected bits {:#x}, got {:#x}", e, w, g);
-  } else if (const std::string text = outside(expected.intervals[i], answer); !text.empty()) {
+  } else if (const std::string text = judge::outside(expected.intervals[i], answer);
+             !text.empty()) {
     return failure(Code::mismatch, "{}", text);
   } else if (!expected.exact.empty() && !expected.exact[i].empty()) {
     for (int64_t e = 0; e < want.count(); ++e)
@@ -338,10 +341,11 @@ Status compare(const Expectation& expected, size_t i, const Bytes& given, uint32
           expected.exact[i][static_cast<size_t>(e)] && w != g)
         return failure(Code::mismatch, "element {}: expected bits {:#x}, got {:#x}", e, w, g);
   }
-  return expected.roundings.empty() ? Status::ok() : checkRounding(expected.roundings[i], answer);
+  return expected.roundings.empty() ? Status::ok()
+                                    : judge::checkRounding(expected.roundings[i], answer);
 }
 
-Status compare(const Expectation& expected, const std::vector<Bytes>& got, uint32_t flags) {
+Status compare(const judge::Expectation& expected, const std::vector<Bytes>& got, uint32_t flags) {
   if (got.size() != expected.outputs.size())
     return failure(Code::internal, "{} results, {} expected", got.size(), expected.outputs.size());
   for (size_t i = 0; i < got.size(); ++i)
@@ -352,23 +356,24 @@ Status compare(const Expectation& expected, const std::vector<Bytes>& got, uint3
 /// A step of the instruction's expression whose function the target lacks as an instruction, or
 /// only emulates: rows name the kinds of steps alone, so that they promise no more functions than
 /// rows have. "" when there is none.
-std::string strangeStep(const target::Target& target, const cdl_image_t* image, uint32_t i,
-                        target::Support whole) {
-  const target::InstrDesc asked = runtime::describe(image, i);
+std::string strangeStep(const capabilities::Target& target, const cdl_image_t* image, uint32_t i,
+                        capabilities::Support whole) {
+  const capabilities::InstrDesc asked = runtime::plugin::describe(image, i);
   const cdl_expr_t* expr = cdl_get_expr(image, cdl_get_instr(image, i)->expr);
   for (uint32_t s = 0; s < expr->steps; ++s) {
     const cdl_step_t& step = *cdl_get_step(image, expr->first_step + s);
-    target::InstrDesc alone{step.kind, step.fn, {}, {}, 0};
+    capabilities::InstrDesc alone{step.kind, step.fn, {}, {}, 0};
     for (uint32_t k = 0; k <= step.operands; ++k) {
       alone.operands.push_back(asked.operands.back());
       alone.operands.back().elem =
           static_cast<Elem>(k < step.operands ? step.in[k].elem : step.elem);
       alone.operands.back().layout = {};
     }
-    const target::Answer answer = target.query(alone);
+    const capabilities::Answer answer = target.query(alone);
     const bool lacks =
-        answer.support == target::Support::none && answer.reason == CDL_REASON_NO_ROW;
-    if (lacks || (answer.support == target::Support::emulated && whole == target::Support::native))
+        answer.support == capabilities::Support::none && answer.reason == CDL_REASON_NO_ROW;
+    if (lacks || (answer.support == capabilities::Support::emulated &&
+                  whole == capabilities::Support::native))
       return fmt::format("step {}: {}", s + 1, answer.detail.empty() ? "emulated" : answer.detail);
   }
   return "";
@@ -379,9 +384,12 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
   OnDevice subject(trial.program, device);
   CaseResult result = CaseResult::passed();
   for (uint32_t i = 1; i < subject.image()->instrs.count; ++i) {
-    const target::Answer answer = device->target().query(runtime::describe(subject.image(), i));
-    if (answer.support == target::Support::none) return CaseResult::unsupported(answer.detail);
-    if (answer.support == target::Support::emulated) result.outcome = CaseResult::Outcome::emulated;
+    const capabilities::Answer answer =
+        device->target().query(runtime::plugin::describe(subject.image(), i));
+    if (answer.support == capabilities::Support::none)
+      return CaseResult::unsupported(answer.detail);
+    if (answer.support == capabilities::Support::emulated)
+      result.outcome = CaseResult::Outcome::emulated;
     if (const std::string why =
             trial.trustsSteps ? ""
                               : strangeStep(device->target(), subject.image(), i, answer.support);
@@ -406,7 +414,7 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
   constexpr std::byte poisons[] = {std::byte{0xA7}, std::byte{0x58}, std::byte{0xFF}};
   std::vector<Bytes> first;
   std::vector<Tensor> inputs[2]; // by salt: the last run has those of the first one
-  Expectation expected[2];
+  judge::Expectation expected[2];
   int64_t count = 0, tight = 0;
   const size_t runs = asked ? asked : kRuns;
   const program::Instr& instr = trial.program.instrs[0];
@@ -423,14 +431,14 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
     if (!got) return got.status().context(who);
     if (r < 2) {
       CDL_ASSIGN(expected[salt], trial.judge(trial.program, inputs[salt]));
-      for (const Interval& interval : expected[salt].intervals)
+      for (const judge::Interval& interval : expected[salt].intervals)
         count += interval.count(), tight += interval.tight();
     }
     Status right = compare(expected[salt], *got, capabilities->flags);
     const bool hasNone = capabilities->flags & (CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16);
     for (const bool keepsSign : {true, false}) {
       if (right || !hasNone) break;
-      CDL_ASSIGN(const Expectation other,
+      CDL_ASSIGN(const judge::Expectation other,
                  judgeWithoutDenormals(trial, inputs[salt], capabilities->flags, keepsSign));
       if (compare(other, *got, capabilities->flags)) right = Status::ok();
     }
@@ -455,7 +463,7 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
 Repeated::Repeated(size_t runs) { asked = runs; }
 Repeated::~Repeated() { asked = 0; }
 
-program::Space defaultSpace(const target::Target& target) {
+program::Space defaultSpace(const capabilities::Target& target) {
   if (target.spaces().empty()) return {"host"};
   const auto& [name, space] = target.spaces()[0];
   return {name,
@@ -471,9 +479,9 @@ Status refuse(const Trial& trial, Port& port, bool& claims) {
   CDL_ASSIGN(const std::shared_ptr<Device> device, port.device());
   OnDevice subject(trial.program, device);
   const cdl_image_t* image = subject.image();
-  CDL_TRY(runtime::callSlot("cdl_image_check", cdl_image_check, image, image->size));
-  const target::Answer answer = device->target().query(runtime::describe(image, 1));
-  claims = answer.support == target::Support::native;
+  CDL_TRY(runtime::plugin::callSlot("cdl_image_check", cdl_image_check, image, image->size));
+  const capabilities::Answer answer = device->target().query(runtime::plugin::describe(image, 1));
+  claims = answer.support == capabilities::Support::native;
   if (!claims) return failure(Code::unsupported, "{}", answer.detail);
   CDL_TRY(subject.tile());
   CDL_TRY(subject.compile());
@@ -501,4 +509,4 @@ CaseResult tryOut(const Trial& trial, Port& port) {
   return result ? std::move(*result) : CaseResult::of(result.status());
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

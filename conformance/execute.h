@@ -4,20 +4,20 @@
 #include "conformance/judge/primitive_bounds.h"
 
 /// Instructions on the backend under test, with everything around them watched.
-namespace candela::conform {
+namespace candela::conformance {
 
 /// The default memory space of a device, as a Program says it; the host's where it declares none.
-program::Space defaultSpace(const target::Target& target);
+program::Space defaultSpace(const capabilities::Target& target);
 
-using Judge =
-    std::function<Result<Expectation>(const program::Program&, std::span<const Tensor> inputs)>;
+using Judge = std::function<Result<judge::Expectation>(const program::Program&,
+                                                       std::span<const Tensor> inputs)>;
 
 struct Trial {
   program::Program program; ///< verified; its first space is the device's default one
   /// What the INPUT, INOUT and STATE buffers hold, in order and whole, for run `salt`: other data
   /// for another salt.
   std::function<Result<std::vector<Tensor>>(uint64_t salt)> inputs;
-  Judge judge = primitiveBounds;
+  Judge judge = judge::primitiveBounds;
   /// Steps of an expression are tried wherever a row names their kind, also those that are no
   /// instruction of their own.
   bool trustsSteps = false;
@@ -37,4 +37,4 @@ CaseResult tryOut(const Trial& trial, Port& port);
 /// bad_model or refused, when it is compiled or at the latest when it runs.
 CaseResult tryRefusal(const Trial& trial, Port& port);
 
-} // namespace candela::conform
+} // namespace candela::conformance

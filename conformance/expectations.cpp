@@ -10,15 +10,15 @@
 #include "core/support/file.h"
 #include "core/support/text/nesting.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using Outcome = CaseResult::Outcome;
 
-bool holds(const Waiver& entry) {
+bool holds(const report::Waiver& entry) {
   if (entry.expires.empty()) return true;
-  const auto expires = parseSuiteVersion(entry.expires);
-  return expires && kSuiteVersion < *expires;
+  const auto expires = report::parseSuiteVersion(entry.expires);
+  return expires && report::kSuiteVersion < *expires;
 }
 
 Status takeText(const toml::node& node, const std::string& where, std::string& to) {
@@ -28,9 +28,9 @@ Status takeText(const toml::node& node, const std::string& where, std::string& t
   return Status::ok();
 }
 
-Result<Waiver> readEntry(const toml::table& table, const std::string& list,
-                         const std::string& file) {
-  Waiver entry{.list = list, .cases = {}, .reason = {}};
+Result<report::Waiver> readEntry(const toml::table& table, const std::string& list,
+                                 const std::string& file) {
+  report::Waiver entry{.list = list, .cases = {}, .reason = {}};
   const auto at = [&](const toml::source_region& source) {
     return fmt::format("{}:{}", file, source.begin.line);
   };
@@ -44,7 +44,8 @@ Result<Waiver> readEntry(const toml::table& table, const std::string& list,
     const std::string where = fmt::format("{}: {}.{}", at(key.source()), list, key.str());
     if (known == keys.end()) return badModel("{}: there is no such key", where);
     CDL_TRY(takeText(node, where, *known->second));
-    if (key.str() == "expires") CDL_TRY(parseSuiteVersion(entry.expires).status().context(where));
+    if (key.str() == "expires")
+      CDL_TRY(report::parseSuiteVersion(entry.expires).status().context(where));
   }
   for (const auto& [key, value] : keys)
     if (value->empty()) return badModel("{}: {}.{} is missing", at(table.source()), list, key);
@@ -71,7 +72,7 @@ Result<Expectations> Expectations::parse(const std::string& text, const std::str
     if (!entries) return badModel("{}: entries are written [[{}]]", where, list);
     for (const toml::node& entry : *entries) {
       if (!entry.is_table()) return badModel("{}: entries are written [[{}]]", where, list);
-      CDL_ASSIGN(Waiver waiver, readEntry(*entry.as_table(), list, file));
+      CDL_ASSIGN(report::Waiver waiver, readEntry(*entry.as_table(), list, file));
       expectations.entries.push_back(std::move(waiver));
     }
   }
@@ -84,11 +85,11 @@ Result<Expectations> Expectations::read(const std::string& file) {
 }
 
 void Expectations::apply(CaseResult& result) const {
-  for (const Waiver& entry : entries) {
+  for (const report::Waiver& entry : entries) {
     const bool xfail = entry.list == "xfail";
     const Outcome waived = xfail ? Outcome::failed : Outcome::unsupported;
     if ((result.outcome != waived && result.outcome != Outcome::passed) || !holds(entry)) continue;
-    if (!matchesQuery(result.name, entry.cases)) continue;
+    if (!report::matchesQuery(result.name, entry.cases)) continue;
     if (result.outcome == Outcome::passed) {
       result.outcome = Outcome::failed;
       result.reason =
@@ -106,13 +107,13 @@ void Expectations::apply(CaseResult& result) const {
 
 std::vector<std::string> Expectations::problems(const std::vector<std::string>& addresses) const {
   std::vector<std::string> problems;
-  for (const Waiver& entry : entries) {
+  for (const report::Waiver& entry : entries) {
     const std::string who = fmt::format("{}: {} '{}'", file, entry.list, entry.cases);
     if (!holds(entry))
       problems.push_back(fmt::format("{}: expired with suite {}, this is {} (owner: {})", who,
-                                     entry.expires, kSuiteVersion.text(), entry.owner));
+                                     entry.expires, report::kSuiteVersion.text(), entry.owner));
     if (std::ranges::none_of(addresses, [&](const std::string& address) {
-          return matchesQuery(address, entry.cases);
+          return report::matchesQuery(address, entry.cases);
         }))
       problems.push_back(fmt::format("{}: the suite has no such case", who));
   }
@@ -126,4 +127,4 @@ std::string expectationsBeside(const std::string& pluginFile) {
   return !pluginFile.empty() && std::filesystem::exists(path, ignored) ? path.string() : "";
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -2,7 +2,7 @@
 
 #include "conformance/report/report.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 
 /// The two lists of a backend:
 ///
@@ -19,7 +19,7 @@ namespace candela::conform {
 /// An entry of `xfail` holds for suites older than `expires`. Cases are told by queries.
 struct Expectations {
   std::string file; ///< empty: there are none
-  std::vector<Waiver> entries;
+  std::vector<report::Waiver> entries;
 
   /// Failure: not_found, or bad_model with the file, line and key.
   static Result<Expectations> read(const std::string& file);
@@ -35,4 +35,4 @@ struct Expectations {
 /// libcandela_NAME.expectations.toml beside libcandela_NAME.so; empty when there is no such file.
 std::string expectationsBeside(const std::string& pluginFile);
 
-} // namespace candela::conform
+} // namespace candela::conformance

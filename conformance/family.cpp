@@ -7,7 +7,7 @@
 
 #include "core/support/tensor.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 /// Indices of values: of the row, then of each axis.
@@ -169,4 +169,4 @@ std::vector<Case> expand(const Family& family, const Selection& selection, const
   return cases;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -5,7 +5,7 @@
 #include "conformance/case.h"
 
 /// Cases that are a product of rows and parameters, and samples of it.
-namespace candela::conform {
+namespace candela::conformance {
 
 /// One value of each axis, by the axis' name.
 using Choice = std::map<std::string, std::string, std::less<>>;
@@ -44,4 +44,4 @@ struct Budget {
 /// "axis=value;axis=value".
 std::vector<Case> expand(const Family& family, const Selection& selection, const Budget& budget);
 
-} // namespace candela::conform
+} // namespace candela::conformance

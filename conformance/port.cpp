@@ -4,14 +4,14 @@
 
 #include "conformance/mutants/soft_port.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 
-Port::Port(std::string backend, runtime::Options options)
+Port::Port(std::string backend, runtime::plugin::Options options)
     : backend_(std::move(backend)), options_(std::move(options)) {}
 
 Result<cdl_backend_query_fn> Port::query() {
-  if (backend_ == "soft") return softQueryFor(options_);
-  CDL_ASSIGN(const std::shared_ptr<runtime::Plugin> loaded, plugin());
+  if (backend_ == "soft") return mutants::softQueryFor(options_);
+  CDL_ASSIGN(const std::shared_ptr<runtime::plugin::Plugin> loaded, plugin());
   // Shared libraries are never closed: this is the one that the plugin was loaded from.
   void* library = dlopen(loaded->origin().c_str(), RTLD_NOW | RTLD_LOCAL);
   void* symbol = library ? dlsym(library, CDL_BACKEND_QUERY_SYMBOL) : nullptr;
@@ -21,28 +21,28 @@ Result<cdl_backend_query_fn> Port::query() {
   return reinterpret_cast<cdl_backend_query_fn>(symbol);
 }
 
-Result<std::shared_ptr<runtime::Plugin>> Port::plugin() {
+Result<std::shared_ptr<runtime::plugin::Plugin>> Port::plugin() {
   CDL_TRY(queryFailure_);
   if (plugin_) return plugin_;
-  CDL_ASSIGN(plugin_, backend_ == "soft"
-                          ? runtime::Plugin::fromQuery(softQueryFor(options_), backend_)
-                          : runtime::findPlugin(backend_));
+  CDL_ASSIGN(plugin_, backend_ == "soft" ? runtime::plugin::Plugin::fromQuery(
+                                               mutants::softQueryFor(options_), backend_)
+                                         : runtime::plugin::findPlugin(backend_));
   return plugin_;
 }
 
-Result<std::shared_ptr<runtime::Device>> Port::device() {
+Result<std::shared_ptr<runtime::plugin::Device>> Port::device() {
   CDL_TRY(deviceFailure_);
   if (device_) return device_;
-  CDL_ASSIGN(const std::shared_ptr<runtime::Plugin> loaded, plugin());
+  CDL_ASSIGN(const std::shared_ptr<runtime::plugin::Plugin> loaded, plugin());
   CDL_ASSIGN(device_, loaded->open(0, options_));
   return device_;
 }
 
-Result<std::vector<std::shared_ptr<runtime::Device>>> Port::devices() {
-  std::vector<std::shared_ptr<runtime::Device>> devices;
+Result<std::vector<std::shared_ptr<runtime::plugin::Device>>> Port::devices() {
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   if (isReference()) return devices;
   CDL_ASSIGN(devices.emplace_back(), device());
   return devices;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -4,27 +4,27 @@
 
 #include "core/runtime/plugin/plugin.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 
 /// The backend under test, in the process that runs cases. Nothing of it is loaded before something
 /// is asked for.
 class Port {
 public:
   /// "reference", "soft", or a plugin by name or path; options of its device.
-  explicit Port(std::string backend, runtime::Options options = {});
+  explicit Port(std::string backend, runtime::plugin::Options options = {});
 
   const std::string& backend() const { return backend_; }
-  const runtime::Options& options() const { return options_; }
+  const runtime::plugin::Options& options() const { return options_; }
   bool isReference() const { return backend_ == "reference"; }
 
   /// Its one symbol.
   Result<cdl_backend_query_fn> query();
   /// The negotiated table.
-  Result<std::shared_ptr<runtime::Plugin>> plugin();
+  Result<std::shared_ptr<runtime::plugin::Plugin>> plugin();
   /// Its first device, opened once.
-  Result<std::shared_ptr<runtime::Device>> device();
+  Result<std::shared_ptr<runtime::plugin::Device>> device();
   /// What a graph is compiled for: the device; nothing for the reference.
-  Result<std::vector<std::shared_ptr<runtime::Device>>> devices();
+  Result<std::vector<std::shared_ptr<runtime::plugin::Device>>> devices();
 
   /// What of the plugin gave no answer in time. It would hang again in each case: from now on each
   /// has this failure.
@@ -36,9 +36,9 @@ public:
 private:
   Status queryFailure_, deviceFailure_;
   std::string backend_;
-  runtime::Options options_;
-  std::shared_ptr<runtime::Plugin> plugin_;
-  std::shared_ptr<runtime::Device> device_;
+  runtime::plugin::Options options_;
+  std::shared_ptr<runtime::plugin::Plugin> plugin_;
+  std::shared_ptr<runtime::plugin::Device> device_;
 };
 
-} // namespace candela::conform
+} // namespace candela::conformance

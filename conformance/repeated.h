@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace candela::conform {
+namespace candela::conformance {
 
 /// How a case says that its runs on the same inputs differ: it found by itself that the device is
 /// unsteady.
@@ -17,4 +17,4 @@ public:
   Repeated& operator=(const Repeated&) = delete;
 };
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -1,13 +1,13 @@
 #include "conformance/suite.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 
 std::span<const Tier> allTiers() {
   static constexpr Tier tiers[] = {
-      {"abi", abiCases},      {"memory", memoryCases},
-      {"queue", queueCases},  {"primitives", primitiveCases},
-      {"ops", opCases},       {"onnx", onnxCases},
-      {"models", modelCases}, {"fuzz", fuzzCases},
+      {"abi", tiers::abi::abiCases},         {"memory", tiers::memoryCases},
+      {"queue", tiers::queueCases},          {"primitives", tiers::primitives::primitiveCases},
+      {"ops", tiers::ops::opCases},          {"onnx", tiers::onnxCases},
+      {"models", tiers::models::modelCases}, {"fuzz", tiers::fuzzCases},
   };
   return tiers;
 }
@@ -18,4 +18,4 @@ const Tier* findTier(std::string_view name) {
   return nullptr;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

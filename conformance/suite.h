@@ -5,7 +5,7 @@
 #include "conformance/case.h"
 
 /// The tiers, each a rung of the porting guide.
-namespace candela::conform {
+namespace candela::conformance {
 
 struct Tier {
   const char* name;
@@ -16,13 +16,23 @@ std::span<const Tier> allTiers();
 /// Null when there is none of this name.
 const Tier* findTier(std::string_view name);
 
-Result<std::vector<Case>> abiCases(const Selection& selection);
+namespace tiers {
 Result<std::vector<Case>> memoryCases(const Selection& selection);
 Result<std::vector<Case>> queueCases(const Selection& selection);
-Result<std::vector<Case>> primitiveCases(const Selection& selection);
 Result<std::vector<Case>> onnxCases(const Selection& selection);
-Result<std::vector<Case>> opCases(const Selection& selection);
-Result<std::vector<Case>> modelCases(const Selection& selection);
 Result<std::vector<Case>> fuzzCases(const Selection& selection);
+} // namespace tiers
+namespace tiers::abi {
+Result<std::vector<Case>> abiCases(const Selection& selection);
+} // namespace tiers::abi
+namespace tiers::primitives {
+Result<std::vector<Case>> primitiveCases(const Selection& selection);
+} // namespace tiers::primitives
+namespace tiers::ops {
+Result<std::vector<Case>> opCases(const Selection& selection);
+} // namespace tiers::ops
+namespace tiers::models {
+Result<std::vector<Case>> modelCases(const Selection& selection);
+} // namespace tiers::models
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -5,7 +5,7 @@
 #include "conformance/port.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 /// Strides and offset of a view in a buffer of `count` elements that it makes.
@@ -103,7 +103,7 @@ program::View TrialBuilder::viewOf(Elem elem, const Shape& dims, std::string_vie
   const Placement placed = place(dims, form);
   program::View view;
   if (role == program::Role::constant) {
-    Random random(seed_ ^ 0xC0);
+    random::Random random(seed_ ^ 0xC0);
     view = program::denseView(
         program_.addConstant(std::string(1, 'c'), Payload::data(fill(placed.count, random))), elem,
         dims);
@@ -135,7 +135,8 @@ TrialBuilder& TrialBuilder::output(Elem elem, Shape dims, std::string_view form,
   const bool isFed = initial || place(dims, form).gaps;
   instr_.inout = static_cast<bool>(initial);
   // A NaN would not tell its bits.
-  if (isFed && !initial) initial = numbers(elem, isFloat(elem) ? Data::wide : Data::bits);
+  if (isFed && !initial)
+    initial = numbers(elem, isFloat(elem) ? random::Data::wide : random::Data::bits);
   instr_.outputs.push_back(
       viewOf(elem, dims, form, isFed ? program::Role::inout : program::Role::output, initial));
   return *this;
@@ -202,7 +203,7 @@ CaseResult TrialBuilder::tryOut(Port& port, Judge judge) {
   if (!trial) return CaseResult::of(trial.status());
   if (const Status status = program::verify(trial->program); !status)
     return CaseResult::of(status.context("the suite made a program that is none"));
-  return conform::tryOut(*trial, port);
+  return conformance::tryOut(*trial, port);
 }
 
 CaseResult TrialBuilder::tryRefusal(Port& port) {
@@ -210,11 +211,11 @@ CaseResult TrialBuilder::tryRefusal(Port& port) {
   if (!trial) return CaseResult::of(trial.status());
   if (program::verify(trial->program))
     return CaseResult::of(failure(Code::internal, "nothing is wrong with it"));
-  return conform::tryRefusal(*trial, port);
+  return conformance::tryRefusal(*trial, port);
 }
 
 Result<Trial> TrialBuilder::make(Port& port, Judge judge) {
-  CDL_ASSIGN(const std::shared_ptr<runtime::Device> device, port.device());
+  CDL_ASSIGN(const std::shared_ptr<runtime::plugin::Device> device, port.device());
   program_.spaces = {defaultSpace(device->target())};
   for (program::Buffer& buffer : program_.buffers) buffer.alignment = device->target().alignment();
   Trial trial{program_, {}, std::move(judge), trustsSteps_};
@@ -245,7 +246,7 @@ Result<Trial> TrialBuilder::make(Port& port, Judge judge) {
   trial.inputs = [this](uint64_t salt) -> Result<std::vector<Tensor>> {
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < fills_.size(); ++i) {
-      Random random(splitmix64(seed_ ^ salt << 32 ^ i << 8));
+      random::Random random(splitmix64(seed_ ^ salt << 32 ^ i << 8));
       tensors.push_back(fills_[i](fed_[i].second * rounds_, random));
     }
     return tensors;
@@ -253,9 +254,9 @@ Result<Trial> TrialBuilder::make(Port& port, Judge judge) {
   return trial;
 }
 
-TrialBuilder::Fill numbers(Elem elem, Data data) {
-  return [elem, data](int64_t count, Random& random) {
-    return randomData(elem, {count}, data, random);
+TrialBuilder::Fill numbers(Elem elem, random::Data data) {
+  return [elem, data](int64_t count, random::Random& random) {
+    return random::randomData(elem, {count}, data, random);
   };
 }
 
@@ -273,4 +274,4 @@ uint64_t seedOf(std::string_view address) {
   return seed;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

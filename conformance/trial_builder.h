@@ -3,7 +3,7 @@
 #include "conformance/execute.h"
 #include "conformance/random/random_ops.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 
 /// How a view lies in its buffer.
 ///   dense        row-major, contiguous, the whole buffer
@@ -30,7 +30,7 @@ bool isForm(const Shape& dims, std::string_view form);
 class TrialBuilder {
 public:
   /// The content of a buffer of `count` elements.
-  using Fill = std::function<Tensor(int64_t count, Random& random)>;
+  using Fill = std::function<Tensor(int64_t count, random::Random& random)>;
 
   /// The address seeds the data: the same case has the same data in every run of the suite.
   TrialBuilder(std::string_view address, uint16_t kind, uint16_t fn = 0);
@@ -59,7 +59,7 @@ public:
 
   /// Tries it out on the port. A program that does not verify fails the case: the suite is wrong
   /// then.
-  CaseResult tryOut(Port& port, Judge judge = primitiveBounds);
+  CaseResult tryOut(Port& port, Judge judge = judge::primitiveBounds);
 
   /// Its program breaks a rule: the port must refuse it.
   CaseResult tryRefusal(Port& port);
@@ -82,11 +82,11 @@ private:
 };
 
 /// Numbers of a kind, as randomData makes them.
-TrialBuilder::Fill numbers(Elem elem, Data data);
+TrialBuilder::Fill numbers(Elem elem, random::Data data);
 
 /// "17x0x3" -> {17, 0, 3}; "scalar" -> {}.
 Shape shapeOf(std::string_view text);
 /// The seed of an address.
 uint64_t seedOf(std::string_view address);
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -20,7 +20,7 @@
 #include "conformance/workers.h"
 #include "core/support/json.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 
 // A result as it travels from a worker.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Work, nodes, nativeNodes, macs, nativeMacs)
@@ -259,4 +259,4 @@ std::string WorkerProcess::end() {
   return fmt::format("the process ended with status {}", WEXITSTATUS(state));
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

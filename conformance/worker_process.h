@@ -8,7 +8,7 @@
 
 #include "conformance/case.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 
 /// A process, forked here, that runs one case after the other. Whatever a backend does there
 /// arrives here as an answer or as the reason why there is none: it may crash, hang, exit, throw,
@@ -59,4 +59,4 @@ private:
   double limitSeconds_ = 0;
 };
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -12,7 +12,7 @@
 #include "conformance/worker_process.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using Clock = WorkerProcess::Clock;
@@ -20,7 +20,7 @@ using Clock = WorkerProcess::Clock;
 /// Whether a case failed in another way than before. What says how long it waited says something
 /// else each time.
 bool isAnother(const CaseResult& first, const CaseResult& again) {
-  const bool isTimed = text::isOneOf(std::string(tierOf(first.name)), "abi|memory|queue");
+  const bool isTimed = text::isOneOf(std::string(report::tierOf(first.name)), "abi|memory|queue");
   return again.outcome != first.outcome || (again.reason != first.reason && !isTimed);
 }
 
@@ -133,4 +133,4 @@ runInWorkers(const std::vector<std::string>& names, const std::function<CaseResu
   return Supervisor(names, run, options, done).supervise();
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -2,7 +2,7 @@
 
 #include "conformance/case.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 
 /// How the reason of a case that took too long begins.
 inline constexpr std::string_view kNoAnswer = "no answer after ";
@@ -26,4 +26,4 @@ runInWorkers(const std::vector<std::string>& names,
              const std::function<CaseResult(size_t index)>& run, const WorkerOptions& options,
              const std::function<void(const CaseResult&, size_t finished)>& done);
 
-} // namespace candela::conform
+} // namespace candela::conformance

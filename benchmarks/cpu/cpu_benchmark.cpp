@@ -20,8 +20,8 @@ template <typename T> T orDie(Result<T> result) {
   return std::move(result).value();
 }
 
-std::shared_ptr<runtime::Device> cpu() {
-  static const auto device = orDie(orDie(runtime::findPlugin(PLUGIN_cpu))->open(0, {}));
+std::shared_ptr<runtime::plugin::Device> cpu() {
+  static const auto device = orDie(orDie(runtime::plugin::findPlugin(PLUGIN_cpu))->open(0, {}));
   return device;
 }
 
@@ -30,20 +30,20 @@ std::string number(int64_t value) { return std::to_string(value); }
 /// Times the graph of this text; macs: multiply-accumulates of one run, 0 when it has none.
 void time(benchmark::State& state, const std::string& text, double macs) {
   Diagnostics diagnostics;
-  auto ir = orDie(pipeline::parseIr(text, "benchmark", diagnostics));
-  const std::shared_ptr<runtime::Device> devices[] = {cpu()};
+  auto ir = orDie(driver::parseIr(text, "benchmark", diagnostics));
+  const std::shared_ptr<runtime::plugin::Device> devices[] = {cpu()};
   const auto session =
-      orDie(pipeline::compile(std::get<graph::Graph>(std::move(ir)), "benchmark", devices));
+      orDie(driver::compile(std::get<graph::Graph>(std::move(ir)), "benchmark", devices));
   std::vector<Tensor> inputs;
-  const runtime::Bundle& bundle = session->bundle();
+  const runtime::bundle::Bundle& bundle = session->bundle();
   for (const uint32_t input : bundle.inputs)
     inputs.push_back(orDie(randomTensor(bundle.values[input].elem, bundle.values[input].dims, 1)));
   uint64_t bytes = 0;
   for (auto _ : state) {
-    runtime::Trace trace(true);
+    runtime::session::Trace trace(true);
     orDie(session->run(inputs));
     uint64_t ns = 0;
-    for (const runtime::TraceEvent& event : trace.events())
+    for (const runtime::session::TraceEvent& event : trace.events())
       if (event.instr) ns += event.endNs - event.startNs;
     state.SetIterationTime(static_cast<double>(ns) * 1e-9);
   }

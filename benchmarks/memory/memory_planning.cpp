@@ -12,31 +12,32 @@
 
 #include "tests/unit/compiler/solvers/memory/problems.h"
 
-namespace candela::plan {
+namespace candela::program::passes {
 namespace {
 
-bool measure(const std::string& name, const MemoryProblem& problem, const PlanOptions& options) {
+bool measure(const std::string& name, const solvers::memory::MemoryProblem& problem,
+             const solvers::memory::PlanOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const std::clock_t processor = std::clock();
-  const auto plan = planMemory(problem, options);
+  const auto plan = solvers::memory::planMemory(problem, options);
   const double processorSeconds = static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  const bool valid = plan && !validate(problem, *plan);
+  const bool valid = plan && !solvers::memory::validate(problem, *plan);
   std::printf("{\"problem\": \"%s\", \"buffers\": %zu, \"valid\": %s, \"bytes\": %llu, "
               "\"max_live_bytes\": %llu, "
               "\"nodes\": %llu, \"seconds\": %.4f, \"processor_seconds\": %.4f}\n",
               name.c_str(), problem.buffers.size(), valid ? "true" : "false",
               static_cast<unsigned long long>(plan ? plan->size : 0),
-              static_cast<unsigned long long>(maxLive(problem)),
+              static_cast<unsigned long long>(solvers::memory::maxLive(problem)),
               static_cast<unsigned long long>(plan ? plan->nodes : 0), took.count(),
               processorSeconds);
   std::fflush(stdout);
   return valid;
 }
 
-MemoryProblem drawnLives(uint64_t seed, size_t count, int64_t steps) {
+solvers::memory::MemoryProblem drawnLives(uint64_t seed, size_t count, int64_t steps) {
   std::mt19937_64 random(seed);
-  MemoryProblem problem;
+  solvers::memory::MemoryProblem problem;
   for (size_t i = 0; i < count; ++i) {
     const auto begin = static_cast<int64_t>(random() % static_cast<uint64_t>(steps));
     const auto length = 1 + static_cast<int64_t>(random() % (random() % 10 == 0 ? 50 : 5));
@@ -49,7 +50,7 @@ int run(int count, char** files) {
   bool good = true;
   for (int i = 0; i < count; ++i) {
     const std::string file = files[i];
-    const MemoryProblem problem = testing::readInstance(file);
+    const solvers::memory::MemoryProblem problem = solvers::memory::testing::readInstance(file);
     good =
         measure(file.substr(file.rfind('/') + 1), problem, {}) && !problem.buffers.empty() && good;
   }
@@ -61,6 +62,6 @@ int run(int count, char** files) {
 }
 
 } // namespace
-} // namespace candela::plan
+} // namespace candela::program::passes
 
-int main(int argc, char** argv) { return candela::plan::run(argc - 1, argv + 1); }
+int main(int argc, char** argv) { return candela::program::passes::run(argc - 1, argv + 1); }

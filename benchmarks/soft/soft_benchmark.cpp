@@ -7,7 +7,7 @@
 #include "tests/unit/runtime/host_executor/image_maker.h"
 #include "tests/unit/runtime/host_executor/run_image.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 namespace {
 
 using Maker = testing::ImageMaker;
@@ -172,6 +172,6 @@ void depthwise(benchmark::State& state) {
 BENCHMARK(depthwise)->Unit(benchmark::kMillisecond);
 
 } // namespace
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor
 
 BENCHMARK_MAIN();

@@ -11,7 +11,7 @@
 #include "core/support/float_bits.h"
 #include "core/support/out_of_memory.h"
 
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 using graph::Node, graph::OpInfo, graph::OpKind, graph::Tolerance;
 using reference::Array, reference::Whole;
@@ -111,7 +111,7 @@ bool sameBits(const Array& a, const Array& b) {
 class Analysis {
 public:
   Analysis(const Node& node, const std::vector<const Interval*>& operands,
-           const target::Target& target)
+           const capabilities::Target& target)
       : node_(node), info_(node.info()), operands_(operands), target_(target) {}
 
   Result<std::vector<Interval>> run() {
@@ -482,14 +482,14 @@ private:
     CDL_ASSIGN(Node* const node, graph.addNode(node_.kind, operands, node_.attrs, {}, nullptr,
                                                static_cast<int>(node_.results().size())));
     for (graph::Value* result : node->results()) graph.addOutput(result, result->name);
-    CDL_TRY(target::lower(graph, target_, {.toPrimitives = toPrimitives}));
+    CDL_TRY(lowering::decompose::lower(graph, target_, {.toPrimitives = toPrimitives}));
     return analyze(graph, inputs, target_);
   }
 
   const Node& node_;
   const OpInfo& info_;
   const std::vector<const Interval*>& operands_;
-  const target::Target& target_;
+  const capabilities::Target& target_;
   std::vector<Interval> results_;
   graph::Graph sized_;
 };
@@ -544,12 +544,12 @@ double Interval::width() const {
 
 Result<std::vector<Interval>> analyze(const Node& node,
                                       const std::vector<const Interval*>& operands,
-                                      const target::Target& target) {
+                                      const capabilities::Target& target) {
   return Analysis(node, operands, target).run();
 }
 
 Result<std::vector<Interval>> analyze(const graph::Graph& graph, std::span<const Interval> inputs,
-                                      const target::Target& target) {
+                                      const capabilities::Target& target) {
   std::map<const graph::Value*, Interval> values;
   for (size_t i = 0; i < inputs.size(); ++i) values.emplace(graph.inputs()[i], inputs[i]);
   for (const auto& node : graph.nodes()) {
@@ -592,4 +592,4 @@ std::string outside(const Interval& interval, const Tensor& got) {
   return "";
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

@@ -6,7 +6,7 @@
 /// Which results are right: a running error analysis. Every value is an interval that holds what
 /// the op records allow from intervals of the operands, so that a rounding near a step of floor, of
 /// a comparison or of a cast loosens the elements behind it and no others.
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 /// Element by element, both ends counted in. Floats are numbers of the element type. Nothing is
 /// known of a wild element: it may be anything.
@@ -29,13 +29,13 @@ struct Interval {
 
 /// Intervals of the outputs. Composites are followed through their decompositions for `target`.
 Result<std::vector<Interval>> analyze(const graph::Graph& graph, std::span<const Interval> inputs,
-                                      const target::Target& target);
+                                      const capabilities::Target& target);
 /// Of one node's results. Null where an operand is absent.
 Result<std::vector<Interval>> analyze(const graph::Node& node,
                                       const std::vector<const Interval*>& operands,
-                                      const target::Target& target);
+                                      const capabilities::Target& target);
 
 /// Empty when every element lies in its interval, else the first that does not, with both.
 std::string outside(const Interval& interval, const Tensor& got);
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

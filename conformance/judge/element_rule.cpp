@@ -9,7 +9,7 @@
 #include "core/compiler/graph/op_info.h"
 #include "core/support/float_bits.h"
 
-namespace candela::conform {
+namespace candela::conformance::judge {
 namespace {
 
 /// Units in the last place of the function's row that has this result type, else of any of its
@@ -64,7 +64,7 @@ double ulpAt(Elem elem, double value) {
 
 double functionUnits(uint16_t kind, uint16_t fn, Elem elem, double size) {
   const bool isHalf = elemBits(elem) <= 16; // computed in f32 wherever that can be
-  if (target::isRequiredFn(kind, fn) || isHalf) return isHalf ? 3 : 4;
+  if (capabilities::isRequiredFn(kind, fn) || isHalf) return isHalf ? 3 : 4;
   // By way of exp and log what is lost is as much as the logarithm is long.
   return 16 * (1 + (size > 0 ? std::abs(std::log(size)) / 8 : 0));
 }
@@ -79,4 +79,4 @@ ElementRule elementRule(uint16_t kind, uint16_t fn, Elem elem) {
   return {ElementRule::Kind::units};
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

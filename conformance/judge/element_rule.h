@@ -4,7 +4,7 @@
 
 /// How far one element of a result may be from the number that is meant. Primitives, ops and what
 /// is composed of them are judged by the same rules.
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 /// Half a step at 1: what one rounding may change, relative.
 double unitOf(Elem elem);
@@ -33,4 +33,4 @@ struct ElementRule {
 };
 ElementRule elementRule(uint16_t kind, uint16_t fn, Elem elem);
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

@@ -3,7 +3,7 @@
 #include "core/compiler/program/program.h"
 
 /// Views as elements of their buffers.
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 /// The elements that the view names, in row-major order of its dims; outside of `for`.
 inline std::vector<int64_t> elementsOf(const program::View& view) {
@@ -52,4 +52,4 @@ inline Result<Bytes> contentOf(const program::Program& program, uint32_t buffer,
   return tensor.bytes;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

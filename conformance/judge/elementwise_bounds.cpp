@@ -9,7 +9,7 @@
 #include "core/reference/kinds.h"
 #include "core/support/float_bits.h"
 
-namespace candela::conform {
+namespace candela::conformance::judge {
 namespace {
 
 using program::Buffer, program::Instr, program::Program, program::Role, program::View;
@@ -262,4 +262,4 @@ Result<Expectation> elementwiseBounds(const Program& program, std::span<const Te
   return expected;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

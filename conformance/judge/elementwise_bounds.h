@@ -3,7 +3,7 @@
 #include "conformance/judge/primitive_bounds.h"
 
 /// What is right for COPY, FILL, CONVERT, UNARY, BINARY, COMPARE and SELECT.
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 bool isElementwiseKind(uint16_t kind);
 
@@ -14,4 +14,4 @@ bool isElementwiseKind(uint16_t kind);
 Result<Expectation> elementwiseBounds(const program::Program& program,
                                       std::span<const Tensor> inputs, uint32_t deviceFlags = 0);
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

@@ -4,7 +4,7 @@
 #include "conformance/judge/scatter_bounds.h"
 #include "conformance/judge/sum_bounds.h"
 
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 Result<Expectation> primitiveBounds(const program::Program& program,
                                     std::span<const Tensor> inputs) {
@@ -27,4 +27,4 @@ Result<Expectation> primitiveBounds(const program::Program& program,
   return expected;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

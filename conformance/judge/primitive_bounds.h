@@ -6,7 +6,7 @@
 #include "conformance/judge/statistics.h"
 #include "core/compiler/program/program.h"
 
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 /// What is right for a Program: for each OUTPUT, INOUT and STATE buffer, in order.
 struct Expectation {
@@ -31,4 +31,4 @@ struct Expectation {
 Result<Expectation> primitiveBounds(const program::Program& program,
                                     std::span<const Tensor> inputs);
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

@@ -4,7 +4,7 @@
 
 #include "core/support/compare.h"
 
-namespace candela::conform {
+namespace candela::conformance::judge {
 namespace {
 
 /// As rare as one in three million where both are of one distribution.
@@ -86,4 +86,4 @@ Status checkDrawn(const Tensor& got, const Tensor& expected) {
   return Status::ok();
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

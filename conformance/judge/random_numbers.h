@@ -4,7 +4,7 @@
 
 /// Outputs of random operators: the expected numbers are another generator's, so what counts is
 /// what they say of the distribution. Types and shapes are those of the expected tensor.
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 /// Each element is a given number or 0, as of Bernoulli and Dropout: where neither is 0 they are
 /// equal, zeros are about as many (all of the same, where the expected ones all are), and what is 0
@@ -15,4 +15,4 @@ Status checkKept(const Tensor& got, const Tensor& expected);
 /// on of about the expected mean and variance.
 Status checkDrawn(const Tensor& got, const Tensor& expected);
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

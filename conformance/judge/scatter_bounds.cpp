@@ -3,7 +3,7 @@
 #include "conformance/judge/elements.h"
 #include "conformance/judge/sum_bounds.h"
 
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 using program::Instr, program::Program, program::View;
 
@@ -38,4 +38,4 @@ Result<Expectation> scatterBounds(const Program& program, std::span<const Tensor
   return expected;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

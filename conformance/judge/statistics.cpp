@@ -4,7 +4,7 @@
 
 #include "core/support/compare.h"
 
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 Status checkRounding(const RoundingModel& model, const Tensor& got) {
   constexpr int64_t kFewest = 16;
@@ -31,4 +31,4 @@ Status checkRounding(const RoundingModel& model, const Tensor& got) {
   return Status::ok();
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

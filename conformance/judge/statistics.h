@@ -6,7 +6,7 @@
 
 /// What many results show and no single one does: each error may lie in its bound while all lean
 /// one way, or are larger than rounding to nearest ever leaves them.
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 /// Of one result, element by element.
 struct RoundingModel {
@@ -22,4 +22,4 @@ struct RoundingModel {
 /// Failure: mismatch, with the number that is too large.
 Status checkRounding(const RoundingModel& model, const Tensor& got);
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

@@ -11,7 +11,7 @@
 #include "core/support/float_bits.h"
 #include "core/support/out_of_memory.h"
 
-namespace candela::conform {
+namespace candela::conformance::judge {
 namespace {
 
 using program::Instr, program::Program, program::Role, program::View;
@@ -262,4 +262,4 @@ Result<Expectation> exactBounds(const Program& program, std::span<const Tensor> 
   return expected;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

@@ -3,7 +3,7 @@
 #include "conformance/judge/primitive_bounds.h"
 
 /// What is right where many floats become one: MATMUL, and REDUCE by sum or product.
-namespace candela::conform {
+namespace candela::conformance::judge {
 
 bool isFloatSum(const program::Instr& instr);
 
@@ -22,4 +22,4 @@ Result<Expectation> sumStatistics(const program::Program& program, std::span<con
 /// The oracle's answer and nothing else: for data on which no step of the instruction rounds.
 Result<Expectation> exactBounds(const program::Program& program, std::span<const Tensor> inputs);
 
-} // namespace candela::conform
+} // namespace candela::conformance::judge

@@ -4,7 +4,7 @@
 #include "conformance/mutants/catalogue.h"
 #include "core/support/kinds.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 // ---- Views that lie elsewhere
@@ -195,4 +195,4 @@ void addAddressFaults(Catalogue& catalogue) {
     catalogue.add("nondeterministic", name, waver);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -3,7 +3,7 @@
 #include "conformance/mutants/fault.h"
 
 /// How the catalogue is filled.
-namespace candela::conform {
+namespace candela::conformance::mutants {
 
 class Catalogue {
 public:
@@ -34,4 +34,4 @@ void addObjectFaults(Catalogue& catalogue);
 // Slots of memory, queues and errors.
 void addSlotFaults(Catalogue& catalogue);
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

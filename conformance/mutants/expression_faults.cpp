@@ -9,7 +9,7 @@
 #include "core/support/out_of_memory.h"
 #include "core/support/tensor.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 using program::Instr, program::Operand, program::Program, program::Step;
@@ -192,4 +192,4 @@ void addExpressionFaults(Catalogue& catalogue) {
   addTies<Ties::away>(catalogue, "half_away");
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

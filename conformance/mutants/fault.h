@@ -6,7 +6,7 @@
 
 /// The catalogue of faults that a backend may have, and which of them each part of the interface
 /// can have.
-namespace candela::conform {
+namespace candela::conformance::mutants {
 
 /// A row of the matrix: a primitive, or an object of the interface.
 struct Subject {
@@ -49,4 +49,4 @@ const std::vector<Fault>& allFaults();
 /// Null when there is none of this name.
 const Fault* findFault(std::string_view name);
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -9,7 +9,7 @@
 #include "core/support/kinds.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 // ---- What the rules ask
@@ -256,4 +256,4 @@ std::span<const FaultClass> faultClasses() {
   return all;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -3,7 +3,7 @@
 #include "conformance/mutants/catalogue.h"
 #include "core/support/status.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 template <typename List> const auto* named(const List& list, std::string_view name) {
@@ -51,4 +51,4 @@ const Fault* findFault(std::string_view name) {
   return nullptr;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -13,7 +13,7 @@
 #include "conformance/suite.h"
 #include "conformance/workers.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 using Outcome = CaseResult::Outcome;
@@ -107,7 +107,7 @@ runMutants(const MutantOptions& options,
   std::vector<const Fault*> faults;
   std::vector<std::string> names;
   for (const Fault& fault : allFaults()) {
-    if (!options.query.empty() && !matchesQuery(fault.name, options.query)) continue;
+    if (!options.query.empty() && !report::matchesQuery(fault.name, options.query)) continue;
     faults.push_back(&fault);
     names.push_back(fault.name);
   }
@@ -182,4 +182,4 @@ std::string matrixPage(const std::vector<Verdict>& verdicts) {
   return text;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

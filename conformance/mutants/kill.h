@@ -4,7 +4,7 @@
 #include "conformance/mutants/fault.h"
 
 /// The suite on its own catalogue of faulty backends.
-namespace candela::conform {
+namespace candela::conformance::mutants {
 
 struct Verdict {
   const Fault* fault = nullptr;
@@ -42,4 +42,4 @@ std::vector<std::string> matrixGaps();
 /// The kill matrix as text in Markdown: a line for each class, a column for each subject.
 std::string matrixPage(const std::vector<Verdict>& verdicts);
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -6,7 +6,7 @@
 #include "core/runtime/host_executor/soft.h"
 #include "core/support/tensor.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 constexpr uint64_t kSpill = 64;   ///< bytes around a buffer that a fault may damage
@@ -143,7 +143,8 @@ cdl_code_t Mutation::runOn(const cdl_image_t* image, const std::vector<void*>& m
   char text[512] = "";
   cdl_error_t error{text, sizeof text, 0};
   addresses.insert(addresses.end(), more.begin(), more.end());
-  const cdl_code_t code = soft::run(image, index_, loops_.data(), addresses.data(), &error);
+  const cdl_code_t code =
+      runtime::host_executor::run(image, index_, loops_.data(), addresses.data(), &error);
   message = text;
   return code;
 }
@@ -162,4 +163,4 @@ void Mutation::commit() {
   }
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

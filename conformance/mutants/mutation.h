@@ -10,7 +10,7 @@
 #include "core/support/payload.h"
 
 /// One instruction on its way through soft, where a fault may take hold of it.
-namespace candela::conform {
+namespace candela::conformance::mutants {
 
 using Index = std::array<int64_t, CDL_MAX_RANK>;
 
@@ -118,4 +118,4 @@ template <typename F> void forEachIndex(const cdl_view_t& view, F f) {
   }
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -6,7 +6,7 @@
 #include "core/support/float_bits.h"
 
 /// Arithmetic that is wrong on purpose.
-namespace candela::conform {
+namespace candela::conformance::mutants {
 
 inline bool isSubnormal(Elem elem, uint64_t bits) {
   if (!isFloat(elem)) return false;
@@ -71,4 +71,4 @@ inline uint64_t clamped(Elem elem, __int128 value) {
   return static_cast<uint64_t>(std::clamp(value, range.lowest, range.highest));
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -1,7 +1,7 @@
 // Faults of what is not arithmetic: capability rows, executables, errors.
 #include "conformance/mutants/catalogue.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 cdl_plugin_t original; ///< of the table whose slots were replaced
@@ -119,4 +119,4 @@ void addObjectFaults(Catalogue& catalogue) {
         [](cdl_plugin_t& table) { original = table, table.execute = executeNothing; });
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

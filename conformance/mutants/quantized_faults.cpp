@@ -3,7 +3,7 @@
 #include "conformance/mutants/numbers.h"
 #include "core/support/tensor.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 /// value / 2^s to nearest, ties to even.
@@ -181,4 +181,4 @@ void addQuantizedFaults(Catalogue& catalogue) {
   catalogue.add("half_even", "table", lookingUp(halfEven));
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 std::atomic<cdl_backend_query_fn> theBase = nullptr;
@@ -418,4 +418,4 @@ cdl_code_t shimQuery(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* err
 ShimObjects shimObjects() { return {openDevices, liveMemory, liveQueues, liveExecutables}; }
 uint64_t shimCalls() { return countedCalls; }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

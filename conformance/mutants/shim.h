@@ -4,7 +4,7 @@
 
 #include "candela/cdl.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 
 /// What stands behind the shim: another backend of this process. Before the shim is asked for, and
 /// not changed while a device of it is open.
@@ -43,4 +43,4 @@ ShimObjects shimObjects();
 /// Calls that shims have counted.
 uint64_t shimCalls();
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

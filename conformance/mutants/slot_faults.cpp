@@ -7,7 +7,7 @@
 
 #include "conformance/mutants/catalogue.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 cdl_plugin_t original; ///< of the table whose slots were replaced
@@ -282,4 +282,4 @@ void addSlotFaults(Catalogue& catalogue) {
   add("message_overrun", "error", "", wrapMemory<SayTooMuch>);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -5,7 +5,7 @@
 #include "conformance/mutants/fault.h"
 #include "core/runtime/host_executor/soft.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 /// What is the same behind both doors: memory, queues and negotiation are the comfort layer's,
@@ -23,7 +23,7 @@ public:
     const std::string name = this->options().get("fault");
     if (!name.empty() && !(fault_ = findFault(name)))
       return cdl::error(CDL_INVALID_ARGUMENT, "there is no fault '" + name + "'");
-    table_ = soft::capabilities();
+    table_ = runtime::host_executor::capabilities();
     rows_.assign(table_.rows, table_.rows + table_.row_count);
     if (fault_ && fault_->capabilities) fault_->capabilities(table_, rows_);
     if (table_.rows) {
@@ -60,7 +60,7 @@ private:
     std::vector<void*> addresses;
     for (const Room& room : rooms) addresses.push_back(room.address);
     cdl_error_t error{message, sizeof message, 0};
-    code = soft::run(image, i, loops, addresses.data(), &error);
+    code = runtime::host_executor::run(image, i, loops, addresses.data(), &error);
     return code == CDL_OK ? cdl::ok() : cdl::error(code, message);
   }
 
@@ -164,4 +164,4 @@ cdl_backend_query_fn softQueryFor(const std::map<std::string, std::string>& opti
   return &faultyQuery;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -5,7 +5,7 @@
 
 #include "candela/cdl.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 
 /// core/runtime/host_executor as a plugin, through the same doors as a vendor's: the backend `soft`
 /// under test, and the base of the faulty ones. Its options:
@@ -16,4 +16,4 @@ cdl_code_t softQuery(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* err
 /// time in a process.
 cdl_backend_query_fn softQueryFor(const std::map<std::string, std::string>& options);
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -8,7 +8,7 @@
 #include "core/reference/reference.h"
 #include "core/support/tensor.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 /// A number that is added: as a real where floats are summed, else whole.
@@ -223,4 +223,4 @@ void addSumFaults(Catalogue& catalogue) {
   catalogue.add("per_channel", "matmul", oneZeroPoint);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

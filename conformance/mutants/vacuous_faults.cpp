@@ -5,7 +5,7 @@
 
 #include "conformance/mutants/catalogue.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 cdl_code_t giveZeros(Mutation& m) {
@@ -115,4 +115,4 @@ void addVacuousFaults(Catalogue& catalogue) {
   catalogue.add("never_writes_back", "primitives", neverWriteBack);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

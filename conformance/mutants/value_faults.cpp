@@ -7,7 +7,7 @@
 #include "core/support/kinds.h"
 #include "core/support/tensor.h"
 
-namespace candela::conform {
+namespace candela::conformance::mutants {
 namespace {
 
 /// One element of the result, as soft made it, and the elements of the operands that it is made of.
@@ -286,4 +286,4 @@ void addValueFaults(Catalogue& catalogue) {
                       std::string(attrName(attr)));
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::mutants

@@ -6,7 +6,7 @@
 #include "core/compiler/driver/pipeline.h"
 #include "core/support/out_of_memory.h"
 
-namespace candela::conform {
+namespace candela::conformance::random {
 namespace {
 
 using graph::OpInfo;
@@ -32,7 +32,7 @@ private:
   struct Known {
     int id;
     graph::Value* value;
-    Interval interval;
+    judge::Interval interval;
   };
 
   int64_t nodes() const { return static_cast<int64_t>(recipe_.steps.size()); }
@@ -58,7 +58,7 @@ private:
     graph::Value* value = constant ? graph_.addConstant(tensor)
                                    : graph_.addInput(fmt::format("x{}", id),
                                                      graph::TensorType(tensor.elem, tensor.dims));
-    known_.push_back({id, value, orThrow(Interval::of(tensor))});
+    known_.push_back({id, value, orThrow(judge::Interval::of(tensor))});
     return id;
   }
   const Known& known(int id) const { return *std::ranges::find(known_, id, &Known::id); }
@@ -120,14 +120,14 @@ private:
       operands.push_back(id == Recipe::kAbsent ? nullptr : known(id).value);
     auto made = graph_.addNode(step.kind, operands, step.attrs, {}, nullptr, draft->results);
     if (!made) return;
-    std::vector<const Interval*> bounds;
+    std::vector<const judge::Interval*> bounds;
     for (const int id : step.operands)
       bounds.push_back(id == Recipe::kAbsent ? nullptr : &known(id).interval);
     const bool isSmall = std::ranges::all_of((*made)->results(), [](const graph::Value* result) {
       return result->type.count() <= kLargest && !isStorageOnly(result->type.elem);
     });
     auto intervals =
-        isSmall ? analyze(**made, bounds, pipeline::hostTarget()) : badModel("too large");
+        isSmall ? judge::analyze(**made, bounds, driver::hostTarget()) : badModel("too large");
     if (!intervals || !std::ranges::all_of(*intervals, isUseful)) {
       graph_.erase(*made);
       return;
@@ -139,7 +139,7 @@ private:
     recipe_.steps.push_back(std::move(step));
   }
 
-  static bool isUseful(const Interval& interval) {
+  static bool isUseful(const judge::Interval& interval) {
     return interval.tight() * 20 >= interval.count() * 19;
   }
 
@@ -165,4 +165,4 @@ private:
 
 Recipe randomGraph(uint64_t seed) { return GraphMaker(seed).make(); }
 
-} // namespace candela::conform
+} // namespace candela::conformance::random

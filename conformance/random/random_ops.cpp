@@ -10,7 +10,7 @@
 #include "core/support/float_bits.h"
 #include "core/support/out_of_memory.h"
 
-namespace candela::conform {
+namespace candela::conformance::random {
 
 using graph::AttrInfo, graph::AttrType, graph::OperandInfo, graph::OpInfo;
 
@@ -603,4 +603,4 @@ Result<Recipe> recipeOf(const Draft& draft, Data data, Random& random) {
   return recipe;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::random

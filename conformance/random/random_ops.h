@@ -8,7 +8,7 @@
 /// Nodes made of their records: whoever adds a record has them. The same seed gives the same on
 /// every machine: nothing here draws twice where the language leaves the order open, or from a
 /// distribution of the library.
-namespace candela::conform {
+namespace candela::conformance::random {
 
 class Random {
 public:
@@ -70,4 +70,4 @@ Tensor dataOf(const Draft::Operand& operand, Data data, Random& random);
 /// refuses it, or it is larger than a sample should be.
 Result<Recipe> recipeOf(const Draft& draft, Data data, Random& random);
 
-} // namespace candela::conform
+} // namespace candela::conformance::random

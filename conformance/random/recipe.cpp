@@ -8,7 +8,7 @@
 #include "core/compiler/graph/text.h"
 #include "core/support/file.h"
 
-namespace candela::conform {
+namespace candela::conformance::random {
 
 const Recipe::Leaf* Recipe::leaf(int id) const {
   const auto found = std::ranges::find(leaves, id, &Leaf::id);
@@ -117,4 +117,4 @@ Result<std::string> writeCase(const Recipe& recipe, std::span<const Tensor> expe
   return line;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::random

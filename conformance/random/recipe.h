@@ -2,7 +2,7 @@
 
 #include "core/compiler/graph/graph.h"
 
-namespace candela::conform {
+namespace candela::conformance::random {
 
 /// A graph with the data that it runs on, as data: made by the generators, cut by the reducer,
 /// built as often as needed.
@@ -45,4 +45,4 @@ struct Recipe {
 Result<std::string> writeCase(const Recipe& recipe, std::span<const Tensor> expected, double atol,
                               const std::string& folder, const std::string& backend);
 
-} // namespace candela::conform
+} // namespace candela::conformance::random

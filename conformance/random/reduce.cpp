@@ -8,7 +8,7 @@
 #include "core/support/float_bits.h"
 #include "core/support/out_of_memory.h"
 
-namespace candela::conform {
+namespace candela::conformance::random {
 namespace {
 
 class Reducer {
@@ -209,4 +209,4 @@ Recipe reduce(Recipe recipe, const std::function<bool(const Recipe&)>& fails, in
   return Reducer(std::move(recipe), fails, limit).run();
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::random

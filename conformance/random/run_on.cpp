@@ -6,7 +6,7 @@
 #include "conformance/random/reduce.h"
 #include "core/compiler/driver/pipeline.h"
 
-namespace candela::conform {
+namespace candela::conformance::random {
 
 Executor executorOn(Port& port, bool toPrimitives) {
   Executor executor{port.backend() + (toPrimitives ? " --to-primitives" : ""), {}};
@@ -17,14 +17,15 @@ Executor executorOn(Port& port, bool toPrimitives) {
     };
     return executor;
   }
-  pipeline::CompileOptions options;
+  driver::CompileOptions options;
   options.toPrimitives = toPrimitives;
   executor.run = [&port, options](const Recipe& recipe, Work& work) -> Result<std::vector<Tensor>> {
     CDL_ASSIGN(graph::Graph graph, recipe.build());
     CDL_ASSIGN(const auto devices, port.devices());
-    CDL_ASSIGN(const auto session, pipeline::compile(std::move(graph), "fuzz", devices, options));
-    for (const runtime::NodePlacement& node : session->bundle().placement)
-      work += {1, node.cls == runtime::NodePlacement::Class::native, node.macs, node.nativeMacs};
+    CDL_ASSIGN(const auto session, driver::compile(std::move(graph), "fuzz", devices, options));
+    for (const runtime::bundle::NodePlacement& node : session->bundle().placement)
+      work += {1, node.cls == runtime::bundle::NodePlacement::Class::native, node.macs,
+               node.nativeMacs};
     return session->run(recipe.inputs());
   };
   return executor;
@@ -32,7 +33,7 @@ Executor executorOn(Port& port, bool toPrimitives) {
 
 Result<Executor> executorOf(const std::string& name) {
   const std::string backend = name.substr(0, name.find(' '));
-  runtime::Options options;
+  runtime::plugin::Options options;
   if (backend == "cpu") options.emplace("threads", "1");
   if (const size_t isa = name.find(" --isa "); isa != std::string::npos)
     options.emplace("isa", name.substr(isa + 7));
@@ -47,8 +48,8 @@ Result<Executor> executorOf(const std::string& name) {
 }
 
 Result<Expected> expect(const Recipe& recipe) {
-  return expect(recipe, [](const graph::Graph& graph, std::span<const Interval> inputs) {
-    return analyze(graph, inputs, pipeline::hostTarget());
+  return expect(recipe, [](const graph::Graph& graph, std::span<const judge::Interval> inputs) {
+    return judge::analyze(graph, inputs, driver::hostTarget());
   });
 }
 
@@ -57,9 +58,9 @@ Result<Expected> expect(const Recipe& recipe, const Analysis& analysis) {
   const std::vector<Tensor> inputs = recipe.inputs();
   Expected expected;
   CDL_ASSIGN(expected.outputs, reference::run(graph, inputs));
-  std::vector<Interval> intervals;
+  std::vector<judge::Interval> intervals;
   for (const Tensor& input : inputs) {
-    CDL_ASSIGN(Interval interval, Interval::of(input));
+    CDL_ASSIGN(judge::Interval interval, judge::Interval::of(input));
     intervals.push_back(std::move(interval));
   }
   CDL_ASSIGN(expected.intervals, analysis(graph, intervals));
@@ -78,18 +79,18 @@ Finding judge(const Recipe& recipe, const Expected& expected, const Executor& ex
     return {Finding::Kind::failed,
             fmt::format("{} outputs, expected {}", got->size(), expected.intervals.size())};
   for (size_t i = 0; i < got->size(); ++i)
-    if (const std::string text = outside(expected.intervals[i], (*got)[i]); !text.empty())
+    if (const std::string text = judge::outside(expected.intervals[i], (*got)[i]); !text.empty())
       return {Finding::Kind::wrong, fmt::format("output y{}: {}", recipe.outputs[i], text)};
   return {};
 }
 
 bool mayRefuse(const Recipe& recipe) {
   for (const bool toPrimitives : {false, true}) {
-    pipeline::CompileOptions options;
+    driver::CompileOptions options;
     options.toPrimitives = toPrimitives;
     auto graph = recipe.build();
     if (!graph) continue;
-    const auto alone = pipeline::compile(std::move(*graph), "fuzz", {}, options);
+    const auto alone = driver::compile(std::move(*graph), "fuzz", {}, options);
     if (!alone && alone.status().code() == Code::unsupported) return true;
   }
   return false;
@@ -98,7 +99,8 @@ bool mayRefuse(const Recipe& recipe) {
 Result<std::string> writeWhole(const Recipe& recipe, const Expected& expected,
                                const std::string& folder, const std::string& backend) {
   double width = 0;
-  for (const Interval& interval : expected.intervals) width = std::max(width, interval.width());
+  for (const judge::Interval& interval : expected.intervals)
+    width = std::max(width, interval.width());
   return writeCase(recipe, expected.outputs, width, folder, backend);
 }
 
@@ -116,4 +118,4 @@ Result<Reduced> writeReduced(const Recipe& recipe, Finding::Kind kind,
   return reduced;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::random

@@ -7,7 +7,7 @@
 #include "conformance/random/recipe.h"
 
 /// What runs a recipe, and who judges.
-namespace candela::conform {
+namespace candela::conformance::random {
 
 struct Executor {
   std::string name; ///< as --backend says it, with " --to-primitives" where that is so
@@ -22,13 +22,13 @@ Result<Executor> executorOf(const std::string& name);
 
 /// What is right for a recipe.
 struct Expected {
-  std::vector<Tensor> outputs;     ///< of the oracle
-  std::vector<Interval> intervals; ///< of each
+  std::vector<Tensor> outputs;            ///< of the oracle
+  std::vector<judge::Interval> intervals; ///< of each
 };
 Result<Expected> expect(const Recipe& recipe);
 /// How far results may be off, by the intervals of the inputs.
-using Analysis = std::function<Result<std::vector<Interval>>(const graph::Graph& graph,
-                                                             std::span<const Interval> inputs)>;
+using Analysis = std::function<Result<std::vector<judge::Interval>>(
+    const graph::Graph& graph, std::span<const judge::Interval> inputs)>;
 Result<Expected> expect(const Recipe& recipe, const Analysis& analysis);
 
 struct Finding {
@@ -57,4 +57,4 @@ Result<Reduced> writeReduced(const Recipe& recipe, Finding::Kind kind,
 Result<std::string> writeWhole(const Recipe& recipe, const Expected& expected,
                                const std::string& folder, const std::string& backend);
 
-} // namespace candela::conform
+} // namespace candela::conformance::random

@@ -7,7 +7,7 @@
 #include "core/support/file.h"
 #include "core/support/hash.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -18,7 +18,7 @@ bool isPath(const std::string& backend) {
 }
 
 Result<Json> describedByQuery(Port& port) {
-  CDL_ASSIGN(const std::shared_ptr<runtime::Plugin> plugin, port.plugin());
+  CDL_ASSIGN(const std::shared_ptr<runtime::plugin::Plugin> plugin, port.plugin());
   const cdl_header_t& header = plugin->table().header;
   return Json{{"origin", plugin->origin()},   {"name", plugin->name()},
               {"version", plugin->version()}, {"description", plugin->description()},
@@ -26,7 +26,7 @@ Result<Json> describedByQuery(Port& port) {
 }
 
 Result<Json> describedByDevice(Port& port) {
-  CDL_ASSIGN(const std::shared_ptr<runtime::Device> device, port.device());
+  CDL_ASSIGN(const std::shared_ptr<runtime::plugin::Device> device, port.device());
   return Json{{"device", device->name()}};
 }
 
@@ -104,4 +104,4 @@ Result<Candidate> describeCandidate(Port& port, double limitSeconds) {
   return candidate;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -4,7 +4,7 @@
 
 #include "conformance/workers.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 
 /// What is judged.
 struct Candidate {
@@ -30,4 +30,4 @@ Result<std::string> pluginFileOf(const std::string& backend);
 /// SHA-256 of a file. Failure: not_found or io.
 Result<std::string> fileHash(const std::string& path);
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -8,7 +8,7 @@
 #include "core/support/hash.h"
 #include "core/support/json.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -139,4 +139,4 @@ Result<Verification> verifyCertificate(const std::string& file, const std::strin
   return verified;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

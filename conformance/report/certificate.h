@@ -6,7 +6,7 @@
 
 /// What a vendor hands out: the run in few words, bound to its report and to the plugin's file by
 /// hashes.
-namespace candela::conform {
+namespace candela::conformance::report {
 
 /// `reportFile` is the name that the report has beside the certificate, `text` what stands in it.
 nlohmann::ordered_json certificateOf(const Report& report, const std::string& reportFile,
@@ -30,4 +30,4 @@ struct Verification {
 /// Failure: not_found or io, or bad_model for what is no certificate at all.
 Result<Verification> verifyCertificate(const std::string& file, const std::string& pluginFile);
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -7,7 +7,7 @@
 #include "core/support/hash.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,4 +77,4 @@ Result<Corpus> wholeCorpus(const Selection& selection) {
   return corpus;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -3,7 +3,7 @@
 #include "conformance/suite.h"
 
 /// What suite this is.
-namespace candela::conform {
+namespace candela::conformance::report {
 
 /// Goes up where a case is added, or asks something else than it did.
 struct SuiteVersion {
@@ -27,4 +27,4 @@ Result<std::string> casesOf(Size size);
 /// The whole suite, of the first seed whatever the selection's is.
 Result<Corpus> wholeCorpus(const Selection& selection);
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -2,7 +2,7 @@
 
 #include "core/support/text/shown.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 
 std::string markupEscaped(std::string_view text) {
   std::string out;
@@ -28,4 +28,4 @@ std::string markupEscaped(std::string_view text) {
   return out;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

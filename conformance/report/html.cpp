@@ -7,7 +7,7 @@
 #include "conformance/report/html_style.h"
 #include "conformance/report/tally.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 using Outcome = CaseResult::Outcome;
@@ -335,4 +335,4 @@ std::string htmlPage(const Report& report) {
          "</main></body></html>\n";
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

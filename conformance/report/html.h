@@ -2,10 +2,10 @@
 
 #include "conformance/report/report.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 
 /// One page that needs nothing beside it: no script, no font, no picture. It is well-formed XML
 /// too.
 std::string htmlPage(const Report& report);
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace candela::conform {
+namespace candela::conformance::report {
 
 /// The page's style. Narrow screens read a table's rows as blocks, each value behind the name of
 /// its column.
@@ -85,4 +85,4 @@ dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.6rem}}
 @media print{body{background:#fff}section,.card{break-inside:avoid;border-color:#bbb}main{padding:0;max-width:none}}
 )css";
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

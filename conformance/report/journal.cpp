@@ -15,7 +15,7 @@
 #include "core/support/hash.h"
 #include "core/support/json.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -138,4 +138,4 @@ Result<Journal> Journal::open(const std::string& file, const Report& run,
   return journal;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -2,7 +2,7 @@
 
 #include "conformance/report/report.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 
 /// What a run had when it was killed: a line for each finished case, written at once, each with a
 /// checksum.
@@ -31,4 +31,4 @@ private:
   std::vector<CaseResult> had_;
 };
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -2,7 +2,7 @@
 #include "conformance/report/report.h"
 #include "conformance/report/tally.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 
 using Outcome = CaseResult::Outcome;
 
@@ -47,4 +47,4 @@ std::string junitXml(const Report& report) {
   return out + "</testsuites>\n";
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -73,4 +73,4 @@ Result<Report> mergeReports(std::vector<Report> shards, const std::vector<std::s
   return whole;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

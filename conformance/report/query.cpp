@@ -6,7 +6,7 @@
 
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 bool glob(const std::string& pattern, std::string_view text) {
@@ -72,4 +72,4 @@ Result<Shard> parseShard(const std::string& given) {
   return Shard{*index, *count};
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

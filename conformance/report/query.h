@@ -3,7 +3,7 @@
 #include "conformance/case.h"
 
 /// Which cases: by address, and by part.
-namespace candela::conform {
+namespace candela::conformance::report {
 
 /// The part of an address before its first colon.
 std::string_view tierOf(std::string_view address);
@@ -28,4 +28,4 @@ struct Shard {
 };
 Result<Shard> parseShard(const std::string& given);
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

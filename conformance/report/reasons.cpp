@@ -6,7 +6,7 @@
 
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 constexpr const char* kStrings = "strings";
@@ -91,4 +91,4 @@ std::string reasonClass(std::string_view reason) {
   return first ? first : "other";
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

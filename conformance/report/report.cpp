@@ -6,7 +6,7 @@
 #include "conformance/suite.h"
 #include "core/support/text/shell.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 using Outcome = CaseResult::Outcome;
@@ -79,4 +79,4 @@ std::string rerunCommand(const Report& report, const std::string& address) {
   return command + " --cases " + shellQuoted(address);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

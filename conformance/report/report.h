@@ -6,7 +6,7 @@
 #include "conformance/report/query.h"
 
 /// All that a run of the suite has to tell. Every page is made of this and of nothing else.
-namespace candela::conform {
+namespace candela::conformance::report {
 
 /// An entry of expectations.toml.
 struct Waiver {
@@ -71,4 +71,4 @@ Result<Report> readReport(const std::string& file);
 /// JUnit XML, one test suite per tier; cases that neither passed nor failed are skipped.
 std::string junitXml(const Report& report);
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -10,7 +10,7 @@
 #include "core/support/text/nesting.h"
 #include "core/support/text/shown.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -270,4 +270,4 @@ Result<Report> readReport(const std::string& file) {
   return parseReport({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -5,7 +5,7 @@
 #include "conformance/report/query.h"
 #include "conformance/report/reasons.h"
 
-namespace candela::conform {
+namespace candela::conformance::report {
 namespace {
 
 using Outcome = CaseResult::Outcome;
@@ -85,4 +85,4 @@ std::map<std::string, uint64_t> unsupportedByClass(std::span<const CaseResult> r
   return counts;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

@@ -7,7 +7,7 @@
 #include "conformance/case.h"
 
 /// Counting results.
-namespace candela::conform {
+namespace candela::conformance::report {
 
 inline constexpr std::array<const char*, 6> kOutcomeNames = {"passed", "failed",   "unsupported",
                                                              "xfail",  "emulated", "mistrusted"};
@@ -50,4 +50,4 @@ Native nativeOf(std::span<const CaseResult> results);
 /// How many unsupported cases there are for each reasonClass().
 std::map<std::string, uint64_t> unsupportedByClass(std::span<const CaseResult> results);
 
-} // namespace candela::conform
+} // namespace candela::conformance::report

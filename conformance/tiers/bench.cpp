@@ -7,7 +7,7 @@
 #include "core/compiler/program/image.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers {
 namespace {
 
 constexpr char kUntouched = 0x5A;
@@ -129,9 +129,9 @@ Status Lane::expect(std::string_view who, cdl_memory_t* from, uint64_t offset,
 
 Bench::~Bench() {
   for (cdl_queue_t* queue : queues_)
-    runtime::endBySlot(table().name, CDL_SLOT(table(), queue_destroy), device(), queue);
+    runtime::plugin::endBySlot(table().name, CDL_SLOT(table(), queue_destroy), device(), queue);
   for (cdl_memory_t* memory : memory_)
-    runtime::endBySlot(table().name, CDL_SLOT(table(), memory_destroy), device(), memory);
+    runtime::plugin::endBySlot(table().name, CDL_SLOT(table(), memory_destroy), device(), memory);
 }
 
 uint64_t Bench::alignment(uint32_t space) const {
@@ -270,10 +270,12 @@ Result<std::unique_ptr<Echo>> Echo::make(Bench& bench, uint64_t bytes) {
 
   std::unique_ptr<Echo> echo(new Echo(bench, bytes));
   echo->image_ = program::toImage(program);
-  const target::Answer answer = bench.target().query(runtime::describe(echo->image(), 1));
-  if (answer.support != target::Support::native)
-    return bench.skip("COPY of u8 is not native", answer.support == target::Support::emulated);
-  CDL_TRY(pipeline::tileFor(bench.target(), program));
+  const capabilities::Answer answer =
+      bench.target().query(runtime::plugin::describe(echo->image(), 1));
+  if (answer.support != capabilities::Support::native)
+    return bench.skip("COPY of u8 is not native",
+                      answer.support == capabilities::Support::emulated);
+  CDL_TRY(driver::tileFor(bench.target(), program));
   echo->image_ = program::toImage(program);
   if (!bench.compiles()) return echo;
   const std::vector<const void*> constants(1, nullptr);
@@ -288,8 +290,8 @@ Result<std::unique_ptr<Echo>> Echo::make(Bench& bench, uint64_t bytes) {
 
 Echo::~Echo() {
   if (executable_)
-    runtime::endBySlot(bench_.table().name, CDL_SLOT(bench_.table(), executable_destroy),
-                       bench_.device(), executable_);
+    runtime::plugin::endBySlot(bench_.table().name, CDL_SLOT(bench_.table(), executable_destroy),
+                               bench_.device(), executable_);
 }
 
 Status Echo::submit(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, uint64_t yOffset,
@@ -357,4 +359,4 @@ uint64_t numberOf(const Choice& choice, std::string_view axis) {
   return text::parseNumber<uint64_t>(choice.find(axis)->second).value_or(0);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers

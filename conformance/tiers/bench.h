@@ -8,7 +8,7 @@
 
 /// What the tiers below the instructions stand on: the slots of the table as they are, with codes
 /// and messages judged as they come.
-namespace candela::conform {
+namespace candela::conformance::tiers {
 
 using ByteVector = std::vector<std::byte>;
 
@@ -92,7 +92,8 @@ private:
 /// are made and destroyed by any thread.
 class Bench {
 public:
-  Bench(std::shared_ptr<runtime::Plugin> plugin, std::shared_ptr<runtime::Device> device)
+  Bench(std::shared_ptr<runtime::plugin::Plugin> plugin,
+        std::shared_ptr<runtime::plugin::Device> device)
       : plugin_(std::move(plugin)), device_(std::move(device)) {}
   ~Bench();
   Bench(const Bench&) = delete;
@@ -100,13 +101,13 @@ public:
 
   const cdl_plugin_t& table() const { return device_->table(); }
   cdl_device_t* device() const { return device_->handle(); }
-  const std::shared_ptr<runtime::Plugin>& plugin() const { return plugin_; }
+  const std::shared_ptr<runtime::plugin::Plugin>& plugin() const { return plugin_; }
   bool compiles() const { return device_->compiles(); }
   /// The same device, opened once more.
-  Result<std::shared_ptr<runtime::Device>> another() const {
+  Result<std::shared_ptr<runtime::plugin::Device>> another() const {
     return plugin_->open(0, device_->options());
   }
-  const target::Target& target() const { return device_->target(); }
+  const capabilities::Target& target() const { return device_->target(); }
   uint64_t alignment(uint32_t space = 0) const;
 
   /// alignment 0: what the space declares.
@@ -132,8 +133,8 @@ public:
   CaseResult result(const Status& status) const;
 
 private:
-  std::shared_ptr<runtime::Plugin> plugin_;
-  std::shared_ptr<runtime::Device> device_;
+  std::shared_ptr<runtime::plugin::Plugin> plugin_;
+  std::shared_ptr<runtime::plugin::Device> device_;
   std::mutex mutex_;
   std::vector<cdl_memory_t*> memory_;
   std::vector<cdl_queue_t*> queues_;
@@ -183,4 +184,4 @@ std::vector<Case> expand(const Probes& probes, const Selection& selection, const
 /// A number among the parameters.
 uint64_t numberOf(const Choice& choice, std::string_view axis);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers

@@ -5,30 +5,31 @@
 #include "conformance/random/run_on.h"
 #include "conformance/suite.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers {
 namespace {
 
 constexpr uint64_t kGraphs[] = {3, 50, 2000}; ///< by Size
 constexpr int kReductions = 250;              ///< a case has a time limit
 
 CaseResult runGraph(uint64_t seed, bool toPrimitives, const std::string& failures, Port& port) {
-  const Recipe recipe = randomGraph(seed);
-  const auto expected = expect(recipe);
+  const random::Recipe recipe = random::randomGraph(seed);
+  const auto expected = random::expect(recipe);
   if (!expected)
     return CaseResult::of(expected.status().context("the suite cannot judge its graph"));
-  const Executor executor = executorOn(port, toPrimitives);
+  const random::Executor executor = random::executorOn(port, toPrimitives);
   // Whoever dies or hangs leaves the whole graph behind.
   const std::string folder = fmt::format("{}/fuzz_{}", failures, seed);
   if (!failures.empty())
-    if (const auto written = writeWhole(recipe, *expected, folder, executor.name); !written)
+    if (const auto written = random::writeWhole(recipe, *expected, folder, executor.name); !written)
       return CaseResult::of(written.status());
   CaseResult result = CaseResult::passed();
-  Finding finding = judge(recipe, *expected, executor, &result.work);
+  random::Finding finding = random::judge(recipe, *expected, executor, &result.work);
   std::error_code gone; // what is left behind is no failure
-  if (finding.kind == Finding::Kind::none ||
-      (finding.kind == Finding::Kind::refused && mayRefuse(recipe))) {
+  if (finding.kind == random::Finding::Kind::none ||
+      (finding.kind == random::Finding::Kind::refused && random::mayRefuse(recipe))) {
     if (!failures.empty()) std::filesystem::remove_all(folder, gone);
-    if (finding.kind == Finding::Kind::refused) return CaseResult::unsupported(finding.text);
+    if (finding.kind == random::Finding::Kind::refused)
+      return CaseResult::unsupported(finding.text);
     // What the SDK did alone says nothing of the backend.
     const auto devices = port.devices();
     if (devices && !devices->empty() && result.work.nativeNodes == 0)
@@ -42,10 +43,11 @@ CaseResult runGraph(uint64_t seed, bool toPrimitives, const std::string& failure
     return result;
   }
   std::filesystem::remove_all(folder, gone);
-  const auto again = [&](const Recipe& candidate, const Expected& expectation) {
-    return judge(candidate, expectation, executor);
+  const auto again = [&](const random::Recipe& candidate, const random::Expected& expectation) {
+    return random::judge(candidate, expectation, executor);
   };
-  const auto small = writeReduced(recipe, finding.kind, again, folder, executor.name, kReductions);
+  const auto small =
+      random::writeReduced(recipe, finding.kind, again, folder, executor.name, kReductions);
   result.reason +=
       small ? fmt::format("; {} of {} nodes are left, {}: {}", small->recipe.steps.size(),
                           recipe.steps.size(), small->finding.text, small->command)
@@ -67,4 +69,4 @@ Result<std::vector<Case>> fuzzCases(const Selection& selection) {
   return cases;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers

@@ -13,7 +13,7 @@
 #include "conformance/tiers/bench.h"
 #include "conformance/tiers/memory_import.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers {
 namespace {
 
 /// Runs the body on the default space, or on every other one in turn.
@@ -694,4 +694,4 @@ Result<std::vector<Case>> memoryCases(const Selection& selection) {
   return all;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers

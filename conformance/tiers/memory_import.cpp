@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace candela::conform {
+namespace candela::conformance::tiers {
 namespace {
 
 /// Bytes of the host, with others around them that no work may touch.
@@ -153,4 +153,4 @@ std::vector<Case> memoryImportCases(const Selection& selection) {
   return all;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers

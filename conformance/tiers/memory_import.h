@@ -2,9 +2,9 @@
 
 #include "conformance/tiers/bench.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers {
 
 /// Cases of the slot memory_import.
 std::vector<Case> memoryImportCases(const Selection& selection);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers

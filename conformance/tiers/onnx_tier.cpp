@@ -15,7 +15,7 @@
 #include "core/support/float_bits.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,7 +23,7 @@ using Outcome = CaseResult::Outcome;
 
 /// Everything that one case is about.
 struct Material {
-  onnx_io::Model model;
+  import::onnx_io::Model model;
   std::vector<DataSet> sets;
   bool transforms = false; ///< DFT, STFT: rounding errors are of the size of the largest output
   /// The data has the numbers of NumPy's generator, which nobody else has: they say what a
@@ -31,13 +31,13 @@ struct Material {
   Status (*random)(const Tensor& got, const Tensor& expected) = nullptr;
 };
 
-bool isDrawn(const onnx_io::Node& node) {
+bool isDrawn(const import::onnx_io::Node& node) {
   return node.opType.starts_with("Random") || node.opType == "Multinomial";
 }
 
 Result<Material> readMaterial(const OnnxCase& onnxCase) {
   Material material;
-  CDL_ASSIGN(material.model, onnx_io::readModel(onnxCase.folder + "/model.onnx"));
+  CDL_ASSIGN(material.model, import::onnx_io::readModel(onnxCase.folder + "/model.onnx"));
   std::vector<fs::path> folders;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(onnxCase.folder, error))
@@ -49,28 +49,28 @@ Result<Material> readMaterial(const OnnxCase& onnxCase) {
     CDL_ASSIGN(DataSet set, readDataSet(folder.string(), material.model));
     material.sets.push_back(std::move(set));
   }
-  for (const onnx_io::Node& node : material.model.graph.nodes) {
+  for (const import::onnx_io::Node& node : material.model.graph.nodes) {
     material.transforms |= text::isOneOf(node.opType, "DFT|STFT");
     if (isDrawn(node) || node.opType == "Bernoulli" ||
         (node.opType == "Dropout" && node.inputs.size() > 2))
-      material.random = checkKept;
+      material.random = judge::checkKept;
   }
   // What is computed of random numbers are numbers kept or left out, as Bernoulli's definition
   // does.
-  for (const onnx_io::Node& node : material.model.graph.nodes)
-    for (const onnx_io::ValueInfo& output : material.model.graph.outputs)
+  for (const import::onnx_io::Node& node : material.model.graph.nodes)
+    for (const import::onnx_io::ValueInfo& output : material.model.graph.outputs)
       if (isDrawn(node) && std::ranges::find(node.outputs, output.name) != node.outputs.end())
-        material.random = checkDrawn;
+        material.random = judge::checkDrawn;
   return material;
 }
 
 /// The shapes of this data set, for inputs whose shape the model leaves open.
-std::map<std::string, Shape> openShapes(const onnx_io::Model& model, const DataSet& set) {
+std::map<std::string, Shape> openShapes(const import::onnx_io::Model& model, const DataSet& set) {
   std::map<std::string, Shape> shapes;
-  for (const onnx_io::ValueInfo& input : model.graph.inputs) {
+  for (const import::onnx_io::ValueInfo& input : model.graph.inputs) {
     const bool open =
         !input.hasShape || std::any_of(input.dims.begin(), input.dims.end(),
-                                       [](const onnx_io::Dim& d) { return d.value < 0; });
+                                       [](const import::onnx_io::Dim& d) { return d.value < 0; });
     const auto at = set.inputs.find(input.name);
     if (open && at != set.inputs.end() && at->second.isTensor())
       shapes[input.name] = at->second.tensor.dims;
@@ -99,11 +99,11 @@ Status compareOne(const Material& material, const Tensor& expected, const Tensor
 }
 
 Status compareOutputs(const Material& material, const DataSet& set,
-                      const std::vector<flow::Value>& got) {
+                      const std::vector<runtime::control_flow::Value>& got) {
   if (got.size() != set.outputs.size())
     return failure(Code::mismatch, "{} outputs, expected {}", got.size(), set.outputs.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    const flow::Value& expected = set.outputs[i];
+    const runtime::control_flow::Value& expected = set.outputs[i];
     const std::string who = fmt::format("output '{}'", material.model.graph.outputs[i].name);
     if (got[i].kind != expected.kind ||
         (expected.isSequence() && got[i].items->size() != expected.items->size()))
@@ -122,7 +122,7 @@ Status compareOutputs(const Material& material, const DataSet& set,
 /// nearest even.
 std::string dataDefect(const Material& material) {
   for (const DataSet& set : material.sets)
-    for (const onnx_io::ValueInfo& input : material.model.graph.inputs) {
+    for (const import::onnx_io::ValueInfo& input : material.model.graph.inputs) {
       const auto at = set.inputs.find(input.name);
       if (at == set.inputs.end() || !at->second.isTensor()) continue;
       const Tensor& given = at->second.tensor;
@@ -133,7 +133,7 @@ std::string dataDefect(const Material& material) {
         return fmt::format("'{}' is {} in the data, which the model does not declare", input.name,
                            given.typeText());
       if (given.elem != Elem::f32_) continue;
-      for (const flow::Value& value : set.outputs) {
+      for (const runtime::control_flow::Value& value : set.outputs) {
         if (!value.isTensor()) continue;
         const Tensor& output = value.tensor;
         if (output.elem != Elem::bf16_ || output.dims != given.dims) continue;
@@ -152,8 +152,8 @@ std::string dataDefect(const Material& material) {
 
 Status runScript(const Material& material, const DataSet& set, import::Script script,
                  const RunCase& run, Work& work) {
-  std::vector<flow::Value> inputs;
-  for (const flow::SlotId slot : script.flow.inputs) {
+  std::vector<runtime::control_flow::Value> inputs;
+  for (const runtime::control_flow::SlotId slot : script.flow.inputs) {
     const auto at = set.inputs.find(script.flow.slots[slot].name);
     if (at == set.inputs.end())
       return failure(Code::internal, "import made an input '{}' that the model does not have",
@@ -169,7 +169,7 @@ Status runScript(const Material& material, const DataSet& set, import::Script sc
 /// as constants.
 Status runAll(const std::shared_ptr<const Material>& material, const RunCase& run, bool& frozen,
               Work& work) {
-  const std::shared_ptr<const onnx_io::Model> model(material, &material->model);
+  const std::shared_ptr<const import::onnx_io::Model> model(material, &material->model);
   for (const DataSet& set : material->sets) {
     import::ImportOptions options;
     options.bindAtRun = true;
@@ -253,4 +253,4 @@ Result<std::vector<Case>> onnxCases(const Selection& selection) {
   return cases;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers

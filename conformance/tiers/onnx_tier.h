@@ -5,7 +5,7 @@
 
 /// The ONNX project's node tests: <folder>/model.onnx with test_data_set_*/input_*.pb and
 /// output_*.pb.
-namespace candela::conform {
+namespace candela::conformance::tiers {
 
 struct OnnxCase {
   /// "onnx:" and the folder below the directory: "onnx:test_add", "onnx:node/test_add"
@@ -24,4 +24,4 @@ Result<std::vector<OnnxCase>> listOnnxCases(const std::string& directory);
 /// its model or the standard is expected to fail.
 CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers

@@ -9,7 +9,7 @@
 #include "conformance/tiers/bench.h"
 #include "core/support/threads.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers {
 namespace {
 
 /// Runs body(0) .. body(count - 1) on as many threads; the first failure counts.
@@ -680,4 +680,4 @@ Result<std::vector<Case>> queueCases(const Selection& selection) {
   return all;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers

@@ -8,14 +8,14 @@
 #include "conformance/suite.h"
 #include "conformance/workers.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 /// The addresses that fail, of those that contain `part`.
 std::set<std::string> failures(const char* plugin, const char* fault, const std::string& part) {
   setenv("CANDELA_TEST_FAULT", fault, 1);
   Port port(plugin);
-  std::vector<Case> cases = abiCases({}).orAbort();
+  std::vector<Case> cases = tiers::abi::abiCases({}).orAbort();
   std::erase_if(cases,
                 [&](const Case& one) { return one.address.find(part) == std::string::npos; });
   std::vector<std::string> names;
@@ -106,4 +106,4 @@ TEST(AbiTier, OfDoorTwoToo) {
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

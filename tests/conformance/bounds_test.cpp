@@ -9,7 +9,7 @@
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/graph/text.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -18,40 +18,40 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 Tensor floats(const std::vector<float>& values) {
   return Tensor::of<float>(Elem::f32_, {static_cast<int64_t>(values.size())}, values);
 }
-Interval between(const std::vector<float>& low, const std::vector<float>& high) {
+judge::Interval between(const std::vector<float>& low, const std::vector<float>& high) {
   return {reference::fromTensor(floats(low)).orAbort(),
           reference::fromTensor(floats(high)).orAbort()};
 }
 /// The interval of the one output of a Graph.
-Interval boundsOf(const std::string& text, const Interval& x) {
+judge::Interval boundsOf(const std::string& text, const judge::Interval& x) {
   Diagnostics diagnostics;
   const graph::Graph graph = graph::parse(text, "bounds_test", diagnostics).orAbort();
-  return analyze(graph, std::span(&x, 1), pipeline::hostTarget()).orAbort().at(0);
+  return judge::analyze(graph, std::span(&x, 1), driver::hostTarget()).orAbort().at(0);
 }
 
 TEST(Bounds, AQuotientByAnIntervalThatHoldsAZeroMayBeEitherInfinity) {
   const std::string text =
       "graph @g(%x: f32[4]) -> (%y: f32[4]) {\n  %y = reciprocal %x : f32[4]\n}\n";
-  const Interval y = boundsOf(text, between({-0.0f, -2, -1e-3f, 1}, {2, 0.0f, 1e-3f, 4}));
+  const judge::Interval y = boundsOf(text, between({-0.0f, -2, -1e-3f, 1}, {2, 0.0f, 1e-3f, 4}));
   for (const std::vector<float>& of : {std::vector<float>{0.0f, -2, 0.0f, 1},
                                        {-0.0f, 0.0f, -0.0f, 4},
                                        {2, -0.0f, 1e-6f, 2},
                                        {1e-6f, -1e-6f, -1e-6f, 3}}) {
     std::vector<float> got;
     for (const float x : of) got.push_back(1 / x);
-    EXPECT_EQ(outside(y, floats(got)), "");
+    EXPECT_EQ(judge::outside(y, floats(got)), "");
   }
-  EXPECT_THAT(outside(y, floats({1, -1, 1, 0.2f})), testing::HasSubstr("element 3 is 0.2"));
+  EXPECT_THAT(judge::outside(y, floats({1, -1, 1, 0.2f})), testing::HasSubstr("element 3 is 0.2"));
 }
 
 TEST(Bounds, BitsOfANanAreNobodysPromise) {
   const std::string text =
       "graph @g(%x: f32[2]) -> (%y: i32[2]) {\n  %y = bitcast %x {to = i32} : i32[2]\n}\n";
-  const Interval y = boundsOf(text, between({kNan, 1}, {kNan, 1}));
+  const judge::Interval y = boundsOf(text, between({kNan, 1}, {kNan, 1}));
   EXPECT_TRUE(y.isWild(0));
   EXPECT_TRUE(y.isPoint(1));
   EXPECT_FALSE(boundsOf(text, between({kInfinity, 1}, {kInfinity, 1})).isWild(0));
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

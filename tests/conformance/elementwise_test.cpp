@@ -18,14 +18,14 @@
 #include "core/support/text/scan.h"
 #include "tests/unit/compiler/program/program_text.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 std::vector<std::string> listed(Size size) {
   std::vector<std::string> list;
   Selection selection;
   selection.size = size;
-  const auto cases = primitiveCases(selection);
+  const auto cases = tiers::primitives::primitiveCases(selection);
   EXPECT_TRUE(cases) << cases.status().message();
   for (const Case& one : *cases) list.push_back(one.address);
   return list;
@@ -38,7 +38,7 @@ const std::vector<std::string>& addresses(Size size) {
 }
 
 /// What the address of a case for the row begins with.
-std::string beginningOf(const target::RequiredRow& row) {
+std::string beginningOf(const capabilities::RequiredRow& row) {
   const auto elem = [&](size_t i) { return elemName(static_cast<Elem>(row.elems[i])); };
   const std::string kind(program::kindName(row.kind)), fn(program::fnName(row.kind, row.fn));
   if (row.kind == CDL_KIND_CONVERT)
@@ -62,8 +62,8 @@ bool isWithin(uint8_t operandClass, const std::string& address) {
 TEST(ElementwiseCases, EachRequiredRowHasOneThatItMustTakeInEverySize) {
   for (const Size size : {Size::quick, Size::full, Size::nightly}) {
     const std::vector<std::string>& list = addresses(size);
-    for (const target::RequiredRow& row : target::requiredRows()) {
-      if (!isElementwiseKind(row.kind)) continue;
+    for (const capabilities::RequiredRow& row : capabilities::requiredRows()) {
+      if (!judge::isElementwiseKind(row.kind)) continue;
       const std::string beginning = beginningOf(row);
       const bool found = std::ranges::any_of(list, [&](const std::string& address) {
         return address.starts_with(beginning) && isWithin(row.operandClass, address);
@@ -122,21 +122,22 @@ Tensor floats(std::vector<float> values) {
 }
 
 /// What is right for the instruction on x, and b where there is one.
-Expectation expect(const std::string& body, const std::vector<Tensor>& inputs, uint32_t flags = 0) {
+judge::Expectation expect(const std::string& body, const std::vector<Tensor>& inputs,
+                          uint32_t flags = 0) {
   std::string text;
   const char* names[] = {"x", "b"};
   for (size_t i = 0; i < inputs.size(); ++i)
     text += fmt::format("buffer %{} input @host {}\n", names[i], inputs[i].bytes.size());
   const auto program = test::parseBody(text + body);
   EXPECT_TRUE(program) << program.status().message();
-  auto expected = elementwiseBounds(*program, inputs, flags);
+  auto expected = judge::elementwiseBounds(*program, inputs, flags);
   EXPECT_TRUE(expected) << expected.status().message();
   return *expected;
 }
-bool allows(const Expectation& expected, std::vector<float> values) {
+bool allows(const judge::Expectation& expected, std::vector<float> values) {
   Tensor got = floats(std::move(values));
   got.dims = expected.outputs[0].dims;
-  return outside(expected.intervals[0], got).empty();
+  return judge::outside(expected.intervals[0], got).empty();
 }
 
 constexpr const char* kUnary = "buffer %y output @host 4\nunary.{} @in %x[1]:f32, @out %y[1]:f32";
@@ -148,19 +149,20 @@ float steps(float value, int count) {
 }
 
 TEST(ElementwiseJudge, RoundsOnceOrAllowsWhatTheRowSays) {
-  const Expectation sum = expect(fmt::format(kBinary, "add"), {floats({1}), floats({0x1p-24f})});
+  const judge::Expectation sum =
+      expect(fmt::format(kBinary, "add"), {floats({1}), floats({0x1p-24f})});
   EXPECT_TRUE(allows(sum, {1}));
   EXPECT_FALSE(allows(sum, {steps(1, 1)}));
   // 3 units in the last place
-  const Expectation root = expect(fmt::format(kUnary, "sqrt"), {floats({9})});
+  const judge::Expectation root = expect(fmt::format(kUnary, "sqrt"), {floats({9})});
   EXPECT_TRUE(allows(root, {steps(3, 3)}));
   EXPECT_TRUE(allows(root, {steps(3, -3)}));
   EXPECT_FALSE(allows(root, {steps(3, 4)}));
   EXPECT_FALSE(allows(root, {steps(3, -4)}));
   // optional, and exact
-  const Expectation ceiling = expect(fmt::format(kUnary, "ceil"), {floats({2.5})});
+  const judge::Expectation ceiling = expect(fmt::format(kUnary, "ceil"), {floats({2.5})});
   EXPECT_FALSE(allows(ceiling, {steps(3, 1)}));
-  const Expectation sine = expect(fmt::format(kUnary, "sin"), {floats({1})});
+  const judge::Expectation sine = expect(fmt::format(kUnary, "sin"), {floats({1})});
   EXPECT_TRUE(allows(sine, {steps(std::sin(1.0f), 4)}));
   EXPECT_FALSE(allows(sine, {steps(std::sin(1.0f), 40)}));
 }
@@ -170,7 +172,7 @@ TEST(ElementwiseJudge, AnOverflowIsInfiniteAndNanIsNan) {
   EXPECT_TRUE(allows(expect(fmt::format(kUnary, "exp"), {floats({100})}), {inf}));
   EXPECT_FALSE(allows(expect(fmt::format(kUnary, "exp"), {floats({100})}), {most}));
   EXPECT_FALSE(allows(expect(fmt::format(kBinary, "mul"), {floats({most}), floats({2})}), {most}));
-  const Expectation nan = expect(fmt::format(kBinary, "max"), {floats({NAN}), floats({2})});
+  const judge::Expectation nan = expect(fmt::format(kBinary, "max"), {floats({NAN}), floats({2})});
   EXPECT_TRUE(allows(nan, {NAN}));
   EXPECT_FALSE(allows(nan, {2}));
 }
@@ -179,7 +181,7 @@ TEST(ElementwiseJudge, OnlyADeviceThatSaysSoFlushes) {
   const std::vector<Tensor> in = {floats({0x1p-130f}), floats({0x1p100f})};
   EXPECT_FALSE(allows(expect(fmt::format(kBinary, "mul"), in), {0}));
   EXPECT_FALSE(allows(expect(fmt::format(kBinary, "mul"), in, CDL_DEVICE_FTZ_F16), {0}));
-  const Expectation flushed = expect(fmt::format(kBinary, "mul"), in, CDL_DEVICE_FTZ_F32);
+  const judge::Expectation flushed = expect(fmt::format(kBinary, "mul"), in, CDL_DEVICE_FTZ_F32);
   EXPECT_TRUE(allows(flushed, {0}));
   EXPECT_TRUE(allows(flushed, {0x1p-30f}));
   const std::vector<Tensor> normal = {floats({0x1p-60f}), floats({0x1p-70f})};
@@ -189,14 +191,14 @@ TEST(ElementwiseJudge, OnlyADeviceThatSaysSoFlushes) {
 
 TEST(ElementwiseJudge, WhatMovesKeepsItsBits) {
   const std::vector<uint64_t> bits = {0x7f800001, 0x80000000, 0xffc12345, 0x00000001};
-  const Expectation copy =
+  const judge::Expectation copy =
       expect("buffer %y output @host 16\ncopy @in %x[4]:f32 at 3 strides[-1], @out %y[4]:f32",
              {bitsOf(Elem::f32_, bits)});
   ASSERT_TRUE(copy.bits[0]);
   for (int64_t i = 0; i < 4; ++i)
     EXPECT_EQ(loadElement(Elem::f32_, copy.outputs[0].bytes.data(), i),
               bits[static_cast<size_t>(3 - i)]);
-  const Expectation select =
+  const judge::Expectation select =
       expect("buffer %y output @host 4\nselect @in %x[1]:bool, @in %b[1]:f32, @in %b[1]:f32 at 1, "
              "@out %y[1]:f32",
              {bitsOf(Elem::bool_, {0}), bitsOf(Elem::f32_, {1, 0x7f800001})});
@@ -206,7 +208,7 @@ TEST(ElementwiseJudge, WhatMovesKeepsItsBits) {
 
 TEST(ElementwiseJudge, AZeroThatWasRoundedToHasItsSign) {
   const auto isExact = [](const std::string& body, std::vector<Tensor> in, uint32_t flags = 0) {
-    const Expectation expected = expect(body, in, flags);
+    const judge::Expectation expected = expect(body, in, flags);
     return expected.exact[0][0] ? loadElement(Elem::f32_, expected.outputs[0].bytes.data(), 0) : 7;
   };
   EXPECT_EQ(isExact(fmt::format(kUnary, "neg"), {floats({0})}), 0x80000000u);
@@ -239,7 +241,7 @@ TEST(ElementwiseJudge, ReadsAndWritesWhereTheInterpreterDoes) {
     std::vector<Tensor> given = in;
     if (program->buffers[2].role == program::Role::inout)
       given.push_back(floats({9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}));
-    const auto expected = elementwiseBounds(*program, given);
+    const auto expected = judge::elementwiseBounds(*program, given);
     const auto oracle = reference::interpret(*program, given);
     ASSERT_TRUE(expected && oracle) << body;
     const Tensor &own = expected->outputs[0], &theirs = (*oracle)[0];
@@ -254,11 +256,11 @@ TEST(ElementwiseJudge, ReadsAndWritesWhereTheInterpreterDoes) {
 TEST(TrialBuilder, AnOperandMayShareABufferAndTheResultLieInIt) {
   Port soft("soft");
   const Shape dims = {5, 3, 7};
-  const auto data = numbers(Elem::i32_, Data::bits);
+  const auto data = numbers(Elem::i32_, random::Data::bits);
   program::Program seen;
   const Judge judge = [&](const program::Program& program, std::span<const Tensor> inputs) {
     seen = program;
-    return elementwiseBounds(program, inputs);
+    return judge::elementwiseBounds(program, inputs);
   };
   TrialBuilder between("between", CDL_KIND_BINARY, CDL_BINARY_SUB);
   between.input(Elem::i32_, dims, "strided", data).inputBeside(1).outputIn(0, Elem::i32_);
@@ -283,4 +285,4 @@ TEST(TrialBuilder, AnOperandMayShareABufferAndTheResultLieInIt) {
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -10,7 +10,7 @@
 
 #include "conformance/report/corpus.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using Outcome = CaseResult::Outcome;
@@ -79,14 +79,14 @@ TEST(Expectations, AnEntryEndsWithItsVersion) {
     return listOf("[[xfail]]\ncases = \"a:b\"\nreason = \"r\"\nowner = \"o\"\nexpires = \"" +
                   version + "\"\n");
   };
-  const SuiteVersion next{kSuiteVersion.major, kSuiteVersion.minor + 1};
+  const report::SuiteVersion next{report::kSuiteVersion.major, report::kSuiteVersion.minor + 1};
   EXPECT_EQ(applied(until(next.text()), "a:b", Outcome::failed).outcome, Outcome::xfail);
   EXPECT_TRUE(until(next.text()).problems({"a:b"}).empty());
-  const Expectations over = until(kSuiteVersion.text());
+  const Expectations over = until(report::kSuiteVersion.text());
   EXPECT_EQ(applied(over, "a:b", Outcome::failed).outcome, Outcome::failed);
   ASSERT_EQ(over.problems({"a:b"}).size(), 1u);
   EXPECT_NE(over.problems({"a:b"})[0].find("acme.toml: xfail 'a:b': expired"), std::string::npos);
-  EXPECT_LT((SuiteVersion{1, 9}), (SuiteVersion{1, 10}));
+  EXPECT_LT((report::SuiteVersion{1, 9}), (report::SuiteVersion{1, 10}));
 }
 
 TEST(Expectations, AnEntryForNothingIsAProblem) {
@@ -133,4 +133,4 @@ TEST(Expectations, LieBesideThePlugin) {
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -10,7 +10,7 @@
 #include "conformance/mutants/kill.h"
 #include "core/support/file.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 constexpr const char* kHead =
@@ -30,10 +30,10 @@ case that killed each.
 
 int run(const std::string& path, bool write) {
   const auto began = std::chrono::steady_clock::now();
-  MutantOptions options;
+  mutants::MutantOptions options;
   options.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   size_t wrong = 0;
-  const auto verdicts = runMutants(options, [&](const Verdict& verdict, size_t) {
+  const auto verdicts = mutants::runMutants(options, [&](const mutants::Verdict& verdict, size_t) {
     if (verdict.isProper()) return;
     ++wrong;
     if (verdict.killed)
@@ -47,10 +47,11 @@ int run(const std::string& path, bool write) {
   if (!verdicts) return fmt::print("{}\n", verdicts.status().message()), 1;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   fmt::print("{} mutants, {} wrong, {:.1f} s\n", verdicts->size(), wrong, took.count());
-  const std::string page = fmt::format(
-      "{}Of {} mutants {} are killed.\n\n{}", kHead, verdicts->size(),
-      std::count_if(verdicts->begin(), verdicts->end(), [](const Verdict& v) { return v.killed; }),
-      matrixPage(*verdicts));
+  const std::string page =
+      fmt::format("{}Of {} mutants {} are killed.\n\n{}", kHead, verdicts->size(),
+                  std::count_if(verdicts->begin(), verdicts->end(),
+                                [](const mutants::Verdict& v) { return v.killed; }),
+                  mutants::matrixPage(*verdicts));
   if (write) {
     if (const Status status = writeFile(path, page.data(), page.size()); !status)
       return fmt::print("{}\n", status.message()), 1;
@@ -66,9 +67,9 @@ int run(const std::string& path, bool write) {
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance
 
 int main(int argc, char** argv) {
   if (argc < 2) return fmt::print("usage: {} PAGE [--write]\n", argv[0]), 2;
-  return candela::conform::run(argv[1], argc > 2 && std::string(argv[2]) == "--write");
+  return candela::conformance::run(argv[1], argc > 2 && std::string(argv[2]) == "--write");
 }

@@ -14,7 +14,8 @@
 #include "core/support/compare.h"
 
 using namespace candela;
-using namespace candela::conform;
+using namespace candela::conformance;
+using namespace candela::conformance::tiers::models;
 using testing::HasSubstr;
 using Outcome = CaseResult::Outcome;
 
@@ -42,7 +43,8 @@ struct Compiled : cdl::Executable {
       // A token that is not written to its cache.
       if (fault == Fault::forgets && cdl_get_instr(image, i)->kind == CDL_KIND_SCATTER)
         return cdl::ok();
-      const cdl::Status status(soft::run(image, i, loops, addresses.data(), nullptr), "soft");
+      const cdl::Status status(
+          runtime::host_executor::run(image, i, loops, addresses.data(), nullptr), "soft");
       if (fault == Fault::slightlyOff && cdl_get_instr(image, i)->kind == CDL_KIND_MATMUL)
         nudge(addresses, i);
       return status;
@@ -98,7 +100,7 @@ cdl_code_t query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) 
   // With every row of soft's.
   if (code == CDL_OK)
     out->device_capabilities = [](cdl_device_t*) noexcept -> const cdl_capabilities_t* {
-      return &soft::capabilities();
+      return &runtime::host_executor::capabilities();
     };
   return code;
 }
@@ -106,7 +108,7 @@ cdl_code_t query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) 
 std::vector<Case> casesOf(Size size) {
   Selection selection;
   selection.size = size;
-  return modelCases(selection).value();
+  return tiers::models::modelCases(selection).value();
 }
 
 Case caseOf(const std::string& address) {
@@ -117,7 +119,7 @@ Case caseOf(const std::string& address) {
 }
 
 CaseResult runWith(Fault with, const std::string& address) {
-  runtime::registerStatic("compiler", query);
+  runtime::plugin::registerStatic("compiler", query);
   fault = with;
   Port port("compiler");
   return caseOf(address).run(port);
@@ -221,10 +223,10 @@ TEST(ModelsTier, FailsWhatIsWrong) {
 TEST(ModelsTier, NothingThatTheHostDidCounts) {
   Port port("soft"); // as a plugin, not as the host
   EXPECT_EQ(caseOf("models:mlp_f32:size=small;batch=1").run(port).outcome, Outcome::passed);
-  runtime::registerStatic("nothing",
-                          [](const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
-                            return cdl::detail::Entry<OnlyMemory>::query(host, out, error);
-                          });
+  runtime::plugin::registerStatic(
+      "nothing", [](const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
+        return cdl::detail::Entry<OnlyMemory>::query(host, out, error);
+      });
   Port nothing("nothing");
   const CaseResult result = caseOf("models:mlp_int8:size=small;batch=1").run(nothing);
   EXPECT_EQ(result.outcome, Outcome::emulated) << result.reason;

@@ -11,20 +11,20 @@
 #include "conformance/port.h"
 #include "conformance/suite.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
-MutantOptions some(const std::string& query) {
-  MutantOptions options;
+mutants::MutantOptions some(const std::string& query) {
+  mutants::MutantOptions options;
   options.jobs = 2;
   options.query = query;
   return options;
 }
 
 TEST(Mutants, FillTheWholeMatrix) {
-  EXPECT_EQ(matrixGaps(), std::vector<std::string>());
+  EXPECT_EQ(mutants::matrixGaps(), std::vector<std::string>());
   std::set<std::string> names;
-  for (const Fault& fault : allFaults()) {
+  for (const mutants::Fault& fault : mutants::allFaults()) {
     EXPECT_TRUE(names.insert(fault.name).second) << fault.name;
     EXPECT_TRUE(fault.run || fault.capabilities || fault.table) << fault.name << " does nothing";
   }
@@ -52,9 +52,9 @@ TEST(Mutants, NoneOfThemIsSoft) {
 /// kind.
 std::set<std::string> failedByFlushing(const std::string& fault) {
   static cdl_plugin_t original;
-  runtime::registerStatic(
+  runtime::plugin::registerStatic(
       "flushing", [](const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {
-        const cdl_code_t code = softQuery(host, out, error);
+        const cdl_code_t code = mutants::softQuery(host, out, error);
         original = *out;
         out->device_capabilities = [](cdl_device_t* device) -> const cdl_capabilities_t* {
           static cdl_capabilities_t table;
@@ -66,7 +66,7 @@ std::set<std::string> failedByFlushing(const std::string& fault) {
       });
   Port port("flushing", {{"fault", fault}});
   std::set<std::string> failed;
-  const std::vector<Case> cases = primitiveCases(Selection()).orAbort();
+  const std::vector<Case> cases = tiers::primitives::primitiveCases(Selection()).orAbort();
   for (const Case& one : cases)
     if (one.address.starts_with("primitives:" + fault.substr(0, fault.find('.')) + "/") &&
         one.address.find("65537") == one.address.npos && // large ones show nothing more
@@ -89,10 +89,10 @@ TEST(Mutants, WhatFlushesDenormalsAndSaysSoIsNone) {
 class Vacuous : public testing::TestWithParam<const char*> {};
 
 TEST_P(Vacuous, IsCaughtByThePrimitives) {
-  const auto verdicts = runMutants(some(GetParam()));
+  const auto verdicts = mutants::runMutants(some(GetParam()));
   ASSERT_TRUE(verdicts.isOk()) << verdicts.status().message();
   ASSERT_EQ(verdicts->size(), 1u);
-  const Verdict& verdict = verdicts->front();
+  const mutants::Verdict& verdict = verdicts->front();
   EXPECT_TRUE(verdict.killed);
   EXPECT_EQ(verdict.tier, "primitives");
   EXPECT_EQ(verdict.address.rfind("primitives:", 0), 0u) << verdict.address;
@@ -114,4 +114,4 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -10,31 +10,32 @@
 #include "core/support/compare.h"
 #include "core/support/float_bits.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using Outcome = CaseResult::Outcome;
 const std::string kData = "/usr/share/libonnx-testdata/data/node";
 
-OnnxCase findCase(const std::string& name) { return {"onnx:" + name, kData + "/" + name}; }
+tiers::OnnxCase findCase(const std::string& name) { return {"onnx:" + name, kData + "/" + name}; }
 
 /// The tensors that the node test itself expects.
 std::vector<Tensor> expectedOutputs(const std::string& name, int count) {
   std::vector<Tensor> outputs;
   for (int i = 0; i < count; ++i) {
-    auto tensor =
-        onnx_io::readTensor(fmt::format("{}/{}/test_data_set_0/output_{}.pb", kData, name, i));
+    auto tensor = import::onnx_io::readTensor(
+        fmt::format("{}/{}/test_data_set_0/output_{}.pb", kData, name, i));
     EXPECT_TRUE(tensor.isOk()) << tensor.status().message();
     outputs.push_back(*tensor);
   }
   return outputs;
 }
 
-CaseResult judge(const std::string& name, std::vector<flow::Value> answer) {
-  return runOnnxCase(findCase(name),
-                     [&](import::Script, const std::vector<flow::Value>&) -> Result<RunAnswer> {
-                       return RunAnswer{answer, {7, 3, 0, 0}};
-                     });
+CaseResult judge(const std::string& name, std::vector<runtime::control_flow::Value> answer) {
+  return tiers::runOnnxCase(
+      findCase(name),
+      [&](import::Script, const std::vector<runtime::control_flow::Value>&) -> Result<RunAnswer> {
+        return RunAnswer{answer, {7, 3, 0, 0}};
+      });
 }
 
 Tensor changed(const Tensor& from, int64_t index, float delta) {
@@ -105,7 +106,7 @@ TEST(OnnxTier, DrawnNumbersHaveAMeanAndAVariance) {
   Tensor drawn{Elem::f32_, {64}, *Bytes::allocate(256)};
   for (int i = 0; i < 64; ++i) drawn.mutableAs<float>()[i] = static_cast<float>(i * 29 % 64) / 64;
   const auto reasonOf = [&](const std::function<double(double)>& to) {
-    return checkDrawn(mapped(drawn, to), drawn).message();
+    return judge::checkDrawn(mapped(drawn, to), drawn).message();
   };
   using testing::HasSubstr;
   EXPECT_EQ(reasonOf([](double x) { return 1 - x; }), "");
@@ -118,13 +119,13 @@ TEST(OnnxTier, DrawnNumbersHaveAMeanAndAVariance) {
 TEST(OnnxTier, SequencesAreComparedItemByItem) {
   const std::string name = "test_sequence_insert_at_back";
   const auto right =
-      onnx_io::readSequence(fmt::format("{}/{}/test_data_set_0/output_0.pb", kData, name));
+      import::onnx_io::readSequence(fmt::format("{}/{}/test_data_set_0/output_0.pb", kData, name));
   ASSERT_TRUE(right.isOk()) << right.status().message();
   EXPECT_EQ(judge(name, {*right}).outcome, Outcome::passed);
   std::vector<Tensor> shorter(right->begin(), right->end() - 1), other = *right;
   EXPECT_NE(judge(name, {shorter}).reason.find("sequence of"), std::string::npos)
       << "another length";
-  EXPECT_EQ(judge(name, {flow::Value()}).outcome, Outcome::failed);
+  EXPECT_EQ(judge(name, {runtime::control_flow::Value()}).outcome, Outcome::failed);
   EXPECT_EQ(judge(name, {right->front()}).outcome, Outcome::failed);
   other.back() = changed(other.back(), 0, 1);
   EXPECT_NE(judge(name, {other}).reason.find("[3]"), std::string::npos)
@@ -133,16 +134,18 @@ TEST(OnnxTier, SequencesAreComparedItemByItem) {
 
 TEST(OnnxTier, RefusalsCountAsUnsupportedAndErrorsAsFailed) {
   const auto with = [](Status status) {
-    return runOnnxCase(findCase("test_add"),
-                       [&](import::Script, const std::vector<flow::Value>&) -> Result<RunAnswer> {
-                         return status;
-                       });
+    return tiers::runOnnxCase(
+        findCase("test_add"),
+        [&](import::Script, const std::vector<runtime::control_flow::Value>&) -> Result<RunAnswer> {
+          return status;
+        });
   };
   EXPECT_EQ(with(failure(Code::unsupported, "not yet")).outcome, Outcome::unsupported);
   EXPECT_EQ(with(failure(Code::unsupported, "not yet")).reason, "not yet");
   for (const Code code : {Code::refused, Code::internal, Code::bad_model, Code::out_of_memory})
     EXPECT_EQ(with(Status(code, "no")).outcome, Outcome::failed);
-  EXPECT_EQ(runOnnxCase({"onnx:none", kData + "/no_such_case"}, nullptr).outcome, Outcome::failed);
+  EXPECT_EQ(tiers::runOnnxCase({"onnx:none", kData + "/no_such_case"}, nullptr).outcome,
+            Outcome::failed);
 }
 
 TEST(OnnxTier, ShapeOperandsRunAsConstantsAndAsInputs) {
@@ -150,9 +153,10 @@ TEST(OnnxTier, ShapeOperandsRunAsConstantsAndAsInputs) {
   std::vector<size_t> inputs;
   const auto answering = [&](bool both) {
     inputs.clear();
-    return runOnnxCase(
+    return tiers::runOnnxCase(
         findCase("test_reshape_reduced_dims"),
-        [&](import::Script, const std::vector<flow::Value>& given) -> Result<RunAnswer> {
+        [&](import::Script,
+            const std::vector<runtime::control_flow::Value>& given) -> Result<RunAnswer> {
           inputs.push_back(given.size());
           return RunAnswer{{both || given.size() == 1 ? right[0] : changed(right[0], 0, 1)}, {}};
         });
@@ -165,17 +169,17 @@ TEST(OnnxTier, ShapeOperandsRunAsConstantsAndAsInputs) {
 }
 
 TEST(OnnxTier, AllFoldersAreCases) {
-  const auto cases = listOnnxCases(kData);
+  const auto cases = tiers::listOnnxCases(kData);
   ASSERT_TRUE(cases.isOk()) << cases.status().message();
   EXPECT_GT(cases->size(), 900u);
-  EXPECT_FALSE(listOnnxCases("/no/such/folder").isOk());
+  EXPECT_FALSE(tiers::listOnnxCases("/no/such/folder").isOk());
 }
 
 TEST(OnnxTier, SuitesStandInTheNames) {
-  const auto cases = listOnnxCases(kData + "/..");
+  const auto cases = tiers::listOnnxCases(kData + "/..");
   ASSERT_TRUE(cases.isOk()) << cases.status().message();
   std::map<std::string, int> suites;
-  for (const OnnxCase& one : *cases) ++suites[one.name.substr(0, one.name.find('/'))];
+  for (const tiers::OnnxCase& one : *cases) ++suites[one.name.substr(0, one.name.find('/'))];
   EXPECT_EQ(suites, (std::map<std::string, int>{{"onnx:node", 932},
                                                 {"onnx:pytorch-converted", 82},
                                                 {"onnx:pytorch-operator", 35},
@@ -194,4 +198,4 @@ TEST(OnnxTier, DataThatContradictsItsModelExplainsAFailure) {
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -13,7 +13,7 @@
 #include "core/compiler/program/image.h"
 #include "core/reference/interpreter/interp.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using Outcome = CaseResult::Outcome;
@@ -27,14 +27,16 @@ Selection selectionOf(Size size, uint64_t seed = 1) {
   selection.seed = seed;
   return selection;
 }
-std::vector<OpSubject> nightly() { return opSubjects(selectionOf(Size::nightly)); }
+std::vector<tiers::ops::OpSubject> nightly() {
+  return tiers::ops::opSubjects(selectionOf(Size::nightly));
+}
 
 TEST(OpsTier, ListsTheSameCasesInThreeSizes) {
   std::map<Size, std::vector<std::string>> listed;
   for (const Size size : {Size::quick, Size::full, Size::nightly}) {
-    for (const OpSubject& subject : opSubjects(selectionOf(size)))
+    for (const tiers::ops::OpSubject& subject : tiers::ops::opSubjects(selectionOf(size)))
       listed[size].push_back(subject.address);
-    const auto cases = opCases(selectionOf(size));
+    const auto cases = tiers::ops::opCases(selectionOf(size));
     ASSERT_TRUE(cases.isOk());
     ASSERT_EQ(cases->size(), listed[size].size());
     for (size_t i = 0; i < cases->size(); ++i) EXPECT_EQ((*cases)[i].address, listed[size][i]);
@@ -56,10 +58,10 @@ TEST(OpsTier, TheInterpreterPassesAndFewBoundsAreWide) {
     std::string example;
   };
   std::map<std::string, Count> counts;
-  for (const OpSubject& subject : nightly()) {
+  for (const tiers::ops::OpSubject& subject : nightly()) {
     const auto trial = subject.make();
     ASSERT_TRUE(trial.isOk()) << subject.address << ": " << trial.status().message();
-    const auto program = trial->program(pipeline::hostTarget());
+    const auto program = trial->program(driver::hostTarget());
     ASSERT_TRUE(program.isOk()) << subject.address << ": " << program.status().message();
     const std::vector<Tensor> inputs = trial->inputs(0);
     const auto expected = trial->expect(inputs);
@@ -70,7 +72,7 @@ TEST(OpsTier, TheInterpreterPassesAndFewBoundsAreWide) {
     for (size_t i = 0; i < got->size(); ++i) {
       Tensor one = (*got)[i];
       one.dims = expected->outputs[i].dims;
-      EXPECT_EQ(outside(expected->intervals[i], one), "") << subject.address;
+      EXPECT_EQ(judge::outside(expected->intervals[i], one), "") << subject.address;
       count += expected->intervals[i].count(), tight += expected->intervals[i].tight();
     }
     Count& op = counts[opOf(subject.address)];
@@ -93,7 +95,7 @@ TEST_P(OpsOnBackends, EveryOptionalRowHasACaseThatRuns) {
   Port port(GetParam());
   const auto device = port.device();
   ASSERT_TRUE(device.isOk()) << device.status().message();
-  const target::Target& target = (*device)->target();
+  const capabilities::Target& target = (*device)->target();
   std::set<int> wanted;
   std::set<std::pair<uint16_t, uint16_t>> kinds;
   for (size_t i = 0; i < target.rows().size(); ++i) {
@@ -104,7 +106,7 @@ TEST_P(OpsOnBackends, EveryOptionalRowHasACaseThatRuns) {
     wanted.insert(static_cast<int>(i));
     kinds.insert({row.kind, row.fn});
   }
-  for (const OpSubject& subject : nightly()) {
+  for (const tiers::ops::OpSubject& subject : nightly()) {
     if (wanted.empty()) break;
     const auto trial = subject.make();
     ASSERT_TRUE(trial.isOk()) << trial.status().message();
@@ -112,9 +114,9 @@ TEST_P(OpsOnBackends, EveryOptionalRowHasACaseThatRuns) {
       const auto program = trial->program(target, layouts);
       ASSERT_TRUE(program.isOk()) << subject.address << ": " << program.status().message();
       const Bytes image = program::toImage(*program);
-      const target::Answer answer =
-          target.query(runtime::describe(reinterpret_cast<const cdl_image_t*>(image.data()), 1));
-      if (answer.support != target::Support::native) continue;
+      const capabilities::Answer answer = target.query(
+          runtime::plugin::describe(reinterpret_cast<const cdl_image_t*>(image.data()), 1));
+      if (answer.support != capabilities::Support::native) continue;
       wanted.erase(answer.row);
       if (kinds.erase({program->instrs[0].kind, program->instrs[0].fn}) == 0) continue;
       const CaseResult result = trial->tryOut(port);
@@ -139,17 +141,21 @@ INSTANTIATE_TEST_SUITE_P(Backends, OpsOnBackends, ::testing::Values("soft", "tem
                          [](const auto& test) { return std::string(test.param); });
 
 /// A case on soft, whose instruction says something else than its words.
-CaseResult tryWrong(OpCase made, const std::function<void(target::NodeInstr&)>& wrong) {
-  made.change = [wrong](target::NodeInstr& instr, const Values&) { wrong(instr); };
+CaseResult tryWrong(tiers::ops::OpCase made,
+                    const std::function<void(lowering::decompose::NodeInstr&)>& wrong) {
+  made.change = [wrong](lowering::decompose::NodeInstr& instr, const tiers::ops::Values&) {
+    wrong(instr);
+  };
   Port port("soft");
-  const auto trial = OpTrial::make(std::move(made), "ops:test/wrong");
+  const auto trial = tiers::ops::OpTrial::make(std::move(made), "ops:test/wrong");
   return trial ? trial->tryOut(port) : CaseResult::of(trial.status());
 }
 
-OpCase lineCase(graph::OpKind kind, graph::Attrs attrs, int results = 1) {
-  OpCase made;
-  made.operands = {{Elem::f32_, {3, 9, 2}, numbers(Elem::f32_, Data::steps)}};
-  made.whole = [=](graph::Graph& graph, const Values& in) -> Result<Values> {
+tiers::ops::OpCase lineCase(graph::OpKind kind, graph::Attrs attrs, int results = 1) {
+  tiers::ops::OpCase made;
+  made.operands = {{Elem::f32_, {3, 9, 2}, numbers(Elem::f32_, random::Data::steps)}};
+  made.whole = [=](graph::Graph& graph,
+                   const tiers::ops::Values& in) -> Result<tiers::ops::Values> {
     CDL_ASSIGN(const graph::Node* const node, graph.addNode(kind, in, attrs, {}, nullptr, results));
     return node->results();
   };
@@ -158,15 +164,15 @@ OpCase lineCase(graph::OpKind kind, graph::Attrs attrs, int results = 1) {
 
 TEST(OpsTier, NoticesWhatIsWrong) {
   const graph::Attrs middle{{"axis", int64_t(1)}};
-  const auto right = [](target::NodeInstr&) {};
-  const OpCase softmax = lineCase(graph::OpKind::Softmax, middle);
+  const auto right = [](lowering::decompose::NodeInstr&) {};
+  const tiers::ops::OpCase softmax = lineCase(graph::OpKind::Softmax, middle);
   EXPECT_EQ(tryWrong(softmax, right).outcome, Outcome::passed) << tryWrong(softmax, right).reason;
   EXPECT_EQ(tryWrong(softmax, [](auto& instr) { instr.fn = CDL_SOFTMAX_LOG_SOFTMAX; }).outcome,
             Outcome::failed);
 
   graph::Attrs ties = middle;
   ties["fn"] = std::string("max");
-  const OpCase extreme = lineCase(graph::OpKind::ArgReduce, ties);
+  const tiers::ops::OpCase extreme = lineCase(graph::OpKind::ArgReduce, ties);
   EXPECT_EQ(tryWrong(extreme, right).outcome, Outcome::passed) << tryWrong(extreme, right).reason;
   EXPECT_EQ(
       tryWrong(extreme, [](auto& instr) { instr.attrs = {{CDL_ATTR_SELECT_LAST, {1}}}; }).outcome,
@@ -174,12 +180,12 @@ TEST(OpsTier, NoticesWhatIsWrong) {
 
   graph::Attrs all = middle;
   all["k"] = int64_t(9);
-  const OpCase sort = lineCase(graph::OpKind::Sort, all, 2);
+  const tiers::ops::OpCase sort = lineCase(graph::OpKind::Sort, all, 2);
   EXPECT_EQ(tryWrong(sort, right).outcome, Outcome::passed) << tryWrong(sort, right).reason;
   EXPECT_EQ(tryWrong(sort, [](auto& instr) { instr.fn = CDL_SORT_DESCENDING; }).outcome,
             Outcome::failed);
 
-  OpCase norm = lineCase(graph::OpKind::LayerNorm, {{"epsilon", 0.5}});
+  tiers::ops::OpCase norm = lineCase(graph::OpKind::LayerNorm, {{"epsilon", 0.5}});
   norm.operands[0].dims = {3, 18};
   EXPECT_EQ(tryWrong(norm, right).outcome, Outcome::passed) << tryWrong(norm, right).reason;
   const auto larger = [](auto& instr) {
@@ -191,11 +197,11 @@ TEST(OpsTier, NoticesWhatIsWrong) {
 
 /// What is right as an instruction fails where its decomposition is wrong on the same device.
 TEST(OpsTier, TriesTheDecompositionToo) {
-  OpCase softmax = lineCase(graph::OpKind::Softmax, {{"axis", int64_t(1)}});
+  tiers::ops::OpCase softmax = lineCase(graph::OpKind::Softmax, {{"axis", int64_t(1)}});
   Port port("soft");
   const auto device = port.device();
   ASSERT_TRUE(device.isOk()) << device.status().message();
-  const auto trial = OpTrial::make(softmax, "ops:test/decomposition");
+  const auto trial = tiers::ops::OpTrial::make(softmax, "ops:test/decomposition");
   ASSERT_TRUE(trial.isOk());
   const auto program = trial->decomposition((*device)->target());
   ASSERT_TRUE(program.isOk()) << program.status().message();
@@ -205,12 +211,13 @@ TEST(OpsTier, TriesTheDecompositionToo) {
 
   // The words are said twice: for the bounds, then for what is lowered, which lies here.
   softmax.parts = [whole = softmax.whole, said = std::make_shared<int>(0)](
-                      graph::Graph& graph, const Values& in) -> Result<Values> {
-    CDL_ASSIGN(const Values y, whole(graph, in));
+                      graph::Graph& graph,
+                      const tiers::ops::Values& in) -> Result<tiers::ops::Values> {
+    CDL_ASSIGN(const tiers::ops::Values y, whole(graph, in));
     if (++*said != 2) return y;
     return whole(graph, y);
   };
-  const auto lying = OpTrial::make(softmax, "ops:test/decomposition");
+  const auto lying = tiers::ops::OpTrial::make(softmax, "ops:test/decomposition");
   ASSERT_TRUE(lying.isOk());
   const CaseResult result = lying->tryOut(port);
   EXPECT_EQ(result.outcome, Outcome::failed);
@@ -220,14 +227,14 @@ TEST(OpsTier, TriesTheDecompositionToo) {
 TEST(FuzzTier, HasOtherGraphsForEverySeedAndTheSameForOne) {
   std::set<std::string> seen;
   for (const uint64_t seed : {1, 2}) {
-    const auto cases = fuzzCases(selectionOf(Size::full, seed));
+    const auto cases = tiers::fuzzCases(selectionOf(Size::full, seed));
     ASSERT_TRUE(cases.isOk());
     EXPECT_EQ(cases->size(), 50u);
     for (const Case& one : *cases) EXPECT_TRUE(seen.insert(one.address).second) << one.address;
   }
   EXPECT_TRUE(seen.contains("fuzz:graph/seed=17"));
   Port port("soft");
-  const auto cases = fuzzCases(selectionOf(Size::quick));
+  const auto cases = tiers::fuzzCases(selectionOf(Size::quick));
   ASSERT_EQ(cases->size(), 3u);
   for (const Case& one : *cases) {
     const CaseResult result = one.run(port);
@@ -237,4 +244,4 @@ TEST(FuzzTier, HasOtherGraphsForEverySeedAndTheSameForOne) {
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -9,13 +9,13 @@
 #include "core/support/elem.h"
 #include "core/support/kinds.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 std::vector<Case> listed(Size size) {
   Selection selection;
   selection.size = size;
-  return primitiveCases(selection).orAbort();
+  return tiers::primitives::primitiveCases(selection).orAbort();
 }
 /// The same, listed once.
 const std::vector<Case>& casesOf(Size size) {
@@ -94,4 +94,4 @@ TEST(PrimitiveRows, AddressesAreUniqueAndStayInOrder) {
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

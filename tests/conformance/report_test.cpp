@@ -18,7 +18,7 @@
 #include "conformance/report/reasons.h"
 #include "conformance/report/tally.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -34,8 +34,8 @@ CaseResult result(std::string name, Outcome outcome, std::string reason = {}, Wo
 }
 
 /// One of everything.
-Report sample() {
-  Report report;
+report::Report sample() {
+  report::Report report;
   report.candelaVersion = "0.1.0";
   report.suiteVersion = "0.1";
   report.corpusHash = std::string(64, 'c');
@@ -88,40 +88,40 @@ TEST(Query, AddressesGlobsAndTerms) {
        {"primitives:matmul/i8_i32:m=3;k=257;data=corners", "primitives:matmul/*", "matmul/i8_i32:*",
         "primitives:matmul/i8_i32:k=257;*", "primitives:*/i8_i32:data=cor*;k=257;*",
         "primitives:matmul/i8_i32:k=257;m=3;data=corners"})
-    EXPECT_TRUE(matchesQuery(address, query)) << query;
+    EXPECT_TRUE(report::matchesQuery(address, query)) << query;
   for (const char* query :
        {"primitives:matmul/i8_i32", "ops:matmul/*", "primitives:matmul/i8_i32:k=25;*",
         "primitives:matmul/i8_i32:k=257;m=3", "primitives:matmul/i8_i32:k=257;n=1;*", ""})
-    EXPECT_FALSE(matchesQuery(address, query)) << query;
-  EXPECT_TRUE(matchesQuery("onnx:test_add_bcast", "test_add*"));
-  EXPECT_FALSE(matchesQuery("onnx:test_add_bcast", "abi:test_add*"));
+    EXPECT_FALSE(report::matchesQuery(address, query)) << query;
+  EXPECT_TRUE(report::matchesQuery("onnx:test_add_bcast", "test_add*"));
+  EXPECT_FALSE(report::matchesQuery("onnx:test_add_bcast", "abi:test_add*"));
 }
 
 TEST(Query, AnAddressIsNoGlob) {
   const std::vector<Case> cases = {{"a:x[1]", nullptr}, {"a:x1", nullptr}, {"a:y", nullptr}};
-  EXPECT_EQ(matchingCases(cases, {"a:x[1]"}), (std::vector<size_t>{0}))
+  EXPECT_EQ(report::matchingCases(cases, {"a:x[1]"}), (std::vector<size_t>{0}))
       << "as a glob it would be a:x1";
-  EXPECT_EQ(matchingCases(cases, {"a:y", "a:x?"}), (std::vector<size_t>{1, 2}));
-  EXPECT_EQ(matchingCases(cases, {}).size(), 3u);
+  EXPECT_EQ(report::matchingCases(cases, {"a:y", "a:x?"}), (std::vector<size_t>{1, 2}));
+  EXPECT_EQ(report::matchingCases(cases, {}).size(), 3u);
 }
 
 TEST(Query, Shards) {
   for (const char* bad : {"", "1", "0/2", "3/2", "1/2x", "a/b", "1/"})
-    EXPECT_FALSE(parseShard(bad).isOk()) << bad;
+    EXPECT_FALSE(report::parseShard(bad).isOk()) << bad;
   size_t held = 0;
   for (const char* text : {"1/3", "2/3", "3/3"})
-    for (size_t i = 0; i < 10; ++i) held += parseShard(text)->holds(i);
+    for (size_t i = 0; i < 10; ++i) held += report::parseShard(text)->holds(i);
   EXPECT_EQ(held, 10u) << "every case is in exactly one shard";
 }
 
 TEST(Tally, RowsAndGraphsAreNativeEachInTheirWay) {
-  const Report report = sample();
-  const Tally all = tallyOf(report.results);
+  const report::Report report = sample();
+  const report::Tally all = report::tallyOf(report.results);
   uint64_t sum = 0;
   for (const uint64_t count : all.counts) sum += count;
   EXPECT_EQ(sum, all.total);
-  EXPECT_EQ(tallyByTier(report.results).size(), 2u);
-  const Native native = nativeOf(report.results);
+  EXPECT_EQ(report::tallyByTier(report.results).size(), 2u);
+  const report::Native native = report::nativeOf(report.results);
   EXPECT_EQ(native.rows, 3u);
   EXPECT_EQ(native.wholeRows, 1u);
   EXPECT_DOUBLE_EQ(native.rowShare, (0.5 + 0.5 + 1) / 3);
@@ -129,7 +129,7 @@ TEST(Tally, RowsAndGraphsAreNativeEachInTheirWay) {
 }
 
 TEST(Report, SaysWhatScriptsRelyOn) {
-  const Json json = reportJson(sample());
+  const Json json = report::reportJson(sample());
   EXPECT_EQ(json["schema"], "candela.conform/1");
   EXPECT_EQ(json["total"], 9);
   EXPECT_EQ(json["passed"], 4);
@@ -144,23 +144,25 @@ TEST(Report, SaysWhatScriptsRelyOn) {
 }
 
 TEST(Report, ComesBackFromItsFile) {
-  const std::string text = reportText(reportJson(sample()));
-  const auto parsed = parseReport(text, "r.json");
+  const std::string text = report::reportText(report::reportJson(sample()));
+  const auto parsed = report::parseReport(text, "r.json");
   ASSERT_TRUE(parsed.isOk()) << parsed.status().message();
-  EXPECT_EQ(reportText(reportJson(*parsed)), text);
+  EXPECT_EQ(report::reportText(report::reportJson(*parsed)), text);
   for (const char* key : {"seed", "plugin", "cases", "corpus_hash"}) {
     Json less = Json::parse(text);
     less.erase(key);
-    EXPECT_NE(parseReport(less.dump(), "r.json").status().message().find(key), std::string::npos)
+    EXPECT_NE(report::parseReport(less.dump(), "r.json").status().message().find(key),
+              std::string::npos)
         << key;
   }
-  EXPECT_NE(parseReport("{}", "r.json").status().message().find("r.json"), std::string::npos);
+  EXPECT_NE(report::parseReport("{}", "r.json").status().message().find("r.json"),
+            std::string::npos);
 }
 
 TEST(Report, WhatIsNoReportIsSaidInWordsOfOurs) {
-  const Json good = reportJson(sample());
+  const Json good = report::reportJson(sample());
   const auto complaint = [](const std::string& text) {
-    const auto parsed = parseReport(text, "r.json");
+    const auto parsed = report::parseReport(text, "r.json");
     return parsed ? "taken" : parsed.status().message();
   };
   EXPECT_EQ(complaint(good.dump(2).substr(0, 40)),
@@ -186,32 +188,32 @@ TEST(Report, WhatIsNoReportIsSaidInWordsOfOurs) {
 }
 
 TEST(Report, RerunsWithWhatIsNeeded) {
-  Report report = sample();
-  EXPECT_EQ(rerunCommand(report, "a:b/c:d=1;e=2"),
+  report::Report report = sample();
+  EXPECT_EQ(report::rerunCommand(report, "a:b/c:d=1;e=2"),
             "candela conform --backend './lib a.so' --option speed=7 --cases 'a:b/c:d=1;e=2'");
   report.setting.seed = 5;
   report.notInNightly = {"a:b"};
   EXPECT_EQ(
-      rerunCommand(report, "a:b"),
+      report::rerunCommand(report, "a:b"),
       "candela conform --backend './lib a.so' --option speed=7 --size full --seed 5 --cases a:b");
 }
 
 TEST(Report, OneMistrustedCaseInTwentyIsTheMost) {
-  Report report = sample();
+  report::Report report = sample();
   report.results.clear();
   for (int i = 0; i < 20; ++i)
     report.results.push_back(result(fmt::format("ops:gelu/f32:n={}", i), Outcome::passed));
   report.results[3].outcome = Outcome::mistrusted;
-  EXPECT_TRUE(isConformant(report));
+  EXPECT_TRUE(report::isConformant(report));
   report.results[4].outcome = Outcome::mistrusted;
-  ASSERT_EQ(problemsOf(report).size(), 1u);
-  EXPECT_EQ(problemsOf(report)[0].substr(0, 32), "ops:gelu/f32: 2 of 20 cases are ");
+  ASSERT_EQ(report::problemsOf(report).size(), 1u);
+  EXPECT_EQ(report::problemsOf(report)[0].substr(0, 32), "ops:gelu/f32: 2 of 20 cases are ");
   report.setting.queries = {"ops:*"};
-  EXPECT_TRUE(isConformant(report)) << "chosen cases are no op's share";
+  EXPECT_TRUE(report::isConformant(report)) << "chosen cases are no op's share";
 }
 
 TEST(Report, JUnitCountsWhatItHolds) {
-  const std::string xml = junitXml(sample());
+  const std::string xml = report::junitXml(sample());
   EXPECT_NE(
       xml.find("name=\"./lib a.so:onnx\" tests=\"4\" failures=\"0\" errors=\"0\" skipped=\"3\""),
       std::string::npos)
@@ -222,21 +224,21 @@ TEST(Report, JUnitCountsWhatItHolds) {
 }
 
 TEST(Report, ThePageEscapesWhatAPluginSays) {
-  Report report = sample();
+  report::Report report = sample();
   report.candidate.name = "<script>alert(1)</script>";
-  const std::string page = htmlPage(report);
+  const std::string page = report::htmlPage(report);
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
   EXPECT_NE(page.find("--cases primitives:unary/exp_f32:shape=3"), std::string::npos)
       << "the rerun line";
   EXPECT_NE(page.find("no strings"), std::string::npos) << "the waiver's reason";
-  EXPECT_EQ(markupEscaped("\xC3\xA9\xFF\xE2\x82\xED\xA0\x80z"), "\xC3\xA9??????z")
+  EXPECT_EQ(report::markupEscaped("\xC3\xA9\xFF\xE2\x82\xED\xA0\x80z"), "\xC3\xA9??????z")
       << "bytes that are no UTF-8";
 }
 
 TEST(Merge, ShardsBecomeTheRun) {
-  const Report whole = sample();
-  std::vector<Report> shards(3, whole);
+  const report::Report whole = sample();
+  std::vector<report::Report> shards(3, whole);
   for (uint64_t k = 0; k < 3; ++k) {
     shards[k].setting.shard = {k + 1, 3};
     shards[k].results.clear();
@@ -245,16 +247,17 @@ TEST(Merge, ShardsBecomeTheRun) {
     shards[k].wallMilliseconds = 4;
   }
   const std::vector<std::string> files = {"a", "b", "c"};
-  const auto merged = mergeReports({shards[2], shards[0], shards[1]}, files);
+  const auto merged = report::mergeReports({shards[2], shards[0], shards[1]}, files);
   ASSERT_TRUE(merged.isOk()) << merged.status().message();
-  EXPECT_EQ(reportText(reportJson(*merged)), reportText(reportJson(whole)));
+  EXPECT_EQ(report::reportText(report::reportJson(*merged)),
+            report::reportText(report::reportJson(whole)));
 
-  const auto refused = [&](const std::vector<Report>& given) {
-    return mergeReports(given, files).status().message();
+  const auto refused = [&](const std::vector<report::Report>& given) {
+    return report::mergeReports(given, files).status().message();
   };
   EXPECT_EQ(refused({shards[0], shards[2]}), "shard 2/3 is missing");
   EXPECT_EQ(refused({shards[0], shards[1], shards[1]}), "shard 2/3 stands in b and in c");
-  Report other = shards[1];
+  report::Report other = shards[1];
   other.setting.seed = 2;
   EXPECT_EQ(refused({shards[0], other, shards[2]}),
             "a and b are of different runs: seed is 1 and 2");
@@ -269,10 +272,10 @@ TEST(Merge, ShardsBecomeTheRun) {
 using JournalTest = InFolder;
 
 TEST_F(JournalTest, KeepsWhatWasFinishedAndDropsATornLine) {
-  const Report run = sample();
+  const report::Report run = sample();
   const std::vector<std::string> addresses = {"onnx:test_a", "onnx:test_b", "onnx:test_c"};
   for (int i = 0; i < 2; ++i) {
-    auto journal = Journal::open(path("j"), run, addresses);
+    auto journal = report::Journal::open(path("j"), run, addresses);
     ASSERT_TRUE(journal.isOk()) << journal.status().message();
     EXPECT_EQ(journal->had().size(), static_cast<size_t>(i));
     ASSERT_TRUE(journal->add(run.results[5 + static_cast<size_t>(i)]).isOk());
@@ -280,7 +283,7 @@ TEST_F(JournalTest, KeepsWhatWasFinishedAndDropsATornLine) {
   const std::string full = read("j");
   for (const size_t cut : {size_t{1}, size_t{20}}) {
     write("j", full.substr(0, full.size() - cut));
-    const auto journal = Journal::open(path("j"), run, addresses);
+    const auto journal = report::Journal::open(path("j"), run, addresses);
     ASSERT_TRUE(journal.isOk()) << journal.status().message();
     ASSERT_EQ(journal->had().size(), 1u);
     EXPECT_EQ(journal->had()[0].name, "onnx:test_a");
@@ -291,16 +294,16 @@ TEST_F(JournalTest, KeepsWhatWasFinishedAndDropsATornLine) {
 }
 
 TEST_F(JournalTest, OfAnotherRunOrDamagedIsRefused) {
-  const Report run = sample();
+  const report::Report run = sample();
   const std::vector<std::string> addresses = {"onnx:test_a", "onnx:test_b"};
   {
-    auto journal = Journal::open(path("j"), run, addresses);
+    auto journal = report::Journal::open(path("j"), run, addresses);
     for (size_t i = 5; i < 7; ++i) ASSERT_TRUE(journal->add(run.results[i]).isOk());
   }
-  const auto refused = [&](const Report& other, const std::vector<std::string>& cases) {
-    return Journal::open(path("j"), other, cases).status().message();
+  const auto refused = [&](const report::Report& other, const std::vector<std::string>& cases) {
+    return report::Journal::open(path("j"), other, cases).status().message();
   };
-  Report other = run;
+  report::Report other = run;
   other.setting.seed = 9;
   EXPECT_NE(refused(other, addresses).find("its seed is 1, not 9"), std::string::npos)
       << refused(other, addresses);
@@ -322,12 +325,12 @@ TEST_F(JournalTest, OfAnotherRunOrDamagedIsRefused) {
 using CertificateTest = InFolder;
 
 TEST_F(CertificateTest, EachEditedFieldIsNamed) {
-  const std::string text = reportText(reportJson(sample()));
-  const Json certificate = certificateOf(sample(), "acme.json", text);
+  const std::string text = report::reportText(report::reportJson(sample()));
+  const Json certificate = report::certificateOf(sample(), "acme.json", text);
   write("acme.json", text);
   const auto problemsWith = [&](const Json& edited) {
     write("acme.cert", edited.dump(2));
-    const auto problems = verifyCertificate(path("acme.cert"), "");
+    const auto problems = report::verifyCertificate(path("acme.cert"), "");
     EXPECT_TRUE(problems.isOk()) << problems.status().message();
     return problems.isOk() ? problems->problems : std::vector<std::string>();
   };
@@ -349,13 +352,13 @@ TEST_F(CertificateTest, EachEditedFieldIsNamed) {
 }
 
 TEST_F(CertificateTest, OneMadeAnewForBetterNumbersIsRefusedByTheReport) {
-  const Report run = sample();
-  const std::string text = reportText(reportJson(run));
-  Report better = run;
+  const report::Report run = sample();
+  const std::string text = report::reportText(report::reportJson(run));
+  report::Report better = run;
   better.results[2].outcome = Outcome::passed;
   write("acme.json", text);
-  write("acme.cert", certificateOf(better, "acme.json", text).dump());
-  const auto problems = verifyCertificate(path("acme.cert"), "");
+  write("acme.cert", report::certificateOf(better, "acme.json", text).dump());
+  const auto problems = report::verifyCertificate(path("acme.cert"), "");
   ASSERT_TRUE(problems.isOk());
   std::string all;
   for (const std::string& problem : problems->problems) all += problem + "\n";
@@ -366,50 +369,54 @@ TEST_F(CertificateTest, OneMadeAnewForBetterNumbersIsRefusedByTheReport) {
 
 TEST_F(CertificateTest, TheReportAndThePluginAreChecked) {
   write("lib.so", "machine code");
-  Report run = sample();
-  run.candidate.sha256 = *fileHash(path("lib.so"));
-  const std::string text = reportText(reportJson(run));
+  report::Report run = sample();
+  run.candidate.sha256 = *report::fileHash(path("lib.so"));
+  const std::string text = report::reportText(report::reportJson(run));
   write("acme.json", text);
-  write("acme.cert", certificateOf(run, "acme.json", text).dump());
-  const auto verified = verifyCertificate(path("acme.cert"), path("lib.so"));
+  write("acme.cert", report::certificateOf(run, "acme.json", text).dump());
+  const auto verified = report::verifyCertificate(path("acme.cert"), path("lib.so"));
   EXPECT_TRUE(verified->problems.empty());
   EXPECT_EQ(verified->scope.of,
             "acme 1.0, speed=7; suite 0.1, size full, seed 1, tiers primitives, onnx");
   EXPECT_EQ(verified->scope.result.substr(0, 56),
             "1 of 9 cases failed, 4 passed, 1 unsupported, 1 xfail, 1");
   write("lib.so", "machine code 2");
-  EXPECT_EQ(verifyCertificate(path("acme.cert"), path("lib.so"))->problems.at(0).substr(0, 14),
-            "plugin.sha256:");
+  EXPECT_EQ(
+      report::verifyCertificate(path("acme.cert"), path("lib.so"))->problems.at(0).substr(0, 14),
+      "plugin.sha256:");
   write("acme.json", text + " ");
-  EXPECT_NE(
-      verifyCertificate(path("acme.cert"), "")->problems.at(0).find("acme.json is not the file"),
-      std::string::npos);
+  EXPECT_NE(report::verifyCertificate(path("acme.cert"), "")
+                ->problems.at(0)
+                .find("acme.json is not the file"),
+            std::string::npos);
   fs::remove(path("acme.json"));
-  EXPECT_EQ(verifyCertificate(path("acme.cert"), "")->problems.at(0).substr(0, 7), "report:");
+  EXPECT_EQ(report::verifyCertificate(path("acme.cert"), "")->problems.at(0).substr(0, 7),
+            "report:");
   write("acme.cert", "{}");
-  EXPECT_FALSE(verifyCertificate(path("acme.cert"), "").isOk());
+  EXPECT_FALSE(report::verifyCertificate(path("acme.cert"), "").isOk());
 }
 
 TEST(Reasons, Classes) {
-  EXPECT_EQ(reasonClass("'x' is a tensor of STRING"), "strings");
+  EXPECT_EQ(report::reasonClass("'x' is a tensor of STRING"), "strings");
   EXPECT_EQ(
-      reasonClass(
+      report::reasonClass(
           "m.onnx: input 's' is a sequence\nm.onnx: node 'n' (SequenceAt): operator SequenceAt of"),
       "sequences");
+  EXPECT_EQ(report::reasonClass(
+                "m.onnx: node 'a (b)' (NonZero): operator NonZero of opset 13 is not supported"),
+            "data-dependent shapes");
+  EXPECT_EQ(report::reasonClass(
+                "m.onnx: node 'n' (Adam): operator ai.onnx.preview.training.Adam of opset 1"),
+            "training");
   EXPECT_EQ(
-      reasonClass("m.onnx: node 'a (b)' (NonZero): operator NonZero of opset 13 is not supported"),
-      "data-dependent shapes");
-  EXPECT_EQ(
-      reasonClass("m.onnx: node 'n' (Adam): operator ai.onnx.preview.training.Adam of opset 1"),
-      "training");
-  EXPECT_EQ(
-      reasonClass(
+      report::reasonClass(
           "m.onnx: node 'l' (Loop): operator Loop\nm.onnx: node 'NonZero' (Conv): operator Conv"),
       "other")
       << "one complaint of no class is enough";
-  EXPECT_EQ(reasonClass("node 'n' (Mish): operator Mish of opset 18 is not supported"), "other");
-  EXPECT_EQ(reasonClass(""), "other");
+  EXPECT_EQ(report::reasonClass("node 'n' (Mish): operator Mish of opset 18 is not supported"),
+            "other");
+  EXPECT_EQ(report::reasonClass(""), "other");
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -4,7 +4,7 @@
 
 #include "conformance/judge/scatter_bounds.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using program::Program, program::Role;
@@ -30,13 +30,13 @@ TEST(ScatterJudge, AnyOfSeveralUpdatesAndNothingElse) {
                                    Tensor::of<int32_t>(Elem::i32_, {5}, {-1, -2, -3, -4, -5})};
   using Allowed = std::map<int64_t, std::vector<uint64_t>>;
   const uint32_t kept[] = {uint32_t(-1), uint32_t(-3), uint32_t(-5)};
-  EXPECT_EQ(scatterBounds(program, inputs).orAbort().anyOf[0],
+  EXPECT_EQ(judge::scatterBounds(program, inputs).orAbort().anyOf[0],
             (Allowed{{0, {kept[0]}}, {1, {10, 30}}, {2, {kept[1]}}, {3, {20}}, {4, {kept[2]}}}));
   program.instrs[0].fn = CDL_SCATTER_ADD;
-  const Expectation sums = scatterBounds(program, inputs).orAbort();
+  const judge::Expectation sums = judge::scatterBounds(program, inputs).orAbort();
   EXPECT_EQ(sums.anyOf[0], (Allowed{{0, {kept[0]}}, {2, {kept[1]}}, {4, {kept[2]}}}));
   EXPECT_EQ(sums.outputs[0].toInts(), (std::vector<int64_t>{-1, 38, -3, 16, -5}));
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

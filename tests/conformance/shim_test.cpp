@@ -8,14 +8,14 @@
 #include "conformance/report/report.h"
 #include "conformance/suite.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using Outcome = CaseResult::Outcome;
 
 std::vector<CaseResult> resultsWith(const std::string& fault, const std::string& at = "0") {
-  setShimBase(softQuery);
-  runtime::registerStatic("shim", shimQuery);
+  mutants::setShimBase(mutants::softQuery);
+  runtime::plugin::registerStatic("shim", mutants::shimQuery);
   Selection selection;
   selection.size = Size::nightly;
   std::vector<CaseResult> results;
@@ -26,7 +26,7 @@ std::vector<CaseResult> resultsWith(const std::string& fault, const std::string&
       // wait for what a lost device will not signal end with their patience.
       if (fault != "leak" && fault != "none" && one.address.starts_with("memory:leak/")) continue;
       if (fault == "device_lost" && one.address.find("wait") != one.address.npos) continue;
-      const ShimObjects before = shimObjects();
+      const mutants::ShimObjects before = mutants::shimObjects();
       {
         Port port("shim", {{"shim", fault}, {"shim_at", at}}); // a device of its own
         results.push_back(one.run(port));
@@ -34,17 +34,17 @@ std::vector<CaseResult> resultsWith(const std::string& fault, const std::string&
       }
       // One case leaves a buffer behind, to see what becomes of the device.
       const bool isLeftOver = one.address == "memory:device/left_over";
-      EXPECT_TRUE(isLeftOver || shimObjects() == before) << fault << ", " << one.address;
+      EXPECT_TRUE(isLeftOver || mutants::shimObjects() == before) << fault << ", " << one.address;
     }
   }
   return results;
 }
 
 TEST(Shim, WithoutAFaultIsRight) {
-  const uint64_t calls = shimCalls();
+  const uint64_t calls = mutants::shimCalls();
   for (const CaseResult& result : resultsWith("none"))
     EXPECT_NE(result.outcome, Outcome::failed) << result.name << ": " << result.reason;
-  EXPECT_GT(shimCalls(), calls + 1000);
+  EXPECT_GT(mutants::shimCalls(), calls + 1000);
 }
 
 struct Kill {
@@ -61,7 +61,7 @@ TEST_P(ShimFault, IsFound) {
   const std::vector<CaseResult> results = resultsWith(GetParam().fault);
   for (const char* query : GetParam().queries) {
     const auto finds = [&](const CaseResult& result) {
-      return result.outcome == Outcome::failed && matchesQuery(result.name, query) &&
+      return result.outcome == Outcome::failed && report::matchesQuery(result.name, query) &&
              result.reason.find(GetParam().word) != std::string::npos;
     };
     EXPECT_TRUE(std::ranges::any_of(results, finds)) << query;
@@ -129,4 +129,4 @@ TEST(Shim, ALostDeviceEndsEveryCase) {
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

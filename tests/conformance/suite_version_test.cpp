@@ -8,13 +8,13 @@
 #include "conformance/report/corpus.h"
 #include "conformance/report/report.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 /// "0.2 quick" -> "1013 <hash>", and the versions in their order.
 struct Known {
   std::map<std::string, std::string> cases;
-  std::vector<SuiteVersion> versions;
+  std::vector<report::SuiteVersion> versions;
 };
 Known known() {
   Known read;
@@ -26,7 +26,7 @@ Known known() {
     words >> version >> size >> count >> hash;
     EXPECT_TRUE(read.cases.try_emplace(version + " " + size, count + " " + hash).second)
         << line << ": for the second time";
-    const SuiteVersion parsed = parseSuiteVersion(version).orAbort();
+    const report::SuiteVersion parsed = report::parseSuiteVersion(version).orAbort();
     if (read.versions.empty() || read.versions.back() != parsed) read.versions.push_back(parsed);
   }
   return read;
@@ -35,8 +35,8 @@ Known known() {
 TEST(SuiteVersion, StandsForOneSetOfCases) {
   const Known all = known();
   for (const Size size : {Size::quick, Size::full, Size::nightly}) {
-    const std::string name = kSuiteVersion.text() + " " + sizeName(size),
-                      now = casesOf(size).orAbort();
+    const std::string name = report::kSuiteVersion.text() + " " + report::sizeName(size),
+                      now = report::casesOf(size).orAbort();
     const auto at = all.cases.find(name);
     EXPECT_TRUE(at != all.cases.end() && at->second == now)
         << "where the cases changed, raise kSuiteVersion (conformance/report/corpus.h); "
@@ -50,8 +50,8 @@ TEST(SuiteVersion, Rises) {
   const Known all = known();
   ASSERT_FALSE(all.versions.empty());
   EXPECT_TRUE(std::ranges::is_sorted(all.versions));
-  EXPECT_EQ(all.versions.back(), kSuiteVersion);
+  EXPECT_EQ(all.versions.back(), report::kSuiteVersion);
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

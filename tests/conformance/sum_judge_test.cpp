@@ -10,7 +10,7 @@
 #include "conformance/random/random_ops.h"
 #include "core/support/float_bits.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using program::Program, program::Role;
@@ -56,19 +56,21 @@ struct Reduction {
     }
     return y;
   }
-  const Expectation& expected() const {
-    if (!expected_) expected_ = sumStatistics(program, inputs).orAbort();
+  const judge::Expectation& expected() const {
+    if (!expected_) expected_ = judge::sumStatistics(program, inputs).orAbort();
     return *expected_;
   }
   /// Of elements alone.
-  std::string outsideOf(const Tensor& y) const { return outside(expected().intervals[0], y); }
+  std::string outsideOf(const Tensor& y) const {
+    return judge::outside(expected().intervals[0], y);
+  }
   /// Of all of them together.
   std::string rounding(const Tensor& y) const {
-    return checkRounding(expected().roundings[0], y).message();
+    return judge::checkRounding(expected().roundings[0], y).message();
   }
 
 private:
-  mutable std::optional<Expectation> expected_;
+  mutable std::optional<judge::Expectation> expected_;
 };
 
 using Terms = std::vector<double>;
@@ -108,7 +110,7 @@ double halfUp(const Terms& terms) {
 }
 
 TEST(SumJudge, EveryOrderIsRight) {
-  Random random(1);
+  random::Random random(1);
   for (const int64_t k : {1, 2, 7, 300}) {
     const Reduction mixed(CDL_REDUCE_SUM, Elem::f32_, 64, k,
                           [&](int64_t, int64_t) { return random.unit() * 4 - 2; });
@@ -124,7 +126,7 @@ TEST(SumJudge, EveryOrderIsRight) {
 }
 
 TEST(SumJudge, EachRoundOfALoopIsJudged) {
-  Random random(3);
+  random::Random random(3);
   Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 4, 50,
                  [&](int64_t, int64_t) { return 0.5 + random.unit(); });
   program::Instr& instr = sums.program.instrs[0];
@@ -146,7 +148,7 @@ TEST(SumJudge, EachRoundOfALoopIsJudged) {
 }
 
 TEST(SumJudge, SmallWholeNumbersMustBeExact) {
-  Random random(2);
+  random::Random random(2);
   const Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 8, 1000, [&](int64_t, int64_t) {
     return static_cast<double>(random.between(-4, 4));
   });
@@ -193,7 +195,7 @@ TEST(SumJudge, WhatIsNoNumberIsTheSameInEveryOrder) {
 }
 
 TEST(SumJudge, ANarrowAccumulatorHasTooMuchVariance) {
-  Random random(3);
+  random::Random random(3);
   const Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 16, 32768, [&](int64_t, int64_t) {
     return toReal(Elem::f16_, fromReal(Elem::f16_, random.unit() * 2 - 1));
   });
@@ -205,7 +207,7 @@ TEST(SumJudge, ANarrowAccumulatorHasTooMuchVariance) {
 }
 
 TEST(SumJudge, TruncationLeansToZero) {
-  Random random(4);
+  random::Random random(4);
   const Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 64, 33,
                        [&](int64_t, int64_t) { return 0.5 + random.unit() / 2; });
   const Tensor truncated = sums.answer(truncating);
@@ -215,7 +217,7 @@ TEST(SumJudge, TruncationLeansToZero) {
 }
 
 TEST(SumJudge, HalvesThatAllGoUpAreABias) {
-  Random random(5);
+  random::Random random(5);
   const Reduction sums(CDL_REDUCE_SUM, Elem::f32_, 400, 2, [&](int64_t, int64_t i) {
     return i ? 0.5 : 0x1p23 + static_cast<double>(random.below(1 << 23));
   });
@@ -226,12 +228,13 @@ TEST(SumJudge, HalvesThatAllGoUpAreABias) {
 }
 
 TEST(SumJudge, FewResultsProveNothing) {
-  const RoundingModel model{std::vector<double>(15, 0.0), std::vector<double>(15, 1e-9)};
-  EXPECT_TRUE(checkRounding(model, Tensor::of<float>(Elem::f32_, {15}, std::vector<float>(15, 1))));
-  const RoundingModel enough{std::vector<double>(16, 0.0), std::vector<double>(16, 1e-9)};
+  const judge::RoundingModel model{std::vector<double>(15, 0.0), std::vector<double>(15, 1e-9)};
+  EXPECT_TRUE(
+      judge::checkRounding(model, Tensor::of<float>(Elem::f32_, {15}, std::vector<float>(15, 1))));
+  const judge::RoundingModel enough{std::vector<double>(16, 0.0), std::vector<double>(16, 1e-9)};
   EXPECT_FALSE(
-      checkRounding(enough, Tensor::of<float>(Elem::f32_, {16}, std::vector<float>(16, 1))));
+      judge::checkRounding(enough, Tensor::of<float>(Elem::f32_, {16}, std::vector<float>(16, 1))));
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -10,7 +10,7 @@
 #include "conformance/suite.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using Outcome = CaseResult::Outcome;
@@ -58,7 +58,7 @@ const Place kPlaces[] = {
 
 /// The row of a case, and of a conversion its rounding: "convert/f32_i8:fn=rne".
 std::string rowWithin(const std::string& address) {
-  std::string row(rowOf(address));
+  std::string row(report::rowOf(address));
   row = row.substr(row.find(':') + 1);
   const size_t fn = address.find(":fn=");
   return fn == address.npos ? row : row + address.substr(fn, address.find(';', fn) - fn);
@@ -84,7 +84,7 @@ TEST_P(Ties, ShowInEveryRowOfQuick) {
     for (const Case& one : cases) {
       const std::string row = rowWithin(one.address);
       const auto glob = std::ranges::find_if(
-          place.rows, [&](const char* rows) { return matchesQuery(row, rows); });
+          place.rows, [&](const char* rows) { return report::matchesQuery(row, rows); });
       if (glob == place.rows.end() || isOpen(row)) continue;
       ++shown[*glob];
       std::set<Outcome>& outcomes = rows[row];
@@ -105,4 +105,4 @@ INSTANTIATE_TEST_SUITE_P(Place, Ties, testing::ValuesIn(kPlaces), [](const auto&
 });
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

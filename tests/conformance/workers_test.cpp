@@ -16,7 +16,7 @@
 
 #include "conformance/repeated.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using Outcome = CaseResult::Outcome;
@@ -296,4 +296,4 @@ TEST(Workers, NoCaseIsNoWork) {
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

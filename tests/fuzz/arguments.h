@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace candela::conform {
+namespace candela::conformance {
 
 /// What the tools that fuzz graphs share of their command lines.
 struct FuzzArguments {
@@ -47,4 +47,4 @@ inline bool parseArguments(int count, char** words, FuzzArguments& arguments,
   return true;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -12,7 +12,7 @@
 #include "core/support/file.h"
 #include "tests/fuzz/arguments.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 constexpr const char* kUsage =
@@ -36,12 +36,13 @@ struct Arguments : FuzzArguments {
 // bear.
 sigjmp_buf back;
 void leap(int signal) { siglongjmp(back, signal); }
-Finding judgeGuarded(const Recipe& recipe, const Expected& expected, const Executor& executor) {
+random::Finding judgeGuarded(const random::Recipe& recipe, const random::Expected& expected,
+                             const random::Executor& executor) {
   constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
   if (const int signal = sigsetjmp(back, 1); signal != 0)
-    return {Finding::Kind::crashed, fmt::format("signal {}", signal)};
+    return {random::Finding::Kind::crashed, fmt::format("signal {}", signal)};
   for (const int signal : kSignals) std::signal(signal, leap);
-  Finding finding = judge(recipe, expected, executor);
+  random::Finding finding = random::judge(recipe, expected, executor);
   for (const int signal : kSignals) std::signal(signal, SIG_DFL);
   return finding;
 }
@@ -52,7 +53,7 @@ public:
 
   int run() {
     for (const std::string& name : arguments_.backends) {
-      auto executor = executorOf(name);
+      auto executor = random::executorOf(name);
       if (!executor) {
         fmt::print(stderr, "{}\n", executor.status().message());
         return 2;
@@ -72,21 +73,21 @@ public:
 
 private:
   void judgeGraph(uint64_t seed) {
-    const Recipe recipe = randomGraph(seed);
+    const random::Recipe recipe = random::randomGraph(seed);
     nodes_ += recipe.steps.size();
-    for (const Recipe::Step& step : recipe.steps) ++ops_[step.kind];
-    const auto expected = expect(recipe);
+    for (const random::Recipe::Step& step : recipe.steps) ++ops_[step.kind];
+    const auto expected = random::expect(recipe);
     if (!expected) {
       note(seed, "the analysis", expected.status().message());
       return;
     }
-    for (const Interval& interval : expected->intervals)
+    for (const judge::Interval& interval : expected->intervals)
       count_ += interval.count(), tight_ += interval.tight();
     std::string last;
-    for (const Executor& executor : executors_) {
-      const Finding finding = judgeGuarded(recipe, *expected, executor);
-      if (finding.kind == Finding::Kind::none) continue;
-      if (finding.kind == Finding::Kind::refused && mayRefuse(recipe)) {
+    for (const random::Executor& executor : executors_) {
+      const random::Finding finding = judgeGuarded(recipe, *expected, executor);
+      if (finding.kind == random::Finding::Kind::none) continue;
+      if (finding.kind == random::Finding::Kind::refused && random::mayRefuse(recipe)) {
         ++refused_[finding.text.substr(finding.text.rfind("': ") + 3)];
         continue;
       }
@@ -102,13 +103,14 @@ private:
     std::fflush(stdout);
   }
 
-  void shrink(const Recipe& recipe, Finding::Kind kind, const Executor& executor, uint64_t seed) {
+  void shrink(const random::Recipe& recipe, random::Finding::Kind kind,
+              const random::Executor& executor, uint64_t seed) {
     const std::string folder = fmt::format("{}/{}_{}", arguments_.out, seed,
                                            executor.name.substr(0, executor.name.find(' ')));
-    const auto judge = [&](const Recipe& candidate, const Expected& expected) {
+    const auto judge = [&](const random::Recipe& candidate, const random::Expected& expected) {
       return judgeGuarded(candidate, expected, executor);
     };
-    const auto small = writeReduced(recipe, kind, judge, folder, executor.name);
+    const auto small = random::writeReduced(recipe, kind, judge, folder, executor.name);
     if (!small) {
       fmt::print("{}\n", small.status().message());
       return;
@@ -142,7 +144,7 @@ private:
   }
 
   const Arguments& arguments_;
-  std::vector<Executor> executors_;
+  std::vector<random::Executor> executors_;
   std::map<graph::OpKind, uint64_t> ops_;
   uint64_t nodes_ = 0, findings_ = 0;
   std::map<std::string, uint64_t> refused_; ///< by reason
@@ -151,16 +153,16 @@ private:
 };
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance
 
 int main(int count, char** words) {
-  candela::conform::Arguments arguments;
-  if (!candela::conform::parseArguments(count, words, arguments)) {
-    fmt::print(stderr, "{}", candela::conform::kUsage);
+  candela::conformance::Arguments arguments;
+  if (!candela::conformance::parseArguments(count, words, arguments)) {
+    fmt::print(stderr, "{}", candela::conformance::kUsage);
     return 2;
   }
 #ifdef PLUGIN_PATH
   setenv("CANDELA_PLUGIN_PATH", PLUGIN_PATH, 0); // those of this build
 #endif
-  return candela::conform::Fuzzer(arguments).run();
+  return candela::conformance::Fuzzer(arguments).run();
 }

@@ -18,7 +18,7 @@
 #include "tests/fuzz/rewrite_bounds.h"
 #include "tests/fuzz/rewrite_graphs.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 constexpr const char* kUsage =
@@ -49,22 +49,22 @@ void sayWhere(int) {
 /// Runs the recipe somehow; `who` is told what did it.
 struct Runner {
   std::string name;
-  std::function<Result<std::vector<Tensor>>(const Recipe&)> run;
+  std::function<Result<std::vector<Tensor>>(const random::Recipe&)> run;
 };
 
-Finding judge(const Recipe& recipe, const Expected& expected,
-              const Result<std::vector<Tensor>>& got) {
+random::Finding judge(const random::Recipe& recipe, const random::Expected& expected,
+                      const Result<std::vector<Tensor>>& got) {
   if (!got)
-    return {got.status().code() == Code::unsupported ? Finding::Kind::refused
-                                                     : Finding::Kind::failed,
+    return {got.status().code() == Code::unsupported ? random::Finding::Kind::refused
+                                                     : random::Finding::Kind::failed,
             got.status().message()};
   for (size_t i = 0; i < got->size(); ++i)
     if (const std::string text = outsideOfRewrites(expected.intervals[i], (*got)[i]); !text.empty())
-      return {Finding::Kind::wrong, fmt::format("output y{}: {}", recipe.outputs[i], text)};
+      return {random::Finding::Kind::wrong, fmt::format("output y{}: {}", recipe.outputs[i], text)};
   return {};
 }
 
-Result<int> runPass(const passes::PassInfo& pass, graph::Graph& graph) {
+Result<int> runPass(const graph::passes::PassInfo& pass, graph::Graph& graph) {
   int changes = 0;
   for (graph::Graph* each : graph::nestedGraphs(graph)) {
     CDL_ASSIGN(const int count, pass.run(*each));
@@ -74,23 +74,24 @@ Result<int> runPass(const passes::PassInfo& pass, graph::Graph& graph) {
   return changes;
 }
 
-Runner passAlone(const passes::PassInfo& pass) {
-  return {std::string(pass.name), [&pass](const Recipe& recipe) -> Result<std::vector<Tensor>> {
+Runner passAlone(const graph::passes::PassInfo& pass) {
+  return {std::string(pass.name),
+          [&pass](const random::Recipe& recipe) -> Result<std::vector<Tensor>> {
             CDL_ASSIGN(graph::Graph graph, recipe.build());
             CDL_TRY(runPass(pass, graph).status());
             return reference::run(graph, recipe.inputs());
           }};
 }
 Runner noPass() {
-  return {"the oracle", [](const Recipe& recipe) -> Result<std::vector<Tensor>> {
+  return {"the oracle", [](const random::Recipe& recipe) -> Result<std::vector<Tensor>> {
             CDL_ASSIGN(const graph::Graph graph, recipe.build());
             return reference::run(graph, recipe.inputs());
           }};
 }
 Runner allPassesTogether() {
-  return {"all passes", [](const Recipe& recipe) -> Result<std::vector<Tensor>> {
+  return {"all passes", [](const random::Recipe& recipe) -> Result<std::vector<Tensor>> {
             CDL_ASSIGN(graph::Graph graph, recipe.build());
-            CDL_TRY(passes::optimize(graph));
+            CDL_TRY(graph::passes::optimize(graph));
             return reference::run(graph, recipe.inputs());
           }};
 }
@@ -100,15 +101,16 @@ public:
   explicit Fuzzer(const Arguments& arguments) : arguments_(arguments) {}
 
   int run() {
-    for (const passes::PassInfo& pass : passes::allPasses()) alone_.push_back(passAlone(pass));
+    for (const graph::passes::PassInfo& pass : graph::passes::allPasses())
+      alone_.push_back(passAlone(pass));
     for (const std::string& name : arguments_.backends) {
       if (name.empty()) continue;
-      auto executor = executorOf(name);
+      auto executor = random::executorOf(name);
       if (!executor) {
         fmt::print(stderr, "{}\n", executor.status().message());
         return 2;
       }
-      backends_.push_back({name, [run = executor->run](const Recipe& recipe) {
+      backends_.push_back({name, [run = executor->run](const random::Recipe& recipe) {
                              Work work;
                              return run(recipe, work);
                            }});
@@ -134,11 +136,11 @@ public:
 private:
   void judgeGraph(uint64_t seed) {
     const std::string_view pass = rewritePasses()[seed % rewritePasses().size()];
-    const Recipe recipe = rewriteGraph(pass, seed);
+    const random::Recipe recipe = rewriteGraph(pass, seed);
     nodes_ += recipe.steps.size();
-    const auto expected = expect(recipe, analyzeRewrites);
+    const auto expected = random::expect(recipe, analyzeRewrites);
     if (!expected) return note(seed, "the analysis", expected.status().message());
-    for (const Interval& interval : expected->intervals) {
+    for (const judge::Interval& interval : expected->intervals) {
       elements_ += static_cast<uint64_t>(interval.count()),
           tight_ += static_cast<uint64_t>(interval.tight());
       for (int64_t i = 0; i < interval.count(); ++i) wild_ += interval.isWild(i);
@@ -150,28 +152,28 @@ private:
     for (const Runner& backend : backends_) judgeRunner(seed, recipe, *expected, backend);
   }
 
-  void judgePasses(uint64_t seed, const Recipe& recipe, const Expected& expected) {
+  void judgePasses(uint64_t seed, const random::Recipe& recipe, const random::Expected& expected) {
     for (size_t p = 0; p < alone_.size(); ++p) {
       auto graph = recipe.build();
       const auto changes =
-          graph ? runPass(passes::allPasses()[p], *graph) : Result<int>(graph.status());
+          graph ? runPass(graph::passes::allPasses()[p], *graph) : Result<int>(graph.status());
       if (changes && *changes == 0) continue;
       ++changed_[alone_[p].name];
       judgeRunner(seed, recipe, expected, alone_[p]);
     }
     auto graph = recipe.build();
     if (graph)
-      (void)passes::optimize(*graph, [&](std::string_view pass, const graph::Graph&) {
+      (void)graph::passes::optimize(*graph, [&](std::string_view pass, const graph::Graph&) {
         ++changedInAll_[std::string(pass)];
       });
     judgeRunner(seed, recipe, expected, together_);
   }
 
-  void judgeRunner(uint64_t seed, const Recipe& recipe, const Expected& expected,
+  void judgeRunner(uint64_t seed, const random::Recipe& recipe, const random::Expected& expected,
                    const Runner& runner) {
-    const Finding finding = judge(recipe, expected, runner.run(recipe));
-    if (finding.kind == Finding::Kind::none) return;
-    if (finding.kind == Finding::Kind::refused && mayRefuse(recipe)) {
+    const random::Finding finding = judge(recipe, expected, runner.run(recipe));
+    if (finding.kind == random::Finding::Kind::none) return;
+    if (finding.kind == random::Finding::Kind::refused && random::mayRefuse(recipe)) {
       ++refused_;
       return;
     }
@@ -185,25 +187,27 @@ private:
     std::fflush(stdout);
   }
 
-  void shrink(const Recipe& recipe, Finding::Kind kind, const Runner& runner, uint64_t seed) {
-    const auto judgeAgain = [&](const Recipe& candidate, const Expected& expected) {
+  void shrink(const random::Recipe& recipe, random::Finding::Kind kind, const Runner& runner,
+              uint64_t seed) {
+    const auto judgeAgain = [&](const random::Recipe& candidate, const random::Expected& expected) {
       return judge(candidate, expected, runner.run(candidate));
     };
-    const Recipe small = reduce(
+    const random::Recipe small = random::reduce(
         recipe,
-        [&](const Recipe& candidate) {
-          const auto expected = expect(candidate, analyzeRewrites);
+        [&](const random::Recipe& candidate) {
+          const auto expected = random::expect(candidate, analyzeRewrites);
           return expected && judgeAgain(candidate, *expected).kind == kind;
         },
         600);
-    const auto expected = expect(small, analyzeRewrites);
+    const auto expected = random::expect(small, analyzeRewrites);
     const auto graph = small.build();
     if (!expected || !graph) return;
     std::string folder = fmt::format("{}/{}_{}", arguments_.out, runner.name, seed);
     std::ranges::replace(folder, ' ', '_');
     const bool onBackend =
         std::ranges::find(backends_, runner.name, &Runner::name) != backends_.end();
-    const auto command = writeWhole(small, *expected, folder, onBackend ? runner.name : "soft");
+    const auto command =
+        random::writeWhole(small, *expected, folder, onBackend ? runner.name : "soft");
     const auto text = graph::print(*graph);
     fmt::print("{} nodes are left: {}\n{}{}\n", small.steps.size(),
                judgeAgain(small, *expected).text, text ? *text : "",
@@ -262,18 +266,18 @@ private:
 };
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance
 
 int main(int count, char** words) {
-  candela::conform::Arguments arguments;
-  if (!candela::conform::parseArguments(
+  candela::conformance::Arguments arguments;
+  if (!candela::conformance::parseArguments(
           count, words, arguments,
           {{"--json", &arguments.json}, {"--stop-at", &arguments.stopAt}})) {
-    fmt::print(stderr, "{}", candela::conform::kUsage);
+    fmt::print(stderr, "{}", candela::conformance::kUsage);
     return 2;
   }
 #ifdef PLUGIN_PATH
   setenv("CANDELA_PLUGIN_PATH", PLUGIN_PATH, 0); // those of this build
 #endif
-  return candela::conform::Fuzzer(arguments).run();
+  return candela::conformance::Fuzzer(arguments).run();
 }

@@ -14,7 +14,7 @@
 #include "tests/fuzz/arguments.h"
 #include "tests/fuzz/stacked_graphs.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 constexpr const char* kUsage =
@@ -59,7 +59,7 @@ public:
 
   int run() {
     for (const std::string& name : arguments_.backends) {
-      runtime::Options options;
+      runtime::plugin::Options options;
       if (name == "cpu") options.emplace("threads", "1");
       auto& side = sides_.emplace_back();
       side.name = name;
@@ -92,22 +92,22 @@ private:
     uint64_t stacked = 0, refused = 0;
   };
 
-  Result<std::vector<Tensor>> runOn(Side& side, const Recipe& recipe, bool stack, Tally& tally) {
+  Result<std::vector<Tensor>> runOn(Side& side, const random::Recipe& recipe, bool stack,
+                                    Tally& tally) {
     CDL_ASSIGN(graph::Graph graph, recipe.build());
     CDL_ASSIGN(const auto devices, side.port->devices());
-    pipeline::CompileOptions options;
+    driver::CompileOptions options;
     options.stack = stack;
-    CDL_ASSIGN(const auto session,
-               pipeline::compile(std::move(graph), "stacking", devices, options));
-    for (const runtime::BundlePartition& part : session->bundle().partitions)
+    CDL_ASSIGN(const auto session, driver::compile(std::move(graph), "stacking", devices, options));
+    for (const runtime::bundle::BundlePartition& part : session->bundle().partitions)
       tally.add(reinterpret_cast<const cdl_image_t*>(part.image.data()));
     return session->run(recipe.inputs());
   }
 
   void compareGraph(uint64_t seed) {
-    const Recipe recipe = stackedGraph(seed);
+    const random::Recipe recipe = stackedGraph(seed);
     nodes_ += recipe.steps.size();
-    const auto expected = expect(recipe);
+    const auto expected = random::expect(recipe);
     if (!expected) return note(seed, recipe, "the analysis", expected.status().message());
     for (Side& side : sides_) {
       std::vector<Tensor> got[2];
@@ -118,7 +118,7 @@ private:
         auto outputs = runOn(side, recipe, form != 0, own[form]);
         if (!outputs) {
           isWhole = false;
-          if (outputs.status().code() == Code::unsupported && mayRefuse(recipe))
+          if (outputs.status().code() == Code::unsupported && random::mayRefuse(recipe))
             ++side.refused;
           else
             note(seed, recipe, who, outputs.status().message());
@@ -126,7 +126,8 @@ private:
         }
         got[form] = std::move(*outputs);
         for (size_t i = 0; i < got[form].size(); ++i)
-          if (const std::string text = outside(expected->intervals[i], got[form][i]); !text.empty())
+          if (const std::string text = judge::outside(expected->intervals[i], got[form][i]);
+              !text.empty())
             note(seed, recipe, who, fmt::format("output y{}: {}", recipe.outputs[i], text));
       }
       if (!isWhole) continue;
@@ -145,8 +146,8 @@ private:
     }
   }
 
-  void compareBits(uint64_t seed, const Recipe& recipe, const Side& side, size_t output,
-                   const Interval& interval, const Tensor& a, const Tensor& b) {
+  void compareBits(uint64_t seed, const random::Recipe& recipe, const Side& side, size_t output,
+                   const judge::Interval& interval, const Tensor& a, const Tensor& b) {
     if (isFloat(a.elem)) {
       floats_ += static_cast<uint64_t>(a.count());
       return;
@@ -161,14 +162,15 @@ private:
     }
   }
 
-  void note(uint64_t seed, const Recipe& recipe, const std::string& who, const std::string& what) {
+  void note(uint64_t seed, const random::Recipe& recipe, const std::string& who,
+            const std::string& what) {
     ++findings_;
     fmt::print("FOUND  seed {} on {}: {}\n", seed, who, what);
     const auto graph = recipe.build();
     const auto text = graph ? graph::print(*graph) : graph.status();
     const std::string folder = fmt::format("{}/stacking_{}", arguments_.out, seed);
-    if (const auto expected = expect(recipe); expected) {
-      const auto command = writeWhole(recipe, *expected, folder, who);
+    if (const auto expected = random::expect(recipe); expected) {
+      const auto command = random::writeWhole(recipe, *expected, folder, who);
       fmt::print("{}\n", command ? *command : command.status().message());
     }
     std::fflush(stdout);
@@ -213,16 +215,17 @@ private:
 };
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance
 
 int main(int count, char** words) {
-  candela::conform::Arguments arguments;
-  if (!candela::conform::parseArguments(count, words, arguments, {{"--json", &arguments.json}})) {
-    fmt::print(stderr, "{}", candela::conform::kUsage);
+  candela::conformance::Arguments arguments;
+  if (!candela::conformance::parseArguments(count, words, arguments,
+                                            {{"--json", &arguments.json}})) {
+    fmt::print(stderr, "{}", candela::conformance::kUsage);
     return 2;
   }
 #ifdef PLUGIN_PATH
   setenv("CANDELA_PLUGIN_PATH", PLUGIN_PATH, 0); // those of this build
 #endif
-  return candela::conform::Comparer(arguments).run();
+  return candela::conformance::Comparer(arguments).run();
 }

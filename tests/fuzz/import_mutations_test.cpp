@@ -37,14 +37,14 @@ protected:
   /// Imports with every named dim bound, so that the walk gets far.
   void import(const std::string& bytes, const std::string& what) {
     std::ofstream(path, std::ios::binary) << bytes;
-    auto model = onnx_io::readModel(path);
+    auto model = import::onnx_io::readModel(path);
     if (!model) {
       judge(model.status(), what);
       return;
     }
     import::ImportOptions options;
-    for (const onnx_io::ValueInfo& input : model->graph.inputs)
-      for (const onnx_io::Dim& dim : input.dims)
+    for (const import::onnx_io::ValueInfo& input : model->graph.inputs)
+      for (const import::onnx_io::Dim& dim : input.dims)
         if (dim.value < 0 && !dim.name.empty()) options.dims[dim.name] = 2;
     const auto graph = import::importModel(*model, options);
     if (!graph) {
@@ -104,10 +104,10 @@ constexpr int64_t kExtremes[] = {INT64_MIN,        -(int64_t(1) << 48), -1,     
 
 /// Calls `visit` with the model once for every integer of an attribute and every extreme that takes
 /// its place.
-template <typename Visit> void withExtremeAttributes(onnx_io::Model& model, Visit visit) {
-  for (onnx_io::Node& node : model.graph.nodes)
+template <typename Visit> void withExtremeAttributes(import::onnx_io::Model& model, Visit visit) {
+  for (import::onnx_io::Node& node : model.graph.nodes)
     for (auto& [name, attribute] : node.attributes) {
-      const onnx_io::Attribute kept = attribute;
+      const import::onnx_io::Attribute kept = attribute;
       for (int64_t extreme : kExtremes) {
         if (std::holds_alternative<int64_t>(kept)) {
           attribute = extreme;
@@ -127,13 +127,13 @@ template <typename Visit> void withExtremeAttributes(onnx_io::Model& model, Visi
 
 /// The same for the small integer inputs, which are frozen.
 template <typename Visit>
-void withExtremeOperands(const std::string& folder, const onnx_io::Model& model,
+void withExtremeOperands(const std::string& folder, const import::onnx_io::Model& model,
                          import::ImportOptions& options, Visit visit) {
   for (size_t i = 0; i < model.graph.inputs.size(); ++i) {
-    const onnx_io::ValueInfo& input = model.graph.inputs[i];
+    const import::onnx_io::ValueInfo& input = model.graph.inputs[i];
     if (input.elem != Elem::i64_) continue;
     const auto tensor =
-        onnx_io::readTensor(fmt::format("{}/test_data_set_0/input_{}.pb", folder, i));
+        import::onnx_io::readTensor(fmt::format("{}/test_data_set_0/input_{}.pb", folder, i));
     if (!tensor || tensor->count() > 16) continue;
     options.frozen[input.name] = *tensor;
   }
@@ -154,7 +154,7 @@ TEST(ExtremeValues, AreRefusedOrMeanSomething) {
   ASSERT_TRUE(fs::exists(kNodeTests)) << kNodeTests << " is not installed";
   int imported = 0, refused = 0;
   for (const auto& entry : fs::directory_iterator(kNodeTests)) {
-    auto model = onnx_io::readModel((entry.path() / "model.onnx").string());
+    auto model = import::onnx_io::readModel((entry.path() / "model.onnx").string());
     if (!model) continue;
     import::ImportOptions options;
     const auto import = [&](const std::string& name, int64_t extreme) {

@@ -10,7 +10,7 @@
 #include "conformance/random/run_on.h"
 #include "core/compiler/graph/text.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 constexpr int kFewestToCompare = 6; ///< samples of a type, by which an op's bounds are judged
@@ -28,25 +28,25 @@ uint64_t seedOf(std::string_view op, Elem elem, int attempt) {
   return splitmix64(seed ^ static_cast<uint64_t>(elem) << 32 ^ static_cast<uint64_t>(attempt));
 }
 
-const Executor& soft(bool toPrimitives) {
-  static const Executor executors[] = {executorOf("soft").orAbort(),
-                                       executorOf("soft --to-primitives").orAbort()};
+const random::Executor& soft(bool toPrimitives) {
+  static const random::Executor executors[] = {
+      random::executorOf("soft").orAbort(), random::executorOf("soft --to-primitives").orAbort()};
   return executors[toPrimitives];
 }
 
 class Ops : public ::testing::TestWithParam<graph::OpKind> {
 protected:
-  void judgeSample(const Recipe& recipe, uint64_t seed) {
-    const auto expected = expect(recipe);
+  void judgeSample(const random::Recipe& recipe, uint64_t seed) {
+    const auto expected = random::expect(recipe);
     ASSERT_TRUE(expected.isOk()) << expected.status().message() << textOf(recipe);
     for (size_t i = 0; i < expected->intervals.size(); ++i) {
       count_ += expected->intervals[i].count(), tight_ += expected->intervals[i].tight();
       // The oracle does not overflow on its way.
-      Interval wide = expected->intervals[i];
+      judge::Interval wide = expected->intervals[i];
       for (size_t e = 0; e < wide.lo.real.size(); ++e)
         if (!std::isfinite(wide.lo.real[e]) || !std::isfinite(wide.hi.real[e]))
           wide.makeWild(static_cast<int64_t>(e));
-      const std::string text = outside(wide, expected->outputs[i]);
+      const std::string text = judge::outside(wide, expected->outputs[i]);
       failed_ |= !text.empty();
       EXPECT_EQ(text, "") << "seed " << seed
                           << ": the oracle leaves the bound of the decomposition, output " << i
@@ -54,9 +54,9 @@ protected:
                           << textOf(recipe);
     }
     for (const bool toPrimitives : {false, true}) {
-      const Finding finding = judge(recipe, *expected, soft(toPrimitives));
-      if (finding.kind == Finding::Kind::none) continue;
-      if (finding.kind != Finding::Kind::wrong && mayRefuse(recipe, finding)) {
+      const random::Finding finding = random::judge(recipe, *expected, soft(toPrimitives));
+      if (finding.kind == random::Finding::Kind::none) continue;
+      if (finding.kind != random::Finding::Kind::wrong && mayRefuse(recipe, finding)) {
         ++refused_;
         continue;
       }
@@ -69,8 +69,8 @@ protected:
 
   /// A lowered form is an instruction, which no row may take; into a storage type there need be
   /// none.
-  static bool mayRefuse(const Recipe& recipe, const Finding& finding) {
-    if (finding.kind == Finding::Kind::refused &&
+  static bool mayRefuse(const random::Recipe& recipe, const random::Finding& finding) {
+    if (finding.kind == random::Finding::Kind::refused &&
         graph::opInfo(recipe.steps[0].kind).has(graph::kTraitPrimitive))
       return true;
     const auto graph = recipe.build();
@@ -78,19 +78,21 @@ protected:
     return graph && (std::ranges::any_of(graph->outputs(), isStored) ||
                      std::ranges::any_of(graph->inputs(), isStored));
   }
-  static std::string textOf(const Recipe& recipe) {
+  static std::string textOf(const random::Recipe& recipe) {
     const auto graph = recipe.build();
     if (!graph) return graph.status().message();
     const auto text = graph::print(*graph);
     return text ? *text : text.status().message();
   }
-  std::string reproduce(const Recipe& recipe, const Expected& expected, bool toPrimitives,
-                        uint64_t seed) const {
+  std::string reproduce(const random::Recipe& recipe, const random::Expected& expected,
+                        bool toPrimitives, uint64_t seed) const {
     double width = 0;
-    for (const Interval& interval : expected.intervals) width = std::max(width, interval.width());
+    for (const judge::Interval& interval : expected.intervals)
+      width = std::max(width, interval.width());
     const std::string folder =
         fmt::format("{}candela_ops/{}_{}", ::testing::TempDir(), graph::opName(GetParam()), seed);
-    const auto line = writeCase(recipe, expected.outputs, width, folder, soft(toPrimitives).name);
+    const auto line =
+        random::writeCase(recipe, expected.outputs, width, folder, soft(toPrimitives).name);
     return line ? *line : line.status().message();
   }
 
@@ -104,19 +106,20 @@ TEST_P(Ops, AgreeWithTheOracle) {
   struct {
     int64_t samples = 0, elements = 0, tight = 0, refused = 0;
   } total;
-  for (const Elem elem : firstElems(info)) {
+  for (const Elem elem : random::firstElems(info)) {
     count_ = tight_ = refused_ = 0, failed_ = false;
     int accepted = 0, tried = 0;
     const int most = samples * 60;
     for (; accepted < samples && tried < most && !failed_; ++tried) {
       const uint64_t seed = seedOf(info.name, elem, tried);
-      Random random(seed);
-      const auto draft = draftOf(info, elem, nullptr, random);
+      random::Random random(seed);
+      const auto draft = random::draftOf(info, elem, nullptr, random);
       if (!draft) continue;
       // Half of the samples are tame, so that all ops have results that say something.
-      const Data data = random.oneIn(2) ? static_cast<Data>(random.below(2))
-                                        : static_cast<Data>(random.below(kDataKinds));
-      const auto recipe = recipeOf(*draft, data, random);
+      const random::Data data = random.oneIn(2)
+                                    ? static_cast<random::Data>(random.below(2))
+                                    : static_cast<random::Data>(random.below(random::kDataKinds));
+      const auto recipe = random::recipeOf(*draft, data, random);
       if (!recipe) continue;
       ++accepted;
       judgeSample(*recipe, seed);
@@ -150,4 +153,4 @@ INSTANTIATE_TEST_SUITE_P(Records, Ops, ::testing::ValuesIn(kinds()),
                          [](const auto& test) { return std::string(graph::opName(test.param)); });
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance

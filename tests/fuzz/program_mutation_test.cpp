@@ -13,8 +13,6 @@
 namespace candela::test {
 namespace {
 
-using namespace program;
-
 constexpr uint64_t kExtremes[] = {0,
                                   1,
                                   2,
@@ -90,11 +88,11 @@ Bytes exactBlock(const std::vector<std::byte>& image) {
 }
 
 /// What was accepted can be written, read, printed and parsed.
-void expectWhole(const Program& program) {
-  const Status status = verify(program);
+void expectWhole(const program::Program& program) {
+  const Status status = program::verify(program);
   ASSERT_TRUE(status) << status.message();
-  const Bytes image = toImage(program);
-  const auto again = fromImage(image, nullptr);
+  const Bytes image = program::toImage(program);
+  const auto again = program::fromImage(image, nullptr);
   ASSERT_TRUE(again) << again.status().message();
   const auto text = program::print(program);
   ASSERT_TRUE(text) << text.status().message();
@@ -105,7 +103,7 @@ TEST(ProgramMutation, Images) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     RandomOptions options;
     options.instrs = 6;
-    const Bytes image = toImage(randomProgram(seed + 7000, options));
+    const Bytes image = program::toImage(randomProgram(seed + 7000, options));
     Random rng(seed);
     for (int i = 0; i < 400; ++i) {
       SCOPED_TRACE(fmt::format("seed {} mutation {}", seed, i));
@@ -113,7 +111,7 @@ TEST(ProgramMutation, Images) {
       for (int64_t count = rng.in(1, 2); count > 0 && damaged.size() > 8; --count)
         mutate(damaged, rng);
       if (rng.chance(85)) mend(damaged);
-      const auto read = fromImage(exactBlock(damaged), nullptr);
+      const auto read = program::fromImage(exactBlock(damaged), nullptr);
       ++(read ? accepted : refused);
       if (read)
         expectWhole(*read);
@@ -129,33 +127,33 @@ TEST(ProgramMutation, Images) {
 TEST(ProgramMutation, EveryTruncation) {
   RandomOptions options;
   options.instrs = 3;
-  const std::vector<std::byte> whole = copyOf(toImage(randomProgram(7, options)));
+  const std::vector<std::byte> whole = copyOf(program::toImage(randomProgram(7, options)));
   for (size_t size = 0; size < whole.size(); ++size) {
     std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     if (size % 2) mend(cut);
-    ASSERT_FALSE(fromImage(exactBlock(cut), nullptr)) << size;
+    ASSERT_FALSE(program::fromImage(exactBlock(cut), nullptr)) << size;
   }
 }
 
 TEST(ProgramMutation, UnalignedImagesAreRead) {
-  const Bytes image = toImage(randomProgram(3));
+  const Bytes image = program::toImage(randomProgram(3));
   std::vector<std::byte> shifted(image.size() + 1);
   std::memcpy(shifted.data() + 1, image.data(), image.size());
-  EXPECT_TRUE(fromImage(Bytes::wrap(shifted.data() + 1, image.size(), nullptr), nullptr));
+  EXPECT_TRUE(program::fromImage(Bytes::wrap(shifted.data() + 1, image.size(), nullptr), nullptr));
 }
 
 /// Instructions that all name the same views would grow when read.
 TEST(ProgramMutation, SharedViewsAreRefused) {
-  Program program;
-  Buffer buffer;
+  program::Program program;
+  program::Buffer buffer;
   buffer.bytes = 4;
   const uint32_t x = program.addBuffer(buffer), y = program.addBuffer(buffer);
-  Instr copy;
+  program::Instr copy;
   copy.kind = CDL_KIND_COPY;
-  copy.inputs = {denseView(x, Elem::f32_, {1})};
-  copy.outputs = {denseView(y, Elem::f32_, {1})};
+  copy.inputs = {program::denseView(x, Elem::f32_, {1})};
+  copy.outputs = {program::denseView(y, Elem::f32_, {1})};
   program.instrs = {copy, copy};
-  std::vector<std::byte> image = copyOf(toImage(program));
+  std::vector<std::byte> image = copyOf(program::toImage(program));
   cdl_image_t header;
   std::memcpy(&header, image.data(), sizeof header);
   cdl_instr_t first;
@@ -164,7 +162,7 @@ TEST(ProgramMutation, SharedViewsAreRefused) {
   header.views.count = 3; // the second instruction's own views are gone
   std::memcpy(image.data(), &header, sizeof header);
   mend(image);
-  const auto read = fromImage(exactBlock(image), nullptr);
+  const auto read = program::fromImage(exactBlock(image), nullptr);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.status().message(), "image: instruction 2: shares views: 4 used of 2");
 }
@@ -233,7 +231,7 @@ TEST(ProgramMutation, Texts) {
       for (int64_t count = rng.in(1, 3); count > 0 && !damaged.empty(); --count)
         damaged = mutateText(std::move(damaged), rng);
       Diagnostics diagnostics;
-      const auto parsed = parse(damaged, "fuzz.cdl", diagnostics);
+      const auto parsed = program::parse(damaged, "fuzz.cdl", diagnostics);
       ++(parsed ? accepted : refused);
       EXPECT_EQ(parsed.isOk(), diagnostics.empty());
       if (parsed) expectWhole(*parsed);

@@ -14,8 +14,6 @@
 namespace candela::test {
 namespace {
 
-using namespace program;
-
 #ifndef CANDELA_ROUND_TRIPS
 #define CANDELA_ROUND_TRIPS 10000
 #endif
@@ -29,9 +27,9 @@ using namespace program;
   return ::testing::AssertionSuccess();
 }
 
-PayloadSource payloadsOf(const Program& program) {
+program::PayloadSource payloadsOf(const program::Program& program) {
   auto byHash = std::make_shared<std::map<std::string, Payload>>();
-  for (const Constant& constant : program.constants)
+  for (const program::Constant& constant : program.constants)
     byHash->emplace(std::string(elemName(constant.payload.elem())) +
                         hashText(constant.payload.hash()),
                     constant.payload);
@@ -58,24 +56,24 @@ protected:
   void check(uint64_t seed, bool show) {
     RandomOptions options;
     options.largeConstants = seed % 50 == 0;
-    const Program built = randomProgram(seed, options);
-    const Status status = verify(built);
+    const program::Program built = randomProgram(seed, options);
+    const Status status = program::verify(built);
     ASSERT_TRUE(status) << status.message();
-    const Bytes image = toImage(built);
-    const auto read = fromImage(image, payloadsOf(built));
+    const Bytes image = program::toImage(built);
+    const auto read = program::fromImage(image, payloadsOf(built));
     ASSERT_TRUE(read) << read.status().message();
-    ASSERT_TRUE(sameBytes(image, toImage(*read)));
-    PrintOptions print;
+    ASSERT_TRUE(sameBytes(image, program::toImage(*read)));
+    program::PrintOptions print;
     print.resourceDirectory = directory_.string();
     const auto text = program::print(*read, print);
     ASSERT_TRUE(text) << text.status().message();
     if (show) puts(text->c_str());
     Diagnostics diagnostics;
-    const auto parsed = parse(*text, (directory_ / "program.cdl").string(), diagnostics);
+    const auto parsed = program::parse(*text, (directory_ / "program.cdl").string(), diagnostics);
     ASSERT_TRUE(parsed) << parsed.status().message() << "\n" << *text;
-    ASSERT_TRUE(sameBytes(image, toImage(*parsed))) << *text;
+    ASSERT_TRUE(sameBytes(image, program::toImage(*parsed))) << *text;
     kinds_.resize(64);
-    for (const Instr& instr : parsed->instrs) ++kinds_[instr.kind];
+    for (const program::Instr& instr : parsed->instrs) ++kinds_[instr.kind];
     loops_ += parsed->loops.size();
     groups_ += parsed->groups.size();
   }

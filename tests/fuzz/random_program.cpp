@@ -8,8 +8,6 @@
 
 namespace candela::test {
 
-using namespace program;
-
 namespace {
 
 constexpr Elem kFloats[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_};
@@ -38,12 +36,12 @@ class Generator {
 public:
   Generator(uint64_t seed, const RandomOptions& options) : rng_(seed), options_(options) {}
 
-  Program generate() {
+  program::Program generate() {
     p_.name = name();
     p_.engines = static_cast<uint32_t>(rng_.in(1, 4));
     p_.spaces.clear();
     for (int64_t i = 0, count = rng_.in(1, 3); i < count; ++i) {
-      Space space;
+      program::Space space;
       space.name = fmt::format("{}{}", name(), i);
       space.hostMapped = rng_.chance(70);
       space.local = i > 0 && rng_.chance(50);
@@ -54,8 +52,8 @@ public:
     }
     budget_ = rng_.in(0, options_.instrs);
     block(0);
-    for (Group& group : p_.groups)
-      if (!verifyBands(p_, group)) group.bands = 1;
+    for (program::Group& group : p_.groups)
+      if (!program::verifyBands(p_, group)) group.bands = 1;
     return std::move(p_);
   }
 
@@ -70,13 +68,13 @@ private:
       const bool open = budget_ > 1 && rng_.chance(25);
       if (open && depth < CDL_MAX_LOOP_NESTING && rng_.chance(60))
         inLoop([&] { block(depth + 1); });
-      else if (open && group_ == kNone)
+      else if (open && group_ == program::kNone)
         inGroup([&] { block(depth); });
       else if (budget_ > 0)
         instr();
       else
         return;
-    } while (depth == 0 && group_ == kNone ? budget_ > 0 : rng_.chance(60));
+    } while (depth == 0 && group_ == program::kNone ? budget_ > 0 : rng_.chance(60));
   }
 
   template <typename Body> void inLoop(const Body& body) {
@@ -96,7 +94,7 @@ private:
         {first, 0, static_cast<uint32_t>(rng_.in(0, 7)), static_cast<uint32_t>(rng_.in(1, 9))});
     group_ = index;
     body();
-    group_ = kNone;
+    group_ = program::kNone;
     p_.groups[index].count = static_cast<uint32_t>(p_.instrs.size()) - first;
   }
 
@@ -124,13 +122,15 @@ private:
         return p_.addConstant(name(), payload(elem, count));
       return p_.addConstant(name(), Payload::splat(elem, count, bits(elem)));
     }
-    Buffer b;
+    program::Buffer b;
     b.name = name();
     b.bytes = elemBytes(elem, static_cast<uint64_t>(count)) + static_cast<uint64_t>(rng_.in(0, 3));
     b.alignment = uint32_t(1) << rng_.in(3, 7);
     if (rng_.chance(40)) {
-      static constexpr Role kWritten[] = {Role::output, Role::inout, Role::state};
-      static constexpr Role kRead[] = {Role::input, Role::inout, Role::state, Role::output};
+      static constexpr program::Role kWritten[] = {program::Role::output, program::Role::inout,
+                                                   program::Role::state};
+      static constexpr program::Role kRead[] = {program::Role::input, program::Role::inout,
+                                                program::Role::state, program::Role::output};
       b.role = written ? rng_.of(kWritten) : rng_.of(kRead);
     } else {
       b.space = static_cast<uint32_t>(rng_.in(0, static_cast<int64_t>(p_.spaces.size()) - 1));
@@ -143,7 +143,7 @@ private:
       }
     }
     if (rng_.chance(15)) {
-      Halo halo;
+      program::Halo halo;
       halo.elem = elem;
       // Of more dims than any view here has: around a view of its own rank a border must lie within
       // the buffer.
@@ -159,16 +159,16 @@ private:
 
   /// How often the loops around the current instruction run; 0: no such loop.
   std::array<int64_t, 2> trips() const {
-    if (loop_ == kNone) return {0, 0};
-    const Loop& inner = p_.loops[loop_];
-    if (inner.parent == kNone) return {static_cast<int64_t>(inner.trip), 0};
+    if (loop_ == program::kNone) return {0, 0};
+    const program::Loop& inner = p_.loops[loop_];
+    if (inner.parent == program::kNone) return {static_cast<int64_t>(inner.trip), 0};
     return {static_cast<int64_t>(p_.loops[inner.parent].trip), static_cast<int64_t>(inner.trip)};
   }
 
   /// A view of these dims in a buffer that holds all that it reaches.
-  View view(Elem elem, Dims dims, bool written, const Layout& layout = {},
-            bool mayBeConstant = true) {
-    View v = denseView(0, elem, std::move(dims));
+  program::View view(Elem elem, Dims dims, bool written, const program::Layout& layout = {},
+                     bool mayBeConstant = true) {
+    program::View v = program::denseView(0, elem, std::move(dims));
     v.layout = layout;
     const int64_t unit = elemsPerByte(elem);
     if (rng_.chance(50) && unit == 1) {
@@ -200,10 +200,10 @@ private:
     return v;
   }
 
-  View in(Elem elem, Dims dims, const Layout& layout = {}) {
+  program::View in(Elem elem, Dims dims, const program::Layout& layout = {}) {
     return view(elem, std::move(dims), false, layout);
   }
-  View out(Elem elem, Dims dims, const Layout& layout = {}) {
+  program::View out(Elem elem, Dims dims, const program::Layout& layout = {}) {
     return view(elem, std::move(dims), true, layout);
   }
 
@@ -215,8 +215,8 @@ private:
   }
 
   /// A layout for physical dims of this rank: some dims are split.
-  Layout layout(size_t rank) {
-    Layout l;
+  program::Layout layout(size_t rank) {
+    program::Layout l;
     if (rank == 0 || !rng_.chance(25)) return l;
     l.padContent = static_cast<uint8_t>(rng_.in(0, 2));
     const auto logical = static_cast<uint8_t>(rng_.in(1, static_cast<int64_t>(rank)));
@@ -246,22 +246,26 @@ private:
   // ---- Expressions
   // -----------------------------------------------------------------------------------
 
-  Operand operandOf(const Instr& instr, Elem acc, size_t firstView) {
-    std::vector<Operand> from;
-    if (acc != Elem::none) from.push_back({Operand::Source::acc, acc, 0});
+  program::Operand operandOf(const program::Instr& instr, Elem acc, size_t firstView) {
+    std::vector<program::Operand> from;
+    if (acc != Elem::none) from.push_back({program::Operand::Source::acc, acc, 0});
     for (size_t i = firstView; i < instr.inputs.size(); ++i)
-      from.push_back({Operand::Source::view, instr.inputs[i].elem, static_cast<uint16_t>(i)});
+      from.push_back(
+          {program::Operand::Source::view, instr.inputs[i].elem, static_cast<uint16_t>(i)});
     for (size_t i = 0; i < instr.expr.size(); ++i)
-      from.push_back({Operand::Source::step, instr.expr[i].elem, static_cast<uint16_t>(i)});
+      from.push_back(
+          {program::Operand::Source::step, instr.expr[i].elem, static_cast<uint16_t>(i)});
     return rng_.of(from);
   }
 
   /// Another operand of the same type: one that is there, or a constant.
-  Operand mate(const Instr& instr, Elem acc, size_t firstView, Elem elem, Step& step) {
+  program::Operand mate(const program::Instr& instr, Elem acc, size_t firstView, Elem elem,
+                        program::Step& step) {
     for (int attempt = 0; attempt < 4; ++attempt)
-      if (const Operand found = operandOf(instr, acc, firstView); found.elem == elem) return found;
+      if (const program::Operand found = operandOf(instr, acc, firstView); found.elem == elem)
+        return found;
     step.imm = bits(elem);
-    return {Operand::Source::constant, elem, 0};
+    return {program::Operand::Source::constant, elem, 0};
   }
 
   uint16_t fn(uint16_t kind) {
@@ -278,18 +282,18 @@ private:
                                                                        : f;
   }
 
-  void convertStep(Instr& instr, const Operand& from, Elem to) {
-    Step step{CDL_KIND_CONVERT, fn(CDL_KIND_CONVERT), to, rng_.chance(50), {from}, 0};
+  void convertStep(program::Instr& instr, const program::Operand& from, Elem to) {
+    program::Step step{CDL_KIND_CONVERT, fn(CDL_KIND_CONVERT), to, rng_.chance(50), {from}, 0};
     instr.expr.push_back(std::move(step));
   }
 
   /// Steps over the accumulator (none: there is none) and the views from firstView on; the value
   /// has type `result`.
-  void expr(Instr& instr, Elem acc, size_t firstView, Elem result) {
+  void expr(program::Instr& instr, Elem acc, size_t firstView, Elem result) {
     const int64_t count = rng_.in(1, rng_.chance(10) ? 30 : 6);
     while (static_cast<int64_t>(instr.expr.size()) < count) {
-      const Operand a = operandOf(instr, acc, firstView);
-      Step step;
+      const program::Operand a = operandOf(instr, acc, firstView);
+      program::Step step;
       step.elem = a.elem;
       const int64_t choice = isStorageOnly(a.elem) ? 3 : rng_.in(0, 4);
       if (choice == 0 && a.elem != Elem::bool_ && !isUnsigned(a.elem)) {
@@ -303,14 +307,14 @@ private:
         step.in = {a, mate(instr, acc, firstView, a.elem, step)};
       } else if (choice == 2) {
         step.kind = CDL_KIND_SELECT;
-        Operand cond{Operand::Source::constant, Elem::bool_, 0};
+        program::Operand cond{program::Operand::Source::constant, Elem::bool_, 0};
         for (size_t i = 0; i < instr.expr.size(); ++i)
           if (instr.expr[i].elem == Elem::bool_)
-            cond = {Operand::Source::step, Elem::bool_, static_cast<uint16_t>(i)};
-        if (cond.source == Operand::Source::constant)
+            cond = {program::Operand::Source::step, Elem::bool_, static_cast<uint16_t>(i)};
+        if (cond.source == program::Operand::Source::constant)
           step.imm = static_cast<uint64_t>(rng_.in(0, 1));
         step.in = {cond, a,
-                   cond.source == Operand::Source::constant
+                   cond.source == program::Operand::Source::constant
                        ? a
                        : mate(instr, acc, firstView, a.elem, step)};
       } else if (choice == 3) {
@@ -319,19 +323,21 @@ private:
       } else {
         step.kind = CDL_KIND_BINARY;
         step.fn = binaryFn(a.elem);
-        const Operand b = mate(instr, acc, firstView, a.elem, step);
-        step.in = rng_.chance(50) ? std::vector<Operand>{a, b} : std::vector<Operand>{b, a};
+        const program::Operand b = mate(instr, acc, firstView, a.elem, step);
+        step.in = rng_.chance(50) ? std::vector<program::Operand>{a, b}
+                                  : std::vector<program::Operand>{b, a};
       }
       instr.expr.push_back(std::move(step));
     }
     if (const Elem last = instr.expr.back().elem; last != result)
-      convertStep(instr,
-                  {Operand::Source::step, last, static_cast<uint16_t>(instr.expr.size() - 1)},
-                  result);
+      convertStep(
+          instr,
+          {program::Operand::Source::step, last, static_cast<uint16_t>(instr.expr.size() - 1)},
+          result);
   }
 
   /// Perhaps an epilogue: the result then has any type, with the accumulator's own one inside.
-  void epilogue(Instr& instr, Elem own, const Dims& y) {
+  void epilogue(program::Instr& instr, Elem own, const Dims& y) {
     if (!rng_.chance(50)) {
       instr.outputs = {out(own, y)};
       return;
@@ -343,26 +349,27 @@ private:
     instr.outputs = {out(result, y)};
     expr(instr, own, operands, result);
     // The first view behind the operands must be read, or it would count as an operand.
-    const bool read = std::any_of(instr.expr.begin(), instr.expr.end(), [&](const Step& step) {
-      return std::any_of(step.in.begin(), step.in.end(), [&](const Operand& o) {
-        return o.source == Operand::Source::view && o.index == operands;
-      });
-    });
+    const bool read =
+        std::any_of(instr.expr.begin(), instr.expr.end(), [&](const program::Step& step) {
+          return std::any_of(step.in.begin(), step.in.end(), [&](const program::Operand& o) {
+            return o.source == program::Operand::Source::view && o.index == operands;
+          });
+        });
     if (!read && instr.inputs.size() > operands)
       instr.expr.insert(instr.expr.begin(), readStep(instr, operands));
   }
 
   /// A step in front of all others; their indices move by one.
-  Step readStep(Instr& instr, size_t view) {
-    for (Step& step : instr.expr)
-      for (Operand& operand : step.in)
-        if (operand.source == Operand::Source::step) ++operand.index;
+  program::Step readStep(program::Instr& instr, size_t view) {
+    for (program::Step& step : instr.expr)
+      for (program::Operand& operand : step.in)
+        if (operand.source == program::Operand::Source::step) ++operand.index;
     const Elem elem = instr.inputs[view].elem;
     return {CDL_KIND_CONVERT,
             0,
             elem,
             false,
-            {{Operand::Source::view, elem, static_cast<uint16_t>(view)}},
+            {{program::Operand::Source::view, elem, static_cast<uint16_t>(view)}},
             0};
   }
 
@@ -376,7 +383,7 @@ private:
         CDL_KINDS(CANDELA_KIND)
 #undef CANDELA_KIND
     };
-    Instr i;
+    program::Instr i;
     i.kind = rng_.of(kKinds);
     i.fn = fn(i.kind);
     i.engine = static_cast<uint16_t>(rng_.in(0, p_.engines - 1));
@@ -391,7 +398,7 @@ private:
     p_.instrs.push_back(std::move(i));
   }
 
-  void fill(Instr& i) {
+  void fill(program::Instr& i) {
     switch (i.kind) {
     case CDL_KIND_GATHER:
     case CDL_KIND_SCATTER: return gather(i);
@@ -410,9 +417,9 @@ private:
     }
   }
 
-  void elementwise(Instr& i) {
+  void elementwise(program::Instr& i) {
     const Dims d = dims();
-    const Layout l = layout(d.size());
+    const program::Layout l = layout(d.size());
     Elem e = rng_.of(kAny);
     switch (i.kind) {
     case CDL_KIND_COPY: {
@@ -426,12 +433,12 @@ private:
     }
     case CDL_KIND_FILL:
       i.outputs = {out(e, d, l)};
-      i.attrs = {Attr::ofBits(CDL_ATTR_VALUE, bits(e))};
+      i.attrs = {program::Attr::ofBits(CDL_ATTR_VALUE, bits(e))};
       return;
     case CDL_KIND_CONVERT:
       i.inputs = {in(rng_.of(kAny), d, l)};
       i.outputs = {out(e, d, l)};
-      if (rng_.chance(50)) i.attrs = {Attr::ofInt(CDL_ATTR_SATURATE, rng_.in(0, 1))};
+      if (rng_.chance(50)) i.attrs = {program::Attr::ofInt(CDL_ATTR_SATURATE, rng_.in(0, 1))};
       return;
     case CDL_KIND_BINARY:
       i.fn = binaryFn(e);
@@ -453,9 +460,10 @@ private:
       if (rng_.chance(40)) {
         i.inputs.push_back(in(rng_.of(kRescaled), d, l));
         i.inputs.push_back(in(Elem::i32_, d, l));
-        i.attrs.push_back(Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, rng_.in(0, 7)));
+        i.attrs.push_back(program::Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, rng_.in(0, 7)));
       }
-      if (rng_.chance(50)) i.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, rng_.in(0, 100)));
+      if (rng_.chance(50))
+        i.attrs.push_back(program::Attr::ofInt(CDL_ATTR_CLAMP_MAX, rng_.in(0, 100)));
       e = rng_.of(kInts);
       if (e == Elem::u64_) e = Elem::i64_;
       break;
@@ -466,7 +474,7 @@ private:
     i.outputs = {out(e, d, l)};
   }
 
-  void gather(Instr& i) {
+  void gather(program::Instr& i) {
     const int64_t o = extent(), k = extent(), inner = extent();
     const int64_t n =
         i.kind == CDL_KIND_GATHER && i.fn == CDL_GATHER_CLAMP ? rng_.in(1, 5) : extent();
@@ -482,7 +490,7 @@ private:
     i.inout = true;
   }
 
-  void sort(Instr& i) {
+  void sort(program::Instr& i) {
     Dims d = dims(3, 3);
     const Elem e = rng_.of(kAny);
     i.inputs = {in(e, d)};
@@ -490,7 +498,7 @@ private:
     i.outputs = {out(e, d), out(Elem::i32_, d)};
   }
 
-  void reduce(Instr& i) {
+  void reduce(program::Instr& i) {
     Dims d = dims(3, 3);
     const bool arg = i.kind == CDL_KIND_ARG_REDUCE;
     if (arg) d[1] = std::max<int64_t>(d[1], 1);
@@ -499,17 +507,17 @@ private:
     i.inputs = {in(e, d)};
     if (!arg) return epilogue(i, e, {d[0], d[2]});
     i.outputs = {out(rng_.chance(50) ? Elem::i32_ : Elem::i64_, {d[0], d[2]})};
-    if (rng_.chance(50)) i.attrs = {Attr::ofInt(CDL_ATTR_SELECT_LAST, rng_.in(0, 1))};
+    if (rng_.chance(50)) i.attrs = {program::Attr::ofInt(CDL_ATTR_SELECT_LAST, rng_.in(0, 1))};
   }
 
   /// Of what a prologue computes.
-  void reduceBehind(Instr& i, const Dims& d) {
+  void reduceBehind(program::Instr& i, const Dims& d) {
     for (int64_t k = rng_.in(1, 3); k > 0; --k) i.inputs.push_back(in(rng_.of(kAny), d));
     const Elem e = rng_.of(kAny);
     const Dims y{d[0], d[2]};
     expr(i, Elem::none, 0, e);
     i.prologue = static_cast<uint32_t>(i.expr.size());
-    Instr behind;
+    program::Instr behind;
     behind.inputs = i.inputs;
     epilogue(behind, e, y);
     if (behind.expr.size() + i.prologue > CDL_MAX_STEPS) {
@@ -517,15 +525,15 @@ private:
       return;
     }
     i.inputs = behind.inputs, i.outputs = behind.outputs;
-    for (Step& step : behind.expr) {
-      for (Operand& operand : step.in)
-        if (operand.source == Operand::Source::step)
+    for (program::Step& step : behind.expr) {
+      for (program::Operand& operand : step.in)
+        if (operand.source == program::Operand::Source::step)
           operand.index = static_cast<uint16_t>(operand.index + i.prologue);
       i.expr.push_back(std::move(step));
     }
   }
 
-  void contraction(Instr& i) {
+  void contraction(program::Instr& i) {
     struct Types {
       Elem a, b, y;
     };
@@ -552,7 +560,7 @@ private:
         i.inputs.push_back(in(t.b, {rng_.chance(50) ? 1 : std::max<int64_t>(channels, 1)}));
     }
     if (rng_.chance(25)) {
-      i.attrs.push_back(Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
+      i.attrs.push_back(program::Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
       i.inout = true;
       i.outputs = {out(t.y, y)};
       return;
@@ -560,7 +568,7 @@ private:
     epilogue(i, t.y, y);
   }
 
-  Dims convolution(Instr& i, Elem a, Elem b) {
+  Dims convolution(program::Instr& i, Elem a, Elem b) {
     const int64_t group = rng_.in(1, 2), n = rng_.in(1, 2), c = group * rng_.in(1, 3),
                   o = group * rng_.in(1, 3);
     const bool transposed = rng_.chance(20);
@@ -581,19 +589,21 @@ private:
               : (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
     i.inputs = {in(a, x), in(b, w)};
-    i.attrs = {Attr::ofInts(CDL_ATTR_STRIDES, strides), Attr::ofInts(CDL_ATTR_PADS, pads),
-               Attr::ofInts(CDL_ATTR_DILATIONS, dilations), Attr::ofInt(CDL_ATTR_GROUP, group)};
-    if (transposed) i.attrs.push_back(Attr::ofInt(CDL_ATTR_TRANSPOSED, 1));
+    i.attrs = {program::Attr::ofInts(CDL_ATTR_STRIDES, strides),
+               program::Attr::ofInts(CDL_ATTR_PADS, pads),
+               program::Attr::ofInts(CDL_ATTR_DILATIONS, dilations),
+               program::Attr::ofInt(CDL_ATTR_GROUP, group)};
+    if (transposed) i.attrs.push_back(program::Attr::ofInt(CDL_ATTR_TRANSPOSED, 1));
     return y;
   }
 
-  void pool(Instr& i) {
+  void pool(program::Instr& i) {
     const Elem e = i.fn == CDL_POOL2D_AVERAGE ? rng_.of(kFloats) : rng_.of(kNumbers);
     const int64_t kernel = rng_.in(1, 3), stride = rng_.in(1, 2), h = rng_.in(3, 6),
                   w = rng_.in(3, 6);
     // Half of them on a blocked layout: channels in blocks of 4 behind the spatial dims.
     const int64_t n = rng_.in(1, 2), blocks = rng_.in(1, 2);
-    Layout blocked;
+    program::Layout blocked;
     if (rng_.chance(50)) {
       blocked.logicalRank = 4;
       blocked.steps = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 4}};
@@ -603,11 +613,11 @@ private:
     };
     i.inputs = {in(e, shape(h, w), blocked)};
     i.outputs = {out(e, shape((h - kernel) / stride + 1, (w - kernel) / stride + 1), blocked)};
-    i.attrs = {Attr::ofInts(CDL_ATTR_KERNEL, {kernel, kernel}),
-               Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride})};
+    i.attrs = {program::Attr::ofInts(CDL_ATTR_KERNEL, {kernel, kernel}),
+               program::Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride})};
   }
 
-  void table(Instr& i) {
+  void table(program::Instr& i) {
     static constexpr Elem kTypes[] = {Elem::i8_, Elem::u8_, Elem::i16_};
     const Elem e = rng_.of(kTypes);
     const Dims d = dims();
@@ -615,7 +625,7 @@ private:
     i.outputs = {out(e, d)};
   }
 
-  void composite(Instr& i) {
+  void composite(program::Instr& i) {
     const Elem e = rng_.of(kFloats);
     const int64_t b = extent(), s = extent(), t = extent(), d = extent(), v = extent();
     if (i.kind == CDL_KIND_SOFTMAX) {
@@ -624,27 +634,28 @@ private:
     } else if (i.kind == CDL_KIND_NORM) {
       i.inputs = {in(e, {b, s}), in(e, {s})};
       i.outputs = {out(e, {b, s})};
-      i.attrs = {Attr::ofFloat(CDL_ATTR_EPSILON,
-                               rng_.chance(50) ? 1e-5 : std::bit_cast<double>(rng_.next()))};
+      i.attrs = {program::Attr::ofFloat(
+          CDL_ATTR_EPSILON, rng_.chance(50) ? 1e-5 : std::bit_cast<double>(rng_.next()))};
     } else {
       i.inputs = {in(e, {b, s, d}), in(e, {b, t, d}), in(e, {b, t, v})};
       if (rng_.chance(50)) i.inputs.push_back(in(e, {b, s, t}));
       i.outputs = {out(e, {b, s, v})};
-      i.attrs = {Attr::ofFloat(CDL_ATTR_SCALE, 0.125)};
+      i.attrs = {program::Attr::ofFloat(CDL_ATTR_SCALE, 0.125)};
     }
   }
 
   /// What only CUSTOM may have: any function, attributes that nobody knows, opaque layouts, many
   /// results.
-  void custom(Instr& i) {
+  void custom(program::Instr& i) {
     i.fn = static_cast<uint16_t>(rng_.in(0, 65535));
     for (int64_t k = rng_.in(0, 3); k > 0; --k) i.inputs.push_back(in(rng_.of(kAny), dims()));
-    Layout opaque;
+    program::Layout opaque;
     opaque.opaque = true;
     opaque.name = name();
     opaque.logicalRank = 2;
     if (rng_.chance(50)) opaque.steps = {{0, 0}, {1, 0}, {0, 8}};
-    View packed = denseView(p_.addConstant(name(), payload(Elem::i8_, 40)), Elem::i8_, {100, 7});
+    program::View packed =
+        program::denseView(p_.addConstant(name(), payload(Elem::i8_, 40)), Elem::i8_, {100, 7});
     packed.layout = opaque;
     i.inputs.push_back(packed);
     for (int64_t k = rng_.in(1, 3); k > 0; --k) i.outputs.push_back(out(rng_.of(kAny), dims()));
@@ -658,15 +669,15 @@ private:
 
   Random rng_;
   RandomOptions options_;
-  Program p_;
+  program::Program p_;
   int64_t budget_ = 0;
   std::map<uint32_t, uint64_t> ends_; ///< of what is placed in each space
-  uint32_t loop_ = kNone, group_ = kNone;
+  uint32_t loop_ = program::kNone, group_ = program::kNone;
 };
 
 } // namespace
 
-Program randomProgram(uint64_t seed, const RandomOptions& options) {
+program::Program randomProgram(uint64_t seed, const RandomOptions& options) {
   return Generator(seed, options).generate();
 }
 

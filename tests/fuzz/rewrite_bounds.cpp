@@ -10,7 +10,7 @@
 #include "core/compiler/graph/loop.h"
 #include "core/support/float_bits.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using graph::Graph, graph::Node, graph::OpKind, graph::Value;
@@ -20,16 +20,18 @@ constexpr double kBeyond = std::numeric_limits<double>::infinity();
 
 double largestNumber(Elem elem) { return toReal(elem, fromReal(elem, kBeyond) - 1); }
 
-bool isInfinite(const Interval& x, int64_t i) { return std::isinf(x.lo.real[i]) && x.isPoint(i); }
+bool isInfinite(const judge::Interval& x, int64_t i) {
+  return std::isinf(x.lo.real[i]) && x.isPoint(i);
+}
 
-template <typename Test> bool anyElement(const Interval& x, Test test) {
+template <typename Test> bool anyElement(const judge::Interval& x, Test test) {
   for (int64_t i = 0; i < x.count(); ++i)
     if (test(i)) return true;
   return false;
 }
 
 /// A quotient by zero is infinite in every form.
-bool mayDivideByZero(const Node& node, const std::vector<const Interval*>& operands) {
+bool mayDivideByZero(const Node& node, const std::vector<const judge::Interval*>& operands) {
   size_t divisor = 0;
   switch (node.kind) {
   case OpKind::Div: divisor = 1; break;
@@ -38,18 +40,18 @@ bool mayDivideByZero(const Node& node, const std::vector<const Interval*>& opera
   case OpKind::Reciprocal: break;
   default: return false;
   }
-  const Interval& x = *operands[divisor];
+  const judge::Interval& x = *operands[divisor];
   return !isFloat(x.elem()) ||
          anyElement(x, [&](int64_t i) { return x.lo.real[i] <= 0 && x.hi.real[i] >= 0; });
 }
 
-void allowNumbersBeyond(const Node& node, const std::vector<const Interval*>& operands,
-                        std::vector<Interval>& results) {
+void allowNumbersBeyond(const Node& node, const std::vector<const judge::Interval*>& operands,
+                        std::vector<judge::Interval>& results) {
   if (node.info().has(graph::kTraitMovement) || mayDivideByZero(node, operands)) return;
-  for (const Interval* x : operands)
+  for (const judge::Interval* x : operands)
     if (x && isFloat(x->elem()) && anyElement(*x, [&](int64_t i) { return isInfinite(*x, i); }))
       return;
-  for (Interval& y : results) {
+  for (judge::Interval& y : results) {
     if (!isFloat(y.elem())) continue;
     const double largest = largestNumber(y.elem());
     for (int64_t i = 0; i < y.count(); ++i) {
@@ -74,7 +76,7 @@ bool isScaled(const Node& node) {
 }
 
 /// The largest magnitude of each element; infinite where it may have any.
-Array magnitudesOf(const Interval& x) {
+Array magnitudesOf(const judge::Interval& x) {
   Array magnitudes = x.lo;
   for (int64_t i = 0; i < x.count(); ++i)
     magnitudes.real[i] =
@@ -102,8 +104,8 @@ double mostCancellation(const Node& node) {
 }
 
 /// A batch norm as x * s + t: both terms are rounded relative to themselves.
-void allowProductAndShift(const Node& node, const std::vector<const Interval*>& operands,
-                          Interval& y) {
+void allowProductAndShift(const Node& node, const std::vector<const judge::Interval*>& operands,
+                          judge::Interval& y) {
   if (node.intAttr("training_mode") != 0) return;
   const Array &x = operands[0]->lo, &scale = operands[1]->lo, &bias = operands[2]->lo,
               &mean = operands[3]->lo, &variance = operands[4]->lo;
@@ -123,7 +125,7 @@ void allowProductAndShift(const Node& node, const std::vector<const Interval*>& 
     const double terms =
         (largest + std::abs(mean.real[c])) * std::abs(scale.real[c] / spreadOf(c)) +
         std::abs(bias.real[c]);
-    const double slack = 3 * unitOf(y.elem()) * terms;
+    const double slack = 3 * judge::unitOf(y.elem()) * terms;
     if (!std::isfinite(slack) || y.isWild(i)) continue;
     y.lo.real[e] -= slack, y.hi.real[e] += slack;
   }
@@ -156,8 +158,8 @@ int biasesBefore(const Value* value, int depth = 0) {
   }
 }
 
-Interval roundedOnceMore(Interval x) {
-  const double unit = unitOf(x.elem());
+judge::Interval roundedOnceMore(judge::Interval x) {
+  const double unit = judge::unitOf(x.elem());
   for (int64_t i = 0; i < x.count(); ++i) {
     if (!std::isfinite(x.lo.real[i]) || !std::isfinite(x.hi.real[i])) continue;
     x.lo.real[i] -= unit * std::abs(x.lo.real[i]);
@@ -168,7 +170,7 @@ Interval roundedOnceMore(Interval x) {
 
 /// Integers of several values are good for dequantize alone: every other op may do anything between
 /// their ends.
-Interval wildWhereOpen(Interval x) {
+judge::Interval wildWhereOpen(judge::Interval x) {
   for (int64_t i = 0; i < x.count(); ++i)
     if (!x.isPoint(i)) x.makeWild(i);
   return x;
@@ -176,42 +178,45 @@ Interval wildWhereOpen(Interval x) {
 
 class RewriteAnalysis {
 public:
-  Result<std::vector<Interval>> run(const Graph& graph, std::span<const Interval> inputs) {
-    std::map<const Value*, Interval> values;
+  Result<std::vector<judge::Interval>> run(const Graph& graph,
+                                           std::span<const judge::Interval> inputs) {
+    std::map<const Value*, judge::Interval> values;
     for (size_t i = 0; i < inputs.size(); ++i) values.emplace(graph.inputs()[i], inputs[i]);
     for (const auto& node : graph.nodes()) {
-      CDL_ASSIGN(std::vector<Interval> results, resultsOf(*node, values));
+      CDL_ASSIGN(std::vector<judge::Interval> results, resultsOf(*node, values));
       for (size_t i = 0; i < results.size(); ++i)
         values.emplace(node->result(i), std::move(results[i]));
     }
-    std::vector<Interval> outputs;
+    std::vector<judge::Interval> outputs;
     for (const Value* output : graph.outputs()) outputs.push_back(values.at(output));
     return outputs;
   }
 
 private:
-  Result<std::vector<Interval>> resultsOf(const Node& node,
-                                          const std::map<const Value*, Interval>& values) {
+  Result<std::vector<judge::Interval>>
+  resultsOf(const Node& node, const std::map<const Value*, judge::Interval>& values) {
     if (node.kind == OpKind::Constant) {
       CDL_ASSIGN(const Tensor tensor, node.result()->tensor());
-      CDL_ASSIGN(Interval interval, Interval::of(tensor));
-      return std::vector<Interval>{std::move(interval)};
+      CDL_ASSIGN(judge::Interval interval, judge::Interval::of(tensor));
+      return std::vector<judge::Interval>{std::move(interval)};
     }
-    std::vector<Interval> own;
+    std::vector<judge::Interval> own;
     for (size_t i = 0; i < node.operands().size(); ++i) {
       const Value* operand = node.operand(i);
-      own.push_back(operand ? values.at(operand) : Interval{});
+      own.push_back(operand ? values.at(operand) : judge::Interval{});
       if (!operand) continue;
       if (!isFloat(own[i].elem()) && node.kind != OpKind::Dequantize)
         own[i] = wildWhereOpen(std::move(own[i]));
       if (i > 0 && isScaled(node)) own[i] = roundedOnceMore(std::move(own[i]));
     }
     if (node.kind == OpKind::Loop) return runsOf(node, own);
-    std::vector<const Interval*> operands;
+    std::vector<const judge::Interval*> operands;
     for (size_t i = 0; i < own.size(); ++i) operands.push_back(node.operand(i) ? &own[i] : nullptr);
-    const Interval x = node.kind == OpKind::Quantize ? withRoundedBiases(node, own) : Interval{};
+    const judge::Interval x =
+        node.kind == OpKind::Quantize ? withRoundedBiases(node, own) : judge::Interval{};
     if (node.kind == OpKind::Quantize) operands[0] = &x;
-    CDL_ASSIGN(std::vector<Interval> results, analyze(node, operands, pipeline::hostTarget()));
+    CDL_ASSIGN(std::vector<judge::Interval> results,
+               judge::analyze(node, operands, driver::hostTarget()));
     if (node.kind == OpKind::BatchNorm) allowProductAndShift(node, operands, results[0]);
     allowTermsBeyond(node, operands, results[0]);
     if (node.kind == OpKind::Quantize) CDL_TRY(eitherStep(node, operands, results[0]));
@@ -221,11 +226,11 @@ private:
 
   /// A factor that went into the weights of a product meets every term instead of their sum: where
   /// it takes terms beyond the type, those of both signs are infinite.
-  void allowTermsBeyond(const Node& node, const std::vector<const Interval*>& operands,
-                        Interval& y) {
+  void allowTermsBeyond(const Node& node, const std::vector<const judge::Interval*>& operands,
+                        judge::Interval& y) {
     if (isProduct(&node) && isFloat(y.elem())) {
       std::vector<Array> magnitudes;
-      for (const Interval* operand : operands)
+      for (const judge::Interval* operand : operands)
         magnitudes.push_back(operand ? magnitudesOf(*operand) : Array{});
       magnitudes.resize(3); // the bias may be left out
       sums_.emplace(node.result(), sumsOf(node, magnitudes));
@@ -241,7 +246,7 @@ private:
 
   /// The sums of magnitudes of a product behind the factor of this node, if it is one.
   std::optional<Array> scaledSums(const Node& node,
-                                  const std::vector<const Interval*>& operands) const {
+                                  const std::vector<const judge::Interval*>& operands) const {
     if (node.kind != OpKind::Mul && node.kind != OpKind::BatchNorm) return std::nullopt;
     for (size_t i = 0; i < node.operands().size(); ++i) {
       const auto sums = sums_.find(node.operand(i));
@@ -254,7 +259,7 @@ private:
     return std::nullopt;
   }
 
-  static Array timesSpread(const Node& norm, const std::vector<const Interval*>& operands,
+  static Array timesSpread(const Node& norm, const std::vector<const judge::Interval*>& operands,
                            Array sums) {
     const int64_t channels = sums.dims[1];
     int64_t inner = 1;
@@ -271,8 +276,9 @@ private:
   std::map<const Value*, Array> sums_;
 
   /// Each moves the result by 1/128 of its step at most.
-  static Interval withRoundedBiases(const Node& node, const std::vector<Interval>& own) {
-    Interval x = own[0];
+  static judge::Interval withRoundedBiases(const Node& node,
+                                           const std::vector<judge::Interval>& own) {
+    judge::Interval x = own[0];
     const double moved = biasesBefore(node.operand(0)) / 128.0;
     if (moved == 0 || own[1].count() != 1) return x;
     for (int64_t i = 0; i < x.count(); ++i) {
@@ -283,16 +289,16 @@ private:
   }
 
   /// Where the middle between two steps lies in the operand's interval.
-  static Status eitherStep(const Node& node, const std::vector<const Interval*>& operands,
-                           Interval& y) {
+  static Status eitherStep(const Node& node, const std::vector<const judge::Interval*>& operands,
+                           judge::Interval& y) {
     std::vector<const Array*> low, high;
-    for (const Interval* x : operands)
+    for (const judge::Interval* x : operands)
       low.push_back(x ? &x->lo : nullptr), high.push_back(x ? &x->hi : nullptr);
     low.resize(3, nullptr), high.resize(3, nullptr);
     Array lo(y.elem(), y.lo.dims), hi(y.elem(), y.lo.dims);
     reference::applyFormula(node, low, std::span(&lo, 1));
     reference::applyFormula(node, high, std::span(&hi, 1));
-    const Interval& x = *operands[0];
+    const judge::Interval& x = *operands[0];
     for (int64_t i = 0; i < y.count(); ++i) {
       if (!y.isWild(i) || x.isWild(i) || std::isnan(x.lo.real[i])) continue;
       y.lo.whole[i] = std::min(lo.whole[i], hi.whole[i]),
@@ -301,41 +307,42 @@ private:
     return Status::ok();
   }
 
-  static Interval sliceOf(const Interval& x, int64_t at) {
-    Interval slice;
+  static judge::Interval sliceOf(const judge::Interval& x, int64_t at) {
+    judge::Interval slice;
     for (const auto& [from, to] : {std::pair{&x.lo, &slice.lo}, std::pair{&x.hi, &slice.hi}}) {
       *to = Array(from->elem, Shape(from->dims.begin() + 1, from->dims.end()));
       for (int64_t i = 0; i < to->count(); ++i) to->set(i, from->at(at * to->count() + i));
     }
     return slice;
   }
-  static void putSlice(Interval& x, int64_t at, const Interval& slice) {
+  static void putSlice(judge::Interval& x, int64_t at, const judge::Interval& slice) {
     for (int64_t i = 0; i < slice.count(); ++i) {
       x.lo.set(at * slice.count() + i, slice.lo.at(i));
       x.hi.set(at * slice.count() + i, slice.hi.at(i));
     }
   }
 
-  Result<std::vector<Interval>> runsOf(const Node& node, const std::vector<Interval>& operands) {
+  Result<std::vector<judge::Interval>> runsOf(const Node& node,
+                                              const std::vector<judge::Interval>& operands) {
     const graph::LoopForm form = graph::loopForm(node);
     const auto place = [&](size_t i, int64_t trip) {
       return form.runsBackward(i) ? form.trips - 1 - trip : trip;
     };
-    std::vector<Interval> results;
+    std::vector<judge::Interval> results;
     for (const Value* result : node.results()) {
       const Array zeros(result->type.elem, result->type.shape());
       results.push_back({zeros, zeros});
     }
     for (size_t i = 0; i < form.carried; ++i) results[i] = operands[i];
     for (int64_t trip = 0; trip < form.trips; ++trip) {
-      std::vector<Interval> inputs(results.begin(),
-                                   results.begin() + static_cast<std::ptrdiff_t>(form.carried));
+      std::vector<judge::Interval> inputs(
+          results.begin(), results.begin() + static_cast<std::ptrdiff_t>(form.carried));
       for (size_t i = 0; i < form.scanned; ++i)
         inputs.push_back(sliceOf(operands[form.carried + i], place(i, trip)));
       inputs.insert(inputs.end(),
                     operands.begin() + static_cast<std::ptrdiff_t>(form.carried + form.scanned),
                     operands.end());
-      CDL_ASSIGN(std::vector<Interval> outputs, run(*node.body, inputs));
+      CDL_ASSIGN(std::vector<judge::Interval> outputs, run(*node.body, inputs));
       for (size_t i = 0; i < outputs.size(); ++i) {
         if (i < form.carried)
           results[i] = std::move(outputs[i]);
@@ -349,15 +356,15 @@ private:
 
 } // namespace
 
-Result<std::vector<Interval>> analyzeRewrites(const Graph& graph,
-                                              std::span<const Interval> inputs) {
+Result<std::vector<judge::Interval>> analyzeRewrites(const Graph& graph,
+                                                     std::span<const judge::Interval> inputs) {
   return RewriteAnalysis().run(graph, inputs);
 }
 
-std::string outsideOfRewrites(const Interval& interval, const Tensor& got) {
+std::string outsideOfRewrites(const judge::Interval& interval, const Tensor& got) {
   if (isFloat(got.elem) || got.elem == Elem::bool_ || got.elem != interval.elem() ||
       got.dims != interval.lo.dims)
-    return outside(interval, got);
+    return judge::outside(interval, got);
   for (int64_t i = 0; i < got.count(); ++i) {
     const __int128 value = integerOf(got.elem, loadElement(got.elem, got.bytes.data(), i));
     if (interval.isWild(i) || (value >= interval.lo.whole[i] && value <= interval.hi.whole[i]))
@@ -369,4 +376,4 @@ std::string outsideOfRewrites(const Interval& interval, const Tensor& got) {
   return "";
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -21,13 +21,13 @@
 ///   sees by 1/128 of its step at most.
 /// - What quantize rounds either way, as its operand's interval holds the middle between two steps,
 ///   may be either step.
-namespace candela::conform {
+namespace candela::conformance {
 
 /// Intervals of the outputs; also of graphs with loops, run after run.
-Result<std::vector<Interval>> analyzeRewrites(const graph::Graph& graph,
-                                              std::span<const Interval> inputs);
+Result<std::vector<judge::Interval>> analyzeRewrites(const graph::Graph& graph,
+                                                     std::span<const judge::Interval> inputs);
 
 /// Like outside(), where an integer may have several values.
-std::string outsideOfRewrites(const Interval& interval, const Tensor& got);
+std::string outsideOfRewrites(const judge::Interval& interval, const Tensor& got);
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -10,7 +10,7 @@
 #include "core/compiler/graph/loop.h"
 #include "core/support/float_bits.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using graph::Attrs, graph::OpKind;
@@ -43,17 +43,17 @@ class RewriteMaker {
 public:
   explicit RewriteMaker(uint64_t seed) : random_(seed), elem_(anyReal()), range_(anyRange()) {}
 
-  Recipe make(std::string_view pass);
+  random::Recipe make(std::string_view pass);
 
 private:
   using Id = int;
-  static constexpr Id kRefused = -2, kAbsent = Recipe::kAbsent;
+  static constexpr Id kRefused = -2, kAbsent = random::Recipe::kAbsent;
   struct Motif {
     std::string_view pass;
     void (RewriteMaker::*build)();
   };
   static const std::vector<Motif>& motifs();
-  friend std::span<const std::string_view> candela::conform::rewritePasses();
+  friend std::span<const std::string_view> candela::conformance::rewritePasses();
 
   // ---- Numbers
 
@@ -144,7 +144,8 @@ private:
     switch (random_.below(7)) {
     case 0: return std::ldexp(1, between(-6, 6));
     case 1: return sign() * std::ldexp(1, between(e.lowest - 2, e.highest));
-    case 2: return 1 + sign() * unitOf(elem) * 2 * static_cast<double>(random_.between(1, 3));
+    case 2:
+      return 1 + sign() * judge::unitOf(elem) * 2 * static_cast<double>(random_.between(1, 3));
     case 3: return digits(between(-14, 14));
     case 4: return digits(between(e.lowest, e.highest));
     default: return random_.of(kUsual);
@@ -155,7 +156,7 @@ private:
     static constexpr double kBeside[] = {1e-7, 5e-7, 1e-6, 1e-5, 3e-4, 1e-3, 2.5e-3, 3.9e-3, 5e-3};
     if (!random_.oneIn(3)) return number;
     const double step = random_.oneIn(2)
-                            ? 2 * unitOf(elem) * static_cast<double>(random_.between(1, 3))
+                            ? 2 * judge::unitOf(elem) * static_cast<double>(random_.between(1, 3))
                             : random_.of(kBeside);
     return number * (1 + sign() * step);
   }
@@ -184,7 +185,7 @@ private:
   /// An input, or what an earlier motif computed.
   Id source(Elem elem, const Shape& dims) {
     std::vector<Id> fitting;
-    for (const Recipe::Step& step : recipe_.steps)
+    for (const random::Recipe::Step& step : recipe_.steps)
       for (const Id id : step.results)
         if (elemOf(id) == elem && shapeOf(id) == dims) fitting.push_back(id);
     if (!fitting.empty() && random_.oneIn(2)) return random_.of(fitting);
@@ -209,7 +210,7 @@ private:
   }
   std::vector<Id> keep(const graph::Node& node, const std::vector<Id>& ids,
                        std::shared_ptr<const graph::Graph> body) {
-    Recipe::Step step{node.kind, ids, node.attrs, {}, std::move(body)};
+    random::Recipe::Step step{node.kind, ids, node.attrs, {}, std::move(body)};
     for (graph::Value* result : node.results()) {
       step.results.push_back(recipe_.nextId++);
       known_[step.results.back()] = result;
@@ -970,14 +971,14 @@ private:
   }
 
   static constexpr int64_t kDepths[] = {1, 2, 4, 3, 8};
-  Random random_;
+  random::Random random_;
   const Elem elem_;
   const Range range_;
   Elem scaleElem_ = Elem::f32_; ///< of what is quantized
   size_t kind_ = 0;
   graph::Graph graph_;
   std::map<Id, graph::Value*> known_;
-  Recipe recipe_;
+  random::Recipe recipe_;
 };
 
 const std::vector<RewriteMaker::Motif>& RewriteMaker::motifs() {
@@ -1023,7 +1024,7 @@ const std::vector<RewriteMaker::Motif>& RewriteMaker::motifs() {
   return motifs;
 }
 
-Recipe RewriteMaker::make(std::string_view pass) {
+random::Recipe RewriteMaker::make(std::string_view pass) {
   std::vector<const Motif*> own;
   for (const Motif& motif : motifs())
     if (motif.pass == pass) own.push_back(&motif);
@@ -1038,10 +1039,10 @@ Recipe RewriteMaker::make(std::string_view pass) {
 
 } // namespace
 
-Recipe rewriteGraph(std::string_view pass, uint64_t seed) {
+random::Recipe rewriteGraph(std::string_view pass, uint64_t seed) {
   for (uint64_t attempt = 0;; ++attempt) {
     // A motif may draw what inference refuses.
-    Recipe recipe = RewriteMaker(seed + (attempt << 40)).make(pass);
+    random::Recipe recipe = RewriteMaker(seed + (attempt << 40)).make(pass);
     if (!recipe.outputs.empty()) return recipe;
   }
 }
@@ -1056,4 +1057,4 @@ std::span<const std::string_view> rewritePasses() {
   return passes;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

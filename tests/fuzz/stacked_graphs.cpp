@@ -7,7 +7,7 @@
 #include "core/compiler/driver/pipeline.h"
 #include "core/support/float_bits.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 using graph::OpKind;
@@ -18,7 +18,7 @@ class StackMaker {
 public:
   explicit StackMaker(uint64_t seed) : random_(seed) {}
 
-  Recipe make() {
+  random::Recipe make() {
     switch (random_.below(5)) {
     case 0: chain(head(Elem::f32_), random_.between(2, 20)); break;
     case 1: integers(); break;
@@ -35,7 +35,7 @@ public:
 private:
   struct Known {
     graph::Value* value = nullptr;
-    Interval interval;
+    judge::Interval interval;
   };
   using Id = int;
 
@@ -47,11 +47,13 @@ private:
     graph::Value* value = constant ? graph_.addConstant(tensor)
                                    : graph_.addInput(fmt::format("x{}", id),
                                                      graph::TensorType(tensor.elem, tensor.dims));
-    known_[id] = {value, Interval::of(tensor).orAbort()};
+    known_[id] = {value, judge::Interval::of(tensor).orAbort()};
     return id;
   }
   Id data(Elem elem, const Shape& dims, bool constant) {
-    return leaf(randomData(elem, dims, random_.oneIn(2) ? Data::steps : Data::calm, random_),
+    return leaf(random::randomData(elem, dims,
+                                   random_.oneIn(2) ? random::Data::steps : random::Data::calm,
+                                   random_),
                 constant);
   }
   Id number(Elem elem, double value) {
@@ -68,15 +70,15 @@ private:
 
   Id node(OpKind kind, std::vector<Id> ids, graph::Attrs attrs = {}) {
     std::vector<graph::Value*> operands;
-    std::vector<const Interval*> bounds;
+    std::vector<const judge::Interval*> bounds;
     for (const Id id : ids) {
       if (id == kRefused) return kRefused;
-      operands.push_back(id == Recipe::kAbsent ? nullptr : known(id).value);
-      bounds.push_back(id == Recipe::kAbsent ? nullptr : &known(id).interval);
+      operands.push_back(id == random::Recipe::kAbsent ? nullptr : known(id).value);
+      bounds.push_back(id == random::Recipe::kAbsent ? nullptr : &known(id).interval);
     }
     auto made = graph_.addNode(kind, operands, attrs);
     if (!made) return kRefused;
-    auto intervals = analyze(**made, bounds, pipeline::hostTarget());
+    auto intervals = judge::analyze(**made, bounds, driver::hostTarget());
     if (!intervals || (*intervals)[0].tight() * 20 < (*intervals)[0].count() * 19) {
       graph_.erase(*made);
       return kRefused;
@@ -110,7 +112,7 @@ private:
     }
     case 1: {
       const int64_t kernel = random_.oneIn(2) ? 1 : 2;
-      const Id bias = random_.oneIn(2) ? data(elem, {outs}, true) : Recipe::kAbsent;
+      const Id bias = random_.oneIn(2) ? data(elem, {outs}, true) : random::Recipe::kAbsent;
       return node(OpKind::Conv, {image(elem, channels),
                                  data(elem, {outs, channels, kernel, kernel}, true), bias});
     }
@@ -233,8 +235,9 @@ private:
                {{"to", random_.oneIn(2) ? Elem::i32_ : Elem::f32_}});
       break;
     case 2:
-      x = node(OpKind::Dequantize, {data(byte, shape(), false), number(Elem::f32_, 0.0625),
-                                    leaf(randomData(byte, {}, Data::steps, random_), true)});
+      x = node(OpKind::Dequantize,
+               {data(byte, shape(), false), number(Elem::f32_, 0.0625),
+                leaf(random::randomData(byte, {}, random::Data::steps, random_), true)});
       break;
     default: x = data(Elem::f32_, shape(), false); break;
     }
@@ -272,8 +275,9 @@ private:
   void integers() {
     const Elem byte = random_.oneIn(2) ? Elem::u8_ : Elem::i8_;
     const int64_t channels = random_.of(kChannels), outs = random_.of(kChannels);
-    const Id zero = random_.oneIn(2) ? leaf(randomData(byte, {1}, Data::steps, random_), true)
-                                     : Recipe::kAbsent;
+    const Id zero = random_.oneIn(2)
+                        ? leaf(random::randomData(byte, {1}, random::Data::steps, random_), true)
+                        : random::Recipe::kAbsent;
     Id x;
     size_t behind = 1;
     const int64_t how = random_.below(4);
@@ -287,7 +291,7 @@ private:
       const bool isDepthwise = random_.oneIn(3);
       const int64_t kernel = random_.oneIn(2) ? 1 : 2;
       const Id bias = random_.oneIn(2) ? data(Elem::i32_, {isDepthwise ? channels : outs}, true)
-                                       : Recipe::kAbsent;
+                                       : random::Recipe::kAbsent;
       const Id w =
           data(Elem::i8_,
                {isDepthwise ? channels : outs, isDepthwise ? 1 : channels, kernel, kernel}, true);
@@ -318,7 +322,7 @@ private:
     Id x = data(byte, shape(), false);
     for (int64_t i = random_.between(1, 2); i > 0 && x != kRefused; --i) {
       const Id scale = number(Elem::f32_, 0.0625),
-               point = leaf(randomData(byte, {}, Data::steps, random_), true);
+               point = leaf(random::randomData(byte, {}, random::Data::steps, random_), true);
       const Id real = node(OpKind::Dequantize, {x, scale, point});
       if (real == kRefused) return;
       const Id y = chain(real, random_.between(1, 8));
@@ -328,7 +332,7 @@ private:
 
   void chooseOutputs() {
     std::vector<Id> rest;
-    for (const Recipe::Step& each : recipe_.steps)
+    for (const random::Recipe::Step& each : recipe_.steps)
       (known(each.results[0]).value->users().empty() ? recipe_.outputs : rest)
           .push_back(each.results[0]);
     while (recipe_.outputs.size() > 4) recipe_.outputs.erase(recipe_.outputs.begin());
@@ -340,15 +344,15 @@ private:
 
   static constexpr Id kRefused = -2;
   static constexpr int64_t kChannels[] = {1, 3, 4, 8, 16, 20};
-  Random random_;
+  random::Random random_;
   graph::Graph graph_;
-  Recipe recipe_;
+  random::Recipe recipe_;
   std::map<Id, Known> known_;
   Id last_ = kRefused;
 };
 
 } // namespace
 
-Recipe stackedGraph(uint64_t seed) { return StackMaker(seed).make(); }
+random::Recipe stackedGraph(uint64_t seed) { return StackMaker(seed).make(); }
 
-} // namespace candela::conform
+} // namespace candela::conformance

@@ -39,7 +39,7 @@ struct Operator {
   int opset = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> types; ///< variables
   std::vector<Operand> operands;
-  onnx_io::Node node;
+  import::onnx_io::Node node;
 };
 
 [[noreturn]] void fail(const std::string& message) {
@@ -96,10 +96,10 @@ Tensor tensorOf(Elem elem, const Shape& dims, const std::optional<std::vector<do
   return tensor;
 }
 
-void readAttribute(onnx_io::Node& node, std::istringstream& line) {
+void readAttribute(import::onnx_io::Node& node, std::istringstream& line) {
   std::string name, kind, rest;
   line >> name >> kind;
-  onnx_io::Attribute& value = node.attributes[name];
+  import::onnx_io::Attribute& value = node.attributes[name];
   if (kind == "s") {
     std::getline(line >> std::ws, rest);
     value = rest;
@@ -118,7 +118,7 @@ void readAttribute(onnx_io::Node& node, std::istringstream& line) {
     value = tensorOf(parseElem(texts[0]).value(), parseDims(texts[1]),
                      numbers<double>({texts.begin() + 3, texts.end()}), 0);
   else
-    value = onnx_io::UnsupportedAttribute{"of another type"};
+    value = import::onnx_io::UnsupportedAttribute{"of another type"};
 }
 
 void readOperand(Operator& op, std::istringstream& line) {
@@ -179,7 +179,7 @@ const std::pair<std::string, std::vector<std::string>>* variable(const Operator&
 }
 
 struct Model {
-  onnx_io::Model model;
+  import::onnx_io::Model model;
   std::map<std::string, Tensor> data;
 };
 
@@ -189,7 +189,7 @@ Model modelOf(const Operator& op, const std::string& variable, const std::string
   made.model.opsets[""] = op.opset;
   made.model.graph.nodes.push_back(op.node);
   for (const Operand& operand : op.operands) {
-    onnx_io::ValueInfo info;
+    import::onnx_io::ValueInfo info;
     info.name = operand.name;
     const std::string name = operand.type == variable ? type
                              : operand.own.empty()    ? operand.type
@@ -210,7 +210,7 @@ Model modelOf(const Operator& op, const std::string& variable, const std::string
     made.model.graph.nodes.back().attributes["to"] = int64_t(elemToOnnx(to.value()));
   }
   for (const std::string& output : op.node.outputs) {
-    onnx_io::ValueInfo info;
+    import::onnx_io::ValueInfo info;
     info.name = output;
     made.model.graph.outputs.push_back(std::move(info));
   }
@@ -220,7 +220,8 @@ Model modelOf(const Operator& op, const std::string& variable, const std::string
 /// As it is, or with the operands that it waits for known.
 Result<graph::Graph> importOf(const Model& made) {
   import::ImportOptions options;
-  const std::shared_ptr<const onnx_io::Model> model(std::shared_ptr<const void>(), &made.model);
+  const std::shared_ptr<const import::onnx_io::Model> model(std::shared_ptr<const void>(),
+                                                            &made.model);
   CDL_ASSIGN(import::Script script, import::importScript(model, options));
   for (const std::string& name : script.demandedInputs()) options.frozen[name] = made.data.at(name);
   if (!options.frozen.empty()) {
@@ -231,13 +232,14 @@ Result<graph::Graph> importOf(const Model& made) {
 }
 
 Result<std::vector<program::Program>> programsOf(const graph::Graph& graph, bool toPrimitives) {
-  const target::Target* host = &pipeline::hostTarget();
-  pipeline::CompileOptions options;
+  const capabilities::Target* host = &driver::hostTarget();
+  driver::CompileOptions options;
   options.toPrimitives = toPrimitives;
-  CDL_ASSIGN(const auto partitioning, target::partition(graph, {&host, 1}, {}, {toPrimitives}));
-  CDL_ASSIGN(auto parts, pipeline::lowerParts(graph, partitioning, {&host, 1}, options));
+  CDL_ASSIGN(const auto partitioning,
+             lowering::partition::partition(graph, {&host, 1}, {}, {toPrimitives}));
+  CDL_ASSIGN(auto parts, driver::lowerParts(graph, partitioning, {&host, 1}, options));
   std::vector<program::Program> programs;
-  for (pipeline::LoweredPart& part : parts) programs.push_back(std::move(part.program));
+  for (driver::LoweredPart& part : parts) programs.push_back(std::move(part.program));
   return programs;
 }
 
@@ -263,7 +265,7 @@ struct Verdict {
 Verdict refused(const std::string& message) {
   Verdict verdict;
   std::string line = message.substr(0, message.find('\n'));
-  const std::string reason = conform::reasonClass(message);
+  const std::string reason = conformance::report::reasonClass(message);
   if (line.find("): operator ") != std::string::npos && reason == "other") {
     verdict.reason = "not supported";
   } else if (reason == "other") {
@@ -282,10 +284,11 @@ Verdict refused(const std::string& message) {
 std::string runProblem(const Model& made) {
   const auto answer = [&](const char* backend, bool toPrimitives) {
     graph::Graph graph = importOf(made).orAbort();
-    std::vector<flow::Value> inputs;
+    std::vector<runtime::control_flow::Value> inputs;
     for (const graph::Value* input : graph.inputs()) inputs.emplace_back(made.data.at(input->name));
-    conform::Port port(backend);
-    return conform::backendRunner(port, toPrimitives)(import::Script::of(std::move(graph)), inputs);
+    conformance::Port port(backend);
+    return conformance::backendRunner(port, toPrimitives)(import::Script::of(std::move(graph)),
+                                                          inputs);
   };
   const auto want = answer("reference", false), got = answer("soft", true);
   if (!want) return want.status().message();
@@ -315,7 +318,8 @@ Verdict judge(const Operator& op, const std::string& variable, const std::string
   auto imported = importOf(made);
   if (!imported) return refused(imported.status().message());
   graph::Graph graph = std::move(imported).value();
-  if (const Status status = passes::optimize(graph); !status) return refused(status.message());
+  if (const Status status = graph::passes::optimize(graph); !status)
+    return refused(status.message());
   const auto primitives = programsOf(graph, true);
   if (!primitives) return refused(primitives.status().message());
   Verdict verdict{Verdict::decomposes, 0, ""};
@@ -327,14 +331,14 @@ Verdict judge(const Operator& op, const std::string& variable, const std::string
   for (const program::Program& program : *primitives)
     for (const program::Instr& instr : program.instrs) {
       verdict.cost += elementOperations(instr) / elements;
-      if (target::isHostOp(instr.kind)) verdict.kind = Verdict::soft;
+      if (capabilities::isHostOp(instr.kind)) verdict.kind = Verdict::soft;
     }
   if (verdict.kind == Verdict::soft) return verdict;
   size_t nodes = 0, instrs = 0, whole = 0;
   for (const auto& node : graph.nodes()) {
-    if (target::isAlias(*node)) continue;
+    if (lowering::decompose::isAlias(*node)) continue;
     ++nodes;
-    whole += target::instructionsOf(*node).size();
+    whole += lowering::decompose::instructionsOf(*node).size();
   }
   if (const auto programs = programsOf(graph, false))
     for (const program::Program& program : *programs) instrs += program.instrs.size();

@@ -6,9 +6,9 @@
 namespace candela::tool {
 
 /// What the texts of --option, KEY=VALUE or PLUGIN.KEY=VALUE, say to one plugin.
-inline runtime::Options optionsOf(const std::vector<std::string>& texts,
-                                  const std::string& plugin) {
-  runtime::Options options;
+inline runtime::plugin::Options optionsOf(const std::vector<std::string>& texts,
+                                          const std::string& plugin) {
+  runtime::plugin::Options options;
   for (const std::string& text : texts) {
     const Binding option = parseBinding("--option", text);
     const size_t dot = option.name.find('.');
@@ -19,8 +19,9 @@ inline runtime::Options optionsOf(const std::vector<std::string>& texts,
 }
 
 /// Each PLUGIN.KEY=VALUE is for one of the devices. Throws Failure.
-inline void checkBackendOptions(const std::vector<std::string>& texts,
-                                const std::vector<std::shared_ptr<runtime::Device>>& devices) {
+inline void
+checkBackendOptions(const std::vector<std::string>& texts,
+                    const std::vector<std::shared_ptr<runtime::plugin::Device>>& devices) {
   for (const std::string& text : texts) {
     const size_t dot = parseBinding("--option", text).name.find('.');
     if (dot == std::string::npos) continue;

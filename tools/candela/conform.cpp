@@ -59,7 +59,8 @@ void conformCommand(const ConformArguments& arguments, Console& console) {
   if (!arguments.certificate.empty() && !merges && inPart)
     fail(kBadInput, "--certificate: of a whole run only, of all tiers; --merge joins shards");
   checkConformFiles(arguments, console);
-  const conform::Report report = merges ? mergeConform(arguments) : runConform(arguments, console);
+  const conformance::report::Report report =
+      merges ? mergeConform(arguments) : runConform(arguments, console);
   if (!arguments.certificate.empty() && !report.isWhole())
     fail(kBadInput, "--certificate: {} has chosen cases or tiers only", arguments.merged.front());
   if (merges) {
@@ -68,7 +69,7 @@ void conformCommand(const ConformArguments& arguments, Console& console) {
     view.tellFailures();
   }
   printConformSummary(report, console);
-  const bool certifies = conform::nativeOf(report.results).work.nativeNodes > 0;
+  const bool certifies = conformance::report::nativeOf(report.results).work.nativeNodes > 0;
   ConformArguments files = arguments;
   if (!certifies) files.certificate.clear();
   writeConformFiles(files, report, console);
@@ -77,12 +78,13 @@ void conformCommand(const ConformArguments& arguments, Console& console) {
     fail(kWorkFailed, "--certificate: nothing runs native on {}: there is no port to certify",
          report.candidate.backend);
   }
-  if (conform::isConformant(report)) return;
+  if (conformance::report::isConformant(report)) return;
   console.finish();
-  const conform::Tally all = conform::tallyOf(report.results);
-  if (const uint64_t failed = all[conform::CaseResult::Outcome::failed])
+  const conformance::report::Tally all = conformance::report::tallyOf(report.results);
+  if (const uint64_t failed = all[conformance::CaseResult::Outcome::failed])
     fail(kWorkFailed, "{} of {} cases failed on {}", failed, all.total, report.candidate.backend);
-  fail(kWorkFailed, "{}: {}", report.candidate.backend, conform::problemsOf(report).front());
+  fail(kWorkFailed, "{}: {}", report.candidate.backend,
+       conformance::report::problemsOf(report).front());
 }
 
 void addSelection(CLI::App* command, ConformArguments& a) {

@@ -21,36 +21,36 @@ int conformJobs(const ConformArguments& arguments);
 /// Prints the addresses that would run, and writes them to --json.
 void listConformCases(const ConformArguments& arguments, Console& console);
 /// Runs the suite, telling failures as they happen.
-conform::Report runConform(const ConformArguments& arguments, Console& console);
+conformance::report::Report runConform(const ConformArguments& arguments, Console& console);
 
 // conform_console.cpp
 /// Tells on the terminal how a run goes.
 class ConformView {
 public:
-  ConformView(const conform::Report& report, Console& console)
+  ConformView(const conformance::report::Report& report, Console& console)
       : report_(report), console_(console) {}
   void begin();
-  void caseDone(const conform::CaseResult& result, size_t finished, size_t all);
+  void caseDone(const conformance::CaseResult& result, size_t finished, size_t all);
   /// The first failures of a run that is over.
   void tellFailures();
 
 private:
-  void tellFailure(const conform::CaseResult& result);
-  const conform::Report& report_;
+  void tellFailure(const conformance::CaseResult& result);
+  const conformance::report::Report& report_;
   Console& console_;
   Progress progress_{"conform"};
   uint64_t failed_ = 0;
 };
 /// What came out: a line for each tier, what is native, what to do next.
-void printConformSummary(const conform::Report& report, Console& console);
+void printConformSummary(const conformance::report::Report& report, Console& console);
 
 // conform_files.cpp
-conform::Report mergeConform(const ConformArguments& arguments);
+conformance::report::Report mergeConform(const ConformArguments& arguments);
 /// Refuses what cannot be written, before hours have gone into it.
 void checkConformFiles(const ConformArguments& arguments, const Console& console);
 /// Writes the files that were asked for: one that fails does not keep the others from being
 /// written.
-void writeConformFiles(const ConformArguments& arguments, const conform::Report& report,
+void writeConformFiles(const ConformArguments& arguments, const conformance::report::Report& report,
                        Console& console);
 void verifyConform(const ConformArguments& arguments, Console& console);
 

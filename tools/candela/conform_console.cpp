@@ -10,7 +10,7 @@
 namespace candela::tool {
 namespace {
 
-using conform::CaseResult, conform::Report, conform::Tally;
+using conformance::CaseResult, conformance::report::Report, conformance::report::Tally;
 using Outcome = CaseResult::Outcome;
 
 constexpr uint64_t kFailuresShown = 10;
@@ -32,14 +32,15 @@ std::string shareText(double ratio) { return fmt::format("{:.1f} %", 100 * ratio
 
 /// A line for each tier; columns of what did not happen are left out, but for failures.
 std::string tierTable(const Report& report) {
-  const Tally all = conform::tallyOf(report.results);
+  const Tally all = conformance::report::tallyOf(report.results);
   std::vector<Outcome> shown;
   for (const Outcome outcome :
        {Outcome::unsupported, Outcome::emulated, Outcome::xfail, Outcome::mistrusted})
     if (all[outcome]) shown.push_back(outcome);
   shown.push_back(Outcome::failed);
   std::vector<std::string> columns = {"tier", "passed"};
-  for (const Outcome outcome : shown) columns.emplace_back(conform::outcomeName(outcome));
+  for (const Outcome outcome : shown)
+    columns.emplace_back(conformance::report::outcomeName(outcome));
   columns.emplace_back("time");
   Table table(columns);
   const auto add = [&](const std::string& name, const Tally& tally) {
@@ -49,7 +50,7 @@ std::string tierTable(const Report& report) {
     row.push_back(timeText(tally.milliseconds));
     table.add(row);
   };
-  const conform::Tallies tiers = conform::tallyByTier(report.results);
+  const conformance::report::Tallies tiers = conformance::report::tallyByTier(report.results);
   for (const auto& [tier, tally] : tiers) add(tier, tally);
   if (tiers.size() > 1) add("all", all);
   return table.text();
@@ -61,7 +62,7 @@ std::string unsupportedText(const Report& report) {
   std::map<std::string, uint64_t> counts;
   for (const CaseResult& result : report.results) {
     if (result.outcome != Outcome::unsupported) continue;
-    const std::string name = conform::reasonClass(result.reason);
+    const std::string name = conformance::report::reasonClass(result.reason);
     // What to change stands behind a colon, details in parentheses.
     const size_t end = std::min(result.reason.find_first_of("(\n"), result.reason.find(": "));
     ++counts[name == "other" ? result.reason.substr(0, end) : name];
@@ -84,13 +85,14 @@ std::string unsupportedText(const Report& report) {
 } // namespace
 
 void ConformView::begin() {
-  const conform::Candidate& candidate = report_.candidate;
+  const conformance::report::Candidate& candidate = report_.candidate;
   std::string who = console_.bold(candidate.name);
   if (!candidate.version.empty()) who += " " + candidate.version;
   if (!candidate.device.empty()) who += " on " + candidate.device;
-  const conform::Setting& setting = report_.setting;
+  const conformance::report::Setting& setting = report_.setting;
   console_.print("{}   suite {}, {}, seed {}: {} cases{}\n", who, report_.suiteVersion,
-                 sizeName(setting.size), setting.seed, grouped(report_.selected),
+                 conformance::report::sizeName(setting.size), setting.seed,
+                 grouped(report_.selected),
                  setting.shard.count > 1 ? ", shard " + setting.shard.text() : "");
   std::fflush(stdout);
 }
@@ -98,7 +100,7 @@ void ConformView::begin() {
 void ConformView::tellFailure(const CaseResult& result) {
   progress_.clear();
   console_.print("{}  {}   {}\n  rerun {}\n", console_.red("FAILED"), result.name,
-                 inShort(result.reason), conform::rerunCommand(report_, result.name));
+                 inShort(result.reason), conformance::report::rerunCommand(report_, result.name));
   std::fflush(stdout);
 }
 
@@ -114,7 +116,7 @@ void ConformView::tellFailures() {
 }
 
 void printConformSummary(const Report& report, Console& console) {
-  const Tally all = conform::tallyOf(report.results);
+  const Tally all = conformance::report::tallyOf(report.results);
   if (all[Outcome::failed] > kFailuresShown)
     console.print("and {} more failures (--json and --html have them all)\n",
                   grouped(all[Outcome::failed] - kFailuresShown));
@@ -126,22 +128,24 @@ void printConformSummary(const Report& report, Console& console) {
                   grouped(static_cast<uint64_t>(unsteady)), unsteady == 1 ? "is" : "are",
                   report.candidate.backend);
   console.printText(tierTable(report));
-  const conform::Native native = conform::nativeOf(report.results);
+  const conformance::report::Native native = conformance::report::nativeOf(report.results);
   std::vector<std::string> shares;
   if (native.rows)
     shares.push_back(fmt::format("{} of rows ({} of {} whole)", shareText(native.rowShare),
                                  native.wholeRows, native.rows));
   if (native.work.nodes) {
-    shares.push_back(shareText(conform::ratioOf(native.work.nativeNodes, native.work.nodes)) +
-                     " of nodes");
-    shares.push_back(shareText(conform::ratioOf(native.work.nativeMacs, native.work.macs)) +
-                     " of MACs");
+    shares.push_back(
+        shareText(conformance::report::ratioOf(native.work.nativeNodes, native.work.nodes)) +
+        " of nodes");
+    shares.push_back(
+        shareText(conformance::report::ratioOf(native.work.nativeMacs, native.work.macs)) +
+        " of MACs");
   }
   if (!shares.empty()) console.print("native  {}\n", fmt::join(shares, ", "));
   if (all[Outcome::unsupported]) console.print("unsupported  {}\n", unsupportedText(report));
-  for (const std::string& problem : conform::problemsOf(report))
+  for (const std::string& problem : conformance::report::problemsOf(report))
     console.print("{}  {}\n", console.red("PROBLEM"), problem);
-  const bool good = conform::isConformant(report);
+  const bool good = conformance::report::isConformant(report);
   const std::string verdict =
       good ? console.green("nothing failed of what it claims")
            : console.red(fmt::format("{} failed", grouped(all[Outcome::failed])));

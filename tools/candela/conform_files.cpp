@@ -70,7 +70,7 @@ std::vector<Output> outputsOf(const ConformArguments& arguments, const std::stri
 }
 
 /// What a certificate says and what it does not, a line each.
-void printScope(const conform::Scope& scope, Console& console) {
+void printScope(const conformance::report::Scope& scope, Console& console) {
   console.print("  of      {}\n  result  {}\n  unsigned: it binds what ran to the files, and does "
                 "not say who ran it\n",
                 scope.of, scope.result);
@@ -78,11 +78,11 @@ void printScope(const conform::Scope& scope, Console& console) {
 
 } // namespace
 
-conform::Report mergeConform(const ConformArguments& arguments) {
-  std::vector<conform::Report> shards;
+conformance::report::Report mergeConform(const ConformArguments& arguments) {
+  std::vector<conformance::report::Report> shards;
   for (const std::string& file : arguments.merged)
-    shards.push_back(check(conform::readReport(file)));
-  return check(conform::mergeReports(std::move(shards), arguments.merged));
+    shards.push_back(check(conformance::report::readReport(file)));
+  return check(conformance::report::mergeReports(std::move(shards), arguments.merged));
 }
 
 void checkConformFiles(const ConformArguments& arguments, const Console& console) {
@@ -99,10 +99,10 @@ void checkConformFiles(const ConformArguments& arguments, const Console& console
   }
 }
 
-void writeConformFiles(const ConformArguments& arguments, const conform::Report& report,
+void writeConformFiles(const ConformArguments& arguments, const conformance::report::Report& report,
                        Console& console) {
-  const Json json = conform::reportJson(report);
-  const std::string text = conform::reportText(json);
+  const Json json = conformance::report::reportJson(report);
+  const std::string text = conformance::report::reportText(json);
   if (console.jsonPath == "-") console.writeJson(json);
   const std::string beside =
       arguments.certificate.empty() ? "" : reportBeside(arguments.certificate, console.jsonPath);
@@ -112,18 +112,19 @@ void writeConformFiles(const ConformArguments& arguments, const conform::Report&
     if (file == arguments.certificate && !hasReport) continue;
     const Json certificate =
         file == arguments.certificate
-            ? conform::certificateOf(report, fs::path(beside).filename().string(), text)
+            ? conformance::report::certificateOf(report, fs::path(beside).filename().string(), text)
             : Json();
-    const std::string content = option == "--junit"             ? conform::junitXml(report)
-                                : option == "--html"            ? conform::htmlPage(report)
-                                : file == arguments.certificate ? conform::reportText(certificate)
-                                                                : text;
+    const std::string content = option == "--junit"  ? conformance::report::junitXml(report)
+                                : option == "--html" ? conformance::report::htmlPage(report)
+                                : file == arguments.certificate
+                                    ? conformance::report::reportText(certificate)
+                                    : text;
     const Status written = writeFile(file, content.data(), content.size());
     if (!written) failed += (failed.empty() ? "" : "; ") + written.message();
     hasReport = hasReport && (written || file != beside);
     if (!written || file != arguments.certificate) continue;
     console.print("certificate  {}\n", file);
-    printScope(conform::scopeOf(report), console);
+    printScope(conformance::report::scopeOf(report), console);
   }
   if (!failed.empty()) {
     console.finish();
@@ -134,14 +135,14 @@ void writeConformFiles(const ConformArguments& arguments, const conform::Report&
 void verifyConform(const ConformArguments& arguments, Console& console) {
   std::string plugin;
   if (!arguments.backend.empty()) {
-    plugin = check(conform::pluginFileOf(arguments.backend));
+    plugin = check(conformance::report::pluginFileOf(arguments.backend));
     if (plugin.empty())
       fail(kBadInput,
            "--backend {}: is a part of candela and has no file that a certificate could bind",
            arguments.backend);
   }
-  const conform::Verification verified =
-      check(conform::verifyCertificate(arguments.verify, plugin));
+  const conformance::report::Verification verified =
+      check(conformance::report::verifyCertificate(arguments.verify, plugin));
   const bool valid = verified.problems.empty();
   Json report = console.report("conform-verify");
   report["certificate"] = arguments.verify;

@@ -10,34 +10,35 @@ namespace candela::tool {
 
 void conformMutants(const MutantArguments& arguments, Console& console) {
   const auto start = std::chrono::steady_clock::now();
-  conform::MutantOptions options;
+  conformance::mutants::MutantOptions options;
   options.jobs = arguments.jobs;
   options.onnxData = arguments.onnxData;
   options.query = arguments.query;
   options.tiers = arguments.tiers;
   size_t survivors = 0, total = 0;
-  for (const conform::Fault& fault : conform::allFaults())
-    total += options.query.empty() || conform::matchesQuery(fault.name, options.query);
+  for (const conformance::mutants::Fault& fault : conformance::mutants::allFaults())
+    total += options.query.empty() || conformance::report::matchesQuery(fault.name, options.query);
   if (total == 0) fail(kBadInput, "--cases {}: no fault has such a name", options.query);
-  std::vector<conform::Verdict> verdicts;
+  std::vector<conformance::mutants::Verdict> verdicts;
   {
     Progress progress("mutants");
-    verdicts = check(conform::runMutants(options,
-                                         [&](const conform::Verdict& verdict, size_t finished) {
-                                           survivors += !verdict.killed;
-                                           progress.update(fmt::format("{}/{}, {} alive", finished,
-                                                                       total, survivors),
-                                                           double(finished) / double(total));
-                                         }),
-                     kWorkFailed);
+    verdicts =
+        check(conformance::mutants::runMutants(
+                  options,
+                  [&](const conformance::mutants::Verdict& verdict, size_t finished) {
+                    survivors += !verdict.killed;
+                    progress.update(fmt::format("{}/{}, {} alive", finished, total, survivors),
+                                    double(finished) / double(total));
+                  }),
+              kWorkFailed);
   }
   const double milliseconds = millisecondsSince(start);
-  console.printText(conform::matrixPage(verdicts));
+  console.printText(conformance::mutants::matrixPage(verdicts));
   Json report = console.report("conform");
   report["wall_ms"] = milliseconds;
   Json& mutants = report["mutants"] = Json::array();
   size_t improper = 0;
-  for (const conform::Verdict& verdict : verdicts) {
+  for (const conformance::mutants::Verdict& verdict : verdicts) {
     mutants.push_back({{"name", verdict.fault->name},
                        {"killed", verdict.killed},
                        {"by", verdict.tier},

@@ -16,7 +16,8 @@
 namespace candela::tool {
 namespace {
 
-using conform::Case, conform::CaseResult, conform::Report, conform::Selection;
+using conformance::Case, conformance::CaseResult, conformance::report::Report,
+    conformance::Selection;
 
 constexpr int kRepeats = 2; ///< of a case that failed: whether it is wrong, or unsteady
 
@@ -31,24 +32,25 @@ struct Chosen {
 /// The tiers that were asked for, be it by a query that names one.
 std::vector<std::string> chosenTiers(const ConformArguments& arguments, bool& asked) {
   std::string known;
-  for (const conform::Tier& tier : conform::allTiers())
+  for (const conformance::Tier& tier : conformance::allTiers())
     known += (known.empty() ? "" : ", ") + std::string(tier.name);
   for (const std::string& tier : arguments.tiers)
-    if (!conform::findTier(tier))
+    if (!conformance::findTier(tier))
       fail(kBadInput, "--tier {}: no such tier; there are {}{}", tier, known,
-           conform::sizeNamed(tier) ? fmt::format("; {0} is a size: --size {0}", tier) : "");
+           conformance::report::sizeNamed(tier) ? fmt::format("; {0} is a size: --size {0}", tier)
+                                                : "");
   std::set<std::string, std::less<>> wanted(arguments.tiers.begin(), arguments.tiers.end());
   for (const std::string& query : arguments.queries) {
     if (!arguments.tiers.empty()) break;
-    if (!conform::findTier(conform::tierOf(query))) {
+    if (!conformance::findTier(conformance::report::tierOf(query))) {
       wanted.clear();
       break;
     }
-    wanted.emplace(conform::tierOf(query));
+    wanted.emplace(conformance::report::tierOf(query));
   }
   asked = !wanted.empty();
   std::vector<std::string> tiers;
-  for (const conform::Tier& tier : conform::allTiers()) {
+  for (const conformance::Tier& tier : conformance::allTiers()) {
     const bool possible =
         arguments.backend != "reference" || text::isOneOf(tier.name, "onnx|models");
     if (wanted.contains(tier.name) && !possible)
@@ -62,16 +64,16 @@ Chosen chooseCases(const ConformArguments& arguments) {
   Chosen chosen;
   Selection& selection = chosen.selection;
   const std::string usual = arguments.queries.empty() ? "full" : "nightly";
-  selection.size = *conform::sizeNamed(arguments.size.empty() ? usual : arguments.size);
+  selection.size = *conformance::report::sizeNamed(arguments.size.empty() ? usual : arguments.size);
   selection.seed = arguments.seed;
   selection.onnxData = arguments.onnxData;
   selection.toPrimitives = arguments.toPrimitives;
   selection.failures = arguments.failures;
-  const conform::Shard shard = check(conform::parseShard(arguments.shard));
+  const conformance::report::Shard shard = check(conformance::report::parseShard(arguments.shard));
   bool asked = false;
   std::vector<Case> cases;
   for (const std::string& tier : chosenTiers(arguments, asked)) {
-    auto listed = conform::findTier(tier)->list(selection);
+    auto listed = conformance::findTier(tier)->list(selection);
     if (!listed && listed.status().code() == Code::not_found && !asked) {
       chosen.absent.emplace_back(tier, listed.status().message());
       continue;
@@ -85,9 +87,9 @@ Chosen chooseCases(const ConformArguments& arguments) {
     if (!addresses.insert(one.address).second)
       fail(kWorkFailed, "the suite has two cases {}", one.address);
   for (const std::string& query : arguments.queries)
-    if (conform::matchingCases(cases, {query}).empty())
+    if (conformance::report::matchingCases(cases, {query}).empty())
       fail(kBadInput, "--cases {}: none of {} cases has such a name", query, cases.size());
-  const std::vector<size_t> matching = conform::matchingCases(cases, arguments.queries);
+  const std::vector<size_t> matching = conformance::report::matchingCases(cases, arguments.queries);
   chosen.selected = matching.size();
   for (size_t i = 0; i < matching.size(); ++i)
     if (shard.holds(i)) chosen.cases.push_back(std::move(cases[matching[i]]));
@@ -95,16 +97,17 @@ Chosen chooseCases(const ConformArguments& arguments) {
 }
 
 /// Addresses of a run that nightly does not have.
-std::vector<std::string> notInNightly(const Chosen& chosen, const conform::Corpus& corpus) {
-  if (chosen.selection.size == conform::Size::nightly) return {};
+std::vector<std::string> notInNightly(const Chosen& chosen,
+                                      const conformance::report::Corpus& corpus) {
+  if (chosen.selection.size == conformance::Size::nightly) return {};
   Selection nightly = chosen.selection;
-  nightly.size = conform::Size::nightly;
+  nightly.size = conformance::Size::nightly;
   std::set<std::string> known;
   if (!corpus.addresses.empty() && nightly.seed == Selection().seed)
     known.insert(corpus.addresses.begin(), corpus.addresses.end());
   else
     for (const std::string& tier : chosen.tiers)
-      for (Case& one : check(conform::findTier(tier)->list(nightly)))
+      for (Case& one : check(conformance::findTier(tier)->list(nightly)))
         known.insert(std::move(one.address));
   std::vector<std::string> apart;
   for (const Case& one : chosen.cases)
@@ -112,8 +115,8 @@ std::vector<std::string> notInNightly(const Chosen& chosen, const conform::Corpu
   return apart;
 }
 
-runtime::Options optionsOf(const std::vector<std::string>& given) {
-  runtime::Options options;
+runtime::plugin::Options optionsOf(const std::vector<std::string>& given) {
+  runtime::plugin::Options options;
   for (const std::string& text : given) {
     const Binding option = parseBinding("--option", text);
     options[option.name] = option.value;
@@ -123,10 +126,10 @@ runtime::Options optionsOf(const std::vector<std::string>& given) {
 
 /// Everything of a report that is known before a case has run.
 Report beginReport(const ConformArguments& arguments, const Chosen& chosen,
-                   const conform::Corpus& corpus) {
+                   const conformance::report::Corpus& corpus) {
   Report report;
   report.candelaVersion = candela_version();
-  report.suiteVersion = conform::kSuiteVersion.text();
+  report.suiteVersion = conformance::report::kSuiteVersion.text();
   report.corpusHash = corpus.hash;
   report.setting.size = chosen.selection.size;
   report.setting.seed = arguments.seed;
@@ -135,7 +138,7 @@ Report beginReport(const ConformArguments& arguments, const Chosen& chosen,
     report.setting.onnxData = arguments.onnxData;
   report.setting.tiers = chosen.tiers;
   report.setting.queries = arguments.queries;
-  report.setting.shard = check(conform::parseShard(arguments.shard));
+  report.setting.shard = check(conformance::report::parseShard(arguments.shard));
   report.selected = chosen.selected;
   report.absent = chosen.absent;
   if (!corpus.addresses.empty()) report.notInNightly = notInNightly(chosen, corpus);
@@ -144,7 +147,8 @@ Report beginReport(const ConformArguments& arguments, const Chosen& chosen,
 
 /// Results of all cases, in their order; those that the journal had are not run again.
 std::vector<CaseResult> runCases(const ConformArguments& arguments, const std::vector<Case>& cases,
-                                 conform::Port& port, std::optional<conform::Journal>& journal,
+                                 conformance::Port& port,
+                                 std::optional<conformance::report::Journal>& journal,
                                  const std::function<void(const CaseResult&, size_t)>& told) {
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < cases.size(); ++i) places[cases[i].address] = i;
@@ -164,7 +168,7 @@ std::vector<CaseResult> runCases(const ConformArguments& arguments, const std::v
     names.push_back(cases[i].address);
   }
   if (left.empty()) return results;
-  conform::WorkerOptions options;
+  conformance::WorkerOptions options;
   options.jobs = conformJobs(arguments);
   options.timeLimitSeconds = arguments.timeLimit;
   options.repeats = kRepeats;
@@ -180,7 +184,7 @@ std::vector<CaseResult> runCases(const ConformArguments& arguments, const std::v
     told(result, ++finished);
   };
   std::vector<CaseResult> fresh =
-      check(conform::runInWorkers(names, runOne, options, caseDone), kWorkFailed);
+      check(conformance::runInWorkers(names, runOne, options, caseDone), kWorkFailed);
   check(written, kWorkFailed);
   for (size_t i = 0; i < left.size(); ++i) results[left[i]] = std::move(fresh[i]);
   return results;
@@ -198,7 +202,7 @@ void listConformCases(const ConformArguments& arguments, Console& console) {
   for (const auto& [tier, why] : chosen.absent)
     console.note("the tier {} is left out: {}", tier, why);
   Json report = console.report("conform-list");
-  report["size"] = sizeName(chosen.selection.size);
+  report["size"] = conformance::report::sizeName(chosen.selection.size);
   report["seed"] = chosen.selection.seed;
   report["tiers"] = chosen.tiers;
   report["absent"] = chosen.absent;
@@ -220,30 +224,33 @@ Report runConform(const ConformArguments& arguments, Console& console) {
   for (const auto& [tier, why] : chosen.absent)
     console.note("the tier {} is left out: {}", tier, why);
   // Every worker has its own copy, and opens the backend there.
-  conform::Port port(arguments.backend, optionsOf(arguments.options));
-  const conform::Candidate candidate = check(conform::describeCandidate(port, arguments.timeLimit));
+  conformance::Port port(arguments.backend, optionsOf(arguments.options));
+  const conformance::report::Candidate candidate =
+      check(conformance::report::describeCandidate(port, arguments.timeLimit));
   const std::string listed = arguments.expectations.empty()
-                                 ? conform::expectationsBeside(candidate.file)
+                                 ? conformance::expectationsBeside(candidate.file)
                                  : arguments.expectations;
   // Listing the whole suite and reading all that its cases read takes longer than a few cases do.
   const bool isTold = console.wantsJson() || !arguments.html.empty() || !arguments.junit.empty() ||
                       !arguments.certificate.empty() || !arguments.journal.empty() ||
                       !listed.empty();
-  const conform::Corpus corpus =
-      isTold ? check(conform::wholeCorpus(chosen.selection)) : conform::Corpus();
+  const conformance::report::Corpus corpus =
+      isTold ? check(conformance::report::wholeCorpus(chosen.selection))
+             : conformance::report::Corpus();
   Report report = beginReport(arguments, chosen, corpus);
   report.candidate = candidate;
 
-  conform::Expectations expectations;
-  if (!listed.empty()) expectations = check(conform::Expectations::read(listed));
+  conformance::Expectations expectations;
+  if (!listed.empty()) expectations = check(conformance::Expectations::read(listed));
   report.waivers = expectations.entries;
   report.expectationProblems = expectations.problems(corpus.addresses);
 
-  std::optional<conform::Journal> journal;
+  std::optional<conformance::report::Journal> journal;
   if (!arguments.journal.empty()) {
     std::vector<std::string> addresses;
     for (const Case& one : chosen.cases) addresses.push_back(one.address);
-    journal.emplace(check(conform::Journal::open(arguments.journal, report, addresses)));
+    journal.emplace(
+        check(conformance::report::Journal::open(arguments.journal, report, addresses)));
   }
   const auto start = std::chrono::steady_clock::now();
   ConformView view(report, console);

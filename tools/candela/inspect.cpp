@@ -43,7 +43,7 @@ Page inspectFile(const Arguments& arguments) {
   if (begins("CDLP")) return inspectImage(path);
   if (begins("\x93NUMPY")) return inspectTensor(path);
   if (begins("{")) return inspectReport(path);
-  if (runtime::isBundle(path)) return inspectBundle(path);
+  if (runtime::bundle::isBundle(path)) return inspectBundle(path);
   if (endsWith(path, ".cdl")) return inspectText(path);
   return inspectOnnx(path, arguments.backends, arguments.import);
 }

@@ -129,10 +129,10 @@ Page inspectImage(const std::string& path) {
 }
 
 Page inspectBundle(const std::string& path) {
-  const runtime::Bundle bundle = check(runtime::loadBundle(path));
+  const runtime::bundle::Bundle bundle = check(runtime::bundle::loadBundle(path));
   Page page{"bundle", path, {}, {}, {}};
   uint64_t constantBytes = 0;
-  for (const runtime::BundleConstant& constant : bundle.constants)
+  for (const runtime::bundle::BundleConstant& constant : bundle.constants)
     constantBytes += constant.bytes.size();
   page.fact("model", bundle.model);
   page.fact("bytes", check(mapFile(path)).size());
@@ -156,7 +156,7 @@ Page inspectBundle(const std::string& path) {
       {"index", "backend", "version", "instructions", "image bytes", "executable bytes"},
       {}};
   for (size_t i = 0; i < bundle.partitions.size(); ++i) {
-    const runtime::BundlePartition& partition = bundle.partitions[i];
+    const runtime::bundle::BundlePartition& partition = bundle.partitions[i];
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
     partitions.rows.push_back({i, partition.backend.empty() ? "soft" : partition.backend,
                                partition.backendVersion, image->instrs.count - 1,
@@ -166,15 +166,15 @@ Page inspectBundle(const std::string& path) {
   }
   PageTable steps{"steps", {"index", "step", "partition", "inputs", "outputs"}, {}};
   for (size_t i = 0; i < bundle.steps.size(); ++i) {
-    const runtime::BundleStep& step = bundle.steps[i];
-    const bool copies = step.kind == runtime::StepKind::copy;
+    const runtime::bundle::BundleStep& step = bundle.steps[i];
+    const bool copies = step.kind == runtime::bundle::StepKind::copy;
     std::vector<std::string> in, out;
     for (const uint32_t v : step.inputs) in.push_back(bundle.values[v].name);
     for (const uint32_t v : step.outputs) out.push_back(bundle.values[v].name);
     const std::string id = fmt::format("step {}", i);
-    const std::string label = copies                                ? "copy"
-                              : step.kind == runtime::StepKind::run ? "run"
-                                                                    : "soft";
+    const std::string label = copies                                        ? "copy"
+                              : step.kind == runtime::bundle::StepKind::run ? "run"
+                                                                            : "soft";
     page.drawing.nodes.push_back(
         {id, label, copies ? "" : bundle.partitions[step.partition].backend});
     for (size_t before = 0; before < i; ++before)
@@ -186,7 +186,7 @@ Page inspectBundle(const std::string& path) {
   }
   PageTable placement{"placement", {"node", "op", "on", "class", "why", "macs"}, {}};
   constexpr const char* kClasses[] = {"native", "emulated", "host"};
-  for (const runtime::NodePlacement& node : bundle.placement)
+  for (const runtime::bundle::NodePlacement& node : bundle.placement)
     placement.rows.push_back({node.node, node.op, node.on,
                               kClasses[static_cast<size_t>(node.cls) % 3], node.why, node.macs});
   for (PageTable* table : {&partitions, &steps, &placement})
@@ -196,7 +196,7 @@ Page inspectBundle(const std::string& path) {
 
 Page inspectPlugin(const std::string& path, bool loads) {
   Page page{"plugin", path, {}, {}, {}};
-  const std::vector<std::string> symbols = check(runtime::exportedSymbols(path));
+  const std::vector<std::string> symbols = check(runtime::plugin::exportedSymbols(path));
   if (!std::ranges::count(symbols, CDL_BACKEND_QUERY_SYMBOL))
     fail(kBadInput, "{}: a shared library or program that is no plugin: it does not export {}",
          path, CDL_BACKEND_QUERY_SYMBOL);
@@ -209,7 +209,7 @@ Page inspectPlugin(const std::string& path, bool loads) {
   }
   // A bare name would be looked up on the plugin path.
   const auto plugin =
-      check(runtime::findPlugin(path.find('/') == std::string::npos ? "./" + path : path));
+      check(runtime::plugin::findPlugin(path.find('/') == std::string::npos ? "./" + path : path));
   const cdl_header_t& header = plugin->table().header;
   page.fact("name", plugin->name());
   page.fact("version", plugin->version());
@@ -232,7 +232,7 @@ Page inspectPlugin(const std::string& path, bool loads) {
       page.fact(label + "error", device.status().message());
       continue;
     }
-    const target::Target& target = (*device)->target();
+    const capabilities::Target& target = (*device)->target();
     std::vector<std::string> profiles;
 #define CANDELA_PROFILE_NAME(name, id, ...)                                                        \
   if (target.claims(id)) profiles.push_back(#name);

@@ -56,7 +56,7 @@ Result<std::string> readText(const std::string& path) {
 
 graph::Graph readGraph(const std::string& path, const ImportFlags& flags) {
   if (!endsWith(path, ".cdl")) {
-    Result<pipeline::Loaded> loaded = pipeline::loadAny(path, importOptions(flags));
+    Result<driver::Loaded> loaded = driver::loadAny(path, importOptions(flags));
     if (!loaded) throw inFile(path, loaded.status());
     if (auto* script = std::get_if<import::Script>(&*loaded))
       throw inFile(path, script->refusal(path));
@@ -78,7 +78,7 @@ std::vector<graph::Graph> readGraphs(const std::string& path, const ImportFlags&
     graphs.push_back(readGraph(path, flags));
     return graphs;
   }
-  Result<pipeline::Loaded> loaded = pipeline::loadAny(path, importOptions(flags));
+  Result<driver::Loaded> loaded = driver::loadAny(path, importOptions(flags));
   if (!loaded) throw inFile(path, loaded.status());
   if (auto* graph = std::get_if<graph::Graph>(&*loaded)) {
     graphs.push_back(std::move(*graph));

@@ -8,8 +8,8 @@
 /// Files that hold an IR, whatever form it has.
 namespace candela::tool {
 
-using pipeline::Ir;
-using pipeline::parseIr;
+using driver::Ir;
+using driver::parseIr;
 
 /// The whole file as text. Failure: not_found, io.
 Result<std::string> readText(const std::string& path);

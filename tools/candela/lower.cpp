@@ -39,7 +39,7 @@ void lower(Arguments& arguments, Console& console) {
   ModelOptions& options = arguments.model;
   refuseBundle(options.path);
   options.toPrimitives |= arguments.to == "primitives";
-  pipeline::CompileOptions compile;
+  driver::CompileOptions compile;
   compile.schedule = {!arguments.keepOrder, options.rematerialize};
   const LoweredModel lowered = lowerModel(options, compile);
   const auto& [backends, parts, bandBytes, flow, traffic] = lowered;
@@ -70,7 +70,7 @@ void lower(Arguments& arguments, Console& console) {
     Json kinds = Json::object(), hostSteps = Json::object();
     for (const program::Instr& instr : program.instrs)
       for (Json* list : {&kinds, &hostSteps}) {
-        if (list == &hostSteps && !target::isHostOp(instr.kind)) continue;
+        if (list == &hostSteps && !capabilities::isHostOp(instr.kind)) continue;
         Json& count = (*list)[std::string(program::kindName(instr.kind))];
         count = count.is_null() ? 1 : count.get<int>() + 1;
       }

@@ -8,57 +8,57 @@
 
 namespace candela::tool {
 
-std::vector<std::shared_ptr<runtime::Device>> openDevices(const ModelOptions& options) {
-  std::vector<std::shared_ptr<runtime::Device>> devices;
+std::vector<std::shared_ptr<runtime::plugin::Device>> openDevices(const ModelOptions& options) {
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   for (const std::string& name : splitList(options.backends)) {
     if (name == "reference")
       fail(kBadInput,
            "--backend reference: the reference runs graphs as they are, there is nothing to lower");
     if (name == "soft") continue;
-    const auto plugin = check(runtime::findPlugin(name));
+    const auto plugin = check(runtime::plugin::findPlugin(name));
     devices.push_back(check(plugin->open(0, optionsOf(options.options, plugin->name()))));
   }
   checkBackendOptions(options.options, devices);
   return devices;
 }
 
-std::optional<plan::Machine> machineOf(const ModelOptions& options) {
+std::optional<program::passes::tile::Machine> machineOf(const ModelOptions& options) {
   if (options.tile.empty()) return std::nullopt;
-  return check(plan::parseMachine(options.tile).context("--tile"));
+  return check(program::passes::tile::parseMachine(options.tile).context("--tile"));
 }
 
-LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions compile) {
+LoweredModel lowerModel(const ModelOptions& options, driver::CompileOptions compile) {
   LoweredModel lowered;
   const auto devices = openDevices(options);
-  const ImportFlags flags{options.dims, options.shapes, check(pipeline::claimBy(devices))};
+  const ImportFlags flags{options.dims, options.shapes, check(driver::claimBy(devices))};
   std::vector<graph::Graph> graphs = readGraphs(options.path, flags, lowered.flow);
-  std::vector<target::Target> nativeOnly;
+  std::vector<capabilities::Target> nativeOnly;
   nativeOnly.reserve(devices.size());
-  std::vector<const target::Target*> targets;
+  std::vector<const capabilities::Target*> targets;
   for (const auto& device : devices) {
     if (device->compiles()) nativeOnly.push_back(device->target().nativeOnly());
     targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
     lowered.backends.push_back(device->plugin().name());
   }
   for (const auto& device : devices)
-    lowered.bandBytes.push_back(options.noGroups ? 0 : pipeline::bandBytesOf(*device));
-  for (const auto& device : devices) compile.deviceCosts.push_back(pipeline::costsOf(device));
+    lowered.bandBytes.push_back(options.noGroups ? 0 : driver::bandBytesOf(*device));
+  for (const auto& device : devices) compile.deviceCosts.push_back(driver::costsOf(device));
   compile.bandBytes = lowered.bandBytes;
-  targets.push_back(&pipeline::hostTarget());
+  targets.push_back(&driver::hostTarget());
   lowered.backends.push_back("soft");
   const auto inModel = [&](Status status) { check(status.context(options.path)); };
   compile.toPrimitives = options.toPrimitives;
   compile.stack = !options.unstacked;
   compile.machine = machineOf(options);
   for (graph::Graph& graph : graphs) {
-    lowered.traffic += pipeline::graphTraffic(graph);
-    inModel(passes::optimize(graph));
-    auto partitioning =
-        target::partition(graph, targets, {}, {options.toPrimitives, !options.unstacked});
+    lowered.traffic += driver::graphTraffic(graph);
+    inModel(graph::passes::optimize(graph));
+    auto partitioning = lowering::partition::partition(graph, targets, {},
+                                                       {options.toPrimitives, !options.unstacked});
     inModel(partitioning.status());
-    auto parts = pipeline::lowerParts(graph, *partitioning, targets, compile);
+    auto parts = driver::lowerParts(graph, *partitioning, targets, compile);
     inModel(parts.status());
-    for (const pipeline::LoweredPart& part : *parts)
+    for (const driver::LoweredPart& part : *parts)
       if (!part.unfused.empty())
         fail(kWorkFailed, "{}: '{}' is not in the instruction of its product", options.path,
              *part.unfused.begin());

@@ -9,8 +9,8 @@
 namespace candela::tool {
 namespace {
 
-using conform::markupEscaped;
-using Block = plan::MemoryMap::Block;
+using conformance::report::markupEscaped;
+using Block = program::report::MemoryMap::Block;
 
 constexpr double kLeft = 68, kTop = 34, kBottom = 44, kRight = 14; // of the plot, in pixels
 constexpr double kHeight = 380, kLeastWidth = 420, kFitWidth = 1006;
@@ -78,7 +78,7 @@ std::string shortened(const std::string& text, double room) {
 
 class Plot {
 public:
-  Plot(const PlannedPart& part, const plan::MemoryMap& map)
+  Plot(const PlannedPart& part, const program::report::MemoryMap& map)
       : part_(part), program_(part.program), map_(map) {
     const auto count = static_cast<double>(program_.instrs.size());
     column_ = std::clamp(kFitWidth / count, kNarrowest, kWidest);
@@ -189,12 +189,12 @@ private:
 
   const PlannedPart& part_;
   const program::Program& program_;
-  const plan::MemoryMap& map_;
+  const program::report::MemoryMap& map_;
   double column_ = 0, width_ = 0, top_ = 0;
   std::string out_;
 };
 
-std::string legend(const program::Program& program, const plan::MemoryMap& map) {
+std::string legend(const program::Program& program, const program::report::MemoryMap& map) {
   std::string out = "<ul class=\"legend\">";
   for (size_t f = 0; f < std::size(kFamilies); ++f)
     if (std::ranges::any_of(
@@ -225,14 +225,14 @@ svg.memory .peak{fill:var(--failed);fill-opacity:.1;stroke:var(--failed);stroke-
 svg.memory path.mark,svg.memory text.mark{fill:var(--failed)}svg.memory text.mark{font-weight:650}
 )css";
 
-std::string memoryFigure(const PlannedPart& part, const plan::MemoryMap& map) {
+std::string memoryFigure(const PlannedPart& part, const program::report::MemoryMap& map) {
   return map.peak == program::kNone ? "" : Plot(part, map).svg();
 }
 
 void addMemory(Page& page, const PlannedPart& part, const std::string& label) {
   const program::Program& program = part.program;
   const std::string suffix = label.empty() ? "" : " of " + label;
-  for (const plan::MemoryMap& map : part.maps) {
+  for (const program::report::MemoryMap& map : part.maps) {
     if (map.peak == program::kNone) continue;
     const std::string where = fmt::format("{}{}", program.spaces[map.space].name, suffix);
     const double ratio =
@@ -246,11 +246,11 @@ void addMemory(Page& page, const PlannedPart& part, const std::string& label) {
     for (const Block& block : map.at(map.peak))
       table.rows.push_back({block.bytes, block.offset, block.first + 1, block.last + 1,
                             program.buffers[block.buffer].name,
-                            plan::nodesBehind(program, block.buffer)});
+                            program::report::nodesBehind(program, block.buffer)});
     page.tables.insert(page.tables.begin() + static_cast<std::ptrdiff_t>(page.figures.size()) - 1,
                        std::move(table));
   }
-  const plan::Traffic& moved = part.traffic.total;
+  const program::report::Traffic& moved = part.traffic.total;
   page.fact("activation bytes moved" + suffix, moved.activations());
   page.fact("constant bytes moved" + suffix, moved.constants);
 }

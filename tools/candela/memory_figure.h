@@ -11,7 +11,7 @@ extern const char* const kMemoryFigureStyle;
 /// An arena over time, as SVG: instructions to the right, bytes upwards, a rectangle for the life
 /// of each buffer in the colour of what computes it, the bytes that are live as a line, the peak
 /// marked. Rectangles tell of themselves when pointed at. Empty for a space without TEMP buffers.
-std::string memoryFigure(const PlannedPart& part, const plan::MemoryMap& map);
+std::string memoryFigure(const PlannedPart& part, const program::report::MemoryMap& map);
 
 /// To a page: a figure and a table of what lives at the peak for each space of the part, and what
 /// moves most. `label` tells parts of one page apart; it may be empty.

@@ -143,7 +143,7 @@ bool endsWith(const std::string& text, std::string_view suffix) {
 }
 
 void refuseBundle(const std::string& path) {
-  if (endsWith(path, ".cdb") || runtime::isBundle(path))
+  if (endsWith(path, ".cdb") || runtime::bundle::isBundle(path))
     fail(kBadInput, "{}: this is a bundle already; the model itself is needed", path);
 }
 
@@ -228,7 +228,7 @@ Binding parseFileBinding(const std::string& option, const std::string& text,
 }
 
 Tensor readTensorFile(const std::string& path) {
-  return check(endsWith(path, ".pb") ? onnx_io::readTensor(path) : readNpy(path));
+  return check(endsWith(path, ".pb") ? import::onnx_io::readTensor(path) : readNpy(path));
 }
 
 void makeFolder(const std::string& path) {

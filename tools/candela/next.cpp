@@ -55,7 +55,7 @@ struct Wanted {
                        operands ? " -> " : "", types.empty() ? "" : types.back());
   }
   /// The rung of the porting guide that it stands on.
-  const char* rung() const { return target::isRequiredFn(kind, fn) ? "B1" : "B2"; }
+  const char* rung() const { return capabilities::isRequiredFn(kind, fn) ? "B1" : "B2"; }
 };
 
 using Rows = std::map<std::string, Wanted>;
@@ -104,11 +104,11 @@ struct Findings {
 class Queries {
 public:
   Queries() {
-    conform::Selection all;
-    all.size = conform::Size::nightly;
+    conformance::Selection all;
+    all.size = conformance::Size::nightly;
     for (const char* tier : {"primitives", "ops"})
-      for (conform::Case& one : check(conform::findTier(tier)->list(all), kWorkFailed)) {
-        const std::string row(conform::rowOf(one.address));
+      for (conformance::Case& one : check(conformance::findTier(tier)->list(all), kWorkFailed)) {
+        const std::string row(conformance::report::rowOf(one.address));
         addresses_[row.substr(0, row.find('/') + 1)].push_back(std::move(one.address));
       }
   }
@@ -128,8 +128,9 @@ public:
     if (!fn.empty()) queries.push_back(fmt::format("{}{}*", head, fn));
     queries.push_back(head + "*");
     for (const std::string& query : queries)
-      if (std::ranges::any_of(
-              at->second, [&](const std::string& a) { return conform::matchesQuery(a, query); }))
+      if (std::ranges::any_of(at->second, [&](const std::string& a) {
+            return conformance::report::matchesQuery(a, query);
+          }))
         return query;
     return "";
   }
@@ -145,8 +146,9 @@ public:
       queries.push_back(fmt::format("{}{}{}{}*", head, fn, fn.empty() ? "" : "_", types));
     queries.push_back(head + "*");
     for (const std::string& query : queries)
-      if (std::ranges::any_of(
-              at->second, [&](const std::string& a) { return conform::matchesQuery(a, query); }))
+      if (std::ranges::any_of(at->second, [&](const std::string& a) {
+            return conformance::report::matchesQuery(a, query);
+          }))
         return query;
     return "";
   }
@@ -171,22 +173,24 @@ private:
 class Asked {
 public:
   explicit Asked(const std::string& backend, const ModelOptions& model) {
-    runtime::Options options;
+    runtime::plugin::Options options;
     for (const std::string& text : model.options) {
       const Binding option = parseBinding("--option", text);
       options[option.name.substr(option.name.find('.') + 1)] = option.value;
     }
-    device_ = check(check(runtime::findPlugin(backend))->open(0, options));
+    device_ = check(check(runtime::plugin::findPlugin(backend))->open(0, options));
     if (device_->compiles()) nativeOnly_ = device_->target().nativeOnly();
   }
-  const target::Target& target() const { return nativeOnly_ ? *nativeOnly_ : device_->target(); }
+  const capabilities::Target& target() const {
+    return nativeOnly_ ? *nativeOnly_ : device_->target();
+  }
   bool declaresLayouts() const { return target().layouts().size() > 1; }
   /// Its ops of domains that import does not know.
-  import::ClaimOp claims() const { return check(pipeline::claimBy({device_})); }
+  import::ClaimOp claims() const { return check(driver::claimBy({device_})); }
 
 private:
-  std::shared_ptr<runtime::Device> device_;
-  std::optional<target::Target> nativeOnly_;
+  std::shared_ptr<runtime::plugin::Device> device_;
+  std::optional<capabilities::Target> nativeOnly_;
 };
 
 Wanted& rowOf(Rows& rows, uint16_t kind, uint16_t fn, const std::vector<std::string>& types,
@@ -227,7 +231,7 @@ void addPrimitives(const std::vector<InstrTime>& instrs,
 }
 
 /// Optional rows that would take a node, or a part of it, as it is.
-void addOps(const graph::Graph& graph, const target::Target& target,
+void addOps(const graph::Graph& graph, const capabilities::Target& target,
             const std::vector<InstrTime>& instrs, Findings& found) {
   struct Now {
     double ms = 0;
@@ -241,32 +245,32 @@ void addOps(const graph::Graph& graph, const target::Target& target,
   }
   for (const auto& node : graph.nodes()) {
     if (node->kind == graph::OpKind::Constant || node->body) continue;
-    for (const target::NodeInstr& instr : target::instructionsOf(*node)) {
-      if (target::isRequiredFn(instr.kind, instr.fn)) continue;
-      const target::InstrDesc desc = target::describe(instr);
-      const target::Answer answer = target.query(desc);
-      if (answer.support == target::Support::native) continue;
+    for (const lowering::decompose::NodeInstr& instr : lowering::decompose::instructionsOf(*node)) {
+      if (capabilities::isRequiredFn(instr.kind, instr.fn)) continue;
+      const capabilities::InstrDesc desc = lowering::decompose::describe(instr);
+      const capabilities::Answer answer = target.query(desc);
+      if (answer.support == capabilities::Support::native) continue;
       std::vector<std::string> types, shapes;
-      auto cls = target::OperandClass::dense;
-      for (const target::OperandDesc& operand : desc.operands) {
+      auto cls = capabilities::OperandClass::dense;
+      for (const capabilities::OperandDesc& operand : desc.operands) {
         types.emplace_back(elemName(operand.elem));
         shapes.push_back(typeText(elemName(operand.elem), operand.dims));
         cls = std::max(cls, operand.cls);
       }
       Wanted& row = rowOf(found.rows, desc.kind, desc.fn, types,
-                          target::classText(static_cast<unsigned>(cls)));
+                          capabilities::classText(static_cast<unsigned>(cls)));
       row.nodes.insert(node->userName());
-      row.macs += pipeline::macs(*node);
+      row.macs += driver::macs(*node);
       row.shapes.add(fmt::format("{}", fmt::join(shapes, ",")));
       for (const auto& [id, values] : desc.attrs)
-        row.attrs[target::attrText(id)].add(fmt::format("{}", fmt::join(values, ",")));
+        row.attrs[capabilities::attrText(id)].add(fmt::format("{}", fmt::join(values, ",")));
       bool native = true;
       for (const std::string& name : node->provenance)
         if (const auto at = byNode.find(name); at != byNode.end()) {
           row.ms += at->second.ms;
           native &= at->second.native;
         }
-      row.why = answer.support == target::Support::emulated
+      row.why = answer.support == capabilities::Support::emulated
                     ? "its row is EMULATED: override the function of the kind"
                     : answer.detail;
       if (row.now.empty() || !native) row.now = native ? "parts" : "emulated";
@@ -309,7 +313,7 @@ Findings findingsOf(const std::string& path, const ModelOptions& given, const st
   addPrimitives(instrs, whyHost, found);
   std::string flow;
   for (graph::Graph& graph : readGraphs(path, {given.dims, given.shapes, asked.claims()}, flow)) {
-    check(passes::optimize(graph).context(path));
+    check(graph::passes::optimize(graph).context(path));
     addOps(graph, asked.target(), instrs, found);
   }
   return found;

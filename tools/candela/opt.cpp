@@ -44,10 +44,10 @@ Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& conso
   };
   for (const std::string& pass : arguments.passes) {
     if (pass == "optimize") {
-      CDL_TRY(passes::optimize(graph, show));
+      CDL_TRY(graph::passes::optimize(graph, show));
       continue;
     }
-    CDL_TRY(passes::runPasses(graph, std::span(&pass, 1)));
+    CDL_TRY(graph::passes::runPasses(graph, std::span(&pass, 1)));
     show(pass, graph);
   }
   return Status::ok();
@@ -55,18 +55,18 @@ Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& conso
 
 /// The device of --backend and what its target says, for as long as passes ask it.
 struct DeviceOfPasses {
-  std::vector<std::shared_ptr<runtime::Device>> devices;
-  std::optional<target::Target> nativeOnly;
-  plan::PassContext context;
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
+  std::optional<capabilities::Target> nativeOnly;
+  program::passes::PassContext context;
 
   explicit DeviceOfPasses(const ModelOptions& options) : devices(openDevices(options)) {
-    context.bandBytes = plan::kBandBytes;
-    context.target = &pipeline::hostTarget();
+    context.bandBytes = program::report::kBandBytes;
+    context.target = &driver::hostTarget();
     if (!devices.empty()) {
-      const target::Target& whole = devices[0]->target();
+      const capabilities::Target& whole = devices[0]->target();
       if (devices[0]->compiles()) nativeOnly = whole.nativeOnly();
       context.target = nativeOnly ? &*nativeOnly : &whole;
-      context.machine = plan::machineOf(whole);
+      context.machine = program::passes::tile::machineOf(whole);
     }
     if (!options.tile.empty()) context.machine = machineOf(options);
   }
@@ -76,15 +76,16 @@ Status planProgram(program::Program& program, const Arguments& arguments, Consol
                    Json& report) {
   const DeviceOfPasses device(arguments.device);
   for (const std::string& name : arguments.passes) {
-    if (std::ranges::find(plan::allPasses(), name, &plan::PassInfo::name) ==
-        plan::allPasses().end())
+    if (std::ranges::find(program::passes::allPasses(), name, &program::passes::PassInfo::name) ==
+        program::passes::allPasses().end())
       return badArgument(
           "pass '{}' does not work on programs; candela opt --list names those that do", name);
     const std::string_view pass = name;
-    CDL_TRY(plan::runPasses(program, std::span(&pass, 1), device.context).status());
+    CDL_TRY(program::passes::runPasses(program, std::span(&pass, 1), device.context).status());
     CDL_TRY(program::verify(program));
     Json peaks = Json::object();
-    const std::vector<uint64_t> bytes = plan::peakBytes(program, plan::sharesOf(program, true));
+    const std::vector<uint64_t> bytes = program::passes::schedule::peakBytes(
+        program, program::passes::schedule::sharesOf(program, true));
     for (size_t s = 0; s < bytes.size(); ++s) peaks[program.spaces[s].name] = bytes[s];
     report["passes"].push_back({{"pass", name},
                                 {"instructions_after", program.instrs.size()},
@@ -126,11 +127,11 @@ void verifyDiagnostics(const Arguments& arguments, Console& console) {
 void opt(const Arguments& arguments, Console& console) {
   if (arguments.list) {
     Table table({"pass", "does", "numbers"});
-    for (const passes::PassInfo& pass : passes::allPasses())
+    for (const graph::passes::PassInfo& pass : graph::passes::allPasses())
       table.add({std::string(pass.name), std::string(pass.summary), std::string(pass.values)});
     table.add({"optimize", "the standard order, repeated until nothing changes",
                "what those do together"});
-    for (const plan::PassInfo& pass : plan::allPasses())
+    for (const program::passes::PassInfo& pass : program::passes::allPasses())
       table.add({std::string(pass.name), fmt::format("of a program: {}", pass.summary),
                  std::string(pass.values)});
     console.printText(table.text(0));

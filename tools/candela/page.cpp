@@ -10,7 +10,7 @@
 namespace candela::tool {
 namespace {
 
-using conform::markupEscaped;
+using conformance::report::markupEscaped;
 
 std::string cellText(const Json& cell) {
   if (cell.is_string()) return cell.get<std::string>();
@@ -106,7 +106,7 @@ std::string pageHtml(const Page& page) {
       "<div class=\"top\"><div><p class=\"eyebrow\">{4}</p><h1>{0}</h1></div></div>\n"
       "<div class=\"find\" hidden=\"hidden\"><input type=\"search\" placeholder=\"find by name\" "
       "aria-label=\"find by name\"/><span class=\"soft\"></span></div>\n",
-      markupEscaped(page.file), conform::kHtmlStyle, kMemoryFigureStyle, kStyle,
+      markupEscaped(page.file), conformance::report::kHtmlStyle, kMemoryFigureStyle, kStyle,
       markupEscaped(page.kind));
   for (const Figure& figure : page.figures)
     out += fmt::format(

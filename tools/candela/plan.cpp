@@ -39,7 +39,7 @@ std::string plural(uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-void printSpace(const PlannedPart& part, const plan::MemoryMap& map, size_t rows,
+void printSpace(const PlannedPart& part, const program::report::MemoryMap& map, size_t rows,
                 Console& console) {
   const program::Program& program = part.program;
   std::string before;
@@ -51,11 +51,12 @@ void printSpace(const PlannedPart& part, const plan::MemoryMap& map, size_t rows
                 program.spaces[map.space].name, map.arenaBytes, map.maxLiveBytes,
                 ratioOf(map.arenaBytes, map.maxLiveBytes), before, capacity);
   if (map.peak == program::kNone) return;
-  const std::vector<plan::MemoryMap::Block> alive = map.at(map.peak);
+  const std::vector<program::report::MemoryMap::Block> alive = map.at(map.peak);
   console.print("  peak at {}: {} live\n", program.instrName(map.peak),
                 bytesText(map.live[map.peak]));
   Table table({"bytes", "offset", "life", "value", "of"});
-  for (const plan::MemoryMap::Block& block : std::span(alive).first(std::min(rows, alive.size())))
+  for (const program::report::MemoryMap::Block& block :
+       std::span(alive).first(std::min(rows, alive.size())))
     table.add({fmt::format("{}", block.bytes), fmt::format("{}", block.offset),
                fmt::format("[{}..{}]{}", block.first + 1, block.last + 1,
                            block.takesOver && block.first == map.peak ? " in place" : ""),
@@ -64,7 +65,7 @@ void printSpace(const PlannedPart& part, const plan::MemoryMap& map, size_t rows
   if (alive.size() > rows) console.print("    and {} more (--rows)\n", alive.size() - rows);
 }
 
-void printMoved(const char* what, const plan::Traffic& moved, Console& console) {
+void printMoved(const char* what, const program::report::Traffic& moved, Console& console) {
   console.print("  {:<16}activations {} ({} read, {} written)   constants {}\n", what,
                 moved.activations(), moved.read, moved.written, moved.constants);
 }
@@ -82,27 +83,29 @@ void printPart(const PlannedPart& part, size_t index, size_t count, size_t rows,
     console.print("   planned in {} (order {}, offsets {})\n",
                   timeText(part.scheduleMs + part.placeMs), timeText(part.scheduleMs),
                   timeText(part.placeMs));
-  for (const plan::MemoryMap& map : part.maps)
+  for (const program::report::MemoryMap& map : part.maps)
     if (map.arenaBytes || part.maps.size() == 1) printSpace(part, map, rows, console);
   printMoved("bytes moved", part.traffic.total, console);
   if (!part.wasPlaced && part.emittedTraffic != part.traffic.total)
     printMoved("before planning", part.emittedTraffic, console);
-  const std::vector<plan::Passage> missed = plan::missedFusions(part.program, part.traffic);
+  const std::vector<program::report::Passage> missed =
+      program::report::missedFusions(part.program, part.traffic);
   if (missed.empty()) return;
   uint64_t sum = 0;
-  for (const plan::Passage& passage : missed) sum += passage.bytes;
+  for (const program::report::Passage& passage : missed) sum += passage.bytes;
   console.print("  values that one instruction writes for another alone, where either is "
                 "elementwise or a copy: {} bytes\n",
                 sum);
   Table table({"bytes", "written by", "read by"});
-  for (const plan::Passage& passage : std::span(missed).first(std::min(rows, missed.size())))
+  for (const program::report::Passage& passage :
+       std::span(missed).first(std::min(rows, missed.size())))
     table.add({fmt::format("{}", passage.bytes), part.program.instrName(passage.writer),
                part.program.instrName(passage.reader)});
   console.printText(table.text(4));
   if (missed.size() > rows) console.print("    and {} more (--rows)\n", missed.size() - rows);
 }
 
-Json movedJson(const plan::Traffic& moved) {
+Json movedJson(const program::report::Traffic& moved) {
   return {{"activations", moved.activations()},
           {"activations_read", moved.read},
           {"activations_written", moved.written},
@@ -117,7 +120,7 @@ Json instrJson(const program::Program& program, uint32_t index) {
       {"index", index + 1}, {"kind", program::kindName(instr.kind)}, {"nodes", std::move(nodes)}};
 }
 
-Json spaceJson(const PlannedPart& part, const plan::MemoryMap& map) {
+Json spaceJson(const PlannedPart& part, const program::report::MemoryMap& map) {
   const program::Program& program = part.program;
   Json space{{"name", program.spaces[map.space].name},
              {"size", map.arenaBytes},
@@ -129,9 +132,9 @@ Json spaceJson(const PlannedPart& part, const plan::MemoryMap& map) {
   if (!part.wasPlaced) space["max_live_before_scheduling"] = part.emittedLiveBytes[map.space];
   if (map.peak == program::kNone) return space;
   Json values = Json::array();
-  for (const plan::MemoryMap::Block& block : map.at(map.peak))
+  for (const program::report::MemoryMap::Block& block : map.at(map.peak))
     values.push_back({{"value", program.buffers[block.buffer].name},
-                      {"nodes", plan::nodesBehind(program, block.buffer)},
+                      {"nodes", program::report::nodesBehind(program, block.buffer)},
                       {"bytes", block.bytes},
                       {"offset", block.offset},
                       {"first", block.first + 1},
@@ -142,7 +145,7 @@ Json spaceJson(const PlannedPart& part, const plan::MemoryMap& map) {
   return space;
 }
 
-Json copiedJson(const plan::CopiedBytes& copied) {
+Json copiedJson(const program::passes::tile::CopiedBytes& copied) {
   return {{"weights", copied.weights}, {"tables", copied.tables},   {"loaded", copied.loaded},
           {"stored", copied.stored},   {"memory", copied.memory()}, {"inner", copied.inner},
           {"copies", copied.copies}};
@@ -150,20 +153,20 @@ Json copiedJson(const plan::CopiedBytes& copied) {
 
 /// Above 0: more than must move; below: something waits in local memory that a bound for each value
 /// alone counts.
-int64_t distanceOf(const plan::MovedValue& moved) {
+int64_t distanceOf(const program::passes::tile::MovedValue& moved) {
   return static_cast<int64_t>(moved.loadedBytes + moved.storedBytes) -
          static_cast<int64_t>(moved.leastBytes);
 }
 
-int64_t distanceOf(const plan::TiledStep& step) {
+int64_t distanceOf(const program::passes::tile::TiledStep& step) {
   int64_t sum = 0;
-  for (const plan::MovedValue& moved : step.moved) sum += distanceOf(moved);
+  for (const program::passes::tile::MovedValue& moved : step.moved) sum += distanceOf(moved);
   return sum;
 }
 
-Json distanceJson(const plan::TiledStep& step) {
+Json distanceJson(const program::passes::tile::TiledStep& step) {
   Json values = Json::array();
-  for (const plan::MovedValue& moved : step.moved)
+  for (const program::passes::tile::MovedValue& moved : step.moved)
     if (distanceOf(moved))
       values.push_back({{"value", moved.name},
                         {"loaded_bytes", moved.loadedBytes},
@@ -175,7 +178,7 @@ Json distanceJson(const plan::TiledStep& step) {
 /// What each step says of itself, and the bytes of the Program that came of them all.
 Json tilingJson(const PlannedPart& part) {
   Json steps = Json::array();
-  for (const plan::TiledStep& step : part.tiled->steps) {
+  for (const program::passes::tile::TiledStep& step : part.tiled->steps) {
     Json kinds = Json::array();
     for (const uint16_t kind : step.kinds) kinds.push_back(program::kindName(kind));
     steps.push_back({{"memory", step.memory},
@@ -191,24 +194,26 @@ Json tilingJson(const PlannedPart& part) {
                      {"local_bytes", step.localBytes},
                      {"kept", step.kept}});
   }
-  return {{"copied_bytes", copiedJson(plan::copiesOf(part.program).total)},
+  return {{"copied_bytes", copiedJson(program::passes::tile::copiesOf(part.program).total)},
           {"bound_bytes", part.tiled->boundBytes},
           {"steps", std::move(steps)}};
 }
 
 void printTiling(const PlannedPart& part, size_t rows, Console& console) {
-  const plan::CopiedBytes copied = plan::copiesOf(part.program).total;
+  const program::passes::tile::CopiedBytes copied =
+      program::passes::tile::copiesOf(part.program).total;
   console.print("  copied from and to memory   {} bytes: weights {}, tables {}, values {} in and "
                 "{} out; {} copies; bound {}\n",
                 copied.memory(), copied.weights, copied.tables, copied.loaded, copied.stored,
                 copied.copies, part.tiled->boundBytes);
   if (copied.inner) console.print("  copied between local memories   {} bytes\n", copied.inner);
-  std::vector<const plan::TiledStep*> steps;
-  for (const plan::TiledStep& step : part.tiled->steps) steps.push_back(&step);
+  std::vector<const program::passes::tile::TiledStep*> steps;
+  for (const program::passes::tile::TiledStep& step : part.tiled->steps) steps.push_back(&step);
   std::ranges::stable_sort(steps, std::greater(),
                            [](const auto* s) { return s->loadedBytes + s->storedBytes; });
   Table table({"bytes in", "out", "above bound", "tiles", "tile", "of", "kept", "by"});
-  for (const plan::TiledStep* step : std::span(steps).first(std::min(rows, steps.size())))
+  for (const program::passes::tile::TiledStep* step :
+       std::span(steps).first(std::min(rows, steps.size())))
     table.add({fmt::format("{}", step->loadedBytes), fmt::format("{}", step->storedBytes),
                fmt::format("{}", distanceOf(*step)), fmt::format("{}", step->boxes),
                shapeText(step->tile), shapeText(step->extents),
@@ -233,12 +238,14 @@ Json partJson(const PlannedPart& part) {
             {"time_ms", part.scheduleMs + part.placeMs},
             {"schedule_ms", part.scheduleMs},
             {"place_ms", part.placeMs}};
-  for (const plan::MemoryMap& map : part.maps) json["spaces"].push_back(spaceJson(part, map));
+  for (const program::report::MemoryMap& map : part.maps)
+    json["spaces"].push_back(spaceJson(part, map));
   json["moved_bytes"] = movedJson(part.traffic.total);
   if (part.tiled) json["tiling"] = tilingJson(part);
   if (!part.wasPlaced) json["moved_bytes_before_planning"] = movedJson(part.emittedTraffic);
   Json& missed = json["missed_fusions"] = Json::array();
-  for (const plan::Passage& passage : plan::missedFusions(part.program, part.traffic))
+  for (const program::report::Passage& passage :
+       program::report::missedFusions(part.program, part.traffic))
     missed.push_back({{"bytes", passage.bytes},
                       {"value", part.program.buffers[passage.buffer].name},
                       {"writer", instrJson(part.program, passage.writer)},
@@ -256,7 +263,7 @@ void planOne(const Arguments& arguments, ModelOptions options, Console& console,
   console.print("{}\n", console.bold(fileName(model.path)));
   for (size_t i = 0; i < model.parts.size(); ++i)
     printPart(model.parts[i], i, model.parts.size(), arguments.rows, console);
-  const plan::Traffic moved = model.traffic();
+  const program::report::Traffic moved = model.traffic();
   Json json{
       {"model", model.path}, {"moved_bytes", movedJson(moved)}, {"partitions", Json::array()}};
   if (model.perNode) {

@@ -11,20 +11,20 @@ namespace candela::tool {
 namespace {
 
 struct Solved {
-  plan::MemoryPlan plan;
+  solvers::memory::MemoryPlan plan;
   std::string refused; ///< why no plan within the capacity is known; then `plan` is one without
 };
 
-Solved solve(plan::MemoryProblem problem, uint64_t capacity, const std::string& path) {
-  plan::PlanOptions options;
+Solved solve(solvers::memory::MemoryProblem problem, uint64_t capacity, const std::string& path) {
+  solvers::memory::PlanOptions options;
   options.threads = std::max(1u, std::thread::hardware_concurrency());
   Solved solved;
   if (capacity) problem.capacity = capacity;
-  Result<plan::MemoryPlan> plan = plan::planMemory(problem, options);
+  Result<solvers::memory::MemoryPlan> plan = solvers::memory::planMemory(problem, options);
   if (capacity && plan.status().code() == Code::out_of_memory) {
     solved.refused = plan.status().message();
     problem.capacity = UINT64_MAX;
-    plan = plan::planMemory(problem, options);
+    plan = solvers::memory::planMemory(problem, options);
   }
   check(plan.status().context(path));
   solved.plan = std::move(*plan);
@@ -36,13 +36,14 @@ Solved solve(plan::MemoryProblem problem, uint64_t capacity, const std::string& 
 bool planProblem(const std::string& path, const ProblemOptions& options, Console& console,
                  Json& report) {
   Diagnostics diagnostics;
-  Result<plan::NamedProblem> parsed = plan::parseProblem(check(readText(path)), path, diagnostics);
+  Result<program::report::NamedProblem> parsed =
+      program::report::parseProblem(check(readText(path)), path, diagnostics);
   check(diagnostics.status());
-  const plan::NamedProblem named = check(std::move(parsed));
+  const program::report::NamedProblem named = check(std::move(parsed));
   const auto start = std::chrono::steady_clock::now();
   const Solved solved = solve(named.problem, options.capacity, path);
   const double milliseconds = millisecondsSince(start);
-  const uint64_t live = plan::maxLive(named.problem), size = solved.plan.size;
+  const uint64_t live = solvers::memory::maxLive(named.problem), size = solved.plan.size;
   const bool fits = solved.refused.empty(), optimal = size == solved.plan.bound;
   console.print("{}  {} buffers   size {}   max live {}   ratio {:.4f}{}   planned in {}\n",
                 console.bold(path), named.ids.size(), size, live,
@@ -55,7 +56,7 @@ bool planProblem(const std::string& path, const ProblemOptions& options, Console
                       ? console.red(fmt::format("impossible: {} bytes are live at once", live))
                       : console.red(solved.refused));
   if (!options.output.empty()) {
-    const std::string text = plan::solutionText(named, solved.plan);
+    const std::string text = program::report::solutionText(named, solved.plan);
     check(writeFile(options.output, text.data(), text.size()), kWorkFailed);
     console.print("written {}\n", options.output);
   }

@@ -19,21 +19,23 @@ bool isPlaced(const program::Program& program) {
 /// What a Program holds and moves before it is planned.
 void describeEmitted(PlannedPart& part, const program::Program& emitted,
                      std::span<const uint64_t> content) {
-  part.emittedLiveBytes = plan::peakBytes(emitted, plan::sharesOf(emitted, true));
-  part.emittedTraffic = plan::trafficOf(emitted, content).total;
+  part.emittedLiveBytes = program::passes::schedule::peakBytes(
+      emitted, program::passes::schedule::sharesOf(emitted, true));
+  part.emittedTraffic = program::report::trafficOf(emitted, content).total;
 }
 
 /// Plans it once more from what was emitted, its parts joined, so that a clock can stand beside it.
 void measure(PlannedPart& part, program::Program emitted, uint64_t bandBytes,
-             const std::optional<plan::Machine>& machine, const ModelOptions& options) {
-  plan::PassContext context;
+             const std::optional<program::passes::tile::Machine>& machine,
+             const ModelOptions& options) {
+  program::passes::PassContext context;
   context.machine = machine;
   context.schedule.rematerialize = options.rematerialize;
   context.bandBytes = machine ? 0 : bandBytes;
   const auto timed = [&](std::initializer_list<std::string_view> passes, double& milliseconds) {
     const auto start = std::chrono::steady_clock::now();
-    plan::PassReport report =
-        check(plan::runPasses(emitted, passes, context).context(options.path), kWorkFailed);
+    program::passes::PassReport report = check(
+        program::passes::runPasses(emitted, passes, context).context(options.path), kWorkFailed);
     milliseconds = millisecondsSince(start);
     return report;
   };
@@ -45,26 +47,27 @@ void measure(PlannedPart& part, program::Program emitted, uint64_t bandBytes,
 
 } // namespace
 
-plan::Traffic PlannedModel::traffic() const {
-  plan::Traffic sum;
+program::report::Traffic PlannedModel::traffic() const {
+  program::report::Traffic sum;
   for (const PlannedPart& part : parts) sum += part.traffic.total;
   return sum;
 }
 
 PlannedPart plannedProgram(program::Program program, const ModelOptions& options) {
   PlannedPart part;
-  const std::optional<plan::Machine> machine = machineOf(options);
+  const std::optional<program::passes::tile::Machine> machine = machineOf(options);
   part.wasPlaced = !machine && isPlaced(program);
   if (part.wasPlaced) {
     part.program = std::move(program);
   } else {
     describeEmitted(part, program, {});
-    check(plan::runPasses(program, std::initializer_list<std::string_view>{"join-parts"}, {})
+    check(program::passes::runPasses(program, std::initializer_list<std::string_view>{"join-parts"},
+                                     {})
               .status());
     measure(part, std::move(program), 0, machine, options);
   }
-  part.maps = plan::memoryMaps(part.program);
-  part.traffic = plan::trafficOf(part.program);
+  part.maps = program::report::memoryMaps(part.program);
+  part.traffic = program::report::trafficOf(part.program);
   return part;
 }
 
@@ -81,29 +84,30 @@ PlannedModel planModel(const ModelOptions& options) {
       return model;
     }
   }
-  pipeline::CompileOptions compile;
+  driver::CompileOptions compile;
   compile.keepEmitted = true;
   compile.schedule.rematerialize = options.rematerialize;
   LoweredModel lowered = lowerModel(options, compile);
   model.perNode = lowered.traffic;
-  for (pipeline::LoweredPart& from : lowered.parts) {
+  for (driver::LoweredPart& from : lowered.parts) {
     PlannedPart& part = model.parts.emplace_back();
     part.backend = lowered.backends[from.target];
     from.program = *std::move(from.emitted);
-    describeEmitted(part, from.program, pipeline::contentBytes(from));
+    describeEmitted(part, from.program, driver::contentBytes(from));
     measure(part, std::move(from.program),
             from.target < lowered.bandBytes.size() ? lowered.bandBytes[from.target] : 0,
             from.machine, options);
-    part.maps = plan::memoryMaps(part.program);
+    part.maps = program::report::memoryMaps(part.program);
     from.program = part.program;
-    part.traffic = part.tiled ? plan::trafficOf(part.program)
-                              : plan::trafficOf(part.program, pipeline::contentBytes(from));
+    part.traffic = part.tiled
+                       ? program::report::trafficOf(part.program)
+                       : program::report::trafficOf(part.program, driver::contentBytes(from));
   }
   return model;
 }
 
 std::string valueText(const program::Program& program, uint32_t buffer) {
-  const std::vector<std::string> nodes = plan::nodesBehind(program, buffer);
+  const std::vector<std::string> nodes = program::report::nodesBehind(program, buffer);
   if (nodes.empty()) return program.buffers[buffer].name;
   const size_t shown = std::min<size_t>(nodes.size(), 3);
   std::string text = fmt::format(

@@ -11,22 +11,23 @@ namespace candela::tool {
 struct PlannedPart {
   std::string backend; ///< empty: the file is the Program
   program::Program program;
-  std::vector<plan::MemoryMap> maps; ///< by space
-  plan::ProgramTraffic traffic;
+  std::vector<program::report::MemoryMap> maps; ///< by space
+  program::report::ProgramTraffic traffic;
   bool wasPlaced = false; ///< the file had offsets already: nothing was planned
   /// by space: the most alive at once in the order that came
   std::vector<uint64_t> emittedLiveBytes;
-  plan::Traffic emittedTraffic;
+  program::report::Traffic emittedTraffic;
   double scheduleMs = 0, placeMs = 0;
-  std::optional<plan::TileReport> tiled; ///< for local memories
+  std::optional<program::passes::tile::TileReport> tiled; ///< for local memories
 };
 
 struct PlannedModel {
   std::string path;
   std::vector<PlannedPart> parts;
-  std::optional<plan::Traffic> perNode; ///< of one instruction for each node; none for a Program
+  std::optional<program::report::Traffic>
+      perNode; ///< of one instruction for each node; none for a Program
 
-  plan::Traffic traffic() const;
+  program::report::Traffic traffic() const;
 };
 
 /// Compiles up to where backends would, or takes the Program of a .cdl file, and plans. Throws

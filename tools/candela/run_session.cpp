@@ -29,8 +29,8 @@ sdk::Model loadBundle(const RunOptions& options) {
 std::set<std::string> inputNames(const std::string& path) {
   std::set<std::string> names;
   if (!endsWith(path, ".onnx")) return names;
-  if (const auto model = onnx_io::readModel(path))
-    for (const onnx_io::ValueInfo& input : model->graph.inputs) names.insert(input.name);
+  if (const auto model = import::onnx_io::readModel(path))
+    for (const import::onnx_io::ValueInfo& input : model->graph.inputs) names.insert(input.name);
   return names;
 }
 

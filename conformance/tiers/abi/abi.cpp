@@ -2,15 +2,14 @@
 
 #include "conformance/tiers/abi/abi.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::abi {
 
 Result<std::vector<Case>> abiCases(const Selection& selection) {
   std::vector<Case> cases;
-  for (const auto& group : {abi::queryChecks, abi::tableChecks, abi::deviceChecks,
-                            abi::capabilityChecks, abi::errorChecks, abi::imageChecks,
-                            abi::bindingChecks, abi::executableChecks, abi::serviceChecks}) {
+  for (const auto& group : {queryChecks, tableChecks, deviceChecks, capabilityChecks, errorChecks,
+                            imageChecks, bindingChecks, executableChecks, serviceChecks}) {
     std::set<std::string> seen;
-    for (abi::Named& named : group()) {
+    for (Named& named : group()) {
       // A smoke: the first of each kind.
       const std::string kind = named.name.substr(0, named.name.find(':'));
       if (selection.size == Size::quick && !seen.insert(kind.substr(0, kind.find('/'))).second)
@@ -26,4 +25,4 @@ Result<std::vector<Case>> abiCases(const Selection& selection) {
   return cases;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::abi

@@ -8,7 +8,7 @@
 
 /// What the checks of the tier have in common: the plugin's own objects, without the runtime
 /// between.
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 
 /// Passed is Status::ok(); what the plugin does not have, missing("slot").
 using Outcome = Result<CaseResult>;
@@ -159,4 +159,4 @@ private:
 Bytes imageOf(const Sample& sample);
 Result<std::vector<Bytes>> payloadsOf(const Sample& sample);
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

@@ -1,7 +1,7 @@
 // Bindings that are not there, too small, elsewhere or misaligned, behind either door.
 #include "conformance/tiers/abi/abi.h"
 
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 namespace {
 
 /// What is done to the bindings of a call: `which` is the buffer, the first input or the output.
@@ -161,4 +161,4 @@ std::vector<Named> bindingChecks() {
   return checks;
 }
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

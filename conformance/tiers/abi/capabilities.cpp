@@ -8,10 +8,10 @@
 #include "core/compiler/capabilities/atom_holds.h"
 #include "core/compiler/capabilities/foreign.h"
 
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 namespace {
 
-using target::recordAt;
+using capabilities::recordAt;
 
 Result<const cdl_capabilities_t*> tableOfDevice(Port& port) {
   // which checks ids, counts, strides and required rows
@@ -82,10 +82,10 @@ std::string rowName(uint32_t index, const cdl_row_t& row) {
 bool contradict(const cdl_atom_t& a, const cdl_atom_t& b) {
   if (a.subject != b.subject || a.operand != b.operand || a.dim != b.dim || a.attr != b.attr)
     return false;
-  if (a.relation == CDL_REL_EQ) return !target::atomHolds(b, a.a);
+  if (a.relation == CDL_REL_EQ) return !capabilities::atomHolds(b, a.a);
   if (a.relation == CDL_REL_IN)
     return std::none_of(a.set, a.set + a.set_count,
-                        [&](int64_t value) { return target::atomHolds(b, value); });
+                        [&](int64_t value) { return capabilities::atomHolds(b, value); });
   return a.relation == CDL_REL_LE && b.relation == CDL_REL_GE && a.a < b.a;
 }
 
@@ -203,11 +203,13 @@ Check claimHolds(const Sample& sample) {
   return [&sample](Port& port) -> Outcome {
     CDL_ASSIGN(const auto opened, port.device());
     const Bytes image = imageOf(sample);
-    const auto desc = runtime::describe(reinterpret_cast<const cdl_image_t*>(image.data()), 1);
-    const target::Answer answer = opened->target().query(desc);
-    if (answer.support == target::Support::none) return CaseResult::unsupported(answer.detail);
+    const auto desc =
+        runtime::plugin::describe(reinterpret_cast<const cdl_image_t*>(image.data()), 1);
+    const capabilities::Answer answer = opened->target().query(desc);
+    if (answer.support == capabilities::Support::none)
+      return CaseResult::unsupported(answer.detail);
     CaseResult result = CaseResult::passed();
-    if (answer.support == target::Support::emulated) {
+    if (answer.support == capabilities::Support::emulated) {
       result.outcome = CaseResult::Outcome::emulated;
       return result;
     }
@@ -237,4 +239,4 @@ std::vector<Named> capabilityChecks() {
   return checks;
 }
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

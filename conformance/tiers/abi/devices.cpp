@@ -11,7 +11,7 @@
 #include "conformance/tiers/abi/abi.h"
 #include "core/support/threads.h"
 
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 namespace {
 
 Status openAndClose(Port& port) {
@@ -195,4 +195,4 @@ std::vector<Named> deviceChecks() {
   };
 }
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

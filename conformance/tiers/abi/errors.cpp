@@ -1,7 +1,7 @@
 // Messages: within their buffer, ended, and without one.
 #include "conformance/tiers/abi/abi.h"
 
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 namespace {
 
 using Failing = Result<cdl_code_t> (*)(Port&, cdl_error_t*);
@@ -76,4 +76,4 @@ std::vector<Named> errorChecks() {
   return checks;
 }
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

@@ -5,7 +5,7 @@
 #include "conformance/tiers/abi/abi.h"
 #include "core/support/threads.h"
 
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 namespace {
 
 struct Prepared {
@@ -40,8 +40,10 @@ Outcome constantsAreCopied(Port& port) {
   const Bytes image = imageOf(sample);
   CDL_ASSIGN(const auto opened, port.device());
   if (!opened->compiles()) return missing("compile");
-  const auto desc = runtime::describe(reinterpret_cast<const cdl_image_t*>(image.data()), 1);
-  if (opened->target().query(desc).support != target::Support::native) return nothingClaimed();
+  const auto desc =
+      runtime::plugin::describe(reinterpret_cast<const cdl_image_t*>(image.data()), 1);
+  if (opened->target().query(desc).support != capabilities::Support::native)
+    return nothingClaimed();
   CDL_ASSIGN(const auto device, RawDevice::open(port));
   CDL_ASSIGN(const auto work, Work::on(*device, sample)); // its payloads are gone when it returns
   CDL_ASSIGN(const std::string result, work->runWell());
@@ -382,4 +384,4 @@ std::vector<Named> executableChecks() {
   };
 }
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

@@ -4,7 +4,7 @@
 
 #include "conformance/tiers/abi/abi.h"
 
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 namespace {
 
 using Edit = std::function<void(cdl_image_t&)>;
@@ -120,8 +120,9 @@ Outcome unclaimed(Port& port) {
     for (auto* views : {&instr.inputs, &instr.outputs})
       for (program::View& view : *views) view.elem = Elem::f64_;
     const Bytes bytes = imageOf(doubled);
-    const auto desc = runtime::describe(reinterpret_cast<const cdl_image_t*>(bytes.data()), 1);
-    if (opened->target().query(desc).support != target::Support::none) continue;
+    const auto desc =
+        runtime::plugin::describe(reinterpret_cast<const cdl_image_t*>(bytes.data()), 1);
+    if (opened->target().query(desc).support != capabilities::Support::none) continue;
     CDL_ASSIGN(const auto device, RawDevice::open(port));
     CDL_ASSIGN(const PageEnd image, edited(doubled, nullptr));
     Said said;
@@ -230,4 +231,4 @@ std::vector<Named> imageChecks() {
   return checks;
 }
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

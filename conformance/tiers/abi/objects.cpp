@@ -9,7 +9,7 @@
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/program/image.h"
 
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 namespace {
 
 using program::Attr, program::Buffer, program::Program, program::Role;
@@ -182,10 +182,10 @@ Result<std::unique_ptr<RawDevice>> RawDevice::open(Port& port, const cdl_host_t*
 
 RawDevice::~RawDevice() {
   for (cdl_queue_t* queue : queues_)
-    runtime::endBySlot(table.name, CDL_SLOT(table, queue_destroy), handle, queue);
+    runtime::plugin::endBySlot(table.name, CDL_SLOT(table, queue_destroy), handle, queue);
   for (cdl_memory_t* memory : memories_)
-    runtime::endBySlot(table.name, CDL_SLOT(table, memory_destroy), handle, memory);
-  runtime::endBySlot(table.name, CDL_SLOT(table, device_close), handle);
+    runtime::plugin::endBySlot(table.name, CDL_SLOT(table, memory_destroy), handle, memory);
+  runtime::plugin::endBySlot(table.name, CDL_SLOT(table, device_close), handle);
 }
 
 Result<cdl_queue_t*> RawDevice::queue() {
@@ -226,7 +226,7 @@ Result<const Sample*> inTiles(Port& port, const Sample& sample) {
   CDL_ASSIGN(const auto device, port.device());
   static std::map<std::string, Sample> tiled;
   const auto [at, isNew] = tiled.try_emplace(sample.name, sample);
-  if (isNew) CDL_TRY(pipeline::tileFor(device->target(), at->second.program));
+  if (isNew) CDL_TRY(driver::tileFor(device->target(), at->second.program));
   return &at->second;
 }
 
@@ -236,8 +236,9 @@ Result<const Sample*> claimedSample(Port& port) {
     // one that has inputs to be wrong about
     if (sample.program.instrs[0].inputs.size() < 2) continue;
     const Bytes image = imageOf(sample);
-    const auto desc = runtime::describe(reinterpret_cast<const cdl_image_t*>(image.data()), 1);
-    if (device->target().query(desc).support == target::Support::native)
+    const auto desc =
+        runtime::plugin::describe(reinterpret_cast<const cdl_image_t*>(image.data()), 1);
+    if (device->target().query(desc).support == capabilities::Support::native)
       return inTiles(port, sample);
   }
   return static_cast<const Sample*>(nullptr);
@@ -301,9 +302,10 @@ Work::~Work() {
   if (!executable) return;
   Said said;
   const cdl_plugin_t& table = device.table;
-  runtime::endBySlot(table.name, CDL_SLOT(table, queue_wait), queue, submitted, UINT64_MAX,
-                     said.error());
-  runtime::endBySlot(table.name, CDL_SLOT(table, executable_destroy), device.handle, executable);
+  runtime::plugin::endBySlot(table.name, CDL_SLOT(table, queue_wait), queue, submitted, UINT64_MAX,
+                             said.error());
+  runtime::plugin::endBySlot(table.name, CDL_SLOT(table, executable_destroy), device.handle,
+                             executable);
 }
 
 cdl_bindings_t Work::bindings() const {
@@ -340,4 +342,4 @@ Result<std::string> Work::runWell() {
   return result();
 }
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

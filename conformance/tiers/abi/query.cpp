@@ -7,7 +7,7 @@
 #include "conformance/tiers/abi/abi.h"
 #include "core/support/threads.h"
 
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 namespace {
 
 using Version = std::pair<uint16_t, uint16_t>;
@@ -239,4 +239,4 @@ std::vector<Named> queryChecks() {
   return checks;
 }
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

@@ -3,7 +3,7 @@
 
 #include "conformance/tiers/abi/abi.h"
 
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 namespace {
 
 using Has = bool (*)(const cdl_plugin_t&);
@@ -162,4 +162,4 @@ std::vector<Named> serviceChecks() {
   };
 }
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

@@ -4,7 +4,7 @@
 #include "conformance/tiers/abi/abi.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform::abi {
+namespace candela::conformance::tiers::abi {
 namespace {
 
 Outcome requiredSlots(Port& port) {
@@ -105,7 +105,7 @@ Outcome eachValue(Port& port) {
 Outcome defaults(Port& port) {
   CDL_TRY(port.opens());
   CDL_ASSIGN(const auto plugin, port.plugin());
-  runtime::Options options;
+  runtime::plugin::Options options;
   for (const cdl_option_schema_t& option : plugin->options())
     if (option.default_value) options[option.name] = option.default_value;
   if (options.empty()) return CaseResult::unsupported("no option has a default");
@@ -154,4 +154,4 @@ std::vector<Named> tableChecks() {
   };
 }
 
-} // namespace candela::conform::abi
+} // namespace candela::conformance::tiers::abi

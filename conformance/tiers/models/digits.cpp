@@ -17,7 +17,7 @@ asm(".pushsection .rodata\n"
     ".popsection\n");
 extern "C" const char candela_digits_begin[], candela_digits_end[];
 
-namespace candela::conform {
+namespace candela::conformance::tiers::models {
 
 Result<graph::Graph> importDigits(int64_t batch) {
   const auto size = static_cast<size_t>(candela_digits_end - candela_digits_begin);
@@ -25,10 +25,9 @@ Result<graph::Graph> importDigits(int64_t batch) {
   const int file = memfd_create("digits.onnx", MFD_CLOEXEC);
   const bool isWritten =
       file >= 0 && write(file, candela_digits_begin, size) == static_cast<ssize_t>(size);
-  auto model =
-      isWritten
-          ? onnx_io::readModel(fmt::format("/proc/self/fd/{}", file))
-          : Result<onnx_io::Model>(failure(Code::io, "no memory for a file of {} bytes", size));
+  auto model = isWritten ? import::onnx_io::readModel(fmt::format("/proc/self/fd/{}", file))
+                         : Result<import::onnx_io::Model>(
+                               failure(Code::io, "no memory for a file of {} bytes", size));
   if (file >= 0) close(file);
   CDL_TRY(model.status());
   CDL_ASSIGN(graph::Graph graph, import::importModel(*model, {.dims = {{"N", batch}}}));
@@ -36,4 +35,4 @@ Result<graph::Graph> importDigits(int64_t batch) {
   return graph;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::models

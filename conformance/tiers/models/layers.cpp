@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace candela::conform {
+namespace candela::conformance::tiers::models {
 
 float weightOf(uint64_t stream, uint64_t i) {
   const uint64_t bits = splitmix64(splitmix64(stream) + i);
@@ -127,4 +127,4 @@ graph::Value* Layers::part(Value* x, int64_t at, int64_t of) {
             {{"starts", starts}, {"counts", counts}, {"steps", Shape(counts.size(), 1)}});
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::models

@@ -4,7 +4,7 @@
 
 #include "conformance/tiers/models/networks.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::models {
 
 /// The layers that the networks share, float or quantized, added to a graph one after the other:
 /// the order of the calls is the order of the nodes and of the streams of weights.
@@ -56,4 +56,4 @@ private:
   std::map<const Value*, float> scales_; ///< of what boundary() gave
 };
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::models

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace candela::conform {
+namespace candela::conformance::tiers::models {
 
-using runtime::NodePlacement;
+using runtime::bundle::NodePlacement;
 
 std::vector<std::string> manifestOf(const std::vector<NodePlacement>& placement) {
   std::vector<std::pair<std::string, uint64_t>> groups;
@@ -40,4 +40,4 @@ Status checkClaims(const std::vector<NodePlacement>& placement, bool compiles) {
   return failure(Code::mismatch, "fell back although its rows say NATIVE: {}", fallen);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::models

@@ -14,7 +14,7 @@
 #include "core/support/out_of_memory.h"
 
 // Whole networks with everything that the pipeline does, judged by the oracle's answer.
-namespace candela::conform {
+namespace candela::conformance::tiers::models {
 namespace {
 
 using graph::Graph;
@@ -39,8 +39,8 @@ struct Leeway {
 
 /// What is right for one set of inputs.
 struct Right {
-  std::vector<Tensor> outputs;     ///< of the oracle
-  std::vector<Interval> intervals; ///< empty: too wide to say something, or too dear
+  std::vector<Tensor> outputs;            ///< of the oracle
+  std::vector<judge::Interval> intervals; ///< empty: too wide to say something, or too dear
 
   Status judge(const std::vector<Tensor>& got, const Leeway& leeway) const {
     if (got.size() != outputs.size())
@@ -49,7 +49,7 @@ struct Right {
       const Tensor& want = outputs[i];
       std::string text;
       if (!intervals.empty()) {
-        text = outside(intervals[i], got[i]);
+        text = judge::outside(intervals[i], got[i]);
       } else {
         const CompareBound bound{0, std::max(leeway.absolute, leeway.ofLargest * largestOf(want))};
         if (const Comparison found = compareTensors(got[i], want, bound); !found.passed())
@@ -61,21 +61,21 @@ struct Right {
   }
 };
 
-bool isTight(const std::vector<Interval>& intervals) {
-  return std::ranges::all_of(intervals,
-                             [](const Interval& x) { return x.tight() * 10 >= x.count() * 9; });
+bool isTight(const std::vector<judge::Interval>& intervals) {
+  return std::ranges::all_of(
+      intervals, [](const judge::Interval& x) { return x.tight() * 10 >= x.count() * 9; });
 }
 
 Result<Right> rightFor(const Graph& graph, const std::vector<Tensor>& inputs, bool analyzed) {
   Right right;
   CDL_ASSIGN(right.outputs, reference::run(graph, inputs));
   if (!analyzed) return right;
-  std::vector<Interval> given;
+  std::vector<judge::Interval> given;
   for (const Tensor& input : inputs) {
-    CDL_ASSIGN(Interval interval, Interval::of(input));
+    CDL_ASSIGN(judge::Interval interval, judge::Interval::of(input));
     given.push_back(std::move(interval));
   }
-  CDL_ASSIGN(right.intervals, analyze(graph, given, pipeline::hostTarget()));
+  CDL_ASSIGN(right.intervals, judge::analyze(graph, given, driver::hostTarget()));
   if (!isTight(right.intervals)) right.intervals.clear();
   return right;
 }
@@ -96,18 +96,18 @@ public:
   Status compile(const Graph& graph, const std::vector<std::string>& states, CaseResult& result) {
     CDL_ASSIGN(const auto devices, port_.devices());
     device_ = devices.front();
-    CDL_ASSIGN(session_, pipeline::compile(graph::clone(graph), graph.name, devices, options_));
+    CDL_ASSIGN(session_, driver::compile(graph::clone(graph), graph.name, devices, options_));
     if (!states.empty()) CDL_TRY(session_->bindStates(states));
-    const std::vector<runtime::NodePlacement>& placement = session_->bundle().placement;
-    for (const runtime::NodePlacement& node : placement)
-      result.work +=
-          {1, node.cls == runtime::NodePlacement::Class::native, node.macs, node.nativeMacs};
+    const std::vector<runtime::bundle::NodePlacement>& placement = session_->bundle().placement;
+    for (const runtime::bundle::NodePlacement& node : placement)
+      result.work += {1, node.cls == runtime::bundle::NodePlacement::Class::native, node.macs,
+                      node.nativeMacs};
     result.placement = manifestOf(placement);
     return checkClaims(placement, device_->compiles());
   }
 
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) {
-    runtime::RunStats stats;
+    runtime::session::RunStats stats;
     CDL_ASSIGN(std::vector<Tensor> outputs, session_->run(inputs, &stats));
     nativeInstrs_ += stats.nativeInstrs;
     if (device_->compiles() && stats.emulatedInstrs)
@@ -125,9 +125,9 @@ public:
 
 private:
   Port& port_;
-  pipeline::CompileOptions options_;
-  std::shared_ptr<runtime::Device> device_;
-  std::unique_ptr<runtime::Session> session_;
+  driver::CompileOptions options_;
+  std::shared_ptr<runtime::plugin::Device> device_;
+  std::unique_ptr<runtime::session::Session> session_;
   uint64_t nativeInstrs_ = 0;
 };
 
@@ -159,7 +159,7 @@ Status tryNetwork(const Graph& graph, const Leeway& leeway, bool analyzed, Subje
 
 /// What passes may do to values that are looked at: a batch norm in its convolution's weights or a
 /// GELU in one piece rounds elsewhere than the nodes that it stands for.
-void loosen(Interval& interval) {
+void loosen(judge::Interval& interval) {
   double largest = 0;
   for (const double value : interval.lo.real)
     if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
@@ -172,7 +172,7 @@ void loosen(Interval& interval) {
 /// looked at.
 Status tryNodes(const Graph& graph, Port& port, bool toPrimitives) {
   Graph open = graph::clone(graph);
-  pipeline::keepValues(open);
+  driver::keepValues(open);
   Subject subject(port, toPrimitives);
   CaseResult ignored;
   CDL_TRY(subject.compile(open, {}, ignored));
@@ -184,15 +184,15 @@ Status tryNodes(const Graph& graph, Port& port, bool toPrimitives) {
   for (const auto& node : open.nodes()) {
     if (node->kind == graph::OpKind::Constant) continue;
     std::vector<Tensor> tensors;
-    std::vector<Interval> intervals;
-    std::vector<const Interval*> operands;
+    std::vector<judge::Interval> intervals;
+    std::vector<const judge::Interval*> operands;
     intervals.reserve(node->operands().size());
     for (const graph::Value* operand : node->operands()) {
       tensors.push_back(!operand                ? Tensor()
                         : operand->isConstant() ? orThrow(operand->tensor())
                                                 : values.at(operand));
       if (operand) {
-        CDL_ASSIGN(intervals.emplace_back(), Interval::of(tensors.back()));
+        CDL_ASSIGN(intervals.emplace_back(), judge::Interval::of(tensors.back()));
       }
       operands.push_back(operand ? &intervals.back() : nullptr);
     }
@@ -200,7 +200,7 @@ Status tryNodes(const Graph& graph, Port& port, bool toPrimitives) {
     if (node->body) {
       CDL_ASSIGN(right.outputs, reference::evaluate(*node, tensors));
     } else {
-      CDL_ASSIGN(right.intervals, analyze(*node, operands, pipeline::hostTarget()));
+      CDL_ASSIGN(right.intervals, judge::analyze(*node, operands, driver::hostTarget()));
       std::ranges::for_each(right.intervals, loosen);
       right.outputs.resize(right.intervals.size());
     }
@@ -322,4 +322,4 @@ Result<std::vector<Case>> modelCases(const Selection& selection) {
   return cases;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::models

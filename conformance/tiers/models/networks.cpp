@@ -7,7 +7,7 @@
 #include "core/compiler/graph/loop.h"
 #include "core/support/out_of_memory.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::models {
 namespace {
 
 using graph::Graph, graph::OpKind, graph::Value;
@@ -247,4 +247,4 @@ Decoder buildDecoder(int64_t batch) {
   return decoder;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::models

@@ -6,7 +6,7 @@
 
 /// Networks with random weights, written as Graphs: whole models for which the suite needs neither
 /// files nor import.
-namespace candela::conform {
+namespace candela::conformance::tiers::models {
 
 struct NetworkForm {
   int64_t batch = 1;
@@ -42,4 +42,4 @@ Decoder buildDecoder(int64_t batch);
 /// Weight i of stream `stream`, uniform in [-1, 1), with the same bits on every machine.
 float weightOf(uint64_t stream, uint64_t i);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::models

@@ -10,7 +10,7 @@
 #include "core/support/out_of_memory.h"
 #include "core/support/text/literal.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::ops {
 namespace {
 
 using graph::OpKind, text::ExprArg;
@@ -126,11 +126,11 @@ std::vector<TrialBuilder::Fill> tiedOperands(const std::string& name, Elem elem)
   if (name == "narrower") return {betweenTwo(elem, Elem::bf16_)};
   if (name == "float") return {betweenTwo(elem, Elem::f32_)};
   if (name == "halves") // a number of f16, and half of a step of it
-    return {reals(elem,
-                  [](int64_t, Random& random) {
-                    return 1 + static_cast<double>(random.below(900)) * 0x1p-10;
-                  }),
-            reals(Elem::f32_, [](int64_t, Random&) { return 0x1p-11; })};
+    return {primitives::reals(elem,
+                              [](int64_t, random::Random& random) {
+                                return 1 + static_cast<double>(random.below(900)) * 0x1p-10;
+                              }),
+            primitives::reals(Elem::f32_, [](int64_t, random::Random&) { return 0x1p-11; })};
   if (name.starts_with("rescale"))
     return {wholeNumbers(elem, 50), halfMultipliers(), halfShifts(), wholeNumbers(elem, 9)};
   return {};
@@ -239,8 +239,8 @@ OpFamily elementwise() {
       return stepByStep(graph, text, operands);
     };
     if (moved)
-      made.change = [shape, lie](target::NodeInstr& instr, const Values&) {
-        for (target::NodeView& operand : instr.operands) {
+      made.change = [shape, lie](lowering::decompose::NodeInstr& instr, const Values&) {
+        for (lowering::decompose::NodeView& operand : instr.operands) {
           operand.dims = shape;
           operand.strides = denseStrides(shape);
         }
@@ -512,4 +512,4 @@ OpFamily products() {
 
 std::vector<OpFamily> expressionFamilies() { return {elementwise(), epilogues(), products()}; }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::ops

@@ -3,7 +3,7 @@
 #include "conformance/tiers/ops/op_case.h"
 
 /// The families of the tier, by what the instructions have in common. Not for other folders.
-namespace candela::conform {
+namespace candela::conformance::tiers::ops {
 
 std::vector<OpFamily> windowFamilies();     ///< CONV2D, POOL2D
 std::vector<OpFamily> lineFamilies();       ///< SOFTMAX, NORM, ATTENTION, ARG_REDUCE, SORT
@@ -28,4 +28,4 @@ Elem endOf(const std::string& text, const std::vector<Elem>& operands);
 /// x in f32 where it is a 16-bit float, as decompositions compute.
 Result<graph::Value*> widened(graph::Graph& graph, graph::Value* x);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::ops

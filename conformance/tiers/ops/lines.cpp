@@ -7,7 +7,7 @@
 #include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::ops {
 namespace {
 
 using graph::OpKind;
@@ -67,7 +67,7 @@ OpFamily softmax() {
     };
     if (wordOf(choice.at("row")) == "softmax") return softmax;
     softmax.parts = logSoftmax;
-    softmax.change = [](target::NodeInstr& instr, const Values&) {
+    softmax.change = [](lowering::decompose::NodeInstr& instr, const Values&) {
       instr.fn = CDL_SOFTMAX_LOG_SOFTMAX;
     };
     return softmax;
@@ -115,8 +115,8 @@ OpFamily norm() {
       Values operands = in;
       // of a bias the record knows nothing
       if (!layer) operands.resize(std::min<size_t>(2, in.size()));
-      return conform::write(graph, layer ? OpKind::LayerNorm : OpKind::RmsNorm, operands,
-                            {{"axis", int64_t(1)}, {"epsilon", epsilon}});
+      return ops::write(graph, layer ? OpKind::LayerNorm : OpKind::RmsNorm, operands,
+                        {{"axis", int64_t(1)}, {"epsilon", epsilon}});
     };
     norm.whole = write;
     if (layer || !biased) return norm;
@@ -129,10 +129,10 @@ OpFamily norm() {
       CDL_ASSIGN(const Values normed, write(graph, wide));
       CDL_ASSIGN(graph::Value * y, one(graph, OpKind::Add, {normed[0], wide[2]}));
       if (y->type.elem != in[0]->type.elem)
-        return conform::write(graph, OpKind::Cast, {y}, {{"to", in[0]->type.elem}});
+        return ops::write(graph, OpKind::Cast, {y}, {{"to", in[0]->type.elem}});
       return Values{y};
     };
-    norm.change = [](target::NodeInstr& instr, const Values& operands) {
+    norm.change = [](lowering::decompose::NodeInstr& instr, const Values& operands) {
       instr.operands.push_back(instr.operands[1]);
       instr.operands[2].value = operands[2];
     };
@@ -143,7 +143,7 @@ OpFamily norm() {
 
 /// A mask that leaves out every third key, and now and then a whole row but one.
 TrialBuilder::Fill leavingOut(Elem elem, int64_t keys) {
-  return [elem, keys](int64_t count, Random& random) {
+  return [elem, keys](int64_t count, random::Random& random) {
     Tensor mask = orThrow(Tensor::zeros(elem, {count}));
     const uint64_t out = fromReal(elem, -std::numeric_limits<double>::infinity());
     for (int64_t i = 0; i < count; ++i) {
@@ -231,7 +231,9 @@ OpFamily argReduce() {
       return write(graph, OpKind::ArgReduce, in, attrs);
     };
     if (elems[1] == Elem::i32_) return reduce;
-    reduce.change = [](target::NodeInstr& instr, const Values&) { instr.result.elem = Elem::i64_; };
+    reduce.change = [](lowering::decompose::NodeInstr& instr, const Values&) {
+      instr.result.elem = Elem::i64_;
+    };
     reduce.parts = [whole = reduce.whole](graph::Graph& graph, const Values& in) -> Result<Values> {
       CDL_ASSIGN(const Values places, whole(graph, in));
       return write(graph, OpKind::Cast, places, {{"to", Elem::i64_}});
@@ -286,4 +288,4 @@ std::vector<OpFamily> lineFamilies() {
   return {softmax(), norm(), attention(), argReduce(), sort()};
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::ops

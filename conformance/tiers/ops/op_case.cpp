@@ -12,7 +12,7 @@
 #include "core/compiler/program/image.h"
 #include "core/support/out_of_memory.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::ops {
 namespace {
 
 using program::Program, program::Role;
@@ -73,9 +73,9 @@ Tensor unpacked(const Tensor& tensor, const graph::TensorType& type) {
   });
   return out;
 }
-Interval packed(const Interval& interval, const graph::TensorType& type) {
+judge::Interval packed(const judge::Interval& interval, const graph::TensorType& type) {
   const reference::Array none(type.elem, type.physicalDims());
-  Interval out{none, none};
+  judge::Interval out{none, none};
   forEachPlace(type, [&](int64_t p, int64_t at) {
     out.lo.set(p, interval.lo.at(at));
     out.hi.set(p, interval.hi.at(at));
@@ -96,20 +96,21 @@ public:
     buffer.bytes = elemBytes(elem, static_cast<uint64_t>(count));
     return buffers_[value] = program.addBuffer(std::move(buffer));
   }
-  uint32_t bufferOf(const target::NodeView& view) {
+  uint32_t bufferOf(const lowering::decompose::NodeView& view) {
     if (!view.value) return program.addConstant("zero", Payload::splat(view.elem, 1, 0));
     const auto found = buffers_.find(view.value);
     if (found != buffers_.end()) return found->second;
     return buffers_[view.value] = program.addConstant(view.value->name, view.value->payload());
   }
-  program::View viewOf(const target::NodeView& from) {
+  program::View viewOf(const lowering::decompose::NodeView& from) {
     program::View view = program::denseView(bufferOf(from), from.elem, from.dims);
     view.strides = from.strides;
     view.offset = from.offset;
     return view;
   }
   /// All of a value on a layout, whose buffer becomes as large as that.
-  Result<program::View> viewOn(const target::NodeView& from, const cdl_layout_t& record) {
+  Result<program::View> viewOn(const lowering::decompose::NodeView& from,
+                               const cdl_layout_t& record) {
     const program::Layout layout = layoutOf(record);
     // A dim that is walked again and again has one index in memory.
     Shape stored = from.dims;
@@ -182,7 +183,8 @@ Result<OpTrial> OpTrial::make(OpCase made, std::string_view address) {
   trial.seed_ = seedOf(address);
   CDL_ASSIGN(Built whole, trial.build(trial.case_.whole));
   CDL_ASSIGN(Built parts, trial.build(trial.case_.parts ? trial.case_.parts : trial.case_.whole));
-  std::vector<target::NodeInstr> instrs = target::instructionsOf(*whole.results[0]->producer);
+  std::vector<lowering::decompose::NodeInstr> instrs =
+      lowering::decompose::instructionsOf(*whole.results[0]->producer);
   if (instrs.size() != 1)
     return failure(Code::internal, "{}: {} instructions, not one", address, instrs.size());
   trial.instr_ = std::move(instrs[0]);
@@ -197,7 +199,7 @@ Result<OpTrial::Built> OpTrial::build(const OpCase::Write& write) const {
   for (size_t i = 0; i < case_.operands.size(); ++i) {
     const OpCase::Operand& operand = case_.operands[i];
     if (operand.constant) {
-      Random random(splitmix64(seed_ ^ 0xC0 ^ i << 8));
+      random::Random random(splitmix64(seed_ ^ 0xC0 ^ i << 8));
       Tensor content = operand.fill(elementCount(operand.dims).value_or(0), random);
       content.dims = operand.dims;
       built.operands.push_back(built.graph.addConstant(std::move(content)));
@@ -211,7 +213,7 @@ Result<OpTrial::Built> OpTrial::build(const OpCase::Write& write) const {
   return built;
 }
 
-Result<Program> OpTrial::program(const target::Target& target,
+Result<Program> OpTrial::program(const capabilities::Target& target,
                                  std::span<const cdl_layout_t> layouts) const {
   Writer writer;
   writer.program.spaces = {defaultSpace(target)};
@@ -223,9 +225,9 @@ Result<Program> OpTrial::program(const target::Target& target,
                whole_->operands[i]->type.count(), alignment);
   }
   const Role role = case_.accumulates ? Role::inout : Role::output;
-  std::vector<const target::NodeView*> results = {&instr_.result};
-  for (const target::NodeView& other : instr_.others) results.push_back(&other);
-  for (const target::NodeView* result : results)
+  std::vector<const lowering::decompose::NodeView*> results = {&instr_.result};
+  for (const lowering::decompose::NodeView& other : instr_.others) results.push_back(&other);
+  for (const lowering::decompose::NodeView* result : results)
     writer.add(result->value, role, result->elem, result->value->type.count(), alignment);
 
   program::Instr instr;
@@ -251,8 +253,9 @@ Result<Program> OpTrial::program(const target::Target& target,
     CDL_ASSIGN(program::View view, writer.viewOn(instr_.result, ofResult));
     instr.outputs.push_back(std::move(view));
   }
-  for (const target::NodeView& other : instr_.others) instr.outputs.push_back(writer.viewOf(other));
-  for (const target::NodeView& from : instr_.views) {
+  for (const lowering::decompose::NodeView& other : instr_.others)
+    instr.outputs.push_back(writer.viewOf(other));
+  for (const lowering::decompose::NodeView& from : instr_.views) {
     program::View view = writer.viewOf(from);
     if (ofResult.count) { // walked as the result is
       const graph::TensorType type = typeOn(from.elem, from.dims, instr.outputs[0].layout);
@@ -276,10 +279,10 @@ Result<Program> OpTrial::program(const target::Target& target,
   return std::move(writer.program);
 }
 
-std::vector<std::vector<cdl_layout_t>> OpTrial::layouts(const target::Target& target) const {
+std::vector<std::vector<cdl_layout_t>> OpTrial::layouts(const capabilities::Target& target) const {
   if (!case_.onClaimedLayouts) return {{}};
   std::vector<std::vector<cdl_layout_t>> tuples;
-  for (const target::Target::Row& entry : target.rows()) {
+  for (const capabilities::Target::Row& entry : target.rows()) {
     const cdl_row_t& row = entry.row;
     if (row.kind != instr_.kind || row.fn != instr_.fn || row.support != CDL_SUPPORT_NATIVE)
       continue;
@@ -287,24 +290,24 @@ std::vector<std::vector<cdl_layout_t>> OpTrial::layouts(const target::Target& ta
     for (size_t i = 0; i < std::min(std::size(row.layouts), instr_.operands.size() + 1); ++i)
       tuple.push_back(target.layouts()[row.layouts[i]]);
     const bool isKnown = std::ranges::any_of(tuples, [&](const auto& other) {
-      return std::ranges::equal(other, tuple, target::sameLayout);
+      return std::ranges::equal(other, tuple, capabilities::sameLayout);
     });
     if (!isBlocked(tuple) || isKnown) continue;
     const auto program = this->program(target, tuple);
     if (!program) continue;
     const Bytes image = program::toImage(*program);
     const auto* header = reinterpret_cast<const cdl_image_t*>(image.data());
-    if (target.query(runtime::describe(header, 1)).support == target::Support::native)
+    if (target.query(runtime::plugin::describe(header, 1)).support == capabilities::Support::native)
       tuples.push_back(tuple);
   }
   return tuples;
 }
 
-Result<Program> OpTrial::decomposition(const target::Target& target) const {
-  const target::Target native = target.nativeOnly();
+Result<Program> OpTrial::decomposition(const capabilities::Target& target) const {
+  const capabilities::Target native = target.nativeOnly();
   CDL_ASSIGN(Built built, build(case_.parts ? case_.parts : case_.whole));
-  CDL_TRY(target::lower(built.graph, native, {.toPrimitives = true}));
-  CDL_ASSIGN(Program program, program::emit(built.graph, native));
+  CDL_TRY(lowering::decompose::lower(built.graph, native, {.toPrimitives = true}));
+  CDL_ASSIGN(Program program, lowering::emit::emit(built.graph, native));
   placeTemps(program);
   return program;
 }
@@ -314,22 +317,22 @@ std::vector<Tensor> OpTrial::inputs(uint64_t salt) const {
   for (size_t i = 0; i < case_.operands.size(); ++i) {
     const OpCase::Operand& operand = case_.operands[i];
     if (operand.constant) continue;
-    Random random(splitmix64(seed_ ^ salt << 32 ^ i << 8));
+    random::Random random(splitmix64(seed_ ^ salt << 32 ^ i << 8));
     tensors.push_back(operand.fill(elementCount(operand.dims).value_or(0), random));
     tensors.back().dims = operand.dims;
   }
   return tensors;
 }
 
-Result<Expectation> OpTrial::expect(std::span<const Tensor> inputs) const {
-  Expectation expected;
+Result<judge::Expectation> OpTrial::expect(std::span<const Tensor> inputs) const {
+  judge::Expectation expected;
   CDL_ASSIGN(expected.outputs, reference::run(parts_->graph, inputs));
-  std::vector<Interval> intervals;
+  std::vector<judge::Interval> intervals;
   for (const Tensor& input : inputs) {
-    CDL_ASSIGN(Interval interval, Interval::of(input));
+    CDL_ASSIGN(judge::Interval interval, judge::Interval::of(input));
     intervals.push_back(std::move(interval));
   }
-  CDL_ASSIGN(expected.intervals, analyze(parts_->graph, intervals, pipeline::hostTarget()));
+  CDL_ASSIGN(expected.intervals, judge::analyze(parts_->graph, intervals, driver::hostTarget()));
   expected.bits.assign(expected.outputs.size(), false);
   return expected;
 }
@@ -356,7 +359,7 @@ Trial OpTrial::trialOn(Program program) const {
   }
   struct Judged {
     std::vector<Tensor> inputs;
-    Expectation expected;
+    judge::Expectation expected;
   };
   Trial trial{std::move(program), {}, {}};
   trial.inputs = [this, inputs](uint64_t salt) -> Result<std::vector<Tensor>> {
@@ -367,13 +370,13 @@ Trial OpTrial::trialOn(Program program) const {
   };
   // Two of the three runs have the same inputs.
   trial.judge = [this, inputs, outputs, known = std::make_shared<std::vector<Judged>>()](
-                    const Program&, std::span<const Tensor> given) -> Result<Expectation> {
+                    const Program&, std::span<const Tensor> given) -> Result<judge::Expectation> {
     std::vector<Tensor> logical(given.begin(), given.end());
     for (size_t i = 0; i < logical.size(); ++i)
       if (!inputs[i].layout.isRowMajor()) logical[i] = unpacked(logical[i], inputs[i]);
     for (const Judged& judged : *known)
       if (same(judged.inputs, logical)) return judged.expected;
-    CDL_ASSIGN(Expectation expected, expect(logical));
+    CDL_ASSIGN(judge::Expectation expected, expect(logical));
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].layout.isRowMajor()) continue;
       expected.outputs[i] = packed(expected.outputs[i], outputs[i]);
@@ -389,7 +392,7 @@ CaseResult OpTrial::tryOut(Port& port) const {
   using Outcome = CaseResult::Outcome;
   const auto device = port.device();
   if (!device) return CaseResult::of(device.status());
-  const target::Target& target = (*device)->target();
+  const capabilities::Target& target = (*device)->target();
   const auto tuples = layouts(target);
   if (tuples.empty())
     return CaseResult::unsupported(
@@ -399,7 +402,7 @@ CaseResult OpTrial::tryOut(Port& port) const {
   for (const auto& tuple : tuples) {
     auto made = program(target, tuple);
     if (!made) return CaseResult::of(made.status());
-    CaseResult one = conform::tryOut(trialOn(std::move(*made)), port);
+    CaseResult one = conformance::tryOut(trialOn(std::move(*made)), port);
     work += one.work;
     if (one.outcome != Outcome::passed) result = std::move(one);
     result.work = work;
@@ -411,11 +414,11 @@ CaseResult OpTrial::tryOut(Port& port) const {
   auto parts = decomposition(target);
   if (!parts)
     return parts.status().code() == Code::unsupported ? result : CaseResult::of(parts.status());
-  const CaseResult other = conform::tryOut(trialOn(std::move(*parts)), port);
+  const CaseResult other = conformance::tryOut(trialOn(std::move(*parts)), port);
   if (other.outcome != Outcome::failed) return result;
   result.outcome = Outcome::failed;
   result.reason = "its decomposition into primitives: " + other.reason;
   return result;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::ops

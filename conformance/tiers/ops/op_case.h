@@ -6,7 +6,7 @@
 
 /// Instructions that are more than a primitive, judged by what they mean and tried beside what they
 /// mean.
-namespace candela::conform {
+namespace candela::conformance::tiers::ops {
 
 using Values = std::vector<graph::Value*>;
 
@@ -27,7 +27,7 @@ struct OpCase {
   /// as `whole`.
   Write parts;
   /// What no node says of the instruction.
-  std::function<void(target::NodeInstr&, const Values& operands)> change;
+  std::function<void(lowering::decompose::NodeInstr&, const Values& operands)> change;
   bool accumulates = false; ///< the last operand is what the result holds before
   /// On every tuple of layouts that a row of the device claims and that is not all row-major.
   bool onClaimedLayouts = false;
@@ -41,19 +41,19 @@ public:
 
   /// The instruction as a Program in these spaces, on these layouts of operands and results; fewer:
   /// row-major. Failure: a layout that does not fit.
-  Result<program::Program> program(const target::Target& target,
+  Result<program::Program> program(const capabilities::Target& target,
                                    std::span<const cdl_layout_t> layouts = {}) const;
   /// The tuples of layouts that the instruction is to be tried on: one of row-major ones, or what
   /// the device claims.
-  std::vector<std::vector<cdl_layout_t>> layouts(const target::Target& target) const;
+  std::vector<std::vector<cdl_layout_t>> layouts(const capabilities::Target& target) const;
   /// What `parts` becomes with nothing but primitives that the device claims. Failure: it does not
   /// have them all.
-  Result<program::Program> decomposition(const target::Target& target) const;
+  Result<program::Program> decomposition(const capabilities::Target& target) const;
 
   /// Logical, in the order of the operands that are no constants.
   std::vector<Tensor> inputs(uint64_t salt) const;
   /// Of logical inputs: the oracle's answer, and around it the running error analysis of `parts`.
-  Result<Expectation> expect(std::span<const Tensor> inputs) const;
+  Result<judge::Expectation> expect(std::span<const Tensor> inputs) const;
 
   /// The instruction, and where that is right its decomposition, both within the same bounds.
   CaseResult tryOut(Port& port) const;
@@ -71,7 +71,7 @@ private:
   std::string address_;
   uint64_t seed_ = 0;
   std::shared_ptr<const Built> whole_, parts_;
-  target::NodeInstr instr_;
+  lowering::decompose::NodeInstr instr_;
 };
 
 /// A family of such cases: `make` says what a choice is.
@@ -88,4 +88,4 @@ struct OpSubject {
 };
 std::vector<OpSubject> opSubjects(const Selection& selection);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::ops

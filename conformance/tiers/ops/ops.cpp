@@ -8,7 +8,7 @@
 #include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::ops {
 
 std::vector<Elem> elemsIn(std::string_view row) {
   std::vector<Elem> elems;
@@ -20,13 +20,14 @@ std::vector<Elem> elemsIn(std::string_view row) {
 std::string wordOf(std::string_view row) { return std::string(row.substr(0, row.find('_'))); }
 
 TrialBuilder::Fill fillOf(Elem elem, std::string_view data) {
-  static constexpr std::pair<std::string_view, Data> kinds[] = {
-      {"calm", Data::calm}, {"steps", Data::steps}, {"corners", Data::corners},
-      {"wide", Data::wide}, {"bits", Data::bits},   {"extremes", Data::extremes}};
+  static constexpr std::pair<std::string_view, random::Data> kinds[] = {
+      {"calm", random::Data::calm},       {"steps", random::Data::steps},
+      {"corners", random::Data::corners}, {"wide", random::Data::wide},
+      {"bits", random::Data::bits},       {"extremes", random::Data::extremes}};
   for (const auto& [name, kind] : kinds)
     if (data == name) return numbers(elem, kind);
   if (data == "small")
-    return [elem](int64_t count, Random& random) {
+    return [elem](int64_t count, random::Random& random) {
       Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
       for (int64_t i = 0; i < count; ++i)
         storeElement(elem, tensor.bytes.mutableData(), i,
@@ -34,15 +35,15 @@ TrialBuilder::Fill fillOf(Elem elem, std::string_view data) {
       return tensor;
     };
   if (data == "masked")
-    return [elem](int64_t count, Random& random) {
-      Tensor tensor = randomData(elem, {count}, Data::calm, random);
+    return [elem](int64_t count, random::Random& random) {
+      Tensor tensor = random::randomData(elem, {count}, random::Data::calm, random);
       const double none = -std::numeric_limits<double>::infinity();
       for (int64_t i = 0; i < count; ++i)
         if (random.oneIn(4))
           storeElement(elem, tensor.bytes.mutableData(), i, fromReal(elem, none));
       return tensor;
     };
-  return [elem, data = std::string(data)](int64_t count, Random& random) {
+  return [elem, data = std::string(data)](int64_t count, random::Random& random) {
     Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
     const int64_t first = random.between(1, 5);
     for (int64_t i = 0; i < count; ++i) {
@@ -102,4 +103,4 @@ Result<std::vector<Case>> opCases(const Selection& selection) {
   return cases;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::ops

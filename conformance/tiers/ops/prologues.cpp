@@ -4,7 +4,7 @@
 #include "conformance/tiers/ops/families.h"
 #include "conformance/tiers/ops/ties.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::ops {
 namespace {
 
 using graph::OpKind;
@@ -117,4 +117,4 @@ std::vector<OpFamily> prologueFamilies() {
   return {made};
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::ops

@@ -4,7 +4,7 @@
 
 /// Operands that make what an instruction rounds lie half-way between two numbers, most of the
 /// time. All that is computed of them on the way is exact.
-namespace candela::conform {
+namespace candela::conformance::tiers::ops {
 
 /// Whole numbers up to `most`, of both signs where the type has them.
 TrialBuilder::Fill wholeNumbers(Elem elem, int64_t most);
@@ -21,4 +21,4 @@ TrialBuilder::Fill longIntegers();
 TrialBuilder::Fill halfMultipliers();
 TrialBuilder::Fill halfShifts();
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::ops

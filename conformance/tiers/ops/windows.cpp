@@ -2,7 +2,7 @@
 #include "conformance/tiers/ops/families.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::ops {
 namespace {
 
 using graph::OpKind;
@@ -156,7 +156,7 @@ OpFamily accumulating() {
     };
     conv.operands.push_back({sum, {1, channels.out, extent(0), extent(1)}, fillOf(sum, "steps")});
     conv.accumulates = true;
-    conv.change = [](target::NodeInstr& instr, const Values&) {
+    conv.change = [](lowering::decompose::NodeInstr& instr, const Values&) {
       instr.attrs.push_back({CDL_ATTR_ACCUMULATE, {1}});
     };
     conv.parts = [whole = conv.whole](graph::Graph& graph, const Values& in) -> Result<Values> {
@@ -294,4 +294,4 @@ std::vector<OpFamily> windowFamilies() {
   return {conv2d(), accumulating(), onLayouts(), transposed(), pool2d(), poolOnLayouts()};
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::ops

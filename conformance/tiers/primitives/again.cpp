@@ -7,14 +7,14 @@
 #include "conformance/repeated.h"
 #include "conformance/report/query.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 constexpr size_t kRuns = 16;
 
 /// "primitives:binary/add_f32:shape=3" -> {"binary", "add_f32"}.
 std::pair<std::string, std::string> kindAndRow(const std::string& address) {
-  const std::string_view row = rowOf(address);
+  const std::string_view row = report::rowOf(address);
   const size_t kind = row.find(':') + 1, slash = row.find('/');
   return {std::string(row.substr(kind, slash - kind)), std::string(row.substr(slash + 1))};
 }
@@ -43,4 +43,4 @@ std::vector<Case> againCases(const Selection& selection, std::span<const CasesOf
   return again;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -4,10 +4,10 @@
 
 #include "conformance/case.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 
 using CasesOf = std::vector<Case> (*)(const Selection& selection);
 /// One case of each kind in these families, run often.
 std::vector<Case> againCases(const Selection& selection, std::span<const CasesOf> families);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

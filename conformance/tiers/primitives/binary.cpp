@@ -5,7 +5,7 @@
 #include "core/support/text/expr.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 constexpr uint16_t kKind = CDL_KIND_BINARY;
@@ -120,4 +120,4 @@ std::vector<Case> binaryCases(const Selection& selection) {
                           callOf, selection);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -3,7 +3,7 @@
 #include "conformance/tiers/primitives/families.h"
 #include "conformance/tiers/primitives/values.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 constexpr uint16_t kKind = CDL_KIND_COMPARE;
@@ -53,4 +53,4 @@ std::vector<Case> compareCases(const Selection& selection) {
       callOf, selection);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

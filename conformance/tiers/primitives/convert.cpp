@@ -3,7 +3,7 @@
 #include "conformance/tiers/primitives/families.h"
 #include "conformance/tiers/primitives/values.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 constexpr uint16_t kKind = CDL_KIND_CONVERT;
@@ -14,7 +14,7 @@ std::string rowText(Elem from, Elem to) {
 
 /// Required pairs that are rounded in this way.
 std::vector<std::string> requiredPairs(uint16_t fn) {
-  std::vector<std::string> rows = requiredTexts(kKind, [fn](const target::RequiredRow& row) {
+  std::vector<std::string> rows = requiredTexts(kKind, [fn](const capabilities::RequiredRow& row) {
     return row.fn == fn ? rowText(static_cast<Elem>(row.elems[0]), static_cast<Elem>(row.elems[1]))
                         : "";
   });
@@ -162,4 +162,4 @@ std::vector<Case> convertCases(const Selection& selection) {
   return elementwiseCases("primitives:convert/", parts, callOf, selection);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -3,10 +3,10 @@
 #include "conformance/tiers/primitives/families.h"
 #include "conformance/tiers/primitives/values.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
-std::string copyRow(const target::RequiredRow& row) {
+std::string copyRow(const capabilities::RequiredRow& row) {
   return std::string(elemName(static_cast<Elem>(row.elems[0])));
 }
 
@@ -54,4 +54,4 @@ std::vector<Case> copyCases(const Selection& selection) {
       callOf, selection);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -9,7 +9,7 @@
 #include "conformance/port.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 bool contains(const std::vector<std::string>& list, std::string_view text) {
@@ -45,7 +45,8 @@ bool fits(const std::string& view, const Shape& dims, const Call& call) {
 bool isVague(const std::vector<std::string>& forms, const Shape& dims, const std::string& data,
              const Call& call) {
   if (!isFloat(call.result) ||
-      elementRule(call.kind, call.fn, call.result).kind == ElementRule::Kind::rounded ||
+      judge::elementRule(call.kind, call.fn, call.result).kind ==
+          judge::ElementRule::Kind::rounded ||
       text::isOneOf(data, "calm|steps|every"))
     return false;
   const auto isLong = [](int64_t dim) { return dim > 1; };
@@ -89,7 +90,7 @@ CaseResult run(const std::string& address, const Choice& choice, const CallOf& c
   const uint32_t flags = (*device)->table().device_capabilities((*device)->handle())->flags;
   return builder.tryOut(port,
                         [flags](const program::Program& program, std::span<const Tensor> inputs) {
-                          return elementwiseBounds(program, inputs, flags);
+                          return judge::elementwiseBounds(program, inputs, flags);
                         });
 }
 
@@ -146,9 +147,10 @@ std::vector<std::string> manyShapes() {
 std::vector<std::string> fewShapes() { return {"7", "15x17", "2x3x5", "0x4", "1031", "3x1x5x7"}; }
 
 std::vector<std::string>
-requiredTexts(uint16_t kind, const std::function<std::string(const target::RequiredRow&)>& text) {
+requiredTexts(uint16_t kind,
+              const std::function<std::string(const capabilities::RequiredRow&)>& text) {
   std::vector<std::string> rows;
-  for (const target::RequiredRow& row : target::requiredRows()) {
+  for (const capabilities::RequiredRow& row : capabilities::requiredRows()) {
     if (row.kind != kind) continue;
     if (std::string one = text(row); !contains(rows, one)) rows.push_back(std::move(one));
   }
@@ -176,7 +178,7 @@ FnAndElem fnAndElem(uint16_t kind, const std::string& row) {
 std::string rowText(uint16_t kind, uint16_t fn, Elem elem) {
   return fmt::format("{}_{}", program::fnName(kind, fn), elemName(elem));
 }
-std::string rowText(const target::RequiredRow& row) {
+std::string rowText(const capabilities::RequiredRow& row) {
   return rowText(row.kind, row.fn, static_cast<Elem>(row.elems[0]));
 }
 
@@ -201,4 +203,4 @@ Part inLoops(std::vector<std::string> rows, std::vector<std::string> views,
           .budget = budget};
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

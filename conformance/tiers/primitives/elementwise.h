@@ -5,7 +5,7 @@
 #include "core/compiler/capabilities/rows.h"
 
 /// What the families of element-wise instructions have in common.
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 
 /// One instruction as an address says it.
 struct Call {
@@ -44,7 +44,8 @@ std::vector<std::string> fewShapes();
 
 /// Rows of the kind that some profile requires, as `text` writes them, each once.
 std::vector<std::string>
-requiredTexts(uint16_t kind, const std::function<std::string(const target::RequiredRow&)>& text);
+requiredTexts(uint16_t kind,
+              const std::function<std::string(const capabilities::RequiredRow&)>& text);
 /// All types that can be computed with.
 std::span<const Elem> arithmeticElems();
 /// The rows but those that stand in the other list.
@@ -59,7 +60,7 @@ struct FnAndElem {
 FnAndElem fnAndElem(uint16_t kind, const std::string& row);
 std::string rowText(uint16_t kind, uint16_t fn, Elem elem);
 /// Of a required row, by its first operand.
-std::string rowText(const target::RequiredRow& row);
+std::string rowText(const capabilities::RequiredRow& row);
 
 /// A part of few combinations, all of which stand in `full`: what nothing else there would find.
 Part witnesses(std::vector<std::string> rows, std::vector<std::string> shapes,
@@ -69,4 +70,4 @@ Part witnesses(std::vector<std::string> rows, std::vector<std::string> shapes,
 Part inLoops(std::vector<std::string> rows, std::vector<std::string> views,
              std::vector<std::string> data, Budget budget);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -5,7 +5,7 @@
 
 /// The families of the tier `primitives`: each kind with every function and tuple of element types
 /// that any profile or optional row has, whatever a backend claims.
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 
 std::vector<Case> copyCases(const Selection& selection);
 std::vector<Case> fillCases(const Selection& selection);
@@ -32,6 +32,6 @@ const std::vector<std::string>& binaryViews();
 const std::vector<std::string>& unaryViews();
 
 /// "calm", "steps", "corners", "wide", "bits", "extremes".
-Data dataNamed(std::string_view name);
+random::Data dataNamed(std::string_view name);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -6,10 +6,10 @@
 #include "conformance/tiers/primitives/families.h"
 #include "core/support/float_bits.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
-std::string fillRow(const target::RequiredRow& row) {
+std::string fillRow(const capabilities::RequiredRow& row) {
   return std::string(elemName(static_cast<Elem>(row.elems[0])));
 }
 
@@ -79,4 +79,4 @@ std::vector<Case> fillCases(const Selection& selection) {
                           callOf, selection);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

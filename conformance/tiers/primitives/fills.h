@@ -4,14 +4,15 @@
 #include "conformance/trial_builder.h"
 
 /// Contents of operands that numbers alone do not make.
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 
 /// What seeds the data of a case: all of its values.
 std::string seedText(const Choice& choice);
 
 /// Floats, and integers, element by element.
-TrialBuilder::Fill reals(Elem elem, std::function<double(int64_t i, Random& random)> at);
-TrialBuilder::Fill integers(Elem elem, std::function<__int128(int64_t i, Random& random)> at);
+TrialBuilder::Fill reals(Elem elem, std::function<double(int64_t i, random::Random& random)> at);
+TrialBuilder::Fill integers(Elem elem,
+                            std::function<__int128(int64_t i, random::Random& random)> at);
 
 /// Places along a dim of `extent`:
 ///   inside   any place, now and then one again
@@ -45,4 +46,4 @@ TrialBuilder::Fill weights(Elem elem, std::string_view data, Line line);
 /// few digits that the small ones among them are lost in it.
 bool hasRandomErrors(Elem elem, std::string_view data);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -2,7 +2,7 @@
 #include "conformance/tiers/primitives/fills.h"
 #include "conformance/tiers/primitives/indexed.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 constexpr Elem kMoved[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_,    Elem::i8_,
@@ -16,7 +16,7 @@ CaseResult runGather(const Choice& choice, Port& port) {
   const auto& [row, elem, index, dims, count, view, isOutput] = at;
   TrialBuilder builder(seedText(choice), CDL_KIND_GATHER, *parseFn(CDL_KIND_GATHER, row[0]));
   builder.input(elem, dims, isOutput || view.ends_with("index") ? "dense" : view,
-                numbers(elem, Data::bits));
+                numbers(elem, random::Data::bits));
   const TrialBuilder::Fill fill = places(index, choice.at("index"), dims[1]);
   if (view == "constant_index")
     builder.constant(index, {count}, "dense", fill);
@@ -57,4 +57,4 @@ std::vector<Case> gatherCases(const Selection& selection) {
   return expand(family, selection, {.quick = 0, .full = 50});
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

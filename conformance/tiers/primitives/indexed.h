@@ -4,7 +4,7 @@
 #include "conformance/trial_builder.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 
 /// What an address says of a GATHER or a SCATTER: row "clamp_f32_i32", shape "2x5x3k4" ([2,5,3] and
 /// 4 indices), and a view, which is the result's where it begins with "to_".
@@ -28,4 +28,4 @@ struct Indexed {
   std::string outputView() const { return isOutput ? view.substr(3) : "dense"; }
 };
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -6,7 +6,7 @@
 #include "conformance/tiers/primitives/fills.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 /// What stands behind the types in a row's name.
@@ -83,23 +83,24 @@ CaseResult runMatmul(const Choice& choice, Port& port) {
   else
     builder.input(product.b, {batch, k, n}, isB ? view.substr(2) : "dense", second);
   if (variant.starts_with("za"))
-    builder.input(product.a, {1}, "dense", numbers(product.a, Data::bits));
+    builder.input(product.a, {1}, "dense", numbers(product.a, random::Data::bits));
   if (variant == "zab" || variant == "zan")
-    builder.input(product.b, {variant == "zab" ? 1 : n}, "dense", numbers(product.b, Data::bits));
+    builder.input(product.b, {variant == "zab" ? 1 : n}, "dense",
+                  numbers(product.b, random::Data::bits));
   if (isEnding)
     builder.input(product.y, {batch, m, n}, "columns", terms(product.y, data, {1, 1}))
         .expr(ending(variant, product.y));
   TrialBuilder::Fill before;
   if (variant == "acc") {
     before = isFloat(product.y) ? terms(product.y, data == "zeros" ? "calm" : data, {k, 1})
-                                : numbers(product.y, Data::bits);
+                                : numbers(product.y, random::Data::bits);
     builder.attr(program::Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
   }
   builder.output(variant == "relu8" ? Elem::i8_ : product.y, {batch, m, n},
                  isOutput ? view.substr(3) : "dense", before);
-  if (isEnding) return builder.tryOut(port, exactBounds);
+  if (isEnding) return builder.tryOut(port, judge::exactBounds);
   const bool many = isFloat(product.a) && hasRandomErrors(product.y, data) && view == "dense";
-  return builder.tryOut(port, many ? sumStatistics : primitiveBounds);
+  return builder.tryOut(port, many ? judge::sumStatistics : judge::primitiveBounds);
 }
 
 bool fits(const Product& product, const std::string& data) {
@@ -173,4 +174,4 @@ std::vector<Case> matmulCases(const Selection& selection) {
   return cases;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -4,14 +4,14 @@
 #include "conformance/tiers/primitives/again.h"
 #include "conformance/tiers/primitives/families.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 
-Data dataNamed(std::string_view name) {
+random::Data dataNamed(std::string_view name) {
   constexpr std::string_view names[] = {"calm", "steps", "corners", "wide", "bits", "extremes"};
   for (size_t i = 0; i < std::size(names); ++i)
-    if (names[i] == name) return static_cast<Data>(i);
+    if (names[i] == name) return static_cast<random::Data>(i);
   CDL_CHECK(false, "no data is called {}", name);
-  return Data::calm;
+  return random::Data::calm;
 }
 
 Result<std::vector<Case>> primitiveCases(const Selection& selection) {
@@ -28,4 +28,4 @@ Result<std::vector<Case>> primitiveCases(const Selection& selection) {
   return all;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -6,7 +6,7 @@
 #include "conformance/tiers/primitives/fills.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 constexpr Elem kElems[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,
@@ -32,10 +32,10 @@ CaseResult runReduce(const Choice& choice, Port& port) {
   TrialBuilder builder(seedText(choice), CDL_KIND_REDUCE, fn);
   builder.input(elem, dims, isOutput ? "dense" : view, terms(elem, data, {dims[1], dims[2]}));
   builder.output(elem, {dims[0], dims[2]}, isOutput ? view.substr(3) : "dense");
-  if (row.size() > 2) return builder.expr(ending(row[2], elem)).tryOut(port, exactBounds);
+  if (row.size() > 2) return builder.expr(ending(row[2], elem)).tryOut(port, judge::exactBounds);
   const bool many =
       fn == CDL_REDUCE_SUM && isFloat(elem) && hasRandomErrors(elem, data) && view == "dense";
-  return builder.tryOut(port, many ? sumStatistics : primitiveBounds);
+  return builder.tryOut(port, many ? judge::sumStatistics : judge::primitiveBounds);
 }
 
 bool fits(const std::vector<std::string>& row, const std::string& data) {
@@ -104,4 +104,4 @@ std::vector<Case> reduceCases(const Selection& selection) {
   return cases;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

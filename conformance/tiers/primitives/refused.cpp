@@ -2,7 +2,7 @@
 #include "conformance/tiers/primitives/fills.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 /// "rescale_i32_9": a left shift by one more than 63 bits leave room for; "rescale_i32_i32_8_0": of
@@ -12,7 +12,7 @@ CaseResult alignment(const std::vector<std::string>& words, Port& port) {
   const bool two = words.size() == 5;
   TrialBuilder builder(words[0], CDL_KIND_RESCALE);
   const auto ofInts = [&](Elem elem) {
-    builder.input(elem, {7}, "dense", numbers(elem, Data::calm));
+    builder.input(elem, {7}, "dense", numbers(elem, random::Data::calm));
   };
   for (const Elem elem : {a, Elem::i32_, Elem::i32_, Elem::i32_}) ofInts(elem);
   const auto shift = [&](uint16_t id, const std::string& word) {
@@ -30,7 +30,7 @@ CaseResult alignment(const std::vector<std::string>& words, Port& port) {
 CaseResult gatherOfNothing(const std::vector<std::string>& words, Port& port) {
   const Elem elem = *parseElem(words[1]);
   TrialBuilder builder(words[0], CDL_KIND_GATHER, CDL_GATHER_CLAMP);
-  builder.input(elem, {2, 0, 3}, "dense", numbers(elem, Data::bits));
+  builder.input(elem, {2, 0, 3}, "dense", numbers(elem, random::Data::bits));
   builder.input(Elem::i32_, {4}, "dense", places(Elem::i32_, "outside", 3));
   return builder.output(elem, {2, 4, 3}).tryRefusal(port);
 }
@@ -51,4 +51,4 @@ std::vector<Case> refusedCases(const Selection& selection) {
   return expand(family, selection, {.quick = 4, .full = 14});
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -4,7 +4,7 @@
 #include "conformance/tiers/primitives/fills.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 /// Bits of magnitude that an operand may use. Sums of products stay below 2^39.
@@ -14,7 +14,7 @@ int magnitudeBits(Elem elem) { return elem == Elem::i64_ ? 39 : elemBits(elem) -
 TrialBuilder::Fill values(Elem elem, const std::string& data) {
   const __int128 most = (static_cast<__int128>(1) << magnitudeBits(elem)) - 1,
                  least = isSigned(elem) ? -most : 0;
-  return integers(elem, [=](int64_t i, Random& random) -> __int128 {
+  return integers(elem, [=](int64_t i, random::Random& random) -> __int128 {
     const __int128 corners[] = {
         least, least + (isSigned(elem) ? 1 : 0), 0, 1, 2, most - 1, most, -isSigned(elem)};
     if (data == "extremes") return random.of(corners);
@@ -25,7 +25,7 @@ TrialBuilder::Fill values(Elem elem, const std::string& data) {
 }
 
 TrialBuilder::Fill multipliers(const std::string& data) {
-  return integers(Elem::i32_, [=](int64_t, Random& random) -> __int128 {
+  return integers(Elem::i32_, [=](int64_t, random::Random& random) -> __int128 {
     const int64_t least = 1 << 23, most = (1 << 24) - 1;
     if (data == "ties") return least;
     if (data == "extremes") return random.oneIn(2) ? least : most;
@@ -36,7 +36,7 @@ TrialBuilder::Fill multipliers(const std::string& data) {
 /// Shifts after which about as many bits are left as the result has; `bits`: of the sum before,
 /// less the left shift.
 TrialBuilder::Fill shifts(const std::string& data, int bits, int left, Elem y) {
-  return integers(Elem::i32_, [=](int64_t i, Random& random) -> __int128 {
+  return integers(Elem::i32_, [=](int64_t i, random::Random& random) -> __int128 {
     const int64_t fitting = bits + left - magnitudeBits(y);
     const int64_t all[] = {0, 1, 24, 31, 32, 33, 62, 63};
     if (data == "extremes") return random.of(all);
@@ -47,12 +47,14 @@ TrialBuilder::Fill shifts(const std::string& data, int bits, int left, Elem y) {
 }
 
 TrialBuilder::Fill zeroPoints(const std::string& data, Elem y) {
-  return integers(Elem::i32_, [=, range = integerRange(y)](int64_t, Random& random) -> __int128 {
-    const __int128 corners[] = {0, std::max<__int128>(range.lowest, -0x7fffffff - 1),
-                                std::min<__int128>(range.highest, 0x7fffffff), -0x7fffffff - 1,
-                                0x7fffffff};
-    return data == "extremes" ? random.of(corners) : random.between(isSigned(y) ? -100 : 0, 100);
-  });
+  return integers(
+      Elem::i32_, [=, range = integerRange(y)](int64_t, random::Random& random) -> __int128 {
+        const __int128 corners[] = {0, std::max<__int128>(range.lowest, -0x7fffffff - 1),
+                                    std::min<__int128>(range.highest, 0x7fffffff), -0x7fffffff - 1,
+                                    0x7fffffff};
+        return data == "extremes" ? random.of(corners)
+                                  : random.between(isSigned(y) ? -100 : 0, 100);
+      });
 }
 
 /// "i32_i8": one operand; "i8_u8_i8": two.
@@ -132,4 +134,4 @@ std::vector<Case> rescaleCases(const Selection& selection) {
   return expand(family, selection, {.quick = 0, .full = 52});
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -2,16 +2,17 @@
 #include "conformance/tiers/primitives/families.h"
 #include "conformance/tiers/primitives/fills.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 CaseResult runRounds(const Choice& choice, Port& port) {
   const std::string& row = choice.at("row");
   const Elem elem = Elem::i32_;
-  const auto bits = [](Elem type) { return numbers(type, Data::bits); };
+  const auto bits = [](Elem type) { return numbers(type, random::Data::bits); };
   const auto between = [](int64_t lo, int64_t hi) {
-    return integers(Elem::i32_,
-                    [=](int64_t, Random& random) -> __int128 { return random.between(lo, hi); });
+    return integers(Elem::i32_, [=](int64_t, random::Random& random) -> __int128 {
+      return random.between(lo, hi);
+    });
   };
   const auto builder = [&](uint16_t kind, uint16_t fn = 0) { return TrialBuilder(row, kind, fn); };
   const std::string& view = choice.at("view");
@@ -36,13 +37,13 @@ CaseResult runRounds(const Choice& choice, Port& port) {
   }
   if (row == "reduce_f32") {
     TrialBuilder trial = builder(CDL_KIND_REDUCE, CDL_REDUCE_SUM);
-    return tryOut(trial.input(Elem::f32_, {3, 9, 5}, view, numbers(Elem::f32_, Data::calm))
+    return tryOut(trial.input(Elem::f32_, {3, 9, 5}, view, numbers(Elem::f32_, random::Data::calm))
                       .output(Elem::f32_, {3, 5}));
   }
   if (row == "matmul_f32") {
     TrialBuilder trial = builder(CDL_KIND_MATMUL);
-    trial.input(Elem::f32_, {2, 5, 9}, view, numbers(Elem::f32_, Data::calm));
-    trial.input(Elem::f32_, {2, 9, 7}, "dense", numbers(Elem::f32_, Data::calm));
+    trial.input(Elem::f32_, {2, 5, 9}, view, numbers(Elem::f32_, random::Data::calm));
+    trial.input(Elem::f32_, {2, 9, 7}, "dense", numbers(Elem::f32_, random::Data::calm));
     return tryOut(trial.output(Elem::f32_, {2, 5, 7}));
   }
   if (row == "matmul") {
@@ -77,4 +78,4 @@ std::vector<Case> roundCases(const Selection& selection) {
   return expand(family, selection, {.quick = 0, .full = 12});
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -3,7 +3,7 @@
 #include "conformance/tiers/primitives/fills.h"
 #include "conformance/tiers/primitives/indexed.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 constexpr Elem kElems[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,
@@ -12,12 +12,12 @@ constexpr Elem kElems[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem
 
 /// Sums and products of the two lie half-way between two numbers.
 TrialBuilder::Fill oddAbove1(Elem elem) {
-  return reals(elem, [elem](int64_t, Random& random) {
-    return 1 + static_cast<double>(2 * random.below(30) + 1) * 2 * unitOf(elem);
+  return reals(elem, [elem](int64_t, random::Random& random) {
+    return 1 + static_cast<double>(2 * random.below(30) + 1) * 2 * judge::unitOf(elem);
   });
 }
 TrialBuilder::Fill tiedBy(Elem elem) {
-  return reals(elem, [](int64_t, Random&) { return 1.5; });
+  return reals(elem, [](int64_t, random::Random&) { return 1.5; });
 }
 
 CaseResult runScatter(const Choice& choice, Port& port) {
@@ -72,4 +72,4 @@ std::vector<Case> scatterCases(const Selection& selection) {
   return expand(family, selection, {.quick = 0, .full = 85});
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -3,10 +3,10 @@
 #include "conformance/tiers/primitives/families.h"
 #include "conformance/tiers/primitives/values.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
-std::string selectRow(const target::RequiredRow& row) {
+std::string selectRow(const capabilities::RequiredRow& row) {
   return std::string(elemName(static_cast<Elem>(row.elems[1])));
 }
 
@@ -20,7 +20,7 @@ Call callOf(const Choice& choice) {
           0,
           {Elem::bool_, elem, elem},
           elem,
-          {numbers(Elem::bool_, Data::bits), fill(true), fill(false)},
+          {numbers(Elem::bool_, random::Data::bits), fill(true), fill(false)},
           {}};
 }
 
@@ -79,4 +79,4 @@ std::vector<Case> selectCases(const Selection& selection) {
                           callOf, selection);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -2,12 +2,12 @@
 #include "conformance/tiers/primitives/fills.h"
 #include "core/support/text/scan.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 /// Every value of the type, in order or not: an odd factor keeps them all.
 TrialBuilder::Fill everyValue(Elem elem, bool inOrder) {
-  return integers(elem, [=](int64_t i, Random&) -> __int128 {
+  return integers(elem, [=](int64_t i, random::Random&) -> __int128 {
     return integerRange(elem).lowest + i * (inOrder ? 1 : 37);
   });
 }
@@ -49,4 +49,4 @@ std::vector<Case> tableCases(const Selection& selection) {
   return expand(family, selection, {.quick = 0, .full = 30});
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

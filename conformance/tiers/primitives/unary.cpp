@@ -4,7 +4,7 @@
 #include "conformance/tiers/primitives/values.h"
 #include "core/support/text/expr.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 constexpr uint16_t kKind = CDL_KIND_UNARY;
@@ -99,4 +99,4 @@ std::vector<Case> unaryCases(const Selection& selection) {
       callOf, selection);
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

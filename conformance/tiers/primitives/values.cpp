@@ -10,7 +10,7 @@
 #include "core/support/float_bits.h"
 #include "core/support/out_of_memory.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 using Fill = TrialBuilder::Fill;
@@ -30,7 +30,7 @@ void addAround(Values& values, Elem elem, uint64_t bits) {
 
 /// One number after the other, from a place on that the seed says; each one `repeat` times.
 Fill inTurn(Elem elem, Values values, int64_t repeat = 1) {
-  return [elem, values = std::move(values), repeat](int64_t count, Random& random) {
+  return [elem, values = std::move(values), repeat](int64_t count, random::Random& random) {
     Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
     const auto n = static_cast<int64_t>(values.size());
     const int64_t start = random.below(n) * repeat;
@@ -48,7 +48,8 @@ Fill pairOf(Elem elem, Values values, bool slow) {
 
 /// Integers of each length, and those that lie between two numbers of so many digits, or next to
 /// there.
-void addLengths(Values& values, Elem elem, std::initializer_list<int> digits, Random& random) {
+void addLengths(Values& values, Elem elem, std::initializer_list<int> digits,
+                random::Random& random) {
   const int width = elemBits(elem) - (isSigned(elem) ? 1 : 0);
   const auto add = [&](uint64_t magnitude) {
     addAround(values, elem, magnitude & elemMask(elem));
@@ -67,7 +68,7 @@ void addLengths(Values& values, Elem elem, std::initializer_list<int> digits, Ra
   }
 }
 
-Values allOf(Elem elem, Random& random) {
+Values allOf(Elem elem, random::Random& random) {
   Values values;
   const int bits = elemBits(elem);
   if (bits <= 16) {
@@ -108,7 +109,8 @@ std::vector<uint64_t> specials(Elem elem) {
       addOnce(values, v & mask);
     return values;
   }
-  const double least = leastOf(elem), normal = leastNormalOf(elem), largest = largestReal(elem);
+  const double least = judge::leastOf(elem), normal = judge::leastNormalOf(elem),
+               largest = largestReal(elem);
   for (const double v : {1.0, 0.5, 1.5, 2.5, 3.0, 0.1, 7.3, 100.0, normal, normal - least,
                          least * 3, largest, largest / 3, kInf})
     for (const double signedValue : {v, -v}) addOnce(values, fromReal(elem, signedValue));
@@ -131,7 +133,7 @@ Fill tamePairs(Elem elem, bool slow) {
 }
 
 Fill every(Elem elem) {
-  return [elem](int64_t count, Random& random) {
+  return [elem](int64_t count, random::Random& random) {
     return inTurn(elem, allOf(elem, random))(count, random);
   };
 }
@@ -142,7 +144,7 @@ std::string everyShape(Elem elem) {
 
 Fill near(Elem from, Elem to) {
   if (from == Elem::bool_) return inTurn(from, specials(from));
-  return [from, to](int64_t count, Random& random) {
+  return [from, to](int64_t count, random::Random& random) {
     Values values = specials(from);
     const auto add = [&](double v) {
       if (isFloat(from)) addAround(values, from, fromReal(from, v));
@@ -155,8 +157,8 @@ Fill near(Elem from, Elem to) {
         const double lower = toReal(to, bits), upper = toReal(to, (bits + 1) & elemMask(to));
         if (std::isfinite(lower) && std::isfinite(upper)) add(lower / 2 + upper / 2);
       }
-      const double largest = largestReal(to), step = ulpAt(to, largest);
-      for (const double v : {largest, largest + step / 2, largest + step, leastOf(to) / 2})
+      const double largest = largestReal(to), step = judge::ulpAt(to, largest);
+      for (const double v : {largest, largest + step / 2, largest + step, judge::leastOf(to) / 2})
         add(v), add(-v);
       if (!isFloat(from)) addLengths(values, from, {8, 11, 24, 53}, random);
     } else {
@@ -174,7 +176,7 @@ Fill near(Elem from, Elem to) {
 }
 
 Fill below(double limit, Elem elem, Fill fill) {
-  return [=](int64_t count, Random& random) {
+  return [=](int64_t count, random::Random& random) {
     Tensor tensor = fill(count, random);
     const int most = std::ilogb(limit);
     for (int64_t i = 0; i < count; ++i) {
@@ -192,4 +194,4 @@ Fill dataOf(Elem elem, const std::string& name) {
   return name == "every" ? every(elem) : numbers(elem, dataNamed(name));
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

@@ -3,7 +3,7 @@
 #include "conformance/trial_builder.h"
 
 /// Contents of operands that are easily got wrong.
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 
 /// Zeros of both signs, ones, halves between two integers, limits of the type and their neighbours,
 /// denormals, infinities, NaNs with a payload, the width of the type and its neighbours.
@@ -30,4 +30,4 @@ TrialBuilder::Fill below(double limit, Elem elem, TrialBuilder::Fill fill);
 /// One of "calm", "steps", "corners", "wide", "bits", "extremes", "every".
 TrialBuilder::Fill dataOf(Elem elem, const std::string& name);
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

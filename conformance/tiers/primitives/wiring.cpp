@@ -7,14 +7,15 @@
 #include "conformance/tiers/primitives/families.h"
 #include "conformance/tiers/primitives/fills.h"
 
-namespace candela::conform {
+namespace candela::conformance::tiers::primitives {
 namespace {
 
 TrialBuilder::Fill between(int64_t lo, int64_t hi) {
-  return integers(Elem::i32_,
-                  [=](int64_t, Random& random) -> __int128 { return random.between(lo, hi); });
+  return integers(Elem::i32_, [=](int64_t, random::Random& random) -> __int128 {
+    return random.between(lo, hi);
+  });
 }
-TrialBuilder::Fill bits(Elem elem) { return numbers(elem, Data::bits); }
+TrialBuilder::Fill bits(Elem elem) { return numbers(elem, random::Data::bits); }
 
 /// `form` of all views; a result cannot be broadcast.
 CaseResult tryWired(const std::string& kind, const Shape& dims, const std::string& form,
@@ -76,7 +77,7 @@ CaseResult runShape(const Choice& choice, Port& port) {
 /// Few digits near the bottom of the type, each product exact: m * 2^-140 times a small whole
 /// number.
 TrialBuilder::Fill tiny(bool isFirst) {
-  return [=](int64_t count, Random& random) {
+  return [=](int64_t count, random::Random& random) {
     std::vector<float> values;
     for (int64_t i = 0; i < count; ++i) {
       // of one sign: no sum of them is 0
@@ -89,7 +90,7 @@ TrialBuilder::Fill tiny(bool isFirst) {
 
 /// Numbers near 1, and now and then, as rarely as it says, one of the others.
 TrialBuilder::Fill among(int64_t rarely, std::vector<float> others) {
-  return [=](int64_t count, Random& random) {
+  return [=](int64_t count, random::Random& random) {
     std::vector<float> values;
     for (int64_t i = 0; i < count; ++i)
       values.push_back(random.oneIn(rarely) ? random.of(others)
@@ -154,4 +155,4 @@ std::vector<Case> wiringCases(const Selection& selection) {
   return cases;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance::tiers::primitives

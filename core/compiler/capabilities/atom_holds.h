@@ -5,7 +5,7 @@
 
 #include "candela/cdl.h"
 
-namespace candela::target {
+namespace candela::capabilities {
 
 /// Whether the atom is true of a subject of this value.
 inline bool atomHolds(const cdl_atom_t& atom, int64_t value) {
@@ -22,4 +22,4 @@ inline bool atomHolds(const cdl_atom_t& atom, int64_t value) {
 /// "rank of operand 0 = 2"
 std::string atomText(const cdl_atom_t& atom);
 
-} // namespace candela::target
+} // namespace candela::capabilities

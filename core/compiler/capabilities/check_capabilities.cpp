@@ -8,7 +8,7 @@
 #include "core/compiler/capabilities/rows.h"
 #include "core/compiler/capabilities/target.h"
 
-namespace candela::target {
+namespace candela::capabilities {
 namespace {
 
 // Far above what any honest table holds; keeps a hostile count from being walked or allocated.
@@ -221,4 +221,4 @@ Status Target::readTiling(const cdl_tiling_t& given) {
   return Status::ok();
 }
 
-} // namespace candela::target
+} // namespace candela::capabilities

@@ -6,7 +6,7 @@
 
 /// Structs and records of a plugin that was built against another minor version, as this one knows
 /// them: what a longer one has more is cut, what a shorter one lacks is 0.
-namespace candela::target {
+namespace candela::capabilities {
 
 template <typename T> T copyStruct(const T& from) {
   T copy{};
@@ -23,4 +23,4 @@ template <typename T> T recordAt(const T* data, uint32_t stride, uint32_t index)
   return record;
 }
 
-} // namespace candela::target
+} // namespace candela::capabilities

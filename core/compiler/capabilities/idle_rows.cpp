@@ -8,7 +8,7 @@
 #include "core/compiler/capabilities/atom_holds.h"
 #include "core/compiler/capabilities/rows.h"
 
-namespace candela::target {
+namespace candela::capabilities {
 namespace {
 
 constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(),
@@ -174,4 +174,4 @@ std::vector<IdleRow> idleRows(const Target& target) {
   return idle;
 }
 
-} // namespace candela::target
+} // namespace candela::capabilities

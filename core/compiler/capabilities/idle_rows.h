@@ -2,7 +2,7 @@
 
 #include "core/compiler/capabilities/target.h"
 
-namespace candela::target {
+namespace candela::capabilities {
 
 /// A row that never answers, and why.
 struct IdleRow {
@@ -15,4 +15,4 @@ struct IdleRow {
 /// Of two equal rows the later one is idle. What contradicts the kind's own rules is not found.
 std::vector<IdleRow> idleRows(const Target& target);
 
-} // namespace candela::target
+} // namespace candela::capabilities

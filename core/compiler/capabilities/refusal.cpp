@@ -4,7 +4,7 @@
 
 #include "core/support/elem.h"
 
-namespace candela::target {
+namespace candela::capabilities {
 
 std::string_view reasonName(uint16_t reason) {
   switch (reason) {
@@ -65,4 +65,4 @@ std::string tooLarge(const InstrDesc& desc, std::span<const Target::SpaceInfo> s
   return "";
 }
 
-} // namespace candela::target
+} // namespace candela::capabilities

@@ -6,7 +6,7 @@
 #include "core/compiler/capabilities/target.h"
 
 /// What a refusal says to those who can do something about it.
-namespace candela::target {
+namespace candela::capabilities {
 
 /// "dtype"; empty when unknown.
 std::string_view reasonName(uint16_t reason);
@@ -18,4 +18,4 @@ std::string refusalText(uint16_t reason, std::string_view detail);
 /// What is wrong when a dense operand fits no memory of the device; empty when all fit.
 std::string tooLarge(const InstrDesc& desc, std::span<const Target::SpaceInfo> spaces);
 
-} // namespace candela::target
+} // namespace candela::capabilities

@@ -2,7 +2,7 @@
 
 #include "candela/cdl_rows.inc"
 
-namespace candela::target {
+namespace candela::capabilities {
 namespace {
 
 constexpr RequiredRow kRequired[] = {
@@ -80,4 +80,4 @@ bool profilesCover(uint32_t profiles, Elem elem) {
   return false;
 }
 
-} // namespace candela::target
+} // namespace candela::capabilities

@@ -7,7 +7,7 @@
 #include "core/support/status.h"
 
 /// What spec/primitives.toml says, as tables: names for messages, defaults, required rows.
-namespace candela::target {
+namespace candela::capabilities {
 
 using candela::instrText;
 /// The function of this name, which there is.
@@ -40,4 +40,4 @@ inline constexpr unsigned kProfileCount = 6;
 /// True when the element type belongs to one of the profiles in the mask.
 bool profilesCover(uint32_t profiles, Elem elem);
 
-} // namespace candela::target
+} // namespace candela::capabilities

@@ -7,7 +7,7 @@
 #include "core/compiler/capabilities/refusal.h"
 #include "core/compiler/capabilities/rows.h"
 
-namespace candela::target {
+namespace candela::capabilities {
 namespace {
 
 // How far a row got before it said no; the one that got furthest gives the reason.
@@ -252,4 +252,4 @@ bool Target::hasKind(uint16_t kind) const {
   });
 }
 
-} // namespace candela::target
+} // namespace candela::capabilities

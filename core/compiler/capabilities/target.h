@@ -4,7 +4,7 @@
 
 /// What a backend declares, as data, and the evaluator that answers "supported?" from it. No vendor
 /// code runs here.
-namespace candela::target {
+namespace candela::capabilities {
 
 enum class Support : uint8_t {
   none = CDL_SUPPORT_NONE,
@@ -100,4 +100,4 @@ private:
   std::optional<cdl_tiling_t> tiling_;
 };
 
-} // namespace candela::target
+} // namespace candela::capabilities

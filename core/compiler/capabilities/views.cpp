@@ -1,6 +1,6 @@
 #include "core/compiler/capabilities/views.h"
 
-namespace candela::target {
+namespace candela::capabilities {
 
 Walk coalesce(const Walk& walk) {
   const size_t operands = walk.strides.size();
@@ -73,4 +73,4 @@ std::optional<Shape> shapeOver(const Shape& shape, const Shape& from, const Shap
   return over;
 }
 
-} // namespace candela::target
+} // namespace candela::capabilities

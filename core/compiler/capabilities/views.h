@@ -4,7 +4,7 @@
 
 /// How several operands walk one index space: what a question to a target and the instruction that
 /// is emitted later must agree on.
-namespace candela::target {
+namespace candela::capabilities {
 
 /// Common dims, and each operand's strides in elements.
 struct Walk {
@@ -27,4 +27,4 @@ std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims);
 /// same elements in the same order; nullopt where no shape does.
 std::optional<Shape> shapeOver(const Shape& shape, const Shape& from, const Shape& to);
 
-} // namespace candela::target
+} // namespace candela::capabilities

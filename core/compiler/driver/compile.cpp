@@ -9,10 +9,10 @@
 #include "core/compiler/program/image.h"
 #include "core/compiler/program/passes/schedule/schedule.h"
 
-namespace candela::pipeline {
+namespace candela::driver {
 namespace {
 
-using runtime::Bundle, runtime::NodePlacement;
+using runtime::bundle::Bundle, runtime::bundle::NodePlacement;
 
 constexpr int kMaxRounds = 8;
 
@@ -37,15 +37,15 @@ NodePlacement::Class classOf(bool onHost, bool isNative) {
 
 struct Attempt {
   Bundle bundle;
-  std::vector<std::unique_ptr<runtime::Runner>> runners;
+  std::vector<std::unique_ptr<runtime::session::Runner>> runners;
 };
 
 /// The Program's image and payloads become the next partition of the bundle, with its runner.
 /// Failure: Code::refused, with what *refusal says.
 Status addPartition(Attempt& attempt, const program::Program& program,
-                    const std::shared_ptr<runtime::Device>& device,
-                    runtime::Refusal* refusal = nullptr) {
-  runtime::BundlePartition& partition = attempt.bundle.partitions.emplace_back();
+                    const std::shared_ptr<runtime::plugin::Device>& device,
+                    runtime::session::Refusal* refusal = nullptr) {
+  runtime::bundle::BundlePartition& partition = attempt.bundle.partitions.emplace_back();
   if (device) {
     partition.backend = device->plugin().name();
     partition.backendVersion = device->plugin().version();
@@ -57,10 +57,10 @@ Status addPartition(Attempt& attempt, const program::Program& program,
     Hash hash; // the image's: to hash a payload is to read it all
     std::memcpy(hash.data(), cdl_get_constant(asImage(partition.image), c + 1)->hash, hash.size());
     const bool splat = payload.form() == Payload::Form::splat;
-    partition.constants.push_back(splat ? runtime::kNoConstant
+    partition.constants.push_back(splat ? runtime::bundle::kNoConstant
                                         : attempt.bundle.addConstant(hash, payload.bytes()));
   }
-  CDL_ASSIGN(auto runner, runtime::makeRunner(attempt.bundle, partition, device, refusal));
+  CDL_ASSIGN(auto runner, runtime::session::makeRunner(attempt.bundle, partition, device, refusal));
   attempt.runners.push_back(std::move(runner));
   return Status::ok();
 }
@@ -115,7 +115,7 @@ Status bindOutputs(Bundle& bundle, ValueTable& table, const graph::Graph& graph)
       continue;
     }
     const uint32_t copy = table.add(value, graph.outputNames()[i]);
-    bundle.steps.push_back({runtime::StepKind::copy, 0, {index}, {copy}});
+    bundle.steps.push_back({runtime::bundle::StepKind::copy, 0, {index}, {copy}});
     bundle.outputs.push_back(copy);
   }
   return Status::ok();
@@ -131,7 +131,8 @@ struct LateRefusal {
 class Compiler {
 public:
   Compiler(graph::Graph graph, const std::string& name,
-           std::span<const std::shared_ptr<runtime::Device>> devices, const CompileOptions& options)
+           std::span<const std::shared_ptr<runtime::plugin::Device>> devices,
+           const CompileOptions& options)
       : graph_(std::move(graph)), described_(describeModel(graph_, name)),
         devices_(devices.begin(), devices.end()), options_(options) {
     nativeOnly_.reserve(devices_.size());
@@ -146,7 +147,7 @@ public:
     }
   }
 
-  Result<std::unique_ptr<runtime::Session>> compile() {
+  Result<std::unique_ptr<runtime::session::Session>> compile() {
     // An IR file need not say where its nodes come from: they are their own origin, by which
     // instructions find them.
     for (graph::Graph* graph : graph::nestedGraphs(graph_))
@@ -156,17 +157,17 @@ public:
     if (options_.keepValues) described_.kept = keepValues(graph_);
     progress("optimize", 0);
     {
-      const runtime::Span span("optimize");
-      CDL_TRY(passes::optimize(graph_));
+      const runtime::session::Span span("optimize");
+      CDL_TRY(graph::passes::optimize(graph_));
     }
-    target::Barred barred;
+    lowering::partition::Barred barred;
     std::string last;
     for (int round = 0; round < kMaxRounds; ++round) {
       progress("partition", static_cast<double>(round) / kMaxRounds);
-      std::optional<runtime::Span> span(std::in_place, "partition and lower");
-      CDL_ASSIGN(
-          const target::Partitioning partitioning,
-          target::partition(graph_, targets_, barred, {options_.toPrimitives, options_.stack}));
+      std::optional<runtime::session::Span> span(std::in_place, "partition and lower");
+      CDL_ASSIGN(const lowering::partition::Partitioning partitioning,
+                 lowering::partition::partition(graph_, targets_, barred,
+                                                {options_.toPrimitives, options_.stack}));
       CDL_ASSIGN(std::vector<LoweredPart> parts,
                  lowerParts(graph_, partitioning, targets_, options_));
       span.reset();
@@ -178,9 +179,10 @@ public:
         continue;
       }
       place(attempt, partitioning, parts);
-      CDL_TRY(runtime::verifyBundle(attempt.bundle));
+      CDL_TRY(runtime::bundle::verifyBundle(attempt.bundle));
       progress("done", 1);
-      return runtime::Session::adopt(std::move(attempt.bundle), std::move(attempt.runners));
+      return runtime::session::Session::adopt(std::move(attempt.bundle),
+                                              std::move(attempt.runners));
     }
     return failure(Code::refused,
                    "{}: a backend still refuses instructions after {} rounds, the last one: {}",
@@ -206,11 +208,13 @@ private:
         return attempt;
       }
       const bool onHost = part.target == devices_.size();
-      const std::shared_ptr<runtime::Device> device = onHost ? nullptr : devices_[part.target];
-      runtime::BundleStep step{onHost ? runtime::StepKind::soft : runtime::StepKind::run,
-                               static_cast<uint32_t>(p),
-                               {},
-                               {}};
+      const std::shared_ptr<runtime::plugin::Device> device =
+          onHost ? nullptr : devices_[part.target];
+      runtime::bundle::BundleStep step{onHost ? runtime::bundle::StepKind::soft
+                                              : runtime::bundle::StepKind::run,
+                                       static_cast<uint32_t>(p),
+                                       {},
+                                       {}};
       for (const graph::Value* value : part.graph.inputs()) step.inputs.push_back(table.of(*value));
       // By name: lowering may have put another value in the place of an output.
       for (const std::string& output : part.graph.outputNames()) {
@@ -221,7 +225,7 @@ private:
       bundle.steps.push_back(std::move(step));
       bundle.arenaBytes = std::max(bundle.arenaBytes, part.arenaBytes);
       bundle.maxLiveBytes = std::max(bundle.maxLiveBytes, part.maxLiveBytes);
-      runtime::Refusal refused;
+      runtime::session::Refusal refused;
       const Status status = addPartition(attempt, part.program, device, &refused);
       if (status.code() == Code::refused) {
         const std::string who = device->name() + ": "; // who reads a placement knows
@@ -239,7 +243,8 @@ private:
   }
 
   /// The nodes behind the refused instruction, or the whole part when it names none, go elsewhere.
-  static void bar(target::Barred& barred, const target::Part& part, const LateRefusal& refusal) {
+  static void bar(lowering::partition::Barred& barred, const lowering::partition::Part& part,
+                  const LateRefusal& refusal) {
     // A constant goes wherever its users go.
     const auto isRefused = [&](const graph::Node* node) {
       return node->kind != graph::OpKind::Constant &&
@@ -260,10 +265,10 @@ private:
   };
 
   /// Where every node went.
-  void place(Attempt& attempt, const target::Partitioning& partitioning,
+  void place(Attempt& attempt, const lowering::partition::Partitioning& partitioning,
              const std::vector<LoweredPart>& parts) {
     for (size_t p = 0; p < parts.size(); ++p) {
-      const target::Part& part = partitioning.parts[p];
+      const lowering::partition::Part& part = partitioning.parts[p];
       const bool onHost = part.target == devices_.size();
       const cdl_image_t* image = asImage(attempt.bundle.partitions[p].image);
       std::map<std::string, std::vector<uint32_t>> byOrigin;
@@ -275,7 +280,7 @@ private:
         for (const std::string& origin : node->provenance)
           for (const uint32_t i : byOrigin[origin]) {
             const uint16_t kind = cdl_get_instr(image, i)->kind;
-            const bool isNative = attempt.runners[p]->support()[i] == target::Support::native;
+            const bool isNative = attempt.runners[p]->support()[i] == capabilities::Support::native;
             const bool isProduct = kind == CDL_KIND_MATMUL || kind == CDL_KIND_CONV2D;
             (isNative ? instrs.native : instrs.emulated).emplace(program::kindName(kind));
             instrs.hasProducts |= isProduct;
@@ -288,7 +293,7 @@ private:
         placement.on = onHost ? "host" : devices_[part.target]->plugin().name();
         placement.cls = classOf(onHost, instrs.emulated.empty());
         placement.why = onHost ? whyHost(partitioning, *node) : whyHere(instrs);
-        if (const std::string note = passes::integerNote(*node); !note.empty())
+        if (const std::string note = graph::passes::integerNote(*node); !note.empty())
           placement.why += "; " + note;
         placement.macs = macs(*node);
         const bool macsNative =
@@ -309,7 +314,8 @@ private:
     }
   }
 
-  std::string whyHost(const target::Partitioning& partitioning, const graph::Node& node) const {
+  std::string whyHost(const lowering::partition::Partitioning& partitioning,
+                      const graph::Node& node) const {
     const auto found = partitioning.assessments.find(&node);
     std::string text;
     for (size_t t = 0;
@@ -332,16 +338,16 @@ private:
 
   graph::Graph graph_;
   Bundle described_;
-  std::vector<std::shared_ptr<runtime::Device>> devices_;
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices_;
   CompileOptions options_;
-  std::vector<target::Target> nativeOnly_;
-  std::vector<const target::Target*> targets_;
+  std::vector<capabilities::Target> nativeOnly_;
+  std::vector<const capabilities::Target*> targets_;
 };
 
 } // namespace
 
-std::vector<runtime::KeptValue> keepValues(graph::Graph& graph) {
-  std::vector<runtime::KeptValue> kept;
+std::vector<runtime::bundle::KeptValue> keepValues(graph::Graph& graph) {
+  std::vector<runtime::bundle::KeptValue> kept;
   for (const auto& node : graph.nodes()) {
     if (node->kind == graph::OpKind::Constant) continue;
     for (graph::Value* value : node->results()) {
@@ -353,15 +359,16 @@ std::vector<runtime::KeptValue> keepValues(graph::Graph& graph) {
   return kept;
 }
 
-Result<std::unique_ptr<runtime::Session>>
+Result<std::unique_ptr<runtime::session::Session>>
 compile(graph::Graph graph, const std::string& modelName,
-        std::span<const std::shared_ptr<runtime::Device>> devices, const CompileOptions& options) {
+        std::span<const std::shared_ptr<runtime::plugin::Device>> devices,
+        const CompileOptions& options) {
   return Compiler(std::move(graph), modelName, devices, options).compile();
 }
 
-Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program,
-                                                         const std::string& modelName,
-                                                         std::shared_ptr<runtime::Device> device) {
+Result<std::unique_ptr<runtime::session::Session>>
+compileProgram(program::Program program, const std::string& modelName,
+               std::shared_ptr<runtime::plugin::Device> device) {
   CDL_TRY(program::verify(program));
   bool placed = true;
   for (const program::Buffer& buffer : program.buffers)
@@ -372,13 +379,15 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
   const bool isLocal = std::ranges::any_of(program.spaces, &program::Space::local);
   if (device && !isLocal) CDL_TRY(tileFor(device->target(), program));
   if (!placed) {
-    CDL_ASSIGN(const plan::PlacementReport report, plan::place(program));
+    CDL_ASSIGN(const program::passes::schedule::PlacementReport report,
+               program::passes::schedule::place(program));
     bundle.maxLiveBytes = report.maxLiveBytes;
   }
   bundle.arenaBytes = program.arenaBytes();
   bundle.model = modelName;
   bundle.modelNodes = program.instrs.size();
-  runtime::BundleStep step{device ? runtime::StepKind::run : runtime::StepKind::soft, 0, {}, {}};
+  runtime::bundle::BundleStep step{
+      device ? runtime::bundle::StepKind::run : runtime::bundle::StepKind::soft, 0, {}, {}};
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const program::Role role = program.buffers[b].role;
     const bool reads = role == program::Role::input || role == program::Role::inout;
@@ -399,10 +408,10 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
     bundle.placement.push_back(
         {instr.provenance.empty() ? fmt::format("[{}]", i + 1) : instr.provenance[0].node,
          std::string(program::kindName(instr.kind)), device ? device->plugin().name() : "host", "",
-         classOf(!device, made.runners[0]->support()[i + 1] == target::Support::native)});
+         classOf(!device, made.runners[0]->support()[i + 1] == capabilities::Support::native)});
   }
-  CDL_TRY(runtime::verifyBundle(bundle));
-  return runtime::Session::adopt(std::move(bundle), std::move(made.runners));
+  CDL_TRY(runtime::bundle::verifyBundle(bundle));
+  return runtime::session::Session::adopt(std::move(bundle), std::move(made.runners));
 }
 
-} // namespace candela::pipeline
+} // namespace candela::driver

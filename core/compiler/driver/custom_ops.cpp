@@ -9,10 +9,10 @@
 #include "core/compiler/graph/text.h"
 #include "core/compiler/import/step.h"
 
-namespace candela::pipeline {
+namespace candela::driver {
 namespace {
 
-using graph::TensorType, import::CustomNode, import::CustomOp, runtime::Device;
+using graph::TensorType, import::CustomNode, import::CustomOp, runtime::plugin::Device;
 
 constexpr size_t kMostText = size_t(1) << 24; ///< of a decomposition
 
@@ -73,7 +73,7 @@ private:
     value.bytes = tensor.sizeBytes();
   }
 
-  Status addAttribute(const std::string& name, const onnx_io::Attribute& value) {
+  Status addAttribute(const std::string& name, const import::onnx_io::Attribute& value) {
     cdl_custom_attr_t attr{};
     attr.name = name.c_str();
     Kept& kept = kept_.emplace_back();
@@ -192,8 +192,8 @@ Result<CustomOp> claim(const Device& device, const Question& question, const Cus
   filled.outputs = outputs.data();
   filled.attrs = attrs.data();
   const std::string plugin = device.plugin().name();
-  CDL_TRY(runtime::callSlot(plugin, CDL_SLOT(device.table(), custom_op), device.handle(),
-                            question.record(), &filled));
+  CDL_TRY(runtime::plugin::callSlot(plugin, CDL_SLOT(device.table(), custom_op), device.handle(),
+                                    question.record(), &filled));
   CustomOp op;
   op.attrs = {{"op", import::qualified(asked.node.domain, asked.node.opType)},
               {"plugin", plugin},
@@ -239,8 +239,9 @@ Status decompose(const Device& device, const Question& question, CustomOp& op) {
                               text.append(static_cast<const char*>(data), size);
                               return 1;
                             }};
-  const Status status = runtime::callSlot(plugin, CDL_SLOT(device.table(), custom_op_decompose),
-                                          device.handle(), question.record(), &writer);
+  const Status status =
+      runtime::plugin::callSlot(plugin, CDL_SLOT(device.table(), custom_op_decompose),
+                                device.handle(), question.record(), &writer);
   if (status.code() == Code::unsupported) return Status::ok();
   CDL_TRY(status.context("custom_op_decompose"));
   Diagnostics diagnostics;
@@ -292,4 +293,4 @@ Result<import::ClaimOp> claimBy(std::vector<std::shared_ptr<Device>> devices,
       [all = std::move(devices)](const CustomNode& asked) { return askAll(all, asked); });
 }
 
-} // namespace candela::pipeline
+} // namespace candela::driver

@@ -5,16 +5,16 @@
 
 #include "core/compiler/program/image.h"
 
-namespace candela::pipeline {
+namespace candela::driver {
 
 namespace {
 
 /// The Program's memory as the device numbers its own; false where it has none of that name.
-bool renumber(program::Program& program, const target::Target& target) {
+bool renumber(program::Program& program, const capabilities::Target& target) {
   std::vector<uint32_t> index;
   for (const program::Space& space : program.spaces) {
     const auto& known = target.spaces();
-    const auto at = std::ranges::find(known, space.name, &target::Target::SpaceInfo::name);
+    const auto at = std::ranges::find(known, space.name, &capabilities::Target::SpaceInfo::name);
     if (at == known.end() && space.local) return false;
     index.push_back(at == known.end() ? 0 : static_cast<uint32_t>(at - known.begin()));
   }
@@ -28,7 +28,7 @@ bool renumber(program::Program& program, const target::Target& target) {
   return true;
 }
 
-std::vector<double> ask(const runtime::Device& device, const program::Program& asked) {
+std::vector<double> ask(const runtime::plugin::Device& device, const program::Program& asked) {
   program::Program program = asked;
   if (!renumber(program, device.target())) return {};
   const Bytes image = program::toImage(program);
@@ -37,8 +37,8 @@ std::vector<double> ask(const runtime::Device& device, const program::Program& a
     queries.push_back({reinterpret_cast<const cdl_image_t*>(image.data()), i + 1, 0});
   std::vector<cdl_cost_t> costs(queries.size());
   const auto count = static_cast<uint32_t>(queries.size());
-  if (!runtime::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch),
-                         device.handle(), queries.data(), count, costs.data()))
+  if (!runtime::plugin::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch),
+                                 device.handle(), queries.data(), count, costs.data()))
     return {};
   std::vector<double> cycles;
   for (const cdl_cost_t& cost : costs)
@@ -47,7 +47,8 @@ std::vector<double> ask(const runtime::Device& device, const program::Program& a
 }
 
 /// Cycles of the whole; numbers alone are known to the device as splats are.
-std::optional<double> askWhole(const runtime::Device& device, const program::Program& asked) {
+std::optional<double> askWhole(const runtime::plugin::Device& device,
+                               const program::Program& asked) {
   program::Program program = asked;
   if (!renumber(program, device.target())) return std::nullopt;
   for (program::Constant& constant : program.constants)
@@ -61,19 +62,20 @@ std::optional<double> askWhole(const runtime::Device& device, const program::Pro
   const Bytes image = program::toImage(program, false);
   const cdl_cost_query_t query{reinterpret_cast<const cdl_image_t*>(image.data()), 0, 0};
   cdl_cost_t cost{};
-  if (!runtime::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch),
-                         device.handle(), &query, uint32_t{1}, &cost))
+  if (!runtime::plugin::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch),
+                                 device.handle(), &query, uint32_t{1}, &cost))
     return std::nullopt;
   return static_cast<double>(cost.latency_cycles);
 }
 
 } // namespace
 
-std::shared_ptr<plan::DeviceCosts> costsOf(const std::shared_ptr<runtime::Device>& device) {
+std::shared_ptr<program::passes::tile::DeviceCosts>
+costsOf(const std::shared_ptr<runtime::plugin::Device>& device) {
   if (!device->table().cost_batch) return nullptr;
-  return std::make_shared<plan::DeviceCosts>(
+  return std::make_shared<program::passes::tile::DeviceCosts>(
       [device](const program::Program& program) { return ask(*device, program); },
       [device](const program::Program& program) { return askWhole(*device, program); });
 }
 
-} // namespace candela::pipeline
+} // namespace candela::driver

@@ -7,7 +7,7 @@
 #include "core/reference/reference.h"
 #include "core/runtime/bundle/flow_bundle.h"
 
-namespace candela::pipeline {
+namespace candela::driver {
 namespace {
 
 // What waits for data and does less than this runs on the host: compiling it for a device would
@@ -16,7 +16,7 @@ constexpr uint64_t kSmallWork = uint64_t(1) << 20;
 
 struct Compilation {
   std::string model;
-  std::vector<std::shared_ptr<runtime::Device>> devices;
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   CompileOptions options;
   bool reference = false;
   int depth = 0; ///< of parts that wait within parts that waited
@@ -25,37 +25,40 @@ struct Compilation {
 // Each level knows more than the one around it, so that no model of use comes near.
 constexpr int kMostLevels = 128;
 
-Result<std::vector<Tensor>> tensorsOf(std::span<const flow::Value> values) {
+Result<std::vector<Tensor>> tensorsOf(std::span<const runtime::control_flow::Value> values) {
   std::vector<Tensor> tensors;
-  for (const flow::Value& value : values) {
+  for (const runtime::control_flow::Value& value : values) {
     if (!value.isTensor()) return badModel("an operand is {}, expected a tensor", value.text());
     tensors.push_back(value.tensor);
   }
   return tensors;
 }
 
-std::vector<flow::Value> valuesOf(std::vector<Tensor> tensors) {
+std::vector<runtime::control_flow::Value> valuesOf(std::vector<Tensor> tensors) {
   return {std::make_move_iterator(tensors.begin()), std::make_move_iterator(tensors.end())};
 }
 
-class SessionUnit : public flow::Unit {
+class SessionUnit : public runtime::control_flow::Unit {
 public:
-  explicit SessionUnit(std::unique_ptr<runtime::Session> session) : session_(std::move(session)) {}
-  Result<std::vector<flow::Value>> run(std::span<const flow::Value> inputs) override {
+  explicit SessionUnit(std::unique_ptr<runtime::session::Session> session)
+      : session_(std::move(session)) {}
+  Result<std::vector<runtime::control_flow::Value>>
+  run(std::span<const runtime::control_flow::Value> inputs) override {
     CDL_ASSIGN(const std::vector<Tensor> in, tensorsOf(inputs));
     CDL_ASSIGN(std::vector<Tensor> out, session_->run(in));
     return valuesOf(std::move(out));
   }
-  Result<runtime::Bundle> stored() const { return session_->stored(); }
+  Result<runtime::bundle::Bundle> stored() const { return session_->stored(); }
 
 private:
-  std::unique_ptr<runtime::Session> session_;
+  std::unique_ptr<runtime::session::Session> session_;
 };
 
-class ReferenceUnit : public flow::Unit {
+class ReferenceUnit : public runtime::control_flow::Unit {
 public:
   explicit ReferenceUnit(graph::Graph graph) : graph_(std::move(graph)) {}
-  Result<std::vector<flow::Value>> run(std::span<const flow::Value> inputs) override {
+  Result<std::vector<runtime::control_flow::Value>>
+  run(std::span<const runtime::control_flow::Value> inputs) override {
     CDL_ASSIGN(const std::vector<Tensor> in, tensorsOf(inputs));
     CDL_ASSIGN(std::vector<Tensor> out, reference::run(graph_, in));
     return valuesOf(std::move(out));
@@ -77,25 +80,28 @@ uint64_t workOf(const graph::Graph& graph) {
   return work;
 }
 
-Result<std::unique_ptr<flow::Unit>> compileUnit(graph::Graph graph, const Compilation& how,
-                                                bool waited, runtime::Bundle* described) {
+Result<std::unique_ptr<runtime::control_flow::Unit>>
+compileUnit(graph::Graph graph, const Compilation& how, bool waited,
+            runtime::bundle::Bundle* described) {
   if (how.reference) {
     for (const auto& node : graph.nodes()) {
       if (!described || node->kind == graph::OpKind::Constant) continue;
       ++described->modelNodes;
       described->placement.push_back({node->userName(), std::string(graph::opName(node->kind)),
                                       "reference", "the oracle",
-                                      runtime::NodePlacement::Class::host, macs(*node), 0});
+                                      runtime::bundle::NodePlacement::Class::host, macs(*node), 0});
     }
-    return std::unique_ptr<flow::Unit>(std::make_unique<ReferenceUnit>(std::move(graph)));
+    return std::unique_ptr<runtime::control_flow::Unit>(
+        std::make_unique<ReferenceUnit>(std::move(graph)));
   }
   const bool small = waited && workOf(graph) < kSmallWork;
-  CDL_ASSIGN(auto session,
-             compile(std::move(graph), how.model,
-                     small ? std::span<const std::shared_ptr<runtime::Device>>() : how.devices,
-                     how.options));
+  CDL_ASSIGN(
+      auto session,
+      compile(std::move(graph), how.model,
+              small ? std::span<const std::shared_ptr<runtime::plugin::Device>>() : how.devices,
+              how.options));
   if (described) {
-    const runtime::Bundle& bundle = session->bundle();
+    const runtime::bundle::Bundle& bundle = session->bundle();
     described->modelNodes += bundle.modelNodes;
     described->parameters += bundle.parameters;
     described->arenaBytes = std::max(described->arenaBytes, bundle.arenaBytes);
@@ -105,11 +111,13 @@ Result<std::unique_ptr<flow::Unit>> compileUnit(graph::Graph graph, const Compil
     described->partitions.insert(described->partitions.end(), bundle.partitions.begin(),
                                  bundle.partitions.end());
   }
-  return std::unique_ptr<flow::Unit>(std::make_unique<SessionUnit>(std::move(session)));
+  return std::unique_ptr<runtime::control_flow::Unit>(
+      std::make_unique<SessionUnit>(std::move(session)));
 }
 
 /// Types of all inputs, and the contents of frozen ones.
-std::string signatureOf(const import::Section& section, std::span<const flow::Value> inputs) {
+std::string signatureOf(const import::Section& section,
+                        std::span<const runtime::control_flow::Value> inputs) {
   std::string text;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].isSequence())
@@ -124,21 +132,22 @@ std::string signatureOf(const import::Section& section, std::span<const flow::Va
   return text;
 }
 
-class SectionUnit : public flow::Unit {
+class SectionUnit : public runtime::control_flow::Unit {
 public:
   SectionUnit(std::shared_ptr<const import::Section> section, Compilation how)
       : section_(std::move(section)), how_(std::move(how)) {}
 
-  Result<std::vector<flow::Value>> run(std::span<const flow::Value> inputs) override {
+  Result<std::vector<runtime::control_flow::Value>>
+  run(std::span<const runtime::control_flow::Value> inputs) override {
     CDL_ASSIGN(const std::shared_ptr<const Special> special, find(inputs));
-    std::vector<flow::Value> in;
+    std::vector<runtime::control_flow::Value> in;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].isSequence())
         in.insert(in.end(), inputs[i].items->begin(), inputs[i].items->end());
       else if (inputs[i].isTensor() && !section_->inputs[i].frozen)
         in.push_back(inputs[i]);
     }
-    return flow::run(special->flow, special->units, in);
+    return runtime::control_flow::run(special->flow, special->units, in);
   }
 
   const std::string& firstNode() const { return section_->items[0].name; }
@@ -150,12 +159,13 @@ public:
 private:
   struct Special {
     std::string signature;
-    flow::Flow flow;
-    std::vector<std::unique_ptr<flow::Unit>> units;
+    runtime::control_flow::Flow flow;
+    std::vector<std::unique_ptr<runtime::control_flow::Unit>> units;
     uint64_t bytes = 0;
   };
 
-  Result<std::shared_ptr<const Special>> find(std::span<const flow::Value> inputs) {
+  Result<std::shared_ptr<const Special>>
+  find(std::span<const runtime::control_flow::Value> inputs) {
     std::string signature = signatureOf(*section_, inputs);
     {
       const std::lock_guard lock(mutex_);
@@ -176,7 +186,7 @@ private:
     auto made = std::make_shared<Special>();
     made->signature = std::move(signature);
     made->flow = std::move(script.flow);
-    runtime::Bundle seen;
+    runtime::bundle::Bundle seen;
     CDL_ASSIGN(made->units, compileUnits(std::move(script.units), inner, true, &seen));
     // Weights packed for it beside the model's own, and an arena.
     made->bytes = seen.parameters * 2 * sizeof(float) + seen.arenaBytes;
@@ -195,10 +205,10 @@ private:
   }
 
 public:
-  static Result<std::vector<std::unique_ptr<flow::Unit>>>
+  static Result<std::vector<std::unique_ptr<runtime::control_flow::Unit>>>
   compileUnits(std::vector<import::Script::Unit> parts, const Compilation& how, bool waited,
-               runtime::Bundle* described) {
-    std::vector<std::unique_ptr<flow::Unit>> units;
+               runtime::bundle::Bundle* described) {
+    std::vector<std::unique_ptr<runtime::control_flow::Unit>> units;
     for (import::Script::Unit& part : parts) {
       if (auto* graph = std::get_if<graph::Graph>(&part)) {
         CDL_ASSIGN(auto unit, compileUnit(std::move(*graph), how, waited, described));
@@ -211,8 +221,9 @@ public:
           ++described->modelNodes;
           described->placement.push_back(
               {item.name, item.node.opType, "host",
-               target::refusalText(CDL_REASON_DYNAMIC_SHAPE, "waits for the run: " + section->why),
-               runtime::NodePlacement::Class::host, 0, 0});
+               capabilities::refusalText(CDL_REASON_DYNAMIC_SHAPE,
+                                         "waits for the run: " + section->why),
+               runtime::bundle::NodePlacement::Class::host, 0, 0});
         }
       units.push_back(std::make_unique<SectionUnit>(std::move(section), how));
     }
@@ -228,17 +239,17 @@ private:
   std::list<std::shared_ptr<const Special>> cache_; ///< the newest first
 };
 
-void listSteps(const flow::Block& block, runtime::Bundle& described) {
-  for (const flow::Step& step : block.steps) {
-    if (step.kind != flow::StepKind::unit) {
-      const bool fails = step.kind == flow::StepKind::fail; // no node of the model
+void listSteps(const runtime::control_flow::Block& block, runtime::bundle::Bundle& described) {
+  for (const runtime::control_flow::Step& step : block.steps) {
+    if (step.kind != runtime::control_flow::StepKind::unit) {
+      const bool fails = step.kind == runtime::control_flow::StepKind::fail; // no node of the model
       if (!fails) ++described.modelNodes;
       described.placement.push_back(
-          {step.node, flow::stepName(step.kind), "host",
+          {step.node, runtime::control_flow::stepName(step.kind), "host",
            fails ? "a run that takes this branch ends: " + step.why : "a step of the run",
-           runtime::NodePlacement::Class::host, 0, 0});
+           runtime::bundle::NodePlacement::Class::host, 0, 0});
     }
-    for (const flow::Block& inner : step.blocks) listSteps(inner, described);
+    for (const runtime::control_flow::Block& inner : step.blocks) listSteps(inner, described);
   }
 }
 
@@ -246,7 +257,7 @@ void listSteps(const flow::Block& block, runtime::Bundle& described) {
 
 Result<std::unique_ptr<FlowModel>>
 FlowModel::create(import::Script script, const std::string& modelName,
-                  std::vector<std::shared_ptr<runtime::Device>> devices,
+                  std::vector<std::shared_ptr<runtime::plugin::Device>> devices,
                   const CompileOptions& options, bool reference) {
   std::unique_ptr<FlowModel> model(new FlowModel());
   model->flow_ = std::move(script.flow);
@@ -263,8 +274,9 @@ void FlowModel::describePorts() {
   for (const auto& [slots, ports] : {std::pair(&flow_.inputs, &described_.inputs),
                                      std::pair(&flow_.outputs, &described_.outputs)})
     for (size_t i = 0; i < slots->size(); ++i) {
-      const flow::Slot slot =
-          (*slots)[i] == flow::kNoSlot ? flow::Slot() : flow_.slots[(*slots)[i]];
+      const runtime::control_flow::Slot slot = (*slots)[i] == runtime::control_flow::kNoSlot
+                                                   ? runtime::control_flow::Slot()
+                                                   : flow_.slots[(*slots)[i]];
       ports->push_back(static_cast<uint32_t>(described_.values.size()));
       described_.values.push_back({ports == &described_.outputs ? flow_.outputNames[i] : slot.name,
                                    slot.elem,
@@ -272,29 +284,29 @@ void FlowModel::describePorts() {
     }
 }
 
-Result<std::unique_ptr<FlowModel>> FlowModel::load(runtime::Bundle bundle) {
+Result<std::unique_ptr<FlowModel>> FlowModel::load(runtime::bundle::Bundle bundle) {
   std::unique_ptr<FlowModel> model(new FlowModel());
-  const std::shared_ptr<const runtime::FlowBundle> stored = std::move(bundle.flow);
+  const std::shared_ptr<const runtime::bundle::FlowBundle> stored = std::move(bundle.flow);
   model->flow_ = stored->flow;
-  for (const runtime::Bundle& unit : stored->units) {
-    CDL_ASSIGN(auto session, runtime::Session::create(unit));
+  for (const runtime::bundle::Bundle& unit : stored->units) {
+    CDL_ASSIGN(auto session, runtime::session::Session::create(unit));
     model->units_.push_back(std::make_unique<SessionUnit>(std::move(session)));
   }
   model->described_ = std::move(bundle);
-  for (const runtime::Bundle& unit : stored->units)
-    for (const runtime::BundlePartition& partition : unit.partitions)
+  for (const runtime::bundle::Bundle& unit : stored->units)
+    for (const runtime::bundle::BundlePartition& partition : unit.partitions)
       model->described_.partitions.push_back(partition);
   model->describePorts();
   return model;
 }
 
 Status FlowModel::save(const std::string& path) const {
-  runtime::Bundle bundle = described_;
+  runtime::bundle::Bundle bundle = described_;
   bundle.values.clear();
   bundle.partitions.clear();
   bundle.inputs.clear();
   bundle.outputs.clear();
-  auto stored = std::make_shared<runtime::FlowBundle>();
+  auto stored = std::make_shared<runtime::bundle::FlowBundle>();
   stored->flow = flow_;
   for (const auto& unit : units_) {
     const auto* session = dynamic_cast<const SessionUnit*>(unit.get());
@@ -302,11 +314,11 @@ Status FlowModel::save(const std::string& path) const {
       return failure(Code::unsupported,
                      "node '{}' is compiled for the shapes of each run, which no bundle can hold",
                      dynamic_cast<const SectionUnit&>(*unit).firstNode());
-    CDL_ASSIGN(runtime::Bundle made, session->stored());
+    CDL_ASSIGN(runtime::bundle::Bundle made, session->stored());
     stored->units.push_back(std::move(made));
   }
   bundle.flow = std::move(stored);
-  return runtime::saveBundle(bundle, path);
+  return runtime::bundle::saveBundle(bundle, path);
 }
 
 size_t FlowModel::specializations() const {
@@ -317,8 +329,8 @@ size_t FlowModel::specializations() const {
 }
 
 Result<std::vector<Tensor>> FlowModel::runTensors(std::span<const Tensor> inputs) const {
-  CDL_ASSIGN(const std::vector<flow::Value> made,
-             run(std::vector<flow::Value>(inputs.begin(), inputs.end())));
+  CDL_ASSIGN(const std::vector<runtime::control_flow::Value> made,
+             run(std::vector<runtime::control_flow::Value>(inputs.begin(), inputs.end())));
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < made.size(); ++i) {
     if (!made[i].isTensor())
@@ -329,23 +341,25 @@ Result<std::vector<Tensor>> FlowModel::runTensors(std::span<const Tensor> inputs
   return tensors;
 }
 
-Result<std::vector<flow::Value>> FlowModel::run(std::span<const flow::Value> inputs) const {
+Result<std::vector<runtime::control_flow::Value>>
+FlowModel::run(std::span<const runtime::control_flow::Value> inputs) const {
   if (inputs.size() != flow_.inputs.size())
     return badArgument("{} inputs were given, the model has {}", inputs.size(),
                        flow_.inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const flow::Slot& slot = flow_.slots[flow_.inputs[i]];
-    const bool fits = slot.kind == flow::Slot::Kind::sequence ? inputs[i].isSequence()
-                      : slot.kind == flow::Slot::Kind::optional
+    const runtime::control_flow::Slot& slot = flow_.slots[flow_.inputs[i]];
+    const bool fits = slot.kind == runtime::control_flow::Slot::Kind::sequence
+                          ? inputs[i].isSequence()
+                      : slot.kind == runtime::control_flow::Slot::Kind::optional
                           ? true
                           : inputs[i].isTensor() && slot.accepts(inputs[i].tensor);
     if (!fits)
       return badArgument("input '{}' is {} but {} was given", slot.name, slot.typeText(),
                          inputs[i].text());
   }
-  auto made = flow::run(flow_, units_, inputs);
+  auto made = runtime::control_flow::run(flow_, units_, inputs);
   if (!made) return made.status().context(described_.model);
   return made;
 }
 
-} // namespace candela::pipeline
+} // namespace candela::driver

@@ -4,7 +4,7 @@
 #include "core/compiler/program/text.h"
 #include "core/support/file.h"
 
-namespace candela::pipeline {
+namespace candela::driver {
 Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
   text::TokenStream in(text, file, diagnostics);
   if (in.at("graph")) {
@@ -22,10 +22,10 @@ Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& 
 
 Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options) {
   if (!path.ends_with(".cdl")) {
-    CDL_ASSIGN(onnx_io::Model model, onnx_io::readModel(path));
-    CDL_ASSIGN(
-        import::Script script,
-        import::importScript(std::make_shared<const onnx_io::Model>(std::move(model)), options));
+    CDL_ASSIGN(import::onnx_io::Model model, import::onnx_io::readModel(path));
+    CDL_ASSIGN(import::Script script,
+               import::importScript(
+                   std::make_shared<const import::onnx_io::Model>(std::move(model)), options));
     if (graph::Graph* graph = script.graph()) return Loaded(std::move(*graph));
     return Loaded(std::move(script));
   }
@@ -38,4 +38,4 @@ Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& opt
   return std::visit([](auto&& parsed) { return Loaded(std::move(parsed)); }, std::move(ir));
 }
 
-} // namespace candela::pipeline
+} // namespace candela::driver

@@ -8,9 +8,9 @@
 #include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
 
-namespace candela::pipeline {
+namespace candela::driver {
 
-uint64_t bandBytesOf(const runtime::Device& device) {
+uint64_t bandBytesOf(const runtime::plugin::Device& device) {
   for (const cdl_option_schema_t& option : device.plugin().options()) {
     if (std::string_view(option.name) != "band_bytes") continue;
     const auto given = device.options().find(option.name);
@@ -21,31 +21,33 @@ uint64_t bandBytesOf(const runtime::Device& device) {
   return 0;
 }
 
-const target::Target& hostTarget() {
-  static const target::Target target =
-      orThrow(target::Target::fromCapabilities("soft", soft::capabilities(), true));
+const capabilities::Target& hostTarget() {
+  static const capabilities::Target target = orThrow(
+      capabilities::Target::fromCapabilities("soft", runtime::host_executor::capabilities(), true));
   return target;
 }
 
-Status tileFor(const target::Target& target, program::Program& program) {
-  const std::optional<plan::Machine> machine = plan::machineOf(target);
-  return machine ? plan::tile(program, *machine).status() : Status::ok();
+Status tileFor(const capabilities::Target& target, program::Program& program) {
+  const std::optional<program::passes::tile::Machine> machine =
+      program::passes::tile::machineOf(target);
+  return machine ? program::passes::tile::tile(program, *machine).status() : Status::ok();
 }
 
 /// What a device with this target tiles for, if it does.
-std::optional<plan::Machine> machineFor(size_t index, const target::Target& target,
-                                        const CompileOptions& options) {
+std::optional<program::passes::tile::Machine>
+machineFor(size_t index, const capabilities::Target& target, const CompileOptions& options) {
   if (options.machine) return options.machine;
-  std::optional<plan::Machine> machine = plan::machineOf(target);
+  std::optional<program::passes::tile::Machine> machine = program::passes::tile::machineOf(target);
   if (machine && index < options.deviceCosts.size())
     machine->costs.device = options.deviceCosts[index];
   return machine;
 }
 
 /// Takes the emitted Program of a part through the passes, to one with an order and offsets.
-Status planPart(LoweredPart& part, const target::Target& target, const CompileOptions& options) {
+Status planPart(LoweredPart& part, const capabilities::Target& target,
+                const CompileOptions& options) {
   part.machine = machineFor(part.target, target, options);
-  plan::PassContext context;
+  program::passes::PassContext context;
   context.target = &target;
   context.machine = part.machine;
   context.schedule = options.schedule;
@@ -53,46 +55,49 @@ Status planPart(LoweredPart& part, const target::Target& target, const CompileOp
 
   std::vector<std::string_view> joins = {"join-parts"};
   if (options.stack && !options.toPrimitives) joins.push_back("join-movement");
-  CDL_TRY(plan::runPasses(part.program, joins, context).status());
+  CDL_TRY(program::passes::runPasses(part.program, joins, context).status());
   if (options.keepEmitted) part.emitted = part.program;
 
   const std::vector<std::string_view> rest =
       part.machine ? std::vector<std::string_view>{"schedule", "tile"}
                    : std::vector<std::string_view>{"schedule", "group", "place"};
-  CDL_ASSIGN(const plan::PassReport report, plan::runPasses(part.program, rest, context));
+  CDL_ASSIGN(const program::passes::PassReport report,
+             program::passes::runPasses(part.program, rest, context));
   part.arenaBytes = report.arenaBytes;
   part.maxLiveBytes = report.maxLiveBytes;
   return Status::ok();
 }
 
 Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph,
-                                            const target::Partitioning& partitioning,
-                                            std::span<const target::Target* const> targets,
+                                            const lowering::partition::Partitioning& partitioning,
+                                            std::span<const capabilities::Target* const> targets,
                                             const CompileOptions& options) {
   std::vector<LoweredPart> parts;
-  const target::Extractor extractor(graph);
+  const lowering::partition::Extractor extractor(graph);
   for (size_t p = 0; p < partitioning.parts.size(); ++p) {
     if (options.progress)
       options.progress("lower", static_cast<double>(p) / partitioning.parts.size());
-    const target::Part& part = partitioning.parts[p];
-    const target::Target& target = *targets[part.target];
+    const lowering::partition::Part& part = partitioning.parts[p];
+    const capabilities::Target& target = *targets[part.target];
     LoweredPart lowered;
     lowered.target = part.target;
     CDL_ASSIGN(lowered.graph, extractor.extract(part));
-    CDL_TRY(target::lower(lowered.graph, target, {options.toPrimitives, options.stack}));
+    CDL_TRY(
+        lowering::decompose::lower(lowered.graph, target, {options.toPrimitives, options.stack}));
     for (graph::Graph* each : graph::nestedGraphs(lowered.graph)) {
-      CDL_TRY(target::chooseLayouts(*each, target).status());
-      if (options.stack && !options.toPrimitives) CDL_TRY(target::fuse(*each, target).status());
-      target::giveHalos(*each, target);
+      CDL_TRY(lowering::layout::chooseLayouts(*each, target).status());
+      if (options.stack && !options.toPrimitives)
+        CDL_TRY(lowering::fusion::fuse(*each, target).status());
+      lowering::layout::giveHalos(*each, target);
       for (const auto& node : each->nodes())
-        if (target::endsInProduct(*node, target))
+        if (lowering::decompose::endsInProduct(*node, target))
           lowered.unfused.insert(node->provenance.begin(), node->provenance.end());
     }
     if (!lowered.unfused.empty()) {
       parts.push_back(std::move(lowered));
       continue;
     }
-    CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
+    CDL_ASSIGN(lowered.program, lowering::emit::emit(lowered.graph, target));
     CDL_TRY(planPart(lowered, target, options));
     parts.push_back(std::move(lowered));
   }
@@ -100,4 +105,4 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph,
   return parts;
 }
 
-} // namespace candela::pipeline
+} // namespace candela::driver

@@ -1,11 +1,11 @@
 #include "core/compiler/driver/pipeline.h"
 
-namespace candela::pipeline {
+namespace candela::driver {
 
 namespace {
 
 /// What a custom op comes apart into is not the model's.
-void count(const graph::Graph& graph, runtime::Bundle& bundle) {
+void count(const graph::Graph& graph, runtime::bundle::Bundle& bundle) {
   for (const auto& node : graph.nodes()) {
     if (node->kind == graph::OpKind::Constant)
       bundle.parameters += node->payload->count();
@@ -17,8 +17,8 @@ void count(const graph::Graph& graph, runtime::Bundle& bundle) {
 
 } // namespace
 
-runtime::Bundle describeModel(const graph::Graph& graph, const std::string& name) {
-  runtime::Bundle bundle;
+runtime::bundle::Bundle describeModel(const graph::Graph& graph, const std::string& name) {
+  runtime::bundle::Bundle bundle;
   bundle.model = name;
   count(graph, bundle);
   return bundle;
@@ -42,7 +42,7 @@ uint64_t macs(const graph::Node& node) {
   return productsOf(node).macs();
 }
 
-runtime::Products productsOf(const graph::Node& node) {
+runtime::bundle::Products productsOf(const graph::Node& node) {
   if (node.body || !node.info().has(graph::kTraitContraction)) return {};
   const graph::TensorType &first = node.operand(0)->type, &second = node.operand(1)->type;
   int64_t count = 1, terms = 0, columns = 0;
@@ -71,4 +71,4 @@ runtime::Products productsOf(const graph::Node& node) {
           size(columns)};
 }
 
-} // namespace candela::pipeline
+} // namespace candela::driver

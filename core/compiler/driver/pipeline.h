@@ -10,7 +10,7 @@
 #include "core/runtime/session/session.h"
 
 /// The compilation driver: calls the stages in their order, and does nothing else.
-namespace candela::pipeline {
+namespace candela::driver {
 
 struct CompileOptions {
   bool toPrimitives = false; ///< lower every op to the 13 primitives
@@ -18,13 +18,13 @@ struct CompileOptions {
   bool keepValues = false;   ///< every value becomes an output before anything is fused
   bool groups = true;        ///< mark groups for targets that run them band by band
   bool keepEmitted = false;  ///< LoweredPart::emitted is there
-  plan::ScheduleOptions schedule;
+  program::passes::schedule::ScheduleOptions schedule;
   /// per target, as bandBytesOf() says; beyond its end: 0, no groups
   std::vector<uint64_t> bandBytes;
   /// The local memories to tile every part for; else those that its target declares.
-  std::optional<plan::Machine> machine;
+  std::optional<program::passes::tile::Machine> machine;
   /// Per target, as costsOf() says; null or beyond its end: tiles are chosen by declared costs.
-  std::vector<std::shared_ptr<plan::DeviceCosts>> deviceCosts;
+  std::vector<std::shared_ptr<program::passes::tile::DeviceCosts>> deviceCosts;
   /// Stage and 0..1 of it; null is allowed.
   std::function<void(const char* stage, double fraction)> progress;
 };
@@ -32,10 +32,10 @@ struct CompileOptions {
 /// What the values inside of a group may hold at once on a device: its plugin's option
 /// `band_bytes`, by which it says that it runs groups band by band. 0: it has no such option, or
 /// that says so.
-uint64_t bandBytesOf(const runtime::Device& device);
+uint64_t bandBytesOf(const runtime::plugin::Device& device);
 
 /// soft's own target: the last one of every partitioning.
-const target::Target& hostTarget();
+const capabilities::Target& hostTarget();
 
 /// One partition on its way down: the lowered graph and its planned Program.
 struct LoweredPart {
@@ -43,7 +43,7 @@ struct LoweredPart {
   graph::Graph graph;
   program::Program program;
   uint64_t arenaBytes = 0, maxLiveBytes = 0;
-  std::optional<plan::Machine> machine;    ///< whose local memories it is tiled for
+  std::optional<program::passes::tile::Machine> machine; ///< whose local memories it is tiled for
   std::optional<program::Program> emitted; ///< the Program before it had an order and offsets
   /// Names of nodes whose steps counted on being in a product's instruction and are not; no Program
   /// is made then.
@@ -53,26 +53,26 @@ struct LoweredPart {
 /// An optimized graph through extract, lower, layout, fuse, emit, schedule and place for every
 /// part.
 Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph,
-                                            const target::Partitioning& partitioning,
-                                            std::span<const target::Target* const> targets,
+                                            const lowering::partition::Partitioning& partitioning,
+                                            std::span<const capabilities::Target* const> targets,
                                             const CompileOptions& options);
 
 /// The whole way: optimize, partition, lower, compile on the devices (≤ 8 rounds of late refusals),
 /// bundle, session. Devices come in order of preference; what none of them takes runs on the host.
-Result<std::unique_ptr<runtime::Session>>
+Result<std::unique_ptr<runtime::session::Session>>
 compile(graph::Graph graph, const std::string& modelName,
-        std::span<const std::shared_ptr<runtime::Device>> devices,
+        std::span<const std::shared_ptr<runtime::plugin::Device>> devices,
         const CompileOptions& options = {});
 
 /// Cuts a Program into tiles for the local memories that the target declares; nothing happens where
 /// it declares none.
-/// Failures: those of plan::tile.
-Status tileFor(const target::Target& target, program::Program& program);
+/// Failures: those of program::passes::tile::tile.
+Status tileFor(const capabilities::Target& target, program::Program& program);
 
 /// A Program as it stands, planned when it is not: on the device, or on the host without one.
-Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program,
-                                                         const std::string& modelName,
-                                                         std::shared_ptr<runtime::Device> device);
+Result<std::unique_ptr<runtime::session::Session>>
+compileProgram(program::Program program, const std::string& modelName,
+               std::shared_ptr<runtime::plugin::Device> device);
 
 using Ir = std::variant<graph::Graph, program::Program>;
 /// Parses one graph or one program, as its first word says, and verifies it. `file` names it in
@@ -85,14 +85,14 @@ using Loaded = std::variant<graph::Graph, program::Program, import::Script>;
 Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options);
 
 /// A bundle that names the model and counts its nodes and parameters, with nothing to run.
-runtime::Bundle describeModel(const graph::Graph& graph, const std::string& name);
+runtime::bundle::Bundle describeModel(const graph::Graph& graph, const std::string& name);
 /// Makes every value an output; returns those that were none.
-std::vector<runtime::KeptValue> keepValues(graph::Graph& graph);
+std::vector<runtime::bundle::KeptValue> keepValues(graph::Graph& graph);
 
 /// Multiply-accumulates of one node; 0 for what does none.
 uint64_t macs(const graph::Node& node);
 /// Of a convolution or a product of matrices; of attention and transposed convolutions, which are
 /// more than that, none.
-runtime::Products productsOf(const graph::Node& node);
+runtime::bundle::Products productsOf(const graph::Node& node);
 
-} // namespace candela::pipeline
+} // namespace candela::driver

@@ -6,7 +6,7 @@
 #include "core/compiler/lowering/emit/emit.h"
 #include "core/support/text/shown.h"
 
-namespace candela::pipeline {
+namespace candela::driver {
 namespace {
 
 using Json = SteadyJson;
@@ -15,12 +15,12 @@ using Json = SteadyJson;
 constexpr const char* kClassNames[] = {"native", "emulated", "host"};
 
 /// Bytes that cross from one partition to another, and how many values that are.
-Json transfers(const runtime::Bundle& bundle) {
+Json transfers(const runtime::bundle::Bundle& bundle) {
   std::map<uint32_t, uint32_t> producer;
   std::set<std::pair<uint32_t, uint32_t>> seen;
   uint64_t count = 0, bytes = 0;
-  for (const runtime::BundleStep& step : bundle.steps) {
-    if (step.kind == runtime::StepKind::copy) continue;
+  for (const runtime::bundle::BundleStep& step : bundle.steps) {
+    if (step.kind == runtime::bundle::StepKind::copy) continue;
     for (uint32_t v : step.inputs)
       if (producer.count(v) && seen.insert({v, step.partition}).second) {
         ++count;
@@ -36,29 +36,29 @@ uint64_t layoutConversions(const cdl_image_t* image) {
   uint64_t count = 0;
   for (uint32_t i = 1; i < image->instrs.count; ++i)
     if (const uint32_t origin = cdl_get_instr(image, i)->provenance)
-      count +=
-          cdl_get_string(image, cdl_get_provenance(image, origin)->op) == program::kLayoutOrigin;
+      count += cdl_get_string(image, cdl_get_provenance(image, origin)->op) ==
+               lowering::emit::kLayoutOrigin;
   return count;
 }
 
-Json describeTarget(const target::Target& target) {
+Json describeTarget(const capabilities::Target& target) {
   Json profiles = Json::array(), spaces = Json::array();
 #define CANDELA_PROFILE(name, id, mask)                                                            \
   if (target.claims(id)) profiles.push_back(#name);
   CDL_PROFILES(CANDELA_PROFILE)
 #undef CANDELA_PROFILE
   uint64_t native = 0, emulated = 0;
-  for (const target::Target::Row& row : target.rows()) {
+  for (const capabilities::Target::Row& row : target.rows()) {
     native += row.row.support == CDL_SUPPORT_NATIVE;
     emulated += row.row.support == CDL_SUPPORT_EMULATED;
   }
-  for (const target::Target::SpaceInfo& space : target.spaces())
+  for (const capabilities::Target::SpaceInfo& space : target.spaces())
     spaces.push_back({{"name", space.name},
                       {"capacity_bytes", space.space.capacity_bytes},
                       {"alignment", space.space.alignment},
                       {"host_mapped", (space.space.flags & CDL_SPACE_HOST_MAPPED) != 0}});
   Json idle = Json::array();
-  for (const target::IdleRow& row : target::idleRows(target))
+  for (const capabilities::IdleRow& row : capabilities::idleRows(target))
     idle.push_back({{"row", row.row}, {"text", row.text}, {"why", row.why}});
   return {{"profiles", profiles},
           {"rows", {{"native", native}, {"emulated", emulated}, {"idle", std::move(idle)}}},
@@ -67,7 +67,7 @@ Json describeTarget(const target::Target& target) {
 
 Json describePlugin(const std::string& nameOrPath) {
   Json entry = {{"name", nameOrPath}};
-  const auto plugin = runtime::findPlugin(nameOrPath);
+  const auto plugin = runtime::plugin::findPlugin(nameOrPath);
   if (!plugin) {
     entry["error"] = plugin.status().message();
     return entry;
@@ -101,15 +101,16 @@ Json describePlugin(const std::string& nameOrPath) {
 
 } // namespace
 
-std::string placementJson(const runtime::Bundle& bundle) {
+std::string placementJson(const runtime::bundle::Bundle& bundle) {
   Json nodes = {{"native", 0}, {"emulated", 0}, {"host", 0}}, macsBy = nodes,
        detail = Json::array();
   std::set<std::string> backends;
-  for (const runtime::NodePlacement& node : bundle.placement) {
+  for (const runtime::bundle::NodePlacement& node : bundle.placement) {
     const char* cls = kClassNames[static_cast<size_t>(node.cls)];
     nodes[cls] = nodes[cls].get<uint64_t>() + 1;
     macsBy["native"] = macsBy["native"].get<uint64_t>() + node.nativeMacs;
-    const char* rest = node.cls == runtime::NodePlacement::Class::host ? "host" : "emulated";
+    const char* rest =
+        node.cls == runtime::bundle::NodePlacement::Class::host ? "host" : "emulated";
     macsBy[rest] = macsBy[rest].get<uint64_t>() + node.macs - std::min(node.macs, node.nativeMacs);
     Json& shown = detail.emplace_back(Json{{"node", node.node},
                                            {"op", node.op},
@@ -121,13 +122,13 @@ std::string placementJson(const runtime::Bundle& bundle) {
                                            {"bytes_in", node.bytesIn},
                                            {"bytes_out", node.bytesOut},
                                            {"elements", node.elements}});
-    if (const runtime::Products& p = node.products; p.count)
+    if (const runtime::bundle::Products& p = node.products; p.count)
       shown["products"] = {
           {"count", p.count}, {"rows", p.rows}, {"terms", p.terms}, {"columns", p.columns}};
   }
   Json partitions = Json::array();
   uint64_t conversions = 0;
-  for (const runtime::BundlePartition& partition : bundle.partitions) {
+  for (const runtime::bundle::BundlePartition& partition : bundle.partitions) {
     backends.insert(partition.backend.empty() ? "soft" : partition.backend);
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
     conversions += layoutConversions(image);
@@ -149,9 +150,9 @@ std::string placementJson(const runtime::Bundle& bundle) {
                  {"layout_conversions", conversions},
                  {"partitions", partitions},
                  {"nodes_detail", detail}};
-  for (const runtime::KeptValue& value : bundle.kept)
+  for (const runtime::bundle::KeptValue& value : bundle.kept)
     report["values"].push_back({{"name", value.name}, {"node", value.node}});
-  for (const runtime::BundleState& state : bundle.states)
+  for (const runtime::bundle::BundleState& state : bundle.states)
     report["states"].push_back({{"input", bundle.values[bundle.inputs[state.input]].name},
                                 {"output", bundle.values[bundle.outputs[state.output]].name}});
   return text::shownJson(report.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -168,10 +169,11 @@ std::string backendsJson(const std::vector<std::string>& paths) {
   device.update(describeTarget(hostTarget()));
   soft["devices"].push_back(device);
   list.push_back(soft);
-  for (const std::string& name : runtime::listPlugins()) list.push_back(describePlugin(name));
+  for (const std::string& name : runtime::plugin::listPlugins())
+    list.push_back(describePlugin(name));
   for (const std::string& path : paths) list.push_back(describePlugin(path));
   const Json report = {{"schema", "candela.backends/1"}, {"backends", list}};
   return text::shownJson(report.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-} // namespace candela::pipeline
+} // namespace candela::driver

@@ -11,7 +11,7 @@
 /// JSON whose destructor needs no memory of the system. nlohmann's puts the children of each value
 /// into a vector first, and ends the process where there is no memory for one: in a library, that
 /// of its caller.
-namespace candela::pipeline {
+namespace candela::driver {
 
 /// As std::allocator; it makes the type of our JSON one of its own.
 template <typename T> class JsonMemory : public std::allocator<T> {
@@ -55,26 +55,26 @@ private:
   std::mutex mutex_;
 };
 
-} // namespace candela::pipeline
+} // namespace candela::driver
 
 /// Of vectors of our JSON, which is what its destructor makes.
-template <> class std::allocator<candela::pipeline::SteadyJson> {
+template <> class std::allocator<candela::driver::SteadyJson> {
 public:
-  using value_type = candela::pipeline::SteadyJson;
+  using value_type = candela::driver::SteadyJson;
   allocator() = default;
   template <typename U> allocator(const allocator<U>&) noexcept {}
 
   value_type* allocate(size_t count);
   void deallocate(value_type* pointer, size_t) noexcept {
-    if (!candela::pipeline::LastMemory::instance().giveBack(pointer)) ::operator delete(pointer);
+    if (!candela::driver::LastMemory::instance().giveBack(pointer)) ::operator delete(pointer);
   }
   friend bool operator==(const allocator&, const allocator&) { return true; }
 };
 
-inline candela::pipeline::SteadyJson*
-std::allocator<candela::pipeline::SteadyJson>::allocate(size_t count) {
+inline candela::driver::SteadyJson*
+std::allocator<candela::driver::SteadyJson>::allocate(size_t count) {
   const size_t bytes = count * sizeof(value_type);
   void* const memory = ::operator new(bytes, std::nothrow);
   return static_cast<value_type*>(memory ? memory
-                                         : candela::pipeline::LastMemory::instance().take(bytes));
+                                         : candela::driver::LastMemory::instance().take(bytes));
 }

@@ -7,11 +7,11 @@
 #include "core/compiler/program/program.h"
 #include "core/support/text/shown.h"
 
-namespace candela::pipeline {
+namespace candela::driver {
 namespace {
 
 using Json = SteadyJson;
-using runtime::TraceEvent;
+using runtime::session::TraceEvent;
 
 /// What an instruction is: its kind, the model's node, what it computes on, operands first, the
 /// largest class of those, and the bytes that they name, repeated elements once.
@@ -21,7 +21,7 @@ Json describeInstr(const cdl_image_t* image, uint32_t index) {
   const uint32_t views = uint32_t(instr->inputs) + instr->outputs;
   uint64_t bytes = 0;
   Json operands = Json::array();
-  auto cls = target::OperandClass::dense;
+  auto cls = capabilities::OperandClass::dense;
   for (uint32_t v = 0; v < views; ++v) {
     const cdl_view_t* view = cdl_get_view(image, instr->first_view + v);
     uint64_t count = 1;
@@ -30,7 +30,7 @@ Json describeInstr(const cdl_image_t* image, uint32_t index) {
     bytes += elemBytes(static_cast<Elem>(view->elem), count);
     const std::span<const int64_t> dims(view->dims, view->rank), strides(view->strides, view->rank);
     operands.push_back(fmt::format("{}[{}]", cdl_elem_name(view->elem), fmt::join(dims, ",")));
-    cls = std::max(cls, target::classify(dims, strides));
+    cls = std::max(cls, capabilities::classify(dims, strides));
   }
   return {{"kind", program::kindName(instr->kind)},
           {"function", fnName(instr->kind, instr->fn)},
@@ -38,14 +38,14 @@ Json describeInstr(const cdl_image_t* image, uint32_t index) {
           {"op", cdl_get_string(image, origin->op)},
           {"type", cdl_elem_name(views ? cdl_get_view(image, instr->first_view)->elem : 0)},
           {"operands", operands},
-          {"class", target::classText(static_cast<unsigned>(cls))},
+          {"class", capabilities::classText(static_cast<unsigned>(cls))},
           {"bytes", bytes}};
 }
 
 /// "native" ran on the backend, "emulated" is the host's part in a Program of a backend, "host" has
 /// none.
 const char* supportText(const TraceEvent& event) {
-  if (event.support == target::Support::native) return "native";
+  if (event.support == capabilities::Support::native) return "native";
   return event.backend.empty() ? "host" : "emulated";
 }
 
@@ -102,7 +102,7 @@ std::string traceJson(std::vector<TraceEvent> before, const std::vector<TraceEve
   Tracks tracks(list);
   for (const TraceEvent& event : before) {
     const bool onDevice =
-        event.instr && event.support == target::Support::native && !event.backend.empty();
+        event.instr && event.support == capabilities::Support::native && !event.backend.empty();
     const auto [pid, tid] =
         tracks.place(onDevice ? event.backend : "host",
                      onDevice ? fmt::format("engine {}", event.engine) : "thread of the run",
@@ -134,4 +134,4 @@ std::string traceJson(std::vector<TraceEvent> before, const std::vector<TraceEve
   return text::shownJson(trace.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
-} // namespace candela::pipeline
+} // namespace candela::driver

@@ -5,7 +5,7 @@
 
 #include "core/compiler/graph/loop.h"
 
-namespace candela::pipeline {
+namespace candela::driver {
 
 namespace {
 
@@ -35,14 +35,14 @@ std::set<const Value*> constantsOf(const graph::Graph& graph) {
 
 } // namespace
 
-plan::Traffic graphTraffic(const graph::Graph& graph) {
+program::report::Traffic graphTraffic(const graph::Graph& graph) {
   const std::set<const Value*> constants = constantsOf(graph);
   std::map<std::string, std::vector<const Node*>> byOrigin;
   for (const auto& node : graph.nodes())
     if (node->kind != OpKind::Constant && !node->results().empty() &&
         !constants.count(node->result()))
       byOrigin[node->userName()].push_back(node.get());
-  plan::Traffic moved;
+  program::report::Traffic moved;
   for (const auto& [name, nodes] : byOrigin) {
     const auto isInside = [&](const Node* node) { return std::ranges::count(nodes, node) > 0; };
     std::set<const Value*> read;
@@ -81,4 +81,4 @@ std::vector<uint64_t> contentBytes(const LoweredPart& part) {
   return bytes;
 }
 
-} // namespace candela::pipeline
+} // namespace candela::driver

@@ -17,27 +17,28 @@ constexpr int64_t kMostCounted = int64_t(1) << 20;
 /// it.
 constexpr const char* kMoveFirst = "\x01MoveFirst";
 
-using Kind = flow::Slot::Kind;
+using Kind = runtime::control_flow::Slot::Kind;
 
 /// What a slot of the run would be for it.
-flow::Slot kindOf(const Frame& frame, const Slot& slot, const std::string& name) {
+runtime::control_flow::Slot kindOf(const Frame& frame, const Slot& slot, const std::string& name) {
   if (slot.list) return {name, Kind::sequence, Elem::none, {}};
   if (slot.isAbsent()) return {name, Kind::optional, Elem::none, {}};
   if (!slot.value) {
-    flow::Slot made = frame.runSlot(slot);
+    runtime::control_flow::Slot made = frame.runSlot(slot);
     made.name = name;
     return made;
   }
   return {name, Kind::typed, slot.value->type.elem, slot.value->type.shape()};
 }
 
-bool isTensor(const flow::Slot& slot) {
+bool isTensor(const runtime::control_flow::Slot& slot) {
   return slot.kind == Kind::typed || slot.kind == Kind::tensor;
 }
 
 /// What holds either.
-flow::Slot merged(const flow::Slot& a, const flow::Slot& b) {
-  flow::Slot made = a;
+runtime::control_flow::Slot merged(const runtime::control_flow::Slot& a,
+                                   const runtime::control_flow::Slot& b) {
+  runtime::control_flow::Slot made = a;
   if (isTensor(a) && isTensor(b)) {
     if (a.kind == b.kind && a.elem == b.elem && a.dims == b.dims) return made;
     made.kind = Kind::tensor;
@@ -50,7 +51,7 @@ flow::Slot merged(const flow::Slot& a, const flow::Slot& b) {
 
 /// A scan output of as many elements as a run makes; `declared` is what the body says of one of
 /// them.
-void openScan(flow::Slot& scan, const onnx_io::ValueInfo& declared) {
+void openScan(runtime::control_flow::Slot& scan, const onnx_io::ValueInfo& declared) {
   if (!scan.isTyped()) {
     if (scan.elem == Elem::none) scan.elem = declared.elem;
     scan.ranked = declared.hasShape && scan.elem != Elem::none;
@@ -77,7 +78,7 @@ std::optional<int64_t> knownScalar(const Slot& slot) {
 /// Whether a body's condition is the one that it got.
 bool isHandedOn(const Slot& result, const Slot& param) {
   return (result.value && result.value == param.value) ||
-         (result.run != flow::kNoSlot && result.run == param.run);
+         (result.run != runtime::control_flow::kNoSlot && result.run == param.run);
 }
 
 int64_t countNodes(const onnx_io::Graph& graph) {
@@ -228,8 +229,8 @@ Walk::Branch Walk::addBranch(const Place& place, const onnx_io::Graph& graph,
   if (!complaints_.onlyOfBlock(complaints)) return branch;
   branch.failed = complaints_.take(complaints);
   const Status failed = branch.failed.status("");
-  flow::Step step;
-  step.kind = flow::StepKind::fail;
+  runtime::control_flow::Step step;
+  step.kind = runtime::control_flow::StepKind::fail;
   step.node = name;
   step.why = failed.message();
   step.unsupported = failed.code() == Code::unsupported;
@@ -250,17 +251,18 @@ Status Walk::addBranches(const Place& place, const onnx_io::Node& node, const st
     for (const Branch& branch : branches) complaints_.add(branch.failed);
     return Status::ok();
   }
-  flow::Step step;
-  step.kind = flow::StepKind::branch;
+  runtime::control_flow::Step step;
+  step.kind = runtime::control_flow::StepKind::branch;
   step.node = name;
   std::vector<Frame*> bodies;
-  std::vector<flow::Slot> kinds;
+  std::vector<runtime::control_flow::Slot> kinds;
   for (const Branch& branch : branches) {
-    flow::Block& block = step.blocks.emplace_back();
+    runtime::control_flow::Block& block = step.blocks.emplace_back();
     bodies.push_back(branch.body);
-    block.results.assign(hasFailed(branch) ? outputs.size() : 0, flow::kNoSlot);
+    block.results.assign(hasFailed(branch) ? outputs.size() : 0, runtime::control_flow::kNoSlot);
     for (size_t i = block.results.size(); i < outputs.size(); ++i) {
-      const flow::Slot kind = kindOf(*branch.body, branch.results[i], node.outputs[i]);
+      const runtime::control_flow::Slot kind =
+          kindOf(*branch.body, branch.results[i], node.outputs[i]);
       if (kinds.size() <= i)
         kinds.push_back(kind);
       else if ((kind.elem != Elem::none && kinds[i].elem != Elem::none &&
@@ -282,8 +284,8 @@ Slot Walk::stacked(const Place& place, const std::string& name, std::vector<Slot
   const bool typed =
       std::ranges::all_of(items, [&](const Slot& item) { return place.frame.isTyped(item); });
   if (!typed) {
-    flow::Step step;
-    step.kind = flow::StepKind::stack;
+    runtime::control_flow::Step step;
+    step.kind = runtime::control_flow::StepKind::stack;
     step.node = name;
     return place.frame.addStep(std::move(step), std::move(items),
                                {{name, Kind::tensor, Elem::none, {}}})[0];
@@ -384,7 +386,7 @@ Result<bool> Walk::unroll(const Place& place, const onnx_io::Graph& body, const 
 Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const std::string& name,
                          const Slot& trips, const Slot& condition, const std::vector<Slot>& carried,
                          std::vector<Slot>& outputs) {
-  std::vector<flow::Slot> kinds;
+  std::vector<runtime::control_flow::Slot> kinds;
   for (size_t k = 0; k < carried.size(); ++k)
     kinds.push_back(kindOf(place.frame, carried[k], body.inputs[2 + k].name));
   for (;;) {
@@ -394,7 +396,7 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
     Scope scope(&place.scope);
     std::vector<Slot> params = {frame.addParam(body.inputs[0].name, {Elem::i64_, Shape()}),
                                 frame.addParam(body.inputs[1].name, {Elem::bool_, Shape()})};
-    for (const flow::Slot& kind : kinds) {
+    for (const runtime::control_flow::Slot& kind : kinds) {
       if (kind.isTyped()) {
         params.push_back(frame.addParam(kind.name, {kind.elem, kind.dims}));
         continue;
@@ -412,8 +414,8 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
     // imported again for it.
     bool changed = false;
     for (size_t k = 0; k < kinds.size(); ++k) {
-      const flow::Slot given = kindOf(frame, results[1 + k], kinds[k].name),
-                       next = merged(kinds[k], given);
+      const runtime::control_flow::Slot given = kindOf(frame, results[1 + k], kinds[k].name),
+                                        next = merged(kinds[k], given);
       if (next.kind == kinds[k].kind) continue;
       const onnx_io::ValueInfo& declared = body.inputs[2 + k];
       const bool fixed = declared.elem != Elem::none && declared.hasShape && kinds[k].isTyped() &&
@@ -436,16 +438,16 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
     if (count && *count > 0 && endless &&
         addLoopNode(place, frame, name, *count, params, carried, results, outputs))
       return Status::ok();
-    flow::Step step;
-    step.kind = flow::StepKind::loop;
+    runtime::control_flow::Step step;
+    step.kind = runtime::control_flow::StepKind::loop;
     step.node = name;
-    flow::Block& block = step.blocks.emplace_back();
+    runtime::control_flow::Block& block = step.blocks.emplace_back();
     for (const Slot& param : params) block.params.push_back(param.run);
     for (size_t i = 0; i < results.size(); ++i)
       block.results.push_back(i == 0 && endless ? params[1].run : frame.exported(results[i]));
-    std::vector<flow::Slot> made = kinds;
+    std::vector<runtime::control_flow::Slot> made = kinds;
     for (size_t i = 1 + kinds.size(); i < results.size(); ++i) {
-      flow::Slot scan = kindOf(frame, results[i], body.outputs[i].name);
+      runtime::control_flow::Slot scan = kindOf(frame, results[i], body.outputs[i].name);
       if (scan.isTyped() && count && endless)
         scan.dims.insert(scan.dims.begin(), std::max<int64_t>(*count, 0));
       else
@@ -472,7 +474,7 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
     if (!param.value) return false;
   std::vector<Value*> given;
   for (size_t i = 1; i < results.size(); ++i) given.push_back(frame.valueAt(results[i], 0));
-  std::map<flow::SlotId, Slot> captured;
+  std::map<runtime::control_flow::SlotId, Slot> captured;
   for (const Slot& capture : frame.captures())
     captured.emplace(place.frame.exported(capture), capture);
   // A copy, as the stage stays what it is where a step does it after all.

@@ -37,7 +37,8 @@ void Frame::capture(const Slot& slot) {
   if (parent_) parent_->capture(slot);
 }
 
-Value* Frame::inputFor(flow::SlotId slot, const graph::TensorType& type, int stage) {
+Value* Frame::inputFor(runtime::control_flow::SlotId slot, const graph::TensorType& type,
+                       int stage) {
   Value*& value = inputs_[{slot, stage}];
   if (!value) {
     Stage& at = this->stage(stage);
@@ -63,16 +64,17 @@ Value* Frame::valueAt(const Slot& slot, int stage) {
   return inputFor(exported(slot), typeOf(slot), stage);
 }
 
-flow::SlotId Frame::exported(const Slot& slot) {
+runtime::control_flow::SlotId Frame::exported(const Slot& slot) {
   capture(slot);
-  if (slot.run != flow::kNoSlot) return slot.run;
+  if (slot.run != runtime::control_flow::kNoSlot) return slot.run;
   if (slot.list) return constructed(slot).run;
-  if (!slot.value) return flow::kNoSlot;
+  if (!slot.value) return runtime::control_flow::kNoSlot;
   if (slot.frame != this && !slot.isConstant()) return slot.frame->exported(slot);
-  const auto [at, added] = exports_.try_emplace(slot.value, flow::kNoSlot);
+  const auto [at, added] = exports_.try_emplace(slot.value, runtime::control_flow::kNoSlot);
   if (!added) return at->second;
   const graph::TensorType& type = slot.value->type;
-  at->second = flow_.addSlot({slot.value->name, flow::Slot::Kind::typed, type.elem, type.shape()});
+  at->second = flow_.addSlot(
+      {slot.value->name, runtime::control_flow::Slot::Kind::typed, type.elem, type.shape()});
   if (slot.isConstant()) {
     if (auto tensor = slot.value->tensor())
       flow_.constants.push_back({at->second, *std::move(tensor)});
@@ -84,7 +86,8 @@ flow::SlotId Frame::exported(const Slot& slot) {
 
 Slot Frame::addParam(const std::string& name, const graph::TensorType& type) {
   Slot slot;
-  slot.run = flow_.addSlot({name, flow::Slot::Kind::typed, type.elem, type.shape()});
+  slot.run =
+      flow_.addSlot({name, runtime::control_flow::Slot::Kind::typed, type.elem, type.shape()});
   slot.value = inputFor(slot.run, type, 0);
   slot.frame = this;
   return slot;
@@ -92,14 +95,14 @@ Slot Frame::addParam(const std::string& name, const graph::TensorType& type) {
 
 Slot Frame::constructed(const Slot& slot) {
   if (!slot.list) return slot;
-  flow::Step step;
-  step.kind = flow::StepKind::construct;
+  runtime::control_flow::Step step;
+  step.kind = runtime::control_flow::StepKind::construct;
   return addStep(std::move(step), *slot.list,
-                 {{"sequence", flow::Slot::Kind::sequence, Elem::none, {}}})[0];
+                 {{"sequence", runtime::control_flow::Slot::Kind::sequence, Elem::none, {}}})[0];
 }
 
-std::vector<Slot> Frame::addStep(flow::Step step, std::vector<Slot> inputs,
-                                 const std::vector<flow::Slot>& outputs,
+std::vector<Slot> Frame::addStep(runtime::control_flow::Step step, std::vector<Slot> inputs,
+                                 const std::vector<runtime::control_flow::Slot>& outputs,
                                  const std::vector<Frame*>& bodies) {
   for (Slot& input : inputs) {
     input = constructed(input);
@@ -112,7 +115,7 @@ std::vector<Slot> Frame::addStep(flow::Step step, std::vector<Slot> inputs,
   for (const Frame* body : bodies)
     made.stage = std::max(made.stage, stageFor(body->captures_, Slot::From::step));
   std::vector<Slot> results;
-  for (const flow::Slot& output : outputs) {
+  for (const runtime::control_flow::Slot& output : outputs) {
     made.run = flow_.addSlot(output);
     step.outputs.push_back(made.run);
     results.push_back(made);
@@ -141,7 +144,7 @@ std::vector<Slot> Frame::defer(Section::Item item, std::string why, std::vector<
     }
     slot = constructed(slot);
     made.stage = std::max(made.stage, stageFor(slot, Slot::From::deferred));
-    const flow::SlotId id = exported(slot);
+    const runtime::control_flow::SlotId id = exported(slot);
     node.reads.push_back({id, isFrozen});
     return flow_.slots[id].name;
   };
@@ -158,10 +161,13 @@ std::vector<Slot> Frame::defer(Section::Item item, std::string why, std::vector<
       *graph = std::make_shared<onnx_io::Graph>(withOuterNames(**graph, renamed));
   item.content = read(content, true);
   const bool isList = item.node.opType == "SplitToSequence" || item.node.opType == "SequenceMap";
-  const flow::Slot::Kind kind = isList ? flow::Slot::Kind::sequence : flow::Slot::Kind::tensor;
+  const runtime::control_flow::Slot::Kind kind = isList
+                                                     ? runtime::control_flow::Slot::Kind::sequence
+                                                     : runtime::control_flow::Slot::Kind::tensor;
   std::vector<Slot> results;
   for (std::string& output : item.node.outputs) {
-    made.run = output.empty() ? flow::kNoSlot : flow_.addSlot({output, kind, Elem::none, {}});
+    made.run = output.empty() ? runtime::control_flow::kNoSlot
+                              : flow_.addSlot({output, kind, Elem::none, {}});
     if (!output.empty()) output = flow_.slots[made.run].name;
     node.outputs.push_back(made.run);
     results.push_back(made);

@@ -24,15 +24,17 @@ inline std::string outerName(const std::string& name) { return "#" + name; }
 /// that goes without types.
 struct Slot {
   enum class From : uint8_t { graph, deferred, step };
-  Value* value = nullptr;                  ///< of the Graph of `stage` of `frame`
-  flow::SlotId run = flow::kNoSlot;        ///< of a run-time value
+  Value* value = nullptr; ///< of the Graph of `stage` of `frame`
+  runtime::control_flow::SlotId run = runtime::control_flow::kNoSlot; ///< of a run-time value
   std::shared_ptr<std::vector<Slot>> list; ///< a sequence whose length is known
   bool poisoned = false;
   Frame* frame = nullptr;
   int stage = 0;
   From from = From::graph;
 
-  bool isAbsent() const { return !value && run == flow::kNoSlot && !list && !poisoned; }
+  bool isAbsent() const {
+    return !value && run == runtime::control_flow::kNoSlot && !list && !poisoned;
+  }
   bool isConstant() const { return value && value->isConstant(); }
 };
 
@@ -40,18 +42,18 @@ struct Slot {
 struct DeferredNode {
   Section::Item item; ///< under the slots' names
   struct Read {
-    flow::SlotId slot;
+    runtime::control_flow::SlotId slot;
     bool frozen; ///< its content must be known
   };
   std::vector<Read> reads;
-  std::map<std::string, Tensor> constants; ///< that it reads, by name
-  std::vector<flow::SlotId> outputs;       ///< kNoSlot: nobody names it
+  std::map<std::string, Tensor> constants;            ///< that it reads, by name
+  std::vector<runtime::control_flow::SlotId> outputs; ///< kNoSlot: nobody names it
   std::string why;
 };
 
 /// A step, and the blocks that its bodies will be made of.
 struct PendingStep {
-  flow::Step step;
+  runtime::control_flow::Step step;
   std::vector<Frame*> bodies;
 };
 
@@ -61,7 +63,7 @@ struct PendingStep {
 class Frame {
 public:
   struct Port {
-    flow::SlotId slot;
+    runtime::control_flow::SlotId slot;
     Value* value;
   };
   struct Stage {
@@ -73,7 +75,7 @@ public:
     std::vector<PendingStep> steps;
   };
 
-  Frame(flow::Flow& flow, Frame* parent, uint64_t foldLimitBytes)
+  Frame(runtime::control_flow::Flow& flow, Frame* parent, uint64_t foldLimitBytes)
       : flow_(flow), parent_(parent), foldLimitBytes_(foldLimitBytes) {}
 
   Frame* parent() const { return parent_; }
@@ -89,20 +91,22 @@ public:
   /// Graph. The slot is typed.
   Value* valueAt(const Slot& slot, int stage);
   /// The slot of the run that holds it.
-  flow::SlotId exported(const Slot& slot);
+  runtime::control_flow::SlotId exported(const Slot& slot);
   /// What a run-time slot is.
-  const flow::Slot& runSlot(const Slot& slot) const { return flow_.slots[slot.run]; }
+  const runtime::control_flow::Slot& runSlot(const Slot& slot) const {
+    return flow_.slots[slot.run];
+  }
   /// A constant, or a tensor whose shape import knows.
   bool isTyped(const Slot& slot) const {
-    return slot.value || (slot.run != flow::kNoSlot && runSlot(slot).isTyped());
+    return slot.value || (slot.run != runtime::control_flow::kNoSlot && runSlot(slot).isTyped());
   }
   graph::TensorType typeOf(const Slot& slot) const;
 
   /// An input of the first stage's Graph that the run fills.
   Slot addParam(const std::string& name, const graph::TensorType& type);
   /// A step behind everything that it reads, with new output slots of these kinds.
-  std::vector<Slot> addStep(flow::Step step, std::vector<Slot> inputs,
-                            const std::vector<flow::Slot>& outputs,
+  std::vector<Slot> addStep(runtime::control_flow::Step step, std::vector<Slot> inputs,
+                            const std::vector<runtime::control_flow::Slot>& outputs,
                             const std::vector<Frame*>& bodies = {});
   /// `item` reads the inputs and, in its nested graphs, the captured names; a content that is null
   /// is none.
@@ -117,15 +121,15 @@ private:
   void capture(const Slot& slot);
   /// A sequence whose length is known as one that the run makes.
   Slot constructed(const Slot& slot);
-  Value* inputFor(flow::SlotId slot, const graph::TensorType& type, int stage);
+  Value* inputFor(runtime::control_flow::SlotId slot, const graph::TensorType& type, int stage);
 
-  flow::Flow& flow_;
+  runtime::control_flow::Flow& flow_;
   Frame* parent_;
   uint64_t foldLimitBytes_;
   std::deque<Stage> stages_;
-  std::map<std::pair<flow::SlotId, int>, Value*> inputs_; ///< by slot and stage
+  std::map<std::pair<runtime::control_flow::SlotId, int>, Value*> inputs_; ///< by slot and stage
   std::map<std::pair<const Value*, int>, Value*> copies_; ///< constants in other stages
-  std::map<const Value*, flow::SlotId> exports_;
+  std::map<const Value*, runtime::control_flow::SlotId> exports_;
   std::vector<Slot> captures_;
 };
 

@@ -5,7 +5,7 @@
 namespace candela::import {
 namespace {
 
-using Kind = flow::Slot::Kind;
+using Kind = runtime::control_flow::Slot::Kind;
 using Outputs = std::vector<Slot>;
 
 std::optional<int64_t> knownPosition(const Slot& slot) {
@@ -43,7 +43,7 @@ std::optional<Status> Walk::addList(const Place& place, const onnx_io::Node& nod
                                     std::vector<Slot>& outputs) {
   if (!node.domain.empty() || outputs.empty()) return std::nullopt;
   const auto isList = [&](const Slot& slot) {
-    return slot.list || (slot.run != flow::kNoSlot && !slot.value &&
+    return slot.list || (slot.run != runtime::control_flow::kNoSlot && !slot.value &&
                          place.frame.runSlot(slot).kind >= Kind::sequence);
   };
   const auto found = std::ranges::find(kOperators, node.opType, &ListOperator::name);
@@ -69,8 +69,9 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
     slot.list = std::make_shared<std::vector<Slot>>(std::move(items));
     return slot;
   };
-  const auto step = [&](flow::StepKind kind, std::vector<Slot> reads, flow::Slot gives) {
-    flow::Step made;
+  const auto step = [&](runtime::control_flow::StepKind kind, std::vector<Slot> reads,
+                        runtime::control_flow::Slot gives) {
+    runtime::control_flow::Step made;
     made.kind = kind;
     made.node = name;
     return place.frame.addStep(std::move(made), std::move(reads), {std::move(gives)})[0];
@@ -82,7 +83,7 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
     return badModel("attribute '{}' has a wrong type", which);
   };
   const auto sequence = [](const std::string& what) {
-    return flow::Slot{what, Kind::sequence, Elem::none, {}};
+    return runtime::control_flow::Slot{what, Kind::sequence, Elem::none, {}};
   };
   const Slot first = inputs.empty() ? Slot() : inputs[0];
   const std::string& output = node.outputs[0];
@@ -100,11 +101,12 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
     return Status::ok();
   }
   if (op == "Optional") return outputs[0] = first, Status::ok();
-  const bool maybeNothing = first.run != flow::kNoSlot && !first.value &&
+  const bool maybeNothing = first.run != runtime::control_flow::kNoSlot && !first.value &&
                             place.frame.runSlot(first).kind == Kind::optional;
   if (op == "OptionalHasElement") {
     if (maybeNothing)
-      outputs[0] = step(flow::StepKind::has, {first}, {output, Kind::typed, Elem::bool_, {}});
+      outputs[0] = step(runtime::control_flow::StepKind::has, {first},
+                        {output, Kind::typed, Elem::bool_, {}});
     else
       outputs[0] = constantSlot(
           place.frame, Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(first.isAbsent() ? 0 : 1)}));
@@ -112,9 +114,9 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
   }
   if (op == "OptionalGetElement") {
     if (first.isAbsent()) return badModel("the optional has no element");
-    outputs[0] = maybeNothing
-                     ? step(flow::StepKind::get, {first}, {output, Kind::optional, Elem::none, {}})
-                     : first;
+    outputs[0] = maybeNothing ? step(runtime::control_flow::StepKind::get, {first},
+                                     {output, Kind::optional, Elem::none, {}})
+                              : first;
     return Status::ok();
   }
   if (op == "SplitToSequence") {
@@ -192,9 +194,9 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
   if (isNoSequence(first)) return badModel("its input is no sequence");
   const auto size = static_cast<int64_t>(first.list ? first.list->size() : 0);
   if (op == "SequenceLength") {
-    outputs[0] = first.list
-                     ? constantSlot(place.frame, Tensor::scalarI64(size))
-                     : step(flow::StepKind::length, {first}, {output, Kind::typed, Elem::i64_, {}});
+    outputs[0] = first.list ? constantSlot(place.frame, Tensor::scalarI64(size))
+                            : step(runtime::control_flow::StepKind::length, {first},
+                                   {output, Kind::typed, Elem::i64_, {}});
     return Status::ok();
   }
   const size_t positionAt = op == "SequenceInsert" ? 2 : 1;
@@ -205,11 +207,13 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
     return badModel("the element is no tensor");
   if (!first.list || !position) {
     if (op == "SequenceAt")
-      outputs[0] = step(flow::StepKind::at, {first, where}, {output, Kind::tensor, Elem::none, {}});
+      outputs[0] = step(runtime::control_flow::StepKind::at, {first, where},
+                        {output, Kind::tensor, Elem::none, {}});
     else if (op == "SequenceErase")
-      outputs[0] = step(flow::StepKind::erase, {first, where}, sequence(output));
+      outputs[0] = step(runtime::control_flow::StepKind::erase, {first, where}, sequence(output));
     else
-      outputs[0] = step(flow::StepKind::insert, {first, inputs[1], where}, sequence(output));
+      outputs[0] = step(runtime::control_flow::StepKind::insert, {first, inputs[1], where},
+                        sequence(output));
     return Status::ok();
   }
   std::vector<Slot> items = *first.list;

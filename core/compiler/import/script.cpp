@@ -9,7 +9,8 @@ namespace candela::import {
 namespace {
 
 /// The stage's Graph with the outputs that are needed and the inputs that they need.
-graph::Graph pruned(Frame::Stage& stage, const std::set<flow::SlotId>& needed, flow::Step& step) {
+graph::Graph pruned(Frame::Stage& stage, const std::set<runtime::control_flow::SlotId>& needed,
+                    runtime::control_flow::Step& step) {
   for (const Frame::Port& port : stage.outputs)
     if (needed.count(port.slot)) {
       stage.graph.addOutput(port.value, port.value->name);
@@ -35,14 +36,15 @@ graph::Graph pruned(Frame::Stage& stage, const std::set<flow::SlotId>& needed, f
 Script Script::of(graph::Graph graph) {
   Script script;
   const auto slotOf = [&](const std::string& name, const graph::TensorType& type) {
-    return script.flow.addSlot({name, flow::Slot::Kind::typed, type.elem, type.shape()});
+    return script.flow.addSlot(
+        {name, runtime::control_flow::Slot::Kind::typed, type.elem, type.shape()});
   };
   for (const Value* input : graph.inputs())
     script.flow.inputs.push_back(slotOf(input->name, input->type));
   for (size_t i = 0; i < graph.outputs().size(); ++i)
     script.flow.outputs.push_back(slotOf(graph.outputNames()[i], graph.outputs()[i]->type));
   script.flow.outputNames = graph.outputNames();
-  flow::Step& unit = script.flow.main.steps.emplace_back();
+  runtime::control_flow::Step& unit = script.flow.main.steps.emplace_back();
   unit.inputs = script.flow.inputs;
   unit.outputs = script.flow.outputs;
   script.units.emplace_back(std::move(graph));
@@ -58,10 +60,10 @@ graph::Graph* Script::graph() {
 }
 
 std::vector<std::string> Script::demandedInputs() const {
-  std::set<flow::SlotId> wanted;
+  std::set<runtime::control_flow::SlotId> wanted;
   // Steps stand behind what they read, so one walk backwards follows every chain.
   for (auto step = flow.main.steps.rbegin(); step != flow.main.steps.rend(); ++step) {
-    if (step->kind != flow::StepKind::unit) continue;
+    if (step->kind != runtime::control_flow::StepKind::unit) continue;
     if (const auto* section = std::get_if<std::shared_ptr<const Section>>(&units[step->unit])) {
       for (size_t i = 0; i < step->inputs.size(); ++i)
         if ((*section)->inputs[i].frozen) wanted.insert(step->inputs[i]);
@@ -79,7 +81,7 @@ std::vector<std::string> Script::demandedInputs() const {
       if (reached.count(graph.inputs()[i])) wanted.insert(step->inputs[i]);
   }
   std::vector<std::string> names;
-  for (const flow::SlotId input : flow.inputs)
+  for (const runtime::control_flow::SlotId input : flow.inputs)
     if (wanted.count(input)) names.push_back(flow.slots[input].name);
   return names;
 }
@@ -90,29 +92,33 @@ Status Script::refusal(const std::string& path) const {
     if (const auto* section = std::get_if<std::shared_ptr<const Section>>(&unit))
       complaints.add(failure(Code::unsupported, "node '{}' ({}): {}", (*section)->items[0].name,
                              (*section)->items[0].node.opType, (*section)->why));
-  for (const flow::Step& step : flow.main.steps)
-    if (step.kind != flow::StepKind::unit && complaints.empty())
+  for (const runtime::control_flow::Step& step : flow.main.steps)
+    if (step.kind != runtime::control_flow::StepKind::unit && complaints.empty())
       complaints.add(
           failure(Code::unsupported,
                   "node '{}': {} is decided at run, so that the model is no single graph",
-                  step.node, flow::stepName(step.kind)));
+                  step.node, runtime::control_flow::stepName(step.kind)));
   if (complaints.empty())
     complaints.add(failure(Code::unsupported, "the model is no single graph"));
   return complaints.status(path);
 }
 
-std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& needed) {
-  std::vector<flow::Step> steps; // last first
-  const auto isNeeded = [&](const std::vector<flow::SlotId>& slots) {
-    return std::ranges::any_of(slots, [&](flow::SlotId slot) { return needed.count(slot) > 0; });
+std::vector<runtime::control_flow::Step>
+Walk::finishFrame(Frame& frame, std::set<runtime::control_flow::SlotId>& needed) {
+  std::vector<runtime::control_flow::Step> steps; // last first
+  const auto isNeeded = [&](const std::vector<runtime::control_flow::SlotId>& slots) {
+    return std::ranges::any_of(
+        slots, [&](runtime::control_flow::SlotId slot) { return needed.count(slot) > 0; });
   };
-  const auto need = [&](const std::vector<flow::SlotId>& slots) {
+  const auto need = [&](const std::vector<runtime::control_flow::SlotId>& slots) {
     needed.insert(slots.begin(), slots.end());
   };
   for (auto stage = frame.stages().rbegin(); stage != frame.stages().rend(); ++stage) {
     for (auto pending = stage->steps.rbegin(); pending != stage->steps.rend(); ++pending) {
-      if (!isNeeded(pending->step.outputs) && pending->step.kind != flow::StepKind::fail) continue;
-      flow::Step& step = pending->step;
+      if (!isNeeded(pending->step.outputs) &&
+          pending->step.kind != runtime::control_flow::StepKind::fail)
+        continue;
+      runtime::control_flow::Step& step = pending->step;
       for (size_t b = 0; b < pending->bodies.size(); ++b) {
         need(step.blocks[b].results);
         step.blocks[b].steps = finishFrame(*pending->bodies[b], needed);
@@ -123,14 +129,14 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
     auto section = std::make_shared<Section>();
     section->claim = options_.claim;
     section->randomSeed = options_.randomSeed;
-    flow::Step deferred;
-    std::set<flow::SlotId> made, read, frozen;
+    runtime::control_flow::Step deferred;
+    std::set<runtime::control_flow::SlotId> made, read, frozen;
     for (auto node = stage->deferred.rbegin(); node != stage->deferred.rend(); ++node) {
       if (!isNeeded(node->outputs) &&
           !std::ranges::any_of(node->outputs, [&](auto slot) { return read.count(slot) > 0; }))
         continue;
-      for (const flow::SlotId slot : node->outputs)
-        if (slot != flow::kNoSlot) made.insert(slot);
+      for (const runtime::control_flow::SlotId slot : node->outputs)
+        if (slot != runtime::control_flow::kNoSlot) made.insert(slot);
       for (const DeferredNode::Read& reads : node->reads) {
         read.insert(reads.slot);
         if (reads.frozen) frozen.insert(reads.slot);
@@ -141,12 +147,12 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
     }
     if (!section->items.empty()) {
       section->model = model_;
-      for (const flow::SlotId slot : made)
+      for (const runtime::control_flow::SlotId slot : made)
         if (needed.count(slot)) {
           deferred.outputs.push_back(slot);
           section->outputs.push_back(script_.flow.slots[slot].name);
         }
-      for (const flow::SlotId slot : read)
+      for (const runtime::control_flow::SlotId slot : read)
         if (!made.count(slot)) {
           deferred.inputs.push_back(slot);
           section->inputs.push_back({script_.flow.slots[slot].name, frozen.count(slot) > 0});
@@ -157,7 +163,7 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
       script_.units.emplace_back(std::move(section));
       steps.push_back(std::move(deferred));
     }
-    flow::Step unit;
+    runtime::control_flow::Step unit;
     graph::Graph graph = pruned(*stage, needed, unit);
     if (unit.outputs.empty()) continue;
     need(unit.inputs);
@@ -171,7 +177,7 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
 
 Script Walk::finish(const std::vector<Slot>& outputs, std::vector<std::string> names) {
   Frame& frame = frames_.front();
-  flow::Flow& flow = script_.flow;
+  runtime::control_flow::Flow& flow = script_.flow;
   Frame::Stage& first = frame.stage(0);
   const bool single =
       frame.stages().size() == 1 && first.deferred.empty() && first.steps.empty() &&
@@ -185,17 +191,18 @@ Script Walk::finish(const std::vector<Slot>& outputs, std::vector<std::string> n
     return Script::of(std::move(first.graph));
   }
   for (const Slot& output : outputs) flow.outputs.push_back(frame.exported(output));
-  std::set<flow::SlotId> needed(flow.outputs.begin(), flow.outputs.end());
+  std::set<runtime::control_flow::SlotId> needed(flow.outputs.begin(), flow.outputs.end());
   flow.main.steps = finishFrame(frame, needed);
-  std::erase_if(flow.constants,
-                [&](const flow::Constant& constant) { return !needed.count(constant.slot); });
+  std::erase_if(flow.constants, [&](const runtime::control_flow::Constant& constant) {
+    return !needed.count(constant.slot);
+  });
   return std::move(script_);
 }
 
 /// An input that waits for the run, with the dims that are known.
-flow::Slot Walk::openInput(const onnx_io::ValueInfo& input) const {
-  using Kind = flow::Slot::Kind;
-  flow::Slot open{input.name, Kind::tensor, input.elem, {}, input.hasShape};
+runtime::control_flow::Slot Walk::openInput(const onnx_io::ValueInfo& input) const {
+  using Kind = runtime::control_flow::Slot::Kind;
+  runtime::control_flow::Slot open{input.name, Kind::tensor, input.elem, {}, input.hasShape};
   if (input.elem == Elem::none)
     open.kind = input.what == "a sequence" ? Kind::sequence : Kind::optional;
   for (const onnx_io::Dim& dim : input.dims) {
@@ -233,7 +240,8 @@ Status Walk::defer(const Place& place, const onnx_io::Node& node, const std::str
   return Status::ok();
 }
 
-Result<Script> Walk::run(const Section& section, std::span<const flow::Value> inputs) {
+Result<Script> Walk::run(const Section& section,
+                         std::span<const runtime::control_flow::Value> inputs) {
   CDL_CHECK(inputs.size() == section.inputs.size());
   Frame& frame = frames_.front();
   const auto define = [&](const std::string& name, const Slot& slot) {
@@ -295,7 +303,8 @@ std::vector<std::pair<std::string, std::string>> supportedOperators() {
   return names;
 }
 
-Result<Script> importSection(const Section& section, std::span<const flow::Value> inputs) {
+Result<Script> importSection(const Section& section,
+                             std::span<const runtime::control_flow::Value> inputs) {
   const ImportOptions options{.claim = section.claim, .randomSeed = section.randomSeed};
   return Walk(section.model, options).run(section, inputs);
 }

@@ -38,7 +38,7 @@ struct Section {
 
 struct Script {
   using Unit = std::variant<graph::Graph, std::shared_ptr<const Section>>;
-  flow::Flow flow;
+  runtime::control_flow::Flow flow;
   std::vector<Unit> units;
 
   /// A Graph with its inputs and outputs.
@@ -58,6 +58,7 @@ Result<Script> importScript(std::shared_ptr<const onnx_io::Model> model,
 
 /// The section for these inputs, of which dims and element types count, and the contents of frozen
 /// ones. The script's inputs are those that are not frozen, sequences element by element.
-Result<Script> importSection(const Section& section, std::span<const flow::Value> inputs);
+Result<Script> importSection(const Section& section,
+                             std::span<const runtime::control_flow::Value> inputs);
 
 } // namespace candela::import

@@ -53,12 +53,12 @@ public:
 
   /// The whole model, or a section of it.
   Result<Script> run();
-  Result<Script> run(const Section& section, std::span<const flow::Value> inputs);
+  Result<Script> run(const Section& section, std::span<const runtime::control_flow::Value> inputs);
 
 private:
   // walk.cpp: names, nodes, functions.
   void addInputs();
-  flow::Slot openInput(const onnx_io::ValueInfo& input) const;
+  runtime::control_flow::Slot openInput(const onnx_io::ValueInfo& input) const;
   void addFrozen();
   void addConstant(Frame& frame, Scope& scope, const std::string& name, const Tensor& tensor,
                    const char* role);
@@ -165,7 +165,8 @@ private:
 
   // script.cpp
   Script finish(const std::vector<Slot>& outputs, std::vector<std::string> names);
-  std::vector<flow::Step> finishFrame(Frame& frame, std::set<flow::SlotId>& needed);
+  std::vector<runtime::control_flow::Step>
+  finishFrame(Frame& frame, std::set<runtime::control_flow::SlotId>& needed);
 
   std::shared_ptr<const onnx_io::Model> model_;
   const ImportOptions& options_;

@@ -12,7 +12,7 @@ using program::Buffer, program::Instr, program::kNone, program::Loop, program::P
 
 namespace {
 
-using interp::Call, interp::Memory;
+using interpreter::Call, interpreter::Memory;
 
 constexpr uint64_t kMostSteps = uint64_t(1) << 26;
 
@@ -23,7 +23,7 @@ bool takesLayout(uint16_t kind, const View& view) {
   if (view.layout.isRowMajor() || kind == CDL_KIND_MATMUL || kind == CDL_KIND_COPY ||
       kind == CDL_KIND_FILL)
     return true;
-  if (interp::isElementwise(kind)) return kind != CDL_KIND_TABLE;
+  if (interpreter::isElementwise(kind)) return kind != CDL_KIND_TABLE;
   std::set<uint8_t> spatial;
   return (kind == CDL_KIND_CONV2D || kind == CDL_KIND_POOL2D) &&
          std::ranges::all_of(view.layout.steps, [&](const auto& step) {
@@ -95,7 +95,7 @@ private:
     memory_.begin(index);
     Call call(program_, instr, iv_, memory_);
     call.checkOverlaps();
-    if (!call.failed()) interp::run(call);
+    if (!call.failed()) interpreter::run(call);
     return call.status();
   }
 

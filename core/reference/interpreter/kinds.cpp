@@ -4,7 +4,7 @@
 
 #include "core/reference/interpreter/machine.h"
 
-namespace candela::reference::interp {
+namespace candela::reference::interpreter {
 
 using program::Instr, program::View;
 
@@ -243,4 +243,4 @@ void run(Call& call) {
   }
 }
 
-} // namespace candela::reference::interp
+} // namespace candela::reference::interpreter

@@ -5,7 +5,7 @@
 
 #include "core/support/text/literal.h"
 
-namespace candela::reference::interp {
+namespace candela::reference::interpreter {
 
 using program::Operand, program::Step, program::View;
 
@@ -253,4 +253,4 @@ Scalar evaluate(const program::Expr& expr, const Scalar& acc,
   return values.back();
 }
 
-} // namespace candela::reference::interp
+} // namespace candela::reference::interpreter

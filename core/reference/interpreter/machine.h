@@ -7,7 +7,7 @@
 #include "core/reference/kinds.h"
 
 /// One instruction of the interpreter.
-namespace candela::reference::interp {
+namespace candela::reference::interpreter {
 
 /// What one instruction sees: its views, decoded, and where results go. Reading keeps the first
 /// failure, so that the kinds read like their definitions.
@@ -94,4 +94,4 @@ bool isElementwise(uint16_t kind);
 /// Runs the instruction; failures stay in the call.
 void run(Call& call);
 
-} // namespace candela::reference::interp
+} // namespace candela::reference::interpreter

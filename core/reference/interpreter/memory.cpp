@@ -1,6 +1,6 @@
 #include "core/reference/interpreter/memory.h"
 
-namespace candela::reference::interp {
+namespace candela::reference::interpreter {
 
 using program::Buffer, program::Program, program::Role;
 
@@ -131,4 +131,4 @@ Result<Bytes> Memory::content(uint32_t buffer) const {
   return Bytes::copyOf(block.data.data() + where_[buffer].byte, b.bytes);
 }
 
-} // namespace candela::reference::interp
+} // namespace candela::reference::interpreter

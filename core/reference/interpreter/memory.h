@@ -4,7 +4,7 @@
 #include "core/support/tensor.h"
 
 /// The interpreter's memory, which tells what a Program does wrong with it.
-namespace candela::reference::interp {
+namespace candela::reference::interpreter {
 
 /// Memory that knows of each byte through which buffer it was written, if at all.
 class Memory {
@@ -52,4 +52,4 @@ private:
   std::optional<Order> order_;
 };
 
-} // namespace candela::reference::interp
+} // namespace candela::reference::interpreter

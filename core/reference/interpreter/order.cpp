@@ -1,6 +1,6 @@
 #include "core/reference/interpreter/order.h"
 
-namespace candela::reference::interp {
+namespace candela::reference::interpreter {
 
 using program::kNone;
 
@@ -40,4 +40,4 @@ uint32_t Order::write(Trace& trace) {
   return kNone;
 }
 
-} // namespace candela::reference::interp
+} // namespace candela::reference::interpreter

@@ -5,7 +5,7 @@
 
 #include "core/compiler/program/program.h"
 
-namespace candela::reference::interp {
+namespace candela::reference::interpreter {
 
 /// Finds two accesses to one byte, one of which writes, that no chain of waits puts in order: on a
 /// device they may come in either. What it finds does not depend on the order in which the
@@ -40,4 +40,4 @@ private:
   std::unordered_set<uint32_t> ancestors_; ///< all those above the frontier
 };
 
-} // namespace candela::reference::interp
+} // namespace candela::reference::interpreter

@@ -21,24 +21,26 @@ using namespace candela;
 struct candela_model {
   // A session, or a flow of them, or the oracle on an IR, of which the bundle tells only what it
   // is.
-  std::unique_ptr<runtime::Session> session;
-  std::unique_ptr<pipeline::FlowModel> flow;
-  pipeline::Ir ir;
-  runtime::Bundle described;
+  std::unique_ptr<runtime::session::Session> session;
+  std::unique_ptr<driver::FlowModel> flow;
+  driver::Ir ir;
+  runtime::bundle::Bundle described;
 
-  const runtime::Bundle& bundle() const { return session ? session->bundle() : described; }
+  const runtime::bundle::Bundle& bundle() const { return session ? session->bundle() : described; }
   size_t inputs() const { return bundle().inputs.size(); }
   size_t outputs() const { return bundle().outputs.size(); }
-  const runtime::BundleValue& input(size_t i) const { return bundle().values[bundle().inputs[i]]; }
-  const runtime::BundleValue& output(size_t i) const {
+  const runtime::bundle::BundleValue& input(size_t i) const {
+    return bundle().values[bundle().inputs[i]];
+  }
+  const runtime::bundle::BundleValue& output(size_t i) const {
     return bundle().values[bundle().outputs[i]];
   }
 
-  mutable runtime::States states; ///< of a flow and of the oracle; a session has its own
+  mutable runtime::session::States states; ///< of a flow and of the oracle; a session has its own
   /// held by a run of a model with states until its outputs are written
   mutable std::mutex turn;
   /// Whether a state goes through that input or output.
-  bool isState(uint32_t runtime::BundleState::* port, uint32_t i) const {
+  bool isState(uint32_t runtime::bundle::BundleState::* port, uint32_t i) const {
     return std::ranges::count(bundle().states, i, port) > 0;
   }
 
@@ -46,13 +48,13 @@ struct candela_model {
   struct Call {
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
-    std::vector<runtime::TraceEvent> events;
+    std::vector<runtime::session::TraceEvent> events;
   };
-  mutable runtime::Pool<Call> calls;
+  mutable runtime::session::Pool<Call> calls;
 
   // What compiling and the newest run did.
   mutable std::mutex traceMutex;
-  mutable std::vector<runtime::TraceEvent> compiled, ran;
+  mutable std::vector<runtime::session::TraceEvent> compiled, ran;
   std::atomic<bool> profiles = false;
   mutable std::mutex filesMutex;
   mutable FileWatch::Files files; ///< that it still reads
@@ -70,7 +72,7 @@ struct candela_model {
 
 namespace {
 
-using pipeline::kUnranked;
+using driver::kUnranked;
 
 static_assert(int(CANDELA_BAD_MODEL) == int(CDL_BAD_MODEL) && int(CANDELA_BOOL) == int(CDL_BOOL));
 
@@ -136,10 +138,10 @@ Result<std::pair<std::string, std::string>> parseKeyValue(const char* text, cons
 struct Request {
   std::vector<std::string> backends;
   import::ImportOptions import;
-  std::map<std::string, runtime::Options> options; ///< by backend; "" is for all
+  std::map<std::string, runtime::plugin::Options> options; ///< by backend; "" is for all
   uint32_t flags = 0;
   std::vector<std::string> states;
-  pipeline::CompileOptions compile;
+  driver::CompileOptions compile;
 };
 
 /// "import.key=value" is for no backend, but for how a model is read.
@@ -208,20 +210,21 @@ Result<Request> parseOptions(const candela_options_t* given) {
   return request;
 }
 
-Result<std::vector<std::shared_ptr<runtime::Device>>> openDevices(const Request& request) {
-  std::vector<std::shared_ptr<runtime::Device>> devices;
+Result<std::vector<std::shared_ptr<runtime::plugin::Device>>> openDevices(const Request& request) {
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   std::set<std::string> served;
   for (const std::string& name : request.backends) {
     if (name == "soft" || name == "reference") continue;
-    CDL_ASSIGN(const std::shared_ptr<runtime::Plugin> plugin, runtime::findPlugin(name));
-    runtime::Options options;
+    CDL_ASSIGN(const std::shared_ptr<runtime::plugin::Plugin> plugin,
+               runtime::plugin::findPlugin(name));
+    runtime::plugin::Options options;
     for (const std::string& key : {std::string(), plugin->name()}) {
       const auto at = request.options.find(key);
       if (at == request.options.end()) continue;
       served.insert(key);
       for (const auto& [option, value] : at->second) options[option] = value;
     }
-    CDL_ASSIGN(std::shared_ptr<runtime::Device> device, plugin->open(0, options));
+    CDL_ASSIGN(std::shared_ptr<runtime::plugin::Device> device, plugin->open(0, options));
     devices.push_back(std::move(device));
   }
   for (const auto& [backend, options] : request.options)
@@ -232,11 +235,11 @@ Result<std::vector<std::shared_ptr<runtime::Device>>> openDevices(const Request&
 }
 
 /// `require_native`: the nodes that are not, all of them.
-Status requireNative(const runtime::Bundle& bundle) {
+Status requireNative(const runtime::bundle::Bundle& bundle) {
   std::string list;
   size_t count = 0;
-  for (const runtime::NodePlacement& node : bundle.placement) {
-    if (node.cls == runtime::NodePlacement::Class::native) continue;
+  for (const runtime::bundle::NodePlacement& node : bundle.placement) {
+    if (node.cls == runtime::bundle::NodePlacement::Class::native) continue;
     list += fmt::format("\n  {} ({}) on {}: {}", node.node, node.op, node.on, node.why);
     ++count;
   }
@@ -246,8 +249,8 @@ Status requireNative(const runtime::Bundle& bundle) {
 }
 
 /// The oracle on a graph counts as host work, node by node.
-runtime::Bundle describeReference(const graph::Graph& graph, const std::string& path) {
-  runtime::Bundle bundle = pipeline::describeModel(graph, path);
+runtime::bundle::Bundle describeReference(const graph::Graph& graph, const std::string& path) {
+  runtime::bundle::Bundle bundle = driver::describeModel(graph, path);
   const auto add = [&](std::vector<uint32_t>& ports, const std::string& name,
                        const graph::TensorType& type) {
     ports.push_back(static_cast<uint32_t>(bundle.values.size()));
@@ -258,22 +261,22 @@ runtime::Bundle describeReference(const graph::Graph& graph, const std::string& 
     add(bundle.outputs, graph.outputNames()[i], graph.outputs()[i]->type);
   for (const auto& node : graph.nodes())
     if (node->kind != graph::OpKind::Constant)
-      bundle.placement.push_back({node->userName(), std::string(graph::opName(node->kind)),
-                                  "reference", "the oracle", runtime::NodePlacement::Class::host,
-                                  pipeline::macs(*node), 0});
+      bundle.placement.push_back(
+          {node->userName(), std::string(graph::opName(node->kind)), "reference", "the oracle",
+           runtime::bundle::NodePlacement::Class::host, driver::macs(*node), 0});
   return bundle;
 }
 
 Status compileReference(candela_model& model, const std::string& path, bool keepValues) {
   if (const auto* program = std::get_if<program::Program>(&model.ir)) {
     // The ports are those of the session that soft would have.
-    CDL_ASSIGN(const auto session, pipeline::compileProgram(*program, path, nullptr));
+    CDL_ASSIGN(const auto session, driver::compileProgram(*program, path, nullptr));
     model.described = session->bundle();
     return Status::ok();
   }
   auto& graph = std::get<graph::Graph>(model.ir);
-  std::vector<runtime::KeptValue> kept;
-  if (keepValues) kept = pipeline::keepValues(graph);
+  std::vector<runtime::bundle::KeptValue> kept;
+  if (keepValues) kept = driver::keepValues(graph);
   model.described = describeReference(graph, path);
   model.described.kept = std::move(kept);
   return Status::ok();
@@ -287,13 +290,13 @@ Status compileParts(candela_model& model, const std::string& path, const Request
   // claim ops, no more.
   CDL_ASSIGN(const auto devices, openDevices(request));
   import::ImportOptions options = request.import;
-  CDL_ASSIGN(options.claim, pipeline::claimBy(devices, reference));
-  std::optional<runtime::Span> span(std::in_place, "load", path);
-  CDL_ASSIGN(pipeline::Loaded loaded, pipeline::loadAny(path, options));
+  CDL_ASSIGN(options.claim, driver::claimBy(devices, reference));
+  std::optional<runtime::session::Span> span(std::in_place, "load", path);
+  CDL_ASSIGN(driver::Loaded loaded, driver::loadAny(path, options));
   span.reset();
   if (auto* script = std::get_if<import::Script>(&loaded)) {
-    CDL_ASSIGN(model.flow, pipeline::FlowModel::create(std::move(*script), path, devices,
-                                                       request.compile, reference));
+    CDL_ASSIGN(model.flow, driver::FlowModel::create(std::move(*script), path, devices,
+                                                     request.compile, reference));
     model.described = model.flow->described();
     return request.flags & CANDELA_FLAG_REQUIRE_NATIVE ? requireNative(model.described)
                                                        : Status::ok();
@@ -308,11 +311,11 @@ Status compileParts(candela_model& model, const std::string& path, const Request
   if (program) {
     if (devices.size() > 1)
       return badArgument("{}: a program runs on one backend, {} are given", path, devices.size());
-    CDL_ASSIGN(model.session, pipeline::compileProgram(std::move(*program), path,
-                                                       devices.empty() ? nullptr : devices[0]));
+    CDL_ASSIGN(model.session, driver::compileProgram(std::move(*program), path,
+                                                     devices.empty() ? nullptr : devices[0]));
   } else {
-    CDL_ASSIGN(model.session, pipeline::compile(std::get<graph::Graph>(std::move(model.ir)), path,
-                                                devices, request.compile));
+    CDL_ASSIGN(model.session, driver::compile(std::get<graph::Graph>(std::move(model.ir)), path,
+                                              devices, request.compile));
   }
   return request.flags & CANDELA_FLAG_REQUIRE_NATIVE ? requireNative(model.bundle()) : Status::ok();
 }
@@ -326,7 +329,7 @@ Status compileModel(candela_model& model, const std::string& path, const candela
     CDL_TRY(model.flow->bindStates(request.states).context(path));
     model.described = model.flow->described();
   } else {
-    CDL_TRY(runtime::addStates(model.described, request.states).context(path));
+    CDL_TRY(runtime::bundle::addStates(model.described, request.states).context(path));
   }
   return model.states.init(model.described);
 }
@@ -339,7 +342,7 @@ void describeType(Elem elem, const Shape& dims, candela_tensor_t& out) {
   if (dims != kUnranked) std::copy(dims.begin(), dims.end(), out.dims);
 }
 
-const char* describePort(const runtime::BundleValue& port, candela_tensor_t* out) {
+const char* describePort(const runtime::bundle::BundleValue& port, candela_tensor_t* out) {
   if (out) {
     describeType(port.elem, port.dims, *out);
     out->data = nullptr;
@@ -354,7 +357,7 @@ bool isNowhere(const candela_tensor_t& tensor) { return !tensor.data && !tensor.
 /// An input's dims as the model counts them, and whether its bytes are enough.
 Result<std::span<const int64_t>> checkInput(const candela_model& model, uint32_t index,
                                             const candela_tensor_t& given) {
-  const runtime::BundleValue& port = model.input(index);
+  const runtime::bundle::BundleValue& port = model.input(index);
   if (given.rank > CANDELA_MAX_RANK || !isValidElem(given.elem))
     return badArgument("input '{}': rank {} or element type {} is out of range", port.name,
                        given.rank, int(given.elem));
@@ -383,7 +386,7 @@ Result<std::vector<Tensor>> readInputs(const candela_model& model, const candela
   std::vector<Tensor> tensors;
   for (uint32_t i = 0; i < model.inputs(); ++i) {
     const candela_tensor_t& given = inputs[i];
-    if (isNowhere(given) && model.isState(&runtime::BundleState::input, i)) {
+    if (isNowhere(given) && model.isState(&runtime::bundle::BundleState::input, i)) {
       tensors.emplace_back();
       continue;
     }
@@ -398,10 +401,11 @@ Result<std::vector<Tensor>> readInputs(const candela_model& model, const candela
 /// A state that nobody wants to see.
 bool isKept(const candela_model& model, uint32_t index, const candela_tensor_t& output) {
   return isNowhere(output) && output.rank != CANDELA_UNKNOWN_RANK &&
-         model.isState(&runtime::BundleState::output, index);
+         model.isState(&runtime::bundle::BundleState::output, index);
 }
 
-Status checkRoom(const runtime::BundleValue& port, const candela_tensor_t& output, uint64_t bytes) {
+Status checkRoom(const runtime::bundle::BundleValue& port, const candela_tensor_t& output,
+                 uint64_t bytes) {
   if (output.bytes >= bytes && (output.data || !bytes)) return Status::ok();
   return badArgument("output '{}' needs {} bytes, there are {}", port.name, bytes, output.bytes);
 }
@@ -465,7 +469,8 @@ public:
 private:
   Status placeInputs(const candela_tensor_t* inputs) {
     for (uint32_t i = 0; i < model_.inputs(); ++i) {
-      const bool goesOn = isNowhere(inputs[i]) && model_.isState(&runtime::BundleState::input, i);
+      const bool goesOn =
+          isNowhere(inputs[i]) && model_.isState(&runtime::bundle::BundleState::input, i);
       if (!goesOn) CDL_TRY(checkInput(model_, i, inputs[i]).status());
       call_->inputs.push_back(static_cast<const std::byte*>(inputs[i].data));
     }
@@ -486,10 +491,10 @@ private:
   }
 
   Status runTraced() {
-    runtime::Trace trace(model_.profiles, std::move(call_->events));
+    runtime::session::Trace trace(model_.profiles, std::move(call_->events));
     Status status;
     {
-      const runtime::Span span("run");
+      const runtime::session::Span span("run");
       status = model_.session->runAt(call_->inputs, call_->outputs);
     }
     call_->events = trace.take();
@@ -514,8 +519,8 @@ Status runTensors(const candela_model& model, const candela_tensor_t* inputs,
     return graph ? reference::run(*graph, all)
                  : reference::interpret(std::get<program::Program>(model.ir), all);
   };
-  runtime::Trace trace(model.profiles);
-  std::optional<runtime::Span> span(std::in_place, "run");
+  runtime::session::Trace trace(model.profiles);
+  std::optional<runtime::session::Span> span(std::in_place, "run");
   CDL_ASSIGN(const std::vector<Tensor> out, model.states.run(in, once));
   span.reset();
   model.keepWatching(watch.take());
@@ -525,7 +530,7 @@ Status runTensors(const candela_model& model, const candela_tensor_t* inputs,
   }
   OutputMemory memory(outputs);
   for (uint32_t o = 0; o < model.outputs(); ++o) {
-    const runtime::BundleValue& port = model.output(o);
+    const runtime::bundle::BundleValue& port = model.output(o);
     candela_tensor_t& output = outputs[o];
     const uint64_t bytes = out[o].sizeBytes();
     const bool kept = isKept(model, o, output);
@@ -547,19 +552,19 @@ Status createModel(candela_model_t** out, const char* path,
   if (!path || !out) return badArgument("no path, or nowhere to put the model");
   auto model = std::make_unique<candela_model>();
   FileWatch watch;
-  runtime::Trace trace(false);
+  runtime::session::Trace trace(false);
   {
-    const runtime::Span span("compile");
+    const runtime::session::Span span("compile");
     CDL_TRY(fill(*model));
   }
   model->compiled = trace.take();
-  const runtime::Bundle& bundle = model->bundle();
+  const runtime::bundle::Bundle& bundle = model->bundle();
   for (const auto* ports : {&bundle.inputs, &bundle.outputs})
     for (const uint32_t port : *ports)
       if (const size_t rank = bundle.values[port].dims.size(); rank > CANDELA_MAX_RANK)
         return failure(Code::unsupported, "'{}' has rank {}, above {}", bundle.values[port].name,
                        rank, CANDELA_MAX_RANK);
-  model->report = pipeline::placementJson(bundle);
+  model->report = driver::placementJson(bundle);
   model->files = watch.take();
   CDL_TRY(model->checkFiles());
   *out = model.release();
@@ -584,14 +589,14 @@ candela_status_t candela_load(const char* path, candela_model_t** model, char* e
                               size_t error_size) {
   return guarded(error, error_size, [&] {
     return createModel(model, path, [&](candela_model& made) -> Status {
-      CDL_ASSIGN(runtime::Bundle bundle, runtime::loadBundle(path));
+      CDL_ASSIGN(runtime::bundle::Bundle bundle, runtime::bundle::loadBundle(path));
       if (bundle.flow) {
-        CDL_ASSIGN(made.flow, pipeline::FlowModel::load(std::move(bundle)));
+        CDL_ASSIGN(made.flow, driver::FlowModel::load(std::move(bundle)));
         made.described = made.flow->described();
-        CDL_TRY(runtime::verifyStates(made.described).context(path));
+        CDL_TRY(runtime::bundle::verifyStates(made.described).context(path));
         return made.states.init(made.described);
       }
-      CDL_ASSIGN(made.session, runtime::Session::create(std::move(bundle)));
+      CDL_ASSIGN(made.session, runtime::session::Session::create(std::move(bundle)));
       return Status::ok();
     });
   });
@@ -656,7 +661,7 @@ char* candela_trace_json(const candela_model_t* model) {
   if (!model) return nullptr;
   return guardedText([&] {
     const std::lock_guard lock(model->traceMutex);
-    return pipeline::traceJson(model->compiled, model->ran);
+    return driver::traceJson(model->compiled, model->ran);
   });
 }
 
@@ -664,7 +669,7 @@ char* candela_backends_json(const char* const* paths) {
   return guardedText([&] {
     std::vector<std::string> list;
     for (const char* const* path = paths; path && *path; ++path) list.emplace_back(*path);
-    return pipeline::backendsJson(list);
+    return driver::backendsJson(list);
   });
 }
 

@@ -4,7 +4,7 @@
 
 #include "core/support/text/name.h"
 
-namespace candela::runtime {
+namespace candela::runtime::bundle {
 
 uint32_t Bundle::addConstant(const Hash& hash, const Bytes& bytes) {
   for (uint32_t i = 0; i < constants.size(); ++i)
@@ -165,4 +165,4 @@ Status verifyBundle(const Bundle& bundle) {
   return verifyStates(bundle);
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::bundle

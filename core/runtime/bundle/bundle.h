@@ -9,7 +9,7 @@
 
 /// What is stored and deployed: steps, constants, Programs and the executables that backends made
 /// of them (.cdb).
-namespace candela::runtime {
+namespace candela::runtime::bundle {
 
 inline constexpr uint32_t kNoConstant = UINT32_MAX;
 
@@ -121,4 +121,4 @@ Status verifyStates(const Bundle& bundle);
 /// Indices, images and shapes fit together.
 Status verifyBundle(const Bundle& bundle);
 
-} // namespace candela::runtime
+} // namespace candela::runtime::bundle

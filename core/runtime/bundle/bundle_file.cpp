@@ -13,7 +13,7 @@
 // The file: a header, the manifest (protobuf), then payloads, each at a multiple of 64 so that it
 // can be used where it is mapped. The header's hash covers the manifest; every payload's own hash
 // stands in the manifest or in its image.
-namespace candela::runtime {
+namespace candela::runtime::bundle {
 namespace {
 
 struct FileHeader {
@@ -27,14 +27,14 @@ constexpr uint16_t kMajor = 0, kMinor = 2;
 
 } // namespace
 
-void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
+void fill(proto::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
   out.set_model(std::filesystem::path(in.model).filename().string()); // the same from every folder
   out.set_model_nodes(in.modelNodes);
   out.set_parameters(in.parameters);
   out.set_arena_bytes(in.arenaBytes);
   out.set_max_live_bytes(in.maxLiveBytes);
   for (const BundleValue& value : in.values) {
-    bundle::Value* v = out.add_values();
+    proto::Value* v = out.add_values();
     v->set_name(value.name);
     v->set_elem(static_cast<uint32_t>(value.elem));
     for (int64_t dim : value.dims) v->add_dims(dim);
@@ -43,12 +43,12 @@ void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
   for (uint32_t v : in.inputs) out.add_inputs(v);
   for (uint32_t v : in.outputs) out.add_outputs(v);
   for (const BundleConstant& constant : in.constants) {
-    bundle::Constant* c = out.add_constants();
+    proto::Constant* c = out.add_constants();
     c->set_hash(constant.hash.data(), constant.hash.size());
     payloads.add(c->mutable_data(), constant.bytes);
   }
   for (const BundlePartition& partition : in.partitions) {
-    bundle::Partition* p = out.add_partitions();
+    proto::Partition* p = out.add_partitions();
     p->set_backend(partition.backend);
     p->set_backend_version(partition.backendVersion);
     for (const auto& [key, value] : partition.options) (*p->mutable_options())[key] = value;
@@ -57,19 +57,19 @@ void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
     payloads.add(p->mutable_executable(), partition.executable);
   }
   for (const BundleStep& step : in.steps) {
-    bundle::Step* s = out.add_steps();
+    proto::Step* s = out.add_steps();
     s->set_kind(static_cast<uint32_t>(step.kind));
     s->set_partition(step.partition);
     for (uint32_t v : step.inputs) s->add_inputs(v);
     for (uint32_t v : step.outputs) s->add_outputs(v);
   }
   for (const BundleState& state : in.states) {
-    bundle::State* s = out.add_states();
+    proto::State* s = out.add_states();
     s->set_input(state.input);
     s->set_output(state.output);
   }
   for (const NodePlacement& node : in.placement) {
-    bundle::Placement* p = out.add_placement();
+    proto::Placement* p = out.add_placement();
     p->set_node(node.node);
     p->set_op(node.op);
     p->set_on(node.on);
@@ -87,14 +87,14 @@ void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
   if (in.flow) fillFlow(*out.mutable_flow(), payloads, *in.flow);
 }
 
-Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
+Result<Bundle> read(const proto::Manifest& in, const Bytes& payloads) {
   Bundle out;
   out.model = in.model();
   out.modelNodes = in.model_nodes();
   out.parameters = in.parameters();
   out.arenaBytes = in.arena_bytes();
   out.maxLiveBytes = in.max_live_bytes();
-  for (const bundle::Value& v : in.values()) {
+  for (const proto::Value& v : in.values()) {
     if (!isValidElem(v.elem()))
       return badModel("value {} has unknown element type {}", v.name(), v.elem());
     out.values.push_back({v.name(), static_cast<Elem>(v.elem()),
@@ -102,7 +102,7 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
   }
   out.inputs.assign(in.inputs().begin(), in.inputs().end());
   out.outputs.assign(in.outputs().begin(), in.outputs().end());
-  for (const bundle::Constant& c : in.constants()) {
+  for (const proto::Constant& c : in.constants()) {
     BundleConstant constant;
     if (c.hash().size() != constant.hash.size())
       return badModel("a constant's hash has {} bytes", c.hash().size());
@@ -113,7 +113,7 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
                       hashText(constant.hash));
     out.constants.push_back(std::move(constant));
   }
-  for (const bundle::Partition& p : in.partitions()) {
+  for (const proto::Partition& p : in.partitions()) {
     BundlePartition partition;
     partition.backend = p.backend();
     partition.backendVersion = p.backend_version();
@@ -124,7 +124,7 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
     CDL_ASSIGN(partition.executable, take(payloads, p.executable()));
     out.partitions.push_back(std::move(partition));
   }
-  for (const bundle::Step& s : in.steps()) {
+  for (const proto::Step& s : in.steps()) {
     if (s.kind() > static_cast<uint32_t>(StepKind::copy))
       return badModel("unknown step kind {}", s.kind());
     out.steps.push_back({static_cast<StepKind>(s.kind()),
@@ -132,8 +132,8 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
                          {s.inputs().begin(), s.inputs().end()},
                          {s.outputs().begin(), s.outputs().end()}});
   }
-  for (const bundle::State& s : in.states()) out.states.push_back({s.input(), s.output()});
-  for (const bundle::Placement& p : in.placement()) {
+  for (const proto::State& s : in.states()) out.states.push_back({s.input(), s.output()});
+  for (const proto::Placement& p : in.placement()) {
     if (p.placement_class() > 2) return badModel("unknown placement class {}", p.placement_class());
     Products products;
     if (p.products_size() == 4)
@@ -154,7 +154,7 @@ bool isBundle(const std::string& path) {
 }
 
 Status saveBundle(const Bundle& bundle, const std::string& path) {
-  bundle::Manifest manifest;
+  proto::Manifest manifest;
   PayloadWriter payloads;
   fill(manifest, payloads, bundle);
   std::string text;
@@ -203,7 +203,7 @@ Result<Bundle> loadBundle(const std::string& path) {
   const Hash hash = sha256(text, header.manifestBytes);
   if (std::memcmp(hash.data(), header.hash, hash.size()) != 0)
     return badModel("{}: damaged bundle", path);
-  bundle::Manifest manifest;
+  proto::Manifest manifest;
   if (!manifest.ParseFromArray(text, static_cast<int>(header.manifestBytes)))
     return badModel("{}: malformed manifest", path);
   const Bytes payloads = file.slice(header.payloadOffset, file.size() - header.payloadOffset);
@@ -212,4 +212,4 @@ Result<Bundle> loadBundle(const std::string& path) {
   return bundle;
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::bundle

@@ -8,14 +8,17 @@
 #include "core/runtime/bundle/flow_bundle.h"
 
 /// The parts of a bundle's file.
-namespace candela::runtime {
+namespace candela::runtime::bundle {
+
+/// The messages of bundle.proto.
+namespace proto = candela::bundle;
 
 inline uint64_t align64(uint64_t x) { return (x + 63) / 64 * 64; }
 
 /// Payloads in file order, and where they go.
 class PayloadWriter {
 public:
-  void add(bundle::Blob* blob, const Bytes& bytes) {
+  void add(proto::Blob* blob, const Bytes& bytes) {
     const auto [known, isNew] = places_.try_emplace({bytes.data(), bytes.size()}, end_);
     blob->set_offset(known->second);
     blob->set_size(bytes.size());
@@ -40,16 +43,16 @@ private:
   uint64_t end_ = 0;
 };
 
-inline Result<Bytes> take(const Bytes& payloads, const bundle::Blob& blob) {
+inline Result<Bytes> take(const Bytes& payloads, const proto::Blob& blob) {
   if (blob.offset() > payloads.size() || blob.size() > payloads.size() - blob.offset())
     return badModel("payload of {} bytes at {} leaves the file", blob.size(), blob.offset());
   return payloads.slice(blob.offset(), blob.size());
 }
 
-void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in);
-Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads);
+void fill(proto::Manifest& out, PayloadWriter& payloads, const Bundle& in);
+Result<Bundle> read(const proto::Manifest& in, const Bytes& payloads);
 
-void fillFlow(bundle::Flow& out, PayloadWriter& payloads, const FlowBundle& in);
-Result<std::shared_ptr<const FlowBundle>> readFlow(const bundle::Flow& in, const Bytes& payloads);
+void fillFlow(proto::Flow& out, PayloadWriter& payloads, const FlowBundle& in);
+Result<std::shared_ptr<const FlowBundle>> readFlow(const proto::Flow& in, const Bytes& payloads);
 
-} // namespace candela::runtime
+} // namespace candela::runtime::bundle

@@ -3,7 +3,7 @@
 
 #include "core/runtime/bundle/bundle.h"
 
-namespace candela::runtime {
+namespace candela::runtime::bundle {
 namespace {
 
 const BundleValue& inputOf(const Bundle& bundle, const BundleState& state) {
@@ -76,4 +76,4 @@ Status addStates(Bundle& bundle, const std::vector<std::string>& texts) {
   return verifyStates(bundle);
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::bundle

@@ -1,6 +1,6 @@
 #include "core/runtime/control_flow/flow.h"
 
-namespace candela::flow {
+namespace candela::runtime::control_flow {
 namespace {
 
 constexpr const char* kStepNames[] = {"unit", "branch", "loop", "construct", "insert", "erase",
@@ -89,4 +89,4 @@ std::string Flow::text() const {
   return printer.text;
 }
 
-} // namespace candela::flow
+} // namespace candela::runtime::control_flow

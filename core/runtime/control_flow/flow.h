@@ -7,7 +7,7 @@
 
 /// What a model does between its static Graphs: steps over slots. Only a run knows which branch is
 /// taken, how often a loop turns, how long a sequence is.
-namespace candela::flow {
+namespace candela::runtime::control_flow {
 
 using SlotId = uint32_t;
 inline constexpr SlotId kNoSlot = UINT32_MAX;
@@ -117,4 +117,4 @@ inline constexpr uint64_t kMostScanned = uint64_t(1) << 33;
 Result<std::vector<Value>> run(const Flow& flow, std::span<const std::unique_ptr<Unit>> units,
                                std::span<const Value> inputs);
 
-} // namespace candela::flow
+} // namespace candela::runtime::control_flow

@@ -3,7 +3,7 @@
 
 #include "core/runtime/control_flow/flow.h"
 
-namespace candela::flow {
+namespace candela::runtime::control_flow {
 namespace {
 
 Result<int64_t> scalarInt(const Value& value, const char* what) {
@@ -233,4 +233,4 @@ Result<std::vector<Value>> run(const Flow& flow, std::span<const std::unique_ptr
   return Run(flow, units).run(inputs);
 }
 
-} // namespace candela::flow
+} // namespace candela::runtime::control_flow

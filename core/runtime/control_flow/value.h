@@ -5,7 +5,7 @@
 
 #include "core/support/tensor.h"
 
-namespace candela::flow {
+namespace candela::runtime::control_flow {
 
 /// What one step of a flow hands to the next: nothing (an optional without a value), a tensor, or a
 /// sequence of tensors. Copies share the bytes.
@@ -28,4 +28,4 @@ struct Value {
   std::string text() const;
 };
 
-} // namespace candela::flow
+} // namespace candela::runtime::control_flow

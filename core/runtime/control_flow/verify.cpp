@@ -1,6 +1,6 @@
 #include "core/runtime/control_flow/flow.h"
 
-namespace candela::flow {
+namespace candela::runtime::control_flow {
 namespace {
 
 class Verifier {
@@ -89,4 +89,4 @@ Status verify(const Flow& flow, std::span<const Ports> units) {
   return verifier.block(flow.main);
 }
 
-} // namespace candela::flow
+} // namespace candela::runtime::control_flow

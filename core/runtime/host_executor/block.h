@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 /// One of CONVERT, BINARY, COMPARE, SELECT, UNARY for fixed element types. `run` reads n elements
 /// of each input and writes n of the result; the result may be the same memory as an input, not
@@ -28,4 +28,4 @@ BlockOp::Function findBinary(uint16_t fn, uint8_t elem);
 BlockOp::Function findUnary(uint16_t fn, uint8_t elem);
 BlockOp::Function findConvert(uint8_t from, uint8_t to);
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -5,7 +5,7 @@
 #include "core/runtime/host_executor/block.h"
 #include "core/runtime/host_executor/elements.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 namespace {
 
 // exp of the negative magnitude only, so that neither tail overflows on the way.
@@ -150,4 +150,4 @@ bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* in, uint8_t out, boo
   return op.run != nullptr;
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -6,7 +6,7 @@
 #include "core/runtime/host_executor/block.h"
 #include "core/runtime/host_executor/operand.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 namespace {
 
 // An integer on its way to a float narrower than f64.
@@ -128,4 +128,4 @@ BlockOp::Function findConvert(uint8_t from, uint8_t to) {
   });
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -4,7 +4,7 @@
 #include "candela/backend/status.hpp"
 #include "core/runtime/host_executor/operand.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 /// What every kind's function gets. The check of images saw to the numbers of operands, their
 /// shapes, attributes and functions; what is left to refuse are types and values.
@@ -43,4 +43,4 @@ RunKind runCopy, runFill, runBlockOp, runElementwise, runGather, runScatter, run
 /// Whether MATMUL runs these operands with sums of type `acc`.
 bool hasProduct(uint8_t a, uint8_t b, uint8_t acc);
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

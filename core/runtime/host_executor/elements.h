@@ -9,7 +9,7 @@
 #include "candela/cdl.h"
 #include "candela/numerics.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 /// A type as a value.
 template <class T> struct Tag {};
@@ -203,4 +203,4 @@ template <std::integral T> T pow(T a, T b) {
 CDL_BINARIES(CDL_FUNCTION)
 #undef CDL_FUNCTION
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -5,7 +5,7 @@
 
 #include "core/runtime/host_executor/expr.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 /// COPY and FILL go by the size of the element, whatever it means.
 cdl::Status runCopy(const Call& call) {
@@ -58,4 +58,4 @@ cdl::Status runElementwise(const Call& call) {
   return cdl::ok();
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

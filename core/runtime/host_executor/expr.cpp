@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 Expr::Source Expr::bindOperand(const Call& call, const cdl_step_t& step,
                                const cdl_operand_t& operand) {
@@ -115,4 +115,4 @@ void Finisher::finish(const int64_t* index, int64_t first, const void* acc, int6
   scatterBlock(result_, at, stride, n, values);
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -5,7 +5,7 @@
 #include "core/runtime/host_executor/block.h"
 #include "core/runtime/host_executor/call.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 /// An expression bound to its instruction. Not for several threads at once: it holds the values of
 /// its steps.
@@ -63,4 +63,4 @@ private:
   Scratch<uint64_t> scratch_;
 };
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -3,7 +3,7 @@
 
 #include "core/runtime/host_executor/call.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 namespace {
 
 int64_t indexAt(const Operand& index, int64_t k) {
@@ -83,4 +83,4 @@ cdl::Status runScatter(const Call& call) {
   return cdl::ok();
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

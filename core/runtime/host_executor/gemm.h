@@ -5,7 +5,7 @@
 
 #include "core/runtime/host_executor/operand.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 /// Tiles of kTileRows x tileColumns<S> accumulators of S: eight 16-byte vectors, which every x86-64
 /// and every AArch64 holds in registers next to what it multiplies. Wider vectors would give the
@@ -64,4 +64,4 @@ void packPanels(const Matrix& from, int64_t first, int64_t rows, int64_t firstDe
   }
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -7,7 +7,7 @@
 
 #include "core/runtime/host_executor/call.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 namespace {
 
 // One line in a dense scratch of the compute type; sums in f64.
@@ -121,4 +121,4 @@ cdl::Status runSort(const Call& call) {
   return cdl::ok();
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -10,7 +10,7 @@
 #include "core/runtime/host_executor/expr.h"
 #include "core/runtime/host_executor/gemm.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 namespace {
 
 struct Problem {
@@ -228,4 +228,4 @@ cdl::Status runMatmul(const Call& call) {
   return cdl::ok();
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

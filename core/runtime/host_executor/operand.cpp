@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 std::string dimsText(const Operand& operand) {
   std::string text = "[";
@@ -81,4 +81,4 @@ void scatterBlock(const Operand& to, int64_t position, int64_t stride, int64_t n
   });
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

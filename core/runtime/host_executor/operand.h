@@ -8,7 +8,7 @@
 #include "core/runtime/host_executor/elements.h"
 #include "core/runtime/host_executor/scratch.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 /// Elements that one call of a block function handles at most; scratch blocks have this many.
 constexpr int64_t kBlock = 512;
@@ -141,4 +141,4 @@ template <class F> void mapBlocks(const Scratch<Operand>& in, const Operand& out
   if (isPackedElem(out.elem)) out.clearTail();
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -6,7 +6,7 @@
 
 #include "core/runtime/host_executor/expr.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 namespace {
 
 // Accumulators: f32 sums and products in f64, which costs little and keeps long rows accurate; f16
@@ -187,4 +187,4 @@ cdl::Status runArgReduce(const Call& call) {
   return cdl::ok();
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

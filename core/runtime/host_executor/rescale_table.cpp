@@ -2,7 +2,7 @@
 #include "core/runtime/host_executor/block.h"
 #include "core/runtime/host_executor/call.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 namespace {
 
 bool isRescaled(uint8_t elem) { return isIntegerElem(elem) && elem != CDL_U64; }
@@ -132,4 +132,4 @@ cdl::Status runTable(const Call& call) {
   return cdl::ok();
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

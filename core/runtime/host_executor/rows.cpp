@@ -6,7 +6,7 @@
 #include "core/runtime/host_executor/call.h"
 #include "core/runtime/host_executor/soft.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 namespace {
 
 constexpr uint8_t kStored[] = {CDL_F32,        CDL_F16,        CDL_BF16,   CDL_F64,    CDL_I8,
@@ -139,4 +139,4 @@ const cdl_capabilities_t& capabilities() {
   return table;
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 /// Blocks of one thread by their sizes, powers of two. Those above kLargest are not kept.
 class ScratchBlocks {
@@ -70,4 +70,4 @@ template <class T> struct ScratchAllocator {
 /// A vector of the thread that makes it, for the time of one instruction.
 template <class T> using Scratch = std::vector<T, ScratchAllocator<T>>;
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

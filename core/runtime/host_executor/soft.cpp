@@ -2,7 +2,7 @@
 
 #include "core/runtime/host_executor/call.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 Operand Call::resolve(const cdl_view_t& view) const {
   Operand operand;
@@ -93,4 +93,4 @@ cdl_code_t runAll(const cdl_image_t* image, void* const* buffers, cdl_error_t* e
   return code;
 }
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -3,7 +3,7 @@
 
 #include "candela/cdl.h"
 
-namespace candela::soft {
+namespace candela::runtime::host_executor {
 
 /// Every row that soft runs, as data. A row with elem_count 0 (ELEMENTWISE) takes any operands;
 /// what its expression may hold stands in steps_mask. Operand class AFFINE throughout. Static
@@ -23,4 +23,4 @@ cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValue
 /// Runs all instructions in order, `for` regions too. Stops at the first error.
 cdl_code_t runAll(const cdl_image_t* image, void* const* buffers, cdl_error_t* error);
 
-} // namespace candela::soft
+} // namespace candela::runtime::host_executor

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 
 Status checkSchema(const cdl_plugin_t& table) {
   constexpr uint32_t kMost = 1024; // far above what any honest plugin has
@@ -21,4 +21,4 @@ Status checkSchema(const cdl_plugin_t& table) {
   return Status::ok();
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

@@ -1,6 +1,6 @@
 #include "core/runtime/plugin/plugin.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 
 std::vector<bool> constantBuffers(const cdl_image_t* image) {
   std::vector<bool> isConstant(image->buffers.count, false);
@@ -19,4 +19,4 @@ std::vector<bool> constantBuffers(const cdl_image_t* image) {
   return isConstant;
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

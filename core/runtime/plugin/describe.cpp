@@ -1,16 +1,16 @@
 #include "core/runtime/plugin/plugin.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 namespace {
 
 /// The class of the dims from `skip` on.
-target::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view, uint32_t skip,
-                             const std::vector<bool>& constants) {
-  target::OperandDesc operand;
+capabilities::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view, uint32_t skip,
+                                   const std::vector<bool>& constants) {
+  capabilities::OperandDesc operand;
   operand.elem = static_cast<Elem>(view.elem);
   operand.dims.assign(view.dims, view.dims + view.rank);
-  operand.cls = target::classify(std::span(operand.dims).subspan(skip),
-                                 {view.strides + skip, view.rank - skip});
+  operand.cls = capabilities::classify(std::span(operand.dims).subspan(skip),
+                                       {view.strides + skip, view.rank - skip});
   operand.isConstant = constants[view.buffer];
   if (view.layout) operand.layout = *cdl_get_layout(image, view.layout);
   return operand;
@@ -18,14 +18,14 @@ target::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view, u
 
 } // namespace
 
-target::InstrDesc describe(const cdl_image_t* image, uint32_t index) {
+capabilities::InstrDesc describe(const cdl_image_t* image, uint32_t index) {
   return describe(image, index, constantBuffers(image));
 }
 
-target::InstrDesc describe(const cdl_image_t* image, uint32_t index,
-                           const std::vector<bool>& constants) {
+capabilities::InstrDesc describe(const cdl_image_t* image, uint32_t index,
+                                 const std::vector<bool>& constants) {
   const cdl_instr_t* instr = cdl_get_instr(image, index);
-  target::InstrDesc desc;
+  capabilities::InstrDesc desc;
   desc.kind = instr->kind;
   desc.fn = instr->fn;
   uint32_t inputs = instr->inputs;
@@ -75,4 +75,4 @@ target::InstrDesc describe(const cdl_image_t* image, uint32_t index,
   return desc;
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

@@ -9,7 +9,7 @@
 #include "core/runtime/plugin/plugin.h"
 #include "core/support/file.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 namespace {
 
 /// dlopen maps a file that was cut off, and whoever touches what lies behind its end dies of
@@ -87,4 +87,4 @@ Status checkPluginFile(const std::string& path) {
                  CDL_BACKEND_QUERY_SYMBOL);
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

@@ -5,7 +5,7 @@
 
 #include "core/support/status.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 
 /// Names of the functions and objects that a shared library exports, sorted, as its file says: no
 /// code of it runs.
@@ -17,4 +17,4 @@ Result<std::vector<std::string>> exportedSymbols(const std::string& path);
 /// incompatible.
 Status checkPluginFile(const std::string& path);
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

@@ -14,7 +14,7 @@
 #include "core/support/hash.h"
 #include "core/support/text/shown.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,4 +81,4 @@ const cdl_host_t& host() {
   return kHost;
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

@@ -1,7 +1,7 @@
 // Memory of the host that a device uses where it lies: of a slot that plugins of version 0.1 lack.
 #include "core/runtime/plugin/plugin.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 
 Result<bool> Device::import(std::shared_ptr<DeviceMemory>& memory, uint32_t space, void* data,
                             uint64_t bytes) {
@@ -32,4 +32,4 @@ Result<bool> Device::import(std::shared_ptr<DeviceMemory>& memory, uint32_t spac
   return true;
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

@@ -16,7 +16,7 @@
 #include "core/support/text/scan.h"
 #include "core/support/text/shown.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 namespace {
 
 // The oldest plugin whose table this host reads.
@@ -174,7 +174,7 @@ Result<std::shared_ptr<Device>> Plugin::open(uint32_t index, const Options& opti
   CDL_ASSIGN(const cdl_capabilities_t* capabilities,
              askSlot(name(), CDL_SLOT(table_, device_capabilities), handle));
   if (!capabilities) return failure(Code::internal, "{}: device_capabilities gave nothing", name());
-  CDL_ASSIGN(device->target_, target::Target::fromCapabilities(name(), *capabilities, false));
+  CDL_ASSIGN(device->target_, capabilities::Target::fromCapabilities(name(), *capabilities, false));
   return device;
 }
 
@@ -276,4 +276,4 @@ Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes, uint32_
   return memory;
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

@@ -7,7 +7,7 @@
 
 /// Backends behind the C ABI: finding, negotiating, and objects that free themselves. Nothing here
 /// knows an IR.
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 
 class Device;
 using Options = std::map<std::string, std::string>;
@@ -97,7 +97,7 @@ public:
   const Plugin& plugin() const { return *plugin_; }
   const cdl_plugin_t& table() const { return plugin_->table(); }
   cdl_device_t* handle() const { return handle_; }
-  const target::Target& target() const { return *target_; }
+  const capabilities::Target& target() const { return *target_; }
   const Options& options() const { return options_; }
   std::string name() const;
   /// True when the plugin compiles whole programs (door 2); else it runs instructions (door 1).
@@ -123,7 +123,7 @@ private:
   explicit Device(std::shared_ptr<Plugin> plugin) : plugin_(std::move(plugin)) {}
   std::shared_ptr<Plugin> plugin_;
   cdl_device_t* handle_ = nullptr;
-  std::optional<target::Target> target_;
+  std::optional<capabilities::Target> target_;
   Options options_;
   std::mutex mutex_;
   /// by content hash, space and alignment
@@ -150,7 +150,7 @@ template <typename Function> struct Slot {
   Function call;
 };
 #define CDL_SLOT(table, slot)                                                                      \
-  ::candela::runtime::Slot { #slot, (table).slot }
+  ::candela::runtime::plugin::Slot { #slot, (table).slot }
 
 /// What the exception that is being handled says of the plugin's slot that threw it, which no slot
 /// may.
@@ -198,8 +198,8 @@ void endBySlot(const char* who, Slot<Function> slot, Args... args) noexcept {
 std::vector<bool> constantBuffers(const cdl_image_t* image);
 /// The question that a target is asked about an instruction of a checked image; `constants` as
 /// above.
-target::InstrDesc describe(const cdl_image_t* image, uint32_t instr,
-                           const std::vector<bool>& constants);
-target::InstrDesc describe(const cdl_image_t* image, uint32_t instr);
+capabilities::InstrDesc describe(const cdl_image_t* image, uint32_t instr,
+                                 const std::vector<bool>& constants);
+capabilities::InstrDesc describe(const cdl_image_t* image, uint32_t instr);
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

@@ -9,7 +9,7 @@
 #include "core/support/text/name.h"
 #include "core/support/text/scan.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,4 +129,4 @@ std::vector<std::string> listPlugins() {
   return {names.begin(), names.end()};
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

@@ -3,7 +3,7 @@
 
 #include "core/runtime/plugin/plugin.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 namespace {
 
 /// A word: no path, no hidden file, no option of a command.
@@ -39,4 +39,4 @@ Status Plugin::checkStoredOptions(const Options& options) const {
   return Status::ok();
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

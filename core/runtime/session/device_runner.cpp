@@ -7,11 +7,11 @@
 #include "core/runtime/session/image_runner.h"
 #include "core/runtime/session/shortage.h"
 
-namespace candela::runtime {
+namespace candela::runtime::session {
 namespace {
 
-using MemoryPtr = std::shared_ptr<DeviceMemory>;
-using target::Support;
+using MemoryPtr = std::shared_ptr<plugin::DeviceMemory>;
+using capabilities::Support;
 
 /// What one execution needs on the device; kept for the next one.
 struct Context {
@@ -25,7 +25,7 @@ struct Context {
   std::vector<cdl_binding_t> bindings;
   MemoryPtr scratch;
   /// goes first, with what it has not done: then nothing uses the memory
-  std::shared_ptr<Queue> queue;
+  std::shared_ptr<plugin::Queue> queue;
 };
 
 /// What a row calls NATIVE may not be refused once it runs: that is the backend's failure, and says
@@ -39,16 +39,18 @@ Status promised(const Status& status) {
 /// Runs a Program on a device through either door.
 class DeviceRunner : public ImageRunner<Context> {
 public:
-  DeviceRunner(const BundlePartition& partition, std::shared_ptr<Device> device)
+  DeviceRunner(const bundle::BundlePartition& partition, std::shared_ptr<plugin::Device> device)
       : ImageRunner(partition), device_(std::move(device)), name_(device_->name()) {}
 
   ~DeviceRunner() override {
     if (!executable_) return;
     const cdl_plugin_t& table = device_->table();
-    endBySlot(table.name, CDL_SLOT(table, executable_destroy), device_->handle(), executable_);
+    plugin::endBySlot(table.name, CDL_SLOT(table, executable_destroy), device_->handle(),
+                      executable_);
   }
 
-  Status prepare(const Bundle& bundle, const BundlePartition& partition, Refusal* refusal) {
+  Status prepare(const bundle::Bundle& bundle, const bundle::BundlePartition& partition,
+                 Refusal* refusal) {
     const size_t spaces = device_->target().spaces().size();
     if (image_->spaces.count - 1 > spaces)
       return failure(Code::incompatible, "the program uses {} memory spaces, {} has {}",
@@ -63,9 +65,10 @@ public:
     CDL_TRY(makeFixed());
     const Span span("compile for", name_);
     support_.assign(image_->instrs.count, Support::none);
-    const std::vector<bool> constants = constantBuffers(image_);
+    const std::vector<bool> constants = plugin::constantBuffers(image_);
     for (uint32_t i = 1; i < image_->instrs.count; ++i) {
-      const target::Answer answer = device_->target().query(describe(image_, i, constants));
+      const capabilities::Answer answer =
+          device_->target().query(plugin::describe(image_, i, constants));
       support_[i] = answer.support;
       if (answer.support != Support::none) continue;
       if (refusal) *refusal = {i, answer.reason, answer.detail};
@@ -87,7 +90,8 @@ public:
           static_cast<std::string*>(context)->append(static_cast<const char*>(data), size);
           return 1;
         }};
-    CDL_TRY(callSlot(name_, CDL_SLOT(device_->table(), executable_save), executable_, &writer));
+    CDL_TRY(
+        plugin::callSlot(name_, CDL_SLOT(device_->table(), executable_save), executable_, &writer));
     return Bytes::wrap(blob->data(), blob->size(), blob);
   }
 
@@ -110,11 +114,11 @@ private:
     return Status::ok();
   }
 
-  Status load(const BundlePartition& partition) {
+  Status load(const bundle::BundlePartition& partition) {
     stored_ = partition.executable;
     const Status status =
-        callSlot(name_, CDL_SLOT(device_->table(), executable_load), device_->handle(), image_,
-                 stored_.data(), stored_.size(), &executable_);
+        plugin::callSlot(name_, CDL_SLOT(device_->table(), executable_load), device_->handle(),
+                         image_, stored_.data(), stored_.size(), &executable_);
     if (!status) executable_ = nullptr;
     return status && !executable_ ? noExecutable("executable_load") : status;
   }
@@ -124,13 +128,14 @@ private:
     for (const Bytes& bytes : constants_) payloads.push_back(bytes.data());
     cdl_refusal_t refused{};
     refused.header = CDL_HEADER(cdl_refusal_t);
-    if (Status status = callSlot(name_, CDL_SLOT(device_->table(), compile), device_->handle(),
-                                 image_, payloads.data(), &executable_, &refused);
+    if (Status status =
+            plugin::callSlot(name_, CDL_SLOT(device_->table(), compile), device_->handle(), image_,
+                             payloads.data(), &executable_, &refused);
         !status) {
       executable_ = nullptr;
       const auto reason = static_cast<uint16_t>(refused.reason);
       if (refusal)
-        *refusal = {refused.instr, reason, target::refusalText(reason, status.message())};
+        *refusal = {refused.instr, reason, capabilities::refusalText(reason, status.message())};
       return status;
     }
     return executable_ ? Status::ok() : noExecutable("compile");
@@ -143,8 +148,8 @@ private:
   Status readSupport() {
     if (!device_->table().executable_support) return Status::ok();
     std::vector<uint8_t> support(support_.size(), CDL_SUPPORT_NONE);
-    CDL_TRY(callSlot(name_, CDL_SLOT(device_->table(), executable_support), executable_,
-                     support.data(), static_cast<uint32_t>(support.size())));
+    CDL_TRY(plugin::callSlot(name_, CDL_SLOT(device_->table(), executable_support), executable_,
+                             support.data(), static_cast<uint32_t>(support.size())));
     for (size_t i = 1; i < support.size(); ++i)
       if (support[i] != CDL_SUPPORT_NATIVE) support_[i] = Support::emulated;
     return Status::ok();
@@ -192,7 +197,7 @@ private:
 
   Status allocateScratch(Context& context) {
     CDL_ASSIGN(const uint64_t bytes,
-               askSlot(name_, CDL_SLOT(device_->table(), executable_scratch), executable_));
+               plugin::askSlot(name_, CDL_SLOT(device_->table(), executable_scratch), executable_));
     if (!bytes) return Status::ok();
     CDL_ASSIGN(context.scratch, device_->allocate(0, bytes, 64));
     context.bindings.push_back({context.scratch->handle(), 0, bytes});
@@ -292,19 +297,19 @@ private:
   Status execute(Context& context, const cdl_bindings_t& bindings, RunStats& stats) {
     const cdl_plugin_t& table = device_->table();
     cdl_queue_t* queue = context.queue->handle();
-    if (keepsProfile()) CDL_TRY(callSlot(name_, CDL_SLOT(table, profile_begin), queue));
+    if (keepsProfile()) CDL_TRY(plugin::callSlot(name_, CDL_SLOT(table, profile_begin), queue));
     const uint64_t start = nowNs(), done = context.queue->next();
     const cdl_timeline_t signal{queue, done};
     {
       const Span span("execute");
-      CDL_TRY(promised(callSlot(name_, CDL_SLOT(table, execute), queue, executable_, &bindings,
-                                nullptr, uint32_t{0}, signal)));
+      CDL_TRY(promised(plugin::callSlot(name_, CDL_SLOT(table, execute), queue, executable_,
+                                        &bindings, nullptr, uint32_t{0}, signal)));
     }
     for (size_t i = 1; i < support_.size(); ++i)
       ++(support_[i] == Support::native ? stats.nativeInstrs : stats.emulatedInstrs);
     const Span span("wait");
     CDL_TRY(context.queue->wait(done));
-    return keepsProfile() ? endProfile(queue, start, executions(image_)) : Status::ok();
+    return keepsProfile() ? endProfile(queue, start, bundle::executions(image_)) : Status::ok();
   }
 
   /// Whether instructions are asked for, and the device itself tells of them.
@@ -318,8 +323,8 @@ private:
     const uint64_t end = nowNs();
     std::vector<cdl_profile_record_t> records(std::min<uint64_t>(most, 1 << 20));
     uint32_t count = 0;
-    CDL_TRY(callSlot(name_, CDL_SLOT(device_->table(), profile_end), queue, records.data(),
-                     static_cast<uint32_t>(records.size()), &count));
+    CDL_TRY(plugin::callSlot(name_, CDL_SLOT(device_->table(), profile_end), queue, records.data(),
+                             static_cast<uint32_t>(records.size()), &count));
     // Of a long loop the first million is kept; more than there were executions is no profile.
     if (count > std::max<uint64_t>(records.size(), most))
       return failure(Code::unsupported, "{}: a profile of {} records, there is room for {}", name_,
@@ -373,10 +378,10 @@ private:
     const cdl_plugin_t& table = device_->table();
     cdl_queue_t* queue = context.queue->handle();
     const Span span("execute", "instructions");
-    if (keepsProfile()) CDL_TRY(callSlot(name_, CDL_SLOT(table, profile_begin), queue));
+    if (keepsProfile()) CDL_TRY(plugin::callSlot(name_, CDL_SLOT(table, profile_begin), queue));
     const uint64_t start = nowNs();
-    CDL_TRY(promised(
-        callSlot(name_, CDL_SLOT(table, run), queue, image_, first, count, loops, &bindings)));
+    CDL_TRY(promised(plugin::callSlot(name_, CDL_SLOT(table, run), queue, image_, first, count,
+                                      loops, &bindings)));
     if (tracesInstrs()) CDL_TRY(context.queue->drain());
     return keepsProfile() ? endProfile(queue, start, count) : Status::ok();
   }
@@ -394,7 +399,8 @@ private:
     bool isMapped = true;
     for (uint32_t v = 0; v < views; ++v) isMapped = isMapped && context.addresses[bufferOf(v)];
     if (isMapped)
-      return callSlot("soft", soft::run, image_, index, loops, context.addresses.data());
+      return plugin::callSlot("soft", host_executor::run, image_, index, loops,
+                              context.addresses.data());
 
     std::vector<void*> addresses = context.addresses;
     std::map<uint32_t, Bytes> staged;
@@ -404,7 +410,7 @@ private:
       if (v >= instr->inputs) written.insert(b);
       if (addresses[b]) continue;
       const cdl_binding_t& binding = context.bindings[b];
-      const DeviceMemory* memory = context.memory[b].get();
+      const plugin::DeviceMemory* memory = context.memory[b].get();
       if (!memory) return failure(Code::internal, "buffer {} has no memory", b);
       const Span span("stage in", {}, binding.bytes);
       CDL_ASSIGN(Bytes bytes, Bytes::allocate(binding.bytes));
@@ -413,7 +419,7 @@ private:
       addresses[b] = bytes.mutableData();
       staged[b] = std::move(bytes);
     }
-    CDL_TRY(callSlot("soft", soft::run, image_, index, loops, addresses.data()));
+    CDL_TRY(plugin::callSlot("soft", host_executor::run, image_, index, loops, addresses.data()));
     for (auto& [b, bytes] : staged) {
       if (!written.count(b)) continue;
       const Span span("stage out", {}, bytes.size());
@@ -424,7 +430,7 @@ private:
     return Status::ok();
   }
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<plugin::Device> device_;
   std::string name_;
   cdl_executable_t* executable_ = nullptr;
   /// where a stored executable was loaded from; it goes on to use it
@@ -437,12 +443,13 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Runner>> makeDeviceRunner(const Bundle& bundle,
-                                                 const BundlePartition& partition,
-                                                 std::shared_ptr<Device> device, Refusal* refusal) {
+Result<std::unique_ptr<Runner>> makeDeviceRunner(const bundle::Bundle& bundle,
+                                                 const bundle::BundlePartition& partition,
+                                                 std::shared_ptr<plugin::Device> device,
+                                                 Refusal* refusal) {
   auto runner = std::make_unique<DeviceRunner>(partition, std::move(device));
   CDL_TRY(runner->prepare(bundle, partition, refusal));
   return std::unique_ptr<Runner>(std::move(runner));
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

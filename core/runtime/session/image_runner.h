@@ -4,7 +4,7 @@
 #include "core/runtime/session/session.h"
 #include "core/support/payload.h"
 
-namespace candela::runtime {
+namespace candela::runtime::session {
 
 /// What the runners of an image share: its constants on the host, and contexts that executions
 /// leave for the next ones.
@@ -24,7 +24,7 @@ public:
     if (status) contexts_.put(std::move(context));
     return status;
   }
-  const std::vector<target::Support>& support() const final { return support_; }
+  const std::vector<capabilities::Support>& support() const final { return support_; }
   Result<Bytes> allocateOutput(size_t output, Resident& resident) final {
     for (const Port& port : ports_) {
       if (port.output != output) continue;
@@ -36,7 +36,7 @@ public:
   }
 
   /// Finds the payloads of the constants. Failure: out_of_memory.
-  Status readConstants(const Bundle& bundle, const BundlePartition& partition) {
+  Status readConstants(const bundle::Bundle& bundle, const bundle::BundlePartition& partition) {
     constants_.resize(image_->constants.count);
     for (uint32_t c = 1; c < image_->constants.count; ++c) {
       const cdl_constant_t& constant = *cdl_get_constant(image_, c);
@@ -69,7 +69,7 @@ protected:
     bool isOutput() const { return output != kNone; }
   };
 
-  explicit ImageRunner(const BundlePartition& partition)
+  explicit ImageRunner(const bundle::BundlePartition& partition)
       : bytes_(partition.image), image_(reinterpret_cast<const cdl_image_t*>(bytes_.data())) {
     size_t inputs = 0, outputs = 0;
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
@@ -100,7 +100,8 @@ protected:
   }
 
   /// Runs one instruction, here or on the device; records how long it took when that is asked.
-  template <typename F> static Status timed(uint32_t instr, target::Support support, F&& run) {
+  template <typename F>
+  static Status timed(uint32_t instr, capabilities::Support support, F&& run) {
     const uint64_t start = nowNs();
     CDL_TRY(run());
     if (tracesInstrs())
@@ -113,7 +114,7 @@ protected:
   Bytes bytes_;
   const cdl_image_t* image_;
   std::vector<Port> ports_; ///< in the order of their buffers
-  std::vector<target::Support> support_;
+  std::vector<capabilities::Support> support_;
   std::vector<Bytes> constants_; ///< per image constant
   bool hasState_ = false;
 
@@ -122,10 +123,11 @@ private:
   Pool<Context> contexts_;
 };
 
-Result<std::unique_ptr<Runner>> makeSoftRunner(const Bundle& bundle,
-                                               const BundlePartition& partition);
-Result<std::unique_ptr<Runner>> makeDeviceRunner(const Bundle& bundle,
-                                                 const BundlePartition& partition,
-                                                 std::shared_ptr<Device> device, Refusal* refusal);
+Result<std::unique_ptr<Runner>> makeSoftRunner(const bundle::Bundle& bundle,
+                                               const bundle::BundlePartition& partition);
+Result<std::unique_ptr<Runner>> makeDeviceRunner(const bundle::Bundle& bundle,
+                                                 const bundle::BundlePartition& partition,
+                                                 std::shared_ptr<plugin::Device> device,
+                                                 Refusal* refusal);
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

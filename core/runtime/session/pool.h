@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-namespace candela::runtime {
+namespace candela::runtime::session {
 
 /// What calls leave for the next ones, so that those make nothing anew. Any thread.
 template <class T> class Pool {
@@ -27,4 +27,4 @@ private:
   std::vector<std::unique_ptr<T>> free_;
 };
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

@@ -2,25 +2,28 @@
 
 #include "core/runtime/session/image_runner.h"
 
-namespace candela::runtime {
+namespace candela::runtime::session {
 
-Result<std::unique_ptr<Runner>> makeRunner(const Bundle& bundle, const BundlePartition& partition,
-                                           std::shared_ptr<Device> device, Refusal* refusal) {
+Result<std::unique_ptr<Runner>> makeRunner(const bundle::Bundle& bundle,
+                                           const bundle::BundlePartition& partition,
+                                           std::shared_ptr<plugin::Device> device,
+                                           Refusal* refusal) {
   return device ? makeDeviceRunner(bundle, partition, std::move(device), refusal)
                 : makeSoftRunner(bundle, partition);
 }
 
-Result<std::unique_ptr<Session>> Session::create(Bundle bundle,
-                                                 std::span<const std::shared_ptr<Device>> devices) {
-  CDL_TRY(verifyBundle(bundle));
-  std::vector<std::shared_ptr<Device>> open(devices.begin(), devices.end());
+Result<std::unique_ptr<Session>>
+Session::create(bundle::Bundle bundle, std::span<const std::shared_ptr<plugin::Device>> devices) {
+  CDL_TRY(bundle::verifyBundle(bundle));
+  std::vector<std::shared_ptr<plugin::Device>> open(devices.begin(), devices.end());
   std::vector<std::unique_ptr<Runner>> runners;
-  for (const BundlePartition& partition : bundle.partitions) {
-    std::shared_ptr<Device> device;
-    for (const std::shared_ptr<Device>& candidate : open)
+  for (const bundle::BundlePartition& partition : bundle.partitions) {
+    std::shared_ptr<plugin::Device> device;
+    for (const std::shared_ptr<plugin::Device>& candidate : open)
       if (candidate->plugin().name() == partition.backend) device = candidate;
     if (!device && !partition.backend.empty()) {
-      CDL_ASSIGN(std::shared_ptr<Plugin> plugin, findPluginNamed(partition.backend));
+      CDL_ASSIGN(std::shared_ptr<plugin::Plugin> plugin,
+                 plugin::findPluginNamed(partition.backend));
       CDL_TRY(plugin->checkStoredOptions(partition.options));
       CDL_ASSIGN(device, plugin->open(0, partition.options));
       open.push_back(device);
@@ -33,20 +36,20 @@ Result<std::unique_ptr<Session>> Session::create(Bundle bundle,
   return session;
 }
 
-std::unique_ptr<Session> Session::adopt(Bundle bundle,
+std::unique_ptr<Session> Session::adopt(bundle::Bundle bundle,
                                         std::vector<std::unique_ptr<Runner>> runners) {
   CDL_CHECK(bundle.partitions.size() == runners.size());
   auto session = std::make_unique<Session>();
   session->bundle_ = std::move(bundle);
   session->runners_ = std::move(runners);
-  const Bundle& held = session->bundle_;
+  const bundle::Bundle& held = session->bundle_;
   session->isComputed_.assign(held.values.size(), false);
   for (uint32_t v = 0; v < held.values.size(); ++v) {
     session->source_.push_back(v);
     session->valueBytes_.push_back(held.values[v].sizeBytes());
   }
-  for (const BundleStep& step : held.steps) {
-    const bool isCopy = step.kind == StepKind::copy;
+  for (const bundle::BundleStep& step : held.steps) {
+    const bool isCopy = step.kind == bundle::StepKind::copy;
     if (isCopy) session->source_[step.outputs[0]] = session->source_[step.inputs[0]];
     const std::string backend = isCopy ? "" : held.partitions[step.partition].backend;
     session->stepNames_.push_back(
@@ -56,4 +59,4 @@ std::unique_ptr<Session> Session::adopt(Bundle bundle,
   return session;
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

@@ -7,7 +7,7 @@
 #include "core/runtime/session/trace.h"
 
 /// Loading, binding and running a bundle. Carries no compiler.
-namespace candela::runtime {
+namespace candela::runtime::session {
 
 /// What one run did; the SDK counts, so that a report cannot flatter.
 struct RunStats {
@@ -32,7 +32,7 @@ public:
   /// sees, where there is one, which `resident` gets to know.
   virtual Result<Bytes> allocateOutput(size_t output, Resident& resident) = 0;
   /// Support per instruction, [0] unused.
-  virtual const std::vector<target::Support>& support() const = 0;
+  virtual const std::vector<capabilities::Support>& support() const = 0;
   /// The backend's blob for the bundle; empty when it has none.
   virtual Result<Bytes> save() { return Bytes(); }
 };
@@ -46,8 +46,9 @@ struct Refusal {
 
 /// Compiles (door 2) or checks (door 1) for a device; without one the host runs the Program. On
 /// Code::refused, *refusal says which instruction.
-Result<std::unique_ptr<Runner>> makeRunner(const Bundle& bundle, const BundlePartition& partition,
-                                           std::shared_ptr<Device> device,
+Result<std::unique_ptr<Runner>> makeRunner(const bundle::Bundle& bundle,
+                                           const bundle::BundlePartition& partition,
+                                           std::shared_ptr<plugin::Device> device,
                                            Refusal* refusal = nullptr);
 
 /// A bundle with its devices open. run() may be called by many threads at once; where a thread has
@@ -58,17 +59,17 @@ public:
   /// `devices`: what to use for partitions of these backends; others are found by name and opened
   /// with the bundle's options.
   static Result<std::unique_ptr<Session>>
-  create(Bundle bundle, std::span<const std::shared_ptr<Device>> devices = {});
+  create(bundle::Bundle bundle, std::span<const std::shared_ptr<plugin::Device>> devices = {});
   /// The same with runners that were made already, one per partition.
-  static std::unique_ptr<Session> adopt(Bundle bundle,
+  static std::unique_ptr<Session> adopt(bundle::Bundle bundle,
                                         std::vector<std::unique_ptr<Runner>> runners);
 
-  const Bundle& bundle() const { return bundle_; }
+  const bundle::Bundle& bundle() const { return bundle_; }
   /// Stores the bundle with the executables of backends that can store them, which hold their
   /// constants, and the constants of the others. Failure: io, or a backend's.
   Status save(const std::string& path) const;
   /// What save() stores.
-  Result<Bundle> stored() const;
+  Result<bundle::Bundle> stored() const;
 
   /// Outputs are inputs of the next run, by "INPUT=OUTPUT". Before the first run.
   Status bindStates(const std::vector<std::string>& texts);
@@ -107,7 +108,7 @@ private:
   Status handOver(Frame& frame, Outputs outputs, RunStats& stats);
   Status runPlaced(Inputs inputs, Outputs outputs, RunStats* stats);
 
-  Bundle bundle_;
+  bundle::Bundle bundle_;
   std::vector<std::unique_ptr<Runner>> runners_;
   std::vector<std::string> stepNames_; ///< "0 on cpu", for traces and messages
   std::vector<uint32_t> source_;       ///< per value: what it is a copy of, or itself
@@ -118,4 +119,4 @@ private:
   Pool<Frame> frames_;
 };
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

@@ -3,10 +3,10 @@
 
 #include "core/runtime/session/session.h"
 
-namespace candela::runtime {
+namespace candela::runtime::session {
 
 Status Session::bindStates(const std::vector<std::string>& texts) {
-  CDL_TRY(addStates(bundle_, texts));
+  CDL_TRY(bundle::addStates(bundle_, texts));
   return initStates();
 }
 
@@ -14,12 +14,12 @@ Status Session::bindStates(const std::vector<std::string>& texts) {
 /// is written.
 Status Session::initStates() {
   residents_.clear();
-  return states_.init(bundle_, [&](const BundleState& state) -> Result<Bytes> {
+  return states_.init(bundle_, [&](const bundle::BundleState& state) -> Result<Bytes> {
     const uint32_t value = bundle_.outputs[state.output];
     Resident resident;
     Bytes room;
-    for (const BundleStep& step : bundle_.steps)
-      for (size_t i = 0; step.kind != StepKind::copy && i < step.outputs.size(); ++i)
+    for (const bundle::BundleStep& step : bundle_.steps)
+      for (size_t i = 0; step.kind != bundle::StepKind::copy && i < step.outputs.size(); ++i)
         if (step.outputs[i] == value) {
           CDL_ASSIGN(room, runners_[step.partition]->allocateOutput(i, resident));
         }
@@ -55,7 +55,7 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
   const auto turn = states_.takeTurn();
   std::vector<Tensor> values(bundle_.values.size());
   for (size_t v = 0; v < values.size(); ++v)
-    if (const BundleValue& value = bundle_.values[v]; value.constant != kNoConstant)
+    if (const bundle::BundleValue& value = bundle_.values[v]; value.constant != bundle::kNoConstant)
       values[v] = {value.elem, value.dims, bundle_.constants[value.constant].bytes};
   for (size_t i = 0; i < inputs.size(); ++i) values[bundle_.inputs[i]] = inputs[i];
   for (const States::Held& held : states_.held())
@@ -70,7 +70,7 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
   std::vector<Tensor> outputs;
   std::vector<std::byte*> out;
   for (size_t o = 0; o < bundle_.outputs.size(); ++o) {
-    const BundleValue& value = bundle_.values[bundle_.outputs[o]];
+    const bundle::BundleValue& value = bundle_.values[bundle_.outputs[o]];
     // of an input, a constant, or an output before that is the same value
     Bytes& bytes = values[rootOf(o)].bytes;
     const bool isComputed = isComputed_[rootOf(o)];
@@ -103,7 +103,7 @@ Status Session::runPlaced(Inputs inputs, Outputs outputs, RunStats* stats) {
   std::unique_ptr<Frame> frame = takeFrame();
   CDL_TRY(placeValues(*frame, inputs, outputs));
   for (size_t step = 0; step < bundle_.steps.size(); ++step)
-    if (bundle_.steps[step].kind != StepKind::copy) CDL_TRY(runStep(*frame, step, counted));
+    if (bundle_.steps[step].kind != bundle::StepKind::copy) CDL_TRY(runStep(*frame, step, counted));
   CDL_TRY(handOver(*frame, outputs, counted));
   frames_.put(std::move(frame));
   states_.advance();
@@ -118,7 +118,7 @@ std::unique_ptr<Session::Frame> Session::takeFrame() {
   frame->rooms.resize(bundle_.values.size());
   frame->at.assign(bundle_.values.size(), nullptr);
   for (size_t v = 0; v < bundle_.values.size(); ++v)
-    if (const uint32_t constant = bundle_.values[v].constant; constant != kNoConstant)
+    if (const uint32_t constant = bundle_.values[v].constant; constant != bundle::kNoConstant)
       // which nobody writes
       frame->at[v] = const_cast<std::byte*>(bundle_.constants[constant].bytes.data());
   return frame;
@@ -173,8 +173,8 @@ Status Session::placeValues(Frame& frame, Inputs inputs, Outputs outputs) const 
 }
 
 Status Session::runStep(Frame& frame, size_t index, RunStats& stats) {
-  const BundleStep& step = bundle_.steps[index];
-  const BundlePartition& partition = bundle_.partitions[step.partition];
+  const bundle::BundleStep& step = bundle_.steps[index];
+  const bundle::BundlePartition& partition = bundle_.partitions[step.partition];
   frame.in.clear();
   frame.out.clear();
   for (const uint32_t v : step.inputs) frame.in.push_back(frame.at[source_[v]]);
@@ -216,21 +216,21 @@ Status Session::handOver(Frame& frame, Outputs outputs, RunStats& stats) {
 }
 
 Status Session::save(const std::string& path) const {
-  CDL_ASSIGN(const Bundle bundle, stored());
-  return saveBundle(bundle, path);
+  CDL_ASSIGN(const bundle::Bundle bundle, stored());
+  return bundle::saveBundle(bundle, path);
 }
 
-Result<Bundle> Session::stored() const {
-  Bundle stored = bundle_;
+Result<bundle::Bundle> Session::stored() const {
+  bundle::Bundle stored = bundle_;
   stored.constants.clear();
   const auto keep = [&](uint32_t& constant) {
-    if (constant == kNoConstant) return;
-    const BundleConstant& kept = bundle_.constants[constant];
+    if (constant == bundle::kNoConstant) return;
+    const bundle::BundleConstant& kept = bundle_.constants[constant];
     constant = stored.addConstant(kept.hash, kept.bytes);
   };
-  for (BundleValue& value : stored.values) keep(value.constant);
+  for (bundle::BundleValue& value : stored.values) keep(value.constant);
   for (size_t p = 0; p < runners_.size(); ++p) {
-    BundlePartition& partition = stored.partitions[p];
+    bundle::BundlePartition& partition = stored.partitions[p];
     CDL_ASSIGN(partition.executable, runners_[p]->save());
     if (partition.executable.size()) partition.constants.clear();
     for (uint32_t& constant : partition.constants) keep(constant);
@@ -238,4 +238,4 @@ Result<Bundle> Session::stored() const {
   return stored;
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

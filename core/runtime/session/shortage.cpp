@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace candela::runtime {
+namespace candela::runtime::session {
 namespace {
 
 /// Of the first instruction that writes the buffer; "" where nobody knows.
@@ -36,4 +36,4 @@ std::string valuesText(const cdl_image_t* image, uint32_t space) {
                      origin.empty() ? "" : fmt::format(" of node '{}'", origin), buffer->bytes);
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

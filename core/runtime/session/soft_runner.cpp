@@ -4,7 +4,7 @@
 #include "core/runtime/session/image_runner.h"
 #include "core/runtime/session/shortage.h"
 
-namespace candela::runtime {
+namespace candela::runtime::session {
 namespace {
 
 /// What one execution needs; kept for the next one.
@@ -22,12 +22,12 @@ bool isAligned(const std::byte* data) {
 /// A whole Program on the host. Inputs and outputs are used where they lie.
 class SoftRunner : public ImageRunner<Memory> {
 public:
-  explicit SoftRunner(const BundlePartition& partition)
-      : ImageRunner(partition), executions_(executions(image_)) {
-    support_.assign(image_->instrs.count, target::Support::native);
+  explicit SoftRunner(const bundle::BundlePartition& partition)
+      : ImageRunner(partition), executions_(bundle::executions(image_)) {
+    support_.assign(image_->instrs.count, capabilities::Support::native);
   }
 
-  Status prepare(const Bundle& bundle, const BundlePartition& partition) {
+  Status prepare(const bundle::Bundle& bundle, const bundle::BundlePartition& partition) {
     CDL_TRY(readConstants(bundle, partition));
     fixed_.resize(image_->buffers.count);
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
@@ -93,11 +93,12 @@ private:
 
   Status compute(void* const* buffers, RunStats& stats) {
     stats.hostInstrs += executions_;
-    if (!tracesInstrs()) return callSlot("soft", soft::runAll, image_, buffers);
+    if (!tracesInstrs()) return plugin::callSlot("soft", host_executor::runAll, image_, buffers);
     int64_t loops[CDL_MAX_LOOP_NESTING] = {};
     for (uint32_t i = 1; i < image_->instrs.count; i = cdl_next_instr(image_, i, loops))
-      CDL_TRY(timed(i, target::Support::none,
-                    [&] { return callSlot("soft", soft::run, image_, i, loops, buffers); }));
+      CDL_TRY(timed(i, capabilities::Support::none, [&] {
+        return plugin::callSlot("soft", host_executor::run, image_, i, loops, buffers);
+      }));
     return Status::ok();
   }
 
@@ -107,11 +108,11 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Runner>> makeSoftRunner(const Bundle& bundle,
-                                               const BundlePartition& partition) {
+Result<std::unique_ptr<Runner>> makeSoftRunner(const bundle::Bundle& bundle,
+                                               const bundle::BundlePartition& partition) {
   auto runner = std::make_unique<SoftRunner>(partition);
   CDL_TRY(runner->prepare(bundle, partition));
   return std::unique_ptr<Runner>(std::move(runner));
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-namespace candela::runtime {
+namespace candela::runtime::session {
 
-Status States::init(const Bundle& bundle, const Allocate& allocate) {
+Status States::init(const bundle::Bundle& bundle, const Allocate& allocate) {
   std::vector<Held> all;
-  for (const BundleState& state : bundle.states) {
-    const BundleValue& input = bundle.values[bundle.inputs[state.input]];
+  for (const bundle::BundleState& state : bundle.states) {
+    const bundle::BundleValue& input = bundle.values[bundle.inputs[state.input]];
     Held held{state, bundle.outputs[state.output], {}, {}};
     if (allocate) {
       for (Tensor* room : {&held.now, &held.next}) {
@@ -45,4 +45,4 @@ void States::advance() {
   for (Held& held : held_) std::swap(held.now, held.next);
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

@@ -8,13 +8,13 @@
 #include "core/runtime/plugin/plugin.h"
 
 /// Outputs of a run that are inputs of the next one, such as the caches of a decoder.
-namespace candela::runtime {
+namespace candela::runtime::session {
 
 /// Where the host sees a state: in memory that this device executes on as it is, or (without
 /// memory) in its own, which devices copy from and to.
 struct Resident {
-  std::shared_ptr<DeviceMemory> memory;
-  const Device* device = nullptr;
+  std::shared_ptr<plugin::DeviceMemory> memory;
+  const plugin::Device* device = nullptr;
   uint32_t space = 0; ///< as the images of programs count
 };
 using Residents = std::map<const void*, Resident>; ///< by the host's address
@@ -24,17 +24,17 @@ using Residents = std::map<const void*, Resident>; ///< by the host's address
 class States {
 public:
   struct Held {
-    BundleState state;
+    bundle::BundleState state;
     uint32_t value; ///< of the output
     Tensor now, next;
   };
-  using Allocate = std::function<Result<Bytes>(const BundleState&)>;
+  using Allocate = std::function<Result<Bytes>(const bundle::BundleState&)>;
   using Run = std::function<Result<std::vector<Tensor>>(std::span<const Tensor> inputs)>;
 
   /// `allocate`: zeroed room for runs to write into; each state has two rooms then, which it
   /// changes with every run. Without it a state is the tensor that a run returned. Failure:
   /// out_of_memory, or what `allocate` says.
-  Status init(const Bundle& bundle, const Allocate& allocate = nullptr);
+  Status init(const bundle::Bundle& bundle, const Allocate& allocate = nullptr);
   bool empty() const { return held_.empty(); }
 
   /// Runs once, with what is held in place of state inputs that have no type; keeps the results. A
@@ -53,4 +53,4 @@ private:
   std::mutex turn_;
 };
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

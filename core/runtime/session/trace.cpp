@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-namespace candela::runtime {
+namespace candela::runtime::session {
 namespace {
 
 thread_local Trace* newest = nullptr;
@@ -64,4 +64,4 @@ Span::~Span() {
   } // a trace has gaps rather than that it ends a run, be it one that fails
 }
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

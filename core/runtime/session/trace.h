@@ -8,7 +8,7 @@
 #include "core/support/tensor.h"
 
 /// When what happened. Who wants to know puts a Trace on his thread; without one nothing is kept.
-namespace candela::runtime {
+namespace candela::runtime::session {
 
 /// Nanoseconds of the steady clock.
 inline uint64_t nowNs() {
@@ -24,7 +24,7 @@ struct TraceEvent {
   uint32_t partition = 0, instr = 0; ///< instr 0: a step
   uint32_t engine = 0;
   /// of an instruction: native ran on the backend, the rest here
-  target::Support support = target::Support::none;
+  capabilities::Support support = capabilities::Support::none;
   /// the backend told the times by a clock of its own; they were moved to the host's
   bool deviceClock = false;
   std::string backend = {}; ///< of an instruction; "soft" where there is none
@@ -72,4 +72,4 @@ private:
   TraceEvent event_;
 };
 
-} // namespace candela::runtime
+} // namespace candela::runtime::session

@@ -10,7 +10,7 @@
 
 #include "tests/abi/image_builder.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 
 /// As each version can offer it: the runtime's own fills slots that the oldest lacks.
 const cdl_host_t& host() {
@@ -105,19 +105,19 @@ std::vector<int32_t> runSample(Device& device, const std::vector<int32_t>& numbe
     const void* constants[1] = {};
     const Exact<cdl_refusal_t> refusal(cdl_refusal_t{});
     refusal->header = CDL_HEADER(cdl_refusal_t);
-    status = callSlot("compile", device.table().compile, device.handle(), image.image(), constants,
-                      &executable, refusal.get());
+    status = callSlot("compile", device.table().compile, device.handle(), image.image(),
+                              constants, &executable, refusal.get());
     if (status)
       status = callSlot("execute", device.table().execute, (*queue)->handle(), executable,
-                        bindings.get(), nullptr, uint32_t{0},
-                        cdl_timeline_t{(*queue)->handle(), (*queue)->next()});
+                                bindings.get(), nullptr, uint32_t{0},
+                                cdl_timeline_t{(*queue)->handle(), (*queue)->next()});
     if (executable) device.table().executable_destroy(device.handle(), executable);
     EXPECT_TRUE(refusal.isWhole());
   } else {
     for (int64_t turn = 0; turn < 2 && status; ++turn) {
       const int64_t loops[CDL_MAX_LOOP_NESTING] = {turn, 0};
-      status = callSlot("run", device.table().run, (*queue)->handle(), image.image(), 1u, 1u, loops,
-                        bindings.get());
+      status = callSlot("run", device.table().run, (*queue)->handle(), image.image(), 1u,
+                                1u, loops, bindings.get());
     }
   }
   EXPECT_TRUE(bindings.isWhole());
@@ -219,18 +219,18 @@ TEST_P(Skew, CapabilitiesOfAnyLengthAreRead) {
     EXPECT_FALSE(CDL_HAS(&given, later_3));
   }
 #endif
-  target::InstrDesc add;
+  capabilities::InstrDesc add;
   add.kind = CDL_KIND_BINARY;
   add.fn = CDL_BINARY_ADD;
   const auto ask = [&](int64_t count) {
-    target::OperandDesc operand;
+    capabilities::OperandDesc operand;
     operand.elem = Elem::i32_;
     operand.dims = {count};
     add.operands.assign(3, operand);
     return (*device)->target().query(add).support;
   };
-  EXPECT_EQ(ask(64), target::Support::native) << "the first row holds";
-  EXPECT_EQ(ask(65), target::Support::emulated) << "its atom limits it, a later row does not";
+  EXPECT_EQ(ask(64), capabilities::Support::native) << "the first row holds";
+  EXPECT_EQ(ask(65), capabilities::Support::emulated) << "its atom limits it, a later row does not";
 }
 
 TEST_P(Skew, TheDoorRuns) {
@@ -301,4 +301,4 @@ std::string nameOf(const testing::TestParamInfo<Other>& info) {
 INSTANTIATE_TEST_SUITE_P(Pairs, Skew, testing::ValuesIn(kOthers), nameOf);
 
 } // namespace
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

@@ -90,10 +90,10 @@ private:
 
 class CpuBands : public ::testing::Test {
 protected:
-  using Devices = std::vector<std::shared_ptr<runtime::Device>>;
+  using Devices = std::vector<std::shared_ptr<runtime::plugin::Device>>;
 
   void SetUp() override {
-    const auto plugin = runtime::findPlugin(PLUGIN_cpu);
+    const auto plugin = runtime::plugin::findPlugin(PLUGIN_cpu);
     ASSERT_TRUE(plugin.isOk()) << plugin.status().message();
     for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni", "amx"})
       if ((*plugin)->open(0, {{"isa", isa}}).isOk()) tiers_.emplace_back(isa);
@@ -101,17 +101,17 @@ protected:
   }
 
   Devices open(const std::string& isa, const char* threads, const char* bandBytes) const {
-    return {*(*runtime::findPlugin(PLUGIN_cpu))
+    return {*(*runtime::plugin::findPlugin(PLUGIN_cpu))
                  ->open(0, {{"isa", isa}, {"threads", threads}, {"band_bytes", bandBytes}})};
   }
 
   std::vector<Tensor> run(RandomGraph random, const Devices& devices, bool groups) {
-    pipeline::CompileOptions options;
+    driver::CompileOptions options;
     options.groups = groups;
-    const auto session = pipeline::compile(std::move(random.graph), "chain", devices, options);
+    const auto session = driver::compile(std::move(random.graph), "chain", devices, options);
     if (!session) ADD_FAILURE() << session.status().message();
     if (!session) return {};
-    for (const runtime::BundlePartition& part : (*session)->bundle().partitions) {
+    for (const runtime::bundle::BundlePartition& part : (*session)->bundle().partitions) {
       const auto* image = reinterpret_cast<const cdl_image_t*>(part.image.data());
       for (uint32_t g = 1; g < image->groups.count; ++g) {
         EXPECT_TRUE(groups);
@@ -130,7 +130,7 @@ protected:
       SCOPED_TRACE(fmt::format("seed {} on {}", seed, isa));
       const auto make = [&] {
         RandomGraph random = ChainMaker(static_cast<uint64_t>(seed), quantized).make();
-        if (quantized && !passes::optimize(random.graph)) ADD_FAILURE() << "optimize";
+        if (quantized && !graph::passes::optimize(random.graph)) ADD_FAILURE() << "optimize";
         return random;
       };
       // So little that small images need bands, and of every kind of count.

@@ -6,8 +6,6 @@
 
 namespace candela::test {
 
-using namespace program;
-
 namespace {
 
 using Dims = std::vector<int64_t>;
@@ -34,7 +32,7 @@ public:
     shape_ = Random(shapeSeed);
     value_ = Random(valueSeed);
     case_ = Case();
-    instr_ = Instr();
+    instr_ = program::Instr();
     instr_.kind = row.kind;
     instr_.fn = row.fn;
     loops();
@@ -150,12 +148,12 @@ private:
 
   /// Strides of a class. What is written never overlaps itself. A dim that nothing steps along has
   /// any stride.
-  void stride(View& v, int operandClass, bool isWritten) {
+  void stride(program::View& v, int operandClass, bool isWritten) {
     strideOf(v, operandClass, isWritten);
     for (size_t d = 0; d < v.dims.size(); ++d)
       if (v.dims[d] <= 1 && shape_.chance(15)) v.strides[d] = shape_.in(-3, 9);
   }
-  void strideOf(View& v, int operandClass, bool isWritten) {
+  void strideOf(program::View& v, int operandClass, bool isWritten) {
     const auto rank = static_cast<int>(v.dims.size());
     const int64_t cls = shape_.in(CDL_CLASS_DENSE, operandClass);
     const bool repeats = !isWritten && cls >= CDL_CLASS_BROADCAST;
@@ -184,9 +182,9 @@ private:
   }
 
   /// A view and the buffer that it needs: exactly as long as it reaches, or a little longer.
-  View view(Elem elem, Dims dims, int operandClass, bool isWritten, Fill fill,
-            std::vector<char>* exact = nullptr) {
-    View v = denseView(0, elem, std::move(dims));
+  program::View view(Elem elem, Dims dims, int operandClass, bool isWritten, Fill fill,
+                     std::vector<char>* exact = nullptr) {
+    program::View v = program::denseView(0, elem, std::move(dims));
     stride(v, operandClass, isWritten);
     int64_t low = 0, high = 0;
     const auto reach = [&](int64_t last, int64_t stride) {
@@ -203,11 +201,11 @@ private:
     if (!exact && shape_.chance(20)) v.offset += shape_.in(1, 5);
     const int64_t count =
         std::max<int64_t>(v.offset + high + 1 + (shape_.chance(20) ? shape_.in(1, 3) : 0), 1);
-    Buffer b;
+    program::Buffer b;
     b.name = fmt::format("b{}", p_.buffers.size());
     b.bytes = elemBytes(elem, static_cast<uint64_t>(count));
     b.alignment = static_cast<uint32_t>(std::max(1, elemBits(elem) / 8));
-    b.role = isWritten ? Role::inout : Role::input;
+    b.role = isWritten ? program::Role::inout : program::Role::input;
     std::vector<char> content = data(elem, count, fill);
     if (exact)
       std::memcpy(content.data() +
@@ -244,8 +242,8 @@ private:
   void perhapsInPlace() {
     // a loop would feed an error to the function again
     if (case_.bound.ulps && !trips_.empty()) return;
-    const View& y = instr_.outputs[0];
-    for (View& x : instr_.inputs)
+    const program::View& y = instr_.outputs[0];
+    for (program::View& x : instr_.inputs)
       if (x.dims == y.dims && elemBits(x.elem) == elemBits(y.elem) && x.elem == y.elem &&
           value_.chance(10))
         x = y;
@@ -256,9 +254,9 @@ private:
     if (!(row_.flags & CDL_ROW_EPILOGUE) || instr_.expr.empty() || instr_.inout ||
         row_.kind == CDL_KIND_ELEMENTWISE)
       return;
-    const View& y = instr_.outputs[0];
+    const program::View& y = instr_.outputs[0];
     for (size_t i = instr_.operandCount(); i < instr_.inputs.size(); ++i)
-      if (View& x = instr_.inputs[i]; x.elem == y.elem && value_.chance(30)) x = y;
+      if (program::View& x = instr_.inputs[i]; x.elem == y.elem && value_.chance(30)) x = y;
   }
 
   // ---- Expressions
@@ -290,13 +288,15 @@ private:
   /// Steps over the accumulator (none: there is none) and the views from firstView on. `result`:
   /// none takes what comes.
   Elem expr(Elem acc, size_t firstView, Elem result) {
-    std::vector<Operand> known;
-    if (acc != Elem::none) known.push_back({Operand::Source::acc, acc, 0});
+    std::vector<program::Operand> known;
+    if (acc != Elem::none) known.push_back({program::Operand::Source::acc, acc, 0});
     for (size_t i = firstView; i < instr_.inputs.size(); ++i)
-      known.push_back({Operand::Source::view, instr_.inputs[i].elem, static_cast<uint16_t>(i)});
-    Expr& steps = instr_.expr;
-    const auto push = [&](Step step) {
-      known.push_back({Operand::Source::step, step.elem, static_cast<uint16_t>(steps.size())});
+      known.push_back(
+          {program::Operand::Source::view, instr_.inputs[i].elem, static_cast<uint16_t>(i)});
+    program::Expr& steps = instr_.expr;
+    const auto push = [&](program::Step step) {
+      known.push_back(
+          {program::Operand::Source::step, step.elem, static_cast<uint16_t>(steps.size())});
       steps.push_back(std::move(step));
     };
     // Views behind the operands are read in order, so that the first of them is no operand.
@@ -306,7 +306,7 @@ private:
             CDL_CONVERT_TRUNC,
             e,
             false,
-            {{Operand::Source::view, e, static_cast<uint16_t>(i)}},
+            {{program::Operand::Source::view, e, static_cast<uint16_t>(i)}},
             0});
     }
     std::vector<const cdl_row_t*> able;
@@ -317,7 +317,7 @@ private:
     const int64_t count = value_.in(1, value_.chance(10) ? 24 : 6);
     for (int attempt = 0; attempt < 4000 && static_cast<int64_t>(steps.size()) < count; ++attempt) {
       const cdl_row_t& row = *value_.of(able);
-      Step step;
+      program::Step step;
       step.kind = row.kind;
       step.fn = row.fn;
       step.elem = static_cast<Elem>(row.elems[row.elem_count - 1]);
@@ -331,21 +331,21 @@ private:
       bool isConstantUsed = step.kind == CDL_KIND_RESCALE, fits = true;
       for (int k = 0; k + 1 < row.elem_count && fits; ++k) {
         const auto wanted = static_cast<Elem>(row.elems[k]);
-        std::vector<Operand> mates;
-        for (const Operand& o : known)
+        std::vector<program::Operand> mates;
+        for (const program::Operand& o : known)
           if (o.elem == wanted) mates.push_back(o);
         if (!mates.empty() && (isConstantUsed || value_.chance(80))) {
           step.in.push_back(value_.chance(50) ? mates.back() : value_.of(mates));
         } else if (!isConstantUsed && row.elem_count > 2) {
           step.imm = imm(wanted);
-          step.in.push_back({Operand::Source::constant, wanted, 0});
+          step.in.push_back({program::Operand::Source::constant, wanted, 0});
           isConstantUsed = true;
         } else {
           fits = false;
         }
       }
-      const bool reads = std::any_of(step.in.begin(), step.in.end(), [](const Operand& o) {
-        return o.source != Operand::Source::constant;
+      const bool reads = std::any_of(step.in.begin(), step.in.end(), [](const program::Operand& o) {
+        return o.source != program::Operand::Source::constant;
       });
       if (fits && reads) push(std::move(step));
     }
@@ -404,7 +404,7 @@ private:
     switch (row_.kind) {
     case CDL_KIND_FILL: {
       out(elem(0), d);
-      instr_.attrs = {Attr::ofBits(CDL_ATTR_VALUE, imm(elem(0)))};
+      instr_.attrs = {program::Attr::ofBits(CDL_ATTR_VALUE, imm(elem(0)))};
       return;
     }
     case CDL_KIND_ELEMENTWISE: {
@@ -418,7 +418,8 @@ private:
       return perhapsInPlace();
     }
     case CDL_KIND_CONVERT:
-      if (value_.chance(50)) instr_.attrs = {Attr::ofInt(CDL_ATTR_SATURATE, value_.in(0, 1))};
+      if (value_.chance(50))
+        instr_.attrs = {program::Attr::ofInt(CDL_ATTR_SATURATE, value_.in(0, 1))};
       break;
     case CDL_KIND_BINARY:
       case_.bound.anyZero = row_.fn == CDL_BINARY_MIN || row_.fn == CDL_BINARY_MAX;
@@ -443,11 +444,11 @@ private:
     const int magnitude = (a == Elem::i64_ ? 39 : elemBits(a)) + 24 + isTwo;
     const int64_t left =
         value_.chance(50) ? 0 : value_.in(0, std::min<int64_t>(63 - magnitude, 15));
-    if (left) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_A_LEFT_SHIFT, left));
+    if (left) instr_.attrs.push_back(program::Attr::ofInt(CDL_ATTR_A_LEFT_SHIFT, left));
     const auto operand = [&](Elem e, int64_t low, int64_t high) {
       in(e, d, Fill::corner);
       // Every element of its buffer, whatever part of it the view reads.
-      View& v = instr_.inputs.back();
+      program::View& v = instr_.inputs.back();
       const auto fillWith = [&](std::vector<char>& bytes) {
         for (size_t i = 0; i < bytes.size() / (static_cast<size_t>(elemBits(e)) / 8); ++i) {
           const int64_t number =
@@ -456,7 +457,8 @@ private:
                       static_cast<size_t>(elemBits(e)) / 8);
         }
       };
-      if (p_.buffers[v.buffer].role != Role::constant) return fillWith(out_.contents[v.buffer]);
+      if (p_.buffers[v.buffer].role != program::Role::constant)
+        return fillWith(out_.contents[v.buffer]);
       std::vector<char> bytes(p_.buffers[v.buffer].bytes);
       fillWith(bytes);
       const Tensor tensor{e,
@@ -481,13 +483,13 @@ private:
               static_cast<int64_t>(integerRange(elem(4)).highest));
       operand(Elem::i32_, value_.chance(80) ? 1 << 23 : 0, (1 << 24) - 1);
       if (value_.chance(50))
-        instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, value_.in(0, 4)));
+        instr_.attrs.push_back(program::Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, value_.in(0, 4)));
     }
     const int64_t middle = value_.in(lowest / 2, highest);
     if (value_.chance(40))
-      instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MIN, value_.in(lowest, middle)));
+      instr_.attrs.push_back(program::Attr::ofInt(CDL_ATTR_CLAMP_MIN, value_.in(lowest, middle)));
     if (value_.chance(40))
-      instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, value_.in(middle, highest)));
+      instr_.attrs.push_back(program::Attr::ofInt(CDL_ATTR_CLAMP_MAX, value_.in(middle, highest)));
     out(y, d);
     // over a shift it would not be one the next time around a loop
     if (y != Elem::i32_) perhapsInPlace();
@@ -571,7 +573,9 @@ private:
     case_.bound.anyZero = isFloat(elem(0));
     if (isRounded) {
       for (int i = 0; i < 2; ++i) in(elem(0), d, Fill::whole, lie());
-      const auto view = [&](uint16_t i) { return Operand{Operand::Source::view, elem(0), i}; };
+      const auto view = [&](uint16_t i) {
+        return program::Operand{program::Operand::Source::view, elem(0), i};
+      };
       instr_.expr = {{CDL_KIND_BINARY, CDL_BINARY_SUB, elem(0), false, {view(0), view(1)}, 0}};
     } else {
       for (int64_t i = value_.in(1, 3); i > 0; --i)
@@ -587,7 +591,8 @@ private:
     Dims d = dims(3, 3);
     d[1] = std::max<int64_t>(d[1], 1);
     in(elem(0), d, value_.chance(50) ? Fill::whole : Fill::corner);
-    if (value_.chance(60)) instr_.attrs = {Attr::ofInt(CDL_ATTR_SELECT_LAST, value_.in(0, 1))};
+    if (value_.chance(60))
+      instr_.attrs = {program::Attr::ofInt(CDL_ATTR_SELECT_LAST, value_.in(0, 1))};
     out(elem(1), {d[0], d[2]});
   }
 
@@ -601,14 +606,15 @@ private:
     return Fill::unit;
   }
   void accumulates() {
-    const auto readsAcc = [](const Step& step) {
-      return std::any_of(step.in.begin(), step.in.end(),
-                         [](const Operand& o) { return o.source == Operand::Source::acc; });
+    const auto readsAcc = [](const program::Step& step) {
+      return std::any_of(step.in.begin(), step.in.end(), [](const program::Operand& o) {
+        return o.source == program::Operand::Source::acc;
+      });
     };
     if (!value_.chance(row_.kind == CDL_KIND_CONV2D ? 2 : 20) ||
         !(instr_.expr.empty() || std::any_of(instr_.expr.begin(), instr_.expr.end(), readsAcc)))
       return;
-    instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
+    instr_.attrs.push_back(program::Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
     instr_.inout = true;
   }
   /// Not among the operands of a row: a backend may refuse them, and convolutions do when they are
@@ -638,7 +644,7 @@ private:
     mustBeConstant_ = value_.chance(40);
     in(elem(1), {b, k, n}, fill);
     mustBeConstant_ = false;
-    for (View& operand : instr_.inputs)
+    for (program::View& operand : instr_.inputs)
       // the batch may repeat in every class
       if (shape_.chance(25) && operand.count()) operand.strides[0] = 0;
     zeroPoints(n);
@@ -687,7 +693,8 @@ private:
       x[2 + d] = std::max(x[2 + d], least);
       y[2 + d] = (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
-    if (isTransposed) std::swap(x, y), instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_TRANSPOSED, 1));
+    if (isTransposed)
+      std::swap(x, y), instr_.attrs.push_back(program::Attr::ofInt(CDL_ATTR_TRANSPOSED, 1));
     // Where the row's result is another type than that of the sums, the epilogue makes it.
     const Elem sum = isFloat(elem(0)) ? elem(0) : Elem::i32_;
     const bool converts = elem(row_.elem_count - 1u) != sum,
@@ -700,11 +707,12 @@ private:
     zeroPoints(y[1]);
     const bool pad = pads != Dims(4, 0) || value_.chance(50);
     if (strides != Dims(2, 1) || value_.chance(50))
-      instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_STRIDES, strides));
-    if (pad) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_PADS, pads));
+      instr_.attrs.push_back(program::Attr::ofInts(CDL_ATTR_STRIDES, strides));
+    if (pad) instr_.attrs.push_back(program::Attr::ofInts(CDL_ATTR_PADS, pads));
     if (dilations != Dims(2, 1))
-      instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
-    if (group != 1 || value_.chance(20)) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_GROUP, group));
+      instr_.attrs.push_back(program::Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
+    if (group != 1 || value_.chance(20))
+      instr_.attrs.push_back(program::Attr::ofInt(CDL_ATTR_GROUP, group));
     if (withEpilogue) epilogue(y, sum);
     if (!converts) accumulates();
     out(elem(row_.elem_count - 1u), y, fill);
@@ -735,12 +743,13 @@ private:
     }
     case_.bound.anyZero = true;
     in(elem(0), x, fill);
-    instr_.attrs = {Attr::ofInts(CDL_ATTR_KERNEL, kernel), Attr::ofInts(CDL_ATTR_STRIDES, strides)};
-    if (pads != Dims(4, 0)) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_PADS, pads));
+    instr_.attrs = {program::Attr::ofInts(CDL_ATTR_KERNEL, kernel),
+                    program::Attr::ofInts(CDL_ATTR_STRIDES, strides)};
+    if (pads != Dims(4, 0)) instr_.attrs.push_back(program::Attr::ofInts(CDL_ATTR_PADS, pads));
     if (dilations != Dims(2, 1))
-      instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
+      instr_.attrs.push_back(program::Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
     if (isAverage && value_.chance(50))
-      instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_COUNT_INCLUDE_PAD, value_.in(0, 1)));
+      instr_.attrs.push_back(program::Attr::ofInt(CDL_ATTR_COUNT_INCLUDE_PAD, value_.in(0, 1)));
     if (withEpilogue) epilogue(y, elem(row_.elem_count - 1u));
     out(elem(1), y);
   }
@@ -755,7 +764,7 @@ private:
   }
   void realInput(const Dims& d, Fill fill) {
     do in(Elem::f32_, d, fill);
-    while (p_.buffers[instr_.inputs.back().buffer].role == Role::constant &&
+    while (p_.buffers[instr_.inputs.back().buffer].role == program::Role::constant &&
            (instr_.inputs.pop_back(), true));
   }
 
@@ -786,7 +795,7 @@ private:
     scaleInput(scale, moved);
     const double epsilons[] = {1e-5, 1e-3, 3e-7, 1e-7, 1e-12};
     const double epsilon = value_.of(epsilons);
-    instr_.attrs = {Attr::ofFloat(CDL_ATTR_EPSILON, epsilon)};
+    instr_.attrs = {program::Attr::ofFloat(CDL_ATTR_EPSILON, epsilon)};
     for (size_t k = 1; k + 1 < row_.elem_count; ++k) in(Elem::f32_, {d[1]}, Fill::unit);
     out(Elem::f32_, d);
     const double largest = static_cast<double>(scale + std::abs(moved));
@@ -803,10 +812,10 @@ private:
   const std::vector<cdl_row_t>& rows_;
   Random shape_, value_;
   Cases& out_;
-  Program& p_;
+  program::Program& p_;
   cdl_row_t row_{};
   Case case_;
-  Instr instr_;
+  program::Instr instr_;
   std::vector<int64_t> trips_;
   bool mustBeConstant_ = false, isExact_ = false;
 };

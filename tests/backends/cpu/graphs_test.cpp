@@ -152,12 +152,12 @@ private:
 
 struct Tier {
   std::string name;
-  std::shared_ptr<runtime::Device> device;
+  std::shared_ptr<runtime::plugin::Device> device;
 };
 const std::vector<Tier>& tiers() {
   static const std::vector<Tier> found = [] {
     std::vector<Tier> open;
-    const auto plugin = runtime::findPlugin(PLUGIN_cpu);
+    const auto plugin = runtime::plugin::findPlugin(PLUGIN_cpu);
     for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni", "amx"})
       if (plugin)
         if (auto device = (*plugin)->open(0, {{"isa", isa}})) open.push_back({isa, *device});
@@ -184,7 +184,7 @@ protected:
       if (const Tier& tier = tiers()[t]; sizeOfTest() == "nightly" || t == seed % tiers().size())
         judgeOn({tier.device}, fmt::format("seed {} on {}", seed, tier.name), make, tolerance);
   }
-  void judgeOn(const std::vector<std::shared_ptr<runtime::Device>>& devices,
+  void judgeOn(const std::vector<std::shared_ptr<runtime::plugin::Device>>& devices,
                const std::string& trace, const std::function<RandomGraph()>& make,
                double tolerance) {
     SCOPED_TRACE(trace);
@@ -193,12 +193,12 @@ protected:
     ASSERT_TRUE(expected.isOk()) << expected.status().message();
     const std::string text = textOf(random.graph);
     RandomGraph again = make();
-    const auto session = pipeline::compile(std::move(again.graph), "case", devices);
+    const auto session = driver::compile(std::move(again.graph), "case", devices);
     ASSERT_TRUE(session.isOk()) << session.status().message() << "\n" << text;
-    runtime::RunStats stats;
+    runtime::session::RunStats stats;
     const auto got = (*session)->run(random.inputs, &stats);
     ASSERT_TRUE(got.isOk()) << got.status().message() << "\n" << text;
-    for (const runtime::BundlePartition& part : (*session)->bundle().partitions) {
+    for (const runtime::bundle::BundlePartition& part : (*session)->bundle().partitions) {
       const auto* image = reinterpret_cast<const cdl_image_t*>(part.image.data());
       for (uint32_t i = 1; i < image->instrs.count; ++i) {
         const cdl_instr_t& instr = *cdl_get_instr(image, i);
@@ -269,7 +269,7 @@ TEST_F(CpuGraphs, QuantizedNetworksAreExact) {
         static_cast<uint64_t>(seed),
         [&] {
           RandomGraph random = NetworkMaker(static_cast<uint64_t>(seed), true).make(2 + seed % 5);
-          EXPECT_TRUE(passes::optimize(random.graph).isOk());
+          EXPECT_TRUE(graph::passes::optimize(random.graph).isOk());
           return random;
         },
         0);

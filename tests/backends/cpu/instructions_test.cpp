@@ -197,7 +197,7 @@ std::string difference(const Case& c, const std::vector<char>& expected,
 struct Machine {
   std::string name;
   int threads = 1;
-  std::shared_ptr<runtime::Device> device;
+  std::shared_ptr<runtime::plugin::Device> device;
   std::unique_ptr<Ground> ground;
 };
 Machine machineOf(const std::string& isa, int threads) {
@@ -207,9 +207,9 @@ Machine machineOf(const std::string& isa, int threads) {
   return machine;
 }
 
-std::vector<cdl_row_t> rowsOf(const runtime::Device& device) {
+std::vector<cdl_row_t> rowsOf(const runtime::plugin::Device& device) {
   std::vector<cdl_row_t> rows;
-  for (const target::Target::Row& row : device.target().rows()) rows.push_back(row.row);
+  for (const capabilities::Target::Row& row : device.target().rows()) rows.push_back(row.row);
   return rows;
 }
 
@@ -254,9 +254,9 @@ public:
         const uint32_t instr = compiled.refused() - 1;
         ++refusals_;
         if (std::getenv("CANDELA_TEST_REFUSALS")) fmt::print("{}: {}\n", what, compiled.text());
-        const target::InstrDesc desc = runtime::describe(compiled.image(), instr + 1);
+        const capabilities::InstrDesc desc = runtime::plugin::describe(compiled.image(), instr + 1);
         if (!cases.cases[instr].isPlain ||
-            machine.device->target().query(desc).support != target::Support::native)
+            machine.device->target().query(desc).support != capabilities::Support::native)
           return true;
         return fail(cases, what, instr,
                     machine.name + " refuses what it claims: " + compiled.text());
@@ -307,7 +307,7 @@ std::vector<Machine> machinesOfThisRun() {
 }
 
 std::string rowText(const cdl_row_t& row) {
-  std::string text = target::instrText(row.kind, row.fn);
+  std::string text = instrText(row.kind, row.fn);
   for (int i = 0; i < row.elem_count; ++i)
     text += (i ? "," : " ") + std::string(elemName(static_cast<Elem>(row.elems[i])));
   return text;
@@ -426,7 +426,7 @@ TEST_F(CpuInstructions, AClampedIndexIntoNothingIsRefused) {
                  abi::ImageBuilder::view(builder.buffer(CDL_ROLE_OUTPUT, 8), CDL_F32, {1, 2, 1})});
   const abi::Block block(builder.bytes());
   const auto device = openCpu(tiers().back(), 1);
-  runtime::ErrorBuffer error;
+  runtime::plugin::ErrorBuffer error;
   ASSERT_EQ(cdl_image_check(block.data(), block.size(), error.get()), CDL_OK) << error.get()->text;
   cdl_executable_t* executable = nullptr;
   cdl_refusal_t refusal = {CDL_HEADER(cdl_refusal_t), 0, 0};

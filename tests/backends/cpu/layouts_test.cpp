@@ -11,13 +11,12 @@
 namespace candela::test {
 namespace {
 
-using namespace program;
 using Dims = std::vector<int64_t>;
 
 constexpr int64_t kBlock = 16;
 
-Layout layoutOf(std::initializer_list<std::pair<int, int>> steps) {
-  Layout layout;
+program::Layout layoutOf(std::initializer_list<std::pair<int, int>> steps) {
+  program::Layout layout;
   layout.logicalRank = 4;
   for (const auto& [dim, factor] : steps)
     layout.steps.push_back({static_cast<uint8_t>(dim), static_cast<uint32_t>(factor)});
@@ -31,8 +30,8 @@ struct Form {
   /// of a larger content: the border around it is content, not halo
   bool isPart = false;
 
-  View view(uint32_t buffer, Elem elem, const Dims& d) const {
-    View v = denseView(buffer, elem, physical(d));
+  program::View view(uint32_t buffer, Elem elem, const Dims& d) const {
+    program::View v = program::denseView(buffer, elem, physical(d));
     if (kind == Kind::blocks) v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}});
     if (kind == Kind::weights6)
       v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}});
@@ -168,30 +167,30 @@ struct Problem {
     return arranged(values, d, form, static_cast<int8_t>(fill));
   }
 
-  Program program(const Form& xForm, const Form& wForm, const Form& yForm,
-                  Compiled::Contents& contents) const {
-    Program p;
+  program::Program program(const Form& xForm, const Form& wForm, const Form& yForm,
+                           Compiled::Contents& contents) const {
+    program::Program p;
     contents.clear();
-    const auto buffer = [&](const char* name, Role role, std::vector<char> bytes, Elem e) {
+    const auto buffer = [&](const char* name, program::Role role, std::vector<char> bytes, Elem e) {
       contents.push_back(std::move(bytes));
       const auto size = contents.back().size();
-      if (role == Role::constant) {
+      if (role == program::Role::constant) {
         const Tensor tensor{e,
                             {static_cast<int64_t>(size) * 8 / elemBits(e)},
                             Bytes::copyOf(contents.back().data(), size)};
         return p.addConstant(name, Payload::data(tensor));
       }
-      Buffer b;
+      program::Buffer b;
       b.name = name, b.bytes = size, b.role = role;
       return p.addBuffer(std::move(b));
     };
     const bool isPool = kind == CDL_KIND_POOL2D, isMax = isPool && fn == CDL_POOL2D_MAX;
     const float lowest = !isMax ? 0 : elem == Elem::f32_ ? -INFINITY : elem == Elem::i8_ ? -128 : 0;
-    Instr i;
+    program::Instr i;
     i.kind = kind, i.fn = fn;
-    i.inputs = {xForm.view(
-        buffer("x", Role::input, content(xs, x, xForm, elem, xForm.isPart ? 7 : lowest), elem),
-        elem, x)};
+    i.inputs = {xForm.view(buffer("x", program::Role::input,
+                                  content(xs, x, xForm, elem, xForm.isPart ? 7 : lowest), elem),
+                           elem, x)};
     if (xForm.kind == Form::Kind::halo || xForm.kind == Form::Kind::last) {
       uint64_t bits = 0;
       if (elem == Elem::f32_)
@@ -203,21 +202,22 @@ struct Problem {
                                               : std::vector<uint32_t>{0, 0, h, w};
       };
       if (xForm.isPart)
-        p.buffers[0].halo = Halo{elem, around(2, 2), around(2, 2), bits};
+        p.buffers[0].halo = program::Halo{elem, around(2, 2), around(2, 2), bits};
       else if (xForm.lo[0] + xForm.lo[1] + xForm.hi[0] + xForm.hi[1])
-        p.buffers[0].halo =
-            Halo{elem, around(xForm.lo[0], xForm.lo[1]), around(xForm.hi[0], xForm.hi[1]), bits};
+        p.buffers[0].halo = program::Halo{elem, around(xForm.lo[0], xForm.lo[1]),
+                                          around(xForm.hi[0], xForm.hi[1]), bits};
     }
     const Elem wElem = elem == Elem::f32_ ? elem : Elem::i8_;
     if (!isPool)
-      i.inputs.push_back(wForm.view(buffer("w", isConstant ? Role::constant : Role::input,
-                                           content(ws, w, wForm, wElem), wElem),
-                                    wElem, w));
+      i.inputs.push_back(
+          wForm.view(buffer("w", isConstant ? program::Role::constant : program::Role::input,
+                            content(ws, w, wForm, wElem), wElem),
+                     wElem, w));
     if (hasBias) { // max(acc + bias, 0)
       const auto index = static_cast<uint16_t>(i.inputs.size());
-      View v = yForm.view(
-          buffer("bias", Role::input, content(bias, {1, 1, 1, y[1]}, {}, result), result), result,
-          y);
+      program::View v = yForm.view(
+          buffer("bias", program::Role::input, content(bias, {1, 1, 1, y[1]}, {}, result), result),
+          result, y);
       v.strides = v.dims.size() == 5               ? Dims{0, kBlock, 0, 0, 1}
                   : yForm.kind == Form::Kind::last ? Dims{0, 0, 0, 1}
                                                    : Dims{0, 1, 0, 0};
@@ -227,24 +227,27 @@ struct Problem {
                  CDL_BINARY_ADD,
                  result,
                  false,
-                 {{Operand::Source::acc, result, 0}, {Operand::Source::view, result, index}},
+                 {{program::Operand::Source::acc, result, 0},
+                  {program::Operand::Source::view, result, index}},
                  0},
                 {CDL_KIND_BINARY,
                  CDL_BINARY_MAX,
                  result,
                  false,
-                 {{Operand::Source::step, result, 0}, {Operand::Source::constant, result, 0}},
+                 {{program::Operand::Source::step, result, 0},
+                  {program::Operand::Source::constant, result, 0}},
                  0}};
     }
-    i.outputs = {yForm.view(buffer("y", Role::output, {}, result), result, y)};
+    i.outputs = {yForm.view(buffer("y", program::Role::output, {}, result), result, y)};
     p.buffers[i.outputs[0].buffer].bytes =
         elemBytes(result, static_cast<uint64_t>(yForm.elements(y)));
-    i.attrs = {Attr::ofInts(CDL_ATTR_STRIDES, strides), Attr::ofInts(CDL_ATTR_PADS, pads),
-               Attr::ofInts(CDL_ATTR_DILATIONS, dilations)};
+    i.attrs = {program::Attr::ofInts(CDL_ATTR_STRIDES, strides),
+               program::Attr::ofInts(CDL_ATTR_PADS, pads),
+               program::Attr::ofInts(CDL_ATTR_DILATIONS, dilations)};
     if (isPool)
-      i.attrs.push_back(Attr::ofInts(CDL_ATTR_KERNEL, kernel));
+      i.attrs.push_back(program::Attr::ofInts(CDL_ATTR_KERNEL, kernel));
     else
-      i.attrs.push_back(Attr::ofInt(CDL_ATTR_GROUP, group));
+      i.attrs.push_back(program::Attr::ofInt(CDL_ATTR_GROUP, group));
     p.instrs = {std::move(i)};
     return p;
   }
@@ -257,10 +260,10 @@ struct Problem {
   }
 };
 
-std::vector<Tensor> inputsOf(const Program& p, const Compiled::Contents& contents) {
+std::vector<Tensor> inputsOf(const program::Program& p, const Compiled::Contents& contents) {
   std::vector<Tensor> tensors;
   for (size_t b = 0; b < p.buffers.size(); ++b)
-    if (p.buffers[b].role == Role::input)
+    if (p.buffers[b].role == program::Role::input)
       tensors.push_back({Elem::u8_,
                          {static_cast<int64_t>(contents[b].size())},
                          Bytes::copyOf(contents[b].data(), contents[b].size())});
@@ -280,11 +283,11 @@ protected:
   /// The same numbers as row-major on the tier whose turn it is. False: refused, or wrong.
   bool judge(const Problem& problem, const Form& xForm, const Form& wForm, const Form& yForm) {
     Compiled::Contents rows, other;
-    const Program plain = problem.program({}, {}, {}, rows);
+    const program::Program plain = problem.program({}, {}, {}, rows);
     const auto expected = reference::interpret(plain, inputsOf(plain, rows));
     if (!expected) return ADD_FAILURE() << expected.status().message(), false;
-    const Program p = problem.program(xForm, wForm, yForm, other);
-    const Status verified = verify(p);
+    const program::Program p = problem.program(xForm, wForm, yForm, other);
+    const Status verified = program::verify(p);
     if (!verified) return ADD_FAILURE() << verified.message() << "\n" << problem.text(), false;
     const size_t tier = turn_++ % devices_.size();
     const Compiled compiled(devices_[tier], p);
@@ -322,7 +325,7 @@ protected:
     return value == 0;
   }
 
-  std::vector<std::shared_ptr<runtime::Device>> devices_;
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices_;
   std::vector<std::unique_ptr<Ground>> grounds_;
   size_t turn_ = 0;
 };
@@ -351,22 +354,22 @@ TEST_F(CpuLayouts, CopiesIntoAnotherOrder) {
                                                                            : random.in(1, 3));
       room.push_back(dims[d] + (random.chance(30) ? random.in(1, 3) : 0));
     }
-    Program p;
-    const auto buffer = [&](const char* name, Role role, int64_t count) {
-      Buffer b;
+    program::Program p;
+    const auto buffer = [&](const char* name, program::Role role, int64_t count) {
+      program::Buffer b;
       b.name = name, b.bytes = static_cast<uint64_t>(count) * size, b.role = role;
       return p.addBuffer(std::move(b));
     };
-    View x = denseView(0, elem, room);
-    x.buffer = buffer("x", Role::input, x.count());
+    program::View x = program::denseView(0, elem, room);
+    x.buffer = buffer("x", program::Role::input, x.count());
     x.dims = dims;
     Dims turnedDims;
     for (const size_t d : order) turnedDims.push_back(dims[d]);
-    View y = denseView(0, elem, turnedDims), from = x;
-    y.buffer = buffer("y", Role::output, y.count());
+    program::View y = program::denseView(0, elem, turnedDims), from = x;
+    y.buffer = buffer("y", program::Role::output, y.count());
     for (size_t d = 0; d < order.size(); ++d)
       from.dims[d] = x.dims[order[d]], from.strides[d] = x.strides[order[d]];
-    Instr copy;
+    program::Instr copy;
     copy.kind = CDL_KIND_COPY;
     copy.inputs = {from};
     copy.outputs = {y};
@@ -473,8 +476,8 @@ TEST_F(CpuLayouts, OthersAreRefused) {
     Problem problem(kind, 0, Elem::f32_, random);
     problem.hasBias = false;
     Compiled::Contents contents;
-    const Program p = problem.program(kLast, kRows, kRows, contents);
-    ASSERT_TRUE(verify(p).isOk()) << verify(p).message();
+    const program::Program p = problem.program(kLast, kRows, kRows, contents);
+    ASSERT_TRUE(program::verify(p).isOk()) << program::verify(p).message();
     EXPECT_EQ(Compiled(devices_.back(), p).code(), CDL_REFUSED) << problem.text();
   }
 }

@@ -13,7 +13,7 @@ namespace candela::test {
 /// Memory of the device between two pages that nobody may touch.
 class Fenced {
 public:
-  Fenced(std::shared_ptr<runtime::Device> device, uint64_t bytes)
+  Fenced(std::shared_ptr<runtime::plugin::Device> device, uint64_t bytes)
       : room_((bytes + kPage - 1) / kPage * kPage) {
     auto memory = device->allocate(0, room_ + 3 * kPage, 64);
     if (!memory) ADD_FAILURE() << memory.status().message();
@@ -42,19 +42,19 @@ private:
     if (mprotect(first - kPage, kPage, how) != 0 || mprotect(first + room_, kPage, how) != 0)
       ADD_FAILURE() << "mprotect failed";
   }
-  std::shared_ptr<runtime::DeviceMemory> memory_;
+  std::shared_ptr<runtime::plugin::DeviceMemory> memory_;
   uint64_t room_, first_ = 0;
 };
 
 /// What one execution needs; used again by the next one.
 class Ground {
 public:
-  explicit Ground(std::shared_ptr<runtime::Device> device) : device_(std::move(device)) {
+  explicit Ground(std::shared_ptr<runtime::plugin::Device> device) : device_(std::move(device)) {
     auto queue = device_->createQueue();
     if (!queue) ADD_FAILURE() << queue.status().message();
     queue_ = *queue;
   }
-  runtime::Queue& queue() { return *queue_; }
+  runtime::plugin::Queue& queue() { return *queue_; }
   /// Number `index` of them, with room for so many bytes.
   Fenced& fenced(size_t index, uint64_t bytes) {
     if (index >= fenced_.size()) fenced_.resize(index + 1);
@@ -64,8 +64,8 @@ public:
   }
 
 private:
-  std::shared_ptr<runtime::Device> device_;
-  std::shared_ptr<runtime::Queue> queue_;
+  std::shared_ptr<runtime::plugin::Device> device_;
+  std::shared_ptr<runtime::plugin::Queue> queue_;
   std::vector<std::unique_ptr<Fenced>> fenced_;
 };
 
@@ -74,7 +74,7 @@ class Compiled {
 public:
   using Contents = std::vector<std::vector<char>>; ///< per buffer of the Program; empty: undefined
 
-  Compiled(std::shared_ptr<runtime::Device> device, const program::Program& program)
+  Compiled(std::shared_ptr<runtime::plugin::Device> device, const program::Program& program)
       : device_(std::move(device)), program_(aligned(program)), image_(program::toImage(program_)) {
     std::vector<const void*> constants{nullptr};
     for (const program::Constant& constant : program.constants) {
@@ -83,7 +83,7 @@ public:
       payloads_.push_back(*tensor);
       constants.push_back(payloads_.back().bytes.data());
     }
-    runtime::ErrorBuffer error;
+    runtime::plugin::ErrorBuffer error;
     cdl_refusal_t refusal = {CDL_HEADER(cdl_refusal_t), 0, 0};
     code_ = device_->table().compile(device_->handle(), image(), constants.data(), &executable_,
                                      &refusal, error.get());
@@ -124,7 +124,7 @@ public:
     std::memset(ground.fenced(count, scratch).at(bindings.back()), 0xa5, scratch);
     const cdl_bindings_t bound = {CDL_HEADER(cdl_bindings_t),
                                   static_cast<uint32_t>(bindings.size()), 0, bindings.data()};
-    runtime::ErrorBuffer error;
+    runtime::plugin::ErrorBuffer error;
     const cdl_code_t code = device_->table().execute(ground.queue().handle(), executable_, &bound,
                                                      nullptr, 0, {nullptr, 0}, error.get());
     EXPECT_EQ(code, CDL_OK) << error.get()->text;
@@ -154,7 +154,7 @@ private:
     return program;
   }
 
-  std::shared_ptr<runtime::Device> device_;
+  std::shared_ptr<runtime::plugin::Device> device_;
   const program::Program program_;
   Bytes image_;
   std::vector<Tensor> payloads_;
@@ -168,7 +168,7 @@ private:
 inline const std::vector<std::string>& tiers() {
   static const std::vector<std::string> found = [] {
     std::vector<std::string> names;
-    const auto plugin = runtime::findPlugin(PLUGIN_cpu);
+    const auto plugin = runtime::plugin::findPlugin(PLUGIN_cpu);
     if (!plugin) ADD_FAILURE() << plugin.status().message();
     for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni", "amx"})
       if (plugin && (*plugin)->open(0, {{"isa", isa}})) names.push_back(isa);
@@ -176,8 +176,8 @@ inline const std::vector<std::string>& tiers() {
   }();
   return found;
 }
-inline std::shared_ptr<runtime::Device> openCpu(const std::string& isa, int threads) {
-  const auto plugin = runtime::findPlugin(PLUGIN_cpu);
+inline std::shared_ptr<runtime::plugin::Device> openCpu(const std::string& isa, int threads) {
+  const auto plugin = runtime::plugin::findPlugin(PLUGIN_cpu);
   if (!plugin) return nullptr;
   auto device = (*plugin)->open(0, {{"isa", isa}, {"threads", std::to_string(threads)}});
   if (!device) ADD_FAILURE() << device.status().message();

@@ -12,8 +12,6 @@
 namespace candela::test {
 namespace {
 
-using namespace program;
-
 struct Function {
   const char* name;
   uint16_t fn;
@@ -34,20 +32,20 @@ const Function kFunctions[] = {
 constexpr int64_t kCount = (1 << 18) + 7; // whole vectors and a rest
 
 /// y = fn(x) on kCount elements.
-Program programOf(uint16_t fn) {
-  Program p;
-  for (const Role role : {Role::input, Role::output}) {
-    Buffer buffer;
-    buffer.name = role == Role::input ? "x" : "y";
+program::Program programOf(uint16_t fn) {
+  program::Program p;
+  for (const program::Role role : {program::Role::input, program::Role::output}) {
+    program::Buffer buffer;
+    buffer.name = role == program::Role::input ? "x" : "y";
     buffer.bytes = kCount * 4;
     buffer.role = role;
     p.addBuffer(std::move(buffer));
   }
-  Instr instr;
+  program::Instr instr;
   instr.kind = CDL_KIND_UNARY;
   instr.fn = fn;
-  instr.inputs = {denseView(0, Elem::f32_, {kCount})};
-  instr.outputs = {denseView(1, Elem::f32_, {kCount})};
+  instr.inputs = {program::denseView(0, Elem::f32_, {kCount})};
+  instr.outputs = {program::denseView(1, Elem::f32_, {kCount})};
   p.instrs.push_back(std::move(instr));
   return p;
 }
@@ -92,9 +90,9 @@ TEST_P(CpuMath, KeepsItsPromiseOverAllOfF32) {
   const Function& function = GetParam();
   const char* size = std::getenv("CANDELA_TEST_SIZE");
   const bool isFull = size && std::string(size) == "full";
-  std::vector<std::shared_ptr<runtime::Device>> devices;
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   for (const std::string& isa : tiers()) devices.push_back(openCpu(isa, 1));
-  const Program program = programOf(function.fn);
+  const program::Program program = programOf(function.fn);
   std::vector<std::unique_ptr<Compiled>> compiled;
   std::vector<std::unique_ptr<Ground>> grounds;
   for (const auto& device : devices) {

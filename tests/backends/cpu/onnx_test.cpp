@@ -18,25 +18,26 @@ INSTANTIATE_TEST_SUITE_P(, CpuOnnx, testing::Bool(),
 
 TEST_P(CpuOnnx, NoNodeTestFailsOnAnyTier) {
   if (tiers().empty()) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
-  const auto cases = conform::listOnnxCases(kData);
+  const auto cases = conformance::tiers::listOnnxCases(kData);
   ASSERT_TRUE(cases.isOk()) << cases.status().message();
   for (const std::string& isa : tiers()) {
-    const std::vector<std::shared_ptr<runtime::Device>> devices{openCpu(isa, 1)};
+    const std::vector<std::shared_ptr<runtime::plugin::Device>> devices{openCpu(isa, 1)};
     const auto run = [&](import::Script script,
-                         const std::vector<flow::Value>& inputs) -> Result<conform::RunAnswer> {
-      pipeline::CompileOptions options;
+                         const std::vector<runtime::control_flow::Value>& inputs)
+        -> Result<conformance::RunAnswer> {
+      driver::CompileOptions options;
       options.toPrimitives = GetParam();
       CDL_ASSIGN(const auto model,
-                 pipeline::FlowModel::create(std::move(script), "case", devices, options));
-      conform::RunAnswer answer;
+                 driver::FlowModel::create(std::move(script), "case", devices, options));
+      conformance::RunAnswer answer;
       CDL_ASSIGN(answer.outputs, model->run(inputs));
       return answer;
     };
     int passed = 0;
-    for (const conform::OnnxCase& one : *cases) {
-      const conform::CaseResult result = conform::runOnnxCase(one, run);
-      passed += result.outcome == conform::CaseResult::Outcome::passed;
-      EXPECT_NE(result.outcome, conform::CaseResult::Outcome::failed)
+    for (const conformance::tiers::OnnxCase& one : *cases) {
+      const conformance::CaseResult result = conformance::tiers::runOnnxCase(one, run);
+      passed += result.outcome == conformance::CaseResult::Outcome::passed;
+      EXPECT_NE(result.outcome, conformance::CaseResult::Outcome::failed)
           << one.name << " on " << isa << ": " << result.reason;
     }
     EXPECT_GE(passed, kLeast) << isa;

@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<std::unique_ptr<runtime::Session>> compileDigits() {
-  runtime::registerStatic("cpu", cpu_backend_query);
-  CDL_ASSIGN(const auto plugin, runtime::findPlugin("cpu"));
+Result<std::unique_ptr<runtime::session::Session>> compileDigits() {
+  runtime::plugin::registerStatic("cpu", cpu_backend_query);
+  CDL_ASSIGN(const auto plugin, runtime::plugin::findPlugin("cpu"));
   CDL_ASSIGN(const auto device, plugin->open(0, {}));
-  CDL_ASSIGN(auto model, pipeline::loadAny(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx",
-                                           {.dims = {{"N", 1}}}));
-  const std::vector<std::shared_ptr<runtime::Device>> devices = {device};
-  return pipeline::compile(std::get<graph::Graph>(std::move(model)), "digits", devices, {});
+  CDL_ASSIGN(auto model, driver::loadAny(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx",
+                                         {.dims = {{"N", 1}}}));
+  const std::vector<std::shared_ptr<runtime::plugin::Device>> devices = {device};
+  return driver::compile(std::get<graph::Graph>(std::move(model)), "digits", devices, {});
 }
 
 bool isLoaded(const std::string& library) {
@@ -59,12 +59,13 @@ TEST(CpuStatic, OpensTheCompilerWhenItHasTo) {
   const std::string path =
       (fs::temp_directory_path() / fmt::format("candela_static_{}.cdb", getpid())).string();
   ASSERT_TRUE((*session)->save(path));
-  auto bundle = runtime::loadBundle(path);
+  auto bundle = runtime::bundle::loadBundle(path);
   ASSERT_TRUE(bundle) << bundle.status().message();
-  auto loaded = runtime::Session::create(*std::move(bundle));
+  auto loaded = runtime::session::Session::create(*std::move(bundle));
   fs::remove(path);
   ASSERT_TRUE(loaded) << loaded.status().message();
-  const runtime::BundleValue& port = (*session)->bundle().values[(*session)->bundle().inputs[0]];
+  const runtime::bundle::BundleValue& port =
+      (*session)->bundle().values[(*session)->bundle().inputs[0]];
   const std::vector<Tensor> in = {*randomTensor(port.elem, port.dims, 1)};
   const auto expected = (*session)->run(in), out = (*loaded)->run(in);
   ASSERT_TRUE(expected && out);

@@ -17,7 +17,7 @@ namespace candela::test {
 namespace {
 
 namespace fs = std::filesystem;
-using runtime::Session;
+using runtime::session::Session;
 
 /// Bytes of a file, by what they mean.
 struct Region {
@@ -32,12 +32,12 @@ protected:
 
   /// The digits network for so many images, compiled and stored: the bytes of its bundle.
   std::string store(int64_t images) {
-    auto model = pipeline::loadAny(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx",
-                                   {.dims = {{"N", images}}});
+    auto model = driver::loadAny(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx",
+                                 {.dims = {{"N", images}}});
     if (!model) return ADD_FAILURE() << model.status().message(), "";
-    const std::vector<std::shared_ptr<runtime::Device>> devices = {openCpu("best", 2)};
+    const std::vector<std::shared_ptr<runtime::plugin::Device>> devices = {openCpu("best", 2)};
     auto session =
-        pipeline::compile(std::get<graph::Graph>(std::move(*model)), "digits", devices, {});
+        driver::compile(std::get<graph::Graph>(std::move(*model)), "digits", devices, {});
     if (!session) return ADD_FAILURE() << session.status().message(), "";
     if (Status saved = (*session)->save(path_); !saved) ADD_FAILURE() << saved.message();
     fresh_ = std::move(*session);
@@ -46,14 +46,15 @@ protected:
   }
   Result<std::unique_ptr<Session>> load(const std::string& bytes, int threads = 1) {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
-    CDL_ASSIGN(runtime::Bundle bundle, runtime::loadBundle(path_));
-    const std::vector<std::shared_ptr<runtime::Device>> devices = {openCpu("best", threads)};
+    CDL_ASSIGN(runtime::bundle::Bundle bundle, runtime::bundle::loadBundle(path_));
+    const std::vector<std::shared_ptr<runtime::plugin::Device>> devices = {
+        openCpu("best", threads)};
     return Session::create(std::move(bundle), devices);
   }
   static std::vector<Tensor> inputs(const Session& session, uint64_t seed) {
     std::vector<Tensor> made;
     for (uint32_t v : session.bundle().inputs) {
-      const runtime::BundleValue& value = session.bundle().values[v];
+      const runtime::bundle::BundleValue& value = session.bundle().values[v];
       made.push_back(*randomTensor(value.elem, value.dims, seed));
     }
     return made;
@@ -112,14 +113,14 @@ TEST_F(CpuStored, HoldsItsConstantsOnce) {
 
 TEST_F(CpuStored, AnotherBackendDoesNotTakeIt) {
   store(1);
-  auto bundle = runtime::loadBundle(path_);
+  auto bundle = runtime::bundle::loadBundle(path_);
   ASSERT_TRUE(bundle) << bundle.status().message();
-  const auto plugin = runtime::findPlugin(PLUGIN_template);
+  const auto plugin = runtime::plugin::findPlugin(PLUGIN_template);
   ASSERT_TRUE(plugin) << plugin.status().message();
   const auto device = (*plugin)->open(0, {});
   ASSERT_TRUE(device) << device.status().message();
   bundle->partitions[0].backend = "template";
-  const std::vector<std::shared_ptr<runtime::Device>> devices = {*device};
+  const std::vector<std::shared_ptr<runtime::plugin::Device>> devices = {*device};
   const auto session = Session::create(*std::move(bundle), devices);
   ASSERT_FALSE(session);
   EXPECT_EQ(session.status().message(),

@@ -3,13 +3,13 @@
 #include "conformance/judge/sum_bounds.h"
 #include "core/compiler/program/text.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 /// Writes the Program as text, which says what a buffer is for by its name.
 class Writer {
 public:
-  explicit Writer(Random& random) : random_(random) {}
+  explicit Writer(random::Random& random) : random_(random) {}
 
   void constant(const std::string& name, Elem elem, int64_t count, const std::string& contents) {
     constants_ +=
@@ -38,7 +38,7 @@ public:
   }
 
 private:
-  Random& random_;
+  random::Random& random_;
   std::string constants_, buffers_, instrs_;
 };
 
@@ -51,7 +51,7 @@ std::string view(const std::string& name, const Shape& dims, Elem elem, const ch
 } // namespace
 
 Result<Trial> chainOf(const std::string& name, Elem elem, const program::Space& space,
-                      Random& random) {
+                      random::Random& random) {
   const bool isConv = name.find("conv2d") != std::string::npos,
              hasPool = name.find("pool2d") != std::string::npos;
   const bool hasSum = name.find("rescale") != std::string::npos, hasTable = name.ends_with("table");
@@ -159,7 +159,7 @@ Result<Trial> chainOf(const std::string& name, Elem elem, const program::Space& 
   if (!program) return failure(Code::internal, "{}\n{}", program.status().message(), w.text());
   program->spaces = {space};
   for (program::Buffer& buffer : program->buffers) buffer.alignment = space.alignment;
-  Trial trial{std::move(*program), {}, exactBounds, true};
+  Trial trial{std::move(*program), {}, judge::exactBounds, true};
   const uint64_t seed = random.bits();
   std::vector<std::pair<Elem, int64_t>> fed;
   for (uint32_t b = 0; b < trial.program.buffers.size(); ++b)
@@ -170,12 +170,13 @@ Result<Trial> chainOf(const std::string& name, Elem elem, const program::Space& 
   trial.inputs = [seed, fed](uint64_t salt) -> Result<std::vector<Tensor>> {
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < fed.size(); ++i) {
-      Random each(splitmix64(seed ^ salt << 32 ^ i << 8));
-      tensors.push_back(randomData(fed[i].first, {fed[i].second}, Data::bits, each));
+      random::Random each(splitmix64(seed ^ salt << 32 ^ i << 8));
+      tensors.push_back(
+          random::randomData(fed[i].first, {fed[i].second}, random::Data::bits, each));
     }
     return tensors;
   };
   return trial;
 }
 
-} // namespace candela::conform
+} // namespace candela::conformance

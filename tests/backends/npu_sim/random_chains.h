@@ -3,7 +3,7 @@
 #include "conformance/execute.h"
 #include "conformance/random/random_ops.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 
 /// What may follow a product in its pass. The names of chains: "chain.conv2d.pool2d.table".
 inline constexpr const char* kChains[] = {
@@ -16,6 +16,6 @@ inline constexpr const char* kChains[] = {
 /// chain says behind it, each alone reading what stands before it. Windows, scales and contents at
 /// random; `space`: the device's default one.
 Result<Trial> chainOf(const std::string& name, Elem elem, const program::Space& space,
-                      Random& random);
+                      random::Random& random);
 
-} // namespace candela::conform
+} // namespace candela::conformance

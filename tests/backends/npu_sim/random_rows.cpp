@@ -15,7 +15,7 @@
 #include "tests/backends/npu_sim/random_chains.h"
 #include "tests/fuzz/arguments.h"
 
-namespace candela::conform {
+namespace candela::conformance {
 namespace {
 
 constexpr const char* kUsage =
@@ -36,7 +36,7 @@ struct Arguments : FuzzArguments {
   Arguments() : FuzzArguments{.count = 100, .backends = {}} {}
 };
 
-using target::Target;
+using capabilities::Target;
 
 /// What rows are counted as: kind and function; products with an epilogue that narrows, sums of two
 /// and what has 16 bits apart from the others.
@@ -58,13 +58,14 @@ std::string opOf(const cdl_row_t& row) {
 /// type that they belong to.
 class Draw {
 public:
-  Draw(const std::string& address, const Target& target, const cdl_row_t& row, Random& random)
+  Draw(const std::string& address, const Target& target, const cdl_row_t& row,
+       random::Random& random)
       : target_(target), row_(row), random_(random), builder_(address, row.kind, row.fn) {}
 
   CaseResult tryOut(Port& port) {
     make();
     const bool isAlone = isPrimitive(row_.kind) && !hasExpr_;
-    return builder_.tryOut(port, isAlone ? primitiveBounds : exactBounds);
+    return builder_.tryOut(port, isAlone ? judge::primitiveBounds : judge::exactBounds);
   }
 
 private:
@@ -131,10 +132,13 @@ private:
   }
   TrialBuilder::Fill values(Elem of) {
     if (isInteger(of) && random_.oneIn(4)) // few different ones
-      return integers(of, [least = isSigned(of) ? -2 : 0](int64_t, Random& random) -> __int128 {
-        return random.between(least, 2);
-      });
-    return numbers(of, isFloat(of) ? Data::wide : random_.oneIn(4) ? Data::extremes : Data::bits);
+      return tiers::primitives::integers(
+          of, [least = isSigned(of) ? -2 : 0](int64_t, random::Random& random) -> __int128 {
+            return random.between(least, 2);
+          });
+    return numbers(of, isFloat(of)        ? random::Data::wide
+                       : random_.oneIn(4) ? random::Data::extremes
+                                          : random::Data::bits);
   }
   void output(const Shape& dims, TrialBuilder::Fill before = {}) {
     builder_.output(result(), dims, form(true), std::move(before));
@@ -153,24 +157,26 @@ private:
   }
 
   TrialBuilder::Fill multipliers() {
-    return integers(Elem::i32_, [](int64_t, Random& random) -> __int128 {
+    return tiers::primitives::integers(Elem::i32_, [](int64_t, random::Random& random) -> __int128 {
       return random.oneIn(20) ? random.below(1 << 24) : random.between(1 << 23, (1 << 24) - 1);
     });
   }
   /// About as many bits are left as the result has.
   TrialBuilder::Fill shifts(int bits) {
-    return integers(
-        Elem::i32_, [fitting = bits - elemBits(result())](int64_t, Random& random) -> __int128 {
+    return tiers::primitives::integers(
+        Elem::i32_,
+        [fitting = bits - elemBits(result())](int64_t, random::Random& random) -> __int128 {
           return random.oneIn(12) ? random.below(64)
                                   : std::clamp<int64_t>(fitting + random.between(-1, 5), 0, 63);
         });
   }
   TrialBuilder::Fill zeros(Elem of) {
-    return integers(Elem::i32_, [range = integerRange(of)](int64_t, Random& random) -> __int128 {
-      if (random.oneIn(3)) return 0;
-      return random.between(static_cast<int64_t>(range.lowest),
-                            static_cast<int64_t>(range.highest));
-    });
+    return tiers::primitives::integers(
+        Elem::i32_, [range = integerRange(of)](int64_t, random::Random& random) -> __int128 {
+          if (random.oneIn(3)) return 0;
+          return random.between(static_cast<int64_t>(range.lowest),
+                                static_cast<int64_t>(range.highest));
+        });
   }
 
   void rescale() {
@@ -224,9 +230,9 @@ private:
     builder_.input(elem(0), dims, form(false), values(elem(0)));
     const char* kept = random_.oneIn(6) ? "negative" : random_.oneIn(6) ? "offset" : "dense";
     if (random_.oneIn(2))
-      builder_.constant(result(), {entries}, kept, numbers(result(), Data::bits));
+      builder_.constant(result(), {entries}, kept, numbers(result(), random::Data::bits));
     else
-      builder_.input(result(), {entries}, kept, numbers(result(), Data::bits));
+      builder_.input(result(), {entries}, kept, numbers(result(), random::Data::bits));
     output(dims);
   }
 
@@ -313,9 +319,10 @@ private:
     } else {
       // Biases have 32 bits; two of them together too where sums do not wrap there.
       const int64_t most = sum == Elem::i32_ ? INT32_MAX : INT32_MAX / 2;
-      const TrialBuilder::Fill biases = integers(sum, [most](int64_t, Random& random) -> __int128 {
-        return random.oneIn(9) ? random.between(-most, most) : random.between(-40000, 40000);
-      });
+      const TrialBuilder::Fill biases =
+          tiers::primitives::integers(sum, [most](int64_t, random::Random& random) -> __int128 {
+            return random.oneIn(9) ? random.between(-most, most) : random.between(-40000, 40000);
+          });
       if (random_.oneIn(2)) binary(CDL_BINARY_ADD, view(sum, "columns", true, biases));
       if (random_.oneIn(8))
         binary(CDL_BINARY_ADD, number,
@@ -421,7 +428,7 @@ private:
 
   const Target& target_;
   const cdl_row_t& row_;
-  Random& random_;
+  random::Random& random_;
   TrialBuilder builder_;
   bool hasExpr_ = false;
 };
@@ -488,13 +495,13 @@ int run(const Arguments& arguments) {
            failed.size() < kMostFailures;
          ++drawn) {
       const std::string address = fmt::format("npu_rows:{}:{}", op, arguments.seed + drawn);
-      Random random(seedOf(address));
+      random::Random random(seedOf(address));
       const cdl_row_t* const row = rows.empty() ? nullptr : random.of(rows);
       const auto chained = [&] {
         static constexpr Elem kElems[] = {Elem::i8_, Elem::u8_, Elem::i16_};
         const Elem elem = kElems[random.below(hasInt16 ? 3 : 2)];
         const auto trial = chainOf(op, elem, defaultSpace(target), random);
-        return trial ? conform::tryOut(*trial, port) : CaseResult::of(trial.status());
+        return trial ? tryOut(*trial, port) : CaseResult::of(trial.status());
       };
       const CaseResult result = row ? Draw(address, target, *row, random).tryOut(port) : chained();
       inOnePass += counts.wereWithoutVector() && !row;
@@ -540,18 +547,18 @@ int run(const Arguments& arguments) {
 }
 
 } // namespace
-} // namespace candela::conform
+} // namespace candela::conformance
 
 int main(int count, char** words) {
-  candela::conform::Arguments arguments;
-  if (!candela::conform::parseArguments(count, words, arguments,
-                                        {{"--npu", &arguments.npu},
-                                         {"--backend", &arguments.backend},
-                                         {"--ops", &arguments.ops},
-                                         {"--end", &arguments.end},
-                                         {"--json", &arguments.json}})) {
-    fmt::print(stderr, "{}", candela::conform::kUsage);
+  candela::conformance::Arguments arguments;
+  if (!candela::conformance::parseArguments(count, words, arguments,
+                                            {{"--npu", &arguments.npu},
+                                             {"--backend", &arguments.backend},
+                                             {"--ops", &arguments.ops},
+                                             {"--end", &arguments.end},
+                                             {"--json", &arguments.json}})) {
+    fmt::print(stderr, "{}", candela::conformance::kUsage);
     return 2;
   }
-  return candela::conform::run(arguments);
+  return candela::conformance::run(arguments);
 }

@@ -5,6 +5,6 @@
 
 extern "C" CDL_EXPORT cdl_code_t cdl_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
                                                    cdl_error_t* error) {
-  candela::conform::setShimBase(cdl::detail::Entry<Template>::query);
-  return candela::conform::shimQuery(host, out, error);
+  candela::conformance::mutants::setShimBase(cdl::detail::Entry<Template>::query);
+  return candela::conformance::mutants::shimQuery(host, out, error);
 }

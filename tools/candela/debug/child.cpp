@@ -9,8 +9,8 @@
 namespace candela::tool {
 namespace {
 
-using conform::CaseResult;
-using conform::WorkerProcess;
+using conformance::CaseResult;
+using conformance::WorkerProcess;
 using Clock = WorkerProcess::Clock;
 
 constexpr double kForEver = 1e6; ///< for the process; the limit here is for each of its steps

@@ -22,39 +22,40 @@ using Kind = Finding::Kind;
 
 /// The model compiled for these devices, with all that the parts hold in memory: a stored bundle
 /// leaves out constants that its executables have. Inputs have the dims of the ports.
-std::unique_ptr<runtime::Session>
-compileFor(const std::vector<std::shared_ptr<runtime::Device>>& devices,
+std::unique_ptr<runtime::session::Session>
+compileFor(const std::vector<std::shared_ptr<runtime::plugin::Device>>& devices,
            const std::vector<sdk::Port>& ports, const ModelOptions& model) {
   if (endsWith(model.path, ".cdl")) {
     Diagnostics diagnostics;
     Ir ir = check(parseIr(check(readText(model.path)), model.path, diagnostics));
     if (auto* program = std::get_if<program::Program>(&ir))
-      return check(pipeline::compileProgram(std::move(*program), model.path,
-                                            devices.empty() ? nullptr : devices[0]));
+      return check(driver::compileProgram(std::move(*program), model.path,
+                                          devices.empty() ? nullptr : devices[0]));
   }
   ImportFlags flags;
-  flags.claim = check(pipeline::claimBy(devices));
+  flags.claim = check(driver::claimBy(devices));
   if (!endsWith(model.path, ".cdl")) {
     flags.dims = model.dims;
     for (const sdk::Port& port : ports)
       flags.shapes.push_back(
           fmt::format("{}={}", port.name, port.dims.empty() ? "scalar" : shapeText(port.dims)));
   }
-  pipeline::CompileOptions options;
+  driver::CompileOptions options;
   options.toPrimitives = model.toPrimitives;
   options.progress = [](const char*, double) { enter(Pulse::compiling); };
-  return check(pipeline::compile(readGraph(model.path, flags), model.path, devices, options));
+  return check(driver::compile(readGraph(model.path, flags), model.path, devices, options));
 }
 
-std::vector<std::shared_ptr<runtime::Device>> openAll(const Hunt& hunt, bool planOnly = false) {
+std::vector<std::shared_ptr<runtime::plugin::Device>> openAll(const Hunt& hunt,
+                                                              bool planOnly = false) {
   enter(Pulse::opening);
-  std::vector<std::shared_ptr<runtime::Device>> devices;
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   for (const BackendSpec& backend : hunt.backends) devices.push_back(backend.open(planOnly));
   return devices;
 }
 
 /// What the hunt cannot go through instruction by instruction.
-void checkDevices(const std::vector<std::shared_ptr<runtime::Device>>& devices) {
+void checkDevices(const std::vector<std::shared_ptr<runtime::plugin::Device>>& devices) {
   for (const auto& device : devices)
     for (const auto& [name, space] : device->target().spaces())
       if (space.flags & CDL_SPACE_LOCAL)
@@ -115,8 +116,8 @@ Compiled compileIn(Hunt& hunt, const std::vector<sdk::Port>& inputPorts) {
           const auto start = std::chrono::steady_clock::now();
           const auto session = compileFor(devices, inputPorts, hunt.model);
           Json answer = {{"ms", millisecondsSince(start)}, {"names", Json::array()}};
-          check(runtime::saveBundle(session->bundle(), file.path()), kWorkFailed);
-          answer["placement"] = Json::parse(pipeline::placementJson(session->bundle()));
+          check(runtime::bundle::saveBundle(session->bundle(), file.path()), kWorkFailed);
+          answer["placement"] = Json::parse(driver::placementJson(session->bundle()));
           for (const auto& device : devices) answer["names"].push_back(device->plugin().name());
           return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
         },
@@ -132,7 +133,7 @@ Compiled compileIn(Hunt& hunt, const std::vector<sdk::Port>& inputPorts) {
            hunt.model.backends, compiled.death->summary());
   }
   const Json json = Json::parse(answer.text);
-  compiled.bundle = check(runtime::loadBundle(file.path()), kWorkFailed);
+  compiled.bundle = check(runtime::bundle::loadBundle(file.path()), kWorkFailed);
   compiled.placement = json["placement"];
   compiled.compileMs = json["ms"];
   for (size_t i = 0; i < hunt.backends.size(); ++i)
@@ -147,7 +148,7 @@ std::vector<Finding> stepIn(const Hunt& hunt, Stepper& stepper, bool all, const 
         std::ofstream out(log.path());
         Stepper::Devices devices;
         for (const auto& device : openAll(hunt)) devices[device->plugin().name()] = device;
-        std::shared_ptr<runtime::Device> against;
+        std::shared_ptr<runtime::plugin::Device> against;
         if (hunt.question.against && !hunt.question.against->isHost())
           against = hunt.question.against->open();
         Progress progress("checking " + name);
@@ -179,14 +180,14 @@ std::vector<Finding> stepIn(const Hunt& hunt, Stepper& stepper, bool all, const 
   return findings;
 }
 
-WholeRun runWhole(const Hunt& hunt, const runtime::Bundle& bundle,
+WholeRun runWhole(const Hunt& hunt, const runtime::bundle::Bundle& bundle,
                   const std::vector<Tensor>& inputs, const std::vector<Tensor>& steps,
                   double stepSeconds) {
   const Answer answer = inChild(
       [&] {
         const auto devices = openAll(hunt);
         enter(Pulse::compiling);
-        const auto session = runtime::Session::create(bundle, devices);
+        const auto session = runtime::session::Session::create(bundle, devices);
         const auto failed = [](const Status& status) {
           return toWire({.kind = Kind::failed,
                          .text = status.message(),

@@ -19,7 +19,7 @@ struct Hunt {
 /// The model as it was compiled for the backends. What they did not compile, because they died of
 /// it, is what would have been compiled.
 struct Compiled {
-  runtime::Bundle bundle;
+  runtime::bundle::Bundle bundle;
   Json placement;
   double compileMs = 0;
   std::optional<Finding> death; ///< while it was compiled
@@ -37,7 +37,7 @@ struct WholeRun {
   Finding finding;       ///< none, failed, unstable, wrong, died or late
   double difference = 0; ///< of the first run from the steps, over the largest value of the output
 };
-WholeRun runWhole(const Hunt& hunt, const runtime::Bundle& bundle,
+WholeRun runWhole(const Hunt& hunt, const runtime::bundle::Bundle& bundle,
                   const std::vector<Tensor>& inputs, const std::vector<Tensor>& steps,
                   double stepSeconds);
 

@@ -9,10 +9,10 @@ namespace candela::tool {
 
 using program::Role;
 
-Stepper::Stepper(const runtime::Bundle& bundle, std::span<const Tensor> inputs)
+Stepper::Stepper(const runtime::bundle::Bundle& bundle, std::span<const Tensor> inputs)
     : bundle_(bundle), inputs_(inputs.begin(), inputs.end()) {
   std::map<std::string, const Bytes*> byHash;
-  for (const runtime::BundleConstant& constant : bundle.constants)
+  for (const runtime::bundle::BundleConstant& constant : bundle.constants)
     byHash[hashText(constant.hash)] = &constant.bytes;
   const program::PayloadSource payloads = [&](const cdl_constant_t& record) -> Result<Payload> {
     Hash hash;
@@ -23,8 +23,8 @@ Stepper::Stepper(const runtime::Bundle& bundle, std::span<const Tensor> inputs)
     return Payload::data(
         {elem, {static_cast<int64_t>(record.bytes * 8 / elemBits(elem))}, *at->second});
   };
-  for (const runtime::BundleStep& step : bundle.steps) {
-    if (step.kind == runtime::StepKind::copy) continue;
+  for (const runtime::bundle::BundleStep& step : bundle.steps) {
+    if (step.kind == runtime::bundle::StepKind::copy) continue;
     const Bytes& image = bundle.partitions[step.partition].image;
     Part& part = parts_.emplace_back();
     part.step = &step;
@@ -57,25 +57,25 @@ std::optional<Stepper::Place> Stepper::place(uint64_t number) const {
 }
 
 Tensor Stepper::value(uint32_t index) const {
-  const runtime::BundleValue& value = bundle_.values[index];
+  const runtime::bundle::BundleValue& value = bundle_.values[index];
   if (const auto writer = writers_.find(index); writer != writers_.end()) {
     const auto [part, buffer] = writer->second;
     const Tape& tape = *parts_[part].tape;
     const std::span<std::byte> bytes = tape.before(tape.executions().size(), buffer);
     return {value.elem, value.dims, Bytes::copyOf(bytes.data(), bytes.size())};
   }
-  if (value.constant != runtime::kNoConstant)
+  if (value.constant != runtime::bundle::kNoConstant)
     return {value.elem, value.dims, bundle_.constants[value.constant].bytes};
   for (size_t i = 0; i < bundle_.inputs.size(); ++i)
     if (bundle_.inputs[i] == index) return inputs_[i];
-  for (const runtime::BundleStep& step : bundle_.steps)
-    if (step.kind == runtime::StepKind::copy && step.outputs[0] == index)
+  for (const runtime::bundle::BundleStep& step : bundle_.steps)
+    if (step.kind == runtime::bundle::StepKind::copy && step.outputs[0] == index)
       return this->value(step.inputs[0]);
   return {};
 }
 
 void Stepper::run(const Question& question, const Devices& devices,
-                  const std::shared_ptr<runtime::Device>& against,
+                  const std::shared_ptr<runtime::plugin::Device>& against,
                   const std::function<void(uint64_t)>& begin,
                   const std::function<bool(const Finding&)>& visit) {
   uint64_t number = 0;

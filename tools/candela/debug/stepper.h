@@ -12,9 +12,9 @@ namespace candela::tool {
 class Stepper {
 public:
   /// by the backend's own name
-  using Devices = std::map<std::string, std::shared_ptr<runtime::Device>>;
+  using Devices = std::map<std::string, std::shared_ptr<runtime::plugin::Device>>;
   /// Throws Failure when a Program cannot be read, or there is no room.
-  Stepper(const runtime::Bundle& bundle, std::span<const Tensor> inputs);
+  Stepper(const runtime::bundle::Bundle& bundle, std::span<const Tensor> inputs);
 
   /// One execution of an instruction.
   struct Place {
@@ -31,7 +31,7 @@ public:
   /// with its number, and false ends the run. `question` is asked of each, on `devices` (and
   /// `against`).
   void run(const Question& question, const Devices& devices,
-           const std::shared_ptr<runtime::Device>& against,
+           const std::shared_ptr<runtime::plugin::Device>& against,
            const std::function<void(uint64_t)>& begin,
            const std::function<bool(const Finding&)>& visit);
   /// What has run is what the outputs are made of.
@@ -39,13 +39,13 @@ public:
 
 private:
   struct Part {
-    const runtime::BundleStep* step = nullptr;
+    const runtime::bundle::BundleStep* step = nullptr;
     program::Program program;
     std::optional<Tape> tape;
   };
   Tensor value(uint32_t index) const;
 
-  const runtime::Bundle& bundle_;
+  const runtime::bundle::Bundle& bundle_;
   std::vector<Tensor> inputs_;
   std::vector<Part> parts_;                                 ///< a step that runs one, each
   std::map<uint32_t, std::pair<size_t, uint32_t>> writers_; ///< by value: part, buffer

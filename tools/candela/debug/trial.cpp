@@ -96,7 +96,7 @@ std::vector<Tensor> resultsOf(const program::Program& program,
 }
 
 /// Run after run on the same bytes, the second one on others: whether that shows in the third.
-Finding repeat(const Trial& trial, const Question& question, runtime::Session& session,
+Finding repeat(const Trial& trial, const Question& question, runtime::session::Session& session,
                const std::vector<Tensor>& got) {
   const std::vector<Tensor> others = otherInputs(trial);
   const bool hasOthers = !equalBytes(others, trial.inputs);
@@ -128,21 +128,22 @@ Finding repeat(const Trial& trial, const Question& question, runtime::Session& s
 
 } // namespace
 
-std::shared_ptr<runtime::Device> BackendSpec::open(bool planOnly) const {
-  runtime::Options all;
+std::shared_ptr<runtime::plugin::Device> BackendSpec::open(bool planOnly) const {
+  runtime::plugin::Options all;
   for (const std::string& text : options) {
     const Binding option = parseBinding("--option", text);
     all[option.name.substr(option.name.find('.') + 1)] = option.value; // npos + 1 is 0
   }
-  std::shared_ptr<runtime::Plugin> plugin;
+  std::shared_ptr<runtime::plugin::Plugin> plugin;
   if (name == "soft")
-    plugin = check(runtime::Plugin::fromQuery(conform::softQueryFor(all), name));
+    plugin =
+        check(runtime::plugin::Plugin::fromQuery(conformance::mutants::softQueryFor(all), name));
   else
-    plugin = check(runtime::findPlugin(name));
+    plugin = check(runtime::plugin::findPlugin(name));
   if (planOnly) {
-    conform::Port port(name, all);
+    conformance::Port port(name, all);
     realQuery = check(port.query());
-    plugin = check(runtime::Plugin::fromQuery(planningQuery, name));
+    plugin = check(runtime::plugin::Plugin::fromQuery(planningQuery, name));
   }
   return check(plugin->open(0, optionsOf(options, plugin->name())));
 }
@@ -234,10 +235,11 @@ Finding fromWire(const std::string& text) {
 }
 
 Finding examine(const Trial& trial, const Question& question,
-                const std::shared_ptr<runtime::Device>& device,
-                const std::shared_ptr<runtime::Device>& against, std::vector<Tensor>* results) {
+                const std::shared_ptr<runtime::plugin::Device>& device,
+                const std::shared_ptr<runtime::plugin::Device>& against,
+                std::vector<Tensor>* results) {
   enter(Pulse::compiling);
-  const auto session = pipeline::compileProgram(trial.program, "trial", device);
+  const auto session = driver::compileProgram(trial.program, "trial", device);
   if (!session) return failed(session.status());
   enter(Pulse::running);
   const auto got = (*session)->run(trial.inputs);
@@ -249,7 +251,7 @@ Finding examine(const Trial& trial, const Question& question,
   Finding finding;
   if (question.against) { // null: the host
     enter(Pulse::compiling);
-    const auto other = pipeline::compileProgram(trial.program, "trial", against);
+    const auto other = driver::compileProgram(trial.program, "trial", against);
     if (!other) return failed(other.status().context("--against"));
     enter(Pulse::running);
     const auto want = (*other)->run(trial.inputs);
@@ -284,7 +286,7 @@ Finding ask(const Trial& trial, const Question& question) {
   try {
     answer = inChild(
         [&] {
-          std::shared_ptr<runtime::Device> against;
+          std::shared_ptr<runtime::plugin::Device> against;
           const auto device = question.backend.isHost() ? nullptr : question.backend.open();
           if (question.against && !question.against->isHost()) against = question.against->open();
           return toWire(examine(trial, question, device, against));

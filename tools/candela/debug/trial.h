@@ -18,7 +18,7 @@ struct BackendSpec {
   bool isHost() const { return name == "soft" && options.empty(); }
   /// Only in a process that may die of it. `planOnly`: it compiles nothing, and says that it did.
   /// Throws Failure.
-  std::shared_ptr<runtime::Device> open(bool planOnly = false) const;
+  std::shared_ptr<runtime::plugin::Device> open(bool planOnly = false) const;
 };
 
 /// What is to be found out about a Program.
@@ -73,8 +73,8 @@ Finding fromWire(const std::string& text);
 /// Runs a trial and says what it found first. In a process that may die. `results`: what the INOUT
 /// buffers hold after the first run, when it came so far.
 Finding examine(const Trial& trial, const Question& question,
-                const std::shared_ptr<runtime::Device>& device,
-                const std::shared_ptr<runtime::Device>& against,
+                const std::shared_ptr<runtime::plugin::Device>& device,
+                const std::shared_ptr<runtime::plugin::Device>& against,
                 std::vector<Tensor>* results = nullptr);
 
 /// The same in a process of its own, with devices of its own.

@@ -206,7 +206,7 @@ void compareBuffers(Verdict& verdict, const Program& program, std::span<const Te
 Result<std::vector<Tensor>> oracle(const Program& program, std::span<const Tensor> inputs,
                                    bool byReference) {
   if (!byReference) {
-    auto session = pipeline::compileProgram(program, "oracle", nullptr);
+    auto session = driver::compileProgram(program, "oracle", nullptr);
     if (session)
       if (auto results = (*session)->run(inputs);
           results || results.status().code() != Code::unsupported)

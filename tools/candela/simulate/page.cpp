@@ -12,7 +12,7 @@
 namespace candela::tool {
 namespace {
 
-using conform::markupEscaped;
+using conformance::report::markupEscaped;
 
 /// More events than this make the page slow: neighbours of one engine and layer become one.
 constexpr size_t kMostEvents = 60000;
@@ -201,7 +201,7 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
       "<div class=\"top\"><div><p class=\"eyebrow\">simulated on an NPU, {4}</p><h1>{0} <small>on "
       "{1}</small></h1></div></div>\n"
       "<div class=\"cards\">",
-      markupEscaped(model), markupEscaped(npu), conform::kHtmlStyle, kSimulationStyle,
+      markupEscaped(model), markupEscaped(npu), conformance::report::kHtmlStyle, kSimulationStyle,
       markupEscaped(report["engine"].get<std::string>()));
   out += card(fmt::format("{:.3f} ms", report["time_ms"].get<double>()),
               fmt::format("{} cycles at {:.0f} MHz", countText(number(report, "cycles")), clock));

@@ -13,7 +13,7 @@ Json scratchpadMaps(const PlannedModel& model, const Json& layers) {
   for (const PlannedPart& planned : model.parts) {
     const program::Program& program = planned.program;
     if (std::ranges::none_of(program.spaces, &program::Space::local)) continue;
-    for (const plan::MemoryMap& map : planned.maps) {
+    for (const program::report::MemoryMap& map : planned.maps) {
       if (!program.spaces[map.space].local || map.capacityBytes == 0) continue;
       std::vector<int64_t> layerAt(program.instrs.size(), -1);
       for (uint32_t i = 0; i < program.instrs.size(); ++i) {
@@ -22,7 +22,7 @@ Json scratchpadMaps(const PlannedModel& model, const Json& layers) {
         if (found != layerOf.end()) layerAt[i] = static_cast<int64_t>(found->second);
       }
       Json blocks = Json::array();
-      for (const plan::MemoryMap::Block& block : map.blocks) {
+      for (const program::report::MemoryMap::Block& block : map.blocks) {
         for (const uint64_t value :
              {block.offset, block.bytes, uint64_t{block.first}, uint64_t{block.last}})
           blocks.push_back(value);

@@ -203,8 +203,8 @@ private:
       all *= axes_[a].values.size();
     }
     // Another build may tile or time otherwise.
-    const std::string program =
-        hashOfFile("/proc/self/exe") + hashOfFile(check(runtime::findPlugin("npu_sim"))->origin());
+    const std::string program = hashOfFile("/proc/self/exe") +
+                                hashOfFile(check(runtime::plugin::findPlugin("npu_sim"))->origin());
     std::map<std::string, std::string> contents; // of models
     for (const std::string& model : sweep_.models) {
       contents[model] = hashOfFile(model);

@@ -11,7 +11,7 @@
 namespace candela::tool {
 namespace {
 
-using conform::markupEscaped;
+using conformance::report::markupEscaped;
 
 std::vector<std::string> columnsOf(const Sweep& sweep) {
   std::vector<std::string> columns{"id", "model", "batch", "npu"};
@@ -77,7 +77,7 @@ std::string sweepPage(const Sweep& sweep, const Json& rows) {
       "<label>upwards <select id=\"y\"></select></label></div><div "
       "id=\"plot\"></div></section>\n<section><h2>Rows <small>the front of the plot in "
       "bold</small></h2><div class=\"sheet\"><table><thead><tr>",
-      markupEscaped(sweep.file), conform::kHtmlStyle, kSimulationStyle,
+      markupEscaped(sweep.file), conformance::report::kHtmlStyle, kSimulationStyle,
       markupEscaped(sweep.fidelity), done, rows.size());
   const std::vector<std::string> columns = columnsOf(sweep);
   for (const std::string& column : columns)

@@ -5,7 +5,7 @@
 
 #include "core/compiler/graph/passes/rewrite.h"
 
-namespace candela::passes {
+namespace candela::graph::passes {
 
 namespace {
 
@@ -48,7 +48,7 @@ Result<Node*> withoutNeg(Graph& graph, Node* node) {
     const Node* neg = plainProducer(node->operand(side), OpKind::Neg);
     if (!neg || (side == 0 && node->kind == OpKind::Sub)) continue;
     return graph.addNode(other, {node->operand(1 - side), neg->operand(0)}, {},
-                         graph::mergedProvenance(neg->provenance, node->provenance), node);
+                         mergedProvenance(neg->provenance, node->provenance), node);
   }
   return static_cast<Node*>(nullptr);
 }
@@ -69,16 +69,16 @@ Result<Node*> joinFactors(Graph& graph, Node* node) {
     return static_cast<Node*>(nullptr);
   CDL_ASSIGN(const Tensor tensor, tensorOf(d->type.elem, {}, {product}));
   Value* constant = graph.addConstant(
-      tensor, graph::mergedProvenance(c->producer->provenance, d->producer->provenance), node);
+      tensor, mergedProvenance(c->producer->provenance, d->producer->provenance), node);
   return graph.addNode(OpKind::Mul, {inner->operand(0), constant}, {},
-                       graph::mergedProvenance(inner->provenance, node->provenance), node);
+                       mergedProvenance(inner->provenance, node->provenance), node);
 }
 
 /// A reduction over dims of 1 moves nothing and adds nothing.
 Result<Node*> trivialReduction(Graph& graph, Node* node) {
-  const graph::TensorType& x = node->operand(0)->type;
+  const TensorType& x = node->operand(0)->type;
   for (const int64_t axis : node->intsAttr("axes"))
-    if (x.dim(graph::wrapAxis(axis, x.rank())) != 1) return static_cast<Node*>(nullptr);
+    if (x.dim(wrapAxis(axis, x.rank())) != 1) return static_cast<Node*>(nullptr);
   return graph.addNode(OpKind::Reshape, {node->operand(0)},
                        {{"shape", node->result()->type.shape()}}, node->provenance, node);
 }
@@ -103,14 +103,14 @@ Result<Node*> joinSlices(Graph& graph, Node* node) {
   }
   return graph.addNode(OpKind::Slice, {inner->operand(0)},
                        {{"starts", starts}, {"counts", counts}, {"steps", steps}},
-                       graph::mergedProvenance(inner->provenance, node->provenance), node);
+                       mergedProvenance(inner->provenance, node->provenance), node);
 }
 
 /// What computes the same with less, or null.
 Result<Node*> simpler(Graph& graph, Node* node) {
   Value *a = node->operand(0), *b = node->operand(1);
   const auto provenance = [&](const Node* inner) {
-    return graph::mergedProvenance(inner->provenance, node->provenance);
+    return mergedProvenance(inner->provenance, node->provenance);
   };
   switch (node->kind) {
   case OpKind::Add:
@@ -185,4 +185,4 @@ Result<bool> simplify(Graph& graph, Node* node) {
 
 Result<int> algebra(Graph& graph) { return onEachNode(graph, simplify); }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

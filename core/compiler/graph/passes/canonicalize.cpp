@@ -4,7 +4,7 @@
 #include "core/compiler/graph/passes/rewrite.h"
 #include "core/support/float_bits.h"
 
-namespace candela::passes {
+namespace candela::graph::passes {
 
 namespace {
 
@@ -139,7 +139,7 @@ Result<bool> mergeClips(Graph& graph, Node* node) {
   if (newLow.value && newHigh.value && !less(newLow, newHigh)) return false;
   CDL_ASSIGN(const Node* merged,
              graph.addNode(OpKind::Clip, {inner->operand(0), newLow.value, newHigh.value}, {},
-                           graph::mergedProvenance(inner->provenance, node->provenance), node));
+                           mergedProvenance(inner->provenance, node->provenance), node));
   replaceWithNew(graph, node, merged->result());
   return true;
 }
@@ -147,7 +147,7 @@ Result<bool> mergeClips(Graph& graph, Node* node) {
 /// Looks through a producer that the node makes superfluous; both keep their names in the node's
 /// provenance.
 bool lookThrough(Node* node, const Node* inner) {
-  node->provenance = graph::mergedProvenance(inner->provenance, node->provenance);
+  node->provenance = mergedProvenance(inner->provenance, node->provenance);
   node->setOperand(0, inner->operand(0));
   return true;
 }
@@ -193,7 +193,7 @@ Result<bool> transposeToReshape(Graph& graph, Node* node) {
 // ---- One form for operands
 
 bool constantToTheRight(Node* node) {
-  if (!node->info().has(graph::kTraitCommutative) || node->operands().size() != 2) return false;
+  if (!node->info().has(kTraitCommutative) || node->operands().size() != 2) return false;
   Value *a = node->operand(0), *b = node->operand(1);
   if (!a->isConstant() || b->isConstant()) return false;
   node->setOperand(0, b);
@@ -204,15 +204,14 @@ bool constantToTheRight(Node* node) {
 bool broadcastsTo(const Node& node, size_t changed, const Shape& with, const Shape& result) {
   std::optional<Shape> shape = Shape{};
   for (size_t i = 0; shape && i < node.operands().size(); ++i)
-    shape = graph::broadcastShapes(*shape, i == changed ? with : node.operand(i)->type.shape());
+    shape = broadcastShapes(*shape, i == changed ? with : node.operand(i)->type.shape());
   return shape == result;
 }
 
 /// A broadcasting op takes what an expand was made from, and one element of a splat, where the
 /// other operands give the shape.
 Result<bool> shrinkOperands(Graph& graph, Node* node) {
-  if (!node->info().has(graph::kTraitBroadcast) || node->operands().size() < 2 ||
-      !isPlain(node->result()))
+  if (!node->info().has(kTraitBroadcast) || node->operands().size() < 2 || !isPlain(node->result()))
     return false;
   const Shape result = node->result()->type.shape();
   bool changed = false;
@@ -222,7 +221,7 @@ Result<bool> shrinkOperands(Graph& graph, Node* node) {
     if (const Node* expand = producerOf(operand, OpKind::Expand);
         expand && isPlain(expand->operand(0)) &&
         broadcastsTo(*node, i, expand->operand(0)->type.shape(), result)) {
-      graph::mergeProvenance(node->provenance, expand->provenance);
+      mergeProvenance(node->provenance, expand->provenance);
       node->setOperand(i, expand->operand(0));
       changed = true;
       continue;
@@ -267,4 +266,4 @@ Result<int> settle(Graph& graph, Node* node) {
 
 Result<int> canonicalize(Graph& graph) { return onEachNode(graph, settle); }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

@@ -2,7 +2,7 @@
 
 #include "core/compiler/graph/passes/rewrite.h"
 
-namespace candela::passes {
+namespace candela::graph::passes {
 
 namespace {
 
@@ -19,7 +19,7 @@ std::string sample(const Payload& payload) {
 
 /// Floats by their bits: as numbers -0 equals 0, and NaN is not less than anything, so that it
 /// would equal all.
-graph::Attr comparable(const graph::Attr& attr) {
+Attr comparable(const Attr& attr) {
   const auto bitsOf = [](double value) { return std::bit_cast<int64_t>(value); };
   if (const auto* real = std::get_if<double>(&attr)) return bitsOf(*real);
   const auto* reals = std::get_if<std::vector<double>>(&attr);
@@ -30,20 +30,20 @@ graph::Attr comparable(const graph::Attr& attr) {
 }
 
 /// Equal keys: equal types, kinds, attributes and operands. Of constants only likely equal.
-using Key = std::tuple<graph::OpKind, std::vector<Value*>, graph::Attrs, std::vector<std::string>>;
+using Key = std::tuple<OpKind, std::vector<Value*>, Attrs, std::vector<std::string>>;
 
 Key keyOf(const Node& node) {
   std::vector<std::string> types;
   for (const Value* result : node.results()) types.push_back(result->type.text());
-  if (node.kind == graph::OpKind::Constant) types.push_back(sample(*node.payload));
-  graph::Attrs attrs;
+  if (node.kind == OpKind::Constant) types.push_back(sample(*node.payload));
+  Attrs attrs;
   for (const auto& [name, attr] : node.attrs) attrs.emplace(name, comparable(attr));
   return {node.kind, node.operands(), std::move(attrs), std::move(types)};
 }
 
-bool canMerge(const graph::Graph& graph, const Node& node, const Node& first) {
+bool canMerge(const Graph& graph, const Node& node, const Node& first) {
   if (node.body) return false;
-  if (node.kind == graph::OpKind::Constant && !(*node.payload == *first.payload)) return false;
+  if (node.kind == OpKind::Constant && !(*node.payload == *first.payload)) return false;
   for (size_t i = 0; i < node.results().size(); ++i)
     if (!canReplace(graph, node.result(i), first.result(i))) return false;
   return true;
@@ -58,7 +58,7 @@ struct Alike {
 
 } // namespace
 
-Result<int> commonSubexpressions(graph::Graph& graph) {
+Result<int> commonSubexpressions(Graph& graph) {
   std::map<Key, Alike> seen;
   int count = 0;
   for (Node* node : graph.snapshot()) {
@@ -66,13 +66,13 @@ Result<int> commonSubexpressions(graph::Graph& graph) {
     const auto found = std::ranges::find_if(
         alike.nodes, [&](const Node* candidate) { return canMerge(graph, *node, *candidate); });
     if (found == alike.nodes.end()) {
-      const bool isOutput = node->kind != graph::OpKind::Constant && !node->body &&
+      const bool isOutput = node->kind != OpKind::Constant && !node->body &&
                             node->results().size() == 1 && graph.isOutput(node->result());
       if (!isOutput || !std::exchange(alike.hasOutput, true)) alike.nodes.push_back(node);
       continue;
     }
     Node* first = *found;
-    graph::mergeProvenance(first->provenance, node->provenance);
+    mergeProvenance(first->provenance, node->provenance);
     for (size_t i = 0; i < node->results().size(); ++i)
       graph.replaceAllUses(node->result(i), first->result(i));
     graph.erase(node);
@@ -81,4 +81,4 @@ Result<int> commonSubexpressions(graph::Graph& graph) {
   return count;
 }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

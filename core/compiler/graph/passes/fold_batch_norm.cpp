@@ -10,7 +10,7 @@
 #include "core/reference/reference.h"
 #include "core/support/float_bits.h"
 
-namespace candela::passes {
+namespace candela::graph::passes {
 
 namespace {
 
@@ -21,7 +21,7 @@ struct Scaling {
   Doubles scale, shift;
   /// how many times as large as the spread of x is what `shift` takes away, at most
   double cancellation = 1;
-  graph::Provenance provenance; ///< of the parameters
+  Provenance provenance; ///< of the parameters
 };
 
 /// By how much more than it would be otherwise the error of a result may grow where x * scale and
@@ -58,7 +58,7 @@ Result<std::optional<Scaling>> scalingOf(const Node& node) {
     const auto numbers = numbersOf(node.operand(i + 1));
     if (!numbers) return none;
     params[i] = *numbers;
-    graph::mergeProvenance(out.provenance, node.operand(i + 1)->producer->provenance);
+    mergeProvenance(out.provenance, node.operand(i + 1)->producer->provenance);
   }
   const auto& [scale, bias, mean, var] = params;
   const double epsilon = node.floatAttr("epsilon");
@@ -131,10 +131,9 @@ Result<bool> foldIntoProducer(Graph& graph, Node* node, const Scaling& by) {
   CDL_ASSIGN(const auto folded, foldWeights(*producer, by));
   if (!folded) return false;
 
-  const auto weights =
-      graph::mergedProvenance(producer->operand(1)->producer->provenance, by.provenance);
-  const auto both = graph::mergedProvenance(producer->provenance, node->provenance);
-  graph::Attrs attrs = producer->attrs;
+  const auto weights = mergedProvenance(producer->operand(1)->producer->provenance, by.provenance);
+  const auto both = mergedProvenance(producer->provenance, node->provenance);
+  Attrs attrs = producer->attrs;
   attrs.erase("beta");
   std::vector<Value*> operands{producer->operand(0),
                                graph.addConstant(folded->weight, weights, node),
@@ -154,12 +153,12 @@ bool isExactAsMulAdd(Elem elem, const Scaling& by) {
 
 /// y = x * scale + shift with constants of shape [c, 1, ..].
 Status toMulAdd(Graph& graph, Node* node, const Scaling& by) {
-  const graph::TensorType& type = node->operand(0)->type;
+  const TensorType& type = node->operand(0)->type;
   Shape dims(std::max(1, type.rank() - 1), 1);
   dims[0] = static_cast<int64_t>(by.scale.size());
   CDL_ASSIGN(const Tensor scale, tensorOf(type.elem, dims, by.scale));
   CDL_ASSIGN(const Tensor shift, tensorOf(type.elem, dims, by.shift));
-  const graph::Provenance provenance = node->provenance;
+  const Provenance provenance = node->provenance;
   CDL_ASSIGN(const Node* mul,
              graph.addNode(OpKind::Mul,
                            {node->operand(0), graph.addConstant(scale, by.provenance, node)}, {},
@@ -187,4 +186,4 @@ Result<bool> foldNode(Graph& graph, Node* node) {
 
 Result<int> foldBatchNorm(Graph& graph) { return onEachNode(graph, foldNode); }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

@@ -3,7 +3,7 @@
 #include "core/compiler/graph/passes/rewrite.h"
 #include "core/reference/reference.h"
 
-namespace candela::passes {
+namespace candela::graph::passes {
 
 namespace {
 
@@ -15,7 +15,7 @@ constexpr int64_t kMaxWork = int64_t{1} << 26;
 bool hasOnlyConstants(const Node& node) {
   bool any = false;
   // as often as it runs it may cost more than the oracle should spend
-  if (node.info().has(graph::kTraitRegion)) return false;
+  if (node.info().has(kTraitRegion)) return false;
   for (const Value* operand : node.operands()) {
     if (!operand) continue;
     if (!isPlainConstant(operand)) return false;
@@ -58,7 +58,7 @@ std::optional<Payload> foldSplats(const Node& node) {
   case Expr: return std::nullopt; // not a plain function of scalars
   default: break;
   }
-  if (!node.info().has(graph::kTraitElementwise)) return std::nullopt;
+  if (!node.info().has(kTraitElementwise)) return std::nullopt;
   const auto bits = evaluateOnScalars(node);
   if (!bits) return std::nullopt;
   return Payload::splat(result->type.elem, result->type.count(), *bits);
@@ -73,7 +73,7 @@ bool isWorthEvaluating(const Node& node) {
   for (const Value* result : node.results())
     resultBytes += elemBytes(result->type.elem, result->type.count());
   if (resultBytes > kMaxGrownBytes && resultBytes > operandBytes) return false;
-  if (!node.info().has(graph::kTraitContraction)) return true;
+  if (!node.info().has(kTraitContraction)) return true;
   return node.result()->type.count() <=
          kMaxWork / std::max<int64_t>(1, node.operand(0)->type.count());
 }
@@ -95,17 +95,17 @@ std::vector<Payload> fold(const Node& node) {
 Result<int> foldConstants(Graph& graph) {
   int count = 0;
   for (Node* node : graph.snapshot()) {
-    if (node->kind == graph::OpKind::Constant || node->kind == graph::OpKind::Dequantize ||
+    if (node->kind == OpKind::Constant || node->kind == OpKind::Dequantize ||
         !hasOnlyConstants(*node))
       continue;
     if (std::ranges::any_of(node->results(), [&](const Value* v) { return graph.isOutput(v); }))
       continue;
     const std::vector<Payload> payloads = fold(*node);
     if (payloads.empty()) continue;
-    graph::Provenance provenance;
+    Provenance provenance;
     for (const Value* operand : node->operands())
-      if (operand) graph::mergeProvenance(provenance, operand->producer->provenance);
-    graph::mergeProvenance(provenance, node->provenance);
+      if (operand) mergeProvenance(provenance, operand->producer->provenance);
+    mergeProvenance(provenance, node->provenance);
     std::vector<std::pair<Value*, std::string>> names;
     for (size_t i = 0; i < payloads.size(); ++i) {
       Value* result = node->result(i);
@@ -121,4 +121,4 @@ Result<int> foldConstants(Graph& graph) {
   return count;
 }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

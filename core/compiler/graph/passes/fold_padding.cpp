@@ -4,7 +4,7 @@
 
 #include "core/compiler/graph/passes/rewrite.h"
 
-namespace candela::passes {
+namespace candela::graph::passes {
 
 namespace {
 
@@ -46,7 +46,7 @@ Result<bool> foldPad(Graph&, Node* node) {
     pads[d - 2 + spatial] += hi[d];
   }
   node->attrs["pads"] = pads;
-  node->provenance = graph::mergedProvenance(pad->provenance, node->provenance);
+  node->provenance = mergedProvenance(pad->provenance, node->provenance);
   node->setOperand(0, pad->operand(0));
   return true;
 }
@@ -55,4 +55,4 @@ Result<bool> foldPad(Graph&, Node* node) {
 
 Result<int> foldPadding(Graph& graph) { return onEachNode(graph, foldPad); }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

@@ -6,7 +6,7 @@
 #include "core/compiler/graph/loop.h"
 #include "core/compiler/graph/passes/rewrite.h"
 
-namespace candela::passes {
+namespace candela::graph::passes {
 
 namespace {
 
@@ -18,13 +18,13 @@ constexpr PassInfo kPasses[] = {
 };
 constexpr int kMaxRounds = 8;
 
-Result<int> runOne(const PassInfo& pass, graph::Graph& graph) {
+Result<int> runOne(const PassInfo& pass, Graph& graph) {
   int count = 0;
-  for (graph::Graph* each : graph::nestedGraphs(graph)) {
+  for (Graph* each : nestedGraphs(graph)) {
     CDL_ASSIGN(const int changes, pass.run(*each).context(pass.name));
     count += changes;
   }
-  CDL_TRY(graph::verify(graph).context(fmt::format("after {}", pass.name)));
+  CDL_TRY(verify(graph).context(fmt::format("after {}", pass.name)));
   return count;
 }
 
@@ -34,8 +34,8 @@ Result<int> deadCode(Graph& graph) { return graph.eraseDead(); }
 
 std::span<const PassInfo> allPasses() { return kPasses; }
 
-Status runPasses(graph::Graph& graph, std::span<const std::string> names) {
-  CDL_TRY(graph::verify(graph));
+Status runPasses(Graph& graph, std::span<const std::string> names) {
+  CDL_TRY(verify(graph));
   for (const std::string& name : names) {
     const auto pass = std::ranges::find(kPasses, name, &PassInfo::name);
     if (pass == std::end(kPasses))
@@ -46,8 +46,8 @@ Status runPasses(graph::Graph& graph, std::span<const std::string> names) {
   return Status::ok();
 }
 
-Status optimize(graph::Graph& graph, const PassObserver& observe) {
-  CDL_TRY(graph::verify(graph));
+Status optimize(Graph& graph, const PassObserver& observe) {
+  CDL_TRY(verify(graph));
   for (int round = 0; round < kMaxRounds; ++round) {
     int changes = 0;
     for (const PassInfo& pass : kPasses) {
@@ -60,4 +60,4 @@ Status optimize(graph::Graph& graph, const PassObserver& observe) {
   return Status::ok();
 }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

@@ -8,12 +8,7 @@
 #include "core/compiler/graph/passes/rewrite.h"
 #include "core/support/float_bits.h"
 
-namespace candela::passes {
-
-using graph::Graph;
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
+namespace candela::graph::passes {
 
 namespace {
 
@@ -77,7 +72,7 @@ const Value* reducedOf(const Value* value, OpKind kind, int64_t& axis) {
   const Node* reduction = plainProducer(value, kind);
   if (!reduction || !reduction->intAttr("keepdims") || reduction->intsAttr("axes").size() != 1)
     return nullptr;
-  const int64_t own = graph::wrapAxis(reduction->intsAttr("axes")[0], value->type.rank());
+  const int64_t own = wrapAxis(reduction->intsAttr("axes")[0], value->type.rank());
   if (axis >= 0 && axis != own) return nullptr;
   axis = own;
   return reduction->operand(0);
@@ -122,8 +117,7 @@ Result<bool> raiseAttention(Graph& graph, Node* node) {
   const Node* outer = plainProducer(node->result(), OpKind::Matmul);
   const Node* softmax = outer ? plainProducer(outer->operand(0), OpKind::Softmax) : nullptr;
   const int rank = node->result()->type.rank();
-  if (!softmax || rank < 3 || graph::wrapAxis(softmax->intAttr("axis"), rank) != rank - 1)
-    return false;
+  if (!softmax || rank < 3 || wrapAxis(softmax->intAttr("axis"), rank) != rank - 1) return false;
   Value *scores = softmax->operand(0), *v = outer->operand(1), *mask = nullptr;
   const Shape shape = scores->type.shape();
   if (const Node* add = plainProducer(scores, OpKind::Add)) {
@@ -147,9 +141,9 @@ Result<bool> raiseAttention(Graph& graph, Node* node) {
   std::vector<int64_t> swap(static_cast<size_t>(rank));
   std::iota(swap.begin(), swap.end(), 0);
   std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);
-  graph::Provenance names;
-  for (const Value* step : steps) graph::mergeProvenance(names, step->producer->provenance);
-  graph::mergeProvenance(names, node->provenance);
+  Provenance names;
+  for (const Value* step : steps) mergeProvenance(names, step->producer->provenance);
+  mergeProvenance(names, node->provenance);
   CDL_ASSIGN(const Node* keys,
              graph.addNode(OpKind::Transpose, {k}, {{"perm", swap}}, inner->provenance, node));
   std::vector<Value*> operands{q, keys->result(), v};
@@ -169,7 +163,7 @@ Value* meanOf(const Value* value, int64_t& axis) {
   const int rank = mean->operand(0)->type.rank();
   std::vector<bool> reduced(static_cast<size_t>(rank), false);
   for (const int64_t a : mean->intsAttr("axes"))
-    reduced[static_cast<size_t>(graph::wrapAxis(a, rank))] = true;
+    reduced[static_cast<size_t>(wrapAxis(a, rank))] = true;
   int64_t first = rank;
   while (first > 0 && reduced[static_cast<size_t>(first - 1)]) --first;
   if (first == rank || static_cast<int64_t>(mean->intsAttr("axes").size()) != rank - first)
@@ -232,7 +226,7 @@ Result<bool> takeRow(Graph& graph, Node* node) {
         !isPlain(row))
       continue;
     const Shape shape = norm->result()->type.shape();
-    const auto axis = graph::wrapAxis(norm->intAttr("axis"), static_cast<int>(shape.size()));
+    const auto axis = wrapAxis(norm->intAttr("axis"), static_cast<int>(shape.size()));
     const bool free =
         isScale ? !norm->operand(1) && !norm->operand(2) : norm->operand(1) && !norm->operand(2);
     if (!free || norm->result()->users().size() != 1 || graph.isOutput(norm->result()) ||
@@ -243,7 +237,7 @@ Result<bool> takeRow(Graph& graph, Node* node) {
     operands.push_back(row);
     CDL_ASSIGN(const Node* whole,
                graph.addNode(norm->kind, std::move(operands), norm->attrs,
-                             graph::mergedProvenance(norm->provenance, node->provenance), node));
+                             mergedProvenance(norm->provenance, node->provenance), node));
     replaceWithNew(graph, node, whole->result());
     return true;
   }
@@ -251,12 +245,12 @@ Result<bool> takeRow(Graph& graph, Node* node) {
 }
 
 /// Nodes that `value` and nothing else needs join the provenance.
-graph::Provenance provenanceOf(const Value* value, const Value* stop) {
+Provenance provenanceOf(const Value* value, const Value* stop) {
   if (!value || value == stop || !value->producer || value->isConstant()) return {};
-  graph::Provenance names;
+  Provenance names;
   for (const Value* operand : value->producer->operands())
-    graph::mergeProvenance(names, provenanceOf(operand, stop));
-  graph::mergeProvenance(names, value->producer->provenance);
+    mergeProvenance(names, provenanceOf(operand, stop));
+  mergeProvenance(names, value->producer->provenance);
   return names;
 }
 
@@ -265,7 +259,7 @@ Result<bool> raiseNode(Graph& graph, Node* node) {
     return false;
   if (node->kind == OpKind::Matmul) return raiseAttention(graph, node);
   OpKind kind = OpKind::Gelu;
-  graph::Attrs attrs;
+  Attrs attrs;
   int64_t axis = -1;
   Value* x = geluOf(*node);
   if (!x && (x = sigmoidOf(*node))) kind = OpKind::Sigmoid;
@@ -291,4 +285,4 @@ Result<bool> raiseNode(Graph& graph, Node* node) {
 
 Result<int> raiseComposites(Graph& graph) { return onEachNode(graph, raiseNode); }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

@@ -12,13 +12,7 @@
 #include "core/compiler/graph/passes/rewrite.h"
 #include "core/reference/reference.h"
 
-namespace candela::passes {
-
-using graph::Attrs;
-using graph::Graph;
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
+namespace candela::graph::passes {
 
 namespace {
 
@@ -59,8 +53,7 @@ std::optional<Real> quantizationOf(const Node& node, Value* stored) {
     if (!std::isnormal(scale) || scale < 0) return std::nullopt;
   const auto zeros = node.operand(2) ? numbersOf(node.operand(2)) : Doubles(scales->size(), 0);
   if (!zeros) return std::nullopt;
-  const int axis =
-      node.hasAttr("axis") ? graph::wrapAxis(node.intAttr("axis"), stored->type.rank()) : -1;
+  const int axis = node.hasAttr("axis") ? wrapAxis(node.intAttr("axis"), stored->type.rank()) : -1;
   return Real{stored, *scales, *zeros, axis};
 }
 
@@ -283,7 +276,7 @@ std::optional<Product> productOf(const Graph* graph, const Node& node, std::stri
 /// Adds nodes before `at`, on its behalf.
 class Raiser {
 public:
-  Raiser(Graph& graph, Node* at, graph::Provenance provenance)
+  Raiser(Graph& graph, Node* at, Provenance provenance)
       : graph_(graph), at_(at), provenance_(std::move(provenance)) {}
 
   Result<Value*> add(OpKind kind, std::vector<Value*> operands, Attrs attrs = {}) {
@@ -327,7 +320,7 @@ public:
 private:
   Graph& graph_;
   Node* at_;
-  graph::Provenance provenance_;
+  Provenance provenance_;
 };
 
 /// i8 of constant bytes without a sign, with zero points that move along.
@@ -344,7 +337,7 @@ Result<bool> raiseProduct(Graph& graph, Node* node) {
   auto product = productOf(&graph, *node, why);
   if (!product) return false;
   Raiser raiser(graph, node,
-                graph::mergedProvenance(node->provenance, node->operand(1)->producer->provenance));
+                mergedProvenance(node->provenance, node->operand(1)->producer->provenance));
   Value* x = product->x.stored;
   CDL_ASSIGN(Value * w, asSigned(raiser, product->w));
   CDL_ASSIGN(Value * xZero, raiser.zeroPoint(x->type.elem, product->x.zeros));
@@ -426,11 +419,10 @@ Result<bool> raiseBias(Graph& graph, Node* node) {
       replaceWith(graph, node, node->operand(side));
       return true;
     }
-    Raiser raiser(graph, node,
-                  graph::mergedProvenance(real->stored->producer
-                                              ? real->stored->producer->provenance
-                                              : graph::Provenance{},
-                                          node->provenance));
+    Raiser raiser(
+        graph, node,
+        mergedProvenance(real->stored->producer ? real->stored->producer->provenance : Provenance{},
+                         node->provenance));
     CDL_ASSIGN(Value * b, raiser.constant(elem, {channels}, *steps));
     CDL_ASSIGN(Value * sums, raiser.add(OpKind::Add, {real->stored, b}));
     CDL_ASSIGN(Value * y, raiser.dequantize(sums, real->scales, {0}, real->axis));
@@ -580,8 +572,8 @@ Doubles inStepsOf(const Goal& goal, Doubles scales, double sign = 1) {
 Value* sourceOf(Value* value, int depth = 0) {
   if (realOf(value)) return value;
   const Node* node = value->producer;
-  if (!node || depth > 16 || !node->info().has(graph::kTraitElementwise) ||
-      node->results().size() != 1 || node->info().has(graph::kTraitPrimitive))
+  if (!node || depth > 16 || !node->info().has(kTraitElementwise) || node->results().size() != 1 ||
+      node->info().has(kTraitPrimitive))
     return nullptr;
   Value* source = nullptr;
   for (Value* operand : node->operands()) {
@@ -638,7 +630,7 @@ struct Sum {
   int64_t count = 1;
 };
 std::optional<Sum> sumOf(const Node& node) {
-  const graph::TensorType& x = node.operand(0)->type;
+  const TensorType& x = node.operand(0)->type;
   Sum sum;
   if (node.kind == OpKind::GlobalAveragePool) {
     for (int d = 2; d < x.rank(); ++d) sum.axes.push_back(d);
@@ -788,11 +780,11 @@ Result<bool> raiseQuantize(Graph& graph, Node* node) {
   if (lifted) return true;
   Goal goal{to->scales[0], to->zeros[0], to->stored->type.elem};
   Value* value = node->operand(0);
-  graph::Provenance names = node->provenance;
+  Provenance names = node->provenance;
   std::vector<const Node*> activations;
   while (isActivation(value->producer)) {
     activations.push_back(value->producer);
-    names = graph::mergedProvenance(value->producer->provenance, names);
+    names = mergedProvenance(value->producer->provenance, names);
     value = value->producer->operand(0);
   }
   for (const Node* activation : activations | std::views::reverse) {
@@ -808,7 +800,7 @@ Result<bool> raiseQuantize(Graph& graph, Node* node) {
       *end = std::min(std::max(*end, limits[0]), limits[1]);
   }
   if (value->producer && value->producer->kind != OpKind::Dequantize && !value->isConstant())
-    names = graph::mergedProvenance(value->producer->provenance, names);
+    names = mergedProvenance(value->producer->provenance, names);
   Raiser raiser(graph, node, std::move(names));
   CDL_ASSIGN(Value * integers, table(raiser, node));
   if (!integers && value->producer && value->producer->kind == OpKind::Concat) {
@@ -887,11 +879,10 @@ std::string integerNote(const Node& node) {
   const bool quantized =
       std::ranges::any_of(node.operands(), [](const Value* v) { return realOf(v).has_value(); });
   if (!quantized || isMovement(node)) return "";
-  std::string why =
-      fmt::format("{} of these operands has no integer form", graph::opName(node.kind));
+  std::string why = fmt::format("{} of these operands has no integer form", opName(node.kind));
   if (isProduct(node.kind)) productOf(nullptr, node, why);
   if (!isProduct(node.kind) && !feedsQuantize(node.result())) why = "its result is not quantized";
   return "dequantized because " + why;
 }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

@@ -7,7 +7,7 @@
 #include "core/reference/reference.h"
 #include "core/support/float_bits.h"
 
-namespace candela::passes {
+namespace candela::graph::passes {
 
 bool isPlainConstant(const Value* value) { return isPlain(value) && value->isConstant(); }
 
@@ -119,7 +119,7 @@ bool canReplace(const Graph& graph, const Value* value, const Value* with) {
 
 void replaceWith(Graph& graph, Node* node, Value* with) {
   if (with->producer && !with->isConstant())
-    graph::mergeProvenance(with->producer->provenance, node->provenance);
+    mergeProvenance(with->producer->provenance, node->provenance);
   graph.replaceAllUses(node->result(), with);
   graph.erase(node);
 }
@@ -131,4 +131,4 @@ void replaceWithNew(Graph& graph, Node* node, Value* fresh) {
   graph.rename(fresh, name);
 }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

@@ -3,13 +3,12 @@
 #include "core/compiler/graph/graph.h"
 
 /// What several passes need to look at constants and to replace nodes.
-namespace candela::passes {
+namespace candela::graph::passes {
 
 #define PASS(name, function, effect, summary, values) Result<int> function(graph::Graph& graph);
 #include "core/compiler/graph/passes/passes.inc"
 #undef PASS
 
-using graph::Graph, graph::isPlain, graph::Node, graph::OpKind, graph::TensorType, graph::Value;
 bool isPlainConstant(const Value* value);
 
 /// The bits that every element of a constant has, zero-extended; nullopt when they differ, or there
@@ -43,9 +42,9 @@ Payload compactPayload(const Tensor& tensor);
 
 /// Calls rewrite(graph, node) for every node of now, which says how often it changed something
 /// (bool: once) and erases no other one of them; then drops what is dead. Returns the sum.
-template <typename Rewrite> Result<int> onEachNode(graph::Graph& graph, Rewrite rewrite) {
+template <typename Rewrite> Result<int> onEachNode(Graph& graph, Rewrite rewrite) {
   int count = 0;
-  for (graph::Node* node : graph.snapshot()) {
+  for (Node* node : graph.snapshot()) {
     CDL_ASSIGN(const int changes, rewrite(graph, node));
     count += changes;
   }
@@ -64,4 +63,4 @@ void replaceWith(Graph& graph, Node* node, Value* with);
 /// too, and erases the node.
 void replaceWithNew(Graph& graph, Node* node, Value* fresh);
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

@@ -4,17 +4,15 @@
 #include "core/compiler/graph/loop.h"
 #include "core/compiler/graph/passes/rewrite.h"
 
-namespace candela::passes {
+namespace candela::graph::passes {
 
 namespace {
-
-using graph::LoopForm;
 
 /// What a loop would be without what it does not need.
 class Slimming {
 public:
   Slimming(Graph& graph, Node& loop)
-      : graph_(graph), loop_(loop), body_(*loop.body), form_(graph::loopForm(loop)),
+      : graph_(graph), loop_(loop), body_(*loop.body), form_(loopForm(loop)),
         live_(body_.outputs().size(), false) {
     findLive();
   }
@@ -112,8 +110,7 @@ private:
     }
     Node* slim = nullptr; // where everything stays as it is no loop is left
     if (!body.outputs().empty()) {
-      CDL_ASSIGN(slim,
-                 graph::addLoop(graph_, form, operands, std::move(body), loop_.provenance, &loop_));
+      CDL_ASSIGN(slim, addLoop(graph_, form, operands, std::move(body), loop_.provenance, &loop_));
     }
     std::vector<std::pair<Value*, std::string>> names;
     for (size_t i = 0, next = 0; i < live_.size(); ++i) {
@@ -140,7 +137,7 @@ private:
 /// A loop that runs once is what its body does.
 class Unfolding {
 public:
-  Unfolding(Graph& graph, Node& loop) : graph_(graph), loop_(loop), form_(graph::loopForm(loop)) {}
+  Unfolding(Graph& graph, Node& loop) : graph_(graph), loop_(loop), form_(loopForm(loop)) {}
 
   Status run() {
     const Graph& body = *loop_.body;
@@ -186,10 +183,10 @@ private:
       names.push_back(result->name);
     }
     Node* made = graph_.addNodeUnchecked(node.kind, std::move(operands), node.attrs,
-                                         graph::mergedProvenance(node.provenance, loop_.provenance),
+                                         mergedProvenance(node.provenance, loop_.provenance),
                                          std::move(types), &loop_, names);
     made->payload = node.payload;
-    if (node.body) made->body = std::make_shared<Graph>(graph::clone(*node.body));
+    if (node.body) made->body = std::make_shared<Graph>(clone(*node.body));
     made_.insert(made);
     for (size_t i = 0; i < names.size(); ++i) copies_[node.result(i)] = made->result(i);
   }
@@ -206,11 +203,11 @@ private:
 
 Result<int> simplifyLoops(Graph& graph) {
   return onEachNode(graph, [](Graph& within, Node* node) -> Result<int> {
-    if (node->kind != graph::OpKind::Loop) return 0;
+    if (node->kind != OpKind::Loop) return 0;
     if (node->intAttr("trips") != 1) return Slimming(within, *node).run();
     CDL_TRY(Unfolding(within, *node).run());
     return 1;
   });
 }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

@@ -9,7 +9,7 @@
 
 #include "core/compiler/graph/passes/rewrite.h"
 
-namespace candela::passes {
+namespace candela::graph::passes {
 
 namespace {
 
@@ -59,12 +59,10 @@ Result<Value*> unmoved(Graph& graph, Node* user, Value* operand, const Node& mov
 
 /// The attributes of an op that works along axes, for its operands before the transpose; nullopt
 /// where there are none.
-std::optional<graph::Attrs> attrsBefore(const Node& node, const std::vector<int64_t>& perm) {
+std::optional<Attrs> attrsBefore(const Node& node, const std::vector<int64_t>& perm) {
   const int rank = static_cast<int>(perm.size());
-  const auto before = [&](int64_t axis) {
-    return perm[static_cast<size_t>(graph::wrapAxis(axis, rank))];
-  };
-  graph::Attrs attrs = node.attrs;
+  const auto before = [&](int64_t axis) { return perm[static_cast<size_t>(wrapAxis(axis, rank))]; };
+  Attrs attrs = node.attrs;
   switch (node.kind) {
   case OpKind::Concat: attrs["axis"] = before(node.intAttr("axis")); return attrs;
   case OpKind::ReduceSum:
@@ -95,7 +93,7 @@ std::optional<graph::Attrs> attrsBefore(const Node& node, const std::vector<int6
 
 bool isElementwise(const Node& node) {
   return node.kind == OpKind::Rescale ||
-         (node.info().has(graph::kTraitElementwise) && !node.info().has(graph::kTraitPrimitive));
+         (node.info().has(kTraitElementwise) && !node.info().has(kTraitPrimitive));
 }
 /// How many of the operands move with the result; those behind are numbers.
 size_t movedOperands(const Node& node) {
@@ -130,12 +128,12 @@ Result<bool> sink(Graph& graph, Node* node) {
   const Node* movement = movementOf(graph, *node);
   if (!movement) return false;
   std::vector<Value*> operands = node->operands();
-  graph::Provenance names;
+  Provenance names;
   for (Value*& operand : std::span(operands.data(), movedOperands(*node))) {
-    if (isMovement(operand)) graph::mergeProvenance(names, operand->producer->provenance);
+    if (isMovement(operand)) mergeProvenance(names, operand->producer->provenance);
     CDL_ASSIGN(operand, unmoved(graph, node, operand, *movement));
   }
-  graph::Attrs attrs =
+  Attrs attrs =
       isElementwise(*node) ? node->attrs : *attrsBefore(*node, movement->intsAttr("perm"));
   CDL_ASSIGN(const Node* early, graph.addNode(node->kind, std::move(operands), std::move(attrs),
                                               node->provenance, node));
@@ -149,4 +147,4 @@ Result<bool> sink(Graph& graph, Node* node) {
 
 Result<int> sinkMovement(Graph& graph) { return onEachNode(graph, sink); }
 
-} // namespace candela::passes
+} // namespace candela::graph::passes

@@ -5,7 +5,7 @@
 
 #include "core/support/file.h"
 
-namespace candela::onnx_io {
+namespace candela::import::onnx_io {
 
 namespace fs = std::filesystem;
 
@@ -54,4 +54,4 @@ Result<Bytes> ExternalData::map(const std::string& location) {
   return bytes;
 }
 
-} // namespace candela::onnx_io
+} // namespace candela::import::onnx_io

@@ -6,7 +6,7 @@
 
 #include "core/support/tensor.h"
 
-namespace candela::onnx_io {
+namespace candela::import::onnx_io {
 
 /// The files beside a model that hold its large tensors. Each is mapped once and stays mapped while
 /// a tensor uses it. A model is untrusted: it reaches regular files in its own folder and below,
@@ -26,4 +26,4 @@ private:
   std::map<std::string, Bytes> files_;
 };
 
-} // namespace candela::onnx_io
+} // namespace candela::import::onnx_io

@@ -9,7 +9,7 @@
 #include "core/support/file.h"
 
 /// What the readers of this room share.
-namespace candela::onnx_io {
+namespace candela::import::onnx_io {
 
 /// Maps a file that protobuf may parse.
 inline Result<Bytes> mapProtobuf(const std::string& path) {
@@ -36,4 +36,4 @@ Status parseFile(const Bytes& bytes, Message& message, const char* what) {
 /// file `path`. Failures name neither.
 Result<Tensor> tensorOf(onnx::TensorProto& proto, const std::string& path);
 
-} // namespace candela::onnx_io
+} // namespace candela::import::onnx_io

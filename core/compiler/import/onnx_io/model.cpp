@@ -13,7 +13,7 @@
 #include "core/support/file.h"
 #include "core/support/text/scan.h"
 
-namespace candela::onnx_io {
+namespace candela::import::onnx_io {
 namespace {
 
 using onnx::AttributeProto, onnx::TensorProto, onnx::TypeProto;
@@ -452,4 +452,4 @@ Result<Tensor> tensorOf(TensorProto& proto, const std::string& path) {
   return takeTensor(proto, external);
 }
 
-} // namespace candela::onnx_io
+} // namespace candela::import::onnx_io

@@ -10,7 +10,7 @@
 
 /// An ONNX file as plain structs: the only room that sees ONNX's protobuf. Tensors share the mapped
 /// file's or the external file's bytes where alignment allows.
-namespace candela::onnx_io {
+namespace candela::import::onnx_io {
 
 struct Graph;
 
@@ -82,4 +82,4 @@ Result<Model> readModel(const std::string& path);
 /// optionals and strings.
 Result<Tensor> readTensor(const std::string& path);
 
-} // namespace candela::onnx_io
+} // namespace candela::import::onnx_io

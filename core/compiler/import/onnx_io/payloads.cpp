@@ -12,7 +12,7 @@
 
 #include "core/support/mapped_file.h"
 
-namespace candela::onnx_io {
+namespace candela::import::onnx_io {
 namespace {
 
 /// The field that stands where elements were left out. The format's last number: a file that uses
@@ -151,4 +151,4 @@ Status Payloads::restore(onnx::TensorProto& proto) const {
   return Status::ok();
 }
 
-} // namespace candela::onnx_io
+} // namespace candela::import::onnx_io

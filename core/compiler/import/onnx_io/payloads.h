@@ -10,7 +10,7 @@ namespace onnx {
 class TensorProto;
 }
 
-namespace candela::onnx_io {
+namespace candela::import::onnx_io {
 
 /// The elements of a model's tensors, kept out of what protobuf parses: it would hold all of them
 /// at once beside the file and the tensors that are made of them. Each tensor gets its own back for
@@ -33,4 +33,4 @@ private:
   std::vector<Span> spans_; ///< whole fields of the file, by the number that stands in their place
 };
 
-} // namespace candela::onnx_io
+} // namespace candela::import::onnx_io

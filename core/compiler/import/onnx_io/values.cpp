@@ -4,7 +4,7 @@
 
 #include "core/compiler/import/onnx_io/messages.h"
 
-namespace candela::onnx_io {
+namespace candela::import::onnx_io {
 namespace {
 
 using onnx::OptionalProto, onnx::SequenceProto;
@@ -60,4 +60,4 @@ Result<Optional> readOptional(const std::string& path) {
   return optionalOf(proto, path).context(path);
 }
 
-} // namespace candela::onnx_io
+} // namespace candela::import::onnx_io

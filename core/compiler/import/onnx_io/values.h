@@ -3,7 +3,7 @@
 #include "core/compiler/import/onnx_io/model.h"
 
 /// The files of values that are no tensors (.pb), as the node tests hold them.
-namespace candela::onnx_io {
+namespace candela::import::onnx_io {
 
 /// An optional: nothing, a tensor, or a list of tensors.
 struct Optional {
@@ -17,4 +17,4 @@ Result<std::vector<Tensor>> readSequence(const std::string& path);
 /// An OptionalProto file. Failure: as above.
 Result<Optional> readOptional(const std::string& path);
 
-} // namespace candela::onnx_io
+} // namespace candela::import::onnx_io

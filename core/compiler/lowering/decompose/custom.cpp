@@ -4,7 +4,7 @@
 #include "core/compiler/graph/loop.h"
 #include "core/compiler/lowering/decompose/lower.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 using graph::Node;
 
@@ -51,10 +51,10 @@ Values lowerCustom(Lowering& l, const Node& node) {
   return values;
 }
 
-size_t claimantOf(const Node& node, std::span<const Target* const> targets) {
+size_t claimantOf(const Node& node, std::span<const capabilities::Target* const> targets) {
   for (size_t t = 0; node.kind == graph::OpKind::Custom && t < targets.size(); ++t)
     if (targets[t]->name() == node.stringAttr("plugin")) return t;
   return targets.size() - 1;
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -8,7 +8,7 @@
 #include "core/compiler/capabilities/views.h"
 #include "core/compiler/graph/window.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 using graph::Node, graph::OpKind, graph::Value;
 
@@ -51,7 +51,7 @@ Instrs reduceBehind(const Node& expr, const Node& node) {
   if (!steps) return {};
   std::vector<NodeView> operands;
   for (const Value* operand : expr.operands()) operands.push_back(viewOver(operand, x));
-  NodeInstr one = instr(CDL_KIND_REDUCE, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")),
+  NodeInstr one = instr(CDL_KIND_REDUCE, capabilities::fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")),
                         std::move(operands), dense(y));
   one.prologue = steps->size();
   one.reduced = x->type.elem;
@@ -69,14 +69,14 @@ Instrs reduce(const Node& node) {
     dims = {dims[0], dims[1], dims[3]};
     sums = {dims[0], dims[2]};
   }
-  return {instr(CDL_KIND_REDUCE, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")), {dense(x, dims)},
-                dense(y, sums))};
+  return {instr(CDL_KIND_REDUCE, capabilities::fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")),
+                {dense(x, dims)}, dense(y, sums))};
 }
 // What `views` walk together: on physical dims they are plain, whatever the layout is.
 void coalesceAll(std::vector<NodeView>& views) {
-  Walk walk{views.back().dims, {}};
+  capabilities::Walk walk{views.back().dims, {}};
   for (const NodeView& each : views) walk.strides.push_back(each.strides);
-  walk = coalesce(walk);
+  walk = capabilities::coalesce(walk);
   for (size_t i = 0; i < views.size(); ++i)
     views[i] = view(views[i].value, walk.dims, walk.strides[i], views[i].offset);
 }
@@ -117,7 +117,7 @@ Instrs convertLayout(const Value* x, const Value* y) {
 NodeInstr copy(const Value* from, const Value* to, const Shape& dims,
                const std::vector<int64_t>& fromStrides, int64_t fromOffset,
                const std::vector<int64_t>& toStrides, int64_t toOffset) {
-  const Walk walk = coalesce({dims, {fromStrides, toStrides}});
+  const capabilities::Walk walk = capabilities::coalesce({dims, {fromStrides, toStrides}});
   return instr(CDL_KIND_COPY, 0, {view(from, walk.dims, walk.strides[0], fromOffset)},
                view(to, walk.dims, walk.strides[1], toOffset));
 }
@@ -235,7 +235,7 @@ Instrs pool2d(const Node& node) {
 
 // Along the axis of a softmax or a sort.
 NodeView around(const Node& node, const Value* value) {
-  return dense(value, aroundAxis(value->type.shape(), node.intAttr("axis")));
+  return dense(value, capabilities::aroundAxis(value->type.shape(), node.intAttr("axis")));
 }
 
 Instrs rowNorm(const Node& node) {
@@ -344,10 +344,10 @@ Instrs attention(const Node& node) {
   if (mask) {
     Shape scores = q->type.shape();
     scores.back() = node.operand(1)->type.dim(-2);
-    const auto strides = broadcastStrides(mask->type.shape(), scores);
+    const auto strides = capabilities::broadcastStrides(mask->type.shape(), scores);
     const size_t batch = scores.size() - 2;
-    const Walk walk =
-        coalesce({Shape(scores.begin(), scores.end() - 2), {{strides.begin(), strides.end() - 2}}});
+    const capabilities::Walk walk = capabilities::coalesce(
+        {Shape(scores.begin(), scores.end() - 2), {{strides.begin(), strides.end() - 2}}});
     if (walk.dims.size() > 1) return {};
     const int64_t step = walk.dims.empty() ? 0 : walk.strides[0][0];
     operands.push_back(view(mask, {operands[0].dims[0], scores[batch], scores[batch + 1]},
@@ -380,7 +380,8 @@ std::optional<text::ExprStep> stepOf(const Node& node) {
   case CDL_KIND_CONVERT:
     step.to = node.elemAttr("to");
     step.saturate = node.intAttr("saturate") != 0;
-    if (node.kind == OpKind::Round) step.fn = fnOf(CDL_KIND_CONVERT, node.stringAttr("mode"));
+    if (node.kind == OpKind::Round)
+      step.fn = capabilities::fnOf(CDL_KIND_CONVERT, node.stringAttr("mode"));
     // "not 0" is a comparison, not a rounding.
     return step.to == Elem::bool_ ? std::nullopt : std::optional(step);
   case CDL_KIND_RESCALE: {
@@ -452,8 +453,9 @@ NodeView viewOver(const Value* x, const Value* y) {
   if (x->type.layout.isRowMajor()) {
     CDL_CHECK(!x->type.halo, "'{}' is row-major with a halo", x->name);
     const Shape shape = x->type.shape();
-    const auto logical =
-        shape == y->type.shape() ? denseStrides(shape) : broadcastStrides(shape, y->type.shape());
+    const auto logical = shape == y->type.shape()
+                             ? denseStrides(shape)
+                             : capabilities::broadcastStrides(shape, y->type.shape());
     for (size_t i = 0; i < over.dims.size(); ++i)
       over.strides.push_back(logical[layout.steps[i].dim] * layout.stepOf(i));
     return over;
@@ -486,7 +488,8 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
     return elementwise(node, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC,
                        {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
   case OpKind::Round:
-    return elementwise(node, CDL_KIND_CONVERT, fnOf(CDL_KIND_CONVERT, node.stringAttr("mode")),
+    return elementwise(node, CDL_KIND_CONVERT,
+                       capabilities::fnOf(CDL_KIND_CONVERT, node.stringAttr("mode")),
                        {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
   case OpKind::Bitcast: {
     NodeView bits = flat(x);
@@ -494,12 +497,12 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
     return {instr(CDL_KIND_COPY, 0, {std::move(bits)}, flat(y))};
   }
   case OpKind::Take:
-    return {instr(CDL_KIND_GATHER, fnOf(CDL_KIND_GATHER, node.stringAttr("mode")),
+    return {instr(CDL_KIND_GATHER, capabilities::fnOf(CDL_KIND_GATHER, node.stringAttr("mode")),
                   {dense(x), dense(node.operand(1))}, dense(y))};
   case OpKind::Put: {
     const std::vector<int64_t> one{1};
     return {copy(x, y, {y->type.count()}, one, 0, one, 0),
-            instr(CDL_KIND_SCATTER, fnOf(CDL_KIND_SCATTER, node.stringAttr("fn")),
+            instr(CDL_KIND_SCATTER, capabilities::fnOf(CDL_KIND_SCATTER, node.stringAttr("fn")),
                   {dense(node.operand(1)), dense(node.operand(2))}, dense(y))};
   }
   case OpKind::Reduce: return reduce(node);
@@ -530,11 +533,11 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::Softmax:
     return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
   case OpKind::ArgReduce: {
-    Shape kept = aroundAxis(x->type.shape(), node.intAttr("axis"));
+    Shape kept = capabilities::aroundAxis(x->type.shape(), node.intAttr("axis"));
     kept.erase(kept.begin() + 1);
-    return {instr(CDL_KIND_ARG_REDUCE, fnOf(CDL_KIND_ARG_REDUCE, node.stringAttr("fn")),
-                  {around(node, x)}, dense(y, kept),
-                  {{CDL_ATTR_SELECT_LAST, {node.intAttr("select_last")}}})};
+    return {instr(CDL_KIND_ARG_REDUCE,
+                  capabilities::fnOf(CDL_KIND_ARG_REDUCE, node.stringAttr("fn")), {around(node, x)},
+                  dense(y, kept), {{CDL_ATTR_SELECT_LAST, {node.intAttr("select_last")}}})};
   }
   case OpKind::Sort: {
     NodeInstr sort =
@@ -550,8 +553,8 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   }
 }
 
-InstrDesc describe(const NodeInstr& instr) {
-  InstrDesc desc;
+capabilities::InstrDesc describe(const NodeInstr& instr) {
+  capabilities::InstrDesc desc;
   desc.kind = instr.kind;
   desc.fn = instr.fn;
   desc.attrs = instr.attrs;
@@ -559,14 +562,14 @@ InstrDesc describe(const NodeInstr& instr) {
     // MATMUL repeats a batch by stride 0 in every operand class.
     const bool batch =
         instr.kind == CDL_KIND_MATMUL && desc.operands.size() < 2 && view.strides[0] == 0;
-    const OperandClass cls =
-        classify(std::span(view.dims).subspan(batch), std::span(view.strides).subspan(batch));
+    const capabilities::OperandClass cls = capabilities::classify(
+        std::span(view.dims).subspan(batch), std::span(view.strides).subspan(batch));
     desc.operands.push_back(
         {view.elem, view.dims, cls, !view.value || view.value->isConstant(), recordOf(view)});
   };
   if (instr.prologue)
     desc.operands.push_back(
-        {instr.reduced, instr.operands[0].dims, OperandClass::dense, false, {}});
+        {instr.reduced, instr.operands[0].dims, capabilities::OperandClass::dense, false, {}});
   else
     for (const NodeView& operand : instr.operands) add(operand);
   add(instr.result);
@@ -577,4 +580,4 @@ InstrDesc describe(const NodeInstr& instr) {
   return desc;
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

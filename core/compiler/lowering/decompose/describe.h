@@ -4,7 +4,7 @@
 #include "core/compiler/graph/graph.h"
 #include "core/support/text/expr.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 /// An `affine` that changes nothing but how its operand lies in memory.
 bool convertsLayout(const graph::Node& node);
@@ -73,6 +73,6 @@ bool isWalkable(const std::vector<graph::Value*>& values);
 std::optional<text::ExprStep> stepOf(const graph::Node& node);
 
 /// The question to a target whether it takes the instruction.
-InstrDesc describe(const NodeInstr& instr);
+capabilities::InstrDesc describe(const NodeInstr& instr);
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

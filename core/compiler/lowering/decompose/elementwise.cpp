@@ -1,7 +1,7 @@
 // Ops that have an instruction which the target does not take.
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 bool isSmallInteger(Elem elem) {
   return isInteger(elem) && elemBits(elem) < 32 && !isStorageOnly(elem);
@@ -71,7 +71,7 @@ Values lowerExpanded(Lowering& l, const Node& node) {
 
 } // namespace
 
-Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why) {
+Result<Values> lowerElementwise(Lowering& l, const Node& node, const capabilities::Answer& why) {
   const Elem elem =
       node.operands().empty() || !node.operand(0) ? Elem::none : node.operand(0)->type.elem;
   const bool expands = node.operands().size() > 1 && node.info().has(graph::kTraitElementwise);
@@ -112,4 +112,4 @@ Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why
   }
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

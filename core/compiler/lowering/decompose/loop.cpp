@@ -2,15 +2,15 @@
 
 #include "core/compiler/lowering/decompose/lower.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 using graph::Node;
 
 namespace {
 
 /// What a loop carries and the slices of its results are moved to where they belong.
-Answer askCopy(Elem elem, int64_t count, const Target& target) {
-  InstrDesc copy;
+capabilities::Answer askCopy(Elem elem, int64_t count, const capabilities::Target& target) {
+  capabilities::InstrDesc copy;
   copy.kind = CDL_KIND_COPY;
   copy.operands = {{elem, {count}}, {elem, {count}}};
   return target.query(copy);
@@ -18,9 +18,10 @@ Answer askCopy(Elem elem, int64_t count, const Target& target) {
 
 } // namespace
 
-Answer askBody(const Node& loop, const Target& target, const LowerOptions& options) {
-  Answer worst{Support::native, CDL_REASON_NONE, "", -1};
-  const auto take = [&](Answer answer) {
+capabilities::Answer askBody(const Node& loop, const capabilities::Target& target,
+                             const LowerOptions& options) {
+  capabilities::Answer worst{capabilities::Support::native, CDL_REASON_NONE, "", -1};
+  const auto take = [&](capabilities::Answer answer) {
     if (answer.support < worst.support) worst = std::move(answer);
   };
   for (const graph::Value* result : loop.results())
@@ -30,12 +31,13 @@ Answer askBody(const Node& loop, const Target& target, const LowerOptions& optio
   return worst;
 }
 
-Status lowerBody(const Node& loop, const Target& target, const LowerOptions& options) {
+Status lowerBody(const Node& loop, const capabilities::Target& target,
+                 const LowerOptions& options) {
   CDL_TRY(lower(*loop.body, target, options).context(fmt::format("loop '{}'", loop.userName())));
-  const Answer answer = askBody(loop, target, options);
-  if (answer.support != Support::none) return Status::ok();
+  const capabilities::Answer answer = askBody(loop, target, options);
+  if (answer.support != capabilities::Support::none) return Status::ok();
   return failure(Code::unsupported, "loop '{}': '{}' cannot do it: {}", loop.userName(),
                  target.name(), answer.detail);
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

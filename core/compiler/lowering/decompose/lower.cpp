@@ -6,13 +6,13 @@
 #include "core/compiler/lowering/decompose/row_layouts.h"
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 using graph::Node, graph::OpKind;
 
 namespace {
 
-Result<Values> decompose(Lowering& l, const Node& node, const Answer& why) {
+Result<Values> decompose(Lowering& l, const Node& node, const capabilities::Answer& why) {
   switch (node.kind) {
 #define CANDELA_OP(Kind, name)                                                                     \
   case OpKind::Kind: return lower##Kind(l, node);
@@ -30,9 +30,9 @@ bool isEmpty(const Node& node) {
 }
 
 /// Whether products of i16 end in this type, by steps in the same instruction.
-bool scalesWideSums(const Target& target, Elem to) {
+bool scalesWideSums(const capabilities::Target& target, Elem to) {
   constexpr uint64_t kSteps = uint64_t(1) << CDL_KIND_RESCALE | uint64_t(1) << CDL_KIND_BINARY;
-  return std::ranges::any_of(target.rows(), [&](const Target::Row& each) {
+  return std::ranges::any_of(target.rows(), [&](const capabilities::Target::Row& each) {
     const cdl_row_t& row = each.row;
     const bool isProduct = row.kind == CDL_KIND_CONV2D || row.kind == CDL_KIND_MATMUL;
     return isProduct && row.support == CDL_SUPPORT_NATIVE && (row.flags & CDL_ROW_EPILOGUE) &&
@@ -43,19 +43,19 @@ bool scalesWideSums(const Target& target, Elem to) {
 
 /// A product of i16 on a target that has sums of them in memory alone: products of bytes are what
 /// it is fast at.
-bool goesByBytes(const Node& node, const Target& target) {
+bool goesByBytes(const Node& node, const capabilities::Target& target) {
   if (node.kind != OpKind::ConvInteger && node.kind != OpKind::MatmulInteger) return false;
   return node.operand(0)->type.elem == Elem::i16_ && !scalesWideSums(target, Elem::i16_);
 }
 
-Status unsupported(const Node& node, const Target& target, const std::string& why) {
+Status unsupported(const Node& node, const capabilities::Target& target, const std::string& why) {
   return failure(Code::unsupported, "{} '{}': '{}'{}{}", graph::opName(node.kind), node.userName(),
                  target.name(), kCannotDoIt, why);
 }
 
 // The values that stand for the node's results from now on.
-Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
-                            const Answer& why) {
+Result<Values> replacements(Lowering& l, const Node& node, const capabilities::Target& target,
+                            const capabilities::Answer& why) {
   try {
     Values values;
     if (isEmpty(node)) {
@@ -122,37 +122,39 @@ const Node* endOfSums(const Node& step) {
 
 } // namespace
 
-bool endsInProduct(const Node& node, const Target& target) {
+bool endsInProduct(const Node& node, const capabilities::Target& target) {
   if (target.isHost() || !isStepOfSums(node) || !isBehindProduct(node)) return false;
   const Node* end = endOfSums(node);
   return end && scalesWideSums(target, end->result()->type.elem);
 }
 
-Answer ask(const Node& node, const Target& target, const LowerOptions& options) {
+capabilities::Answer ask(const Node& node, const capabilities::Target& target,
+                         const LowerOptions& options) {
   if (node.kind == OpKind::Loop) return askBody(node, target, options);
   if (node.kind == OpKind::Custom && node.stringAttr("plugin") != target.name())
-    return {Support::none, CDL_REASON_NO_ROW,
+    return {capabilities::Support::none, CDL_REASON_NO_ROW,
             fmt::format("an op of '{}'", node.stringAttr("plugin")), -1};
   const std::vector<NodeInstr> instructions = instructionsOf(node);
   if (instructions.empty())
-    return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
-  Answer worst{Support::native, CDL_REASON_NONE, "", -1};
+    return {capabilities::Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
+  capabilities::Answer worst{capabilities::Support::native, CDL_REASON_NONE, "", -1};
   for (const NodeInstr& instr : instructions) {
-    const bool stays = target.isHost() && isHostOp(instr.kind);
-    if (options.toPrimitives && !stays && !isRequiredFn(instr.kind, instr.fn))
-      return {Support::none, CDL_REASON_NO_ROW, instrText(instr.kind, instr.fn) + " is optional",
-              -1};
-    Answer answer = target.query(describe(instr));
+    const bool stays = target.isHost() && capabilities::isHostOp(instr.kind);
+    if (options.toPrimitives && !stays && !capabilities::isRequiredFn(instr.kind, instr.fn))
+      return {capabilities::Support::none, CDL_REASON_NO_ROW,
+              instrText(instr.kind, instr.fn) + " is optional", -1};
+    capabilities::Answer answer = target.query(describe(instr));
     if (answer.support < worst.support) worst = std::move(answer);
   }
-  if (worst.support == Support::none && !options.toPrimitives && options.stack &&
+  if (worst.support == capabilities::Support::none && !options.toPrimitives && options.stack &&
       endsInProduct(node, target))
-    return {Support::native, CDL_REASON_NONE, "", -1};
+    return {capabilities::Support::native, CDL_REASON_NONE, "", -1};
   // Rows may name layouts alone; conversions then stand around the node (layout/islands.h).
-  if (worst.support == Support::none && worst.reason == CDL_REASON_LAYOUT && hasLayouts(node)) {
+  if (worst.support == capabilities::Support::none && worst.reason == CDL_REASON_LAYOUT &&
+      hasLayouts(node)) {
     graph::Graph scratch = alone(node);
     if (!layoutsOfRows(*scratch.nodes().back(), target).empty())
-      return {Support::native, CDL_REASON_NONE, "", -1};
+      return {capabilities::Support::native, CDL_REASON_NONE, "", -1};
   }
   return worst;
 }
@@ -161,7 +163,7 @@ bool isAlias(const Node& node) {
   return node.kind == OpKind::Constant || node.info().has(graph::kTraitAlias);
 }
 
-Status lower(graph::Graph& graph, const Target& target, const LowerOptions& options) {
+Status lower(graph::Graph& graph, const capabilities::Target& target, const LowerOptions& options) {
   // Decompositions stand before the node that they replace; the walk goes back to the first of
   // them, so that each new node is judged too. Every decomposition uses ops nearer to the
   // primitives, so this ends.
@@ -174,8 +176,8 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
       ++it;
       continue;
     }
-    const Answer answer = ask(*node, target, options);
-    if (answer.support != Support::none && !isEmpty(*node)) {
+    const capabilities::Answer answer = ask(*node, target, options);
+    if (answer.support != capabilities::Support::none && !isEmpty(*node)) {
       ++it;
       continue;
     }
@@ -205,4 +207,4 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
   return Status::ok();
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -4,7 +4,7 @@
 
 #include "core/compiler/lowering/decompose/describe.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 /// True for what needs no instruction: constants and reshapes.
 bool isAlias(const graph::Node& node);
@@ -21,30 +21,34 @@ struct LowerOptions {
 
 /// The target's answer to the node as it is: of the instruction that it likes least, native when
 /// all are.
-Answer ask(const graph::Node& node, const Target& target, const LowerOptions& options = {});
+capabilities::Answer ask(const graph::Node& node, const capabilities::Target& target,
+                         const LowerOptions& options = {});
 
 /// Whether the node adds a constant to sums of i64 that a product leaves, or scales them, on a
 /// target that has no instruction for that and does it in the product's own. Whether the product is
 /// the target's is the caller's question.
-bool endsInProduct(const graph::Node& node, const Target& target);
+bool endsInProduct(const graph::Node& node, const capabilities::Target& target);
 
 /// The same of a loop: of what its body does and of what moves its values.
-Answer askBody(const graph::Node& loop, const Target& target, const LowerOptions& options);
+capabilities::Answer askBody(const graph::Node& loop, const capabilities::Target& target,
+                             const LowerOptions& options);
 
 /// lower() for the body of a loop. Failure too when the target does not move its values.
-Status lowerBody(const graph::Node& loop, const Target& target, const LowerOptions& options);
+Status lowerBody(const graph::Node& loop, const capabilities::Target& target,
+                 const LowerOptions& options);
 
 /// Replaces every node that the target does not take as it is by its decomposition, recursively,
 /// until each node is an alias or has an instruction that the target answers native or emulated.
 /// Failure: unsupported, naming the node and why.
-Status lower(graph::Graph& graph, const Target& target, const LowerOptions& options = {});
+Status lower(graph::Graph& graph, const capabilities::Target& target,
+             const LowerOptions& options = {});
 
 /// The builder that decompositions speak. Every method appends nodes before the one that is being
 /// lowered and carries its provenance. Shapes are exact. Constants are folded where that makes them
 /// smaller.
 class Lowering {
 public:
-  Lowering(graph::Graph& graph, graph::Node* at, const Target& target)
+  Lowering(graph::Graph& graph, graph::Node* at, const capabilities::Target& target)
       : graph_(graph), at_(at), target_(target) {}
 
   /// What cannot be built (sizes beyond every limit). Thrown by the builder, caught by lower().
@@ -106,7 +110,7 @@ public:
 private:
   graph::Graph& graph_;
   graph::Node* at_;
-  const Target& target_;
+  const capabilities::Target& target_;
   std::set<const graph::Node*> made_;
 };
 
@@ -120,10 +124,11 @@ CANDELA_COMPOSITES(CANDELA_OP)
 /// What the body of a custom op says; empty when it has none.
 Values lowerCustom(Lowering& l, const graph::Node& node);
 /// Whose refusal says most: the target whose plugin claims the op, else the last one.
-size_t claimantOf(const graph::Node& node, std::span<const Target* const> targets);
+size_t claimantOf(const graph::Node& node, std::span<const capabilities::Target* const> targets);
 /// For ops that have an instruction which the target does not take: optional functions by required
 /// ones, small integers by way of i32, casts in two steps, operands expanded where stride 0 is
 /// refused. Empty when there is no such way. `why` is the target's answer.
-Result<Values> lowerElementwise(Lowering& l, const graph::Node& node, const Answer& why);
+Result<Values> lowerElementwise(Lowering& l, const graph::Node& node,
+                                const capabilities::Answer& why);
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -2,7 +2,7 @@
 #include "core/compiler/lowering/decompose/shared.h"
 #include "core/support/float_bits.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 namespace {
 
@@ -90,14 +90,15 @@ Value Lowering::affine(Value x, int64_t offset, Shape dims, std::vector<int64_t>
   const auto count = elementCount(dims);
   if (!count) throw Failure{badModel("{} elements are too many", shapeText(dims))};
   while (x->producer && x->producer->kind == OpKind::Reshape) x = x->producer->operand(0);
-  if (offset == 0 && *count == x->type.count() && classify(dims, strides) == OperandClass::dense)
+  if (offset == 0 && *count == x->type.count() &&
+      capabilities::classify(dims, strides) == capabilities::OperandClass::dense)
     return reshape(x, dims);
   if (x->isConstant() && x->payload().form() == Payload::Form::splat)
     return constant(Payload::splat(x->type.elem, *count, x->payload().splatBits()), dims);
   if (dims.size() <= CDL_MAX_RANK)
     return node(OpKind::Affine, {x},
                 {{"offset", offset}, {"dims", std::move(dims)}, {"strides", std::move(strides)}});
-  Walk walk = coalesce({dims, {strides, denseStrides(dims)}});
+  capabilities::Walk walk = capabilities::coalesce({dims, {strides, denseStrides(dims)}});
   Value flat = node(OpKind::Affine, {x},
                     {{"offset", offset}, {"dims", walk.dims}, {"strides", walk.strides[0]}});
   return reshape(flat, std::move(dims));
@@ -125,7 +126,7 @@ Value Lowering::transpose(Value x, const std::vector<int64_t>& perm) {
 
 Value Lowering::broadcast(Value x, const Shape& shape) {
   if (x->type.shape() == shape) return x;
-  return affine(x, 0, shape, broadcastStrides(x->type.shape(), shape));
+  return affine(x, 0, shape, capabilities::broadcastStrides(x->type.shape(), shape));
 }
 
 Value Lowering::pad(Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi,
@@ -153,7 +154,7 @@ Value Lowering::place(std::vector<Value> pieces, Shape dims, std::vector<int64_t
 
 Value Lowering::reduceAxis(Value x, int axis, const char* fn) {
   Shape shape = x->type.shape();
-  Value reduced = reduce3(reshape(x, aroundAxis(shape, axis)), fn);
+  Value reduced = reduce3(reshape(x, capabilities::aroundAxis(shape, axis)), fn);
   shape[axis] = 1;
   return reshape(reduced, std::move(shape));
 }
@@ -168,12 +169,12 @@ Elem Lowering::wide(Elem elem) const {
   if (elem != Elem::f16_ && elem != Elem::bf16_) return elem;
   if (!target_.claims(CDL_PROFILE_FP32)) return elem;
   for (auto [from, to] : {std::pair(elem, Elem::f32_), std::pair(Elem::f32_, elem)}) {
-    InstrDesc convert;
+    capabilities::InstrDesc convert;
     convert.kind = CDL_KIND_CONVERT;
     convert.operands = {{from, {1}}, {to, {1}}};
-    if (target_.query(convert).support == Support::none) return elem;
+    if (target_.query(convert).support == capabilities::Support::none) return elem;
   }
   return Elem::f32_;
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -4,7 +4,7 @@
 
 #include "core/compiler/lowering/decompose/describe.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 using graph::Graph, graph::Layout, graph::Node, graph::OpKind;
 
@@ -41,7 +41,7 @@ bool keepsGroupsWhole(const Node& node, const RowLayouts& option) {
 
 } // namespace
 
-bool takesOn(Node& node, const Target& target, const RowLayouts& layouts) {
+bool takesOn(Node& node, const capabilities::Target& target, const RowLayouts& layouts) {
   std::vector<std::pair<graph::Value*, Layout>> before;
   const auto set = [&](graph::Value* value, const Layout& layout) {
     if (!value) return;
@@ -52,14 +52,14 @@ bool takesOn(Node& node, const Target& target, const RowLayouts& layouts) {
   set(node.result(), layouts.result);
   const std::vector<NodeInstr> instrs = instructionsOf(node);
   const bool isNative = !instrs.empty() && std::ranges::all_of(instrs, [&](const NodeInstr& instr) {
-    return target.query(describe(instr)).support == Support::native;
+    return target.query(describe(instr)).support == capabilities::Support::native;
   });
   const bool takes = isNative || endsInProduct(node, target);
   for (size_t i = before.size(); i-- > 0;) before[i].first->type.layout = before[i].second;
   return takes;
 }
 
-Layout layoutOf(const Target& target, uint16_t index) {
+Layout layoutOf(const capabilities::Target& target, uint16_t index) {
   const cdl_layout_t& record = target.layouts()[index];
   Layout layout;
   layout.pad = static_cast<Layout::Pad>(record.pad_content);
@@ -68,7 +68,7 @@ Layout layoutOf(const Target& target, uint16_t index) {
   return layout;
 }
 
-std::vector<RowLayouts> layoutsOfRows(Node& node, const Target& target) {
+std::vector<RowLayouts> layoutsOfRows(Node& node, const capabilities::Target& target) {
   const std::vector<NodeInstr> instrs = instructionsOf(node);
   if (instrs.size() != 1) return {};
   const size_t operands = instrs[0].operands.size();
@@ -110,4 +110,4 @@ Graph alone(const Node& node) {
   return graph;
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -4,7 +4,7 @@
 #include "core/compiler/lowering/decompose/lower.h"
 
 /// What several decompositions use.
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 using graph::Node, graph::OpKind;
 using Value = Lowering::Value;
@@ -54,4 +54,4 @@ constexpr int64_t kMostTabled = int64_t(1) << 28;
 /// A constant i32 tensor.
 Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -5,19 +5,19 @@
 #include "core/compiler/program/dependences.h"
 #include "core/compiler/program/expr.h"
 
-namespace candela::program {
+namespace candela::lowering::emit {
 
 using graph::OpKind;
 
-Result<Program> Emitter::run() {
+Result<program::Program> Emitter::run() {
   program_.name = graph_->name;
   declareSpaces();
   declareBorders();
   CDL_TRY(declareValues());
   CDL_TRY(emitNodes());
   finishOutputs();
-  rebuildWaits(program_);
-  if (Status status = verify(program_); !status)
+  program::rebuildWaits(program_);
+  if (Status status = program::verify(program_); !status)
     return Status(Code::internal, "emit: " + status.message());
   return std::move(program_);
 }
@@ -26,7 +26,7 @@ void Emitter::declareSpaces() {
   program_.engines = target_.engines();
   if (target_.spaces().empty()) return;
   program_.spaces.clear();
-  for (const target::Target::SpaceInfo& info : target_.spaces()) {
+  for (const capabilities::Target::SpaceInfo& info : target_.spaces()) {
     const bool hostMapped = info.space.flags & CDL_SPACE_HOST_MAPPED,
                local = info.space.flags & CDL_SPACE_LOCAL;
     program_.spaces.push_back({info.name, hostMapped, local, info.space.capacity_bytes,
@@ -34,24 +34,26 @@ void Emitter::declareSpaces() {
   }
 }
 
-uint32_t Emitter::declare(const std::string& name, const graph::TensorType& type, Role role) {
-  Buffer buffer;
+uint32_t Emitter::declare(const std::string& name, const graph::TensorType& type,
+                          program::Role role) {
+  program::Buffer buffer;
   buffer.name = name;
   buffer.bytes = elemBytes(type.elem, static_cast<uint64_t>(type.physicalCount()));
   buffer.alignment = target_.alignment();
   buffer.role = role;
-  if (type.halo) buffer.halo = Halo{type.elem, type.halo->lo, type.halo->hi, type.halo->fill};
+  if (type.halo)
+    buffer.halo = program::Halo{type.elem, type.halo->lo, type.halo->hi, type.halo->fill};
   return program_.addBuffer(std::move(buffer));
 }
 
 void Emitter::declareBorders() {
   for (const Value* input : graph_->inputs())
-    homes_[input] = {declare(input->name, input->type, Role::input)};
+    homes_[input] = {declare(input->name, input->type, program::Role::input)};
   // The first output of a computed value is where it is computed; every other output is a copy
   // (finishOutputs).
   for (size_t i = 0; i < graph_->outputs().size(); ++i) {
     const Value* value = graph_->outputs()[i];
-    const uint32_t buffer = declare(graph_->outputNames()[i], value->type, Role::output);
+    const uint32_t buffer = declare(graph_->outputNames()[i], value->type, program::Role::output);
     const Value* base = baseOf(value);
     if (base->producer && !base->isConstant()) homes_.try_emplace(base, Home{buffer});
   }
@@ -69,7 +71,7 @@ Status Emitter::declareValues() {
         program_.buffers[buffer].alignment = target_.alignment();
         homes_[value] = {buffer};
       } else if (baseOf(value) == value && !homes_.count(value)) {
-        homes_[value] = {declare(value->name, value->type, Role::temp)};
+        homes_[value] = {declare(value->name, value->type, program::Role::temp)};
       }
     }
   }
@@ -98,21 +100,21 @@ const graph::Value* Emitter::baseOf(const Value* value) {
 }
 
 bool Emitter::isWithin(const Node& node) const {
-  return (target::epilogueOf(node) || target::reductionOf(node)) &&
+  return (decompose::epilogueOf(node) || decompose::reductionOf(node)) &&
          !graph_->isOutput(node.result());
 }
 
-View Emitter::at(const Home& home, Elem elem, Shape dims) const {
-  View view = denseView(home.buffer, elem, std::move(dims));
+program::View Emitter::at(const Home& home, Elem elem, Shape dims) const {
+  program::View view = program::denseView(home.buffer, elem, std::move(dims));
   view.offset = home.offset;
   std::copy(home.ivStrides.begin(), home.ivStrides.end(), view.ivStrides);
   return view;
 }
 
-void Emitter::add(Instr instr, const Node& node) {
-  const Node* from = target::accumulatorOf(node);
-  const std::string op = target::convertsLayout(node) ? std::string(kLayoutOrigin)
-                                                      : graph::shownOp(from ? *from : node);
+void Emitter::add(program::Instr instr, const Node& node) {
+  const Node* from = decompose::accumulatorOf(node);
+  const std::string op = decompose::convertsLayout(node) ? std::string(kLayoutOrigin)
+                                                         : graph::shownOp(from ? *from : node);
   for (const std::string& name : node.provenance) instr.provenance.push_back({name, op});
   if (instr.provenance.empty() && !node.results().empty())
     instr.provenance.push_back({node.result()->name, op});
@@ -127,10 +129,10 @@ void Emitter::finishOutputs() {
     const auto buffer = static_cast<uint32_t>(first + i);
     if (homeOf(value).buffer == buffer || value->type.count() == 0) continue;
     const Shape flat{value->type.count()};
-    Instr copy;
+    program::Instr copy;
     copy.kind = CDL_KIND_COPY;
     copy.inputs = {dense(value, flat)};
-    copy.outputs = {denseView(buffer, value->type.elem, flat)};
+    copy.outputs = {program::denseView(buffer, value->type.elem, flat)};
     if (const Node* node = baseOf(value)->producer) {
       add(std::move(copy), *node);
       continue;
@@ -140,10 +142,11 @@ void Emitter::finishOutputs() {
   }
 }
 
-View Emitter::viewOf(const target::NodeView& from) {
+program::View Emitter::viewOf(const decompose::NodeView& from) {
   if (!from.value)
-    return denseView(program_.addConstant("zero", Payload::splat(from.elem, 1, 0)), from.elem, {1});
-  View view = dense(from.value, from.dims);
+    return program::denseView(program_.addConstant("zero", Payload::splat(from.elem, 1, 0)),
+                              from.elem, {1});
+  program::View view = dense(from.value, from.dims);
   view.elem = from.elem;
   view.strides = from.strides;
   view.offset += from.offset;
@@ -164,58 +167,59 @@ void Emitter::addBorder(const Node& node) {
     for (const auto& [start, width] :
          {std::pair<int64_t, int64_t>{0, halo.lo[d]}, {halo.lo[d] + content[d], halo.hi[d]}}) {
       if (width == 0) continue;
-      View slab = dense(node.result(), content);
+      program::View slab = dense(node.result(), content);
       slab.strides = type.physicalStrides();
       slab.dims[d] = width;
       slab.offset += start * slab.strides[d];
       for (size_t i = 0; i < d; ++i) slab.offset += halo.lo[i] * slab.strides[i];
       for (size_t i = d + 1; i < content.size(); ++i) slab.dims[i] += halo.lo[i] + halo.hi[i];
-      target::Walk walk = target::coalesce({slab.dims, {slab.strides}});
+      capabilities::Walk walk = capabilities::coalesce({slab.dims, {slab.strides}});
       slab.dims = std::move(walk.dims);
       slab.strides = std::move(walk.strides[0]);
-      Instr fill;
+      program::Instr fill;
       fill.kind = CDL_KIND_FILL;
       fill.outputs = {std::move(slab)};
-      fill.attrs = {Attr::ofBits(CDL_ATTR_VALUE, halo.fill)};
+      fill.attrs = {program::Attr::ofBits(CDL_ATTR_VALUE, halo.fill)};
       add(std::move(fill), node);
     }
   }
 }
 
 Status Emitter::emitNode(const Node& node) {
-  const auto described = target::instructionsOf(node);
+  const auto described = decompose::instructionsOf(node);
   if (described.empty())
     return badArgument("{} '{}' has no instruction: it must be lowered first",
                        graph::opName(node.kind), node.userName());
   if (node.result()->type.halo) addBorder(node);
-  for (const target::NodeInstr& from : described) {
-    const target::Answer answer = target_.query(target::describe(from));
-    if (answer.support == target::Support::none)
+  for (const decompose::NodeInstr& from : described) {
+    const capabilities::Answer answer = target_.query(decompose::describe(from));
+    if (answer.support == capabilities::Support::none)
       return failure(Code::internal, "{} '{}' is emitted but '{}' does not take it: {}",
                      graph::opName(node.kind), node.userName(), target_.name(), answer.detail);
-    Instr instr;
+    program::Instr instr;
     instr.kind = from.kind;
     instr.fn = from.fn;
     instr.inout = from.kind == CDL_KIND_SCATTER;
-    for (const target::NodeView& operand : from.operands) instr.inputs.push_back(viewOf(operand));
+    for (const decompose::NodeView& operand : from.operands)
+      instr.inputs.push_back(viewOf(operand));
     instr.outputs = {viewOf(from.result)};
-    for (const target::NodeView& other : from.others) instr.outputs.push_back(viewOf(other));
+    for (const decompose::NodeView& other : from.others) instr.outputs.push_back(viewOf(other));
     for (const auto& [id, values] : from.attrs)
       instr.attrs.push_back({id, graph::instrAttrType(node, id), values});
-    for (const target::NodeView& view : from.views) instr.inputs.push_back(viewOf(view));
+    for (const decompose::NodeView& view : from.views) instr.inputs.push_back(viewOf(view));
     instr.prologue = static_cast<uint32_t>(from.prologue);
     const size_t first =
         from.kind == CDL_KIND_ELEMENTWISE || from.prologue ? 0 : from.operands.size();
     CDL_ASSIGN(instr.expr,
-               resolveExpr(from.steps, instr.inputs, from.accumulator, first)
+               program::resolveExpr(from.steps, instr.inputs, from.accumulator, first)
                    .context(fmt::format("{} '{}'", graph::opName(node.kind), node.userName())));
     add(std::move(instr), node);
   }
   return Status::ok();
 }
 
-Result<Program> emit(const graph::Graph& graph, const target::Target& target) {
+Result<program::Program> emit(const graph::Graph& graph, const capabilities::Target& target) {
   return Emitter(graph, target).run();
 }
 
-} // namespace candela::program
+} // namespace candela::lowering::emit

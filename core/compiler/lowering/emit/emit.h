@@ -4,7 +4,7 @@
 #include "core/compiler/graph/graph.h"
 #include "core/compiler/program/program.h"
 
-namespace candela::program {
+namespace candela::lowering::emit {
 
 /// The op of the origin of a conversion between layouts, by which reports count them.
 inline constexpr std::string_view kLayoutOrigin = "layout";
@@ -14,6 +14,6 @@ inline constexpr std::string_view kLayoutOrigin = "layout";
 /// whose instruction the target claims. Quantization leaves the types here. Buffers are unplaced;
 /// inputs and outputs keep the graph's order and names. Aliases share their operand's buffer;
 /// broadcasts become stride 0 where the row's operand class allows, else copies.
-Result<Program> emit(const graph::Graph& graph, const target::Target& target);
+Result<program::Program> emit(const graph::Graph& graph, const capabilities::Target& target);
 
-} // namespace candela::program
+} // namespace candela::lowering::emit

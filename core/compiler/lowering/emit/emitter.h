@@ -7,14 +7,14 @@
 #include "core/compiler/lowering/emit/emit.h"
 
 /// What emit.cpp and loop.cpp share; not for other rooms.
-namespace candela::program {
+namespace candela::lowering::emit {
 
 /// Builds one Program. Buffers first, then node after node; the body of a loop in the same way.
 class Emitter {
 public:
-  Emitter(const graph::Graph& graph, const target::Target& target)
+  Emitter(const graph::Graph& graph, const capabilities::Target& target)
       : graph_(&graph), target_(target) {}
-  Result<Program> run();
+  Result<program::Program> run();
 
 private:
   using Node = graph::Node;
@@ -23,14 +23,14 @@ private:
   /// Where the first element of a value lies; what steps with a loop lies elsewhere in each run of
   /// it.
   struct Home {
-    uint32_t buffer = kNone;
+    uint32_t buffer = program::kNone;
     int64_t offset = 0;
     std::array<int64_t, CDL_MAX_LOOP_NESTING> ivStrides = {};
     friend bool operator==(const Home&, const Home&) = default;
   };
 
   void declareSpaces();
-  uint32_t declare(const std::string& name, const graph::TensorType& type, Role role);
+  uint32_t declare(const std::string& name, const graph::TensorType& type, program::Role role);
   void declareBorders();
   /// Of the values that a graph computes.
   Status declareValues();
@@ -48,17 +48,17 @@ private:
   /// Another node's instruction computes it.
   bool isWithin(const Node& node) const;
   const Home& homeOf(const Value* value) const { return homes_.at(baseOf(value)); }
-  View at(const Home& home, Elem elem, Shape dims) const;
-  View dense(const Value* value, Shape dims) const {
+  program::View at(const Home& home, Elem elem, Shape dims) const;
+  program::View dense(const Value* value, Shape dims) const {
     return at(homeOf(value), value->type.elem, std::move(dims));
   }
-  View viewOf(const target::NodeView& from);
+  program::View viewOf(const decompose::NodeView& from);
   /// Appends with provenance, inside of the loops that are being emitted.
-  void add(Instr instr, const Node& node);
+  void add(program::Instr instr, const Node& node);
 
   // Loops, in loop.cpp.
   Status emitLoop(const Node& loop);
-  void addLoops(Instr& instr) const;
+  void addLoops(program::Instr& instr) const;
   /// The slice of dim 0 of a value there that the innermost loop has reached.
   Home sliceOf(Home home, const graph::TensorType& type, int64_t trips, bool backward) const;
   void copy(const Home& from, const Home& to, const graph::TensorType& type, const Node& node);
@@ -66,11 +66,11 @@ private:
   void carry(const Node& loop);
 
   const graph::Graph* graph_; ///< what is being emitted: the graph, or the body of a loop
-  const target::Target& target_;
-  Program program_;
+  const capabilities::Target& target_;
+  program::Program program_;
   std::map<const Value*, Home> homes_; ///< of base values
   std::vector<const Node*> loops_;     ///< that are being emitted, from the outermost on
-  uint32_t loop_ = kNone;              ///< the innermost one of the Program
+  uint32_t loop_ = program::kNone;     ///< the innermost one of the Program
 };
 
-} // namespace candela::program
+} // namespace candela::lowering::emit

@@ -7,16 +7,17 @@
 
 #include "core/compiler/lowering/emit/emitter.h"
 
-namespace candela::program {
+namespace candela::lowering::emit {
 
-void Emitter::addLoops(Instr& instr) const {
+void Emitter::addLoops(program::Instr& instr) const {
   instr.loop = loop_;
   for (size_t l = loops_.size(); l-- > 0;) {
     const Node& loop = *loops_[l];
     const graph::Provenance names =
         loop.provenance.empty() ? graph::Provenance{loop.result()->name} : loop.provenance;
     for (const std::string& name : names)
-      if (std::ranges::find(instr.provenance, name, &Origin::node) == instr.provenance.end())
+      if (std::ranges::find(instr.provenance, name, &program::Origin::node) ==
+          instr.provenance.end())
         instr.provenance.push_back({name, std::string(graph::opName(loop.kind))});
   }
 }
@@ -32,7 +33,7 @@ Emitter::Home Emitter::sliceOf(Home home, const graph::TensorType& type, int64_t
 void Emitter::copy(const Home& from, const Home& to, const graph::TensorType& type,
                    const Node& node) {
   if (from == to || type.count() == 0) return;
-  Instr copy;
+  program::Instr copy;
   copy.kind = CDL_KIND_COPY;
   copy.inputs = {at(from, type.elem, {type.count()})};
   copy.outputs = {at(to, type.elem, {type.count()})};
@@ -56,7 +57,7 @@ void Emitter::carry(const Node& loop) {
     const auto& inputs = loop.body->inputs();
     const size_t old = std::ranges::find(inputs, baseOf(outputs[i])) - inputs.begin();
     if (old >= form.carried || old == i || outputs[i]->type.count() == 0) continue;
-    const Home staged{declare(outputs[i]->name, loop.result(i)->type, Role::temp)};
+    const Home staged{declare(outputs[i]->name, loop.result(i)->type, program::Role::temp)};
     copy(from[i], staged, outputs[i]->type, loop);
     from[i] = staged;
   }
@@ -105,4 +106,4 @@ Status Emitter::emitLoop(const Node& loop) {
   return Status::ok();
 }
 
-} // namespace candela::program
+} // namespace candela::lowering::emit

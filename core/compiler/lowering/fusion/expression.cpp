@@ -6,7 +6,7 @@
 #include "core/compiler/capabilities/views.h"
 #include "core/support/text/literal.h"
 
-namespace candela::target {
+namespace candela::lowering::fusion {
 
 using graph::Node;
 using graph::OpKind;
@@ -39,7 +39,7 @@ public:
 
   /// False when there are too many steps or operands.
   bool append(const Node& node) {
-    text::ExprStep step = *stepOf(node);
+    text::ExprStep step = *decompose::stepOf(node);
     bool literal = false;
     for (size_t i = 0; i < node.operands().size(); ++i) {
       Value* operand = behindReshapes(node.operand(i));
@@ -80,7 +80,7 @@ private:
   /// The index of an operand of `node`, which may be a new one.
   std::optional<uint16_t> view(Value* value, const Node& node) {
     std::optional<Shape> shape = value->type.shape();
-    if (over_) shape = shapeOver(*shape, node.result()->type.shape(), *over_);
+    if (over_) shape = capabilities::shapeOver(*shape, node.result()->type.shape(), *over_);
     if (!shape) return std::nullopt;
     const Expression::Operand operand{value, std::move(*shape)};
     const auto known = std::ranges::find(out_.operands, operand);
@@ -106,4 +106,4 @@ std::optional<Expression> expressionOf(const Node& root, const std::set<const No
   return builder.take();
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::fusion

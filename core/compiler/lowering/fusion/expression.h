@@ -5,7 +5,7 @@
 
 #include "core/compiler/lowering/decompose/describe.h"
 
-namespace candela::target {
+namespace candela::lowering::fusion {
 
 /// What some nodes compute, element by element, as one expression.
 struct Expression {
@@ -27,4 +27,4 @@ std::optional<Expression> expressionOf(const graph::Node& root,
                                        graph::Value* accumulator,
                                        const std::optional<Shape>& over = {});
 
-} // namespace candela::target
+} // namespace candela::lowering::fusion

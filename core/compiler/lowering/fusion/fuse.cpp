@@ -4,7 +4,7 @@
 
 #include "core/compiler/lowering/fusion/walk.h"
 
-namespace candela::target {
+namespace candela::lowering::fusion {
 
 using graph::Graph;
 using graph::Node;
@@ -28,26 +28,28 @@ public:
 
   Result<int> trees() {
     for (size_t i = order_.size(); target_.hasKind(CDL_KIND_ELEMENTWISE) && i-- > 0;)
-      if (position_.count(order_[i]) && isWalkable(order_[i]->results()) && stepOf(*order_[i]))
+      if (position_.count(order_[i]) && decompose::isWalkable(order_[i]->results()) &&
+          decompose::stepOf(*order_[i]))
         CDL_TRY(fuseTree(*order_[i]));
     return count_;
   }
 
 private:
   static bool carriesEpilogue(const Node& node) {
-    if (!isWalkable(node.results())) return false;
-    const std::vector<NodeInstr> instrs = instructionsOf(node);
-    return instrs.size() == 1 && hasEpilogue(instrs[0].kind);
+    if (!decompose::isWalkable(node.results())) return false;
+    const std::vector<decompose::NodeInstr> instrs = decompose::instructionsOf(node);
+    return instrs.size() == 1 && decompose::hasEpilogue(instrs[0].kind);
   }
 
   /// May `node` be computed along with `acc`, of all of whose elements it has one each? The steps
   /// of an expression are known to the target by kind alone, so each must be an instruction that it
   /// takes.
   bool mayFollow(const Node& node, const Value& acc) const {
-    if (!isWalkable(node.results())) return false;
+    if (!decompose::isWalkable(node.results())) return false;
     const graph::TensorType& type = node.result()->type;
     if (type.layout != acc.type.layout || type.count() != acc.type.count()) return false;
-    return node.kind == OpKind::Reshape ? type.layout.isRowMajor() : stepOf(node) && takes(node);
+    return node.kind == OpKind::Reshape ? type.layout.isRowMajor()
+                                        : decompose::stepOf(node) && takes(node);
   }
 
   /// The first that reads one of the open values from outside; null where nothing else may join
@@ -98,7 +100,7 @@ private:
       for (const Value* operand : member->operands()) {
         const Node* producer = operand->producer;
         if (!position_.count(producer) || inside.count(producer) || refused.count(producer) ||
-            !stepOf(*producer) || !isReadOnlyIn(*operand, inside) ||
+            !decompose::stepOf(*producer) || !isReadOnlyIn(*operand, inside) ||
             operand->type.shape() != wanted.shape() || operand->type.layout != wanted.layout)
           continue;
         if (!last || position_.at(producer) > position_.at(last)) last = producer;
@@ -166,7 +168,7 @@ private:
 
 } // namespace
 
-Result<int> fuse(Graph& graph, const Target& target) {
+Result<int> fuse(Graph& graph, const capabilities::Target& target) {
   CDL_ASSIGN(const int behind, Fuser(graph, target).epilogues());
   // A product may end in fewer bytes by its epilogue: prologues take what that leaves.
   CDL_ASSIGN(const int before, fusePrologues(graph, target));
@@ -174,4 +176,4 @@ Result<int> fuse(Graph& graph, const Target& target) {
   return behind + before + trees;
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::fusion

@@ -3,7 +3,7 @@
 
 #include "core/compiler/lowering/fusion/walk.h"
 
-namespace candela::target {
+namespace candela::lowering::fusion {
 
 using graph::Node;
 using graph::OpKind;
@@ -34,7 +34,7 @@ private:
         return {};
       made.insert(producer), all.insert(producer);
       if (producer->kind != OpKind::Reshape)
-        return stepOf(*producer) && takes(*producer) ? made : Nodes{};
+        return decompose::stepOf(*producer) && takes(*producer) ? made : Nodes{};
       operand = producer->operand(0);
     }
   }
@@ -61,7 +61,8 @@ private:
   /// it on the way.
   Status fusePrologue(Node& reduce) {
     Value* x = reduce.operand(0);
-    if (!isWalkable(reduce.results()) || !x->type.layout.isRowMajor() || x->type.count() == 0)
+    if (!decompose::isWalkable(reduce.results()) || !x->type.layout.isRowMajor() ||
+        x->type.count() == 0)
       return Status::ok();
     const Shape over = x->type.shape();
     Nodes inside{&reduce}, refused;
@@ -107,7 +108,7 @@ private:
     if (made) {
       Node& folded = **made;
       graph_.replaceAllUses(reduce.result(), folded.result());
-      const Node* epilogue = epilogueOf(folded);
+      const Node* epilogue = decompose::epilogueOf(folded);
       taken = takes(epilogue ? *epilogue : folded);
       if (taken && inside) {
         replaceBy(reduce, folded, *inside);
@@ -122,7 +123,7 @@ private:
 
   void replaceBy(Node& reduce, Node& folded, const Nodes& inside) {
     graph::Provenance provenance = provenanceOf(inside);
-    Node* named = epilogueOf(folded) ? folded.result()->users()[0] : &folded;
+    Node* named = decompose::epilogueOf(folded) ? folded.result()->users()[0] : &folded;
     graph::mergeProvenance(provenance, named->provenance);
     named->provenance = std::move(provenance);
     const std::string name = reduce.result()->name;
@@ -137,8 +138,8 @@ private:
 
 } // namespace
 
-Result<int> fusePrologues(graph::Graph& graph, const Target& target) {
+Result<int> fusePrologues(graph::Graph& graph, const capabilities::Target& target) {
   return PrologueFuser(graph, target).run();
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::fusion

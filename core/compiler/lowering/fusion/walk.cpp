@@ -5,21 +5,22 @@
 
 #include "core/compiler/lowering/decompose/lower.h"
 
-namespace candela::target {
+namespace candela::lowering::fusion {
 
 using graph::Graph;
 using graph::Node;
 using graph::OpKind;
 using graph::Value;
 
-FuseWalk::FuseWalk(Graph& graph, const Target& target)
+FuseWalk::FuseWalk(Graph& graph, const capabilities::Target& target)
     : graph_(graph), target_(target), order_(graph.snapshot()) {
   for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
 }
 
 bool FuseWalk::takes(const Node& node) const {
-  const Support support = ask(node, target_).support;
-  return support == Support::native || (support == Support::emulated && target_.isHost());
+  const capabilities::Support support = decompose::ask(node, target_).support;
+  return support == capabilities::Support::native ||
+         (support == capabilities::Support::emulated && target_.isHost());
 }
 
 bool FuseWalk::isReadOnlyIn(const Value& value, const Nodes& inside) const {
@@ -81,4 +82,4 @@ graph::Provenance FuseWalk::provenanceOf(const Nodes& inside) const {
   return provenance;
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::fusion

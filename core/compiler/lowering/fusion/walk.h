@@ -6,7 +6,7 @@
 #include "core/compiler/graph/graph.h"
 #include "core/compiler/lowering/fusion/expression.h"
 
-namespace candela::target {
+namespace candela::lowering::fusion {
 
 using Nodes = std::set<const graph::Node*>;
 
@@ -14,7 +14,7 @@ using Nodes = std::set<const graph::Node*>;
 /// have no position, and are never taken again.
 class FuseWalk {
 public:
-  FuseWalk(graph::Graph& graph, const Target& target);
+  FuseWalk(graph::Graph& graph, const capabilities::Target& target);
 
 protected:
   bool takes(const graph::Node& node) const;
@@ -36,7 +36,7 @@ protected:
   static constexpr size_t kMaxInside = 64;
 
   graph::Graph& graph_;
-  const Target& target_;
+  const capabilities::Target& target_;
   std::vector<graph::Node*> order_;
   /// in the graph as it was, of the nodes of then that are left
   std::map<const graph::Node*, size_t> position_;
@@ -44,6 +44,6 @@ protected:
 
 /// The trees that only a REDUCE reads become prologues, where the target takes them with the
 /// epilogue that is there. Returns how many nodes others took in.
-Result<int> fusePrologues(graph::Graph& graph, const Target& target);
+Result<int> fusePrologues(graph::Graph& graph, const capabilities::Target& target);
 
-} // namespace candela::target
+} // namespace candela::lowering::fusion

@@ -4,7 +4,7 @@
 #include "core/compiler/lowering/decompose/lower.h"
 #include "core/compiler/lowering/layout/layout.h"
 
-namespace candela::target {
+namespace candela::lowering::layout {
 
 using graph::Node;
 using graph::OpKind;
@@ -35,7 +35,7 @@ bool liesInRows(const Node& place) {
 
 } // namespace
 
-void framePieces(graph::Graph& graph, const Node& place, const Target& target) {
+void framePieces(graph::Graph& graph, const Node& place, const capabilities::Target& target) {
   const std::shared_ptr<const graph::Halo> halo = place.result()->type.halo;
   if (place.kind != OpKind::Place || !halo || !liesInRows(place)) return;
   for (graph::Value* piece : place.operands()) {
@@ -47,10 +47,10 @@ void framePieces(graph::Graph& graph, const Node& place, const Target& target) {
       continue;
     piece->type.halo = halo;
     const auto takes = [&](const Node& node) {
-      return ask(node, target).support == Support::native;
+      return decompose::ask(node, target).support == capabilities::Support::native;
     };
     if (!takes(*producer) || !takes(place)) piece->type.halo = nullptr;
   }
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::layout

@@ -4,7 +4,7 @@
 #include "core/compiler/lowering/layout/layout.h"
 #include "core/support/float_bits.h"
 
-namespace candela::target {
+namespace candela::lowering::layout {
 
 using graph::Graph;
 using graph::Halo;
@@ -23,7 +23,7 @@ struct Reach {
 
 std::optional<Reach> reachOf(const Node& reader, const graph::Value& x) {
   if (reader.operand(0) != &x || reader.kind == OpKind::Expr) return std::nullopt;
-  const std::vector<NodeInstr> instrs = instructionsOf(reader);
+  const std::vector<decompose::NodeInstr> instrs = decompose::instructionsOf(reader);
   if (instrs.empty() || (instrs[0].kind != CDL_KIND_CONV2D && instrs[0].kind != CDL_KIND_POOL2D))
     return std::nullopt;
   for (const auto& [id, values] : instrs[0].attrs) {
@@ -73,28 +73,29 @@ std::shared_ptr<const Halo> haloFor(const Graph& graph, const graph::Value& x) {
   return std::make_shared<const Halo>(std::move(halo));
 }
 
-bool fillsStrided(const Target& target, Elem elem) {
-  InstrDesc fill;
+bool fillsStrided(const capabilities::Target& target, Elem elem) {
+  capabilities::InstrDesc fill;
   fill.kind = CDL_KIND_FILL;
-  fill.operands = {{elem, {2, 2}, OperandClass::affine, false, {}}};
-  return target.query(fill).support == Support::native;
+  fill.operands = {{elem, {2, 2}, capabilities::OperandClass::affine, false, {}}};
+  return target.query(fill).support == capabilities::Support::native;
 }
 
 } // namespace
 
-void giveHalos(Graph& graph, const Target& target) {
+void giveHalos(Graph& graph, const capabilities::Target& target) {
   for (const auto& node : graph.nodes()) {
     if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape ||
         node->results().size() != 1)
       continue;
-    if (epilogueOf(*node)) continue; // it never lies in memory
+    if (decompose::epilogueOf(*node)) continue; // it never lies in memory
     graph::Value* value = node->result();
     auto halo = haloFor(graph, *value);
     if (!halo || !fillsStrided(target, value->type.elem)) continue;
     value->type.halo = std::move(halo);
     const auto takes = [&](const Node* each) {
-      const Node* epilogue = epilogueOf(*each);
-      return ask(epilogue ? *epilogue : *each, target).support == Support::native;
+      const Node* epilogue = decompose::epilogueOf(*each);
+      return decompose::ask(epilogue ? *epilogue : *each, target).support ==
+             capabilities::Support::native;
     };
     if (!takes(node.get()) || !std::ranges::all_of(value->users(), takes))
       value->type.halo = nullptr;
@@ -102,4 +103,4 @@ void giveHalos(Graph& graph, const Target& target) {
   }
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::layout

@@ -8,7 +8,7 @@
 #include "core/compiler/lowering/decompose/describe.h"
 #include "core/compiler/lowering/decompose/row_layouts.h"
 
-namespace candela::target {
+namespace candela::lowering::layout {
 
 using graph::Graph;
 using graph::Layout;
@@ -42,20 +42,22 @@ bool sameBytes(const Value& value, const Layout& a, const Layout& b) {
   plain.type.layout = {};
   blocked.type.layout = a.isRowMajor() ? b : a;
   if (!blocked.type.layout.divides(value.type.shape())) return false;
-  const NodeView rows = viewOver(&plain, &blocked), blocks = viewOver(&blocked, &blocked);
-  const Walk walk = coalesce({rows.dims, {rows.strides, blocks.strides}});
+  const decompose::NodeView rows = decompose::viewOver(&plain, &blocked),
+                            blocks = decompose::viewOver(&blocked, &blocked);
+  const capabilities::Walk walk =
+      capabilities::coalesce({rows.dims, {rows.strides, blocks.strides}});
   return walk.strides[0] == walk.strides[1];
 }
 
 class Islands {
 public:
-  Islands(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
+  Islands(Graph& graph, const capabilities::Target& target) : graph_(graph), target_(target) {}
 
   void form() {
     for (const auto& [row, atoms] : target_.rows()) {
       if ((row.kind != CDL_KIND_CONV2D && row.kind != CDL_KIND_POOL2D) || row.elem_count == 0)
         continue;
-      const Activation found{layoutOf(target_, row.layouts[row.elem_count - 1]),
+      const Activation found{decompose::layoutOf(target_, row.layouts[row.elem_count - 1]),
                              isFloat(static_cast<Elem>(row.elems[row.elem_count - 1]))};
       if (!found.layout.isRowMajor() &&
           std::ranges::find(activations_, found) == activations_.end())
@@ -95,7 +97,7 @@ private:
     for (const Value* operand : node.operands())
       if (operand && !isPlain(operand)) return options;
     const auto add = [&](Option option) {
-      if (takesOn(node, target_, {option.operands, option.result}))
+      if (decompose::takesOn(node, target_, {option.operands, option.result}))
         options.push_back(std::move(option));
     };
     switch (node.kind) {
@@ -104,10 +106,10 @@ private:
     case OpKind::MaxPool:
     case OpKind::AveragePool:
     case OpKind::BatchMatmul:
-      for (RowLayouts& row : layoutsOfRows(node, target_))
+      for (decompose::RowLayouts& row : decompose::layoutsOfRows(node, target_))
         options.push_back({std::move(row.operands), row.result, 0});
       priceRows(node, options);
-      if (options.size() > 1 && !takesOn(node, target_, {options[0].operands, {}}))
+      if (options.size() > 1 && !decompose::takesOn(node, target_, {options[0].operands, {}}))
         options[0].cost = std::numeric_limits<double>::max() / 8; // costs are added up
       break;
     case OpKind::Reshape: reduced(node, options); break;
@@ -296,7 +298,7 @@ private:
   }
 
   Graph& graph_;
-  const Target& target_;
+  const capabilities::Target& target_;
   std::vector<Activation> activations_;
   std::map<const Node*, std::vector<Option>> options_;
   std::map<const Node*, size_t> chosen_;
@@ -306,8 +308,8 @@ private:
 
 } // namespace
 
-void formIslands(Graph& graph, const Target& target) {
+void formIslands(Graph& graph, const capabilities::Target& target) {
   if (target.layouts().size() > 1) Islands(graph, target).form();
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::layout

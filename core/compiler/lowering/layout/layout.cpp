@@ -6,7 +6,7 @@
 #include "core/compiler/lowering/decompose/describe.h"
 #include "core/compiler/lowering/layout/islands.h"
 
-namespace candela::target {
+namespace candela::lowering::layout {
 
 using graph::Graph;
 using graph::Node;
@@ -71,7 +71,7 @@ Result<Payload> packAffine(const Node& node) {
   const graph::TensorType& type = node.result()->type;
   if (x.payload().form() == Payload::Form::splat)
     return Payload::splat(type.elem, type.physicalCount(), x.payload().splatBits());
-  if (convertsLayout(node)) return packBlocks(node);
+  if (decompose::convertsLayout(node)) return packBlocks(node);
   CDL_ASSIGN(const Tensor from, x.tensor());
   CDL_ASSIGN(Tensor to, Tensor::zeros(type.elem, type.shape()));
   const size_t size = elemBits(type.elem) / 8;
@@ -114,7 +114,8 @@ bool isPackable(const Graph& graph, const Node& node) {
   if (node.kind != OpKind::Affine && node.kind != OpKind::Reshape && node.kind != OpKind::Place)
     return false;
   const graph::TensorType& type = node.result()->type;
-  if (convertsLayout(node)) return node.operand(0)->isConstant(); // its reader takes no other form
+  if (decompose::convertsLayout(node))
+    return node.operand(0)->isConstant(); // its reader takes no other form
   if (graph.isOutput(node.result())) return false;
   int64_t bytes = 0;
   for (const Value* operand : node.operands()) {
@@ -139,7 +140,7 @@ Result<Payload> pack(const Node& node) {
 
 } // namespace
 
-Result<int> chooseLayouts(Graph& graph, const Target& target) {
+Result<int> chooseLayouts(Graph& graph, const capabilities::Target& target) {
   formIslands(graph, target);
   int count = 0;
   for (Node* node : graph.snapshot()) {
@@ -158,4 +159,4 @@ Result<int> chooseLayouts(Graph& graph, const Target& target) {
   return count;
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::layout

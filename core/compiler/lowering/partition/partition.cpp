@@ -9,7 +9,7 @@
 #include "core/compiler/capabilities/refusal.h"
 #include "core/compiler/graph/text.h"
 
-namespace candela::target {
+namespace candela::lowering::partition {
 
 using graph::Graph, graph::Node, graph::OpKind, graph::Value;
 
@@ -47,7 +47,7 @@ bool staysWithProduct(const Graph& graph, const Node& node, size_t target,
                       const std::vector<size_t>& targetOf,
                       const std::map<const Node*, std::vector<Assessment>>& assessments) {
   const Value* sums = node.operands().empty() ? nullptr : node.operand(0);
-  while (sums && sums->producer && isAlias(*sums->producer) && !graph.isOutput(sums))
+  while (sums && sums->producer && decompose::isAlias(*sums->producer) && !graph.isOutput(sums))
     sums = sums->producer->operands().empty() ? nullptr : sums->producer->operand(0);
   if (!sums || !sums->producer || graph.isOutput(sums)) return false;
   // A convolution by parts ends in a transpose.
@@ -171,10 +171,11 @@ std::vector<Part> orderParts(const std::vector<Node*>& nodes, const std::vector<
 // target.
 void joinUnconnected(const std::vector<Node*>& nodes, Clusters& clusters) {
   std::vector<size_t> working(nodes.size(), 0); // of each root: nodes that compute something
-  for (size_t i = 0; i < nodes.size(); ++i) working[clusters.find(i)] += !isAlias(*nodes[i]);
+  for (size_t i = 0; i < nodes.size(); ++i)
+    working[clusters.find(i)] += !decompose::isAlias(*nodes[i]);
   size_t first = kNobody;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (isAlias(*nodes[i]) || nodes[i]->body || working[clusters.find(i)] != 1) continue;
+    if (decompose::isAlias(*nodes[i]) || nodes[i]->body || working[clusters.find(i)] != 1) continue;
     if (first == kNobody)
       first = i;
     else
@@ -187,7 +188,7 @@ void joinUnconnected(const std::vector<Node*>& nodes, Clusters& clusters) {
 void placeAliases(const std::vector<Node*>& nodes, const std::map<const Node*, size_t>& indexOf,
                   std::vector<size_t>& targetOf, size_t host) {
   const auto isPlain = [](const Node* node) {
-    return node->kind != OpKind::Constant && isAlias(*node);
+    return node->kind != OpKind::Constant && decompose::isAlias(*node);
   };
   for (size_t i = 0; i < nodes.size(); ++i)
     if (isPlain(nodes[i]) && nodes[i]->operand(0)->producer)
@@ -217,8 +218,9 @@ Status checkRowMajor(const Graph& graph) {
 
 } // namespace
 
-Result<Partitioning> partition(const Graph& graph, std::span<const Target* const> targets,
-                               const Barred& barred, const LowerOptions& options) {
+Result<Partitioning> partition(const Graph& graph,
+                               std::span<const capabilities::Target* const> targets,
+                               const Barred& barred, const decompose::LowerOptions& options) {
   if (targets.empty() || !targets.back()->isHost())
     return badArgument("the last target of {} is not the host", targets.size());
   CDL_TRY(checkRowMajor(graph));
@@ -230,26 +232,29 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
   std::map<std::string, std::vector<Assessment>> known;
   std::string refused;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (isAlias(*nodes[i])) continue;
+    if (decompose::isAlias(*nodes[i])) continue;
     std::string signature = signatureOf(*nodes[i]);
-    for (const Target* target : targets) signature += endsInProduct(*nodes[i], *target) ? "+" : "";
+    for (const capabilities::Target* target : targets)
+      signature += decompose::endsInProduct(*nodes[i], *target) ? "+" : "";
     std::vector<Assessment>& shared = known[signature];
     if (shared.empty())
-      for (const Target* target : targets) shared.push_back(assess(*nodes[i], *target, options));
+      for (const capabilities::Target* target : targets)
+        shared.push_back(assess(*nodes[i], *target, options));
     std::vector<Assessment> own = shared;
     for (size_t t = 0; t < own.size(); ++t)
-      if (own[t].verdict == Verdict::claimed && endsInProduct(*nodes[i], *targets[t]) &&
+      if (own[t].verdict == Verdict::claimed && decompose::endsInProduct(*nodes[i], *targets[t]) &&
           !staysWithProduct(graph, *nodes[i], t, indexOf, targetOf, result.assessments))
         own[t] = {Verdict::no, CDL_REASON_NO_ROW, "its product is elsewhere"};
     for (size_t t = 0; t < own.size(); ++t)
       if (const auto at = barred.find({t, nodes[i]->result()->name}); at != barred.end())
-        own[t] = {Verdict::no, CDL_REASON_BARRED,
-                  refusalText(CDL_REASON_BARRED, "refused by the backend: " + at->second)};
+        own[t] = {
+            Verdict::no, CDL_REASON_BARRED,
+            capabilities::refusalText(CDL_REASON_BARRED, "refused by the backend: " + at->second)};
     targetOf[i] = choose(own);
     if (targetOf[i] == kNobody)
       refused +=
           fmt::format("{}{} '{}': {}", refused.empty() ? "" : "\n", graph::opName(nodes[i]->kind),
-                      nodes[i]->userName(), own[claimantOf(*nodes[i], targets)].detail);
+                      nodes[i]->userName(), own[decompose::claimantOf(*nodes[i], targets)].detail);
     result.assessments.emplace(nodes[i], std::move(own));
   }
   if (!refused.empty()) return Status(Code::unsupported, refused);
@@ -320,4 +325,4 @@ Result<Graph> Extractor::extract(const Part& part) const {
   return out;
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::partition

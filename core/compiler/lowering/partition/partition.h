@@ -4,7 +4,7 @@
 
 #include "core/compiler/lowering/decompose/lower.h"
 
-namespace candela::target {
+namespace candela::lowering::partition {
 
 /// How a target would do a node, best first.
 enum class Verdict : uint8_t { claimed, lowersNative, lowersEmulated, no };
@@ -30,15 +30,18 @@ struct Partitioning {
   std::map<const graph::Node*, std::vector<Assessment>> assessments; ///< per node, per target
 };
 
-Assessment assess(const graph::Node& node, const Target& target, const LowerOptions& options = {});
+Assessment assess(const graph::Node& node, const capabilities::Target& target,
+                  const decompose::LowerOptions& options = {});
 
 /// Each node goes to the first target that claims it or lowers it natively, else to the first that
 /// emulates it; the last target must be the host. Neighbours on one target merge unless that made a
 /// cycle; so do nodes without neighbours where everything is on one. Aliases follow their operand,
 /// constants their users. Failure: a node that no target takes, all of them listed; a value with a
 /// layout or a halo.
-Result<Partitioning> partition(const graph::Graph& graph, std::span<const Target* const> targets,
-                               const Barred& barred = {}, const LowerOptions& options = {});
+Result<Partitioning> partition(const graph::Graph& graph,
+                               std::span<const capabilities::Target* const> targets,
+                               const Barred& barred = {},
+                               const decompose::LowerOptions& options = {});
 
 /// Parts of one graph as graphs of their own, each in a time that its own size bounds. The graph
 /// must outlive this, and may not change meanwhile.
@@ -54,4 +57,4 @@ private:
   std::unordered_map<const graph::Value*, size_t> positionOf_;
 };
 
-} // namespace candela::target
+} // namespace candela::lowering::partition

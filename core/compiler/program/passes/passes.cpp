@@ -7,60 +7,58 @@
 #include "core/compiler/program/passes/join_movement/movement.h"
 #include "core/compiler/program/passes/join_parts/parts.h"
 
-namespace candela::plan {
+namespace candela::program::passes {
 
 namespace {
 
-using program::Program;
-
-/// The passes, each in the form of the list.
-namespace passes {
+/// The passes, each as an entry of the list.
+namespace entries {
 
 Result<PassReport> joinParts(Program& program, const PassContext&) {
-  plan::joinParts(program);
+  join_parts::joinParts(program);
   return PassReport{};
 }
 
 Result<PassReport> joinMovement(Program& program, const PassContext& context) {
-  plan::joinMovement(program, *context.target);
+  join_movement::joinMovement(program, *context.target);
   return PassReport{};
 }
 
 Result<PassReport> simplify(Program& program, const PassContext&) {
-  CDL_TRY(plan::schedule(program, {.reorder = false}));
+  CDL_TRY(schedule::schedule(program, {.reorder = false}));
   return PassReport{};
 }
 
 Result<PassReport> schedule(Program& program, const PassContext& context) {
-  CDL_TRY(plan::schedule(program, context.schedule));
+  CDL_TRY(schedule::schedule(program, context.schedule));
   return PassReport{};
 }
 
 Result<PassReport> rematerialize(Program& program, const PassContext&) {
-  CDL_TRY(plan::schedule(program, {.rematerialize = true}));
+  CDL_TRY(schedule::schedule(program, {.rematerialize = true}));
   return PassReport{};
 }
 
 Result<PassReport> tile(Program& program, const PassContext& context) {
-  CDL_ASSIGN(TileReport report, plan::tile(program, *context.machine));
+  CDL_ASSIGN(tile::TileReport report, tile::tile(program, *context.machine));
   return PassReport{report.arenaBytes, report.maxLiveBytes, std::move(report)};
 }
 
 Result<PassReport> group(Program& program, const PassContext& context) {
-  plan::markGroups(program, context.bandBytes);
+  group::markGroups(program, context.bandBytes);
   return PassReport{};
 }
 
 Result<PassReport> place(Program& program, const PassContext&) {
-  CDL_ASSIGN(const PlacementReport report, plan::place(program));
+  CDL_ASSIGN(const schedule::PlacementReport report, schedule::place(program));
   return PassReport{report.arenaBytes, report.maxLiveBytes, {}};
 }
 
-} // namespace passes
+} // namespace entries
 
 constexpr PassInfo kPasses[] = {
 #define PASS(name, function, needs, summary, values)                                               \
-  {name, PassInfo::Needs::needs, summary, values, passes::function},
+  {name, PassInfo::Needs::needs, summary, values, entries::function},
 #include "core/compiler/program/passes/passes.inc"
 #undef PASS
 };
@@ -91,4 +89,4 @@ Result<PassReport> runPasses(Program& program, std::span<const std::string_view>
   return last;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes

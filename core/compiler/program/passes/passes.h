@@ -7,14 +7,14 @@
 #include "core/compiler/program/passes/tile/tile.h"
 
 /// Program -> Program: every pass in one form, and the one list of them.
-namespace candela::plan {
+namespace candela::program::passes {
 
 /// What passes read besides the Program.
 struct PassContext {
   /// whose rows decide what may be read and written by other strides
-  const target::Target* target = nullptr;
-  std::optional<Machine> machine; ///< local memories to tile for
-  ScheduleOptions schedule;
+  const capabilities::Target* target = nullptr;
+  std::optional<tile::Machine> machine; ///< local memories to tile for
+  schedule::ScheduleOptions schedule;
   uint64_t bandBytes = 0; ///< that the values inside of a group may hold at once; 0: no groups
 };
 
@@ -22,7 +22,7 @@ struct PassContext {
 struct PassReport {
   /// of the default space; 0 before buffers have offsets
   uint64_t arenaBytes = 0, maxLiveBytes = 0;
-  std::optional<TileReport> tiles; ///< of `tile`
+  std::optional<tile::TileReport> tiles; ///< of `tile`
 };
 
 /// One line of passes.inc.
@@ -33,14 +33,14 @@ struct PassInfo {
   Needs needs;
   std::string_view summary, values; ///< what it does, and what becomes of the numbers
   /// Rewrites in place. The Program verifies before and after, and means the same.
-  Result<PassReport> (*run)(program::Program& program, const PassContext& context);
+  Result<PassReport> (*run)(Program& program, const PassContext& context);
 };
 
 std::span<const PassInfo> allPasses();
 
 /// Runs the named passes in order. Failures: invalid_argument for an unknown name, listing the
 /// known ones, and for a pass whose need the context does not meet; those of the passes.
-Result<PassReport> runPasses(program::Program& program, std::span<const std::string_view> names,
+Result<PassReport> runPasses(Program& program, std::span<const std::string_view> names,
                              const PassContext& context);
 
-} // namespace candela::plan
+} // namespace candela::program::passes

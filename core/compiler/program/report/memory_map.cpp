@@ -4,9 +4,7 @@
 
 #include "core/compiler/program/passes/schedule/lifetimes.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::report {
 
 std::vector<MemoryMap::Block> MemoryMap::at(uint32_t instr) const {
   std::vector<Block> alive;
@@ -20,7 +18,8 @@ namespace {
 
 /// In one place by intention: an operand's last instruction is the first one of the result that
 /// takes its place.
-void markTakeovers(const Share& share, const std::vector<MemoryMap::Block*>& blockOf) {
+void markTakeovers(const passes::schedule::Share& share,
+                   const std::vector<MemoryMap::Block*>& blockOf) {
   for (const uint32_t from : share.buffers)
     for (const uint32_t to : share.buffers) {
       MemoryMap::Block &operand = *blockOf[from], &result = *blockOf[to];
@@ -34,7 +33,8 @@ void markTakeovers(const Share& share, const std::vector<MemoryMap::Block*>& blo
 } // namespace
 
 std::vector<MemoryMap> memoryMaps(const Program& program) {
-  const std::vector<Share> together = sharesOf(program, true), apart = sharesOf(program, false);
+  const std::vector<passes::schedule::Share> together = passes::schedule::sharesOf(program, true),
+                                             apart = passes::schedule::sharesOf(program, false);
   std::vector<MemoryMap> maps;
   for (uint32_t space = 0; space < program.spaces.size(); ++space) {
     MemoryMap map;
@@ -42,7 +42,7 @@ std::vector<MemoryMap> memoryMaps(const Program& program) {
     map.capacityBytes = program.spaces[space].capacityBytes;
     map.arenaBytes = program.arenaBytes(space);
     std::vector<uint64_t> born(program.instrs.size() + 1, 0), dead(program.instrs.size() + 1, 0);
-    for (const Share& share : together)
+    for (const passes::schedule::Share& share : together)
       if (share.space == space && share.last < program.instrs.size()) {
         born[share.first] += share.bytes;
         dead[share.last + 1] += share.bytes;
@@ -55,7 +55,7 @@ std::vector<MemoryMap> memoryMaps(const Program& program) {
       map.maxLiveBytes = *most;
       map.peak = static_cast<uint32_t>(most - map.live.begin());
     }
-    for (const Share& share : apart) {
+    for (const passes::schedule::Share& share : apart) {
       const Buffer& buffer = program.buffers[share.buffers[0]];
       if (share.space == space)
         map.blocks.push_back(
@@ -63,7 +63,7 @@ std::vector<MemoryMap> memoryMaps(const Program& program) {
     }
     std::vector<MemoryMap::Block*> blockOf(program.buffers.size(), nullptr);
     for (MemoryMap::Block& block : map.blocks) blockOf[block.buffer] = &block;
-    for (const Share& share : together)
+    for (const passes::schedule::Share& share : together)
       if (share.space == space) markTakeovers(share, blockOf);
     std::ranges::stable_sort(
         map.blocks, {}, [](const MemoryMap::Block& b) { return std::pair(b.first, b.offset); });
@@ -85,4 +85,4 @@ std::vector<std::string> nodesBehind(const Program& program, uint32_t buffer) {
   return nodes;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::report

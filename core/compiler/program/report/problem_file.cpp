@@ -7,7 +7,7 @@
 #include "core/support/text/scan.h"
 #include "core/support/text/shown.h"
 
-namespace candela::plan {
+namespace candela::program::report {
 
 namespace {
 
@@ -129,14 +129,14 @@ private:
     if (*alignment == 0 || (*alignment & (*alignment - 1)) != 0)
       return error(fields[*places_[kAlignment]], "buffer '{}' has alignment {}, not a power of two",
                    id.text, *alignment);
-    Interval buffer{*lower, end, *size, *alignment};
+    solvers::memory::Interval buffer{*lower, end, *size, *alignment};
     if (places_[kGaps] && !gaps(fields[*places_[kGaps]], id.text, buffer)) return;
     named_.problem.buffers.push_back(std::move(buffer));
     named_.ids.emplace_back(id.text);
   }
 
   /// "2-4 7-9": others may have its bytes in [2, 4) and [7, 9).
-  bool gaps(const Field& field, std::string_view id, Interval& buffer) {
+  bool gaps(const Field& field, std::string_view id, solvers::memory::Interval& buffer) {
     for (const std::string& text : text::split(field.text, ' ')) {
       if (text.empty()) continue;
       const size_t dash = std::min(text.find('-', 1), text.size()); // a time may be negative
@@ -176,22 +176,22 @@ Result<NamedProblem> parseProblem(std::string_view text, const std::string& file
   return Reader(file, diagnostics).read(text);
 }
 
-std::string solutionText(const NamedProblem& named, const MemoryPlan& plan) {
+std::string solutionText(const NamedProblem& named, const solvers::memory::MemoryPlan& plan) {
   bool isAligned = false, hasGaps = false;
-  for (const Interval& buffer : named.problem.buffers) {
+  for (const solvers::memory::Interval& buffer : named.problem.buffers) {
     isAligned |= buffer.alignment != 1;
     hasGaps |= !buffer.gaps.empty();
   }
   std::string out = fmt::format("id,lower,upper,size{}{},offset\n", isAligned ? ",alignment" : "",
                                 hasGaps ? ",gaps" : "");
   for (size_t i = 0; i < named.ids.size(); ++i) {
-    const Interval& buffer = named.problem.buffers[i];
+    const solvers::memory::Interval& buffer = named.problem.buffers[i];
     out += fmt::format("{},{},{},{}", text::plainCell(named.ids[i]), buffer.begin, buffer.end,
                        buffer.size);
     if (isAligned) out += fmt::format(",{}", buffer.alignment);
     if (hasGaps) {
       std::vector<std::string> gaps;
-      for (const TimeSpan& gap : buffer.gaps)
+      for (const solvers::memory::TimeSpan& gap : buffer.gaps)
         gaps.push_back(fmt::format("{}-{}", gap.begin, gap.end));
       out += fmt::format(",{}", fmt::join(gaps, " "));
     }
@@ -200,4 +200,4 @@ std::string solutionText(const NamedProblem& named, const MemoryPlan& plan) {
   return out;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::report

@@ -3,11 +3,11 @@
 #include "core/compiler/solvers/memory/memory.h"
 #include "core/support/diagnostic.h"
 
-namespace candela::plan {
+namespace candela::program::report {
 
 /// A memory problem with the names of its buffers.
 struct NamedProblem {
-  MemoryProblem problem;
+  solvers::memory::MemoryProblem problem;
   std::vector<std::string> ids; ///< ids[i] is that of buffers[i]
 };
 
@@ -20,6 +20,6 @@ Result<NamedProblem> parseProblem(std::string_view text, const std::string& file
                                   Diagnostics& diagnostics);
 
 /// The same form with an offset for each buffer.
-std::string solutionText(const NamedProblem& named, const MemoryPlan& plan);
+std::string solutionText(const NamedProblem& named, const solvers::memory::MemoryPlan& plan);
 
-} // namespace candela::plan
+} // namespace candela::program::report

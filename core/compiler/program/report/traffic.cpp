@@ -5,9 +5,7 @@
 
 #include "core/compiler/program/bands.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::report {
 
 namespace {
 
@@ -211,4 +209,4 @@ std::vector<Passage> missedFusions(const Program& program, const ProgramTraffic&
   return passages;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::report

@@ -6,7 +6,7 @@
 #include "core/compiler/program/program.h"
 
 /// How many bytes a Program moves: a count, not an estimate.
-namespace candela::plan {
+namespace candela::program::report {
 
 /// Bytes. Activations are all values but constants, and so are inputs, outputs and states.
 struct Traffic {
@@ -35,20 +35,19 @@ struct ProgramTraffic {
 /// count nothing where the largest sum of them that it holds at once, of a group in bands in the
 /// rows that one band needs, is at most kBandBytes. `contentBytes`: what the value in each buffer
 /// has without padding; empty: as much as the buffer.
-ProgramTraffic trafficOf(const program::Program& program,
-                         std::span<const uint64_t> contentBytes = {});
+ProgramTraffic trafficOf(const Program& program, std::span<const uint64_t> contentBytes = {});
 
 /// How many elements of a buffer the view reaches in one run of its loops: those that overlapping
 /// strides meet twice count once.
-uint64_t distinctElements(const program::View& view);
+uint64_t distinctElements(const View& view);
 
 /// A value that one instruction writes to memory only for another one to read it there.
 struct Passage {
-  uint32_t buffer = program::kNone, writer = program::kNone, reader = program::kNone;
+  uint32_t buffer = kNone, writer = kNone, reader = kNone;
   uint64_t bytes = 0; ///< that would not move if both were one instruction
 };
 /// TEMP buffers of one writer and one reader, one of which is elementwise or a copy: what fusion
 /// could still save. The largest first; of equal ones, the earlier.
-std::vector<Passage> missedFusions(const program::Program& program, const ProgramTraffic& traffic);
+std::vector<Passage> missedFusions(const Program& program, const ProgramTraffic& traffic);
 
-} // namespace candela::plan
+} // namespace candela::program::report

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 namespace {
 
 constexpr uint32_t kNobody = UINT32_MAX;
@@ -345,4 +345,4 @@ Attempt attempt(const Bodies& bodies, const Sections& sections, uint64_t capacit
   return Run(bodies, sections, capacity, rank, limit).run();
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

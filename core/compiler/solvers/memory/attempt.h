@@ -4,7 +4,7 @@
 #include "core/compiler/solvers/memory/search.h"
 #include "core/compiler/solvers/memory/sections.h"
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 
 struct Attempt {
   Verdict verdict = Verdict::Undecided;
@@ -18,4 +18,4 @@ struct Attempt {
 Attempt attempt(const Bodies& bodies, const Sections& sections, uint64_t capacity,
                 const std::vector<uint32_t>& rank, uint64_t limit);
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 namespace {
 
 Status checkBuffer(size_t i, const Interval& b, uint64_t bankBytes, uint64_t& total) {
@@ -208,4 +208,4 @@ MemoryPlan Bodies::planOf(const std::vector<uint64_t>& origins) const {
   return plan;
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

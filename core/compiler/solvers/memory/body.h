@@ -4,7 +4,7 @@
 
 #include "core/compiler/solvers/memory/memory.h"
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 
 /// No legal place.
 constexpr uint64_t kNowhere = UINT64_MAX;
@@ -51,4 +51,4 @@ private:
   uint64_t bankBytes_ = 0;
 };
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

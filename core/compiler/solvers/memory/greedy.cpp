@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 namespace {
 
 enum class Order { Size, Area, Begin, Length, Neighbours, End };
@@ -245,4 +245,4 @@ Result<std::vector<uint64_t>> greedy(const Bodies& bodies, uint64_t bound, uint6
   return std::move(least.origins);
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

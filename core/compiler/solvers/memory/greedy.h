@@ -3,7 +3,7 @@
 
 #include "core/compiler/solvers/memory/body.h"
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 
 /// The origins of all bodies in the smallest plan found: orders of size, area, begin, length,
 /// neighbours and end, each into the first or the tightest gap; then, above `bound` bytes, of a
@@ -11,4 +11,4 @@ namespace candela::plan {
 /// first three orders always run. Fails with invalid_argument when two pinned bodies meet.
 Result<std::vector<uint64_t>> greedy(const Bodies& bodies, uint64_t bound, uint64_t work);
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

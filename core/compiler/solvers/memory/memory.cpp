@@ -5,7 +5,7 @@
 #include "core/compiler/solvers/memory/greedy.h"
 #include "core/compiler/solvers/memory/search.h"
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 namespace {
 
 struct Event {
@@ -137,4 +137,4 @@ Result<MemoryPlan> planMemory(const MemoryProblem& problem, const PlanOptions& o
   return made;
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

@@ -6,7 +6,7 @@
 
 #include "core/support/status.h"
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 
 /// Times [begin, end) of any scale.
 struct TimeSpan {
@@ -78,4 +78,4 @@ uint64_t maxLive(const MemoryProblem& problem);
 /// validate.cpp.
 std::optional<std::string> validate(const MemoryProblem& problem, const MemoryPlan& plan);
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

@@ -8,7 +8,7 @@
 #include "core/compiler/solvers/memory/attempt.h"
 #include "core/support/threads.h"
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 namespace {
 
 constexpr size_t kMaxItems = 2048; // the table of who lies under whom grows with the square
@@ -127,4 +127,4 @@ SearchResult Search::run(uint64_t capacity, uint64_t nodes, unsigned threads) {
   return result;
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

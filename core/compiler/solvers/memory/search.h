@@ -5,7 +5,7 @@
 
 #include "core/compiler/solvers/memory/sections.h"
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 
 enum class Verdict { Fits, NeverFits, Undecided };
 
@@ -35,4 +35,4 @@ private:
 /// No body has a part that hangs over free bytes.
 bool isFlat(const Bodies& bodies);
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

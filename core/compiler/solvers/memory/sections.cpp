@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 namespace {
 
 using Active = std::map<size_t, uint64_t>; // item: bytes
@@ -114,4 +114,4 @@ Sections sectionsOf(const Bodies& bodies, const std::vector<size_t>& group) {
   return made;
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

@@ -4,7 +4,7 @@
 
 #include "core/compiler/solvers/memory/body.h"
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 
 /// `height` bytes in the sections first .. last - 1.
 struct Piece {
@@ -41,4 +41,4 @@ std::vector<std::vector<size_t>> touching(const Bodies& bodies);
 /// The sections of one such group.
 Sections sectionsOf(const Bodies& bodies, const std::vector<size_t>& group);
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

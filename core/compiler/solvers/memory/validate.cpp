@@ -7,7 +7,7 @@
 
 #include "core/compiler/solvers/memory/memory.h"
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 namespace {
 
 /// Bytes [low, high) that a buffer takes from `begin` to `end`, halos included.
@@ -135,4 +135,4 @@ std::optional<std::string> validate(const MemoryProblem& problem, const MemoryPl
   return std::nullopt;
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::memory

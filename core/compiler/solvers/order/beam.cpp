@@ -4,7 +4,7 @@
 
 #include "core/compiler/solvers/order/walk.h"
 
-namespace candela::plan {
+namespace candela::solvers::order {
 
 namespace {
 
@@ -76,4 +76,4 @@ std::vector<uint32_t> beamOrder(const OrderProblem& problem, uint64_t bound, uin
   return order;
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::order

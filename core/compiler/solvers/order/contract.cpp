@@ -4,7 +4,7 @@
 
 #include "core/compiler/solvers/order/walk.h"
 
-namespace candela::plan {
+namespace candela::solvers::order {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::vector<size_t> cutsOf(const OrderProblem& problem) {
   return cuts;
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::order

@@ -5,7 +5,7 @@
 
 #include "core/compiler/solvers/order/walk.h"
 
-namespace candela::plan {
+namespace candela::solvers::order {
 
 namespace {
 
@@ -91,4 +91,4 @@ ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t cei
   return {{}, true};
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::order

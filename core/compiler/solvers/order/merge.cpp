@@ -3,7 +3,7 @@
 
 #include "core/compiler/solvers/order/walk.h"
 
-namespace candela::plan {
+namespace candela::solvers::order {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::vector<uint32_t> mergedOrder(const OrderProblem& problem) {
   return order;
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::order

@@ -6,7 +6,7 @@
 
 #include "core/compiler/solvers/order/walk.h"
 
-namespace candela::plan {
+namespace candela::solvers::order {
 
 namespace {
 
@@ -257,4 +257,4 @@ Result<OrderPlan> planOrder(const OrderProblem& problem, const OrderOptions& opt
   return plan;
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::order

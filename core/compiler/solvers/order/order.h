@@ -9,7 +9,7 @@
 
 #include "core/support/status.h"
 
-namespace candela::plan {
+namespace candela::solvers::order {
 
 /// Takes its bytes from the first step that touches it to the end of the last one. What no step
 /// touches must be live at both ends or at none.
@@ -64,4 +64,4 @@ uint64_t peakOf(const OrderProblem& problem, std::span<const uint32_t> order);
 /// No order has a peak below it: what the most demanding step touches.
 uint64_t lowerBound(const OrderProblem& problem);
 
-} // namespace candela::plan
+} // namespace candela::solvers::order

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace candela::plan {
+namespace candela::solvers::order {
 
 Walk::Walk(const OrderProblem& problem)
     : problem_(problem), tasks_(problem.tasks.size()), touchers_(problem.buffers.size()),
@@ -199,4 +199,4 @@ OrderProblem reversed(const OrderProblem& problem) {
   return other;
 }
 
-} // namespace candela::plan
+} // namespace candela::solvers::order

@@ -3,7 +3,7 @@
 #include "core/compiler/solvers/order/order.h"
 
 /// What the parts of this room share. Not for others.
-namespace candela::plan {
+namespace candela::solvers::order {
 
 /// After some tasks have run: which, what that holds, and what may come next.
 struct WalkState {
@@ -99,4 +99,4 @@ struct ExactResult {
 ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t ceiling,
                        uint64_t& states);
 
-} // namespace candela::plan
+} // namespace candela::solvers::order

@@ -6,7 +6,7 @@
 #include "core/compiler/capabilities/rows.h"
 #include "core/compiler/capabilities/target.h"
 
-namespace candela::target {
+namespace candela::capabilities {
 
 /// A capability table under construction.
 struct Table {
@@ -80,4 +80,4 @@ struct Table {
   }
 };
 
-} // namespace candela::target
+} // namespace candela::capabilities

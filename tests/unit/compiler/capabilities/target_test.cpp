@@ -8,7 +8,7 @@
 #include "core/compiler/capabilities/views.h"
 #include "tests/unit/compiler/capabilities/tables.h"
 
-namespace candela::target {
+namespace candela::capabilities {
 namespace {
 
 using testing::HasSubstr;
@@ -436,4 +436,4 @@ TEST(Views, BroadcastWalksAreShort) {
 }
 
 } // namespace
-} // namespace candela::target
+} // namespace candela::capabilities

@@ -23,18 +23,18 @@ program @convolution {
 }
 )";
 
-plan::Machine machine() {
-  plan::Machine machine;
+program::passes::tile::Machine machine() {
+  program::passes::tile::Machine machine;
   machine.memories.push_back({"scratchpad", 16 << 10, 64});
   return machine;
 }
 
 /// Output channels and rows of the tiles.
-std::vector<int64_t> tileOn(const plan::Machine& machine) {
+std::vector<int64_t> tileOn(const program::passes::tile::Machine& machine) {
   Diagnostics diagnostics;
   auto program = program::parse(kConvolution, "test.cdl", diagnostics);
   EXPECT_TRUE(program) << diagnostics.status().message();
-  const auto report = plan::tile(*program, machine);
+  const auto report = program::passes::tile::tile(*program, machine);
   EXPECT_TRUE(report) << report.status().message();
   return {report->steps[0].tile[1], report->steps[0].tile[2]};
 }
@@ -55,8 +55,8 @@ cdl_code_t openDevice(const cdl_host_t*, uint32_t, const cdl_option_t*, uint32_t
 }
 
 const cdl_capabilities_t* capabilities(cdl_device_t*) {
-  static target::Table table = [] {
-    target::Table made = target::Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
+  static capabilities::Table table = [] {
+    capabilities::Table made = capabilities::Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
     made.spaces.push_back({0, CDL_SPACE_LOCAL, 16 << 10, 64, 0});
     made.spaceNames = {"memory", "scratchpad"};
     made.view();
@@ -106,29 +106,30 @@ cdl_code_t query(const cdl_host_t*, cdl_plugin_t* out, cdl_error_t*) {
 
 TEST(DeviceCosts, ChooseAnotherTile) {
   const std::vector<int64_t> declared = tileOn(machine());
-  plan::Machine asking = machine();
-  asking.costs.device = std::make_shared<plan::DeviceCosts>([&](const program::Program& program) {
-    std::vector<double> cycles;
-    for (const program::Instr& instr : program.instrs) {
-      const std::vector<int64_t>& dims = instr.outputs[0].dims;
-      cycles.push_back(dims[1] == declared[0] && dims[2] == declared[1] ? 1e6 : 1);
-    }
-    return cycles;
-  });
+  program::passes::tile::Machine asking = machine();
+  asking.costs.device =
+      std::make_shared<program::passes::tile::DeviceCosts>([&](const program::Program& program) {
+        std::vector<double> cycles;
+        for (const program::Instr& instr : program.instrs) {
+          const std::vector<int64_t>& dims = instr.outputs[0].dims;
+          cycles.push_back(dims[1] == declared[0] && dims[2] == declared[1] ? 1e6 : 1);
+        }
+        return cycles;
+      });
   EXPECT_NE(tileOn(asking), declared);
-  asking.costs.device = std::make_shared<plan::DeviceCosts>(
+  asking.costs.device = std::make_shared<program::passes::tile::DeviceCosts>(
       [](const program::Program&) { return std::vector<double>(); }); // it does not know
   EXPECT_EQ(tileOn(asking), declared);
 }
 
 TEST(DeviceCosts, OfWholeProgramsTakeThePlanOfASmallerDevice) {
   const std::vector<int64_t> declared = tileOn(machine());
-  plan::Machine half = machine(), asking = machine();
+  program::passes::tile::Machine half = machine(), asking = machine();
   half.memories[0].capacityBytes /= 2;
   ASSERT_NE(tileOn(half), declared);
   size_t priced = 0;
   const auto pricedBy = [&](double ofShort, double ofLong) {
-    return std::make_shared<plan::DeviceCosts>(
+    return std::make_shared<program::passes::tile::DeviceCosts>(
         [](const program::Program&) { return std::vector<double>(); },
         [&priced, ofShort, ofLong,
          few = size_t{0}](const program::Program& program) mutable -> std::optional<double> {
@@ -146,25 +147,25 @@ TEST(DeviceCosts, OfWholeProgramsTakeThePlanOfASmallerDevice) {
   EXPECT_GT(priced, 1u);
   asking.costs.device = pricedBy(1e6, 2e6);
   EXPECT_EQ(tileOn(asking), declared);
-  asking.costs.device = std::make_shared<plan::DeviceCosts>(
+  asking.costs.device = std::make_shared<program::passes::tile::DeviceCosts>(
       [](const program::Program&) { return std::vector<double>(); },
       [](const program::Program&) { return std::nullopt; });
   EXPECT_EQ(tileOn(asking), declared);
 }
 
 TEST(DeviceCosts, AreThoseOfThePlugin) {
-  const auto plugin = runtime::Plugin::fromQuery(query, "test");
+  const auto plugin = runtime::plugin::Plugin::fromQuery(query, "test");
   ASSERT_TRUE(plugin) << plugin.status().message();
   const auto device = (*plugin)->open(0, {});
   ASSERT_TRUE(device) << device.status().message();
   const std::vector<int64_t> declared = tileOn(machine());
   dear = declared;
-  plan::Machine asking = machine();
-  asking.costs.device = pipeline::costsOf(*device);
+  program::passes::tile::Machine asking = machine();
+  asking.costs.device = driver::costsOf(*device);
   ASSERT_TRUE(asking.costs.device);
   EXPECT_NE(tileOn(asking), declared);
   EXPECT_GT(asked, 1u);
   isKnown = false;
-  asking.costs.device = pipeline::costsOf(*device);
+  asking.costs.device = driver::costsOf(*device);
   EXPECT_EQ(tileOn(asking), declared);
 }

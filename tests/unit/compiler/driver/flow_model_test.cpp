@@ -7,30 +7,30 @@ namespace {
 
 using test::addNode, test::ModelMaker, test::setAttr, test::TensorProto;
 
-std::unique_ptr<pipeline::FlowModel> compiled(const ModelMaker& maker, Status* status = nullptr) {
+std::unique_ptr<driver::FlowModel> compiled(const ModelMaker& maker, Status* status = nullptr) {
   const std::string folder = test::scratchFolder();
-  auto model = onnx_io::readModel(maker.write(folder + "/m.onnx"));
+  auto model = import::onnx_io::readModel(maker.write(folder + "/m.onnx"));
   std::filesystem::remove_all(folder);
   EXPECT_TRUE(model) << model.status().message();
   model->path = "m.onnx";
   import::ImportOptions options;
   options.bindAtRun = true;
   auto script = import::importScript(
-      std::make_shared<const onnx_io::Model>(std::move(model).value()), options);
-  auto made = script ? pipeline::FlowModel::create(std::move(script).value(), "m.onnx", {}, {})
-                     : Result<std::unique_ptr<pipeline::FlowModel>>(script.status());
+      std::make_shared<const import::onnx_io::Model>(std::move(model).value()), options);
+  auto made = script ? driver::FlowModel::create(std::move(script).value(), "m.onnx", {}, {})
+                     : Result<std::unique_ptr<driver::FlowModel>>(script.status());
   if (status) *status = made.status();
   if (!made && !status) ADD_FAILURE() << made.status().message();
   return made ? std::move(made).value() : nullptr;
 }
 
-flow::Value floats(Shape dims, const std::vector<float>& values) {
+runtime::control_flow::Value floats(Shape dims, const std::vector<float>& values) {
   return Tensor::of(Elem::f32_, std::move(dims), values);
 }
-flow::Value ints(Shape dims, const std::vector<int64_t>& values) {
+runtime::control_flow::Value ints(Shape dims, const std::vector<int64_t>& values) {
   return Tensor::of(Elem::i64_, std::move(dims), values);
 }
-std::vector<float> floatsOf(const flow::Value& value) {
+std::vector<float> floatsOf(const runtime::control_flow::Value& value) {
   return {value.tensor.as<float>(), value.tensor.as<float>() + value.tensor.count()};
 }
 
@@ -61,7 +61,7 @@ TEST(FlowModel, ContentsThatShapesFollowFromAreKnownAtRun) {
   maker.initializer<int64_t>("axes", {1}, {1});
   const auto model = compiled(maker);
   ASSERT_TRUE(model);
-  const flow::Value x = floats({6}, {1, 2, 3, 4, 5, 6});
+  const runtime::control_flow::Value x = floats({6}, {1, 2, 3, 4, 5, 6});
   const auto made = model->run(std::vector{x, ints({2}, {2, 3})});
   ASSERT_TRUE(made) << made.status().message();
   EXPECT_EQ(floatsOf((*made)[0]), (std::vector<float>{6, 15}));
@@ -88,11 +88,11 @@ TEST(Script, NamesTheInputsWhoseContentsItWaitsFor) {
     maker.node("Add", {"x", "unrelated"}, {"sum"});
     maker.node("Expand", {"sum", "shape"}, {"y"});
     const std::string folder = test::scratchFolder();
-    auto model = onnx_io::readModel(maker.write(folder + "/m.onnx"));
+    auto model = import::onnx_io::readModel(maker.write(folder + "/m.onnx"));
     std::filesystem::remove_all(folder);
     ASSERT_TRUE(model);
-    auto script =
-        import::importScript(std::make_shared<const onnx_io::Model>(std::move(model).value()));
+    auto script = import::importScript(
+        std::make_shared<const import::onnx_io::Model>(std::move(model).value()));
     ASSERT_TRUE(script) << script.status().message();
     EXPECT_EQ(script->demandedInputs(),
               shapeOnly ? std::vector<std::string>() : std::vector<std::string>{"half"});
@@ -117,16 +117,16 @@ TEST(FlowModel, ABranchThatCannotBeIsAnErrorWhereItIsTakenAlsoFromABundle) {
   ASSERT_TRUE(model);
   const std::string folder = test::scratchFolder();
   ASSERT_TRUE(model->save(folder + "/m.cdb"));
-  auto stored = runtime::loadBundle(folder + "/m.cdb");
+  auto stored = runtime::bundle::loadBundle(folder + "/m.cdb");
   ASSERT_TRUE(stored) << stored.status().message();
-  const auto loaded = pipeline::FlowModel::load(std::move(stored).value());
+  const auto loaded = driver::FlowModel::load(std::move(stored).value());
   std::filesystem::remove_all(folder);
   ASSERT_TRUE(loaded) << loaded.status().message();
-  const flow::Value x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  const runtime::control_flow::Value x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   for (const auto* each : {model.get(), loaded->get()}) {
     const auto taken = [&](bool which) {
-      return each->run(
-          std::vector<flow::Value>{Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(which)}), x});
+      return each->run(std::vector<runtime::control_flow::Value>{
+          Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(which)}), x});
     };
     const auto made = taken(true);
     ASSERT_TRUE(made) << made.status().message();
@@ -192,7 +192,8 @@ TEST(FlowModel, SequencesThatWaitAreCarried) {
 }
 
 /// What the model says, at import or at run.
-std::string problemOf(const ModelMaker& maker, const std::vector<flow::Value>& inputs) {
+std::string problemOf(const ModelMaker& maker,
+                      const std::vector<runtime::control_flow::Value>& inputs) {
   Status status;
   const auto model = compiled(maker, &status);
   return model ? model->run(inputs).status().message() : status.message();
@@ -227,9 +228,9 @@ TEST(FlowModel, BundleHoldsItsStepsButNoPartsThatWait) {
   ASSERT_TRUE(model && growing);
   const std::string folder = test::scratchFolder(), path = folder + "/m.cdb";
   ASSERT_TRUE(model->save(path)) << model->save(path).message();
-  auto bundle = runtime::loadBundle(path);
+  auto bundle = runtime::bundle::loadBundle(path);
   ASSERT_TRUE(bundle) << bundle.status().message();
-  auto loaded = pipeline::FlowModel::load(std::move(bundle).value());
+  auto loaded = driver::FlowModel::load(std::move(bundle).value());
   ASSERT_TRUE(loaded) << loaded.status().message();
   EXPECT_EQ((*loaded)->flow().text(), model->flow().text());
   const auto made = (*loaded)->run(std::vector{ints({}, {5}), floats({2}, {1, 3})});
@@ -238,7 +239,7 @@ TEST(FlowModel, BundleHoldsItsStepsButNoPartsThatWait) {
   EXPECT_EQ(
       growing->save(path).message(),
       "node 'turns/Concat_0' is compiled for the shapes of each run, which no bundle can hold");
-  EXPECT_TRUE(runtime::loadBundle(path)) << "a file that is there survives a failure";
+  EXPECT_TRUE(runtime::bundle::loadBundle(path)) << "a file that is there survives a failure";
   std::filesystem::remove_all(folder);
 }
 

@@ -16,10 +16,11 @@ constexpr int kF32 = TensorProto::FLOAT, kI64 = TensorProto::INT64, kBool = Tens
 
 Result<import::Script> scriptOf(const ModelMaker& maker) {
   const std::string folder = scratchFolder();
-  auto model = onnx_io::readModel(maker.write(folder + "/m.onnx"));
+  auto model = import::onnx_io::readModel(maker.write(folder + "/m.onnx"));
   std::filesystem::remove_all(folder);
   if (!model) return model.status();
-  return import::importScript(std::make_shared<const onnx_io::Model>(std::move(model).value()));
+  return import::importScript(
+      std::make_shared<const import::onnx_io::Model>(std::move(model).value()));
 }
 
 onnx::GraphProto& graphAttr(onnx::NodeProto& node, const std::string& name) {
@@ -59,10 +60,10 @@ ModelMaker nested(int depth, bool known) {
   return maker;
 }
 
-void checkUnits(const import::Script& script, const flow::Block& block) {
-  for (const flow::Step& step : block.steps) {
-    for (const flow::Block& inner : step.blocks) checkUnits(script, inner);
-    if (step.kind != flow::StepKind::unit) continue;
+void checkUnits(const import::Script& script, const runtime::control_flow::Block& block) {
+  for (const runtime::control_flow::Step& step : block.steps) {
+    for (const runtime::control_flow::Block& inner : step.blocks) checkUnits(script, inner);
+    if (step.kind != runtime::control_flow::StepKind::unit) continue;
     const auto* graph = std::get_if<graph::Graph>(&script.units[step.unit]);
     ASSERT_NE(graph, nullptr);
     EXPECT_EQ(graph->outputs().size(), step.outputs.size());
@@ -158,11 +159,11 @@ void addImpossible(onnx::GraphProto& graph, const std::string& value, const std:
   addNode(graph, "MatMul", {result + "_rows", result + "_rows"}, {result}, "product");
 }
 
-size_t countSteps(const flow::Block& block, flow::StepKind kind) {
+size_t countSteps(const runtime::control_flow::Block& block, runtime::control_flow::StepKind kind) {
   size_t count = 0;
-  for (const flow::Step& step : block.steps) {
+  for (const runtime::control_flow::Step& step : block.steps) {
     count += step.kind == kind;
-    for (const flow::Block& inner : step.blocks) count += countSteps(inner, kind);
+    for (const runtime::control_flow::Block& inner : step.blocks) count += countSteps(inner, kind);
   }
   return count;
 }
@@ -193,7 +194,7 @@ TEST(ControlFlow, AnImpossibleBranchIsAnErrorOfTheRunThatTakesIt) {
     const auto script =
         scriptOf(then ? choosing({impossible, possible}) : choosing({possible, impossible}));
     ASSERT_TRUE(script) << messageOf(script);
-    EXPECT_EQ(countSteps(script->flow.main, flow::StepKind::fail), 1u);
+    EXPECT_EQ(countSteps(script->flow.main, runtime::control_flow::StepKind::fail), 1u);
     EXPECT_EQ(script->flow.slots[script->flow.outputs[0]].typeText(), "f32[2]")
         << "as the other branch says";
     EXPECT_THAT(script->flow.text(), HasSubstr("node 'if/product' (MatMul): "));
@@ -225,7 +226,7 @@ TEST(ControlFlow, ImpossibleBranchesWithinBranchesAndLoops) {
   };
   const auto nested = scriptOf(choosing({possible, inner}));
   ASSERT_TRUE(nested) << messageOf(nested);
-  EXPECT_EQ(countSteps(nested->flow.main, flow::StepKind::fail), 1u)
+  EXPECT_EQ(countSteps(nested->flow.main, runtime::control_flow::StepKind::fail), 1u)
       << "the outer branch, as no inner one is possible";
   EXPECT_THAT(nested->flow.text(), HasSubstr("node 'if/inner/product' (MatMul): "));
 
@@ -247,8 +248,8 @@ TEST(ControlFlow, ImpossibleBranchesWithinBranchesAndLoops) {
   };
   const auto deep = scriptOf(choosing({possible, within}));
   ASSERT_TRUE(deep) << messageOf(deep);
-  EXPECT_EQ(countSteps(deep->flow.main, flow::StepKind::fail), 1u);
-  EXPECT_EQ(countSteps(deep->flow.main, flow::StepKind::loop), 1u)
+  EXPECT_EQ(countSteps(deep->flow.main, runtime::control_flow::StepKind::fail), 1u);
+  EXPECT_EQ(countSteps(deep->flow.main, runtime::control_flow::StepKind::loop), 1u)
       << "which turns where the branch is possible";
 }
 

@@ -18,11 +18,11 @@ using testing::HasSubstr;
 class Memory : public testing::Test {
 protected:
   void TearDown() override { fs::remove_all(folder); }
-  Result<onnx_io::Model> read(const std::string& bytes) {
+  Result<import::onnx_io::Model> read(const std::string& bytes) {
     writeBytes(folder + "/m.onnx", bytes);
-    return onnx_io::readModel(folder + "/m.onnx");
+    return import::onnx_io::readModel(folder + "/m.onnx");
   }
-  Result<onnx_io::Model> read(const onnx::ModelProto& proto) {
+  Result<import::onnx_io::Model> read(const onnx::ModelProto& proto) {
     return read(proto.SerializeAsString());
   }
   const std::string folder = scratchFolder();
@@ -93,7 +93,7 @@ TEST_F(Memory, ElementsComeFromWhereverATensorMayStand) {
     EXPECT_EQ(model->graph.initializers[i].name, tensors[i].name());
     expectIota(model->graph.initializers[i].tensor);
     expectIota(std::get<Tensor>(model->graph.nodes[2 * i].attributes.at("value")));
-    const auto& body = std::get<std::shared_ptr<onnx_io::Graph>>(
+    const auto& body = std::get<std::shared_ptr<import::onnx_io::Graph>>(
         model->graph.nodes[2 * i + 1].attributes.at("then_branch"));
     expectIota(body->initializers.at(0).tensor);
     expectIota(std::get<Tensor>(model->functions.at(0).nodes[i].attributes.at("value")));
@@ -221,7 +221,7 @@ uint64_t importPeakKb(const std::string& path) {
   const pid_t child = fork();
   if (child == 0) {
     const uint64_t before = statusKb("VmRSS");
-    const auto graph = import::importModel(onnx_io::readModel(path).orAbort());
+    const auto graph = import::importModel(import::onnx_io::readModel(path).orAbort());
     const uint64_t added = graph ? std::max<uint64_t>(statusKb("VmHWM") - before, 1) : 0;
     _exit(write(ends[1], &added, sizeof added) == sizeof added ? 0 : 1);
   }

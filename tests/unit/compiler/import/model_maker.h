@@ -186,7 +186,7 @@ public:
   /// Through a file, as a user does it. Messages begin with "m.onnx" instead of the scratch path.
   Result<graph::Graph> import(const import::ImportOptions& options = {}) const {
     const std::string folder = scratchFolder();
-    auto model = onnx_io::readModel(write(folder + "/m.onnx"));
+    auto model = import::onnx_io::readModel(write(folder + "/m.onnx"));
     std::filesystem::remove_all(folder);
     if (!model) return model.status();
     model->path = "m.onnx";

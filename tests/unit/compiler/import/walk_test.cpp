@@ -450,8 +450,8 @@ TEST(Walk, RefusesInputsThatAreNoTensors) {
 }
 
 TEST(Walk, ImportsTheExample) {
-  const onnx_io::Model model =
-      onnx_io::readModel(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx").orAbort();
+  const import::onnx_io::Model model =
+      import::onnx_io::readModel(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx").orAbort();
   auto graph = import::importModel(model);
   const std::string unbound = messageOf(graph);
   if (!graph) { // the batch is a named dim

@@ -10,8 +10,6 @@
 namespace candela::test {
 namespace {
 
-using namespace program;
-
 constexpr int kPrograms = 3000;
 constexpr int64_t kChannels = 2;
 
@@ -21,11 +19,11 @@ class ChainMaker {
 public:
   explicit ChainMaker(uint64_t seed) : rng_(seed) {}
 
-  Program make() {
+  program::Program make() {
     const int64_t rows = 5 + pick(9), columns = 3 + pick(3);
-    const uint32_t x = add("x", Role::input, rows * columns * kChannels);
-    weights_ = add("w", Role::input, kChannels * kChannels * 9);
-    const Image first{add("z", Role::temp, rows * columns * kChannels), rows, columns};
+    const uint32_t x = add("x", program::Role::input, rows * columns * kChannels);
+    weights_ = add("w", program::Role::input, kChannels * kChannels * 9);
+    const Image first{add("z", program::Role::temp, rows * columns * kChannels), rows, columns};
     emit(CDL_KIND_COPY, 0, {flat({x, rows, columns})}, flat(first));
     images_.push_back(first);
     const auto begin = static_cast<uint32_t>(program_.instrs.size());
@@ -38,7 +36,7 @@ public:
     // What is left of some values behind the group shows too.
     for (const Image& image : images_) {
       if (&image != &images_.back() && pick(3)) continue;
-      const uint32_t out = add("y", Role::output, image.rows * image.columns * kChannels);
+      const uint32_t out = add("y", program::Role::output, image.rows * image.columns * kChannels);
       emit(CDL_KIND_COPY, 0, {flat(image)}, flat({out, image.rows, image.columns}));
     }
     place();
@@ -55,22 +53,22 @@ private:
     return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count));
   }
 
-  uint32_t add(const char* name, Role role, int64_t elements) {
-    Buffer buffer;
+  uint32_t add(const char* name, program::Role role, int64_t elements) {
+    program::Buffer buffer;
     buffer.name = name;
     buffer.role = role;
     buffer.bytes = static_cast<uint64_t>(elements) * 4;
     return program_.addBuffer(buffer);
   }
-  static View flat(const Image& image) {
-    return denseView(image.buffer, Elem::f32_, {kChannels * image.rows * image.columns});
+  static program::View flat(const Image& image) {
+    return program::denseView(image.buffer, Elem::f32_, {kChannels * image.rows * image.columns});
   }
-  static View whole(const Image& image) {
-    return denseView(image.buffer, Elem::f32_, {1, kChannels, image.rows, image.columns});
+  static program::View whole(const Image& image) {
+    return program::denseView(image.buffer, Elem::f32_, {1, kChannels, image.rows, image.columns});
   }
-  void emit(uint16_t kind, uint16_t fn, std::vector<View> inputs, View output,
-            std::vector<Attr> attrs = {}) {
-    Instr instr;
+  void emit(uint16_t kind, uint16_t fn, std::vector<program::View> inputs, program::View output,
+            std::vector<program::Attr> attrs = {}) {
+    program::Instr instr;
     instr.kind = kind, instr.fn = fn;
     instr.inputs = std::move(inputs), instr.outputs = {std::move(output)},
     instr.attrs = std::move(attrs);
@@ -82,7 +80,8 @@ private:
                         ? images_.back()
                         : images_[static_cast<size_t>(pick(static_cast<int64_t>(images_.size())))];
     const auto same = [&] {
-      return Image{add("t", Role::temp, x.rows * x.columns * kChannels), x.rows, x.columns};
+      return Image{add("t", program::Role::temp, x.rows * x.columns * kChannels), x.rows,
+                   x.columns};
     };
     switch (pick(5)) {
     case 0: {
@@ -110,19 +109,20 @@ private:
     const int64_t extent = (taps - 1) * dilation + 1, begin = pick(extent), end = pick(extent);
     if (x.rows + begin + end < extent || x.columns + 2 < 3) return;
     const Image y{0, (x.rows + begin + end - extent) / stride + 1, x.columns};
-    const Image made{add("t", Role::temp, y.rows * y.columns * kChannels), y.rows, y.columns};
+    const Image made{add("t", program::Role::temp, y.rows * y.columns * kChannels), y.rows,
+                     y.columns};
     const int64_t side = taps / 2; // columns stay
-    std::vector<Attr> attrs{Attr::ofInts(CDL_ATTR_STRIDES, {stride, 1}),
-                            Attr::ofInts(CDL_ATTR_PADS, {begin, side, end, side}),
-                            Attr::ofInts(CDL_ATTR_DILATIONS, {dilation, 1})};
+    std::vector<program::Attr> attrs{program::Attr::ofInts(CDL_ATTR_STRIDES, {stride, 1}),
+                                     program::Attr::ofInts(CDL_ATTR_PADS, {begin, side, end, side}),
+                                     program::Attr::ofInts(CDL_ATTR_DILATIONS, {dilation, 1})};
     if (isPool) {
-      attrs.push_back(Attr::ofInts(CDL_ATTR_KERNEL, {taps, taps}));
+      attrs.push_back(program::Attr::ofInts(CDL_ATTR_KERNEL, {taps, taps}));
       emit(CDL_KIND_POOL2D, CDL_POOL2D_MAX, {whole(x)}, whole(made), std::move(attrs));
     } else {
       const bool isDepthwise = pick(2);
-      attrs.push_back(Attr::ofInt(CDL_ATTR_GROUP, isDepthwise ? kChannels : 1));
-      const View w =
-          denseView(weights_, Elem::f32_, {kChannels, isDepthwise ? 1 : kChannels, taps, taps});
+      attrs.push_back(program::Attr::ofInt(CDL_ATTR_GROUP, isDepthwise ? kChannels : 1));
+      const program::View w = program::denseView(
+          weights_, Elem::f32_, {kChannels, isDepthwise ? 1 : kChannels, taps, taps});
       emit(CDL_KIND_CONV2D, 0, {whole(x), w}, whole(made), std::move(attrs));
     }
     images_.push_back(made);
@@ -132,16 +132,16 @@ private:
   /// run.
   void place() {
     // first and last instruction
-    std::vector<std::pair<uint32_t, uint32_t>> lives(program_.buffers.size(), {kNone, 0});
+    std::vector<std::pair<uint32_t, uint32_t>> lives(program_.buffers.size(), {program::kNone, 0});
     for (uint32_t i = 0; i < program_.instrs.size(); ++i)
       for (const auto* views : {&program_.instrs[i].inputs, &program_.instrs[i].outputs})
-        for (const View& v : *views)
+        for (const program::View& v : *views)
           lives[v.buffer] = {std::min(lives[v.buffer].first, i),
                              std::max(lives[v.buffer].second, i)};
     const auto isFree = [&](uint32_t b, uint64_t offset) {
       for (uint32_t other = 0; other < b; ++other) {
-        const Buffer& o = program_.buffers[other];
-        if (o.role == Role::temp && lives[other].first <= lives[b].second &&
+        const program::Buffer& o = program_.buffers[other];
+        if (o.role == program::Role::temp && lives[other].first <= lives[b].second &&
             lives[b].first <= lives[other].second && offset < o.offset + o.bytes &&
             o.offset < offset + program_.buffers[b].bytes)
           return false;
@@ -151,8 +151,8 @@ private:
     uint64_t next = 0;
     const bool isApart = pick(3) == 0;
     for (uint32_t b = 0; b < program_.buffers.size(); ++b) {
-      Buffer& buffer = program_.buffers[b];
-      if (buffer.role != Role::temp) continue;
+      program::Buffer& buffer = program_.buffers[b];
+      if (buffer.role != program::Role::temp) continue;
       buffer.offset = next;
       for (int attempt = 0; attempt < 20 && !isApart; ++attempt)
         if (const uint64_t offset = static_cast<uint64_t>(pick(40)) * 64; isFree(b, offset)) {
@@ -164,41 +164,42 @@ private:
   }
 
   std::mt19937_64 rng_;
-  Program program_;
+  program::Program program_;
   uint32_t weights_ = 0;
   std::vector<Image> images_;
 };
 
 /// Rows first .. last - 1 of a view, of its `outer`-th run of all rows.
-void cut(View& view, const RowAxis& axis, int64_t outer, int64_t first, int64_t last) {
+void cut(program::View& view, const program::RowAxis& axis, int64_t outer, int64_t first,
+         int64_t last) {
   view.offset += (outer * axis.rows + first) * axis.inner * view.strides[axis.dim];
   view.dims[axis.dim] = (last - first) * axis.inner;
 }
 
 /// The Program with an instruction for every band of every member, in the order in which bands run.
-Program unrolled(const Program& program) {
-  const Group& group = program.groups[0];
-  const std::vector<BandMember> members =
-      bandsOf(program, membersOf(group), group.bandDim, group.bands).orAbort();
-  Program out = program;
+program::Program unrolled(const program::Program& program) {
+  const program::Group& group = program.groups[0];
+  const std::vector<program::BandMember> members =
+      program::bandsOf(program, program::membersOf(group), group.bandDim, group.bands).orAbort();
+  program::Program out = program;
   out.groups.clear(), out.instrs.clear();
   for (uint32_t i = 0; i < group.first; ++i) out.instrs.push_back(program.instrs[i]);
   for (uint32_t k = 0; k < group.bands; ++k)
-    for (const BandMember& member : members) {
-      const Rows rows = member.rowsOf(k);
+    for (const program::BandMember& member : members) {
+      const program::Rows rows = member.rowsOf(k);
       if (rows.first >= rows.last) continue;
-      const Instr& instr = program.instrs[member.instr];
+      const program::Instr& instr = program.instrs[member.instr];
       const int64_t outers =
           instr.outputs[0].dims[member.output.dim] / (member.output.rows * member.output.inner);
       for (int64_t o = 0; o < outers; ++o) {
-        Instr piece = instr;
-        piece.group = kNone;
+        program::Instr piece = instr;
+        piece.group = program::kNone;
         cut(piece.outputs[0], member.output, o, rows.first, rows.last);
         for (size_t v = 0; v < instr.inputs.size(); ++v) {
-          if (member.inputs[v].dim == kNone) continue;
-          Rows read = member.rowsRead(v, rows);
+          if (member.inputs[v].dim == program::kNone) continue;
+          program::Rows read = member.rowsRead(v, rows);
           if (member.isWindow && v == 0) {
-            Attr* pads = const_cast<Attr*>(piece.attr(CDL_ATTR_PADS));
+            program::Attr* pads = const_cast<program::Attr*>(piece.attr(CDL_ATTR_PADS));
             pads->values[0] = std::max<int64_t>(-read.first, 0);
             pads->values[2] = std::max<int64_t>(read.last - member.inputs[v].rows, 0);
             read = {std::max<int64_t>(read.first, 0), std::min(read.last, member.inputs[v].rows)};
@@ -213,11 +214,11 @@ Program unrolled(const Program& program) {
   return out;
 }
 
-std::vector<Tensor> inputsOf(const Program& program, uint64_t seed) {
+std::vector<Tensor> inputsOf(const program::Program& program, uint64_t seed) {
   std::mt19937_64 rng(seed);
   std::vector<Tensor> inputs;
-  for (const Buffer& buffer : program.buffers) {
-    if (buffer.role != Role::input) continue;
+  for (const program::Buffer& buffer : program.buffers) {
+    if (buffer.role != program::Role::input) continue;
     std::vector<float> values(buffer.bytes / 4);
     for (float& value : values) value = static_cast<float>(rng() % 17) - 8;
     inputs.push_back(Tensor::of<float>(Elem::f32_, {static_cast<int64_t>(values.size())}, values));
@@ -235,13 +236,13 @@ TEST(Bands, WhatIsLegalGivesTheSameBytes) {
   int legal = 0, refused = 0, wrong = 0, inBands = 0;
   for (uint64_t seed = 1; seed <= kPrograms; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    Program program = ChainMaker(seed).make();
-    const Group group = program.groups[0];
-    if (!bandsOf(program, membersOf(group), group.bandDim, group.bands)) continue;
-    const Status status = verifyBands(program, group);
-    const Program pieces = unrolled(program);
+    program::Program program = ChainMaker(seed).make();
+    const program::Group group = program.groups[0];
+    if (!program::bandsOf(program, program::membersOf(group), group.bandDim, group.bands)) continue;
+    const Status status = program::verifyBands(program, group);
+    const program::Program pieces = unrolled(program);
     program.groups.clear();
-    for (Instr& instr : program.instrs) instr.group = kNone;
+    for (program::Instr& instr : program.instrs) instr.group = program::kNone;
     const std::vector<Tensor> inputs = inputsOf(program, seed);
     const auto expected = reference::interpret(program, inputs),
                got = reference::interpret(pieces, inputs);
@@ -267,16 +268,17 @@ TEST(Bands, FrontiersFollowTheirReaders) {
   int bands = 0;
   for (uint64_t seed = 1; seed <= kPrograms; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const Program program = ChainMaker(seed).make();
-    const Group& group = program.groups[0];
-    const auto members = bandsOf(program, membersOf(group), group.bandDim, group.bands);
+    const program::Program program = ChainMaker(seed).make();
+    const program::Group& group = program.groups[0];
+    const auto members =
+        program::bandsOf(program, program::membersOf(group), group.bandDim, group.bands);
     if (!members) continue;
     for (uint32_t k = 0; k < group.bands; ++k, ++bands)
       for (size_t m = 0; m < members->size(); ++m) {
-        const BandMember& member = (*members)[m];
+        const program::BandMember& member = (*members)[m];
         EXPECT_LE(member.rowsOf(k).first, member.rowsOf(k).last);
         for (size_t p = 0; p < m; ++p) {
-          const BandMember& before = (*members)[p];
+          const program::BandMember& before = (*members)[p];
           const uint32_t written = program.instrs[before.instr].outputs[0].buffer;
           for (size_t v = 0; v < member.inputs.size(); ++v)
             if (program.instrs[member.instr].inputs[v].buffer == written) {
@@ -285,7 +287,8 @@ TEST(Bands, FrontiersFollowTheirReaders) {
             }
         }
       }
-    for (const BandMember& member : *members) EXPECT_EQ(member.done.back(), member.output.rows);
+    for (const program::BandMember& member : *members)
+      EXPECT_EQ(member.done.back(), member.output.rows);
   }
   EXPECT_GT(bands, 1000);
 }

@@ -8,8 +8,6 @@
 namespace candela::test {
 namespace {
 
-using namespace program;
-
 const cdl_image_t* header(const Bytes& image) {
   return reinterpret_cast<const cdl_image_t*>(image.data());
 }
@@ -30,7 +28,7 @@ TEST(Image, HoldsRecordsAsTheHeaderSays) {
     text.replace(at, 13, "{0,1/4,2,1%4}");
   const auto parsed = parseBody(text);
   ASSERT_TRUE(parsed) << parsed.status().message();
-  const Bytes image = toImage(*parsed);
+  const Bytes image = program::toImage(*parsed);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(image.data()) % 8, 0u);
   char message[256] = "";
   cdl_error_t error{message, sizeof message, 0};
@@ -65,7 +63,7 @@ TEST(Image, EqualProgramsGiveEqualBytes) {
   const auto b = parseBody("buffer %x input @host 0x10\nbuffer %y output @host 16 align 64\n[1] "
                            "copy @in %x[4]:f32 at 0 strides[1], @out %y[4]:f32");
   ASSERT_TRUE(a && b);
-  const Bytes first = toImage(*a), second = toImage(*b);
+  const Bytes first = program::toImage(*a), second = program::toImage(*b);
   ASSERT_EQ(first.size(), second.size());
   EXPECT_EQ(std::memcmp(first.data(), second.data(), first.size()), 0);
 }
@@ -74,24 +72,25 @@ TEST(Image, ReadsPayloadsByHash) {
   const auto parsed =
       parseBody("constant @w : f32[2] = [1.0, 2.0]\nbuffer %w constant @host 8 = @w");
   ASSERT_TRUE(parsed);
-  const Bytes image = toImage(*parsed);
+  const Bytes image = program::toImage(*parsed);
   const Payload& payload = parsed->constants[0].payload;
-  const auto read = fromImage(image, [&](const cdl_constant_t& constant) -> Result<Payload> {
-    EXPECT_EQ(std::memcmp(constant.hash, payload.hash().data(), 32), 0);
-    return payload;
-  });
+  const auto read =
+      program::fromImage(image, [&](const cdl_constant_t& constant) -> Result<Payload> {
+        EXPECT_EQ(std::memcmp(constant.hash, payload.hash().data(), 32), 0);
+        return payload;
+      });
   ASSERT_TRUE(read);
   EXPECT_EQ(read->constants[0].payload, payload);
-  const auto wrong = fromImage(image, [&](const cdl_constant_t&) -> Result<Payload> {
+  const auto wrong = program::fromImage(image, [&](const cdl_constant_t&) -> Result<Payload> {
     return Payload::data(Tensor::of<float>(Elem::f32_, {2}, {1, 3}));
   });
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.status().message().find("constant 'w' is another one"), std::string::npos);
-  const auto missing = fromImage(image, [&](const cdl_constant_t&) -> Result<Payload> {
+  const auto missing = program::fromImage(image, [&](const cdl_constant_t&) -> Result<Payload> {
     return failure(Code::not_found, "no such payload");
   });
   EXPECT_EQ(missing.status().message(), "constant 'w': no such payload");
-  const auto zeros = fromImage(image, nullptr);
+  const auto zeros = program::fromImage(image, nullptr);
   ASSERT_TRUE(zeros);
   EXPECT_EQ(zeros->constants[0].payload, Payload::splat(Elem::f32_, 2, 0));
 }
@@ -99,18 +98,18 @@ TEST(Image, ReadsPayloadsByHash) {
 TEST(Image, AWrongHashIsNamed) {
   const auto parsed = parseBody("buffer %x input @host 16");
   ASSERT_TRUE(parsed);
-  const Bytes image = toImage(*parsed);
+  const Bytes image = program::toImage(*parsed);
   Bytes damaged = Bytes::copyOf(image.data(), image.size());
   damaged.mutableData()[offsetof(cdl_image_t, hash)] ^= std::byte(1);
-  const auto read = fromImage(damaged, nullptr);
+  const auto read = program::fromImage(damaged, nullptr);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.status().code(), Code::bad_model);
   EXPECT_EQ(read.status().message().substr(0, 12), "image: hash ");
 }
 
 TEST(ProgramHelpers, NamesAreUniqueAndConstantsShared) {
-  Program program;
-  Buffer buffer;
+  program::Program program;
+  program::Buffer buffer;
   buffer.name = "t";
   EXPECT_EQ(program.addBuffer(buffer), 0u);
   EXPECT_EQ(program.addBuffer(buffer), 1u);
@@ -127,7 +126,7 @@ TEST(ProgramHelpers, NamesAreUniqueAndConstantsShared) {
   EXPECT_NE(a, b);
   EXPECT_EQ(program.buffers[b].name, "w_1");
   EXPECT_EQ(program.buffers[b].bytes, 12u);
-  EXPECT_TRUE(verify(program)) << verify(program).message();
+  EXPECT_TRUE(program::verify(program)) << program::verify(program).message();
 }
 
 TEST(ProgramHelpers, ArenaIsWhatTempsReach) {

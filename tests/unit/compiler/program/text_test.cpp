@@ -10,8 +10,6 @@
 namespace candela::test {
 namespace {
 
-using namespace program;
-
 /// Everything that has a spelling, as the printer spells it.
 constexpr const char* kCanonical = R"(program @"my net" engines(2) {
   space @host {host_mapped, align 64}
@@ -46,9 +44,9 @@ constexpr const char* kCanonical = R"(program @"my net" engines(2) {
 
 TEST(Text, CanonicalTextComesBack) {
   Diagnostics diagnostics;
-  const auto parsed = parse(kCanonical, "t.cdl", diagnostics);
+  const auto parsed = program::parse(kCanonical, "t.cdl", diagnostics);
   ASSERT_TRUE(parsed) << parsed.status().message();
-  const auto printed = print(*parsed);
+  const auto printed = program::print(*parsed);
   ASSERT_TRUE(printed) << printed.status().message();
   EXPECT_EQ(*printed, kCanonical);
 }
@@ -61,25 +59,25 @@ TEST(Text, LargeConstantsLieBesideTheFile) {
       parseBody("constant @w : i32[100] = iota(-3, 7)\nbuffer %w constant @host 400 = @w");
   ASSERT_TRUE(parsed) << parsed.status().message();
   EXPECT_EQ(parsed->constants[0].payload.form(), Payload::Form::data);
-  PrintOptions options;
+  program::PrintOptions options;
   options.resourceDirectory = directory.string();
-  const auto printed = print(*parsed, options);
+  const auto printed = program::print(*parsed, options);
   ASSERT_TRUE(printed) << printed.status().message();
   EXPECT_NE(printed->find("constant @w : i32[100] = resource(\"w\", sha256 \""), std::string::npos)
       << *printed;
   Diagnostics diagnostics;
-  const auto again = parse(*printed, (directory / "t.cdl").string(), diagnostics);
+  const auto again = program::parse(*printed, (directory / "t.cdl").string(), diagnostics);
   ASSERT_TRUE(again) << again.status().message();
   EXPECT_EQ(again->constants[0].payload, parsed->constants[0].payload);
   std::ofstream(directory / "w.bin", std::ios::binary) << std::string(400, 'x');
-  EXPECT_FALSE(parse(*printed, (directory / "t.cdl").string(), diagnostics));
+  EXPECT_FALSE(program::parse(*printed, (directory / "t.cdl").string(), diagnostics));
   std::filesystem::remove_all(directory);
 }
 
 TEST(Text, ErrorsSayWhere) {
   const auto place = [](const std::string& text) {
     Diagnostics diagnostics;
-    EXPECT_FALSE(parse(text, "t.cdl", diagnostics));
+    EXPECT_FALSE(program::parse(text, "t.cdl", diagnostics));
     EXPECT_EQ(diagnostics.list().size(), 1u);
     return diagnostics.list().front().text();
   };
@@ -142,11 +140,11 @@ TEST(Text, EveryMistakeHasItsMessage) {
 }
 
 TEST(Text, PrintingAnInvalidProgramFails) {
-  Program program;
-  Instr instr;
+  program::Program program;
+  program::Instr instr;
   instr.kind = CDL_KIND_COPY;
   program.instrs.push_back(instr);
-  const auto printed = print(program);
+  const auto printed = program::print(program);
   ASSERT_FALSE(printed);
   EXPECT_EQ(printed.status().message(), "copy [1]: inputs 0 is below 1");
 }
@@ -161,19 +159,19 @@ TEST(Text, FilesRoundTrip) {
     std::stringstream text;
     text << std::ifstream(entry.path()).rdbuf();
     Diagnostics diagnostics;
-    const auto parsed = parse(text.str(), entry.path().string(), diagnostics);
+    const auto parsed = program::parse(text.str(), entry.path().string(), diagnostics);
     ++files;
     if (text.str().find("RUN: not candela") != std::string::npos) {
       EXPECT_FALSE(parsed);
       continue;
     }
     ASSERT_TRUE(parsed) << parsed.status().message();
-    const auto printed = print(*parsed);
+    const auto printed = program::print(*parsed);
     ASSERT_TRUE(printed) << printed.status().message();
-    const auto again = parse(*printed, entry.path().string(), diagnostics);
+    const auto again = program::parse(*printed, entry.path().string(), diagnostics);
     ASSERT_TRUE(again) << again.status().message();
-    EXPECT_EQ(*print(*again), *printed);
-    const Bytes a = toImage(*parsed), b = toImage(*again);
+    EXPECT_EQ(*program::print(*again), *printed);
+    const Bytes a = program::toImage(*parsed), b = program::toImage(*again);
     ASSERT_EQ(a.size(), b.size());
     EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size()), 0);
   }

@@ -6,8 +6,6 @@
 namespace candela::test {
 namespace {
 
-using namespace program;
-
 // Buffers that the instructions below use: room for 64 elements of any type.
 constexpr const char* kBuffers = R"(
   constant @k : i8[512] = splat(1)
@@ -272,38 +270,42 @@ TEST(VerifyPrograms, WithoutText) {
                           "for 2 { copy @in %x[2]:f32, @out %y[2]:f32 }\n"
                           "group dim 0 bands 2 { copy @in %y[2]:f32, @out %x[2]:f32 }");
   ASSERT_TRUE(parsed) << parsed.status().message();
-  const Program whole = *parsed;
-  ASSERT_TRUE(verify(whole));
+  const program::Program whole = *parsed;
+  ASSERT_TRUE(program::verify(whole));
   const auto broken = [&](auto change) {
-    Program program = whole;
+    program::Program program = whole;
     change(program);
-    return verify(program).message();
+    return program::verify(program).message();
   };
-  EXPECT_EQ(broken([](Program& p) { p.instrs[0].loop = kNone; }),
+  EXPECT_EQ(broken([](program::Program& p) { p.instrs[0].loop = program::kNone; }),
             "loop 1: instruction 1 of its range names another loop: 0");
-  EXPECT_EQ(broken([](Program& p) { p.instrs[1].loop = 0; }), "copy [2]: loop 1 does not hold it");
-  EXPECT_EQ(broken([](Program& p) { p.instrs[1].group = 7; }),
+  EXPECT_EQ(broken([](program::Program& p) { p.instrs[1].loop = 0; }),
+            "copy [2]: loop 1 does not hold it");
+  EXPECT_EQ(broken([](program::Program& p) { p.instrs[1].group = 7; }),
             "copy [2]: group 8 is not below the section's count 2");
-  EXPECT_EQ(broken([](Program& p) { p.loops[0].count = UINT32_MAX; }),
+  EXPECT_EQ(broken([](program::Program& p) { p.loops[0].count = UINT32_MAX; }),
             "loop 1: instructions 4294967296 ends beyond the section's count 3");
-  EXPECT_EQ(broken([](Program& p) { p.loops[0].parent = 0; }),
+  EXPECT_EQ(broken([](program::Program& p) { p.loops[0].parent = 0; }),
             "loop 1: parent 1 is not below its own index 1");
-  EXPECT_EQ(broken([](Program& p) { p.buffers[1].name = "x"; }), "two buffers are named 'x'");
-  EXPECT_EQ(broken([](Program& p) { p.buffers[0].name = std::string("a\0b", 3); }),
+  EXPECT_EQ(broken([](program::Program& p) { p.buffers[1].name = "x"; }),
+            "two buffers are named 'x'");
+  EXPECT_EQ(broken([](program::Program& p) { p.buffers[0].name = std::string("a\0b", 3); }),
             "buffer 'a': a NUL byte in the name 'a'");
-  EXPECT_EQ(broken([](Program& p) { p.instrs[0].kind = 99; }), "kind 99 [1]: kind 99 is unknown");
-  EXPECT_EQ(broken([](Program& p) { p.instrs[0].fn = 1; }), "copy [1]: fn 1 is unknown for kind 1");
-  EXPECT_EQ(broken([](Program& p) { p.instrs[0].inputs[0].buffer = 9; }),
+  EXPECT_EQ(broken([](program::Program& p) { p.instrs[0].kind = 99; }),
+            "kind 99 [1]: kind 99 is unknown");
+  EXPECT_EQ(broken([](program::Program& p) { p.instrs[0].fn = 1; }),
+            "copy [1]: fn 1 is unknown for kind 1");
+  EXPECT_EQ(broken([](program::Program& p) { p.instrs[0].inputs[0].buffer = 9; }),
             "copy [1]: input 0: buffer 10 is not below the section's count 3");
-  EXPECT_EQ(broken([](Program& p) { p.instrs[0].inputs[0].elem = static_cast<Elem>(99); }),
+  EXPECT_EQ(broken([](program::Program& p) { p.instrs[0].inputs[0].elem = static_cast<Elem>(99); }),
             "copy [1]: input 0 (%x): elem 99 is no element type");
-  EXPECT_EQ(broken([](Program& p) { p.instrs[0].outputs.clear(); }),
+  EXPECT_EQ(broken([](program::Program& p) { p.instrs[0].outputs.clear(); }),
             "copy [1]: outputs 0 is not 1");
-  EXPECT_EQ(broken([](Program& p) { p.groups[0].first = 0, p.groups[0].count = 2; }),
+  EXPECT_EQ(broken([](program::Program& p) { p.groups[0].first = 0, p.groups[0].count = 2; }),
             "group 1: copy [1] lies in its range but names another group");
-  EXPECT_EQ(broken([](Program& p) { p.engines = 0; }),
+  EXPECT_EQ(broken([](program::Program& p) { p.engines = 0; }),
             "program: engines 0 is not within 1 .. 65535");
-  EXPECT_EQ(broken([](Program& p) { p.spaces.clear(); }), "no memory space is declared");
+  EXPECT_EQ(broken([](program::Program& p) { p.spaces.clear(); }), "no memory space is declared");
 }
 
 } // namespace

@@ -8,15 +8,15 @@
 #include "core/compiler/capabilities/refusal.h"
 #include "tests/unit/compiler/capabilities/tables.h"
 
-namespace candela::target {
+namespace candela::lowering {
 namespace {
 
 using testing::HasSubstr;
 
 const std::string kDigits = CANDELA_SOURCE_DIR "/examples/digits/digits.onnx";
 
-InstrDesc conv() {
-  InstrDesc desc;
+capabilities::InstrDesc conv() {
+  capabilities::InstrDesc desc;
   desc.kind = CDL_KIND_CONV2D;
   desc.operands = {
       {Elem::f32_, {1, 16, 8, 8}}, {Elem::f32_, {4, 16, 3, 3}}, {Elem::f32_, {1, 4, 6, 6}}};
@@ -24,32 +24,34 @@ InstrDesc conv() {
   return desc;
 }
 
-InstrDesc convOf(Elem elem) {
-  InstrDesc desc = conv();
-  for (OperandDesc& operand : desc.operands) operand.elem = elem;
+capabilities::InstrDesc convOf(Elem elem) {
+  capabilities::InstrDesc desc = conv();
+  for (capabilities::OperandDesc& operand : desc.operands) operand.elem = elem;
   return desc;
 }
 
 /// What a target with a row for convolutions says, after both were changed.
-std::string refused(const std::function<void(Table&)>& change, InstrDesc desc = conv()) {
-  Table table = Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
+std::string refused(const std::function<void(capabilities::Table&)>& change,
+                    capabilities::InstrDesc desc = conv()) {
+  capabilities::Table table = capabilities::Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
   table.add(CDL_KIND_CONV2D, 0, {CDL_F32, CDL_F32, CDL_F32});
   const auto plain = table.target();
-  EXPECT_TRUE(plain.isOk() && plain->query(conv()).support == Support::native)
+  EXPECT_TRUE(plain.isOk() && plain->query(conv()).support == capabilities::Support::native)
       << "refused without cause";
   change(table);
   const auto target = table.target();
   if (!target.isOk()) return target.status().message();
-  const Answer answer = target->query(desc);
-  EXPECT_EQ(answer.support, Support::none) << answer.detail;
-  EXPECT_THAT(answer.detail, HasSubstr(fmt::format("[{}]", reasonName(answer.reason))))
+  const capabilities::Answer answer = target->query(desc);
+  EXPECT_EQ(answer.support, capabilities::Support::none) << answer.detail;
+  EXPECT_THAT(answer.detail,
+              HasSubstr(fmt::format("[{}]", capabilities::reasonName(answer.reason))))
       << "text and code disagree";
   return answer.detail;
 }
-const auto kAsItIs = [](Table&) {};
+const auto kAsItIs = [](capabilities::Table&) {};
 
-InstrDesc of(uint16_t kind) {
-  InstrDesc desc;
+capabilities::InstrDesc of(uint16_t kind) {
+  capabilities::InstrDesc desc;
   desc.kind = kind;
   return desc;
 }
@@ -69,29 +71,40 @@ const std::map<std::string, std::function<std::string()>>& producers() {
   static const std::map<std::string, std::function<std::string()>> all = {
       {"no_row", [] { return refused(kAsItIs, of(CDL_KIND_SOFTMAX)); }},
       {"dtype", [] { return refused(kAsItIs, convOf(Elem::i32_)); }},
-      {"rank", [] { return refused([](Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 3); }); }},
+      {"rank",
+       [] {
+         return refused([](capabilities::Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 3); });
+       }},
       {"dim",
-       [] { return refused([](Table& t) { t.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 8).dim = 1; }); }},
-      {"attribute",
        [] {
          return refused(
-             [](Table& t) { t.limit(CDL_ATOM_ATTR, CDL_REL_EQ, 0, 1).attr = CDL_ATTR_GROUP; });
+             [](capabilities::Table& t) { t.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 8).dim = 1; });
+       }},
+      {"attribute",
+       [] {
+         return refused([](capabilities::Table& t) {
+           t.limit(CDL_ATOM_ATTR, CDL_REL_EQ, 0, 1).attr = CDL_ATTR_GROUP;
+         });
        }},
       {"not_constant",
-       [] { return refused([](Table& t) { t.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 1); }); }},
+       [] {
+         return refused(
+             [](capabilities::Table& t) { t.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 1); });
+       }},
       {"layout",
        [] {
-         InstrDesc desc = conv();
+         capabilities::InstrDesc desc = conv();
          desc.operands[0].layout = {2, 2, 0, 0, 0, {0, 1}, {0, 0}};
          return refused(kAsItIs, desc);
        }},
       {"operand_class",
        [] {
-         InstrDesc desc = conv();
-         desc.operands[0].cls = OperandClass::rowStrided;
+         capabilities::InstrDesc desc = conv();
+         desc.operands[0].cls = capabilities::OperandClass::rowStrided;
          return refused(kAsItIs, desc);
        }},
-      {"memory", [] { return refused([](Table& t) { t.spaces[0].capacity_bytes = 4095; }); }},
+      {"memory",
+       [] { return refused([](capabilities::Table& t) { t.spaces[0].capacity_bytes = 4095; }); }},
       {"profile", [] { return refused(kAsItIs, convOf(Elem::f64_)); }},
       {"host_only", [] { return refused(kAsItIs, of(CDL_KIND_SORT)); }},
       {"dynamic_shape", [] { return placement("soft", {}, true); }},
@@ -108,13 +121,14 @@ TEST(Refusal, EveryReasonIsGivenAndSaysWhatToChange) {
     ++count;                                                                                       \
     const auto at = producers().find(#name);                                                       \
     ASSERT_NE(at, producers().end()) << "nobody gives the reason " #name ": add who does";         \
-    ASSERT_NE(cureOf(id), "") << #name;                                                            \
-    EXPECT_THAT(at->second(), HasSubstr(fmt::format(": {} [{}]", cureOf(id), #name)));             \
+    ASSERT_NE(capabilities::cureOf(id), "") << #name;                                              \
+    EXPECT_THAT(at->second(),                                                                      \
+                HasSubstr(fmt::format(": {} [{}]", capabilities::cureOf(id), #name)));             \
   }
   CDL_REASONS(CANDELA_REASON)
 #undef CANDELA_REASON
   EXPECT_EQ(producers().size(), count) << "a producer of no reason";
-  EXPECT_EQ(refusalText(CDL_REASON_NONE, "not today"), "not today");
+  EXPECT_EQ(capabilities::refusalText(CDL_REASON_NONE, "not today"), "not today");
 }
 
 TEST(Refusal, KeepsWhatTheBackendSaid) {
@@ -124,18 +138,19 @@ TEST(Refusal, KeepsWhatTheBackendSaid) {
 
 // A view that repeats or jumps names more than there is; a space without a limit holds everything.
 TEST(Refusal, MemoryIsCountedOfDenseOperandsAlone) {
-  std::vector<Target::SpaceInfo> spaces = {{"small", {0, 0, 1024, 64, 0}},
-                                           {"main", {0, 0, 4096, 64, 0}}};
-  InstrDesc desc = conv();
-  EXPECT_EQ(tooLarge(desc, spaces), "");
+  std::vector<capabilities::Target::SpaceInfo> spaces = {{"small", {0, 0, 1024, 64, 0}},
+                                                         {"main", {0, 0, 4096, 64, 0}}};
+  capabilities::InstrDesc desc = conv();
+  EXPECT_EQ(capabilities::tooLarge(desc, spaces), "");
   desc.operands[0].dims[0] = 2;
-  EXPECT_EQ(tooLarge(desc, spaces), "operand 0 takes 8192 bytes, the largest memory holds 4096");
-  desc.operands[0].cls = OperandClass::broadcast;
-  EXPECT_EQ(tooLarge(desc, spaces), "");
-  desc.operands[0].cls = OperandClass::dense;
+  EXPECT_EQ(capabilities::tooLarge(desc, spaces),
+            "operand 0 takes 8192 bytes, the largest memory holds 4096");
+  desc.operands[0].cls = capabilities::OperandClass::broadcast;
+  EXPECT_EQ(capabilities::tooLarge(desc, spaces), "");
+  desc.operands[0].cls = capabilities::OperandClass::dense;
   spaces[0].space.capacity_bytes = 0;
-  EXPECT_EQ(tooLarge(desc, spaces), "");
+  EXPECT_EQ(capabilities::tooLarge(desc, spaces), "");
 }
 
 } // namespace
-} // namespace candela::target
+} // namespace candela::lowering

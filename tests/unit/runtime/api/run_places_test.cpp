@@ -321,7 +321,7 @@ public:
 };
 
 TEST(Device, IsGivenTheCallersMemoryWhereItTakesIt) {
-  runtime::registerStatic("telling", cdl::detail::Entry<Telling>::query);
+  runtime::plugin::registerStatic("telling", cdl::detail::Entry<Telling>::query);
   const sdk::Model model = modelOf(
       "graph @g(%x: f32[16], %y: f32[16]) -> (%a: f32[16]) {\n  %a = add %x, %y\n}\n", "telling");
   alignas(64) float memory[4][16] = {};

@@ -36,18 +36,18 @@ std::string modelFile() {
   return path;
 }
 
-std::unique_ptr<runtime::Session> sessionOn(const std::string& backend,
-                                            const std::vector<std::string>& states) {
+std::unique_ptr<runtime::session::Session> sessionOn(const std::string& backend,
+                                                     const std::vector<std::string>& states) {
   Diagnostics diagnostics;
-  auto ir = pipeline::parseIr(kText, "states.cdl", diagnostics);
+  auto ir = driver::parseIr(kText, "states.cdl", diagnostics);
   EXPECT_TRUE(ir) << ir.status().message();
-  std::vector<std::shared_ptr<runtime::Device>> devices;
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   if (backend != "soft") {
-    auto plugin = runtime::findPlugin(backend);
+    auto plugin = runtime::plugin::findPlugin(backend);
     EXPECT_TRUE(plugin) << plugin.status().message();
     devices.push_back(std::move((*plugin)->open(0, {})).value());
   }
-  auto session = pipeline::compile(std::get<graph::Graph>(std::move(*ir)), "states.cdl", devices);
+  auto session = driver::compile(std::get<graph::Graph>(std::move(*ir)), "states.cdl", devices);
   EXPECT_TRUE(session) << session.status().message();
   const Status bound = (*session)->bindStates(states);
   EXPECT_TRUE(bound) << bound.message();
@@ -70,7 +70,7 @@ TEST_P(Places, AreNotCopiedBetweenRuns) {
   const auto session = sessionOn(GetParam(), {"sum=new"});
   const void* rooms[4] = {};
   for (int run = 0; run < 4; ++run) {
-    runtime::RunStats stats;
+    runtime::session::RunStats stats;
     const std::vector<Tensor> inputs{Tensor(), four(1)};
     const auto outputs = session->run(inputs, &stats);
     ASSERT_TRUE(outputs) << outputs.status().message();

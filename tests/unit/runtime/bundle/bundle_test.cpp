@@ -9,7 +9,7 @@
 #include "core/runtime/session/session.h"
 #include "core/support/file.h"
 
-namespace candela::runtime {
+namespace candela::runtime::bundle {
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,7 +86,7 @@ Bundle addBundle() {
   return bundle;
 }
 
-std::vector<float> runOnce(Session& session, float first) {
+std::vector<float> runOnce(session::Session& session, float first) {
   std::vector<float> x(kCount, first);
   const auto out = session.run(std::vector<Tensor>{Tensor::of<float>(Elem::f32_, {kCount}, x)});
   EXPECT_TRUE(out) << out.status().message();
@@ -117,15 +117,15 @@ protected:
 };
 
 TEST(Session, RunsOnTheHost) {
-  auto session = Session::create(addBundle());
+  auto session = session::Session::create(addBundle());
   ASSERT_TRUE(session) << session.status().message();
-  Trace trace(false);
+  session::Trace trace(false);
   EXPECT_EQ(runOnce(**session, 1), (std::vector<float>{1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5}));
   EXPECT_EQ(trace.events().size(), 1u);
 }
 
 TEST(Session, RunsOnManyThreadsAtOnce) {
-  auto session = Session::create(addBundle());
+  auto session = session::Session::create(addBundle());
   ASSERT_TRUE(session);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -140,7 +140,7 @@ TEST(Session, RunsOnManyThreadsAtOnce) {
 }
 
 TEST(Session, RefusesInputsOfAnotherType) {
-  auto session = Session::create(addBundle());
+  auto session = session::Session::create(addBundle());
   ASSERT_TRUE(session);
   EXPECT_EQ((*session)->run({}).status().message(), "0 inputs were given, the model has 1");
   const auto wrong =
@@ -192,7 +192,7 @@ TEST(Session, StoresWhatItRuns) {
   Bundle bundle = addBundle();
   const Tensor spare = Tensor::of<float>(Elem::f32_, {1}, {3});
   bundle.addConstant(sha256(spare.bytes.data(), spare.sizeBytes()), spare.bytes);
-  auto session = Session::create(bundle);
+  auto session = session::Session::create(bundle);
   ASSERT_TRUE(session) << session.status().message();
   const std::string path =
       (fs::temp_directory_path() / fmt::format("candela_session_{}.cdb", getpid())).string();
@@ -201,7 +201,7 @@ TEST(Session, StoresWhatItRuns) {
   fs::remove(path);
   ASSERT_TRUE(stored) << stored.status().message();
   EXPECT_EQ(stored->constants.size(), 1u); // nobody reads the spare one
-  auto again = Session::create(*stored);
+  auto again = session::Session::create(*stored);
   ASSERT_TRUE(again) << again.status().message();
   EXPECT_EQ(runOnce(**again, 1), runOnce(**session, 1));
   EXPECT_FALSE((*session)->save("/no/such/folder/x.cdb"));
@@ -233,7 +233,7 @@ TEST_F(BundleFile, RoundTrips) {
   EXPECT_EQ(bundle->placement[0].bytesIn, 24u);
   EXPECT_EQ(bundle->placement[0].bytesOut, 8u);
   EXPECT_EQ(bundle->placement[0].elements, 2u);
-  auto session = Session::create(std::move(bundle).value());
+  auto session = session::Session::create(std::move(bundle).value());
   ASSERT_TRUE(session) << session.status().message();
   EXPECT_EQ(runOnce(**session, 2)[7], 9.5f);
 }
@@ -289,4 +289,4 @@ TEST(ImageWalk, FollowsNestedLoops) {
 }
 
 } // namespace
-} // namespace candela::runtime
+} // namespace candela::runtime::bundle

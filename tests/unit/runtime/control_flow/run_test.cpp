@@ -4,7 +4,7 @@
 
 #include "core/runtime/control_flow/flow.h"
 
-namespace candela::flow {
+namespace candela::runtime::control_flow {
 namespace {
 
 using Kind = Slot::Kind;
@@ -53,7 +53,7 @@ struct Maker {
     return made;
   }
   Result<std::vector<Value>> run(const std::vector<Value>& inputs) {
-    return flow::run(flow, units, inputs);
+    return control_flow::run(flow, units, inputs);
   }
 };
 
@@ -187,4 +187,4 @@ TEST(Flow, TextShowsStepsAndBodies) {
 }
 
 } // namespace
-} // namespace candela::flow
+} // namespace candela::runtime::control_flow

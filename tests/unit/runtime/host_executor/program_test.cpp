@@ -68,7 +68,7 @@ TEST(SoftProgram, ElementwiseExpression) {
 // also behind a zero point.
 TEST(SoftProgram, MatmulEpilogues) {
   constexpr int64_t rows = 5, depth = 40, columns = 530;
-  const cdl_capabilities_t& capabilities = soft::capabilities();
+  const cdl_capabilities_t& capabilities = runtime::host_executor::capabilities();
   int seen = 0;
   for (uint32_t k = 0; k < capabilities.row_count; ++k) {
     const cdl_row_t& row = capabilities.rows[k];
@@ -124,7 +124,7 @@ TEST(SoftProgram, MatmulEpilogues) {
 }
 
 TEST(SoftProgram, ReduceEpiloguesOnEveryRow) {
-  const cdl_capabilities_t& capabilities = soft::capabilities();
+  const cdl_capabilities_t& capabilities = runtime::host_executor::capabilities();
   for (uint32_t k = 0; k < capabilities.row_count; ++k) {
     const cdl_row_t& row = capabilities.rows[k];
     if (row.kind != CDL_KIND_REDUCE || !(row.flags & CDL_ROW_EPILOGUE)) continue;

@@ -497,7 +497,7 @@ protected:
 };
 
 TEST_F(Rows, EveryRowGivesWhatTheDefinitionsGive) {
-  const cdl_capabilities_t& capabilities = soft::capabilities();
+  const cdl_capabilities_t& capabilities = runtime::host_executor::capabilities();
   std::map<int, int> counts;
   for (uint32_t i = 0; i < capabilities.row_count; ++i) {
     const cdl_row_t& row = capabilities.rows[i];
@@ -537,7 +537,7 @@ TEST_F(Rows, EveryRequiredRowIsThere) {
 #include "candela/cdl_rows.inc"
       CDL_REQUIRED_ROWS(CDL_ROW)};
 #undef CDL_ROW
-  const cdl_capabilities_t& capabilities = soft::capabilities();
+  const cdl_capabilities_t& capabilities = runtime::host_executor::capabilities();
   for (const Required& want : required) {
     bool found = false;
     for (uint32_t i = 0; i < capabilities.row_count && !found; ++i) {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ TEST_F(HostCache, KeepsNothingWithoutAFolder) {
 }
 
 } // namespace
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

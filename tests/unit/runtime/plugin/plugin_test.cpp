@@ -6,7 +6,7 @@
 
 #include "core/runtime/plugin/plugin.h"
 
-namespace candela::runtime {
+namespace candela::runtime::plugin {
 namespace {
 
 using testing::EndsWith;
@@ -289,4 +289,4 @@ TEST(PluginErrors, UnknownCodesAndEmptyMessagesAreTold) {
 }
 
 } // namespace
-} // namespace candela::runtime
+} // namespace candela::runtime::plugin

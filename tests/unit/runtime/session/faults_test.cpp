@@ -9,7 +9,7 @@
 namespace candela {
 namespace {
 
-using conform::ShimObjects;
+using conformance::mutants::ShimObjects;
 using testing::HasSubstr;
 
 constexpr const char* kText =
@@ -23,7 +23,7 @@ Tensor four(float value) {
   return Tensor::of<float>(Elem::f32_, {4}, {value, value, value, value});
 }
 
-Status run(runtime::Session& session, float value) {
+Status run(runtime::session::Session& session, float value) {
   CDL_ASSIGN(const std::vector<Tensor> outputs,
              session.run(std::vector<Tensor>{four(value), four(1)}));
   const float sum = outputs[0].as<float>()[3], square = outputs[1].as<float>()[0];
@@ -31,13 +31,14 @@ Status run(runtime::Session& session, float value) {
   return failure(Code::mismatch, "{} and {} of {}", sum, square, value);
 }
 
-Result<std::unique_ptr<runtime::Session>> sessionWith(const runtime::Options& options) {
-  CDL_ASSIGN(const auto plugin, runtime::Plugin::fromQuery(&conform::shimQuery, "shim"));
+Result<std::unique_ptr<runtime::session::Session>>
+sessionWith(const runtime::plugin::Options& options) {
+  CDL_ASSIGN(const auto plugin,
+             runtime::plugin::Plugin::fromQuery(&conformance::mutants::shimQuery, "shim"));
   CDL_ASSIGN(const auto device, plugin->open(0, options));
   Diagnostics diagnostics;
-  CDL_ASSIGN(auto ir, pipeline::parseIr(kText, "faults.cdl", diagnostics));
-  return pipeline::compile(std::get<graph::Graph>(std::move(ir)), "faults.cdl",
-                           std::vector{device});
+  CDL_ASSIGN(auto ir, driver::parseIr(kText, "faults.cdl", diagnostics));
+  return driver::compile(std::get<graph::Graph>(std::move(ir)), "faults.cdl", std::vector{device});
 }
 
 /// The first failure of a session's life: two runs, the second with a context of its own if the
@@ -65,7 +66,7 @@ protected:
   void SetUp() override {
     void* library = dlopen(GetParam(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
-    conform::setShimBase(
+    conformance::mutants::setShimBase(
         reinterpret_cast<cdl_backend_query_fn>(dlsym(library, CDL_BACKEND_QUERY_SYMBOL)));
   }
 };
@@ -76,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Doors, Faults,
 TEST_P(Faults, NoneIsNone) {
   const Status status = live("none", 0);
   EXPECT_TRUE(status) << status.message();
-  EXPECT_EQ(conform::shimObjects(), ShimObjects());
+  EXPECT_EQ(conformance::mutants::shimObjects(), ShimObjects());
 }
 
 TEST_P(Faults, ComeThroughWithTheirCodeAndLeaveNothing) {
@@ -89,7 +90,7 @@ TEST_P(Faults, ComeThroughWithTheirCodeAndLeaveNothing) {
     for (uint64_t at = 1;; ++at) {
       ASSERT_LT(at, 500u) << fault.name;
       const Status status = live(fault.name, at);
-      EXPECT_EQ(conform::shimObjects(), ShimObjects())
+      EXPECT_EQ(conformance::mutants::shimObjects(), ShimObjects())
           << fault.name << " at " << at << " left something behind";
       if (status) {
         // A map that is refused is no failure: the host copies then. Behind the last call nothing
@@ -113,7 +114,7 @@ TEST_P(Faults, ObjectsThatAreNoneAreNamed) {
     const Status status = live(fault, 0);
     EXPECT_EQ(status.code(), Code::internal) << fault;
     EXPECT_THAT(status.message(), HasSubstr(message));
-    EXPECT_EQ(conform::shimObjects(), ShimObjects()) << fault;
+    EXPECT_EQ(conformance::mutants::shimObjects(), ShimObjects()) << fault;
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 // The lowest or highest of the places that hold the extreme.
 Result<Values> lowerArgReduce(Lowering& l, const Node& node) {
@@ -19,4 +19,4 @@ Result<Values> lowerArgReduce(Lowering& l, const Node& node) {
   return Values{l.reduceAxis(l.select(hit, line, none), axis, last ? "max" : "min")};
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

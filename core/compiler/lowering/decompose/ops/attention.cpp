@@ -7,7 +7,7 @@
 #include "core/compiler/capabilities/views.h"
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 namespace {
 
@@ -48,10 +48,10 @@ Blocks blocksOf(int64_t heads, int64_t rows, int64_t rowBytes) {
 
 /// How the mask walks scores[heads, rows, t]; nothing where no one stride walks its heads.
 std::optional<std::vector<int64_t>> maskStrides(const Shape& mask, const Shape& scores) {
-  const std::vector<int64_t> strides = broadcastStrides(mask, scores);
+  const std::vector<int64_t> strides = capabilities::broadcastStrides(mask, scores);
   const size_t batch = scores.size() - 2;
-  const Walk walk =
-      coalesce({Shape(scores.begin(), scores.end() - 2), {{strides.begin(), strides.end() - 2}}});
+  const capabilities::Walk walk = capabilities::coalesce(
+      {Shape(scores.begin(), scores.end() - 2), {{strides.begin(), strides.end() - 2}}});
   if (walk.dims.size() > 1) return std::nullopt;
   return std::vector<int64_t>{walk.dims.empty() ? 0 : walk.strides[0][0], strides[batch],
                               strides[batch + 1]};
@@ -113,4 +113,4 @@ Result<Values> lowerAttention(Lowering& l, const Node& node) {
       l.place(std::move(pieces), {heads, rows, e}, std::move(offsets), {}, 0, false), kept)};
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -2,7 +2,7 @@
 
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero, Value bZero) {
   // A product wraps to a narrow type as it does to i32 first.
@@ -107,4 +107,4 @@ Result<Values> lowerConv(Lowering& l, const Node& node) {
   return Values{l.reshape(l.matmul(weights, columns, x->type.elem), yDims)};
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -2,7 +2,7 @@
 
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 // A convolution of x, its elements strides apart and with a border of zeros, with the kernel turned
 // around.
@@ -47,4 +47,4 @@ Result<Values> lowerConvTranspose(Lowering& l, const Node& node) {
                        {{"dilations", window.dilations}, {"group", group}})};
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -2,7 +2,7 @@
 
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 Result<Values> lowerRelu(Lowering& l, const Node& node) {
   return Values{l.max(node.operand(0), l.scalar(node.operand(0)->type.elem, 0))};
@@ -23,4 +23,4 @@ Result<Values> lowerGelu(Lowering& l, const Node& node) {
       l.cast(l.mul(l.mul(x, l.scalar(inner, 0.5)), l.add(gate, l.scalar(inner, 1))), elem)};
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -6,7 +6,7 @@
 
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -382,4 +382,4 @@ CANDELA_FUNCTION(Acosh, acoshOf)
 CANDELA_FUNCTION(Atanh, atanhOf)
 #undef CANDELA_FUNCTION
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

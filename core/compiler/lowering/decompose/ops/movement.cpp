@@ -4,7 +4,7 @@
 #include "core/compiler/capabilities/views.h"
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 Result<Values> lowerTranspose(Lowering& l, const Node& node) {
   return Values{l.transpose(node.operand(0), node.intsAttr("perm"))};
@@ -30,7 +30,7 @@ Result<Values> lowerSlice(Lowering& l, const Node& node) {
 Result<Values> lowerConcat(Lowering& l, const Node& node) {
   const Shape dims = node.result()->type.shape();
   const int axis = graph::wrapAxis(node.intAttr("axis"), node.result()->type.rank());
-  Shape form = dims.size() < CDL_MAX_RANK ? dims : aroundAxis(dims, axis);
+  Shape form = dims.size() < CDL_MAX_RANK ? dims : capabilities::aroundAxis(dims, axis);
   const size_t along = form.size() == dims.size() ? static_cast<size_t>(axis) : 1;
   std::vector<Value> pieces;
   std::vector<int64_t> offsets, at(form.size());
@@ -89,7 +89,8 @@ Value padByIndex(Lowering& l, Value x, const std::vector<int64_t>& lo,
     for (int64_t i = -lo[axis]; i < dims[axis] + hi[axis]; ++i)
       index.push_back(static_cast<int32_t>(mirrored(mode, i, dims[axis])));
     const int64_t count = static_cast<int64_t>(index.size());
-    Value taken = l.take(l.reshape(x, aroundAxis(dims, axis)), indexConstant(l, index, {count}));
+    Value taken = l.take(l.reshape(x, capabilities::aroundAxis(dims, axis)),
+                         indexConstant(l, index, {count}));
     dims[axis] = count;
     x = l.reshape(taken, dims);
   }
@@ -145,8 +146,8 @@ Result<Values> lowerGather(Lowering& l, const Node& node) {
     Value fromEnd = l.add(index, l.scalar(Elem::i32_, static_cast<double>(extent)));
     index = l.select(l.less(index, l.scalar(Elem::i32_, 0)), fromEnd, index);
   }
-  return Values{
-      l.reshape(l.take(l.reshape(x, aroundAxis(dims, axis)), index), node.result()->type.shape())};
+  return Values{l.reshape(l.take(l.reshape(x, capabilities::aroundAxis(dims, axis)), index),
+                          node.result()->type.shape())};
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

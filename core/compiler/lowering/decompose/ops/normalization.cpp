@@ -3,7 +3,7 @@
 #include "core/compiler/lowering/decompose/shared.h"
 #include "core/support/float_bits.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 Result<Values> lowerSoftmax(Lowering& l, const Node& node) {
   const Elem elem = node.operand(0)->type.elem;
@@ -109,4 +109,4 @@ Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
   return values;
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -2,7 +2,7 @@
 
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 namespace {
 
@@ -153,4 +153,4 @@ Result<Values> lowerConvInteger(Lowering& l, const Node& node) {
   return Values{l.reshape(l.transpose(y, {0, 1, 3, 2}), yDims)};
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

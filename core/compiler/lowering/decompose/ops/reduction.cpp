@@ -3,7 +3,7 @@
 
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 namespace {
 
@@ -108,4 +108,4 @@ Result<Values> lowerReduceMean(Lowering& l, const Node& node) {
   return Values{l.reshape(meanDims(l, node.operand(0), reduced), node.result()->type.shape())};
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -1,6 +1,6 @@
 #include "core/compiler/lowering/decompose/shared.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 // Every place times the product of the updates that meet it: updates spread over the places and
 // folded. That costs an element for each pair of update and place, so large scatters are left to
@@ -19,4 +19,4 @@ Values lowerScatterProduct(Lowering& l, const Node& node) {
   return {l.mul(x, l.reshape(l.reduceAxis(factors, 1, "prod"), dims))};
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

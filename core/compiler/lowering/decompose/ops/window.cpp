@@ -5,7 +5,7 @@
 #include "core/compiler/lowering/decompose/shared.h"
 #include "core/support/float_bits.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 
 Value unfold(Lowering& l, Value x, const graph::Window& window, const Shape& out, uint64_t bits) {
   const Shape dims = x->type.shape();
@@ -205,4 +205,4 @@ Result<Values> lowerGlobalAveragePool(Lowering& l, const Node& node) {
   return Values{meanDims(l, node.operand(0), reduced)};
 }
 
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -7,9 +7,7 @@
 #include "core/compiler/program/passes/schedule/lifetimes.h"
 #include "core/compiler/program/passes/schedule/simplify.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::group {
 
 namespace {
 
@@ -51,7 +49,7 @@ public:
       if (!fillsBorder(program, instr))
         eachView(instr, [&](const View& view) { ++uses_[view.buffer]; });
     for (const Buffer& buffer : program.buffers) bytes_.push_back(buffer.bytes);
-    mostMemory_ = peakBytes(program, sharesOf(program, true))[0];
+    mostMemory_ = schedule::peakBytes(program, schedule::sharesOf(program, true))[0];
   }
 
   void run() {
@@ -165,7 +163,7 @@ private:
     }
     upTo(static_cast<uint32_t>(program_.instrs.size()));
     Program other = program_;
-    reorder(other, order);
+    schedule::reorder(other, order);
     for (uint32_t i = 0; i < other.instrs.size(); ++i)
       if (std::ranges::any_of(other.instrs[i].waits, [&](uint32_t wait) { return wait >= i; }))
         return; // a fill waits for what it was moved over
@@ -192,4 +190,4 @@ void markGroups(Program& program, uint64_t bandBytes) {
   if (bandBytes && program.groups.empty()) Grouping(program, bandBytes).run();
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::group

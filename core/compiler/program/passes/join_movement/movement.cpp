@@ -8,9 +8,7 @@
 #include "core/compiler/program/passes/schedule/lifetimes.h"
 #include "core/compiler/program/passes/schedule/simplify.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::join_movement {
 
 namespace {
 
@@ -30,7 +28,7 @@ bool isElementwise(uint16_t kind) {
 
 class Mover {
 public:
-  Mover(Program& program, const target::Target& target)
+  Mover(Program& program, const capabilities::Target& target)
       : program_(program), target_(target), touches_(program.buffers.size()) {
     for (uint32_t i = 0; i < program.instrs.size(); ++i)
       for (const auto* views : {&program.instrs[i].inputs, &program.instrs[i].outputs})
@@ -65,13 +63,13 @@ private:
            elemBytes(view.elem, static_cast<uint64_t>(view.count())) == buffer.bytes;
   }
 
-  target::Support supportOf(const Instr& instr) const {
-    return target_.query(described(program_, instr)).support;
+  capabilities::Support supportOf(const Instr& instr) const {
+    return target_.query(schedule::described(program_, instr)).support;
   }
   /// The target does `changed` as it does `instr`.
   bool isTaken(const Instr& instr, const Instr& changed) const {
-    const target::Support before = supportOf(instr);
-    return before != target::Support::none && supportOf(changed) == before;
+    const capabilities::Support before = supportOf(instr);
+    return before != capabilities::Support::none && supportOf(changed) == before;
   }
 
   /// Whether others touch bytes of a view: `isHarmless` of (instruction, whether it writes).
@@ -203,15 +201,17 @@ private:
   }
 
   Program& program_;
-  const target::Target& target_;
+  const capabilities::Target& target_;
   std::vector<std::vector<uint32_t>> touches_; ///< per buffer, ascending
 };
 
 } // namespace
 
-int joinMovement(Program& program, const target::Target& target) {
+int joinMovement(Program& program, const capabilities::Target& target) {
   const auto count = static_cast<uint32_t>(program.instrs.size());
-  const auto peaksOf = [](const Program& of) { return peakBytes(of, sharesOf(of, true)); };
+  const auto peaksOf = [](const Program& of) {
+    return schedule::peakBytes(of, schedule::sharesOf(of, true));
+  };
   std::vector<uint64_t> peaks = peaksOf(program);
   // The copies [first, first + some) go, where no peak grows by that.
   const auto attempt = [&](uint32_t first, uint32_t some) {
@@ -235,8 +235,8 @@ int joinMovement(Program& program, const target::Target& target) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < count; ++i)
     if (!program.instrs[i].outputs.empty()) order.push_back(i);
-  if (gone) reorder(program, order);
+  if (gone) schedule::reorder(program, order);
   return gone;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::join_movement

@@ -2,9 +2,7 @@
 
 #include <optional>
 
-namespace candela::plan {
-
-using program::View;
+namespace candela::program::passes::join_movement {
 
 namespace {
 
@@ -28,7 +26,7 @@ std::optional<Along> along(int64_t stride, int64_t extent, const std::vector<int
 
 } // namespace
 
-CopyWalk walkOf(const program::Instr& copy) {
+CopyWalk walkOf(const Instr& copy) {
   const View &from = copy.inputs[0], &to = copy.outputs[0];
   CopyWalk walk;
   walk.from.offset = from.offset;
@@ -99,4 +97,4 @@ std::optional<std::vector<int64_t>> over(const View& operand, const View& result
   return strides;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::join_movement

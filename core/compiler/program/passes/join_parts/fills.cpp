@@ -2,9 +2,7 @@
 #include "core/compiler/program/passes/join_parts/parts.h"
 #include "core/compiler/program/passes/schedule/simplify.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::join_parts {
 
 namespace {
 
@@ -79,7 +77,7 @@ void narrowFills(Program& program) {
     }
   }
   program.instrs.insert(program.instrs.end(), parts.begin(), parts.end());
-  if (order.size() != program.instrs.size()) reorder(program, order);
+  if (order.size() != program.instrs.size()) schedule::reorder(program, order);
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::join_parts

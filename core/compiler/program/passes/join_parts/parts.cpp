@@ -8,9 +8,7 @@
 #include "core/compiler/program/passes/schedule/lifetimes.h"
 #include "core/compiler/program/passes/schedule/simplify.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::join_parts {
 
 namespace {
 
@@ -97,7 +95,7 @@ public:
       if (i == index) continue;
       for (auto* views : {&program_.instrs[i].inputs, &program_.instrs[i].outputs})
         for (View& view : *views)
-          if (view.buffer == part) view = moved(view, place);
+          if (view.buffer == part) view = schedule::moved(view, place);
       users.push_back(i);
     }
     std::ranges::sort(users);
@@ -243,7 +241,7 @@ int joinParts(Program& program) {
   const std::vector<std::vector<uint32_t>> candidates = candidatesOf(program);
   if (candidates.empty()) return 0;
   int joined = 0;
-  std::vector<uint64_t> peaks = peakBytes(program, sharesOf(program, true));
+  std::vector<uint64_t> peaks = schedule::peakBytes(program, schedule::sharesOf(program, true));
   for (const std::vector<uint32_t>& copies : candidates) {
     Program attempt = program;
     Joiner joiner(attempt);
@@ -253,7 +251,7 @@ int joinParts(Program& program) {
         joiner.join(copy, part);
         ++count;
       }
-    std::vector<uint64_t> after = peakBytes(attempt, sharesOf(attempt, true));
+    std::vector<uint64_t> after = schedule::peakBytes(attempt, schedule::sharesOf(attempt, true));
     if (count == 0 || !isNoWorse(after, peaks)) continue;
     program = std::move(attempt);
     peaks = std::move(after);
@@ -264,8 +262,8 @@ int joinParts(Program& program) {
     if (!program.instrs[i].outputs.empty() ||
         (program.instrs[i].kind != CDL_KIND_COPY && program.instrs[i].kind != CDL_KIND_FILL))
       order.push_back(i);
-  if (joined) reorder(program, order);
+  if (joined) schedule::reorder(program, order);
   return joined;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::join_parts

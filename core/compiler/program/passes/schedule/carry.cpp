@@ -4,9 +4,7 @@
 
 #include "core/compiler/program/passes/schedule/simplify.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
@@ -54,7 +52,7 @@ bool canCarryInPlace(const Program& program, uint32_t index) {
   if (source.role != Role::temp || source.halo || target.halo || source.space != target.space)
     return false;
   if (target.role != Role::temp && target.alignment < source.alignment) return false;
-  const program::Loop& loop = program.loops[copy.loop];
+  const Loop& loop = program.loops[copy.loop];
   uint32_t begin = kNone;
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     if (i == index || !touches(program.instrs[i], from.buffer)) continue;
@@ -102,4 +100,4 @@ std::vector<bool> carryInPlace(Program& program) {
   return dead;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

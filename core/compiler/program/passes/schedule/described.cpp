@@ -1,32 +1,30 @@
 #include "core/compiler/program/passes/schedule/described.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
-target::OperandDesc operandOf(const Program& program, const View& view, size_t skip) {
-  target::OperandDesc operand;
+capabilities::OperandDesc operandOf(const Program& program, const View& view, size_t skip) {
+  capabilities::OperandDesc operand;
   operand.elem = view.elem;
   operand.dims = view.dims;
-  operand.cls =
-      target::classify(std::span(view.dims).subspan(skip), std::span(view.strides).subspan(skip));
+  operand.cls = capabilities::classify(std::span(view.dims).subspan(skip),
+                                       std::span(view.strides).subspan(skip));
   operand.isConstant = program.buffers[view.buffer].role == Role::constant;
   return operand;
 }
 
 } // namespace
 
-target::InstrDesc described(const Program& program, const Instr& instr) {
-  target::InstrDesc desc;
+capabilities::InstrDesc described(const Program& program, const Instr& instr) {
+  capabilities::InstrDesc desc;
   desc.kind = instr.kind;
   desc.fn = instr.fn;
   for (const Attr& attr : instr.attrs) desc.attrs.emplace_back(attr.id, attr.values);
   if (instr.prologue) {
     // One operand, of which the row speaks; the views that it is computed of are walked as they
     // lie.
-    View x = program::denseView(0, instr.expr[instr.prologue - 1].elem, instr.inputs[0].dims);
+    View x = denseView(0, instr.expr[instr.prologue - 1].elem, instr.inputs[0].dims);
     desc.operands.push_back(operandOf(program, x, 0));
     desc.operands[0].isConstant = false;
   }
@@ -42,4 +40,4 @@ target::InstrDesc described(const Program& program, const Instr& instr) {
   return desc;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -3,9 +3,9 @@
 #include "core/compiler/capabilities/target.h"
 #include "core/compiler/program/program.h"
 
-namespace candela::plan {
+namespace candela::program::passes::schedule {
 
 /// The question that emit asked of an instruction, of the views that it has now: row-major ones.
-target::InstrDesc described(const program::Program& program, const program::Instr& instr);
+capabilities::InstrDesc described(const Program& program, const Instr& instr);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

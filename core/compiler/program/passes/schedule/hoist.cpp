@@ -3,9 +3,7 @@
 
 #include "core/compiler/program/passes/schedule/simplify.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
@@ -21,7 +19,7 @@ bool touches(const Instr& instr, uint32_t buffer) {
 
 /// An instruction of `loop` that reads nothing that the loop writes, and writes what nothing else
 /// does.
-bool isInvariant(const Program& program, uint32_t index, const program::Loop& loop) {
+bool isInvariant(const Program& program, uint32_t index, const Loop& loop) {
   const Instr& instr = program.instrs[index];
   const int level = loop.parent == kNone ? 0 : 1;
   if (instr.inout || instr.group != kNone || instr.outputs.empty()) return false;
@@ -46,13 +44,13 @@ void hoistInvariants(Program& program) {
   if (!program.groups.empty()) return;
   // inner loops stand behind outer ones
   for (uint32_t l = static_cast<uint32_t>(program.loops.size()); l-- > 0;) {
-    program::Loop& loop = program.loops[l];
+    Loop& loop = program.loops[l];
     for (uint32_t i = loop.first; i < loop.first + loop.count; ++i) {
       if (loop.count == 1 || program.instrs[i].loop != l || !isInvariant(program, i, loop))
         continue;
       std::rotate(program.instrs.begin() + loop.first, program.instrs.begin() + i,
                   program.instrs.begin() + i + 1);
-      for (program::Loop& inner : program.loops)
+      for (Loop& inner : program.loops)
         if (inner.parent == l && inner.first < i) ++inner.first;
       program.instrs[loop.first].loop = loop.parent;
       ++loop.first, --loop.count;
@@ -60,4 +58,4 @@ void hoistInvariants(Program& program) {
   }
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -4,9 +4,7 @@
 
 #include "core/compiler/program/passes/schedule/lives.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
@@ -99,8 +97,9 @@ std::vector<Share> sharesOf(const Program& program, bool inPlace) {
   return shares;
 }
 
-MemoryProblem problemOf(const Program& program, uint32_t space, const std::vector<Share>& shares) {
-  MemoryProblem problem;
+solvers::memory::MemoryProblem problemOf(const Program& program, uint32_t space,
+                                         const std::vector<Share>& shares) {
+  solvers::memory::MemoryProblem problem;
   if (const uint64_t capacity = program.spaces[space].capacityBytes) problem.capacity = capacity;
   for (const Share& share : shares)
     if (share.space == space)
@@ -113,8 +112,8 @@ MemoryProblem problemOf(const Program& program, uint32_t space, const std::vecto
 std::vector<uint64_t> peakBytes(const Program& program, const std::vector<Share>& shares) {
   std::vector<uint64_t> peaks;
   for (uint32_t space = 0; space < program.spaces.size(); ++space)
-    peaks.push_back(maxLive(problemOf(program, space, shares)));
+    peaks.push_back(solvers::memory::maxLive(problemOf(program, space, shares)));
   return peaks;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

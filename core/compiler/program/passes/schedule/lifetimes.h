@@ -3,7 +3,7 @@
 #include "core/compiler/program/passes/schedule/lives.h"
 #include "core/compiler/solvers/memory/memory.h"
 
-namespace candela::plan {
+namespace candela::program::passes::schedule {
 
 /// TEMP buffers that lie at one place, and the instructions first .. last during which that place
 /// is taken.
@@ -15,23 +15,22 @@ struct Share {
 
 /// One share per TEMP buffer; with `inPlace` an elementwise result joins the
 /// operand that dies there. A buffer that a loop touches is taken for the whole loop.
-std::vector<Share> sharesOf(const program::Program& program, bool inPlace);
+std::vector<Share> sharesOf(const Program& program, bool inPlace);
 
 /// Operands whose place the result of instruction i may take where they die with it and the result
 /// begins there; empty where it may take none.
-std::vector<uint32_t> operandsInPlace(const program::Program& program, uint32_t i);
+std::vector<uint32_t> operandsInPlace(const Program& program, uint32_t i);
 
 /// A RESCALE that alone reads the sums of a product may be done by the same kernel, and so may a
 /// second one behind it: what they write must not lie on what that product reads. Per buffer: the
 /// latest such product, or kNone.
-std::vector<uint32_t> productsBehind(const program::Program& program,
-                                     const std::vector<Life>& lives);
+std::vector<uint32_t> productsBehind(const Program& program, const std::vector<Life>& lives);
 
 /// The shares of one space, in their order.
-MemoryProblem problemOf(const program::Program& program, uint32_t space,
-                        const std::vector<Share>& shares);
+solvers::memory::MemoryProblem problemOf(const Program& program, uint32_t space,
+                                         const std::vector<Share>& shares);
 
 /// The most bytes taken at once, per space.
-std::vector<uint64_t> peakBytes(const program::Program& program, const std::vector<Share>& shares);
+std::vector<uint64_t> peakBytes(const Program& program, const std::vector<Share>& shares);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
@@ -77,4 +75,4 @@ std::vector<Life> livesOf(const Program& program) {
   return lives;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -4,9 +4,7 @@
 
 #include "core/compiler/program/passes/schedule/simplify.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
@@ -39,7 +37,7 @@ bool canReadPart(const Program& program, uint32_t index) {
   if (source.role == Role::constant || source.halo || source.space != part.space ||
       from.buffer == to.buffer)
     return false;
-  const program::Loop& loop = program.loops[copy.loop];
+  const Loop& loop = program.loops[copy.loop];
   uint32_t end = index + 1;
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const Instr& instr = program.instrs[i];
@@ -78,4 +76,4 @@ std::vector<bool> readParts(Program& program) {
   return dead;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -2,36 +2,36 @@
 #include "core/compiler/program/passes/schedule/lifetimes.h"
 #include "core/compiler/program/passes/schedule/schedule.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
 struct SpacePlan {
-  MemoryPlan plan;
+  solvers::memory::MemoryPlan plan;
   uint64_t maxLive = 0; ///< no plan of these shares is smaller
 };
 
 Result<SpacePlan> planSpace(const Program& program, uint32_t space,
-                            const std::vector<Share>& shares, const PlanOptions& options) {
-  const MemoryProblem problem = problemOf(program, space, shares);
+                            const std::vector<Share>& shares,
+                            const solvers::memory::PlanOptions& options) {
+  const solvers::memory::MemoryProblem problem = problemOf(program, space, shares);
   const std::string& name = program.spaces[space].name;
-  const uint64_t live = maxLive(problem);
+  const uint64_t live = solvers::memory::maxLive(problem);
   if (live > problem.capacity)
     return failure(Code::out_of_memory, "space '{}' has {} bytes but {} are live at once", name,
                    problem.capacity, live);
-  CDL_ASSIGN(MemoryPlan plan,
-             planMemory(problem, options).context(fmt::format("space '{}'", name)));
-  const auto wrong = validate(problem, plan);
+  CDL_ASSIGN(
+      solvers::memory::MemoryPlan plan,
+      solvers::memory::planMemory(problem, options).context(fmt::format("space '{}'", name)));
+  const auto wrong = solvers::memory::validate(problem, plan);
   CDL_CHECK(!wrong, "{}", *wrong);
   return SpacePlan{std::move(plan), live};
 }
 
 } // namespace
 
-Result<PlacementReport> place(Program& program, const PlanOptions& options) {
-  CDL_TRY(program::verify(program));
+Result<PlacementReport> place(Program& program, const solvers::memory::PlanOptions& options) {
+  CDL_TRY(verify(program));
   const std::vector<Share> apart = sharesOf(program, false), together = sharesOf(program, true);
   PlacementReport report;
   report.maxLiveBytes = peakBytes(program, together)[0];
@@ -63,8 +63,8 @@ Result<PlacementReport> place(Program& program, const PlanOptions& options) {
   const Status valid = validatePlacement(program);
   CDL_CHECK(valid.isOk(), "{}", valid.message());
   // bands may not lie on each other's rows
-  if (!program.groups.empty()) CDL_TRY(program::verify(program));
+  if (!program.groups.empty()) CDL_TRY(verify(program));
   return report;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -5,9 +5,7 @@
 #include "core/compiler/program/passes/schedule/simplify.h"
 #include "core/compiler/program/passes/schedule/units.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
@@ -168,4 +166,4 @@ bool rematerialize(Program& program) {
   return any;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -7,9 +7,7 @@
 #include "core/compiler/program/passes/schedule/simplify.h"
 #include "core/compiler/program/passes/schedule/units.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
@@ -64,7 +62,8 @@ bool isBetter(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
 Status orderForMemory(Program& program) {
   for (uint32_t space = 0; space < program.spaces.size(); ++space) {
     const Units units = unitsOf(program);
-    CDL_ASSIGN(const OrderPlan best, planOrder(problemOf(program, units, space)));
+    CDL_ASSIGN(const solvers::order::OrderPlan best,
+               solvers::order::planOrder(problemOf(program, units, space)));
     if (std::ranges::is_sorted(best.order)) continue;
     std::vector<uint32_t> order;
     for (const uint32_t u : best.order)
@@ -92,7 +91,7 @@ Status schedule(Program& program, const ScheduleOptions& options) {
   if (options.rematerialize && rematerialize(program) && options.reorder)
     CDL_TRY(orderForMemory(program));
   addDependences(program);
-  return program::verify(program);
+  return verify(program);
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

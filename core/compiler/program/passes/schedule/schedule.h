@@ -4,7 +4,7 @@
 #include "core/compiler/solvers/memory/memory.h"
 
 /// Order and memory of a Program. Knows addresses and waits, no target.
-namespace candela::plan {
+namespace candela::program::passes::schedule {
 
 struct ScheduleOptions {
   bool reorder = true; ///< for less peak memory; else instructions keep the order that came
@@ -18,7 +18,7 @@ struct ScheduleOptions {
 /// source. Waits are rebuilt as the direct dependences. The meaning is unchanged. TEMP buffers must
 /// be unplaced. A Program with waits that no dependence on bytes stands for keeps those and all its
 /// instructions, in an order that obeys them.
-Status schedule(program::Program& program, const ScheduleOptions& options = {});
+Status schedule(Program& program, const ScheduleOptions& options = {});
 
 struct PlacementReport {
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< of the default space
@@ -29,11 +29,11 @@ struct PlacementReport {
 /// rule that no two live buffers overlap. Waits are rebuilt with what shares bytes from then on.
 /// Failure: out_of_memory when a space is too small.
 /// `options`: the work that each space may cost.
-Result<PlacementReport> place(program::Program& program, const PlanOptions& options = {});
+Result<PlacementReport> place(Program& program, const solvers::memory::PlanOptions& options = {});
 
 /// What is wrong with the offsets of a Program, found by playing its accesses in order: an
 /// instruction that reads bytes which another buffer has overwritten, or one whose result lies on
 /// an operand that it does not read element by element. Names the two buffers. In validate.cpp.
-Status validatePlacement(const program::Program& program);
+Status validatePlacement(const Program& program);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

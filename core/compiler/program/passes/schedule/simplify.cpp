@@ -5,9 +5,7 @@
 
 #include "core/compiler/program/dependences.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
@@ -70,7 +68,7 @@ void removeDeadStores(Program& program) {
   Reads reads;
   for (size_t i = program.instrs.size(); i-- > 0;) {
     const Instr& instr = program.instrs[i];
-    for (const program::Loop& loop : program.loops)
+    for (const Loop& loop : program.loops)
       if (loop.parent == kNone && i + 1 == loop.first + loop.count)
         for (size_t j = loop.first; j <= i; ++j) reads.add(program, program.instrs[j]);
     const auto isDead = [&](const View& view) {
@@ -211,4 +209,4 @@ void simplify(Program& program) {
   removeUntouchedTemps(program);
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -6,9 +6,7 @@
 #include "core/compiler/program/passes/schedule/lifetimes.h"
 #include "core/compiler/program/passes/schedule/lives.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
@@ -24,8 +22,8 @@ uint32_t unitEnd(const Program& program, uint32_t first) {
   };
   for (uint32_t before = 0; before != end;) {
     before = end;
-    for (const program::Loop& loop : program.loops) widen(loop.first, loop.count);
-    for (const program::Group& group : program.groups) widen(group.first, group.count);
+    for (const Loop& loop : program.loops) widen(loop.first, loop.count);
+    for (const Group& group : program.groups) widen(group.first, group.count);
     // What fills a border stays beside what computes the content: else memory would be taken early.
     while (end < program.instrs.size() && fillsBorder(program, program.instrs[end - 1])) ++end;
   }
@@ -86,7 +84,7 @@ Units unitsOf(const Program& program) {
   return result;
 }
 
-OrderProblem problemOf(const Program& program, const Units& units, uint32_t space) {
+solvers::order::OrderProblem problemOf(const Program& program, const Units& units, uint32_t space) {
   const std::vector<Item> items = itemsOf(program, units);
   const std::vector<Life> lives = livesOf(program);
   const auto visitTemps = [&](const Item& item, const auto& visit) {
@@ -97,7 +95,7 @@ OrderProblem problemOf(const Program& program, const Units& units, uint32_t spac
               program.buffers[view.buffer].space == space)
             visit(view.buffer);
   };
-  OrderProblem problem;
+  solvers::order::OrderProblem problem;
   problem.tasks.resize(units.units.size());
   for (size_t u = 0; u < units.units.size(); ++u) problem.tasks[u].after = units.after[u];
   std::vector<uint32_t> number(program.buffers.size(), kNone); // in the problem
@@ -108,14 +106,15 @@ OrderProblem problemOf(const Program& program, const Units& units, uint32_t spac
     }
     return number[buffer];
   };
-  std::vector<OrderStep*> stepOf(program.instrs.size()); // of instructions outside of loops
+  std::vector<solvers::order::OrderStep*> stepOf(
+      program.instrs.size()); // of instructions outside of loops
   for (const Item& item : items)
     problem.tasks[item.unit].steps.reserve(units.units[item.unit].count);
   for (const Item& item : items) {
-    OrderStep& step = problem.tasks[item.unit].steps.emplace_back();
+    solvers::order::OrderStep& step = problem.tasks[item.unit].steps.emplace_back();
     stepOf[item.first] = &step;
     const bool isLoop = program.instrs[item.first].loop != kNone;
-    MemoryProblem inside; // what only this loop touches lives for parts of it
+    solvers::memory::MemoryProblem inside; // what only this loop touches lives for parts of it
     std::vector<uint32_t> own;
     visitTemps(item, [&](uint32_t buffer) {
       const bool isOwn =
@@ -130,7 +129,7 @@ OrderProblem problemOf(const Program& program, const Units& units, uint32_t spac
     for (const uint32_t buffer : own)
       inside.buffers.push_back(
           {lives[buffer].first, int64_t{lives[buffer].last} + 1, program.buffers[buffer].bytes, 1});
-    step.transient = maxLive(inside);
+    step.transient = solvers::memory::maxLive(inside);
     if (isLoop) continue;
     const uint32_t result = program.instrs[item.first].outputs.empty()
                                 ? kNone
@@ -156,4 +155,4 @@ OrderProblem problemOf(const Program& program, const Units& units, uint32_t spac
   return problem;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -3,7 +3,7 @@
 #include "core/compiler/program/program.h"
 #include "core/compiler/solvers/order/order.h"
 
-namespace candela::plan {
+namespace candela::program::passes::schedule {
 
 /// Instructions first .. first + count that move as a whole.
 struct Unit {
@@ -17,11 +17,11 @@ struct Units {
   std::vector<Unit> units;
   std::vector<std::vector<uint32_t>> after; ///< by unit: earlier ones, ascending
 };
-Units unitsOf(const program::Program& program);
+Units unitsOf(const Program& program);
 
 /// The units as tasks on the TEMP buffers of one space; a task's peak is what peakBytes() counts
 /// with shares in place, but for a RESCALE of two products, which counts from the later one in the
 /// Program's own order.
-OrderProblem problemOf(const program::Program& program, const Units& units, uint32_t space);
+solvers::order::OrderProblem problemOf(const Program& program, const Units& units, uint32_t space);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -4,9 +4,7 @@
 
 #include "core/compiler/program/passes/schedule/schedule.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::schedule {
 
 namespace {
 
@@ -90,7 +88,7 @@ private:
   /// Loops run twice, so that what one iteration leaves meets the next one.
   Status runBlock(uint32_t begin, uint32_t end, uint32_t parent) {
     for (uint32_t i = begin; i < end;) {
-      const program::Loop* loop = nullptr;
+      const Loop* loop = nullptr;
       uint32_t index = kNone;
       for (uint32_t l = 0; l < program_.loops.size() && !loop; ++l) {
         if (program_.loops[l].parent != parent || program_.loops[l].first != i) continue;
@@ -183,7 +181,7 @@ private:
     std::vector<std::pair<int64_t, int64_t>> axes; // extent, stride
     for (size_t d = 0; d < view.dims.size(); ++d) axes.emplace_back(view.dims[d], view.strides[d]);
     if (instr.loop != kNone) {
-      const program::Loop& inner = program_.loops[instr.loop];
+      const Loop& inner = program_.loops[instr.loop];
       const bool nested = inner.parent != kNone;
       axes.emplace_back(inner.trip, view.ivStrides[nested ? 1 : 0]);
       if (nested) axes.emplace_back(program_.loops[inner.parent].trip, view.ivStrides[0]);
@@ -201,4 +199,4 @@ private:
 
 Status validatePlacement(const Program& program) { return Simulation(program).run(); }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::schedule

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -75,4 +73,4 @@ void dropBorders(Program& program) {
   }
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -6,9 +6,7 @@
 #include "core/compiler/program/dependences.h"
 #include "core/compiler/program/passes/tile/follow.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -229,4 +227,4 @@ std::vector<Chain> chainsOf(const Program& program, const std::vector<bool>& isD
   return Collector(program, isDone, options).collect();
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -3,12 +3,12 @@
 #include "core/compiler/program/passes/tile/regions.h"
 
 /// Instructions that go tile by tile together: values between them never leave local memory.
-namespace candela::plan {
+namespace candela::program::passes::tile {
 
 /// One instruction of a chain, its views over the chain's index space.
 struct Link {
-  uint32_t instr = program::kNone; ///< in the Program
-  program::Instr work;
+  uint32_t instr = kNone; ///< in the Program
+  Instr work;
   std::vector<ViewMap> inputs, outputs; ///< by the chain's axes
   /// Which input is what the link before it wrote; empty for the first one.
   std::vector<size_t> fromBefore;
@@ -39,7 +39,7 @@ struct ChainOptions {
 
 /// The Program as chains in an order that runs. `isDone[i]`: instruction i is a copy of an outer
 /// level and stays as it is: it is in no chain. Instructions without elements are in none either.
-std::vector<Chain> chainsOf(const program::Program& program, const std::vector<bool>& isDone,
+std::vector<Chain> chainsOf(const Program& program, const std::vector<bool>& isDone,
                             const ChainOptions& options);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

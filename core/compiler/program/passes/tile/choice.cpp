@@ -6,9 +6,7 @@
 #include "core/compiler/program/passes/tile/device_costs.h"
 #include "core/compiler/program/passes/tile/tiling.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -524,8 +522,8 @@ View laidOut(View view, int64_t gap) {
 
 /// Some row of the function takes nothing with gaps: the question below is dear, and most devices
 /// need not be asked.
-bool hasDenseRow(const target::Target& target, const Instr& instr) {
-  return std::ranges::any_of(target.rows(), [&](const target::Target::Row& entry) {
+bool hasDenseRow(const capabilities::Target& target, const Instr& instr) {
+  return std::ranges::any_of(target.rows(), [&](const capabilities::Target::Row& entry) {
     const cdl_row_t& row = entry.row;
     return row.kind == instr.kind && row.fn == instr.fn &&
            row.operand_class < CDL_CLASS_ROW_STRIDED;
@@ -535,7 +533,7 @@ bool hasDenseRow(const target::Target& target, const Instr& instr) {
 /// Whether the target takes the instruction with all views dense and refuses it with gaps in this
 /// one.
 bool needsDense(const Program& program, const Instr& work, bool output, size_t operand,
-                const target::Target& target) {
+                const capabilities::Target& target) {
   if (!hasDenseRow(target, work)) return false;
   Instr dense = work;
   for (auto* views : {&dense.inputs, &dense.outputs})
@@ -546,14 +544,14 @@ bool needsDense(const Program& program, const Instr& work, bool output, size_t o
   Instr gapped = dense;
   View& view = (output ? gapped.outputs : gapped.inputs)[operand];
   view = laidOut(view, 1);
-  const target::Support support = target.query(described(program, dense)).support;
-  return support != target::Support::none &&
-         target.query(described(program, gapped)).support != support;
+  const capabilities::Support support = target.query(schedule::described(program, dense)).support;
+  return support != capabilities::Support::none &&
+         target.query(schedule::described(program, gapped)).support != support;
 }
 
 /// Of those that use the port, and of the link that follows where it is a result.
 bool needsDense(const Program& program, const Chain& chain, const Port& port,
-                const target::Target& target) {
+                const capabilities::Target& target) {
   for (const auto& [l, operand] : port.uses) {
     if (needsDense(program, chain.links[l].work, port.output, operand, target)) return true;
     if (!port.output || l + 1 == chain.links.size()) continue;
@@ -611,4 +609,4 @@ Result<Tiling> chooseTiling(const Chain& chain, const std::vector<Port>& ports,
   return Chooser(chain, ports, setting, costs).choose();
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -1,9 +1,7 @@
 // How many bytes the copies of a tiled Program move.
 #include "core/compiler/program/passes/tile/tile.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -61,4 +59,4 @@ CopiesOfProgram copiesOf(const Program& program) {
   return copies;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

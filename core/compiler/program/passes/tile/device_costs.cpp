@@ -4,9 +4,7 @@
 
 #include "core/compiler/program/passes/tile/emission.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -95,4 +93,4 @@ std::vector<std::optional<double>> DeviceCosts::cyclesOf(const Chain& chain,
   return result;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -6,9 +6,7 @@
 
 #include "core/compiler/capabilities/views.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -370,14 +368,14 @@ Instr tileOf(const Chain& chain, size_t link, const Box& box) {
 }
 
 Instr copyBetween(const View& from, const View& to, uint16_t engine, std::vector<Origin> origins) {
-  target::Walk walk{{}, {{}, {}}};
+  capabilities::Walk walk{{}, {{}, {}}};
   for (size_t d = 0; d < from.dims.size(); ++d) {
     const bool isRepeated = from.strides[d] == 0 && to.strides[d] == 0;
     walk.dims.push_back(isRepeated ? 1 : from.dims[d]);
     walk.strides[0].push_back(from.strides[d]);
     walk.strides[1].push_back(to.strides[d]);
   }
-  walk = target::coalesce(walk);
+  walk = capabilities::coalesce(walk);
   Instr copy;
   copy.kind = CDL_KIND_COPY;
   copy.engine = engine;
@@ -398,4 +396,4 @@ Emitted emitChain(Program& program, const Chain& chain, const std::vector<Port>&
   return Emitter(program, chain, ports, setting, tiling, kept, space, sumsSpace, machine).emit();
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -107,4 +105,4 @@ void foldInputCopies(Program& program) {
   program.instrs = std::move(kept);
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

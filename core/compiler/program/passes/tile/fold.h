@@ -2,10 +2,10 @@
 
 #include "core/compiler/program/program.h"
 
-namespace candela::plan {
+namespace candela::program::passes::tile {
 
 /// An input of the Program that a COPY only lays out anew for one reader is read as it lies: the
 /// copies of that reader's tiles do both.
-void foldInputCopies(program::Program& program);
+void foldInputCopies(Program& program);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

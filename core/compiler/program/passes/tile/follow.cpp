@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -236,4 +234,4 @@ bool follow(Chain& chain, Link& link) {
   }
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -6,7 +6,7 @@
 
 /// Instructions of another shape than what they read, and still tile by tile behind it: products by
 /// pixel, pools, rows.
-namespace candela::plan {
+namespace candela::program::passes::tile {
 
 /// Products of the innermost dims above 1, each once.
 std::set<int64_t> cuts(const std::vector<int64_t>& dims);
@@ -15,8 +15,8 @@ std::optional<std::vector<int64_t>> refined(const std::vector<int64_t>& a,
                                             const std::vector<int64_t>& b);
 /// The same elements in the same order over dims that split those of the view; nullopt where they
 /// do not.
-std::optional<program::View> over(const program::View& view, const std::vector<int64_t>& dims);
-bool walksAlike(const program::View& a, const program::View& b);
+std::optional<View> over(const View& view, const std::vector<int64_t>& dims);
+bool walksAlike(const View& a, const View& b);
 
 /// Puts the maps of an instruction that reads what the chain leaves, as its first operand alone,
 /// over the chain's axes: a 1 x 1 convolution, POOL2D, REDUCE, SOFTMAX, NORM. Axes of which it
@@ -24,4 +24,4 @@ bool walksAlike(const program::View& a, const program::View& b);
 /// chain and link are of no use then.
 bool follow(Chain& chain, Link& link);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

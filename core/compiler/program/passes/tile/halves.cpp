@@ -5,9 +5,7 @@
 
 #include "core/compiler/program/passes/tile/device_costs.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -129,4 +127,4 @@ void takeFastest(Plan& best, const Program& whole, const Machine& machine, const
   Halving(best, whole, machine, planFor).run();
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

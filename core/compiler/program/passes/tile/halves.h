@@ -5,10 +5,10 @@
 #include "core/compiler/program/passes/tile/tile.h"
 
 /// Plans that compete: for smaller devices, and with stores behind loads.
-namespace candela::plan {
+namespace candela::program::passes::tile {
 
 struct Plan {
-  program::Program program;
+  Program program;
   TileReport report;
 };
 /// A plan for that machine; a failure where it copies more bytes than that from and to the default
@@ -19,7 +19,6 @@ using PlanFor = std::function<Result<Plan>(const Machine& machine, double mostBy
 /// the device prices whole Programs, the fastest of these plans is taken: costs that are declared
 /// choose well step by step, not always for the whole, and a larger device would lose by choosing
 /// more freely. `best` is the plan for the machine itself, `whole` what it is of.
-void takeFastest(Plan& best, const program::Program& whole, const Machine& machine,
-                 const PlanFor& planFor);
+void takeFastest(Plan& best, const Program& whole, const Machine& machine, const PlanFor& planFor);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -7,7 +7,7 @@
 
 #include "core/support/text/scan.h"
 
-namespace candela::plan {
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -95,15 +95,15 @@ Result<Machine> parseMachine(std::string_view text) {
   return machine;
 }
 
-std::optional<Machine> machineOf(const target::Target& target) {
+std::optional<Machine> machineOf(const capabilities::Target& target) {
   Machine machine;
-  for (const target::Target::SpaceInfo& info : target.spaces())
+  for (const capabilities::Target::SpaceInfo& info : target.spaces())
     if (info.space.flags & CDL_SPACE_LOCAL)
       machine.memories.push_back({info.name, info.space.capacity_bytes,
                                   std::max<uint32_t>(info.space.alignment, 8),
                                   (info.space.flags & CDL_SPACE_SUMS) != 0});
   if (machine.memories.empty()) return std::nullopt;
-  machine.target = std::make_shared<const target::Target>(target);
+  machine.target = std::make_shared<const capabilities::Target>(target);
   if (target.engines() >= 3) {
     machine.loadEngine = 1;
     machine.storeEngine = 2;
@@ -144,4 +144,4 @@ Status checkMachine(const Machine& machine) {
   return machine.memories.empty() ? badArgument("no local memory is given") : Status::ok();
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -8,7 +8,7 @@
 #include "core/support/status.h"
 
 /// What the tiler knows of a device: numbers that its backend declares.
-namespace candela::plan {
+namespace candela::program::passes::tile {
 
 /// A memory that only explicit copies fill.
 struct LocalMemory {
@@ -44,7 +44,7 @@ struct Machine {
   /// Engines of the Program that copy from memory, copy to it, and compute.
   uint16_t loadEngine = 0, storeEngine = 0, computeEngine = 0;
   /// Whose rows say how operands may lie; null: in any way.
-  std::shared_ptr<const target::Target> target;
+  std::shared_ptr<const capabilities::Target> target;
 };
 
 /// From text: memories and settings, comma-separated.
@@ -56,9 +56,9 @@ Result<Machine> parseMachine(std::string_view text);
 /// What a backend declares: its local memories in their order, engines and costs (cdl_tiling_t),
 /// the numbers above where it leaves them open; nullopt where it declares no local memory. With
 /// three engines or more, unless it says otherwise, the second one loads and the third one stores.
-std::optional<Machine> machineOf(const target::Target& target);
+std::optional<Machine> machineOf(const capabilities::Target& target);
 /// What cannot be: no memory, a capacity of 0, an alignment that is no power of two, sums in the
 /// only memory, names twice.
 Status checkMachine(const Machine& machine);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

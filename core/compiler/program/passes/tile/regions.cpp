@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -347,4 +345,4 @@ void skipPixels(Instr& instr) {
     if (attr.id == CDL_ATTR_STRIDES) attr.values = strides;
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -4,7 +4,7 @@
 
 /// Which part of each operand a part of the result needs: one function for each kind of
 /// instruction.
-namespace candela::plan {
+namespace candela::program::passes::tile {
 
 /// Indices begin .. end - 1.
 struct Range {
@@ -44,7 +44,7 @@ using Box = std::vector<Range>; ///< by axis
 /// The indices of a dim of `extent` that the box needs.
 Range rangeOf(const DimMap& map, const Box& box, const std::vector<Axis>& axes, int64_t extent);
 std::vector<Range> regionOf(const ViewMap& map, const Box& box, const std::vector<Axis>& axes,
-                            const program::View& view);
+                            const View& view);
 
 /// How an instruction can be cut.
 struct Work {
@@ -55,16 +55,16 @@ struct Work {
   std::vector<ViewMap> inputs, outputs;
 };
 /// Every axis and map of the instruction. What cannot be cut has no axis that can be.
-Work workOf(const program::Instr& instr);
+Work workOf(const Instr& instr);
 
 /// The instruction as it is for the box: pads, groups and accumulation. Views stay as they are.
-program::Instr partOf(const program::Instr& instr, const Work& work, const Box& box);
+Instr partOf(const Instr& instr, const Work& work, const Box& box);
 
 /// Convolutions that step over pixels with a kernel of one read only the pixels that they use.
-void skipPixels(program::Instr& instr);
+void skipPixels(Instr& instr);
 
 /// Element by element, all views alike (TABLE: but for the table): may follow another instruction
 /// tile by tile.
 bool isElementwise(uint16_t kind);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

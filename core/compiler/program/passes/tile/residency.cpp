@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -170,4 +168,4 @@ Result<Settled> settle(const Program& program, const std::vector<Chain>& chains,
   return Settler(program, chains, isDone, memory, sums, machine, options).settle(mostStayers);
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -4,12 +4,12 @@
 #include "core/compiler/program/passes/tile/tiling.h"
 
 /// Which values stay in local memory between chains, and how each chain is cut beside them.
-namespace candela::plan {
+namespace candela::program::passes::tile {
 
 /// A buffer that is in local memory from the chain that writes it to the last one of these that
 /// reads it there. Constants and inputs come by one copy, before the first chain.
 struct Stayer {
-  uint32_t buffer = program::kNone;
+  uint32_t buffer = kNone;
   size_t first = 0, last = 0; ///< chains
   bool stored = false;        ///< later ones read it from memory
   bool fetched = false;       ///< a constant or an input
@@ -26,9 +26,9 @@ struct Settled {
 /// Decides value by value in the order of their writers: each stays as long as that saves most, by
 /// the costs of the chains that it takes room from. `mostStayers`: the first so many of them alone.
 /// Failure: as chooseTiling(), naming the instruction.
-Result<Settled> settle(const program::Program& program, const std::vector<Chain>& chains,
+Result<Settled> settle(const Program& program, const std::vector<Chain>& chains,
                        const std::vector<bool>& isDone, const LocalMemory& memory,
                        const LocalMemory* sums, const Machine& machine, const TileOptions& options,
                        size_t mostStayers);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -15,9 +15,7 @@
 #include "core/compiler/program/passes/tile/residency.h"
 #include "core/compiler/program/passes/tile/unroll.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -343,7 +341,8 @@ void waitForLoads(Program& program, const Machine& machine) {
 /// Of the exact search, some hundredths of a second.
 constexpr uint64_t kNodesBeforeLess = 250'000;
 /// For a plan that is one of several.
-constexpr PlanOptions kBrief{.placements = 50'000, .nodes = 1'000, .shrinkNodes = 0};
+constexpr solvers::memory::PlanOptions kBrief{
+    .placements = 50'000, .nodes = 1'000, .shrinkNodes = 0};
 
 struct Limits {
   size_t stayers = SIZE_MAX;
@@ -397,10 +396,11 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
                                         machine.storeEngine + 1u, machine.computeEngine + 1u});
   // Where less may stay instead, the search for offsets is short.
   const bool mayGiveUp = stayed > 0 || options.prefetch;
-  CDL_ASSIGN(const PlacementReport placed,
-             plan::place(program, limits.brief ? kBrief
-                                  : mayGiveUp  ? PlanOptions{.nodes = kNodesBeforeLess}
-                                               : PlanOptions{}));
+  CDL_ASSIGN(const schedule::PlacementReport placed,
+             schedule::place(program, limits.brief ? kBrief
+                                      : mayGiveUp
+                                          ? solvers::memory::PlanOptions{.nodes = kNodesBeforeLess}
+                                          : solvers::memory::PlanOptions{}));
   if (machine.costs.storesLast) waitForLoads(program, machine);
   report.arenaBytes = placed.arenaBytes;
   report.maxLiveBytes = placed.maxLiveBytes;
@@ -454,4 +454,4 @@ Result<TileReport> tile(Program& program, const Machine& machine, const TileOpti
   return std::move(best.report);
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -4,7 +4,7 @@
 #include "core/compiler/program/program.h"
 
 /// Programs for devices that compute on local memories.
-namespace candela::plan {
+namespace candela::program::passes::tile {
 
 struct TileOptions {
   bool fuse = true; ///< elementwise instructions follow what they read, tile by tile
@@ -49,8 +49,7 @@ struct TileReport {
 /// meaning is unchanged: integers bit by bit, floats too where no sum is split. Failures:
 /// invalid_argument of a machine; out_of_memory naming the instruction, the memory and both numbers
 /// where the smallest tiles do not fit; limit of the instruction budget alike; bad_model.
-Result<TileReport> tile(program::Program& program, const Machine& machine,
-                        const TileOptions& options = {});
+Result<TileReport> tile(Program& program, const Machine& machine, const TileOptions& options = {});
 
 /// Bytes that a Program's copies move between memories, by what they are.
 struct CopiedBytes {
@@ -68,6 +67,6 @@ struct CopiesOfProgram {
   CopiedBytes total;
   std::vector<CopiedBytes> instrs;
 };
-CopiesOfProgram copiesOf(const program::Program& program);
+CopiesOfProgram copiesOf(const Program& program);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -4,11 +4,11 @@
 #include "core/compiler/program/passes/tile/machine.h"
 
 /// How a chain is cut, chosen by what it costs.
-namespace candela::plan {
+namespace candela::program::passes::tile {
 
 /// A value that a chain reads from or leaves outside of itself.
 struct Port {
-  program::View view;
+  View view;
   ViewMap map;
   /// Link and operand; several where one value is read twice. Outputs: link and result.
   std::vector<std::pair<size_t, size_t>> uses;
@@ -19,8 +19,8 @@ struct Port {
   bool isCompact = false;
 };
 /// Inputs first, those with the same view once.
-std::vector<Port> portsOf(const program::Program& program, const Chain& chain,
-                          const Machine& machine, bool hasSums);
+std::vector<Port> portsOf(const Program& program, const Chain& chain, const Machine& machine,
+                          bool hasSums);
 
 /// Where a whole buffer stays for several chains.
 enum class Stay : uint8_t {
@@ -62,6 +62,6 @@ Result<Tiling> chooseTiling(const Chain& chain, const std::vector<Port>& ports,
                             const Setting& setting, const TileCosts& costs);
 
 /// Bytes of the view without the dims that it only repeats, all of `region`.
-uint64_t compactBytes(const program::View& view, const std::vector<Range>& region);
+uint64_t compactBytes(const View& view, const std::vector<Range>& region);
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -1,8 +1,6 @@
 #include "core/compiler/program/passes/tile/unroll.h"
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program::passes::tile {
 
 namespace {
 
@@ -65,4 +63,4 @@ Status unroll(Program& program, uint64_t most) {
   return Status::ok();
 }
 
-} // namespace candela::plan
+} // namespace candela::program::passes::tile

@@ -26,11 +26,11 @@ void expectOwnOutputs(const Graph& graph) {
   }
 }
 
-class PassTest : public ::testing::TestWithParam<passes::PassInfo> {};
+class PassTest : public ::testing::TestWithParam<graph::passes::PassInfo> {};
 
 TEST_P(PassTest, KeepsNumbersAndInterface) {
   const std::vector<std::string> name{std::string(GetParam().name)};
-  const double tolerance = GetParam().effect == passes::Effect::rounds ? 1e-4 : 0;
+  const double tolerance = GetParam().effect == graph::passes::Effect::rounds ? 1e-4 : 0;
   int rewrites = 0;
   for (uint64_t seed = 1; seed <= kGraphs; ++seed) {
     SCOPED_TRACE(seed);
@@ -39,7 +39,7 @@ TEST_P(PassTest, KeepsNumbersAndInterface) {
     ASSERT_TRUE(expected.isOk()) << expected.status().message();
     const std::string interface = testing::interfaceOf(random.graph),
                       before = testing::textOf(random.graph);
-    const Status status = passes::runPasses(random.graph, name);
+    const Status status = graph::passes::runPasses(random.graph, name);
     ASSERT_TRUE(status.isOk()) << status.message() << before;
     EXPECT_EQ(interface, testing::interfaceOf(random.graph));
     expectOwnOutputs(random.graph);
@@ -53,8 +53,8 @@ TEST_P(PassTest, KeepsNumbersAndInterface) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PassTest,
-                         ::testing::ValuesIn(passes::allPasses().begin(),
-                                             passes::allPasses().end()),
+                         ::testing::ValuesIn(graph::passes::allPasses().begin(),
+                                             graph::passes::allPasses().end()),
                          [](const auto& info) {
                            std::string name(info.param.name);
                            std::erase(name, '-');
@@ -62,11 +62,12 @@ INSTANTIATE_TEST_SUITE_P(All, PassTest,
                          });
 
 TEST(Passes, SayWhatBecomesOfNumbers) {
-  for (const passes::PassInfo& pass : passes::allPasses()) {
+  for (const graph::passes::PassInfo& pass : graph::passes::allPasses()) {
     EXPECT_FALSE(pass.values.empty()) << pass.name;
     const bool keeps = pass.values.find("bits") != std::string_view::npos &&
                        pass.values.find("round") == std::string_view::npos;
-    EXPECT_EQ(keeps, pass.effect == passes::Effect::sameBits) << pass.name << ": " << pass.values;
+    EXPECT_EQ(keeps, pass.effect == graph::passes::Effect::sameBits)
+        << pass.name << ": " << pass.values;
   }
 }
 
@@ -77,15 +78,16 @@ TEST(Optimize, KeepsNumbersAndSettles) {
     const auto expected = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(expected.isOk());
     const size_t before = random.graph.nodeCount();
-    ASSERT_TRUE(passes::optimize(random.graph).isOk());
+    ASSERT_TRUE(graph::passes::optimize(random.graph).isOk());
     EXPECT_LT(random.graph.nodeCount(), before);
     expectOwnOutputs(random.graph);
     const auto got = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(got.isOk());
     testing::expectSame(*expected, *got, 1e-4);
     int more = 0;
-    ASSERT_TRUE(
-        passes::optimize(random.graph, [&](std::string_view, const Graph&) { ++more; }).isOk());
+    ASSERT_TRUE(graph::passes::optimize(random.graph, [&](std::string_view, const Graph&) {
+                  ++more;
+                }).isOk());
     EXPECT_EQ(more, 0) << "a second run finds more";
   }
 }
@@ -93,15 +95,16 @@ TEST(Optimize, KeepsNumbersAndSettles) {
 TEST(Optimize, KeepsEveryNameOfTheModel) {
   auto random = testing::GraphMaker(7).makeMixed(kSteps);
   std::set<std::string> reachable;
-  ASSERT_TRUE(
-      passes::runPasses(random.graph, std::vector<std::string>{"dead-code", "fold-constants"})
-          .isOk());
+  ASSERT_TRUE(graph::passes::runPasses(random.graph,
+                                       std::vector<std::string>{"dead-code", "fold-constants"})
+                  .isOk());
   for (const auto& node : random.graph.nodes())
     if (node->kind != graph::OpKind::Constant)
       reachable.insert(node->provenance.begin(), node->provenance.end());
-  ASSERT_TRUE(passes::runPasses(random.graph, std::vector<std::string>{"common-subexpressions",
-                                                                       "fold-batch-norm"})
-                  .isOk());
+  ASSERT_TRUE(
+      graph::passes::runPasses(random.graph,
+                               std::vector<std::string>{"common-subexpressions", "fold-batch-norm"})
+          .isOk());
   std::set<std::string> kept;
   for (const auto& node : random.graph.nodes())
     kept.insert(node->provenance.begin(), node->provenance.end());
@@ -110,7 +113,7 @@ TEST(Optimize, KeepsEveryNameOfTheModel) {
 
 TEST(RunPasses, NamesTheKnownOnes) {
   Graph graph;
-  const Status status = passes::runPasses(graph, std::vector<std::string>{"fold"});
+  const Status status = graph::passes::runPasses(graph, std::vector<std::string>{"fold"});
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_THAT(status.message(),
               HasSubstr("no pass 'fold'; there are canonicalize, simplify-loops, algebra"));

@@ -21,13 +21,14 @@ TEST_P(QuantizedModel, RunsAsIntegers) {
   import::ImportOptions options;
   options.dims["N"] = 1;
   auto graph = import::importModel(
-      onnx_io::readModel(std::string(CANDELA_MODELS) + "/" + GetParam().model + ".onnx").orAbort(),
+      import::onnx_io::readModel(std::string(CANDELA_MODELS) + "/" + GetParam().model + ".onnx")
+          .orAbort(),
       options);
   ASSERT_TRUE(graph.isOk()) << graph.status().message();
-  ASSERT_TRUE(passes::optimize(*graph).isOk());
+  ASSERT_TRUE(graph::passes::optimize(*graph).isOk());
   int convs = 0, products = 0, floatProducts = 0;
   for (const auto& node : graph->nodes()) {
-    const std::string note = passes::integerNote(*node);
+    const std::string note = graph::passes::integerNote(*node);
     const bool isFloat = node->kind == OpKind::Conv || node->kind == OpKind::Matmul ||
                          node->kind == OpKind::Gemm || node->kind == OpKind::Attention;
     const bool isInteger = node->kind == OpKind::ConvInteger || node->kind == OpKind::MatmulInteger;
@@ -61,10 +62,10 @@ TEST(IntegerNote, SaysWhyAProductStaysFloat) {
   const auto transposed = graph.addNode(OpKind::Transpose, {dequantized(scale)},
                                         {{"perm", std::vector<int64_t>{1, 0}}});
   const auto product = graph.addNode(OpKind::Matmul, {dequantized(known), (*transposed)->result()});
-  EXPECT_EQ(passes::integerNote(**product),
+  EXPECT_EQ(graph::passes::integerNote(**product),
             "dequantized because operand b is not quantized by constants");
   const auto root = graph.addNode(OpKind::Sqrt, {dequantized(known)});
-  EXPECT_EQ(passes::integerNote(**root), "dequantized because its result is not quantized");
+  EXPECT_EQ(graph::passes::integerNote(**root), "dequantized because its result is not quantized");
 }
 
 } // namespace

@@ -19,11 +19,11 @@ protected:
   void TearDown() override { fs::remove_all(folder); }
   Result<Tensor> read(const TensorProto& proto) {
     writeBytes(folder + "/t.pb", proto.SerializeAsString());
-    return onnx_io::readTensor(folder + "/t.pb");
+    return import::onnx_io::readTensor(folder + "/t.pb");
   }
-  Result<onnx_io::Model> read(const onnx::ModelProto& proto) {
+  Result<import::onnx_io::Model> read(const onnx::ModelProto& proto) {
     writeBytes(folder + "/m.onnx", proto.SerializeAsString());
-    return onnx_io::readModel(folder + "/m.onnx");
+    return import::onnx_io::readModel(folder + "/m.onnx");
   }
   /// A model whose only tensor lies outside of it.
   ModelMaker external(const std::string& location, const std::string& offset = "",
@@ -155,22 +155,22 @@ TEST_F(OnnxIo, RefusesTensorsThatContradictThemselves) {
 }
 
 TEST_F(OnnxIo, RefusesWhatIsNoTensorFile) {
-  EXPECT_EQ(onnx_io::readTensor(folder + "/absent.pb").status().code(), Code::not_found);
-  EXPECT_EQ(onnx_io::readTensor(folder).status().code(), Code::io);
+  EXPECT_EQ(import::onnx_io::readTensor(folder + "/absent.pb").status().code(), Code::not_found);
+  EXPECT_EQ(import::onnx_io::readTensor(folder).status().code(), Code::io);
   // A sequence of tensors, as the node tests hold some: field 3 there is a tensor, here a segment.
   writeBytes(folder + "/s.pb", std::string("\x10\x01\x1a\x04\x08\x01\x10\x01", 8));
-  EXPECT_EQ(onnx_io::readTensor(folder + "/s.pb").status().code(), Code::unsupported);
+  EXPECT_EQ(import::onnx_io::readTensor(folder + "/s.pb").status().code(), Code::unsupported);
 }
 
 TEST_F(OnnxIo, ReadsSequencesAndOptionals) {
   onnx::SequenceProto sequence;
   sequence.set_elem_type(onnx::SequenceProto::TENSOR);
   writeBytes(folder + "/s.pb", sequence.SerializeAsString());
-  EXPECT_EQ(onnx_io::readSequence(folder + "/s.pb")->size(), 0u);
+  EXPECT_EQ(import::onnx_io::readSequence(folder + "/s.pb")->size(), 0u);
   *sequence.add_tensor_values() = tensorProto("", {2}, std::vector<float>{1, 2});
   *sequence.add_tensor_values() = tensorProto("", {}, std::vector<float>{3});
   writeBytes(folder + "/s.pb", sequence.SerializeAsString());
-  const auto items = onnx_io::readSequence(folder + "/s.pb");
+  const auto items = import::onnx_io::readSequence(folder + "/s.pb");
   ASSERT_TRUE(items) << messageOf(items);
   ASSERT_EQ(items->size(), 2u);
   EXPECT_EQ((*items)[0].typeText() + (*items)[1].typeText(), "f32[2]f32[]");
@@ -178,9 +178,9 @@ TEST_F(OnnxIo, ReadsSequencesAndOptionals) {
 
   const auto optional = [&](const onnx::OptionalProto& proto) {
     writeBytes(folder + "/o.pb", proto.SerializeAsString());
-    return onnx_io::readOptional(folder + "/o.pb");
+    return import::onnx_io::readOptional(folder + "/o.pb");
   };
-  using Kind = onnx_io::Optional::Kind;
+  using Kind = import::onnx_io::Optional::Kind;
   onnx::OptionalProto none, tensor, list;
   EXPECT_EQ(optional(none)->kind, Kind::nothing);
   *tensor.mutable_tensor_value() = sequence.tensor_values(0);
@@ -198,19 +198,19 @@ TEST_F(OnnxIo, RefusesSequencesAndOptionalsOfOtherThingsThanTensors) {
   };
   onnx::SequenceProto nested, wrong;
   nested.add_sequence_values();
-  EXPECT_EQ(read(nested, onnx_io::readSequence).code(), Code::unsupported);
+  EXPECT_EQ(read(nested, import::onnx_io::readSequence).code(), Code::unsupported);
   *wrong.add_tensor_values() = tensorProto("", {}, std::vector<float>{3});
   *wrong.add_tensor_values() = tensorProto("", {3}, std::vector<float>{1});
-  EXPECT_THAT(read(wrong, onnx_io::readSequence).message(),
+  EXPECT_THAT(read(wrong, import::onnx_io::readSequence).message(),
               HasSubstr("item 1: float_data has 1 values"));
   onnx::OptionalProto inner, maps;
   inner.mutable_optional_value();
-  EXPECT_EQ(read(inner, onnx_io::readOptional).code(), Code::unsupported);
+  EXPECT_EQ(read(inner, import::onnx_io::readOptional).code(), Code::unsupported);
   maps.mutable_map_value();
-  EXPECT_EQ(read(maps, onnx_io::readOptional).code(), Code::unsupported);
+  EXPECT_EQ(read(maps, import::onnx_io::readOptional).code(), Code::unsupported);
   writeBytes(folder + "/v.pb", "\x1a\x7f");
-  EXPECT_EQ(onnx_io::readOptional(folder + "/v.pb").status().code(), Code::bad_model);
-  EXPECT_EQ(onnx_io::readSequence(folder + "/absent.pb").status().code(), Code::not_found);
+  EXPECT_EQ(import::onnx_io::readOptional(folder + "/v.pb").status().code(), Code::bad_model);
+  EXPECT_EQ(import::onnx_io::readSequence(folder + "/absent.pb").status().code(), Code::not_found);
 }
 
 TEST_F(OnnxIo, ReadsAModel) {
@@ -238,7 +238,7 @@ TEST_F(OnnxIo, ReadsAModel) {
   EXPECT_EQ(model->graph.inputs[0].dims[0].value, 1);
   EXPECT_EQ(model->graph.inputs[0].dims[1].name, "N");
   EXPECT_EQ(model->graph.inputs[0].dims[2].value, -1);
-  const onnx_io::Node& read = model->graph.nodes.at(0);
+  const import::onnx_io::Node& read = model->graph.nodes.at(0);
   EXPECT_EQ(read.domain, "");
   EXPECT_EQ(read.inputs, (std::vector<std::string>{"x", "", "w"}));
   EXPECT_EQ(std::get<int64_t>(read.attributes.at("i")), 3);
@@ -246,9 +246,11 @@ TEST_F(OnnxIo, ReadsAModel) {
   EXPECT_EQ(std::get<std::string>(read.attributes.at("s")), "text");
   EXPECT_EQ(std::get<std::vector<int64_t>>(read.attributes.at("is")).size(), 2u);
   EXPECT_EQ(std::get<Tensor>(read.attributes.at("t")).toInts(), std::vector<int64_t>{9});
-  EXPECT_EQ(std::get<onnx_io::UnsupportedAttribute>(read.attributes.at("ts")).what,
+  EXPECT_EQ(std::get<import::onnx_io::UnsupportedAttribute>(read.attributes.at("ts")).what,
             "of type TENSORS");
-  EXPECT_EQ(std::get<std::shared_ptr<onnx_io::Graph>>(read.attributes.at("g"))->nodes.at(0).opType,
+  EXPECT_EQ(std::get<std::shared_ptr<import::onnx_io::Graph>>(read.attributes.at("g"))
+                ->nodes.at(0)
+                .opType,
             "Inner");
 }
 
@@ -303,9 +305,10 @@ TEST_F(OnnxIo, NamesFileNodeAndTensor) {
 
 TEST_F(OnnxIo, RefusesWhatIsNoModel) {
   writeBytes(folder + "/m.onnx", "");
-  EXPECT_THAT(messageOf(onnx_io::readModel(folder + "/m.onnx")), HasSubstr("no graph in it"));
+  EXPECT_THAT(messageOf(import::onnx_io::readModel(folder + "/m.onnx")),
+              HasSubstr("no graph in it"));
   writeBytes(folder + "/m.onnx", "this is text, not protobuf");
-  EXPECT_THAT(messageOf(onnx_io::readModel(folder + "/m.onnx")),
+  EXPECT_THAT(messageOf(import::onnx_io::readModel(folder + "/m.onnx")),
               HasSubstr("m.onnx: no ONNX model"));
   ModelMaker twice;
   twice.setOpset("ai.onnx", 12);
@@ -316,7 +319,7 @@ TEST_F(OnnxIo, RefusesFilesThatProtobufCannotHold) {
   const std::string path = folder + "/big.onnx";
   writeBytes(path, "");
   fs::resize_file(path, uint64_t(1) << 31); // a hole: takes no disk
-  EXPECT_THAT(messageOf(onnx_io::readModel(path)),
+  EXPECT_THAT(messageOf(import::onnx_io::readModel(path)),
               HasSubstr("big.onnx: 2147483648 bytes, larger than 2 GB, protobuf's limit; store its "
                         "tensors as external data"));
 }
@@ -345,7 +348,7 @@ TEST_F(OnnxIo, MapsExternalData) {
   auto model = read(external("data/w.bin", "8", "16").proto);
   ASSERT_TRUE(model) << messageOf(model);
   const Tensor tensor = model->graph.initializers[0].tensor;
-  model = onnx_io::Model(); // the mapping outlives the model
+  model = import::onnx_io::Model(); // the mapping outlives the model
   EXPECT_EQ(tensor.as<float>()[0], 2.0f);
   EXPECT_EQ(tensor.as<float>()[3], 5.0f);
   // An offset that floats cannot lie at is read through a copy.

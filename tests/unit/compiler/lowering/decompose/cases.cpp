@@ -779,14 +779,15 @@ std::string compare(const Case& test, const Tensor& expected, const Tensor& got)
   return "";
 }
 
-target::Target accelerator() {
-  auto target = target::Table::all().target("acme");
+capabilities::Target accelerator() {
+  auto target = capabilities::Table::all().target("acme");
   EXPECT_TRUE(target.isOk()) << target.status().message();
   return std::move(target).value();
 }
 
-target::Target host() {
-  auto target = target::Target::fromCapabilities("host", soft::capabilities(), true);
+capabilities::Target host() {
+  auto target =
+      capabilities::Target::fromCapabilities("host", runtime::host_executor::capabilities(), true);
   EXPECT_TRUE(target.isOk()) << target.status().message();
   return std::move(target).value();
 }

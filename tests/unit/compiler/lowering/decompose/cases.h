@@ -35,8 +35,8 @@ std::vector<Tensor> inputsOf(const Case& test);
 std::string compare(const Case& test, const Tensor& expected, const Tensor& got);
 
 /// Required rows of every profile, native.
-target::Target accelerator();
+capabilities::Target accelerator();
 /// core/runtime/host_executor's rows.
-target::Target host();
+capabilities::Target host();
 
 } // namespace candela::cases

@@ -8,7 +8,7 @@
 #include "core/reference/reference.h"
 #include "tests/unit/compiler/lowering/decompose/cases.h"
 
-namespace candela::target {
+namespace candela::lowering::decompose {
 namespace {
 
 using graph::Graph;
@@ -16,7 +16,7 @@ using graph::OpKind;
 using testing::HasSubstr;
 
 // Lowers a copy and compares what both compute; every node left must be one that the target takes.
-void expectSame(const cases::Case& test, const Target& target, bool toPrimitives) {
+void expectSame(const cases::Case& test, const capabilities::Target& target, bool toPrimitives) {
   SCOPED_TRACE(
       fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
   const Graph graph = cases::graphOf(test);
@@ -27,10 +27,11 @@ void expectSame(const cases::Case& test, const Target& target, bool toPrimitives
   ASSERT_TRUE(graph::verify(lowered).isOk()) << graph::verify(lowered).message();
   for (const auto& node : lowered.nodes()) {
     if (isAlias(*node)) continue;
-    EXPECT_NE(ask(*node, target, options).support, Support::none) << graph::opName(node->kind);
+    EXPECT_NE(ask(*node, target, options).support, capabilities::Support::none)
+        << graph::opName(node->kind);
     for (const NodeInstr& desc : instructionsOf(*node))
-      EXPECT_TRUE(!toPrimitives || isRequiredFn(desc.kind, desc.fn) ||
-                  (isHostOp(desc.kind) && target.isHost()))
+      EXPECT_TRUE(!toPrimitives || capabilities::isRequiredFn(desc.kind, desc.fn) ||
+                  (capabilities::isHostOp(desc.kind) && target.isHost()))
           << instrText(desc.kind, desc.fn);
     EXPECT_THAT(node->provenance, testing::ElementsAre("Node"));
   }
@@ -46,10 +47,10 @@ void expectSame(const cases::Case& test, const Target& target, bool toPrimitives
 bool inProfiles(const cases::Case& test) {
   for (const cases::Operand& operand : test.operands)
     if (!operand.absent && !(operand.constant && test.kind == OpKind::Gather) &&
-        !profilesCover(0x3f, operand.tensor.elem))
+        !capabilities::profilesCover(0x3f, operand.tensor.elem))
       return false;
   const auto to = test.attrs.find("to");
-  return to == test.attrs.end() || profilesCover(0x3f, std::get<Elem>(to->second));
+  return to == test.attrs.end() || capabilities::profilesCover(0x3f, std::get<Elem>(to->second));
 }
 
 TEST(Lower, EveryOpHasACase) {
@@ -61,7 +62,7 @@ TEST(Lower, EveryOpHasACase) {
 }
 
 TEST(Lower, RequiredRowsCarryEveryOpOfTheirTypes) {
-  const Target target = cases::accelerator();
+  const capabilities::Target target = cases::accelerator();
   int run = 0;
   for (const cases::Case& test : cases::all()) {
     if (test.hostOnly || !inProfiles(test)) continue;
@@ -72,7 +73,7 @@ TEST(Lower, RequiredRowsCarryEveryOpOfTheirTypes) {
 }
 
 TEST(Lower, TheHostCarriesEveryOp) {
-  const Target target = cases::host();
+  const capabilities::Target target = cases::host();
   for (const cases::Case& test : cases::all()) {
     if (test.kind != OpKind::Expr) expectSame(test, target, true);
     expectSame(test, target, false);
@@ -180,7 +181,7 @@ TEST(Describe, QuestionsThatARowWouldSee) {
   graph::Value* b =
       graph.addConstant(Payload::splat(Elem::f32_, 4, 0), graph::TensorType(Elem::f32_, {4}));
   auto conv = graph.addNode(OpKind::Conv, {x, w, b}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
-  InstrDesc desc = describe(instructionsOf(**conv).at(0));
+  capabilities::InstrDesc desc = describe(instructionsOf(**conv).at(0));
   EXPECT_EQ(desc.kind, CDL_KIND_CONV2D);
   ASSERT_EQ(desc.operands.size(), 3u);
   EXPECT_TRUE(desc.operands[1].isConstant);
@@ -191,7 +192,7 @@ TEST(Describe, QuestionsThatARowWouldSee) {
                                                           graph::TensorType(Elem::f32_, {4, 1, 1}))
                                       : b});
   desc = describe(instructionsOf(**scaled).at(0));
-  EXPECT_EQ(desc.operands[1].cls, OperandClass::broadcast);
+  EXPECT_EQ(desc.operands[1].cls, capabilities::OperandClass::broadcast);
   EXPECT_EQ(desc.operands[1].dims, (Shape{4, 64}));
   auto reshape = graph.addNode(OpKind::Reshape, {x}, {{"shape", std::vector<int64_t>{192}}});
   EXPECT_TRUE(instructionsOf(**reshape).empty());
@@ -199,4 +200,4 @@ TEST(Describe, QuestionsThatARowWouldSee) {
 }
 
 } // namespace
-} // namespace candela::target
+} // namespace candela::lowering::decompose

@@ -10,7 +10,7 @@
 #include "tests/unit/compiler/capabilities/tables.h"
 #include "tests/unit/compiler/lowering/decompose/cases.h"
 
-namespace candela::program {
+namespace candela::lowering::emit {
 namespace {
 
 using graph::Graph;
@@ -36,16 +36,17 @@ Value* one(Graph& graph, Shape dims = {}) {
                            TensorType(Elem::f32_, dims));
 }
 
-Program emitted(const Graph& graph, const target::Target& target) {
+program::Program emitted(const Graph& graph, const capabilities::Target& target) {
   auto program = emit(graph, target);
   EXPECT_TRUE(program.isOk()) << program.status().message();
-  return program ? std::move(program).value() : Program{};
+  return program ? std::move(program).value() : program::Program{};
 }
-Program emitted(const Graph& graph) { return emitted(graph, cases::accelerator()); }
+program::Program emitted(const Graph& graph) { return emitted(graph, cases::accelerator()); }
 
-std::vector<std::string> kinds(const Program& program) {
+std::vector<std::string> kinds(const program::Program& program) {
   std::vector<std::string> out;
-  for (const Instr& instr : program.instrs) out.push_back(std::string(kindName(instr.kind)));
+  for (const program::Instr& instr : program.instrs)
+    out.push_back(std::string(kindName(instr.kind)));
   return out;
 }
 
@@ -60,12 +61,12 @@ Graph copyOf(const Graph& graph) {
 }
 
 // The Program on the oracle's arithmetic against the graph that it came from.
-void expectSame(const cases::Case& test, const Graph& graph, const target::Target& target,
+void expectSame(const cases::Case& test, const Graph& graph, const capabilities::Target& target,
                 std::span<const Tensor> inputs, bool toPrimitives) {
   SCOPED_TRACE(
       fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
   Graph lowered = copyOf(graph);
-  const Status status = target::lower(lowered, target, {.toPrimitives = toPrimitives});
+  const Status status = decompose::lower(lowered, target, {.toPrimitives = toPrimitives});
   ASSERT_TRUE(status.isOk()) << status.message();
   auto program = emit(lowered, target);
   ASSERT_TRUE(program.isOk()) << program.status().message();
@@ -79,7 +80,7 @@ void expectSame(const cases::Case& test, const Graph& graph, const target::Targe
 }
 
 TEST(Emit, EveryOpKeepsItsMeaning) {
-  const target::Target host = cases::host(), acme = cases::accelerator();
+  const capabilities::Target host = cases::host(), acme = cases::accelerator();
   int onAcme = 0;
   for (const cases::Case& test : cases::all()) {
     const Graph graph = cases::graphOf(test);
@@ -87,7 +88,7 @@ TEST(Emit, EveryOpKeepsItsMeaning) {
     expectSame(test, graph, host, inputs, false);
     if (test.kind != OpKind::Expr) expectSame(test, graph, host, inputs, true);
     if (test.kind == OpKind::Reshape ||
-        target::assess(*graph.outputs()[0]->producer, acme).verdict == target::Verdict::no)
+        partition::assess(*graph.outputs()[0]->producer, acme).verdict == partition::Verdict::no)
       continue;
     ++onAcme;
     expectSame(test, graph, acme, inputs, false);
@@ -96,8 +97,8 @@ TEST(Emit, EveryOpKeepsItsMeaning) {
 }
 
 // Optional instructions that a backend may claim, as they are emitted.
-target::Target generous() {
-  target::Table table = target::Table::all();
+capabilities::Target generous() {
+  capabilities::Table table = capabilities::Table::all();
   table.add(CDL_KIND_CONV2D, 0, {CDL_F32, CDL_F32, CDL_F32});
   table.rows.back().flags = CDL_ROW_EPILOGUE;
   table.rows.back().steps_mask = 1 << CDL_KIND_BINARY;
@@ -110,7 +111,7 @@ target::Target generous() {
 }
 
 TEST(Emit, CompositesThatATargetClaimsStayWhole) {
-  const target::Target target = generous();
+  const capabilities::Target target = generous();
   int whole = 0;
   for (const cases::Case& test : cases::all()) {
     const bool claims = test.kind == OpKind::Conv || test.kind == OpKind::ConvTranspose ||
@@ -119,7 +120,7 @@ TEST(Emit, CompositesThatATargetClaimsStayWhole) {
     if (!claims || test.hostOnly || test.operands[0].tensor.elem != Elem::f32_) continue;
     const Graph graph = cases::graphOf(test);
     Graph lowered = cases::graphOf(test);
-    ASSERT_TRUE(target::lower(lowered, target).isOk());
+    ASSERT_TRUE(decompose::lower(lowered, target).isOk());
     for (const auto& node : lowered.nodes()) whole += node->kind == test.kind;
     expectSame(test, graph, target, cases::inputsOf(test), false);
   }
@@ -129,7 +130,7 @@ TEST(Emit, CompositesThatATargetClaimsStayWhole) {
 // Random graphs of everything that takes and gives a matrix of f32: movement, broadcasts, products,
 // several outputs.
 TEST(Emit, RandomGraphsKeepTheirMeaning) {
-  const target::Target acme = cases::accelerator();
+  const capabilities::Target acme = cases::accelerator();
   for (unsigned seed = 0; seed < 80; ++seed) {
     std::mt19937 random(seed);
     Graph graph;
@@ -193,17 +194,17 @@ TEST(Buffers, AliasesShareAndNamesAreTheGraphs) {
   Value* flat = add(graph, OpKind::Reshape, {sum}, {{"shape", Shape{6}}});
   Value* negated = add(graph, OpKind::Neg, {flat}, {}, {"Neg_1", "Cast_2"});
   graph.addOutput(negated, "the output");
-  const Program program = emitted(graph);
+  const program::Program program = emitted(graph);
   ASSERT_EQ(program.buffers.size(), 3u);
   EXPECT_EQ(program.buffers[0].name, "input 0");
-  EXPECT_EQ(program.buffers[0].role, Role::input);
+  EXPECT_EQ(program.buffers[0].role, program::Role::input);
   EXPECT_EQ(program.buffers[1].name, "the output");
-  EXPECT_EQ(program.buffers[1].role, Role::output);
-  EXPECT_EQ(program.buffers[2].role, Role::temp);
+  EXPECT_EQ(program.buffers[1].role, program::Role::output);
+  EXPECT_EQ(program.buffers[2].role, program::Role::temp);
   EXPECT_EQ(program.buffers[2].offset, CDL_UNPLACED);
   EXPECT_THAT(kinds(program), ElementsAre("binary", "unary"));
   EXPECT_THAT(program.instrs[1].provenance,
-              ElementsAre(Origin{"Neg_1", "neg"}, Origin{"Cast_2", "neg"}));
+              ElementsAre(program::Origin{"Neg_1", "neg"}, program::Origin{"Cast_2", "neg"}));
   EXPECT_THAT(program.instrs[0].waits, IsEmpty());
   EXPECT_THAT(program.instrs[1].waits, ElementsAre(0u));
 }
@@ -216,7 +217,7 @@ TEST(Buffers, OutputsThatNothingComputesAreCopied) {
   for (Value* value : {x, y, y, alias, one(graph, {4}),
                        add(graph, OpKind::Reshape, {x}, {{"shape", Shape{2, 2}}})})
     graph.addOutput(value, fmt::format("out{}", graph.outputs().size()));
-  const Program program = emitted(graph);
+  const program::Program program = emitted(graph);
   EXPECT_THAT(kinds(program), ElementsAre("unary", "copy", "copy", "copy", "copy", "copy"));
   const Tensor input = Tensor::of<float>(Elem::f32_, {4}, {1, 2, 3, 4});
   auto got = reference::interpret(program, std::vector{input}, {.inPlaceArena = false});
@@ -232,7 +233,7 @@ TEST(Buffers, ConstantsStayInTheirShortForm) {
   Graph graph;
   Value* x = f32(graph, "x", {1 << 20});
   graph.addOutput(add(graph, OpKind::Add, {x, one(graph, {1 << 20})}), "y");
-  const Program program = emitted(graph);
+  const program::Program program = emitted(graph);
   ASSERT_EQ(program.constants.size(), 1u);
   EXPECT_EQ(program.constants[0].payload.form(), Payload::Form::splat);
 }
@@ -241,7 +242,7 @@ TEST(Views, BroadcastsAreStrideZeroInFewDims) {
   Graph graph;
   Value* x = f32(graph, "x", {2, 3, 4, 5});
   graph.addOutput(add(graph, OpKind::Mul, {x, one(graph, {3, 1, 1})}), "y");
-  const Program program = emitted(graph);
+  const program::Program program = emitted(graph);
   ASSERT_EQ(program.instrs.size(), 1u);
   EXPECT_THAT(program.instrs[0].inputs[1].dims, ElementsAre(2, 3, 20));
   EXPECT_THAT(program.instrs[0].inputs[1].strides, ElementsAre(0, 1, 0));
@@ -251,7 +252,7 @@ TEST(Views, ABatchOfOneIsRepeated) {
   Graph graph;
   Value *a = f32(graph, "a", {1, 2, 3}), *b = f32(graph, "b", {5, 3, 4});
   graph.addOutput(add(graph, OpKind::BatchMatmul, {a, b}, {{"to", Elem::f32_}}), "y");
-  const Program program = emitted(graph);
+  const program::Program program = emitted(graph);
   ASSERT_EQ(program.instrs.size(), 1u);
   EXPECT_THAT(program.instrs[0].inputs[0].dims, ElementsAre(5, 2, 3));
   EXPECT_EQ(program.instrs[0].inputs[0].strides[0], 0);
@@ -263,7 +264,7 @@ TEST(Waits, WritersBeforeReadersAndReadersBeforeWriters) {
   Value* placed =
       add(graph, OpKind::Place, {x, z}, {{"dims", Shape{2, 5}}, {"offsets", Shape{0, 0, 0, 2}}});
   graph.addOutput(add(graph, OpKind::Neg, {placed}), "y");
-  const Program program = emitted(graph);
+  const program::Program program = emitted(graph);
   EXPECT_THAT(kinds(program), ElementsAre("fill", "copy", "copy", "unary"));
   EXPECT_THAT(program.instrs[1].waits, ElementsAre(0u));
   EXPECT_THAT(program.instrs[2].waits, ElementsAre(0u, 1u));
@@ -306,4 +307,4 @@ TEST(Errors, AnInstructionThatTheTargetLacksIsADefect) {
 }
 
 } // namespace
-} // namespace candela::program
+} // namespace candela::lowering::emit

@@ -18,7 +18,7 @@
 #include "core/reference/interpreter/interp.h"
 #include "core/reference/reference.h"
 
-namespace candela::program {
+namespace candela::lowering::emit {
 namespace {
 
 using graph::Graph, graph::OpKind, graph::TensorType, graph::Value;
@@ -153,17 +153,17 @@ std::vector<int64_t> allOf(const std::vector<Tensor>& tensors) {
   return all;
 }
 
-Program planned(Graph& graph, bool toPrimitives) {
-  const target::Target& host = pipeline::hostTarget();
-  EXPECT_TRUE(target::lower(graph, host, {toPrimitives}).isOk());
+program::Program planned(Graph& graph, bool toPrimitives) {
+  const capabilities::Target& host = driver::hostTarget();
+  EXPECT_TRUE(decompose::lower(graph, host, {toPrimitives}).isOk());
   for (Graph* each : graph::nestedGraphs(graph)) {
-    EXPECT_TRUE(target::chooseLayouts(*each, host).isOk());
-    EXPECT_TRUE(toPrimitives || target::fuse(*each, host).isOk());
+    EXPECT_TRUE(layout::chooseLayouts(*each, host).isOk());
+    EXPECT_TRUE(toPrimitives || fusion::fuse(*each, host).isOk());
   }
   EXPECT_TRUE(graph::verify(graph).isOk()) << graph::verify(graph).message();
-  Program program = emit(graph, host).orAbort();
-  EXPECT_TRUE(plan::schedule(program).isOk());
-  EXPECT_TRUE(plan::place(program).isOk());
+  program::Program program = emit(graph, host).orAbort();
+  EXPECT_TRUE(program::passes::schedule::schedule(program).isOk());
+  EXPECT_TRUE(program::passes::schedule::place(program).isOk());
   return program;
 }
 
@@ -183,15 +183,15 @@ TEST(EmitLoop, RandomLoopsKeepTheirMeaning) {
 
     for (const bool optimized : {false, true}) {
       Graph lowered = graph::clone(graph);
-      ASSERT_TRUE(!optimized || passes::optimize(lowered).isOk());
+      ASSERT_TRUE(!optimized || graph::passes::optimize(lowered).isOk());
       ASSERT_EQ(allOf(reference::run(lowered, inputs).orAbort()), expected);
-      const Program program = planned(lowered, !optimized);
+      const program::Program program = planned(lowered, !optimized);
       loops += static_cast<int>(program.loops.size());
       const auto got = reference::interpret(program, inputs);
-      ASSERT_TRUE(got) << got.status().message() << print(program).value();
-      ASSERT_EQ(allOf(*got), expected) << print(program).value();
+      ASSERT_TRUE(got) << got.status().message() << program::print(program).value();
+      ASSERT_EQ(allOf(*got), expected) << program::print(program).value();
     }
-    auto session = pipeline::compile(std::move(graph), "loops", {});
+    auto session = driver::compile(std::move(graph), "loops", {});
     ASSERT_TRUE(session) << session.status().message();
     ASSERT_EQ(allOf((*session)->run(inputs).orAbort()), expected);
   }
@@ -199,4 +199,4 @@ TEST(EmitLoop, RandomLoopsKeepTheirMeaning) {
 }
 
 } // namespace
-} // namespace candela::program
+} // namespace candela::lowering::emit

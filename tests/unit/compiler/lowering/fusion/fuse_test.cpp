@@ -13,9 +13,9 @@
 namespace candela {
 namespace {
 
+using capabilities::Table;
+using capabilities::Target;
 using graph::Graph;
-using target::Table;
-using target::Target;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -43,7 +43,7 @@ Graph parsed(const char* text) {
 }
 
 int fuseOrFail(Graph& graph, const Target& target) {
-  const auto count = target::fuse(graph, target);
+  const auto count = lowering::fusion::fuse(graph, target);
   EXPECT_TRUE(count.isOk()) << count.status().message();
   const Status status = graph::verify(graph);
   EXPECT_TRUE(status.isOk()) << status.message() << testing::textOf(graph);
@@ -205,13 +205,14 @@ graph @block(%x: f32[1,6,4], %v: f32[1,4,5], %w: f32[1,4,5], %bias: f32[5], %r: 
   EXPECT_EQ(products, 2);
   for (const auto& node : graph.nodes())
     if (node->kind == graph::OpKind::Expr) {
-      ASSERT_NE(target::accumulatorOf(*node), nullptr);
-      EXPECT_EQ(target::epilogueOf(*target::accumulatorOf(*node)), node.get());
-      const auto instrs = target::instructionsOf(*node);
+      ASSERT_NE(lowering::decompose::accumulatorOf(*node), nullptr);
+      EXPECT_EQ(lowering::decompose::epilogueOf(*lowering::decompose::accumulatorOf(*node)),
+                node.get());
+      const auto instrs = lowering::decompose::instructionsOf(*node);
       ASSERT_EQ(instrs.size(), 1u);
       EXPECT_EQ(instrs[0].kind, CDL_KIND_MATMUL);
       EXPECT_EQ(instrs[0].views.size(), 3u);
-      EXPECT_EQ(target::ask(*node, target).support, target::Support::native);
+      EXPECT_EQ(lowering::decompose::ask(*node, target).support, capabilities::Support::native);
     }
 }
 
@@ -275,14 +276,14 @@ graph @lacks(%x: f32[2,3,4], %w: f32[2,4,5]) -> (%y: f32[2,3,5]) {
 }
 
 TEST(Epilogues, KeepNumbers) {
-  const auto host = Target::fromCapabilities("soft", soft::capabilities(), true);
+  const auto host = Target::fromCapabilities("soft", runtime::host_executor::capabilities(), true);
   ASSERT_TRUE(host.isOk()) << host.status().message();
   const Target& target = *host;
   int fused = 0, epilogues = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     auto random = testing::GraphMaker(seed).makeMixed(20);
-    const Status lowered = target::lower(random.graph, target);
+    const Status lowered = lowering::decompose::lower(random.graph, target);
     ASSERT_TRUE(lowered.isOk()) << lowered.message();
     const auto expected = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(expected.isOk()) << expected.status().message();
@@ -290,7 +291,7 @@ TEST(Epilogues, KeepNumbers) {
                       interface = testing::interfaceOf(random.graph);
     fused += fuseOrFail(random.graph, target);
     for (const auto& node : random.graph.nodes())
-      epilogues += target::accumulatorOf(*node) != nullptr;
+      epilogues += lowering::decompose::accumulatorOf(*node) != nullptr;
     EXPECT_EQ(interface, testing::interfaceOf(random.graph));
     const auto got = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(got.isOk()) << got.status().message();
@@ -302,7 +303,7 @@ TEST(Epilogues, KeepNumbers) {
 }
 
 TEST(Epilogues, SeeBroadcastsThroughReshapes) {
-  using target::shapeOver;
+  using capabilities::shapeOver;
   EXPECT_EQ(shapeOver({5}, {2, 3, 5}, {1, 6, 5}), Shape({1, 1, 5}));
   EXPECT_EQ(shapeOver({2, 3, 5}, {2, 3, 5}, {1, 6, 5}), Shape({1, 6, 5}));
   EXPECT_EQ(shapeOver({2, 3, 1}, {2, 3, 5}, {1, 6, 5}), Shape({1, 6, 1}));

@@ -8,8 +8,8 @@ namespace candela::testing {
 
 /// A target that has convolutions, pools and products row-major and in blocks of 4, and takes every
 /// stride elsewhere.
-inline target::Target blocking() {
-  using target::Table;
+inline capabilities::Target blocking() {
+  using capabilities::Table;
   Table t = Table::all();
   for (cdl_row_t& row : t.rows)
     if (row.kind != CDL_KIND_MATMUL && row.kind != CDL_KIND_REDUCE)

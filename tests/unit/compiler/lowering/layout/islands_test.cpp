@@ -33,23 +33,24 @@ struct Laid {
 };
 
 /// Lowers the graph for the target and emits it.
-Laid laid(Graph& graph, const target::Target& target = testing::blocking()) {
+Laid laid(Graph& graph, const capabilities::Target& target = testing::blocking()) {
   Laid result;
-  EXPECT_TRUE(target::lower(graph, target));
-  EXPECT_TRUE(target::chooseLayouts(graph, target).isOk());
-  EXPECT_TRUE(target::fuse(graph, target).isOk());
-  target::giveHalos(graph, target);
+  EXPECT_TRUE(lowering::decompose::lower(graph, target));
+  EXPECT_TRUE(lowering::layout::chooseLayouts(graph, target).isOk());
+  EXPECT_TRUE(lowering::fusion::fuse(graph, target).isOk());
+  lowering::layout::giveHalos(graph, target);
   const Status status = graph::verify(graph);
   EXPECT_TRUE(status.isOk()) << status.message() << testing::textOf(graph);
   result.conversions = 0;
-  for (const auto& node : graph.nodes()) result.conversions += target::convertsLayout(*node);
+  for (const auto& node : graph.nodes())
+    result.conversions += lowering::decompose::convertsLayout(*node);
   result.text = testing::textOf(graph);
-  auto program = program::emit(graph, target);
+  auto program = lowering::emit::emit(graph, target);
   EXPECT_TRUE(program.isOk()) << program.status().message() << result.text;
   if (!program) return result;
   result.program = std::move(*program);
-  EXPECT_TRUE(plan::schedule(result.program));
-  const auto placed = plan::place(result.program);
+  EXPECT_TRUE(program::passes::schedule::schedule(result.program));
+  const auto placed = program::passes::schedule::place(result.program);
   EXPECT_TRUE(placed.isOk()) << placed.status().message();
   return result;
 }
@@ -155,7 +156,7 @@ graph @groups(%x: f32[1,8,5,5]) -> (%y: f32[1,16,5,5]) {
 }
 
 TEST(Islands, RandomNetworksKeepTheirNumbers) {
-  const target::Target target = testing::blocking();
+  const capabilities::Target target = testing::blocking();
   int blocked = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);

@@ -13,8 +13,8 @@ using graph::Graph;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-target::Target anyTarget() {
-  target::Table table = target::Table::all();
+capabilities::Target anyTarget() {
+  capabilities::Table table = capabilities::Table::all();
   return *table.target();
 }
 
@@ -26,7 +26,7 @@ Graph parsed(const std::string& text) {
 }
 
 int pack(Graph& graph) {
-  const auto count = target::chooseLayouts(graph, anyTarget());
+  const auto count = lowering::layout::chooseLayouts(graph, anyTarget());
   EXPECT_TRUE(count.isOk()) << count.status().message();
   const Status status = graph::verify(graph);
   EXPECT_TRUE(status.isOk()) << status.message() << testing::textOf(graph);

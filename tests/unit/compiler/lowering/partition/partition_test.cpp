@@ -6,7 +6,7 @@
 
 #include "tests/unit/compiler/capabilities/tables.h"
 
-namespace candela::target {
+namespace candela::lowering::partition {
 namespace {
 
 using graph::Graph;
@@ -20,16 +20,18 @@ using testing::StartsWith;
 
 // Takes every type that the required rows have, natively; the host takes every required function of
 // every type.
-Target accelerator(std::initializer_list<unsigned> profiles = {CDL_PROFILE_BASE, CDL_PROFILE_FP32},
-                   uint8_t support = CDL_SUPPORT_NATIVE) {
-  auto target = Table::required(profiles, support).target("acme");
+capabilities::Target accelerator(std::initializer_list<unsigned> profiles = {CDL_PROFILE_BASE,
+                                                                             CDL_PROFILE_FP32},
+                                 uint8_t support = CDL_SUPPORT_NATIVE) {
+  auto target = capabilities::Table::required(profiles, support).target("acme");
   EXPECT_TRUE(target.isOk()) << target.status().message();
   return std::move(target).value();
 }
-Target host() {
-  Table table = Table::all();
+capabilities::Target host() {
+  capabilities::Table table = capabilities::Table::all();
   std::set<std::pair<uint16_t, uint16_t>> kinds;
-  for (const RequiredRow& row : requiredRows()) kinds.insert({row.kind, row.fn});
+  for (const capabilities::RequiredRow& row : capabilities::requiredRows())
+    kinds.insert({row.kind, row.fn});
   for (auto [kind, fn] : kinds) table.add(kind, fn, {}, CDL_CLASS_AFFINE);
   auto target = table.target("host", true);
   EXPECT_TRUE(target.isOk()) << target.status().message();
@@ -65,8 +67,9 @@ TEST(Assess, Verdicts) {
   Value* sum = add(graph, OpKind::Add, {x, x});
   Value* softmax = add(graph, OpKind::Softmax, {x});
   Value* wide = add(graph, OpKind::Add, {d, d});
-  const Target native = accelerator(),
-               emulating = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP32}, CDL_SUPPORT_EMULATED);
+  const capabilities::Target native = accelerator(),
+                             emulating = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP32},
+                                                     CDL_SUPPORT_EMULATED);
   EXPECT_EQ(assess(*sum->producer, native).verdict, Verdict::claimed);
   EXPECT_EQ(assess(*sum->producer, emulating).verdict, Verdict::lowersEmulated);
   EXPECT_EQ(assess(*sum->producer, host()).verdict, Verdict::lowersEmulated);
@@ -84,7 +87,7 @@ TEST(Assess, SaysWhatTheRowLacksAndWhatItsPartsLack) {
   Graph graph;
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {2, 8}));
   const Value* softmax = add(graph, OpKind::Softmax, {x});
-  Table table = Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
+  capabilities::Table table = capabilities::Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
   for (cdl_row_t& row : table.rows)
     if (row.kind == CDL_KIND_REDUCE) row.support = CDL_SUPPORT_EMULATED;
   const auto assessed = [&] {
@@ -114,8 +117,8 @@ TEST(Partition, ForeignTypesGoToTheHostAndNeighboursMerge) {
   Value* d = add(graph, OpKind::Cast, {c}, {{"to", Elem::f32_}});
   Value* e = add(graph, OpKind::Add, {d, a});
   graph.addOutput(e, "e");
-  const Target acme = accelerator(), soft = host();
-  auto result = partition(graph, std::vector<const Target*>{&acme, &soft});
+  const capabilities::Target acme = accelerator(), soft = host();
+  auto result = partition(graph, std::vector<const capabilities::Target*>{&acme, &soft});
   ASSERT_TRUE(result.isOk()) << result.status().message();
   expectValid(graph, *result);
   ASSERT_EQ(result->parts.size(), 3u);
@@ -133,8 +136,8 @@ TEST(Partition, AHostNodeBesideTheChainDoesNotCutIt) {
   Value* h = add(graph, OpKind::Cast, {d}, {{"to", Elem::f32_}});
   Value* b = add(graph, OpKind::Add, {a, h});
   graph.addOutput(b, "b");
-  const Target acme = accelerator(), soft = host();
-  auto result = partition(graph, std::vector<const Target*>{&acme, &soft});
+  const capabilities::Target acme = accelerator(), soft = host();
+  auto result = partition(graph, std::vector<const capabilities::Target*>{&acme, &soft});
   ASSERT_TRUE(result.isOk());
   expectValid(graph, *result);
   ASSERT_EQ(result->parts.size(), 2u);
@@ -147,12 +150,19 @@ TEST(Partition, EmulatedRowsGoBeforeTheHostAndNativeOnesBeforeBoth) {
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {4}));
   Value* a = add(graph, OpKind::Exp, {x});
   graph.addOutput(a, "a");
-  const Target slow = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP32}, CDL_SUPPORT_EMULATED),
-               fast = accelerator(), soft = host();
-  EXPECT_EQ(partition(graph, std::vector<const Target*>{&slow, &soft})->parts[0].target, 0u);
-  EXPECT_EQ(partition(graph, std::vector<const Target*>{&slow, &fast, &soft})->parts[0].target, 1u);
+  const capabilities::Target slow = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP32},
+                                                CDL_SUPPORT_EMULATED),
+                             fast = accelerator(), soft = host();
+  EXPECT_EQ(
+      partition(graph, std::vector<const capabilities::Target*>{&slow, &soft})->parts[0].target,
+      0u);
+  EXPECT_EQ(partition(graph, std::vector<const capabilities::Target*>{&slow, &fast, &soft})
+                ->parts[0]
+                .target,
+            1u);
   const Barred barred{{{1, a->name}, "only add"}};
-  auto again = partition(graph, std::vector<const Target*>{&slow, &fast, &soft}, barred);
+  auto again =
+      partition(graph, std::vector<const capabilities::Target*>{&slow, &fast, &soft}, barred);
   EXPECT_EQ(again->parts[0].target, 0u);
   EXPECT_EQ(again->assessments.at(a->producer)[1].reason, CDL_REASON_BARRED);
   EXPECT_THAT(again->assessments.at(a->producer)[1].detail,
@@ -171,8 +181,8 @@ TEST(Partition, AliasesFollowTheirOperandAndConstantsTheirUsers) {
   Value* alone = add(graph, OpKind::Reshape, {x}, {{"shape", std::vector<int64_t>{1, 4}}});
   graph.addOutput(d, "d");
   graph.addOutput(alone, "alone");
-  const Target acme = accelerator(), soft = host();
-  auto result = partition(graph, std::vector<const Target*>{&acme, &soft});
+  const capabilities::Target acme = accelerator(), soft = host();
+  auto result = partition(graph, std::vector<const capabilities::Target*>{&acme, &soft});
   ASSERT_TRUE(result.isOk());
   expectValid(graph, *result);
   for (const Value* value : {one, early, a, flat})
@@ -188,22 +198,24 @@ TEST(Partition, EveryNodeThatNobodyTakesIsListed) {
   auto second = graph.addNode(OpKind::Log, {x}, {}, {"Second"});
   graph.addOutput((*first)->result(), "a");
   graph.addOutput((*second)->result(), "b");
-  auto poor = Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32}).target("poor", true);
-  auto result = partition(graph, std::vector<const Target*>{&*poor});
+  auto poor =
+      capabilities::Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32}).target("poor", true);
+  auto result = partition(graph, std::vector<const capabilities::Target*>{&*poor});
   ASSERT_FALSE(result.isOk());
   EXPECT_EQ(result.status().code(), Code::unsupported);
   EXPECT_THAT(result.status().message(), HasSubstr("exp 'First'"));
   EXPECT_THAT(result.status().message(), HasSubstr("log 'Second'"));
-  const Target acme = accelerator();
-  EXPECT_THAT(partition(graph, std::vector<const Target*>{&acme}).status().message(),
+  const capabilities::Target acme = accelerator();
+  EXPECT_THAT(partition(graph, std::vector<const capabilities::Target*>{&acme}).status().message(),
               HasSubstr("is not the host"));
 }
 
 // Random directed acyclic graphs over three targets, each of which has one type to itself.
 TEST(Partition, RandomGraphsGiveNoCycleAndEveryNodeOnce) {
-  const Target floats = accelerator(), halves = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP16}),
-               soft = host();
-  const std::vector<const Target*> targets{&floats, &halves, &soft};
+  const capabilities::Target floats = accelerator(),
+                             halves = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP16}),
+                             soft = host();
+  const std::vector<const capabilities::Target*> targets{&floats, &halves, &soft};
   constexpr Elem kElems[] = {Elem::f32_, Elem::f16_, Elem::f64_};
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
@@ -253,8 +265,8 @@ TEST(Partition, NodesWithoutNeighboursAreOnePart) {
   graph.addOutput(add(graph, OpKind::Exp, {x}), "one");
   graph.addOutput(add(graph, OpKind::Exp, {add(graph, OpKind::Exp, {y})}), "chain");
   graph.addOutput(add(graph, OpKind::Exp, {y}), "another");
-  const Target soft = host();
-  const auto result = partition(graph, std::vector<const Target*>{&soft});
+  const capabilities::Target soft = host();
+  const auto result = partition(graph, std::vector<const capabilities::Target*>{&soft});
   ASSERT_TRUE(result.isOk()) << result.status().message();
   expectValid(graph, *result);
   ASSERT_EQ(result->parts.size(), 2u);
@@ -271,8 +283,8 @@ TEST(Partition, TextMayNotChooseLayouts) {
   Value* y = add(graph, OpKind::Exp, {x});
   y->type.layout.steps = {{0, 0}, {1, 0}, {1, 4}};
   graph.addOutput(y, "y");
-  const Target soft = host();
-  const auto result = partition(graph, std::vector<const Target*>{&soft});
+  const capabilities::Target soft = host();
+  const auto result = partition(graph, std::vector<const capabilities::Target*>{&soft});
   ASSERT_FALSE(result.isOk());
   EXPECT_EQ(result.status().code(), Code::unsupported);
   EXPECT_THAT(result.status().message(),
@@ -292,8 +304,8 @@ TEST(Extract, BordersKeepTheirNames) {
   graph.addOutput(d, "model output");
   graph.addOutput(a, "also a");
   graph.addOutput(weight, "weights");
-  const Target acme = accelerator(), soft = host();
-  auto result = partition(graph, std::vector<const Target*>{&acme, &soft});
+  const capabilities::Target acme = accelerator(), soft = host();
+  auto result = partition(graph, std::vector<const capabilities::Target*>{&acme, &soft});
   ASSERT_EQ(result->parts.size(), 3u);
   const Extractor extractor(graph);
   auto first = extractor.extract(result->parts[0]), last = extractor.extract(result->parts[2]);
@@ -307,4 +319,4 @@ TEST(Extract, BordersKeepTheirNames) {
 }
 
 } // namespace
-} // namespace candela::target
+} // namespace candela::lowering::partition

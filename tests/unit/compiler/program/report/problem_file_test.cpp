@@ -8,8 +8,8 @@
 namespace candela {
 namespace {
 
-plan::NamedProblem randomProblem(std::mt19937_64& rng) {
-  plan::NamedProblem named;
+program::report::NamedProblem randomProblem(std::mt19937_64& rng) {
+  program::report::NamedProblem named;
   for (int i = 0; i < 12; ++i) {
     const auto begin = static_cast<int64_t>(rng() % 50) - 10;
     named.problem.buffers.push_back({begin, begin + 1 + static_cast<int64_t>(rng() % 20),
@@ -22,16 +22,16 @@ plan::NamedProblem randomProblem(std::mt19937_64& rng) {
 TEST(ProblemFile, IsReadAsItWasWritten) {
   std::mt19937_64 rng(7);
   for (int round = 0; round < 200; ++round) {
-    const plan::NamedProblem named = randomProblem(rng);
-    const auto solved = plan::planMemory(named.problem);
+    const program::report::NamedProblem named = randomProblem(rng);
+    const auto solved = solvers::memory::planMemory(named.problem);
     ASSERT_TRUE(solved.isOk());
     Diagnostics diagnostics;
-    const auto again =
-        plan::parseProblem(plan::solutionText(named, *solved), "again.csv", diagnostics);
+    const auto again = program::report::parseProblem(program::report::solutionText(named, *solved),
+                                                     "again.csv", diagnostics);
     ASSERT_TRUE(again.isOk()) << again.status().message();
     ASSERT_EQ(again->ids, named.ids);
     for (size_t i = 0; i < named.ids.size(); ++i) {
-      const plan::Interval &a = named.problem.buffers[i], &b = again->problem.buffers[i];
+      const solvers::memory::Interval &a = named.problem.buffers[i], &b = again->problem.buffers[i];
       EXPECT_TRUE(a.begin == b.begin && a.end == b.end && a.size == b.size &&
                   a.alignment == b.alignment);
     }
@@ -40,8 +40,9 @@ TEST(ProblemFile, IsReadAsItWasWritten) {
 
 TEST(ProblemFile, DamageIsReported) {
   std::mt19937_64 rng(11);
-  const plan::NamedProblem named = randomProblem(rng);
-  const std::string text = plan::solutionText(named, *plan::planMemory(named.problem));
+  const program::report::NamedProblem named = randomProblem(rng);
+  const std::string text =
+      program::report::solutionText(named, *solvers::memory::planMemory(named.problem));
   constexpr std::string_view kBytes = "0-9,\n\r\"a\0\xff 123456789";
   int refused = 0;
   for (int round = 0; round < 20000; ++round) {
@@ -54,7 +55,7 @@ TEST(ProblemFile, DamageIsReported) {
         damaged.erase(at, 1 + rng() % 5);
     }
     Diagnostics diagnostics;
-    const auto parsed = plan::parseProblem(damaged, "damaged.csv", diagnostics);
+    const auto parsed = program::report::parseProblem(damaged, "damaged.csv", diagnostics);
     ASSERT_EQ(parsed.isOk(), diagnostics.empty()) << round;
     refused += !parsed;
   }

@@ -46,7 +46,7 @@ TEST(DistinctElements, AreWhatCountingOneByOneFinds) {
     }
     const uint64_t expected = countOneByOne(view);
     overlapping += expected < static_cast<uint64_t>(view.count());
-    ASSERT_EQ(plan::distinctElements(view), expected)
+    ASSERT_EQ(program::report::distinctElements(view), expected)
         << fmt::format("round {}: dims {} strides {}", round, fmt::join(view.dims, ","),
                        fmt::join(view.strides, ","));
   }
@@ -58,14 +58,14 @@ TEST(Traffic, SumsAgreeAndMapsAgreeWithTheirPrograms) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     Program program = test::randomProgram(seed);
-    if (!plan::place(program)) continue;
-    const plan::ProgramTraffic traffic = plan::trafficOf(program);
-    plan::Traffic byInstr, byBuffer;
-    for (const plan::Traffic& one : traffic.instrs) byInstr += one;
-    for (const plan::Traffic& one : traffic.buffers) byBuffer += one;
+    if (!program::passes::schedule::place(program)) continue;
+    const program::report::ProgramTraffic traffic = program::report::trafficOf(program);
+    program::report::Traffic byInstr, byBuffer;
+    for (const program::report::Traffic& one : traffic.instrs) byInstr += one;
+    for (const program::report::Traffic& one : traffic.buffers) byBuffer += one;
     EXPECT_EQ(byInstr, traffic.total);
     EXPECT_EQ(byBuffer, traffic.total);
-    for (const plan::MemoryMap& map : plan::memoryMaps(program)) {
+    for (const program::report::MemoryMap& map : program::report::memoryMaps(program)) {
       EXPECT_GE(map.arenaBytes, map.maxLiveBytes);
       EXPECT_EQ(map.arenaBytes, program.arenaBytes(map.space));
       if (map.peak == program::kNone) continue;

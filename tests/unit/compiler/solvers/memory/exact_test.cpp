@@ -4,7 +4,7 @@
 
 #include "tests/unit/compiler/solvers/memory/problems.h"
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 namespace {
 
 using testing::drawn;
@@ -199,4 +199,4 @@ TEST(RandomProblems, EveryPlanIsValid) {
 }
 
 } // namespace
-} // namespace candela::plan
+} // namespace candela::solvers::memory

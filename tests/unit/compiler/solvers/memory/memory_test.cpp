@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace candela::plan {
+namespace candela::solvers::memory {
 namespace {
 
 using ::testing::HasSubstr;
@@ -261,4 +261,4 @@ TEST(ValidatePlan, AgreesWithTheComparisonOfAllPairs) {
 }
 
 } // namespace
-} // namespace candela::plan
+} // namespace candela::solvers::memory

@@ -8,7 +8,7 @@
 
 #include "core/compiler/solvers/memory/memory.h"
 
-namespace candela::plan::testing {
+namespace candela::solvers::memory::testing {
 
 struct Drawing {
   size_t buffers = 8;
@@ -63,4 +63,4 @@ inline MemoryProblem readInstance(const std::string& path) {
   return problem;
 }
 
-} // namespace candela::plan::testing
+} // namespace candela::solvers::memory::testing

@@ -10,7 +10,7 @@
 
 #include "core/compiler/solvers/order/walk.h"
 
-namespace candela::plan {
+namespace candela::solvers::order {
 namespace {
 
 using ::testing::ElementsAre;
@@ -308,4 +308,4 @@ TEST(Order, SaysWhatIsWrongWithAProblem) {
 }
 
 } // namespace
-} // namespace candela::plan
+} // namespace candela::solvers::order

@@ -113,14 +113,14 @@ void expectSameNumbers(const Program& before, const Program& after,
 /// Returns how many copies are gone.
 int joinAndCompare(const Program& before, const std::vector<Tensor>& inputs) {
   Program after = before;
-  const int joined = plan::joinParts(after);
+  const int joined = program::passes::join_parts::joinParts(after);
   const auto copies = [](const Program& of) {
     return std::ranges::count(of.instrs, CDL_KIND_COPY, &Instr::kind);
   };
   EXPECT_EQ(copies(after) + joined, copies(before));
-  const Status scheduled = plan::schedule(after);
+  const Status scheduled = program::passes::schedule::schedule(after);
   EXPECT_TRUE(scheduled.isOk()) << scheduled.message();
-  const auto placed = plan::place(after);
+  const auto placed = program::passes::schedule::place(after);
   EXPECT_TRUE(placed.isOk()) << placed.status().message();
   expectSameNumbers(before, after, inputs);
   return joined;

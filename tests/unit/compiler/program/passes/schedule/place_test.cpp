@@ -48,15 +48,15 @@ TEST(Place, KeepsNumbersInOneArena) {
     const auto inputs = inputsOf(seed);
     const auto expected = reference::interpret(program, inputs, {.inPlaceArena = false});
     if (seed % 2) {
-      ASSERT_TRUE(plan::schedule(program).isOk());
+      ASSERT_TRUE(program::passes::schedule::schedule(program).isOk());
     }
     uint64_t separate = 0;
     for (const auto& buffer : program.buffers)
       separate += buffer.role == Role::temp ? buffer.bytes : 0;
-    const auto report = plan::place(program);
+    const auto report = program::passes::schedule::place(program);
     ASSERT_TRUE(report.isOk()) << report.status().message();
     ASSERT_TRUE(program::verify(program).isOk()) << program::verify(program).message();
-    EXPECT_TRUE(plan::validatePlacement(program).isOk());
+    EXPECT_TRUE(program::passes::schedule::validatePlacement(program).isOk());
     EXPECT_GE(report->arenaBytes, report->maxLiveBytes);
     EXPECT_EQ(report->arenaBytes, program.arenaBytes());
     shared += report->arenaBytes < separate;
@@ -69,7 +69,7 @@ TEST(Place, TakesWhateverVerifies) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     Program program = test::randomProgram(seed);
-    const auto report = plan::place(program);
+    const auto report = program::passes::schedule::place(program);
     if (report) {
       EXPECT_TRUE(program::verify(program).isOk()) << program::verify(program).message();
     } else {
@@ -102,7 +102,7 @@ Program chain(uint16_t kind, uint16_t fn) {
 
 TEST(Place, LetsAnElementwiseResultTakeItsOperandsPlace) {
   Program program = chain(CDL_KIND_UNARY, CDL_UNARY_ABS);
-  const auto report = plan::place(program);
+  const auto report = program::passes::schedule::place(program);
   ASSERT_TRUE(report.isOk());
   EXPECT_EQ(report->arenaBytes, 64u);
   EXPECT_EQ(program.buffers[1].offset, program.buffers[2].offset);
@@ -130,7 +130,7 @@ TEST(Place, KeepsALookedUpTableApart) {
   add(CDL_KIND_COPY, {0}, 2);
   add(CDL_KIND_TABLE, {1, 2}, 3);
   add(CDL_KIND_COPY, {3}, 4);
-  const auto report = plan::place(program);
+  const auto report = program::passes::schedule::place(program);
   ASSERT_TRUE(report.isOk()) << report.status().message();
   EXPECT_EQ(program.buffers[3].offset, program.buffers[1].offset);
   EXPECT_NE(program.buffers[3].offset, program.buffers[2].offset);
@@ -138,12 +138,13 @@ TEST(Place, KeepsALookedUpTableApart) {
   program.buffers[1].offset = 256;
   program.buffers[2].offset = 0;
   program.buffers[3].offset = 0;
-  EXPECT_THAT(plan::validatePlacement(program).message(), HasSubstr("buffers 'table' and 'y'"));
+  EXPECT_THAT(program::passes::schedule::validatePlacement(program).message(),
+              HasSubstr("buffers 'table' and 'y'"));
 }
 
 TEST(Place, KeepsSourceAndTargetOfOtherKindsApart) {
   Program program = chain(CDL_KIND_COPY, 0);
-  const auto report = plan::place(program);
+  const auto report = program::passes::schedule::place(program);
   ASSERT_TRUE(report.isOk());
   EXPECT_EQ(report->arenaBytes, 128u);
 }
@@ -151,7 +152,7 @@ TEST(Place, KeepsSourceAndTargetOfOtherKindsApart) {
 TEST(Place, SaysWhatDoesNotFit) {
   Program program = chain(CDL_KIND_COPY, 0);
   program.spaces[0].capacityBytes = 100;
-  const auto report = plan::place(program);
+  const auto report = program::passes::schedule::place(program);
   ASSERT_FALSE(report.isOk());
   EXPECT_EQ(report.status().code(), Code::out_of_memory);
   EXPECT_EQ(report.status().message(), "space 'host' has 100 bytes but 128 are live at once");
@@ -167,7 +168,7 @@ TEST(Place, WaitsForWhoeverHadTheBytes) {
     instr.outputs[0].buffer += 4;
     program.instrs.push_back(instr);
   }
-  const auto report = plan::place(program);
+  const auto report = program::passes::schedule::place(program);
   ASSERT_TRUE(report.isOk());
   EXPECT_EQ(report->arenaBytes, 128u);
   EXPECT_FALSE(program.instrs[3].waits.empty()) << "it writes where the first chain lay";
@@ -178,10 +179,10 @@ TEST(ValidatePlacement, NamesTheTwoBuffers) {
   Program program = chain(CDL_KIND_UNARY, CDL_UNARY_ABS);
   program.buffers[1].offset = 0;
   program.buffers[2].offset = 0;
-  EXPECT_TRUE(plan::validatePlacement(program).isOk());
+  EXPECT_TRUE(program::passes::schedule::validatePlacement(program).isOk());
   program.instrs[2].kind = CDL_KIND_BINARY;
   program.instrs[2].inputs.push_back(denseView(1, Elem::f32_, {16}));
-  const Status status = plan::validatePlacement(program);
+  const Status status = program::passes::schedule::validatePlacement(program);
   EXPECT_EQ(
       status.message(),
       "buffers 'a' and 'b' overlap while both are live: instruction 3 reads what instruction 2 "
@@ -193,7 +194,7 @@ TEST(ValidatePlacement, SeesSharingThatIsNotElementByElement) {
   program.buffers[1].offset = 0;
   program.buffers[2].offset = 0;
   EXPECT_THAT(
-      plan::validatePlacement(program).message(),
+      program::passes::schedule::validatePlacement(program).message(),
       HasSubstr("buffers 'a' and 'b' overlap: instruction 2 reads one while it writes the other"));
   // Elementwise, but shifted by one cache line.
   program = chain(CDL_KIND_UNARY, CDL_UNARY_ABS);
@@ -201,7 +202,7 @@ TEST(ValidatePlacement, SeesSharingThatIsNotElementByElement) {
   program.instrs[1].inputs[0].offset = 1;
   program.buffers[1].offset = 0;
   program.buffers[2].offset = 0;
-  EXPECT_THAT(plan::validatePlacement(program).message(),
+  EXPECT_THAT(program::passes::schedule::validatePlacement(program).message(),
               AllOf(HasSubstr("'a'"), HasSubstr("'b'")));
 }
 
@@ -219,18 +220,19 @@ TEST(ValidatePlacement, SeesWhatALoopOverwritesForItsNextRound) {
   ASSERT_TRUE(program::verify(program).isOk()) << program::verify(program).message();
   program.buffers[1].offset = 0;
   program.buffers[2].offset = 64;
-  EXPECT_TRUE(plan::validatePlacement(program).isOk());
+  EXPECT_TRUE(program::passes::schedule::validatePlacement(program).isOk());
   program.buffers[2].offset = 0;
-  EXPECT_THAT(plan::validatePlacement(program).message(),
+  EXPECT_THAT(program::passes::schedule::validatePlacement(program).message(),
               HasSubstr("buffers 'a' and 'b' overlap while both are live"));
   program.buffers[2].offset = CDL_UNPLACED;
-  ASSERT_TRUE(plan::place(program).isOk());
+  ASSERT_TRUE(program::passes::schedule::place(program).isOk());
   EXPECT_EQ(program.arenaBytes(), 128u);
 }
 
 TEST(ValidatePlacement, WantsEveryBufferPlaced) {
   const Program program = chain(CDL_KIND_COPY, 0);
-  EXPECT_EQ(plan::validatePlacement(program).message(), "buffer 'a' has no place");
+  EXPECT_EQ(program::passes::schedule::validatePlacement(program).message(),
+            "buffer 'a' has no place");
 }
 
 /// Moving any one buffer onto another that is live at the same time must be seen, whenever it
@@ -240,7 +242,7 @@ TEST(ValidatePlacement, MissesNothingThatChangesNumbers) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Program program = testing::ProgramMaker(seed).make(16);
     const auto inputs = inputsOf(seed);
-    ASSERT_TRUE(plan::place(program).isOk());
+    ASSERT_TRUE(program::passes::schedule::place(program).isOk());
     const auto expected = reference::interpret(program, inputs);
     ASSERT_TRUE(expected.isOk());
     test::Random random(seed);
@@ -258,7 +260,7 @@ TEST(ValidatePlacement, MissesNothingThatChangesNumbers) {
                           (*expected)[i].bytes.data());
       if (same) continue;
       ++changed;
-      EXPECT_FALSE(plan::validatePlacement(moved).isOk())
+      EXPECT_FALSE(program::passes::schedule::validatePlacement(moved).isOk())
           << "program " << seed << " round " << round;
     }
   }

@@ -92,11 +92,13 @@ TEST(Schedule, KeepsNumbersAndNeverNeedsMore) {
     const auto inputs = inputsOf(seed);
     const auto expected = bytesOf(reference::interpret(program, inputs, {.inPlaceArena = false}));
     const size_t count = program.instrs.size();
-    const uint64_t peak = plan::peakBytes(program, plan::sharesOf(program, true))[0];
-    const Status status = plan::schedule(program);
+    const uint64_t peak = program::passes::schedule::peakBytes(
+        program, program::passes::schedule::sharesOf(program, true))[0];
+    const Status status = program::passes::schedule::schedule(program);
     ASSERT_TRUE(status.isOk()) << status.message();
     EXPECT_EQ(expected, bytesOf(reference::interpret(program, inputs, {.inPlaceArena = false})));
-    const uint64_t now = plan::peakBytes(program, plan::sharesOf(program, true))[0];
+    const uint64_t now = program::passes::schedule::peakBytes(
+        program, program::passes::schedule::sharesOf(program, true))[0];
     EXPECT_LE(now, peak);
     shorter += program.instrs.size() < count;
     smaller += now < peak;
@@ -112,7 +114,7 @@ TEST(Schedule, TakesWhateverVerifies) {
     for (program::Buffer& buffer : program.buffers)
       if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
     ASSERT_TRUE(program::verify(program).isOk());
-    const Status status = plan::schedule(program);
+    const Status status = program::passes::schedule::schedule(program);
     EXPECT_TRUE(status.isOk()) << status.message();
   }
 }
@@ -135,10 +137,12 @@ TEST(Schedule, RunsWhatFreesMemoryFirst) {
     b.add(CDL_KIND_REDUCE, CDL_REDUCE_SUM, {denseView(large[i], Elem::f32_, {1, 64, 1})},
           denseView(small[i], Elem::f32_, {1, 1}));
   b.add(CDL_KIND_BINARY, CDL_BINARY_ADD, {b.view(small[0]), b.view(small[1])}, b.view(y));
-  ASSERT_TRUE(plan::schedule(b.program).isOk());
+  ASSERT_TRUE(program::passes::schedule::schedule(b.program).isOk());
   EXPECT_THAT(kindsOf(b.program), ElementsAre(CDL_KIND_COPY, CDL_KIND_REDUCE, CDL_KIND_COPY,
                                               CDL_KIND_REDUCE, CDL_KIND_BINARY));
-  EXPECT_EQ(plan::peakBytes(b.program, plan::sharesOf(b.program, true))[0], 66 * 4u);
+  EXPECT_EQ(program::passes::schedule::peakBytes(
+                b.program, program::passes::schedule::sharesOf(b.program, true))[0],
+            66 * 4u);
   EXPECT_THAT(b.program.instrs[1].waits, ElementsAre(0));
   EXPECT_THAT(b.program.instrs[2].waits, IsEmpty());
   EXPECT_THAT(b.program.instrs[4].waits, ElementsAre(1, 3));
@@ -154,14 +158,16 @@ TEST(Units, CountWhatThePlannerCounts) {
     for (program::Buffer& buffer : program.buffers)
       if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
     for (const bool reorder : {false, true}) {
-      ASSERT_TRUE(plan::schedule(program, {reorder, false}).isOk());
-      const plan::Units units = plan::unitsOf(program);
-      const std::vector<uint64_t> peaks = plan::peakBytes(program, plan::sharesOf(program, true));
+      ASSERT_TRUE(program::passes::schedule::schedule(program, {reorder, false}).isOk());
+      const program::passes::schedule::Units units = program::passes::schedule::unitsOf(program);
+      const std::vector<uint64_t> peaks = program::passes::schedule::peakBytes(
+          program, program::passes::schedule::sharesOf(program, true));
       for (uint32_t space = 0; space < program.spaces.size(); ++space) {
-        const plan::OrderProblem problem = plan::problemOf(program, units, space);
+        const solvers::order::OrderProblem problem =
+            program::passes::schedule::problemOf(program, units, space);
         std::vector<uint32_t> order(problem.tasks.size());
         std::iota(order.begin(), order.end(), 0);
-        EXPECT_EQ(plan::peakOf(problem, order), peaks[space]) << "space " << space;
+        EXPECT_EQ(solvers::order::peakOf(problem, order), peaks[space]) << "space " << space;
         several += problem.buffers.size() > 3;
       }
     }
@@ -176,8 +182,8 @@ TEST(Schedule, FindsTheBestOrderOfSmallPrograms) {
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(seed);
     Program program = testing::ProgramMaker(seed).make(7);
-    ASSERT_TRUE(plan::schedule(program, {.reorder = false}).isOk());
-    const plan::Units units = plan::unitsOf(program);
+    ASSERT_TRUE(program::passes::schedule::schedule(program, {.reorder = false}).isOk());
+    const program::passes::schedule::Units units = program::passes::schedule::unitsOf(program);
     if (units.units.size() > 8) continue;
     uint64_t least = UINT64_MAX;
     std::vector<uint32_t> prefix;
@@ -188,8 +194,9 @@ TEST(Schedule, FindsTheBestOrderOfSmallPrograms) {
           for (uint32_t i = 0; i < units.units[u].count; ++i)
             order.push_back(units.units[u].first + i);
         Program other = program;
-        plan::reorder(other, order);
-        least = std::min(least, plan::peakBytes(other, plan::sharesOf(other, true))[0]);
+        program::passes::schedule::reorder(other, order);
+        least = std::min(least, program::passes::schedule::peakBytes(
+                                    other, program::passes::schedule::sharesOf(other, true))[0]);
       }
       const auto isDone = [&](uint32_t u) { return std::ranges::count(prefix, u) > 0; };
       for (uint32_t u = 0; u < units.units.size(); ++u) {
@@ -200,9 +207,12 @@ TEST(Schedule, FindsTheBestOrderOfSmallPrograms) {
       }
     };
     extend();
-    const uint64_t own = plan::peakBytes(program, plan::sharesOf(program, true))[0];
-    ASSERT_TRUE(plan::schedule(program).isOk());
-    EXPECT_EQ(plan::peakBytes(program, plan::sharesOf(program, true))[0], least);
+    const uint64_t own = program::passes::schedule::peakBytes(
+        program, program::passes::schedule::sharesOf(program, true))[0];
+    ASSERT_TRUE(program::passes::schedule::schedule(program).isOk());
+    EXPECT_EQ(program::passes::schedule::peakBytes(
+                  program, program::passes::schedule::sharesOf(program, true))[0],
+              least);
     lowered += least < own;
   }
   EXPECT_GT(lowered, 20);
@@ -215,17 +225,19 @@ TEST(Schedule, ComputesAgainWhatGivesTheSameNumbers) {
     Program program = testing::ProgramMaker(seed).make(24);
     const auto inputs = inputsOf(seed);
     const auto expected = bytesOf(reference::interpret(program, inputs, {.inPlaceArena = false}));
-    ASSERT_TRUE(plan::schedule(program).isOk());
-    const uint64_t once = plan::peakBytes(program, plan::sharesOf(program, true))[0];
+    ASSERT_TRUE(program::passes::schedule::schedule(program).isOk());
+    const uint64_t once = program::passes::schedule::peakBytes(
+        program, program::passes::schedule::sharesOf(program, true))[0];
     const size_t count = program.instrs.size();
-    ASSERT_TRUE(plan::schedule(program, {.rematerialize = true}).isOk());
-    const uint64_t peak = plan::peakBytes(program, plan::sharesOf(program, true))[0];
+    ASSERT_TRUE(program::passes::schedule::schedule(program, {.rematerialize = true}).isOk());
+    const uint64_t peak = program::passes::schedule::peakBytes(
+        program, program::passes::schedule::sharesOf(program, true))[0];
     EXPECT_LE(peak, once);
     EXPECT_EQ(peak<once, program.instrs.size()> count);
     again += peak < once;
-    ASSERT_TRUE(plan::place(program).isOk());
-    EXPECT_TRUE(plan::validatePlacement(program).isOk())
-        << plan::validatePlacement(program).message();
+    ASSERT_TRUE(program::passes::schedule::place(program).isOk());
+    EXPECT_TRUE(program::passes::schedule::validatePlacement(program).isOk())
+        << program::passes::schedule::validatePlacement(program).message();
     EXPECT_EQ(expected, bytesOf(reference::interpret(program, inputs)));
   }
   EXPECT_GT(again, 5);
@@ -241,7 +253,7 @@ TEST(Schedule, KeepsWaitsThatNoBytesStandFor) {
     for (uint32_t i = 0; i < program.instrs.size(); ++i)
       program.instrs[i].provenance = {{std::to_string(i), "op"}};
     const Program before = program;
-    ASSERT_TRUE(plan::schedule(program, {.rematerialize = true}).isOk());
+    ASSERT_TRUE(program::passes::schedule::schedule(program, {.rematerialize = true}).isOk());
     std::vector<uint32_t> place(before.instrs.size(), kNone);
     for (uint32_t i = static_cast<uint32_t>(program.instrs.size()); i-- > 0;)
       place[static_cast<size_t>(std::stoul(program.instrs[i].provenance[0].node))] = i;
@@ -260,7 +272,7 @@ TEST(Schedule, RemovesDeadStores) {
   b.neg(x, t);
   b.neg(t, u); // nobody reads u, and then nobody reads t
   b.neg(x, y);
-  ASSERT_TRUE(plan::schedule(b.program).isOk());
+  ASSERT_TRUE(program::passes::schedule::schedule(b.program).isOk());
   EXPECT_EQ(b.program.instrs.size(), 1u);
   EXPECT_EQ(b.program.buffers.size(), 2u);
 }
@@ -272,7 +284,7 @@ TEST(Schedule, ElidesACopyWhoseTargetCanBeItsSource) {
   b.copy(x, t);
   b.neg(t, u);
   b.copy(u, y);
-  ASSERT_TRUE(plan::schedule(b.program).isOk());
+  ASSERT_TRUE(program::passes::schedule::schedule(b.program).isOk());
   EXPECT_THAT(kindsOf(b.program), ElementsAre(CDL_KIND_UNARY));
   EXPECT_EQ(b.program.buffers[b.program.instrs[0].inputs[0].buffer].name, "x");
   EXPECT_EQ(b.program.buffers[b.program.instrs[0].outputs[0].buffer].name, "y");
@@ -288,7 +300,7 @@ TEST(Schedule, KeepsACopyWhoseSourceIsWrittenAgain) {
   b.neg(x, t);
   b.add(CDL_KIND_BINARY, CDL_BINARY_ADD, {b.view(t), b.view(u)}, b.view(y));
   b.neg(u, z);
-  ASSERT_TRUE(plan::schedule(b.program).isOk());
+  ASSERT_TRUE(program::passes::schedule::schedule(b.program).isOk());
   EXPECT_EQ(std::ranges::count(kindsOf(b.program), CDL_KIND_COPY), 1);
 }
 
@@ -300,7 +312,7 @@ TEST(Schedule, KeepsACopyOfPart) {
   half.buffer = x;
   b.add(CDL_KIND_COPY, 0, {half}, b.view(t));
   b.neg(t, y);
-  ASSERT_TRUE(plan::schedule(b.program).isOk());
+  ASSERT_TRUE(program::passes::schedule::schedule(b.program).isOk());
   EXPECT_THAT(kindsOf(b.program), ElementsAre(CDL_KIND_COPY, CDL_KIND_UNARY));
 }
 
@@ -309,7 +321,7 @@ TEST(Schedule, RefusesPlacedBuffers) {
   const uint32_t x = b.buffer("x", Role::input, 4), t = b.buffer("t", Role::temp, 4);
   b.neg(x, t);
   b.program.buffers[t].offset = 128;
-  const Status status = plan::schedule(b.program);
+  const Status status = program::passes::schedule::schedule(b.program);
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_THAT(status.message(), HasSubstr("buffer 't' is already placed at 128"));
 }

@@ -6,7 +6,7 @@
 #include "tests/unit/compiler/capabilities/tables.h"
 
 using namespace candela;
-using target::Table;
+using capabilities::Table;
 using ::testing::HasSubstr;
 
 namespace {
@@ -20,10 +20,10 @@ Table twoMemories() {
   return table;
 }
 
-std::optional<plan::Machine> machineFrom(const cdl_capabilities_t& table) {
-  const auto target = target::Target::fromCapabilities("acme", table, false);
+std::optional<program::passes::tile::Machine> machineFrom(const cdl_capabilities_t& table) {
+  const auto target = capabilities::Target::fromCapabilities("acme", table, false);
   EXPECT_TRUE(target) << target.status().message();
-  return target ? plan::machineOf(*target) : std::nullopt;
+  return target ? program::passes::tile::machineOf(*target) : std::nullopt;
 }
 
 } // namespace
@@ -40,7 +40,7 @@ TEST(Machine, IsWhatADeviceDeclares) {
   table.table.tiling = &tiling;
   const auto machine = machineFrom(table.table);
   ASSERT_TRUE(machine);
-  EXPECT_TRUE(plan::checkMachine(*machine));
+  EXPECT_TRUE(program::passes::tile::checkMachine(*machine));
   ASSERT_EQ(machine->memories.size(), 2u);
   EXPECT_EQ(machine->memories[0].name, "scratchpad");
   EXPECT_EQ(machine->memories[0].capacityBytes, 256u << 10);
@@ -63,7 +63,7 @@ TEST(Machine, HasDefaultsWhereADeviceIsSilent) {
   Table table = twoMemories();
   table.view();
   table.table.engine_count = 3;
-  const plan::TileCosts otherwise;
+  const program::passes::tile::TileCosts otherwise;
   cdl_tiling_t tiling{};
   tiling.header = CDL_HEADER(cdl_tiling_t);
   for (const cdl_tiling_t* declared :
@@ -94,6 +94,6 @@ TEST(Machine, HasSumsLast) {
   std::swap(table.spaceNames[1], table.spaceNames[2]);
   const auto machine = machineFrom(table.view());
   ASSERT_TRUE(machine);
-  EXPECT_THAT(plan::checkMachine(*machine).message(),
+  EXPECT_THAT(program::passes::tile::checkMachine(*machine).message(),
               HasSubstr("'accumulator' for sums does not stand last"));
 }

@@ -37,14 +37,14 @@ struct Drawn {
 };
 
 /// As the pipeline goes, up to an order without offsets. Failure: what the target has no rows for.
-Result<program::Program> lowered(graph::Graph graph, const target::Target& target) {
-  CDL_TRY(target::lower(graph, target));
-  CDL_TRY(target::chooseLayouts(graph, target).status());
-  CDL_TRY(target::fuse(graph, target).status());
-  target::giveHalos(graph, target);
-  CDL_ASSIGN(program::Program program, program::emit(graph, target));
-  plan::joinParts(program);
-  CDL_TRY(plan::schedule(program));
+Result<program::Program> lowered(graph::Graph graph, const capabilities::Target& target) {
+  CDL_TRY(lowering::decompose::lower(graph, target));
+  CDL_TRY(lowering::layout::chooseLayouts(graph, target).status());
+  CDL_TRY(lowering::fusion::fuse(graph, target).status());
+  lowering::layout::giveHalos(graph, target);
+  CDL_ASSIGN(program::Program program, lowering::emit::emit(graph, target));
+  program::passes::join_parts::joinParts(program);
+  CDL_TRY(program::passes::schedule::schedule(program));
   return program;
 }
 
@@ -52,22 +52,22 @@ Result<program::Program> lowered(graph::Graph graph, const target::Target& targe
 /// integers of quantized networks; anything that there is.
 Result<Drawn> draw(uint64_t seed) {
   if (seed % 4 < 2) {
-    static const target::Target target = candela::testing::blocking();
+    static const capabilities::Target target = candela::testing::blocking();
     auto network = candela::testing::NetworkMaker(seed, seed % 3 ? 5 : 12).make();
     CDL_ASSIGN(auto program, lowered(std::move(network.graph), target));
     return Drawn{std::move(program), std::move(network.inputs)};
   }
-  const conform::Recipe recipe =
-      seed % 4 == 2 ? conform::stackedGraph(seed) : conform::randomGraph(seed);
+  const conformance::random::Recipe recipe =
+      seed % 4 == 2 ? conformance::stackedGraph(seed) : conformance::random::randomGraph(seed);
   CDL_ASSIGN(auto graph, recipe.build());
-  CDL_ASSIGN(auto program, lowered(std::move(graph), pipeline::hostTarget()));
+  CDL_ASSIGN(auto program, lowered(std::move(graph), driver::hostTarget()));
   return Drawn{std::move(program), recipe.inputs()};
 }
 
 /// One to three levels of 4 KB to 1 MB, the small ones more often, each no larger than the one
 /// before it.
-plan::Machine randomMachine(conform::Random& random) {
-  plan::Machine machine;
+program::passes::tile::Machine randomMachine(conformance::random::Random& random) {
+  program::passes::tile::Machine machine;
   int64_t most = 20;
   for (int64_t levels = random.between(1, 3), l = 0; l < levels; ++l) {
     most = std::min(random.between(12, most), random.between(12, most));
@@ -113,14 +113,14 @@ void tryOne(uint64_t seed, Counts& counts) {
     ++counts.skipped;
     return;
   }
-  conform::Random random(seed ^ 0x711e);
-  const plan::Machine machine = randomMachine(random);
-  plan::TileOptions options;
+  conformance::random::Random random(seed ^ 0x711e);
+  const program::passes::tile::Machine machine = randomMachine(random);
+  program::passes::tile::TileOptions options;
   options.buffers = static_cast<uint32_t>(random.between(1, 3));
   options.splitSums = random.oneIn(4);
   options.instrs = 20'000;
   program::Program tiled = drawn->program;
-  const auto report = plan::tile(tiled, machine, options);
+  const auto report = program::passes::tile::tile(tiled, machine, options);
   if (!report) {
     ++counts.refused;
     candela::testing::expectBothNumbers(report.status().message());
@@ -128,9 +128,9 @@ void tryOne(uint64_t seed, Counts& counts) {
   }
   ++counts.tiled;
   counts.instrs += tiled.instrs.size();
-  counts.copies += plan::copiesOf(tiled).total.copies;
+  counts.copies += program::passes::tile::copiesOf(tiled).total.copies;
   bool isCut = false;
-  for (const plan::TiledStep& step : report->steps) {
+  for (const program::passes::tile::TiledStep& step : report->steps) {
     isCut |= step.boxes > 1;
     counts.kept += step.kept.size();
   }
@@ -168,18 +168,19 @@ TEST(PlanTileGraph, DoesWhatItDidBefore) {
 namespace {
 
 /// The first instruction that no row of the target takes; empty: there is none.
-std::string refusedBy(const target::Target& target, const program::Program& program) {
+std::string refusedBy(const capabilities::Target& target, const program::Program& program) {
   for (uint32_t i = 0; i < program.instrs.size(); ++i)
-    if (const target::Answer answer = target.query(plan::described(program, program.instrs[i]));
-        answer.support == target::Support::none)
+    if (const capabilities::Answer answer =
+            target.query(program::passes::schedule::described(program, program.instrs[i]));
+        answer.support == capabilities::Support::none)
       return fmt::format("{}: {}", program.instrName(i), answer.detail);
   return "";
 }
 
 /// Rows of dense operands alone, as a port has them that walks no strides.
-const target::Target& denseTarget() {
-  static const target::Target target = [] {
-    target::Table table = target::Table::all();
+const capabilities::Target& denseTarget() {
+  static const capabilities::Target target = [] {
+    capabilities::Table table = capabilities::Table::all();
     return table.target().orAbort();
   }();
   return target;
@@ -199,11 +200,11 @@ graph::Graph chainOfConvolutions() {
 /// Tiled for a device of these memories and rows; what its rows took before they take in tiles, and
 /// the results stay.
 void expectTaken(const program::Program& program, const std::vector<Tensor>& inputs,
-                 plan::Machine machine) {
+                 program::passes::tile::Machine machine) {
   ASSERT_EQ(refusedBy(denseTarget(), program), "");
-  machine.target = std::make_shared<const target::Target>(denseTarget());
+  machine.target = std::make_shared<const capabilities::Target>(denseTarget());
   program::Program tiled = program;
-  const auto report = plan::tile(tiled, machine);
+  const auto report = program::passes::tile::tile(tiled, machine);
   if (!report) return candela::testing::expectBothNumbers(report.status().message());
   EXPECT_EQ(refusedBy(denseTarget(), tiled), "");
   ASSERT_TRUE(program::verify(tiled)) << program::verify(tiled).message();
@@ -218,12 +219,12 @@ void expectTaken(const program::Program& program, const std::vector<Tensor>& inp
 
 TEST(PlanTileGraph, AsksForNoStridesThatNoRowTakes) {
   const program::Program program = lowered(chainOfConvolutions(), denseTarget()).orAbort();
-  conform::Random random(7);
-  const std::vector<Tensor> inputs{
-      conform::randomData(Elem::f32_, {1, 1, 8, 8}, conform::Data::calm, random)};
+  conformance::random::Random random(7);
+  const std::vector<Tensor> inputs{conformance::random::randomData(
+      Elem::f32_, {1, 1, 8, 8}, conformance::random::Data::calm, random)};
   for (const uint64_t kilobytes : {8192, 256, 64, 24}) {
     SCOPED_TRACE(fmt::format("{} KB", kilobytes));
-    plan::Machine machine;
+    program::passes::tile::Machine machine;
     machine.memories = {{"sram", kilobytes << 10, 64}};
     expectTaken(program, inputs, machine);
   }
@@ -233,14 +234,14 @@ TEST(PlanTileGraph, AsksForNoStridesInRandomGraphsEither) {
   int tried = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const conform::Recipe recipe =
-        seed % 2 ? conform::stackedGraph(seed) : conform::randomGraph(seed);
+    const conformance::random::Recipe recipe =
+        seed % 2 ? conformance::stackedGraph(seed) : conformance::random::randomGraph(seed);
     auto graph = recipe.build();
     if (!graph) continue;
     const auto program = lowered(std::move(*graph), denseTarget());
     if (!program || !refusedBy(denseTarget(), *program).empty()) continue; // what the host would do
     ++tried;
-    conform::Random random(seed ^ 0xde45e);
+    conformance::random::Random random(seed ^ 0xde45e);
     expectTaken(*program, recipe.inputs(), randomMachine(random));
   }
   EXPECT_GE(tried, 15);

@@ -20,8 +20,8 @@ using namespace candela::testing;
 namespace {
 
 /// One to three levels of 256 bytes to 1 MB, the inner ones no larger, sometimes a memory for sums.
-plan::Machine randomMachine(LayerMaker& random) {
-  plan::Machine machine;
+program::passes::tile::Machine randomMachine(LayerMaker& random) {
+  program::passes::tile::Machine machine;
   int64_t most = 20;
   for (int64_t levels = random.between(1, 3), l = 0; l < levels; ++l) {
     most = random.between(8, most);
@@ -38,11 +38,11 @@ plan::Machine randomMachine(LayerMaker& random) {
 
 /// One memory that the largest value hardly fits in, or hardly does not: there chains of other
 /// shapes pay.
-plan::Machine tightMachine(LayerMaker& random, const program::Program& program) {
+program::passes::tile::Machine tightMachine(LayerMaker& random, const program::Program& program) {
   uint64_t largest = 0;
   for (const program::Buffer& buffer : program.buffers)
     if (buffer.role == program::Role::temp) largest = std::max(largest, buffer.bytes);
-  plan::Machine machine;
+  program::passes::tile::Machine machine;
   const uint64_t bytes = largest * static_cast<uint64_t>(random.between(2, 15)) / 10;
   machine.memories.push_back({"l1", std::max<uint64_t>(bytes, 512), 8u << random.below(4)});
   machine.costs.copyCycles = machine.costs.instrCycles = 1;
@@ -67,14 +67,15 @@ void tryOne(uint64_t seed, Counts& counts) {
   ASSERT_TRUE(program::verify(program)) << program::verify(program).message();
   auto expected = reference::interpret(program, inputs);
   ASSERT_TRUE(expected) << expected.status().message();
-  const plan::Machine machine = seed % 2 == 0 ? tightMachine(maker, program) : randomMachine(maker);
-  plan::TileOptions options;
+  const program::passes::tile::Machine machine =
+      seed % 2 == 0 ? tightMachine(maker, program) : randomMachine(maker);
+  program::passes::tile::TileOptions options;
   options.buffers = static_cast<uint32_t>(maker.between(1, 3));
   options.keep = !maker.oneIn(4), options.fuse = !maker.oneIn(4),
   options.prefetch = !maker.oneIn(4);
   options.instrs = 20'000;
   program::Program tiled = program;
-  const auto report = plan::tile(tiled, machine, options);
+  const auto report = program::passes::tile::tile(tiled, machine, options);
   if (!report) {
     ++counts.refused;
     candela::testing::expectBothNumbers(report.status().message());
@@ -83,20 +84,21 @@ void tryOne(uint64_t seed, Counts& counts) {
   ++counts.tiled;
   counts.instrs += tiled.instrs.size();
   ASSERT_TRUE(program::verify(tiled)) << program::verify(tiled).message();
-  ASSERT_TRUE(plan::validatePlacement(tiled)) << plan::validatePlacement(tiled).message();
+  ASSERT_TRUE(program::passes::schedule::validatePlacement(tiled))
+      << program::passes::schedule::validatePlacement(tiled).message();
   for (uint32_t s = 1; s < tiled.spaces.size(); ++s)
     EXPECT_LE(tiled.arenaBytes(s), tiled.spaces[s].capacityBytes);
-  const plan::CopiedBytes copied = plan::copiesOf(tiled).total;
+  const program::passes::tile::CopiedBytes copied = program::passes::tile::copiesOf(tiled).total;
   counts.copies += copied.copies;
   uint64_t steps = 0, moved = 0, least = 0;
-  for (const plan::TiledStep& step : report->steps) {
+  for (const program::passes::tile::TiledStep& step : report->steps) {
     counts.kept += step.kept.size();
     counts.reshaped += std::any_of(step.kinds.begin() + 1, step.kinds.end(), [](uint16_t kind) {
       return kind == CDL_KIND_CONV2D || kind == CDL_KIND_POOL2D || kind == CDL_KIND_REDUCE ||
              kind == CDL_KIND_SOFTMAX || kind == CDL_KIND_NORM;
     });
     steps += step.loadedBytes + step.storedBytes;
-    for (const plan::MovedValue& value : step.moved) {
+    for (const program::passes::tile::MovedValue& value : step.moved) {
       moved += value.loadedBytes + value.storedBytes;
       least += value.leastBytes;
     }
