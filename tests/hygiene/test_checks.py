@@ -256,7 +256,8 @@ class SlotComments(CheckTest):
                       self.read("Errors: none\n   * Lifetime: after all objects", "Errors: common\n   * Lifetime: after all objects"))
 
     def testFrozenTypes(self):
-        abi = self.read("uint64_t bytes, uint64_t alignment,\n", "uint32_t bytes, uint64_t alignment,\n")
+        abi = self.read("uint32_t space, uint64_t bytes,\n                              uint64_t alignment",
+                        "uint32_t space, uint32_t bytes,\n                              uint64_t alignment")
         self.assertIn("FIELD(cdl_plugin_t, memory_create, cdl_code_t (*)(cdl_device_t*, uint32_t, uint32_t, ", abi.slotsInc())
 
 
