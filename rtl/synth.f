@@ -1,4 +1,4 @@
-// What Yosys synthesizes, in an order in which each file follows what it needs. scripts/nightly_rtl.py takes each module as a top, with the
+// What Yosys synthesizes, in an order in which each file follows what it needs. rtl/synth/synthesize.py takes each module as a top, with the
 // parameters that stand in it, or behind its file.
 rtl/generated/cdl_npu_isa_pkg.sv
 rtl/prim/cdl_npu_delay.sv

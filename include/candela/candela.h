@@ -135,7 +135,7 @@ typedef struct {
 #define CANDELA_OPTIONS_INIT                                                                       \
   {(uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
-/* "0.1.0" */
+/* "0.2.0" */
 CANDELA_API const char* candela_version(void);
 
 /* Compiles a .onnx or .cdl file. *model is the caller's, for candela_free. */

@@ -336,6 +336,42 @@ class Symbols(CheckTest):
         self.assertIn("cannot be read", out)
 
 
+@unittest.skipUnless(shutil.which("clang-format-19") and shutil.which("git"), "no clang-format-19 or git")
+class FormatTest(CheckTest):
+    def setUp(self):  # the sources of CLEAN are not formatted
+        self.root = tempfile.mkdtemp(prefix="candela_hygiene_")
+        self.addCleanup(shutil.rmtree, self.root)
+        repository = pathlib.Path(__file__).resolve().parents[2]
+        for path in ("scripts/format", "scripts/lib/common.sh", ".clang-format"):
+            os.makedirs(os.path.dirname(os.path.join(self.root, path)), exist_ok=True)
+            shutil.copy(repository / path, os.path.join(self.root, path))
+
+    def check(self, path, text):
+        self.write({path: text})
+        for command in (["git", "init", "--quiet"], ["git", "add", "-f", "--all"]):
+            subprocess.run(command, cwd=self.root, check=True)
+        return self.run_format()
+
+    def run_format(self):
+        run = subprocess.run([os.path.join(self.root, "scripts/format"), "--check"], text=True, capture_output=True,
+                             env={**os.environ, "CANDELA_TIME_PERCENT": "100"})
+        return run.returncode, run.stderr
+
+    def testClean(self):
+        self.assertEqual(self.check("core/support/a.h", "int one();\n"), (0, ""))
+
+    def testBroken(self):
+        status, said = self.check("core/support/a.h", "int   one( );\n")
+        self.assertNotEqual(status, 0)
+        self.assertIn("core/support/a.h:1:4: error: code should be clang-formatted", said)
+
+    def testGeneratedIsLeft(self):
+        self.assertEqual(self.check("core/support/generated/a.h", "int   one( );\n"), (0, ""))
+
+    def testNoCheckout(self):
+        self.assertEqual(self.run_format()[0], 77)
+
+
 @unittest.skipUnless(shutil.which("cc"), "no C compiler")
 class SearchPathTest(CheckTest):
     def link(self, *flags):

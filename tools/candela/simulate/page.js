@@ -203,5 +203,5 @@ byId('find').oninput = () => { const wanted = byId('find').value.toLowerCase(); 
 
 drawTimeline(); drawMemory(); drawRoofline(); answer();
 new ResizeObserver(() => { drawTimeline(); drawMemory(); drawRoofline(); }).observe(document.querySelector('main'));
-// Behind the first frame: what is seen can be used. scripts/nightly_npu_page.py reads it.
+// Behind the first frame: what is seen can be used. benchmarks/npu/npu_page.py reads it.
 requestAnimationFrame(() => setTimeout(() => performance.mark('interactive')));

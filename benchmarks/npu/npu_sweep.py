@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sweeps 60 configurations of the NPU over two networks, killed in the middle and gone on with, and compares what they say.
 
-usage: scripts/nightly_npu_sweep.py [--candela FILE] [--models DIR] [--report FILE]
+usage: benchmarks/npu/npu_sweep.py [--candela FILE] [--models DIR] [--report FILE]
 
 ResNet-50 and MobileNetV2 in int8 (build/models, which the fixture of the tests writes), fidelity fast, on gem16 with three
 arrays, five scratchpads and four kinds of memory. The first run is killed when a third of the results is there; the second
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
@@ -56,7 +56,7 @@ def main():
     models = [(arguments.models / f"{name}.onnx").resolve() for name in MODELS]
     for path in (arguments.candela, *models):
         if not path.exists():
-            print(f"nightly_npu_sweep: {path} is missing", file=sys.stderr)
+            print(f"npu_sweep: {path} is missing", file=sys.stderr)
             return 2
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random graphs of what passes rewrite: each pass alone, all together, and compiled on soft and cpu, within their bounds.
 
-usage: scripts/nightly_rewrites.py [--build DIR] [--graphs N] [--seed N] [--jobs N] [--report FILE]
+usage: tests/nightly/rewrites.py [--build DIR] [--graphs N] [--seed N] [--jobs N] [--report FILE]
 
 `fuzz_rewrites` draws the graphs from fixed seeds (tests/fuzz/rewrite_graphs.h). What is right is what the oracle computes of
 the graph as it is, within a running error analysis (tests/fuzz/rewrite_bounds.h). Every pass must change some of them.
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
@@ -34,7 +34,7 @@ def run(program, build, seed, count, folder):
     done = subprocess.run([program, "--seed", str(seed), "--count", str(count), "--out", build / "tests/fuzz_failures",
                            "--json", counted], timeout=TIMEOUT_SECONDS)
     if not counted.is_file():
-        print(f"nightly_rewrites: fuzz_rewrites wrote nothing, exit status {done.returncode}", file=sys.stderr)
+        print(f"rewrites: fuzz_rewrites wrote nothing, exit status {done.returncode}", file=sys.stderr)
         return None
     return {**json.loads(counted.read_text()), "passed": done.returncode == 0}
 
@@ -49,7 +49,7 @@ def main():
     arguments = parser.parse_args()
     program = arguments.build / "tests/bin/fuzz_rewrites"
     if not program.is_file():
-        print(f"nightly_rewrites: {program} is missing; build it first", file=sys.stderr)
+        print(f"rewrites: {program} is missing; build it first", file=sys.stderr)
         return 2
     share = -(-arguments.graphs // arguments.jobs)
     slices = [(arguments.seed + at, min(share, arguments.graphs - at)) for at in range(0, arguments.graphs, share)]

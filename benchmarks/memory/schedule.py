@@ -2,8 +2,8 @@
 """What the order of instructions saves: peaks of memory in the order of the model's nodes, as scheduled, and with cheap
 values computed again.
 
-usage: scripts/nightly_schedule.py [--candela FILE] [--backend B]... [--models DIR] [--report FILE]
-       scripts/nightly_schedule.py --witness NAME... [--candela FILE] [--report FILE]
+usage: benchmarks/memory/schedule.py [--candela FILE] [--backend B]... [--models DIR] [--report FILE]
+       benchmarks/memory/schedule.py --witness NAME... [--candela FILE] [--report FILE]
 
 The graphs of benchmarks/branching_graphs.py, each in two orders of its nodes, and the models of build/models. Peaks are the most
 bytes of temporary buffers that are live at once, in the partition that needs most; no placement needs less.
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/lib"), str(ROOT / "benchmarks")]
 import branching_graphs  # noqa: E402
 import nightly_report  # noqa: E402
@@ -84,7 +84,7 @@ def run(arguments):
         for name, flags in MODELS.items():
             model = arguments.models / f"{name}.onnx"
             if not model.is_file():
-                print(f"nightly_schedule: {model} is missing; the tests' fixture writes it", file=sys.stderr)
+                print(f"schedule: {model} is missing; the tests' fixture writes it", file=sys.stderr)
                 return 2
             cases.append(measure(arguments.candela, name, "onnx", model, backend, flags))
     problems = problems_of(cases)
@@ -95,7 +95,7 @@ def run(arguments):
         "schema": SCHEMA, "date": nightly_report.now(), "passed": not problems, "total": len(cases),
         "at_least_10_percent_less": sorted(notable), "problems": problems, "cases": cases})
     for problem in problems:
-        print(f"nightly_schedule: {problem}", file=sys.stderr)
+        print(f"schedule: {problem}", file=sys.stderr)
     return 1 if problems else 0
 
 
@@ -114,7 +114,7 @@ def witness(arguments):
                 cases.append(now)
     problems += problems_of(cases)
     for problem in problems:
-        print(f"nightly_schedule: {problem}", file=sys.stderr)
+        print(f"schedule: {problem}", file=sys.stderr)
     return 1 if problems else 0
 
 
@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--witness", nargs="+", choices=branching_graphs.GRAPHS)
     arguments = parser.parse_args()
     if not arguments.candela.is_file():
-        print(f"nightly_schedule: {arguments.candela} is missing; build it first", file=sys.stderr)
+        print(f"schedule: {arguments.candela} is missing; build it first", file=sys.stderr)
         return 2
     return witness(arguments) if arguments.witness else run(arguments)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the ports of examples/ on everything that a port has to do right.
 
-usage: scripts/nightly_ports.py [--build DIR] [--port NAME=PLUGIN]... [--jobs N] [--report FILE]
+usage: tests/nightly/ports.py [--build DIR] [--port NAME=PLUGIN]... [--jobs N] [--report FILE]
 
 For each port: builds it outside of the tree against the installed build (unless --port names its plugin), then
 `candela conform --size full`, digits and the six benchmark models against the answers of ONNX Runtime. Writes
@@ -19,10 +19,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = "candela.ports_nightly.v1"
 PORTS = ("hello_backend", "tiles_backend")
 # Output and the largest difference, as in tests/models/CMakeLists.txt.
@@ -93,7 +93,7 @@ def main():
             ports = [port_run(arguments.build, name, plugins.get(name) or build_port(arguments.build, name, folder),
                               arguments.jobs, folder) for name in plugins or PORTS]
     except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-        print(f"nightly_ports: {error}", file=sys.stderr)
+        print(f"ports: {error}", file=sys.stderr)
         return 2
     nightly_report.write(arguments.report, {"schema": SCHEMA, "date": nightly_report.now(), "cores": os.cpu_count(),
                                             "ports": ports})

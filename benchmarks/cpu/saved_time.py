@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the time that moving fewer bytes saves on cpu.
 
-usage: scripts/nightly_saved_time.py [--build DIR] [--models DIR] [--model NAME]... [--rounds 3] [--seconds 1] [--report FILE]
+usage: benchmarks/cpu/saved_time.py [--build DIR] [--models DIR] [--model NAME]... [--rounds 3] [--seconds 1] [--report FILE]
 
 The six benchmark models and the three trained models of scripts/fetch_models, each compiled in three ways: every node an
 instruction of its own (--unstacked --no-groups), with epilogues and expressions (--no-groups), and with groups that run by
@@ -18,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_models  # noqa: E402
 import nightly_report  # noqa: E402
 
@@ -60,7 +61,7 @@ def page(report):
             cells += [f"{way['ms']:.2f}", f"{way['activations'] / 1e6:,.1f}"]
             cells += [f"{before['ms'] / way['ms']:.2f}×"] if before else []
         rows.append(cells)
-    return nightly_report.page("nightly_saved_time", "Time saved by moving less", prose,
+    return nightly_report.page("benchmarks/cpu/saved_time.py", "Time saved by moving less", prose,
                                ["model", "one per node", "", "stacked", "", "faster", "by bands", "", "faster"], rows)
 
 
@@ -70,11 +71,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1)
     arguments = parser.parse_args()
-    candela = nightly_models.tool("nightly_saved_time", arguments)
+    candela = nightly_models.tool("saved_time", arguments)
     results = []
     with tempfile.TemporaryDirectory(prefix="candela_saved_") as folder:
         models = nightly_models.generated(arguments.build, arguments.models, folder) | nightly_models.trained()
-        for name, model in nightly_models.chosen("nightly_saved_time", models, arguments.model).items():
+        for name, model in nightly_models.chosen("saved_time", models, arguments.model).items():
             try:
                 ways = measured(candela, *model, arguments.rounds, arguments.seconds)
                 moved = [way["activations"] for way in ways.values()]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the two fidelities of the NPU's time on int8 networks and every preset, and says how long they take.
 
-usage: scripts/nightly_npu_time.py [--candela FILE] [--models DIR] [--report FILE]
+usage: benchmarks/npu/npu_time.py [--candela FILE] [--models DIR] [--report FILE]
 
 ResNet-50, MobileNetV2 and BERT-4 (build/models, which the fixture of the tests writes), digits, and text detection and
 direction (scripts/fetch_models, made 8 bits here) on the six presets: `fast` must be within 10 % of `accurate`, and the
@@ -20,7 +20,7 @@ import pathlib
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 import quantized_models  # noqa: E402
@@ -95,7 +95,7 @@ def main():
     models = [DIGITS, *(arguments.models / f"{name}.onnx" for name in ("mbv2_int8", "resnet50_int8", "bert4_int8"))]
     for path in (arguments.candela, *models):
         if not path.exists():
-            print(f"nightly_npu_time: {path} is missing", file=sys.stderr)
+            print(f"npu_time: {path} is missing", file=sys.stderr)
             return 2
     timed = {fidelity: milliseconds(arguments.candela, arguments.models / f"{TIMED[0]}.onnx", TIMED[1], fidelity)
              for fidelity in MOST_MS}  # first, while nothing else runs

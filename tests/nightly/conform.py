@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the whole conformance suite on our own backends, and the suite's faulty backends.
 
-usage: scripts/nightly_conform.py [--candela FILE] [--jobs N] [--report FILE]
+usage: tests/nightly/conform.py [--candela FILE] [--jobs N] [--report FILE]
 
 `candela conform --size nightly`, all tiers, on soft, the template and cpu; then `candela conform --mutants`. Writes
 benchmarks/results/conform.json: cases by tier and outcome, native ratios and the time that each run took.
@@ -18,10 +18,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = "candela.conform_nightly.v1"
 BACKENDS = ("soft", "template", "cpu")
 LEAST_CASES = 20000
@@ -56,14 +56,14 @@ def main():
     parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/conform.json")
     arguments = parser.parse_args()
     if not arguments.candela.is_file():
-        print(f"nightly_conform: {arguments.candela} is missing; build it first", file=sys.stderr)
+        print(f"conform: {arguments.candela} is missing; build it first", file=sys.stderr)
         return 2
     try:
         with tempfile.TemporaryDirectory(prefix="candela_conform_") as folder:
             runs = [suite_run(arguments.candela, backend, arguments.jobs, folder) for backend in BACKENDS]
             mutants = report_of([arguments.candela, "conform", "--mutants"], folder)["mutants"]
     except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-        print(f"nightly_conform: {error}", file=sys.stderr)
+        print(f"conform: {error}", file=sys.stderr)
         return 2
     survivors = [mutant["name"] for mutant in mutants if not mutant["killed"]]
     nightly_report.write(arguments.report,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Passes with one thing wrong each: fuzz_rewrites must find every one of them.
 
-usage: scripts/nightly_pass_mutants.py [--build DIR] [--graphs N] [--jobs N] [--only NAME] [--report FILE]
-       scripts/nightly_pass_mutants.py --check
+usage: tests/nightly/pass_mutants.py [--build DIR] [--graphs N] [--jobs N] [--only NAME] [--report FILE]
+       tests/nightly/pass_mutants.py --check
 
 `tests/fuzz/pass_mutants.json` holds the mutants as text: in which file of core/compiler/graph/passes, what to find there,
 what to put in its place. One at a time is put into a copy of that folder, which is compiled with the commands of the build
@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
@@ -154,7 +154,7 @@ def main():
         print("\n".join(wrong) if wrong else f"{len(mutants)} mutants have their place")
         return 1 if wrong else 0
     if not (arguments.build / PROGRAM).is_file():
-        print(f"nightly_pass_mutants: {arguments.build / PROGRAM} is missing; build it first", file=sys.stderr)
+        print(f"pass_mutants: {arguments.build / PROGRAM} is missing; build it first", file=sys.stderr)
         return 2
     chosen = [mutant for mutant in mutants if arguments.only in (None, mutant["name"])]
     with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +165,7 @@ def main():
             results = list(pool.map(lambda mutant: judged(scratch, mutant, arguments.graphs), chosen))
             graphs, said = whole.result()
     if said or graphs < arguments.graphs:
-        print(f"nightly_pass_mutants: without a mutant {graphs} graphs ran; {said}", file=sys.stderr)
+        print(f"pass_mutants: without a mutant {graphs} graphs ran; {said}", file=sys.stderr)
         return 1
     survived = [result["name"] for result in results if not result["found"]]
     print(f"{len(results) - len(survived)} of {len(results)} found" + (f"; not {', '.join(survived)}" if survived else ""))

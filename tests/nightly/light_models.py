@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares Candela with ONNX Runtime, run live, on the nine networks that the `onnx` package brings without weights.
 
-usage: scripts/nightly_light_models.py [--candela FILE] [--model NAME]... [--backend B]... [--report FILE]
+usage: tests/nightly/light_models.py [--candela FILE] [--model NAME]... [--backend B]... [--report FILE]
 
 AlexNet, DenseNet-121, Inception v1 and v2, ResNet-50, ShuffleNet, SqueezeNet, VGG-19 and ZFNet-512: the package's
 graphs have the same constant in place of every weight. Here they get weights from a seed, of the size that keeps
@@ -30,7 +30,7 @@ import onnx
 import onnxruntime as ort
 from onnx import numpy_helper
 
-from nightly_onnxruntime import ROOT, TOLERANCE, Unusable, compare
+from onnxruntime_equality import ROOT, TOLERANCE, Unusable, compare
 import nightly_report  # beside it, in lib
 
 SCHEMA = "candela.light_models.v1"
@@ -260,7 +260,7 @@ def main():
                       f"spread {case['spread']:.2g}, another image {case['other_image']:.2g}", flush=True)
         write_report(arguments.report, cases, version)
     except (Unusable, OSError) as error:
-        print(f"nightly_light_models: {error}", file=sys.stderr)
+        print(f"light_models: {error}", file=sys.stderr)
         return 2
     passed = sum(case["passed"] for case in cases)
     print(f"{passed} of {len(cases)} agree with ONNX Runtime {ort.__version__}; report {arguments.report}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the NPU's functional model on the convolutions of ResNet-50 and MobileNetV2, and on single instructions.
 
-usage: scripts/nightly_npu.py [--benchmark FILE] [--report FILE]
+usage: benchmarks/npu/npu.py [--benchmark FILE] [--report FILE]
 
 Writes benchmarks/results/npu.json: processor time of one pass, counts of products and instructions, per preset, with
 and without AVX2 and the checks; and nanoseconds for each value that an instruction writes, with all checks. Needs a build in build/ with -DCANDELA_WITH_BENCHMARKS=ON.
@@ -15,10 +15,10 @@ import platform
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = "candela.npu.v1"
 TIMEOUT_SECONDS = 1800
 
@@ -33,7 +33,7 @@ def main():
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=TIMEOUT_SECONDS)
         records = json.loads(run.stdout)["benchmarks"]
     except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-        print(f"nightly_npu: {error}", file=sys.stderr)
+        print(f"npu: {error}", file=sys.stderr)
         return 2
     stopped = [f"{record['name']}: {record['error_message']}" for record in records if record.get("error_occurred")]
     found = {}

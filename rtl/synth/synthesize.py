@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Synthesizes the blocks of rtl/synth.f with Yosys: cells and longest path of each, and no latch in any.
 
-usage: scripts/nightly_rtl.py [--report FILE] [--yosys FILE]
+usage: rtl/synth/synthesize.py [--report FILE] [--yosys FILE]
 
 Cells are those of Yosys' generic library (two-input gates, multiplexers, flip-flops) after `synth -noshare -flatten`; the longest path is in such
 cells, from input or flip-flop to output or flip-flop. Neither is a figure of a technology.
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
@@ -60,7 +60,7 @@ def main():
     parser.add_argument("--yosys", default="yosys")
     arguments = parser.parse_args()
     if not shutil.which(arguments.yosys):
-        print(f"nightly_rtl: {arguments.yosys} is missing; as root: apt-get install yosys", file=sys.stderr)
+        print(f"synthesize: {arguments.yosys} is missing; as root: apt-get install yosys", file=sys.stderr)
         return 2
     version = subprocess.run([arguments.yosys, "-V"], capture_output=True, text=True).stdout.strip()
     report = {"schema": SCHEMA, "date": nightly_report.now(), "yosys": version, "machine": nightly_report.machine(), "results": []}

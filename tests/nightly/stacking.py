@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random graphs with and without stacking on soft, template and cpu: the same integers bit by bit, reals within their bounds.
 
-usage: scripts/nightly_stacking.py [--build DIR] [--graphs N] [--seed N] [--report FILE]
+usage: tests/nightly/stacking.py [--build DIR] [--graphs N] [--seed N] [--report FILE]
 
 `fuzz_stacking` draws the graphs from fixed seeds (tests/fuzz/stacked_graphs.h) and compiles each twice on each backend, the
 second time with `--unstacked`. Instructions and the bytes that their views read and write are counted for both: stacking may
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
@@ -35,14 +35,14 @@ def main():
     arguments = parser.parse_args()
     program = arguments.build / "tests/bin/fuzz_stacking"
     if not program.is_file():
-        print(f"nightly_stacking: {program} is missing; build it first", file=sys.stderr)
+        print(f"stacking: {program} is missing; build it first", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
         counted = pathlib.Path(folder) / "counted.json"
         done = subprocess.run([program, "--seed", str(arguments.seed), "--count", str(arguments.graphs), "--out",
                                arguments.build / "tests/fuzz_failures", "--json", counted], timeout=TIMEOUT_SECONDS)
         if not counted.is_file():
-            print(f"nightly_stacking: fuzz_stacking wrote nothing, exit status {done.returncode}", file=sys.stderr)
+            print(f"stacking: fuzz_stacking wrote nothing, exit status {done.returncode}", file=sys.stderr)
             return 1
         report = json.loads(counted.read_text())
     for backend in report["backends"]:

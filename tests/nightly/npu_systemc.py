@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the SystemC engine of the NPU with the one without SystemC, on int8 networks.
 
-usage: scripts/nightly_npu_systemc.py [--candela FILE] [--models DIR] [--report FILE] [--witness]
+usage: tests/nightly/npu_systemc.py [--candela FILE] [--models DIR] [--report FILE] [--witness]
 
 Digits, MobileNetV2, ResNet-50 and BERT-4 (build/models, which the fixture of the tests writes), on gem16 and edge8t: the outputs of `--engine
 systemc` are those of `--engine func` byte by byte, and its report, every layer and counter of it, is that of `--engine timed`.
@@ -17,7 +17,7 @@ import pathlib
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
@@ -63,7 +63,7 @@ def main():
     models = [DIGITS, *(arguments.models / f"{name}.onnx" for name in networks)]
     for path in (arguments.candela, *models):
         if not path.exists():
-            print(f"nightly_npu_systemc: {path} is missing", file=sys.stderr)
+            print(f"npu_systemc: {path} is missing", file=sys.stderr)
             return 2
     known = {(case["model"], case["npu"]): case["cycles"] for case in json.loads(arguments.report.read_text())["results"]} \
         if arguments.witness else {}

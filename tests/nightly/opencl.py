@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Climbs the port to OpenCL level by level: lines, native ratio, whole models, conformance.
 
-usage: scripts/nightly_opencl.py [--candela FILE] [--plugin FILE] [--report FILE] [--lines | --witness MODEL]
+usage: tests/nightly/opencl.py [--candela FILE] [--plugin FILE] [--report FILE] [--lines | --witness MODEL]
 
 b0 is memory alone, b1 the primitives, b2 convolutions, pools and expressions too (`--option rung=`). On each level digits
 and the six benchmark models run against their committed answers; on the last one `candela conform --size full` may have
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/lib"), str(ROOT / "tests/hygiene")]
 import check_size  # noqa: E402
 import nightly_report  # noqa: E402
@@ -37,7 +37,7 @@ FILES = {  # what each level adds
 }
 MODELS = {"mbv2": 1.16e-3, "resnet50": 0.35, "bert4": 7e-4, "mbv2_int8": 0.1001, "resnet50_int8": 0.1001,
           "bert4_int8": 0.142}
-MARKS = ("<!-- written by scripts/nightly_opencl.py -->", "<!-- end -->")
+MARKS = ("<!-- written by tests/nightly/opencl.py -->", "<!-- end -->")
 TIMEOUT_SECONDS = 1800
 
 
@@ -49,7 +49,7 @@ def lines_added():
     counted = {path for patterns in FILES.values() for pattern in patterns for path in ROOM.glob(pattern)}
     missing = {path for path in ROOM.rglob("*") if path.is_file() and path.suffix != ".md"} - counted
     if missing:
-        sys.exit(f"nightly_opencl: on which rung are {sorted(map(str, missing))}?")
+        sys.exit(f"opencl: on which rung are {sorted(map(str, missing))}?")
     return added
 
 
@@ -141,9 +141,9 @@ def write(report, file):
 def witness(report, candela, plugin, model):
     problems = []
     if report["lines"] != lines_added():
-        problems.append(f"lines are {lines_added()}, reported {report['lines']}: scripts/nightly_opencl.py --lines")
+        problems.append(f"lines are {lines_added()}, reported {report['lines']}: tests/nightly/opencl.py --lines")
     if readme_with(table_of(report)) != (ROOM / "README.md").read_text():
-        problems.append("the table in backends/opencl/README.md is another: scripts/nightly_opencl.py --lines")
+        problems.append("the table in backends/opencl/README.md is another: tests/nightly/opencl.py --lines")
     for case in report["models"]:
         if case["model"] != model.stem:
             continue
@@ -155,7 +155,7 @@ def witness(report, candela, plugin, model):
         if now != then:
             problems.append(f"{model.stem} on {case['rung']}: {now}, reported {then}")
     for problem in problems:
-        print(f"nightly_opencl: {problem}", file=sys.stderr)
+        print(f"opencl: {problem}", file=sys.stderr)
     return 1 if problems else 0
 
 
@@ -169,7 +169,7 @@ def main():
     arguments = parser.parse_args()
     candela, plugin = arguments.candela, arguments.plugin
     if not arguments.lines and not (candela.is_file() and plugin.is_file()):
-        print(f"nightly_opencl: {candela} or {plugin} is missing; build them first", file=sys.stderr)
+        print(f"opencl: {candela} or {plugin} is missing; build them first", file=sys.stderr)
         return 2
     if arguments.lines or arguments.witness:
         report = json.loads(arguments.report.read_text())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Grows every preset of the NPU, one parameter at a time, and looks for networks that a larger device runs slower.
 
-usage: scripts/nightly_npu_monotone.py [--candela FILE] [--models DIR] [--report FILE] [--jobs N] [--only NAME,...] [--witness]
+usage: tests/nightly/npu_monotone.py [--candela FILE] [--models DIR] [--report FILE] [--jobs N] [--only NAME,...] [--witness]
 
 digits, MobileNetV2, BERT-4 and, on three presets, for it compiles longest, ResNet-50, all in int8 (build/models, which the
 fixture of the tests writes; digits of examples), compiled anew for each preset with half, one and two times its scratchpad,
@@ -28,7 +28,7 @@ import tempfile
 import time
 import tomllib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
@@ -114,7 +114,7 @@ def witness(results, path):
     known = {(case["model"], case["npu"]): case for case in json.loads(path.read_text())["results"]}
     other = [f"{case['model']} on {case['npu']}" for case in results if case["steps"] != known[case["model"], case["npu"]]["steps"]]
     for name in other:
-        print(f"nightly_npu_monotone: {name}: other cycles than in {path}", file=sys.stderr)
+        print(f"npu_monotone: {name}: other cycles than in {path}", file=sys.stderr)
     return 0 if not other and all(case["passed"] for case in results) else 1
 
 
@@ -131,7 +131,7 @@ def main():
     models = [model for model in models if not arguments.only or model.stem in arguments.only.split(",")]
     for path in (arguments.candela, *models):
         if not path.exists():
-            print(f"nightly_npu_monotone: {path} is missing", file=sys.stderr)
+            print(f"npu_monotone: {path} is missing", file=sys.stderr)
             return 2
     def presets(model):
         return WITNESSED if arguments.witness else FEW.get(model.stem, PRESETS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the bytes that compiled models move, and how much memory they plan, beside one instruction for each ONNX node.
 
-usage: scripts/nightly_bytes_moved.py [--build DIR] [--models DIR] [--model NAME]... [--backend B]... [--report FILE]
+usage: benchmarks/memory/bytes_moved.py [--build DIR] [--models DIR] [--model NAME]... [--backend B]... [--report FILE]
 
 The six benchmark models, digits, the three trained models of scripts/fetch_models, and the networks that the `onnx` package
 brings where it is installed: `candela plan` for cpu and soft, with groups by bands of rows and, where a backend takes them,
@@ -20,11 +20,11 @@ import pathlib
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_models  # noqa: E402
 import nightly_report  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = "candela.bytes_moved_nightly.v1"
 PROMISED = {("mbv2", "cpu"): (1.9, 6.0)}  # times fewer bytes of activations: by fusion alone, with row bands
 LARGEST_ARENA = 1.02  # times what is alive at once
@@ -43,7 +43,7 @@ def models_of(arguments, folder):
     light = pathlib.Path(package.origin).parent / "backend/test/data/light" if package else None
     for path in sorted(light.glob("light_*.onnx")) if light else []:
         found[path.stem] = (path, [])
-    return nightly_models.chosen("nightly_bytes_moved", found, arguments.model)
+    return nightly_models.chosen("bytes_moved", found, arguments.model)
 
 
 def ends(passage):
@@ -127,7 +127,7 @@ def page(report):
             f"{case['groups']}, {case['groups_in_bands']}", megabytes(case["moved_bytes"]["constants"]),
             megabytes(alone["arena_bytes"]), megabytes(case["arena_bytes"]), megabytes(case["max_live_bytes"]),
             megabytes(case["max_live_bytes_before_scheduling"])])
-    lines = nightly_report.page("nightly_bytes_moved", "Bytes moved", prose,
+    lines = nightly_report.page("benchmarks/memory/bytes_moved.py", "Bytes moved", prose,
                                 ["model", "backend", "instructions", "per node", "fused", "fewer", "moved", "fewer", "groups",
                                  "constants", "arena fused", "arena", "live", "before"], rows)
     largest = []
@@ -146,7 +146,7 @@ def main():
     nightly_models.add_arguments(parser, "bytes_moved")
     parser.add_argument("--backend", action="append", help="instead of cpu and soft; may be given again")
     arguments = parser.parse_args()
-    candela = nightly_models.tool("nightly_bytes_moved", arguments)
+    candela = nightly_models.tool("bytes_moved", arguments)
     results, version = [], None
     with tempfile.TemporaryDirectory(prefix="candela_bytes_") as folder:
         for name, (path, options) in models_of(arguments, folder).items():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the node tests that the newest `onnx` package generates on our own backends.
 
-usage: scripts/nightly_onnx_node_tests.py [--candela FILE] [--data DIR] [--report FILE]
+usage: tests/nightly/onnx_node_tests.py [--candela FILE] [--data DIR] [--report FILE]
 
 Writes the package's cases as folders (or takes those of --data), runs `candela conform` on soft, on cpu and on the
 template in primitives, and checks that the committed tables of tests/onnx/ are what the package says. A run passes
@@ -21,10 +21,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "tests/onnx"
 SCHEMA = "candela.onnx_node_tests.v1"
 RUNS = (("soft", ()), ("cpu", ()), ("template", ("--to-primitives",)))
@@ -68,7 +68,7 @@ def main():
     parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/onnx_node_tests.json")
     arguments = parser.parse_args()
     if not arguments.candela.is_file():
-        print(f"nightly_onnx_node_tests: {arguments.candela} is missing; build it first", file=sys.stderr)
+        print(f"onnx_node_tests: {arguments.candela} is missing; build it first", file=sys.stderr)
         return 2
     try:
         python = python_with_onnx()
@@ -85,7 +85,7 @@ def main():
                 run, candela_version = conform(arguments.candela, data, backend, flags, folder)
                 runs.append(run)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        print(f"nightly_onnx_node_tests: {error}", file=sys.stderr)
+        print(f"onnx_node_tests: {error}", file=sys.stderr)
         return 2
     report = {"schema": SCHEMA, "date": nightly_report.now(),
               "versions": {"candela": candela_version, "onnx": version, "python": platform.python_version()},

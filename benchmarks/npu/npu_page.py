@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Opens the page of a simulation in Chromium, and measures how soon it can be used, on a desk and on a phone.
 
-usage: scripts/nightly_npu_page.py [--candela FILE] [--browser FILE] [--screenshots DIR] [--report FILE]
+usage: benchmarks/npu/npu_page.py [--candela FILE] [--browser FILE] [--screenshots DIR] [--report FILE]
 
 The page of text detection (scripts/fetch_models, made 8 bits here) on gem16, of 100 layers at least, in windows 1280 and
 400 pixels wide. It must have 5 MB at most; be interactive within 2 s, the median of 5 loads in a fresh tab each, by the
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 import quantized_models  # noqa: E402
@@ -198,7 +198,7 @@ def main():
     parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/npu_page.json")
     arguments = parser.parse_args()
     if not arguments.candela.exists() or not arguments.browser:
-        print(f"nightly_npu_page: {arguments.candela if arguments.browser else 'a browser'} is missing", file=sys.stderr)
+        print(f"npu_page: {arguments.candela if arguments.browser else 'a browser'} is missing", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs int8 networks on every preset of the NPU: verified, the bytes by DMA and the host's share counted.
 
-usage: scripts/nightly_npu_sim.py [--candela FILE] [--models DIR] [--report FILE] [--table FILE] [--untimed] [--witness]
+usage: tests/nightly/npu_sim.py [--candela FILE] [--models DIR] [--report FILE] [--table FILE] [--untimed] [--witness]
 
 ResNet-50, MobileNetV2 and BERT-4 (build/models, which the fixture of the tests writes) and digits, by `candela simulate
 --verify` on the six presets. Each must be verified to the bit; convolutional networks leave the host no product; compiling
@@ -20,7 +20,7 @@ import json
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
@@ -138,7 +138,7 @@ def pageOf(results):
              "those of the host beside them. What the device counts is what the copies of the tiled Program sum up to, but for",
              "tables (`tiled tables` in the Program): a channel's multiplier, shift and bias are one packed record, loaded again",
              "only where another one took its place. Written with `benchmarks/results/npu_sim.json`."]
-    return nightly_report.page("nightly_npu_sim", "Networks on the NPU", prose,
+    return nightly_report.page("tests/nightly/npu_sim.py", "Networks on the NPU", prose,
                                ["network", "preset", "weights", "tables", "loaded", "stored", "all", "tiled tables", "bound", "products", "on the host",
                                 "host nodes", "instructions"], rows)
 
@@ -170,7 +170,7 @@ def main():
     models = [DIGITS, *(arguments.models / f"{name}.onnx" for name in ("mbv2_int8", "resnet50_int8", "bert4_int8"))]
     for path in (arguments.candela, *models):
         if not path.exists():
-            print(f"nightly_npu_sim: {path} is missing", file=sys.stderr)
+            print(f"npu_sim: {path} is missing", file=sys.stderr)
             return 2
     if arguments.witness:
         return witness(arguments, [*((DIGITS, preset) for preset in PRESETS), (models[1], "gem16"), (models[1], "tiny")])

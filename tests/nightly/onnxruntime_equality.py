@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares Candela with ONNX Runtime, run live, on whole models.
 
-usage: scripts/nightly_onnxruntime.py [--candela FILE] [--models DIR] [--backend B]... [--report FILE]
+usage: tests/nightly/onnxruntime_equality.py [--candela FILE] [--models DIR] [--backend B]... [--report FILE]
 
 Each model (digits, mbv2) runs on each backend (soft, template) as it is and with --to-primitives, on the random
 input 1 at batch 1. A case passes where every output has the shape and type that ONNX Runtime gives it and differs by
@@ -9,7 +9,7 @@ at most 2e-4 of its largest value. Writes the report benchmarks/results/onnxrunt
 
 Needs a build in build/, and Python with numpy and onnxruntime:
     python3 -m venv venv && venv/bin/pip install -r tests/models/requirements.txt
-    venv/bin/python scripts/nightly_onnxruntime.py
+    venv/bin/python tests/nightly/onnxruntime_equality.py
 
 Exit status: 0 all cases agree, 1 some do not, 2 bad usage or nothing to run.
 """
@@ -24,10 +24,10 @@ import tempfile
 import numpy as np
 import onnxruntime as ort
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/models"))
 from random_input import random_input  # noqa: E402
 
@@ -181,7 +181,7 @@ def main():
                           f"{case.get('reason') or f'{worst:.2g} of the largest value'}", flush=True)
         write_report(arguments.report, cases, version)
     except (Unusable, subprocess.CalledProcessError, OSError) as error:
-        print(f"nightly_onnxruntime: {error}", file=sys.stderr)
+        print(f"onnxruntime_equality: {error}", file=sys.stderr)
         return 2
     passed = sum(case["passed"] for case in cases)
     print(f"{passed} of {len(cases)} agree with ONNX Runtime {ort.__version__}; report {arguments.report}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the memory planner: published instances, 10,000 drawn buffers, and models.
 
-usage: scripts/nightly_memory_planning.py [--data DIR] [--models DIR] [--candela FILE] [--planner FILE] [--report FILE]
+usage: benchmarks/memory/memory_planning.py [--data DIR] [--models DIR] [--candela FILE] [--planner FILE] [--report FILE]
 
 DATA holds minimalloc's instances (*.1048576.csv; those of tests/unit/compiler/solvers/memory/minimalloc by default),
 MODELS *.onnx
@@ -20,10 +20,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = "candela.memory_planning.v1"
 TIMEOUT_SECONDS = 3600
 
@@ -54,7 +54,7 @@ def main():
     arguments = parser.parse_args()
     files = sorted(arguments.data.glob("*.csv"))
     if not files or not arguments.planner.is_file():
-        print(f"nightly_memory_planning: {arguments.planner} or instances in {arguments.data} are missing",
+        print(f"memory_planning: {arguments.planner} or instances in {arguments.data} are missing",
               file=sys.stderr)
         return 2
     try:
@@ -63,7 +63,7 @@ def main():
         problems = [json.loads(line) for line in planner.stdout.splitlines()]
         models = arenas(arguments.candela, sorted(arguments.models.glob("*.onnx"))) if arguments.models else []
     except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-        print(f"nightly_memory_planning: {error}", file=sys.stderr)
+        print(f"memory_planning: {error}", file=sys.stderr)
         return 2
     nightly_report.write(arguments.report, {"schema": SCHEMA, "date": nightly_report.now(),
                                             "machine": platform.processor() or platform.machine(),

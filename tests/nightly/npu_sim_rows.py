@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs random instructions of every row that the NPU claims, and compares each bit by bit with the oracle.
 
-usage: scripts/nightly_npu_sim_rows.py [--tool FILE] [--backend FILE] [--count N] [--seed N] [--report FILE] [--table FILE] [--witness]
+usage: tests/nightly/npu_sim_rows.py [--tool FILE] [--backend FILE] [--count N] [--seed N] [--report FILE] [--table FILE] [--witness]
 
 For each op that backends/npu_sim claims NATIVE, on two presets, and for those of 16 bits on the preset that has them: 5,000 Programs of one instruction with random types, shapes, strides, attributes, epilogues and values, tiled,
 compiled and run on the functional model with its checks on (tests/backends/npu_sim/random_rows.cpp). What no row takes is
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
@@ -71,7 +71,7 @@ def page_of(results):
              "shapes, strides, attributes, epilogues and values: tiled, compiled, run on the functional model with its checks",
              "for races and unwritten bytes, and equal bit by bit to the oracle, for three runs each. What no row takes was",
              "drawn again. Chains are products with what may follow them in their pass. Written with `benchmarks/results/npu_sim_rows.json`."]
-    return nightly_report.page("nightly_npu_sim_rows", "Random instructions on the NPU", prose,
+    return nightly_report.page("tests/nightly/npu_sim_rows.py", "Random instructions on the NPU", prose,
                                ["op", "preset", "agree", "drawn", "rows of types", "in one pass"], rows)
 
 
@@ -87,7 +87,7 @@ def main():
     arguments = parser.parse_args()
     for path in (arguments.tool, arguments.backend):
         if not path.exists():
-            print(f"nightly_npu_sim_rows: {path} is missing", file=sys.stderr)
+            print(f"npu_sim_rows: {path} is missing", file=sys.stderr)
             return 2
     try:
         if arguments.witness:
@@ -99,7 +99,7 @@ def main():
                     case = {"npu": preset, **case, "problems": problems_of(case, max(count, least))}
                     results.append({**case, "passed": not case["problems"]})
     except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-        print(f"nightly_npu_sim_rows: {error}", file=sys.stderr)
+        print(f"npu_sim_rows: {error}", file=sys.stderr)
         return 2
     report = {"schema": SCHEMA, "generated_at": nightly_report.now(), "machine": nightly_report.machine(),
               "seed": arguments.seed, "count": arguments.count, "results": results}

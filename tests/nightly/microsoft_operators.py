@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares operators of the domain com.microsoft with ONNX Runtime, run live, on soft, cpu and template.
 
-usage: scripts/nightly_microsoft_operators.py [--candela FILE] [--backend B]...
+usage: tests/nightly/microsoft_operators.py [--candela FILE] [--backend B]...
 
 The cases are those of tests/onnx/write_microsoft_tests.py, which allows quantized results a step here and there, and of
 write_microsoft_attention_tests.py, which `candela conform` judges.
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 WRITERS = ROOT / "tests/onnx"
 
 
@@ -26,7 +26,7 @@ def main():
     parser.add_argument("--backend", action="append", help="instead of soft, cpu and template; may be given again")
     arguments = parser.parse_args()
     if not arguments.candela.is_file():
-        print(f"nightly_microsoft_operators: {arguments.candela} is missing; build it first", file=sys.stderr)
+        print(f"microsoft_operators: {arguments.candela} is missing; build it first", file=sys.stderr)
         return 2
     backends = arguments.backend or ["soft", "cpu", "template"]
     good = True

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs random models with control flow on our own backends.
 
-usage: scripts/nightly_control_flow.py [--candela FILE] [--seed N] [--count N] [--report FILE]
+usage: tests/nightly/control_flow.py [--candela FILE] [--seed N] [--count N] [--report FILE]
 
 tests/fuzz/write_control_flow.py writes the models, on whose answers ONNX's reference evaluator and ONNX Runtime agree;
 `candela conform` runs them on reference, soft, cpu and the template, there in primitives. The seed is the day's, so
@@ -22,10 +22,10 @@ import tempfile
 import onnx
 import onnxruntime
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 WRITER = ROOT / "tests/fuzz/write_control_flow.py"
 SCHEMA = "candela.control_flow.v1"
 RUNS = (("reference", ()), ("soft", ()), ("cpu", ()), ("template", ("--to-primitives",)))
@@ -54,7 +54,7 @@ def main():
     parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/control_flow.json")
     arguments = parser.parse_args()
     if not arguments.candela.is_file():
-        print(f"nightly_control_flow: {arguments.candela} is missing; build it first", file=sys.stderr)
+        print(f"control_flow: {arguments.candela} is missing; build it first", file=sys.stderr)
         return 2
     try:
         runs, version = [], None
@@ -67,7 +67,7 @@ def main():
                 run, version = conform(arguments.candela, data, backend, flags, folder)
                 runs.append(run)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        print(f"nightly_control_flow: {error}", file=sys.stderr)
+        print(f"control_flow: {error}", file=sys.stderr)
         return 2
     report = {"schema": SCHEMA, "date": today.strftime("%Y-%m-%dT%H:%M:%SZ"),
               "versions": {"candela": version, "onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Seeded faults of a backend, each found in a model by `candela debug` and made small.
 
-usage: scripts/nightly_debug.py [--candela FILE] [--model FILE] [--dim NAME=N] [--plugin FILE] [--fault NAME]... [--report FILE]
+usage: tests/nightly/debug.py [--candela FILE] [--model FILE] [--dim NAME=N] [--plugin FILE] [--fault NAME]... [--report FILE]
 
 The faults are those of the catalogue of `candela conform --mutants` (docs/reference/mutants.md) that MobileNetV2 meets,
 and what a plugin of the tests does besides: it dies, exits, hangs, or is right alone and wrong behind another
@@ -23,10 +23,10 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = "candela.debug_faults.v1"
 MOST_INSTRUCTIONS = 5
 MOST_SECONDS = 120
@@ -132,7 +132,7 @@ def main():
         subprocess.run([maker, arguments.model.parent], stdout=subprocess.DEVNULL)
     for file in (arguments.candela, arguments.model, arguments.plugin):
         if not file.is_file():
-            print(f"nightly_debug: {file} is missing; build it first", file=sys.stderr)
+            print(f"debug: {file} is missing; build it first", file=sys.stderr)
             return 2
     os.environ["PATH"] = f"{arguments.candela.parent}{os.pathsep}{os.environ['PATH']}" # of the commands that are printed
     records = []

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads text with three trained models and compares Candela with ONNX Runtime, run live: answers and time.
 
-usage: scripts/nightly_ocr_models.py [--candela FILE] [--cache DIR] [--wheel FILE] [--model NAME]... [--backend B]...
+usage: tests/nightly/ocr_models.py [--candela FILE] [--cache DIR] [--wheel FILE] [--model NAME]... [--backend B]...
                                      [--rounds 3] [--seconds 2] [--report FILE]
 
 Detection, direction and recognition of PaddleOCR, as scripts/fetch_models gets them, each at two sizes of its input. The
@@ -34,7 +34,7 @@ import onnxruntime as ort
 import PIL
 from PIL import Image, ImageDraw, ImageFont
 
-from nightly_onnxruntime import ROOT, Unusable
+from onnxruntime_equality import ROOT, Unusable
 import nightly_report  # beside it, in lib
 
 SCHEMA = "candela.ocr_models.v1"
@@ -297,7 +297,7 @@ def main():
                       flush=True)
         write_report(arguments.report, cases, version)
     except (Unusable, OSError, subprocess.SubprocessError) as error:
-        print(f"nightly_ocr_models: {error}", file=sys.stderr)
+        print(f"ocr_models: {error}", file=sys.stderr)
         return 2
     passed = sum(case["passed"] for case in cases)
     print(f"{passed} of {len(cases)} passed beside ONNX Runtime {ort.__version__}; report {arguments.report}")
