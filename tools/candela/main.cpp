@@ -13,8 +13,8 @@
 #include "candela/candela.hpp"
 #include "core/support/mapped_file.h"
 #include "core/support/out_of_memory.h"
-#include "tools/candela/command.h"
-#include "tools/candela/new_backend.h"
+#include "tools/candela/commands/new_backend.h"
+#include "tools/candela/support/command.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "core/compiler/driver/pipeline.h"
 #include "core/reference/interpreter/interp.h"
 #include "core/support/compare.h"
-#include "tools/candela/console.h"
+#include "tools/candela/support/console.h"
 
 namespace candela::tool {
 namespace {

@@ -25,7 +25,7 @@
 #include "core/support/json.h"
 #include "core/support/text/nesting.h"
 #include "simulator/config/configuration.h"
-#include "tools/candela/npu.h"
+#include "tools/candela/commands/npu.h"
 
 namespace candela::tool {
 namespace {
