@@ -7,6 +7,7 @@
 
 #include "candela/candela.hpp"
 #include "tools/candela/support/command.h"
+#include "tools/candela/support/template.h"
 
 namespace candela::tool {
 namespace {
@@ -18,8 +19,8 @@ constexpr const char* kFooter = R"(Example:
   cmake -B build -DCMAKE_PREFIX_PATH=/opt/candela && cmake --build build && ctest --test-dir build
   candela run model.onnx --random 1 --backend build/lib/candela/libcandela_acme.so --explain
 
-The project needs an installed Candela and nothing else. Every model runs at once: the plugin brings memory, the host
-emulates each instruction. Its README.md says how to go on.)";
+The project needs an installed Candela and nothing else. Every model runs at once: the plugin
+brings memory, the host emulates each instruction. Its README.md says how to go on.)";
 
 struct Arguments {
   std::string name, folder, language = "c++", door = "primitive";
@@ -47,15 +48,6 @@ std::string className(const std::string& name) {
     if (c != '_') made += upper && c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c;
     upper = c == '_';
   }
-  return made;
-}
-
-std::string filled(std::string_view text,
-                   const std::vector<std::pair<std::string, std::string>>& values) {
-  std::string made(text);
-  for (const auto& [word, value] : values)
-    for (size_t at = 0; (at = made.find(word, at)) != std::string::npos; at += value.size())
-      made.replace(at, word.size(), value);
   return made;
 }
 
@@ -139,10 +131,10 @@ void newBackend(const Arguments& arguments, Console& console) {
          arguments.folder);
 
   const std::string version = candela_version();
-  const std::vector<std::pair<std::string, std::string>> values = {
-      {"@NAME@", arguments.name},
-      {"@CLASS@", className(arguments.name)},
-      {"@VERSION@", version.substr(0, version.find('.', version.find('.') + 1))}};
+  const std::map<std::string_view, std::string> values = {
+      {"NAME", arguments.name},
+      {"CLASS", className(arguments.name)},
+      {"VERSION", version.substr(0, version.find('.', version.find('.') + 1))}};
   Making making(root);
   making.makeFolder(root);
   Json files = Json::array();
@@ -151,7 +143,7 @@ void newBackend(const Arguments& arguments, Console& console) {
     const std::string_view language = file.path.substr(0, slash);
     if (language != "common" && language != arguments.language) continue;
     const std::string path(file.path.substr(slash + 1));
-    making.write(path, filled(file.text, values));
+    making.write(path, filledTemplate(file.text, values));
     files.push_back(path);
   }
   making.finish();

@@ -205,26 +205,6 @@ std::string legend(const program::Program& program, const plan::MemoryMap& map) 
 
 } // namespace
 
-const char* const kMemoryFigureStyle = R"css(
-:root{--product:#7ea6e0;--window:#8fcfc0;--each:#f2c078;--move:#e79a9a;--other:#c3b1e1;--edge:#26323f}
-@media(prefers-color-scheme:dark){:root{--product:#3f6fb5;--window:#2f8574;--each:#a8742a;--move:#a34f4f;--other:#6f58a0;--edge:#0b0f14}}
-.figure{overflow-x:auto;margin:.4rem 0 0}
-svg.memory{display:block;font:11px/1 system-ui,sans-serif}
-svg.memory text{fill:var(--ink);pointer-events:none}
-svg.memory .tick{fill:var(--soft)}
-svg.memory .grid{stroke:var(--line)}
-svg.memory .block rect{stroke:var(--edge);stroke-opacity:.55;stroke-width:.7}
-svg.memory .block:hover rect{stroke-width:2;stroke-opacity:1}
-svg.memory .product rect{fill:var(--product)}svg.memory .window rect{fill:var(--window)}
-svg.memory .each rect{fill:var(--each)}svg.memory .move rect{fill:var(--move)}svg.memory .other rect{fill:var(--other)}
-.legend .product{background:var(--product)}.legend .window{background:var(--window)}.legend .each{background:var(--each)}
-.legend .move{background:var(--move)}.legend .other{background:var(--other)}
-.legend .line{height:0;border-top:2px solid var(--failed);border-radius:0;vertical-align:middle}
-svg.memory .live{fill:none;stroke:var(--failed);stroke-width:1.5;pointer-events:none}
-svg.memory .peak{fill:var(--failed);fill-opacity:.1;stroke:var(--failed);stroke-dasharray:3 3;pointer-events:none}
-svg.memory path.mark,svg.memory text.mark{fill:var(--failed)}svg.memory text.mark{font-weight:650}
-)css";
-
 std::string memoryFigure(const PlannedPart& part, const plan::MemoryMap& map) {
   return map.peak == program::kNone ? "" : Plot(part, map).svg();
 }

@@ -5,12 +5,10 @@
 
 namespace candela::tool {
 
-/// Style of the figures of memoryFigure(), for the page that holds them.
-extern const char* const kMemoryFigureStyle;
-
-/// An arena over time, as SVG: instructions to the right, bytes upwards, a rectangle for the life
-/// of each buffer in the colour of what computes it, the bytes that are live as a line, the peak
-/// marked. Rectangles tell of themselves when pointed at. Empty for a space without TEMP buffers.
+/// An arena over time, as SVG in the style of memory_figure.css: instructions to the right, bytes
+/// upwards, a rectangle for the life of each buffer in the colour of what computes it, the bytes
+/// that are live as a line, the peak marked. Rectangles tell of themselves when pointed at. Empty
+/// for a space without TEMP buffers.
 std::string memoryFigure(const PlannedPart& part, const plan::MemoryMap& map);
 
 /// To a page: a figure and a table of what lives at the peak for each space of the part, and what

@@ -5,7 +5,8 @@
 #include "candela/candela.h"
 #include "conformance/report/escape.h"
 #include "conformance/report/html_style.h"
-#include "tools/candela/support/memory_figure.h"
+#include "tools/candela/support/page_files.h"
+#include "tools/candela/support/template.h"
 
 namespace candela::tool {
 namespace {
@@ -33,25 +34,27 @@ std::string dotQuoted(std::string_view text) {
   return out + "\"";
 }
 
-constexpr const char* kStyle =
-    R"css(.find{display:flex;gap:.6rem;align-items:center;margin:0 0 1.2rem}
-.find input{font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);border-radius:8px;
-padding:.4rem .7rem;width:min(24rem,100%)}
-.missed{opacity:.14}tr.missed{display:none}
-)css";
-
-constexpr const char* kScript = R"js(<script>
-const field=document.querySelector('.find input');
-document.querySelector('.find').hidden=false;
-field.addEventListener('input',()=>{const wanted=field.value.toLowerCase();let found=0;
-for(const part of document.querySelectorAll('.block,tbody tr')){
-const text=(part.querySelector('title')||part).textContent.toLowerCase(),missed=!text.includes(wanted);
-part.classList.toggle('missed',missed);found+=!missed}
-document.querySelector('.find span').textContent=wanted?found+' found':''});
-</script>
-)js";
-
 bool isNumeric(const Json& cell) { return cell.is_number() || cell.is_null(); }
+
+std::string tableHtml(const PageTable& table) {
+  std::string out = fmt::format("<section><h2>{} <small>{}</small></h2>\n<table><thead><tr>",
+                                markupEscaped(table.name), table.rows.size());
+  std::vector<const char*> classes; // numbers stand to the right
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    const auto isNumber = [&](const std::vector<Json>& row) { return isNumeric(row[c]); };
+    classes.push_back(std::ranges::all_of(table.rows, isNumber) ? " class=\"n\"" : "");
+    out += fmt::format("<th{}>{}</th>", classes.back(), markupEscaped(table.columns[c]));
+  }
+  out += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows) {
+    out += "<tr>";
+    for (size_t c = 0; c < row.size(); ++c)
+      out += fmt::format("<td{} data-k=\"{}\">{}</td>", classes[c], markupEscaped(table.columns[c]),
+                         markupEscaped(cellText(row[c])));
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></section>\n";
+}
 
 } // namespace
 
@@ -99,46 +102,25 @@ void pageJson(const Page& page, Json& to) {
 }
 
 std::string pageHtml(const Page& page) {
-  std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
-      "content=\"width=device-width\"/><title>{0}</title>\n<style>{1}{2}{3}</style></"
-      "head>\n<body><main>\n"
-      "<div class=\"top\"><div><p class=\"eyebrow\">{4}</p><h1>{0}</h1></div></div>\n"
-      "<div class=\"find\" hidden=\"hidden\"><input type=\"search\" placeholder=\"find by name\" "
-      "aria-label=\"find by name\"/><span class=\"soft\"></span></div>\n",
-      markupEscaped(page.file), conform::kHtmlStyle, kMemoryFigureStyle, kStyle,
-      markupEscaped(page.kind));
+  std::string figures, facts, tables;
   for (const Figure& figure : page.figures)
-    out += fmt::format(
+    figures += fmt::format(
         "<section><h2>{} <small>{}</small></h2>\n<div class=\"figure\">{}</div></section>\n",
         markupEscaped(figure.title), markupEscaped(figure.caption), figure.markup);
-  out += "<section><dl>\n";
   for (const auto& [name, value] : page.facts)
-    out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markupEscaped(name),
-                       markupEscaped(cellText(value)));
-  out += "</dl></section>\n";
-  for (const PageTable& table : page.tables) {
-    if (table.rows.empty()) continue;
-    out += fmt::format("<section><h2>{} <small>{}</small></h2>\n<table><thead><tr>",
-                       markupEscaped(table.name), table.rows.size());
-    std::vector<const char*> classes; // numbers stand to the right
-    for (size_t c = 0; c < table.columns.size(); ++c) {
-      const auto isNumber = [&](const std::vector<Json>& row) { return isNumeric(row[c]); };
-      classes.push_back(std::ranges::all_of(table.rows, isNumber) ? " class=\"n\"" : "");
-      out += fmt::format("<th{}>{}</th>", classes.back(), markupEscaped(table.columns[c]));
-    }
-    out += "</tr></thead>\n<tbody>\n";
-    for (const auto& row : table.rows) {
-      out += "<tr>";
-      for (size_t c = 0; c < row.size(); ++c)
-        out += fmt::format("<td{} data-k=\"{}\">{}</td>", classes[c],
-                           markupEscaped(table.columns[c]), markupEscaped(cellText(row[c])));
-      out += "</tr>\n";
-    }
-    out += "</tbody></table></section>\n";
-  }
-  return out + fmt::format("<footer>candela {}</footer>\n</main>\n{}</body></html>\n",
-                           candela_version(), kScript);
+    facts += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markupEscaped(name),
+                         markupEscaped(cellText(value)));
+  for (const PageTable& table : page.tables)
+    if (!table.rows.empty()) tables += tableHtml(table);
+  return filledTemplate(kPageTemplate, {{"FILE", markupEscaped(page.file)},
+                                        {"KIND", markupEscaped(page.kind)},
+                                        {"STYLE", fmt::format("{}{}{}", conform::kHtmlStyle,
+                                                              kMemoryFigureStyle, kPageStyle)},
+                                        {"FIGURES", figures},
+                                        {"FACTS", facts},
+                                        {"TABLES", tables},
+                                        {"VERSION", candela_version()},
+                                        {"SCRIPT", std::string(kPageScript)}});
 }
 
 std::string drawingDot(const Page& page) {
