@@ -10,9 +10,11 @@ constexpr const char* kFooter = R"(Examples:
   candela backends
   candela backends ./libacme.so --next resnet50.onnx bert.onnx --dim N=1
 
---next runs each model on each plugin that is named, or on all that are found, with random inputs, and lists the rows
-that it does not run natively, by their part of the time: rung B1 is a required row of the primitives, B2 an op or a
-function that has a decomposition. Of a port that declares layouts the cases on layouts are named too. Parts overlap: an op's row takes all of a node, those of primitives a part of each.)";
+--next runs each model on each plugin that is named, or on all that are found, with random
+inputs, and lists the rows that it does not run natively, by their part of the time: level B1 is
+a required row of the primitives, B2 an op or a function that has a decomposition. Of a port
+that declares layouts the cases on layouts are named too. Parts overlap: an op's row takes all
+of a node, those of primitives a part of each.)";
 
 struct Arguments {
   std::vector<std::string> paths, next;

@@ -17,8 +17,9 @@ constexpr const char* kFooter = R"(Examples:
   candela bench mobilenet.onnx --backend cpu --dim N=1
   candela bench mobilenet.onnx --backend cpu --dim N=1 --threads 1,2 --seconds 5 --json bench.json
 
-Latencies are of whole runs, without a profile; the table is of further runs, the shortest time of each instruction. The peak
-is measured: what registers alone allow. GFLOP/s counts the multiply-accumulates of the model, two each.)";
+Latencies are of whole runs, without a profile; the table is of further runs, the shortest time
+of each instruction. The peak is measured: what registers alone allow. GFLOP/s counts the
+multiply-accumulates of the model, two each.)";
 
 struct Arguments {
   RunOptions run;

@@ -11,22 +11,28 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples:
   candela conform --backend ./libacme.so
-  candela conform --backend ./libacme.so --size nightly --resume acme.journal --html acme.html --certificate acme.cert
+  candela conform --backend ./libacme.so --size nightly --resume acme.journal \
+      --html acme.html --certificate acme.cert
   candela conform --backend ./libacme.so --cases 'primitives:matmul/i8_i8:data=extremes;*'
   candela conform --backend ./libacme.so --shard 1/4 --json shard1.json
-  candela conform --merge shard1.json shard2.json shard3.json shard4.json --json acme.json --html acme.html
+  candela conform --merge shard1.json shard2.json shard3.json shard4.json --json acme.json \
+      --html acme.html
   candela conform --verify acme.cert --backend ./libacme.so
 
-A case's address is tier:group/row:axis=value;axis=value. A query is an address, a glob of addresses, or a glob of a row
-and values of some of its axes in any order, with * for the others. Without --size, --cases searches the whole suite.
-A case that crashes or hangs the backend fails with the signal's name or --time-limit, and the run goes on. A query or a
-device_open without an answer is waited for once, and fails the cases that need it. One run at a time writes a journal.
+A case's address is tier:group/row:axis=value;axis=value. A query is an address, a glob of
+addresses, or a glob of a row and values of some of its axes in any order, with * for the
+others. Without --size, --cases searches the whole suite. A case that crashes or hangs the
+backend fails with the signal's name or --time-limit, and the run goes on. A query or a
+device_open without an answer is waited for once, and fails the cases that need it. One run at a
+time writes a journal.
 
-libacme.expectations.toml beside libacme.so may hold two lists, [[unsupported]] (cases, reason) and [[xfail]] (cases,
-reason, owner, expires: the version of the suite that ends it). What is listed and passes has failed.
+libacme.expectations.toml beside libacme.so may hold two lists, [[unsupported]] (cases, reason)
+and [[xfail]] (cases, reason, owner, expires: the version of the suite that ends it). What is
+listed and passes has failed.
 
---onnx-data holds the ONNX project's test folders: <case>/model.onnx, test_data_set_*/input_*.pb and output_*.pb; or
-suites of such, whose cases are named onnx:<suite>/<case>: /usr/share/libonnx-testdata/data has four.)";
+--onnx-data holds the ONNX project's test folders: <case>/model.onnx, test_data_set_*/input_*.pb
+and output_*.pb; or suites of such, whose cases are named onnx:<suite>/<case>:
+/usr/share/libonnx-testdata/data has four.)";
 
 /// What the command writes beside --json, where it runs no case.
 void refuseFiles(const ConformArguments& arguments, const char* command) {

@@ -17,20 +17,23 @@ constexpr const char* kFooter = R"(Examples:
   candela debug model.onnx --backend ./libacme_2.so --against ./libacme_1.so --exact
   candela debug model.onnx --backend soft --option fault=matmul.wrong_tail
 
-Runs what was compiled one instruction at a time, each alone on the backend, on the memory that the backend's own results
-made. Names the first one that is outside of its bound, fails, dies of a signal, exits, hangs, or, with --twice, gives
-other bytes in another run (status 1). Everything that the backend does it does in processes of its own. When all
-instructions are right alone, the whole Program must give what they gave; when it does not, the fewest of them that show
-it are looked for.
+Runs what was compiled one instruction at a time, each alone on the backend, on the memory that
+the backend's own results made. Names the first one that is outside of its bound, fails, dies of
+a signal, exits, hangs, or, with --twice, gives other bytes in another run (status 1).
+Everything that the backend does it does in processes of its own. When all instructions are
+right alone, the whole Program must give what they gave; when it does not, the fewest of them
+that show it are looked for.
 
-What was found is made small while it shows the same fault: fewer instructions, shorter expressions, smaller dims and
-buffers. It is written to --output as a .cdl file with its data, and one command repeats it.
+What was found is made small while it shows the same fault: fewer instructions, shorter
+expressions, smaller dims and buffers. It is written to --output as a .cdl file with its data,
+and one command repeats it.
 
-The portable executor `soft` looks at every result; where it differs by more than the bound, or cannot run the
-instruction, the reference judges, and at last it judges what was made small. With --reference it judges every instruction,
-which takes minutes for a large model. Integers are held to be exact; a float may be off by
-16 + 4 * sqrt(length of its sums) + 4 * steps of its expression roundings of the largest result. `--backend soft` with an
-option is the soft of `candela conform`: with fault=NAME one of its faulty backends.)";
+The portable executor `soft` looks at every result; where it differs by more than the bound, or
+cannot run the instruction, the reference judges, and at last it judges what was made small.
+With --reference it judges every instruction, which takes minutes for a large model. Integers
+are held to be exact; a float may be off by 16 + 4 * sqrt(length of its sums) + 4 * steps of its
+expression roundings of the largest result. `--backend soft` with an option is the soft of
+`candela conform`: with fault=NAME one of its faulty backends.)";
 
 struct Arguments {
   RunOptions run;

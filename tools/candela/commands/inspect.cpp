@@ -19,11 +19,11 @@ constexpr const char* kFooter = R"(Examples:
   candela inspect detector.onnx --backend ./libacme.so --dim N=1
   candela inspect model.cdl --dot | dot -Tsvg -o model.svg
 
-FILE is an ONNX model, a .cdl graph or program, a bundle, an image, a plugin, a JSON report of this
-tool or a .npy tensor; its content decides.
+FILE is an ONNX model, a .cdl graph or program, a bundle, an image, a plugin, a JSON report of
+this tool or a .npy tensor; its content decides.
 Of a plugin its symbols are read; with --load it is loaded too, so that its code runs.
---html shows the memory map over time: of a bundle, an image or a Program as it is planned, of a model as it would be
-compiled for --backend (default soft).)";
+--html shows the memory map over time: of a bundle, an image or a Program as it is planned, of a
+model as it would be compiled for --backend (default soft).)";
 
 struct Arguments {
   std::string path, html, backends;

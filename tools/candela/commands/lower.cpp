@@ -15,8 +15,9 @@ constexpr const char* kFooter = R"(Examples:
   candela run digits.cdl --random 1
   candela lower digits.onnx --dim N=1 --graph
 
-Prints the Program of every partition, its instructions counted in a comment. With -o constants of more than 64 elements
-lie beside the file; several partitions are several files: F.0.cdl, F.1.cdl. --graph: the lowered graphs instead.)";
+Prints the Program of every partition, its instructions counted in a comment. With -o constants
+of more than 64 elements lie beside the file; several partitions are several files: F.0.cdl,
+F.1.cdl. --graph: the lowered graphs instead.)";
 
 struct Arguments {
   ModelOptions model;

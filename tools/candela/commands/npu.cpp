@@ -15,8 +15,8 @@ constexpr const char* kFooter = R"(Examples:
   candela npu run conv.npu --set input=image.bin --show output=i8
   candela npu config edge4t > mine.toml; candela npu config mine.toml --json -
 
-The instructions are those of docs/reference/npu_isa.md, their text is described in simulator/isa/README.md. A configuration
-is the name of a preset or the path of a .toml file.)";
+The instructions are those of docs/reference/npu_isa.md, their text is described in
+simulator/isa/README.md. A configuration is the name of a preset or the path of a .toml file.)";
 
 struct Arguments {
   std::string input, output, configuration;

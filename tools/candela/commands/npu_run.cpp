@@ -15,8 +15,9 @@ constexpr const char* kFooter = R"(Examples:
   candela npu run conv.npu --set input=image.bin --show output=i8
   candela npu run conv.npubin --npu gem16 --dump output=result.bin --json -
 
-Runs a text or a binary without time: bit-exact, and stopped at the first race, uninitialised read, address outside of
-its memory, bad instruction or deadlock. A region that --set does not name is zero. Exit status 1: it was stopped.)";
+Runs a text or a binary without time: bit-exact, and stopped at the first race, uninitialised
+read, address outside of its memory, bad instruction or deadlock. A region that --set does not
+name is zero. Exit status 1: it was stopped.)";
 
 struct Arguments {
   std::string input, configuration, trace;

@@ -22,8 +22,9 @@ constexpr const char* kFooter = R"(Examples:
   candela opt program.cdl --passes join-movement --backend cpu
   candela opt bad.cdl --verify-diagnostics
 
-Without --passes the file is parsed, verified and printed. `optimize` is the standard order, repeated until nothing
-changes. With --verify-diagnostics each error has to be announced in the file, and each announcement has to come true:
+Without --passes the file is parsed, verified and printed. `optimize` is the standard order,
+repeated until nothing changes. With --verify-diagnostics each error has to be announced in the
+file, and each announcement has to come true:
   // expected-error {{text}}        in the same line; @+1, @-2: a line below, two lines above; @*:
   //                                any line
 Lines of `// -----` cut such a file into parts that are read one by one.)";

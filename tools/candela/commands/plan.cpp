@@ -16,13 +16,16 @@ constexpr const char* kFooter = R"(Examples:
   candela plan program.cdl -o planned.cdl
   candela plan problem.csv --capacity 1048576 -o solution.csv
 
-A model is compiled up to where the backends would take it. For each partition and memory space: the arena, the bytes that
-are live at once at most (no arena is smaller), the same in the order before scheduling, and what lives at the peak. Then
-the bytes that its instructions move, beside one instruction for each node of the model: logical bytes of what is read and
-written, each once, without the padding of layouts; nothing for what stays within a group whose band fits in 1 MiB.
+A model is compiled up to where the backends would take it. For each partition and memory space:
+the arena, the bytes that are live at once at most (no arena is smaller), the same in the order
+before scheduling, and what lives at the peak. Then the bytes that its instructions move, beside
+one instruction for each node of the model: logical bytes of what is read and written, each
+once, without the padding of layouts; nothing for what stays within a group whose band fits in 1
+MiB.
 
-A .cdl file may hold a Program; what has no offsets yet is planned. A .csv file is a memory problem in minimalloc's form,
-id,lower,upper,size[,alignment]: alive from lower to before upper. Exit status 1: it does not fit into the capacity.)";
+A .cdl file may hold a Program; what has no offsets yet is planned. A .csv file is a memory
+problem in minimalloc's form, id,lower,upper,size[,alignment]: alive from lower to before upper.
+Exit status 1: it does not fit into the capacity.)";
 
 struct Arguments {
   std::vector<std::string> paths;

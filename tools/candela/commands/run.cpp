@@ -15,13 +15,16 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples:
   candela run digits.onnx --backend soft --input images=test_images.npy --labels test_labels.npy
-  candela run resnet50.onnx --backend ./libacme.so,soft --random 1 --dim N=1 --expect logits=logits.npy
+  candela run resnet50.onnx --backend ./libacme.so,soft --random 1 --dim N=1 \
+      --expect logits=logits.npy
   candela run model.onnx --input x=x.npy --dump values --only Conv_12
   candela run model.onnx --backend ./libacme.so --random 1 --profile --trace trace.json
 
-Symbolic dimensions take their values from the given tensors unless --dim or --shape says otherwise.
+Symbolic dimensions take their values from the given tensors unless --dim or --shape says
+otherwise.
 --random fills what no --input gives; the definition is in tests/models/README.md.
-A name may hold '=': a=b=x.npy is the file x.npy for the input a=b where the model has that, or b=x.npy for the input a.)";
+A name may hold '=': a=b=x.npy is the file x.npy for the input a=b where the model has that, or
+b=x.npy for the input a.)";
 
 struct Arguments {
   RunOptions run;

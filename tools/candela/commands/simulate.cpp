@@ -25,22 +25,27 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFooter = R"(Examples:
   candela simulate resnet50_int8.onnx --npu gem16 --dim N=1 --random 1
-  candela simulate resnet50_int8.onnx --npu my.toml --dim N=1 --random 1 --html resnet50.html --trace resnet50.json
-  candela simulate mobilenet_int8.onnx --npu gem16 --dim N=1 --random 1 --engine func --verify --json -
+  candela simulate resnet50_int8.onnx --npu my.toml --dim N=1 --random 1 --html resnet50.html \
+      --trace resnet50.json
+  candela simulate mobilenet_int8.onnx --npu gem16 --dim N=1 --random 1 --engine func \
+      --verify --json -
   candela simulate --sweep sizes.toml
 
-Compiles for the NPU, runs on a model of it, and counts: cycles, bytes between DRAM and scratchpad by what they are,
-products, energy. What the device has no instruction for is done by the host, and listed with the reason; it has no time.
+Compiles for the NPU, runs on a model of it, and counts: cycles, bytes between DRAM and
+scratchpad by what they are, products, energy. What the device has no instruction for is done by
+the host, and listed with the reason; it has no time.
 
---engine timed executes each instruction bit by bit and says when it ran: with --fidelity accurate by bursts, banks and rows
-of DRAM, with fast in closed form. --engine systemc does the same in a SystemC simulation, in as many cycles. --engine func is
-without time. All stop a program at the first race, unwritten byte, address outside of its memory, or deadlock. Energy is
+--engine timed executes each instruction bit by bit and says when it ran: with --fidelity
+accurate by bursts, banks and rows of DRAM, with fast in closed form. --engine systemc does the
+same in a SystemC simulation, in as many cycles. --engine func is without time. All stop a
+program at the first race, unwritten byte, address outside of its memory, or deadlock. Energy is
 counts times the prices of a table, two digits.
---verify compares every output with the host's own executor, which follows the same law of integers: integers bit by bit,
-floats within the bound of `candela run --expect`.
+--verify compares every output with the host's own executor, which follows the same law of
+integers: integers bit by bit, floats within the bound of `candela run --expect`.
 
-Presets: tiny, nv_small, gem16, edge4t, edge8t, tpu1; `candela npu config` lists them. Equal input gives equal files, but for
-wall_ms and compile_ms in JSON. Exit status 1: not verified, or a file could not be written.)";
+Presets: tiny, nv_small, gem16, edge4t, edge8t, tpu1; `candela npu config` lists them. Equal
+input gives equal files, but for wall_ms and compile_ms in JSON. Exit status 1: not verified, or
+a file could not be written.)";
 
 struct Arguments {
   RunOptions run;
