@@ -54,7 +54,7 @@ struct Wanted {
                        fmt::join(types.begin(), types.begin() + operands, ","),
                        operands ? " -> " : "", types.empty() ? "" : types.back());
   }
-  /// The rung of the porting guide that it stands on.
+  /// The level of the porting guide that asks for it.
   const char* rung() const { return target::isRequiredFn(kind, fn) ? "B1" : "B2"; }
 };
 
@@ -220,9 +220,10 @@ void addPrimitives(const std::vector<InstrTime>& instrs,
     if (!row.now.empty()) continue;
     row.now = time.support;
     const auto host = whyHost.find(time.node);
-    row.why = time.support == "emulated" ? "its row is EMULATED: override the function of the kind"
-              : host == whyHost.end()    ? "no row takes what it came from"
-                                         : host->second;
+    if (time.support == "emulated")
+      row.why = "its row is EMULATED: override the function of the kind";
+    else
+      row.why = host == whyHost.end() ? "no row takes what it came from" : host->second;
   }
 }
 

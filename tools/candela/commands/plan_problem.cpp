@@ -48,12 +48,14 @@ bool planProblem(const std::string& path, const ProblemOptions& options, Console
                 console.bold(path), named.ids.size(), size, live,
                 live ? static_cast<double>(size) / static_cast<double>(live) : 1.0,
                 optimal ? ", optimal" : "", timeText(milliseconds));
-  if (options.capacity != 0)
-    console.print("capacity {}: {}\n", options.capacity,
-                  fits ? console.green("fits")
-                  : live > options.capacity
-                      ? console.red(fmt::format("impossible: {} bytes are live at once", live))
-                      : console.red(solved.refused));
+  if (options.capacity != 0) {
+    std::string verdict = console.green("fits");
+    if (!fits)
+      verdict = console.red(live > options.capacity
+                                ? fmt::format("impossible: {} bytes are live at once", live)
+                                : solved.refused);
+    console.print("capacity {}: {}\n", options.capacity, verdict);
+  }
   if (!options.output.empty()) {
     const std::string text = plan::solutionText(named, solved.plan);
     check(writeFile(options.output, text.data(), text.size()), kWorkFailed);

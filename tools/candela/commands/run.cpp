@@ -128,7 +128,8 @@ bool compare(const Arguments& arguments, const Session& session, const std::vect
   return passed;
 }
 
-void run(Arguments& arguments, Console& console) {
+/// Takes what the options say of each other.
+void checkArguments(Arguments& arguments, Console& console) {
   arguments.run.addInputs(arguments.inputs, true);
   if (arguments.precision != "f32")
     fail(kBadInput, "--precision {}: not available in this version: only f32", arguments.precision);
@@ -145,12 +146,24 @@ void run(Arguments& arguments, Console& console) {
     arguments.run.model.options.push_back(
         fmt::format("import.random_seed={}", *arguments.randomSeed));
   }
+}
 
-  Session session = openSession(arguments.run);
-  Json report = console.report("run");
-  std::vector<double> latencies;
-  Results results;
+/// What the runs left.
+struct Ran {
+  std::vector<double> latencies; ///< in ms
+  Results results;               ///< of the last one
   ProfileSum profile;
+
+  double median() const {
+    std::vector<double> sorted = latencies;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+  double min() const { return *std::ranges::min_element(latencies); }
+};
+
+Ran runAll(const Arguments& arguments, Session& session) {
+  Ran ran;
   try {
     Progress progress("running");
     const auto runs =
@@ -158,12 +171,12 @@ void run(Arguments& arguments, Console& console) {
     if (session.runs() > 1 && arguments.repeat > 1)
       fail(kBadInput, "--repeat {}: the files of --input make {} runs", arguments.repeat,
            session.runs());
-    latencies.reserve(static_cast<size_t>(std::min(runs, 1 << 20)));
+    ran.latencies.reserve(static_cast<size_t>(std::min(runs, 1 << 20)));
     for (int i = 0; i < runs; ++i) {
       if (i > 0) session.prepare(static_cast<size_t>(i));
       session.model.profile(arguments.profile || (!arguments.trace.empty() && i + 1 == runs));
-      session.run(latencies, results, i + 1 == runs);
-      if (arguments.profile) profile.add(session.model.traceJson());
+      session.run(ran.latencies, ran.results, i + 1 == runs);
+      if (arguments.profile) ran.profile.add(session.model.traceJson());
       fmt::memory_buffer stage;
       fmt::format_to(std::back_inserter(stage), "{} of {}", i + 1, runs);
       progress.update({stage.data(), stage.size()}, double(i + 1) / runs);
@@ -171,61 +184,54 @@ void run(Arguments& arguments, Console& console) {
   } catch (const sdk::Error& error) {
     failWith(error, arguments.run.model.path);
   }
-  const std::vector<Tensor>& outputs = results.outputs;
-  std::vector<double> sorted = latencies;
-  std::sort(sorted.begin(), sorted.end());
-  const double min = sorted.front(), median = sorted[sorted.size() / 2];
+  return ran;
+}
 
-  report["model"] = arguments.run.model.path;
-  addPlacement(report, session.report, arguments.explain);
-  report["compile_ms"] = session.compileMs;
-  report["latency_ms"] = {{"min", min}, {"median", median}, {"runs", latencies.size()}};
-  std::set<std::string> kept; // by --dump, beside the model's own outputs
+/// Names of the values that --dump kept: they come as outputs, beside the model's own.
+std::set<std::string> keptValues(const Session& session) {
+  std::set<std::string> kept;
   for (const Json& value : session.report.value("values", Json::array()))
     kept.insert(value.value("name", ""));
-  report["outputs"] = Json::array();
-  Table summary({"output", "type", "values"});
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (kept.count(session.outputPorts[i].name)) continue;
-    report["outputs"].push_back(summaryJson(session.outputPorts[i], outputs[i]));
-    summary.add({session.outputPorts[i].name, outputs[i].typeText(), summaryText(outputs[i])});
-  }
+  return kept;
+}
 
+/// The first lines: the model, the time, and what the outputs are or say.
+void printAnswer(const Arguments& arguments, const Session& session, const Ran& ran,
+                 const Table& summary, Console& console, Json& report) {
+  const std::vector<Tensor>& outputs = ran.results.outputs;
   console.print("{}  {}   {} in {}\n", console.bold(fileName(arguments.run.model.path)),
                 placementLine(session.report),
                 endsWith(arguments.run.model.path, ".cdb") ? "loaded" : "compiled",
                 timeText(session.compileMs));
-  std::string line = fmt::format("latency  {}", timeText(min));
-  if (latencies.size() > 1)
-    line += fmt::format(" (median {} of {})", timeText(median), latencies.size());
+  std::string line = fmt::format("latency  {}", timeText(ran.min()));
+  if (ran.latencies.size() > 1)
+    line += fmt::format(" (median {} of {})", timeText(ran.median()), ran.latencies.size());
   line += fmt::format("   arena {}", bytesText(session.report.value("arena_bytes", uint64_t(0))));
   if (outputs.empty() && (!arguments.labels.empty() || arguments.top))
     fail(kBadInput, "{}: the model has no output", arguments.run.model.path);
-  if (!arguments.labels.empty()) {
-    const Accuracy accuracy = measureAccuracy(session, outputs[0], arguments.labels);
-    report["accuracy"] = accuracy.fraction();
-    report["correct"] = accuracy.correct;
-    report["total"] = accuracy.total;
-    report["predictions_sha256"] = accuracy.predictionsSha256;
-    console.print("accuracy  {}  ({} of {})      {}\n",
-                  console.bold(fmt::format("{:.2f} %", 100 * accuracy.fraction())),
-                  accuracy.correct, accuracy.total, line);
-    console.print("predictions sha256  {}\n", accuracy.predictionsSha256);
-  } else {
+  if (arguments.labels.empty()) {
     console.print("{}\n", line);
     if (arguments.top)
       printTop(arguments, outputs[0], console, report);
     else
       console.printText(summary.text());
+    return;
   }
-  if (arguments.profile) {
-    report["profile"] = profile.json(session.report);
-    console.printText(
-        profile.empty() ? std::string("no instruction was profiled: the oracle and models without "
-                                      "work have none, and a backend that compiles need not tell\n")
-                        : profile.text(session.report, 20));
-  }
-  if (arguments.explain) console.printText(explainText(session.report));
+  const Accuracy accuracy = measureAccuracy(session, outputs[0], arguments.labels);
+  report["accuracy"] = accuracy.fraction();
+  report["correct"] = accuracy.correct;
+  report["total"] = accuracy.total;
+  report["predictions_sha256"] = accuracy.predictionsSha256;
+  console.print("accuracy  {}  ({} of {})      {}\n",
+                console.bold(fmt::format("{:.2f} %", 100 * accuracy.fraction())), accuracy.correct,
+                accuracy.total, line);
+  console.print("predictions sha256  {}\n", accuracy.predictionsSha256);
+}
+
+/// --output, --dump and --trace.
+void writeResults(const Arguments& arguments, const Session& session,
+                  const std::vector<Tensor>& outputs, const std::set<std::string>& kept,
+                  Console& console) {
   if (!arguments.outputFolder.empty()) {
     TensorFolder folder(arguments.outputFolder);
     for (size_t i = 0; i < outputs.size(); ++i)
@@ -237,6 +243,40 @@ void run(Arguments& arguments, Console& console) {
     const std::string trace = session.model.traceJson();
     check(writeFile(arguments.trace, trace.data(), trace.size()), kWorkFailed);
   }
+}
+
+void run(Arguments& arguments, Console& console) {
+  checkArguments(arguments, console);
+  Session session = openSession(arguments.run);
+  Json report = console.report("run");
+  const Ran ran = runAll(arguments, session);
+  const std::vector<Tensor>& outputs = ran.results.outputs;
+
+  report["model"] = arguments.run.model.path;
+  addPlacement(report, session.report, arguments.explain);
+  report["compile_ms"] = session.compileMs;
+  report["latency_ms"] = {
+      {"min", ran.min()}, {"median", ran.median()}, {"runs", ran.latencies.size()}};
+  const std::set<std::string> kept = keptValues(session);
+  report["outputs"] = Json::array();
+  Table summary({"output", "type", "values"});
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (kept.count(session.outputPorts[i].name)) continue;
+    report["outputs"].push_back(summaryJson(session.outputPorts[i], outputs[i]));
+    summary.add({session.outputPorts[i].name, outputs[i].typeText(), summaryText(outputs[i])});
+  }
+
+  printAnswer(arguments, session, ran, summary, console, report);
+  if (arguments.profile) {
+    report["profile"] = ran.profile.json(session.report);
+    console.printText(
+        ran.profile.empty()
+            ? std::string("no instruction was profiled: the oracle and models without "
+                          "work have none, and a backend that compiles need not tell\n")
+            : ran.profile.text(session.report, 20));
+  }
+  if (arguments.explain) console.printText(explainText(session.report));
+  writeResults(arguments, session, outputs, kept, console);
   const bool equal =
       arguments.expects.empty() || compare(arguments, session, outputs, console, report);
   console.writeJson(report);

@@ -114,10 +114,13 @@ void writeConformFiles(const ConformArguments& arguments, const conform::Report&
         file == arguments.certificate
             ? conform::certificateOf(report, fs::path(beside).filename().string(), text)
             : Json();
-    const std::string content = option == "--junit"             ? conform::junitXml(report)
-                                : option == "--html"            ? conform::htmlPage(report)
-                                : file == arguments.certificate ? conform::reportText(certificate)
-                                                                : text;
+    std::string content = text;
+    if (option == "--junit")
+      content = conform::junitXml(report);
+    else if (option == "--html")
+      content = conform::htmlPage(report);
+    else if (file == arguments.certificate)
+      content = conform::reportText(certificate);
     const Status written = writeFile(file, content.data(), content.size());
     if (!written) failed += (failed.empty() ? "" : "; ") + written.message();
     hasReport = hasReport && (written || file != beside);

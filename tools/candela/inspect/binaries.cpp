@@ -27,9 +27,8 @@ const char* roleName(program::Role role) {
 }
 
 const char* supportName(uint8_t support) {
-  return support == CDL_SUPPORT_NATIVE     ? "native"
-         : support == CDL_SUPPORT_EMULATED ? "emulated"
-                                           : "none";
+  if (support == CDL_SUPPORT_NATIVE) return "native";
+  return support == CDL_SUPPORT_EMULATED ? "emulated" : "none";
 }
 
 /// The Program of a checked or unchecked image; its constants get zero payloads.
@@ -128,6 +127,46 @@ Page inspectImage(const std::string& path) {
   return page;
 }
 
+namespace {
+
+PageTable portsOf(const runtime::Bundle& bundle, const char* name,
+                  const std::vector<uint32_t>& values) {
+  PageTable table{name, {"name", "type"}, {}};
+  for (const uint32_t v : values)
+    table.rows.push_back(
+        {bundle.values[v].name, typeText(elemName(bundle.values[v].elem), bundle.values[v].dims)});
+  return table;
+}
+
+const char* stepName(runtime::StepKind kind) {
+  if (kind == runtime::StepKind::copy) return "copy";
+  return kind == runtime::StepKind::run ? "run" : "soft";
+}
+
+/// Draws the steps and what each waits for; returns the table of them.
+PageTable addSteps(Page& page, const runtime::Bundle& bundle) {
+  PageTable steps{"steps", {"index", "step", "partition", "inputs", "outputs"}, {}};
+  for (size_t i = 0; i < bundle.steps.size(); ++i) {
+    const runtime::BundleStep& step = bundle.steps[i];
+    const bool copies = step.kind == runtime::StepKind::copy;
+    std::vector<std::string> in, out;
+    for (const uint32_t v : step.inputs) in.push_back(bundle.values[v].name);
+    for (const uint32_t v : step.outputs) out.push_back(bundle.values[v].name);
+    const std::string id = fmt::format("step {}", i), label = stepName(step.kind);
+    page.drawing.nodes.push_back(
+        {id, label, copies ? "" : bundle.partitions[step.partition].backend});
+    for (size_t before = 0; before < i; ++before)
+      for (const uint32_t v : bundle.steps[before].outputs)
+        if (std::find(step.inputs.begin(), step.inputs.end(), v) != step.inputs.end())
+          page.drawing.edges.push_back({fmt::format("step {}", before), id, bundle.values[v].name});
+    steps.rows.push_back(
+        {i, label, copies ? Json() : Json(step.partition), std::move(in), std::move(out)});
+  }
+  return steps;
+}
+
+} // namespace
+
 Page inspectBundle(const std::string& path) {
   const runtime::Bundle bundle = check(runtime::loadBundle(path));
   Page page{"bundle", path, {}, {}, {}};
@@ -142,15 +181,8 @@ Page inspectBundle(const std::string& path) {
   page.fact("constant bytes", constantBytes);
   page.fact("arena bytes", bundle.arenaBytes);
   page.fact("max live bytes", bundle.maxLiveBytes);
-  const auto ports = [&](const char* name, const std::vector<uint32_t>& values) {
-    PageTable table{name, {"name", "type"}, {}};
-    for (const uint32_t v : values)
-      table.rows.push_back({bundle.values[v].name,
-                            typeText(elemName(bundle.values[v].elem), bundle.values[v].dims)});
-    page.tables.push_back(std::move(table));
-  };
-  ports("inputs", bundle.inputs);
-  ports("outputs", bundle.outputs);
+  page.tables.push_back(portsOf(bundle, "inputs", bundle.inputs));
+  page.tables.push_back(portsOf(bundle, "outputs", bundle.outputs));
   PageTable partitions{
       "partitions",
       {"index", "backend", "version", "instructions", "image bytes", "executable bytes"},
@@ -164,26 +196,7 @@ Page inspectBundle(const std::string& path) {
     const std::string label = bundle.partitions.size() > 1 ? fmt::format("partition {}", i) : "";
     addPlanned(page, readImage(partition.image, path), label);
   }
-  PageTable steps{"steps", {"index", "step", "partition", "inputs", "outputs"}, {}};
-  for (size_t i = 0; i < bundle.steps.size(); ++i) {
-    const runtime::BundleStep& step = bundle.steps[i];
-    const bool copies = step.kind == runtime::StepKind::copy;
-    std::vector<std::string> in, out;
-    for (const uint32_t v : step.inputs) in.push_back(bundle.values[v].name);
-    for (const uint32_t v : step.outputs) out.push_back(bundle.values[v].name);
-    const std::string id = fmt::format("step {}", i);
-    const std::string label = copies                                ? "copy"
-                              : step.kind == runtime::StepKind::run ? "run"
-                                                                    : "soft";
-    page.drawing.nodes.push_back(
-        {id, label, copies ? "" : bundle.partitions[step.partition].backend});
-    for (size_t before = 0; before < i; ++before)
-      for (const uint32_t v : bundle.steps[before].outputs)
-        if (std::find(step.inputs.begin(), step.inputs.end(), v) != step.inputs.end())
-          page.drawing.edges.push_back({fmt::format("step {}", before), id, bundle.values[v].name});
-    steps.rows.push_back(
-        {i, label, copies ? Json() : Json(step.partition), std::move(in), std::move(out)});
-  }
+  PageTable steps = addSteps(page, bundle);
   PageTable placement{"placement", {"node", "op", "on", "class", "why", "macs"}, {}};
   constexpr const char* kClasses[] = {"native", "emulated", "host"};
   for (const runtime::NodePlacement& node : bundle.placement)
@@ -193,6 +206,39 @@ Page inspectBundle(const std::string& path) {
     page.tables.push_back(std::move(*table));
   return page;
 }
+
+namespace {
+
+/// What the device claims.
+void addDevice(Page& page, const std::string& label, const std::string& name,
+               const target::Target& target) {
+  std::vector<std::string> profiles;
+#define CANDELA_PROFILE_NAME(name, id, ...)                                                        \
+  if (target.claims(id)) profiles.push_back(#name);
+  CDL_PROFILES(CANDELA_PROFILE_NAME)
+#undef CANDELA_PROFILE_NAME
+  page.fact(label + "name", name);
+  page.fact(label + "profiles", profiles);
+  PageTable rows{label + "rows", {"row", "instruction", "types", "support", "class", "limits"}, {}};
+  constexpr const char* kClasses[] = {"", "dense", "broadcast", "row_strided", "affine"};
+  size_t native = 0;
+  for (size_t r = 0; r < target.rows().size(); ++r) {
+    const cdl_row_t& row = target.rows()[r].row;
+    native += row.support == CDL_SUPPORT_NATIVE;
+    std::vector<std::string> types;
+    for (unsigned e = 0; e < row.elem_count && e < 8; ++e)
+      types.emplace_back(row.elems[e] ? elemName(static_cast<Elem>(row.elems[e])) : "any");
+    std::string instruction(program::kindName(row.kind));
+    const std::string_view fn = program::fnName(row.kind, row.fn);
+    if (!fn.empty()) instruction += fmt::format(".{}", fn);
+    rows.rows.push_back({r, std::move(instruction), std::move(types), supportName(row.support),
+                         kClasses[row.operand_class % 5], target.rows()[r].atoms.size()});
+  }
+  page.fact(label + "native rows", fmt::format("{} of {}", native, target.rows().size()));
+  page.tables.push_back(std::move(rows));
+}
+
+} // namespace
 
 Page inspectPlugin(const std::string& path, bool loads) {
   Page page{"plugin", path, {}, {}, {}};
@@ -232,32 +278,7 @@ Page inspectPlugin(const std::string& path, bool loads) {
       page.fact(label + "error", device.status().message());
       continue;
     }
-    const target::Target& target = (*device)->target();
-    std::vector<std::string> profiles;
-#define CANDELA_PROFILE_NAME(name, id, ...)                                                        \
-  if (target.claims(id)) profiles.push_back(#name);
-    CDL_PROFILES(CANDELA_PROFILE_NAME)
-#undef CANDELA_PROFILE_NAME
-    page.fact(label + "name", (*device)->name());
-    page.fact(label + "profiles", profiles);
-    PageTable rows{
-        label + "rows", {"row", "instruction", "types", "support", "class", "limits"}, {}};
-    constexpr const char* kClasses[] = {"", "dense", "broadcast", "row_strided", "affine"};
-    size_t native = 0;
-    for (size_t r = 0; r < target.rows().size(); ++r) {
-      const cdl_row_t& row = target.rows()[r].row;
-      native += row.support == CDL_SUPPORT_NATIVE;
-      std::vector<std::string> types;
-      for (unsigned e = 0; e < row.elem_count && e < 8; ++e)
-        types.emplace_back(row.elems[e] ? elemName(static_cast<Elem>(row.elems[e])) : "any");
-      std::string name(program::kindName(row.kind));
-      const std::string_view fn = program::fnName(row.kind, row.fn);
-      if (!fn.empty()) name += fmt::format(".{}", fn);
-      rows.rows.push_back({r, std::move(name), std::move(types), supportName(row.support),
-                           kClasses[row.operand_class % 5], target.rows()[r].atoms.size()});
-    }
-    page.fact(label + "native rows", fmt::format("{} of {}", native, target.rows().size()));
-    page.tables.push_back(std::move(rows));
+    addDevice(page, label, (*device)->name(), (*device)->target());
   }
   return page;
 }

@@ -22,10 +22,10 @@ std::string dimsText(const onnx_io::ValueInfo& value) {
   if (value.elem == Elem::none) return value.what;
   if (!value.hasShape) return fmt::format("{}[...]", elemName(value.elem));
   std::vector<std::string> dims;
-  for (const onnx_io::Dim& dim : value.dims)
-    dims.push_back(!dim.name.empty() ? dim.name
-                   : dim.value < 0   ? "?"
-                                     : fmt::format("{}", dim.value));
+  for (const onnx_io::Dim& dim : value.dims) {
+    const std::string number = dim.value < 0 ? "?" : fmt::format("{}", dim.value);
+    dims.push_back(dim.name.empty() ? number : dim.name);
+  }
   return fmt::format("{}[{}]", elemName(value.elem), fmt::join(dims, ","));
 }
 

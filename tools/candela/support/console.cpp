@@ -193,10 +193,8 @@ std::string countText(uint64_t count) {
 std::string timeText(double milliseconds) {
   if (milliseconds < 0.1) return fmt::format("{:.1f} us", milliseconds * 1000);
   if (milliseconds >= 1000) return fmt::format("{:.2f} s", milliseconds / 1000);
-  return fmt::format("{:.{}f} ms", milliseconds,
-                     milliseconds < 10    ? 2
-                     : milliseconds < 100 ? 1
-                                          : 0);
+  if (milliseconds < 10) return fmt::format("{:.2f} ms", milliseconds);
+  return fmt::format("{:.{}f} ms", milliseconds, milliseconds < 100 ? 1 : 0);
 }
 
 double millisecondsSince(std::chrono::steady_clock::time_point start) {
