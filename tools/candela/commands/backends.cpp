@@ -30,6 +30,65 @@ std::string names(const Json& list) {
   return text;
 }
 
+/// What the list of backends holds.
+struct Found {
+  Table table{
+      {"backend", "version", "device", "profiles", "native rows", "emulated rows", "options"}};
+  std::vector<std::pair<std::string, std::string>> problems; ///< name, what is wrong
+  std::vector<std::string> plugins;                          ///< for --next
+  std::vector<std::string> idle;                             ///< rows that never answer
+};
+
+/// `files`: those of the arguments that are paths.
+void addBackend(Found& found, const Json& backend, const std::vector<std::string>& arguments,
+                const std::vector<std::string>& files) {
+  const std::string name = backend.value("name", ""), origin = backend.value("origin", "");
+  const Json error = backend.value("error", Json());
+  if (error.is_string() && !error.get<std::string>().empty()) {
+    found.problems.emplace_back(name.empty() ? origin : name, error.get<std::string>());
+    return;
+  }
+  const auto file = std::ranges::find(files, fileName(origin), fileName);
+  const bool isFile = file != files.end(), isPlugin = name != "soft" && name != "reference";
+  const bool asked = arguments.empty() || isFile || std::ranges::count(arguments, name) > 0;
+  // What is given by its path may be found by its name as well.
+  const std::string given = isFile ? *file : name;
+  if (isPlugin && asked && !std::ranges::count(found.plugins, given))
+    found.plugins.push_back(given);
+  const Json devices = backend.value("devices", Json::array()),
+             options = backend.value("options", Json::array());
+  if (devices.empty())
+    found.table.add({name, backend.value("version", ""), "", "", "", "", names(options)});
+  for (const Json& device : devices) {
+    const Json rows = device.value("rows", Json::object());
+    found.table.add({name, backend.value("version", ""), device.value("name", ""),
+                     names(device.value("profiles", Json::array())),
+                     fmt::format("{}", rows.value("native", 0)),
+                     fmt::format("{}", rows.value("emulated", 0)), names(options)});
+    for (const Json& row : rows.value("idle", Json::array()))
+      if (asked)
+        found.idle.push_back(fmt::format("{}: row {} ({}) never answers: {}", name,
+                                         row.value("row", 0), row.value("text", ""),
+                                         row.value("why", "")));
+  }
+}
+
+/// --next, for each plugin that was found.
+Json nextOfAll(const Arguments& arguments, const std::vector<std::string>& files,
+               const std::vector<std::string>& plugins, Console& console) {
+  for (const std::string& path : arguments.paths)
+    if (std::ranges::find(files, path) == files.end() &&
+        std::ranges::find(plugins, path) == plugins.end())
+      fail(kBadInput,
+           "{}: no plugin of this name is found; give its path, or set CANDELA_PLUGIN_PATH", path);
+  Json next = Json::array();
+  for (const std::string& plugin : plugins)
+    next.push_back(nextSteps(arguments.next, arguments.model, plugin, console));
+  if (plugins.empty())
+    console.print("no plugin found for --next: give its path, or set CANDELA_PLUGIN_PATH\n");
+  return next;
+}
+
 void backends(const Arguments& arguments, Console& console) {
   // Names are among what is found.
   std::vector<std::string> files;
@@ -38,65 +97,21 @@ void backends(const Arguments& arguments, Console& console) {
   const Json known = Json::parse(sdk::Model::backendsJson(files), nullptr, false);
   if (!known.is_object() || !known.contains("backends"))
     fail(kWorkFailed, "the list of backends is not what it should be");
-  Table table(
-      {"backend", "version", "device", "profiles", "native rows", "emulated rows", "options"});
-  std::vector<std::pair<std::string, std::string>> problems;
-  std::vector<std::string> plugins, idle;
-  for (const Json& backend : known["backends"]) {
-    const std::string name = backend.value("name", ""), origin = backend.value("origin", "");
-    const Json error = backend.value("error", Json());
-    if (error.is_string() && !error.get<std::string>().empty()) {
-      problems.emplace_back(name.empty() ? origin : name, error.get<std::string>());
-      continue;
-    }
-    const auto file = std::ranges::find(files, fileName(origin), fileName);
-    const bool isFile = file != files.end(), isPlugin = name != "soft" && name != "reference";
-    const bool asked =
-        arguments.paths.empty() || isFile || std::ranges::count(arguments.paths, name) > 0;
-    // What is given by its path may be found by its name as well.
-    const std::string given = isFile ? *file : name;
-    if (isPlugin && asked && !std::ranges::count(plugins, given)) plugins.push_back(given);
-    const Json devices = backend.value("devices", Json::array()),
-               options = backend.value("options", Json::array());
-    if (devices.empty())
-      table.add({name, backend.value("version", ""), "", "", "", "", names(options)});
-    for (const Json& device : devices) {
-      const Json rows = device.value("rows", Json::object());
-      table.add({name, backend.value("version", ""), device.value("name", ""),
-                 names(device.value("profiles", Json::array())),
-                 fmt::format("{}", rows.value("native", 0)),
-                 fmt::format("{}", rows.value("emulated", 0)), names(options)});
-      for (const Json& row : rows.value("idle", Json::array()))
-        if (asked)
-          idle.push_back(fmt::format("{}: row {} ({}) never answers: {}", name, row.value("row", 0),
-                                     row.value("text", ""), row.value("why", "")));
-    }
-  }
-  console.printText(table.text(0));
-  for (const auto& [name, problem] : problems) // which may begin with its name
+  Found found;
+  for (const Json& backend : known["backends"]) addBackend(found, backend, arguments.paths, files);
+  console.printText(found.table.text(0));
+  for (const auto& [name, problem] : found.problems) // which may begin with its name
     console.print("{}  {}{}\n", console.red("unusable"),
                   problem.starts_with(name) ? "" : name + ": ", problem);
-  for (const std::string& row : idle) console.print("{}\n", row);
+  for (const std::string& row : found.idle) console.print("{}\n", row);
   Json report = console.report("backends");
   report["backends"] = known["backends"];
-  if (!arguments.next.empty()) {
-    for (const std::string& path : arguments.paths)
-      if (std::ranges::find(files, path) == files.end() &&
-          std::ranges::find(plugins, path) == plugins.end())
-        fail(kBadInput,
-             "{}: no plugin of this name is found; give its path, or set CANDELA_PLUGIN_PATH",
-             path);
-    report["next"] = Json::array();
-    for (const std::string& plugin : plugins)
-      report["next"].push_back(nextSteps(arguments.next, arguments.model, plugin, console));
-    if (plugins.empty())
-      console.print("no plugin found for --next: give its path, or set CANDELA_PLUGIN_PATH\n");
-  }
+  if (!arguments.next.empty()) report["next"] = nextOfAll(arguments, files, found.plugins, console);
   console.writeJson(report);
   // A plugin that was asked for by path has to load; one that merely lies on the plugin path need
   // not.
   for (const std::string& path : arguments.paths)
-    for (const auto& [name, problem] : problems)
+    for (const auto& [name, problem] : found.problems)
       if (name.find(fileName(path)) != std::string::npos ||
           problem.find(fileName(path)) != std::string::npos) {
         console.finish();

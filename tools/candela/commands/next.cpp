@@ -114,8 +114,8 @@ public:
   }
 
   std::string of(const Wanted& row) const {
-    const std::string head =
-        fmt::format("{}:{}/", isPrimitive(row.kind) ? "primitives" : "ops", kindName(row.kind));
+    const std::string head = fmt::format("{}:{}/", isPrimitive(row.kind) ? "primitives" : "ops",
+                                         program::kindName(row.kind));
     const auto at = addresses_.find(head);
     if (at == addresses_.end()) return "";
     const std::string fn(fnName(row.kind, row.fn));
@@ -136,7 +136,7 @@ public:
 
   /// The cases of the row on layouts of a device's own; "" where there are none.
   std::string onLayouts(const Wanted& row) const {
-    const std::string head = fmt::format("ops:{}_layouts/", kindName(row.kind));
+    const std::string head = fmt::format("ops:{}_layouts/", program::kindName(row.kind));
     const auto at = addresses_.find(head);
     if (at == addresses_.end()) return "";
     std::vector<std::string> queries;
@@ -331,7 +331,7 @@ Json toJson(const Findings& found, const std::string& backend, const Queries& qu
     const std::string query = queries.of(*row);
     list.push_back({{"op", row->text()},
                     {"rung", row->rung()},
-                    {"kind", kindName(row->kind)},
+                    {"kind", program::kindName(row->kind)},
                     {"function", fnName(row->kind, row->fn)},
                     {"types", row->types},
                     {"operand_class", row->cls},

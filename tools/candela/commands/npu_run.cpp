@@ -77,6 +77,23 @@ Json countersJson(const npu::RunReport& run) {
   return json;
 }
 
+std::string countersText(const npu::RunReport& run) {
+  Table table({"count", "of"});
+  for (const npu::CounterInfo& info : npu::kCounters)
+    if (const uint64_t value = run.counters[static_cast<size_t>(info.id)]; value && !info.isTiming)
+      table.add({fmt::format("{}", value), std::string(info.name)});
+  return table.text(0);
+}
+
+void readRegion(const std::string& path, const npu::Region& region,
+                std::vector<std::byte>& memory) {
+  const Bytes bytes = check(mapFile(path));
+  if (bytes.size() != region.bytes)
+    fail(kBadInput, "{}: {} bytes, region '{}' has {}", path, bytes.size(), region.name,
+         region.bytes);
+  std::memcpy(memory.data(), bytes.data(), bytes.size());
+}
+
 void runProgram(const Arguments& arguments, Console& console) {
   std::optional<npu::Configuration> configuration;
   if (!arguments.configuration.empty())
@@ -102,13 +119,8 @@ void runProgram(const Arguments& arguments, Console& console) {
     const npu::Region& region = program.regions[i];
     if (region.kind == npu::RegionClass::kConstants) continue;
     memory[i].resize(region.bytes);
-    if (const auto given = set.find(i); given != set.end()) {
-      const Bytes bytes = check(mapFile(given->second));
-      if (bytes.size() != region.bytes)
-        fail(kBadInput, "{}: {} bytes, region '{}' has {}", given->second, bytes.size(),
-             region.name, region.bytes);
-      std::memcpy(memory[i].data(), bytes.data(), bytes.size());
-    }
+    if (const auto given = set.find(i); given != set.end())
+      readRegion(given->second, region, memory[i]);
     if (const npu::Outcome bad = device->bind(i, memory[i]))
       fail(kBadInput, "{}: {}", arguments.input, bad->message);
   }
@@ -120,11 +132,7 @@ void runProgram(const Arguments& arguments, Console& console) {
     check(writeFile(path, memory[region].data(), memory[region].size()), kWorkFailed);
   if (!arguments.trace.empty())
     check(writeFile(arguments.trace, trace.data(), trace.size()), kWorkFailed);
-  Table table({"count", "of"});
-  for (const npu::CounterInfo& info : npu::kCounters)
-    if (const uint64_t value = run.counters[static_cast<size_t>(info.id)]; value && !info.isTiming)
-      table.add({fmt::format("{}", value), std::string(info.name)});
-  console.printText(table.text(0));
+  console.printText(countersText(run));
   if (console.wantsJson()) {
     Json report = console.report("npu_run");
     report["npu"] = configuration->name;

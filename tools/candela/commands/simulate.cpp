@@ -188,6 +188,30 @@ void printHost(const Json& nodes, size_t rows, Console& console) {
                   nodes.size(), nodes.size() == 1 ? "" : "s", bytesText(bytes), milliseconds);
 }
 
+/// What has a time alone: cycles, utilisation, energy.
+void addTime(Json& report, const Measured& measured, const npu::Configuration& npu,
+             const EnergyTable& prices) {
+  report["cycles"] = measured.cycles();
+  report["time_ms"] =
+      static_cast<double>(measured.cycles()) / static_cast<double>(npu[npu::key::kClockMhz]) / 1000;
+  report["mac_utilization"] = measured.macUtilization();
+  if (const auto least = leastCycles(measured.layers); least && *least > 0) {
+    report["least_cycles"] = *least;
+    report["of_least"] = static_cast<double>(measured.cycles()) / static_cast<double>(*least);
+  }
+  report["engines"] = measured.time["busy"];
+  report["time"] = measured.time;
+  Json byAction = Json::object();
+  for (Json& layer : report["layers"]) {
+    const Json energy = energyOf(prices, layer, static_cast<uint64_t>(npu.columns()));
+    for (const auto& [action, nanojoule] : energy.items())
+      byAction[action] = byAction.value(action, 0.0) + nanojoule.get<double>();
+    layer["energy_nj"] = energySum(energy);
+  }
+  report["energy"] = {
+      {"table", prices.name}, {"nj", energySum(byAction)}, {"by_action", std::move(byAction)}};
+}
+
 /// The whole report but what other runs add.
 Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
               const Simulation& simulation, Console& console) {
@@ -229,27 +253,8 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   report["counters"] = m.counters;
   report["layers"] = m.layers;
   if (!m.time.is_null()) {
-    const double milliseconds =
-        static_cast<double>(m.cycles()) / static_cast<double>(npu[npu::key::kClockMhz]) / 1000;
     report["fidelity"] = arguments.fidelity;
-    report["cycles"] = m.cycles();
-    report["time_ms"] = milliseconds;
-    report["mac_utilization"] = m.macUtilization();
-    if (const auto least = leastCycles(m.layers); least && *least > 0) {
-      report["least_cycles"] = *least;
-      report["of_least"] = static_cast<double>(m.cycles()) / static_cast<double>(*least);
-    }
-    report["engines"] = m.time["busy"];
-    report["time"] = m.time;
-    Json byAction = Json::object();
-    for (Json& layer : report["layers"]) {
-      const Json energy = energyOf(prices, layer, static_cast<uint64_t>(npu.columns()));
-      for (const auto& [action, nanojoule] : energy.items())
-        byAction[action] = byAction.value(action, 0.0) + nanojoule.get<double>();
-      layer["energy_nj"] = energySum(energy);
-    }
-    report["energy"] = {
-        {"table", prices.name}, {"nj", energySum(byAction)}, {"by_action", std::move(byAction)}};
+    addTime(report, m, npu, prices);
   }
   report["compile_ms"] = simulation.session.compileMs;
   report["wall_ms"] = simulation.wallMs;
@@ -383,7 +388,8 @@ void refuseStandardOutput(const Arguments& arguments) {
       fail(kBadInput, "{} -: a file is wanted; only --json writes to standard output", name);
 }
 
-void simulate(Arguments& arguments, Console& console) {
+/// What can be told before minutes have gone.
+void checkSimulation(const Arguments& arguments) {
   if (arguments.engine != "func" && arguments.engine != "timed" && arguments.engine != "systemc")
     fail(kBadInput, "--engine {}: there are func, without time, timed and systemc",
          arguments.engine);
@@ -405,6 +411,35 @@ void simulate(Arguments& arguments, Console& console) {
       // told before the run
       fail(kBadInput, "{} {}: there is no folder '{}'", name, *path, folder.string());
   if (!hasTime && arguments.whatIf) fail(kBadInput, "--what-if: --engine func has no time");
+}
+
+/// The backend's name of the engine, which is called by its fidelity without SystemC.
+std::string engineOf(const Arguments& arguments) {
+  if (arguments.engine == "func") return "func";
+  if (arguments.engine == "systemc")
+    return arguments.fidelity == "fast" ? "systemc_fast" : "systemc";
+  return arguments.fidelity;
+}
+
+/// --html, --trace and --csv.
+void writeFiles(const Arguments& arguments, const Json& report, const Json& memory,
+                const std::string& timelineFile, const Json* other) {
+  const auto write = [&](const std::string& path, const std::string& text) {
+    if (!path.empty()) check(writeFile(path, text.data(), text.size()), kWorkFailed);
+  };
+  if (!arguments.csv.empty()) write(arguments.csv, layersCsv(report));
+  if (arguments.html.empty() && arguments.trace.empty()) return;
+  std::vector<std::string> engines;
+  for (const auto& [engine, busy] : report["engines"].items()) engines.push_back(engine);
+  const Timeline timeline = readTimeline(timelineFile, engines, report["layers"]);
+  if (!arguments.trace.empty()) write(arguments.trace, chromeTrace(timeline, report));
+  if (!arguments.html.empty())
+    write(arguments.html, simulationPage(report, timeline, memory, other));
+}
+
+void simulate(Arguments& arguments, Console& console) {
+  checkSimulation(arguments);
+  const bool hasTime = arguments.engine != "func";
   const npu::Configuration npu = checkNpu(npu::findConfiguration(arguments.configuration));
   refuseBundle(arguments.run.model.path);
   (void)readEnergyTable(arguments.energy); // its mistakes are told before minutes have gone
@@ -414,11 +449,7 @@ void simulate(Arguments& arguments, Console& console) {
 
   const bool wantsTimeline = !arguments.html.empty() || !arguments.trace.empty();
   const TemporaryFile timelineFile;
-  std::string engine = arguments.fidelity; // of npu_sim, which calls it so without SystemC
-  if (!hasTime) engine = "func";
-  if (arguments.engine == "systemc")
-    engine = arguments.fidelity == "fast" ? "systemc_fast" : "systemc";
-  Simulation simulation = simulateOnce(arguments.run, arguments.configuration, engine,
+  Simulation simulation = simulateOnce(arguments.run, arguments.configuration, engineOf(arguments),
                                        wantsTimeline ? timelineFile.path() : "");
   if (hasTime && simulation.measured.time.is_null())
     fail(kBadInput,
@@ -443,18 +474,7 @@ void simulate(Arguments& arguments, Console& console) {
     report["compared"] = comparedLayers(report, *other);
     printCompared(report["compared"], report["model"].get<std::string>(), arguments.rows, console);
   }
-  const auto write = [&](const std::string& path, const std::string& text) {
-    if (!path.empty()) check(writeFile(path, text.data(), text.size()), kWorkFailed);
-  };
-  if (!arguments.csv.empty()) write(arguments.csv, layersCsv(report));
-  if (wantsTimeline) {
-    std::vector<std::string> engines;
-    for (const auto& [engine, busy] : report["engines"].items()) engines.push_back(engine);
-    const Timeline timeline = readTimeline(timelineFile.path(), engines, report["layers"]);
-    if (!arguments.trace.empty()) write(arguments.trace, chromeTrace(timeline, report));
-    if (!arguments.html.empty())
-      write(arguments.html, simulationPage(report, timeline, memory, other ? &*other : nullptr));
-  }
+  writeFiles(arguments, report, memory, timelineFile.path(), other ? &*other : nullptr);
   const bool right = !arguments.verify || verify(simulation, arguments.run, console, report);
   console.writeJson(report);
   if (!right) throw Failure(kWorkFailed, "the NPU's outputs are not the host's");
@@ -501,65 +521,88 @@ void sweep(const Arguments& arguments, Console& console) {
          sweep.file, counts.failed);
 }
 
+/// What is run, and how.
+void addRunOptions(CLI::App* command, Arguments& arguments) {
+  ModelOptions& model = arguments.run.model;
+  command->add_option("MODEL", model.path, "a model: .onnx or .cdl")->type_name("FILE");
+  command->add_option("--npu", arguments.configuration, "a preset or a .toml file (gem16)")
+      ->type_name("CONFIG");
+  command
+      ->add_option(
+          "--engine", arguments.engine,
+          "timed; systemc: the same time in a SystemC simulation; func: without time (timed)")
+      ->type_name("ENGINE");
+  command
+      ->add_option("--fidelity", arguments.fidelity,
+                   "accurate: bursts, banks and rows; fast: closed form (accurate)")
+      ->type_name("FIDELITY");
+  addRepeated(command, "--shape", model.shapes, "the shape of an input: images=1x3x224x224",
+              "NAME=DIMS");
+  addRepeated(command, "--dim", model.dims, "the value of a symbolic dimension: N=1", "NAME=VALUE");
+  addRepeated(command, "--input", arguments.inputs, "data for an input: .npy or ONNX .pb",
+              "NAME=FILE");
+  addSeedOption(command, arguments.run.seed, "random data for the other inputs");
+  command->add_flag("--verify", arguments.verify,
+                    "compare the outputs with the host's own executor");
+}
+
+/// What is written beside the table, and what is counted.
+void addReportOptions(CLI::App* command, Arguments& arguments) {
+  command
+      ->add_option("--html", arguments.html,
+                   "write one page: timeline, memory, roofline, layers, what-if")
+      ->type_name("FILE");
+  command->add_option("--csv", arguments.csv, "write a line for each layer")->type_name("FILE");
+  command
+      ->add_option("--trace", arguments.trace,
+                   "write when each instruction ran, for ui.perfetto.dev")
+      ->type_name("FILE");
+  command
+      ->add_option("--compare", arguments.compare,
+                   "set a report of before (--json) beside this one")
+      ->type_name("RUN.json");
+  command->add_flag("--what-if", arguments.whatIf,
+                    "compile anew for half and twice the bandwidth, columns and scratchpad");
+  command->add_option("--energy", arguments.energy, "prices of actions: a .csv file (built in)")
+      ->type_name("FILE");
+  command
+      ->add_option("--host-bandwidth", arguments.hostBandwidth,
+                   "time the host's steps by their bytes, at so many GB/s (no time)")
+      ->type_name("GB/s")
+      ->check(numberIn(1e-6, 1e9));
+}
+
+void addSweepOptions(CLI::App* command, Arguments& arguments) {
+  command
+      ->add_option(
+          "--sweep", arguments.sweep,
+          "simulate models on many configurations, in processes; goes on where it was stopped")
+      ->type_name("FILE.toml");
+  command->add_option("--jobs", arguments.jobs, "processes of a sweep (one per core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--list", arguments.list,
+                    "only list the simulations of a sweep, with their commands");
+}
+
+void checkSweepOptions(const CLI::App* command) {
+  for (const CLI::Option* option : command->parse_order())
+    if (!text::isOneOf(option->get_name(), "--sweep|--jobs|--list|--csv|--html|--json"))
+      fail(kBadInput,
+           "{}: with --sweep the file says it; only --jobs, --list, --csv, --html and --json "
+           "stand beside it",
+           option->get_name());
+}
+
 } // namespace
 
 void addSimulate(CLI::App& app, Console& console) {
   auto* command = app.add_subcommand(
       "simulate", "Run a model on the simulated NPU: cycles, bytes, energy, what bounds it.");
   auto arguments = std::make_shared<Arguments>();
-  ModelOptions& model = arguments->run.model;
-  command->add_option("MODEL", model.path, "a model: .onnx or .cdl")->type_name("FILE");
-  command->add_option("--npu", arguments->configuration, "a preset or a .toml file (gem16)")
-      ->type_name("CONFIG");
-  command
-      ->add_option(
-          "--engine", arguments->engine,
-          "timed; systemc: the same time in a SystemC simulation; func: without time (timed)")
-      ->type_name("ENGINE");
-  command
-      ->add_option("--fidelity", arguments->fidelity,
-                   "accurate: bursts, banks and rows; fast: closed form (accurate)")
-      ->type_name("FIDELITY");
-  addRepeated(command, "--shape", model.shapes, "the shape of an input: images=1x3x224x224",
-              "NAME=DIMS");
-  addRepeated(command, "--dim", model.dims, "the value of a symbolic dimension: N=1", "NAME=VALUE");
-  addRepeated(command, "--input", arguments->inputs, "data for an input: .npy or ONNX .pb",
-              "NAME=FILE");
-  addSeedOption(command, arguments->run.seed, "random data for the other inputs");
-  command->add_flag("--verify", arguments->verify,
-                    "compare the outputs with the host's own executor");
-  command
-      ->add_option("--html", arguments->html,
-                   "write one page: timeline, memory, roofline, layers, what-if")
-      ->type_name("FILE");
-  command->add_option("--csv", arguments->csv, "write a line for each layer")->type_name("FILE");
-  command
-      ->add_option("--trace", arguments->trace,
-                   "write when each instruction ran, for ui.perfetto.dev")
-      ->type_name("FILE");
-  command
-      ->add_option("--compare", arguments->compare,
-                   "set a report of before (--json) beside this one")
-      ->type_name("RUN.json");
-  command->add_flag("--what-if", arguments->whatIf,
-                    "compile anew for half and twice the bandwidth, columns and scratchpad");
-  command->add_option("--energy", arguments->energy, "prices of actions: a .csv file (built in)")
-      ->type_name("FILE");
-  command
-      ->add_option("--host-bandwidth", arguments->hostBandwidth,
-                   "time the host's steps by their bytes, at so many GB/s (no time)")
-      ->type_name("GB/s")
-      ->check(numberIn(1e-6, 1e9));
-  command
-      ->add_option(
-          "--sweep", arguments->sweep,
-          "simulate models on many configurations, in processes; goes on where it was stopped")
-      ->type_name("FILE.toml");
-  command->add_option("--jobs", arguments->jobs, "processes of a sweep (one per core)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  command->add_flag("--list", arguments->list,
-                    "only list the simulations of a sweep, with their commands");
+  addRunOptions(command, *arguments);
+  addReportOptions(command, *arguments);
+  addSweepOptions(command, *arguments);
   command->add_option("--rows", arguments->rows, "layers that are printed (20)")
       ->type_name("N")
       ->check(CLI::Range(0, 1000000));
@@ -567,12 +610,7 @@ void addSimulate(CLI::App& app, Console& console) {
   command->footer(kFooter);
   command->callback([arguments, command, &console] {
     if (!arguments->sweep.empty()) {
-      for (const CLI::Option* option : command->parse_order())
-        if (!text::isOneOf(option->get_name(), "--sweep|--jobs|--list|--csv|--html|--json"))
-          fail(kBadInput,
-               "{}: with --sweep the file says it; only --jobs, --list, --csv, --html and --json "
-               "stand beside it",
-               option->get_name());
+      checkSweepOptions(command);
       return sweep(*arguments, console);
     }
     if (arguments->list || arguments->jobs) fail(kBadInput, "--list and --jobs are of --sweep");
