@@ -254,8 +254,13 @@ Bounds boundsOf(const Rescale& rescale, Type type) {
   return {rescale.zero, rescale.low, rescale.high};
 }
 
+int mostShift(Type type) {
+  if (type == Type::kI32) return 7;
+  return type == Type::kI16 ? 22 : 30;
+}
+
 void needShift(std::string_view what, int32_t shift, Type type) {
-  const int most = type == Type::kI32 ? 7 : type == Type::kI16 ? 22 : 30;
+  const int most = mostShift(type);
   if (shift > most)
     raise(
         FaultKind::kInstruction, "{} is {}, of {} up to {}", what, shift,
