@@ -196,8 +196,9 @@ void requantize(Execution& e, const Epilogue& d) {
 /// accload and accstore: i32 on both sides, or i64 and all 40 bits.
 void moveRows(Execution& e, const Epilogue& d, bool isLoad) {
   namespace f = field::accload;
-  const int64_t acc = e[f::kAcc], at = e[f::kSrc], columns = e.configuration.columns(),
-                unit = d.wide ? 8 : 4, bytes = unit * d.channels;
+  const int64_t acc = e[f::kAcc], at = e[f::kSrc], columns = e.configuration.columns();
+  const int64_t unit = d.wide ? 8 : 4;
+  const int64_t bytes = unit * d.channels;
   const int64_t blocks = ceilDiv(d.channels, columns), pixels = d.outH * d.outW;
   if (at % unit || d.rowStride % unit || d.pixelStride % unit)
     raise(FaultKind::kPort, "{:#x} with strides {} and {} is not aligned to {} bytes", at,

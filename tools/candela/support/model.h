@@ -14,8 +14,8 @@ namespace candela::tool {
 struct ModelOptions {
   std::string path, backends = "soft", tile;
   std::vector<std::string> dims, shapes, options, states;
-  bool requireNative = false, toPrimitives = false, keepValues = false, rematerialize = false,
-       unstacked = false, noGroups = false;
+  bool requireNative = false, toPrimitives = false, keepValues = false;
+  bool rematerialize = false, unstacked = false, noGroups = false;
 
   /// MODEL, --backend, --dim, --shape, --option, --isa, --require-native, --to-primitives,
   /// --rematerialize, --unstacked, --no-groups.
