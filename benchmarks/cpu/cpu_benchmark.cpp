@@ -59,8 +59,8 @@ void time(benchmark::State& state, const std::string& text, double macs) {
 void convolution(benchmark::State& state, bool isInteger, bool isDepthwise) {
   const int64_t channels = state.range(0), filters = state.range(1), size = state.range(2),
                 kernel = state.range(3), stride = state.range(4);
-  const int64_t out = (size - 1) / stride + 1, perFilter = isDepthwise ? 1 : channels,
-                pad = kernel / 2;
+  const int64_t out = (size - 1) / stride + 1, pad = kernel / 2;
+  const int64_t perFilter = isDepthwise ? 1 : channels;
   const std::string dims = "[1," + number(channels) + "," + number(size) + "," + number(size) + "]";
   const std::string results = "[1," + number(filters) + "," + number(out) + "," + number(out) + "]";
   const std::string weights = "[" + number(filters) + "," + number(perFilter) + "," +

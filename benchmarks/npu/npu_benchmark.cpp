@@ -66,123 +66,178 @@ std::vector<Layer> mobilenetV2() {
   return layers;
 }
 
-/// The tiles of one layer: as many channels as leave half of the scratchpad, as many rows as fit
-/// the accumulators.
-void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int64_t& weightsAt) {
-  const int64_t columns = c.columns(), out = layer.out(),
-                k = layer.kernel * layer.kernel * (layer.depthwise ? 1 : layer.cin);
-  const int64_t half = c.scratchpadBytes() / 2, paramsAt = 0, weights = 16384,
-                rowBytes = layer.in * layer.cin;
-  int64_t channels = std::clamp((half - weights) / k / columns * columns, columns,
+/// Where the tiles of a layer lie in the scratchpad, and how large they are.
+struct Tiling {
+  int64_t kernelValues; ///< of one output channel
+  int64_t channels;     ///< of a tile, but the last one
+  int64_t activations;  ///< address
+
+  static constexpr int64_t kParams = 0, kWeights = 16384; ///< addresses
+};
+
+/// As many channels as leave half of the scratchpad.
+Tiling tilingOf(const Configuration& c, const Layer& layer) {
+  const int64_t columns = c.columns();
+  const int64_t k = layer.kernel * layer.kernel * (layer.depthwise ? 1 : layer.cin);
+  const int64_t half = c.scratchpadBytes() / 2;
+  int64_t channels = std::clamp((half - Tiling::kWeights) / k / columns * columns, columns,
                                 (layer.cout + columns - 1) / columns * columns);
-  channels = std::min(channels, c.accumulatorRows() / out * columns);
+  channels = std::min(channels, c.accumulatorRows() / layer.out() * columns);
   if (layer.depthwise && channels < layer.cout)
     throw std::logic_error("a depthwise layer has all its channels in a tile");
-  const int64_t acts = (weights + k * std::min(channels, layer.cout) + 63) / 64 * 64;
-  for (int64_t n = 0; n < layer.cout; n += channels) {
-    const int64_t count = std::min(channels, layer.cout - n),
-                  blocks = (count + columns - 1) / columns;
-    p.descriptor(
-        0, DescriptorKind::kTransfer,
-        {{"run", count}, {"len1", k}, {"far_stride1", layer.cout}, {"near_stride1", count}});
-    p.op("load", {{"region", 1}, {"far", weightsAt + n}, {"dst", weights}, {"d", 0}});
-    p.descriptor(0, DescriptorKind::kTransfer, {{"run", 8 * count}});
-    p.op("load", {{"region", 0}, {"far", 0}, {"dst", paramsAt}, {"d", 0}});
-    const int64_t room = (c.scratchpadBytes() - acts) /
+  return {k, channels, (Tiling::kWeights + k * std::min(channels, layer.cout) + 63) / 64 * 64};
+}
+
+/// Output rows y .. y + outH - 1 of channels n .. n + count - 1.
+struct Tile {
+  int64_t n, count, y, outH;
+  int64_t from, inH;         ///< the input rows
+  int64_t results, residual; ///< addresses
+};
+
+Tile tileOf(const Layer& layer, const Tiling& tiling, int64_t n, int64_t count, int64_t y,
+            int64_t rows) {
+  const int64_t outH = std::min(rows, layer.out() - y);
+  const int64_t from = std::max<int64_t>(y * layer.stride - layer.pad(), 0);
+  const int64_t to = std::min((y + outH - 1) * layer.stride - layer.pad() + layer.kernel, layer.in);
+  const int64_t inH = to - from;
+  const int64_t results = tiling.activations + inH * layer.in * layer.cin;
+  return {n, count, y, outH, from, inH, results, results + outH * layer.out() * count};
+}
+
+void addWeights(ProgramBuilder& p, const Layer& layer, const Tiling& tiling, int64_t from,
+                int64_t count) {
+  p.descriptor(0, DescriptorKind::kTransfer,
+               {{"run", count},
+                {"len1", tiling.kernelValues},
+                {"far_stride1", layer.cout},
+                {"near_stride1", count}});
+  p.op("load", {{"region", 1}, {"far", from}, {"dst", Tiling::kWeights}, {"d", 0}});
+  p.descriptor(0, DescriptorKind::kTransfer, {{"run", 8 * count}});
+  p.op("load", {{"region", 0}, {"far", 0}, {"dst", Tiling::kParams}, {"d", 0}});
+}
+
+/// The activations, and what is added to the results.
+void addLoads(ProgramBuilder& p, const Layer& layer, const Tiling& tiling, const Tile& tile) {
+  const int64_t rowBytes = layer.in * layer.cin, out = layer.out();
+  p.descriptor(0, DescriptorKind::kTransfer,
+               {{"run", layer.cin * layer.in},
+                {"len1", tile.inH},
+                {"far_stride1", rowBytes},
+                {"near_stride1", rowBytes}});
+  if (layer.cin * layer.in > 65536) throw std::logic_error("a row is longer than a run");
+  p.op("load",
+       {{"region", 0}, {"far", tile.from * rowBytes}, {"dst", tiling.activations}, {"d", 0}}, {},
+       {0, 1});
+  if (!layer.residual) return;
+  p.descriptor(4, DescriptorKind::kTransfer,
+               {{"run", tile.count},
+                {"len1", tile.outH * out},
+                {"near_stride1", tile.count},
+                {"far_stride1", layer.cout}});
+  p.op("load",
+       {{"region", 0},
+        {"far", tile.y * out * layer.cout + tile.n},
+        {"dst", tile.residual},
+        {"d", 4}},
+       {}, {3, 1});
+  p.op("nop", {}, {3, 1}, {}, static_cast<int>(Engine::kRequant));
+}
+
+void addProducts(ProgramBuilder& p, const Configuration& c, const Layer& layer,
+                 const Tiling& tiling, const Tile& tile) {
+  int64_t taps = 1;
+  if (!layer.depthwise) taps = std::max<int64_t>(1, std::min<int64_t>(64, c.rows() / layer.cin));
+  p.descriptor(1, DescriptorKind::kWindow,
+               {{"in_h", tile.inH},
+                {"in_w", layer.in},
+                {"out_h", tile.outH},
+                {"out_w", layer.out()},
+                {"cin", layer.cin},
+                {"cout", tile.count},
+                {"kernel_h", layer.kernel},
+                {"kernel_w", layer.kernel},
+                {"stride_h", layer.stride},
+                {"stride_w", layer.stride},
+                {"pad_top", tile.from - tile.y * layer.stride + layer.pad()},
+                {"pad_left", layer.pad()},
+                {"taps", taps},
+                {"row_stride", layer.in * layer.cin},
+                {"pixel_stride", layer.cin},
+                {"weight_pitch", tile.count},
+                {"acc_pitch", tile.outH * layer.out()},
+                {"a_zp", -3}});
+  p.op(layer.depthwise ? "dwconv" : "conv",
+       {{"acc", 0}, {"act", tiling.activations}, {"wgt", Tiling::kWeights}, {"d", 1}}, {0, 1},
+       {1, 1});
+}
+
+/// Requantizes the sums and stores them.
+void addResults(ProgramBuilder& p, const Layer& layer, const Tile& tile) {
+  const int64_t out = layer.out();
+  p.descriptor(2, DescriptorKind::kEpilogue,
+               {{"out_h", tile.outH},
+                {"out_w", out},
+                {"channels", tile.count},
+                {"in_h", tile.outH},
+                {"in_w", out},
+                {"acc_pitch", tile.outH * out},
+                {"row_stride", out * tile.count},
+                {"pixel_stride", tile.count},
+                {"params", Tiling::kParams},
+                {"zp", -128},
+                {"low", -128},
+                {"high", 127}});
+  if (layer.residual)
+    p.descriptor(5, DescriptorKind::kRescale,
+                 {{"a_mult", 0xa00000},
+                  {"b_mult", 0xc00000},
+                  {"shift", 24},
+                  {"low", -128},
+                  {"high", 127},
+                  {"row_stride", out * tile.count},
+                  {"pixel_stride", tile.count}});
+  p.op("requant",
+       {{"acc", 0},
+        {"dst", tile.results},
+        {"res", tile.residual},
+        {"d", 2},
+        {"r", 5},
+        {"residual", layer.residual}},
+       {1, 1}, {2, 1});
+  p.descriptor(3, DescriptorKind::kTransfer,
+               {{"run", tile.count},
+                {"len1", tile.outH * out},
+                {"near_stride1", tile.count},
+                {"far_stride1", layer.cout}});
+  p.op(
+      "store",
+      {{"region", 2}, {"far", tile.y * out * layer.cout + tile.n}, {"src", tile.results}, {"d", 3}},
+      {2, 1});
+  p.fence();
+}
+
+/// The tiles of one layer, each of as many rows as fit the accumulators.
+void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int64_t& weightsAt) {
+  const Tiling tiling = tilingOf(c, layer);
+  const int64_t out = layer.out(), rowBytes = layer.in * layer.cin;
+  for (int64_t n = 0; n < layer.cout; n += tiling.channels) {
+    const int64_t count = std::min(tiling.channels, layer.cout - n);
+    const int64_t blocks = (count + c.columns() - 1) / c.columns();
+    addWeights(p, layer, tiling, weightsAt + n, count);
+    const int64_t room = (c.scratchpadBytes() - tiling.activations) /
                          (rowBytes * layer.stride + (1 + layer.residual) * out * count);
     const int64_t rows = std::clamp<int64_t>(
         std::min(c.accumulatorRows() / (blocks * out), room - layer.kernel / layer.stride - 1), 1,
         out);
     for (int64_t y = 0; y < out; y += rows) {
-      const int64_t outH = std::min(rows, out - y),
-                    from = std::max<int64_t>(y * layer.stride - layer.pad(), 0);
-      const int64_t to = std::min((y + outH - 1) * layer.stride - layer.pad() + layer.kernel,
-                                  layer.in),
-                    inH = to - from;
-      const int64_t results = acts + inH * rowBytes, residual = results + outH * out * count,
-                    taps = layer.depthwise
-                               ? 1
-                               : std::max<int64_t>(1, std::min<int64_t>(64, c.rows() / layer.cin));
-      p.descriptor(0, DescriptorKind::kTransfer,
-                   {{"run", layer.cin * layer.in},
-                    {"len1", inH},
-                    {"far_stride1", rowBytes},
-                    {"near_stride1", rowBytes}});
-      if (layer.cin * layer.in > 65536) throw std::logic_error("a row is longer than a run");
-      p.op("load", {{"region", 0}, {"far", from * rowBytes}, {"dst", acts}, {"d", 0}}, {}, {0, 1});
-      if (layer.residual) {
-        p.descriptor(4, DescriptorKind::kTransfer,
-                     {{"run", count},
-                      {"len1", outH * out},
-                      {"near_stride1", count},
-                      {"far_stride1", layer.cout}});
-        p.op("load",
-             {{"region", 0}, {"far", y * out * layer.cout + n}, {"dst", residual}, {"d", 4}}, {},
-             {3, 1});
-        p.op("nop", {}, {3, 1}, {}, static_cast<int>(Engine::kRequant));
-      }
-      p.descriptor(1, DescriptorKind::kWindow,
-                   {{"in_h", inH},
-                    {"in_w", layer.in},
-                    {"out_h", outH},
-                    {"out_w", out},
-                    {"cin", layer.cin},
-                    {"cout", count},
-                    {"kernel_h", layer.kernel},
-                    {"kernel_w", layer.kernel},
-                    {"stride_h", layer.stride},
-                    {"stride_w", layer.stride},
-                    {"pad_top", from - y * layer.stride + layer.pad()},
-                    {"pad_left", layer.pad()},
-                    {"taps", taps},
-                    {"row_stride", rowBytes},
-                    {"pixel_stride", layer.cin},
-                    {"weight_pitch", count},
-                    {"acc_pitch", outH * out},
-                    {"a_zp", -3}});
-      p.op(layer.depthwise ? "dwconv" : "conv",
-           {{"acc", 0}, {"act", acts}, {"wgt", weights}, {"d", 1}}, {0, 1}, {1, 1});
-      p.descriptor(2, DescriptorKind::kEpilogue,
-                   {{"out_h", outH},
-                    {"out_w", out},
-                    {"channels", count},
-                    {"in_h", outH},
-                    {"in_w", out},
-                    {"acc_pitch", outH * out},
-                    {"row_stride", out * count},
-                    {"pixel_stride", count},
-                    {"params", paramsAt},
-                    {"zp", -128},
-                    {"low", -128},
-                    {"high", 127}});
-      if (layer.residual)
-        p.descriptor(5, DescriptorKind::kRescale,
-                     {{"a_mult", 0xa00000},
-                      {"b_mult", 0xc00000},
-                      {"shift", 24},
-                      {"low", -128},
-                      {"high", 127},
-                      {"row_stride", out * count},
-                      {"pixel_stride", count}});
-      p.op("requant",
-           {{"acc", 0},
-            {"dst", results},
-            {"res", residual},
-            {"d", 2},
-            {"r", 5},
-            {"residual", layer.residual}},
-           {1, 1}, {2, 1});
-      p.descriptor(3, DescriptorKind::kTransfer,
-                   {{"run", count},
-                    {"len1", outH * out},
-                    {"near_stride1", count},
-                    {"far_stride1", layer.cout}});
-      p.op("store", {{"region", 2}, {"far", y * out * layer.cout + n}, {"src", results}, {"d", 3}},
-           {2, 1});
-      p.fence();
+      const Tile tile = tileOf(layer, tiling, n, count, y, rows);
+      addLoads(p, layer, tiling, tile);
+      addProducts(p, c, layer, tiling, tile);
+      addResults(p, layer, tile);
     }
   }
-  weightsAt += k * layer.cout;
+  weightsAt += tiling.kernelValues * layer.cout;
 }
 
 void convolutions(benchmark::State& state, const std::vector<Layer>& layers, const char* preset) {
@@ -243,88 +298,99 @@ struct Single {
 constexpr int64_t kI8 = 0, kI32 = 2, kI16 = 3, kA = 0, kB = 1 << 20, kDst = 1 << 21;
 constexpr int64_t kRuns = 784, kChannels = 64, kValues = kRuns * kChannels; // 28 x 28 x 64
 
+int64_t bytesOf(int64_t type) {
+  if (type == kI32) return 4;
+  return type == kI16 ? 2 : 1;
+}
+
+Fields lanes(int64_t a, int64_t out) {
+  return {{"run", kChannels},
+          {"len1", kRuns},
+          {"a_stride1", kChannels * bytesOf(a)},
+          {"b_stride1", kChannels * bytesOf(a)},
+          {"out_stride1", kChannels * bytesOf(out)},
+          {"a_type", a},
+          {"b_type", a},
+          {"out_type", out}};
+}
+
+Fields scale(int64_t bits) {
+  const int64_t high = (int64_t{1} << (bits - 1)) - 1;
+  return {{"a_mult", 0xa00000},
+          {"b_mult", 0xc00000},
+          {"shift", 25},
+          {"low", -high - 1},
+          {"high", high}};
+}
+
+Fields tensor(int64_t type, int64_t unit) {
+  return {{"in_h", 28},
+          {"in_w", 28},
+          {"out_h", 28},
+          {"out_w", 28},
+          {"channels", kChannels},
+          {"kernel_h", 3},
+          {"kernel_w", 3},
+          {"pad_top", 1},
+          {"pad_left", 1},
+          {"in_row_stride", 28 * kChannels * unit},
+          {"in_pixel_stride", kChannels * unit},
+          {"out_row_stride", 28 * kChannels * unit},
+          {"out_pixel_stride", kChannels * unit},
+          {"a_type", type},
+          {"out_type", type}};
+}
+
+Fields window(int64_t type, int64_t unit) {
+  return {{"in_h", 28},
+          {"in_w", 28},
+          {"out_h", 28},
+          {"out_w", 28},
+          {"cin", kChannels},
+          {"cout", kChannels},
+          {"kernel_h", 3},
+          {"kernel_w", 3},
+          {"pad_top", 1},
+          {"pad_left", 1},
+          {"row_stride", 28 * kChannels * unit},
+          {"pixel_stride", kChannels * unit},
+          {"weight_pitch", kChannels},
+          {"a_type", type}};
+}
+
+Fields epilogue(int64_t type, int64_t unit) {
+  const int64_t high = unit == 1 ? 127 : 32767;
+  return {{"in_h", 28},
+          {"in_w", 28},
+          {"out_h", 28},
+          {"out_w", 28},
+          {"channels", kChannels},
+          {"row_stride", 28 * kChannels * unit},
+          {"pixel_stride", kChannels * unit},
+          {"out_type", type},
+          {"low", -high - 1},
+          {"high", high},
+          {"wide", unit - 1},
+          {"params", 3 << 20}};
+}
+
+Fields residual(int64_t bits) {
+  Fields r = scale(bits);
+  const int64_t type = bits == 8 ? kI8 : kI16, unit = bits / 8;
+  r.insert(r.end(), {{"row_stride", 28 * kChannels * unit},
+                     {"pixel_stride", kChannels * unit},
+                     {"b_type", type},
+                     {"out_type", type}});
+  return r;
+}
+
+Fields with(Fields fields, std::string_view name, int64_t value) {
+  fields.push_back({name, value});
+  return fields;
+}
+
 const std::vector<Single>& singles() {
-  const auto lanes = [&](int64_t a, int64_t out) {
-    const auto bytes = [](int64_t type) { return type == kI32 ? 4 : type == kI16 ? 2 : 1; };
-    return Fields{{"run", kChannels},
-                  {"len1", kRuns},
-                  {"a_stride1", kChannels * bytes(a)},
-                  {"b_stride1", kChannels * bytes(a)},
-                  {"out_stride1", kChannels * bytes(out)},
-                  {"a_type", a},
-                  {"b_type", a},
-                  {"out_type", out}};
-  };
-  const auto scale = [](int64_t bits) {
-    const int64_t high = (int64_t{1} << (bits - 1)) - 1;
-    return Fields{{"a_mult", 0xa00000},
-                  {"b_mult", 0xc00000},
-                  {"shift", 25},
-                  {"low", -high - 1},
-                  {"high", high}};
-  };
-  const auto tensor = [](int64_t type, int64_t unit) {
-    return Fields{{"in_h", 28},
-                  {"in_w", 28},
-                  {"out_h", 28},
-                  {"out_w", 28},
-                  {"channels", kChannels},
-                  {"kernel_h", 3},
-                  {"kernel_w", 3},
-                  {"pad_top", 1},
-                  {"pad_left", 1},
-                  {"in_row_stride", 28 * kChannels * unit},
-                  {"in_pixel_stride", kChannels * unit},
-                  {"out_row_stride", 28 * kChannels * unit},
-                  {"out_pixel_stride", kChannels * unit},
-                  {"a_type", type},
-                  {"out_type", type}};
-  };
-  const auto window = [](int64_t type, int64_t unit) {
-    return Fields{{"in_h", 28},
-                  {"in_w", 28},
-                  {"out_h", 28},
-                  {"out_w", 28},
-                  {"cin", kChannels},
-                  {"cout", kChannels},
-                  {"kernel_h", 3},
-                  {"kernel_w", 3},
-                  {"pad_top", 1},
-                  {"pad_left", 1},
-                  {"row_stride", 28 * kChannels * unit},
-                  {"pixel_stride", kChannels * unit},
-                  {"weight_pitch", kChannels},
-                  {"a_type", type}};
-  };
-  const auto epilogue = [](int64_t type, int64_t unit) {
-    const int64_t high = unit == 1 ? 127 : 32767;
-    return Fields{{"in_h", 28},
-                  {"in_w", 28},
-                  {"out_h", 28},
-                  {"out_w", 28},
-                  {"channels", kChannels},
-                  {"row_stride", 28 * kChannels * unit},
-                  {"pixel_stride", kChannels * unit},
-                  {"out_type", type},
-                  {"low", -high - 1},
-                  {"high", high},
-                  {"wide", unit - 1},
-                  {"params", 3 << 20}};
-  };
-  const auto residual = [&](int64_t bits) {
-    Fields r = scale(bits);
-    const int64_t type = bits == 8 ? kI8 : kI16, unit = bits / 8;
-    r.insert(r.end(), {{"row_stride", 28 * kChannels * unit},
-                       {"pixel_stride", kChannels * unit},
-                       {"b_type", type},
-                       {"out_type", type}});
-    return r;
-  };
   const Fields three{{"a", kA}, {"b", kB}, {"dst", kDst}, {"d", 0}};
-  const auto with = [](Fields fields, std::string_view name, int64_t value) {
-    fields.push_back({name, value});
-    return fields;
-  };
   const Fields requant{{"dst", kDst}, {"res", kB}, {"d", 0}, {"r", 1}},
       conv{{"act", kA}, {"wgt", kB}, {"d", 0}}, two{{"a", kA}, {"dst", kDst}, {"d", 0}};
   const auto k = DescriptorKind::kLanes, pools = DescriptorKind::kPooling,

@@ -88,9 +88,22 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-} // namespace
+using Regions = std::vector<std::vector<std::byte>>;
 
-namespace {
+void readRegion(const std::string& name, const std::string& path, std::vector<std::byte>& region) {
+  std::vector<std::byte> bytes = readFile(path);
+  if (bytes.size() != region.size())
+    fail(path + ": " + std::to_string(bytes.size()) + " bytes, region '" + name + "' has " +
+         std::to_string(region.size()));
+  region = std::move(bytes);
+}
+
+void writeRegion(const std::string& path, const std::vector<std::byte>& region) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(region.data()),
+             static_cast<std::streamsize>(region.size()));
+  if (!file.flush()) fail(path + ": it cannot be written");
+}
 
 int run(const Arguments& arguments) {
   const Result<Binary> binary = readBinary(readFile(arguments.program));
@@ -100,7 +113,7 @@ int run(const Arguments& arguments) {
                                                   : findConfiguration(arguments.configuration);
   if (!configuration) fail(configuration.message());
 
-  std::vector<std::vector<std::byte>> regions;
+  Regions regions;
   std::map<std::string, size_t> known;
   for (const Region& region : binary->regions) {
     known[region.name] = regions.size();
@@ -111,14 +124,7 @@ int run(const Arguments& arguments) {
   for (const auto* named : {&arguments.set, &arguments.dump})
     for (const auto& [name, path] : *named)
       if (!known.contains(name)) fail(name + "=" + path + ": the program has no such region");
-  for (const auto& [name, path] : arguments.set) {
-    std::vector<std::byte> bytes = readFile(path);
-    std::vector<std::byte>& region = regions[known[name]];
-    if (bytes.size() != region.size())
-      fail(path + ": " + std::to_string(bytes.size()) + " bytes, region '" + name + "' has " +
-           std::to_string(region.size()));
-    region = std::move(bytes);
-  }
+  for (const auto& [name, path] : arguments.set) readRegion(name, path, regions[known[name]]);
 
   TimedOptions options;
   options.fidelity = arguments.fidelity;
@@ -147,13 +153,7 @@ int run(const Arguments& arguments) {
   if (!driver.hasLoaded()) return 2;
   if (!npu.report()) fail(arguments.program + ": " + npu.report().message());
   if (npu.report()->fault) std::fprintf(stderr, "%s\n", npu.report()->fault->message.c_str());
-  for (const auto& [name, path] : arguments.dump) {
-    const std::vector<std::byte>& region = regions[known[name]];
-    std::ofstream file(path, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(region.data()),
-               static_cast<std::streamsize>(region.size()));
-    if (!file.flush()) fail(path + ": it cannot be written");
-  }
+  for (const auto& [name, path] : arguments.dump) writeRegion(path, regions[known[name]]);
   return driver.hasPassed() ? 0 : 1;
 }
 

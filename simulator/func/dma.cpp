@@ -53,7 +53,9 @@ void load(Execution& e, const Transfer& t, bool fromDram) {
   namespace f = field::load;
   namespace c = field::copy;
   const bool isFill = e.insn.op == Op::kFill;
-  const int64_t dst = e[fromDram ? f::kDst : isFill ? int{field::fill::kDst} : int{c::kDst}];
+  int dstField = f::kDst;
+  if (!fromDram) dstField = isFill ? int{field::fill::kDst} : int{c::kDst};
+  const int64_t dst = e[dstField];
   const int64_t lengths[3] = {t.padded(0), t.padded(1), t.len[2]};
   const Interval near = extentOf(t.run, lengths, t.near), far = extentOf(t.run, t.len, t.far);
   e.memory.range("dst", dst, near.bytes);

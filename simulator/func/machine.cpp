@@ -181,9 +181,8 @@ bool Machine::controlStep() {
       return true;
     };
     const bool drains = insn.op == Op::kHalt || insn.op == Op::kFence;
-    const uint32_t mask = insn.op == Op::kHalt ? ~0u
-                          : drains ? static_cast<uint32_t>(insn.values[field::fence::kMask])
-                                   : 0;
+    uint32_t mask = drains ? ~0u : 0;
+    if (insn.op == Op::kFence) mask = static_cast<uint32_t>(insn.values[field::fence::kMask]);
     if (!idle(mask)) {
       controlWaits_ = "waits until engines are idle";
       return false;

@@ -13,9 +13,8 @@ struct Transfer {
   int64_t padLeft, padRight, padTop, padBottom;
   /// Lengths of the box with its padding.
   int64_t padded(int dimension) const {
-    return len[dimension] + (dimension == 0   ? padLeft + padRight
-                             : dimension == 1 ? padTop + padBottom
-                                              : 0);
+    const int64_t padding[] = {padLeft + padRight, padTop + padBottom, 0};
+    return len[dimension] + padding[dimension];
   }
 };
 struct Window {
@@ -57,13 +56,18 @@ Rescale rescaleOf(const DescriptorBits& bits, const Configuration& configuration
 Lanes lanesOf(const DescriptorBits& bits, const Configuration& configuration);
 Pooling poolingOf(const DescriptorBits& bits, const Configuration& configuration);
 
-inline int bytesOf(Type type) { return type == Type::kI32 ? 4 : type == Type::kI16 ? 2 : 1; }
+inline int bytesOf(Type type) {
+  if (type == Type::kI32) return 4;
+  return type == Type::kI16 ? 2 : 1;
+}
 /// The lowest and the highest value of a type of 8 or 16 bits.
 inline int32_t lowestOf(Type type) {
-  return type == Type::kI8 ? -128 : type == Type::kI16 ? -32768 : 0;
+  if (type == Type::kI8) return -128;
+  return type == Type::kI16 ? -32768 : 0;
 }
 inline int32_t highestOf(Type type) {
-  return type == Type::kI8 ? 127 : type == Type::kI16 ? 32767 : 255;
+  if (type == Type::kI8) return 127;
+  return type == Type::kI16 ? 32767 : 255;
 }
 /// Of the table that maps a type of 8 or 16 bits.
 inline int64_t tableBytes(Type type) { return type == Type::kI16 ? 2 * 513 : 256; }

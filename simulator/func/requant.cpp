@@ -196,8 +196,9 @@ void requantize(Execution& e, const Epilogue& d) {
 /// accload and accstore: i32 on both sides, or i64 and all 40 bits.
 void moveRows(Execution& e, const Epilogue& d, bool isLoad) {
   namespace f = field::accload;
-  const int64_t acc = e[f::kAcc], at = e[f::kSrc], columns = e.configuration.columns(),
-                unit = d.wide ? 8 : 4, bytes = unit * d.channels;
+  const int64_t acc = e[f::kAcc], at = e[f::kSrc], columns = e.configuration.columns();
+  const int64_t unit = d.wide ? 8 : 4;
+  const int64_t bytes = unit * d.channels;
   const int64_t blocks = ceilDiv(d.channels, columns), pixels = d.outH * d.outW;
   if (at % unit || d.rowStride % unit || d.pixelStride % unit)
     raise(FaultKind::kPort, "{:#x} with strides {} and {} is not aligned to {} bytes", at,
@@ -254,8 +255,13 @@ Bounds boundsOf(const Rescale& rescale, Type type) {
   return {rescale.zero, rescale.low, rescale.high};
 }
 
+int mostShift(Type type) {
+  if (type == Type::kI32) return 7;
+  return type == Type::kI16 ? 22 : 30;
+}
+
 void needShift(std::string_view what, int32_t shift, Type type) {
-  const int most = type == Type::kI32 ? 7 : type == Type::kI16 ? 22 : 30;
+  const int most = mostShift(type);
   if (shift > most)
     raise(
         FaultKind::kInstruction, "{} is {}, of {} up to {}", what, shift,

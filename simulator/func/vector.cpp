@@ -220,10 +220,12 @@ void reduce(Execution& e, const Lanes& l) {
   eachPart(l, [&](int64_t j, int64_t i, int64_t first, int64_t n) {
     e.kernels.load(s + a.of(j, i) + first * aBytes, l.aType, n, x);
     if (first == 0) value = fn == ReduceFn::kSum ? 0 : x[0];
-    for (int64_t c = 0; c < n; ++c)
-      value = fn == ReduceFn::kSum   ? cdl_add_i32(value, x[c])
-              : fn == ReduceFn::kMin ? cdl_min_i32(value, x[c])
-                                     : cdl_max_i32(value, x[c]);
+    for (int64_t c = 0; c < n; ++c) {
+      if (fn == ReduceFn::kSum)
+        value = cdl_add_i32(value, x[c]);
+      else
+        value = fn == ReduceFn::kMin ? cdl_min_i32(value, x[c]) : cdl_max_i32(value, x[c]);
+    }
     if (first + n == l.run) storeElement(s + out.of(j, i), l.outType, value);
   });
 }

@@ -148,8 +148,10 @@ private:
       append(static_cast<uint64_t>(values[1] | values[2] << 24), 4);
       return {};
     }
+    int bytes = 4;
+    if (name == ".bytes") bytes = 1;
+    if (name == ".halves") bytes = 2;
     for (size_t i = 0; i < values.size(); ++i) {
-      const int bytes = name == ".bytes" ? 1 : name == ".halves" ? 2 : 4;
       if (!within(i, -(int64_t{1} << (8 * bytes - 1)), (int64_t{1} << 8 * bytes) - 1))
         return error("{}: {} is out of range", name, values[i]);
       append(static_cast<uint64_t>(values[i]), bytes);

@@ -49,6 +49,24 @@ std::string quotedWord(const std::string& name) {
   return text + '"';
 }
 
+namespace {
+
+constexpr int kNoDigit = 99;
+
+int digitOf(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : kNoDigit;
+}
+
+/// What stands before the number of a field; 0: nothing.
+char letterOf(const FieldInfo& field) {
+  if (field.kind == FieldKind::kIndex) return 'x';
+  return field.kind == FieldKind::kDescriptor || field.name == "d" ? 'd' : '\0';
+}
+
+} // namespace
+
 std::optional<int64_t> numberOf(std::string_view text) {
   const bool negative = !text.empty() && text[0] == '-';
   if (negative) text.remove_prefix(1);
@@ -58,10 +76,7 @@ std::optional<int64_t> numberOf(std::string_view text) {
   const uint64_t base = hex ? 16 : 10;
   uint64_t value = 0;
   for (const char c : text) {
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : 99;
+    const int digit = digitOf(c);
     if (digit >= static_cast<int>(base)) return {};
     if (value > (~uint64_t{0} - static_cast<uint64_t>(digit)) / base) return {};
     value = value * base + static_cast<uint64_t>(digit);
@@ -81,9 +96,7 @@ Result<int64_t> fieldValueOf(const FieldInfo& field, std::string_view text) {
     }
     return error("{}: '{}' is none of {}", field.name, text, fmt::join(names, ", "));
   }
-  const char letter = field.kind == FieldKind::kIndex                             ? 'x'
-                      : field.kind == FieldKind::kDescriptor || field.name == "d" ? 'd'
-                                                                                  : 0;
+  const char letter = letterOf(field);
   if (letter && text.size() > 1 && text[0] == letter)
     if (const auto number = numberOf(text.substr(1))) return *number;
   if (field.kind == FieldKind::kMask) { // names of engines

@@ -140,9 +140,10 @@ void Npu::Run::refused(std::string_view what, bool isWrite, uint64_t address, ui
 
 bool Npu::Run::transport(bool isWrite, uint64_t address, std::byte* data, uint64_t bytes,
                          int requester, sc_core::sc_time& delay) {
-  payload_.set_command(!data     ? tlm::TLM_IGNORE_COMMAND
-                       : isWrite ? tlm::TLM_WRITE_COMMAND
-                                 : tlm::TLM_READ_COMMAND);
+  if (data)
+    payload_.set_command(isWrite ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
+  else
+    payload_.set_command(tlm::TLM_IGNORE_COMMAND);
   payload_.set_address(address);
   payload_.set_data_ptr(reinterpret_cast<unsigned char*>(data));
   payload_.set_data_length(static_cast<unsigned>(bytes));

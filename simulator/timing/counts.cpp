@@ -15,7 +15,11 @@ namespace tra = descriptor::transfer;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t bytesOf(int64_t type) {
-  return static_cast<Type>(type) == Type::kI32 ? 4 : static_cast<Type>(type) == Type::kI16 ? 2 : 1;
+  switch (static_cast<Type>(type)) {
+  case Type::kI32: return 4;
+  case Type::kI16: return 2;
+  default: return 1;
+  }
 }
 int64_t tableBytes(int64_t type) { return static_cast<Type>(type) == Type::kI16 ? 2 * 513 : 256; }
 
@@ -94,9 +98,9 @@ void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   const bool isDepthwise = o.insn.op == Op::kDwconv;
   const int64_t k = isDepthwise ? taps : taps * cin, n = isDepthwise ? cin : d[win::kCout];
   const int64_t blocks = ceilDiv(n, c.columns());
-  const int64_t passes = isDepthwise         ? taps
-                         : d[win::kTaps] > 1 ? ceilDiv(taps, d[win::kTaps])
-                                             : taps * ceilDiv(cin, c.rows());
+  int64_t passes = taps;
+  if (!isDepthwise)
+    passes = d[win::kTaps] > 1 ? ceilDiv(taps, d[win::kTaps]) : taps * ceilDiv(cin, c.rows());
   s.add(Counter::kMacs, k * n * rows);
   s.add(Counter::kWeightTiles, isDepthwise ? blocks : passes * blocks);
   s.add(Counter::kArrayPasses, passes * blocks * rows);

@@ -27,7 +27,10 @@ struct Box {
       lengths[kept] = lengths[i];
       strides[kept++] = strides[i];
     }
-    for (; kept < 3; ++kept) lengths[kept] = 1, strides[kept] = 0;
+    for (; kept < 3; ++kept) {
+      lengths[kept] = 1;
+      strides[kept] = 0;
+    }
   }
   int64_t runs() const { return lengths[0] * lengths[1] * lengths[2]; }
   double bytes() const {

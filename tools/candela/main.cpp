@@ -1,4 +1,4 @@
-// candela: the one command-line tool. Each sub-command is a file here.
+// candela: the one command-line tool. Each subcommand is a file in commands/.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,8 +13,8 @@
 #include "candela/candela.hpp"
 #include "core/support/mapped_file.h"
 #include "core/support/out_of_memory.h"
-#include "tools/candela/command.h"
-#include "tools/candela/new_backend.h"
+#include "tools/candela/commands/new_backend.h"
+#include "tools/candela/support/command.h"
 
 namespace {
 
@@ -23,10 +23,42 @@ using namespace candela::tool;
 constexpr const char* kFooter = R"(Example:
   candela run digits.onnx --backend soft --input images=test_images.npy --labels test_labels.npy
 
-Exit status: 0 success, 1 the work failed (a mismatch, a failed case, an unwritable file), 2 bad usage or bad input.
-Memory, threads or space that the machine has not are errors too (1), as are streams that cannot be written.
-Backends are named (reference: the slow oracle; soft: the portable host executor; any plugin on the plugin path) or
-given as the path of a plugin. `candela backends` lists them; CANDELA_PLUGIN_PATH adds folders.)";
+Exit status: 0 success, 1 the work failed (a mismatch, a failed case, an unwritable file), 2 bad
+usage or bad input.
+Memory, threads or space that the machine has not are errors too (1), as are streams that cannot
+be written.
+Backends are named (reference: the slow oracle; soft: the portable host executor; any plugin on
+the plugin path) or given as the path of a plugin. `candela backends` lists them;
+CANDELA_PLUGIN_PATH adds folders.)";
+
+/// Wraps what stands to the right of options and subcommands.
+class HelpFormatter : public CLI::Formatter {
+public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(CLI::Formatter::make_option_desc(option));
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::ostringstream out;
+    CLI::detail::format_help(out, command->get_display_name(true),
+                             wrapped(command->get_description()), get_column_width());
+    return out.str();
+  }
+
+private:
+  std::string wrapped(std::string_view text) const {
+    const size_t room = kHelpWidth - get_column_width();
+    std::string out;
+    while (text.size() > room) {
+      const size_t space = text.rfind(' ', room);
+      if (space == std::string_view::npos) break;
+      out.append(text.substr(0, space)) += '\n';
+      text.remove_prefix(space + 1);
+    }
+    return out.append(text);
+  }
+
+  static constexpr size_t kHelpWidth = 100;
+};
 
 int report(int exitCode, std::string_view message) noexcept {
   try {
@@ -79,6 +111,7 @@ int run(int argc, char** argv) {
 
   CLI::App app("Candela: compile ONNX models for accelerators, run them, and check backends.",
                "candela");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.footer(kFooter);
   app.set_version_flag("--version", candela_version(), "print the version");
   app.set_help_flag("-h,--help", "print this help");

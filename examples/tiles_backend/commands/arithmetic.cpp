@@ -65,7 +65,8 @@ uint8_t Compiler::expression(uint8_t acc) {
   // Value 0 is the accumulator, value k + 1 that of step k; each keeps its register until its last
   // reader.
   const auto valueOf = [](const cdl_operand_t& o) {
-    return o.source == CDL_FROM_ACC ? 0 : o.source == CDL_FROM_STEP ? o.index + 1 : -1;
+    if (o.source == CDL_FROM_ACC) return 0;
+    return o.source == CDL_FROM_STEP ? o.index + 1 : -1;
   };
   std::vector<uint32_t> last(expr.steps + 1, 0);
   std::vector<uint8_t> held(expr.steps + 1, acc);
@@ -78,9 +79,10 @@ uint8_t Compiler::expression(uint8_t acc) {
     for (int i = 0; i < s.operands; ++i) {
       const cdl_operand_t& o = s.in[i];
       const int value = valueOf(o);
-      in.push_back(value >= 0                  ? held[size_t(value)]
-                   : o.source == CDL_FROM_VIEW ? load(input(o.index))
-                                               : splat(s.imm, o.elem));
+      if (value >= 0)
+        in.push_back(held[size_t(value)]);
+      else
+        in.push_back(o.source == CDL_FROM_VIEW ? load(input(o.index)) : splat(s.imm, o.elem));
       if (value < 0 || last[size_t(value)] == k) spent.push_back(in.back());
     }
     const uint8_t from = s.in[s.kind == CDL_KIND_SELECT ? 1 : 0].elem;
@@ -113,7 +115,8 @@ void select(const Tile& tile, const Command& c) { // moves bits
 
 /// An integer as lanes hold one of a type.
 int32_t wrapped(uint8_t elem, int64_t value) {
-  return elem == CDL_I8 ? int8_t(value) : elem == CDL_U8 ? uint8_t(value) : int32_t(value);
+  if (elem == CDL_I8) return int8_t(value);
+  return elem == CDL_U8 ? uint8_t(value) : int32_t(value);
 }
 
 void binaryFloat(const Tile& tile, const Command& c) {

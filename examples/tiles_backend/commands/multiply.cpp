@@ -67,11 +67,12 @@ void compileProduct(Compiler& c) {
   p.zero = zeroOf(c);
   for (int d = 0; d < 2; ++d) {
     p.kernel[d] = isConv ? w.dims[2 + d] : 1;
-    p.extent[d] = isConv ? x.dims[2 + d] : d == 0 ? x.dims[1] : 1;
+    p.extent[d] = isConv ? x.dims[2 + d] : 1;
     p.stride[d] = c.attr(CDL_ATTR_STRIDES, 1, d);
     p.dilation[d] = c.attr(CDL_ATTR_DILATIONS, 1, d);
     p.pad[d] = c.attr(CDL_ATTR_PADS, 0, d);
   }
+  if (!isConv) p.extent[0] = x.dims[1]; // the rows of the matrix
   placeWeights(c, w, p);
   const int64_t pixels = c.output().dims[order[1]] * (isConv ? c.output().dims[3] : 1);
   c.begin(order, kSide, p.w.strides[0] ? std::max<int64_t>(1, pixels) : INT64_MAX);
@@ -144,9 +145,9 @@ void runMultiply(const Tile& tile, const Command& command) {
     const int64_t count = std::min<int64_t>(kDepth, depth - from);
     // The windows of a short sum stay for the next columns.
     if (tile.column == 0 || depth > kDepth) {
-      const auto gather = p.x.elem == CDL_F32  ? gatherWindows<float>
-                          : p.x.elem == CDL_I8 ? gatherWindows<int8_t>
-                                               : gatherWindows<uint8_t>;
+      auto gather = gatherWindows<float>;
+      if (p.x.elem != CDL_F32)
+        gather = p.x.elem == CDL_I8 ? gatherWindows<int8_t> : gatherWindows<uint8_t>;
       gather(tile, p, from, count, a);
     }
     (p.w.elem == CDL_F32 ? loadWeights<float> : loadWeights<int8_t>)(tile, p, from, count, b);

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "conformance/worker_process.h"
-#include "tools/candela/console.h"
+#include "tools/candela/support/console.h"
 
 namespace candela::tool {
 namespace {

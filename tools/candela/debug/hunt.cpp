@@ -10,10 +10,10 @@
 #include "core/compiler/driver/custom_ops.h"
 #include "core/compiler/driver/report.h"
 #include "core/support/compare.h"
-#include "tools/candela/backend_options.h"
 #include "tools/candela/debug/child.h"
-#include "tools/candela/ir_file.h"
-#include "tools/candela/temporary_file.h"
+#include "tools/candela/support/backend_options.h"
+#include "tools/candela/support/ir_file.h"
+#include "tools/candela/support/temporary_file.h"
 
 namespace candela::tool {
 namespace {

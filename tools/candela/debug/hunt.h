@@ -1,7 +1,7 @@
 #pragma once
 
 #include "tools/candela/debug/stepper.h"
-#include "tools/candela/run.h"
+#include "tools/candela/run/run.h"
 
 /// The parts of `candela debug` that a backend may die of, each in processes of its own.
 namespace candela::tool {

@@ -136,20 +136,15 @@ Trial isolate(const Program& whole, const Tape& tape, size_t execution) {
   return trial;
 }
 
-Trial slice(const Program& whole, const Tape& tape, const std::vector<uint32_t>& instrs,
-            bool contiguous) {
-  std::vector<bool> keeps(whole.instrs.size(), false);
-  for (const uint32_t i : instrs) keeps[i] = true;
-  Trial trial;
-  trial.program = without(whole, keeps);
-  Program& p = trial.program;
-  p.name = "part";
+namespace {
 
-  // Who is first and last at each buffer, of those that are kept.
-  struct Use {
-    uint32_t first = kNone, lastRead = kNone, lastWrite = kNone;
-    bool firstIsWhole = false;
-  };
+/// Who is first and last at a buffer.
+struct Use {
+  uint32_t first = kNone, lastRead = kNone, lastWrite = kNone;
+  bool firstIsWhole = false;
+};
+
+std::vector<Use> usesOf(const Program& p) {
   std::vector<Use> uses(p.buffers.size());
   for (uint32_t i = 0; i < p.instrs.size(); ++i) {
     for (const View& view : p.instrs[i].inputs) {
@@ -166,6 +161,21 @@ Trial slice(const Program& whole, const Tape& tape, const std::vector<uint32_t>&
       use.lastWrite = i;
     }
   }
+  return uses;
+}
+
+} // namespace
+
+Trial slice(const Program& whole, const Tape& tape, const std::vector<uint32_t>& instrs,
+            bool contiguous) {
+  std::vector<bool> keeps(whole.instrs.size(), false);
+  for (const uint32_t i : instrs) keeps[i] = true;
+  Trial trial;
+  trial.program = without(whole, keeps);
+  Program& p = trial.program;
+  p.name = "part";
+
+  const std::vector<Use> uses = usesOf(p);
   const std::vector<Tape::Execution>& executions = tape.executions();
   const auto firstOf = [&](uint32_t kept) { // execution
     const uint32_t instr = instrs[kept];

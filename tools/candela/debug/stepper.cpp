@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/compiler/program/image.h"
-#include "tools/candela/console.h"
+#include "tools/candela/support/console.h"
 
 namespace candela::tool {
 

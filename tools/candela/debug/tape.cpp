@@ -8,7 +8,7 @@
 #include <cstring>
 #include <set>
 
-#include "tools/candela/console.h"
+#include "tools/candela/support/console.h"
 
 namespace candela::tool {
 namespace {

@@ -6,9 +6,9 @@
 #include "conformance/mutants/soft_port.h"
 #include "conformance/port.h"
 #include "core/compiler/driver/pipeline.h"
-#include "tools/candela/backend_options.h"
 #include "tools/candela/debug/child.h"
-#include "tools/candela/model.h"
+#include "tools/candela/support/backend_options.h"
+#include "tools/candela/support/model.h"
 
 namespace candela::tool {
 namespace {

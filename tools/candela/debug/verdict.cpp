@@ -9,7 +9,7 @@
 #include "core/compiler/driver/pipeline.h"
 #include "core/reference/interpreter/interp.h"
 #include "core/support/compare.h"
-#include "tools/candela/console.h"
+#include "tools/candela/support/console.h"
 
 namespace candela::tool {
 namespace {
@@ -192,9 +192,10 @@ void compareBuffers(Verdict& verdict, const Program& program, std::span<const Te
       continue;
     }
     const Tensor gotRow = flat(g.bytes, elem), wantRow = flat(w.bytes, elem);
-    const double bound = exact           ? 0
-                         : isFloat(elem) ? kWholeBound * largestOf(view, wantRow)
-                                         : static_cast<double>(hasFloats);
+    double bound = 0;
+    if (!exact)
+      bound =
+          isFloat(elem) ? kWholeBound * largestOf(view, wantRow) : static_cast<double>(hasFloats);
     forEachElement(view, [&](const Shape& index, int64_t at) {
       compare(verdict, gotRow, wantRow, at, bound, view, program.buffers[b].name, index);
     });

@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "core/support/file.h"
-#include "tools/candela/ir_file.h"
-#include "tools/candela/model.h"
-#include "tools/candela/run.h"
+#include "tools/candela/run/run.h"
+#include "tools/candela/support/ir_file.h"
+#include "tools/candela/support/model.h"
 
 namespace candela::tool {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/candela/console.h"
+#include "tools/candela/support/console.h"
 
 /// Energy = counts of actions x a table that a user may replace.
 namespace candela::tool {

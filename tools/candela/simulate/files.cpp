@@ -10,7 +10,12 @@ std::string scriptText(const Json& data) {
   // A page ends its script at "</script", and ignores that behind "<!--<script".
   std::string text;
   for (const char c : text::shownJson(data.dump(-1, ' ', false, Json::error_handler_t::replace)))
-    text += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : c == '&' ? "\\u0026" : std::string(1, c);
+    switch (c) {
+    case '<': text += "\\u003c"; break;
+    case '>': text += "\\u003e"; break;
+    case '&': text += "\\u0026"; break;
+    default: text += c;
+    }
   return text;
 }
 

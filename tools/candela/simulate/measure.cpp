@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "core/support/json.h"
-#include "tools/candela/temporary_file.h"
+#include "tools/candela/support/temporary_file.h"
 
 namespace candela::tool {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tools/candela/run.h"
+#include "tools/candela/run/run.h"
 
 namespace candela::tool {
 

@@ -7,7 +7,8 @@
 #include "conformance/report/html_style.h"
 #include "tools/candela/simulate/energy.h"
 #include "tools/candela/simulate/files.h"
-#include "tools/candela/simulate/page_files.h"
+#include "tools/candela/simulate/simulation_files.h"
+#include "tools/candela/support/template.h"
 
 namespace candela::tool {
 namespace {
@@ -89,18 +90,13 @@ std::string rowsText(const Json& object) {
   return out;
 }
 
-std::string layerTable(const Json& report) {
+std::string layerRows(const Json& report) {
   const double most = [&] {
     uint64_t cycles = 1;
     for (const Json& layer : report["layers"]) cycles = std::max(cycles, number(layer, "cycles"));
     return static_cast<double>(cycles);
   }();
-  std::string out = "<table id=\"layers\"><thead><tr><th class=\"n\">#</th><th>layer</th><th "
-                    "class=\"n\">cycles</th><th></th>"
-                    "<th class=\"n\">of least</th><th class=\"n\">MAC %</th><th>bound by</th><th "
-                    "class=\"n\">waits</th><th class=\"n\">weights KB</th>"
-                    "<th class=\"n\">loaded KB</th><th class=\"n\">stored KB</th><th "
-                    "class=\"n\">energy</th></tr></thead><tbody>";
+  std::string out;
   size_t i = 0;
   for (const Json& layer : report["layers"]) {
     uint64_t waits = 0;
@@ -133,7 +129,12 @@ std::string layerTable(const Json& report) {
     out += "</tr>\n";
     ++i;
   }
-  return out + "</tbody></table>";
+  return out;
+}
+
+const char* changeClass(int64_t before, int64_t after) {
+  if (after > before) return "worse";
+  return after < before ? "better" : "zero";
 }
 
 std::string comparison(const Json& report, const Json& other) {
@@ -154,24 +155,15 @@ std::string comparison(const Json& report, const Json& other) {
     out += fmt::format("<tr><td data-k=\"layer\">{}</td><td class=\"n\" "
                        "data-k=\"before\">{}</td><td class=\"n\" data-k=\"now\">{}</td>"
                        "<td class=\"n {}\" data-k=\"change\">{:+}</td></tr>\n",
-                       markupEscaped(row["name"].get<std::string>()), was, is,
-                       is > was   ? "worse"
-                       : is < was ? "better"
-                                  : "zero",
+                       markupEscaped(row["name"].get<std::string>()), was, is, changeClass(was, is),
                        is - was);
   }
   return out + "</tbody></table></div></section>\n";
 }
 
-} // namespace
-
-std::string simulationPage(const Json& report, const Timeline& timeline, const Json& memory,
-                           const Json* other) {
-  const std::string model = report["model"].get<std::string>(),
-                    npu = report["npu"].get<std::string>();
+Json pageData(const Json& report, const Timeline& timeline, const Json& memory) {
   const Json& time = report["time"];
-  const double clock = report["clock_mhz"].get<double>();
-  Json data = {{"clock_mhz", clock},
+  Json data = {{"clock_mhz", report["clock_mhz"].get<double>()},
                {"cycles", report["cycles"]},
                {"peak", time["peak_macs_per_cycle"]},
                {"bandwidth", time["dram_bytes_per_cycle"]},
@@ -193,18 +185,14 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
          {"requant", busiest(layer, "requant")},
          {"vector", busiest(layer, "vector")},
          {"transfer", std::max(busiest(layer, "load"), busiest(layer, "store"))}});
+  return data;
+}
 
-  std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
-      "content=\"width=device-width\"/><title>{0} on "
-      "{1}</title>\n<style>{2}{3}</style></head>\n<body><main>\n"
-      "<div class=\"top\"><div><p class=\"eyebrow\">simulated on an NPU, {4}</p><h1>{0} <small>on "
-      "{1}</small></h1></div></div>\n"
-      "<div class=\"cards\">",
-      markupEscaped(model), markupEscaped(npu), conformance::report::kHtmlStyle, kSimulationStyle,
-      markupEscaped(report["engine"].get<std::string>()));
-  out += card(fmt::format("{:.3f} ms", report["time_ms"].get<double>()),
-              fmt::format("{} cycles at {:.0f} MHz", countText(number(report, "cycles")), clock));
+std::string cards(const Json& report) {
+  const Json& time = report["time"];
+  std::string out = card(fmt::format("{:.3f} ms", report["time_ms"].get<double>()),
+                         fmt::format("{} cycles at {:.0f} MHz", countText(number(report, "cycles")),
+                                     report["clock_mhz"].get<double>()));
   out += card(fmt::format("{:.1f} %", 100 * report["mac_utilization"].get<double>()),
               fmt::format("of {} products a cycle", time["peak_macs_per_cycle"].get<uint64_t>()));
   if (report.contains("of_least"))
@@ -216,106 +204,105 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
                           time["dram_bytes_per_cycle"].get<double>()));
   out += card(energyText(report["energy"]["nj"].get<double>()),
               "two digits: " + report["energy"]["table"].get<std::string>() + " prices");
-  out += card(countText(number(report, "macs")),
+  return out +
+         card(countText(number(report, "macs")),
               fmt::format("products, and {} on the host", countText(number(report, "host_macs"))));
-  out += "</div>\n";
-  out += "<section><h2>Timeline <small>drag to look closer, double-click for all</small></h2><div "
-         "class=\"tools\">"
-         "<button id=\"whole\">all</button><button id=\"closer\">+</button><button "
-         "id=\"farther\">&#8722;</button>"
-         "<button id=\"earlier\" aria-label=\"earlier\">&#8592;</button><button id=\"later\" "
-         "aria-label=\"later\">&#8594;</button></div>"
-         "<canvas id=\"timeline\" tabindex=\"0\" aria-label=\"timeline of the engines; keys: "
-         "arrows, +, -, 0\"></canvas>"
-         "<p class=\"tell\" id=\"told\">&#160;</p></section>\n";
-  if (!memory.empty())
-    out += "<section><h2>Scratchpad <small>instructions of the program to the right, bytes "
-           "upwards</small></h2><div class=\"tools\">"
-           "<select id=\"program\"></select></div><canvas id=\"memory\"></canvas><p class=\"tell\" "
-           "id=\"memory-told\">&#160;</p></section>\n";
-  out += "<section><h2>Roofline <small>a circle for each layer, as large as its "
-         "cycles</small></h2><div id=\"roofline\"></div></section>\n";
-  out += "<section><h2>What if <small>a first estimate: each layer follows its busiest engine; "
-         "SRAM changes tiles, so simulate it "
-         "anew (--what-if, --sweep)</small></h2><div class=\"tools\">"
-         "<label>bandwidth <input type=\"range\" id=\"bandwidth\" min=\"-2\" max=\"2\" "
-         "step=\"0.25\" value=\"0\"/><span id=\"bandwidth-is\"></span></label>"
-         "<label>array <input type=\"range\" id=\"array\" min=\"-2\" max=\"2\" step=\"0.25\" "
-         "value=\"0\"/><span id=\"array-is\"></span></label></div>"
-         "<p class=\"answer\" id=\"answer\"></p>";
-  if (report.contains("what_if")) {
-    out += "<table><thead><tr><th>compiled anew</th><th class=\"n\">cycles</th><th class=\"n\">as "
-           "fast</th><th class=\"n\">DRAM</th></tr></thead><tbody>";
-    for (const Json& each : report["what_if"])
-      out +=
-          fmt::format("<tr><td data-k=\"change\">{}</td><td class=\"n\" "
-                      "data-k=\"cycles\">{}</td><td class=\"n\" data-k=\"as fast\">{:.2f}x</td><td "
-                      "class=\"n\" data-k=\"DRAM\">{}</td></tr>\n",
-                      markupEscaped(each["change"].get<std::string>()), number(each, "cycles"),
-                      each["speed"].get<double>(), bytesText(number(each, "dram_bytes")));
-    out += "</tbody></table>";
-  }
-  out += "</section>\n<section><h2>Layers <small>in the order of the program; a click on a row "
-         "shows it above</small></h2>"
-         "<div class=\"tools\"><input type=\"search\" id=\"find\" placeholder=\"find by name\" "
-         "aria-label=\"find by name\"/>"
-         "<select id=\"order\" aria-label=\"sort\"></select></div>"
-         "<div class=\"sheet\">" +
-         layerTable(report) + "</div></section>\n";
-  if (other) out += comparison(report, *other);
-  out += "<section><h2>Energy <small>" +
-         markupEscaped(report["energy"]["table"].get<std::string>()) +
-         " prices</small></h2><table><tbody>";
+}
+
+constexpr const char* kScratchpadSection = R"(<section>
+<h2>Scratchpad <small>instructions of the program to the right, bytes upwards</small></h2>
+<div class="tools"><select id="program"></select></div>
+<canvas id="memory"></canvas>
+<p class="tell" id="memory-told">&#160;</p>
+</section>
+)";
+
+/// What --what-if compiled anew.
+std::string whatIfTable(const Json& report) {
+  if (!report.contains("what_if")) return "";
+  std::string out = "<table><thead><tr><th>compiled anew</th><th class=\"n\">cycles</th>"
+                    "<th class=\"n\">as fast</th><th class=\"n\">DRAM</th></tr></thead><tbody>";
+  for (const Json& each : report["what_if"])
+    out += fmt::format("<tr><td data-k=\"change\">{}</td><td class=\"n\" data-k=\"cycles\">{}</td>"
+                       "<td class=\"n\" data-k=\"as fast\">{:.2f}x</td>"
+                       "<td class=\"n\" data-k=\"DRAM\">{}</td></tr>\n",
+                       markupEscaped(each["change"].get<std::string>()), number(each, "cycles"),
+                       each["speed"].get<double>(), bytesText(number(each, "dram_bytes")));
+  return out + "</tbody></table>";
+}
+
+std::string energyRows(const Json& report) {
+  std::string out;
   for (const auto& [action, value] : report["energy"]["by_action"].items())
     out += fmt::format(
         "<tr><td data-k=\"action\">{}</td><td class=\"n\" data-k=\"energy\">{}</td></tr>",
         markupEscaped(action), energyText(value.get<double>()));
-  out += "</tbody></table></section>\n";
-  if (!report["host_nodes"].empty()) {
+  return out;
+}
+
+std::string hostSection(const Json& report) {
+  if (report["host_nodes"].empty()) return "";
+  std::string remark = "without a time of the NPU";
+  if (report.contains("host_time"))
+    remark = fmt::format("{:.3f} ms by its bytes at {} GB/s, assumed",
+                         report["host_time"]["ms"].get<double>(),
+                         report["host_time"]["gb_per_s"].get<double>());
+  std::string out = fmt::format(
+      "<section><h2>On the host <small>{}</small></h2><div class=\"sheet\"><table><thead><tr>"
+      "<th>node</th><th>operator</th><th class=\"n\">elements</th><th class=\"n\">KB in</th>"
+      "<th class=\"n\">KB out</th><th class=\"n\">MACs</th><th>why</th></tr></thead><tbody>",
+      remark);
+  for (const Json& node : report["host_nodes"])
     out +=
-        "<section><h2>On the host <small>" +
-        (report.contains("host_time") ? fmt::format("{:.3f} ms by its bytes at {} GB/s, assumed",
-                                                    report["host_time"]["ms"].get<double>(),
-                                                    report["host_time"]["gb_per_s"].get<double>())
-                                      : std::string("without a time of the NPU")) +
-        "</small></h2><div class=\"sheet\"><table><thead><tr><th>node</th><th>operator</th><th "
-        "class=\"n\">elements</th><th class=\"n\">KB in</th>"
-        "<th class=\"n\">KB out</th><th class=\"n\">MACs</th><th>why</th></tr></thead><tbody>";
-    for (const Json& node : report["host_nodes"])
-      out += fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td><td "
-                         "class=\"n\" data-k=\"elements\">{}</td>"
-                         "<td class=\"n\" data-k=\"KB in\">{:.1f}</td><td class=\"n\" data-k=\"KB "
-                         "out\">{:.1f}</td>"
-                         "<td class=\"n\" data-k=\"MACs\">{}</td><td data-k=\"why\">{}</td></tr>",
-                         markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")),
-                         number(node, "elements"),
-                         static_cast<double>(number(node, "bytes_in")) / 1000,
-                         static_cast<double>(number(node, "bytes_out")) / 1000,
-                         number(node, "macs"), markupEscaped(node.value("why", "")));
-    out += "</tbody></table></div></section>\n";
-  }
-  out += "<section><details><summary><span class=\"what\">What the times rest "
-         "on</span></summary><table><tbody>" +
-         rowsText(time["provenance"]) +
-         "</tbody></table><table><thead><tr><th>constant</th><th "
-         "class=\"n\">value</th><th>tag</th><th>source</th></tr></thead><tbody>";
-  for (const Json& constant : time["constants"])
-    out += fmt::format("<tr><td data-k=\"constant\">{}</td><td class=\"n\" data-k=\"value\">{} "
-                       "{}</td><td data-k=\"tag\">{}</td><td data-k=\"source\">{}</td></tr>\n",
-                       markupEscaped(constant.value("name", "")), constant["value"].dump(),
-                       markupEscaped(constant.value("unit", "")),
-                       markupEscaped(constant.value("tag", "")),
-                       markupEscaped(constant.value("source", "")));
-  out += "</tbody></table></details>\n<details><summary><span "
-         "class=\"what\">Counters</span></summary><table><tbody>" +
-         rowsText(report["counters"]) +
-         "</tbody></table></details>\n<details><summary><span "
-         "class=\"what\">Configuration</span></summary><pre>" +
-         markupEscaped(report["configuration"].get<std::string>()) + "</pre></details></section>\n";
-  return out + fmt::format("<footer>candela {}</footer>\n</main>\n<script "
-                           "type=\"application/json\" id=\"run\">{}</script>\n<script>{}</script>\n"
-                           "</body></html>\n",
-                           candela_version(), scriptText(data), kSimulationScript);
+        fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td>"
+                    "<td class=\"n\" data-k=\"elements\">{}</td>"
+                    "<td class=\"n\" data-k=\"KB in\">{:.1f}</td>"
+                    "<td class=\"n\" data-k=\"KB out\">{:.1f}</td>"
+                    "<td class=\"n\" data-k=\"MACs\">{}</td><td data-k=\"why\">{}</td></tr>",
+                    markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")),
+                    number(node, "elements"), static_cast<double>(number(node, "bytes_in")) / 1000,
+                    static_cast<double>(number(node, "bytes_out")) / 1000, number(node, "macs"),
+                    markupEscaped(node.value("why", "")));
+  return out + "</tbody></table></div></section>\n";
+}
+
+std::string constantRows(const Json& constants) {
+  std::string out;
+  for (const Json& constant : constants)
+    out += fmt::format(
+        "<tr><td data-k=\"constant\">{}</td><td class=\"n\" data-k=\"value\">{} {}</td>"
+        "<td data-k=\"tag\">{}</td><td data-k=\"source\">{}</td></tr>\n",
+        markupEscaped(constant.value("name", "")), constant["value"].dump(),
+        markupEscaped(constant.value("unit", "")), markupEscaped(constant.value("tag", "")),
+        markupEscaped(constant.value("source", "")));
+  return out;
+}
+
+} // namespace
+
+std::string simulationPage(const Json& report, const Timeline& timeline, const Json& memory,
+                           const Json* other) {
+  const auto escaped = [](const Json& text) { return markupEscaped(text.get<std::string>()); };
+  return filledTemplate(kSimulationTemplate,
+                        {{"MODEL", escaped(report["model"])},
+                         {"NPU", escaped(report["npu"])},
+                         {"STYLE", fmt::format("{}{}", conformance::report::kHtmlStyle, kSimulationStyle)},
+                         {"ENGINE", escaped(report["engine"])},
+                         {"CARDS", cards(report)},
+                         {"SCRATCHPAD", memory.empty() ? "" : kScratchpadSection},
+                         {"WHAT_IF", whatIfTable(report)},
+                         {"LAYERS", layerRows(report)},
+                         {"COMPARISON", other ? comparison(report, *other) : ""},
+                         {"PRICES", escaped(report["energy"]["table"])},
+                         {"ENERGY", energyRows(report)},
+                         {"HOST", hostSection(report)},
+                         {"PROVENANCE", rowsText(report["time"]["provenance"])},
+                         {"CONSTANTS", constantRows(report["time"]["constants"])},
+                         {"COUNTERS", rowsText(report["counters"])},
+                         {"CONFIGURATION", escaped(report["configuration"])},
+                         {"VERSION", candela_version()},
+                         {"DATA", scriptText(pageData(report, timeline, memory))},
+                         {"SCRIPT", std::string(kSimulationScript)}});
 }
 
 } // namespace candela::tool

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tools/candela/planned.h"
+#include "tools/candela/support/planned.h"
 
 namespace candela::tool {
 

@@ -25,7 +25,7 @@
 #include "core/support/json.h"
 #include "core/support/text/nesting.h"
 #include "simulator/config/configuration.h"
-#include "tools/candela/npu.h"
+#include "tools/candela/commands/npu.h"
 
 namespace candela::tool {
 namespace {
@@ -358,12 +358,54 @@ void writeConfigurations(const Sweep& sweep) {
       check(writeFile(path, job.configuration.data(), job.configuration.size()), kWorkFailed);
 }
 
+namespace {
+
+std::string logOf(const Sweep& sweep, const SweepJob& job) {
+  return sweep.folder + "/" + job.id + ".log";
+}
+
+/// Starts the job's command in a process of its own; its number, or -1 with errno.
+pid_t start(const Sweep& sweep, const SweepJob& job, const std::string& program) {
+  std::vector<std::string> command = commandOf(sweep, job, program);
+  std::vector<char*> arguments;
+  for (std::string& each : command) arguments.push_back(each.data());
+  arguments.push_back(nullptr);
+  const std::string log = logOf(sweep, job);
+  const pid_t self = getpid(), child = fork();
+  if (child == 0) {
+    become(arguments.data(), log.c_str(), self);
+    _exit(kWorkFailed);
+  }
+  return child;
+}
+
+/// Counts a job whose process ended, and keeps or removes what it said.
+void finish(const Sweep& sweep, const SweepJob& job, int status, SweepCounts& counts,
+            Console& console) {
+  std::error_code ignored;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kSuccess) {
+    fs::remove(logOf(sweep, job), ignored);
+  } else if (WIFEXITED(status) && WEXITSTATUS(status) == kBadInput) {
+    // It would say the same again.
+    fs::rename(logOf(sweep, job), refusalOf(sweep, job), ignored);
+    ++counts.refused;
+  } else { // a full disk, no memory: another time it may do
+    const std::string said = lastLine(logOf(sweep, job));
+    console.note("{} on {}, {}: {}{}", job.model, job.base, job.id,
+                 WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status))
+                                     : fmt::format("exit status {}", WEXITSTATUS(status)),
+                 said.empty() ? "" : ": " + said);
+    ++counts.failed;
+  }
+}
+
+} // namespace
+
 SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console) {
   writeConfigurations(sweep);
   std::signal(SIGCHLD, SIG_DFL); // who ignores it cannot wait
   std::vector<const SweepJob*> left;
   std::set<std::string> ids; // equal jobs are one
-  std::error_code ignored;
   size_t done = 0;
   SweepCounts counts;
   for (const SweepJob& job : sweep.jobs) {
@@ -381,20 +423,10 @@ SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console) {
   std::map<pid_t, const SweepJob*> running;
   size_t next = 0, ended = 0;
   Progress progress("simulating");
-  const auto logOf = [&](const SweepJob& job) { return sweep.folder + "/" + job.id + ".log"; };
   while (next < left.size() || !running.empty()) {
     while (next < left.size() && running.size() < processes) {
       const SweepJob& job = *left[next++];
-      std::vector<std::string> command = commandOf(sweep, job, program);
-      std::vector<char*> arguments;
-      for (std::string& each : command) arguments.push_back(each.data());
-      arguments.push_back(nullptr);
-      const std::string log = logOf(job);
-      const pid_t self = getpid(), child = fork();
-      if (child == 0) {
-        become(arguments.data(), log.c_str(), self);
-        _exit(kWorkFailed);
-      }
+      const pid_t child = start(sweep, job, program);
       if (child < 0) {
         const int bad = errno;
         for (const auto& [pid, ignoredJob] : running) kill(pid, SIGTERM);
@@ -412,19 +444,7 @@ SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console) {
     running.erase(found);
     progress.update(fs::path(job.model).filename().string(),
                     static_cast<double>(++ended) / static_cast<double>(left.size()));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == kSuccess) {
-      fs::remove(logOf(job), ignored);
-    } else if (WIFEXITED(status) && WEXITSTATUS(status) == kBadInput) {
-      fs::rename(logOf(job), refusalOf(sweep, job), ignored); // it would say the same again
-      ++counts.refused;
-    } else { // a full disk, no memory: another time it may do
-      const std::string said = lastLine(logOf(job));
-      console.note("{} on {}, {}: {}{}", job.model, job.base, job.id,
-                   WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status))
-                                       : fmt::format("exit status {}", WEXITSTATUS(status)),
-                   said.empty() ? "" : ": " + said);
-      ++counts.failed;
-    }
+    finish(sweep, job, status, counts, console);
   }
   return counts;
 }

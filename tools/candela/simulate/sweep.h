@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/candela/console.h"
+#include "tools/candela/support/console.h"
 
 /// Sweeps: one simulation for each of configurations x models x batch sizes, each in a process and
 /// a file of its own, so that what was interrupted goes on and other machines can take part.

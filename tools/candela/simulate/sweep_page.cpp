@@ -5,8 +5,9 @@
 #include "conformance/report/html_style.h"
 #include "core/support/text/shown.h"
 #include "tools/candela/simulate/files.h"
-#include "tools/candela/simulate/page_files.h"
+#include "tools/candela/simulate/simulation_files.h"
 #include "tools/candela/simulate/sweep.h"
+#include "tools/candela/support/template.h"
 
 namespace candela::tool {
 namespace {
@@ -65,36 +66,29 @@ std::string sweepPage(const Sweep& sweep, const Json& rows) {
                      {"models", models},
                      {"numbers", std::move(numbers)},
                      {"varied", sweep.varied}};
-  std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
-      "content=\"width=device-width\"/>"
-      "<title>{0}</title>\n<style>{1}{2}</style></head>\n<body><main>\n<div class=\"top\"><div><p "
-      "class=\"eyebrow\">sweep, fidelity {3}</p>"
-      "<h1>{0} <small>{4} of {5} simulated</small></h1></div></div>\n<section><h2>Pareto front "
-      "<small>what no other one beats in both</small></h2>"
-      "<div class=\"tools\"><label>model <select id=\"model\"></select></label><label>to the right "
-      "<select id=\"x\"></select></label>"
-      "<label>upwards <select id=\"y\"></select></label></div><div "
-      "id=\"plot\"></div></section>\n<section><h2>Rows <small>the front of the plot in "
-      "bold</small></h2><div class=\"sheet\"><table><thead><tr>",
-      markupEscaped(sweep.file), conformance::report::kHtmlStyle, kSimulationStyle,
-      markupEscaped(sweep.fidelity), done, rows.size());
   const std::vector<std::string> columns = columnsOf(sweep);
+  std::string heads, lines;
   for (const std::string& column : columns)
-    if (column != "id") out += fmt::format("<th>{}</th>", markupEscaped(column));
-  out += "</tr></thead><tbody>\n";
+    if (column != "id") heads += fmt::format("<th>{}</th>", markupEscaped(column));
   for (const Json& row : rows) {
-    out += fmt::format("<tr data-id=\"{}\">", row["id"].get<std::string>());
+    lines += fmt::format("<tr data-id=\"{}\">", row["id"].get<std::string>());
     for (const std::string& column : columns)
       if (column != "id")
-        out += fmt::format("<td data-k=\"{}\">{}</td>", markupEscaped(column),
-                           markupEscaped(cellOf(row, column)));
-    out += "</tr>\n";
+        lines += fmt::format("<td data-k=\"{}\">{}</td>", markupEscaped(column),
+                             markupEscaped(cellOf(row, column)));
+    lines += "</tr>\n";
   }
-  return out + fmt::format("</tbody></table></div></section>\n<footer>candela "
-                           "{}</footer>\n</main>\n<script type=\"application/json\" "
-                           "id=\"rows\">{}</script>\n<script>{}</script>\n</body></html>\n",
-                           candela_version(), scriptText(data), kSweepScript);
+  return filledTemplate(kSweepTemplate,
+                        {{"FILE", markupEscaped(sweep.file)},
+                         {"STYLE", fmt::format("{}{}", conformance::report::kHtmlStyle, kSimulationStyle)},
+                         {"FIDELITY", markupEscaped(sweep.fidelity)},
+                         {"DONE", std::to_string(done)},
+                         {"ALL", std::to_string(rows.size())},
+                         {"COLUMNS", heads},
+                         {"ROWS", lines},
+                         {"VERSION", candela_version()},
+                         {"DATA", scriptText(data)},
+                         {"SCRIPT", std::string(kSweepScript)}});
 }
 
 } // namespace candela::tool

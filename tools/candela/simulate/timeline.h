@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/candela/console.h"
+#include "tools/candela/support/console.h"
 
 /// When each instruction of a simulated model ran: what npu_sim's option timeline=FILE wrote, all
 /// programs on one clock.

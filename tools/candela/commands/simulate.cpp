@@ -1,0 +1,623 @@
+// candela simulate: a model on the simulated NPU, what it did there, and how long it took.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "core/support/file.h"
+#include "core/support/text/scan.h"
+#include "simulator/config/configuration.h"
+#include "tools/candela/commands/npu.h"
+#include "tools/candela/simulate/energy.h"
+#include "tools/candela/simulate/files.h"
+#include "tools/candela/simulate/least.h"
+#include "tools/candela/simulate/measure.h"
+#include "tools/candela/simulate/scratchpad.h"
+#include "tools/candela/simulate/sweep.h"
+#include "tools/candela/simulate/timeline.h"
+#include "tools/candela/support/temporary_file.h"
+
+namespace candela::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFooter = R"(Examples:
+  candela simulate resnet50_int8.onnx --npu gem16 --dim N=1 --random 1
+  candela simulate resnet50_int8.onnx --npu my.toml --dim N=1 --random 1 --html resnet50.html \
+      --trace resnet50.json
+  candela simulate mobilenet_int8.onnx --npu gem16 --dim N=1 --random 1 --engine func \
+      --verify --json -
+  candela simulate --sweep sizes.toml
+
+Compiles for the NPU, runs on a model of it, and counts: cycles, bytes between DRAM and
+scratchpad by what they are, products, energy. What the device has no instruction for is done by
+the host, and listed with the reason; it has no time.
+
+--engine timed executes each instruction bit by bit and says when it ran: with --fidelity
+accurate by bursts, banks and rows of DRAM, with fast in closed form. --engine systemc does the
+same in a SystemC simulation, in as many cycles. --engine func is without time. All stop a
+program at the first race, unwritten byte, address outside of its memory, or deadlock. Energy is
+counts times the prices of a table, two digits.
+--verify compares every output with the host's own executor, which follows the same law of
+integers: integers bit by bit, floats within the bound of `candela run --expect`.
+
+Presets: tiny, nv_small, gem16, edge4t, edge8t, tpu1; `candela npu config` lists them. Equal
+input gives equal files, but for wall_ms and compile_ms in JSON. Exit status 1: not verified, or
+a file could not be written.)";
+
+struct Arguments {
+  RunOptions run;
+  std::vector<std::string> inputs;
+  std::string configuration = "gem16", engine = "timed", fidelity = "accurate";
+  std::string html, csv, trace, compare, energy, sweep;
+  size_t rows = 20, jobs = 0;
+  double hostBandwidth = 0; ///< GB/s; 0: the host's steps have no time
+  bool verify = false, whatIf = false, list = false;
+};
+
+std::string kilobytes(uint64_t bytes) {
+  return fmt::format("{:.1f}", static_cast<double>(bytes) / 1000);
+}
+std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
+uint64_t count(const Json& layer, const char* key) { return layer.value(key, uint64_t{0}); }
+
+/// Outputs of the same inputs on the host; whether all are equal, floats within the bound.
+bool verify(const Simulation& simulation, const RunOptions& run, Console& console, Json& report) {
+  const Session& session = simulation.session;
+  RunOptions host = run;
+  host.model.backends = "soft";
+  Session other = openSession(host);
+  other.inputs = session.inputs;
+  std::vector<double> ignored;
+  const std::vector<Tensor> wanted = other.run(ignored);
+  CompareBound bound;
+  bound.exactIntegers = true;
+  Json mismatches = Json::array();
+  size_t bitwise = 0;
+  for (size_t i = 0; i < simulation.outputs.size(); ++i) {
+    const Tensor& output = simulation.outputs[i];
+    const std::string& name = session.outputPorts[i].name;
+    const Comparison result = compareTensors(output, wanted[i], bound);
+    bitwise +=
+        output.bytes.size() == wanted[i].bytes.size() &&
+        std::memcmp(output.bytes.data(), wanted[i].bytes.data(), wanted[i].bytes.size()) == 0;
+    if (result.passed()) continue;
+    console.print("{}  {}  {}\n", console.red("MISMATCH"), name, result.text());
+    mismatches.push_back(
+        {{"name", name}, {"mismatches", result.mismatches}, {"max_abs", result.maxAbs}});
+  }
+  if (mismatches.empty())
+    console.print("{}  {} output{}, {} of them to the bit\n", console.green("verified"),
+                  simulation.outputs.size(), simulation.outputs.size() == 1 ? "" : "s", bitwise);
+  report["verified"] = mismatches.empty();
+  report["outputs_equal_to_the_bit"] = bitwise;
+  report["mismatches"] = std::move(mismatches);
+  return report["verified"].get<bool>();
+}
+
+/// "semaphore 12 %, dram 3 %": of the layer's cycles, what its engines waited for, the most first.
+std::string stallText(const Json& layer) {
+  std::vector<std::pair<uint64_t, std::string>> causes;
+  uint64_t all = 0;
+  for (const auto& [engine, cycles] : layer["busy"].items()) all += cycles.get<uint64_t>();
+  for (const auto& [cause, cycles] : layer["stall"].items()) {
+    // the others are within an instruction
+    if (cause == "semaphore" || cause == "queue") all += cycles.get<uint64_t>();
+    if (cycles.get<uint64_t>()) causes.emplace_back(cycles.get<uint64_t>(), cause);
+  }
+  std::ranges::sort(causes, std::greater<>());
+  std::string text;
+  for (const auto& [cycles, cause] : causes)
+    if (const auto share = 100 * cycles / std::max<uint64_t>(all, 1); share > 0)
+      text += fmt::format("{}{} {} %", text.empty() ? "" : ", ", cause, share);
+  return text;
+}
+
+/// "1.14"; empty where there is no least.
+std::string ofLeastText(const Json& of) {
+  return of.contains("of_least") ? fmt::format("{:.2f}", of["of_least"].get<double>()) : "";
+}
+
+void printLayers(const Measured& measured, size_t rows, Console& console) {
+  const bool hasTime = !measured.time.is_null();
+  Table table(hasTime ? std::vector<std::string>{"cycles", "of least", "MAC %", "bound by",
+                                                 "DRAM KB", "layer", "waits"}
+                      : std::vector<std::string>{"MACs", "weights KB", "tables KB", "loaded KB",
+                                                 "stored KB", "layer"});
+  size_t shown = 0;
+  for (const Json& layer : measured.layers) {
+    const uint64_t dram = count(layer, "weights") + count(layer, "tables") +
+                          count(layer, "loaded") + count(layer, "stored");
+    if (count(layer, "macs") + dram + count(layer, "cycles") == 0) continue;
+    if (shown++ >= rows) continue;
+    const std::string name = layer.value("name", "");
+    if (hasTime)
+      table.add({fmt::format("{}", count(layer, "cycles")), ofLeastText(layer),
+                 percent(layer.value("mac_utilization", 0.0)), layer.value("bound", ""),
+                 kilobytes(dram), name, stallText(layer)});
+    else
+      table.add({countText(count(layer, "macs")), kilobytes(count(layer, "weights")),
+                 kilobytes(count(layer, "tables")), kilobytes(count(layer, "loaded")),
+                 kilobytes(count(layer, "stored")), name});
+  }
+  console.printText(table.text());
+  if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
+}
+
+/// With a bandwidth, the time of a step is that of its bytes: an assumption, and said to be one.
+Json hostNodes(const Json& placement, double bandwidth) {
+  Json nodes = Json::array();
+  for (const Json& node : placement.value("nodes_detail", Json::array())) {
+    if (node.value("class", "") == "native") continue;
+    Json& step = nodes.emplace_back(Json{{"node", node.value("node", "")},
+                                         {"op", node.value("op", "")},
+                                         {"macs", count(node, "macs") - count(node, "native_macs")},
+                                         {"elements", count(node, "elements")},
+                                         {"bytes_in", count(node, "bytes_in")},
+                                         {"bytes_out", count(node, "bytes_out")},
+                                         {"why", node.value("why", "")}});
+    if (bandwidth > 0) {
+      step["time_ms"] =
+          static_cast<double>(count(step, "bytes_in") + count(step, "bytes_out")) / bandwidth / 1e6;
+      step["time_tag"] = "assumed";
+    }
+  }
+  return nodes;
+}
+
+void printHost(const Json& nodes, size_t rows, Console& console) {
+  Table table({"host", "op", "elements", "KB in", "KB out", "MACs", "why"});
+  size_t shown = 0;
+  uint64_t bytes = 0;
+  double milliseconds = 0;
+  for (const Json& node : nodes) {
+    bytes += count(node, "bytes_in") + count(node, "bytes_out");
+    milliseconds += node.value("time_ms", 0.0);
+    if (shown++ < rows)
+      table.add({node.value("node", ""), node.value("op", ""), countText(count(node, "elements")),
+                 kilobytes(count(node, "bytes_in")), kilobytes(count(node, "bytes_out")),
+                 countText(count(node, "macs")), node.value("why", "")});
+  }
+  if (!table.empty()) console.printText(table.text());
+  if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
+  if (milliseconds > 0)
+    console.print("  the host's {} step{} move {}: {:.3f} ms by --host-bandwidth, assumed, without "
+                  "their products\n",
+                  nodes.size(), nodes.size() == 1 ? "" : "s", bytesText(bytes), milliseconds);
+}
+
+/// What has a time alone: cycles, utilisation, energy.
+void addTime(Json& report, const Measured& measured, const npu::Configuration& npu,
+             const EnergyTable& prices) {
+  report["cycles"] = measured.cycles();
+  report["time_ms"] =
+      static_cast<double>(measured.cycles()) / static_cast<double>(npu[npu::key::kClockMhz]) / 1000;
+  report["mac_utilization"] = measured.macUtilization();
+  if (const auto least = leastCycles(measured.layers); least && *least > 0) {
+    report["least_cycles"] = *least;
+    report["of_least"] = static_cast<double>(measured.cycles()) / static_cast<double>(*least);
+  }
+  report["engines"] = measured.time["busy"];
+  report["time"] = measured.time;
+  Json byAction = Json::object();
+  for (Json& layer : report["layers"]) {
+    const Json energy = energyOf(prices, layer, static_cast<uint64_t>(npu.columns()));
+    for (const auto& [action, nanojoule] : energy.items())
+      byAction[action] = byAction.value(action, 0.0) + nanojoule.get<double>();
+    layer["energy_nj"] = energySum(energy);
+  }
+  report["energy"] = {
+      {"table", prices.name}, {"nj", energySum(byAction)}, {"by_action", std::move(byAction)}};
+}
+
+/// The whole report but what other runs add.
+Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
+              const Simulation& simulation, Console& console) {
+  const Measured& m = simulation.measured;
+  const Json& placement = simulation.session.report;
+  const Json hostMacs = placement.value("macs", Json::object());
+  const EnergyTable prices = readEnergyTable(arguments.energy);
+  Json report = console.report("simulate");
+  addPlacement(report, placement, true); // whose `macs` are by place
+  report["model"] = fileName(arguments.run.model.path);
+  report["npu"] = npu.name;
+  report["configuration"] = npu.toml();
+  report["scratchpad_bytes"] = npu.scratchpadBytes();
+  report["scratchpad_peak_bytes"] = m.most("scratchpad_peak");
+  report["clock_mhz"] = npu[npu::key::kClockMhz];
+  report["engine"] = arguments.engine;
+  report["macs"] = m.counter("macs");
+  report["host_macs"] =
+      hostMacs.value("host", uint64_t{0}) + hostMacs.value("emulated", uint64_t{0});
+  report["host_nodes"] = hostNodes(placement, arguments.hostBandwidth);
+  if (arguments.hostBandwidth > 0) {
+    double milliseconds = 0;
+    for (const Json& step : report["host_nodes"]) milliseconds += step["time_ms"].get<double>();
+    report["host_time"] = {
+        {"ms", milliseconds}, {"gb_per_s", arguments.hostBandwidth}, {"tag", "assumed"}};
+  }
+  report["dram_bytes"] = {{"all", m.dramBytes()},
+                          {"weights", m.sum("weights")},
+                          {"tables", m.sum("tables")},
+                          {"activations", m.sum("loaded") + m.sum("stored")},
+                          {"activations_loaded", m.sum("loaded")},
+                          {"activations_stored", m.sum("stored")},
+                          {"spill", m.counter("dram_read_spill") + m.counter("dram_written_spill")},
+                          {"program", m.counter("dram_read_program")}};
+  report["tiled_bytes"] = {{"weights", m.sum("weights")},
+                           {"tables", m.sum("tiled_tables")},
+                           {"loaded", m.sum("loaded")},
+                           {"stored", m.sum("stored")}};
+  report["counters"] = m.counters;
+  report["layers"] = m.layers;
+  if (!m.time.is_null()) {
+    report["fidelity"] = arguments.fidelity;
+    addTime(report, m, npu, prices);
+  }
+  report["compile_ms"] = simulation.session.compileMs;
+  report["wall_ms"] = simulation.wallMs;
+  return report;
+}
+
+void printSummary(const Arguments& arguments, const npu::Configuration& npu,
+                  const Simulation& simulation, const Json& report, Console& console) {
+  const Measured& m = simulation.measured;
+  console.print("{}  {}x{} @ {} MHz, {}+{} KB, {}", console.bold(npu.name), npu.rows(),
+                npu.columns(), npu[npu::key::kClockMhz], npu.scratchpadBytes() / 1024,
+                npu[npu::key::kAccumulatorBytes] / 1024, npu.valueText(npu::key::kDramType));
+  if (m.time.is_null())
+    console.print("   {} MACs", countText(m.counter("macs")));
+  else
+    console.print("   {} cycles  {:.3f} ms  {:.1f} runs/s   MAC {} %", countText(m.cycles()),
+                  report["time_ms"].get<double>(),
+                  1000 / std::max(report["time_ms"].get<double>(), 1e-9),
+                  percent(m.macUtilization()));
+  console.print("   DRAM {} + {} of program   {} program{}, {} instructions\n",
+                bytesText(m.dramBytes()), bytesText(m.counter("dram_read_program")), m.programs,
+                m.programs == 1 ? "" : "s", m.counter("instructions"));
+  printLayers(m, arguments.rows, console);
+  console.print("  all: weights {}, tables {}, values loaded {}, stored {}; at most {} of the "
+                "scratchpad at once\n",
+                bytesText(m.sum("weights")), bytesText(m.sum("tables")), bytesText(m.sum("loaded")),
+                bytesText(m.sum("stored")), bytesText(m.most("scratchpad_peak")));
+  console.print("  the tiled Program copies the same weights and values, and tables of {}: "
+                "multipliers, shifts and biases "
+                "are packed records here\n",
+                bytesText(m.sum("tiled_tables")));
+  if (report.contains("of_least"))
+    console.print("  {:.3f} times the least cycles of its layers one after the other\n",
+                  report["of_least"].get<double>());
+  printHost(report["host_nodes"], arguments.rows, console);
+  if (!m.time.is_null()) {
+    std::string shares;
+    for (const auto& [tag, share] : m.time["provenance"].items())
+      shares +=
+          fmt::format("{}{:.0f} % {}", shares.empty() ? "" : ", ", 100 * share.get<double>(), tag);
+    console.print("  {}; constants: {}; energy {}\n", arguments.fidelity, shares,
+                  energyText(report["energy"]["nj"].get<double>()));
+  }
+  console.print("  {} MACs on the host; compiled in {}, simulated in {}{}\n",
+                countText(report["host_macs"].get<uint64_t>()),
+                timeText(simulation.session.compileMs), timeText(simulation.wallMs),
+                m.time.is_null() ? " without time" : "");
+}
+
+/// The same model compiled anew for configurations around this one, without bursts.
+Json whatIf(const RunOptions& run, const npu::Configuration& npu) {
+  using namespace npu::key;
+  struct Change {
+    const char* text;
+    std::vector<int> keys;
+    int factor; ///< 2, or -2 for a half
+  };
+  const Change changes[] = {
+      {"as it is", {}, 1},
+      {"half the bandwidth", {kDramWidthBits}, -2},
+      {"twice the bandwidth", {kDramWidthBits}, 2},
+      {"half the columns", {kArrayColumns, kAccumulatorBytes, kRequantLanes}, -2},
+      {"twice the columns", {kArrayColumns, kAccumulatorBytes, kRequantLanes}, 2},
+      {"half the scratchpad", {kScratchpadBytes}, -2},
+      {"twice the scratchpad", {kScratchpadBytes}, 2},
+  };
+  Json rows = Json::array();
+  double cycles = 0;
+  for (const Change& change : changes) {
+    npu::Configuration other = npu;
+    for (const int key : change.keys)
+      other.values[static_cast<size_t>(key)] =
+          change.factor > 0 ? npu[key] * change.factor : npu[key] / -change.factor;
+    const std::string text = other.toml();
+    if (!npu::parseConfiguration(text, "what-if")) continue; // there is no such configuration
+    const TemporaryFile file;
+    check(writeFile(file.path(), text.data(), text.size()), kWorkFailed);
+    const Simulation simulation = simulateOnce(run, file.path(), "fast", "");
+    const uint64_t now = simulation.measured.cycles();
+    if (change.keys.empty()) cycles = static_cast<double>(now);
+    rows.push_back({{"change", change.text},
+                    {"cycles", now},
+                    {"speed", cycles / std::max(1.0, static_cast<double>(now))},
+                    {"dram_bytes", simulation.measured.dramBytes()}});
+  }
+  return rows;
+}
+
+void printWhatIf(const Json& rows, Console& console) {
+  Table table({"what if (fast)", "cycles", "as fast", "DRAM"});
+  for (const Json& row : rows)
+    table.add({row["change"].get<std::string>(), countText(count(row, "cycles")),
+               fmt::format("{:.2f}x", row["speed"].get<double>()),
+               bytesText(count(row, "dram_bytes"))});
+  console.printText(table.text());
+}
+
+void printCompared(const Json& compared, const std::string& model, size_t rows, Console& console) {
+  const auto before = static_cast<double>(count(compared, "cycles_before")),
+             after = static_cast<double>(count(compared, "cycles_after"));
+  if (compared["model_before"] != model)
+    console.note("{} is compared with another model, {}", model,
+                 compared["model_before"].get<std::string>());
+  console.print("  compared with {} on {}: {} to {} cycles, {:.2f}x as fast\n",
+                compared["model_before"].get<std::string>(),
+                compared["npu_before"].get<std::string>(), count(compared, "cycles_before"),
+                count(compared, "cycles_after"), after > 0 ? before / after : 0.0);
+  std::vector<std::pair<int64_t, const Json*>> changed;
+  for (const Json& row : compared["layers"])
+    if (const auto change =
+            static_cast<int64_t>(count(row, "after")) - static_cast<int64_t>(count(row, "before"));
+        change != 0)
+      changed.emplace_back(change, &row);
+  std::ranges::stable_sort(changed, std::greater<>(),
+                           [](const auto& each) { return std::abs(each.first); });
+  Table table({"before", "now", "change", "layer"});
+  for (size_t i = 0; i < std::min(changed.size(), rows); ++i)
+    table.add({fmt::format("{}", count(*changed[i].second, "before")),
+               fmt::format("{}", count(*changed[i].second, "after")),
+               fmt::format("{:+}", changed[i].first),
+               (*changed[i].second)["name"].get<std::string>()});
+  if (!table.empty()) console.printText(table.text());
+}
+
+/// The table stands there; --json - takes its place.
+void refuseStandardOutput(const Arguments& arguments) {
+  for (const auto& [name, path] : {std::pair{"--html", &arguments.html},
+                                   {"--csv", &arguments.csv},
+                                   {"--trace", &arguments.trace}})
+    if (*path == "-")
+      fail(kBadInput, "{} -: a file is wanted; only --json writes to standard output", name);
+}
+
+/// What can be told before minutes have gone.
+void checkSimulation(const Arguments& arguments) {
+  if (arguments.engine != "func" && arguments.engine != "timed" && arguments.engine != "systemc")
+    fail(kBadInput, "--engine {}: there are func, without time, timed and systemc",
+         arguments.engine);
+  if (arguments.fidelity != "fast" && arguments.fidelity != "accurate")
+    fail(kBadInput, "--fidelity {}: there are fast and accurate", arguments.fidelity);
+  const bool hasTime = arguments.engine != "func";
+  for (const auto& [name, path] : {std::pair{"--html", &arguments.html},
+                                   {"--csv", &arguments.csv},
+                                   {"--trace", &arguments.trace},
+                                   {"--compare", &arguments.compare}})
+    if (!hasTime && !path->empty())
+      fail(kBadInput, "{} {}: --engine func has no time", name, *path);
+  refuseStandardOutput(arguments);
+  for (const auto& [name, path] : {std::pair{"--html", &arguments.html},
+                                   {"--csv", &arguments.csv},
+                                   {"--trace", &arguments.trace}})
+    if (const fs::path folder = fs::path(*path).parent_path();
+        !folder.empty() && !fs::is_directory(folder))
+      // told before the run
+      fail(kBadInput, "{} {}: there is no folder '{}'", name, *path, folder.string());
+  if (!hasTime && arguments.whatIf) fail(kBadInput, "--what-if: --engine func has no time");
+}
+
+/// The backend's name of the engine, which is called by its fidelity without SystemC.
+std::string engineOf(const Arguments& arguments) {
+  if (arguments.engine == "func") return "func";
+  if (arguments.engine == "systemc")
+    return arguments.fidelity == "fast" ? "systemc_fast" : "systemc";
+  return arguments.fidelity;
+}
+
+/// --html, --trace and --csv.
+void writeFiles(const Arguments& arguments, const Json& report, const Json& memory,
+                const std::string& timelineFile, const Json* other) {
+  const auto write = [&](const std::string& path, const std::string& text) {
+    if (!path.empty()) check(writeFile(path, text.data(), text.size()), kWorkFailed);
+  };
+  if (!arguments.csv.empty()) write(arguments.csv, layersCsv(report));
+  if (arguments.html.empty() && arguments.trace.empty()) return;
+  std::vector<std::string> engines;
+  for (const auto& [engine, busy] : report["engines"].items()) engines.push_back(engine);
+  const Timeline timeline = readTimeline(timelineFile, engines, report["layers"]);
+  if (!arguments.trace.empty()) write(arguments.trace, chromeTrace(timeline, report));
+  if (!arguments.html.empty())
+    write(arguments.html, simulationPage(report, timeline, memory, other));
+}
+
+void simulate(Arguments& arguments, Console& console) {
+  checkSimulation(arguments);
+  const bool hasTime = arguments.engine != "func";
+  const npu::Configuration npu = checkNpu(npu::findConfiguration(arguments.configuration));
+  refuseBundle(arguments.run.model.path);
+  (void)readEnergyTable(arguments.energy); // its mistakes are told before minutes have gone
+  const std::optional<Json> other =
+      arguments.compare.empty() ? std::nullopt : std::optional(readSimulation(arguments.compare));
+  arguments.run.addInputs(arguments.inputs);
+
+  const bool wantsTimeline = !arguments.html.empty() || !arguments.trace.empty();
+  const TemporaryFile timelineFile;
+  Simulation simulation = simulateOnce(arguments.run, arguments.configuration, engineOf(arguments),
+                                       wantsTimeline ? timelineFile.path() : "");
+  if (hasTime && simulation.measured.time.is_null())
+    fail(kBadInput,
+         "{}: nothing of it runs on the NPU, so that there is no time; --engine func lists the "
+         "host's steps and why",
+         arguments.run.model.path);
+  if (hasTime) addLeastCycles(simulation.measured, simulation.session.report, npu);
+  Json report = reportOf(arguments, npu, simulation, console);
+  Json memory = Json::array();
+  if (!arguments.html.empty()) {
+    ModelOptions planned = arguments.run.model;
+    planned.backends = "npu_sim";
+    planned.options.push_back("npu_sim.npu=" + arguments.configuration);
+    memory = scratchpadMaps(planModel(planned), report["layers"]);
+  }
+  printSummary(arguments, npu, simulation, report, console);
+  if (arguments.whatIf) {
+    report["what_if"] = whatIf(arguments.run, npu);
+    printWhatIf(report["what_if"], console);
+  }
+  if (other) {
+    report["compared"] = comparedLayers(report, *other);
+    printCompared(report["compared"], report["model"].get<std::string>(), arguments.rows, console);
+  }
+  writeFiles(arguments, report, memory, timelineFile.path(), other ? &*other : nullptr);
+  const bool right = !arguments.verify || verify(simulation, arguments.run, console, report);
+  console.writeJson(report);
+  if (!right) throw Failure(kWorkFailed, "the NPU's outputs are not the host's");
+}
+
+void sweep(const Arguments& arguments, Console& console) {
+  refuseStandardOutput(arguments);
+  const Sweep sweep = readSweep(arguments.sweep);
+  Json report = console.report("sweep");
+  report["folder"] = sweep.folder;
+  if (arguments.list) {
+    writeConfigurations(sweep);
+    report["jobs"] = Json::array();
+    for (const SweepJob& job : sweep.jobs) {
+      if (!job.refused.empty()) continue;
+      std::string line;
+      for (const std::string& word : commandOf(sweep, job, "candela"))
+        line += (line.empty() ? "" : " ") + shellQuoted(word);
+      console.print("{}\n", line);
+      report["jobs"].push_back({{"id", job.id},
+                                {"command", commandOf(sweep, job, "candela")},
+                                {"result", resultOf(sweep, job)}});
+    }
+    console.writeJson(report);
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const size_t processes =
+      arguments.jobs ? arguments.jobs : std::max(1u, std::thread::hardware_concurrency());
+  const SweepCounts counts = runSweep(sweep, processes, console);
+  const Json rows = sweepRows(sweep);
+  const std::string csv = arguments.csv.empty() ? sweep.folder + "/sweep.csv" : arguments.csv;
+  const std::string html = arguments.html.empty() ? sweep.folder + "/sweep.html" : arguments.html;
+  for (const auto& [path, text] :
+       {std::pair{csv, sweepCsv(sweep, rows)}, {html, sweepPage(sweep, rows)}})
+    check(writeFile(path, text.data(), text.size()), kWorkFailed);
+  report["rows"] = rows;
+  console.print("{}: {} simulated, {} refused, in {}\n  {}\n  {}\n", sweep.file,
+                rows.size() - counts.refused - counts.failed, counts.refused,
+                timeText(millisecondsSince(start)), csv, html);
+  console.writeJson(report);
+  if (counts.failed)
+    fail(kWorkFailed, "{}: {} simulations failed; run the same command to try them again",
+         sweep.file, counts.failed);
+}
+
+/// What is run, and how.
+void addRunOptions(CLI::App* command, Arguments& arguments) {
+  ModelOptions& model = arguments.run.model;
+  command->add_option("MODEL", model.path, "a model: .onnx or .cdl")->type_name("FILE");
+  command->add_option("--npu", arguments.configuration, "a preset or a .toml file (gem16)")
+      ->type_name("CONFIG");
+  command
+      ->add_option(
+          "--engine", arguments.engine,
+          "timed; systemc: the same time in a SystemC simulation; func: without time (timed)")
+      ->type_name("ENGINE");
+  command
+      ->add_option("--fidelity", arguments.fidelity,
+                   "accurate: bursts, banks and rows; fast: closed form (accurate)")
+      ->type_name("FIDELITY");
+  addRepeated(command, "--shape", model.shapes, "the shape of an input: images=1x3x224x224",
+              "NAME=DIMS");
+  addRepeated(command, "--dim", model.dims, "the value of a symbolic dimension: N=1", "NAME=VALUE");
+  addRepeated(command, "--input", arguments.inputs, "data for an input: .npy or ONNX .pb",
+              "NAME=FILE");
+  addSeedOption(command, arguments.run.seed, "random data for the other inputs");
+  command->add_flag("--verify", arguments.verify,
+                    "compare the outputs with the host's own executor");
+}
+
+/// What is written beside the table, and what is counted.
+void addReportOptions(CLI::App* command, Arguments& arguments) {
+  command
+      ->add_option("--html", arguments.html,
+                   "write one page: timeline, memory, roofline, layers, what-if")
+      ->type_name("FILE");
+  command->add_option("--csv", arguments.csv, "write a line for each layer")->type_name("FILE");
+  command
+      ->add_option("--trace", arguments.trace,
+                   "write when each instruction ran, for ui.perfetto.dev")
+      ->type_name("FILE");
+  command
+      ->add_option("--compare", arguments.compare,
+                   "set a report of before (--json) beside this one")
+      ->type_name("RUN.json");
+  command->add_flag("--what-if", arguments.whatIf,
+                    "compile anew for half and twice the bandwidth, columns and scratchpad");
+  command->add_option("--energy", arguments.energy, "prices of actions: a .csv file (built in)")
+      ->type_name("FILE");
+  command
+      ->add_option("--host-bandwidth", arguments.hostBandwidth,
+                   "time the host's steps by their bytes, at so many GB/s (no time)")
+      ->type_name("GB/s")
+      ->check(numberIn(1e-6, 1e9));
+}
+
+void addSweepOptions(CLI::App* command, Arguments& arguments) {
+  command
+      ->add_option(
+          "--sweep", arguments.sweep,
+          "simulate models on many configurations, in processes; goes on where it was stopped")
+      ->type_name("FILE.toml");
+  command->add_option("--jobs", arguments.jobs, "processes of a sweep (one per core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--list", arguments.list,
+                    "only list the simulations of a sweep, with their commands");
+}
+
+void checkSweepOptions(const CLI::App* command) {
+  for (const CLI::Option* option : command->parse_order())
+    if (!text::isOneOf(option->get_name(), "--sweep|--jobs|--list|--csv|--html|--json"))
+      fail(kBadInput,
+           "{}: with --sweep the file says it; only --jobs, --list, --csv, --html and --json "
+           "stand beside it",
+           option->get_name());
+}
+
+} // namespace
+
+void addSimulate(CLI::App& app, Console& console) {
+  auto* command = app.add_subcommand(
+      "simulate", "Run a model on the simulated NPU: cycles, bytes, energy, what bounds it.");
+  auto arguments = std::make_shared<Arguments>();
+  addRunOptions(command, *arguments);
+  addReportOptions(command, *arguments);
+  addSweepOptions(command, *arguments);
+  command->add_option("--rows", arguments->rows, "layers that are printed (20)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000000));
+  addJsonOption(command, console);
+  command->footer(kFooter);
+  command->callback([arguments, command, &console] {
+    if (!arguments->sweep.empty()) {
+      checkSweepOptions(command);
+      return sweep(*arguments, console);
+    }
+    if (arguments->list || arguments->jobs) fail(kBadInput, "--list and --jobs are of --sweep");
+    if (arguments->run.model.path.empty())
+      fail(kBadInput, "simulate: a MODEL is wanted, or --sweep FILE.toml");
+    simulate(*arguments, console);
+  });
+}
+
+} // namespace candela::tool

@@ -1,0 +1,71 @@
+#include "tools/candela/support/lowered.h"
+
+#include "core/compiler/driver/custom_ops.h"
+#include "core/compiler/driver/device_costs.h"
+#include "core/compiler/graph/passes/passes.h"
+#include "tools/candela/support/backend_options.h"
+#include "tools/candela/support/ir_file.h"
+
+namespace candela::tool {
+
+std::vector<std::shared_ptr<runtime::plugin::Device>> openDevices(const ModelOptions& options) {
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
+  for (const std::string& name : splitList(options.backends)) {
+    if (name == "reference")
+      fail(kBadInput,
+           "--backend reference: the reference runs graphs as they are, there is nothing to lower");
+    if (name == "soft") continue;
+    const auto plugin = check(runtime::plugin::findPlugin(name));
+    devices.push_back(check(plugin->open(0, optionsOf(options.options, plugin->name()))));
+  }
+  checkBackendOptions(options.options, devices);
+  return devices;
+}
+
+std::optional<program::passes::tile::Machine> machineOf(const ModelOptions& options) {
+  if (options.tile.empty()) return std::nullopt;
+  return check(program::passes::tile::parseMachine(options.tile).context("--tile"));
+}
+
+LoweredModel lowerModel(const ModelOptions& options, driver::CompileOptions compile) {
+  LoweredModel lowered;
+  const auto devices = openDevices(options);
+  const ImportFlags flags{options.dims, options.shapes, check(driver::claimBy(devices))};
+  std::vector<graph::Graph> graphs = readGraphs(options.path, flags, lowered.flow);
+  std::vector<capabilities::Target> nativeOnly;
+  nativeOnly.reserve(devices.size());
+  std::vector<const capabilities::Target*> targets;
+  for (const auto& device : devices) {
+    if (device->compiles()) nativeOnly.push_back(device->target().nativeOnly());
+    targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
+    lowered.backends.push_back(device->plugin().name());
+  }
+  for (const auto& device : devices)
+    lowered.bandBytes.push_back(options.noGroups ? 0 : driver::bandBytesOf(*device));
+  for (const auto& device : devices) compile.deviceCosts.push_back(driver::costsOf(device));
+  compile.bandBytes = lowered.bandBytes;
+  targets.push_back(&driver::hostTarget());
+  lowered.backends.push_back("soft");
+  const auto inModel = [&](Status status) { check(status.context(options.path)); };
+  compile.toPrimitives = options.toPrimitives;
+  compile.stack = !options.unstacked;
+  compile.machine = machineOf(options);
+  for (graph::Graph& graph : graphs) {
+    lowered.traffic += driver::graphTraffic(graph);
+    inModel(graph::passes::optimize(graph));
+    auto partitioning = lowering::partition::partition(graph, targets, {},
+                                                       {options.toPrimitives, !options.unstacked});
+    inModel(partitioning.status());
+    auto parts = driver::lowerParts(graph, *partitioning, targets, compile);
+    inModel(parts.status());
+    for (const driver::LoweredPart& part : *parts)
+      if (!part.unfused.empty())
+        fail(kWorkFailed, "{}: '{}' is not in the instruction of its product", options.path,
+             *part.unfused.begin());
+    lowered.parts.insert(lowered.parts.end(), std::make_move_iterator(parts->begin()),
+                         std::make_move_iterator(parts->end()));
+  }
+  return lowered;
+}
+
+} // namespace candela::tool
