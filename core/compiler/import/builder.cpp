@@ -175,9 +175,9 @@ Result<Value*> Builder::expand(Value* value, const Shape& shape) {
 }
 
 std::optional<std::vector<int64_t>> Builder::knownInts(const Value* value) {
-  constexpr int64_t kMost = 1 << 16;
+  constexpr int64_t kMostKnownInts = 1 << 16;
   if (!value->isConstant() || isFloat(value->type.elem) || isStorageOnly(value->type.elem) ||
-      value->type.count() > kMost)
+      value->type.count() > kMostKnownInts)
     return std::nullopt;
   auto tensor = value->tensor();
   if (!tensor) return std::nullopt;

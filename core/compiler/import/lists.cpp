@@ -17,24 +17,24 @@ struct ListOperator {
   const char* name;
   size_t minInputs, maxInputs;
 };
-constexpr ListOperator kOperators[] = {{"SequenceConstruct", 1, SIZE_MAX},
-                                       {"SequenceEmpty", 0, 0},
-                                       {"SequenceInsert", 2, 3},
-                                       {"SequenceErase", 1, 2},
-                                       {"SequenceAt", 2, 2},
-                                       {"SequenceLength", 1, 1},
-                                       {"SequenceMap", 1, SIZE_MAX},
-                                       {"SplitToSequence", 1, 2},
-                                       {"ConcatFromSequence", 1, 1},
-                                       {"Optional", 0, 1},
-                                       {"OptionalHasElement", 0, 1},
-                                       {"OptionalGetElement", 1, 1}};
+constexpr ListOperator kSequenceOperators[] = {{"SequenceConstruct", 1, SIZE_MAX},
+                                               {"SequenceEmpty", 0, 0},
+                                               {"SequenceInsert", 2, 3},
+                                               {"SequenceErase", 1, 2},
+                                               {"SequenceAt", 2, 2},
+                                               {"SequenceLength", 1, 1},
+                                               {"SequenceMap", 1, SIZE_MAX},
+                                               {"SplitToSequence", 1, 2},
+                                               {"ConcatFromSequence", 1, 1},
+                                               {"Optional", 0, 1},
+                                               {"OptionalHasElement", 0, 1},
+                                               {"OptionalGetElement", 1, 1}};
 
 } // namespace
 
 std::vector<std::string> listOperators() {
   std::vector<std::string> names;
-  for (const ListOperator& op : kOperators) names.emplace_back(op.name);
+  for (const ListOperator& op : kSequenceOperators) names.emplace_back(op.name);
   return names;
 }
 
@@ -46,8 +46,8 @@ std::optional<Status> Walk::addList(const Place& place, const onnx_io::Node& nod
     return slot.list || (slot.run != flow::kNoSlot && !slot.value &&
                          place.frame.runSlot(slot).kind >= Kind::sequence);
   };
-  const auto found = std::ranges::find(kOperators, node.opType, &ListOperator::name);
-  if (found == std::end(kOperators)) {
+  const auto found = std::ranges::find(kSequenceOperators, node.opType, &ListOperator::name);
+  if (found == std::end(kSequenceOperators)) {
     if (node.opType != "Identity" || inputs.size() != 1 || !isList(inputs[0])) return std::nullopt;
     outputs[0] = inputs[0];
     return Status::ok();

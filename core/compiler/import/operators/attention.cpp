@@ -178,13 +178,13 @@ Status importRotaryEmbedding(Step& step) {
   return step.set(input.rank() == 3 ? joinHeads(y) : y);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kAttentionOperators[] = {
     {"Attention", 3, 7, 4, importAttention},
     {"RotaryEmbedding", 3, 4, 1, importRotaryEmbedding},
 };
 
 } // namespace
 
-std::span<const Operator> attentionOperators() { return kOperators; }
+std::span<const Operator> attentionOperators() { return kAttentionOperators; }
 
 } // namespace candela::import

@@ -252,12 +252,12 @@ Status importEinsum(Step& step) {
   return step.set(ordered(sumOut(operands.front(), wanted), result));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kEinsumOperators[] = {
     {"Einsum", 1, -1, 1, importEinsum},
 };
 
 } // namespace
 
-std::span<const Operator> einsumOperators() { return kOperators; }
+std::span<const Operator> einsumOperators() { return kEinsumOperators; }
 
 } // namespace candela::import

@@ -116,7 +116,7 @@ Status importGreaterOrEqual(Step& step) {
   return step.set(lessOrEqual(termOf(step, 1), termOf(step, 0)));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kFunctionOperators[] = {
     {"And", 2, 2, 1, importAnd},
     {"BitShift", 2, 2, 1, importBitShift},
     {"BitwiseNot", 1, 1, 1, importBitwiseNot},
@@ -140,6 +140,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> functionOperators() { return kOperators; }
+std::span<const Operator> functionOperators() { return kFunctionOperators; }
 
 } // namespace candela::import

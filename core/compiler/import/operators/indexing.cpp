@@ -402,7 +402,7 @@ Status importCol2Im(Step& step) {
   return step.set(putRows(empty, {x.dim(0) * (x.dim(1) / elements), size, 1}, *rows, x, "add"));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kIndexingOperators[] = {
     {"Col2Im", 3, 3, 1, importCol2Im},
     {"Gather", 2, 2, 1, importGather},
     {"GatherElements", 2, 2, 1, importGatherElements},
@@ -418,6 +418,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> indexingOperators() { return kOperators; }
+std::span<const Operator> indexingOperators() { return kIndexingOperators; }
 
 } // namespace candela::import

@@ -486,7 +486,7 @@ Status importGroupQueryAttention(Step& step) {
   return step.set(joinHeads(attended.y).cast(elem));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kMicrosoftAttentionOperators[] = {
     {"com.microsoft.Attention", 2, 7, 2, importMicrosoftAttention},
     {"com.microsoft.GroupQueryAttention", 1, 16, 4, importGroupQueryAttention},
     {"com.microsoft.MultiHeadAttention", 1, 10, 4, importMultiHeadAttention},
@@ -495,6 +495,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> microsoft_attentionOperators() { return kOperators; }
+std::span<const Operator> microsoft_attentionOperators() { return kMicrosoftAttentionOperators; }
 
 } // namespace candela::import

@@ -202,7 +202,7 @@ Status importMatMulNBits(Step& step) {
   return step.set(y.cast(a.elem()));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kMicrosoftBlocksOperators[] = {
     {"SimplifiedLayerNormalization", 2, 2, 1, importSimplifiedLayerNormalization},
     {"com.microsoft.EmbedLayerNormalization", 1, 9, 3, importEmbedLayerNormalization},
     {"com.microsoft.MatMulNBits", 3, 6, 1, importMatMulNBits},
@@ -212,6 +212,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> microsoft_blocksOperators() { return kOperators; }
+std::span<const Operator> microsoft_blocksOperators() { return kMicrosoftBlocksOperators; }
 
 } // namespace candela::import

@@ -142,7 +142,7 @@ Status importQuickGelu(Step& step) {
   return step.set((wide * sigmoid(alpha == 1 ? wide : wide * alpha)).cast(x.elem()));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kMicrosoftFusedOperators[] = {
     {"com.microsoft.BiasGelu", 2, 2, 1, importBiasGelu},
     {"com.microsoft.FastGelu", 1, 2, 1, importFastGelu},
     {"com.microsoft.FusedConv", 2, 4, 1, importFusedConv},
@@ -211,6 +211,6 @@ Term channelsLast(const Term& x) {
   return x.transpose(perm);
 }
 
-std::span<const Operator> microsoft_fusedOperators() { return kOperators; }
+std::span<const Operator> microsoft_fusedOperators() { return kMicrosoftFusedOperators; }
 
 } // namespace candela::import

@@ -87,9 +87,9 @@ Status importConvTranspose(Step& step) {
   if (!same && mode != "NOTSET" && mode != "VALID")
     return badModel("auto_pad '{}' is not NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
   for (size_t i = 0; i < spatial; ++i) {
-    constexpr int64_t kMost = int64_t(1) << 30; // below it no sum or product overflows
+    constexpr int64_t kMostExtent = int64_t(1) << 30; // below it no sum or product overflows
     const int64_t extent = x.dim(static_cast<int64_t>(i) + 2);
-    if (extent > kMost || kernel[i] > kMost)
+    if (extent > kMostExtent || kernel[i] > kMostExtent)
       return badModel("input {} or weight {} is too large", x.text(), w.text());
     int64_t& end = pads[i + spatial];
     if (same || step.has("output_shape")) {
@@ -116,7 +116,7 @@ Status importConvTranspose(Step& step) {
                                     1));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kPoolingOperators[] = {
     {"ConvTranspose", 2, 3, 1, importConvTranspose},
     {"GlobalLpPool", 1, 1, 1, importGlobalLpPool},
     {"LpNormalization", 1, 1, 1, importLpNormalization},
@@ -125,6 +125,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> poolingOperators() { return kOperators; }
+std::span<const Operator> poolingOperators() { return kPoolingOperators; }
 
 } // namespace candela::import

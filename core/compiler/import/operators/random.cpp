@@ -215,7 +215,7 @@ Status importDropout(Step& step) {
   return step.set(select(kept, wide * reciprocal(1 - ratio), 0).cast(x.elem()));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRandomOperators[] = {
     {"Bernoulli", 1, 1, 1, importBernoulli},       {"Dropout", 1, 3, 2, importDropout},
     {"Multinomial", 1, 1, 1, importMultinomial},   {"RandomNormal", 0, 0, 1, importNormal},
     {"RandomNormalLike", 1, 1, 1, importNormal},   {"RandomUniform", 0, 0, 1, importUniform},
@@ -224,6 +224,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> randomOperators() { return kOperators; }
+std::span<const Operator> randomOperators() { return kRandomOperators; }
 
 } // namespace candela::import

@@ -48,13 +48,13 @@ Status importRoiAlign(Step& step) {
   if (shift != "half_pixel" && shift != "output_half_pixel")
     return badModel("coordinate_transformation_mode '{}' is not half_pixel or output_half_pixel",
                     shift);
-  constexpr int64_t kMost = 1 << 15;
-  const int64_t bins[2] = {extentAttr(step, "output_height", kMost),
-                           extentAttr(step, "output_width", kMost)};
+  constexpr int64_t kMostBins = 1 << 15;
+  const int64_t bins[2] = {extentAttr(step, "output_height", kMostBins),
+                           extentAttr(step, "output_width", kMostBins)};
   const int64_t samples = attrOf<int64_t>(step, "sampling_ratio", 0);
   const double scale = attrOf<float>(step, "spatial_scale", 1.0f);
-  if (samples < 0 || samples > kMost)
-    return badModel("sampling_ratio is {}, expected 0 to {}", samples, kMost);
+  if (samples < 0 || samples > kMostBins)
+    return badModel("sampling_ratio is {}, expected 0 to {}", samples, kMostBins);
   if (samples == 0)
     return failure(
         Code::unsupported,
@@ -155,13 +155,13 @@ Status importMaxRoiPool(Step& step) {
   return step.set(select(isEmpty, 0, both));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRoiOperators[] = {
     {"MaxRoiPool", 2, 2, 1, importMaxRoiPool},
     {"RoiAlign", 3, 3, 1, importRoiAlign},
 };
 
 } // namespace
 
-std::span<const Operator> roiOperators() { return kOperators; }
+std::span<const Operator> roiOperators() { return kRoiOperators; }
 
 } // namespace candela::import

@@ -287,7 +287,7 @@ Status importDeformConv(Step& step) {
   return step.set(y + bias.reshape(form));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSamplingOperators[] = {
     {"AffineGrid", 2, 2, 1, importAffineGrid},
     {"DeformConv", 3, 5, 1, importDeformConv},
     {"GridSample", 2, 2, 1, importGridSample},
@@ -295,6 +295,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> samplingOperators() { return kOperators; }
+std::span<const Operator> samplingOperators() { return kSamplingOperators; }
 
 } // namespace candela::import

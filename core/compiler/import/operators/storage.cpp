@@ -224,7 +224,7 @@ Status importDequantizeLinear(Step& step) {
       dequantizeBy(x, grid.spread(scale.cast(wide)), offset ? &*offset : nullptr).cast(to));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kStorageOperators[] = {
     {"Cast", 1, 1, 1, importCast},
     {"CastLike", 2, 2, 1, importCastLike},
     {"DequantizeLinear", 2, 3, 1, importDequantizeLinear},
@@ -233,6 +233,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> storageOperators() { return kOperators; }
+std::span<const Operator> storageOperators() { return kStorageOperators; }
 
 } // namespace candela::import

@@ -112,13 +112,13 @@ Status importCausalConvWithState(Step& step) {
   return step.set(y);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kStreamingOperators[] = {
     {"CausalConvWithState", 2, 4, 2, importCausalConvWithState},
     {"LinearAttention", 3, 6, 2, importLinearAttention},
 };
 
 } // namespace
 
-std::span<const Operator> streamingOperators() { return kOperators; }
+std::span<const Operator> streamingOperators() { return kStreamingOperators; }
 
 } // namespace candela::import

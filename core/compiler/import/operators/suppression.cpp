@@ -136,12 +136,12 @@ Status importNonMaxSuppression(Step& step) {
   return step.trim({{0, result.value(), 0}}, kept.count.value());
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSuppressionOperators[] = {
     {"NonMaxSuppression", 2, 5, 1, importNonMaxSuppression},
 };
 
 } // namespace
 
-std::span<const Operator> suppressionOperators() { return kOperators; }
+std::span<const Operator> suppressionOperators() { return kSuppressionOperators; }
 
 } // namespace candela::import
