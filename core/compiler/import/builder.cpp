@@ -113,7 +113,8 @@ Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> ope
 Result<std::vector<Value*>> Builder::addWidened(OpKind kind, std::vector<Value*> operands,
                                                 Attrs attrs) {
   const Elem stored = operands[0]->type.elem;
-  const Elem wide = isFloat(stored) ? Elem::f32_ : isSigned(stored) ? Elem::i8_ : Elem::u8_;
+  const Elem byte = isSigned(stored) ? Elem::i8_ : Elem::u8_;
+  const Elem wide = isFloat(stored) ? Elem::f32_ : byte;
   for (Value*& operand : operands)
     if (operand && operand->type.elem == stored) {
       CDL_ASSIGN(operand, cast(operand, wide));

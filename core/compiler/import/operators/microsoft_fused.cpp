@@ -178,11 +178,11 @@ std::vector<Term> applyAll(const Step& step, const std::string& opType, int opse
   node.attributes = attributes;
   for (const Value* value : inputs) {
     const auto given = std::find(step.inputs().begin(), step.inputs().end(), value);
-    node.inputs.push_back(!value ? ""
-                          : given == step.inputs().end()
-                              ? value->name
-                              : step.node.inputs[given - step.inputs().begin()]);
-    if (value && node.inputs.back().empty()) node.inputs.back() = "a value of its own";
+    std::string& name = node.inputs.emplace_back();
+    if (!value) continue;
+    name = given == step.inputs().end() ? value->name
+                                        : step.node.inputs[given - step.inputs().begin()];
+    if (name.empty()) name = "a value of its own";
   }
   node.outputs.assign(outputs, "a value of its own");
   const Importer importer = findImporter(node);

@@ -7,14 +7,24 @@
 namespace candela::import {
 namespace {
 
+/// |x|^p.
+Term absolutePower(const Term& x, int64_t p) {
+  if (p == 1) return abs(x);
+  return p == 2 ? x * x : pow(abs(x), static_cast<double>(p));
+}
+
+/// The p-th root of x.
+Term root(const Term& x, int64_t p) {
+  if (p == 1) return x;
+  return p == 2 ? sqrt(x) : pow(x, 1 / static_cast<double>(p));
+}
+
 /// The p-th root of what `sum` makes of |x|^p.
 template <typename Sum> Term norm(Step& step, const Term& x, Sum sum) {
   const auto p = attrOf<int64_t>(step, "p", 2);
   if (p < 1) need(badModel("attribute 'p' is {}, expected at least 1", p));
   const Term wide = widened(x);
-  const auto order = static_cast<double>(p);
-  const Term total = sum(p == 1 ? abs(wide) : p == 2 ? wide * wide : pow(abs(wide), order));
-  return (p == 1 ? total : p == 2 ? sqrt(total) : pow(total, 1 / order)).cast(x.elem());
+  return root(sum(absolutePower(wide, p)), p).cast(x.elem());
 }
 
 /// The sum over a window is its mean times its size, once the border is made of zeros.
@@ -101,7 +111,8 @@ Status importConvTranspose(Step& step) {
       const int64_t half = total >> 1;
       // Without a mode, places that are only added stand at the end, as ONNX Runtime and ONNX's own
       // evaluator have them.
-      pads[i] = !same && total < 0 ? 0 : upper ? half : total - half;
+      const int64_t front = upper ? half : total - half;
+      pads[i] = !same && total < 0 ? 0 : front;
       end = total - pads[i];
     } else if (mode == "VALID") {
       pads[i] = end = 0;

@@ -82,7 +82,11 @@ Term uniform(Builder& build, const Shape& shape, Key key, Elem elem) {
                low = shiftDown(bits.slice(0, *count, *count), 6);
     return ((high.cast(elem) * 0x1p26 + low.cast(elem)) * 0x1p-53).reshape(shape);
   }
-  const int kept = elem == Elem::f16_ ? 11 : elem == Elem::bf16_ ? 8 : 24;
+  int kept = 24; // bits of the significand
+  if (elem == Elem::f16_)
+    kept = 11;
+  else if (elem == Elem::bf16_)
+    kept = 8;
   return (shiftDown(randomBits(build, *count, key), 32 - kept).cast(Elem::f32_) *
           std::ldexp(1.0, -kept))
       .reshape(shape);

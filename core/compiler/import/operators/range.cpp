@@ -39,7 +39,8 @@ Status importRange(Step& step) {
   const int64_t stash = step.opset < 27 ? 1 : attrOf<int64_t>(step, "stash_type", 1);
   if (stash != 1 && stash != 11) return badModel("stash_type is {}, expected 1 or 11", stash);
   const bool isHalf = elem == Elem::f16_ || elem == Elem::bf16_;
-  const Elem wide = !isHalf ? elem : stash == 1 ? Elem::f32_ : Elem::f64_;
+  const Elem stashed = stash == 1 ? Elem::f32_ : Elem::f64_;
+  const Elem wide = isHalf ? stashed : elem;
   const auto& [start, limit, delta] = std::tie(given[0], given[1], given[2]);
   const int64_t count = need(step.contents(countOf(start, limit, delta).value())).front();
   if (count < 0 || count > kMostRange) return badModel("a range by {} has no end", delta.text());
