@@ -2,8 +2,8 @@
 // without what nobody needs.
 #include "core/compiler/import/script.h"
 
-#include "core/compiler/import/outer_names.h"
-#include "core/compiler/import/walk.h"
+#include "core/compiler/import/dynamic/outer_names.h"
+#include "core/compiler/import/graph_importer.h"
 
 namespace candela::import {
 namespace {

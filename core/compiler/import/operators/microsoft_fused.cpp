@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/compiler/import/history.h"
 #include "core/compiler/import/operators/microsoft.h"
+#include "core/compiler/import/opset_history.h"
 
 /// Operators that ONNX Runtime's optimizer makes of several: products with what stands behind them,
 /// and activations.

@@ -1,5 +1,5 @@
+#include "core/compiler/import/loop_recurrence.h"
 #include "core/compiler/import/operators/activation.h"
-#include "core/compiler/import/recurrence.h"
 
 /// RNN, GRU and LSTM: the products of all inputs with W at once, then a recurrence for each
 /// direction.

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "core/compiler/import/recurrence.h"
+#include "core/compiler/import/loop_recurrence.h"
 
 /// Attention whose memory is a state of fixed size, and the causal convolution that stands before
 /// it.

@@ -1,5 +1,5 @@
+#include "core/compiler/import/loop_recurrence.h"
 #include "core/compiler/import/operators/selection.h"
-#include "core/compiler/import/recurrence.h"
 
 /// NonMaxSuppression: of boxes that overlap, those with the highest scores.
 namespace candela::import {

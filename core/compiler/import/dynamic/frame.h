@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "core/compiler/import/builder.h"
+#include "core/compiler/import/node_context.h"
 #include "core/compiler/import/script.h"
-#include "core/compiler/import/step.h"
 #include "core/runtime/control_flow/flow.h"
 
 namespace candela::import {

@@ -1,7 +1,7 @@
 #include "core/compiler/import/custom.h"
 
 #include "core/compiler/graph/custom.h"
-#include "core/compiler/import/walk.h"
+#include "core/compiler/import/graph_importer.h"
 
 namespace candela::import {
 

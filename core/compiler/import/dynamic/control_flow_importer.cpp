@@ -2,8 +2,8 @@
 #include <numeric>
 
 #include "core/compiler/graph/loop.h"
+#include "core/compiler/import/graph_importer.h"
 #include "core/compiler/import/term.h"
-#include "core/compiler/import/walk.h"
 
 namespace candela::import {
 namespace {

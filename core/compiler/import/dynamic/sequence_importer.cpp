@@ -1,6 +1,6 @@
 // Sequences and optionals: lists of names where import knows how long they are, steps of the flow
 // where only a run does.
-#include "core/compiler/import/walk.h"
+#include "core/compiler/import/graph_importer.h"
 
 namespace candela::import {
 namespace {

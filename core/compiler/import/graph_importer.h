@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/compiler/import/bind_dims.h"
-#include "core/compiler/import/frame.h"
+#include "core/compiler/import/dynamic/frame.h"
 #include "core/compiler/import/functions.h"
 
 namespace candela::import {

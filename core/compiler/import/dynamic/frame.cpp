@@ -1,6 +1,6 @@
-#include "core/compiler/import/frame.h"
+#include "core/compiler/import/dynamic/frame.h"
 
-#include "core/compiler/import/outer_names.h"
+#include "core/compiler/import/dynamic/outer_names.h"
 
 namespace candela::import {
 

@@ -1,7 +1,7 @@
-#include "core/compiler/import/walk.h"
+#include "core/compiler/import/graph_importer.h"
 
-#include "core/compiler/import/history.h"
-#include "core/compiler/import/order.h"
+#include "core/compiler/import/opset_history.h"
+#include "core/compiler/import/topological_order.h"
 
 namespace candela::import {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/compiler/import/walk.h"
+#include "core/compiler/import/graph_importer.h"
 
 namespace candela::import {
 
