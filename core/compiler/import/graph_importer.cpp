@@ -1,5 +1,8 @@
 #include "core/compiler/import/graph_importer.h"
 
+#include "core/compiler/import/custom_importer.h"
+#include "core/compiler/import/dynamic/deferred_nodes.h"
+#include "core/compiler/import/dynamic/flow_values.h"
 #include "core/compiler/import/opset_history.h"
 #include "core/compiler/import/topological_order.h"
 
@@ -36,145 +39,44 @@ std::string nodeName(const onnx_io::Node& node, size_t index) {
 
 } // namespace
 
-Walk::Walk(std::shared_ptr<const onnx_io::Model> model, const ImportOptions& options)
-    : model_(std::move(model)), options_(options), functions_(*model_, complaints_) {
-  frames_.emplace_back(script_.flow, nullptr, options.foldLimitBytes);
-  frames_.back().stage(0);
-}
+GraphImporter::GraphImporter(ImportContext& context)
+    : context_(context), controlFlow_(context, *this), sequences_(context, *this) {}
 
-Result<Script> Walk::run() {
-  // functions that cannot be inlined
-  if (!complaints_.empty()) return complaints_.status(model_->path);
-  Frame& frame = frames_.front();
-  if (!model_->graph.name.empty()) frame.stage(0).graph.name = model_->graph.name;
-  addInputs();
-  for (const onnx_io::Initializer& initializer : model_->graph.initializers)
-    if (!options_.frozen.count(initializer.name) && !isOverridden(initializer.name))
-      addConstant(frame, scope_, initializer.name, initializer.tensor, "initializer");
-  addFrozen();
-  std::vector<Slot> outputs;
-  if (checkOpset(model_->opsets, "")) {
-    addNodes({frame, scope_, model_->opsets, ""}, model_->graph.nodes);
-    outputs = addOutputs();
-  }
-  if (!complaints_.empty()) return complaints_.status(model_->path);
-  std::vector<std::string> names;
-  for (const onnx_io::ValueInfo& output : model_->graph.outputs) names.push_back(output.name);
-  return finish(outputs, std::move(names));
-}
-
-void Walk::addInputs() {
-  const auto shapes = bindInputs(model_->graph, options_, complaints_);
-  std::set<std::string> seen, initialized;
-  for (const onnx_io::Initializer& initializer : model_->graph.initializers)
-    if (!isOverridden(initializer.name)) initialized.insert(initializer.name);
-  for (const onnx_io::ValueInfo& input : model_->graph.inputs) {
-    if (!seen.insert(input.name).second || input.name.empty()) {
-      complaints_.add(badModel("input '{}' is {}", input.name,
-                               input.name.empty() ? "without a name" : "declared twice"));
-      continue;
-    }
-    if (options_.frozen.count(input.name) || initialized.count(input.name)) continue;
-    const auto shape = shapes.find(input.name);
-    Slot slot;
-    slot.frame = &frames_.front();
-    if (shape != shapes.end()) {
-      slot = slot.frame->addParam(input.name, {input.elem, shape->second});
-    } else if (options_.bindAtRun && complaints_.empty()) {
-      slot.run = script_.flow.addSlot(openInput(input));
-    } else {
-      slot.poisoned = true;
-    }
-    if (!slot.poisoned) script_.flow.inputs.push_back(slot.run);
-    define(scope_, input.name, slot, fmt::format("input '{}'", input.name));
-  }
-}
-
-void Walk::addFrozen() {
-  for (const auto& [name, tensor] : options_.frozen) {
-    const auto input = std::ranges::find(model_->graph.inputs, name, &onnx_io::ValueInfo::name);
-    if (input == model_->graph.inputs.end()) {
-      complaints_.add(badArgument("frozen input '{}': no such input in the model", name));
-      continue;
-    }
-    if (!isDeclared(*input, {tensor.elem, tensor.dims}))
-      complaints_.add(badArgument("frozen input '{}' is {} but the model declares {}", name,
-                                  tensor.typeText(), declaredText(*input)));
-    addConstant(frames_.front(), scope_, name, tensor, "input");
-  }
-}
-
-void Walk::addConstant(Frame& frame, Scope& scope, const std::string& name, const Tensor& tensor,
-                       const char* role) {
-  const Slot slot = constantSlot(frame, tensor);
+void GraphImporter::addConstant(Frame& frame, Scope& scope, const std::string& name,
+                                const Tensor& tensor, const char* role) {
+  const Slot slot = frame.addConstant(tensor);
   frame.stage(0).graph.rename(slot.value, name);
   define(scope, name, slot, fmt::format("{} '{}'", role, name));
 }
 
-std::vector<Slot> Walk::addOutputs() {
-  std::set<std::string> seen;
-  std::vector<Slot> outputs;
-  if (model_->graph.outputs.empty()) complaints_.add(badModel("the graph has no outputs"));
-  for (const onnx_io::ValueInfo& output : model_->graph.outputs) {
-    if (!seen.insert(output.name).second)
-      complaints_.add(badModel("output '{}' is declared twice", output.name));
-    const Slot* found = scope_.find(output.name);
-    if (!found) complaints_.add(badModel("output '{}' is produced by nothing", output.name));
-    if (!found || found->poisoned) continue;
-    if (frames_.front().isTyped(*found))
-      complaints_.add(checkOutput(output, frames_.front().typeOf(*found), options_.dims));
-    outputs.push_back(*found);
-  }
-  return outputs;
-}
-
-Status Walk::checkOutput(const onnx_io::ValueInfo& declared, const graph::TensorType& inferred,
-                         const std::map<std::string, int64_t>& named) const {
+Status GraphImporter::checkOutput(const onnx_io::ValueInfo& declared,
+                                  const graph::TensorType& inferred,
+                                  const std::map<std::string, int64_t>& named) const {
   if (disputed_ && declared.elem != Elem::none && isDeclaredRank(declared, inferred))
     return Status::ok();
   return checkDeclared(declared, inferred, named);
 }
 
-bool Walk::checkOpset(const Opsets& opsets, const std::string& who) {
+bool GraphImporter::checkOpset(const Opsets& opsets, const std::string& who) {
   const auto opset = opsets.find("");
   if (opset == opsets.end()) return true; // complained about where it is needed
   // Older opsets are judged operator by operator.
   if (opset->second >= 1 && opset->second <= kNewestOpset) return true;
-  complaints_.add(failure(Code::unsupported, "{}opset {} is outside {} to {}", who, opset->second,
-                          kOldestOpset, kNewestOpset));
+  context_.complaints.add(failure(Code::unsupported, "{}opset {} is outside {} to {}", who,
+                                  opset->second, kOldestOpset, kNewestOpset));
   return false;
 }
 
-void Walk::addNodes(const Place& place, const std::vector<onnx_io::Node>& nodes) {
+void GraphImporter::addNodes(const Place& place, const std::vector<onnx_io::Node>& nodes) {
   const std::string& prefix = place.prefix;
   Order order = topologicalOrder(nodes);
-  if (!order.cycle.empty()) {
-    std::string chain;
-    for (size_t index : order.cycle)
-      chain += fmt::format("'{}{}' -> ", prefix, nodeName(nodes[index], index));
-    complaints_.add(badModel("cyclic or out of order: {}'{}{}'", chain, prefix,
-                             nodeName(nodes[order.cycle.front()], order.cycle.front())));
-    // What hangs on the cycle has no types, but may have more to complain about.
-    Slot poisoned;
-    poisoned.poisoned = true;
-    for (size_t index : order.stuck) {
-      const onnx_io::Node& node = nodes[index];
-      const std::string name = prefix + nodeName(node, index);
-      std::vector<Slot> inputs(node.inputs.size(), poisoned), outputs;
-      if (!functions_.find(node))
-        complaints_.add(
-            addOperator(place, node, name, inputs, outputs).context(nodeText(name, node)));
-    }
-    for (size_t index : order.stuck)
-      for (const std::string& output : nodes[index].outputs)
-        if (!output.empty()) place.scope.define(output, poisoned);
-  }
+  if (!order.cycle.empty()) addStuck(place, nodes, order);
   for (size_t index : order.nodes) {
     const onnx_io::Node& node = nodes[index];
     const std::string name = prefix + nodeName(node, index);
-    if (++nodes_ > kMaxNodes) {
-      if (nodes_ == kMaxNodes + 1)
-        complaints_.add(
+    if (++context_.nodes > kMaxNodes) {
+      if (context_.nodes == kMaxNodes + 1)
+        context_.complaints.add(
             badModel("node '{}': with its turns and calls the model has more than {} nodes", name,
                      kMaxNodes));
       return;
@@ -184,17 +86,39 @@ void Walk::addNodes(const Place& place, const std::vector<onnx_io::Node>& nodes)
       continue;
     }
     for (const auto& [attribute, reference] : node.attributeRefs)
-      complaints_.add(badModel("{}: attribute '{}' refers to '{}', but this is no function",
-                               nodeText(name, node), attribute, reference));
+      context_.complaints.add(badModel("{}: attribute '{}' refers to '{}', but this is no function",
+                                       nodeText(name, node), attribute, reference));
     addNode(place, node, name);
   }
 }
 
-void Walk::addNode(const Place& place, const onnx_io::Node& node, const std::string& name,
-                   Step::Contents known) {
+void GraphImporter::addStuck(const Place& place, const std::vector<onnx_io::Node>& nodes,
+                             const Order& order) {
+  const std::string& prefix = place.prefix;
+  std::string chain;
+  for (size_t index : order.cycle)
+    chain += fmt::format("'{}{}' -> ", prefix, nodeName(nodes[index], index));
+  context_.complaints.add(badModel("cyclic or out of order: {}'{}{}'", chain, prefix,
+                                   nodeName(nodes[order.cycle.front()], order.cycle.front())));
+  // What hangs on the cycle has no types, but may have more to complain about.
+  const Slot poisoned = Slot::makePoisoned();
+  for (size_t index : order.stuck) {
+    const onnx_io::Node& node = nodes[index];
+    const std::string name = prefix + nodeName(node, index);
+    std::vector<Slot> inputs(node.inputs.size(), poisoned), outputs;
+    if (!context_.functions.find(node))
+      context_.complaints.add(
+          addOperator(place, node, name, inputs, outputs).context(nodeText(name, node)));
+  }
+  for (size_t index : order.stuck)
+    for (const std::string& output : nodes[index].outputs)
+      if (!output.empty()) place.scope.define(output, poisoned);
+}
+
+void GraphImporter::addNode(const Place& place, const onnx_io::Node& node, const std::string& name,
+                            Step::Contents known) {
   const std::string who = nodeText(name, node);
-  Slot poisoned;
-  poisoned.poisoned = true;
+  const Slot poisoned = Slot::makePoisoned();
   std::vector<Slot> inputs, outputs(node.outputs.size(), poisoned);
   for (const std::string& input : node.inputs) {
     if (input.empty()) {
@@ -202,45 +126,49 @@ void Walk::addNode(const Place& place, const onnx_io::Node& node, const std::str
       continue;
     }
     const Slot* found = place.scope.find(input);
-    if (!found) complaints_.add(badModel("{}: input '{}' is produced by nothing", who, input));
+    if (!found)
+      context_.complaints.add(badModel("{}: input '{}' is produced by nothing", who, input));
     inputs.push_back(found ? *found : poisoned);
   }
-  const onnx_io::Function* function = functions_.find(node);
-  complaints_.add((function ? inlineCall(node, name, *function, inputs, outputs, place.frame)
-                            : addOperator(place, node, name, inputs, outputs, std::move(known)))
-                      .context(who));
+  const onnx_io::Function* function = context_.functions.find(node);
+  context_.complaints.add((function
+                               ? inlineCall(node, name, *function, inputs, outputs, place.frame)
+                               : addOperator(place, node, name, inputs, outputs, std::move(known)))
+                              .context(who));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
-    if (outputs[i].poisoned && &place.scope == &scope_) outputs[i] = standIn(node.outputs[i]);
+    if (outputs[i].poisoned && &place.scope == &context_.scope)
+      outputs[i] = standIn(node.outputs[i]);
     define(place.scope, node.outputs[i], outputs[i], who);
   }
 }
 
 /// For a value that has been complained about: where the model declares its type, what reads it can
 /// be judged further. Floats only, as integers may be shapes, of which a declaration says nothing.
-Slot Walk::standIn(const std::string& name) {
+Slot GraphImporter::standIn(const std::string& name) {
   if (declared_.empty())
-    for (const onnx_io::ValueInfo& value : model_->graph.values)
+    for (const onnx_io::ValueInfo& value : context_.model->graph.values)
       declared_.emplace(value.name, &value);
   const auto found = declared_.find(name);
   Slot slot;
   slot.poisoned = true;
-  if (complaints_.empty() || found == declared_.end() || !found->second->hasShape ||
+  if (context_.complaints.empty() || found == declared_.end() || !found->second->hasShape ||
       !isFloat(found->second->elem))
     return slot;
   Shape shape;
   for (const onnx_io::Dim& dim : found->second->dims) {
-    const auto bound = dim.value < 0 ? options_.dims.find(dim.name) : options_.dims.end();
-    shape.push_back(bound == options_.dims.end() ? dim.value : bound->second);
+    const auto bound =
+        dim.value < 0 ? context_.options.dims.find(dim.name) : context_.options.dims.end();
+    shape.push_back(bound == context_.options.dims.end() ? dim.value : bound->second);
   }
   if (std::ranges::any_of(shape, [](int64_t dim) { return dim < 0; }) || !elementCount(shape))
     return slot;
-  return frames_.front().addParam(name, {found->second->elem, shape});
+  return context_.frames.front().addParam(name, {found->second->elem, shape});
 }
 
-Status Walk::inlineCall(const onnx_io::Node& node, const std::string& name,
-                        const onnx_io::Function& function, const std::vector<Slot>& inputs,
-                        std::vector<Slot>& outputs, Frame& frame) {
+Status GraphImporter::inlineCall(const onnx_io::Node& node, const std::string& name,
+                                 const onnx_io::Function& function, const std::vector<Slot>& inputs,
+                                 std::vector<Slot>& outputs, Frame& frame) {
   if (inputs.size() > function.inputs.size())
     return badModel("has {} inputs but the function takes {}", inputs.size(),
                     function.inputs.size());
@@ -268,19 +196,21 @@ Status Walk::inlineCall(const onnx_io::Node& node, const std::string& name,
   return Status::ok();
 }
 
-Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const std::string& name,
-                         const std::vector<Slot>& inputs, std::vector<Slot>& outputs,
-                         Step::Contents known) {
+Status GraphImporter::addOperator(const Place& place, const onnx_io::Node& node,
+                                  const std::string& name, const std::vector<Slot>& inputs,
+                                  std::vector<Slot>& outputs, Step::Contents known) {
   const auto opset = place.opsets.find(node.domain);
   if (opset == place.opsets.end())
     return badModel("domain '{}' has no opset import",
                     node.domain.empty() ? "ai.onnx" : node.domain);
-  for (const auto& add : {&Walk::addControl, &Walk::addList})
-    if (const auto status = (this->*add)(place, node, name, inputs, outputs))
-      return complainOfTypes(*status, name, node);
+  if (const auto status = controlFlow_.add(place, node, name, inputs, outputs))
+    return reportTypes(*status, name, node);
+  if (const auto status = sequences_.add(place, node, name, inputs, outputs))
+    return reportTypes(*status, name, node);
   const Importer importer = findImporter(node);
   if (!importer && !node.domain.empty())
-    return addCustom(place, node, name, opset->second, inputs, outputs);
+    return importCustomNode(place, context_.options.claim, node, name, opset->second, inputs,
+                            outputs);
   if (!importer)
     return failure(Code::unsupported, "operator {} of opset {} is not supported{}", node.opType,
                    opset->second, knownText(node.opType, "", opset->second));
@@ -290,15 +220,24 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
                    "operator {} of opset {} is not supported: known since opset {}", node.opType,
                    opset->second, kOldestOpset);
   CDL_TRY(importer.checkArity(node));
-  Frame& frame = place.frame;
   bool typed = true;
   for (const Slot& input : inputs) {
     if (input.poisoned) return importer.checkAttributes(node, opset->second);
     if (input.list)
-      return complainOfTypes(badModel("an input is a sequence, expected a tensor"), name, node);
-    typed &= input.isAbsent() || frame.isTyped(input);
+      return reportTypes(badModel("an input is a sequence, expected a tensor"), name, node);
+    typed &= input.isAbsent() || place.frame.isTyped(input);
   }
-  if (!typed) return defer(place, node, name, "a shape that depends on data", inputs, outputs);
+  if (!typed)
+    return deferNode(place, node, name, {"a shape that depends on data"}, inputs, outputs);
+  return addTyped(place, importer, node, name, inputs, outputs, std::move(known));
+}
+
+Status GraphImporter::addTyped(const Place& place, const Importer& importer,
+                               const onnx_io::Node& node, const std::string& name,
+                               const std::vector<Slot>& inputs, std::vector<Slot>& outputs,
+                               Step::Contents known) {
+  const int64_t opset = place.opsets.at(node.domain);
+  Frame& frame = place.frame;
   const int index = frame.stageFor(inputs, Slot::From::graph);
   std::vector<Value*> values;
   for (const Slot& input : inputs)
@@ -306,26 +245,25 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
   Builder& builder = frame.stage(index).builder;
   builder.begin(name);
   std::optional<onnx_io::Node> raised;
-  if (node.domain.empty() && opset->second == 6)
+  if (node.domain.empty() && opset == 6)
     CDL_TRY(raiseOpset6(builder, raised.emplace(node), values));
-  Step step(builder, raised ? *raised : node, static_cast<int>(opset->second), std::move(values),
+  Step step(builder, raised ? *raised : node, static_cast<int>(opset), std::move(values),
             std::move(known));
-  step.randomSeed = options_.randomSeed;
+  step.randomSeed = context_.options.randomSeed;
   const Status status = importer.import(step);
   disputed_ |= step.hasDisputedExtents();
+  if (!status && !step.trims().empty())
+    return deferTrims(place, name, step, index, status.message(), outputs);
   if (!status) {
-    if (!step.trims().empty()) return addTrims(place, name, step, index, status.message(), outputs);
-    std::set<size_t> frozen;
+    Deferral deferral{.why = status.message(), .known = step.known()};
     for (const size_t i : step.demandedInputs())
-      if (i < inputs.size() && !inputs[i].isConstant()) frozen.insert(i);
-    Slot content;
-    content.value = step.demanded();
-    content.frame = &frame;
-    content.stage = index;
-    if (status.code() != Code::unsupported || (frozen.empty() && !content.value))
-      return complainOfTypes(status, name, node);
-    return defer(place, node, name, status.message(), inputs, outputs, frozen, step.known(),
-                 content);
+      if (i < inputs.size() && !inputs[i].isConstant()) deferral.frozen.insert(i);
+    deferral.content.value = step.demanded();
+    deferral.content.frame = &frame;
+    deferral.content.stage = index;
+    if (status.code() != Code::unsupported || (deferral.frozen.empty() && !deferral.content.value))
+      return reportTypes(status, name, node);
+    return deferNode(place, node, name, std::move(deferral), inputs, outputs);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = {};
@@ -339,23 +277,86 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
   return Status::ok();
 }
 
-Status Walk::complainOfTypes(const Status& status, const std::string& name,
-                             const onnx_io::Node& node) {
-  complaints_.add(status.context(nodeText(name, node)), Reach::block);
+Status GraphImporter::reportTypes(const Status& status, const std::string& name,
+                                  const onnx_io::Node& node) {
+  context_.complaints.add(status.context(nodeText(name, node)), Reach::block);
   return Status::ok();
 }
 
-void Walk::define(Scope& scope, const std::string& name, Slot slot, const std::string& who) {
+void GraphImporter::define(Scope& scope, const std::string& name, Slot slot,
+                           const std::string& who) {
   if (!scope.define(name, std::move(slot)))
-    complaints_.add(badModel("{}: value '{}' is defined twice", who, name));
+    context_.complaints.add(badModel("{}: value '{}' is defined twice", who, name));
 }
 
-Result<graph::Graph> importModel(const onnx_io::Model& model, const ImportOptions& options) {
-  // Nothing of it is kept: a model that needs more than one Graph is refused.
-  const std::shared_ptr<const onnx_io::Model> borrowed(std::shared_ptr<const void>(), &model);
-  CDL_ASSIGN(Script script, importScript(borrowed, options));
-  if (graph::Graph* graph = script.graph()) return std::move(*graph);
-  return script.refusal(model.path);
+Result<const onnx_io::Graph*> GraphImporter::graphOf(const onnx_io::Node& node,
+                                                     const char* attribute) const {
+  const auto found = node.attributes.find(attribute);
+  const auto* graph = found == node.attributes.end()
+                          ? nullptr
+                          : std::get_if<std::shared_ptr<onnx_io::Graph>>(&found->second);
+  if (!graph || !*graph) return badModel("has no graph '{}'", attribute);
+  if (context_.depth >= kMaxDepth) return badModel("graphs are nested deeper than {}", kMaxDepth);
+  return graph->get();
+}
+
+std::vector<Slot> GraphImporter::addGraph(const Place& place, const onnx_io::Graph& graph) {
+  ++context_.depth;
+  for (const onnx_io::Initializer& initializer : graph.initializers)
+    addConstant(place.frame, place.scope, initializer.name, initializer.tensor, "initializer");
+  addNodes(place, graph.nodes);
+  --context_.depth;
+  std::vector<Slot> results;
+  for (const onnx_io::ValueInfo& output : graph.outputs) {
+    Slot result;
+    result.poisoned = true;
+    if (const Slot* found = place.scope.find(output.name))
+      result = *found;
+    else
+      context_.complaints.add(badModel("node '{}': its graph's output '{}' is produced by nothing",
+                                       place.prefix.substr(0, place.prefix.size() - 1),
+                                       output.name));
+    if (!result.poisoned && output.elem != Elem::none && place.frame.isTyped(result))
+      context_.complaints.add(
+          checkOutput(output, place.frame.typeOf(result), {})
+              .context(fmt::format("node '{}'", place.prefix.substr(0, place.prefix.size() - 1))),
+          Reach::block);
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+Slot GraphImporter::addOwnNode(const Place& place, const std::string& name, const char* opType,
+                               std::vector<Slot> inputs,
+                               std::map<std::string, onnx_io::Attribute> attributes) {
+  static const Opsets kOpsets = {{"", kOpsetOfOwn}};
+  onnx_io::Node node;
+  node.opType = opType;
+  node.inputs.assign(inputs.size(), "operand");
+  node.outputs = {name};
+  node.attributes = std::move(attributes);
+  const Slot poisoned = Slot::makePoisoned();
+  std::vector<Slot> outputs(1, poisoned);
+  if (anyPoisoned(inputs)) return poisoned;
+  context_.complaints.add(
+      addOperator({place.frame, place.scope, kOpsets, place.prefix}, node, name, inputs, outputs)
+          .context(fmt::format("node '{}' ({})", name, opType)));
+  return outputs[0];
+}
+
+Slot GraphImporter::addStack(const Place& place, const std::string& name, std::vector<Slot> items) {
+  const bool typed =
+      std::ranges::all_of(items, [&](const Slot& item) { return place.frame.isTyped(item); });
+  if (!typed) {
+    flow::Step step;
+    step.kind = flow::StepKind::stack;
+    step.node = name;
+    return place.frame.addStep(std::move(step), std::move(items),
+                               {{name, flow::Slot::Kind::tensor, Elem::none, {}}})[0];
+  }
+  const Slot zero = place.frame.addConstant(Tensor::of<int64_t>(Elem::i64_, {1}, {0}));
+  for (Slot& item : items) item = addOwnNode(place, name, "Unsqueeze", {item, zero});
+  return addOwnNode(place, name, "Concat", std::move(items), {{"axis", int64_t(0)}});
 }
 
 } // namespace candela::import

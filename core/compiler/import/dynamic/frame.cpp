@@ -90,6 +90,13 @@ Slot Frame::addParam(const std::string& name, const graph::TensorType& type) {
   return slot;
 }
 
+Slot Frame::addConstant(Tensor tensor) {
+  Slot slot;
+  slot.frame = this;
+  slot.value = stage(0).graph.addConstant(std::move(tensor));
+  return slot;
+}
+
 Slot Frame::constructed(const Slot& slot) {
   if (!slot.list) return slot;
   flow::Step step;

@@ -32,6 +32,11 @@ struct Slot {
   int stage = 0;
   From from = From::graph;
 
+  static Slot makePoisoned() {
+    Slot slot;
+    slot.poisoned = true;
+    return slot;
+  }
   bool isAbsent() const { return !value && run == flow::kNoSlot && !list && !poisoned; }
   bool isConstant() const { return value && value->isConstant(); }
 };
@@ -100,6 +105,8 @@ public:
 
   /// An input of the first stage's Graph that the run fills.
   Slot addParam(const std::string& name, const graph::TensorType& type);
+  /// A constant of the first stage's Graph.
+  Slot addConstant(Tensor tensor);
   /// A step behind everything that it reads, with new output slots of these kinds.
   std::vector<Slot> addStep(flow::Step step, std::vector<Slot> inputs,
                             const std::vector<flow::Slot>& outputs,
