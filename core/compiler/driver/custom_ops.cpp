@@ -7,7 +7,7 @@
 #include "core/compiler/graph/custom.h"
 #include "core/compiler/graph/loop.h"
 #include "core/compiler/graph/text.h"
-#include "core/compiler/import/step.h"
+#include "core/compiler/import/node_context.h"
 
 namespace candela::driver {
 namespace {

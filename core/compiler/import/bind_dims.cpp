@@ -186,8 +186,10 @@ bool isDeclaredRank(const ValueInfo& declared, const graph::TensorType& type) {
 
 std::string declaredText(const ValueInfo& declared) {
   std::vector<std::string> dims;
-  for (const Dim& dim : declared.dims)
-    dims.push_back(dim.value >= 0 ? std::to_string(dim.value) : dim.name.empty() ? "?" : dim.name);
+  for (const Dim& dim : declared.dims) {
+    const std::string symbol = dim.name.empty() ? "?" : dim.name;
+    dims.push_back(dim.value >= 0 ? std::to_string(dim.value) : symbol);
+  }
   return fmt::format("{}{}", elemName(declared.elem),
                      declared.hasShape ? fmt::format("[{}]", fmt::join(dims, ",")) : "");
 }

@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "core/compiler/import/complaints.h"
 #include "core/compiler/import/import.h"
+#include "core/compiler/import/import_diagnostics.h"
 
 namespace candela::import {
 

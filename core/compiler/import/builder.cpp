@@ -113,7 +113,8 @@ Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> ope
 Result<std::vector<Value*>> Builder::addWidened(OpKind kind, std::vector<Value*> operands,
                                                 Attrs attrs) {
   const Elem stored = operands[0]->type.elem;
-  const Elem wide = isFloat(stored) ? Elem::f32_ : isSigned(stored) ? Elem::i8_ : Elem::u8_;
+  const Elem byte = isSigned(stored) ? Elem::i8_ : Elem::u8_;
+  const Elem wide = isFloat(stored) ? Elem::f32_ : byte;
   for (Value*& operand : operands)
     if (operand && operand->type.elem == stored) {
       CDL_ASSIGN(operand, cast(operand, wide));
@@ -175,9 +176,9 @@ Result<Value*> Builder::expand(Value* value, const Shape& shape) {
 }
 
 std::optional<std::vector<int64_t>> Builder::knownInts(const Value* value) {
-  constexpr int64_t kMost = 1 << 16;
+  constexpr int64_t kMostKnownInts = 1 << 16;
   if (!value->isConstant() || isFloat(value->type.elem) || isStorageOnly(value->type.elem) ||
-      value->type.count() > kMost)
+      value->type.count() > kMostKnownInts)
     return std::nullopt;
   auto tensor = value->tensor();
   if (!tensor) return std::nullopt;

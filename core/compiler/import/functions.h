@@ -4,9 +4,9 @@
 #include <map>
 #include <tuple>
 
-#include "core/compiler/import/complaints.h"
+#include "core/compiler/import/import_diagnostics.h"
+#include "core/compiler/import/node_context.h"
 #include "core/compiler/import/onnx_io/model.h"
-#include "core/compiler/import/step.h"
 
 namespace candela::import {
 

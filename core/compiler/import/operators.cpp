@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <map>
 
-#include "core/compiler/import/history.h"
 #include "core/compiler/import/import.h"
+#include "core/compiler/import/opset_history.h"
 #include "core/compiler/import/term.h"
 
 namespace candela::import {

@@ -84,10 +84,11 @@ std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t 
   const auto values = attrOf(step, name, std::vector<int64_t>(count, fallback));
   if (values.size() != count)
     need(badModel("attribute '{}' has {} values, expected {}", name, values.size(), count));
-  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
+  constexpr int64_t kMostInt32 = (int64_t(1) << 31) - 1;
   for (int64_t value : values)
-    if (value < least || value > kMost)
-      need(badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost));
+    if (value < least || value > kMostInt32)
+      need(badModel("attribute '{}' has value {}, expected {} to {}", name, value, least,
+                    kMostInt32));
   return values;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/compiler/import/step.h"
+#include "core/compiler/import/node_context.h"
 
 /// Formulas over Graph ops, for operators that are compositions of others: an adapter writes `x *
 /// sigmoid(x)`. What cannot be built is thrown as a Failure, which Importer::import() turns back

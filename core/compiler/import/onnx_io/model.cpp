@@ -168,18 +168,22 @@ constexpr int kNodeOverload = 8;
 constexpr int kFunctionOverload = 13;
 constexpr int kFunctionAttributeProto = 11;
 
+/// Bytes of the UTF-8 sequence that begins with this one; 0: none does.
+int sequenceLength(unsigned char first) {
+  if (first < 0x80) return 1;
+  if (first < 0xc2) return 0;
+  if (first < 0xe0) return 2;
+  if (first < 0xf0) return 3;
+  return first < 0xf5 ? 4 : 0;
+}
+
 /// Names end up in messages, reports and text forms: they must be UTF-8 (which the format asks for)
 /// and printable.
 bool isPrintable(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte < 0x20 || byte == 0x7f) return false;
-    const int length = byte < 0x80   ? 1
-                       : byte < 0xc2 ? 0
-                       : byte < 0xe0 ? 2
-                       : byte < 0xf0 ? 3
-                       : byte < 0xf5 ? 4
-                                     : 0;
+    const int length = sequenceLength(byte);
     if (length == 0 || text.size() - i < static_cast<size_t>(length)) return false;
     uint32_t point = length == 1 ? byte : byte & (0x7f >> length);
     for (int k = 1; k < length; ++k) {

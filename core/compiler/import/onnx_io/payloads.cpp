@@ -28,11 +28,19 @@ enum class Kind { model, graph, node, attribute, function, tensor, other };
 
 Kind childOf(Kind kind, uint64_t field) {
   switch (kind) {
-  case Kind::model: return field == 7 ? Kind::graph : field == 25 ? Kind::function : Kind::other;
-  case Kind::graph: return field == 1 ? Kind::node : field == 5 ? Kind::tensor : Kind::other;
+  case Kind::model:
+    if (field == 7) return Kind::graph;
+    return field == 25 ? Kind::function : Kind::other;
+  case Kind::graph:
+    if (field == 1) return Kind::node;
+    return field == 5 ? Kind::tensor : Kind::other;
   case Kind::node: return field == 5 ? Kind::attribute : Kind::other;
-  case Kind::attribute: return field == 5 ? Kind::tensor : field == 6 ? Kind::graph : Kind::other;
-  case Kind::function: return field == 7 ? Kind::node : field == 11 ? Kind::attribute : Kind::other;
+  case Kind::attribute:
+    if (field == 5) return Kind::tensor;
+    return field == 6 ? Kind::graph : Kind::other;
+  case Kind::function:
+    if (field == 7) return Kind::node;
+    return field == 11 ? Kind::attribute : Kind::other;
   default: return Kind::other;
   }
 }

@@ -103,7 +103,7 @@ Status importGelu(Step& step) {
   return step.set(x * 0.5 * (gate + 1));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kActivationOperators[] = {
     {"Celu", 1, 1, 1, importCelu},
     {"Elu", 1, 1, 1, importElu},
     {"Gelu", 1, 1, 1, importGelu},
@@ -123,6 +123,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> activationOperators() { return kOperators; }
+std::span<const Operator> activationOperators() { return kActivationOperators; }
 
 } // namespace candela::import

@@ -48,10 +48,10 @@ Term readMask(const Step& step, const Heads& all) {
   return mask.reshape(dims).pad({0, 0, 0, 0}, {0, 0, 0, all.keys() - dims[3]}, rest);
 }
 
-Bias readBias(Step& step, const Heads& all) {
+/// How many keys to the left and to the right of its own place a query sees; -1: all.
+std::array<int64_t, 2> readWindow(Step& step) {
   const bool causal = need(step.flagAttr("is_causal", false));
-  // how many keys to the left and to the right of the query's own place
-  int64_t window[2] = {-1, -1};
+  std::array<int64_t, 2> window = {-1, -1};
   if (step.opset >= 25)
     for (const int side : {0, 1}) {
       const char* name = side ? "right_window_size" : "left_window_size";
@@ -59,7 +59,11 @@ Bias readBias(Step& step, const Heads& all) {
       if (window[side] < -1) need(badModel("{} is {}, expected at least -1", name, window[side]));
     }
   if (causal) window[1] = 0;
+  return window;
+}
 
+Bias readBias(Step& step, const Heads& all) {
+  const std::array<int64_t, 2> window = readWindow(step);
   Builder& build = step.build;
   const int64_t queries = all.queries(), keys = all.keys();
   if (queries > INT32_MAX / 4 || keys > INT32_MAX / 4)
@@ -178,13 +182,13 @@ Status importRotaryEmbedding(Step& step) {
   return step.set(input.rank() == 3 ? joinHeads(y) : y);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kAttentionOperators[] = {
     {"Attention", 3, 7, 4, importAttention},
     {"RotaryEmbedding", 3, 4, 1, importRotaryEmbedding},
 };
 
 } // namespace
 
-std::span<const Operator> attentionOperators() { return kOperators; }
+std::span<const Operator> attentionOperators() { return kAttentionOperators; }
 
 } // namespace candela::import

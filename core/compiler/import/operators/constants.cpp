@@ -9,7 +9,7 @@
 namespace candela::import {
 namespace {
 
-constexpr int64_t kMost = int64_t(1) << 24; // elements that are computed one by one
+constexpr int64_t kMostComputed = int64_t(1) << 24; // elements that are computed one by one
 
 Elem elemAttr(Step& step, const char* name, Elem fallback) {
   const auto given = need(step.maybe<int64_t>(name));
@@ -24,8 +24,8 @@ Elem elemAttr(Step& step, const char* name, Elem fallback) {
 int64_t knownCount(Step& step, size_t input, const char* what, int64_t least) {
   const auto ints = need(step.neededInts(what, input, 1));
   if (ints.size() != 1) need(badModel("{} has {} values, expected 1", what, ints.size()));
-  if (ints[0] < least || ints[0] > kMost)
-    need(badModel("{} is {}, expected {} to {}", what, ints[0], least, kMost));
+  if (ints[0] < least || ints[0] > kMostComputed)
+    need(badModel("{} is {}, expected {} to {}", what, ints[0], least, kMostComputed));
   return ints[0];
 }
 
@@ -53,7 +53,7 @@ Status importMelWeightMatrix(Step& step) {
                 length = knownCount(step, 1, "dft_length", 1);
   const int64_t rate = knownCount(step, 2, "sample_rate", 1), bins = length / 2 + 1;
   const Elem elem = elemAttr(step, "output_datatype", Elem::f32_);
-  if (mels > kMost / bins)
+  if (mels > kMostComputed / bins)
     return failure(Code::unsupported, "{} bands of {} bins are too many", mels, bins);
   const auto mel = [&](size_t input, const char* what) {
     return 2595 * std::log10(1 + knownNumber(step, input, what) / 700);
@@ -96,7 +96,7 @@ Status importEyeLike(Step& step) {
   return step.set(equal(row, iota(step.build, x.dim(1))).cast(elem));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kConstantsOperators[] = {
     {"BlackmanWindow", 1, 1, 1, importBlackman},         {"EyeLike", 1, 1, 1, importEyeLike},
     {"HammingWindow", 1, 1, 1, importHamming},           {"HannWindow", 1, 1, 1, importHann},
     {"MelWeightMatrix", 5, 5, 1, importMelWeightMatrix},
@@ -104,6 +104,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> constantsOperators() { return kOperators; }
+std::span<const Operator> constantsOperators() { return kConstantsOperators; }
 
 } // namespace candela::import

@@ -111,8 +111,10 @@ Term ordered(const Operand& x, const Labels& order) {
 struct Pairing {
   Labels batch, summed, left, right;
   Pairing(const Operand& a, const Operand& b, const std::set<char>& kept) {
-    for (const char label : a.labels)
-      (!b.has(label) ? left : kept.count(label) ? batch : summed) += label;
+    for (const char label : a.labels) {
+      Labels& shared = kept.count(label) ? batch : summed;
+      (b.has(label) ? shared : left) += label;
+    }
     for (const char label : b.labels)
       if (!a.has(label)) right += label;
   }
@@ -252,12 +254,12 @@ Status importEinsum(Step& step) {
   return step.set(ordered(sumOut(operands.front(), wanted), result));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kEinsumOperators[] = {
     {"Einsum", 1, -1, 1, importEinsum},
 };
 
 } // namespace
 
-std::span<const Operator> einsumOperators() { return kOperators; }
+std::span<const Operator> einsumOperators() { return kEinsumOperators; }
 
 } // namespace candela::import

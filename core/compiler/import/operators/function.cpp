@@ -72,12 +72,13 @@ Status importPow(Step& step) {
     if (x.elem() == Elem::bool_ || isStorageOnly(x.elem()))
       return badModel("operand is {}, expected numbers", x.text());
   Elem inner = elem;
-  if (isInteger(elem) && isInteger(by))
-    inner = elem == by ? elem : isUnsigned(by) ? Elem::u64_ : Elem::i64_;
-  else if (isInteger(elem) || elem == Elem::f64_ || by == Elem::f64_)
+  if (isInteger(elem) && isInteger(by)) {
+    if (elem != by) inner = isUnsigned(by) ? Elem::u64_ : Elem::i64_;
+  } else if (isInteger(elem) || elem == Elem::f64_ || by == Elem::f64_) {
     inner = Elem::f64_;
-  else if (elem != by)
+  } else if (elem != by) {
     inner = Elem::f32_;
+  }
   const Term by64 = exponent.cast(inner), power = pow(base.cast(inner), by64);
   if (!isInteger(elem) || isInteger(by)) return step.set(power.cast(elem));
   // A product of whole numbers is whole: a target's pow may fall just short of it, which the cast
@@ -116,7 +117,7 @@ Status importGreaterOrEqual(Step& step) {
   return step.set(lessOrEqual(termOf(step, 1), termOf(step, 0)));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kFunctionOperators[] = {
     {"And", 2, 2, 1, importAnd},
     {"BitShift", 2, 2, 1, importBitShift},
     {"BitwiseNot", 1, 1, 1, importBitwiseNot},
@@ -140,6 +141,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> functionOperators() { return kOperators; }
+std::span<const Operator> functionOperators() { return kFunctionOperators; }
 
 } // namespace candela::import

@@ -113,9 +113,8 @@ Attended attend(const Heads& all, const Weighting& weighting) {
   }
   if (isMasked) parts = select(*isMasked, 0, parts);
   stages.push_back(parts.cast(elem));
-  const Elem wide = v.elem() == elem                           ? elem
-                    : elemBits(v.elem()) + elemBits(elem) > 64 ? Elem::f64_
-                                                               : Elem::f32_;
+  const Elem common = elemBits(v.elem()) + elemBits(elem) > 64 ? Elem::f64_ : Elem::f32_;
+  const Elem wide = v.elem() == elem ? elem : common;
   const Term y = all.ungrouped(matmul(stages[3].cast(wide), v.cast(wide)).cast(elem));
   if (weighting.stage < 0) return {y, {}};
   return {y, all.ungrouped(stages[weighting.stage])};

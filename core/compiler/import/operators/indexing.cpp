@@ -70,7 +70,8 @@ Term rowsOf(const Term& index, const Term& extents, const Term& strides, int64_t
 }
 
 Outside outsideOf(bool known, bool writes) {
-  return known ? Outside::never : writes ? Outside::skipped : Outside::clamped;
+  if (known) return Outside::never;
+  return writes ? Outside::skipped : Outside::clamped;
 }
 
 /// x[rows, inner] at these rows. The result has the index's shape and then inner.
@@ -90,7 +91,10 @@ Term putRows(const Term& x, const Shape& form, const Term& index, const Term& up
              std::string fn) {
   if (updates.count() == 0 || x.count() == 0) return x;
   if (x.elem() == Elem::bool_ && fn != "set") {
-    fn = fn == "add" ? "max" : fn == "mul" ? "min" : fn;
+    if (fn == "add")
+      fn = "max";
+    else if (fn == "mul")
+      fn = "min";
     return putRows(x.cast(Elem::u8_), form, index, updates.cast(Elem::u8_), fn).cast(Elem::bool_);
   }
   const Term rows = index.reshape({index.count()});
@@ -402,7 +406,7 @@ Status importCol2Im(Step& step) {
   return step.set(putRows(empty, {x.dim(0) * (x.dim(1) / elements), size, 1}, *rows, x, "add"));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kIndexingOperators[] = {
     {"Col2Im", 3, 3, 1, importCol2Im},
     {"Gather", 2, 2, 1, importGather},
     {"GatherElements", 2, 2, 1, importGatherElements},
@@ -418,6 +422,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> indexingOperators() { return kOperators; }
+std::span<const Operator> indexingOperators() { return kIndexingOperators; }
 
 } // namespace candela::import

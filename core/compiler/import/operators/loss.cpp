@@ -76,13 +76,13 @@ Status importSoftmaxCrossEntropyLoss(Step& step) {
   return step.set(negativeLogLikelihood(step, logs).cast(scores.elem()));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kLossOperators[] = {
     {"NegativeLogLikelihoodLoss", 2, 3, 1, importNegativeLogLikelihoodLoss},
     {"SoftmaxCrossEntropyLoss", 2, 3, 2, importSoftmaxCrossEntropyLoss},
 };
 
 } // namespace
 
-std::span<const Operator> lossOperators() { return kOperators; }
+std::span<const Operator> lossOperators() { return kLossOperators; }
 
 } // namespace candela::import

@@ -378,17 +378,105 @@ void needPlainCache(Step& step) {
       need(failure(Code::unsupported, "input '{}' is not supported", kInputs[i]));
 }
 
-/// seqlens_k says for each batch how many keys there are with the new ones, less 1;
-/// total_sequence_length the most of them, which gives the size of a cache that grows: so it must
-/// be known. A cache that is larger keeps its size, and new keys are written where the old ones of
-/// their batch end.
+/// The keys and values that GroupQueryAttention keeps from one call to the next. A cache that is
+/// larger than what it holds keeps its size, and new keys are written where the old ones of their
+/// batch end.
+struct GroupedCache {
+  std::optional<std::pair<Term, Term>> past; ///< keys and values
+  int64_t total = 0;                         ///< places that are attended to, at most
+  int64_t kept = 0;                          ///< places of the old cache
+  int64_t capacity = 0;                      ///< places of the new one
+  bool isPrompt = false;                     ///< the first call: nothing is kept
+  std::optional<Term> count;                 ///< places of each batch with the new ones
+  std::optional<Term> first;                 ///< where the new places of each batch begin
+
+  /// The cache with new rows; `before` is what it held.
+  Term present(const Term& rows, const std::optional<Term>& before) const {
+    const int64_t queries = rows.dim(2);
+    if (isPrompt)
+      return kept > queries ? concat({rows, before->slice(2, queries, kept - queries)}, 2) : rows;
+    const Shape shape{rows.dim(0), rows.dim(1), capacity, rows.dim(3)};
+    const Term cache = before ? before->pad({0, 0, 0, 0}, {0, 0, capacity - kept, 0})
+                              : full(rows.build(), 0, shape, rows.elem());
+    return written(cache, rows, first->reshape({rows.dim(0), 1, 1}));
+  }
+};
+
+/// Reads seqlens_k, which says for each batch how many keys there are with the new ones, less 1,
+/// and total_sequence_length, the most of them, which gives the size of a cache that grows: so it
+/// must be known.
+GroupedCache readGroupedCache(Step& step, Heads& all) {
+  const int64_t batch = all.batch(), queries = all.queries();
+  GroupedCache cache;
+  cache.past = readPast(step, 3, all);
+  const Term lengths = termOf(step, 5);
+  if (!isInteger(lengths.elem()) || lengths.count() != batch)
+    need(badModel("seqlens_k are {}, expected one for each of {}", lengths.text(), batch));
+  const auto totals = need(step.knownInts(6, "total_sequence_length"));
+  if (totals->size() != 1) need(badModel("total_sequence_length has {} values", totals->size()));
+  cache.total = (*totals)[0];
+  if (cache.total < queries || cache.total > kMostPlaces)
+    need(
+        badModel("total_sequence_length is {}, but there are {} new places", cache.total, queries));
+  cache.kept = cache.past ? cache.past->first.dim(2) : 0;
+  cache.capacity = std::max(cache.kept, cache.total);
+  needPlaces(queries, cache.capacity);
+  cache.isPrompt = cache.total == queries;
+  cache.count = min(max(saturated(lengths, Elem::i32_), static_cast<double>(queries - 1)),
+                    static_cast<double>(cache.total - 1))
+                    .reshape({batch, 1, 1, 1}) +
+                1;
+  cache.first = cache.isPrompt ? full(step.build, 0, {1, 1, 1, 1}, Elem::i32_)
+                               : *cache.count - static_cast<double>(queries);
+  return cache;
+}
+
+/// Turns queries and keys by the angles of their places, where the node asks for it.
+Status addRotaryEmbedding(Step& step, Heads& all, const Term& place, bool isPrompt) {
+  const int64_t batch = all.batch(), queries = all.queries();
+  const bool interleaved = need(step.flagAttr("rotary_interleaved", false));
+  if (!need(step.flagAttr("do_rotary", false))) return Status::ok();
+  if (!step.input(7) || !step.input(8)) return badModel("do_rotary needs cos_cache and sin_cache");
+  const Angles angles = readAngles(step, 7, all.q, all.q.dim(3));
+  Term at = place.reshape({isPrompt ? 1 : batch, queries});
+  if (step.input(9)) {
+    const Term given = termOf(step, 9);
+    if (!isInteger(given.elem()) || given.shape() != Shape{batch, queries})
+      return badModel("position_ids are {}, expected {}", given.text(),
+                      shapeText(Shape{batch, queries}));
+    at =
+        !isPrompt || given.count() == 0
+            ? given
+            : given.reshape({given.count()}).slice(0, 0, 1).reshape({1, 1}) + at.cast(given.elem());
+  }
+  const Term cosine = widened(anglesAt(angles.cosine, at)),
+             sine = widened(anglesAt(angles.sine, at));
+  for (Term* x : {&all.q, &all.k})
+    *x = turned(widened(*x), cosine, sine, interleaved).cast(x->elem());
+  return Status::ok();
+}
+
+/// A score more in each softmax: the one that is given for each head, or 0; nullopt: none.
+std::optional<Term> readSink(Step& step, const Heads& all) {
+  const int64_t heads = all.heads();
+  const bool smooth = need(step.flagAttr("smooth_softmax", false));
+  if (step.input(11)) {
+    const Term sink = termOf(step, 11);
+    if (sink.shape() != Shape{heads})
+      need(badModel("head_sink is {}, expected {} values", sink.text(), heads));
+    return sink.cast(all.q.elem()).reshape({1, heads, 1, 1});
+  }
+  if (smooth) return full(step.build, 0, {1, heads, 1, 1}, all.q.elem());
+  return std::nullopt;
+}
+
 Status importGroupQueryAttention(Step& step) {
   needInputs(step, {5, 6});
   needBounded(step);
   needPlainCache(step);
   const int64_t heads = headsAttr(step, "num_heads"), groups = headsAttr(step, "kv_num_heads");
   Heads all = readGroupedHeads(step, heads, groups);
-  const int64_t batch = all.batch(), queries = all.queries();
+  const int64_t queries = all.queries();
   if (all.keys() != queries) return badModel("{} keys for {} queries", all.keys(), queries);
   const bool causal = need(step.flagAttr("causal", true));
   const int64_t window = attrOf<int64_t>(step, "local_window_size", -1);
@@ -400,84 +488,25 @@ Status importGroupQueryAttention(Step& step) {
   if (!(weighting.softcap >= 0))
     return badModel("softcap is {}, expected at least 0", weighting.softcap);
 
-  const auto past = readPast(step, 3, all);
-  const Term lengths = termOf(step, 5);
-  if (!isInteger(lengths.elem()) || lengths.count() != batch)
-    return badModel("seqlens_k are {}, expected one for each of {}", lengths.text(), batch);
-  const auto totals = need(step.knownInts(6, "total_sequence_length"));
-  if (totals->size() != 1) return badModel("total_sequence_length has {} values", totals->size());
-  const int64_t total = (*totals)[0];
-  if (total < queries || total > kMostPlaces)
-    return badModel("total_sequence_length is {}, but there are {} new places", total, queries);
-  const int64_t kept = past ? past->first.dim(2) : 0, capacity = std::max(kept, total);
-  needPlaces(queries, capacity);
-  const bool isPrompt = total == queries; // the first one: nothing is kept
-
-  // Per batch: where the new places begin.
-  Builder& build = step.build;
-  const Term count = min(max(saturated(lengths, Elem::i32_), static_cast<double>(queries - 1)),
-                         static_cast<double>(total - 1))
-                         .reshape({batch, 1, 1, 1}) +
-                     1;
-  const Term first =
-      isPrompt ? full(build, 0, {1, 1, 1, 1}, Elem::i32_) : count - static_cast<double>(queries);
-  const Term place = first + places(build, queries, 2);
-
-  const bool interleaved = need(step.flagAttr("rotary_interleaved", false));
-  if (need(step.flagAttr("do_rotary", false))) {
-    if (!step.input(7) || !step.input(8))
-      return badModel("do_rotary needs cos_cache and sin_cache");
-    const Angles angles = readAngles(step, 7, all.q, all.q.dim(3));
-    Term at = place.reshape({isPrompt ? 1 : batch, queries});
-    if (step.input(9)) {
-      const Term given = termOf(step, 9);
-      if (!isInteger(given.elem()) || given.shape() != Shape{batch, queries})
-        return badModel("position_ids are {}, expected {}", given.text(),
-                        shapeText(Shape{batch, queries}));
-      at = !isPrompt || given.count() == 0
-               ? given
-               : given.reshape({given.count()}).slice(0, 0, 1).reshape({1, 1}) +
-                     at.cast(given.elem());
-    }
-    const Term cosine = widened(anglesAt(angles.cosine, at)),
-               sine = widened(anglesAt(angles.sine, at));
-    for (Term* x : {&all.q, &all.k})
-      *x = turned(widened(*x), cosine, sine, interleaved).cast(x->elem());
-  }
-
-  const auto present = [&](const Term& rows, const std::optional<Term>& before) {
-    if (isPrompt)
-      return kept > queries ? concat({rows, before->slice(2, queries, kept - queries)}, 2) : rows;
-    const Shape shape{batch, groups, capacity, rows.dim(3)};
-    const Term cache = before ? before->pad({0, 0, 0, 0}, {0, 0, capacity - kept, 0})
-                              : full(build, 0, shape, rows.elem());
-    return written(cache, rows, first.reshape({batch, 1, 1}));
-  };
+  const GroupedCache cache = readGroupedCache(step, all);
+  const Term place = *cache.first + places(step.build, queries, 2);
+  CDL_TRY(addRotaryEmbedding(step, all, place, cache.isPrompt));
   std::optional<Term> oldKeys, oldValues;
-  if (past) std::tie(oldKeys, oldValues) = *past;
-  const Term keys = present(all.k, oldKeys), values = present(all.v, oldValues);
+  if (cache.past) std::tie(oldKeys, oldValues) = *cache.past;
+  const Term keys = cache.present(all.k, oldKeys), values = cache.present(all.v, oldValues);
   step.set(1, keys.value());
   step.set(2, values.value());
-  all.k = keys.slice(2, 0, total);
-  all.v = values.slice(2, 0, total);
+  all.k = keys.slice(2, 0, cache.total);
+  all.v = values.slice(2, 0, cache.total);
 
   const Elem elem = widen(all);
-
-  const Term key = places(build, total, 3);
-  Term allowed = causal ? less(key, place + 1) : less(key, count);
-  if (window > 0 && window < total)
+  const Term key = places(step.build, cache.total, 3);
+  Term allowed = causal ? less(key, place + 1) : less(key, *cache.count);
+  if (window > 0 && window < cache.total)
     allowed = logicalAnd(allowed, less(place - static_cast<double>(window), key));
   const Term added = step.input(10) ? readAttentionBias(step, 10, all) : all.q.number(0);
   weighting.bias.values = select(allowed, added, all.q.number(-kInfinity));
-  const bool smooth = need(step.flagAttr("smooth_softmax", false));
-  if (step.input(11)) {
-    const Term sink = termOf(step, 11);
-    if (sink.shape() != Shape{heads})
-      return badModel("head_sink is {}, expected {} values", sink.text(), heads);
-    weighting.sink = sink.cast(all.q.elem()).reshape({1, heads, 1, 1});
-  } else if (smooth) {
-    weighting.sink = full(build, 0, {1, heads, 1, 1}, all.q.elem());
-  }
+  weighting.sink = readSink(step, all);
   const int64_t scores = attrOf<int64_t>(step, "qk_output", 0);
   if (scores < 0 || scores > 2) return badModel("qk_output is {}, expected 0 to 2", scores);
   if (step.wants(3) && scores > 0) weighting.stage = scores + 1;
@@ -486,7 +515,7 @@ Status importGroupQueryAttention(Step& step) {
   return step.set(joinHeads(attended.y).cast(elem));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kMicrosoftAttentionOperators[] = {
     {"com.microsoft.Attention", 2, 7, 2, importMicrosoftAttention},
     {"com.microsoft.GroupQueryAttention", 1, 16, 4, importGroupQueryAttention},
     {"com.microsoft.MultiHeadAttention", 1, 10, 4, importMultiHeadAttention},
@@ -495,6 +524,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> microsoft_attentionOperators() { return kOperators; }
+std::span<const Operator> microsoft_attentionOperators() { return kMicrosoftAttentionOperators; }
 
 } // namespace candela::import

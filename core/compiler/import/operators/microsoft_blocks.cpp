@@ -138,24 +138,34 @@ Term unpackedBits(const Term& packed, int64_t bits) {
   return concat(parts, 2).reshape(shape);
 }
 
-/// a . (weights - zero) * scale of weights[n, k] in blocks along k. They are stored in few bits,
-/// each block's in whole bytes, zero points too unless they are floats.
-Status importMatMulNBits(Step& step) {
-  needBounded(step);
+/// How MatMulNBits stores weights[n, k]: in few bits, in blocks along k.
+struct BlockedWeights {
+  int64_t bits, block, rows, depth;
+};
+
+BlockedWeights readBlockedWeights(Step& step) {
   const int64_t bits = attrOf<int64_t>(step, "bits", 4),
                 block = attrOf<int64_t>(step, "block_size", 0);
   const int64_t rows = attrOf<int64_t>(step, "N", 0), depth = attrOf<int64_t>(step, "K", 0);
   if (bits != 2 && bits != 4 && bits != 8)
-    return failure(Code::unsupported, "bits is {}, expected 2, 4 or 8", bits);
+    need(failure(Code::unsupported, "bits is {}, expected 2, 4 or 8", bits));
   if (block < 16 || block > (1 << 20) || (block & (block - 1)))
-    return badModel("block_size is {}, expected a power of two from 16 on", block);
+    need(badModel("block_size is {}, expected a power of two from 16 on", block));
   if (rows < 1 || rows > INT32_MAX || depth < 1 || depth > INT32_MAX)
-    return badModel("N is {} and K {}", rows, depth);
+    need(badModel("N is {} and K {}", rows, depth));
   if (const int64_t level = attrOf<int64_t>(step, "accuracy_level", 0); level < 0 || level > 4)
-    return badModel("accuracy_level is {}, expected 0 to 4", level);
+    need(badModel("accuracy_level is {}, expected 0 to 4", level));
   if (attrOf<int64_t>(step, "weight_prepacked", 0) != 0)
-    return failure(Code::unsupported,
-                   "attribute 'weight_prepacked': weights in the form of another device");
+    need(failure(Code::unsupported,
+                 "attribute 'weight_prepacked': weights in the form of another device"));
+  return {bits, block, rows, depth};
+}
+
+/// a . (weights - zero) * scale of weights[n, k] in blocks along k. They are stored in few bits,
+/// each block's in whole bytes, zero points too unless they are floats.
+Status importMatMulNBits(Step& step) {
+  needBounded(step);
+  const auto [bits, block, rows, depth] = readBlockedWeights(step);
   if (step.input(4)) return failure(Code::unsupported, "input 'g_idx' is not supported");
   const Term a = termOf(step, 0), b = termOf(step, 1);
   const int64_t blocks = (depth + block - 1) / block, blob = block * bits / 8;
@@ -163,10 +173,11 @@ Status importMatMulNBits(Step& step) {
     return badModel("A is {}, expected floats with K = {} last", a.text(), depth);
   if (b.elem() != Elem::u8_ || b.shape() != Shape{rows, blocks, blob})
     return badModel("B is {}, expected {} of u8", b.text(), shapeText(Shape{rows, blocks, blob}));
+  const Shape grid{rows, blocks}, line{rows * blocks};
   const auto perBlock = [&](const Term& given, const char* name) {
-    if (given.shape() != Shape{rows, blocks} && given.shape() != Shape{rows * blocks})
-      need(badModel("{} is {}, expected {}", name, given.text(), shapeText(Shape{rows, blocks})));
-    return given.reshape({rows, blocks, 1});
+    if (given.shape() != grid && given.shape() != line)
+      need(badModel("{} is {}, expected {}", name, given.text(), shapeText(grid)));
+    return given.reshape({grid[0], grid[1], 1});
   };
   const Term scales = perBlock(termOf(step, 2), "scales");
   if (!isFloat(scales.elem())) return badModel("scales are {}", scales.text());
@@ -202,7 +213,7 @@ Status importMatMulNBits(Step& step) {
   return step.set(y.cast(a.elem()));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kMicrosoftBlocksOperators[] = {
     {"SimplifiedLayerNormalization", 2, 2, 1, importSimplifiedLayerNormalization},
     {"com.microsoft.EmbedLayerNormalization", 1, 9, 3, importEmbedLayerNormalization},
     {"com.microsoft.MatMulNBits", 3, 6, 1, importMatMulNBits},
@@ -212,6 +223,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> microsoft_blocksOperators() { return kOperators; }
+std::span<const Operator> microsoft_blocksOperators() { return kMicrosoftBlocksOperators; }
 
 } // namespace candela::import

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/compiler/import/history.h"
 #include "core/compiler/import/operators/microsoft.h"
+#include "core/compiler/import/opset_history.h"
 
 /// Operators that ONNX Runtime's optimizer makes of several: products with what stands behind them,
 /// and activations.
@@ -142,7 +142,7 @@ Status importQuickGelu(Step& step) {
   return step.set((wide * sigmoid(alpha == 1 ? wide : wide * alpha)).cast(x.elem()));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kMicrosoftFusedOperators[] = {
     {"com.microsoft.BiasGelu", 2, 2, 1, importBiasGelu},
     {"com.microsoft.FastGelu", 1, 2, 1, importFastGelu},
     {"com.microsoft.FusedConv", 2, 4, 1, importFusedConv},
@@ -178,11 +178,11 @@ std::vector<Term> applyAll(const Step& step, const std::string& opType, int opse
   node.attributes = attributes;
   for (const Value* value : inputs) {
     const auto given = std::find(step.inputs().begin(), step.inputs().end(), value);
-    node.inputs.push_back(!value ? ""
-                          : given == step.inputs().end()
-                              ? value->name
-                              : step.node.inputs[given - step.inputs().begin()]);
-    if (value && node.inputs.back().empty()) node.inputs.back() = "a value of its own";
+    std::string& name = node.inputs.emplace_back();
+    if (!value) continue;
+    name = given == step.inputs().end() ? value->name
+                                        : step.node.inputs[given - step.inputs().begin()];
+    if (name.empty()) name = "a value of its own";
   }
   node.outputs.assign(outputs, "a value of its own");
   const Importer importer = findImporter(node);
@@ -211,6 +211,6 @@ Term channelsLast(const Term& x) {
   return x.transpose(perm);
 }
 
-std::span<const Operator> microsoft_fusedOperators() { return kOperators; }
+std::span<const Operator> microsoft_fusedOperators() { return kMicrosoftFusedOperators; }
 
 } // namespace candela::import

@@ -240,7 +240,7 @@ Status importDynamicQuantizeMatMul(Step& step) {
   return step.set(scaledProduct(step, a[0], a[1], a[2].value(), 2, 3, 4));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kMicrosoftQuantizedOperators[] = {
     {"com.microsoft.DequantizeLinear", 2, 3, 1, importMicrosoftDequantizeLinear},
     {"com.microsoft.DynamicQuantizeMatMul", 3, 5, 1, importDynamicQuantizeMatMul},
     {"com.microsoft.MatMulIntegerToFloat", 4, 7, 1, importMatMulIntegerToFloat},
@@ -262,6 +262,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> microsoft_quantizedOperators() { return kOperators; }
+std::span<const Operator> microsoft_quantizedOperators() { return kMicrosoftQuantizedOperators; }
 
 } // namespace candela::import

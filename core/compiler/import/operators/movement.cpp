@@ -178,7 +178,7 @@ Status importTopK(Step& step) {
   return step.set(sorted[0]);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kMovementOperators[] = {
     {"Expand", 2, 2, 1, importExpand},       {"Flatten", 1, 1, 1, importFlatten},
     {"Identity", 1, 1, 1, importIdentity},   {"Pad", 1, 4, 1, importPad},
     {"Reshape", 2, 2, 1, importReshape},     {"Slice", 1, 5, 1, importSlice},
@@ -188,6 +188,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> movementOperators() { return kOperators; }
+std::span<const Operator> movementOperators() { return kMovementOperators; }
 
 } // namespace candela::import

@@ -112,7 +112,7 @@ template <OpKind kind> Status importOverTail(Step& step) {
   return Status::ok();
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kNormalizationOperators[] = {
     {"BatchNormalization", 5, 5, 5, importBatchNormalization},
     {"LayerNormalization", 2, 3, 3, importOverTail<OpKind::LayerNorm>},
     {"LogSoftmax", 1, 1, 1, importLogSoftmax},
@@ -122,6 +122,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> normalizationOperators() { return kOperators; }
+std::span<const Operator> normalizationOperators() { return kNormalizationOperators; }
 
 } // namespace candela::import

@@ -7,14 +7,24 @@
 namespace candela::import {
 namespace {
 
+/// |x|^p.
+Term absolutePower(const Term& x, int64_t p) {
+  if (p == 1) return abs(x);
+  return p == 2 ? x * x : pow(abs(x), static_cast<double>(p));
+}
+
+/// The p-th root of x.
+Term root(const Term& x, int64_t p) {
+  if (p == 1) return x;
+  return p == 2 ? sqrt(x) : pow(x, 1 / static_cast<double>(p));
+}
+
 /// The p-th root of what `sum` makes of |x|^p.
 template <typename Sum> Term norm(Step& step, const Term& x, Sum sum) {
   const auto p = attrOf<int64_t>(step, "p", 2);
   if (p < 1) need(badModel("attribute 'p' is {}, expected at least 1", p));
   const Term wide = widened(x);
-  const auto order = static_cast<double>(p);
-  const Term total = sum(p == 1 ? abs(wide) : p == 2 ? wide * wide : pow(abs(wide), order));
-  return (p == 1 ? total : p == 2 ? sqrt(total) : pow(total, 1 / order)).cast(x.elem());
+  return root(sum(absolutePower(wide, p)), p).cast(x.elem());
 }
 
 /// The sum over a window is its mean times its size, once the border is made of zeros.
@@ -87,9 +97,9 @@ Status importConvTranspose(Step& step) {
   if (!same && mode != "NOTSET" && mode != "VALID")
     return badModel("auto_pad '{}' is not NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
   for (size_t i = 0; i < spatial; ++i) {
-    constexpr int64_t kMost = int64_t(1) << 30; // below it no sum or product overflows
+    constexpr int64_t kMostExtent = int64_t(1) << 30; // below it no sum or product overflows
     const int64_t extent = x.dim(static_cast<int64_t>(i) + 2);
-    if (extent > kMost || kernel[i] > kMost)
+    if (extent > kMostExtent || kernel[i] > kMostExtent)
       return badModel("input {} or weight {} is too large", x.text(), w.text());
     int64_t& end = pads[i + spatial];
     if (same || step.has("output_shape")) {
@@ -101,7 +111,8 @@ Status importConvTranspose(Step& step) {
       const int64_t half = total >> 1;
       // Without a mode, places that are only added stand at the end, as ONNX Runtime and ONNX's own
       // evaluator have them.
-      pads[i] = !same && total < 0 ? 0 : upper ? half : total - half;
+      const int64_t front = upper ? half : total - half;
+      pads[i] = !same && total < 0 ? 0 : front;
       end = total - pads[i];
     } else if (mode == "VALID") {
       pads[i] = end = 0;
@@ -116,7 +127,7 @@ Status importConvTranspose(Step& step) {
                                     1));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kPoolingOperators[] = {
     {"ConvTranspose", 2, 3, 1, importConvTranspose},
     {"GlobalLpPool", 1, 1, 1, importGlobalLpPool},
     {"LpNormalization", 1, 1, 1, importLpNormalization},
@@ -125,6 +136,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> poolingOperators() { return kOperators; }
+std::span<const Operator> poolingOperators() { return kPoolingOperators; }
 
 } // namespace candela::import

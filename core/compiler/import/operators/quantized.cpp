@@ -131,7 +131,7 @@ Status importQLinearMatMul(Step& step) {
                              &offset, zero->type.elem, true));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kQuantizedOperators[] = {
     {"ConvInteger", 2, 4, 1, importConvInteger},
     {"DynamicQuantizeLinear", 1, 1, 3, importDynamicQuantizeLinear},
     {"MatMulInteger", 2, 4, 1, importMatMulInteger},
@@ -141,6 +141,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> quantizedOperators() { return kOperators; }
+std::span<const Operator> quantizedOperators() { return kQuantizedOperators; }
 
 } // namespace candela::import

@@ -82,7 +82,11 @@ Term uniform(Builder& build, const Shape& shape, Key key, Elem elem) {
                low = shiftDown(bits.slice(0, *count, *count), 6);
     return ((high.cast(elem) * 0x1p26 + low.cast(elem)) * 0x1p-53).reshape(shape);
   }
-  const int kept = elem == Elem::f16_ ? 11 : elem == Elem::bf16_ ? 8 : 24;
+  int kept = 24; // bits of the significand
+  if (elem == Elem::f16_)
+    kept = 11;
+  else if (elem == Elem::bf16_)
+    kept = 8;
   return (shiftDown(randomBits(build, *count, key), 32 - kept).cast(Elem::f32_) *
           std::ldexp(1.0, -kept))
       .reshape(shape);
@@ -215,7 +219,7 @@ Status importDropout(Step& step) {
   return step.set(select(kept, wide * reciprocal(1 - ratio), 0).cast(x.elem()));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRandomOperators[] = {
     {"Bernoulli", 1, 1, 1, importBernoulli},       {"Dropout", 1, 3, 2, importDropout},
     {"Multinomial", 1, 1, 1, importMultinomial},   {"RandomNormal", 0, 0, 1, importNormal},
     {"RandomNormalLike", 1, 1, 1, importNormal},   {"RandomUniform", 0, 0, 1, importUniform},
@@ -224,6 +228,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> randomOperators() { return kOperators; }
+std::span<const Operator> randomOperators() { return kRandomOperators; }
 
 } // namespace candela::import

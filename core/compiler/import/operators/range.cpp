@@ -5,14 +5,14 @@
 namespace candela::import {
 namespace {
 
-constexpr int64_t kMost = int64_t(1) << 40;
+constexpr int64_t kMostRange = int64_t(1) << 40;
 
 /// ceil((limit - start) / delta) as i64, at least 0; -1 where that is no number or beyond 64 bits.
 Term countOf(const Term& start, const Term& limit, const Term& delta) {
   if (isFloat(start.elem())) {
     const Term count =
         ceil((limit.cast(Elem::f64_) - start.cast(Elem::f64_)) / delta.cast(Elem::f64_));
-    const Term isKnown = less(count, static_cast<double>(kMost)); // not of NaN
+    const Term isKnown = less(count, static_cast<double>(kMostRange)); // not of NaN
     return select(isKnown, max(select(isKnown, count, 0), 0), -1).cast(Elem::i64_);
   }
   const Term first = start.cast(Elem::i64_), last = limit.cast(Elem::i64_),
@@ -39,10 +39,11 @@ Status importRange(Step& step) {
   const int64_t stash = step.opset < 27 ? 1 : attrOf<int64_t>(step, "stash_type", 1);
   if (stash != 1 && stash != 11) return badModel("stash_type is {}, expected 1 or 11", stash);
   const bool isHalf = elem == Elem::f16_ || elem == Elem::bf16_;
-  const Elem wide = !isHalf ? elem : stash == 1 ? Elem::f32_ : Elem::f64_;
+  const Elem stashed = stash == 1 ? Elem::f32_ : Elem::f64_;
+  const Elem wide = isHalf ? stashed : elem;
   const auto& [start, limit, delta] = std::tie(given[0], given[1], given[2]);
   const int64_t count = need(step.contents(countOf(start, limit, delta).value())).front();
-  if (count < 0 || count > kMost) return badModel("a range by {} has no end", delta.text());
+  if (count < 0 || count > kMostRange) return badModel("a range by {} has no end", delta.text());
   const auto first = Builder::knownInts(start.value()), each = Builder::knownInts(delta.value());
   if (first && each)
     return step.set(
@@ -51,12 +52,12 @@ Status importRange(Step& step) {
       (iota(step.build, count).cast(wide) * delta.cast(wide) + start.cast(wide)).cast(elem));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRangeOperators[] = {
     {"Range", 3, 3, 1, importRange},
 };
 
 } // namespace
 
-std::span<const Operator> rangeOperators() { return kOperators; }
+std::span<const Operator> rangeOperators() { return kRangeOperators; }
 
 } // namespace candela::import

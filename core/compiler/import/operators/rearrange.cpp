@@ -146,7 +146,7 @@ Status importCenterCropPad(Step& step) {
   return step.set(x.pad(lo, hi));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRearrangeOperators[] = {
     {"BitCast", 1, 1, 1, importBitCast},
     {"CenterCropPad", 2, 2, 1, importCenterCropPad},
     {"DepthToSpace", 1, 1, 1, importBlocks<true, 11>},
@@ -158,6 +158,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> rearrangeOperators() { return kOperators; }
+std::span<const Operator> rearrangeOperators() { return kRearrangeOperators; }
 
 } // namespace candela::import

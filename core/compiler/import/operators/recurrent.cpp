@@ -1,5 +1,5 @@
+#include "core/compiler/import/loop_recurrence.h"
 #include "core/compiler/import/operators/activation.h"
-#include "core/compiler/import/recurrence.h"
 
 /// RNN, GRU and LSTM: the products of all inputs with W at once, then a recurrence for each
 /// direction.
@@ -325,7 +325,7 @@ Status importLstm(Step& step) {
   });
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRecurrentOperators[] = {
     {"GRU", 3, 6, 2, importGru},
     {"LSTM", 3, 8, 3, importLstm},
     {"RNN", 3, 6, 2, importRnn},
@@ -333,6 +333,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> recurrentOperators() { return kOperators; }
+std::span<const Operator> recurrentOperators() { return kRecurrentOperators; }
 
 } // namespace candela::import

@@ -99,7 +99,7 @@ Status importHardmax(Step& step) {
       equal(places, extreme(lines, "max", axis, false)).cast(x.elem()).reshape(x.shape()));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kReductionOperators[] = {
     {"ArgMax", 1, 1, 1, importArgMax},
     {"ArgMin", 1, 1, 1, importArgMin},
     {"Hardmax", 1, 1, 1, importHardmax},
@@ -117,6 +117,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> reductionOperators() { return kOperators; }
+std::span<const Operator> reductionOperators() { return kReductionOperators; }
 
 } // namespace candela::import

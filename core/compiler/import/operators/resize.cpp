@@ -381,13 +381,13 @@ Status importResize(Step& step) {
   return step.set(resize(x, method, axes));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kResizeOperators[] = {
     {"Resize", 1, 4, 1, importResize},
     {"Upsample", 1, 2, 1, importUpsample},
 };
 
 } // namespace
 
-std::span<const Operator> resizeOperators() { return kOperators; }
+std::span<const Operator> resizeOperators() { return kResizeOperators; }
 
 } // namespace candela::import

@@ -1,3 +1,4 @@
+#include <array>
 #include <limits>
 
 #include "core/compiler/import/term.h"
@@ -37,36 +38,54 @@ int64_t extentAttr(Step& step, const char* name, int64_t most) {
   return value;
 }
 
-/// Samples on a grid in every bin, each from the four elements around it.
-Status importRoiAlign(Step& step) {
-  const Regions all = readRegions(step, 4);
+/// What RoiAlign says of its bins and the samples in them.
+struct Alignment {
+  bool isMax = false;
+  bool isHalfPixel = false; ///< coordinates are of the middles of elements
+  std::array<int64_t, 2> bins = {};
+  int64_t samples = 0; ///< along each axis of a bin
+  double scale = 1;    ///< of the regions' coordinates
+};
+
+Alignment readAlignment(Step& step) {
   const std::string mode = attrOf<std::string>(step, "mode", "avg");
-  if (mode != "avg" && mode != "max") return badModel("mode '{}' is not avg or max", mode);
+  if (mode != "avg" && mode != "max") need(badModel("mode '{}' is not avg or max", mode));
   std::string shift = "output_half_pixel"; // what it was before there was a choice
   if (step.opset >= 16)
     shift = attrOf<std::string>(step, "coordinate_transformation_mode", "half_pixel");
   if (shift != "half_pixel" && shift != "output_half_pixel")
-    return badModel("coordinate_transformation_mode '{}' is not half_pixel or output_half_pixel",
-                    shift);
-  constexpr int64_t kMost = 1 << 15;
-  const int64_t bins[2] = {extentAttr(step, "output_height", kMost),
-                           extentAttr(step, "output_width", kMost)};
-  const int64_t samples = attrOf<int64_t>(step, "sampling_ratio", 0);
-  const double scale = attrOf<float>(step, "spatial_scale", 1.0f);
-  if (samples < 0 || samples > kMost)
-    return badModel("sampling_ratio is {}, expected 0 to {}", samples, kMost);
-  if (samples == 0)
-    return failure(
-        Code::unsupported,
-        "sampling_ratio 0 takes as many samples as a region is large, which is not known "
-        "when the model is imported");
-  const Term corners = all.rois * scale - (shift == "half_pixel" ? 0.5 : 0);
+    need(badModel("coordinate_transformation_mode '{}' is not half_pixel or output_half_pixel",
+                  shift));
+  constexpr int64_t kMostBins = 1 << 15;
+  Alignment made;
+  made.isMax = mode == "max";
+  made.isHalfPixel = shift == "half_pixel";
+  made.bins = {extentAttr(step, "output_height", kMostBins),
+               extentAttr(step, "output_width", kMostBins)};
+  made.samples = attrOf<int64_t>(step, "sampling_ratio", 0);
+  made.scale = attrOf<float>(step, "spatial_scale", 1.0f);
+  if (made.samples < 0 || made.samples > kMostBins)
+    need(badModel("sampling_ratio is {}, expected 0 to {}", made.samples, kMostBins));
+  if (made.samples == 0)
+    need(failure(Code::unsupported,
+                 "sampling_ratio 0 takes as many samples as a region is large, which is not known "
+                 "when the model is imported"));
+  return made;
+}
+
+/// Samples on a grid in every bin, each from the four elements around it.
+Status importRoiAlign(Step& step) {
+  const Regions all = readRegions(step, 4);
+  const Alignment alignment = readAlignment(step);
+  const std::array<int64_t, 2>& bins = alignment.bins;
+  const int64_t samples = alignment.samples;
+  const Term corners = all.rois * alignment.scale - (alignment.isHalfPixel ? 0.5 : 0);
   std::optional<Term> index, isThere, weight;
   for (const int axis : {0, 1}) {
     const int64_t extent = axis == 0 ? all.height : all.width, count = bins[axis] * samples;
     const Term start = corners.slice(1, 1 - axis, 1);
     Term size = corners.slice(1, 3 - axis, 1) - start;
-    if (shift != "half_pixel") size = max(size, 1); // a malformed region is one element
+    if (!alignment.isHalfPixel) size = max(size, 1); // a malformed region is one element
     const Term steps = (iota(step.build, count, Elem::i32_).cast(size.elem()) + 0.5) /
                        static_cast<double>(samples);
     const Term place = start + size / static_cast<double>(bins[axis]) * steps; // [regions, samples]
@@ -100,9 +119,9 @@ Status importRoiAlign(Step& step) {
   const int64_t each = 4 * samples * samples;
   const Shape form{all.count, bins[0], bins[1], each, channels};
   const Term parts = taken.reshape(form) * weight->reshape({all.count, bins[0], bins[1], each, 1});
-  const Term pooled = mode == "max" ? reduce(OpKind::ReduceMax, parts, {3}, false)
-                                    : reduce(OpKind::ReduceSum, parts, {3}, false) /
-                                          static_cast<double>(samples * samples);
+  const Term pooled = alignment.isMax ? reduce(OpKind::ReduceMax, parts, {3}, false)
+                                      : reduce(OpKind::ReduceSum, parts, {3}, false) /
+                                            static_cast<double>(samples * samples);
   return step.set(pooled.transpose({0, 3, 1, 2}).cast(all.x.elem()));
 }
 
@@ -155,13 +174,13 @@ Status importMaxRoiPool(Step& step) {
   return step.set(select(isEmpty, 0, both));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRoiOperators[] = {
     {"MaxRoiPool", 2, 2, 1, importMaxRoiPool},
     {"RoiAlign", 3, 3, 1, importRoiAlign},
 };
 
 } // namespace
 
-std::span<const Operator> roiOperators() { return kOperators; }
+std::span<const Operator> roiOperators() { return kRoiOperators; }
 
 } // namespace candela::import

@@ -193,13 +193,59 @@ Status importAffineGrid(Step& step) {
     const auto count = static_cast<double>(extent);
     // From middle to middle, or from edge to edge.
     const double width = alignCorners ? 2 / std::max(1.0, count - 1) : 2 / count;
-    const double first = !alignCorners ? width / 2 - 1 : extent == 1 ? 0 : -1;
+    const double corner = extent == 1 ? 0 : -1;
+    const double first = alignCorners ? corner : width / 2 - 1;
     Shape form(static_cast<size_t>(rank) + 2, 1);
     form[axis + 1] = extent;
     grid = grid + (iota(step.build, extent, Elem::i32_).cast(wide) * width + first).reshape(form) *
                       column(rank - 1 - axis);
   }
   return step.set(grid.cast(theta.elem()));
+}
+
+/// How a window moves over the axes of an image; pads: all begins, then all ends.
+struct WindowMoves {
+  std::vector<int64_t> strides, pads, dilations;
+};
+
+/// Extents of what a window over the axes of x from 2 on gives.
+Shape outputExtents(const Term& x, const Shape& kernel, const WindowMoves& moves) {
+  Shape out;
+  const auto rank = static_cast<int64_t>(kernel.size());
+  for (int64_t i = 0; i < rank; ++i) {
+    const __int128 room = static_cast<__int128>(x.dim(i + 2)) + moves.pads[i] +
+                          moves.pads[i + rank] -
+                          static_cast<__int128>(kernel[i] - 1) * moves.dilations[i] - 1;
+    if (room < 0)
+      need(badModel("a kernel of {} is larger than axis {} of {}", kernel[i], i + 2, x.text()));
+    out.push_back(static_cast<int64_t>(room / moves.strides[i] + 1));
+  }
+  return out;
+}
+
+/// Coordinates of every place that the kernel's elements see, axis by axis: where they are without
+/// an offset, and `moved` [images, taps, rank, count] from there.
+std::vector<Term> sampledPoints(const Term& moved, const Shape& out, const Shape& kernel,
+                                const WindowMoves& moves) {
+  const int64_t images = moved.dim(0), taps = moved.dim(1), rank = moved.dim(2),
+                count = moved.dim(3);
+  std::vector<Term> points;
+  for (int64_t i = 0; i < rank; ++i) {
+    // every place's coordinate i
+    const auto along = [&](const Shape& all, double first, double width) {
+      Shape form(all.size(), 1);
+      form[i] = all[i];
+      return (iota(moved.build(), all[i], Elem::i32_).cast(moved.elem()) * width + first)
+          .reshape(form)
+          .expand(all);
+    };
+    const Term start =
+        along(out, -static_cast<double>(moves.pads[i]), static_cast<double>(moves.strides[i]));
+    const Term reach = along(kernel, 0, static_cast<double>(moves.dilations[i]));
+    const Term place = reach.reshape({1, taps, 1}) + start.reshape({1, 1, count});
+    points.push_back((moved.slice(2, i, 1).squeeze(2) + place).reshape({images, taps * count}));
+  }
+  return points;
 }
 
 /// A convolution whose kernel's elements each look somewhere else: what they see is sampled, then
@@ -210,7 +256,7 @@ Status importDeformConv(Step& step) {
   const auto ints = [&](const char* name) {
     return std::get<std::vector<int64_t>>(attrs.at(name));
   };
-  const auto strides = ints("strides"), pads = ints("pads"), dilations = ints("dilations");
+  const WindowMoves moves{ints("strides"), ints("pads"), ints("dilations")};
   const int64_t group = std::get<int64_t>(attrs.at("group")),
                 offsetGroup = attrOf<int64_t>(step, "offset_group", 1);
   const int64_t batch = x.dim(0), channels = x.dim(1), outputs = w.dim(0), rank = x.rank() - 2;
@@ -220,47 +266,24 @@ Status importDeformConv(Step& step) {
     return badModel("{} channels and weight {} do not fit group {}", channels, w.text(), group);
   if (offsetGroup < 1 || channels % offsetGroup != 0)
     return badModel("{} channels do not fit offset_group {}", channels, offsetGroup);
-  const Shape kernel = [&] {
-    const Shape all = w.shape();
-    return Shape(all.begin() + 2, all.end());
-  }();
+  const Shape weightShape = w.shape();
+  const Shape kernel(weightShape.begin() + 2, weightShape.end());
   const auto taps = elementCount(kernel);
   const int64_t axes = *taps * rank; // no product: the weight has as many elements at least
   Shape wanted{batch, 0};
   if (*taps == 0 || offsetGroup > INT32_MAX || axes > INT32_MAX)
     return badModel("weight {} has no kernel to move", w.text());
   wanted[1] = offsetGroup * axes;
-  for (int64_t i = 0; i < rank; ++i) {
-    const __int128 room = static_cast<__int128>(x.dim(i + 2)) + pads[i] + pads[i + rank] -
-                          static_cast<__int128>(kernel[i] - 1) * dilations[i] - 1;
-    if (room < 0)
-      return badModel("a kernel of {} is larger than axis {} of {}", kernel[i], i + 2, x.text());
-    wanted.push_back(static_cast<int64_t>(room / strides[i] + 1));
-  }
+  const Shape out = outputExtents(x, kernel, moves);
+  wanted.insert(wanted.end(), out.begin(), out.end());
   if (offset.shape() != wanted)
     return badModel("offset {}, expected {}", offset.text(), shapeText(wanted));
-  const Shape out(wanted.begin() + 2, wanted.end());
   const int64_t count = elementCount(out).value_or(0);
   if (batch == 0 || outputs == 0 || count == 0 || channels == 0) return badModel("empty operands");
 
   const Elem wide = weightedElem(x.elem());
   const Term moved = offset.reshape({batch * offsetGroup, *taps, rank, count}).cast(wide);
-  std::vector<Term> points;
-  for (int64_t i = 0; i < rank; ++i) {
-    // every place's coordinate i
-    const auto along = [&](const Shape& all, double first, double width) {
-      Shape form(all.size(), 1);
-      form[i] = all[i];
-      return (iota(step.build, all[i], Elem::i32_).cast(wide) * width + first)
-          .reshape(form)
-          .expand(all);
-    };
-    const Term start = along(out, -static_cast<double>(pads[i]), static_cast<double>(strides[i]));
-    const Term reach = along(kernel, 0, static_cast<double>(dilations[i]));
-    const Term place = reach.reshape({1, *taps, 1}) + start.reshape({1, 1, count});
-    points.push_back(
-        (moved.slice(2, i, 1).squeeze(2) + place).reshape({batch * offsetGroup, *taps * count}));
-  }
+  const std::vector<Term> points = sampledPoints(moved, out, kernel, moves);
   Shape images = x.shape();
   images[0] = batch * offsetGroup;
   images[1] = channels / offsetGroup;
@@ -287,7 +310,7 @@ Status importDeformConv(Step& step) {
   return step.set(y + bias.reshape(form));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSamplingOperators[] = {
     {"AffineGrid", 2, 2, 1, importAffineGrid},
     {"DeformConv", 3, 5, 1, importDeformConv},
     {"GridSample", 2, 2, 1, importGridSample},
@@ -295,6 +318,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> samplingOperators() { return kOperators; }
+std::span<const Operator> samplingOperators() { return kSamplingOperators; }
 
 } // namespace candela::import

@@ -61,7 +61,7 @@ Status importDet(Step& step) {
   return step.set((det ? *det * a : a).reshape(batch).cast(elem));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kScanOperators[] = {
     {"CumProd", 2, 2, 1, importRunning<OpKind::Mul>},
     {"CumSum", 2, 2, 1, importRunning<OpKind::Add>},
     {"Det", 1, 1, 1, importDet},
@@ -69,6 +69,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> scanOperators() { return kOperators; }
+std::span<const Operator> scanOperators() { return kScanOperators; }
 
 } // namespace candela::import

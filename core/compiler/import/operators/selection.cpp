@@ -198,7 +198,7 @@ Status importUnique(Step& step) {
                    runs.count.value());
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSelectionOperators[] = {
     {"Compress", 2, 2, 1, importCompress},
     {"NonZero", 1, 1, 1, importNonZero},
     {"Unique", 1, 1, 4, importUnique},
@@ -206,6 +206,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> selectionOperators() { return kOperators; }
+std::span<const Operator> selectionOperators() { return kSelectionOperators; }
 
 } // namespace candela::import

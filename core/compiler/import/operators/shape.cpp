@@ -62,7 +62,7 @@ Status importConstantOfShape(Step& step) {
   return step.set(step.build.constant(Payload::splat(elem, *count, bits), shape));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kShapeOperators[] = {
     {"Constant", 0, 0, 1, importConstant},
     {"ConstantOfShape", 1, 1, 1, importConstantOfShape},
     {"Shape", 1, 1, 1, importShape},
@@ -71,6 +71,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> shapeOperators() { return kOperators; }
+std::span<const Operator> shapeOperators() { return kShapeOperators; }
 
 } // namespace candela::import

@@ -91,7 +91,7 @@ Status importLrn(Step& step) {
   return step.set((wide / pow(means.reshape(x.shape()) * factor + bias, beta)).cast(x.elem()));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kStandardizationOperators[] = {
     {"GroupNormalization", 3, 3, 1, importGroupNormalization},
     {"InstanceNormalization", 3, 3, 1, importInstanceNormalization},
     {"LRN", 1, 1, 1, importLrn},
@@ -100,6 +100,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> standardizationOperators() { return kOperators; }
+std::span<const Operator> standardizationOperators() { return kStandardizationOperators; }
 
 } // namespace candela::import

@@ -160,20 +160,21 @@ Status importQuantizeLinear(Step& step) {
   grid.check(scale, zero ? &*zero : nullptr);
   const bool saturate = need(step.flagAttr("saturate", true));
   const Elem named = elemAttr(step, "output_dtype"), precision = elemAttr(step, "precision");
-  const Elem to = zero ? zero->elem() : named == Elem::none ? Elem::u8_ : named;
+  const Elem asked = named == Elem::none ? Elem::u8_ : named;
+  const Elem to = zero ? zero->elem() : asked;
   if (named != Elem::none && named != to)
     return badModel("output_dtype is {}, but the zero point is {}", elemName(named), elemName(to));
   if (precision != Elem::none && !isComputed(precision))
     return badModel("precision is {}", elemName(precision));
   if (isInteger(to) ? elemBits(to) > 16 : !isFloat(to) || !isStorageOnly(to) || to == Elem::f8e8m0_)
     return badModel("quantization to {}", elemName(to));
-  const Elem inner = precision != Elem::none    ? precision
-                     : isComputed(scale.elem()) ? scale.elem()
-                                                : Elem::f32_;
+  const Elem computed = isComputed(scale.elem()) ? scale.elem() : Elem::f32_;
+  const Elem inner = precision != Elem::none ? precision : computed;
   const bool isWhole = isInteger(to), isWide = inner == Elem::f32_ || inner == Elem::f64_;
   if (isWhole && isWide && !grid.block) {
     // Of a packed type: in bytes, whose clamp is the wider one.
-    const Elem byte = !isPacked(to) ? to : isSigned(to) ? Elem::i8_ : Elem::u8_;
+    const Elem wider = isSigned(to) ? Elem::i8_ : Elem::u8_;
+    const Elem byte = isPacked(to) ? wider : to;
     const Term offset =
         zero ? unpacked(*zero)
              : Term(step.build,
@@ -224,7 +225,7 @@ Status importDequantizeLinear(Step& step) {
       dequantizeBy(x, grid.spread(scale.cast(wide)), offset ? &*offset : nullptr).cast(to));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kStorageOperators[] = {
     {"Cast", 1, 1, 1, importCast},
     {"CastLike", 2, 2, 1, importCastLike},
     {"DequantizeLinear", 2, 3, 1, importDequantizeLinear},
@@ -233,6 +234,6 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-std::span<const Operator> storageOperators() { return kOperators; }
+std::span<const Operator> storageOperators() { return kStorageOperators; }
 
 } // namespace candela::import

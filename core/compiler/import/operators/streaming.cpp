@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "core/compiler/import/recurrence.h"
+#include "core/compiler/import/loop_recurrence.h"
 
 /// Attention whose memory is a state of fixed size, and the causal convolution that stands before
 /// it.
@@ -12,6 +12,24 @@ Term splitHeads(const Term& x, const char* name, int64_t heads) {
   if (!isFloat(x.elem()) || x.rank() != 3 || x.dim(2) % heads != 0)
     need(badModel("{} {} does not split into {} heads", name, x.text(), heads));
   return widened(x).reshape({x.dim(0), x.dim(1), heads, x.dim(2) / heads}).transpose({0, 2, 1, 3});
+}
+
+/// What is left of the state at each place: [batch, heads, places, 1 or depth].
+Term readDecay(const Step& step, int64_t batch, int64_t places, int64_t heads, int64_t depth) {
+  const Term given = termOf(step, 4);
+  if (given.rank() != 3 || given.dim(0) != batch || given.dim(1) != places ||
+      (given.dim(2) != heads && given.dim(2) != heads * depth))
+    need(badModel("decay {}, expected one number for each head or element of a key", given.text()));
+  return exp(splitHeads(given, "decay", heads));
+}
+
+/// How much of a place's error is written to the state: [batch, heads or 1, places, 1].
+Term readBeta(const Step& step, int64_t batch, int64_t places, int64_t heads) {
+  const Term given = termOf(step, 5);
+  if (given.rank() != 3 || given.dim(0) != batch || given.dim(1) != places ||
+      (given.dim(2) != heads && given.dim(2) != 1))
+    need(badModel("beta {}, expected one number for each head or place", given.text()));
+  return splitHeads(given, "beta", given.dim(2));
 }
 
 Status importLinearAttention(Step& step) {
@@ -51,24 +69,8 @@ Status importLinearAttention(Step& step) {
   const auto placesFirst = [](const Term& x) { return x.transpose({2, 0, 1, 3}); };
   Recurrence recurrence{places, {{past}, {placesFirst(k), placesFirst(v)}, {}}};
   std::vector<Term>& scanned = recurrence.inputs.scanned;
-  if (isGated) {
-    const Term given = termOf(step, 4);
-    if (given.rank() != 3 || given.dim(0) != batch || given.dim(1) != places ||
-        (given.dim(2) != heads && given.dim(2) != heads * depth))
-      return badModel("decay {}, expected one number for each head or element of a key",
-                      given.text());
-    // [places, batch, heads, 1 or depth]
-    scanned.push_back(placesFirst(exp(splitHeads(given, "decay", heads))));
-  }
-  if (isDelta) {
-    const Term given = termOf(step, 5);
-    if (given.rank() != 3 || given.dim(0) != batch || given.dim(1) != places ||
-        (given.dim(2) != heads && given.dim(2) != 1))
-      return badModel("beta {}, expected one number for each head or place", given.text());
-    // [places, batch, heads or 1, 1]
-    scanned.push_back(placesFirst(splitHeads(given, "beta", given.dim(2))));
-  }
-
+  if (isGated) scanned.push_back(placesFirst(readDecay(step, batch, places, heads, depth)));
+  if (isDelta) scanned.push_back(placesFirst(readBeta(step, batch, places, heads)));
   scanned.push_back(q.reshape({batch, heads, group, places, depth}).transpose({3, 0, 1, 2, 4}));
   const StepResults all = addRecurrence(step.build, recurrence, [=](const StepInputs& in) {
     const Term &key = in.scanned[0], &query = in.scanned.back();
@@ -112,13 +114,13 @@ Status importCausalConvWithState(Step& step) {
   return step.set(y);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kStreamingOperators[] = {
     {"CausalConvWithState", 2, 4, 2, importCausalConvWithState},
     {"LinearAttention", 3, 6, 2, importLinearAttention},
 };
 
 } // namespace
 
-std::span<const Operator> streamingOperators() { return kOperators; }
+std::span<const Operator> streamingOperators() { return kStreamingOperators; }
 
 } // namespace candela::import

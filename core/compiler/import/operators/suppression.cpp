@@ -1,5 +1,5 @@
+#include "core/compiler/import/loop_recurrence.h"
 #include "core/compiler/import/operators/selection.h"
-#include "core/compiler/import/recurrence.h"
 
 /// NonMaxSuppression: of boxes that overlap, those with the highest scores.
 namespace candela::import {
@@ -42,9 +42,75 @@ std::optional<Term> scalarOf(const Step& step, size_t input, const char* what, E
   return x.reshape({}).cast(elem);
 }
 
+/// Boxes of each row in order of their scores, of equals the lower index first.
+struct Candidates {
+  Term order;    ///< [rows, width]: indices of boxes
+  Term left;     ///< [rows, 1]: how many of them a score lets in
+  int64_t width; ///< at least the largest of `left`
+};
+
+/// The candidates among scores[rows, boxes]. Those that a score keeps out are left out in steps of
+/// powers of two, so that not each image is another shape.
+Candidates readCandidates(Step& step, const Term& scores, const std::optional<Term>& least) {
+  const int64_t rows = scores.dim(0), count = scores.dim(1);
+  int64_t width = count;
+  Term key = scores, left = full(step.build, static_cast<double>(count), {rows, 1}, Elem::i32_);
+  if (least) {
+    const Term isIn = less(*least, scores);
+    key = select(isIn, scores, -INFINITY);
+    left = reduce(OpKind::ReduceSum, isIn.cast(Elem::i32_), {1});
+    const Term longest = reduce(OpKind::ReduceMax, left, {0}, false);
+    std::vector<int64_t> powers;
+    for (int64_t power = 1; power < count; power *= 2) powers.push_back(power);
+    if (!powers.empty()) {
+      const auto size = static_cast<int64_t>(powers.size());
+      const Term isBelow =
+          less(constant(step.build, powers, {size}, Elem::i32_), longest).cast(Elem::i32_);
+      const auto doublings =
+          need(step.contents(reduce(OpKind::ReduceSum, isBelow, {0}, false).value()));
+      if (doublings[0] < 0 || doublings[0] > size)
+        need(failure(Code::internal, "{} doublings", doublings[0]));
+      width = std::min(count, int64_t(1) << doublings[0]);
+    }
+  }
+  const auto sorted =
+      need(step.build.addAll(OpKind::Sort, {key.value()},
+                             {{"axis", int64_t(1)}, {"k", width}, {"descending", int64_t(1)}}, 2));
+  return {Term(step.build, sorted[1]), left, width};
+}
+
+/// One turn: carried is which places are left, captured are the edges of the boxes there and the
+/// share; stacked is the best place of each row.
+StepResults takeBest(const StepInputs& in, int64_t width) {
+  const Term isLeft = in.carried[0],
+             places = iota(isLeft.build(), width, Elem::i32_).reshape({1, width});
+  // [rows, 1]
+  const Term best =
+      reduce(OpKind::ReduceMin, select(isLeft, places, static_cast<double>(width)), {1});
+  const std::vector<Term> all(in.captured.begin(), in.captured.end() - 1);
+  std::vector<Term> chosen;
+  for (const Term& edge : all)
+    chosen.push_back(takeOfRows(edge, min(best, static_cast<double>(width - 1))));
+  const Term goes = logicalOr(equal(places, best), overlaps(all, chosen, in.captured.back()));
+  return StepResults{{logicalAnd(isLeft, logicalNot(goes))}, {best}};
+}
+
+/// Batch, class and box of each of index[batch * classes, trips], one below the other.
+Term indexTriples(const Term& index, int64_t batch, int64_t classes) {
+  Builder& build = index.build();
+  const int64_t trips = index.dim(1), all = index.dim(0) * trips;
+  const auto column = [&](int64_t extent, int64_t inner, int64_t outer) {
+    return Term(build, build.constant(Payload::iota(Elem::i32_, extent, 0, 1), {1, extent, 1}))
+        .expand({outer, extent, inner})
+        .reshape({all, 1});
+  };
+  return concat({column(batch, classes * trips, 1), column(classes, trips, batch),
+                 index.cast(Elem::i32_).reshape({all, 1})},
+                1);
+}
+
 /// In each turn every class takes the best of its boxes that are left, and drops those that overlap
-/// it. As many turns as boxes are asked for, or can be left; the boxes that a score keeps out are
-/// left out of the turns, in steps of powers of two, so that not each image is another shape.
+/// it. There are as many turns as boxes are asked for, or can be left.
 Status importNonMaxSuppression(Step& step) {
   const Term boxes = widened(termOf(step, 0)), scores = widened(termOf(step, 1));
   if (boxes.rank() != 3 || boxes.dim(2) != 4 || !isFloat(boxes.elem()))
@@ -64,37 +130,14 @@ Status importNonMaxSuppression(Step& step) {
   const Term share = scalarOf(step, 3, "iou_threshold", boxes.elem()).value_or(boxes.number(0));
   const auto least = scalarOf(step, 4, "score_threshold", scores.elem());
 
-  // Candidates of each row in order of their scores, of equals the lower index first.
-  const Term table = scores.reshape({rows, count});
-  int64_t width = count;
-  Term key = table, left = full(step.build, static_cast<double>(count), {rows, 1}, Elem::i32_);
-  if (least) {
-    const Term isIn = less(*least, table);
-    key = select(isIn, table, -INFINITY);
-    left = reduce(OpKind::ReduceSum, isIn.cast(Elem::i32_), {1});
-    const Term longest = reduce(OpKind::ReduceMax, left, {0}, false);
-    std::vector<int64_t> powers;
-    for (int64_t power = 1; power < count; power *= 2) powers.push_back(power);
-    if (!powers.empty()) {
-      const auto size = static_cast<int64_t>(powers.size());
-      const Term isBelow =
-          less(constant(step.build, powers, {size}, Elem::i32_), longest).cast(Elem::i32_);
-      const auto doublings =
-          need(step.contents(reduce(OpKind::ReduceSum, isBelow, {0}, false).value()));
-      if (doublings[0] < 0 || doublings[0] > size)
-        return failure(Code::internal, "{} doublings", doublings[0]);
-      width = std::min(count, int64_t(1) << doublings[0]);
-    }
-  }
-  const auto sorted =
-      need(step.build.addAll(OpKind::Sort, {key.value()},
-                             {{"axis", int64_t(1)}, {"k", width}, {"descending", int64_t(1)}}, 2));
-  const Term order(step.build, sorted[1]); // [rows, width]
+  const Candidates candidates = readCandidates(step, scores.reshape({rows, count}), least);
+  const int64_t width = candidates.width;
+  const Term order = candidates.order;
   const Term place = iota(step.build, width, Elem::i32_).reshape({1, width});
 
   Recurrence turns;
   turns.trips = std::min(width, most);
-  turns.inputs.carried = {less(place, left).expand({rows, width})};
+  turns.inputs.carried = {less(place, candidates.left).expand({rows, width})};
   const Elem flat = placeElem(boxes.count());
   const Term first(step.build,
                    step.build.constant(Payload::iota(flat, batch, 0, count), {batch, 1, 1}));
@@ -102,46 +145,26 @@ Status importNonMaxSuppression(Step& step) {
   for (const Term& edge : edgesOf(boxes, centered))
     turns.inputs.captured.push_back(takeFlat(edge, box).reshape({rows, width}));
   turns.inputs.captured.push_back(share);
-  const StepResults taken = addRecurrence(step.build, turns, [&](const StepInputs& in) {
-    const Term isLeft = in.carried[0],
-               places = iota(isLeft.build(), width, Elem::i32_).reshape({1, width});
-    // [rows, 1]
-    const Term best =
-        reduce(OpKind::ReduceMin, select(isLeft, places, static_cast<double>(width)), {1});
-    const std::vector<Term> all(in.captured.begin(), in.captured.end() - 1);
-    std::vector<Term> chosen;
-    for (const Term& edge : all)
-      chosen.push_back(takeOfRows(edge, min(best, static_cast<double>(width - 1))));
-    const Term goes = logicalOr(equal(places, best), overlaps(all, chosen, in.captured.back()));
-    return StepResults{{logicalAnd(isLeft, logicalNot(goes))}, {best}};
-  });
+  const StepResults taken =
+      addRecurrence(step.build, turns, [&](const StepInputs& in) { return takeBest(in, width); });
 
   // Each chosen place, or `width` where none was left: [rows, trips].
   const Term places = taken.stacked[0].reshape({turns.trips, rows}).transpose({1, 0});
   const Term index = takeOfRows(order, min(places, static_cast<double>(width - 1)));
-  const int64_t all = rows * turns.trips;
-  const auto column = [&](int64_t extent, int64_t inner, int64_t outer) {
-    return Term(step.build,
-                step.build.constant(Payload::iota(Elem::i32_, extent, 0, 1), {1, extent, 1}))
-        .expand({outer, extent, inner})
-        .reshape({all, 1});
-  };
-  const Term table3 =
-      concat({column(batch, classes * turns.trips, 1), column(classes, turns.trips, batch),
-              index.cast(Elem::i32_).reshape({all, 1})},
-             1);
-  const Selected kept = selected(less(places, static_cast<double>(width)).reshape({all}));
+  const Term triples = indexTriples(index, batch, classes);
+  const Selected kept =
+      selected(less(places, static_cast<double>(width)).reshape({rows * turns.trips}));
   const Term result =
-      make(OpKind::Gather, {table3, kept.places}, {{"axis", int64_t(0)}}).cast(Elem::i64_);
+      make(OpKind::Gather, {triples, kept.places}, {{"axis", int64_t(0)}}).cast(Elem::i64_);
   return step.trim({{0, result.value(), 0}}, kept.count.value());
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSuppressionOperators[] = {
     {"NonMaxSuppression", 2, 5, 1, importNonMaxSuppression},
 };
 
 } // namespace
 
-std::span<const Operator> suppressionOperators() { return kOperators; }
+std::span<const Operator> suppressionOperators() { return kSuppressionOperators; }
 
 } // namespace candela::import

@@ -136,13 +136,13 @@ Status importStft(Step& step) {
   return step.set(y.reshape({x.dim(0), frames, transform.out, 2}).cast(x.elem()));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kTransformOperators[] = {
     {"DFT", 1, 3, 1, importDft},
     {"STFT", 2, 4, 1, importStft},
 };
 
 } // namespace
 
-std::span<const Operator> transformOperators() { return kOperators; }
+std::span<const Operator> transformOperators() { return kTransformOperators; }
 
 } // namespace candela::import

@@ -68,7 +68,7 @@ Status importGlobalMaxPool(Step& step) {
   return step.set(make(OpKind::MaxPool, {x}, {{"kernel_shape", kernel}}));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kWindowOperators[] = {
     {"AveragePool", 1, 1, 1, importAveragePool},
     {"Conv", 2, 3, 1, importConv},
     {"GlobalMaxPool", 1, 1, 1, importGlobalMaxPool},
@@ -116,6 +116,6 @@ Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight) {
   return attrs;
 }
 
-std::span<const Operator> windowOperators() { return kOperators; }
+std::span<const Operator> windowOperators() { return kWindowOperators; }
 
 } // namespace candela::import

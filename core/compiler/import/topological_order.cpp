@@ -1,10 +1,10 @@
-#include "core/compiler/import/order.h"
+#include "core/compiler/import/topological_order.h"
 
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
-#include "core/compiler/import/outer_names.h"
+#include "core/compiler/import/dynamic/outer_names.h"
 
 namespace candela::import {
 namespace {

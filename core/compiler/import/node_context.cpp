@@ -1,4 +1,4 @@
-#include "core/compiler/import/step.h"
+#include "core/compiler/import/node_context.h"
 
 #include <algorithm>
 #include <numeric>

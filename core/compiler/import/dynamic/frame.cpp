@@ -1,6 +1,6 @@
-#include "core/compiler/import/frame.h"
+#include "core/compiler/import/dynamic/frame.h"
 
-#include "core/compiler/import/outer_names.h"
+#include "core/compiler/import/dynamic/outer_names.h"
 
 namespace candela::import {
 
@@ -90,6 +90,13 @@ Slot Frame::addParam(const std::string& name, const graph::TensorType& type) {
       flow_.addSlot({name, runtime::control_flow::Slot::Kind::typed, type.elem, type.shape()});
   slot.value = inputFor(slot.run, type, 0);
   slot.frame = this;
+  return slot;
+}
+
+Slot Frame::addConstant(Tensor tensor) {
+  Slot slot;
+  slot.frame = this;
+  slot.value = stage(0).graph.addConstant(std::move(tensor));
   return slot;
 }
 

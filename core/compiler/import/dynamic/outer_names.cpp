@@ -1,4 +1,4 @@
-#include "core/compiler/import/outer_names.h"
+#include "core/compiler/import/dynamic/outer_names.h"
 
 namespace candela::import {
 

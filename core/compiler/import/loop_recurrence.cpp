@@ -1,4 +1,4 @@
-#include "core/compiler/import/recurrence.h"
+#include "core/compiler/import/loop_recurrence.h"
 
 #include <algorithm>
 

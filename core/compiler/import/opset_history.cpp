@@ -1,4 +1,4 @@
-#include "core/compiler/import/history.h"
+#include "core/compiler/import/opset_history.h"
 
 #include <algorithm>
 #include <set>

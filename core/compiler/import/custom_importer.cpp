@@ -1,18 +1,18 @@
-#include "core/compiler/import/custom.h"
+#include "core/compiler/import/custom_importer.h"
 
 #include "core/compiler/graph/custom.h"
-#include "core/compiler/import/walk.h"
+#include "core/compiler/import/dynamic/deferred_nodes.h"
 
 namespace candela::import {
 
-Status Walk::addCustom(const Place& place, const onnx_io::Node& node, const std::string& name,
-                       int64_t version, const std::vector<Slot>& inputs,
-                       std::vector<Slot>& outputs) {
+Status importCustomNode(const Place& place, const ClaimOp& claim, const onnx_io::Node& node,
+                        const std::string& name, int64_t version, const std::vector<Slot>& inputs,
+                        std::vector<Slot>& outputs) {
   const auto unknown = [&](const std::string& why) {
     return failure(Code::unsupported, "operator {} of opset {} is not supported{}{}",
                    qualified(node.domain, node.opType), version, why.empty() ? "" : ": ", why);
   };
-  if (!options_.claim) return unknown("");
+  if (!claim) return unknown("");
   Frame& frame = place.frame;
   bool typed = true;
   for (const Slot& input : inputs) {
@@ -20,7 +20,8 @@ Status Walk::addCustom(const Place& place, const onnx_io::Node& node, const std:
     if (input.list) return badModel("an input is a sequence, expected a tensor");
     typed &= input.isAbsent() || frame.isTyped(input);
   }
-  if (!typed) return defer(place, node, name, "a shape that depends on data", inputs, outputs);
+  if (!typed)
+    return deferNode(place, node, name, {"a shape that depends on data"}, inputs, outputs);
   const int index = frame.stageFor(inputs, Slot::From::graph);
   Builder& builder = frame.stage(index).builder;
   builder.begin(name);
@@ -31,7 +32,7 @@ Status Walk::addCustom(const Place& place, const onnx_io::Node& node, const std:
     asked.inputs.push_back(value);
     if (value) operands.push_back(value);
   }
-  Result<CustomOp> claimed = options_.claim(asked);
+  Result<CustomOp> claimed = claim(asked);
   if (!claimed)
     return claimed.status().code() == Code::unsupported ? unknown(claimed.status().message())
                                                         : claimed.status();

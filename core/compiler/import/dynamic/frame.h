@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "core/compiler/import/builder.h"
+#include "core/compiler/import/node_context.h"
 #include "core/compiler/import/script.h"
-#include "core/compiler/import/step.h"
 #include "core/runtime/control_flow/flow.h"
 
 namespace candela::import {
@@ -24,17 +24,20 @@ inline std::string outerName(const std::string& name) { return "#" + name; }
 /// that goes without types.
 struct Slot {
   enum class From : uint8_t { graph, deferred, step };
-  Value* value = nullptr; ///< of the Graph of `stage` of `frame`
-  runtime::control_flow::SlotId run = runtime::control_flow::kNoSlot; ///< of a run-time value
+  Value* value = nullptr;                  ///< of the Graph of `stage` of `frame`
+  runtime::control_flow::SlotId run = runtime::control_flow::kNoSlot;        ///< of a run-time value
   std::shared_ptr<std::vector<Slot>> list; ///< a sequence whose length is known
   bool poisoned = false;
   Frame* frame = nullptr;
   int stage = 0;
   From from = From::graph;
 
-  bool isAbsent() const {
-    return !value && run == runtime::control_flow::kNoSlot && !list && !poisoned;
+  static Slot makePoisoned() {
+    Slot slot;
+    slot.poisoned = true;
+    return slot;
   }
+  bool isAbsent() const { return !value && run == runtime::control_flow::kNoSlot && !list && !poisoned; }
   bool isConstant() const { return value && value->isConstant(); }
 };
 
@@ -46,8 +49,8 @@ struct DeferredNode {
     bool frozen; ///< its content must be known
   };
   std::vector<Read> reads;
-  std::map<std::string, Tensor> constants;            ///< that it reads, by name
-  std::vector<runtime::control_flow::SlotId> outputs; ///< kNoSlot: nobody names it
+  std::map<std::string, Tensor> constants; ///< that it reads, by name
+  std::vector<runtime::control_flow::SlotId> outputs;       ///< kNoSlot: nobody names it
   std::string why;
 };
 
@@ -93,9 +96,7 @@ public:
   /// The slot of the run that holds it.
   runtime::control_flow::SlotId exported(const Slot& slot);
   /// What a run-time slot is.
-  const runtime::control_flow::Slot& runSlot(const Slot& slot) const {
-    return flow_.slots[slot.run];
-  }
+  const runtime::control_flow::Slot& runSlot(const Slot& slot) const { return flow_.slots[slot.run]; }
   /// A constant, or a tensor whose shape import knows.
   bool isTyped(const Slot& slot) const {
     return slot.value || (slot.run != runtime::control_flow::kNoSlot && runSlot(slot).isTyped());
@@ -104,6 +105,8 @@ public:
 
   /// An input of the first stage's Graph that the run fills.
   Slot addParam(const std::string& name, const graph::TensorType& type);
+  /// A constant of the first stage's Graph.
+  Slot addConstant(Tensor tensor);
   /// A step behind everything that it reads, with new output slots of these kinds.
   std::vector<Slot> addStep(runtime::control_flow::Step step, std::vector<Slot> inputs,
                             const std::vector<runtime::control_flow::Slot>& outputs,
