@@ -119,7 +119,9 @@ public:
     cost.bytes[0] = time->dramBytes;
     for (size_t e = 1; e < time->engines.size(); ++e) {
       const auto engine = static_cast<npu::Engine>(e);
-      const size_t at = engine >= npu::Engine::kStore0 ? 2 : engine >= npu::Engine::kLoad0 ? 1 : 0;
+      size_t at = 0; // computes, loads, stores
+      if (engine >= npu::Engine::kLoad0) at = 1;
+      if (engine >= npu::Engine::kStore0) at = 2;
       cost.busy_cycles[at] =
           std::max(cost.busy_cycles[at], static_cast<uint64_t>(time->engines[e].busy));
     }

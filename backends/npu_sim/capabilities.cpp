@@ -31,7 +31,8 @@ void claimInt16(cdl::Capabilities& c, int64_t localBytes, uint16_t image, uint16
              CDL_CLASS_AFFINE);
   const cdl::Atom mult = cdl::isConst(1), shift = cdl::isConst(2), zero = cdl::isConst(3);
   const auto left = [](uint16_t id, uint8_t elem) {
-    return cdl::attr(id) <= (elem == I32 ? 7 : elem == I16 ? 22 : 30);
+    if (elem == I32) return cdl::attr(id) <= 7;
+    return cdl::attr(id) <= (elem == I16 ? 22 : 30);
   };
   for (uint8_t a : {I8, U8, I32, I16})
     for (uint8_t y : {I8, U8, I16}) {

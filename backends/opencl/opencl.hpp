@@ -57,6 +57,10 @@ struct Launch {
   std::vector<std::pair<size_t, const cdl::Operand*>> offsets;
 };
 
+/// The element types of a product of operands of `elem` by weights, as options of the compiler.
+/// Sums of integers are unsigned, since they wrap.
+const char* productTypes(uint8_t elem);
+
 class OpenCl : public cdl::PrimitiveBackend {
 public:
   OpenCl();

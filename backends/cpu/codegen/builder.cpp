@@ -187,10 +187,11 @@ CPU_BINARY(shl, CreateShl, CreateShl)
 
 Value Builder::div(Value a, Value b, bool isSigned) {
   meet(*this, a, b);
-  llvm::Value* value = isFloat(a.ty) ? impl_.ir.CreateFDiv(raw(a), raw(b))
-                       : isSigned    ? impl_.ir.CreateSDiv(raw(a), raw(b))
-                                     : impl_.ir.CreateUDiv(raw(a), raw(b));
-  return made(value, a.ty, a.lanes);
+  const auto quotient = [&] {
+    if (isFloat(a.ty)) return impl_.ir.CreateFDiv(raw(a), raw(b));
+    return isSigned ? impl_.ir.CreateSDiv(raw(a), raw(b)) : impl_.ir.CreateUDiv(raw(a), raw(b));
+  };
+  return made(quotient(), a.ty, a.lanes);
 }
 Value Builder::rem(Value a, Value b, bool isSigned) {
   meet(*this, a, b);
@@ -212,7 +213,9 @@ Value Builder::abs(Value a) {
   return made(impl_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, raw(a)), a.ty, a.lanes);
 }
 Value Builder::fma(Value a, Value b, Value c) {
-  meet(*this, a, b), meet(*this, a, c), meet(*this, b, c);
+  meet(*this, a, b);
+  meet(*this, a, c);
+  meet(*this, b, c);
   return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::fma, {impl_.type(a.ty, a.lanes)},
                                        {raw(a), raw(b), raw(c)}),
               a.ty, a.lanes);
@@ -220,12 +223,19 @@ Value Builder::fma(Value a, Value b, Value c) {
 Value Builder::sqrt(Value a) {
   return made(impl_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, raw(a)), a.ty, a.lanes);
 }
+
+static ID roundingOf(Round how) {
+  switch (how) {
+  case Round::FLOOR: return llvm::Intrinsic::floor;
+  case Round::CEIL: return llvm::Intrinsic::ceil;
+  case Round::TRUNC: return llvm::Intrinsic::trunc;
+  case Round::EVEN: break;
+  }
+  return llvm::Intrinsic::roundeven;
+}
+
 Value Builder::round(Value a, Round how) {
-  const ID id = how == Round::FLOOR   ? llvm::Intrinsic::floor
-                : how == Round::CEIL  ? llvm::Intrinsic::ceil
-                : how == Round::TRUNC ? llvm::Intrinsic::trunc
-                                      : llvm::Intrinsic::roundeven;
-  return made(impl_.ir.CreateUnaryIntrinsic(id, raw(a)), a.ty, a.lanes);
+  return made(impl_.ir.CreateUnaryIntrinsic(roundingOf(how), raw(a)), a.ty, a.lanes);
 }
 Value Builder::bitNot(Value a) { return made(impl_.ir.CreateNot(raw(a)), a.ty, a.lanes); }
 

@@ -63,6 +63,10 @@ public:
   // Memory. Offsets are bytes; elements are aligned to their size unless `align` says more.
   Value at(Value pointer, Value bytes);
   Value at(Value pointer, int64_t bytes);
+  /// Element `index` of those that lie `step` bytes apart.
+  Value at(Value pointer, Value index, int64_t step) {
+    return step ? at(pointer, mul(index, i64(step))) : pointer;
+  }
   Value load(Ty ty, int lanes, Value pointer, int64_t bytes = 0, int align = 0);
   void store(Value value, Value pointer, int64_t bytes = 0, int align = 0);
   /// The first `count` lanes (a scalar i64); the others are zero and their memory is not touched.

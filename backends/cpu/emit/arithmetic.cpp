@@ -6,11 +6,6 @@ namespace cpu {
 
 namespace {
 
-Ty tyOf(uint8_t elem) {
-  Ty ty = Ty::I64;
-  typeOf(elem, ty);
-  return ty;
-}
 int widthOf(uint8_t elem) { return static_cast<int>(cdl_elem_bits(elem)); }
 bool isFloatElem(uint8_t elem) { return isFloat(tyOf(elem)); }
 
@@ -183,7 +178,8 @@ Typed compute(Builder& b, uint16_t kind, uint16_t fn, uint8_t elem, bool saturat
   case CDL_KIND_UNARY: return {unary(b, fn, in[0].value), elem};
   case CDL_KIND_BINARY: return {binary(b, fn, in[0].elem, in[0].value, in[1].value), elem};
   case CDL_KIND_COMPARE: {
-    const Cmp how = fn == CDL_COMPARE_EQ ? Cmp::EQ : isSignedElem(in[0].elem) ? Cmp::LT : Cmp::ULT;
+    const Cmp less = isSignedElem(in[0].elem) ? Cmp::LT : Cmp::ULT;
+    const Cmp how = fn == CDL_COMPARE_EQ ? Cmp::EQ : less;
     return {asBool(b, b.compare(how, in[0].value, in[1].value)), elem};
   }
   case CDL_KIND_SELECT: return {b.select(isTrue(b, in[0].value), in[1].value, in[2].value), elem};

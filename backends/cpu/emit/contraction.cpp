@@ -8,6 +8,19 @@
 
 namespace cpu {
 
+void addKey(Key& key, const Plane& p) {
+  key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane;
+}
+
+std::vector<PanelRun> panelRuns(int64_t channels, int64_t held) {
+  std::vector<PanelRun> runs;
+  const int64_t whole = channels / held;
+  const int64_t rest = channels % held;
+  if (whole) runs.push_back({.first = 0, .count = whole, .lanes = held});
+  if (rest) runs.push_back({.first = whole, .count = 1, .lanes = rest});
+  return runs;
+}
+
 namespace {
 
 constexpr int kUnroll = 4;           // steps of the innermost axis in one basic block
@@ -68,12 +81,6 @@ TileShape chooseShape(const Contraction& c, const Isa& isa) {
     }
   }
   return best;
-}
-
-Ty tyOf(uint8_t elem) {
-  Ty ty = Ty::I64;
-  typeOf(elem, ty);
-  return ty;
 }
 
 /// Writes the tiles of one contraction.
@@ -182,113 +189,150 @@ private:
   const bool isLong_; // the epilogue
 };
 
-void addKey(Key& key, const Plane& p) {
-  key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane;
-}
+/// How a contraction is cut into units of work: a unit is a row of tiles, or a part of one, of a
+/// group of panels.
+struct TileGrid {
+  TileShape shape;
+  int64_t panelGroups, rowTiles, columnTiles, columnRest;
+  int64_t parts; // of a row of tiles
+  // All units of some panels follow each other, and find their weights near; unless a is what has
+  // to stay near.
+  bool isPanelInner;
+
+  TileGrid(const Contraction& c, const Isa& isa) : shape(chooseShape(c, isa)) {
+    panelGroups = (c.panels + shape.panels - 1) / shape.panels;
+    rowTiles = (c.rows + shape.rows - 1) / shape.rows;
+    columnTiles = c.columns / shape.columns;
+    columnRest = c.columns % shape.columns;
+    parts = std::max<int64_t>(1, (columnTiles + kTilesPerUnit - 1) / kTilesPerUnit);
+    int64_t steps = 1;
+    for (const Axis& axis : c.axes) steps *= axis.count;
+    const int64_t panelBytes = steps * kPanel * 4;
+    const int64_t aBytes =
+        std::max({c.rows * c.a.row, c.columns * c.a.column, c.axes[0].count * c.axes[0].a});
+    isPanelInner = c.panels * panelBytes <= kNear && aBytes > kNear;
+  }
+
+  UnitRows units(const Contraction& c) const {
+    const int64_t inner = isPanelInner ? panelGroups : 1;
+    UnitRows units{.outer = c.batch * c.groups * (isPanelInner ? 1 : panelGroups),
+                   .tiles = rowTiles,
+                   .inner = parts * inner,
+                   .points = shape.rows,
+                   .width = 1,
+                   .rows = c.rows};
+    if (c.width == 0) return units;
+    units.tiles = parts; // of the one row
+    units.inner = inner;
+    units.points = kTilesPerUnit * shape.columns;
+    units.width = c.width;
+    units.rows = c.columns / c.width;
+    return units;
+  }
+};
+
+/// Writes the units of a contraction.
+class UnitWriter {
+public:
+  UnitWriter(Builder& b, const Lowering& lowering, const Contraction& c, const TileGrid& grid)
+      : b(b), c(c), grid_(grid), tiles_(b, lowering, c) {}
+
+  void write(Value unit) {
+    place(unit);
+    const TileShape& shape = grid_.shape;
+    const int panelRest = static_cast<int>(c.panels % shape.panels);
+    if (!panelRest && c.lastLanes == kPanel) return rows(shape.panels, kPanel);
+    const Value isLast = b.compare(Cmp::EQ, panelGroup_, b.i64(grid_.panelGroups - 1));
+    if (grid_.panelGroups > 1) b.when(b.bitNot(isLast), [&] { rows(shape.panels, kPanel); });
+    b.when(isLast, [&] { rows(panelRest ? panelRest : shape.panels, c.lastLanes); });
+  }
+
+private:
+  /// unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts +
+  /// part, or with the group of panels last.
+  void place(Value unit) {
+    Value rest = unit;
+    const auto next = [&](int64_t count) {
+      if (count == 1) return b.i64(0);
+      const Value index = b.rem(rest, b.i64(count), false);
+      rest = b.div(rest, b.i64(count), false);
+      return index;
+    };
+    panelGroup_ = grid_.isPanelInner ? next(grid_.panelGroups) : b.i64(0);
+    part_ = next(grid_.parts);
+    rowTile_ = next(grid_.rowTiles);
+    if (!grid_.isPanelInner) panelGroup_ = next(grid_.panelGroups);
+    const Value group = next(c.groups);
+    const Value batch = c.batch == 1 ? b.i64(0) : rest;
+    const Value firstPanel = b.mul(panelGroup_, b.i64(grid_.shape.panels));
+    const Value firstRow = b.mul(rowTile_, b.i64(grid_.shape.rows));
+    const auto placed = [&](int arg, const Plane& p) {
+      const Value at = b.at(b.at(b.arg(arg), batch, p.batch), group, p.group);
+      return b.at(b.at(at, firstPanel, p.panel), firstRow, p.row);
+    };
+    int arg = 0;
+    a_ = placed(arg++, c.a);
+    weights_ =
+        b.at(b.at(b.at(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
+    bases_ = Ending::bases(c, arg, placed);
+  }
+
+  /// The tiles of a row, the last of which may be lower.
+  void rows(int panels, int lastLanes) {
+    const TileShape& shape = grid_.shape;
+    const int rest = static_cast<int>(c.rows % shape.rows);
+    if (!rest) return columns(shape.rows, panels, lastLanes);
+    const Value isLast = b.compare(Cmp::EQ, rowTile_, b.i64(grid_.rowTiles - 1));
+    if (grid_.rowTiles > 1)
+      b.when(b.bitNot(isLast), [&] { columns(shape.rows, panels, lastLanes); });
+    b.when(isLast, [&] { columns(rest, panels, lastLanes); });
+  }
+
+  /// The tiles of a part of a row, the last of which may be narrower.
+  void columns(int rows, int panels, int lastLanes) {
+    const TileShape& shape = grid_.shape;
+    const auto at = [&](Value tile, int width) {
+      const Value column = b.mul(tile, b.i64(shape.columns));
+      const Bases bases = tiles_.ending().moved(bases_, column);
+      tiles_.tile(b.at(a_, column, c.a.column), weights_, bases, rows, width, panels, lastLanes);
+    };
+    const Value from = b.mul(part_, b.i64(kTilesPerUnit));
+    const Value end = b.i64(grid_.columnTiles);
+    const bool isOnly = grid_.parts == 1;
+    const Value to = isOnly ? end : b.min(b.add(from, b.i64(kTilesPerUnit)), end);
+    if (grid_.columnTiles)
+      b.loop(isOnly ? b.i64(0) : from, to, 1, [&](Value t) { at(t, shape.columns); });
+    if (!grid_.columnRest) return;
+    const auto last = [&] { at(end, static_cast<int>(grid_.columnRest)); };
+    if (isOnly) return last();
+    b.when(b.compare(Cmp::EQ, part_, b.i64(grid_.parts - 1)), last);
+  }
+
+  Builder& b;
+  const Contraction& c;
+  const TileGrid& grid_;
+  TileWriter tiles_;
+  // Of the unit at hand: its place, and the addresses of its first tile.
+  Value panelGroup_, part_, rowTile_, a_, weights_;
+  Bases bases_;
+};
 
 } // namespace
 
 void emitContraction(Lowering& lowering, const Contraction& c) {
   if (takesTiles(lowering.isa, c)) return emitTiles(lowering, c);
-  const TileShape shape = chooseShape(c, lowering.isa);
-  const int64_t panelGroups = (c.panels + shape.panels - 1) / shape.panels;
-  const int64_t rowTiles = (c.rows + shape.rows - 1) / shape.rows;
-  const int64_t columnTiles = c.columns / shape.columns, columnRest = c.columns % shape.columns;
-  // A unit is a row of tiles, or a part of one.
-  const int64_t parts = std::max<int64_t>(1, (columnTiles + kTilesPerUnit - 1) / kTilesPerUnit);
-  // All units of some panels follow each other, and find their weights near; unless a is what has
-  // to stay near.
-  int64_t steps = 1;
-  for (const Axis& axis : c.axes) steps *= axis.count;
-  const int64_t panelBytes = steps * kPanel * 4;
-  const int64_t aBytes =
-      std::max({c.rows * c.a.row, c.columns * c.a.column, c.axes[0].count * c.axes[0].a});
-  const bool isPanelInner = c.panels * panelBytes <= kNear && aBytes > kNear;
-  UnitRows units{c.batch * c.groups * (isPanelInner ? 1 : panelGroups),
-                 rowTiles,
-                 parts * (isPanelInner ? panelGroups : 1),
-                 shape.rows,
-                 1,
-                 c.rows};
-  if (c.width) { // parts of the one row
-    units.tiles = parts;
-    units.inner = isPanelInner ? panelGroups : 1;
-    units.points = kTilesPerUnit * shape.columns;
-    units.width = c.width;
-    units.rows = c.columns / c.width;
-  }
-
+  const TileGrid grid(c, lowering.isa);
   Key key("contraction");
-  key << shape.rows << shape.columns << shape.panels << c.batch << c.groups << c.panels << c.rows
-      << c.columns << c.lastLanes << isPanelInner << c.isInt8 << c.aIsSigned << c.accumulates
-      << c.bBatch << c.bGroup << c.bPanel << c.accElem;
+  key << grid.shape.rows << grid.shape.columns << grid.shape.panels << c.batch << c.groups
+      << c.panels << c.rows << c.columns << c.lastLanes << grid.isPanelInner << c.isInt8
+      << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel << c.accElem;
   for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
   addKey(key, c.a);
   std::vector<Arg> args = {c.a.at, c.b};
   Ending::addArguments(lowering, c, args, key);
-
-  lowering.call(key.text(), units, args, [&](Builder& b) {
-    TileWriter writer(b, lowering, c);
-    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      // unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts
-      // + part, or with the group of panels last.
-      Value rest = unit;
-      const auto next = [&](int64_t count) {
-        if (count == 1) return b.i64(0);
-        const Value index = b.rem(rest, b.i64(count), false);
-        rest = b.div(rest, b.i64(count), false);
-        return index;
-      };
-      Value panelGroup = isPanelInner ? next(panelGroups) : b.i64(0);
-      const Value part = next(parts), rowTile = next(rowTiles);
-      if (!isPanelInner) panelGroup = next(panelGroups);
-      const Value group = next(c.groups);
-      const Value batch = c.batch == 1 ? b.i64(0) : rest;
-      const auto moved = [&](Value base, Value index, int64_t bytes) {
-        return bytes ? b.at(base, b.mul(index, b.i64(bytes))) : base;
-      };
-      const Value firstPanel = b.mul(panelGroup, b.i64(shape.panels));
-      const Value firstRow = b.mul(rowTile, b.i64(shape.rows));
-      const auto placed = [&](int arg, const Plane& p) {
-        return moved(
-            moved(moved(moved(b.arg(arg), batch, p.batch), group, p.group), firstPanel, p.panel),
-            firstRow, p.row);
-      };
-      int arg = 0;
-      const Value a = placed(arg++, c.a);
-      const Value weights =
-          moved(moved(moved(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
-      const Bases bases = Ending::bases(c, arg, placed);
-
-      const auto columns = [&](int rows, int panels, int lastLanes) {
-        const auto at = [&](Value tile, int width) {
-          const Value column = b.mul(tile, b.i64(shape.columns));
-          writer.tile(moved(a, column, c.a.column), weights, writer.ending().moved(bases, column),
-                      rows, width, panels, lastLanes);
-        };
-        const Value from = b.mul(part, b.i64(kTilesPerUnit));
-        const Value to = parts == 1 ? b.i64(columnTiles)
-                                    : b.min(b.add(from, b.i64(kTilesPerUnit)), b.i64(columnTiles));
-        if (columnTiles)
-          b.loop(parts == 1 ? b.i64(0) : from, to, 1, [&](Value t) { at(t, shape.columns); });
-        if (!columnRest) return;
-        const auto last = [&] { at(b.i64(columnTiles), static_cast<int>(columnRest)); };
-        if (parts == 1) return last();
-        b.when(b.compare(Cmp::EQ, part, b.i64(parts - 1)), last);
-      };
-      const auto rows = [&](int panels, int lastLanes) {
-        const int rowRest = static_cast<int>(c.rows % shape.rows);
-        if (!rowRest) return columns(shape.rows, panels, lastLanes);
-        const Value isLast = b.compare(Cmp::EQ, rowTile, b.i64(rowTiles - 1));
-        if (rowTiles > 1) b.when(b.bitNot(isLast), [&] { columns(shape.rows, panels, lastLanes); });
-        b.when(isLast, [&] { columns(rowRest, panels, lastLanes); });
-      };
-      const int panelRest = static_cast<int>(c.panels % shape.panels);
-      if (!panelRest && c.lastLanes == kPanel) return rows(shape.panels, kPanel);
-      const Value isLast = b.compare(Cmp::EQ, panelGroup, b.i64(panelGroups - 1));
-      if (panelGroups > 1) b.when(b.bitNot(isLast), [&] { rows(shape.panels, kPanel); });
-      b.when(isLast, [&] { rows(panelRest ? panelRest : shape.panels, c.lastLanes); });
-    });
+  lowering.call(key.text(), grid.units(c), args, [&](Builder& b) {
+    UnitWriter writer(b, lowering, c, grid);
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) { writer.write(unit); });
   });
 }
 

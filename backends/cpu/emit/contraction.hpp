@@ -1,7 +1,10 @@
 // The one register-tile emitter: sums of products over any grid of results, which is matrix
 // multiplication and direct convolution alike. A tile keeps points x panels of results in
 // registers; each step loads one vector of weights per panel and broadcasts one element of the
-// other operand per point.
+// other operand per point. What makes it fast is that no sum leaves its register until it is done,
+// and that there are more of them than a multiply-add takes cycles (Goto and van de Geijn, "Anatomy
+// of high-performance matrix multiplication", ACM TOMS 34(3), 2008). Shapes of tiles were measured,
+// see tests/backends/cpu/assembly_lint.py for what is held of them.
 #pragma once
 
 #include "arithmetic.hpp"
@@ -21,6 +24,17 @@ struct Plane {
   // between the results of a panel: the size of an element, or 0 for one that they share
   int64_t lane = 0;
 };
+
+void addKey(Key& key, const Plane& plane);
+
+/// Panels that follow each other and hold the same number of channels: all whole ones, or the last
+/// one with what is left.
+struct PanelRun {
+  int64_t first, count, lanes;
+};
+
+/// The panels of `held` channels each that `channels` of them take; no run is empty.
+std::vector<PanelRun> panelRuns(int64_t channels, int64_t held);
 
 /// One axis of the sum: how far a and b move per step, in bytes.
 struct Axis {
@@ -66,6 +80,13 @@ struct Contraction {
   std::optional<Join> join;             // behind requantize
   Plane y;                              // its elem: of the result; lane: its size
   uint8_t accElem = CDL_F32;
+
+  /// Joins the rows of results into one.
+  void flatten() {
+    width = columns;
+    columns *= rows;
+    rows = 1;
+  }
 };
 
 void emitContraction(Lowering& lowering, const Contraction& contraction);

@@ -157,24 +157,24 @@ public:
   ConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g)
       : lowering_(lowering), g_(g), in_(operandsOf(lowering, instr)), sums_(in_.back()),
         operands_(cdl_operand_count(lowering.image, &instr)),
-        epilogue_(instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr),
-        views_(in_.size() - 1) {}
+        epilogue_{.expr = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr,
+                  .views = std::vector<std::optional<Image>>(in_.size() - 1)} {}
 
   bool emit(std::string& why) {
     const std::optional<Image> x = imageOf(in_[0]), y = imageOf(sums_);
     const std::optional<Weights> w = weightsOf(lowering_, in_[1]);
-    if (in_[1].elem != CDL_I8 || (sums_.elem != CDL_I32 && !epilogue_))
-      return why = "its element types", false;
-    if (!x || !y || !w || y->isBlocked) return why = "its layouts", false;
+    if (in_[1].elem != CDL_I8 || (sums_.elem != CDL_I32 && !epilogue_.expr))
+      return refuse(why, "its element types");
+    if (!x || !y || !w || y->isBlocked) return refuse(why, "its layouts");
     x_ = *x;
     y_ = *y;
     w_ = *w;
-    for (size_t i = operands_; i < views_.size(); ++i)
-      if (!(views_[i] = imageOf(in_[i])) || views_[i]->isBlocked ||
+    for (size_t i = operands_; i < epilogue_.views.size(); ++i)
+      if (!(epilogue_.views[i] = imageOf(in_[i])) || epilogue_.views[i]->isBlocked ||
           in_[i].channelsLast != sums_.channelsLast)
-        return why = "the layout of what its epilogue reads", false;
+        return refuse(why, "the layout of what its epilogue reads");
     if (operands_ > 2 && !knownInteger(lowering_, in_[2], xZero_))
-      return why = "a zero point that is no constant", false;
+      return refuse(why, "a zero point that is no constant");
     outs_ = y_.c / g_.group;
     panels_ = (outs_ + kPanel - 1) / kPanel;
     int64_t wZero = 0;
@@ -196,8 +196,8 @@ public:
     // A constant bias joins the constant of each channel, and then a RESCALE that ends the
     // epilogue, or stands behind the instruction, joins the kernel.
     const int channelDim = sums_.channelsLast ? 3 : 1;
-    cdl_expr_t rest = epilogue_ ? *epilogue_ : cdl_expr_t{};
-    if (epilogue_)
+    cdl_expr_t rest = epilogue_.expr ? *epilogue_.expr : cdl_expr_t{};
+    if (epilogue_.expr)
       follower_ = endingOf(lowering_, lowering_.instr(), rest, in_, channelDim, sums_.channelsLast);
     if (follower_) --rest.steps;
     bias_ = rest.steps ? constantBias(lowering_, rest, in_, channelDim, y_.c)
@@ -219,27 +219,12 @@ public:
 private:
   uint64_t border() const { return static_cast<uint64_t>(xZero_) & 0xff; }
 
-  /// The epilogue over sums that lie as `acc`; `of` views an image as acc does.
-  void apply(const Operand& acc, const std::function<Operand(const Image&)>& of) {
-    if (!epilogue_) return copy(lowering_, acc, of(y_));
-    std::vector<Operand> read = {acc};
-    for (const auto& v : views_)
-      if (v) read.push_back(of(*v));
-    map(lowering_, "conv " + exprKey(lowering_, *epilogue_), read, of(y_),
-        [&](Builder& b, const std::vector<Typed>& loaded) {
-          std::vector<Typed> byIndex(views_.size());
-          for (size_t i = 0, next = 1; i < views_.size(); ++i)
-            if (views_[i]) byIndex[i] = loaded[next++];
-          return computeExpr(b, lowering_.image, *epilogue_, byIndex, &loaded[0]);
-        });
-  }
-
   void widened() {
     const Image x = x_.isBlocked
                         ? channelsInnermost(lowering_, x_, 1, x_.c, g_.begin, g_.end, border())
                         : bordered(lowering_, x_, g_.begin, g_.end, border());
     Image sums = y_;
-    if (epilogue_) {
+    if (epilogue_.expr) {
       sums.lane = y_.h * y_.w;
       sums.block = kPanel * sums.lane;
       sums.row = y_.w;
@@ -249,12 +234,12 @@ private:
           view(CDL_I32, {}, {}, lowering_.scratch(static_cast<uint64_t>(y_.n * sums.batch) * 4));
     }
     emitWidened(lowering_, x, w_.view, sums, operands_ > 3 ? &in_[3] : nullptr, xZero_, g_);
-    if (!epilogue_) return;
+    if (!epilogue_.expr) return;
     const std::vector<int64_t> dims = {y_.n, y_.c, y_.h, y_.w};
     const auto of = [&](const Image& image) {
       return restrided(image.view, dims, {image.batch, image.lane, image.row, image.column});
     };
-    apply(of(sums), of);
+    epilogue_.apply(lowering_, of(sums), y_, of);
   }
 
   /// What becomes of the sums, when they end in a result with channels last.
@@ -264,8 +249,8 @@ private:
     if (follower_ && follower_->join)
       c_.join = Join{*follower_->join, imageOf(follower_->other)->plane(outs_)};
     if (bias_) return;
-    c_.epilogue = epilogue_;
-    for (const auto& v : views_)
+    c_.epilogue = epilogue_.expr;
+    for (const auto& v : epilogue_.views)
       c_.views.push_back(v ? std::optional(v->plane(outs_)) : std::nullopt);
   }
 
@@ -339,19 +324,16 @@ private:
     c_.panels = panels_;
     const int64_t depth = joinsTaps_ ? roundUp(kw * w_.ins, 4) : channels,
                   taps = joinsTaps_ ? kh : kh * kw;
-    const Image x = channelsInnermost(lowering_, x_, splitsBlocks_ ? 1 : g_.group,
-                                      splitsBlocks_ ? x_.c
-                                      : joinsTaps_  ? w_.ins
-                                                    : channels,
+    int64_t perGroup = joinsTaps_ ? w_.ins : channels; // channels in memory
+    if (splitsBlocks_) perGroup = x_.c;
+    const Image x = channelsInnermost(lowering_, x_, splitsBlocks_ ? 1 : g_.group, perGroup,
                                       g_.begin, g_.end, border());
-    c_.a = {in_[0].elem,
-            x.view.at,
-            x.batch,
-            channels,
-            0,
-            g_.stride[0] * x.row,
-            g_.stride[1] * x.column,
-            0};
+    c_.a = {.elem = in_[0].elem,
+            .at = x.view.at,
+            .batch = x.batch,
+            .group = channels,
+            .row = g_.stride[0] * x.row,
+            .column = g_.stride[1] * x.column};
     c_.b = w_.isPacked ? w_.view.at : packWeights(taps, depth);
     const int64_t tap = depth * kPanel;
     c_.bPanel = taps * tap;
@@ -368,9 +350,7 @@ private:
                           (!c_.join || c_.join->other.row == c_.columns * c_.join->other.column) &&
                           !c_.epilogue;
       if (isFlat) {
-        c_.width = c_.columns;
-        c_.columns *= c_.rows;
-        c_.rows = 1;
+        c_.flatten();
       }
       addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
       return emitContraction(lowering_, c_);
@@ -384,42 +364,37 @@ private:
     const int64_t size = cdl_elem_bits(elem) / 8, area = y_.h * y_.w * kPanel,
                   groupArea = panels_ * area, batchArea = g_.group * groupArea;
     if (w_.kernel[0] == 1 && w_.kernel[1] == 1 && c_.a.row == c_.columns * c_.a.column) {
-      c_.width = c_.columns;
-      c_.columns *= c_.rows;
-      c_.rows = 1;
+      c_.flatten();
     }
     const Arg sums = lowering_.scratch(static_cast<uint64_t>(y_.n * batchArea * size));
-    c_.y = {elem,
-            sums,
-            batchArea * size,
-            groupArea * size,
-            area * size,
-            c_.columns * kPanel * size,
-            kPanel * size,
-            size};
+    c_.y = {.elem = elem,
+            .at = sums,
+            .batch = batchArea * size,
+            .group = groupArea * size,
+            .panel = area * size,
+            .row = c_.columns * kPanel * size,
+            .column = kPanel * size,
+            .lane = size};
     addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
     emitContraction(lowering_, c_);
     Image to = y_;
     if (follower_) to = *imageOf(follower_->y);
-    const auto finish = [&](int64_t first, int64_t count, int64_t lanes) {
-      if (count == 0 || lanes == 0) return;
-      const std::vector<int64_t> dims = {y_.n, g_.group, count, lanes, y_.h, y_.w};
+    for (const PanelRun& run : panelRuns(outs_, kPanel)) {
+      const std::vector<int64_t> dims = {y_.n, g_.group, run.count, run.lanes, y_.h, y_.w};
       const auto of = [&](const Image& image) {
         return restrided(
             image.view, dims,
             {image.batch, outs_ * image.lane, image.block, image.lane, image.row, image.column},
-            first * image.block);
+            run.first * image.block);
       };
       const Operand from =
           restrided(view(elem, {}, {}, sums), dims,
-                    {batchArea, groupArea, area, 1, y_.w * kPanel, kPanel}, first * area);
+                    {batchArea, groupArea, area, 1, y_.w * kPanel, kPanel}, run.first * area);
       if (bias_)
         copy(lowering_, from, of(to));
       else
-        apply(from, of);
-    };
-    finish(0, outs_ / kPanel, kPanel);
-    finish(outs_ / kPanel, outs_ % kPanel ? 1 : 0, outs_ % kPanel);
+        epilogue_.apply(lowering_, from, y_, of);
+    }
   }
 
   Lowering& lowering_;
@@ -428,8 +403,7 @@ private:
   // the result of the instruction: the sums, or what its epilogue makes of them
   const Operand sums_;
   const size_t operands_;
-  const cdl_expr_t* epilogue_;
-  std::vector<std::optional<Image>> views_; // that the epilogue reads
+  ImageEpilogue epilogue_;
   Image x_, y_;
   Weights w_;
   int64_t xZero_ = 0, outs_ = 0, panels_ = 0; // outs_, panels_: per group

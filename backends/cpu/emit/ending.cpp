@@ -6,16 +6,6 @@ namespace cpu {
 
 namespace {
 
-Ty tyOf(uint8_t elem) {
-  Ty ty = Ty::I64;
-  typeOf(elem, ty);
-  return ty;
-}
-
-void addKey(Key& key, const Plane& p) {
-  key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane;
-}
-
 /// Calls visit(plane, member of Bases, argument) for each address that is an argument of the
 /// kernel, in order.
 template <typename Visit> void eachPlane(const Contraction& c, const Visit& visit) {

@@ -1,5 +1,6 @@
 #include "image.hpp"
 
+#include "instructions.hpp"
 #include "map.hpp"
 
 namespace cpu {
@@ -8,20 +9,35 @@ Plane Image::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
   const auto bytes = [&](int64_t elements) { return view.bytes(elements); };
   // Groups of a blocked image are whole blocks.
   const int64_t groupStep = isBlocked ? group / kPanel * block : group * lane;
-  return {view.elem,
-          view.at,
-          bytes(batch),
-          bytes(groupStep),
-          bytes(isBlocked ? block : kPanel * lane),
-          bytes(row * rowStep),
-          bytes(column * columnStep),
-          bytes(lane)};
+  return {.elem = view.elem,
+          .at = view.at,
+          .batch = bytes(batch),
+          .group = bytes(groupStep),
+          .panel = bytes(isBlocked ? block : kPanel * lane),
+          .row = bytes(row * rowStep),
+          .column = bytes(column * columnStep),
+          .lane = bytes(lane)};
 }
 
 std::vector<Axis> Image::channelAxes(int64_t channels, int64_t weightStep) const {
   if (!isBlocked) return {{channels, view.bytes(lane), weightStep}};
   return {{channels / kPanel, view.bytes(block), kPanel * weightStep},
           {kPanel, view.bytes(lane), weightStep}};
+}
+
+void ImageEpilogue::apply(Lowering& lowering, const Operand& acc, const Image& y,
+                          const std::function<Operand(const Image&)>& viewOf) const {
+  if (!expr) return copy(lowering, acc, viewOf(y));
+  std::vector<Operand> read = {acc};
+  for (const auto& view : views)
+    if (view) read.push_back(viewOf(*view));
+  map(lowering, "conv " + exprKey(lowering, *expr), read, viewOf(y),
+      [&](Builder& b, const std::vector<Typed>& loaded) {
+        std::vector<Typed> byIndex(views.size());
+        for (size_t i = 0, next = 1; i < views.size(); ++i)
+          if (views[i]) byIndex[i] = loaded[next++];
+        return computeExpr(b, lowering.image, *expr, byIndex, &loaded[0]);
+      });
 }
 
 std::optional<Image> imageOf(const Operand& view) {

@@ -24,6 +24,17 @@ struct Image {
   std::vector<Axis> channelAxes(int64_t channels, int64_t weightStep) const;
 };
 
+/// What ends a convolution: an expression, or none, and the images that it reads.
+struct ImageEpilogue {
+  const cdl_expr_t* expr = nullptr;
+  std::vector<std::optional<Image>> views; // by index of the instruction's inputs
+
+  /// The epilogue of the sums `acc` into y, in a pass of its own; `viewOf` gives an image the dims
+  /// of `acc`.
+  void apply(Lowering& lowering, const Operand& acc, const Image& y,
+             const std::function<Operand(const Image&)>& viewOf) const;
+};
+
 /// nullopt: a layout that the emitters do not know. Reads views that broadcast too (a bias over n,
 /// h and w).
 std::optional<Image> imageOf(const Operand& view);
@@ -39,10 +50,9 @@ std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const in
 Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2],
                uint64_t value);
 
-/// A transposed convolution of x into y; `views` are what its epilogue reads, by index of the
-/// instruction's inputs.
-bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& g,
-                        const cdl_expr_t* epilogue, const std::vector<std::optional<Image>>& views,
-                        const Image& x, const Image& y, std::string& why);
+/// A transposed convolution of x into y.
+bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& conv,
+                        const ImageEpilogue& epilogue, const Image& x, const Image& y,
+                        std::string& why);
 
 } // namespace cpu

@@ -59,8 +59,8 @@ namespace {
 bool fitsAlignment(const RescaleForm& form, const std::vector<Operand>& inputs) {
   for (size_t i = 0; i < inputs.size(); i += 4) {
     const uint8_t elem = inputs[i].elem;
-    const int magnitude =
-        elem == CDL_I64 ? 39 : static_cast<int>(cdl_elem_bits(elem)) - (isSignedElem(elem) ? 1 : 0);
+    int magnitude = static_cast<int>(cdl_elem_bits(elem)) - (isSignedElem(elem) ? 1 : 0);
+    if (elem == CDL_I64) magnitude = 39;
     const int64_t left = i ? form.bLeftShift : form.aLeftShift;
     if (magnitude + 24 + (inputs.size() > 4 ? 1 : 0) + left > 63) return false;
   }
@@ -75,13 +75,13 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   inputs.pop_back();
   Ty ty;
   if (instr.kind == CDL_KIND_FILL) {
-    if (!typeOf(y.elem, ty)) return why = "its element type", false;
+    if (!typeOf(y.elem, ty)) return refuse(why, "its element type");
     fill(lowering, y, static_cast<uint64_t>(attrOf(lowering, instr, CDL_ATTR_VALUE, 0)));
     return true;
   }
   if (instr.kind == CDL_KIND_ELEMENTWISE) {
     const cdl_expr_t& expr = *cdl_get_expr(lowering.image, instr.expr);
-    if (!canComputeExpr(lowering.image, expr)) return why = "a step of its expression", false;
+    if (!canComputeExpr(lowering.image, expr)) return refuse(why, "a step of its expression");
     map(lowering, exprKey(lowering, expr), inputs, y,
         [&](Builder& b, const std::vector<Typed>& in) {
           return computeExpr(b, lowering.image, expr, in, nullptr);
@@ -89,9 +89,9 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     return true;
   }
   if (instr.kind == CDL_KIND_RESCALE) {
-    if (cdl_elem_bits(y.elem) > 32) return why = "a result of 64 bits", false;
+    if (cdl_elem_bits(y.elem) > 32) return refuse(why, "a result of 64 bits");
     const RescaleForm form = rescaleForm(lowering, instr, y.elem);
-    if (!fitsAlignment(form, inputs)) return why = "left shifts beyond 63 bits", false;
+    if (!fitsAlignment(form, inputs)) return refuse(why, "left shifts beyond 63 bits");
     Key key("rescale");
     key << form.aLeftShift << form.bLeftShift << form.clampMin << form.clampMax;
     map(lowering, key.text(), inputs, y, [&](Builder& b, const std::vector<Typed>& in) {
@@ -103,7 +103,7 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   for (const Operand& o : inputs) elems.push_back(o.elem);
   elems.push_back(y.elem);
   if (!canCompute(instr.kind, instr.fn, elems))
-    return why = "the function on these element types", false;
+    return refuse(why, "the function on these element types");
   if (instr.kind == CDL_KIND_COPY) {
     copy(lowering, inputs[0], y);
     return true;
@@ -119,35 +119,57 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
 
 namespace {
 
+/// Kinds that are mapped element by element.
+bool isMapped(uint16_t kind) {
+  switch (kind) {
+  case CDL_KIND_COPY:
+  case CDL_KIND_FILL:
+  case CDL_KIND_CONVERT:
+  case CDL_KIND_BINARY:
+  case CDL_KIND_COMPARE:
+  case CDL_KIND_SELECT:
+  case CDL_KIND_UNARY:
+  case CDL_KIND_RESCALE:
+  case CDL_KIND_ELEMENTWISE: return true;
+  default: return false;
+  }
+}
+
+/// Activations in blocks of 16 channels or, of bytes, with channels last.
+bool isImageLayout(const cdl_layout_t& layout, uint8_t elem) {
+  const bool isBytes = elem == CDL_I8 || elem == CDL_U8;
+  return hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}}) ||
+         (isBytes && hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}}));
+}
+
+bool isConvWeightLayout(const cdl_layout_t& layout) {
+  return hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}}) ||
+         hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}}) ||
+         hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}, {1, 4}});
+}
+
 /// Every view is row-major or in a layout that the emitter of the kind reads by its rank. What is
 /// mapped element by element only needs one layout for all.
 bool knowsLayouts(const Lowering& lowering, const cdl_instr_t& instr) {
-  const bool isWindow = instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_POOL2D;
   const uint32_t views = uint32_t(instr.inputs) + instr.outputs;
   const uint8_t elem = views ? cdl_get_input(lowering.image, &instr, 0)->elem : uint8_t(CDL_F32);
-  const bool isBytes = elem == CDL_I8 || elem == CDL_U8;
   const uint16_t last = views ? cdl_get_input(lowering.image, &instr, views - 1)->layout : 0;
-  for (uint32_t i = 0; i < views; ++i) {
-    const uint16_t index = cdl_get_input(lowering.image, &instr, i)->layout;
-    if (index == 0 && (isWindow || instr.kind == CDL_KIND_MATMUL || last == 0)) continue;
+  const auto isRead = [&](uint32_t view, uint16_t index) {
     const cdl_layout_t& layout = *cdl_get_layout(lowering.image, index);
-    const bool isImage = hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}}) ||
-                         (isBytes && hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}}));
-    const bool isWeights = hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}}) ||
-                           hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}}) ||
-                           hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}, {1, 4}});
-    const bool isMapped = instr.kind == CDL_KIND_COPY || instr.kind == CDL_KIND_FILL ||
-                          instr.kind == CDL_KIND_CONVERT || instr.kind == CDL_KIND_BINARY ||
-                          instr.kind == CDL_KIND_COMPARE || instr.kind == CDL_KIND_SELECT ||
-                          instr.kind == CDL_KIND_UNARY || instr.kind == CDL_KIND_RESCALE ||
-                          instr.kind == CDL_KIND_ELEMENTWISE;
-    const bool isColumns = hasSteps(layout, {{0, 0}, {2, 0}, {1, 0}, {2, 16}});
-    const bool isRead = isMapped                                  ? index == last && !layout.opaque
-                        : instr.kind == CDL_KIND_MATMUL           ? i == 1 && isColumns
-                        : instr.kind == CDL_KIND_CONV2D && i == 1 ? isWeights
-                                                                  : isWindow && isImage;
-    if (!isRead) return false;
-  }
+    if (isMapped(instr.kind)) return index == last && (index == 0 || !layout.opaque);
+    if (index == 0)
+      return last == 0 || instr.kind == CDL_KIND_MATMUL || instr.kind == CDL_KIND_CONV2D ||
+             instr.kind == CDL_KIND_POOL2D;
+    switch (instr.kind) {
+    case CDL_KIND_MATMUL: return view == 1 && hasSteps(layout, {{0, 0}, {2, 0}, {1, 0}, {2, 16}});
+    case CDL_KIND_CONV2D:
+      return view == 1 ? isConvWeightLayout(layout) : isImageLayout(layout, elem);
+    case CDL_KIND_POOL2D: return isImageLayout(layout, elem);
+    default: return false;
+    }
+  };
+  for (uint32_t i = 0; i < views; ++i)
+    if (!isRead(i, cdl_get_input(lowering.image, &instr, i)->layout)) return false;
   return true;
 }
 
@@ -157,17 +179,9 @@ bool emitInstruction(Lowering& lowering, uint32_t index, std::string& why) {
   const cdl_instr_t& instr = *cdl_get_instr(lowering.image, index);
   if (lowering.isDone(index)) return true;
   lowering.begin(index);
-  if (!knowsLayouts(lowering, instr)) return why = "its layouts", false;
+  if (!knowsLayouts(lowering, instr)) return refuse(why, "its layouts");
+  if (isMapped(instr.kind)) return emitMapped(lowering, instr, why);
   switch (instr.kind) {
-  case CDL_KIND_COPY:
-  case CDL_KIND_FILL:
-  case CDL_KIND_CONVERT:
-  case CDL_KIND_BINARY:
-  case CDL_KIND_COMPARE:
-  case CDL_KIND_SELECT:
-  case CDL_KIND_UNARY:
-  case CDL_KIND_RESCALE:
-  case CDL_KIND_ELEMENTWISE: return emitMapped(lowering, instr, why);
   case CDL_KIND_MATMUL: return emitMatmul(lowering, instr, why);
   case CDL_KIND_CONV2D: return emitConv(lowering, instr, why);
   case CDL_KIND_POOL2D: return emitPool(lowering, instr, why);
@@ -178,7 +192,7 @@ bool emitInstruction(Lowering& lowering, uint32_t index, std::string& why) {
   case CDL_KIND_GATHER:
   case CDL_KIND_SCATTER:
   case CDL_KIND_TABLE: return emitIndexed(lowering, instr, why);
-  default: why = "the kind"; return false;
+  default: return refuse(why, "the kind");
   }
 }
 

@@ -39,6 +39,12 @@ bool typeOf(uint8_t elem, Ty& ty) {
   }
 }
 
+Ty tyOf(uint8_t elem) {
+  Ty ty = Ty::I64;
+  typeOf(elem, ty);
+  return ty;
+}
+
 bool isSignedElem(uint8_t elem) {
   return elem == CDL_I8 || elem == CDL_I16 || elem == CDL_I32 || elem == CDL_I64 ||
          elem == CDL_F32 || elem == CDL_F64;

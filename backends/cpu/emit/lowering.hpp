@@ -27,7 +27,15 @@ struct Operand {
 
 /// The type in registers of an element type; false for those that no kernel computes on.
 bool typeOf(uint8_t elem, Ty& ty);
+/// The same of an element type that kernels are known to compute on.
+Ty tyOf(uint8_t elem);
 bool isSignedElem(uint8_t elem);
+
+/// Reports why an emitter does not take an instruction. Always false, for the emitter to return.
+inline bool refuse(std::string& why, const char* reason) {
+  why = reason;
+  return false;
+}
 
 /// The steps of a layout are these (logical dim, factor).
 bool hasSteps(const cdl_layout_t& layout, std::initializer_list<std::pair<int, uint32_t>> steps);

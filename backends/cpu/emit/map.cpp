@@ -48,9 +48,7 @@ Nest nestOf(const std::vector<Operand>& operands) {
 }
 
 Typed loaded(Builder& b, uint8_t elem, int lanes, Value at, int64_t stride) {
-  Ty ty = Ty::I64;
-  typeOf(elem, ty);
-  return {b.loadStrided(ty, lanes, at, stride), elem};
+  return {b.loadStrided(tyOf(elem), lanes, at, stride), elem};
 }
 
 } // namespace
@@ -73,117 +71,144 @@ Operand restrided(const Operand& base, const std::vector<int64_t>& dims,
   return o;
 }
 
+namespace {
+
+/// Writes the kernel of a map: rows of the innermost dim, in vectors, then what is left over.
+class MapKernel {
+public:
+  MapKernel(const Isa& isa, const std::vector<Operand>& operands, const Element& element)
+      : operands_(operands), element_(element), nest_(nestOf(operands)),
+        last_(nest_.dims.size() - 1), y_(operands.size() - 1), inner_(nest_.dims[last_]),
+        step_(nest_.strides[last_]) {
+    int widest = 1;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const int size = sizeOf(tyOf(operands[i].elem));
+      widest = std::max(widest, size);
+      isContiguous_ &= step_[i] == size || (step_[i] == 0 && i != y_);
+    }
+    lanes_ = static_cast<int>(std::min<int64_t>(isa.lanes(widest), 64));
+    chunk_ = inner_ > 2 * kChunk ? kChunk : inner_;
+    chunks_ = (inner_ + chunk_ - 1) / chunk_;
+    for (size_t d = 0; d < last_; ++d) outer_ *= nest_.dims[d];
+    hasRows_ = last_ >= 1 && chunks_ == 1 && outer_ / nest_.dims[last_ - 1] >= 16;
+    rows_ = hasRows_ ? nest_.dims[last_ - 1] : 1;
+  }
+
+  int64_t units() const { return outer_ / rows_ * chunks_; }
+
+  void addTo(Key& key) const {
+    for (const Operand& o : operands_) key << o.elem;
+    for (size_t d = 0; d <= last_; ++d) {
+      key << nest_.dims[d];
+      for (int64_t stride : nest_.strides[d]) key << stride;
+    }
+  }
+
+  void write(Builder& b) const {
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) { writeUnit(b, unit); });
+  }
+
+private:
+  /// A unit is one row; long rows are cut, and of many rows that are short some go together.
+  void writeUnit(Builder& b, Value unit) const {
+    const Values base = basesOf(b, chunks_ > 1 ? b.div(unit, b.i64(chunks_), false) : unit);
+    if (chunks_ > 1) {
+      const Value from = b.mul(b.rem(unit, b.i64(chunks_), false), b.i64(chunk_));
+      writeRow(b, base, from, b.min(b.add(from, b.i64(chunk_)), b.i64(inner_)));
+    } else if (hasRows_) {
+      b.loop(b.i64(0), b.i64(rows_), 1, [&](Value row) {
+        Values at = base;
+        for (size_t k = 0; k < at.size(); ++k)
+          at[k] = b.at(at[k], b.mul(row, b.i64(nest_.strides[last_ - 1][k])));
+        writeRow(b, at, b.i64(0), b.i64(inner_));
+      });
+    } else {
+      writeRow(b, base, b.i64(0), b.i64(inner_));
+    }
+  }
+
+  /// Where each operand is at the outer dims of a unit.
+  Values basesOf(Builder& b, Value rest) const {
+    Values base;
+    for (size_t k = 0; k < operands_.size(); ++k) base.push_back(b.arg(static_cast<int>(k)));
+    for (size_t d = hasRows_ ? last_ - 1 : last_; d-- > 0;) {
+      const Value index = d ? b.rem(rest, b.i64(nest_.dims[d]), false) : rest;
+      rest = d ? b.div(rest, b.i64(nest_.dims[d]), false) : rest;
+      for (size_t k = 0; k < base.size(); ++k) base[k] = b.at(base[k], index, nest_.strides[d][k]);
+    }
+    return base;
+  }
+
+  void writeRow(Builder& b, const Values& base, Value from, Value to) const {
+    Value done = from;
+    if (lanes_ > 1 && inner_ >= lanes_) {
+      done = b.sub(to, b.rem(b.sub(to, from), b.i64(lanes_), false));
+      b.loop(from, done, lanes_, [&](Value i) {
+        const Value v = computed(b, base, lanes_, i, [&](size_t k, Value at) {
+          return loaded(b, operands_[k].elem, lanes_, at, step_[k]);
+        });
+        b.storeStrided(v, resultAt(b, base, i), step_[y_]);
+      });
+      if (inner_ % lanes_ == 0 && chunk_ % lanes_ == 0) return;
+    }
+    if (isContiguous_ && b.isa().hasMasks)
+      b.loop(done, to, lanes_, [&](Value i) { writeFirst(b, base, i, b.sub(to, i)); });
+    else
+      b.loop(done, to, 1, [&](Value i) {
+        const Value v = computed(b, base, 1, i, [&](size_t k, Value at) {
+          return loaded(b, operands_[k].elem, 1, at, step_[k]);
+        });
+        b.store(v, resultAt(b, base, i));
+      });
+  }
+
+  /// A vector of which `left` lanes exist, or all.
+  void writeFirst(Builder& b, const Values& base, Value i, Value left) const {
+    const Value v = computed(b, base, lanes_, i, [&](size_t k, Value at) {
+      if (step_[k] == 0) return loaded(b, operands_[k].elem, lanes_, at, 0);
+      return Typed{b.loadFirst(tyOf(operands_[k].elem), lanes_, at, left), operands_[k].elem};
+    });
+    b.storeFirst(v, resultAt(b, base, i), left);
+  }
+
+  Value computed(Builder& b, const Values& base, int width, Value i,
+                 const std::function<Typed(size_t, Value)>& load) const {
+    std::vector<Typed> in;
+    for (size_t k = 0; k < y_; ++k) in.push_back(load(k, b.at(base[k], b.mul(i, b.i64(step_[k])))));
+    return b.splat(element_(b, in).value, width);
+  }
+  Value resultAt(Builder& b, const Values& base, Value i) const {
+    return b.at(base[y_], b.mul(i, b.i64(step_[y_])));
+  }
+
+  const std::vector<Operand>& operands_; // the result last
+  const Element& element_;
+  const Nest nest_;
+  const size_t last_, y_; // the innermost dim; the result
+  const int64_t inner_;
+  const std::vector<int64_t>& step_; // along the innermost dim
+  bool isContiguous_ = true;         // every operand is a row or one element: a tail can be masked
+  int lanes_ = 1;
+  int64_t chunk_ = 1, chunks_ = 1; // of a row
+  int64_t outer_ = 1;              // rows
+  bool hasRows_ = false;           // a unit has several
+  int64_t rows_ = 1;
+};
+
+} // namespace
+
 void map(Lowering& lowering, const std::string& what, const std::vector<Operand>& inputs,
          const Operand& y, const Element& element) {
   if (y.elements() == 0) return;
   std::vector<Operand> operands = inputs;
   operands.push_back(y);
-  const Nest nest = nestOf(operands);
-  const size_t count = operands.size(), last = nest.dims.size() - 1;
-  const int64_t inner = nest.dims[last];
-  const std::vector<int64_t>& step = nest.strides[last];
-
-  int widest = 1;
+  const MapKernel kernel(lowering.isa, operands, element);
   Key key("map " + what);
-  for (size_t i = 0; i < count; ++i) {
-    Ty ty = Ty::I64;
-    typeOf(operands[i].elem, ty);
-    widest = std::max(widest, sizeOf(ty));
-    key << operands[i].elem;
-  }
-  for (size_t d = 0; d <= last; ++d) {
-    key << nest.dims[d];
-    for (int64_t stride : nest.strides[d]) key << stride;
-  }
-  const int lanes = static_cast<int>(std::min<int64_t>(lowering.isa.lanes(widest), 64));
-  bool isContiguous = true; // every operand is a row or one element: a tail can be masked
-  for (size_t i = 0; i < count; ++i) {
-    Ty ty = Ty::I64;
-    typeOf(operands[i].elem, ty);
-    isContiguous &= step[i] == sizeOf(ty) || (step[i] == 0 && i + 1 < count);
-  }
-
-  // A unit is one row; long rows are cut, and of many rows that are short some go together.
-  const int64_t chunk = inner > 2 * kChunk ? kChunk : inner;
-  const int64_t chunks = (inner + chunk - 1) / chunk;
-  int64_t outer = 1;
-  for (size_t d = 0; d + 1 < nest.dims.size(); ++d) outer *= nest.dims[d];
-  const bool hasRows = last >= 1 && chunks == 1 && outer / nest.dims[last - 1] >= 16;
-  const int64_t rows = hasRows ? nest.dims[last - 1] : 1;
-
+  kernel.addTo(key);
   std::vector<Arg> args;
   for (const Operand& o : operands) args.push_back(o.at);
-  const auto units = static_cast<uint64_t>(outer / rows * chunks);
-  lowering.call(key.text(), units, args, [&](Builder& b) {
-    const auto rowAt = [&](const Values& base, Value from, Value to) {
-      const auto apply = [&](int width, Value i, const std::function<Typed(size_t, Value)>& load) {
-        std::vector<Typed> in;
-        for (size_t k = 0; k + 1 < count; ++k)
-          in.push_back(load(k, b.at(base[k], b.mul(i, b.i64(step[k])))));
-        Typed result = element(b, in);
-        result.value = b.splat(result.value, width);
-        return result.value;
-      };
-      const auto yAt = [&](Value i) {
-        return b.at(base[count - 1], b.mul(i, b.i64(step[count - 1])));
-      };
-      Value done = from;
-      if (lanes > 1 && inner >= lanes) {
-        const Value whole = b.sub(to, b.rem(b.sub(to, from), b.i64(lanes), false));
-        b.loop(from, whole, lanes, [&](Value i) {
-          const Value v = apply(lanes, i, [&](size_t k, Value at) {
-            return loaded(b, operands[k].elem, lanes, at, step[k]);
-          });
-          b.storeStrided(v, yAt(i), step[count - 1]);
-        });
-        done = whole;
-        if (inner % lanes == 0 && chunk % lanes == 0) return;
-      }
-      if (isContiguous && b.isa().hasMasks) {
-        // What is left over, of every lane that exists.
-        b.loop(done, to, lanes, [&](Value i) {
-          const Value left = b.sub(to, i);
-          const Value v = apply(lanes, i, [&](size_t k, Value at) {
-            if (step[k] == 0) return loaded(b, operands[k].elem, lanes, at, 0);
-            Ty ty = Ty::I64;
-            typeOf(operands[k].elem, ty);
-            return Typed{b.loadFirst(ty, lanes, at, left), operands[k].elem};
-          });
-          b.storeFirst(v, yAt(i), left);
-        });
-        return;
-      }
-      b.loop(done, to, 1, [&](Value i) {
-        const Value v = apply(
-            1, i, [&](size_t k, Value at) { return loaded(b, operands[k].elem, 1, at, step[k]); });
-        b.store(v, yAt(i));
-      });
-    };
-    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      Value rest = chunks > 1 ? b.div(unit, b.i64(chunks), false) : unit;
-      Values base;
-      for (size_t k = 0; k < count; ++k) base.push_back(b.arg(static_cast<int>(k)));
-      for (size_t d = hasRows ? last - 1 : last; d-- > 0;) {
-        const Value index = d ? b.rem(rest, b.i64(nest.dims[d]), false) : rest;
-        rest = d ? b.div(rest, b.i64(nest.dims[d]), false) : rest;
-        for (size_t k = 0; k < count; ++k)
-          if (nest.strides[d][k]) base[k] = b.at(base[k], b.mul(index, b.i64(nest.strides[d][k])));
-      }
-      if (chunks > 1) {
-        const Value from = b.mul(b.rem(unit, b.i64(chunks), false), b.i64(chunk));
-        rowAt(base, from, b.min(b.add(from, b.i64(chunk)), b.i64(inner)));
-      } else if (hasRows) {
-        b.loop(b.i64(0), b.i64(rows), 1, [&](Value row) {
-          Values at = base;
-          for (size_t k = 0; k < count; ++k)
-            at[k] = b.at(at[k], b.mul(row, b.i64(nest.strides[last - 1][k])));
-          rowAt(at, b.i64(0), b.i64(inner));
-        });
-      } else {
-        rowAt(base, b.i64(0), b.i64(inner));
-      }
-    });
-  });
+  lowering.call(key.text(), static_cast<uint64_t>(kernel.units()), args,
+                [&](Builder& b) { kernel.write(b); });
 }
 
 namespace {

@@ -93,7 +93,7 @@ void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand
   });
 }
 
-/// Products of four by four: b is known, and nothing has to be taken off it.
+/// MatmulForms of four by four: b is known, and nothing has to be taken off it.
 bool takesDots(const Lowering& lowering, const std::vector<Operand>& in, size_t operands,
                const Operand& y, bool accumulates) {
   const Operand &a = in[0], &w = in[1];
@@ -152,11 +152,15 @@ void emitInteger(Lowering& lowering, const std::optional<Follower>& follower,
   c.a.column = a.strides[1];
   c.b = lowering.own(packedB.data(), packedB.size());
   c.bPanel = k * kPanel;
-  c.axes = {{k / 4, 4, kPanel * 4}};
+  c.axes = {{.count = k / 4, .a = 4, .b = kPanel * 4}};
   if (follower) follow(lowering, *follower, 1, panels, c);
   const auto plane = [](const Operand& o) {
-    return Plane{o.elem,          o.at, o.bytes(o.strides[0]), 0,
-                 o.bytes(kPanel), 0,    o.bytes(o.strides[1]), o.bytes(1)};
+    return Plane{.elem = o.elem,
+                 .at = o.at,
+                 .batch = o.bytes(o.strides[0]),
+                 .panel = o.bytes(kPanel),
+                 .column = o.bytes(o.strides[1]),
+                 .lane = o.bytes(1)};
   };
   c.y = plane(follower ? follower->y : y);
   if (follower && follower->join) c.join = Join{*follower->join, plane(follower->other)};
@@ -172,118 +176,180 @@ void emitInteger(Lowering& lowering, const std::optional<Follower>& follower,
   emitContraction(lowering, c);
 }
 
-} // namespace
+/// A MATMUL with the attributes and the parts of its instruction.
+struct MatmulForm {
+  std::vector<Operand> in; // a, b, zero points, then what the epilogue reads
+  Operand y;
+  size_t operands; // of `in`
+  const cdl_expr_t* epilogue;
+  bool accumulates;
+  int64_t batch, m, n, k;
+};
 
-bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
-  std::vector<Operand> in = operandsOf(lowering, instr);
-  const Operand y = in.back();
-  in.pop_back();
-  const size_t operands = cdl_operand_count(lowering.image, &instr);
-  const bool accumulates = attrOf(lowering, instr, CDL_ATTR_ACCUMULATE, 0) != 0;
-  const cdl_expr_t* epilogue = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
-  const Operand &a = in[0], &w = in[1];
-  const int64_t batch = y.dims[0], m = y.dims[1], n = y.dims[2], k = a.dims[2];
-  if (y.elements() == 0) return true;
-  if (epilogue && !canComputeExpr(lowering.image, *epilogue))
-    return why = "a step of its epilogue", false;
+MatmulForm matmulFormOf(const Lowering& lowering, const cdl_instr_t& instr) {
+  MatmulForm p;
+  p.in = operandsOf(lowering, instr);
+  p.y = p.in.back();
+  p.in.pop_back();
+  p.operands = cdl_operand_count(lowering.image, &instr);
+  p.epilogue = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
+  p.accumulates = attrOf(lowering, instr, CDL_ATTR_ACCUMULATE, 0) != 0;
+  p.batch = p.y.dims[0];
+  p.m = p.y.dims[1];
+  p.n = p.y.dims[2];
+  p.k = p.in[0].dims[2];
+  return p;
+}
 
-  if (a.elem != CDL_F32) {
-    const bool isWide = a.elem == CDL_I16;
-    if ((!isWide && a.elem != CDL_I8 && a.elem != CDL_U8) || w.elem != CDL_I8)
-      return why = "its element types", false;
-    const uint8_t own = isWide ? CDL_I64 : CDL_I32;
-    const std::vector<int32_t> nothing(static_cast<size_t>(n), 0);
-    if (!epilogue && y.elem != own) return why = "its element types", false;
-    const bool isDots = takesDots(lowering, in, operands, y, accumulates);
-    cdl_expr_t rest = epilogue ? *epilogue : cdl_expr_t{};
-    const std::vector<Operand> all = operandsOf(lowering, instr);
-    std::optional<Follower> follower;
-    if (isDots && epilogue) follower = endingOf(lowering, lowering.instr(), rest, all, 2, true);
-    if (follower) --rest.steps;
-    // what a constant bias leaves over is requantization alone
-    if (isDots && (follower || y.elem == own)) {
-      const auto bias =
-          rest.steps ? constantBias(lowering, rest, all, 2, n) : std::optional(nothing);
-      if (bias && !follower) follower = followerOf(lowering, lowering.instr(), y, 2, true);
-      if (bias) return emitInteger(lowering, follower, in, operands, y, accumulates, *bias), true;
-    }
-    if (!epilogue)
-      return emitInteger(lowering, std::nullopt, in, operands, y, accumulates, nothing), true;
-    if (isDots)
-      return emitInteger(lowering, std::nullopt, in, operands, y, accumulates, nothing, epilogue),
-             true;
-    // Else over the sums, in a pass of its own.
-    const Operand sums =
-        view(own, {batch, m, n}, {m * n, n, 1},
-             lowering.scratch(static_cast<uint64_t>(y.elements() * (isWide ? 8 : 4))));
-    if (accumulates) copy(lowering, y, sums);
-    emitInteger(lowering, std::nullopt, in, operands, sums, accumulates, nothing);
-    std::vector<Operand> read = {sums};
-    read.insert(read.end(), in.begin() + static_cast<std::ptrdiff_t>(operands), in.end());
-    map(lowering, "matmul " + std::to_string(operands) + " " + exprKey(lowering, *epilogue), read,
-        y, [&](Builder& b, const std::vector<Typed>& loaded) {
-          std::vector<Typed> byIndex(in.size());
-          std::copy(loaded.begin() + 1, loaded.end(),
-                    byIndex.begin() + static_cast<std::ptrdiff_t>(operands));
-          return computeExpr(b, lowering.image, *epilogue, byIndex, &loaded[0]);
-        });
-    return true;
+/// The epilogue over integer sums in memory, in a pass of its own.
+void emitApart(Lowering& lowering, const MatmulForm& p, uint8_t sumElem) {
+  const auto bytes = static_cast<uint64_t>(p.y.elements() * (sumElem == CDL_I64 ? 8 : 4));
+  const Operand sums =
+      view(sumElem, {p.batch, p.m, p.n}, {p.m * p.n, p.n, 1}, lowering.scratch(bytes));
+  if (p.accumulates) copy(lowering, p.y, sums);
+  const std::vector<int32_t> nothing(static_cast<size_t>(p.n), 0);
+  emitInteger(lowering, std::nullopt, p.in, p.operands, sums, p.accumulates, nothing);
+  std::vector<Operand> read = {sums};
+  read.insert(read.end(), p.in.begin() + static_cast<std::ptrdiff_t>(p.operands), p.in.end());
+  map(lowering, "matmul " + std::to_string(p.operands) + " " + exprKey(lowering, *p.epilogue), read,
+      p.y, [&](Builder& b, const std::vector<Typed>& loaded) {
+        std::vector<Typed> byIndex(p.in.size());
+        std::copy(loaded.begin() + 1, loaded.end(),
+                  byIndex.begin() + static_cast<std::ptrdiff_t>(p.operands));
+        return computeExpr(b, lowering.image, *p.epilogue, byIndex, &loaded[0]);
+      });
+}
+
+/// What ends integer sums within their kernel: a constant bias, and the RESCALE after it.
+struct IntegerEnd {
+  std::vector<int32_t> bias;
+  std::optional<Follower> follower;
+};
+
+/// nullopt: the epilogue is something else.
+std::optional<IntegerEnd> integerEndOf(const Lowering& lowering, const cdl_instr_t& instr,
+                                       const MatmulForm& p, uint8_t sumElem) {
+  cdl_expr_t rest = p.epilogue ? *p.epilogue : cdl_expr_t{};
+  const std::vector<Operand> all = operandsOf(lowering, instr);
+  IntegerEnd end;
+  if (p.epilogue) end.follower = endingOf(lowering, lowering.instr(), rest, all, 2, true);
+  if (end.follower) --rest.steps;
+  // what a constant bias leaves over is requantization alone
+  if (!end.follower && p.y.elem != sumElem) return std::nullopt;
+  end.bias.assign(static_cast<size_t>(p.n), 0);
+  if (rest.steps) {
+    const auto bias = constantBias(lowering, rest, all, 2, p.n);
+    if (!bias) return std::nullopt;
+    end.bias = *bias;
   }
+  if (!end.follower) end.follower = followerOf(lowering, lowering.instr(), p.y, 2, true);
+  return end;
+}
 
-  if (w.elem != CDL_F32 || (y.elem != CDL_F32 && (!epilogue || accumulates)))
-    return why = "its element types", false;
-  Contraction c;
-  c.batch = batch;
-  c.panels = panelsOf(n);
-  c.columns = m;
-  c.lastLanes = static_cast<int>(n - (c.panels - 1) * kPanel);
-  c.accumulates = accumulates;
-  if (epilogue) setEpilogue(epilogue, in, operands, c);
-  // Columns that are no neighbours come by way of a dense result.
-  const bool isScattered = n > 1 && y.strides[2] != 1;
-  const Operand to = !isScattered
-                         ? y
-                         : view(y.elem, {batch, m, n}, {m * n, n, 1},
-                                lowering.scratch(static_cast<uint64_t>(y.bytes(y.elements()))));
-  if (isScattered && accumulates) copy(lowering, y, to);
-  c.a = {a.elem, a.at, a.bytes(a.strides[0]), 0, 0, 0, a.bytes(a.strides[1]), 0};
-  c.y = {to.elem,          to.at, to.bytes(to.strides[0]), 0,
-         to.bytes(kPanel), 0,     to.bytes(to.strides[1]), to.bytes(1)};
+bool emitIntegerMatmul(Lowering& lowering, const cdl_instr_t& instr, const MatmulForm& p,
+                       std::string& why) {
+  const uint8_t elem = p.in[0].elem;
+  const bool isWide = elem == CDL_I16;
+  if ((!isWide && elem != CDL_I8 && elem != CDL_U8) || p.in[1].elem != CDL_I8)
+    return refuse(why, "its element types");
+  const uint8_t sumElem = isWide ? CDL_I64 : CDL_I32;
+  if (!p.epilogue && p.y.elem != sumElem) return refuse(why, "its element types");
+  const bool isDots = takesDots(lowering, p.in, p.operands, p.y, p.accumulates);
+  std::optional<IntegerEnd> end;
+  if (isDots) end = integerEndOf(lowering, instr, p, sumElem);
+  const std::vector<int32_t> nothing(static_cast<size_t>(p.n), 0);
+  if (end)
+    emitInteger(lowering, end->follower, p.in, p.operands, p.y, p.accumulates, end->bias);
+  else if (!p.epilogue || isDots)
+    emitInteger(lowering, std::nullopt, p.in, p.operands, p.y, p.accumulates, nothing, p.epilogue);
+  else
+    emitApart(lowering, p, sumElem);
+  return true;
+}
+
+/// b of an f32 product, in whole panels where it is not packed yet.
+void setWeights(Lowering& lowering, const MatmulForm& p, Contraction& c) {
+  const Operand &a = p.in[0], &w = p.in[1];
+  const int64_t aStep = a.bytes(a.strides[2]);
   const bool isConstant = payloadOf(lowering, w) != nullptr;
-  const bool isWhole = n % kPanel == 0; // else the last panel would be read beyond b
-  if (k == 0) {
-    c.axes = {{0, 0, 0}};
+  const bool isWhole = p.n % kPanel == 0; // else the last panel would be read beyond b
+  if (p.k == 0) {
+    c.axes = {{.count = 0}};
     c.b = w.at;
-  } else if (w.rank == 4) { // {b, n/16, k, n%16}
+    return;
+  }
+  if (w.rank == 4) { // {b, n/16, k, n%16}
     c.b = w.at;
     c.bBatch = w.bytes(w.strides[0]);
     c.bPanel = w.bytes(w.strides[1]);
-    c.axes = {{k, a.bytes(a.strides[2]), w.bytes(w.strides[2])}};
-  } else if (m <= kFewRows && !isConstant && isWhole && w.strides[2] == 1) {
+    c.axes = {{.count = p.k, .a = aStep, .b = w.bytes(w.strides[2])}};
+    return;
+  }
+  if (p.m <= kFewRows && !isConstant && isWhole && w.strides[2] == 1) {
     c.b = w.at;
     c.bBatch = w.bytes(w.strides[0]);
     c.bPanel = kPanel * 4;
-    c.axes = {{k, a.bytes(a.strides[2]), w.bytes(w.strides[1])}};
-  } else {
-    const int64_t distinct = w.strides[0] == 0 ? 1 : batch, size = c.panels * k * kPanel;
-    std::vector<Piece> pieces;
-    const int64_t whole = n / kPanel, rest = n % kPanel;
-    pieces.push_back({{distinct, whole, k, kPanel},
-                      {w.strides[0], kPanel * w.strides[2], w.strides[1], w.strides[2]},
-                      {size, k * kPanel, kPanel, 1}});
-    if (rest)
-      pieces.push_back({{distinct, k, rest},
-                        {w.strides[0], w.strides[1], w.strides[2]},
-                        {size, kPanel, 1},
-                        whole * kPanel * w.strides[2],
-                        whole * k * kPanel});
-    c.b = packed(lowering, w, distinct * size, pieces);
-    c.bBatch = distinct == 1 ? 0 : size * 4;
-    c.bPanel = k * kPanel * 4;
-    c.axes = {{k, a.bytes(a.strides[2]), kPanel * 4}};
+    c.axes = {{.count = p.k, .a = aStep, .b = w.bytes(w.strides[1])}};
+    return;
   }
+  const int64_t distinct = w.strides[0] == 0 ? 1 : p.batch, size = c.panels * p.k * kPanel;
+  const int64_t whole = p.n / kPanel, rest = p.n % kPanel;
+  std::vector<Piece> pieces = {
+      {.dims = {distinct, whole, p.k, kPanel},
+       .srcStrides = {w.strides[0], kPanel * w.strides[2], w.strides[1], w.strides[2]},
+       .dstStrides = {size, p.k * kPanel, kPanel, 1}}};
+  if (rest)
+    pieces.push_back({.dims = {distinct, p.k, rest},
+                      .srcStrides = {w.strides[0], w.strides[1], w.strides[2]},
+                      .dstStrides = {size, kPanel, 1},
+                      .src = whole * kPanel * w.strides[2],
+                      .dst = whole * p.k * kPanel});
+  c.b = packed(lowering, w, distinct * size, pieces);
+  c.bBatch = distinct == 1 ? 0 : size * 4;
+  c.bPanel = p.k * kPanel * 4;
+  c.axes = {{.count = p.k, .a = aStep, .b = kPanel * 4}};
+}
+
+void emitFloatMatmul(Lowering& lowering, const MatmulForm& p) {
+  const Operand& a = p.in[0];
+  Contraction c;
+  c.batch = p.batch;
+  c.panels = panelsOf(p.n);
+  c.columns = p.m;
+  c.lastLanes = static_cast<int>(p.n - (c.panels - 1) * kPanel);
+  c.accumulates = p.accumulates;
+  if (p.epilogue) setEpilogue(p.epilogue, p.in, p.operands, c);
+  // Columns that are no neighbours come by way of a dense result.
+  const bool isScattered = p.n > 1 && p.y.strides[2] != 1;
+  Operand to = p.y;
+  if (isScattered)
+    to = view(p.y.elem, {p.batch, p.m, p.n}, {p.m * p.n, p.n, 1},
+              lowering.scratch(static_cast<uint64_t>(p.y.bytes(p.y.elements()))));
+  if (isScattered && p.accumulates) copy(lowering, p.y, to);
+  c.a = {
+      .elem = a.elem, .at = a.at, .batch = a.bytes(a.strides[0]), .column = a.bytes(a.strides[1])};
+  c.y = {.elem = to.elem,
+         .at = to.at,
+         .batch = to.bytes(to.strides[0]),
+         .panel = to.bytes(kPanel),
+         .column = to.bytes(to.strides[1]),
+         .lane = to.bytes(1)};
+  setWeights(lowering, p, c);
   emitContraction(lowering, c);
-  if (isScattered) copy(lowering, to, y);
+  if (isScattered) copy(lowering, to, p.y);
+}
+
+} // namespace
+
+bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
+  const MatmulForm p = matmulFormOf(lowering, instr);
+  if (p.y.elements() == 0) return true;
+  if (p.epilogue && !canComputeExpr(lowering.image, *p.epilogue))
+    return refuse(why, "a step of its epilogue");
+  if (p.in[0].elem != CDL_F32) return emitIntegerMatmul(lowering, instr, p, why);
+  if (p.in[1].elem != CDL_F32 || (p.y.elem != CDL_F32 && (!p.epilogue || p.accumulates)))
+    return refuse(why, "its element types");
+  emitFloatMatmul(lowering, p);
   return true;
 }
 

@@ -17,12 +17,6 @@ struct Axes {
   int64_t outer, along, inner;
 };
 
-Ty tyOf(uint8_t elem) {
-  Ty ty = Ty::I64;
-  typeOf(elem, ty);
-  return ty;
-}
-
 void addKey(Key& key, const Operand& o) {
   key << o.elem;
   for (int d = 0; d < o.rank; ++d) key << o.dims[d] << o.strides[d];
@@ -49,8 +43,10 @@ Value identity(Builder& b, uint16_t fn, uint8_t elem, int lanes) {
       value = b.real(ty, isMax ? -__builtin_inf() : __builtin_inf());
     else if (isSignedElem(elem))
       value = b.integer(ty, isMax ? -(int64_t(1) << (bits - 1)) : (int64_t(1) << (bits - 1)) - 1);
+    else if (isMax)
+      value = b.integer(ty, 0);
     else
-      value = b.integer(ty, isMax ? 0 : bits == 64 ? -1 : (int64_t(1) << bits) - 1);
+      value = b.integer(ty, bits == 64 ? -1 : (int64_t(1) << bits) - 1);
   }
   return b.splat(value, lanes);
 }
@@ -95,175 +91,245 @@ void eachOf(Builder& b, int64_t count, int lanes, const std::function<void(Value
   if (whole < count) b.loop(b.i64(whole), b.i64(count), 1, [&](Value i) { body(i, 1); });
 }
 
+/// Element i of dim d of a view, from `base` on.
+Value at(Builder& b, const Operand& o, Value base, int d, Value i) {
+  return b.at(base, b.mul(i, b.i64(o.bytes(o.strides[d]))));
+}
+
+/// The position of the extreme along the axis.
+class ArgReduce {
+public:
+  ArgReduce(const Operand& x, const Operand& y, uint16_t fn, bool takesLast)
+      : x_(x), y_(y), fn_(fn), takesLast_(takesLast) {}
+
+  void write(Builder& b, const Axes& n) const {
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+      const Value o = b.div(unit, b.i64(n.inner), false);
+      const Value i = b.rem(unit, b.i64(n.inner), false);
+      const Value row = at(b, x_, at(b, x_, b.arg(0), 0, o), 2, i);
+      const Ty own = tyOf(x_.elem);
+      const Value first = b.load(own, 1, row);
+      const Values best =
+          b.loop(b.i64(1), b.i64(n.along), 1, {first, b.i64(0)}, [&](Value r, const Values& c) {
+            const Value v = b.load(own, 1, at(b, x_, row, 1, r));
+            const Value isBetter = wins(b, v, c[0]);
+            return Values{b.select(isBetter, v, c[0]), b.select(isBetter, r, c[1])};
+          });
+      b.store(b.cast(best[1], tyOf(y_.elem), true), at(b, y_, at(b, y_, b.arg(1), 0, o), 1, i));
+    });
+  }
+
+private:
+  Cmp better() const {
+    const bool isSigned = isSignedElem(x_.elem);
+    if (fn_ == CDL_ARG_REDUCE_MAX) return isSigned ? Cmp::GT : Cmp::UGT;
+    return isSigned ? Cmp::LT : Cmp::ULT;
+  }
+
+  /// Whether v takes the place of `best`, which came before it.
+  Value wins(Builder& b, Value v, Value best) const {
+    Value wins = b.compare(better(), v, best);
+    if (takesLast_) wins = b.bitOr(wins, b.compare(Cmp::EQ, v, best));
+    if (!isFloat(tyOf(x_.elem))) return wins;
+    // NaN is the extreme, the first one unless the last is asked for.
+    const Value isNan = b.compare(Cmp::UNORDERED, v, v);
+    const Value wasNan = b.compare(Cmp::UNORDERED, best, best);
+    return takesLast_ ? b.bitOr(b.bitAnd(wins, b.bitNot(wasNan)), isNan)
+                      : b.bitAnd(b.bitOr(wins, isNan), b.bitNot(wasNan));
+  }
+
+  const Operand &x_, &y_;
+  const uint16_t fn_;
+  const bool takesLast_;
+};
+
+/// A REDUCE with what its expression makes of the operands before the fold, and of the folded value
+/// after it.
+class Reduction {
+public:
+  Reduction(const Lowering& lowering, const cdl_instr_t& instr, const std::vector<Operand>& in)
+      : image_(lowering.image), in_(in),
+        expr_(instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr),
+        prologue_(instr.prologue), operands_(cdl_operand_count(lowering.image, &instr)),
+        fn_(instr.fn), elem_(in[0].elem), n_{in[0].dims[0], in[0].dims[1], in[0].dims[2]} {
+    if (prologue_) elem_ = cdl_get_step(image_, expr_->first_step + prologue_ - 1)->elem;
+  }
+
+  /// False where a type or a step is beyond the kernels. Finds the widest type that one turn of the
+  /// fold has in registers.
+  bool check(bool isFold, std::string& why) {
+    Ty ty;
+    for (size_t i = 0; i < in_.size(); ++i) {
+      if (!typeOf(in_[i].elem, ty)) return refuse(why, "its element type");
+      if (i < operands_) widest_ = std::max(widest_, sizeOf(ty));
+    }
+    if (expr_ && !canComputeExpr(image_, *expr_)) return refuse(why, "a step of its expression");
+    for (uint32_t s = 0; s < prologue_; ++s)
+      if (typeOf(cdl_get_step(image_, expr_->first_step + s)->elem, ty))
+        widest_ = std::max(widest_, sizeOf(ty));
+    if (isFold && !hasEpilogue() && elem_ != in_.back().elem)
+      return refuse(why, "its element types");
+    return true;
+  }
+
+  const Axes& axes() const { return n_; }
+
+  void emit(Lowering& lowering, Key key) {
+    std::vector<Arg> args = {in_[0].at, in_.back().at};
+    if (expr_) {
+      key << exprKey(lowering, *expr_) << prologue_;
+      for (size_t i = 1; i + 1 < in_.size(); ++i) {
+        addKey(key, in_[i]);
+        args.push_back(in_[i].at);
+      }
+    }
+    lanes_ = lowering.isa.lanes(widest_);
+    if (!isAlongInner()) {
+      lowering.call(key.text(), static_cast<uint64_t>(n_.outer), args,
+                    [&](Builder& b) { foldRows(b); });
+      return;
+    }
+    // Several vectors side by side: of every row that is met, whole lines are used.
+    side_ = prologue_ ? 1 : static_cast<int>(std::clamp<int64_t>(n_.inner / lanes_, 1, 8));
+    const int64_t block = int64_t(side_) * lanes_, tiles = (n_.inner + block - 1) / block;
+    lowering.call(key.text(), static_cast<uint64_t>(n_.outer * tiles), args,
+                  [&](Builder& b) { foldStrips(b, block, tiles); });
+  }
+
+private:
+  bool hasEpilogue() const { return expr_ && expr_->steps > prologue_; }
+  /// Lanes are neighbouring i; else neighbouring r.
+  bool isAlongInner() const { return n_.inner > 1; }
+  /// The kernel's argument of an operand: x and y come first.
+  int argOf(size_t i) const {
+    if (i == 0) return 0;
+    return i + 1 == in_.size() ? 1 : static_cast<int>(i) + 1;
+  }
+  Value combined(Builder& b, Value p, Value q) const { return combine(b, fn_, elem_, p, q); }
+
+  /// Where each operand is at some o and i.
+  Values basesAt(Builder& b, Value o, const Value* i) const {
+    Values bases;
+    for (size_t k = 0; k < operands_; ++k) {
+      bases.push_back(at(b, in_[k], b.arg(argOf(k)), 0, o));
+      if (i) bases[k] = at(b, in_[k], bases[k], 2, *i);
+    }
+    return bases;
+  }
+
+  /// What is folded at r of these, and its neighbours.
+  Value element(Builder& b, const Values& bases, Value r, int width) const {
+    const int axis = isAlongInner() ? 2 : 1; // of neighbouring lanes
+    std::vector<Typed> views;
+    for (size_t k = 0; k < operands_; ++k)
+      views.push_back({b.loadStrided(tyOf(in_[k].elem), width, at(b, in_[k], bases[k], 1, r),
+                                     in_[k].bytes(in_[k].strides[axis])),
+                       in_[k].elem});
+    if (!prologue_) return views[0].value;
+    return b.splat(computeSteps(b, image_, *expr_, 0, prologue_, views, nullptr).value, width);
+  }
+
+  /// y[o, i] and its neighbours, from what was folded.
+  void write(Builder& b, Value o, Value i, Value folded, int width) const {
+    const Operand& y = in_.back();
+    const auto placed = [&](int arg, const Operand& view) {
+      return at(b, view, at(b, view, b.arg(arg), 0, o), 1, i);
+    };
+    Typed result{folded, elem_};
+    if (hasEpilogue()) {
+      std::vector<Typed> views(in_.size());
+      for (size_t k = operands_; k + 1 < in_.size(); ++k)
+        views[k] = {b.loadStrided(tyOf(in_[k].elem), width, placed(argOf(k), in_[k]),
+                                  in_[k].bytes(in_[k].strides[1])),
+                    in_[k].elem};
+      result = computeSteps(b, image_, *expr_, prologue_, expr_->steps, views, &result);
+    }
+    b.storeStrided(b.splat(result.value, width), placed(1, y), y.bytes(y.strides[1]));
+  }
+
+  /// Units are rows, of which one result is left.
+  void foldRows(Builder& b) const {
+    b.loop(b.begin(), b.end(), 1, [&](Value o) {
+      const Values bases = basesAt(b, o, nullptr);
+      const int width = prologue_ || in_[0].strides[1] == 1 ? lanes_ : 1;
+      const Value sum = foldRow(
+          b, n_.along, width, identity(b, fn_, elem_, 1),
+          [&](Value r, int w) { return element(b, bases, r, w); },
+          [&](Value p, Value q) { return combined(b, p, q); });
+      write(b, o, b.i64(0), sum, 1);
+    });
+  }
+
+  /// Units are strips of `block` neighbouring results.
+  void foldStrips(Builder& b, int64_t block, int64_t tiles) const {
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+      const Value o = b.div(unit, b.i64(tiles), false);
+      const Value first = b.mul(b.rem(unit, b.i64(tiles), false), b.i64(block));
+      const Value left = b.sub(b.i64(n_.inner), first);
+      const Value isWhole = b.compare(Cmp::GE, left, b.i64(block));
+      if (n_.inner >= block) b.when(isWhole, [&] { foldStrip(b, o, first, lanes_, side_); });
+      if (n_.inner % block == 0) return;
+      b.when(b.bitNot(isWhole), [&] {
+        const Value end = b.i64(n_.inner);
+        const Value whole = b.sub(end, b.rem(left, b.i64(lanes_), false));
+        b.loop(first, whole, lanes_, [&](Value i) { foldStrip(b, o, i, lanes_, 1); });
+        b.loop(whole, end, 1, [&](Value i) { foldStrip(b, o, i, 1, 1); });
+      });
+    });
+  }
+
+  /// `vectors` vectors of `width` results from i on.
+  void foldStrip(Builder& b, Value o, Value i, int width, int vectors) const {
+    Values places, start;
+    std::vector<Values> bases;
+    for (int k = 0; k < vectors; ++k) {
+      places.push_back(b.add(i, b.i64(int64_t(k) * width)));
+      bases.push_back(basesAt(b, o, &places[k]));
+      start.push_back(identity(b, fn_, elem_, width));
+    }
+    const Values sums = b.loop(b.i64(0), b.i64(n_.along), 1, start, [&](Value r, const Values& c) {
+      Values next;
+      for (int k = 0; k < vectors; ++k)
+        next.push_back(combined(b, c[k], element(b, bases[k], r, width)));
+      return next;
+    });
+    for (int k = 0; k < vectors; ++k) write(b, o, places[k], sums[k], width);
+  }
+
+  const cdl_image_t* image_;
+  const std::vector<Operand>& in_; // x and the other operands, what the epilogue reads, y
+  const cdl_expr_t* expr_;
+  const uint32_t prologue_; // steps before the fold
+  const size_t operands_;
+  const uint16_t fn_;
+  uint8_t elem_; // of what is folded: x, or what the prologue makes of the operands
+  const Axes n_;
+  int widest_ = 1, lanes_ = 1, side_ = 1;
+};
+
 } // namespace
 
 bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   const std::vector<Operand> in = operandsOf(lowering, instr);
   const Operand &x = in[0], &y = in.back();
-  const cdl_expr_t* expr = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
-  const uint32_t prologue = instr.prologue;
-  const size_t operands = cdl_operand_count(lowering.image, &instr);
-  // What is folded: x, or what the prologue makes of the operands.
-  const uint8_t elem =
-      prologue ? cdl_get_step(lowering.image, expr->first_step + prologue - 1)->elem : x.elem;
-  int widest = 1; // of the types that one turn of the fold has in registers
-  Ty ty;
-  for (const Operand& o : in) {
-    if (!typeOf(o.elem, ty)) return why = "its element type", false;
-    if (&o < &in[operands]) widest = std::max(widest, sizeOf(ty));
-  }
-  if (expr && !canComputeExpr(lowering.image, *expr))
-    return why = "a step of its expression", false;
-  for (uint32_t s = 0; s < prologue; ++s)
-    if (typeOf(cdl_get_step(lowering.image, expr->first_step + s)->elem, ty))
-      widest = std::max(widest, sizeOf(ty));
-  const bool hasEpilogue = expr && expr->steps > prologue;
-  if (!hasEpilogue && instr.kind == CDL_KIND_REDUCE && elem != y.elem)
-    return why = "its element types", false;
-  const Axes n{x.dims[0], x.dims[1], x.dims[2]};
-  const uint16_t fn = instr.fn;
-  Key key(instr.kind == CDL_KIND_REDUCE ? "reduce" : "arg reduce");
+  const bool isFold = instr.kind == CDL_KIND_REDUCE;
+  Reduction reduction(lowering, instr, in);
+  if (!reduction.check(isFold, why)) return false;
+  const Axes n = reduction.axes();
   const bool takesLast = attrOf(lowering, instr, CDL_ATTR_SELECT_LAST, 0) != 0;
-  key << fn << takesLast;
-  addKey(key, x), addKey(key, y);
+  Key key(isFold ? "reduce" : "arg reduce");
+  key << instr.fn << takesLast;
+  addKey(key, x);
+  addKey(key, y);
   if (n.outer == 0 || n.inner == 0) return true;
-
-  const auto at = [](Builder& b, const Operand& o, Value base, int d, Value i) {
-    return b.at(base, b.mul(i, b.i64(o.bytes(o.strides[d]))));
-  };
-  if (instr.kind == CDL_KIND_ARG_REDUCE) {
-    if (n.along == 0) return why = "an axis of nothing", false;
-    lowering.call(
-        key.text(), static_cast<uint64_t>(n.outer * n.inner), {x.at, y.at}, [&](Builder& b) {
-          b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-            const Value o = b.div(unit, b.i64(n.inner), false),
-                        i = b.rem(unit, b.i64(n.inner), false);
-            const Value row = at(b, x, at(b, x, b.arg(0), 0, o), 2, i);
-            const Ty own = tyOf(x.elem);
-            const Value first = b.load(own, 1, row);
-            const Values best = b.loop(
-                b.i64(1), b.i64(n.along), 1, {first, b.i64(0)}, [&](Value r, const Values& c) {
-                  const Value v = b.load(own, 1, at(b, x, row, 1, r));
-                  const bool isMax = fn == CDL_ARG_REDUCE_MAX, isSigned = isSignedElem(x.elem);
-                  const Cmp better =
-                      isMax ? (isSigned ? Cmp::GT : Cmp::UGT) : (isSigned ? Cmp::LT : Cmp::ULT);
-                  Value wins = b.compare(better, v, c[0]);
-                  if (takesLast) wins = b.bitOr(wins, b.compare(Cmp::EQ, v, c[0]));
-                  if (isFloat(
-                          own)) { // NaN is the extreme, the first one unless the last is asked for
-                    const Value isNan = b.compare(Cmp::UNORDERED, v, v),
-                                wasNan = b.compare(Cmp::UNORDERED, c[0], c[0]);
-                    wins = takesLast ? b.bitOr(b.bitAnd(wins, b.bitNot(wasNan)), isNan)
-                                     : b.bitAnd(b.bitOr(wins, isNan), b.bitNot(wasNan));
-                  }
-                  return Values{b.select(wins, v, c[0]), b.select(wins, r, c[1])};
-                });
-            b.store(b.cast(best[1], tyOf(y.elem), true), at(b, y, at(b, y, b.arg(1), 0, o), 1, i));
-          });
-        });
+  if (isFold) {
+    reduction.emit(lowering, key);
     return true;
   }
-
-  std::vector<Arg> args = {x.at, y.at};
-  if (expr) {
-    key << exprKey(lowering, *expr) << prologue;
-    for (size_t i = 1; i + 1 < in.size(); ++i) {
-      addKey(key, in[i]);
-      args.push_back(in[i].at);
-    }
-  }
-  const auto argOf = [&](size_t i) {
-    return i == 0 ? 0 : i + 1 == in.size() ? 1 : static_cast<int>(i) + 1;
-  };
-  // y[o, i] and its neighbours, from what was folded.
-  const auto write = [&](Builder& b, Value o, Value i, Value folded, int width) {
-    const auto placed = [&](int arg, const Operand& view) {
-      return at(b, view, at(b, view, b.arg(arg), 0, o), 1, i);
-    };
-    Typed result{folded, elem};
-    if (hasEpilogue) {
-      std::vector<Typed> views(in.size());
-      for (size_t k = operands; k + 1 < in.size(); ++k)
-        views[k] = {b.loadStrided(tyOf(in[k].elem), width, placed(argOf(k), in[k]),
-                                  in[k].bytes(in[k].strides[1])),
-                    in[k].elem};
-      result = computeSteps(b, lowering.image, *expr, prologue, expr->steps, views, &result);
-    }
-    b.storeStrided(b.splat(result.value, width), placed(1, y), y.bytes(y.strides[1]));
-  };
-  const bool alongInner = n.inner > 1;
-  const int lanes = lowering.isa.lanes(widest), axis = alongInner ? 2 : 1; // of neighbouring lanes
-  const auto fold = [fn, elem](Builder& b) {
-    return [fn, elem, &b](Value p, Value q) { return combine(b, fn, elem, p, q); };
-  };
-  // Where each operand is at some o and i.
-  const auto basesAt = [&](Builder& b, Value o, const Value* i) {
-    Values bases;
-    for (size_t k = 0; k < operands; ++k) {
-      bases.push_back(at(b, in[k], b.arg(argOf(k)), 0, o));
-      if (i) bases[k] = at(b, in[k], bases[k], 2, *i);
-    }
-    return bases;
-  };
-  // What is folded at r of these, and its neighbours.
-  const auto element = [&](Builder& b, const Values& bases, Value r, int width) {
-    std::vector<Typed> views;
-    for (size_t k = 0; k < operands; ++k)
-      views.push_back({b.loadStrided(tyOf(in[k].elem), width, at(b, in[k], bases[k], 1, r),
-                                     in[k].bytes(in[k].strides[axis])),
-                       in[k].elem});
-    if (!prologue) return views[0].value;
-    return b.splat(computeSteps(b, lowering.image, *expr, 0, prologue, views, nullptr).value,
-                   width);
-  };
-  if (!alongInner) {
-    lowering.call(key.text(), static_cast<uint64_t>(n.outer), args, [&](Builder& b) {
-      b.loop(b.begin(), b.end(), 1, [&](Value o) {
-        const Values bases = basesAt(b, o, nullptr);
-        const int width = prologue || x.strides[1] == 1 ? lanes : 1;
-        const Value sum = foldRow(
-            b, n.along, width, identity(b, fn, elem, 1),
-            [&](Value r, int w) { return element(b, bases, r, w); }, fold(b));
-        write(b, o, b.i64(0), sum, 1);
-      });
-    });
-    return true;
-  }
-  // Several vectors side by side: of every row that is met, whole lines are used.
-  const int side = prologue ? 1 : static_cast<int>(std::clamp<int64_t>(n.inner / lanes, 1, 8));
-  const int64_t block = int64_t(side) * lanes, tiles = (n.inner + block - 1) / block;
-  lowering.call(key.text(), static_cast<uint64_t>(n.outer * tiles), args, [&](Builder& b) {
-    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      const Value o = b.div(unit, b.i64(tiles), false),
-                  first = b.mul(b.rem(unit, b.i64(tiles), false), b.i64(block));
-      const auto strip = [&](Value i, int width, int vectors) {
-        Values places, start;
-        std::vector<Values> bases;
-        for (int k = 0; k < vectors; ++k) {
-          places.push_back(b.add(i, b.i64(int64_t(k) * width)));
-          bases.push_back(basesAt(b, o, &places[k]));
-          start.push_back(identity(b, fn, elem, width));
-        }
-        const Values sums =
-            b.loop(b.i64(0), b.i64(n.along), 1, start, [&](Value r, const Values& c) {
-              Values next;
-              for (int k = 0; k < vectors; ++k)
-                next.push_back(combine(b, fn, elem, c[k], element(b, bases[k], r, width)));
-              return next;
-            });
-        for (int k = 0; k < vectors; ++k) write(b, o, places[k], sums[k], width);
-      };
-      const Value left = b.sub(b.i64(n.inner), first),
-                  isWhole = b.compare(Cmp::GE, left, b.i64(block));
-      if (n.inner >= block) b.when(isWhole, [&] { strip(first, lanes, side); });
-      if (n.inner % block == 0) return;
-      b.when(b.bitNot(isWhole), [&] {
-        const Value end = b.i64(n.inner), whole = b.sub(end, b.rem(left, b.i64(lanes), false));
-        b.loop(first, whole, lanes, [&](Value i) { strip(i, lanes, 1); });
-        b.loop(whole, end, 1, [&](Value i) { strip(i, 1, 1); });
-      });
-    });
-  });
+  if (n.along == 0) return refuse(why, "an axis of nothing");
+  const ArgReduce argReduce(x, y, instr.fn, takesLast);
+  lowering.call(key.text(), static_cast<uint64_t>(n.outer * n.inner), {x.at, y.at},
+                [&](Builder& b) { argReduce.write(b, n); });
   return true;
 }
 
@@ -382,7 +448,7 @@ void emitSoftmax(const Row& row, uint16_t fn) {
 bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   const std::vector<Operand> in = operandsOf(lowering, instr);
   const Operand &x = in[0], &y = in.back();
-  if (x.elem != CDL_F32 || y.elem != CDL_F32) return why = "its element type", false;
+  if (x.elem != CDL_F32 || y.elem != CDL_F32) return refuse(why, "its element type");
   const bool isNorm = instr.kind == CDL_KIND_NORM;
   const int64_t inner = isNorm ? 1 : x.dims[2], along = x.dims[1];
   const double epsilon = realAttrOf(lowering, instr, CDL_ATTR_EPSILON, 1e-5);

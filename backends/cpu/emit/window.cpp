@@ -4,18 +4,15 @@
 #include "map.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <bit>
+#include <limits>
 
 namespace cpu {
 
 namespace {
 
-constexpr int64_t kVectorsAlong = 8; // of a row at once
-
-void addKey(Key& key, const Plane& p) {
-  key << p.elem << p.batch << p.panel << p.row << p.column << p.lane;
-}
+constexpr int64_t kVectorsAlong = 8;  // of a row at once
+constexpr int64_t kUnrolledTaps = 25; // larger windows are loops
 
 } // namespace
 
@@ -41,12 +38,199 @@ void placeImages(Window& w, const Image& x, const Image& y,
     w.views.push_back(view ? std::optional(placed(*view, 1, 1)) : std::nullopt);
 }
 
+namespace {
+
+/// Writes the kernel of a window. Lanes are neighbouring results of a row, or channels.
+class WindowKernel {
+public:
+  WindowKernel(const Lowering& lowering, const Window& w)
+      : lowering_(lowering), w_(w), ty_(tyOf(w.x.elem)), alongColumns_(w.lanes == 1),
+        lanes_(lanesOf(lowering, w)) {}
+
+  void write(Builder& b) {
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+      place(b, unit);
+      if (alongColumns_)
+        rowAlongColumns(b);
+      else
+        rowOfBlocks(b);
+    });
+  }
+
+private:
+  /// `count` results side by side from `column` on, `width` lanes each; vector `vector` of the
+  /// block. Along columns the lanes are neighbouring results, and `count` vectors of them follow
+  /// each other.
+  struct Points {
+    Value column;
+    int count, width, vector;
+  };
+
+  static int lanesOf(const Lowering& lowering, const Window& w) {
+    const int registerLanes = lowering.isa.lanes(sizeOf(tyOf(w.x.elem)));
+    if (w.lanes > 1) return std::min(registerLanes, w.lanes);
+    return static_cast<int>(std::min<int64_t>(registerLanes, w.columns));
+  }
+  bool isProduct() const { return w_.fn == Window::Fn::PRODUCT; }
+  bool isMax() const { return w_.fn == Window::Fn::MAX; }
+
+  /// The addresses of a unit: a row of results of one block of channels.
+  void place(Builder& b, Value unit) {
+    const Value row = b.rem(unit, b.i64(w_.rows), false), rest = b.div(unit, b.i64(w_.rows), false);
+    const Value channel = b.rem(rest, b.i64(w_.channels), false);
+    const Value batch = b.div(rest, b.i64(w_.channels), false);
+    const auto placed = [&](int arg, const Plane& p) {
+      const Value at = b.at(b.at(b.arg(arg), batch, p.batch), channel, p.panel);
+      return b.at(at, row, p.row);
+    };
+    int arg = 0;
+    x_ = placed(arg++, w_.x);
+    y_ = placed(arg++, w_.y);
+    weights_ = isProduct() ? placed(arg++, w_.weights) : x_;
+    divisor_ = w_.divisor ? placed(arg++, *w_.divisor) : x_;
+    views_.assign(w_.views.size(), Value());
+    for (size_t i = 0; i < w_.views.size(); ++i)
+      if (w_.epilogue && w_.views[i]) views_[i] = placed(arg++, *w_.views[i]);
+  }
+
+  /// As many vectors as keep both units busy while each sum waits for itself, then what is left in
+  /// halves.
+  void rowAlongColumns(Builder& b) {
+    const int64_t all = w_.columns / lanes_, most = std::min<int64_t>(all, kVectorsAlong);
+    const int64_t turns = all / most;
+    b.loop(b.i64(0), b.i64(turns * most * lanes_), most * lanes_,
+           [&](Value column) { compute(b, {column, static_cast<int>(most), lanes_, 0}); });
+    int64_t done = turns * most * lanes_;
+    if (const int64_t rest = all - turns * most)
+      compute(b, {b.i64(done), static_cast<int>(rest), lanes_, 0});
+    done = all * lanes_;
+    for (int width = lanes_ / 2; done < w_.columns; width /= 2) {
+      if (width > w_.columns - done) continue;
+      compute(b, {b.i64(done), 1, width, 0});
+      done += width;
+    }
+  }
+
+  void rowOfBlocks(Builder& b) {
+    const int together = lowering_.isa.registers >= 32 ? 7 : 4;
+    const int64_t whole = w_.columns / together * together;
+    const int vectors = (w_.lanes + lanes_ - 1) / lanes_;
+    for (int v = 0; v < vectors; ++v) {
+      if (whole)
+        b.loop(b.i64(0), b.i64(whole), together,
+               [&](Value column) { compute(b, {column, together, lanes_, v}); });
+      if (whole < w_.columns)
+        compute(b, {b.i64(whole), static_cast<int>(w_.columns - whole), lanes_, v});
+    }
+  }
+
+  // Addresses and elements of some points.
+
+  Value moved(Builder& b, const Points& points, Value base, const Plane& p) const {
+    const Value at = b.at(base, points.column, p.column);
+    return alongColumns_ ? at : b.at(at, points.vector * lanes_ * p.lane);
+  }
+  int64_t laneStep(const Plane& p) const { return alongColumns_ ? p.column : p.lane; }
+  int64_t apart(const Points& points, const Plane& p, int which) const {
+    return which * (alongColumns_ ? points.width : 1) * p.column;
+  }
+  /// The elements of result number `which`, from the address of the first one.
+  Value element(Builder& b, const Points& points, const Plane& p, Value first, int which) const {
+    return b.loadStrided(tyOf(p.elem), points.width, b.at(first, apart(points, p, which)),
+                         laneStep(p));
+  }
+
+  void compute(Builder& b, const Points& points) const {
+    const Values sums = taps(b, points);
+    const Value to = moved(b, points, y_, w_.y);
+    for (int p = 0; p < points.count; ++p) {
+      const Value result = finished(b, points, p, sums[static_cast<size_t>(p)]);
+      b.storeStrided(b.splat(result, points.width), b.at(to, apart(points, w_.y, p)),
+                     laneStep(w_.y));
+    }
+  }
+
+  /// All taps of the points together.
+  Values taps(Builder& b, const Points& points) const {
+    const Value from = moved(b, points, x_, w_.x);
+    const int first = isMax() ? 1 : 0; // the maximum begins with the first tap
+    Values acc;
+    for (int p = 0; p < points.count; ++p)
+      acc.push_back(first ? element(b, points, w_.x, from, p) : b.zero(ty_, points.width));
+    const int64_t taps = w_.kernel[0] * w_.kernel[1];
+    if (taps <= kUnrolledTaps) {
+      for (int64_t t = first; t < taps; ++t) {
+        const int64_t offset = t / w_.kernel[1] * w_.dilation[0] * w_.xRow +
+                               t % w_.kernel[1] * w_.dilation[1] * w_.xColumn;
+        const Value weight = weightAt(b, points, b.i64(t));
+        acc = tap(b, points, b.at(from, offset), weight, std::move(acc));
+      }
+      return acc;
+    }
+    return b.loop(w_.kernel[0], acc, [&](Value kh, const Values& outer) {
+      return b.loop(w_.kernel[1], outer, [&](Value kw, const Values& inner) {
+        const Value at = b.at(b.at(from, b.mul(kh, b.i64(w_.dilation[0] * w_.xRow))),
+                              b.mul(kw, b.i64(w_.dilation[1] * w_.xColumn)));
+        const Value weight = weightAt(b, points, b.add(b.mul(kh, b.i64(w_.kernel[1])), kw));
+        return tap(b, points, at, weight, inner);
+      });
+    });
+  }
+
+  Values tap(Builder& b, const Points& points, Value at, Value weight, Values in) const {
+    for (int p = 0; p < points.count; ++p) {
+      const Value value = element(b, points, w_.x, at, p);
+      Value& sum = in[static_cast<size_t>(p)];
+      switch (w_.fn) {
+      case Window::Fn::PRODUCT: sum = b.fma(value, weight, sum); break;
+      case Window::Fn::MAX: sum = b.max(sum, value, isSignedElem(w_.x.elem)); break;
+      case Window::Fn::AVERAGE: sum = b.add(sum, value); break;
+      }
+    }
+    return in;
+  }
+
+  Value weightAt(Builder& b, const Points& points, Value index) const {
+    if (!isProduct()) return index;
+    const Value at = b.at(weights_, b.mul(index, b.i64(w_.weightTap)));
+    return alongColumns_ ? b.splat(b.load(Ty::F32, 1, at), points.width)
+                         : b.load(Ty::F32, points.width, at, points.vector * lanes_ * 4);
+  }
+
+  /// What becomes of a sum before it is stored.
+  Value finished(Builder& b, const Points& points, int which, Value sum) const {
+    Typed result{sum, w_.x.elem};
+    if (w_.divisor) {
+      const Value first = moved(b, points, divisor_, *w_.divisor);
+      result.value = b.div(result.value, element(b, points, *w_.divisor, first, which));
+    }
+    if (!w_.epilogue) return result.value;
+    std::vector<Typed> in(w_.views.size());
+    for (size_t i = 0; i < w_.views.size(); ++i)
+      if (const std::optional<Plane>& view = w_.views[i])
+        in[i] = {element(b, points, *view, moved(b, points, views_[i], *view), which), view->elem};
+    return computeExpr(b, lowering_.image, *w_.epilogue, in, &result).value;
+  }
+
+  const Lowering& lowering_;
+  const Window& w_;
+  const Ty ty_;
+  const bool alongColumns_;
+  const int lanes_;
+  Value x_, y_, weights_, divisor_; // of the unit at hand
+  Values views_;
+};
+
+} // namespace
+
 void emitWindow(Lowering& lowering, const Window& w) {
   Key key("window");
   key << static_cast<int>(w.fn) << w.kernel[0] << w.kernel[1] << w.stride[0] << w.stride[1]
       << w.dilation[0] << w.dilation[1] << w.batch << w.channels << w.rows << w.columns << w.lanes
       << w.xRow << w.xColumn << w.weightTap;
-  addKey(key, w.x), addKey(key, w.y), addKey(key, w.weights);
+  addKey(key, w.x);
+  addKey(key, w.y);
+  addKey(key, w.weights);
   std::vector<Arg> args = {w.x.at, w.y.at};
   if (w.fn == Window::Fn::PRODUCT) args.push_back(w.weights.at);
   if (w.divisor) {
@@ -63,139 +247,43 @@ void emitWindow(Lowering& lowering, const Window& w) {
         args.push_back(w.views[i]->at);
       }
   }
-  Ty ty = Ty::F32;
-  typeOf(w.x.elem, ty);
-  const bool alongColumns = w.lanes == 1;
-  const int registerLanes = lowering.isa.lanes(sizeOf(ty));
-  const int lanes = alongColumns ? static_cast<int>(std::min<int64_t>(registerLanes, w.columns))
-                                 : std::min(registerLanes, w.lanes);
-  const int vectors = alongColumns ? 1 : (w.lanes + lanes - 1) / lanes;
-  const auto taps = w.kernel[0] * w.kernel[1];
-  const bool unrolls = taps <= 25;
-
-  const UnitRows units{w.batch * w.channels, w.rows, 1, 1, 1, w.rows};
-  lowering.call(key.text(), units, args, [&](Builder& b) {
-    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      const Value row = b.rem(unit, b.i64(w.rows), false), rest = b.div(unit, b.i64(w.rows), false);
-      const Value channel = b.rem(rest, b.i64(w.channels), false),
-                  batch = b.div(rest, b.i64(w.channels), false);
-      const auto placed = [&](int arg, const Plane& p) {
-        Value at = b.arg(arg);
-        if (p.batch) at = b.at(at, b.mul(batch, b.i64(p.batch)));
-        if (p.panel) at = b.at(at, b.mul(channel, b.i64(p.panel)));
-        return p.row ? b.at(at, b.mul(row, b.i64(p.row))) : at;
-      };
-      int arg = 0;
-      const Value x = placed(arg++, w.x), y = placed(arg++, w.y);
-      const Value weights = w.fn == Window::Fn::PRODUCT ? placed(arg++, w.weights) : x;
-      const Value divisor = w.divisor ? placed(arg++, *w.divisor) : x;
-      Values views(w.views.size());
-      for (size_t i = 0; i < w.views.size(); ++i)
-        if (w.epilogue && w.views[i]) views[i] = placed(arg++, *w.views[i]);
-
-      // `count` results side by side from `column` on, `width` lanes each; vector v of the block.
-      // Along columns the lanes are neighbouring results, and `count` vectors of them follow each
-      // other.
-      const auto points = [&](Value column, int count, int width, int v) {
-        const auto moved = [&](Value base, const Plane& p) {
-          Value at = p.column ? b.at(base, b.mul(column, b.i64(p.column))) : base;
-          return alongColumns ? at : b.at(at, v * lanes * p.lane);
-        };
-        const auto element = [&](uint8_t elem, Value at, int64_t step) {
-          Ty own = Ty::F32;
-          typeOf(elem, own);
-          return b.loadStrided(own, width, at, step);
-        };
-        const auto laneStep = [&](const Plane& p) { return alongColumns ? p.column : p.lane; };
-        const auto apart = [&](const Plane& p, int which) {
-          return which * (alongColumns ? width : 1) * p.column;
-        };
-        const Value from = moved(x, w.x);
-        Values acc;
-        const auto tap = [&](Value at, Value weight, Values in) {
-          for (int p = 0; p < count; ++p) {
-            const Value value = element(w.x.elem, b.at(at, apart(w.x, p)), laneStep(w.x));
-            if (w.fn == Window::Fn::PRODUCT)
-              in[p] = b.fma(value, weight, in[p]);
-            else
-              in[p] = w.fn == Window::Fn::MAX ? b.max(in[p], value, isSignedElem(w.x.elem))
-                                              : b.add(in[p], value);
-          }
-          return in;
-        };
-        const auto weightAt = [&](Value index) {
-          if (w.fn != Window::Fn::PRODUCT) return index;
-          const Value at = b.at(weights, b.mul(index, b.i64(w.weightTap)));
-          return alongColumns ? b.splat(b.load(Ty::F32, 1, at), width)
-                              : b.load(Ty::F32, width, at, v * lanes * 4);
-        };
-        const int first = w.fn == Window::Fn::MAX ? 1 : 0; // the maximum begins with the first tap
-        for (int p = 0; p < count; ++p)
-          acc.push_back(first ? element(w.x.elem, b.at(from, apart(w.x, p)), laneStep(w.x))
-                              : b.zero(ty, width));
-        if (unrolls) {
-          for (int64_t t = first; t < taps; ++t)
-            acc = tap(b.at(from, t / w.kernel[1] * w.dilation[0] * w.xRow +
-                                     t % w.kernel[1] * w.dilation[1] * w.xColumn),
-                      weightAt(b.i64(t)), acc);
-        } else {
-          acc = b.loop(w.kernel[0], acc, [&](Value kh, const Values& outer) {
-            return b.loop(w.kernel[1], outer, [&](Value kw, const Values& inner) {
-              const Value at = b.at(b.at(from, b.mul(kh, b.i64(w.dilation[0] * w.xRow))),
-                                    b.mul(kw, b.i64(w.dilation[1] * w.xColumn)));
-              return tap(at, weightAt(b.add(b.mul(kh, b.i64(w.kernel[1])), kw)), inner);
-            });
-          });
-        }
-        const Value to = moved(y, w.y);
-        for (int p = 0; p < count; ++p) {
-          Typed result{acc[p], w.x.elem};
-          if (w.divisor)
-            result.value =
-                b.div(result.value,
-                      element(CDL_F32, b.at(moved(divisor, *w.divisor), apart(*w.divisor, p)),
-                              laneStep(*w.divisor)));
-          if (w.epilogue) {
-            std::vector<Typed> in(w.views.size());
-            for (size_t i = 0; i < w.views.size(); ++i)
-              if (w.views[i])
-                in[i] = {element(w.views[i]->elem,
-                                 b.at(moved(views[i], *w.views[i]), apart(*w.views[i], p)),
-                                 laneStep(*w.views[i])),
-                         w.views[i]->elem};
-            result = computeExpr(b, lowering.image, *w.epilogue, in, &result);
-          }
-          result.value = b.splat(result.value, width);
-          b.storeStrided(result.value, b.at(to, apart(w.y, p)), laneStep(w.y));
-        }
-      };
-
-      if (alongColumns) {
-        // As many vectors as keep both units busy while each sum waits for itself, then what is
-        // left in halves.
-        const int64_t all = w.columns / lanes, most = std::min<int64_t>(all, kVectorsAlong);
-        const int64_t turns = all / most;
-        b.loop(b.i64(0), b.i64(turns * most * lanes), most * lanes,
-               [&](Value column) { points(column, static_cast<int>(most), lanes, 0); });
-        int64_t done = turns * most * lanes;
-        if (const int64_t rest = all - turns * most)
-          points(b.i64(done), static_cast<int>(rest), lanes, 0);
-        done = all * lanes;
-        for (int width = lanes / 2; done < w.columns; width /= 2)
-          if (width <= w.columns - done) points(b.i64(done), 1, width, 0), done += width;
-        return;
-      }
-      const int together = lowering.isa.registers >= 32 ? 7 : 4;
-      const int64_t whole = w.columns / together * together;
-      for (int v = 0; v < vectors; ++v) {
-        if (whole)
-          b.loop(b.i64(0), b.i64(whole), together,
-                 [&](Value column) { points(column, together, lanes, v); });
-        if (whole < w.columns) points(b.i64(whole), static_cast<int>(w.columns - whole), lanes, v);
-      }
-    });
-  });
+  const UnitRows units{.outer = w.batch * w.channels, .tiles = w.rows, .rows = w.rows};
+  lowering.call(key.text(), units, args, [&](Builder& b) { WindowKernel(lowering, w).write(b); });
 }
+
+namespace {
+
+/// The bits of the padding of a maximum: what no element is below.
+uint64_t lowestBits(uint8_t elem) {
+  if (elem == CDL_F32) return std::bit_cast<uint32_t>(-std::numeric_limits<float>::infinity());
+  if (elem == CDL_F64) return std::bit_cast<uint64_t>(-std::numeric_limits<double>::infinity());
+  return isSignedElem(elem) ? uint64_t(1) << (cdl_elem_bits(elem) - 1) : 0;
+}
+
+/// How many elements each average is of. `all`: padding counts too.
+Plane divisorOf(Lowering& lowering, const Window& w, const int64_t begin[2], const Image& x,
+                const Image& y, bool all) {
+  // Taps of a window that begins at `at` that lie within 0 .. size - 1.
+  const auto taps = [&](int64_t at, int d, int64_t size) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < w.kernel[d]; ++k)
+      count += all || (at + k * w.dilation[d] >= 0 && at + k * w.dilation[d] < size);
+    return std::max<int64_t>(count, 1);
+  };
+  std::vector<float> counts;
+  for (int64_t r = 0; r < y.h; ++r)
+    for (int64_t c = 0; c < y.w; ++c)
+      counts.push_back(static_cast<float>(taps(r * w.stride[0] - begin[0], 0, x.h) *
+                                          taps(c * w.stride[1] - begin[1], 1, x.w)));
+  Plane divisor;
+  divisor.elem = CDL_F32;
+  divisor.at = lowering.own(counts.data(), counts.size() * 4);
+  divisor.row = y.w * 4;
+  divisor.column = 4;
+  return divisor;
+}
+
+} // namespace
 
 bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   const std::vector<Operand> in = operandsOf(lowering, instr);
@@ -204,15 +292,15 @@ bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
     images.push_back(imageOf(o));
     if (!images.back() || images.back()->isBlocked != images[0]->isBlocked ||
         images.back()->view.channelsLast != images[0]->view.channelsLast)
-      return why = "its layouts", false;
+      return refuse(why, "its layouts");
   }
   const uint8_t elem = in[0].elem;
   const Image y = *images.back();
   images.pop_back();
   Ty ty;
   if (elem != CDL_F32 && instr.fn == CDL_POOL2D_AVERAGE)
-    return why = "an average of integers", false;
-  if (!typeOf(elem, ty)) return why = "its element type", false;
+    return refuse(why, "an average of integers");
+  if (!typeOf(elem, ty)) return refuse(why, "its element type");
   Window w;
   w.fn = instr.fn == CDL_POOL2D_MAX ? Window::Fn::MAX : Window::Fn::AVERAGE;
   int64_t begin[2], end[2];
@@ -225,42 +313,14 @@ bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   }
   if (instr.expr) {
     w.epilogue = cdl_get_expr(lowering.image, instr.expr);
-    if (!canComputeExpr(lowering.image, *w.epilogue)) return why = "a step of its epilogue", false;
+    if (!canComputeExpr(lowering.image, *w.epilogue)) return refuse(why, "a step of its epilogue");
   }
-  uint64_t lowest = 0; // what padding counts as
-  if (w.fn == Window::Fn::MAX) {
-    const float inf = -INFINITY;
-    const double wideInf = -INFINITY;
-    if (elem == CDL_F32)
-      std::memcpy(&lowest, &inf, 4);
-    else if (elem == CDL_F64)
-      std::memcpy(&lowest, &wideInf, 8);
-    else if (isSignedElem(elem))
-      lowest = uint64_t(1) << (cdl_elem_bits(elem) - 1);
-  }
+  const uint64_t padding = w.fn == Window::Fn::MAX ? lowestBits(elem) : 0;
   const Image& input = *images[0];
-  if (w.fn == Window::Fn::AVERAGE) {
-    const bool all = attrOf(lowering, instr, CDL_ATTR_COUNT_INCLUDE_PAD, 0) != 0;
-    // How many taps of a window that begins at `at` lie within 0 .. size - 1.
-    const auto taps = [&](int64_t at, int d, int64_t size) {
-      int64_t count = 0;
-      for (int64_t k = 0; k < w.kernel[d]; ++k)
-        count += all || (at + k * w.dilation[d] >= 0 && at + k * w.dilation[d] < size);
-      return std::max<int64_t>(count, 1);
-    };
-    std::vector<float> counts;
-    for (int64_t r = 0; r < y.h; ++r)
-      for (int64_t c = 0; c < y.w; ++c)
-        counts.push_back(static_cast<float>(taps(r * w.stride[0] - begin[0], 0, input.h) *
-                                            taps(c * w.stride[1] - begin[1], 1, input.w)));
-    Plane divisor;
-    divisor.elem = CDL_F32;
-    divisor.at = lowering.own(counts.data(), counts.size() * 4);
-    divisor.row = y.w * 4;
-    divisor.column = 4;
-    w.divisor = divisor;
-  }
-  const Image x = bordered(lowering, input, begin, end, lowest);
+  if (w.fn == Window::Fn::AVERAGE)
+    w.divisor = divisorOf(lowering, w, begin, input, y,
+                          attrOf(lowering, instr, CDL_ATTR_COUNT_INCLUDE_PAD, 0) != 0);
+  const Image x = bordered(lowering, input, begin, end, padding);
   images[0].reset(); // not the epilogue's
   placeImages(w, x, y, images);
   emitWindow(lowering, w);

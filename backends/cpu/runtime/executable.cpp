@@ -105,10 +105,11 @@ cdl::Status CpuExecutable::execute(const cdl::Addresses& buffers) {
   void** pointers = reinterpret_cast<void**>(scratch + at.pointers); // as loops find them first
   for (size_t a = 0; a < binary_.args.size(); ++a) {
     const Arg& arg = binary_.args[a];
-    char* base = arg.buffer == Arg::kScratch ? scratch
-                 : arg.buffer == Arg::kOwn   ? const_cast<char*>(binary_.own) // read only
-                                             : bases[arg.buffer];
-    pointers[a] = base + arg.offset;
+    switch (arg.buffer) {
+    case Arg::kScratch: pointers[a] = scratch + arg.offset; break;
+    case Arg::kOwn: pointers[a] = const_cast<char*>(binary_.own) + arg.offset; break; // read only
+    default: pointers[a] = bases[arg.buffer] + arg.offset;
+    }
   }
   void** moved = reinterpret_cast<void**>(scratch + at.moved);
   cdl::Timings* timings = buffers.timings();
@@ -137,8 +138,11 @@ void CpuExecutable::work(Share share, void* const* pointers, void** moved, Barri
       if (total > 1 && hasRun && (!wasAlone || !alone || timings)) barrier.arrive();
       hasRun = true;
       wasAlone = alone;
-      const int64_t first = !alone ? units * t / total : t + 1 == total ? 0 : units;
-      const int64_t last = !alone ? units * (t + 1) / total : units;
+      int64_t first = units * t / total, last = units * (t + 1) / total;
+      if (alone) {
+        first = t + 1 == total ? 0 : units;
+        last = units;
+      }
       if (first < last) {
         void* const* arguments = pointers + call.firstArg;
         if (cdl_get_instr(image_, i)->loop) {

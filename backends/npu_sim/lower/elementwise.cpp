@@ -201,12 +201,15 @@ void checkScale(const Scale& s, uint8_t a, uint8_t b, uint8_t y) {
   if (s.shift < 0 || s.shift > 63)
     throw Refusal{CDL_REASON_VENDOR, cdl::text("shift ", s.shift, " > 63")};
   const auto checkLeft = [](int32_t shift, uint8_t elem) {
-    const int32_t most = elem == CDL_I32 ? 7 : elem == CDL_I16 ? 22 : 30;
+    int32_t most = 30;
+    if (elem == CDL_I32) most = 7;
+    if (elem == CDL_I16) most = 22;
     if (shift < 0 || shift > most)
       throw Refusal{CDL_REASON_ATTRIBUTE,
                     cdl::text("left shift ", shift, " > ", most, " of ", cdl::elemName(elem))};
   };
-  checkLeft(s.aShift, a), checkLeft(s.bShift, b);
+  checkLeft(s.aShift, a);
+  checkLeft(s.bShift, b);
   const IntegerLimits limits = limitsOf(y);
   if (s.zero < limits.low || s.zero > limits.high)
     throw Refusal{CDL_REASON_VENDOR, cdl::text("zero point ", s.zero, " is no ", cdl::elemName(y))};
@@ -305,11 +308,12 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
     throw Refusal{CDL_REASON_NO_ROW, "no such reduction"};
   if (length == 0) { // what changes nothing that it is combined with
     const IntegerLimits limits = limitsOf(y.elem);
-    return lowerFill(l, y,
-                     static_cast<uint64_t>(int64_t{isSum   ? 0
-                                                   : isMax ? limits.low
-                                                           : limits.high}));
+    int64_t neutral = isMax ? limits.low : limits.high;
+    if (isSum) neutral = 0;
+    return lowerFill(l, y, static_cast<uint64_t>(neutral));
   }
+  npu::BinaryFn fn = isMax ? npu::BinaryFn::kMax : npu::BinaryFn::kMin;
+  if (isSum) fn = npu::BinaryFn::kAdd;
   for (int64_t o = 0; o < outer; ++o) {
     Operand from = x, to = y;
     from.at += o * x.strides[0] * x.bytes;
@@ -336,11 +340,7 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
       if (r == 0)
         overLanes(l, unary(npu::UnaryFn::kCopy), term, nullptr, place, nullptr);
       else
-        overLanes(l,
-                  binary(isSum   ? npu::BinaryFn::kAdd
-                         : isMax ? npu::BinaryFn::kMax
-                                 : npu::BinaryFn::kMin),
-                  place, &term, place, nullptr);
+        overLanes(l, binary(fn), place, &term, place, nullptr);
     }
   }
 }
@@ -368,7 +368,9 @@ void lowerPool(Lowering& l, const cdl::Op& op) {
     from.dims[d + 1] -= skipped;
     to.at += first * y.strides[d + 1] * y.bytes;
     to.dims[d + 1] = end - first;
-    window[d] = kernel, window[2 + d] = stride, window[4 + d] = std::max<int64_t>(-start, 0);
+    window[d] = kernel;
+    window[2 + d] = stride;
+    window[4 + d] = std::max<int64_t>(-start, 0);
   }
   if (!isWhole) lowerFill(l, y, static_cast<uint64_t>(int64_t{limitsOf(y.elem).low}));
   if (isEmpty) return;

@@ -35,6 +35,15 @@ bool isKnown(const Lowering& l, const Operand& o) {
       cdl::text("step ", step, " of the epilogue is none of: add(acc, bias), rescale, max, min")};
 }
 
+/// The constant of a step, in its element type.
+int32_t integerOf(const cdl_step_t& step) {
+  switch (step.elem) {
+  case CDL_I8: return static_cast<int8_t>(step.imm);
+  case CDL_I16: return static_cast<int16_t>(step.imm);
+  default: return static_cast<int32_t>(step.imm);
+  }
+}
+
 /// Two views that step in the same way over as many elements, from wherever they begin.
 bool isAlike(const Operand& a, const Operand& b) {
   if (a.elements() != b.elements()) return false;
@@ -131,9 +140,7 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
                (step.fn == CDL_BINARY_MAX || step.fn == CDL_BINARY_MIN) && isScaled) {
       const size_t other = isBefore(step.in[0]) ? 1 : 0;
       if (!isBefore(step.in[1 - other])) otherExpression(k);
-      int32_t bound = step.elem == CDL_I8    ? static_cast<int8_t>(step.imm)
-                      : step.elem == CDL_I16 ? static_cast<int16_t>(step.imm)
-                                             : static_cast<int32_t>(step.imm);
+      int32_t bound = integerOf(step);
       if (step.in[other].source == CDL_FROM_VIEW)
         bound = l.image.scalar(l.image.input(op, step.in[other].index), "the bound");
       else if (step.in[other].source != CDL_FROM_CONST)

@@ -138,9 +138,12 @@ void move(Lowering& l, const Operand& from, const Operand& to) {
       insn.values[f::kDst] = target;
       insn.values[f::kD] = d;
       const bool isConstant = from.memory == Access::kRegions;
-      (!isConstant                       ? l.here().loaded
-       : l.image.holdsWeights(to.buffer) ? l.here().weights
-                                         : l.here().tables) += moved;
+      if (!isConstant)
+        l.here().loaded += moved;
+      else if (l.image.holdsWeights(to.buffer))
+        l.here().weights += moved;
+      else
+        l.here().tables += moved;
     } else {
       namespace f = npu::field::copy;
       insn = insnFor(npu::Op::kCopy, npu::Engine::kLoad0);

@@ -259,12 +259,15 @@ private:
     npu::DescriptorValues values = places(piece, p_.yRow, p_.yPixel);
     values[e::kParams] = params;
     if (ending_.pool) {
-      values[e::kInH] = summed.rows, values[e::kInW] = summed.columns;
+      values[e::kInH] = summed.rows;
+      values[e::kInW] = summed.columns;
       values[e::kAccPitch] = summed.rows * summed.columns;
-      values[e::kPoolH] = ending_.pool->kernel[0], values[e::kPoolW] = ending_.pool->kernel[1];
-      values[e::kPoolStrideH] = ending_.pool->stride[0],
+      values[e::kPoolH] = ending_.pool->kernel[0];
+      values[e::kPoolW] = ending_.pool->kernel[1];
+      values[e::kPoolStrideH] = ending_.pool->stride[0];
       values[e::kPoolStrideW] = ending_.pool->stride[1];
-      values[e::kPoolPadTop] = before[0], values[e::kPoolPadLeft] = before[1];
+      values[e::kPoolPadTop] = before[0];
+      values[e::kPoolPadLeft] = before[1];
     }
     values[e::kOutType] = static_cast<int64_t>(epilogue.type);
     values[e::kZp] = epilogue.zero;
@@ -346,10 +349,20 @@ int64_t zeroSums(Lowering& l, const Product& p) {
   return l.records(std::vector<std::byte>(static_cast<size_t>(p.sumUnit * p.cout), std::byte{0}));
 }
 
+/// How far the rows of weights by (kh, kw, i, o) lie apart: the stride of the innermost dim beside
+/// the outputs that has more than one element, as those of the others say nothing.
+int64_t firstMovingStride(const Operand& w, int64_t outputs) {
+  if (w.dims[2] > 1) return w.strides[2];
+  if (w.dims[1] > 1) return w.strides[1];
+  return w.dims[0] > 1 ? w.strides[0] : outputs;
+}
+
 /// x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
 void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& ending) {
   const Operand x = l.image.input(op, 0), w = l.image.input(op, 1);
-  needInside(x, 3, "x"), needInside(w, 3, "w"), needInside(y, 3, "y");
+  needInside(x, 3, "x");
+  needInside(w, 3, "w");
+  needInside(y, 3, "y");
   const int64_t group = op.attr(CDL_ATTR_GROUP, 1), inputs = w.dims[2], outputs = y.dims[3];
   Product p;
   setTypes(l, op, p, x, w, y, ending);
@@ -371,10 +384,7 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
     p.dilation[d] = op.attr(CDL_ATTR_DILATIONS, 1, d);
     p.pad[d] = op.attr(CDL_ATTR_PADS, 0, d);
   }
-  p.weightPitch = inputs > 1      ? w.strides[2]
-                  : w.dims[1] > 1 ? w.strides[1]
-                  : w.dims[0] > 1 ? w.strides[0]
-                                  : outputs;
+  p.weightPitch = firstMovingStride(w, outputs);
   const auto evenly = [&](int d, int64_t stride) {
     if (w.dims[static_cast<size_t>(d)] > 1 && w.strides[static_cast<size_t>(d)] != stride)
       throw Refusal{CDL_REASON_LAYOUT,
@@ -414,7 +424,8 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
 /// a[B,M,K], b[B,K,N], y[B,M,N].
 void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& ending) {
   const Operand a = l.image.input(op, 0), b = l.image.input(op, 1);
-  needInside(a, 2, "a"), needInside(y, 2, "y");
+  needInside(a, 2, "a");
+  needInside(y, 2, "y");
   const bool isTransposed = b.dims[2] > 1 && b.strides[2] != 1;
   needInside(b, isTransposed ? 1 : 2, "b");
   Product p;
@@ -424,7 +435,8 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   p.cout = y.dims[2];
   p.rowStride = a.strides[1] * a.bytes;
   p.transposed = isTransposed;
-  p.weightPitch = isTransposed ? b.strides[2] : b.dims[1] > 1 ? b.strides[1] : p.cout;
+  p.weightPitch = b.dims[1] > 1 ? b.strides[1] : p.cout;
+  if (isTransposed) p.weightPitch = b.strides[2];
   const Operand* start = startOf(op, y, ending);
   p.accumulate = start || !p.cin;
   p.yRow = y.strides[1] * y.bytes;

@@ -16,9 +16,9 @@ cdl::Status OpenCl::elementwise(const cdl::Elementwise& op) {
       elems.push_back(operand.elem);
       if (operand.source == CDL_FROM_VIEW && pieces.emplace(operand.index, pieces.size()).second)
         views.push_back(op.input(operand.index));
-      step.sources[k] = operand.source == CDL_FROM_VIEW    ? kFromView + pieces[operand.index]
-                        : operand.source == CDL_FROM_CONST ? kFromBits
-                                                           : int64_t{operand.index};
+      step.sources[k] = int64_t{operand.index};
+      if (operand.source == CDL_FROM_VIEW) step.sources[k] = kFromView + pieces[operand.index];
+      if (operand.source == CDL_FROM_CONST) step.sources[k] = kFromBits;
     }
     elems.push_back(given.elem);
     if (cdl::Status status = claimed(given.kind, given.fn, elems); !status.isOk()) return status;

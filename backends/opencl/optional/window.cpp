@@ -12,6 +12,14 @@ void addWindow(Launch& launch, const cdl::Window& op, const cdl::Shape& x, const
                          op.padBegin(1)});
 }
 
+const char* poolTypes(uint8_t elem) {
+  switch (elem) {
+  case CDL_F32: return " -DA=float -DSUM=float -DLOWEST=-INFINITY -DLARGER=maxFloat";
+  case CDL_I8: return " -DA=char -DSUM=int -DLOWEST=-128 -DLARGER=max";
+  default: return " -DA=uchar -DSUM=int -DLOWEST=0 -DLARGER=max";
+  }
+}
+
 } // namespace
 
 cdl::Status OpenCl::conv2d(const cdl::Conv2d& op) {
@@ -28,9 +36,7 @@ cdl::Status OpenCl::conv2d(const cdl::Conv2d& op) {
   const bool isDepthwise = outputs == 1;
   const int64_t tileRows = isDepthwise ? 1 : (outputs + 7) / 8, tileCols = (y.dims[3] + 15) / 16;
   const int64_t items = y.dims[0] * group * tileRows * y.dims[2] * tileCols;
-  const char* types = x.elem == CDL_F32  ? " -DA=float -DB=float -DSUM=float"
-                      : x.elem == CDL_I8 ? " -DA=char -DB=char -DSUM=uint" // unsigned: sums wrap
-                                         : " -DA=uchar -DB=char -DSUM=uint";
+  const char* types = productTypes(x.elem);
   Launch launch{"window",     types, isDepthwise ? "conv_depthwise" : "conv", items, {},
                 {&y, &x, &w}, {}};
   launch.numbers = {items, outputs, w.dims[1], group};
@@ -46,10 +52,7 @@ cdl::Status OpenCl::conv2d(const cdl::Conv2d& op) {
 
 cdl::Status OpenCl::pool2d(const cdl::Pool2d& op) {
   const cdl::Operand x = op.x(), y = op.y();
-  const char* types = x.elem == CDL_F32
-                          ? " -DA=float -DSUM=float -DLOWEST=-INFINITY -DLARGER=maxFloat"
-                      : x.elem == CDL_I8 ? " -DA=char -DSUM=int -DLOWEST=-128 -DLARGER=max"
-                                         : " -DA=uchar -DSUM=int -DLOWEST=0 -DLARGER=max";
+  const char* types = poolTypes(x.elem);
   Launch launch{"window", types, "pool", y.elements(), {}, {&y, &x}, {}};
   launch.numbers = {launch.items, y.dims[1], 0, 1};
   addWindow(launch, op, x, y, op.kernel(0), op.kernel(1));

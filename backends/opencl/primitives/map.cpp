@@ -49,6 +49,23 @@ MapStep stepOf(const cdl::Op& op, std::vector<cdl::Operand>& views) {
   return step;
 }
 
+std::pair<int64_t, int64_t> limitsOf(uint8_t elem) {
+  switch (elem) {
+  case CDL_U8: return {0, 255};
+  case CDL_I8: return {-128, 127};
+  default: return {INT32_MIN, INT32_MAX};
+  }
+}
+
+/// Bits of the largest magnitude of an integer.
+int magnitudeBits(uint8_t elem) {
+  switch (elem) {
+  case CDL_I32: return 31;
+  case CDL_I8: return 7;
+  default: return 8;
+  }
+}
+
 } // namespace
 
 Launch mapOf(const std::vector<cdl::Operand>& views, const std::vector<MapStep>& steps,
@@ -93,15 +110,9 @@ cdl::Status OpenCl::map(const cdl::Op& op) {
 cdl::Status OpenCl::rescale(const cdl::Rescale& op) {
   std::vector<cdl::Operand> views;
   const MapStep step = stepOf(op, views);
-  const uint8_t elem = op.y().elem;
-  const int64_t lowest = elem == CDL_U8 ? 0 : elem == CDL_I8 ? -128 : INT32_MIN;
-  const int64_t highest = elem == CDL_U8 ? 255 : elem == CDL_I8 ? 127 : INT32_MAX;
+  const auto [lowest, highest] = limitsOf(op.y().elem);
   const auto fits = [&](const cdl::Operand& x, int shift) { // the product, or the sum of two
-    const int bits = (x.elem == CDL_I32  ? 31
-                      : x.elem == CDL_I8 ? 7
-                                         : 8) +
-                     24 + (op.hasB() ? 1 : 0) + shift;
-    return bits <= 63;
+    return magnitudeBits(x.elem) + 24 + (op.hasB() ? 1 : 0) + shift <= 63;
   };
   if (!fits(op.a(), op.aLeftShift()) || (op.hasB() && !fits(op.b(), op.bLeftShift())))
     return cdl::error(CDL_BAD_MODEL,

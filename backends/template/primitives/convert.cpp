@@ -1,4 +1,4 @@
-// CONVERT: y = x in y's element type. Bounds and rounding are the law of numerics.h.
+// CONVERT: y = x in y's element type. Bounds and rounding are those of numerics.h.
 #include "../template.hpp"
 
 namespace {
@@ -10,10 +10,10 @@ template <class To, class From> To toNumber(From x, int rounding, bool saturate)
   else if constexpr (std::is_floating_point_v<From>)
     return static_cast<To>(saturate ? cdl_f64_to_int_sat(x, rounding, Limits::min(), Limits::max())
                                     : static_cast<int64_t>(cdl_f64_to_int_wrap(x, rounding)));
-  else if (saturate)
-    return static_cast<To>(x < Limits::min()   ? Limits::min()
-                           : x > Limits::max() ? Limits::max()
-                                               : x);
+  else if (saturate && x < Limits::min())
+    return Limits::min();
+  else if (saturate && x > Limits::max())
+    return Limits::max();
   else
     return static_cast<To>(x); // wraps
 }

@@ -13,7 +13,8 @@ cdl::Status Template::gather(const cdl::Gather& op) {
       return cdl::error(CDL_BAD_MODEL, "clamps an index into a dim of 0");
     for (auto o : y.range(0))
       for (auto k : y.range(1)) {
-        const int64_t at = indices(k), clamped = at < 0 ? 0 : at > last ? last : at;
+        const int64_t at = indices(k), atMost = at > last ? last : at;
+        const int64_t clamped = at < 0 ? 0 : atMost;
         if (at != clamped && op.fn() == CDL_GATHER_ZERO)
           map([] { return T(0); }, y[o][k]);
         else

@@ -34,7 +34,8 @@ cdl::Status Template::reduce(const cdl::Reduce& op) {
     using Acc = std::conditional_t<std::is_same_v<T, float>, double, T>;
     constexpr bool isBool = decltype(type)::isBool; // sum and max are or, prod and min are and
     const T lowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    const T highest = Limits::has_infinity ? Limits::infinity() : isBool ? T(1) : Limits::max();
+    const T largest = isBool ? T(1) : Limits::max();
+    const T highest = Limits::has_infinity ? Limits::infinity() : largest;
     switch (op.fn()) {
     case CDL_REDUCE_SUM:
       return isBool ? reduceWith<T, T>(op, T(0), Max()) : reduceWith<T, Acc>(op, Acc(0), Add());
