@@ -13,7 +13,9 @@
 namespace candela::tool {
 namespace {
 
-using namespace quantize;
+using quantize::Calibrator, quantize::Network, quantize::Pins, quantize::Profile,
+    quantize::Quantized, quantize::Quantizer, quantize::RunConditions, quantize::Samples,
+    quantize::Scaling, quantize::Scheme, quantize::Settings;
 
 constexpr const char* kFooter = R"(Examples:
   candela quantize digits.onnx --data train_images.npy --scale 0.0625 -o digits_int8.onnx
@@ -39,11 +41,11 @@ struct Arguments {
 
 Settings settingsOf(const Arguments& a) {
   Settings settings;
-  const auto calibrator = parseCalibrator(a.calibrator);
+  const auto calibrator = quantize::parseCalibrator(a.calibrator);
   if (!calibrator)
     fail(kBadInput, "--calibrate {}: minmax, moving-average, percentile, entropy or mse",
          a.calibrator);
-  const auto scheme = parseScheme(a.scheme);
+  const auto scheme = quantize::parseScheme(a.scheme);
   if (!scheme)
     fail(kBadInput, "--scheme {}: asymmetric, symmetric, symmetric-uint8 or power-of-two",
          a.scheme);
@@ -54,8 +56,7 @@ Settings settingsOf(const Arguments& a) {
     fail(kBadInput, "--activations {}: uint8, int8 or int16", a.activations);
   if (!weights.count(a.weights)) fail(kBadInput, "--weights {}: int8 or int4", a.weights);
   settings.activations = {*calibrator, *scheme, activations.at(a.activations), a.percentile};
-  settings.weights = {weights.at(a.weights), !a.perTensor, a.block,
-                      *scheme == Scheme::powerOfTwo};
+  settings.weights = {weights.at(a.weights), !a.perTensor, a.block, *scheme == Scheme::powerOfTwo};
   settings.weightsOnly = a.weightsOnly;
   return settings;
 }
@@ -94,8 +95,8 @@ std::vector<std::shared_ptr<runtime::Device>> runDevices(const Arguments& a, boo
   return devicesOf(a.runOn, {});
 }
 
-RunOptions shapesOf(const Arguments& a) {
-  RunOptions run;
+RunConditions shapesOf(const Arguments& a) {
+  RunConditions run;
   for (const std::string& text : a.dims) {
     const Binding dim = parseBinding("--dim", text);
     const auto value = text::parseNumber<int64_t>(dim.value);
@@ -147,10 +148,11 @@ Pins pinsOf(const Arguments& a, const Network& network) {
   readPins(a, keepFloat, int16);
   Pins pins;
   for (const std::string& glob : keepFloat)
-    for (const int node : check(matching(network, glob).context("--keep-float")))
+    for (const int node : check(quantize::matching(network, glob).context("--keep-float")))
       pins.keepFloat[node] = "asked for";
   for (const std::string& glob : int16)
-    for (const int node : check(matching(network, glob).context("--int16"))) pins.int16.insert(node);
+    for (const int node : check(quantize::matching(network, glob).context("--int16")))
+      pins.int16.insert(node);
   return pins;
 }
 
@@ -177,19 +179,20 @@ void checkUsage(const Arguments& a) {
 
 /// What was seen on the data, and in the profiles that were given.
 Profile profileOf(const Arguments& a, const Quantizer& quantizer, const Samples& samples,
-                  const RunOptions& run) {
+                  const RunConditions& run) {
   Profile profile;
-  profile.model = modelFingerprint(quantizer.network());
+  profile.model = quantize::modelFingerprint(quantizer.network());
   for (const std::string& path : a.profiles) {
     const Bytes file = check(mapFile(path));
-    const Profile loaded = check(
-        Profile::parse({reinterpret_cast<const char*>(file.data()), file.size()}, path));
+    const Profile loaded =
+        check(Profile::parse({reinterpret_cast<const char*>(file.data()), file.size()}, path));
     check(profile.merge(loaded, path));
   }
   if (samples.samples() > 0 && a.profiles.empty()) {
     Progress progress("profiling");
-    profile = check(profileModel(quantizer.network(), quantizer.observed(), samples, run,
-                                 a.channels, [&](double done) { progress.update("runs", done); })
+    profile = check(quantize::profileModel(quantizer.network(), quantizer.observed(), samples, run,
+                                           a.channels,
+                                           [&](double done) { progress.update("runs", done); })
                         .context(a.path));
   }
   return profile;
@@ -199,14 +202,14 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   checkUsage(a);
   const auto start = std::chrono::steady_clock::now();
   Network network = check(Network::read(a.path));
-  RunOptions runOptions = shapesOf(a);
+  RunConditions runOptions = shapesOf(a);
   Samples samples;
   if (!a.data.empty()) {
     samples = check(Samples::open(a.data, network.ports(), a.batch, scalingOf(a)).context(a.path));
     for (const auto& [name, shape] : samples.shapes()) runOptions.shapes.emplace(name, shape);
   }
   const std::vector<int64_t> labels = labelsOf(a, samples);
-  check(setTypes(network, runOptions));
+  check(quantize::setTypes(network, runOptions));
   Quantizer quantizer(std::move(network), settingsOf(a));
   runOptions.devices = runDevices(a, isDefaultRunner);
   quantizer.setProfile(profileOf(a, quantizer, samples, runOptions));
@@ -221,13 +224,13 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   QuantizeReport report;
   report.pins = pinsOf(a, quantizer.network());
   if (!a.targets.empty()) {
-    RunOptions targets = runOptions;
+    RunConditions targets = runOptions;
     targets.devices = devicesOf(a.targets, a.options);
     check(quantizer.pinByTarget(report.pins, targets).context(a.path));
   }
   if (a.mostLoss || a.leastSnr) {
     Progress progress("measuring");
-    report.path = check(meetGoal(
+    report.path = check(quantize::meetGoal(
         quantizer, {a.mostLoss, a.leastSnr, a.compared}, a.prefersInt16, samples, labels,
         runOptions, [&](double done) { progress.update("layers", done); }, report.pins));
   }
@@ -238,9 +241,9 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   if (a.compared > 0 && samples.samples() > 0) {
     Progress progress("comparing");
     report.comparison = check(
-        compareModels(quantizer.network(), made.network.model, made.rewritten.dequantized, samples,
-                      labels.empty() ? a.compared : samples.runs(), labels, runOptions,
-                      [&](double done) { progress.update("runs", done); }));
+        quantize::compareModels(quantizer.network(), made.network.model, made.rewritten.dequantized,
+                                samples, labels.empty() ? a.compared : samples.runs(), labels,
+                                runOptions, [&](double done) { progress.update("runs", done); }));
   }
   if (!a.writePins.empty()) {
     const std::string text = pinsText(quantizer.network(), report.pins);

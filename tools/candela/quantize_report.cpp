@@ -10,7 +10,8 @@
 namespace candela::tool {
 namespace {
 
-using namespace quantize;
+using quantize::Histogram, quantize::Move, quantize::Network, quantize::Observer,
+    quantize::Quantization, quantize::Quantized, quantize::Quantizer, quantize::Settings;
 
 constexpr size_t kShownRows = 12;
 
@@ -36,7 +37,7 @@ std::vector<Layer> layersOf(const Quantizer& quantizer, const Quantized& made,
     if (const auto seen = quantizer.profile().values.find(value);
         seen != quantizer.profile().values.end()) {
       layer.seen = &seen->second;
-      layer.saturated = saturation(seen->second, steps);
+      layer.saturated = quantize::saturation(seen->second, steps);
     }
     if (report.comparison) {
       const auto at = report.comparison->values.find(value);
@@ -94,7 +95,8 @@ std::string barsOf(const Layer& layer) {
   for (int bin = 0; bin < kBars * kEach; ++bin)
     bars[static_cast<size_t>(bin / kEach)] += static_cast<double>(layer.seen->histogram.count(bin));
   const double most = std::log1p(*std::ranges::max_element(bars));
-  std::string svg = fmt::format("<svg width=\"{}\" height=\"{}\" role=\"img\">", kBars * 4, kHeight);
+  std::string svg =
+      fmt::format("<svg width=\"{}\" height=\"{}\" role=\"img\">", kBars * 4, kHeight);
   for (int bar = 0; bar < kBars; ++bar) {
     const double height =
         most > 0 ? std::log1p(bars[static_cast<size_t>(bar)]) / most * kHeight : 0;
@@ -114,9 +116,8 @@ void writePage(const std::vector<Layer>& layers, const std::vector<Left>& left, 
   for (const char* key : {"output", "calibrator", "scheme", "samples", "integer_nodes", "snr_db",
                           "accuracy_float", "accuracy"})
     if (report.contains(key)) page.fact(key, report[key]);
-  PageTable table{"layers",
-                  {"value", "node", "op", "type", "SNR dB", "saturated", "min", "max", "scale"},
-                  {}};
+  PageTable table{
+      "layers", {"value", "node", "op", "type", "SNR dB", "saturated", "min", "max", "scale"}, {}};
   for (const Layer& layer : layers)
     table.rows.push_back({layer.value, layer.node, layer.op, elemName(layer.steps.elem),
                           snrText(layer), fmt::format("{:.3g} %", 100 * layer.saturated),
@@ -144,8 +145,8 @@ Json reportJson(const Quantizer& quantizer, const Quantized& made, const Quantiz
   Json json = console.report("quantize");
   json["model"] = files.model;
   json["output"] = files.output;
-  json["calibrator"] = calibratorName(settings.activations.calibrator);
-  json["scheme"] = schemeName(settings.activations.scheme);
+  json["calibrator"] = quantize::calibratorName(settings.activations.calibrator);
+  json["scheme"] = quantize::schemeName(settings.activations.scheme);
   json["samples"] = quantizer.profile().samples;
   json["integer_nodes"] = std::ranges::count(made.plan.quantized, true);
   json["nodes"] = made.plan.quantized.size();
@@ -154,7 +155,7 @@ Json reportJson(const Quantizer& quantizer, const Quantized& made, const Quantiz
   json["profile_ms"] = report.profiledMs;
   json["total_ms"] = report.totalMs;
   if (report.comparison) {
-    json["snr_db"] = worstSnr(quantizer.network(), *report.comparison);
+    json["snr_db"] = quantize::worstSnr(quantizer.network(), *report.comparison);
     json["outputs"] = Json::array();
     for (const onnx_io::ValueInfo& output : quantizer.network().model.graph.outputs)
       if (const auto at = report.comparison->values.find(output.name);
@@ -180,9 +181,10 @@ void printTables(const std::vector<Layer>& layers, const std::vector<Left>& left
   Table table({"value", "op", "type", "SNR dB", "saturated", "range"});
   for (size_t i = 0; i < layers.size() && i < kShownRows; ++i) {
     const Layer& layer = layers[i];
-    table.add({layer.value, layer.op, std::string(elemName(layer.steps.elem)), snrText(layer),
-               fmt::format("{:.3g} %", 100 * layer.saturated),
-               layer.seen ? fmt::format("{:.4g} to {:.4g}", layer.seen->min, layer.seen->max) : ""});
+    table.add(
+        {layer.value, layer.op, std::string(elemName(layer.steps.elem)), snrText(layer),
+         fmt::format("{:.3g} %", 100 * layer.saturated),
+         layer.seen ? fmt::format("{:.4g} to {:.4g}", layer.seen->min, layer.seen->max) : ""});
   }
   if (!table.empty()) console.printText(table.text());
   if (layers.size() > kShownRows)
@@ -217,11 +219,13 @@ void writeReport(const Quantizer& quantizer, const Quantized& made, const Quanti
                 console.bold(fileName(files.model)), std::ranges::count(made.plan.quantized, true),
                 made.plan.quantized.size(), bytesText(made.rewritten.weightBytesBefore),
                 bytesText(made.rewritten.weightBytes), quantizer.profile().samples,
-                calibratorName(quantizer.settings().activations.calibrator),
-                schemeName(quantizer.settings().activations.scheme), timeText(report.totalMs));
+                quantize::calibratorName(quantizer.settings().activations.calibrator),
+                quantize::schemeName(quantizer.settings().activations.scheme),
+                timeText(report.totalMs));
   if (report.comparison)
     console.print("signal to noise  {:.1f} dB at the worst output, over {} samples\n",
-                  worstSnr(quantizer.network(), *report.comparison), report.comparison->samples);
+                  quantize::worstSnr(quantizer.network(), *report.comparison),
+                  report.comparison->samples);
   if (json.contains("accuracy"))
     console.print("accuracy  {:.2f} %   float {:.2f} %\n", 100 * json["accuracy"].get<double>(),
                   100 * json["accuracy_float"].get<double>());

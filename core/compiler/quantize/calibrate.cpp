@@ -35,8 +35,8 @@ constexpr int kHalf = Histogram::kBins / 2;
 std::vector<double> magnitudes(const Observer& seen) {
   std::vector<double> counts(kHalf, 0);
   for (int bin = 0; bin < kHalf; ++bin)
-    counts[static_cast<size_t>(bin)] = static_cast<double>(
-        seen.histogram.count(kHalf + bin) + seen.histogram.count(kHalf - 1 - bin));
+    counts[static_cast<size_t>(bin)] = static_cast<double>(seen.histogram.count(kHalf + bin) +
+                                                           seen.histogram.count(kHalf - 1 - bin));
   counts[0] = std::max(0.0, counts[0] - static_cast<double>(seen.zeros));
   while (counts.size() > 1 && counts.back() == 0) counts.pop_back();
   return counts;
@@ -86,9 +86,8 @@ double entropyThreshold(const Observer& seen, size_t levels) {
     }
     if (kept < step) break;
   }
-  return threshold == counts.size()
-             ? largest
-             : static_cast<double>(threshold) * seen.histogram.width();
+  return threshold == counts.size() ? largest
+                                    : static_cast<double>(threshold) * seen.histogram.width();
 }
 
 Range percentileRange(const Observer& seen, double percentile) {
@@ -135,8 +134,8 @@ Range leastSquares(const Observer& seen, const CalibrationOptions& options) {
 
 /// Steps of a magnitude that symmetric integers have; of unsigned ones all.
 size_t levelsOf(const Observer& seen, const CalibrationOptions& options) {
-  const bool isOneSided = seen.min >= 0 && options.scheme != Scheme::symmetric &&
-                          options.scheme != Scheme::powerOfTwo;
+  const bool isOneSided =
+      seen.min >= 0 && options.scheme != Scheme::symmetric && options.scheme != Scheme::powerOfTwo;
   return isOneSided ? 256 : 128;
 }
 

@@ -42,8 +42,8 @@ struct Quantization {
 struct CalibrationOptions {
   Calibrator calibrator = Calibrator::minmax;
   Scheme scheme = Scheme::asymmetric;
-  Elem elem = Elem::u8_;       ///< u8, i8 or i16; symmetric ones take the signed type
-  double percentile = 99.999;  ///< of the values that are within the range
+  Elem elem = Elem::u8_;      ///< u8, i8 or i16; symmetric ones take the signed type
+  double percentile = 99.999; ///< of the values that are within the range
 };
 
 /// The range that the calibrator chooses of what was seen. Of nothing: 0 to 0.

@@ -231,8 +231,7 @@ Result<Tensor> Samples::tensorOf(const Port& port, int64_t first) const {
       continue;
     }
     for (int64_t i = 0; i < size; ++i) {
-      const double real =
-          elementAsReal(array, sample * size + i) * scaling.factor + scaling.offset;
+      const double real = elementAsReal(array, sample * size + i) * scaling.factor + scaling.offset;
       if (port.elem == Elem::f64_)
         out.mutableAs<double>()[done * size + i] = real;
       else

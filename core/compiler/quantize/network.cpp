@@ -13,9 +13,9 @@ namespace {
 using onnx_io::Node;
 
 const std::set<std::string> kQuantizing = {
-    "QuantizeLinear",    "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv",
-    "QLinearMatMul",     "MatMulInteger",    "ConvInteger",           "MatMulNBits",
-    "QLinearAdd",        "QAttention",       "QGemm"};
+    "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
+    "MatMulInteger",  "ConvInteger",      "MatMulNBits",           "QLinearAdd",  "QAttention",
+    "QGemm"};
 
 void collectReads(const onnx_io::Graph& graph, std::set<std::string>& names) {
   for (const onnx_io::ValueInfo& output : graph.outputs) names.insert(output.name);
@@ -29,8 +29,7 @@ void collectReads(const onnx_io::Graph& graph, std::set<std::string>& names) {
 
 std::vector<double> reals(const Tensor& tensor) {
   std::vector<double> values(static_cast<size_t>(tensor.count()));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<double>(tensor.as<float>()[i]);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(tensor.as<float>()[i]);
   return values;
 }
 
@@ -246,7 +245,8 @@ void moveToOperand(Network& network, Node& node, const std::string& attribute, s
   const auto ints = std::get<std::vector<int64_t>>(at->second);
   node.inputs.resize(std::max(node.inputs.size(), operand + 1));
   node.inputs[operand] = network.addConstant(
-      network.nodeName(static_cast<int>(&node - network.model.graph.nodes.data())) + "_" + attribute,
+      network.nodeName(static_cast<int>(&node - network.model.graph.nodes.data())) + "_" +
+          attribute,
       Tensor::of(Elem::i64_, {std::ssize(ints)}, ints));
   node.attributes.erase(attribute);
 }
@@ -295,7 +295,8 @@ Status raiseOpset(Network& network, int64_t opset) {
   const int64_t from = network.opset();
   if (from >= opset) return Status::ok();
   if (from < 11)
-    return failure(Code::unsupported, "{}: opset {} is too old to write quantization into: 11 and newer",
+    return failure(Code::unsupported,
+                   "{}: opset {} is too old to write quantization into: 11 and newer",
                    network.model.path, from);
   for (Node& node : network.model.graph.nodes) {
     for (const auto& [name, attribute] : node.attributes)

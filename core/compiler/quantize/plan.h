@@ -16,10 +16,10 @@ enum class Role : uint8_t {
 
 /// Which nodes become integers, and which values get steps.
 struct Plan {
-  std::vector<Role> roles;        ///< by node
-  std::vector<bool> quantized;    ///< by node
-  std::vector<std::string> why;   ///< by node that stays float: the reason
-  std::set<std::string> values;   ///< that are rounded to steps
+  std::vector<Role> roles;      ///< by node
+  std::vector<bool> quantized;  ///< by node
+  std::vector<std::string> why; ///< by node that stays float: the reason
+  std::set<std::string> values; ///< that are rounded to steps
   /// Whose steps are those of another value, as movement leaves them.
   std::map<std::string, std::string> sameAs;
   /// Functions and what they are of: both have one element type.

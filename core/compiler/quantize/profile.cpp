@@ -83,7 +83,8 @@ Status readHistogram(Line& line, Histogram& histogram) {
 Status readFact(std::string_view key, Line& line, Observer& value) {
   if (key == "range") return line.numbers(value.min, value.max);
   if (key == "average") return line.numbers(value.averageMin, value.averageMax, value.runs);
-  if (key == "moments") return line.numbers(value.count, value.zeros, value.sum, value.sumOfSquares);
+  if (key == "moments")
+    return line.numbers(value.count, value.zeros, value.sum, value.sumOfSquares);
   if (key == "not-finite") return line.number(value.notFinite);
   if (key == "histogram") return readHistogram(line, value.histogram);
   if (key == "channel") {

@@ -30,18 +30,16 @@ Result<Quantized> Quantizer::quantize(const Pins& pins) const {
   return made;
 }
 
-Status Quantizer::pinByTarget(Pins& pins, const RunOptions& targets) const {
+Status Quantizer::pinByTarget(Pins& pins, const RunConditions& targets) const {
   std::map<std::string, int> byName;
-  for (int i = 0; i < std::ssize(network_.model.graph.nodes); ++i)
-    byName[network_.nodeName(i)] = i;
+  for (int i = 0; i < std::ssize(network_.model.graph.nodes); ++i) byName[network_.nodeName(i)] = i;
   std::vector<std::string> outputs;
   for (const onnx_io::ValueInfo& output : network_.model.graph.outputs)
     outputs.push_back(output.name);
   constexpr int kMostRounds = 8;
   for (int round = 0; round < kMostRounds; ++round) {
     CDL_ASSIGN(const Quantized made, quantize(pins));
-    CDL_ASSIGN(const Observed compiled,
-               Observed::compile(made.network.model, outputs, targets));
+    CDL_ASSIGN(const Observed compiled, Observed::compile(made.network.model, outputs, targets));
     bool changed = false;
     for (const runtime::NodePlacement& placed : compiled.bundle().placement) {
       const auto at = byName.find(placed.node);
@@ -79,7 +77,7 @@ namespace {
 class Control {
 public:
   Control(const Quantizer& quantizer, const Goal& goal, const Samples& samples,
-          const std::vector<int64_t>& labels, const RunOptions& options)
+          const std::vector<int64_t>& labels, const RunConditions& options)
       : quantizer_(quantizer), goal_(goal), samples_(samples), labels_(labels), options_(options) {}
 
   struct Score {
@@ -107,7 +105,7 @@ private:
   const Goal& goal_;
   const Samples& samples_;
   const std::vector<int64_t>& labels_;
-  const RunOptions& options_;
+  const RunConditions& options_;
 };
 
 void pin(Pins& pins, int node, bool int16) {
@@ -121,7 +119,7 @@ void pin(Pins& pins, int node, bool int16) {
 
 Result<std::vector<Move>> meetGoal(const Quantizer& quantizer, const Goal& goal, bool int16First,
                                    const Samples& samples, const std::vector<int64_t>& labels,
-                                   const RunOptions& options, const Progress& progress,
+                                   const RunConditions& options, const OnProgress& progress,
                                    Pins& pins) {
   const Control control(quantizer, goal, samples, labels, options);
   const Network& network = quantizer.network();

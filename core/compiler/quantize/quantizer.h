@@ -42,7 +42,7 @@ public:
 
   /// Keeps float what these devices have no integer rows for: compiles for them, and looks where
   /// each node went. Adds to the pins, with the device's words.
-  Status pinByTarget(Pins& pins, const RunOptions& targets) const;
+  Status pinByTarget(Pins& pins, const RunConditions& targets) const;
 
 private:
   Network network_;
@@ -68,7 +68,8 @@ struct Goal {
 /// each product once, alone, and goes from the most to the least sensitive one.
 Result<std::vector<Move>> meetGoal(const Quantizer& quantizer, const Goal& goal, bool int16First,
                                    const Samples& samples, const std::vector<int64_t>& labels,
-                                   const RunOptions& options, const Progress& progress, Pins& pins);
+                                   const RunConditions& options, const OnProgress& progress,
+                                   Pins& pins);
 /// The least over the outputs.
 double worstSnr(const Network& network, const Comparison& comparison);
 

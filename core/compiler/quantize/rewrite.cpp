@@ -54,7 +54,8 @@ private:
 /// The scale of the largest magnitude, or of a smaller one where that costs least error.
 double scaleOf(const std::vector<float>& values, double most, bool searches, bool powerOfTwo) {
   double largest = 0;
-  for (const float value : values) largest = std::max(largest, std::abs(static_cast<double>(value)));
+  for (const float value : values)
+    largest = std::max(largest, std::abs(static_cast<double>(value)));
   double best = largest / most;
   if (searches && largest > 0) {
     double least = std::numeric_limits<double>::infinity();
@@ -110,8 +111,8 @@ Result<Stored> store(const Tensor& weights, const Node& product, const WeightOpt
   for (int64_t i = 0; i < count; ++i) {
     const double value = static_cast<double>(weights.as<float>()[i]) /
                          stored.channelScales[static_cast<size_t>(steps[static_cast<size_t>(i)])];
-    const auto integer = static_cast<int64_t>(
-        std::clamp(std::nearbyint(value), isNarrow ? -most - 1 : -most, most));
+    const auto integer =
+        static_cast<int64_t>(std::clamp(std::nearbyint(value), isNarrow ? -most - 1 : -most, most));
     storeElement(options.elem, stored.integers.bytes.mutableData(), i,
                  static_cast<uint64_t>(integer) & elemMask(options.elem));
   }
@@ -172,8 +173,8 @@ private:
     if (step == steps_.end()) return;
     const std::string scale = network_.addConstant(
         value + "_scale", Tensor::of<float>(Elem::f32_, {}, {step->second.scale}));
-    const std::string zero = network_.addConstant(
-        value + "_zero", integerScalar(step->second.elem, step->second.zero));
+    const std::string zero =
+        network_.addConstant(value + "_zero", integerScalar(step->second.elem, step->second.zero));
     const std::string stored = network_.takeName(value + "_quantized"),
                       real = network_.takeName(value + "_dequantized");
     made_.push_back(make("QuantizeLinear", value + "_quantize", {value, scale, zero}, stored));
@@ -198,25 +199,24 @@ private:
   }
 
   Status storeWeights(Node& node, const Node& original) {
-    const Tensor* weights = network_.constant(original.inputs[1]);
-    if (!weights) return Status::ok();
+    const Tensor* found = network_.constant(original.inputs[1]);
+    if (!found) return Status::ok();
+    const Tensor weights = *found; // copies, for constants are added
     const double x = inputScale(original);
-    const Tensor* bias = original.inputs.size() > 2 && !original.inputs[2].empty()
-                             ? network_.constant(original.inputs[2])
-                             : nullptr;
+    const Tensor* row = original.inputs.size() > 2 && !original.inputs[2].empty()
+                            ? network_.constant(original.inputs[2])
+                            : nullptr;
+    const Tensor bias = row ? *row : Tensor();
     const bool isPlain = attributeOf<float>(node, "alpha", 1) == 1 &&
                          attributeOf<float>(node, "beta", 1) == 1 && weights_.block == 0;
-    std::vector<double> least;
-    const bool storesBias = bias && x > 0 && isPlain && bias->dims.size() == 1;
-    if (storesBias) least = leastScales(*bias, x);
-    CDL_ASSIGN(const Stored stored, store(*weights, original, weights_, least));
-    result_.weightBytesBefore += weights->sizeBytes();
+    const bool storesBias = row && x > 0 && isPlain && bias.dims.size() == 1;
+    const std::vector<double> least = storesBias ? leastScales(bias, x) : std::vector<double>();
+    CDL_ASSIGN(const Stored stored, store(weights, original, weights_, least));
+    result_.weightBytesBefore += weights.sizeBytes();
     result_.weightBytes += stored.integers.sizeBytes() + stored.scales.sizeBytes();
     noteRaised(original, stored, least);
-    const std::string key = original.inputs[1];
-    node.inputs[1] = addWeights(key, stored);
-    if (storesBias) CDL_TRY(storeBias(node, original, *bias, stored, x));
-    return Status::ok();
+    node.inputs[1] = addWeights(original.inputs[1], stored);
+    return storesBias ? storeBias(node, original, bias, stored, x) : Status::ok();
   }
 
   /// Below these a bias would not fit its 32 bits.
@@ -262,8 +262,8 @@ private:
           std::nearbyint(static_cast<double>(bias.as<float>()[c]) / static_cast<double>(scale))));
     }
     const std::string key = original.inputs[2] + (original.name.empty() ? "" : "_" + original.name);
-    const std::string integers = network_.addConstant(
-                          key + "_quantized", Tensor::of(Elem::i32_, bias.dims, steps)),
+    const std::string integers = network_.addConstant(key + "_quantized",
+                                                      Tensor::of(Elem::i32_, bias.dims, steps)),
                       scale = network_.addConstant(key + "_scale",
                                                    Tensor::of(Elem::f32_, bias.dims, scales)),
                       real = network_.takeName(key + "_dequantized");

@@ -15,9 +15,9 @@ struct WeightOptions {
 
 /// Steps by value. Failure: invalid_argument where the profile lacks a value or saw NaN or
 /// infinities in one.
-Result<std::map<std::string, Quantization>>
-chooseSteps(const Plan& plan, const Profile& profile, const CalibrationOptions& options,
-            const std::set<std::string>& int16);
+Result<std::map<std::string, Quantization>> chooseSteps(const Plan& plan, const Profile& profile,
+                                                        const CalibrationOptions& options,
+                                                        const std::set<std::string>& int16);
 
 /// What a person should know of the result.
 struct Rewritten {

@@ -9,7 +9,7 @@
 namespace candela::quantize {
 namespace {
 
-import::ImportOptions importOptions(const RunOptions& options) {
+import::ImportOptions importOptions(const RunConditions& options) {
   import::ImportOptions import;
   import.dims = options.dims;
   import.shapes = options.shapes;
@@ -54,7 +54,7 @@ double Nearness::snr() const {
   return std::min(kMost, 10 * std::log10(signal / noise));
 }
 
-Status setTypes(Network& network, const RunOptions& options) {
+Status setTypes(Network& network, const RunConditions& options) {
   onnx_io::Model all = network.model;
   std::set<std::string> seen;
   for (const onnx_io::ValueInfo& output : all.graph.outputs) seen.insert(output.name);
@@ -72,7 +72,7 @@ Status setTypes(Network& network, const RunOptions& options) {
 
 Result<Observed> Observed::compile(const onnx_io::Model& model,
                                    const std::vector<std::string>& values,
-                                   const RunOptions& options) {
+                                   const RunConditions& options) {
   onnx_io::Model observed = model;
   observed.graph.outputs.clear();
   for (const std::string& value : values) observed.graph.outputs.push_back(named(value));
@@ -83,8 +83,8 @@ Result<Observed> Observed::compile(const onnx_io::Model& model,
 }
 
 Result<Profile> profileModel(const Network& network, const std::set<std::string>& values,
-                             const Samples& samples, const RunOptions& options, bool perChannel,
-                             const Progress& progress) {
+                             const Samples& samples, const RunConditions& options, bool perChannel,
+                             const OnProgress& progress) {
   Profile profile;
   profile.model = modelFingerprint(network);
   std::vector<std::string> inputs, names;
@@ -120,8 +120,8 @@ Result<Profile> profileModel(const Network& network, const std::set<std::string>
 Result<Comparison> compareModels(const Network& network, const onnx_io::Model& quantized,
                                  const std::map<std::string, std::string>& names,
                                  const Samples& samples, int64_t mostRuns,
-                                 const std::vector<int64_t>& labels, const RunOptions& options,
-                                 const Progress& progress) {
+                                 const std::vector<int64_t>& labels, const RunConditions& options,
+                                 const OnProgress& progress) {
   std::vector<std::string> wanted, got;
   for (const onnx_io::ValueInfo& output : network.model.graph.outputs) {
     wanted.push_back(output.name);

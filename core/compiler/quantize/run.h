@@ -9,23 +9,23 @@
 namespace candela::quantize {
 
 /// Where models run while they are quantized, and at which shapes.
-struct RunOptions {
+struct RunConditions {
   std::vector<std::shared_ptr<runtime::Device>> devices; ///< none: the portable host executor
   std::map<std::string, int64_t> dims;
   std::map<std::string, Shape> shapes;
 };
 /// 0..1 of what is done.
-using Progress = std::function<void(double)>;
+using OnProgress = std::function<void(double)>;
 
 /// Learns the types of all values of the main graph. Failure: that of import.
-Status setTypes(Network& network, const RunOptions& options);
+Status setTypes(Network& network, const RunConditions& options);
 
 /// A model that was compiled so that these values of it come out.
 class Observed {
 public:
   static Result<Observed> compile(const onnx_io::Model& model,
                                   const std::vector<std::string>& values,
-                                  const RunOptions& options);
+                                  const RunConditions& options);
   /// Inputs in the order of Network::ports(); outputs in that of `values`.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) const {
     return session_->run(inputs);
@@ -38,8 +38,8 @@ private:
 
 /// Runs the float model on all samples and watches the values.
 Result<Profile> profileModel(const Network& network, const std::set<std::string>& values,
-                             const Samples& samples, const RunOptions& options, bool perChannel,
-                             const Progress& progress);
+                             const Samples& samples, const RunConditions& options, bool perChannel,
+                             const OnProgress& progress);
 
 /// How near one model's values are to another's.
 struct Nearness {
@@ -57,7 +57,7 @@ struct Comparison {
 Result<Comparison> compareModels(const Network& network, const onnx_io::Model& quantized,
                                  const std::map<std::string, std::string>& names,
                                  const Samples& samples, int64_t mostRuns,
-                                 const std::vector<int64_t>& labels, const RunOptions& options,
-                                 const Progress& progress);
+                                 const std::vector<int64_t>& labels, const RunConditions& options,
+                                 const OnProgress& progress);
 
 } // namespace candela::quantize

@@ -128,7 +128,8 @@ Status writeModel(const Model& model, const std::string& path) {
   for (const Initializer& initializer : model.graph.initializers)
     size += initializer.tensor.sizeBytes() + initializer.name.size() + 64;
   if (size > INT_MAX)
-    return failure(Code::unsupported, "{}: {} bytes, larger than 2 GB, protobuf's limit", path, size);
+    return failure(Code::unsupported, "{}: {} bytes, larger than 2 GB, protobuf's limit", path,
+                   size);
   setNodes(model.graph, graph);
   keepInfos(model.graph, graph);
   for (const Initializer& initializer : model.graph.initializers) {
