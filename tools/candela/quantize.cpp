@@ -198,6 +198,16 @@ Profile profileOf(const Arguments& a, const Quantizer& quantizer, const Samples&
   return profile;
 }
 
+/// Without data: one sample at a time, where the model leaves no more than that open.
+void takeOneSample(const Network& network, RunConditions& run) {
+  for (const quantize::Port& port : network.ports()) {
+    Shape shape = port.dims;
+    if (!shape.empty() && shape[0] < 0) shape[0] = 1;
+    if (std::ranges::all_of(shape, [](int64_t dim) { return dim >= 0; }))
+      run.shapes[port.name] = shape;
+  }
+}
+
 void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   checkUsage(a);
   const auto start = std::chrono::steady_clock::now();
@@ -207,6 +217,8 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   if (!a.data.empty()) {
     samples = check(Samples::open(a.data, network.ports(), a.batch, scalingOf(a)).context(a.path));
     for (const auto& [name, shape] : samples.shapes()) runOptions.shapes.emplace(name, shape);
+  } else if (a.dims.empty() && a.shapes.empty()) {
+    takeOneSample(network, runOptions);
   }
   const std::vector<int64_t> labels = labelsOf(a, samples);
   check(quantize::setTypes(network, runOptions));

@@ -55,7 +55,7 @@ std::vector<Layer> layersOf(const Quantizer& quantizer, const Quantized& made,
 /// A node that stays float, and its multiply-accumulates where it has some.
 struct Left {
   std::string node, op, why;
-  uint64_t elements = 0;
+  uint64_t elements = 0, macs = 0;
 };
 std::vector<Left> leftOf(const Quantizer& quantizer, const Quantized& made) {
   std::vector<Left> left;
@@ -65,8 +65,10 @@ std::vector<Left> leftOf(const Quantizer& quantizer, const Quantized& made) {
     if (why.empty() || made.plan.quantized[static_cast<size_t>(i)]) continue;
     const auto type = network.types.find(network.node(i).outputs[0]);
     left.push_back({network.nodeName(i), network.node(i).opType, why,
-                    type == network.types.end() ? 0 : static_cast<uint64_t>(type->second.count())});
+                    type == network.types.end() ? 0 : static_cast<uint64_t>(type->second.count()),
+                    quantize::macsOf(network, i)});
   }
+  std::ranges::stable_sort(left, [](const Left& a, const Left& b) { return a.macs > b.macs; });
   return left;
 }
 
@@ -124,9 +126,9 @@ void writePage(const std::vector<Layer>& layers, const std::vector<Left>& left, 
                           layer.seen ? Json(layer.seen->min) : Json(),
                           layer.seen ? Json(layer.seen->max) : Json(), layer.steps.scale});
   page.tables.push_back(std::move(table));
-  PageTable floats{"float", {"node", "op", "elements", "why"}, {}};
+  PageTable floats{"float", {"node", "op", "elements", "macs", "why"}, {}};
   for (const Left& node : left)
-    floats.rows.push_back({node.node, node.op, node.elements, node.why});
+    floats.rows.push_back({node.node, node.op, node.elements, node.macs, node.why});
   page.tables.push_back(std::move(floats));
   constexpr size_t kMostFigures = 64;
   for (size_t i = 0; i < layers.size() && i < kMostFigures; ++i)
@@ -194,9 +196,10 @@ void printTables(const std::vector<Layer>& layers, const std::vector<Left>& left
     path.add({move.node.empty() ? "(start)" : move.node, move.to, fmt::format("{:.1f}", move.snr),
               fmt::format("{:.2f} %", move.right)});
   if (!path.empty()) console.printText(path.text());
-  Table floats({"stays float", "op", "elements", "why"});
+  Table floats({"stays float", "op", "elements", "MACs", "why"});
   for (size_t i = 0; i < left.size() && i < kShownRows; ++i)
-    floats.add({left[i].node, left[i].op, countText(left[i].elements), left[i].why});
+    floats.add({left[i].node, left[i].op, countText(left[i].elements), countText(left[i].macs),
+                left[i].why});
   if (!floats.empty()) console.printText(floats.text());
   if (left.size() > kShownRows)
     console.print("  and {} more nodes that stay float\n", left.size() - kShownRows);
@@ -213,8 +216,11 @@ void writeReport(const Quantizer& quantizer, const Quantized& made, const Quanti
   for (const Layer& layer : layers) json["layers"].push_back(layerJson(layer));
   json["float"] = Json::array();
   for (const Left& node : left)
-    json["float"].push_back(
-        {{"node", node.node}, {"op", node.op}, {"elements", node.elements}, {"why", node.why}});
+    json["float"].push_back({{"node", node.node},
+                             {"op", node.op},
+                             {"elements", node.elements},
+                             {"macs", node.macs},
+                             {"why", node.why}});
   console.print("{}  {} of {} nodes in integers   weights {} → {}   {} samples, {}, {}   {}\n",
                 console.bold(fileName(files.model)), std::ranges::count(made.plan.quantized, true),
                 made.plan.quantized.size(), bytesText(made.rewritten.weightBytesBefore),

@@ -9,6 +9,15 @@
 
 namespace candela::quantize {
 
+namespace {
+
+/// Between reals and integers: the host may do that without a multiplication of its own.
+bool isBorder(const runtime::NodePlacement& placed) {
+  return placed.op.starts_with("quantize ") || placed.op.starts_with("dequantize ");
+}
+
+} // namespace
+
 std::set<std::string> Quantizer::observed() const {
   if (settings_.weightsOnly) return {};
   return makePlan(network_).values;
@@ -44,13 +53,30 @@ Status Quantizer::pinByTarget(Pins& pins, const RunConditions& targets) const {
     for (const runtime::NodePlacement& placed : compiled.bundle().placement) {
       const auto at = byName.find(placed.node);
       if (at == byName.end() || placed.cls == runtime::NodePlacement::Class::native) continue;
-      if (!made.plan.quantized[static_cast<size_t>(at->second)]) continue;
+      if (!made.plan.quantized[static_cast<size_t>(at->second)] || isBorder(placed)) continue;
       if (made.plan.roles[static_cast<size_t>(at->second)] == Role::movement) continue;
       changed |= pins.keepFloat.emplace(at->second, placed.op + ": " + placed.why).second;
     }
     if (!changed) return Status::ok();
   }
   return Status::ok();
+}
+
+uint64_t macsOf(const Network& network, int index) {
+  const onnx_io::Node& node = network.node(index);
+  const auto result = network.types.find(node.outputs.empty() ? "" : node.outputs[0]);
+  if (result == network.types.end() || node.inputs.size() < 2) return 0;
+  const auto count = static_cast<uint64_t>(result->second.count());
+  if (node.opType == "Conv") {
+    const Tensor* weights = network.constant(node.inputs[1]);
+    if (!weights || weights->dims.empty() || weights->dims[0] == 0) return 0;
+    return count * static_cast<uint64_t>(weights->count() / weights->dims[0]);
+  }
+  if (node.opType != "Gemm" && node.opType != "MatMul") return 0;
+  const auto a = network.types.find(node.inputs[0]);
+  if (a == network.types.end() || a->second.rank() == 0) return 0;
+  const bool isTurned = attributeOf<int64_t>(node, "transA", 0) != 0;
+  return count * static_cast<uint64_t>(a->second.dim(isTurned ? 0 : -1));
 }
 
 Result<std::set<int>> matching(const Network& network, const std::string& glob) {

@@ -50,7 +50,10 @@ private:
   Profile profile_;
 };
 
-/// Nodes whose names match the glob. Failure: invalid_argument where none does.
+/// Multiply-accumulates of a Conv, Gemm or MatMul; 0 for others.
+uint64_t macsOf(const Network& network, int index);
+
+/// Nodes whose names or operators match the glob. Failure: invalid_argument where none does.
 Result<std::set<int>> matching(const Network& network, const std::string& glob);
 
 /// One step of accuracy control.

@@ -46,8 +46,7 @@ TEST(CalibrateTest, MseIsNoWorseThanMinmax) {
   for (const float outlier : {3.0f, 8.0f, 20.0f, 60.0f}) {
     const Observer seen = withOutlier(outlier);
     CalibrationOptions options;
-    const double all =
-        expectedError(seen.histogram, seen.zeros, chooseQuantization(seen, options));
+    const double all = expectedError(seen.histogram, seen.zeros, chooseQuantization(seen, options));
     options.calibrator = Calibrator::mse;
     EXPECT_LE(expectedError(seen.histogram, seen.zeros, chooseQuantization(seen, options)), all);
   }
@@ -62,10 +61,10 @@ TEST(CalibrateTest, ExpectedErrorIsWhatRoundingDoes) {
   const Quantization q = quantizationOf({-2.5, 2}, Scheme::asymmetric, Elem::u8_);
   double want = 0;
   for (const float value : values) {
-    const double stored =
-        std::clamp(std::nearbyint(static_cast<double>(value / q.scale)) + double(q.zero), 0.0, 255.0);
-    const double error = (stored - double(q.zero)) * static_cast<double>(q.scale) -
-                         static_cast<double>(value);
+    const double stored = std::clamp(
+        std::nearbyint(static_cast<double>(value / q.scale)) + double(q.zero), 0.0, 255.0);
+    const double error =
+        (stored - double(q.zero)) * static_cast<double>(q.scale) - static_cast<double>(value);
     want += error * error / 50000;
   }
   EXPECT_NEAR(expectedError(seen.histogram, seen.zeros, q), want, want * 0.05);

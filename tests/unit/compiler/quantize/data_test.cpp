@@ -25,7 +25,8 @@ protected:
 };
 
 TEST_F(SamplesTest, TakesTheFirstAxisForSamples) {
-  const std::string path = write("any.npy", Tensor::of<uint8_t>(Elem::u8_, {3, 2}, {1, 2, 3, 4, 5, 6}));
+  const std::string path =
+      write("any.npy", Tensor::of<uint8_t>(Elem::u8_, {3, 2}, {1, 2, 3, 4, 5, 6}));
   const Samples data = Samples::open({path}, port_, 1, {{"", {0.5, 1}}}).orAbort();
   EXPECT_EQ(data.runs(), 3);
   const Tensor second = data.run(1).orAbort()[0];
@@ -50,7 +51,8 @@ TEST_F(SamplesTest, RefusesByName) {
   const auto messageOf = [&](const std::vector<std::string>& sources) {
     return Samples::open(sources, port_, 1, {}).status().message();
   };
-  EXPECT_THAT(messageOf({wide}), testing::HasSubstr("input 'x' is f32[-1,2] but the data is f32[1,3]"));
+  EXPECT_THAT(messageOf({wide}),
+              testing::HasSubstr("input 'x' is f32[-1,2] but the data is f32[1,3]"));
   EXPECT_THAT(messageOf({none}), testing::HasSubstr("no sample"));
   EXPECT_THAT(messageOf({}), testing::HasSubstr("no data for input 'x'"));
   const Samples data = Samples::open({odd}, port_, 1, {}).orAbort();
