@@ -29,14 +29,22 @@ them, or INPUT=FILE. The first axis counts samples. Integers become reals as the
 A profile is what was seen, as text; it is reused for other calibrators and schemes of the same model.)";
 
 struct Arguments {
-  std::string path, output, calibrator = "minmax", scheme = "asymmetric", activations = "uint8",
-                            weights = "int8", runOn = "cpu", targets, dumpProfile, labels, html,
-                            pins, writePins;
+  std::string path, output, targets, dumpProfile, labels, html, pins, writePins;
+  std::string calibrator = "minmax";
+  std::string scheme = "asymmetric";
+  std::string activations = "uint8";
+  std::string weights = "int8";
+  std::string runOn = "cpu";
   std::vector<std::string> data, profiles, dims, shapes, scales, keepFloat, int16, options;
   double percentile = 99.999;
   std::optional<double> mostLoss, leastSnr;
-  int64_t block = 0, batch = 1, compared = 32;
-  bool perTensor = false, weightsOnly = false, channels = false, prefersInt16 = false;
+  int64_t block = 0;
+  int64_t batch = 1;
+  int64_t compared = 32;
+  bool perTensor = false;
+  bool weightsOnly = false;
+  bool channels = false;
+  bool prefersInt16 = false;
 };
 
 Settings settingsOf(const Arguments& a) {

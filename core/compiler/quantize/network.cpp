@@ -251,8 +251,51 @@ void moveToOperand(Network& network, Node& node, const std::string& attribute, s
   node.attributes.erase(attribute);
 }
 
+/// The same of a real, as a scalar.
+void moveReal(Network& network, Node& node, const std::string& attribute, size_t operand) {
+  const auto at = node.attributes.find(attribute);
+  if (at == node.attributes.end()) return;
+  const float value = std::get<float>(at->second);
+  node.inputs.resize(std::max(node.inputs.size(), operand + 1));
+  node.inputs[operand] = network.addConstant(
+      network.nodeName(static_cast<int>(&node - network.model.graph.nodes.data())) + "_" +
+          attribute,
+      Tensor::of<float>(Elem::f32_, {}, {value}));
+  node.attributes.erase(attribute);
+}
+
+/// From opsets 7 to 10, whose attributes became operands.
+Status raiseOldNode(Network& network, Node& node, int64_t from) {
+  const std::string& op = node.opType;
+  if (text::isOneOf(op, "Upsample|Scatter|Resize|TopK"))
+    return failure(Code::unsupported,
+                   "node '{}' ({}): opset {} is too old to write quantization into", node.name, op,
+                   from);
+  if (op == "BatchNormalization" && from < 9) {
+    if (attributeOf<int64_t>(node, "spatial", 1) == 0)
+      return failure(Code::unsupported, "node '{}' ({}): spatial = 0", node.name, op);
+    node.attributes.erase("spatial");
+  }
+  if (op == "Slice" && from < 10) {
+    moveToOperand(network, node, "starts", 1);
+    moveToOperand(network, node, "ends", 2);
+    moveToOperand(network, node, "axes", 3);
+  }
+  if (op == "Clip") {
+    moveReal(network, node, "min", 1);
+    moveReal(network, node, "max", 2);
+  }
+  if (op == "Pad") {
+    moveToOperand(network, node, "pads", 1);
+    moveReal(network, node, "value", 2);
+  }
+  return Status::ok();
+}
+
 Status raiseNode(Network& network, Node& node, int64_t from, int64_t to) {
   const std::string& op = node.opType;
+  if (from < 11) CDL_TRY(raiseOldNode(network, node, from));
+  if (from < 12 && op == "Dropout") node.attributes.erase("ratio"); // nothing without training
   const auto crosses = [&](int64_t opset) { return from < opset && to >= opset; };
   const auto no = [&](const char* why) {
     return failure(Code::unsupported, "node '{}' ({}): cannot go from opset {} to {}: {}",
@@ -281,9 +324,8 @@ Status raiseNode(Network& network, Node& node, int64_t from, int64_t to) {
   }
   if (crosses(20) && op == "GridSample") {
     const auto mode = attributeOf<std::string>(node, "mode", "bilinear");
-    node.attributes["mode"] = mode == "nearest"   ? std::string("nearest")
-                              : mode == "bicubic" ? std::string("cubic")
-                                                  : std::string("linear");
+    if (mode == "bilinear") node.attributes["mode"] = std::string("linear");
+    if (mode == "bicubic") node.attributes["mode"] = std::string("cubic");
   }
   if (crosses(21) && op == "GroupNormalization") return no("its scale has another shape");
   return Status::ok();
@@ -294,9 +336,9 @@ Status raiseNode(Network& network, Node& node, int64_t from, int64_t to) {
 Status raiseOpset(Network& network, int64_t opset) {
   const int64_t from = network.opset();
   if (from >= opset) return Status::ok();
-  if (from < 11)
+  if (from < 7)
     return failure(Code::unsupported,
-                   "{}: opset {} is too old to write quantization into: 11 and newer",
+                   "{}: opset {} is too old to write quantization into: 7 and newer",
                    network.model.path, from);
   for (Node& node : network.model.graph.nodes) {
     for (const auto& [name, attribute] : node.attributes)

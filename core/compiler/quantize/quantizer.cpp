@@ -20,7 +20,10 @@ bool isBorder(const runtime::NodePlacement& placed) {
 
 std::set<std::string> Quantizer::observed() const {
   if (settings_.weightsOnly) return {};
-  return makePlan(network_).values;
+  const Plan plan = makePlan(network_);
+  std::set<std::string> values;
+  for (const std::string& value : plan.values) values.insert(plan.root(value));
+  return values;
 }
 
 Result<Quantized> Quantizer::quantize(const Pins& pins) const {

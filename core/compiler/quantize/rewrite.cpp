@@ -85,7 +85,10 @@ Result<Stored> store(const Tensor& weights, const Node& product, const WeightOpt
   const bool isWhole = !options.perChannel || (weights.dims.size() > 2 && product.opType != "Conv");
   const double most = isNarrow ? 7 : 127;
   Stored stored;
-  stored.axis = isBlocked ? axes.sum : isWhole ? -1 : axes.channel;
+  if (isBlocked)
+    stored.axis = axes.sum;
+  else if (!isWhole)
+    stored.axis = axes.channel;
   stored.block = isBlocked ? options.block : 0;
   const int64_t count = weights.count();
   std::vector<int64_t> steps(static_cast<size_t>(count), 0);
