@@ -20,10 +20,8 @@ bool isBorder(const runtime::NodePlacement& placed) {
 
 std::set<std::string> Quantizer::observed() const {
   if (settings_.weightsOnly) return {};
-  const Plan plan = makePlan(network_);
-  std::set<std::string> values;
-  for (const std::string& value : plan.values) values.insert(plan.root(value));
-  return values;
+  // With those whose steps are another value's: where that stays float they have their own.
+  return makePlan(network_).values;
 }
 
 Result<Quantized> Quantizer::quantize(const Pins& pins) const {
