@@ -25,6 +25,8 @@ std::string pathOfDescriptor(int descriptor);
 /// NumPy's .npy, versions 1 to 3, C or Fortran order, little-endian. Failure: bad_model naming the
 /// file.
 Result<Tensor> readNpy(const std::string& path);
+/// The same of a file's bytes, which a tensor in C order shares where it can; `name` is the file's.
+Result<Tensor> viewNpy(const Bytes& file, const std::string& name);
 /// bf16 and storage types are written as the unsigned integers that hold them.
 Status writeNpy(const std::string& path, const Tensor& tensor);
 

@@ -43,7 +43,14 @@ Result<Tensor> fromFortran(const Tensor& in) {
 } // namespace
 
 Result<Tensor> readNpy(const std::string& path) {
-  CDL_ASSIGN(Bytes file, mapFile(path));
+  CDL_ASSIGN(const Bytes file, mapFile(path));
+  CDL_ASSIGN(Tensor tensor, viewNpy(file, path));
+  // Copied: a mapping would fault when someone shortens the file while a model runs.
+  tensor.bytes = Bytes::copyOf(tensor.bytes.data(), tensor.bytes.size());
+  return tensor;
+}
+
+Result<Tensor> viewNpy(const Bytes& file, const std::string& path) {
   const auto* data = reinterpret_cast<const unsigned char*>(file.data());
   if (file.size() < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0)
     return badModel("{}: not a .npy file", path);
@@ -80,8 +87,10 @@ Result<Tensor> readNpy(const std::string& path) {
   if (!count || elemBytes(tensor.elem, *count) > available)
     return badModel("{}: shape {} needs {} bytes but the file holds {}", path,
                     shapeText(tensor.dims), count ? elemBytes(tensor.elem, *count) : 0, available);
-  // Copied: a mapping would fault when someone shortens the file while a model runs.
-  tensor.bytes = Bytes::copyOf(data + start + length, elemBytes(tensor.elem, *count));
+  tensor.bytes = file.slice(start + length, elemBytes(tensor.elem, *count));
+  const uintptr_t alignment = std::max(1, elemBits(tensor.elem) / 8);
+  if (reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment != 0)
+    tensor.bytes = Bytes::copyOf(tensor.bytes.data(), tensor.bytes.size());
   if (field(header, "fortran_order").substr(0, 4) == "True") return fromFortran(tensor);
   return tensor;
 }

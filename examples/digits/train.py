@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the digits example and writes digits.onnx, test_images.npy and test_labels.npy beside itself.
+"""Trains the digits example and writes digits.onnx and the images and labels beside itself.
 
 Data: scikit-learn's copy of the UCI optical digits, 1,797 images of 8x8 pixels, split once with a fixed seed
 into 1,437 images to train on and 360 that no step of the training sees. The network, its schedule and the
@@ -212,6 +212,7 @@ def main():
     nodes, parameters = export(params, stats, HERE / "digits.onnx")
     np.save(HERE / "test_images.npy", np.ascontiguousarray(test_images))
     np.save(HERE / "test_labels.npy", test_labels)
+    np.save(HERE / "train_images.npy", np.round(train_images * 16).astype(np.uint8))
     print(f"digits.onnx  {nodes} nodes, {parameters} parameters")
     print(f"accuracy  {100 * hits / len(test_labels):.2f} %  ({hits} of {len(test_labels)})")
     return 0

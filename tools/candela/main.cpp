@@ -128,6 +128,7 @@ int run(int argc, char** argv) {
   addConform(app, console);
   addSimulate(app, console);
   addNpu(app, console);
+  addQuantize(app, console);
   addNewBackend(app, console);
   // CLI11 would only say that a command is missing.
   std::vector<std::string> names;

@@ -351,8 +351,9 @@ Slot GraphImporter::addStack(const Place& place, const std::string& name, std::v
     runtime::control_flow::Step step;
     step.kind = runtime::control_flow::StepKind::stack;
     step.node = name;
-    return place.frame.addStep(std::move(step), std::move(items),
-                               {{name, runtime::control_flow::Slot::Kind::tensor, Elem::none, {}}})[0];
+    return place.frame.addStep(
+        std::move(step), std::move(items),
+        {{name, runtime::control_flow::Slot::Kind::tensor, Elem::none, {}}})[0];
   }
   const Slot zero = place.frame.addConstant(Tensor::of<int64_t>(Elem::i64_, {1}, {0}));
   for (Slot& item : items) item = addOwnNode(place, name, "Unsqueeze", {item, zero});

@@ -7,7 +7,8 @@ namespace candela::import {
 Script Script::of(graph::Graph graph) {
   Script script;
   const auto slotOf = [&](const std::string& name, const graph::TensorType& type) {
-    return script.flow.addSlot({name, runtime::control_flow::Slot::Kind::typed, type.elem, type.shape()});
+    return script.flow.addSlot(
+        {name, runtime::control_flow::Slot::Kind::typed, type.elem, type.shape()});
   };
   for (const graph::Value* input : graph.inputs())
     script.flow.inputs.push_back(slotOf(input->name, input->type));

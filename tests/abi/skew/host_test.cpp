@@ -105,19 +105,19 @@ std::vector<int32_t> runSample(Device& device, const std::vector<int32_t>& numbe
     const void* constants[1] = {};
     const Exact<cdl_refusal_t> refusal(cdl_refusal_t{});
     refusal->header = CDL_HEADER(cdl_refusal_t);
-    status = callSlot("compile", device.table().compile, device.handle(), image.image(),
-                              constants, &executable, refusal.get());
+    status = callSlot("compile", device.table().compile, device.handle(), image.image(), constants,
+                      &executable, refusal.get());
     if (status)
       status = callSlot("execute", device.table().execute, (*queue)->handle(), executable,
-                                bindings.get(), nullptr, uint32_t{0},
-                                cdl_timeline_t{(*queue)->handle(), (*queue)->next()});
+                        bindings.get(), nullptr, uint32_t{0},
+                        cdl_timeline_t{(*queue)->handle(), (*queue)->next()});
     if (executable) device.table().executable_destroy(device.handle(), executable);
     EXPECT_TRUE(refusal.isWhole());
   } else {
     for (int64_t turn = 0; turn < 2 && status; ++turn) {
       const int64_t loops[CDL_MAX_LOOP_NESTING] = {turn, 0};
-      status = callSlot("run", device.table().run, (*queue)->handle(), image.image(), 1u,
-                                1u, loops, bindings.get());
+      status = callSlot("run", device.table().run, (*queue)->handle(), image.image(), 1u, 1u, loops,
+                        bindings.get());
     }
   }
   EXPECT_TRUE(bindings.isWhole());

@@ -128,8 +128,9 @@ public:
     if (!fn.empty()) queries.push_back(fmt::format("{}{}*", head, fn));
     queries.push_back(head + "*");
     for (const std::string& query : queries)
-      if (std::ranges::any_of(
-              at->second, [&](const std::string& a) { return conformance::report::matchesQuery(a, query); }))
+      if (std::ranges::any_of(at->second, [&](const std::string& a) {
+            return conformance::report::matchesQuery(a, query);
+          }))
         return query;
     return "";
   }
@@ -145,8 +146,9 @@ public:
       queries.push_back(fmt::format("{}{}{}{}*", head, fn, fn.empty() ? "" : "_", types));
     queries.push_back(head + "*");
     for (const std::string& query : queries)
-      if (std::ranges::any_of(
-              at->second, [&](const std::string& a) { return conformance::report::matchesQuery(a, query); }))
+      if (std::ranges::any_of(at->second, [&](const std::string& a) {
+            return conformance::report::matchesQuery(a, query);
+          }))
         return query;
     return "";
   }
@@ -179,7 +181,9 @@ public:
     device_ = check(check(runtime::plugin::findPlugin(backend))->open(0, options));
     if (device_->compiles()) nativeOnly_ = device_->target().nativeOnly();
   }
-  const capabilities::Target& target() const { return nativeOnly_ ? *nativeOnly_ : device_->target(); }
+  const capabilities::Target& target() const {
+    return nativeOnly_ ? *nativeOnly_ : device_->target();
+  }
   bool declaresLayouts() const { return target().layouts().size() > 1; }
   /// Its ops of domains that import does not know.
   import::ClaimOp claims() const { return check(driver::claimBy({device_})); }

@@ -283,26 +283,27 @@ std::string constantRows(const Json& constants) {
 std::string simulationPage(const Json& report, const Timeline& timeline, const Json& memory,
                            const Json* other) {
   const auto escaped = [](const Json& text) { return markupEscaped(text.get<std::string>()); };
-  return filledTemplate(kSimulationTemplate,
-                        {{"MODEL", escaped(report["model"])},
-                         {"NPU", escaped(report["npu"])},
-                         {"STYLE", fmt::format("{}{}", conformance::report::kHtmlStyle, kSimulationStyle)},
-                         {"ENGINE", escaped(report["engine"])},
-                         {"CARDS", cards(report)},
-                         {"SCRATCHPAD", memory.empty() ? "" : kScratchpadSection},
-                         {"WHAT_IF", whatIfTable(report)},
-                         {"LAYERS", layerRows(report)},
-                         {"COMPARISON", other ? comparison(report, *other) : ""},
-                         {"PRICES", escaped(report["energy"]["table"])},
-                         {"ENERGY", energyRows(report)},
-                         {"HOST", hostSection(report)},
-                         {"PROVENANCE", rowsText(report["time"]["provenance"])},
-                         {"CONSTANTS", constantRows(report["time"]["constants"])},
-                         {"COUNTERS", rowsText(report["counters"])},
-                         {"CONFIGURATION", escaped(report["configuration"])},
-                         {"VERSION", candela_version()},
-                         {"DATA", scriptText(pageData(report, timeline, memory))},
-                         {"SCRIPT", std::string(kSimulationScript)}});
+  return filledTemplate(
+      kSimulationTemplate,
+      {{"MODEL", escaped(report["model"])},
+       {"NPU", escaped(report["npu"])},
+       {"STYLE", fmt::format("{}{}", conformance::report::kHtmlStyle, kSimulationStyle)},
+       {"ENGINE", escaped(report["engine"])},
+       {"CARDS", cards(report)},
+       {"SCRATCHPAD", memory.empty() ? "" : kScratchpadSection},
+       {"WHAT_IF", whatIfTable(report)},
+       {"LAYERS", layerRows(report)},
+       {"COMPARISON", other ? comparison(report, *other) : ""},
+       {"PRICES", escaped(report["energy"]["table"])},
+       {"ENERGY", energyRows(report)},
+       {"HOST", hostSection(report)},
+       {"PROVENANCE", rowsText(report["time"]["provenance"])},
+       {"CONSTANTS", constantRows(report["time"]["constants"])},
+       {"COUNTERS", rowsText(report["counters"])},
+       {"CONFIGURATION", escaped(report["configuration"])},
+       {"VERSION", candela_version()},
+       {"DATA", scriptText(pageData(report, timeline, memory))},
+       {"SCRIPT", std::string(kSimulationScript)}});
 }
 
 } // namespace candela::tool

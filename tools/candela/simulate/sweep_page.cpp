@@ -78,17 +78,18 @@ std::string sweepPage(const Sweep& sweep, const Json& rows) {
                              markupEscaped(cellOf(row, column)));
     lines += "</tr>\n";
   }
-  return filledTemplate(kSweepTemplate,
-                        {{"FILE", markupEscaped(sweep.file)},
-                         {"STYLE", fmt::format("{}{}", conformance::report::kHtmlStyle, kSimulationStyle)},
-                         {"FIDELITY", markupEscaped(sweep.fidelity)},
-                         {"DONE", std::to_string(done)},
-                         {"ALL", std::to_string(rows.size())},
-                         {"COLUMNS", heads},
-                         {"ROWS", lines},
-                         {"VERSION", candela_version()},
-                         {"DATA", scriptText(data)},
-                         {"SCRIPT", std::string(kSweepScript)}});
+  return filledTemplate(
+      kSweepTemplate,
+      {{"FILE", markupEscaped(sweep.file)},
+       {"STYLE", fmt::format("{}{}", conformance::report::kHtmlStyle, kSimulationStyle)},
+       {"FIDELITY", markupEscaped(sweep.fidelity)},
+       {"DONE", std::to_string(done)},
+       {"ALL", std::to_string(rows.size())},
+       {"COLUMNS", heads},
+       {"ROWS", lines},
+       {"VERSION", candela_version()},
+       {"DATA", scriptText(data)},
+       {"SCRIPT", std::string(kSweepScript)}});
 }
 
 } // namespace candela::tool

@@ -21,6 +21,7 @@ void addPlan(CLI::App& app, Console& console);
 void addConform(CLI::App& app, Console& console);
 void addSimulate(CLI::App& app, Console& console);
 void addNpu(CLI::App& app, Console& console);
+void addQuantize(CLI::App& app, Console& console);
 
 /// --json FILE
 inline void addJsonOption(CLI::App* command, Console& console) {

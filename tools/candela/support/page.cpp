@@ -112,15 +112,16 @@ std::string pageHtml(const Page& page) {
                          markupEscaped(cellText(value)));
   for (const PageTable& table : page.tables)
     if (!table.rows.empty()) tables += tableHtml(table);
-  return filledTemplate(kPageTemplate, {{"FILE", markupEscaped(page.file)},
-                                        {"KIND", markupEscaped(page.kind)},
-                                        {"STYLE", fmt::format("{}{}{}", conformance::report::kHtmlStyle,
-                                                              kMemoryFigureStyle, kPageStyle)},
-                                        {"FIGURES", figures},
-                                        {"FACTS", facts},
-                                        {"TABLES", tables},
-                                        {"VERSION", candela_version()},
-                                        {"SCRIPT", std::string(kPageScript)}});
+  return filledTemplate(kPageTemplate,
+                        {{"FILE", markupEscaped(page.file)},
+                         {"KIND", markupEscaped(page.kind)},
+                         {"STYLE", fmt::format("{}{}{}", conformance::report::kHtmlStyle,
+                                               kMemoryFigureStyle, kPageStyle)},
+                         {"FIGURES", figures},
+                         {"FACTS", facts},
+                         {"TABLES", tables},
+                         {"VERSION", candela_version()},
+                         {"SCRIPT", std::string(kPageScript)}});
 }
 
 std::string drawingDot(const Page& page) {

@@ -86,7 +86,8 @@ Status BranchImporter::addStep(const Place& place, const onnx_io::Node& node,
     bodies.push_back(branch.body);
     block.results.assign(hasFailed(branch) ? outputs.size() : 0, runtime::control_flow::kNoSlot);
     for (size_t i = block.results.size(); i < outputs.size(); ++i) {
-      const runtime::control_flow::Slot kind = runSlotFor(*branch.body, branch.results[i], node.outputs[i]);
+      const runtime::control_flow::Slot kind =
+          runSlotFor(*branch.body, branch.results[i], node.outputs[i]);
       if (kinds.size() <= i)
         kinds.push_back(kind);
       else if ((kind.elem != Elem::none && kinds[i].elem != Elem::none &&

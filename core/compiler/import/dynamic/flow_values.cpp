@@ -11,7 +11,8 @@ bool isTensorSlot(const runtime::control_flow::Slot& slot) {
 
 } // namespace
 
-runtime::control_flow::Slot runSlotFor(const Frame& frame, const Slot& slot, const std::string& name) {
+runtime::control_flow::Slot runSlotFor(const Frame& frame, const Slot& slot,
+                                       const std::string& name) {
   if (slot.list) return {name, SlotKind::sequence, Elem::none, {}};
   if (slot.isAbsent()) return {name, SlotKind::optional, Elem::none, {}};
   if (!slot.value) {
@@ -22,7 +23,8 @@ runtime::control_flow::Slot runSlotFor(const Frame& frame, const Slot& slot, con
   return {name, SlotKind::typed, slot.value->type.elem, slot.value->type.shape()};
 }
 
-runtime::control_flow::Slot mergedSlot(const runtime::control_flow::Slot& a, const runtime::control_flow::Slot& b) {
+runtime::control_flow::Slot mergedSlot(const runtime::control_flow::Slot& a,
+                                       const runtime::control_flow::Slot& b) {
   runtime::control_flow::Slot made = a;
   if (isTensorSlot(a) && isTensorSlot(b)) {
     if (a.kind == b.kind && a.elem == b.elem && a.dims == b.dims) return made;

@@ -6,9 +6,11 @@
 namespace candela::import {
 
 /// What a slot of the run would be for a value.
-runtime::control_flow::Slot runSlotFor(const Frame& frame, const Slot& slot, const std::string& name);
+runtime::control_flow::Slot runSlotFor(const Frame& frame, const Slot& slot,
+                                       const std::string& name);
 /// What holds either of two slots.
-runtime::control_flow::Slot mergedSlot(const runtime::control_flow::Slot& a, const runtime::control_flow::Slot& b);
+runtime::control_flow::Slot mergedSlot(const runtime::control_flow::Slot& a,
+                                       const runtime::control_flow::Slot& b);
 
 bool anyPoisoned(const std::vector<Slot>& slots);
 /// The only element of a constant of bool or an integer; nullopt when it is none.

@@ -24,8 +24,8 @@ inline std::string outerName(const std::string& name) { return "#" + name; }
 /// that goes without types.
 struct Slot {
   enum class From : uint8_t { graph, deferred, step };
-  Value* value = nullptr;                  ///< of the Graph of `stage` of `frame`
-  runtime::control_flow::SlotId run = runtime::control_flow::kNoSlot;        ///< of a run-time value
+  Value* value = nullptr; ///< of the Graph of `stage` of `frame`
+  runtime::control_flow::SlotId run = runtime::control_flow::kNoSlot; ///< of a run-time value
   std::shared_ptr<std::vector<Slot>> list; ///< a sequence whose length is known
   bool poisoned = false;
   Frame* frame = nullptr;
@@ -37,7 +37,9 @@ struct Slot {
     slot.poisoned = true;
     return slot;
   }
-  bool isAbsent() const { return !value && run == runtime::control_flow::kNoSlot && !list && !poisoned; }
+  bool isAbsent() const {
+    return !value && run == runtime::control_flow::kNoSlot && !list && !poisoned;
+  }
   bool isConstant() const { return value && value->isConstant(); }
 };
 
@@ -49,8 +51,8 @@ struct DeferredNode {
     bool frozen; ///< its content must be known
   };
   std::vector<Read> reads;
-  std::map<std::string, Tensor> constants; ///< that it reads, by name
-  std::vector<runtime::control_flow::SlotId> outputs;       ///< kNoSlot: nobody names it
+  std::map<std::string, Tensor> constants;            ///< that it reads, by name
+  std::vector<runtime::control_flow::SlotId> outputs; ///< kNoSlot: nobody names it
   std::string why;
 };
 
@@ -96,7 +98,9 @@ public:
   /// The slot of the run that holds it.
   runtime::control_flow::SlotId exported(const Slot& slot);
   /// What a run-time slot is.
-  const runtime::control_flow::Slot& runSlot(const Slot& slot) const { return flow_.slots[slot.run]; }
+  const runtime::control_flow::Slot& runSlot(const Slot& slot) const {
+    return flow_.slots[slot.run];
+  }
   /// A constant, or a tensor whose shape import knows.
   bool isTyped(const Slot& slot) const {
     return slot.value || (slot.run != runtime::control_flow::kNoSlot && runSlot(slot).isTyped());

@@ -52,11 +52,12 @@ int64_t countNodes(const onnx_io::Graph& graph) {
 /// Widens what the carried values are to what an iteration makes of them. True: that is more than
 /// they were.
 Result<bool> widenKinds(const onnx_io::Graph& body, const Frame& frame,
-                        const std::vector<Slot>& results, std::vector<runtime::control_flow::Slot>& kinds) {
+                        const std::vector<Slot>& results,
+                        std::vector<runtime::control_flow::Slot>& kinds) {
   bool changed = false;
   for (size_t k = 0; k < kinds.size(); ++k) {
     const runtime::control_flow::Slot given = runSlotFor(frame, results[1 + k], kinds[k].name),
-                     next = mergedSlot(kinds[k], given);
+                                      next = mergedSlot(kinds[k], given);
     if (next.kind == kinds[k].kind) continue;
     const onnx_io::ValueInfo& declared = body.inputs[2 + k];
     const bool fixed =
@@ -214,8 +215,9 @@ Status LoopImporter::addLoop(const Place& place, const Loop& loop, std::vector<S
   }
 }
 
-std::optional<LoopImporter::Body> LoopImporter::importBody(const Place& place, const Loop& loop,
-                                                           const std::vector<runtime::control_flow::Slot>& kinds) {
+std::optional<LoopImporter::Body>
+LoopImporter::importBody(const Place& place, const Loop& loop,
+                         const std::vector<runtime::control_flow::Slot>& kinds) {
   const onnx_io::Graph& body = loop.body;
   const std::string& name = loop.name;
   const size_t complaints = context_.complaints.count();
@@ -247,7 +249,8 @@ std::optional<LoopImporter::Body> LoopImporter::importBody(const Place& place, c
 }
 
 void LoopImporter::addStep(const Place& place, const Loop& loop, const Body& body,
-                           const std::vector<runtime::control_flow::Slot>& kinds, std::vector<Slot>& outputs) {
+                           const std::vector<runtime::control_flow::Slot>& kinds,
+                           std::vector<Slot>& outputs) {
   const std::vector<Slot>&params = body.params, &results = body.results;
   runtime::control_flow::Step step;
   step.kind = runtime::control_flow::StepKind::loop;
@@ -259,7 +262,8 @@ void LoopImporter::addStep(const Place& place, const Loop& loop, const Body& bod
                                                      : body.frame.exported(results[i]));
   std::vector<runtime::control_flow::Slot> made = kinds;
   for (size_t i = 1 + kinds.size(); i < results.size(); ++i) {
-    runtime::control_flow::Slot scan = runSlotFor(body.frame, results[i], loop.body.outputs[i].name);
+    runtime::control_flow::Slot scan =
+        runSlotFor(body.frame, results[i], loop.body.outputs[i].name);
     if (scan.isTyped() && body.trips && body.isEndless)
       scan.dims.insert(scan.dims.begin(), std::max<int64_t>(*body.trips, 0));
     else

@@ -6,7 +6,8 @@ namespace {
 using SlotIds = std::set<runtime::control_flow::SlotId>;
 
 /// The stage's Graph with the outputs that are needed and the inputs that they need.
-graph::Graph pruned(Frame::Stage& stage, const std::set<runtime::control_flow::SlotId>& needed, runtime::control_flow::Step& step) {
+graph::Graph pruned(Frame::Stage& stage, const std::set<runtime::control_flow::SlotId>& needed,
+                    runtime::control_flow::Step& step) {
   for (const Frame::Port& port : stage.outputs)
     if (needed.count(port.slot)) {
       stage.graph.addOutput(port.value, port.value->name);
@@ -47,14 +48,19 @@ public:
 
 private:
   bool isNeeded(const std::vector<runtime::control_flow::SlotId>& slots) const {
-    return std::ranges::any_of(slots, [&](runtime::control_flow::SlotId slot) { return needed_.count(slot) > 0; });
+    return std::ranges::any_of(
+        slots, [&](runtime::control_flow::SlotId slot) { return needed_.count(slot) > 0; });
   }
-  void need(const std::vector<runtime::control_flow::SlotId>& slots) { needed_.insert(slots.begin(), slots.end()); }
+  void need(const std::vector<runtime::control_flow::SlotId>& slots) {
+    needed_.insert(slots.begin(), slots.end());
+  }
 
   /// The stage's own steps.
   void addPending(Frame::Stage& stage, std::vector<runtime::control_flow::Step>& steps) {
     for (auto pending = stage.steps.rbegin(); pending != stage.steps.rend(); ++pending) {
-      if (!isNeeded(pending->step.outputs) && pending->step.kind != runtime::control_flow::StepKind::fail) continue;
+      if (!isNeeded(pending->step.outputs) &&
+          pending->step.kind != runtime::control_flow::StepKind::fail)
+        continue;
       runtime::control_flow::Step& step = pending->step;
       for (size_t b = 0; b < pending->bodies.size(); ++b) {
         need(step.blocks[b].results);
@@ -109,7 +115,8 @@ private:
     if (!step.outputs.empty()) addUnit(std::move(step), std::move(graph), steps);
   }
 
-  void addUnit(runtime::control_flow::Step step, Script::Unit unit, std::vector<runtime::control_flow::Step>& steps) {
+  void addUnit(runtime::control_flow::Step step, Script::Unit unit,
+               std::vector<runtime::control_flow::Step>& steps) {
     need(step.inputs);
     step.unit = static_cast<uint32_t>(context_.script.units.size());
     context_.script.units.push_back(std::move(unit));
@@ -141,8 +148,9 @@ Script assembleScript(ImportContext& context, const std::vector<Slot>& outputs,
   for (const Slot& output : outputs) flow.outputs.push_back(frame.exported(output));
   std::set<runtime::control_flow::SlotId> needed(flow.outputs.begin(), flow.outputs.end());
   flow.main.steps = ScriptAssembly(context, needed).assemble(frame);
-  std::erase_if(flow.constants,
-                [&](const runtime::control_flow::Constant& constant) { return !needed.count(constant.slot); });
+  std::erase_if(flow.constants, [&](const runtime::control_flow::Constant& constant) {
+    return !needed.count(constant.slot);
+  });
   return std::move(context.script);
 }
 

@@ -4,7 +4,8 @@
 
 namespace candela::import {
 
-Result<Script> importSection(const Section& section, std::span<const runtime::control_flow::Value> inputs) {
+Result<Script> importSection(const Section& section,
+                             std::span<const runtime::control_flow::Value> inputs) {
   const ImportOptions options{.claim = section.claim, .randomSeed = section.randomSeed};
   ImportContext context(section.model, options);
   GraphImporter importer(context);

@@ -29,8 +29,8 @@ Slot vectorOf(Frame& frame, int64_t value) {
 }
 
 /// A step of the flow that gives one slot.
-Slot addStep(Frame& frame, const std::string& node, runtime::control_flow::StepKind kind, std::vector<Slot> reads,
-             runtime::control_flow::Slot gives) {
+Slot addStep(Frame& frame, const std::string& node, runtime::control_flow::StepKind kind,
+             std::vector<Slot> reads, runtime::control_flow::Slot gives) {
   runtime::control_flow::Step step;
   step.kind = kind;
   step.node = node;
@@ -39,7 +39,8 @@ Slot addStep(Frame& frame, const std::string& node, runtime::control_flow::StepK
 
 /// Whether an optional has an element is known at run only.
 bool mayBeNothing(const Frame& frame, const Slot& slot) {
-  return slot.run != runtime::control_flow::kNoSlot && !slot.value && frame.runSlot(slot).kind == SlotKind::optional;
+  return slot.run != runtime::control_flow::kNoSlot && !slot.value &&
+         frame.runSlot(slot).kind == SlotKind::optional;
 }
 
 /// 0 where only a run knows it.
@@ -257,7 +258,8 @@ Status SequenceImporter::addAt(const Call& call) {
   if (at)
     call.set((*first.list)[*at]);
   else
-    call.set(addStep(call.place.frame, call.name, runtime::control_flow::StepKind::at, {first, call.input(1)},
+    call.set(addStep(call.place.frame, call.name, runtime::control_flow::StepKind::at,
+                     {first, call.input(1)},
                      {call.node.outputs[0], SlotKind::tensor, Elem::none, {}}));
   return Status::ok();
 }
@@ -268,8 +270,8 @@ Status SequenceImporter::addErase(const Call& call) {
   const int64_t last = knownLength(first) - 1;
   CDL_ASSIGN(const auto at, position(call, 1, last, last));
   if (!at) {
-    call.set(addStep(call.place.frame, call.name, runtime::control_flow::StepKind::erase, {first, call.input(1)},
-                     sequenceSlot(call.node.outputs[0])));
+    call.set(addStep(call.place.frame, call.name, runtime::control_flow::StepKind::erase,
+                     {first, call.input(1)}, sequenceSlot(call.node.outputs[0])));
     return Status::ok();
   }
   std::vector<Slot> items = *first.list;

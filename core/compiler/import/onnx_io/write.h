@@ -1,0 +1,14 @@
+#pragma once
+
+#include "core/compiler/import/onnx_io/model.h"
+
+namespace candela::import::onnx_io {
+
+/// Writes a model that was read from the file model.path and then changed: nodes, initializers and
+/// inputs of its main graph, its opsets and its version are as they stand in `model`; all else,
+/// such as functions, documentation and metadata, is as the file has it. Tensors stand in the new
+/// file itself. An old file at `path` survives a failure.
+/// Failures: io; unsupported for more than 2 GB, protobuf's limit.
+Status writeModel(const Model& model, const std::string& path);
+
+} // namespace candela::import::onnx_io

@@ -1,0 +1,245 @@
+// Which nodes become integers.
+//
+// Forward: a product is worth it wherever it has weights; what follows goes along while all that it
+// reads is in integers anyway. Backward: an addition or a table is integers only where somebody
+// reads its result as integers; else it stays float and no step is rounded for it. What a product
+// gives for float readers alone is not rounded either: its sums become reals as they are.
+#include "core/compiler/quantize/plan.h"
+
+#include <algorithm>
+
+#include "core/support/text/scan.h"
+
+namespace candela::quantize {
+namespace {
+
+using import::onnx_io::Node;
+
+bool isScalar(const Tensor& tensor) { return tensor.count() == 1; }
+
+class Planner {
+public:
+  Planner(const Network& network, const std::map<int, std::string>& keepFloat)
+      : network_(network), keepFloat_(keepFloat) {}
+
+  Plan make() {
+    const int count = static_cast<int>(network_.model.graph.nodes.size());
+    plan_.roles.assign(static_cast<size_t>(count), Role::other);
+    plan_.quantized.assign(static_cast<size_t>(count), false);
+    plan_.why.assign(static_cast<size_t>(count), "");
+    for (int i = 0; i < count; ++i) judge(i);
+    for (int i = 0; i < count; ++i) findSource(i);
+    for (int i = 0; i < count; ++i)
+      if (roleOf(i) == Role::product)
+        for (const std::string& operand : operands(i)) integers_.insert(operand);
+    for (int i = 0; i < count; ++i) forward(i);
+    for (int i = count - 1; i >= 0; --i) backward(i);
+    for (const std::string& value : wanted_)
+      if (!inner_.count(value) && !joined_.count(value)) plan_.values.insert(value);
+    for (int i = 0; i < count; ++i) settle(i);
+    return std::move(plan_);
+  }
+
+private:
+  Role& roleOf(int i) { return plan_.roles[static_cast<size_t>(i)]; }
+  void stay(int i, std::string why) {
+    roleOf(i) = Role::other;
+    plan_.why[static_cast<size_t>(i)] = std::move(why);
+  }
+
+  /// Reals that the node reads, each once.
+  std::vector<std::string> operands(int i) const {
+    std::vector<std::string> list;
+    for (const std::string& input : network_.node(i).inputs)
+      if (network_.isReal(input) && std::ranges::count(list, input) == 0) list.push_back(input);
+    return list;
+  }
+  const std::string& result(int i) const { return network_.node(i).outputs[0]; }
+
+  void judge(int i) {
+    const Node& node = network_.node(i);
+    if (node.outputs.empty() || !network_.isReal(result(i))) return;
+    if (const auto kept = keepFloat_.find(i); kept != keepFloat_.end())
+      return stay(i, kept->second);
+    if (!node.domain.empty()) return stay(i, "an operator of domain " + node.domain);
+    const std::string& op = node.opType;
+    if (op == "Conv" || op == "Gemm" || op == "MatMul") return judgeProduct(i);
+    if (text::isOneOf(op, "Add|Sub|Mul|Div")) return judgeArithmetic(i);
+    if (op == "GlobalAveragePool" || op == "ReduceMean") {
+      roleOf(i) = Role::arithmetic;
+    } else if (op == "AveragePool") {
+      const auto pads = attributeOf<std::vector<int64_t>>(node, "pads", {});
+      const bool hasBorder = std::ranges::count(pads, 0) != std::ssize(pads) ||
+                             attributeOf<std::string>(node, "auto_pad", "NOTSET") != "NOTSET";
+      if (attributeOf<int64_t>(node, "ceil_mode", 0) ||
+          (hasBorder && !attributeOf<int64_t>(node, "count_include_pad", 0)))
+        return stay(i, "a mean over windows of several sizes has no integer form");
+      roleOf(i) = Role::arithmetic;
+    } else if (op == "Relu" || op == "Clip") {
+      roleOf(i) = Role::activation;
+    } else if (text::isOneOf(op, "Sigmoid|HardSigmoid|HardSwish|Tanh|LeakyRelu|Elu|Selu|Softplus|"
+                                 "Softsign|Gelu|Erf|Mish|Abs|Neg|Exp|Sqrt|Swish|Celu")) {
+      roleOf(i) = Role::function;
+    } else if (text::isOneOf(op, "Reshape|Transpose|Flatten|Squeeze|Unsqueeze|Slice|Identity|"
+                                 "Dropout|DepthToSpace|SpaceToDepth") ||
+               (op == "MaxPool" && node.outputs.size() == 1)) {
+      roleOf(i) = Role::movement;
+    } else if (op == "Concat") {
+      if (!std::ranges::all_of(node.inputs, [&](const auto& in) { return network_.isReal(in); }))
+        return stay(i, "an operand is no f32 value of the run");
+      roleOf(i) = Role::arithmetic;
+    } else {
+      stay(i, op + " has no integer form");
+    }
+    if (roleOf(i) != Role::other && operands(i).size() != 1 && op != "Concat")
+      stay(i, "an operand is no f32 value of the run");
+  }
+
+  void judgeProduct(int i) {
+    const Node& node = network_.node(i);
+    const Tensor* weights = network_.constant(node.inputs[1]);
+    if (!network_.isReal(node.inputs[0])) return stay(i, "its input is no f32 value of the run");
+    if (weights && weights->elem != Elem::f32_) return stay(i, "its weights are not f32");
+    if (!weights && node.opType != "MatMul") return stay(i, "its weights are no constant");
+    if (!weights && !network_.isReal(node.inputs[1])) return stay(i, "its operand is not f32");
+    if (node.inputs.size() > 2 && !node.inputs[2].empty() && !network_.constant(node.inputs[2]))
+      return stay(i, "its bias is no constant");
+    roleOf(i) = Role::product;
+  }
+
+  void judgeArithmetic(int i) {
+    const Node& node = network_.node(i);
+    const std::vector<std::string> reals = operands(i);
+    for (const std::string& input : node.inputs)
+      if (const Tensor* tensor = network_.constant(input)) {
+        if (tensor->elem != Elem::f32_) return stay(i, "a constant is not f32");
+        if (!isScalar(*tensor) && !isBias(i))
+          return stay(i, "a constant of several values has no integer form");
+        if (node.opType == "Div" && input == node.inputs[0] && reals.size() == 1)
+          return void(roleOf(i) = Role::function);
+        roleOf(i) = isBias(i) ? Role::activation : Role::function;
+        return;
+      }
+    if (reals.empty() || node.inputs.size() != 2) return stay(i, "an operand is no f32 value");
+    if (node.opType == "Div") return stay(i, "a quotient has no integer form");
+    const Shape shape = network_.types.at(result(i)).shape();
+    const bool hasWhole = std::ranges::any_of(
+        reals, [&](const auto& real) { return network_.types.at(real).shape() == shape; });
+    if (!hasWhole && node.opType != "Mul") return stay(i, "both operands broadcast");
+    roleOf(i) = Role::arithmetic;
+  }
+
+  /// A row that is added to what a product gives alone.
+  bool isBias(int i) const {
+    const Node& node = network_.node(i);
+    if (node.opType != "Add") return false;
+    for (const size_t side : {0, 1}) {
+      const int from = network_.producer(node.inputs[side]);
+      const Tensor* row = network_.constant(node.inputs[1 - side]);
+      if (from < 0 || !row || !text::isOneOf(network_.node(from).opType, "MatMul|Gemm")) continue;
+      return network_.users(node.inputs[side]).size() == 1 && row->count() == row->dims.back();
+    }
+    return false;
+  }
+
+  /// What the node's result is a function of, element by element.
+  void findSource(int i) {
+    const Role role = roleOf(i);
+    const bool isPointwise = role == Role::function || role == Role::activation ||
+                             text::isOneOf(network_.node(i).opType, "Add|Sub|Mul");
+    if (!isPointwise || role == Role::other || isBias(i)) return;
+    std::string source;
+    for (const std::string& operand : operands(i)) {
+      const auto at = sources_.find(operand);
+      const std::string& own = at == sources_.end() ? operand : at->second;
+      if (!source.empty() && own != source) return;
+      source = own;
+    }
+    if (source.empty()) return;
+    sources_[result(i)] = source;
+  }
+  bool isFunction(int i) const { return sources_.count(network_.node(i).outputs[0]) > 0; }
+
+  /// A limit or a bias within the instruction of what it follows.
+  bool isJoined(int i) {
+    if (roleOf(i) != Role::activation) return false;
+    const std::string value = operands(i)[0];
+    const int from = network_.producer(value);
+    if (from < 0 || network_.isOutput(value) || network_.users(value).size() != 1) return false;
+    const Role role = roleOf(from);
+    return role == Role::product || role == Role::arithmetic || isJoined(from);
+  }
+
+  void forward(int i) {
+    const Role role = roleOf(i);
+    if (role == Role::other) return;
+    const std::vector<std::string> reads = operands(i);
+    const bool isReady = role == Role::product || isJoined(i) ||
+                         std::ranges::all_of(reads, [&](const std::string& value) {
+                           return integers_.count(value) > 0;
+                         });
+    if (!isReady) return stay(i, "an operand comes from a node that stays float");
+    integers_.insert(result(i));
+    plan_.quantized[static_cast<size_t>(i)] = true;
+  }
+
+  /// Decides about the node after all that read it.
+  void backward(int i) {
+    if (!plan_.quantized[static_cast<size_t>(i)]) return;
+    const Role role = roleOf(i);
+    const bool isWanted = wanted_.count(result(i)) > 0;
+    if (role != Role::product && !isWanted) {
+      plan_.quantized[static_cast<size_t>(i)] = false;
+      return stay(i, "nothing reads its result as integers");
+    }
+    if (isJoined(i)) {
+      want(operands(i)[0]);
+      joined_.insert(operands(i)[0]);
+      return;
+    }
+    if (isFunction(i)) {
+      // Inner values of a function are not rounded.
+      want(sources_[result(i)]);
+      for (const std::string& operand : operands(i))
+        if (operand != sources_[result(i)]) wantWithin(operand);
+      return;
+    }
+    for (const std::string& operand : operands(i)) want(operand);
+  }
+
+  void want(const std::string& value) { wanted_.insert(value); }
+  /// An inner value of a function: of use to it, and rounded only where others want it.
+  void wantWithin(const std::string& value) {
+    const int from = network_.producer(value);
+    if (from < 0 || !isFunction(from)) return want(value);
+    const auto readers = network_.users(value);
+    const bool isInner = !network_.isOutput(value) && std::ranges::all_of(readers, [&](int user) {
+      const auto at = sources_.find(network_.node(user).outputs[0]);
+      return at != sources_.end() && at->second == sources_[value];
+    });
+    wanted_.insert(value);
+    if (isInner) inner_.insert(value);
+  }
+
+  void settle(int i) {
+    const std::string& value = network_.node(i).outputs[0];
+    if (!plan_.quantized[static_cast<size_t>(i)] || !plan_.values.count(value)) return;
+    if (roleOf(i) == Role::movement) plan_.sameAs[value] = operands(i)[0];
+    if (isFunction(i)) plan_.functionOf[value] = sources_[value];
+  }
+
+  const Network& network_;
+  const std::map<int, std::string>& keepFloat_;
+  Plan plan_;
+  std::map<std::string, std::string> sources_; ///< of results of pointwise nodes
+  std::set<std::string> integers_;             ///< values that may be integers
+  std::set<std::string> wanted_, inner_, joined_;
+};
+
+} // namespace
+
+Plan makePlan(const Network& network, const std::map<int, std::string>& keepFloat) {
+  return Planner(network, keepFloat).make();
+}
+
+} // namespace candela::quantize

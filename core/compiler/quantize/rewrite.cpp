@@ -1,0 +1,331 @@
+#include "core/compiler/quantize/rewrite.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+namespace candela::quantize {
+namespace {
+
+using import::onnx_io::Node;
+
+constexpr int64_t kPerChannelOpset = 13, kNarrowOpset = 21;
+constexpr int64_t kNarrowIr = 10;
+constexpr double kMostBias = 0x1p29; ///< steps of a sum: leaves room for the sum itself
+
+/// Where the weights of a product have their channels, and where a sum goes along.
+struct WeightAxes {
+  int channel = 0, sum = 1;
+};
+WeightAxes axesOf(const Node& product, const Tensor& weights) {
+  const int rank = static_cast<int>(weights.dims.size());
+  if (product.opType == "Conv") return {0, 1};
+  if (product.opType == "Gemm" && attributeOf<int64_t>(product, "transB", 0)) return {0, 1};
+  return {rank - 1, rank - 2};
+}
+
+/// Weights as integers; scales along `axis`, or of blocks along it.
+struct Stored {
+  Tensor integers, scales;
+  std::vector<double> channelScales; ///< of axes without blocks: one or one a channel
+  int axis = -1;
+  int64_t block = 0;
+};
+
+/// The element's place among the steps: which of them it belongs to.
+class StepOf {
+public:
+  StepOf(const Shape& dims, int axis, int64_t block)
+      : inner_(1), along_(dims[static_cast<size_t>(axis)]), block_(block) {
+    for (size_t d = static_cast<size_t>(axis) + 1; d < dims.size(); ++d) inner_ *= dims[d];
+    blocks_ = block_ ? (along_ + block_ - 1) / block_ : along_;
+  }
+  int64_t operator()(int64_t i) const {
+    const int64_t at = i / inner_ % along_;
+    if (!block_) return at;
+    return (i / (inner_ * along_) * blocks_ + at / block_) * inner_ + i % inner_;
+  }
+  int64_t blocks() const { return blocks_; }
+
+private:
+  int64_t inner_, along_, block_, blocks_ = 1;
+};
+
+/// The scale of the largest magnitude, or of a smaller one where that costs least error.
+double scaleOf(const std::vector<float>& values, double most, bool searches, bool powerOfTwo) {
+  double largest = 0;
+  for (const float value : values)
+    largest = std::max(largest, std::abs(static_cast<double>(value)));
+  double best = largest / most;
+  if (searches && largest > 0) {
+    double least = std::numeric_limits<double>::infinity();
+    constexpr int kShares = 24, kLeastShare = 12;
+    for (int share = kLeastShare; share <= kShares; ++share) {
+      const double scale = largest * share / kShares / most;
+      double cost = 0;
+      for (const float value : values) {
+        const double stored = std::clamp(std::nearbyint(value / scale), -most - 1, most);
+        cost += (value - stored * scale) * (value - stored * scale);
+      }
+      if (cost < least) {
+        least = cost;
+        best = scale;
+      }
+    }
+  }
+  if (powerOfTwo && best > 0) best = std::exp2(std::ceil(std::log2(best)));
+  return best;
+}
+
+Result<Stored> store(const Tensor& weights, const Node& product, const WeightOptions& options,
+                     const std::vector<double>& leastScales) {
+  const WeightAxes axes = axesOf(product, weights);
+  const bool isNarrow = options.elem == Elem::i4_;
+  const bool isBlocked = options.block > 0 && product.opType != "Conv";
+  const bool isWhole = !options.perChannel || (weights.dims.size() > 2 && product.opType != "Conv");
+  const double most = isNarrow ? 7 : 127;
+  Stored stored;
+  if (isBlocked)
+    stored.axis = axes.sum;
+  else if (!isWhole)
+    stored.axis = axes.channel;
+  stored.block = isBlocked ? options.block : 0;
+  const int64_t count = weights.count();
+  std::vector<int64_t> steps(static_cast<size_t>(count), 0);
+  Shape scaleDims;
+  if (stored.axis >= 0) {
+    const StepOf stepOf(weights.dims, stored.axis, stored.block);
+    for (int64_t i = 0; i < count; ++i) steps[static_cast<size_t>(i)] = stepOf(i);
+    scaleDims = isBlocked ? weights.dims : Shape{weights.dims[static_cast<size_t>(stored.axis)]};
+    if (isBlocked) scaleDims[static_cast<size_t>(stored.axis)] = stepOf.blocks();
+  }
+  std::vector<std::vector<float>> groups(static_cast<size_t>(*elementCount(scaleDims)));
+  for (int64_t i = 0; i < count; ++i)
+    groups[static_cast<size_t>(steps[static_cast<size_t>(i)])].push_back(weights.as<float>()[i]);
+  std::vector<float> scales;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    double scale = scaleOf(groups[g], most, isNarrow, options.powerOfTwo);
+    if (!leastScales.empty()) scale = std::max(scale, leastScales[leastScales.size() == 1 ? 0 : g]);
+    if (scale < static_cast<double>(FLT_MIN)) scale = scale == 0 ? 1 : static_cast<double>(FLT_MIN);
+    scales.push_back(static_cast<float>(scale));
+    stored.channelScales.push_back(static_cast<double>(scales.back()));
+  }
+  CDL_ASSIGN(stored.integers, Tensor::zeros(options.elem, weights.dims));
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = static_cast<double>(weights.as<float>()[i]) /
+                         stored.channelScales[static_cast<size_t>(steps[static_cast<size_t>(i)])];
+    const auto integer =
+        static_cast<int64_t>(std::clamp(std::nearbyint(value), isNarrow ? -most - 1 : -most, most));
+    storeElement(options.elem, stored.integers.bytes.mutableData(), i,
+                 static_cast<uint64_t>(integer) & elemMask(options.elem));
+  }
+  stored.scales = Tensor::of(Elem::f32_, scaleDims, scales);
+  return stored;
+}
+
+Tensor integerScalar(Elem elem, int64_t value) {
+  if (elem == Elem::i16_) return Tensor::of<int16_t>(elem, {}, {static_cast<int16_t>(value)});
+  return Tensor::of<uint8_t>(elem, {}, {static_cast<uint8_t>(value)});
+}
+
+class Rewriter {
+public:
+  Rewriter(Network& network, const Plan& plan, const std::map<std::string, Quantization>& steps,
+           const WeightOptions& weights)
+      : network_(network), plan_(plan), steps_(steps), weights_(weights) {}
+
+  Result<Rewritten> run() {
+    CDL_TRY(raise());
+    for (const import::onnx_io::ValueInfo& input : network_.model.graph.inputs) addPair(input.name);
+    const std::vector<Node>& nodes = network_.model.graph.nodes;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      Node node = nodes[i];
+      for (std::string& input : node.inputs)
+        if (const auto at = result_.dequantized.find(input); at != result_.dequantized.end())
+          if (plan_.quantized[i] || isKeptBack(input)) input = at->second;
+      if (plan_.quantized[i] && plan_.roles[i] == Role::product)
+        CDL_TRY(storeWeights(node, nodes[i]).context(fmt::format("node '{}'", node.name)));
+      made_.push_back(std::move(node));
+      for (const std::string& output : nodes[i].outputs) addPair(output);
+    }
+    network_.model.graph.nodes = std::move(made_);
+    network_.index();
+    network_.dropUnused();
+    return std::move(result_);
+  }
+
+private:
+  Status raise() {
+    bool isNarrow = weights_.elem == Elem::i4_ || weights_.block > 0;
+    for (const auto& [value, step] : steps_) isNarrow |= step.elem == Elem::i16_;
+    CDL_TRY(raiseOpset(network_, isNarrow ? kNarrowOpset : kPerChannelOpset));
+    if (isNarrow) network_.model.irVersion = std::max(network_.model.irVersion, kNarrowIr);
+    return Status::ok();
+  }
+
+  /// Whether float readers take the rounded value too: that of a node in integers, which then has
+  /// no other result.
+  bool isKeptBack(const std::string& value) const {
+    const int from = producerOf(value);
+    return from >= 0 && plan_.quantized[static_cast<size_t>(from)];
+  }
+  int producerOf(const std::string& value) const { return network_.producer(value); }
+
+  void addPair(const std::string& value) {
+    const auto step = steps_.find(value);
+    if (step == steps_.end()) return;
+    const std::string scale = network_.addConstant(
+        value + "_scale", Tensor::of<float>(Elem::f32_, {}, {step->second.scale}));
+    const std::string zero =
+        network_.addConstant(value + "_zero", integerScalar(step->second.elem, step->second.zero));
+    const std::string stored = network_.takeName(value + "_quantized"),
+                      real = network_.takeName(value + "_dequantized");
+    made_.push_back(make("QuantizeLinear", value + "_quantize", {value, scale, zero}, stored));
+    made_.push_back(make("DequantizeLinear", value + "_dequantize", {stored, scale, zero}, real));
+    result_.dequantized[value] = real;
+  }
+
+  static Node make(const std::string& op, const std::string& name, std::vector<std::string> inputs,
+                   const std::string& output) {
+    Node node;
+    node.opType = op;
+    node.name = name;
+    node.inputs = std::move(inputs);
+    node.outputs = {output};
+    return node;
+  }
+
+  /// The scale of the product's input; 0 where that is not rounded.
+  double inputScale(const Node& original) const {
+    const auto step = steps_.find(original.inputs[0]);
+    return step == steps_.end() ? 0 : static_cast<double>(step->second.scale);
+  }
+
+  Status storeWeights(Node& node, const Node& original) {
+    const Tensor* found = network_.constant(original.inputs[1]);
+    if (!found) return Status::ok();
+    const Tensor weights = *found; // copies, for constants are added
+    const double x = inputScale(original);
+    const Tensor* row = original.inputs.size() > 2 && !original.inputs[2].empty()
+                            ? network_.constant(original.inputs[2])
+                            : nullptr;
+    const Tensor bias = row ? *row : Tensor();
+    const bool isPlain = attributeOf<float>(node, "alpha", 1) == 1 &&
+                         attributeOf<float>(node, "beta", 1) == 1 && weights_.block == 0;
+    const bool storesBias = row && x > 0 && isPlain && bias.dims.size() == 1;
+    const std::vector<double> least = storesBias ? leastScales(bias, x) : std::vector<double>();
+    CDL_ASSIGN(const Stored stored, store(weights, original, weights_, least));
+    result_.weightBytesBefore += weights.sizeBytes();
+    result_.weightBytes += stored.integers.sizeBytes() + stored.scales.sizeBytes();
+    noteRaised(original, stored, least);
+    node.inputs[1] = addWeights(original.inputs[1], stored);
+    return storesBias ? storeBias(node, original, bias, stored, x) : Status::ok();
+  }
+
+  /// Below these a bias would not fit its 32 bits.
+  std::vector<double> leastScales(const Tensor& bias, double x) const {
+    std::vector<double> least;
+    for (int64_t c = 0; c < bias.count(); ++c)
+      least.push_back(std::abs(static_cast<double>(bias.as<float>()[c])) / (x * kMostBias));
+    if (!weights_.perChannel && !least.empty()) least = {*std::ranges::max_element(least)};
+    return least;
+  }
+
+  void noteRaised(const Node& node, const Stored& stored, const std::vector<double>& least) {
+    size_t raised = 0;
+    for (size_t c = 0; c < least.size() && c < stored.channelScales.size(); ++c)
+      raised += least[c] > 0 && stored.channelScales[c] <= least[c] * (1 + 1e-6);
+    if (raised)
+      result_.notes.push_back(fmt::format(
+          "node '{}': the bias of {} channels needs larger steps of the weights to fit 32 bits",
+          node.name, raised));
+  }
+
+  std::string addWeights(const std::string& key, const Stored& stored) {
+    const std::string integers = network_.addConstant(key + "_quantized", stored.integers),
+                      scale = network_.addConstant(key + "_scale", stored.scales),
+                      real = network_.takeName(key + "_dequantized");
+    Node node = make("DequantizeLinear", real, {integers, scale}, real);
+    if (stored.axis >= 0) node.attributes["axis"] = int64_t(stored.axis);
+    if (stored.block) node.attributes["block_size"] = stored.block;
+    made_.push_back(std::move(node));
+    return real;
+  }
+
+  Status storeBias(Node& node, const Node& original, const Tensor& bias, const Stored& stored,
+                   double x) {
+    std::vector<int32_t> steps;
+    std::vector<float> scales;
+    for (int64_t c = 0; c < bias.count(); ++c) {
+      const size_t at = stored.channelScales.size() == 1 ? 0 : static_cast<size_t>(c);
+      const auto scale = static_cast<float>(x * stored.channelScales[at]);
+      if (!std::isnormal(scale)) return Status::ok(); // it stays float
+      scales.push_back(scale);
+      steps.push_back(static_cast<int32_t>(
+          std::nearbyint(static_cast<double>(bias.as<float>()[c]) / static_cast<double>(scale))));
+    }
+    const std::string key = original.inputs[2] + (original.name.empty() ? "" : "_" + original.name);
+    const std::string integers = network_.addConstant(key + "_quantized",
+                                                      Tensor::of(Elem::i32_, bias.dims, steps)),
+                      scale = network_.addConstant(key + "_scale",
+                                                   Tensor::of(Elem::f32_, bias.dims, scales)),
+                      real = network_.takeName(key + "_dequantized");
+    Node made = make("DequantizeLinear", real, {integers, scale}, real);
+    made.attributes["axis"] = int64_t(0);
+    made_.push_back(std::move(made));
+    node.inputs[2] = real;
+    return Status::ok();
+  }
+
+  Network& network_;
+  const Plan& plan_;
+  const std::map<std::string, Quantization>& steps_;
+  const WeightOptions& weights_;
+  std::vector<Node> made_;
+  Rewritten result_;
+};
+
+} // namespace
+
+Result<std::map<std::string, Quantization>> chooseSteps(const Plan& plan, const Profile& profile,
+                                                        const CalibrationOptions& options,
+                                                        const std::set<std::string>& int16) {
+  std::map<std::string, Quantization> steps;
+  for (const std::string& value : plan.values) {
+    const std::string root = plan.root(value);
+    if (steps.count(root)) {
+      steps[value] = steps[root];
+      continue;
+    }
+    const auto seen = profile.values.find(root);
+    if (seen == profile.values.end())
+      return badArgument("the profile does not have value '{}'", root);
+    if (seen->second.notFinite)
+      return badArgument("value '{}' was NaN or infinite {} times: keep the nodes around it float "
+                         "(--keep-float), or mend the data",
+                         root, seen->second.notFinite);
+    CalibrationOptions own = options;
+    if (int16.count(value) || int16.count(root)) own.elem = Elem::i16_;
+    steps[root] = chooseQuantization(seen->second, own);
+    steps[value] = steps[root];
+  }
+  // A table has one element type.
+  for (const auto& [value, source] : plan.functionOf) {
+    if (!steps.count(value) || !steps.count(source)) continue;
+    const Elem elem = steps[source].elem;
+    if (elem == steps[value].elem || elem == Elem::i16_) continue;
+    const Range range = calibrate(profile.values.at(plan.root(value)), options);
+    steps[value] = elem == Elem::i8_ ? quantizationOf(range, Scheme::symmetric, Elem::i8_)
+                                     : quantizationOf(range, Scheme::asymmetric, Elem::u8_);
+  }
+  for (const std::string& value : plan.values) steps[value] = steps[plan.root(value)];
+  return steps;
+}
+
+Result<Rewritten> rewrite(Network& network, const Plan& plan,
+                          const std::map<std::string, Quantization>& steps,
+                          const WeightOptions& weights) {
+  return Rewriter(network, plan, steps, weights).run();
+}
+
+} // namespace candela::quantize
