@@ -216,6 +216,15 @@ class Style(CheckTest):
                                           "  return x ? y : z;\n}\n"})
         self.clean("style")
 
+    def testKnownMayOnlyFall(self):
+        line = "  x = a ? b : c ? d : e;\n"
+        path = sorted(tomllib.loads(self.rules())["style"]["known"])[0]
+        count = tomllib.loads(self.rules())["style"]["known"][path]
+        self.write({path: "int f() {\n" + line * count + "}\n"})
+        self.clean("style")
+        self.broken("style", {path: "int f() {\n" + line * (count + 1) + "}\n"}, "within another one")
+        self.broken("style", {path: "int f() {\n" + line * (count - 1) + "}\n"}, "lower it")
+
     def testLongFunctions(self):
         body = "  g();\n" * 59
         self.broken("style", {"core/support/a.cpp": "namespace a {\nint f(int x)\n{\n" + body + "}\n}\n"},

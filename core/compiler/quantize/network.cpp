@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/compiler/import/order.h"
+#include "core/compiler/import/topological_order.h"
 #include "core/support/hash.h"
 #include "core/support/text/scan.h"
 
