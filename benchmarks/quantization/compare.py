@@ -96,7 +96,18 @@ def light(name, count, folder):
     network.weigh()
     path = folder / f"{name}.onnx"
     network.write(path)
-    onnx.save(onnx.version_converter.convert_version(onnx.load(path), 13), path)
+    model = onnx.load(path)
+    given = {value.name for value in model.graph.input}
+    for tensor in model.graph.initializer:  # which the converter knows as inputs alone
+        if tensor.name not in given:
+            model.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    converted = onnx.version_converter.convert_version(model, 13)
+    names = {tensor.name for tensor in converted.graph.initializer}
+    inputs = [value for value in converted.graph.input if value.name not in names]
+    del converted.graph.input[:]
+    converted.graph.input.extend(inputs)
+    converted.ir_version = 8
+    onnx.save(converted, path)
     images = [nightly_light_models.image(str(i), network.image_shape) for i in range(count + 2)]
     return {"path": path, "input": network.input.name, "calibration": np.concatenate(images[2:]),
             "test": np.concatenate(images[:2])}

@@ -218,7 +218,7 @@ private:
     result_.weightBytesBefore += weights.sizeBytes();
     result_.weightBytes += stored.integers.sizeBytes() + stored.scales.sizeBytes();
     noteRaised(original, stored, least);
-    node.inputs[1] = addWeights(original.inputs[1], stored);
+    CDL_ASSIGN(node.inputs[1], addWeights(original.inputs[1], stored));
     return storesBias ? storeBias(node, original, bias, stored, x) : Status::ok();
   }
 
@@ -241,11 +241,14 @@ private:
           node.name, raised));
   }
 
-  std::string addWeights(const std::string& key, const Stored& stored) {
+  Result<std::string> addWeights(const std::string& key, const Stored& stored) {
+    // Readers that turn signed weights into unsigned ones look for a zero point.
+    CDL_ASSIGN(Tensor zeros, Tensor::zeros(stored.integers.elem, stored.scales.dims));
     const std::string integers = network_.addConstant(key + "_quantized", stored.integers),
                       scale = network_.addConstant(key + "_scale", stored.scales),
+                      zero = network_.addConstant(key + "_zero", std::move(zeros)),
                       real = network_.takeName(key + "_dequantized");
-    Node node = make("DequantizeLinear", real, {integers, scale}, real);
+    Node node = make("DequantizeLinear", real, {integers, scale, zero}, real);
     if (stored.axis >= 0) node.attributes["axis"] = int64_t(stored.axis);
     if (stored.block) node.attributes["block_size"] = stored.block;
     made_.push_back(std::move(node));
