@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/compiler/quantize/quantizer.h"
-#include "tools/candela/console.h"
+#include "tools/candela/support/console.h"
 
 namespace candela::tool {
 
