@@ -18,21 +18,21 @@
 namespace candela::tool {
 namespace {
 
-std::string dimsText(const onnx_io::ValueInfo& value) {
+std::string dimsText(const import::onnx_io::ValueInfo& value) {
   if (value.elem == Elem::none) return value.what;
   if (!value.hasShape) return fmt::format("{}[...]", elemName(value.elem));
   std::vector<std::string> dims;
-  for (const onnx_io::Dim& dim : value.dims) {
+  for (const import::onnx_io::Dim& dim : value.dims) {
     const std::string number = dim.value < 0 ? "?" : fmt::format("{}", dim.value);
     dims.push_back(dim.name.empty() ? number : dim.name);
   }
   return fmt::format("{}[{}]", elemName(value.elem), fmt::join(dims, ","));
 }
 
-PageTable ports(const std::string& name, const std::vector<onnx_io::ValueInfo>& values,
+PageTable ports(const std::string& name, const std::vector<import::onnx_io::ValueInfo>& values,
                 const std::map<std::string, bool>& hidden) {
   PageTable table{name, {"name", "type"}, {}};
-  for (const onnx_io::ValueInfo& value : values)
+  for (const import::onnx_io::ValueInfo& value : values)
     if (!hidden.count(value.name)) table.rows.push_back({value.name, dimsText(value)});
   return table;
 }
@@ -48,19 +48,19 @@ PageTable counted(const std::string& name, const std::string& column,
   return table;
 }
 
-void drawOnnx(Drawing& drawing, const onnx_io::Graph& graph) {
+void drawOnnx(Drawing& drawing, const import::onnx_io::Graph& graph) {
   std::map<std::string, std::string> producer;
-  for (const onnx_io::ValueInfo& input : graph.inputs) {
+  for (const import::onnx_io::ValueInfo& input : graph.inputs) {
     drawing.nodes.push_back({"input " + input.name, input.name, dimsText(input)});
     producer[input.name] = drawing.nodes.back().id;
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const onnx_io::Node& node = graph.nodes[i];
+    const import::onnx_io::Node& node = graph.nodes[i];
     drawing.nodes.push_back({fmt::format("node {}", i), node.opType, node.name});
     for (const std::string& output : node.outputs)
       if (!output.empty()) producer[output] = drawing.nodes.back().id;
   }
-  for (const onnx_io::Initializer& initializer : graph.initializers)
+  for (const import::onnx_io::Initializer& initializer : graph.initializers)
     producer.erase(initializer.name);
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     for (const std::string& input : graph.nodes[i].inputs) {
@@ -68,7 +68,7 @@ void drawOnnx(Drawing& drawing, const onnx_io::Graph& graph) {
       if (at != producer.end())
         drawing.edges.push_back({at->second, fmt::format("node {}", i), input});
     }
-  for (const onnx_io::ValueInfo& output : graph.outputs) {
+  for (const import::onnx_io::ValueInfo& output : graph.outputs) {
     drawing.nodes.push_back({"output " + output.name, output.name, dimsText(output)});
     const auto at = producer.find(output.name);
     if (at != producer.end())
@@ -112,14 +112,14 @@ std::set<std::string> addClaims(Page& page, const std::string& path, const std::
 } // namespace
 
 Page inspectOnnx(const std::string& path, const std::string& backends, ImportFlags flags) {
-  const onnx_io::Model model = check(onnx_io::readModel(path));
+  const import::onnx_io::Model model = check(import::onnx_io::readModel(path));
   Page page{"ONNX model", path, {}, {}, {}};
   std::map<std::string, uint64_t> ops;
-  for (const onnx_io::Node& node : model.graph.nodes)
+  for (const import::onnx_io::Node& node : model.graph.nodes)
     ++ops[node.domain.empty() ? node.opType : node.domain + "." + node.opType];
   uint64_t parameters = 0, bytes = 0;
   std::map<std::string, bool> initialised;
-  for (const onnx_io::Initializer& initializer : model.graph.initializers) {
+  for (const import::onnx_io::Initializer& initializer : model.graph.initializers) {
     parameters += static_cast<uint64_t>(initializer.tensor.count());
     bytes += initializer.tensor.sizeBytes();
     initialised[initializer.name] = true;
@@ -136,9 +136,9 @@ Page inspectOnnx(const std::string& path, const std::string& backends, ImportFla
   page.fact("functions", model.functions.size());
   const auto known = import::supportedOperators();
   std::vector<std::string> unknown;
-  for (const onnx_io::Node& node : model.graph.nodes) {
+  for (const import::onnx_io::Node& node : model.graph.nodes) {
     const bool isFunction = std::any_of(model.functions.begin(), model.functions.end(),
-                                        [&](const onnx_io::Function& f) {
+                                        [&](const import::onnx_io::Function& f) {
                                           return f.name == node.opType && f.domain == node.domain;
                                         });
     if (!isFunction &&
@@ -155,7 +155,7 @@ Page inspectOnnx(const std::string& path, const std::string& backends, ImportFla
   page.tables.push_back(ports("outputs", model.graph.outputs, {}));
   page.tables.push_back(counted("nodes by op", "op", ops));
   PageTable weights{"initializers", {"name", "type", "bytes"}, {}};
-  for (const onnx_io::Initializer& initializer : model.graph.initializers)
+  for (const import::onnx_io::Initializer& initializer : model.graph.initializers)
     weights.rows.push_back(
         {initializer.name, initializer.tensor.typeText(), initializer.tensor.sizeBytes()});
   page.tables.push_back(std::move(weights));
