@@ -205,12 +205,7 @@ private:
     emitContraction(lowering_, c_);
     for (const PanelRun& run : panelRuns(outs_, kPanel)) {
       const std::vector<int64_t> dims = {y_.n, conv_.group, run.count, run.lanes, y_.h, y_.w};
-      const auto placed = [&](const Image& image) {
-        return restrided(
-            image.view, dims,
-            {image.batch, outs_ * image.lane, image.block, image.lane, image.row, image.column},
-            run.first * image.block);
-      };
+      const auto placed = [&](const Image& image) { return panelsOf(image, run, outs_, dims); };
       const Operand acc =
           restrided(view(CDL_F32, {}, {}, sums), dims,
                     {batch, group, area, 1, y_.w * kPanel, kPanel}, run.first * area);

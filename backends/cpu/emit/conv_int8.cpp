@@ -381,12 +381,7 @@ private:
     if (follower_) to = *imageOf(follower_->y);
     for (const PanelRun& run : panelRuns(outs_, kPanel)) {
       const std::vector<int64_t> dims = {y_.n, g_.group, run.count, run.lanes, y_.h, y_.w};
-      const auto of = [&](const Image& image) {
-        return restrided(
-            image.view, dims,
-            {image.batch, outs_ * image.lane, image.block, image.lane, image.row, image.column},
-            run.first * image.block);
-      };
+      const auto of = [&](const Image& image) { return panelsOf(image, run, outs_, dims); };
       const Operand from =
           restrided(view(elem, {}, {}, sums), dims,
                     {batchArea, groupArea, area, 1, y_.w * kPanel, kPanel}, run.first * area);

@@ -5,6 +5,14 @@
 
 namespace cpu {
 
+Operand panelsOf(const Image& image, const PanelRun& run, int64_t outs,
+                 const std::vector<int64_t>& dims) {
+  return restrided(
+      image.view, dims,
+      {image.batch, outs * image.lane, image.block, image.lane, image.row, image.column},
+      run.first * image.block);
+}
+
 Plane Image::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
   const auto bytes = [&](int64_t elements) { return view.bytes(elements); };
   // Groups of a blocked image are whole blocks.

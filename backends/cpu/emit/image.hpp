@@ -24,6 +24,11 @@ struct Image {
   std::vector<Axis> channelAxes(int64_t channels, int64_t weightStep) const;
 };
 
+/// The panels of `run` in an image of `outs` channels per group, with the dims [batch, group,
+/// panel, lane, row, column] that the caller says.
+Operand panelsOf(const Image& image, const PanelRun& run, int64_t outs,
+                 const std::vector<int64_t>& dims);
+
 /// What ends a convolution: an expression, or none, and the images that it reads.
 struct ImageEpilogue {
   const cdl_expr_t* expr = nullptr;
