@@ -19,14 +19,15 @@ using quantize::Calibrator, quantize::Network, quantize::Pins, quantize::Profile
 
 constexpr const char* kFooter = R"(Examples:
   candela quantize digits.onnx --data train_images.npy --scale 0.0625 -o digits_int8.onnx
-  candela quantize resnet50.onnx --data images/ --calibrate entropy --backend npu_sim -o resnet50_int8.onnx
+  candela quantize resnet50.onnx --data images/ --calibrate entropy --backend npu_sim -o int8.onnx
   candela quantize model.onnx --data images/ --dump-profile seen.txt
   candela quantize model.onnx --load-profile seen.txt --calibrate mse -o model_int8.onnx
   candela quantize decoder.onnx --weights-only --weights int4 --block 32 -o decoder_int4.onnx
 
-Data: .npy named after the input (or any name where there is one input), .npz with a member for each input, folders of
-them, or INPUT=FILE. The first axis counts samples. Integers become reals as they are, unless --scale says otherwise.
-A profile is what was seen, as text; it is reused for other calibrators and schemes of the same model.)";
+Data: .npy named after the input (or any name where there is one input), .npz with a member for each
+input, folders of them, or INPUT=FILE. The first axis counts samples. Integers become reals as they
+are, unless --scale says otherwise. A profile is what was seen, as text; it is reused for other
+calibrators and schemes of the same model.)";
 
 struct Arguments {
   std::string path, output, targets, dumpProfile, labels, html, pins, writePins;
