@@ -73,8 +73,8 @@ typedef struct {
 
 typedef struct {
   uint64_t offset; /* bytes from the start of the image, a multiple of 8 */
-  uint32_t
-      stride; /* bytes per record as the writer knew it, at least sizeof the record (strings: 1) */
+  /* bytes per record as the writer knew it, at least sizeof the record (strings: 1) */
+  uint32_t stride;
   uint32_t count; /* records with the null record (strings: bytes with the first NUL) */
 } cdl_section_t;
 
@@ -110,8 +110,8 @@ enum {
 };
 
 enum {
-  CDL_ROLE_TEMP =
-      0, /* lies in the arena of its space at `offset`; contents undefined at the start */
+  /* lies in the arena of its space at `offset`; contents undefined at the start */
+  CDL_ROLE_TEMP = 0,
   CDL_ROLE_INPUT = 1,  /* bound per execution, read only */
   CDL_ROLE_OUTPUT = 2, /* bound per execution, undefined at the start */
   CDL_ROLE_INOUT = 3,  /* bound per execution, read and written */
@@ -125,10 +125,10 @@ typedef struct {
   uint32_t name;  /* string */
   uint32_t space; /* index, not 0 */
   uint64_t bytes; /* with halo */
-  uint64_t
-      offset; /* TEMP: bytes from the start of the arena of its space, or CDL_UNPLACED; others: 0 */
-  uint32_t
-      alignment;     /* bytes, a power of two, at least the size of every element that lies in it */
+  /* TEMP: bytes from the start of the arena of its space, or CDL_UNPLACED; others: 0 */
+  uint64_t offset;
+  /* bytes, a power of two, at least the size of every element that lies in it */
+  uint32_t alignment;
   uint8_t role;      /* CDL_ROLE_* */
   uint8_t pad[3];    /* 0 */
   uint32_t constant; /* index, not 0 exactly when role is CONSTANT */
@@ -178,8 +178,8 @@ typedef struct {
 enum {
   CDL_FROM_NONE = 0,
   CDL_FROM_ACC = 1, /* the result of the instruction that carries the expr as its epilogue */
-  CDL_FROM_VIEW =
-      2, /* broadcast to the result's dims as BINARY does; in a prologue, to the operand's */
+  /* broadcast to the result's dims as BINARY does; in a prologue, to the operand's */
+  CDL_FROM_VIEW = 2,
   CDL_FROM_CONST = 3, /* the step's `imm`; at most one operand of a step */
   CDL_FROM_STEP = 4
 };
@@ -222,8 +222,8 @@ typedef struct {
   uint8_t inputs, outputs;
   uint16_t attrs;
   uint32_t first_attr;
-  uint32_t
-      expr; /* epilogue, behind a prologue where there is one, or the expression of ELEMENTWISE */
+  /* epilogue, behind a prologue where there is one, or the expression of ELEMENTWISE */
+  uint32_t expr;
   uint32_t first_wait, waits;
   uint32_t loop;  /* innermost loop or 0 */
   uint32_t group; /* or 0 */
@@ -381,9 +381,9 @@ enum { CDL_SUPPORT_NONE = 0, CDL_SUPPORT_EMULATED = 1, CDL_SUPPORT_NATIVE = 2 };
 enum {
   CDL_ROW_EPILOGUE = 1,      /* takes an epilogue expr of the steps that `steps_mask` allows */
   CDL_ROW_DYNAMIC_LOOPS = 2, /* may stand inside of `for` */
-  CDL_ROW_PROLOGUE =
-      4 /* REDUCE: takes a prologue of the same steps, over views of any strides; types, classes,
-           layouts and atoms are then about the operand that it computes, dense and row-major */
+  /* REDUCE: takes a prologue of the same steps, over views of any strides; types, classes, layouts
+   * and atoms are then about the operand that it computes, dense and row-major */
+  CDL_ROW_PROLOGUE = 4
 };
 
 /* One line of a capability table: kind, function, element types (operands then results; 0: any),
@@ -405,8 +405,8 @@ enum {
   CDL_ATOM_RANK = 1,
   CDL_ATOM_DIM = 2,
   CDL_ATOM_ATTR = 3,
-  CDL_ATOM_IS_CONST =
-      4, /* a constant, or a local buffer that only copies of constants are written to */
+  /* a constant, or a local buffer that only copies of constants are written to */
+  CDL_ATOM_IS_CONST = 4,
   CDL_ATOM_ELEMENTS = 5,
   CDL_ATOM_DIM_PRODUCT = 6
 };
@@ -434,9 +434,9 @@ typedef struct {
   cdl_header_t header;
   uint16_t compute_engine; /* below engine_count: of everything but the two below (0) */
   uint16_t load_engine;    /* copies to LOCAL spaces (1 of three engines or more, else 0) */
-  uint16_t
-      store_engine;  /* copies from LOCAL to other spaces (2 of three engines or more, else 0) */
-  uint16_t reserved; /* 0 */
+  /* copies from LOCAL to other spaces (2 of three engines or more, else 0) */
+  uint16_t store_engine;
+  uint16_t reserved;      /* 0 */
   uint32_t rows, columns; /* of the array: products of MATMUL and CONV2D in a cycle, summed along
                              rows (16 and 16) */
   uint32_t lanes;         /* elements of every other instruction in a cycle (16) */
@@ -471,8 +471,8 @@ typedef struct {
 enum {
   CDL_DEVICE_FTZ_F32 = 1, /* f32 denormals are flushed to zero */
   CDL_DEVICE_FTZ_F16 = 2, /* f16 and bf16 ones are */
-  CDL_DEVICE_DETERMINISTIC =
-      4 /* the same Program on the same bytes gives the same bytes, however many threads */
+  /* the same Program on the same bytes gives the same bytes, however many threads */
+  CDL_DEVICE_DETERMINISTIC = 4
 };
 
 #include "candela/cdl_custom.h"
@@ -627,8 +627,8 @@ typedef struct {
 
 /* A candidate for the tiler. */
 typedef struct {
-  const cdl_image_t*
-      image; /* checked; as compile gets it where instr is 0, but without payloads and hashes */
+  /* checked; as compile gets it where instr is 0, but without payloads and hashes */
+  const cdl_image_t* image;
   uint32_t instr; /* 0: the whole program, of which latency_cycles is asked */
   uint32_t reserved;
 } cdl_cost_query_t;
@@ -645,12 +645,12 @@ typedef struct {
  * Everything that it points to lives as long as the plugin, which is never unloaded. */
 typedef struct {
   cdl_header_t header;
-  uint16_t min_host_major,
-      min_host_minor;      /* the oldest host ABI that this plugin works with; the query holds it */
-  uint32_t device_count;   /* when it was asked; 0: none is there */
-  const char* name;        /* not null: [a-z0-9_]+ */
-  const char* version;     /* not null: of the backend */
-  const char* description; /* one line; may be null */
+  /* the oldest host ABI that this plugin works with; the query holds it */
+  uint16_t min_host_major, min_host_minor;
+  uint32_t device_count;              /* when it was asked; 0: none is there */
+  const char* name;                   /* not null: [a-z0-9_]+ */
+  const char* version;                /* not null: of the backend */
+  const char* description;            /* one line; may be null */
   const cdl_option_schema_t* options; /* may be null when there are none */
   uint32_t option_count, reserved;
 

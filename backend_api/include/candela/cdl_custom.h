@@ -57,8 +57,8 @@ typedef struct {
   uint16_t fn;         /* of the CUSTOM instruction: the plugin's own number of the op */
   uint16_t attr_count; /* of `attrs` that are filled */
   uint32_t reserved;
-  cdl_custom_value_t*
-      outputs;       /* the host's, output_count of them: elem, rank and dims are to be filled */
+  /* the host's, output_count of them: elem, rank and dims are to be filled */
+  cdl_custom_value_t* outputs;
   cdl_attr_t* attrs; /* the host's, CDL_MAX_CUSTOM_ATTRS of them: what the instruction is to have */
 } cdl_custom_claim_t;
 

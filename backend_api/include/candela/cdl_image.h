@@ -485,6 +485,12 @@ static inline int cdl_check_view(cdl_check_t* c, const cdl_view_t* v) {
   return bits < 8 ? cdl_check_packed(c, v, 8 / bits) : 1;
 }
 
+/* How many elements of so many bits lie in so many bytes, CDL_MAX_BYTES at most of packed ones. */
+static inline uint64_t cdl_elems_held(uint64_t bytes, uint32_t bits) {
+  if (bits >= 8) return bytes / (bits / 8);
+  return bytes > CDL_MAX_BYTES / 8 ? CDL_MAX_BYTES : bytes * (8 / bits);
+}
+
 /* Every element, for every iteration of `trips` (0: no such loop), lies inside of the buffer. */
 static inline int cdl_check_extent(cdl_check_t* c, const cdl_view_t* v,
                                    const uint64_t trips[CDL_MAX_LOOP_NESTING]) {
@@ -493,9 +499,7 @@ static inline int cdl_check_extent(cdl_check_t* c, const cdl_view_t* v,
   uint64_t bytes = b->bytes, down = 0, up = 0, end, held;
   uint32_t bits = cdl_elem_bits(v->elem), d, fits = 1, empty = 0;
   if (v->layout && cdl_get_layout(c->image, v->layout)->opaque) return 1;
-  held = bits >= 8                   ? bytes / (bits / 8)
-         : bytes > CDL_MAX_BYTES / 8 ? CDL_MAX_BYTES
-                                     : bytes * (8 / bits);
+  held = cdl_elems_held(bytes, bits);
   for (d = 0; d < v->rank; ++d) empty |= (uint32_t)(v->dims[d] == 0);
   /* A kernel may read the border of a view that has the dims of its buffer's halo. */
   for (d = 0; halo && halo->rank == v->rank && d < v->rank; ++d) {

@@ -152,7 +152,10 @@ static inline int cdl_check_shapes(cdl_check_t* c, const cdl_instr_t* in,
   if (value && !cdl_check_bits(c, "value", (uint64_t)value->values[0], y->elem)) return 0;
   if (in->kind == CDL_KIND_RESCALE && operands == 5)
     return cdl_bad(c, "operands", 5, "are neither 4 nor", 6);
-  for (i = 0; i < 26; ++i) letters[i].low = 0, letters[i].high = INT64_MAX;
+  for (i = 0; i < 26; ++i) {
+    letters[i].low = 0;
+    letters[i].high = INT64_MAX;
+  }
   if (in->kind == CDL_KIND_TABLE)
     letters['T' - 'A'].low = letters['T' - 'A'].high =
         cdl_get_input(m, in, 0)->elem == CDL_I16 ? 513 : 256;

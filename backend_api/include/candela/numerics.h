@@ -63,6 +63,21 @@ static inline int64_t cdl_rne_shift_i64(int64_t value, int32_t shift) {
  * last), or numbers alone. FNUZ: the same, and a NaN in place of -0. */
 enum { CDL_FLOAT_IEEE = 0, CDL_FLOAT_FN = 1, CDL_FLOAT_FNUZ = 2, CDL_FLOAT_FINITE = 3 };
 
+/* The magnitude of a narrow format's largest finite value, from that of the lowest number of its
+ * highest exponent, and all bits of a magnitude. */
+static inline uint32_t cdl_float_max(uint32_t top, uint32_t all, int special) {
+  if (special == CDL_FLOAT_IEEE) return top - 1u;
+  return special == CDL_FLOAT_FN ? all - 1u : all;
+}
+/* What a NaN becomes in a narrow format, its sign in place. */
+static inline uint32_t cdl_float_nan(uint32_t sign, int exp_bits, int man_bits, int special) {
+  const uint32_t minus = 1u << (exp_bits + man_bits), all = minus - 1u;
+  const uint32_t top = ((1u << exp_bits) - 1u) << man_bits;
+  if (special == CDL_FLOAT_IEEE) return sign | top | 1u << (man_bits - 1);
+  if (special == CDL_FLOAT_FN) return sign | all;
+  return special == CDL_FLOAT_FNUZ ? minus : sign ^ minus;
+}
+
 /* The narrow float of exp_bits and man_bits nearest to x. Beyond the largest finite value, infinity
  * included: that value when `saturate` or FINITE, else infinity, or NaN where there is none. NaN
  * keeps its sign and becomes the quiet one without payload; FNUZ has one only, and FINITE a zero of
@@ -73,16 +88,10 @@ static inline uint32_t cdl_float_encode(double x, int exp_bits, int man_bits, in
   const int field = (int)((bits >> 52) & 0x7ff);
   const uint32_t minus = 1u << (exp_bits + man_bits), sign = bits >> 63 ? minus : 0;
   const uint32_t top = ((1u << exp_bits) - 1u) << man_bits, all = top + (1u << man_bits) - 1u;
-  const uint32_t max = special == CDL_FLOAT_IEEE ? top - 1u
-                       : special == CDL_FLOAT_FN ? all - 1u
-                                                 : all;
-  const uint32_t nan = special == CDL_FLOAT_IEEE   ? sign | top | 1u << (man_bits - 1)
-                       : special == CDL_FLOAT_FN   ? sign | all
-                       : special == CDL_FLOAT_FNUZ ? minus
-                                                   : sign ^ minus;
-  const uint32_t over = saturate || special == CDL_FLOAT_FINITE ? sign | max
-                        : special == CDL_FLOAT_IEEE             ? sign | top
-                                                                : nan;
+  const uint32_t max = cdl_float_max(top, all, special);
+  const uint32_t nan = cdl_float_nan(sign, exp_bits, man_bits, special);
+  const uint32_t infinity = special == CDL_FLOAT_IEEE ? sign | top : nan;
+  const uint32_t over = saturate || special == CDL_FLOAT_FINITE ? sign | max : infinity;
   if (field == 0x7ff) return fraction ? nan : over;
   /* Zero, or a subnormal f64, far below half of every format's smallest. */
   if (field == 0) return special == CDL_FLOAT_FNUZ ? 0 : sign;
@@ -116,7 +125,8 @@ static inline float cdl_f16_to_f32(uint16_t h) {
   const uint32_t normal = (mag << 13) + (112u << 23);
   const uint32_t special = mag > 0x7c00u ? 0x7fc00000u | mag << 13 : 0x7f800000u;
   const uint32_t small = cdl_f32_bits((float)(int32_t)mag * 0x1p-24f);
-  return cdl_f32_of_bits(sign | (mag < 0x400u ? small : mag < 0x7c00u ? normal : special));
+  const uint32_t large = mag < 0x7c00u ? normal : special;
+  return cdl_f32_of_bits(sign | (mag < 0x400u ? small : large));
 }
 static inline uint16_t cdl_f32_to_f16(float x) {
   const uint32_t bits = cdl_f32_bits(x), sign = (bits >> 16) & 0x8000u, mag = bits & 0x7fffffffu;
@@ -125,7 +135,8 @@ static inline uint16_t cdl_f32_to_f16(float x) {
       cdl_f32_bits(cdl_f32_of_bits(mag < 0x38800000u ? mag : 0) + 0.5f) - 0x3f000000u;
   const uint32_t normal = (mag + 0xfffu + ((mag >> 13) & 1u) - (112u << 23)) >> 13;
   const uint32_t special = mag > 0x7f800000u ? 0x7e00u : 0x7c00u;
-  return (uint16_t)(sign | (mag < 0x38800000u ? small : mag < 0x477ff000u ? normal : special));
+  const uint32_t large = mag < 0x477ff000u ? normal : special;
+  return (uint16_t)(sign | (mag < 0x38800000u ? small : large));
 }
 static inline uint16_t cdl_f32_to_f16_sat(float x) {
   const uint16_t h = cdl_f32_to_f16(x);
@@ -160,7 +171,8 @@ static inline uint16_t cdl_f64_to_bf16_sat(double x) {
  * powers, which is also what is not above 0: the largest or smallest one when `saturate`, else
  * NaN. */
 static inline float cdl_f8e8m0_to_f32(uint8_t v) {
-  return cdl_f32_of_bits(v == 255 ? 0x7fc00000u : v == 0 ? 0x400000u : (uint32_t)v << 23);
+  if (v == 255) return cdl_f32_of_bits(0x7fc00000u);
+  return cdl_f32_of_bits(v == 0 ? 0x400000u : (uint32_t)v << 23);
 }
 static inline uint8_t cdl_f64_to_f8e8m0(double x, int saturate) {
   const uint64_t bits =
@@ -168,7 +180,8 @@ static inline uint8_t cdl_f64_to_f8e8m0(double x, int saturate) {
   const int exponent = (int)(bits >> 52 & 0x7ff) - 1023 + 127;
   if (x != x) return 255;
   if (!(x > 0.0) || exponent < 0) return saturate ? 0 : 255;
-  return (uint8_t)(exponent > 254 ? (saturate ? 254 : 255) : exponent);
+  if (exponent > 254) return saturate ? 254 : 255;
+  return (uint8_t)exponent;
 }
 
 /* Any storage float of 8 bits and less, by its element type; the unused bits of `bits` are not
@@ -295,9 +308,8 @@ static inline double cdl_rne_f64(double x) {
 }
 enum { CDL_ROUND_TRUNC = 0, CDL_ROUND_RNE = 1, CDL_ROUND_FLOOR = 2 }; /* the functions of CONVERT */
 static inline double cdl_round_f64(double x, int rounding) {
-  return rounding == CDL_ROUND_TRUNC ? cdl_trunc_f64(x)
-         : rounding == CDL_ROUND_RNE ? cdl_rne_f64(x)
-                                     : cdl_floor_f64(x);
+  if (rounding == CDL_ROUND_TRUNC) return cdl_trunc_f64(x);
+  return rounding == CDL_ROUND_RNE ? cdl_rne_f64(x) : cdl_floor_f64(x);
 }
 
 /* The integral or infinite x in 64 bits, two's complement: clamped to -2^63 .. 2^64 - 1; NaN gives
@@ -309,6 +321,11 @@ static inline uint64_t cdl_f64_to_wide(double x) {
   if (x <= -0x1p63) return UINT64_C(1) << 63;
   return (uint64_t)(int64_t)x;
 }
+/* The value, or the end of [lo, hi] that it lies beyond. */
+static inline int64_t cdl_clamp_i64(int64_t value, int64_t lo, int64_t hi) {
+  if (value < lo) return lo;
+  return value > hi ? hi : value;
+}
 /* x rounded, then in [lo, hi] (saturating); NaN gives 0. The second for u64. */
 static inline int64_t cdl_f64_to_int_sat(double x, int rounding, int64_t lo, int64_t hi) {
   if (x != x) return 0;
@@ -316,7 +333,7 @@ static inline int64_t cdl_f64_to_int_sat(double x, int rounding, int64_t lo, int
   if (x >= 0x1p63) return hi;
   if (x < -0x1p63) return lo;
   const int64_t i = (int64_t)x;
-  return i < lo ? lo : i > hi ? hi : i;
+  return cdl_clamp_i64(i, lo, hi);
 }
 static inline uint64_t cdl_f64_to_u64_sat(double x, int rounding) {
   x = cdl_round_f64(x, rounding);
@@ -334,7 +351,11 @@ static inline uint64_t cdl_f64_to_int_wrap(double x, int rounding) {
  * 0 and writes nothing for a scale that is negative, infinite or NaN, else 1. */
 static inline int cdl_scale_split(float scale, int32_t* multiplier24, int32_t* shift) {
   const uint32_t bits = cdl_f32_bits(scale);
-  if (bits == 0x80000000u || bits == 0) return *multiplier24 = 0, *shift = 0, 1;
+  if (bits == 0x80000000u || bits == 0) {
+    *multiplier24 = 0;
+    *shift = 0;
+    return 1;
+  }
   if (bits >= 0x7f800000u) return 0;
   int32_t field = (int32_t)(bits >> 23), m = (int32_t)(bits & 0x7fffffu);
   if (field == 0) {
@@ -356,7 +377,7 @@ static inline int64_t cdl_rescale_finish(int64_t sum, int32_t s, int32_t zp, int
     value = INT64_MIN;
   else
     value += zp;
-  return value < lo ? lo : value > hi ? hi : value;
+  return cdl_clamp_i64(value, lo, hi);
 }
 
 /* clamp(rne(a*Ma*2^ka / 2^s) + zp, lo, hi), exact while |a*Ma*2^ka| < 2^63: the caller sees to that
