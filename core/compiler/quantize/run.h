@@ -10,8 +10,8 @@ namespace candela::quantize {
 
 /// Where models run while they are quantized, and at which shapes.
 struct RunConditions {
-  std::vector<std::shared_ptr<runtime::plugin::Device>>
-      devices; ///< none: the portable host executor
+  /// none: the portable host executor
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   std::map<std::string, int64_t> dims;
   std::map<std::string, Shape> shapes;
 };

@@ -24,8 +24,8 @@ struct PlannedPart {
 struct PlannedModel {
   std::string path;
   std::vector<PlannedPart> parts;
-  std::optional<program::report::Traffic>
-      perNode; ///< of one instruction for each node; none for a Program
+  /// of one instruction for each node; none for a Program
+  std::optional<program::report::Traffic> perNode;
 
   program::report::Traffic traffic() const;
 };
