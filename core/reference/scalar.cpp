@@ -20,9 +20,16 @@ double extreme(bool largest, double a, double b) {
   return below == largest ? b : a;
 }
 
+/// a^b, b < 0, without its fraction.
+Whole negativePower(Whole a, Whole b) {
+  if (a == 1) return 1;
+  if (a == -1) return b % 2 ? -1 : 1;
+  return 0;
+}
+
 /// a^b modulo 2^128; of a negative power what is left of the fraction: 1, -1 or 0.
 Whole power(Whole a, Whole b) {
-  if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+  if (b < 0) return negativePower(a, b);
   unsigned __int128 result = 1, factor = static_cast<unsigned __int128>(a);
   for (; b; b >>= 1, factor *= factor)
     if (b & 1) result *= factor;
@@ -33,7 +40,20 @@ Whole shift(uint16_t fn, Elem elem, Whole a, Whole b) {
   const bool beyond = b < 0 || b >= elemBits(elem);
   if (fn == CDL_BINARY_SHL)
     return beyond ? 0 : static_cast<Whole>(static_cast<unsigned __int128>(a) << b);
-  return beyond ? (a < 0 ? -1 : 0) : a >> b;
+  if (beyond) return a < 0 ? -1 : 0;
+  return a >> b;
+}
+
+double roundedBy(uint16_t fn, double value) {
+  if (fn == CDL_CONVERT_TRUNC) return std::trunc(value);
+  return fn == CDL_CONVERT_RNE ? std::nearbyint(value) : std::floor(value);
+}
+
+/// What 64 bits cannot hold, signed or unsigned, is at their limits.
+Whole wholeWithin64(double value) {
+  if (value < -0x1p63) return integerRange(Elem::i64_).lowest;
+  if (value >= 0x1p64) return integerRange(Elem::u64_).highest;
+  return static_cast<Whole>(value);
 }
 
 } // namespace
@@ -169,15 +189,7 @@ bool compare(uint16_t fn, Elem elem, const Scalar& a, const Scalar& b) {
 Whole realToWhole(Elem to, double value, uint16_t fn, bool saturate) {
   if (to == Elem::bool_) return value != 0;
   if (std::isnan(value)) return 0;
-  const double rounded = fn == CDL_CONVERT_TRUNC ? std::trunc(value)
-                         : fn == CDL_CONVERT_RNE ? std::nearbyint(value)
-                                                 : std::floor(value);
-  // What 64 bits cannot hold, signed or unsigned, is at their limits before it wraps.
-  const Whole lowest = integerRange(Elem::i64_).lowest, highest = integerRange(Elem::u64_).highest;
-  const Whole whole = rounded < -0x1p63   ? lowest
-                      : rounded >= 0x1p64 ? highest
-                                          : static_cast<Whole>(rounded);
-  return wholeToWhole(to, whole, saturate);
+  return wholeToWhole(to, wholeWithin64(roundedBy(fn, value)), saturate);
 }
 
 double wholeToReal(Elem to, Whole value) {
@@ -197,7 +209,7 @@ double wholeToReal(Elem to, Whole value) {
 Whole wholeToWhole(Elem to, Whole value, bool saturate) {
   if (to == Elem::bool_ || !saturate) return wrap(to, value);
   const IntegerRange range = integerRange(to);
-  return value < range.lowest ? range.lowest : value > range.highest ? range.highest : value;
+  return std::clamp<Whole>(value, range.lowest, range.highest);
 }
 
 double realToReal(Elem to, double value, bool saturate) {

@@ -107,9 +107,9 @@ uint64_t fromReal(Elem elem, double value) {
     return sign | infinity | (payload ? payload : uint64_t(1) << (format.mantissaBits - 1));
   }
   // What stands for more than the largest: infinity, NaN, or the largest itself.
-  const uint64_t overflow = format.special == Special::ieee        ? infinity
-                            : format.special == Special::zeroIsNan ? all + 1
-                                                                   : all;
+  uint64_t overflow = all;
+  if (format.special == Special::ieee) overflow = infinity;
+  if (format.special == Special::zeroIsNan) overflow = all + 1;
   uint64_t magnitude = overflow;
   if (!std::isinf(value) && value != 0) {
     int exponent = 0;
@@ -137,9 +137,8 @@ double largestReal(Elem elem) {
   const Format format = formatOf(elem);
   const uint64_t infinity = format.exponentMask() << format.mantissaBits,
                  all = infinity | format.mantissaMask();
-  return toReal(elem, format.special == Special::ieee        ? infinity - 1
-                      : format.special == Special::lastIsNan ? all - 1
-                                                             : all);
+  if (format.special == Special::ieee) return toReal(elem, infinity - 1);
+  return toReal(elem, format.special == Special::lastIsNan ? all - 1 : all);
 }
 
 uint64_t lowestBits(Elem elem) {

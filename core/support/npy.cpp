@@ -6,12 +6,17 @@
 namespace candela {
 namespace {
 
+char npyLetter(Elem elem) {
+  if (elem == Elem::bool_) return 'b';
+  if (isFloat(elem)) return 'f';
+  return isSigned(elem) ? 'i' : 'u';
+}
+
 /// How NumPy calls an element type: "<f4"; empty when it has none like it.
 std::string npyType(Elem elem) {
   if (elem == Elem::bf16_ || isStorageOnly(elem)) return "";
   const int bytes = elemBits(elem) / 8;
-  const char letter = elem == Elem::bool_ ? 'b' : isFloat(elem) ? 'f' : isSigned(elem) ? 'i' : 'u';
-  return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', letter, bytes);
+  return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', npyLetter(elem), bytes);
 }
 
 /// The text after 'key': in the header's Python dict, or empty.

@@ -111,6 +111,12 @@ uint64_t splitmix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// How many of the last bits of an f32 a float type has no room for.
+static int bitsBeyond(Elem elem) {
+  if (elem == Elem::f16_) return 13;
+  return elem == Elem::bf16_ ? 16 : 0;
+}
+
 Result<Tensor> randomTensor(Elem elem, Shape dims, uint64_t seed) {
   CDL_ASSIGN(Tensor tensor, Tensor::zeros(elem, std::move(dims)));
   const int64_t count = tensor.count();
@@ -124,9 +130,7 @@ Result<Tensor> randomTensor(Elem elem, Shape dims, uint64_t seed) {
     } else if (isFloat(elem)) {
       // The value has 24 significant bits at most: it is cut to those of the type, so that nothing
       // is rounded.
-      const uint32_t kept = ~uint32_t(0) << (elem == Elem::f16_    ? 13
-                                             : elem == Elem::bf16_ ? 16
-                                                                   : 0);
+      const uint32_t kept = ~uint32_t(0) << bitsBeyond(elem);
       bits = fromReal(elem, std::bit_cast<float>(std::bit_cast<uint32_t>(real) & kept));
     } else if (elemBits(elem) == 8) {
       bits = r >> (elem == Elem::bool_ ? 63 : 56);

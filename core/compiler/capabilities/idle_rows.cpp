@@ -29,6 +29,13 @@ std::vector<int64_t> namedBy(const cdl_atom_t& atom) {
   return {};
 }
 
+/// The highest rank that an atom of a rank leaves.
+int64_t highestRankOf(const cdl_atom_t& atom) {
+  const std::vector<int64_t> named = namedBy(atom);
+  if (!named.empty()) return *std::ranges::max_element(named);
+  return atom.relation == CDL_REL_LE ? atom.a : CDL_MAX_RANK;
+}
+
 struct Bounds {
   int64_t low = kLowest, high = kHighest;
 };
@@ -83,10 +90,7 @@ std::string contradictionOf(const Target::Row& row) {
                          atomText(against != atoms.end() ? *against : atoms[0]));
     }
     if (atom.subject != CDL_ATOM_RANK) continue;
-    const std::vector<int64_t> named = namedBy(atom);
-    const int64_t most = !named.empty()                ? *std::ranges::max_element(named)
-                         : atom.relation == CDL_REL_LE ? atom.a
-                                                       : CDL_MAX_RANK;
+    const int64_t most = highestRankOf(atom);
     const auto [at, isNew] = highestRank.try_emplace(atom.operand, most);
     at->second = std::min(at->second, most);
   }

@@ -30,9 +30,8 @@ std::set<std::string> originsOf(const cdl_image_t* image, uint32_t instr) {
 }
 
 NodePlacement::Class classOf(bool onHost, bool isNative) {
-  return onHost     ? NodePlacement::Class::host
-         : isNative ? NodePlacement::Class::native
-                    : NodePlacement::Class::emulated;
+  if (onHost) return NodePlacement::Class::host;
+  return isNative ? NodePlacement::Class::native : NodePlacement::Class::emulated;
 }
 
 struct Attempt {

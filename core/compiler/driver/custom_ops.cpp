@@ -49,6 +49,17 @@ private:
     return value;
   }
 
+  /// CDL_CUSTOM_*
+  static uint8_t customTypeOf(const import::onnx_io::Attribute& value) {
+    if (std::holds_alternative<Tensor>(value)) return CDL_CUSTOM_TENSOR;
+    if (std::holds_alternative<float>(value) || std::holds_alternative<std::vector<float>>(value))
+      return CDL_CUSTOM_FLOATS;
+    if (std::holds_alternative<std::string>(value) ||
+        std::holds_alternative<std::vector<std::string>>(value))
+      return CDL_CUSTOM_STRINGS;
+    return CDL_CUSTOM_INTS;
+  }
+
   Status addInputs() {
     for (size_t i = 0; i < asked_.inputs.size(); ++i) {
       const graph::Value* input = asked_.inputs[i];
@@ -110,14 +121,7 @@ private:
                      "attribute '{}' is a graph or of a type that plugins are not given", name);
     }
     // The type of an empty list is that of the model all the same.
-    attr.type =
-        std::holds_alternative<Tensor>(value) ? CDL_CUSTOM_TENSOR
-        : std::holds_alternative<float>(value) || std::holds_alternative<std::vector<float>>(value)
-            ? CDL_CUSTOM_FLOATS
-        : std::holds_alternative<std::string>(value) ||
-                std::holds_alternative<std::vector<std::string>>(value)
-            ? CDL_CUSTOM_STRINGS
-            : CDL_CUSTOM_INTS;
+    attr.type = customTypeOf(value);
     attr.count = static_cast<uint32_t>(
         kept.tensor ? 1 : kept.ints.size() + kept.floats.size() + kept.strings.size());
     if (attr.type == CDL_CUSTOM_INTS) attr.ints = kept.ints.data();

@@ -239,6 +239,14 @@ private:
   std::list<std::shared_ptr<const Special>> cache_; ///< the newest first
 };
 
+/// Whether the value may be the input of a model that this slot stands for.
+bool fits(const runtime::control_flow::Value& value, const runtime::control_flow::Slot& slot) {
+  using Kind = runtime::control_flow::Slot::Kind;
+  if (slot.kind == Kind::sequence) return value.isSequence();
+  if (slot.kind == Kind::optional) return true;
+  return value.isTensor() && slot.accepts(value.tensor);
+}
+
 void listSteps(const runtime::control_flow::Block& block, runtime::bundle::Bundle& described) {
   for (const runtime::control_flow::Step& step : block.steps) {
     if (step.kind != runtime::control_flow::StepKind::unit) {
@@ -348,12 +356,7 @@ FlowModel::run(std::span<const runtime::control_flow::Value> inputs) const {
                        flow_.inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const runtime::control_flow::Slot& slot = flow_.slots[flow_.inputs[i]];
-    const bool fits = slot.kind == runtime::control_flow::Slot::Kind::sequence
-                          ? inputs[i].isSequence()
-                      : slot.kind == runtime::control_flow::Slot::Kind::optional
-                          ? true
-                          : inputs[i].isTensor() && slot.accepts(inputs[i].tensor);
-    if (!fits)
+    if (!fits(inputs[i], slot))
       return badArgument("input '{}' is {} but {} was given", slot.name, slot.typeText(),
                          inputs[i].text());
   }

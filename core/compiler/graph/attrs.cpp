@@ -32,7 +32,11 @@ const Attr* defaultOf(const AttrInfo& info) {
 template <typename T> const T& valueOf(const Node& node, std::string_view name) {
   const auto found = node.attrs.find(name);
   const AttrInfo* info = node.info().attr(name);
-  const Attr* attr = found != node.attrs.end() ? &found->second : info ? defaultOf(*info) : nullptr;
+  const Attr* attr = nullptr;
+  if (found != node.attrs.end())
+    attr = &found->second;
+  else if (info)
+    attr = defaultOf(*info);
   CDL_CHECK(attr && std::holds_alternative<T>(*attr),
             "{}: attribute {} is absent or has another type", opName(node.kind), name);
   return std::get<T>(*attr);
@@ -56,9 +60,9 @@ std::string_view typeName(AttrType type) {
 
 /// A limit of a range: a number, -rank or rank-1.
 int64_t limitOf(std::string_view text, int rank) {
-  return text == "-rank"    ? -rank
-         : text == "rank-1" ? rank - 1
-                            : text::parseNumber<int64_t>(text).value();
+  if (text == "-rank") return -rank;
+  if (text == "rank-1") return rank - 1;
+  return text::parseNumber<int64_t>(text).value();
 }
 
 bool inRange(int64_t value, std::string_view range, int rank) {

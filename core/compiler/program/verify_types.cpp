@@ -58,7 +58,8 @@ Status verifyFn(uint16_t kind, uint16_t fn, Elem elem) {
 
 /// Bits of magnitude of an operand. Sums of products stay below 2^39 by the integer law.
 int magnitudeBits(Elem elem) {
-  return elem == Elem::i64_ ? 39 : elemBits(elem) - (isSigned(elem) ? 1 : 0);
+  if (elem == Elem::i64_) return 39;
+  return elemBits(elem) - (isSigned(elem) ? 1 : 0);
 }
 
 /// An operand of a RESCALE times a multiplier of 24 bits, `more` bits of a sum and a left shift:

@@ -89,6 +89,7 @@ void referenceConcat(const graph::Node& node, Operands in, Results out) {
 void referencePad(const graph::Node& node, Operands in, Results out) {
   const Array &x = *in[0], *fill = in[1];
   Array& y = out[0];
+  const Scalar outside = fill ? fill->at(0) : Scalar{};
   const auto lo = node.intsAttr("lo");
   const std::string mode = node.stringAttr("mode");
   const Strides dense = denseStrides(x.dims), steps = denseStrides(y.dims);
@@ -98,7 +99,7 @@ void referencePad(const graph::Node& node, Operands in, Results out) {
       const int64_t source = sourceOf(i / steps[d] % y.dims[d] - lo[d], x.dims[d], mode);
       offset = source < 0 ? -1 : offset + source * dense[d];
     }
-    y.set(i, offset >= 0 ? x.at(offset) : fill ? fill->at(0) : Scalar{});
+    y.set(i, offset >= 0 ? x.at(offset) : outside);
   }
 }
 
@@ -134,7 +135,8 @@ void referenceTake(const graph::Node& node, Operands in, Results out) {
   const bool clamp = node.stringAttr("mode") == "clamp";
   const int64_t extent = in[0]->dims[1];
   takeAlong(*in[0], 1, *in[1], out[0], [&](Whole k) -> Whole {
-    return clamp ? std::clamp<Whole>(k, 0, extent - 1) : k < extent ? k : -1;
+    if (clamp) return std::clamp<Whole>(k, 0, extent - 1);
+    return k < extent ? k : -1;
   });
 }
 

@@ -86,8 +86,15 @@ void averagePool(const graph::Window& window, bool countPadding, const Array& x,
   double sum = 0;
   int64_t count = 0;
   windows(
-      window, x, y, [&] { sum = 0, count = 0; },
-      [&](int64_t element) { sum += x.real[element], ++count; },
+      window, x, y,
+      [&] {
+        sum = 0;
+        count = 0;
+      },
+      [&](int64_t element) {
+        sum += x.real[element];
+        ++count;
+      },
       [&](int64_t o, int64_t padded) {
         const int64_t divisor = countPadding ? padded : count;
         y.real[o] = divisor ? sum / static_cast<double>(divisor) : 0;

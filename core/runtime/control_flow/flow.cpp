@@ -28,17 +28,19 @@ public:
   }
   std::string list(const std::vector<SlotId>& slots, bool types) const {
     std::vector<std::string> names;
-    for (const SlotId slot : slots)
-      names.push_back(
-          slot == kNoSlot ? "none"
-          : types ? fmt::format("%{}:{}", flow_.slots[slot].name, flow_.slots[slot].typeText())
-                  : "%" + flow_.slots[slot].name);
+    for (const SlotId slot : slots) names.push_back(shown(slot, types));
     return fmt::format("{}", fmt::join(names, ", "));
   }
 
   std::string text;
 
 private:
+  std::string shown(SlotId slot, bool type) const {
+    if (slot == kNoSlot) return "none";
+    const std::string name = "%" + flow_.slots[slot].name;
+    return type ? name + ":" + flow_.slots[slot].typeText() : name;
+  }
+
   const Flow& flow_;
 };
 

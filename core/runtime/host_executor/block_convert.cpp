@@ -17,7 +17,9 @@ template <class T, class C> T toFloat(C x, bool saturate) {
   if constexpr (std::is_floating_point_v<T>) {
     constexpr T max = std::numeric_limits<T>::max();
     const T y = static_cast<T>(x);
-    return !saturate ? y : y > max ? max : y < -max ? -max : y;
+    if (saturate && y > max) return max;
+    if (saturate && y < -max) return -max;
+    return y;
   } else if constexpr (std::is_floating_point_v<C>) {
     return encode(Tag<T>{}, x, saturate);
   } else if constexpr (sizeof(C) < 4) {
@@ -32,17 +34,17 @@ template <class T, class C> T toFloat(C x, bool saturate) {
 
 template <class T, class C> T toInteger(C x, int rounding, bool saturate) {
   using Limits = std::numeric_limits<T>;
-  if constexpr (!std::is_floating_point_v<C>)
-    return !saturate                            ? static_cast<T>(x)
-           : std::cmp_less(x, Limits::min())    ? Limits::min()
-           : std::cmp_greater(x, Limits::max()) ? Limits::max()
-                                                : static_cast<T>(x);
-  else if (!saturate)
+  if constexpr (!std::is_floating_point_v<C>) {
+    if (saturate && std::cmp_less(x, Limits::min())) return Limits::min();
+    if (saturate && std::cmp_greater(x, Limits::max())) return Limits::max();
+    return static_cast<T>(x);
+  } else if (!saturate) {
     return static_cast<T>(cdl_f64_to_int_wrap(x, rounding));
-  else if constexpr (std::is_same_v<T, uint64_t>)
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
     return cdl_f64_to_u64_sat(x, rounding);
-  else
+  } else {
     return static_cast<T>(cdl_f64_to_int_sat(x, rounding, Limits::min(), Limits::max()));
+  }
 }
 
 // Of bools as of bytes: the standard's comparisons take no bool.

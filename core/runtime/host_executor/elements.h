@@ -159,11 +159,16 @@ inline bool max(bool a, bool b) { return a | b; }
 template <std::integral T> T bitAnd(T a, T b) { return static_cast<T>(a & b); }
 template <std::integral T> T bitOr(T a, T b) { return static_cast<T>(a | b); }
 template <std::integral T> T bitXor(T a, T b) { return static_cast<T>(a ^ b); }
+/// a to a negative power, without its fraction.
+template <std::integral T> T negativePow(T a, bool odd) {
+  if (a == 1) return T{1};
+  if (a == static_cast<T>(-1)) return odd ? a : T{1};
+  return T{0};
+}
 /// By squaring, wrapping. A negative exponent gives the truncated power: 0 but for the bases 1 and
 /// -1.
 template <std::integral T> T pow(T a, T b) {
-  if (b < T{1} && b != 0)
-    return a == 1 ? T{1} : a == static_cast<T>(-1) ? ((b & 1) ? a : T{1}) : T{0};
+  if (b < T{1} && b != 0) return negativePow(a, (b & 1) != 0);
   T result = 1;
   for (uint64_t e = static_cast<uint64_t>(b); e != 0; e >>= 1) {
     if (e & 1) result = mul(result, a);

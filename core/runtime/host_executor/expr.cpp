@@ -66,16 +66,21 @@ cdl::Status Expr::bind(const Call& call, uint8_t accElem, uint32_t first, uint32
   return cdl::ok();
 }
 
+const void* Expr::blockOf(const Source& source, const void* const* views, const void* acc) const {
+  switch (source.from) {
+  case CDL_FROM_ACC: return acc;
+  case CDL_FROM_VIEW: return views[source.index];
+  case CDL_FROM_STEP: return steps_[source.index].value.data();
+  default: return constants_[source.index].data();
+  }
+}
+
 void Expr::evaluate(const void* const* views, const void* acc, void* out, int64_t n) {
   for (size_t s = 0; s < steps_.size(); ++s) {
     Step& step = steps_[s];
     const void* in[4] = {};
     for (int k = 0; k < step.operands; ++k) {
-      const Source& source = step.in[k];
-      in[k] = source.from == CDL_FROM_ACC    ? acc
-              : source.from == CDL_FROM_VIEW ? views[source.index]
-              : source.from == CDL_FROM_STEP ? steps_[source.index].value.data()
-                                             : constants_[source.index].data();
+      in[k] = blockOf(step.in[k], views, acc);
     }
     step.op.run(step.op, in, s + 1 < steps_.size() ? step.value.data() : out, n);
   }

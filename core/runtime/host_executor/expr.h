@@ -34,6 +34,8 @@ private:
     Source in[4];
     Scratch<uint64_t> value;
   };
+  /// The block of a step's operand.
+  const void* blockOf(const Source& source, const void* const* views, const void* acc) const;
   Source bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand);
 
   uint32_t first_ = 0; // step of the instruction's expr

@@ -57,7 +57,8 @@ cdl::Status runGather(const Call& call) {
       for (int64_t k = 0; k < y.dims[1]; ++k) {
         const int64_t wanted = indexAt(index, k);
         const bool outside = wanted < 0 || wanted >= x.dims[1];
-        const int64_t at = wanted < 0 ? 0 : outside ? x.dims[1] - 1 : wanted;
+        int64_t at = wanted;
+        if (outside) at = wanted < 0 ? 0 : x.dims[1] - 1;
         T* to = y.at<T>(y.start + o * y.strides[0] + k * y.strides[1]);
         const T* from = x.at<T>(x.start + o * x.strides[0] + at * x.strides[1]);
         if (outside && !clamp)

@@ -154,6 +154,10 @@ cdl::Status runReduce(const Call& call) {
   return cdl::ok();
 }
 
+template <class C> static bool isBeyond(bool above, C value, C other) {
+  return above ? value > other : value < other;
+}
+
 cdl::Status runArgReduce(const Call& call) {
   const Operand x = call.input(0), y = call.output();
   if (!isArithmetic(x.elem) || (y.elem != CDL_I32 && y.elem != CDL_I64)) return call.failElems();
@@ -171,7 +175,7 @@ cdl::Status runArgReduce(const Call& call) {
         for (int64_t r = 1; r < x.dims[1]; ++r) {
           const Compute<T> value = load(line[r * x.strides[1]]);
           const bool nan = value != value, bestNan = best != best;
-          const bool better = nan || bestNan ? nan && !bestNan : max ? value > best : value < best;
+          const bool better = nan || bestNan ? nan && !bestNan : isBeyond(max, value, best);
           if (better || (last && ((nan && bestNan) || value == best))) {
             best = value;
             at = r;

@@ -59,6 +59,14 @@ Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
   return checkSchema(table).context(origin);
 }
 
+/// `values`: what an option's schema allows.
+bool isAmong(const std::string& values, const std::string& value) {
+  if (values == "string") return true;
+  if (values == "int") return text::parseNumber<int64_t>(value).has_value();
+  if (values == "float") return text::parseNumber<double>(value).has_value();
+  return !value.empty() && text::isOneOf(value, values);
+}
+
 Status checkOption(const Plugin& plugin, const std::string& name, const std::string& value) {
   std::string known;
   for (const cdl_option_schema_t& option : plugin.options()) {
@@ -67,11 +75,7 @@ Status checkOption(const Plugin& plugin, const std::string& name, const std::str
       continue;
     }
     const std::string values = option.values ? option.values : "string";
-    const bool fits = values == "string"  ? true
-                      : values == "int"   ? text::parseNumber<int64_t>(value).has_value()
-                      : values == "float" ? text::parseNumber<double>(value).has_value()
-                                          : !value.empty() && text::isOneOf(value, values);
-    if (fits) return Status::ok();
+    if (isAmong(values, value)) return Status::ok();
     return badArgument("{}: option {}={}: expected {}", plugin.name(), name, value, values);
   }
   return badArgument("{}: unknown option {}; it has {}", plugin.name(), name,

@@ -247,6 +247,12 @@ Status typeRescale(const ExprStep& step, std::span<const Elem> args) {
   return Status::ok();
 }
 
+/// The type of a step whose operands are of type `common`.
+Elem resultOf(const ExprStep& step, Elem common) {
+  if (step.kind == CDL_KIND_COMPARE) return Elem::bool_;
+  return step.kind == CDL_KIND_CONVERT ? step.to : common;
+}
+
 } // namespace
 
 Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem> views, Elem acc) {
@@ -297,9 +303,7 @@ Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem
     }
     if (!hasMeaning(step.kind, step.fn, common))
       return badModel("{} has no meaning for {}", name, elemName(common));
-    types.steps.push_back(step.kind == CDL_KIND_COMPARE   ? Elem::bool_
-                          : step.kind == CDL_KIND_CONVERT ? step.to
-                                                          : common);
+    types.steps.push_back(resultOf(step, common));
     types.args.push_back(std::move(args));
   }
   return types;

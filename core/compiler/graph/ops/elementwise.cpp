@@ -11,13 +11,16 @@ std::optional<Shape> broadcastShapes(const Node& node) {
   return dims;
 }
 
+static Elem resultElem(const Node& node) {
+  const OperandInfo& result = node.info().results[0];
+  if (const Value* like = node.operandNamed(result.like)) return like->type.elem;
+  if (result.elems == 0) return node.elemAttr("to");
+  return static_cast<Elem>(std::countr_zero(result.elems));
+}
+
 /// The operands broadcast; the record says which element type the result has.
 Result<Types> inferBroadcast(const Node& node) {
-  const OperandInfo& result = node.info().results[0];
-  const Value* like = node.operandNamed(result.like);
-  const Elem elem = like                ? like->type.elem
-                    : result.elems == 0 ? node.elemAttr("to")
-                                        : static_cast<Elem>(std::countr_zero(result.elems));
+  const Elem elem = resultElem(node);
   if (const auto dims = broadcastShapes(node)) return oneResult(elem, *dims);
   return node.fail("c1", operandShapes(node));
 }

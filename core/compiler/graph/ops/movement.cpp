@@ -73,6 +73,13 @@ Result<Types> inferSlice(const Node& node) {
   return resultOf(node, x.elem, counts);
 }
 
+/// The widest border that the mode can fill from a dim itself.
+static int64_t widestBorder(std::string_view mode, int64_t extent) {
+  if (mode == "reflect") return extent - 1;
+  if (mode == "wrap") return extent;
+  return int64_t(1) << 48;
+}
+
 Result<Types> inferPad(const Node& node) {
   TensorType type = likeOperand(node, 0);
   for (const std::string_view name : {"lo", "hi"})
@@ -86,10 +93,7 @@ Result<Types> inferPad(const Node& node) {
   const std::vector<int64_t> lo = node.intsAttr("lo"), hi = node.intsAttr("hi");
   for (int d = 0; d < type.rank(); ++d) {
     const int64_t extent = type.dim(d);
-    // The widest border that the mode can fill from the dim itself.
-    const int64_t most = mode == "reflect" ? extent - 1
-                         : mode == "wrap"  ? extent
-                                           : int64_t(1) << 48;
+    const int64_t most = widestBorder(mode, extent);
     const bool source = mode == "constant" || extent > 0 || (lo[d] <= 0 && hi[d] <= 0);
     int64_t sum = 0;
     const bool overflow =

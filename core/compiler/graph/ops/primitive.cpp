@@ -132,12 +132,19 @@ Result<Types> inferRescale(const Node& node) {
   return oneResult(to, typeOf(node, 0).dims);
 }
 
+/// Of the table for an element type; -1: there is none.
+static int64_t tableEntries(Elem elem) {
+  switch (elem) {
+  case Elem::i8_:
+  case Elem::u8_: return 256;
+  case Elem::i16_: return 513;
+  default: return -1;
+  }
+}
+
 Result<Types> inferTable(const Node& node) {
   const TensorType &x = typeOf(node, 0), &table = typeOf(node, 1);
-  const int64_t entries = x.elem == Elem::i8_ || x.elem == Elem::u8_ ? 256
-                          : x.elem == Elem::i16_                     ? 513
-                                                                     : -1;
-  if (table.shape() != Shape{entries})
+  if (table.shape() != Shape{tableEntries(x.elem)})
     return node.fail("table_c1", table.count(), elemName(x.elem));
   return Types{likeOperand(node, 0)};
 }

@@ -209,6 +209,12 @@ struct Product {
   Doubles behind; ///< a bias that is added to the dequantized sums; empty: none
 };
 
+/// How many channels the result of a product has, where its weights have scales for them.
+int64_t channelsOf(const Node& node, const TensorType& weights, int channelDim) {
+  if (node.kind == OpKind::Conv) return node.result()->type.dim(1);
+  return weights.rank() < 2 ? 1 : weights.dim(channelDim);
+}
+
 std::optional<Product> productOf(const Graph* graph, const Node& node, std::string& why) {
   const auto no = [&](std::string reason) {
     why = std::move(reason);
@@ -229,9 +235,7 @@ std::optional<Product> productOf(const Graph* graph, const Node& node, std::stri
   const int channelDim = conv || (gemm && node.intAttr("transB")) ? 0 : wRank - 1;
   if (!w->isPerTensor() && (w->axis != channelDim || wRank < 2))
     return no(fmt::format("its weights have scales along dim {}", w->axis));
-  const int64_t channels = conv        ? node.result()->type.dim(1)
-                           : wRank < 2 ? 1
-                                       : w->stored->type.dim(channelDim);
+  const int64_t channels = channelsOf(node, w->stored->type, channelDim);
   if (x->stored->type.count() == 0 || w->stored->type.count() == 0)
     return no("an operand is empty");
   const bool transA = gemm && node.intAttr("transA");
@@ -332,6 +336,12 @@ Result<Value*> asSigned(Raiser& raiser, Real& real) {
   return raiser.constant(Elem::i8_, real.stored->type.shape(), values);
 }
 
+/// The dim of the sums along which they have scales; -1: they have one.
+int scaleAxis(const Product& product, bool conv, int rank) {
+  if (product.scales.size() == 1 && product.w.isPerTensor()) return -1;
+  return conv ? 1 : rank - 1;
+}
+
 Result<bool> raiseProduct(Graph& graph, Node* node) {
   std::string why;
   auto product = productOf(&graph, *node, why);
@@ -373,9 +383,7 @@ Result<bool> raiseProduct(Graph& graph, Node* node) {
   if (b && !takesBias) {
     CDL_ASSIGN(sums, raiser.add(OpKind::Add, {sums, b}));
   }
-  const int axis = product->scales.size() == 1 && product->w.isPerTensor() ? -1
-                   : conv                                                  ? 1
-                                                                           : sums->type.rank() - 1;
+  const int axis = scaleAxis(*product, conv, sums->type.rank());
   CDL_ASSIGN(Value * real, raiser.dequantize(sums, product->scales, {0}, axis));
   if (!product->behind.empty()) {
     CDL_ASSIGN(Value * row, raiser.constant(Elem::f32_, beside(product->behind), product->behind));

@@ -31,7 +31,8 @@ private:
   bool isCarried(size_t i) const { return i < form_.carried; }
   bool isScanned(size_t i) const { return i >= form_.carried && i - form_.carried < form_.scanned; }
   Fate fateAsIs(size_t i) const {
-    return isCarried(i) ? Fate::carried : isScanned(i) ? Fate::scanned : Fate::captured;
+    if (isCarried(i)) return Fate::carried;
+    return isScanned(i) ? Fate::scanned : Fate::captured;
   }
 
   /// Which outputs of the body count: what is used of the loop's results, and what those need from

@@ -54,4 +54,14 @@ constexpr int64_t kMostTabled = int64_t(1) << 28;
 /// A constant i32 tensor.
 Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);
 
+/// Bits of the significand of f64, f32, f16 and bf16: whole numbers up to 2^digits are exact.
+inline int digits(Elem elem) {
+  switch (elem) {
+  case Elem::f64_: return 53;
+  case Elem::f32_: return 24;
+  case Elem::f16_: return 11;
+  default: return 8;
+  }
+}
+
 } // namespace candela::lowering::decompose

@@ -142,22 +142,28 @@ uint64_t lowerBound(const OrderProblem& problem) {
   return std::max({bound, in, out});
 }
 
+static constexpr uint8_t kBefore = 1, kInside = 2, kBehind = 4;
+static uint8_t placeOf(size_t at, size_t begin, size_t end) {
+  if (at < begin) return kBefore;
+  return at < end ? kInside : kBehind;
+}
+
 OrderProblem partOf(const OrderProblem& problem, std::span<const uint32_t> order, size_t begin,
                     size_t end) {
-  // Touched before, inside, behind.
+  // Where each is touched: kBefore, kInside, kBehind.
   std::vector<uint8_t> where(problem.buffers.size(), 0);
   std::vector<uint32_t> newTask(problem.tasks.size(), UINT32_MAX),
       newBuffer(problem.buffers.size(), UINT32_MAX);
   for (size_t at = 0; at < order.size(); ++at)
     for (const OrderStep& step : problem.tasks[order[at]].steps)
-      for (const uint32_t buffer : step.buffers) where[buffer] |= at < begin ? 1 : at < end ? 2 : 4;
+      for (const uint32_t buffer : step.buffers) where[buffer] |= placeOf(at, begin, end);
   OrderProblem part;
   part.base = problem.base;
   for (uint32_t b = 0; b < problem.buffers.size(); ++b) {
     OrderBuffer buffer = problem.buffers[b];
-    buffer.liveIn |= (where[b] & 1) != 0;
-    buffer.liveOut |= (where[b] & 4) != 0;
-    if (where[b] & 2) {
+    buffer.liveIn |= (where[b] & kBefore) != 0;
+    buffer.liveOut |= (where[b] & kBehind) != 0;
+    if (where[b] & kInside) {
       newBuffer[b] = static_cast<uint32_t>(part.buffers.size());
       part.buffers.push_back(buffer);
     } else if (buffer.liveIn && buffer.liveOut) {
@@ -168,7 +174,10 @@ OrderProblem partOf(const OrderProblem& problem, std::span<const uint32_t> order
     OrderTask task = problem.tasks[order[at]];
     for (OrderStep& step : task.steps) {
       for (uint32_t& buffer : step.buffers) buffer = newBuffer[buffer];
-      for (auto& [a, b] : step.inPlace) a = newBuffer[a], b = newBuffer[b];
+      for (auto& [a, b] : step.inPlace) {
+        a = newBuffer[a];
+        b = newBuffer[b];
+      }
     }
     std::erase_if(task.after, [&](uint32_t before) { return newTask[before] == UINT32_MAX; });
     for (uint32_t& before : task.after) before = newTask[before];

@@ -57,11 +57,6 @@ Real select(const Real& condition, double a, const Real& b) {
   return select(condition, b.number(a), b);
 }
 
-// Bits of the significand: whole numbers up to 2^digits are exact.
-int digits(Elem elem) {
-  return elem == Elem::f64_ ? 53 : elem == Elem::f32_ ? 24 : elem == Elem::f16_ ? 11 : 8;
-}
-
 // Coefficients from low to high, fitted at Chebyshev nodes.
 // (tanh(x) / x - 1) / x^2 in x^2 for |x| <= 0.625; relative errors of tanh 1.7e-8 and 1.5e-18.
 const std::vector<double> kTanh = {-0.33333328944134255, 0.13332769736976328, -0.053850909578513581,
@@ -232,6 +227,13 @@ Real expm1Of(const Real& x) {
 struct Angle {
   Real rest, quarters;
 };
+// The i-th piece of pi / 2: a word of kPi, or half of one.
+double pieceOfPi(int i, bool wholeWord) {
+  if (wholeWord) return std::ldexp(double(kPi[i]), -21 - 24 * i);
+  const int64_t word = kPi[i / 2];
+  if (i % 2) return std::ldexp(double(word & 0xfff), -21 - 12 * (i - 1));
+  return std::ldexp(double(word >> 12), -9 - 12 * i);
+}
 Angle angleOf(const Real& x) {
   const int precision = digits(x.elem()), half = precision == 24 ? 12 : 24;
   const Real magnitude = abs(x), quarters = floor(magnitude * (2 / std::numbers::pi) + 0.5);
@@ -239,10 +241,7 @@ Angle angleOf(const Real& x) {
              low = quarters - high;
   Real rest = select(less(magnitude, std::ldexp(1.0, precision - 4)), magnitude, kNan);
   for (int i = 0; i < 7; ++i) {
-    const int64_t word = kPi[half == 24 ? i : i / 2];
-    const double piece = half == 24 ? std::ldexp(double(word), -21 - 24 * i)
-                         : i % 2    ? std::ldexp(double(word & 0xfff), -21 - 12 * (i - 1))
-                                    : std::ldexp(double(word >> 12), -9 - 12 * i);
+    const double piece = pieceOfPi(i, half == 24);
     rest = rest - high * piece - low * piece;
   }
   return {rest, quarters};

@@ -49,17 +49,13 @@ Value knownFactor(Lowering& l, const Node& node, Elem elem) {
   const auto scales = scale->tensor(), vars = var->tensor();
   auto factors = Tensor::zeros(elem, scale->type.shape());
   if (!scales || !vars || !factors) return nullptr;
-  const int digits = elem == Elem::f64_   ? 53
-                     : elem == Elem::f32_ ? 24
-                     : elem == Elem::f16_ ? 11
-                                          : 8;
   const auto at = [](const Tensor& tensor, int64_t i) {
     return toReal(tensor.elem, loadElement(tensor.elem, tensor.bytes.data(), i));
   };
   for (int64_t i = 0; i < factors->count(); ++i) {
     const double factor = at(*scales, i) / std::sqrt(at(*vars, i) + node.floatAttr("epsilon"));
     const uint64_t bits = fromReal(elem, factor);
-    if (!(std::abs(toReal(elem, bits) - factor) <= std::ldexp(std::abs(factor), -digits)))
+    if (!(std::abs(toReal(elem, bits) - factor) <= std::ldexp(std::abs(factor), -digits(elem))))
       return nullptr;
     storeElement(elem, factors->bytes.mutableData(), i, bits);
   }

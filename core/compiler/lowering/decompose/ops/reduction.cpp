@@ -30,6 +30,18 @@ std::vector<Run> runsOf(const Shape& dims, const std::vector<bool>& reduced) {
   return runs;
 }
 
+int64_t productOf(const Shape& dims, size_t begin, size_t end) {
+  int64_t product = 1;
+  for (size_t d = begin; d < end; ++d) product *= dims[d];
+  return product;
+}
+
+// In which the elements of a mean are added.
+Elem meanSumElem(Lowering& l, Elem elem) {
+  if (isFloat(elem)) return l.wide(elem);
+  return elemBits(elem) < 32 ? Elem::i32_ : elem;
+}
+
 } // namespace
 
 Value reduceDims(Lowering& l, Value x, const std::vector<bool>& reduced, const char* fn) {
@@ -52,9 +64,9 @@ Value reduceDims(Lowering& l, Value x, const std::vector<bool>& reduced, const c
     return l.reshape(l.reduce3(l.reshape(l.transpose(x, perm), {outer, inner, 1}), fn), kept);
   }
   for (size_t i = runs.size(); i-- > 0;) {
-    int64_t outer = 1, middle = 1, inner = 1;
-    for (size_t d = 0; d < dims.size(); ++d)
-      (d < runs[i].first ? outer : d < runs[i].end ? middle : inner) *= dims[d];
+    const int64_t outer = productOf(dims, 0, runs[i].first),
+                  middle = productOf(dims, runs[i].first, runs[i].end),
+                  inner = productOf(dims, runs[i].end, dims.size());
     x = l.reduce3(l.reshape(x, {outer, middle, inner}), fn);
     for (size_t d = runs[i].first; d < runs[i].end; ++d) dims[d] = 1;
   }
@@ -67,7 +79,7 @@ Value meanDims(Lowering& l, Value x, const std::vector<bool>& reduced) {
   double count = 1;
   for (size_t d = 0; d < dims.size(); ++d)
     if (reduced[d]) count *= static_cast<double>(dims[d]);
-  const Elem sumElem = isFloat(elem) ? l.wide(elem) : elemBits(elem) < 32 ? Elem::i32_ : elem;
+  const Elem sumElem = meanSumElem(l, elem);
   if (sumElem != elem || elem != Elem::f16_ || count < 16) {
     Value sum = reduceDims(l, l.cast(x, sumElem), reduced, "sum");
     return l.cast(l.div(sum, l.scalar(sumElem, count)), elem);

@@ -113,9 +113,7 @@ private:
     if (!onlyHarmless(index, to, [&](uint32_t i, bool writes) { return !writes && i > index; }))
       return false;
     const CopyWalk walk = walkOf(copy);
-    const auto changed = isElementwise(instr.kind)       ? rewalked(instr, walk, to.buffer)
-                         : instr.kind == CDL_KIND_MATMUL ? withResult(instr, walk, to.buffer)
-                                                         : std::nullopt;
+    const auto changed = writingInto(instr, walk, to.buffer);
     if (!changed || !isTaken(instr, *changed)) return false;
     program_.instrs[writer] = *changed;
     std::vector<Origin>& origins = program_.instrs[writer].provenance;
@@ -124,6 +122,13 @@ private:
     touch(to.buffer, writer);
     drop(index, from.buffer);
     return true;
+  }
+
+  std::optional<Instr> writingInto(const Instr& instr, const CopyWalk& walk,
+                                   uint32_t buffer) const {
+    if (isElementwise(instr.kind)) return rewalked(instr, walk, buffer);
+    if (instr.kind == CDL_KIND_MATMUL) return withResult(instr, walk, buffer);
+    return std::nullopt;
   }
 
   std::optional<Instr> withResult(const Instr& instr, const CopyWalk& walk, uint32_t buffer) const {

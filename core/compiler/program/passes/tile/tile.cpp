@@ -344,6 +344,13 @@ constexpr uint64_t kNodesBeforeLess = 250'000;
 constexpr solvers::memory::PlanOptions kBrief{
     .placements = 50'000, .nodes = 1'000, .shrinkNodes = 0};
 
+/// The search for offsets: short where less may stay instead.
+solvers::memory::PlanOptions searchFor(bool brief, bool mayGiveUp) {
+  if (brief) return kBrief;
+  if (mayGiveUp) return {.nodes = kNodesBeforeLess};
+  return {};
+}
+
 struct Limits {
   size_t stayers = SIZE_MAX;
   size_t reach = SIZE_MAX; ///< over how many chains constants are copied ahead
@@ -394,13 +401,9 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
   dropUnused(program);
   program.engines = std::max<uint32_t>({program.engines, machine.loadEngine + 1u,
                                         machine.storeEngine + 1u, machine.computeEngine + 1u});
-  // Where less may stay instead, the search for offsets is short.
   const bool mayGiveUp = stayed > 0 || options.prefetch;
   CDL_ASSIGN(const schedule::PlacementReport placed,
-             schedule::place(program, limits.brief ? kBrief
-                                      : mayGiveUp
-                                          ? solvers::memory::PlanOptions{.nodes = kNodesBeforeLess}
-                                          : solvers::memory::PlanOptions{}));
+             schedule::place(program, searchFor(limits.brief, mayGiveUp)));
   if (machine.costs.storesLast) waitForLoads(program, machine);
   report.arenaBytes = placed.arenaBytes;
   report.maxLiveBytes = placed.maxLiveBytes;
