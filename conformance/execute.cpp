@@ -31,6 +31,11 @@ bool isFed(Role role) { return role == Role::input || role == Role::inout || rol
 bool isResult(Role role) {
   return role == Role::output || role == Role::inout || role == Role::state;
 }
+/// What a run must leave as it was; null where it may write.
+const char* whatKeeps(Role role) {
+  if (isResult(role) || role == Role::temp) return nullptr;
+  return role == Role::constant ? "constant" : "input";
+}
 
 Result<Bytes> contentOf(const Payload& payload) {
   CDL_ASSIGN(const Tensor tensor, payload.materialize({payload.count()}));
@@ -112,10 +117,7 @@ public:
       const program::Buffer& buffer = program_.buffers[b];
       const Placed& placed = placed_[b];
       if (!placed.memory) continue;
-      const char* keeps = isResult(buffer.role) || buffer.role == Role::temp ? nullptr
-                          : buffer.role == Role::constant                    ? "constant"
-                                                                             : "input";
-      CDL_ASSIGN(const Bytes now, watched(placed, buffer.name, keeps));
+      CDL_ASSIGN(const Bytes now, watched(placed, buffer.name, whatKeeps(buffer.role)));
       if (isResult(buffer.role)) results.push_back(now.slice(placed.offset, placed.bytes));
     }
     if (scratch_.memory) CDL_TRY(watched(scratch_, "scratch", nullptr).status());
@@ -431,8 +433,10 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
     if (!got) return got.status().context(who);
     if (r < 2) {
       CDL_ASSIGN(expected[salt], trial.judge(trial.program, inputs[salt]));
-      for (const judge::Interval& interval : expected[salt].intervals)
-        count += interval.count(), tight += interval.tight();
+      for (const judge::Interval& interval : expected[salt].intervals) {
+        count += interval.count();
+        tight += interval.tight();
+      }
     }
     Status right = compare(expected[salt], *got, capabilities->flags);
     const bool hasNone = capabilities->flags & (CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16);

@@ -160,8 +160,12 @@ public:
 private:
   std::vector<const Array*> side(const std::vector<int>& which) const {
     std::vector<const Array*> arrays;
-    for (size_t i = 0; i < operands_.size(); ++i)
-      arrays.push_back(!operands_[i] ? nullptr : which[i] ? &operands_[i]->hi : &operands_[i]->lo);
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (operands_[i])
+        arrays.push_back(which[i] ? &operands_[i]->hi : &operands_[i]->lo);
+      else
+        arrays.push_back(nullptr);
+    }
     return arrays;
   }
   void take(std::vector<Array> values) {

@@ -252,10 +252,12 @@ Result<Expectation> elementwiseBounds(const Program& program, std::span<const Te
     }
     const Range range = law.range(operands, count);
     storeElement(y.elem, out, element, reference::encode(y.elem, {range.value, range.whole}));
-    if (isFloat(y.elem))
-      interval.lo.real[element] = range.lo, interval.hi.real[element] = range.hi;
-    else
+    if (isFloat(y.elem)) {
+      interval.lo.real[element] = range.lo;
+      interval.hi.real[element] = range.hi;
+    } else {
       interval.lo.whole[element] = interval.hi.whole[element] = range.whole;
+    }
     exact[static_cast<size_t>(element)] = isFloat(y.elem) && law.isSigned(range) && !range.isWild;
     if (range.isWild) interval.makeWild(element);
   });

@@ -14,7 +14,9 @@ Status checkRounding(const RoundingModel& model, const Tensor& got) {
   for (int64_t i = 0; i < got.count(); ++i) {
     const double error = (elementAsReal(got, i) - model.exact[i]) / model.deviation[i];
     if (!std::isfinite(error)) continue; // no deviation, or no numbers, which intervals judge
-    ++count, sum += error, squares += error * error;
+    ++count;
+    sum += error;
+    squares += error * error;
   }
   if (count < kFewest) return Status::ok();
   const double size = static_cast<double>(count), bias = sum / size, variance = squares / size;

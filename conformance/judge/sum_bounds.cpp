@@ -31,10 +31,12 @@ Accumulator accumulatorOf(Elem elem) {
 
 /// Half a step at 1 of a result.
 double unitOf(Elem elem) {
-  return elem == Elem::f64_   ? 0x1p-53
-         : elem == Elem::f32_ ? 0x1p-24
-         : elem == Elem::f16_ ? 0x1p-11
-                              : 0x1p-8;
+  switch (elem) {
+  case Elem::f64_: return 0x1p-53;
+  case Elem::f32_: return 0x1p-24;
+  case Elem::f16_: return 0x1p-11;
+  default: return 0x1p-8;
+  }
 }
 
 /// The element type of the views of a buffer; none without one.

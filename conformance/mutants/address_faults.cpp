@@ -128,15 +128,19 @@ cdl_code_t giveStale(Mutation& m) {
   return code;
 }
 
+/// Whether the instruction's results have a tolerance.
+bool isTolerant(Mutation& m) {
+  if (m.kind() == CDL_KIND_BINARY) return m.fn() == CDL_BINARY_DIV;
+  if (m.kind() == CDL_KIND_UNARY) return m.fn() >= CDL_UNARY_SQRT;
+  return m.elem(m.result()) == Elem::f32_;
+}
+
 /// The last bit of what has a tolerance.
 cdl_code_t waver(Mutation& m) {
   const cdl_code_t code = m.run();
   const uint32_t y = m.result();
-  const bool tolerant = m.kind() == CDL_KIND_BINARY  ? m.fn() == CDL_BINARY_DIV
-                        : m.kind() == CDL_KIND_UNARY ? m.fn() >= CDL_UNARY_SQRT
-                                                     : m.elem(y) == Elem::f32_;
   const bool now = m.memory().calls++ & 2;
-  if (!now || !tolerant || !isFloat(m.elem(y)) || m.hasExpr()) return code;
+  if (!now || !isTolerant(m) || !isFloat(m.elem(y)) || m.hasExpr()) return code;
   forEachIndex(m.view(y), [&](const Index& at) {
     const uint64_t bits = m.get(y, at), exponent = bits & elemMask(m.elem(y)) >> 1;
     if (exponent != 0 && (bits & 1)) m.set(y, at, bits ^ 1);

@@ -8,15 +8,21 @@
 /// Arithmetic that is wrong on purpose.
 namespace candela::conformance::mutants {
 
+/// The bits of a computing float's fraction; 0 of any other type.
+inline int fractionDigits(Elem elem) {
+  switch (elem) {
+  case Elem::f64_: return 52;
+  case Elem::f32_: return 23;
+  case Elem::f16_: return 10;
+  case Elem::bf16_: return 7;
+  default: return 0;
+  }
+}
+
 inline bool isSubnormal(Elem elem, uint64_t bits) {
   if (!isFloat(elem)) return false;
-  const int digits = elem == Elem::f64_    ? 52
-                     : elem == Elem::f32_  ? 23
-                     : elem == Elem::f16_  ? 10
-                     : elem == Elem::bf16_ ? 7
-                                           : 0;
   const uint64_t size = bits & elemMask(elem) >> 1;
-  return size != 0 && size >> digits == 0;
+  return size != 0 && size >> fractionDigits(elem) == 0;
 }
 
 /// The number of the type next to `value` that is not farther from zero.

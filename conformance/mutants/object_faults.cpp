@@ -108,15 +108,19 @@ void addObjectFaults(Catalogue& catalogue) {
   slots("falls_back", "", [](cdl_plugin_t& table) { table.executable_support = callItEmulated; });
   slots("claims_and_refuses", "", [](cdl_plugin_t& table) { table.compile = refuseAll; });
   slots("error_lost", "compile", [](cdl_plugin_t& table) { table.compile = compileNothing; });
-  slots("error_lost", "execute",
-        [](cdl_plugin_t& table) { original = table, table.execute = executeAndForget; });
+  slots("error_lost", "execute", [](cdl_plugin_t& table) {
+    original = table;
+    table.execute = executeAndForget;
+  });
   slots("one_too_many", "scratch", [](cdl_plugin_t& table) {
     original = table;
     table.executable_scratch = askForScratch;
     table.execute = executeBehindScratch;
   });
-  slots("does_nothing", "",
-        [](cdl_plugin_t& table) { original = table, table.execute = executeNothing; });
+  slots("does_nothing", "", [](cdl_plugin_t& table) {
+    original = table;
+    table.execute = executeNothing;
+  });
 }
 
 } // namespace candela::conformance::mutants

@@ -64,7 +64,9 @@ Catalogue::Run rescaling(Formula formula) {
 }
 
 int64_t shiftedDown(int64_t value, int s) {
-  return s <= 0 ? value : s >= 63 ? (value < 0 ? -1 : 0) : value >> s;
+  if (s <= 0) return value;
+  if (s >= 63) return value < 0 ? -1 : 0;
+  return value >> s;
 }
 uint64_t truncated(const Rescale& r) { return r.finished(shiftedDown(r.sum(), r.s)); }
 uint64_t halfUp(const Rescale& r) {

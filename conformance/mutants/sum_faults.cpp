@@ -66,13 +66,19 @@ uint64_t inHalf(Elem elem, std::span<const Term> terms) {
 uint64_t inFloat(Elem elem, std::span<const Term> terms) {
   double sum = 0;
   float whole = 0;
-  for (const Term& term : terms) sum += term.real, whole += static_cast<float>(term.whole);
+  for (const Term& term : terms) {
+    sum += term.real;
+    whole += static_cast<float>(term.whole);
+  }
   return isFloat(elem) ? fromReal(elem, sum) : static_cast<uint64_t>(static_cast<__int128>(whole));
 }
 uint64_t towardZeroSum(Elem elem, std::span<const Term> terms) {
   double sum = 0;
   __int128 whole = 0;
-  for (const Term& term : terms) sum += term.real, whole += term.whole;
+  for (const Term& term : terms) {
+    sum += term.real;
+    whole += term.whole;
+  }
   return isFloat(elem) ? towardZero(elem, sum) : static_cast<uint64_t>(whole);
 }
 /// The sum of floats in an accumulator of f32, or in one of their own if that is wider, ties in it
@@ -90,13 +96,19 @@ template <Ties ties> uint64_t tiedSum(Elem elem, std::span<const Term> terms) {
 uint64_t saturatedSum(Elem elem, std::span<const Term> terms) {
   double sum = 0;
   __int128 whole = 0;
-  for (const Term& term : terms) sum += term.real, whole += term.whole;
+  for (const Term& term : terms) {
+    sum += term.real;
+    whole += term.whole;
+  }
   return isFloat(elem) ? fromReal(elem, sum) : clamped(elem, whole);
 }
 uint64_t withoutZeros(Elem elem, std::span<const Term> terms) {
   double sum = 0;
   __int128 whole = 0;
-  for (const Term& term : terms) sum += term.dropped ? 0 : term.real, whole += term.whole;
+  for (const Term& term : terms) {
+    sum += term.dropped ? 0 : term.real;
+    whole += term.whole;
+  }
   return isFloat(elem) ? fromReal(elem, sum) : static_cast<uint64_t>(whole);
 }
 
