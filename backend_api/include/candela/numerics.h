@@ -409,6 +409,98 @@ static inline int16_t cdl_table_i16(const int16_t table[513], int16_t x) {
   return (int16_t)(base + (((next - base) * (position & 127) + 64) >> 7));
 }
 
+/* ---- SOFTMAX and LAYER NORM of bytes ----------------------------------------------------------
+ *
+ * What core lowers softmax_integer and layer_norm_integer to, for a kernel that computes a row at
+ * once: rescales, tables and products, no division, no root. All sums and products fit 32 bits. */
+
+/* A falling function of a positive sum, such as 1 / v, in segments of growing width: each maps its
+ * part of the sums to i16, where a table has the height above the segment's end in units of
+ * `weight`, 0 beyond it and the whole height before it. */
+typedef struct {
+  int32_t multiplier, shift, zero; /* of the RESCALE of the sum to i16 */
+  int32_t weight;
+} cdl_segment_t;
+
+/* base + what each segment adds. tables: 513 entries of each segment. */
+static inline int32_t cdl_segments(int32_t v, int32_t base, const cdl_segment_t* segments,
+                                   const int16_t* tables, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) {
+    const cdl_segment_t* s = &segments[i];
+    const int64_t x = cdl_rescale1(v, s->multiplier, 0, s->shift, s->zero, INT16_MIN, INT16_MAX);
+    base += s->weight * cdl_table_i16(tables + 513 * (int64_t)i, (int16_t)x);
+  }
+  return base;
+}
+
+typedef struct {
+  const int16_t* exponential;    /* 513 entries: of x - largest = -255..0 at the entries 256..511 */
+  const cdl_segment_t* segments; /* of the reciprocal of the sum of exponentials */
+  const int16_t* tables;
+  int32_t segment_count, base;
+  int32_t multiplier, shift, zero; /* of the RESCALE of exponential * reciprocal to y */
+  int32_t lowest, highest;         /* y's type */
+} cdl_softmax_integer_t;
+
+/* y = softmax(x) of a row of n bytes, widened. n in 1..65536. */
+static inline void cdl_softmax_integer(const cdl_softmax_integer_t* p, const int32_t* x, int32_t* y,
+                                       int32_t n) {
+  int32_t largest = x[0], sum = 0;
+  for (int32_t i = 1; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
+  for (int32_t i = 0; i < n; ++i) {
+    y[i] = cdl_table_i16(p->exponential, (int16_t)(128 * (x[i] - largest) + 32640));
+    sum += y[i];
+  }
+  const int32_t reciprocal = cdl_segments(sum, p->base, p->segments, p->tables, p->segment_count);
+  for (int32_t i = 0; i < n; ++i)
+    y[i] = (int32_t)cdl_rescale1((int64_t)y[i] * reciprocal, p->multiplier, 0, p->shift, p->zero,
+                                 p->lowest, p->highest);
+}
+
+typedef struct {
+  const int32_t *scale, *bias; /* n each: y in units of the last RESCALE is normal * scale + bias */
+  const cdl_segment_t* segments; /* of the reciprocal of the standard deviation */
+  const int16_t* tables;
+  int32_t segment_count, base;
+  int32_t fraction;                /* bits behind the point of the sum of squares */
+  int32_t epsilon;                 /* added to it */
+  int32_t normal_shift;            /* of (x - mean) * reciprocal to i16 */
+  int32_t multiplier, shift, zero; /* of the RESCALE to y */
+  int32_t lowest, highest;         /* y's type */
+  int32_t x_lowest, x_highest;     /* x's type */
+} cdl_layer_norm_integer_t;
+
+/* v * factor to nearest even, clamped. */
+static inline int32_t cdl_scaled(int32_t v, double factor, int32_t lo, int32_t hi) {
+  int32_t multiplier = 0, shift = 0;
+  cdl_scale_split((float)factor, &multiplier, &shift);
+  return (int32_t)cdl_rescale1(v, multiplier, shift < 0 ? -shift : 0, shift < 0 ? 0 : shift, 0, lo,
+                               hi);
+}
+
+/* y = layer_norm(x) of a row of n bytes, widened. n in 1..16384. The sum of squares is exact: of
+ * the distances from the mean as an integer, less what its rounding adds. */
+static inline void cdl_layer_norm_integer(const cdl_layer_norm_integer_t* p, const int32_t* x,
+                                          int32_t* y, int32_t n) {
+  int32_t sum = 0, squares = 0;
+  for (int32_t i = 0; i < n; ++i) sum += x[i];
+  const int32_t mean = cdl_scaled(sum, 1.0 / n, p->x_lowest, p->x_highest);
+  for (int32_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  const int32_t rest = sum - n * mean;
+  const int32_t excess =
+      cdl_scaled(rest * rest, (double)(1 << p->fraction) / n, INT16_MIN, INT16_MAX);
+  const int32_t spread = squares * (1 << p->fraction) - excess + p->epsilon;
+  const int32_t reciprocal =
+      cdl_segments(spread, p->base, p->segments, p->tables, p->segment_count);
+  for (int32_t i = 0; i < n; ++i) {
+    const int32_t centred = cdl_scaled(n * (x[i] - mean) - rest, 128.0 / n, INT16_MIN, INT16_MAX);
+    const int64_t normal = cdl_rescale1((int64_t)centred * reciprocal, 1 << 23, 0,
+                                        23 + p->normal_shift, 0, INT16_MIN, INT16_MAX);
+    y[i] = (int32_t)cdl_rescale1(normal * p->scale[i] + p->bias[i], p->multiplier, 0, p->shift,
+                                 p->zero, p->lowest, p->highest);
+  }
+}
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -71,10 +71,10 @@ bool Builder::isWorthFolding(const graph::Node& node) const {
   }
   for (const Value* result : node.results())
     made += elemBytes(result->type.elem, result->type.count());
-  if (made > foldLimitBytes_ && made > stored) return false;
+  if (made > options_.foldLimitBytes && made > stored) return false;
   const bool heavy =
       node.info().has(graph::kTraitContraction) || node.info().has(graph::kTraitWindow);
-  return work + made <= (heavy ? foldLimitBytes_ : kFoldWorkBytes);
+  return work + made <= (heavy ? options_.foldLimitBytes : kFoldWorkBytes);
 }
 
 Result<std::vector<Value*>> Builder::fold(graph::Node* node) {
@@ -90,6 +90,8 @@ Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> ope
   const graph::OpInfo& info = graph::opInfo(kind);
   CDL_TRY(checkRange(attrs, info.has(graph::kTraitWindow) ? kWindowLimit : kIntsLimit));
   while (!operands.empty() && !operands.back()) operands.pop_back(); // absent optional ones
+  if (options_.integerRows && (kind == OpKind::Softmax || kind == OpKind::LayerNorm))
+    attrs["integers"] = int64_t(1);
   if (isMovedWidened(info, operands))
     return addWidened(kind, std::move(operands), std::move(attrs));
   auto node = graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, nullptr,

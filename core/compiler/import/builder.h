@@ -10,13 +10,19 @@ namespace candela::import {
 
 using graph::Attrs, graph::OpKind, graph::Value;
 
+/// What holds for all nodes of a model.
+struct BuilderOptions {
+  uint64_t foldLimitBytes; ///< of what folding makes, where that is more than it takes
+  /// Softmax and LayerNorm between integers are meant as functions of integers.
+  bool integerRows = false;
+};
+
 /// Adds nodes to the Graph on behalf of one ONNX node at a time, and folds those that shape
 /// arithmetic needs: a node on constants becomes a constant unless that would make the model's
 /// bytes grow.
 class Builder {
 public:
-  Builder(graph::Graph& graph, uint64_t foldLimitBytes)
-      : graph_(graph), foldLimitBytes_(foldLimitBytes) {}
+  Builder(graph::Graph& graph, BuilderOptions options) : graph_(graph), options_(options) {}
 
   graph::Graph& graph() { return graph_; }
   /// What follows comes from this ONNX node.
@@ -56,7 +62,7 @@ private:
   Result<std::vector<Value*>> addWidened(OpKind kind, std::vector<Value*> operands, Attrs attrs);
 
   graph::Graph& graph_;
-  uint64_t foldLimitBytes_;
+  BuilderOptions options_;
   graph::Provenance provenance_;
   std::vector<const Value*> fresh_;
 };

@@ -51,7 +51,8 @@ struct ImportContext {
 
   /// A block of the flow within `parent`.
   Frame& addFrame(Frame* parent) {
-    Frame& frame = frames.emplace_back(script.flow, parent, options.foldLimitBytes);
+    Frame& frame = frames.emplace_back(script.flow, parent,
+                                       BuilderOptions{options.foldLimitBytes, model->integerRows});
     frame.stage(0);
     return frame;
   }

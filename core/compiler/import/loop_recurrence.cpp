@@ -30,7 +30,7 @@ bool isMovedConstant(const Value* value) {
 /// once.
 struct Body {
   Body(Builder& outer, const StepInputs& inputs, const StepBody& body)
-      : build(graph, ImportOptions().foldLimitBytes) {
+      : build(graph, BuilderOptions{ImportOptions().foldLimitBytes}) {
     build.begin(provenanceOf(outer).front());
     const auto added = [&](const std::vector<Term>& terms, int gone) {
       std::vector<Term> inner;

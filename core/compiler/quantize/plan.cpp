@@ -19,8 +19,8 @@ bool isScalar(const Tensor& tensor) { return tensor.count() == 1; }
 
 class Planner {
 public:
-  Planner(const Network& network, const std::map<int, std::string>& keepFloat)
-      : network_(network), keepFloat_(keepFloat) {}
+  Planner(const Network& network, bool integerRows, const std::map<int, std::string>& keepFloat)
+      : network_(network), integerRows_(integerRows), keepFloat_(keepFloat) {}
 
   Plan make() {
     const int count = static_cast<int>(network_.model.graph.nodes.size());
@@ -75,6 +75,8 @@ private:
           (hasBorder && !attributeOf<int64_t>(node, "count_include_pad", 0)))
         return stay(i, "a mean over windows of several sizes has no integer form");
       roleOf(i) = Role::arithmetic;
+    } else if (op == "Softmax" || op == "LayerNormalization") {
+      return judgeRow(i);
     } else if (op == "Relu" || op == "Clip") {
       roleOf(i) = Role::activation;
     } else if (text::isOneOf(op, "Sigmoid|HardSigmoid|HardSwish|Tanh|LeakyRelu|Elu|Selu|Softplus|"
@@ -105,6 +107,22 @@ private:
     if (node.inputs.size() > 2 && !node.inputs[2].empty() && !network_.constant(node.inputs[2]))
       return stay(i, "its bias is no constant");
     roleOf(i) = Role::product;
+  }
+
+  void judgeRow(int i) {
+    const Node& node = network_.node(i);
+    if (!integerRows_) return stay(i, node.opType + " is integers only with --integer-functions");
+    if (!network_.isReal(node.inputs[0])) return stay(i, "its input is no f32 value of the run");
+    // From opset 13 on the axis of Softmax is one dim; before, it began the dims of a row.
+    const int rank = network_.types.at(node.inputs[0]).rank();
+    const int64_t axis = attributeOf<int64_t>(node, "axis", network_.opset() < 13 ? 1 : -1);
+    if (node.opType == "Softmax" && network_.opset() < 13 && axis != -1 && axis != rank - 1)
+      return stay(i, "a softmax of several dims has no integer form");
+    if (node.outputs.size() > 1) return stay(i, "its mean is a result of its own");
+    for (size_t k = 1; k < node.inputs.size(); ++k)
+      if (!node.inputs[k].empty() && !network_.constant(node.inputs[k]))
+        return stay(i, "its scale or bias is no constant");
+    roleOf(i) = Role::row;
   }
 
   void judgeArithmetic(int i) {
@@ -229,6 +247,7 @@ private:
   }
 
   const Network& network_;
+  bool integerRows_;
   const std::map<int, std::string>& keepFloat_;
   Plan plan_;
   std::map<std::string, std::string> sources_; ///< of results of pointwise nodes
@@ -238,8 +257,9 @@ private:
 
 } // namespace
 
-Plan makePlan(const Network& network, const std::map<int, std::string>& keepFloat) {
-  return Planner(network, keepFloat).make();
+Plan makePlan(const Network& network, bool integerRows,
+              const std::map<int, std::string>& keepFloat) {
+  return Planner(network, integerRows, keepFloat).make();
 }
 
 } // namespace candela::quantize

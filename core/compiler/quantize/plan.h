@@ -11,6 +11,7 @@ enum class Role : uint8_t {
   arithmetic, ///< Add, Sub, Mul of two values, means: integers to integers by one rescaling
   activation, ///< Relu, Clip: a limit of what it follows, or a function
   function,   ///< element by element, of one value: a table
+  row,        ///< Softmax, LayerNormalization: a function of a row of integers
   movement,   ///< its result has the steps of its operand
 };
 
@@ -33,7 +34,9 @@ struct Plan {
   }
 };
 
-/// `keepFloat`: nodes that may not become integers, with the reason for each.
-Plan makePlan(const Network& network, const std::map<int, std::string>& keepFloat = {});
+/// `keepFloat`: nodes that may not become integers, with the reason for each. `integerRows`: whether
+/// Softmax and LayerNormalization may.
+Plan makePlan(const Network& network, bool integerRows,
+              const std::map<int, std::string>& keepFloat = {});
 
 } // namespace candela::quantize

@@ -21,11 +21,12 @@ bool isBorder(const runtime::bundle::NodePlacement& placed) {
 std::set<std::string> Quantizer::observed() const {
   if (settings_.weightsOnly) return {};
   // With those whose steps are another value's: where that stays float they have their own.
-  return makePlan(network_).values;
+  return makePlan(network_, settings_.integerRows).values;
 }
 
 Result<Quantized> Quantizer::quantize(const Pins& pins) const {
-  Quantized made{network_, makePlan(network_, pins.keepFloat), {}, {}};
+  Quantized made{network_, makePlan(network_, settings_.integerRows, pins.keepFloat), {}, {}};
+  made.network.model.integerRows = settings_.integerRows;
   if (settings_.weightsOnly) {
     for (size_t i = 0; i < made.plan.quantized.size(); ++i)
       made.plan.quantized[i] = made.plan.quantized[i] && made.plan.roles[i] == Role::product;
@@ -156,7 +157,7 @@ Result<std::vector<Move>> meetGoal(const Quantizer& quantizer, const Goal& goal,
   CDL_ASSIGN(const Control::Score start, control.score(pins));
   path.push_back({"", "all integers", start.snr, start.right});
   if (control.isMet(start)) return path;
-  const Plan plan = makePlan(network, pins.keepFloat);
+  const Plan plan = makePlan(network, quantizer.settings().integerRows, pins.keepFloat);
   std::vector<std::pair<double, int>> gains;
   std::vector<int> products;
   for (int i = 0; i < std::ssize(plan.roles); ++i)

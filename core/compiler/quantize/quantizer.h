@@ -9,6 +9,7 @@ struct Settings {
   CalibrationOptions activations;
   WeightOptions weights;
   bool weightsOnly = false;
+  bool integerRows = false; ///< Softmax and LayerNormalization become integers too
 };
 
 /// A quantized model and how it came about.

@@ -305,7 +305,7 @@ Result<std::map<std::string, Quantization>> chooseSteps(const Plan& plan, const 
       return badArgument("the profile does not have value '{}'", root);
     if (seen->second.notFinite)
       return badArgument("value '{}' was NaN or infinite {} times: keep the nodes around it float "
-                         "(--keep-float), or mend the data",
+                         "(--keep-float), or leave those samples out",
                          root, seen->second.notFinite);
     CalibrationOptions own = options;
     if (int16.count(value) || int16.count(root)) own.elem = Elem::i16_;

@@ -44,6 +44,7 @@ struct Arguments {
   int64_t compared = 32;
   bool perTensor = false;
   bool weightsOnly = false;
+  bool integerFunctions = false;
   bool channels = false;
   bool prefersInt16 = false;
 };
@@ -67,6 +68,7 @@ Settings settingsOf(const Arguments& a) {
   settings.activations = {*calibrator, *scheme, activations.at(a.activations), a.percentile};
   settings.weights = {weights.at(a.weights), !a.perTensor, a.block, *scheme == Scheme::powerOfTwo};
   settings.weightsOnly = a.weightsOnly;
+  settings.integerRows = a.integerFunctions;
   return settings;
 }
 
@@ -218,6 +220,11 @@ void takeOneSample(const Network& network, RunConditions& run) {
   }
 }
 
+/// Whether the first of the devices has no float arithmetic.
+bool lacksFloats(const RunConditions& targets) {
+  return !targets.devices.empty() && !targets.devices[0]->target().claims(CDL_PROFILE_FP32);
+}
+
 void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   checkUsage(a);
   const auto start = std::chrono::steady_clock::now();
@@ -232,7 +239,11 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   }
   const std::vector<int64_t> labels = labelsOf(a, samples);
   check(quantize::setTypes(network, runOptions));
-  Quantizer quantizer(std::move(network), settingsOf(a));
+  RunConditions targets = runOptions;
+  if (!a.targets.empty()) targets.devices = devicesOf(a.targets, a.options);
+  Settings settings = settingsOf(a);
+  settings.integerRows = settings.integerRows || lacksFloats(targets);
+  Quantizer quantizer(std::move(network), settings);
   runOptions.devices = runDevices(a, isDefaultRunner);
   quantizer.setProfile(profileOf(a, quantizer, samples, runOptions));
   const double profiledMs = millisecondsSince(start);
@@ -245,11 +256,7 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   }
   QuantizeReport report;
   report.pins = pinsOf(a, quantizer.network());
-  if (!a.targets.empty()) {
-    RunConditions targets = runOptions;
-    targets.devices = devicesOf(a.targets, a.options);
-    check(quantizer.pinByTarget(report.pins, targets).context(a.path));
-  }
+  if (!a.targets.empty()) check(quantizer.pinByTarget(report.pins, targets).context(a.path));
   if (a.mostLoss || a.leastSnr) {
     Progress progress("measuring");
     report.path = check(quantize::meetGoal(
@@ -312,6 +319,9 @@ void addChoices(CLI::App* command, Arguments& a) {
       ->type_name("N")
       ->check(CLI::Range(2, 65536));
   command->add_flag("--weights-only", a.weightsOnly, "integers for weights alone; needs no data");
+  command->add_flag("--integer-functions", a.integerFunctions,
+                    "Softmax and LayerNormalization as integers too (with --backend: where the "
+                    "first one has no floats)");
   addRepeated(command, "--keep-float", a.keepFloat, "nodes that stay float, by name or operator",
               "GLOB");
   addRepeated(command, "--int16", a.int16, "nodes whose operands are int16", "GLOB");

@@ -9,6 +9,7 @@
 #include <map>
 #include <ranges>
 
+#include "core/compiler/graph/passes/integer_rows.h"
 #include "core/compiler/graph/passes/rewrite.h"
 #include "core/reference/reference.h"
 
@@ -292,6 +293,9 @@ public:
   /// Rounded to the type once.
   Result<Value*> constant(Elem elem, Shape dims, const Doubles& values) {
     CDL_ASSIGN(Tensor tensor, tensorOf(elem, std::move(dims), values));
+    return constant(std::move(tensor));
+  }
+  Result<Value*> constant(Tensor tensor) {
     return graph_.addConstant(std::move(tensor), provenance_, at_);
   }
   /// Null where all are 0, which is what an absent one means.
@@ -742,6 +746,50 @@ Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
   return none;
 }
 
+/// The numbers of a scale or bias of rows; `absent` for each where there is none.
+std::optional<Doubles> rowNumbers(const Value* value, size_t count, double absent) {
+  return value ? numbersOf(value) : Doubles(count, absent);
+}
+
+std::optional<RowFunction> rowFunctionOf(const Node& node, const Real& x, const ByteResult& y) {
+  const Shape shape = x.stored->type.shape();
+  const int axis = wrapAxis(node.intAttr("axis"), x.stored->type.rank());
+  if (node.kind == OpKind::Softmax)
+    return integerSoftmax(x.scales[0], shape[static_cast<size_t>(axis)], y);
+  const Shape row(shape.begin() + axis, shape.end());
+  const auto count = static_cast<size_t>(*elementCount(row));
+  auto scale = rowNumbers(node.operand(1), count, 1), bias = rowNumbers(node.operand(2), count, 0);
+  if (!scale || !bias) return std::nullopt;
+  const RowNorm norm{*std::move(scale), *std::move(bias), node.floatAttr("epsilon")};
+  auto function = integerLayerNorm(x.scales[0], norm, y);
+  if (!function) return std::nullopt;
+  for (const size_t i : {0, 1}) function->operands[i].dims = row;
+  return function;
+}
+
+/// Softmax and LayerNorm of bytes, where the model wants them as integers.
+Result<Value*> rowFunction(Raiser& raiser, const Value* value, const Goal& goal) {
+  Value* const none = nullptr;
+  const Node* node = value->producer;
+  const bool isSoftmax = node && node->kind == OpKind::Softmax;
+  if (!isSoftmax && !(node && node->kind == OpKind::LayerNorm)) return none;
+  const auto x = realOf(node->operand(0));
+  if (!node->intAttr("integers") || !x || !x->isPerTensor() || !isByte(goal.elem) ||
+      !isByte(x->stored->type.elem) || x->stored->type.count() == 0 || goal.lowest > -INFINITY ||
+      goal.highest < INFINITY)
+    return none;
+  auto function =
+      rowFunctionOf(*node, *x, {goal.scale, static_cast<int64_t>(goal.zero), goal.elem});
+  if (!function) return none;
+  function->attrs["axis"] = node->intAttr("axis");
+  std::vector<Value*> operands{x->stored};
+  for (Tensor& tensor : function->operands) {
+    CDL_ASSIGN(operands.emplace_back(), raiser.constant(std::move(tensor)));
+  }
+  return raiser.add(isSoftmax ? OpKind::SoftmaxInteger : OpKind::LayerNormInteger,
+                    std::move(operands), std::move(function->attrs));
+}
+
 /// Concatenated reals of several scales: each in the steps of the result, then joined.
 Result<Value*> concat(Raiser& raiser, const Node& node, const Goal& goal) {
   std::vector<Value*> pieces;
@@ -815,6 +863,9 @@ Result<bool> raiseQuantize(Graph& graph, Node* node) {
     CDL_ASSIGN(integers, concat(raiser, *value->producer, goal));
   }
   if (!integers) {
+    CDL_ASSIGN(integers, rowFunction(raiser, value, goal));
+  }
+  if (!integers) {
     CDL_ASSIGN(integers, integersOf(raiser, value, goal));
   }
   if (!integers) return false;
@@ -877,6 +928,8 @@ std::string integerNote(const Node& node) {
   switch (node.kind) {
   case OpKind::ConvInteger:
   case OpKind::MatmulInteger:
+  case OpKind::SoftmaxInteger:
+  case OpKind::LayerNormInteger:
   case OpKind::Rescale:
   case OpKind::Table: return "runs as integers";
   case OpKind::Constant:

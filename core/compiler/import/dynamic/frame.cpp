@@ -5,7 +5,7 @@
 namespace candela::import {
 
 Frame::Stage& Frame::stage(int index) {
-  while (static_cast<int>(stages_.size()) <= index) stages_.emplace_back(foldLimitBytes_);
+  while (static_cast<int>(stages_.size()) <= index) stages_.emplace_back(options_);
   return stages_[static_cast<size_t>(index)];
 }
 

@@ -72,7 +72,7 @@ public:
     Value* value;
   };
   struct Stage {
-    Stage(uint64_t foldLimitBytes) : builder(graph, foldLimitBytes) {}
+    explicit Stage(BuilderOptions options) : builder(graph, options) {}
     graph::Graph graph;
     Builder builder;
     std::vector<Port> inputs, outputs;
@@ -80,8 +80,8 @@ public:
     std::vector<PendingStep> steps;
   };
 
-  Frame(runtime::control_flow::Flow& flow, Frame* parent, uint64_t foldLimitBytes)
-      : flow_(flow), parent_(parent), foldLimitBytes_(foldLimitBytes) {}
+  Frame(runtime::control_flow::Flow& flow, Frame* parent, BuilderOptions options)
+      : flow_(flow), parent_(parent), options_(options) {}
 
   Frame* parent() const { return parent_; }
   Stage& stage(int index);
@@ -132,7 +132,7 @@ private:
 
   runtime::control_flow::Flow& flow_;
   Frame* parent_;
-  uint64_t foldLimitBytes_;
+  BuilderOptions options_;
   std::deque<Stage> stages_;
   std::map<std::pair<runtime::control_flow::SlotId, int>, Value*> inputs_; ///< by slot and stage
   std::map<std::pair<const Value*, int>, Value*> copies_; ///< constants in other stages

@@ -236,6 +236,8 @@ public:
   Status model(onnx::ModelProto& proto, Model& model) {
     model.irVersion = proto.ir_version();
     model.producer = isPrintable(proto.producer_name()) ? proto.producer_name() : "";
+    for (const auto& property : proto.metadata_props())
+      if (property.key() == kIntegerRows) model.integerRows = property.value() == "1";
     CDL_TRY(opsets(proto.opset_import(), model.opsets));
     if (!proto.has_graph()) return badModel("no graph in it");
     CDL_TRY(graph(*proto.mutable_graph(), model.graph));

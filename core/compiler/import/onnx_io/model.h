@@ -64,10 +64,16 @@ struct Function {
   std::vector<Node> nodes;
 };
 
+/// Key of a model's metadata_props.
+inline constexpr const char* kIntegerRows = "candela.integer_rows";
+
 struct Model {
   std::string path; ///< for messages
   int64_t irVersion = 0;
   std::string producer;
+  /// Softmax and LayerNorm between QuantizeLinear and DequantizeLinear are meant as functions of
+  /// integers: the metadata property kIntegerRows is "1".
+  bool integerRows = false;
   std::map<std::string, int64_t> opsets; ///< domain -> version
   Graph graph;
   std::vector<Function> functions;

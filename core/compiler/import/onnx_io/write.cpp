@@ -109,6 +109,18 @@ void keepInfos(const Graph& graph, onnx::GraphProto& proto) {
   keep(proto.mutable_input(), inputs);
 }
 
+void setIntegerRows(bool integerRows, onnx::ModelProto& proto) {
+  if (!integerRows) return;
+  for (auto& property : *proto.mutable_metadata_props())
+    if (property.key() == kIntegerRows) {
+      property.set_value("1");
+      return;
+    }
+  auto* property = proto.add_metadata_props();
+  property->set_key(kIntegerRows);
+  property->set_value("1");
+}
+
 } // namespace
 
 Status writeModel(const Model& model, const std::string& path) {
@@ -122,6 +134,7 @@ Status writeModel(const Model& model, const std::string& path) {
     if (const auto known = model.opsets.find(domain); known != model.opsets.end())
       opset.set_version(known->second);
   }
+  setIntegerRows(model.integerRows, proto);
   onnx::GraphProto& graph = *proto.mutable_graph();
   graph.clear_initializer();
   uint64_t size = proto.ByteSizeLong();

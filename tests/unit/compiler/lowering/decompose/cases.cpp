@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/compiler/graph/passes/integer_rows.h"
 #include "core/runtime/host_executor/soft.h"
 #include "core/support/float_bits.h"
 #include "core/support/text/literal.h"
@@ -702,6 +703,48 @@ void addQuantized(List& list) {
   expr("convert_i8_rne_saturate(mul(v0, 100.0))", {input(random(Elem::f32_, {5}))}, Elem::i8_);
 }
 
+// Bytes of which each row has a character of its own: all equal, one far away, one step apart, all
+// distances, and random ones.
+Tensor rowsOf(Elem elem, int64_t count) {
+  const double lowest = isSigned(elem) ? -128 : 0;
+  std::vector<double> list;
+  for (int64_t i = 0; i < count; ++i) list.push_back(lowest + 7);
+  for (int64_t i = 0; i < count; ++i) list.push_back(lowest + (i == count / 2 ? 255 : 0));
+  for (int64_t i = 0; i < count; ++i) list.push_back(lowest + (i == count / 3 ? 9 : 8));
+  for (int64_t i = 0; i < count; ++i) list.push_back(lowest + static_cast<double>(i % 256));
+  const Tensor random = between(elem, {2, count}, lowest, lowest + 255);
+  for (const int64_t value : random.toInts()) list.push_back(static_cast<double>(value));
+  return values(elem, {6, count}, list);
+}
+
+void addIntegerRows(List& list) {
+  const auto add = [&](OpKind kind, Tensor x, graph::passes::RowFunction function, int64_t axis) {
+    std::vector<Operand> operands{input(std::move(x))};
+    for (Tensor& tensor : function.operands) operands.push_back(constant(std::move(tensor)));
+    function.attrs["axis"] = axis;
+    list.add(kind, std::move(operands), std::move(function.attrs));
+  };
+  for (const int64_t count : {1, 2, 17, 300})
+    for (Elem elem : {Elem::i8_, Elem::u8_}) {
+      const Elem to = elem == Elem::i8_ ? Elem::u8_ : Elem::i8_;
+      const int64_t zero = to == Elem::i8_ ? -128 : 0;
+      add(OpKind::SoftmaxInteger, rowsOf(elem, count),
+          *graph::passes::integerSoftmax(0.07, count, {1.0 / 256, zero, to}), -1);
+      Tensor turned = rowsOf(elem, count);
+      turned.dims = {3, 2, count}; // softmax over the dim in the middle
+      add(OpKind::SoftmaxInteger, std::move(turned),
+          *graph::passes::integerSoftmax(0.3, 2, {1.0 / 256, zero, to}), 1);
+      graph::passes::RowNorm norm;
+      norm.epsilon = 1e-5;
+      for (int64_t i = 0; i < count; ++i) {
+        norm.scale.push_back(1 + 0.01 * static_cast<double>(i % 7) - (i == 1 ? 2 : 0));
+        norm.bias.push_back(0.1 * static_cast<double>(i % 5) - 0.2);
+      }
+      add(OpKind::LayerNormInteger, rowsOf(elem, count),
+          *graph::passes::integerLayerNorm(0.05, norm, {0.03, zero + 128, to}), 1);
+    }
+}
+
 std::string nameOf(const Case& test, size_t index) {
   std::string name = fmt::format("{}_{}", graph::opName(test.kind), index);
   if (!test.operands.empty()) name += fmt::format(" {}", test.operands[0].tensor.typeText());
@@ -724,6 +767,7 @@ std::vector<Case> all() {
   addAttention(list);
   addPools(list);
   addQuantized(list);
+  addIntegerRows(list);
   for (size_t i = 0; i < list.cases.size(); ++i) list.cases[i].name = nameOf(list.cases[i], i);
   return list.cases;
 }
