@@ -33,10 +33,12 @@ public:
       if (roleOf(i) == Role::product)
         for (const std::string& operand : operands(i)) integers_.insert(operand);
     for (int i = 0; i < count; ++i) forward(i);
+    if (integerRows_) wantOutputs();
     for (int i = count - 1; i >= 0; --i) backward(i);
     for (const std::string& value : wanted_)
       if (!inner_.count(value) && !joined_.count(value)) plan_.values.insert(value);
     for (int i = 0; i < count; ++i) settle(i);
+    for (int i = 0; i < count; ++i) noteFactors(i);
     return std::move(plan_);
   }
 
@@ -226,6 +228,17 @@ private:
   }
 
   void want(const std::string& value) { wanted_.insert(value); }
+  /// Without floats on the device its results are rounded too; the sums of a product are not, which
+  /// become reals as they are.
+  void wantOutputs() {
+    for (const import::onnx_io::ValueInfo& output : network_.model.graph.outputs) {
+      const int from = network_.producer(output.name);
+      if (from < 0 || !plan_.quantized[static_cast<size_t>(from)]) continue;
+      const Role role = roleOf(from);
+      if (role == Role::row || role == Role::arithmetic || role == Role::function)
+        want(output.name);
+    }
+  }
   /// An inner value of a function: of use to it, and rounded only where others want it.
   void wantWithin(const std::string& value) {
     const int from = network_.producer(value);
@@ -244,6 +257,13 @@ private:
     if (!plan_.quantized[static_cast<size_t>(i)] || !plan_.values.count(value)) return;
     if (roleOf(i) == Role::movement) plan_.sameAs[value] = operands(i)[0];
     if (isFunction(i)) plan_.functionOf[value] = sources_[value];
+  }
+
+  /// After all have settled, so that the values are those whose steps count.
+  void noteFactors(int i) {
+    if (roleOf(i) != Role::product || network_.constant(network_.node(i).inputs[1])) return;
+    plan_.leftFactors.insert(plan_.root(network_.node(i).inputs[0]));
+    plan_.rightFactors.insert(plan_.root(network_.node(i).inputs[1]));
   }
 
   const Network& network_;

@@ -25,6 +25,9 @@ struct Plan {
   std::map<std::string, std::string> sameAs;
   /// Functions and what they are of: both have one element type.
   std::map<std::string, std::string> functionOf;
+  /// Values that meet other values of the run in a product: with a zero point of 0, or each run
+  /// would have to sum them first. The right ones have a sign, as products want it.
+  std::set<std::string> leftFactors, rightFactors;
 
   /// The value whose steps are its own.
   std::string root(std::string value) const {

@@ -145,8 +145,13 @@ public:
           if (plan_.quantized[i] || isKeptBack(input)) input = at->second;
       if (plan_.quantized[i] && plan_.roles[i] == Role::product)
         CDL_TRY(storeWeights(node, nodes[i]).context(fmt::format("node '{}'", node.name)));
+      const bool givesOutput = isRoundedOutput(static_cast<int>(i));
+      if (givesOutput) node.outputs[0] = network_.takeName(node.outputs[0] + "_unrounded");
       made_.push_back(std::move(node));
-      for (const std::string& output : nodes[i].outputs) addPair(output);
+      if (givesOutput)
+        addPair(nodes[i].outputs[0], made_.back().outputs[0], nodes[i].outputs[0]);
+      else
+        for (const std::string& output : nodes[i].outputs) addPair(output);
     }
     network_.model.graph.nodes = std::move(made_);
     network_.index();
@@ -171,16 +176,26 @@ private:
   }
   int producerOf(const std::string& value) const { return network_.producer(value); }
 
+  /// Whether the node's result is one of the model that is rounded; sums of products never are.
+  bool isRoundedOutput(int node) const {
+    const auto at = static_cast<size_t>(node);
+    return plan_.quantized[at] && plan_.roles[at] != Role::product &&
+           network_.isOutput(network_.node(node).outputs[0]) &&
+           steps_.count(network_.node(node).outputs[0]) > 0;
+  }
+
   void addPair(const std::string& value) {
+    if (steps_.count(value)) addPair(value, value, network_.takeName(value + "_dequantized"));
+  }
+  /// `real`: what the pair gives of `from`, with the steps of `value`.
+  void addPair(const std::string& value, const std::string& from, const std::string& real) {
     const auto step = steps_.find(value);
-    if (step == steps_.end()) return;
     const std::string scale = network_.addConstant(
         value + "_scale", Tensor::of<float>(Elem::f32_, {}, {step->second.scale}));
     const std::string zero =
         network_.addConstant(value + "_zero", integerScalar(step->second.elem, step->second.zero));
-    const std::string stored = network_.takeName(value + "_quantized"),
-                      real = network_.takeName(value + "_dequantized");
-    made_.push_back(make("QuantizeLinear", value + "_quantize", {value, scale, zero}, stored));
+    const std::string stored = network_.takeName(value + "_quantized");
+    made_.push_back(make("QuantizeLinear", value + "_quantize", {from, scale, zero}, stored));
     made_.push_back(make("DequantizeLinear", value + "_dequantize", {stored, scale, zero}, real));
     result_.dequantized[value] = real;
   }
@@ -308,6 +323,10 @@ Result<std::map<std::string, Quantization>> chooseSteps(const Plan& plan, const 
                          "(--keep-float), or leave those samples out",
                          root, seen->second.notFinite);
     CalibrationOptions own = options;
+    const bool isCentred = options.scheme != Scheme::asymmetric;
+    if (plan.leftFactors.count(root) && !isCentred) own.scheme = Scheme::symmetricUint8;
+    if (plan.rightFactors.count(root) && own.scheme != Scheme::powerOfTwo)
+      own.scheme = Scheme::symmetric;
     if (int16.count(value) || int16.count(root)) own.elem = Elem::i16_;
     steps[root] = chooseQuantization(seen->second, own);
     steps[value] = steps[root];
