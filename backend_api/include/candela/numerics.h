@@ -418,7 +418,8 @@ static inline int16_t cdl_table_i16(const int16_t table[513], int16_t x) {
  * part of the sums to i16, where a table has the height above the segment's end in units of
  * `weight`, 0 beyond it and the whole height before it. */
 typedef struct {
-  int32_t multiplier, shift, zero; /* of the RESCALE of the sum to i16 */
+  int32_t begin;             /* the sum that -32768 stands for */
+  int32_t multiplier, shift; /* of the RESCALE of what is beyond it to i16 */
   int32_t weight;
 } cdl_segment_t;
 
@@ -427,7 +428,8 @@ static inline int32_t cdl_segments(int32_t v, int32_t base, const cdl_segment_t*
                                    const int16_t* tables, int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
     const cdl_segment_t* s = &segments[i];
-    const int64_t x = cdl_rescale1(v, s->multiplier, 0, s->shift, s->zero, INT16_MIN, INT16_MAX);
+    const int64_t x = cdl_rescale1((int64_t)v - s->begin, s->multiplier, 0, s->shift, INT16_MIN,
+                                   INT16_MIN, INT16_MAX);
     base += s->weight * cdl_table_i16(tables + 513 * (int64_t)i, (int16_t)x);
   }
   return base;

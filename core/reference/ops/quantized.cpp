@@ -71,14 +71,14 @@ Whole scaled(Whole value, double factor, Elem elem) {
   return rescale({&term, 1}, std::max(0, 24 - exponent), 0, range.lowest, range.highest);
 }
 
-/// Operands `segments` [k, 4] of multiplier, shift, zero and weight, and `tables` [k, 513]: a
+/// Operands `segments` [k, 4] of begin, multiplier, shift and weight, and `tables` [k, 513]: a
 /// function of `value` from `base` up.
 Whole bySegments(Whole value, Whole base, const Array& segments, const Array& tables) {
   for (int64_t s = 0; s < segments.dims[0]; ++s) {
     const Whole* row = &segments.whole[static_cast<size_t>(4 * s)];
-    const Term term{value, row[0], 0};
+    const Term term{value - row[0], row[1], 0};
     Array x(Elem::i16_, {1}), table(Elem::i16_, {513}), y(Elem::i16_, {1});
-    x.whole[0] = rescale({&term, 1}, static_cast<int64_t>(row[1]), row[2], -32768, 32767);
+    x.whole[0] = rescale({&term, 1}, static_cast<int64_t>(row[2]), -32768, -32768, 32767);
     for (size_t i = 0; i < 513; ++i)
       table.whole[i] = tables.whole[static_cast<size_t>(513 * s) + i];
     lookUp(x, table, y);

@@ -32,7 +32,7 @@ calibrators and schemes of the same model.)";
 struct Arguments {
   std::string path, output, targets, dumpProfile, labels, html, pins, writePins;
   std::string calibrator = "minmax";
-  std::string scheme = "asymmetric";
+  std::string scheme; ///< empty: what suits the targets
   std::string activations = "uint8";
   std::string weights = "int8";
   std::string runOn = "cpu";
@@ -49,13 +49,21 @@ struct Arguments {
   bool prefersInt16 = false;
 };
 
-Settings settingsOf(const Arguments& a) {
+/// Whether the first of the devices has no float arithmetic.
+bool lacksFloats(const RunConditions& targets) {
+  return !targets.devices.empty() && !targets.devices[0]->target().claims(CDL_PROFILE_FP32);
+}
+
+Settings settingsOf(const Arguments& a, const RunConditions& targets) {
   Settings settings;
   const auto calibrator = quantize::parseCalibrator(a.calibrator);
   if (!calibrator)
     fail(kBadInput, "--calibrate {}: minmax, moving-average, percentile, entropy or mse",
          a.calibrator);
-  const auto scheme = quantize::parseScheme(a.scheme);
+  // Sums of values whose zero points are 0 are one instruction; a device of integers alone has
+  // nothing else for them.
+  const std::string suitable = lacksFloats(targets) ? "symmetric" : "asymmetric";
+  const auto scheme = quantize::parseScheme(a.scheme.empty() ? suitable : a.scheme);
   if (!scheme)
     fail(kBadInput, "--scheme {}: asymmetric, symmetric, symmetric-uint8 or power-of-two",
          a.scheme);
@@ -68,7 +76,7 @@ Settings settingsOf(const Arguments& a) {
   settings.activations = {*calibrator, *scheme, activations.at(a.activations), a.percentile};
   settings.weights = {weights.at(a.weights), !a.perTensor, a.block, *scheme == Scheme::powerOfTwo};
   settings.weightsOnly = a.weightsOnly;
-  settings.integerRows = a.integerFunctions;
+  settings.integerRows = a.integerFunctions || lacksFloats(targets);
   return settings;
 }
 
@@ -220,11 +228,6 @@ void takeOneSample(const Network& network, RunConditions& run) {
   }
 }
 
-/// Whether the first of the devices has no float arithmetic.
-bool lacksFloats(const RunConditions& targets) {
-  return !targets.devices.empty() && !targets.devices[0]->target().claims(CDL_PROFILE_FP32);
-}
-
 void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   checkUsage(a);
   const auto start = std::chrono::steady_clock::now();
@@ -241,9 +244,7 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   check(quantize::setTypes(network, runOptions));
   RunConditions targets = runOptions;
   if (!a.targets.empty()) targets.devices = devicesOf(a.targets, a.options);
-  Settings settings = settingsOf(a);
-  settings.integerRows = settings.integerRows || lacksFloats(targets);
-  Quantizer quantizer(std::move(network), settings);
+  Quantizer quantizer(std::move(network), settingsOf(a, targets));
   runOptions.devices = runDevices(a, isDefaultRunner);
   quantizer.setProfile(profileOf(a, quantizer, samples, runOptions));
   const double profiledMs = millisecondsSince(start);
@@ -310,8 +311,10 @@ void addChoices(CLI::App* command, Arguments& a) {
                       "minmax, moving-average, percentile, entropy or mse (minmax)");
   command->add_option("--percentile", a.percentile, "of the values that are within (99.999)")
       ->check(numberIn(50, 100));
-  command->add_option("--scheme", a.scheme,
-                      "asymmetric, symmetric, symmetric-uint8 or power-of-two (asymmetric)");
+  command->add_option(
+      "--scheme", a.scheme,
+      "asymmetric, symmetric, symmetric-uint8 or power-of-two (asymmetric; symmetric "
+      "where the first backend of --backend has no floats)");
   command->add_option("--activations", a.activations, "uint8, int8 or int16 (uint8)");
   command->add_option("--weights", a.weights, "int8 or int4 (int8)");
   command->add_flag("--per-tensor", a.perTensor, "one step for all weights of a node");

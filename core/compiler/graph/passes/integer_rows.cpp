@@ -39,7 +39,7 @@ std::optional<Multiplier> multiplierOf(double factor) {
 
 /// A falling function of whole numbers as segments: operands and attribute of both ops.
 struct Segments {
-  std::vector<int32_t> parameters; ///< multiplier, shift, zero and weight of each
+  std::vector<int32_t> parameters; ///< begin, multiplier, shift and weight of each
   std::vector<int16_t> entries;
   int64_t base = 0; ///< the function beyond the last one
 
@@ -57,19 +57,18 @@ std::optional<int64_t> addSegment(Segments& segments, const Falling& function, d
   if (!place) return std::nullopt;
   const double perUnit =
       std::ldexp(static_cast<double>(place->significand), static_cast<int>(-place->shift));
-  const int64_t zero = -32768 - std::llrint(begin * perUnit);
   int64_t weight = 1;
   const double height = function(begin) - static_cast<double>(reached);
   while (height > 32767.0 * static_cast<double>(weight)) weight *= 2;
   std::vector<int16_t> entries(kEntries, 0);
   for (int i = 0; i < kEndEntry; ++i) {
-    const double x = -32768.0 + 128 * i;
-    const double v = std::max((x - static_cast<double>(zero)) / perUnit, begin);
+    const double v = begin + 128 * i / perUnit;
     const double above = (function(v) - static_cast<double>(reached)) / static_cast<double>(weight);
     entries[static_cast<size_t>(i)] =
         static_cast<int16_t>(std::clamp<long long>(std::llrint(above), 0, 32767));
   }
-  for (const int64_t parameter : {place->significand, place->shift, zero, weight})
+  for (const int64_t parameter :
+       {static_cast<int64_t>(begin), place->significand, place->shift, weight})
     segments.parameters.push_back(static_cast<int32_t>(parameter));
   segments.entries.insert(segments.entries.end(), entries.begin(), entries.end());
   return reached + weight * entries[0];

@@ -188,7 +188,8 @@ Result<Value> bySegments(Lowering& l, Value x, int64_t base, Value segments, Val
   Value sum = whole(l, base);
   for (int64_t s = 0; s < parameters.dims[0]; ++s) {
     const int64_t* row = &numbers[static_cast<size_t>(4 * s)];
-    Value place = rescaled(l, x, {row[0], row[1]}, row[2], Elem::i16_);
+    Value beyond = l.sub(x, whole(l, row[0]));
+    Value place = rescaled(l, beyond, {row[1], row[2]}, -32768, Elem::i16_);
     Value height = i32Of(l, entriesOf(l, place, l.affine(tables, 513 * s, {513}, {1})));
     if (row[3] != 1) height = l.mul(height, whole(l, row[3]));
     sum = l.add(height, sum);
