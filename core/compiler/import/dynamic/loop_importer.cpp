@@ -37,6 +37,20 @@ bool isHandedOn(const Slot& result, const Slot& param) {
          (result.run != runtime::control_flow::kNoSlot && result.run == param.run);
 }
 
+/// What a body reads of the frames around it, by its slot in the frame of the loop.
+std::map<runtime::control_flow::SlotId, Slot> capturesOf(const Place& place, const Frame& body) {
+  std::map<runtime::control_flow::SlotId, Slot> captured;
+  for (const Slot& capture : body.captures())
+    captured.emplace(place.frame.exported(capture), capture);
+  return captured;
+}
+
+Tensor iterationNumbers(int64_t trips) {
+  std::vector<int64_t> numbers(static_cast<size_t>(trips));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return Tensor::of(Elem::i64_, {trips}, numbers);
+}
+
 int64_t countNodes(const onnx_io::Graph& graph) {
   int64_t count = 0;
   for (const onnx_io::Node& node : graph.nodes) {
@@ -286,14 +300,13 @@ bool LoopImporter::addNode(const Place& place, const Loop& loop, const Body& imp
   std::vector<Value*> given;
   for (size_t i = 1; i < imported.results.size(); ++i)
     given.push_back(frame.valueAt(imported.results[i], 0));
-  std::map<runtime::control_flow::SlotId, Slot> captured;
-  for (const Slot& capture : frame.captures())
-    captured.emplace(place.frame.exported(capture), capture);
+  const std::map<runtime::control_flow::SlotId, Slot> captured = capturesOf(place, frame);
   const Frame::Stage& stage = frame.stage(0);
   std::map<const Value*, Value*> own;
   const graph::Graph whole = copied(stage, given, own);
 
-  // The body's inputs in the op's order: carried, the turn's number where it is read, captured.
+  // The body's inputs in the op's order: carried values, the number of the iteration where it is
+  // read, captured values.
   graph::Graph body;
   body.name = loop.name;
   graph::LoopForm form;
@@ -307,9 +320,7 @@ bool LoopImporter::addNode(const Place& place, const Loop& loop, const Body& imp
   for (size_t k = 0; k < carried.size(); ++k) addInput(own.at(params[2 + k].value));
   if (whole.isUsed(own.at(params[0].value))) {
     if (trips > kMostCounted) return false;
-    std::vector<int64_t> turns(static_cast<size_t>(trips));
-    std::iota(turns.begin(), turns.end(), 0);
-    operands.push_back(place.frame.addConstant(Tensor::of(Elem::i64_, {trips}, turns)));
+    operands.push_back(place.frame.addConstant(iterationNumbers(trips)));
     form.scanned = 1;
     addInput(own.at(params[0].value));
   }

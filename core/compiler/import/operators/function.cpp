@@ -43,7 +43,8 @@ Status importIsInf(Step& step) {
   const Term x = realOf(step);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (!negative && !positive) return step.set(full(step.build, 0, x.shape(), Elem::bool_));
-  return step.set(equal(negative && positive ? abs(x) : x, positive ? kInfinity : -kInfinity));
+  if (negative && positive) return step.set(equal(abs(x), kInfinity));
+  return step.set(equal(x, positive ? kInfinity : -kInfinity));
 }
 
 Status importSign(Step& step) {

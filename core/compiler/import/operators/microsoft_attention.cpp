@@ -169,10 +169,13 @@ Heads readMultiHeads(Step& step, int64_t heads) {
   if (packedAll) needPacked(query, 3, "query");
   if (packedPair) needPacked(termOf(step, 1), 2, "key");
   if (!packedAll && query.rank() != 3) need(badModel("query is {}, expected rank 3", query.text()));
-  Heads all = packedAll ? Heads{piece(query, 0), piece(query, 1), piece(query, 2)}
-              : packedPair
-                  ? Heads{apart(0, "query"), piece(termOf(step, 1), 0), piece(termOf(step, 1), 1)}
-                  : Heads{apart(0, "query"), apart(1, "key"), apart(2, "value")};
+  const auto readHeads = [&]() -> Heads {
+    if (packedAll) return {piece(query, 0), piece(query, 1), piece(query, 2)};
+    if (packedPair)
+      return {apart(0, "query"), piece(termOf(step, 1), 0), piece(termOf(step, 1), 1)};
+    return {apart(0, "query"), apart(1, "key"), apart(2, "value")};
+  };
+  Heads all = readHeads();
   all.check();
   if (all.groups() != heads) need(badModel("key has {} heads, expected {}", all.groups(), heads));
   if (!step.input(3)) return all;

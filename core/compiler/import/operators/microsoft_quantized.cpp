@@ -174,7 +174,8 @@ Status importGemm(Step& step) {
   byteOf(b);
   if (a.rank() != 2 || b.rank() != 2)
     return badModel("operands {} and {} are no matrices", a.text(), b.text());
-  const int64_t rows = a.dim(turnA ? 1 : 0), columns = b.dim(turnB ? 0 : 1);
+  const int64_t rows = a.dim(turnA ? 1 : 0);
+  const int64_t columns = b.dim(turnB ? 0 : 1);
   std::vector<Term> grid = gridOf(step, 4, columns);
   const Term scale = grid[0];
   grid.insert(grid.begin(), b);

@@ -96,12 +96,14 @@ Range clampRange(int64_t start, int64_t end, int64_t step, int64_t extent) {
   if (start < 0) start += extent;
   if (end < 0) end += extent;
   step = std::clamp(step, -extent - 1, extent + 1); // more than that is the same
-  const int64_t lowest = step < 0 ? -1 : 0, highest = step < 0 ? extent - 1 : extent;
+  const int64_t lowest = step < 0 ? -1 : 0;
+  const int64_t highest = step < 0 ? extent - 1 : extent;
   start = std::clamp(start, std::min<int64_t>(0, highest), highest);
   end = std::clamp(end, lowest, highest);
   const int64_t span = step < 0 ? start - end : end - start;
   const int64_t count = span <= 0 ? 0 : (span - 1) / std::abs(step) + 1;
-  return {count == 0 ? 0 : start, count, count <= 1 ? 1 : step};
+  if (count == 0) return {0, 0, 1};
+  return {start, count, count == 1 ? 1 : step};
 }
 
 Status importSlice(Step& step) {

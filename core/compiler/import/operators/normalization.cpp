@@ -34,8 +34,11 @@ Status importBatchNormalization(Step& step) {
       OpKind::BatchNorm, operands,
       {{"epsilon", epsilon}, {"momentum", momentum}, {"training_mode", int64_t(training)}},
       training ? 3 : 1));
-  for (size_t i = 0; i < results.size(); ++i)
-    step.set(i, flattens ? need(step.build.reshape(results[i], i > 0 ? each : whole)) : results[i]);
+  for (size_t i = 0; i < results.size(); ++i) {
+    Value* result = results[i];
+    if (flattens) result = need(step.build.reshape(result, i > 0 ? each : whole));
+    step.set(i, result);
+  }
   if (!step.wants(3) && !step.wants(4)) return Status::ok();
   // The batch's own mean and variance.
   std::vector<int64_t> axes = allAxes(step);

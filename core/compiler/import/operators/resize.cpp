@@ -322,6 +322,32 @@ Method readMethod(Step& step) {
   return method;
 }
 
+/// Gives the axes their new extents; any policy but "stretch" keeps the aspect ratio, by one scale
+/// for all of them.
+Status setSizes(std::vector<Axis>& axes, const std::vector<int64_t>& named,
+                const std::vector<int64_t>& sizes, std::string_view policy) {
+  std::optional<double> common;
+  for (size_t i = 0; i < named.size(); ++i) {
+    Axis& axis = axes[named[i]];
+    axis.out = sizes[i];
+    if (axis.out < 0 || axis.out >= int64_t(1) << 40)
+      return badModel("size {} is out of range", axis.out);
+    axis.scale = axis.in == 0 ? 1 : static_cast<double>(axis.out) / static_cast<double>(axis.in);
+    if (!common || (policy == "not_larger" ? axis.scale < *common : axis.scale > *common))
+      common = axis.scale;
+  }
+  if (policy == "stretch") return Status::ok();
+  for (const int64_t i : named) {
+    Axis& axis = axes[i];
+    const double exact = *common * static_cast<double>(axis.in);
+    const double out = std::floor(exact + 0.5);
+    if (out >= 0x1p40) return badModel("{} elements times {} are too many", axis.in, *common);
+    const auto whole = static_cast<int64_t>(out);
+    axis = {axis.in, whole, *common, 0, 1, static_cast<double>(whole) == exact};
+  }
+  return Status::ok();
+}
+
 Status importResize(Step& step) {
   if (step.opset < 11) {
     const auto scales = knownReals(step, 1, "scales");
@@ -344,31 +370,17 @@ Status importResize(Step& step) {
   if (sizes && sizes->empty()) sizes.reset();
   const auto scales = knownReals(step, 2, "scales");
   if (!sizes == !scales) return badModel("{} scales and sizes", sizes ? "both" : "neither");
-  needCount(sizes ? "sizes" : "scales", sizes ? sizes->size() : scales->size(), named.size());
-  std::optional<double> common; // scale, where the aspect ratio is kept
-  for (size_t i = 0; i < named.size(); ++i) {
-    Axis& axis = axes[named[i]];
-    if (scales) {
+  if (sizes)
+    needCount("sizes", sizes->size(), named.size());
+  else
+    needCount("scales", scales->size(), named.size());
+  if (scales)
+    for (size_t i = 0; i < named.size(); ++i) {
+      Axis& axis = axes[named[i]];
       axis = {axis.in, scaledExtent(axis.in, (*scales)[i]), (*scales)[i], 0, 1, false};
-      continue;
     }
-    axis.out = (*sizes)[i];
-    if (axis.out < 0 || axis.out >= int64_t(1) << 40)
-      return badModel("size {} is out of range", axis.out);
-    axis.scale = axis.in == 0 ? 1 : static_cast<double>(axis.out) / static_cast<double>(axis.in);
-    if (!common || (policy == "not_larger" ? axis.scale < *common : axis.scale > *common))
-      common = axis.scale;
-  }
-  if (sizes && policy != "stretch")
-    for (const int64_t i : named) {
-      const double out = std::floor(*common * static_cast<double>(axes[i].in) + 0.5);
-      if (out >= 0x1p40) return badModel("{} elements times {} are too many", axes[i].in, *common);
-      const auto whole = static_cast<int64_t>(out);
-      axes[i] = {
-          axes[i].in, whole,
-          *common,    0,
-          1,          static_cast<double>(whole) == *common * static_cast<double>(axes[i].in)};
-    }
+  else
+    CDL_TRY(setSizes(axes, named, *sizes, policy));
   if (method.coordinates == "tf_crop_and_resize") {
     const auto roi = knownReals(step, 1, "roi");
     if (!roi) return badModel("tf_crop_and_resize needs a roi");

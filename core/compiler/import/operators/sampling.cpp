@@ -34,10 +34,20 @@ struct Neighbours {
   std::optional<Term> weight;  ///< absent: 1
 };
 
+/// Where the neighbours of a point lie, relative to the last place before it.
+std::vector<double> neighbourOffsets(SampleMode mode) {
+  switch (mode) {
+  case SampleMode::cubic: return {-1, 0, 1, 2};
+  case SampleMode::linear: return {0, 1};
+  default: return {0};
+  }
+}
+
 /// x: where the points lie, in elements: [batch, points].
 Neighbours neighboursAlong(Term x, int64_t extent, const SampleMethod& method) {
   const double last = static_cast<double>(extent - 1);
-  const double lo = method.alignCorners ? 0 : -0.5, hi = method.alignCorners ? last : last + 0.5;
+  const double lo = method.alignCorners ? 0 : -0.5;
+  const double hi = method.alignCorners ? last : last + 0.5;
   const bool isCubic = method.mode == SampleMode::cubic;
   if (method.mode == SampleMode::nearest) x = roundEven(x);
   if (method.padding == Padding::zeros) {
@@ -46,9 +56,7 @@ Neighbours neighboursAlong(Term x, int64_t extent, const SampleMethod& method) {
     const Term inside = method.padding == Padding::border ? clip(x, 0, last) : reflect(x, lo, hi);
     x = select(logicalOr(less(x, lo), less(x.number(hi), x)), inside, x);
   }
-  const std::vector<double> steps = isCubic ? std::vector<double>{-1, 0, 1, 2}
-                                    : method.mode == SampleMode::linear ? std::vector<double>{0, 1}
-                                                                        : std::vector<double>{0};
+  const std::vector<double> steps = neighbourOffsets(method.mode);
   const auto count = static_cast<int64_t>(steps.size());
   x = x.unsqueeze(1);
   Term place = floor(x) + constant(x.build(), steps, {1, count, 1}, x.elem());
