@@ -156,19 +156,19 @@ Result<bool> LoopImporter::tryUnroll(const Place& place, const Loop& loop,
   if (!count || goOn != 1 || *count <= 0 || *count > kMostUnrolled || rolled_.count(&loop.body) ||
       *count * unrolled_ * std::max<int64_t>(countNodes(loop.body), 1) > kMostUnrolled)
     return false;
-  const size_t complaints = context_.complaints.count();
+  const size_t reported = context_.diagnostics.count();
   const int64_t nodes = context_.nodes;
   std::vector<Slot> made(loop.body.outputs.size() - 1);
   unrolled_ *= *count;
   const Result<bool> isUnrolled = unroll(place, loop, *count, made);
   unrolled_ /= *count;
   CDL_ASSIGN(const bool done, isUnrolled);
-  if (done && context_.complaints.count() == complaints) {
+  if (done && context_.diagnostics.count() == reported) {
     std::copy_n(made.begin(), outputs.size(), outputs.begin());
     return true;
   }
-  context_.complaints.truncate(complaints);
-  context_.nodes = nodes; // what was complained about is not what follows
+  context_.diagnostics.truncate(reported);
+  context_.nodes = nodes; // what was reported is not what follows
   // Once is enough: bodies in bodies that each try again double the work with each level.
   rolled_.insert(&loop.body);
   return false;
@@ -200,7 +200,7 @@ Result<bool> LoopImporter::unroll(const Place& place, const Loop& loop, int64_t 
   }
   for (size_t k = 0; k < carried.size(); ++k) outputs[k] = carried[k];
   for (size_t k = 0; k < scans; ++k) {
-    // Elements of different types are the run's to complain about, as its other loops do.
+    // Elements of different types are the run's to report, as its other loops do.
     const auto sameType = [&](const Slot& item) {
       return place.frame.isTyped(item) && place.frame.isTyped(scanned[k][0]) &&
              place.frame.typeOf(item) == place.frame.typeOf(scanned[k][0]);
@@ -234,7 +234,7 @@ LoopImporter::importBody(const Place& place, const Loop& loop,
                          const std::vector<runtime::control_flow::Slot>& kinds) {
   const onnx_io::Graph& body = loop.body;
   const std::string& name = loop.name;
-  const size_t complaints = context_.complaints.count();
+  const size_t reported = context_.diagnostics.count();
   Frame& frame = context_.addFrame(&place.frame);
   Scope scope(&place.scope);
   std::vector<Slot> params = {frame.addParam(body.inputs[0].name, {Elem::i64_, Shape()}),
@@ -252,7 +252,7 @@ LoopImporter::importBody(const Place& place, const Loop& loop,
   for (size_t i = 0; i < params.size(); ++i)
     graphs_.define(scope, body.inputs[i].name, params[i], fmt::format("node '{}'", name));
   const std::vector<Slot> results = graphs_.addGraph(place.within(frame, scope, name), body);
-  if (anyPoisoned(results) || context_.complaints.count() != complaints) return std::nullopt;
+  if (anyPoisoned(results) || context_.diagnostics.count() != reported) return std::nullopt;
 
   const auto next = knownScalar(results[0]);
   const bool isEndless = next ? *next != 0 : isHandedOn(results[0], params[1]);
