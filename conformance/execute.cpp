@@ -381,83 +381,124 @@ std::string strangeStep(const capabilities::Target& target, const cdl_image_t* i
   return "";
 }
 
-Result<CaseResult> attempt(const Trial& trial, Port& port) {
-  CDL_ASSIGN(const std::shared_ptr<Device> device, port.device());
-  OnDevice subject(trial.program, device);
+/// What the device's rows say of the program: passed where they claim all of it as NATIVE, emulated
+/// where they take it otherwise, or unsupported, with the reason.
+CaseResult claimOf(const Trial& trial, const capabilities::Target& target,
+                   const cdl_image_t* image) {
   CaseResult result = CaseResult::passed();
-  for (uint32_t i = 1; i < subject.image()->instrs.count; ++i) {
-    const capabilities::Answer answer =
-        device->target().query(runtime::plugin::describe(subject.image(), i));
+  for (uint32_t i = 1; i < image->instrs.count; ++i) {
+    const capabilities::Answer answer = target.query(runtime::plugin::describe(image, i));
     if (answer.support == capabilities::Support::none)
       return CaseResult::unsupported(answer.detail);
     if (answer.support == capabilities::Support::emulated)
       result.outcome = CaseResult::Outcome::emulated;
-    if (const std::string why =
-            trial.trustsSteps ? ""
-                              : strangeStep(device->target(), subject.image(), i, answer.support);
-        !why.empty())
-      return CaseResult::unsupported(why);
+    if (!trial.trustsSteps)
+      if (const std::string why = strangeStep(target, image, i, answer.support); !why.empty())
+        return CaseResult::unsupported(why);
     const bool takesLoops =
-        device->target().rows()[static_cast<size_t>(answer.row)].row.flags & CDL_ROW_DYNAMIC_LOOPS;
-    if (cdl_get_instr(subject.image(), i)->loop && !takesLoops)
+        target.rows()[static_cast<size_t>(answer.row)].row.flags & CDL_ROW_DYNAMIC_LOOPS;
+    if (cdl_get_instr(image, i)->loop && !takesLoops)
       return CaseResult::unsupported(fmt::format("row {} does not stand in `for`", answer.row));
   }
-  if (result.outcome == CaseResult::Outcome::emulated) return result;
-  CDL_TRY(subject.tile());
-  if (const Status status = subject.compile(); !status)
-    return status.code() != Code::refused
-               ? status
-               : failure(Code::mismatch, "a row calls it NATIVE, but compile refused {}",
-                         status.message());
-  result.work.nodes = result.work.nativeNodes = trial.program.instrs.size();
+  return result;
+}
 
-  const cdl_capabilities_t* capabilities = device->table().device_capabilities(device->handle());
-  const bool deterministic = capabilities->flags & CDL_DEVICE_DETERMINISTIC;
+Status compileClaimed(OnDevice& subject) {
+  const Status status = subject.compile();
+  if (status || status.code() != Code::refused) return status;
+  return failure(Code::mismatch, "a row calls it NATIVE, but compile refused {}", status.message());
+}
+
+/// As `compare`; on a device that counts denormal operands as zeros, what is right with zeros in
+/// their place is right too.
+Status compareOnDevice(const Trial& trial, std::span<const Tensor> inputs,
+                       const judge::Expectation& expected, const std::vector<Bytes>& got,
+                       uint32_t flags, const std::string& who) {
+  const Status right = compare(expected, got, flags);
+  const bool hasDenormals = !(flags & (CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16));
+  if (right || hasDenormals) return right.context(who);
+  for (const bool keepsSign : {true, false}) {
+    CDL_ASSIGN(const judge::Expectation flushed,
+               judgeWithoutDenormals(trial, inputs, flags, keepsSign));
+    if (compare(flushed, got, flags)) return Status::ok();
+  }
+  return right.context(who);
+}
+
+Status requireSameBytes(const std::vector<Bytes>& first, const std::vector<Bytes>& again) {
+  for (size_t i = 0; i < first.size(); ++i)
+    if (first[i].size() && std::memcmp(first[i].data(), again[i].data(), first[i].size()) != 0)
+      return failure(Code::mismatch, "result {}: {}, of a device that calls itself deterministic",
+                     i, kOtherBytes);
+  return Status::ok();
+}
+
+/// How many elements were judged, and how many of them by bounds that are close together.
+struct Tightness {
+  int64_t count = 0, tight = 0;
+
+  void add(const judge::Expectation& expected) {
+    for (const judge::Interval& interval : expected.intervals) {
+      count += interval.count();
+      tight += interval.tight();
+    }
+  }
+};
+
+/// Whether all runs of a trial have one queue: by what the case is and nothing else, so that it has
+/// the same queue when it is run alone.
+bool keepsQueue(const Trial& trial) {
+  const program::Instr& instr = trial.program.instrs[0];
+  return asked ||
+         (!instr.provenance.empty() && seedOf(instr.provenance[0].node) % kQueueKeptIn == 0);
+}
+
+/// Runs alternate between two sets of inputs. Failure: a run that fails, or with a wrong result.
+Result<Tightness> runAlternately(const Trial& trial, OnDevice& subject, const Device& device) {
+  const uint32_t flags = device.table().device_capabilities(device.handle())->flags;
   constexpr std::byte poisons[] = {std::byte{0xA7}, std::byte{0x58}, std::byte{0xFF}};
+  const size_t runs = asked ? asked : kRuns;
+  const bool oneQueue = keepsQueue(trial);
   std::vector<Bytes> first;
   std::vector<Tensor> inputs[2]; // by salt: the last run has those of the first one
   judge::Expectation expected[2];
-  int64_t count = 0, tight = 0;
-  const size_t runs = asked ? asked : kRuns;
-  const program::Instr& instr = trial.program.instrs[0];
-  // By what the case is and nothing else, so that it has the same queue when it is run alone.
-  const bool keepsQueue =
-      asked || (!instr.provenance.empty() && seedOf(instr.provenance[0].node) % kQueueKeptIn == 0);
+  Tightness tightness;
   for (size_t r = 0; r < runs; ++r) {
     const uint64_t salt = r % 2;
-    if (r < 2) {
+    const bool isNew = r < 2;
+    if (isNew) {
       CDL_ASSIGN(inputs[salt], trial.inputs(salt));
     }
     const std::string who = fmt::format("run {}", r + 1);
-    auto got = subject.run(inputs[salt], poisons[r % std::size(poisons)], keepsQueue);
+    const auto got = subject.run(inputs[salt], poisons[r % std::size(poisons)], oneQueue);
     if (!got) return got.status().context(who);
-    if (r < 2) {
+    if (isNew) {
       CDL_ASSIGN(expected[salt], trial.judge(trial.program, inputs[salt]));
-      for (const judge::Interval& interval : expected[salt].intervals) {
-        count += interval.count();
-        tight += interval.tight();
-      }
+      tightness.add(expected[salt]);
     }
-    Status right = compare(expected[salt], *got, capabilities->flags);
-    const bool hasNone = capabilities->flags & (CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16);
-    for (const bool keepsSign : {true, false}) {
-      if (right || !hasNone) break;
-      CDL_ASSIGN(const judge::Expectation other,
-                 judgeWithoutDenormals(trial, inputs[salt], capabilities->flags, keepsSign));
-      if (compare(other, *got, capabilities->flags)) right = Status::ok();
-    }
-    CDL_TRY(right.context(who));
-    if (r == 0) first = *got;
-    if (r == 0 || salt || !deterministic) continue;
-    for (size_t i = 0; i < first.size(); ++i)
-      if (first[i].size() && std::memcmp(first[i].data(), (*got)[i].data(), first[i].size()) != 0)
-        return failure(Code::mismatch, "result {}: {}, of a device that calls itself deterministic",
-                       i, kOtherBytes);
+    CDL_TRY(compareOnDevice(trial, inputs[salt], expected[salt], *got, flags, who));
+    if (r == 0)
+      first = *got;
+    else if (salt == 0 && (flags & CDL_DEVICE_DETERMINISTIC))
+      CDL_TRY(requireSameBytes(first, *got));
   }
-  if (tight * 10 < count * 9) {
+  return tightness;
+}
+
+Result<CaseResult> attempt(const Trial& trial, Port& port) {
+  CDL_ASSIGN(const std::shared_ptr<Device> device, port.device());
+  OnDevice subject(trial.program, device);
+  CaseResult result = claimOf(trial, device->target(), subject.image());
+  if (result.outcome != CaseResult::Outcome::passed) return result;
+  CDL_TRY(subject.tile());
+  CDL_TRY(compileClaimed(subject));
+  result.work.nodes = trial.program.instrs.size();
+  result.work.nativeNodes = result.work.nodes;
+  CDL_ASSIGN(const Tightness bounds, runAlternately(trial, subject, *device));
+  if (bounds.tight * 10 < bounds.count * 9) {
     result.outcome = CaseResult::Outcome::mistrusted;
     result.reason = fmt::format("bounds of {} of {} elements are wider than a tenth of them",
-                                count - tight, count);
+                                bounds.count - bounds.tight, bounds.count);
   }
   return result;
 }

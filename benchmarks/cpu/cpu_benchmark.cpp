@@ -57,8 +57,8 @@ void time(benchmark::State& state, const std::string& text, double macs) {
 
 /// {channels, filters, size, kernel, stride}; padding keeps the size but for the stride.
 void convolution(benchmark::State& state, bool isInteger, bool isDepthwise) {
-  const int64_t channels = state.range(0), filters = state.range(1), size = state.range(2),
-                kernel = state.range(3), stride = state.range(4);
+  const int64_t channels = state.range(0), filters = state.range(1);
+  const int64_t size = state.range(2), kernel = state.range(3), stride = state.range(4);
   const int64_t out = (size - 1) / stride + 1, pad = kernel / 2;
   const int64_t perFilter = isDepthwise ? 1 : channels;
   const std::string dims = "[1," + number(channels) + "," + number(size) + "," + number(size) + "]";
@@ -82,7 +82,8 @@ void convolution(benchmark::State& state, bool isInteger, bool isDepthwise) {
 void product(benchmark::State& state, bool isInteger) {
   const std::string m = number(state.range(0)), k = number(state.range(1)),
                     n = number(state.range(2));
-  const std::string in = isInteger ? "i8" : "f32", out = isInteger ? "i32" : "f32";
+  const std::string in = isInteger ? "i8" : "f32";
+  const std::string out = isInteger ? "i32" : "f32";
   time(state,
        "graph @g(%x: " + in + "[" + m + "," + k + "]) -> (%y: " + out + "[" + m + "," + n +
            "]) {\n  %w = constant random(2) : " + in + "[" + k + "," + n +

@@ -176,6 +176,108 @@ private:
   bool flushesIn_, flushesOut_;
 };
 
+/// What the buffers hold before the run.
+struct Contents {
+  std::vector<Bytes> before; ///< by buffer
+  /// Of the results; each begins as a copy of `before`, so that what lies in place of an operand is
+  /// read first.
+  Expectation expected;
+  size_t written = 0; ///< which of the results the instruction writes
+};
+
+Result<Contents> contentsOf(const Program& program, std::span<const Tensor> inputs, bool isBits) {
+  Contents contents;
+  const size_t target = program.instrs[0].outputs[0].buffer;
+  size_t next = 0;
+  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+    const Buffer& buffer = program.buffers[b];
+    Bytes& before = contents.before.emplace_back();
+    if (buffer.role == Role::constant) {
+      const Payload& payload = program.constants[buffer.constant].payload;
+      CDL_ASSIGN(const Tensor tensor, payload.materialize({payload.count()}));
+      before = tensor.bytes;
+    } else if (buffer.role == Role::output) {
+      CDL_ASSIGN(before, Bytes::allocate(buffer.bytes));
+    } else {
+      if (next == inputs.size())
+        return badArgument("{} inputs given, none for '{}'", next, buffer.name);
+      before = inputs[next++].bytes;
+    }
+    if (before.size() < buffer.bytes) return badArgument("too few bytes for '{}'", buffer.name);
+    if (buffer.role == Role::input || buffer.role == Role::constant) continue;
+    Expectation& expected = contents.expected;
+    if (b == target) contents.written = expected.outputs.size();
+    auto [elem, dims] = program.contentType(b);
+    expected.outputs.push_back({elem, std::move(dims), Bytes::copyOf(before.data(), buffer.bytes)});
+    expected.bits.push_back(b != target || isBits);
+    expected.intervals.emplace_back();
+    expected.exact.emplace_back();
+  }
+  return contents;
+}
+
+/// Calls `visit(place of the result, bits of the operands)` for each element of the result.
+template <typename Visit>
+void forEachElement(const Program& program, const std::vector<Bytes>& before, Visit visit) {
+  const Instr& instr = program.instrs[0];
+  std::vector<int64_t> starts{instr.outputs[0].offset};
+  std::vector<reference::Strides> strides{stridesOf(program, instr, instr.outputs[0])};
+  for (const View& x : instr.inputs) {
+    starts.push_back(x.offset);
+    strides.push_back(stridesOf(program, instr, x));
+  }
+  uint64_t in[3] = {};
+  reference::forEach(dimsOf(program, instr), strides, [&](const int64_t* at) {
+    for (size_t i = 0; i < instr.inputs.size(); ++i) {
+      const View& x = instr.inputs[i];
+      in[i] = loadElement(x.elem, before[x.buffer].data(), starts[i + 1] + at[i + 1]);
+    }
+    visit(starts[0] + at[0], in);
+  });
+}
+
+void expectBits(const Program& program, const Elementwise& semantics, Contents& contents) {
+  const Instr& instr = program.instrs[0];
+  const program::Attr* value = instr.attr(CDL_ATTR_VALUE);
+  const uint64_t filled = value ? static_cast<uint64_t>(value->values[0]) : 0;
+  const bool decodes = !semantics.moves();
+  Tensor& y = contents.expected.outputs[contents.written];
+  std::byte* out = y.bytes.mutableData();
+  Scalar operands[3];
+  forEachElement(program, contents.before, [&](int64_t element, const uint64_t* in) {
+    for (size_t i = 0; decodes && i < instr.inputs.size(); ++i)
+      operands[i] = reference::decode(instr.inputs[i].elem, in[i]);
+    storeElement(y.elem, out, element, semantics.bits(in, operands, filled));
+  });
+}
+
+Status expectRanges(const Program& program, const Elementwise& semantics, Contents& contents) {
+  const Instr& instr = program.instrs[0];
+  Tensor& y = contents.expected.outputs[contents.written];
+  Interval& interval = contents.expected.intervals[contents.written];
+  std::vector<bool>& exact = contents.expected.exact[contents.written];
+  CDL_ASSIGN(interval, Interval::of(y));
+  exact.assign(static_cast<size_t>(y.count()), isFloat(y.elem)); // what the view leaves alone
+  std::byte* out = y.bytes.mutableData();
+  Scalar operands[3];
+  forEachElement(program, contents.before, [&](int64_t element, const uint64_t* in) {
+    for (size_t i = 0; i < instr.inputs.size(); ++i)
+      operands[i] = reference::decode(instr.inputs[i].elem, in[i]);
+    const Range range = semantics.range(operands, instr.inputs.size());
+    storeElement(y.elem, out, element, reference::encode(y.elem, {range.value, range.whole}));
+    if (isFloat(y.elem)) {
+      interval.lo.real[element] = range.lo;
+      interval.hi.real[element] = range.hi;
+    } else {
+      interval.lo.whole[element] = interval.hi.whole[element] = range.whole;
+    }
+    exact[static_cast<size_t>(element)] =
+        isFloat(y.elem) && semantics.isSigned(range) && !range.isWild;
+    if (range.isWild) interval.makeWild(element);
+  });
+  return Status::ok();
+}
+
 } // namespace
 
 bool isElementwiseKind(uint16_t kind) {
@@ -188,80 +290,13 @@ Result<Expectation> elementwiseBounds(const Program& program, std::span<const Te
                                       uint32_t deviceFlags) {
   if (program.instrs.size() != 1 || !isElementwiseKind(program.instrs[0].kind))
     return failure(Code::unsupported, "element-wise bounds of another program");
-  const Instr& instr = program.instrs[0];
-  const Elementwise law(instr, deviceFlags);
-
-  // The contents before the run; results begin as a copy, so that what is in place of an operand is
-  // read first.
-  Expectation expected;
-  std::vector<Bytes> before(program.buffers.size());
-  const size_t target = instr.outputs[0].buffer;
-  size_t next = 0, place = 0;
-  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
-    const Buffer& buffer = program.buffers[b];
-    if (buffer.role == Role::constant) {
-      const Payload& payload = program.constants[buffer.constant].payload;
-      CDL_ASSIGN(const Tensor tensor, payload.materialize({payload.count()}));
-      before[b] = tensor.bytes;
-    } else if (buffer.role == Role::output) {
-      CDL_ASSIGN(before[b], Bytes::allocate(buffer.bytes));
-    } else {
-      if (next == inputs.size())
-        return badArgument("{} inputs given, none for '{}'", next, buffer.name);
-      before[b] = inputs[next++].bytes;
-    }
-    if (before[b].size() < buffer.bytes) return badArgument("too few bytes for '{}'", buffer.name);
-    if (buffer.role == Role::input || buffer.role == Role::constant) continue;
-    if (b == target) place = expected.outputs.size();
-    auto [elem, dims] = program.contentType(b);
-    expected.outputs.push_back(
-        {elem, std::move(dims), Bytes::copyOf(before[b].data(), buffer.bytes)});
-    expected.bits.push_back(b != target || law.isBits());
-    expected.intervals.emplace_back();
-    expected.exact.emplace_back();
-  }
-  Tensor& y = expected.outputs[place];
-  Interval& interval = expected.intervals[place];
-  std::vector<bool>& exact = expected.exact[place];
-  if (!law.isBits()) {
-    CDL_ASSIGN(interval, Interval::of(y));
-    exact.assign(static_cast<size_t>(y.count()), isFloat(y.elem)); // what the view leaves alone
-  }
-
-  std::vector<int64_t> starts{instr.outputs[0].offset};
-  std::vector<reference::Strides> strides{stridesOf(program, instr, instr.outputs[0])};
-  for (const View& x : instr.inputs)
-    starts.push_back(x.offset), strides.push_back(stridesOf(program, instr, x));
-  const program::Attr* value = instr.attr(CDL_ATTR_VALUE);
-  const uint64_t filled = value ? static_cast<uint64_t>(value->values[0]) : 0;
-  const size_t count = instr.inputs.size();
-  const bool decodes = !law.moves();
-  uint64_t in[3] = {};
-  Scalar operands[3];
-  reference::forEach(dimsOf(program, instr), strides, [&](const int64_t* at) {
-    for (size_t i = 0; i < count; ++i) {
-      const View& x = instr.inputs[i];
-      in[i] = loadElement(x.elem, before[x.buffer].data(), starts[i + 1] + at[i + 1]);
-      if (decodes) operands[i] = reference::decode(x.elem, in[i]);
-    }
-    const int64_t element = starts[0] + at[0];
-    std::byte* out = y.bytes.mutableData();
-    if (law.isBits()) {
-      storeElement(y.elem, out, element, law.bits(in, operands, filled));
-      return;
-    }
-    const Range range = law.range(operands, count);
-    storeElement(y.elem, out, element, reference::encode(y.elem, {range.value, range.whole}));
-    if (isFloat(y.elem)) {
-      interval.lo.real[element] = range.lo;
-      interval.hi.real[element] = range.hi;
-    } else {
-      interval.lo.whole[element] = interval.hi.whole[element] = range.whole;
-    }
-    exact[static_cast<size_t>(element)] = isFloat(y.elem) && law.isSigned(range) && !range.isWild;
-    if (range.isWild) interval.makeWild(element);
-  });
-  return expected;
+  const Elementwise semantics(program.instrs[0], deviceFlags);
+  CDL_ASSIGN(Contents contents, contentsOf(program, inputs, semantics.isBits()));
+  if (semantics.isBits())
+    expectBits(program, semantics, contents);
+  else
+    CDL_TRY(expectRanges(program, semantics, contents));
+  return std::move(contents.expected);
 }
 
 } // namespace candela::conformance::judge

@@ -132,8 +132,9 @@ Catalogue::Run lookingUp(Lookup lookup) {
     forEachIndex(m.view(y), [&](const Index& at) {
       const auto lowest = static_cast<int64_t>(integerRange(m.elem(0)).lowest);
       const int64_t x = static_cast<int64_t>(integerOf(m.elem(0), m.get(0, at))) - lowest;
-      results.emplace_back(
-          at, lookup(entry, words ? x / 128 : x, words ? x % 128 : 0, m.view(1).dims[0] - 1));
+      const int64_t place = words ? x / 128 : x;
+      const int64_t rest = words ? x % 128 : 0;
+      results.emplace_back(at, lookup(entry, place, rest, m.view(1).dims[0] - 1));
     });
     const cdl_code_t code = m.run();
     if (code == CDL_OK)

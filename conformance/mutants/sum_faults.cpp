@@ -181,7 +181,10 @@ cdl_code_t reachNeighbours(Mutation& m) {
     const bool near = (wanted < 0 && wanted >= -2) || (wanted >= extent && wanted < extent + 2);
     if (!near || extent == 0) return;
     const Index outside{at[0], wanted, at[2]};
-    reached.emplace_back(gather ? at : outside, m.get(gather ? 0 : 1, gather ? outside : at));
+    if (gather)
+      reached.emplace_back(at, m.get(0, outside));
+    else
+      reached.emplace_back(outside, m.get(1, at));
   });
   const cdl_code_t code = m.run();
   for (const auto& [at, bits] : reached) m.set(y, at, bits);

@@ -61,7 +61,8 @@ uint64_t dropNan(const Cell& c) {
   if (c.kind == CDL_KIND_UNARY) return 0;
   const bool extreme =
       c.kind == CDL_KIND_BINARY && (c.fn == CDL_BINARY_MIN || c.fn == CDL_BINARY_MAX);
-  return !extreme ? c.bits : std::isnan(c.real(0)) ? c.in[1] : c.in[0];
+  if (!extreme) return c.bits;
+  return std::isnan(c.real(0)) ? c.in[1] : c.in[0];
 }
 uint64_t quietNan(const Cell& c) {
   if (!isFloat(c.elem) || !std::isnan(toReal(c.elem, c.bits))) return c.bits;
@@ -158,13 +159,21 @@ template <Ties ties> uint64_t tied(const Cell& c) {
                                            static_cast<__int128>(x) != c.whole(0));
   return isKnown && fromReal(c.elem, x) == c.bits ? nearestReal(c.elem, x, ties) : c.bits;
 }
+/// Binary digits of the significand of a float that is narrower than f64.
+int significandDigits(Elem elem) {
+  switch (elem) {
+  case Elem::f16_: return 11;
+  case Elem::bf16_: return 8;
+  default: return 24;
+  }
+}
 uint64_t roundedTwice(const Cell& c) {
   const double x = exactly(c);
   if (c.kind != CDL_KIND_CONVERT || std::isnan(x) || std::isinf(toReal(c.elem, c.bits)))
     return c.bits;
   int exponent;
   const double fraction = std::frexp(x, &exponent);
-  const int digits = (c.elem == Elem::f16_ ? 11 : c.elem == Elem::bf16_ ? 8 : 24) + 2;
+  const int digits = significandDigits(c.elem) + 2;
   return fromReal(c.elem,
                   std::ldexp(std::nearbyint(std::ldexp(fraction, digits)), exponent - digits));
 }
@@ -187,9 +196,9 @@ uint64_t saturatedConvert(const Cell& c) {
   const double x = c.real(0);
   if (std::isnan(x)) return c.bits;
   const IntegerRange range = integerRange(c.elem);
-  return x > static_cast<double>(range.highest)  ? static_cast<uint64_t>(range.highest)
-         : x < static_cast<double>(range.lowest) ? static_cast<uint64_t>(range.lowest)
-                                                 : c.bits;
+  if (x > static_cast<double>(range.highest)) return static_cast<uint64_t>(range.highest);
+  if (x < static_cast<double>(range.lowest)) return static_cast<uint64_t>(range.lowest);
+  return c.bits;
 }
 uint64_t moduloShift(const Cell& c) {
   if (!isInteger(c.elem) || (c.fn != CDL_BINARY_SHL && c.fn != CDL_BINARY_SHR)) return c.bits;

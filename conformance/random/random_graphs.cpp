@@ -45,12 +45,15 @@ private:
   }
   Shape anyShape() {
     Shape shape;
-    for (int64_t i = random_.oneIn(12) ? 0 : random_.between(1, 4); i > 0; --i)
-      shape.push_back(random_.oneIn(5) ? 1 : random_.between(2, shape.size() > 1 ? 6 : 17));
+    for (int64_t i = random_.oneIn(12) ? 0 : random_.between(1, 4); i > 0; --i) {
+      const int64_t largest = shape.size() > 1 ? 6 : 17;
+      shape.push_back(random_.oneIn(5) ? 1 : random_.between(2, largest));
+    }
     return shape;
   }
   Data anyData() {
-    return random_.oneIn(12) ? Data::corners : random_.oneIn(2) ? Data::steps : Data::calm;
+    if (random_.oneIn(12)) return Data::corners;
+    return random_.oneIn(2) ? Data::steps : Data::calm;
   }
 
   int addLeaf(Tensor tensor, bool constant) {

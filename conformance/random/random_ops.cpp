@@ -71,7 +71,7 @@ public:
     if (!info_.operands.empty() && info_.operands.back().variadic) addMore();
     // Without a given first operand, the widest one may stand at any place.
     if (info_.has(graph::kTraitBroadcast) && !first && random_.oneIn(3)) x() = broadcasting(x());
-    hint();
+    completeByKind();
     while (draft_.operands.size() > 1 && draft_.operands.back().elem == Elem::none &&
            random_.oneIn(2))
       draft_.operands.pop_back();
@@ -85,7 +85,8 @@ private:
   int64_t extent() {
     static constexpr int64_t kExtents[] = {0, 1, 1, 1, 2, 2,  3,  3,  4,
                                            5, 6, 7, 8, 9, 13, 17, 19, 33};
-    return kExtents[random_.below(18) == 0 ? 0 : random_.between(1, random_.oneIn(3) ? 17 : 11)];
+    if (random_.below(18) == 0) return kExtents[0];
+    return kExtents[random_.between(1, random_.oneIn(3) ? 17 : 11)];
   }
   Shape shapeOf(int64_t rank) {
     Shape shape;
@@ -234,7 +235,8 @@ private:
     const size_t dots = range.find("..");
     if (dots == std::string_view::npos) return random_.between(-2, 3);
     const auto limit = [&](std::string_view text) {
-      return text == "-rank" ? -rank() : text == "rank-1" ? rank() - 1 : numberOf(text).value_or(0);
+      if (text == "-rank") return -rank();
+      return text == "rank-1" ? rank() - 1 : numberOf(text).value_or(0);
     };
     const int64_t lo = limit(range.substr(0, dots)), hi = limit(range.substr(dots + 2));
     if (lo > hi) return 0;
@@ -338,7 +340,8 @@ private:
   /// Along which dim of x an operand of places points.
   int64_t placeCount() {
     if (info_.attr("axis") && rank()) return x()[axis("axis", x().size())];
-    return bindings_.count("n") ? bindings_["n"][0] : rank() ? x()[0] : 0;
+    if (bindings_.count("n")) return bindings_["n"][0];
+    return rank() ? x()[0] : 0;
   }
   void addMore() {
     const size_t more = static_cast<size_t>(random_.below(3));
@@ -359,7 +362,15 @@ private:
   // ---- What no record says ----
 
   void set(const char* name, graph::Attr value) { draft_.attrs[name] = std::move(value); }
-  void hint();
+  void completeByKind();
+  void completeExpand();
+  void completeSlice();
+  void completeGemm();
+  void completeAffine();
+  void completePlace();
+  void completeExpr();
+  void completeRescale();
+  void completeBatchMatmul();
 
   /// Another shape of as many elements.
   Shape refactored(int64_t count) {
@@ -388,113 +399,167 @@ private:
   std::map<std::string, Shape> bindings_;
 };
 
-void Maker::hint() {
-  const std::string_view op = info_.name;
-  auto& operands = draft_.operands;
-  if (op == "reshape") {
-    set("shape", refactored(*elementCount(x())));
-  } else if (op == "expand") {
-    Shape shape = x();
-    for (int64_t& dim : shape)
-      if (dim == 1) dim = extent();
-    if (random_.oneIn(3)) shape.insert(shape.begin(), extent());
-    set("shape", broadcasting(shape));
-  } else if (op == "slice") {
-    Ints starts, counts, steps;
-    for (const int64_t dim : x()) {
-      const int64_t step = random_.oneIn(2) ? 1 : numberIn("!= 0"),
-                    start = dim ? random_.below(dim) : 0;
-      const int64_t room = dim == 0   ? 0
-                           : step > 0 ? (dim - 1 - start) / step + 1
-                                      : start / -step + 1;
-      starts.push_back(start), steps.push_back(step),
-          counts.push_back(random_.between(random_.oneIn(8) ? 0 : (room + 1) / 2, room));
-    }
-    set("starts", starts), set("counts", counts), set("steps", steps);
-  } else if (op == "gemm") { // the record shows the operands as they are multiplied
-    for (const char* name : {"transA", "transB"})
-      if (draft_.attrs.count(name) && std::get<int64_t>(draft_.attrs[name]))
-        std::swap(operands[name[5] - 'A'].dims[0], operands[name[5] - 'A'].dims[1]);
-  } else if (op == "sort") {
+void Maker::completeByKind() {
+  switch (info_.kind) {
+  case graph::OpKind::Reshape: set("shape", refactored(*elementCount(x()))); break;
+  case graph::OpKind::Expand: completeExpand(); break;
+  case graph::OpKind::Slice: completeSlice(); break;
+  case graph::OpKind::Gemm: completeGemm(); break;
+  case graph::OpKind::Sort:
     set("k", random_.between(0, rank() ? x()[axis("axis", x().size())] : 0));
-  } else if (op == "affine") {
-    Ints dims, strides;
-    int64_t first = 0, last = 0;
-    const int64_t count = *elementCount(x());
-    for (int64_t i = random_.below(5); i > 0 && count > 0; --i) {
-      const int64_t room = count - 1 - (last - first), dim = random_.between(1, 5);
-      const int64_t most = dim > 1 ? room / (dim - 1) : 4;
-      dims.push_back(dim), strides.push_back(random_.between(-most, most));
-      const int64_t reach = (dim - 1) * strides.back();
-      (reach < 0 ? first : last) += reach;
-    }
-    if (count == 0) dims.push_back(0), strides.push_back(1);
-    set("dims", dims), set("strides", strides);
-    set("offset", count == 0 ? int64_t(0) : random_.between(-first, count - 1 - last));
-  } else if (op == "place") { // one behind the other along the first dim, with room between
-    Ints offsets, steps;
-    Shape dims = x();
-    for (int64_t d = 0; d < rank(); ++d) {
-      steps.push_back(random_.oneIn(3) ? 2 : 1);
-      dims[d] = std::max<int64_t>(0, (x()[d] - 1) * steps[d] + 1) + random_.below(3);
-    }
-    if (rank() == 0) operands.resize(1);
-    for (size_t i = 0; i < operands.size(); ++i) {
-      operands[i].dims = x();
-      for (int64_t d = 0; d < rank(); ++d)
-        offsets.push_back(
-            d == 0
-                ? static_cast<int64_t>(i) * dims[0]
-                : random_.below(dims[d] - std::max<int64_t>(0, (x()[d] - 1) * steps[d] + 1) + 1));
-    }
-    if (rank()) dims[0] *= static_cast<int64_t>(operands.size());
-    set("dims", dims), set("offsets", offsets), set("steps", steps), set("fill", int64_t(1));
-    set("value", static_cast<int64_t>(random_.bits() & (elemMask(operands[0].elem) >> 1) &
-                                      (operands[0].elem == Elem::bool_)));
-  } else if (op == "expr") {
-    const Elem elem = operands[0].elem;
-    static constexpr const char* kReals[] = {"max(add(v0, v0), 0.0)", "mul(sub(v0, 1.0), v0)",
-                                             "neg(min(v0, 2.0))"};
-    set("to", elem), set("steps", std::string(isFloat(elem) ? random_.of(kReals) : "v0"));
-    if (operands.size() > 1) set("steps", std::string("add(v0, v1)"));
-    if (elem == Elem::bool_) set("steps", std::string("select(v0, v0, v0)"));
-  } else if (op == "rescale") {
-    const bool wide = elemBits(operands[0].elem) > 32;
-    if (wide) { // products have 63 bits
-      operands[0].lo = isSigned(operands[0].elem) ? -1e9 : 0;
-      operands[0].hi = 1e9;
-    }
-    for (size_t i = 1; i < operands.size(); ++i) {
-      const std::string_view name = info_.operands[i].name;
-      if (endsWith(name, "multiplier")) {
-        operands[i].lo = 1 << 23;
-        operands[i].hi = (1 << 24) - 1;
-      }
-      if (name == "shift") {
-        operands[i].lo = wide ? 30 : 10;
-        operands[i].hi = 40;
-      }
-      if (name == "zero") {
-        operands[i].lo = -100;
-        operands[i].hi = 100;
-      }
-    }
-    for (const char* name : {"left_shift", "b_left_shift"})
-      set(name, wide ? int64_t(0) : random_.below(4));
-    if (draft_.attrs.count("clamp_min")) set("clamp_min", random_.between(0, 3));
-    if (draft_.attrs.count("clamp_max")) set("clamp_max", random_.between(4, 100));
-  } else if (op == "batch_matmul") { // zero points are of bytes
-    const Elem a = operands[0].elem;
-    if (elemBits(a) > 8) operands.resize(2);
-    if (elemBits(a) == 8 && random_.oneIn(2))
-      operands[1].elem = random_.oneIn(2) ? Elem::i8_ : Elem::u8_;
-    if (a == Elem::i16_) operands[1].elem = Elem::i8_;
-    if (elemBits(a) == 8 || a == Elem::i16_) set("to", a == Elem::i16_ ? Elem::i64_ : Elem::i32_);
-    for (size_t i = 2; i < operands.size(); ++i)
-      if (operands[i].elem != Elem::none) operands[i].elem = operands[i - 2].elem;
-  } else if (op == "gather") { // a constant place must be one
-    operands[1].extent = operands[1].constant ? -operands[1].extent : operands[1].extent;
+    break;
+  case graph::OpKind::Affine: completeAffine(); break;
+  case graph::OpKind::Place: completePlace(); break;
+  case graph::OpKind::Expr: completeExpr(); break;
+  case graph::OpKind::Rescale: completeRescale(); break;
+  case graph::OpKind::BatchMatmul: completeBatchMatmul(); break;
+  case graph::OpKind::Gather: {
+    Draft::Operand& places = draft_.operands[1];
+    if (places.constant) places.extent = -places.extent; // a constant place must be one
+    break;
   }
+  default: break;
+  }
+}
+
+void Maker::completeExpand() {
+  Shape shape = x();
+  for (int64_t& dim : shape)
+    if (dim == 1) dim = extent();
+  if (random_.oneIn(3)) shape.insert(shape.begin(), extent());
+  set("shape", broadcasting(shape));
+}
+
+void Maker::completeSlice() {
+  // How many elements there are from `start` on, in steps of `step`.
+  const auto reachable = [](int64_t dim, int64_t start, int64_t step) -> int64_t {
+    if (dim == 0) return 0;
+    return step > 0 ? (dim - 1 - start) / step + 1 : start / -step + 1;
+  };
+  Ints starts, counts, steps;
+  for (const int64_t dim : x()) {
+    steps.push_back(random_.oneIn(2) ? 1 : numberIn("!= 0"));
+    starts.push_back(dim ? random_.below(dim) : 0);
+    const int64_t most = reachable(dim, starts.back(), steps.back());
+    const int64_t least = random_.oneIn(8) ? 0 : (most + 1) / 2;
+    counts.push_back(random_.between(least, most));
+  }
+  set("starts", starts);
+  set("counts", counts);
+  set("steps", steps);
+}
+
+/// The record shows the operands as they are multiplied.
+void Maker::completeGemm() {
+  const auto transpose = [&](const char* flag, Shape& dims) {
+    if (draft_.attrs.count(flag) && std::get<int64_t>(draft_.attrs[flag]))
+      std::swap(dims[0], dims[1]);
+  };
+  transpose("transA", draft_.operands[0].dims);
+  transpose("transB", draft_.operands[1].dims);
+}
+
+/// A view that stays within the elements of x: the places of its first and last element, relative
+/// to its offset, are kept while dims are added.
+void Maker::completeAffine() {
+  Ints dims, strides;
+  int64_t first = 0, last = 0;
+  const int64_t count = *elementCount(x());
+  for (int64_t i = random_.below(5); i > 0 && count > 0; --i) {
+    const int64_t room = count - 1 - (last - first);
+    const int64_t dim = random_.between(1, 5);
+    const int64_t most = dim > 1 ? room / (dim - 1) : 4;
+    dims.push_back(dim);
+    strides.push_back(random_.between(-most, most));
+    const int64_t reach = (dim - 1) * strides.back();
+    (reach < 0 ? first : last) += reach;
+  }
+  if (count == 0) {
+    dims.push_back(0);
+    strides.push_back(1);
+  }
+  set("dims", dims);
+  set("strides", strides);
+  set("offset", count == 0 ? int64_t(0) : random_.between(-first, count - 1 - last));
+}
+
+/// Operands one after the other along the first dim, with room between them.
+void Maker::completePlace() {
+  auto& operands = draft_.operands;
+  Ints offsets, steps;
+  const auto span = [&](int64_t d) { return std::max<int64_t>(0, (x()[d] - 1) * steps[d] + 1); };
+  Shape dims = x();
+  for (int64_t d = 0; d < rank(); ++d) {
+    steps.push_back(random_.oneIn(3) ? 2 : 1);
+    dims[d] = span(d) + random_.below(3);
+  }
+  if (rank() == 0) operands.resize(1);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    operands[i].dims = x();
+    if (rank()) offsets.push_back(static_cast<int64_t>(i) * dims[0]);
+    for (int64_t d = 1; d < rank(); ++d) offsets.push_back(random_.below(dims[d] - span(d) + 1));
+  }
+  if (rank()) dims[0] *= static_cast<int64_t>(operands.size());
+  set("dims", dims);
+  set("offsets", offsets);
+  set("steps", steps);
+  set("fill", int64_t(1));
+  set("value", static_cast<int64_t>(random_.bits() & (elemMask(operands[0].elem) >> 1) &
+                                    (operands[0].elem == Elem::bool_)));
+}
+
+void Maker::completeExpr() {
+  static constexpr const char* kReals[] = {"max(add(v0, v0), 0.0)", "mul(sub(v0, 1.0), v0)",
+                                           "neg(min(v0, 2.0))"};
+  const Elem elem = draft_.operands[0].elem;
+  set("to", elem);
+  set("steps", std::string(isFloat(elem) ? random_.of(kReals) : "v0"));
+  if (draft_.operands.size() > 1) set("steps", std::string("add(v0, v1)"));
+  if (elem == Elem::bool_) set("steps", std::string("select(v0, v0, v0)"));
+}
+
+void Maker::completeRescale() {
+  auto& operands = draft_.operands;
+  const bool wide = elemBits(operands[0].elem) > 32;
+  if (wide) { // products have 63 bits
+    operands[0].lo = isSigned(operands[0].elem) ? -1e9 : 0;
+    operands[0].hi = 1e9;
+  }
+  for (size_t i = 1; i < operands.size(); ++i) {
+    const std::string_view name = info_.operands[i].name;
+    if (endsWith(name, "multiplier")) {
+      operands[i].lo = 1 << 23;
+      operands[i].hi = (1 << 24) - 1;
+    }
+    if (name == "shift") {
+      operands[i].lo = wide ? 30 : 10;
+      operands[i].hi = 40;
+    }
+    if (name == "zero") {
+      operands[i].lo = -100;
+      operands[i].hi = 100;
+    }
+  }
+  for (const char* name : {"left_shift", "b_left_shift"})
+    set(name, wide ? int64_t(0) : random_.below(4));
+  if (draft_.attrs.count("clamp_min")) set("clamp_min", random_.between(0, 3));
+  if (draft_.attrs.count("clamp_max")) set("clamp_max", random_.between(4, 100));
+}
+
+/// Only operands of 8 bits have zero points.
+void Maker::completeBatchMatmul() {
+  auto& operands = draft_.operands;
+  const Elem a = operands[0].elem;
+  const bool isByte = elemBits(a) == 8;
+  if (elemBits(a) > 8) operands.resize(2);
+  if (isByte && random_.oneIn(2)) operands[1].elem = random_.oneIn(2) ? Elem::i8_ : Elem::u8_;
+  if (isByte) set("to", Elem::i32_);
+  if (a == Elem::i16_) {
+    operands[1].elem = Elem::i8_;
+    set("to", Elem::i64_);
+  }
+  for (size_t i = 2; i < operands.size(); ++i)
+    if (operands[i].elem != Elem::none) operands[i].elem = operands[i - 2].elem;
 }
 
 std::vector<uint64_t> cornersOf(Elem elem) {

@@ -41,9 +41,9 @@ Result<Executor> executorOf(const std::string& name) {
   CDL_TRY(port->devices().status());
   Executor executor = executorOn(*port, name.find(" --to-primitives") != std::string::npos);
   executor.name = name;
-  executor.run = [port, run = executor.run](const Recipe& recipe, Work& work) {
-    return run(recipe, work);
-  };
+  // What runs goes on using the port, which is kept for it.
+  const auto run = executor.run;
+  executor.run = [port, run](const Recipe& recipe, Work& work) { return run(recipe, work); };
   return executor;
 }
 

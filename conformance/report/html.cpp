@@ -49,11 +49,9 @@ std::string bar(const Tally& tally) {
 }
 
 std::string numberCell(const char* name, uint64_t number, bool hot = false) {
-  return fmt::format("<td class=\"n{}\" data-k=\"{}\">{}</td>",
-                     number == 0 ? " zero"
-                     : hot       ? " hot"
-                                 : "",
-                     name, grouped(number));
+  const char* emphasis = hot ? " hot" : "";
+  if (number == 0) emphasis = " zero";
+  return fmt::format("<td class=\"n{}\" data-k=\"{}\">{}</td>", emphasis, name, grouped(number));
 }
 
 /// A cell of text, named where a row is read as a block.
@@ -83,10 +81,15 @@ std::string folded(const std::string& title, const std::string& remark, const st
                      title, remark, body);
 }
 
+const char* verdictOf(const Report& report) {
+  if (!isConformant(report)) return "✗ Failed";
+  return report.isWhole() ? "✓ Passed" : "✓ Passed, in part";
+}
+
 std::string header(const Report& report) {
   const Candidate& candidate = report.candidate;
   const Setting& setting = report.setting;
-  const bool good = isConformant(report);
+  const char* chosen = setting.queries.empty() ? "" : " · chosen cases only";
   std::string device = candidate.device.empty() ? "" : markupEscaped(candidate.device) + " · ";
   return fmt::format("<div class=\"top\"><div><p class=\"eyebrow\">Candela conformance "
                      "report</p>\n<h1>{} <small>{}</small></h1>\n"
@@ -94,11 +97,8 @@ std::string header(const Report& report) {
                      "class=\"verdict {}\">{}</div></div>\n",
                      markupEscaped(candidate.name), markupEscaped(candidate.version), device,
                      markupEscaped(report.suiteVersion), sizeName(setting.size), setting.seed,
-                     setting.shard.count > 1 ? " · shard " + setting.shard.text() : "",
-                     setting.queries.empty() ? "" : " · chosen cases only", good ? "good" : "bad",
-                     !good              ? "✗ Failed"
-                     : report.isWhole() ? "✓ Passed"
-                                        : "✓ Passed, in part");
+                     setting.shard.count > 1 ? " · shard " + setting.shard.text() : "", chosen,
+                     isConformant(report) ? "good" : "bad", verdictOf(report));
 }
 
 std::string card(const std::string& number, const std::string& what, bool bad = false) {

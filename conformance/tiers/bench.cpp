@@ -340,16 +340,16 @@ Status Echo::execute(Lane& lane, cdl_memory_t* y, cdl_memory_t* x,
 std::vector<Case> expand(const Probes& probes, const Selection& selection, const Budget& budget) {
   Family family{probes.stem, {}, probes.axes, {}, {}};
   for (const auto& row : probes.rows) family.rows.emplace_back(row.first);
-  family.run = [rows = probes.rows, own = probes.ownDevice](const Choice& choice, Port& port) {
+  family.run = [probes](const Choice& choice, Port& port) {
     if (port.isReference()) return CaseResult::unsupported("the reference has no device");
     const auto plugin = port.plugin();
     if (!plugin) return CaseResult::of(plugin.status());
     if (const Status opens = port.opens(); !opens) return CaseResult::of(opens);
-    const auto device = own ? (*plugin)->open(0, port.options()) : port.device();
+    const auto device = probes.ownDevice ? (*plugin)->open(0, port.options()) : port.device();
     if (!device) return CaseResult::of(device.status());
     Bench bench(*plugin, *device);
-    const auto row =
-        std::ranges::find_if(rows, [&](const auto& one) { return one.first == choice.at("row"); });
+    const auto row = std::ranges::find_if(
+        probes.rows, [&](const auto& one) { return one.first == choice.at("row"); });
     return bench.result(row->second(bench, choice));
   };
   return expand(family, selection, budget);

@@ -622,14 +622,19 @@ Status leftOver(Bench& bench, const Choice&) {
   return bench.usable();
 }
 
-} // namespace
+using ProbeFamilies = std::vector<std::pair<Probes, Budget>>;
 
-Result<std::vector<Case>> memoryCases(const Selection& selection) {
-  const Axis space{"space", {"default", "others"}};
-  const std::pair<Probes, Budget> families[] = {
+const Axis& spaceAxis() {
+  static const Axis axis{"space", {"default", "others"}};
+  return axis;
+}
+
+/// Memory that is used as it is meant to be.
+ProbeFamilies useFamilies() {
+  return {
       {{"memory:",
         {{"create", create}},
-        {space,
+        {spaceAxis(),
          {"bytes", {"1", "3", "4096", "1000003", "16777216"}},
          {"alignment", {"1", "16", "declared"}}}},
        {1, 16}},
@@ -660,6 +665,12 @@ Result<std::vector<Case>> memoryCases(const Selection& selection) {
          {"backwards", manyBackwards}}},
        {0, 4}},
       {{"memory:parts/", {{"of_one", partsOfOne}, {"of_several", partsOfSeveral}}}, {0, 2}},
+  };
+}
+
+/// Memory that is asked for too much, never freed, or left to another device.
+ProbeFamilies limitFamilies() {
+  return {
       {{"memory:refused/",
         {{"space", badSpace},
          {"alignment", badAlignment},
@@ -671,7 +682,7 @@ Result<std::vector<Case>> memoryCases(const Selection& selection) {
        {0, 7}},
       {{"memory:out_of_memory/",
         {{"no_such_machine", noSuchMachine}, {"capacity", beyondCapacity}, {"exhaust", exhaust}},
-        {space},
+        {spaceAxis()},
         true},
        {0, 6}},
       {{"memory:leak/",
@@ -687,9 +698,15 @@ Result<std::vector<Case>> memoryCases(const Selection& selection) {
        {0, 9}},
       {{"memory:device/", {{"two", twoDevices}, {"left_over", leftOver}}}, {0, 2}},
   };
+}
+
+} // namespace
+
+Result<std::vector<Case>> memoryCases(const Selection& selection) {
   std::vector<Case> all;
-  for (const auto& [probes, budget] : families)
-    for (Case& one : expand(probes, selection, budget)) all.push_back(std::move(one));
+  for (const ProbeFamilies& families : {useFamilies(), limitFamilies()})
+    for (const auto& [probes, budget] : families)
+      for (Case& one : expand(probes, selection, budget)) all.push_back(std::move(one));
   for (Case& one : memoryImportCases(selection)) all.push_back(std::move(one));
   return all;
 }

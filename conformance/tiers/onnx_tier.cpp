@@ -192,6 +192,11 @@ Status runAll(const std::shared_ptr<const Material>& material, const RunCase& ru
   return Status::ok();
 }
 
+Outcome outcomeOf(const Status& status) {
+  if (status) return Outcome::passed;
+  return status.code() == Code::unsupported ? Outcome::unsupported : Outcome::failed;
+}
+
 } // namespace
 
 Result<std::vector<OnnxCase>> listOnnxCases(const std::string& directory) {
@@ -224,9 +229,7 @@ CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run) {
   Result<Material> read = readMaterial(onnxCase);
   const auto material = read ? std::make_shared<const Material>(std::move(read).value()) : nullptr;
   const Status status = material ? runAll(material, run, frozen, result.work) : read.status();
-  result.outcome = status                               ? Outcome::passed
-                   : status.code() == Code::unsupported ? Outcome::unsupported
-                                                        : Outcome::failed;
+  result.outcome = outcomeOf(status);
   result.rawPassed = status && !frozen;
   result.reason = status.message();
   if (const std::string defect =

@@ -611,10 +611,11 @@ Status cancelBusy(Bench& bench, const Choice&) {
   return bench.usable();
 }
 
-} // namespace
+using ProbeFamilies = std::vector<std::pair<Probes, Budget>>;
 
-Result<std::vector<Case>> queueCases(const Selection& selection) {
-  const std::pair<Probes, Budget> families[] = {
+/// The order of work on one queue, and its timeline.
+ProbeFamilies orderFamilies() {
+  return {
       {{"queue:order/",
         {{"write_write_read", writeWriteRead},
          {"write_reused", writeReused},
@@ -640,6 +641,12 @@ Result<std::vector<Case>> queueCases(const Selection& selection) {
          {"wait_elsewhere", waitElsewhere},
          {"many_waiters", manyWaiters}}},
        {0, 11}},
+  };
+}
+
+/// Several queues, threads, and runs in flight.
+ProbeFamilies concurrencyFamilies() {
+  return {
       {{"queue:several/",
         {{"own_timelines", ownTimelines},
          {"own_work", ownWork},
@@ -662,6 +669,12 @@ Result<std::vector<Case>> queueCases(const Selection& selection) {
          {"signals_another", executeSignalsAnother},
          {"in_turns", executeInTurns}}},
        {0, 6}},
+  };
+}
+
+/// Queues on which something failed or was cancelled.
+ProbeFamilies failureFamilies() {
+  return {
       {{"queue:after_error/",
         {{"write", afterBadWrite},
          {"read", afterBadRead},
@@ -674,9 +687,15 @@ Result<std::vector<Case>> queueCases(const Selection& selection) {
        {0, 6}},
       {{"queue:cancel/", {{"idle", cancelIdle}, {"busy", cancelBusy}}}, {0, 2}},
   };
+}
+
+} // namespace
+
+Result<std::vector<Case>> queueCases(const Selection& selection) {
   std::vector<Case> all;
-  for (const auto& [probes, budget] : families)
-    for (Case& one : expand(probes, selection, budget)) all.push_back(std::move(one));
+  for (const ProbeFamilies& families : {orderFamilies(), concurrencyFamilies(), failureFamilies()})
+    for (const auto& [probes, budget] : families)
+      for (Case& one : expand(probes, selection, budget)) all.push_back(std::move(one));
   return all;
 }
 

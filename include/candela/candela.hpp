@@ -60,8 +60,10 @@ public:
       out.push_back(nullptr);
       return out;
     };
-    const auto dims = list(options.dims), shapes = list(options.shapes),
-               keyed = list(options.options), states = list(options.states);
+    const auto dims = list(options.dims);
+    const auto shapes = list(options.shapes);
+    const auto keyed = list(options.options);
+    const auto states = list(options.states);
     candela_options_t c = CANDELA_OPTIONS_INIT;
     c.flags = (options.requireNative ? CANDELA_FLAG_REQUIRE_NATIVE : 0) |
               (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |

@@ -60,7 +60,7 @@ def kindOfBrace(head, stack):
         return "enum"
     if words and "(" not in words and TYPES & set(words) and "=" not in words:
         return "scope"
-    if "extern" in words[:1]:
+    if "extern" in words[:1] or "namespace" in words:  # before it may stand a macro, which ends no statement
         return "scope"
     if last in ("=", ",", "(", "return") or (stack and stack[-1].kind == "initializer"):
         return "initializer"

@@ -151,8 +151,11 @@ std::vector<Named> bindingChecks() {
        [](auto&, auto& buffers, uint32_t b) { buffers[b].offset = UINT64_MAX - 63; }},
       {"longer_than_its_memory",
        [](auto&, auto& buffers, uint32_t b) { buffers[b].bytes = uint64_t(1) << 40; }},
-      {"bytes_wrap", [](auto&, auto& buffers,
-                        uint32_t b) { buffers[b].offset = 64, buffers[b].bytes = UINT64_MAX; }},
+      {"bytes_wrap",
+       [](auto&, auto& buffers, uint32_t b) {
+         buffers[b].offset = 64;
+         buffers[b].bytes = UINT64_MAX;
+       }},
   };
   for (const auto& [name, edit] : edits)
     for (bool output : {false, true})

@@ -37,14 +37,15 @@ Result<cdl_code_t> door(Port& port, cdl_error_t* error) {
   return device->table.compile(device->handle, nullptr, nullptr, &executable, nullptr, error);
 }
 
-/// Without a buffer (capacity UINT32_MAX), without text (UINT32_MAX - 1), or with so many bytes.
+/// What a call is given to report its error in: nothing (capacity UINT32_MAX), a record without
+/// text (UINT32_MAX - 1), or one with so many bytes for its text.
 Check failsInto(Failing call, uint32_t capacity) {
   return [=](Port& port) -> Outcome {
     Said said(capacity > 4096 ? 0 : capacity);
     cdl_error_t without{nullptr, 64, 0};
-    cdl_error_t* error = capacity == UINT32_MAX       ? nullptr
-                         : capacity == UINT32_MAX - 1 ? &without
-                                                      : said.error();
+    cdl_error_t* error = said.error();
+    if (capacity == UINT32_MAX) error = nullptr;
+    if (capacity == UINT32_MAX - 1) error = &without;
     CDL_ASSIGN(const cdl_code_t code, call(port, error));
     if (code == CDL_OK) return wrong("a call that cannot succeed did");
     if (code > CDL_MISMATCH) return wrong("{}", nameOf(code));

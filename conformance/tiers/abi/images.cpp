@@ -60,12 +60,12 @@ Result<const Sample*> anySample(Port& port) {
   return sample ? sample : &samples()[0];
 }
 
-/// `doorTwo`: only compile is given images that it has to check itself.
-Check refuses(std::vector<cdl_code_t> codes, Edit edit, bool doorTwo = false) {
+/// `compileOnly`: the case is about devices that compile.
+Check refuses(std::vector<cdl_code_t> codes, Edit edit, bool compileOnly = false) {
   return [=](Port& port) -> Outcome {
     CDL_ASSIGN(const Sample* sample, anySample(port));
     CDL_ASSIGN(const auto device, RawDevice::open(port));
-    if (doorTwo && !device->compiles()) return missing("compile");
+    if (compileOnly && !device->compiles()) return missing("compile");
     CDL_ASSIGN(const PageEnd image, edited(*sample, edit));
     Said said;
     CDL_ASSIGN(const cdl_code_t code, give(*device, image.as<cdl_image_t>(), said));
@@ -163,69 +163,82 @@ Check damaged(uint64_t seed) {
   };
 }
 
-} // namespace
-
-std::vector<Named> imageChecks() {
-  const auto section = [](cdl_section_t cdl_image_t::* which, auto change) {
-    return [=](cdl_image_t& image) { change(image.*which); };
-  };
-  const std::vector<cdl_code_t> malformed = {CDL_BAD_MODEL}, incompatible = {CDL_INCOMPATIBLE};
-  std::vector<Named> checks = {
+/// The image as a whole: where it lies, its versions, and codes that are not known.
+std::vector<Named> headerChecks() {
+  return {
       {"images/null", nullImage},
       {"images/misaligned", misaligned},
-      {"images/magic", refuses(malformed, [](cdl_image_t& image) { image.magic[3] = 'X'; })},
-      {"images/other_major", refuses(incompatible, [](cdl_image_t& image) { ++image.major; })},
-      {"images/newer_minor", refuses(incompatible, [](cdl_image_t& image) { ++image.minor; })},
+      {"images/magic", refuses({CDL_BAD_MODEL}, [](cdl_image_t& image) { image.magic[3] = 'X'; })},
+      {"images/other_major",
+       refuses({CDL_INCOMPATIBLE}, [](cdl_image_t& image) { ++image.major; })},
+      {"images/newer_minor",
+       refuses({CDL_INCOMPATIBLE}, [](cdl_image_t& image) { ++image.minor; })},
       {"images/unknown_kind",
-       refuses(incompatible, [](cdl_image_t& image) { instrOf(image).kind = 200; })},
+       refuses({CDL_INCOMPATIBLE}, [](cdl_image_t& image) { instrOf(image).kind = 200; })},
       {"images/unknown_function", refuses({CDL_INCOMPATIBLE, CDL_UNSUPPORTED},
                                           [](cdl_image_t& image) { instrOf(image).fn = 200; })},
+  };
+}
+
+/// Only compile is given images that it has to check itself.
+Check compileRefuses(Edit edit) { return refuses({CDL_BAD_MODEL}, std::move(edit), true); }
+
+/// Sizes, offsets and counts that point outside of the image.
+std::vector<Named> sectionChecks() {
+  const auto section = [](cdl_section_t cdl_image_t::* which, auto change) {
+    return compileRefuses([=](cdl_image_t& image) { change(image.*which); });
+  };
+  return {
       {"images/size_of_the_header_alone",
-       refuses(
-           malformed, [](cdl_image_t& image) { image.size = sizeof image; }, true)},
-      {"images/size_0", refuses(
-                            malformed, [](cdl_image_t& image) { image.size = 0; }, true)},
-      {"images/size_8_short", refuses(
-                                  malformed, [](cdl_image_t& image) { image.size -= 8; }, true)},
-      {"images/no_buffers",
-       refuses(malformed, section(&cdl_image_t::buffers, [](auto& s) { s.count = 1; }), true)},
+       compileRefuses([](cdl_image_t& image) { image.size = sizeof image; })},
+      {"images/size_0", compileRefuses([](cdl_image_t& image) { image.size = 0; })},
+      {"images/size_8_short", compileRefuses([](cdl_image_t& image) { image.size -= 8; })},
+      {"images/no_buffers", section(&cdl_image_t::buffers, [](auto& s) { s.count = 1; })},
       {"images/section_beyond_the_end",
-       refuses(malformed,
-               section(&cdl_image_t::views, [](auto& s) { s.offset += uint64_t(1) << 32; }), true)},
-      {"images/section_misaligned",
-       refuses(malformed, section(&cdl_image_t::instrs, [](auto& s) { s.offset += 4; }), true)},
+       section(&cdl_image_t::views, [](auto& s) { s.offset += uint64_t(1) << 32; })},
+      {"images/section_misaligned", section(&cdl_image_t::instrs, [](auto& s) { s.offset += 4; })},
       {"images/count_of_2_to_the_32",
-       refuses(malformed, section(&cdl_image_t::instrs, [](auto& s) { s.count = UINT32_MAX; }),
-               true)},
-      {"images/stride_0",
-       refuses(malformed, section(&cdl_image_t::views, [](auto& s) { s.stride = 0; }), true)},
+       section(&cdl_image_t::instrs, [](auto& s) { s.count = UINT32_MAX; })},
+      {"images/stride_0", section(&cdl_image_t::views, [](auto& s) { s.stride = 0; })},
+  };
+}
+
+/// Records that contradict others.
+std::vector<Named> recordChecks() {
+  const auto output = [](cdl_image_t& image) {
+    return const_cast<cdl_view_t*>(cdl_get_output(&image, &instrOf(image), 0));
+  };
+  return {
       {"images/view_of_no_buffer",
-       refuses(
-           malformed,
-           [](cdl_image_t& image) {
-             const_cast<cdl_view_t*>(cdl_get_output(&image, &instrOf(image), 0))->buffer = 77;
-           },
-           true)},
+       compileRefuses([=](cdl_image_t& image) { output(image)->buffer = 77; })},
       {"images/view_beyond_its_buffer",
-       refuses(
-           malformed,
-           [](cdl_image_t& image) {
-             const_cast<cdl_view_t*>(cdl_get_output(&image, &instrOf(image), 0))->offset =
-                 int64_t(1) << 40;
-           },
-           true)},
-      {"images/waits_for_itself",
-       refuses(
-           malformed,
-           [](cdl_image_t& image) { instrOf(image).first_wait = 1, instrOf(image).waits = 1; },
-           true)},
+       compileRefuses([=](cdl_image_t& image) { output(image)->offset = int64_t(1) << 40; })},
+      {"images/waits_for_itself", compileRefuses([](cdl_image_t& image) {
+         instrOf(image).first_wait = 1;
+         instrOf(image).waits = 1;
+       })},
       {"images/unclaimed", unclaimed},
+  };
+}
+
+/// Runs of instructions that are not there.
+std::vector<Named> rangeChecks() {
+  return {
       {"run/first=0", instructions(0, 1)},
       {"run/first=2", instructions(2, 1)},
       {"run/count=2", instructions(1, 2)},
       {"run/count=4294967295", instructions(1, UINT32_MAX)},
       {"run/first=4294967295", instructions(UINT32_MAX, 1)},
   };
+}
+
+} // namespace
+
+std::vector<Named> imageChecks() {
+  std::vector<Named> checks;
+  for (const std::vector<Named>& some :
+       {headerChecks(), sectionChecks(), recordChecks(), rangeChecks()})
+    checks.insert(checks.end(), some.begin(), some.end());
   for (uint64_t seed = 1; seed <= 4; ++seed)
     checks.push_back({fmt::format("images/damaged:seed={}", seed), damaged(seed)});
   return checks;

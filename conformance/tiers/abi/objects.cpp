@@ -83,9 +83,9 @@ std::string contentOf(Elem elem, uint64_t bytes, uint8_t seed) {
     const int32_t number = static_cast<int32_t>((at / step * 7 + seed) % 5);
     const float real = static_cast<float>(number) + 0.5f;
     const uint8_t small = elem == Elem::bool_ ? number % 2 : number;
-    const void* from = elem == Elem::f32_ ? static_cast<const void*>(&real)
-                       : step == 4        ? static_cast<const void*>(&number)
-                                          : static_cast<const void*>(&small);
+    const void* from = &small;
+    if (step == 4) from = &number;
+    if (elem == Elem::f32_) from = &real;
     std::memcpy(content.data() + at, from, step);
   }
   return content;
@@ -172,9 +172,9 @@ Result<std::unique_ptr<RawDevice>> RawDevice::open(Port& port, const cdl_host_t*
   for (const auto& [name, value] : port.options()) options.push_back({name.c_str(), value.c_str()});
   cdl_device_t* device = nullptr;
   Said said;
-  const cdl_code_t code =
-      table.device_open(host ? host : &plain, 0, options.empty() ? nullptr : options.data(),
-                        static_cast<uint32_t>(options.size()), &device, said.error());
+  const cdl_option_t* const given = options.empty() ? nullptr : options.data();
+  const cdl_code_t code = table.device_open(
+      host ? host : &plain, 0, given, static_cast<uint32_t>(options.size()), &device, said.error());
   CDL_TRY(succeeded("device_open", code, said));
   if (!device) return wrong("device_open succeeded without a device");
   return std::make_unique<RawDevice>(table, device);

@@ -41,10 +41,10 @@ Outcome texts(Port& port) {
 }
 
 bool fits(const std::string& value, const std::string& values) {
-  return values == "string"  ? true
-         : values == "int"   ? text::parseNumber<int64_t>(value).has_value()
-         : values == "float" ? text::parseNumber<double>(value).has_value()
-                             : text::isOneOf(value, values);
+  if (values == "string") return true;
+  if (values == "int") return text::parseNumber<int64_t>(value).has_value();
+  if (values == "float") return text::parseNumber<double>(value).has_value();
+  return text::isOneOf(value, values);
 }
 std::string rule(const cdl_option_schema_t& option) {
   return option.values ? option.values : "string";

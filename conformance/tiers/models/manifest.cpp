@@ -6,14 +6,23 @@ namespace candela::conformance::tiers::models {
 
 using runtime::bundle::NodePlacement;
 
+namespace {
+
+std::string placeOf(const NodePlacement& node) {
+  switch (node.cls) {
+  case NodePlacement::Class::host: return fmt::format("host ({})", node.why);
+  case NodePlacement::Class::native: return fmt::format("native on {}", node.on);
+  case NodePlacement::Class::emulated: break;
+  }
+  return fmt::format("emulated on {}", node.on);
+}
+
+} // namespace
+
 std::vector<std::string> manifestOf(const std::vector<NodePlacement>& placement) {
   std::vector<std::pair<std::string, uint64_t>> groups;
   for (const NodePlacement& node : placement) {
-    const std::string where =
-        node.cls == NodePlacement::Class::host     ? fmt::format("host ({})", node.why)
-        : node.cls == NodePlacement::Class::native ? fmt::format("native on {}", node.on)
-                                                   : fmt::format("emulated on {}", node.on);
-    const std::string text = fmt::format("{}: {}", node.op, where);
+    const std::string text = fmt::format("{}: {}", node.op, placeOf(node));
     const auto known = std::ranges::find(groups, text, &std::pair<std::string, uint64_t>::first);
     if (known == groups.end())
       groups.emplace_back(text, 1);

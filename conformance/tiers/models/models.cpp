@@ -188,13 +188,14 @@ Status tryNodes(const Graph& graph, Port& port, bool toPrimitives) {
     std::vector<const judge::Interval*> operands;
     intervals.reserve(node->operands().size());
     for (const graph::Value* operand : node->operands()) {
-      tensors.push_back(!operand                ? Tensor()
-                        : operand->isConstant() ? orThrow(operand->tensor())
-                                                : values.at(operand));
-      if (operand) {
-        CDL_ASSIGN(intervals.emplace_back(), judge::Interval::of(tensors.back()));
+      if (!operand) {
+        tensors.emplace_back();
+        operands.push_back(nullptr);
+        continue;
       }
-      operands.push_back(operand ? &intervals.back() : nullptr);
+      tensors.push_back(operand->isConstant() ? orThrow(operand->tensor()) : values.at(operand));
+      CDL_ASSIGN(intervals.emplace_back(), judge::Interval::of(tensors.back()));
+      operands.push_back(&intervals.back());
     }
     Right right;
     if (node->body) {

@@ -34,8 +34,9 @@ Graph buildMlp(const NetworkForm& form) {
 /// depthwise convolution.
 Graph buildCnn(const NetworkForm& form) {
   Layers l("cnn", form.quantized);
-  const int64_t size = form.large ? 48 : 13, channels = form.large ? 32 : 8,
-                blocks = form.large ? 3 : 1;
+  const int64_t size = form.large ? 48 : 13;
+  const int64_t channels = form.large ? 32 : 8;
+  const int64_t blocks = form.large ? 3 : 1;
   Value* x = l.graph.addInput("x", {Elem::f32_, {form.batch, 3, size, size}});
   x = l.conv(l.boundary(x, kActivationStep, 128), {channels, 3}, Activation::relu);
   x = l.op(OpKind::MaxPool, {x},
@@ -66,7 +67,9 @@ Graph buildCnn(const NetworkForm& form) {
 /// there on the way.
 Graph buildUnet(const NetworkForm& form) {
   Layers l("unet", form.quantized);
-  const int64_t size = form.large ? 40 : 12, channels = form.large ? 24 : 6, n = form.batch;
+  const int64_t n = form.batch;
+  const int64_t size = form.large ? 40 : 12;
+  const int64_t channels = form.large ? 24 : 6;
   Value* x = l.graph.addInput("x", {Elem::f32_, {n, 2, size, size}});
   Value* top = l.conv(l.boundary(x, kActivationStep, 128), {channels, 3}, Activation::relu);
   Value* middle = l.conv(top, {2 * channels, 3, 2}, Activation::relu);
@@ -92,8 +95,10 @@ Graph buildUnet(const NetworkForm& form) {
 /// sums.
 Graph buildTransformer(const NetworkForm& form) {
   Layers l("transformer", form.quantized);
-  const int64_t n = form.batch, length = form.large ? 48 : 7, width = form.large ? 96 : 24,
-                heads = form.large ? 6 : 3;
+  const int64_t n = form.batch;
+  const int64_t length = form.large ? 48 : 7;
+  const int64_t width = form.large ? 96 : 24;
+  const int64_t heads = form.large ? 6 : 3;
   const int64_t each = width / heads;
   Value* x = l.graph.addInput("x", {Elem::f32_, {n, length, width}});
   for (int layer = 0; layer < (form.large ? 2 : 1); ++layer) {

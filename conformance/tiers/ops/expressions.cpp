@@ -38,6 +38,15 @@ Result<graph::Value*> node(graph::Graph& graph, const text::ExprStep& step, Valu
   return failure(Code::internal, "no op is {}", text::exprFnName(step));
 }
 
+/// What an argument that is no literal refers to; `values` are those of the steps before.
+graph::Value* valueOf(const ExprArg& arg, const Values& operands, const Values& values) {
+  switch (arg.source) {
+  case ExprArg::Source::acc: return operands[0];
+  case ExprArg::Source::view: return operands[arg.index];
+  default: return values[arg.index];
+  }
+}
+
 } // namespace
 
 Result<Values> stepByStep(graph::Graph& graph, const std::string& text, const Values& operands) {
@@ -55,9 +64,7 @@ Result<Values> stepByStep(graph::Graph& graph, const std::string& text, const Va
         CDL_ASSIGN(const uint64_t bits, text::parseElement(elem, arg.literal));
         in.push_back(graph.addConstant(Payload::splat(elem, 1, bits), {elem, {}}));
       } else {
-        in.push_back(arg.source == ExprArg::Source::acc    ? operands[0]
-                     : arg.source == ExprArg::Source::view ? operands[arg.index]
-                                                           : values[arg.index]);
+        in.push_back(valueOf(arg, operands, values));
       }
     }
     CDL_ASSIGN(graph::Value* const value, node(graph, steps[s], std::move(in)));
@@ -171,6 +178,76 @@ Lie lieOf(const std::string& form, const Shape& shape) {
   return lie;
 }
 
+bool holdsElementwise(const Choice& c) {
+  const std::string &shape = c.at("shape"), &last = c.at("last"), &data = c.at("data");
+  const Expression& expression = expressionOf(c.at("row"));
+  if (data == "ties")
+    return shape == "3x5x7" && last == "dense" &&
+           !tiedOperands(expression.name, Elem::f32_).empty();
+  if (std::string_view(expression.name).starts_with("rescale")) return false;
+  if (shape == "0x4") return last == "dense" && data == "calm" && wordOf(c.at("row")) == "muladd";
+  if (operandsOf(expression) == 1 && last != "dense" && last != "transposed") return false;
+  if (last == "transposed" && (shape == "17" || shape == "1x65")) return false;
+  if (last == "column" && shape == "17") return false;
+  // NaN and infinities once for each expression; numbers that are exact for each way to lie.
+  if (data == "corners") return shape == "3x5x7" && last == "dense";
+  if (data == "calm") return shape == "3x5x7" || shape == "1x65";
+  return last == "dense" || shape == "2x3x4x5x6";
+}
+
+/// Makes the last operand of a case one that lies so.
+void moveLastOperand(OpCase& made, const std::string& text, const Shape& shape, const Lie& lie) {
+  made.parts = [text, shape, lie](graph::Graph& graph, const Values& in) -> Result<Values> {
+    Values operands = in;
+    CDL_ASSIGN(const Values last,
+               write(graph, OpKind::Affine, {in.back()},
+                     {{"dims", shape}, {"strides", lie.strides}, {"offset", lie.offset}}));
+    operands.back() = last[0];
+    return stepByStep(graph, text, operands);
+  };
+  made.change = [shape, lie](lowering::decompose::NodeInstr& instr, const Values&) {
+    for (lowering::decompose::NodeView& operand : instr.operands) {
+      operand.dims = shape;
+      operand.strides = denseStrides(shape);
+    }
+    instr.result.dims = shape;
+    instr.result.strides = denseStrides(shape);
+    instr.operands.back().strides = lie.strides;
+    instr.operands.back().offset = lie.offset;
+  };
+}
+
+OpCase elementwiseCase(const Choice& choice) {
+  const Expression& expression = expressionOf(choice.at("row"));
+  std::vector<Elem> elems = elemsIn(choice.at("row"));
+  elems.resize(operandsOf(expression), elems[0]);
+  const Shape shape = shapeOf(choice.at("shape"));
+  const std::string& last = choice.at("last");
+  OpCase made;
+  const bool isTied = choice.at("data") == "ties";
+  const auto tied =
+      isTied ? tiedOperands(expression.name, elems[0]) : std::vector<TrialBuilder::Fill>();
+  for (size_t i = 0; i < elems.size(); ++i)
+    made.operands.push_back(
+        {elems[i], shape, isTied ? tied[i] : fillOf(elems[i], choice.at("data"))});
+  Shape& dims = made.operands.back().dims;
+  if (last == "scalar") dims = {};
+  if (last == "row") dims = {shape.back()};
+  if (last == "column") dims.back() = 1;
+  const std::string text = expression.text;
+  const Elem to = endOf(text, elems);
+  made.whole = [text, to](graph::Graph& graph, const Values& in) {
+    return write(graph, OpKind::Expr, in, {{"to", to}, {"steps", text}});
+  };
+  if (last == "transposed" || last == "negative")
+    moveLastOperand(made, text, shape, lieOf(last, shape));
+  else
+    made.parts = [text](graph::Graph& graph, const Values& in) {
+      return stepByStep(graph, text, in);
+    };
+  return made;
+}
+
 OpFamily elementwise() {
   OpFamily made;
   made.family = {"ops:elementwise/",
@@ -178,79 +255,14 @@ OpFamily elementwise() {
                  {{"shape", {"17", "3x5x7", "2x3x4x5x6", "1x65", "0x4"}},
                   {"last", {"dense", "scalar", "row", "column", "transposed", "negative"}},
                   {"data", {"calm", "steps", "corners", "ties"}}},
-                 [](const Choice& c) {
-                   const std::string &shape = c.at("shape"), &last = c.at("last"),
-                                     &data = c.at("data");
-                   const Expression& expression = expressionOf(c.at("row"));
-                   if (data == "ties")
-                     return shape == "3x5x7" && last == "dense" &&
-                            !tiedOperands(expression.name, Elem::f32_).empty();
-                   if (std::string_view(expression.name).starts_with("rescale")) return false;
-                   if (shape == "0x4")
-                     return last == "dense" && data == "calm" && wordOf(c.at("row")) == "muladd";
-                   if (operandsOf(expression) == 1 && last != "dense" && last != "transposed")
-                     return false;
-                   if (last == "transposed" && (shape == "17" || shape == "1x65")) return false;
-                   if (last == "column" && shape == "17") return false;
-                   // NaN and infinities once for each expression; numbers that are exact for each
-                   // way to lie.
-                   if (data == "corners") return shape == "3x5x7" && last == "dense";
-                   if (data == "calm") return shape == "3x5x7" || shape == "1x65";
-                   return last == "dense" || shape == "2x3x4x5x6";
-                 },
+                 holdsElementwise,
                  {}};
   made.family.isTypical = [](const Choice& choice) { return choice.at("data") != "ties"; };
   made.family.tells = [](const Choice& choice) {
     return choice.at("data") == "ties" ? "ties" : "";
   };
   made.budget = {10, 30};
-  made.make = [](const Choice& choice) {
-    const Expression& expression = expressionOf(choice.at("row"));
-    std::vector<Elem> elems = elemsIn(choice.at("row"));
-    elems.resize(operandsOf(expression), elems[0]);
-    const Shape shape = shapeOf(choice.at("shape"));
-    const std::string& last = choice.at("last");
-    OpCase made;
-    const bool isTied = choice.at("data") == "ties";
-    const auto tied =
-        isTied ? tiedOperands(expression.name, elems[0]) : std::vector<TrialBuilder::Fill>();
-    for (size_t i = 0; i < elems.size(); ++i)
-      made.operands.push_back(
-          {elems[i], shape, isTied ? tied[i] : fillOf(elems[i], choice.at("data"))});
-    Shape& dims = made.operands.back().dims;
-    if (last == "scalar") dims = {};
-    if (last == "row") dims = {shape.back()};
-    if (last == "column") dims.back() = 1;
-    const std::string text = expression.text;
-    made.whole = [text, to = endOf(text, elems)](graph::Graph& graph, const Values& in) {
-      return write(graph, OpKind::Expr, in, {{"to", to}, {"steps", text}});
-    };
-    const Lie lie = lieOf(last, shape);
-    const bool moved = last == "transposed" || last == "negative";
-    made.parts = [text, shape, lie, moved](graph::Graph& graph,
-                                           const Values& in) -> Result<Values> {
-      Values operands = in;
-      if (moved) {
-        CDL_ASSIGN(const Values last,
-                   write(graph, OpKind::Affine, {in.back()},
-                         {{"dims", shape}, {"strides", lie.strides}, {"offset", lie.offset}}));
-        operands.back() = last[0];
-      }
-      return stepByStep(graph, text, operands);
-    };
-    if (moved)
-      made.change = [shape, lie](lowering::decompose::NodeInstr& instr, const Values&) {
-        for (lowering::decompose::NodeView& operand : instr.operands) {
-          operand.dims = shape;
-          operand.strides = denseStrides(shape);
-        }
-        instr.result.dims = shape;
-        instr.result.strides = denseStrides(shape);
-        instr.operands.back().strides = lie.strides;
-        instr.operands.back().offset = lie.offset;
-      };
-    return made;
-  };
+  made.make = elementwiseCase;
   return made;
 }
 
@@ -352,13 +364,15 @@ Shaped shaped(const Base& base, const std::string& size) {
   const std::string_view name = base.name;
   const bool large = size == "large";
   if (name.starts_with("matmul")) {
-    const int64_t b = large ? 1 : 2, m = large ? 37 : 3, k = large ? 65 : 7, n = large ? 48 : 5;
+    const Shape sizes = large ? Shape{1, 37, 65, 48} : Shape{2, 3, 7, 5};
+    const int64_t b = sizes[0], m = sizes[1], k = sizes[2], n = sizes[3];
     return {{{b, m, k}, {1, k, n}}, {b, m, n}, OpKind::BatchMatmul, {{"to", base.acc}}};
   }
   const graph::Attrs window{{"strides", std::vector<int64_t>{2, 1}},
                             {"pads", std::vector<int64_t>{1, 0, 1, 2}}};
   if (name.starts_with("conv2d")) {
-    const int64_t c = large ? 16 : 3, o = large ? 32 : 5;
+    const int64_t c = large ? 16 : 3;
+    const int64_t o = large ? 32 : 5;
     if (name.find("depthwise") != std::string_view::npos) {
       graph::Attrs grouped = window;
       grouped["group"] = c;
@@ -370,7 +384,8 @@ Shaped shaped(const Base& base, const std::string& size) {
             window};
   }
   if (name.starts_with("reduce")) {
-    const int64_t r = large ? 130 : 5, i = large ? 1 : 4;
+    const int64_t r = large ? 130 : 5;
+    const int64_t i = large ? 1 : 4;
     return {{{6, r, i}},
             {6, i},
             OpKind::Reduce,
@@ -385,6 +400,31 @@ Shaped shaped(const Base& base, const std::string& size) {
           pool};
 }
 
+/// What the base computes on: exact numbers where what follows breaks ties.
+TrialBuilder::Fill baseFill(Elem elem, const Epilogue& end, const std::string& data) {
+  if (data != "ties") return fillOf(elem, isFloat(elem) ? data : "bits");
+  return std::string_view(end.name) == "real" ? longIntegers() : wholeNumbers(elem, 1);
+}
+
+/// Numbers of the epilogue's view number `place`, which make the result one half-way between two:
+/// the factor of a quantizer; multiplier, shift and zero point of RESCALE.
+TrialBuilder::Fill tiedView(const Epilogue& end, Elem acc, size_t place) {
+  if (quantizes(end)) return halfFactors(acc);
+  switch (place) {
+  case 0: return halfMultipliers();
+  case 1: return halfShifts();
+  default: return wholeNumbers(acc, 9);
+  }
+}
+
+/// A number for each channel of images, or along the last dim of all else.
+Shape perChannel(Shape dims) {
+  const size_t channels = dims.size() == 4 ? 1 : dims.size() - 1;
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (d != channels) dims[d] = 1;
+  return dims;
+}
+
 OpCase epilogue(const Choice& choice) {
   const std::string& row = choice.at("row");
   const Base& base = baseOf(row);
@@ -393,11 +433,7 @@ OpCase epilogue(const Choice& choice) {
   const bool constant = choice.at("second") == "constant";
   OpCase made;
   const bool isTied = choice.at("data") == "ties";
-  const auto data = [&](Elem elem) {
-    if (isTied)
-      return std::string_view(end.name) == "real" ? longIntegers() : wholeNumbers(elem, 1);
-    return fillOf(elem, isFloat(elem) ? choice.at("data") : "bits");
-  };
+  const auto data = [&](Elem elem) { return baseFill(elem, end, choice.at("data")); };
   made.operands = {{base.first, shapes.operands[0], data(base.first)}};
   if (base.second != Elem::none)
     made.operands.push_back({base.second, shapes.operands[1], data(base.second), constant});
@@ -409,21 +445,11 @@ OpCase epilogue(const Choice& choice) {
   const size_t own = made.operands.size();
   std::vector<Elem> elems{base.acc};
   for (const char view : std::string_view(end.views)) {
-    // Along the channels of images, the last dim of all else.
-    Shape dims = shapes.result;
-    if (view == 'c') {
-      for (size_t d = 0; d < dims.size(); ++d)
-        if (d != (dims.size() == 4 ? 1 : dims.size() - 1)) dims[d] = 1;
-    }
-
-    // Of a RESCALE multiplier, shift and zero, of a quantizer the factor.
-    const TrialBuilder::Fill tied = quantizes(end)      ? halfFactors(base.acc)
-                                    : elems.size() == 1 ? halfMultipliers()
-                                    : elems.size() == 2 ? halfShifts()
-                                                        : wholeNumbers(base.acc, 9);
-    made.operands.push_back({base.acc, dims,
-                             isTied ? tied : fillOf(base.acc, quantizes(end) ? "calm" : "steps"),
-                             constant && view == 'c'});
+    const bool isPerChannel = view == 'c';
+    made.operands.push_back({base.acc, isPerChannel ? perChannel(shapes.result) : shapes.result,
+                             isTied ? tiedView(end, base.acc, elems.size() - 1)
+                                    : fillOf(base.acc, quantizes(end) ? "calm" : "steps"),
+                             constant && isPerChannel});
     elems.push_back(base.acc);
   }
   const std::string text = end.text;
@@ -437,8 +463,8 @@ OpCase epilogue(const Choice& choice) {
     operands.insert(operands.end(), in.begin() + static_cast<std::ptrdiff_t>(own), in.end());
     return operands;
   };
-  made.whole = [with, text, to = endOf(text, elems)](graph::Graph& graph,
-                                                     const Values& in) -> Result<Values> {
+  const Elem to = endOf(text, elems);
+  made.whole = [with, text, to](graph::Graph& graph, const Values& in) -> Result<Values> {
     CDL_ASSIGN(const Values operands, with(graph, in));
     return write(graph, OpKind::Expr, operands, {{"to", to}, {"steps", text}});
   };
@@ -468,7 +494,8 @@ OpFamily epilogues() {
                  (two || !claimed);
         // Exact sums of halves lie on the steps of a quantizer.
         const bool rounds = quantizes(epilogueOf(c.at("row")));
-        if (c.at("data") == (rounds ? "steps" : isFloat(base.first) ? "" : "calm")) return false;
+        if (rounds && c.at("data") == "steps") return false;
+        if (!rounds && !isFloat(base.first) && c.at("data") == "calm") return false;
         if (claimed) return two && constant && large && (rounds || c.at("data") == "steps");
         return constant || two || std::string_view(epilogueOf(c.at("row")).views).find('c') == 0;
       },

@@ -75,69 +75,76 @@ OpFamily softmax() {
   return made;
 }
 
+bool holdsNorm(const Choice& c) {
+  const std::string &row = c.at("row"), &epsilon = c.at("epsilon"), &data = c.at("data");
+  const bool half = elemBits(elemsIn(row)[0]) == 16;
+  if (isRare(row)) return epsilon == "1e-5" && data == "calm" && c.at("shape") == "3x7";
+  if (c.at("shape") == "0x8") return epsilon == "0.5" && data == "calm" && !half;
+  // Of one number, or of equal ones, no epsilon leaves 0 / 0, and without a bias layer_norm leaves
+  // 0 but for roundings.
+  const bool flat = c.at("shape") == "1x1" || data == "equal";
+  if (flat && (epsilon != "0.5" || (wordOf(row) == "layer" && c.at("given") != "bias")))
+    return false;
+  if (half) return epsilon == "0.5" && data != "wide";
+  return epsilon == "1e-5" || data == "calm" || flat;
+}
+
+/// RMS_NORM with a bias, which no node has: an addition follows it.
+void addBias(OpCase& norm) {
+  norm.parts = [write = norm.whole](graph::Graph& graph, const Values& in) -> Result<Values> {
+    Values wide;
+    for (graph::Value* value : in) {
+      CDL_ASSIGN(value, widened(graph, value));
+      wide.push_back(value);
+    }
+    CDL_ASSIGN(const Values normed, write(graph, wide));
+    CDL_ASSIGN(graph::Value * y, one(graph, OpKind::Add, {normed[0], wide[2]}));
+    if (y->type.elem != in[0]->type.elem)
+      return ops::write(graph, OpKind::Cast, {y}, {{"to", in[0]->type.elem}});
+    return Values{y};
+  };
+  norm.change = [](lowering::decompose::NodeInstr& instr, const Values& operands) {
+    instr.operands.push_back(instr.operands[1]);
+    instr.operands[2].value = operands[2];
+  };
+}
+
+OpCase normCase(const Choice& choice) {
+  const std::string& row = choice.at("row");
+  const Elem elem = elemsIn(row)[0];
+  const Shape shape = shapeOf(choice.at("shape"));
+  const bool layer = wordOf(row) == "layer";
+  const bool biased = choice.at("given") == "bias";
+  const double epsilon = text::parseNumber<double>(choice.at("epsilon")).value_or(1);
+  OpCase norm;
+  norm.operands = {{elem, shape, fillOf(elem, choice.at("data"))}};
+  if (choice.at("given") != "x")
+    norm.operands.push_back({elem, {shape[1]}, fillOf(elem, "calm")}); // scale
+  if (biased) norm.operands.push_back({elem, {shape[1]}, fillOf(elem, "calm")});
+  norm.whole = [layer, epsilon](graph::Graph& graph, const Values& in) {
+    Values operands = in;
+    // The record of rms_norm has no bias.
+    if (!layer) operands.resize(std::min<size_t>(2, in.size()));
+    return ops::write(graph, layer ? OpKind::LayerNorm : OpKind::RmsNorm, operands,
+                      {{"axis", int64_t(1)}, {"epsilon", epsilon}});
+  };
+  if (biased && !layer) addBias(norm);
+  return norm;
+}
+
 OpFamily norm() {
   OpFamily made;
-  made.family = {
-      "ops:norm/",
-      {"layer_f32", "layer_f16", "layer_bf16", "layer_f64", "rms_f32", "rms_f16", "rms_bf16",
-       "rms_f64"},
-      {{"given", {"x", "scale", "bias"}},
-       {"shape", {"3x7", "1x1", "5x64", "2x257", "16x3", "0x8"}},
-       {"epsilon", {"1e-5", "0", "1e-12", "0.5"}},
-       {"data", {"calm", "steps", "wide", "offset", "equal"}}},
-      [](const Choice& c) {
-        const std::string &row = c.at("row"), &epsilon = c.at("epsilon"), &data = c.at("data");
-        const bool half = elemBits(elemsIn(row)[0]) == 16;
-        if (isRare(row)) return epsilon == "1e-5" && data == "calm" && c.at("shape") == "3x7";
-        if (c.at("shape") == "0x8") return epsilon == "0.5" && data == "calm" && !half;
-        // Of one number, or of equal ones, no epsilon leaves 0 / 0, and without a bias
-        // layer_norm leaves 0 but for roundings.
-        const bool flat = c.at("shape") == "1x1" || data == "equal";
-        if (flat && (epsilon != "0.5" || (wordOf(row) == "layer" && c.at("given") != "bias")))
-          return false;
-        if (half) return epsilon == "0.5" && data != "wide";
-        return epsilon == "1e-5" || data == "calm" || flat;
-      },
-      {}};
+  made.family = {"ops:norm/",
+                 {"layer_f32", "layer_f16", "layer_bf16", "layer_f64", "rms_f32", "rms_f16",
+                  "rms_bf16", "rms_f64"},
+                 {{"given", {"x", "scale", "bias"}},
+                  {"shape", {"3x7", "1x1", "5x64", "2x257", "16x3", "0x8"}},
+                  {"epsilon", {"1e-5", "0", "1e-12", "0.5"}},
+                  {"data", {"calm", "steps", "wide", "offset", "equal"}}},
+                 holdsNorm,
+                 {}};
   made.budget = {0, 22};
-  made.make = [](const Choice& choice) {
-    const std::string& row = choice.at("row");
-    const Elem elem = elemsIn(row)[0];
-    const Shape shape = shapeOf(choice.at("shape"));
-    const bool layer = wordOf(row) == "layer", scaled = choice.at("given") != "x",
-               biased = choice.at("given") == "bias";
-    const double epsilon = text::parseNumber<double>(choice.at("epsilon")).value_or(1);
-    OpCase norm;
-    norm.operands = {{elem, shape, fillOf(elem, choice.at("data"))}};
-    if (scaled) norm.operands.push_back({elem, {shape[1]}, fillOf(elem, "calm")});
-    if (biased) norm.operands.push_back({elem, {shape[1]}, fillOf(elem, "calm")});
-    const auto write = [layer, epsilon](graph::Graph& graph, const Values& in) {
-      Values operands = in;
-      // of a bias the record knows nothing
-      if (!layer) operands.resize(std::min<size_t>(2, in.size()));
-      return ops::write(graph, layer ? OpKind::LayerNorm : OpKind::RmsNorm, operands,
-                        {{"axis", int64_t(1)}, {"epsilon", epsilon}});
-    };
-    norm.whole = write;
-    if (layer || !biased) return norm;
-    norm.parts = [write](graph::Graph& graph, const Values& in) -> Result<Values> {
-      Values wide;
-      for (graph::Value* value : in) {
-        CDL_ASSIGN(value, widened(graph, value));
-        wide.push_back(value);
-      }
-      CDL_ASSIGN(const Values normed, write(graph, wide));
-      CDL_ASSIGN(graph::Value * y, one(graph, OpKind::Add, {normed[0], wide[2]}));
-      if (y->type.elem != in[0]->type.elem)
-        return ops::write(graph, OpKind::Cast, {y}, {{"to", in[0]->type.elem}});
-      return Values{y};
-    };
-    norm.change = [](lowering::decompose::NodeInstr& instr, const Values& operands) {
-      instr.operands.push_back(instr.operands[1]);
-      instr.operands[2].value = operands[2];
-    };
-    return norm;
-  };
+  made.make = normCase;
   return made;
 }
 
@@ -243,6 +250,12 @@ OpFamily argReduce() {
   return made;
 }
 
+/// How many of the sorted elements of a line are kept.
+int64_t firstOf(int64_t extent, const std::string& first) {
+  if (first == "all") return extent;
+  return first == "1" ? 1 : (extent + 1) / 2;
+}
+
 OpFamily sort() {
   OpFamily made;
   std::vector<std::string> rows;
@@ -266,11 +279,8 @@ OpFamily sort() {
   made.make = [](const Choice& choice) {
     const Elem elem = elemsIn(choice.at("row"))[0];
     const Shape shape = shapeOf(choice.at("shape"));
-    const std::string& first = choice.at("first");
     graph::Attrs attrs{{"axis", int64_t(1)},
-                       {"k", first == "all" ? shape[1]
-                             : first == "1" ? int64_t(1)
-                                            : (shape[1] + 1) / 2},
+                       {"k", firstOf(shape[1], choice.at("first"))},
                        {"descending", int64_t(wordOf(choice.at("row")) == "descending")}};
     OpCase sort;
     sort.operands = {{elem, shape, fillOf(elem, choice.at("data"))}};

@@ -108,6 +108,21 @@ public:
     view.offset = from.offset;
     return view;
   }
+  /// A view of an epilogue, which is walked as the result is.
+  Result<program::View> viewBeside(const lowering::decompose::NodeView& from,
+                                   const program::View& result) {
+    program::View view = viewOf(from);
+    if (result.layout.isRowMajor()) return view;
+    const graph::TensorType type = typeOn(from.elem, from.dims, result.layout);
+    if (!type.layout.divides(from.dims))
+      return failure(Code::unsupported, "an epilogue over blocks partly empty");
+    view.dims = type.physicalDims();
+    view.strides.clear();
+    for (size_t d = 0; d < view.dims.size(); ++d)
+      view.strides.push_back(from.strides[type.layout.steps[d].dim] * type.layout.stepOf(d));
+    view.layout = result.layout;
+    return view;
+  }
   /// All of a value on a layout, whose buffer becomes as large as that.
   Result<program::View> viewOn(const lowering::decompose::NodeView& from,
                                const cdl_layout_t& record) {
@@ -237,36 +252,21 @@ Result<Program> OpTrial::program(const capabilities::Target& target,
   instr.provenance = {{address_, std::string(kindName(instr_.kind))}};
   for (const auto& [id, values] : instr_.attrs)
     instr.attrs.push_back({id, cdl_attr_facts(id)->type, values});
-  const auto layoutAt = [&](size_t i) { return i < layouts.size() ? layouts[i] : cdl_layout_t{}; };
+  const auto viewAt = [&](const lowering::decompose::NodeView& from,
+                          size_t i) -> Result<program::View> {
+    if (i >= layouts.size() || layouts[i].count == 0) return writer.viewOf(from);
+    return writer.viewOn(from, layouts[i]);
+  };
   for (size_t i = 0; i < instr_.operands.size(); ++i) {
-    if (layoutAt(i).count == 0) {
-      instr.inputs.push_back(writer.viewOf(instr_.operands[i]));
-      continue;
-    }
-    CDL_ASSIGN(program::View view, writer.viewOn(instr_.operands[i], layoutAt(i)));
+    CDL_ASSIGN(program::View view, viewAt(instr_.operands[i], i));
     instr.inputs.push_back(std::move(view));
   }
-  const cdl_layout_t ofResult = layoutAt(instr_.operands.size());
-  if (ofResult.count == 0) {
-    instr.outputs.push_back(writer.viewOf(instr_.result));
-  } else {
-    CDL_ASSIGN(program::View view, writer.viewOn(instr_.result, ofResult));
-    instr.outputs.push_back(std::move(view));
-  }
+  CDL_ASSIGN(program::View resultView, viewAt(instr_.result, instr_.operands.size()));
+  instr.outputs.push_back(std::move(resultView));
   for (const lowering::decompose::NodeView& other : instr_.others)
     instr.outputs.push_back(writer.viewOf(other));
   for (const lowering::decompose::NodeView& from : instr_.views) {
-    program::View view = writer.viewOf(from);
-    if (ofResult.count) { // walked as the result is
-      const graph::TensorType type = typeOn(from.elem, from.dims, instr.outputs[0].layout);
-      if (!type.layout.divides(from.dims))
-        return failure(Code::unsupported, "an epilogue over blocks partly empty");
-      view.dims = type.physicalDims();
-      view.strides.clear();
-      for (size_t d = 0; d < view.dims.size(); ++d)
-        view.strides.push_back(from.strides[type.layout.steps[d].dim] * type.layout.stepOf(d));
-      view.layout = instr.outputs[0].layout;
-    }
+    CDL_ASSIGN(program::View view, writer.viewBeside(from, instr.outputs[0]));
     instr.inputs.push_back(std::move(view));
   }
   instr.prologue = static_cast<uint32_t>(instr_.prologue);
@@ -369,7 +369,8 @@ Trial OpTrial::trialOn(Program program) const {
     return tensors;
   };
   // Two of the three runs have the same inputs.
-  trial.judge = [this, inputs, outputs, known = std::make_shared<std::vector<Judged>>()](
+  const auto known = std::make_shared<std::vector<Judged>>();
+  trial.judge = [this, inputs, outputs, known](
                     const Program&, std::span<const Tensor> given) -> Result<judge::Expectation> {
     std::vector<Tensor> logical(given.begin(), given.end());
     for (size_t i = 0; i < logical.size(); ++i)

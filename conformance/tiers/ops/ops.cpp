@@ -46,10 +46,12 @@ TrialBuilder::Fill fillOf(Elem elem, std::string_view data) {
   return [elem, data = std::string(data)](int64_t count, random::Random& random) {
     Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
     const int64_t first = random.between(1, 5);
+    const auto next = [&] {
+      if (data == "equal") return first;
+      return data == "offset" ? random.between(256, 272) : random.below(3);
+    };
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t number = data == "equal"    ? first
-                             : data == "offset" ? random.between(256, 272)
-                                                : random.below(3);
+      const int64_t number = next();
       const uint64_t bits = isFloat(elem) ? fromReal(elem, static_cast<double>(number))
                                           : static_cast<uint64_t>(number) & elemMask(elem);
       storeElement(elem, tensor.bytes.mutableData(), i, bits);

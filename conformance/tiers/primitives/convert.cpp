@@ -41,7 +41,8 @@ std::vector<Axis> roundings(std::string_view fn) {
 
 /// Binary digits that every number of the type may have.
 int digitsOf(Elem elem) {
-  if (!isFloat(elem)) return elem == Elem::bool_ ? 1 : elemBits(elem) - (isSigned(elem) ? 1 : 0);
+  if (elem == Elem::bool_) return 1;
+  if (!isFloat(elem)) return elemBits(elem) - (isSigned(elem) ? 1 : 0);
   switch (elem) {
   case Elem::f64_: return 53;
   case Elem::f32_: return 24;
@@ -99,65 +100,72 @@ Part tiesOf(const Pairs& all, uint16_t fn) {
           .budget = {0, static_cast<unsigned>(rows.size())}};
 }
 
+/// What is asked about one way to round.
+std::vector<Part> partsOf(uint16_t fn) {
+  const std::vector<std::string> dense = {"dense,dense"};
+  const std::string_view name = program::fnName(kKind, fn);
+  std::vector<Part> parts;
+  const std::vector<std::string> required = requiredPairs(fn);
+  const bool isPlain = fn == CDL_CONVERT_TRUNC;
+  const auto everyNumber = [&](const std::vector<std::string>& rows, Elem like) {
+    parts.push_back({.rows = rows,
+                     .shapes = {everyShape(like)},
+                     .views = dense,
+                     .data = {"every"},
+                     .before = roundings(name),
+                     .budget = {1, isPlain ? 2u : 1u}});
+  };
+  const Budget arithmetic = isPlain ? Budget{4, 8} : Budget{1, 3};
+  const Budget storage = isPlain ? Budget{2, 4} : Budget{1, 1};
+  const Pairs all = allPairs(!isPlain);
+  parts.push_back({.rows = required,
+                   .shapes = manyShapes(),
+                   .views = unaryViews(),
+                   .data = {"calm", "corners", "bits", "near"},
+                   .before = roundings(name),
+                   .typicalViews = dense,
+                   .typicalData = {"near"},
+                   .oneIn = 40,
+                   .oneInDense = 6,
+                   .budget = {0, isPlain ? 48u : 6u}});
+  parts.push_back(
+      {.rows = without(all.arithmetic, required),
+       .shapes = {"1031", "2x3x5"},
+       .views = {"dense,dense", "transposed,dense", "reversed,rotated", "strided,in0", "dense,in0"},
+       .data = {"calm", "near"},
+       .before = roundings(name),
+       .typicalViews = dense,
+       .typicalData = {"near"},
+       .oneIn = 32,
+       .oneInDense = 4,
+       .budget = arithmetic});
+  parts.push_back({.rows = all.storage,
+                   .shapes = {"8x64", "2x2x3x1x5"},
+                   .views = {"dense,dense", "broadcast,dense", "reversed,rotated"},
+                   .data = {"calm", "near"},
+                   .before = roundings(name),
+                   .typicalViews = dense,
+                   .typicalData = {"near"},
+                   .oneIn = 16,
+                   .oneInDense = 4,
+                   .budget = storage});
+  if (fn != CDL_CONVERT_FLOOR) parts.push_back(tiesOf(all, fn));
+  everyNumber(all.bytes, Elem::u8_);
+  everyNumber(all.halves, Elem::f16_);
+  everyNumber(all.wide, Elem::f32_);
+  parts.push_back(
+      inLoops(required, {"dense,dense", "rows,strided", "negative,rows"}, {"near"}, {1, 1}));
+  for (const Axis& axis : roundings(name)) parts.back().before.push_back(axis);
+  return parts;
+}
+
 } // namespace
 
 std::vector<Case> convertCases(const Selection& selection) {
-  const std::vector<std::string> dense = {"dense,dense"};
   std::vector<Part> parts;
-  const auto once = [&](std::vector<std::string> rows, Elem like, std::string_view fn,
-                        const std::string& data, Budget budget) {
-    parts.push_back({.rows = std::move(rows),
-                     .shapes = {everyShape(like)},
-                     .views = dense,
-                     .data = {data},
-                     .before = roundings(fn),
-                     .budget = budget});
-  };
-  for (uint16_t fn = 0; cdl_fn_known(kKind, fn); ++fn) {
-    const std::string_view name = program::fnName(kKind, fn);
-    const std::vector<std::string> required = requiredPairs(fn);
-    const bool isPlain = fn == CDL_CONVERT_TRUNC;
-    const Pairs all = allPairs(!isPlain);
-    parts.push_back({.rows = required,
-                     .shapes = manyShapes(),
-                     .views = unaryViews(),
-                     .data = {"calm", "corners", "bits", "near"},
-                     .before = roundings(name),
-                     .typicalViews = dense,
-                     .typicalData = {"near"},
-                     .oneIn = 40,
-                     .oneInDense = 6,
-                     .budget = {0, isPlain ? 48u : 6u}});
-    parts.push_back({.rows = without(all.arithmetic, required),
-                     .shapes = {"1031", "2x3x5"},
-                     .views = {"dense,dense", "transposed,dense", "reversed,rotated", "strided,in0",
-                               "dense,in0"},
-                     .data = {"calm", "near"},
-                     .before = roundings(name),
-                     .typicalViews = dense,
-                     .typicalData = {"near"},
-                     .oneIn = 32,
-                     .oneInDense = 4,
-                     .budget = {isPlain ? 4u : 1u, isPlain ? 8u : 3u}});
-    parts.push_back({.rows = all.storage,
-                     .shapes = {"8x64", "2x2x3x1x5"},
-                     .views = {"dense,dense", "broadcast,dense", "reversed,rotated"},
-                     .data = {"calm", "near"},
-                     .before = roundings(name),
-                     .typicalViews = dense,
-                     .typicalData = {"near"},
-                     .oneIn = 16,
-                     .oneInDense = 4,
-                     .budget = {isPlain ? 2u : 1u, isPlain ? 4u : 1u}});
-    if (fn != CDL_CONVERT_FLOOR) parts.push_back(tiesOf(all, fn));
-    once(all.bytes, Elem::u8_, name, "every", {1, isPlain ? 2u : 1u});
-    once(all.halves, Elem::f16_, name, "every", {1, isPlain ? 2u : 1u});
-    once(all.wide, Elem::f32_, name, "every", {1, isPlain ? 2u : 1u});
-    parts.push_back(
-        inLoops(required, {"dense,dense", "rows,strided", "negative,rows"}, {"near"}, {1, 1}));
-    for (const Axis& axis : roundings(name)) parts.back().before.push_back(axis);
-  }
-  parts.push_back(witnesses({"f32_i32"}, {"scalar"}, dense, {"calm"}));
+  for (uint16_t fn = 0; cdl_fn_known(kKind, fn); ++fn)
+    for (Part& part : partsOf(fn)) parts.push_back(std::move(part));
+  parts.push_back(witnesses({"f32_i32"}, {"scalar"}, {"dense,dense"}, {"calm"}));
   parts.back().before = {{"fn", {"rne"}}, {"sat", {"1"}}};
   return elementwiseCases("primitives:convert/", parts, callOf, selection);
 }

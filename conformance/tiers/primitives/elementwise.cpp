@@ -106,7 +106,8 @@ Family familyOf(const std::string& stem, const Part& part, const CallOf& callOf)
            (shared->typicalViews.empty() || contains(shared->typicalViews, choice.at("view"))) &&
            (shared->typicalData.empty() || contains(shared->typicalData, choice.at("data")));
   };
-  family.holds = [shared, stem, callOf, isTypical = family.isTypical](const Choice& choice) {
+  const auto isTypical = family.isTypical;
+  family.holds = [shared, stem, callOf, isTypical](const Choice& choice) {
     const std::string& view = choice.at("view");
     const Shape dims = shapeOf(choice.at("shape"));
     const bool dense = isDense(text::split(view, ','));

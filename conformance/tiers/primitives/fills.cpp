@@ -21,9 +21,8 @@ double nearOne(random::Random& random) {
 TrialBuilder::Fill tiedTerms(Elem elem, std::function<int64_t(int64_t)> place) {
   if (elem == Elem::f32_)
     return reals(elem, [place](int64_t i, random::Random& random) {
-      return place(i) == 0   ? 0x1p23 + static_cast<double>(random.below(1 << 23))
-             : place(i) == 1 ? 0.5
-                             : 0;
+      if (place(i) == 0) return 0x1p23 + static_cast<double>(random.below(1 << 23));
+      return place(i) == 1 ? 0.5 : 0;
     });
   const double first = elem == Elem::bf16_ ? 0x1p8 : 0x1p11; // from here on neighbours are 2 apart
   return reals(elem, [place, first](int64_t i, random::Random& random) {
@@ -32,12 +31,21 @@ TrialBuilder::Fill tiedTerms(Elem elem, std::function<int64_t(int64_t)> place) {
   });
 }
 
+/// A number so small that products with it lie far from 1, and yet are no denormals.
+double smallOf(Elem elem) {
+  switch (elem) {
+  case Elem::f64_: return 0x1p-1000;
+  case Elem::f16_: return 0x1p-11;
+  default: return 0x1p-120;
+  }
+}
+
 /// One that turns a sum or a product around. Sums with the largest number itself, and products with
 /// denormals, may end in anything.
 double special(Elem elem, random::Random& random) {
   const double infinity = std::numeric_limits<double>::infinity(), large = largestReal(elem) / 8;
-  const double small = elem == Elem::f64_ ? 0x1p-1000 : elem == Elem::f16_ ? 0x1p-11 : 0x1p-120;
-  const double values[] = {infinity, -infinity, std::nan(""), 0.0, -0.0, large, -large, small};
+  const double values[] = {infinity, -infinity, std::nan(""), 0.0,
+                           -0.0,     large,     -large,       smallOf(elem)};
   return random.of(values);
 }
 
@@ -140,7 +148,9 @@ TrialBuilder::Fill terms(Elem elem, std::string_view data, Line line) {
     return reals(elem, [](int64_t, random::Random& random) { return nearOne(random); });
   if (data == "powers")
     return reals(elem, [rarely = 4 * line.k + 1](int64_t i, random::Random& random) {
-      return random.oneIn(rarely) ? 0.0 : signedBy(random, i % 8 ? 1 : i % 16 ? 2 : 0.5);
+      if (random.oneIn(rarely)) return 0.0;
+      if (i % 8) return signedBy(random, 1);
+      return signedBy(random, i % 16 ? 2 : 0.5);
     });
   return numbers(elem, dataNamed(data));
 }

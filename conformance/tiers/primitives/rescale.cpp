@@ -57,6 +57,12 @@ TrialBuilder::Fill zeroPoints(const std::string& data, Elem y) {
       });
 }
 
+/// How multipliers, shifts and zero points lie, by the scale that a case has.
+const char* formOf(const std::string& scale) {
+  if (scale == "tensor") return "splat";
+  return scale == "channel" ? "channel" : "dense";
+}
+
 /// "i32_i8": one operand; "i8_u8_i8": two.
 CaseResult runRescale(const Choice& choice, Port& port) {
   const std::vector<std::string> row = text::split(choice.at("row"), '_');
@@ -67,15 +73,14 @@ CaseResult runRescale(const Choice& choice, Port& port) {
   const std::string &data = choice.at("data"), &limits = choice.at("limits"),
                     &view = choice.at("view");
   const bool isOutput = view.starts_with("to_");
-  const char* form = choice.at("scale") == "tensor"    ? "splat"
-                     : choice.at("scale") == "channel" ? "channel"
-                                                       : "dense";
+  const char* form = formOf(choice.at("scale"));
   const std::string operand = isOutput ? "dense" : view;
   int bits = magnitudeBits(a) + 24;
   if (two) bits = std::max(bits, magnitudeBits(b) + 24) + 1;
   const int room = 63 - bits;
   const bool left = limits == "left";
-  const int leftA = left ? std::min(room, 8) : 0, leftB = left ? std::min(room, 3) : 0;
+  const int leftA = left ? std::min(room, 8) : 0;
+  const int leftB = left ? std::min(room, 3) : 0;
   TrialBuilder builder(seedText(choice), CDL_KIND_RESCALE);
   builder.input(a, dims, operand, values(a, data)).input(Elem::i32_, dims, form, multipliers(data));
   builder.input(Elem::i32_, dims, form, shifts(data, bits, leftA, y));

@@ -22,11 +22,11 @@ CaseResult runTable(const Choice& choice, Port& port) {
   builder.input(x, dims, isOutput || view.ends_with("table") ? "dense" : view,
                 everyValue(x, choice.at("order") == "ascending"));
   const TrialBuilder::Fill entries = numbers(y, dataNamed(choice.at("entries")));
+  const Shape places{isWide ? 513 : 256};
   if (view == "constant_table")
-    builder.constant(y, {isWide ? 513 : 256}, "dense", entries);
+    builder.constant(y, places, "dense", entries);
   else
-    builder.input(y, {isWide ? 513 : 256}, view == "reversed_table" ? "negative" : "dense",
-                  entries);
+    builder.input(y, places, view == "reversed_table" ? "negative" : "dense", entries);
   return builder.output(y, dims, isOutput ? view.substr(3) : "dense").tryOut(port);
 }
 

@@ -23,6 +23,28 @@ Call callOf(const Choice& choice) {
   return {kKind, fn, {elem}, elem, {std::move(fill)}, {}};
 }
 
+/// The rows of every function on every type.
+struct Rows {
+  std::vector<std::string> required;
+  std::vector<std::string> optional; ///< floats that a device may compute with
+  std::vector<std::string> further;  ///< f64 and integers
+  std::vector<std::string> halves;   ///< 16 bits: every number is tried
+  std::vector<std::string> wide;
+};
+Rows allRows() {
+  Rows rows;
+  rows.required = requiredTexts(kKind, [](const auto& row) { return rowText(row); });
+  for (const Elem elem : arithmeticElems())
+    for (uint16_t fn = 0; cdl_fn_known(kKind, fn); ++fn) {
+      if (!text::hasMeaning(kKind, fn, elem)) continue;
+      const std::string row = rowText(kKind, fn, elem);
+      (isFloat(elem) && elem != Elem::f64_ ? rows.optional : rows.further).push_back(row);
+      if (elemBits(elem) == 16) rows.halves.push_back(row);
+      if (elemBits(elem) > 16) rows.wide.push_back(row);
+    }
+  return rows;
+}
+
 } // namespace
 
 const std::vector<std::string>& unaryViews() {
@@ -37,21 +59,11 @@ const std::vector<std::string>& unaryViews() {
 }
 
 std::vector<Case> unaryCases(const Selection& selection) {
-  const std::vector<std::string> required =
-      requiredTexts(kKind, [](const auto& row) { return rowText(row); });
-  std::vector<std::string> optional, further, halves, wide;
-  for (const Elem elem : arithmeticElems())
-    for (uint16_t fn = 0; cdl_fn_known(kKind, fn); ++fn) {
-      if (!text::hasMeaning(kKind, fn, elem)) continue;
-      const std::string row = rowText(kKind, fn, elem);
-      (isFloat(elem) && elem != Elem::f64_ ? optional : further).push_back(row);
-      if (elemBits(elem) == 16) halves.push_back(row);
-      if (elemBits(elem) > 16) wide.push_back(row);
-    }
+  const Rows rows = allRows();
   const std::vector<std::string> dense = {"dense,dense"};
   return elementwiseCases(
       "primitives:unary/",
-      {{.rows = required,
+      {{.rows = rows.required,
         .shapes = manyShapes(),
         .views = unaryViews(),
         .data = {"calm", "wide", "corners", "specials"},
@@ -60,7 +72,7 @@ std::vector<Case> unaryCases(const Selection& selection) {
         .oneIn = 24,
         .oneInDense = 2,
         .budget = {0, 48}},
-       {.rows = without(optional, required),
+       {.rows = without(rows.optional, rows.required),
         .shapes = fewShapes(),
         .views = unaryViews(),
         .data = {"calm", "wide", "specials"},
@@ -69,7 +81,7 @@ std::vector<Case> unaryCases(const Selection& selection) {
         .oneIn = 12,
         .oneInDense = 3,
         .budget = {0, 16}},
-       {.rows = without(further, required),
+       {.rows = without(rows.further, rows.required),
         .shapes = fewShapes(),
         .views = unaryViews(),
         .data = {"calm", "wide", "specials"},
@@ -78,12 +90,12 @@ std::vector<Case> unaryCases(const Selection& selection) {
         .oneIn = 32,
         .oneInDense = 6,
         .budget = {2, 5}},
-       {.rows = halves,
+       {.rows = rows.halves,
         .shapes = {everyShape(Elem::f16_)},
         .views = dense,
         .data = {"every"},
         .budget = {1, 5}},
-       {.rows = wide,
+       {.rows = rows.wide,
         .shapes = {everyShape(Elem::f32_)},
         .views = dense,
         .data = {"every"},
@@ -94,7 +106,7 @@ std::vector<Case> unaryCases(const Selection& selection) {
         .views = dense,
         .data = {"specials"},
         .budget = {0, 4}},
-       inLoops(required, {"dense,dense", "rows,strided", "dense,in0"}, {"calm"}, {1, 2}),
+       inLoops(rows.required, {"dense,dense", "rows,strided", "dense,in0"}, {"calm"}, {1, 2}),
        witnesses({"neg_f32"}, {"scalar"}, {"dense,dense"}, {"calm"})},
       callOf, selection);
 }

@@ -139,7 +139,8 @@ Fill every(Elem elem) {
 }
 
 std::string everyShape(Elem elem) {
-  return elemBits(elem) <= 8 ? "257" : elemBits(elem) <= 16 ? "65537" : "4099";
+  if (elemBits(elem) <= 8) return "257";
+  return elemBits(elem) <= 16 ? "65537" : "4099";
 }
 
 Fill near(Elem from, Elem to) {

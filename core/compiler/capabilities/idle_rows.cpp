@@ -18,8 +18,11 @@ constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(),
 auto subjectKey(const cdl_atom_t& atom) {
   const bool hasDim = atom.subject == CDL_ATOM_DIM || atom.subject == CDL_ATOM_ATTR;
   const bool hasAttr = atom.subject == CDL_ATOM_ATTR || atom.subject == CDL_ATOM_DIM_PRODUCT;
-  return std::tuple(atom.subject, atom.subject == CDL_ATOM_ATTR ? uint8_t(0) : atom.operand,
-                    hasDim ? atom.dim : uint8_t(0), hasAttr ? atom.attr : uint16_t(0));
+  const bool hasOperand = atom.subject != CDL_ATOM_ATTR;
+  const uint8_t operand = hasOperand ? atom.operand : 0;
+  const uint8_t dim = hasDim ? atom.dim : 0;
+  const uint16_t attr = hasAttr ? atom.attr : 0;
+  return std::tuple(atom.subject, operand, dim, attr);
 }
 
 /// The values that an atom names, if it names them one by one.

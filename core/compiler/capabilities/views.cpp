@@ -54,7 +54,8 @@ std::optional<Shape> shapeOver(const Shape& shape, const Shape& from, const Shap
   // The fewest dims of both that hold the same elements are walked, or repeated, as one.
   for (size_t p = 0, q = 0; p < from.size() || q < to.size();) {
     const size_t p0 = p;
-    int64_t a = p < from.size() ? from[p++] : 1, b = q < to.size() ? to[q++] : 1;
+    int64_t a = p < from.size() ? from[p++] : 1;
+    int64_t b = q < to.size() ? to[q++] : 1;
     while (a != b) {
       if (a < b ? p == from.size() : q == to.size()) return std::nullopt;
       if (a < b)

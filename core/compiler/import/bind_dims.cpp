@@ -24,14 +24,14 @@ struct Binding {
 
 class Binder {
 public:
-  Binder(const onnx_io::Graph& graph, const ImportOptions& options, Complaints& complaints)
-      : graph_(graph), options_(options), complaints_(complaints) {}
+  Binder(const onnx_io::Graph& graph, const ImportOptions& options, ImportDiagnostics& diagnostics)
+      : graph_(graph), options_(options), diagnostics_(diagnostics) {}
 
   std::map<std::string, Shape> run() {
     for (const onnx_io::Initializer& initializer : graph_.initializers)
       initializers_.insert(initializer.name);
     for (const auto& [name, value] : options_.dims) {
-      if (value < 0) complaints_.add(badArgument("--dim {}={} is negative", name, value));
+      if (value < 0) diagnostics_.add(badArgument("--dim {}={} is negative", name, value));
       bound_[name] = {value, fmt::format("--dim {}={}", name, value)};
     }
     std::vector<const ValueInfo*> inputs;
@@ -42,8 +42,8 @@ public:
     for (const ValueInfo* input : inputs) applyShape(*input);
     for (const ValueInfo* input : inputs) bind(*input);
     for (const auto& [name, who] : unbound_)
-      complaints_.add(badArgument("dim '{}' of input {} is not bound: --dim {}=<value>", name,
-                                  fmt::format("'{}'", fmt::join(who, "', '")), name));
+      diagnostics_.add(badArgument("dim '{}' of input {} is not bound: --dim {}=<value>", name,
+                                   fmt::format("'{}'", fmt::join(who, "', '")), name));
     checkUnused(inputs);
     return shapes_;
   }
@@ -52,8 +52,8 @@ private:
   void bindName(const std::string& name, int64_t value, const std::string& source) {
     const auto [known, added] = bound_.emplace(name, Binding{value, source});
     if (!added && known->second.value != value)
-      complaints_.add(badArgument("dim '{}' is {} by {} but {} by {}", name, known->second.value,
-                                  known->second.source, value, source));
+      diagnostics_.add(badArgument("dim '{}' is {} by {} but {} by {}", name, known->second.value,
+                                   known->second.source, value, source));
   }
 
   /// --shape binds the names that it covers, so that other inputs with them need nothing.
@@ -62,18 +62,18 @@ private:
     if (given == options_.shapes.end()) return;
     const Shape& shape = given->second;
     const std::string source = fmt::format("--shape {}={}", input.name, shapeText(shape));
-    if (!elementCount(shape)) complaints_.add(badArgument("{} is no shape", source));
+    if (!elementCount(shape)) diagnostics_.add(badArgument("{} is no shape", source));
     if (!input.hasShape) return;
     if (shape.size() != input.dims.size()) {
-      complaints_.add(badArgument("{} has {} dims but the model declares {}", source, shape.size(),
-                                  input.dims.size()));
+      diagnostics_.add(badArgument("{} has {} dims but the model declares {}", source, shape.size(),
+                                   input.dims.size()));
       return;
     }
     for (size_t i = 0; i < shape.size(); ++i) {
       // 0: writers who do not know either
       if (input.dims[i].value > 0 && input.dims[i].value != shape[i])
-        complaints_.add(badArgument("{} has {} in dim {} but the model declares {}", source,
-                                    shape[i], i, input.dims[i].value));
+        diagnostics_.add(badArgument("{} has {} in dim {} but the model declares {}", source,
+                                     shape[i], i, input.dims[i].value));
       if (input.dims[i].value < 0 && !input.dims[i].name.empty())
         bindName(input.dims[i].name, shape[i], source);
     }
@@ -92,9 +92,9 @@ private:
     const auto given = options_.shapes.find(input.name);
     if (options_.bindAtRun && given == options_.shapes.end() && waits(input)) return;
     if (input.elem == Elem::none) {
-      complaints_.add(input.what.empty()
-                          ? badModel("input '{}' declares no type", input.name)
-                          : failure(Code::unsupported, "input '{}' is {}", input.name, input.what));
+      diagnostics_.add(input.what.empty() ? badModel("input '{}' declares no type", input.name)
+                                          : failure(Code::unsupported, "input '{}' is {}",
+                                                    input.name, input.what));
       return;
     }
     if (given != options_.shapes.end()) {
@@ -102,7 +102,8 @@ private:
       return;
     }
     if (!input.hasShape) {
-      complaints_.add(badArgument("input '{0}' declares no shape: --shape {0}=<dims>", input.name));
+      diagnostics_.add(
+          badArgument("input '{0}' declares no shape: --shape {0}=<dims>", input.name));
       return;
     }
     Shape shape;
@@ -122,13 +123,13 @@ private:
       }
     }
     if (nameless)
-      complaints_.add(badArgument("input '{0}' has dims without a name or value: --shape {0}={1}",
-                                  input.name, shapeHint(input.dims)));
+      diagnostics_.add(badArgument("input '{0}' has dims without a name or value: --shape {0}={1}",
+                                   input.name, shapeHint(input.dims)));
     if (!complete || nameless) return;
     if (elementCount(shape))
       shapes_[input.name] = shape;
     else
-      complaints_.add(
+      diagnostics_.add(
           badModel("input '{}' has the impossible shape {}", input.name, shapeText(shape)));
   }
 
@@ -144,17 +145,17 @@ private:
     };
     for (const auto& [name, value] : options_.dims)
       if (!dims.count(name))
-        complaints_.add(badArgument("--dim {}={}: no such dim in the model, which has {}", name,
-                                    value, list(dims)));
+        diagnostics_.add(badArgument("--dim {}={}: no such dim in the model, which has {}", name,
+                                     value, list(dims)));
     for (const auto& [name, shape] : options_.shapes)
       if (!names.count(name))
-        complaints_.add(badArgument("--shape {}={}: no such input in the model, which has {}", name,
-                                    shapeText(shape), list(names)));
+        diagnostics_.add(badArgument("--shape {}={}: no such input in the model, which has {}",
+                                     name, shapeText(shape), list(names)));
   }
 
   const onnx_io::Graph& graph_;
   const ImportOptions& options_;
-  Complaints& complaints_;
+  ImportDiagnostics& diagnostics_;
   std::set<std::string> initializers_;
   std::map<std::string, Binding> bound_;
   std::map<std::string, std::vector<std::string>> unbound_;
@@ -164,8 +165,8 @@ private:
 } // namespace
 
 std::map<std::string, Shape> bindInputs(const onnx_io::Graph& graph, const ImportOptions& options,
-                                        Complaints& complaints) {
-  return Binder(graph, options, complaints).run();
+                                        ImportDiagnostics& diagnostics) {
+  return Binder(graph, options, diagnostics).run();
 }
 
 bool isDeclared(const ValueInfo& declared, const graph::TensorType& type) {

@@ -10,10 +10,10 @@ namespace candela::import {
 
 /// The model's inputs that stay inputs, with every dim bound: by the model, by name (options.dims)
 /// or by input (options.shapes), which binds the names that it covers. Inputs that could not be
-/// bound are left out and complained about, as are options that fit nothing and options that
+/// bound are left out and reported, as are options that fit nothing and options that
 /// contradict the model or each other.
 std::map<std::string, Shape> bindInputs(const onnx_io::Graph& graph, const ImportOptions& options,
-                                        Complaints& complaints);
+                                        ImportDiagnostics& diagnostics);
 
 /// Whether a type is what the model declares; dims without a value are free.
 bool isDeclared(const onnx_io::ValueInfo& declared, const graph::TensorType& type);

@@ -49,14 +49,14 @@ private:
 
 } // namespace
 
-Status Step::needConstant(size_t index, const char* what) {
+Status NodeContext::needConstant(size_t index, const char* what) {
   if (input(index)->isConstant()) return Status::ok();
   demandedInputs_.insert(index);
   return failure(Code::unsupported, "{} ('{}') is not known when the model is imported", what,
                  node.inputs[index]);
 }
 
-Result<std::optional<std::vector<int64_t>>> Step::knownInts(size_t index, const char* what) {
+Result<std::optional<std::vector<int64_t>>> NodeContext::knownInts(size_t index, const char* what) {
   const Value* value = input(index);
   if (!value) return std::optional<std::vector<int64_t>>();
   if (isFloat(value->type.elem))
@@ -71,7 +71,7 @@ Result<std::optional<std::vector<int64_t>>> Step::knownInts(size_t index, const 
   return ints;
 }
 
-Result<std::vector<int64_t>> Step::contents(Value* computed) {
+Result<std::vector<int64_t>> NodeContext::contents(Value* computed) {
   if (asked_ == known_.size()) {
     const auto tensor = Evaluation().run(computed);
     if (!tensor) {
@@ -87,7 +87,7 @@ Result<std::vector<int64_t>> Step::contents(Value* computed) {
   return answer;
 }
 
-Status Step::trim(std::vector<Trim> trims, Value* count) {
+Status NodeContext::trim(std::vector<Trim> trims, Value* count) {
   const auto answer = contents(count);
   if (!answer) {
     trims_ = std::move(trims);
@@ -103,18 +103,19 @@ Status Step::trim(std::vector<Trim> trims, Value* count) {
   return Status::ok();
 }
 
-Result<std::optional<std::vector<int64_t>>> Step::intsAttrOrInput(const std::string& name,
-                                                                  size_t index, int since) {
+Result<std::optional<std::vector<int64_t>>> NodeContext::intsAttrOrInput(const std::string& name,
+                                                                         size_t index, int since) {
   return opset < since ? maybe<std::vector<int64_t>>(name) : knownInts(index, name.c_str());
 }
 
-Result<std::vector<int64_t>> Step::neededInts(const std::string& name, size_t index, int since) {
+Result<std::vector<int64_t>> NodeContext::neededInts(const std::string& name, size_t index,
+                                                     int since) {
   CDL_ASSIGN(auto ints, intsAttrOrInput(name, index, since));
   if (!ints) return badModel("{} '{}' is missing", opset < since ? "attribute" : "input", name);
   return *std::move(ints);
 }
 
-Result<Value*> Step::scalarAttrOrInput(const std::string& name, size_t index, int since) {
+Result<Value*> NodeContext::scalarAttrOrInput(const std::string& name, size_t index, int since) {
   Value* value = input(index);
   if (opset < since) {
     CDL_ASSIGN(const auto number, maybe<float>(name));
@@ -124,12 +125,12 @@ Result<Value*> Step::scalarAttrOrInput(const std::string& name, size_t index, in
   return value && value->type.shape() == Shape{1} ? build.reshape(value, {}) : value;
 }
 
-double knownNumber(Step& step, size_t input, const char* what) {
+double knownNumber(NodeContext& context, size_t input, const char* what) {
   return need([&]() -> Result<double> {
-    const Value* value = step.input(input);
+    const Value* value = context.input(input);
     if (value->type.count() != 1)
       return badModel("{} is {}, expected one value", what, value->type.text());
-    CDL_TRY(step.needConstant(input, what));
+    CDL_TRY(context.needConstant(input, what));
     CDL_ASSIGN(const Tensor tensor, value->tensor());
     CDL_ASSIGN(const reference::Array array, reference::fromTensor(tensor));
     return isFloat(array.elem) ? array.real[0] : static_cast<double>(array.whole[0]);

@@ -21,15 +21,15 @@ inline std::string functionName(const onnx_io::Function& function) {
 /// The model's own functions, by (domain, name, overload).
 class Functions {
 public:
-  /// Complains about functions that are defined twice, call themselves, nest deeper than 64 or
-  /// would inline to more than a million nodes. After a complaint nothing must be inlined.
-  Functions(const onnx_io::Model& model, Complaints& complaints) {
+  /// Reports functions that are defined twice, call themselves, nest deeper than 64 or
+  /// would inline to more than a million nodes. After such a report nothing must be inlined.
+  Functions(const onnx_io::Model& model, ImportDiagnostics& diagnostics) {
     for (const onnx_io::Function& function : model.functions)
       if (!byKey_.emplace(Key(function.domain, function.name, function.overload), &function).second)
-        complaints.add(badModel("function '{}' is defined twice", functionName(function)));
+        diagnostics.add(badModel("function '{}' is defined twice", functionName(function)));
     std::vector<const onnx_io::Function*> stack;
     Size size;
-    if (!byKey_.empty()) complaints.add(measure(model.graph.nodes, stack, size));
+    if (!byKey_.empty()) diagnostics.add(measure(model.graph.nodes, stack, size));
   }
 
   const onnx_io::Function* find(const onnx_io::Node& node) const {

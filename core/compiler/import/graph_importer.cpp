@@ -59,24 +59,24 @@ Status GraphImporter::checkOutput(const onnx_io::ValueInfo& declared,
 
 bool GraphImporter::checkOpset(const Opsets& opsets, const std::string& who) {
   const auto opset = opsets.find("");
-  if (opset == opsets.end()) return true; // complained about where it is needed
+  if (opset == opsets.end()) return true; // reported where it is needed
   // Older opsets are judged operator by operator.
   if (opset->second >= 1 && opset->second <= kNewestOpset) return true;
-  context_.complaints.add(failure(Code::unsupported, "{}opset {} is outside {} to {}", who,
-                                  opset->second, kOldestOpset, kNewestOpset));
+  context_.diagnostics.add(failure(Code::unsupported, "{}opset {} is outside {} to {}", who,
+                                   opset->second, kOldestOpset, kNewestOpset));
   return false;
 }
 
 void GraphImporter::addNodes(const Place& place, const std::vector<onnx_io::Node>& nodes) {
   const std::string& prefix = place.prefix;
-  Order order = topologicalOrder(nodes);
+  TopologicalOrder order = topologicalOrder(nodes);
   if (!order.cycle.empty()) addStuck(place, nodes, order);
   for (size_t index : order.nodes) {
     const onnx_io::Node& node = nodes[index];
     const std::string name = prefix + nodeName(node, index);
     if (++context_.nodes > kMaxNodes) {
       if (context_.nodes == kMaxNodes + 1)
-        context_.complaints.add(
+        context_.diagnostics.add(
             badModel("node '{}': with its turns and calls the model has more than {} nodes", name,
                      kMaxNodes));
       return;
@@ -86,28 +86,29 @@ void GraphImporter::addNodes(const Place& place, const std::vector<onnx_io::Node
       continue;
     }
     for (const auto& [attribute, reference] : node.attributeRefs)
-      context_.complaints.add(badModel("{}: attribute '{}' refers to '{}', but this is no function",
-                                       nodeText(name, node), attribute, reference));
+      context_.diagnostics.add(
+          badModel("{}: attribute '{}' refers to '{}', but this is no function",
+                   nodeText(name, node), attribute, reference));
     addNode(place, node, name);
   }
 }
 
 void GraphImporter::addStuck(const Place& place, const std::vector<onnx_io::Node>& nodes,
-                             const Order& order) {
+                             const TopologicalOrder& order) {
   const std::string& prefix = place.prefix;
   std::string chain;
   for (size_t index : order.cycle)
     chain += fmt::format("'{}{}' -> ", prefix, nodeName(nodes[index], index));
-  context_.complaints.add(badModel("cyclic or out of order: {}'{}{}'", chain, prefix,
-                                   nodeName(nodes[order.cycle.front()], order.cycle.front())));
-  // What hangs on the cycle has no types, but may have more to complain about.
+  context_.diagnostics.add(badModel("cyclic or out of order: {}'{}{}'", chain, prefix,
+                                    nodeName(nodes[order.cycle.front()], order.cycle.front())));
+  // What hangs on the cycle has no types, but may have more to report.
   const Slot poisoned = Slot::makePoisoned();
   for (size_t index : order.stuck) {
     const onnx_io::Node& node = nodes[index];
     const std::string name = prefix + nodeName(node, index);
     std::vector<Slot> inputs(node.inputs.size(), poisoned), outputs;
     if (!context_.functions.find(node))
-      context_.complaints.add(
+      context_.diagnostics.add(
           addOperator(place, node, name, inputs, outputs).context(nodeText(name, node)));
   }
   for (size_t index : order.stuck)
@@ -116,7 +117,7 @@ void GraphImporter::addStuck(const Place& place, const std::vector<onnx_io::Node
 }
 
 void GraphImporter::addNode(const Place& place, const onnx_io::Node& node, const std::string& name,
-                            Step::Contents known) {
+                            NodeContext::Contents known) {
   const std::string who = nodeText(name, node);
   const Slot poisoned = Slot::makePoisoned();
   std::vector<Slot> inputs, outputs(node.outputs.size(), poisoned);
@@ -127,14 +128,14 @@ void GraphImporter::addNode(const Place& place, const onnx_io::Node& node, const
     }
     const Slot* found = place.scope.find(input);
     if (!found)
-      context_.complaints.add(badModel("{}: input '{}' is produced by nothing", who, input));
+      context_.diagnostics.add(badModel("{}: input '{}' is produced by nothing", who, input));
     inputs.push_back(found ? *found : poisoned);
   }
   const onnx_io::Function* function = context_.functions.find(node);
-  context_.complaints.add((function
-                               ? inlineCall(node, name, *function, inputs, outputs, place.frame)
-                               : addOperator(place, node, name, inputs, outputs, std::move(known)))
-                              .context(who));
+  context_.diagnostics.add((function
+                                ? inlineCall(node, name, *function, inputs, outputs, place.frame)
+                                : addOperator(place, node, name, inputs, outputs, std::move(known)))
+                               .context(who));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     if (outputs[i].poisoned && &place.scope == &context_.scope)
@@ -143,7 +144,7 @@ void GraphImporter::addNode(const Place& place, const onnx_io::Node& node, const
   }
 }
 
-/// For a value that has been complained about: where the model declares its type, what reads it can
+/// Stands for a value that has been reported: where the model declares its type, what reads it can
 /// be judged further. Floats only, as integers may be shapes, of which a declaration says nothing.
 Slot GraphImporter::standIn(const std::string& name) {
   if (declared_.empty())
@@ -152,7 +153,7 @@ Slot GraphImporter::standIn(const std::string& name) {
   const auto found = declared_.find(name);
   Slot slot;
   slot.poisoned = true;
-  if (context_.complaints.empty() || found == declared_.end() || !found->second->hasShape ||
+  if (context_.diagnostics.empty() || found == declared_.end() || !found->second->hasShape ||
       !isFloat(found->second->elem))
     return slot;
   Shape shape;
@@ -198,7 +199,7 @@ Status GraphImporter::inlineCall(const onnx_io::Node& node, const std::string& n
 
 Status GraphImporter::addOperator(const Place& place, const onnx_io::Node& node,
                                   const std::string& name, const std::vector<Slot>& inputs,
-                                  std::vector<Slot>& outputs, Step::Contents known) {
+                                  std::vector<Slot>& outputs, NodeContext::Contents known) {
   const auto opset = place.opsets.find(node.domain);
   if (opset == place.opsets.end())
     return badModel("domain '{}' has no opset import",
@@ -207,7 +208,7 @@ Status GraphImporter::addOperator(const Place& place, const onnx_io::Node& node,
     return reportTypes(*status, name, node);
   if (const auto status = sequences_.add(place, node, name, inputs, outputs))
     return reportTypes(*status, name, node);
-  const Importer importer = findImporter(node);
+  const OperatorImporter importer = findImporter(node);
   if (!importer && !node.domain.empty())
     return importCustomNode(place, context_.options.claim, node, name, opset->second, inputs,
                             outputs);
@@ -232,10 +233,10 @@ Status GraphImporter::addOperator(const Place& place, const onnx_io::Node& node,
   return addTyped(place, importer, node, name, inputs, outputs, std::move(known));
 }
 
-Status GraphImporter::addTyped(const Place& place, const Importer& importer,
+Status GraphImporter::addTyped(const Place& place, const OperatorImporter& importer,
                                const onnx_io::Node& node, const std::string& name,
                                const std::vector<Slot>& inputs, std::vector<Slot>& outputs,
-                               Step::Contents known) {
+                               NodeContext::Contents known) {
   const int64_t opset = place.opsets.at(node.domain);
   Frame& frame = place.frame;
   const int index = frame.stageFor(inputs, Slot::From::graph);
@@ -247,18 +248,18 @@ Status GraphImporter::addTyped(const Place& place, const Importer& importer,
   std::optional<onnx_io::Node> raised;
   if (node.domain.empty() && opset == 6)
     CDL_TRY(raiseOpset6(builder, raised.emplace(node), values));
-  Step step(builder, raised ? *raised : node, static_cast<int>(opset), std::move(values),
-            std::move(known));
-  step.randomSeed = context_.options.randomSeed;
-  const Status status = importer.import(step);
-  disputed_ |= step.hasDisputedExtents();
-  if (!status && !step.trims().empty())
-    return deferTrims(place, name, step, index, status.message(), outputs);
+  NodeContext context(builder, raised ? *raised : node, static_cast<int>(opset), std::move(values),
+                      std::move(known));
+  context.randomSeed = context_.options.randomSeed;
+  const Status status = importer.import(context);
+  disputed_ |= context.hasDisputedExtents();
+  if (!status && !context.trims().empty())
+    return deferTrims(place, name, context, index, status.message(), outputs);
   if (!status) {
-    Deferral deferral{.why = status.message(), .known = step.known()};
-    for (const size_t i : step.demandedInputs())
+    Deferral deferral{.why = status.message(), .known = context.known()};
+    for (const size_t i : context.demandedInputs())
       if (i < inputs.size() && !inputs[i].isConstant()) deferral.frozen.insert(i);
-    deferral.content.value = step.demanded();
+    deferral.content.value = context.demanded();
     deferral.content.frame = &frame;
     deferral.content.stage = index;
     if (status.code() != Code::unsupported || (deferral.frozen.empty() && !deferral.content.value))
@@ -269,9 +270,9 @@ Status GraphImporter::addTyped(const Place& place, const Importer& importer,
     outputs[i] = {};
     outputs[i].frame = &frame;
     outputs[i].stage = index;
-    outputs[i].value = step.outputs()[i];
+    outputs[i].value = context.outputs()[i];
     // The model's names for values are the ones that the user knows.
-    if (step.wants(i) && builder.isFresh(outputs[i].value))
+    if (context.wants(i) && builder.isFresh(outputs[i].value))
       frame.stage(index).graph.rename(outputs[i].value, node.outputs[i]);
   }
   return Status::ok();
@@ -279,14 +280,14 @@ Status GraphImporter::addTyped(const Place& place, const Importer& importer,
 
 Status GraphImporter::reportTypes(const Status& status, const std::string& name,
                                   const onnx_io::Node& node) {
-  context_.complaints.add(status.context(nodeText(name, node)), Reach::block);
+  context_.diagnostics.add(status.context(nodeText(name, node)), Reach::block);
   return Status::ok();
 }
 
 void GraphImporter::define(Scope& scope, const std::string& name, Slot slot,
                            const std::string& who) {
   if (!scope.define(name, std::move(slot)))
-    context_.complaints.add(badModel("{}: value '{}' is defined twice", who, name));
+    context_.diagnostics.add(badModel("{}: value '{}' is defined twice", who, name));
 }
 
 Result<const onnx_io::Graph*> GraphImporter::graphOf(const onnx_io::Node& node,
@@ -313,11 +314,11 @@ std::vector<Slot> GraphImporter::addGraph(const Place& place, const onnx_io::Gra
     if (const Slot* found = place.scope.find(output.name))
       result = *found;
     else
-      context_.complaints.add(badModel("node '{}': its graph's output '{}' is produced by nothing",
-                                       place.prefix.substr(0, place.prefix.size() - 1),
-                                       output.name));
+      context_.diagnostics.add(badModel("node '{}': its graph's output '{}' is produced by nothing",
+                                        place.prefix.substr(0, place.prefix.size() - 1),
+                                        output.name));
     if (!result.poisoned && output.elem != Elem::none && place.frame.isTyped(result))
-      context_.complaints.add(
+      context_.diagnostics.add(
           checkOutput(output, place.frame.typeOf(result), {})
               .context(fmt::format("node '{}'", place.prefix.substr(0, place.prefix.size() - 1))),
           Reach::block);
@@ -338,7 +339,7 @@ Slot GraphImporter::addOwnNode(const Place& place, const std::string& name, cons
   const Slot poisoned = Slot::makePoisoned();
   std::vector<Slot> outputs(1, poisoned);
   if (anyPoisoned(inputs)) return poisoned;
-  context_.complaints.add(
+  context_.diagnostics.add(
       addOperator({place.frame, place.scope, kOpsets, place.prefix}, node, name, inputs, outputs)
           .context(fmt::format("node '{}' ({})", name, opType)));
   return outputs[0];

@@ -6,7 +6,7 @@
 
 namespace candela::import {
 
-struct Order;
+struct TopologicalOrder;
 
 /// Imports the nodes of a graph, and of the functions and graphs that they hold.
 class GraphImporter {
@@ -18,9 +18,9 @@ public:
   /// Reports an opset that no operator is known of.
   bool checkOpset(const Opsets& opsets, const std::string& who);
   void addNodes(const Place& place, const std::vector<onnx_io::Node>& nodes);
-  /// `known`: what Step::contents() gives.
+  /// `known`: what NodeContext::contents() gives.
   void addNode(const Place& place, const onnx_io::Node& node, const std::string& name,
-               Step::Contents known = {});
+               NodeContext::Contents known = {});
   /// Adds nodes and initializers of a nested graph. Gives what its outputs stand for.
   std::vector<Slot> addGraph(const Place& place, const onnx_io::Graph& graph);
   /// The graph that an attribute of the node holds.
@@ -42,27 +42,27 @@ public:
   Slot addStack(const Place& place, const std::string& name, std::vector<Slot> items);
 
 private:
-  /// Reports a cycle and defines what hangs on it, which has no types, but may have more to
-  /// complain about.
-  void addStuck(const Place& place, const std::vector<onnx_io::Node>& nodes, const Order& order);
+  /// Reports a cycle and defines what hangs on it, which has no types, but may have more to report.
+  void addStuck(const Place& place, const std::vector<onnx_io::Node>& nodes,
+                const TopologicalOrder& order);
   Slot standIn(const std::string& name);
   Status inlineCall(const onnx_io::Node& node, const std::string& name,
                     const onnx_io::Function& function, const std::vector<Slot>& inputs,
                     std::vector<Slot>& outputs, Frame& frame);
   Status addOperator(const Place& place, const onnx_io::Node& node, const std::string& name,
                      const std::vector<Slot>& inputs, std::vector<Slot>& outputs,
-                     Step::Contents known = {});
+                     NodeContext::Contents known = {});
   /// Adds an operator whose inputs are all typed.
-  Status addTyped(const Place& place, const Importer& importer, const onnx_io::Node& node,
+  Status addTyped(const Place& place, const OperatorImporter& importer, const onnx_io::Node& node,
                   const std::string& name, const std::vector<Slot>& inputs,
-                  std::vector<Slot>& outputs, Step::Contents known);
+                  std::vector<Slot>& outputs, NodeContext::Contents known);
   /// Reports what is wrong with the types that a node got, whose outputs stay poisoned; success.
   Status reportTypes(const Status& status, const std::string& name, const onnx_io::Node& node);
 
   ImportContext& context_;
   ControlFlowImporter controlFlow_;
   SequenceImporter sequences_;
-  bool disputed_ = false; ///< Step::disputeExtents()
+  bool disputed_ = false; ///< NodeContext::disputeExtents()
   /// the graph's inner values
   std::unordered_map<std::string_view, const onnx_io::ValueInfo*> declared_;
 };

@@ -7,7 +7,7 @@
 #include "core/compiler/graph/graph.h"
 #include "core/compiler/import/custom.h"
 
-/// ONNX -> Graph in one walk: bind dims, infer, fold shape arithmetic, inline functions, raise
+/// ONNX -> Graph in one pass: bind dims, infer, fold shape arithmetic, inline functions, raise
 /// every node to its newest meaning. Every unsupported node and every unbound dim is listed at
 /// once.
 namespace candela::import {
@@ -32,9 +32,9 @@ struct ImportOptions {
   std::optional<uint64_t> randomSeed = {};
 };
 
-/// Failure, one line per complaint, each with file and node: bad_model; invalid_argument when all
+/// Failure, one line per diagnostic, each with file and node: bad_model; invalid_argument when all
 /// that is wrong are dims that the caller left unbound or bound wrongly; unsupported when every
-/// complaint is something that the model may say but that is not supported.
+/// diagnostic is something that the model may say but that is not supported.
 Result<graph::Graph> importModel(const onnx_io::Model& model, const ImportOptions& options = {});
 
 /// The operators that import understands: (domain, name), sorted; for `candela backends` and the

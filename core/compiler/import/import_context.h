@@ -45,7 +45,7 @@ struct Place {
 /// What the importers of one model share: the model, what is made of it, and what is wrong with it.
 struct ImportContext {
   ImportContext(std::shared_ptr<const onnx_io::Model> source, const ImportOptions& importOptions)
-      : model(std::move(source)), options(importOptions), functions(*model, complaints) {
+      : model(std::move(source)), options(importOptions), functions(*model, diagnostics) {
     addFrame(nullptr);
   }
 
@@ -59,7 +59,7 @@ struct ImportContext {
 
   std::shared_ptr<const onnx_io::Model> model;
   const ImportOptions& options;
-  Complaints complaints;
+  ImportDiagnostics diagnostics;
   Script script;
   Functions functions;
   std::deque<Frame> frames; ///< the first one is the model

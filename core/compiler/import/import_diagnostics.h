@@ -8,14 +8,14 @@
 
 namespace candela::import {
 
-/// What a complaint rules out.
+/// What a diagnostic rules out.
 enum class Reach : uint8_t {
   model, ///< every run: the model contradicts itself
   block, ///< runs that get to the block where it stands: types and shapes
 };
 
 /// Everything that is wrong with a model, so that one run names it all.
-class Complaints {
+class ImportDiagnostics {
 public:
   void add(Status status, Reach reach = Reach::model) {
     if (!status.isOk()) list_.push_back({std::move(status), reach});
@@ -33,17 +33,17 @@ public:
                        [](const Entry& entry) { return entry.reach == Reach::block; });
   }
   /// What was added since, and forgets it here.
-  Complaints take(size_t since) {
-    Complaints taken;
+  ImportDiagnostics take(size_t since) {
+    ImportDiagnostics taken;
     taken.list_.assign(list_.begin() + static_cast<ptrdiff_t>(since), list_.end());
     truncate(since);
     return taken;
   }
-  void add(const Complaints& others) {
+  void add(const ImportDiagnostics& others) {
     list_.insert(list_.end(), others.list_.begin(), others.list_.end());
   }
   /// Success when empty. Else one line each, with "path: " in front where there is one; the code is
-  /// bad_model when one is, else what the caller can mend (invalid_argument), else what they all
+  /// bad_model when one is, else what the caller can correct (invalid_argument), else what they all
   /// have in common.
   Status status(const std::string& path) const {
     if (list_.empty()) return Status::ok();

@@ -29,7 +29,7 @@ private:
 
 Result<Script> ModelImporter::run() {
   // functions that cannot be inlined
-  if (!context_.complaints.empty()) return context_.complaints.status(context_.model->path);
+  if (!context_.diagnostics.empty()) return context_.diagnostics.status(context_.model->path);
   Frame& frame = context_.frames.front();
   if (!context_.model->graph.name.empty()) frame.stage(0).graph.name = context_.model->graph.name;
   addInputs();
@@ -44,7 +44,7 @@ Result<Script> ModelImporter::run() {
                      context_.model->graph.nodes);
     outputs = addOutputs();
   }
-  if (!context_.complaints.empty()) return context_.complaints.status(context_.model->path);
+  if (!context_.diagnostics.empty()) return context_.diagnostics.status(context_.model->path);
   std::vector<std::string> names;
   for (const onnx_io::ValueInfo& output : context_.model->graph.outputs)
     names.push_back(output.name);
@@ -52,14 +52,14 @@ Result<Script> ModelImporter::run() {
 }
 
 void ModelImporter::addInputs() {
-  const auto shapes = bindInputs(context_.model->graph, context_.options, context_.complaints);
+  const auto shapes = bindInputs(context_.model->graph, context_.options, context_.diagnostics);
   std::set<std::string> seen, initialized;
   for (const onnx_io::Initializer& initializer : context_.model->graph.initializers)
     if (!isOverridden(initializer.name)) initialized.insert(initializer.name);
   for (const onnx_io::ValueInfo& input : context_.model->graph.inputs) {
     if (!seen.insert(input.name).second || input.name.empty()) {
-      context_.complaints.add(badModel("input '{}' is {}", input.name,
-                                       input.name.empty() ? "without a name" : "declared twice"));
+      context_.diagnostics.add(badModel("input '{}' is {}", input.name,
+                                        input.name.empty() ? "without a name" : "declared twice"));
       continue;
     }
     if (context_.options.frozen.count(input.name) || initialized.count(input.name)) continue;
@@ -68,7 +68,7 @@ void ModelImporter::addInputs() {
     slot.frame = &context_.frames.front();
     if (shape != shapes.end()) {
       slot = slot.frame->addParam(input.name, {input.elem, shape->second});
-    } else if (context_.options.bindAtRun && context_.complaints.empty()) {
+    } else if (context_.options.bindAtRun && context_.diagnostics.empty()) {
       slot.run = context_.script.flow.addSlot(openInput(input));
     } else {
       slot.poisoned = true;
@@ -83,12 +83,12 @@ void ModelImporter::addFrozen() {
     const auto input =
         std::ranges::find(context_.model->graph.inputs, name, &onnx_io::ValueInfo::name);
     if (input == context_.model->graph.inputs.end()) {
-      context_.complaints.add(badArgument("frozen input '{}': no such input in the model", name));
+      context_.diagnostics.add(badArgument("frozen input '{}': no such input in the model", name));
       continue;
     }
     if (!isDeclared(*input, {tensor.elem, tensor.dims}))
-      context_.complaints.add(badArgument("frozen input '{}' is {} but the model declares {}", name,
-                                          tensor.typeText(), declaredText(*input)));
+      context_.diagnostics.add(badArgument("frozen input '{}' is {} but the model declares {}",
+                                           name, tensor.typeText(), declaredText(*input)));
     graphs_.addConstant(context_.frames.front(), context_.scope, name, tensor, "input");
   }
 }
@@ -97,17 +97,17 @@ std::vector<Slot> ModelImporter::addOutputs() {
   std::set<std::string> seen;
   std::vector<Slot> outputs;
   if (context_.model->graph.outputs.empty())
-    context_.complaints.add(badModel("the graph has no outputs"));
+    context_.diagnostics.add(badModel("the graph has no outputs"));
   for (const onnx_io::ValueInfo& output : context_.model->graph.outputs) {
     if (!seen.insert(output.name).second)
-      context_.complaints.add(badModel("output '{}' is declared twice", output.name));
+      context_.diagnostics.add(badModel("output '{}' is declared twice", output.name));
     const Slot* found = context_.scope.find(output.name);
     if (!found)
-      context_.complaints.add(badModel("output '{}' is produced by nothing", output.name));
+      context_.diagnostics.add(badModel("output '{}' is produced by nothing", output.name));
     if (!found || found->poisoned) continue;
     if (context_.frames.front().isTyped(*found))
-      context_.complaints.add(graphs_.checkOutput(output, context_.frames.front().typeOf(*found),
-                                                  context_.options.dims));
+      context_.diagnostics.add(graphs_.checkOutput(output, context_.frames.front().typeOf(*found),
+                                                   context_.options.dims));
     outputs.push_back(*found);
   }
   return outputs;

@@ -15,28 +15,28 @@ const char* typeText(const onnx_io::Attribute& attribute) {
 
 } // namespace
 
-Status Step::wrongType(const std::string& name, const onnx_io::Attribute& wanted) const {
+Status NodeContext::wrongType(const std::string& name, const onnx_io::Attribute& wanted) const {
   const onnx_io::Attribute& given = node.attributes.at(name);
   if (const auto* unsupported = std::get_if<onnx_io::UnsupportedAttribute>(&given))
     return failure(Code::unsupported, "attribute '{}' is {}", name, unsupported->what);
   return badModel("attribute '{}' is {}, expected {}", name, typeText(given), typeText(wanted));
 }
 
-Result<bool> Step::flagAttr(const std::string& name, bool fallback) {
+Result<bool> NodeContext::flagAttr(const std::string& name, bool fallback) {
   CDL_ASSIGN(const int64_t value, attr<int64_t>(name, fallback));
   if (value != 0 && value != 1)
     return badModel("attribute '{}' is {}, expected 0 or 1", name, value);
   return value == 1;
 }
 
-const std::string* Step::unusedAttribute() const {
+const std::string* NodeContext::unusedAttribute() const {
   for (const auto& [name, value] : node.attributes)
     if (!used_.count(name)) return &name;
   return nullptr;
 }
 
-std::vector<int64_t> allAxes(const Step& step) {
-  std::vector<int64_t> axes(step.input(0)->type.dims.size());
+std::vector<int64_t> allAxes(const NodeContext& context) {
+  std::vector<int64_t> axes(context.input(0)->type.dims.size());
   std::iota(axes.begin(), axes.end(), 0);
   return axes;
 }

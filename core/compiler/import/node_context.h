@@ -10,14 +10,14 @@
 namespace candela::import {
 
 /// One ONNX node on its way into the Graph: what an adapter reads from and writes to. Failures say
-/// the reason only; the walk adds file, node and operator. Where a failure is that something is
-/// known at run only, demandedInputs() and demanded() name it: the node can be imported then.
-class Step {
+/// the reason only; GraphImporter adds file, node and operator. Where a failure is that something
+/// is known at run only, demandedInputs() and demanded() name it: the node can be imported then.
+class NodeContext {
 public:
   using Contents = std::vector<std::vector<int64_t>>;
   /// `known`: what contents() gives, call by call.
-  Step(Builder& build, const onnx_io::Node& node, int opset, std::vector<Value*> inputs,
-       Contents known = {})
+  NodeContext(Builder& build, const onnx_io::Node& node, int opset, std::vector<Value*> inputs,
+              Contents known = {})
       : build(build), node(node), opset(opset), inputs_(std::move(inputs)),
         outputs_(node.outputs.size()), known_(std::move(known)) {}
 
@@ -47,7 +47,7 @@ public:
   }
   const std::vector<Value*>& outputs() const { return outputs_; }
 
-  // Attributes. Whatever an adapter does not ask for is a complaint (unusedAttribute).
+  // Attributes. One that the adapter does not ask for is reported (unusedAttribute).
   bool has(const std::string& name) const { return node.attributes.count(name) > 0; }
   /// T: a type of onnx_io::Attribute. Nullopt when absent.
   template <typename T> Result<std::optional<T>> maybe(const std::string& name) {
@@ -124,7 +124,7 @@ private:
 };
 
 /// Every axis of the first input, in order.
-std::vector<int64_t> allAxes(const Step& step);
+std::vector<int64_t> allAxes(const NodeContext& context);
 /// The dim that `axis` in -rank..rank-1 means.
 Result<int64_t> resolveAxis(int64_t axis, int64_t rank);
 /// Each once, in the order given.
@@ -139,7 +139,7 @@ inline std::string qualified(const std::string& domain, const std::string& opTyp
 struct Operator {
   std::string_view name;                ///< qualified
   int minInputs, maxInputs, maxOutputs; ///< maxInputs < 0: any number
-  Status (*import)(Step&);
+  Status (*import)(NodeContext&);
 };
 
 // operators/<family>.cpp.
@@ -148,11 +148,11 @@ struct Operator {
 #undef FAMILY
 
 /// What Conv says of its window over the first input, with auto_pad resolved.
-Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight);
+Result<Attrs> convAttrs(NodeContext& context, const graph::TensorType& weight);
 
 /// What imports an operator: a function above, or the op record that it maps
 /// onto one to one.
-struct Importer {
+struct OperatorImporter {
   const Operator* adapter = nullptr;
   const graph::OpInfo* record = nullptr;
   explicit operator bool() const { return adapter || record; }
@@ -160,9 +160,9 @@ struct Importer {
   Status checkArity(const onnx_io::Node& node) const;
   /// Names of attributes, as far as they can be judged without the operands' types.
   Status checkAttributes(const onnx_io::Node& node, int64_t opset) const;
-  Status import(Step& step) const;
+  Status import(NodeContext& context) const;
 };
-Importer findImporter(const onnx_io::Node& node);
+OperatorImporter findImporter(const onnx_io::Node& node);
 /// Of all of them, qualified.
 std::vector<std::string> importedNames();
 

@@ -8,9 +8,9 @@
 namespace candela::import {
 namespace {
 
-const std::map<std::string, Importer, std::less<>>& importers() {
-  static const std::map<std::string, Importer, std::less<>> table = [] {
-    std::map<std::string, Importer, std::less<>> made;
+const std::map<std::string, OperatorImporter, std::less<>>& importers() {
+  static const std::map<std::string, OperatorImporter, std::less<>> table = [] {
+    std::map<std::string, OperatorImporter, std::less<>> made;
     for (const graph::OpInfo& record : graph::allOps())
       if (!record.onnx.empty()) made[std::string(record.onnx)].record = &record;
 #define FAMILY(family)                                                                             \
@@ -30,21 +30,23 @@ Status checkCount(size_t have, size_t least, size_t most, const char* what) {
 }
 
 /// Operands and attributes have the record's names and meaning in every opset that is imported.
-Status importByRecord(Step& step, const graph::OpInfo& record) {
+Status importByRecord(NodeContext& context, const graph::OpInfo& record) {
   Attrs attrs;
   for (const graph::AttrInfo& info : record.attrs) {
     const std::string name(info.name);
-    if (!step.has(name)) continue;
+    if (!context.has(name)) continue;
     switch (info.type) {
-    case graph::AttrType::Int: attrs[name] = attrOf<int64_t>(step, name, 0); break;
-    case graph::AttrType::Float: attrs[name] = attrOf<float>(step, name, 0); break;
-    case graph::AttrType::Ints: attrs[name] = attrOf<std::vector<int64_t>>(step, name, {}); break;
-    case graph::AttrType::String: attrs[name] = attrOf<std::string>(step, name, ""); break;
+    case graph::AttrType::Int: attrs[name] = attrOf<int64_t>(context, name, 0); break;
+    case graph::AttrType::Float: attrs[name] = attrOf<float>(context, name, 0); break;
+    case graph::AttrType::Ints:
+      attrs[name] = attrOf<std::vector<int64_t>>(context, name, {});
+      break;
+    case graph::AttrType::String: attrs[name] = attrOf<std::string>(context, name, ""); break;
     default:
       CDL_CHECK(false, "record {} has an attribute '{}' that needs an adapter", record.name, name);
     }
   }
-  return step.set(step.build.addAll(record.kind, step.inputs(), std::move(attrs), 1));
+  return context.set(context.build.addAll(record.kind, context.inputs(), std::move(attrs), 1));
 }
 
 } // namespace
@@ -55,13 +57,13 @@ std::vector<std::string> importedNames() {
   return names;
 }
 
-Importer findImporter(const onnx_io::Node& node) {
+OperatorImporter findImporter(const onnx_io::Node& node) {
   const auto found = node.overload.empty() ? importers().find(qualified(node.domain, node.opType))
                                            : importers().end();
-  return found == importers().end() ? Importer() : found->second;
+  return found == importers().end() ? OperatorImporter() : found->second;
 }
 
-Status Importer::checkArity(const onnx_io::Node& node) const {
+Status OperatorImporter::checkArity(const onnx_io::Node& node) const {
   size_t least = 0, most = 0, outputs = 1;
   if (adapter) {
     least = adapter->minInputs;
@@ -89,7 +91,7 @@ Status unknownAttribute(const onnx_io::Node& node, const std::string& name, int6
 }
 } // namespace
 
-Status Importer::checkAttributes(const onnx_io::Node& node, int64_t opset) const {
+Status OperatorImporter::checkAttributes(const onnx_io::Node& node, int64_t opset) const {
   for (const auto& [name, value] : node.attributes)
     if ((!adapter && !record->attr(name)) ||
         (node.domain.empty() && lacksAttribute(node.opType, name, opset)))
@@ -97,19 +99,20 @@ Status Importer::checkAttributes(const onnx_io::Node& node, int64_t opset) const
   return Status::ok();
 }
 
-Status Importer::import(Step& step) const {
+Status OperatorImporter::import(NodeContext& context) const {
   try {
-    const Status status = adapter ? adapter->import(step) : importByRecord(step, *record);
-    const std::string* unused = status || !step.trims().empty() ? step.unusedAttribute() : nullptr;
-    if (unused) return unknownAttribute(step.node, *unused, step.opset);
+    const Status status = adapter ? adapter->import(context) : importByRecord(context, *record);
+    const std::string* unused =
+        status || !context.trims().empty() ? context.unusedAttribute() : nullptr;
+    if (unused) return unknownAttribute(context.node, *unused, context.opset);
     CDL_TRY(status);
   } catch (const Failure& failure) {
     return failure.status;
   }
-  for (size_t i = 0; i < step.outputs().size(); ++i)
-    if (step.wants(i) && !step.outputs()[i])
+  for (size_t i = 0; i < context.outputs().size(); ++i)
+    if (context.wants(i) && !context.outputs()[i])
       return failure(Code::unsupported, "output {} ('{}') is not supported", i,
-                     step.node.outputs[i]);
+                     context.node.outputs[i]);
   return Status::ok();
 }
 

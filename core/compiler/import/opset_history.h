@@ -5,13 +5,13 @@
 #include "core/compiler/import/builder.h"
 #include "core/compiler/import/onnx_io/model.h"
 
-/// What ONNX has had when, for complaints, and what opset 6 had otherwise.
+/// What ONNX has had when, for diagnostics, and what opset 6 had otherwise.
 namespace candela::import {
 
 constexpr int kOldestOpset = 6, kNewestOpset = 28;
 
 /// From when to when the default domain has an operator, or an attribute of one: ": known since
-/// opset 18" and the like, to stand behind a complaint. Empty when that says nothing of this opset.
+/// opset 18" and the like, to end a diagnostic. Empty when that says nothing of this opset.
 std::string knownText(const std::string& opType, const std::string& attribute, int64_t opset);
 
 /// Whether the table says that the operator has no such attribute in this opset.

@@ -59,20 +59,20 @@ std::vector<std::string> Script::demandedInputs() const {
 }
 
 Status Script::refusal(const std::string& path) const {
-  Complaints complaints;
+  ImportDiagnostics diagnostics;
   for (const Unit& unit : units)
     if (const auto* section = std::get_if<std::shared_ptr<const Section>>(&unit))
-      complaints.add(failure(Code::unsupported, "node '{}' ({}): {}", (*section)->items[0].name,
-                             (*section)->items[0].node.opType, (*section)->why));
+      diagnostics.add(failure(Code::unsupported, "node '{}' ({}): {}", (*section)->items[0].name,
+                              (*section)->items[0].node.opType, (*section)->why));
   for (const runtime::control_flow::Step& step : flow.main.steps)
-    if (step.kind != runtime::control_flow::StepKind::unit && complaints.empty())
-      complaints.add(
+    if (step.kind != runtime::control_flow::StepKind::unit && diagnostics.empty())
+      diagnostics.add(
           failure(Code::unsupported,
                   "node '{}': {} is decided at run, so that the model is no single graph",
                   step.node, runtime::control_flow::stepName(step.kind)));
-  if (complaints.empty())
-    complaints.add(failure(Code::unsupported, "the model is no single graph"));
-  return complaints.status(path);
+  if (diagnostics.empty())
+    diagnostics.add(failure(Code::unsupported, "the model is no single graph"));
+  return diagnostics.status(path);
 }
 
 } // namespace candela::import

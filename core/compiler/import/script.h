@@ -19,7 +19,7 @@ struct Section {
     onnx_io::Node node;
     std::string name; ///< the user's
     Opsets opsets;
-    std::vector<std::vector<int64_t>> known; ///< what Step::contents() gives, call by call,
+    std::vector<std::vector<int64_t>> known; ///< what NodeContext::contents() gives, call by call,
     std::string content;                     ///< and a value whose integers it gives then; "": none
   };
   struct Input {

@@ -79,9 +79,9 @@ Term iota(Builder& build, int64_t count, Elem elem) {
   return Term(build, build.constant(Payload::iota(elem, count, 0, 1), {count}));
 }
 
-std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback,
+std::vector<int64_t> perDim(NodeContext& context, const char* name, size_t count, int64_t fallback,
                             int64_t least) {
-  const auto values = attrOf(step, name, std::vector<int64_t>(count, fallback));
+  const auto values = attrOf(context, name, std::vector<int64_t>(count, fallback));
   if (values.size() != count)
     need(badModel("attribute '{}' has {} values, expected {}", name, values.size(), count));
   constexpr int64_t kMostInt32 = (int64_t(1) << 31) - 1;

@@ -3,8 +3,8 @@
 #include "core/compiler/import/node_context.h"
 
 /// Formulas over Graph ops, for operators that are compositions of others: an adapter writes `x *
-/// sigmoid(x)`. What cannot be built is thrown as a Failure, which Importer::import() turns back
-/// into a Status.
+/// sigmoid(x)`. What cannot be built is thrown as a Failure, which OperatorImporter::import() turns
+/// back into a Status.
 namespace candela::import {
 
 struct Failure {
@@ -155,9 +155,11 @@ Term iota(Builder& build, int64_t count, Elem elem = Elem::i64_);
 
 // What an adapter reads.
 /// A required input.
-inline Term termOf(const Step& step, size_t input) { return {step.build, step.input(input)}; }
-template <typename T> T attrOf(Step& step, const std::string& name, T fallback) {
-  return need(step.attr<T>(name, std::move(fallback)));
+inline Term termOf(const NodeContext& context, size_t input) {
+  return {context.build, context.input(input)};
+}
+template <typename T> T attrOf(NodeContext& context, const std::string& name, T fallback) {
+  return need(context.attr<T>(name, std::move(fallback)));
 }
 /// What weighted sums of elements of a type are made in: at least f32.
 inline Elem weightedElem(Elem elem) {
@@ -165,9 +167,9 @@ inline Elem weightedElem(Elem elem) {
 }
 
 /// A list attribute of windows, with as many values as asked for, each from `least` to 2^31-1.
-std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback,
+std::vector<int64_t> perDim(NodeContext& context, const char* name, size_t count, int64_t fallback,
                             int64_t least);
 /// The one element of an operand that must be known at import, of any type.
-double knownNumber(Step& step, size_t input, const char* what);
+double knownNumber(NodeContext& context, size_t input, const char* what);
 
 } // namespace candela::import

@@ -29,7 +29,7 @@ std::vector<size_t> findCycle(const std::vector<std::vector<size_t>>& producers,
 
 } // namespace
 
-Order topologicalOrder(const std::vector<onnx_io::Node>& nodes) {
+TopologicalOrder topologicalOrder(const std::vector<onnx_io::Node>& nodes) {
   std::unordered_map<std::string_view, size_t> definedBy;
   for (size_t i = 0; i < nodes.size(); ++i)
     for (const std::string& output : nodes[i].outputs)
@@ -51,7 +51,7 @@ Order topologicalOrder(const std::vector<onnx_io::Node>& nodes) {
       }
   }
 
-  Order order;
+  TopologicalOrder order;
   std::set<size_t> ready; // the earliest in the file first
   for (size_t i = 0; i < nodes.size(); ++i)
     if (missing[i] == 0) ready.insert(i);

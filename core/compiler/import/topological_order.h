@@ -6,7 +6,7 @@
 
 namespace candela::import {
 
-struct Order {
+struct TopologicalOrder {
   /// every node that can run, producers first, otherwise in the file's order
   std::vector<size_t> nodes;
   std::vector<size_t> stuck; ///< nodes in or behind a cycle, in the file's order
@@ -14,7 +14,7 @@ struct Order {
                              ///< first of the last
 };
 
-/// Names that no node defines do not hold a node back: they are the walk's to judge.
-Order topologicalOrder(const std::vector<onnx_io::Node>& nodes);
+/// Names that no node defines do not hold a node back: they are GraphImporter's to judge.
+TopologicalOrder topologicalOrder(const std::vector<onnx_io::Node>& nodes);
 
 } // namespace candela::import

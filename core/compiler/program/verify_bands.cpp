@@ -32,6 +32,51 @@ void widen(Span& reach, const Extent& extent) {
   (far < 0 ? reach.first : reach.last) += far;
 }
 
+/// How the elements of one row of a view lie.
+struct Spread {
+  Span reach;                ///< elements that are closer to each other than rows: one span
+  std::vector<Extent> apart; ///< what lies farther apart than rows: a span for each element
+};
+
+/// `halo`: the border that is read with the content; null: none.
+Spread spreadOf(const View& view, const RowAxis& axis, const Halo* halo) {
+  const int64_t stride = view.strides[axis.dim], step = stride * axis.inner;
+  Spread spread;
+  const auto add = [&](const Extent& extent) {
+    if (extent.count > 1 && std::abs(extent.stride) >= std::abs(step))
+      spread.apart.push_back(extent);
+    else
+      widen(spread.reach, extent);
+  };
+  add({axis.inner, stride});
+  add({view.dims[axis.dim] / (axis.inner * axis.rows), step * axis.rows});
+  for (uint32_t d = 0; d < view.dims.size(); ++d) {
+    if (d == axis.dim) continue;
+    add({view.dims[d], view.strides[d]});
+    if (!halo || !(halo->lo[d] || halo->hi[d])) continue;
+    widen(spread.reach, {int64_t{halo->hi[d]} + 1, view.strides[d]});
+    widen(spread.reach, {int64_t{halo->lo[d]} + 1, -view.strides[d]});
+  }
+  return spread;
+}
+
+/// Where the spans of an access begin, in ascending order, the first of them at `start`. Extents
+/// that would make more than kMostSpans are taken into each span.
+std::vector<int64_t> startsOf(int64_t start, Spread& spread) {
+  std::vector<int64_t> starts{start};
+  for (const Extent& extent : spread.apart) {
+    if (starts.size() * static_cast<uint64_t>(extent.count) > kMostSpans) {
+      widen(spread.reach, extent);
+      continue;
+    }
+    const size_t known = starts.size();
+    for (int64_t n = 1; n < extent.count; ++n)
+      for (size_t s = 0; s < known; ++s) starts.push_back(starts[s] + n * extent.stride);
+  }
+  std::ranges::sort(starts);
+  return starts;
+}
+
 class Judge {
 public:
   Judge(const Program& program, const Group& group, const std::vector<BandMember>& members)
@@ -104,56 +149,23 @@ private:
       touch.spans.push_back(all);
       return touch;
     }
+    const Halo* halo = readsBorder ? &*buffer.halo : nullptr;
     if (!isWrite) rows = member.rowsRead(v, rows);
-    rows.first =
-        std::max<int64_t>(rows.first, readsBorder ? -int64_t{buffer.halo->lo[axis.dim]} : 0);
-    rows.last = std::min<int64_t>(
-        rows.last, axis.rows + (readsBorder ? int64_t{buffer.halo->hi[axis.dim]} : 0));
+    rows.first = std::max<int64_t>(rows.first, halo ? -int64_t{halo->lo[axis.dim]} : 0);
+    rows.last = std::min<int64_t>(rows.last, axis.rows + (halo ? int64_t{halo->hi[axis.dim]} : 0));
     if (rows.first >= rows.last) return touch;
 
-    // Rows of the range side by side are one span; what is farther apart than rows has spans of its
-    // own.
-    const int64_t stride = view.strides[axis.dim], step = stride * axis.inner;
-    Span reach{0, 0};
-    std::vector<Extent> apart;
-    const auto add = [&](const Extent& extent) {
-      if (extent.count > 1 && std::abs(extent.stride) >= std::abs(step))
-        apart.push_back(extent);
-      else
-        widen(reach, extent);
-    };
-    add({axis.inner, stride});
-    add({view.dims[axis.dim] / (axis.inner * axis.rows), step * axis.rows});
-    for (uint32_t d = 0; d < view.dims.size(); ++d) {
-      if (d == axis.dim) continue;
-      add({view.dims[d], view.strides[d]});
-      if (!readsBorder || !(buffer.halo->lo[d] || buffer.halo->hi[d])) continue;
-      widen(reach, {int64_t{buffer.halo->hi[d]} + 1, view.strides[d]});
-      widen(reach, {int64_t{buffer.halo->lo[d]} + 1, -view.strides[d]});
-    }
-    widen(reach, {rows.last - rows.first, step});
-    size_t count = 1;
-    for (const Extent& extent : apart) {
-      if (count * static_cast<uint64_t>(extent.count) > kMostSpans)
-        widen(reach, extent);
-      else
-        count *= static_cast<size_t>(extent.count);
-    }
-    std::vector<int64_t> starts{view.offset + rows.first * step};
-    for (const Extent& extent : apart) {
-      if (starts.size() * static_cast<uint64_t>(extent.count) > kMostSpans) continue;
-      const size_t known = starts.size();
-      for (int64_t n = 1; n < extent.count; ++n)
-        for (size_t s = 0; s < known; ++s) starts.push_back(starts[s] + n * extent.stride);
-    }
-    std::ranges::sort(starts);
+    Spread spread = spreadOf(view, axis, halo);
+    const int64_t step = view.strides[axis.dim] * axis.inner;
+    widen(spread.reach, {rows.last - rows.first, step});
+    const std::vector<int64_t> starts = startsOf(view.offset + rows.first * step, spread);
     const int64_t bits = elemBits(view.elem);
     const int64_t base = buffer.role == Role::temp && buffer.offset != CDL_UNPLACED
                              ? static_cast<int64_t>(buffer.offset)
                              : 0;
     for (const int64_t start : starts)
-      touch.spans.push_back({base + (start + reach.first) * bits / 8,
-                             base + ((start + reach.last + 1) * bits + 7) / 8});
+      touch.spans.push_back({base + (start + spread.reach.first) * bits / 8,
+                             base + ((start + spread.reach.last + 1) * bits + 7) / 8});
     return touch;
   }
 

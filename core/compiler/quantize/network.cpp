@@ -43,7 +43,7 @@ Result<Network> Network::read(const std::string& path) {
     if (kQuantizing.count(graph.nodes[i].opType))
       return badArgument("{}: the model is quantized already: node '{}' is {}", path,
                          graph.nodes[i].name, graph.nodes[i].opType);
-  const import::Order order = import::topologicalOrder(graph.nodes);
+  const import::TopologicalOrder order = import::topologicalOrder(graph.nodes);
   std::vector<Node> sorted;
   std::set<std::string> outputs;
   for (const import::onnx_io::ValueInfo& output : graph.outputs) outputs.insert(output.name);

@@ -57,7 +57,10 @@ void addProducts(const Array& a, const Array& b, Array& y) {
                 n = column ? 1 : b.dims.back();
   const Shape batchA(a.dims.begin(), a.dims.end() - (row ? 1 : 2));
   const Shape batchB(b.dims.begin(), b.dims.end() - (column ? 1 : 2));
-  const Shape batch(y.dims.begin(), y.dims.end() - (row ? 0 : 1) - (column ? 0 : 1));
+  std::ptrdiff_t matrixDims = 2;
+  if (row) --matrixDims;
+  if (column) --matrixDims;
+  const Shape batch(y.dims.begin(), y.dims.end() - matrixDims);
   onElements(
       [&](const auto& left, const auto& right, auto& out) {
         int64_t i = 0;
@@ -73,7 +76,8 @@ void addProducts(const Array& a, const Array& b, Array& y) {
 void addConvolution(const Convolution& convolution, const Array& x, const Array& w, Array& y) {
   const graph::Window& window = convolution.window;
   const bool transposed = convolution.transposed;
-  const Array &small = transposed ? x : y, &large = transposed ? y : x;
+  const Array& small = transposed ? x : y;
+  const Array& large = transposed ? y : x;
   const Shape kernel = threeDims(window.kernel, 1), stride = threeDims(window.strides, 1);
   const Shape dilation = threeDims(window.dilations, 1), pad = threeDims(window.padsBegin, 0);
   const Shape extent = threeDims(large.dims, 1, 2), count = threeDims(small.dims, 1, 2);
@@ -94,8 +98,11 @@ void addConvolution(const Convolution& convolution, const Array& x, const Array&
         const int64_t inLarge = line * extent[2] + start[2],
                       inSmall = (pz * count[1] + py) * count[2];
         for (int64_t px = range[2].first; px < range[2].last; ++px) {
-          const int64_t a = inLarge + px * stride[2], b = inSmall + px;
-          addProduct(to[transposed ? a : b], weight, from[transposed ? b : a]);
+          const int64_t atLarge = inLarge + px * stride[2], atSmall = inSmall + px;
+          if (transposed)
+            addProduct(to[atLarge], weight, from[atSmall]);
+          else
+            addProduct(to[atSmall], weight, from[atLarge]);
         }
       }
   };

@@ -202,11 +202,12 @@ Result<Request> parseOptions(const candela_options_t* given) {
   request.compile.stack = !(options.flags & CANDELA_FLAG_UNSTACKED);
   request.compile.schedule.rematerialize = options.flags & CANDELA_FLAG_REMATERIALIZE;
   request.compile.groups = !(options.flags & CANDELA_FLAG_NO_GROUPS);
-  if (options.progress)
-    request.compile.progress = [call = options.progress, context = options.progress_context](
-                                   const char* stage, double fraction) {
+  if (const auto call = options.progress) {
+    void* const context = options.progress_context;
+    request.compile.progress = [call, context](const char* stage, double fraction) {
       call(context, stage, fraction);
     };
+  }
   return request;
 }
 

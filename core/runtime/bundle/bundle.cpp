@@ -45,7 +45,7 @@ uint64_t executions(const cdl_image_t* image) {
 namespace {
 
 /// The buffers of an image that are bound per execution must be what a step binds.
-Status verifyStep(const Bundle& bundle, size_t index) {
+Status verifyBindings(const Bundle& bundle, size_t index) {
   const BundleStep& step = bundle.steps[index];
   const auto* image =
       reinterpret_cast<const cdl_image_t*>(bundle.partitions[step.partition].image.data());
@@ -76,19 +76,76 @@ Status verifyStep(const Bundle& bundle, size_t index) {
   return Status::ok();
 }
 
-} // namespace
+/// The constants of an image that runs without an executable of its own.
+Status verifyConstants(const Bundle& bundle, const BundlePartition& partition,
+                       const cdl_image_t* image, size_t index) {
+  if (partition.constants.size() + 1 != image->constants.count &&
+      !(partition.constants.empty() && image->constants.count == 0))
+    return badModel("partition {}: {} constants for an image of {}", index,
+                    partition.constants.size(), image->constants.count - 1);
+  for (uint32_t c = 1; c < image->constants.count; ++c) {
+    const cdl_constant_t& constant = *cdl_get_constant(image, c);
+    const uint32_t at = partition.constants[c - 1];
+    const bool isInImage = constant.form == 1;
+    const bool isHeld =
+        at < bundle.constants.size() && bundle.constants[at].bytes.size() >= constant.bytes;
+    if (isInImage ? at != kNoConstant : !isHeld)
+      return badModel("partition {}: constant {} has no payload", index,
+                      cdl_get_string(image, constant.name));
+  }
+  return Status::ok();
+}
 
-Status verifyBundle(const Bundle& bundle) {
-  for (size_t u = 0; bundle.flow && u < bundle.flow->units.size(); ++u)
-    CDL_TRY(verifyBundle(bundle.flow->units[u]).context(fmt::format("unit {}", u)));
-  if (bundle.flow) return Status::ok(); // its steps were checked when it was read
+Status verifyPartition(const Bundle& bundle, size_t index) {
+  const BundlePartition& partition = bundle.partitions[index];
+  char text[512] = "";
+  cdl_error_t error{text, sizeof(text), 0};
+  const cdl_code_t code = cdl_image_check(partition.image.data(), partition.image.size(), &error);
+  if (code != CDL_OK)
+    return {static_cast<Code>(code), fmt::format("partition {}: {}", index, text)};
+  const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
+  if (executions(image) > kMaxExecutions)
+    return badModel("partition {} runs more than {} instructions", index, kMaxExecutions);
+  if (!partition.backend.empty() && !text::isBackendName(partition.backend))
+    return badModel("partition {}: backend '{}' is no name of [a-z0-9_]", index, partition.backend);
+  if (partition.executable.size() && partition.backend.empty())
+    return badModel("partition {} has an executable, but no backend", index);
+  if (partition.executable.size()) return Status::ok(); // it holds its constants
+  return verifyConstants(bundle, partition, image, index);
+}
+
+/// What reads a copy trusts its declared type.
+Status verifyCopy(const Bundle& bundle, size_t index) {
+  const BundleStep& step = bundle.steps[index];
+  if (step.inputs.size() != 1 || step.outputs.size() != 1)
+    return badModel("step {}: a copy has one value each", index);
+  const BundleValue &from = bundle.values[step.inputs[0]], &to = bundle.values[step.outputs[0]];
+  if (from.elem != to.elem || from.dims != to.dims)
+    return badModel("step {}: {} of {} is copied to {} of {}", index, from.name, from.typeText(),
+                    to.name, to.typeText());
+  return Status::ok();
+}
+
+Status verifyRun(const Bundle& bundle, size_t index) {
+  const BundleStep& step = bundle.steps[index];
+  if (step.partition >= bundle.partitions.size())
+    return badModel("step {} runs partition {} of {}", index, step.partition,
+                    bundle.partitions.size());
+  if ((step.kind == StepKind::soft) != bundle.partitions[step.partition].backend.empty())
+    return badModel("step {} does not fit the backend of partition {}", index, step.partition);
+  return verifyBindings(bundle, index);
+}
+
+Status verifyIndices(const Bundle& bundle, const std::vector<uint32_t>& list, const char* what) {
+  for (uint32_t v : list)
+    if (v >= bundle.values.size())
+      return badModel("{} names value {} of {}", what, v, bundle.values.size());
+  return Status::ok();
+}
+
+/// The values that have a content before the first step, without the inputs.
+Result<std::vector<bool>> verifyValues(const Bundle& bundle) {
   std::vector<bool> known(bundle.values.size(), false);
-  const auto values = [&](const std::vector<uint32_t>& list, const char* what) -> Status {
-    for (uint32_t v : list)
-      if (v >= bundle.values.size())
-        return badModel("{} names value {} of {}", what, v, bundle.values.size());
-    return Status::ok();
-  };
   for (size_t v = 0; v < bundle.values.size(); ++v) {
     const BundleValue& value = bundle.values[v];
     if (value.elem == Elem::none || !elementCount(value.dims))
@@ -99,43 +156,15 @@ Status verifyBundle(const Bundle& bundle) {
       return badModel("value {} has no content", value.name);
     known[v] = true;
   }
-  CDL_TRY(values(bundle.inputs, "the bundle's inputs"));
-  CDL_TRY(values(bundle.outputs, "the bundle's outputs"));
-  for (uint32_t v : bundle.inputs) known[v] = true;
-  for (size_t p = 0; p < bundle.partitions.size(); ++p) {
-    const BundlePartition& partition = bundle.partitions[p];
-    char text[512] = "";
-    cdl_error_t error{text, sizeof(text), 0};
-    if (const cdl_code_t code =
-            cdl_image_check(partition.image.data(), partition.image.size(), &error);
-        code != CDL_OK)
-      return {static_cast<Code>(code), fmt::format("partition {}: {}", p, text)};
-    const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
-    if (executions(image) > kMaxExecutions)
-      return badModel("partition {} runs more than {} instructions", p, kMaxExecutions);
-    if (!partition.backend.empty() && !text::isBackendName(partition.backend))
-      return badModel("partition {}: backend '{}' is no name of [a-z0-9_]", p, partition.backend);
-    if (partition.executable.size() && partition.backend.empty())
-      return badModel("partition {} has an executable, but no backend", p);
-    if (partition.executable.size()) continue; // it holds its constants
-    if (partition.constants.size() + 1 != image->constants.count &&
-        !(partition.constants.empty() && image->constants.count == 0))
-      return badModel("partition {}: {} constants for an image of {}", p,
-                      partition.constants.size(), image->constants.count - 1);
-    for (uint32_t c = 1; c < image->constants.count; ++c) {
-      const cdl_constant_t& constant = *cdl_get_constant(image, c);
-      const uint32_t at = partition.constants[c - 1];
-      if (constant.form == 1
-              ? at != kNoConstant
-              : at >= bundle.constants.size() || bundle.constants[at].bytes.size() < constant.bytes)
-        return badModel("partition {}: constant {} has no payload", p,
-                        cdl_get_string(image, constant.name));
-    }
-  }
+  return known;
+}
+
+/// Steps in order: each reads what is `known`, and makes its outputs known.
+Status verifySteps(const Bundle& bundle, std::vector<bool>& known) {
   for (size_t s = 0; s < bundle.steps.size(); ++s) {
     const BundleStep& step = bundle.steps[s];
-    CDL_TRY(values(step.inputs, "a step"));
-    CDL_TRY(values(step.outputs, "a step"));
+    CDL_TRY(verifyIndices(bundle, step.inputs, "a step"));
+    CDL_TRY(verifyIndices(bundle, step.outputs, "a step"));
     for (uint32_t v : step.inputs)
       if (!known[v])
         return badModel("step {} reads value {} before it is computed", s, bundle.values[v].name);
@@ -143,23 +172,23 @@ Status verifyBundle(const Bundle& bundle) {
       if (known[v]) return badModel("step {} computes value {} again", s, bundle.values[v].name);
       known[v] = true;
     }
-    if (step.kind == StepKind::copy) {
-      if (step.inputs.size() != 1 || step.outputs.size() != 1)
-        return badModel("step {}: a copy has one value each", s);
-      const BundleValue &from = bundle.values[step.inputs[0]], &to = bundle.values[step.outputs[0]];
-      // What reads the copy trusts its declared type.
-      if (from.elem != to.elem || from.dims != to.dims)
-        return badModel("step {}: {} of {} is copied to {} of {}", s, from.name, from.typeText(),
-                        to.name, to.typeText());
-      continue;
-    }
-    if (step.partition >= bundle.partitions.size())
-      return badModel("step {} runs partition {} of {}", s, step.partition,
-                      bundle.partitions.size());
-    if ((step.kind == StepKind::soft) != bundle.partitions[step.partition].backend.empty())
-      return badModel("step {} does not fit the backend of partition {}", s, step.partition);
-    CDL_TRY(verifyStep(bundle, s));
+    CDL_TRY(step.kind == StepKind::copy ? verifyCopy(bundle, s) : verifyRun(bundle, s));
   }
+  return Status::ok();
+}
+
+} // namespace
+
+Status verifyBundle(const Bundle& bundle) {
+  for (size_t u = 0; bundle.flow && u < bundle.flow->units.size(); ++u)
+    CDL_TRY(verifyBundle(bundle.flow->units[u]).context(fmt::format("unit {}", u)));
+  if (bundle.flow) return Status::ok(); // its steps were checked when it was read
+  CDL_ASSIGN(std::vector<bool> known, verifyValues(bundle));
+  CDL_TRY(verifyIndices(bundle, bundle.inputs, "the bundle's inputs"));
+  CDL_TRY(verifyIndices(bundle, bundle.outputs, "the bundle's outputs"));
+  for (uint32_t v : bundle.inputs) known[v] = true;
+  for (size_t p = 0; p < bundle.partitions.size(); ++p) CDL_TRY(verifyPartition(bundle, p));
+  CDL_TRY(verifySteps(bundle, known));
   for (uint32_t v : bundle.outputs)
     if (!known[v]) return badModel("output {} is never computed", bundle.values[v].name);
   return verifyStates(bundle);

@@ -72,9 +72,10 @@ cdl::Status runRescale(const Call& call) {
   const auto kb = static_cast<int32_t>(call.attr(CDL_ATTR_B_LEFT_SHIFT, 0));
   for (size_t i = 0; i < in.size(); i += 4) {
     // The sum of two has to stay in 63 bits as well.
-    // i64 operands come out of MATMUL and stay below 2^39 by the integer law.
+    // i64 operands come out of MATMUL and stay below 2^39 by the rules for integers.
     const int magnitude = in[i].elem == CDL_I64 ? 39 : IntegerRange(in[i].elem).bits;
-    const int32_t shift = i ? kb : ka, bits = magnitude + 24 + (two ? 1 : 0) + shift;
+    const int32_t shift = i ? kb : ka;
+    const int32_t bits = magnitude + 24 + (two ? 1 : 0) + shift;
     if (bits > 63)
       return call.fail(CDL_BAD_MODEL,
                        cdl::text(i ? "b of " : "a of ", cdl::elemName(in[i].elem),

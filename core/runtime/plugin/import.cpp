@@ -22,7 +22,8 @@ Result<bool> Device::import(std::shared_ptr<DeviceMemory>& memory, uint32_t spac
     return failure(Code::internal, "{}: memory_import succeeded without memory", plugin_->name());
   if (!memory) {
     memory = std::make_shared<DeviceMemory>();
-    memory->handle_ = {handle, [device = shared_from_this()](cdl_memory_t* owned) {
+    const auto device = shared_from_this(); // lives as long as its memory
+    memory->handle_ = {handle, [device](cdl_memory_t* owned) {
                          const cdl_plugin_t& table = device->table();
                          endBySlot(table.name, CDL_SLOT(table, memory_destroy), device->handle(),
                                    owned);

@@ -224,8 +224,9 @@ Result<std::shared_ptr<Queue>> Device::createQueue() {
   if (!handle)
     return failure(Code::internal, "{}: queue_create succeeded without a queue", plugin_->name());
   const auto queue = std::make_shared<Queue>();
-  queue->device_ = shared_from_this();
-  queue->handle_ = {handle, [device = queue->device_](cdl_queue_t* owned) {
+  const auto device = shared_from_this(); // lives as long as its queue
+  queue->device_ = device;
+  queue->handle_ = {handle, [device](cdl_queue_t* owned) {
                       const cdl_plugin_t& table = device->table();
                       endBySlot(table.name, CDL_SLOT(table, queue_destroy), device->handle(),
                                 owned);

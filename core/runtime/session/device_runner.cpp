@@ -178,9 +178,10 @@ private:
     context->bindings.resize(buffers);
     for (uint32_t b = 1; b < buffers; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-      const bool isTemp = buffer.role == CDL_ROLE_TEMP;
-      // the rest: by place()
-      bind(*context, b, isTemp ? arenas[buffer.space] : fixed_[b], isTemp ? buffer.offset : 0);
+      if (buffer.role == CDL_ROLE_TEMP)
+        bind(*context, b, arenas[buffer.space], buffer.offset);
+      else
+        bind(*context, b, fixed_[b], 0); // or by place(), where nothing is fixed
     }
     if (executable_ && device_->table().executable_scratch) CDL_TRY(allocateScratch(*context));
     return context;

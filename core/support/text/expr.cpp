@@ -196,8 +196,10 @@ std::string exprFnName(const ExprStep& step) {
   if (step.kind == CDL_KIND_SELECT) return "select";
   if (step.kind == CDL_KIND_RESCALE) return fmt::format("rescale_{}", elemName(step.to));
   if (step.kind != CDL_KIND_CONVERT) return std::string(fnName(step.kind, step.fn));
-  return fmt::format("convert_{}{}{}{}", elemName(step.to), step.fn ? "_" : "",
-                     step.fn ? fnName(step.kind, step.fn) : "", step.saturate ? "_saturate" : "");
+  std::string name = fmt::format("convert_{}", elemName(step.to));
+  if (step.fn) name += fmt::format("_{}", fnName(step.kind, step.fn));
+  if (step.saturate) name += "_saturate";
+  return name;
 }
 
 std::string exprText(std::span<const ExprStep> steps) {

@@ -81,9 +81,9 @@ Token TokenStream::expect(TokenKind kind, std::string_view what) {
 
 int64_t TokenStream::expectInt(std::string_view what, int64_t lowest, int64_t highest) {
   const Token token = expect(TokenKind::integer, what);
-  const bool hex = token.text.starts_with("0x");
-  const auto number =
-      parseNumber<int64_t>(std::string_view(token.text).substr(hex ? 2 : 0), hex ? 16 : 10);
+  const std::string_view digits = token.text;
+  const auto number = digits.starts_with("0x") ? parseNumber<int64_t>(digits.substr(2), 16)
+                                               : parseNumber<int64_t>(digits, 10);
   if (!number) fail(token, "{} '{}' does not fit 64 bits", what, token.text);
   if (*number < lowest || *number > highest)
     fail(token, "{} {} is not within {} .. {}", what, *number, lowest, highest);

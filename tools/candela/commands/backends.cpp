@@ -25,7 +25,8 @@ std::string names(const Json& list) {
   std::string text;
   for (const Json& item : list) {
     const Json name = item.is_object() ? item.value("name", Json("")) : item;
-    text += (text.empty() ? "" : " ") + (name.is_string() ? name.get<std::string>() : name.dump());
+    if (!text.empty()) text += " ";
+    text += name.is_string() ? name.get<std::string>() : name.dump();
   }
   return text;
 }

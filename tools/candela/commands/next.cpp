@@ -49,10 +49,11 @@ struct Wanted {
   Met shapes;
 
   std::string text() const {
-    const size_t operands = types.empty() ? 0 : types.size() - 1;
-    return fmt::format("{} {}{}{}", instrText(kind, fn),
-                       fmt::join(types.begin(), types.begin() + operands, ","),
-                       operands ? " -> " : "", types.empty() ? "" : types.back());
+    const std::string name = instrText(kind, fn) + " ";
+    if (types.empty()) return name;
+    const auto result = types.end() - 1;
+    const char* arrow = types.size() > 1 ? " -> " : "";
+    return fmt::format("{}{}{}{}", name, fmt::join(types.begin(), result, ","), arrow, *result);
   }
   /// The level of the porting guide that asks for it.
   const char* rung() const { return capabilities::isRequiredFn(kind, fn) ? "B1" : "B2"; }

@@ -65,11 +65,6 @@ void checkDevices(const std::vector<std::shared_ptr<runtime::plugin::Device>>& d
              device->plugin().name(), name);
 }
 
-Finding endOf(const Answer& answer) {
-  return {
-      .kind = answer.late ? Kind::late : Kind::died, .text = answer.text, .phase = answer.phase};
-}
-
 /// The largest difference of the whole run's outputs from the steps', over the largest value of the
 /// output.
 double differenceOf(const std::vector<Tensor>& whole, const std::vector<Tensor>& steps) {

@@ -79,8 +79,9 @@ bool equalBytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 }
 
 Finding failed(const Status& status) {
-  return {
-      .kind = Kind::failed, .text = status.message(), .phase = Pulse::Phase(pulse().phase.load())};
+  Finding finding{Kind::failed, status.message()};
+  finding.phase = Pulse::Phase(pulse().phase.load());
+  return finding;
 }
 
 /// What has results in it, of what the INOUT buffers hold: the rest are operands.
@@ -114,11 +115,12 @@ Finding repeat(const Trial& trial, const Question& question, runtime::session::S
     if (isOther) {
       const auto want = oracle(trial.program, others, question.byReference);
       if (!want || equalBytes(*want, *again)) continue;
-      finding = {.kind = Kind::stale, .text = "run 2 has other inputs and gives what run 1 gave"};
+      finding.kind = Kind::stale;
+      finding.text = "run 2 has other inputs and gives what run 1 gave";
       finding.verdict = judge(trial.program, others, *again, *want, true);
     } else {
-      finding = {.kind = Kind::unstable,
-                 .text = fmt::format("run {} gives other bytes than run 1", run)};
+      finding.kind = Kind::unstable;
+      finding.text = fmt::format("run {} gives other bytes than run 1", run);
       finding.verdict = judge(trial.program, trial.inputs, *again, got, true);
     }
     return finding;
@@ -160,6 +162,14 @@ std::string_view kindName(Finding::Kind kind) {
   case Kind::died: return "died";
   default: return "hung";
   }
+}
+
+Finding endOf(const Answer& answer) {
+  Finding finding;
+  finding.kind = answer.late ? Kind::late : Kind::died;
+  finding.text = answer.text;
+  finding.phase = answer.phase;
+  return finding;
 }
 
 bool Finding::isLike(const Finding& other) const {
@@ -296,8 +306,7 @@ Finding ask(const Trial& trial, const Question& question) {
     return {};
   } // the oracle does not run it
   if (answer.arrived) return fromWire(answer.text);
-  return {
-      .kind = answer.late ? Kind::late : Kind::died, .text = answer.text, .phase = answer.phase};
+  return endOf(answer);
 }
 
 bool isSound(const Trial& trial) {

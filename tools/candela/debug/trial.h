@@ -65,6 +65,8 @@ struct Finding {
   std::string summary() const;
 };
 std::string_view kindName(Finding::Kind kind);
+/// How a process ended that did not answer.
+Finding endOf(const Answer& answer);
 
 /// A finding as text, and back.
 std::string toWire(const Finding& finding);

@@ -176,15 +176,18 @@ private:
 
   void peak() {
     const double center = x(map_.peak + 0.5);
+    // The text stands on that side of the mark which has more room.
     const bool isRight = center > kLeft + width_ / 2;
+    const double textAt = isRight ? center - 9 : center + 9;
+    const char* anchor = isRight ? "end" : "start";
     out_ += fmt::format(
         "<rect class=\"peak\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\"/>\n",
         x(map_.peak), kTop, column_, kHeight);
     out_ += fmt::format(
         "<path class=\"mark\" d=\"M{0:.1f} {1:.1f}l-5 -8h10z\"/><text class=\"mark\" x=\"{2:.1f}\" "
         "y=\"{3:.1f}\" text-anchor=\"{4}\">peak {5} at {6}</text>\n",
-        center, kTop - 1, center + (isRight ? -9 : 9), kTop - 8, isRight ? "end" : "start",
-        bytesText(map_.live[map_.peak]), markupEscaped(program_.instrName(map_.peak)));
+        center, kTop - 1, textAt, kTop - 8, anchor, bytesText(map_.live[map_.peak]),
+        markupEscaped(program_.instrName(map_.peak)));
   }
 
   const PlannedPart& part_;

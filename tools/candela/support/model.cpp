@@ -283,7 +283,8 @@ std::string backendsText(const Json& report) {
   std::string text;
   for (const Json& backend : report.value("backends", Json::array())) {
     const Json name = backend.is_object() ? backend.value("name", Json("")) : backend;
-    text += (text.empty() ? "" : ", ") + (name.is_string() ? name.get<std::string>() : name.dump());
+    if (!text.empty()) text += ", ";
+    text += name.is_string() ? name.get<std::string>() : name.dump();
   }
   return text;
 }

@@ -52,9 +52,12 @@ Result<Types> inferGemm(const Node& node) {
       return node.fail("gemm_c1", node.info().operands[i].name, typeOf(node, i).rank());
   const bool transA = node.intAttr("transA"), transB = node.intAttr("transB");
   const TensorType &a = typeOf(node, 0), &b = typeOf(node, 1);
-  const int64_t innerA = a.dim(transA ? 0 : 1), innerB = b.dim(transB ? 1 : 0);
+  const int64_t innerA = a.dim(transA ? 0 : 1);
+  const int64_t innerB = b.dim(transB ? 1 : 0);
   if (innerA != innerB) return node.fail("gemm_c2", innerA, innerB);
-  Types types = oneResult(a.elem, {a.dims[transA ? 1 : 0], b.dims[transB ? 0 : 1]});
+  const int64_t rows = a.dims[transA ? 1 : 0];
+  const int64_t columns = b.dims[transB ? 0 : 1];
+  Types types = oneResult(a.elem, {rows, columns});
   if (node.operand(2)) {
     const Shape c = typeOf(node, 2).shape(), y = types[0].shape();
     if (broadcastShapes(c, y) != y) return node.fail("gemm_c3", shapeText(c), shapeText(y));

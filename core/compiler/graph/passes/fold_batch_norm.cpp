@@ -41,9 +41,9 @@ std::optional<Scaling> constantsOf(const Node& node) {
   if (!numbers || (!each && numbers->size() != 1)) return std::nullopt;
   const Doubles values = each ? *numbers : Doubles(channels, (*numbers)[0]);
   if (!std::ranges::all_of(values, [](double v) { return std::isfinite(v); })) return std::nullopt;
-  const bool isMul = node.kind == OpKind::Mul;
-  return Scaling{isMul ? values : Doubles(channels, 1), isMul ? Doubles(channels, 0) : values, 1,
-                 constant->producer->provenance};
+  const Provenance& provenance = constant->producer->provenance;
+  if (node.kind == OpKind::Mul) return Scaling{values, Doubles(channels, 0), 1, provenance};
+  return Scaling{Doubles(channels, 1), values, 1, provenance};
 }
 
 /// Nullopt when it is in training form or its parameters are not finite constants.

@@ -17,7 +17,8 @@ bool isOwnBorder(const Node& node, const Value* value) {
   case OpKind::Conv: return isZero;
   case OpKind::ConvInteger: {
     const Value* zeroPoint = node.operandNamed("x_zero");
-    const auto bits = value ? splatBits(value) : 0, own = zeroPoint ? splatBits(zeroPoint) : 0;
+    const auto bits = value ? splatBits(value) : 0;
+    const auto own = zeroPoint ? splatBits(zeroPoint) : 0;
     return bits && own && *bits == *own;
   }
   case OpKind::AveragePool: return isZero && node.intAttr("count_include_pad");

@@ -138,7 +138,8 @@ double boundOf(const Value* value) {
   case OpKind::ConvInteger:
   case OpKind::MatmulInteger: {
     const bool conv = node->kind == OpKind::ConvInteger;
-    const auto xZeros = zerosOf(conv ? 3 : 2), wZeros = zerosOf(conv ? 4 : 3);
+    const size_t firstZero = conv ? 3 : 2; // operands: x, w, a bias of conv_integer, zeros of both
+    const auto xZeros = zerosOf(firstZero), wZeros = zerosOf(firstZero + 1);
     if (!xZeros || !wZeros) return any;
     const Value *x = node->operand(0), *w = node->operand(1);
     const int64_t taps =
@@ -216,6 +217,26 @@ int64_t channelsOf(const Node& node, const TensorType& weights, int channelDim) 
   return weights.rank() < 2 ? 1 : weights.dim(channelDim);
 }
 
+/// How many products each sum of a product adds up.
+int64_t depthOf(const Node& node, const TensorType& x, const TensorType& weights,
+                int64_t channels) {
+  if (node.kind == OpKind::Conv) return weights.count() / channels;
+  const bool transposed = node.kind == OpKind::Gemm && node.intAttr("transA");
+  return x.dim(transposed ? 0 : -1);
+}
+
+/// The numbers of a constant, quantized or not; nothing where it is no constant.
+std::optional<Doubles> constantReals(const Value* value) {
+  const auto real = realOf(value);
+  if (!real) return numbersOf(value);
+  auto numbers = numbersOf(real->stored);
+  for (size_t i = 0; numbers && i < numbers->size(); ++i) {
+    const size_t c = real->isPerTensor() ? 0 : i;
+    (*numbers)[i] = ((*numbers)[i] - real->zeros[c]) * real->scales[c];
+  }
+  return numbers;
+}
+
 std::optional<Product> productOf(const Graph* graph, const Node& node, std::string& why) {
   const auto no = [&](std::string reason) {
     why = std::move(reason);
@@ -239,16 +260,15 @@ std::optional<Product> productOf(const Graph* graph, const Node& node, std::stri
   const int64_t channels = channelsOf(node, w->stored->type, channelDim);
   if (x->stored->type.count() == 0 || w->stored->type.count() == 0)
     return no("an operand is empty");
-  const bool transA = gemm && node.intAttr("transA");
-  const int64_t taps =
-      conv ? w->stored->type.count() / channels : x->stored->type.dim(transA ? 0 : -1);
+  const int64_t taps = depthOf(node, x->stored->type, w->stored->type, channels);
   if (taps > kMostTaps) return no(fmt::format("sums of {} products may leave i32", taps));
   if (yRank == 0) return no("its result is a scalar");
   const Weights weights{w->stored, w->zeros, taps, channelDim == 0 && wRank > 1};
   const double room = mostOfSums(sumElem(factors)) - boundOfSums(factors, x->zeros, weights);
   if (room < 0) return no(fmt::format("its sums may leave {}", elemName(sumElem(factors))));
   Product product{*x, *w, {}, {}, {}};
-  const double alpha = gemm ? node.floatAttr("alpha") : 1, beta = gemm ? node.floatAttr("beta") : 1;
+  const double alpha = gemm ? node.floatAttr("alpha") : 1;
+  const double beta = gemm ? node.floatAttr("beta") : 1;
   for (const double scale : w->scales)
     product.scales.push_back(static_cast<float>(static_cast<float>(x->scales[0] * scale) * alpha));
   for (const double scale : product.scales)
@@ -256,14 +276,7 @@ std::optional<Product> productOf(const Graph* graph, const Node& node, std::stri
       return no(fmt::format("the scale of its sums is {}", scale));
   const Value* b = node.kind == OpKind::Matmul ? nullptr : node.operand(2);
   if (!b || beta == 0) return product;
-  auto bias = numbersOf(b);
-  if (const auto real = realOf(b)) {
-    bias = numbersOf(real->stored);
-    for (size_t i = 0; bias && i < bias->size(); ++i) {
-      const size_t c = real->isPerTensor() ? 0 : i;
-      (*bias)[i] = ((*bias)[i] - real->zeros[c]) * real->scales[c];
-    }
-  }
+  auto bias = constantReals(b);
   if (!bias) return no("its bias is no constant");
   if (bias->size() != 1 &&
       (static_cast<int64_t>(bias->size()) != channels || b->type.dim(-1) != channels))
@@ -666,6 +679,74 @@ std::optional<int64_t> tapsOf(const Node& node) {
   return elementCount(kernel);
 }
 
+/// A sum or difference of two reals; null where none of them has the shape of the result.
+Result<Value*> sumInSteps(Raiser& raiser, const Node& node, const Real& a, const Real& b,
+                          const Goal& goal) {
+  const Shape shape = node.result()->type.shape();
+  CDL_ASSIGN(Value * x, raiser.centred(a));
+  CDL_ASSIGN(Value * y, raiser.centred(b));
+  std::vector<Term> terms{{x, inStepsOf(goal, a.scales)}, {y, inStepsOf(goal, b.scales)}};
+  if (node.kind == OpKind::Sub) terms[1].scales[0] = -terms[1].scales[0];
+  if (x->type.shape() != shape) std::swap(terms[0], terms[1]);
+  if (terms[0].stored->type.shape() != shape) return static_cast<Value*>(nullptr);
+  return rescale(raiser, terms, goal);
+}
+
+/// A product of two reals; null where it may leave i32.
+Result<Value*> productInSteps(Raiser& raiser, const Real& a, const Real& b, const Goal& goal) {
+  for (const Real* factor : {&a, &b})
+    if (largestCentred(factor->stored->type.elem, factor->zeros) > 32768)
+      return static_cast<Value*>(nullptr);
+  CDL_ASSIGN(Value * x, raiser.centred(a));
+  CDL_ASSIGN(Value * y, raiser.centred(b));
+  for (Value** factor : {&x, &y})
+    if ((*factor)->type.elem != Elem::i32_) {
+      CDL_ASSIGN(*factor, raiser.add(OpKind::Cast, {*factor}, {{"to", Elem::i32_}}));
+    }
+  CDL_ASSIGN(Value * products, raiser.add(OpKind::Mul, {x, y}));
+  const auto scale = static_cast<float>(a.scales[0] * b.scales[0]);
+  return rescale(raiser, {{products, inStepsOf(goal, {scale})}}, goal);
+}
+
+/// Sums of `count` integers of `a` each, as their means.
+Result<Value*> meanInSteps(Raiser& raiser, Value* sums, int64_t count, const Real& a,
+                           const Goal& goal) {
+  const double divisor = static_cast<double>(count) * goal.scale;
+  return rescale(raiser, {{sums, {static_cast<float>(a.scales[0] / divisor)}}}, goal);
+}
+
+/// The mean along some axes: integers are added up, and the sums divided.
+Result<Value*> meanAlongAxes(Raiser& raiser, const Node& node, const Sum& sum, const Real& a,
+                             const Goal& goal) {
+  const Shape shape = node.result()->type.shape();
+  CDL_ASSIGN(Value * sums, raiser.centred(a));
+  if (sums->type.elem != Elem::i32_) {
+    CDL_ASSIGN(sums, raiser.add(OpKind::Cast, {sums}, {{"to", Elem::i32_}}));
+  }
+  CDL_ASSIGN(sums, raiser.add(OpKind::ReduceSum, {sums}, {{"axes", sum.axes}}));
+  if (sums->type.shape() != shape) {
+    CDL_ASSIGN(sums, raiser.add(OpKind::Reshape, {sums}, {{"shape", shape}}));
+  }
+  return meanInSteps(raiser, sums, sum.count, a, goal);
+}
+
+/// The mean of windows of `taps` elements: a depthwise convolution with ones adds them up.
+Result<Value*> meanOfWindows(Raiser& raiser, const Node& node, int64_t taps, const Real& a,
+                             const Goal& goal) {
+  Shape dims = node.intsAttr("kernel_shape");
+  const int64_t channels = a.stored->type.dim(1);
+  dims.insert(dims.begin(), {channels, 1});
+  CDL_ASSIGN(Value * ones,
+             raiser.constant(Elem::i8_, dims, Doubles(static_cast<size_t>(channels * taps), 1)));
+  CDL_ASSIGN(Value * zero, raiser.zeroPoint(a.stored->type.elem, a.zeros));
+  Attrs attrs{{"group", channels}};
+  for (const char* name : {"strides", "pads", "dilations"})
+    if (node.hasAttr(name)) attrs[name] = node.attrs.find(name)->second;
+  CDL_ASSIGN(Value * sums,
+             raiser.add(OpKind::ConvInteger, {a.stored, ones, nullptr, zero}, std::move(attrs)));
+  return meanInSteps(raiser, sums, taps, a, goal);
+}
+
 /// The integers of what stands before the activations; null where it has no integer form.
 Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
   Value* const none = nullptr;
@@ -681,68 +762,19 @@ Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
   if (!a || !a->isPerTensor() || (node->operand(1) && (!b || !b->isPerTensor()))) return none;
   for (const Real* real : {&*a, b ? &*b : &*a})
     if (!allZero(real->zeros) && elemBits(real->stored->type.elem) > 16) return none;
-  const Shape shape = value->type.shape();
   switch (node->kind) {
   case OpKind::Add:
-  case OpKind::Sub: {
-    CDL_ASSIGN(Value * x, raiser.centred(*a));
-    CDL_ASSIGN(Value * y, raiser.centred(*b));
-    std::vector<Term> terms{{x, inStepsOf(goal, a->scales)}, {y, inStepsOf(goal, b->scales)}};
-    if (node->kind == OpKind::Sub) terms[1].scales[0] = -terms[1].scales[0];
-    if (x->type.shape() != shape) std::swap(terms[0], terms[1]);
-    if (terms[0].stored->type.shape() != shape) return none;
-    return rescale(raiser, terms, goal);
-  }
-  case OpKind::Mul: {
-    for (const Real* factor : {&*a, &*b}) // whose products stay in i32
-      if (largestCentred(factor->stored->type.elem, factor->zeros) > 32768) return none;
-    CDL_ASSIGN(Value * x, raiser.centred(*a));
-    CDL_ASSIGN(Value * y, raiser.centred(*b));
-    for (Value** factor : {&x, &y})
-      if ((*factor)->type.elem != Elem::i32_) {
-        CDL_ASSIGN(*factor, raiser.add(OpKind::Cast, {*factor}, {{"to", Elem::i32_}}));
-      }
-    CDL_ASSIGN(Value * products, raiser.add(OpKind::Mul, {x, y}));
-    return rescale(raiser,
-                   {{products, inStepsOf(goal, {static_cast<float>(a->scales[0] * b->scales[0])})}},
-                   goal);
-  }
+  case OpKind::Sub: return sumInSteps(raiser, *node, *a, *b, goal);
+  case OpKind::Mul: return productInSteps(raiser, *a, *b, goal);
   default: break;
   }
   if (!isFactor(a->stored->type.elem)) return none;
   const double largest = largestCentred(a->stored->type.elem, a->zeros);
-  const auto mean = [&](Value* sums, int64_t count) {
-    return rescale(
-        raiser,
-        {{sums, {static_cast<float>(a->scales[0] / (static_cast<double>(count) * goal.scale))}}},
-        goal);
-  };
-  if (const auto sum = sumOf(*node);
-      sum && largest * static_cast<double>(sum->count) <= mostOfSums(Elem::i32_)) {
-    CDL_ASSIGN(Value * sums, raiser.centred(*a));
-    if (sums->type.elem != Elem::i32_) {
-      CDL_ASSIGN(sums, raiser.add(OpKind::Cast, {sums}, {{"to", Elem::i32_}}));
-    }
-    CDL_ASSIGN(sums, raiser.add(OpKind::ReduceSum, {sums}, {{"axes", sum->axes}}));
-    if (sums->type.shape() != shape) {
-      CDL_ASSIGN(sums, raiser.add(OpKind::Reshape, {sums}, {{"shape", shape}}));
-    }
-    return mean(sums, sum->count);
-  }
-  if (const auto taps = tapsOf(*node); taps && *taps <= kMostTaps) { // sums of ones
-    Shape dims = node->intsAttr("kernel_shape");
-    const int64_t channels = a->stored->type.dim(1);
-    dims.insert(dims.begin(), {channels, 1});
-    CDL_ASSIGN(Value * ones,
-               raiser.constant(Elem::i8_, dims, Doubles(static_cast<size_t>(channels * *taps), 1)));
-    CDL_ASSIGN(Value * zero, raiser.zeroPoint(a->stored->type.elem, a->zeros));
-    Attrs attrs{{"group", channels}};
-    for (const char* name : {"strides", "pads", "dilations"})
-      if (node->hasAttr(name)) attrs[name] = node->attrs.find(name)->second;
-    CDL_ASSIGN(Value * sums,
-               raiser.add(OpKind::ConvInteger, {a->stored, ones, nullptr, zero}, std::move(attrs)));
-    return mean(sums, *taps);
-  }
+  const auto sum = sumOf(*node);
+  if (sum && largest * static_cast<double>(sum->count) <= mostOfSums(Elem::i32_))
+    return meanAlongAxes(raiser, *node, *sum, *a, goal);
+  const auto taps = tapsOf(*node);
+  if (taps && *taps <= kMostTaps) return meanOfWindows(raiser, *node, *taps, *a, goal);
   return none;
 }
 

@@ -46,14 +46,14 @@ Status BranchImporter::add(const Place& place, const onnx_io::Node& node, const 
 
 BranchImporter::Branch BranchImporter::addBranch(const Place& place, const onnx_io::Graph& graph,
                                                  const std::string& name, size_t outputs) {
-  const size_t complaints = context_.complaints.count();
+  const size_t reported = context_.diagnostics.count();
   Branch branch;
   branch.body = &context_.addFrame(&place.frame);
   Scope scope(&place.scope);
   branch.results = graphs_.addGraph(place.within(*branch.body, scope, name), graph);
   branch.results.resize(outputs);
-  if (!context_.complaints.onlyOfBlock(complaints)) return branch;
-  branch.failed = context_.complaints.take(complaints);
+  if (!context_.diagnostics.onlyOfBlock(reported)) return branch;
+  branch.failed = context_.diagnostics.take(reported);
   const Status failed = branch.failed.status("");
   runtime::control_flow::Step step;
   step.kind = runtime::control_flow::StepKind::fail;
@@ -73,7 +73,7 @@ Status BranchImporter::addStep(const Place& place, const onnx_io::Node& node,
     return !hasFailed(branch) && anyPoisoned(branch.results);
   };
   if (std::ranges::all_of(branches, hasFailed) || std::ranges::any_of(branches, isPoisoned)) {
-    for (const Branch& branch : branches) context_.complaints.add(branch.failed);
+    for (const Branch& branch : branches) context_.diagnostics.add(branch.failed);
     return Status::ok();
   }
   runtime::control_flow::Step step;

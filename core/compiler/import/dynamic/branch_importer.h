@@ -20,7 +20,7 @@ private:
   struct Branch {
     Frame* body;
     std::vector<Slot> results;
-    Complaints failed; ///< where its types are impossible: an error of the run that takes it
+    ImportDiagnostics failed; ///< where its types are impossible: an error of the run that takes it
   };
   Branch addBranch(const Place& place, const onnx_io::Graph& graph, const std::string& name,
                    size_t outputs);

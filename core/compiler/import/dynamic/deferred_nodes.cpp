@@ -24,8 +24,8 @@ Status deferNode(const Place& place, const onnx_io::Node& node, const std::strin
   return Status::ok();
 }
 
-Status deferTrims(const Place& place, const std::string& name, const Step& step, int stage,
-                  const std::string& why, std::vector<Slot>& outputs) {
+Status deferTrims(const Place& place, const std::string& name, const NodeContext& context,
+                  int stage, const std::string& why, std::vector<Slot>& outputs) {
   static const Opsets kOpsets = {{"", kOpsetOfOwn}};
   const auto slotOf = [&](Value* value) {
     Slot slot;
@@ -37,15 +37,15 @@ Status deferTrims(const Place& place, const std::string& name, const Step& step,
   const auto one = [&](int64_t value) {
     return place.frame.addConstant(Tensor::of<int64_t>(Elem::i64_, {1}, {value}));
   };
-  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = slotOf(step.outputs()[i]);
-  for (const Step::Trim& trim : step.trims()) {
-    if (!step.wants(trim.output)) continue;
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = slotOf(context.outputs()[i]);
+  for (const NodeContext::Trim& trim : context.trims()) {
+    if (!context.wants(trim.output)) continue;
     onnx_io::Node slice;
     slice.opType = "Slice";
     slice.inputs = {"data", "starts", "ends", "axes"};
-    slice.outputs = {step.node.outputs[trim.output]};
+    slice.outputs = {context.node.outputs[trim.output]};
     std::vector<Slot> made(1);
-    const std::vector<Slot> operands = {slotOf(trim.value), one(0), slotOf(step.demanded()),
+    const std::vector<Slot> operands = {slotOf(trim.value), one(0), slotOf(context.demanded()),
                                         one(trim.axis)};
     CDL_TRY(deferNode({place.frame, place.scope, kOpsets, place.prefix}, slice, name,
                       {.why = why, .frozen = {2}}, operands, made));

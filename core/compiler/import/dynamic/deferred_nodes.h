@@ -8,9 +8,9 @@ namespace candela::import {
 /// Why a node waits, and for what.
 struct Deferral {
   std::string why;
-  std::set<size_t> frozen = {}; ///< inputs whose contents must be known
-  Step::Contents known = {};    ///< what Step::contents() gives, call by call,
-  Slot content = {};            ///< and a value whose integers it gives then; absent: none
+  std::set<size_t> frozen = {};     ///< inputs whose contents must be known
+  NodeContext::Contents known = {}; ///< what NodeContext::contents() gives, call by call,
+  Slot content = {};                ///< and a value whose integers it gives then; absent: none
 };
 
 /// Leaves a node to the run, which imports it again at each new set of what it waits for.
@@ -20,7 +20,7 @@ Status deferNode(const Place& place, const onnx_io::Node& node, const std::strin
 /// Leaves to the run how long outputs are, as a count says that only it knows; all else is
 /// imported. Slices whose ends are frozen are deferred: they alone wait for the count, with what
 /// reads them, and not what made them.
-Status deferTrims(const Place& place, const std::string& name, const Step& step, int stage,
-                  const std::string& why, std::vector<Slot>& outputs);
+Status deferTrims(const Place& place, const std::string& name, const NodeContext& context,
+                  int stage, const std::string& why, std::vector<Slot>& outputs);
 
 } // namespace candela::import

@@ -20,7 +20,7 @@ inline std::string outerName(const std::string& name) { return "#" + name; }
 
 /// What a name of the model stands for while it is imported: a value of a Graph, a slot that only a
 /// run fills, a sequence of such, or nothing (an absent operand). A poisoned one comes from
-/// something that has been complained about already: whatever reads it is judged only as far as
+/// something that has been reported already: whatever reads it is judged only as far as
 /// that goes without types.
 struct Slot {
   enum class From : uint8_t { graph, deferred, step };

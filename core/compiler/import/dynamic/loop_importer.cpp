@@ -37,6 +37,20 @@ bool isHandedOn(const Slot& result, const Slot& param) {
          (result.run != runtime::control_flow::kNoSlot && result.run == param.run);
 }
 
+/// What a body reads of the frames around it, by its slot in the frame of the loop.
+std::map<runtime::control_flow::SlotId, Slot> capturesOf(const Place& place, const Frame& body) {
+  std::map<runtime::control_flow::SlotId, Slot> captured;
+  for (const Slot& capture : body.captures())
+    captured.emplace(place.frame.exported(capture), capture);
+  return captured;
+}
+
+Tensor iterationNumbers(int64_t trips) {
+  std::vector<int64_t> numbers(static_cast<size_t>(trips));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return Tensor::of(Elem::i64_, {trips}, numbers);
+}
+
 int64_t countNodes(const onnx_io::Graph& graph) {
   int64_t count = 0;
   for (const onnx_io::Node& node : graph.nodes) {
@@ -142,19 +156,19 @@ Result<bool> LoopImporter::tryUnroll(const Place& place, const Loop& loop,
   if (!count || goOn != 1 || *count <= 0 || *count > kMostUnrolled || rolled_.count(&loop.body) ||
       *count * unrolled_ * std::max<int64_t>(countNodes(loop.body), 1) > kMostUnrolled)
     return false;
-  const size_t complaints = context_.complaints.count();
+  const size_t reported = context_.diagnostics.count();
   const int64_t nodes = context_.nodes;
   std::vector<Slot> made(loop.body.outputs.size() - 1);
   unrolled_ *= *count;
   const Result<bool> isUnrolled = unroll(place, loop, *count, made);
   unrolled_ /= *count;
   CDL_ASSIGN(const bool done, isUnrolled);
-  if (done && context_.complaints.count() == complaints) {
+  if (done && context_.diagnostics.count() == reported) {
     std::copy_n(made.begin(), outputs.size(), outputs.begin());
     return true;
   }
-  context_.complaints.truncate(complaints);
-  context_.nodes = nodes; // what was complained about is not what follows
+  context_.diagnostics.truncate(reported);
+  context_.nodes = nodes; // what was reported is not what follows
   // Once is enough: bodies in bodies that each try again double the work with each level.
   rolled_.insert(&loop.body);
   return false;
@@ -186,7 +200,7 @@ Result<bool> LoopImporter::unroll(const Place& place, const Loop& loop, int64_t 
   }
   for (size_t k = 0; k < carried.size(); ++k) outputs[k] = carried[k];
   for (size_t k = 0; k < scans; ++k) {
-    // Elements of different types are the run's to complain about, as its other loops do.
+    // Elements of different types are the run's to report, as its other loops do.
     const auto sameType = [&](const Slot& item) {
       return place.frame.isTyped(item) && place.frame.isTyped(scanned[k][0]) &&
              place.frame.typeOf(item) == place.frame.typeOf(scanned[k][0]);
@@ -220,7 +234,7 @@ LoopImporter::importBody(const Place& place, const Loop& loop,
                          const std::vector<runtime::control_flow::Slot>& kinds) {
   const onnx_io::Graph& body = loop.body;
   const std::string& name = loop.name;
-  const size_t complaints = context_.complaints.count();
+  const size_t reported = context_.diagnostics.count();
   Frame& frame = context_.addFrame(&place.frame);
   Scope scope(&place.scope);
   std::vector<Slot> params = {frame.addParam(body.inputs[0].name, {Elem::i64_, Shape()}),
@@ -238,7 +252,7 @@ LoopImporter::importBody(const Place& place, const Loop& loop,
   for (size_t i = 0; i < params.size(); ++i)
     graphs_.define(scope, body.inputs[i].name, params[i], fmt::format("node '{}'", name));
   const std::vector<Slot> results = graphs_.addGraph(place.within(frame, scope, name), body);
-  if (anyPoisoned(results) || context_.complaints.count() != complaints) return std::nullopt;
+  if (anyPoisoned(results) || context_.diagnostics.count() != reported) return std::nullopt;
 
   const auto next = knownScalar(results[0]);
   const bool isEndless = next ? *next != 0 : isHandedOn(results[0], params[1]);
@@ -286,14 +300,13 @@ bool LoopImporter::addNode(const Place& place, const Loop& loop, const Body& imp
   std::vector<Value*> given;
   for (size_t i = 1; i < imported.results.size(); ++i)
     given.push_back(frame.valueAt(imported.results[i], 0));
-  std::map<runtime::control_flow::SlotId, Slot> captured;
-  for (const Slot& capture : frame.captures())
-    captured.emplace(place.frame.exported(capture), capture);
+  const std::map<runtime::control_flow::SlotId, Slot> captured = capturesOf(place, frame);
   const Frame::Stage& stage = frame.stage(0);
   std::map<const Value*, Value*> own;
   const graph::Graph whole = copied(stage, given, own);
 
-  // The body's inputs in the op's order: carried, the turn's number where it is read, captured.
+  // The body's inputs in the op's order: carried values, the number of the iteration where it is
+  // read, captured values.
   graph::Graph body;
   body.name = loop.name;
   graph::LoopForm form;
@@ -307,9 +320,7 @@ bool LoopImporter::addNode(const Place& place, const Loop& loop, const Body& imp
   for (size_t k = 0; k < carried.size(); ++k) addInput(own.at(params[2 + k].value));
   if (whole.isUsed(own.at(params[0].value))) {
     if (trips > kMostCounted) return false;
-    std::vector<int64_t> turns(static_cast<size_t>(trips));
-    std::iota(turns.begin(), turns.end(), 0);
-    operands.push_back(place.frame.addConstant(Tensor::of(Elem::i64_, {trips}, turns)));
+    operands.push_back(place.frame.addConstant(iterationNumbers(trips)));
     form.scanned = 1;
     addInput(own.at(params[0].value));
   }

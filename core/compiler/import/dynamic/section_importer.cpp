@@ -35,7 +35,7 @@ Result<Script> importSection(const Section& section,
   }
   for (const Section::Item& item : section.items) {
     const Place place{frame, context.scope, item.opsets, ""};
-    Step::Contents known = item.known;
+    NodeContext::Contents known = item.known;
     if (!item.content.empty()) {
       const auto ints = Builder::knownInts(context.scope.find(item.content)->value);
       if (!ints)
@@ -47,7 +47,7 @@ Result<Script> importSection(const Section& section,
       if (const Slot* made = context.scope.find(output))
         context.scope.define(outerName(output), *made);
   }
-  if (!context.complaints.empty()) return context.complaints.status(""); // the run names the file
+  if (!context.diagnostics.empty()) return context.diagnostics.status(""); // the run names the file
   std::vector<Slot> outputs;
   for (const std::string& output : section.outputs) outputs.push_back(*context.scope.find(output));
   return assembleScript(context, outputs, section.outputs);

@@ -7,22 +7,23 @@
 namespace candela::import {
 namespace {
 
-Heads readHeads(Step& step) {
-  const auto qHeads = need(step.maybe<int64_t>("q_num_heads")),
-             kvHeads = need(step.maybe<int64_t>("kv_num_heads"));
-  const int64_t rank = termOf(step, 0).rank();
+Heads readHeads(NodeContext& context) {
+  const auto qHeads = need(context.maybe<int64_t>("q_num_heads")),
+             kvHeads = need(context.maybe<int64_t>("kv_num_heads"));
+  const int64_t rank = termOf(context, 0).rank();
   for (const size_t i : {1, 2})
-    if (termOf(step, i).rank() != rank)
-      need(
-          badModel("Q has rank {} but {} is {}", rank, i == 1 ? "K" : "V", termOf(step, i).text()));
-  Heads all{splitHeads(termOf(step, 0), "Q", qHeads), splitHeads(termOf(step, 1), "K", kvHeads),
-            splitHeads(termOf(step, 2), "V", kvHeads)};
+    if (termOf(context, i).rank() != rank)
+      need(badModel("Q has rank {} but {} is {}", rank, i == 1 ? "K" : "V",
+                    termOf(context, i).text()));
+  Heads all{splitHeads(termOf(context, 0), "Q", qHeads),
+            splitHeads(termOf(context, 1), "K", kvHeads),
+            splitHeads(termOf(context, 2), "V", kvHeads)};
   all.check();
   const auto& [q, k, v, past] = all;
-  if (!step.input(4) != !step.input(5)) need(badModel("past_key and past_value go together"));
-  if (!step.input(4)) return all;
-  if (step.input(6)) need(badModel("nonpad_kv_seqlen does not go with past_key"));
-  const Term keys = termOf(step, 4), values = termOf(step, 5);
+  if (!context.input(4) != !context.input(5)) need(badModel("past_key and past_value go together"));
+  if (!context.input(4)) return all;
+  if (context.input(6)) need(badModel("nonpad_kv_seqlen does not go with past_key"));
+  const Term keys = termOf(context, 4), values = termOf(context, 5);
   const int64_t length = keys.rank() == 4 ? keys.dim(2) : 0;
   if (keys.shape() != Shape{k.dim(0), k.dim(1), length, k.dim(3)} ||
       values.shape() != Shape{v.dim(0), v.dim(1), length, v.dim(3)})
@@ -32,8 +33,8 @@ Heads readHeads(Step& step) {
 }
 
 /// attn_mask in four dims, with what it leaves out at the end of the keys masked.
-Term readMask(const Step& step, const Heads& all) {
-  Term mask = termOf(step, 3);
+Term readMask(const NodeContext& context, const Heads& all) {
+  Term mask = termOf(context, 3);
   const Shape scores{all.batch(), all.heads(), all.queries(), all.keys()};
   if (mask.rank() < 1 || mask.rank() > 4 || mask.dim(-1) > all.keys())
     need(badModel("attn_mask {} does not fit scores of shape {}", mask.text(), shapeText(scores)));
@@ -49,22 +50,22 @@ Term readMask(const Step& step, const Heads& all) {
 }
 
 /// How many keys to the left and to the right of its own place a query sees; -1: all.
-std::array<int64_t, 2> readWindow(Step& step) {
-  const bool causal = need(step.flagAttr("is_causal", false));
+std::array<int64_t, 2> readWindow(NodeContext& context) {
+  const bool causal = need(context.flagAttr("is_causal", false));
   std::array<int64_t, 2> window = {-1, -1};
-  if (step.opset >= 25)
+  if (context.opset >= 25)
     for (const int side : {0, 1}) {
       const char* name = side ? "right_window_size" : "left_window_size";
-      window[side] = attrOf<int64_t>(step, name, -1);
+      window[side] = attrOf<int64_t>(context, name, -1);
       if (window[side] < -1) need(badModel("{} is {}, expected at least -1", name, window[side]));
     }
   if (causal) window[1] = 0;
   return window;
 }
 
-Bias readBias(Step& step, const Heads& all) {
-  const std::array<int64_t, 2> window = readWindow(step);
-  Builder& build = step.build;
+Bias readBias(NodeContext& context, const Heads& all) {
+  const std::array<int64_t, 2> window = readWindow(context);
+  Builder& build = context.build;
   const int64_t queries = all.queries(), keys = all.keys();
   if (queries > INT32_MAX / 4 || keys > INT32_MAX / 4)
     need(failure(Code::unsupported, "{} queries of {} keys are more than places of 32 bits",
@@ -76,10 +77,10 @@ Bias readBias(Step& step, const Heads& all) {
   const Term key = iota(build, keys, Elem::i32_).reshape({1, 1, 1, keys});
   Term place = iota(build, queries, Elem::i32_).reshape({1, 1, queries, 1});
   Bias bias{{}, keys == 0};
-  if (step.input(6)) {
-    if (step.opset < 24)
-      need(badModel("input 'nonpad_kv_seqlen' needs opset 24, the model has {}", step.opset));
-    const Term given = termOf(step, 6);
+  if (context.input(6)) {
+    if (context.opset < 24)
+      need(badModel("input 'nonpad_kv_seqlen' needs opset 24, the model has {}", context.opset));
+    const Term given = termOf(context, 6);
     if (given.elem() != Elem::i64_ || given.shape() != Shape{all.batch()})
       need(badModel("nonpad_kv_seqlen is {}, expected one i64 for each of {}", given.text(),
                     all.batch()));
@@ -101,8 +102,8 @@ Bias readBias(Step& step, const Heads& all) {
   if (window[1] >= 0 && window[1] < farthest)
     allowOnly(less(key, place + static_cast<double>(window[1] + 1)));
   std::optional<Term> added;
-  if (step.input(3)) {
-    const Term mask = readMask(step, all);
+  if (context.input(3)) {
+    const Term mask = readMask(context, all);
     bias.mayMaskRows = true;
     if (mask.elem() == Elem::bool_)
       allowOnly(mask);
@@ -117,8 +118,8 @@ Bias readBias(Step& step, const Heads& all) {
   return bias;
 }
 
-Elem readPrecision(Step& step, Elem otherwise) {
-  const auto code = need(step.maybe<int64_t>("softmax_precision"));
+Elem readPrecision(NodeContext& context, Elem otherwise) {
+  const auto code = need(context.maybe<int64_t>("softmax_precision"));
   if (!code) return otherwise;
   const auto elem =
       *code >= 0 && *code <= 99 ? elemFromOnnx(static_cast<int>(*code)) : std::nullopt;
@@ -127,34 +128,34 @@ Elem readPrecision(Step& step, Elem otherwise) {
   return *elem;
 }
 
-Status importAttention(Step& step) {
-  const Heads all = readHeads(step);
+Status importAttention(NodeContext& context) {
+  const Heads all = readHeads(context);
   Weighting weighting;
-  weighting.precision = readPrecision(step, all.q.elem());
-  weighting.softcap = attrOf<float>(step, "softcap", 0.0f);
+  weighting.precision = readPrecision(context, all.q.elem());
+  weighting.softcap = attrOf<float>(context, "softcap", 0.0f);
   if (!(weighting.softcap >= 0))
     return badModel("softcap is {}, expected at least 0", weighting.softcap);
-  const int64_t mode = attrOf<int64_t>(step, "qk_matmul_output_mode", 0);
+  const int64_t mode = attrOf<int64_t>(context, "qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3) return badModel("qk_matmul_output_mode is {}, expected 0 to 3", mode);
-  if (step.wants(3)) weighting.stage = mode;
-  const auto scale = need(step.maybe<float>("scale"));
+  if (context.wants(3)) weighting.stage = mode;
+  const auto scale = need(context.maybe<float>("scale"));
   weighting.scale =
       scale ? *scale : 1 / std::sqrt(std::max<double>(1, static_cast<double>(all.q.dim(3))));
-  weighting.bias = readBias(step, all);
+  weighting.bias = readBias(context, all);
   const Attended attended = attend(all, weighting);
-  if (attended.stage) step.set(3, attended.stage->value());
-  step.set(1, all.k.value());
-  step.set(2, all.v.value());
-  return step.set(step.input(0)->type.rank() == 3 ? joinHeads(attended.y) : attended.y);
+  if (attended.stage) context.set(3, attended.stage->value());
+  context.set(1, all.k.value());
+  context.set(2, all.v.value());
+  return context.set(context.input(0)->type.rank() == 3 ? joinHeads(attended.y) : attended.y);
 }
 
 /// Pairs of elements (halves of a head, or neighbours) turned by angles whose cosines and sines are
 /// given for each place.
-Status importRotaryEmbedding(Step& step) {
-  const bool interleaved = need(step.flagAttr("interleaved", false));
-  const int64_t given = attrOf<int64_t>(step, "rotary_embedding_dim", 0);
-  const int64_t count = attrOf<int64_t>(step, "num_heads", 0);
-  const Term input = termOf(step, 0);
+Status importRotaryEmbedding(NodeContext& context) {
+  const bool interleaved = need(context.flagAttr("interleaved", false));
+  const int64_t given = attrOf<int64_t>(context, "rotary_embedding_dim", 0);
+  const int64_t count = attrOf<int64_t>(context, "num_heads", 0);
+  const Term input = termOf(context, 0);
   const Term x = splitHeads(input, "X", count == 0 ? std::nullopt : std::optional(count));
   const int64_t size = given == 0 ? x.dim(3) : given;
   if (size < 0 || size > x.dim(3) || size % 2 != 0)
@@ -162,10 +163,10 @@ Status importRotaryEmbedding(Step& step) {
 
   const Shape wanted{x.dim(0), x.dim(2), size / 2};
   const auto angles = [&](size_t i, const char* name) {
-    Term table = termOf(step, i);
+    Term table = termOf(context, i);
     if (table.elem() != x.elem()) need(badModel("{} is {}, X {}", name, table.text(), x.text()));
-    if (step.input(3)) {
-      const Term places = termOf(step, 3);
+    if (context.input(3)) {
+      const Term places = termOf(context, 3);
       if (table.rank() != 2)
         need(badModel("{} is {}, expected rank 2 beside position_ids", name, table.text()));
       if (places.shape() != Shape{x.dim(0), x.dim(2)})
@@ -179,7 +180,7 @@ Status importRotaryEmbedding(Step& step) {
   };
   const Term cosine = angles(1, "cos_cache"), sine = angles(2, "sin_cache");
   const Term y = turned(x, cosine, sine, interleaved);
-  return step.set(input.rank() == 3 ? joinHeads(y) : y);
+  return context.set(input.rank() == 3 ? joinHeads(y) : y);
 }
 
 constexpr Operator kAttentionOperators[] = {

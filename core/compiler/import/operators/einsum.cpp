@@ -160,18 +160,19 @@ Operand contract(Operand a, Operand b, const std::set<char>& kept) {
   return {product.reshape(shape), pairing.batch + pairing.left + pairing.right};
 }
 
-std::vector<Operand> readOperands(const Step& step, const Equation& equation, size_t& ellipsis) {
-  if (equation.terms.size() != step.inputs().size())
+std::vector<Operand> readOperands(const NodeContext& context, const Equation& equation,
+                                  size_t& ellipsis) {
+  if (equation.terms.size() != context.inputs().size())
     need(badModel("equation has {} terms but {} operands", equation.terms.size(),
-                  step.inputs().size()));
-  if (step.inputs().size() > kMostOperands)
-    need(
-        failure(Code::unsupported, "{} operands, at most {}", step.inputs().size(), kMostOperands));
+                  context.inputs().size()));
+  if (context.inputs().size() > kMostOperands)
+    need(failure(Code::unsupported, "{} operands, at most {}", context.inputs().size(),
+                 kMostOperands));
   std::vector<Operand> operands;
   std::map<char, int64_t> extents;
   for (size_t i = 0; i < equation.terms.size(); ++i) {
-    if (!step.input(i)) need(badModel("input {} is missing", i));
-    const Term x = termOf(step, i);
+    if (!context.input(i)) need(badModel("input {} is missing", i));
+    const Term x = termOf(context, i);
     const std::string& term = equation.terms[i];
     const auto letters = static_cast<int64_t>(std::ranges::count_if(term, isLetter));
     const bool isOpen = term.find('.') != std::string::npos;
@@ -204,10 +205,10 @@ std::vector<Operand> readOperands(const Step& step, const Equation& equation, si
   return operands;
 }
 
-Status importEinsum(Step& step) {
-  const Equation equation = parse(attrOf<std::string>(step, "equation", ""));
+Status importEinsum(NodeContext& context) {
+  const Equation equation = parse(attrOf<std::string>(context, "equation", ""));
   size_t ellipsis = 0;
-  std::vector<Operand> operands = readOperands(step, equation, ellipsis);
+  std::vector<Operand> operands = readOperands(context, equation, ellipsis);
   Labels result;
   if (equation.result) {
     const bool isOpen = equation.result->find('.') != std::string::npos;
@@ -251,7 +252,7 @@ Status importEinsum(Step& step) {
     operands[first] = contract(operands[first], operands[second], keptBeside(first, second));
     operands.erase(operands.begin() + static_cast<ptrdiff_t>(second));
   }
-  return step.set(ordered(sumOut(operands.front(), wanted), result));
+  return context.set(ordered(sumOut(operands.front(), wanted), result));
 }
 
 constexpr Operator kEinsumOperators[] = {

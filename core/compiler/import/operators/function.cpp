@@ -6,67 +6,76 @@
 namespace candela::import {
 namespace {
 
-Term boolOf(const Step& step, size_t input) {
-  const Term x = termOf(step, input);
+Term boolOf(const NodeContext& context, size_t input) {
+  const Term x = termOf(context, input);
   if (x.elem() != Elem::bool_) need(badModel("operand is {}, expected bool", x.text()));
   return x;
 }
-Status importNot(Step& step) { return step.set(logicalNot(boolOf(step, 0))); }
-Status importAnd(Step& step) { return step.set(bitAnd(boolOf(step, 0), boolOf(step, 1))); }
-Status importOr(Step& step) { return step.set(bitOr(boolOf(step, 0), boolOf(step, 1))); }
-Status importXor(Step& step) { return step.set(bitXor(boolOf(step, 0), boolOf(step, 1))); }
+Status importNot(NodeContext& context) { return context.set(logicalNot(boolOf(context, 0))); }
+Status importAnd(NodeContext& context) {
+  return context.set(bitAnd(boolOf(context, 0), boolOf(context, 1)));
+}
+Status importOr(NodeContext& context) {
+  return context.set(bitOr(boolOf(context, 0), boolOf(context, 1)));
+}
+Status importXor(NodeContext& context) {
+  return context.set(bitXor(boolOf(context, 0), boolOf(context, 1)));
+}
 
-Status importBitwiseNot(Step& step) { return step.set(bitXor(termOf(step, 0), -1)); }
+Status importBitwiseNot(NodeContext& context) {
+  return context.set(bitXor(termOf(context, 0), -1));
+}
 
-Status importBitShift(Step& step) {
-  const std::string direction = attrOf<std::string>(step, "direction", "");
-  if (direction == "LEFT") return step.set(shiftLeft(termOf(step, 0), termOf(step, 1)));
-  if (direction == "RIGHT") return step.set(shiftRight(termOf(step, 0), termOf(step, 1)));
+Status importBitShift(NodeContext& context) {
+  const std::string direction = attrOf<std::string>(context, "direction", "");
+  if (direction == "LEFT") return context.set(shiftLeft(termOf(context, 0), termOf(context, 1)));
+  if (direction == "RIGHT") return context.set(shiftRight(termOf(context, 0), termOf(context, 1)));
   return badModel("direction '{}' is not LEFT or RIGHT", direction);
 }
 
 /// Types that are only stored are looked at in f32.
-Term realOf(const Step& step) {
-  const Term x = termOf(step, 0);
+Term realOf(const NodeContext& context) {
+  const Term x = termOf(context, 0);
   if (!isFloat(x.elem())) need(badModel("operand is {}, expected floats", x.text()));
   return isStorageOnly(x.elem()) ? x.cast(Elem::f32_) : x;
 }
 
-Status importIsNaN(Step& step) {
-  const Term x = realOf(step);
-  return step.set(logicalNot(equal(x, x)));
+Status importIsNaN(NodeContext& context) {
+  const Term x = realOf(context);
+  return context.set(logicalNot(equal(x, x)));
 }
 
-Status importIsInf(Step& step) {
-  const bool negative = need(step.flagAttr("detect_negative", true));
-  const bool positive = need(step.flagAttr("detect_positive", true));
-  const Term x = realOf(step);
+Status importIsInf(NodeContext& context) {
+  const bool negative = need(context.flagAttr("detect_negative", true));
+  const bool positive = need(context.flagAttr("detect_positive", true));
+  const Term x = realOf(context);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (!negative && !positive) return step.set(full(step.build, 0, x.shape(), Elem::bool_));
-  return step.set(equal(negative && positive ? abs(x) : x, positive ? kInfinity : -kInfinity));
+  if (!negative && !positive) return context.set(full(context.build, 0, x.shape(), Elem::bool_));
+  if (negative && positive) return context.set(equal(abs(x), kInfinity));
+  return context.set(equal(x, positive ? kInfinity : -kInfinity));
 }
 
-Status importSign(Step& step) {
-  const Term x = termOf(step, 0);
-  if (isUnsigned(x.elem())) return step.set(min(x, 1));
-  if (isInteger(x.elem())) return step.set(min(max(x, -1), 1));
-  return step.set(select(less(x, 0), -1, select(less(x.number(0), x), 1, x)));
+Status importSign(NodeContext& context) {
+  const Term x = termOf(context, 0);
+  if (isUnsigned(x.elem())) return context.set(min(x, 1));
+  if (isInteger(x.elem())) return context.set(min(max(x, -1), 1));
+  return context.set(select(less(x, 0), -1, select(less(x.number(0), x), 1, x)));
 }
 
 /// fmod: the remainder has the sign of a, else that of b, as in Python.
-Status importMod(Step& step) {
-  const bool fmod = need(step.flagAttr("fmod", false));
-  const Term a = termOf(step, 0), b = termOf(step, 1), rest = rem(a, b);
-  if (fmod || isUnsigned(a.elem())) return step.set(rest);
+Status importMod(NodeContext& context) {
+  const bool fmod = need(context.flagAttr("fmod", false));
+  const Term a = termOf(context, 0), b = termOf(context, 1), rest = rem(a, b);
+  if (fmod || isUnsigned(a.elem())) return context.set(rest);
   const Term isBelow = less(b, 0), differs = bitXor(less(rest, 0), isBelow);
   const Term zero = isFloat(a.elem()) ? select(isBelow, b.number(-0.0), b.number(0)) : rest;
-  return step.set(select(equal(rest, 0), zero, select(differs, rest + b, rest)));
+  return context.set(select(equal(rest, 0), zero, select(differs, rest + b, rest)));
 }
 
 /// In the base's type. Powers of integers wrap; 64 bits hold what wraps in fewer. Of mixed types in
 /// one that has both.
-Status importPow(Step& step) {
-  const Term base = termOf(step, 0), exponent = termOf(step, 1);
+Status importPow(NodeContext& context) {
+  const Term base = termOf(context, 0), exponent = termOf(context, 1);
   const Elem elem = base.elem(), by = exponent.elem();
   for (const Term& x : {base, exponent})
     if (x.elem() == Elem::bool_ || isStorageOnly(x.elem()))
@@ -80,41 +89,45 @@ Status importPow(Step& step) {
     inner = Elem::f32_;
   }
   const Term by64 = exponent.cast(inner), power = pow(base.cast(inner), by64);
-  if (!isInteger(elem) || isInteger(by)) return step.set(power.cast(elem));
+  if (!isInteger(elem) || isInteger(by)) return context.set(power.cast(elem));
   // A product of whole numbers is whole: a target's pow may fall just short of it, which the cast
   // would cut off.
-  return step.set(select(equal(max(floor(by64), 0), by64), roundEven(power), power).cast(elem));
+  return context.set(select(equal(max(floor(by64), 0), by64), roundEven(power), power).cast(elem));
 }
 
 /// Min, Max, Sum and Mean take any number of operands; the Graph's ops take two.
-Term chain(const Step& step, OpKind kind) {
-  Term result = termOf(step, 0);
-  for (size_t i = 1; i < step.inputs().size(); ++i) {
-    if (!step.input(i)) need(badModel("input {} is missing", i));
-    result = make(kind, {result, termOf(step, i)});
+Term chain(const NodeContext& context, OpKind kind) {
+  Term result = termOf(context, 0);
+  for (size_t i = 1; i < context.inputs().size(); ++i) {
+    if (!context.input(i)) need(badModel("input {} is missing", i));
+    result = make(kind, {result, termOf(context, i)});
   }
   return result;
 }
-template <OpKind kind> Status importChain(Step& step) { return step.set(chain(step, kind)); }
-Status importMean(Step& step) {
-  const Term sum = chain(step, OpKind::Add);
-  return step.set(step.inputs().size() == 1 ? sum
-                                            : sum / static_cast<double>(step.inputs().size()));
+template <OpKind kind> Status importChain(NodeContext& context) {
+  return context.set(chain(context, kind));
+}
+Status importMean(NodeContext& context) {
+  const Term sum = chain(context, OpKind::Add);
+  return context.set(
+      context.inputs().size() == 1 ? sum : sum / static_cast<double>(context.inputs().size()));
 }
 
 /// Limits were float attributes before opset 11. An absent one limits nothing.
-Status importClip(Step& step) {
-  const auto least = step.scalarAttrOrInput("min", 1, 11),
-             most = step.scalarAttrOrInput("max", 2, 11);
-  return step.set(step.build.add(OpKind::Clip, {step.input(0), least, most}));
+Status importClip(NodeContext& context) {
+  const auto least = context.scalarAttrOrInput("min", 1, 11),
+             most = context.scalarAttrOrInput("max", 2, 11);
+  return context.set(context.build.add(OpKind::Clip, {context.input(0), least, most}));
 }
 
-Status importGreater(Step& step) { return step.set(less(termOf(step, 1), termOf(step, 0))); }
-Status importLessOrEqual(Step& step) {
-  return step.set(lessOrEqual(termOf(step, 0), termOf(step, 1)));
+Status importGreater(NodeContext& context) {
+  return context.set(less(termOf(context, 1), termOf(context, 0)));
 }
-Status importGreaterOrEqual(Step& step) {
-  return step.set(lessOrEqual(termOf(step, 1), termOf(step, 0)));
+Status importLessOrEqual(NodeContext& context) {
+  return context.set(lessOrEqual(termOf(context, 0), termOf(context, 1)));
+}
+Status importGreaterOrEqual(NodeContext& context) {
+  return context.set(lessOrEqual(termOf(context, 1), termOf(context, 0)));
 }
 
 constexpr Operator kFunctionOperators[] = {

@@ -4,17 +4,17 @@
 
 namespace candela::import {
 
-void needBounded(const Step& step) {
-  for (const Value* input : step.inputs())
+void needBounded(const NodeContext& context) {
+  for (const Value* input : context.inputs())
     for (int d = 0; input && d < input->type.rank(); ++d)
       if (input->type.dim(d) > INT32_MAX)
         need(failure(Code::unsupported, "input {} has a dim of more than {}", input->type.text(),
                      INT32_MAX));
 }
 
-void needInputs(const Step& step, std::initializer_list<size_t> inputs) {
+void needInputs(const NodeContext& context, std::initializer_list<size_t> inputs) {
   for (const size_t input : inputs)
-    if (!step.input(input)) need(badModel("input {} is missing", input));
+    if (!context.input(input)) need(badModel("input {} is missing", input));
 }
 
 Term splitHeads(const Term& x, const char* name, std::optional<int64_t> heads) {

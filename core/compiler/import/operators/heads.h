@@ -11,9 +11,9 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Shapes that are known and whose dims are below 2^31, so that sums and multiples of a few of them
 /// cannot overflow.
-void needBounded(const Step& step);
+void needBounded(const NodeContext& context);
 /// Inputs that must be there although optional ones precede them.
-void needInputs(const Step& step, std::initializer_list<size_t> inputs);
+void needInputs(const NodeContext& context, std::initializer_list<size_t> inputs);
 
 /// [batch, heads, sequence, size]; in three dims the heads lie side by side in the last one.
 Term splitHeads(const Term& x, const char* name, std::optional<int64_t> heads);

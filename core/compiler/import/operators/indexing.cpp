@@ -110,30 +110,30 @@ void needLike(const char* what, const Term& x, const Term& other) {
 }
 
 /// What `reduction` names as a function of `put`.
-std::string readReduction(Step& step) {
-  if (step.opset < 16 || step.node.opType == "Scatter") return "set";
-  const std::string name = attrOf<std::string>(step, "reduction", "none");
+std::string readReduction(NodeContext& context) {
+  if (context.opset < 16 || context.node.opType == "Scatter") return "set";
+  const std::string name = attrOf<std::string>(context, "reduction", "none");
   const bool isKnown = name == "none" || name == "add" || name == "mul" ||
-                       (step.opset >= 18 && (name == "min" || name == "max"));
-  if (!isKnown) need(badModel("reduction '{}' is unknown in opset {}", name, step.opset));
+                       (context.opset >= 18 && (name == "min" || name == "max"));
+  if (!isKnown) need(badModel("reduction '{}' is unknown in opset {}", name, context.opset));
   return name == "none" ? "set" : name;
 }
 
 /// Slices of x along an axis.
-Status importGather(Step& step) {
-  const Term x = termOf(step, 0), index = termOf(step, 1);
+Status importGather(NodeContext& context) {
+  const Term x = termOf(context, 0), index = termOf(context, 1);
   needIndices(index);
-  const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", 0), x.rank()));
+  const int64_t axis = need(resolveAxis(attrOf<int64_t>(context, "axis", 0), x.rank()));
   checkKnown(index, {x.dim(axis)});
-  return step.set(make(OpKind::Gather, {x, index}, {{"axis", axis}}));
+  return context.set(make(OpKind::Gather, {x, index}, {{"axis", axis}}));
 }
 
 // ---- One index per element
 
 /// Where in x, as one line, each element of the index's shape lies: its own place but for one axis.
-Term flatPlaces(Step& step, const Term& x, const Term& index, bool writes) {
+Term flatPlaces(NodeContext& context, const Term& x, const Term& index, bool writes) {
   needIndices(index);
-  const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", 0), x.rank()));
+  const int64_t axis = need(resolveAxis(attrOf<int64_t>(context, "axis", 0), x.rank()));
   if (index.rank() != x.rank())
     need(badModel("indices have rank {} but the data {}", index.rank(), x.rank()));
   for (int64_t d = 0; d < x.rank(); ++d)
@@ -142,30 +142,30 @@ Term flatPlaces(Step& step, const Term& x, const Term& index, bool writes) {
   const bool known = checkKnown(index, {x.dim(axis)});
   const Elem elem = placeElem(x.count(), 2);
   const std::vector<int64_t> strides = stridesOf(x);
-  const Term extent = constant(step.build, std::vector{x.dim(axis)}, {}, elem);
-  const Term stride = constant(step.build, std::vector{strides[axis]}, {}, elem);
+  const Term extent = constant(context.build, std::vector{x.dim(axis)}, {}, elem);
+  const Term stride = constant(context.build, std::vector{strides[axis]}, {}, elem);
   Term sum = rowsOf(index, extent, stride, x.count(), outsideOf(known, writes));
   for (int64_t d = 0; d < x.rank(); ++d)
     if (d != axis && index.dim(d) > 1)
-      sum = ramp(step.build, index.dim(d), strides[d], d, x.rank(), elem) + sum;
+      sum = ramp(context.build, index.dim(d), strides[d], d, x.rank(), elem) + sum;
   return sum;
 }
 
-Status importGatherElements(Step& step) {
-  const Term x = termOf(step, 0), index = termOf(step, 1);
-  return step.set(takeRows(x, flatPlaces(step, x, index, false), {}));
+Status importGatherElements(NodeContext& context) {
+  const Term x = termOf(context, 0), index = termOf(context, 1);
+  return context.set(takeRows(x, flatPlaces(context, x, index, false), {}));
 }
 
 /// Scatter 9 and 11 are the same without a reduction.
-Status importScatterElements(Step& step) {
-  const Term x = termOf(step, 0), index = termOf(step, 1), updates = termOf(step, 2);
-  const std::string fn = readReduction(step);
-  const Term rows = flatPlaces(step, x, index, true);
+Status importScatterElements(NodeContext& context) {
+  const Term x = termOf(context, 0), index = termOf(context, 1), updates = termOf(context, 2);
+  const std::string fn = readReduction(context);
+  const Term rows = flatPlaces(context, x, index, true);
   needLike("updates", updates, x);
   if (updates.shape() != index.shape())
     return badModel("updates have shape {} but the indices {}", shapeText(updates.shape()),
                     shapeText(index.shape()));
-  return step.set(putRows(x, {1, x.count(), 1}, rows, updates, fn));
+  return context.set(putRows(x, {1, x.count(), 1}, rows, updates, fn));
 }
 
 // ---- One tuple of indices per slice
@@ -195,9 +195,9 @@ Term tupleRows(const Term& x, const Term& index, int64_t batch, bool writes) {
   return sum;
 }
 
-Status importGatherNd(Step& step) {
-  const Term x = termOf(step, 0), index = termOf(step, 1);
-  const int64_t batch = step.opset >= 12 ? attrOf<int64_t>(step, "batch_dims", 0) : 0;
+Status importGatherNd(NodeContext& context) {
+  const Term x = termOf(context, 0), index = termOf(context, 1);
+  const int64_t batch = context.opset >= 12 ? attrOf<int64_t>(context, "batch_dims", 0) : 0;
   if (batch < 0 || batch >= std::min(x.rank(), index.rank()))
     return badModel("batch_dims is {} for ranks {} and {}", batch, x.rank(), index.rank());
   for (int64_t d = 0; d < batch; ++d)
@@ -205,12 +205,12 @@ Status importGatherNd(Step& step) {
       return badModel("batch dim {} is {} and {}", d, x.dim(d), index.dim(d));
   const Term rows = tupleRows(x, index, batch, false);
   const Shape shape = x.shape();
-  return step.set(takeRows(x, rows, {shape.begin() + batch + index.dim(-1), shape.end()}));
+  return context.set(takeRows(x, rows, {shape.begin() + batch + index.dim(-1), shape.end()}));
 }
 
-Status importScatterNd(Step& step) {
-  const Term x = termOf(step, 0), index = termOf(step, 1), updates = termOf(step, 2);
-  const std::string fn = readReduction(step);
+Status importScatterNd(NodeContext& context) {
+  const Term x = termOf(context, 0), index = termOf(context, 1), updates = termOf(context, 2);
+  const std::string fn = readReduction(context);
   const Term rows = tupleRows(x, index, 0, true);
   needLike("updates", updates, x);
   const Shape shape = x.shape();
@@ -220,19 +220,19 @@ Status importScatterNd(Step& step) {
     return badModel("updates have shape {}, expected {}", shapeText(updates.shape()),
                     shapeText(expected));
   const auto tuple = static_cast<size_t>(index.dim(-1));
-  return step.set(putRows(x, {1, product(shape, 0, tuple), product(shape, tuple, shape.size())},
-                          rows, updates, fn));
+  return context.set(putRows(x, {1, product(shape, 0, tuple), product(shape, tuple, shape.size())},
+                             rows, updates, fn));
 }
 
 // ---- Sequences
 
 /// update[b, .., i, ..] goes to place write_indices[b] + i of the axis.
-Status importTensorScatter(Step& step) {
-  const Term x = termOf(step, 0), update = termOf(step, 1);
-  const std::string mode = attrOf<std::string>(step, "mode", "linear");
+Status importTensorScatter(NodeContext& context) {
+  const Term x = termOf(context, 0), update = termOf(context, 1);
+  const std::string mode = attrOf<std::string>(context, "mode", "linear");
   if (mode != "linear" && mode != "circular")
     return badModel("mode '{}' is not linear or circular", mode);
-  const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -2), x.rank()));
+  const int64_t axis = need(resolveAxis(attrOf<int64_t>(context, "axis", -2), x.rank()));
   if (axis == 0) return badModel("axis 0 is the batch");
   needLike("updates", update, x);
   Shape expected = x.shape();
@@ -244,11 +244,11 @@ Status importTensorScatter(Step& step) {
   const Shape shape = x.shape();
   const int64_t outer = product(shape, 0, axis), count = update.dim(axis),
                 inner = product(shape, axis + 1, shape.size());
-  if (update.count() == 0) return step.set(x);
+  if (update.count() == 0) return context.set(x);
   const Elem elem = placeElem(x.count(), 4);
-  Term first = full(step.build, 0, {shape[0], 1, 1}, elem);
-  if (step.input(2)) {
-    const Term given = termOf(step, 2);
+  Term first = full(context.build, 0, {shape[0], 1, 1}, elem);
+  if (context.input(2)) {
+    const Term given = termOf(context, 2);
     needIndices(given);
     if (given.shape() != Shape{shape[0]})
       return badModel("write_indices have shape {}, expected [{}]", shapeText(given.shape()),
@@ -261,24 +261,24 @@ Status importTensorScatter(Step& step) {
   } else { // beyond the end it stays there, and does not overflow
     first = min(first, extent);
   }
-  Term place = first + ramp(step.build, count, 1, 2, 3, elem);
+  Term place = first + ramp(context.build, count, 1, 2, 3, elem);
   if (mode == "circular") place = select(less(place, extent), place, place - extent);
   const int64_t lines = outer / shape[0];
-  const Term line = ramp(step.build, shape[0], lines * extent, 0, 3, elem) +
-                    ramp(step.build, lines, extent, 1, 3, elem);
+  const Term line = ramp(context.build, shape[0], lines * extent, 0, 3, elem) +
+                    ramp(context.build, lines, extent, 1, 3, elem);
   Term rows = place + line;
   if (mode == "linear") {
     const Term isOutside = logicalOr(less(place, 0), less(extent - 1, place));
     rows = select(isOutside, -1, rows);
   }
-  return step.set(putRows(x, {1, outer * extent, inner}, rows, update, "set"));
+  return context.set(putRows(x, {1, outer * extent, inner}, rows, update, "set"));
 }
 
 /// y[.., t, ..] = x[.., len-1-t, ..] for t below the length of its sequence.
-Status importReverseSequence(Step& step) {
-  const Term x = termOf(step, 0), given = termOf(step, 1);
-  const int64_t batch = attrOf<int64_t>(step, "batch_axis", 1),
-                time = attrOf<int64_t>(step, "time_axis", 0);
+Status importReverseSequence(NodeContext& context) {
+  const Term x = termOf(context, 0), given = termOf(context, 1);
+  const int64_t batch = attrOf<int64_t>(context, "batch_axis", 1),
+                time = attrOf<int64_t>(context, "time_axis", 0);
   if (x.rank() < 2) return badModel("input has rank {}, expected at least 2", x.rank());
   if (batch < 0 || batch > 1 || time != 1 - batch)
     return badModel("batch_axis {} and time_axis {}, expected 0 and 1 or 1 and 0", batch, time);
@@ -290,49 +290,49 @@ Status importReverseSequence(Step& step) {
   const int64_t rows = product(shape, 0, 2);
   const Elem elem = placeElem(rows);
   const std::vector<int64_t> strides{shape[1], 1};
-  const Term t = ramp(step.build, shape[time], 1, time, 2, elem);
+  const Term t = ramp(context.build, shape[time], 1, time, 2, elem);
   Shape across{1, 1};
   across[batch] = shape[batch];
   const Term length = max(min(saturated(given, elem), shape[time]), 0).reshape(across);
   const Term from = select(less(t, length), length - 1 - t, t);
   const Term index =
-      from * strides[time] + ramp(step.build, shape[batch], strides[batch], batch, 2, elem);
-  return step.set(takeRows(x, index, {shape.begin() + 2, shape.end()}));
+      from * strides[time] + ramp(context.build, shape[batch], strides[batch], batch, 2, elem);
+  return context.set(takeRows(x, index, {shape.begin() + 2, shape.end()}));
 }
 
 // ---- Others
 
 /// on where the place along the new axis is the index, else off. Negative ones count from the end
 /// since opset 11.
-Status importOneHot(Step& step) {
-  const Term index = termOf(step, 0), values = termOf(step, 2);
-  const double depth = std::trunc(knownNumber(step, 1, "depth"));
+Status importOneHot(NodeContext& context) {
+  const Term index = termOf(context, 0), values = termOf(context, 2);
+  const double depth = std::trunc(knownNumber(context, 1, "depth"));
   if (!(depth >= 0 && depth < INT32_MAX))
     return badModel("depth is {}, expected 0 to {}", depth, INT32_MAX - 1);
-  const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -1), index.rank() + 1));
+  const int64_t axis = need(resolveAxis(attrOf<int64_t>(context, "axis", -1), index.rank() + 1));
   if (values.shape() != Shape{2})
     return badModel("values have shape {}, expected [2]", shapeText(values.shape()));
   const Term hot = saturated(index, Elem::i32_);
-  const Term place = step.opset < 11 ? hot : select(less(hot, 0), hot + depth, hot);
+  const Term place = context.opset < 11 ? hot : select(less(hot, 0), hot + depth, hot);
   const Term all =
-      ramp(step.build, static_cast<int64_t>(depth), 1, axis, index.rank() + 1, Elem::i32_);
-  return step.set(select(equal(all, place.unsqueeze(axis)), values.slice(0, 1, 1).reshape({}),
-                         values.slice(0, 0, 1).reshape({})));
+      ramp(context.build, static_cast<int64_t>(depth), 1, axis, index.rank() + 1, Elem::i32_);
+  return context.set(select(equal(all, place.unsqueeze(axis)), values.slice(0, 1, 1).reshape({}),
+                            values.slice(0, 0, 1).reshape({})));
 }
 
 /// What MaxPool kept goes back to where it stood in an input of the least size; a larger
 /// output_shape gets 0 behind it.
-Status importMaxUnpool(Step& step) {
-  const Term x = termOf(step, 0), index = termOf(step, 1);
+Status importMaxUnpool(NodeContext& context) {
+  const Term x = termOf(context, 0), index = termOf(context, 1);
   if (x.rank() < 3) return badModel("input has rank {}, expected at least 3", x.rank());
   if (index.shape() != x.shape())
     return badModel("indices have shape {} but the input {}", shapeText(index.shape()),
                     shapeText(x.shape()));
   needIndices(index);
   const size_t spatial = x.rank() - 2;
-  const auto kernel = perDim(step, "kernel_shape", spatial, 0, 1),
-             strides = perDim(step, "strides", spatial, 1, 1),
-             pads = perDim(step, "pads", 2 * spatial, 0, 0);
+  const auto kernel = perDim(context, "kernel_shape", spatial, 0, 1),
+             strides = perDim(context, "strides", spatial, 1, 1),
+             pads = perDim(context, "pads", 2 * spatial, 0, 0);
   Shape shape = x.shape();
   for (size_t i = 0; i < spatial; ++i) {
     int64_t& dim = shape[i + 2];
@@ -343,10 +343,10 @@ Status importMaxUnpool(Step& step) {
     dim = static_cast<int64_t>(wanted);
   }
   const int64_t count = product(shape, 0, shape.size());
-  const Term empty = full(step.build, 0, shape, x.elem());
+  const Term empty = full(context.build, 0, shape, x.elem());
   const Term y = putRows(empty, {1, count, 1}, saturated(index, placeElem(count)), x, "set");
-  const auto wanted = need(step.knownInts(2, "output_shape"));
-  if (!wanted) return step.set(y);
+  const auto wanted = need(context.knownInts(2, "output_shape"));
+  if (!wanted) return context.set(y);
   std::vector<int64_t> lo(shape.size(), 0), hi(shape.size(), 0);
   for (size_t i = 0; i < shape.size(); ++i) {
     if (wanted->size() != shape.size() || (*wanted)[i] < shape[i])
@@ -354,22 +354,22 @@ Status importMaxUnpool(Step& step) {
                       shapeText(shape));
     hi[i] = (*wanted)[i] - shape[i];
   }
-  return step.set(y.pad(lo, hi));
+  return context.set(y.pad(lo, hi));
 }
 
 /// Every element of every block is added where it came from; what lies in the padding is not.
-Status importCol2Im(Step& step) {
-  const Term x = termOf(step, 0);
-  const auto image = need(step.neededInts("image_shape", 1, 1)),
-             block = need(step.neededInts("block_shape", 2, 1));
+Status importCol2Im(NodeContext& context) {
+  const Term x = termOf(context, 0);
+  const auto image = need(context.neededInts("image_shape", 1, 1)),
+             block = need(context.neededInts("block_shape", 2, 1));
   const size_t rank = image.size();
   if (x.rank() != 3) return badModel("input has rank {}, expected 3", x.rank());
   if (rank < 1 || block.size() != rank)
     return badModel("image_shape has {} dims and block_shape {}", rank, block.size());
   if (rank > 4) return failure(Code::unsupported, "blocks of {} dims, at most 4", rank);
-  const auto strides = perDim(step, "strides", rank, 1, 1),
-             dilations = perDim(step, "dilations", rank, 1, 1),
-             pads = perDim(step, "pads", 2 * rank, 0, 0);
+  const auto strides = perDim(context, "strides", rank, 1, 1),
+             dilations = perDim(context, "dilations", rank, 1, 1),
+             pads = perDim(context, "pads", 2 * rank, 0, 0);
   Shape counts;
   for (size_t i = 0; i < rank; ++i) {
     if (image[i] < 1 || image[i] > INT32_MAX || block[i] < 1 || block[i] > INT32_MAX)
@@ -385,16 +385,16 @@ Status importCol2Im(Step& step) {
                     elements, blocks);
   Shape shape{x.dim(0), x.dim(1) / elements};
   shape.insert(shape.end(), image.begin(), image.end());
-  const Term empty = full(step.build, 0, shape, x.elem());
-  if (x.count() == 0) return step.set(empty);
+  const Term empty = full(context.build, 0, shape, x.elem());
+  if (x.count() == 0) return context.set(empty);
   const auto all = static_cast<int64_t>(2 * rank); // dims of the block, then of its places
   const Elem elem = placeElem(size, all);
   const std::vector<int64_t> steps = denseStrides(image);
   std::optional<Term> rows;
   for (size_t i = 0; i < rank; ++i) {
-    const Term inside = constant(step.build, std::vector{-pads[i]}, {}, Elem::i64_) +
-                        ramp(step.build, block[i], dilations[i], 0, 2, Elem::i64_) +
-                        ramp(step.build, counts[i], strides[i], 1, 2, Elem::i64_);
+    const Term inside = constant(context.build, std::vector{-pads[i]}, {}, Elem::i64_) +
+                        ramp(context.build, block[i], dilations[i], 0, 2, Elem::i64_) +
+                        ramp(context.build, counts[i], strides[i], 1, 2, Elem::i64_);
     const Term isOutside = logicalOr(less(inside, 0), less(image[i] - 1, inside));
     Shape place(all, 1);
     place[i] = block[i];
@@ -403,7 +403,7 @@ Status importCol2Im(Step& step) {
         select(isOutside, -static_cast<double>(size), inside * steps[i]).cast(elem).reshape(place);
     rows = rows ? *rows + row : row;
   }
-  return step.set(putRows(empty, {x.dim(0) * (x.dim(1) / elements), size, 1}, *rows, x, "add"));
+  return context.set(putRows(empty, {x.dim(0) * (x.dim(1) / elements), size, 1}, *rows, x, "add"));
 }
 
 constexpr Operator kIndexingOperators[] = {

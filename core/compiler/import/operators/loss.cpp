@@ -8,8 +8,8 @@ namespace {
 
 /// -x[n, label[n, d..], d..], weighed by the label's class and reduced; a label that is to be
 /// ignored weighs nothing.
-Term negativeLogLikelihood(Step& step, const Term& x) {
-  const Term labels = termOf(step, 1);
+Term negativeLogLikelihood(NodeContext& context, const Term& x) {
+  const Term labels = termOf(context, 1);
   Shape expected = x.shape();
   if (expected.size() < 2)
     need(badModel("input {} has rank {}, expected at least 2", x.text(), expected.size()));
@@ -17,13 +17,13 @@ Term negativeLogLikelihood(Step& step, const Term& x) {
   expected.erase(expected.begin() + 1);
   if (labels.shape() != expected)
     need(badModel("labels {} do not fit input {}", labels.text(), x.text()));
-  const std::string reduction = attrOf<std::string>(step, "reduction", "mean");
+  const std::string reduction = attrOf<std::string>(context, "reduction", "mean");
   if (reduction != "none" && reduction != "sum" && reduction != "mean")
     need(badModel("reduction '{}' is not none, sum or mean", reduction));
   std::optional<Term> ignored;
-  if (const auto index = need(step.maybe<int64_t>("ignore_index")))
+  if (const auto index = need(context.maybe<int64_t>("ignore_index")))
     ignored =
-        equal(labels.cast(Elem::i64_), constant(step.build, std::vector<int64_t>{*index}, {}));
+        equal(labels.cast(Elem::i64_), constant(context.build, std::vector<int64_t>{*index}, {}));
   const auto orIgnored = [&](double value, const Term& term) {
     return ignored ? select(*ignored, value, term) : term;
   };
@@ -35,16 +35,16 @@ Term negativeLogLikelihood(Step& step, const Term& x) {
   for (size_t d = 2; d < x.shape().size(); ++d) places *= x.dim(static_cast<int64_t>(d));
   const Term label = known.cast(elem).reshape({images, places});
   const auto number = [&](int64_t value) {
-    return constant(step.build, std::vector<int64_t>{value}, {}, elem);
+    return constant(context.build, std::vector<int64_t>{value}, {}, elem);
   };
-  const Term rows = (iota(step.build, images, elem) * number(classes)).reshape({images, 1});
+  const Term rows = (iota(context.build, images, elem) * number(classes)).reshape({images, 1});
   const Term index =
-      (rows + label) * number(places) + iota(step.build, places, elem).reshape({1, places});
+      (rows + label) * number(places) + iota(context.build, places, elem).reshape({1, places});
   Term loss = -takeFlat(x, index).reshape(labels.shape());
 
   std::optional<Term> weights;
-  if (step.input(2)) {
-    const Term given = termOf(step, 2).cast(x.elem());
+  if (context.input(2)) {
+    const Term given = termOf(context, 2).cast(x.elem());
     if (given.shape() != Shape{classes})
       need(badModel("weights {} are not one for each of {} classes", given.text(), classes));
     weights = takeFlat(given, known.cast(elem));
@@ -58,22 +58,22 @@ Term negativeLogLikelihood(Step& step, const Term& x) {
   if (reduction == "mean" && !weights && !ignored) return all(OpKind::ReduceMean, loss);
   const Term sum = all(OpKind::ReduceSum, loss);
   if (reduction == "sum") return sum;
-  const Term ones = weights ? *weights : full(step.build, 1, labels.shape(), x.elem());
+  const Term ones = weights ? *weights : full(context.build, 1, labels.shape(), x.elem());
   return sum / all(OpKind::ReduceSum, orIgnored(0, ones));
 }
 
-Status importNegativeLogLikelihoodLoss(Step& step) {
-  const Term x = termOf(step, 0);
-  return step.set(negativeLogLikelihood(step, widened(x)).cast(x.elem()));
+Status importNegativeLogLikelihoodLoss(NodeContext& context) {
+  const Term x = termOf(context, 0);
+  return context.set(negativeLogLikelihood(context, widened(x)).cast(x.elem()));
 }
 
-Status importSoftmaxCrossEntropyLoss(Step& step) {
-  const Term scores = termOf(step, 0);
+Status importSoftmaxCrossEntropyLoss(NodeContext& context) {
+  const Term scores = termOf(context, 0);
   if (scores.rank() < 2)
     return badModel("input {} has rank {}, expected at least 2", scores.text(), scores.rank());
   const Term logs = logSoftmax(widened(scores), 1);
-  if (step.wants(1)) step.set(1, logs.cast(scores.elem()).value());
-  return step.set(negativeLogLikelihood(step, logs).cast(scores.elem()));
+  if (context.wants(1)) context.set(1, logs.cast(scores.elem()).value());
+  return context.set(negativeLogLikelihood(context, logs).cast(scores.elem()));
 }
 
 constexpr Operator kLossOperators[] = {

@@ -9,18 +9,18 @@ namespace candela::import {
 using Attributes = std::map<std::string, onnx_io::Attribute>;
 
 /// A required input, which optional ones may precede.
-Term inputOf(const Step& step, size_t input);
+Term inputOf(const NodeContext& context, size_t input);
 
 /// The step's attributes without those that are its `own`: for the ONNX operator that they are
 /// passed on to, which then judges them.
-Attributes attributesBut(Step& step, std::initializer_list<const char*> own);
+Attributes attributesBut(NodeContext& context, std::initializer_list<const char*> own);
 
 /// The results of an ONNX operator on operands of the step's choice; null where one is absent.
-std::vector<Term> applyAll(const Step& step, const std::string& opType, int opset,
+std::vector<Term> applyAll(const NodeContext& context, const std::string& opType, int opset,
                            const std::vector<Value*>& inputs, const Attributes& attributes,
                            size_t outputs);
 /// Its only result.
-Term apply(const Step& step, const std::string& opType, int opset,
+Term apply(const NodeContext& context, const std::string& opType, int opset,
            const std::vector<Value*>& inputs, const Attributes& attributes = {});
 
 /// x[n, spatial.., c] as x[n, c, spatial..].

@@ -7,11 +7,11 @@ namespace {
 
 /// What is normalized is the sum of input, skip (which may lack the batch) and bias, rounded once
 /// where it is a result.
-template <OpKind kind> Status importSkipNorm(Step& step) {
-  needBounded(step);
+template <OpKind kind> Status importSkipNorm(NodeContext& context) {
+  needBounded(context);
   constexpr bool hasBeta = kind == OpKind::LayerNorm;
-  const Term x = termOf(step, 0), skip = termOf(step, 1);
-  const double epsilon = attrOf<float>(step, "epsilon", hasBeta ? 1e-5f : 1e-6f);
+  const Term x = termOf(context, 0), skip = termOf(context, 1);
+  const double epsilon = attrOf<float>(context, "epsilon", hasBeta ? 1e-5f : 1e-6f);
   if (!isFloat(x.elem()) || x.rank() < 2 || x.rank() > 3)
     return badModel("input is {}, expected floats of rank 2 or 3", x.text());
   const Shape row{x.dim(-1)}, each{x.dim(-2), x.dim(-1)};
@@ -21,7 +21,7 @@ template <OpKind kind> Status importSkipNorm(Step& step) {
       (skip.shape() != x.shape() && skip.shape() != each && skip.shape() != one))
     return badModel("skip {} does not fit input {}", skip.text(), x.text());
   const auto vector = [&](size_t input, const char* name) {
-    const Term given = termOf(step, input);
+    const Term given = termOf(context, input);
     if (given.shape() != row || given.elem() != x.elem())
       need(badModel("{} is {}, expected {} of {}", name, given.text(), shapeText(row),
                     elemName(x.elem())));
@@ -29,21 +29,21 @@ template <OpKind kind> Status importSkipNorm(Step& step) {
   };
   Term sum = widened(x) + widened(skip);
   const size_t biasInput = hasBeta ? 4 : 3;
-  if (step.input(biasInput)) sum = sum + vector(biasInput, "bias");
-  if (step.wants(3)) step.set(3, sum.cast(x.elem()).value());
+  if (context.input(biasInput)) sum = sum + vector(biasInput, "bias");
+  if (context.wants(3)) context.set(3, sum.cast(x.elem()).value());
   std::vector<Term> operands{sum, vector(2, "gamma")};
-  if (hasBeta && step.input(3)) operands.push_back(vector(3, "beta"));
-  return step.set(
+  if (hasBeta && context.input(3)) operands.push_back(vector(3, "beta"));
+  return context.set(
       make(kind, operands, {{"axis", int64_t(-1)}, {"epsilon", epsilon}}).cast(x.elem()));
 }
 
 /// RMSNormalization as it is called in exports that are older than the standard's.
-Status importSimplifiedLayerNormalization(Step& step) {
-  needBounded(step);
-  const Term x = termOf(step, 0), scale = termOf(step, 1);
-  const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -1), x.rank()));
-  const double epsilon = attrOf<float>(step, "epsilon", 1e-5f);
-  if (attrOf<int64_t>(step, "stash_type", 1) != 1)
+Status importSimplifiedLayerNormalization(NodeContext& context) {
+  needBounded(context);
+  const Term x = termOf(context, 0), scale = termOf(context, 1);
+  const int64_t axis = need(resolveAxis(attrOf<int64_t>(context, "axis", -1), x.rank()));
+  const double epsilon = attrOf<float>(context, "epsilon", 1e-5f);
+  if (attrOf<int64_t>(context, "stash_type", 1) != 1)
     return failure(Code::unsupported, "a stash_type that is not 1");
   const Shape shape = x.shape(), tail(shape.begin() + axis, shape.end());
   if (scale.shape() != tail || !isFloat(scale.elem()))
@@ -51,12 +51,13 @@ Status importSimplifiedLayerNormalization(Step& step) {
   const Elem inner = x.elem() == Elem::f64_ || scale.elem() == Elem::f64_ ? Elem::f64_ : Elem::f32_;
   const Term y = make(OpKind::RmsNorm, {x.cast(inner), scale.cast(inner)},
                       {{"axis", axis}, {"epsilon", epsilon}});
-  return step.set(y.cast(scale.elem()));
+  return context.set(y.cast(scale.elem()));
 }
 
 /// Rows of a table at places of any shape.
-Term rowsAt(const Step& step, size_t table, const char* name, const Term& at, int64_t width) {
-  const Term rows = termOf(step, table);
+Term rowsAt(const NodeContext& context, size_t table, const char* name, const Term& at,
+            int64_t width) {
+  const Term rows = termOf(context, table);
   if (rows.rank() != 2 || rows.dim(0) < 1 || (width >= 0 && rows.dim(1) != width) ||
       !isFloat(rows.elem()))
     need(badModel("{} is {}, expected rows of {}", name, rows.text(), width));
@@ -66,54 +67,54 @@ Term rowsAt(const Step& step, size_t table, const char* name, const Term& at, in
 
 /// Words, places and segments looked up and added, then normalized. The second result counts the
 /// words that a mask leaves in each batch.
-Status importEmbedLayerNormalization(Step& step) {
-  needInputs(step, {2, 3, 5, 6});
-  needBounded(step);
-  const Term words = termOf(step, 0);
-  const double epsilon = attrOf<float>(step, "epsilon", 1e-12f);
-  need(step.maybe<int64_t>("mask_index_type"));
+Status importEmbedLayerNormalization(NodeContext& context) {
+  needInputs(context, {2, 3, 5, 6});
+  needBounded(context);
+  const Term words = termOf(context, 0);
+  const double epsilon = attrOf<float>(context, "epsilon", 1e-12f);
+  need(context.maybe<int64_t>("mask_index_type"));
   if (words.rank() != 2) return badModel("input_ids are {}, expected rank 2", words.text());
   const int64_t batch = words.dim(0), count = words.dim(1);
-  Term sum = rowsAt(step, 2, "word_embedding", words, -1);
+  Term sum = rowsAt(context, 2, "word_embedding", words, -1);
   const int64_t width = sum.dim(2);
-  const Elem elem = termOf(step, 2).elem();
-  Term at = iota(step.build, count, Elem::i32_).reshape({1, count});
-  if (step.input(8)) {
-    at = termOf(step, 8);
+  const Elem elem = termOf(context, 2).elem();
+  Term at = iota(context.build, count, Elem::i32_).reshape({1, count});
+  if (context.input(8)) {
+    at = termOf(context, 8);
     if (at.shape() != Shape{batch, count} && at.shape() != Shape{1, count})
       return badModel("position_ids are {} beside input_ids {}", at.text(), words.text());
-  } else if (termOf(step, 3).rank() == 2 && termOf(step, 3).dim(0) < count) {
-    return badModel("position_embedding {} has no rows for {} places", termOf(step, 3).text(),
+  } else if (termOf(context, 3).rank() == 2 && termOf(context, 3).dim(0) < count) {
+    return badModel("position_embedding {} has no rows for {} places", termOf(context, 3).text(),
                     count);
   }
-  sum = sum + rowsAt(step, 3, "position_embedding", at, width);
-  if (!step.input(1) != !step.input(4))
+  sum = sum + rowsAt(context, 3, "position_embedding", at, width);
+  if (!context.input(1) != !context.input(4))
     return badModel("segment_ids and segment_embedding go together");
-  if (step.input(1)) {
-    const Term segments = termOf(step, 1);
+  if (context.input(1)) {
+    const Term segments = termOf(context, 1);
     if (segments.shape() != words.shape())
       return badModel("segment_ids are {} beside input_ids {}", segments.text(), words.text());
-    sum = sum + rowsAt(step, 4, "segment_embedding", segments, width);
+    sum = sum + rowsAt(context, 4, "segment_embedding", segments, width);
   }
   const auto vector = [&](size_t input, const char* name) {
-    const Term given = termOf(step, input);
+    const Term given = termOf(context, input);
     if (given.shape() != Shape{width} || given.elem() != elem)
       need(badModel("{} is {}, expected {} of {}", name, given.text(), width, elemName(elem)));
     return widened(given);
   };
-  if (step.wants(1)) {
-    Term kept = full(step.build, 0, {batch}, Elem::i32_);
-    if (step.input(7)) {
-      const Term mask = termOf(step, 7);
+  if (context.wants(1)) {
+    Term kept = full(context.build, 0, {batch}, Elem::i32_);
+    if (context.input(7)) {
+      const Term mask = termOf(context, 7);
       if (mask.shape() != words.shape() || !isInteger(mask.elem()))
         return badModel("mask is {} beside input_ids {}", mask.text(), words.text());
       kept = reduce(OpKind::ReduceSum, equal(mask, 1).cast(Elem::i32_), {1}, false);
     }
-    step.set(1, kept.value());
+    context.set(1, kept.value());
   }
-  if (step.wants(2)) step.set(2, sum.cast(elem).value());
+  if (context.wants(2)) context.set(2, sum.cast(elem).value());
   const std::vector<Term> operands{sum, vector(5, "gamma"), vector(6, "beta")};
-  return step.set(
+  return context.set(
       make(OpKind::LayerNorm, operands, {{"axis", int64_t(-1)}, {"epsilon", epsilon}}).cast(elem));
 }
 
@@ -143,19 +144,19 @@ struct BlockedWeights {
   int64_t bits, block, rows, depth;
 };
 
-BlockedWeights readBlockedWeights(Step& step) {
-  const int64_t bits = attrOf<int64_t>(step, "bits", 4),
-                block = attrOf<int64_t>(step, "block_size", 0);
-  const int64_t rows = attrOf<int64_t>(step, "N", 0), depth = attrOf<int64_t>(step, "K", 0);
+BlockedWeights readBlockedWeights(NodeContext& context) {
+  const int64_t bits = attrOf<int64_t>(context, "bits", 4),
+                block = attrOf<int64_t>(context, "block_size", 0);
+  const int64_t rows = attrOf<int64_t>(context, "N", 0), depth = attrOf<int64_t>(context, "K", 0);
   if (bits != 2 && bits != 4 && bits != 8)
     need(failure(Code::unsupported, "bits is {}, expected 2, 4 or 8", bits));
   if (block < 16 || block > (1 << 20) || (block & (block - 1)))
     need(badModel("block_size is {}, expected a power of two from 16 on", block));
   if (rows < 1 || rows > INT32_MAX || depth < 1 || depth > INT32_MAX)
     need(badModel("N is {} and K {}", rows, depth));
-  if (const int64_t level = attrOf<int64_t>(step, "accuracy_level", 0); level < 0 || level > 4)
+  if (const int64_t level = attrOf<int64_t>(context, "accuracy_level", 0); level < 0 || level > 4)
     need(badModel("accuracy_level is {}, expected 0 to 4", level));
-  if (attrOf<int64_t>(step, "weight_prepacked", 0) != 0)
+  if (attrOf<int64_t>(context, "weight_prepacked", 0) != 0)
     need(failure(Code::unsupported,
                  "attribute 'weight_prepacked': weights in the form of another device"));
   return {bits, block, rows, depth};
@@ -163,11 +164,11 @@ BlockedWeights readBlockedWeights(Step& step) {
 
 /// a . (weights - zero) * scale of weights[n, k] in blocks along k. They are stored in few bits,
 /// each block's in whole bytes, zero points too unless they are floats.
-Status importMatMulNBits(Step& step) {
-  needBounded(step);
-  const auto [bits, block, rows, depth] = readBlockedWeights(step);
-  if (step.input(4)) return failure(Code::unsupported, "input 'g_idx' is not supported");
-  const Term a = termOf(step, 0), b = termOf(step, 1);
+Status importMatMulNBits(NodeContext& context) {
+  needBounded(context);
+  const auto [bits, block, rows, depth] = readBlockedWeights(context);
+  if (context.input(4)) return failure(Code::unsupported, "input 'g_idx' is not supported");
+  const Term a = termOf(context, 0), b = termOf(context, 1);
   const int64_t blocks = (depth + block - 1) / block, blob = block * bits / 8;
   if (a.rank() < 1 || a.dim(-1) != depth || !isFloat(a.elem()))
     return badModel("A is {}, expected floats with K = {} last", a.text(), depth);
@@ -179,16 +180,16 @@ Status importMatMulNBits(Step& step) {
       need(badModel("{} is {}, expected {}", name, given.text(), shapeText(grid)));
     return given.reshape({grid[0], grid[1], 1});
   };
-  const Term scales = perBlock(termOf(step, 2), "scales");
+  const Term scales = perBlock(termOf(context, 2), "scales");
   if (!isFloat(scales.elem())) return badModel("scales are {}", scales.text());
   const Elem inner = widened(scales).elem();
   const Term stored =
       unpackedBits(b.reshape({rows, blocks * blob}), bits).reshape({rows, blocks, block});
   Term centred = stored;
-  if (step.input(3) && isFloat(termOf(step, 3).elem())) {
-    centred = stored.cast(inner) - perBlock(termOf(step, 3), "zero_points").cast(inner);
-  } else if (step.input(3)) {
-    const Term given = termOf(step, 3);
+  if (context.input(3) && isFloat(termOf(context, 3).elem())) {
+    centred = stored.cast(inner) - perBlock(termOf(context, 3), "zero_points").cast(inner);
+  } else if (context.input(3)) {
+    const Term given = termOf(context, 3);
     const int64_t bytes = (blocks * bits + 7) / 8;
     if (given.elem() != Elem::u8_ ||
         (given.shape() != Shape{rows, bytes} && given.shape() != Shape{rows * bytes}))
@@ -204,13 +205,13 @@ Status importMatMulNBits(Step& step) {
   const Term weights =
       (centred * scales.cast(inner)).reshape({rows, blocks * block}).slice(1, 0, depth);
   Term y = matmul(widened(a), weights.cast(widened(a).elem()).transpose({1, 0}));
-  if (step.input(5)) {
-    const Term bias = termOf(step, 5);
+  if (context.input(5)) {
+    const Term bias = termOf(context, 5);
     if (bias.shape() != Shape{rows} || bias.elem() != a.elem())
       return badModel("bias is {}, expected {} of {}", bias.text(), rows, elemName(a.elem()));
     y = y + widened(bias);
   }
-  return step.set(y.cast(a.elem()));
+  return context.set(y.cast(a.elem()));
 }
 
 constexpr Operator kMicrosoftBlocksOperators[] = {

@@ -26,9 +26,9 @@ Term plus(const Term& x, const Term& more, const char* what) {
 }
 
 /// The activation behind a convolution; its numbers come in a list.
-Term activatedByList(Step& step, const Term& x) {
-  const std::string name = attrOf<std::string>(step, "activation", "");
-  const auto numbers = attrOf<std::vector<float>>(step, "activation_params", {});
+Term activatedByList(NodeContext& context, const Term& x) {
+  const std::string name = attrOf<std::string>(context, "activation", "");
+  const auto numbers = attrOf<std::vector<float>>(context, "activation_params", {});
   const auto expect = [&](size_t count) {
     if (numbers.size() != count)
       need(badModel("activation_params has {} values, but {} takes {}", numbers.size(), name,
@@ -45,51 +45,51 @@ Term activatedByList(Step& step, const Term& x) {
   }
   if (name == "LeakyRelu") {
     expect(1);
-    return apply(step, name, kNewestOpset, {x.value()}, {{"alpha", numbers[0]}});
+    return apply(context, name, kNewestOpset, {x.value()}, {{"alpha", numbers[0]}});
   }
   if (name == "HardSigmoid") {
     expect(2);
-    return apply(step, name, kNewestOpset, {x.value()},
+    return apply(context, name, kNewestOpset, {x.value()},
                  {{"alpha", numbers[0]}, {"beta", numbers[1]}});
   }
   throw Failure{failure(Code::unsupported, "activation '{}'", name)};
 }
 
 /// Conv, plus a fourth operand of its result's shape, and an activation.
-Term fusedConv(Step& step, const Term& x, const std::optional<Term>& more) {
-  const Attributes attributes = attributesBut(step, {"activation", "activation_params"});
-  const Term y =
-      apply(step, "Conv", kNewestOpset, {x.value(), step.input(1), step.input(2)}, attributes);
+Term fusedConv(NodeContext& context, const Term& x, const std::optional<Term>& more) {
+  const Attributes attributes = attributesBut(context, {"activation", "activation_params"});
+  const Term y = apply(context, "Conv", kNewestOpset,
+                       {x.value(), context.input(1), context.input(2)}, attributes);
   if (more && more->shape() != y.shape())
     need(badModel("input 3 has shape {}, but the convolution gives {}", shapeText(more->shape()),
                   shapeText(y.shape())));
-  return activatedByList(step, more ? y + *more : y);
+  return activatedByList(context, more ? y + *more : y);
 }
-Status importFusedConv(Step& step) {
+Status importFusedConv(NodeContext& context) {
   std::optional<Term> more;
-  if (step.input(3)) more = termOf(step, 3);
-  return step.set(fusedConv(step, termOf(step, 0), more));
+  if (context.input(3)) more = termOf(context, 3);
+  return context.set(fusedConv(context, termOf(context, 0), more));
 }
-Status importNhwcFusedConv(Step& step) {
+Status importNhwcFusedConv(NodeContext& context) {
   std::optional<Term> more;
-  if (step.input(3)) more = channelsFirst(termOf(step, 3));
-  return step.set(channelsLast(fusedConv(step, channelsFirst(termOf(step, 0)), more)));
+  if (context.input(3)) more = channelsFirst(termOf(context, 3));
+  return context.set(channelsLast(fusedConv(context, channelsFirst(termOf(context, 0)), more)));
 }
 
 /// Gemm and an activation of ONNX, whose attributes have "activation_" before their names.
-Status importFusedGemm(Step& step) {
-  const std::string name = attrOf<std::string>(step, "activation", ""), prefix = "activation_";
-  Attributes product = attributesBut(step, {"activation"}), own;
+Status importFusedGemm(NodeContext& context) {
+  const std::string name = attrOf<std::string>(context, "activation", ""), prefix = "activation_";
+  Attributes product = attributesBut(context, {"activation"}), own;
   for (const char* attribute : {"alpha", "beta", "gamma"})
     if (auto number = product.extract(prefix + attribute)) own.emplace(attribute, number.mapped());
-  const Term y = apply(step, "Gemm", kNewestOpset, step.inputs(), product);
-  if (name.empty()) return step.set(y);
+  const Term y = apply(context, "Gemm", kNewestOpset, context.inputs(), product);
+  if (name.empty()) return context.set(y);
   constexpr const char* kKnown[] = {"Celu",     "Elu",  "HardSigmoid",    "LeakyRelu",
                                     "Relu",     "Selu", "Sigmoid",        "Softplus",
                                     "Softsign", "Tanh", "ThresholdedRelu"};
   if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown))
     return failure(Code::unsupported, "activation '{}'", name);
-  return step.set(apply(step, name, kNewestOpset, {y.value()}, own));
+  return context.set(apply(context, name, kNewestOpset, {y.value()}, own));
 }
 
 /// An operand's matrices in its last two dims: `batches` says that its first dim belongs behind
@@ -104,42 +104,44 @@ Term matrices(const Term& x, bool turned, bool batches) {
 }
 
 /// alpha * a . b
-Status importFusedMatMul(Step& step) {
-  const Term a = termOf(step, 0), b = termOf(step, 1);
-  const bool turnA = need(step.flagAttr("transA", false)),
-             turnB = need(step.flagAttr("transB", false));
-  const bool batchA = need(step.flagAttr("transBatchA", false)),
-             batchB = need(step.flagAttr("transBatchB", false));
-  const double alpha = attrOf<float>(step, "alpha", 1.0f);
+Status importFusedMatMul(NodeContext& context) {
+  const Term a = termOf(context, 0), b = termOf(context, 1);
+  const bool turnA = need(context.flagAttr("transA", false)),
+             turnB = need(context.flagAttr("transB", false));
+  const bool batchA = need(context.flagAttr("transBatchA", false)),
+             batchB = need(context.flagAttr("transBatchB", false));
+  const double alpha = attrOf<float>(context, "alpha", 1.0f);
   if ((batchA || batchB) && (a.rank() < 3 || a.rank() != b.rank()))
     return badModel("operands of ranks {} and {} have no batches to transpose", a.rank(), b.rank());
   const auto product = [&](const Term& left, const Term& right) {
     return matmul(matrices(left, turnA, batchA), matrices(right, turnB, batchB));
   };
-  if (alpha == 1) return step.set(product(a, b));
-  return step.set((product(widened(a), widened(b)) * alpha).cast(a.elem()));
+  if (alpha == 1) return context.set(product(a, b));
+  return context.set((product(widened(a), widened(b)) * alpha).cast(a.elem()));
 }
 
-Status importMicrosoftGelu(Step& step) { return step.set(make(OpKind::Gelu, {termOf(step, 0)})); }
-
-Status importBiasGelu(Step& step) {
-  const Term x = termOf(step, 0), sum = plus(widened(x), widened(termOf(step, 1)), "bias");
-  return step.set(make(OpKind::Gelu, {sum}).cast(x.elem()));
+Status importMicrosoftGelu(NodeContext& context) {
+  return context.set(make(OpKind::Gelu, {termOf(context, 0)}));
 }
 
-Status importFastGelu(Step& step) {
-  const Term x = termOf(step, 0);
+Status importBiasGelu(NodeContext& context) {
+  const Term x = termOf(context, 0), sum = plus(widened(x), widened(termOf(context, 1)), "bias");
+  return context.set(make(OpKind::Gelu, {sum}).cast(x.elem()));
+}
+
+Status importFastGelu(NodeContext& context) {
+  const Term x = termOf(context, 0);
   Term wide = widened(x);
-  if (step.input(1)) wide = plus(wide, widened(termOf(step, 1)), "bias");
-  return step.set(
-      apply(step, "Gelu", kNewestOpset, {wide.value()}, {{"approximate", "tanh"}}).cast(x.elem()));
+  if (context.input(1)) wide = plus(wide, widened(termOf(context, 1)), "bias");
+  return context.set(apply(context, "Gelu", kNewestOpset, {wide.value()}, {{"approximate", "tanh"}})
+                         .cast(x.elem()));
 }
 
 /// x * sigmoid(alpha * x)
-Status importQuickGelu(Step& step) {
-  const double alpha = attrOf<float>(step, "alpha", 1.702f);
-  const Term x = termOf(step, 0), wide = widened(x);
-  return step.set((wide * sigmoid(alpha == 1 ? wide : wide * alpha)).cast(x.elem()));
+Status importQuickGelu(NodeContext& context) {
+  const double alpha = attrOf<float>(context, "alpha", 1.702f);
+  const Term x = termOf(context, 0), wide = widened(x);
+  return context.set((wide * sigmoid(alpha == 1 ? wide : wide * alpha)).cast(x.elem()));
 }
 
 constexpr Operator kMicrosoftFusedOperators[] = {
@@ -156,47 +158,47 @@ constexpr Operator kMicrosoftFusedOperators[] = {
 
 } // namespace
 
-Term inputOf(const Step& step, size_t input) {
-  if (!step.input(input)) need(badModel("input {} is missing", input));
-  return termOf(step, input);
+Term inputOf(const NodeContext& context, size_t input) {
+  if (!context.input(input)) need(badModel("input {} is missing", input));
+  return termOf(context, input);
 }
 
-Attributes attributesBut(Step& step, std::initializer_list<const char*> own) {
-  Attributes attributes = step.node.attributes;
+Attributes attributesBut(NodeContext& context, std::initializer_list<const char*> own) {
+  Attributes attributes = context.node.attributes;
   for (const char* name : own) attributes.erase(name);
   // asked for, whatever its type
-  for (const auto& [name, value] : attributes) (void)step.maybe<int64_t>(name);
+  for (const auto& [name, value] : attributes) (void)context.maybe<int64_t>(name);
   return attributes;
 }
 
-std::vector<Term> applyAll(const Step& step, const std::string& opType, int opset,
+std::vector<Term> applyAll(const NodeContext& context, const std::string& opType, int opset,
                            const std::vector<Value*>& inputs, const Attributes& attributes,
                            size_t outputs) {
   onnx_io::Node node;
-  node.name = step.node.name;
+  node.name = context.node.name;
   node.opType = opType;
   node.attributes = attributes;
   for (const Value* value : inputs) {
-    const auto given = std::find(step.inputs().begin(), step.inputs().end(), value);
+    const auto given = std::find(context.inputs().begin(), context.inputs().end(), value);
     std::string& name = node.inputs.emplace_back();
     if (!value) continue;
-    name = given == step.inputs().end() ? value->name
-                                        : step.node.inputs[given - step.inputs().begin()];
+    name = given == context.inputs().end() ? value->name
+                                           : context.node.inputs[given - context.inputs().begin()];
     if (name.empty()) name = "a value of its own";
   }
   node.outputs.assign(outputs, "a value of its own");
-  const Importer importer = findImporter(node);
+  const OperatorImporter importer = findImporter(node);
   need(importer.checkArity(node));
-  Step inner(step.build, node, opset, inputs);
+  NodeContext inner(context.build, node, opset, inputs);
   need(importer.import(inner));
   std::vector<Term> results;
-  for (Value* value : inner.outputs()) results.emplace_back(step.build, value);
+  for (Value* value : inner.outputs()) results.emplace_back(context.build, value);
   return results;
 }
 
-Term apply(const Step& step, const std::string& opType, int opset,
+Term apply(const NodeContext& context, const std::string& opType, int opset,
            const std::vector<Value*>& inputs, const Attributes& attributes) {
-  return applyAll(step, opType, opset, inputs, attributes, 1).front();
+  return applyAll(context, opType, opset, inputs, attributes, 1).front();
 }
 
 Term channelsFirst(const Term& x) {

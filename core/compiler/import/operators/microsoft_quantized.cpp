@@ -17,10 +17,10 @@ Elem byteOf(const Term& x) {
 /// The scale and the zero point at inputs i and i + 1, as the operands that dequantize takes behind
 /// the bytes: of a tensor, or, where there may be several, one for each of `most` indices of an
 /// axis.
-std::vector<Term> gridOf(const Step& step, size_t i, int64_t most = 1) {
-  std::vector<Term> given = {inputOf(step, i)};
+std::vector<Term> gridOf(const NodeContext& context, size_t i, int64_t most = 1) {
+  std::vector<Term> given = {inputOf(context, i)};
   if (given[0].elem() != Elem::f32_) need(badModel("scale is {}, expected f32", given[0].text()));
-  if (step.input(i + 1)) given.push_back(termOf(step, i + 1));
+  if (context.input(i + 1)) given.push_back(termOf(context, i + 1));
   bool several = false;
   for (Term& p : given) {
     if (p.count() != 1 && (p.rank() != 1 || p.count() != most))
@@ -38,18 +38,18 @@ Attrs axisOf(const Term& scale, int64_t axis) {
 }
 
 /// The bytes of input x as reals, by the scale and the zero point at inputs i and i + 1.
-Term real(const Step& step, size_t x, size_t i) {
-  std::vector<Term> operands = gridOf(step, i);
-  operands.insert(operands.begin(), inputOf(step, x));
+Term real(const NodeContext& context, size_t x, size_t i) {
+  std::vector<Term> operands = gridOf(context, i);
+  operands.insert(operands.begin(), inputOf(context, x));
   byteOf(operands[0]);
   return make(OpKind::Dequantize, operands);
 }
-Term real(const Step& step, size_t x) { return real(step, x, x + 1); }
+Term real(const NodeContext& context, size_t x) { return real(context, x, x + 1); }
 
 /// In the steps of the scale and the zero point at inputs i and i + 1; without a zero point around
 /// 0 in type `elem`.
-Term quantized(const Step& step, const Term& y, size_t i, Elem elem) {
-  std::vector<Term> operands = gridOf(step, i);
+Term quantized(const NodeContext& context, const Term& y, size_t i, Elem elem) {
+  std::vector<Term> operands = gridOf(context, i);
   operands.insert(operands.begin(), y);
   if (operands.size() == 2) operands.push_back(y.number(0).cast(elem));
   byteOf(operands[2]);
@@ -57,138 +57,147 @@ Term quantized(const Step& step, const Term& y, size_t i, Elem elem) {
 }
 
 /// f of the first operand, whose result has the scale and the zero point of inputs i and i + 1.
-template <typename F> Status mapped(Step& step, F f, size_t i = 3) {
-  return step.set(quantized(step, f(real(step, 0)), i, termOf(step, 0).elem()));
+template <typename F> Status mapped(NodeContext& context, F f, size_t i = 3) {
+  return context.set(quantized(context, f(real(context, 0)), i, termOf(context, 0).elem()));
 }
 
-template <OpKind kind> Status importBinary(Step& step) {
-  return step.set(
-      quantized(step, make(kind, {real(step, 0), real(step, 3)}), 6, termOf(step, 0).elem()));
+template <OpKind kind> Status importBinary(NodeContext& context) {
+  return context.set(quantized(context, make(kind, {real(context, 0), real(context, 3)}), 6,
+                               termOf(context, 0).elem()));
 }
 
 /// By an operator of ONNX, with the step's attributes but its own.
-Status mappedBy(Step& step, const char* opType, int opset, std::initializer_list<const char*> own) {
-  const Attributes attributes = attributesBut(step, own);
-  return mapped(step,
-                [&](const Term& x) { return apply(step, opType, opset, {x.value()}, attributes); });
+Status mappedBy(NodeContext& context, const char* opType, int opset,
+                std::initializer_list<const char*> own) {
+  const Attributes attributes = attributesBut(context, own);
+  return mapped(context, [&](const Term& x) {
+    return apply(context, opType, opset, {x.value()}, attributes);
+  });
 }
-Status importSigmoid(Step& step) { return mappedBy(step, "Sigmoid", kChecked, {}); }
-Status importMicrosoftLeakyRelu(Step& step) { return mappedBy(step, "LeakyRelu", kChecked, {}); }
-Status importReduceMean(Step& step) { return mappedBy(step, "ReduceMean", kAxesAsAttribute, {}); }
+Status importSigmoid(NodeContext& context) { return mappedBy(context, "Sigmoid", kChecked, {}); }
+Status importMicrosoftLeakyRelu(NodeContext& context) {
+  return mappedBy(context, "LeakyRelu", kChecked, {});
+}
+Status importReduceMean(NodeContext& context) {
+  return mappedBy(context, "ReduceMean", kAxesAsAttribute, {});
+}
 
 /// As in the opset that the attribute names. The axis is -1 in each of them.
-Status importMicrosoftSoftmax(Step& step) {
-  const auto opset = attrOf<int64_t>(step, "opset", 0);
+Status importMicrosoftSoftmax(NodeContext& context) {
+  const auto opset = attrOf<int64_t>(context, "opset", 0);
   if (opset < 1) return badModel("attribute 'opset' is {}", opset);
-  const auto axis = attrOf<int64_t>(step, "axis", -1);
-  return mapped(step, [&](const Term& x) {
-    return apply(step, "Softmax", opset < 13 ? 12 : 13, {x.value()}, {{"axis", axis}});
+  const auto axis = attrOf<int64_t>(context, "axis", -1);
+  return mapped(context, [&](const Term& x) {
+    return apply(context, "Softmax", opset < 13 ? 12 : 13, {x.value()}, {{"axis", axis}});
   });
 }
 
 /// The same of what works on windows: its channels may stand behind the spatial dims.
-template <typename F> Status windowed(Step& step, F f, size_t i = 3) {
-  const bool last = need(step.flagAttr("channels_last", false));
+template <typename F> Status windowed(NodeContext& context, F f, size_t i = 3) {
+  const bool last = need(context.flagAttr("channels_last", false));
   return mapped(
-      step, [&](const Term& x) { return last ? channelsLast(f(channelsFirst(x))) : f(x); }, i);
+      context, [&](const Term& x) { return last ? channelsLast(f(channelsFirst(x))) : f(x); }, i);
 }
-Status importMicrosoftAveragePool(Step& step) {
-  const Attributes attributes = attributesBut(step, {"channels_last"});
-  return windowed(step, [&](const Term& x) {
-    return apply(step, "AveragePool", kChecked, {x.value()}, attributes);
+Status importMicrosoftAveragePool(NodeContext& context) {
+  const Attributes attributes = attributesBut(context, {"channels_last"});
+  return windowed(context, [&](const Term& x) {
+    return apply(context, "AveragePool", kChecked, {x.value()}, attributes);
   });
 }
-Status importGlobalAveragePool(Step& step) {
-  return windowed(
-      step, [&](const Term& x) { return apply(step, "GlobalAveragePool", kChecked, {x.value()}); });
+Status importGlobalAveragePool(NodeContext& context) {
+  return windowed(context, [&](const Term& x) {
+    return apply(context, "GlobalAveragePool", kChecked, {x.value()});
+  });
 }
 
 /// Behind the scale and the zero point of the result come triples.
-Status importConcat(Step& step) {
-  const auto axis = need(step.maybe<int64_t>("axis"));
+Status importConcat(NodeContext& context) {
+  const auto axis = need(context.maybe<int64_t>("axis"));
   if (!axis) return badModel("attribute 'axis' is missing");
-  const size_t count = step.inputs().size();
+  const size_t count = context.inputs().size();
   if (count % 3 != 2)
     return badModel("has {} inputs, expected 2 and three for each operand", count);
   std::vector<Term> pieces;
-  for (size_t i = 2; i < count; i += 3) pieces.push_back(real(step, i));
-  return step.set(quantized(step, concat(pieces, *axis), 0, byteOf(inputOf(step, 1))));
+  for (size_t i = 2; i < count; i += 3) pieces.push_back(real(context, i));
+  return context.set(quantized(context, concat(pieces, *axis), 0, byteOf(inputOf(context, 1))));
 }
 
 /// Each side in the steps of the result before one is chosen, so that only bytes are.
-Status importWhere(Step& step) {
-  const Term condition = termOf(step, 0);
+Status importWhere(NodeContext& context) {
+  const Term condition = termOf(context, 0);
   if (condition.elem() != Elem::bool_)
     return badModel("the condition is {}, expected bool", condition.text());
   const auto side = [&](size_t i) {
-    return quantized(step, real(step, i), 7, termOf(step, i).elem());
+    return quantized(context, real(context, i), 7, termOf(context, i).elem());
   };
-  return step.set(select(condition, side(1), side(4)));
+  return context.set(select(condition, side(1), side(4)));
 }
 
 /// Of 16 bits too, which ONNX's own have had since opset 21.
-Status importMicrosoftQuantizeLinear(Step& step) {
-  return step.set(apply(step, "QuantizeLinear", kChecked, step.inputs(), attributesBut(step, {})));
+Status importMicrosoftQuantizeLinear(NodeContext& context) {
+  return context.set(
+      apply(context, "QuantizeLinear", kChecked, context.inputs(), attributesBut(context, {})));
 }
-Status importMicrosoftDequantizeLinear(Step& step) {
-  return step.set(
-      apply(step, "DequantizeLinear", kChecked, step.inputs(), attributesBut(step, {})));
+Status importMicrosoftDequantizeLinear(NodeContext& context) {
+  return context.set(
+      apply(context, "DequantizeLinear", kChecked, context.inputs(), attributesBut(context, {})));
 }
 
 /// QLinearConv of ONNX, whose channels may stand behind the spatial dims.
-Status importMicrosoftConv(Step& step) {
-  const Attributes attributes = attributesBut(step, {"channels_last"});
-  const Term w = inputOf(step, 3);
+Status importMicrosoftConv(NodeContext& context) {
+  const Attributes attributes = attributesBut(context, {"channels_last"});
+  const Term w = inputOf(context, 3);
   byteOf(w);
-  std::vector<Term> grid = gridOf(step, 4, w.rank() > 0 ? w.dim(0) : 1);
+  std::vector<Term> grid = gridOf(context, 4, w.rank() > 0 ? w.dim(0) : 1);
   const Term scale = grid[0];
   grid.insert(grid.begin(), w);
   const Term realW = make(OpKind::Dequantize, grid, axisOf(scale, 0));
   Value* bias = nullptr;
-  if (step.input(8)) {
-    const Term unit = inputOf(step, 1).reshape({}) * scale;
-    bias = make(OpKind::Dequantize, {termOf(step, 8), unit}, axisOf(scale, 0)).value();
+  if (context.input(8)) {
+    const Term unit = inputOf(context, 1).reshape({}) * scale;
+    bias = make(OpKind::Dequantize, {termOf(context, 8), unit}, axisOf(scale, 0)).value();
   }
   return windowed(
-      step,
+      context,
       [&](const Term& x) {
-        return apply(step, "Conv", kChecked, {x.value(), realW.value(), bias}, attributes);
+        return apply(context, "Conv", kChecked, {x.value(), realW.value(), bias}, attributes);
       },
       6);
 }
 
-Status importNhwcMaxPool(Step& step) {
-  const Term x = termOf(step, 0);
+Status importNhwcMaxPool(NodeContext& context) {
+  const Term x = termOf(context, 0);
   byteOf(x);
-  return step.set(channelsLast(
-      apply(step, "MaxPool", kChecked, {channelsFirst(x).value()}, attributesBut(step, {}))));
+  return context.set(channelsLast(
+      apply(context, "MaxPool", kChecked, {channelsFirst(x).value()}, attributesBut(context, {}))));
 }
 
 /// alpha * a . b and c, which counts in steps of these products; in real numbers where the result
 /// has no scale.
-Status importGemm(Step& step) {
-  const bool turnA = need(step.flagAttr("transA", false)),
-             turnB = need(step.flagAttr("transB", false));
-  const double alpha = attrOf<float>(step, "alpha", 1.0f);
-  const Term a = real(step, 0), b = inputOf(step, 3);
+Status importGemm(NodeContext& context) {
+  const bool turnA = need(context.flagAttr("transA", false)),
+             turnB = need(context.flagAttr("transB", false));
+  const double alpha = attrOf<float>(context, "alpha", 1.0f);
+  const Term a = real(context, 0), b = inputOf(context, 3);
   byteOf(b);
   if (a.rank() != 2 || b.rank() != 2)
     return badModel("operands {} and {} are no matrices", a.text(), b.text());
-  const int64_t rows = a.dim(turnA ? 1 : 0), columns = b.dim(turnB ? 0 : 1);
-  std::vector<Term> grid = gridOf(step, 4, columns);
+  const int64_t rows = a.dim(turnA ? 1 : 0);
+  const int64_t columns = b.dim(turnB ? 0 : 1);
+  std::vector<Term> grid = gridOf(context, 4, columns);
   const Term scale = grid[0];
   grid.insert(grid.begin(), b);
   std::vector<Term> operands = {a, make(OpKind::Dequantize, grid, axisOf(scale, turnB ? 0 : 1))};
   std::optional<Term> more;
-  if (step.input(6)) {
-    Term c = termOf(step, 6);
+  if (context.input(6)) {
+    Term c = termOf(context, 6);
     if (c.elem() != Elem::i32_) return badModel("input 6 is {}, expected i32", c.text());
     const Shape all = {rows, columns};
     const auto shape = graph::broadcastShapes(c.shape(), all);
     if (!shape || *shape != all)
       return badModel("input 6 of shape {} does not broadcast to {}", shapeText(c.shape()),
                       shapeText(all));
-    const Term unit = inputOf(step, 1).reshape({}) * scale;
+    const Term unit = inputOf(context, 1).reshape({}) * scale;
     if (scale.rank() > 0 && (c.rank() == 0 || c.dim(-1) != columns))
       c = c.expand(c.rank() < 2 ? Shape{columns} : all);
     const Term realC =
@@ -204,40 +213,42 @@ Status importGemm(Step& step) {
                  {"transA", int64_t(turnA)},
                  {"transB", int64_t(turnB)}});
   if (more) y = y + *more;
-  return step.set(step.input(7) ? quantized(step, y, 7, a.elem()) : y);
+  return context.set(context.input(7) ? quantized(context, y, 7, a.elem()) : y);
 }
 
 /// What scales, zero points and a bias give of sums in integers. Scales and zero points of b: one,
 /// one for each of its columns, or for those of each of its matrices.
-Term scaledProduct(const Step& step, const Term& a, const Term& aScale, Value* aZero, size_t bScale,
-                   size_t bZero, size_t bias) {
-  const Term b = termOf(step, 1);
+Term scaledProduct(const NodeContext& context, const Term& a, const Term& aScale, Value* aZero,
+                   size_t bScale, size_t bZero, size_t bias) {
+  const Term b = termOf(context, 1);
   byteOf(b);
   const auto oneOf = [](const Term& p) { return p.count() == 1 ? p.reshape({}) : p; };
   if (aScale.count() != 1)
     throw Failure{
         failure(Code::unsupported, "the scale of input 0 has shape {}", shapeText(aScale.shape()))};
-  const Term sums =
-      apply(step, "MatMulInteger", kChecked, {a.value(), b.value(), aZero, step.input(bZero)});
-  const Term scale = oneOf(aScale).cast(Elem::f32_) * oneOf(inputOf(step, bScale)).cast(Elem::f32_);
+  const Term sums = apply(context, "MatMulInteger", kChecked,
+                          {a.value(), b.value(), aZero, context.input(bZero)});
+  const Term scale =
+      oneOf(aScale).cast(Elem::f32_) * oneOf(inputOf(context, bScale)).cast(Elem::f32_);
   Term y = scale.rank() > 1 ? sums.cast(Elem::f32_) * scale
                             : make(OpKind::Dequantize, {sums, scale}, axisOf(scale, -1));
-  if (step.input(bias)) y = y + termOf(step, bias).cast(Elem::f32_);
+  if (context.input(bias)) y = y + termOf(context, bias).cast(Elem::f32_);
   if (y.shape() != sums.shape())
     need(badModel("scales or a bias of {} do not broadcast to {}", shapeText(y.shape()),
                   shapeText(sums.shape())));
   return y;
 }
 
-Status importMatMulIntegerToFloat(Step& step) {
-  const Term a = termOf(step, 0), aScale = inputOf(step, 2);
+Status importMatMulIntegerToFloat(NodeContext& context) {
+  const Term a = termOf(context, 0), aScale = inputOf(context, 2);
   byteOf(a);
-  return step.set(scaledProduct(step, a, aScale, step.input(4), 3, 5, 6).cast(aScale.elem()));
+  return context.set(
+      scaledProduct(context, a, aScale, context.input(4), 3, 5, 6).cast(aScale.elem()));
 }
 
-Status importDynamicQuantizeMatMul(Step& step) {
-  const auto a = applyAll(step, "DynamicQuantizeLinear", kChecked, {step.input(0)}, {}, 3);
-  return step.set(scaledProduct(step, a[0], a[1], a[2].value(), 2, 3, 4));
+Status importDynamicQuantizeMatMul(NodeContext& context) {
+  const auto a = applyAll(context, "DynamicQuantizeLinear", kChecked, {context.input(0)}, {}, 3);
+  return context.set(scaledProduct(context, a[0], a[1], a[2].value(), 2, 3, 4));
 }
 
 constexpr Operator kMicrosoftQuantizedOperators[] = {

@@ -6,12 +6,12 @@
 namespace candela::import {
 namespace {
 
-Status importIdentity(Step& step) { return step.set(step.input(0)); }
+Status importIdentity(NodeContext& context) { return context.set(context.input(0)); }
 
-Status importReshape(Step& step) {
-  const Term x = termOf(step, 0);
-  const Shape wanted = need(step.neededInts("shape", 1, 5)), from = x.shape();
-  const bool allowZero = step.opset >= 14 && need(step.flagAttr("allowzero", false));
+Status importReshape(NodeContext& context) {
+  const Term x = termOf(context, 0);
+  const Shape wanted = need(context.neededInts("shape", 1, 5)), from = x.shape();
+  const bool allowZero = context.opset >= 14 && need(context.flagAttr("allowzero", false));
   Shape shape = wanted;
   int64_t rest = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -40,18 +40,18 @@ Status importReshape(Step& step) {
   if (elementCount(shape) != have)
     return badModel("{} has {} elements, but shape [{}] has {}", x.text(), have,
                     fmt::join(wanted, ","), elementCount(shape).value_or(-1));
-  return step.set(x.reshape(shape));
+  return context.set(x.reshape(shape));
 }
 
-Status importFlatten(Step& step) {
-  const int64_t rank = step.input(0)->type.rank(), axis = attrOf<int64_t>(step, "axis", 1);
-  return step.set(
-      step.build.flatten(step.input(0), axis == rank ? rank : need(resolveAxis(axis, rank))));
+Status importFlatten(NodeContext& context) {
+  const int64_t rank = context.input(0)->type.rank(), axis = attrOf<int64_t>(context, "axis", 1);
+  return context.set(
+      context.build.flatten(context.input(0), axis == rank ? rank : need(resolveAxis(axis, rank))));
 }
 
-Status importSqueeze(Step& step) {
-  const Term x = termOf(step, 0);
-  const auto given = need(step.intsAttrOrInput("axes", 1, 13));
+Status importSqueeze(NodeContext& context) {
+  const Term x = termOf(context, 0);
+  const auto given = need(context.intsAttrOrInput("axes", 1, 13));
   const std::vector<int64_t> axes =
       need(resolveAxes(given.value_or(std::vector<int64_t>()), x.rank()));
   for (int64_t axis : axes)
@@ -59,32 +59,32 @@ Status importSqueeze(Step& step) {
   Shape shape;
   for (int64_t i = 0; i < x.rank(); ++i)
     if (given ? std::ranges::find(axes, i) == axes.end() : x.dim(i) != 1) shape.push_back(x.dim(i));
-  return step.set(x.reshape(shape));
+  return context.set(x.reshape(shape));
 }
 
-Status importUnsqueeze(Step& step) {
-  const Term x = termOf(step, 0);
-  const auto given = need(step.neededInts("axes", 1, 13));
+Status importUnsqueeze(NodeContext& context) {
+  const Term x = termOf(context, 0);
+  const auto given = need(context.neededInts("axes", 1, 13));
   std::vector<int64_t> axes =
       need(resolveAxes(given, x.rank() + static_cast<int64_t>(given.size())));
   std::ranges::sort(axes);
   Shape shape = x.shape();
   for (int64_t axis : axes) shape.insert(shape.begin() + axis, 1);
-  return step.set(x.reshape(shape));
+  return context.set(x.reshape(shape));
 }
 
-Status importTranspose(Step& step) {
-  std::vector<int64_t> reversed = allAxes(step);
+Status importTranspose(NodeContext& context) {
+  std::vector<int64_t> reversed = allAxes(context);
   std::ranges::reverse(reversed);
-  return step.set(make(OpKind::Transpose, {termOf(step, 0)},
-                       {{"perm", attrOf(step, "perm", std::move(reversed))}}));
+  return context.set(make(OpKind::Transpose, {termOf(context, 0)},
+                          {{"perm", attrOf(context, "perm", std::move(reversed))}}));
 }
 
-Status importExpand(Step& step) {
-  const Shape shape = need(step.neededInts("shape", 1, 8));
+Status importExpand(NodeContext& context) {
+  const Shape shape = need(context.neededInts("shape", 1, 8));
   for (int64_t dim : shape)
     if (dim < 0) return badModel("shape [{}] has a dim of {}", fmt::join(shape, ","), dim);
-  return step.set(termOf(step, 0).expand(shape));
+  return context.set(termOf(context, 0).expand(shape));
 }
 
 struct Range {
@@ -96,23 +96,25 @@ Range clampRange(int64_t start, int64_t end, int64_t step, int64_t extent) {
   if (start < 0) start += extent;
   if (end < 0) end += extent;
   step = std::clamp(step, -extent - 1, extent + 1); // more than that is the same
-  const int64_t lowest = step < 0 ? -1 : 0, highest = step < 0 ? extent - 1 : extent;
+  const int64_t lowest = step < 0 ? -1 : 0;
+  const int64_t highest = step < 0 ? extent - 1 : extent;
   start = std::clamp(start, std::min<int64_t>(0, highest), highest);
   end = std::clamp(end, lowest, highest);
   const int64_t span = step < 0 ? start - end : end - start;
   const int64_t count = span <= 0 ? 0 : (span - 1) / std::abs(step) + 1;
-  return {count == 0 ? 0 : start, count, count <= 1 ? 1 : step};
+  if (count == 0) return {0, 0, 1};
+  return {start, count, count == 1 ? 1 : step};
 }
 
-Status importSlice(Step& step) {
-  const auto starts = need(step.neededInts("starts", 1, 10)),
-             ends = need(step.neededInts("ends", 2, 10));
+Status importSlice(NodeContext& context) {
+  const auto starts = need(context.neededInts("starts", 1, 10)),
+             ends = need(context.neededInts("ends", 2, 10));
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
   std::iota(axes.begin(), axes.end(), 0);
-  const Shape from = step.input(0)->type.shape();
-  axes = need(resolveAxes(need(step.intsAttrOrInput("axes", 3, 10)).value_or(axes),
+  const Shape from = context.input(0)->type.shape();
+  axes = need(resolveAxes(need(context.intsAttrOrInput("axes", 3, 10)).value_or(axes),
                           static_cast<int64_t>(from.size())));
-  if (step.opset >= 10) steps = need(step.knownInts(4, "steps")).value_or(steps);
+  if (context.opset >= 10) steps = need(context.knownInts(4, "steps")).value_or(steps);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     return badModel("{} starts but {} ends, {} axes and {} steps", starts.size(), ends.size(),
                     axes.size(), steps.size());
@@ -128,54 +130,56 @@ Status importSlice(Step& step) {
     everything = everything && range.count == from[axes[i]] && range.step == 1;
   }
   if (everything) {
-    return step.set(step.input(0));
+    return context.set(context.input(0));
   }
-  return step.set(step.build.add(OpKind::Slice, {step.input(0)},
-                                 {{"starts", first}, {"counts", counts}, {"steps", strides}}));
+  return context.set(
+      context.build.add(OpKind::Slice, {context.input(0)},
+                        {{"starts", first}, {"counts", counts}, {"steps", strides}}));
 }
 
-Status importPad(Step& step) {
-  const auto pads = need(step.neededInts("pads", 1, 11));
-  const std::string mode = attrOf<std::string>(step, "mode", "constant");
-  const int64_t rank = step.input(0)->type.rank();
-  if (step.opset < 18 && step.input(3))
-    return badModel("input 'axes' needs opset 18, the model has {}", step.opset);
+Status importPad(NodeContext& context) {
+  const auto pads = need(context.neededInts("pads", 1, 11));
+  const std::string mode = attrOf<std::string>(context, "mode", "constant");
+  const int64_t rank = context.input(0)->type.rank();
+  if (context.opset < 18 && context.input(3))
+    return badModel("input 'axes' needs opset 18, the model has {}", context.opset);
   const auto axes =
-      need(resolveAxes(need(step.knownInts(3, "axes")).value_or(allAxes(step)), rank));
+      need(resolveAxes(need(context.knownInts(3, "axes")).value_or(allAxes(context)), rank));
   if (pads.size() != 2 * axes.size())
     return badModel("{} pads for {} axes, expected two each", pads.size(), axes.size());
-  if (mode == "wrap" && step.opset < 19)
-    return badModel("mode 'wrap' needs opset 19, the model has {}", step.opset);
+  if (mode == "wrap" && context.opset < 19)
+    return badModel("mode 'wrap' needs opset 19, the model has {}", context.opset);
 
-  Value* value = need(step.scalarAttrOrInput("value", 2, 11));
-  if (step.opset < 11 && mode != "constant") value = nullptr;
+  Value* value = need(context.scalarAttrOrInput("value", 2, 11));
+  if (context.opset < 11 && mode != "constant") value = nullptr;
   std::vector<int64_t> lo(rank, 0), hi(rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     lo[axes[i]] = pads[i];
     hi[axes[i]] = pads[i + axes.size()];
   }
-  return step.set(step.build.add(OpKind::Pad, {step.input(0), value},
-                                 {{"lo", lo}, {"hi", hi}, {"mode", mode}}));
+  return context.set(context.build.add(OpKind::Pad, {context.input(0), value},
+                                       {{"lo", lo}, {"hi", hi}, {"mode", mode}}));
 }
 
 /// The order among the kept is free where `sorted` is 0: it is the same.
-Status importTopK(Step& step) {
-  const auto axis = attrOf<int64_t>(step, "axis", -1);
-  const bool largest = step.opset < 11 || need(step.flagAttr("largest", true));
-  if (step.opset >= 11) need(step.flagAttr("sorted", true));
+Status importTopK(NodeContext& context) {
+  const auto axis = attrOf<int64_t>(context, "axis", -1);
+  const bool largest = context.opset < 11 || need(context.flagAttr("largest", true));
+  if (context.opset >= 11) need(context.flagAttr("sorted", true));
   std::optional<int64_t> k;
-  if (step.opset < 10) {
-    k = need(step.maybe<int64_t>("k"));
-    if (step.input(1)) return badModel("input 'K' needs opset 10, the model has {}", step.opset);
-  } else if (const auto known = need(step.knownInts(1, "K"))) {
+  if (context.opset < 10) {
+    k = need(context.maybe<int64_t>("k"));
+    if (context.input(1))
+      return badModel("input 'K' needs opset 10, the model has {}", context.opset);
+  } else if (const auto known = need(context.knownInts(1, "K"))) {
     if (known->size() != 1) return badModel("K has {} elements, expected 1", known->size());
     k = known->front();
   }
-  if (!k) return badModel("{} is missing", step.opset < 10 ? "attribute 'k'" : "input 'K'");
-  const auto sorted = need(step.build.addAll(
-      OpKind::Sort, {step.input(0)}, {{"axis", axis}, {"k", *k}, {"descending", largest}}, 2));
-  if (step.wants(1)) step.set(1, need(step.build.cast(sorted[1], Elem::i64_)));
-  return step.set(sorted[0]);
+  if (!k) return badModel("{} is missing", context.opset < 10 ? "attribute 'k'" : "input 'K'");
+  const auto sorted = need(context.build.addAll(
+      OpKind::Sort, {context.input(0)}, {{"axis", axis}, {"k", *k}, {"descending", largest}}, 2));
+  if (context.wants(1)) context.set(1, need(context.build.cast(sorted[1], Elem::i64_)));
+  return context.set(sorted[0]);
 }
 
 constexpr Operator kMovementOperators[] = {

@@ -20,20 +20,20 @@ Term root(const Term& x, int64_t p) {
 }
 
 /// The p-th root of what `sum` makes of |x|^p.
-template <typename Sum> Term norm(Step& step, const Term& x, Sum sum) {
-  const auto p = attrOf<int64_t>(step, "p", 2);
+template <typename Sum> Term norm(NodeContext& context, const Term& x, Sum sum) {
+  const auto p = attrOf<int64_t>(context, "p", 2);
   if (p < 1) need(badModel("attribute 'p' is {}, expected at least 1", p));
   const Term wide = widened(x);
   return root(sum(absolutePower(wide, p)), p).cast(x.elem());
 }
 
 /// The sum over a window is its mean times its size, once the border is made of zeros.
-Status importLpPool(Step& step) {
-  const Term x = termOf(step, 0);
-  const Window window = poolWindow(step, 18);
+Status importLpPool(NodeContext& context) {
+  const Term x = termOf(context, 0);
+  const Window window = poolWindow(context, 18);
   const size_t spatial = window.kernel.size();
   graph::Window counted{
-      window.kernel, window.strides, window.dilations, {}, {}, ceilMode(step, window, 18)};
+      window.kernel, window.strides, window.dilations, {}, {}, ceilMode(context, window, 18)};
   counted.padsBegin.assign(window.pads.begin(),
                            window.pads.begin() + static_cast<std::ptrdiff_t>(spatial));
   counted.padsEnd.assign(window.pads.begin() + static_cast<std::ptrdiff_t>(spatial),
@@ -52,7 +52,7 @@ Status importLpPool(Step& step) {
                 counted.padsBegin[i] - extent;
     size *= static_cast<double>(counted.kernel[i]);
   }
-  return step.set(norm(step, x, [&](const Term& powers) {
+  return context.set(norm(context, x, [&](const Term& powers) {
     return make(OpKind::AveragePool, {powers.pad(lo, hi)},
                 {{"kernel_shape", window.kernel},
                  {"strides", window.strides},
@@ -61,38 +61,38 @@ Status importLpPool(Step& step) {
   }));
 }
 
-Status importGlobalLpPool(Step& step) {
-  const Term x = termOf(step, 0);
+Status importGlobalLpPool(NodeContext& context) {
+  const Term x = termOf(context, 0);
   if (x.rank() < 3)
     return badModel("input {} has rank {}, expected at least 3", x.text(), x.rank());
-  std::vector<int64_t> axes = allAxes(step);
+  std::vector<int64_t> axes = allAxes(context);
   axes.erase(axes.begin(), axes.begin() + 2);
-  return step.set(
-      norm(step, x, [&](const Term& powers) { return reduce(OpKind::ReduceSum, powers, axes); }));
+  return context.set(norm(
+      context, x, [&](const Term& powers) { return reduce(OpKind::ReduceSum, powers, axes); }));
 }
 
-Status importLpNormalization(Step& step) {
-  const Term x = termOf(step, 0);
-  const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -1), x.rank()));
+Status importLpNormalization(NodeContext& context) {
+  const Term x = termOf(context, 0);
+  const int64_t axis = need(resolveAxis(attrOf<int64_t>(context, "axis", -1), x.rank()));
   const Term wide = widened(x);
   const Term length = norm(
-      step, wide, [&](const Term& powers) { return reduce(OpKind::ReduceSum, powers, {axis}); });
-  return step.set(select(equal(length, 0), 0, wide / length).cast(x.elem()));
+      context, wide, [&](const Term& powers) { return reduce(OpKind::ReduceSum, powers, {axis}); });
+  return context.set(select(equal(length, 0), 0, wide / length).cast(x.elem()));
 }
 
 /// Pads that leave the extents that output_shape or auto_pad ask for; output_padding only adds
 /// places at the end.
-Status importConvTranspose(Step& step) {
-  const Term x = termOf(step, 0), w = termOf(step, 1);
-  const std::vector<int64_t> kernel = kernelOf(step, w.value()->type);
+Status importConvTranspose(NodeContext& context) {
+  const Term x = termOf(context, 0), w = termOf(context, 1);
+  const std::vector<int64_t> kernel = kernelOf(context, w.value()->type);
   const size_t spatial = kernel.size();
   if (x.rank() != w.rank()) return badModel("input {} but weight {}", x.text(), w.text());
-  const auto strides = perDim(step, "strides", spatial, 1, 1),
-             dilations = perDim(step, "dilations", spatial, 1, 1);
-  const auto added = perDim(step, "output_padding", spatial, 0, 0),
-             wanted = perDim(step, "output_shape", spatial, 0, 0);
-  auto pads = perDim(step, "pads", 2 * spatial, 0, 0);
-  const std::string mode = attrOf<std::string>(step, "auto_pad", "NOTSET");
+  const auto strides = perDim(context, "strides", spatial, 1, 1),
+             dilations = perDim(context, "dilations", spatial, 1, 1);
+  const auto added = perDim(context, "output_padding", spatial, 0, 0),
+             wanted = perDim(context, "output_shape", spatial, 0, 0);
+  auto pads = perDim(context, "pads", 2 * spatial, 0, 0);
+  const std::string mode = attrOf<std::string>(context, "auto_pad", "NOTSET");
   const bool upper = mode == "SAME_UPPER", same = upper || mode == "SAME_LOWER";
   if (!same && mode != "NOTSET" && mode != "VALID")
     return badModel("auto_pad '{}' is not NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
@@ -102,10 +102,10 @@ Status importConvTranspose(Step& step) {
     if (extent > kMostExtent || kernel[i] > kMostExtent)
       return badModel("input {} or weight {} is too large", x.text(), w.text());
     int64_t& end = pads[i + spatial];
-    if (same || step.has("output_shape")) {
+    if (same || context.has("output_shape")) {
       const int64_t all = (extent - 1) * strides[i] + added[i] + (kernel[i] - 1) * dilations[i] + 1;
       const bool given =
-          step.has("output_shape"); // it alone may ask for places that no element of x reaches
+          context.has("output_shape"); // it alone may ask for places that no element of x reaches
       const int64_t total =
           given ? all - wanted[i] : std::max<int64_t>(0, all - extent * strides[i]);
       const int64_t half = total >> 1;
@@ -119,12 +119,12 @@ Status importConvTranspose(Step& step) {
     }
     end -= added[i];
   }
-  return step.set(step.build.addAll(OpKind::ConvTranspose, step.inputs(),
-                                    {{"strides", strides},
-                                     {"dilations", dilations},
-                                     {"pads", pads},
-                                     {"group", attrOf<int64_t>(step, "group", 1)}},
-                                    1));
+  return context.set(context.build.addAll(OpKind::ConvTranspose, context.inputs(),
+                                          {{"strides", strides},
+                                           {"dilations", dilations},
+                                           {"pads", pads},
+                                           {"group", attrOf<int64_t>(context, "group", 1)}},
+                                          1));
 }
 
 constexpr Operator kPoolingOperators[] = {

@@ -11,124 +11,129 @@ bool isPlain(const Value* x, const Value* scale) {
 
 /// A scale or zero point: a scalar, or one value for each of x's dim `axis`, which then joins
 /// `attrs`.
-Result<Value*> perAxis(Step& step, Value* value, const Value* x, int64_t axis, Attrs& attrs) {
-  if (value->type.count() == 1) return step.build.reshape(value, {});
+Result<Value*> perAxis(NodeContext& context, Value* value, const Value* x, int64_t axis,
+                       Attrs& attrs) {
+  if (value->type.count() == 1) return context.build.reshape(value, {});
   if (value->type.rank() > 1)
     return badModel("a scale of shape {}", shapeText(value->type.shape()));
   CDL_ASSIGN(attrs["axis"], resolveAxis(axis, x->type.rank()));
   return value;
 }
 
-Result<Value*> dequantize(Step& step, Value* x, Value* scale, Value* zero, int64_t axis) {
+Result<Value*> dequantize(NodeContext& context, Value* x, Value* scale, Value* zero, int64_t axis) {
   Attrs attrs;
-  CDL_ASSIGN(scale, perAxis(step, scale, x, axis, attrs));
+  CDL_ASSIGN(scale, perAxis(context, scale, x, axis, attrs));
   if (zero) {
-    CDL_ASSIGN(zero, perAxis(step, zero, x, axis, attrs));
+    CDL_ASSIGN(zero, perAxis(context, zero, x, axis, attrs));
   }
-  return step.build.add(OpKind::Dequantize, {x, scale, zero}, std::move(attrs));
+  return context.build.add(OpKind::Dequantize, {x, scale, zero}, std::move(attrs));
 }
 
 /// Without a zero point: 0 of the type.
-Result<Value*> quantize(Step& step, Value* x, Value* scale, Value* zero, int64_t axis,
+Result<Value*> quantize(NodeContext& context, Value* x, Value* scale, Value* zero, int64_t axis,
                         Elem to = Elem::u8_) {
   Attrs attrs;
   if (!isFloat(x->type.elem)) {
-    CDL_ASSIGN(x, step.build.cast(x, Elem::f32_));
+    CDL_ASSIGN(x, context.build.cast(x, Elem::f32_));
   }
-  CDL_ASSIGN(scale, perAxis(step, scale, x, axis, attrs));
-  CDL_ASSIGN(scale, step.build.cast(scale, x->type.elem));
+  CDL_ASSIGN(scale, perAxis(context, scale, x, axis, attrs));
+  CDL_ASSIGN(scale, context.build.cast(scale, x->type.elem));
   if (!zero) {
-    zero = step.build.constant(Payload::splat(to, scale->type.count(), 0), scale->type.shape());
+    zero = context.build.constant(Payload::splat(to, scale->type.count(), 0), scale->type.shape());
   } else {
-    CDL_ASSIGN(zero, perAxis(step, zero, x, axis, attrs));
+    CDL_ASSIGN(zero, perAxis(context, zero, x, axis, attrs));
   }
-  return step.build.add(OpKind::Quantize, {x, scale, zero}, std::move(attrs));
+  return context.build.add(OpKind::Quantize, {x, scale, zero}, std::move(attrs));
 }
 
 /// y = (x - min) / (max - min) * 255 of a range that holds 0.
-Status importDynamicQuantizeLinear(Step& step) {
-  Value* x = step.input(0);
-  const Attrs all = {{"axes", allAxes(step)}, {"keepdims", int64_t(0)}};
-  Builder& build = step.build;
+Status importDynamicQuantizeLinear(NodeContext& context) {
+  Value* x = context.input(0);
+  const Attrs all = {{"axes", allAxes(context)}, {"keepdims", int64_t(0)}};
+  Builder& build = context.build;
   const auto zero = build.scalar(0, x->type.elem), steps = build.scalar(255, x->type.elem);
   const auto highest = build.add(OpKind::Max, {build.add(OpKind::ReduceMax, {x}, all), zero});
   const auto lowest = build.add(OpKind::Min, {build.add(OpKind::ReduceMin, {x}, all), zero});
   CDL_ASSIGN(Value * scale,
              build.add(OpKind::Div, {build.add(OpKind::Sub, {highest, lowest}), steps}));
   CDL_ASSIGN(Value * point, build.add(OpKind::Neg, {lowest}));
-  CDL_ASSIGN(point, quantize(step, point, scale, nullptr, 0));
-  CDL_ASSIGN(Value * y, quantize(step, x, scale, point, 0));
-  step.set(0, y);
-  step.set(1, scale);
-  step.set(2, point);
+  CDL_ASSIGN(point, quantize(context, point, scale, nullptr, 0));
+  CDL_ASSIGN(Value * y, quantize(context, x, scale, point, 0));
+  context.set(0, y);
+  context.set(1, scale);
+  context.set(2, point);
   return Status::ok();
 }
 
-Status importConvInteger(Step& step) {
-  CDL_ASSIGN(Attrs attrs, convAttrs(step, step.input(1)->type));
-  Value* zeros[2] = {step.input(2), step.input(3)};
+Status importConvInteger(NodeContext& context) {
+  CDL_ASSIGN(Attrs attrs, convAttrs(context, context.input(1)->type));
+  Value* zeros[2] = {context.input(2), context.input(3)};
   for (Value*& zero : zeros)
     if (zero) {
-      CDL_ASSIGN(zero, step.build.reshape(zero, {zero->type.count()}));
+      CDL_ASSIGN(zero, context.build.reshape(zero, {zero->type.count()}));
     }
-  return step.set(step.build.add(OpKind::ConvInteger,
-                                 {step.input(0), step.input(1), nullptr, zeros[0], zeros[1]},
-                                 std::move(attrs)));
+  return context.set(context.build.add(
+      OpKind::ConvInteger, {context.input(0), context.input(1), nullptr, zeros[0], zeros[1]},
+      std::move(attrs)));
 }
 
 /// Zero points for each row of a, or for more than the columns of b, are subtracted first.
-Status importMatMulInteger(Step& step) {
-  Value *a = step.input(0), *b = step.input(1), *aZero = step.input(2), *bZero = step.input(3);
+Status importMatMulInteger(NodeContext& context) {
+  Value *a = context.input(0), *b = context.input(1), *aZero = context.input(2),
+        *bZero = context.input(3);
   const bool rows = aZero && aZero->type.count() > 1, matrices = bZero && bZero->type.rank() > 1;
   if (!rows && !matrices) {
     for (Value** zero : {&aZero, &bZero})
       if (*zero) {
-        CDL_ASSIGN(*zero, step.build.reshape(*zero, {(*zero)->type.count()}));
+        CDL_ASSIGN(*zero, context.build.reshape(*zero, {(*zero)->type.count()}));
       }
-    return step.set(step.build.add(OpKind::MatmulInteger, {a, b, aZero, bZero}));
+    return context.set(context.build.add(OpKind::MatmulInteger, {a, b, aZero, bZero}));
   }
   if (rows && aZero->type.rank() == 1) {
-    CDL_ASSIGN(aZero, step.build.reshape(aZero, {aZero->type.count(), 1}));
+    CDL_ASSIGN(aZero, context.build.reshape(aZero, {aZero->type.count(), 1}));
   }
   for (auto [value, zero] : {std::pair(&a, aZero), std::pair(&b, bZero)}) {
-    CDL_ASSIGN(*value, step.build.cast(*value, Elem::i32_));
+    CDL_ASSIGN(*value, context.build.cast(*value, Elem::i32_));
     if (zero) {
-      CDL_ASSIGN(*value, step.build.add(OpKind::Sub, {*value, step.build.cast(zero, Elem::i32_)}));
+      CDL_ASSIGN(*value,
+                 context.build.add(OpKind::Sub, {*value, context.build.cast(zero, Elem::i32_)}));
     }
   }
-  return step.set(step.build.add(OpKind::Matmul, {a, b}));
+  return context.set(context.build.add(OpKind::Matmul, {a, b}));
 }
 
 /// The same convolution between dequantized operands: its integer form is raised from that.
-Status importQLinearConv(Step& step) {
-  Value *x = step.input(0), *w = step.input(3), *bias = step.input(8);
-  CDL_ASSIGN(Attrs attrs, convAttrs(step, w->type));
-  const auto realX = dequantize(step, x, step.input(1), step.input(2), 1);
-  const auto realW = dequantize(step, w, step.input(4), step.input(5), 0);
+Status importQLinearConv(NodeContext& context) {
+  Value *x = context.input(0), *w = context.input(3), *bias = context.input(8);
+  CDL_ASSIGN(Attrs attrs, convAttrs(context, w->type));
+  const auto realX = dequantize(context, x, context.input(1), context.input(2), 1);
+  const auto realW = dequantize(context, w, context.input(4), context.input(5), 0);
   if (bias) {
-    CDL_ASSIGN(Value * scale, step.build.add(OpKind::Mul, {step.input(1), step.input(4)}));
-    CDL_ASSIGN(bias, dequantize(step, bias, scale, nullptr, 0));
+    CDL_ASSIGN(Value * scale, context.build.add(OpKind::Mul, {context.input(1), context.input(4)}));
+    CDL_ASSIGN(bias, dequantize(context, bias, scale, nullptr, 0));
   }
-  CDL_ASSIGN(Value * y, step.build.add(OpKind::Conv, {realX, realW, bias}, std::move(attrs)));
-  return step.set(quantize(step, y, step.input(6), step.input(7), 1));
+  CDL_ASSIGN(Value * y, context.build.add(OpKind::Conv, {realX, realW, bias}, std::move(attrs)));
+  return context.set(quantize(context, y, context.input(6), context.input(7), 1));
 }
 
-Status importQLinearMatMul(Step& step) {
+Status importQLinearMatMul(NodeContext& context) {
   const auto real = [&](size_t first, int64_t axis) -> Term {
-    Value *x = step.input(first), *scale = step.input(first + 1), *zero = step.input(first + 2);
-    if (isPlain(x, scale)) return {step.build, dequantize(step, x, scale, zero, axis)};
-    const Term offset = along({step.build, zero}, axis, x->type.rank());
-    return dequantizeBy({step.build, x},
-                        along({step.build, scale}, axis, x->type.rank()).cast(Elem::f32_), &offset);
+    Value *x = context.input(first), *scale = context.input(first + 1),
+          *zero = context.input(first + 2);
+    if (isPlain(x, scale)) return {context.build, dequantize(context, x, scale, zero, axis)};
+    const Term offset = along({context.build, zero}, axis, x->type.rank());
+    return dequantizeBy({context.build, x},
+                        along({context.build, scale}, axis, x->type.rank()).cast(Elem::f32_),
+                        &offset);
   };
   const Term a = real(0, -2), b = real(3, -1);
   const Elem inner = a.elem() == b.elem() ? a.elem() : Elem::f32_;
   const Term y = matmul(a.cast(inner), b.cast(inner));
-  Value *scale = step.input(6), *zero = step.input(7);
-  if (isPlain(zero, scale)) return step.set(quantize(step, y.value(), scale, zero, -1));
-  const Term wide = y.cast(Elem::f32_), offset = along({step.build, zero}, -1, y.rank());
-  return step.set(quantizeBy(wide / along({step.build, scale}, -1, y.rank()).cast(Elem::f32_),
-                             &offset, zero->type.elem, true));
+  Value *scale = context.input(6), *zero = context.input(7);
+  if (isPlain(zero, scale)) return context.set(quantize(context, y.value(), scale, zero, -1));
+  const Term wide = y.cast(Elem::f32_), offset = along({context.build, zero}, -1, y.rank());
+  return context.set(quantizeBy(wide / along({context.build, scale}, -1, y.rank()).cast(Elem::f32_),
+                                &offset, zero->type.elem, true));
 }
 
 constexpr Operator kQuantizedOperators[] = {

@@ -25,17 +25,17 @@ struct Key {
   uint32_t low, high;
 };
 
-Key keyOf(Step& step, std::optional<float> seed) {
+Key keyOf(NodeContext& context, std::optional<float> seed) {
   if (seed) return {std::bit_cast<uint32_t>(*seed), 0};
-  std::string name = step.node.name + "/" + step.node.outputs.front();
-  if (step.randomSeed) name += fmt::format("/{}", *step.randomSeed);
+  std::string name = context.node.name + "/" + context.node.outputs.front();
+  if (context.randomSeed) name += fmt::format("/{}", *context.randomSeed);
   const Hash hash = sha256(name.data(), name.size());
   Key key;
   std::memcpy(&key, hash.data(), sizeof(key));
   key.high |= 1; // the key of no seed
   return key;
 }
-Key keyAttr(Step& step) { return keyOf(step, need(step.maybe<float>("seed"))); }
+Key keyAttr(NodeContext& context) { return keyOf(context, need(context.maybe<float>("seed"))); }
 
 Term word(const Term& like, uint32_t bits) {
   return constant(like.build(), std::vector<int64_t>{static_cast<int32_t>(bits)}, {}, Elem::i32_);
@@ -106,8 +106,8 @@ Term normal(Builder& build, const Shape& shape, Key key, Elem elem) {
   return concat({radius * cos(angle), radius * sin(angle)}, 0).slice(0, 0, *count).reshape(shape);
 }
 
-Elem elemAttr(Step& step, Elem fallback) {
-  const auto given = need(step.maybe<int64_t>("dtype"));
+Elem elemAttr(NodeContext& context, Elem fallback) {
+  const auto given = need(context.maybe<int64_t>("dtype"));
   if (!given) return fallback;
   const auto elem =
       *given > 0 && *given <= INT32_MAX ? elemFromOnnx(static_cast<int>(*given)) : std::nullopt;
@@ -117,56 +117,57 @@ Elem elemAttr(Step& step, Elem fallback) {
 }
 
 /// Of the shape that an attribute says, or of an input.
-Shape shapeOf(Step& step) {
-  if (step.input(0)) return termOf(step, 0).shape();
-  const auto shape = need(step.maybe<std::vector<int64_t>>("shape"));
+Shape shapeOf(NodeContext& context) {
+  if (context.input(0)) return termOf(context, 0).shape();
+  const auto shape = need(context.maybe<std::vector<int64_t>>("shape"));
   if (!shape) need(badModel("attribute 'shape' is missing"));
   if (!elementCount(*shape)) need(badModel("impossible shape [{}]", fmt::join(*shape, ",")));
   return *shape;
 }
 
-Elem floatAttr(Step& step) {
-  const Elem elem = elemAttr(step, step.input(0) ? step.input(0)->type.elem : Elem::f32_);
+Elem floatAttr(NodeContext& context) {
+  const Elem elem = elemAttr(context, context.input(0) ? context.input(0)->type.elem : Elem::f32_);
   if (!isFloat(elem) || isStorageOnly(elem))
     need(badModel("random {}, expected floats", elemName(elem)));
   return elem;
 }
 
-Status importUniform(Step& step) {
-  const Shape shape = shapeOf(step);
-  const Elem elem = floatAttr(step);
-  const double low = attrOf<float>(step, "low", 0), high = attrOf<float>(step, "high", 1);
-  return step.set(
-      (uniform(step.build, shape, keyAttr(step), elem) * (high - low) + low).cast(elem));
+Status importUniform(NodeContext& context) {
+  const Shape shape = shapeOf(context);
+  const Elem elem = floatAttr(context);
+  const double low = attrOf<float>(context, "low", 0), high = attrOf<float>(context, "high", 1);
+  return context.set(
+      (uniform(context.build, shape, keyAttr(context), elem) * (high - low) + low).cast(elem));
 }
 
-Status importNormal(Step& step) {
-  const Shape shape = shapeOf(step);
-  const Elem elem = floatAttr(step);
-  const double mean = attrOf<float>(step, "mean", 0), scale = attrOf<float>(step, "scale", 1);
-  return step.set((normal(step.build, shape, keyAttr(step), elem) * scale + mean).cast(elem));
+Status importNormal(NodeContext& context) {
+  const Shape shape = shapeOf(context);
+  const Elem elem = floatAttr(context);
+  const double mean = attrOf<float>(context, "mean", 0), scale = attrOf<float>(context, "scale", 1);
+  return context.set(
+      (normal(context.build, shape, keyAttr(context), elem) * scale + mean).cast(elem));
 }
 
 /// 1 as often as each element says.
-Status importBernoulli(Step& step) {
-  const Shape shape = shapeOf(step);
-  const Term chance = widened(termOf(step, 0));
+Status importBernoulli(NodeContext& context) {
+  const Shape shape = shapeOf(context);
+  const Term chance = widened(termOf(context, 0));
   if (!isFloat(chance.elem())) return badModel("input {}, expected floats", chance.text());
-  const Elem elem = elemAttr(step, step.input(0)->type.elem);
-  return step.set(
-      less(uniform(step.build, shape, keyAttr(step), chance.elem()), chance).cast(elem));
+  const Elem elem = elemAttr(context, context.input(0)->type.elem);
+  return context.set(
+      less(uniform(context.build, shape, keyAttr(context), chance.elem()), chance).cast(elem));
 }
 
 /// Classes as often as exp(x[batch, classes]) says. Shares are counted in units of 2^-30, whose
 /// running sums are exact: the class of a number is how many of them it is not below.
-Status importMultinomial(Step& step) {
-  const Term x = widened(termOf(step, 0));
+Status importMultinomial(NodeContext& context) {
+  const Term x = widened(termOf(context, 0));
   if (x.rank() != 2 || !isFloat(x.elem()) || x.count() == 0)
     return badModel("input {}, expected floats [batch, classes]", x.text());
-  const int64_t samples = attrOf<int64_t>(step, "sample_size", 1);
+  const int64_t samples = attrOf<int64_t>(context, "sample_size", 1);
   if (samples < 1 || samples > INT32_MAX)
     return badModel("sample_size is {}, expected 1 to {}", samples, INT32_MAX);
-  const Elem elem = elemAttr(step, Elem::i32_);
+  const Elem elem = elemAttr(context, Elem::i32_);
   if (elem != Elem::i32_ && elem != Elem::i64_)
     return badModel("dtype is {}, expected i32 or i64", elemName(elem));
   const int64_t batch = x.dim(0), classes = x.dim(1);
@@ -177,46 +178,46 @@ Status importMultinomial(Step& step) {
     return failure(Code::unsupported, "{} samples of {} rows, at most {}", samples, batch,
                    INT32_MAX);
   const Term bits =
-      shiftDown(randomBits(step.build, batch * samples, keyAttr(step)), 1).cast(Elem::i64_);
+      shiftDown(randomBits(context.build, batch * samples, keyAttr(context)), 1).cast(Elem::i64_);
   const Term pick = shiftRight(bits.reshape({batch, samples}) * total, 31);
   const Term passed = lessOrEqual(sums.unsqueeze(1), pick.unsqueeze(2)).cast(Elem::i32_);
   const Term index =
       min(reduce(OpKind::ReduceSum, passed, {2}, false), static_cast<double>(classes - 1));
-  return step.set(index.cast(elem));
+  return context.set(index.cast(elem));
 }
 
 /// In inference form y is x and the mask is all true. In training, and where that is known at run
 /// only, elements are kept by the mask, as often as the ratio leaves, and scaled up by as much.
-Status importDropout(Step& step) {
-  const Term x = termOf(step, 0);
+Status importDropout(NodeContext& context) {
+  const Term x = termOf(context, 0);
   const auto untouched = [&](Elem elem) {
-    if (step.wants(1)) step.set(1, full(step.build, 1, x.shape(), elem).value());
-    return step.set(x);
+    if (context.wants(1)) context.set(1, full(context.build, 1, x.shape(), elem).value());
+    return context.set(x);
   };
-  if (step.opset < 12) {
-    need(step.maybe<float>("ratio"));
-    if (step.input(1))
-      return badModel("has {} inputs, expected 1 before opset 12", step.inputs().size());
+  if (context.opset < 12) {
+    need(context.maybe<float>("ratio"));
+    if (context.input(1))
+      return badModel("has {} inputs, expected 1 before opset 12", context.inputs().size());
     // the mask had x's type before opset 10
-    return untouched(step.opset < 10 ? x.elem() : Elem::bool_);
+    return untouched(context.opset < 10 ? x.elem() : Elem::bool_);
   }
-  const auto seed = need(step.maybe<int64_t>("seed"));
+  const auto seed = need(context.maybe<int64_t>("seed"));
   for (const size_t i : {1, 2})
-    if (step.input(i) && termOf(step, i).count() != 1)
+    if (context.input(i) && termOf(context, i).count() != 1)
       return badModel("{} is {}, expected one value", i == 1 ? "ratio" : "training_mode",
-                      termOf(step, i).text());
-  if (!step.input(2) || Builder::knownInts(step.input(2)) == std::vector<int64_t>{0})
+                      termOf(context, i).text());
+  if (!context.input(2) || Builder::knownInts(context.input(2)) == std::vector<int64_t>{0})
     return untouched(Elem::bool_);
-  const Term wide = widened(x), training = termOf(step, 2).reshape({});
+  const Term wide = widened(x), training = termOf(context, 2).reshape({});
   if (training.elem() != Elem::bool_)
     return badModel("training_mode is {}, expected bool", training.text());
   const Term given =
-      step.input(1) ? termOf(step, 1).reshape({}).cast(wide.elem()) : wide.number(0.5);
+      context.input(1) ? termOf(context, 1).reshape({}).cast(wide.elem()) : wide.number(0.5);
   const Term ratio = select(training, given, 0);
-  const Key key = keyOf(step, seed ? std::optional(static_cast<float>(*seed)) : std::nullopt);
-  const Term kept = logicalNot(less(uniform(step.build, x.shape(), key, wide.elem()), ratio));
-  if (step.wants(1)) step.set(1, kept.value());
-  return step.set(select(kept, wide * reciprocal(1 - ratio), 0).cast(x.elem()));
+  const Key key = keyOf(context, seed ? std::optional(static_cast<float>(*seed)) : std::nullopt);
+  const Term kept = logicalNot(less(uniform(context.build, x.shape(), key, wide.elem()), ratio));
+  if (context.wants(1)) context.set(1, kept.value());
+  return context.set(select(kept, wide * reciprocal(1 - ratio), 0).cast(x.elem()));
 }
 
 constexpr Operator kRandomOperators[] = {

@@ -26,30 +26,30 @@ Term countOf(const Term& start, const Term& limit, const Term& delta) {
 
 /// start + i * delta; halves are computed in what stash_type names. Only the count must be known
 /// for the shape.
-Status importRange(Step& step) {
+Status importRange(NodeContext& context) {
   const char* const names[3] = {"start", "limit", "delta"};
-  const Elem elem = step.input(0)->type.elem;
+  const Elem elem = context.input(0)->type.elem;
   std::vector<Term> given;
   for (size_t i = 0; i < 3; ++i) {
-    const Term x = termOf(step, i);
+    const Term x = termOf(context, i);
     if (x.elem() != elem || x.count() != 1)
       return badModel("{} is {}, expected a scalar of {}", names[i], x.text(), elemName(elem));
     given.push_back(x.reshape({}));
   }
-  const int64_t stash = step.opset < 27 ? 1 : attrOf<int64_t>(step, "stash_type", 1);
+  const int64_t stash = context.opset < 27 ? 1 : attrOf<int64_t>(context, "stash_type", 1);
   if (stash != 1 && stash != 11) return badModel("stash_type is {}, expected 1 or 11", stash);
   const bool isHalf = elem == Elem::f16_ || elem == Elem::bf16_;
   const Elem stashed = stash == 1 ? Elem::f32_ : Elem::f64_;
   const Elem wide = isHalf ? stashed : elem;
   const auto& [start, limit, delta] = std::tie(given[0], given[1], given[2]);
-  const int64_t count = need(step.contents(countOf(start, limit, delta).value())).front();
+  const int64_t count = need(context.contents(countOf(start, limit, delta).value())).front();
   if (count < 0 || count > kMostRange) return badModel("a range by {} has no end", delta.text());
   const auto first = Builder::knownInts(start.value()), each = Builder::knownInts(delta.value());
   if (first && each)
-    return step.set(
-        step.build.constant(Payload::iota(elem, count, first->front(), each->front()), {count}));
-  return step.set(
-      (iota(step.build, count).cast(wide) * delta.cast(wide) + start.cast(wide)).cast(elem));
+    return context.set(
+        context.build.constant(Payload::iota(elem, count, first->front(), each->front()), {count}));
+  return context.set(
+      (iota(context.build, count).cast(wide) * delta.cast(wide) + start.cast(wide)).cast(elem));
 }
 
 constexpr Operator kRangeOperators[] = {

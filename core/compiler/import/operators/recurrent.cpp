@@ -67,8 +67,9 @@ struct Steps {
 /// states. LSTM has P, too.
 class Layer {
 public:
-  Layer(Step& step, int64_t gates, size_t states, const std::vector<std::string>& activations)
-      : step_(step), elem_(termOf(step, 0).elem()), gates_(gates), states_(states) {
+  Layer(NodeContext& context, int64_t gates, size_t states,
+        const std::vector<std::string>& activations)
+      : context_(context), elem_(termOf(context, 0).elem()), gates_(gates), states_(states) {
     readAttributes(activations);
     readShapes();
   }
@@ -88,33 +89,33 @@ public:
       for (const StepResults& result : results) pieces.push_back(pick(result).unsqueeze(-3));
       return pieces.size() == 1 ? pieces.front() : concat(pieces, pieces.front().rank() - 3);
     };
-    if (step_.wants(0)) {
+    if (context_.wants(0)) {
       const Term y = join([](const StepResults& result) { return result.stacked.front(); });
-      step_.set(0, (batchFirst_ ? y.transpose({2, 0, 1, 3}) : y).cast(elem_).value());
+      context_.set(0, (batchFirst_ ? y.transpose({2, 0, 1, 3}) : y).cast(elem_).value());
     }
     for (size_t i = 0; i < states_; ++i) {
-      if (!step_.wants(i + 1)) continue;
+      if (!context_.wants(i + 1)) continue;
       const Term last = join([i](const StepResults& result) { return result.carried[i]; });
-      step_.set(i + 1, (batchFirst_ ? last.transpose({1, 0, 2}) : last).cast(elem_).value());
+      context_.set(i + 1, (batchFirst_ ? last.transpose({1, 0, 2}) : last).cast(elem_).value());
     }
     return Status::ok();
   }
 
 private:
   void readAttributes(const std::vector<std::string>& activations) {
-    const std::string direction = attrOf<std::string>(step_, "direction", "forward");
+    const std::string direction = attrOf<std::string>(context_, "direction", "forward");
     if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
       need(badModel("direction '{}' is not forward, reverse or bidirectional", direction));
     directions_ = direction == "bidirectional" ? 2 : 1;
     backwardFirst_ = direction == "reverse";
-    batchFirst_ = step_.opset >= 14 && need(step_.flagAttr("layout", false));
+    batchFirst_ = context_.opset >= 14 && need(context_.flagAttr("layout", false));
     // naming the output says it, too
-    if (step_.opset < 7) need(step_.flagAttr("output_sequence", false));
+    if (context_.opset < 7) need(context_.flagAttr("output_sequence", false));
     readFunctions(activations);
   }
 
   void readFunctions(const std::vector<std::string>& activations) {
-    auto names = attrOf<std::vector<std::string>>(step_, "activations", {});
+    auto names = attrOf<std::vector<std::string>>(context_, "activations", {});
     const size_t each = activations.size(), count = each * static_cast<size_t>(directions_);
     if (names.empty())
       for (int64_t d = 0; d < directions_; ++d)
@@ -122,9 +123,9 @@ private:
     // RNN's default in ONNX's schema has both directions, and some exporters write it down for one.
     if (names.size() != count && (each != 1 || names.size() != 2))
       need(badModel("attribute 'activations' has {} values, expected {}", names.size(), count));
-    const auto alphas = attrOf<std::vector<float>>(step_, "activation_alpha", {});
-    const auto betas = attrOf<std::vector<float>>(step_, "activation_beta", {});
-    const std::optional<float> clip = need(step_.maybe<float>("clip"));
+    const auto alphas = attrOf<std::vector<float>>(context_, "activation_alpha", {});
+    const auto betas = attrOf<std::vector<float>>(context_, "activation_beta", {});
+    const std::optional<float> clip = need(context_.maybe<float>("clip"));
     if (clip && !(*clip > 0)) need(badModel("attribute 'clip' is {}, expected more than 0", *clip));
     size_t nextAlpha = 0, nextBeta = 0;
     for (size_t i = 0; i < count; ++i) {
@@ -142,12 +143,12 @@ private:
   }
 
   void readShapes() {
-    const Term x = termOf(step_, 0), r = termOf(step_, 2);
+    const Term x = termOf(context_, 0), r = termOf(context_, 2);
     if (!isFloat(elem_) || x.rank() != 3)
       need(badModel("X is {}, expected floats of rank 3", x.text()));
     if (r.rank() != 3) need(badModel("R is {}, expected rank 3", r.text()));
     hidden_ = r.dim(2);
-    if (const auto given = need(step_.maybe<int64_t>("hidden_size")); given && *given != hidden_)
+    if (const auto given = need(context_.maybe<int64_t>("hidden_size")); given && *given != hidden_)
       need(badModel("attribute 'hidden_size' is {}, but R of shape {} has {}", *given,
                     shapeText(r.shape()), hidden_));
     // R's own count is no overflow: neither is a product that it holds.
@@ -169,8 +170,8 @@ private:
 
   /// Nullopt when it is absent.
   std::optional<Term> operand(size_t index, const char* name, const Shape& shape) const {
-    if (!step_.input(index)) return std::nullopt;
-    const Term given = termOf(step_, index);
+    if (!context_.input(index)) return std::nullopt;
+    const Term given = termOf(context_, index);
     if (given.shape() != shape || given.elem() != elem_)
       need(badModel("{} is {}, expected {}", name, given.text(),
                     graph::TensorType(elem_, shape).text()));
@@ -179,8 +180,8 @@ private:
 
   /// Which steps count, where not all do.
   void readLengths() {
-    if (!step_.input(4)) return;
-    const Term lengths = termOf(step_, 4);
+    if (!context_.input(4)) return;
+    const Term lengths = termOf(context_, 4);
     const int64_t steps = x_->dim(0), batch = x_->dim(1);
     if (!isInteger(lengths.elem()) || lengths.shape() != Shape{batch})
       need(badModel("sequence_lens is {}, expected integers of shape {}", lengths.text(),
@@ -194,7 +195,7 @@ private:
       }
       if (all) return;
     }
-    counts_ = less(iota(step_.build, steps, lengths.elem()).reshape({steps, 1, 1}),
+    counts_ = less(iota(context_.build, steps, lengths.elem()).reshape({steps, 1, 1}),
                    lengths.reshape({1, batch, 1}));
   }
 
@@ -220,7 +221,7 @@ private:
     for (const std::optional<Term>& initial : initial_)
       direction.initial.push_back(initial
                                       ? initial->slice(batchFirst_, d, 1).squeeze(batchFirst_)
-                                      : full(step_.build, 0, {x_->dim(1), hidden_}, x_->elem()));
+                                      : full(context_.build, 0, {x_->dim(1), hidden_}, x_->elem()));
     return direction;
   }
 
@@ -229,7 +230,7 @@ private:
     if (counts_) recurrence.inputs.scanned.push_back(*counts_);
     recurrence.scannedBackward.assign(recurrence.inputs.scanned.size(), backward);
     recurrence.stackedBackward = {backward};
-    return addRecurrence(step_.build, recurrence, [&](const StepInputs& inputs) {
+    return addRecurrence(context_.build, recurrence, [&](const StepInputs& inputs) {
       StepResults results{steps.next(inputs), {}};
       // Beyond its length a sequence stays as it is, and gives 0.
       std::optional<Term> y;
@@ -238,12 +239,12 @@ private:
         for (size_t i = 0; i < states_; ++i)
           results.carried[i] = select(inputs.scanned.back(), results.carried[i], inputs.carried[i]);
       }
-      if (step_.wants(0)) results.stacked.push_back(y ? *y : results.carried.front());
+      if (context_.wants(0)) results.stacked.push_back(y ? *y : results.carried.front());
       return results;
     });
   }
 
-  Step& step_;
+  NodeContext& context_;
   const Elem elem_;
   const int64_t gates_;
   const size_t states_;
@@ -266,8 +267,8 @@ std::vector<Term> products(const Term& x, const Direction& direction, size_t bot
   return made;
 }
 
-Status importRnn(Step& step) {
-  Layer layer(step, 1, 1, {"Tanh"});
+Status importRnn(NodeContext& context) {
+  Layer layer(context, 1, 1, {"Tanh"});
   return layer.run([&](const Direction& direction) -> Steps {
     return {products(layer.x(), direction, 1), direction.r,
             [f = direction.functions[0]](const StepInputs& in) {
@@ -277,11 +278,11 @@ Status importRnn(Step& step) {
 }
 
 /// Gates: update, reset, hidden.
-Status importGru(Step& step) {
-  Layer layer(step, 3, 1, {"Sigmoid", "Tanh"});
+Status importGru(NodeContext& context) {
+  Layer layer(context, 3, 1, {"Sigmoid", "Tanh"});
   // Whether the hidden gate's product with R, its bias too, is what is reset; else the state is,
   // before.
-  const bool late = need(step.flagAttr("linear_before_reset", false));
+  const bool late = need(context.flagAttr("linear_before_reset", false));
   return layer.run([&](const Direction& direction) -> Steps {
     const Function f = direction.functions[0], g = direction.functions[1];
     std::vector<Term> captured = direction.r;
@@ -302,9 +303,9 @@ Status importGru(Step& step) {
 }
 
 /// Gates: input, output, forget, cell. Carried: hidden and cell.
-Status importLstm(Step& step) {
-  Layer layer(step, 4, 2, {"Sigmoid", "Tanh", "Tanh"});
-  const bool coupled = need(step.flagAttr("input_forget", false));
+Status importLstm(NodeContext& context) {
+  Layer layer(context, 4, 2, {"Sigmoid", "Tanh", "Tanh"});
+  const bool coupled = need(context.flagAttr("input_forget", false));
   return layer.run([&](const Direction& direction) -> Steps {
     const Function f = direction.functions[0], g = direction.functions[1],
                    h = direction.functions[2];

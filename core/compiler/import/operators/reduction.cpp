@@ -8,25 +8,27 @@ namespace {
 
 /// Over the axes that the operator names. Without any: all, or none when noop_with_empty_axes says
 /// so, which leaves the other steps of a formula. axesSince: the opset that made `axes` an operand.
-template <typename Formula> Status importOverAxes(Step& step, int axesSince, Formula formula) {
-  const Term x = termOf(step, 0);
-  const auto given = need(step.intsAttrOrInput("axes", 1, axesSince));
-  const bool keep = need(step.flagAttr("keepdims", true));
-  const bool noop = step.opset >= axesSince && need(step.flagAttr("noop_with_empty_axes", false));
-  if (step.opset < axesSince && step.input(1))
-    return badModel("input 'axes' needs opset {}, the model has {}", axesSince, step.opset);
+template <typename Formula>
+Status importOverAxes(NodeContext& context, int axesSince, Formula formula) {
+  const Term x = termOf(context, 0);
+  const auto given = need(context.intsAttrOrInput("axes", 1, axesSince));
+  const bool keep = need(context.flagAttr("keepdims", true));
+  const bool noop =
+      context.opset >= axesSince && need(context.flagAttr("noop_with_empty_axes", false));
+  if (context.opset < axesSince && context.input(1))
+    return badModel("input 'axes' needs opset {}, the model has {}", axesSince, context.opset);
   std::vector<int64_t> axes;
   if (given && !given->empty())
     axes = need(resolveAxes(*given, x.rank()));
   else if (!noop)
-    axes = allAxes(step);
-  return step.set(formula(x, axes, keep));
+    axes = allAxes(context);
+  return context.set(formula(x, axes, keep));
 }
 
 /// Bools are the numbers 0 and 1.
-template <OpKind kind, int axesSince> Status importReduce(Step& step) {
+template <OpKind kind, int axesSince> Status importReduce(NodeContext& context) {
   return importOverAxes(
-      step, axesSince, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
+      context, axesSince, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
         if (axes.empty()) return x;
         return reduce(kind, x.elem() == Elem::bool_ ? x.cast(Elem::u8_) : x, axes, keep)
             .cast(x.elem());
@@ -36,22 +38,26 @@ template <OpKind kind, int axesSince> Status importReduce(Step& step) {
 using Fold = Term(const Term& x, const std::vector<int64_t>& axes, bool keep);
 
 /// A formula on reals; whole numbers go by way of f64 and back toward zero.
-template <Fold formula> Status importRealFold(Step& step) {
-  return importOverAxes(step, 18, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
-    return formula(isFloat(x.elem()) ? widened(x) : x.cast(Elem::f64_), axes, keep).cast(x.elem());
-  });
+template <Fold formula> Status importRealFold(NodeContext& context) {
+  return importOverAxes(
+      context, 18, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
+        return formula(isFloat(x.elem()) ? widened(x) : x.cast(Elem::f64_), axes, keep)
+            .cast(x.elem());
+      });
 }
 
-Status importReduceL1(Step& step) {
-  return importOverAxes(step, 18, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
-    return reduce(OpKind::ReduceSum, abs(x), axes, keep);
-  });
+Status importReduceL1(NodeContext& context) {
+  return importOverAxes(context, 18,
+                        [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
+                          return reduce(OpKind::ReduceSum, abs(x), axes, keep);
+                        });
 }
-Status importReduceSumSquare(Step& step) {
-  return importOverAxes(step, 18, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
-    const Term wide = widened(x);
-    return reduce(OpKind::ReduceSum, wide * wide, axes, keep).cast(x.elem());
-  });
+Status importReduceSumSquare(NodeContext& context) {
+  return importOverAxes(context, 18,
+                        [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
+                          const Term wide = widened(x);
+                          return reduce(OpKind::ReduceSum, wide * wide, axes, keep).cast(x.elem());
+                        });
 }
 
 Term l2(const Term& x, const std::vector<int64_t>& axes, bool keep) {
@@ -74,28 +80,28 @@ Term extreme(const Term& x, const char* fn, int64_t axis, bool last) {
               {{"fn", std::string(fn)}, {"axis", axis}, {"select_last", int64_t(last)}});
 }
 
-Status importExtreme(Step& step, const char* fn) {
-  const Term x = termOf(step, 0);
-  const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", 0), x.rank()));
-  const bool last = step.opset >= 12 && need(step.flagAttr("select_last_index", false));
+Status importExtreme(NodeContext& context, const char* fn) {
+  const Term x = termOf(context, 0);
+  const int64_t axis = need(resolveAxis(attrOf<int64_t>(context, "axis", 0), x.rank()));
+  const bool last = context.opset >= 12 && need(context.flagAttr("select_last_index", false));
   const Term place = extreme(x, fn, axis, last).cast(Elem::i64_);
-  return step.set(need(step.flagAttr("keepdims", true)) ? place : place.squeeze(axis));
+  return context.set(need(context.flagAttr("keepdims", true)) ? place : place.squeeze(axis));
 }
-Status importArgMax(Step& step) { return importExtreme(step, "max"); }
-Status importArgMin(Step& step) { return importExtreme(step, "min"); }
+Status importArgMax(NodeContext& context) { return importExtreme(context, "max"); }
+Status importArgMin(NodeContext& context) { return importExtreme(context, "min"); }
 
 /// 1 at the first maximum, else 0; before opset 13 over everything from the axis on.
-Status importHardmax(Step& step) {
-  const Term x = termOf(step, 0);
-  const bool flattens = step.opset < 13;
-  int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", flattens ? 1 : -1), x.rank()));
-  if (x.count() == 0) return step.set(x);
-  const Term lines = flattens ? Term(step.build, step.build.flatten(x.value(), axis)) : x;
+Status importHardmax(NodeContext& context) {
+  const Term x = termOf(context, 0);
+  const bool flattens = context.opset < 13;
+  int64_t axis = need(resolveAxis(attrOf<int64_t>(context, "axis", flattens ? 1 : -1), x.rank()));
+  if (x.count() == 0) return context.set(x);
+  const Term lines = flattens ? Term(context.build, context.build.flatten(x.value(), axis)) : x;
   if (flattens) axis = 1;
   Shape line(lines.shape().size(), 1);
   line[axis] = lines.dim(axis);
-  const Term places = iota(step.build, line[axis], Elem::i32_).reshape(line);
-  return step.set(
+  const Term places = iota(context.build, line[axis], Elem::i32_).reshape(line);
+  return context.set(
       equal(places, extreme(lines, "max", axis, false)).cast(x.elem()).reshape(x.shape()));
 }
 

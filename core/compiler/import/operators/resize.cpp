@@ -218,12 +218,13 @@ Term resize(const Term& x, const Method& method, const std::vector<Axis>& axes) 
 }
 
 /// Real numbers of a constant operand; nullopt when it is absent or empty.
-std::optional<std::vector<double>> knownReals(Step& step, size_t input, const char* what) {
-  const Value* value = step.input(input);
+std::optional<std::vector<double>> knownReals(NodeContext& context, size_t input,
+                                              const char* what) {
+  const Value* value = context.input(input);
   if (!value || value->type.count() == 0) return std::nullopt;
   if (!isFloat(value->type.elem) || value->type.rank() != 1)
     need(badModel("{} are {}, expected a vector of floats", what, value->type.text()));
-  need(step.needConstant(input, what));
+  need(context.needConstant(input, what));
   if (value->type.count() > 64) need(badModel("{} of {} elements", what, value->type.count()));
   const Tensor tensor = need(value->tensor());
   std::vector<double> reals;
@@ -251,8 +252,8 @@ Term resizeByScales(const Term& x, const Method& method, const std::vector<doubl
   return resize(x, method, axes);
 }
 
-Mode readMode(Step& step, bool hasCubic) {
-  const std::string mode = attrOf<std::string>(step, "mode", "nearest");
+Mode readMode(NodeContext& context, bool hasCubic) {
+  const std::string mode = attrOf<std::string>(context, "mode", "nearest");
   if (mode == "nearest") return Mode::nearest;
   if (mode == "linear") return Mode::linear;
   if (mode != "cubic" || !hasCubic)
@@ -262,13 +263,13 @@ Mode readMode(Step& step, bool hasCubic) {
 
 /// Before opset 11: coordinates are divided by the scale, and `nearest` is the one before, or
 /// behind where axes shrink.
-Status importOldResize(Step& step, const std::vector<double>& scales) {
-  const Term x = termOf(step, 0);
-  Method method{readMode(step, false), "asymmetric", "floor"};
+Status importOldResize(NodeContext& context, const std::vector<double>& scales) {
+  const Term x = termOf(context, 0);
+  Method method{readMode(context, false), "asymmetric", "floor"};
   needCount("scales", scales.size(), static_cast<size_t>(x.rank()));
   if (method.mode == Mode::linear ||
       std::ranges::all_of(scales, [](double scale) { return scale >= 1; }))
-    return step.set(resizeByScales(x, method, scales));
+    return context.set(resizeByScales(x, method, scales));
   // One axis at a time, since the rule is each axis's own.
   Term y = x;
   for (size_t i = 0; i < scales.size(); ++i) {
@@ -277,23 +278,23 @@ Status importOldResize(Step& step, const std::vector<double>& scales) {
     method.nearest = scales[i] < 1 ? "ceil" : "floor";
     y = resizeByScales(y, method, one);
   }
-  return step.set(y);
+  return context.set(y);
 }
 
-Status importUpsample(Step& step) {
-  if (step.opset >= 10)
-    return badModel("Upsample ended with opset 9, the model has {}", step.opset);
+Status importUpsample(NodeContext& context) {
+  if (context.opset >= 10)
+    return badModel("Upsample ended with opset 9, the model has {}", context.opset);
   std::optional<std::vector<double>> scales;
-  if (step.opset < 9) {
-    const auto given = need(step.maybe<std::vector<float>>("scales"));
+  if (context.opset < 9) {
+    const auto given = need(context.maybe<std::vector<float>>("scales"));
     if (given) scales.emplace(given->begin(), given->end());
   } else {
-    scales = knownReals(step, 1, "scales");
+    scales = knownReals(context, 1, "scales");
   }
   if (!scales) return badModel("scales are missing");
   for (const double scale : *scales)
     if (!(scale >= 1)) return badModel("scale {} is below 1", scale);
-  return importOldResize(step, *scales);
+  return importOldResize(context, *scales);
 }
 
 /// Whether `value` is one of the names.
@@ -303,74 +304,86 @@ void needOneOf(const char* what, const std::string& value,
     need(badModel("{} '{}' is not {}", what, value, fmt::join(names, ", ")));
 }
 
-Method readMethod(Step& step) {
+Method readMethod(NodeContext& context) {
   Method method;
-  method.mode = readMode(step, true);
-  method.coordinates = attrOf<std::string>(step, "coordinate_transformation_mode", "half_pixel");
+  method.mode = readMode(context, true);
+  method.coordinates = attrOf<std::string>(context, "coordinate_transformation_mode", "half_pixel");
   needOneOf("coordinate_transformation_mode", method.coordinates,
             {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
-             "tf_crop_and_resize", step.opset >= 19 ? "half_pixel_symmetric" : "half_pixel",
-             step.opset < 13 ? "tf_half_pixel_for_nn" : "half_pixel"});
-  method.nearest = attrOf<std::string>(step, "nearest_mode", "round_prefer_floor");
+             "tf_crop_and_resize", context.opset >= 19 ? "half_pixel_symmetric" : "half_pixel",
+             context.opset < 13 ? "tf_half_pixel_for_nn" : "half_pixel"});
+  method.nearest = attrOf<std::string>(context, "nearest_mode", "round_prefer_floor");
   needOneOf("nearest_mode", method.nearest,
             {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
-  method.cubicA = attrOf<float>(step, "cubic_coeff_a", -0.75f);
-  method.extrapolation = attrOf<float>(step, "extrapolation_value", 0.0f);
-  method.excludeOutside = need(step.flagAttr("exclude_outside", false));
-  if (step.opset >= 18)
-    method.antialias = need(step.flagAttr("antialias", false)) && method.mode != Mode::nearest;
+  method.cubicA = attrOf<float>(context, "cubic_coeff_a", -0.75f);
+  method.extrapolation = attrOf<float>(context, "extrapolation_value", 0.0f);
+  method.excludeOutside = need(context.flagAttr("exclude_outside", false));
+  if (context.opset >= 18)
+    method.antialias = need(context.flagAttr("antialias", false)) && method.mode != Mode::nearest;
   return method;
 }
 
-Status importResize(Step& step) {
-  if (step.opset < 11) {
-    const auto scales = knownReals(step, 1, "scales");
-    if (!scales) return badModel("scales are missing");
-    return importOldResize(step, *scales);
-  }
-  const Term x = termOf(step, 0);
-  const Method method = readMethod(step);
-  std::vector<int64_t> named = allAxes(step);
-  std::string policy = "stretch";
-  if (step.opset >= 18) {
-    named = need(resolveAxes(attrOf(step, "axes", named), x.rank()));
-    policy = attrOf<std::string>(step, "keep_aspect_ratio_policy", policy);
-    needOneOf("keep_aspect_ratio_policy", policy, {"stretch", "not_larger", "not_smaller"});
-  }
-  std::vector<Axis> axes;
-  for (int64_t i = 0; i < x.rank(); ++i) axes.push_back({x.dim(i), x.dim(i), 1, 0, 1, true});
-
-  auto sizes = need(step.knownInts(3, "sizes"));
-  if (sizes && sizes->empty()) sizes.reset();
-  const auto scales = knownReals(step, 2, "scales");
-  if (!sizes == !scales) return badModel("{} scales and sizes", sizes ? "both" : "neither");
-  needCount(sizes ? "sizes" : "scales", sizes ? sizes->size() : scales->size(), named.size());
-  std::optional<double> common; // scale, where the aspect ratio is kept
+/// Gives the axes their new extents; any policy but "stretch" keeps the aspect ratio, by one scale
+/// for all of them.
+Status setSizes(std::vector<Axis>& axes, const std::vector<int64_t>& named,
+                const std::vector<int64_t>& sizes, std::string_view policy) {
+  std::optional<double> common;
   for (size_t i = 0; i < named.size(); ++i) {
     Axis& axis = axes[named[i]];
-    if (scales) {
-      axis = {axis.in, scaledExtent(axis.in, (*scales)[i]), (*scales)[i], 0, 1, false};
-      continue;
-    }
-    axis.out = (*sizes)[i];
+    axis.out = sizes[i];
     if (axis.out < 0 || axis.out >= int64_t(1) << 40)
       return badModel("size {} is out of range", axis.out);
     axis.scale = axis.in == 0 ? 1 : static_cast<double>(axis.out) / static_cast<double>(axis.in);
     if (!common || (policy == "not_larger" ? axis.scale < *common : axis.scale > *common))
       common = axis.scale;
   }
-  if (sizes && policy != "stretch")
-    for (const int64_t i : named) {
-      const double out = std::floor(*common * static_cast<double>(axes[i].in) + 0.5);
-      if (out >= 0x1p40) return badModel("{} elements times {} are too many", axes[i].in, *common);
-      const auto whole = static_cast<int64_t>(out);
-      axes[i] = {
-          axes[i].in, whole,
-          *common,    0,
-          1,          static_cast<double>(whole) == *common * static_cast<double>(axes[i].in)};
+  if (policy == "stretch") return Status::ok();
+  for (const int64_t i : named) {
+    Axis& axis = axes[i];
+    const double exact = *common * static_cast<double>(axis.in);
+    const double out = std::floor(exact + 0.5);
+    if (out >= 0x1p40) return badModel("{} elements times {} are too many", axis.in, *common);
+    const auto whole = static_cast<int64_t>(out);
+    axis = {axis.in, whole, *common, 0, 1, static_cast<double>(whole) == exact};
+  }
+  return Status::ok();
+}
+
+Status importResize(NodeContext& context) {
+  if (context.opset < 11) {
+    const auto scales = knownReals(context, 1, "scales");
+    if (!scales) return badModel("scales are missing");
+    return importOldResize(context, *scales);
+  }
+  const Term x = termOf(context, 0);
+  const Method method = readMethod(context);
+  std::vector<int64_t> named = allAxes(context);
+  std::string policy = "stretch";
+  if (context.opset >= 18) {
+    named = need(resolveAxes(attrOf(context, "axes", named), x.rank()));
+    policy = attrOf<std::string>(context, "keep_aspect_ratio_policy", policy);
+    needOneOf("keep_aspect_ratio_policy", policy, {"stretch", "not_larger", "not_smaller"});
+  }
+  std::vector<Axis> axes;
+  for (int64_t i = 0; i < x.rank(); ++i) axes.push_back({x.dim(i), x.dim(i), 1, 0, 1, true});
+
+  auto sizes = need(context.knownInts(3, "sizes"));
+  if (sizes && sizes->empty()) sizes.reset();
+  const auto scales = knownReals(context, 2, "scales");
+  if (!sizes == !scales) return badModel("{} scales and sizes", sizes ? "both" : "neither");
+  if (sizes)
+    needCount("sizes", sizes->size(), named.size());
+  else
+    needCount("scales", scales->size(), named.size());
+  if (scales)
+    for (size_t i = 0; i < named.size(); ++i) {
+      Axis& axis = axes[named[i]];
+      axis = {axis.in, scaledExtent(axis.in, (*scales)[i]), (*scales)[i], 0, 1, false};
     }
+  else
+    CDL_TRY(setSizes(axes, named, *sizes, policy));
   if (method.coordinates == "tf_crop_and_resize") {
-    const auto roi = knownReals(step, 1, "roi");
+    const auto roi = knownReals(context, 1, "roi");
     if (!roi) return badModel("tf_crop_and_resize needs a roi");
     needCount("numbers of roi", roi->size(), 2 * named.size());
     for (size_t i = 0; i < named.size(); ++i) {
@@ -378,7 +391,7 @@ Status importResize(Step& step) {
       axes[named[i]].end = (*roi)[i + named.size()];
     }
   }
-  return step.set(resize(x, method, axes));
+  return context.set(resize(x, method, axes));
 }
 
 constexpr Operator kResizeOperators[] = {

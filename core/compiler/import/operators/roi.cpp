@@ -12,13 +12,13 @@ struct Regions {
   int64_t count, height, width;
 };
 
-Regions readRegions(const Step& step, int64_t columns) {
-  const Term x = termOf(step, 0), rois = termOf(step, 1);
+Regions readRegions(const NodeContext& context, int64_t columns) {
+  const Term x = termOf(context, 0), rois = termOf(context, 1);
   if (!isFloat(x.elem()) || x.rank() != 4 || x.count() == 0)
     need(badModel("input {} is no batch of images", x.text()));
   if (rois.elem() != x.elem() || rois.rank() != 2 || rois.dim(1) != columns)
     need(badModel("rois {}, expected {}[regions,{}]", rois.text(), elemName(x.elem()), columns));
-  const Term image = columns == 5 ? rois.slice(1, 0, 1) : termOf(step, 2);
+  const Term image = columns == 5 ? rois.slice(1, 0, 1) : termOf(context, 2);
   if (image.count() != rois.dim(0))
     need(badModel("{} regions but batch_indices {}", rois.dim(0), image.text()));
   if (x.count() > INT32_MAX)
@@ -32,8 +32,8 @@ Regions readRegions(const Step& step, int64_t columns) {
       x.dim(3)};
 }
 
-int64_t extentAttr(Step& step, const char* name, int64_t most) {
-  const int64_t value = attrOf<int64_t>(step, name, 1);
+int64_t extentAttr(NodeContext& context, const char* name, int64_t most) {
+  const int64_t value = attrOf<int64_t>(context, name, 1);
   if (value < 1 || value > most) need(badModel("{} is {}, expected 1 to {}", name, value, most));
   return value;
 }
@@ -47,12 +47,12 @@ struct Alignment {
   double scale = 1;    ///< of the regions' coordinates
 };
 
-Alignment readAlignment(Step& step) {
-  const std::string mode = attrOf<std::string>(step, "mode", "avg");
+Alignment readAlignment(NodeContext& context) {
+  const std::string mode = attrOf<std::string>(context, "mode", "avg");
   if (mode != "avg" && mode != "max") need(badModel("mode '{}' is not avg or max", mode));
   std::string shift = "output_half_pixel"; // what it was before there was a choice
-  if (step.opset >= 16)
-    shift = attrOf<std::string>(step, "coordinate_transformation_mode", "half_pixel");
+  if (context.opset >= 16)
+    shift = attrOf<std::string>(context, "coordinate_transformation_mode", "half_pixel");
   if (shift != "half_pixel" && shift != "output_half_pixel")
     need(badModel("coordinate_transformation_mode '{}' is not half_pixel or output_half_pixel",
                   shift));
@@ -60,10 +60,10 @@ Alignment readAlignment(Step& step) {
   Alignment made;
   made.isMax = mode == "max";
   made.isHalfPixel = shift == "half_pixel";
-  made.bins = {extentAttr(step, "output_height", kMostBins),
-               extentAttr(step, "output_width", kMostBins)};
-  made.samples = attrOf<int64_t>(step, "sampling_ratio", 0);
-  made.scale = attrOf<float>(step, "spatial_scale", 1.0f);
+  made.bins = {extentAttr(context, "output_height", kMostBins),
+               extentAttr(context, "output_width", kMostBins)};
+  made.samples = attrOf<int64_t>(context, "sampling_ratio", 0);
+  made.scale = attrOf<float>(context, "spatial_scale", 1.0f);
   if (made.samples < 0 || made.samples > kMostBins)
     need(badModel("sampling_ratio is {}, expected 0 to {}", made.samples, kMostBins));
   if (made.samples == 0)
@@ -74,9 +74,9 @@ Alignment readAlignment(Step& step) {
 }
 
 /// Samples on a grid in every bin, each from the four elements around it.
-Status importRoiAlign(Step& step) {
-  const Regions all = readRegions(step, 4);
-  const Alignment alignment = readAlignment(step);
+Status importRoiAlign(NodeContext& context) {
+  const Regions all = readRegions(context, 4);
+  const Alignment alignment = readAlignment(context);
   const std::array<int64_t, 2>& bins = alignment.bins;
   const int64_t samples = alignment.samples;
   const Term corners = all.rois * alignment.scale - (alignment.isHalfPixel ? 0.5 : 0);
@@ -86,7 +86,7 @@ Status importRoiAlign(Step& step) {
     const Term start = corners.slice(1, 1 - axis, 1);
     Term size = corners.slice(1, 3 - axis, 1) - start;
     if (!alignment.isHalfPixel) size = max(size, 1); // a malformed region is one element
-    const Term steps = (iota(step.build, count, Elem::i32_).cast(size.elem()) + 0.5) /
+    const Term steps = (iota(context.build, count, Elem::i32_).cast(size.elem()) + 0.5) /
                        static_cast<double>(samples);
     const Term place = start + size / static_cast<double>(bins[axis]) * steps; // [regions, samples]
     const Term outside =
@@ -122,17 +122,17 @@ Status importRoiAlign(Step& step) {
   const Term pooled = alignment.isMax ? reduce(OpKind::ReduceMax, parts, {3}, false)
                                       : reduce(OpKind::ReduceSum, parts, {3}, false) /
                                             static_cast<double>(samples * samples);
-  return step.set(pooled.transpose({0, 3, 1, 2}).cast(all.x.elem()));
+  return context.set(pooled.transpose({0, 3, 1, 2}).cast(all.x.elem()));
 }
 
 /// The largest element of every bin: columns first, then rows, each among those that a mask leaves.
-Status importMaxRoiPool(Step& step) {
-  const Regions all = readRegions(step, 5);
-  const auto pooled = attrOf<std::vector<int64_t>>(step, "pooled_shape", {});
+Status importMaxRoiPool(NodeContext& context) {
+  const Regions all = readRegions(context, 5);
+  const auto pooled = attrOf<std::vector<int64_t>>(context, "pooled_shape", {});
   if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1 || pooled[0] > INT32_MAX ||
       pooled[1] > INT32_MAX)
     return badModel("pooled_shape [{}] is not two positive numbers", fmt::join(pooled, ","));
-  const Term scaled = all.rois * attrOf<float>(step, "spatial_scale", 1.0f);
+  const Term scaled = all.rois * attrOf<float>(context, "spatial_scale", 1.0f);
   // halves away from zero
   const Term corners = select(less(scaled, 0), -floor(0.5 - scaled), floor(scaled + 0.5));
   const Elem wide = corners.elem();
@@ -145,12 +145,12 @@ Status importMaxRoiPool(Step& step) {
     const Term start = corners.slice(1, 1 - axis, 1);
     const Term size =
         max(corners.slice(1, 3 - axis, 1) - start + 1, 1) / static_cast<double>(pooled[axis]);
-    const Term bin = iota(step.build, pooled[axis], Elem::i32_).cast(wide);
+    const Term bin = iota(context.build, pooled[axis], Elem::i32_).cast(wide);
     const auto clipped = [&](const Term& x) {
       return min(max(x + start, 0), static_cast<double>(extent));
     };
     const Term first = clipped(floor(size * bin)), end = clipped(ceil(size * (bin + 1)));
-    const Term place = iota(step.build, extent, Elem::i32_).cast(wide).reshape({1, 1, extent});
+    const Term place = iota(context.build, extent, Elem::i32_).cast(wide).reshape({1, 1, extent});
     return Bins{
         logicalAnd(logicalNot(less(place, first.unsqueeze(2))), less(place, end.unsqueeze(2))),
         lessOrEqual(end, first)};
@@ -171,7 +171,7 @@ Status importMaxRoiPool(Step& step) {
       false);
   const Term isEmpty = logicalOr(rows.isEmpty.reshape({count, 1, pooled[0], 1}),
                                  columns.isEmpty.reshape({count, 1, 1, pooled[1]}));
-  return step.set(select(isEmpty, 0, both));
+  return context.set(select(isEmpty, 0, both));
 }
 
 constexpr Operator kRoiOperators[] = {

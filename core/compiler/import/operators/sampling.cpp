@@ -34,10 +34,20 @@ struct Neighbours {
   std::optional<Term> weight;  ///< absent: 1
 };
 
+/// Where the neighbours of a point lie, relative to the last place before it.
+std::vector<double> neighbourOffsets(SampleMode mode) {
+  switch (mode) {
+  case SampleMode::cubic: return {-1, 0, 1, 2};
+  case SampleMode::linear: return {0, 1};
+  default: return {0};
+  }
+}
+
 /// x: where the points lie, in elements: [batch, points].
 Neighbours neighboursAlong(Term x, int64_t extent, const SampleMethod& method) {
   const double last = static_cast<double>(extent - 1);
-  const double lo = method.alignCorners ? 0 : -0.5, hi = method.alignCorners ? last : last + 0.5;
+  const double lo = method.alignCorners ? 0 : -0.5;
+  const double hi = method.alignCorners ? last : last + 0.5;
   const bool isCubic = method.mode == SampleMode::cubic;
   if (method.mode == SampleMode::nearest) x = roundEven(x);
   if (method.padding == Padding::zeros) {
@@ -46,9 +56,7 @@ Neighbours neighboursAlong(Term x, int64_t extent, const SampleMethod& method) {
     const Term inside = method.padding == Padding::border ? clip(x, 0, last) : reflect(x, lo, hi);
     x = select(logicalOr(less(x, lo), less(x.number(hi), x)), inside, x);
   }
-  const std::vector<double> steps = isCubic ? std::vector<double>{-1, 0, 1, 2}
-                                    : method.mode == SampleMode::linear ? std::vector<double>{0, 1}
-                                                                        : std::vector<double>{0};
+  const std::vector<double> steps = neighbourOffsets(method.mode);
   const auto count = static_cast<int64_t>(steps.size());
   x = x.unsqueeze(1);
   Term place = floor(x) + constant(x.build(), steps, {1, count, 1}, x.elem());
@@ -124,30 +132,30 @@ Term sample(const Term& x, const std::vector<Term>& points, const SampleMethod& 
   return isInteger(x.elem()) ? saturated(taken, x.elem()) : taken.cast(x.elem());
 }
 
-SampleMethod readSampleMethod(Step& step) {
-  const bool isOld = step.opset < 20;
+SampleMethod readSampleMethod(NodeContext& context) {
+  const bool isOld = context.opset < 20;
   const std::string names[3] = {"nearest", isOld ? "bilinear" : "linear",
                                 isOld ? "bicubic" : "cubic"};
   const std::string paddings[3] = {"zeros", "border", "reflection"};
   const auto choose = [&](const char* what, const std::string& otherwise,
                           const std::string(&all)[3]) {
-    const std::string given = attrOf<std::string>(step, what, otherwise);
+    const std::string given = attrOf<std::string>(context, what, otherwise);
     const auto found = std::find(all, all + 3, given);
     if (found == all + 3) need(badModel("{} '{}' is not {}", what, given, fmt::join(all, ", ")));
     return static_cast<int>(found - all);
   };
   return {static_cast<SampleMode>(choose("mode", names[1], names)),
           static_cast<Padding>(choose("padding_mode", "zeros", paddings)),
-          need(step.flagAttr("align_corners", false))};
+          need(context.flagAttr("align_corners", false))};
 }
 
-Status importGridSample(Step& step) {
-  const SampleMethod method = readSampleMethod(step);
-  const Term x = termOf(step, 0), grid = termOf(step, 1);
+Status importGridSample(NodeContext& context) {
+  const SampleMethod method = readSampleMethod(context);
+  const Term x = termOf(context, 0), grid = termOf(context, 1);
   const int64_t rank = x.rank() - 2;
-  if (rank < 1 || rank > 3 || (step.opset < 20 && rank != 2))
+  if (rank < 1 || rank > 3 || (context.opset < 20 && rank != 2))
     return badModel("input {} has {} spatial dims, expected {}", x.text(), rank,
-                    step.opset < 20 ? "2" : "1 to 3");
+                    context.opset < 20 ? "2" : "1 to 3");
   if (!isFloat(grid.elem()) || grid.rank() != x.rank() || grid.dim(0) != x.dim(0) ||
       grid.dim(-1) != rank)
     return badModel("grid {} does not fit input {}", grid.text(), x.text());
@@ -165,14 +173,14 @@ Status importGridSample(Step& step) {
   Shape shape = grid.shape();
   shape.pop_back();
   shape.insert(shape.begin() + 1, x.dim(1));
-  return step.set(sample(x, points, method).reshape(shape));
+  return context.set(sample(x, points, method).reshape(shape));
 }
 
 /// A linear form of the places -1 to 1 along each axis.
-Status importAffineGrid(Step& step) {
-  const bool alignCorners = need(step.flagAttr("align_corners", false));
-  const auto size = need(step.neededInts("size", 1, 20));
-  const Term theta = termOf(step, 0);
+Status importAffineGrid(NodeContext& context) {
+  const bool alignCorners = need(context.flagAttr("align_corners", false));
+  const auto size = need(context.neededInts("size", 1, 20));
+  const Term theta = termOf(context, 0);
   const auto rank = static_cast<int64_t>(size.size()) - 2;
   if (rank < 2 || rank > 3) return badModel("a size of {} dims, expected 4 or 5", size.size());
   if (!isFloat(theta.elem()) || theta.shape() != Shape{size[0], rank, rank + 1})
@@ -197,10 +205,11 @@ Status importAffineGrid(Step& step) {
     const double first = alignCorners ? corner : width / 2 - 1;
     Shape form(static_cast<size_t>(rank) + 2, 1);
     form[axis + 1] = extent;
-    grid = grid + (iota(step.build, extent, Elem::i32_).cast(wide) * width + first).reshape(form) *
-                      column(rank - 1 - axis);
+    grid =
+        grid + (iota(context.build, extent, Elem::i32_).cast(wide) * width + first).reshape(form) *
+                   column(rank - 1 - axis);
   }
-  return step.set(grid.cast(theta.elem()));
+  return context.set(grid.cast(theta.elem()));
 }
 
 /// How a window moves over the axes of an image; pads: all begins, then all ends.
@@ -250,15 +259,15 @@ std::vector<Term> sampledPoints(const Term& moved, const Shape& out, const Shape
 
 /// A convolution whose kernel's elements each look somewhere else: what they see is sampled, then
 /// it is a product.
-Status importDeformConv(Step& step) {
-  const Term x = termOf(step, 0), w = termOf(step, 1), offset = termOf(step, 2);
-  const Attrs attrs = need(convAttrs(step, w.value()->type));
+Status importDeformConv(NodeContext& context) {
+  const Term x = termOf(context, 0), w = termOf(context, 1), offset = termOf(context, 2);
+  const Attrs attrs = need(convAttrs(context, w.value()->type));
   const auto ints = [&](const char* name) {
     return std::get<std::vector<int64_t>>(attrs.at(name));
   };
   const WindowMoves moves{ints("strides"), ints("pads"), ints("dilations")};
   const int64_t group = std::get<int64_t>(attrs.at("group")),
-                offsetGroup = attrOf<int64_t>(step, "offset_group", 1);
+                offsetGroup = attrOf<int64_t>(context, "offset_group", 1);
   const int64_t batch = x.dim(0), channels = x.dim(1), outputs = w.dim(0), rank = x.rank() - 2;
   if (!isFloat(x.elem()) || w.elem() != x.elem() || offset.elem() != x.elem())
     return badModel("X is {}, W {} and offset {}", x.text(), w.text(), offset.text());
@@ -288,8 +297,8 @@ Status importDeformConv(Step& step) {
   images[0] = batch * offsetGroup;
   images[1] = channels / offsetGroup;
   Term seen = sample(x.reshape(images), points, SampleMethod());
-  if (step.input(4)) {
-    const Term mask = termOf(step, 4);
+  if (context.input(4)) {
+    const Term mask = termOf(context, 4);
     wanted[1] = offsetGroup * *taps;
     if (mask.elem() != x.elem() || mask.shape() != wanted)
       return badModel("mask {}, expected {}", mask.text(), shapeText(wanted));
@@ -301,13 +310,13 @@ Status importDeformConv(Step& step) {
   Shape shape{batch, outputs};
   shape.insert(shape.end(), out.begin(), out.end());
   y = y.reshape(shape);
-  if (!step.input(3)) return step.set(y);
-  const Term bias = termOf(step, 3);
+  if (!context.input(3)) return context.set(y);
+  const Term bias = termOf(context, 3);
   if (bias.shape() != Shape{outputs})
     return badModel("bias {}, expected [{}]", bias.text(), outputs);
   Shape form(shape.size(), 1);
   form[1] = outputs;
-  return step.set(y + bias.reshape(form));
+  return context.set(y + bias.reshape(form));
 }
 
 constexpr Operator kSamplingOperators[] = {

@@ -62,13 +62,13 @@ Term isTrue(const Term& x) { return x.elem() == Elem::bool_ ? x : logicalNot(equ
 
 /// A dim of the result for each of x, in which stand the places along it. Of a scalar there is
 /// none.
-Status importNonZero(Step& step) {
-  const Term x = termOf(step, 0);
+Status importNonZero(NodeContext& context) {
+  const Term x = termOf(context, 0);
   const int64_t size = x.count();
   const Selected found = selected(isTrue(x).reshape({size}));
   if (x.rank() == 0)
-    return step.trim({{0, full(step.build, 0, {0, size}, Elem::i64_).value(), 1}},
-                     found.count.value());
+    return context.trim({{0, full(context.build, 0, {0, size}, Elem::i64_).value(), 1}},
+                        found.count.value());
   std::vector<Term> rows;
   int64_t stride = size;
   for (int64_t d = 0; d < x.rank(); ++d) {
@@ -78,28 +78,28 @@ Status importNonZero(Step& step) {
     if (d > 0 && x.dim(d) < size) row = rem(row, static_cast<double>(x.dim(d)));
     rows.push_back((d > 0 && x.dim(d) == 1 ? row * 0 : row).reshape({1, size}));
   }
-  return step.trim({{0, concat(rows, 0).cast(Elem::i64_).value(), 1}}, found.count.value());
+  return context.trim({{0, concat(rows, 0).cast(Elem::i64_).value(), 1}}, found.count.value());
 }
 
 /// The slices along an axis, or the elements, whose condition is true. Those behind its end are
 /// left out.
-Status importCompress(Step& step) {
-  const Term x = termOf(step, 0), condition = termOf(step, 1);
+Status importCompress(NodeContext& context) {
+  const Term x = termOf(context, 0), condition = termOf(context, 1);
   if (condition.rank() != 1 || condition.elem() != Elem::bool_)
     return badModel("condition is {}, expected a vector of bool", condition.text());
-  const auto axis = need(step.maybe<int64_t>("axis"));
+  const auto axis = need(context.maybe<int64_t>("axis"));
   const Term line = axis ? x : x.reshape({x.count()});
   const int64_t at = axis ? need(resolveAxis(*axis, x.rank())) : 0;
   const int64_t extent = line.dim(at), size = std::min(extent, condition.count());
   if (condition.count() > extent) {
     const Selected beyond = selected(condition.slice(0, extent, condition.count() - extent));
-    if (const auto count = need(step.contents(beyond.count.value())); count[0] > 0)
+    if (const auto count = need(context.contents(beyond.count.value())); count[0] > 0)
       return badModel("{} of a condition of {} are true beyond the dim of {}", count[0],
                       condition.count(), extent);
   }
   const Selected kept = selected(condition.slice(0, 0, size));
   const Term rows = make(OpKind::Gather, {line, kept.places}, {{"axis", at}});
-  return step.trim({{0, rows.value(), at}}, kept.count.value());
+  return context.trim({{0, rows.value(), at}}, kept.count.value());
 }
 
 // ---- Unique
@@ -156,10 +156,10 @@ Term rowKeys(const Term& x) {
 
 /// Elements, or slices along an axis, each once: in order, or as they come first. NaN comes last,
 /// and once.
-Status importUnique(Step& step) {
-  const Term x = termOf(step, 0);
-  const bool inOrder = need(step.flagAttr("sorted", true));
-  const auto axis = need(step.maybe<int64_t>("axis"));
+Status importUnique(NodeContext& context) {
+  const Term x = termOf(context, 0);
+  const bool inOrder = need(context.flagAttr("sorted", true));
+  const auto axis = need(context.maybe<int64_t>("axis"));
   const int64_t at = axis ? need(resolveAxis(*axis, x.rank())) : 0;
   const Term line = axis ? x : x.reshape({x.count()});
   const Term comparable = line.elem() == Elem::bool_ ? line.cast(Elem::u8_) : line;
@@ -167,13 +167,14 @@ Status importUnique(Step& step) {
   std::vector<int64_t> perm{at};
   for (int64_t d = 0; d < line.rank(); ++d)
     if (d != at) perm.push_back(d);
-  const Term key =
-      axis ? rowKeys(Term(step.build, step.build.flatten(comparable.transpose(perm).value(), 1)))
-           : comparable;
+  const Term key = axis
+                       ? rowKeys(Term(context.build,
+                                      context.build.flatten(comparable.transpose(perm).value(), 1)))
+                       : comparable;
 
   const auto [sorted, order] = sortFirst(key);
   const Elem elem = order.elem();
-  const Term all = iota(step.build, size, elem);
+  const Term all = iota(context.build, size, elem);
   const Selected runs = selected(startsRun(sorted));
   const Term run = runningSum(startsRun(sorted).cast(elem), 0) - 1;
   const auto take = [&](const Term& from, const Term& index) {
@@ -181,7 +182,7 @@ Status importUnique(Step& step) {
   };
   // Of each run: the place of its first in x, its length; of each element of x: its run.
   Term first = take(order, runs.places.cast(elem)),
-       length = putLine(size, run, full(step.build, 1, {size}, elem), "add");
+       length = putLine(size, run, full(context.build, 1, {size}, elem), "add");
   Term inverse = putLine(size, order, run);
   if (!inOrder) {
     const Term isRun = less(all, runs.count.cast(elem));
@@ -190,12 +191,12 @@ Status importUnique(Step& step) {
     length = take(length, runOrder);
     inverse = take(putLine(size, runOrder, all), inverse);
   }
-  step.set(2, inverse.cast(Elem::i64_).value());
+  context.set(2, inverse.cast(Elem::i64_).value());
   const Term values = make(OpKind::Gather, {line, first}, {{"axis", at}});
-  return step.trim({{0, values.value(), at},
-                    {1, first.cast(Elem::i64_).value(), 0},
-                    {3, length.cast(Elem::i64_).value(), 0}},
-                   runs.count.value());
+  return context.trim({{0, values.value(), at},
+                       {1, first.cast(Elem::i64_).value(), 0},
+                       {3, length.cast(Elem::i64_).value(), 0}},
+                      runs.count.value());
 }
 
 constexpr Operator kSelectionOperators[] = {

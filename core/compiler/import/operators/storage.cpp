@@ -8,8 +8,8 @@ namespace candela::import {
 namespace {
 
 /// The element type that an attribute names; `none` where it is absent or 0.
-Elem elemAttr(Step& step, const std::string& name) {
-  const int64_t type = attrOf<int64_t>(step, name, 0);
+Elem elemAttr(NodeContext& context, const std::string& name) {
+  const int64_t type = attrOf<int64_t>(context, name, 0);
   if (type == 0) return Elem::none;
   const auto elem =
       type > 0 && type <= INT32_MAX ? elemFromOnnx(static_cast<int>(type)) : std::nullopt;
@@ -89,21 +89,21 @@ Term toScale(const Term& from, bool saturate, const std::string& mode) {
 }
 
 /// `saturate` says something about 8-bit floats only, `round_mode` about f8e8m0 only.
-Status castTo(Step& step, Elem to) {
-  const bool saturate = need(step.flagAttr("saturate", true));
-  const std::string mode = attrOf<std::string>(step, "round_mode", "up");
-  const Term x = termOf(step, 0);
-  if (to == Elem::f8e8m0_ && x.elem() != to) return step.set(toScale(x, saturate, mode));
-  return step.set(convert(x, to, saturate && isFloat(to) && isStorageOnly(to)));
+Status castTo(NodeContext& context, Elem to) {
+  const bool saturate = need(context.flagAttr("saturate", true));
+  const std::string mode = attrOf<std::string>(context, "round_mode", "up");
+  const Term x = termOf(context, 0);
+  if (to == Elem::f8e8m0_ && x.elem() != to) return context.set(toScale(x, saturate, mode));
+  return context.set(convert(x, to, saturate && isFloat(to) && isStorageOnly(to)));
 }
 
-Status importCast(Step& step) {
-  const Elem to = elemAttr(step, "to");
+Status importCast(NodeContext& context) {
+  const Elem to = elemAttr(context, "to");
   if (to == Elem::none) return badModel("attribute 'to' is missing");
-  return castTo(step, to);
+  return castTo(context, to);
 }
 
-Status importCastLike(Step& step) { return castTo(step, step.input(1)->type.elem); }
+Status importCastLike(NodeContext& context) { return castTo(context, context.input(1)->type.elem); }
 
 bool isComputed(Elem elem) { return isFloat(elem) && !isStorageOnly(elem); }
 
@@ -113,8 +113,8 @@ struct Grid {
   const Term& x;
   int64_t axis, block;
 
-  Grid(Step& step, const Term& x) : x(x), axis(attrOf<int64_t>(step, "axis", 1)) {
-    block = attrOf<int64_t>(step, "block_size", 0);
+  Grid(NodeContext& context, const Term& x) : x(x), axis(attrOf<int64_t>(context, "axis", 1)) {
+    block = attrOf<int64_t>(context, "block_size", 0);
     if (block < 0) need(badModel("block_size {} is below 0", block));
   }
 
@@ -152,14 +152,14 @@ struct Grid {
   }
 };
 
-Status importQuantizeLinear(Step& step) {
-  const Term x = termOf(step, 0), scale = termOf(step, 1);
+Status importQuantizeLinear(NodeContext& context) {
+  const Term x = termOf(context, 0), scale = termOf(context, 1);
   std::optional<Term> zero;
-  if (step.input(2)) zero = termOf(step, 2);
-  Grid grid(step, x);
+  if (context.input(2)) zero = termOf(context, 2);
+  Grid grid(context, x);
   grid.check(scale, zero ? &*zero : nullptr);
-  const bool saturate = need(step.flagAttr("saturate", true));
-  const Elem named = elemAttr(step, "output_dtype"), precision = elemAttr(step, "precision");
+  const bool saturate = need(context.flagAttr("saturate", true));
+  const Elem named = elemAttr(context, "output_dtype"), precision = elemAttr(context, "precision");
   const Elem asked = named == Elem::none ? Elem::u8_ : named;
   const Elem to = zero ? zero->elem() : asked;
   if (named != Elem::none && named != to)
@@ -177,33 +177,33 @@ Status importQuantizeLinear(Step& step) {
     const Elem byte = isPacked(to) ? wider : to;
     const Term offset =
         zero ? unpacked(*zero)
-             : Term(step.build,
-                    step.build.constant(Payload::splat(byte, scale.count(), 0), scale.shape()));
+             : Term(context.build,
+                    context.build.constant(Payload::splat(byte, scale.count(), 0), scale.shape()));
     Term y = make(OpKind::Quantize,
                   {x.cast(inner), grid.operand(scale.cast(inner)), grid.operand(offset)},
                   grid.attrs(scale));
-    if (byte == to) return step.set(y);
+    if (byte == to) return context.set(y);
     const IntegerRange range = integerRange(to);
     y = min(max(y, static_cast<double>(range.lowest)), static_cast<double>(range.highest));
-    return step.set(y.cast(to));
+    return context.set(y.cast(to));
   }
   const Term quotient = x.cast(inner) / grid.spread(scale.cast(inner));
   std::optional<Term> offset;
   if (zero) offset = grid.spread(unpacked(*zero));
-  return step.set(quantizeBy(quotient, offset ? &*offset : nullptr, to, saturate));
+  return context.set(quantizeBy(quotient, offset ? &*offset : nullptr, to, saturate));
 }
 
 /// (x - zero) * scale, in the wider of the types of the scale and the result.
-Status importDequantizeLinear(Step& step) {
-  const Term x = unpacked(termOf(step, 0)), scale = termOf(step, 1);
+Status importDequantizeLinear(NodeContext& context) {
+  const Term x = unpacked(termOf(context, 0)), scale = termOf(context, 1);
   std::optional<Term> zero;
-  if (step.input(2)) zero = unpacked(termOf(step, 2));
+  if (context.input(2)) zero = unpacked(termOf(context, 2));
   if (zero && zero->elem() != x.elem())
     return badModel("the zero point is {}, but x is {}", elemName(zero->elem()),
                     elemName(x.elem()));
-  Grid grid(step, x);
+  Grid grid(context, x);
   grid.check(scale, zero ? &*zero : nullptr);
-  const Elem named = elemAttr(step, "output_dtype"),
+  const Elem named = elemAttr(context, "output_dtype"),
              to = named == Elem::none ? scale.elem() : named;
   if (!isComputed(to))
     return badModel("the result would be {}: output_dtype is missing or wrong", elemName(to));
@@ -216,12 +216,12 @@ Status importDequantizeLinear(Step& step) {
   if (isWhole && !grid.block) {
     std::vector<Term> operands = {x, grid.operand(scale.cast(inner))};
     if (zero) operands.push_back(grid.operand(*zero));
-    return step.set(make(OpKind::Dequantize, operands, grid.attrs(scale)).cast(to));
+    return context.set(make(OpKind::Dequantize, operands, grid.attrs(scale)).cast(to));
   }
   const Elem wide = to == Elem::f64_ ? to : Elem::f32_;
   std::optional<Term> offset;
   if (zero) offset = grid.spread(*zero);
-  return step.set(
+  return context.set(
       dequantizeBy(x, grid.spread(scale.cast(wide)), offset ? &*offset : nullptr).cast(to));
 }
 

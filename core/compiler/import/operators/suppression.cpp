@@ -34,9 +34,10 @@ Term overlaps(const std::vector<Term>& a, const std::vector<Term>& b, const Term
   return logicalAnd(less(0, common), less(share, common / (a[4] + b[4] - common)));
 }
 
-std::optional<Term> scalarOf(const Step& step, size_t input, const char* what, Elem elem) {
-  if (!step.input(input)) return std::nullopt;
-  const Term x = termOf(step, input);
+std::optional<Term> scalarOf(const NodeContext& context, size_t input, const char* what,
+                             Elem elem) {
+  if (!context.input(input)) return std::nullopt;
+  const Term x = termOf(context, input);
   if (!isFloat(x.elem()) || x.count() != 1)
     need(badModel("{} is {}, expected one float", what, x.text()));
   return x.reshape({}).cast(elem);
@@ -51,10 +52,11 @@ struct Candidates {
 
 /// The candidates among scores[rows, boxes]. Those that a score keeps out are left out in steps of
 /// powers of two, so that not each image is another shape.
-Candidates readCandidates(Step& step, const Term& scores, const std::optional<Term>& least) {
+Candidates readCandidates(NodeContext& context, const Term& scores,
+                          const std::optional<Term>& least) {
   const int64_t rows = scores.dim(0), count = scores.dim(1);
   int64_t width = count;
-  Term key = scores, left = full(step.build, static_cast<double>(count), {rows, 1}, Elem::i32_);
+  Term key = scores, left = full(context.build, static_cast<double>(count), {rows, 1}, Elem::i32_);
   if (least) {
     const Term isIn = less(*least, scores);
     key = select(isIn, scores, -INFINITY);
@@ -65,18 +67,18 @@ Candidates readCandidates(Step& step, const Term& scores, const std::optional<Te
     if (!powers.empty()) {
       const auto size = static_cast<int64_t>(powers.size());
       const Term isBelow =
-          less(constant(step.build, powers, {size}, Elem::i32_), longest).cast(Elem::i32_);
+          less(constant(context.build, powers, {size}, Elem::i32_), longest).cast(Elem::i32_);
       const auto doublings =
-          need(step.contents(reduce(OpKind::ReduceSum, isBelow, {0}, false).value()));
+          need(context.contents(reduce(OpKind::ReduceSum, isBelow, {0}, false).value()));
       if (doublings[0] < 0 || doublings[0] > size)
         need(failure(Code::internal, "{} doublings", doublings[0]));
       width = std::min(count, int64_t(1) << doublings[0]);
     }
   }
-  const auto sorted =
-      need(step.build.addAll(OpKind::Sort, {key.value()},
-                             {{"axis", int64_t(1)}, {"k", width}, {"descending", int64_t(1)}}, 2));
-  return {Term(step.build, sorted[1]), left, width};
+  const auto sorted = need(
+      context.build.addAll(OpKind::Sort, {key.value()},
+                           {{"axis", int64_t(1)}, {"k", width}, {"descending", int64_t(1)}}, 2));
+  return {Term(context.build, sorted[1]), left, width};
 }
 
 /// One turn: carried is which places are left, captured are the edges of the boxes there and the
@@ -111,8 +113,8 @@ Term indexTriples(const Term& index, int64_t batch, int64_t classes) {
 
 /// In each turn every class takes the best of its boxes that are left, and drops those that overlap
 /// it. There are as many turns as boxes are asked for, or can be left.
-Status importNonMaxSuppression(Step& step) {
-  const Term boxes = widened(termOf(step, 0)), scores = widened(termOf(step, 1));
+Status importNonMaxSuppression(NodeContext& context) {
+  const Term boxes = widened(termOf(context, 0)), scores = widened(termOf(context, 1));
   if (boxes.rank() != 3 || boxes.dim(2) != 4 || !isFloat(boxes.elem()))
     return badModel("boxes are {}, expected floats [batch, n, 4]", boxes.text());
   const int64_t batch = boxes.dim(0), count = boxes.dim(1);
@@ -121,32 +123,33 @@ Status importNonMaxSuppression(Step& step) {
     return badModel("scores are {}, expected floats [{}, classes, {}]", scores.text(), batch,
                     count);
   const int64_t classes = scores.dim(1), rows = batch * classes;
-  const bool centered = need(step.flagAttr("center_point_box", false));
-  const auto limit = need(step.knownInts(2, "max_output_boxes_per_class"));
+  const bool centered = need(context.flagAttr("center_point_box", false));
+  const auto limit = need(context.knownInts(2, "max_output_boxes_per_class"));
   if (limit && limit->size() != 1)
     return badModel("max_output_boxes_per_class has {} values, expected 1", limit->size());
   const int64_t most = limit ? limit->front() : 0;
-  if (scores.count() == 0 || most <= 0) return step.set(full(step.build, 0, {0, 3}, Elem::i64_));
-  const Term share = scalarOf(step, 3, "iou_threshold", boxes.elem()).value_or(boxes.number(0));
-  const auto least = scalarOf(step, 4, "score_threshold", scores.elem());
+  if (scores.count() == 0 || most <= 0)
+    return context.set(full(context.build, 0, {0, 3}, Elem::i64_));
+  const Term share = scalarOf(context, 3, "iou_threshold", boxes.elem()).value_or(boxes.number(0));
+  const auto least = scalarOf(context, 4, "score_threshold", scores.elem());
 
-  const Candidates candidates = readCandidates(step, scores.reshape({rows, count}), least);
+  const Candidates candidates = readCandidates(context, scores.reshape({rows, count}), least);
   const int64_t width = candidates.width;
   const Term order = candidates.order;
-  const Term place = iota(step.build, width, Elem::i32_).reshape({1, width});
+  const Term place = iota(context.build, width, Elem::i32_).reshape({1, width});
 
   Recurrence turns;
   turns.trips = std::min(width, most);
   turns.inputs.carried = {less(place, candidates.left).expand({rows, width})};
   const Elem flat = placeElem(boxes.count());
-  const Term first(step.build,
-                   step.build.constant(Payload::iota(flat, batch, 0, count), {batch, 1, 1}));
+  const Term first(context.build,
+                   context.build.constant(Payload::iota(flat, batch, 0, count), {batch, 1, 1}));
   const Term box = (order.reshape({batch, classes, width}).cast(flat) + first);
   for (const Term& edge : edgesOf(boxes, centered))
     turns.inputs.captured.push_back(takeFlat(edge, box).reshape({rows, width}));
   turns.inputs.captured.push_back(share);
-  const StepResults taken =
-      addRecurrence(step.build, turns, [&](const StepInputs& in) { return takeBest(in, width); });
+  const StepResults taken = addRecurrence(
+      context.build, turns, [&](const StepInputs& in) { return takeBest(in, width); });
 
   // Each chosen place, or `width` where none was left: [rows, trips].
   const Term places = taken.stacked[0].reshape({turns.trips, rows}).transpose({1, 0});
@@ -156,7 +159,7 @@ Status importNonMaxSuppression(Step& step) {
       selected(less(places, static_cast<double>(width)).reshape({rows * turns.trips}));
   const Term result =
       make(OpKind::Gather, {triples, kept.places}, {{"axis", int64_t(0)}}).cast(Elem::i64_);
-  return step.trim({{0, result.value(), 0}}, kept.count.value());
+  return context.trim({{0, result.value(), 0}}, kept.count.value());
 }
 
 constexpr Operator kSuppressionOperators[] = {

@@ -45,8 +45,8 @@ Term matrix(Builder& build, const Transform& t, Elem elem) {
   return constant(build, values, {*rows, *columns}, elem);
 }
 
-std::optional<int64_t> knownInt(Step& step, size_t input, const char* what) {
-  const auto given = need(step.knownInts(input, what));
+std::optional<int64_t> knownInt(NodeContext& context, size_t input, const char* what) {
+  const auto given = need(context.knownInts(input, what));
   if (given && given->size() != 1)
     need(badModel("{} has {} elements, expected 1", what, given->size()));
   return given ? std::optional(given->front()) : std::nullopt;
@@ -64,22 +64,22 @@ int64_t inRange(const char* what, int64_t value, int64_t least) {
   return value;
 }
 
-Status importDft(Step& step) {
-  const Term x = termOf(step, 0);
+Status importDft(NodeContext& context) {
+  const Term x = termOf(context, 0);
   const int64_t parts = partsOf(x), rank = x.rank();
-  const bool inverse = need(step.flagAttr("inverse", false)),
-             onesided = need(step.flagAttr("onesided", false));
-  int64_t axis =
-      step.opset < 20 ? attrOf<int64_t>(step, "axis", 1) : knownInt(step, 2, "axis").value_or(-2);
-  if (step.opset < 20 && step.input(2))
-    return badModel("input 'axis' needs opset 20, the model has {}", step.opset);
+  const bool inverse = need(context.flagAttr("inverse", false)),
+             onesided = need(context.flagAttr("onesided", false));
+  int64_t axis = context.opset < 20 ? attrOf<int64_t>(context, "axis", 1)
+                                    : knownInt(context, 2, "axis").value_or(-2);
+  if (context.opset < 20 && context.input(2))
+    return badModel("input 'axis' needs opset 20, the model has {}", context.opset);
   axis = need(resolveAxis(axis, rank));
   if (axis == rank - 1)
     return badModel("axis {} of {} holds the parts of the numbers", axis, x.text());
   const bool isHalf = inverse && onesided;
   const int64_t length = inRange(
       "dft_length",
-      knownInt(step, 1, "dft_length").value_or(isHalf ? 2 * (x.dim(axis) - 1) : x.dim(axis)), 1);
+      knownInt(context, 1, "dft_length").value_or(isHalf ? 2 * (x.dim(axis) - 1) : x.dim(axis)), 1);
   // What is missing is 0, what is too much is left out.
   const Transform transform{length,         std::min(x.dim(axis), isHalf ? length / 2 + 1 : length),
                             parts,          onesided && !inverse ? length / 2 + 1 : length,
@@ -96,32 +96,33 @@ Status importDft(Step& step) {
   const int64_t depth = transform.in * parts;
   const auto rows = elementCount(std::span(shape).first(static_cast<size_t>(rank) - 2));
   const Term y = matmul(numbers.reshape({rows.value_or(0), depth}),
-                        matrix(step.build, transform, weightedElem(x.elem())));
+                        matrix(context.build, transform, weightedElem(x.elem())));
   shape[rank - 2] = transform.out;
   shape[rank - 1] = transform.outParts;
-  return step.set(y.reshape(shape).transpose(back).cast(x.elem()));
+  return context.set(y.reshape(shape).transpose(back).cast(x.elem()));
 }
 
 /// Frames are a view of the signal whose rows overlap; the window is part of the matrix.
-Status importStft(Step& step) {
-  const Term x = termOf(step, 0);
+Status importStft(NodeContext& context) {
+  const Term x = termOf(context, 0);
   const int64_t parts = partsOf(x);
   if (x.rank() != 3) return badModel("signal {} has rank {}, expected 3", x.text(), x.rank());
-  const bool onesided = need(step.flagAttr("onesided", true));
-  const int64_t hop = inRange("frame_step", *knownInt(step, 1, "frame_step"), 1), size = x.dim(1);
+  const bool onesided = need(context.flagAttr("onesided", true));
+  const int64_t hop = inRange("frame_step", *knownInt(context, 1, "frame_step"), 1),
+                size = x.dim(1);
   std::optional<Term> window;
-  if (step.input(2)) window = termOf(step, 2);
+  if (context.input(2)) window = termOf(context, 2);
   if (window && (window->rank() != 1 || window->elem() != x.elem()))
     return badModel("window {}, expected a vector of {}", window->text(), elemName(x.elem()));
   const int64_t length =
       inRange("frame_length",
-              knownInt(step, 3, "frame_length").value_or(window ? window->dim(0) : size), 1);
+              knownInt(context, 3, "frame_length").value_or(window ? window->dim(0) : size), 1);
   if (window && window->dim(0) != length)
     return badModel("window {} but frames of {}", window->text(), length);
   if (length > size) return badModel("frames of {} but a signal of {}", length, size);
   const int64_t frames = (size - length) / hop + 1;
   const Transform transform{length, length, parts, onesided ? length / 2 + 1 : length, 2};
-  Term factors = matrix(step.build, transform, weightedElem(x.elem()));
+  Term factors = matrix(context.build, transform, weightedElem(x.elem()));
   if (window) {
     const int64_t columns = factors.dim(1);
     factors = (factors.reshape({length, parts * columns}) *
@@ -133,7 +134,7 @@ Status importStft(Step& step) {
                           {"dims", Shape{x.dim(0), frames, length * parts}},
                           {"strides", std::vector<int64_t>{size * parts, hop * parts, 1}}});
   const Term y = matmul(view.cast(weightedElem(x.elem())), factors);
-  return step.set(y.reshape({x.dim(0), frames, transform.out, 2}).cast(x.elem()));
+  return context.set(y.reshape({x.dim(0), frames, transform.out, 2}).cast(x.elem()));
 }
 
 constexpr Operator kTransformOperators[] = {

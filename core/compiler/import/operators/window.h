@@ -14,10 +14,10 @@ struct Window {
 };
 
 /// The spatial dims of a weight, which kernel_shape may repeat.
-std::vector<int64_t> kernelOf(Step& step, const graph::TensorType& weight);
+std::vector<int64_t> kernelOf(NodeContext& context, const graph::TensorType& weight);
 /// Of a pool, with auto_pad resolved. dilatedSince: the opset that brought dilations.
-Window poolWindow(Step& step, int dilatedSince);
+Window poolWindow(NodeContext& context, int dilatedSince);
 /// Whether windows may reach beyond the padding at the end. `since`: the opset that brought it.
-bool ceilMode(Step& step, const Window& window, int since);
+bool ceilMode(NodeContext& context, const Window& window, int since);
 
 } // namespace candela::import

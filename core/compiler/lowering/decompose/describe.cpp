@@ -469,58 +469,94 @@ NodeView viewOver(const Value* x, const Value* y) {
   return over;
 }
 
+namespace {
+
+Instrs affine(const Node& node) {
+  const Value *x = node.operand(0), *y = node.result();
+  if (convertsLayout(node)) return convertLayout(x, y);
+  const Shape dims = node.intsAttr("dims");
+  return {
+      copy(x, y, dims, node.intsAttr("strides"), node.intAttr("offset"), denseStrides(dims), 0)};
+}
+
+Instrs cast(const Node& node) {
+  const Elem from = node.operand(0)->type.elem, to = node.result()->type.elem;
+  // Not-0 is no rounding: a float becomes bool by a comparison (lowerElementwise).
+  if (from == to || (to == Elem::bool_ && isFloat(from))) return {};
+  return elementwise(node, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC,
+                     {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
+}
+
+Instrs bitcast(const Node& node) {
+  NodeView bits = flat(node.operand(0));
+  bits.elem = node.result()->type.elem;
+  return {instr(CDL_KIND_COPY, 0, {std::move(bits)}, flat(node.result()))};
+}
+
+/// A copy of the data, into which the updates are scattered.
+Instrs put(const Node& node) {
+  const Value *x = node.operand(0), *y = node.result();
+  const std::vector<int64_t> one{1};
+  return {copy(x, y, {y->type.count()}, one, 0, one, 0),
+          instr(CDL_KIND_SCATTER, capabilities::fnOf(CDL_KIND_SCATTER, node.stringAttr("fn")),
+                {dense(node.operand(1)), dense(node.operand(2))}, dense(y))};
+}
+
+Instrs rescale(const Node& node) {
+  Attrs attrs{{CDL_ATTR_A_LEFT_SHIFT, {node.intAttr("left_shift")}}};
+  if (node.operand(4)) attrs.push_back({CDL_ATTR_B_LEFT_SHIFT, {node.intAttr("b_left_shift")}});
+  if (node.hasAttr("clamp_min")) attrs.push_back({CDL_ATTR_CLAMP_MIN, {node.intAttr("clamp_min")}});
+  if (node.hasAttr("clamp_max")) attrs.push_back({CDL_ATTR_CLAMP_MAX, {node.intAttr("clamp_max")}});
+  return elementwise(node, CDL_KIND_RESCALE, 0, std::move(attrs));
+}
+
+Instrs table(const Node& node) {
+  const Value* y = node.result();
+  std::vector<NodeView> views{viewOver(node.operand(0), y), whole(y)};
+  coalesceAll(views);
+  return {instr(CDL_KIND_TABLE, 0, {views[0], dense(node.operand(1))}, views[1])};
+}
+
+Instrs argReduce(const Node& node) {
+  const Value* x = node.operand(0);
+  Shape kept = capabilities::aroundAxis(x->type.shape(), node.intAttr("axis"));
+  kept.erase(kept.begin() + 1);
+  return {instr(CDL_KIND_ARG_REDUCE, capabilities::fnOf(CDL_KIND_ARG_REDUCE, node.stringAttr("fn")),
+                {around(node, x)}, dense(node.result(), kept),
+                {{CDL_ATTR_SELECT_LAST, {node.intAttr("select_last")}}})};
+}
+
+Instrs sort(const Node& node) {
+  const uint16_t fn = node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING;
+  NodeInstr made =
+      instr(CDL_KIND_SORT, fn, {around(node, node.operand(0))}, around(node, node.result(0)));
+  made.others = {around(node, node.result(1))};
+  return {made};
+}
+
+} // namespace
+
 std::vector<NodeInstr> instructionsOf(const Node& node) {
   const Value *x = node.operand(0), *y = node.results().empty() ? nullptr : node.result();
   switch (node.kind) {
   case OpKind::Constant:
   case OpKind::Reshape: return {};
-  case OpKind::Affine: {
-    if (convertsLayout(node)) return convertLayout(x, y);
-    const Shape dims = node.intsAttr("dims");
-    return {
-        copy(x, y, dims, node.intsAttr("strides"), node.intAttr("offset"), denseStrides(dims), 0)};
-  }
+  case OpKind::Affine: return affine(node);
   case OpKind::Place: return place(node);
-  case OpKind::Cast:
-    // Not-0 is no rounding: a float becomes bool by a comparison (lowerElementwise).
-    if (x->type.elem == y->type.elem || (y->type.elem == Elem::bool_ && isFloat(x->type.elem)))
-      return {};
-    return elementwise(node, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC,
-                       {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
+  case OpKind::Cast: return cast(node);
   case OpKind::Round:
     return elementwise(node, CDL_KIND_CONVERT,
                        capabilities::fnOf(CDL_KIND_CONVERT, node.stringAttr("mode")),
                        {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
-  case OpKind::Bitcast: {
-    NodeView bits = flat(x);
-    bits.elem = y->type.elem;
-    return {instr(CDL_KIND_COPY, 0, {std::move(bits)}, flat(y))};
-  }
+  case OpKind::Bitcast: return bitcast(node);
   case OpKind::Take:
     return {instr(CDL_KIND_GATHER, capabilities::fnOf(CDL_KIND_GATHER, node.stringAttr("mode")),
                   {dense(x), dense(node.operand(1))}, dense(y))};
-  case OpKind::Put: {
-    const std::vector<int64_t> one{1};
-    return {copy(x, y, {y->type.count()}, one, 0, one, 0),
-            instr(CDL_KIND_SCATTER, capabilities::fnOf(CDL_KIND_SCATTER, node.stringAttr("fn")),
-                  {dense(node.operand(1)), dense(node.operand(2))}, dense(y))};
-  }
+  case OpKind::Put: return put(node);
   case OpKind::Reduce: return reduce(node);
   case OpKind::BatchMatmul: return matmul(node);
-  case OpKind::Rescale: {
-    Attrs attrs{{CDL_ATTR_A_LEFT_SHIFT, {node.intAttr("left_shift")}}};
-    if (node.operand(4)) attrs.push_back({CDL_ATTR_B_LEFT_SHIFT, {node.intAttr("b_left_shift")}});
-    if (node.hasAttr("clamp_min"))
-      attrs.push_back({CDL_ATTR_CLAMP_MIN, {node.intAttr("clamp_min")}});
-    if (node.hasAttr("clamp_max"))
-      attrs.push_back({CDL_ATTR_CLAMP_MAX, {node.intAttr("clamp_max")}});
-    return elementwise(node, CDL_KIND_RESCALE, 0, std::move(attrs));
-  }
-  case OpKind::Table: {
-    std::vector<NodeView> views{viewOver(x, y), whole(y)};
-    coalesceAll(views);
-    return {instr(CDL_KIND_TABLE, 0, {views[0], dense(node.operand(1))}, views[1])};
-  }
+  case OpKind::Rescale: return rescale(node);
+  case OpKind::Table: return table(node);
   case OpKind::Expr: return expression(node);
   case OpKind::Conv:
   case OpKind::ConvTranspose:
@@ -532,20 +568,8 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::RmsNorm: return rowNorm(node);
   case OpKind::Softmax:
     return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
-  case OpKind::ArgReduce: {
-    Shape kept = capabilities::aroundAxis(x->type.shape(), node.intAttr("axis"));
-    kept.erase(kept.begin() + 1);
-    return {instr(CDL_KIND_ARG_REDUCE,
-                  capabilities::fnOf(CDL_KIND_ARG_REDUCE, node.stringAttr("fn")), {around(node, x)},
-                  dense(y, kept), {{CDL_ATTR_SELECT_LAST, {node.intAttr("select_last")}}})};
-  }
-  case OpKind::Sort: {
-    NodeInstr sort =
-        instr(CDL_KIND_SORT, node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING,
-              {around(node, x)}, around(node, node.result(0)));
-    sort.others = {around(node, node.result(1))};
-    return {sort};
-  }
+  case OpKind::ArgReduce: return argReduce(node);
+  case OpKind::Sort: return sort(node);
   case OpKind::Custom: return {customInstr(node)};
   default:
     if (node.info().instrKind == 0 || !node.info().has(graph::kTraitElementwise)) return {};

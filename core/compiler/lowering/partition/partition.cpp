@@ -15,6 +15,8 @@ using graph::Graph, graph::Node, graph::OpKind, graph::Value;
 
 namespace {
 
+using Assessments = std::map<const Node*, std::vector<Assessment>>;
+
 constexpr size_t kNobody = SIZE_MAX;
 
 // Everything that an assessment depends on: nodes that agree in it share one.
@@ -31,7 +33,7 @@ std::string signatureOf(const Node& node) {
 }
 
 // The first target that claims it or lowers it natively, else the first that emulates it.
-size_t choose(const std::vector<Assessment>& assessments) {
+size_t bestOf(const std::vector<Assessment>& assessments) {
   for (const bool emulated : {false, true})
     for (size_t t = 0; t < assessments.size(); ++t)
       if (assessments[t].verdict != Verdict::no &&
@@ -44,8 +46,7 @@ size_t choose(const std::vector<Assessment>& assessments) {
 /// instruction alone.
 bool staysWithProduct(const Graph& graph, const Node& node, size_t target,
                       const std::map<const Node*, size_t>& indexOf,
-                      const std::vector<size_t>& targetOf,
-                      const std::map<const Node*, std::vector<Assessment>>& assessments) {
+                      const std::vector<size_t>& targetOf, const Assessments& assessments) {
   const Value* sums = node.operands().empty() ? nullptr : node.operand(0);
   while (sums && sums->producer && decompose::isAlias(*sums->producer) && !graph.isOutput(sums))
     sums = sums->producer->operands().empty() ? nullptr : sums->producer->operand(0);
@@ -216,6 +217,104 @@ Status checkRowMajor(const Graph& graph) {
   return Status::ok();
 }
 
+/// The nodes of a graph in its order, and where each stands.
+struct NodeList {
+  std::vector<Node*> nodes;
+  std::map<const Node*, size_t> indexOf;
+
+  explicit NodeList(const Graph& graph) : nodes(graph.snapshot()) {
+    for (size_t i = 0; i < nodes.size(); ++i) indexOf[nodes[i]] = i;
+  }
+};
+
+/// Chooses a target for each node that computes something.
+class TargetChooser {
+public:
+  TargetChooser(const Graph& graph, std::span<const capabilities::Target* const> targets,
+                const Barred& barred, const decompose::LowerOptions& options)
+      : graph_(graph), targets_(targets), barred_(barred), options_(options) {}
+
+  /// Targets by node; kNobody for aliases. Failure: nodes that no target takes.
+  Result<std::vector<size_t>> choose(const NodeList& list, Assessments& assessments) {
+    std::vector<size_t> targetOf(list.nodes.size(), kNobody);
+    std::string refused;
+    for (size_t i = 0; i < list.nodes.size(); ++i) {
+      const Node& node = *list.nodes[i];
+      if (decompose::isAlias(node)) continue;
+      std::vector<Assessment> own = assessAlike(node);
+      for (size_t t = 0; t < own.size(); ++t)
+        if (own[t].verdict == Verdict::claimed && decompose::endsInProduct(node, *targets_[t]) &&
+            !staysWithProduct(graph_, node, t, list.indexOf, targetOf, assessments))
+          own[t] = {Verdict::no, CDL_REASON_NO_ROW, "its product is elsewhere"};
+      excludeBarred(node, own);
+      targetOf[i] = bestOf(own);
+      if (targetOf[i] == kNobody)
+        refused +=
+            fmt::format("{}{} '{}': {}", refused.empty() ? "" : "\n", graph::opName(node.kind),
+                        node.userName(), own[decompose::claimantOf(node, targets_)].detail);
+      assessments.emplace(&node, std::move(own));
+    }
+    if (!refused.empty()) return Status(Code::unsupported, refused);
+    return targetOf;
+  }
+
+private:
+  /// What each target says of nodes that are like this one.
+  const std::vector<Assessment>& assessAlike(const Node& node) {
+    std::string signature = signatureOf(node);
+    for (const capabilities::Target* target : targets_)
+      signature += decompose::endsInProduct(node, *target) ? "+" : "";
+    std::vector<Assessment>& shared = known_[signature];
+    if (shared.empty())
+      for (const capabilities::Target* target : targets_)
+        shared.push_back(assess(node, *target, options_));
+    return shared;
+  }
+
+  void excludeBarred(const Node& node, std::vector<Assessment>& own) const {
+    for (size_t t = 0; t < own.size(); ++t)
+      if (const auto at = barred_.find({t, node.result()->name}); at != barred_.end())
+        own[t] = {
+            Verdict::no, CDL_REASON_BARRED,
+            capabilities::refusalText(CDL_REASON_BARRED, "refused by the backend: " + at->second)};
+  }
+
+  const Graph& graph_;
+  const std::span<const capabilities::Target* const> targets_;
+  const Barred& barred_;
+  const decompose::LowerOptions& options_;
+  std::map<std::string, std::vector<Assessment>> known_; ///< by signature
+};
+
+/// Merges the nodes of each target into clusters, as far as no cycle is made.
+Clusters clusterNodes(const NodeList& list, const std::vector<size_t>& targetOf) {
+  const std::vector<Node*>& nodes = list.nodes;
+  const bool several =
+      std::ranges::adjacent_find(targetOf, std::not_equal_to<>()) != targetOf.end();
+  Clusters clusters(nodes.size(), several);
+  // A constant stands in the part of its first user and is copied to the others: it ties no parts
+  // together.
+  const auto eachEdge = [&](auto&& visit) {
+    for (size_t v = 0; v < nodes.size(); ++v)
+      for (const Value* operand : nodes[v]->operands())
+        if (operand && operand->producer && !operand->isConstant())
+          visit(list.indexOf.at(operand->producer), v);
+  };
+  eachEdge([&](size_t u, size_t v) { clusters.addEdge(u, v); });
+  eachEdge([&](size_t u, size_t v) {
+    if (targetOf[u] == targetOf[v]) clusters.tryMerge(u, v);
+  });
+  for (size_t u = 0; u < nodes.size(); ++u) {
+    if (nodes[u]->kind != OpKind::Constant || nodes[u]->result()->users().empty()) continue;
+    size_t first = kNobody;
+    for (const Node* user : nodes[u]->result()->users())
+      first = std::min(first, list.indexOf.at(user));
+    clusters.tryMerge(u, first);
+  }
+  if (!several) joinUnconnected(nodes, clusters);
+  return clusters;
+}
+
 } // namespace
 
 Result<Partitioning> partition(const Graph& graph,
@@ -225,67 +324,13 @@ Result<Partitioning> partition(const Graph& graph,
     return badArgument("the last target of {} is not the host", targets.size());
   CDL_TRY(checkRowMajor(graph));
   Partitioning result;
-  const std::vector<Node*> nodes = graph.snapshot();
-  std::map<const Node*, size_t> indexOf;
-  for (size_t i = 0; i < nodes.size(); ++i) indexOf[nodes[i]] = i;
-  std::vector<size_t> targetOf(nodes.size(), kNobody);
-  std::map<std::string, std::vector<Assessment>> known;
-  std::string refused;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (decompose::isAlias(*nodes[i])) continue;
-    std::string signature = signatureOf(*nodes[i]);
-    for (const capabilities::Target* target : targets)
-      signature += decompose::endsInProduct(*nodes[i], *target) ? "+" : "";
-    std::vector<Assessment>& shared = known[signature];
-    if (shared.empty())
-      for (const capabilities::Target* target : targets)
-        shared.push_back(assess(*nodes[i], *target, options));
-    std::vector<Assessment> own = shared;
-    for (size_t t = 0; t < own.size(); ++t)
-      if (own[t].verdict == Verdict::claimed && decompose::endsInProduct(*nodes[i], *targets[t]) &&
-          !staysWithProduct(graph, *nodes[i], t, indexOf, targetOf, result.assessments))
-        own[t] = {Verdict::no, CDL_REASON_NO_ROW, "its product is elsewhere"};
-    for (size_t t = 0; t < own.size(); ++t)
-      if (const auto at = barred.find({t, nodes[i]->result()->name}); at != barred.end())
-        own[t] = {
-            Verdict::no, CDL_REASON_BARRED,
-            capabilities::refusalText(CDL_REASON_BARRED, "refused by the backend: " + at->second)};
-    targetOf[i] = choose(own);
-    if (targetOf[i] == kNobody)
-      refused +=
-          fmt::format("{}{} '{}': {}", refused.empty() ? "" : "\n", graph::opName(nodes[i]->kind),
-                      nodes[i]->userName(), own[decompose::claimantOf(*nodes[i], targets)].detail);
-    result.assessments.emplace(nodes[i], std::move(own));
-  }
-  if (!refused.empty()) return Status(Code::unsupported, refused);
-  placeAliases(nodes, indexOf, targetOf, targets.size() - 1);
-
-  const bool several =
-      std::ranges::adjacent_find(targetOf, std::not_equal_to<>()) != targetOf.end();
-  Clusters clusters(nodes.size(), several);
-  // A constant stands in the part of its first user and is copied to the others: it ties no parts
-  // together.
-  const auto eachEdge = [&](auto&& visit) {
-    for (size_t v = 0; v < nodes.size(); ++v)
-      for (const Value* operand : nodes[v]->operands())
-        if (operand && operand->producer)
-          visit(indexOf.at(operand->producer), v, operand->isConstant());
-  };
-  eachEdge([&](size_t u, size_t v, bool constant) {
-    if (!constant) clusters.addEdge(u, v);
-  });
-  eachEdge([&](size_t u, size_t v, bool constant) {
-    if (!constant && targetOf[u] == targetOf[v]) clusters.tryMerge(u, v);
-  });
-  for (size_t u = 0; u < nodes.size(); ++u) {
-    if (nodes[u]->kind != OpKind::Constant || nodes[u]->result()->users().empty()) continue;
-    size_t first = kNobody;
-    for (const Node* user : nodes[u]->result()->users()) first = std::min(first, indexOf.at(user));
-    clusters.tryMerge(u, first);
-  }
-  if (!several) joinUnconnected(nodes, clusters);
-  result.parts = orderParts(nodes, targetOf, clusters);
-  for (size_t i = 0; i < nodes.size(); ++i) result.targetOf[nodes[i]] = targetOf[i];
+  const NodeList list(graph);
+  TargetChooser chooser(graph, targets, barred, options);
+  CDL_ASSIGN(std::vector<size_t> targetOf, chooser.choose(list, result.assessments));
+  placeAliases(list.nodes, list.indexOf, targetOf, targets.size() - 1);
+  Clusters clusters = clusterNodes(list, targetOf);
+  result.parts = orderParts(list.nodes, targetOf, clusters);
+  for (size_t i = 0; i < list.nodes.size(); ++i) result.targetOf[list.nodes[i]] = targetOf[i];
   return result;
 }
 

@@ -1,15 +1,22 @@
-// A plan in which no body can be lowered alone is built bottom up: a body that is placed lies as
-// low as those placed before it let it, and whoever meets it later lies above it. Three devices
-// keep the search small:
-// - A node tries only the bodies of one valley: some body there must be the next from below, or
-//   none anywhere.
-// - A body that failed at its place sleeps until one that it meets is placed: the same plan in
-//   another order is not
-// tried
-//   twice. A sleeper must lie above somebody who is still to come, which raises what it can reach
-//   (sleep sets, after P. Godefroid, 1996).
+// Models a plan as rectangles in a strip: a body takes a stretch of time, and is placed at a
+// height. Asked is whether all bodies fit below the capacity.
+//
+// A plan in which a body can be lowered stays a plan when it is lowered. So only plans in which
+// none can be lowered are searched, and those can be built bottom up: a body that is placed lies as
+// low as those placed before it let it, and what meets it later lies above it. A choice is which
+// body is the next from below. Three techniques keep the search small:
+// - A node tries only the bodies of one valley, a stretch of time whose neighbours reach higher:
+//   some body there must be the next from below, or none anywhere.
+// - A body that failed at its place sleeps until one that it meets is placed, so that the same plan
+//   is not tried in another order. A sleeping body must lie above one that is still to come, which
+//   raises the lowest place that it can have (sleep sets).
 // - A failure names the placed bodies that it follows from. Where the latest choice is not among
-//   them, its alternatives are passed over (conflict-directed backjumping, after P. Prosser, 1993).
+//   them, its alternatives are passed over (conflict-directed backjumping).
+//
+// Sections of time, the search from below and the static orders: M. Moffitt, "MiniMalloc: A
+// Lightweight Memory Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023. Sleep sets:
+// P. Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", 1996.
+// Backjumping: P. Prosser, "Hybrid Algorithms for the Constraint Satisfaction Problem", 1993.
 #include "core/compiler/solvers/memory/attempt.h"
 
 #include <algorithm>
@@ -20,17 +27,17 @@ namespace {
 
 constexpr uint32_t kNobody = UINT32_MAX;
 
-/// A set of items.
-class Names {
+/// A set of items, as bits.
+class ItemSet {
 public:
-  explicit Names(size_t count) : words_((count + 63) / 64, 0) {}
+  explicit ItemSet(size_t count) : words_((count + 63) / 64, 0) {}
   void add(uint32_t i) { words_[i >> 6] |= uint64_t{1} << (i & 63); }
   void remove(uint32_t i) { words_[i >> 6] &= ~(uint64_t{1} << (i & 63)); }
   bool has(uint32_t i) const { return (words_[i >> 6] >> (i & 63) & 1) != 0; }
-  void add(const Names& other) {
+  void add(const ItemSet& other) {
     for (size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];
   }
-  void addCommon(const Names& a, const Names& b) {
+  void addCommon(const ItemSet& a, const ItemSet& b) {
     for (size_t w = 0; w < words_.size(); ++w) words_[w] |= a.words_[w] & b.words_[w];
   }
   void clear() { std::ranges::fill(words_, 0); }
@@ -41,7 +48,7 @@ private:
 
 /// What is known of an item that is not placed.
 struct State {
-  uint64_t rest = 0;     ///< the lowest place on those that are placed
+  uint64_t rest = 0;     ///< the lowest place above the items that are placed
   uint64_t least = 0;    ///< no plan has it lower; above `rest` only because it slept
   uint32_t on = kNobody; ///< the placed item that `rest` follows from
   bool sleeps = false;
@@ -60,8 +67,9 @@ public:
       : bodies_(bodies), sections_(sections), items_(sections.items), capacity_(capacity),
         rank_(rank), limit_(limit), states_(items_.size()), on_(items_.size(), kNobody),
         unplaced_(items_.size(), true), asked_(items_.size(), 0), placed_(items_.size()),
-        meets_(items_.size(), Names(items_.size())), slept_(items_.size(), Names(items_.size())),
-        raised_(items_.size(), Names(items_.size())), left_(sections.count, 0),
+        meets_(items_.size(), ItemSet(items_.size())),
+        slept_(items_.size(), ItemSet(items_.size())),
+        raised_(items_.size(), ItemSet(items_.size())), left_(sections.count, 0),
         floor_(sections.count, 0) {
     made_.origins.assign(items_.size(), 0);
     for (uint32_t i = 0; i < items_.size(); ++i) {
@@ -78,7 +86,7 @@ public:
       if (!reaches(i, states_[i].rest)) made_.verdict = Verdict::NeverFits;
     }
     if (made_.verdict == Verdict::NeverFits) return made_;
-    Names why(items_.size());
+    ItemSet why(items_.size());
     if (solve(all, why))
       made_.verdict = Verdict::Fits;
     else
@@ -100,12 +108,13 @@ private:
         left_[s] += sign > 0 ? piece.height : -piece.height;
   }
 
-  // The placed items below an item, down to the ground.
-  void addBelow(uint32_t on, Names& why) const {
+  // Adds the placed items below an item, down to the ground.
+  void addBelow(uint32_t on, ItemSet& why) const {
     for (; on != kNobody; on = on_[on]) why.add(on);
   }
-  // Why an item lies no lower than `least`. Each is asked once per explanation.
-  void explain(uint32_t item, Names& why) {
+  // Adds the placed items from which it follows that an item lies no lower than `least`, once per
+  // explanation.
+  void explain(uint32_t item, ItemSet& why) {
     if (asked_[item] == explanation_) return;
     asked_[item] = explanation_;
     addBelow(states_[item].on, why);
@@ -115,12 +124,12 @@ private:
   struct Raise {
     uint32_t item;
     uint64_t least;
-    Names why;
+    ItemSet why;
   };
 
-  // A sleeper lies above one that is still to come. False, with the reason, when it then lies
-  // nowhere.
-  bool raiseSleepers(const Rest& rest, std::vector<Raise>& raises, Names& why) {
+  // Raises each sleeping item above the lowest one that is still to come and that it meets. False,
+  // with the reason, when it then fits nowhere.
+  bool raiseSleepers(const Rest& rest, std::vector<Raise>& raises, ItemSet& why) {
     constexpr int kPasses = 3; // further ones rarely raise anybody
     bool more = true;
     for (int pass = 0; more && pass < kPasses; ++pass) {
@@ -133,7 +142,7 @@ private:
         if (above <= states_[i].least) continue;
         const uint64_t place = above == kNowhere ? kNowhere : lowest(i, above);
         const bool fits = reaches(i, place);
-        Names reason = slept_[i];
+        ItemSet reason = slept_[i];
         reason.addCommon(placed_, meets_[i]);
         addBelow(states_[i].on, reason);
         asked_[i] = ++explanation_;
@@ -152,9 +161,8 @@ private:
     return true;
   }
 
-  // Whether every section has room above what lies there for what is still to come. The reason if
-  // not.
-  bool haveRoom(const Rest& rest, Names& why) {
+  // Whether each section has room for all that is still to come there. False with the reason.
+  bool haveRoom(const Rest& rest, ItemSet& why) {
     std::fill(floor_.begin() + rest.first, floor_.begin() + rest.last, kNowhere);
     for (const uint32_t i : rest.items)
       for (const Piece& piece : items_[i].pieces)
@@ -176,17 +184,17 @@ private:
     return false;
   }
 
-  // Whose valley to fill next: that of the lowest top.
+  // The item whose valley is filled next: the one with the lowest top.
   uint32_t chosen(const Rest& rest) const {
     return *std::ranges::min_element(
         rest.items, {}, [&](uint32_t i) { return states_[i].least + items_[i].height; });
   }
 
-  // Who may be the next from below in the valley of `item`, in the order of preference, and why
-  // nobody else may. In a plan in which nobody can be lowered, `item` lies at its place, or above
-  // one that it meets and that begins below its top; so on from that one, always below the top: the
-  // last in this chain is in the valley.
-  std::vector<uint32_t> candidates(const Rest& rest, uint32_t item, Names& why) {
+  // The items that may be the next from below in the valley of `item`, in the order of preference;
+  // `why` gets the reasons against all others. In a plan in which nobody can be lowered, `item`
+  // lies at its place, or above one that it meets and that begins below its top; so on from that
+  // one, always below the top: the last in this chain is in the valley.
+  std::vector<uint32_t> candidates(const Rest& rest, uint32_t item, ItemSet& why) {
     const uint64_t top = states_[item].least + items_[item].height;
     uint32_t first = items_[item].first, last = items_[item].last;
     const auto inside = [&](uint32_t i) {
@@ -219,8 +227,8 @@ private:
     return found;
   }
 
-  // Everybody else after `item` is placed, split where nobody is left that reaches across. The
-  // first that then fits nowhere ends it.
+  // Lifts the other items after `item` was placed, and splits them into parts that no item reaches
+  // across. Returns the first one that fits nowhere any more.
   std::optional<uint32_t> lift(const Rest& rest, uint32_t item, std::vector<Rest>& parts) {
     const uint64_t origin = made_.origins[item];
     uint32_t reach = 0;
@@ -245,9 +253,9 @@ private:
     return std::nullopt;
   }
 
-  // One choice. False: `why` tells from which placed items, perhaps this one, it follows that there
-  // is no plan.
-  bool place(const Rest& rest, uint32_t item, Names& why) {
+  // Follows one choice. False: `why` holds the placed items, perhaps this one too, from which it
+  // follows that there is no plan.
+  bool place(const Rest& rest, uint32_t item, ItemSet& why) {
     made_.origins[item] = states_[item].rest;
     on_[item] = states_[item].on;
     placed_.add(item);
@@ -267,18 +275,18 @@ private:
     return good;
   }
 
-  bool branch(const Rest& rest, Names& why) {
-    Names reasons(items_.size());
+  bool branch(const Rest& rest, ItemSet& why) {
+    ItemSet reasons(items_.size());
     const std::vector<uint32_t> tries = candidates(rest, chosen(rest), reasons);
     std::vector<State> before;
     for (const uint32_t i : rest.items) before.push_back(states_[i]);
     const auto back = [&] {
       for (size_t k = 0; k < before.size(); ++k) states_[rest.items[k]] = before[k];
     };
-    std::vector<std::pair<uint32_t, Names>> sleepers; // with what slept_ held before
+    std::vector<std::pair<uint32_t, ItemSet>> sleepers; // with what slept_ held before
     bool good = false, jumps = false;
     for (const uint32_t item : tries) {
-      Names failure(items_.size());
+      ItemSet failure(items_.size());
       good = place(rest, item, failure);
       if (good) break;
       back();
@@ -302,7 +310,7 @@ private:
     return false;
   }
 
-  bool solve(const Rest& rest, Names& why) {
+  bool solve(const Rest& rest, ItemSet& why) {
     if (rest.items.empty()) return true;
     if (made_.nodes == limit_) {
       stopped_ = true;
@@ -329,13 +337,14 @@ private:
   std::vector<State> states_;
   std::vector<uint32_t> on_; // of placed items: the placed item each rests on
   std::vector<bool> unplaced_;
-  std::vector<uint64_t> asked_; // the latest explanation that each item is in
+  std::vector<uint64_t> asked_; // by item: the latest explanation that it is in
   uint64_t explanation_ = 0;
-  Names placed_;
-  // slept_, raised_: from which placed items that follows
-  std::vector<Names> meets_, slept_, raised_;
-  // by section: bytes to come, the lowest place of one of them
-  std::vector<uint64_t> left_, floor_;
+  ItemSet placed_;
+  std::vector<ItemSet> meets_;          // by item: those with a section in common
+  std::vector<ItemSet> slept_, raised_; // by item: the placed ones from which it follows that it
+                                        // sleeps, or was raised
+  std::vector<uint64_t> left_;          // by section: bytes to come
+  std::vector<uint64_t> floor_;         // by section: the lowest place that one of them may have
 };
 
 } // namespace

@@ -12,9 +12,9 @@ struct Attempt {
   std::vector<uint64_t> origins; ///< of the items, when they fit
 };
 
-/// Searches the plans in which no body can be lowered, bottom up. Undecided after `limit` nodes.
-/// `rank` of each item: who comes first among those that would lie equally low. Every order leads
-/// to the same verdict, at very different cost.
+/// Searches the plans in which no body can be lowered, bottom up (attempt.cpp says how). Undecided
+/// after `limit` nodes. `rank`, by item: which comes first among those that would lie equally low.
+/// Every order leads to the same verdict, at very different cost.
 Attempt attempt(const Bodies& bodies, const Sections& sections, uint64_t capacity,
                 const std::vector<uint32_t>& rank, uint64_t limit);
 

@@ -41,7 +41,8 @@ Status checkBuffer(size_t i, const Interval& b, uint64_t bankBytes, uint64_t& to
   return Status::ok();
 }
 
-/// Who is tied to whom: a union-find whose nodes know their distance to the root.
+/// Groups of tied buffers: a union-find whose nodes know their distance to the root, so that two
+/// ties that contradict each other are found.
 class Ties {
 public:
   explicit Ties(size_t count) : parent_(count), distance_(count, 0) {
@@ -67,7 +68,7 @@ private:
   std::vector<int64_t> distance_;
 };
 
-/// A member at `delta` above the origin adds what it asks of the origin.
+/// Adds what a member at `delta` above the origin asks of the origin.
 Status constrain(Body& body, const Interval& b, size_t index, uint64_t delta) {
   const uint64_t residue = (b.alignment - delta % b.alignment) % b.alignment;
   const uint64_t common = std::min(body.alignment, b.alignment);
@@ -101,7 +102,7 @@ void addParts(Body& body, const Interval& b, uint64_t delta) {
   if (from < b.end) body.parts.push_back({from, b.end, low, high});
 }
 
-/// Without parts that lie within another one, as a view lies in its buffer.
+/// Removes parts that lie within another one, as a view lies in its buffer.
 void dropInner(std::vector<Part>& parts) {
   const auto within = [](const Part& inner, const Part& outer) {
     return inner.begin >= outer.begin && inner.end <= outer.end && inner.low >= outer.low &&
@@ -139,7 +140,7 @@ Result<Bodies> Bodies::make(const MemoryProblem& problem) {
       return badArgument("buffer {} is tied {} bytes above buffer {} but other ties say otherwise",
                          tie.buffer, tie.delta, tie.base);
   }
-  // The lowest byte of each group, from its root; then every member from there.
+  // First the lowest byte of each group, relative to its root; then each member relative to it.
   std::vector<size_t> bodyOf(count, SIZE_MAX), roots(count);
   std::vector<int64_t> distances(count), lowest(count, INT64_MAX);
   for (size_t i = 0; i < count; ++i) {

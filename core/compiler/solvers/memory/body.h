@@ -1,14 +1,14 @@
-// The problem as the planner sees it: what ties connect is one rigid body. In: a MemoryProblem;
-// out: bodies.
+// The problem as the planner sees it: buffers that ties connect are one rigid body, which has one
+// place. In: a MemoryProblem; out: bodies.
 #pragma once
 
 #include "core/compiler/solvers/memory/memory.h"
 
 namespace candela::solvers::memory {
 
-/// No legal place.
+/// The origin of a body that has no legal place.
 constexpr uint64_t kNowhere = UINT64_MAX;
-/// Plans stay below it, so that sums of two offsets fit 64 bits.
+/// The bytes that a plan stays below, so that sums of two offsets fit 64 bits.
 constexpr uint64_t kMaxBytes = uint64_t{1} << 62;
 
 /// Bytes [low, high) above a body's origin, taken in [begin, end).

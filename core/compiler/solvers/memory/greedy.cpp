@@ -10,7 +10,8 @@ enum class Order { Size, Area, Begin, Length, Neighbours, End };
 constexpr std::array kOrders{Order::Size,   Order::Area,       Order::Begin,
                              Order::Length, Order::Neighbours, Order::End};
 
-// A part that has its place. Kept apart from Part: the scan over these is the inner loop.
+// A part that has its place. It is no Part: the scan over these is the inner loop, and wants what
+// it reads side by side.
 struct Placed {
   uint64_t low, high;
   int64_t begin, end;
@@ -63,8 +64,9 @@ public:
     return layout;
   }
 
-  // Orders leave gaps where a large body comes too late. So, again and again: whoever ends highest
-  // goes to an earlier turn, drawn from a fixed sequence, and stays there unless the plan grew.
+  // A local search. Orders leave gaps where a large body comes too late, so in each round the body
+  // that ends highest goes to an earlier turn, drawn from a fixed sequence of random numbers, and
+  // stays there unless the plan grew.
   Layout improve(std::vector<size_t> order, bool best, Layout least, uint64_t bound, int rounds) {
     uint64_t sequence = 1;
     for (; rounds > 0 && !exhausted() && least.size > bound; --rounds) {
@@ -84,8 +86,8 @@ public:
     return least;
   }
 
-  // The same with everybody at once that ends above the bound: for many bodies, where single turns
-  // change little.
+  // As `improve`, with all bodies at once that end above the bound: where there are many, a single
+  // one changes little.
   Layout hurry(std::vector<size_t> order, bool best, Layout least, uint64_t bound, int rounds) {
     Layout latest = least;
     for (; rounds > 0 && !exhausted() && least.size > bound; --rounds) {
@@ -97,7 +99,7 @@ public:
     return least;
   }
 
-  // What has to be placed, the hardest first; ties by index.
+  // The bodies that have to be placed, the hardest first; equal ones by index.
   std::vector<size_t> sorted(Order order) const {
     std::vector<size_t> indices;
     for (size_t i = 0; i < bodies_.all().size(); ++i)
@@ -129,7 +131,7 @@ private:
     }
   }
 
-  // Per body: the bytes of those that are alive at some time of its life.
+  // By body: the bytes of those that are alive at some time of its life.
   std::vector<long double> bytesBeside() const {
     std::vector<std::pair<int64_t, long double>> begins, ends;
     for (const Body& b : bodies_.all()) {
@@ -155,8 +157,8 @@ private:
 
   void look(size_t count) { work_ -= std::min<uint64_t>(work_, count); }
 
-  // The lowest or the tightest gap between those that live at the same time as a body, else the
-  // room above them.
+  // Returns the lowest or the tightest gap between bodies that live at the same time, else the room
+  // above them.
   uint64_t fit(const Body& body, bool best) {
     look(placed_.size() * body.parts.size());
     return body.parts.size() == 1 && !body.banked ? fitOne(body, best) : fitMany(body);
@@ -181,8 +183,8 @@ private:
     return origin.value_or(aligned(free));
   }
 
-  // Every placed part forbids a range of origins to each part that it meets; the lowest legal one
-  // outside.
+  // Returns the lowest legal origin outside of the ranges that placed parts forbid: each forbids
+  // one to each part that it meets.
   uint64_t fitMany(const Body& body) {
     forbidden_.clear();
     for (const Placed& p : placed_)

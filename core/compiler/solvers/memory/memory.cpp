@@ -34,7 +34,7 @@ void addLife(std::vector<Event>& events, int64_t begin, int64_t end, uint64_t by
   events.push_back({end, bytes, false});
 }
 
-/// The bytes that the parts of a body take together, over time.
+/// Adds the bytes that the parts of a body take together, over time.
 void addUnion(std::vector<Event>& events, const Body& body) {
   std::vector<int64_t> times;
   for (const Part& part : body.parts) {
@@ -56,8 +56,8 @@ void addUnion(std::vector<Event>& events, const Body& body) {
   }
 }
 
-/// The smallest plan that the exact search finds between what is proven and what is had; also moves
-/// the bound.
+/// Looks for the smallest plan by bisection between the proved bound and the plan at hand, and
+/// raises the bound where the exact search proves that nothing fits.
 void shrink(const Bodies& bodies, std::vector<uint64_t>& origins, MemoryPlan& plan,
             const PlanOptions& options) {
   const bool proves = isFlat(bodies);

@@ -11,7 +11,7 @@
 namespace candela::solvers::memory {
 namespace {
 
-constexpr size_t kMaxItems = 2048; // the table of who lies under whom grows with the square
+constexpr size_t kMaxItems = 2048; // Sections::under grows with the square
 
 uint64_t mixed(uint64_t x) { // splitmix64
   x += 0x9e3779b97f4a7c15;
@@ -20,8 +20,7 @@ uint64_t mixed(uint64_t x) { // splitmix64
   return x ^ (x >> 31);
 }
 
-/// 1 1 2 1 1 2 4 ...: how long restarted searches of unknown length should be (Luby, Sinclair,
-/// Zuckerman, 1993).
+/// The length of restart `i`: 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman).
 uint64_t luby(uint64_t i) {
   uint64_t length = 1;
   while (length < i + 1) length = 2 * length + 1;
@@ -32,9 +31,9 @@ uint64_t luby(uint64_t i) {
   return (length + 1) / 2;
 }
 
-/// The order of one attempt, from each item's fullest section, width, and area. minimalloc's three
-/// static orders come first; later ones are drawn near them and near that of area. Only products
-/// and quotients: the same on every machine.
+/// The order of preference of one attempt, from each item's fullest section, width and area. The
+/// three static orders of MiniMalloc come first; later ones are drawn at random near them and near
+/// that of area. Keys are made by products and quotients alone: they are the same on every machine.
 std::vector<uint32_t> rankOf(const Bodies& bodies, const Sections& sections, uint64_t turn) {
   std::vector<uint64_t> sums(sections.count, 0);
   for (const Item& item : sections.items)
@@ -70,8 +69,8 @@ std::vector<uint32_t> rankOf(const Bodies& bodies, const Sections& sections, uin
   return rank;
 }
 
-/// Attempts in turn until one decides. Threads take the next turns at once; that of the lowest
-/// number counts.
+/// Makes attempts in turn until one decides. Threads take the next turns at once; of those that
+/// decide, the one of the lowest turn counts, so that the result depends on no number of threads.
 Attempt decide(const Bodies& bodies, const Sections& sections, uint64_t capacity, uint64_t nodes,
                unsigned threads) {
   constexpr uint64_t kShortest = 4000;

@@ -1,4 +1,10 @@
 // The exact search: whether bodies fit into a capacity, and where.
+//
+// Bodies that never meet in time are searched apart (sections.h). One search of a group
+// (attempt.h) is complete, but its cost depends on the order of preference by orders of magnitude.
+// So short attempts in several orders are restarted, with the lengths that lose least where nobody
+// knows how long the search will take: M. Luby, A. Sinclair, D. Zuckerman, "Optimal Speedup of Las
+// Vegas Algorithms", 1993.
 #pragma once
 
 #include <optional>
@@ -15,7 +21,7 @@ struct SearchResult {
   std::vector<uint64_t> origins; ///< of all bodies, when they fit
 };
 
-/// Searches of the same bodies for several capacities: who lies under whom is found once.
+/// Searches of the same bodies for several capacities: sections are made once.
 class Search {
 public:
   /// The bodies must outlive it.
@@ -32,7 +38,7 @@ private:
   std::vector<std::optional<Sections>> sections_; ///< by group, of those that were searched
 };
 
-/// No body has a part that hangs over free bytes.
+/// Whether no body has a part that hangs over free bytes.
 bool isFlat(const Bodies& bodies);
 
 } // namespace candela::solvers::memory

@@ -15,7 +15,7 @@ bool within(const Active& inner, const Active& outer) {
   });
 }
 
-/// The bodies of each stretch of time, by their index in the group.
+/// What lives in each stretch of time between two births or deaths: items and their bytes.
 std::vector<Active> stretches(const Bodies& bodies, const std::vector<size_t>& group) {
   std::vector<int64_t> times;
   for (const size_t body : group)
@@ -39,6 +39,7 @@ std::vector<Active> stretches(const Bodies& bodies, const std::vector<size_t>& g
   return all;
 }
 
+/// Whether two items may change places in every plan.
 bool alike(const Bodies& bodies, const Item& a, const Item& b) {
   const Body &x = bodies.all()[a.body], &y = bodies.all()[b.body];
   if (x.fixed || y.fixed || x.alignment != y.alignment || x.residue != y.residue ||
@@ -57,6 +58,7 @@ bool alike(const Bodies& bodies, const Item& a, const Item& b) {
   return true;
 }
 
+/// Fills in which items meet, and how high each is below the other.
 void meet(Sections& made, const std::vector<Active>& kept) {
   const size_t count = made.items.size();
   made.under.assign(count * count, 0);

@@ -1,5 +1,5 @@
-// Time as the exact search sees it. In: bodies that touch in time; out: sections, and who is in
-// each.
+// Time as the exact search sees it: instead of points in time, the few stretches that differ in
+// what lives then. In: bodies that touch in time; out: sections, and what lies in each.
 #pragma once
 
 #include "core/compiler/solvers/memory/body.h"
@@ -27,15 +27,15 @@ struct Item {
 struct Sections {
   std::vector<Item> items; ///< by first section
   uint32_t count = 0;
-  std::vector<uint64_t>
-      /// [i * items + j]: bytes that item i takes below item j when it lies under it; 0: never meet
-      under;
+  /// [i * items + j]: bytes that item i takes below item j when it lies under it; 0: they never
+  /// meet
+  std::vector<uint64_t> under;
 
   uint64_t heightUnder(size_t i, size_t j) const { return under[i * items.size() + j]; }
 };
 
-/// Groups of bodies of which no two of different groups meet in time, in order of time; each by
-/// begin. Bodies without bytes are left out.
+/// Splits the bodies into groups, in order of time: bodies of different groups never meet. Each
+/// group is sorted by begin. Bodies without bytes are left out.
 std::vector<std::vector<size_t>> touching(const Bodies& bodies);
 
 /// The sections of one such group.

@@ -1,5 +1,5 @@
-// The judge of memory plans. Deliberately apart from the planner: it sweeps time, the planner scans
-// space.
+// The judge of memory plans. It shares no code and no method with the planner: it sweeps time from
+// event to event and keeps what lives in order of place, the planner scans space.
 #include <algorithm>
 #include <map>
 #include <numeric>

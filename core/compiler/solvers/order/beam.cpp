@@ -1,3 +1,8 @@
+// Beam search: states of so many tasks side by side, of which the best lead to states of one task
+// more. States that the same set of tasks has led to are one. Each step first runs all that costs
+// nothing (Walk::settle), which shortens the search more than a wide beam does.
+//
+// The method: B. Lowerre, "The HARPY Speech Recognition System", 1976.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -64,7 +69,8 @@ std::vector<uint32_t> beamOrder(const OrderProblem& problem, uint64_t bound, uin
     }
     fronts = std::move(next);
   }
-  // Those that settled more were done earlier; the last ones to be done stand here.
+  // States that ran more tasks for nothing were complete earlier; those that were complete last are
+  // left.
   const auto best =
       std::ranges::min_element(fronts, {}, [](const Front& front) { return front.state.peak; });
   std::vector<uint32_t> order;

@@ -1,3 +1,8 @@
+// Makes a problem smaller without raising its least peak: joins a task with the only one behind it
+// where nothing can be gained by running another in between, and cuts the order where every order
+// has to pass. Both are exchange arguments: any order can be changed to one of the smaller problem,
+// and its peak does not rise. By symmetry (reversed()) the same holds for a task and the only one
+// before it.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -8,11 +13,11 @@ namespace candela::solvers::order {
 
 namespace {
 
-/// The task that each one goes right before, or itself.
+/// By task: the one that it goes right before, or itself.
 ///
 /// A task that needs no room for itself, and all of whose buffers the only task behind it touches
-/// too, gives nothing back before that one runs: to run it later, right before that one, leaves
-/// less taken in between and is no hill of its own.
+/// too, gives nothing back before that one runs. When it runs later, right before that one, less is
+/// taken in between, and its own bytes are no more than those of that task.
 std::vector<uint32_t> leadersOf(const OrderProblem& problem) {
   const size_t count = problem.tasks.size();
   std::vector<uint32_t> users(count, 0), onlyUser(count, 0), leaders(count);
@@ -51,8 +56,10 @@ Contraction joined(const OrderProblem& problem) {
   Contraction result;
   std::vector<uint32_t> newTask(problem.tasks.size());
   for (uint32_t t = 0; t < leaders.size(); ++t)
-    if (leaders[t] == t)
-      newTask[t] = static_cast<uint32_t>(result.members.size()), result.members.emplace_back();
+    if (leaders[t] == t) {
+      newTask[t] = static_cast<uint32_t>(result.members.size());
+      result.members.emplace_back();
+    }
   result.problem.buffers = problem.buffers;
   result.problem.base = problem.base;
   result.problem.tasks.resize(result.members.size());
@@ -97,7 +104,8 @@ std::vector<size_t> cutsOf(const OrderProblem& problem) {
   // stands directly behind all of those that nobody before it waits for.
   const size_t count = problem.tasks.size();
   std::vector<size_t> firstUser(count, count);
-  std::vector<std::vector<size_t>> opens(count + 1); // by place: who stands behind nothing any more
+  // by place: tasks that wait for none from there on
+  std::vector<std::vector<size_t>> opens(count + 1);
   for (size_t t = count; t-- > 0;) {
     size_t place = 0;
     for (const uint32_t before : problem.tasks[t].after) {

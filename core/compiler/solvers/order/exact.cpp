@@ -1,3 +1,10 @@
+// Best-first search over sets of finished tasks: the set with the lowest peak goes on first, as in
+// Dijkstra's algorithm with the maximum in the place of the sum, so that the first complete set has
+// the least peak of all. What is live follows from the set alone: of all orders that lead to a set,
+// only the one with the lowest peak goes on, which makes 2^n sets of n! orders.
+//
+// The dynamic programming over sets: M. Held and R. Karp, "A Dynamic Programming Approach to
+// Sequencing Problems", 1962.
 #include <algorithm>
 #include <queue>
 #include <tuple>
@@ -28,7 +35,8 @@ struct Node {
   std::vector<uint32_t> tasks; ///< since the parent
 };
 
-/// The lowest peak first; then who is furthest, then who holds least, then who came first.
+/// The order in which nodes go on: the lowest peak first, then the fewest tasks left, then the
+/// fewest bytes live, then the oldest.
 using Rank = std::tuple<uint64_t, size_t, uint64_t, uint32_t>;
 
 std::vector<uint32_t> orderOf(const std::vector<Node>& nodes, uint32_t last) {
@@ -50,7 +58,7 @@ ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t cei
   std::vector<size_t> left(1, problem.tasks.size()); // tasks that have not run, by node
   std::priority_queue<Rank, std::vector<Rank>, std::greater<>> open;
   std::unordered_map<std::vector<uint64_t>, uint64_t, Hash> lowest; // peak by set
-  // The last node; drops it when it leads nowhere better.
+  // Opens the last node, or drops it where it leads to nothing better.
   const auto add = [&] {
     Node& node = nodes.back();
     walk.settle(node.state, node.tasks);
@@ -75,7 +83,7 @@ ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t cei
     if (left[n] == 0) return {orderOf(nodes, n), true};
     const WalkState state = std::move(nodes[n].state);
     if (lowest.at(state.done) < state.peak) continue;
-    // What may run next is looked at in each state: where that is much, a state counts as several.
+    // Every task that may run next costs time: where there are many, a state counts as several.
     const uint64_t cost = 1 + (state.ready.size() + state.done.size()) / kWideState;
     for (const uint32_t task : state.ready) {
       const Effect effect = walk.effectOf(state, task);

@@ -1,3 +1,14 @@
+// The best order of series-parallel graphs whose tasks take and give the same bytes in all orders.
+//
+// A job is a run of tasks with a hill, the most that it takes, and a net, what it leaves taken. Two
+// jobs that nothing orders stand best by comesBefore: first jobs that give memory back, the lowest
+// hill first; then jobs that take some, the largest fall from hill to net first. In series, a job
+// that would like to stand before its predecessor is joined with it, for nothing gains by standing
+// between them. What is left of a series is sorted, and so parallel parts merge like sorted lists.
+//
+// Proved best by H. Abdel-Wahab and T. Kameda, "Scheduling to Minimize Maximum Cumulative Cost
+// Subject to Series-Parallel Precedence Constraints", Operations Research, 1978. A part that is
+// neither in series nor in parallel keeps its order: there the result is a heuristic.
 #include <algorithm>
 #include <numeric>
 
@@ -7,21 +18,20 @@ namespace candela::solvers::order {
 
 namespace {
 
-/// Tasks that run together, and what they take: at most, and in the end.
+/// Tasks that run together, and the bytes that they take.
 struct Job {
   std::vector<uint32_t> tasks;
-  int64_t hill = 0, net = 0;
+  int64_t hill = 0; ///< at most
+  int64_t net = 0;  ///< in the end
 };
 
-/// First what gives memory back, the lowest hill first; then what takes some, the one that falls
-/// furthest behind its hill first.
 bool comesBefore(const Job& a, const Job& b) {
   if ((a.net <= 0) != (b.net <= 0)) return a.net <= 0;
   return a.net <= 0 ? a.hill < b.hill : a.hill - a.net > b.hill - b.net;
 }
 
-/// Jobs of what comes first, then of what comes behind it. Where the later one would like to be
-/// first, the two stay together: nothing can gain by standing between them.
+/// Adds the jobs of the next part in a series. Where a job would like to stand before the one in
+/// front of it, the two are joined.
 void append(std::vector<Job>& jobs, std::vector<Job> behind) {
   for (Job& job : behind) {
     jobs.push_back(std::move(job));
@@ -51,7 +61,7 @@ public:
     }
   }
 
-  /// Sorted; the tasks stand in an allowed order.
+  /// The jobs of some tasks, sorted. The tasks stand in an allowed order.
   std::vector<Job> jobsOf(const std::vector<uint32_t>& tasks) {
     if (tasks.size() == 1) return {singles_[tasks[0]]};
     std::vector<Job> jobs;
@@ -82,7 +92,7 @@ public:
   }
 
 private:
-  /// Who stands behind whom among these tasks; nothing else.
+  /// The precedences among these tasks, without buffers.
   OrderProblem graphOf(const std::vector<uint32_t>& tasks) {
     OrderProblem graph;
     for (uint32_t i = 0; i < tasks.size(); ++i) local_[tasks[i]] = i;

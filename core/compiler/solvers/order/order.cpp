@@ -95,7 +95,7 @@ public:
       heuristic();
     }
     if ((proved_ = peak_ <= bound)) return;
-    // One direction may need far fewer states than the other.
+    // One direction may take far fewer states than the other.
     ExactResult best = search(problem_, bound, states);
     if (!best.complete) {
       best = search(backwards, bound, states);
@@ -128,7 +128,7 @@ private:
     return best;
   }
 
-  /// What tasks take and give is taken from the best order, as long as that helps.
+  /// Merges anew, by what the tasks take and give in the best order so far, as long as that helps.
   void mergeAgain() {
     for (uint64_t before = 0; before != peak_;) {
       before = peak_;
@@ -139,7 +139,7 @@ private:
     }
   }
 
-  /// Orders the tasks around the peak anew; whether that lowered the hill there.
+  /// Searches a better order for the tasks around the peak. True: the hill there is lower now.
   bool betterWindow(uint64_t bound, uint64_t& states) {
     const size_t at = placeOfPeak();
     const size_t count = order_.size(), size = std::min(kWindow, count);
@@ -178,8 +178,8 @@ private:
   bool solved_ = false, proved_ = false;
 };
 
-/// The cuts next to which more than `bound` is taken in the tasks' own order: between others
-/// nothing is to be gained.
+/// The cuts next to which more than `bound` is taken in the tasks' own order: parts between other
+/// cuts have nothing to gain.
 std::vector<size_t> cutsAbove(const OrderProblem& problem, uint64_t bound) {
   const Walk walk(problem);
   WalkState state = walk.start(0);
@@ -203,7 +203,8 @@ std::vector<size_t> cutsAbove(const OrderProblem& problem, uint64_t bound) {
   return above;
 }
 
-/// Whether the tasks' own order could be bettered is known at the end of this.
+/// Cuts the problem into parts and improves the one with the highest peak, until that is proved to
+/// be the least or was searched already. Sets plan.optimal and plan.states.
 std::vector<Part> solveParts(const OrderProblem& problem, const OrderOptions& options,
                              OrderPlan& plan) {
   uint64_t bound = lowerBound(problem);
@@ -219,7 +220,8 @@ std::vector<Part> solveParts(const OrderProblem& problem, const OrderOptions& op
     begin = end;
   }
   uint64_t states = options.states;
-  for (;;) { // the highest part decides: what is lower than another's best needs no better order
+  // The highest part decides: one that is lower than another's best needs no better order.
+  for (;;) {
     Part& highest = *std::ranges::max_element(parts, {}, &Part::peak);
     plan.optimal = highest.peak() <= bound;
     if (plan.optimal || highest.isSolved()) break;

@@ -1,5 +1,13 @@
 // The order of tasks for least peak memory, on numbers: tasks and buffers in, an order out. Knows
 // no IR.
+//
+// Models a program as a graph of tasks, each of which takes bytes (its hill) and leaves bytes
+// behind (its net). The least peak is that of register allocation or pebbling, NP-hard in general
+// (R. Sethi, "Complete Register Allocation Problems", 1975), and easy for trees and series-parallel
+// graphs (J. Liu, "An Application of Generalized Tree Pebbling to Sparse Matrix Factorization",
+// 1987; merge.cpp). So a problem is first made smaller without loss and cut where every order has
+// to pass (contract.cpp); each part gets good orders quickly (merge.cpp, beam.cpp), and is then
+// searched exactly as far as the states go (exact.cpp).
 #pragma once
 
 #include <cstdint>

@@ -42,14 +42,14 @@ WalkState Walk::start(uint64_t bound) const {
   return state;
 }
 
-/// No task has touched it.
+/// Whether no task has touched it.
 bool Walk::isNew(const WalkState& state, uint32_t buffer) const {
   return !problem_.buffers[buffer].liveIn &&
          std::ranges::none_of(touchers_[buffer],
                               [&](uint32_t task) { return isDone(state, task); });
 }
 
-/// No other task will touch it.
+/// Whether no other task will touch it.
 bool Walk::isLast(const WalkState& state, uint32_t buffer, uint32_t task) const {
   return !problem_.buffers[buffer].liveOut &&
          std::ranges::all_of(touchers_[buffer],
@@ -150,7 +150,7 @@ static uint8_t placeOf(size_t at, size_t begin, size_t end) {
 
 OrderProblem partOf(const OrderProblem& problem, std::span<const uint32_t> order, size_t begin,
                     size_t end) {
-  // Where each is touched: kBefore, kInside, kBehind.
+  // By buffer: on which sides of the part it is touched, as kBefore, kInside and kBehind.
   std::vector<uint8_t> where(problem.buffers.size(), 0);
   std::vector<uint32_t> newTask(problem.tasks.size(), UINT32_MAX),
       newBuffer(problem.buffers.size(), UINT32_MAX);

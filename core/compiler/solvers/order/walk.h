@@ -2,7 +2,7 @@
 
 #include "core/compiler/solvers/order/order.h"
 
-/// What the parts of this room share. Not for others.
+/// What the files of this folder share. Not for others.
 namespace candela::solvers::order {
 
 /// After some tasks have run: which, what that holds, and what may come next.
@@ -18,18 +18,21 @@ struct Effect {
   uint64_t live = 0; ///< bytes behind it
 };
 
-/// Runs the tasks of a problem, from state to state. The problem must outlive it.
+/// The state space of a problem: sets of finished tasks, and what one more task does to them. What
+/// is taken follows from the set alone, whatever the order it was reached in. The problem must
+/// outlive it.
 class Walk {
 public:
   explicit Walk(const OrderProblem& problem);
 
   const OrderProblem& problem() const { return problem_; }
-  /// Nothing has run. The peak of every state is at least `bound`.
+  /// The state in which nothing has run. The peak of every state is at least `bound`.
   WalkState start(uint64_t bound) const;
   Effect effectOf(const WalkState& state, uint32_t task) const;
   /// The task must be ready.
   void run(WalkState& state, uint32_t task, const Effect& effect) const;
-  /// Runs what raises neither the peak nor what is live: no order loses by that. Appends the tasks.
+  /// Runs the tasks that raise neither the peak nor the bytes that are live: no order loses by
+  /// that. Appends them to `tasks`.
   void settle(WalkState& state, std::vector<uint32_t>& tasks) const;
 
 private:
@@ -78,15 +81,15 @@ Contraction contract(const OrderProblem& problem);
 /// all behind it, in every order. Ascending, without 0 and the end.
 std::vector<size_t> cutsOf(const OrderProblem& problem);
 
-/// Of all ways to go one task further, the best `width` go on. byLive: those that hold least; else
-/// those with the lowest peak, where peaks below `bound` are as good as that.
+/// An order by beam search: of all states that one more task leads to, the best `width` go on.
+/// byLive: those that hold least; else those with the lowest peak, where peaks below `bound` are as
+/// good as that.
 std::vector<uint32_t> beamOrder(const OrderProblem& problem, uint64_t bound, uint32_t width,
                                 bool byLive);
 
-/// Series and parallel parts, each in the best order, merged as Abdel-Wahab and Kameda ("Scheduling
-/// to minimize maximum cumulative cost subject to series-parallel precedence constraints", 1978)
-/// prove it best where every task takes and gives the same bytes in all orders. What a task takes
-/// and gives is what it does in the tasks' own order.
+/// An order from the orders of series and parallel parts, merged (merge.cpp). It is the best where
+/// every task takes and gives the same bytes in all orders; what a task takes and gives is what it
+/// does in the tasks' own order.
 std::vector<uint32_t> mergedOrder(const OrderProblem& problem);
 
 struct ExactResult {

@@ -27,7 +27,7 @@ ModelMaker reluModel() {
   return maker;
 }
 
-TEST(Walk, KeepsTheModelsNames) {
+TEST(ModelImporter, KeepsTheModelsNames) {
   auto graph = reluModel().import();
   ASSERT_TRUE(graph) << messageOf(graph);
   EXPECT_EQ(graph->name, "g");
@@ -41,7 +41,7 @@ TEST(Walk, KeepsTheModelsNames) {
   EXPECT_TRUE(graph::verify(*graph).isOk());
 }
 
-TEST(Walk, NamesNodesWithoutAName) {
+TEST(ModelImporter, NamesNodesWithoutAName) {
   ModelMaker maker;
   maker.input("x", {2}).output("y", {2});
   maker.node("Relu", {"x"}, {"a"});
@@ -51,7 +51,7 @@ TEST(Walk, NamesNodesWithoutAName) {
   EXPECT_EQ(graph->nodes().back()->provenance, graph::Provenance{"Abs_1"});
 }
 
-TEST(Walk, ListsEveryUnsupportedOperator) {
+TEST(ModelImporter, ListsEveryUnsupportedOperator) {
   ModelMaker maker;
   maker.input("x", {2}).output("y", {2});
   maker.node("StringNormalizer", {"x"}, {"a"}, "first");
@@ -65,7 +65,7 @@ TEST(Walk, ListsEveryUnsupportedOperator) {
                               "of opset 17 is not supported");
 }
 
-TEST(Walk, MixedComplaintsAreABadModel) {
+TEST(ModelImporter, MixedDiagnosticsAreABadModel) {
   ModelMaker maker;
   maker.input("x", {2}).output("y", {2}).output("z", {2});
   maker.node("StringNormalizer", {"x"}, {"a"});
@@ -78,7 +78,7 @@ TEST(Walk, MixedComplaintsAreABadModel) {
                     HasSubstr("output 'z' is produced by nothing")));
 }
 
-TEST(Walk, SaysSinceWhenAnOperatorOrAttributeIsKnown) {
+TEST(ModelImporter, SaysSinceWhenAnOperatorOrAttributeIsKnown) {
   ModelMaker maker(13);
   maker.input("x", {2}).output("y", {2});
   maker.node("Foo", {"x"}, {"a"});
@@ -94,7 +94,7 @@ TEST(Walk, SaysSinceWhenAnOperatorOrAttributeIsKnown) {
 }
 
 /// 500 nodes one behind the other; those that are named are wrong, each in its own way.
-TEST(Walk, NamesAllProblemsOfALargeModel) {
+TEST(ModelImporter, NamesAllProblemsOfALargeModel) {
   ModelMaker maker(13);
   maker.setOpset("com.acme", 3);
   maker.input("v0", {1, 8, 4, 4}).output("v500", {1, 8, 4, 4});
@@ -138,7 +138,7 @@ TEST(Walk, NamesAllProblemsOfALargeModel) {
 }
 
 /// Behind a node that gives no type, names are judged all the same.
-TEST(Walk, NamesUnknownAttributesWhereTypesAreMissing) {
+TEST(ModelImporter, NamesUnknownAttributesWhereTypesAreMissing) {
   ModelMaker maker(13);
   maker.input("x", {2}).output("y", {2});
   maker.node("Foo", {"x"}, {"a"});
@@ -153,7 +153,7 @@ TEST(Walk, NamesUnknownAttributesWhereTypesAreMissing) {
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 2) << message;
 }
 
-TEST(Walk, AStandInIsNoInputOfTheModel) {
+TEST(ModelImporter, AStandInIsNoInputOfTheModel) {
   ModelMaker maker;
   maker.input("x", {2}).output("y", {2});
   fillValueInfo(*maker.proto.mutable_graph()->add_value_info(), "a", {3}, TensorProto::FLOAT);
@@ -163,7 +163,7 @@ TEST(Walk, AStandInIsNoInputOfTheModel) {
   EXPECT_THAT(messageOf(maker.import()), HasSubstr("node 'judged by what is declared' (Add): "));
 }
 
-TEST(Walk, KnowsWhichDomainsAreImported) {
+TEST(ModelImporter, KnowsWhichDomainsAreImported) {
   ModelMaker maker;
   maker.setOpset("com.acme", 1);
   maker.input("x", {2}).output("y", {2});
@@ -174,7 +174,7 @@ TEST(Walk, KnowsWhichDomainsAreImported) {
             "m.onnx: node 'Mish_1' (Mish): domain 'org.other' has no opset import");
 }
 
-TEST(Walk, RefusesOpsetsThatItDoesNotKnow) {
+TEST(ModelImporter, RefusesOpsetsThatItDoesNotKnow) {
   for (int opset : {0, 29}) {
     ModelMaker maker(opset);
     maker.input("x", {2}).output("y", {2});
@@ -196,7 +196,7 @@ TEST(Walk, RefusesOpsetsThatItDoesNotKnow) {
   EXPECT_THAT(messageOf(none.import()), HasSubstr("domain 'ai.onnx' has no opset import"));
 }
 
-TEST(Walk, BindsDimsByNameAndByInput) {
+TEST(ModelImporter, BindsDimsByNameAndByInput) {
   ModelMaker maker;
   maker.input("a", {"N", 4}).input("b", {"M", 4}).output("y", {"N", 4});
   maker.node("Add", {"a", "b"}, {"y"});
@@ -213,7 +213,7 @@ TEST(Walk, BindsDimsByNameAndByInput) {
                                 "m.onnx: dim 'N' of input 'a' is not bound: --dim N=<value>");
 }
 
-TEST(Walk, QuestionMarksAreNoNameThatDimsShare) {
+TEST(ModelImporter, QuestionMarksAreNoNameThatDimsShare) {
   ModelMaker maker;
   maker.input("a", {"?", 3, "?"}).output("y", {"?", 3, "?"});
   maker.node("Relu", {"a"}, {"y"});
@@ -224,7 +224,7 @@ TEST(Walk, QuestionMarksAreNoNameThatDimsShare) {
             "m.onnx: input 'a' has dims without a name or value: --shape a=<d0>x3x<d2>");
 }
 
-TEST(Walk, SaysEverythingBesideUnboundDims) {
+TEST(ModelImporter, SaysEverythingBesideUnboundDims) {
   ModelMaker maker;
   maker.input("a", {"N"}).input("b", {"N"}).input("c", {"", 7}).output("y", {"N"});
   maker.node("StringNormalizer", {"a"}, {"y"});
@@ -235,7 +235,7 @@ TEST(Walk, SaysEverythingBesideUnboundDims) {
             "opset 17 is not supported");
 }
 
-TEST(Walk, RefusesBindingsThatContradict) {
+TEST(ModelImporter, RefusesBindingsThatContradict) {
   ModelMaker maker;
   maker.input("a", {"N", 4}).output("y", {"N", 4});
   maker.node("Relu", {"a"}, {"y"});
@@ -253,7 +253,7 @@ TEST(Walk, RefusesBindingsThatContradict) {
   EXPECT_THAT(message({.dims = {{"N", -2}}}), HasSubstr("--dim N=-2 is negative"));
 }
 
-TEST(Walk, OutputDimsMustAgreeWithTheirNames) {
+TEST(ModelImporter, OutputDimsMustAgreeWithTheirNames) {
   ModelMaker maker;
   maker.input("a", {2}).output("y", {"N"});
   maker.node("Relu", {"a"}, {"y"});
@@ -262,7 +262,7 @@ TEST(Walk, OutputDimsMustAgreeWithTheirNames) {
               HasSubstr("--dim N=3 but dim 0 of output 'y' is 2"));
 }
 
-TEST(Walk, DeclaredOutputsMustAgreeWithInference) {
+TEST(ModelImporter, DeclaredOutputsMustAgreeWithInference) {
   ModelMaker shape;
   shape.input("x", {2, 3}).output("y", {2, 4});
   shape.node("Relu", {"x"}, {"y"});
@@ -279,7 +279,7 @@ TEST(Walk, DeclaredOutputsMustAgreeWithInference) {
   EXPECT_TRUE(silent.import().isOk());
 }
 
-TEST(Walk, InputsWithInitializersAreConstants) {
+TEST(ModelImporter, InputsWithInitializersAreConstants) {
   ModelMaker maker;
   maker.input("x", {2}).input("w", {2}).output("y", {2}).initializer("w", {2},
                                                                      std::vector<float>{1, 2});
@@ -291,7 +291,7 @@ TEST(Walk, InputsWithInitializersAreConstants) {
   EXPECT_TRUE(graph->find("w")->isConstant());
 }
 
-TEST(Walk, FrozenInputsAreConstants) {
+TEST(ModelImporter, FrozenInputsAreConstants) {
   ModelMaker maker;
   maker.input("x", {6}).input("shape", {2}, TensorProto::INT64).output("y", {2, 3});
   maker.node("Reshape", {"x", "shape"}, {"y"}, "r");
@@ -309,7 +309,7 @@ TEST(Walk, FrozenInputsAreConstants) {
               HasSubstr("frozen input 'q': no such input"));
 }
 
-TEST(Walk, SortsNodesThatAreOutOfOrder) {
+TEST(ModelImporter, SortsNodesThatAreOutOfOrder) {
   ModelMaker maker;
   maker.input("x", {2}).output("y", {2});
   maker.node("Neg", {"b"}, {"y"}, "third");
@@ -320,7 +320,7 @@ TEST(Walk, SortsNodesThatAreOutOfOrder) {
   EXPECT_EQ(kinds(*graph), (std::vector{OpKind::Relu, OpKind::Abs, OpKind::Neg}));
 }
 
-TEST(Walk, AnInitializerThatIsAnInputIsADefault) {
+TEST(ModelImporter, AnInitializerThatIsAnInputIsADefault) {
   ModelMaker maker;
   maker.input("x", {2}).input("w", {2}).output("y", {2}).initializer("w", {2},
                                                                      std::vector<float>{1, 2});
@@ -341,7 +341,7 @@ TEST(Walk, AnInitializerThatIsAnInputIsADefault) {
             "m.onnx: --shape fixed=2: no such input in the model, which has 'x'");
 }
 
-TEST(Walk, ASeedChangesRandomNodesThatHaveNone) {
+TEST(ModelImporter, ASeedChangesRandomNodesThatHaveNone) {
   const auto numbers = [](std::optional<uint64_t> seed, bool own) {
     ModelMaker maker;
     maker.output("y");
@@ -361,7 +361,7 @@ TEST(Walk, ASeedChangesRandomNodesThatHaveNone) {
   EXPECT_EQ(numbers(7, true), numbers({}, true)) << "a node's own seed stands";
 }
 
-TEST(Walk, NamesTheNodesOfACycle) {
+TEST(ModelImporter, NamesTheNodesOfACycle) {
   ModelMaker maker;
   maker.input("x", {2}).output("y", {2});
   maker.node("Add", {"x", "c"}, {"a"}, "A");
@@ -377,7 +377,7 @@ TEST(Walk, NamesTheNodesOfACycle) {
   EXPECT_EQ(messageOf(itself.import()), "m.onnx: cyclic or out of order: 'loop' -> 'loop'");
 }
 
-TEST(Walk, RefusesNamesThatAreDefinedTwiceOrNever) {
+TEST(ModelImporter, RefusesNamesThatAreDefinedTwiceOrNever) {
   ModelMaker maker;
   maker.input("x", {2})
       .output("y", {2})
@@ -401,7 +401,7 @@ TEST(Walk, RefusesNamesThatAreDefinedTwiceOrNever) {
   EXPECT_THAT(messageOf(empty.import()), HasSubstr("the graph has no outputs"));
 }
 
-TEST(Walk, ChecksArityAndAttributes) {
+TEST(ModelImporter, ChecksArityAndAttributes) {
   ModelMaker maker;
   maker.input("x", {2, 3}).output("y", {2, 3});
   maker.node("Relu", {"x", "x"}, {"a"}, "wide");
@@ -423,7 +423,7 @@ TEST(Walk, ChecksArityAndAttributes) {
   EXPECT_THAT(message, HasSubstr("node 'outputs' (Relu): has 2 outputs, expected 1"));
 }
 
-TEST(Walk, NamesANodeOnceInInferencesComplaints) {
+TEST(ModelImporter, NamesANodeOnceInInferencesDiagnostics) {
   ModelMaker maker;
   maker.input("x", {1, 64, 8, 8})
       .output("y")
@@ -433,7 +433,7 @@ TEST(Walk, NamesANodeOnceInInferencesComplaints) {
                                        "weight expects 32 x group 1 (conv_c1)");
 }
 
-TEST(Walk, RefusesInputsThatAreNoTensors) {
+TEST(ModelImporter, RefusesInputsThatAreNoTensors) {
   ModelMaker maker = reluModel();
   auto* input = maker.proto.mutable_graph()->add_input();
   input->set_name("s");
@@ -449,7 +449,7 @@ TEST(Walk, RefusesInputsThatAreNoTensors) {
             "m.onnx: input 's' is a sequence\nm.onnx: input 'text' is a tensor of STRING");
 }
 
-TEST(Walk, ImportsTheExample) {
+TEST(ModelImporter, ImportsTheExample) {
   const import::onnx_io::Model model =
       import::onnx_io::readModel(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx").orAbort();
   auto graph = import::importModel(model);
@@ -465,7 +465,7 @@ TEST(Walk, ImportsTheExample) {
   EXPECT_EQ(graph->outputs().size(), 1u);
 }
 
-TEST(Walk, NamesWhatIsSupported) {
+TEST(ModelImporter, NamesWhatIsSupported) {
   const auto names = import::supportedOperators();
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const char* name : {"Conv", "Relu", "Softmax", "Slice"})

@@ -101,9 +101,12 @@ Result<Values> lowerAttention(Lowering& l, const Node& node) {
     for (int64_t row = 0; row < rows; row += block.rows) {
       const int64_t few = std::min(block.rows, rows - row);
       Value ownMask = nullptr;
-      if (mask)
-        ownMask = l.affine(mask, head * byMask[0] + row * byMask[1],
-                           {byMask[0] ? some : 1, byMask[1] ? few : 1, byMask[2] ? t : 1}, byMask);
+      if (mask) {
+        Shape dims{some, few, t};
+        for (size_t d = 0; d < dims.size(); ++d)
+          if (byMask[d] == 0) dims[d] = 1; // the mask is broadcast along it
+        ownMask = l.affine(mask, head * byMask[0] + row * byMask[1], dims, byMask);
+      }
       pieces.push_back(attend(l, node, part(q, (head * rows + row) * d, {some, few, d}), ownKeys,
                               ownValues, ownMask));
       offsets.insert(offsets.end(), {head, row, 0});

@@ -84,75 +84,115 @@ Units unitsOf(const Program& program) {
   return result;
 }
 
-solvers::order::OrderProblem problemOf(const Program& program, const Units& units, uint32_t space) {
-  const std::vector<Item> items = itemsOf(program, units);
-  const std::vector<Life> lives = livesOf(program);
-  const auto visitTemps = [&](const Item& item, const auto& visit) {
-    for (uint32_t i = item.first; i < item.end; ++i)
-      for (const auto* views : {&program.instrs[i].inputs, &program.instrs[i].outputs})
-        for (const View& view : *views)
-          if (program.buffers[view.buffer].role == Role::temp &&
-              program.buffers[view.buffer].space == space)
-            visit(view.buffer);
-  };
-  solvers::order::OrderProblem problem;
-  problem.tasks.resize(units.units.size());
-  for (size_t u = 0; u < units.units.size(); ++u) problem.tasks[u].after = units.after[u];
-  std::vector<uint32_t> number(program.buffers.size(), kNone); // in the problem
-  const auto numberOf = [&](uint32_t buffer) {
-    if (number[buffer] == kNone) {
-      number[buffer] = static_cast<uint32_t>(problem.buffers.size());
-      problem.buffers.push_back({program.buffers[buffer].bytes, false, false});
+namespace {
+
+/// Says a program in the numbers that the order of its units is solved by.
+class ProblemBuilder {
+public:
+  ProblemBuilder(const Program& program, const Units& units, uint32_t space)
+      : program_(program), space_(space), items_(itemsOf(program, units)), lives_(livesOf(program)),
+        number_(program.buffers.size(), kNone), stepOf_(program.instrs.size(), nullptr) {
+    problem_.tasks.resize(units.units.size());
+    for (size_t u = 0; u < units.units.size(); ++u) problem_.tasks[u].after = units.after[u];
+    // Steps are pointed to: they must not move.
+    for (const Item& item : items_)
+      problem_.tasks[item.unit].steps.reserve(units.units[item.unit].count);
+  }
+
+  solvers::order::OrderProblem build() {
+    for (const Item& item : items_) {
+      addStep(item);
+      if (!isLoop(item)) addOperandsInPlace(item.first);
     }
-    return number[buffer];
-  };
-  std::vector<solvers::order::OrderStep*> stepOf(
-      program.instrs.size()); // of instructions outside of loops
-  for (const Item& item : items)
-    problem.tasks[item.unit].steps.reserve(units.units[item.unit].count);
-  for (const Item& item : items) {
-    solvers::order::OrderStep& step = problem.tasks[item.unit].steps.emplace_back();
-    stepOf[item.first] = &step;
-    const bool isLoop = program.instrs[item.first].loop != kNone;
-    solvers::memory::MemoryProblem inside; // what only this loop touches lives for parts of it
+    addResultsOfProducts();
+    return std::move(problem_);
+  }
+
+private:
+  bool isLoop(const Item& item) const { return program_.instrs[item.first].loop != kNone; }
+
+  /// What a step touches; buffers that live within a loop are bytes that it needs meanwhile.
+  void addStep(const Item& item) {
+    solvers::order::OrderStep& step = problem_.tasks[item.unit].steps.emplace_back();
+    stepOf_[item.first] = &step;
     std::vector<uint32_t> own;
-    visitTemps(item, [&](uint32_t buffer) {
+    for (const uint32_t buffer : tempsOf(item)) {
       const bool isOwn =
-          isLoop && lives[buffer].first >= item.first && lives[buffer].last < item.end;
+          isLoop(item) && lives_[buffer].first >= item.first && lives_[buffer].last < item.end;
       if (isOwn)
         own.push_back(buffer);
       else
         step.buffers.push_back(numberOf(buffer));
-    });
+    }
     sortUnique(step.buffers);
     sortUnique(own);
+    solvers::memory::MemoryProblem inside;
     for (const uint32_t buffer : own)
-      inside.buffers.push_back(
-          {lives[buffer].first, int64_t{lives[buffer].last} + 1, program.buffers[buffer].bytes, 1});
+      inside.buffers.push_back({lives_[buffer].first, int64_t{lives_[buffer].last} + 1,
+                                program_.buffers[buffer].bytes, 1});
     step.transient = solvers::memory::maxLive(inside);
-    if (isLoop) continue;
-    const uint32_t result = program.instrs[item.first].outputs.empty()
-                                ? kNone
-                                : program.instrs[item.first].outputs[0].buffer;
-    for (const uint32_t operand : operandsInPlace(program, item.first))
-      if (program.buffers[result].space == space)
-        step.inPlace.emplace_back(number[result], number[operand]);
   }
-  const std::vector<uint32_t> products = productsBehind(program, lives);
-  for (uint32_t i = 0; i < program.instrs.size(); ++i) {
-    const Instr& instr = program.instrs[i];
-    if (instr.kind != CDL_KIND_RESCALE || instr.loop != kNone) continue;
-    const uint32_t result = instr.outputs[0].buffer;
-    const auto dies = [&](uint32_t operand) {
-      return lives[result].first == i && lives[operand].last == i;
-    };
-    if (number[result] == kNone || products[result] == kNone) continue;
-    // it lies where the sums lay
-    if (std::ranges::any_of(operandsInPlace(program, i), dies)) continue;
-    stepOf[products[result]]->buffers.push_back(number[result]);
-    sortUnique(stepOf[products[result]]->buffers);
+
+  void addOperandsInPlace(uint32_t i) {
+    const Instr& instr = program_.instrs[i];
+    const uint32_t result = instr.outputs.empty() ? kNone : instr.outputs[0].buffer;
+    for (const uint32_t operand : operandsInPlace(program_, i))
+      if (program_.buffers[result].space == space_)
+        stepOf_[i]->inPlace.emplace_back(number_[result], number_[operand]);
   }
-  return problem;
+
+  /// The result of a RESCALE that follows a product is there while the product computes, unless it
+  /// lies where the sums lay.
+  void addResultsOfProducts() {
+    const std::vector<uint32_t> products = productsBehind(program_, lives_);
+    for (uint32_t i = 0; i < program_.instrs.size(); ++i) {
+      const Instr& instr = program_.instrs[i];
+      if (instr.kind != CDL_KIND_RESCALE || instr.loop != kNone) continue;
+      const uint32_t result = instr.outputs[0].buffer;
+      if (number_[result] == kNone || products[result] == kNone) continue;
+      const auto dies = [&](uint32_t operand) {
+        return lives_[result].first == i && lives_[operand].last == i;
+      };
+      if (std::ranges::any_of(operandsInPlace(program_, i), dies)) continue;
+      std::vector<uint32_t>& buffers = stepOf_[products[result]]->buffers;
+      buffers.push_back(number_[result]);
+      sortUnique(buffers);
+    }
+  }
+
+  /// The buffers in the arena that an item touches, as often as it does.
+  std::vector<uint32_t> tempsOf(const Item& item) const {
+    std::vector<uint32_t> temps;
+    for (uint32_t i = item.first; i < item.end; ++i)
+      for (const auto* views : {&program_.instrs[i].inputs, &program_.instrs[i].outputs})
+        for (const View& view : *views) {
+          const Buffer& buffer = program_.buffers[view.buffer];
+          if (buffer.role == Role::temp && buffer.space == space_) temps.push_back(view.buffer);
+        }
+    return temps;
+  }
+
+  uint32_t numberOf(uint32_t buffer) {
+    if (number_[buffer] == kNone) {
+      number_[buffer] = static_cast<uint32_t>(problem_.buffers.size());
+      problem_.buffers.push_back({program_.buffers[buffer].bytes, false, false});
+    }
+    return number_[buffer];
+  }
+
+  const Program& program_;
+  const uint32_t space_;
+  const std::vector<Item> items_;
+  const std::vector<Life> lives_;
+  solvers::order::OrderProblem problem_;
+  std::vector<uint32_t> number_;                   ///< by buffer: its number in the problem
+  std::vector<solvers::order::OrderStep*> stepOf_; ///< by instruction; null inside of loops
+};
+
+} // namespace
+
+solvers::order::OrderProblem problemOf(const Program& program, const Units& units, uint32_t space) {
+  return ProblemBuilder(program, units, space).build();
 }
 
 } // namespace candela::program::passes::schedule

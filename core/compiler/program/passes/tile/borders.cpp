@@ -21,7 +21,7 @@ struct Content {
   }
 };
 
-/// From a view of all of the content; unknown where there is none.
+/// The content of a buffer, from a view of all of it; unknown where there is none.
 Content contentOf(const Program& program, uint32_t buffer) {
   const Halo& halo = *program.buffers[buffer].halo;
   for (const Instr& instr : program.instrs)
@@ -44,6 +44,7 @@ Content contentOf(const Program& program, uint32_t buffer) {
   return {};
 }
 
+/// Whether a view has an element of the content.
 bool meets(const View& view, const Content& content) {
   std::vector<int64_t> at(view.dims.size(), 0);
   for (;;) {

@@ -12,7 +12,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-/// Who touches each buffer, in order.
+/// An access of an instruction to a buffer.
 struct Touch {
   uint32_t instr = 0;
   Access access;
@@ -103,8 +103,8 @@ private:
     return readers;
   }
 
-  /// Links may wait until `to`: nothing between reads or writes what they write, or writes what
-  /// they read.
+  /// Whether the links may wait until `to`: nothing in between reads or writes what they write, or
+  /// writes what they read.
   bool canWait(const Chain& chain, uint32_t to) const {
     for (const Link& link : chain.links) {
       const Instr& instr = program_.instrs[link.instr];
@@ -126,7 +126,8 @@ private:
     return true;
   }
 
-  /// Every view of the link over these dims, its maps those of the first result.
+  /// Puts every view of the link over these dims, with the maps of the first result. False: a view
+  /// does not split that way.
   static bool recast(Link& link, const Dims& dims, const ViewMap& map) {
     for (auto* views : {&link.work.inputs, &link.work.outputs})
       for (View& view : *views) {
@@ -142,7 +143,8 @@ private:
     return true;
   }
 
-  /// Takes in the first one who reads the last result, when it can go tile by tile behind it.
+  /// Takes in the first instruction that reads the last result, when it can go tile by tile behind
+  /// it.
   bool join(Chain& chain) {
     const Link& last = chain.last();
     const View& out = program_.instrs[last.instr].outputs[0];
@@ -194,8 +196,8 @@ private:
     return true;
   }
 
-  /// The same for one whose result has another shape, where the value between would hardly stay in
-  /// memory.
+  /// As `join`, for an instruction whose result has another shape, where the value between the two
+  /// would hardly stay in local memory.
   bool joinShape(Chain& chain, uint32_t reader, bool leaves) {
     const View& out = program_.instrs[chain.last().instr].outputs[0];
     const Instr& instr = program_.instrs[reader];
@@ -216,8 +218,8 @@ private:
   const Program& program_;
   const std::vector<bool>& isDone_;
   const ChainOptions& options_;
-  std::vector<std::vector<Touch>> touches_; ///< by buffer
-  std::vector<bool> isIn_;
+  std::vector<std::vector<Touch>> touches_; ///< by buffer, in the order of instructions
+  std::vector<bool> isIn_;                  ///< by instruction: some chain has it
 };
 
 } // namespace

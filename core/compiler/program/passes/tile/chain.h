@@ -3,6 +3,10 @@
 #include "core/compiler/program/passes/tile/regions.h"
 
 /// Instructions that go tile by tile together: values between them never leave local memory.
+///
+/// Chains are found greedily, from each instruction that is in none yet: the first reader of its
+/// result joins it while it can follow tile by tile, nothing else needs the value in memory, and
+/// the links before may wait until that reader runs.
 namespace candela::program::passes::tile {
 
 /// One instruction of a chain, its views over the chain's index space.

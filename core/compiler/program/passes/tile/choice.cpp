@@ -1,6 +1,22 @@
+// How a chain is cut: the size of its tiles, the order of the loops over them, what of its operands
+// is held, and how many buffers rotate.
+//
+// A chain is modelled as a nest of loops over boxes of its index space, and a tiling costs the time
+// from its first copy to its last, copying and computing overlapped as far as there are buffers. An
+// operand is copied again by those loops alone that go around the innermost loop that it depends on
+// (loadOf). So, for a given size of tiles, only the order of groups of axes matters: those that
+// walk the same operands (Work::families). Within a group, axes before the one that is cut are down
+// to their unit, and those behind it are whole, so that what is copied lies side by side. That
+// leaves few enough tilings to try all of them: sizes in steps of a quarter, orders of families,
+// buffers, held operands. A device that knows its own costs then ranks the best of them.
+//
+// That reuse follows from the order of loops: Wolf and Lam, "A Data Locality Optimizing Algorithm",
+// PLDI 1991. A search through all tilings of an accelerator by a cost model: Parashar et al.,
+// "Timeloop: A Systematic Approach to DNN Accelerator Evaluation", ISPASS 2019.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "core/compiler/program/passes/schedule/described.h"
 #include "core/compiler/program/passes/tile/device_costs.h"
@@ -33,8 +49,8 @@ std::vector<int64_t> extentsOf(const Axis& axis, uint32_t columns) {
   return extents;
 }
 
-/// Of one dim under one extent of its axis: the most elements of a tile, and those of all tiles
-/// together.
+/// How long one dim is under one extent of its axis: the most elements of a tile, and those of all
+/// tiles together, which may overlap.
 struct Length {
   int64_t most = 1, sum = 1;
 };
@@ -54,6 +70,37 @@ Length lengthOf(const DimMap& map, int64_t dim, const std::vector<Axis>& axes, i
   }
   return length;
 }
+
+/// Whether a result lies in the memory for sums while it is computed.
+bool isSum(const Instr& instr) {
+  const bool multiplies = instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_MATMUL;
+  return multiplies && elemBits(instr.outputs[0].elem) >= 32;
+}
+
+using Places = std::vector<size_t>; ///< by axis: which of its extents a tile has
+
+/// Operands of the first link that are copied in whole, once, instead of tile by tile.
+struct HeldOperands {
+  bool first = false, second = false;
+};
+constexpr HeldOperands kHolds[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+
+/// How the tiles of one size and order are copied.
+struct Variant {
+  uint32_t buffers = 1; ///< for each tile that changes
+  HeldOperands held;
+  bool holdsSmall = false; ///< other operands too are held where they take little room
+  bool storesLast = false; ///< Tiling::storesLast
+};
+
+/// What a variant takes of the memories, and what it moves.
+struct Demand {
+  uint64_t localBytes = 0, sumBytes = 0;
+  uint64_t bytes = 0, copies = 0; ///< in and out
+  uint64_t firstBytes = 0;        ///< loaded before the first tile is computed
+  uint64_t storedBytes = 0, stores = 0;
+  std::vector<bool> held; ///< by port
+};
 
 class Chooser {
 public:
@@ -80,21 +127,24 @@ public:
         if (best_ && asks()) rank();
         if (best_) return *best_;
       }
-    const bool isSums =
-        leastSums_ != UINT64_MAX && setting_.sums && leastSums_ > setting_.sums->capacityBytes;
-    const LocalMemory& memory = isSums ? *setting_.sums : *setting_.memory;
-    return failure(Code::out_of_memory,
-                   "the smallest tiles need {} bytes of memory '{}', which has {}{}",
-                   isSums ? leastSums_ : least_, memory.name, isSums ? memory.capacityBytes : room_,
-                   setting_.reserved && !isSums ? " left" : "");
+    return doesNotFit();
   }
 
 private:
-  /// By dim and place among the extents of its axis.
+  Status doesNotFit() const {
+    constexpr const char* text = "the smallest tiles need {} bytes of memory '{}', which has {}{}";
+    const LocalMemory* sums = setting_.sums;
+    if (sums && leastSums_ != UINT64_MAX && leastSums_ > sums->capacityBytes)
+      return failure(Code::out_of_memory, text, leastSums_, sums->name, sums->capacityBytes, "");
+    return failure(Code::out_of_memory, text, least_, setting_.memory->name, room_,
+                   setting_.reserved ? " left" : "");
+  }
+
+  /// How large the tiles of one view are, whatever the extents of its axes.
   struct Measure {
-    std::vector<std::vector<Length>> lengths;
-    std::vector<size_t> axis;  ///< of each dim; none: SIZE_MAX
-    std::vector<bool> depends; ///< by axis
+    std::vector<std::vector<Length>> lengths; ///< by dim, and by the place of its axis' extent
+    std::vector<size_t> axis;                 ///< of each dim; none: SIZE_MAX
+    std::vector<bool> depends;                ///< by axis
     uint64_t bits = 8, wholeBytes = 0;
   };
 
@@ -121,12 +171,13 @@ private:
     return result;
   }
 
-  /// Of one view under the tile at hand.
+  /// What copying one view takes, for the tiles and the order of loops at hand.
   struct Load {
     uint64_t tileBytes = 0, bytes = 0, copies = 1;
   };
-  Load loadOf(const Measure& view, const std::vector<size_t>& at,
-              const std::vector<size_t>& order) const {
+  /// A tile is copied again whenever a loop around the innermost one that it depends on goes on;
+  /// loops within that one find it where it is.
+  Load loadOf(const Measure& view, const Places& at, const std::vector<size_t>& order) const {
     uint64_t most = view.bits, sum = view.bits;
     for (size_t d = 0; d < view.lengths.size(); ++d) {
       const Length& length = view.lengths[d][view.axis[d] == SIZE_MAX ? 0 : at[view.axis[d]]];
@@ -151,35 +202,47 @@ private:
     return load;
   }
 
+  /// Tries all tile sizes; sums in parts too if `cutSums`, in as few as fit.
   void search(bool cutSums, bool holdSmall) {
-    // by family: places among the extents of its axes
-    std::vector<std::vector<std::vector<size_t>>> choices;
+    std::vector<std::vector<std::vector<size_t>>> choices; // by family
     for (const auto& family : chain_.work.families) choices.push_back(choicesOf(family));
     std::vector<size_t> sums;
     for (size_t a = 0; a < axes_.size(); ++a)
       if (axes_[a].sum) sums.push_back(a);
-    if (cutSums && (sums.empty() || !axes_[sums[0]].cut ||
-                    (!setting_.splitSums && isFloat(chain_.links[0].work.inputs[0].elem))))
+    if (!cutSums) {
+      tryFamilies(Places(axes_.size(), 0), choices, sums, holdSmall);
       return;
-    std::vector<size_t> at(axes_.size(), 0), family(choices.size(), 0);
-    for (size_t s = cutSums ? 1 : 0; s < (cutSums ? extents_[sums[0]].size() : 1); ++s) {
-      if (cutSums) at[sums[0]] = s;
-      std::ranges::fill(family, 0);
-      for (bool more = true; more;) {
-        for (size_t f = 0; f < choices.size(); ++f)
-          for (size_t i = 0; i < chain_.work.families[f].size(); ++i)
-            at[chain_.work.families[f][i]] = choices[f][family[f]][i];
-        tryTile(at, sums, holdSmall);
-        more = false;
-        for (size_t f = 0; f < choices.size() && !more; ++f) {
-          more = ++family[f] < choices[f].size();
-          if (!more) family[f] = 0;
-        }
-      }
-      if (cutSums && best_) return; // the fewest parts
+    }
+    if (sums.empty() || !axes_[sums[0]].cut) return;
+    if (!setting_.splitSums && isFloat(chain_.links[0].work.inputs[0].elem)) return;
+    for (size_t s = 1; s < extents_[sums[0]].size() && !best_; ++s) {
+      Places at(axes_.size(), 0);
+      at[sums[0]] = s;
+      tryFamilies(at, choices, sums, holdSmall);
     }
   }
 
+  /// Tries each combination of the families' choices.
+  void tryFamilies(Places at, const std::vector<std::vector<std::vector<size_t>>>& choices,
+                   const std::vector<size_t>& sums, bool holdSmall) {
+    std::vector<size_t> chosen(choices.size(), 0);
+    const auto next = [&] { // as an odometer, the first family the fastest
+      for (size_t f = 0; f < choices.size(); ++f) {
+        if (++chosen[f] < choices[f].size()) return true;
+        chosen[f] = 0;
+      }
+      return false;
+    };
+    do {
+      for (size_t f = 0; f < choices.size(); ++f)
+        for (size_t i = 0; i < chain_.work.families[f].size(); ++i)
+          at[chain_.work.families[f][i]] = choices[f][chosen[f]][i];
+      tryTile(at, sums, holdSmall);
+    } while (next());
+  }
+
+  /// The places of a family's axes: one of them is cut anywhere, those before it are down to their
+  /// unit, and those behind it are whole.
   std::vector<std::vector<size_t>> choicesOf(const std::vector<size_t>& family) const {
     std::vector<std::vector<size_t>> choices{std::vector<size_t>(family.size(), 0)};
     for (size_t i = 0; i < family.size(); ++i) {
@@ -194,7 +257,7 @@ private:
     return choices;
   }
 
-  void tryTile(const std::vector<size_t>& at, const std::vector<size_t>& sums, bool holdSmall) {
+  void tryTile(const Places& at, const std::vector<size_t>& sums, bool holdSmall) {
     trips_.resize(axes_.size());
     for (size_t a = 0; a < axes_.size(); ++a)
       // a sum of nothing
@@ -214,19 +277,28 @@ private:
       for (const size_t f : families)
         order.insert(order.end(), chain_.work.families[f].begin(), chain_.work.families[f].end());
       order.insert(order.end(), sums.begin(), sums.end());
-      loads_.clear();
-      for (const Measure& view : views_) loads_.push_back(loadOf(view, at, order));
-      for (const Measure& view : between_) loads_.push_back(loadOf(view, at, order));
-      for (uint32_t buffers = setting_.mostBuffers; buffers >= 1; --buffers)
-        for (unsigned hold = 0; hold < (holdSmall ? 4 : 1); ++hold)
-          if (!costs_.storesLast || !tryOrder(at, order, buffers, hold, holdSmall, true))
-            tryOrder(at, order, buffers, hold, holdSmall, false);
+      tryOrder(at, order, holdSmall);
     } while (std::next_permutation(families.begin(), families.end()));
+  }
+
+  void tryOrder(const Places& at, const std::vector<size_t>& order, bool holdSmall) {
+    loads_.clear();
+    for (const Measure& view : views_) loads_.push_back(loadOf(view, at, order));
+    for (const Measure& view : between_) loads_.push_back(loadOf(view, at, order));
+    const std::span<const HeldOperands> holds(kHolds, holdSmall ? std::size(kHolds) : 1);
+    for (uint32_t buffers = setting_.mostBuffers; buffers >= 1; --buffers)
+      for (const HeldOperands& held : holds) {
+        if (!winsByHolding(held)) continue;
+        Variant variant{buffers, held, holdSmall, costs_.storesLast};
+        if (tryVariant(at, order, variant) || !variant.storesLast) continue;
+        variant.storesLast = false;
+        tryVariant(at, order, variant);
+      }
   }
 
   /// Whether each tile at hand of a view that lies among the others is dense: what is cut has no
   /// rows outside of it.
-  bool hasDenseParts(const Port& port, const std::vector<size_t>& at) const {
+  bool hasDenseParts(const Port& port, const Places& at) const {
     const View& view = port.view;
     int64_t outer = 1, run = 1; // elements of a tile in the dims outside
     for (size_t d = view.dims.size(); d-- > 0;) {
@@ -245,80 +317,122 @@ private:
     return true;
   }
 
-  /// Bit i of `hold`: operand i of the first link is held. False where that does not fit.
-  bool tryOrder(const std::vector<size_t>& at, const std::vector<size_t>& order, uint32_t buffers,
-                unsigned hold, bool holdSmall, bool storesLast) {
-    held_.assign(ports_.size(), false);
-    uint64_t bytes = 0, copies = 0, local = 0, sumBytes = 0, first = 0, stored = 0, stores = 0;
+  bool isHeld(const HeldOperands& held, size_t port) const {
+    return (held.first && isOperand_[0][port]) || (held.second && isOperand_[1][port]);
+  }
+
+  /// Whether to hold these operands saves copies, and tiles of them can be read where they lie.
+  bool winsByHolding(const HeldOperands& held) const {
     for (size_t p = 0; p < ports_.size(); ++p) {
-      const Port& port = ports_[p];
-      if (setting_.stays[p] == Stay::local) continue;
-      const Load& load = loads_[p];
-      const uint64_t inRotation = load.copies > 1 ? buffers : 1;
-      if (port.output) {
-        bytes += load.bytes * (port.inout ? 2 : 1);
-        copies += load.copies * (port.inout ? 2 : 1);
-        stored += load.bytes;
-        stores += load.copies;
-        const Link& link = chain_.links[port.uses[0].first];
-        if (setting_.stays[p] == Stay::stored) continue;
-        // it goes from where its operand is, which the next tile takes
-        if (link.work.kind == CDL_KIND_COPY) {
-          if (storesLast && load.copies > 1) return false;
-          continue;
-        }
-        const LocalMemory& memory = port.sums ? *setting_.sums : *setting_.memory;
-        const uint64_t count = storesLast ? load.copies : inRotation;
-        (port.sums ? sumBytes : local) += count * aligned(load.tileBytes, memory.alignment);
-        continue;
-      }
-      const uint64_t whole = aligned(views_[p].wholeBytes, setting_.memory->alignment);
-      const uint64_t rotating = inRotation * aligned(load.tileBytes, setting_.memory->alignment);
-      const bool isMain = isOperand_[0][p] || isOperand_[1][p];
-      const bool asked = (isOperand_[0][p] && (hold & 1)) || (isOperand_[1][p] && (hold & 2));
-      // nothing to win
-      if (asked && (load.copies == 1 || load.bytes <= views_[p].wholeBytes)) return true;
-      if (asked && !isDenseInPlace_[p]) return true;
-      const bool isSmall = holdSmall && !isMain && isDenseInPlace_[p] && load.copies > 1 &&
-                           (whole <= rotating || whole <= room_ / 32);
-      const bool held = asked || isSmall;
-      held_[p] = held;
-      local += held ? whole : rotating;
-      bytes += held ? views_[p].wholeBytes : load.bytes;
-      copies += held ? 1 : load.copies;
-      first += held ? views_[p].wholeBytes : load.bytes / load.copies;
+      if (setting_.stays[p] == Stay::local || ports_[p].output || !isHeld(held, p)) continue;
+      const bool savesCopies = loads_[p].copies > 1 && loads_[p].bytes > views_[p].wholeBytes;
+      if (!savesCopies || !isDenseInPlace_[p]) return false;
     }
+    return true;
+  }
+
+  /// Nothing where results cannot be stored last.
+  std::optional<Demand> demandOf(const Variant& variant) const {
+    Demand demand;
+    demand.held.assign(ports_.size(), false);
+    for (size_t p = 0; p < ports_.size(); ++p) {
+      if (setting_.stays[p] == Stay::local) continue;
+      if (!ports_[p].output)
+        addOperand(demand, p, variant);
+      else if (!addResult(demand, p, variant))
+        return std::nullopt;
+    }
+    addBetween(demand, variant);
+    return demand;
+  }
+
+  void addOperand(Demand& demand, size_t p, const Variant& variant) const {
+    const Load& load = loads_[p];
+    const uint32_t alignment = setting_.memory->alignment;
+    const uint64_t whole = aligned(views_[p].wholeBytes, alignment);
+    const uint64_t inTurn = load.copies > 1 ? variant.buffers : 1;
+    const uint64_t rotating = inTurn * aligned(load.tileBytes, alignment);
+    const bool isMain = isOperand_[0][p] || isOperand_[1][p];
+    const bool isSmall = variant.holdsSmall && !isMain && isDenseInPlace_[p] && load.copies > 1 &&
+                         (whole <= rotating || whole <= room_ / 32);
+    demand.held[p] = isSmall || isHeld(variant.held, p);
+    if (demand.held[p]) {
+      demand.localBytes += whole;
+      demand.bytes += views_[p].wholeBytes;
+      demand.copies += 1;
+      demand.firstBytes += views_[p].wholeBytes;
+    } else {
+      demand.localBytes += rotating;
+      demand.bytes += load.bytes;
+      demand.copies += load.copies;
+      demand.firstBytes += load.bytes / load.copies;
+    }
+  }
+
+  /// False where it cannot be stored last.
+  bool addResult(Demand& demand, size_t p, const Variant& variant) const {
+    const Port& port = ports_[p];
+    const Load& load = loads_[p];
+    demand.bytes += load.bytes * (port.inout ? 2 : 1);
+    demand.copies += load.copies * (port.inout ? 2 : 1);
+    demand.storedBytes += load.bytes;
+    demand.stores += load.copies;
+    if (setting_.stays[p] == Stay::stored) return true;
+    // A copy goes from where its operand is, which the next tile takes.
+    if (chain_.links[port.uses[0].first].work.kind == CDL_KIND_COPY)
+      return !variant.storesLast || load.copies == 1;
+    const LocalMemory& memory = port.sums ? *setting_.sums : *setting_.memory;
+    const uint64_t inTurn = load.copies > 1 ? variant.buffers : 1;
+    const uint64_t count = variant.storesLast ? load.copies : inTurn;
+    (port.sums ? demand.sumBytes : demand.localBytes) +=
+        count * aligned(load.tileBytes, memory.alignment);
+    return true;
+  }
+
+  /// What one link leaves for the next one.
+  void addBetween(Demand& demand, const Variant& variant) const {
     for (size_t l = 0; l < between_.size(); ++l) {
       if (chain_.links[l].leaves) continue; // a port
       const Load& load = loads_[ports_.size() + l];
-      const bool isSum = setting_.sums && isSumOf(chain_.links[l].work);
-      const LocalMemory& memory = isSum ? *setting_.sums : *setting_.memory;
-      (isSum ? sumBytes : local) +=
-          (load.copies > 1 ? std::min(buffers, 2u) : 1) * aligned(load.tileBytes, memory.alignment);
+      const bool isInSums = setting_.sums && isSum(chain_.links[l].work);
+      const LocalMemory& memory = isInSums ? *setting_.sums : *setting_.memory;
+      const uint64_t inTurn = load.copies > 1 ? std::min(variant.buffers, 2u) : 1;
+      (isInSums ? demand.sumBytes : demand.localBytes) +=
+          inTurn * aligned(load.tileBytes, memory.alignment);
     }
-    least_ = std::min(least_, local);
-    leastSums_ = std::min(leastSums_, sumBytes);
-    if (local > room_ || (setting_.sums && sumBytes > setting_.sums->capacityBytes)) return false;
-    const auto cyclesOf = [&](uint64_t moved, uint64_t times) {
-      return static_cast<double>(moved) / costs_.bytesPerCycle +
-             static_cast<double>(times) * costs_.copyCycles;
-    };
+  }
+
+  double copyCycles(uint64_t bytes, uint64_t copies) const {
+    return static_cast<double>(bytes) / costs_.bytesPerCycle +
+           static_cast<double>(copies) * costs_.copyCycles;
+  }
+
+  /// Takes the variant where it fits and costs less than the best one so far. False: no room.
+  bool tryVariant(const Places& at, const std::vector<size_t>& order, const Variant& variant) {
+    const std::optional<Demand> demand = demandOf(variant);
+    if (!demand) return false;
+    least_ = std::min(least_, demand->localBytes);
+    leastSums_ = std::min(leastSums_, demand->sumBytes);
+    if (demand->localBytes > room_) return false;
+    if (setting_.sums && demand->sumBytes > setting_.sums->capacityBytes) return false;
     Tiling tiling;
-    tiling.storesLast = storesLast && stores > 0;
-    tiling.copying = cyclesOf(bytes, copies);
+    tiling.storesLast = variant.storesLast && demand->stores > 0;
+    tiling.copying = copyCycles(demand->bytes, demand->copies);
     tiling.computing = computing_;
-    const bool overlaps = buffers > 1 && boxes_ > 1;
-    const double filling =
-        overlaps ? static_cast<double>(first) / costs_.bytesPerCycle : tiling.copying;
-    const Times times{filling, cyclesOf(stored, stores), boxes_, overlaps};
+    Times times;
+    times.overlaps = variant.buffers > 1 && boxes_ > 1;
+    times.filling = times.overlaps ? static_cast<double>(demand->firstBytes) / costs_.bytesPerCycle
+                                   : tiling.copying;
+    times.storing = copyCycles(demand->storedBytes, demand->stores);
+    times.boxes = boxes_;
     tiling.cost = costOf(tiling, times);
     const bool isBest = !best_ || tiling.cost < best_->cost;
     if (!isBest && !asks()) return true;
-    tiling.buffers = buffers;
-    tiling.held = held_;
-    tiling.bytes = bytes;
-    tiling.localBytes = local;
-    tiling.instrs = copies + boxes_ * chain_.links.size();
+    tiling.buffers = variant.buffers;
+    tiling.held = demand->held;
+    tiling.bytes = demand->bytes;
+    tiling.localBytes = demand->localBytes;
+    tiling.instrs = demand->copies + boxes_ * chain_.links.size();
     for (size_t a = 0; a < axes_.size(); ++a) tiling.tile.push_back(extents_[a][at[a]]);
     tiling.order = order;
     if (asks()) remember({tiling, times});
@@ -326,30 +440,31 @@ private:
     return true;
   }
 
-  /// What of the copies stands before or behind the rest.
+  /// Parts of the time that copies take, in cycles.
   struct Times {
-    /// before the first tile is computed, beside which nothing of this instruction runs
-    double filling = 0;
-    double storing = 0;
+    double filling = 0; ///< before the first tile is computed: nothing of the chain runs meanwhile
+    double storing = 0; ///< of results
     uint64_t boxes = 1;
     bool overlaps = false;
   };
 
-  /// Copies count once more, for they take from the others.
+  /// The time from the first copy to the last, and the time of all copies once more: they take from
+  /// what others could copy meanwhile.
   static double costOf(const Tiling& tiling, const Times& times) {
     const double copying = tiling.copying, computing = tiling.computing, filling = times.filling;
     if (!tiling.storesLast) return filling + std::max(copying - filling, computing) + copying;
-    const double storing = times.storing, loading = copying - storing,
-                 last = 1 / static_cast<double>(times.boxes);
+    const double storing = times.storing;
+    const double loading = copying - storing;
     if (!times.overlaps) return loading + computing + storing + copying;
     // Behind the loads the last tile is computed while the others are stored.
+    const double last = 1 / static_cast<double>(times.boxes);
     return std::max(loading, filling + computing * (1 - last)) +
            std::max(computing * last, storing * (1 - last)) + storing * last + copying;
   }
 
   bool asks() const { return costs_.device && costs_.device->knowsTiles(); }
 
-  /// What the device is asked about: the best of each tile, and of these the best.
+  /// The best way to copy tiles of one size: the device is asked about the best of these.
   struct Candidate {
     Tiling tiling;
     Times times;
@@ -371,7 +486,7 @@ private:
     if (candidates_.size() > kMostAsked) candidates_.pop_back();
   }
 
-  /// By what the device says of their tiles, where it knows all of them.
+  /// Chooses among the candidates by what the device says of their tiles, where it knows all.
   void rank() {
     std::vector<Box> boxes;
     for (const Candidate& candidate : candidates_) {
@@ -392,14 +507,8 @@ private:
     }
   }
 
-public:
-  static bool isSumOf(const Instr& instr) {
-    const bool multiplies = instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_MATMUL;
-    return multiplies && elemBits(instr.outputs[0].elem) >= 32;
-  }
-
-private:
-  /// Of the largest view; of what multiplies, the result's.
+  /// How many elements an instruction computes: those of its largest view, or the results of a
+  /// product.
   static double mostElements(const Instr& instr) {
     int64_t most = instr.outputs[0].count();
     if (instr.kind != CDL_KIND_CONV2D && instr.kind != CDL_KIND_MATMUL)
@@ -407,60 +516,72 @@ private:
     return static_cast<double>(most);
   }
 
-  double computeCycles(const std::vector<size_t>& at, uint64_t boxes) const {
+  double computeCycles(const Places& at, uint64_t boxes) const {
     double cycles = static_cast<double>(boxes * chain_.links.size()) * costs_.instrCycles;
     for (size_t l = 0; l < chain_.links.size(); ++l) {
       const Instr& instr = chain_.links[l].work;
-      const bool isConv = instr.kind == CDL_KIND_CONV2D && !instr.intAttr(CDL_ATTR_TRANSPOSED, 0);
       const double elements = elements_[l] * (l < between_.size() ? againOf(between_[l], at) : 1);
-      if (!isConv && instr.kind != CDL_KIND_MATMUL) {
+      if (!isConvolution(instr) && instr.kind != CDL_KIND_MATMUL)
         cycles += elements / costs_.lanes;
-        continue;
-      }
-      if (l > 0) { // all channels to all channels
-        const double outputs = wholeOf(instr.outputs[0], chain_.links[l].outputs[0]);
-        const double inputs = wholeOf(instr.inputs[0], chain_.links[l].inputs[0]);
-        cycles += passCycles(elements / outputs, boxes) * std::ceil(inputs / costs_.rows) *
-                  std::ceil(outputs / costs_.columns);
-        continue;
-      }
-      const size_t o = isConv ? 1 : 2, k = isConv ? 4 : 3;
-      const int64_t groups = instr.intAttr(CDL_ATTR_GROUP, 1);
-      int64_t kernel = 1;
-      if (isConv)
-        for (size_t d = 0; d < instr.inputs[1].dims.size(); ++d) {
-          const View& w = instr.inputs[1];
-          const size_t dim = w.layout.isRowMajor() ? d : w.layout.steps[d].dim;
-          if (dim >= 2) kernel *= w.dims[d];
-        }
-      const int64_t outputs = extents_[o][at[o]], inputs = extents_[k][at[k]];
-      const double positions = elements / static_cast<double>(axes_[o].extent);
-      const auto times = static_cast<double>(trips_[k] * trips_[o]);
-      // a column for each channel, a tap after the other
-      if (groups > 1 && groups == axes_[o].extent) {
-        cycles +=
-            positions * times * static_cast<double>(kernel * ceilDiv(outputs, costs_.columns));
-        continue;
-      }
-      const auto parts = static_cast<uint64_t>(trips_[o] * trips_[k]);
-      const double folds =
-          times *
-          static_cast<double>(ceilDiv(inputs * kernel, costs_.rows) *
-                              ceilDiv(std::max<int64_t>(outputs / groups, 1), costs_.columns) *
-                              std::min(groups, outputs));
-      cycles += folds * passCycles(positions, boxes / std::max<uint64_t>(parts, 1));
+      else if (l > 0)
+        cycles += followerCycles(chain_.links[l], elements, boxes);
+      else
+        cycles += headCycles(instr, elements, at, boxes);
     }
     return cycles;
   }
 
-  /// Of all tiles, over so many positions in all: weights of the next pass come in a row a cycle,
-  /// and none is shorter.
+  static bool isConvolution(const Instr& instr) {
+    return instr.kind == CDL_KIND_CONV2D && !instr.intAttr(CDL_ATTR_TRANSPOSED, 0);
+  }
+
+  /// A product that follows another instruction: it has all channels of each tile.
+  double followerCycles(const Link& link, double elements, uint64_t boxes) const {
+    const double outputs = wholeOf(link.work.outputs[0], link.outputs[0]);
+    const double inputs = wholeOf(link.work.inputs[0], link.inputs[0]);
+    return passCycles(elements / outputs, boxes) * std::ceil(inputs / costs_.rows) *
+           std::ceil(outputs / costs_.columns);
+  }
+
+  /// A product whose axes are the chain's.
+  double headCycles(const Instr& instr, double elements, const Places& at, uint64_t boxes) const {
+    const bool isConv = isConvolution(instr);
+    const size_t o = isConv ? 1 : 2; // the axis of output channels
+    const size_t k = isConv ? 4 : 3; // the axis of sums
+    const int64_t groups = instr.intAttr(CDL_ATTR_GROUP, 1);
+    const int64_t kernel = isConv ? kernelSize(instr.inputs[1]) : 1;
+    const int64_t outputs = extents_[o][at[o]], inputs = extents_[k][at[k]];
+    const double positions = elements / static_cast<double>(axes_[o].extent);
+    const auto parts = static_cast<uint64_t>(trips_[o] * trips_[k]);
+    const auto times = static_cast<double>(parts);
+    // a column for each channel, a tap after the other
+    if (groups > 1 && groups == axes_[o].extent)
+      return positions * times * static_cast<double>(kernel * ceilDiv(outputs, costs_.columns));
+    const int64_t columns = std::max<int64_t>(outputs / groups, 1); // of one group
+    const int64_t folds = ceilDiv(inputs * kernel, costs_.rows) * ceilDiv(columns, costs_.columns) *
+                          std::min(groups, outputs);
+    return times * static_cast<double>(folds) *
+           passCycles(positions, boxes / std::max<uint64_t>(parts, 1));
+  }
+
+  /// The taps of a convolution's weights.
+  static int64_t kernelSize(const View& weights) {
+    int64_t size = 1;
+    for (size_t d = 0; d < weights.dims.size(); ++d) {
+      const size_t dim = weights.layout.isRowMajor() ? d : weights.layout.steps[d].dim;
+      if (dim >= 2) size *= weights.dims[d];
+    }
+    return size;
+  }
+
+  /// One pass of all tiles over so many positions in all. The weights of the next pass come in a
+  /// row a cycle meanwhile: no pass is shorter than that.
   double passCycles(double positions, uint64_t tiles) const {
     return std::max(positions, static_cast<double>(tiles) * costs_.rows);
   }
 
   /// How often each element is computed, where windows of tiles overlap.
-  static double againOf(const Measure& view, const std::vector<size_t>& at) {
+  static double againOf(const Measure& view, const Places& at) {
     double again = 1;
     for (size_t d = 0; d < view.lengths.size(); ++d) {
       const std::vector<Length>& lengths = view.lengths[d];
@@ -492,18 +613,13 @@ private:
   uint64_t boxes_ = 1;             ///< of the tile at hand
   double computing_ = 0;           ///< under it, in cycles
   std::vector<Load> loads_;        ///< by port and what is between, in the order at hand
-  std::vector<bool> held_;
-  std::vector<bool>
-      /// by port, under the tile at hand: the parts of what stays or is held are as wanted
-      isDenseInPlace_;
+  /// by port, under the tile at hand: parts of what stays or is held lie as the device's rows take
+  /// them
+  std::vector<bool> isDenseInPlace_;
   uint64_t room_ = 0, least_ = UINT64_MAX, leastSums_ = UINT64_MAX;
   std::optional<Tiling> best_;
   std::vector<Candidate> candidates_; ///< the cheapest first; empty without a device to ask
 };
-
-} // namespace
-
-namespace {
 
 /// Dense, or with gaps between its rows.
 View laidOut(View view, int64_t gap) {
@@ -549,7 +665,7 @@ bool needsDense(const Program& program, const Instr& work, bool output, size_t o
          target.query(schedule::described(program, gapped)).support != support;
 }
 
-/// Of those that use the port, and of the link that follows where it is a result.
+/// Whether an instruction that uses the port, or that follows where it is a result, needs it dense.
 bool needsDense(const Program& program, const Chain& chain, const Port& port,
                 const capabilities::Target& target) {
   for (const auto& [l, operand] : port.uses) {
@@ -587,10 +703,10 @@ std::vector<Port> portsOf(const Program& program, const Chain& chain, const Mach
     const Link& link = chain.links[l];
     const bool isLast = l + 1 == chain.links.size();
     if (!isLast && !link.leaves) continue;
-    const bool isSum = hasSums && Chooser::isSumOf(link.work);
+    const bool isInSums = hasSums && isSum(link.work);
     for (size_t i = 0; i < link.work.outputs.size(); ++i)
       ports.push_back(
-          {link.work.outputs[i], link.outputs[i], {{l, i}}, true, link.work.inout, isSum});
+          {link.work.outputs[i], link.outputs[i], {{l, i}}, true, link.work.inout, isInSums});
   }
   if (machine.target)
     for (Port& port : ports) port.isCompact = needsDense(program, chain, port, *machine.target);

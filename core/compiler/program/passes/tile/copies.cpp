@@ -9,8 +9,8 @@ bool isLocal(const Program& program, const View& view) {
   return program.spaces[program.buffers[view.buffer].space].local;
 }
 
-/// Buffers that a product takes as its second operand, or that are copied to such a one. Backwards,
-/// since copies stand before what reads them.
+/// The buffers that a product takes as its second operand, or that are copied to such a one. They
+/// are found backwards, since copies stand before what reads them.
 std::vector<bool> weightsOf(const Program& program) {
   std::vector<bool> isWeight(program.buffers.size(), false);
   for (size_t i = program.instrs.size(); i-- > 0;) {

@@ -8,7 +8,7 @@ namespace candela::program::passes::tile {
 
 namespace {
 
-/// Everything but names, places and waits.
+/// Everything of an instruction that its cost may follow from: all but names, places and waits.
 std::string keyOf(const Instr& instr) {
   std::string key = fmt::format("{}.{}.{}.{}", instr.kind, instr.fn, instr.inout, instr.engine);
   for (const Attr& attr : instr.attrs)

@@ -10,7 +10,7 @@ namespace candela::program::passes::tile {
 
 namespace {
 
-/// Buffers that take turns.
+/// The local buffers of one value, which take turns.
 struct Slot {
   std::vector<uint32_t> buffers;
   size_t turn = 0;
@@ -31,7 +31,7 @@ struct Slot {
   }
 };
 
-/// A part of a view by physical dim, in place.
+/// The part of a view that a region is, in place.
 View partOfView(const View& view, const std::vector<Range>& region) {
   View part = view;
   for (size_t d = 0; d < region.size(); ++d) {
@@ -42,7 +42,7 @@ View partOfView(const View& view, const std::vector<Range>& region) {
   return part;
 }
 
-/// The elements of a view, each once, dense in a buffer of their own.
+/// A view of the same elements, each once, that lie dense in a buffer of their own.
 View packed(const View& view, uint32_t buffer) {
   View result = view;
   result.buffer = buffer;
@@ -149,7 +149,7 @@ private:
     return program_.addBuffer(std::move(buffer));
   }
 
-  /// As many buffers as take turns, each for the largest tile.
+  /// Adds the buffers that take turns, each for the largest tile.
   Slot makeSlot(const View& view, const ViewMap& map, bool whole, uint32_t buffers, bool sums,
                 bool grows = false) {
     uint64_t most = elemBits(view.elem);
@@ -242,7 +242,7 @@ private:
     return 0;
   }
 
-  /// What the link before wrote for the box, as this operand sees it.
+  /// The view by which this operand sees what the link before it wrote for the box.
   View again(const Link& link, size_t i, const Box& box, uint32_t buffer, bool isPacked) const {
     const View& view = link.work.inputs[i];
     View part = partOfView(view, regionOf(link.inputs[i], box, chain_.work.axes, view));
@@ -298,7 +298,8 @@ private:
     moved(port).storedBytes += bytes;
   }
 
-  /// A COPY of what is not there to what stays: it is the load.
+  /// A COPY of a value that is not in local memory to one that stays there is a load itself. False:
+  /// the chain is no such copy.
   bool copiesStraight(const Box& box, Emitted::Part& part) {
     if (chain_.links[0].work.kind != CDL_KIND_COPY) return false;
     const size_t from = portOf(0, 0, false), to = portOf(0, 0, true);
@@ -309,7 +310,8 @@ private:
     return true;
   }
 
-  /// A copy at the end needs no room of its own: what it copies goes where it belongs.
+  /// The copy at the end of a chain needs no room of its own: what it copies goes straight to where
+  /// it belongs.
   void finishCopy(const View& from, const Box& box, Emitted::Part& part) {
     const size_t p = portOf(chain_.links.size() - 1, 0, true);
     if (!stays(p)) return store(p, from, box, part);

@@ -7,8 +7,7 @@ namespace candela::program::passes::tile {
 
 namespace {
 
-/// The one operand that reads a buffer, written by nobody but `writer`; nullptr: there is another
-/// use of it.
+/// The one operand that reads a buffer that `writer` alone writes; nullptr: there is another use.
 View* onlyReader(Program& program, uint32_t buffer, size_t writer) {
   View* found = nullptr;
   for (size_t i = 0; i < program.instrs.size(); ++i) {
@@ -23,8 +22,8 @@ View* onlyReader(Program& program, uint32_t buffer, size_t writer) {
   return found;
 }
 
-/// What `reader` sees of the result of the copy, in the operand of the copy; nullopt where that is
-/// no view.
+/// The view of the copy's operand that has what `reader` sees of its result; nullopt: there is
+/// none.
 std::optional<View> throughCopy(const Instr& copy, const View& reader) {
   const View &from = copy.inputs[0], &to = copy.outputs[0];
   if (reader.elem != to.elem || from.elem != to.elem || reader.offset != to.offset ||
@@ -53,7 +52,7 @@ std::optional<View> throughCopy(const Instr& copy, const View& reader) {
   return view;
 }
 
-/// Each dim steps over all that lies within it: an element has one place.
+/// Whether each dim steps over all that lies within it, so that no two indices share an element.
 bool isNested(const View& view) {
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (size_t d = 0; d < view.dims.size(); ++d)

@@ -9,13 +9,13 @@ namespace {
 using Dims = std::vector<int64_t>;
 using How = DimMap::How;
 
-/// A tile has all that the map reaches.
+/// Makes every tile have all that the map reaches.
 void keepWhole(const DimMap& map, Work& work) {
   if (map.how != How::whole) work.axes[map.axis].cut = false;
 }
 
-/// The maps of an instruction of its own axes, each of which is `of` over the chain's. False: one
-/// is none of them.
+/// Puts maps over an instruction's own axes over those of the chain: `of` says by own axis what it
+/// is there. False: an axis has no such map, or is used in a way that the chain's maps cannot say.
 bool recastMaps(std::vector<ViewMap>& maps, const std::vector<std::optional<DimMap>>& of) {
   for (ViewMap& map : maps)
     for (DimMap& dim : map) {
@@ -40,7 +40,7 @@ bool isPointwise(const Instr& instr, const Work& own) {
   });
 }
 
-/// All channels of some pixels make all channels of these pixels.
+/// A 1 x 1 convolution: all channels of some pixels make all channels of these pixels.
 bool followByPixel(Chain& chain, Link& link, Work own) {
   const View& written = chain.last().work.outputs[0];
   if (link.work.inputs[0].dims != written.dims) return false;
@@ -60,7 +60,7 @@ bool followByPixel(Chain& chain, Link& link, Work own) {
   return true;
 }
 
-/// Rows of what was written are rows of the operand, each within one tile.
+/// A reduction or normalization: its rows lie each within one tile of what was written.
 bool followByRow(Chain& chain, Link& link, Work own) {
   const View &written = chain.last().work.outputs[0], &read = link.work.inputs[0];
   std::vector<std::optional<DimMap>> of(own.axes.size());
@@ -89,7 +89,8 @@ bool followByRow(Chain& chain, Link& link, Work own) {
   return true;
 }
 
-/// `inner` read by windows `outer`: windows that reach as far. False: it is no axis and no window.
+/// Replaces `inner` by what it is where windows `outer` read its result: windows that reach as far.
+/// False: it is no axis and no window.
 bool compose(DimMap& inner, const DimMap& outer) {
   if (inner.how == How::axis && inner.unit == 1) {
     inner = outer;
@@ -104,14 +105,14 @@ bool compose(DimMap& inner, const DimMap& outer) {
   return true;
 }
 
-/// Windows at these places leave out no index.
+/// Whether windows at so many places leave out no index.
 bool reachAll(const DimMap& window, int64_t places, int64_t extent) {
   return window.dilation == 1 && window.kernel >= window.stride &&
          (places - 1) * window.stride - window.pad + window.kernel >= extent;
 }
 
-/// The places of the windows become the axes; what is before them is computed as far as its windows
-/// reach.
+/// A pool: the places of its windows become the chain's axes, and the links before it compute as
+/// much as the windows reach.
 bool followByWindow(Chain& chain, Link& link, Work own) {
   const View& written = chain.last().work.outputs[0];
   const bool isConv = chain.links[0].work.kind == CDL_KIND_CONV2D &&

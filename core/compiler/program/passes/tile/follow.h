@@ -4,11 +4,19 @@
 
 #include "core/compiler/program/passes/tile/chain.h"
 
-/// Instructions of another shape than what they read, and still tile by tile behind it: products by
-/// pixel, pools, rows.
+/// Instructions whose result has another shape than what they read, and that are still computed
+/// tile by tile right behind it: products by pixel, pools, rows.
+///
+/// A view of each link is a function of the chain's axes (DimMap). An instruction follows where its
+/// own maps can be composed with the map of what it reads: windows over windows are windows again.
+/// Then a tile of the last result says what each link before it has to compute, and where windows
+/// overlap, elements are computed again instead of being kept.
+///
+/// The composition of windows: M. Alwani, H. Chen, M. Ferdman, P. Milder, "Fused-Layer CNN
+/// Accelerators", MICRO 2016.
 namespace candela::program::passes::tile {
 
-/// Products of the innermost dims above 1, each once.
+/// The products of the innermost dims, each once, without 1: where rows end in a flat index.
 std::set<int64_t> cuts(const std::vector<int64_t>& dims);
 /// The fewest dims that both are products of neighbours of; nullopt where there are none.
 std::optional<std::vector<int64_t>> refined(const std::vector<int64_t>& a,

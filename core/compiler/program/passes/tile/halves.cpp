@@ -9,19 +9,20 @@ namespace candela::program::passes::tile {
 
 namespace {
 
-/// A half that is hardly slower may have a half that is faster.
+/// Halving goes on while the plan takes at most so many times the cycles of the best one: the next
+/// half may be faster.
 constexpr double kHardlySlower = 1.01, kFarSlower = 1.1;
 
-/// Another machine, whose plans run on the whole one too.
+/// A machine that has less of something, and whose plans run on the whole machine too.
 struct Half {
   bool (*make)(Machine&);        ///< false where there is none
-  int times = 64;                ///< that it is taken of the one before, at most
-  double slower = kHardlySlower; ///< than the best plan: by more, and it is the last one
+  int times = 64;                ///< how often it is taken of the one before, at most
+  double slower = kHardlySlower; ///< where its plan is slower than that, no further half is tried
   bool isOfSmall = false;        ///< for small Programs alone
 };
-/// Of what the default space brings in a cycle (an eighth is looked at unless less is far slower:
-/// what is held and what moves goes to and fro with it), of the memory next to it, of the array;
-/// and one that stores last: what large Programs store is a small part.
+/// Halves of the bytes that the default space brings in a cycle (down to an eighth, since less
+/// changes what is held and what moves), of the memory next to it, and of the array. For small
+/// Programs also a machine that stores last: what large ones store is a small part.
 constexpr Half kHalves[] = {
     {[](Machine& machine) { return (machine.costs.bytesPerCycle /= 2) > 0.25; }, 3, kFarSlower},
     {[](Machine& machine) {
@@ -34,8 +35,8 @@ constexpr Half kHalves[] = {
     {.make = [](Machine& machine) { return !std::exchange(machine.costs.storesLast, true); },
      .isOfSmall = true},
 };
-/// Plans beside the first one, and the instructions of all of them: plans take time, and large
-/// Programs lose little by one choice.
+/// How many plans are made besides the first one, and how many instructions all of them have: plans
+/// take time, and large Programs lose little by one choice.
 constexpr size_t kMostPlans = 5, kMostPlansOfSmall = 64, kMostInstrs = 30'000, kSmall = 50;
 
 class Halving {
@@ -53,14 +54,14 @@ public:
     work_ = best_.program.instrs.size();
     const bool isSmall = whole_.instrs.size() <= kSmall;
     plans_ = isSmall ? kMostPlansOfSmall : kMostPlans;
-    // Small Programs go all ways from where a round began, and begin again from the best.
+    // For small Programs each round tries all halves of the machine that it began with, and the
+    // next round begins with the best one.
     for (bool isBetter = true; isBetter;) {
       const Machine from = bestOf_;
       const double before = least_;
       for (const Half& each : kHalves) {
         if (each.isOfSmall && !isSmall) continue;
-        // What a smaller memory is planned for owes nothing to what a smaller bus was good for
-        // here.
+        // Large ones try halves of the whole machine alone: one half says nothing of another.
         Machine half = isSmall ? from : machine_;
         for (int turn = 0; turn < each.times && each.make(half); ++turn)
           if (tryOn(half) > each.slower) break;
@@ -72,7 +73,8 @@ public:
   }
 
 private:
-  /// The layers of a network are often the same.
+  /// Takes the machine that was the best for a Program like this one: the layers of a network are
+  /// often the same.
   void again(const Machine& known) {
     bestOf_ = known;
     bestOf_.costs.device = machine_.costs.device;
@@ -93,7 +95,8 @@ private:
     return plan;
   }
 
-  /// How many times the cycles of the best plan its plan takes; it may be the best one now.
+  /// Plans for a half. Returns how many times the cycles of the best plan it takes, and makes it
+  /// the best one where it is faster.
   double tryOn(const Machine& half) {
     if (plans_ == 0 || work_ >= kMostInstrs) return INFINITY;
     --plans_;
@@ -118,7 +121,8 @@ private:
   const PlanFor& planFor_;
   Machine bestOf_; ///< what the best plan is for
   double least_ = 0;
-  size_t plans_ = 0, work_ = 0; ///< left, and done
+  size_t plans_ = 0; ///< that may still be made
+  size_t work_ = 0;  ///< instructions of all plans so far
 };
 
 } // namespace

@@ -15,10 +15,11 @@ struct Plan {
 /// space.
 using PlanFor = std::function<Result<Plan>(const Machine& machine, double mostBytes)>;
 
-/// What is planned for a smaller device runs on this one too, and so does what stores last. Where
-/// the device prices whole Programs, the fastest of these plans is taken: costs that are declared
-/// choose well step by step, not always for the whole, and a larger device would lose by choosing
-/// more freely. `best` is the plan for the machine itself, `whole` what it is of.
+/// A plan for a smaller device runs on this one too, and so does one that stores last. Where the
+/// device prices whole Programs, the fastest of these plans is taken: declared costs choose well
+/// step by step, not always for the whole, and a larger device would lose by choosing more freely.
+/// It is a local search whose moves halve one number of the machine. `best` is the plan for the
+/// machine itself, `whole` the Program that it is of.
 void takeFastest(Plan& best, const Program& whole, const Machine& machine, const PlanFor& planFor);
 
 } // namespace candela::program::passes::tile

@@ -19,7 +19,7 @@ int shiftOf(std::string_view unit) {
   return unit == "M" ? 20 : 0;
 }
 
-/// "256K", "1M", "4096"
+/// Reads bytes: "256K", "1M", "4096".
 Result<uint64_t> parseBytes(std::string_view word) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);

@@ -98,7 +98,7 @@ DimMap window(size_t axis, const Instr& instr, size_t i, int64_t kernel) {
   return map;
 }
 
-/// Windows that lie in the padding alone have no part of the operand to stand for them.
+/// Whether no window lies in the padding alone: such a one has no part of the operand.
 bool everyWindowMeets(const DimMap& map, int64_t places, int64_t extent) {
   return (map.kernel - 1) * map.dilation >= map.pad && (places - 1) * map.stride - map.pad < extent;
 }
@@ -114,7 +114,8 @@ Work conv2d(const Instr& instr) {
   const size_t n = work.axis(std::min(x[0], y[0]));
   if (instr.intAttr(CDL_ATTR_TRANSPOSED, 0)) {
     const size_t o = work.axis(y[1], group == 1 && !isBlocked);
-    work.family({n}), work.family({o});
+    work.family({n});
+    work.family({o});
     work.input({along(n), all(), all(), all()});
     work.input({all(), group == 1 ? along(o) : all(), all(), all()});
     while (work.hasOperand()) work.zero(o);
@@ -130,7 +131,8 @@ Work conv2d(const Instr& instr) {
   const size_t k = work.axis(std::min(inputs, x[1]),
                              group == 1 && own == instr.outputs[0].elem && elemBits(own) >= 32);
   work[k].sum = true;
-  work.family({n, h, v}), work.family({o});
+  work.family({n, h, v});
+  work.family({o});
   DimMap channels{How::channels, o};
   channels.outputs = outputs;
   channels.inputs = inputs;
@@ -148,7 +150,8 @@ Work pool2d(const Instr& instr) {
   const size_t n = work.axis(std::min(x[0], y[0])), c = work.axis(std::min(x[1], y[1]));
   const size_t h = work.axis(y[2], everyWindowMeets(high, y[2], x[2]));
   const size_t v = work.axis(y[3], everyWindowMeets(wide, y[3], x[3]));
-  work.family({n, h, v}), work.family({c});
+  work.family({n, h, v});
+  work.family({c});
   work.input({along(n), along(c), high, wide});
   return work.finish({along(n), along(c), along(h), along(v)});
 }
@@ -163,14 +166,15 @@ Work matmul(const Instr& instr) {
   const size_t k =
       work.axis(std::min(a[2], b[1]), own == instr.outputs[0].elem && elemBits(own) >= 32);
   work[k].sum = true;
-  work.family({batch, m}), work.family({n});
+  work.family({batch, m});
+  work.family({n});
   work.input({along(batch), along(m), along(k)});
   work.input({along(batch), along(k), along(n)});
   while (work.hasOperand()) work.zero(n);
   return work.finish({along(batch), along(m), along(n)});
 }
 
-/// Every result runs along these dims of it; `inputs`: by operand and dim, an axis or all.
+/// Work whose axes are some dims of the result; `inputs`: by operand and dim, an axis or all.
 Work rows(const Instr& instr, const std::vector<size_t>& resultDims,
           const std::vector<ViewMap>& inputs) {
   Builder work(instr);
@@ -186,7 +190,7 @@ Work rows(const Instr& instr, const std::vector<size_t>& resultDims,
   return work.finish(result);
 }
 
-/// By physical dims, whatever they mean.
+/// Work whose axes are the physical dims, whatever they mean.
 Work elementwise(const Instr& instr) {
   Work work;
   const View& y = instr.outputs[0];
@@ -295,7 +299,10 @@ Instr partOf(const Instr& instr, const Work& work, const Box& box) {
   for (size_t a = 0; a < work.axes.size() && sums; ++a) {
     if (!work.axes[a].sum || box[a].size() == work.axes[a].extent) continue;
     const bool goesOn = box[a].begin > 0;
-    if (goesOn) set(Attr::ofInt(CDL_ATTR_ACCUMULATE, 1)), part.inout = true;
+    if (goesOn) {
+      set(Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
+      part.inout = true;
+    }
     if (box[a].end < work.axes[a].extent) { // the epilogue is for the sum
       part.inputs.resize(part.operandCount());
       part.expr.clear();
@@ -333,7 +340,10 @@ void skipPixels(Instr& instr) {
     if (!x.layout.isRowMajor()) {
       factors = 0;
       for (size_t p = 0; p < x.dims.size(); ++p)
-        if (x.layout.steps[p].dim == 2 + i) dim = p, ++factors;
+        if (x.layout.steps[p].dim == 2 + i) {
+          dim = p;
+          ++factors;
+        }
     }
     if (strides[i] == 1 || w[2 + i] != 1 || pads[i] || pads[i + 2] || factors != 1) continue;
     x.dims[dim] = y[2 + i];

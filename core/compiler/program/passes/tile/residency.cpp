@@ -7,7 +7,7 @@ namespace candela::program::passes::tile {
 
 namespace {
 
-/// Constants are worth keeping only for what follows soon.
+/// How many chains a constant may stay for: it is worth keeping only for what follows soon.
 constexpr size_t kMostChainsOfConstant = 8;
 
 class Settler {

@@ -4,6 +4,14 @@
 #include "core/compiler/program/passes/tile/tiling.h"
 
 /// Which values stay in local memory between chains, and how each chain is cut beside them.
+///
+/// Local memory is a knapsack over time: what stays saves its copies, and takes room from the tiles
+/// of every chain that it lives through. Values are decided one by one, in the order of their
+/// writers. What a value saves is exact: the chains that it lives through are cut anew beside it,
+/// and their costs compared. That no decision is taken back is the heuristic.
+///
+/// Scratchpads as knapsacks: S. Steinke, L. Wehmeyer, B. Lee, P. Marwedel, "Assigning Program and
+/// Data Objects to Scratchpad for Energy Reduction", DATE 2002.
 namespace candela::program::passes::tile {
 
 /// A buffer that is in local memory from the chain that writes it to the last one of these that

@@ -19,7 +19,7 @@ namespace candela::program::passes::tile {
 
 namespace {
 
-/// TEMP buffers that nothing touches go.
+/// Removes TEMP buffers that nothing touches.
 void dropUnused(Program& program) {
   std::vector<bool> isUsed(program.buffers.size(), false);
   for (const Instr& instr : program.instrs)
@@ -87,7 +87,8 @@ std::vector<std::map<uint32_t, uint64_t>> leastOf(const Program& program,
   return least;
 }
 
-/// All instructions of one Program on one memory.
+/// Puts all instructions of a Program on one memory: chains of them are cut into tiles, values that
+/// stay get local buffers, and copies are written down ahead of what they are for.
 class Level {
 public:
   Level(Program& program, std::vector<bool>& isDone, const Machine& machine,
@@ -134,7 +135,9 @@ public:
   uint64_t bound() const { return bound_; }
 
 private:
-  /// Followers of another shape only where that costs less than two chains, nothing else kept.
+  /// Chains with followers of another shape only where such a chain costs less than its parts
+  /// apart, with nothing else kept. A follower that does not pay is barred, and chains are made
+  /// anew.
   std::vector<Chain> bestChains(const LocalMemory& memory, const LocalMemory* sums) const {
     ChainOptions options{options_.fuse, UINT64_MAX, {}};
     std::vector<Chain> apart = chainsOf(program_, isDone_, options);
@@ -172,7 +175,7 @@ private:
     }
   }
 
-  /// What stays lies in the memory itself, or has a double there.
+  /// Puts what stays into the memory: the buffer itself, or a second one where memory keeps it too.
   void place(const std::vector<Stayer>& stayers, uint32_t space, const LocalMemory& memory) {
     localOf_.assign(program_.buffers.size(), kNone);
     for (const Stayer& stayer : stayers) {
@@ -191,7 +194,7 @@ private:
     }
   }
 
-  /// One copy of all bytes before the first tile.
+  /// Copies all bytes of a value that stays before the first tile.
   void fetch(const Stayer& stayer, Emitted& chain) {
     const auto [elem, dims] = program_.contentType(stayer.buffer);
     const View from = denseView(stayer.buffer, elem, dims),
@@ -211,9 +214,10 @@ private:
                                            : chain.step.moved.emplace_back(MovedValue{name});
   }
 
-  /// Copies of constants for first tiles move back to where the copying engine has time for them,
-  /// as late as that is early enough, over as many chains as there is room beside. They keep their
-  /// order.
+  /// Moves copies of constants for first tiles back to where the copying engine has time for them:
+  /// as late as that is early enough, over at most `reach` chains, and as far as there is room
+  /// beside the tiles of each. From the last chain to the first, so that the copies that are needed
+  /// latest take the latest time; they keep their order.
   void prefetch(const Settled& settled, std::vector<Emitted>& emitted, const LocalMemory& memory,
                 size_t reach) {
     std::vector<uint64_t> room;
@@ -265,7 +269,7 @@ private:
     }
   }
 
-  /// The chains where they stand, copies so many tiles ahead as there are buffers.
+  /// Writes down the chains where they stand, copies so many tiles ahead as there are buffers.
   void join(const std::vector<Chain>& chains, std::vector<Emitted> emitted) {
     std::vector<bool> isIn(program_.instrs.size(), false);
     for (const Chain& chain : chains)
@@ -312,8 +316,8 @@ private:
   uint64_t bound_ = 0;
 };
 
-/// Every store waits for what is loaded from the same space in front of it: the last copy of each
-/// buffer, for a device may spread them over channels.
+/// Makes every store wait for the loads from the same space in front of it: for the last copy of
+/// each buffer, since a device may spread buffers over channels.
 void waitForLoads(Program& program, const Machine& machine) {
   if (machine.storeEngine == machine.loadEngine) return;
   const auto spaceOfView = [&](const View& view) { return program.buffers[view.buffer].space; };
@@ -338,13 +342,18 @@ void waitForLoads(Program& program, const Machine& machine) {
   }
 }
 
-/// Of the exact search, some hundredths of a second.
+/// Nodes of the exact search before less may stay instead: some hundredths of a second.
 constexpr uint64_t kNodesBeforeLess = 250'000;
-/// For a plan that is one of several.
-constexpr solvers::memory::PlanOptions kBrief{
-    .placements = 50'000, .nodes = 1'000, .shrinkNodes = 0};
+/// The search for offsets of a plan that is one of several.
+constexpr solvers::memory::PlanOptions kBrief = [] {
+  solvers::memory::PlanOptions options;
+  options.placements = 50'000;
+  options.nodes = 1'000;
+  options.shrinkNodes = 0;
+  return options;
+}();
 
-/// The search for offsets: short where less may stay instead.
+/// How long offsets are searched: not long where less may stay instead.
 solvers::memory::PlanOptions searchFor(bool brief, bool mayGiveUp) {
   if (brief) return kBrief;
   if (mayGiveUp) return {.nodes = kNodesBeforeLess};
@@ -358,8 +367,8 @@ struct Limits {
   bool brief = false;      ///< the search for offsets
 };
 
-/// The levels, each on the instructions that the one before it left. `stayers`: how many values
-/// stayed, once every instruction is cut.
+/// Runs the levels, each on the instructions that the one before it left. `stayers`: how many
+/// values stayed, once every instruction is cut.
 Result<TileReport> tileWith(Program& program, const Machine& machine, TileOptions options,
                             Limits limits, std::optional<size_t>& stayers) {
   options.prefetch &= limits.reach > 0;
@@ -410,7 +419,8 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
   return report;
 }
 
-/// What is live at once fits; where its offsets do not, less stays.
+/// A plan with offsets. What is live at once always fits; where no offsets are found for it, first
+/// constants are copied less far ahead, then fewer values stay.
 Result<Plan> planFor(const Program& whole, const Machine& machine, const TileOptions& options,
                      Limits limits) {
   for (;;) {

@@ -4,6 +4,7 @@ namespace candela::program::passes::tile {
 
 namespace {
 
+/// Writes down the instructions of each run of each loop, with the offsets that its counters make.
 class Unroller {
 public:
   Unroller(const Program& program, uint64_t most) : program_(program), most_(most) {}
