@@ -57,6 +57,15 @@ public:
   int64_t farStep() const { return step_; }
 
 private:
+  struct Box; ///< runs of bytes: one side of a transfer
+  /// Finds the first byte of DRAM; an error for bytes outside of the region.
+  Outcome placeInRegion(const Box& far, const Operation& operation, const Binary& binary,
+                        const std::vector<uint64_t>& bases);
+  /// Counts the scratchpad's words: of a box with padding, of one without, and those that follow
+  /// from either.
+  void countPadded(const Box& near, const DescriptorValues& d);
+  void countDense(Box near);
+  int64_t wordsOfRun(int64_t bytes) const { return (bytes + (1 << widthLog2_) - 1) >> widthLog2_; }
   int64_t portUntil(int64_t bytes) const;
 
   bool isDram_ = false, isStore_ = false;

@@ -164,7 +164,6 @@ int64_t Schedule::bankStall(int engine, int64_t cycles) const {
 void Schedule::begin(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   const Operation& o = p.queue.front().operation;
-  const int64_t banks = configuration_[key::kScratchpadBanks];
   p.now.start = p.event;
   p.spread = 1;
   if (options_.follower) options_.follower->begin(engine, p.queue.front().instruction, o);
@@ -173,26 +172,36 @@ void Schedule::begin(int engine) {
     if (options_.onCounted) options_.onCounted(p.queue.front().instruction, p.counted);
   }
   const bool isDma = (isLoad(engine) || isStore(engine)) && o.insn.op != Op::kNop;
-  if (!isDma) {
-    p.cost = computeCost(configuration_, o);
-    p.spread = std::gcd(p.cost.step, banks);
-    p.rate = 1024 * p.cost.words / std::max<int64_t>(1, p.cost.cycles());
-    const int64_t stall = p.cost.words ? bankStall(engine, p.cost.stream) : 0;
-    p.now.stalls[static_cast<size_t>(Stall::kBank)] = stall;
-    tag(p.cost.streamTag, p.cost.stream);
-    tag(p.cost.fixedTag, p.cost.fixed);
-    tag(Tag::kAssumed, stall);
-    p.state = State::kRuns;
-    p.event = p.until = p.now.start + p.cost.cycles() + stall;
-    return;
-  }
+  if (isDma)
+    beginMovement(engine);
+  else
+    beginCompute(engine);
+}
+
+void Schedule::beginCompute(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  p.cost = computeCost(configuration_, p.queue.front().operation);
+  p.spread = std::gcd(p.cost.step, configuration_[key::kScratchpadBanks]);
+  p.rate = 1024 * p.cost.words / std::max<int64_t>(1, p.cost.cycles());
+  const int64_t stall = p.cost.words ? bankStall(engine, p.cost.stream) : 0;
+  p.now.stalls[static_cast<size_t>(Stall::kBank)] = stall;
+  tag(p.cost.streamTag, p.cost.stream);
+  tag(p.cost.fixedTag, p.cost.fixed);
+  tag(Tag::kAssumed, stall);
+  p.state = State::kRuns;
+  p.event = p.until = p.now.start + p.cost.cycles() + stall;
+}
+
+void Schedule::beginMovement(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  const Operation& o = p.queue.front().operation;
   Result<Movement> movement = Movement::of(configuration_, o, binary_, placement_.bases);
   if (!movement) {
     const uint32_t at = p.queue.front().instruction;
     return fail(error("instruction {}: {}{}", at, binary_.origin(at), movement.message()));
   }
   p.movement = *std::move(movement);
-  const int64_t setup = valueOf(Timing::kDmaSetup), port = p.movement.portCycles();
+  const int64_t port = p.movement.portCycles();
   const double memory = p.movement.isDram()
                             ? memoryCycles(dram_, configuration_, p.movement.farRuns(),
                                            p.movement.farRun(), p.movement.farStep())
@@ -201,31 +210,43 @@ void Schedule::begin(int engine) {
   p.rate = memory > static_cast<double>(port)
                ? static_cast<int64_t>(1024.0 * static_cast<double>(port) / memory)
                : 1024;
-  const int64_t stall = bankStall(engine, port);
-  p.now.stalls[static_cast<size_t>(Stall::kBank)] = stall;
-  p.until = p.now.start + setup + std::max(port, static_cast<int64_t>(memory)) + latency_;
-  if (!p.movement.isDram()) {
-    const int64_t pipeline = valueOf(Timing::kDmaPipeline);
-    const int64_t reading = o.insn.op == Op::kCopy ? valueOf(Timing::kDmaRead) : 0;
-    const int64_t inner = options_.fidelity == Fidelity::kFast
-                              ? port + reading
-                              : cyclesWithin(configuration_, p.movement);
-    // each word is followed
-    if (options_.fidelity == Fidelity::kAccurate) events_ += static_cast<uint64_t>(port);
-    tag(timingConstant(Timing::kDmaSetup).tag, setup + pipeline);
-    tag(Tag::kSpec, inner);
-    tag(Tag::kAssumed, stall);
-    p.state = State::kRuns;
-    p.event = p.until = p.now.start + setup + inner + pipeline + stall;
-    return;
-  }
+  p.now.stalls[static_cast<size_t>(Stall::kBank)] = bankStall(engine, port);
+  if (p.movement.isDram())
+    beginTransfer(p, memory);
+  else
+    beginWithinScratchpad(p);
+}
+
+/// A copy or a fill, which has its time at once.
+void Schedule::beginWithinScratchpad(Process& p) {
+  const int64_t setup = valueOf(Timing::kDmaSetup), pipeline = valueOf(Timing::kDmaPipeline);
+  const int64_t port = p.movement.portCycles();
+  const int64_t stall = p.now.stalls[static_cast<size_t>(Stall::kBank)];
+  const int64_t reading = p.now.op == Op::kCopy ? valueOf(Timing::kDmaRead) : 0;
+  const int64_t inner = options_.fidelity == Fidelity::kFast
+                            ? port + reading
+                            : cyclesWithin(configuration_, p.movement);
+  // each word is followed
+  if (options_.fidelity == Fidelity::kAccurate) events_ += static_cast<uint64_t>(port);
+  tag(timingConstant(Timing::kDmaSetup).tag, setup + pipeline);
+  tag(Tag::kSpec, inner);
+  tag(Tag::kAssumed, stall);
+  p.state = State::kRuns;
+  p.event = p.until = p.now.start + setup + inner + pipeline + stall;
+}
+
+/// A load or a store: the first of many events, chunk by chunk or burst by burst.
+void Schedule::beginTransfer(Process& p, double memory) {
+  const int64_t setup = valueOf(Timing::kDmaSetup);
+  const int64_t busiest = std::max(p.movement.portCycles(), static_cast<int64_t>(memory));
+  p.until = p.now.start + setup + busiest + latency_;
   p.perByte = memory / static_cast<double>(p.movement.farBytes());
   p.written = writtenBusy_;
   p.completions.assign(static_cast<size_t>(configuration_[key::kDmaOutstanding]), 0);
   p.burst = 0;
   p.last = p.issued = p.arrived = 0;
   p.isLast = false;
-  p.port = p.now.start + setup + stall;
+  p.port = p.now.start + setup + p.now.stalls[static_cast<size_t>(Stall::kBank)];
   p.state = State::kMoves;
   p.event = p.now.start + setup;
   if (options_.fidelity == Fidelity::kFast) return;

@@ -139,6 +139,13 @@ private:
 
   void wake(int engine);
   void begin(int engine);
+  /// What begin() does with an instruction that computes, or with a nop.
+  void beginCompute(int engine);
+  /// And with one of a DMA channel: then comes one of the two below.
+  void beginMovement(int engine);
+  void beginWithinScratchpad(Process& p);
+  /// `memory`: cycles that the memory's bus takes.
+  void beginTransfer(Process& p, double memory);
   void lookAhead(Process& p) const;
   static int64_t sendUntil(Process& p, int64_t asked);
   void land(Process& p) const;
@@ -151,7 +158,25 @@ private:
   int64_t bankStall(int engine, int64_t cycles) const;
   void tag(Tag tag, int64_t cycles) { report_.tagged[static_cast<size_t>(tag)] += cycles; }
 
+  /// Why the control processor cannot go on, and until when: kNever where another process ends it.
+  struct Blockage {
+    Stall by;
+    int64_t until;
+  };
   void control();
+  /// Of an instruction for an engine: its queue is full.
+  std::optional<Blockage> blockageOfQueue(const Insn& insn) const;
+  /// Of the control processor's own: engines that have to be idle, tokens that are not there.
+  std::optional<Blockage> blockageOf(const Insn& insn) const;
+  void block(const Blockage& blockage);
+  /// Adds up for how long it stood, if it did.
+  StallCycles unblock();
+  /// Runs an instruction of the control processor itself.
+  void runOwn(const Insn& insn, const StallCycles& stalls);
+  /// Says how many cycles the program took, behind its halt.
+  void endProgram();
+  /// Moves to the next word: of a loop that is not done, to its first one.
+  void advance();
   void controlInstruction(const Insn& insn);
   void dispatch(const Insn& insn);
   bool fetched();
