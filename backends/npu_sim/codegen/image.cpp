@@ -172,9 +172,15 @@ void Image::place(const void* const* payloads) {
           std::memcpy(to + i, &constant->bits, static_cast<size_t>(elemBytes));
       continue;
     }
-    case CDL_ROLE_INPUT: part.region = kInput, part.in = 1; break;
-    // what an output does not write stays as it was
-    default: part.region = kOutput, part.in = part.out = 1; break;
+    case CDL_ROLE_INPUT:
+      part.region = kInput;
+      part.in = 1;
+      break;
+    default:
+      part.region = kOutput;
+      part.in = 1; // what an output does not write stays as it was
+      part.out = 1;
+      break;
     }
     part.at = bytes[static_cast<size_t>(part.region)];
     bytes[static_cast<size_t>(part.region)] += padded(part.bytes);

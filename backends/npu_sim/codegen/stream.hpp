@@ -68,6 +68,8 @@ private:
     Clock readers{};
   };
 
+  class Writer;
+
   std::map<int64_t, Use>::iterator cut(std::map<int64_t, Use>& uses, int64_t at);
   void need(const Access& access, uint8_t engine, uint32_t place, Clock& needed);
   int64_t place(int first, int count, int step, const npu::DescriptorBits& bits,
