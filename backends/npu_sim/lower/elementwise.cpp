@@ -11,75 +11,101 @@ constexpr int64_t kStride = (int64_t{1} << 24) - 1;
 
 namespace lanes = npu::descriptor::lanes;
 
-bool isSameWalk(const Operand& a, const Operand& y, const Box& box, size_t operand, size_t last) {
-  return a.at + box.offsets[operand] == y.at + box.offsets[last] && a.bytes == y.bytes &&
-         !box.repeats[operand] && box.strides[operand] == box.strides[last];
-}
+/// What one operation of the vector engine goes over: views of the same dims. Operations of one
+/// operand have no b; TABLE has a table.
+struct LaneOperands {
+  const Operand& a;
+  const Operand& y;
+  const Operand* b = nullptr;
+  const Operand* table = nullptr;
+  const npu::DescriptorValues* rescale = nullptr; ///< the second descriptor of some operations
 
-/// One operation over views of the same dims; b is missing for operations of one operand, of which
-/// TABLE has a table.
-void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Operand* b,
-               const Operand& y, const npu::DescriptorValues* rescale,
-               const Operand* table = nullptr) {
+  /// The operand of the walk that is the result.
+  size_t result() const { return b ? 2 : 1; }
+};
+
+Walk walkOf(const LaneOperands& o) {
   Walk walk;
-  walk.operands = b ? 3 : 2;
-  const size_t last = b ? 2 : 1;
-  for (int d = 0; d < y.rank; ++d) {
+  walk.operands = o.b ? 3 : 2;
+  for (int d = 0; d < o.y.rank; ++d) {
     const auto at = static_cast<size_t>(d);
-    Walk::Dim dim{y.dims[at], {a.strides[at] * a.bytes, 0, 0}};
-    if (b) dim.strides[1] = b->strides[at] * b->bytes;
-    dim.strides[last] = y.strides[at] * y.bytes;
+    Walk::Dim dim{o.y.dims[at], {o.a.strides[at] * o.a.bytes, 0, 0}};
+    if (o.b) dim.strides[1] = o.b->strides[at] * o.b->bytes;
+    dim.strides[o.result()] = o.y.strides[at] * o.y.bytes;
     walk.dims.push_back(dim);
   }
-  for (const Operand* o : {&a, b, &y})
-    if (o && !o->isLocal())
+  return walk;
+}
+
+/// Whether the box reads of an operand what it writes, element by element.
+bool isSameWalk(const Operand& in, size_t operand, const LaneOperands& o, const Box& box) {
+  const size_t y = o.result();
+  return in.at + box.offsets[operand] == o.y.at + box.offsets[y] && in.bytes == o.y.bytes &&
+         !box.repeats[operand] && box.strides[operand] == box.strides[y];
+}
+
+/// Whether the device may do the box at once: it writes no byte twice, and none that it still has
+/// to read for another element.
+bool mayRunAtOnce(const LaneOperands& o, const Box& box) {
+  const auto y = static_cast<int>(o.result());
+  if (!stepsOver(box, y, o.y.bytes)) return false;
+  const Access out = accessOf(o.y, box, y, true);
+  for (size_t operand = 0; operand < o.result(); ++operand) {
+    const Operand& in = operand == 0 ? o.a : *o.b;
+    const Access read = accessOf(in, box, static_cast<int>(operand), false);
+    if (read.begin < out.end && out.begin < read.end && !isSameWalk(in, operand, o, box))
+      return false;
+  }
+  return true;
+}
+
+npu::DescriptorValues lanesOf(const LaneOperands& o, const Box& box) {
+  const size_t y = o.result();
+  npu::DescriptorValues values{};
+  values[lanes::kRun] = box.run;
+  values[lanes::kLen1] = box.extents[0];
+  values[lanes::kLen2] = box.extents[1];
+  values[lanes::kAStride1] = box.strides[0][0];
+  values[lanes::kAStride2] = box.strides[0][1];
+  values[lanes::kBStride1] = o.b ? box.strides[1][0] : 0;
+  values[lanes::kBStride2] = o.b ? box.strides[1][1] : 0;
+  values[lanes::kOutStride1] = box.strides[y][0];
+  values[lanes::kOutStride2] = box.strides[y][1];
+  values[lanes::kAType] = static_cast<int64_t>(o.a.type());
+  values[lanes::kBType] = static_cast<int64_t>(o.b ? o.b->type() : o.a.type());
+  values[lanes::kOutType] = static_cast<int64_t>(o.y.type());
+  values[lanes::kBScalar] = o.b && box.repeats[1];
+  return values;
+}
+
+/// One operation, box by box.
+void overLanes(Lowering& l, const npu::Insn& insn, const LaneOperands& o) {
+  for (const Operand* each : {&o.a, o.b, &o.y})
+    if (each && !each->isLocal())
       throw Refusal{CDL_REASON_MEMORY, "an operand does not lie in the scratchpad"};
-  std::array<int64_t, 3> bytes{a.bytes, b ? b->bytes : y.bytes, y.bytes};
+  const std::array<int64_t, 3> bytes{o.a.bytes, o.b ? o.b->bytes : o.y.bytes, o.y.bytes};
   BoxLimits limits;
   limits.dims = 2;
   limits.high.fill(kStride);
-  limits.runMayRepeat = {false, b != nullptr, false};
-  const auto isLegal = [&](const Box& box) {
-    if (!stepsOver(box, static_cast<int>(last), y.bytes)) return false;
-    const Access out = accessOf(y, box, static_cast<int>(last), true);
-    for (size_t o = 0; o < last; ++o) {
-      const Operand& in = o == 0 ? a : *b;
-      const Access read = accessOf(in, box, static_cast<int>(o), false);
-      if (read.begin < out.end && out.begin < read.end && !isSameWalk(in, y, box, o, last))
-        return false;
-    }
-    return true;
-  };
+  limits.runMayRepeat = {false, o.b != nullptr, false};
+  const auto isLegal = [&](const Box& box) { return mayRunAtOnce(o, box); };
   namespace f = npu::field::vbinary;
-  forEachBox(walk, bytes, limits, isLegal, [&](const Box& box) {
-    npu::DescriptorValues values{};
-    values[lanes::kRun] = box.run;
-    values[lanes::kLen1] = box.extents[0];
-    values[lanes::kLen2] = box.extents[1];
-    values[lanes::kAStride1] = box.strides[0][0];
-    values[lanes::kAStride2] = box.strides[0][1];
-    values[lanes::kBStride1] = b ? box.strides[1][0] : 0;
-    values[lanes::kBStride2] = b ? box.strides[1][1] : 0;
-    values[lanes::kOutStride1] = box.strides[last][0];
-    values[lanes::kOutStride2] = box.strides[last][1];
-    values[lanes::kAType] = static_cast<int64_t>(a.type());
-    values[lanes::kBType] = static_cast<int64_t>(b ? b->type() : a.type());
-    values[lanes::kOutType] = static_cast<int64_t>(y.type());
-    values[lanes::kBScalar] = b && box.repeats[1];
+  forEachBox(walkOf(o), bytes, limits, isLegal, [&](const Box& box) {
     npu::Insn one = insn;
-    one.values[f::kD] = l.stream.descriptor(npu::DescriptorKind::kLanes, values, rescale);
-    one.values[f::kA] = a.at + box.offsets[0];
-    std::vector<Access> accesses{accessOf(a, box, 0, false)};
-    if (b) {
-      one.values[f::kB] = b->at + box.offsets[1];
-      accesses.push_back(accessOf(*b, box, 1, false));
-    } else if (table) {
-      one.values[f::kB] = table->at;
-      accesses.push_back(
-          {Access::kScratchpad, table->at, table->at + table->dims[0] * table->bytes, false});
+    one.values[f::kD] =
+        l.stream.descriptor(npu::DescriptorKind::kLanes, lanesOf(o, box), o.rescale);
+    one.values[f::kA] = o.a.at + box.offsets[0];
+    std::vector<Access> accesses{accessOf(o.a, box, 0, false)};
+    if (o.b) {
+      one.values[f::kB] = o.b->at + box.offsets[1];
+      accesses.push_back(accessOf(*o.b, box, 1, false));
+    } else if (o.table) {
+      const Operand& t = *o.table;
+      one.values[f::kB] = t.at;
+      accesses.push_back({Access::kScratchpad, t.at, t.at + t.dims[0] * t.bytes, false});
     }
-    one.values[f::kDst] = y.at + box.offsets[last];
-    accesses.push_back(accessOf(y, box, static_cast<int>(last), true));
+    one.values[f::kDst] = o.y.at + box.offsets[o.result()];
+    accesses.push_back(accessOf(o.y, box, static_cast<int>(o.result()), true));
     l.stream.add(one, accesses);
   });
 }
@@ -142,9 +168,10 @@ void rescale(Lowering& l, const cdl::Op& op) {
     const Operand from = at(a, varying, index), to = at(y, varying, index);
     if (hasB) {
       const Operand other = at(l.image.input(op, 4), varying, index);
-      overLanes(l, binary(npu::BinaryFn::kScaledAdd), from, &other, to, &values);
+      overLanes(l, binary(npu::BinaryFn::kScaledAdd),
+                {.a = from, .y = to, .b = &other, .rescale = &values});
     } else {
-      overLanes(l, unary(npu::UnaryFn::kRescale), from, nullptr, to, &values);
+      overLanes(l, unary(npu::UnaryFn::kRescale), {.a = from, .y = to, .rescale = &values});
     }
     size_t d = varying.size();
     while (d-- > 0 && ++index[d] == y.dims[static_cast<size_t>(varying[d])]) index[d] = 0;
@@ -232,7 +259,7 @@ npu::DescriptorValues rescaleValues(const Scale& s, npu::Type out) {
 
 void lowerBinary(Lowering& l, npu::BinaryFn fn, const Operand& a, const Operand& b,
                  const Operand& y) {
-  overLanes(l, binary(fn), a, &b, y, nullptr);
+  overLanes(l, binary(fn), {.a = a, .y = y, .b = &b});
 }
 
 npu::BinaryFn binaryOf(uint16_t fn) {
@@ -267,13 +294,13 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
     }
     // Whatever is widened stays what it is.
     if (op.attr(CDL_ATTR_SATURATE, 0) == 0 || y.elem == CDL_I32)
-      return overLanes(l, unary(npu::UnaryFn::kCopy), a, nullptr, y, nullptr);
+      return overLanes(l, unary(npu::UnaryFn::kCopy), {.a = a, .y = y});
     Scale one; // times 1, within the bounds of the type
     one.aMult = 1;
     one.low = limitsOf(y.elem).low;
     one.high = limitsOf(y.elem).high;
     const npu::DescriptorValues values = rescaleValues(one, y.type());
-    return overLanes(l, unary(npu::UnaryFn::kRescale), a, nullptr, y, &values);
+    return overLanes(l, unary(npu::UnaryFn::kRescale), {.a = a, .y = y, .rescale = &values});
   }
   case cdl::Kind::Table: {
     Operand table = l.image.input(op, 1);
@@ -286,7 +313,7 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
     }
     if (!table.isLocal())
       throw Refusal{CDL_REASON_MEMORY, "the table does not lie in the scratchpad"};
-    return overLanes(l, unary(npu::UnaryFn::kTable), a, nullptr, y, nullptr, &table);
+    return overLanes(l, unary(npu::UnaryFn::kTable), {.a = a, .y = y, .table = &table});
   }
   default: {
     const Operand b = l.image.input(op, 1);
@@ -338,9 +365,9 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
       term.at = from.at + r * x.strides[1] * x.bytes;
       term.strides = {x.strides[2]};
       if (r == 0)
-        overLanes(l, unary(npu::UnaryFn::kCopy), term, nullptr, place, nullptr);
+        overLanes(l, unary(npu::UnaryFn::kCopy), {.a = term, .y = place});
       else
-        overLanes(l, binary(fn), place, &term, place, nullptr);
+        overLanes(l, binary(fn), {.a = place, .y = place, .b = &term});
     }
   }
 }

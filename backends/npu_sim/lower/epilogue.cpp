@@ -68,6 +68,129 @@ bool isSame(const Operand& a, const Operand& b) {
   return a.memory == b.memory && a.at == b.at && a.elem == b.elem && isAlike(a, b);
 }
 
+/// Reads the expression of a product, step by step.
+class EpilogueReader {
+public:
+  EpilogueReader(Lowering& l, const cdl::Op& op, int channelDim)
+      : l_(l), op_(op), channelDim_(static_cast<size_t>(channelDim)), y_(l.image.output(op)),
+        channels_(static_cast<size_t>(y_.dims[channelDim_])), sumElem_(sumsOf(op)) {}
+
+  Epilogue read() {
+    e_.bias.assign(channels_, 0);
+    e_.type = y_.type();
+    e_.wide = sumElem_ == CDL_I64;
+    const cdl_expr_t* expr = op_.expr();
+    for (step_ = 0; step_ < expr->steps; ++step_)
+      readStep(*cdl_get_step(op_.image(), expr->first_step + step_));
+    if (!isScaled_) throw Refusal{CDL_REASON_VENDOR, "the epilogue has no rescale"};
+    const auto [low, high] = limitsOf(y_.elem);
+    e_.low = std::clamp(e_.low, low, high);
+    e_.high = std::clamp(e_.high, low, high);
+    return e_;
+  }
+
+private:
+  void readStep(const cdl_step_t& step) {
+    const bool isBinary = step.kind == CDL_KIND_BINARY;
+    const bool bounds = step.fn == CDL_BINARY_MAX || step.fn == CDL_BINARY_MIN;
+    if (isBinary && step.fn == CDL_BINARY_ADD && !isScaled_ && step.elem == sumElem_)
+      add(step);
+    else if (step.kind == CDL_KIND_RESCALE && !isScaled_ && isBefore(step.in[0]))
+      scale(step);
+    else if (isBinary && bounds && isScaled_)
+      bound(step);
+    else
+      otherExpression(step_);
+  }
+
+  /// A chain: every step takes what came before it.
+  bool isBefore(const cdl_operand_t& o) const {
+    if (step_ == 0) return o.source == CDL_FROM_ACC;
+    return o.source == CDL_FROM_STEP && o.index == step_ - 1;
+  }
+  /// What a step of two operands takes beside what came before it.
+  const cdl_operand_t& otherOf(const cdl_step_t& step) const {
+    const size_t other = isBefore(step.in[0]) ? 1 : 0;
+    if (!isBefore(step.in[1 - other])) otherExpression(step_);
+    return step.in[other];
+  }
+  std::vector<int32_t> numbers(const cdl_operand_t& o, const char* what) const {
+    return byChannel(l_, l_.image.input(op_, o.index), static_cast<int>(channelDim_), what);
+  }
+
+  /// A bias, or what the sums begin with.
+  void add(const cdl_step_t& step) {
+    const cdl_operand_t& other = otherOf(step);
+    std::vector<int32_t> bias(channels_, static_cast<int32_t>(step.imm));
+    if (e_.wide && static_cast<int64_t>(step.imm) != bias.front()) otherExpression(step_);
+    if (other.source == CDL_FROM_VIEW) {
+      const Operand from = l_.image.input(op_, other.index);
+      if (!isKnown(l_, from)) return startFrom(from);
+      bias = numbers(other, "the bias");
+    } else if (other.source != CDL_FROM_CONST) {
+      otherExpression(step_);
+    }
+    for (size_t c = 0; c < channels_; ++c) {
+      const int64_t sum = int64_t{e_.bias[c]} + bias[c];
+      e_.bias[c] = static_cast<int32_t>(static_cast<uint32_t>(sum));
+      if (e_.wide && sum != e_.bias[c])
+        throw Refusal{CDL_REASON_VENDOR, cdl::text("a bias of ", sum, " has more than 32 bits")};
+    }
+  }
+
+  void startFrom(const Operand& from) {
+    const bool isApart = channels_ > 1 && from.strides[channelDim_] != 1;
+    if (e_.start || e_.wide || !from.isLocal() || isApart) otherExpression(step_);
+    e_.start = from;
+  }
+
+  void scale(const cdl_step_t& step) {
+    e_.mult = numbers(step.in[1], "the multiplier");
+    e_.shift = numbers(step.in[2], "the shift");
+    const std::vector<int32_t> zero = numbers(step.in[3], "the zero point");
+    for (size_t c = 0; c < channels_; ++c) {
+      if (zero[c] != zero[0]) throw Refusal{CDL_REASON_DIM, "the zero point differs by channel"};
+      if (e_.mult[c] < 0 || e_.mult[c] >= 1 << 24 || e_.shift[c] < 0 || e_.shift[c] > 63)
+        throw Refusal{CDL_REASON_VENDOR,
+                      cdl::text("a scale of ", e_.mult[c], " / 2^", e_.shift[c])};
+    }
+    e_.zero = zero.empty() ? 0 : zero[0];
+    if (e_.zero < limitsOf(y_.elem).low || e_.zero > limitsOf(y_.elem).high)
+      throw Refusal{CDL_REASON_VENDOR,
+                    cdl::text("zero point ", e_.zero, " is no ", cdl::elemName(y_.elem))};
+    e_.low = static_cast<int32_t>(step.imm & 0xffffffff);
+    e_.high = static_cast<int32_t>(step.imm >> 32);
+    isScaled_ = true;
+  }
+
+  /// A maximum or minimum behind the scale moves its bounds.
+  void bound(const cdl_step_t& step) {
+    const cdl_operand_t& other = otherOf(step);
+    int32_t bound = integerOf(step);
+    if (other.source == CDL_FROM_VIEW)
+      bound = l_.image.scalar(l_.image.input(op_, other.index), "the bound");
+    else if (other.source != CDL_FROM_CONST)
+      otherExpression(step_);
+    if (step.fn == CDL_BINARY_MAX) {
+      e_.low = std::max(e_.low, bound);
+      e_.high = std::max(e_.high, bound);
+    } else {
+      e_.low = std::min(e_.low, bound);
+      e_.high = std::min(e_.high, bound);
+    }
+  }
+
+  Lowering& l_;
+  const cdl::Op& op_;
+  const size_t channelDim_;
+  const Operand y_;
+  const size_t channels_;
+  const uint8_t sumElem_;
+  uint32_t step_ = 0; ///< the one at hand
+  bool isScaled_ = false;
+  Epilogue e_;
+};
+
 } // namespace
 
 uint8_t sumsOf(const cdl::Op& op) {
@@ -75,92 +198,7 @@ uint8_t sumsOf(const cdl::Op& op) {
 }
 
 Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
-  const cdl_image_t* image = op.image();
-  const cdl_expr_t* expr = op.expr();
-  const Operand y = l.image.output(op);
-  const auto channels = static_cast<size_t>(y.dims[static_cast<size_t>(channelDim)]);
-  Epilogue e;
-  e.bias.assign(channels, 0);
-  e.type = y.type();
-  const uint8_t sumElem = sumsOf(op);
-  e.wide = sumElem == CDL_I64;
-  const auto view = [&](const cdl_operand_t& o, const char* what) {
-    return byChannel(l, l.image.input(op, o.index), channelDim, what);
-  };
-  bool isScaled = false;
-  for (uint32_t k = 0; k < expr->steps; ++k) {
-    const cdl_step_t& step = *cdl_get_step(image, expr->first_step + k);
-    // A chain: every step takes what came before it.
-    const auto isBefore = [&](const cdl_operand_t& o) {
-      return k == 0 ? o.source == CDL_FROM_ACC : o.source == CDL_FROM_STEP && o.index == k - 1;
-    };
-    if (step.kind == CDL_KIND_BINARY && step.fn == CDL_BINARY_ADD && !isScaled &&
-        step.elem == sumElem) {
-      const size_t other = isBefore(step.in[0]) ? 1 : 0;
-      if (!isBefore(step.in[1 - other])) otherExpression(k);
-      std::vector<int32_t> bias(channels, static_cast<int32_t>(step.imm));
-      if (e.wide && static_cast<int64_t>(step.imm) != bias.front()) otherExpression(k);
-      if (step.in[other].source == CDL_FROM_VIEW) {
-        const Operand from = l.image.input(op, step.in[other].index);
-        if (!isKnown(l, from)) {
-          const auto channel = static_cast<size_t>(channelDim);
-          if (e.start || e.wide || !from.isLocal() || (channels > 1 && from.strides[channel] != 1))
-            otherExpression(k);
-          e.start = from;
-          continue;
-        }
-        bias = byChannel(l, from, channelDim, "the bias");
-      } else if (step.in[other].source != CDL_FROM_CONST) {
-        otherExpression(k);
-      }
-      for (size_t c = 0; c < channels; ++c) {
-        const int64_t sum = int64_t{e.bias[c]} + bias[c];
-        e.bias[c] = static_cast<int32_t>(static_cast<uint32_t>(sum));
-        if (e.wide && sum != e.bias[c])
-          throw Refusal{CDL_REASON_VENDOR, cdl::text("a bias of ", sum, " has more than 32 bits")};
-      }
-    } else if (step.kind == CDL_KIND_RESCALE && !isScaled && isBefore(step.in[0])) {
-      e.mult = view(step.in[1], "the multiplier");
-      e.shift = view(step.in[2], "the shift");
-      const std::vector<int32_t> zero = view(step.in[3], "the zero point");
-      for (size_t c = 0; c < channels; ++c) {
-        if (zero[c] != zero[0]) throw Refusal{CDL_REASON_DIM, "the zero point differs by channel"};
-        if (e.mult[c] < 0 || e.mult[c] >= 1 << 24 || e.shift[c] < 0 || e.shift[c] > 63)
-          throw Refusal{CDL_REASON_VENDOR,
-                        cdl::text("a scale of ", e.mult[c], " / 2^", e.shift[c])};
-      }
-      e.zero = zero.empty() ? 0 : zero[0];
-      if (e.zero < limitsOf(y.elem).low || e.zero > limitsOf(y.elem).high)
-        throw Refusal{CDL_REASON_VENDOR,
-                      cdl::text("zero point ", e.zero, " is no ", cdl::elemName(y.elem))};
-      e.low = static_cast<int32_t>(step.imm & 0xffffffff);
-      e.high = static_cast<int32_t>(step.imm >> 32);
-      isScaled = true;
-    } else if (step.kind == CDL_KIND_BINARY &&
-               (step.fn == CDL_BINARY_MAX || step.fn == CDL_BINARY_MIN) && isScaled) {
-      const size_t other = isBefore(step.in[0]) ? 1 : 0;
-      if (!isBefore(step.in[1 - other])) otherExpression(k);
-      int32_t bound = integerOf(step);
-      if (step.in[other].source == CDL_FROM_VIEW)
-        bound = l.image.scalar(l.image.input(op, step.in[other].index), "the bound");
-      else if (step.in[other].source != CDL_FROM_CONST)
-        otherExpression(k);
-      if (step.fn == CDL_BINARY_MAX) {
-        e.low = std::max(e.low, bound);
-        e.high = std::max(e.high, bound);
-      } else {
-        e.low = std::min(e.low, bound);
-        e.high = std::min(e.high, bound);
-      }
-    } else {
-      otherExpression(k);
-    }
-  }
-  if (!isScaled) throw Refusal{CDL_REASON_VENDOR, "the epilogue has no rescale"};
-  const auto [low, high] = limitsOf(y.elem);
-  e.low = std::clamp(e.low, low, high);
-  e.high = std::clamp(e.high, low, high);
-  return e;
+  return EpilogueReader(l, op, channelDim).read();
 }
 
 std::optional<uint32_t> viewUnderResult(const Lowering& l, const cdl::Op& op) {

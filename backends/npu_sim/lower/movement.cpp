@@ -88,14 +88,61 @@ void inPieces(Lowering& l, const Operand& from, const Operand& to) {
   l.scatterTurn = 0;
 }
 
-void move(Lowering& l, const Operand& from, const Operand& to) {
-  // Weights come ahead of time and are long: where there is a second channel, what is wanted at
-  // once passes them by.
+/// The channel that loads. Weights come ahead of time and are long: where there is a second
+/// channel, what is wanted at once passes them by.
+npu::Engine loadChannelOf(const Lowering& l, const Operand& from, const Operand& to) {
   const bool isAside = from.memory == Access::kRegions && l.image.holdsWeights(to.buffer) &&
                        l.configuration.loadChannels() > 1;
-  const npu::Engine channel =
-      isAside ? npu::Engine::kLoad1
-              : static_cast<npu::Engine>(static_cast<int>(npu::Engine::kLoad0) + l.scatterTurn);
+  if (isAside) return npu::Engine::kLoad1;
+  return static_cast<npu::Engine>(static_cast<int>(npu::Engine::kLoad0) + l.scatterTurn);
+}
+
+/// One box of a copy: addresses, bytes, and the register of its descriptor.
+struct BoxCopy {
+  int64_t source, target, bytes, descriptor;
+};
+
+npu::Insn storeInsn(const Operand& to, const BoxCopy& copy) {
+  namespace f = npu::field::store;
+  npu::Insn insn = insnFor(npu::Op::kStore, npu::Engine::kStore0);
+  insn.values[f::kRegion] = to.memory - Access::kRegions;
+  insn.values[f::kFar] = copy.target;
+  insn.values[f::kSrc] = copy.source;
+  insn.values[f::kD] = copy.descriptor;
+  return insn;
+}
+
+npu::Insn loadInsn(npu::Engine channel, const Operand& from, const BoxCopy& copy) {
+  namespace f = npu::field::load;
+  npu::Insn insn = insnFor(npu::Op::kLoad, channel);
+  insn.values[f::kRegion] = from.memory - Access::kRegions;
+  insn.values[f::kFar] = copy.source;
+  insn.values[f::kDst] = copy.target;
+  insn.values[f::kD] = copy.descriptor;
+  return insn;
+}
+
+npu::Insn copyInsn(const BoxCopy& copy) {
+  namespace f = npu::field::copy;
+  npu::Insn insn = insnFor(npu::Op::kCopy, npu::Engine::kLoad0);
+  insn.values[f::kSrc] = copy.source;
+  insn.values[f::kDst] = copy.target;
+  insn.values[f::kD] = copy.descriptor;
+  return insn;
+}
+
+/// The bytes of the node at hand that a copy between these adds to; null within the scratchpad.
+uint64_t* movedBytes(Lowering& l, const Operand& from, const Operand& to) {
+  if (!isDram(from) && !isDram(to)) return nullptr;
+  Costs& costs = l.here();
+  if (isDram(to)) return &costs.stored;
+  const bool isConstant = from.memory == Access::kRegions;
+  if (!isConstant) return &costs.loaded;
+  return l.image.holdsWeights(to.buffer) ? &costs.weights : &costs.tables;
+}
+
+void move(Lowering& l, const Operand& from, const Operand& to) {
+  const npu::Engine channel = loadChannelOf(l, from, to);
   if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
   // Bytes: several of an element stay together.
   Walk walk = walkOf(from, to);
@@ -103,10 +150,9 @@ void move(Lowering& l, const Operand& from, const Operand& to) {
   const std::array<int64_t, 3> bytes{from.bytes, from.bytes, 0};
   const int near = isDram(to) ? 0 : 1, far = 1 - near;
   walk.inner = far; // neighbours in DRAM one after the other, so that a burst is fetched once
-  for (int o = 0; o < 2; ++o) {
-    limits.low[static_cast<size_t>(o)] = o == far ? -kFar : 0;
-    limits.high[static_cast<size_t>(o)] = o == far ? kFar : kNear;
-  }
+  limits.low[static_cast<size_t>(far)] = -kFar;
+  limits.high[static_cast<size_t>(far)] = kFar;
+  limits.high[static_cast<size_t>(near)] = kNear;
   limits.extent = 65536 / from.bytes;
   const auto isLegal = [&](const Box& box) {
     // A copy within the scratchpad stays apart from its source.
@@ -116,41 +162,22 @@ void move(Lowering& l, const Operand& from, const Operand& to) {
     return a.end <= b.begin || b.end <= a.begin;
   };
   forEachBox(walk, bytes, limits, isLegal, [&](const Box& box) {
-    const int64_t d = l.stream.descriptor(npu::DescriptorKind::kTransfer,
-                                          transferOf(box, box.run * from.bytes, far, near));
-    const int64_t source = from.at + box.offsets[0], target = to.at + box.offsets[1];
-    const auto moved = static_cast<uint64_t>(box.run * from.bytes * box.extents[0] *
-                                             box.extents[1] * box.extents[2]);
+    const int64_t descriptor = l.stream.descriptor(
+        npu::DescriptorKind::kTransfer, transferOf(box, box.run * from.bytes, far, near));
+    const BoxCopy copy{.source = from.at + box.offsets[0],
+                       .target = to.at + box.offsets[1],
+                       .bytes =
+                           box.run * from.bytes * box.extents[0] * box.extents[1] * box.extents[2],
+                       .descriptor = descriptor};
     npu::Insn insn;
-    if (isDram(to)) {
-      namespace f = npu::field::store;
-      insn = insnFor(npu::Op::kStore, npu::Engine::kStore0);
-      insn.values[f::kRegion] = to.memory - Access::kRegions;
-      insn.values[f::kFar] = target;
-      insn.values[f::kSrc] = source;
-      insn.values[f::kD] = d;
-      l.here().stored += moved;
-    } else if (isDram(from)) {
-      namespace f = npu::field::load;
-      insn = insnFor(npu::Op::kLoad, channel);
-      insn.values[f::kRegion] = from.memory - Access::kRegions;
-      insn.values[f::kFar] = source;
-      insn.values[f::kDst] = target;
-      insn.values[f::kD] = d;
-      const bool isConstant = from.memory == Access::kRegions;
-      if (!isConstant)
-        l.here().loaded += moved;
-      else if (l.image.holdsWeights(to.buffer))
-        l.here().weights += moved;
-      else
-        l.here().tables += moved;
-    } else {
-      namespace f = npu::field::copy;
-      insn = insnFor(npu::Op::kCopy, npu::Engine::kLoad0);
-      insn.values[f::kSrc] = source;
-      insn.values[f::kDst] = target;
-      insn.values[f::kD] = d;
-    }
+    if (isDram(to))
+      insn = storeInsn(to, copy);
+    else if (isDram(from))
+      insn = loadInsn(channel, from, copy);
+    else
+      insn = copyInsn(copy);
+    if (uint64_t* const moved = movedBytes(l, from, to))
+      *moved += static_cast<uint64_t>(copy.bytes);
     std::vector<Access> accesses{accessOf(from, box, 0, false), accessOf(to, box, 1, true)};
     accesses.insert(accesses.end(), l.order.begin(), l.order.end());
     l.stream.add(insn, accesses);
