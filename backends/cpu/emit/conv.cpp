@@ -156,18 +156,18 @@ private:
     c_.b = w_.at;
     c_.bGroup = w_.group * 4;
     c_.bPanel = w_.panel * 4;
-    const Axis down{
-        .count = w_.kh, .a = x_.view.bytes(conv_.dilation[0] * x_.row), .b = w_.tapRow * 4};
-    const Axis across{
-        .count = w_.kw, .a = x_.view.bytes(conv_.dilation[1] * x_.column), .b = w_.tapColumn * 4};
+    const int64_t rowStep = x_.view.bytes(conv_.dilation[0] * x_.row);
+    const int64_t columnStep = x_.view.bytes(conv_.dilation[1] * x_.column);
+    const Axis down{.count = w_.kh, .a = rowStep, .b = w_.tapRow * 4};
+    const Axis across{.count = w_.kw, .a = columnStep, .b = w_.tapColumn * 4};
     Axis channels{.count = w_.ins, .a = x_.view.bytes(x_.lane), .b = w_.channel * 4};
     if (w_.ins % kPanel) {
       c_.axes = {down, across, channels};
       return;
     }
     // A block of input channels at a time stays near.
-    const Axis blocks{
-        .count = w_.ins / kPanel, .a = x_.view.bytes(x_.block), .b = w_.channelBlock * 4};
+    const int64_t blockStep = x_.view.bytes(x_.block);
+    const Axis blocks{.count = w_.ins / kPanel, .a = blockStep, .b = w_.channelBlock * 4};
     channels.count = kPanel;
     c_.axes = {blocks, down, across, channels};
   }

@@ -39,7 +39,8 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
   to.view.elem = x.view.elem;
   to.view.rank = 4;
   if (hasBorder || channels != ins) fill(lowering, restrided(to.view, {count}, {1}), value);
-  const int64_t blocks = x.isBlocked ? ins / kPanel : 1, lanes = x.isBlocked ? kPanel : ins;
+  const int64_t lanes = x.isBlocked ? kPanel : ins;
+  const int64_t blocks = x.isBlocked ? ins / kPanel : 1;
   const int64_t group = x.isBlocked ? blocks * x.block : ins * x.lane;
   copy(lowering,
        restrided(x.view, {x.n, x.h, x.w, groups, blocks, lanes},
@@ -51,72 +52,103 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
 }
 
 /// Any integer convolution, widened to i32 before it multiplies: results along a row are the lanes.
-void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Image& y,
-                 const Operand* wZero, int64_t xZero, const Conv2d& g) {
-  const int64_t outs = y.c / g.group, ins = w.dims[1], kh = w.dims[2], kw = w.dims[3];
-  const int lanes = static_cast<int>(std::min<int64_t>(lowering.isa.lanes(4), y.w));
-  const auto bytes = [](const Image& image, int64_t elements) {
-    return image.view.bytes(elements);
+struct WidenedConv {
+  const Image& x; // with its border
+  const Operand& w;
+  const Image& y;
+  const Conv2d& conv;
+  const Operand* wZero; // null: 0
+  int64_t xZero;
+
+  void emit(Lowering& lowering) const {
+    std::vector<Arg> args = {x.view.at, w.at, y.view.at};
+    if (wZero) args.push_back(wZero->at);
+    const auto lanes = static_cast<int>(std::min<int64_t>(lowering.isa.lanes(4), y.w));
+    lowering.call(key().text(), static_cast<uint64_t>(y.n * y.c * y.h), args,
+                  [&](Builder& b) { write(b, lanes); });
+  }
+
+private:
+  /// What a unit, a row of results of one channel, begins with: addresses, and the zero point of
+  /// its weights.
+  struct Row {
+    Value x, weights, y, zero;
   };
-  Key key("widened conv");
-  key << x.view.elem << x.c << x.batch << x.lane << x.row << x.column << y.n << y.c << y.h << y.w
-      << y.batch << y.lane << y.row << y.column << xZero << g.group << g.stride[0] << g.stride[1]
-      << g.dilation[0] << g.dilation[1] << (wZero ? wZero->elements() : 0)
-      << (wZero ? wZero->strides[0] : 0) << w.elem;
-  for (int d = 0; d < 4; ++d) key << w.dims[d] << w.strides[d];
-  std::vector<Arg> args = {x.view.at, w.at, y.view.at};
-  if (wZero) args.push_back(wZero->at);
-  lowering.call(key.text(), static_cast<uint64_t>(y.n * y.c * y.h), args, [&](Builder& b) {
-    const auto widened = [&](uint8_t elem, int width, Value at, int64_t stride) {
-      return b.cast(b.loadStrided(Ty::I8, width, at, stride), Ty::I32, isSignedElem(elem));
-    };
+
+  Key key() const {
+    Key key("widened conv");
+    key << x.view.elem << x.c << x.batch << x.lane << x.row << x.column << y.n << y.c << y.h << y.w
+        << y.batch << y.lane << y.row << y.column << xZero << conv.group << conv.stride[0]
+        << conv.stride[1] << conv.dilation[0] << conv.dilation[1]
+        << (wZero ? wZero->elements() : 0);
+    key << (wZero ? wZero->strides[0] : 0) << w.elem;
+    for (int d = 0; d < 4; ++d) key << w.dims[d] << w.strides[d];
+    return key;
+  }
+
+  void write(Builder& b, int lanes) const {
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      const Value row = b.rem(unit, b.i64(y.h), false), rest = b.div(unit, b.i64(y.h), false);
-      const Value out = b.rem(rest, b.i64(y.c), false), batch = b.div(rest, b.i64(y.c), false);
-      const auto moved = [&](Value base, Value index, int64_t step) {
-        return b.at(base, b.mul(index, b.i64(step)));
-      };
-      const Value from = moved(moved(moved(b.arg(0), batch, bytes(x, x.batch)),
-                                     b.div(out, b.i64(outs), false), bytes(x, ins * x.lane)),
-                               row, bytes(x, g.stride[0] * x.row));
-      const Value weights = moved(b.arg(1), out, w.bytes(w.strides[0]));
-      const Value to =
-          moved(moved(moved(b.arg(2), batch, bytes(y, y.batch)), out, bytes(y, y.lane)), row,
-                bytes(y, y.row));
-      Value zero = b.i32(0);
-      if (wZero)
-        zero =
-            widened(wZero->elem, 1,
-                    wZero->elements() == 1 ? b.arg(3)
-                                           : moved(b.arg(3), out, wZero->bytes(wZero->strides[0])),
-                    0);
-      const auto points = [&](Value column, int width) {
-        Values sum = b.loop(ins, {b.zero(Ty::I32, width)}, [&](Value channel, const Values& c0) {
-          return b.loop(kh, c0, [&](Value down, const Values& c1) {
-            return b.loop(kw, c1, [&](Value across, const Values& c2) {
-              Value at = moved(moved(from, channel, bytes(x, x.lane)), down,
-                               bytes(x, g.dilation[0] * x.row));
-              at = moved(moved(at, across, bytes(x, g.dilation[1] * x.column)), column,
-                         bytes(x, g.stride[1] * x.column));
-              const Value v =
-                  b.sub(widened(x.view.elem, width, at, bytes(x, g.stride[1] * x.column)),
-                        b.i32(static_cast<int32_t>(xZero)));
-              const Value wAt = moved(moved(moved(weights, channel, w.bytes(w.strides[1])), down,
-                                            w.bytes(w.strides[2])),
-                                      across, w.bytes(w.strides[3]));
-              return Values{b.add(c2[0], b.mul(v, b.sub(widened(w.elem, 1, wAt, 0), zero)))};
-            });
-          });
-        });
-        b.storeStrided(sum[0], moved(to, column, bytes(y, y.column)), bytes(y, y.column));
-      };
+      const Row row = rowOf(b, unit);
       const int64_t whole = y.w / lanes * lanes;
-      b.loop(b.i64(0), b.i64(whole), lanes, [&](Value column) { points(column, lanes); });
+      b.loop(b.i64(0), b.i64(whole), lanes,
+             [&](Value column) { writeResults(b, row, column, lanes); });
       if (whole < y.w)
-        b.loop(b.i64(whole), b.i64(y.w), 1, [&](Value column) { points(column, 1); });
+        b.loop(b.i64(whole), b.i64(y.w), 1, [&](Value column) { writeResults(b, row, column, 1); });
     });
-  });
-}
+  }
+
+  Row rowOf(Builder& b, Value unit) const {
+    const int64_t outs = y.c / conv.group, ins = w.dims[1];
+    const Value row = b.rem(unit, b.i64(y.h), false), rest = b.div(unit, b.i64(y.h), false);
+    const Value out = b.rem(rest, b.i64(y.c), false), batch = b.div(rest, b.i64(y.c), false);
+    Row at;
+    at.x = moved(b,
+                 moved(b, moved(b, b.arg(0), batch, bytes(x, x.batch)),
+                       b.div(out, b.i64(outs), false), bytes(x, ins * x.lane)),
+                 row, bytes(x, conv.stride[0] * x.row));
+    at.weights = moved(b, b.arg(1), out, w.bytes(w.strides[0]));
+    at.y = moved(b, moved(b, moved(b, b.arg(2), batch, bytes(y, y.batch)), out, bytes(y, y.lane)),
+                 row, bytes(y, y.row));
+    at.zero = b.i32(0);
+    if (!wZero) return at;
+    const bool isOne = wZero->elements() == 1;
+    const Value zeroAt =
+        isOne ? b.arg(3) : moved(b, b.arg(3), out, wZero->bytes(wZero->strides[0]));
+    at.zero = widened(b, wZero->elem, 1, zeroAt, 0);
+    return at;
+  }
+
+  /// `width` neighbours of a row from `column` on.
+  void writeResults(Builder& b, const Row& row, Value column, int width) const {
+    const Values zero = {b.zero(Ty::I32, width)};
+    const Values sum = b.loop(w.dims[1], zero, [&](Value channel, const Values& channels) {
+      return b.loop(w.dims[2], channels, [&](Value down, const Values& rows) {
+        return b.loop(w.dims[3], rows, [&](Value across, const Values& taps) {
+          const int64_t step = bytes(x, conv.stride[1] * x.column);
+          Value at = moved(b, moved(b, row.x, channel, bytes(x, x.lane)), down,
+                           bytes(x, conv.dilation[0] * x.row));
+          at = moved(b, moved(b, at, across, bytes(x, conv.dilation[1] * x.column)), column, step);
+          const Value v =
+              b.sub(widened(b, x.view.elem, width, at, step), b.i32(static_cast<int32_t>(xZero)));
+          const Value wAt = moved(b,
+                                  moved(b, moved(b, row.weights, channel, w.bytes(w.strides[1])),
+                                        down, w.bytes(w.strides[2])),
+                                  across, w.bytes(w.strides[3]));
+          return Values{b.add(taps[0], b.mul(v, b.sub(widened(b, w.elem, 1, wAt, 0), row.zero)))};
+        });
+      });
+    });
+    b.storeStrided(sum[0], moved(b, row.y, column, bytes(y, y.column)), bytes(y, y.column));
+  }
+
+  static int64_t bytes(const Image& image, int64_t elements) { return image.view.bytes(elements); }
+  static Value moved(Builder& b, Value base, Value index, int64_t step) {
+    return b.at(base, b.mul(index, b.i64(step)));
+  }
+  static Value widened(Builder& b, uint8_t elem, int width, Value at, int64_t stride) {
+    return b.cast(b.loadStrided(Ty::I8, width, at, stride), Ty::I32, isSignedElem(elem));
+  }
+};
 
 /// w[O, I, KH, KW], or in a layout {o/16, kh, kw, i/4, o%16, i%4}.
 struct Weights {
@@ -233,7 +265,13 @@ private:
       sums.view =
           view(CDL_I32, {}, {}, lowering_.scratch(static_cast<uint64_t>(y_.n * sums.batch) * 4));
     }
-    emitWidened(lowering_, x, w_.view, sums, operands_ > 3 ? &in_[3] : nullptr, xZero_, g_);
+    const WidenedConv conv{.x = x,
+                           .w = w_.view,
+                           .y = sums,
+                           .conv = g_,
+                           .wZero = operands_ > 3 ? &in_[3] : nullptr,
+                           .xZero = xZero_};
+    conv.emit(lowering_);
     if (!epilogue_.expr) return;
     const std::vector<int64_t> dims = {y_.n, y_.c, y_.h, y_.w};
     const auto of = [&](const Image& image) {
@@ -259,9 +297,12 @@ private:
   void addBias(int64_t moved) {
     const int64_t perGroup = c_.panels * kPanel, channels = y_.c / c_.groups;
     std::vector<int32_t> bias(static_cast<size_t>(c_.groups * perGroup), 0);
-    for (int64_t o = 0; o < y_.c; ++o)
-      bias[static_cast<size_t>(o / channels * perGroup + o % channels)] = static_cast<int32_t>(
-          (bias_ ? (*bias_)[static_cast<size_t>(o)] : 0) - (moved ? moved * w_.sumOf(o) : 0));
+    for (int64_t o = 0; o < y_.c; ++o) {
+      int64_t sum = 0;
+      if (bias_) sum += (*bias_)[static_cast<size_t>(o)];
+      if (moved) sum -= moved * w_.sumOf(o);
+      bias[static_cast<size_t>(o / channels * perGroup + o % channels)] = static_cast<int32_t>(sum);
+    }
     Plane add;
     add.elem = CDL_I32;
     add.at = lowering_.own(bias.data(), bias.size() * 4);
@@ -361,8 +402,10 @@ private:
   /// The sums in panels, and from there into a row-major result.
   void inPanels() {
     const uint8_t elem = follower_ ? follower_->y.elem : uint8_t(CDL_I32);
-    const int64_t size = cdl_elem_bits(elem) / 8, area = y_.h * y_.w * kPanel,
-                  groupArea = panels_ * area, batchArea = g_.group * groupArea;
+    const int64_t size = cdl_elem_bits(elem) / 8;
+    const int64_t area = y_.h * y_.w * kPanel;
+    const int64_t groupArea = panels_ * area;
+    const int64_t batchArea = g_.group * groupArea;
     if (w_.kernel[0] == 1 && w_.kernel[1] == 1 && c_.a.row == c_.columns * c_.a.column) {
       c_.flatten();
     }

@@ -112,9 +112,11 @@ private:
     c.a = from.plane(ins_);
     c.a.panel = 0;
     c.a.lane = 0;
-    c.axes = {{.count = down_.taps, .a = from.view.bytes(from.row), .b = tapRow * 4},
-              {.count = across_.taps, .a = from.view.bytes(from.column), .b = tapColumn * 4},
-              {.count = ins_, .a = from.view.bytes(from.lane), .b = channel * 4}};
+    const Operand& view = from.view;
+    const Axis down{.count = down_.taps, .a = view.bytes(from.row), .b = tapRow * 4};
+    const Axis across{.count = across_.taps, .a = view.bytes(from.column), .b = tapColumn * 4};
+    const Axis channels{.count = ins_, .a = view.bytes(from.lane), .b = channel * 4};
+    c.axes = {down, across, channels};
     if (down_.taps == 1 && across_.taps == 1 && c.a.row == c.columns * c.a.column) {
       c.columns *= c.rows;
       c.rows = 1;

@@ -122,7 +122,8 @@ Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const
   whole.h += begin[0] + end[0];
   whole.w += begin[1] + end[1];
   const bool isLast = x.view.channelsLast;
-  const int64_t blocks = x.isBlocked ? x.c / kPanel : x.c, lanes = x.isBlocked ? kPanel : 1;
+  const int64_t lanes = x.isBlocked ? kPanel : 1;
+  const int64_t blocks = x.isBlocked ? x.c / kPanel : x.c;
   whole.column = isLast ? x.c : lanes;
   whole.row = whole.w * whole.column;
   const int64_t area = isLast ? 1 : whole.h * whole.row; // from one block to the next
@@ -145,10 +146,11 @@ Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const
   edge(end[0], whole.w, begin[0] + x.h, 0);
   edge(x.h, begin[1], begin[0], 0);
   edge(x.h, end[1], begin[0], begin[1] + x.w);
+  const int64_t blockStep = x.isBlocked ? x.block : x.lane;
+  const int64_t laneStep = x.isBlocked ? x.lane : 0;
   copy(lowering,
-       restrided(
-           x.view, {x.n, blocks, x.h, x.w, lanes},
-           {x.batch, x.isBlocked ? x.block : x.lane, x.row, x.column, x.isBlocked ? x.lane : 0}),
+       restrided(x.view, {x.n, blocks, x.h, x.w, lanes},
+                 {x.batch, blockStep, x.row, x.column, laneStep}),
        part(x.h, x.w, begin[0], begin[1]));
   whole.view = all;
   whole.view.rank = x.view.rank;

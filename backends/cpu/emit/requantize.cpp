@@ -38,8 +38,8 @@ std::optional<int32_t> constantAt(const Lowering& lowering, const Operand& o, in
 std::optional<std::vector<int32_t>> perChannel(const Lowering& lowering, const Operand& o,
                                                const Operand& dense, int channelDim) {
   int64_t inner = 1, outer = 1;
-  for (int d = 0; d < dense.rank; ++d)
-    (d < channelDim ? outer : inner) *= d == channelDim ? 1 : dense.dims[d];
+  for (int d = 0; d < channelDim; ++d) outer *= dense.dims[d];
+  for (int d = channelDim + 1; d < dense.rank; ++d) inner *= dense.dims[d];
   const int64_t channels = dense.dims[channelDim];
   for (int d = 0; d < o.rank; ++d)
     if (o.strides[d] < 0) return std::nullopt;

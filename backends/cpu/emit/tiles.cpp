@@ -135,6 +135,88 @@ private:
   bool isStreamed_ = true;
 };
 
+/// Writes units of work: two tiles of points by two panels.
+class PairWriter {
+public:
+  PairWriter(Builder& b, const Lowering& lowering, const Contraction& c, const Grid& grid)
+      : b(b), c(c), grid_(grid), tiles_(b, lowering, c, grid) {}
+
+  void write(Value unit) {
+    place(unit);
+    const int panelRest = c.panels % 2 ? 1 : 2;
+    if (panelRest == 2 && c.lastLanes == kPanel) return points(2, kPanel);
+    const Value isLast = b.compare(Cmp::EQ, panelPair_, b.i64(grid_.panelPairs - 1));
+    if (grid_.panelPairs > 1) b.when(b.bitNot(isLast), [&] { points(2, kPanel); });
+    b.when(isLast, [&] { points(panelRest, c.lastLanes); });
+  }
+
+private:
+  /// unit = ((batch * groups + group) * panelPairs + panelPair) * tilePairs + tilePair
+  void place(Value unit) {
+    Value rest = unit;
+    const auto next = [&](int64_t count) {
+      if (count == 1) return b.i64(0);
+      const Value i = b.rem(rest, b.i64(count), false);
+      rest = b.div(rest, b.i64(count), false);
+      return i;
+    };
+    tilePair_ = next(grid_.tilePairs);
+    panelPair_ = next(grid_.panelPairs);
+    const Value group = next(c.groups);
+    const Value batch = c.batch == 1 ? b.i64(0) : rest;
+    const Value panel = b.mul(panelPair_, b.i64(2));
+    a_ = b.at(b.at(b.arg(0), batch, c.a.batch), group, c.a.group);
+    weights_ = b.at(b.at(b.at(b.arg(1), batch, c.bBatch), group, c.bGroup), panel, c.bPanel);
+    int arg = 3;
+    bases_ = Ending::bases(c, arg, [&](int number, const Plane& p) {
+      return b.at(b.at(b.at(b.arg(number), batch, p.batch), group, p.group), panel, p.panel);
+    });
+    firstTile_ = b.mul(tilePair_, b.i64(2));
+  }
+
+  /// The tiles of a pair, the last of which may be alone.
+  void points(int panels, int lastLanes) {
+    const auto run = [&](int tiles) {
+      std::vector<TileUnit::Place> places = {tiles_.place(firstTile_)};
+      if (tiles == 2) places.push_back(tiles_.place(b.add(firstTile_, b.i64(1))));
+      tiles_.compute(places, a_, weights_, bases_, panels, lastLanes);
+    };
+    if (grid_.tiles % 2 == 0) return run(2);
+    const Value isLast = b.compare(Cmp::EQ, tilePair_, b.i64(grid_.tilePairs - 1));
+    if (grid_.tilePairs > 1) b.when(b.bitNot(isLast), [&] { run(2); });
+    b.when(isLast, [&] { run(1); });
+  }
+
+  Builder& b;
+  const Contraction& c;
+  const Grid& grid_;
+  TileUnit tiles_;
+  // Of the unit at hand: its place, and the addresses of its first panel.
+  Value tilePair_, panelPair_, firstTile_, a_, weights_;
+  Bases bases_;
+};
+
+/// What tileConfig reads: palette 1; from byte 16 on the bytes of a row of each tile, from 48 on
+/// its rows.
+struct TileConfig {
+  unsigned char bytes[64] = {1};
+
+  void shape(int tile, int64_t rows, int64_t rowBytes) {
+    bytes[16 + 2 * tile] = static_cast<unsigned char>(rowBytes);
+    bytes[48 + tile] = static_cast<unsigned char>(rows);
+  }
+};
+
+TileConfig configOf(const Grid& grid, int64_t step) {
+  TileConfig config;
+  for (int t = 0; t < 4; ++t) config.shape(kSums + t, grid.points, kPanel * 4);
+  for (int t = 0; t < 2; ++t) {
+    config.shape(kA + t, grid.points, step * 4);
+    config.shape(kB + t, step, kPanel * 4);
+  }
+  return config;
+}
+
 } // namespace
 
 bool takesTiles(const Isa& isa, const Contraction& c) {
@@ -144,73 +226,31 @@ bool takesTiles(const Isa& isa, const Contraction& c) {
 }
 
 void emitTiles(Lowering& lowering, const Contraction& c) {
-  const Grid g = gridOf(c);
-  const int64_t step = stepOf(c);
+  const Grid grid = gridOf(c);
   Key key("tiles");
   key << c.batch << c.groups << c.panels << c.rows << c.columns << c.lastLanes << c.aIsSigned
       << c.bBatch << c.bGroup << c.bPanel;
   for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
   key << c.a.batch << c.a.group << c.a.row << c.a.column;
-  // Palette 1; then from byte 16 on bytes per row of each tile, from 48 on rows.
-  unsigned char config[64] = {1};
-  const auto shape = [&](int tile, int64_t rows, int64_t rowBytes) {
-    config[16 + 2 * tile] = static_cast<unsigned char>(rowBytes);
-    config[48 + tile] = static_cast<unsigned char>(rows);
-  };
-  for (int t = 0; t < 4; ++t) shape(kSums + t, g.points, kPanel * 4);
-  for (int t = 0; t < 2; ++t) shape(kA + t, g.points, step * 4), shape(kB + t, step, kPanel * 4);
-  std::vector<Arg> args = {c.a.at, c.b, lowering.own(config, sizeof config)};
+  const TileConfig config = configOf(grid, stepOf(c));
+  std::vector<Arg> args = {c.a.at, c.b, lowering.own(config.bytes, sizeof config.bytes)};
   Ending::addArguments(lowering, c, args, key);
 
-  UnitRows units{c.batch * c.groups * g.panelPairs, g.tilePairs, 1, 2, g.perRow, c.rows};
+  UnitRows units{.outer = c.batch * c.groups * grid.panelPairs,
+                 .tiles = grid.tilePairs,
+                 .inner = 1,
+                 .points = 2,
+                 .width = grid.perRow,
+                 .rows = c.rows};
   if (c.width) {
-    units.points = 2 * g.points;
+    units.points = 2 * grid.points;
     units.width = c.width;
     units.rows = c.columns / c.width;
   }
   lowering.call(key.text(), units, args, [&](Builder& b) {
     b.tileConfig(b.arg(2));
-    TileUnit unit(b, lowering, c, g);
-    b.loop(b.begin(), b.end(), 1, [&](Value index) {
-      // index = ((batch * groups + group) * panelPairs + panelPair) * tilePairs + tilePair
-      Value rest = index;
-      const auto next = [&](int64_t count) {
-        if (count == 1) return b.i64(0);
-        const Value i = b.rem(rest, b.i64(count), false);
-        rest = b.div(rest, b.i64(count), false);
-        return i;
-      };
-      const Value tilePair = next(g.tilePairs), panelPair = next(g.panelPairs),
-                  group = next(c.groups);
-      const Value batch = c.batch == 1 ? b.i64(0) : rest, panel = b.mul(panelPair, b.i64(2));
-      const auto moved = [&](Value base, Value i, int64_t bytes) {
-        return bytes ? b.at(base, b.mul(i, b.i64(bytes))) : base;
-      };
-      const Value a = moved(moved(b.arg(0), batch, c.a.batch), group, c.a.group);
-      const Value weights =
-          moved(moved(moved(b.arg(1), batch, c.bBatch), group, c.bGroup), panel, c.bPanel);
-      int arg = 3;
-      const Bases bases = Ending::bases(c, arg, [&](int number, const Plane& p) {
-        return moved(moved(moved(b.arg(number), batch, p.batch), group, p.group), panel, p.panel);
-      });
-      const Value first = b.mul(tilePair, b.i64(2));
-      const auto points = [&](int panels, int lastLanes) {
-        const auto run = [&](int tiles) {
-          std::vector<TileUnit::Place> places = {unit.place(first)};
-          if (tiles == 2) places.push_back(unit.place(b.add(first, b.i64(1))));
-          unit.compute(places, a, weights, bases, panels, lastLanes);
-        };
-        if (g.tiles % 2 == 0) return run(2);
-        const Value isLast = b.compare(Cmp::EQ, tilePair, b.i64(g.tilePairs - 1));
-        if (g.tilePairs > 1) b.when(b.bitNot(isLast), [&] { run(2); });
-        b.when(isLast, [&] { run(1); });
-      };
-      const int panelRest = c.panels % 2 ? 1 : 2;
-      if (panelRest == 2 && c.lastLanes == kPanel) return points(2, kPanel);
-      const Value isLast = b.compare(Cmp::EQ, panelPair, b.i64(g.panelPairs - 1));
-      if (g.panelPairs > 1) b.when(b.bitNot(isLast), [&] { points(2, kPanel); });
-      b.when(isLast, [&] { points(panelRest, c.lastLanes); });
-    });
+    PairWriter writer(b, lowering, c, grid);
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) { writer.write(unit); });
     b.tileRelease();
   });
 }
