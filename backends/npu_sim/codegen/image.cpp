@@ -7,14 +7,14 @@ namespace npu_sim {
 
 namespace {
 
-/// Buffers above this are not followed: parameters are short.
+/// The largest buffer whose bytes are followed: parameters are short.
 constexpr int64_t kFollowedBytes = 1 << 18;
 
 Refusal refuse(uint16_t reason, std::string text) { return {reason, std::move(text)}; }
 
 int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// Every element of a view: its offset in bytes.
+/// Calls body(offset in elements) for every element of a view.
 template <class F> void forEachElement(const cdl::Shape& shape, F&& body) {
   std::array<int64_t, CDL_MAX_RANK> index{};
   if (shape.elements() == 0) return;
@@ -129,7 +129,7 @@ void Image::findTouches() {
   }
 }
 
-/// Constants that are copied, inputs, outputs and values, each in its region.
+/// Places constants that are copied, inputs, outputs and values, each in its region.
 void Image::place(const void* const* payloads) {
   enum : int { kNowhere = -1, kConstants, kInput, kOutput, kActivations };
   layout_.regions = {{"constants", npu::RegionClass::kConstants, 0},
@@ -189,8 +189,9 @@ void Image::place(const void* const* payloads) {
     layout_.regions[r].bytes = static_cast<uint64_t>(bytes[r]);
 }
 
-/// Numbers that every place of a program takes, shifts too, and that differ from channel to channel
-/// and constant to constant where they are no bytes: what has another content is another record.
+/// Makes up numbers that every place of a program takes, shifts too, and that differ from channel
+/// to channel and constant to constant where they are no bytes: what has another content is another
+/// record.
 void Image::estimate(uint32_t constant, std::byte* to, int64_t elemBytes, int64_t bytes) const {
   for (int64_t i = 0; elemBytes >= 4 && bytes <= kFollowedBytes && i < bytes / elemBytes; ++i) {
     const uint32_t number = (constant * 40503 + static_cast<uint32_t>(i) * 2654435761) >> 16 & 31;

@@ -1,5 +1,7 @@
 // A Program as the lowerings see it: where views lie on the device, and what is known of what they
-// hold.
+// hold. Zero points, multipliers and shifts are numbers in descriptors and records, though a
+// Program has them in buffers that earlier instructions fill: so the bytes of small buffers are
+// followed through copies, instruction by instruction, as constant propagation does for variables.
 #pragma once
 
 #include <candela/backend.hpp>
@@ -75,14 +77,15 @@ public:
   /// The only value of the view; throws Refusal where it has several or is none that is known.
   int32_t scalar(const Operand& operand, const char* what) const;
 
-  /// Nothing reads the buffer but as numbers that the compiler takes: it is not filled.
+  /// Whether nothing reads the buffer but as numbers that the compiler takes: it is not filled.
   bool isImmediate(uint32_t buffer) const { return immediate_[buffer]; }
-  /// A product reads it as its second operand.
+  /// Whether a product reads it as its second operand.
   bool holdsWeights(uint32_t buffer) const { return weights_[buffer]; }
-  /// What the instruction wrote there is read by `reader` alone.
+  /// Whether what the instruction wrote there is read by `reader` alone.
   bool readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const;
 
-  /// Bytes that the program loads: the offset in region 0, the same for the same bytes.
+  /// Adds bytes that the program loads; returns the offset in region 0, the same for the same
+  /// bytes.
   int64_t addConstant(const std::vector<std::byte>& bytes);
   /// A view of a payload as the program loads it: in the order in which `to`, of the same dims,
   /// lies in its memory, so that bursts are whole.
@@ -116,7 +119,7 @@ private:
   std::multimap<size_t, std::array<int64_t, 2>> added_;
 };
 
-/// Does input `i` go into the program as numbers?
+/// Whether input `i` goes into the program as numbers.
 bool isImmediateInput(const cdl::Op& op, uint32_t i);
 
 } // namespace npu_sim

@@ -109,8 +109,8 @@ void Stream::set(int64_t reg, const npu::DescriptorBits& bits) {
   r = {bits, true, ++turn_};
 }
 
-/// One of `count` registers from `first` on, `step` apart: the one that holds the bits, or the one
-/// that was used longest ago.
+/// The number of one of `count` registers from `first` on, `step` apart: the one that holds the
+/// bits, or the one that was used longest ago.
 int64_t Stream::place(int first, int count, int step, const npu::DescriptorBits& bits,
                       const npu::DescriptorBits* second) {
   int best = first;
@@ -173,11 +173,11 @@ public:
   }
 
 private:
-  /// One engine that signals, and one that waits for it.
+  /// An engine that signals, and one that waits for it.
   using Pair = std::pair<uint8_t, uint8_t>;
-  /// Tokens that one wait takes at most.
+  /// The most tokens that one wait takes.
   static constexpr int kMostTaken = 7;
-  /// Tokens that a semaphore may hold before its engine takes some ahead of time.
+  /// The most tokens that a semaphore may hold before its engine takes some ahead of time.
   static constexpr int kMostPending = npu::kSemaphoreMax - 64;
 
   void beginSymbol(uint32_t symbol) {
@@ -188,7 +188,7 @@ private:
     instrOfSymbol_.push_back(stream_.instrs_[symbol]);
   }
 
-  /// An instruction waits for one engine: nops before it wait for the others.
+  /// Makes an instruction wait for one engine, and nops before it for the others.
   void addWaits(Insn& insn, const std::vector<uint8_t>& engines) {
     std::vector<uint8_t> waits;
     for (const uint8_t from : engines)
@@ -209,7 +209,7 @@ private:
     }
   }
 
-  /// And signals one: nops behind it signal the others.
+  /// Makes it signal one engine, and nops behind it the others.
   void addSignals(const Insn& insn, const std::vector<uint8_t>& engines) {
     if (engines.empty()) put(insn);
     for (size_t i = 0; i < engines.size(); ++i) {
@@ -223,8 +223,8 @@ private:
     }
   }
 
-  /// A semaphore holds so many tokens, and an engine runs ahead of another by what the queues hold:
-  /// before that, the other one takes some for the waits that follow.
+  /// Takes tokens for waits that follow before a semaphore is full: an engine runs ahead of another
+  /// one by as much as the queues hold.
   void takeAhead(const Pair& pair) {
     for (int& pending = pending_[pair]; pending > kMostPending; pending -= kMostTaken) {
       Insn taker = nopFor(pair.second);

@@ -1,4 +1,6 @@
-// The vector engine: element by element, runs to one element, pools.
+// The vector engine: element by element, runs to one element, pools. An operation is cut into boxes
+// that one descriptor can say, small enough that none writes what another element of it still
+// reads.
 #include "lowering.hpp"
 
 #include <algorithm>
@@ -78,7 +80,7 @@ npu::DescriptorValues lanesOf(const LaneOperands& o, const Box& box) {
   return values;
 }
 
-/// One operation, box by box.
+/// Does one operation, box by box.
 void overLanes(Lowering& l, const npu::Insn& insn, const LaneOperands& o) {
   for (const Operand* each : {&o.a, o.b, &o.y})
     if (each && !each->isLocal())
@@ -133,7 +135,8 @@ Operand at(const Operand& o, const std::vector<int>& dims, const std::vector<int
   return part;
 }
 
-/// RESCALE: parameters are numbers, so what has several of them goes one after the other.
+/// Lowers a RESCALE. Its parameters are numbers in a descriptor, so where they differ from element
+/// to element one part of the result follows the other.
 void rescale(Lowering& l, const cdl::Op& op) {
   const Operand a = l.image.input(op, 0), y = l.image.output(op);
   const bool hasB = op.inputs() > 5;
@@ -179,7 +182,7 @@ void rescale(Lowering& l, const cdl::Op& op) {
   }
 }
 
-/// Windows of a tile of rows, pixels and channels.
+/// Does the windows of a tile of rows, pixels and channels.
 void pool(Lowering& l, const Operand& x, const Operand& y, const std::array<int, 3>& in,
           const std::array<int, 3>& out, npu::PoolFn fn, const std::array<int64_t, 6>& window) {
   namespace p = npu::descriptor::pooling;

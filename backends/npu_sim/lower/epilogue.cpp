@@ -44,7 +44,7 @@ int32_t integerOf(const cdl_step_t& step) {
   }
 }
 
-/// Two views that step in the same way over as many elements, from wherever they begin.
+/// Whether two views step in the same way over as many elements, from wherever they begin.
 bool isAlike(const Operand& a, const Operand& b) {
   if (a.elements() != b.elements()) return false;
   std::vector<std::array<int64_t, 2>> dims[2];
@@ -63,7 +63,7 @@ bool isAlike(const Operand& a, const Operand& b) {
   return dims[0] == dims[1];
 }
 
-/// Two views of the same bytes in the same order.
+/// Whether two views are of the same bytes in the same order.
 bool isSame(const Operand& a, const Operand& b) {
   return a.memory == b.memory && a.at == b.at && a.elem == b.elem && isAlike(a, b);
 }
@@ -103,7 +103,7 @@ private:
       otherExpression(step_);
   }
 
-  /// A chain: every step takes what came before it.
+  /// Whether a step takes what came before it, as each one of a chain does.
   bool isBefore(const cdl_operand_t& o) const {
     if (step_ == 0) return o.source == CDL_FROM_ACC;
     return o.source == CDL_FROM_STEP && o.index == step_ - 1;
@@ -118,7 +118,7 @@ private:
     return byChannel(l_, l_.image.input(op_, o.index), static_cast<int>(channelDim_), what);
   }
 
-  /// A bias, or what the sums begin with.
+  /// Adds a bias, or finds what the sums begin with.
   void add(const cdl_step_t& step) {
     const cdl_operand_t& other = otherOf(step);
     std::vector<int32_t> bias(channels_, static_cast<int32_t>(step.imm));
@@ -163,7 +163,7 @@ private:
     isScaled_ = true;
   }
 
-  /// A maximum or minimum behind the scale moves its bounds.
+  /// Moves the bounds by a maximum or minimum behind the scale.
   void bound(const cdl_step_t& step) {
     const cdl_operand_t& other = otherOf(step);
     int32_t bound = integerOf(step);

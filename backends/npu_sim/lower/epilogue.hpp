@@ -1,4 +1,8 @@
-// What follows a product in one pass: bias, scale, residual, table.
+// What follows a product in one pass: bias, scale, residual, table. The device has one form of
+// epilogue, in integers alone: for each channel a bias, then a multiplier and a shift in the place
+// of a real scale (Jacob et al., "Quantization and training of neural networks for efficient
+// integer-arithmetic-only inference", CVPR 2018). An expression is read step by step as that form;
+// one that is another form is refused, and one that ends in sums is done by the vector engine.
 #pragma once
 
 #include "lowering.hpp"
@@ -19,11 +23,12 @@ struct Epilogue {
 /// bits.
 uint8_t sumsOf(const cdl::Op& op);
 
-/// `channelDim`: of the result. Throws Refusal for an expression that is another one.
+/// The expression of `op` in the device's form; `channelDim`: of the result. Throws Refusal for an
+/// expression that is another one.
 Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim);
 
-/// The expression of a product whose result has i32: step by step, from `first` on, on what the
-/// product left in the scratchpad.
+/// Lowers the expression of a product whose result has i32: step by step, from `first` on, on what
+/// the product left in the scratchpad.
 void lowerSteps(Lowering& l, const cdl::Op& op, uint32_t first);
 
 /// The view that the expression adds to the product first, where it lies in the result's place,

@@ -1,4 +1,6 @@
-// Copies and fills: boxes of runs by DMA.
+// Copies and fills by DMA: boxes of runs, each with a descriptor. A run moves a burst at a time,
+// but what is scattered takes a cycle for every byte; large copies of that kind go in pieces, so
+// that who waits for the first rows need not wait for the last.
 #include "lowering.hpp"
 
 #include <cstring>
@@ -36,10 +38,10 @@ Walk walkOf(const Operand& from, const Operand& to) {
 
 bool isDram(const Operand& o) { return o.memory >= Access::kRegions; }
 
-/// Bytes that are scattered by one instruction, one in a cycle.
+/// The most bytes that one instruction scatters, one in a cycle.
 constexpr int64_t kScatteredAtOnce = 16384;
 
-/// No two neighbours in the one are neighbours in the other.
+/// Whether no two neighbours in the one are neighbours in the other.
 bool scatters(const Operand& from, const Operand& to) {
   for (size_t d = 0; d < static_cast<size_t>(to.rank); ++d)
     if (to.dims[d] > 1 && from.strides[d] == 1 && to.strides[d] == 1) return false;
@@ -66,9 +68,9 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
 
 namespace {
 
-/// Pieces of what is scattered, so that its first rows are used while the others come. Over all
-/// channels in turn until there is a product to hide behind: later the other channels have the
-/// weights to bring.
+/// Copies what is scattered piece by piece, so that its first rows are used while the others come.
+/// Goes over all channels in turn until there is a product to hide behind: later the other channels
+/// have the weights to bring.
 void inPieces(Lowering& l, const Operand& from, const Operand& to) {
   size_t outer = 0;
   for (size_t d = 1; d < static_cast<size_t>(to.rank); ++d)

@@ -1,5 +1,9 @@
-// CONV2D and MATMUL on the matrix engine, in parts that fit half of the accumulators, and requant
-// behind it.
+// CONV2D and MATMUL on the matrix engine, and requant behind it. Results are cut into pieces whose
+// sums fit half of the accumulators, so that the array fills one half while requant empties the
+// other. A piece takes as many blocks of output channels as share one stream of activations without
+// making that shorter than the weights that load behind it, then as many columns and rows as fit;
+// behind a pool it takes whole windows. What follows the product joins its pass where the device
+// has it and where no part of the result would lie over what a later part still reads.
 #include "epilogue.hpp"
 
 #include <algorithm>
@@ -9,7 +13,7 @@ namespace npu_sim {
 namespace {
 
 constexpr int64_t kMostRows = 4096; ///< of a tile, and its pixels
-/// Terms of a sum that is exact in 40 bits with any zero points and a bias of 32 bits.
+/// The most terms of a sum that is exact in 40 bits with any zero points and a bias of 32 bits.
 constexpr int64_t kMostTerms = 1 << 15;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -52,14 +56,16 @@ struct Fusion {
   npu::Type type = npu::Type::kI32; ///< of the result
 };
 
-/// A part of the outputs.
+/// A part of the outputs, as large as half of the accumulators lets it be.
 struct Piece {
   int64_t row, rows, column, columns, channel, channels;
 };
 
-class Emitter {
+/// Writes the instructions of a product, piece by piece.
+class ProductEmitter {
 public:
-  Emitter(Lowering& l, const Product& p, const Fusion& fusion) : l_(l), p_(p), fusion_(fusion) {}
+  ProductEmitter(Lowering& l, const Product& p, const Fusion& fusion)
+      : l_(l), p_(p), fusion_(fusion) {}
 
   void emit() {
     const int64_t width = l_.configuration.columns(), half = l_.configuration.accumulatorRows() / 2;
@@ -94,7 +100,7 @@ public:
   }
 
 private:
-  /// Outputs of which a descriptor can say the windows.
+  /// The most outputs of which a descriptor can say the windows.
   int64_t mostOf(size_t d) const {
     return std::max<int64_t>(
         (kMostRows - (p_.kernel[d] - 1) * p_.dilation[d] - 1) / p_.stride[d] + 1, 1);
@@ -238,7 +244,7 @@ private:
             write};
   }
 
-  /// Sums between accumulators and scratchpad.
+  /// Moves sums between accumulators and scratchpad.
   void moveSums(npu::Op op, const Piece& piece, Access sums, const Tile& tile) {
     namespace f = npu::field::accload;
     static_assert(int{f::kSrc} == int{npu::field::accstore::kDst} &&
@@ -284,7 +290,7 @@ private:
     l_.stream.add(insn, accesses);
   }
 
-  /// Bias, multiplier and shift of each channel of a piece, as the device reads them.
+  /// The bias, multiplier and shift of each channel of a piece, as the device reads them.
   std::vector<std::byte> recordsOf(const Piece& piece) const {
     const Epilogue& epilogue = *fusion_.epilogue;
     std::vector<std::byte> records;
@@ -347,7 +353,7 @@ void needInside(const Operand& o, size_t channel, const char* what) {
       throw Refusal{CDL_REASON_OPERAND_CLASS, cdl::text(what, " runs backwards")};
 }
 
-/// Types, zero points, and how large elements are.
+/// Sets types, zero points, and how large sums are.
 void setTypes(Lowering& l, const cdl::Op& op, Product& p) {
   const Operand x = l.image.input(op, 0), w = l.image.input(op, 1);
   p.xType = x.type();
@@ -363,7 +369,7 @@ const Operand* startOf(const cdl::Op& op, const Operand& y, const Fusion& fusion
   return fusion.epilogue && fusion.epilogue->start ? &*fusion.epilogue->start : nullptr;
 }
 
-/// Sums of nothing begin with these, for each channel.
+/// The address of a zero for each channel, with which sums of nothing begin.
 int64_t zeroSums(Lowering& l, const Product& p) {
   return l.records(std::vector<std::byte>(static_cast<size_t>(p.sumUnit * p.cout), std::byte{0}));
 }
@@ -376,19 +382,20 @@ int64_t firstMovingStride(const Operand& w, int64_t outputs) {
   return w.dims[0] > 1 ? w.strides[0] : outputs;
 }
 
-/// Image n of a view by (n, h, w, c), from a channel on, of elements of so many bytes.
+/// The tile of image n of a view by (n, h, w, c), from a channel on, of elements of so many bytes.
 Tile imageTile(const Operand& o, int64_t n, int64_t channel, int64_t unit) {
   return {.at = o.at + (n * o.strides[0] + channel) * unit,
           .row = o.strides[1] * unit,
           .pixel = o.strides[2] * unit,
           .unit = unit};
 }
-/// Matrix n of a view by (n, row, column).
+/// The tile of matrix n of a view by (n, row, column).
 Tile matrixTile(const Operand& o, int64_t n, int64_t unit) {
   return {.at = o.at + n * o.strides[0] * unit, .row = o.strides[1] * unit, .unit = unit};
 }
 
-/// Weights by (kh, kw, i, o) have rows that lie evenly apart.
+/// Refuses weights by (kh, kw, i, o) whose rows do not lie evenly apart: a descriptor has one
+/// pitch.
 void needEvenRows(const Operand& w, int64_t pitch) {
   const auto need = [&](size_t dim, int64_t stride) {
     if (w.dims[dim] > 1 && w.strides[dim] != stride)
@@ -425,7 +432,7 @@ Product convolutionOf(Lowering& l, const cdl::Op& op, const Operand& y) {
   return p;
 }
 
-/// x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
+/// Lowers a CONV2D: x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
 void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fusion) {
   const Operand x = l.image.input(op, 0), w = l.image.input(op, 1);
   needInside(x, 3, "x");
@@ -449,11 +456,11 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fu
         const Operand& from = fusion.residual->from;
         p.residual = imageTile(from, n, channel, from.bytes);
       }
-      Emitter(l, p, fusion).emit();
+      ProductEmitter(l, p, fusion).emit();
     }
 }
 
-/// a[B,M,K], b[B,K,N], y[B,M,N].
+/// Lowers a MATMUL: a[B,M,K], b[B,K,N], y[B,M,N].
 void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fusion) {
   const Operand a = l.image.input(op, 0), b = l.image.input(op, 1);
   needInside(a, 2, "a");
@@ -483,7 +490,7 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fu
       const Operand& from = fusion.residual->from;
       p.residual = matrixTile(from, n, from.bytes);
     }
-    Emitter(l, p, fusion).emit();
+    ProductEmitter(l, p, fusion).emit();
   }
 }
 
@@ -570,8 +577,8 @@ private:
   Pass pass_;
 };
 
-/// What is done step by step on the result must not read where the result goes; `under` may, as
-/// sums begin with it.
+/// Refuses an epilogue that is done step by step on the result and reads where the result goes;
+/// `under` may lie there, as sums begin with it.
 void needApart(Lowering& l, const cdl::Op& op, const Operand& y, std::optional<uint32_t> under) {
   for (uint32_t i = op.operands(); i < op.inputs(); ++i) {
     if (i == under) continue;
@@ -582,7 +589,7 @@ void needApart(Lowering& l, const cdl::Op& op, const Operand& y, std::optional<u
   }
 }
 
-/// Sums of activations of 16 bits leave no accumulator but whole.
+/// Refuses sums of activations of 16 bits that an accumulator might not hold exactly.
 void needExactSums(const cdl::Op& op, int64_t terms) {
   if (terms > kMostTerms)
     throw Refusal{CDL_REASON_DIM, cdl::text("sums of ", terms, " products of 16 bits: more than ",
