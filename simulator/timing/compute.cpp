@@ -30,7 +30,7 @@ struct Shape {
   int64_t rows, columns, width;
 
   int64_t words(int64_t bytes) const { return ceilDiv(bytes, width); }
-  /// visit(channels) for each block of columns.
+  /// Calls visit(channels, times) for the blocks of columns that channels take.
   template <typename Visit> void eachBlock(int64_t channels, Visit visit) const {
     if (const int64_t whole = channels / columns) visit(columns, whole);
     if (const int64_t rest = channels % columns) visit(rest, int64_t{1});

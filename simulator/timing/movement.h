@@ -14,8 +14,8 @@ namespace candela::npu {
 class Movement {
 public:
   Movement() = default;
-  /// `base`: the address of its region. Errors: a region that the program has not, bytes outside of
-  /// it.
+  /// The transfer of an operation; `bases`: the addresses of the regions. Errors: a region that the
+  /// program has not, bytes outside of it.
   static Result<Movement> of(const Configuration& configuration, const Operation& operation,
                              const Binary& binary, const std::vector<uint64_t>& bases);
 
@@ -91,7 +91,7 @@ public:
   void arrive(int64_t cycle, int64_t words);
   /// The cycle from which the channel has room to ask for the burst that Movement::next gave last.
   int64_t roomFor(const Movement& movement, const Movement::Burst& burst);
-  /// When all words so far are written.
+  /// The cycle from which all words so far are written.
   int64_t end() const { return port_; }
 
 private:
@@ -103,7 +103,7 @@ private:
   std::vector<Stretch> written_; ///< if so, from first_ on
   size_t first_ = 0;
 };
-/// Of a copy or a fill: cycles from its first word until all are written. Uses up the bursts; a
+/// The cycles of a copy or a fill from its first word until all are written. Uses up the bursts; a
 /// copy of millions of words takes those of its busier side.
 int64_t cyclesWithin(const Configuration& configuration, Movement& movement);
 

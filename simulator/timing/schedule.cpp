@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kPage = 4096;  ///< regions begin at multiples
 constexpr int64_t kChunk = 2048; ///< bytes that a transfer moves at a time where time is fast
 
-/// Of a read, there and back, where every other one has to open a row.
+/// The latency of a read, there and back, where every other one has to open a row.
 int64_t readLatency(const Dram& dram) {
   const DramTiming& t = dram.timing();
   const int64_t controller =
@@ -104,7 +104,7 @@ void Schedule::step(int engine) {
 
 // ---- Engines
 
-/// An engine that may begin what is at the head of its queue.
+/// Lets an engine begin what is at the head of its queue, if it may.
 void Schedule::wake(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   if ((p.state != State::kIdle && p.state != State::kWaits) || p.queue.empty()) return;
@@ -217,7 +217,6 @@ void Schedule::beginMovement(int engine) {
     beginWithinScratchpad(p);
 }
 
-/// A copy or a fill, which has its time at once.
 void Schedule::beginWithinScratchpad(Process& p) {
   const int64_t setup = valueOf(Timing::kDmaSetup), pipeline = valueOf(Timing::kDmaPipeline);
   const int64_t port = p.movement.portCycles();
@@ -226,7 +225,7 @@ void Schedule::beginWithinScratchpad(Process& p) {
   const int64_t inner = options_.fidelity == Fidelity::kFast
                             ? port + reading
                             : cyclesWithin(configuration_, p.movement);
-  // each word is followed
+  // cyclesWithin follows each word, so they count against the limit as bursts do
   if (options_.fidelity == Fidelity::kAccurate) events_ += static_cast<uint64_t>(port);
   tag(timingConstant(Timing::kDmaSetup).tag, setup + pipeline);
   tag(Tag::kSpec, inner);
@@ -235,7 +234,6 @@ void Schedule::beginWithinScratchpad(Process& p) {
   p.event = p.until = p.now.start + setup + inner + pipeline + stall;
 }
 
-/// A load or a store: the first of many events, chunk by chunk or burst by burst.
 void Schedule::beginTransfer(Process& p, double memory) {
   const int64_t setup = valueOf(Timing::kDmaSetup);
   const int64_t busiest = std::max(p.movement.portCycles(), static_cast<int64_t>(memory));
@@ -258,8 +256,8 @@ void Schedule::beginTransfer(Process& p, double memory) {
     p.landing.begin(configuration_, p.movement, p.port);
 }
 
-/// The next burst, and in how many cycles its data crosses the channel's port: byte a of the memory
-/// has its lane.
+/// Finds the next burst, and in how many cycles its data crosses the channel's port: byte a of the
+/// memory has its lane.
 void Schedule::lookAhead(Process& p) const {
   p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
   const auto beat = static_cast<uint64_t>(configuration_[key::kDmaBeatBytes]);
@@ -269,9 +267,9 @@ void Schedule::lookAhead(Process& p) const {
                 : static_cast<int64_t>(last / beat - p.ahead.address / beat) + 1;
 }
 
-/// A store asks for its next burst from cycle `asked` on, once its words were read and fewer than
-/// dma.requests bursts before it have beats left. Returns when the memory has it: of one beat with
-/// its request, which its beat follows two cycles later; of more, later by as many.
+/// Lets a store ask for its next burst from cycle `asked` on, once its words were read and fewer
+/// than dma.requests bursts before it have beats left. Returns when the memory has it: of one beat
+/// with its request, which its beat follows two cycles later; of more, later by as many.
 int64_t Schedule::sendUntil(Process& p, int64_t asked) {
   p.port += p.ahead.port;
   int64_t& sent = p.sent[p.burst % p.sent.size()]; // of dma.requests bursts before
@@ -281,7 +279,8 @@ int64_t Schedule::sendUntil(Process& p, int64_t asked) {
   return sent - 2;
 }
 
-/// One burst of a transfer: of a load it is asked for now, of a store it was read and is sent now.
+/// Moves one burst of a transfer: of a load it is asked for now, of a store it was read and is sent
+/// now.
 void Schedule::moveBurst(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   if (p.isLast) return endMovement(engine);
@@ -307,7 +306,7 @@ void Schedule::moveBurst(int engine) {
   p.event = isStore ? sendUntil(p, asked) : std::max(asked, p.landing.roomFor(p.movement, p.ahead));
 }
 
-/// A load's burst, beat by beat, the last one now.
+/// Lands a load's burst, beat by beat, the last one now.
 void Schedule::land(Process& p) const {
   if (p.beats == 1) return p.landing.arrive(p.arrived, p.ahead.port);
   const int64_t beat = configuration_[key::kDmaBeatBytes],
@@ -321,7 +320,7 @@ void Schedule::land(Process& p) const {
   }
 }
 
-/// Some of a transfer in closed form: the bus serves in the order of asking.
+/// Moves some of a transfer in closed form: the bus serves in the order of asking.
 void Schedule::moveChunk(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   if (p.issued == p.movement.farBytes()) return endMovement(engine);
