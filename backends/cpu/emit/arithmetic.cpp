@@ -31,7 +31,7 @@ Value unary(Builder& b, uint16_t fn, Value x) {
   }
 }
 
-/// Integer division by the law: x / 0 = 0, x rem 0 = x, lowest / -1 wraps.
+/// Divides integers by the law: x / 0 = 0, x rem 0 = x, lowest / -1 wraps.
 Value divide(Builder& b, Value x, Value y, bool isSigned, bool remainder) {
   const Value zero = b.zero(x.ty, x.lanes), one = b.splat(b.integer(x.ty, 1), x.lanes);
   const Value byZero = b.compare(Cmp::EQ, y, zero);

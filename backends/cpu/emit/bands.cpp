@@ -20,7 +20,7 @@ struct Step {
   int64_t stride = 1, pad = 0, extent = 1; // of its window
   std::vector<int64_t> done;               // tiles at the end of each band
 
-  /// Rows of what it reads, from the first one on, that its first tiles need.
+  /// How many rows of what it reads, from the first one on, its first tiles need.
   int64_t needs(const Read& read, int64_t tiles) const {
     const int64_t own = rows.touched(tiles);
     return read.isWindow && own ? (own - 1) * stride - pad + extent : own;
@@ -74,7 +74,7 @@ private:
     return step;
   }
 
-  /// Rows of the taps of weights, wherever their layout has them.
+  /// How many rows of taps weights have, wherever their layout has them.
   int64_t tapsOf(const cdl_view_t& weights) const {
     const cdl_layout_t& layout = *cdl_get_layout(image_, weights.layout);
     for (int i = 0; weights.layout && i < layout.count; ++i)
@@ -82,8 +82,8 @@ private:
     return weights.dims[2];
   }
 
-  /// Tiles end where it suits them, not where bands do: a call may be ahead of the rows that the
-  /// core has judged, so no two buffers of the run may share memory.
+  /// Whether no two buffers of the run share memory. Tiles end where it suits them, not where bands
+  /// do: a call may be ahead of the rows that the core has judged.
   bool isApart() const {
     std::vector<uint32_t> buffers;
     for (const Step& step : run_) {
@@ -103,7 +103,7 @@ private:
     return true;
   }
 
-  /// How far each call gets in each band, from the last one to the first.
+  /// Sets how far each call gets in each band, from the last one to the first.
   void setFrontiers() {
     for (size_t s = run_.size(); s-- > 0;) {
       Step& step = run_[s];

@@ -32,8 +32,8 @@ struct TileShape {
   int rows, columns, panels;
 };
 
-/// Points x panels that stay in registers with the weights and one broadcast beside them. More
-/// accumulators than these are spilled.
+/// The shapes, points x panels, that stay in registers with the weights and one broadcast beside
+/// them. More accumulators than these are spilled.
 std::vector<TileShape> shapesOf(const Isa& isa) {
   if (isa.registers >= 32)
     return {{1, 14, 2}, {1, 12, 2}, {1, 8, 3}, {1, 6, 4},
@@ -41,8 +41,8 @@ std::vector<TileShape> shapesOf(const Isa& isa) {
   return {{1, 6, 1}, {2, 3, 1}, {1, 2, 3}, {1, 1, 6}};
 }
 
-/// Cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four cycles
-/// until a sum can be added to again.
+/// The cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four
+/// cycles until a sum can be added to again.
 double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
   const int vectors = kPanel / isa.lanes(4);
   double cost = 0;
@@ -92,8 +92,8 @@ public:
 
   Ending& ending() { return ending_; }
 
-  /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses
-  /// are those of the tile's first result.
+  /// Writes rows x columns points by `panels` panels, the last of which has `lastLanes` results.
+  /// Addresses are those of the tile's first result.
   void tile(Value a, Value weights, const Bases& at, int rows, int columns, int panels,
             int lastLanes) {
     const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
@@ -248,8 +248,8 @@ public:
   }
 
 private:
-  /// unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts +
-  /// part, or with the group of panels last.
+  /// Finds the place of unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles +
+  /// rowTile) * parts + part, or with the group of panels last.
   void place(Value unit) {
     Value rest = unit;
     const auto next = [&](int64_t count) {

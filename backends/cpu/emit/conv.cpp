@@ -16,7 +16,7 @@ namespace cpu {
 
 namespace {
 
-/// Weights in panels: where they lie and how far apart their parts are, in elements.
+/// The place of weights in panels: where they lie and how far apart their parts are, in elements.
 struct PanelWeights {
   Arg at{};
   int64_t outs = 0, ins = 0, kh = 0, kw = 0; // per group
@@ -56,7 +56,7 @@ PanelWeights panelledWeights(const Operand& w, int64_t outs) {
           .channelBlock = kPanel * w.strides[3]};
 }
 
-/// Row-major weights w[O, I, KH, KW], packed.
+/// Packs row-major weights w[O, I, KH, KW].
 PanelWeights packedWeights(Lowering& lowering, const Operand& w, int64_t outs, int64_t groups) {
   PanelWeights r{.at = {}, .outs = outs, .ins = w.dims[1], .kh = w.dims[2], .kw = w.dims[3]};
   r.channel = kPanel;
@@ -117,7 +117,7 @@ void emitDepthwise(Lowering& lowering, const ImageEpilogue& epilogue, const Oper
   emitWindow(lowering, w);
 }
 
-/// One depthwise channel per group, in layouts whose lanes are channels of both images.
+/// Whether each group has one channel, in layouts whose lanes are channels of both images.
 bool isDepthwise(const Conv2d& conv, const Operand& w, const Image& x, const Image& y) {
   const bool isPlain = w.rank == 4 && w.isDense();
   const bool isPanelled = w.rank == 5 && w.isDense();
@@ -172,7 +172,7 @@ private:
     c_.axes = {blocks, down, across, channels};
   }
 
-  /// Sums that end where the result lies.
+  /// Ends sums where the result lies.
   void inPlace(bool isFlat) {
     const auto canBeFlat = [](const Image& image) {
       return image.row == image.w * image.column || image.row + image.column == 0;
@@ -187,7 +187,8 @@ private:
     emitContraction(lowering_, c_);
   }
 
-  /// Sums in panels, [batch][group][panel][row][column][16], and from there through the epilogue.
+  /// Leaves sums in panels, [batch][group][panel][row][column][16], and takes them from there
+  /// through the epilogue.
   void inPanels(bool isFlat) {
     const int64_t area = y_.h * y_.w * kPanel;
     const int64_t group = c_.panels * area;

@@ -1,7 +1,9 @@
 // CONV2D on integers. Channels four by four meet in dot products, so x lies with its channels
 // innermost: as it comes, or copied so once; where the result lies so too, sums end where they
-// belong. What zero points and signs add to a sum is folded into a constant per output channel; a
-// border that holds x's zero point makes that exact everywhere.
+// belong. What zero points and signs add to a sum is folded into a constant per output channel
+// (Jacob et al., "Quantization and training of neural networks for efficient
+// integer-arithmetic-only inference", CVPR 2018, section 2.3); a border that holds x's zero point
+// makes that exact everywhere.
 #include "depthwise_int8.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
@@ -16,8 +18,8 @@ namespace {
 
 int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-/// x with a border of `value` and its channels innermost, `channels` of them per group in memory
-/// (those beyond the real ones hold `value` too).
+/// Lays out x with a border of `value` and its channels innermost, `channels` of them per group in
+/// memory (those beyond the real ones hold `value` too).
 Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int64_t channels,
                         const int64_t begin[2], const int64_t end[2], uint64_t value) {
   const int64_t ins = x.c / groups;
@@ -118,7 +120,7 @@ private:
     return at;
   }
 
-  /// `width` neighbours of a row from `column` on.
+  /// Writes `width` neighbours of a row from `column` on.
   void writeResults(Builder& b, const Row& row, Value column, int width) const {
     const Values zero = {b.zero(Ty::I32, width)};
     const Values sum = b.loop(w.dims[1], zero, [&](Value channel, const Values& channels) {
@@ -150,7 +152,7 @@ private:
   }
 };
 
-/// w[O, I, KH, KW], or in a layout {o/16, kh, kw, i/4, o%16, i%4}.
+/// The weights w[O, I, KH, KW], or in a layout {o/16, kh, kw, i/4, o%16, i%4}.
 struct Weights {
   Operand view;
   const char* payload = nullptr; // null: no constant
@@ -280,7 +282,7 @@ private:
     epilogue_.apply(lowering_, of(sums), y_, of);
   }
 
-  /// What becomes of the sums, when they end in a result with channels last.
+  /// Says what becomes of the sums, when they end in a result with channels last.
   void endInPlace() {
     const Image to = follower_ ? *imageOf(follower_->y) : y_;
     c_.y = to.plane(outs_);
@@ -292,8 +294,8 @@ private:
       c_.views.push_back(v ? std::optional(v->plane(outs_)) : std::nullopt);
   }
 
-  /// The constant of each channel: its bias, and what a zero point of x that is `moved` adds. Group
-  /// after group begins a panel.
+  /// Adds the constant of each channel: its bias, and what a zero point of x that is `moved` adds.
+  /// Group after group begins a panel.
   void addBias(int64_t moved) {
     const int64_t perGroup = c_.panels * kPanel, channels = y_.c / c_.groups;
     std::vector<int32_t> bias(static_cast<size_t>(c_.groups * perGroup), 0);
@@ -341,7 +343,7 @@ private:
     emitDepthwiseInt8(lowering_, d);
   }
 
-  /// Weights by panels of 16 channels, then taps, then fours of `channels` per tap (or of all
+  /// Packs weights by panels of 16 channels, then taps, then fours of `channels` per tap (or of all
   /// channels along a row of taps).
   Arg packWeights(int64_t taps, int64_t depth) {
     std::vector<char> packed(static_cast<size_t>(g_.group * panels_ * taps * depth * kPanel), 0);
@@ -399,7 +401,7 @@ private:
     inPanels();
   }
 
-  /// The sums in panels, and from there into a row-major result.
+  /// Leaves sums in panels, and takes them from there into a row-major result.
   void inPanels() {
     const uint8_t elem = follower_ ? follower_->y.elem : uint8_t(CDL_I32);
     const int64_t size = cdl_elem_bits(elem) / 8;

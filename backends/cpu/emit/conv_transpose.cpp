@@ -15,7 +15,7 @@ namespace cpu {
 
 namespace {
 
-/// One spatial dim: kernel and stride, taps of a phase (the most that any has), and the grid of q.
+/// A spatial dim: kernel and stride, taps of a phase (the most that any has), and the grid of q.
 struct PhaseAxis {
   int64_t kernel, stride, pad, out, taps, grid;
 
@@ -23,7 +23,7 @@ struct PhaseAxis {
       : kernel(kernel), stride(stride), pad(pad), out(out), taps((kernel + stride - 1) / stride),
         grid(std::max(in + taps - 1, (out + pad + stride - 1) / stride)) {}
 
-  /// Taps that a phase has.
+  /// How many taps a phase has.
   int64_t tapsOf(int64_t phase) const {
     return phase < kernel ? (kernel - phase + stride - 1) / stride : 0;
   }
@@ -38,8 +38,8 @@ struct PhaseAxis {
   }
 };
 
-/// Vectors of as many pieces of `piece` lanes as there are vectors: piece k of vector i and piece i
-/// of vector k change places.
+/// Transposes vectors of as many pieces of `piece` lanes as there are vectors: piece k of vector i
+/// and piece i of vector k change places.
 void transposePieces(Builder& b, Values& v, int piece) {
   const auto pieces = static_cast<int>(v.size());
   for (int step = 1; step < pieces; step *= 2)
@@ -159,7 +159,7 @@ private:
     return found;
   }
 
-  /// As many lanes of a panel lie in memory as there are.
+  /// Places the sums; as many lanes of a panel lie in memory as there are.
   void placeSums(int64_t panels) {
     sums_.lanes = kPanel;
     if (panels == 1) sums_.lanes = (outs_ - 1) * laneStep_ + (sharesPanels_ ? phases_ : 1);
@@ -170,8 +170,8 @@ private:
     sums_.at = lowering_.scratch(static_cast<uint64_t>(y_.n * sums_.batch) * 4);
   }
 
-  /// Columns of the sums from which all phases of a panel go to y at once: where the phases of a
-  /// row are neighbours in y and in the sums. 0 where they are not.
+  /// The columns of the sums from which all phases of a panel go to y at once: where the phases of
+  /// a row are neighbours in y and in the sums. 0 where they are not.
   int64_t wovenColumns() const {
     const auto isRow = [](const Image& image) {
       return image.view.bytes(image.column) == cdl_elem_bits(image.view.elem) / 8;
@@ -185,7 +185,7 @@ private:
     return across_.count(0) / together() * together();
   }
 
-  /// Columns of the sums that make a vector of y.
+  /// The columns of the sums that make a vector of y.
   int64_t together() const { return kPanel / across_.stride; }
 
   /// What a woven kernel writes and reads beside the sums: y, then the epilogue's images.
@@ -218,7 +218,7 @@ private:
     });
   }
 
-  /// One row of q of a panel: all phases of its channels, in rows of y.
+  /// Writes one row of q of a panel: all phases of its channels, in rows of y.
   void weaveRow(Builder& b, Value unit, const PanelRun& run,
                 const std::vector<const Image*>& images) const {
     Value rest = unit;

@@ -39,7 +39,7 @@ public:
   }
 
 private:
-  /// Lanes of a panel that one vector holds, and what their results share.
+  /// The lanes of a panel that one vector holds, and what their results share.
   struct Lanes {
     int first, live;
     Ending::Shared shared;
@@ -56,7 +56,7 @@ private:
     }
   }
 
-  /// `count` results from `column` on.
+  /// Writes `count` results from `column` on.
   void writePoints(Value column, int count, const Lanes& lanes) {
     const Value from = b.at(b.at(x_, b.mul(column, b.i64(d_.stride * d_.column))), lanes.first);
     std::map<int64_t, Values> columns; // of x, by their distance from the first one

@@ -99,7 +99,7 @@ Ending::Shared Ending::shared(const Bases& at, int panel, int first, int live) {
   return shared;
 }
 
-/// i32 numbers within the limits of the result.
+/// Scales a sum of i32 and clamps it to the limits of the result.
 Value Ending::requantized(Value sum, const Bases& at, const Shared& shared, int64_t row,
                           int64_t column) {
   const Requantize& r = *c.requantize;

@@ -6,7 +6,7 @@
 
 namespace cpu {
 
-/// Addresses of what belongs to the first result of a tile.
+/// The addresses of what belongs to the first result of a tile.
 struct Bases {
   Value y, bias, scale, zero, other;
   Values views; // by index of the instruction's inputs; those that are not read have no raw value
@@ -36,7 +36,7 @@ public:
   /// counts `arg` on.
   static Bases bases(const Contraction& c, int& arg,
                      const std::function<Value(int, const Plane&)>& placed);
-  /// Moved by so many columns or rows.
+  /// The addresses moved by so many columns or rows.
   Bases moved(const Bases& at, Value columns) { return stepped(at, columns, &Plane::column); }
   Bases movedRows(const Bases& at, Value rows) { return stepped(at, rows, &Plane::row); }
 

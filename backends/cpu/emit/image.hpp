@@ -8,16 +8,16 @@
 
 namespace cpu {
 
-/// x[N,C,H,W], row-major, with channels last, or in blocks. Steps are in elements. Element (n, c,
-/// h, w) lies at n * batch + c / 16 * block + c % 16 * lane + h * row + w * column.
+/// An image x[N,C,H,W], row-major, with channels last, or in blocks. Steps are in elements. Element
+/// (n, c, h, w) lies at n * batch + c / 16 * block + c % 16 * lane + h * row + w * column.
 struct Image {
   Operand view;
   bool isBlocked = false;
   int64_t n = 0, c = 0, h = 0, w = 0;
   int64_t batch = 0, block = 0, lane = 0, row = 0, column = 0;
 
-  /// Its plane in a grid of `group` channels per group, panels of 16 channels, rows and columns
-  /// `rowStep`, `columnStep` apart.
+  /// The plane of it in a grid of `group` channels per group, panels of 16 channels, rows and
+  /// columns `rowStep`, `columnStep` apart.
   Plane plane(int64_t group, int64_t rowStep = 1, int64_t columnStep = 1) const;
   /// The axis of a sum over `channels`, a multiple of 16 of them in a blocked image; b moves by
   /// `weightStep` per channel.
@@ -40,8 +40,8 @@ struct ImageEpilogue {
              const std::function<Operand(const Image&)>& viewOf) const;
 };
 
-/// nullopt: a layout that the emitters do not know. Reads views that broadcast too (a bias over n,
-/// h and w).
+/// The view as an image; nullopt: a layout that the emitters do not know. Reads views that
+/// broadcast too (a bias over n, h and w).
 std::optional<Image> imageOf(const Operand& view);
 
 /// The image with the border that its buffer's halo gives it; nullopt when that is too narrow or

@@ -214,8 +214,9 @@ void map(Lowering& lowering, const std::string& what, const std::vector<Operand>
 
 namespace {
 
-/// The square of as many vectors as they have lanes, turned: lane k of vector i becomes lane i of
-/// vector k. Each round swaps the blocks beside the diagonal.
+/// Transposes the square of as many vectors as they have lanes: lane k of vector i becomes lane i
+/// of vector k. Each of the log2(lanes) rounds swaps the blocks beside the diagonal, of twice the
+/// size.
 Values turned(Builder& b, Values rows) {
   const int lanes = static_cast<int>(rows.size());
   for (int step = 1; step < lanes; step *= 2) {
@@ -239,7 +240,7 @@ Values turned(Builder& b, Values rows) {
 /// registers, so that the lines of both are used while they are near.
 class TurnedCopy {
 public:
-  /// nullopt where it is no such copy.
+  /// The copy of x to y; nullopt where it is no such one.
   static std::optional<TurnedCopy> of(const Operand& x, const Operand& y) {
     TurnedCopy copy;
     typeOf(y.elem, copy.ty_);
@@ -261,7 +262,7 @@ public:
       key << nest_.dims[d] << nest_.strides[d][0] << nest_.strides[d][1];
   }
 
-  /// A strip of columns each, of one square after the other.
+  /// How many units there are: each is a strip of columns, one square after the other.
   int64_t units() const {
     int64_t outer = 1;
     for (size_t d = 0; d < nest_.dims.size(); ++d)
@@ -324,7 +325,7 @@ private:
     b.store(b.load(ty_, 1, xAt(b, s, column, row)), yAt(b, s, column, row));
   }
 
-  /// The squares of a strip from `row` on, and the columns beside them element by element.
+  /// Copies the squares of a strip from `row` on, and the columns beside them element by element.
   void writeSquares(Builder& b, const Strip& s, Value row) const {
     b.loop(s.first, s.whole, lanes_, [&](Value column) {
       Values square;

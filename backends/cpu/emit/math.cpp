@@ -8,7 +8,7 @@ namespace cpu {
 
 namespace {
 
-/// c[0] * x^(n-1) + ... + c[n-1] by Horner.
+/// Computes c[0] * x^(n-1) + ... + c[n-1] by Horner.
 Value polynomial(Builder& b, Value x, std::initializer_list<double> c) {
   auto at = c.begin();
   Value sum = b.splat(b.f32(static_cast<float>(*at++)), x.lanes);
@@ -16,12 +16,12 @@ Value polynomial(Builder& b, Value x, std::initializer_list<double> c) {
   return sum;
 }
 
-/// 2^n for n of -126 .. 127 (a vector of I32).
+/// Computes 2^n for n of -126 .. 127 (a vector of I32).
 Value powerOfTwo(Builder& b, Value n) {
   return b.bitcast(b.shl(b.add(n, b.i32(127)), b.i32(23)), Ty::F32);
 }
 
-/// y, which is not negative, with the sign of x, be it -0.
+/// Gives y, which is not negative, the sign of x, be it -0.
 Value withSignOf(Builder& b, Value y, Value x) {
   const Value sign = b.bitAnd(b.bitcast(x, Ty::I32), b.integer(Ty::I32, INT32_MIN));
   return b.bitcast(b.bitOr(b.bitcast(y, Ty::I32), sign), Ty::F32);

@@ -15,7 +15,7 @@ constexpr int64_t kFewRows = 4; // of a: b is read too seldom to be packed in ea
 
 int64_t panelsOf(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
-/// The epilogue, and its views as planes of y[B,M,N].
+/// Sets the epilogue, and its views as planes of y[B,M,N].
 void setEpilogue(const cdl_expr_t* epilogue, const std::vector<Operand>& in, size_t first,
                  Contraction& c) {
   c.epilogue = epilogue;
@@ -33,7 +33,7 @@ void setEpilogue(const cdl_expr_t* epilogue, const std::vector<Operand>& in, siz
   }
 }
 
-/// Integer products of any form, element types widened first: zero points, strides, any K.
+/// Emits integer products of any form, element types widened first: zero points, strides, any K.
 void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand& y,
                bool accumulates) {
   const int64_t batch = y.dims[0], m = y.dims[1], n = y.dims[2], k = in[0].dims[2];
@@ -93,7 +93,7 @@ void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand
   });
 }
 
-/// MatmulForms of four by four: b is known, and nothing has to be taken off it.
+/// Whether dot products of four compute it: b is known, and nothing has to be taken off it.
 bool takesDots(const Lowering& lowering, const std::vector<Operand>& in, size_t operands,
                const Operand& y, bool accumulates) {
   const Operand &a = in[0], &w = in[1];
@@ -122,7 +122,7 @@ struct IntegerProduct {
   int64_t depth() const { return in[0].dims[2]; }
 };
 
-/// b by four rows, interleaved, in panels; and the sum of each column.
+/// The elements of b by four rows, interleaved, in panels; and the sum of each column.
 struct InterleavedWeights {
   std::vector<char> bytes;
   std::vector<int64_t> totals;
@@ -158,7 +158,7 @@ Plane biasOf(Lowering& lowering, const std::vector<int32_t>& constants,
   return add;
 }
 
-/// The product as a contraction of dot products of four.
+/// Emits the product as a contraction of dot products of four.
 void emitDots(Lowering& lowering, const IntegerProduct& p) {
   const Operand &a = p.in[0], &w = p.in[1];
   const int64_t k = p.depth(), panels = panelsOf(p.columns());
@@ -231,7 +231,7 @@ MatmulForm matmulFormOf(const Lowering& lowering, const cdl_instr_t& instr) {
   return p;
 }
 
-/// The epilogue over integer sums in memory, in a pass of its own.
+/// Emits integer sums into memory, and the epilogue over them in a pass of its own.
 void emitApart(Lowering& lowering, const MatmulForm& p, uint8_t sumElem) {
   const auto bytes = static_cast<uint64_t>(p.y.elements() * (sumElem == CDL_I64 ? 8 : 4));
   const Operand sums =
@@ -260,7 +260,7 @@ struct IntegerEnd {
   std::optional<Follower> follower;
 };
 
-/// nullopt: the epilogue is something else.
+/// The end of the sums of a product; nullopt: the epilogue is something else.
 std::optional<IntegerEnd> integerEndOf(const Lowering& lowering, const cdl_instr_t& instr,
                                        const MatmulForm& p, uint8_t sumElem) {
   cdl_expr_t rest = p.epilogue ? *p.epilogue : cdl_expr_t{};
@@ -306,7 +306,7 @@ bool emitIntegerMatmul(Lowering& lowering, const cdl_instr_t& instr, const Matmu
   return true;
 }
 
-/// b of an f32 product, in whole panels where it is not packed yet.
+/// Sets b of an f32 product, in whole panels where it is not packed yet.
 void setWeights(Lowering& lowering, const MatmulForm& p, Contraction& c) {
   const Operand &a = p.in[0], &w = p.in[1];
   Axis depth{.count = p.k, .a = a.bytes(a.strides[2])};

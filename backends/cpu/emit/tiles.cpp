@@ -1,5 +1,7 @@
-// Contractions of 8-bit integers by the tile unit: 2 x 2 tiles of sums, each of up to 16 points by
-// one panel, take the products of two tiles of points and two of weights per step. Sums leave by
+// Contractions of 8-bit integers by the tile unit (Intel AMX): 2 x 2 tiles of sums, each of up to
+// 16 points by one panel, take the products of two tiles of points and two of weights per step. So
+// each tile that is loaded is multiplied twice, and all eight tiles of the unit have a part: as
+// many loads as products, where a single tile of sums would need two loads for each. Sums leave by
 // way of memory that stays in L1.
 #include "ending.hpp"
 
@@ -14,7 +16,7 @@ constexpr int kRows = 16;                       // of a tile
 constexpr int kSums = 0, kA = 4, kB = 6;        // the numbers of the tiles
 constexpr int64_t kPointBytes = 2 * kPanel * 4; // in the memory of sums: a point's two panels
 
-/// Products by four that one step takes: a divisor of them all, as rows of a tile hold nothing
+/// The products by four that one step takes: a divisor of them all, as rows of a tile hold nothing
 /// else.
 int64_t stepOf(const Contraction& c) {
   const int64_t fours = c.axes.back().count;
@@ -61,8 +63,8 @@ public:
     return {row, column, b.sub(from, column)};
   }
 
-  /// Tiles at `places` by `panels` panels; addresses are those of the first panel and of no row and
-  /// column.
+  /// Computes the tiles at `places` by `panels` panels; addresses are those of the first panel and
+  /// of no row and column.
   void compute(const std::vector<Place>& places, Value a, Value weights, const Bases& bases,
                int panels, int lastLanes) {
     const int tiles = static_cast<int>(places.size());
@@ -151,7 +153,8 @@ public:
   }
 
 private:
-  /// unit = ((batch * groups + group) * panelPairs + panelPair) * tilePairs + tilePair
+  /// Finds the place of unit = ((batch * groups + group) * panelPairs + panelPair) * tilePairs +
+  /// tilePair
   void place(Value unit) {
     Value rest = unit;
     const auto next = [&](int64_t count) {
@@ -174,7 +177,7 @@ private:
     firstTile_ = b.mul(tilePair_, b.i64(2));
   }
 
-  /// The tiles of a pair, the last of which may be alone.
+  /// Computes the tiles of a pair, the last of which may be alone.
   void points(int panels, int lastLanes) {
     const auto run = [&](int tiles) {
       std::vector<TileUnit::Place> places = {tiles_.place(firstTile_)};

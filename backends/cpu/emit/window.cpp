@@ -58,7 +58,7 @@ public:
   }
 
 private:
-  /// `count` results side by side from `column` on, `width` lanes each; vector `vector` of the
+  /// The `count` results side by side from `column` on, `width` lanes each; vector `vector` of the
   /// block. Along columns the lanes are neighbouring results, and `count` vectors of them follow
   /// each other.
   struct Points {
@@ -93,8 +93,8 @@ private:
       if (w_.epilogue && w_.views[i]) views_[i] = placed(arg++, *w_.views[i]);
   }
 
-  /// As many vectors as keep both units busy while each sum waits for itself, then what is left in
-  /// halves.
+  /// Writes as many vectors as keep both units busy while each sum waits for itself, then what is
+  /// left in halves.
   void rowAlongColumns(Builder& b) {
     const int64_t all = w_.columns / lanes_, most = std::min<int64_t>(all, kVectorsAlong);
     const int64_t turns = all / most;
@@ -150,7 +150,7 @@ private:
     }
   }
 
-  /// All taps of the points together.
+  /// Combines all taps of the points.
   Values taps(Builder& b, const Points& points) const {
     const Value from = moved(b, points, x_, w_.x);
     const int first = isMax() ? 1 : 0; // the maximum begins with the first tap
