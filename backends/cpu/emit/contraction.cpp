@@ -1,7 +1,7 @@
 #include "contraction.hpp"
 
-#include "ending.hpp"
-#include "map.hpp"
+#include "elementwise.hpp"
+#include "epilogue.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -5,9 +5,9 @@
 // Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD architectures",
 // SC 2018.
 #include "contraction.hpp"
+#include "elementwise.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 #include "window.hpp"
 
 #include <algorithm>

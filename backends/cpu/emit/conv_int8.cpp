@@ -5,9 +5,9 @@
 // integer-arithmetic-only inference", CVPR 2018, section 2.3); a border that holds x's zero point
 // makes that exact everywhere.
 #include "depthwise_int8.hpp"
+#include "elementwise.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 #include "requantize.hpp"
 
 #include <algorithm>

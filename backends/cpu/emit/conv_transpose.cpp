@@ -5,9 +5,9 @@
 // of its stride. (The decomposition is known as sub-pixel convolution: Shi et al., "Is the
 // deconvolution layer the same as a convolutional layer?", arXiv:1609.07009.)
 #include "contraction.hpp"
+#include "elementwise.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 
 #include <algorithm>
 

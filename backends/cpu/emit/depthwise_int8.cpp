@@ -3,7 +3,7 @@
 // takes a column at once; results side by side share columns.
 #include "depthwise_int8.hpp"
 
-#include "ending.hpp"
+#include "epilogue.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 #include "image.hpp"
 
+#include "elementwise.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 
 namespace cpu {
 

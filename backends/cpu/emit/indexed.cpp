@@ -1,8 +1,8 @@
 // GATHER, SCATTER and TABLE: positions that only the data knows. Indices are clamped or tested
 // before an address is made of them, so that no data leads outside of a tensor.
 #include "arithmetic.hpp"
+#include "elementwise.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 
 namespace cpu {
 

@@ -1,6 +1,6 @@
 #include "instructions.hpp"
 
-#include "map.hpp"
+#include "elementwise.hpp"
 
 #include <cstring>
 

@@ -1,8 +1,8 @@
 // MATMUL: a[B,M,K], b[B,K,N], y[B,M,N] as a contraction over packed panels of b, or straight from b
 // where packing would cost more than it brings.
 #include "contraction.hpp"
+#include "elementwise.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 #include "requantize.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "window.hpp"
 
+#include "elementwise.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -2,8 +2,8 @@
 // neighbouring i where there are any, else neighbouring r with one tree at the end: an order that
 // no number of threads changes.
 #include "arithmetic.hpp"
+#include "elementwise.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "ending.hpp"
+#include "epilogue.hpp"
 
 #include "instructions.hpp"
 

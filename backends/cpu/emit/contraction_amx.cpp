@@ -3,7 +3,7 @@
 // each tile that is loaded is multiplied twice, and all eight tiles of the unit have a part: as
 // many loads as products, where a single tile of sums would need two loads for each. Sums leave by
 // way of memory that stays in L1.
-#include "ending.hpp"
+#include "epilogue.hpp"
 
 #include <algorithm>
 #include <cstring>

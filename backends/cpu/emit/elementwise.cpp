@@ -1,4 +1,4 @@
-#include "map.hpp"
+#include "elementwise.hpp"
 
 #include <algorithm>
 #include <numeric>
