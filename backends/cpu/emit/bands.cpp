@@ -8,7 +8,7 @@ namespace {
 
 /// A call of a run that goes band by band, with what its instruction and those that it does too
 /// read and write.
-struct Step {
+struct BandedCall {
   Call call;
   UnitRows rows;
   struct Read {
@@ -27,9 +27,9 @@ struct Step {
   }
 };
 
-class Group {
+class BandedGroup {
 public:
-  Group(Lowering& lowering, const cdl_group_t& group)
+  BandedGroup(Lowering& lowering, const cdl_group_t& group)
       : lowering_(lowering), image_(lowering.image), group_(group) {}
 
   /// The calls first .. end - 1 of the group, cut into bands.
@@ -50,8 +50,8 @@ public:
   }
 
 private:
-  Step stepOf(const Call& call, const UnitRows& rows) const {
-    Step step;
+  BandedCall stepOf(const Call& call, const UnitRows& rows) const {
+    BandedCall step;
     step.call = call;
     step.rows = rows;
     std::vector<uint32_t> instrs = lowering_.doneBy(call.instr);
@@ -86,8 +86,8 @@ private:
   /// do: a call may be ahead of the rows that the core has judged.
   bool isApart() const {
     std::vector<uint32_t> buffers;
-    for (const Step& step : run_) {
-      for (const Step::Read& read : step.reads) buffers.push_back(read.buffer);
+    for (const BandedCall& step : run_) {
+      for (const BandedCall::Read& read : step.reads) buffers.push_back(read.buffer);
       buffers.insert(buffers.end(), step.writes.begin(), step.writes.end());
     }
     std::sort(buffers.begin(), buffers.end());
@@ -106,11 +106,11 @@ private:
   /// Sets how far each call gets in each band, from the last one to the first.
   void setFrontiers() {
     for (size_t s = run_.size(); s-- > 0;) {
-      Step& step = run_[s];
+      BandedCall& step = run_[s];
       bool isRead = false;
       step.done.assign(group_.bands, 0);
       for (size_t c = s + 1; c < run_.size(); ++c)
-        for (const Step::Read& read : run_[c].reads) {
+        for (const BandedCall::Read& read : run_[c].reads) {
           if (std::find(step.writes.begin(), step.writes.end(), read.buffer) == step.writes.end())
             continue;
           isRead = true;
@@ -127,11 +127,11 @@ private:
 
   void endRun() {
     if (run_.size() < 2 || !isApart()) {
-      for (const Step& step : run_) calls_.push_back(step.call);
+      for (const BandedCall& step : run_) calls_.push_back(step.call);
     } else {
       setFrontiers();
       for (uint32_t k = 0; k < group_.bands; ++k)
-        for (const Step& step : run_) {
+        for (const BandedCall& step : run_) {
           const int64_t from = k ? step.done[k - 1] : 0, to = step.done[k];
           if (from >= to) continue;
           Call call = step.call;
@@ -148,7 +148,7 @@ private:
   Lowering& lowering_;
   const cdl_image_t* image_;
   const cdl_group_t& group_;
-  std::vector<Step> run_;
+  std::vector<BandedCall> run_;
   std::vector<Call> calls_;
 };
 
@@ -166,7 +166,7 @@ void runInBands(Lowering& lowering) {
     while (g && end < calls.size() && groupOf(end) == g) ++end;
     const cdl_group_t* group = g ? cdl_get_group(lowering.image, g) : nullptr;
     if (group && group->bands > 1 && group->band_dim == 2) {
-      const std::vector<Call> banded = Group(lowering, *group).cut(c, end);
+      const std::vector<Call> banded = BandedGroup(lowering, *group).cut(c, end);
       arranged.insert(arranged.end(), banded.begin(), banded.end());
     } else {
       arranged.insert(arranged.end(), calls.begin() + static_cast<std::ptrdiff_t>(c),

@@ -87,10 +87,10 @@ TileShape chooseShape(const Contraction& c, const Isa& isa) {
 class TileWriter {
 public:
   TileWriter(Builder& b, const Lowering& lowering, const Contraction& c)
-      : b(b), c(c), ending_(b, lowering, c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_),
+      : b(b), c(c), epilogue_(b, lowering, c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_),
         isLong_(c.epilogue && isLongExpr(lowering.image, *c.epilogue)) {}
 
-  Ending& ending() { return ending_; }
+  EpilogueWriter& epilogue() { return epilogue_; }
 
   /// Writes rows x columns points by `panels` panels, the last of which has `lastLanes` results.
   /// Addresses are those of the tile's first result.
@@ -100,17 +100,17 @@ public:
     const int points = rows * columns, width = panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
     acc = axis(0, a, weights, std::move(acc), rows, columns, panels);
-    std::vector<Ending::Shared> shared;
+    std::vector<EpilogueWriter::Shared> shared;
     for (int k = 0; k < width; ++k) {
       const int panel = k / vectors_, first = k % vectors_ * lanes_;
       const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
-      shared.push_back(live ? ending_.shared(at, panel, first, live) : Ending::Shared{});
+      shared.push_back(live ? epilogue_.shared(at, panel, first, live) : EpilogueWriter::Shared{});
     }
     const auto finishPoint = [&](const Bases& bases, int r, int x,
                                  const std::function<Value(int)>& sum) {
       for (int k = 0; k < width; ++k)
-        if (const Ending::Shared& each = shared[static_cast<size_t>(k)]; each.live)
-          ending_.finish(sum(k), bases, each, r, x);
+        if (const EpilogueWriter::Shared& each = shared[static_cast<size_t>(k)]; each.live)
+          epilogue_.finish(sum(k), bases, each, r, x);
     };
     if (!isLong_) {
       for (int r = 0; r < rows; ++r)
@@ -128,14 +128,14 @@ public:
       b.loop(b.i64(0), b.i64(columns), 1, [&](Value x) {
         const Value from =
             b.at(sums, b.mul(b.add(x, b.i64(int64_t(r) * columns)), b.i64(width * bytes)));
-        finishPoint(ending_.moved(at, x), r, 0,
+        finishPoint(epilogue_.moved(at, x), r, 0,
                     [&](int k) { return b.load(ty, lanes_, from, k * bytes); });
       });
   }
 
 private:
   Values axis(size_t level, Value a, Value weights, Values acc, int rows, int columns, int panels) {
-    const Axis& axis = c.axes[level];
+    const SumAxis& axis = c.axes[level];
     if (level + 1 < c.axes.size())
       return b.loop(axis.count, std::move(acc), [&](Value i, const Values& carried) {
         return this->axis(level + 1, b.at(a, b.mul(i, b.i64(axis.a))),
@@ -155,7 +155,7 @@ private:
   }
 
   Values steps(int count, Value a, Value weights, Values acc, int rows, int columns, int panels) {
-    const Axis& axis = c.axes.back();
+    const SumAxis& axis = c.axes.back();
     const int width = panels * vectors_;
     // Else the optimizer keeps an address per point alive across the loops, and spills them.
     a = b.launder(a);
@@ -184,7 +184,7 @@ private:
 
   Builder& b;
   const Contraction& c;
-  Ending ending_;
+  EpilogueWriter epilogue_;
   const int lanes_, vectors_;
   const bool isLong_; // the epilogue
 };
@@ -206,7 +206,7 @@ struct TileGrid {
     columnRest = c.columns % shape.columns;
     parts = std::max<int64_t>(1, (columnTiles + kTilesPerUnit - 1) / kTilesPerUnit);
     int64_t steps = 1;
-    for (const Axis& axis : c.axes) steps *= axis.count;
+    for (const SumAxis& axis : c.axes) steps *= axis.count;
     const int64_t panelBytes = steps * kPanel * 4;
     const int64_t aBytes =
         std::max({c.rows * c.a.row, c.columns * c.a.column, c.axes[0].count * c.axes[0].a});
@@ -274,7 +274,7 @@ private:
     a_ = placed(arg++, c.a);
     weights_ =
         b.at(b.at(b.at(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
-    bases_ = Ending::bases(c, arg, placed);
+    bases_ = EpilogueWriter::bases(c, arg, placed);
   }
 
   /// The tiles of a row, the last of which may be lower.
@@ -293,7 +293,7 @@ private:
     const TileShape& shape = grid_.shape;
     const auto at = [&](Value tile, int width) {
       const Value column = b.mul(tile, b.i64(shape.columns));
-      const Bases bases = tiles_.ending().moved(bases_, column);
+      const Bases bases = tiles_.epilogue().moved(bases_, column);
       tiles_.tile(b.at(a_, column, c.a.column), weights_, bases, rows, width, panels, lastLanes);
     };
     const Value from = b.mul(part_, b.i64(kTilesPerUnit));
@@ -326,10 +326,10 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   key << grid.shape.rows << grid.shape.columns << grid.shape.panels << c.batch << c.groups
       << c.panels << c.rows << c.columns << c.lastLanes << grid.isPanelInner << c.isInt8
       << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel << c.accElem;
-  for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
+  for (const SumAxis& axis : c.axes) key << axis.count << axis.a << axis.b;
   addKey(key, c.a);
   std::vector<Arg> args = {c.a.at, c.b};
-  Ending::addArguments(lowering, c, args, key);
+  EpilogueWriter::addArguments(lowering, c, args, key);
   lowering.call(key.text(), grid.units(c), args, [&](Builder& b) {
     UnitWriter writer(b, lowering, c, grid);
     b.loop(b.begin(), b.end(), 1, [&](Value unit) { writer.write(unit); });
@@ -363,12 +363,12 @@ bool knownInteger(const Lowering& lowering, const Operand& operand, int64_t& val
 }
 
 Arg packed(Lowering& lowering, const Operand& from, int64_t elements,
-           const std::vector<Piece>& pieces) {
+           const std::vector<PackedPiece>& pieces) {
   const auto size = static_cast<size_t>(cdl_elem_bits(from.elem) / 8);
   const auto bytes = static_cast<uint64_t>(elements) * size;
   if (const char* source = payloadOf(lowering, from)) {
     std::vector<char> made(bytes, 0);
-    for (const Piece& piece : pieces) {
+    for (const PackedPiece& piece : pieces) {
       std::vector<int64_t> index(piece.dims.size(), 0);
       if (std::find(piece.dims.begin(), piece.dims.end(), 0) != piece.dims.end()) continue;
       int64_t src = piece.src, dst = piece.dst;
@@ -389,13 +389,13 @@ Arg packed(Lowering& lowering, const Operand& from, int64_t elements,
   }
   const Arg to = lowering.scratch(bytes);
   int64_t moved = 0;
-  for (const Piece& piece : pieces) {
+  for (const PackedPiece& piece : pieces) {
     int64_t count = 1;
     for (int64_t dim : piece.dims) count *= dim;
     moved += count;
   }
   if (moved < elements) fill(lowering, view(from.elem, {elements}, {1}, to), 0);
-  for (const Piece& piece : pieces) {
+  for (const PackedPiece& piece : pieces) {
     if (std::find(piece.dims.begin(), piece.dims.end(), 0) != piece.dims.end()) continue;
     const Operand y = view(from.elem, piece.dims, piece.dstStrides, to);
     copy(lowering, restrided(from, piece.dims, piece.srcStrides, piece.src),

@@ -41,7 +41,7 @@ struct PanelRun {
 std::vector<PanelRun> panelRuns(int64_t channels, int64_t held);
 
 /// An axis of the sum: how far a and b move per step, in bytes.
-struct Axis {
+struct SumAxis {
   int64_t count = 1, a = 0, b = 0;
 };
 
@@ -75,7 +75,7 @@ struct Contraction {
   Plane a;
   Arg b;
   int64_t bBatch = 0, bGroup = 0, bPanel = 0;
-  std::vector<Axis> axes;    // outer to inner; the last one is the unrolled one
+  std::vector<SumAxis> axes; // outer to inner; the last one is the unrolled one
   std::optional<Plane> bias; // added to the sum: i32 of isInt8
   bool accumulates = false;  // onto what y holds
   const cdl_expr_t* epilogue = nullptr;
@@ -106,7 +106,7 @@ void emitTiles(Lowering& lowering, const Contraction& contraction);
 
 /// A part of a packing: elements at src + sum(i * srcStrides) go to dst + sum(i * dstStrides), all
 /// in elements.
-struct Piece {
+struct PackedPiece {
   std::vector<int64_t> dims, srcStrides, dstStrides;
   int64_t src = 0, dst = 0;
 };
@@ -114,7 +114,7 @@ struct Piece {
 /// Packs `from` into `elements` elements, zero where no piece goes: once at compile time when it is
 /// a constant, else by a kernel of each execution.
 Arg packed(Lowering& lowering, const Operand& from, int64_t elements,
-           const std::vector<Piece>& pieces);
+           const std::vector<PackedPiece>& pieces);
 
 /// The attributes of a convolution.
 struct Conv2d {

@@ -43,7 +43,7 @@ Grid gridOf(const Contraction& c) {
 class TileUnit {
 public:
   TileUnit(Builder& b, const Lowering& lowering, const Contraction& c, const Grid& grid)
-      : b(b), c(c), ending_(b, lowering, c), grid_(grid), step_(stepOf(c)),
+      : b(b), c(c), epilogue_(b, lowering, c), grid_(grid), step_(stepOf(c)),
         sums_(b.local(2 * kRows * kPointBytes)) {
     // Points that no other tap reads again leave the first-level cache to the weights, which come
     // back.
@@ -79,26 +79,26 @@ public:
       for (int p = 0; p < panels; ++p)
         b.tileStore(kSums + t * 2 + p, b.at(sums_, t * kRows * kPointBytes + p * kPanel * 4),
                     b.i64(kPointBytes));
-    std::vector<Ending::Shared> shared;
+    std::vector<EpilogueWriter::Shared> shared;
     for (int p = 0; p < panels; ++p)
-      shared.push_back(ending_.shared(bases, p, 0, p + 1 == panels ? lastLanes : kPanel));
+      shared.push_back(epilogue_.shared(bases, p, 0, p + 1 == panels ? lastLanes : kPanel));
     for (int t = 0; t < tiles; ++t) {
       const Place& at = places[static_cast<size_t>(t)];
-      const Bases row = ending_.movedRows(bases, at.row);
+      const Bases row = epilogue_.movedRows(bases, at.row);
       b.loop(at.done, b.i64(grid_.points), 1, [&](Value point) {
-        const Bases there = ending_.moved(row, b.add(at.column, point));
+        const Bases there = epilogue_.moved(row, b.add(at.column, point));
         const Value base =
             b.at(b.at(sums_, t * kRows * kPointBytes), b.mul(point, b.i64(kPointBytes)));
         for (int p = 0; p < panels; ++p)
-          ending_.finish(b.load(Ty::I32, kPanel, base, p * kPanel * 4), there,
-                         shared[static_cast<size_t>(p)], 0, 0);
+          epilogue_.finish(b.load(Ty::I32, kPanel, base, p * kPanel * 4), there,
+                           shared[static_cast<size_t>(p)], 0, 0);
       });
     }
   }
 
 private:
   void sum(size_t level, const Values& a, Value weights, int panels) {
-    const Axis& axis = c.axes[level];
+    const SumAxis& axis = c.axes[level];
     const bool isLast = level + 1 == c.axes.size();
     const int64_t by = isLast ? step_ : 1;
     const auto body = [&](Value i) {
@@ -130,7 +130,7 @@ private:
 
   Builder& b;
   const Contraction& c;
-  Ending ending_;
+  EpilogueWriter epilogue_;
   const Grid grid_;
   const int64_t step_;
   const Value sums_;
@@ -171,7 +171,7 @@ private:
     a_ = b.at(b.at(b.arg(0), batch, c.a.batch), group, c.a.group);
     weights_ = b.at(b.at(b.at(b.arg(1), batch, c.bBatch), group, c.bGroup), panel, c.bPanel);
     int arg = 3;
-    bases_ = Ending::bases(c, arg, [&](int number, const Plane& p) {
+    bases_ = EpilogueWriter::bases(c, arg, [&](int number, const Plane& p) {
       return b.at(b.at(b.at(b.arg(number), batch, p.batch), group, p.group), panel, p.panel);
     });
     firstTile_ = b.mul(tilePair_, b.i64(2));
@@ -224,7 +224,7 @@ TileConfig configOf(const Grid& grid, int64_t step) {
 
 bool takesTiles(const Isa& isa, const Contraction& c) {
   if (!isa.hasTiles || !c.isInt8 || c.accumulates) return false;
-  const Axis& last = c.axes.back();
+  const SumAxis& last = c.axes.back();
   return last.a == 4 && last.b == kPanel * 4 && stepOf(c) >= 4 && c.columns * c.rows >= 4;
 }
 
@@ -233,11 +233,11 @@ void emitTiles(Lowering& lowering, const Contraction& c) {
   Key key("tiles");
   key << c.batch << c.groups << c.panels << c.rows << c.columns << c.lastLanes << c.aIsSigned
       << c.bBatch << c.bGroup << c.bPanel;
-  for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
+  for (const SumAxis& axis : c.axes) key << axis.count << axis.a << axis.b;
   key << c.a.batch << c.a.group << c.a.row << c.a.column;
   const TileConfig config = configOf(grid, stepOf(c));
   std::vector<Arg> args = {c.a.at, c.b, lowering.own(config.bytes, sizeof config.bytes)};
-  Ending::addArguments(lowering, c, args, key);
+  EpilogueWriter::addArguments(lowering, c, args, key);
 
   UnitRows units{.outer = c.batch * c.groups * grid.panelPairs,
                  .tiles = grid.tilePairs,

@@ -20,13 +20,14 @@ int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; 
 
 /// Lays out x with a border of `value` and its channels innermost, `channels` of them per group in
 /// memory (those beyond the real ones hold `value` too).
-Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int64_t channels,
-                        const int64_t begin[2], const int64_t end[2], uint64_t value) {
+ImageView channelsInnermost(Lowering& lowering, const ImageView& x, int64_t groups,
+                            int64_t channels, const int64_t begin[2], const int64_t end[2],
+                            uint64_t value) {
   const int64_t ins = x.c / groups;
   const bool hasBorder = begin[0] || begin[1] || end[0] || end[1];
   if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0)
     if (const auto inside = insideHalo(x, begin, end, value)) return *inside;
-  Image to = x;
+  ImageView to = x;
   to.isBlocked = false;
   to.h += begin[0] + end[0];
   to.w += begin[1] + end[1];
@@ -55,9 +56,9 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
 
 /// Any integer convolution, widened to i32 before it multiplies: results along a row are the lanes.
 struct WidenedConv {
-  const Image& x; // with its border
+  const ImageView& x; // with its border
   const Operand& w;
-  const Image& y;
+  const ImageView& y;
   const Conv2d& conv;
   const Operand* wZero; // null: 0
   int64_t xZero;
@@ -143,7 +144,9 @@ private:
     b.storeStrided(sum[0], moved(b, row.y, column, bytes(y, y.column)), bytes(y, y.column));
   }
 
-  static int64_t bytes(const Image& image, int64_t elements) { return image.view.bytes(elements); }
+  static int64_t bytes(const ImageView& image, int64_t elements) {
+    return image.view.bytes(elements);
+  }
   static Value moved(Builder& b, Value base, Value index, int64_t step) {
     return b.at(base, b.mul(index, b.i64(step)));
   }
@@ -192,10 +195,10 @@ public:
       : lowering_(lowering), g_(g), in_(operandsOf(lowering, instr)), sums_(in_.back()),
         operands_(cdl_operand_count(lowering.image, &instr)),
         epilogue_{.expr = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr,
-                  .views = std::vector<std::optional<Image>>(in_.size() - 1)} {}
+                  .views = std::vector<std::optional<ImageView>>(in_.size() - 1)} {}
 
   bool emit(std::string& why) {
-    const std::optional<Image> x = imageOf(in_[0]), y = imageOf(sums_);
+    const std::optional<ImageView> x = imageOf(in_[0]), y = imageOf(sums_);
     const std::optional<Weights> w = weightsOf(lowering_, in_[1]);
     if (in_[1].elem != CDL_I8 || (sums_.elem != CDL_I32 && !epilogue_.expr))
       return refuse(why, "its element types");
@@ -232,7 +235,8 @@ public:
     const int channelDim = sums_.channelsLast ? 3 : 1;
     cdl_expr_t rest = epilogue_.expr ? *epilogue_.expr : cdl_expr_t{};
     if (epilogue_.expr)
-      follower_ = endingOf(lowering_, lowering_.instr(), rest, in_, channelDim, sums_.channelsLast);
+      follower_ = followerInEpilogue(lowering_, lowering_.instr(), rest, in_, channelDim,
+                                     sums_.channelsLast);
     if (follower_) --rest.steps;
     bias_ = rest.steps ? constantBias(lowering_, rest, in_, channelDim, y_.c)
                        : std::vector<int32_t>(static_cast<size_t>(y_.c), 0);
@@ -254,10 +258,10 @@ private:
   uint64_t border() const { return static_cast<uint64_t>(xZero_) & 0xff; }
 
   void widened() {
-    const Image x = x_.isBlocked
-                        ? channelsInnermost(lowering_, x_, 1, x_.c, g_.begin, g_.end, border())
-                        : bordered(lowering_, x_, g_.begin, g_.end, border());
-    Image sums = y_;
+    const ImageView x = x_.isBlocked
+                            ? channelsInnermost(lowering_, x_, 1, x_.c, g_.begin, g_.end, border())
+                            : bordered(lowering_, x_, g_.begin, g_.end, border());
+    ImageView sums = y_;
     if (epilogue_.expr) {
       sums.lane = y_.h * y_.w;
       sums.block = kPanel * sums.lane;
@@ -276,7 +280,7 @@ private:
     conv.emit(lowering_);
     if (!epilogue_.expr) return;
     const std::vector<int64_t> dims = {y_.n, y_.c, y_.h, y_.w};
-    const auto of = [&](const Image& image) {
+    const auto of = [&](const ImageView& image) {
       return restrided(image.view, dims, {image.batch, image.lane, image.row, image.column});
     };
     epilogue_.apply(lowering_, of(sums), y_, of);
@@ -284,7 +288,7 @@ private:
 
   /// Says what becomes of the sums, when they end in a result with channels last.
   void endInPlace() {
-    const Image to = follower_ ? *imageOf(follower_->y) : y_;
+    const ImageView to = follower_ ? *imageOf(follower_->y) : y_;
     c_.y = to.plane(outs_);
     if (follower_ && follower_->join)
       c_.join = Join{*follower_->join, imageOf(follower_->other)->plane(outs_)};
@@ -333,7 +337,7 @@ private:
               (((o / kPanel * w_.kernel[1] + s) * fours + r / 4) * kPanel + o % kPanel) * 4 +
               r % 4)] = w_.at(o, 0, r, s);
     c_.b = lowering_.own(weights.data(), weights.size());
-    const Image x = bordered(lowering_, x_, g_.begin, g_.end, border());
+    const ImageView x = bordered(lowering_, x_, g_.begin, g_.end, border());
     c_.a = x.plane(y_.c, g_.stride[0], g_.stride[1]);
     d.stride = g_.stride[1];
     d.dilation = g_.dilation[1];
@@ -369,8 +373,8 @@ private:
                   taps = joinsTaps_ ? kh : kh * kw;
     int64_t perGroup = joinsTaps_ ? w_.ins : channels; // channels in memory
     if (splitsBlocks_) perGroup = x_.c;
-    const Image x = channelsInnermost(lowering_, x_, splitsBlocks_ ? 1 : g_.group, perGroup,
-                                      g_.begin, g_.end, border());
+    const ImageView x = channelsInnermost(lowering_, x_, splitsBlocks_ ? 1 : g_.group, perGroup,
+                                          g_.begin, g_.end, border());
     c_.a = {.elem = in_[0].elem,
             .at = x.view.at,
             .batch = x.batch,
@@ -422,11 +426,11 @@ private:
             .lane = size};
     addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
     emitContraction(lowering_, c_);
-    Image to = y_;
+    ImageView to = y_;
     if (follower_) to = *imageOf(follower_->y);
     for (const PanelRun& run : panelRuns(outs_, kPanel)) {
       const std::vector<int64_t> dims = {y_.n, g_.group, run.count, run.lanes, y_.h, y_.w};
-      const auto of = [&](const Image& image) { return panelsOf(image, run, outs_, dims); };
+      const auto of = [&](const ImageView& image) { return panelsOf(image, run, outs_, dims); };
       const Operand from =
           restrided(view(elem, {}, {}, sums), dims,
                     {batchArea, groupArea, area, 1, y_.w * kPanel, kPanel}, run.first * area);
@@ -444,7 +448,7 @@ private:
   const Operand sums_;
   const size_t operands_;
   ImageEpilogue epilogue_;
-  Image x_, y_;
+  ImageView x_, y_;
   Weights w_;
   int64_t xZero_ = 0, outs_ = 0, panels_ = 0; // outs_, panels_: per group
   bool splitsBlocks_ = false,

@@ -12,9 +12,10 @@ struct Bases {
   Values views; // by index of the instruction's inputs; those that are not read have no raw value
 };
 
-class Ending {
+/// Writes the epilogue of sums, one vector of results after the other.
+class EpilogueWriter {
 public:
-  Ending(Builder& b, const Lowering& lowering, const Contraction& c)
+  EpilogueWriter(Builder& b, const Lowering& lowering, const Contraction& c)
       : b(b), lowering_(lowering), c(c), lanes_(b.isa().lanes(4)) {}
 
   /// What all results of `lanes` neighbours in a panel share, loaded once. Lanes from `live` on do

@@ -5,7 +5,7 @@
 
 namespace cpu {
 
-Operand panelsOf(const Image& image, const PanelRun& run, int64_t outs,
+Operand panelsOf(const ImageView& image, const PanelRun& run, int64_t outs,
                  const std::vector<int64_t>& dims) {
   return restrided(
       image.view, dims,
@@ -13,7 +13,7 @@ Operand panelsOf(const Image& image, const PanelRun& run, int64_t outs,
       run.first * image.block);
 }
 
-Plane Image::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
+Plane ImageView::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
   const auto bytes = [&](int64_t elements) { return view.bytes(elements); };
   // Groups of a blocked image are whole blocks.
   const int64_t groupStep = isBlocked ? group / kPanel * block : group * lane;
@@ -27,14 +27,14 @@ Plane Image::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
           .lane = bytes(lane)};
 }
 
-std::vector<Axis> Image::channelAxes(int64_t channels, int64_t weightStep) const {
+std::vector<SumAxis> ImageView::channelAxes(int64_t channels, int64_t weightStep) const {
   if (!isBlocked) return {{channels, view.bytes(lane), weightStep}};
   return {{channels / kPanel, view.bytes(block), kPanel * weightStep},
           {kPanel, view.bytes(lane), weightStep}};
 }
 
-void ImageEpilogue::apply(Lowering& lowering, const Operand& acc, const Image& y,
-                          const std::function<Operand(const Image&)>& viewOf) const {
+void ImageEpilogue::apply(Lowering& lowering, const Operand& acc, const ImageView& y,
+                          const std::function<Operand(const ImageView&)>& viewOf) const {
   if (!expr) return copy(lowering, acc, viewOf(y));
   std::vector<Operand> read = {acc};
   for (const auto& view : views)
@@ -48,8 +48,8 @@ void ImageEpilogue::apply(Lowering& lowering, const Operand& acc, const Image& y
       });
 }
 
-std::optional<Image> imageOf(const Operand& view) {
-  Image image;
+std::optional<ImageView> imageOf(const Operand& view) {
+  ImageView image;
   image.view = view;
   if (view.channelsLast) {
     image.n = view.dims[0];
@@ -99,8 +99,8 @@ bool isContent(const Operand& view, const cdl_halo_t& halo) {
 
 } // namespace
 
-std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const int64_t end[2],
-                                uint64_t value) {
+std::optional<ImageView> insideHalo(const ImageView& x, const int64_t begin[2],
+                                    const int64_t end[2], uint64_t value) {
   if (!begin[0] && !begin[1] && !end[0] && !end[1]) return x;
   const cdl_halo_t* halo = x.view.halo;
   if (!halo || !isContent(x.view, *halo) || halo->fill != value) return std::nullopt;
@@ -108,17 +108,17 @@ std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const in
     const int dim = d + (x.view.channelsLast ? 1 : 2);
     if (halo->lo[dim] < begin[d] || halo->hi[dim] < end[d]) return std::nullopt;
   }
-  Image whole = x;
+  ImageView whole = x;
   whole.h += begin[0] + end[0];
   whole.w += begin[1] + end[1];
   whole.view.at.offset -= x.view.bytes(begin[0] * x.row + begin[1] * x.column);
   return whole;
 }
 
-Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2],
-               uint64_t value) {
+ImageView bordered(Lowering& lowering, const ImageView& x, const int64_t begin[2],
+                   const int64_t end[2], uint64_t value) {
   if (const auto inside = insideHalo(x, begin, end, value)) return *inside;
-  Image whole = x;
+  ImageView whole = x;
   whole.h += begin[0] + end[0];
   whole.w += begin[1] + end[1];
   const bool isLast = x.view.channelsLast;

@@ -57,7 +57,7 @@ struct UnitRows {
   }
 };
 
-/// The units of a call.
+/// The units of work of a call.
 struct Units {
   Units(uint64_t count) : count(count) {} // NOLINT: a number of them is all that most calls say
   Units(const UnitRows& rows)
@@ -66,6 +66,7 @@ struct Units {
   UnitRows rows;
 };
 
+/// Collects the calls of an executable, and the kernels, constants and memory that they need.
 class Lowering {
 public:
   Lowering(const cdl_image_t* image, const void* const* constants, const Isa& isa)

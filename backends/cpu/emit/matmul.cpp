@@ -179,7 +179,7 @@ void emitDots(Lowering& lowering, const IntegerProduct& p) {
   c.a.column = a.strides[1];
   c.b = lowering.own(weights.bytes.data(), weights.bytes.size());
   c.bPanel = k * kPanel;
-  const Axis fours{.count = k / 4, .a = 4, .b = kPanel * 4};
+  const SumAxis fours{.count = k / 4, .a = 4, .b = kPanel * 4};
   c.axes = {fours};
   if (p.follower) follow(lowering, *p.follower, 1, panels, c);
   const auto plane = [](const Operand& o) {
@@ -266,7 +266,7 @@ std::optional<IntegerEnd> integerEndOf(const Lowering& lowering, const cdl_instr
   cdl_expr_t rest = p.epilogue ? *p.epilogue : cdl_expr_t{};
   const std::vector<Operand> all = operandsOf(lowering, instr);
   IntegerEnd end;
-  if (p.epilogue) end.follower = endingOf(lowering, lowering.instr(), rest, all, 2, true);
+  if (p.epilogue) end.follower = followerInEpilogue(lowering, lowering.instr(), rest, all, 2, true);
   if (end.follower) --rest.steps;
   // what a constant bias leaves over is requantization alone
   if (!end.follower && p.y.elem != sumElem) return std::nullopt;
@@ -309,7 +309,7 @@ bool emitIntegerMatmul(Lowering& lowering, const cdl_instr_t& instr, const Matmu
 /// Sets b of an f32 product, in whole panels where it is not packed yet.
 void setWeights(Lowering& lowering, const MatmulForm& p, Contraction& c) {
   const Operand &a = p.in[0], &w = p.in[1];
-  Axis depth{.count = p.k, .a = a.bytes(a.strides[2])};
+  SumAxis depth{.count = p.k, .a = a.bytes(a.strides[2])};
   const bool isConstant = payloadOf(lowering, w) != nullptr;
   const bool isWhole = p.n % kPanel == 0; // else the last panel would be read beyond b
   if (p.k == 0) {
@@ -336,7 +336,7 @@ void setWeights(Lowering& lowering, const MatmulForm& p, Contraction& c) {
   }
   const int64_t distinct = w.strides[0] == 0 ? 1 : p.batch, size = c.panels * p.k * kPanel;
   const int64_t whole = p.n / kPanel, rest = p.n % kPanel;
-  std::vector<Piece> pieces = {
+  std::vector<PackedPiece> pieces = {
       {.dims = {distinct, whole, p.k, kPanel},
        .srcStrides = {w.strides[0], kPanel * w.strides[2], w.strides[1], w.strides[2]},
        .dstStrides = {size, p.k * kPanel, kPanel, 1}}};

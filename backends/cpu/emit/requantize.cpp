@@ -168,9 +168,10 @@ void setScales(Follower& f, const std::vector<int32_t>& multiplier,
 
 } // namespace
 
-std::optional<Follower> endingOf(const Lowering& lowering, uint32_t index,
-                                 const cdl_expr_t& epilogue, const std::vector<Operand>& in,
-                                 int channelDim, bool joins) {
+std::optional<Follower> followerInEpilogue(const Lowering& lowering, uint32_t index,
+                                           const cdl_expr_t& epilogue,
+                                           const std::vector<Operand>& in, int channelDim,
+                                           bool joins) {
   const cdl_step_t& last = *cdl_get_step(lowering.image, epilogue.first_step + epilogue.steps - 1);
   const bool readsRest = epilogue.steps == 1 ? last.in[0].source == CDL_FROM_ACC
                                              : last.in[0].source == CDL_FROM_STEP &&

@@ -26,9 +26,10 @@ std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, con
 
 /// The same of a RESCALE that is the last step of the epilogue of instruction `index`: of constants
 /// by channel, behind the steps before it. `in`: the operands of the instruction, the result last.
-std::optional<Follower> endingOf(const Lowering& lowering, uint32_t index,
-                                 const cdl_expr_t& epilogue, const std::vector<Operand>& in,
-                                 int channelDim, bool joins);
+std::optional<Follower> followerInEpilogue(const Lowering& lowering, uint32_t index,
+                                           const cdl_expr_t& epilogue,
+                                           const std::vector<Operand>& in, int channelDim,
+                                           bool joins);
 
 /// Lets the contraction requantize as the follower does, whose instructions are then done. Its y
 /// and join are the caller's.

@@ -27,7 +27,7 @@ void emitWindow(Lowering& lowering, const Window& window);
 
 /// Fills in the window's grid and planes by x, y and what the epilogue reads as images, all of one
 /// layout.
-void placeImages(Window& window, const Image& x, const Image& y,
-                 const std::vector<std::optional<Image>>& views);
+void placeImages(Window& window, const ImageView& x, const ImageView& y,
+                 const std::vector<std::optional<ImageView>>& views);
 
 } // namespace cpu
