@@ -16,10 +16,10 @@ namespace lanes = npu::descriptor::lanes;
 /// What one operation of the vector engine goes over: views of the same dims. Operations of one
 /// operand have no b; TABLE has a table.
 struct LaneOperands {
-  const Operand& a;
-  const Operand& y;
-  const Operand* b = nullptr;
-  const Operand* table = nullptr;
+  const DeviceView& a;
+  const DeviceView& y;
+  const DeviceView* b = nullptr;
+  const DeviceView* table = nullptr;
   const npu::DescriptorValues* rescale = nullptr; ///< the second descriptor of some operations
 
   /// The operand of the walk that is the result.
@@ -40,7 +40,7 @@ Walk walkOf(const LaneOperands& o) {
 }
 
 /// Whether the box reads of an operand what it writes, element by element.
-bool isSameWalk(const Operand& in, size_t operand, const LaneOperands& o, const Box& box) {
+bool isSameWalk(const DeviceView& in, size_t operand, const LaneOperands& o, const Box& box) {
   const size_t y = o.result();
   return in.at + box.offsets[operand] == o.y.at + box.offsets[y] && in.bytes == o.y.bytes &&
          !box.repeats[operand] && box.strides[operand] == box.strides[y];
@@ -53,7 +53,7 @@ bool mayRunAtOnce(const LaneOperands& o, const Box& box) {
   if (!stepsOver(box, y, o.y.bytes)) return false;
   const Access out = accessOf(o.y, box, y, true);
   for (size_t operand = 0; operand < o.result(); ++operand) {
-    const Operand& in = operand == 0 ? o.a : *o.b;
+    const DeviceView& in = operand == 0 ? o.a : *o.b;
     const Access read = accessOf(in, box, static_cast<int>(operand), false);
     if (read.begin < out.end && out.begin < read.end && !isSameWalk(in, operand, o, box))
       return false;
@@ -81,8 +81,8 @@ npu::DescriptorValues lanesOf(const LaneOperands& o, const Box& box) {
 }
 
 /// Does one operation, box by box.
-void overLanes(Lowering& l, const npu::Insn& insn, const LaneOperands& o) {
-  for (const Operand* each : {&o.a, o.b, &o.y})
+void overLanes(LoweringState& l, const npu::Insn& insn, const LaneOperands& o) {
+  for (const DeviceView* each : {&o.a, o.b, &o.y})
     if (each && !each->isLocal())
       throw Refusal{CDL_REASON_MEMORY, "an operand does not lie in the scratchpad"};
   const std::array<int64_t, 3> bytes{o.a.bytes, o.b ? o.b->bytes : o.y.bytes, o.y.bytes};
@@ -102,7 +102,7 @@ void overLanes(Lowering& l, const npu::Insn& insn, const LaneOperands& o) {
       one.values[f::kB] = o.b->at + box.offsets[1];
       accesses.push_back(accessOf(*o.b, box, 1, false));
     } else if (o.table) {
-      const Operand& t = *o.table;
+      const DeviceView& t = *o.table;
       one.values[f::kB] = t.at;
       accesses.push_back({Access::kScratchpad, t.at, t.at + t.dims[0] * t.bytes, false});
     }
@@ -125,8 +125,9 @@ npu::Insn binary(npu::BinaryFn fn) {
 }
 
 /// The part of a view where the dims of `index` have these indices.
-Operand at(const Operand& o, const std::vector<int>& dims, const std::vector<int64_t>& index) {
-  Operand part = o;
+DeviceView at(const DeviceView& o, const std::vector<int>& dims,
+              const std::vector<int64_t>& index) {
+  DeviceView part = o;
   for (size_t i = 0; i < dims.size(); ++i) {
     const auto d = static_cast<size_t>(dims[i]);
     part.at += index[i] * o.strides[d] * o.bytes;
@@ -137,15 +138,15 @@ Operand at(const Operand& o, const std::vector<int>& dims, const std::vector<int
 
 /// Lowers a RESCALE. Its parameters are numbers in a descriptor, so where they differ from element
 /// to element one part of the result follows the other.
-void rescale(Lowering& l, const cdl::Op& op) {
-  const Operand a = l.image.input(op, 0), y = l.image.output(op);
+void rescale(LoweringState& l, const cdl::Op& op) {
+  const DeviceView a = l.image.input(op, 0), y = l.image.output(op);
   const bool hasB = op.inputs() > 5;
-  std::vector<Operand> parameters;
+  std::vector<DeviceView> parameters;
   for (const uint32_t i : {1u, 2u, 3u, 5u})
     if (i < op.inputs()) parameters.push_back(l.image.input(op, i));
   std::vector<int> varying;
   for (int d = 0; d < y.rank; ++d)
-    for (const Operand& p : parameters)
+    for (const DeviceView& p : parameters)
       if (y.dims[static_cast<size_t>(d)] > 1 && p.strides[static_cast<size_t>(d)] != 0) {
         varying.push_back(d);
         break;
@@ -168,9 +169,9 @@ void rescale(Lowering& l, const cdl::Op& op) {
     scale.high = static_cast<int32_t>(op.attr(CDL_ATTR_CLAMP_MAX, limits.high));
     checkScale(scale, a.elem, hasB ? l.image.input(op, 4).elem : a.elem, y.elem);
     const npu::DescriptorValues values = rescaleValues(scale, y.type());
-    const Operand from = at(a, varying, index), to = at(y, varying, index);
+    const DeviceView from = at(a, varying, index), to = at(y, varying, index);
     if (hasB) {
-      const Operand other = at(l.image.input(op, 4), varying, index);
+      const DeviceView other = at(l.image.input(op, 4), varying, index);
       overLanes(l, binary(npu::BinaryFn::kScaledAdd),
                 {.a = from, .y = to, .b = &other, .rescale = &values});
     } else {
@@ -183,14 +184,14 @@ void rescale(Lowering& l, const cdl::Op& op) {
 }
 
 /// Does the windows of a tile of rows, pixels and channels.
-void pool(Lowering& l, const Operand& x, const Operand& y, const std::array<int, 3>& in,
+void pool(LoweringState& l, const DeviceView& x, const DeviceView& y, const std::array<int, 3>& in,
           const std::array<int, 3>& out, npu::PoolFn fn, const std::array<int64_t, 6>& window) {
   namespace p = npu::descriptor::pooling;
   namespace f = npu::field::vpool;
-  const auto dim = [](const Operand& o, int d) {
+  const auto dim = [](const DeviceView& o, int d) {
     return d < 0 ? int64_t{1} : o.dims[static_cast<size_t>(d)];
   };
-  const auto stride = [](const Operand& o, int d) {
+  const auto stride = [](const DeviceView& o, int d) {
     return d < 0 ? int64_t{0} : o.strides[static_cast<size_t>(d)] * o.bytes;
   };
   npu::DescriptorValues values{};
@@ -260,8 +261,8 @@ npu::DescriptorValues rescaleValues(const Scale& s, npu::Type out) {
   return values;
 }
 
-void lowerBinary(Lowering& l, npu::BinaryFn fn, const Operand& a, const Operand& b,
-                 const Operand& y) {
+void lowerBinary(LoweringState& l, npu::BinaryFn fn, const DeviceView& a, const DeviceView& b,
+                 const DeviceView& y) {
   overLanes(l, binary(fn), {.a = a, .y = y, .b = &b});
 }
 
@@ -276,17 +277,17 @@ npu::BinaryFn binaryOf(uint16_t fn) {
   throw Refusal{CDL_REASON_NO_ROW, "the vector engine has no such function"};
 }
 
-void lowerElementwise(Lowering& l, const cdl::Op& op) {
+void lowerElementwise(LoweringState& l, const cdl::Op& op) {
   if (op.kind() == cdl::Kind::Rescale) return rescale(l, op);
-  const Operand a = l.image.input(op, 0), y = l.image.output(op);
+  const DeviceView a = l.image.input(op, 0), y = l.image.output(op);
   switch (op.kind()) {
   case cdl::Kind::Convert: {
     // not equal to 0: whether that it is equal is false
     if (y.elem == CDL_BOOL && a.elem != CDL_BOOL) {
       const int64_t zero =
           l.records(std::vector<std::byte>(static_cast<size_t>(a.bytes), std::byte{0}));
-      const auto zeroAs = [&](const Operand& like) {
-        Operand number = like;
+      const auto zeroAs = [&](const DeviceView& like) {
+        DeviceView number = like;
         number.memory = Access::kScratchpad;
         number.at = zero;
         number.strides = {};
@@ -306,9 +307,9 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
     return overLanes(l, unary(npu::UnaryFn::kRescale), {.a = a, .y = y, .rescale = &values});
   }
   case cdl::Kind::Table: {
-    Operand table = l.image.input(op, 1);
+    DeviceView table = l.image.input(op, 1);
     if (table.strides[0] != 1) { // the device reads entries side by side
-      Operand dense = table;
+      DeviceView dense = table;
       dense.strides[0] = 1;
       dense.at = l.room(table.dims[0] * table.bytes);
       lowerCopy(l, table, dense);
@@ -319,7 +320,7 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
     return overLanes(l, unary(npu::UnaryFn::kTable), {.a = a, .y = y, .table = &table});
   }
   default: {
-    const Operand b = l.image.input(op, 1);
+    const DeviceView b = l.image.input(op, 1);
     if (op.kind() != cdl::Kind::Compare) return lowerBinary(l, binaryOf(op.fn()), a, b, y);
     if (op.fn() != CDL_COMPARE_EQ && op.fn() != CDL_COMPARE_LT)
       throw Refusal{CDL_REASON_NO_ROW, "the vector engine has no such comparison"};
@@ -329,8 +330,8 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
   }
 }
 
-void lowerReduce(Lowering& l, const cdl::Op& op) {
-  const Operand x = l.image.input(op, 0), y = l.image.output(op); // x[O,R,I], y[O,I]
+void lowerReduce(LoweringState& l, const cdl::Op& op) {
+  const DeviceView x = l.image.input(op, 0), y = l.image.output(op); // x[O,R,I], y[O,I]
   const int64_t outer = x.dims[0], length = x.dims[1], inner = x.dims[2];
   if (outer == 0 || inner == 0) return;
   const bool isSum = op.fn() == CDL_REDUCE_SUM, isMax = op.fn() == CDL_REDUCE_MAX;
@@ -345,7 +346,7 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
   npu::BinaryFn fn = isMax ? npu::BinaryFn::kMax : npu::BinaryFn::kMin;
   if (isSum) fn = npu::BinaryFn::kAdd;
   for (int64_t o = 0; o < outer; ++o) {
-    Operand from = x, to = y;
+    DeviceView from = x, to = y;
     from.at += o * x.strides[0] * x.bytes;
     to.at += o * y.strides[0] * y.bytes;
     from.dims[0] = to.dims[0] = 1;
@@ -359,12 +360,12 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
       continue;
     }
     // One place after the other.
-    Operand place = to;
+    DeviceView place = to;
     place.rank = 1;
     place.dims = {inner};
     place.strides = {y.strides[1]};
     for (int64_t r = 0; r < length; ++r) {
-      Operand term = place;
+      DeviceView term = place;
       term.at = from.at + r * x.strides[1] * x.bytes;
       term.strides = {x.strides[2]};
       if (r == 0)
@@ -375,10 +376,10 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
   }
 }
 
-void lowerPool(Lowering& l, const cdl::Op& op) {
-  const Operand x = l.image.input(op, 0), y = l.image.output(op); // by n, h, w, c
+void lowerPool(LoweringState& l, const cdl::Op& op) {
+  const DeviceView x = l.image.input(op, 0), y = l.image.output(op); // by n, h, w, c
   std::array<int64_t, 6> window{}; // kernel, stride, pad: height and width of each
-  Operand from = x, to = y;
+  DeviceView from = x, to = y;
   bool isWhole = true, isEmpty = false;
   for (uint32_t d = 0; d < 2; ++d) {
     const int64_t kernel = op.attr(CDL_ATTR_KERNEL, 1, d), stride = op.attr(CDL_ATTR_STRIDES, 1, d);
@@ -405,7 +406,7 @@ void lowerPool(Lowering& l, const cdl::Op& op) {
   if (!isWhole) lowerFill(l, y, static_cast<uint64_t>(int64_t{limitsOf(y.elem).low}));
   if (isEmpty) return;
   for (int64_t n = 0; n < y.dims[0]; ++n) {
-    Operand in = from, out = to;
+    DeviceView in = from, out = to;
     in.at += n * x.strides[0] * x.bytes;
     out.at += n * y.strides[0] * y.bytes;
     in.dims[0] = out.dims[0] = 1;

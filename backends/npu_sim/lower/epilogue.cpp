@@ -7,7 +7,7 @@ namespace npu_sim {
 namespace {
 
 /// The numbers of a view that differ by channel at most.
-std::vector<int32_t> byChannel(const Lowering& l, const Operand& o, int channelDim,
+std::vector<int32_t> byChannel(const LoweringState& l, const DeviceView& o, int channelDim,
                                const char* what) {
   const auto channel = static_cast<size_t>(channelDim);
   for (int d = 0; d < o.rank; ++d) {
@@ -25,7 +25,7 @@ std::vector<int32_t> byChannel(const Lowering& l, const Operand& o, int channelD
   return values;
 }
 
-bool isKnown(const Lowering& l, const Operand& o) {
+bool isKnown(const LoweringState& l, const DeviceView& o) {
   return o.elements() > 0 && l.image.known(o, 0).has_value();
 }
 
@@ -45,10 +45,10 @@ int32_t integerOf(const cdl_step_t& step) {
 }
 
 /// Whether two views step in the same way over as many elements, from wherever they begin.
-bool isAlike(const Operand& a, const Operand& b) {
+bool isAlike(const DeviceView& a, const DeviceView& b) {
   if (a.elements() != b.elements()) return false;
   std::vector<std::array<int64_t, 2>> dims[2];
-  const Operand* both[2] = {&a, &b};
+  const DeviceView* both[2] = {&a, &b};
   for (int side = 0; side < 2; ++side) // dims above 1, neighbours joined
     for (int d = both[side]->rank; d-- > 0;) {
       const int64_t extent = both[side]->dims[static_cast<size_t>(d)],
@@ -64,14 +64,14 @@ bool isAlike(const Operand& a, const Operand& b) {
 }
 
 /// Whether two views are of the same bytes in the same order.
-bool isSame(const Operand& a, const Operand& b) {
+bool isSame(const DeviceView& a, const DeviceView& b) {
   return a.memory == b.memory && a.at == b.at && a.elem == b.elem && isAlike(a, b);
 }
 
 /// Reads the expression of a product, step by step.
 class EpilogueReader {
 public:
-  EpilogueReader(Lowering& l, const cdl::Op& op, int channelDim)
+  EpilogueReader(LoweringState& l, const cdl::Op& op, int channelDim)
       : l_(l), op_(op), channelDim_(static_cast<size_t>(channelDim)), y_(l.image.output(op)),
         channels_(static_cast<size_t>(y_.dims[channelDim_])), sumElem_(sumsOf(op)) {}
 
@@ -124,7 +124,7 @@ private:
     std::vector<int32_t> bias(channels_, static_cast<int32_t>(step.imm));
     if (e_.wide && static_cast<int64_t>(step.imm) != bias.front()) otherExpression(step_);
     if (other.source == CDL_FROM_VIEW) {
-      const Operand from = l_.image.input(op_, other.index);
+      const DeviceView from = l_.image.input(op_, other.index);
       if (!isKnown(l_, from)) return startFrom(from);
       bias = numbers(other, "the bias");
     } else if (other.source != CDL_FROM_CONST) {
@@ -138,7 +138,7 @@ private:
     }
   }
 
-  void startFrom(const Operand& from) {
+  void startFrom(const DeviceView& from) {
     const bool isApart = channels_ > 1 && from.strides[channelDim_] != 1;
     if (e_.start || e_.wide || !from.isLocal() || isApart) otherExpression(step_);
     e_.start = from;
@@ -180,10 +180,10 @@ private:
     }
   }
 
-  Lowering& l_;
+  LoweringState& l_;
   const cdl::Op& op_;
   const size_t channelDim_;
-  const Operand y_;
+  const DeviceView y_;
   const size_t channels_;
   const uint8_t sumElem_;
   uint32_t step_ = 0; ///< the one at hand
@@ -197,11 +197,11 @@ uint8_t sumsOf(const cdl::Op& op) {
   return cdl_get_input(op.image(), &op.instr(), 0)->elem == CDL_I16 ? CDL_I64 : CDL_I32;
 }
 
-Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
+Epilogue epilogueOf(LoweringState& l, const cdl::Op& op, int channelDim) {
   return EpilogueReader(l, op, channelDim).read();
 }
 
-std::optional<uint32_t> viewUnderResult(const Lowering& l, const cdl::Op& op) {
+std::optional<uint32_t> viewUnderResult(const LoweringState& l, const cdl::Op& op) {
   const cdl_step_t& step = *cdl_get_step(op.image(), op.expr()->first_step);
   if (step.kind != CDL_KIND_BINARY || step.fn != CDL_BINARY_ADD || step.elem != CDL_I32)
     return std::nullopt;
@@ -212,16 +212,16 @@ std::optional<uint32_t> viewUnderResult(const Lowering& l, const cdl::Op& op) {
   return std::nullopt;
 }
 
-void lowerSteps(Lowering& l, const cdl::Op& op, uint32_t first) {
+void lowerSteps(LoweringState& l, const cdl::Op& op, uint32_t first) {
   const cdl_image_t* image = op.image();
   const cdl_expr_t* expr = op.expr();
-  const Operand y = l.image.output(op);
+  const DeviceView y = l.image.output(op);
   for (uint32_t k = first; k < expr->steps; ++k) {
     const cdl_step_t& step = *cdl_get_step(image, expr->first_step + k);
     if (step.kind != CDL_KIND_BINARY || step.elem != CDL_I32 || y.elem != CDL_I32 ||
         step.operands != 2)
       otherExpression(k);
-    const auto operand = [&](const cdl_operand_t& o) -> Operand {
+    const auto operand = [&](const cdl_operand_t& o) -> DeviceView {
       if (k == 0 ? o.source == CDL_FROM_ACC : o.source == CDL_FROM_STEP && o.index == k - 1)
         return y;
       if (o.source == CDL_FROM_VIEW) return l.image.input(op, o.index);
@@ -229,7 +229,7 @@ void lowerSteps(Lowering& l, const cdl::Op& op, uint32_t first) {
       // A number lies among the records.
       std::vector<std::byte> bytes;
       for (int b = 0; b < 4; ++b) bytes.push_back(static_cast<std::byte>(step.imm >> (8 * b)));
-      Operand number = y;
+      DeviceView number = y;
       number.at = l.records(bytes);
       number.strides = {};
       return number;
@@ -238,13 +238,13 @@ void lowerSteps(Lowering& l, const cdl::Op& op, uint32_t first) {
   }
 }
 
-std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next,
+std::optional<Residual> residualOf(LoweringState& l, const cdl::Op& op, uint32_t next,
                                    const Epilogue& epilogue) {
   if (next >= l.image.instrs() || epilogue.zero != 0) return std::nullopt;
   const cdl::Op add = l.image.op(next);
   if (add.kind() != cdl::Kind::Rescale || add.inputs() < 6) return std::nullopt;
-  const Operand product = l.image.output(op), a = l.image.input(add, 0), b = l.image.input(add, 4),
-                y = l.image.output(add);
+  const DeviceView product = l.image.output(op), a = l.image.input(add, 0),
+                   b = l.image.input(add, 4), y = l.image.output(add);
   const bool isFirst = isSame(a, product), isSecond = isSame(b, product);
   if (isFirst == isSecond || !l.image.readsAlone(op.index(), next, product.buffer))
     return std::nullopt;
@@ -276,14 +276,14 @@ std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next
   return r;
 }
 
-std::optional<Pool> poolOf(const Lowering& l, const cdl::Op& op, uint32_t next,
+std::optional<Pool> poolOf(const LoweringState& l, const cdl::Op& op, uint32_t next,
                            const Epilogue& epilogue) {
   if (next >= l.image.instrs() || epilogue.start) return std::nullopt;
   const cdl::Op pool = l.image.op(next);
   if (pool.kind() != cdl::Kind::Pool2d || pool.fn() != CDL_POOL2D_MAX) return std::nullopt;
-  const Operand y = l.image.output(op), x = l.image.input(pool, 0), end = l.image.output(pool),
-                w = l.image.input(op, 1);
-  const Operand image = l.image.input(op, 0);
+  const DeviceView y = l.image.output(op), x = l.image.input(pool, 0), end = l.image.output(pool),
+                   w = l.image.input(op, 1);
+  const DeviceView image = l.image.input(op, 0);
   // a descriptor says up to 4,096 with padding
   if (image.dims[1] > 4000 || image.dims[2] > 4000) return std::nullopt;
   if (x.dims != y.dims || !isSame(x, y) || !l.image.readsAlone(op.index(), next, y.buffer))
@@ -314,12 +314,12 @@ std::optional<Pool> poolOf(const Lowering& l, const cdl::Op& op, uint32_t next,
   return p;
 }
 
-std::optional<Mapping> mappingOf(const Lowering& l, uint32_t writer, const Operand& y,
+std::optional<Mapping> mappingOf(const LoweringState& l, uint32_t writer, const DeviceView& y,
                                  uint32_t next) {
   if (next >= l.image.instrs()) return std::nullopt;
   const cdl::Op op = l.image.op(next);
   if (op.kind() != cdl::Kind::Table) return std::nullopt;
-  const Operand x = l.image.input(op, 0), end = l.image.output(op);
+  const DeviceView x = l.image.input(op, 0), end = l.image.output(op);
   Mapping m{l.image.input(op, 1), y};
   if (!isSame(x, y) || !isAlike(end, y) || end.elem != y.elem ||
       !l.image.readsAlone(writer, next, y.buffer))

@@ -26,7 +26,7 @@ npu::DescriptorValues transferOf(const Box& box, int64_t runBytes, int far, int 
   return values;
 }
 
-Walk walkOf(const Operand& from, const Operand& to) {
+Walk walkOf(const DeviceView& from, const DeviceView& to) {
   Walk walk;
   for (int d = 0; d < to.rank; ++d) {
     const auto at = static_cast<size_t>(d);
@@ -36,30 +36,30 @@ Walk walkOf(const Operand& from, const Operand& to) {
   return walk;
 }
 
-bool isDram(const Operand& o) { return o.memory >= Access::kRegions; }
+bool isDram(const DeviceView& o) { return o.memory >= Access::kRegions; }
 
 /// The most bytes that one instruction scatters, one in a cycle.
 constexpr int64_t kScatteredAtOnce = 16384;
 
 /// Whether no two neighbours in the one are neighbours in the other.
-bool scatters(const Operand& from, const Operand& to) {
+bool scatters(const DeviceView& from, const DeviceView& to) {
   for (size_t d = 0; d < static_cast<size_t>(to.rank); ++d)
     if (to.dims[d] > 1 && from.strides[d] == 1 && to.strides[d] == 1) return false;
   return true;
 }
 
-void move(Lowering& l, const Operand& from, const Operand& to);
-void inPieces(Lowering& l, const Operand& from, const Operand& to);
+void move(LoweringState& l, const DeviceView& from, const DeviceView& to);
+void inPieces(LoweringState& l, const DeviceView& from, const DeviceView& to);
 
 } // namespace
 
-Access accessOf(const Operand& o, const Box& box, int operand, bool write) {
+Access accessOf(const DeviceView& o, const Box& box, int operand, bool write) {
   const auto [low, high] = extentOf(box, operand, o.bytes);
   const int64_t at = o.at + box.offsets[static_cast<size_t>(operand)];
   return {o.memory, at + low, at + high, write};
 }
 
-void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
+void lowerCopy(LoweringState& l, const DeviceView& from, const DeviceView& to) {
   if (from.memory == Access::kPayload) return lowerCopy(l, l.image.packed(from, to), to);
   if (isDram(from) && scatters(from, to) && to.elements() > kScatteredAtOnce)
     return inPieces(l, from, to);
@@ -71,7 +71,7 @@ namespace {
 /// Copies what is scattered piece by piece, so that its first rows are used while the others come.
 /// Goes over all channels in turn until there is a product to hide behind: later the other channels
 /// have the weights to bring.
-void inPieces(Lowering& l, const Operand& from, const Operand& to) {
+void inPieces(LoweringState& l, const DeviceView& from, const DeviceView& to) {
   size_t outer = 0;
   for (size_t d = 1; d < static_cast<size_t>(to.rank); ++d)
     if (std::abs(to.strides[d]) * (to.dims[d] > 1) >
@@ -80,7 +80,7 @@ void inPieces(Lowering& l, const Operand& from, const Operand& to) {
   const int64_t rest = to.elements() / to.dims[outer],
                 step = std::max<int64_t>(1, kScatteredAtOnce / rest);
   for (int64_t begin = 0; begin < to.dims[outer]; begin += step) {
-    Operand source = from, target = to;
+    DeviceView source = from, target = to;
     source.dims[outer] = target.dims[outer] = std::min(step, to.dims[outer] - begin);
     source.at += begin * from.strides[outer] * from.bytes;
     target.at += begin * to.strides[outer] * to.bytes;
@@ -92,7 +92,7 @@ void inPieces(Lowering& l, const Operand& from, const Operand& to) {
 
 /// The channel that loads. Weights come ahead of time and are long: where there is a second
 /// channel, what is wanted at once passes them by.
-npu::Engine loadChannelOf(const Lowering& l, const Operand& from, const Operand& to) {
+npu::Engine loadChannelOf(const LoweringState& l, const DeviceView& from, const DeviceView& to) {
   const bool isAside = from.memory == Access::kRegions && l.image.holdsWeights(to.buffer) &&
                        l.configuration.loadChannels() > 1;
   if (isAside) return npu::Engine::kLoad1;
@@ -104,7 +104,7 @@ struct BoxCopy {
   int64_t source, target, bytes, descriptor;
 };
 
-npu::Insn storeInsn(const Operand& to, const BoxCopy& copy) {
+npu::Insn storeInsn(const DeviceView& to, const BoxCopy& copy) {
   namespace f = npu::field::store;
   npu::Insn insn = insnFor(npu::Op::kStore, npu::Engine::kStore0);
   insn.values[f::kRegion] = to.memory - Access::kRegions;
@@ -114,7 +114,7 @@ npu::Insn storeInsn(const Operand& to, const BoxCopy& copy) {
   return insn;
 }
 
-npu::Insn loadInsn(npu::Engine channel, const Operand& from, const BoxCopy& copy) {
+npu::Insn loadInsn(npu::Engine channel, const DeviceView& from, const BoxCopy& copy) {
   namespace f = npu::field::load;
   npu::Insn insn = insnFor(npu::Op::kLoad, channel);
   insn.values[f::kRegion] = from.memory - Access::kRegions;
@@ -134,7 +134,7 @@ npu::Insn copyInsn(const BoxCopy& copy) {
 }
 
 /// The bytes of the node at hand that a copy between these adds to; null within the scratchpad.
-uint64_t* movedBytes(Lowering& l, const Operand& from, const Operand& to) {
+uint64_t* movedBytes(LoweringState& l, const DeviceView& from, const DeviceView& to) {
   if (!isDram(from) && !isDram(to)) return nullptr;
   Costs& costs = l.here();
   if (isDram(to)) return &costs.stored;
@@ -143,7 +143,7 @@ uint64_t* movedBytes(Lowering& l, const Operand& from, const Operand& to) {
   return l.image.holdsWeights(to.buffer) ? &costs.weights : &costs.tables;
 }
 
-void move(Lowering& l, const Operand& from, const Operand& to) {
+void move(LoweringState& l, const DeviceView& from, const DeviceView& to) {
   const npu::Engine channel = loadChannelOf(l, from, to);
   if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
   // Bytes: several of an element stay together.
@@ -188,10 +188,10 @@ void move(Lowering& l, const Operand& from, const Operand& to) {
 
 } // namespace
 
-void lowerFill(Lowering& l, const Operand& to, uint64_t bits) {
+void lowerFill(LoweringState& l, const DeviceView& to, uint64_t bits) {
   std::vector<std::byte> element(static_cast<size_t>(to.bytes));
   std::memcpy(element.data(), &bits, element.size());
-  Operand from = to;
+  DeviceView from = to;
   from.strides = {};
   bool isByte = true;
   for (const std::byte byte : element) isByte &= byte == element[0];
@@ -219,17 +219,17 @@ void lowerFill(Lowering& l, const Operand& to, uint64_t bits) {
       });
 }
 
-void Lowering::begin(uint32_t instr, const std::string& node) {
+void LoweringState::begin(uint32_t instr, const std::string& node) {
   stream.begin(instr, node);
   const auto [known, isNew] = costsOf.try_emplace(node, costs.size());
   if (isNew) costs.push_back({node});
   at = known->second;
 }
 
-int64_t Lowering::records(const std::vector<std::byte>& bytes) {
+int64_t LoweringState::records(const std::vector<std::byte>& bytes) {
   for (const Held& each : held)
     if (each.bytes == bytes) return each.begin;
-  Operand from, to;
+  DeviceView from, to;
   to.at = room(static_cast<int64_t>(bytes.size()));
   held.back().bytes = bytes;
   from.rank = to.rank = 1;
@@ -241,7 +241,7 @@ int64_t Lowering::records(const std::vector<std::byte>& bytes) {
   return to.at;
 }
 
-int64_t Lowering::room(int64_t bytes) {
+int64_t LoweringState::room(int64_t bytes) {
   if (bytes > recordsBytes)
     throw Refusal{CDL_REASON_MEMORY,
                   cdl::text(bytes, " bytes, the compiler keeps ", recordsBytes, " for them")};

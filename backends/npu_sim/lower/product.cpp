@@ -51,9 +51,9 @@ struct Fusion {
   std::optional<Epilogue> epilogue;
   std::optional<Residual> residual;
   std::optional<Pool> pool;
-  std::optional<Operand> entries;   ///< of a table
-  bool addsToResult = false;        ///< sums begin with what stands in the result's place
-  npu::Type type = npu::Type::kI32; ///< of the result
+  std::optional<DeviceView> entries; ///< of a table
+  bool addsToResult = false;         ///< sums begin with what stands in the result's place
+  npu::Type type = npu::Type::kI32;  ///< of the result
 };
 
 /// A part of the outputs, as large as half of the accumulators lets it be.
@@ -64,7 +64,7 @@ struct Piece {
 /// Writes the instructions of a product, piece by piece.
 class ProductEmitter {
 public:
-  ProductEmitter(Lowering& l, const Product& p, const Fusion& fusion)
+  ProductEmitter(LoweringState& l, const Product& p, const Fusion& fusion)
       : l_(l), p_(p), fusion_(fusion) {}
 
   void emit() {
@@ -280,7 +280,7 @@ private:
       accesses.push_back(accessOf(piece, p_.residual, false));
     }
     if (fusion_.entries) {
-      const Operand& entries = *fusion_.entries;
+      const DeviceView& entries = *fusion_.entries;
       values[e::kTable] = entries.at;
       insn.values[f::kTable] = 1;
       accesses.push_back(
@@ -333,17 +333,17 @@ private:
     insn.values[f::kResidual] = 1;
   }
 
-  Lowering& l_;
+  LoweringState& l_;
   const Product& p_;
   const Fusion& fusion_;
 };
 
-int64_t bytesFrom(const Operand& o) {
+int64_t bytesFrom(const DeviceView& o) {
   const Access all = o.access(false);
   return all.end - o.at;
 }
 
-void needInside(const Operand& o, size_t channel, const char* what) {
+void needInside(const DeviceView& o, size_t channel, const char* what) {
   if (!o.isLocal())
     throw Refusal{CDL_REASON_MEMORY, cdl::text(what, " does not lie in the scratchpad")};
   if (o.dims[channel] > 1 && o.strides[channel] != 1)
@@ -354,8 +354,8 @@ void needInside(const Operand& o, size_t channel, const char* what) {
 }
 
 /// Sets types, zero points, and how large sums are.
-void setTypes(Lowering& l, const cdl::Op& op, Product& p) {
-  const Operand x = l.image.input(op, 0), w = l.image.input(op, 1);
+void setTypes(LoweringState& l, const cdl::Op& op, Product& p) {
+  const DeviceView x = l.image.input(op, 0), w = l.image.input(op, 1);
   p.xType = x.type();
   p.wType = w.type();
   p.sumUnit = sumsOf(op) == CDL_I64 ? 8 : 4;
@@ -364,39 +364,39 @@ void setTypes(Lowering& l, const cdl::Op& op, Product& p) {
 }
 
 /// What the sums begin with: what stands in y, or an operand of the epilogue; null: 0.
-const Operand* startOf(const cdl::Op& op, const Operand& y, const Fusion& fusion) {
+const DeviceView* startOf(const cdl::Op& op, const DeviceView& y, const Fusion& fusion) {
   if (op.attr(CDL_ATTR_ACCUMULATE, 0) != 0 || fusion.addsToResult) return &y;
   return fusion.epilogue && fusion.epilogue->start ? &*fusion.epilogue->start : nullptr;
 }
 
 /// The address of a zero for each channel, with which sums of nothing begin.
-int64_t zeroSums(Lowering& l, const Product& p) {
+int64_t zeroSums(LoweringState& l, const Product& p) {
   return l.records(std::vector<std::byte>(static_cast<size_t>(p.sumUnit * p.cout), std::byte{0}));
 }
 
 /// How far the rows of weights by (kh, kw, i, o) lie apart: the stride of the innermost dim beside
 /// the outputs that has more than one element, as those of the others say nothing.
-int64_t firstMovingStride(const Operand& w, int64_t outputs) {
+int64_t firstMovingStride(const DeviceView& w, int64_t outputs) {
   if (w.dims[2] > 1) return w.strides[2];
   if (w.dims[1] > 1) return w.strides[1];
   return w.dims[0] > 1 ? w.strides[0] : outputs;
 }
 
 /// The tile of image n of a view by (n, h, w, c), from a channel on, of elements of so many bytes.
-Tile imageTile(const Operand& o, int64_t n, int64_t channel, int64_t unit) {
+Tile imageTile(const DeviceView& o, int64_t n, int64_t channel, int64_t unit) {
   return {.at = o.at + (n * o.strides[0] + channel) * unit,
           .row = o.strides[1] * unit,
           .pixel = o.strides[2] * unit,
           .unit = unit};
 }
 /// The tile of matrix n of a view by (n, row, column).
-Tile matrixTile(const Operand& o, int64_t n, int64_t unit) {
+Tile matrixTile(const DeviceView& o, int64_t n, int64_t unit) {
   return {.at = o.at + n * o.strides[0] * unit, .row = o.strides[1] * unit, .unit = unit};
 }
 
 /// Refuses weights by (kh, kw, i, o) whose rows do not lie evenly apart: a descriptor has one
 /// pitch.
-void needEvenRows(const Operand& w, int64_t pitch) {
+void needEvenRows(const DeviceView& w, int64_t pitch) {
   const auto need = [&](size_t dim, int64_t stride) {
     if (w.dims[dim] > 1 && w.strides[dim] != stride)
       throw Refusal{CDL_REASON_LAYOUT, cdl::text("weights step by ", w.strides[dim], " along dim ",
@@ -407,8 +407,8 @@ void needEvenRows(const Operand& w, int64_t pitch) {
 }
 
 /// What all images and groups of a convolution share.
-Product convolutionOf(Lowering& l, const cdl::Op& op, const Operand& y) {
-  const Operand x = l.image.input(op, 0), w = l.image.input(op, 1), sums = l.image.output(op);
+Product convolutionOf(LoweringState& l, const cdl::Op& op, const DeviceView& y) {
+  const DeviceView x = l.image.input(op, 0), w = l.image.input(op, 1), sums = l.image.output(op);
   const int64_t group = op.attr(CDL_ATTR_GROUP, 1), inputs = w.dims[2], outputs = y.dims[3];
   Product p;
   setTypes(l, op, p);
@@ -433,14 +433,14 @@ Product convolutionOf(Lowering& l, const cdl::Op& op, const Operand& y) {
 }
 
 /// Lowers a CONV2D: x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
-void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fusion) {
-  const Operand x = l.image.input(op, 0), w = l.image.input(op, 1);
+void convolve(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fusion& fusion) {
+  const DeviceView x = l.image.input(op, 0), w = l.image.input(op, 1);
   needInside(x, 3, "x");
   needInside(w, 3, "w");
   needInside(y, 3, "y");
   Product p = convolutionOf(l, op, y);
   needEvenRows(w, p.weightPitch);
-  const Operand* start = startOf(op, y, fusion);
+  const DeviceView* start = startOf(op, y, fusion);
   p.accumulate = start || !p.cin;
   const int64_t groups = p.depthwise ? 1 : op.attr(CDL_ATTR_GROUP, 1);
   for (int64_t n = 0; n < y.dims[0]; ++n)
@@ -453,7 +453,7 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fu
       if (!p.cin) p.start.at = zeroSums(l, p);
       if (start) p.start = imageTile(*start, n, channel, p.sumUnit);
       if (fusion.residual) {
-        const Operand& from = fusion.residual->from;
+        const DeviceView& from = fusion.residual->from;
         p.residual = imageTile(from, n, channel, from.bytes);
       }
       ProductEmitter(l, p, fusion).emit();
@@ -461,8 +461,8 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fu
 }
 
 /// Lowers a MATMUL: a[B,M,K], b[B,K,N], y[B,M,N].
-void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fusion) {
-  const Operand a = l.image.input(op, 0), b = l.image.input(op, 1);
+void multiply(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fusion& fusion) {
+  const DeviceView a = l.image.input(op, 0), b = l.image.input(op, 1);
   needInside(a, 2, "a");
   needInside(y, 2, "y");
   const bool isTransposed = b.dims[2] > 1 && b.strides[2] != 1;
@@ -475,9 +475,9 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fu
   p.transposed = isTransposed;
   p.weightPitch = b.dims[1] > 1 ? b.strides[1] : p.cout;
   if (isTransposed) p.weightPitch = b.strides[2];
-  const Operand* start = startOf(op, y, fusion);
+  const DeviceView* start = startOf(op, y, fusion);
   p.accumulate = start || !p.cin;
-  Operand one = b;
+  DeviceView one = b;
   one.dims[0] = 1;
   p.weightBytes = bytesFrom(one);
   for (int64_t n = 0; n < y.dims[0]; ++n) {
@@ -487,7 +487,7 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fu
     if (!p.cin) p.start.at = zeroSums(l, p);
     if (start) p.start = matrixTile(*start, n, p.sumUnit);
     if (fusion.residual) {
-      const Operand& from = fusion.residual->from;
+      const DeviceView& from = fusion.residual->from;
       p.residual = matrixTile(from, n, from.bytes);
     }
     ProductEmitter(l, p, fusion).emit();
@@ -496,12 +496,12 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Fusion& fu
 
 /// A product with what the device does behind it in the same pass.
 struct Pass {
-  Operand y; ///< where it ends
+  DeviceView y; ///< where it ends
   Fusion fusion;
   uint32_t taken = 1; ///< instructions, with the product
 };
 
-bool overlaps(const Operand& written, const Operand& read) {
+bool overlaps(const DeviceView& written, const DeviceView& read) {
   const Access a = read.access(false), b = written.access(true);
   return a.begin < b.end && b.begin < a.end;
 }
@@ -509,7 +509,7 @@ bool overlaps(const Operand& written, const Operand& read) {
 /// Finds what follows a product that has an epilogue: a residual or a pool, then a table.
 class PassFinder {
 public:
-  PassFinder(Lowering& l, const cdl::Op& op)
+  PassFinder(LoweringState& l, const cdl::Op& op)
       : l_(l), op_(op), isConv_(op.kind() == cdl::Kind::Conv2d), channel_(isConv_ ? 3 : 2),
         pass_{.y = l.image.output(op), .fusion = {}} {}
 
@@ -528,24 +528,24 @@ public:
 
 private:
   /// The result of the instruction behind those that the pass has.
-  Operand nextEnd() const { return l_.image.output(l_.image.op(op_.index() + pass_.taken)); }
-  bool hasChannelsInside(const Operand& o) const {
+  DeviceView nextEnd() const { return l_.image.output(l_.image.op(op_.index() + pass_.taken)); }
+  bool hasChannelsInside(const DeviceView& o) const {
     return o.dims[channel_] == 1 || o.strides[channel_] == 1;
   }
   /// An end of the pass that is another one than the product's may lie where its operands were:
   /// parts of it would be written before the last part reads those. Its channels lie side by side.
-  bool mayEndAt(const Operand& end) const {
-    const std::optional<Operand>& start = pass_.fusion.epilogue->start;
+  bool mayEndAt(const DeviceView& end) const {
+    const std::optional<DeviceView>& start = pass_.fusion.epilogue->start;
     return end.isLocal() && hasChannelsInside(end) && !(start && overlaps(end, *start)) &&
            !overlaps(end, l_.image.input(op_, 0)) && !overlaps(end, l_.image.input(op_, 1));
   }
-  void endAt(const Operand& end) {
+  void endAt(const DeviceView& end) {
     pass_.y = end;
     ++pass_.taken;
   }
 
   void addResidual(const Residual& residual) {
-    const Operand end = nextEnd();
+    const DeviceView end = nextEnd();
     const bool isInside = end.dims[channel_] == 1 || residual.from.strides[channel_] == 1;
     if (!mayEndAt(end) || !isInside) return;
     pass_.fusion.residual = residual;
@@ -554,7 +554,7 @@ private:
 
   void addPool(const std::optional<Pool>& pool) {
     if (!pool) return;
-    const Operand end = nextEnd();
+    const DeviceView end = nextEnd();
     if (!mayEndAt(end)) return;
     pass_.fusion.pool = pool;
     endAt(end);
@@ -570,7 +570,7 @@ private:
     endAt(mapping->to);
   }
 
-  Lowering& l_;
+  LoweringState& l_;
   const cdl::Op& op_;
   const bool isConv_;
   const size_t channel_; ///< the dim of the result
@@ -579,7 +579,8 @@ private:
 
 /// Refuses an epilogue that is done step by step on the result and reads where the result goes;
 /// `under` may lie there, as sums begin with it.
-void needApart(Lowering& l, const cdl::Op& op, const Operand& y, std::optional<uint32_t> under) {
+void needApart(LoweringState& l, const cdl::Op& op, const DeviceView& y,
+               std::optional<uint32_t> under) {
   for (uint32_t i = op.operands(); i < op.inputs(); ++i) {
     if (i == under) continue;
     const Access read = l.image.input(op, i).access(false), written = y.access(true);
@@ -600,7 +601,7 @@ void needExactSums(const cdl::Op& op, int64_t terms) {
 
 } // namespace
 
-uint32_t lowerProduct(Lowering& l, const cdl::Op& op) {
+uint32_t lowerProduct(LoweringState& l, const cdl::Op& op) {
   const bool isConv = op.kind() == cdl::Kind::Conv2d;
   const bool accumulates = op.attr(CDL_ATTR_ACCUMULATE, 0) != 0;
   const uint8_t sums = sumsOf(op);
@@ -618,7 +619,7 @@ uint32_t lowerProduct(Lowering& l, const cdl::Op& op) {
     pass.fusion.addsToResult = under.has_value();
     needApart(l, op, pass.y, under);
   }
-  const Operand w = l.image.input(op, 1);
+  const DeviceView w = l.image.input(op, 1);
   const int64_t summed = isConv ? w.dims[2] : w.dims[1],
                 terms = isConv ? w.dims[0] * w.dims[1] * summed : summed;
   if (sums == CDL_I64) needExactSums(op, terms);
