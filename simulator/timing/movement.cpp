@@ -127,7 +127,7 @@ void Movement::countDense(Box near) {
 }
 
 int64_t Movement::wordsWithin(int64_t bytes) const {
-  // Most boxes are one run or one row: no division then.
+  // Most boxes are one run or one row, for which a comparison saves the division.
   const auto split = [](int64_t a, int64_t by) {
     return a < by ? std::pair(int64_t{0}, a) : std::pair(a / by, a % by);
   };
@@ -165,7 +165,7 @@ Movement::Burst Movement::next(int64_t limit) {
 void Landing::begin(const Configuration& configuration, const Movement& movement, int64_t at) {
   words_ = movement.leadingWords();
   port_ = at + words_;
-  // Twice the bursts under way fit, and it asks while the longest one does.
+  // The channel has room for twice the bursts under way, and asks as long as the longest one fits.
   const int64_t longest =
       std::max(configuration[key::kDmaBurstBytes], configuration[key::kScratchpadBankWidth]);
   const auto outstanding = static_cast<uint64_t>(configuration[key::kDmaOutstanding]);

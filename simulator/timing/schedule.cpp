@@ -351,7 +351,7 @@ void Schedule::moveChunk(int engine) {
   hasRead_ = !p.movement.isStore();
   busFree_ = std::max(busFree_, static_cast<double>(now)) + bus + turning;
   if (p.movement.isStore()) writtenBusy_ += bus + turning;
-  // They also go together: reads that wait for an answer, not for the bus, wait for the end of that
+  // Writes also go together: reads that wait for an answer, not for the bus, wait for their end
   // too.
   const double written = writtenBusy_ - std::exchange(p.written, writtenBusy_);
   const int64_t still = p.movement.isStore() ? 0 : static_cast<int64_t>(written);

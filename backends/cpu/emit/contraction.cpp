@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kUnroll = 4;           // steps of the innermost axis in one basic block
 constexpr int64_t kTilesPerUnit = 8; // along a row that is longer
-// bytes that stay in the second-level cache beside what streams through it
+// The bytes that stay in the second-level cache beside what streams through it.
 constexpr int64_t kNear = 1 << 20;
 
 struct TileShape {
@@ -52,8 +52,8 @@ double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
   const auto one = [&](int64_t rows, int64_t columns, int64_t panels) {
     const auto points = static_cast<double>(rows * columns),
                width = static_cast<double>(panels * vectors);
-    // Of two that are as good the one that reads weights less often: they may come from farther
-    // away.
+    // Of two shapes that are as good the one wins that reads weights less often: they may come from
+    // farther away.
     return points && width ? std::max({points * width / 2, 4.0, (points + width) / 2}) + width / 10
                            : 0;
   };
@@ -120,7 +120,7 @@ public:
           });
       return;
     }
-    // What is long is written once, and finds the sums in memory.
+    // A long epilogue is written once, and finds the sums in memory.
     const int64_t bytes = int64_t(lanes_) * 4;
     const Value sums = b.local(points * width * bytes);
     for (size_t i = 0; i < acc.size(); ++i) b.store(acc[i], sums, static_cast<int64_t>(i) * bytes);
@@ -157,7 +157,8 @@ private:
   Values steps(int count, Value a, Value weights, Values acc, int rows, int columns, int panels) {
     const SumAxis& axis = c.axes.back();
     const int width = panels * vectors_;
-    // Else the optimizer keeps an address per point alive across the loops, and spills them.
+    // Without this the optimizer keeps an address per point alive across the loops, and spills
+    // them.
     a = b.launder(a);
     for (int s = 0; s < count; ++s) {
       Values w;
@@ -312,7 +313,7 @@ private:
   const Contraction& c;
   const TileGrid& grid_;
   TileWriter tiles_;
-  // Of the unit at hand: its place, and the addresses of its first tile.
+  // The place of the unit at hand, and the addresses of its first tile.
   Value panelGroup_, part_, rowTile_, a_, weights_;
   Bases bases_;
 };

@@ -194,7 +194,7 @@ private:
   const Contraction& c;
   const Grid& grid_;
   TileUnit tiles_;
-  // Of the unit at hand: its place, and the addresses of its first panel.
+  // The place of the unit at hand, and the addresses of its first panel.
   Value tilePair_, panelPair_, firstTile_, a_, weights_;
   Bases bases_;
 };

@@ -138,7 +138,7 @@ ImageView bordered(Lowering& lowering, const ImageView& x, const int64_t begin[2
     return restrided(all, {x.n, blocks, rows, columns, lanes}, strides,
                      row * whole.row + column * whole.column);
   };
-  // The border alone: rows above and below, then columns left and right of the content.
+  // The border alone is filled: rows above and below, then columns left and right of the content.
   const auto edge = [&](int64_t rows, int64_t columns, int64_t row, int64_t column) {
     if (rows > 0 && columns > 0) fill(lowering, part(rows, columns, row, column), value);
   };

@@ -29,7 +29,7 @@ bool emitTable(Lowering& lowering, const std::vector<Operand>& in, std::string& 
         if (x.elem == CDL_I8) index = b.add(index, b.i64(128));
         return b.store(b.load(Ty::I8, 1, b.at(b.arg(1), index)), b.at(b.arg(2), position));
       }
-      // 513 entries, 128 apart: to nearest between neighbours, halves up.
+      // The table has 513 entries, 128 apart; between them it rounds to nearest, halves up.
       const Value from0 = b.add(b.cast(v, Ty::I32, true), b.i32(32768));
       const Value entry =
           b.at(b.arg(1), b.shl(b.cast(b.shr(from0, b.i32(7), false), Ty::I64, false), b.i64(1)));

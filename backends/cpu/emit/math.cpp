@@ -54,7 +54,7 @@ Value logF32(Builder& b, Value x) {
   const Value bits = b.bitcast(scaled, Ty::I32);
   Value e = b.sub(b.shr(bits, b.i32(23), false), b.i32(126));
   e = b.sub(e, b.select(isTiny, b.i32(23), b.i32(0)));
-  // [1/2, 1)
+  // The fraction lies in [1/2, 1).
   const Value fraction =
       b.bitcast(b.bitOr(b.bitAnd(bits, b.i32(0x7fffff)), b.i32(0x3f000000)), Ty::F32);
   const Value isLow = b.compare(Cmp::LT, fraction, b.f32(0.707106781186547524f));
@@ -77,7 +77,7 @@ Value logF32(Builder& b, Value x) {
 }
 
 Value sigmoidF32(Builder& b, Value x) {
-  // By e to the minus |x|, which does not overflow.
+  // The power is e to the minus |x|, which does not overflow.
   const Value e = expF32(b, b.neg(b.abs(x))), one = b.splat(b.f32(1.0f), x.lanes),
               sum = b.add(one, e);
   return b.div(b.select(b.compare(Cmp::LT, x, b.f32(0.0f)), e, one), sum);

@@ -268,7 +268,7 @@ std::optional<IntegerEnd> integerEndOf(const Lowering& lowering, const cdl_instr
   IntegerEnd end;
   if (p.epilogue) end.follower = followerInEpilogue(lowering, lowering.instr(), rest, all, 2, true);
   if (end.follower) --rest.steps;
-  // what a constant bias leaves over is requantization alone
+  // A result of another type needs a RESCALE, as a constant bias leaves nothing else over.
   if (!end.follower && p.y.elem != sumElem) return std::nullopt;
   end.bias.assign(static_cast<size_t>(p.n), 0);
   if (rest.steps) {

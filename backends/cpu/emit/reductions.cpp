@@ -189,7 +189,7 @@ public:
                     [&](Builder& b) { foldRows(b); });
       return;
     }
-    // Several vectors side by side: of every row that is met, whole lines are used.
+    // Several vectors go side by side, so that whole lines are used of every row that is met.
     side_ = prologue_ ? 1 : static_cast<int>(std::clamp<int64_t>(n_.inner / lanes_, 1, 8));
     const int64_t block = int64_t(side_) * lanes_, tiles = (n_.inner + block - 1) / block;
     lowering.call(key.text(), static_cast<uint64_t>(n_.outer * tiles), args,

@@ -87,7 +87,7 @@ void Stream::add(Insn insn, const std::vector<Access>& accesses) {
     for (int i = 0; i < kEngines; ++i) known[i] = std::max(known[i], theirs[i]);
     known[e] = std::max(known[e], needed[e]);
   }
-  // A wait may have brought what another one was for.
+  // A wait may be needless by one that was added after it; it costs a token, and no order.
   known[engine] = place;
   own.push_back(known);
   itemOf_[engine].push_back(static_cast<uint32_t>(items_.size()));

@@ -282,7 +282,7 @@ void lowerElementwise(LoweringState& l, const cdl::Op& op) {
   const DeviceView a = l.image.input(op, 0), y = l.image.output(op);
   switch (op.kind()) {
   case cdl::Kind::Convert: {
-    // not equal to 0: whether that it is equal is false
+    // A number is true where it is not equal to 0: where its being equal is false.
     if (y.elem == CDL_BOOL && a.elem != CDL_BOOL) {
       const int64_t zero =
           l.records(std::vector<std::byte>(static_cast<size_t>(a.bytes), std::byte{0}));
@@ -350,7 +350,7 @@ void lowerReduce(LoweringState& l, const cdl::Op& op) {
     from.at += o * x.strides[0] * x.bytes;
     to.at += o * y.strides[0] * y.bytes;
     from.dims[0] = to.dims[0] = 1;
-    // Channels beside each other: one window over all places.
+    // Channels that lie side by side are one window over all places.
     const bool isTile = length <= 256 && inner <= 65536 && (x.strides[2] == 1 || inner == 1) &&
                         (y.strides[1] == 1 || inner == 1) && x.strides[1] >= 0 &&
                         x.strides[1] * x.bytes < 65536;
@@ -359,7 +359,7 @@ void lowerReduce(LoweringState& l, const cdl::Op& op) {
            {1, length, 1, 1, 0, 0});
       continue;
     }
-    // One place after the other.
+    // Other channels are combined one place after the other.
     DeviceView place = to;
     place.rank = 1;
     place.dims = {inner};

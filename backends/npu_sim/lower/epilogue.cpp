@@ -253,7 +253,7 @@ std::optional<Residual> residualOf(LoweringState& l, const cdl::Op& op, uint32_t
   r.from = isFirst ? b : a;
   if (r.from.type() == npu::Type::kI32 || !r.from.isLocal() || r.from.buffer == product.buffer)
     return std::nullopt;
-  // The same walk for all three.
+  // Requant goes over all three by one walk.
   if (r.from.rank != product.rank || y.rank != product.rank || r.from.dims != product.dims ||
       y.dims != product.dims)
     return std::nullopt;
@@ -284,7 +284,7 @@ std::optional<Pool> poolOf(const LoweringState& l, const cdl::Op& op, uint32_t n
   const DeviceView y = l.image.output(op), x = l.image.input(pool, 0), end = l.image.output(pool),
                    w = l.image.input(op, 1);
   const DeviceView image = l.image.input(op, 0);
-  // a descriptor says up to 4,096 with padding
+  // A descriptor says images of up to 4,096, with padding.
   if (image.dims[1] > 4000 || image.dims[2] > 4000) return std::nullopt;
   if (x.dims != y.dims || !isSame(x, y) || !l.image.readsAlone(op.index(), next, y.buffer))
     return std::nullopt;

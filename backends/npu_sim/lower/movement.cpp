@@ -146,7 +146,7 @@ uint64_t* movedBytes(LoweringState& l, const DeviceView& from, const DeviceView&
 void move(LoweringState& l, const DeviceView& from, const DeviceView& to) {
   const npu::Engine channel = loadChannelOf(l, from, to);
   if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
-  // Bytes: several of an element stay together.
+  // A transfer moves bytes; those of an element stay together.
   Walk walk = walkOf(from, to);
   BoxLimits limits;
   const std::array<int64_t, 3> bytes{from.bytes, from.bytes, 0};

@@ -75,7 +75,7 @@ public:
     const int64_t passes = std::min(places, 8 * static_cast<int64_t>(l_.configuration.rows()));
     int64_t blocks =
         std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, ceilDiv(p_.cout, width));
-    // two sets
+    // Two sets of records fit: the next ones come while a piece reads its own.
     if (fusion_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks);
     int64_t columns = p_.outWidth, rows = p_.outHeight;
     if (fusion_.pool) { // whole rows of windows
@@ -113,8 +113,8 @@ private:
   Span spanOf(size_t d, int64_t first, int64_t count, int64_t extent) const {
     const int64_t from = first * p_.stride[d] - p_.pad[d];
     const int64_t end = from + (count - 1) * p_.stride[d] + (p_.kernel[d] - 1) * p_.dilation[d] + 1;
-    // Windows behind the image read padding alone: as padding before its first row, as far as that
-    // goes.
+    // Windows behind the image read padding alone; a descriptor says that as padding before its
+    // first row, as far as that goes.
     if (extent == 0 || (from >= extent && end - from > 63))
       throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("windows of ", end - from, " lie behind the ",
                                                     extent, " of the image")};
