@@ -243,8 +243,8 @@ std::optional<Residual> residualOf(LoweringState& l, const cdl::Op& op, uint32_t
   if (next >= l.image.instrs() || epilogue.zero != 0) return std::nullopt;
   const cdl::Op add = l.image.op(next);
   if (add.kind() != cdl::Kind::Rescale || add.inputs() < 6) return std::nullopt;
-  const DeviceView product = l.image.output(op), a = l.image.input(add, 0),
-                   b = l.image.input(add, 4), y = l.image.output(add);
+  const DeviceView product = l.image.output(op), y = l.image.output(add);
+  const DeviceView a = l.image.input(add, 0), b = l.image.input(add, 4);
   const bool isFirst = isSame(a, product), isSecond = isSame(b, product);
   if (isFirst == isSecond || !l.image.readsAlone(op.index(), next, product.buffer))
     return std::nullopt;
