@@ -58,22 +58,19 @@ void claimLast(cdl::Capabilities& c) {
   }
 }
 
-} // namespace
-
-void claimOptional(cdl::Capabilities& c) {
-  constexpr uint8_t F32 = CDL_F32, F64 = CDL_F64, BOOL = CDL_BOOL, I32 = CDL_I32, I64 = CDL_I64;
-  for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Convert, Kind::Binary, Kind::Compare,
-                    Kind::Select, Kind::Unary, Kind::Rescale, Kind::Elementwise, Kind::MatMul})
-    c.operandClass(kind, CDL_CLASS_AFFINE);
-
-  // Steps of expressions; TABLE stays an instruction.
+/// Steps of expressions, wherever a kernel can end with them; TABLE stays an instruction.
+void claimExpressions(cdl::Capabilities& c) {
   const std::initializer_list<Kind> steps = {Kind::Convert, Kind::Binary, Kind::Compare,
                                              Kind::Select,  Kind::Unary,  Kind::Rescale};
   for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Reduce, Kind::Elementwise})
     c.epilogue(kind, steps);
   c.prologue(Kind::Reduce);
   c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
+}
 
+/// Float convolutions, also transposed ones, on images as they come and in layouts.
+void claimConvolutions(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32;
   c.limit(Kind::Conv2d, {cdl::attr(CDL_ATTR_ACCUMULATE) == 0});
   c.native(Kind::Conv2d, 0, {F32, F32, F32}, {0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
   c.native(Kind::Conv2d, 0, {F32, F32, F32}, {0, 0, 0},
@@ -82,6 +79,11 @@ void claimOptional(cdl::Capabilities& c) {
            CDL_CLASS_DENSE);
   claimBlocked(c);
   claimLast(c);
+}
+
+/// Integer convolutions on images as they come, and integer matrix products.
+void claimIntegerProducts(cdl::Capabilities& c) {
+  constexpr uint8_t I32 = CDL_I32;
   for (uint8_t elem : {CDL_I8, CDL_U8}) {
     const cdl::Atom known = cdl::isConst(2); // what the padding is made of
     for (uint8_t y : {I32, uint8_t(CDL_I8), uint8_t(CDL_U8)}) {
@@ -94,7 +96,11 @@ void claimOptional(cdl::Capabilities& c) {
     c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, I32});
     c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, CDL_I8, I32});
   }
-  // Products whose epilogue ends in another type.
+}
+
+/// Matrix products whose epilogue ends in another type.
+void claimFinishedProducts(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32;
   constexpr uint8_t kFinished[] = {F32, CDL_I8, CDL_U8};
   for (uint8_t y : kFinished) {
     if (y != F32) c.native(Kind::MatMul, 0, {F32, F32, y});
@@ -104,7 +110,11 @@ void claimOptional(cdl::Capabilities& c) {
       c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, CDL_I8, y});
     }
   }
-  // RESCALE between integers of every width, of one operand or two.
+}
+
+/// RESCALE between integers of every width, of one operand or two.
+void claimRescales(cdl::Capabilities& c) {
+  constexpr uint8_t I32 = CDL_I32;
   constexpr uint8_t kRescaled[] = {CDL_I8, CDL_U8, CDL_I32};
   for (uint8_t y : kRescaled)
     for (uint8_t a : kRescaled) {
@@ -112,6 +122,11 @@ void claimOptional(cdl::Capabilities& c) {
       for (uint8_t b : kRescaled)
         c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, CDL_CLASS_AFFINE);
     }
+}
+
+/// Pools, and what goes over rows: softmax, normalization, the place of an extreme.
+void claimPoolsAndRows(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32, I32 = CDL_I32, I64 = CDL_I64;
   for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32});
   for (uint8_t elem : {CDL_I8, CDL_U8}) c.native(Kind::Pool2d, CDL_POOL2D_MAX, {elem, elem});
   for (uint16_t fn : {CDL_SOFTMAX_SOFTMAX, CDL_SOFTMAX_LOG_SOFTMAX})
@@ -124,11 +139,11 @@ void claimOptional(cdl::Capabilities& c) {
   for (uint16_t fn : {CDL_ARG_REDUCE_MAX, CDL_ARG_REDUCE_MIN})
     for (uint8_t elem : {F32, I32, uint8_t(CDL_I8), uint8_t(CDL_U8)})
       for (uint8_t index : {I32, I64}) c.native(Kind::ArgReduce, fn, {elem, index});
-  for (uint16_t fn : {CDL_UNARY_CEIL, CDL_UNARY_TRUNC, CDL_UNARY_ROUND_EVEN, CDL_UNARY_RSQRT,
-                      CDL_UNARY_TANH, CDL_UNARY_ERF, CDL_UNARY_SIGMOID})
-    c.native(Kind::Unary, fn, {F32, F32});
+}
 
-  // Types of no claimed profile that kernels move and compute all the same.
+/// Types of no claimed profile that kernels move and compute all the same.
+void claimOtherTypes(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32, F64 = CDL_F64, BOOL = CDL_BOOL, I32 = CDL_I32, I64 = CDL_I64;
   for (uint8_t elem : {F64, I64, uint8_t(CDL_U16), uint8_t(CDL_U32), uint8_t(CDL_U64)}) {
     c.native(Kind::Copy, 0, {elem, elem}, CDL_CLASS_AFFINE);
     c.native(Kind::Fill, 0, {elem}, CDL_CLASS_AFFINE);
@@ -146,6 +161,25 @@ void claimOptional(cdl::Capabilities& c) {
       c.native(Kind::Convert, CDL_CONVERT_TRUNC, {other, elem}, CDL_CLASS_AFFINE);
     }
   }
+}
+
+} // namespace
+
+void claimOptional(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32, I32 = CDL_I32;
+  for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Convert, Kind::Binary, Kind::Compare,
+                    Kind::Select, Kind::Unary, Kind::Rescale, Kind::Elementwise, Kind::MatMul})
+    c.operandClass(kind, CDL_CLASS_AFFINE);
+  claimExpressions(c);
+  claimConvolutions(c);
+  claimIntegerProducts(c);
+  claimFinishedProducts(c);
+  claimRescales(c);
+  claimPoolsAndRows(c);
+  for (uint16_t fn : {CDL_UNARY_CEIL, CDL_UNARY_TRUNC, CDL_UNARY_ROUND_EVEN, CDL_UNARY_RSQRT,
+                      CDL_UNARY_TANH, CDL_UNARY_ERF, CDL_UNARY_SIGMOID})
+    c.native(Kind::Unary, fn, {F32, F32});
+  claimOtherTypes(c);
   c.native(Kind::Rescale, 0, {CDL_I16, I32, I32, I32, CDL_I16, I32, CDL_I16}, CDL_CLASS_AFFINE);
   c.native(Kind::Binary, CDL_BINARY_REM, {I32, I32, I32}, CDL_CLASS_AFFINE);
 }

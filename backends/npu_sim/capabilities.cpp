@@ -8,10 +8,16 @@ using cdl::Kind;
 
 namespace {
 
+/// The layouts that convolutions and pools have: channels last, and weights by taps.
+struct ImageLayouts {
+  uint16_t image, weights;
+};
+
 /// Activations of 16 bits: what the engines do with features.int16. Sums of products are exact in
 /// 40 bits up to 2^15 terms, and are written as i64; a longer one, one that goes on from i64, and
 /// the scaling of i64 by itself are the host's.
-void claimInt16(cdl::Capabilities& c, int64_t localBytes, uint16_t image, uint16_t weights) {
+void claimInt16(cdl::Capabilities& c, int64_t localBytes, const ImageLayouts& layouts) {
+  const auto [image, weights] = layouts;
   constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I16 = CDL_I16, I32 = CDL_I32, I64 = CDL_I64,
                     BOOL = CDL_BOOL;
   c.claim(cdl::Profile::INT16);
@@ -69,18 +75,19 @@ void claimInt16(cdl::Capabilities& c, int64_t localBytes, uint16_t image, uint16
   }
 }
 
-} // namespace
-
-void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
-  constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I32 = CDL_I32, BOOL = CDL_BOOL;
-  c.claim(cdl::Profile::INT8);
+/// What the host does for the device, and the kinds that the device does whatever their types.
+void claimSupport(cdl::Capabilities& c) {
   for (Kind kind : {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Gather,
                     Kind::Scatter, Kind::Reduce, Kind::Rescale, Kind::MatMul})
     c.support(kind, cdl::Support::EMULATED);
   for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Table}) c.support(kind, cdl::Support::NATIVE);
   for (Kind kind : {Kind::Fill, Kind::Table, Kind::Rescale}) c.operandClass(kind, CDL_CLASS_AFFINE);
   c.operandClass(Kind::MatMul, CDL_CLASS_ROW_STRIDED);
+}
 
+/// Conversions, arithmetic and comparisons of the vector engine.
+void claimElementwise(cdl::Capabilities& c) {
+  constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I32 = CDL_I32, BOOL = CDL_BOOL;
   // What a kind has natively stands beside its EMULATED rows, which are for all ranks too.
   const cdl::Atom any = cdl::rank() <= CDL_MAX_RANK;
   for (uint8_t byte : {I8, U8}) {
@@ -97,15 +104,23 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
   for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT})
     for (uint8_t elem : {I8, U8, I32})
       c.native(Kind::Compare, fn, {elem, elem, BOOL}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
-  // All of what becomes one element lies in the scratchpad, beside what comes next.
+}
+
+/// Reductions of which all that becomes one element lies in the scratchpad, beside what comes next.
+void claimReductions(cdl::Capabilities& c, int64_t localBytes) {
+  constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I32 = CDL_I32;
   const cdl::Atom fits = cdl::dim(1) <= localBytes / 16;
   for (uint16_t fn : {CDL_REDUCE_SUM, CDL_REDUCE_MAX, CDL_REDUCE_MIN})
     c.native(Kind::Reduce, fn, {I32, I32}, {0, 0}, {fits}, CDL_CLASS_AFFINE);
   for (uint16_t fn : {CDL_REDUCE_MAX, CDL_REDUCE_MIN})
     for (uint8_t byte : {I8, U8})
       c.native(Kind::Reduce, fn, {byte, byte}, {0, 0}, {fits}, CDL_CLASS_AFFINE);
+}
 
-  // Scales are numbers in descriptors and records.
+/// RESCALE of one operand and of two. Scales are numbers in descriptors and records, so they have
+/// to be constants.
+void claimRescales(cdl::Capabilities& c) {
+  constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I32 = CDL_I32;
   const cdl::Atom mult = cdl::isConst(1), shift = cdl::isConst(2), zero = cdl::isConst(3);
   for (uint8_t y : {I8, U8})
     for (uint8_t a : {I8, U8, I32}) {
@@ -119,9 +134,12 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
                   cdl::attr(CDL_ATTR_B_LEFT_SHIFT) <= 30},
                  CDL_CLASS_BROADCAST);
     }
+}
 
-  // Products: 8 bits by 8 bits, sums of 32, and bytes behind an epilogue.
-  const uint16_t image = c.layout("nchw", "n,h,w,c"), weights = c.layout("oikl", "k,l,i,o");
+/// Products of 8 bits by 8 bits: sums of 32 bits, or bytes behind an epilogue.
+void claimProducts(cdl::Capabilities& c, const ImageLayouts& layouts) {
+  constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I32 = CDL_I32;
+  const auto [image, weights] = layouts;
   for (Kind kind : {Kind::Conv2d, Kind::MatMul}) c.epilogue(kind, {Kind::Binary, Kind::Rescale});
   const cdl::Atom xKnown = cdl::isConst(2), wKnown = cdl::isConst(3),
                   oneZero = cdl::elements(3) == 1;
@@ -145,17 +163,32 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
       c.native(Kind::Conv2d, 0, {x, I8, x, I8, y}, {image, weights, 0, 0, image},
                {xKnown, wKnown, oneZero});
     }
-  if (hasInt16) claimInt16(c, localBytes, image, weights);
-  for (uint8_t x : {I8, U8, uint8_t{CDL_I16}}) {
-    if (x == CDL_I16 && !hasInt16) continue;
-    c.native(Kind::Pool2d, CDL_POOL2D_MAX, {x, x}, {image, image},
-             {cdl::attr(CDL_ATTR_DILATIONS, 0) == 1, cdl::attr(CDL_ATTR_DILATIONS, 1) == 1,
-              cdl::attr(CDL_ATTR_KERNEL, 0) <= 256, cdl::attr(CDL_ATTR_KERNEL, 1) <= 256,
-              cdl::attr(CDL_ATTR_PADS, 0) <= 63, cdl::attr(CDL_ATTR_PADS, 1) <= 63,
-              cdl::attr(CDL_ATTR_STRIDES, 0) <= 256, cdl::attr(CDL_ATTR_STRIDES, 1) <= 256,
-              cdl::dim(1) <= 4096, cdl::dim(2) <= 4096,
-              cdl::dim(3) <= (x == CDL_I16 ? 32767 : 65535)});
-  }
+}
+
+/// Pools as far as a descriptor says windows and images.
+void claimPool(cdl::Capabilities& c, uint8_t elem, uint16_t image) {
+  c.native(Kind::Pool2d, CDL_POOL2D_MAX, {elem, elem}, {image, image},
+           {cdl::attr(CDL_ATTR_DILATIONS, 0) == 1, cdl::attr(CDL_ATTR_DILATIONS, 1) == 1,
+            cdl::attr(CDL_ATTR_KERNEL, 0) <= 256, cdl::attr(CDL_ATTR_KERNEL, 1) <= 256,
+            cdl::attr(CDL_ATTR_PADS, 0) <= 63, cdl::attr(CDL_ATTR_PADS, 1) <= 63,
+            cdl::attr(CDL_ATTR_STRIDES, 0) <= 256, cdl::attr(CDL_ATTR_STRIDES, 1) <= 256,
+            cdl::dim(1) <= 4096, cdl::dim(2) <= 4096,
+            cdl::dim(3) <= (elem == CDL_I16 ? 32767 : 65535)});
+}
+
+} // namespace
+
+void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
+  c.claim(cdl::Profile::INT8);
+  claimSupport(c);
+  claimElementwise(c);
+  claimReductions(c, localBytes);
+  claimRescales(c);
+  const uint16_t image = c.layout("nchw", "n,h,w,c"), weights = c.layout("oikl", "k,l,i,o");
+  claimProducts(c, {image, weights});
+  if (hasInt16) claimInt16(c, localBytes, {image, weights});
+  for (uint8_t elem : {CDL_I8, CDL_U8}) claimPool(c, elem, image);
+  if (hasInt16) claimPool(c, CDL_I16, image);
 }
 
 } // namespace npu_sim

@@ -11,14 +11,14 @@ namespace npu_sim {
 namespace {
 
 /// Instructions that only fill buffers which the compiler reads itself.
-bool isDropped(const Image& image, const cdl::Op& op) {
+bool isDropped(const ProgramImage& image, const cdl::Op& op) {
   return op.kind() == cdl::Kind::Copy &&
          image.isImmediate(cdl_get_output(image.raw(), &op.instr(), 0)->buffer);
 }
 
 /// What a copy of a constant that is none of a product's weights would move as the Program has it.
-uint64_t tableBytes(const Image& image, const cdl::Op& op) {
-  const Operand from = image.input(op, 0), to = image.output(op);
+uint64_t tableBytes(const ProgramImage& image, const cdl::Op& op) {
+  const DeviceView from = image.input(op, 0), to = image.output(op);
   const bool isTable =
       from.memory == Access::kPayload && to.isLocal() && !image.holdsWeights(to.buffer);
   return isTable ? static_cast<uint64_t>(to.elements() * to.bytes) : 0;
@@ -54,7 +54,7 @@ std::vector<uint64_t> liveBytes(const cdl_image_t* image, uint32_t localSpace) {
 
 /// A copy out of the scratchpad stays behind the copies into it that it waits for, whatever bytes
 /// those touch.
-std::vector<Access> orderOf(const Image& image, const cdl::Op& op, uint32_t i) {
+std::vector<Access> orderOf(const ProgramImage& image, const cdl::Op& op, uint32_t i) {
   if (image.output(op).isLocal()) return {{Access::kInstrs, i, i + 1, false}};
   std::vector<Access> order;
   for (uint32_t w = 0; w < op.instr().waits; ++w) {
@@ -77,7 +77,7 @@ std::string costsText(const std::vector<Costs>& costs) {
 }
 
 /// Lowers instruction `i`; how many instructions it took in.
-uint32_t lower(Lowering& l, uint32_t i) {
+uint32_t lower(LoweringState& l, uint32_t i) {
   const cdl::Op op = l.image.op(i);
   if (l.image.output(op).elements() == 0) return 1;
   switch (op.kind()) {
@@ -122,9 +122,9 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
       if (cdl_get_space(raw, s)->flags & CDL_SPACE_LOCAL) localSpace = s;
     const int64_t reserved = reservedBytes(configuration);
     const int64_t localBytes = configuration.scratchpadBytes() - reserved; // a multiple of 64
-    Image image(raw, payloads, localSpace, localBytes);
+    ProgramImage image(raw, payloads, localSpace, localBytes);
     Stream stream;
-    Lowering lowering{image, stream, configuration, localBytes, reserved};
+    LoweringState lowering{image, stream, configuration, localBytes, reserved};
     const std::vector<uint64_t> live = liveBytes(raw, localSpace);
     for (at = 1; at < raw->instrs.count;) {
       const cdl::Op op = image.op(at);

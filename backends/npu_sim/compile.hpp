@@ -1,7 +1,7 @@
 // A Program as a program of the NPU.
 #pragma once
 
-#include "codegen/image.hpp"
+#include "codegen/program_image.hpp"
 
 namespace npu_sim {
 

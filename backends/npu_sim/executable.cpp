@@ -53,8 +53,9 @@ void NpuExecutable::observe(npu::FunctionalOptions& options, std::vector<uint64_
     std::fill_n(instrs.begin() + symbol.first, symbol.count, compiled_.instrOfSymbol[s]);
   }
   spent.assign(image_->instrs.count, 0);
-  options.onRetire = [&spent, instrs = std::move(instrs),
-                      last = cdl::Timings::now()](const npu::RetireRecord& record) mutable {
+  uint64_t last = cdl::Timings::now();
+  options.onRetire = [&spent, last,
+                      instrs = std::move(instrs)](const npu::RetireRecord& record) mutable {
     const uint64_t now = cdl::Timings::now();
     spent[instrs[record[npu::trace::kInstruction]]] += now - last;
     last = now;

@@ -49,13 +49,26 @@ template <typename Run> void walk(const Transfer& t, Run run) {
       }
 }
 
-void load(Execution& e, const Transfer& t, bool fromDram) {
-  namespace f = field::load;
+/// The fields of an instruction that writes the scratchpad; a fill has neither source nor flip.
+struct WriteFields {
+  int dst, fill, source = -1, flip = -1;
+};
+WriteFields writeFieldsOf(Op op) {
+  namespace l = field::load;
   namespace c = field::copy;
+  switch (op) {
+  case Op::kFill: return {.dst = field::fill::kDst, .fill = field::fill::kFill};
+  case Op::kCopy: return {.dst = c::kDst, .fill = c::kFill, .source = c::kSrc, .flip = c::kFlip};
+  default: return {.dst = l::kDst, .fill = l::kFill, .source = l::kFar, .flip = l::kFlip};
+  }
+}
+
+/// Writes the scratchpad: a load, a copy or a fill.
+void write(Execution& e, const Transfer& t) {
   const bool isFill = e.insn.op == Op::kFill;
-  int dstField = f::kDst;
-  if (!fromDram) dstField = isFill ? int{field::fill::kDst} : int{c::kDst};
-  const int64_t dst = e[dstField];
+  const bool fromDram = e.insn.op == Op::kLoad;
+  const WriteFields fields = writeFieldsOf(e.insn.op);
+  const int64_t dst = e[fields.dst];
   const int64_t lengths[3] = {t.padded(0), t.padded(1), t.len[2]};
   const Interval near = extentOf(t.run, lengths, t.near), far = extentOf(t.run, t.len, t.far);
   e.memory.range("dst", dst, near.bytes);
@@ -63,12 +76,10 @@ void load(Execution& e, const Transfer& t, bool fromDram) {
                {{lengths[0], t.near[0]}, {lengths[1], t.near[1]}, {lengths[2], t.near[2]}});
   e.spend(t.run * lengths[0] * lengths[1] * lengths[2]);
   uint8_t* const base = e.memory.scratchpad() + dst;
-  const uint32_t region = fromDram ? static_cast<uint32_t>(e[f::kRegion]) : 0;
-  const int64_t source = isFill ? 0 : e[fromDram ? int{f::kFar} : int{c::kSrc}];
-  const auto fill = static_cast<uint8_t>(e[fromDram ? int{f::kFill}
-                                           : isFill ? int{field::fill::kFill}
-                                                    : int{c::kFill}]);
-  const bool flip = !isFill && e[fromDram ? int{f::kFlip} : int{c::kFlip}] != 0;
+  const uint32_t region = fromDram ? static_cast<uint32_t>(e[field::load::kRegion]) : 0;
+  const int64_t source = isFill ? 0 : e[fields.source];
+  const auto fill = static_cast<uint8_t>(e[fields.fill]);
+  const bool flip = !isFill && e[fields.flip] != 0;
   if (fromDram) {
     e.memory.dramRange(region, source + far.from, far.bytes, false);
   } else if (!isFill) {
@@ -132,7 +143,7 @@ void runDma(Execution& e) {
   if (e.insn.op == Op::kStore)
     store(e, t);
   else
-    load(e, t, e.insn.op == Op::kLoad);
+    write(e, t);
 }
 
 } // namespace candela::npu

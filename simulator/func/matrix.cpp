@@ -55,8 +55,19 @@ void readActivations(Execution& e, const Window& w, int64_t act) {
     }
 }
 
-/// Announces `rows` rows of weights of `bytes` each.
-void readWeights(Execution& e, int64_t wgt, int64_t rows, int64_t bytes, int64_t pitch) {
+/// Rows of weights in the scratchpad, and the bytes of each.
+struct WeightRows {
+  int64_t rows, bytes;
+};
+/// Of `inputs` x `outputs` weights; transposed ones lie output by output.
+WeightRows weightRowsOf(const Window& w, int64_t inputs, int64_t outputs) {
+  if (w.transposed) return {outputs, inputs};
+  return {inputs, outputs};
+}
+
+/// Announces the rows of weights from `wgt` on.
+void readWeights(Execution& e, int64_t wgt, const WeightRows& weights, int64_t pitch) {
+  const auto [rows, bytes] = weights;
   if (rows > 1 && pitch < bytes)
     raise(FaultKind::kInstruction, "weight_pitch is {}, a row of weights has {} bytes", pitch,
           bytes);
@@ -146,7 +157,7 @@ void convolve(Execution& e, const Window& w) {
   const int64_t taps = w.kernelH * w.kernelW, k = taps * w.cin, pixels = w.outH * w.outW;
   const int64_t blocks = ceilDiv(w.cout, columns), pairs = ceilDiv(k, 2);
   e.memory.rowRange(acc, pixels);
-  readWeights(e, wgt, w.transposed ? w.cout : k, w.transposed ? k : w.cout, w.weightPitch);
+  readWeights(e, wgt, weightRowsOf(w, k, w.cout), w.weightPitch);
   e.spend(k * w.cout * pixels);
   readActivations(e, w, act);
   touchRows(e, acc, pixels, w.cout, w.accPitch, accumulate);
@@ -207,7 +218,7 @@ void convolveDepthwise(Execution& e, const Window& w) {
   if (w.taps > 1)
     raise(FaultKind::kInstruction, "depthwise convolution packs no taps, taps is {}", w.taps);
   e.memory.rowRange(acc, pixels);
-  readWeights(e, wgt, taps, w.cin, w.weightPitch);
+  readWeights(e, wgt, {taps, w.cin}, w.weightPitch);
   e.spend(taps * w.cin * pixels);
   readActivations(e, w, act);
   touchRows(e, acc, pixels, w.cin, w.accPitch, accumulate);
@@ -257,7 +268,7 @@ void loadWeights(Execution& e, const Window& w) {
   if (k > e.configuration.rows() || n > e.configuration.columns())
     raise(FaultKind::kInstruction, "{} x {} weights, the array has {} x {}", k, n,
           e.configuration.rows(), e.configuration.columns());
-  readWeights(e, wgt, w.transposed ? n : k, w.transposed ? k : n, w.weightPitch);
+  readWeights(e, wgt, weightRowsOf(w, k, n), w.weightPitch);
   e.spend(k * n);
   e.count(Counter::kWeightTiles, 1);
   e.matrix.shadow.pairs.resize(static_cast<size_t>(ceilDiv(k, 2) * paddedTo8(n) * 2));

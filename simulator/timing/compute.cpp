@@ -30,7 +30,7 @@ struct Shape {
   int64_t rows, columns, width;
 
   int64_t words(int64_t bytes) const { return ceilDiv(bytes, width); }
-  /// visit(channels) for each block of columns.
+  /// Calls visit(channels, times) for the blocks of columns that channels take.
   template <typename Visit> void eachBlock(int64_t channels, Visit visit) const {
     if (const int64_t whole = channels / columns) visit(columns, whole);
     if (const int64_t rest = channels % columns) visit(rest, int64_t{1});
@@ -175,7 +175,8 @@ ComputeCost lanesCost(const Shape& s, int64_t lanes, const Operation& o) {
   const bool hasTable = o.insn.op == Op::kVunary &&
                         static_cast<UnaryFn>(o.insn.values[field::vunary::kFn]) == UnaryFn::kTable;
   const int64_t a = s.words(run * bytesOf(d[lan::kAType]));
-  const int64_t b = hasB ? s.words((d[lan::kBScalar] ? 1 : run) * bytesOf(d[lan::kBType])) : 0;
+  const int64_t bRun = d[lan::kBScalar] ? 1 : run;
+  const int64_t b = hasB ? s.words(bRun * bytesOf(d[lan::kBType])) : 0;
   const int64_t out = s.words((isReduce ? 1 : run) * outBytes);
   const int64_t table = hasTable ? s.words(tableBytes(d[lan::kAType])) : 0;
   ComputeCost cost =

@@ -55,11 +55,12 @@ struct Operation {
   Insn insn;
   DescriptorValues d{}, second{};
 };
-/// Errors: bits that are no descriptor of the kind that the operation has.
+/// Decodes the descriptors of an instruction. Errors: bits that are no descriptor of the kind that
+/// the operation has.
 Result<Operation> operationOf(const Insn& insn, const DescriptorBits& d,
                               const DescriptorBits& second);
 
-/// Of an instruction of the engines matrix, requant and vector, and of nop.
+/// The cost of an instruction of the engines matrix, requant and vector, and of nop.
 ComputeCost computeCost(const Configuration& configuration, const Operation& operation);
 
 } // namespace candela::npu

@@ -61,76 +61,102 @@ void Schedule::control() {
   if (pc_ >= code_.size()) return fail(error("the program ends without halt"));
   if (blockedSince_ < 0 && !fetched()) return;
   const Insn& insn = code_[pc_];
-  const auto block = [&](Stall by, int64_t event) {
-    if (blockedSince_ < 0) {
-      blockedSince_ = p.event;
-      blockedBy_ = by;
-    }
-    p.event = event;
-  };
-  if (insn.engine != 0) {
-    if (processes_[insn.engine].queue.size() >= configuration_.queueDepth())
-      return block(Stall::kQueue, kNever);
-  } else {
-    const bool drains = insn.op == Op::kHalt || insn.op == Op::kFence;
-    const auto mask =
-        insn.op == Op::kHalt ? ~0u : static_cast<uint32_t>(insn.values[field::fence::kMask]);
-    for (int engine = 1; drains && engine < kEngineCount; ++engine)
-      if ((mask >> engine & 1) && !processes_[static_cast<size_t>(engine)].queue.empty())
-        return block(Stall::kQueue, kNever);
-    const std::deque<Token>& tokens = semaphores_[insn.waitSemaphore];
-    if (tokens.size() < insn.waitCount) return block(Stall::kSemaphore, kNever);
-    if (insn.waitCount && tokens[insn.waitCount - 1u].cycle > p.event)
-      return block(Stall::kSemaphore, tokens[insn.waitCount - 1u].cycle);
-  }
-  StallCycles stalls{};
-  if (blockedSince_ >= 0) {
-    stalls[static_cast<size_t>(blockedBy_)] = p.event - blockedSince_;
-    report_.engines[0].stalls[static_cast<size_t>(blockedBy_)] += p.event - blockedSince_;
-    blockedSince_ = -1;
-  }
+  const std::optional<Blockage> blockage = insn.engine ? blockageOfQueue(insn) : blockageOf(insn);
+  if (blockage) return block(*blockage);
+  const StallCycles stalls = unblock();
   if (options_.follower) options_.follower->word();
   const int64_t word = valueOf(Timing::kControlWord);
   report_.engines[0].busy += word;
   tag(timingConstant(Timing::kControlWord).tag, word);
-  if (insn.engine != 0) {
+  if (insn.engine)
     dispatch(insn);
-    if (error_) return;
-  } else {
-    flush(kNever);
-    InstructionTime time;
-    time.instruction = pc_;
-    time.op = insn.op;
-    time.start = p.event;
-    time.done = p.event + word;
-    time.stalls = stalls;
-    time.waitSemaphore = insn.waitSemaphore;
-    time.waitCount = insn.waitCount;
-    time.signalSemaphore = insn.signalSemaphore;
-    time.signalCount = insn.signalCount;
-    int64_t visible = 0;
-    takeTokens(time, visible);
-    pending_ = time;
-    controlInstruction(insn);
-    if (error_) return;
-    count(0, insn.mark, nullptr);
-    if (insn.signalCount) { // who waits names its sequence
-      flush(kNever);
-      time.sequence = sequence_ - 1;
-      signal(time);
-    }
-  }
+  else
+    runOwn(insn, stalls);
+  if (error_) return;
   p.free = p.event;
   p.event += word;
-  if (halted_) {
-    if (options_.fidelity == Fidelity::kFast)
-      report_.cycles = std::max(p.event, static_cast<int64_t>(busFree_ + 0.5));
-    else
-      report_.cycles = options_.memory ? options_.memory->drain(p.event) : dram_.drain(p.event);
-    report_.counters[static_cast<size_t>(Counter::kCycles)] = counted(report_.cycles);
-    p.event = kNever;
-    return;
+  if (halted_)
+    endProgram();
+  else
+    advance();
+}
+
+std::optional<Schedule::Blockage> Schedule::blockageOfQueue(const Insn& insn) const {
+  if (processes_[insn.engine].queue.size() < configuration_.queueDepth()) return std::nullopt;
+  return Blockage{Stall::kQueue, kNever};
+}
+
+std::optional<Schedule::Blockage> Schedule::blockageOf(const Insn& insn) const {
+  const bool drains = insn.op == Op::kHalt || insn.op == Op::kFence;
+  const auto mask =
+      insn.op == Op::kHalt ? ~0u : static_cast<uint32_t>(insn.values[field::fence::kMask]);
+  for (int engine = 1; drains && engine < kEngineCount; ++engine)
+    if ((mask >> engine & 1) && !processes_[static_cast<size_t>(engine)].queue.empty())
+      return Blockage{Stall::kQueue, kNever};
+  const std::deque<Token>& tokens = semaphores_[insn.waitSemaphore];
+  if (tokens.size() < insn.waitCount) return Blockage{Stall::kSemaphore, kNever};
+  if (!insn.waitCount) return std::nullopt;
+  const int64_t last = tokens[insn.waitCount - 1u].cycle;
+  if (last <= processes_[0].event) return std::nullopt;
+  return Blockage{Stall::kSemaphore, last};
+}
+
+void Schedule::block(const Blockage& blockage) {
+  Process& p = processes_[0];
+  if (blockedSince_ < 0) {
+    blockedSince_ = p.event;
+    blockedBy_ = blockage.by;
   }
+  p.event = blockage.until;
+}
+
+StallCycles Schedule::unblock() {
+  StallCycles stalls{};
+  if (blockedSince_ < 0) return stalls;
+  const auto by = static_cast<size_t>(blockedBy_);
+  stalls[by] = processes_[0].event - blockedSince_;
+  report_.engines[0].stalls[by] += stalls[by];
+  blockedSince_ = -1;
+  return stalls;
+}
+
+void Schedule::runOwn(const Insn& insn, const StallCycles& stalls) {
+  flush(kNever);
+  const Process& p = processes_[0];
+  InstructionTime time;
+  time.instruction = pc_;
+  time.op = insn.op;
+  time.start = p.event;
+  time.done = p.event + valueOf(Timing::kControlWord);
+  time.stalls = stalls;
+  time.waitSemaphore = insn.waitSemaphore;
+  time.waitCount = insn.waitCount;
+  time.signalSemaphore = insn.signalSemaphore;
+  time.signalCount = insn.signalCount;
+  int64_t visible = 0;
+  takeTokens(time, visible);
+  pending_ = time;
+  controlInstruction(insn);
+  if (error_) return;
+  count(0, insn.mark, nullptr);
+  if (insn.signalCount) { // who waits names its sequence
+    flush(kNever);
+    time.sequence = sequence_ - 1;
+    signal(time);
+  }
+}
+
+void Schedule::endProgram() {
+  Process& p = processes_[0];
+  if (options_.fidelity == Fidelity::kFast)
+    report_.cycles = std::max(p.event, static_cast<int64_t>(busFree_ + 0.5));
+  else
+    report_.cycles = options_.memory ? options_.memory->drain(p.event) : dram_.drain(p.event);
+  report_.counters[static_cast<size_t>(Counter::kCycles)] = counted(report_.cycles);
+  p.event = kNever;
+}
+
+void Schedule::advance() {
   ++pc_;
   while (!loops_.empty() && pc_ == loops_.back().end) {
     if (--loops_.back().left > 0) {
@@ -189,8 +215,9 @@ void Schedule::controlInstruction(const Insn& insn) {
 void Schedule::dispatch(const Insn& insn) {
   const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
   Insn sent = insn;
-  const DescriptorBits* d = nullptr;
-  const DescriptorBits* second = nullptr;
+  static constexpr DescriptorBits kNone{};
+  const DescriptorBits* d = &kNone;
+  const DescriptorBits* second = &kNone;
   for (size_t i = 0; i < info.fields.size(); ++i) {
     const FieldInfo& field = info.fields[i];
     if (field.kind == FieldKind::kIndex)
@@ -198,8 +225,7 @@ void Schedule::dispatch(const Insn& insn) {
     if (field.kind == FieldKind::kDescriptor)
       (field.name == "d" ? d : second) = &descriptors_[static_cast<size_t>(insn.values[i])];
   }
-  static constexpr DescriptorBits kNone{};
-  Result<Operation> operation = operationOf(sent, d ? *d : kNone, second ? *second : kNone);
+  Result<Operation> operation = operationOf(sent, *d, *second);
   if (!operation)
     return fail(error("instruction {}: {}{}", pc_, binary_.origin(pc_), operation.message()));
   Process& engine = processes_[insn.engine];

@@ -96,7 +96,8 @@ void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   const int64_t taps = d[win::kKernelH] * d[win::kKernelW], rows = d[win::kOutH] * d[win::kOutW],
                 cin = d[win::kCin];
   const bool isDepthwise = o.insn.op == Op::kDwconv;
-  const int64_t k = isDepthwise ? taps : taps * cin, n = isDepthwise ? cin : d[win::kCout];
+  const int64_t k = isDepthwise ? taps : taps * cin;
+  const int64_t n = isDepthwise ? cin : d[win::kCout];
   const int64_t blocks = ceilDiv(n, c.columns());
   int64_t passes = taps;
   if (!isDepthwise)

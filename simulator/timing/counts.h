@@ -10,7 +10,7 @@ namespace candela::npu {
 /// descriptors, as time does.
 class Counting {
 public:
-  /// Both must outlive it.
+  /// Keeps references: both must outlive it.
   Counting(const Configuration& configuration, const Binary& binary)
       : configuration_(configuration), binary_(binary) {}
 

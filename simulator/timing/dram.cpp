@@ -175,7 +175,8 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
 int64_t Dram::drainWrites(Channel& channel, int64_t from, int64_t until) {
   int64_t first = from;
   size_t done = 0;
-  // From then on their rows open, of other banks while the writes before them pass.
+  // The rows of the writes open from then on, those of other banks while the writes before them
+  // pass.
   const int64_t decided = until < 0 ? from : channel.lastCas;
   for (const Write& write : channel.writes) {
     const int64_t begin = std::max(write.arrival, decided);

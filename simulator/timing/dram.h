@@ -26,8 +26,10 @@ struct DramTiming {
 std::span<const DramTiming> dramTimings();
 const DramTiming& dramTimingOf(const Configuration& configuration);
 
-/// Channels, banks and rows of the memory as a state that each access moves on: no clock and no
-/// events. Accesses come in the order of their cycles; those of a channel are served in that order,
+/// The channels, banks and rows of the memory as a state that each access moves on: no clock and no
+/// events. (Controllers modelled by what an access changes, not cycle by cycle, are those of
+/// Hansson et al., "Simulating DRAM controllers for future system architecture exploration", ISPASS
+/// 2014.) Accesses come in the order of their cycles; those of a channel are served in that order,
 /// while rows of other banks open meanwhile. Writes are accepted into a buffer and leave it
 /// together, or when the channel would be idle. Neighbouring bursts go to the channels in turn,
 /// then to the groups of banks; a row is followed by the same row of the next bank.

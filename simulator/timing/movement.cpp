@@ -12,10 +12,12 @@ namespace tra = descriptor::transfer;
 constexpr double kMostBytes = 1LL << 41; ///< of a transfer: the largest memory holds half of it
 constexpr int64_t kMostWords = 1 << 22;  ///< of a copy that is followed word by word
 
-/// A box of runs; neighbours are joined.
-struct Box {
+} // namespace
+
+struct Movement::Box {
   int64_t run, lengths[3], strides[3];
 
+  /// Makes neighbours one.
   void join() {
     int kept = 0;
     for (int i = 0; i < 3; ++i) {
@@ -39,8 +41,6 @@ struct Box {
   }
 };
 
-} // namespace
-
 Result<Movement> Movement::of(const Configuration& configuration, const Operation& o,
                               const Binary& binary, const std::vector<uint64_t>& bases) {
   const DescriptorValues& d = o.d;
@@ -48,76 +48,86 @@ Result<Movement> Movement::of(const Configuration& configuration, const Operatio
   Box far{d[tra::kRun],
           {d[tra::kLen1], d[tra::kLen2], d[tra::kLen3]},
           {d[tra::kFarStride1], d[tra::kFarStride2], d[tra::kFarStride3]}};
-  Box near{d[tra::kRun],
-           {d[tra::kLen1] + d[tra::kPadLeft] + d[tra::kPadRight],
-            d[tra::kLen2] + d[tra::kPadTop] + d[tra::kPadBottom], d[tra::kLen3]},
-           {d[tra::kNearStride1], d[tra::kNearStride2], d[tra::kNearStride3]}};
+  const Box near{d[tra::kRun],
+                 {d[tra::kLen1] + d[tra::kPadLeft] + d[tra::kPadRight],
+                  d[tra::kLen2] + d[tra::kPadTop] + d[tra::kPadBottom], d[tra::kLen3]},
+                 {d[tra::kNearStride1], d[tra::kNearStride2], d[tra::kNearStride3]}};
   if (near.bytes() > kMostBytes) return error("a transfer of {:.0f} bytes", near.bytes());
   Movement m;
   m.isStore_ = o.insn.op == Op::kStore;
   m.isDram_ = m.isStore_ || o.insn.op == Op::kLoad;
-  int64_t from = 0, to = far.run;
-  for (int i = 0; i < 3; ++i) {
-    const int64_t reach = (far.lengths[i] - 1) * far.strides[i];
-    (reach < 0 ? from : to) += reach;
-  }
-  if (m.isDram_) {
-    namespace f = field::load;
-    static_assert(int{f::kRegion} == int{field::store::kRegion} &&
-                  int{f::kFar} == int{field::store::kFar});
-    const auto region = static_cast<size_t>(o.insn.values[f::kRegion]);
-    const int64_t at = o.insn.values[f::kFar];
-    if (region >= binary.regions.size())
-      return error("region {}: the program has {}", region, binary.regions.size());
-    if (at + from < 0 || static_cast<uint64_t>(at + to) > binary.regions[region].bytes)
-      return error("bytes {}..{} of region '{}', which has {}", at + from, at + to - 1,
-                   binary.regions[region].name, binary.regions[region].bytes);
-    m.start_ = bases[region] + static_cast<uint64_t>(at);
-  }
+  if (m.isDram_)
+    if (Outcome outside = m.placeInRegion(far, o, binary, bases)) return *std::move(outside);
   far.join();
-  // The scratchpad's side; a fill has no other one.
-  const bool isFill = o.insn.op == Op::kFill;
-  const int64_t left = d[tra::kPadLeft], right = d[tra::kPadRight], top = d[tra::kPadTop],
-                bottom = d[tra::kPadBottom];
-  const bool isPadded = left || right || top || bottom;
-  const auto words = [&](int64_t bytes) { return (bytes + width - 1) / width; };
   m.widthLog2_ = std::countr_zero(static_cast<uint64_t>(width));
-  if (isPadded) {
-    const int64_t run = near.run;
-    const bool isPacked = near.strides[0] == run;
-    const auto runs = [&](int64_t count) {
-      return isPacked ? words(count * run) : count * words(run);
-    };
-    m.nearRun_ = isPacked ? run * d[tra::kLen1] : run;
-    m.rowBytes_ = run * d[tra::kLen1];
-    m.planeBytes_ = m.rowBytes_ * d[tra::kLen2];
-    m.planes_ = d[tra::kLen3];
-    const int64_t empty = runs(near.lengths[0]);
-    m.topWords_ = top * empty;
-    m.leftWords_ = runs(left);
-    m.rowWords_ = m.leftWords_ + runs(d[tra::kLen1]) + runs(right);
-    m.planeWords_ = m.topWords_ + d[tra::kLen2] * m.rowWords_ + bottom * empty;
-    m.nearBytes_ = near.runs() * run;
-  } else {
-    near.join();
-    m.nearRun_ = near.run;
-    m.nearBytes_ = m.rowBytes_ = m.planeBytes_ = near.runs() * near.run;
-    m.rowWords_ = m.planeWords_ = near.runs() * words(near.run);
-  }
-  m.runWords_ = words(m.nearRun_);
+  const bool isPadded =
+      d[tra::kPadLeft] || d[tra::kPadRight] || d[tra::kPadTop] || d[tra::kPadBottom];
+  if (isPadded)
+    m.countPadded(near, d);
+  else
+    m.countDense(near);
+  m.runWords_ = m.wordsOfRun(m.nearRun_);
   m.portCycles_ = m.planes_ * m.planeWords_;
-  if (o.insn.op == Op::kCopy) m.portCycles_ = std::max(m.portCycles_, far.runs() * words(far.run));
+  if (o.insn.op == Op::kCopy)
+    m.portCycles_ = std::max(m.portCycles_, far.runs() * m.wordsOfRun(far.run));
   m.run_ = far.run;
   std::copy(far.lengths, far.lengths + 3, m.lengths_);
   std::copy(far.strides, far.strides + 3, m.strides_);
+  const bool isFill = o.insn.op == Op::kFill; // it has no side but the scratchpad's
   m.farRuns_ = m.left_ = isFill ? 0 : far.runs();
   m.farBytes_ = m.farRuns_ * far.run;
   m.step_ = std::abs(far.strides[0]);
   return m;
 }
 
+Outcome Movement::placeInRegion(const Box& far, const Operation& o, const Binary& binary,
+                                const std::vector<uint64_t>& bases) {
+  namespace f = field::load;
+  static_assert(int{f::kRegion} == int{field::store::kRegion} &&
+                int{f::kFar} == int{field::store::kFar});
+  int64_t from = 0, to = far.run;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t reach = (far.lengths[i] - 1) * far.strides[i];
+    (reach < 0 ? from : to) += reach;
+  }
+  const auto region = static_cast<size_t>(o.insn.values[f::kRegion]);
+  const int64_t at = o.insn.values[f::kFar];
+  if (region >= binary.regions.size())
+    return error("region {}: the program has {}", region, binary.regions.size());
+  if (at + from < 0 || static_cast<uint64_t>(at + to) > binary.regions[region].bytes)
+    return error("bytes {}..{} of region '{}', which has {}", at + from, at + to - 1,
+                 binary.regions[region].name, binary.regions[region].bytes);
+  start_ = bases[region] + static_cast<uint64_t>(at);
+  return std::nullopt;
+}
+
+void Movement::countPadded(const Box& near, const DescriptorValues& d) {
+  const int64_t run = near.run;
+  const bool isPacked = near.strides[0] == run;
+  const auto runs = [&](int64_t count) {
+    return isPacked ? wordsOfRun(count * run) : count * wordsOfRun(run);
+  };
+  nearRun_ = isPacked ? run * d[tra::kLen1] : run;
+  rowBytes_ = run * d[tra::kLen1];
+  planeBytes_ = rowBytes_ * d[tra::kLen2];
+  planes_ = d[tra::kLen3];
+  const int64_t empty = runs(near.lengths[0]);
+  topWords_ = d[tra::kPadTop] * empty;
+  leftWords_ = runs(d[tra::kPadLeft]);
+  rowWords_ = leftWords_ + runs(d[tra::kLen1]) + runs(d[tra::kPadRight]);
+  planeWords_ = topWords_ + d[tra::kLen2] * rowWords_ + d[tra::kPadBottom] * empty;
+  nearBytes_ = near.runs() * run;
+}
+
+void Movement::countDense(Box near) {
+  near.join();
+  nearRun_ = near.run;
+  nearBytes_ = rowBytes_ = planeBytes_ = near.runs() * near.run;
+  rowWords_ = planeWords_ = near.runs() * wordsOfRun(near.run);
+}
+
 int64_t Movement::wordsWithin(int64_t bytes) const {
-  // Most boxes are one run or one row: no division then.
+  // Most boxes are one run or one row, for which a comparison saves the division.
   const auto split = [](int64_t a, int64_t by) {
     return a < by ? std::pair(int64_t{0}, a) : std::pair(a / by, a % by);
   };
@@ -155,7 +165,7 @@ Movement::Burst Movement::next(int64_t limit) {
 void Landing::begin(const Configuration& configuration, const Movement& movement, int64_t at) {
   words_ = movement.leadingWords();
   port_ = at + words_;
-  // Twice the bursts under way fit, and it asks while the longest one does.
+  // The channel has room for twice the bursts under way, and asks as long as the longest one fits.
   const int64_t longest =
       std::max(configuration[key::kDmaBurstBytes], configuration[key::kScratchpadBankWidth]);
   const auto outstanding = static_cast<uint64_t>(configuration[key::kDmaOutstanding]);

@@ -14,8 +14,8 @@ namespace candela::npu {
 class Movement {
 public:
   Movement() = default;
-  /// `base`: the address of its region. Errors: a region that the program has not, bytes outside of
-  /// it.
+  /// The transfer of an operation; `bases`: the addresses of the regions. Errors: a region that the
+  /// program has not, bytes outside of it.
   static Result<Movement> of(const Configuration& configuration, const Operation& operation,
                              const Binary& binary, const std::vector<uint64_t>& bases);
 
@@ -57,6 +57,15 @@ public:
   int64_t farStep() const { return step_; }
 
 private:
+  struct Box; ///< runs of bytes: one side of a transfer
+  /// Finds the first byte of DRAM; an error for bytes outside of the region.
+  Outcome placeInRegion(const Box& far, const Operation& operation, const Binary& binary,
+                        const std::vector<uint64_t>& bases);
+  /// Counts the scratchpad's words: of a box with padding, of one without, and those that follow
+  /// from either.
+  void countPadded(const Box& near, const DescriptorValues& d);
+  void countDense(Box near);
+  int64_t wordsOfRun(int64_t bytes) const { return (bytes + (1 << widthLog2_) - 1) >> widthLog2_; }
   int64_t portUntil(int64_t bytes) const;
 
   bool isDram_ = false, isStore_ = false;
@@ -82,7 +91,7 @@ public:
   void arrive(int64_t cycle, int64_t words);
   /// The cycle from which the channel has room to ask for the burst that Movement::next gave last.
   int64_t roomFor(const Movement& movement, const Movement::Burst& burst);
-  /// When all words so far are written.
+  /// The cycle from which all words so far are written.
   int64_t end() const { return port_; }
 
 private:
@@ -94,7 +103,7 @@ private:
   std::vector<Stretch> written_; ///< if so, from first_ on
   size_t first_ = 0;
 };
-/// Of a copy or a fill: cycles from its first word until all are written. Uses up the bursts; a
+/// The cycles of a copy or a fill from its first word until all are written. Uses up the bursts; a
 /// copy of millions of words takes those of its busier side.
 int64_t cyclesWithin(const Configuration& configuration, Movement& movement);
 

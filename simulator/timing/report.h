@@ -82,7 +82,7 @@ struct TimeReport {
   uint64_t dramBursts = 0, rowHits = 0, rowMisses = 0, refreshes = 0;
   /// cycles of the NPU, mean over channels
   int64_t dramBusy = 0;
-  /// Of the PMU, as the program controls them: cycles, and with ScheduleOptions::counts all.
+  /// The PMU's, as the program controls them: cycles, and with ScheduleOptions::counts all.
   Counters counters{};
   std::array<Counters, kSnapshotSlots> snapshots{};
 };

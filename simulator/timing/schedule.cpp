@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kPage = 4096;  ///< regions begin at multiples
 constexpr int64_t kChunk = 2048; ///< bytes that a transfer moves at a time where time is fast
 
-/// Of a read, there and back, where every other one has to open a row.
+/// The latency of a read, there and back, where every other one has to open a row.
 int64_t readLatency(const Dram& dram) {
   const DramTiming& t = dram.timing();
   const int64_t controller =
@@ -104,7 +104,7 @@ void Schedule::step(int engine) {
 
 // ---- Engines
 
-/// An engine that may begin what is at the head of its queue.
+/// Lets an engine begin what is at the head of its queue, if it may.
 void Schedule::wake(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   if ((p.state != State::kIdle && p.state != State::kWaits) || p.queue.empty()) return;
@@ -164,7 +164,6 @@ int64_t Schedule::bankStall(int engine, int64_t cycles) const {
 void Schedule::begin(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   const Operation& o = p.queue.front().operation;
-  const int64_t banks = configuration_[key::kScratchpadBanks];
   p.now.start = p.event;
   p.spread = 1;
   if (options_.follower) options_.follower->begin(engine, p.queue.front().instruction, o);
@@ -173,26 +172,36 @@ void Schedule::begin(int engine) {
     if (options_.onCounted) options_.onCounted(p.queue.front().instruction, p.counted);
   }
   const bool isDma = (isLoad(engine) || isStore(engine)) && o.insn.op != Op::kNop;
-  if (!isDma) {
-    p.cost = computeCost(configuration_, o);
-    p.spread = std::gcd(p.cost.step, banks);
-    p.rate = 1024 * p.cost.words / std::max<int64_t>(1, p.cost.cycles());
-    const int64_t stall = p.cost.words ? bankStall(engine, p.cost.stream) : 0;
-    p.now.stalls[static_cast<size_t>(Stall::kBank)] = stall;
-    tag(p.cost.streamTag, p.cost.stream);
-    tag(p.cost.fixedTag, p.cost.fixed);
-    tag(Tag::kAssumed, stall);
-    p.state = State::kRuns;
-    p.event = p.until = p.now.start + p.cost.cycles() + stall;
-    return;
-  }
+  if (isDma)
+    beginMovement(engine);
+  else
+    beginCompute(engine);
+}
+
+void Schedule::beginCompute(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  p.cost = computeCost(configuration_, p.queue.front().operation);
+  p.spread = std::gcd(p.cost.step, configuration_[key::kScratchpadBanks]);
+  p.rate = 1024 * p.cost.words / std::max<int64_t>(1, p.cost.cycles());
+  const int64_t stall = p.cost.words ? bankStall(engine, p.cost.stream) : 0;
+  p.now.stalls[static_cast<size_t>(Stall::kBank)] = stall;
+  tag(p.cost.streamTag, p.cost.stream);
+  tag(p.cost.fixedTag, p.cost.fixed);
+  tag(Tag::kAssumed, stall);
+  p.state = State::kRuns;
+  p.event = p.until = p.now.start + p.cost.cycles() + stall;
+}
+
+void Schedule::beginMovement(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  const Operation& o = p.queue.front().operation;
   Result<Movement> movement = Movement::of(configuration_, o, binary_, placement_.bases);
   if (!movement) {
     const uint32_t at = p.queue.front().instruction;
     return fail(error("instruction {}: {}{}", at, binary_.origin(at), movement.message()));
   }
   p.movement = *std::move(movement);
-  const int64_t setup = valueOf(Timing::kDmaSetup), port = p.movement.portCycles();
+  const int64_t port = p.movement.portCycles();
   const double memory = p.movement.isDram()
                             ? memoryCycles(dram_, configuration_, p.movement.farRuns(),
                                            p.movement.farRun(), p.movement.farStep())
@@ -201,31 +210,41 @@ void Schedule::begin(int engine) {
   p.rate = memory > static_cast<double>(port)
                ? static_cast<int64_t>(1024.0 * static_cast<double>(port) / memory)
                : 1024;
-  const int64_t stall = bankStall(engine, port);
-  p.now.stalls[static_cast<size_t>(Stall::kBank)] = stall;
-  p.until = p.now.start + setup + std::max(port, static_cast<int64_t>(memory)) + latency_;
-  if (!p.movement.isDram()) {
-    const int64_t pipeline = valueOf(Timing::kDmaPipeline);
-    const int64_t reading = o.insn.op == Op::kCopy ? valueOf(Timing::kDmaRead) : 0;
-    const int64_t inner = options_.fidelity == Fidelity::kFast
-                              ? port + reading
-                              : cyclesWithin(configuration_, p.movement);
-    // each word is followed
-    if (options_.fidelity == Fidelity::kAccurate) events_ += static_cast<uint64_t>(port);
-    tag(timingConstant(Timing::kDmaSetup).tag, setup + pipeline);
-    tag(Tag::kSpec, inner);
-    tag(Tag::kAssumed, stall);
-    p.state = State::kRuns;
-    p.event = p.until = p.now.start + setup + inner + pipeline + stall;
-    return;
-  }
+  p.now.stalls[static_cast<size_t>(Stall::kBank)] = bankStall(engine, port);
+  if (p.movement.isDram())
+    beginTransfer(p, memory);
+  else
+    beginWithinScratchpad(p);
+}
+
+void Schedule::beginWithinScratchpad(Process& p) {
+  const int64_t setup = valueOf(Timing::kDmaSetup), pipeline = valueOf(Timing::kDmaPipeline);
+  const int64_t port = p.movement.portCycles();
+  const int64_t stall = p.now.stalls[static_cast<size_t>(Stall::kBank)];
+  const int64_t reading = p.now.op == Op::kCopy ? valueOf(Timing::kDmaRead) : 0;
+  const int64_t inner = options_.fidelity == Fidelity::kFast
+                            ? port + reading
+                            : cyclesWithin(configuration_, p.movement);
+  // cyclesWithin follows each word, so they count against the limit as bursts do
+  if (options_.fidelity == Fidelity::kAccurate) events_ += static_cast<uint64_t>(port);
+  tag(timingConstant(Timing::kDmaSetup).tag, setup + pipeline);
+  tag(Tag::kSpec, inner);
+  tag(Tag::kAssumed, stall);
+  p.state = State::kRuns;
+  p.event = p.until = p.now.start + setup + inner + pipeline + stall;
+}
+
+void Schedule::beginTransfer(Process& p, double memory) {
+  const int64_t setup = valueOf(Timing::kDmaSetup);
+  const int64_t busiest = std::max(p.movement.portCycles(), static_cast<int64_t>(memory));
+  p.until = p.now.start + setup + busiest + latency_;
   p.perByte = memory / static_cast<double>(p.movement.farBytes());
   p.written = writtenBusy_;
   p.completions.assign(static_cast<size_t>(configuration_[key::kDmaOutstanding]), 0);
   p.burst = 0;
   p.last = p.issued = p.arrived = 0;
   p.isLast = false;
-  p.port = p.now.start + setup + stall;
+  p.port = p.now.start + setup + p.now.stalls[static_cast<size_t>(Stall::kBank)];
   p.state = State::kMoves;
   p.event = p.now.start + setup;
   if (options_.fidelity == Fidelity::kFast) return;
@@ -237,8 +256,8 @@ void Schedule::begin(int engine) {
     p.landing.begin(configuration_, p.movement, p.port);
 }
 
-/// The next burst, and in how many cycles its data crosses the channel's port: byte a of the memory
-/// has its lane.
+/// Finds the next burst, and in how many cycles its data crosses the channel's port: byte a of the
+/// memory has its lane.
 void Schedule::lookAhead(Process& p) const {
   p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
   const auto beat = static_cast<uint64_t>(configuration_[key::kDmaBeatBytes]);
@@ -248,9 +267,9 @@ void Schedule::lookAhead(Process& p) const {
                 : static_cast<int64_t>(last / beat - p.ahead.address / beat) + 1;
 }
 
-/// A store asks for its next burst from cycle `asked` on, once its words were read and fewer than
-/// dma.requests bursts before it have beats left. Returns when the memory has it: of one beat with
-/// its request, which its beat follows two cycles later; of more, later by as many.
+/// Lets a store ask for its next burst from cycle `asked` on, once its words were read and fewer
+/// than dma.requests bursts before it have beats left. Returns when the memory has it: of one beat
+/// with its request, which its beat follows two cycles later; of more, later by as many.
 int64_t Schedule::sendUntil(Process& p, int64_t asked) {
   p.port += p.ahead.port;
   int64_t& sent = p.sent[p.burst % p.sent.size()]; // of dma.requests bursts before
@@ -260,7 +279,8 @@ int64_t Schedule::sendUntil(Process& p, int64_t asked) {
   return sent - 2;
 }
 
-/// One burst of a transfer: of a load it is asked for now, of a store it was read and is sent now.
+/// Moves one burst of a transfer: of a load it is asked for now, of a store it was read and is sent
+/// now.
 void Schedule::moveBurst(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   if (p.isLast) return endMovement(engine);
@@ -286,7 +306,7 @@ void Schedule::moveBurst(int engine) {
   p.event = isStore ? sendUntil(p, asked) : std::max(asked, p.landing.roomFor(p.movement, p.ahead));
 }
 
-/// A load's burst, beat by beat, the last one now.
+/// Lands a load's burst, beat by beat, the last one now.
 void Schedule::land(Process& p) const {
   if (p.beats == 1) return p.landing.arrive(p.arrived, p.ahead.port);
   const int64_t beat = configuration_[key::kDmaBeatBytes],
@@ -300,7 +320,7 @@ void Schedule::land(Process& p) const {
   }
 }
 
-/// Some of a transfer in closed form: the bus serves in the order of asking.
+/// Moves some of a transfer in closed form: the bus serves in the order of asking.
 void Schedule::moveChunk(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   if (p.issued == p.movement.farBytes()) return endMovement(engine);
@@ -331,7 +351,7 @@ void Schedule::moveChunk(int engine) {
   hasRead_ = !p.movement.isStore();
   busFree_ = std::max(busFree_, static_cast<double>(now)) + bus + turning;
   if (p.movement.isStore()) writtenBusy_ += bus + turning;
-  // They also go together: reads that wait for an answer, not for the bus, wait for the end of that
+  // Writes also go together: reads that wait for an answer, not for the bus, wait for their end
   // too.
   const double written = writtenBusy_ - std::exchange(p.written, writtenBusy_);
   const int64_t still = p.movement.isStore() ? 0 : static_cast<int64_t>(written);

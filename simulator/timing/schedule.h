@@ -1,3 +1,8 @@
+// A program in time, by discrete events: engines are processes that sleep until something happens
+// to them, and the earliest event is always the next one. Nothing is stepped cycle by cycle:
+// compute takes what a closed form says, a transfer is as many events as it has bursts or chunks,
+// and the memory is a state that each access moves on. So the work follows instructions and bursts,
+// not cycles.
 #pragma once
 
 #include <deque>
@@ -17,7 +22,7 @@ struct Placement {
   uint64_t program = 0;
   uint64_t end = 0; ///< of the page the program ends in, where the last burst of its fetch may end
 };
-/// One after the other, each from a page on, the program last.
+/// Places the regions one after the other, each from a page on, the program last.
 Placement placementOf(const Binary& binary);
 
 /// What answers bursts and fetches where it is not the schedule's own Dram. With
@@ -25,14 +30,14 @@ Placement placementOf(const Binary& binary);
 class MemoryPort {
 public:
   virtual ~MemoryPort() = default;
-  /// As Dram::access.
+  /// Does what Dram::access does.
   virtual int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite,
                          int requester) = 0;
-  /// As Dram::drain.
+  /// Does what Dram::drain does.
   virtual int64_t drain(int64_t cycle) = 0;
 };
 
-/// Who follows a schedule: computes values in the order of time, say. Called within step().
+/// An observer of a schedule: computes values in the order of time, say. Called within step().
 class Follower {
 public:
   virtual ~Follower() = default;
@@ -46,7 +51,7 @@ public:
 
 struct ScheduleOptions {
   Fidelity fidelity = Fidelity::kAccurate;
-  /// Words and bursts; loops could otherwise run for years.
+  /// The most words and bursts; loops could otherwise run for years.
   uint64_t maxEvents = uint64_t{1} << 33;
   /// Called for each instruction that ends, in the order of ends (of one cycle: by engine).
   std::function<void(const InstructionTime&)> onRetire;
@@ -68,7 +73,7 @@ class Schedule {
 public:
   static constexpr int64_t kNever = INT64_MAX;
 
-  /// All must outlive the schedule.
+  /// Keeps references: all must outlive the schedule.
   Schedule(const Configuration& configuration, const Binary& binary,
            const ScheduleOptions& options);
 
@@ -78,7 +83,7 @@ public:
   int next() const;
   void step(int engine);
 
-  /// What finish() will say is an error, and no deadlock.
+  /// Whether what finish() will say is an error, and no deadlock.
   bool hasFailed() const { return error_.has_value(); }
 
   /// What the PMU's counter of cycles shows in that cycle, and showed at a snapshot.
@@ -89,8 +94,8 @@ public:
     return report_.snapshots[slot][static_cast<size_t>(Counter::kCycles)];
   }
 
-  /// After the end. Errors: a word or descriptor that is none, no halt, bytes outside of a region,
-  /// deadlock, too long.
+  /// Reports on the program, after its end. Errors: a word or descriptor that is none, no halt,
+  /// bytes outside of a region, deadlock, too long.
   Result<TimeReport> finish();
 
 private:
@@ -139,6 +144,15 @@ private:
 
   void wake(int engine);
   void begin(int engine);
+  /// Begins an instruction that computes, or a nop.
+  void beginCompute(int engine);
+  /// Begins one of a DMA channel, by one of the two below.
+  void beginMovement(int engine);
+  /// Begins a copy or a fill, which has its time at once.
+  void beginWithinScratchpad(Process& p);
+  /// Begins a load or a store: the first of many events, chunk by chunk or burst by burst.
+  /// `memory`: cycles that the memory's bus takes.
+  void beginTransfer(Process& p, double memory);
   void lookAhead(Process& p) const;
   static int64_t sendUntil(Process& p, int64_t asked);
   void land(Process& p) const;
@@ -151,7 +165,27 @@ private:
   int64_t bankStall(int engine, int64_t cycles) const;
   void tag(Tag tag, int64_t cycles) { report_.tagged[static_cast<size_t>(tag)] += cycles; }
 
+  /// What the control processor stands for, and until when: kNever where another process ends it.
+  struct Blockage {
+    Stall by;
+    int64_t until;
+  };
   void control();
+  /// Whether an instruction for an engine meets a full queue.
+  std::optional<Blockage> blockageOfQueue(const Insn& insn) const;
+  /// What an instruction of the control processor itself waits for: engines that have to be idle,
+  /// tokens that are not there.
+  std::optional<Blockage> blockageOf(const Insn& insn) const;
+  /// Stands still until the blockage ends.
+  void block(const Blockage& blockage);
+  /// Adds up for how long it stood, if it did.
+  StallCycles unblock();
+  /// Runs an instruction of the control processor itself.
+  void runOwn(const Insn& insn, const StallCycles& stalls);
+  /// Says how many cycles the program took, behind its halt.
+  void endProgram();
+  /// Moves to the next word: of a loop that is not done, to its first one.
+  void advance();
   void controlInstruction(const Insn& insn);
   void dispatch(const Insn& insn);
   bool fetched();
@@ -201,7 +235,7 @@ int64_t productOverhead(const Configuration& configuration);
 /// What the memory did, of a schedule's own Dram or of one that answered its bursts.
 void addMemory(TimeReport& report, const Dram& dram);
 
-/// The whole program.
+/// Runs the whole program.
 Result<TimeReport> timeOf(const Configuration& configuration, const Binary& binary,
                           const ScheduleOptions& options = {});
 

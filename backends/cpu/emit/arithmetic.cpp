@@ -31,7 +31,7 @@ Value unary(Builder& b, uint16_t fn, Value x) {
   }
 }
 
-/// Integer division by the law: x / 0 = 0, x rem 0 = x, lowest / -1 wraps.
+/// Divides integers by the law: x / 0 = 0, x rem 0 = x, lowest / -1 wraps.
 Value divide(Builder& b, Value x, Value y, bool isSigned, bool remainder) {
   const Value zero = b.zero(x.ty, x.lanes), one = b.splat(b.integer(x.ty, 1), x.lanes);
   const Value byZero = b.compare(Cmp::EQ, y, zero);
@@ -48,7 +48,7 @@ Value divide(Builder& b, Value x, Value y, bool isSigned, bool remainder) {
 }
 
 Value shift(Builder& b, Value x, Value by, bool left, bool isSigned, int width) {
-  // Compared without a sign: a negative count is at least the width too.
+  // The count is compared without a sign: a negative one is at least the width too.
   const Value far = b.compare(Cmp::UGT, by, b.integer(x.ty, width - 1));
   const Value safe = b.select(far, b.integer(x.ty, isSigned && !left ? width - 1 : 0), by);
   const Value value = left ? b.shl(x, safe) : b.shr(x, safe, isSigned);
@@ -80,7 +80,7 @@ Value binary(Builder& b, uint16_t fn, uint8_t elem, Value x, Value y) {
 
 Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool saturate) {
   const Ty to = tyOf(elem);
-  // infinities too become the largest number
+  // Infinities become the largest number too.
   if (saturate && isFloatElem(elem) && isFloatElem(x.elem)) {
     const Value largest = b.real(to, elem == CDL_F32 ? FLT_MAX : DBL_MAX);
     return b.min(b.max(b.cast(x.value, to, true), b.neg(largest)), largest);
@@ -94,7 +94,7 @@ Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool satura
     if (fn == CDL_CONVERT_RNE) rounded = b.round(rounded, Round::EVEN);
     if (fn == CDL_CONVERT_FLOOR) rounded = b.round(rounded, Round::FLOOR);
     if (saturate) return b.toInteger(rounded, to, isSignedElem(elem));
-    // Wraps: the low bits of the value clamped to -2^63 .. 2^64 - 1.
+    // The result wraps: it is the low bits of the value clamped to -2^63 .. 2^64 - 1.
     const Value isLarge = b.compare(Cmp::GE, rounded, b.real(rounded.ty, 0x1p63));
     const Value wide = b.select(isLarge, b.toInteger(rounded, Ty::I64, false),
                                 b.toInteger(rounded, Ty::I64, true));
@@ -102,7 +102,7 @@ Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool satura
   }
   const bool isSigned = isSignedElem(x.elem);
   if (!saturate || x.elem == CDL_BOOL) return b.cast(x.value, to, isSigned);
-  // By way of i64, in which every source but u64 is what it is.
+  // The value goes by way of i64, in which every source but u64 is what it is.
   const int width = widthOf(elem);
   const bool toSigned = isSignedElem(elem);
   Value wide = b.cast(x.value, Ty::I64, isSigned);
@@ -249,19 +249,20 @@ Typed rescaleTwo(Builder& b, const RescaleForm& form, uint8_t elem, const std::v
   };
   const Value sum = b.add(b.shl(b.mul(wide(0), wide(1)), b.i64(form.aLeftShift)),
                           b.shl(b.mul(wide(4), wide(5)), b.i64(form.bLeftShift)));
-  // To nearest, ties to even, by the bits below the shift. The sum is below 2^63, so nothing wraps.
+  // The bits below the shift round to nearest, ties to even. The sum is below 2^63, so nothing
+  // wraps.
   const Value zero = b.i64(0), one = b.i64(1), shift = b.max(wide(2), zero);
   const Value far = b.compare(Cmp::GT, shift, b.i64(63)), safe = b.min(shift, b.i64(63));
   const Value floor = b.shr(sum, safe, true);
   const Value rest = b.sub(sum, b.shl(floor, safe));
-  // without a shift: 1, which no rest reaches
+  // Without a shift half is 1, which no rest reaches.
   const Value half = b.shl(one, b.max(b.sub(safe, one), zero));
   const Value isOdd = b.compare(Cmp::NE, b.bitAnd(floor, one), zero);
   const Value up =
       b.bitOr(b.compare(Cmp::UGT, rest, half), b.bitAnd(b.compare(Cmp::EQ, rest, half), isOdd));
   Value value = b.select(far, zero, b.add(floor, b.cast(up, Ty::I64, false)));
-  // Clamped before the zero point is added too, so that the addition cannot wrap; the limits are of
-  // at most 32 bits.
+  // The value is clamped before the zero point is added too, so that the addition cannot wrap; the
+  // limits are of at most 32 bits.
   const Value limit = b.i64(int64_t(1) << 40);
   value = b.add(b.min(b.max(value, b.neg(limit)), limit), wide(3));
   value = b.min(b.max(value, b.i64(form.clampMin)), b.i64(form.clampMax));
@@ -298,7 +299,7 @@ Value roundedF64(Builder& b, const RescaleForm& form, uint8_t elem, Value a, Val
   Value value = b.add(b.sub(b.fma(a, scale, magic), magic), zero);
   value = b.min(b.max(value, b.real(Ty::F64, static_cast<double>(form.clampMin))),
                 b.real(Ty::F64, static_cast<double>(form.clampMax)));
-  // Within the limits of i32 or u32: the plain conversion is exact.
+  // The plain conversion of a value within the limits of i32 or u32 is exact.
   const Value whole = b.truncated(value, form.clampMax > INT32_MAX ? Ty::I64 : Ty::I32);
   return b.cast(whole, tyOf(elem), true);
 }
@@ -321,8 +322,8 @@ bool saturatesInF32(const RescaleForm& form, double scale, int64_t zero) {
 }
 
 bool JoinLaw::isNarrow() const {
-  // Sums of two products of 9 and 15 bits, then as many bits of fraction as leave a rounding in
-  // i32.
+  // The law sums two products of 9 and 15 bits, then keeps as many bits of fraction as leave a
+  // rounding in i32.
   return a >= 0 && b >= 0 && a < (1 << 30) && b < (1 << 30) && shift > 15 && shift <= 15 + 24;
 }
 
@@ -333,7 +334,7 @@ Value joined(Builder& b, const JoinLaw& law, Value x, Value y) {
   };
   const Value high = products(law.a >> 15, law.b >> 15),
               low = products(law.a & 0x7fff, law.b & 0x7fff);
-  // high * 2^15 + low: its floor, and whether anything lies below.
+  // The sum is high * 2^15 + low: this is its floor, and whether anything lies below.
   const Value floor = b.add(high, b.shr(low, b.i32(15), true));
   const Value rest = b.min(b.bitAnd(low, b.i32(0x7fff)), b.i32(1), false);
   const auto by = static_cast<int32_t>(law.shift - 15);

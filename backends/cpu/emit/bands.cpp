@@ -8,7 +8,7 @@ namespace {
 
 /// A call of a run that goes band by band, with what its instruction and those that it does too
 /// read and write.
-struct Step {
+struct BandedCall {
   Call call;
   UnitRows rows;
   struct Read {
@@ -20,16 +20,16 @@ struct Step {
   int64_t stride = 1, pad = 0, extent = 1; // of its window
   std::vector<int64_t> done;               // tiles at the end of each band
 
-  /// Rows of what it reads, from the first one on, that its first tiles need.
+  /// How many rows of what it reads, from the first one on, its first tiles need.
   int64_t needs(const Read& read, int64_t tiles) const {
     const int64_t own = rows.touched(tiles);
     return read.isWindow && own ? (own - 1) * stride - pad + extent : own;
   }
 };
 
-class Group {
+class BandedGroup {
 public:
-  Group(Lowering& lowering, const cdl_group_t& group)
+  BandedGroup(Lowering& lowering, const cdl_group_t& group)
       : lowering_(lowering), image_(lowering.image), group_(group) {}
 
   /// The calls first .. end - 1 of the group, cut into bands.
@@ -50,8 +50,8 @@ public:
   }
 
 private:
-  Step stepOf(const Call& call, const UnitRows& rows) const {
-    Step step;
+  BandedCall stepOf(const Call& call, const UnitRows& rows) const {
+    BandedCall step;
     step.call = call;
     step.rows = rows;
     std::vector<uint32_t> instrs = lowering_.doneBy(call.instr);
@@ -74,7 +74,7 @@ private:
     return step;
   }
 
-  /// Rows of the taps of weights, wherever their layout has them.
+  /// How many rows of taps weights have, wherever their layout has them.
   int64_t tapsOf(const cdl_view_t& weights) const {
     const cdl_layout_t& layout = *cdl_get_layout(image_, weights.layout);
     for (int i = 0; weights.layout && i < layout.count; ++i)
@@ -82,12 +82,12 @@ private:
     return weights.dims[2];
   }
 
-  /// Tiles end where it suits them, not where bands do: a call may be ahead of the rows that the
-  /// core has judged, so no two buffers of the run may share memory.
+  /// Whether no two buffers of the run share memory. Tiles end where it suits them, not where bands
+  /// do: a call may be ahead of the rows that the core has judged.
   bool isApart() const {
     std::vector<uint32_t> buffers;
-    for (const Step& step : run_) {
-      for (const Step::Read& read : step.reads) buffers.push_back(read.buffer);
+    for (const BandedCall& step : run_) {
+      for (const BandedCall::Read& read : step.reads) buffers.push_back(read.buffer);
       buffers.insert(buffers.end(), step.writes.begin(), step.writes.end());
     }
     std::sort(buffers.begin(), buffers.end());
@@ -103,14 +103,14 @@ private:
     return true;
   }
 
-  /// How far each call gets in each band, from the last one to the first.
+  /// Sets how far each call gets in each band, from the last one to the first.
   void setFrontiers() {
     for (size_t s = run_.size(); s-- > 0;) {
-      Step& step = run_[s];
+      BandedCall& step = run_[s];
       bool isRead = false;
       step.done.assign(group_.bands, 0);
       for (size_t c = s + 1; c < run_.size(); ++c)
-        for (const Step::Read& read : run_[c].reads) {
+        for (const BandedCall::Read& read : run_[c].reads) {
           if (std::find(step.writes.begin(), step.writes.end(), read.buffer) == step.writes.end())
             continue;
           isRead = true;
@@ -127,11 +127,11 @@ private:
 
   void endRun() {
     if (run_.size() < 2 || !isApart()) {
-      for (const Step& step : run_) calls_.push_back(step.call);
+      for (const BandedCall& step : run_) calls_.push_back(step.call);
     } else {
       setFrontiers();
       for (uint32_t k = 0; k < group_.bands; ++k)
-        for (const Step& step : run_) {
+        for (const BandedCall& step : run_) {
           const int64_t from = k ? step.done[k - 1] : 0, to = step.done[k];
           if (from >= to) continue;
           Call call = step.call;
@@ -148,7 +148,7 @@ private:
   Lowering& lowering_;
   const cdl_image_t* image_;
   const cdl_group_t& group_;
-  std::vector<Step> run_;
+  std::vector<BandedCall> run_;
   std::vector<Call> calls_;
 };
 
@@ -166,7 +166,7 @@ void runInBands(Lowering& lowering) {
     while (g && end < calls.size() && groupOf(end) == g) ++end;
     const cdl_group_t* group = g ? cdl_get_group(lowering.image, g) : nullptr;
     if (group && group->bands > 1 && group->band_dim == 2) {
-      const std::vector<Call> banded = Group(lowering, *group).cut(c, end);
+      const std::vector<Call> banded = BandedGroup(lowering, *group).cut(c, end);
       arranged.insert(arranged.end(), banded.begin(), banded.end());
     } else {
       arranged.insert(arranged.end(), calls.begin() + static_cast<std::ptrdiff_t>(c),

@@ -1,4 +1,8 @@
-// Groups of the Program: calls of one instruction after the other become calls of band after band.
+// Groups of the Program: calls of one instruction after the other become calls of band after band,
+// so that the next layer reads what is still in the cache. How far a call has to get in a band
+// follows from those behind it: the last one stops at the border of the band, each one before it
+// behind the last row that a window of its readers touches. Rows that two bands need are computed
+// once, with the first of them.
 #pragma once
 
 #include "lowering.hpp"

@@ -1,7 +1,7 @@
 #include "contraction.hpp"
 
-#include "ending.hpp"
-#include "map.hpp"
+#include "elementwise.hpp"
+#include "epilogue.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -25,15 +25,15 @@ namespace {
 
 constexpr int kUnroll = 4;           // steps of the innermost axis in one basic block
 constexpr int64_t kTilesPerUnit = 8; // along a row that is longer
-// bytes that stay in the second-level cache beside what streams through it
+// The bytes that stay in the second-level cache beside what streams through it.
 constexpr int64_t kNear = 1 << 20;
 
 struct TileShape {
   int rows, columns, panels;
 };
 
-/// Points x panels that stay in registers with the weights and one broadcast beside them. More
-/// accumulators than these are spilled.
+/// The shapes, points x panels, that stay in registers with the weights and one broadcast beside
+/// them. More accumulators than these are spilled.
 std::vector<TileShape> shapesOf(const Isa& isa) {
   if (isa.registers >= 32)
     return {{1, 14, 2}, {1, 12, 2}, {1, 8, 3}, {1, 6, 4},
@@ -41,8 +41,8 @@ std::vector<TileShape> shapesOf(const Isa& isa) {
   return {{1, 6, 1}, {2, 3, 1}, {1, 2, 3}, {1, 1, 6}};
 }
 
-/// Cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four cycles
-/// until a sum can be added to again.
+/// The cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four
+/// cycles until a sum can be added to again.
 double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
   const int vectors = kPanel / isa.lanes(4);
   double cost = 0;
@@ -52,8 +52,8 @@ double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
   const auto one = [&](int64_t rows, int64_t columns, int64_t panels) {
     const auto points = static_cast<double>(rows * columns),
                width = static_cast<double>(panels * vectors);
-    // Of two that are as good the one that reads weights less often: they may come from farther
-    // away.
+    // Of two shapes that are as good the one wins that reads weights less often: they may come from
+    // farther away.
     return points && width ? std::max({points * width / 2, 4.0, (points + width) / 2}) + width / 10
                            : 0;
   };
@@ -87,30 +87,30 @@ TileShape chooseShape(const Contraction& c, const Isa& isa) {
 class TileWriter {
 public:
   TileWriter(Builder& b, const Lowering& lowering, const Contraction& c)
-      : b(b), c(c), ending_(b, lowering, c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_),
+      : b(b), c(c), epilogue_(b, lowering, c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_),
         isLong_(c.epilogue && isLongExpr(lowering.image, *c.epilogue)) {}
 
-  Ending& ending() { return ending_; }
+  EpilogueWriter& epilogue() { return epilogue_; }
 
-  /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses
-  /// are those of the tile's first result.
+  /// Writes rows x columns points by `panels` panels, the last of which has `lastLanes` results.
+  /// Addresses are those of the tile's first result.
   void tile(Value a, Value weights, const Bases& at, int rows, int columns, int panels,
             int lastLanes) {
     const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
     const int points = rows * columns, width = panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
     acc = axis(0, a, weights, std::move(acc), rows, columns, panels);
-    std::vector<Ending::Shared> shared;
+    std::vector<EpilogueWriter::Shared> shared;
     for (int k = 0; k < width; ++k) {
       const int panel = k / vectors_, first = k % vectors_ * lanes_;
       const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
-      shared.push_back(live ? ending_.shared(at, panel, first, live) : Ending::Shared{});
+      shared.push_back(live ? epilogue_.shared(at, panel, first, live) : EpilogueWriter::Shared{});
     }
     const auto finishPoint = [&](const Bases& bases, int r, int x,
                                  const std::function<Value(int)>& sum) {
       for (int k = 0; k < width; ++k)
-        if (const Ending::Shared& each = shared[static_cast<size_t>(k)]; each.live)
-          ending_.finish(sum(k), bases, each, r, x);
+        if (const EpilogueWriter::Shared& each = shared[static_cast<size_t>(k)]; each.live)
+          epilogue_.finish(sum(k), bases, each, r, x);
     };
     if (!isLong_) {
       for (int r = 0; r < rows; ++r)
@@ -120,7 +120,7 @@ public:
           });
       return;
     }
-    // What is long is written once, and finds the sums in memory.
+    // A long epilogue is written once, and finds the sums in memory.
     const int64_t bytes = int64_t(lanes_) * 4;
     const Value sums = b.local(points * width * bytes);
     for (size_t i = 0; i < acc.size(); ++i) b.store(acc[i], sums, static_cast<int64_t>(i) * bytes);
@@ -128,14 +128,14 @@ public:
       b.loop(b.i64(0), b.i64(columns), 1, [&](Value x) {
         const Value from =
             b.at(sums, b.mul(b.add(x, b.i64(int64_t(r) * columns)), b.i64(width * bytes)));
-        finishPoint(ending_.moved(at, x), r, 0,
+        finishPoint(epilogue_.moved(at, x), r, 0,
                     [&](int k) { return b.load(ty, lanes_, from, k * bytes); });
       });
   }
 
 private:
   Values axis(size_t level, Value a, Value weights, Values acc, int rows, int columns, int panels) {
-    const Axis& axis = c.axes[level];
+    const SumAxis& axis = c.axes[level];
     if (level + 1 < c.axes.size())
       return b.loop(axis.count, std::move(acc), [&](Value i, const Values& carried) {
         return this->axis(level + 1, b.at(a, b.mul(i, b.i64(axis.a))),
@@ -155,9 +155,10 @@ private:
   }
 
   Values steps(int count, Value a, Value weights, Values acc, int rows, int columns, int panels) {
-    const Axis& axis = c.axes.back();
+    const SumAxis& axis = c.axes.back();
     const int width = panels * vectors_;
-    // Else the optimizer keeps an address per point alive across the loops, and spills them.
+    // Without this the optimizer keeps an address per point alive across the loops, and spills
+    // them.
     a = b.launder(a);
     for (int s = 0; s < count; ++s) {
       Values w;
@@ -184,7 +185,7 @@ private:
 
   Builder& b;
   const Contraction& c;
-  Ending ending_;
+  EpilogueWriter epilogue_;
   const int lanes_, vectors_;
   const bool isLong_; // the epilogue
 };
@@ -206,7 +207,7 @@ struct TileGrid {
     columnRest = c.columns % shape.columns;
     parts = std::max<int64_t>(1, (columnTiles + kTilesPerUnit - 1) / kTilesPerUnit);
     int64_t steps = 1;
-    for (const Axis& axis : c.axes) steps *= axis.count;
+    for (const SumAxis& axis : c.axes) steps *= axis.count;
     const int64_t panelBytes = steps * kPanel * 4;
     const int64_t aBytes =
         std::max({c.rows * c.a.row, c.columns * c.a.column, c.axes[0].count * c.axes[0].a});
@@ -248,8 +249,8 @@ public:
   }
 
 private:
-  /// unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts +
-  /// part, or with the group of panels last.
+  /// Finds the place of unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles +
+  /// rowTile) * parts + part, or with the group of panels last.
   void place(Value unit) {
     Value rest = unit;
     const auto next = [&](int64_t count) {
@@ -274,7 +275,7 @@ private:
     a_ = placed(arg++, c.a);
     weights_ =
         b.at(b.at(b.at(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
-    bases_ = Ending::bases(c, arg, placed);
+    bases_ = EpilogueWriter::bases(c, arg, placed);
   }
 
   /// The tiles of a row, the last of which may be lower.
@@ -293,7 +294,7 @@ private:
     const TileShape& shape = grid_.shape;
     const auto at = [&](Value tile, int width) {
       const Value column = b.mul(tile, b.i64(shape.columns));
-      const Bases bases = tiles_.ending().moved(bases_, column);
+      const Bases bases = tiles_.epilogue().moved(bases_, column);
       tiles_.tile(b.at(a_, column, c.a.column), weights_, bases, rows, width, panels, lastLanes);
     };
     const Value from = b.mul(part_, b.i64(kTilesPerUnit));
@@ -312,7 +313,7 @@ private:
   const Contraction& c;
   const TileGrid& grid_;
   TileWriter tiles_;
-  // Of the unit at hand: its place, and the addresses of its first tile.
+  // The place of the unit at hand, and the addresses of its first tile.
   Value panelGroup_, part_, rowTile_, a_, weights_;
   Bases bases_;
 };
@@ -326,10 +327,10 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   key << grid.shape.rows << grid.shape.columns << grid.shape.panels << c.batch << c.groups
       << c.panels << c.rows << c.columns << c.lastLanes << grid.isPanelInner << c.isInt8
       << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel << c.accElem;
-  for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
+  for (const SumAxis& axis : c.axes) key << axis.count << axis.a << axis.b;
   addKey(key, c.a);
   std::vector<Arg> args = {c.a.at, c.b};
-  Ending::addArguments(lowering, c, args, key);
+  EpilogueWriter::addArguments(lowering, c, args, key);
   lowering.call(key.text(), grid.units(c), args, [&](Builder& b) {
     UnitWriter writer(b, lowering, c, grid);
     b.loop(b.begin(), b.end(), 1, [&](Value unit) { writer.write(unit); });
@@ -363,12 +364,12 @@ bool knownInteger(const Lowering& lowering, const Operand& operand, int64_t& val
 }
 
 Arg packed(Lowering& lowering, const Operand& from, int64_t elements,
-           const std::vector<Piece>& pieces) {
+           const std::vector<PackedPiece>& pieces) {
   const auto size = static_cast<size_t>(cdl_elem_bits(from.elem) / 8);
   const auto bytes = static_cast<uint64_t>(elements) * size;
   if (const char* source = payloadOf(lowering, from)) {
     std::vector<char> made(bytes, 0);
-    for (const Piece& piece : pieces) {
+    for (const PackedPiece& piece : pieces) {
       std::vector<int64_t> index(piece.dims.size(), 0);
       if (std::find(piece.dims.begin(), piece.dims.end(), 0) != piece.dims.end()) continue;
       int64_t src = piece.src, dst = piece.dst;
@@ -389,13 +390,13 @@ Arg packed(Lowering& lowering, const Operand& from, int64_t elements,
   }
   const Arg to = lowering.scratch(bytes);
   int64_t moved = 0;
-  for (const Piece& piece : pieces) {
+  for (const PackedPiece& piece : pieces) {
     int64_t count = 1;
     for (int64_t dim : piece.dims) count *= dim;
     moved += count;
   }
   if (moved < elements) fill(lowering, view(from.elem, {elements}, {1}, to), 0);
-  for (const Piece& piece : pieces) {
+  for (const PackedPiece& piece : pieces) {
     if (std::find(piece.dims.begin(), piece.dims.end(), 0) != piece.dims.end()) continue;
     const Operand y = view(from.elem, piece.dims, piece.dstStrides, to);
     copy(lowering, restrided(from, piece.dims, piece.srcStrides, piece.src),

@@ -3,8 +3,11 @@
 // registers; each step loads one vector of weights per panel and broadcasts one element of the
 // other operand per point. What makes it fast is that no sum leaves its register until it is done,
 // and that there are more of them than a multiply-add takes cycles (Goto and van de Geijn, "Anatomy
-// of high-performance matrix multiplication", ACM TOMS 34(3), 2008). Shapes of tiles were measured,
-// see tests/backends/cpu/assembly_lint.py for what is held of them.
+// of high-performance matrix multiplication", ACM TOMS 34(3), 2008). The shapes of tiles are those
+// that a model of cycles and registers likes best (costOf in contraction.cpp). No clock decides
+// about them: tests/backends/cpu/assembly_lint.py holds properties of their machine code, such as
+// how many multiplications the hot block has at least, how many instructions for each of them at
+// most, and how many vectors lie in stack memory.
 #pragma once
 
 #include "arithmetic.hpp"
@@ -13,7 +16,8 @@
 
 namespace cpu {
 
-/// Results lie in panels of this many neighbouring columns of b, whatever the vector length is.
+/// The lanes of a panel: results lie in panels of this many neighbouring columns of b, whatever the
+/// vector length is.
 constexpr int kPanel = 16;
 
 /// How an operand steps through the grid of results, in bytes.
@@ -36,12 +40,12 @@ struct PanelRun {
 /// The panels of `held` channels each that `channels` of them take; no run is empty.
 std::vector<PanelRun> panelRuns(int64_t channels, int64_t held);
 
-/// One axis of the sum: how far a and b move per step, in bytes.
-struct Axis {
+/// An axis of the sum: how far a and b move per step, in bytes.
+struct SumAxis {
   int64_t count = 1, a = 0, b = 0;
 };
 
-/// clamp(rne(value * scale) + zero) at the end of an integer sum; scale and zero are f64.
+/// The end of an integer sum: clamp(rne(value * scale) + zero); scale and zero are f64.
 struct Requantize {
   RescaleForm form;
   uint8_t elem = 0; // of the result
@@ -51,14 +55,15 @@ struct Requantize {
   int64_t uniformZero = 0;
 };
 
-/// Then joined with another tensor of the same shape by a RESCALE of two operands, of which the sum
-/// is the first.
+/// A RESCALE of two operands that then joins the sum, its first one, with another tensor of the
+/// same shape.
 struct Join {
   JoinLaw law;
   Plane other;
 };
 
-/// y[batch, group, panel * kPanel + lane, row, column] = sum over axes of a * b, then the epilogue.
+/// A grid of sums: y[batch, group, panel * kPanel + lane, row, column] = sum over axes of a * b,
+/// then the epilogue.
 struct Contraction {
   int64_t batch = 1, groups = 1, panels = 1, rows = 1, columns = 1;
   // of the image, where its rows were joined into one of all columns; else 0
@@ -70,7 +75,7 @@ struct Contraction {
   Plane a;
   Arg b;
   int64_t bBatch = 0, bGroup = 0, bPanel = 0;
-  std::vector<Axis> axes;    // outer to inner; the last one is the unrolled one
+  std::vector<SumAxis> axes; // outer to inner; the last one is the unrolled one
   std::optional<Plane> bias; // added to the sum: i32 of isInt8
   bool accumulates = false;  // onto what y holds
   const cdl_expr_t* epilogue = nullptr;
@@ -91,7 +96,7 @@ struct Contraction {
 
 void emitContraction(Lowering& lowering, const Contraction& contraction);
 
-/// By tiles: whether the isa and the sum permit it.
+/// Whether the isa has a tile unit and the sum is one for it.
 bool takesTiles(const Isa& isa, const Contraction& contraction);
 /// Whether the sum moves a signed `a` by 128.
 inline bool movesSign(const Isa& isa, const Contraction& c) {
@@ -99,17 +104,17 @@ inline bool movesSign(const Isa& isa, const Contraction& c) {
 }
 void emitTiles(Lowering& lowering, const Contraction& contraction);
 
-/// Part of a packing: elements at src + sum(i * srcStrides) go to dst + sum(i * dstStrides), all in
-/// elements.
-struct Piece {
+/// A part of a packing: elements at src + sum(i * srcStrides) go to dst + sum(i * dstStrides), all
+/// in elements.
+struct PackedPiece {
   std::vector<int64_t> dims, srcStrides, dstStrides;
   int64_t src = 0, dst = 0;
 };
 
-/// `from` rearranged into `elements` elements, zero where no piece goes: once at compile time when
-/// it is a constant, else by a kernel of each execution.
+/// Packs `from` into `elements` elements, zero where no piece goes: once at compile time when it is
+/// a constant, else by a kernel of each execution.
 Arg packed(Lowering& lowering, const Operand& from, int64_t elements,
-           const std::vector<Piece>& pieces);
+           const std::vector<PackedPiece>& pieces);
 
 /// The attributes of a convolution.
 struct Conv2d {

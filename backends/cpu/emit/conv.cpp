@@ -5,9 +5,9 @@
 // Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD architectures",
 // SC 2018.
 #include "contraction.hpp"
+#include "elementwise.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 #include "window.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace cpu {
 
 namespace {
 
-/// Weights in panels: where they lie and how far apart their parts are, in elements.
+/// The place of weights in panels: where they lie and how far apart their parts are, in elements.
 struct PanelWeights {
   Arg at{};
   int64_t outs = 0, ins = 0, kh = 0, kw = 0; // per group
@@ -56,7 +56,7 @@ PanelWeights panelledWeights(const Operand& w, int64_t outs) {
           .channelBlock = kPanel * w.strides[3]};
 }
 
-/// Row-major weights w[O, I, KH, KW], packed.
+/// Packs row-major weights w[O, I, KH, KW].
 PanelWeights packedWeights(Lowering& lowering, const Operand& w, int64_t outs, int64_t groups) {
   PanelWeights r{.at = {}, .outs = outs, .ins = w.dims[1], .kh = w.dims[2], .kw = w.dims[3]};
   r.channel = kPanel;
@@ -75,7 +75,7 @@ PanelWeights packedWeights(Lowering& lowering, const Operand& w, int64_t outs, i
   }
   r.group = panelsFor(outs) * r.panel;
   const int64_t inner = hasBlocks ? block : r.ins;
-  std::vector<Piece> pieces;
+  std::vector<PackedPiece> pieces;
   for (const PanelRun& run : panelRuns(outs, kPanel))
     pieces.push_back(
         {.dims = {groups, run.count, r.ins / inner, r.kh, r.kw, inner, run.lanes},
@@ -99,7 +99,7 @@ std::optional<PanelWeights> panelWeightsOf(Lowering& lowering, const Operand& w,
 }
 
 void emitDepthwise(Lowering& lowering, const ImageEpilogue& epilogue, const Operand& weights,
-                   const Image& input, const Image& y, const Conv2d& conv) {
+                   const ImageView& input, const ImageView& y, const Conv2d& conv) {
   Window w;
   w.fn = Window::Fn::PRODUCT;
   const bool isPacked = weights.rank == 5; // {o/16, kh, kw, i, o%16}
@@ -117,8 +117,8 @@ void emitDepthwise(Lowering& lowering, const ImageEpilogue& epilogue, const Oper
   emitWindow(lowering, w);
 }
 
-/// One depthwise channel per group, in layouts whose lanes are channels of both images.
-bool isDepthwise(const Conv2d& conv, const Operand& w, const Image& x, const Image& y) {
+/// Whether each group has one channel, in layouts whose lanes are channels of both images.
+bool isDepthwise(const Conv2d& conv, const Operand& w, const ImageView& x, const ImageView& y) {
   const bool isPlain = w.rank == 4 && w.isDense();
   const bool isPanelled = w.rank == 5 && w.isDense();
   return x.c == conv.group && y.c == conv.group && x.isBlocked == y.isBlocked &&
@@ -128,8 +128,8 @@ bool isDepthwise(const Conv2d& conv, const Operand& w, const Image& x, const Ima
 /// A convolution of f32 as the contraction that it is, and its results.
 class DirectConv {
 public:
-  DirectConv(Lowering& lowering, const Conv2d& conv, const ImageEpilogue& epilogue, const Image& x,
-             const Image& y, const PanelWeights& w)
+  DirectConv(Lowering& lowering, const Conv2d& conv, const ImageEpilogue& epilogue,
+             const ImageView& x, const ImageView& y, const PanelWeights& w)
       : lowering_(lowering), conv_(conv), epilogue_(epilogue), x_(x), y_(y), w_(w),
         outs_(y.c / conv.group) {}
 
@@ -156,25 +156,25 @@ private:
     c_.b = w_.at;
     c_.bGroup = w_.group * 4;
     c_.bPanel = w_.panel * 4;
-    const Axis down{
-        .count = w_.kh, .a = x_.view.bytes(conv_.dilation[0] * x_.row), .b = w_.tapRow * 4};
-    const Axis across{
-        .count = w_.kw, .a = x_.view.bytes(conv_.dilation[1] * x_.column), .b = w_.tapColumn * 4};
-    Axis channels{.count = w_.ins, .a = x_.view.bytes(x_.lane), .b = w_.channel * 4};
+    const int64_t rowStep = x_.view.bytes(conv_.dilation[0] * x_.row);
+    const int64_t columnStep = x_.view.bytes(conv_.dilation[1] * x_.column);
+    const SumAxis down{.count = w_.kh, .a = rowStep, .b = w_.tapRow * 4};
+    const SumAxis across{.count = w_.kw, .a = columnStep, .b = w_.tapColumn * 4};
+    SumAxis channels{.count = w_.ins, .a = x_.view.bytes(x_.lane), .b = w_.channel * 4};
     if (w_.ins % kPanel) {
       c_.axes = {down, across, channels};
       return;
     }
     // A block of input channels at a time stays near.
-    const Axis blocks{
-        .count = w_.ins / kPanel, .a = x_.view.bytes(x_.block), .b = w_.channelBlock * 4};
+    const int64_t blockStep = x_.view.bytes(x_.block);
+    const SumAxis blocks{.count = w_.ins / kPanel, .a = blockStep, .b = w_.channelBlock * 4};
     channels.count = kPanel;
     c_.axes = {blocks, down, across, channels};
   }
 
-  /// Sums that end where the result lies.
+  /// Ends sums where the result lies.
   void inPlace(bool isFlat) {
-    const auto canBeFlat = [](const Image& image) {
+    const auto canBeFlat = [](const ImageView& image) {
       return image.row == image.w * image.column || image.row + image.column == 0;
     };
     bool flattens = isFlat && canBeFlat(y_);
@@ -187,7 +187,8 @@ private:
     emitContraction(lowering_, c_);
   }
 
-  /// Sums in panels, [batch][group][panel][row][column][16], and from there through the epilogue.
+  /// Leaves sums in panels, [batch][group][panel][row][column][16], and takes them from there
+  /// through the epilogue.
   void inPanels(bool isFlat) {
     const int64_t area = y_.h * y_.w * kPanel;
     const int64_t group = c_.panels * area;
@@ -205,7 +206,7 @@ private:
     emitContraction(lowering_, c_);
     for (const PanelRun& run : panelRuns(outs_, kPanel)) {
       const std::vector<int64_t> dims = {y_.n, conv_.group, run.count, run.lanes, y_.h, y_.w};
-      const auto placed = [&](const Image& image) { return panelsOf(image, run, outs_, dims); };
+      const auto placed = [&](const ImageView& image) { return panelsOf(image, run, outs_, dims); };
       const Operand acc =
           restrided(view(CDL_F32, {}, {}, sums), dims,
                     {batch, group, area, 1, y_.w * kPanel, kPanel}, run.first * area);
@@ -216,7 +217,7 @@ private:
   Lowering& lowering_;
   const Conv2d& conv_;
   const ImageEpilogue& epilogue_;
-  const Image &x_, &y_; // x_: with its border
+  const ImageView &x_, &y_; // x_: with its border
   const PanelWeights& w_;
   const int64_t outs_; // per group
   Contraction c_;
@@ -238,9 +239,9 @@ Conv2d conv2dOf(const Lowering& lowering, const cdl_instr_t& instr) {
 bool emitConvF32(Lowering& lowering, const cdl_instr_t& instr, const std::vector<Operand>& in,
                  const Conv2d& conv, std::string& why) {
   const size_t operands = cdl_operand_count(lowering.image, &instr), results = in.size() - 1;
-  const std::optional<Image> input = imageOf(in[0]), output = imageOf(in[results]);
+  const std::optional<ImageView> input = imageOf(in[0]), output = imageOf(in[results]);
   if (!input || !output) return refuse(why, "its layouts");
-  const Image& y = *output;
+  const ImageView& y = *output;
   ImageEpilogue epilogue;
   epilogue.expr = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
   epilogue.views.resize(results);
@@ -259,7 +260,7 @@ bool emitConvF32(Lowering& lowering, const cdl_instr_t& instr, const std::vector
   if ((input->isBlocked && ins % kPanel) || (y.isBlocked && outs % kPanel))
     return refuse(why, "groups within a block");
 
-  const Image x = bordered(lowering, *input, conv.begin, conv.end, 0);
+  const ImageView x = bordered(lowering, *input, conv.begin, conv.end, 0);
   const std::optional<PanelWeights> w = panelWeightsOf(lowering, in[1], outs, conv.group);
   if (!w || w->ins != ins) return refuse(why, "the layout of its weights");
   DirectConv(lowering, conv, epilogue, x, y, *w).emit();

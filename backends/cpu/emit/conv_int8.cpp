@@ -1,11 +1,13 @@
 // CONV2D on integers. Channels four by four meet in dot products, so x lies with its channels
 // innermost: as it comes, or copied so once; where the result lies so too, sums end where they
-// belong. What zero points and signs add to a sum is folded into a constant per output channel; a
-// border that holds x's zero point makes that exact everywhere.
+// belong. What zero points and signs add to a sum is folded into a constant per output channel
+// (Jacob et al., "Quantization and training of neural networks for efficient
+// integer-arithmetic-only inference", CVPR 2018, section 2.3); a border that holds x's zero point
+// makes that exact everywhere.
 #include "depthwise_int8.hpp"
+#include "elementwise.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 #include "requantize.hpp"
 
 #include <algorithm>
@@ -16,15 +18,16 @@ namespace {
 
 int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-/// x with a border of `value` and its channels innermost, `channels` of them per group in memory
-/// (those beyond the real ones hold `value` too).
-Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int64_t channels,
-                        const int64_t begin[2], const int64_t end[2], uint64_t value) {
+/// Lays out x with a border of `value` and its channels innermost, `channels` of them per group in
+/// memory (those beyond the real ones hold `value` too).
+ImageView channelsInnermost(Lowering& lowering, const ImageView& x, int64_t groups,
+                            int64_t channels, const int64_t begin[2], const int64_t end[2],
+                            uint64_t value) {
   const int64_t ins = x.c / groups;
   const bool hasBorder = begin[0] || begin[1] || end[0] || end[1];
   if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0)
     if (const auto inside = insideHalo(x, begin, end, value)) return *inside;
-  Image to = x;
+  ImageView to = x;
   to.isBlocked = false;
   to.h += begin[0] + end[0];
   to.w += begin[1] + end[1];
@@ -39,7 +42,8 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
   to.view.elem = x.view.elem;
   to.view.rank = 4;
   if (hasBorder || channels != ins) fill(lowering, restrided(to.view, {count}, {1}), value);
-  const int64_t blocks = x.isBlocked ? ins / kPanel : 1, lanes = x.isBlocked ? kPanel : ins;
+  const int64_t lanes = x.isBlocked ? kPanel : ins;
+  const int64_t blocks = x.isBlocked ? ins / kPanel : 1;
   const int64_t group = x.isBlocked ? blocks * x.block : ins * x.lane;
   copy(lowering,
        restrided(x.view, {x.n, x.h, x.w, groups, blocks, lanes},
@@ -51,74 +55,107 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
 }
 
 /// Any integer convolution, widened to i32 before it multiplies: results along a row are the lanes.
-void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Image& y,
-                 const Operand* wZero, int64_t xZero, const Conv2d& g) {
-  const int64_t outs = y.c / g.group, ins = w.dims[1], kh = w.dims[2], kw = w.dims[3];
-  const int lanes = static_cast<int>(std::min<int64_t>(lowering.isa.lanes(4), y.w));
-  const auto bytes = [](const Image& image, int64_t elements) {
-    return image.view.bytes(elements);
-  };
-  Key key("widened conv");
-  key << x.view.elem << x.c << x.batch << x.lane << x.row << x.column << y.n << y.c << y.h << y.w
-      << y.batch << y.lane << y.row << y.column << xZero << g.group << g.stride[0] << g.stride[1]
-      << g.dilation[0] << g.dilation[1] << (wZero ? wZero->elements() : 0)
-      << (wZero ? wZero->strides[0] : 0) << w.elem;
-  for (int d = 0; d < 4; ++d) key << w.dims[d] << w.strides[d];
-  std::vector<Arg> args = {x.view.at, w.at, y.view.at};
-  if (wZero) args.push_back(wZero->at);
-  lowering.call(key.text(), static_cast<uint64_t>(y.n * y.c * y.h), args, [&](Builder& b) {
-    const auto widened = [&](uint8_t elem, int width, Value at, int64_t stride) {
-      return b.cast(b.loadStrided(Ty::I8, width, at, stride), Ty::I32, isSignedElem(elem));
-    };
-    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      const Value row = b.rem(unit, b.i64(y.h), false), rest = b.div(unit, b.i64(y.h), false);
-      const Value out = b.rem(rest, b.i64(y.c), false), batch = b.div(rest, b.i64(y.c), false);
-      const auto moved = [&](Value base, Value index, int64_t step) {
-        return b.at(base, b.mul(index, b.i64(step)));
-      };
-      const Value from = moved(moved(moved(b.arg(0), batch, bytes(x, x.batch)),
-                                     b.div(out, b.i64(outs), false), bytes(x, ins * x.lane)),
-                               row, bytes(x, g.stride[0] * x.row));
-      const Value weights = moved(b.arg(1), out, w.bytes(w.strides[0]));
-      const Value to =
-          moved(moved(moved(b.arg(2), batch, bytes(y, y.batch)), out, bytes(y, y.lane)), row,
-                bytes(y, y.row));
-      Value zero = b.i32(0);
-      if (wZero)
-        zero =
-            widened(wZero->elem, 1,
-                    wZero->elements() == 1 ? b.arg(3)
-                                           : moved(b.arg(3), out, wZero->bytes(wZero->strides[0])),
-                    0);
-      const auto points = [&](Value column, int width) {
-        Values sum = b.loop(ins, {b.zero(Ty::I32, width)}, [&](Value channel, const Values& c0) {
-          return b.loop(kh, c0, [&](Value down, const Values& c1) {
-            return b.loop(kw, c1, [&](Value across, const Values& c2) {
-              Value at = moved(moved(from, channel, bytes(x, x.lane)), down,
-                               bytes(x, g.dilation[0] * x.row));
-              at = moved(moved(at, across, bytes(x, g.dilation[1] * x.column)), column,
-                         bytes(x, g.stride[1] * x.column));
-              const Value v =
-                  b.sub(widened(x.view.elem, width, at, bytes(x, g.stride[1] * x.column)),
-                        b.i32(static_cast<int32_t>(xZero)));
-              const Value wAt = moved(moved(moved(weights, channel, w.bytes(w.strides[1])), down,
-                                            w.bytes(w.strides[2])),
-                                      across, w.bytes(w.strides[3]));
-              return Values{b.add(c2[0], b.mul(v, b.sub(widened(w.elem, 1, wAt, 0), zero)))};
-            });
-          });
-        });
-        b.storeStrided(sum[0], moved(to, column, bytes(y, y.column)), bytes(y, y.column));
-      };
-      const int64_t whole = y.w / lanes * lanes;
-      b.loop(b.i64(0), b.i64(whole), lanes, [&](Value column) { points(column, lanes); });
-      if (whole < y.w)
-        b.loop(b.i64(whole), b.i64(y.w), 1, [&](Value column) { points(column, 1); });
-    });
-  });
-}
+struct WidenedConv {
+  const ImageView& x; // with its border
+  const Operand& w;
+  const ImageView& y;
+  const Conv2d& conv;
+  const Operand* wZero; // null: 0
+  int64_t xZero;
 
-/// w[O, I, KH, KW], or in a layout {o/16, kh, kw, i/4, o%16, i%4}.
+  void emit(Lowering& lowering) const {
+    std::vector<Arg> args = {x.view.at, w.at, y.view.at};
+    if (wZero) args.push_back(wZero->at);
+    const auto lanes = static_cast<int>(std::min<int64_t>(lowering.isa.lanes(4), y.w));
+    lowering.call(key().text(), static_cast<uint64_t>(y.n * y.c * y.h), args,
+                  [&](Builder& b) { write(b, lanes); });
+  }
+
+private:
+  /// What a unit, a row of results of one channel, begins with: addresses, and the zero point of
+  /// its weights.
+  struct Row {
+    Value x, weights, y, zero;
+  };
+
+  Key key() const {
+    Key key("widened conv");
+    key << x.view.elem << x.c << x.batch << x.lane << x.row << x.column << y.n << y.c << y.h << y.w
+        << y.batch << y.lane << y.row << y.column << xZero << conv.group << conv.stride[0]
+        << conv.stride[1] << conv.dilation[0] << conv.dilation[1]
+        << (wZero ? wZero->elements() : 0);
+    key << (wZero ? wZero->strides[0] : 0) << w.elem;
+    for (int d = 0; d < 4; ++d) key << w.dims[d] << w.strides[d];
+    return key;
+  }
+
+  void write(Builder& b, int lanes) const {
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+      const Row row = rowOf(b, unit);
+      const int64_t whole = y.w / lanes * lanes;
+      b.loop(b.i64(0), b.i64(whole), lanes,
+             [&](Value column) { writeResults(b, row, column, lanes); });
+      if (whole < y.w)
+        b.loop(b.i64(whole), b.i64(y.w), 1, [&](Value column) { writeResults(b, row, column, 1); });
+    });
+  }
+
+  Row rowOf(Builder& b, Value unit) const {
+    const int64_t outs = y.c / conv.group, ins = w.dims[1];
+    const Value row = b.rem(unit, b.i64(y.h), false), rest = b.div(unit, b.i64(y.h), false);
+    const Value out = b.rem(rest, b.i64(y.c), false), batch = b.div(rest, b.i64(y.c), false);
+    Row at;
+    at.x = moved(b,
+                 moved(b, moved(b, b.arg(0), batch, bytes(x, x.batch)),
+                       b.div(out, b.i64(outs), false), bytes(x, ins * x.lane)),
+                 row, bytes(x, conv.stride[0] * x.row));
+    at.weights = moved(b, b.arg(1), out, w.bytes(w.strides[0]));
+    at.y = moved(b, moved(b, moved(b, b.arg(2), batch, bytes(y, y.batch)), out, bytes(y, y.lane)),
+                 row, bytes(y, y.row));
+    at.zero = b.i32(0);
+    if (!wZero) return at;
+    const bool isOne = wZero->elements() == 1;
+    const Value zeroAt =
+        isOne ? b.arg(3) : moved(b, b.arg(3), out, wZero->bytes(wZero->strides[0]));
+    at.zero = widened(b, wZero->elem, 1, zeroAt, 0);
+    return at;
+  }
+
+  /// Writes `width` neighbours of a row from `column` on.
+  void writeResults(Builder& b, const Row& row, Value column, int width) const {
+    const Values zero = {b.zero(Ty::I32, width)};
+    const Values sum = b.loop(w.dims[1], zero, [&](Value channel, const Values& channels) {
+      return b.loop(w.dims[2], channels, [&](Value down, const Values& rows) {
+        return b.loop(w.dims[3], rows, [&](Value across, const Values& taps) {
+          const int64_t step = bytes(x, conv.stride[1] * x.column);
+          Value at = moved(b, moved(b, row.x, channel, bytes(x, x.lane)), down,
+                           bytes(x, conv.dilation[0] * x.row));
+          at = moved(b, moved(b, at, across, bytes(x, conv.dilation[1] * x.column)), column, step);
+          const Value v =
+              b.sub(widened(b, x.view.elem, width, at, step), b.i32(static_cast<int32_t>(xZero)));
+          const Value wAt = moved(b,
+                                  moved(b, moved(b, row.weights, channel, w.bytes(w.strides[1])),
+                                        down, w.bytes(w.strides[2])),
+                                  across, w.bytes(w.strides[3]));
+          return Values{b.add(taps[0], b.mul(v, b.sub(widened(b, w.elem, 1, wAt, 0), row.zero)))};
+        });
+      });
+    });
+    b.storeStrided(sum[0], moved(b, row.y, column, bytes(y, y.column)), bytes(y, y.column));
+  }
+
+  static int64_t bytes(const ImageView& image, int64_t elements) {
+    return image.view.bytes(elements);
+  }
+  static Value moved(Builder& b, Value base, Value index, int64_t step) {
+    return b.at(base, b.mul(index, b.i64(step)));
+  }
+  static Value widened(Builder& b, uint8_t elem, int width, Value at, int64_t stride) {
+    return b.cast(b.loadStrided(Ty::I8, width, at, stride), Ty::I32, isSignedElem(elem));
+  }
+};
+
+/// The weights w[O, I, KH, KW], or in a layout {o/16, kh, kw, i/4, o%16, i%4}.
 struct Weights {
   Operand view;
   const char* payload = nullptr; // null: no constant
@@ -158,10 +195,10 @@ public:
       : lowering_(lowering), g_(g), in_(operandsOf(lowering, instr)), sums_(in_.back()),
         operands_(cdl_operand_count(lowering.image, &instr)),
         epilogue_{.expr = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr,
-                  .views = std::vector<std::optional<Image>>(in_.size() - 1)} {}
+                  .views = std::vector<std::optional<ImageView>>(in_.size() - 1)} {}
 
   bool emit(std::string& why) {
-    const std::optional<Image> x = imageOf(in_[0]), y = imageOf(sums_);
+    const std::optional<ImageView> x = imageOf(in_[0]), y = imageOf(sums_);
     const std::optional<Weights> w = weightsOf(lowering_, in_[1]);
     if (in_[1].elem != CDL_I8 || (sums_.elem != CDL_I32 && !epilogue_.expr))
       return refuse(why, "its element types");
@@ -198,7 +235,8 @@ public:
     const int channelDim = sums_.channelsLast ? 3 : 1;
     cdl_expr_t rest = epilogue_.expr ? *epilogue_.expr : cdl_expr_t{};
     if (epilogue_.expr)
-      follower_ = endingOf(lowering_, lowering_.instr(), rest, in_, channelDim, sums_.channelsLast);
+      follower_ = followerInEpilogue(lowering_, lowering_.instr(), rest, in_, channelDim,
+                                     sums_.channelsLast);
     if (follower_) --rest.steps;
     bias_ = rest.steps ? constantBias(lowering_, rest, in_, channelDim, y_.c)
                        : std::vector<int32_t>(static_cast<size_t>(y_.c), 0);
@@ -220,10 +258,10 @@ private:
   uint64_t border() const { return static_cast<uint64_t>(xZero_) & 0xff; }
 
   void widened() {
-    const Image x = x_.isBlocked
-                        ? channelsInnermost(lowering_, x_, 1, x_.c, g_.begin, g_.end, border())
-                        : bordered(lowering_, x_, g_.begin, g_.end, border());
-    Image sums = y_;
+    const ImageView x = x_.isBlocked
+                            ? channelsInnermost(lowering_, x_, 1, x_.c, g_.begin, g_.end, border())
+                            : bordered(lowering_, x_, g_.begin, g_.end, border());
+    ImageView sums = y_;
     if (epilogue_.expr) {
       sums.lane = y_.h * y_.w;
       sums.block = kPanel * sums.lane;
@@ -233,18 +271,24 @@ private:
       sums.view =
           view(CDL_I32, {}, {}, lowering_.scratch(static_cast<uint64_t>(y_.n * sums.batch) * 4));
     }
-    emitWidened(lowering_, x, w_.view, sums, operands_ > 3 ? &in_[3] : nullptr, xZero_, g_);
+    const WidenedConv conv{.x = x,
+                           .w = w_.view,
+                           .y = sums,
+                           .conv = g_,
+                           .wZero = operands_ > 3 ? &in_[3] : nullptr,
+                           .xZero = xZero_};
+    conv.emit(lowering_);
     if (!epilogue_.expr) return;
     const std::vector<int64_t> dims = {y_.n, y_.c, y_.h, y_.w};
-    const auto of = [&](const Image& image) {
+    const auto of = [&](const ImageView& image) {
       return restrided(image.view, dims, {image.batch, image.lane, image.row, image.column});
     };
     epilogue_.apply(lowering_, of(sums), y_, of);
   }
 
-  /// What becomes of the sums, when they end in a result with channels last.
+  /// Says what becomes of the sums, when they end in a result with channels last.
   void endInPlace() {
-    const Image to = follower_ ? *imageOf(follower_->y) : y_;
+    const ImageView to = follower_ ? *imageOf(follower_->y) : y_;
     c_.y = to.plane(outs_);
     if (follower_ && follower_->join)
       c_.join = Join{*follower_->join, imageOf(follower_->other)->plane(outs_)};
@@ -254,14 +298,17 @@ private:
       c_.views.push_back(v ? std::optional(v->plane(outs_)) : std::nullopt);
   }
 
-  /// The constant of each channel: its bias, and what a zero point of x that is `moved` adds. Group
-  /// after group begins a panel.
+  /// Adds the constant of each channel: its bias, and what a zero point of x that is `moved` adds.
+  /// Group after group begins a panel.
   void addBias(int64_t moved) {
     const int64_t perGroup = c_.panels * kPanel, channels = y_.c / c_.groups;
     std::vector<int32_t> bias(static_cast<size_t>(c_.groups * perGroup), 0);
-    for (int64_t o = 0; o < y_.c; ++o)
-      bias[static_cast<size_t>(o / channels * perGroup + o % channels)] = static_cast<int32_t>(
-          (bias_ ? (*bias_)[static_cast<size_t>(o)] : 0) - (moved ? moved * w_.sumOf(o) : 0));
+    for (int64_t o = 0; o < y_.c; ++o) {
+      int64_t sum = 0;
+      if (bias_) sum += (*bias_)[static_cast<size_t>(o)];
+      if (moved) sum -= moved * w_.sumOf(o);
+      bias[static_cast<size_t>(o / channels * perGroup + o % channels)] = static_cast<int32_t>(sum);
+    }
     Plane add;
     add.elem = CDL_I32;
     add.at = lowering_.own(bias.data(), bias.size() * 4);
@@ -290,7 +337,7 @@ private:
               (((o / kPanel * w_.kernel[1] + s) * fours + r / 4) * kPanel + o % kPanel) * 4 +
               r % 4)] = w_.at(o, 0, r, s);
     c_.b = lowering_.own(weights.data(), weights.size());
-    const Image x = bordered(lowering_, x_, g_.begin, g_.end, border());
+    const ImageView x = bordered(lowering_, x_, g_.begin, g_.end, border());
     c_.a = x.plane(y_.c, g_.stride[0], g_.stride[1]);
     d.stride = g_.stride[1];
     d.dilation = g_.dilation[1];
@@ -300,7 +347,7 @@ private:
     emitDepthwiseInt8(lowering_, d);
   }
 
-  /// Weights by panels of 16 channels, then taps, then fours of `channels` per tap (or of all
+  /// Packs weights by panels of 16 channels, then taps, then fours of `channels` per tap (or of all
   /// channels along a row of taps).
   Arg packWeights(int64_t taps, int64_t depth) {
     std::vector<char> packed(static_cast<size_t>(g_.group * panels_ * taps * depth * kPanel), 0);
@@ -326,8 +373,8 @@ private:
                   taps = joinsTaps_ ? kh : kh * kw;
     int64_t perGroup = joinsTaps_ ? w_.ins : channels; // channels in memory
     if (splitsBlocks_) perGroup = x_.c;
-    const Image x = channelsInnermost(lowering_, x_, splitsBlocks_ ? 1 : g_.group, perGroup,
-                                      g_.begin, g_.end, border());
+    const ImageView x = channelsInnermost(lowering_, x_, splitsBlocks_ ? 1 : g_.group, perGroup,
+                                          g_.begin, g_.end, border());
     c_.a = {.elem = in_[0].elem,
             .at = x.view.at,
             .batch = x.batch,
@@ -358,11 +405,13 @@ private:
     inPanels();
   }
 
-  /// The sums in panels, and from there into a row-major result.
+  /// Leaves sums in panels, and takes them from there into a row-major result.
   void inPanels() {
     const uint8_t elem = follower_ ? follower_->y.elem : uint8_t(CDL_I32);
-    const int64_t size = cdl_elem_bits(elem) / 8, area = y_.h * y_.w * kPanel,
-                  groupArea = panels_ * area, batchArea = g_.group * groupArea;
+    const int64_t size = cdl_elem_bits(elem) / 8;
+    const int64_t area = y_.h * y_.w * kPanel;
+    const int64_t groupArea = panels_ * area;
+    const int64_t batchArea = g_.group * groupArea;
     if (w_.kernel[0] == 1 && w_.kernel[1] == 1 && c_.a.row == c_.columns * c_.a.column) {
       c_.flatten();
     }
@@ -377,11 +426,11 @@ private:
             .lane = size};
     addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
     emitContraction(lowering_, c_);
-    Image to = y_;
+    ImageView to = y_;
     if (follower_) to = *imageOf(follower_->y);
     for (const PanelRun& run : panelRuns(outs_, kPanel)) {
       const std::vector<int64_t> dims = {y_.n, g_.group, run.count, run.lanes, y_.h, y_.w};
-      const auto of = [&](const Image& image) { return panelsOf(image, run, outs_, dims); };
+      const auto of = [&](const ImageView& image) { return panelsOf(image, run, outs_, dims); };
       const Operand from =
           restrided(view(elem, {}, {}, sums), dims,
                     {batchArea, groupArea, area, 1, y_.w * kPanel, kPanel}, run.first * area);
@@ -399,7 +448,7 @@ private:
   const Operand sums_;
   const size_t operands_;
   ImageEpilogue epilogue_;
-  Image x_, y_;
+  ImageView x_, y_;
   Weights w_;
   int64_t xZero_ = 0, outs_ = 0, panels_ = 0; // outs_, panels_: per group
   bool splitsBlocks_ = false,

@@ -5,9 +5,9 @@
 // of its stride. (The decomposition is known as sub-pixel convolution: Shi et al., "Is the
 // deconvolution layer the same as a convolutional layer?", arXiv:1609.07009.)
 #include "contraction.hpp"
+#include "elementwise.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ namespace cpu {
 
 namespace {
 
-/// One spatial dim: kernel and stride, taps of a phase (the most that any has), and the grid of q.
+/// A spatial dim: kernel and stride, taps of a phase (the most that any has), and the grid of q.
 struct PhaseAxis {
   int64_t kernel, stride, pad, out, taps, grid;
 
@@ -23,7 +23,7 @@ struct PhaseAxis {
       : kernel(kernel), stride(stride), pad(pad), out(out), taps((kernel + stride - 1) / stride),
         grid(std::max(in + taps - 1, (out + pad + stride - 1) / stride)) {}
 
-  /// Taps that a phase has.
+  /// How many taps a phase has.
   int64_t tapsOf(int64_t phase) const {
     return phase < kernel ? (kernel - phase + stride - 1) / stride : 0;
   }
@@ -38,8 +38,8 @@ struct PhaseAxis {
   }
 };
 
-/// Vectors of as many pieces of `piece` lanes as there are vectors: piece k of vector i and piece i
-/// of vector k change places.
+/// Transposes vectors of as many pieces of `piece` lanes as there are vectors: piece k of vector i
+/// and piece i of vector k change places.
 void transposePieces(Builder& b, Values& v, int piece) {
   const auto pieces = static_cast<int>(v.size());
   for (int step = 1; step < pieces; step *= 2)
@@ -68,7 +68,7 @@ struct PhaseSums {
 class TransposedConv {
 public:
   TransposedConv(Lowering& lowering, const Operand& w, const Conv2d& conv,
-                 const ImageEpilogue& epilogue, const Image& x, const Image& y)
+                 const ImageEpilogue& epilogue, const ImageView& x, const ImageView& y)
       : lowering_(lowering), w_(w), conv_(conv), epilogue_(epilogue), x_(x), y_(y),
         down_(w.dims[2], conv.stride[0], conv.begin[0], x.h, y.h),
         across_(w.dims[3], conv.stride[1], conv.begin[1], x.w, y.w), ins_(x.c / conv.group),
@@ -108,13 +108,15 @@ private:
 
     const int64_t begin[] = {down_.taps - 1, across_.taps - 1};
     const int64_t end[] = {down_.grid - x_.h, across_.grid - x_.w};
-    const Image from = bordered(lowering_, x_, begin, end, 0);
+    const ImageView from = bordered(lowering_, x_, begin, end, 0);
     c.a = from.plane(ins_);
     c.a.panel = 0;
     c.a.lane = 0;
-    c.axes = {{.count = down_.taps, .a = from.view.bytes(from.row), .b = tapRow * 4},
-              {.count = across_.taps, .a = from.view.bytes(from.column), .b = tapColumn * 4},
-              {.count = ins_, .a = from.view.bytes(from.lane), .b = channel * 4}};
+    const Operand& view = from.view;
+    const SumAxis down{.count = down_.taps, .a = view.bytes(from.row), .b = tapRow * 4};
+    const SumAxis across{.count = across_.taps, .a = view.bytes(from.column), .b = tapColumn * 4};
+    const SumAxis channels{.count = ins_, .a = view.bytes(from.lane), .b = channel * 4};
+    c.axes = {down, across, channels};
     if (down_.taps == 1 && across_.taps == 1 && c.a.row == c.columns * c.a.column) {
       c.columns *= c.rows;
       c.rows = 1;
@@ -134,9 +136,9 @@ private:
   }
 
   /// The weights of each phase in its panels; its last tap meets the first element.
-  std::vector<Piece> pieces(int64_t tapRow, int64_t tapColumn) const {
+  std::vector<PackedPiece> pieces(int64_t tapRow, int64_t tapColumn) const {
     const int64_t panel = down_.taps * tapRow;
-    std::vector<Piece> found;
+    std::vector<PackedPiece> found;
     for (int64_t phase = 0; phase < phases_; ++phase) {
       const int64_t r = phase / across_.stride, s = phase % across_.stride;
       const int64_t rows = down_.tapsOf(r), columns = across_.tapsOf(s);
@@ -157,7 +159,7 @@ private:
     return found;
   }
 
-  /// As many lanes of a panel lie in memory as there are.
+  /// Places the sums; as many lanes of a panel lie in memory as there are.
   void placeSums(int64_t panels) {
     sums_.lanes = kPanel;
     if (panels == 1) sums_.lanes = (outs_ - 1) * laneStep_ + (sharesPanels_ ? phases_ : 1);
@@ -168,10 +170,10 @@ private:
     sums_.at = lowering_.scratch(static_cast<uint64_t>(y_.n * sums_.batch) * 4);
   }
 
-  /// Columns of the sums from which all phases of a panel go to y at once: where the phases of a
-  /// row are neighbours in y and in the sums. 0 where they are not.
+  /// The columns of the sums from which all phases of a panel go to y at once: where the phases of
+  /// a row are neighbours in y and in the sums. 0 where they are not.
   int64_t wovenColumns() const {
-    const auto isRow = [](const Image& image) {
+    const auto isRow = [](const ImageView& image) {
       return image.view.bytes(image.column) == cdl_elem_bits(image.view.elem) / 8;
     };
     const bool isWhole = !(down_.out % down_.stride) && !(across_.out % across_.stride);
@@ -183,19 +185,19 @@ private:
     return across_.count(0) / together() * together();
   }
 
-  /// Columns of the sums that make a vector of y.
+  /// The columns of the sums that make a vector of y.
   int64_t together() const { return kPanel / across_.stride; }
 
   /// What a woven kernel writes and reads beside the sums: y, then the epilogue's images.
-  std::vector<const Image*> wovenImages() const {
-    std::vector<const Image*> images = {&y_};
+  std::vector<const ImageView*> wovenImages() const {
+    std::vector<const ImageView*> images = {&y_};
     for (const auto& view : epilogue_.views)
       if (view) images.push_back(&*view);
     return images;
   }
 
   void weave(const PanelRun& run) {
-    const std::vector<const Image*> images = wovenImages();
+    const std::vector<const ImageView*> images = wovenImages();
     const int64_t rows = down_.count(0);
     Key key("weave");
     key << y_.n << conv_.group << outs_ << run.count << run.lanes << down_.stride << across_.stride
@@ -205,7 +207,7 @@ private:
       if (epilogue_.views[i]) key << static_cast<int64_t>(i);
     std::vector<Arg> args = {sums_.at};
     args[0].offset += run.first * sums_.area * 4;
-    for (const Image* image : images) {
+    for (const ImageView* image : images) {
       key << image->view.elem << image->batch << image->lane << image->row << image->column;
       args.push_back(image->view.at);
       args.back().offset += image->view.bytes(run.first * held_ * image->lane);
@@ -216,9 +218,9 @@ private:
     });
   }
 
-  /// One row of q of a panel: all phases of its channels, in rows of y.
+  /// Writes one row of q of a panel: all phases of its channels, in rows of y.
   void weaveRow(Builder& b, Value unit, const PanelRun& run,
-                const std::vector<const Image*>& images) const {
+                const std::vector<const ImageView*>& images) const {
     Value rest = unit;
     const auto next = [&](int64_t extent) {
       const Value index = b.rem(rest, b.i64(extent), false);
@@ -233,7 +235,7 @@ private:
     from = b.at(from, q, sums_.row * 4);
     Values bases;
     for (size_t i = 0; i < images.size(); ++i) {
-      const Image& image = *images[i];
+      const ImageView& image = *images[i];
       Value at = b.at(b.arg(static_cast<int>(i + 1)), batch, image.view.bytes(image.batch));
       at = b.at(at, group, image.view.bytes(outs_ * image.lane));
       at = b.at(at, panelIndex, image.view.bytes(held_ * image.lane));
@@ -251,10 +253,10 @@ private:
 
   /// A vector of neighbours in y, of row and channel number k of a panel, through the epilogue.
   void writeWoven(Builder& b, Value sum, int64_t k, Value column, const Values& bases,
-                  const std::vector<const Image*>& images) const {
+                  const std::vector<const ImageView*>& images) const {
     const int64_t channel = k / down_.stride, row = k % down_.stride;
     const auto place = [&](size_t i) {
-      const Image& image = *images[i];
+      const ImageView& image = *images[i];
       const Value at = b.at(bases[i], column, image.view.bytes(across_.stride * image.column));
       return b.at(at, image.view.bytes(channel * image.lane + row * image.row));
     };
@@ -263,7 +265,7 @@ private:
       std::vector<Typed> byIndex(epilogue_.views.size());
       size_t image = 0;
       for (size_t i = 0; i < byIndex.size(); ++i) {
-        const std::optional<Image>& read = epilogue_.views[i];
+        const std::optional<ImageView>& read = epilogue_.views[i];
         if (!read) continue;
         const int64_t step = read->view.bytes(read->column);
         byIndex[i] = {b.loadStrided(tyOf(read->view.elem), kPanel, place(++image), step),
@@ -281,7 +283,7 @@ private:
                                        run.lanes, down_.count(r), across_.count(s) - woven_};
     if (std::ranges::find(dims, 0) != dims.end()) return;
     const int64_t firstRow = down_.first(r), firstColumn = across_.first(s) + woven_;
-    const auto placed = [&](const Image& image) {
+    const auto placed = [&](const ImageView& image) {
       const int64_t row = firstRow * down_.stride + r - down_.pad;
       const int64_t column = firstColumn * across_.stride + s - across_.pad;
       return restrided(image.view, dims,
@@ -301,7 +303,7 @@ private:
   const Operand& w_;
   const Conv2d& conv_;
   const ImageEpilogue& epilogue_;
-  const Image &x_, &y_;
+  const ImageView &x_, &y_;
   const PhaseAxis down_, across_;
   const int64_t ins_, outs_; // channels per group
   const int64_t phases_;
@@ -316,7 +318,7 @@ private:
 } // namespace
 
 bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& conv,
-                        const ImageEpilogue& epilogue, const Image& x, const Image& y,
+                        const ImageEpilogue& epilogue, const ImageView& x, const ImageView& y,
                         std::string& why) {
   if (x.isBlocked || y.isBlocked || w.rank != 4 || w.channelsLast)
     return refuse(why, "the layouts of a transposed one");

@@ -3,7 +3,7 @@
 // takes a column at once; results side by side share columns.
 #include "depthwise_int8.hpp"
 
-#include "ending.hpp"
+#include "epilogue.hpp"
 
 #include <algorithm>
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 class DepthwiseKernel {
 public:
   DepthwiseKernel(Builder& b, const Lowering& lowering, const DepthwiseInt8& d)
-      : b(b), d_(d), c_(d.contraction), ending_(b, lowering, c_), lanes_(b.isa().lanes(4)),
+      : b(b), d_(d), c_(d.contraction), epilogue_(b, lowering, c_), lanes_(b.isa().lanes(4)),
         fours_((d.kernel[0] + 3) / 4),
         points_(static_cast<int>(std::min<int64_t>(b.isa().registers >= 32 ? 7 : 3, c_.columns))) {}
 
@@ -31,7 +31,7 @@ public:
     x_ = placed(0, c_.a);
     weights_ = b.at(b.arg(1), b.mul(panel, b.i64(d_.kernel[1] * fours_ * kPanel * 4)));
     int arg = 2;
-    bases_ = Ending::bases(c_, arg, placed);
+    bases_ = EpilogueWriter::bases(c_, arg, placed);
     if (c_.lastLanes == kPanel) return writeRow(kPanel);
     const Value isLast = b.compare(Cmp::EQ, panel, b.i64(c_.panels - 1));
     if (c_.panels > 1) b.when(b.bitNot(isLast), [&] { writeRow(kPanel); });
@@ -39,16 +39,16 @@ public:
   }
 
 private:
-  /// Lanes of a panel that one vector holds, and what their results share.
+  /// The lanes of a panel that one vector holds, and what their results share.
   struct Lanes {
     int first, live;
-    Ending::Shared shared;
+    EpilogueWriter::Shared shared;
   };
 
   void writeRow(int channels) {
     for (int first = 0; first < channels; first += lanes_) {
       const int live = std::min(lanes_, channels - first);
-      const Lanes lanes{first, live, ending_.shared(bases_, 0, first, live)};
+      const Lanes lanes{first, live, epilogue_.shared(bases_, 0, first, live)};
       const int64_t tiles = c_.columns / points_, left = c_.columns % points_;
       b.loop(b.i64(0), b.i64(tiles * points_), points_,
              [&](Value column) { writePoints(column, points_, lanes); });
@@ -56,7 +56,7 @@ private:
     }
   }
 
-  /// `count` results from `column` on.
+  /// Writes `count` results from `column` on.
   void writePoints(Value column, int count, const Lanes& lanes) {
     const Value from = b.at(b.at(x_, b.mul(column, b.i64(d_.stride * d_.column))), lanes.first);
     std::map<int64_t, Values> columns; // of x, by their distance from the first one
@@ -72,9 +72,9 @@ private:
           sum = b.dot4(sum, columns[at][static_cast<size_t>(g)], w);
         }
       }
-    const Bases there = ending_.moved(bases_, column);
+    const Bases there = epilogue_.moved(bases_, column);
     for (int p = 0; p < count; ++p)
-      ending_.finish(sums[static_cast<size_t>(p)], there, lanes.shared, 0, p);
+      epilogue_.finish(sums[static_cast<size_t>(p)], there, lanes.shared, 0, p);
   }
 
   /// A column of x under the kernel, by fours of its rows: one in each byte of a lane.
@@ -99,7 +99,7 @@ private:
   Builder& b;
   const DepthwiseInt8& d_;
   const Contraction& c_;
-  Ending ending_;
+  EpilogueWriter epilogue_;
   const int lanes_;
   const int64_t fours_; // of rows of the kernel
   const int points_;    // results side by side
@@ -116,7 +116,7 @@ void emitDepthwiseInt8(Lowering& lowering, const DepthwiseInt8& d) {
       << c.panels << c.rows << c.columns << c.lastLanes << c.aIsSigned << c.a.batch << c.a.panel
       << c.a.row;
   std::vector<Arg> args = {c.a.at, c.b};
-  Ending::addArguments(lowering, c, args, key);
+  EpilogueWriter::addArguments(lowering, c, args, key);
   const UnitRows units{.outer = c.batch, .tiles = c.rows, .inner = c.panels, .rows = c.rows};
   lowering.call(key.text(), units, args, [&](Builder& b) {
     DepthwiseKernel kernel(b, lowering, d);

@@ -4,9 +4,10 @@
 
 namespace cpu {
 
-/// Of the contraction a (its border included), b, panels of channels, rows, columns, lastLanes,
-/// aIsSigned, and what becomes of the sums; `a.row` is between rows of results. b: [panel][kernel
-/// column][four kernel rows][channel of the panel] [kernel row], the rows rounded up with zeros.
+/// A depthwise convolution. Of the contraction it has a (its border included), b, panels of
+/// channels, rows, columns, lastLanes, aIsSigned, and what becomes of the sums; `a.row` is between
+/// rows of results. b: [panel][kernel column][four kernel rows][channel of the panel] [kernel row],
+/// the rows rounded up with zeros.
 struct DepthwiseInt8 {
   Contraction contraction;
   int64_t kernel[2] = {1, 1};

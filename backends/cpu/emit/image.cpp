@@ -1,11 +1,11 @@
 #include "image.hpp"
 
+#include "elementwise.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 
 namespace cpu {
 
-Operand panelsOf(const Image& image, const PanelRun& run, int64_t outs,
+Operand panelsOf(const ImageView& image, const PanelRun& run, int64_t outs,
                  const std::vector<int64_t>& dims) {
   return restrided(
       image.view, dims,
@@ -13,7 +13,7 @@ Operand panelsOf(const Image& image, const PanelRun& run, int64_t outs,
       run.first * image.block);
 }
 
-Plane Image::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
+Plane ImageView::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
   const auto bytes = [&](int64_t elements) { return view.bytes(elements); };
   // Groups of a blocked image are whole blocks.
   const int64_t groupStep = isBlocked ? group / kPanel * block : group * lane;
@@ -27,14 +27,14 @@ Plane Image::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
           .lane = bytes(lane)};
 }
 
-std::vector<Axis> Image::channelAxes(int64_t channels, int64_t weightStep) const {
+std::vector<SumAxis> ImageView::channelAxes(int64_t channels, int64_t weightStep) const {
   if (!isBlocked) return {{channels, view.bytes(lane), weightStep}};
   return {{channels / kPanel, view.bytes(block), kPanel * weightStep},
           {kPanel, view.bytes(lane), weightStep}};
 }
 
-void ImageEpilogue::apply(Lowering& lowering, const Operand& acc, const Image& y,
-                          const std::function<Operand(const Image&)>& viewOf) const {
+void ImageEpilogue::apply(Lowering& lowering, const Operand& acc, const ImageView& y,
+                          const std::function<Operand(const ImageView&)>& viewOf) const {
   if (!expr) return copy(lowering, acc, viewOf(y));
   std::vector<Operand> read = {acc};
   for (const auto& view : views)
@@ -48,8 +48,8 @@ void ImageEpilogue::apply(Lowering& lowering, const Operand& acc, const Image& y
       });
 }
 
-std::optional<Image> imageOf(const Operand& view) {
-  Image image;
+std::optional<ImageView> imageOf(const Operand& view) {
+  ImageView image;
   image.view = view;
   if (view.channelsLast) {
     image.n = view.dims[0];
@@ -99,8 +99,8 @@ bool isContent(const Operand& view, const cdl_halo_t& halo) {
 
 } // namespace
 
-std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const int64_t end[2],
-                                uint64_t value) {
+std::optional<ImageView> insideHalo(const ImageView& x, const int64_t begin[2],
+                                    const int64_t end[2], uint64_t value) {
   if (!begin[0] && !begin[1] && !end[0] && !end[1]) return x;
   const cdl_halo_t* halo = x.view.halo;
   if (!halo || !isContent(x.view, *halo) || halo->fill != value) return std::nullopt;
@@ -108,21 +108,22 @@ std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const in
     const int dim = d + (x.view.channelsLast ? 1 : 2);
     if (halo->lo[dim] < begin[d] || halo->hi[dim] < end[d]) return std::nullopt;
   }
-  Image whole = x;
+  ImageView whole = x;
   whole.h += begin[0] + end[0];
   whole.w += begin[1] + end[1];
   whole.view.at.offset -= x.view.bytes(begin[0] * x.row + begin[1] * x.column);
   return whole;
 }
 
-Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2],
-               uint64_t value) {
+ImageView bordered(Lowering& lowering, const ImageView& x, const int64_t begin[2],
+                   const int64_t end[2], uint64_t value) {
   if (const auto inside = insideHalo(x, begin, end, value)) return *inside;
-  Image whole = x;
+  ImageView whole = x;
   whole.h += begin[0] + end[0];
   whole.w += begin[1] + end[1];
   const bool isLast = x.view.channelsLast;
-  const int64_t blocks = x.isBlocked ? x.c / kPanel : x.c, lanes = x.isBlocked ? kPanel : 1;
+  const int64_t lanes = x.isBlocked ? kPanel : 1;
+  const int64_t blocks = x.isBlocked ? x.c / kPanel : x.c;
   whole.column = isLast ? x.c : lanes;
   whole.row = whole.w * whole.column;
   const int64_t area = isLast ? 1 : whole.h * whole.row; // from one block to the next
@@ -137,7 +138,7 @@ Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const
     return restrided(all, {x.n, blocks, rows, columns, lanes}, strides,
                      row * whole.row + column * whole.column);
   };
-  // The border alone: rows above and below, then columns left and right of the content.
+  // The border alone is filled: rows above and below, then columns left and right of the content.
   const auto edge = [&](int64_t rows, int64_t columns, int64_t row, int64_t column) {
     if (rows > 0 && columns > 0) fill(lowering, part(rows, columns, row, column), value);
   };
@@ -145,10 +146,11 @@ Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const
   edge(end[0], whole.w, begin[0] + x.h, 0);
   edge(x.h, begin[1], begin[0], 0);
   edge(x.h, end[1], begin[0], begin[1] + x.w);
+  const int64_t blockStep = x.isBlocked ? x.block : x.lane;
+  const int64_t laneStep = x.isBlocked ? x.lane : 0;
   copy(lowering,
-       restrided(
-           x.view, {x.n, blocks, x.h, x.w, lanes},
-           {x.batch, x.isBlocked ? x.block : x.lane, x.row, x.column, x.isBlocked ? x.lane : 0}),
+       restrided(x.view, {x.n, blocks, x.h, x.w, lanes},
+                 {x.batch, blockStep, x.row, x.column, laneStep}),
        part(x.h, x.w, begin[0], begin[1]));
   whole.view = all;
   whole.view.rank = x.view.rank;

@@ -1,7 +1,8 @@
-// GATHER, SCATTER and TABLE: positions that only the data knows.
+// GATHER, SCATTER and TABLE: positions that only the data knows. Indices are clamped or tested
+// before an address is made of them, so that no data leads outside of a tensor.
 #include "arithmetic.hpp"
+#include "elementwise.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 
 namespace cpu {
 
@@ -28,7 +29,7 @@ bool emitTable(Lowering& lowering, const std::vector<Operand>& in, std::string& 
         if (x.elem == CDL_I8) index = b.add(index, b.i64(128));
         return b.store(b.load(Ty::I8, 1, b.at(b.arg(1), index)), b.at(b.arg(2), position));
       }
-      // 513 entries, 128 apart: to nearest between neighbours, halves up.
+      // The table has 513 entries, 128 apart; between them it rounds to nearest, halves up.
       const Value from0 = b.add(b.cast(v, Ty::I32, true), b.i32(32768));
       const Value entry =
           b.at(b.arg(1), b.shl(b.cast(b.shr(from0, b.i32(7), false), Ty::I64, false), b.i64(1)));
@@ -70,7 +71,8 @@ public:
     return key;
   }
 
-  /// Gather: a unit is one row of y. Scatter: updates of one place keep their order within a unit.
+  /// How many units there are. A gather's is one row of y; a scatter's is all updates that may meet
+  /// in one place, which keep their order.
   int64_t units() const { return isGather_ ? outer_ * count_ : outer_; }
 
   void write(Builder& b) {
@@ -150,7 +152,7 @@ private:
   void store(Builder& b, Value value, Value to) const {
     b.storeStrided(value, to, y_.bytes(y_.strides[2]));
   }
-  /// body(i, lanes) along a row.
+  /// Calls body(i, lanes) along a row.
   void each(Builder& b, const std::function<void(Value, int)>& body) const {
     const int64_t whole = inner_ / lanes_ * lanes_;
     if (whole) b.loop(b.i64(0), b.i64(whole), lanes_, [&](Value i) { body(i, lanes_); });

@@ -1,6 +1,6 @@
 #include "instructions.hpp"
 
-#include "map.hpp"
+#include "elementwise.hpp"
 
 #include <cstring>
 
@@ -119,7 +119,7 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
 
 namespace {
 
-/// Kinds that are mapped element by element.
+/// Whether a kind is mapped element by element.
 bool isMapped(uint16_t kind) {
   switch (kind) {
   case CDL_KIND_COPY:
@@ -135,7 +135,7 @@ bool isMapped(uint16_t kind) {
   }
 }
 
-/// Activations in blocks of 16 channels or, of bytes, with channels last.
+/// Whether it is a layout of activations: blocks of 16 channels or, of bytes, channels last.
 bool isImageLayout(const cdl_layout_t& layout, uint8_t elem) {
   const bool isBytes = elem == CDL_I8 || elem == CDL_U8;
   return hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}}) ||
@@ -148,8 +148,8 @@ bool isConvWeightLayout(const cdl_layout_t& layout) {
          hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}, {1, 4}});
 }
 
-/// Every view is row-major or in a layout that the emitter of the kind reads by its rank. What is
-/// mapped element by element only needs one layout for all.
+/// Whether every view is row-major or in a layout that the emitter of the kind reads by its rank.
+/// What is mapped element by element only needs one layout for all.
 bool knowsLayouts(const Lowering& lowering, const cdl_instr_t& instr) {
   const uint32_t views = uint32_t(instr.inputs) + instr.outputs;
   const uint8_t elem = views ? cdl_get_input(lowering.image, &instr, 0)->elem : uint8_t(CDL_F32);

@@ -24,7 +24,7 @@ bool emitIndexed(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
 
 /// The inputs of an instruction, then its results.
 std::vector<Operand> operandsOf(const Lowering& lowering, const cdl_instr_t& instr);
-/// Value i of an attribute, or `missing`.
+/// The value i of an attribute, or `missing`.
 int64_t attrOf(const Lowering& lowering, const cdl_instr_t& instr, uint16_t id, int64_t missing,
                uint32_t i = 0);
 double realAttrOf(const Lowering& lowering, const cdl_instr_t& instr, uint16_t id, double missing);

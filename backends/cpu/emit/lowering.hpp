@@ -37,7 +37,7 @@ inline bool refuse(std::string& why, const char* reason) {
   return false;
 }
 
-/// The steps of a layout are these (logical dim, factor).
+/// Whether the steps of a layout are these (logical dim, factor).
 bool hasSteps(const cdl_layout_t& layout, std::initializer_list<std::pair<int, uint32_t>> steps);
 
 /// How the units of a call follow the rows of the result: unit (o * tiles + t) * inner + i is part
@@ -47,7 +47,7 @@ struct UnitRows {
   int64_t outer = 1, tiles = 0, inner = 1; // tiles 0: nobody knows
   int64_t points = 1, width = 1, rows = 0;
 
-  /// Rows of which the first `count` tiles hold at least a part.
+  /// How many rows the first `count` tiles hold at least a part of.
   int64_t touched(int64_t count) const {
     return count >= tiles ? rows : std::min(rows, (count * points + width - 1) / width);
   }
@@ -57,7 +57,7 @@ struct UnitRows {
   }
 };
 
-/// The units of a call.
+/// The units of work of a call.
 struct Units {
   Units(uint64_t count) : count(count) {} // NOLINT: a number of them is all that most calls say
   Units(const UnitRows& rows)
@@ -66,6 +66,7 @@ struct Units {
   UnitRows rows;
 };
 
+/// Collects the calls of an executable, and the kernels, constants and memory that they need.
 class Lowering {
 public:
   Lowering(const cdl_image_t* image, const void* const* constants, const Isa& isa)
@@ -85,13 +86,13 @@ public:
   /// Says that the calls of an earlier instruction do the work of `instr` too.
   void done(uint32_t instr) { done_[instr] = instr_; }
   bool isDone(uint32_t instr) const { return done_.count(instr) != 0; }
-  /// Those that the calls of `instr` do too.
+  /// The instructions that the calls of `instr` do too.
   std::vector<uint32_t> doneBy(uint32_t instr) const;
-  /// Memory for this instruction, 64-byte aligned, with `slack` readable bytes behind it.
+  /// Memory for this instruction, 64-byte aligned.
   Arg scratch(uint64_t bytes);
   /// A constant of the executable, 64-byte aligned; equal ones are one.
   Arg own(const void* data, uint64_t bytes);
-  /// The kernel that `key` names completely: body is called when it is new. Then calls it.
+  /// Calls the kernel that `key` names completely; writes it by `body` when it is new.
   void call(const std::string& key, const Units& units, const std::vector<Arg>& args,
             const std::function<void(Builder&)>& body);
   /// The calls so far, in the order in which they run, and how the units of each follow rows. Both

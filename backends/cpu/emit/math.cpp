@@ -8,7 +8,7 @@ namespace cpu {
 
 namespace {
 
-/// c[0] * x^(n-1) + ... + c[n-1] by Horner.
+/// Computes c[0] * x^(n-1) + ... + c[n-1] by Horner.
 Value polynomial(Builder& b, Value x, std::initializer_list<double> c) {
   auto at = c.begin();
   Value sum = b.splat(b.f32(static_cast<float>(*at++)), x.lanes);
@@ -16,12 +16,12 @@ Value polynomial(Builder& b, Value x, std::initializer_list<double> c) {
   return sum;
 }
 
-/// 2^n for n of -126 .. 127 (a vector of I32).
+/// Computes 2^n for n of -126 .. 127 (a vector of I32).
 Value powerOfTwo(Builder& b, Value n) {
   return b.bitcast(b.shl(b.add(n, b.i32(127)), b.i32(23)), Ty::F32);
 }
 
-/// y, which is not negative, with the sign of x, be it -0.
+/// Gives y, which is not negative, the sign of x, be it -0.
 Value withSignOf(Builder& b, Value y, Value x) {
   const Value sign = b.bitAnd(b.bitcast(x, Ty::I32), b.integer(Ty::I32, INT32_MIN));
   return b.bitcast(b.bitOr(b.bitcast(y, Ty::I32), sign), Ty::F32);
@@ -54,7 +54,7 @@ Value logF32(Builder& b, Value x) {
   const Value bits = b.bitcast(scaled, Ty::I32);
   Value e = b.sub(b.shr(bits, b.i32(23), false), b.i32(126));
   e = b.sub(e, b.select(isTiny, b.i32(23), b.i32(0)));
-  // [1/2, 1)
+  // The fraction lies in [1/2, 1).
   const Value fraction =
       b.bitcast(b.bitOr(b.bitAnd(bits, b.i32(0x7fffff)), b.i32(0x3f000000)), Ty::F32);
   const Value isLow = b.compare(Cmp::LT, fraction, b.f32(0.707106781186547524f));
@@ -77,7 +77,7 @@ Value logF32(Builder& b, Value x) {
 }
 
 Value sigmoidF32(Builder& b, Value x) {
-  // By e to the minus |x|, which does not overflow.
+  // The power is e to the minus |x|, which does not overflow.
   const Value e = expF32(b, b.neg(b.abs(x))), one = b.splat(b.f32(1.0f), x.lanes),
               sum = b.add(one, e);
   return b.div(b.select(b.compare(Cmp::LT, x, b.f32(0.0f)), e, one), sum);

@@ -1,8 +1,8 @@
 // MATMUL: a[B,M,K], b[B,K,N], y[B,M,N] as a contraction over packed panels of b, or straight from b
 // where packing would cost more than it brings.
 #include "contraction.hpp"
+#include "elementwise.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 #include "requantize.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr int64_t kFewRows = 4; // of a: b is read too seldom to be packed in ea
 
 int64_t panelsOf(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
-/// The epilogue, and its views as planes of y[B,M,N].
+/// Sets the epilogue, and its views as planes of y[B,M,N].
 void setEpilogue(const cdl_expr_t* epilogue, const std::vector<Operand>& in, size_t first,
                  Contraction& c) {
   c.epilogue = epilogue;
@@ -33,7 +33,7 @@ void setEpilogue(const cdl_expr_t* epilogue, const std::vector<Operand>& in, siz
   }
 }
 
-/// Integer products of any form, element types widened first: zero points, strides, any K.
+/// Emits integer products of any form, element types widened first: zero points, strides, any K.
 void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand& y,
                bool accumulates) {
   const int64_t batch = y.dims[0], m = y.dims[1], n = y.dims[2], k = in[0].dims[2];
@@ -93,7 +93,7 @@ void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand
   });
 }
 
-/// MatmulForms of four by four: b is known, and nothing has to be taken off it.
+/// Whether dot products of four compute it: b is known, and nothing has to be taken off it.
 bool takesDots(const Lowering& lowering, const std::vector<Operand>& in, size_t operands,
                const Operand& y, bool accumulates) {
   const Operand &a = in[0], &w = in[1];
@@ -107,42 +107,69 @@ bool takesDots(const Lowering& lowering, const std::vector<Operand>& in, size_t 
          (y.dims[0] == 1 || w.strides[0] == 0) && !accumulates;
 }
 
-/// The integer product. With takesDots, `constants` of each column are added, then comes the
-/// epilogue, or `follower`.
-void emitInteger(Lowering& lowering, const std::optional<Follower>& follower,
-                 std::vector<Operand> in, size_t operands, const Operand& y, bool accumulates,
-                 const std::vector<int32_t>& constants, const cdl_expr_t* epilogue = nullptr) {
-  const Operand a = in[0], w = in[1];
-  const int64_t batch = y.dims[0], m = y.dims[1], n = y.dims[2], k = a.dims[2];
-  if (k == 0 && accumulates) return;
-  if (k == 0) return fill(lowering, y, 0);
-  if (!takesDots(lowering, in, operands, y, accumulates)) {
-    in.resize(operands);
-    emitPlain(lowering, in, y, accumulates);
-    return;
-  }
-  // b by four rows, interleaved; what a's zero point and sign add to each column is a constant.
-  int64_t aZero = 0;
-  if (operands > 2) knownInteger(lowering, in[2], aZero);
-  const char* payload = payloadOf(lowering, w);
+/// An integer product. Where it takes dots, `constants` of each column are added, then comes the
+/// epilogue, or the follower.
+struct IntegerProduct {
+  const std::vector<Operand>& in; // a, b, zero points, then what the epilogue reads
+  size_t operands;                // of `in`
+  const Operand& y;
+  bool accumulates;
+  const std::vector<int32_t>& constants;
+  const cdl_expr_t* epilogue = nullptr;
+  std::optional<Follower> follower = std::nullopt;
+
+  int64_t columns() const { return y.dims[2]; }
+  int64_t depth() const { return in[0].dims[2]; }
+};
+
+/// The elements of b by four rows, interleaved, in panels; and the sum of each column.
+struct InterleavedWeights {
+  std::vector<char> bytes;
+  std::vector<int64_t> totals;
+};
+
+InterleavedWeights interleaved(const char* payload, const Operand& w, int64_t k, int64_t n) {
   const int64_t panels = panelsOf(n);
-  std::vector<char> packedB(static_cast<size_t>(panels * k * kPanel), 0);
-  std::vector<uint32_t> bias(constants.begin(), constants.end());
-  bias.resize(static_cast<size_t>(panels * kPanel), 0);
-  std::vector<int64_t> totals(bias.size(), 0);
+  InterleavedWeights to{.bytes = std::vector<char>(static_cast<size_t>(panels * k * kPanel), 0),
+                        .totals = std::vector<int64_t>(static_cast<size_t>(panels * kPanel), 0)};
   for (int64_t row = 0; row < k; ++row)
     for (int64_t column = 0; column < n; ++column) {
       const char value = payload[row * w.strides[1] + column * w.strides[2]];
       const int64_t panel = column / kPanel, lane = column % kPanel;
-      packedB[static_cast<size_t>(((panel * (k / 4) + row / 4) * kPanel + lane) * 4 + row % 4)] =
+      to.bytes[static_cast<size_t>(((panel * (k / 4) + row / 4) * kPanel + lane) * 4 + row % 4)] =
           value;
-      totals[static_cast<size_t>(column)] += static_cast<signed char>(value);
+      to.totals[static_cast<size_t>(column)] += static_cast<signed char>(value);
     }
+  return to;
+}
+
+/// What is added to each column: its constant, and what a zero point of a that is `moved` adds to
+/// the column's `totals`.
+Plane biasOf(Lowering& lowering, const std::vector<int32_t>& constants,
+             const std::vector<int64_t>& totals, int64_t moved) {
+  std::vector<uint32_t> bias(constants.begin(), constants.end());
+  bias.resize(totals.size(), 0);
+  for (size_t i = 0; i < bias.size(); ++i) bias[i] -= static_cast<uint32_t>(moved * totals[i]);
+  Plane add;
+  add.elem = CDL_I32;
+  add.at = lowering.own(bias.data(), bias.size() * 4);
+  add.panel = kPanel * 4;
+  add.lane = 4;
+  return add;
+}
+
+/// Emits the product as a contraction of dot products of four.
+void emitDots(Lowering& lowering, const IntegerProduct& p) {
+  const Operand &a = p.in[0], &w = p.in[1];
+  const int64_t k = p.depth(), panels = panelsOf(p.columns());
+  int64_t aZero = 0;
+  if (p.operands > 2) knownInteger(lowering, p.in[2], aZero);
+  const InterleavedWeights weights = interleaved(payloadOf(lowering, w), w, k, p.columns());
   Contraction c;
-  c.batch = batch;
+  c.batch = p.y.dims[0];
   c.panels = panels;
-  c.columns = m;
-  c.lastLanes = static_cast<int>(n - (panels - 1) * kPanel);
+  c.columns = p.y.dims[1];
+  c.lastLanes = static_cast<int>(p.columns() - (panels - 1) * kPanel);
   c.isInt8 = true;
   c.aIsSigned = a.elem == CDL_I8;
   c.accElem = CDL_I32;
@@ -150,10 +177,11 @@ void emitInteger(Lowering& lowering, const std::optional<Follower>& follower,
   c.a.at = a.at;
   c.a.batch = a.strides[0];
   c.a.column = a.strides[1];
-  c.b = lowering.own(packedB.data(), packedB.size());
+  c.b = lowering.own(weights.bytes.data(), weights.bytes.size());
   c.bPanel = k * kPanel;
-  c.axes = {{.count = k / 4, .a = 4, .b = kPanel * 4}};
-  if (follower) follow(lowering, *follower, 1, panels, c);
+  const SumAxis fours{.count = k / 4, .a = 4, .b = kPanel * 4};
+  c.axes = {fours};
+  if (p.follower) follow(lowering, *p.follower, 1, panels, c);
   const auto plane = [](const Operand& o) {
     return Plane{.elem = o.elem,
                  .at = o.at,
@@ -162,18 +190,20 @@ void emitInteger(Lowering& lowering, const std::optional<Follower>& follower,
                  .column = o.bytes(o.strides[1]),
                  .lane = o.bytes(1)};
   };
-  c.y = plane(follower ? follower->y : y);
-  if (follower && follower->join) c.join = Join{*follower->join, plane(follower->other)};
-  const int64_t moved = aZero + (movesSign(lowering.isa, c) ? 128 : 0);
-  for (size_t i = 0; i < bias.size(); ++i) bias[i] -= static_cast<uint32_t>(moved * totals[i]);
-  Plane add;
-  add.elem = CDL_I32;
-  add.at = lowering.own(bias.data(), bias.size() * 4);
-  add.panel = kPanel * 4;
-  add.lane = 4;
-  c.bias = add;
-  if (epilogue) setEpilogue(epilogue, in, operands, c);
+  c.y = plane(p.follower ? p.follower->y : p.y);
+  if (p.follower && p.follower->join) c.join = Join{*p.follower->join, plane(p.follower->other)};
+  c.bias =
+      biasOf(lowering, p.constants, weights.totals, aZero + (movesSign(lowering.isa, c) ? 128 : 0));
+  if (p.epilogue) setEpilogue(p.epilogue, p.in, p.operands, c);
   emitContraction(lowering, c);
+}
+
+void emitInteger(Lowering& lowering, const IntegerProduct& p) {
+  if (p.depth() == 0 && p.accumulates) return;
+  if (p.depth() == 0) return fill(lowering, p.y, 0);
+  if (takesDots(lowering, p.in, p.operands, p.y, p.accumulates)) return emitDots(lowering, p);
+  const auto end = p.in.begin() + static_cast<std::ptrdiff_t>(p.operands);
+  emitPlain(lowering, std::vector<Operand>(p.in.begin(), end), p.y, p.accumulates);
 }
 
 /// A MATMUL with the attributes and the parts of its instruction.
@@ -201,14 +231,18 @@ MatmulForm matmulFormOf(const Lowering& lowering, const cdl_instr_t& instr) {
   return p;
 }
 
-/// The epilogue over integer sums in memory, in a pass of its own.
+/// Emits integer sums into memory, and the epilogue over them in a pass of its own.
 void emitApart(Lowering& lowering, const MatmulForm& p, uint8_t sumElem) {
   const auto bytes = static_cast<uint64_t>(p.y.elements() * (sumElem == CDL_I64 ? 8 : 4));
   const Operand sums =
       view(sumElem, {p.batch, p.m, p.n}, {p.m * p.n, p.n, 1}, lowering.scratch(bytes));
   if (p.accumulates) copy(lowering, p.y, sums);
   const std::vector<int32_t> nothing(static_cast<size_t>(p.n), 0);
-  emitInteger(lowering, std::nullopt, p.in, p.operands, sums, p.accumulates, nothing);
+  emitInteger(lowering, {.in = p.in,
+                         .operands = p.operands,
+                         .y = sums,
+                         .accumulates = p.accumulates,
+                         .constants = nothing});
   std::vector<Operand> read = {sums};
   read.insert(read.end(), p.in.begin() + static_cast<std::ptrdiff_t>(p.operands), p.in.end());
   map(lowering, "matmul " + std::to_string(p.operands) + " " + exprKey(lowering, *p.epilogue), read,
@@ -226,15 +260,15 @@ struct IntegerEnd {
   std::optional<Follower> follower;
 };
 
-/// nullopt: the epilogue is something else.
+/// The end of the sums of a product; nullopt: the epilogue is something else.
 std::optional<IntegerEnd> integerEndOf(const Lowering& lowering, const cdl_instr_t& instr,
                                        const MatmulForm& p, uint8_t sumElem) {
   cdl_expr_t rest = p.epilogue ? *p.epilogue : cdl_expr_t{};
   const std::vector<Operand> all = operandsOf(lowering, instr);
   IntegerEnd end;
-  if (p.epilogue) end.follower = endingOf(lowering, lowering.instr(), rest, all, 2, true);
+  if (p.epilogue) end.follower = followerInEpilogue(lowering, lowering.instr(), rest, all, 2, true);
   if (end.follower) --rest.steps;
-  // what a constant bias leaves over is requantization alone
+  // A result of another type needs a RESCALE, as a constant bias leaves nothing else over.
   if (!end.follower && p.y.elem != sumElem) return std::nullopt;
   end.bias.assign(static_cast<size_t>(p.n), 0);
   if (rest.steps) {
@@ -257,24 +291,30 @@ bool emitIntegerMatmul(Lowering& lowering, const cdl_instr_t& instr, const Matmu
   const bool isDots = takesDots(lowering, p.in, p.operands, p.y, p.accumulates);
   std::optional<IntegerEnd> end;
   if (isDots) end = integerEndOf(lowering, instr, p, sumElem);
-  const std::vector<int32_t> nothing(static_cast<size_t>(p.n), 0);
-  if (end)
-    emitInteger(lowering, end->follower, p.in, p.operands, p.y, p.accumulates, end->bias);
-  else if (!p.epilogue || isDots)
-    emitInteger(lowering, std::nullopt, p.in, p.operands, p.y, p.accumulates, nothing, p.epilogue);
-  else
+  if (!end && p.epilogue && !isDots) {
     emitApart(lowering, p, sumElem);
+    return true;
+  }
+  const std::vector<int32_t> nothing(static_cast<size_t>(p.n), 0);
+  emitInteger(lowering, {.in = p.in,
+                         .operands = p.operands,
+                         .y = p.y,
+                         .accumulates = p.accumulates,
+                         .constants = end ? end->bias : nothing,
+                         .epilogue = end ? nullptr : p.epilogue,
+                         .follower = end ? end->follower : std::nullopt});
   return true;
 }
 
-/// b of an f32 product, in whole panels where it is not packed yet.
+/// Sets b of an f32 product, in whole panels where it is not packed yet.
 void setWeights(Lowering& lowering, const MatmulForm& p, Contraction& c) {
   const Operand &a = p.in[0], &w = p.in[1];
-  const int64_t aStep = a.bytes(a.strides[2]);
+  SumAxis depth{.count = p.k, .a = a.bytes(a.strides[2])};
   const bool isConstant = payloadOf(lowering, w) != nullptr;
   const bool isWhole = p.n % kPanel == 0; // else the last panel would be read beyond b
   if (p.k == 0) {
-    c.axes = {{.count = 0}};
+    depth.a = 0;
+    c.axes = {depth};
     c.b = w.at;
     return;
   }
@@ -282,19 +322,21 @@ void setWeights(Lowering& lowering, const MatmulForm& p, Contraction& c) {
     c.b = w.at;
     c.bBatch = w.bytes(w.strides[0]);
     c.bPanel = w.bytes(w.strides[1]);
-    c.axes = {{.count = p.k, .a = aStep, .b = w.bytes(w.strides[2])}};
+    depth.b = w.bytes(w.strides[2]);
+    c.axes = {depth};
     return;
   }
   if (p.m <= kFewRows && !isConstant && isWhole && w.strides[2] == 1) {
     c.b = w.at;
     c.bBatch = w.bytes(w.strides[0]);
     c.bPanel = kPanel * 4;
-    c.axes = {{.count = p.k, .a = aStep, .b = w.bytes(w.strides[1])}};
+    depth.b = w.bytes(w.strides[1]);
+    c.axes = {depth};
     return;
   }
   const int64_t distinct = w.strides[0] == 0 ? 1 : p.batch, size = c.panels * p.k * kPanel;
   const int64_t whole = p.n / kPanel, rest = p.n % kPanel;
-  std::vector<Piece> pieces = {
+  std::vector<PackedPiece> pieces = {
       {.dims = {distinct, whole, p.k, kPanel},
        .srcStrides = {w.strides[0], kPanel * w.strides[2], w.strides[1], w.strides[2]},
        .dstStrides = {size, p.k * kPanel, kPanel, 1}}};
@@ -307,7 +349,8 @@ void setWeights(Lowering& lowering, const MatmulForm& p, Contraction& c) {
   c.b = packed(lowering, w, distinct * size, pieces);
   c.bBatch = distinct == 1 ? 0 : size * 4;
   c.bPanel = p.k * kPanel * 4;
-  c.axes = {{.count = p.k, .a = aStep, .b = kPanel * 4}};
+  depth.b = kPanel * 4;
+  c.axes = {depth};
 }
 
 void emitFloatMatmul(Lowering& lowering, const MatmulForm& p) {
@@ -326,8 +369,10 @@ void emitFloatMatmul(Lowering& lowering, const MatmulForm& p) {
     to = view(p.y.elem, {p.batch, p.m, p.n}, {p.m * p.n, p.n, 1},
               lowering.scratch(static_cast<uint64_t>(p.y.bytes(p.y.elements()))));
   if (isScattered && p.accumulates) copy(lowering, p.y, to);
-  c.a = {
-      .elem = a.elem, .at = a.at, .batch = a.bytes(a.strides[0]), .column = a.bytes(a.strides[1])};
+  c.a.elem = a.elem;
+  c.a.at = a.at;
+  c.a.batch = a.bytes(a.strides[0]);
+  c.a.column = a.bytes(a.strides[1]);
   c.y = {.elem = to.elem,
          .at = to.at,
          .batch = to.bytes(to.strides[0]),

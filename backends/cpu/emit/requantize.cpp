@@ -32,14 +32,14 @@ std::optional<int32_t> constantAt(const Lowering& lowering, const Operand& o, in
   return static_cast<int32_t>(static_cast<uint32_t>(constant->bits));
 }
 
-/// One value per channel of a dense result of these dims; nullopt where a channel has more than
+/// The value of each channel of a dense result of these dims; nullopt where a channel has more than
 /// one. Strides are not negative: where the first and the last element of a channel lie at one
 /// place, all of them do.
 std::optional<std::vector<int32_t>> perChannel(const Lowering& lowering, const Operand& o,
                                                const Operand& dense, int channelDim) {
   int64_t inner = 1, outer = 1;
-  for (int d = 0; d < dense.rank; ++d)
-    (d < channelDim ? outer : inner) *= d == channelDim ? 1 : dense.dims[d];
+  for (int d = 0; d < channelDim; ++d) outer *= dense.dims[d];
+  for (int d = channelDim + 1; d < dense.rank; ++d) inner *= dense.dims[d];
   const int64_t channels = dense.dims[channelDim];
   for (int d = 0; d < o.rank; ++d)
     if (o.strides[d] < 0) return std::nullopt;
@@ -101,7 +101,7 @@ std::optional<Operand> over(const Operand& view, const Operand& dense) {
   return result;
 }
 
-/// Lanes follow each other in memory where they do in `dense`: kernels load and store whole
+/// Whether lanes follow each other in memory where they do in `dense`: kernels load and store whole
 /// vectors.
 bool keepsLanes(const Operand& view, const Operand& dense) {
   for (int d = 0; d < dense.rank; ++d)
@@ -113,7 +113,7 @@ bool isSame(const Operand& a, const Operand& b) {
   return a.at.buffer == b.at.buffer && a.at.offset == b.at.offset;
 }
 
-/// One constant for all elements.
+/// The constant that all elements are, if they are one.
 std::optional<int32_t> uniform(const Lowering& lowering, const Operand& o) {
   for (int d = 0; d < o.rank; ++d)
     if (o.dims[d] != 1 && o.strides[d] != 0) return std::nullopt;
@@ -155,7 +155,7 @@ void addJoin(const Lowering& lowering, uint32_t writer, Follower& f, const Opera
   f.instrs.push_back(index);
 }
 
-/// One scale and one zero point per channel.
+/// Sets one scale and one zero point per channel.
 void setScales(Follower& f, const std::vector<int32_t>& multiplier,
                const std::vector<int32_t>& shift, const std::vector<int32_t>& zero) {
   for (size_t c = 0; c < multiplier.size(); ++c) {
@@ -168,9 +168,10 @@ void setScales(Follower& f, const std::vector<int32_t>& multiplier,
 
 } // namespace
 
-std::optional<Follower> endingOf(const Lowering& lowering, uint32_t index,
-                                 const cdl_expr_t& epilogue, const std::vector<Operand>& in,
-                                 int channelDim, bool joins) {
+std::optional<Follower> followerInEpilogue(const Lowering& lowering, uint32_t index,
+                                           const cdl_expr_t& epilogue,
+                                           const std::vector<Operand>& in, int channelDim,
+                                           bool joins) {
   const cdl_step_t& last = *cdl_get_step(lowering.image, epilogue.first_step + epilogue.steps - 1);
   const bool readsRest = epilogue.steps == 1 ? last.in[0].source == CDL_FROM_ACC
                                              : last.in[0].source == CDL_FROM_STEP &&

@@ -26,12 +26,13 @@ std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, con
 
 /// The same of a RESCALE that is the last step of the epilogue of instruction `index`: of constants
 /// by channel, behind the steps before it. `in`: the operands of the instruction, the result last.
-std::optional<Follower> endingOf(const Lowering& lowering, uint32_t index,
-                                 const cdl_expr_t& epilogue, const std::vector<Operand>& in,
-                                 int channelDim, bool joins);
+std::optional<Follower> followerInEpilogue(const Lowering& lowering, uint32_t index,
+                                           const cdl_expr_t& epilogue,
+                                           const std::vector<Operand>& in, int channelDim,
+                                           bool joins);
 
-/// The contraction requantizes as the follower does, whose instructions are then done. Its y and
-/// join are the caller's.
+/// Lets the contraction requantize as the follower does, whose instructions are then done. Its y
+/// and join are the caller's.
 void follow(Lowering& lowering, const Follower& follower, int64_t groups, int64_t panels,
             Contraction& contraction);
 
@@ -41,13 +42,13 @@ std::optional<std::vector<int32_t>> constantBias(const Lowering& lowering,
                                                  const std::vector<Operand>& in, int channelDim,
                                                  int64_t channels);
 
-/// Per channel into panels of f32 or f64: as many channels of each group in `panels` panels, the
-/// rest 0.
+/// The plane of numbers per channel in panels of f32 or f64: as many channels of each group in
+/// `panels` panels, the rest 0.
 Plane panelsOf(Lowering& lowering, const std::vector<double>& perChannel, int64_t groups,
                int64_t panels, uint8_t elem);
 
-/// May a kernel write the follower's result while it reads the inputs of `instr`? Not where the
-/// plan laid them over each other.
+/// Whether a kernel may write the follower's result while it reads the inputs of `instr`: not where
+/// the plan laid them over each other.
 bool canWriteEarly(const Lowering& lowering, const cdl_instr_t& instr, const Follower& follower);
 
 } // namespace cpu

@@ -1,7 +1,7 @@
 #include "window.hpp"
 
+#include "elementwise.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -16,8 +16,8 @@ constexpr int64_t kUnrolledTaps = 25; // larger windows are loops
 
 } // namespace
 
-void placeImages(Window& w, const Image& x, const Image& y,
-                 const std::vector<std::optional<Image>>& views) {
+void placeImages(Window& w, const ImageView& x, const ImageView& y,
+                 const std::vector<std::optional<ImageView>>& views) {
   const bool isBlocked = y.isBlocked, isLast = y.view.channelsLast;
   w.lanes = isBlocked ? kPanel : 1;
   while (isLast && w.lanes < 64 && y.c % (w.lanes * 2) == 0) w.lanes *= 2;
@@ -27,14 +27,14 @@ void placeImages(Window& w, const Image& x, const Image& y,
   w.columns = y.w;
   w.xRow = x.view.bytes(x.row);
   w.xColumn = x.view.bytes(x.column);
-  const auto placed = [&](const Image& image, int64_t rowStep, int64_t columnStep) {
+  const auto placed = [&](const ImageView& image, int64_t rowStep, int64_t columnStep) {
     Plane plane = image.plane(kPanel, rowStep, columnStep);
     if (!isBlocked) plane.panel = image.view.bytes(w.lanes * image.lane);
     return plane;
   };
   w.x = placed(x, w.stride[0], w.stride[1]);
   w.y = placed(y, 1, 1);
-  for (const std::optional<Image>& view : views)
+  for (const std::optional<ImageView>& view : views)
     w.views.push_back(view ? std::optional(placed(*view, 1, 1)) : std::nullopt);
 }
 
@@ -58,7 +58,7 @@ public:
   }
 
 private:
-  /// `count` results side by side from `column` on, `width` lanes each; vector `vector` of the
+  /// The `count` results side by side from `column` on, `width` lanes each; vector `vector` of the
   /// block. Along columns the lanes are neighbouring results, and `count` vectors of them follow
   /// each other.
   struct Points {
@@ -93,8 +93,8 @@ private:
       if (w_.epilogue && w_.views[i]) views_[i] = placed(arg++, *w_.views[i]);
   }
 
-  /// As many vectors as keep both units busy while each sum waits for itself, then what is left in
-  /// halves.
+  /// Writes as many vectors as keep both units busy while each sum waits for itself, then what is
+  /// left in halves.
   void rowAlongColumns(Builder& b) {
     const int64_t all = w_.columns / lanes_, most = std::min<int64_t>(all, kVectorsAlong);
     const int64_t turns = all / most;
@@ -150,7 +150,7 @@ private:
     }
   }
 
-  /// All taps of the points together.
+  /// Combines all taps of the points.
   Values taps(Builder& b, const Points& points) const {
     const Value from = moved(b, points, x_, w_.x);
     const int first = isMax() ? 1 : 0; // the maximum begins with the first tap
@@ -261,8 +261,8 @@ uint64_t lowestBits(uint8_t elem) {
 }
 
 /// How many elements each average is of. `all`: padding counts too.
-Plane divisorOf(Lowering& lowering, const Window& w, const int64_t begin[2], const Image& x,
-                const Image& y, bool all) {
+Plane divisorOf(Lowering& lowering, const Window& w, const int64_t begin[2], const ImageView& x,
+                const ImageView& y, bool all) {
   // Taps of a window that begins at `at` that lie within 0 .. size - 1.
   const auto taps = [&](int64_t at, int d, int64_t size) {
     int64_t count = 0;
@@ -287,7 +287,7 @@ Plane divisorOf(Lowering& lowering, const Window& w, const int64_t begin[2], con
 
 bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   const std::vector<Operand> in = operandsOf(lowering, instr);
-  std::vector<std::optional<Image>> images;
+  std::vector<std::optional<ImageView>> images;
   for (const Operand& o : in) {
     images.push_back(imageOf(o));
     if (!images.back() || images.back()->isBlocked != images[0]->isBlocked ||
@@ -295,7 +295,7 @@ bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
       return refuse(why, "its layouts");
   }
   const uint8_t elem = in[0].elem;
-  const Image y = *images.back();
+  const ImageView y = *images.back();
   images.pop_back();
   Ty ty;
   if (elem != CDL_F32 && instr.fn == CDL_POOL2D_AVERAGE)
@@ -316,11 +316,11 @@ bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
     if (!canComputeExpr(lowering.image, *w.epilogue)) return refuse(why, "a step of its epilogue");
   }
   const uint64_t padding = w.fn == Window::Fn::MAX ? lowestBits(elem) : 0;
-  const Image& input = *images[0];
+  const ImageView& input = *images[0];
   if (w.fn == Window::Fn::AVERAGE)
     w.divisor = divisorOf(lowering, w, begin, input, y,
                           attrOf(lowering, instr, CDL_ATTR_COUNT_INCLUDE_PAD, 0) != 0);
-  const Image x = bordered(lowering, input, begin, end, padding);
+  const ImageView x = bordered(lowering, input, begin, end, padding);
   images[0].reset(); // not the epilogue's
   placeImages(w, x, y, images);
   emitWindow(lowering, w);

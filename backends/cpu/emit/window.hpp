@@ -6,6 +6,7 @@
 
 namespace cpu {
 
+/// A pool, or a sum of products with weights of each channel, over a grid of results.
 struct Window {
   enum class Fn : uint8_t { MAX, AVERAGE, PRODUCT } fn = Fn::MAX; // PRODUCT: sum of x * weight
   int64_t kernel[2] = {1, 1}, stride[2] = {1, 1}, dilation[2] = {1, 1};
@@ -24,9 +25,9 @@ struct Window {
 
 void emitWindow(Lowering& lowering, const Window& window);
 
-/// x, y and what the epilogue reads as images, all of one layout; fills in the window's grid and
-/// planes.
-void placeImages(Window& window, const Image& x, const Image& y,
-                 const std::vector<std::optional<Image>>& views);
+/// Fills in the window's grid and planes by x, y and what the epilogue reads as images, all of one
+/// layout.
+void placeImages(Window& window, const ImageView& x, const ImageView& y,
+                 const std::vector<std::optional<ImageView>>& views);
 
 } // namespace cpu

@@ -58,8 +58,10 @@ void Stream::need(const Access& access, uint8_t engine, uint32_t place, Clock& n
     covered = use.end;
     ++at;
   }
-  Use use{access.end, access.write ? place : 0, access.write ? engine : uint8_t{0}, {}};
+  Use use{access.end, 0, 0, {}};
   if (access.write) {
+    use.writer = place;
+    use.engine = engine;
     uses.emplace(access.begin, use);
   } else if (covered < access.end) {
     use.readers[engine] = place;
@@ -85,7 +87,7 @@ void Stream::add(Insn insn, const std::vector<Access>& accesses) {
     for (int i = 0; i < kEngines; ++i) known[i] = std::max(known[i], theirs[i]);
     known[e] = std::max(known[e], needed[e]);
   }
-  // A wait may have brought what another one was for.
+  // A wait may be needless by one that was added after it; it costs a token, and no order.
   known[engine] = place;
   own.push_back(known);
   itemOf_[engine].push_back(static_cast<uint32_t>(items_.size()));
@@ -107,8 +109,8 @@ void Stream::set(int64_t reg, const npu::DescriptorBits& bits) {
   r = {bits, true, ++turn_};
 }
 
-/// One of `count` registers from `first` on, `step` apart: the one that holds the bits, or the one
-/// that was used longest ago.
+/// The number of one of `count` registers from `first` on, `step` apart: the one that holds the
+/// bits, or the one that was used longest ago.
 int64_t Stream::place(int first, int count, int step, const npu::DescriptorBits& bits,
                       const npu::DescriptorBits* second) {
   int best = first;
@@ -150,81 +152,127 @@ int64_t Stream::descriptor(npu::DescriptorKind kind, const npu::DescriptorValues
 
 // ---- Words
 
-/// Tokens that one wait takes at most.
-static constexpr int kMostTaken = 7;
+/// Writes items as words. Each pair of engines of which one waits for the other has a semaphore of
+/// its own: tokens come in the order in which they are taken.
+class Stream::Writer {
+public:
+  Writer(const Stream& stream, npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol)
+      : stream_(stream), binary_(binary), instrOfSymbol_(instrOfSymbol) {}
 
-void Stream::finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol) {
-  // One semaphore for each pair of engines of which one waits for the other: tokens come in the
-  // order in which they are taken.
-  std::map<std::pair<uint8_t, uint8_t>, uint8_t> semaphores;
-  // tokens that lie there, and that were taken before their wait
-  std::map<std::pair<uint8_t, uint8_t>, int> pending, early;
-  const auto semaphoreOf = [&](uint8_t from, uint8_t to) {
-    const auto [at, isNew] =
-        semaphores.try_emplace({from, to}, static_cast<uint8_t>(semaphores.size()));
-    if (isNew && semaphores.size() > npu::kSemaphores)
-      throw Refusal{CDL_REASON_VENDOR,
-                    "more pairs of engines wait for each other than there are semaphores"};
-    return at->second;
-  };
-  uint32_t symbol = UINT32_MAX;
-  std::map<std::string, uint32_t> tiles;
-  const auto put = [&](const Insn& insn) {
-    const auto word = npu::encode(insn);
-    if (!word)
-      throw Refusal{CDL_REASON_DIM,
-                    (symbol < nodes_.size() ? nodes_[symbol] + ": " : std::string()) +
-                        word.message()};
-    binary.code.push_back(*word);
-    if (!binary.symbols.empty()) ++binary.symbols.back().count;
-  };
-  for (const Item& item : items_) {
-    if (item.symbol != symbol && item.symbol < nodes_.size()) {
-      symbol = item.symbol;
-      binary.symbols.push_back(
-          {static_cast<uint32_t>(binary.code.size()), 0, nodes_[symbol], tiles[nodes_[symbol]]++});
-      instrOfSymbol.push_back(instrs_[symbol]);
-    }
-    const uint8_t engine = item.insn.engine;
+  void write(const Item& item) {
+    if (item.symbol != symbol_ && item.symbol < stream_.nodes_.size()) beginSymbol(item.symbol);
     Insn insn = item.insn;
-    const auto nop = [&] { return insnFor(npu::Op::kNop, static_cast<npu::Engine>(engine)); };
+    addWaits(insn, item.waits);
+    addSignals(insn, item.signals);
+  }
+
+  void end() {
+    binary_.symbols.push_back({static_cast<uint32_t>(binary_.code.size()), 0, "end", 0});
+    instrOfSymbol_.push_back(0);
+    put(insnFor(npu::Op::kHalt, npu::Engine::kControl));
+  }
+
+private:
+  /// An engine that signals, and one that waits for it.
+  using Pair = std::pair<uint8_t, uint8_t>;
+  /// The most tokens that one wait takes.
+  static constexpr int kMostTaken = 7;
+  /// The most tokens that a semaphore may hold before its engine takes some ahead of time.
+  static constexpr int kMostPending = npu::kSemaphoreMax - 64;
+
+  void beginSymbol(uint32_t symbol) {
+    symbol_ = symbol;
+    const std::string& node = stream_.nodes_[symbol];
+    binary_.symbols.push_back(
+        {static_cast<uint32_t>(binary_.code.size()), 0, node, tiles_[node]++});
+    instrOfSymbol_.push_back(stream_.instrs_[symbol]);
+  }
+
+  /// Makes an instruction wait for one engine, and nops before it for the others.
+  void addWaits(Insn& insn, const std::vector<uint8_t>& engines) {
     std::vector<uint8_t> waits;
-    for (const uint8_t from : item.waits)
-      if (int& taken = early[{from, engine}]; taken > 0)
+    for (const uint8_t from : engines)
+      if (int& taken = taken_[{from, insn.engine}]; taken > 0)
         --taken;
       else
         waits.push_back(from);
     for (size_t i = 0; i < waits.size(); ++i) {
-      Insn holder = i + 1 < waits.size() ? nop() : insn;
-      holder.waitSemaphore = semaphoreOf(waits[i], engine);
+      const bool isLast = i + 1 == waits.size();
+      Insn holder = isLast ? insn : nopFor(insn.engine);
+      holder.waitSemaphore = semaphoreOf({waits[i], insn.engine});
       holder.waitCount = 1;
-      --pending[{waits[i], engine}];
-      if (i + 1 < waits.size())
-        put(holder);
-      else
+      --pending_[{waits[i], insn.engine}];
+      if (isLast)
         insn = holder;
+      else
+        put(holder);
     }
-    for (size_t i = 0; i < item.signals.size(); ++i) {
-      Insn holder = i == 0 ? insn : nop();
-      holder.signalSemaphore = semaphoreOf(engine, item.signals[i]);
+  }
+
+  /// Makes it signal one engine, and nops behind it the others.
+  void addSignals(const Insn& insn, const std::vector<uint8_t>& engines) {
+    if (engines.empty()) put(insn);
+    for (size_t i = 0; i < engines.size(); ++i) {
+      const Pair pair{insn.engine, engines[i]};
+      Insn holder = i == 0 ? insn : nopFor(insn.engine);
+      holder.signalSemaphore = semaphoreOf(pair);
       holder.signalCount = 1;
       put(holder);
-      // A semaphore holds so many tokens, and an engine runs ahead of another by what the queues
-      // hold: before that, the other one takes some for the waits that follow.
-      int& lies = pending[{engine, item.signals[i]}];
-      for (++lies; lies > npu::kSemaphoreMax - 64;
-           lies -= kMostTaken, early[{engine, item.signals[i]}] += kMostTaken) {
-        Insn taker = insnFor(npu::Op::kNop, static_cast<npu::Engine>(item.signals[i]));
-        taker.waitSemaphore = semaphoreOf(engine, item.signals[i]);
-        taker.waitCount = kMostTaken;
-        put(taker);
-      }
+      ++pending_[pair];
+      takeAhead(pair);
     }
-    if (item.signals.empty()) put(insn);
   }
-  binary.symbols.push_back({static_cast<uint32_t>(binary.code.size()), 0, "end", 0});
-  instrOfSymbol.push_back(0);
-  put(insnFor(npu::Op::kHalt, npu::Engine::kControl));
+
+  /// Takes tokens for waits that follow before a semaphore is full: an engine runs ahead of another
+  /// one by as much as the queues hold.
+  void takeAhead(const Pair& pair) {
+    for (int& pending = pending_[pair]; pending > kMostPending; pending -= kMostTaken) {
+      Insn taker = nopFor(pair.second);
+      taker.waitSemaphore = semaphoreOf(pair);
+      taker.waitCount = kMostTaken;
+      put(taker);
+      taken_[pair] += kMostTaken;
+    }
+  }
+
+  static Insn nopFor(uint8_t engine) {
+    return insnFor(npu::Op::kNop, static_cast<npu::Engine>(engine));
+  }
+
+  uint8_t semaphoreOf(const Pair& pair) {
+    const auto [at, isNew] =
+        semaphores_.try_emplace(pair, static_cast<uint8_t>(semaphores_.size()));
+    if (isNew && semaphores_.size() > npu::kSemaphores)
+      throw Refusal{CDL_REASON_VENDOR,
+                    "more pairs of engines wait for each other than there are semaphores"};
+    return at->second;
+  }
+
+  void put(const Insn& insn) {
+    const auto word = npu::encode(insn);
+    if (!word) {
+      const bool hasNode = symbol_ < stream_.nodes_.size();
+      throw Refusal{CDL_REASON_DIM,
+                    (hasNode ? stream_.nodes_[symbol_] + ": " : std::string()) + word.message()};
+    }
+    binary_.code.push_back(*word);
+    if (!binary_.symbols.empty()) ++binary_.symbols.back().count;
+  }
+
+  const Stream& stream_;
+  npu::Binary& binary_;
+  std::vector<uint32_t>& instrOfSymbol_;
+  uint32_t symbol_ = UINT32_MAX;
+  std::map<std::string, uint32_t> tiles_; ///< of each node, so far
+  std::map<Pair, uint8_t> semaphores_;
+  std::map<Pair, int> pending_; ///< tokens that lie there
+  std::map<Pair, int> taken_;   ///< and that were taken before their wait
+};
+
+void Stream::finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol) {
+  Writer writer(*this, binary, instrOfSymbol);
+  for (const Item& item : items_) writer.write(item);
+  writer.end();
 }
 
 } // namespace npu_sim

@@ -1,5 +1,9 @@
-// The instruction stream: instructions in order with the bytes that each touches. Which semaphores
-// order them follows from that.
+// The instruction stream: instructions in order with the bytes that each touches, and the
+// semaphores that keep this order where bytes are shared. Engines run side by side, each its own
+// instructions in order. So what is done when an instruction begins is a vector clock (Mattern,
+// "Virtual time and global states of distributed systems", 1989): for each engine, how many of its
+// instructions. An instruction waits for another engine only where it needs more of that than is
+// known by the waits before it, and with a wait it comes to know all that the other one knew.
 #pragma once
 
 #include <map>
@@ -39,7 +43,7 @@ class Stream {
 public:
   /// What comes until the next call belongs to this instruction of the Program, of this node.
   void begin(uint32_t instr, const std::string& node);
-  /// Throws Refusal where a descriptor cannot hold a value.
+  /// Adds an instruction behind all others. Throws Refusal where a field cannot hold a value.
   void add(npu::Insn insn, const std::vector<Access>& accesses);
   /// The register that holds the descriptor for the next add(); `second` stands behind it where the
   /// operation needs one.
@@ -54,7 +58,7 @@ private:
   /// by engine: how many of its instructions are done
   using Clock = std::array<uint32_t, kEngines>;
 
-  /// One that is to be encoded; what it waits for and signals are engines.
+  /// An instruction that is to be encoded; what it waits for and signals are engines.
   struct Item {
     npu::Insn insn;
     std::vector<uint8_t> waits, signals;
@@ -67,6 +71,8 @@ private:
     uint8_t engine = 0;  ///< of the writer
     Clock readers{};
   };
+
+  class Writer;
 
   std::map<int64_t, Use>::iterator cut(std::map<int64_t, Use>& uses, int64_t at);
   void need(const Access& access, uint8_t engine, uint32_t place, Clock& needed);

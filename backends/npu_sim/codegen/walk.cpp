@@ -8,7 +8,7 @@ namespace {
 
 using Dim = Walk::Dim;
 
-/// Without dims of 1; neighbours that every operand steps through evenly are one.
+/// The dims without those of 1; neighbours that every operand steps through evenly are one.
 std::vector<Dim> joined(const Walk& walk) {
   std::vector<Dim> dims;
   for (const Dim& dim : walk.dims)
@@ -71,7 +71,7 @@ private:
     return true;
   }
 
-  /// A run that is too long for one box is several that follow each other, and a rest.
+  /// Cuts a run that is too long for one box into several that follow each other, and a rest.
   void cut(const Box& box) {
     const int64_t most = limits_.extent, whole = run_.extent / most * most;
     Box part = box;

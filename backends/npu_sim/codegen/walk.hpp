@@ -1,4 +1,7 @@
-// Walks over several views at once, cut into boxes that one descriptor can say.
+// Walks over several views at once, cut into boxes that one descriptor can say: a run of neighbours
+// and up to three dims of even steps. First dims that every operand steps through evenly become
+// one; then the innermost ones that a descriptor holds are a box, and the others are counted
+// through.
 #pragma once
 
 #include <array>
@@ -44,11 +47,11 @@ void forEachBox(const Walk& walk, const std::array<int64_t, 3>& bytes, const Box
                 const std::function<bool(const Box&)>& isLegal,
                 const std::function<void(const Box&)>& emit);
 
-/// Every dim steps over what lies within those of smaller strides, so that no byte of the operand
-/// is touched twice.
+/// Whether every dim steps over what lies within those of smaller strides, so that no byte of the
+/// operand is touched twice.
 bool stepsOver(const Box& box, int operand, int64_t bytes);
 
-/// Bytes from the lowest to behind the highest that the box touches of an operand, relative to
+/// The bytes from the lowest to behind the highest that the box touches of an operand, relative to
 /// where it begins.
 std::array<int64_t, 2> extentOf(const Box& box, int operand, int64_t bytes);
 

@@ -1,4 +1,6 @@
-// The vector engine: element by element, runs to one element, pools.
+// The vector engine: element by element, runs to one element, pools. An operation is cut into boxes
+// that one descriptor can say, small enough that none writes what another element of it still
+// reads.
 #include "lowering.hpp"
 
 #include <algorithm>
@@ -11,75 +13,101 @@ constexpr int64_t kStride = (int64_t{1} << 24) - 1;
 
 namespace lanes = npu::descriptor::lanes;
 
-bool isSameWalk(const Operand& a, const Operand& y, const Box& box, size_t operand, size_t last) {
-  return a.at + box.offsets[operand] == y.at + box.offsets[last] && a.bytes == y.bytes &&
-         !box.repeats[operand] && box.strides[operand] == box.strides[last];
-}
+/// What one operation of the vector engine goes over: views of the same dims. Operations of one
+/// operand have no b; TABLE has a table.
+struct LaneOperands {
+  const DeviceView& a;
+  const DeviceView& y;
+  const DeviceView* b = nullptr;
+  const DeviceView* table = nullptr;
+  const npu::DescriptorValues* rescale = nullptr; ///< the second descriptor of some operations
 
-/// One operation over views of the same dims; b is missing for operations of one operand, of which
-/// TABLE has a table.
-void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Operand* b,
-               const Operand& y, const npu::DescriptorValues* rescale,
-               const Operand* table = nullptr) {
+  /// The operand of the walk that is the result.
+  size_t result() const { return b ? 2 : 1; }
+};
+
+Walk walkOf(const LaneOperands& o) {
   Walk walk;
-  walk.operands = b ? 3 : 2;
-  const size_t last = b ? 2 : 1;
-  for (int d = 0; d < y.rank; ++d) {
+  walk.operands = o.b ? 3 : 2;
+  for (int d = 0; d < o.y.rank; ++d) {
     const auto at = static_cast<size_t>(d);
-    Walk::Dim dim{y.dims[at], {a.strides[at] * a.bytes, 0, 0}};
-    if (b) dim.strides[1] = b->strides[at] * b->bytes;
-    dim.strides[last] = y.strides[at] * y.bytes;
+    Walk::Dim dim{o.y.dims[at], {o.a.strides[at] * o.a.bytes, 0, 0}};
+    if (o.b) dim.strides[1] = o.b->strides[at] * o.b->bytes;
+    dim.strides[o.result()] = o.y.strides[at] * o.y.bytes;
     walk.dims.push_back(dim);
   }
-  for (const Operand* o : {&a, b, &y})
-    if (o && !o->isLocal())
+  return walk;
+}
+
+/// Whether the box reads of an operand what it writes, element by element.
+bool isSameWalk(const DeviceView& in, size_t operand, const LaneOperands& o, const Box& box) {
+  const size_t y = o.result();
+  return in.at + box.offsets[operand] == o.y.at + box.offsets[y] && in.bytes == o.y.bytes &&
+         !box.repeats[operand] && box.strides[operand] == box.strides[y];
+}
+
+/// Whether the device may do the box at once: it writes no byte twice, and none that it still has
+/// to read for another element.
+bool mayRunAtOnce(const LaneOperands& o, const Box& box) {
+  const auto y = static_cast<int>(o.result());
+  if (!stepsOver(box, y, o.y.bytes)) return false;
+  const Access out = accessOf(o.y, box, y, true);
+  for (size_t operand = 0; operand < o.result(); ++operand) {
+    const DeviceView& in = operand == 0 ? o.a : *o.b;
+    const Access read = accessOf(in, box, static_cast<int>(operand), false);
+    if (read.begin < out.end && out.begin < read.end && !isSameWalk(in, operand, o, box))
+      return false;
+  }
+  return true;
+}
+
+npu::DescriptorValues lanesOf(const LaneOperands& o, const Box& box) {
+  const size_t y = o.result();
+  npu::DescriptorValues values{};
+  values[lanes::kRun] = box.run;
+  values[lanes::kLen1] = box.extents[0];
+  values[lanes::kLen2] = box.extents[1];
+  values[lanes::kAStride1] = box.strides[0][0];
+  values[lanes::kAStride2] = box.strides[0][1];
+  values[lanes::kBStride1] = o.b ? box.strides[1][0] : 0;
+  values[lanes::kBStride2] = o.b ? box.strides[1][1] : 0;
+  values[lanes::kOutStride1] = box.strides[y][0];
+  values[lanes::kOutStride2] = box.strides[y][1];
+  values[lanes::kAType] = static_cast<int64_t>(o.a.type());
+  values[lanes::kBType] = static_cast<int64_t>(o.b ? o.b->type() : o.a.type());
+  values[lanes::kOutType] = static_cast<int64_t>(o.y.type());
+  values[lanes::kBScalar] = o.b && box.repeats[1];
+  return values;
+}
+
+/// Does one operation, box by box.
+void overLanes(LoweringState& l, const npu::Insn& insn, const LaneOperands& o) {
+  for (const DeviceView* each : {&o.a, o.b, &o.y})
+    if (each && !each->isLocal())
       throw Refusal{CDL_REASON_MEMORY, "an operand does not lie in the scratchpad"};
-  std::array<int64_t, 3> bytes{a.bytes, b ? b->bytes : y.bytes, y.bytes};
+  const std::array<int64_t, 3> bytes{o.a.bytes, o.b ? o.b->bytes : o.y.bytes, o.y.bytes};
   BoxLimits limits;
   limits.dims = 2;
   limits.high.fill(kStride);
-  limits.runMayRepeat = {false, b != nullptr, false};
-  const auto isLegal = [&](const Box& box) {
-    if (!stepsOver(box, static_cast<int>(last), y.bytes)) return false;
-    const Access out = accessOf(y, box, static_cast<int>(last), true);
-    for (size_t o = 0; o < last; ++o) {
-      const Operand& in = o == 0 ? a : *b;
-      const Access read = accessOf(in, box, static_cast<int>(o), false);
-      if (read.begin < out.end && out.begin < read.end && !isSameWalk(in, y, box, o, last))
-        return false;
-    }
-    return true;
-  };
+  limits.runMayRepeat = {false, o.b != nullptr, false};
+  const auto isLegal = [&](const Box& box) { return mayRunAtOnce(o, box); };
   namespace f = npu::field::vbinary;
-  forEachBox(walk, bytes, limits, isLegal, [&](const Box& box) {
-    npu::DescriptorValues values{};
-    values[lanes::kRun] = box.run;
-    values[lanes::kLen1] = box.extents[0];
-    values[lanes::kLen2] = box.extents[1];
-    values[lanes::kAStride1] = box.strides[0][0];
-    values[lanes::kAStride2] = box.strides[0][1];
-    values[lanes::kBStride1] = b ? box.strides[1][0] : 0;
-    values[lanes::kBStride2] = b ? box.strides[1][1] : 0;
-    values[lanes::kOutStride1] = box.strides[last][0];
-    values[lanes::kOutStride2] = box.strides[last][1];
-    values[lanes::kAType] = static_cast<int64_t>(a.type());
-    values[lanes::kBType] = static_cast<int64_t>(b ? b->type() : a.type());
-    values[lanes::kOutType] = static_cast<int64_t>(y.type());
-    values[lanes::kBScalar] = b && box.repeats[1];
+  forEachBox(walkOf(o), bytes, limits, isLegal, [&](const Box& box) {
     npu::Insn one = insn;
-    one.values[f::kD] = l.stream.descriptor(npu::DescriptorKind::kLanes, values, rescale);
-    one.values[f::kA] = a.at + box.offsets[0];
-    std::vector<Access> accesses{accessOf(a, box, 0, false)};
-    if (b) {
-      one.values[f::kB] = b->at + box.offsets[1];
-      accesses.push_back(accessOf(*b, box, 1, false));
-    } else if (table) {
-      one.values[f::kB] = table->at;
-      accesses.push_back(
-          {Access::kScratchpad, table->at, table->at + table->dims[0] * table->bytes, false});
+    one.values[f::kD] =
+        l.stream.descriptor(npu::DescriptorKind::kLanes, lanesOf(o, box), o.rescale);
+    one.values[f::kA] = o.a.at + box.offsets[0];
+    std::vector<Access> accesses{accessOf(o.a, box, 0, false)};
+    if (o.b) {
+      one.values[f::kB] = o.b->at + box.offsets[1];
+      accesses.push_back(accessOf(*o.b, box, 1, false));
+    } else if (o.table) {
+      const DeviceView& t = *o.table;
+      one.values[f::kB] = t.at;
+      accesses.push_back({Access::kScratchpad, t.at, t.at + t.dims[0] * t.bytes, false});
     }
-    one.values[f::kDst] = y.at + box.offsets[last];
-    accesses.push_back(accessOf(y, box, static_cast<int>(last), true));
+    one.values[f::kDst] = o.y.at + box.offsets[o.result()];
+    accesses.push_back(accessOf(o.y, box, static_cast<int>(o.result()), true));
     l.stream.add(one, accesses);
   });
 }
@@ -97,8 +125,9 @@ npu::Insn binary(npu::BinaryFn fn) {
 }
 
 /// The part of a view where the dims of `index` have these indices.
-Operand at(const Operand& o, const std::vector<int>& dims, const std::vector<int64_t>& index) {
-  Operand part = o;
+DeviceView at(const DeviceView& o, const std::vector<int>& dims,
+              const std::vector<int64_t>& index) {
+  DeviceView part = o;
   for (size_t i = 0; i < dims.size(); ++i) {
     const auto d = static_cast<size_t>(dims[i]);
     part.at += index[i] * o.strides[d] * o.bytes;
@@ -107,16 +136,17 @@ Operand at(const Operand& o, const std::vector<int>& dims, const std::vector<int
   return part;
 }
 
-/// RESCALE: parameters are numbers, so what has several of them goes one after the other.
-void rescale(Lowering& l, const cdl::Op& op) {
-  const Operand a = l.image.input(op, 0), y = l.image.output(op);
+/// Lowers a RESCALE. Its parameters are numbers in a descriptor, so where they differ from element
+/// to element one part of the result follows the other.
+void rescale(LoweringState& l, const cdl::Op& op) {
+  const DeviceView a = l.image.input(op, 0), y = l.image.output(op);
   const bool hasB = op.inputs() > 5;
-  std::vector<Operand> parameters;
+  std::vector<DeviceView> parameters;
   for (const uint32_t i : {1u, 2u, 3u, 5u})
     if (i < op.inputs()) parameters.push_back(l.image.input(op, i));
   std::vector<int> varying;
   for (int d = 0; d < y.rank; ++d)
-    for (const Operand& p : parameters)
+    for (const DeviceView& p : parameters)
       if (y.dims[static_cast<size_t>(d)] > 1 && p.strides[static_cast<size_t>(d)] != 0) {
         varying.push_back(d);
         break;
@@ -139,12 +169,13 @@ void rescale(Lowering& l, const cdl::Op& op) {
     scale.high = static_cast<int32_t>(op.attr(CDL_ATTR_CLAMP_MAX, limits.high));
     checkScale(scale, a.elem, hasB ? l.image.input(op, 4).elem : a.elem, y.elem);
     const npu::DescriptorValues values = rescaleValues(scale, y.type());
-    const Operand from = at(a, varying, index), to = at(y, varying, index);
+    const DeviceView from = at(a, varying, index), to = at(y, varying, index);
     if (hasB) {
-      const Operand other = at(l.image.input(op, 4), varying, index);
-      overLanes(l, binary(npu::BinaryFn::kScaledAdd), from, &other, to, &values);
+      const DeviceView other = at(l.image.input(op, 4), varying, index);
+      overLanes(l, binary(npu::BinaryFn::kScaledAdd),
+                {.a = from, .y = to, .b = &other, .rescale = &values});
     } else {
-      overLanes(l, unary(npu::UnaryFn::kRescale), from, nullptr, to, &values);
+      overLanes(l, unary(npu::UnaryFn::kRescale), {.a = from, .y = to, .rescale = &values});
     }
     size_t d = varying.size();
     while (d-- > 0 && ++index[d] == y.dims[static_cast<size_t>(varying[d])]) index[d] = 0;
@@ -152,15 +183,15 @@ void rescale(Lowering& l, const cdl::Op& op) {
   }
 }
 
-/// Windows of a tile of rows, pixels and channels.
-void pool(Lowering& l, const Operand& x, const Operand& y, const std::array<int, 3>& in,
+/// Does the windows of a tile of rows, pixels and channels.
+void pool(LoweringState& l, const DeviceView& x, const DeviceView& y, const std::array<int, 3>& in,
           const std::array<int, 3>& out, npu::PoolFn fn, const std::array<int64_t, 6>& window) {
   namespace p = npu::descriptor::pooling;
   namespace f = npu::field::vpool;
-  const auto dim = [](const Operand& o, int d) {
+  const auto dim = [](const DeviceView& o, int d) {
     return d < 0 ? int64_t{1} : o.dims[static_cast<size_t>(d)];
   };
-  const auto stride = [](const Operand& o, int d) {
+  const auto stride = [](const DeviceView& o, int d) {
     return d < 0 ? int64_t{0} : o.strides[static_cast<size_t>(d)] * o.bytes;
   };
   npu::DescriptorValues values{};
@@ -230,9 +261,9 @@ npu::DescriptorValues rescaleValues(const Scale& s, npu::Type out) {
   return values;
 }
 
-void lowerBinary(Lowering& l, npu::BinaryFn fn, const Operand& a, const Operand& b,
-                 const Operand& y) {
-  overLanes(l, binary(fn), a, &b, y, nullptr);
+void lowerBinary(LoweringState& l, npu::BinaryFn fn, const DeviceView& a, const DeviceView& b,
+                 const DeviceView& y) {
+  overLanes(l, binary(fn), {.a = a, .y = y, .b = &b});
 }
 
 npu::BinaryFn binaryOf(uint16_t fn) {
@@ -246,17 +277,17 @@ npu::BinaryFn binaryOf(uint16_t fn) {
   throw Refusal{CDL_REASON_NO_ROW, "the vector engine has no such function"};
 }
 
-void lowerElementwise(Lowering& l, const cdl::Op& op) {
+void lowerElementwise(LoweringState& l, const cdl::Op& op) {
   if (op.kind() == cdl::Kind::Rescale) return rescale(l, op);
-  const Operand a = l.image.input(op, 0), y = l.image.output(op);
+  const DeviceView a = l.image.input(op, 0), y = l.image.output(op);
   switch (op.kind()) {
   case cdl::Kind::Convert: {
-    // not equal to 0: whether that it is equal is false
+    // A number is true where it is not equal to 0: where its being equal is false.
     if (y.elem == CDL_BOOL && a.elem != CDL_BOOL) {
       const int64_t zero =
           l.records(std::vector<std::byte>(static_cast<size_t>(a.bytes), std::byte{0}));
-      const auto zeroAs = [&](const Operand& like) {
-        Operand number = like;
+      const auto zeroAs = [&](const DeviceView& like) {
+        DeviceView number = like;
         number.memory = Access::kScratchpad;
         number.at = zero;
         number.strides = {};
@@ -267,18 +298,18 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
     }
     // Whatever is widened stays what it is.
     if (op.attr(CDL_ATTR_SATURATE, 0) == 0 || y.elem == CDL_I32)
-      return overLanes(l, unary(npu::UnaryFn::kCopy), a, nullptr, y, nullptr);
+      return overLanes(l, unary(npu::UnaryFn::kCopy), {.a = a, .y = y});
     Scale one; // times 1, within the bounds of the type
     one.aMult = 1;
     one.low = limitsOf(y.elem).low;
     one.high = limitsOf(y.elem).high;
     const npu::DescriptorValues values = rescaleValues(one, y.type());
-    return overLanes(l, unary(npu::UnaryFn::kRescale), a, nullptr, y, &values);
+    return overLanes(l, unary(npu::UnaryFn::kRescale), {.a = a, .y = y, .rescale = &values});
   }
   case cdl::Kind::Table: {
-    Operand table = l.image.input(op, 1);
+    DeviceView table = l.image.input(op, 1);
     if (table.strides[0] != 1) { // the device reads entries side by side
-      Operand dense = table;
+      DeviceView dense = table;
       dense.strides[0] = 1;
       dense.at = l.room(table.dims[0] * table.bytes);
       lowerCopy(l, table, dense);
@@ -286,10 +317,10 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
     }
     if (!table.isLocal())
       throw Refusal{CDL_REASON_MEMORY, "the table does not lie in the scratchpad"};
-    return overLanes(l, unary(npu::UnaryFn::kTable), a, nullptr, y, nullptr, &table);
+    return overLanes(l, unary(npu::UnaryFn::kTable), {.a = a, .y = y, .table = &table});
   }
   default: {
-    const Operand b = l.image.input(op, 1);
+    const DeviceView b = l.image.input(op, 1);
     if (op.kind() != cdl::Kind::Compare) return lowerBinary(l, binaryOf(op.fn()), a, b, y);
     if (op.fn() != CDL_COMPARE_EQ && op.fn() != CDL_COMPARE_LT)
       throw Refusal{CDL_REASON_NO_ROW, "the vector engine has no such comparison"};
@@ -299,8 +330,8 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
   }
 }
 
-void lowerReduce(Lowering& l, const cdl::Op& op) {
-  const Operand x = l.image.input(op, 0), y = l.image.output(op); // x[O,R,I], y[O,I]
+void lowerReduce(LoweringState& l, const cdl::Op& op) {
+  const DeviceView x = l.image.input(op, 0), y = l.image.output(op); // x[O,R,I], y[O,I]
   const int64_t outer = x.dims[0], length = x.dims[1], inner = x.dims[2];
   if (outer == 0 || inner == 0) return;
   const bool isSum = op.fn() == CDL_REDUCE_SUM, isMax = op.fn() == CDL_REDUCE_MAX;
@@ -315,11 +346,11 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
   npu::BinaryFn fn = isMax ? npu::BinaryFn::kMax : npu::BinaryFn::kMin;
   if (isSum) fn = npu::BinaryFn::kAdd;
   for (int64_t o = 0; o < outer; ++o) {
-    Operand from = x, to = y;
+    DeviceView from = x, to = y;
     from.at += o * x.strides[0] * x.bytes;
     to.at += o * y.strides[0] * y.bytes;
     from.dims[0] = to.dims[0] = 1;
-    // Channels beside each other: one window over all places.
+    // Channels that lie side by side are one window over all places.
     const bool isTile = length <= 256 && inner <= 65536 && (x.strides[2] == 1 || inner == 1) &&
                         (y.strides[1] == 1 || inner == 1) && x.strides[1] >= 0 &&
                         x.strides[1] * x.bytes < 65536;
@@ -328,27 +359,27 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
            {1, length, 1, 1, 0, 0});
       continue;
     }
-    // One place after the other.
-    Operand place = to;
+    // Other channels are combined one place after the other.
+    DeviceView place = to;
     place.rank = 1;
     place.dims = {inner};
     place.strides = {y.strides[1]};
     for (int64_t r = 0; r < length; ++r) {
-      Operand term = place;
+      DeviceView term = place;
       term.at = from.at + r * x.strides[1] * x.bytes;
       term.strides = {x.strides[2]};
       if (r == 0)
-        overLanes(l, unary(npu::UnaryFn::kCopy), term, nullptr, place, nullptr);
+        overLanes(l, unary(npu::UnaryFn::kCopy), {.a = term, .y = place});
       else
-        overLanes(l, binary(fn), place, &term, place, nullptr);
+        overLanes(l, binary(fn), {.a = place, .y = place, .b = &term});
     }
   }
 }
 
-void lowerPool(Lowering& l, const cdl::Op& op) {
-  const Operand x = l.image.input(op, 0), y = l.image.output(op); // by n, h, w, c
+void lowerPool(LoweringState& l, const cdl::Op& op) {
+  const DeviceView x = l.image.input(op, 0), y = l.image.output(op); // by n, h, w, c
   std::array<int64_t, 6> window{}; // kernel, stride, pad: height and width of each
-  Operand from = x, to = y;
+  DeviceView from = x, to = y;
   bool isWhole = true, isEmpty = false;
   for (uint32_t d = 0; d < 2; ++d) {
     const int64_t kernel = op.attr(CDL_ATTR_KERNEL, 1, d), stride = op.attr(CDL_ATTR_STRIDES, 1, d);
@@ -375,7 +406,7 @@ void lowerPool(Lowering& l, const cdl::Op& op) {
   if (!isWhole) lowerFill(l, y, static_cast<uint64_t>(int64_t{limitsOf(y.elem).low}));
   if (isEmpty) return;
   for (int64_t n = 0; n < y.dims[0]; ++n) {
-    Operand in = from, out = to;
+    DeviceView in = from, out = to;
     in.at += n * x.strides[0] * x.bytes;
     out.at += n * y.strides[0] * y.bytes;
     in.dims[0] = out.dims[0] = 1;

@@ -7,7 +7,7 @@ namespace npu_sim {
 namespace {
 
 /// The numbers of a view that differ by channel at most.
-std::vector<int32_t> byChannel(const Lowering& l, const Operand& o, int channelDim,
+std::vector<int32_t> byChannel(const LoweringState& l, const DeviceView& o, int channelDim,
                                const char* what) {
   const auto channel = static_cast<size_t>(channelDim);
   for (int d = 0; d < o.rank; ++d) {
@@ -25,7 +25,7 @@ std::vector<int32_t> byChannel(const Lowering& l, const Operand& o, int channelD
   return values;
 }
 
-bool isKnown(const Lowering& l, const Operand& o) {
+bool isKnown(const LoweringState& l, const DeviceView& o) {
   return o.elements() > 0 && l.image.known(o, 0).has_value();
 }
 
@@ -44,11 +44,11 @@ int32_t integerOf(const cdl_step_t& step) {
   }
 }
 
-/// Two views that step in the same way over as many elements, from wherever they begin.
-bool isAlike(const Operand& a, const Operand& b) {
+/// Whether two views step in the same way over as many elements, from wherever they begin.
+bool isAlike(const DeviceView& a, const DeviceView& b) {
   if (a.elements() != b.elements()) return false;
   std::vector<std::array<int64_t, 2>> dims[2];
-  const Operand* both[2] = {&a, &b};
+  const DeviceView* both[2] = {&a, &b};
   for (int side = 0; side < 2; ++side) // dims above 1, neighbours joined
     for (int d = both[side]->rank; d-- > 0;) {
       const int64_t extent = both[side]->dims[static_cast<size_t>(d)],
@@ -63,10 +63,133 @@ bool isAlike(const Operand& a, const Operand& b) {
   return dims[0] == dims[1];
 }
 
-/// Two views of the same bytes in the same order.
-bool isSame(const Operand& a, const Operand& b) {
+/// Whether two views are of the same bytes in the same order.
+bool isSame(const DeviceView& a, const DeviceView& b) {
   return a.memory == b.memory && a.at == b.at && a.elem == b.elem && isAlike(a, b);
 }
+
+/// Reads the expression of a product, step by step.
+class EpilogueReader {
+public:
+  EpilogueReader(LoweringState& l, const cdl::Op& op, int channelDim)
+      : l_(l), op_(op), channelDim_(static_cast<size_t>(channelDim)), y_(l.image.output(op)),
+        channels_(static_cast<size_t>(y_.dims[channelDim_])), sumElem_(sumsOf(op)) {}
+
+  Epilogue read() {
+    e_.bias.assign(channels_, 0);
+    e_.type = y_.type();
+    e_.wide = sumElem_ == CDL_I64;
+    const cdl_expr_t* expr = op_.expr();
+    for (step_ = 0; step_ < expr->steps; ++step_)
+      readStep(*cdl_get_step(op_.image(), expr->first_step + step_));
+    if (!isScaled_) throw Refusal{CDL_REASON_VENDOR, "the epilogue has no rescale"};
+    const auto [low, high] = limitsOf(y_.elem);
+    e_.low = std::clamp(e_.low, low, high);
+    e_.high = std::clamp(e_.high, low, high);
+    return e_;
+  }
+
+private:
+  void readStep(const cdl_step_t& step) {
+    const bool isBinary = step.kind == CDL_KIND_BINARY;
+    const bool bounds = step.fn == CDL_BINARY_MAX || step.fn == CDL_BINARY_MIN;
+    if (isBinary && step.fn == CDL_BINARY_ADD && !isScaled_ && step.elem == sumElem_)
+      add(step);
+    else if (step.kind == CDL_KIND_RESCALE && !isScaled_ && isBefore(step.in[0]))
+      scale(step);
+    else if (isBinary && bounds && isScaled_)
+      bound(step);
+    else
+      otherExpression(step_);
+  }
+
+  /// Whether a step takes what came before it, as each one of a chain does.
+  bool isBefore(const cdl_operand_t& o) const {
+    if (step_ == 0) return o.source == CDL_FROM_ACC;
+    return o.source == CDL_FROM_STEP && o.index == step_ - 1;
+  }
+  /// What a step of two operands takes beside what came before it.
+  const cdl_operand_t& otherOf(const cdl_step_t& step) const {
+    const size_t other = isBefore(step.in[0]) ? 1 : 0;
+    if (!isBefore(step.in[1 - other])) otherExpression(step_);
+    return step.in[other];
+  }
+  std::vector<int32_t> numbers(const cdl_operand_t& o, const char* what) const {
+    return byChannel(l_, l_.image.input(op_, o.index), static_cast<int>(channelDim_), what);
+  }
+
+  /// Adds a bias, or finds what the sums begin with.
+  void add(const cdl_step_t& step) {
+    const cdl_operand_t& other = otherOf(step);
+    std::vector<int32_t> bias(channels_, static_cast<int32_t>(step.imm));
+    if (e_.wide && static_cast<int64_t>(step.imm) != bias.front()) otherExpression(step_);
+    if (other.source == CDL_FROM_VIEW) {
+      const DeviceView from = l_.image.input(op_, other.index);
+      if (!isKnown(l_, from)) return startFrom(from);
+      bias = numbers(other, "the bias");
+    } else if (other.source != CDL_FROM_CONST) {
+      otherExpression(step_);
+    }
+    for (size_t c = 0; c < channels_; ++c) {
+      const int64_t sum = int64_t{e_.bias[c]} + bias[c];
+      e_.bias[c] = static_cast<int32_t>(static_cast<uint32_t>(sum));
+      if (e_.wide && sum != e_.bias[c])
+        throw Refusal{CDL_REASON_VENDOR, cdl::text("a bias of ", sum, " has more than 32 bits")};
+    }
+  }
+
+  void startFrom(const DeviceView& from) {
+    const bool isApart = channels_ > 1 && from.strides[channelDim_] != 1;
+    if (e_.start || e_.wide || !from.isLocal() || isApart) otherExpression(step_);
+    e_.start = from;
+  }
+
+  void scale(const cdl_step_t& step) {
+    e_.mult = numbers(step.in[1], "the multiplier");
+    e_.shift = numbers(step.in[2], "the shift");
+    const std::vector<int32_t> zero = numbers(step.in[3], "the zero point");
+    for (size_t c = 0; c < channels_; ++c) {
+      if (zero[c] != zero[0]) throw Refusal{CDL_REASON_DIM, "the zero point differs by channel"};
+      if (e_.mult[c] < 0 || e_.mult[c] >= 1 << 24 || e_.shift[c] < 0 || e_.shift[c] > 63)
+        throw Refusal{CDL_REASON_VENDOR,
+                      cdl::text("a scale of ", e_.mult[c], " / 2^", e_.shift[c])};
+    }
+    e_.zero = zero.empty() ? 0 : zero[0];
+    if (e_.zero < limitsOf(y_.elem).low || e_.zero > limitsOf(y_.elem).high)
+      throw Refusal{CDL_REASON_VENDOR,
+                    cdl::text("zero point ", e_.zero, " is no ", cdl::elemName(y_.elem))};
+    e_.low = static_cast<int32_t>(step.imm & 0xffffffff);
+    e_.high = static_cast<int32_t>(step.imm >> 32);
+    isScaled_ = true;
+  }
+
+  /// Moves the bounds by a maximum or minimum behind the scale.
+  void bound(const cdl_step_t& step) {
+    const cdl_operand_t& other = otherOf(step);
+    int32_t bound = integerOf(step);
+    if (other.source == CDL_FROM_VIEW)
+      bound = l_.image.scalar(l_.image.input(op_, other.index), "the bound");
+    else if (other.source != CDL_FROM_CONST)
+      otherExpression(step_);
+    if (step.fn == CDL_BINARY_MAX) {
+      e_.low = std::max(e_.low, bound);
+      e_.high = std::max(e_.high, bound);
+    } else {
+      e_.low = std::min(e_.low, bound);
+      e_.high = std::min(e_.high, bound);
+    }
+  }
+
+  LoweringState& l_;
+  const cdl::Op& op_;
+  const size_t channelDim_;
+  const DeviceView y_;
+  const size_t channels_;
+  const uint8_t sumElem_;
+  uint32_t step_ = 0; ///< the one at hand
+  bool isScaled_ = false;
+  Epilogue e_;
+};
 
 } // namespace
 
@@ -74,96 +197,11 @@ uint8_t sumsOf(const cdl::Op& op) {
   return cdl_get_input(op.image(), &op.instr(), 0)->elem == CDL_I16 ? CDL_I64 : CDL_I32;
 }
 
-Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
-  const cdl_image_t* image = op.image();
-  const cdl_expr_t* expr = op.expr();
-  const Operand y = l.image.output(op);
-  const auto channels = static_cast<size_t>(y.dims[static_cast<size_t>(channelDim)]);
-  Epilogue e;
-  e.bias.assign(channels, 0);
-  e.type = y.type();
-  const uint8_t sumElem = sumsOf(op);
-  e.wide = sumElem == CDL_I64;
-  const auto view = [&](const cdl_operand_t& o, const char* what) {
-    return byChannel(l, l.image.input(op, o.index), channelDim, what);
-  };
-  bool isScaled = false;
-  for (uint32_t k = 0; k < expr->steps; ++k) {
-    const cdl_step_t& step = *cdl_get_step(image, expr->first_step + k);
-    // A chain: every step takes what came before it.
-    const auto isBefore = [&](const cdl_operand_t& o) {
-      return k == 0 ? o.source == CDL_FROM_ACC : o.source == CDL_FROM_STEP && o.index == k - 1;
-    };
-    if (step.kind == CDL_KIND_BINARY && step.fn == CDL_BINARY_ADD && !isScaled &&
-        step.elem == sumElem) {
-      const size_t other = isBefore(step.in[0]) ? 1 : 0;
-      if (!isBefore(step.in[1 - other])) otherExpression(k);
-      std::vector<int32_t> bias(channels, static_cast<int32_t>(step.imm));
-      if (e.wide && static_cast<int64_t>(step.imm) != bias.front()) otherExpression(k);
-      if (step.in[other].source == CDL_FROM_VIEW) {
-        const Operand from = l.image.input(op, step.in[other].index);
-        if (!isKnown(l, from)) {
-          const auto channel = static_cast<size_t>(channelDim);
-          if (e.start || e.wide || !from.isLocal() || (channels > 1 && from.strides[channel] != 1))
-            otherExpression(k);
-          e.start = from;
-          continue;
-        }
-        bias = byChannel(l, from, channelDim, "the bias");
-      } else if (step.in[other].source != CDL_FROM_CONST) {
-        otherExpression(k);
-      }
-      for (size_t c = 0; c < channels; ++c) {
-        const int64_t sum = int64_t{e.bias[c]} + bias[c];
-        e.bias[c] = static_cast<int32_t>(static_cast<uint32_t>(sum));
-        if (e.wide && sum != e.bias[c])
-          throw Refusal{CDL_REASON_VENDOR, cdl::text("a bias of ", sum, " has more than 32 bits")};
-      }
-    } else if (step.kind == CDL_KIND_RESCALE && !isScaled && isBefore(step.in[0])) {
-      e.mult = view(step.in[1], "the multiplier");
-      e.shift = view(step.in[2], "the shift");
-      const std::vector<int32_t> zero = view(step.in[3], "the zero point");
-      for (size_t c = 0; c < channels; ++c) {
-        if (zero[c] != zero[0]) throw Refusal{CDL_REASON_DIM, "the zero point differs by channel"};
-        if (e.mult[c] < 0 || e.mult[c] >= 1 << 24 || e.shift[c] < 0 || e.shift[c] > 63)
-          throw Refusal{CDL_REASON_VENDOR,
-                        cdl::text("a scale of ", e.mult[c], " / 2^", e.shift[c])};
-      }
-      e.zero = zero.empty() ? 0 : zero[0];
-      if (e.zero < limitsOf(y.elem).low || e.zero > limitsOf(y.elem).high)
-        throw Refusal{CDL_REASON_VENDOR,
-                      cdl::text("zero point ", e.zero, " is no ", cdl::elemName(y.elem))};
-      e.low = static_cast<int32_t>(step.imm & 0xffffffff);
-      e.high = static_cast<int32_t>(step.imm >> 32);
-      isScaled = true;
-    } else if (step.kind == CDL_KIND_BINARY &&
-               (step.fn == CDL_BINARY_MAX || step.fn == CDL_BINARY_MIN) && isScaled) {
-      const size_t other = isBefore(step.in[0]) ? 1 : 0;
-      if (!isBefore(step.in[1 - other])) otherExpression(k);
-      int32_t bound = integerOf(step);
-      if (step.in[other].source == CDL_FROM_VIEW)
-        bound = l.image.scalar(l.image.input(op, step.in[other].index), "the bound");
-      else if (step.in[other].source != CDL_FROM_CONST)
-        otherExpression(k);
-      if (step.fn == CDL_BINARY_MAX) {
-        e.low = std::max(e.low, bound);
-        e.high = std::max(e.high, bound);
-      } else {
-        e.low = std::min(e.low, bound);
-        e.high = std::min(e.high, bound);
-      }
-    } else {
-      otherExpression(k);
-    }
-  }
-  if (!isScaled) throw Refusal{CDL_REASON_VENDOR, "the epilogue has no rescale"};
-  const auto [low, high] = limitsOf(y.elem);
-  e.low = std::clamp(e.low, low, high);
-  e.high = std::clamp(e.high, low, high);
-  return e;
+Epilogue epilogueOf(LoweringState& l, const cdl::Op& op, int channelDim) {
+  return EpilogueReader(l, op, channelDim).read();
 }
 
-std::optional<uint32_t> viewUnderResult(const Lowering& l, const cdl::Op& op) {
+std::optional<uint32_t> viewUnderResult(const LoweringState& l, const cdl::Op& op) {
   const cdl_step_t& step = *cdl_get_step(op.image(), op.expr()->first_step);
   if (step.kind != CDL_KIND_BINARY || step.fn != CDL_BINARY_ADD || step.elem != CDL_I32)
     return std::nullopt;
@@ -174,16 +212,16 @@ std::optional<uint32_t> viewUnderResult(const Lowering& l, const cdl::Op& op) {
   return std::nullopt;
 }
 
-void lowerSteps(Lowering& l, const cdl::Op& op, uint32_t first) {
+void lowerSteps(LoweringState& l, const cdl::Op& op, uint32_t first) {
   const cdl_image_t* image = op.image();
   const cdl_expr_t* expr = op.expr();
-  const Operand y = l.image.output(op);
+  const DeviceView y = l.image.output(op);
   for (uint32_t k = first; k < expr->steps; ++k) {
     const cdl_step_t& step = *cdl_get_step(image, expr->first_step + k);
     if (step.kind != CDL_KIND_BINARY || step.elem != CDL_I32 || y.elem != CDL_I32 ||
         step.operands != 2)
       otherExpression(k);
-    const auto operand = [&](const cdl_operand_t& o) -> Operand {
+    const auto operand = [&](const cdl_operand_t& o) -> DeviceView {
       if (k == 0 ? o.source == CDL_FROM_ACC : o.source == CDL_FROM_STEP && o.index == k - 1)
         return y;
       if (o.source == CDL_FROM_VIEW) return l.image.input(op, o.index);
@@ -191,7 +229,7 @@ void lowerSteps(Lowering& l, const cdl::Op& op, uint32_t first) {
       // A number lies among the records.
       std::vector<std::byte> bytes;
       for (int b = 0; b < 4; ++b) bytes.push_back(static_cast<std::byte>(step.imm >> (8 * b)));
-      Operand number = y;
+      DeviceView number = y;
       number.at = l.records(bytes);
       number.strides = {};
       return number;
@@ -200,13 +238,13 @@ void lowerSteps(Lowering& l, const cdl::Op& op, uint32_t first) {
   }
 }
 
-std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next,
+std::optional<Residual> residualOf(LoweringState& l, const cdl::Op& op, uint32_t next,
                                    const Epilogue& epilogue) {
   if (next >= l.image.instrs() || epilogue.zero != 0) return std::nullopt;
   const cdl::Op add = l.image.op(next);
   if (add.kind() != cdl::Kind::Rescale || add.inputs() < 6) return std::nullopt;
-  const Operand product = l.image.output(op), a = l.image.input(add, 0), b = l.image.input(add, 4),
-                y = l.image.output(add);
+  const DeviceView product = l.image.output(op), y = l.image.output(add);
+  const DeviceView a = l.image.input(add, 0), b = l.image.input(add, 4);
   const bool isFirst = isSame(a, product), isSecond = isSame(b, product);
   if (isFirst == isSecond || !l.image.readsAlone(op.index(), next, product.buffer))
     return std::nullopt;
@@ -215,7 +253,7 @@ std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next
   r.from = isFirst ? b : a;
   if (r.from.type() == npu::Type::kI32 || !r.from.isLocal() || r.from.buffer == product.buffer)
     return std::nullopt;
-  // The same walk for all three.
+  // Requant goes over all three by one walk.
   if (r.from.rank != product.rank || y.rank != product.rank || r.from.dims != product.dims ||
       y.dims != product.dims)
     return std::nullopt;
@@ -238,15 +276,15 @@ std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next
   return r;
 }
 
-std::optional<Pool> poolOf(const Lowering& l, const cdl::Op& op, uint32_t next,
+std::optional<Pool> poolOf(const LoweringState& l, const cdl::Op& op, uint32_t next,
                            const Epilogue& epilogue) {
   if (next >= l.image.instrs() || epilogue.start) return std::nullopt;
   const cdl::Op pool = l.image.op(next);
   if (pool.kind() != cdl::Kind::Pool2d || pool.fn() != CDL_POOL2D_MAX) return std::nullopt;
-  const Operand y = l.image.output(op), x = l.image.input(pool, 0), end = l.image.output(pool),
-                w = l.image.input(op, 1);
-  const Operand image = l.image.input(op, 0);
-  // a descriptor says up to 4,096 with padding
+  const DeviceView y = l.image.output(op), x = l.image.input(pool, 0), end = l.image.output(pool),
+                   w = l.image.input(op, 1);
+  const DeviceView image = l.image.input(op, 0);
+  // A descriptor says images of up to 4,096, with padding.
   if (image.dims[1] > 4000 || image.dims[2] > 4000) return std::nullopt;
   if (x.dims != y.dims || !isSame(x, y) || !l.image.readsAlone(op.index(), next, y.buffer))
     return std::nullopt;
@@ -276,12 +314,12 @@ std::optional<Pool> poolOf(const Lowering& l, const cdl::Op& op, uint32_t next,
   return p;
 }
 
-std::optional<Mapping> mappingOf(const Lowering& l, uint32_t writer, const Operand& y,
+std::optional<Mapping> mappingOf(const LoweringState& l, uint32_t writer, const DeviceView& y,
                                  uint32_t next) {
   if (next >= l.image.instrs()) return std::nullopt;
   const cdl::Op op = l.image.op(next);
   if (op.kind() != cdl::Kind::Table) return std::nullopt;
-  const Operand x = l.image.input(op, 0), end = l.image.output(op);
+  const DeviceView x = l.image.input(op, 0), end = l.image.output(op);
   Mapping m{l.image.input(op, 1), y};
   if (!isSame(x, y) || !isAlike(end, y) || end.elem != y.elem ||
       !l.image.readsAlone(writer, next, y.buffer))

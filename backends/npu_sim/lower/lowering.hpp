@@ -1,13 +1,13 @@
 // Instructions of a Program as instructions of the NPU, one function for each kind.
 #pragma once
 
-#include "../codegen/image.hpp"
+#include "../codegen/program_image.hpp"
 #include "../codegen/walk.hpp"
 
 namespace npu_sim {
 
 /// The bytes of the operand, one of the walk, that the box touches.
-Access accessOf(const Operand& o, const Box& box, int operand, bool write);
+Access accessOf(const DeviceView& o, const Box& box, int operand, bool write);
 
 /// What a node of the model costs, all of its tiles together: bytes by DMA, and products.
 struct Costs {
@@ -18,8 +18,8 @@ struct Costs {
 };
 
 /// What the lowerings share while they go through one Program.
-struct Lowering {
-  Image& image;
+struct LoweringState {
+  ProgramImage& image;
   Stream& stream;
   const npu::Configuration& configuration;
   /// The end of the scratchpad belongs to the compiler: records of requant and tables, one behind
@@ -54,31 +54,31 @@ struct Lowering {
   int64_t room(int64_t bytes);
 };
 
-/// COPY between DRAM and scratchpad, or within the scratchpad.
-void lowerCopy(Lowering& l, const Operand& from, const Operand& to);
-/// `bits` of one element into all of them.
-void lowerFill(Lowering& l, const Operand& to, uint64_t bits);
+/// Lowers a COPY between DRAM and scratchpad, or within the scratchpad.
+void lowerCopy(LoweringState& l, const DeviceView& from, const DeviceView& to);
+/// Writes `bits` of one element into all of them.
+void lowerFill(LoweringState& l, const DeviceView& to, uint64_t bits);
 
-/// CONV2D and MATMUL with what follows them: a residual or a pool, then a table, where the device
-/// does all in one pass. How many instructions that are, with the product.
-uint32_t lowerProduct(Lowering& l, const cdl::Op& op);
+/// Lowers a CONV2D or MATMUL with what follows it: a residual or a pool, then a table, where the
+/// device does all in one pass. Returns how many instructions that are, with the product.
+uint32_t lowerProduct(LoweringState& l, const cdl::Op& op);
 
-/// CONVERT, BINARY, COMPARE, RESCALE, TABLE: on the vector engine.
-void lowerElementwise(Lowering& l, const cdl::Op& op);
-/// y = fn(a, b) over views of y's dims, all in the scratchpad.
-void lowerBinary(Lowering& l, npu::BinaryFn fn, const Operand& a, const Operand& b,
-                 const Operand& y);
-/// Of CDL_BINARY_*; throws Refusal for those that the device has not.
+/// Lowers CONVERT, BINARY, COMPARE, RESCALE and TABLE: on the vector engine.
+void lowerElementwise(LoweringState& l, const cdl::Op& op);
+/// Lowers y = fn(a, b) over views of y's dims, all in the scratchpad.
+void lowerBinary(LoweringState& l, npu::BinaryFn fn, const DeviceView& a, const DeviceView& b,
+                 const DeviceView& y);
+/// The device's function of a CDL_BINARY_*; throws Refusal for those that it has not.
 npu::BinaryFn binaryOf(uint16_t fn);
-void lowerReduce(Lowering& l, const cdl::Op& op);
-void lowerPool(Lowering& l, const cdl::Op& op);
+void lowerReduce(LoweringState& l, const cdl::Op& op);
+void lowerPool(LoweringState& l, const cdl::Op& op);
 
-/// RESCALE's numbers where they are the same for all elements.
+/// The numbers of a RESCALE where they are the same for all elements.
 struct Scale {
   int32_t aMult = 0, bMult = 0, aShift = 0, bShift = 0, shift = 0, zero = 0, low = 0, high = 0;
 };
-/// Multipliers, shifts and zero points that the device has for operands and a result of these
-/// types; throws Refusal.
+/// Throws Refusal for multipliers, shifts and zero points that the device does not have for
+/// operands and a result of these types.
 void checkScale(const Scale& scale, uint8_t a, uint8_t b, uint8_t y);
 npu::DescriptorValues rescaleValues(const Scale& scale, npu::Type out);
 

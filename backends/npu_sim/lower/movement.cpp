@@ -1,4 +1,6 @@
-// Copies and fills: boxes of runs by DMA.
+// Copies and fills by DMA: boxes of runs, each with a descriptor. A run moves a burst at a time,
+// but what is scattered takes a cycle for every byte; large copies of that kind go in pieces, so
+// that who waits for the first rows need not wait for the last.
 #include "lowering.hpp"
 
 #include <cstring>
@@ -24,7 +26,7 @@ npu::DescriptorValues transferOf(const Box& box, int64_t runBytes, int far, int 
   return values;
 }
 
-Walk walkOf(const Operand& from, const Operand& to) {
+Walk walkOf(const DeviceView& from, const DeviceView& to) {
   Walk walk;
   for (int d = 0; d < to.rank; ++d) {
     const auto at = static_cast<size_t>(d);
@@ -34,30 +36,30 @@ Walk walkOf(const Operand& from, const Operand& to) {
   return walk;
 }
 
-bool isDram(const Operand& o) { return o.memory >= Access::kRegions; }
+bool isDram(const DeviceView& o) { return o.memory >= Access::kRegions; }
 
-/// Bytes that are scattered by one instruction, one in a cycle.
+/// The most bytes that one instruction scatters, one in a cycle.
 constexpr int64_t kScatteredAtOnce = 16384;
 
-/// No two neighbours in the one are neighbours in the other.
-bool scatters(const Operand& from, const Operand& to) {
+/// Whether no two neighbours in the one are neighbours in the other.
+bool scatters(const DeviceView& from, const DeviceView& to) {
   for (size_t d = 0; d < static_cast<size_t>(to.rank); ++d)
     if (to.dims[d] > 1 && from.strides[d] == 1 && to.strides[d] == 1) return false;
   return true;
 }
 
-void move(Lowering& l, const Operand& from, const Operand& to);
-void inPieces(Lowering& l, const Operand& from, const Operand& to);
+void move(LoweringState& l, const DeviceView& from, const DeviceView& to);
+void inPieces(LoweringState& l, const DeviceView& from, const DeviceView& to);
 
 } // namespace
 
-Access accessOf(const Operand& o, const Box& box, int operand, bool write) {
+Access accessOf(const DeviceView& o, const Box& box, int operand, bool write) {
   const auto [low, high] = extentOf(box, operand, o.bytes);
   const int64_t at = o.at + box.offsets[static_cast<size_t>(operand)];
   return {o.memory, at + low, at + high, write};
 }
 
-void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
+void lowerCopy(LoweringState& l, const DeviceView& from, const DeviceView& to) {
   if (from.memory == Access::kPayload) return lowerCopy(l, l.image.packed(from, to), to);
   if (isDram(from) && scatters(from, to) && to.elements() > kScatteredAtOnce)
     return inPieces(l, from, to);
@@ -66,10 +68,10 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
 
 namespace {
 
-/// Pieces of what is scattered, so that its first rows are used while the others come. Over all
-/// channels in turn until there is a product to hide behind: later the other channels have the
-/// weights to bring.
-void inPieces(Lowering& l, const Operand& from, const Operand& to) {
+/// Copies what is scattered piece by piece, so that its first rows are used while the others come.
+/// Goes over all channels in turn until there is a product to hide behind: later the other channels
+/// have the weights to bring.
+void inPieces(LoweringState& l, const DeviceView& from, const DeviceView& to) {
   size_t outer = 0;
   for (size_t d = 1; d < static_cast<size_t>(to.rank); ++d)
     if (std::abs(to.strides[d]) * (to.dims[d] > 1) >
@@ -78,7 +80,7 @@ void inPieces(Lowering& l, const Operand& from, const Operand& to) {
   const int64_t rest = to.elements() / to.dims[outer],
                 step = std::max<int64_t>(1, kScatteredAtOnce / rest);
   for (int64_t begin = 0; begin < to.dims[outer]; begin += step) {
-    Operand source = from, target = to;
+    DeviceView source = from, target = to;
     source.dims[outer] = target.dims[outer] = std::min(step, to.dims[outer] - begin);
     source.at += begin * from.strides[outer] * from.bytes;
     target.at += begin * to.strides[outer] * to.bytes;
@@ -88,25 +90,71 @@ void inPieces(Lowering& l, const Operand& from, const Operand& to) {
   l.scatterTurn = 0;
 }
 
-void move(Lowering& l, const Operand& from, const Operand& to) {
-  // Weights come ahead of time and are long: where there is a second channel, what is wanted at
-  // once passes them by.
+/// The channel that loads. Weights come ahead of time and are long: where there is a second
+/// channel, what is wanted at once passes them by.
+npu::Engine loadChannelOf(const LoweringState& l, const DeviceView& from, const DeviceView& to) {
   const bool isAside = from.memory == Access::kRegions && l.image.holdsWeights(to.buffer) &&
                        l.configuration.loadChannels() > 1;
-  const npu::Engine channel =
-      isAside ? npu::Engine::kLoad1
-              : static_cast<npu::Engine>(static_cast<int>(npu::Engine::kLoad0) + l.scatterTurn);
+  if (isAside) return npu::Engine::kLoad1;
+  return static_cast<npu::Engine>(static_cast<int>(npu::Engine::kLoad0) + l.scatterTurn);
+}
+
+/// One box of a copy: addresses, bytes, and the register of its descriptor.
+struct BoxCopy {
+  int64_t source, target, bytes, descriptor;
+};
+
+npu::Insn storeInsn(const DeviceView& to, const BoxCopy& copy) {
+  namespace f = npu::field::store;
+  npu::Insn insn = insnFor(npu::Op::kStore, npu::Engine::kStore0);
+  insn.values[f::kRegion] = to.memory - Access::kRegions;
+  insn.values[f::kFar] = copy.target;
+  insn.values[f::kSrc] = copy.source;
+  insn.values[f::kD] = copy.descriptor;
+  return insn;
+}
+
+npu::Insn loadInsn(npu::Engine channel, const DeviceView& from, const BoxCopy& copy) {
+  namespace f = npu::field::load;
+  npu::Insn insn = insnFor(npu::Op::kLoad, channel);
+  insn.values[f::kRegion] = from.memory - Access::kRegions;
+  insn.values[f::kFar] = copy.source;
+  insn.values[f::kDst] = copy.target;
+  insn.values[f::kD] = copy.descriptor;
+  return insn;
+}
+
+npu::Insn copyInsn(const BoxCopy& copy) {
+  namespace f = npu::field::copy;
+  npu::Insn insn = insnFor(npu::Op::kCopy, npu::Engine::kLoad0);
+  insn.values[f::kSrc] = copy.source;
+  insn.values[f::kDst] = copy.target;
+  insn.values[f::kD] = copy.descriptor;
+  return insn;
+}
+
+/// The bytes of the node at hand that a copy between these adds to; null within the scratchpad.
+uint64_t* movedBytes(LoweringState& l, const DeviceView& from, const DeviceView& to) {
+  if (!isDram(from) && !isDram(to)) return nullptr;
+  Costs& costs = l.here();
+  if (isDram(to)) return &costs.stored;
+  const bool isConstant = from.memory == Access::kRegions;
+  if (!isConstant) return &costs.loaded;
+  return l.image.holdsWeights(to.buffer) ? &costs.weights : &costs.tables;
+}
+
+void move(LoweringState& l, const DeviceView& from, const DeviceView& to) {
+  const npu::Engine channel = loadChannelOf(l, from, to);
   if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
-  // Bytes: several of an element stay together.
+  // A transfer moves bytes; those of an element stay together.
   Walk walk = walkOf(from, to);
   BoxLimits limits;
   const std::array<int64_t, 3> bytes{from.bytes, from.bytes, 0};
   const int near = isDram(to) ? 0 : 1, far = 1 - near;
   walk.inner = far; // neighbours in DRAM one after the other, so that a burst is fetched once
-  for (int o = 0; o < 2; ++o) {
-    limits.low[static_cast<size_t>(o)] = o == far ? -kFar : 0;
-    limits.high[static_cast<size_t>(o)] = o == far ? kFar : kNear;
-  }
+  limits.low[static_cast<size_t>(far)] = -kFar;
+  limits.high[static_cast<size_t>(far)] = kFar;
+  limits.high[static_cast<size_t>(near)] = kNear;
   limits.extent = 65536 / from.bytes;
   const auto isLegal = [&](const Box& box) {
     // A copy within the scratchpad stays apart from its source.
@@ -116,41 +164,22 @@ void move(Lowering& l, const Operand& from, const Operand& to) {
     return a.end <= b.begin || b.end <= a.begin;
   };
   forEachBox(walk, bytes, limits, isLegal, [&](const Box& box) {
-    const int64_t d = l.stream.descriptor(npu::DescriptorKind::kTransfer,
-                                          transferOf(box, box.run * from.bytes, far, near));
-    const int64_t source = from.at + box.offsets[0], target = to.at + box.offsets[1];
-    const auto moved = static_cast<uint64_t>(box.run * from.bytes * box.extents[0] *
-                                             box.extents[1] * box.extents[2]);
+    const int64_t descriptor = l.stream.descriptor(
+        npu::DescriptorKind::kTransfer, transferOf(box, box.run * from.bytes, far, near));
+    const BoxCopy copy{.source = from.at + box.offsets[0],
+                       .target = to.at + box.offsets[1],
+                       .bytes =
+                           box.run * from.bytes * box.extents[0] * box.extents[1] * box.extents[2],
+                       .descriptor = descriptor};
     npu::Insn insn;
-    if (isDram(to)) {
-      namespace f = npu::field::store;
-      insn = insnFor(npu::Op::kStore, npu::Engine::kStore0);
-      insn.values[f::kRegion] = to.memory - Access::kRegions;
-      insn.values[f::kFar] = target;
-      insn.values[f::kSrc] = source;
-      insn.values[f::kD] = d;
-      l.here().stored += moved;
-    } else if (isDram(from)) {
-      namespace f = npu::field::load;
-      insn = insnFor(npu::Op::kLoad, channel);
-      insn.values[f::kRegion] = from.memory - Access::kRegions;
-      insn.values[f::kFar] = source;
-      insn.values[f::kDst] = target;
-      insn.values[f::kD] = d;
-      const bool isConstant = from.memory == Access::kRegions;
-      if (!isConstant)
-        l.here().loaded += moved;
-      else if (l.image.holdsWeights(to.buffer))
-        l.here().weights += moved;
-      else
-        l.here().tables += moved;
-    } else {
-      namespace f = npu::field::copy;
-      insn = insnFor(npu::Op::kCopy, npu::Engine::kLoad0);
-      insn.values[f::kSrc] = source;
-      insn.values[f::kDst] = target;
-      insn.values[f::kD] = d;
-    }
+    if (isDram(to))
+      insn = storeInsn(to, copy);
+    else if (isDram(from))
+      insn = loadInsn(channel, from, copy);
+    else
+      insn = copyInsn(copy);
+    if (uint64_t* const moved = movedBytes(l, from, to))
+      *moved += static_cast<uint64_t>(copy.bytes);
     std::vector<Access> accesses{accessOf(from, box, 0, false), accessOf(to, box, 1, true)};
     accesses.insert(accesses.end(), l.order.begin(), l.order.end());
     l.stream.add(insn, accesses);
@@ -159,10 +188,10 @@ void move(Lowering& l, const Operand& from, const Operand& to) {
 
 } // namespace
 
-void lowerFill(Lowering& l, const Operand& to, uint64_t bits) {
+void lowerFill(LoweringState& l, const DeviceView& to, uint64_t bits) {
   std::vector<std::byte> element(static_cast<size_t>(to.bytes));
   std::memcpy(element.data(), &bits, element.size());
-  Operand from = to;
+  DeviceView from = to;
   from.strides = {};
   bool isByte = true;
   for (const std::byte byte : element) isByte &= byte == element[0];
@@ -190,17 +219,17 @@ void lowerFill(Lowering& l, const Operand& to, uint64_t bits) {
       });
 }
 
-void Lowering::begin(uint32_t instr, const std::string& node) {
+void LoweringState::begin(uint32_t instr, const std::string& node) {
   stream.begin(instr, node);
   const auto [known, isNew] = costsOf.try_emplace(node, costs.size());
   if (isNew) costs.push_back({node});
   at = known->second;
 }
 
-int64_t Lowering::records(const std::vector<std::byte>& bytes) {
+int64_t LoweringState::records(const std::vector<std::byte>& bytes) {
   for (const Held& each : held)
     if (each.bytes == bytes) return each.begin;
-  Operand from, to;
+  DeviceView from, to;
   to.at = room(static_cast<int64_t>(bytes.size()));
   held.back().bytes = bytes;
   from.rank = to.rank = 1;
@@ -212,7 +241,7 @@ int64_t Lowering::records(const std::vector<std::byte>& bytes) {
   return to.at;
 }
 
-int64_t Lowering::room(int64_t bytes) {
+int64_t LoweringState::room(int64_t bytes) {
   if (bytes > recordsBytes)
     throw Refusal{CDL_REASON_MEMORY,
                   cdl::text(bytes, " bytes, the compiler keeps ", recordsBytes, " for them")};

@@ -1,5 +1,9 @@
-// CONV2D and MATMUL on the matrix engine, in parts that fit half of the accumulators, and requant
-// behind it.
+// CONV2D and MATMUL on the matrix engine, and requant behind it. Results are cut into pieces whose
+// sums fit half of the accumulators, so that the array fills one half while requant empties the
+// other. A piece takes as many blocks of output channels as share one stream of activations without
+// making that shorter than the weights that load behind it, then as many columns and rows as fit;
+// behind a pool it takes whole windows. What follows the product joins its pass where the device
+// has it and where no part of the result would lie over what a later part still reads.
 #include "epilogue.hpp"
 
 #include <algorithm>
@@ -9,52 +13,59 @@ namespace npu_sim {
 namespace {
 
 constexpr int64_t kMostRows = 4096; ///< of a tile, and its pixels
-/// Terms of a sum that is exact in 40 bits with any zero points and a bias of 32 bits.
+/// The most terms of a sum that is exact in 40 bits with any zero points and a bias of 32 bits.
 constexpr int64_t kMostTerms = 1 << 15;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/// Elements by (row, pixel, channel) in the scratchpad: where they begin, how far rows and pixels
+/// lie apart, and the bytes of a channel. All in bytes.
+struct Tile {
+  int64_t at = 0, row = 0, pixel = 0, unit = 1;
+};
+
 /// A convolution of one image and group; a matrix product is one of 1 x 1 over rows of one pixel.
-/// Bytes.
 struct Product {
-  int64_t x = 0, w = 0; ///< addresses
-  int64_t height = 1, width = 1, rowStride = 0, pixelStride = 0;
+  Tile x;
+  int64_t height = 1, width = 1;       ///< of x
   int64_t sumHeight = 1, sumWidth = 1; ///< positions that are summed
   /// of the result: fewer positions behind a pool
   int64_t outHeight = 1, outWidth = 1, cin = 1, cout = 1;
   std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, dilation{1, 1}, pad{0, 0};
+  int64_t weights = 0, weightBytes = 0; ///< their address, and bytes from there on
   int64_t weightPitch = 1;
   bool transposed = false, depthwise = false, accumulate = false;
   npu::Type xType{}, wType{};
   int32_t xZero = 0, wZero = 0;
-  int64_t wBytes = 0;                             ///< of the weights from w on
-  int64_t xUnit = 1, yUnit = 1, residualUnit = 1; ///< bytes of an element
-  /// of a sum in the scratchpad: 8 of activations of 16 bits
+  /// bytes of a sum in the scratchpad: 8 of activations of 16 bits
   int64_t sumUnit = 4;
 
-  int64_t y = 0, yRow = 0, yPixel = 0;             ///< the result: address and strides
-  int64_t start = 0, startRow = 0, startPixel = 0; ///< with `accumulate`: what the sums begin with
-  size_t channel = 0;                              ///< of `epilogue`, its first one
-  int64_t residual = 0, residualRow = 0, residualPixel = 0;
+  Tile y;             ///< the result
+  Tile start;         ///< with `accumulate`: what the sums begin with
+  Tile residual;      ///< what is added to the result
+  size_t channel = 0; ///< of `epilogue`, its first one
 };
 
-struct Ending {
-  const Epilogue* epilogue = nullptr;
-  const Residual* residual = nullptr;
-  const Pool* pool = nullptr;
-  const Operand* entries = nullptr; ///< of a table
-  bool addsToResult = false;        ///< sums begin with what stands in the result's place
-  npu::Type type = npu::Type::kI32; ///< of the result
+/// What the device does with sums in the pass that computes them.
+struct Fusion {
+  std::optional<Epilogue> epilogue;
+  std::optional<Residual> residual;
+  std::optional<Pool> pool;
+  std::optional<DeviceView> entries; ///< of a table
+  bool addsToResult = false;         ///< sums begin with what stands in the result's place
+  npu::Type type = npu::Type::kI32;  ///< of the result
 };
 
-/// A part of the outputs.
+/// A part of the outputs, as large as half of the accumulators lets it be.
 struct Piece {
   int64_t row, rows, column, columns, channel, channels;
 };
 
-class Emitter {
+/// Writes the instructions of a product, piece by piece.
+class ProductEmitter {
 public:
-  Emitter(Lowering& l, const Product& p, const Ending& ending) : l_(l), p_(p), ending_(ending) {}
+  ProductEmitter(LoweringState& l, const Product& p, const Fusion& fusion)
+      : l_(l), p_(p), fusion_(fusion) {}
 
   void emit() {
     const int64_t width = l_.configuration.columns(), half = l_.configuration.accumulatorRows() / 2;
@@ -64,11 +75,11 @@ public:
     const int64_t passes = std::min(places, 8 * static_cast<int64_t>(l_.configuration.rows()));
     int64_t blocks =
         std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, ceilDiv(p_.cout, width));
-    // two sets
-    if (ending_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks);
+    // Two sets of records fit: the next ones come while a piece reads its own.
+    if (fusion_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks);
     int64_t columns = p_.outWidth, rows = p_.outHeight;
-    if (ending_.pool) { // whole rows of windows
-      const Pool& pool = *ending_.pool;
+    if (fusion_.pool) { // whole rows of windows
+      const Pool& pool = *fusion_.pool;
       const bool isApart = pool.stride[0] >= pool.kernel[0];
       const int64_t least =
           (isApart ? std::min(pool.kernel[0], p_.sumHeight) : p_.sumHeight) * p_.sumWidth;
@@ -84,12 +95,12 @@ public:
     for (int64_t c = 0; c < p_.cout; c += blocks * width)
       for (int64_t r = 0; r < p_.outHeight; r += rows)
         for (int64_t q = 0; q < p_.outWidth; q += columns)
-          piece({r, std::min(rows, p_.outHeight - r), q, std::min(columns, p_.outWidth - q), c,
-                 std::min(blocks * width, p_.cout - c)});
+          emit({r, std::min(rows, p_.outHeight - r), q, std::min(columns, p_.outWidth - q), c,
+                std::min(blocks * width, p_.cout - c)});
   }
 
 private:
-  /// Outputs of which a descriptor can say the windows.
+  /// The most outputs of which a descriptor can say the windows.
   int64_t mostOf(size_t d) const {
     return std::max<int64_t>(
         (kMostRows - (p_.kernel[d] - 1) * p_.dilation[d] - 1) / p_.stride[d] + 1, 1);
@@ -102,8 +113,8 @@ private:
   Span spanOf(size_t d, int64_t first, int64_t count, int64_t extent) const {
     const int64_t from = first * p_.stride[d] - p_.pad[d];
     const int64_t end = from + (count - 1) * p_.stride[d] + (p_.kernel[d] - 1) * p_.dilation[d] + 1;
-    // Windows behind the image read padding alone: as padding before its first row, as far as that
-    // goes.
+    // Windows behind the image read padding alone; a descriptor says that as padding before its
+    // first row, as far as that goes.
     if (extent == 0 || (from >= extent && end - from > 63))
       throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("windows of ", end - from, " lie behind the ",
                                                     extent, " of the image")};
@@ -115,11 +126,14 @@ private:
 
   /// The positions that are summed for a piece, and the rows and columns of padding before them
   /// that windows begin with.
-  Piece summed(const Piece& piece, int64_t& top, int64_t& left) const {
-    Piece sums = piece;
-    top = left = 0;
-    if (!ending_.pool) return sums;
-    const Pool& pool = *ending_.pool;
+  struct Summed {
+    Piece piece;
+    int64_t top = 0, left = 0;
+  };
+  Summed summed(const Piece& outputs) const {
+    Summed sums{outputs};
+    if (!fusion_.pool) return sums;
+    const Pool& pool = *fusion_.pool;
     const auto cut = [&](size_t d, int64_t& begin, int64_t& count, int64_t extent,
                          int64_t& before) {
       const int64_t from = begin * pool.stride[d] - pool.pad[d],
@@ -128,29 +142,28 @@ private:
       begin = std::max<int64_t>(from, 0);
       count = std::min(end, extent) - begin;
     };
-    cut(0, sums.row, sums.rows, p_.sumHeight, top);
-    cut(1, sums.column, sums.columns, p_.sumWidth, left);
+    cut(0, sums.piece.row, sums.piece.rows, p_.sumHeight, sums.top);
+    cut(1, sums.piece.column, sums.piece.columns, p_.sumWidth, sums.left);
     return sums;
   }
 
-  void piece(const Piece& outputs) {
+  void emit(const Piece& outputs) {
     const int64_t half = l_.configuration.accumulatorRows() / 2, width = l_.configuration.columns();
-    int64_t top = 0, left = 0;
-    const Piece piece = summed(outputs, top, left);
+    const Summed summed = this->summed(outputs);
+    const Piece& piece = summed.piece;
     const int64_t places = piece.rows * piece.columns, acc = l_.accumulatorTurn * half;
     const int64_t accRows = ceilDiv(piece.channels, width) * places;
     l_.accumulatorTurn ^= 1;
     const Access sums{Access::kAccumulators, acc, acc + accRows, false};
-    if (p_.accumulate)
-      moveSums(npu::Op::kAccload, piece, acc, sums, p_.start, p_.startRow, p_.startPixel);
-    if (p_.cin > 0) multiply(piece, acc, sums);
-    if (ending_.epilogue)
-      requantize(outputs, piece, {top, left}, acc, sums);
+    if (p_.accumulate) moveSums(npu::Op::kAccload, piece, sums, p_.start);
+    if (p_.cin > 0) multiply(piece, sums);
+    if (fusion_.epilogue)
+      requantize(outputs, summed, sums);
     else
-      moveSums(npu::Op::kAccstore, piece, acc, sums, p_.y, p_.yRow, p_.yPixel);
+      moveSums(npu::Op::kAccstore, piece, sums, p_.y);
   }
 
-  void multiply(const Piece& piece, int64_t acc, Access sums) {
+  void multiply(const Piece& piece, Access sums) {
     namespace w = npu::descriptor::window;
     namespace f = npu::field::conv;
     static_assert(int{f::kAccumulate} == int{npu::field::dwconv::kAccumulate});
@@ -176,8 +189,8 @@ private:
     values[w::kPadTop] = high.pad;
     values[w::kPadLeft] = wide.pad;
     values[w::kTaps] = p_.depthwise ? 1 : std::clamp<int64_t>(std::min(rows / p_.cin, taps), 1, 64);
-    values[w::kRowStride] = p_.rowStride;
-    values[w::kPixelStride] = p_.pixelStride;
+    values[w::kRowStride] = p_.x.row;
+    values[w::kPixelStride] = p_.x.pixel;
     values[w::kWeightPitch] = p_.weightPitch;
     values[w::kAccPitch] = piece.rows * piece.columns;
     values[w::kAType] = static_cast<int64_t>(p_.xType);
@@ -187,10 +200,10 @@ private:
     values[w::kTransposed] = p_.transposed;
     npu::Insn insn =
         insnFor(p_.depthwise ? npu::Op::kDwconv : npu::Op::kConv, npu::Engine::kMatrix);
-    const int64_t act = p_.x + high.begin * p_.rowStride + wide.begin * p_.pixelStride +
-                        (p_.depthwise ? piece.channel * p_.xUnit : 0);
-    const int64_t wgt = p_.w + piece.channel * (p_.transposed ? p_.weightPitch : 1);
-    insn.values[f::kAcc] = acc;
+    const int64_t act = p_.x.at + high.begin * p_.x.row + wide.begin * p_.x.pixel +
+                        (p_.depthwise ? piece.channel * p_.x.unit : 0);
+    const int64_t wgt = p_.weights + piece.channel * (p_.transposed ? p_.weightPitch : 1);
+    insn.values[f::kAcc] = sums.begin;
     insn.values[f::kAct] = act;
     insn.values[f::kWgt] = wgt;
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kWindow, values);
@@ -198,14 +211,14 @@ private:
     sums.write = true;
     l_.here().macs += static_cast<uint64_t>(taps * (p_.depthwise ? 1 : p_.cin) * piece.channels *
                                             piece.rows * piece.columns);
-    const int64_t reach = (high.count - 1) * p_.rowStride + (wide.count - 1) * p_.pixelStride +
-                          (p_.depthwise ? piece.channels : p_.cin) * p_.xUnit;
+    const int64_t reach = (high.count - 1) * p_.x.row + (wide.count - 1) * p_.x.pixel +
+                          (p_.depthwise ? piece.channels : p_.cin) * p_.x.unit;
     l_.stream.add(insn, {{Access::kScratchpad, act, act + reach, false},
-                         {Access::kScratchpad, p_.w, p_.w + p_.wBytes, false},
+                         {Access::kScratchpad, p_.weights, p_.weights + p_.weightBytes, false},
                          sums});
   }
 
-  npu::DescriptorValues places(const Piece& piece, int64_t row, int64_t pixel) const {
+  npu::DescriptorValues places(const Piece& piece, const Tile& tile) const {
     namespace e = npu::descriptor::epilogue;
     npu::DescriptorValues values{};
     values[e::kOutH] = values[e::kInH] = piece.rows;
@@ -213,90 +226,61 @@ private:
     values[e::kChannels] = piece.channels;
     values[e::kAccPitch] = piece.rows * piece.columns;
     values[e::kPoolH] = values[e::kPoolW] = values[e::kPoolStrideH] = values[e::kPoolStrideW] = 1;
-    values[e::kRowStride] = row;
-    values[e::kPixelStride] = pixel;
+    values[e::kRowStride] = tile.row;
+    values[e::kPixelStride] = tile.pixel;
     values[e::kWide] = p_.sumUnit == 8;
     return values;
   }
 
-  Access result(const Piece& piece, int64_t at, int64_t row, int64_t pixel, int64_t bytes,
-                bool write) const {
+  /// The first element of a piece, and the bytes from there to its last one.
+  static int64_t addressOf(const Piece& piece, const Tile& tile) {
+    return tile.at + piece.row * tile.row + piece.column * tile.pixel + piece.channel * tile.unit;
+  }
+  static Access accessOf(const Piece& piece, const Tile& tile, bool write) {
+    const int64_t at = addressOf(piece, tile);
     return {Access::kScratchpad, at,
-            at + (piece.rows - 1) * row + (piece.columns - 1) * pixel + piece.channels * bytes,
+            at + (piece.rows - 1) * tile.row + (piece.columns - 1) * tile.pixel +
+                piece.channels * tile.unit,
             write};
   }
 
-  void moveSums(npu::Op op, const Piece& piece, int64_t acc, Access sums, int64_t base, int64_t row,
-                int64_t pixel) {
+  /// Moves sums between accumulators and scratchpad.
+  void moveSums(npu::Op op, const Piece& piece, Access sums, const Tile& tile) {
     namespace f = npu::field::accload;
     static_assert(int{f::kSrc} == int{npu::field::accstore::kDst} &&
                   int{f::kD} == int{npu::field::accstore::kD});
     npu::Insn insn = insnFor(op, npu::Engine::kRequant);
-    const int64_t at = base + piece.row * row + piece.column * pixel + piece.channel * p_.sumUnit;
-    insn.values[f::kAcc] = acc;
-    insn.values[f::kSrc] = at;
-    insn.values[f::kD] =
-        l_.stream.descriptor(npu::DescriptorKind::kEpilogue, places(piece, row, pixel));
+    insn.values[f::kAcc] = sums.begin;
+    insn.values[f::kSrc] = addressOf(piece, tile);
+    insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, places(piece, tile));
     sums.write = op == npu::Op::kAccload;
-    l_.stream.add(insn, {sums, result(piece, at, row, pixel, p_.sumUnit, !sums.write)});
+    l_.stream.add(insn, {sums, accessOf(piece, tile, !sums.write)});
   }
 
-  void requantize(const Piece& piece, const Piece& summed, const std::array<int64_t, 2>& before,
-                  int64_t acc, const Access& sums) {
+  void requantize(const Piece& piece, const Summed& summed, const Access& sums) {
     namespace e = npu::descriptor::epilogue;
     namespace f = npu::field::requant;
-    const Epilogue& epilogue = *ending_.epilogue;
-    std::vector<std::byte> records;
-    for (int64_t c = 0; c < piece.channels; ++c) {
-      const size_t channel = p_.channel + static_cast<size_t>(piece.channel + c);
-      const uint32_t words[2] = {static_cast<uint32_t>(epilogue.bias[channel]),
-                                 static_cast<uint32_t>(epilogue.mult[channel]) |
-                                     static_cast<uint32_t>(epilogue.shift[channel]) << 24};
-      for (const uint32_t word : words)
-        for (int b = 0; b < 4; ++b) records.push_back(static_cast<std::byte>(word >> (8 * b)));
-    }
-    const int64_t params = l_.records(records);
-    npu::DescriptorValues values = places(piece, p_.yRow, p_.yPixel);
+    const Epilogue& epilogue = *fusion_.epilogue;
+    const int64_t params = l_.records(recordsOf(piece));
+    npu::DescriptorValues values = places(piece, p_.y);
     values[e::kParams] = params;
-    if (ending_.pool) {
-      values[e::kInH] = summed.rows;
-      values[e::kInW] = summed.columns;
-      values[e::kAccPitch] = summed.rows * summed.columns;
-      values[e::kPoolH] = ending_.pool->kernel[0];
-      values[e::kPoolW] = ending_.pool->kernel[1];
-      values[e::kPoolStrideH] = ending_.pool->stride[0];
-      values[e::kPoolStrideW] = ending_.pool->stride[1];
-      values[e::kPoolPadTop] = before[0];
-      values[e::kPoolPadLeft] = before[1];
-    }
+    if (fusion_.pool) setWindows(summed, values);
     values[e::kOutType] = static_cast<int64_t>(epilogue.type);
     values[e::kZp] = epilogue.zero;
     values[e::kLow] = epilogue.low;
     values[e::kHigh] = epilogue.high;
     npu::Insn insn = insnFor(npu::Op::kRequant, npu::Engine::kRequant);
-    const int64_t at =
-        p_.y + piece.row * p_.yRow + piece.column * p_.yPixel + piece.channel * p_.yUnit;
     std::vector<Access> accesses{sums,
                                  {Access::kScratchpad, params, params + 8 * piece.channels, false},
-                                 result(piece, at, p_.yRow, p_.yPixel, p_.yUnit, true)};
-    insn.values[f::kAcc] = acc;
-    insn.values[f::kDst] = at;
-    if (ending_.residual) {
-      namespace r = npu::descriptor::rescale;
-      npu::DescriptorValues second = rescaleValues(ending_.residual->scale, ending_.type);
-      second[r::kBType] = static_cast<int64_t>(ending_.residual->from.type());
-      second[r::kRowStride] = p_.residualRow;
-      second[r::kPixelStride] = p_.residualPixel;
-      const int64_t from = p_.residual + piece.row * p_.residualRow +
-                           piece.column * p_.residualPixel + piece.channel * p_.residualUnit;
-      insn.values[f::kRes] = from;
-      insn.values[f::kR] = l_.stream.descriptor(npu::DescriptorKind::kRescale, second);
-      insn.values[f::kResidual] = 1;
-      accesses.push_back(
-          result(piece, from, p_.residualRow, p_.residualPixel, p_.residualUnit, false));
+                                 accessOf(piece, p_.y, true)};
+    insn.values[f::kAcc] = sums.begin;
+    insn.values[f::kDst] = addressOf(piece, p_.y);
+    if (fusion_.residual) {
+      addResidual(piece, insn);
+      accesses.push_back(accessOf(piece, p_.residual, false));
     }
-    if (ending_.entries) {
-      const Operand& entries = *ending_.entries;
+    if (fusion_.entries) {
+      const DeviceView& entries = *fusion_.entries;
       values[e::kTable] = entries.at;
       insn.values[f::kTable] = 1;
       accesses.push_back(
@@ -306,17 +290,60 @@ private:
     l_.stream.add(insn, accesses);
   }
 
-  Lowering& l_;
+  /// The bias, multiplier and shift of each channel of a piece, as the device reads them.
+  std::vector<std::byte> recordsOf(const Piece& piece) const {
+    const Epilogue& epilogue = *fusion_.epilogue;
+    std::vector<std::byte> records;
+    for (int64_t c = 0; c < piece.channels; ++c) {
+      const size_t channel = p_.channel + static_cast<size_t>(piece.channel + c);
+      const uint32_t words[2] = {static_cast<uint32_t>(epilogue.bias[channel]),
+                                 static_cast<uint32_t>(epilogue.mult[channel]) |
+                                     static_cast<uint32_t>(epilogue.shift[channel]) << 24};
+      for (const uint32_t word : words)
+        for (int b = 0; b < 4; ++b) records.push_back(static_cast<std::byte>(word >> (8 * b)));
+    }
+    return records;
+  }
+
+  /// The windows of the pool over the sums.
+  void setWindows(const Summed& summed, npu::DescriptorValues& values) const {
+    namespace e = npu::descriptor::epilogue;
+    const Pool& pool = *fusion_.pool;
+    values[e::kInH] = summed.piece.rows;
+    values[e::kInW] = summed.piece.columns;
+    values[e::kAccPitch] = summed.piece.rows * summed.piece.columns;
+    values[e::kPoolH] = pool.kernel[0];
+    values[e::kPoolW] = pool.kernel[1];
+    values[e::kPoolStrideH] = pool.stride[0];
+    values[e::kPoolStrideW] = pool.stride[1];
+    values[e::kPoolPadTop] = summed.top;
+    values[e::kPoolPadLeft] = summed.left;
+  }
+
+  void addResidual(const Piece& piece, npu::Insn& insn) {
+    namespace f = npu::field::requant;
+    namespace r = npu::descriptor::rescale;
+    const Residual& residual = *fusion_.residual;
+    npu::DescriptorValues values = rescaleValues(residual.scale, fusion_.type);
+    values[r::kBType] = static_cast<int64_t>(residual.from.type());
+    values[r::kRowStride] = p_.residual.row;
+    values[r::kPixelStride] = p_.residual.pixel;
+    insn.values[f::kRes] = addressOf(piece, p_.residual);
+    insn.values[f::kR] = l_.stream.descriptor(npu::DescriptorKind::kRescale, values);
+    insn.values[f::kResidual] = 1;
+  }
+
+  LoweringState& l_;
   const Product& p_;
-  const Ending& ending_;
+  const Fusion& fusion_;
 };
 
-int64_t bytesFrom(const Operand& o) {
+int64_t bytesFrom(const DeviceView& o) {
   const Access all = o.access(false);
   return all.end - o.at;
 }
 
-void needInside(const Operand& o, size_t channel, const char* what) {
+void needInside(const DeviceView& o, size_t channel, const char* what) {
   if (!o.isLocal())
     throw Refusal{CDL_REASON_MEMORY, cdl::text(what, " does not lie in the scratchpad")};
   if (o.dims[channel] > 1 && o.strides[channel] != 1)
@@ -326,51 +353,67 @@ void needInside(const Operand& o, size_t channel, const char* what) {
       throw Refusal{CDL_REASON_OPERAND_CLASS, cdl::text(what, " runs backwards")};
 }
 
-void setTypes(Lowering& l, const cdl::Op& op, Product& p, const Operand& x, const Operand& w,
-              const Operand& y, const Ending& ending) {
+/// Sets types, zero points, and how large sums are.
+void setTypes(LoweringState& l, const cdl::Op& op, Product& p) {
+  const DeviceView x = l.image.input(op, 0), w = l.image.input(op, 1);
   p.xType = x.type();
   p.wType = w.type();
-  p.xUnit = x.bytes;
-  p.yUnit = y.bytes;
   p.sumUnit = sumsOf(op) == CDL_I64 ? 8 : 4;
-  if (ending.residual) p.residualUnit = ending.residual->from.bytes;
   if (op.operands() > 2) p.xZero = l.image.scalar(l.image.input(op, 2), "the zero point");
   if (op.operands() > 3) p.wZero = l.image.scalar(l.image.input(op, 3), "the weights' zero point");
 }
 
 /// What the sums begin with: what stands in y, or an operand of the epilogue; null: 0.
-const Operand* startOf(const cdl::Op& op, const Operand& y, const Ending& ending) {
-  if (op.attr(CDL_ATTR_ACCUMULATE, 0) != 0 || ending.addsToResult) return &y;
-  return ending.epilogue && ending.epilogue->start ? &*ending.epilogue->start : nullptr;
+const DeviceView* startOf(const cdl::Op& op, const DeviceView& y, const Fusion& fusion) {
+  if (op.attr(CDL_ATTR_ACCUMULATE, 0) != 0 || fusion.addsToResult) return &y;
+  return fusion.epilogue && fusion.epilogue->start ? &*fusion.epilogue->start : nullptr;
 }
 
-/// Sums of nothing begin with these, for each channel.
-int64_t zeroSums(Lowering& l, const Product& p) {
+/// The address of a zero for each channel, with which sums of nothing begin.
+int64_t zeroSums(LoweringState& l, const Product& p) {
   return l.records(std::vector<std::byte>(static_cast<size_t>(p.sumUnit * p.cout), std::byte{0}));
 }
 
 /// How far the rows of weights by (kh, kw, i, o) lie apart: the stride of the innermost dim beside
 /// the outputs that has more than one element, as those of the others say nothing.
-int64_t firstMovingStride(const Operand& w, int64_t outputs) {
+int64_t firstMovingStride(const DeviceView& w, int64_t outputs) {
   if (w.dims[2] > 1) return w.strides[2];
   if (w.dims[1] > 1) return w.strides[1];
   return w.dims[0] > 1 ? w.strides[0] : outputs;
 }
 
-/// x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
-void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& ending) {
-  const Operand x = l.image.input(op, 0), w = l.image.input(op, 1);
-  needInside(x, 3, "x");
-  needInside(w, 3, "w");
-  needInside(y, 3, "y");
+/// The tile of image n of a view by (n, h, w, c), from a channel on, of elements of so many bytes.
+Tile imageTile(const DeviceView& o, int64_t n, int64_t channel, int64_t unit) {
+  return {.at = o.at + (n * o.strides[0] + channel) * unit,
+          .row = o.strides[1] * unit,
+          .pixel = o.strides[2] * unit,
+          .unit = unit};
+}
+/// The tile of matrix n of a view by (n, row, column).
+Tile matrixTile(const DeviceView& o, int64_t n, int64_t unit) {
+  return {.at = o.at + n * o.strides[0] * unit, .row = o.strides[1] * unit, .unit = unit};
+}
+
+/// Refuses weights by (kh, kw, i, o) whose rows do not lie evenly apart: a descriptor has one
+/// pitch.
+void needEvenRows(const DeviceView& w, int64_t pitch) {
+  const auto need = [&](size_t dim, int64_t stride) {
+    if (w.dims[dim] > 1 && w.strides[dim] != stride)
+      throw Refusal{CDL_REASON_LAYOUT, cdl::text("weights step by ", w.strides[dim], " along dim ",
+                                                 dim, " and not by ", stride)};
+  };
+  need(1, w.dims[2] * pitch);
+  need(0, w.dims[1] * w.dims[2] * pitch);
+}
+
+/// What all images and groups of a convolution share.
+Product convolutionOf(LoweringState& l, const cdl::Op& op, const DeviceView& y) {
+  const DeviceView x = l.image.input(op, 0), w = l.image.input(op, 1), sums = l.image.output(op);
   const int64_t group = op.attr(CDL_ATTR_GROUP, 1), inputs = w.dims[2], outputs = y.dims[3];
   Product p;
-  setTypes(l, op, p, x, w, y, ending);
+  setTypes(l, op, p);
   p.height = x.dims[1];
   p.width = x.dims[2];
-  p.rowStride = x.strides[1] * x.bytes;
-  p.pixelStride = x.strides[2] * x.bytes;
-  const Operand sums = l.image.output(op);
   p.sumHeight = sums.dims[1];
   p.sumWidth = sums.dims[2];
   p.outHeight = y.dims[1];
@@ -385,169 +428,210 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
     p.pad[d] = op.attr(CDL_ATTR_PADS, 0, d);
   }
   p.weightPitch = firstMovingStride(w, outputs);
-  const auto evenly = [&](int d, int64_t stride) {
-    if (w.dims[static_cast<size_t>(d)] > 1 && w.strides[static_cast<size_t>(d)] != stride)
-      throw Refusal{CDL_REASON_LAYOUT,
-                    cdl::text("weights step by ", w.strides[static_cast<size_t>(d)], " along dim ",
-                              d, " and not by ", stride)};
-  };
-  evenly(1, inputs * p.weightPitch);
-  evenly(0, w.dims[1] * inputs * p.weightPitch);
-  const int64_t bytes = y.bytes;
-  const Operand* start = startOf(op, y, ending);
-  p.accumulate = start || !inputs;
-  p.yRow = y.strides[1] * bytes;
-  p.yPixel = y.strides[2] * bytes;
-  p.wBytes = bytesFrom(w);
+  p.weightBytes = bytesFrom(w);
+  return p;
+}
+
+/// Lowers a CONV2D: x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
+void convolve(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fusion& fusion) {
+  const DeviceView x = l.image.input(op, 0), w = l.image.input(op, 1);
+  needInside(x, 3, "x");
+  needInside(w, 3, "w");
+  needInside(y, 3, "y");
+  Product p = convolutionOf(l, op, y);
+  needEvenRows(w, p.weightPitch);
+  const DeviceView* start = startOf(op, y, fusion);
+  p.accumulate = start || !p.cin;
+  const int64_t groups = p.depthwise ? 1 : op.attr(CDL_ATTR_GROUP, 1);
   for (int64_t n = 0; n < y.dims[0]; ++n)
-    for (int64_t g = 0; g < (p.depthwise ? 1 : group); ++g) {
-      p.x = x.at + (n * x.strides[0] + g * inputs) * x.bytes;
-      p.w = w.at + g * p.cout;
-      p.y = y.at + (n * y.strides[0] + g * p.cout) * bytes;
-      p.channel = static_cast<size_t>(g * p.cout);
-      if (!inputs) p.start = zeroSums(l, p);
-      if (start) {
-        p.start = start->at + (n * start->strides[0] + g * p.cout) * p.sumUnit;
-        p.startRow = start->strides[1] * p.sumUnit;
-        p.startPixel = start->strides[2] * p.sumUnit;
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t channel = g * p.cout;
+      p.x = imageTile(x, n, g * p.cin, x.bytes);
+      p.y = imageTile(y, n, channel, y.bytes);
+      p.weights = w.at + channel;
+      p.channel = static_cast<size_t>(channel);
+      if (!p.cin) p.start.at = zeroSums(l, p);
+      if (start) p.start = imageTile(*start, n, channel, p.sumUnit);
+      if (fusion.residual) {
+        const DeviceView& from = fusion.residual->from;
+        p.residual = imageTile(from, n, channel, from.bytes);
       }
-      if (ending.residual) {
-        const Operand& r = ending.residual->from;
-        p.residual = r.at + (n * r.strides[0] + g * p.cout) * r.bytes;
-        p.residualRow = r.strides[1] * r.bytes;
-        p.residualPixel = r.strides[2] * r.bytes;
-      }
-      Emitter(l, p, ending).emit();
+      ProductEmitter(l, p, fusion).emit();
     }
 }
 
-/// a[B,M,K], b[B,K,N], y[B,M,N].
-void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& ending) {
-  const Operand a = l.image.input(op, 0), b = l.image.input(op, 1);
+/// Lowers a MATMUL: a[B,M,K], b[B,K,N], y[B,M,N].
+void multiply(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fusion& fusion) {
+  const DeviceView a = l.image.input(op, 0), b = l.image.input(op, 1);
   needInside(a, 2, "a");
   needInside(y, 2, "y");
   const bool isTransposed = b.dims[2] > 1 && b.strides[2] != 1;
   needInside(b, isTransposed ? 1 : 2, "b");
   Product p;
-  setTypes(l, op, p, a, b, y, ending);
+  setTypes(l, op, p);
   p.height = p.sumHeight = p.outHeight = y.dims[1];
   p.cin = a.dims[2];
   p.cout = y.dims[2];
-  p.rowStride = a.strides[1] * a.bytes;
   p.transposed = isTransposed;
   p.weightPitch = b.dims[1] > 1 ? b.strides[1] : p.cout;
   if (isTransposed) p.weightPitch = b.strides[2];
-  const Operand* start = startOf(op, y, ending);
+  const DeviceView* start = startOf(op, y, fusion);
   p.accumulate = start || !p.cin;
-  p.yRow = y.strides[1] * y.bytes;
-  Operand one = b;
+  DeviceView one = b;
   one.dims[0] = 1;
-  p.wBytes = bytesFrom(one);
+  p.weightBytes = bytesFrom(one);
   for (int64_t n = 0; n < y.dims[0]; ++n) {
-    p.x = a.at + n * a.strides[0] * a.bytes;
-    p.w = b.at + n * b.strides[0];
-    p.y = y.at + n * y.strides[0] * y.bytes;
-    if (!p.cin) p.start = zeroSums(l, p);
-    if (start) {
-      p.start = start->at + n * start->strides[0] * p.sumUnit;
-      p.startRow = start->strides[1] * p.sumUnit;
+    p.x = matrixTile(a, n, a.bytes);
+    p.y = matrixTile(y, n, y.bytes);
+    p.weights = b.at + n * b.strides[0];
+    if (!p.cin) p.start.at = zeroSums(l, p);
+    if (start) p.start = matrixTile(*start, n, p.sumUnit);
+    if (fusion.residual) {
+      const DeviceView& from = fusion.residual->from;
+      p.residual = matrixTile(from, n, from.bytes);
     }
-    if (ending.residual) {
-      p.residual = ending.residual->from.at + n * ending.residual->from.strides[0] * p.residualUnit;
-      p.residualRow = ending.residual->from.strides[1] * p.residualUnit;
-    }
-    Emitter(l, p, ending).emit();
+    ProductEmitter(l, p, fusion).emit();
   }
+}
+
+/// A product with what the device does behind it in the same pass.
+struct Pass {
+  DeviceView y; ///< where it ends
+  Fusion fusion;
+  uint32_t taken = 1; ///< instructions, with the product
+};
+
+bool overlaps(const DeviceView& written, const DeviceView& read) {
+  const Access a = read.access(false), b = written.access(true);
+  return a.begin < b.end && b.begin < a.end;
+}
+
+/// Finds what follows a product that has an epilogue: a residual or a pool, then a table.
+class PassFinder {
+public:
+  PassFinder(LoweringState& l, const cdl::Op& op)
+      : l_(l), op_(op), isConv_(op.kind() == cdl::Kind::Conv2d), channel_(isConv_ ? 3 : 2),
+        pass_{.y = l.image.output(op), .fusion = {}} {}
+
+  Pass find() {
+    Fusion& fusion = pass_.fusion;
+    fusion.epilogue = epilogueOf(l_, op_, static_cast<int>(channel_));
+    const uint32_t next = op_.index() + 1;
+    if (const auto residual = residualOf(l_, op_, next, *fusion.epilogue))
+      addResidual(*residual);
+    else if (isConv_)
+      addPool(poolOf(l_, op_, next, *fusion.epilogue));
+    addTable();
+    fusion.type = pass_.y.type();
+    return pass_;
+  }
+
+private:
+  /// The result of the instruction behind those that the pass has.
+  DeviceView nextEnd() const { return l_.image.output(l_.image.op(op_.index() + pass_.taken)); }
+  bool hasChannelsInside(const DeviceView& o) const {
+    return o.dims[channel_] == 1 || o.strides[channel_] == 1;
+  }
+  /// An end of the pass that is another one than the product's may lie where its operands were:
+  /// parts of it would be written before the last part reads those. Its channels lie side by side.
+  bool mayEndAt(const DeviceView& end) const {
+    const std::optional<DeviceView>& start = pass_.fusion.epilogue->start;
+    return end.isLocal() && hasChannelsInside(end) && !(start && overlaps(end, *start)) &&
+           !overlaps(end, l_.image.input(op_, 0)) && !overlaps(end, l_.image.input(op_, 1));
+  }
+  void endAt(const DeviceView& end) {
+    pass_.y = end;
+    ++pass_.taken;
+  }
+
+  void addResidual(const Residual& residual) {
+    const DeviceView end = nextEnd();
+    const bool isInside = end.dims[channel_] == 1 || residual.from.strides[channel_] == 1;
+    if (!mayEndAt(end) || !isInside) return;
+    pass_.fusion.residual = residual;
+    endAt(end);
+  }
+
+  void addPool(const std::optional<Pool>& pool) {
+    if (!pool) return;
+    const DeviceView end = nextEnd();
+    if (!mayEndAt(end)) return;
+    pass_.fusion.pool = pool;
+    endAt(end);
+  }
+
+  void addTable() {
+    const uint32_t next = op_.index() + pass_.taken;
+    const auto mapping = mappingOf(l_, next - 1, pass_.y, next);
+    if (!mapping || !mayEndAt(mapping->to) || overlaps(mapping->to, mapping->entries)) return;
+    const std::optional<Residual>& residual = pass_.fusion.residual;
+    if (residual && overlaps(mapping->to, residual->from)) return;
+    pass_.fusion.entries = mapping->entries;
+    endAt(mapping->to);
+  }
+
+  LoweringState& l_;
+  const cdl::Op& op_;
+  const bool isConv_;
+  const size_t channel_; ///< the dim of the result
+  Pass pass_;
+};
+
+/// Refuses an epilogue that is done step by step on the result and reads where the result goes;
+/// `under` may lie there, as sums begin with it.
+void needApart(LoweringState& l, const cdl::Op& op, const DeviceView& y,
+               std::optional<uint32_t> under) {
+  for (uint32_t i = op.operands(); i < op.inputs(); ++i) {
+    if (i == under) continue;
+    const Access read = l.image.input(op, i).access(false), written = y.access(true);
+    if (read.memory == written.memory && read.begin < written.end && written.begin < read.end)
+      throw Refusal{CDL_REASON_OPERAND_CLASS,
+                    "an operand of the epilogue lies where the result goes"};
+  }
+}
+
+/// Refuses sums of activations of 16 bits that an accumulator might not hold exactly.
+void needExactSums(const cdl::Op& op, int64_t terms) {
+  if (terms > kMostTerms)
+    throw Refusal{CDL_REASON_DIM, cdl::text("sums of ", terms, " products of 16 bits: more than ",
+                                            kMostTerms, " may leave 40 bits")};
+  if (op.attr(CDL_ATTR_ACCUMULATE, 0) != 0)
+    throw Refusal{CDL_REASON_ATTRIBUTE, "sums of 64 bits that go on: the accumulators have 40"};
 }
 
 } // namespace
 
-uint32_t lowerProduct(Lowering& l, const cdl::Op& op) {
+uint32_t lowerProduct(LoweringState& l, const cdl::Op& op) {
   const bool isConv = op.kind() == cdl::Kind::Conv2d;
-  const size_t channel = isConv ? 3 : 2;
-  Operand y = l.image.output(op);
-  if (y.elements() == 0) return 1;
-  Ending ending;
-  std::optional<Epilogue> epilogue;
-  std::optional<Residual> residual;
-  std::optional<Pool> pool;
-  std::optional<Mapping> mapping;
-  const uint32_t first = op.index();
-  uint32_t taken = 1;
+  const bool accumulates = op.attr(CDL_ATTR_ACCUMULATE, 0) != 0;
   const uint8_t sums = sumsOf(op);
-  if (op.expr() && y.elem != sums) {
-    epilogue = epilogueOf(l, op, static_cast<int>(channel));
-    ending.epilogue = &*epilogue;
-    // An end of the pass that is another one than the product's may lie where its operands were:
-    // parts of it would be written before the last part reads those. Its channels lie side by side.
-    const auto fits = [&](const Operand& end, std::initializer_list<const Operand*> others) {
-      const auto overlaps = [&](const Operand& o) {
-        const Access a = o.access(false), b = end.access(true);
-        return a.begin < b.end && b.begin < a.end;
-      };
-      for (const Operand* other : others)
-        if (overlaps(*other)) return false;
-      return end.isLocal() && !(epilogue->start && overlaps(*epilogue->start)) &&
-             !overlaps(l.image.input(op, 0)) && !overlaps(l.image.input(op, 1)) &&
-             (end.dims[channel] == 1 || end.strides[channel] == 1);
-    };
-    if ((residual = residualOf(l, op, first + 1, *epilogue))) {
-      const Operand end = l.image.output(l.image.op(first + 1));
-      if (fits(end, {}) && (end.dims[channel] == 1 || residual->from.strides[channel] == 1)) {
-        y = end;
-        ending.residual = &*residual;
-        ++taken;
-      }
-    } else if (isConv && (pool = poolOf(l, op, first + 1, *epilogue))) {
-      const Operand end = l.image.output(l.image.op(first + 1));
-      if (fits(end, {})) {
-        y = end;
-        ending.pool = &*pool;
-        ++taken;
-      }
-    }
-    if ((mapping = mappingOf(l, first + taken - 1, y, first + taken)))
-      if (fits(mapping->to,
-               {&mapping->entries, ending.residual ? &ending.residual->from : &mapping->entries})) {
-        y = mapping->to;
-        ending.entries = &mapping->entries;
-        ++taken;
-      }
-    ending.type = y.type();
-  } else if (y.elem != sums) {
+  Pass pass{.y = l.image.output(op), .fusion = {}};
+  if (pass.y.elements() == 0) return 1;
+  if (op.expr() && pass.y.elem != sums)
+    pass = PassFinder(l, op).find();
+  else if (pass.y.elem != sums)
     throw Refusal{CDL_REASON_DTYPE,
                   cdl::text("a product without an epilogue has sums of ", cdl::elemName(sums))};
-  }
+  const bool hasSteps = op.expr() && !pass.fusion.epilogue;
   std::optional<uint32_t> under;
-  // step by step on the result: what is read there must not lie under it
-  if (op.expr() && !ending.epilogue) {
-    under = op.attr(CDL_ATTR_ACCUMULATE, 0) == 0 ? viewUnderResult(l, op) : std::nullopt;
-    ending.addsToResult = under.has_value();
-    for (uint32_t i = op.operands(); i < op.inputs(); ++i) {
-      if (i == under) continue;
-      const Access read = l.image.input(op, i).access(false), written = y.access(true);
-      if (read.memory == written.memory && read.begin < written.end && written.begin < read.end)
-        throw Refusal{CDL_REASON_OPERAND_CLASS,
-                      "an operand of the epilogue lies where the result goes"};
-    }
+  if (hasSteps) {
+    if (!accumulates) under = viewUnderResult(l, op);
+    pass.fusion.addsToResult = under.has_value();
+    needApart(l, op, pass.y, under);
   }
-  const Operand w = l.image.input(op, 1);
+  const DeviceView w = l.image.input(op, 1);
   const int64_t summed = isConv ? w.dims[2] : w.dims[1],
                 terms = isConv ? w.dims[0] * w.dims[1] * summed : summed;
-  if (sums == CDL_I64 && terms > kMostTerms)
-    throw Refusal{CDL_REASON_DIM, cdl::text("sums of ", terms, " products of 16 bits: more than ",
-                                            kMostTerms, " may leave 40 bits")};
-  if (sums == CDL_I64 && op.attr(CDL_ATTR_ACCUMULATE, 0) != 0)
-    throw Refusal{CDL_REASON_ATTRIBUTE, "sums of 64 bits that go on: the accumulators have 40"};
-  if (summed == 0 && !ending.epilogue) { // sums of nothing
-    if (op.attr(CDL_ATTR_ACCUMULATE, 0) == 0 && !under) lowerFill(l, y, 0);
+  if (sums == CDL_I64) needExactSums(op, terms);
+  if (summed == 0 && !pass.fusion.epilogue) { // sums of nothing
+    if (!accumulates && !under) lowerFill(l, pass.y, 0);
   } else if (isConv) {
-    convolve(l, op, y, ending);
+    convolve(l, op, pass.y, pass.fusion);
   } else {
-    multiply(l, op, y, ending);
+    multiply(l, op, pass.y, pass.fusion);
   }
-  if (op.expr() && !ending.epilogue) lowerSteps(l, op, under ? 1 : 0);
-  return taken;
+  if (hasSteps) lowerSteps(l, op, under ? 1 : 0);
+  return pass.taken;
 }
 
 } // namespace npu_sim

@@ -1,5 +1,7 @@
 // A Program as the lowerings see it: where views lie on the device, and what is known of what they
-// hold.
+// hold. Zero points, multipliers and shifts are numbers in descriptors and records, though a
+// Program has them in buffers that earlier instructions fill: so the bytes of small buffers are
+// followed through copies, instruction by instruction, as constant propagation does for variables.
 #pragma once
 
 #include <candela/backend.hpp>
@@ -14,7 +16,7 @@
 namespace npu_sim {
 
 /// A view on the device. Strides in elements.
-struct Operand : cdl::Shape {
+struct DeviceView : cdl::Shape {
   int memory = Access::kScratchpad;
   int64_t at = 0;    ///< byte of its first element
   int64_t bytes = 1; ///< of an element
@@ -49,21 +51,21 @@ struct Layout {
 
 /// One checked image. Throws Refusal for what does not fit into the device. Without payloads it
 /// says what a program would be like, for time alone: numbers that are not known are others.
-class Image {
+class ProgramImage {
 public:
-  Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace,
-        int64_t localBytes);
+  ProgramImage(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace,
+               int64_t localBytes);
 
   const cdl_image_t* raw() const { return image_; }
   const Layout& layout() const { return layout_; }
   uint32_t instrs() const { return image_->instrs.count; }
   cdl::Op op(uint32_t i) const { return cdl::Op(image_, i, nullptr, nullptr); }
 
-  Operand operand(const cdl_view_t& view) const;
-  Operand input(const cdl::Op& op, uint32_t i) const {
+  DeviceView operand(const cdl_view_t& view) const;
+  DeviceView input(const cdl::Op& op, uint32_t i) const {
     return operand(*cdl_get_input(image_, &op.instr(), i));
   }
-  Operand output(const cdl::Op& op, uint32_t i = 0) const {
+  DeviceView output(const cdl::Op& op, uint32_t i = 0) const {
     return operand(*cdl_get_output(image_, &op.instr(), i));
   }
 
@@ -71,22 +73,23 @@ public:
   void advance(const cdl::Op& op);
   /// The element at these bytes of a buffer, where a constant stands there. Throws Refusal for one
   /// that needs more than 32 bits.
-  std::optional<int32_t> known(const Operand& operand, int64_t element) const;
+  std::optional<int32_t> known(const DeviceView& operand, int64_t element) const;
   /// The only value of the view; throws Refusal where it has several or is none that is known.
-  int32_t scalar(const Operand& operand, const char* what) const;
+  int32_t scalar(const DeviceView& operand, const char* what) const;
 
-  /// Nothing reads the buffer but as numbers that the compiler takes: it is not filled.
+  /// Whether nothing reads the buffer but as numbers that the compiler takes: it is not filled.
   bool isImmediate(uint32_t buffer) const { return immediate_[buffer]; }
-  /// A product reads it as its second operand.
+  /// Whether a product reads it as its second operand.
   bool holdsWeights(uint32_t buffer) const { return weights_[buffer]; }
-  /// What the instruction wrote there is read by `reader` alone.
+  /// Whether what the instruction wrote there is read by `reader` alone.
   bool readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const;
 
-  /// Bytes that the program loads: the offset in region 0, the same for the same bytes.
+  /// Adds bytes that the program loads; returns the offset in region 0, the same for the same
+  /// bytes.
   int64_t addConstant(const std::vector<std::byte>& bytes);
   /// A view of a payload as the program loads it: in the order in which `to`, of the same dims,
   /// lies in its memory, so that bursts are whole.
-  Operand packed(const Operand& payload, const Operand& to);
+  DeviceView packed(const DeviceView& payload, const DeviceView& to);
 
 private:
   void findImmediates();
@@ -116,7 +119,7 @@ private:
   std::multimap<size_t, std::array<int64_t, 2>> added_;
 };
 
-/// Does input `i` go into the program as numbers?
+/// Whether input `i` goes into the program as numbers.
 bool isImmediateInput(const cdl::Op& op, uint32_t i);
 
 } // namespace npu_sim

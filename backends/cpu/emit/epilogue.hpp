@@ -6,15 +6,16 @@
 
 namespace cpu {
 
-/// Addresses of what belongs to the first result of a tile.
+/// The addresses of what belongs to the first result of a tile.
 struct Bases {
   Value y, bias, scale, zero, other;
   Values views; // by index of the instruction's inputs; those that are not read have no raw value
 };
 
-class Ending {
+/// Writes the epilogue of sums, one vector of results after the other.
+class EpilogueWriter {
 public:
-  Ending(Builder& b, const Lowering& lowering, const Contraction& c)
+  EpilogueWriter(Builder& b, const Lowering& lowering, const Contraction& c)
       : b(b), lowering_(lowering), c(c), lanes_(b.isa().lanes(4)) {}
 
   /// What all results of `lanes` neighbours in a panel share, loaded once. Lanes from `live` on do
@@ -36,7 +37,7 @@ public:
   /// counts `arg` on.
   static Bases bases(const Contraction& c, int& arg,
                      const std::function<Value(int, const Plane&)>& placed);
-  /// Moved by so many columns or rows.
+  /// The addresses moved by so many columns or rows.
   Bases moved(const Bases& at, Value columns) { return stepped(at, columns, &Plane::column); }
   Bases movedRows(const Bases& at, Value rows) { return stepped(at, rows, &Plane::row); }
 

@@ -1,4 +1,4 @@
-#include "image.hpp"
+#include "program_image.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -7,14 +7,14 @@ namespace npu_sim {
 
 namespace {
 
-/// Buffers above this are not followed: parameters are short.
+/// The largest buffer whose bytes are followed: parameters are short.
 constexpr int64_t kFollowedBytes = 1 << 18;
 
 Refusal refuse(uint16_t reason, std::string text) { return {reason, std::move(text)}; }
 
 int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// Every element of a view: its offset in bytes.
+/// Calls body(offset in elements) for every element of a view.
 template <class F> void forEachElement(const cdl::Shape& shape, F&& body) {
   std::array<int64_t, CDL_MAX_RANK> index{};
   if (shape.elements() == 0) return;
@@ -32,7 +32,7 @@ template <class F> void forEachElement(const cdl::Shape& shape, F&& body) {
 
 } // namespace
 
-npu::Type Operand::type() const {
+npu::Type DeviceView::type() const {
   switch (elem) {
   case CDL_I8: return npu::Type::kI8;
   case CDL_U8:
@@ -45,7 +45,7 @@ npu::Type Operand::type() const {
   }
 }
 
-Access Operand::access(bool write) const {
+Access DeviceView::access(bool write) const {
   int64_t low = at, high = at + bytes;
   for (int d = 0; d < rank; ++d) {
     const int64_t step =
@@ -66,8 +66,8 @@ bool isImmediateInput(const cdl::Op& op, uint32_t i) {
   }
 }
 
-Image::Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace,
-             int64_t localBytes)
+ProgramImage::ProgramImage(const cdl_image_t* image, const void* const* payloads,
+                           uint32_t localSpace, int64_t localBytes)
     : image_(image), localSpace_(localSpace), immediate_(image->buffers.count, false),
       weights_(image->buffers.count, false), isNumbers_(image->buffers.count, false),
       touches_(image->buffers.count), values_(image->buffers.count), isKnown_(image->buffers.count),
@@ -89,7 +89,7 @@ Image::Image(const cdl_image_t* image, const void* const* payloads, uint32_t loc
   findTouches();
 }
 
-void Image::findImmediates() {
+void ProgramImage::findImmediates() {
   std::vector<bool> isRead(image_->buffers.count, false);
   for (uint32_t i = 1; i < image_->instrs.count; ++i) {
     const cdl::Op op = this->op(i);
@@ -111,15 +111,15 @@ void Image::findImmediates() {
   }
 }
 
-void Image::findTouches() {
+void ProgramImage::findTouches() {
   for (uint32_t i = 1; i < image_->instrs.count; ++i) {
     const cdl::Op op = this->op(i);
     for (uint32_t v = 0; v < op.inputs(); ++v) {
-      const Operand read = input(op, v);
+      const DeviceView read = input(op, v);
       touches_[read.buffer].push_back({i, false, read.access(false), true});
     }
     for (uint32_t v = 0; v < op.instr().outputs; ++v) {
-      const Operand written = output(op, v);
+      const DeviceView written = output(op, v);
       if (op.instr().flags & CDL_INSTR_INOUT)
         touches_[written.buffer].push_back({i, false, written.access(false), true});
       const Access bytes = written.access(true);
@@ -129,8 +129,8 @@ void Image::findTouches() {
   }
 }
 
-/// Constants that are copied, inputs, outputs and values, each in its region.
-void Image::place(const void* const* payloads) {
+/// Places constants that are copied, inputs, outputs and values, each in its region.
+void ProgramImage::place(const void* const* payloads) {
   enum : int { kNowhere = -1, kConstants, kInput, kOutput, kActivations };
   layout_.regions = {{"constants", npu::RegionClass::kConstants, 0},
                      {"inputs", npu::RegionClass::kInput, 0},
@@ -172,9 +172,15 @@ void Image::place(const void* const* payloads) {
           std::memcpy(to + i, &constant->bits, static_cast<size_t>(elemBytes));
       continue;
     }
-    case CDL_ROLE_INPUT: part.region = kInput, part.in = 1; break;
-    // what an output does not write stays as it was
-    default: part.region = kOutput, part.in = part.out = 1; break;
+    case CDL_ROLE_INPUT:
+      part.region = kInput;
+      part.in = 1;
+      break;
+    default:
+      part.region = kOutput;
+      part.in = 1; // what an output does not write stays as it was
+      part.out = 1;
+      break;
     }
     part.at = bytes[static_cast<size_t>(part.region)];
     bytes[static_cast<size_t>(part.region)] += padded(part.bytes);
@@ -183,16 +189,18 @@ void Image::place(const void* const* payloads) {
     layout_.regions[r].bytes = static_cast<uint64_t>(bytes[r]);
 }
 
-/// Numbers that every place of a program takes, shifts too, and that differ from channel to channel
-/// and constant to constant where they are no bytes: what has another content is another record.
-void Image::estimate(uint32_t constant, std::byte* to, int64_t elemBytes, int64_t bytes) const {
+/// Makes up numbers that every place of a program takes, shifts too, and that differ from channel
+/// to channel and constant to constant where they are no bytes: what has another content is another
+/// record.
+void ProgramImage::estimate(uint32_t constant, std::byte* to, int64_t elemBytes,
+                            int64_t bytes) const {
   for (int64_t i = 0; elemBytes >= 4 && bytes <= kFollowedBytes && i < bytes / elemBytes; ++i) {
     const uint32_t number = (constant * 40503 + static_cast<uint32_t>(i) * 2654435761) >> 16 & 31;
     std::memcpy(to + i * elemBytes, &number, sizeof number);
   }
 }
 
-int64_t Image::addConstant(const std::vector<std::byte>& bytes) {
+int64_t ProgramImage::addConstant(const std::vector<std::byte>& bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const size_t hash = std::hash<std::string_view>{}(text);
   const auto [first, last] = added_.equal_range(hash);
@@ -209,13 +217,13 @@ int64_t Image::addConstant(const std::vector<std::byte>& bytes) {
   return at;
 }
 
-Operand Image::packed(const Operand& payload, const Operand& to) {
+DeviceView ProgramImage::packed(const DeviceView& payload, const DeviceView& to) {
   std::array<size_t, CDL_MAX_RANK> order{}; // dims, outer to inner
   for (size_t d = 0; d < order.size(); ++d) order[d] = d;
   std::stable_sort(order.begin(), order.begin() + to.rank, [&](size_t a, size_t b) {
     return std::abs(to.strides[a]) > std::abs(to.strides[b]);
   });
-  Operand from = payload, sorted = payload;
+  DeviceView from = payload, sorted = payload;
   int64_t within = 1;
   for (auto d = static_cast<size_t>(to.rank); d-- > 0;) {
     from.strides[order[d]] = within;
@@ -246,8 +254,8 @@ Operand Image::packed(const Operand& payload, const Operand& to) {
   return from;
 }
 
-Operand Image::operand(const cdl_view_t& view) const {
-  Operand o;
+DeviceView ProgramImage::operand(const cdl_view_t& view) const {
+  DeviceView o;
   const cdl_buffer_t* buffer = cdl_get_buffer(image_, view.buffer);
   o.rank = view.rank;
   for (int d = 0; d < view.rank; ++d) {
@@ -270,18 +278,18 @@ Operand Image::operand(const cdl_view_t& view) const {
   return o;
 }
 
-void Image::advance(const cdl::Op& op) {
+void ProgramImage::advance(const cdl::Op& op) {
   for (uint32_t v = 0; v < op.instr().outputs; ++v) {
     const cdl_view_t& view = *cdl_get_output(image_, &op.instr(), v);
     const cdl_buffer_t* buffer = cdl_get_buffer(image_, view.buffer);
     if (buffer->space != localSpace_ || !isNumbers_[view.buffer] ||
         buffer->bytes > static_cast<uint64_t>(kFollowedBytes))
       continue;
-    const Operand to = operand(view);
+    const DeviceView to = operand(view);
     const auto start = to.at - static_cast<int64_t>(buffer->offset);
     std::vector<uint8_t>& isKnown = isKnown_[view.buffer];
     std::vector<int64_t> from;
-    Operand source;
+    DeviceView source;
     if (op.kind() == cdl::Kind::Copy) {
       source = input(op, 0);
       if (source.memory == Access::kPayload)
@@ -304,7 +312,7 @@ void Image::advance(const cdl::Op& op) {
   }
 }
 
-std::optional<int32_t> Image::known(const Operand& operand, int64_t element) const {
+std::optional<int32_t> ProgramImage::known(const DeviceView& operand, int64_t element) const {
   const auto bytes = static_cast<size_t>(operand.bytes);
   const void* from = nullptr;
   if (operand.memory == Access::kPayload) {
@@ -342,9 +350,9 @@ IntegerLimits limitsOf(uint8_t elem) {
   }
 }
 
-int32_t Image::scalar(const Operand& operand, const char* what) const {
+int32_t ProgramImage::scalar(const DeviceView& operand, const char* what) const {
   std::optional<int32_t> value;
-  Operand once = operand; // what is only repeated is looked at once
+  DeviceView once = operand; // what is only repeated is looked at once
   for (int d = 0; d < once.rank; ++d)
     if (const auto at = static_cast<size_t>(d); once.strides[at] == 0)
       once.dims[at] = std::min<int64_t>(once.dims[at], 1);
@@ -360,7 +368,7 @@ int32_t Image::scalar(const Operand& operand, const char* what) const {
   return *value;
 }
 
-bool Image::readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const {
+bool ProgramImage::readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const {
   if (cdl_get_buffer(image_, buffer)->role != CDL_ROLE_TEMP) return false;
   const Access* written = nullptr; // the last one
   uint32_t from = 0;

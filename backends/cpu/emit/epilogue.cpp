@@ -1,4 +1,4 @@
-#include "ending.hpp"
+#include "epilogue.hpp"
 
 #include "instructions.hpp"
 
@@ -20,8 +20,8 @@ template <typename Visit> void eachPlane(const Contraction& c, const Visit& visi
 
 } // namespace
 
-void Ending::addArguments(Lowering& lowering, const Contraction& c, std::vector<Arg>& args,
-                          Key& key) {
+void EpilogueWriter::addArguments(Lowering& lowering, const Contraction& c, std::vector<Arg>& args,
+                                  Key& key) {
   eachPlane(c, [&](const Plane& plane, auto) {
     args.push_back(plane.at);
     addKey(key, plane);
@@ -47,8 +47,8 @@ void Ending::addArguments(Lowering& lowering, const Contraction& c, std::vector<
   }
 }
 
-Bases Ending::bases(const Contraction& c, int& arg,
-                    const std::function<Value(int, const Plane&)>& placed) {
+Bases EpilogueWriter::bases(const Contraction& c, int& arg,
+                            const std::function<Value(int, const Plane&)>& placed) {
   Bases at;
   eachPlane(c,
             [&](const Plane& plane, Value Bases::* member) { at.*member = placed(arg++, plane); });
@@ -58,7 +58,7 @@ Bases Ending::bases(const Contraction& c, int& arg,
   return at;
 }
 
-Bases Ending::stepped(const Bases& at, Value steps, int64_t Plane::* step) {
+Bases EpilogueWriter::stepped(const Bases& at, Value steps, int64_t Plane::* step) {
   Bases there = at;
   const auto move = [&](Value base, const Plane& p) {
     return p.*step ? b.at(base, b.mul(steps, b.i64(p.*step))) : base;
@@ -71,7 +71,7 @@ Bases Ending::stepped(const Bases& at, Value steps, int64_t Plane::* step) {
   return there;
 }
 
-Value Ending::load(const Plane& plane, Value base, int64_t offset, int live) {
+Value EpilogueWriter::load(const Plane& plane, Value base, int64_t offset, int live) {
   const Ty ty = tyOf(plane.elem);
   if (plane.lane == 0) return b.splat(b.load(ty, 1, base, offset), lanes_);
   // of columns that are no neighbours: a whole vector that begins with these lanes
@@ -86,7 +86,7 @@ Value Ending::load(const Plane& plane, Value base, int64_t offset, int live) {
   return b.loadFirst(ty, lanes_, b.at(base, offset), b.i64(live));
 }
 
-Ending::Shared Ending::shared(const Bases& at, int panel, int first, int live) {
+EpilogueWriter::Shared EpilogueWriter::shared(const Bases& at, int panel, int first, int live) {
   Shared shared;
   shared.panel = panel;
   shared.first = first;
@@ -99,9 +99,9 @@ Ending::Shared Ending::shared(const Bases& at, int panel, int first, int live) {
   return shared;
 }
 
-/// i32 numbers within the limits of the result.
-Value Ending::requantized(Value sum, const Bases& at, const Shared& shared, int64_t row,
-                          int64_t column) {
+/// Scales a sum of i32 and clamps it to the limits of the result.
+Value EpilogueWriter::requantized(Value sum, const Bases& at, const Shared& shared, int64_t row,
+                                  int64_t column) {
   const Requantize& r = *c.requantize;
   if (r.isF32) return roundedF32(b, r.form, sum, shared.scale, r.uniformZero);
   // f64 fills a vector with half of the lanes
@@ -123,7 +123,8 @@ Value Ending::requantized(Value sum, const Bases& at, const Shared& shared, int6
   return b.shuffle(parts[0], parts[1], all);
 }
 
-void Ending::finish(Value sum, const Bases& at, const Shared& shared, int64_t row, int64_t column) {
+void EpilogueWriter::finish(Value sum, const Bases& at, const Shared& shared, int64_t row,
+                            int64_t column) {
   const auto loaded = [&](const Plane& p, Value base) {
     return load(p, base, offsetOf(p, shared, row, column), shared.live);
   };

@@ -9,14 +9,14 @@ namespace cpu {
 /// What is computed of one element of each input (a broadcast one is a vector of equal lanes).
 using Element = std::function<Typed(Builder&, const std::vector<Typed>&)>;
 
-/// y[i] = element(inputs[i]...). All have the dims of y; a broadcast dim has stride 0. `what` names
-/// `element` in full.
+/// Computes y[i] = element(inputs[i]...). All have the dims of y; a broadcast dim has stride 0.
+/// `what` names `element` in full.
 void map(Lowering& lowering, const std::string& what, const std::vector<Operand>& inputs,
          const Operand& y, const Element& element);
 
-/// y = x, of equal dims; storage moves as it is, 4-bit types excepted.
+/// Copies x to y, of equal dims; storage moves as it is, 4-bit types excepted.
 void copy(Lowering& lowering, const Operand& x, const Operand& y);
-/// Every element of y becomes `bits`.
+/// Fills y with elements of these bits.
 void fill(Lowering& lowering, const Operand& y, uint64_t bits);
 
 /// A view that this backend lays out itself: dims and strides in elements.

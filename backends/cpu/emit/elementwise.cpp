@@ -1,7 +1,8 @@
-#include "map.hpp"
+#include "elementwise.hpp"
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 namespace cpu {
 
@@ -213,8 +214,9 @@ void map(Lowering& lowering, const std::string& what, const std::vector<Operand>
 
 namespace {
 
-/// The square of as many vectors as they have lanes, turned: lane k of vector i becomes lane i of
-/// vector k. Each round swaps the blocks beside the diagonal.
+/// Transposes the square of as many vectors as they have lanes: lane k of vector i becomes lane i
+/// of vector k. Each of the log2(lanes) rounds swaps the blocks beside the diagonal, of twice the
+/// size.
 Values turned(Builder& b, Values rows) {
   const int lanes = static_cast<int>(rows.size());
   for (int step = 1; step < lanes; step *= 2) {
@@ -235,69 +237,124 @@ Values turned(Builder& b, Values rows) {
 }
 
 /// A copy where neighbours of x lie apart in y and the other way: by squares that are turned in
-/// registers, so that the lines of both are used while they are near. False where it is no such
-/// copy.
-bool copyTurned(Lowering& lowering, const Operand& x, const Operand& y) {
-  Ty ty = Ty::I64;
-  typeOf(y.elem, ty);
-  const int64_t size = sizeOf(ty);
-  if (size < 4 || y.elements() == 0) return false;
-  const Nest nest = nestOf({x, y});
-  const size_t across = nest.dims.size() - 1; // neighbours in y
-  size_t along = 0;                           // neighbours in x
-  while (along < across && nest.strides[along][0] != size) ++along;
-  const int lanes = 32 / static_cast<int>(size);
-  const int64_t columns = nest.dims[along], rows = nest.dims[across];
-  if (along == across || nest.strides[across][1] != size || columns < lanes || rows < lanes)
-    return false;
-  const int64_t xStep = nest.strides[across][0], yStep = nest.strides[along][1];
-  const int64_t strip = 64 / size, strips = (columns + strip - 1) / strip; // a line of x
+/// registers, so that the lines of both are used while they are near.
+class TurnedCopy {
+public:
+  /// The copy of x to y; nullopt where it is no such one.
+  static std::optional<TurnedCopy> of(const Operand& x, const Operand& y) {
+    TurnedCopy copy;
+    typeOf(y.elem, copy.ty_);
+    copy.size_ = sizeOf(copy.ty_);
+    if (copy.size_ < 4 || y.elements() == 0) return std::nullopt;
+    copy.nest_ = nestOf({x, y});
+    const Nest& nest = copy.nest_;
+    copy.across_ = nest.dims.size() - 1;
+    while (copy.along_ < copy.across_ && nest.strides[copy.along_][0] != copy.size_) ++copy.along_;
+    copy.lanes_ = 32 / static_cast<int>(copy.size_);
+    if (copy.along_ == copy.across_ || nest.strides[copy.across_][1] != copy.size_ ||
+        copy.columns() < copy.lanes_ || copy.rows() < copy.lanes_)
+      return std::nullopt;
+    return copy;
+  }
 
+  void addTo(Key& key) const {
+    for (size_t d = 0; d < nest_.dims.size(); ++d)
+      key << nest_.dims[d] << nest_.strides[d][0] << nest_.strides[d][1];
+  }
+
+  /// How many units there are: each is a strip of columns, one square after the other.
+  int64_t units() const {
+    int64_t outer = 1;
+    for (size_t d = 0; d < nest_.dims.size(); ++d)
+      if (isOuter(d)) outer *= nest_.dims[d];
+    return outer * strips();
+  }
+
+  void write(Builder& b) const {
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+      const Strip strip = stripOf(b, unit);
+      const int64_t whole = rows() / lanes_ * lanes_;
+      b.loop(b.i64(0), b.i64(whole), lanes_, [&](Value row) { writeSquares(b, strip, row); });
+      b.loop(b.i64(whole), b.i64(rows()), 1, [&](Value row) {
+        b.loop(strip.first, strip.last, 1,
+               [&](Value column) { writeElement(b, strip, column, row); });
+      });
+    });
+  }
+
+private:
+  /// The columns of a unit: addresses of column 0 and row 0, and from `whole` on no more squares.
+  struct Strip {
+    Value from, to, first, last, whole;
+  };
+
+  int64_t columns() const { return nest_.dims[along_]; }
+  int64_t rows() const { return nest_.dims[across_]; }
+  int64_t xStep() const { return nest_.strides[across_][0]; }
+  int64_t yStep() const { return nest_.strides[along_][1]; }
+  int64_t strip() const { return 64 / size_; } // a line of x
+  int64_t strips() const { return (columns() + strip() - 1) / strip(); }
+  bool isOuter(size_t d) const { return d != along_ && d != across_; }
+
+  Strip stripOf(Builder& b, Value unit) const {
+    Strip s;
+    s.from = b.arg(0);
+    s.to = b.arg(1);
+    Value rest = b.div(unit, b.i64(strips()), false);
+    for (size_t d = nest_.dims.size(); d-- > 0;) {
+      if (!isOuter(d)) continue;
+      const Value index = b.rem(rest, b.i64(nest_.dims[d]), false);
+      rest = b.div(rest, b.i64(nest_.dims[d]), false);
+      s.from = b.at(s.from, b.mul(index, b.i64(nest_.strides[d][0])));
+      s.to = b.at(s.to, b.mul(index, b.i64(nest_.strides[d][1])));
+    }
+    s.first = b.mul(b.rem(unit, b.i64(strips()), false), b.i64(strip()));
+    s.last = b.min(b.add(s.first, b.i64(strip())), b.i64(columns()));
+    s.whole = b.sub(s.last, b.rem(b.sub(s.last, s.first), b.i64(lanes_), false));
+    return s;
+  }
+
+  Value xAt(Builder& b, const Strip& s, Value column, Value row) const {
+    return b.at(b.at(s.from, b.mul(row, b.i64(xStep()))), b.mul(column, b.i64(size_)));
+  }
+  Value yAt(Builder& b, const Strip& s, Value column, Value row) const {
+    return b.at(b.at(s.to, b.mul(column, b.i64(yStep()))), b.mul(row, b.i64(size_)));
+  }
+
+  void writeElement(Builder& b, const Strip& s, Value column, Value row) const {
+    b.store(b.load(ty_, 1, xAt(b, s, column, row)), yAt(b, s, column, row));
+  }
+
+  /// Copies the squares of a strip from `row` on, and the columns beside them element by element.
+  void writeSquares(Builder& b, const Strip& s, Value row) const {
+    b.loop(s.first, s.whole, lanes_, [&](Value column) {
+      Values square;
+      for (int k = 0; k < lanes_; ++k)
+        square.push_back(b.load(ty_, lanes_, xAt(b, s, column, row), k * xStep()));
+      square = turned(b, std::move(square));
+      for (int k = 0; k < lanes_; ++k) b.store(square[k], yAt(b, s, column, row), k * yStep());
+    });
+    b.loop(s.whole, s.last, 1, [&](Value column) {
+      b.loop(row, b.add(row, b.i64(lanes_)), 1, [&](Value at) { writeElement(b, s, column, at); });
+    });
+  }
+
+  Ty ty_ = Ty::I64;
+  int64_t size_ = 0; // of an element
+  Nest nest_;
+  size_t along_ = 0;  // the dim of neighbours in x
+  size_t across_ = 0; // and in y
+  int lanes_ = 1;
+};
+
+bool copyTurned(Lowering& lowering, const Operand& x, const Operand& y) {
+  const std::optional<TurnedCopy> copy = TurnedCopy::of(x, y);
+  if (!copy) return false;
   Key key("copy turned");
   key << y.elem;
-  int64_t outer = 1;
-  for (size_t d = 0; d < nest.dims.size(); ++d) {
-    key << nest.dims[d] << nest.strides[d][0] << nest.strides[d][1];
-    if (d != along && d != across) outer *= nest.dims[d];
-  }
-  lowering.call(key.text(), static_cast<uint64_t>(outer * strips), {x.at, y.at}, [&](Builder& b) {
-    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      Value from = b.arg(0), to = b.arg(1), rest = b.div(unit, b.i64(strips), false);
-      for (size_t d = nest.dims.size(); d-- > 0;) {
-        if (d == along || d == across) continue;
-        const Value index = b.rem(rest, b.i64(nest.dims[d]), false);
-        rest = b.div(rest, b.i64(nest.dims[d]), false);
-        from = b.at(from, b.mul(index, b.i64(nest.strides[d][0])));
-        to = b.at(to, b.mul(index, b.i64(nest.strides[d][1])));
-      }
-      const auto xAt = [&](Value column, Value row) {
-        return b.at(b.at(from, b.mul(row, b.i64(xStep))), b.mul(column, b.i64(size)));
-      };
-      const auto yAt = [&](Value column, Value row) {
-        return b.at(b.at(to, b.mul(column, b.i64(yStep))), b.mul(row, b.i64(size)));
-      };
-      const auto one = [&](Value column, Value row) {
-        b.store(b.load(ty, 1, xAt(column, row)), yAt(column, row));
-      };
-      const Value first = b.mul(b.rem(unit, b.i64(strips), false), b.i64(strip));
-      const Value last = b.min(b.add(first, b.i64(strip)), b.i64(columns));
-      const Value whole = b.sub(last, b.rem(b.sub(last, first), b.i64(lanes), false));
-      b.loop(b.i64(0), b.i64(rows / lanes * lanes), lanes, [&](Value row) {
-        b.loop(first, whole, lanes, [&](Value column) {
-          Values square;
-          for (int k = 0; k < lanes; ++k)
-            square.push_back(b.load(ty, lanes, xAt(column, row), k * xStep));
-          square = turned(b, std::move(square));
-          for (int k = 0; k < lanes; ++k) b.store(square[k], yAt(column, row), k * yStep);
-        });
-        b.loop(whole, last, 1, [&](Value column) {
-          b.loop(row, b.add(row, b.i64(lanes)), 1, [&](Value at) { one(column, at); });
-        });
-      });
-      b.loop(b.i64(rows / lanes * lanes), b.i64(rows), 1,
-             [&](Value row) { b.loop(first, last, 1, [&](Value column) { one(column, row); }); });
-    });
-  });
+  copy->addTo(key);
+  lowering.call(key.text(), static_cast<uint64_t>(copy->units()), {x.at, y.at},
+                [&](Builder& b) { copy->write(b); });
   return true;
 }
 

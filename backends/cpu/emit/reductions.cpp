@@ -2,8 +2,8 @@
 // neighbouring i where there are any, else neighbouring r with one tree at the end: an order that
 // no number of threads changes.
 #include "arithmetic.hpp"
+#include "elementwise.hpp"
 #include "instructions.hpp"
-#include "map.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -84,14 +84,14 @@ Value foldRow(Builder& b, int64_t count, int lanes, Value start,
   })[0];
 }
 
-/// body(i, lanes) over 0 .. count - 1 in vectors, then one by one.
+/// Calls body(i, lanes) over 0 .. count - 1 in vectors, then one by one.
 void eachOf(Builder& b, int64_t count, int lanes, const std::function<void(Value, int)>& body) {
   const int64_t whole = count / lanes * lanes;
   if (whole) b.loop(b.i64(0), b.i64(whole), lanes, [&](Value i) { body(i, lanes); });
   if (whole < count) b.loop(b.i64(whole), b.i64(count), 1, [&](Value i) { body(i, 1); });
 }
 
-/// Element i of dim d of a view, from `base` on.
+/// The address of element i of dim d of a view, from `base` on.
 Value at(Builder& b, const Operand& o, Value base, int d, Value i) {
   return b.at(base, b.mul(i, b.i64(o.bytes(o.strides[d]))));
 }
@@ -155,8 +155,8 @@ public:
     if (prologue_) elem_ = cdl_get_step(image_, expr_->first_step + prologue_ - 1)->elem;
   }
 
-  /// False where a type or a step is beyond the kernels. Finds the widest type that one turn of the
-  /// fold has in registers.
+  /// Checks types and steps: false where one is beyond the kernels. Finds the widest type that one
+  /// turn of the fold has in registers.
   bool check(bool isFold, std::string& why) {
     Ty ty;
     for (size_t i = 0; i < in_.size(); ++i) {
@@ -189,7 +189,7 @@ public:
                     [&](Builder& b) { foldRows(b); });
       return;
     }
-    // Several vectors side by side: of every row that is met, whole lines are used.
+    // Several vectors go side by side, so that whole lines are used of every row that is met.
     side_ = prologue_ ? 1 : static_cast<int>(std::clamp<int64_t>(n_.inner / lanes_, 1, 8));
     const int64_t block = int64_t(side_) * lanes_, tiles = (n_.inner + block - 1) / block;
     lowering.call(key.text(), static_cast<uint64_t>(n_.outer * tiles), args,
@@ -198,7 +198,7 @@ public:
 
 private:
   bool hasEpilogue() const { return expr_ && expr_->steps > prologue_; }
-  /// Lanes are neighbouring i; else neighbouring r.
+  /// Whether lanes are neighbouring i; else they are neighbouring r.
   bool isAlongInner() const { return n_.inner > 1; }
   /// The kernel's argument of an operand: x and y come first.
   int argOf(size_t i) const {
@@ -229,7 +229,7 @@ private:
     return b.splat(computeSteps(b, image_, *expr_, 0, prologue_, views, nullptr).value, width);
   }
 
-  /// y[o, i] and its neighbours, from what was folded.
+  /// Writes y[o, i] and its neighbours, from what was folded.
   void write(Builder& b, Value o, Value i, Value folded, int width) const {
     const Operand& y = in_.back();
     const auto placed = [&](int arg, const Operand& view) {
@@ -247,7 +247,7 @@ private:
     b.storeStrided(b.splat(result.value, width), placed(1, y), y.bytes(y.strides[1]));
   }
 
-  /// Units are rows, of which one result is left.
+  /// Folds rows: units are rows, of which one result is left.
   void foldRows(Builder& b) const {
     b.loop(b.begin(), b.end(), 1, [&](Value o) {
       const Values bases = basesAt(b, o, nullptr);
@@ -260,7 +260,7 @@ private:
     });
   }
 
-  /// Units are strips of `block` neighbouring results.
+  /// Folds strips: units are strips of `block` neighbouring results.
   void foldStrips(Builder& b, int64_t block, int64_t tiles) const {
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
       const Value o = b.div(unit, b.i64(tiles), false);
@@ -278,7 +278,7 @@ private:
     });
   }
 
-  /// `vectors` vectors of `width` results from i on.
+  /// Folds `vectors` vectors of `width` results from i on.
   void foldStrip(Builder& b, Value o, Value i, int width, int vectors) const {
     Values places, start;
     std::vector<Values> bases;
@@ -335,7 +335,7 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
 
 namespace {
 
-/// One row of SOFTMAX or NORM while its kernel is written: x[o, ., i], and where its results go.
+/// A row of SOFTMAX or NORM while its kernel is written: x[o, ., i], and where its results go.
 struct Row {
   Builder& b;
   /// x, then what the elements are multiplied by and what is added, then y
@@ -362,9 +362,9 @@ struct Row {
   void each(const std::function<void(Value, int)>& body) const { eachOf(b, count, lanes, body); }
 };
 
-/// NORM of u = x * unit: (u - mean) / sqrt(mean of (u - mean)^2 + epsilon * unit^2) * scale + bias,
-/// in which the unit divides out. A power of two changes no digit of x, and a small one keeps the
-/// squares of large elements finite.
+/// Writes the NORM of u = x * unit: (u - mean) / sqrt(mean of (u - mean)^2 + epsilon * unit^2) *
+/// scale + bias, in which the unit divides out. A power of two changes no digit of x, and a small
+/// one keeps the squares of large elements finite.
 class NormOfRow {
 public:
   NormOfRow(const Row& row, uint16_t fn, double epsilon, double unit)
