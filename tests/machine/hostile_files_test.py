@@ -46,6 +46,7 @@ READERS = [
     ("a.toml", ["simulate", "--sweep", "FILE"]),
     ("a.csv", ["simulate", *MODEL, "--energy", "FILE"]),
     ("a.json", ["simulate", *MODEL, "--compare", "FILE"]),
+    ("a.json", ["quantize", "--compare-reports", "FILE", "FILE"]),
     ("a.journal", ["conform", "--backend", "soft", *CASES, "--resume", "FILE"]),
     ("a.toml", ["conform", "--backend", "soft", *CASES, "--expectations", "FILE"]),
     ("a.json", ["conform", "--merge", "FILE"]),
@@ -78,7 +79,8 @@ DEEP = {
 }
 READ_DEEP = {
     ".toml": [["npu", "config", "FILE"], ["simulate", "--sweep", "FILE"]],
-    ".json": [["inspect", "FILE"], ["simulate", *MODEL, "--compare", "FILE"], ["conform", "--merge", "FILE"],
+    ".json": [["inspect", "FILE"], ["simulate", *MODEL, "--compare", "FILE"],
+              ["quantize", "--compare-reports", "FILE", "FILE"], ["conform", "--merge", "FILE"],
               ["conform", "--verify", "FILE"]],
     ".cdl": [["inspect", "FILE"], ["run", "FILE", "--random", "1"]],
     ".npu": [["npu", "run", "FILE"]],

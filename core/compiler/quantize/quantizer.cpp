@@ -93,7 +93,7 @@ Result<std::set<int>> matching(const Network& network, const std::string& glob) 
 }
 
 double worstSnr(const Network& network, const Comparison& comparison) {
-  double worst = 200;
+  double worst = kExactSnr;
   for (const import::onnx_io::ValueInfo& output : network.model.graph.outputs)
     if (const auto at = comparison.values.find(output.name); at != comparison.values.end())
       worst = std::min(worst, at->second.snr());

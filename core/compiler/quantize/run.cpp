@@ -34,24 +34,23 @@ int64_t rightOnes(const Tensor& scores, int64_t rows, const std::vector<int64_t>
   return right;
 }
 
-void compareTensor(const Tensor& want, const Tensor& got, Nearness& near) {
+} // namespace
+
+void Nearness::add(const Tensor& want, const Tensor& got) {
   if (want.elem != Elem::f32_ || got.elem != Elem::f32_ || want.dims != got.dims) return;
   for (int64_t i = 0; i < want.count(); ++i) {
     const double a = static_cast<double>(want.as<float>()[i]);
     const double difference = static_cast<double>(got.as<float>()[i]) - a;
-    near.signal += a * a;
-    near.noise += difference * difference;
-    near.largest = std::max(near.largest, std::abs(difference));
+    signal += a * a;
+    noise += difference * difference;
+    largest = std::max(largest, std::abs(difference));
   }
 }
 
-} // namespace
-
 double Nearness::snr() const {
-  constexpr double kMost = 200;
-  if (noise == 0) return kMost;
+  if (noise == 0) return kExactSnr;
   if (signal == 0) return 0;
-  return std::min(kMost, 10 * std::log10(signal / noise));
+  return std::min(kExactSnr, 10 * std::log10(signal / noise));
 }
 
 Status setTypes(Network& network, const RunConditions& options) {
@@ -141,8 +140,7 @@ Result<Comparison> compareModels(const Network& network, const import::onnx_io::
     CDL_ASSIGN(const std::vector<Tensor> in, samples.run(run));
     CDL_ASSIGN(const std::vector<Tensor> want, a.run(in));
     CDL_ASSIGN(const std::vector<Tensor> have, b.run(in));
-    for (size_t i = 0; i < wanted.size(); ++i)
-      compareTensor(want[i], have[i], comparison.values[wanted[i]]);
+    for (size_t i = 0; i < wanted.size(); ++i) comparison.values[wanted[i]].add(want[i], have[i]);
     if (!labels.empty() && want[0].elem == Elem::f32_) {
       const int64_t rows = samples.batch(), first = run * rows;
       comparison.floatRight += rightOnes(want[0], rows, labels, first);

@@ -42,10 +42,14 @@ Result<Profile> profileModel(const Network& network, const std::set<std::string>
                              const Samples& samples, const RunConditions& options, bool perChannel,
                              const OnProgress& progress);
 
+/// Decibels where nothing differs.
+inline constexpr double kExactSnr = 200;
 /// How near one model's values are to another's.
 struct Nearness {
   double signal = 0, noise = 0, largest = 0; ///< sums of squares; the largest difference
-  /// In decibels; 200 where nothing differs.
+  /// Two tensors of f32 and one shape; others say nothing.
+  void add(const Tensor& want, const Tensor& got);
+  /// In decibels, at most kExactSnr.
   double snr() const;
 };
 /// Value by value, the float model's against what the quantized one has in its place.

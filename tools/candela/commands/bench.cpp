@@ -8,6 +8,7 @@
 
 #include "tools/candela/commands/peak.h"
 #include "tools/candela/run/run.h"
+#include "tools/candela/support/assumed.h"
 #include "tools/candela/support/profile.h"
 
 namespace candela::tool {
@@ -15,6 +16,7 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples:
   candela bench mobilenet.onnx --backend cpu --dim N=1
+  candela bench mobilenet.onnx --backend npu_sim --dim N=1 --assume-int8
   candela bench mobilenet.onnx --backend cpu --dim N=1 --threads 1,2 --seconds 5 --json bench.json
 
 Latencies are of whole runs, without a profile; the table is of further runs, the shortest time
@@ -278,7 +280,9 @@ void bench(Arguments& arguments, Console& console) {
   if (!arguments.run.seed) arguments.run.seed = 1;
   const std::vector<int> counts = parseThreads(arguments.threads);
   if (!arguments.threads.empty()) arguments.run.keepsCompiled = false;
+  assumeInt8(arguments.run.model, arguments.run.inputFiles);
   Json report = console.report("bench"), runs = Json::array();
+  tellAssumed(arguments.run.model, "times", report, console);
   for (const int threads : counts) {
     const Measured measured = measure(arguments, threads, console);
     if (!runs.empty()) console.print("\n");
@@ -286,7 +290,7 @@ void bench(Arguments& arguments, Console& console) {
     if (runs.empty()) {
       report["model"] = arguments.run.model.path;
       addPlacement(report, measured.report, false);
-      report["precision"] = "f32";
+      report["precision"] = arguments.run.model.assumed ? "int8" : "f32";
       report["peak_memory_bytes"] = peakMemoryBytes();
       report.update(toJson(measured));
     }
@@ -304,6 +308,7 @@ void addBench(CLI::App& app, Console& console) {
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
   a.run.model.addTo(command, ".onnx, .cdl or .cdb");
+  a.run.model.addAssumeInt8To(command);
   addRepeated(command, "--input", a.inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
   addSeedOption(command, a.run.seed, "random data for the other inputs (1)");
   command->add_option("--threads", a.threads, "measure with so many threads, one after the other")

@@ -5,6 +5,7 @@
 
 #include "core/support/file.h"
 #include "tools/candela/debug/hunt.h"
+#include "tools/candela/debug/layers.h"
 #include "tools/candela/debug/shrink.h"
 #include "tools/candela/debug/written.h"
 
@@ -16,6 +17,7 @@ constexpr const char* kFooter = R"(Examples:
   candela debug model.onnx --backend acme --input x=x.npy --output fault --twice 4
   candela debug model.onnx --backend ./libacme_2.so --against ./libacme_1.so --exact
   candela debug model.onnx --backend soft --option fault=matmul.wrong_tail
+  candela debug model_int8.onnx --float model.onnx --input x=x.npy
 
 Runs what was compiled one instruction at a time, each alone on the backend, on the memory that
 the backend's own results made. Names the first one that is outside of its bound, fails, dies of
@@ -33,12 +35,17 @@ cannot run the instruction, the reference judges, and at last it judges what was
 With --reference it judges every instruction, which takes minutes for a large model. Integers
 are held to be exact; a float may be off by 16 + 4 * sqrt(length of its sums) + 4 * steps of its
 expression roundings of the largest result. `--backend soft` with an option is the soft of
-`candela conform`: with fault=NAME one of its faulty backends.)";
+`candela conform`: with fault=NAME one of its faulty backends.
+
+--float looks for the errors of quantization instead: it runs the quantized and the float model on
+the same inputs, tells the signal to noise of each layer, and the one that loses most of what
+reaches it. Values are matched by name, behind the QuantizeLinear and DequantizeLinear that anyone
+put there.)";
 
 struct Arguments {
   RunOptions run;
   std::vector<std::string> inputs, againstOptions;
-  std::string outputFolder, against;
+  std::string outputFolder, against, floatModel;
   bool all = false, exact = false, byReference = false, noReduce = false;
   int twice = 1;
   double timeout = 60, reduceSeconds = 60;
@@ -380,6 +387,14 @@ private:
   double stepSeconds_ = 0;
 };
 
+/// What looks for a backend's fault says nothing about one of quantization.
+void checkFloatOptions(const CLI::App* command) {
+  for (const char* name :
+       {"--twice", "--against", "--against-option", "--exact", "--reference", "--timeout",
+        "--reduce-time", "--no-reduce", "--all", "--output", "--require-native"})
+    if (command->count(name)) fail(kBadInput, "{}: it is not for --float", name);
+}
+
 } // namespace
 
 void addDebug(CLI::App& app, Console& console) {
@@ -418,6 +433,10 @@ void addDebug(CLI::App& app, Console& console) {
       ->add_option("--output", a.outputFolder,
                    "write what was made small to this folder: .cdl, inputs (MODEL.fault)")
       ->type_name("DIR");
+  command
+      ->add_option("--float", a.floatModel,
+                   "compare a quantized model with its float one, layer by layer")
+      ->type_name("FILE.onnx");
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, command, &console] {
@@ -425,6 +444,7 @@ void addDebug(CLI::App& app, Console& console) {
     a.run.keepsCompiled = !saysHowToCompile(command);
     a.run.addInputs(a.inputs);
     if (!a.run.seed) a.run.seed = 1;
+    if (!a.floatModel.empty()) checkFloatOptions(command);
     if (a.run.model.backends == "reference" || a.against == "reference")
       fail(kBadInput, "--backend reference: it is what others are compared with");
     if (endsWith(a.run.model.path, ".cdb"))
@@ -432,6 +452,7 @@ void addDebug(CLI::App& app, Console& console) {
            a.run.model.path);
     if (a.exact && a.against.empty())
       fail(kBadInput, "--exact: says how to compare with the backend of --against");
+    if (!a.floatModel.empty()) return debugLayers(a.run, a.floatModel, console);
     Debugger(a, console).run();
   });
 }

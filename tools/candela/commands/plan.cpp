@@ -3,6 +3,7 @@
 
 #include "core/support/file.h"
 #include "tools/candela/commands/plan_problem.h"
+#include "tools/candela/support/assumed.h"
 #include "tools/candela/support/command.h"
 #include "tools/candela/support/ir_file.h"
 #include "tools/candela/support/planned.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   candela plan mobilenet.onnx --backend cpu --dim N=1
   candela plan resnet50.onnx mobilenet.onnx --backend cpu --dim N=1 --json -
+  candela plan resnet50.onnx --backend npu_sim --dim N=1 --assume-int8
   candela plan program.cdl -o planned.cdl
   candela plan problem.csv --capacity 1048576 -o solution.csv
 
@@ -296,8 +298,12 @@ void planFiles(const Arguments& arguments, Console& console) {
   if (arguments.paths.size() > 1 && !arguments.problem.output.empty())
     fail(kBadInput, "-o: {} files to plan, but one to write", arguments.paths.size());
   Json report = console.report("plan");
+  tellAssumed(arguments.model, "bytes", report, console);
   bool fits = true;
   for (const std::string& path : arguments.paths) {
+    ModelOptions options = arguments.model;
+    options.path = path;
+    assumeInt8(options);
     if (endsWith(path, ".csv")) {
       Json one = Json::object();
       fits &= planProblem(path, arguments.problem, console, one);
@@ -311,8 +317,6 @@ void planFiles(const Arguments& arguments, Console& console) {
       fail(kBadInput,
            "--capacity {}: {} is no .csv file; a model's spaces have theirs from the backend",
            arguments.problem.capacity, path);
-    ModelOptions options = arguments.model;
-    options.path = path;
     planOne(arguments, std::move(options), console, report);
   }
   console.writeJson(report);
@@ -332,6 +336,7 @@ void addPlan(CLI::App& app, Console& console) {
       ->type_name("FILE...");
   arguments->model.addCompilingTo(command);
   arguments->model.addTilingTo(command);
+  arguments->model.addAssumeInt8To(command);
   command
       ->add_option("--capacity", arguments->problem.capacity,
                    "of a .csv file: the bytes that there are")

@@ -6,6 +6,7 @@
 #include "core/compiler/import/onnx_io/write.h"
 #include "core/support/file.h"
 #include "core/support/text/scan.h"
+#include "tools/candela/quantize/compared.h"
 #include "tools/candela/quantize/report.h"
 #include "tools/candela/support/backend_options.h"
 #include "tools/candela/support/page.h"
@@ -23,6 +24,7 @@ constexpr const char* kFooter = R"(Examples:
   candela quantize model.onnx --data images/ --dump-profile seen.txt
   candela quantize model.onnx --load-profile seen.txt --calibrate mse -o model_int8.onnx
   candela quantize decoder.onnx --weights-only --weights int4 --block 32 -o decoder_int4.onnx
+  candela quantize --compare-reports minmax.json entropy.json --html compared.html
 
 Data: .npy named after the input (or any name where there is one input), .npz with a member for each
 input, folders of them, or INPUT=FILE. The first axis counts samples. Integers become reals as they
@@ -36,7 +38,7 @@ struct Arguments {
   std::string activations = "uint8";
   std::string weights = "int8";
   std::string runOn = "cpu";
-  std::vector<std::string> data, profiles, dims, shapes, scales, keepFloat, int16, options;
+  std::vector<std::string> data, profiles, dims, shapes, scales, keepFloat, int16, options, reports;
   double percentile = 99.999;
   std::optional<double> mostLoss, leastSnr;
   int64_t block = 0;
@@ -283,7 +285,7 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
 }
 
 void addFiles(CLI::App* command, Arguments& a, Console& console) {
-  command->add_option("MODEL", a.path, "a float model: .onnx")->required()->type_name("FILE");
+  command->add_option("MODEL", a.path, "a float model: .onnx")->type_name("FILE");
   command->add_option("--data", a.data, "arrays to run it on: .npy, .npz, folders, INPUT=FILE")
       ->type_name("DIR|FILE...");
   command->add_option("-o,--output", a.output, "the quantized model")->type_name("FILE.onnx");
@@ -334,6 +336,13 @@ void addChoices(CLI::App* command, Arguments& a) {
       ->type_name("FILE");
 }
 
+void checkCompareOptions(const CLI::App* command) {
+  for (const CLI::Option* option : command->parse_order())
+    if (!text::isOneOf(option->get_name(), "--compare-reports|--html|--json"))
+      fail(kBadInput, "{}: only --html and --json stand beside --compare-reports",
+           option->get_name());
+}
+
 } // namespace
 
 void addQuantize(CLI::App& app, Console& console) {
@@ -361,9 +370,22 @@ void addQuantize(CLI::App& app, Console& console) {
   command->add_option("--compare", a.compared, "runs for the report, 0 for none (32)")
       ->type_name("N")
       ->check(CLI::Range(0, 1000000));
+  command
+      ->add_option("--compare-reports", a.reports,
+                   "set two reports of --json beside each other, instead of quantizing")
+      ->type_name("FIRST.json SECOND.json")
+      ->expected(2);
   command->footer(kFooter);
-  command->callback(
-      [arguments, runOn, &console] { run(*arguments, runOn->count() == 0, console); });
+  command->callback([arguments, command, runOn, &console] {
+    const Arguments& a = *arguments;
+    if (!a.reports.empty()) {
+      checkCompareOptions(command);
+      return compareReports(a.reports[0], a.reports[1], a.html, console);
+    }
+    if (a.path.empty())
+      fail(kBadInput, "quantize: a MODEL is wanted, or --compare-reports FIRST.json SECOND.json");
+    run(a, runOn->count() == 0, console);
+  });
 }
 
 } // namespace candela::tool

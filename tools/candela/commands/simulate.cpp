@@ -16,6 +16,7 @@
 #include "tools/candela/simulate/scratchpad.h"
 #include "tools/candela/simulate/sweep.h"
 #include "tools/candela/simulate/timeline.h"
+#include "tools/candela/support/assumed.h"
 #include "tools/candela/support/temporary_file.h"
 
 namespace candela::tool {
@@ -29,6 +30,7 @@ constexpr const char* kFooter = R"(Examples:
       --trace resnet50.json
   candela simulate mobilenet_int8.onnx --npu gem16 --dim N=1 --random 1 --engine func \
       --verify --json -
+  candela simulate resnet50.onnx --npu gem16 --dim N=1 --random 1 --assume-int8
   candela simulate --sweep sizes.toml
 
 Compiles for the NPU, runs on a model of it, and counts: cycles, bytes between DRAM and
@@ -42,6 +44,8 @@ program at the first race, unwritten byte, address outside of its memory, or dea
 counts times the prices of a table, two digits.
 --verify compares every output with the host's own executor, which follows the same law of
 integers: integers bit by bit, floats within the bound of `candela run --expect`.
+--assume-int8 takes a float model and quantizes it with scales that nobody measured: what it costs
+in integers can be told without data, what it answers cannot.
 
 Presets: tiny, nv_small, gem16, edge4t, edge8t, tpu1; `candela npu config` lists them. Equal
 input gives equal files, but for wall_ms and compile_ms in JSON. Exit status 1: not verified, or
@@ -220,6 +224,7 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   const Json hostMacs = placement.value("macs", Json::object());
   const EnergyTable prices = readEnergyTable(arguments.energy);
   Json report = console.report("simulate");
+  tellAssumed(arguments.run.model, "cycles", report, console);
   addPlacement(report, placement, true); // whose `macs` are by place
   report["model"] = fileName(arguments.run.model.path);
   report["npu"] = npu.name;
@@ -411,6 +416,8 @@ void checkSimulation(const Arguments& arguments) {
       // told before the run
       fail(kBadInput, "{} {}: there is no folder '{}'", name, *path, folder.string());
   if (!hasTime && arguments.whatIf) fail(kBadInput, "--what-if: --engine func has no time");
+  if (arguments.verify && !arguments.run.model.assumedScheme.empty())
+    fail(kBadInput, "--verify: with --assume-int8 the network's results mean nothing");
 }
 
 /// The backend's name of the engine, which is called by its fidelity without SystemC.
@@ -446,6 +453,7 @@ void simulate(Arguments& arguments, Console& console) {
   const std::optional<Json> other =
       arguments.compare.empty() ? std::nullopt : std::optional(readSimulation(arguments.compare));
   arguments.run.addInputs(arguments.inputs);
+  assumeInt8(arguments.run.model, arguments.run.inputFiles);
 
   const bool wantsTimeline = !arguments.html.empty() || !arguments.trace.empty();
   const TemporaryFile timelineFile;
@@ -542,6 +550,7 @@ void addRunOptions(CLI::App* command, Arguments& arguments) {
   addRepeated(command, "--input", arguments.inputs, "data for an input: .npy or ONNX .pb",
               "NAME=FILE");
   addSeedOption(command, arguments.run.seed, "random data for the other inputs");
+  model.addAssumeInt8To(command);
   command->add_flag("--verify", arguments.verify,
                     "compare the outputs with the host's own executor");
 }

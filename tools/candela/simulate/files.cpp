@@ -31,7 +31,8 @@ std::string layersCsv(const Json& report) {
   for (const auto& [engine, busy] : report["engines"].items())
     out += "," + text::csvCell("busy_" + engine);
   for (const char* name : counts) out += fmt::format(",{}", name);
-  out += ",energy_nj\n";
+  const bool isAssumed = report.contains("assumed_int8");
+  out += isAssumed ? ",energy_nj,scales\n" : ",energy_nj\n";
   for (const Json& layer : report["layers"]) {
     const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
     out +=
@@ -50,7 +51,7 @@ std::string layersCsv(const Json& report) {
     for (const auto& [engine, all] : report["engines"].items())
       out += fmt::format(",{}", busy.value(engine, uint64_t{0}));
     for (const char* name : counts) out += fmt::format(",{}", of(name));
-    out += fmt::format(",{:.2g}\n", layer.value("energy_nj", 0.0));
+    out += fmt::format(",{:.2g}{}\n", layer.value("energy_nj", 0.0), isAssumed ? ",assumed" : "");
   }
   return out;
 }

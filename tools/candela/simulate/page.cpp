@@ -266,6 +266,13 @@ std::string hostSection(const Json& report) {
   return out + "</tbody></table></div></section>\n";
 }
 
+/// That the scales are no measured ones, where they are not.
+std::string assumedRemark(const Json& report) {
+  if (!report.contains("assumed_int8")) return "";
+  return fmt::format("<p class=\"answer\">{}</p>\n",
+                     markupEscaped(report["assumed_int8"].get<std::string>()));
+}
+
 std::string constantRows(const Json& constants) {
   std::string out;
   for (const Json& constant : constants)
@@ -289,6 +296,7 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
        {"NPU", escaped(report["npu"])},
        {"STYLE", fmt::format("{}{}", conformance::report::kHtmlStyle, kSimulationStyle)},
        {"ENGINE", escaped(report["engine"])},
+       {"ASSUMED", assumedRemark(report)},
        {"CARDS", cards(report)},
        {"SCRATCHPAD", memory.empty() ? "" : kScratchpadSection},
        {"WHAT_IF", whatIfTable(report)},

@@ -122,7 +122,10 @@ std::string chromeTrace(const Timeline& timeline, const Json& report) {
           semaphore);
     }
   }
-  return out + "\n]}\n";
+  out += "\n]";
+  if (report.contains("assumed_int8"))
+    out += fmt::format(",\"otherData\":{{\"assumed_int8\":{}}}", quoted(report["assumed_int8"]));
+  return out + "}\n";
 }
 
 } // namespace candela::tool

@@ -22,10 +22,16 @@ int64_t parseInteger(const std::string& option, const std::string& whole, std::s
   return value;
 }
 
-using Options = import::ImportOptions;
+/// One line for a message of one, lines below the file's name for more.
+Failure inFile(const std::string& path, const Status& status) {
+  const bool named = status.message().find(fileName(path)) != std::string::npos;
+  return Failure(kBadInput, named ? status.message() : path + ": " + status.message());
+}
 
-Options importOptions(const ImportFlags& flags) {
-  Options options;
+} // namespace
+
+import::ImportOptions importOptions(const ImportFlags& flags) {
+  import::ImportOptions options;
   options.claim = flags.claim;
   for (const std::string& text : flags.dims) {
     const Binding dim = parseBinding("--dim", text);
@@ -40,14 +46,6 @@ Options importOptions(const ImportFlags& flags) {
   }
   return options;
 }
-
-/// One line for a message of one, lines below the file's name for more.
-Failure inFile(const std::string& path, const Status& status) {
-  const bool named = status.message().find(fileName(path)) != std::string::npos;
-  return Failure(kBadInput, named ? status.message() : path + ": " + status.message());
-}
-
-} // namespace
 
 Result<std::string> readText(const std::string& path) {
   CDL_ASSIGN(const Bytes bytes, mapFile(path));

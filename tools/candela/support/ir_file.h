@@ -19,6 +19,8 @@ struct ImportFlags {
   std::vector<std::string> dims, shapes;
   import::ClaimOp claim = {}; ///< who may claim nodes that import does not know
 };
+/// As import takes them. Throws Failure on bad usage.
+import::ImportOptions importOptions(const ImportFlags& flags);
 /// A graph from a .onnx or .cdl file. Throws Failure naming the file; a program is refused.
 graph::Graph readGraph(const std::string& path, const ImportFlags& flags);
 

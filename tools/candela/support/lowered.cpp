@@ -31,7 +31,7 @@ LoweredModel lowerModel(const ModelOptions& options, driver::CompileOptions comp
   LoweredModel lowered;
   const auto devices = openDevices(options);
   const ImportFlags flags{options.dims, options.shapes, check(driver::claimBy(devices))};
-  std::vector<graph::Graph> graphs = readGraphs(options.path, flags, lowered.flow);
+  std::vector<graph::Graph> graphs = readGraphs(options.compiledPath(), flags, lowered.flow);
   std::vector<capabilities::Target> nativeOnly;
   nativeOnly.reserve(devices.size());
   std::vector<const capabilities::Target*> targets;

@@ -10,6 +10,7 @@
 #include "core/compiler/import/onnx_io/model.h"
 #include "core/runtime/bundle/bundle.h"
 #include "core/support/file.h"
+#include "tools/candela/support/temporary_file.h"
 
 namespace candela::tool {
 
@@ -53,10 +54,18 @@ void ModelOptions::addTilingTo(CLI::App* command) {
       ->type_name("MEMORIES");
 }
 
+void ModelOptions::addAssumeInt8To(CLI::App* command) {
+  command->add_flag("--assume-int8{asymmetric}", assumedScheme,
+                    "quantize a float model with assumed scales first, by a scheme of `candela "
+                    "quantize`: what it costs in integers, not what it answers");
+}
+
 void ModelOptions::addStatesTo(CLI::App* command) {
   addRepeated(command, "--state", states,
               "an output that is the input of the next run: past=present", "INPUT=OUTPUT");
 }
+
+const std::string& ModelOptions::compiledPath() const { return assumed ? assumed->path() : path; }
 
 sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   sdk::Options sdk;
@@ -170,12 +179,26 @@ void failWith(const sdk::Error& error, const std::string& path) {
   throw Failure(exitCodeOf(error.status()), named ? message : path + ": " + message);
 }
 
+namespace {
+
+/// With the name that the user knows the compiled file by.
+sdk::Error inUserTerms(const sdk::Error& error, const ModelOptions& options) {
+  std::string message = error.what();
+  const std::string& compiled = options.compiledPath();
+  for (size_t at = message.find(compiled); at != message.npos;
+       at = message.find(compiled, at + options.path.size()))
+    message.replace(at, compiled.size(), options.path);
+  return {error.status(), message};
+}
+
+} // namespace
+
 sdk::Model compileModel(const ModelOptions& options) {
   Progress progress("compiling");
   try {
-    return sdk::Model::compile(options.path, options.sdkOptions(progress));
+    return sdk::Model::compile(options.compiledPath(), options.sdkOptions(progress));
   } catch (const sdk::Error& error) {
-    failWith(error, options.path);
+    failWith(inUserTerms(error, options), options.path);
   }
 }
 

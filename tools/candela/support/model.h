@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -10,13 +11,20 @@
 /// Models and tensors through the embedding API: what run and compile share.
 namespace candela::tool {
 
+class TemporaryFile;
+
 /// The options that say how to compile.
 struct ModelOptions {
   std::string path, backends = "soft", tile;
   std::vector<std::string> dims, shapes, options, states;
   bool requireNative = false, toPrimitives = false, keepValues = false;
   bool rematerialize = false, unstacked = false, noGroups = false;
+  std::string assumedScheme; ///< of --assume-int8; empty: that was not given
+  /// The file to compile in place of `path`, as assumeInt8() wrote it; null without that.
+  std::shared_ptr<const TemporaryFile> assumed;
 
+  /// The file that is compiled; `path` names it in messages and reports.
+  const std::string& compiledPath() const;
   /// MODEL, --backend, --dim, --shape, --option, --isa, --require-native, --to-primitives,
   /// --rematerialize, --unstacked, --no-groups.
   /// `kinds`: of files that the command takes.
@@ -25,6 +33,8 @@ struct ModelOptions {
   void addCompilingTo(CLI::App* command);
   /// --tile, of the commands that know it.
   void addTilingTo(CLI::App* command);
+  /// --assume-int8, of the commands that show what a model costs and not what it computes.
+  void addAssumeInt8To(CLI::App* command);
   /// --state, of the commands that know it.
   void addStatesTo(CLI::App* command);
   /// Hands the number to every backend that has an option `threads`; a note when none has. Whether
