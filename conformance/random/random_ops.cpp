@@ -369,6 +369,7 @@ private:
   void completeAffine();
   void completePlace();
   void completeExpr();
+  void completeIntegerRow();
   void completeRescale();
   void completeBatchMatmul();
 
@@ -413,6 +414,8 @@ void Maker::completeByKind() {
   case graph::OpKind::Expr: completeExpr(); break;
   case graph::OpKind::Rescale: completeRescale(); break;
   case graph::OpKind::BatchMatmul: completeBatchMatmul(); break;
+  case graph::OpKind::SoftmaxInteger:
+  case graph::OpKind::LayerNormInteger: completeIntegerRow(); break;
   case graph::OpKind::Gather: {
     Draft::Operand& places = draft_.operands[1];
     if (places.constant) places.extent = -places.extent; // a constant place must be one
@@ -544,6 +547,32 @@ void Maker::completeRescale() {
     set(name, wide ? int64_t(0) : random_.below(4));
   if (draft_.attrs.count("clamp_min")) set("clamp_min", random_.between(0, 3));
   if (draft_.attrs.count("clamp_max")) set("clamp_max", random_.between(4, 100));
+}
+
+/// Tables are not those of a softmax, only as small as to leave its sums and products 32 bits.
+void Maker::completeIntegerRow() {
+  const int64_t segments = random_.between(1, 3);
+  for (size_t i = 1; i < draft_.operands.size(); ++i) {
+    const std::string_view name = info_.operands[i].name;
+    Draft::Operand& operand = draft_.operands[i];
+    operand.constant = true;
+    operand.hi = name == "tables" ? 10 : 1000;
+    if (name == "scale" || name == "bias") operand.lo = -1000;
+    if (name == "segments") {
+      operand.lo = 1;
+      operand.hi = 40;
+    }
+    if (name == "segments" || name == "tables") operand.dims[0] = segments;
+  }
+  set("to", random_.oneIn(2) ? Elem::i8_ : Elem::u8_);
+  set("base", random_.between(0, 1000));
+  set("multiplier", random_.between(1 << 23, (1 << 24) - 1));
+  set("shift", random_.between(20, 45));
+  set("zero", random_.between(-100, 100));
+  if (info_.kind == graph::OpKind::SoftmaxInteger) return;
+  set("fraction", random_.between(0, 7));
+  set("epsilon", random_.between(0, 1000));
+  set("normal_shift", random_.between(0, 20));
 }
 
 /// Only operands of 8 bits have zero points.

@@ -252,17 +252,19 @@ static inline void cdl_packed_set(void* data, int64_t index, int bits, int value
 /* ---- The integer law ------------------------------------------------------------------------- */
 
 /* W: the unsigned type in which the arithmetic wraps without promotion to int. */
-#define CDL_INTEGER_LAW(N, T, W, WIDTH)                                                            \
+#define CDL_INTEGER_SEMANTICS(N, T, W, WIDTH)                                                      \
   static inline T cdl_add_##N(T a, T b) { return (T)((W)a + (W)b); }                               \
   static inline T cdl_sub_##N(T a, T b) { return (T)((W)a - (W)b); }                               \
   static inline T cdl_mul_##N(T a, T b) { return (T)((W)a * (W)b); }                               \
   static inline T cdl_neg_##N(T a) { return (T)((W)0 - (W)a); }                                    \
   static inline T cdl_abs_##N(T a) { return a < (T)1 ? cdl_neg_##N(a) : a; }                       \
   static inline T cdl_div_##N(T a, T b) {                                                          \
-    return b == 0 ? (T)0 : b == (T) - 1 && (T) - 1 < (T)1 ? cdl_neg_##N(a) : (T)(a / b);           \
+    if (b == 0) return 0;                                                                          \
+    return b == (T) - 1 && (T) - 1 < (T)1 ? cdl_neg_##N(a) : (T)(a / b);                           \
   }                                                                                                \
   static inline T cdl_rem_##N(T a, T b) {                                                          \
-    return b == 0 ? a : b == (T) - 1 && (T) - 1 < (T)1 ? (T)0 : (T)(a % b);                        \
+    if (b == 0) return a;                                                                          \
+    return b == (T) - 1 && (T) - 1 < (T)1 ? (T)0 : (T)(a % b);                                     \
   }                                                                                                \
   static inline T cdl_shl_##N(T a, T b) {                                                          \
     return (uint64_t)b < WIDTH ? (T)((W)a << ((W)b & (WIDTH - 1))) : (T)0;                         \
@@ -273,15 +275,15 @@ static inline void cdl_packed_set(void* data, int64_t index, int bits, int value
   }                                                                                                \
   static inline T cdl_min_##N(T a, T b) { return a < b ? a : b; }                                  \
   static inline T cdl_max_##N(T a, T b) { return a > b ? a : b; }
-CDL_INTEGER_LAW(i8, int8_t, uint32_t, 8)
-CDL_INTEGER_LAW(u8, uint8_t, uint32_t, 8)
-CDL_INTEGER_LAW(i16, int16_t, uint32_t, 16)
-CDL_INTEGER_LAW(u16, uint16_t, uint32_t, 16)
-CDL_INTEGER_LAW(i32, int32_t, uint32_t, 32)
-CDL_INTEGER_LAW(u32, uint32_t, uint32_t, 32)
-CDL_INTEGER_LAW(i64, int64_t, uint64_t, 64)
-CDL_INTEGER_LAW(u64, uint64_t, uint64_t, 64)
-#undef CDL_INTEGER_LAW
+CDL_INTEGER_SEMANTICS(i8, int8_t, uint32_t, 8)
+CDL_INTEGER_SEMANTICS(u8, uint8_t, uint32_t, 8)
+CDL_INTEGER_SEMANTICS(i16, int16_t, uint32_t, 16)
+CDL_INTEGER_SEMANTICS(u16, uint16_t, uint32_t, 16)
+CDL_INTEGER_SEMANTICS(i32, int32_t, uint32_t, 32)
+CDL_INTEGER_SEMANTICS(u32, uint32_t, uint32_t, 32)
+CDL_INTEGER_SEMANTICS(i64, int64_t, uint64_t, 64)
+CDL_INTEGER_SEMANTICS(u64, uint64_t, uint64_t, 64)
+#undef CDL_INTEGER_SEMANTICS
 
 /* ---- Float minimum and maximum: NaN propagates; of two zeros, either ------------------------- */
 
@@ -474,10 +476,13 @@ typedef struct {
 
 /* v * factor to nearest even, clamped. */
 static inline int32_t cdl_scaled(int32_t v, double factor, int32_t lo, int32_t hi) {
-  int32_t multiplier = 0, shift = 0;
+  int32_t multiplier = 0, shift = 0, left = 0;
   cdl_scale_split((float)factor, &multiplier, &shift);
-  return (int32_t)cdl_rescale1(v, multiplier, shift < 0 ? -shift : 0, shift < 0 ? 0 : shift, 0, lo,
-                               hi);
+  if (shift < 0) {
+    left = -shift;
+    shift = 0;
+  }
+  return (int32_t)cdl_rescale1(v, multiplier, left, shift, 0, lo, hi);
 }
 
 /* y = layer_norm(x) of a row of n bytes, widened. n in 1..16384. The sum of squares is exact: of

@@ -37,8 +37,8 @@ struct Plan {
   }
 };
 
-/// `keepFloat`: nodes that may not become integers, with the reason for each. `integerRows`: whether
-/// Softmax and LayerNormalization may.
+/// `keepFloat`: nodes that may not become integers, with the reason for each.
+/// `integerRows`: whether Softmax and LayerNormalization may become such.
 Plan makePlan(const Network& network, bool integerRows,
               const std::map<int, std::string>& keepFloat = {});
 

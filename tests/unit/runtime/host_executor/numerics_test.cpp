@@ -204,13 +204,13 @@ template <class T> void checkLaw(int elem, T a, T b, T (*const fns[])(T, T)) {
         << "elem " << elem << " fn " << f << " of " << +a << " and " << +b;
 }
 
-#define CDL_LAW_FNS(T, N)                                                                          \
+#define CDL_SEMANTICS_FNS(T, N)                                                                          \
   T(*const fns[])                                                                                  \
   (T, T) = {cdl_add_##N, cdl_sub_##N, cdl_mul_##N, cdl_div_##N, cdl_rem_##N,                       \
             cdl_shl_##N, cdl_shr_##N, cdl_min_##N, cdl_max_##N}
-#define CDL_LAW_TEST(NAME, ELEM, T, N)                                                             \
+#define CDL_SEMANTICS_TEST(NAME, ELEM, T, N)                                                             \
   TEST(Numerics, IntegerLaw##NAME) {                                                               \
-    CDL_LAW_FNS(T, N);                                                                             \
+    CDL_SEMANTICS_FNS(T, N);                                                                             \
     std::mt19937_64 random(3);                                                                     \
     const Int low = lowest(ELEM), high = highest(ELEM);                                            \
     std::vector<T> values;                                                                         \
@@ -226,14 +226,14 @@ template <class T> void checkLaw(int elem, T a, T b, T (*const fns[])(T, T)) {
       if (HasFatalFailure()) return;                                                               \
     }                                                                                              \
   }
-CDL_LAW_TEST(I8, CDL_I8, int8_t, i8)
-CDL_LAW_TEST(U8, CDL_U8, uint8_t, u8)
-CDL_LAW_TEST(I16, CDL_I16, int16_t, i16)
-CDL_LAW_TEST(U16, CDL_U16, uint16_t, u16)
-CDL_LAW_TEST(I32, CDL_I32, int32_t, i32)
-CDL_LAW_TEST(U32, CDL_U32, uint32_t, u32)
-CDL_LAW_TEST(I64, CDL_I64, int64_t, i64)
-CDL_LAW_TEST(U64, CDL_U64, uint64_t, u64)
+CDL_SEMANTICS_TEST(I8, CDL_I8, int8_t, i8)
+CDL_SEMANTICS_TEST(U8, CDL_U8, uint8_t, u8)
+CDL_SEMANTICS_TEST(I16, CDL_I16, int16_t, i16)
+CDL_SEMANTICS_TEST(U16, CDL_U16, uint16_t, u16)
+CDL_SEMANTICS_TEST(I32, CDL_I32, int32_t, i32)
+CDL_SEMANTICS_TEST(U32, CDL_U32, uint32_t, u32)
+CDL_SEMANTICS_TEST(I64, CDL_I64, int64_t, i64)
+CDL_SEMANTICS_TEST(U64, CDL_U64, uint64_t, u64)
 
 TEST(Numerics, FloatMinimumAndMaximumPropagateNaN) {
   const float nan = NAN;
