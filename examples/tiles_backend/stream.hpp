@@ -25,7 +25,7 @@ enum class Opcode : uint16_t {
   SPLAT,      // to = low, in every lane
   MULTIPLY,   // to = product[index]
   ARITHMETIC, // to = kind.fn(in...): BINARY, UNARY, COMPARE, SELECT or CONVERT
-  RESCALE,    // to = the law of RESCALE on in[0..3] or in[0..5], clamped to low .. high
+  RESCALE,    // to = RESCALE on in[0..3] or in[0..5], clamped to low .. high
   COUNT
 };
 

@@ -110,7 +110,7 @@ TEST(Template, ConvertRoundsWrapsAndSaturates) {
               ElementsAre(16777216.f, -3.f));
 }
 
-TEST(Template, BinaryFollowsTheIntegerLaw) {
+TEST(Template, BinaryFollowsTheIntegerSemantics) {
   const auto binary = [](uint16_t fn, const std::vector<int32_t>& a,
                          const std::vector<int32_t>& b) {
     const auto n = static_cast<int64_t>(a.size());

@@ -1,11 +1,11 @@
 /* The arithmetic of Candela's element types, for everyone who must agree to the bit: soft,
  * simulator, backends.
  *
- * C11 and C++, no dependency. Conversions round to nearest, ties to even, once. Integers follow the
- * integer law: add, sub, mul and shl wrap; division truncates, x / 0 = 0, lowest / -1 wraps; x rem
- * 0 = x; a shift by at least the width (a negative amount counts as huge) gives 0, or the sign for
- * shr of a signed type. Nothing here depends on the floating-point environment but the plain float
- * and double operators. All functions are pure: any thread. */
+ * C11 and C++, no dependency. Conversions round to nearest, ties to even, once. Integers: add, sub,
+ * mul and shl wrap; division truncates, x / 0 = 0, lowest / -1 wraps; x rem 0 = x; a shift by at
+ * least the width (a negative amount counts as huge) gives 0, or the sign for shr of a signed type.
+ * Nothing here depends on the floating-point environment but the plain float and double operators.
+ * All functions are pure: any thread. */
 #ifndef CANDELA_NUMERICS_H
 #define CANDELA_NUMERICS_H
 
@@ -249,7 +249,7 @@ static inline void cdl_packed_set(void* data, int64_t index, int bits, int value
   *byte = (uint8_t)((*byte & ~mask) | ((unsigned)value << (at & 7) & mask));
 }
 
-/* ---- The integer law ------------------------------------------------------------------------- */
+/* ---- Integer semantics ----------------------------------------------------------------------- */
 
 /* W: the unsigned type in which the arithmetic wraps without promotion to int. */
 #define CDL_INTEGER_SEMANTICS(N, T, W, WIDTH)                                                      \

@@ -31,7 +31,7 @@ Value unary(Builder& b, uint16_t fn, Value x) {
   }
 }
 
-/// Divides integers by the law: x / 0 = 0, x rem 0 = x, lowest / -1 wraps.
+/// Divides integers as the integer semantics say: x / 0 = 0, x rem 0 = x, lowest / -1 wraps.
 Value divide(Builder& b, Value x, Value y, bool isSigned, bool remainder) {
   const Value zero = b.zero(x.ty, x.lanes), one = b.splat(b.integer(x.ty, 1), x.lanes);
   const Value byZero = b.compare(Cmp::EQ, y, zero);
@@ -321,29 +321,29 @@ bool saturatesInF32(const RescaleForm& form, double scale, int64_t zero) {
          scale * 0x1p24 >= reach;
 }
 
-bool JoinLaw::isNarrow() const {
-  // The law sums two products of 9 and 15 bits, then keeps as many bits of fraction as leave a
-  // rounding in i32.
+bool JoinRescale::isNarrow() const {
+  // The two-operand RESCALE sums two products of 9 and 15 bits, then keeps as many bits of fraction
+  // as leave a rounding in i32.
   return a >= 0 && b >= 0 && a < (1 << 30) && b < (1 << 30) && shift > 15 && shift <= 15 + 24;
 }
 
-Value joined(Builder& b, const JoinLaw& law, Value x, Value y) {
+Value joined(Builder& b, const JoinRescale& joining, Value x, Value y) {
   const Value pair = b.bitOr(b.bitAnd(x, b.i32(0xffff)), b.shl(y, b.i32(16)));
   const auto products = [&](int64_t p, int64_t q) {
     return b.dot2(pair, b.i32(static_cast<int32_t>(p | q << 16)));
   };
-  const Value high = products(law.a >> 15, law.b >> 15),
-              low = products(law.a & 0x7fff, law.b & 0x7fff);
+  const Value high = products(joining.a >> 15, joining.b >> 15),
+              low = products(joining.a & 0x7fff, joining.b & 0x7fff);
   // The sum is high * 2^15 + low: this is its floor, and whether anything lies below.
   const Value floor = b.add(high, b.shr(low, b.i32(15), true));
   const Value rest = b.min(b.bitAnd(low, b.i32(0x7fff)), b.i32(1), false);
-  const auto by = static_cast<int32_t>(law.shift - 15);
+  const auto by = static_cast<int32_t>(joining.shift - 15);
   const Value isOdd = b.bitAnd(b.shr(floor, b.i32(by), true), b.i32(1));
   const Value up = b.add(b.bitOr(isOdd, rest), b.i32((1 << (by - 1)) - 1));
   const Value value =
-      b.add(b.shr(b.add(floor, up), b.i32(by), true), b.i32(static_cast<int32_t>(law.zero)));
-  return b.min(b.max(value, b.i32(static_cast<int32_t>(law.form.clampMin))),
-               b.i32(static_cast<int32_t>(law.form.clampMax)));
+      b.add(b.shr(b.add(floor, up), b.i32(by), true), b.i32(static_cast<int32_t>(joining.zero)));
+  return b.min(b.max(value, b.i32(static_cast<int32_t>(joining.form.clampMin))),
+               b.i32(static_cast<int32_t>(joining.form.clampMax)));
 }
 
 } // namespace cpu

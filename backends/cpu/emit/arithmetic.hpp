@@ -49,19 +49,19 @@ Value roundedF64(Builder& b, const RescaleForm& form, uint8_t elem, Value a, Val
 /// The same of i32 values, in f32, as i32. Exact where saturatesInF32() says so.
 Value roundedF32(Builder& b, const RescaleForm& form, Value a, Value scale, int64_t zero);
 /// Whether any sum that f32 cannot hold is beyond the limits of the result: then a product of f32
-/// and one fused addition round as the law does. scale: of 24 significant bits.
+/// and one fused addition round as the integer semantics do. scale: of 24 significant bits.
 bool saturatesInF32(const RescaleForm& form, double scale, int64_t zero);
 
 /// Constants of a RESCALE of two operands, of 8 bits each: clamp(rne((x * a + y * b) / 2^shift) +
 /// zero).
-struct JoinLaw {
+struct JoinRescale {
   int64_t a = 0, b = 0, shift = 0, zero = 0;
   RescaleForm form;
   /// Whether its numbers fit into the arithmetic of joined().
   bool isNarrow() const;
 };
-/// Joins two values by the law. x, y: i32 of 9 bits; the result is i32 too.
-Value joined(Builder& b, const JoinLaw& law, Value x, Value y);
+/// Joins two values by the joining. x, y: i32 of 9 bits; the result is i32 too.
+Value joined(Builder& b, const JoinRescale& joining, Value x, Value y);
 
 // Functions of f32 vectors; errors in units in the last place over all of f32, measured by the
 // tests.

@@ -58,7 +58,7 @@ struct Requantize {
 /// A RESCALE of two operands that then joins the sum, its first one, with another tensor of the
 /// same shape.
 struct Join {
-  JoinLaw law;
+  JoinRescale joining;
   Plane other;
 };
 

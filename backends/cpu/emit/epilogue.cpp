@@ -41,9 +41,9 @@ void EpilogueWriter::addArguments(Lowering& lowering, const Contraction& c, std:
     key << "requantize" << r.isF32 << r.uniformZero << r.form.clampMin << r.form.clampMax << r.elem;
   }
   if (c.join) {
-    const JoinLaw& law = c.join->law;
-    key << "join" << law.a << law.b << law.shift << law.zero << law.form.clampMin
-        << law.form.clampMax;
+    const JoinRescale& joining = c.join->joining;
+    key << "join" << joining.a << joining.b << joining.shift << joining.zero
+        << joining.form.clampMin << joining.form.clampMax;
   }
 }
 
@@ -140,7 +140,7 @@ void EpilogueWriter::finish(Value sum, const Bases& at, const Shared& shared, in
   if (c.requantize) result = {requantized(result.value, at, shared, row, column), CDL_I32};
   if (c.join) {
     const Plane& p = c.join->other;
-    result.value = joined(b, c.join->law, result.value,
+    result.value = joined(b, c.join->joining, result.value,
                           b.cast(loaded(p, at.other), Ty::I32, isSignedElem(p.elem)));
   }
   if (c.requantize) result.value = b.cast(result.value, tyOf(c.y.elem), true);

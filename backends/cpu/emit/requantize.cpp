@@ -140,16 +140,16 @@ void addJoin(const Lowering& lowering, uint32_t writer, Follower& f, const Opera
   if (!keepsLanes(*other, *first) || !keepsLanes(*y, *first)) return;
   for (int d = 0; d < sums.rank; ++d)
     if (first->strides[d] != f.y.strides[d]) return;
-  JoinLaw law;
-  law.form = rescaleForm(lowering, next, y->elem);
-  const int64_t left[2] = {law.form.aLeftShift, law.form.bLeftShift};
+  JoinRescale joining;
+  joining.form = rescaleForm(lowering, next, y->elem);
+  const int64_t left[2] = {joining.form.aLeftShift, joining.form.bLeftShift};
   if (left[0] > 30 || left[1] > 30) return;
-  law.a = int64_t(*a) << left[own / 4];
-  law.b = int64_t(*b) << left[foreign / 4];
-  law.shift = *shift;
-  law.zero = *zero;
-  if (!law.isNarrow() || std::abs(law.zero) > 255) return;
-  f.join = law;
+  joining.a = int64_t(*a) << left[own / 4];
+  joining.b = int64_t(*b) << left[foreign / 4];
+  joining.shift = *shift;
+  joining.zero = *zero;
+  if (!joining.isNarrow() || std::abs(joining.zero) > 255) return;
+  f.join = joining;
   f.other = *other;
   f.y = *y;
   f.instrs.push_back(index);

@@ -13,7 +13,7 @@ struct Follower {
   Operand y;                    // the last result, over the dims of the sums
   RescaleForm form;
   std::vector<double> scales, zeros; // per channel
-  std::optional<JoinLaw> join;
+  std::optional<JoinRescale> join;
   Operand other; // what is joined, over the dims of the sums
 };
 

@@ -56,7 +56,7 @@ Status verifyFn(uint16_t kind, uint16_t fn, Elem elem) {
              : badModel("{} does not take {}", fnName(kind, fn), elemName(elem));
 }
 
-/// Bits of magnitude of an operand. Sums of products stay below 2^39 by the integer law.
+/// Bits of magnitude of an operand. Sums of products stay below 2^39 by the integer semantics.
 int magnitudeBits(Elem elem) {
   if (elem == Elem::i64_) return 39;
   return elemBits(elem) - (isSigned(elem) ? 1 : 0);

@@ -38,7 +38,7 @@ template <int Fn, class C> C apply(C x) {
     default: return sigmoid(x);
     }
   } else {
-    return Fn == CDL_UNARY_NEG ? law::neg(x) : law::abs(x);
+    return Fn == CDL_UNARY_NEG ? semantics::neg(x) : semantics::abs(x);
   }
 }
 

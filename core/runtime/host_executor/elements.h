@@ -123,8 +123,8 @@ struct IntegerRange {
   }
 };
 
-/// The law of numerics.h by overloads on the compute types, so that templates find it.
-namespace law {
+/// The semantics of numerics.h as overloads on the compute types, so that templates find it.
+namespace semantics {
 #define CDL_INTEGER(N, ID, T)                                                                      \
   inline T add(T a, T b) { return cdl_add_##N(a, b); }                                             \
   inline T sub(T a, T b) { return cdl_sub_##N(a, b); }                                             \
@@ -176,9 +176,9 @@ template <std::integral T> T pow(T a, T b) {
   }
   return result;
 }
-} // namespace law
+} // namespace semantics
 
-/// X(function of BINARY, its type, its name in the law)
+/// X(function of BINARY, its type, its name in them)
 #define CDL_BINARIES(X)                                                                            \
   X(ADD, Add, add)                                                                                 \
   X(SUB, Sub, sub)                                                                                 \
@@ -194,15 +194,15 @@ template <std::integral T> T pow(T a, T b) {
   X(POW, Pow, pow)                                                                                 \
   X(REM, Rem, rem)
 
-/// The law's functions of two elements as types, for the compute types that have them.
+/// Those functions of two elements as types, for the compute types that have them.
 #define CDL_FUNCTION(ID, Name, function)                                                           \
   struct Name {                                                                                    \
     template <class C>                                                                             \
       requires requires(C a) {                                                                     \
-        { law::function(a, a) } -> std::same_as<C>;                                                \
+        { semantics::function(a, a) } -> std::same_as<C>;                                          \
       }                                                                                            \
     static C apply(C a, C b) {                                                                     \
-      return law::function(a, b);                                                                  \
+      return semantics::function(a, b);                                                            \
     }                                                                                              \
   };
 CDL_BINARIES(CDL_FUNCTION)

@@ -13,7 +13,7 @@ namespace {
 // One line in a dense scratch of the compute type; sums in f64.
 template <class C> void softmaxLine(Scratch<C>& line, bool logarithm) {
   C max = -std::numeric_limits<C>::infinity();
-  for (C value : line) max = law::max(max, value);
+  for (C value : line) max = semantics::max(max, value);
   double sum = 0;
   for (C& value : line) {
     const C shifted = value - max, e = std::exp(shifted);

@@ -30,7 +30,7 @@ void storeRow(const Sum* sums, const void* old, int64_t n, void* out) {
       y[i] = store<T>(value);
     } else {
       const T value = static_cast<T>(sums[i]);
-      y[i] = old ? law::add(static_cast<const T*>(old)[i], value) : value;
+      y[i] = old ? semantics::add(static_cast<const T*>(old)[i], value) : value;
     }
   }
 }
@@ -104,7 +104,7 @@ private:
         if constexpr (std::is_same_v<S, Sum>)
           sum = c[i * kColumns + j];
         else
-          sum = law::add(sum, static_cast<Sum>(c[i * kColumns + j]));
+          sum = semantics::add(sum, static_cast<Sum>(c[i * kColumns + j]));
       }
   }
 

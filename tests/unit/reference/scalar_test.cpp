@@ -15,7 +15,7 @@ TEST(Scalar, WrapsLikeTheType) {
   EXPECT_EQ(static_cast<int64_t>(wrap(Elem::bool_, 256)), 1);
 }
 
-TEST(Scalar, IntegerLaw) {
+TEST(Scalar, IntegerSemantics) {
   const auto of = [](uint16_t fn, Elem elem, Whole a, Whole b) {
     return static_cast<int64_t>(wrap(elem, binary(fn, elem, a, b)));
   };

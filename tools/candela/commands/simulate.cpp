@@ -42,7 +42,7 @@ accurate by bursts, banks and rows of DRAM, with fast in closed form. --engine s
 same in a SystemC simulation, in as many cycles. --engine func is without time. All stop a
 program at the first race, unwritten byte, address outside of its memory, or deadlock. Energy is
 counts times the prices of a table, two digits.
---verify compares every output with the host's own executor, which follows the same law of
+--verify compares every output with the host's own executor, which follows the same semantics of
 integers: integers bit by bit, floats within the bound of `candela run --expect`.
 --assume-int8 takes a float model and quantizes it with scales that nobody measured: what it costs
 in integers can be told without data, what it answers cannot.

@@ -4,8 +4,8 @@
 namespace candela::graph {
 namespace {
 
-/// Products that MATMUL knows: of one type in itself, halves accumulated in f32, and the integer
-/// law's accumulators.
+/// Products that MATMUL knows: of one type in itself, halves accumulated in f32, and integers
+/// in the accumulators that their semantics give.
 bool hasProduct(Elem a, Elem b, Elem to) {
   if (a == b && to == a) return isFloat(a) || (isInteger(a) && elemBits(a) >= 32);
   if (a == b && (a == Elem::f16_ || a == Elem::bf16_)) return to == Elem::f32_;

@@ -90,7 +90,7 @@ TEST(InterpConvert, RoundsSaturatesAndWraps) {
   EXPECT_THAT(nibbles.toInts(), ElementsAre(-8, 7, 1, -1));
 }
 
-TEST(InterpBinary, IntegersFollowTheLaw) {
+TEST(InterpBinary, IntegersFollowTheSemantics) {
   EXPECT_THAT(wholeBinary("add", "i8", "[100, -100]", "[100, -100]", 2), ElementsAre(-56, 56));
   EXPECT_THAT(wholeBinary("sub", "u8", "[3]", "[5]", 1), ElementsAre(254));
   EXPECT_THAT(wholeBinary("mul", "i32", "[65536, -3]", "[65536, 7]", 2), ElementsAre(0, -21));

@@ -186,7 +186,7 @@ TEST(Numerics, PackedElements) {
 }
 
 // Every pair of 8-bit values, and boundaries and random pairs of the others, against __int128.
-template <class T> void checkLaw(int elem, T a, T b, T (*const fns[])(T, T)) {
+template <class T> void checkSemantics(int elem, T a, T b, T (*const fns[])(T, T)) {
   const Int x = a, y = b, width = info(elem).bits;
   const bool far = y < 0 || y >= width;
   const Int power = far ? 0 : Int{1} << static_cast<int>(y);
@@ -204,13 +204,13 @@ template <class T> void checkLaw(int elem, T a, T b, T (*const fns[])(T, T)) {
         << "elem " << elem << " fn " << f << " of " << +a << " and " << +b;
 }
 
-#define CDL_SEMANTICS_FNS(T, N)                                                                          \
+#define CDL_SEMANTICS_FNS(T, N)                                                                    \
   T(*const fns[])                                                                                  \
   (T, T) = {cdl_add_##N, cdl_sub_##N, cdl_mul_##N, cdl_div_##N, cdl_rem_##N,                       \
             cdl_shl_##N, cdl_shr_##N, cdl_min_##N, cdl_max_##N}
-#define CDL_SEMANTICS_TEST(NAME, ELEM, T, N)                                                             \
-  TEST(Numerics, IntegerLaw##NAME) {                                                               \
-    CDL_SEMANTICS_FNS(T, N);                                                                             \
+#define CDL_SEMANTICS_TEST(NAME, ELEM, T, N)                                                       \
+  TEST(Numerics, IntegerSemantics##NAME) {                                                         \
+    CDL_SEMANTICS_FNS(T, N);                                                                       \
     std::mt19937_64 random(3);                                                                     \
     const Int low = lowest(ELEM), high = highest(ELEM);                                            \
     std::vector<T> values;                                                                         \
@@ -222,7 +222,7 @@ template <class T> void checkLaw(int elem, T a, T b, T (*const fns[])(T, T)) {
     for (T a : values) {                                                                           \
       ASSERT_TRUE(Int{cdl_neg_##N(a)} == wrap(ELEM, -Int{a}));                                     \
       ASSERT_TRUE(Int{cdl_abs_##N(a)} == wrap(ELEM, a < T(1) ? -Int{a} : Int{a}));                 \
-      for (T b : values) checkLaw<T>(ELEM, a, b, fns);                                             \
+      for (T b : values) checkSemantics<T>(ELEM, a, b, fns);                                       \
       if (HasFatalFailure()) return;                                                               \
     }                                                                                              \
   }
