@@ -1,6 +1,7 @@
 # Tests that are text: each .cdl or .npu file names in RUN lines what to do with it and in CHECK lines what must come out.
 # Run them by `ctest -R ir`, or one by one: python3 .../lit.py -v build/tests/ir --filter NAME
 import os
+import sys
 
 import lit.formats
 
@@ -12,11 +13,13 @@ config.test_source_root = config.candela_source_root
 config.test_exec_root = config.candela_binary_root
 
 # %candela, %filecheck and %not are this build's; the bare words `candela`, `FileCheck` and `not` find the same ones.
+# %python writes the files that no command of the tool does, by its standard library alone.
 # %plugins is the folder of the plugins that are for tests.
 config.substitutions += [
     ("%candela", config.candela_tool),
     ("%filecheck", config.candela_filecheck),
     ("%not", config.candela_not),
+    ("%python", sys.executable),
     ("%plugins", config.candela_test_plugins),
     ("%inputs", os.path.join(config.candela_source_root, "ir", "Inputs")),
 ]

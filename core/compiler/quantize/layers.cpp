@@ -83,7 +83,6 @@ private:
       return std::nullopt;
     Nearness near;
     near.add(want, have);
-    if (!std::isfinite(near.signal) || !std::isfinite(near.noise)) return std::nullopt;
     return near;
   }
 

@@ -11,8 +11,8 @@ namespace candela::quantize {
 std::map<std::string, std::string> counterparts(const Network& network,
                                                 const import::onnx_io::Model& quantized);
 
-/// What came out of a node of the float model, and what the quantized one had there. Decibels; 200
-/// where nothing differs.
+/// What came out of a node of the float model, and what the quantized one had there. Decibels, as
+/// Nearness::snr() has them.
 struct LayerError {
   std::string node, op, value, counterpart;
   double snr = 0;

@@ -178,8 +178,8 @@ Result<std::vector<Move>> meetGoal(const Quantizer& quantizer, const Goal& goal,
     path.push_back({network.nodeName(node), to, score.snr, score.right});
     if (control.isMet(score)) break;
     if (node == gains.back().second)
-      return badArgument("the goal is not met with every product in {}: {:.1f} dB, {:.2f} % right",
-                         to, score.snr, score.right);
+      return badArgument("the goal is not met with every product in {}: {:.1f} dB{}", to, score.snr,
+                         labels.empty() ? "" : fmt::format(", {:.2f} % right", score.right));
   }
   for (size_t i = taken.size() - 1; i-- > 0;) {
     Pins without = pins;

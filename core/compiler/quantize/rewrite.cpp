@@ -28,6 +28,7 @@ WeightAxes axesOf(const Node& product, const Tensor& weights) {
 struct Stored {
   Tensor integers, scales;
   std::vector<double> channelScales; ///< of axes without blocks: one or one a channel
+  std::vector<bool> isZero;          ///< by scale: whether all of its weights are 0
   int axis = -1;
   int64_t block = 0;
 };
@@ -102,9 +103,16 @@ Result<Stored> store(const Tensor& weights, const Node& product, const WeightOpt
   std::vector<std::vector<float>> groups(static_cast<size_t>(*elementCount(scaleDims)));
   for (int64_t i = 0; i < count; ++i)
     groups[static_cast<size_t>(steps[static_cast<size_t>(i)])].push_back(weights.as<float>()[i]);
+  std::vector<double> ownScales;
+  for (const std::vector<float>& group : groups) {
+    ownScales.push_back(scaleOf(group, most, isNarrow, options.powerOfTwo));
+    stored.isZero.push_back(ownScales.back() == 0);
+  }
+  const double largest = ownScales.empty() ? 0 : *std::ranges::max_element(ownScales);
   std::vector<float> scales;
   for (size_t g = 0; g < groups.size(); ++g) {
-    double scale = scaleOf(groups[g], most, isNarrow, options.powerOfTwo);
+    // Zeros have any step: one like the others', by which their sums are rescaled likewise.
+    double scale = stored.isZero[g] ? largest : ownScales[g];
     if (!leastScales.empty()) scale = std::max(scale, leastScales[leastScales.size() == 1 ? 0 : g]);
     if (scale < static_cast<double>(FLT_MIN)) scale = scale == 0 ? 1 : static_cast<double>(FLT_MIN);
     scales.push_back(static_cast<float>(scale));
@@ -249,7 +257,8 @@ private:
   void noteRaised(const Node& node, const Stored& stored, const std::vector<double>& least) {
     size_t raised = 0;
     for (size_t c = 0; c < least.size() && c < stored.channelScales.size(); ++c)
-      raised += least[c] > 0 && stored.channelScales[c] <= least[c] * (1 + 1e-6);
+      raised +=
+          !stored.isZero[c] && least[c] > 0 && stored.channelScales[c] <= least[c] * (1 + 1e-6);
     if (raised)
       result_.notes.push_back(fmt::format(
           "node '{}': the bias of {} channels needs larger steps of the weights to fit 32 bits",

@@ -40,7 +40,13 @@ void Nearness::add(const Tensor& want, const Tensor& got) {
   if (want.elem != Elem::f32_ || got.elem != Elem::f32_ || want.dims != got.dims) return;
   for (int64_t i = 0; i < want.count(); ++i) {
     const double a = static_cast<double>(want.as<float>()[i]);
-    const double difference = static_cast<double>(got.as<float>()[i]) - a;
+    const double b = static_cast<double>(got.as<float>()[i]);
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      const bool isSame = a == b || (std::isnan(a) && std::isnan(b));
+      if (!isSame) noise = largest = std::numeric_limits<double>::infinity();
+      continue;
+    }
+    const double difference = b - a;
     signal += a * a;
     noise += difference * difference;
     largest = std::max(largest, std::abs(difference));
@@ -50,7 +56,7 @@ void Nearness::add(const Tensor& want, const Tensor& got) {
 double Nearness::snr() const {
   if (noise == 0) return kExactSnr;
   if (signal == 0) return 0;
-  return std::min(kExactSnr, 10 * std::log10(signal / noise));
+  return std::clamp(10 * std::log10(signal / noise), -kExactSnr, kExactSnr);
 }
 
 Status setTypes(Network& network, const RunConditions& options) {

@@ -47,9 +47,10 @@ inline constexpr double kExactSnr = 200;
 /// How near one model's values are to another's.
 struct Nearness {
   double signal = 0, noise = 0, largest = 0; ///< sums of squares; the largest difference
-  /// Two tensors of f32 and one shape; others say nothing.
+  /// Two tensors of f32 and one shape; others say nothing. NaN and infinities are equal, and no
+  /// signal, or infinitely far from all else.
   void add(const Tensor& want, const Tensor& got);
-  /// In decibels, at most kExactSnr.
+  /// In decibels, from -kExactSnr to kExactSnr.
   double snr() const;
 };
 /// Value by value, the float model's against what the quantized one has in its place.

@@ -2,6 +2,7 @@
 #include "core/compiler/quantize/quantizer.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/compiler/import/onnx_io/write.h"
 #include "core/support/file.h"
@@ -199,6 +200,17 @@ void checkUsage(const Arguments& a) {
     fail(kBadInput, "--block {}: blocks are for --weights int4 and for --weights-only", a.block);
 }
 
+/// Told before minutes have gone.
+void checkFolders(const Arguments& a) {
+  for (const auto& [option, path] : {std::pair("-o", &a.output),
+                                     {"--dump-profile", &a.dumpProfile},
+                                     {"--write-pins", &a.writePins},
+                                     {"--html", &a.html}})
+    if (const auto folder = std::filesystem::path(*path).parent_path();
+        !folder.empty() && !std::filesystem::is_directory(folder))
+      fail(kBadInput, "{} {}: there is no folder '{}'", option, *path, folder.string());
+}
+
 /// What was seen on the data, and in the profiles that were given.
 Profile profileOf(const Arguments& a, const Quantizer& quantizer, const Samples& samples,
                   const RunConditions& run) {
@@ -232,6 +244,7 @@ void takeOneSample(const Network& network, RunConditions& run) {
 
 void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   checkUsage(a);
+  checkFolders(a);
   const auto start = std::chrono::steady_clock::now();
   Network network = check(Network::read(a.path));
   RunConditions runOptions = shapesOf(a);
@@ -262,9 +275,11 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   if (!a.targets.empty()) check(quantizer.pinByTarget(report.pins, targets).context(a.path));
   if (a.mostLoss || a.leastSnr) {
     Progress progress("measuring");
-    report.path = check(quantize::meetGoal(
-        quantizer, {a.mostLoss, a.leastSnr, a.compared}, a.prefersInt16, samples, labels,
-        runOptions, [&](double done) { progress.update("layers", done); }, report.pins));
+    report.path =
+        check(quantize::meetGoal(
+                  quantizer, {a.mostLoss, a.leastSnr, a.compared}, a.prefersInt16, samples, labels,
+                  runOptions, [&](double done) { progress.update("layers", done); }, report.pins)
+                  .context(a.path));
   }
   const Quantized made = check(quantizer.quantize(report.pins).context(a.path));
   check(import::onnx_io::writeModel(made.network.model, a.output), kWorkFailed);

@@ -192,9 +192,10 @@ void printTables(const std::vector<Layer>& layers, const std::vector<Left>& left
   if (layers.size() > kShownRows)
     console.print("  and {} more values, less affected\n", layers.size() - kShownRows);
   Table path({"node", "becomes", "SNR dB", "right"});
+  const bool isLabelled = report.comparison && report.comparison->labelled > 0;
   for (const Move& move : report.path)
     path.add({move.node.empty() ? "(start)" : move.node, move.to, fmt::format("{:.1f}", move.snr),
-              fmt::format("{:.2f} %", move.right)});
+              isLabelled ? fmt::format("{:.2f} %", move.right) : ""});
   if (!path.empty()) console.printText(path.text());
   Table floats({"stays float", "op", "elements", "MACs", "why"});
   for (size_t i = 0; i < left.size() && i < kShownRows; ++i)

@@ -1,0 +1,202 @@
+// Models and data at the edges of what can be quantized: each works, or is refused by name.
+#include "core/compiler/quantize/quantizer.h"
+
+#include <gmock/gmock.h>
+
+#include "core/compiler/import/onnx_io/write.h"
+#include "core/support/file.h"
+#include "tests/unit/compiler/import/model_maker.h"
+
+namespace candela::quantize {
+namespace {
+
+using test::ModelMaker;
+using testing::HasSubstr;
+
+constexpr int64_t kSamples = 8, kChannels = 2, kSide = 4, kFilters = 3;
+
+std::vector<float> spread(int64_t count, float size, uint32_t seed) {
+  std::vector<float> values;
+  uint32_t state = seed;
+  for (int64_t i = 0; i < count; ++i) {
+    state = state * 1664525 + 1013904223;
+    values.push_back(size * (static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1));
+  }
+  return values;
+}
+
+/// A convolution of one pixel with these weights [3,2,1,1] and bias, a Relu, and a second
+/// convolution: x [N,2,4,4] to y [N,1,4,4].
+ModelMaker convolutions(const std::vector<float>& weights, const std::vector<float>& bias,
+                        int opset = 17) {
+  ModelMaker maker(opset);
+  maker.input("x", {"N", kChannels, kSide, kSide}).output("y", {"N", 1, kSide, kSide});
+  maker.initializer<float>("w", {kFilters, kChannels, 1, 1}, weights)
+      .initializer<float>("b", {kFilters}, bias)
+      .initializer<float>("v", {1, kFilters, 1, 1}, {1, -0.5f, 0.25f});
+  maker.node("Conv", {"x", "w", "b"}, {"c"}, "first");
+  maker.node("Relu", {"c"}, {"r"}, "relu");
+  maker.node("Conv", {"r", "v"}, {"y"}, "second");
+  return maker;
+}
+
+class QuantizerTest : public testing::Test {
+protected:
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// What a model became, and how near it is on the data that it was profiled on.
+  struct Outcome {
+    Quantized made;
+    Comparison comparison;
+    double snr() const { return comparison.values.at("y").snr(); }
+  };
+  Result<Outcome> quantize(const ModelMaker& maker, const Tensor& data, const Settings& how = {}) {
+    CDL_ASSIGN(Network network, Network::read(maker.write(folder_ + "/m.onnx")));
+    CDL_TRY(writeNpy(folder_ + "/x.npy", data));
+    CDL_ASSIGN(const Samples samples, Samples::open({folder_ + "/x.npy"}, network.ports(), 1, {}));
+    RunConditions run;
+    run.shapes = samples.shapes();
+    CDL_TRY(setTypes(network, run));
+    Quantizer quantizer(std::move(network), how);
+    CDL_ASSIGN(Profile profile,
+               profileModel(quantizer.network(), quantizer.observed(), samples, run, false, {}));
+    quantizer.setProfile(std::move(profile));
+    CDL_ASSIGN(Quantized made, quantizer.quantize({}));
+    const std::string file = folder_ + "/int8.onnx";
+    CDL_TRY(import::onnx_io::writeModel(made.network.model, file));
+    CDL_ASSIGN(const import::onnx_io::Model written, import::onnx_io::readModel(file));
+    CDL_ASSIGN(Comparison comparison,
+               compareModels(quantizer.network(), written, made.rewritten.dequantized, samples,
+                             kSamples, {}, run, {}));
+    return Outcome{std::move(made), std::move(comparison)};
+  }
+  static Tensor images(int64_t samples = kSamples, float size = 1) {
+    return Tensor::of(Elem::f32_, {samples, kChannels, kSide, kSide},
+                      spread(samples * kChannels * kSide * kSide, size, 1));
+  }
+  const std::vector<float> weights_ = spread(kFilters * kChannels, 1, 2);
+  const std::string folder_ = test::scratchFolder();
+};
+
+TEST_F(QuantizerTest, OneSampleIsEnough) {
+  const auto outcome = quantize(convolutions(weights_, {0.1f, 0.2f, 0.3f}), images(1));
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  EXPECT_GT(outcome->snr(), 30);
+  EXPECT_EQ(outcome->comparison.samples, 1);
+}
+
+TEST_F(QuantizerTest, ALayerThatIsAlwaysZeroHasStepsOfOne) {
+  const auto outcome =
+      quantize(convolutions(std::vector<float>(kFilters * kChannels, 0), {-1, -2, 0}), images());
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  EXPECT_EQ(outcome->made.steps.at("r").scale, 1);
+  EXPECT_EQ(outcome->snr(), kExactSnr);
+  EXPECT_TRUE(outcome->made.rewritten.notes.empty());
+}
+
+TEST_F(QuantizerTest, ALayerThatIsConstantKeepsItsBias) {
+  const auto outcome =
+      quantize(convolutions(std::vector<float>(kFilters * kChannels, 0), {1, 2, 3}), images());
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  EXPECT_GT(outcome->snr(), 35);
+  EXPECT_TRUE(outcome->made.rewritten.notes.empty());
+}
+
+TEST_F(QuantizerTest, AChannelOfZerosHasStepsLikeTheOthers) {
+  std::vector<float> weights = weights_;
+  weights[2] = weights[3] = 0;
+  const auto outcome = quantize(convolutions(weights, {0.1f, 0.37f, 0.3f}), images());
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  EXPECT_GT(outcome->snr(), 30);
+  const Tensor* scales = outcome->made.network.constant("w_scale");
+  ASSERT_TRUE(scales);
+  EXPECT_EQ(scales->as<float>()[1], std::max(scales->as<float>()[0], scales->as<float>()[2]));
+  EXPECT_TRUE(outcome->made.rewritten.notes.empty());
+}
+
+TEST_F(QuantizerTest, ABiasBeyondItsIntegersWidensTheStepsOfItsChannelAndIsTold) {
+  std::vector<float> weights = weights_;
+  weights[2] = weights[3] = 1e-9f;
+  const auto outcome = quantize(convolutions(weights, {0.1f, 1000, 0.3f}), images());
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  EXPECT_GT(outcome->snr(), 40);
+  EXPECT_THAT(outcome->made.rewritten.notes,
+              testing::ElementsAre(HasSubstr("node 'first': the bias of 1 channels needs larger "
+                                             "steps of the weights to fit 32 bits")));
+  const Tensor* bias = outcome->made.network.constant("b_first_quantized");
+  ASSERT_TRUE(bias);
+  EXPECT_NEAR(bias->as<int32_t>()[1], 0x1p29, 0x1p8);
+}
+
+TEST_F(QuantizerTest, InfinitiesInActivationsAreRefusedByName) {
+  ModelMaker maker(17);
+  maker.input("x", {"N", 2}).output("y", {"N", 2});
+  maker.initializer<float>("w", {2, 2}, {1, 0, 0, 1});
+  maker.node("MatMul", {"x", "w"}, {"m"}, "first");
+  maker.node("Exp", {"m"}, {"e"}, "exp");
+  maker.node("MatMul", {"e", "w"}, {"y"}, "second");
+  const Tensor data = Tensor::of<float>(Elem::f32_, {2, 2}, {0, 1, 1000, -1});
+  EXPECT_THAT(test::messageOf(quantize(maker, data)),
+              HasSubstr("value 'e' was NaN or infinite 1 times"));
+}
+
+TEST_F(QuantizerTest, NanInTheDataIsRefusedBySample) {
+  Tensor data = images();
+  data.mutableAs<float>()[3 * kChannels * kSide * kSide + 5] = NAN;
+  EXPECT_THAT(test::messageOf(quantize(convolutions(weights_, {0, 0, 0}), data)),
+              HasSubstr("sample 3 of input 'x' has a value that is nan"));
+}
+
+TEST_F(QuantizerTest, AnOutputThatIsInfiniteBothTimesIsNoError) {
+  ModelMaker maker = convolutions(weights_, {0.1f, 0.2f, 0.3f});
+  maker.proto.mutable_graph()->mutable_node(2)->set_output(0, "s");
+  maker.initializer<float>("zero", {1}, {0});
+  maker.node("Abs", {"s"}, {"a"}, "abs");
+  maker.node("Div", {"a", "zero"}, {"y"}, "div");
+  const auto outcome = quantize(maker, images());
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  EXPECT_TRUE(std::isfinite(outcome->snr()));
+}
+
+/// Every opset whose models can be raised to the one that scales by channel need.
+class OldOpsetTest : public QuantizerTest, public testing::WithParamInterface<int> {};
+
+TEST_P(OldOpsetTest, IsRaised) {
+  ModelMaker maker = convolutions(weights_, {0.1f, 0.2f, 0.3f}, GetParam());
+  maker.proto.mutable_graph()->mutable_node(2)->set_output(0, "s");
+  onnx::NodeProto& clip = maker.node("Clip", {"s"}, {"l"}, "clip");
+  if (GetParam() < 11) {
+    test::setAttr(clip, "min", -0.5f);
+    test::setAttr(clip, "max", 0.75f);
+  } else {
+    maker.initializer<float>("least", {}, {-0.5f}).initializer<float>("most", {}, {0.75f});
+    clip.add_input("least");
+    clip.add_input("most");
+  }
+  test::setAttr(maker.node("Unsqueeze", {"l"}, {"u"}, "wider"), "axes", std::vector<int64_t>{0});
+  test::setAttr(maker.node("Squeeze", {"u"}, {"y"}, "narrower"), "axes", std::vector<int64_t>{0});
+  const auto outcome = quantize(maker, images());
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  EXPECT_EQ(outcome->made.network.opset(), 13);
+  EXPECT_GT(outcome->snr(), 25);
+}
+
+INSTANTIATE_TEST_SUITE_P(Opsets, OldOpsetTest, testing::Values(7, 8, 9, 10, 11, 12));
+
+TEST_F(QuantizerTest, OpsetsThatAreTooOldAreRefusedByName) {
+  EXPECT_THAT(test::messageOf(quantize(convolutions(weights_, {0, 0, 0}, 6), images())),
+              HasSubstr("m.onnx: opset 6 is too old to write quantization into: 7 and newer"));
+}
+
+TEST_F(QuantizerTest, AProfileWithoutAValueIsRefusedByName) {
+  Network network = *Network::read(convolutions(weights_, {0, 0, 0}).write(folder_ + "/m.onnx"));
+  RunConditions run;
+  run.dims["N"] = 1;
+  ASSERT_TRUE(setTypes(network, run));
+  const Quantizer quantizer(std::move(network), {});
+  EXPECT_THAT(test::messageOf(quantizer.quantize({})),
+              HasSubstr("the profile does not have value '"));
+}
+
+} // namespace
+} // namespace candela::quantize
