@@ -28,6 +28,7 @@ constexpr int64_t kTilesPerUnit = 8; // along a row that is longer
 // The bytes that stay in the second-level cache beside what streams through it.
 constexpr int64_t kNear = 1 << 20;
 
+/// The results of a tile: rows x columns of points, each of so many panels.
 struct TileShape {
   int rows, columns, panels;
 };
@@ -92,18 +93,18 @@ public:
 
   EpilogueWriter& epilogue() { return epilogue_; }
 
-  /// Writes rows x columns points by `panels` panels, the last of which has `lastLanes` results.
-  /// Addresses are those of the tile's first result.
-  void tile(Value a, Value weights, const Bases& at, int rows, int columns, int panels,
-            int lastLanes) {
+  /// Writes a tile, the last panel of which has `lastLanes` results. Addresses are those of its
+  /// first result.
+  void tile(Value a, Value weights, const Bases& at, const TileShape& shape, int lastLanes) {
     const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
-    const int points = rows * columns, width = panels * vectors_;
+    const int points = shape.rows * shape.columns, width = shape.panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
-    acc = axis(0, a, weights, std::move(acc), rows, columns, panels);
+    acc = axis(0, a, weights, std::move(acc), shape);
     std::vector<EpilogueWriter::Shared> shared;
     for (int k = 0; k < width; ++k) {
       const int panel = k / vectors_, first = k % vectors_ * lanes_;
-      const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
+      const int live =
+          panel + 1 == shape.panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
       shared.push_back(live ? epilogue_.shared(at, panel, first, live) : EpilogueWriter::Shared{});
     }
     const auto finishPoint = [&](const Bases& bases, int r, int x,
@@ -113,10 +114,10 @@ public:
           epilogue_.finish(sum(k), bases, each, r, x);
     };
     if (!isLong_) {
-      for (int r = 0; r < rows; ++r)
-        for (int x = 0; x < columns; ++x)
+      for (int r = 0; r < shape.rows; ++r)
+        for (int x = 0; x < shape.columns; ++x)
           finishPoint(at, r, x, [&](int k) {
-            return acc[static_cast<size_t>((r * columns + x) * width + k)];
+            return acc[static_cast<size_t>((r * shape.columns + x) * width + k)];
           });
       return;
     }
@@ -124,57 +125,56 @@ public:
     const int64_t bytes = int64_t(lanes_) * 4;
     const Value sums = b.local(points * width * bytes);
     for (size_t i = 0; i < acc.size(); ++i) b.store(acc[i], sums, static_cast<int64_t>(i) * bytes);
-    for (int r = 0; r < rows; ++r)
-      b.loop(b.i64(0), b.i64(columns), 1, [&](Value x) {
+    for (int r = 0; r < shape.rows; ++r)
+      b.loop(b.i64(0), b.i64(shape.columns), 1, [&](Value x) {
         const Value from =
-            b.at(sums, b.mul(b.add(x, b.i64(int64_t(r) * columns)), b.i64(width * bytes)));
+            b.at(sums, b.mul(b.add(x, b.i64(int64_t(r) * shape.columns)), b.i64(width * bytes)));
         finishPoint(epilogue_.moved(at, x), r, 0,
                     [&](int k) { return b.load(ty, lanes_, from, k * bytes); });
       });
   }
 
 private:
-  Values axis(size_t level, Value a, Value weights, Values acc, int rows, int columns, int panels) {
+  Values axis(size_t level, Value a, Value weights, Values acc, const TileShape& shape) {
     const SumAxis& axis = c.axes[level];
     if (level + 1 < c.axes.size())
       return b.loop(axis.count, std::move(acc), [&](Value i, const Values& carried) {
         return this->axis(level + 1, b.at(a, b.mul(i, b.i64(axis.a))),
-                          b.at(weights, b.mul(i, b.i64(axis.b))), carried, rows, columns, panels);
+                          b.at(weights, b.mul(i, b.i64(axis.b))), carried, shape);
       });
     const int64_t whole = axis.count / kUnroll * kUnroll;
     if (whole)
       acc = b.loop(whole / kUnroll, std::move(acc), [&](Value i, const Values& carried) {
         return steps(kUnroll, b.at(a, b.mul(i, b.i64(axis.a * kUnroll))),
-                     b.at(weights, b.mul(i, b.i64(axis.b * kUnroll))), carried, rows, columns,
-                     panels);
+                     b.at(weights, b.mul(i, b.i64(axis.b * kUnroll))), carried, shape);
       });
     if (whole < axis.count)
       acc = steps(static_cast<int>(axis.count - whole), b.at(a, whole * axis.a),
-                  b.at(weights, whole * axis.b), std::move(acc), rows, columns, panels);
+                  b.at(weights, whole * axis.b), std::move(acc), shape);
     return acc;
   }
 
-  Values steps(int count, Value a, Value weights, Values acc, int rows, int columns, int panels) {
+  Values steps(int count, Value a, Value weights, Values acc, const TileShape& shape) {
     const SumAxis& axis = c.axes.back();
-    const int width = panels * vectors_;
+    const int width = shape.panels * vectors_;
     // Without this the optimizer keeps an address per point alive across the loops, and spills
     // them.
     a = b.launder(a);
     for (int s = 0; s < count; ++s) {
       Values w;
-      for (int panel = 0; panel < panels; ++panel)
+      for (int panel = 0; panel < shape.panels; ++panel)
         for (int v = 0; v < vectors_; ++v)
           w.push_back(b.load(c.isInt8 ? Ty::I32 : Ty::F32, lanes_, weights,
                              s * axis.b + panel * c.bPanel + v * lanes_ * 4, c.isInt8 ? 1 : 4));
-      for (int r = 0; r < rows; ++r)
-        for (int x = 0; x < columns; ++x) {
+      for (int r = 0; r < shape.rows; ++r)
+        for (int x = 0; x < shape.columns; ++x) {
           Value one = b.load(c.isInt8 ? Ty::I32 : Ty::F32, 1, a,
                              r * c.a.row + x * c.a.column + s * axis.a, c.isInt8 ? 1 : 4);
           if (c.isInt8 && c.aIsSigned)
             one = b.bitXor(one, b.i32(static_cast<int32_t>(0x80808080u)));
           one = b.splat(one, lanes_);
           for (int k = 0; k < width; ++k) {
-            Value& sum = acc[static_cast<size_t>((r * columns + x) * width + k)];
+            Value& sum = acc[static_cast<size_t>((r * shape.columns + x) * width + k)];
             sum = c.isInt8 ? b.dot4(sum, one, w[static_cast<size_t>(k)])
                            : b.fma(one, w[static_cast<size_t>(k)], sum);
           }
@@ -295,7 +295,7 @@ private:
     const auto at = [&](Value tile, int width) {
       const Value column = b.mul(tile, b.i64(shape.columns));
       const Bases bases = tiles_.epilogue().moved(bases_, column);
-      tiles_.tile(b.at(a_, column, c.a.column), weights_, bases, rows, width, panels, lastLanes);
+      tiles_.tile(b.at(a_, column, c.a.column), weights_, bases, {rows, width, panels}, lastLanes);
     };
     const Value from = b.mul(part_, b.i64(kTilesPerUnit));
     const Value end = b.i64(grid_.columnTiles);

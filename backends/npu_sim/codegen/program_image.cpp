@@ -55,6 +55,28 @@ Access DeviceView::access(bool write) const {
   return {memory, low, elements() ? high : low, write};
 }
 
+bool stepsAlike(const DeviceView& a, const DeviceView& b) {
+  if (a.elements() != b.elements()) return false;
+  std::vector<std::array<int64_t, 2>> dims[2];
+  const DeviceView* both[2] = {&a, &b};
+  for (int side = 0; side < 2; ++side) // dims above 1, neighbours joined
+    for (int d = both[side]->rank; d-- > 0;) {
+      const int64_t extent = both[side]->dims[static_cast<size_t>(d)],
+                    stride = both[side]->strides[static_cast<size_t>(d)];
+      if (extent == 1) continue;
+      auto& list = dims[side];
+      if (!list.empty() && stride == list.back()[0] * list.back()[1])
+        list.back()[0] *= extent;
+      else
+        list.push_back({extent, stride});
+    }
+  return dims[0] == dims[1];
+}
+
+bool isSameView(const DeviceView& a, const DeviceView& b) {
+  return a.memory == b.memory && a.at == b.at && a.elem == b.elem && stepsAlike(a, b);
+}
+
 bool isImmediateInput(const cdl::Op& op, uint32_t i) {
   switch (op.kind()) {
   case cdl::Kind::Conv2d:

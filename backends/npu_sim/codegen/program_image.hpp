@@ -29,6 +29,11 @@ struct DeviceView : cdl::Shape {
   Access access(bool write) const;
 };
 
+/// Whether two views step in the same way over as many elements, from wherever they begin.
+bool stepsAlike(const DeviceView& a, const DeviceView& b);
+/// Whether two views are of the same bytes in the same order.
+bool isSameView(const DeviceView& a, const DeviceView& b);
+
 /// What integers of a type there are; of other types those of i32.
 struct IntegerLimits {
   int32_t low, high;

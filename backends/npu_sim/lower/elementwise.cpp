@@ -183,44 +183,50 @@ void rescale(LoweringState& l, const cdl::Op& op) {
   }
 }
 
+/// A view whose dims are rows, pixels and channels; -1: it has no such dim.
+struct PixelView {
+  const DeviceView& view;
+  int row = -1, pixel = -1, channel = -1;
+
+  int64_t extent(int dim) const { return dim < 0 ? 1 : view.dims[static_cast<size_t>(dim)]; }
+  /// Bytes from one to the next.
+  int64_t step(int dim) const {
+    return dim < 0 ? 0 : view.strides[static_cast<size_t>(dim)] * view.bytes;
+  }
+};
+
 /// Does the windows of a tile of rows, pixels and channels.
-void pool(LoweringState& l, const DeviceView& x, const DeviceView& y, const std::array<int, 3>& in,
-          const std::array<int, 3>& out, npu::PoolFn fn, const std::array<int64_t, 6>& window) {
+void pool(LoweringState& l, const PixelView& x, const PixelView& y, npu::PoolFn fn,
+          const PoolWindow& window) {
   namespace p = npu::descriptor::pooling;
   namespace f = npu::field::vpool;
-  const auto dim = [](const DeviceView& o, int d) {
-    return d < 0 ? int64_t{1} : o.dims[static_cast<size_t>(d)];
-  };
-  const auto stride = [](const DeviceView& o, int d) {
-    return d < 0 ? int64_t{0} : o.strides[static_cast<size_t>(d)] * o.bytes;
-  };
   npu::DescriptorValues values{};
-  values[p::kInH] = dim(x, in[0]);
-  values[p::kInW] = dim(x, in[1]);
-  values[p::kOutH] = dim(y, out[0]);
-  values[p::kOutW] = dim(y, out[1]);
-  values[p::kChannels] = dim(y, out[2]);
-  values[p::kKernelH] = window[0];
-  values[p::kKernelW] = window[1];
-  values[p::kStrideH] = window[2];
-  values[p::kStrideW] = window[3];
-  values[p::kPadTop] = window[4];
-  values[p::kPadLeft] = window[5];
-  values[p::kInRowStride] = stride(x, in[0]);
-  values[p::kInPixelStride] = stride(x, in[1]);
-  values[p::kOutRowStride] = stride(y, out[0]);
-  values[p::kOutPixelStride] = stride(y, out[1]);
-  values[p::kAType] = static_cast<int64_t>(x.type());
-  values[p::kOutType] = static_cast<int64_t>(y.type());
+  values[p::kInH] = x.extent(x.row);
+  values[p::kInW] = x.extent(x.pixel);
+  values[p::kOutH] = y.extent(y.row);
+  values[p::kOutW] = y.extent(y.pixel);
+  values[p::kChannels] = y.extent(y.channel);
+  values[p::kKernelH] = window.kernel[0];
+  values[p::kKernelW] = window.kernel[1];
+  values[p::kStrideH] = window.stride[0];
+  values[p::kStrideW] = window.stride[1];
+  values[p::kPadTop] = window.pad[0];
+  values[p::kPadLeft] = window.pad[1];
+  values[p::kInRowStride] = x.step(x.row);
+  values[p::kInPixelStride] = x.step(x.pixel);
+  values[p::kOutRowStride] = y.step(y.row);
+  values[p::kOutPixelStride] = y.step(y.pixel);
+  values[p::kAType] = static_cast<int64_t>(x.view.type());
+  values[p::kOutType] = static_cast<int64_t>(y.view.type());
   Scale one;
   one.aMult = 1;
   const npu::DescriptorValues sum = rescaleValues(one, npu::Type::kI32);
   npu::Insn insn = insnFor(npu::Op::kVpool, npu::Engine::kVector);
-  insn.values[f::kA] = x.at;
-  insn.values[f::kDst] = y.at;
+  insn.values[f::kA] = x.view.at;
+  insn.values[f::kDst] = y.view.at;
   insn.values[f::kD] = l.stream.descriptor(npu::DescriptorKind::kPooling, values, &sum);
   insn.values[f::kFn] = static_cast<int64_t>(fn);
-  l.stream.add(insn, {x.access(false), y.access(true)});
+  l.stream.add(insn, {x.view.access(false), y.view.access(true)});
 }
 
 } // namespace
@@ -355,8 +361,8 @@ void lowerReduce(LoweringState& l, const cdl::Op& op) {
                         (y.strides[1] == 1 || inner == 1) && x.strides[1] >= 0 &&
                         x.strides[1] * x.bytes < 65536;
     if (isTile && (isMax || (isSum && x.elem == CDL_I32))) {
-      pool(l, from, to, {-1, 1, 2}, {-1, -1, 1}, isSum ? npu::PoolFn::kSum : npu::PoolFn::kMax,
-           {1, length, 1, 1, 0, 0});
+      pool(l, {.view = from, .pixel = 1, .channel = 2}, {.view = to, .channel = 1},
+           isSum ? npu::PoolFn::kSum : npu::PoolFn::kMax, {.kernel = {1, length}});
       continue;
     }
     // Other channels are combined one place after the other.
@@ -378,7 +384,7 @@ void lowerReduce(LoweringState& l, const cdl::Op& op) {
 
 void lowerPool(LoweringState& l, const cdl::Op& op) {
   const DeviceView x = l.image.input(op, 0), y = l.image.output(op); // by n, h, w, c
-  std::array<int64_t, 6> window{}; // kernel, stride, pad: height and width of each
+  PoolWindow window;
   DeviceView from = x, to = y;
   bool isWhole = true, isEmpty = false;
   for (uint32_t d = 0; d < 2; ++d) {
@@ -399,9 +405,9 @@ void lowerPool(LoweringState& l, const cdl::Op& op) {
     from.dims[d + 1] -= skipped;
     to.at += first * y.strides[d + 1] * y.bytes;
     to.dims[d + 1] = end - first;
-    window[d] = kernel;
-    window[2 + d] = stride;
-    window[4 + d] = std::max<int64_t>(-start, 0);
+    window.kernel[d] = kernel;
+    window.stride[d] = stride;
+    window.pad[d] = std::max<int64_t>(-start, 0);
   }
   if (!isWhole) lowerFill(l, y, static_cast<uint64_t>(int64_t{limitsOf(y.elem).low}));
   if (isEmpty) return;
@@ -410,7 +416,8 @@ void lowerPool(LoweringState& l, const cdl::Op& op) {
     in.at += n * x.strides[0] * x.bytes;
     out.at += n * y.strides[0] * y.bytes;
     in.dims[0] = out.dims[0] = 1;
-    pool(l, in, out, {1, 2, 3}, {1, 2, 3}, npu::PoolFn::kMax, window);
+    pool(l, {.view = in, .row = 1, .pixel = 2, .channel = 3},
+         {.view = out, .row = 1, .pixel = 2, .channel = 3}, npu::PoolFn::kMax, window);
   }
 }
 

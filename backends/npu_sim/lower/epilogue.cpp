@@ -44,30 +44,6 @@ int32_t integerOf(const cdl_step_t& step) {
   }
 }
 
-/// Whether two views step in the same way over as many elements, from wherever they begin.
-bool isAlike(const DeviceView& a, const DeviceView& b) {
-  if (a.elements() != b.elements()) return false;
-  std::vector<std::array<int64_t, 2>> dims[2];
-  const DeviceView* both[2] = {&a, &b};
-  for (int side = 0; side < 2; ++side) // dims above 1, neighbours joined
-    for (int d = both[side]->rank; d-- > 0;) {
-      const int64_t extent = both[side]->dims[static_cast<size_t>(d)],
-                    stride = both[side]->strides[static_cast<size_t>(d)];
-      if (extent == 1) continue;
-      auto& list = dims[side];
-      if (!list.empty() && stride == list.back()[0] * list.back()[1])
-        list.back()[0] *= extent;
-      else
-        list.push_back({extent, stride});
-    }
-  return dims[0] == dims[1];
-}
-
-/// Whether two views are of the same bytes in the same order.
-bool isSame(const DeviceView& a, const DeviceView& b) {
-  return a.memory == b.memory && a.at == b.at && a.elem == b.elem && isAlike(a, b);
-}
-
 /// Reads the expression of a product, step by step.
 class EpilogueReader {
 public:
@@ -207,7 +183,7 @@ std::optional<uint32_t> viewUnderResult(const LoweringState& l, const cdl::Op& o
     return std::nullopt;
   for (uint32_t side = 0; side < 2; ++side)
     if (step.in[side].source == CDL_FROM_VIEW && step.in[1 - side].source == CDL_FROM_ACC &&
-        isSame(l.image.input(op, step.in[side].index), l.image.output(op)))
+        isSameView(l.image.input(op, step.in[side].index), l.image.output(op)))
       return step.in[side].index;
   return std::nullopt;
 }
@@ -236,100 +212,6 @@ void lowerSteps(LoweringState& l, const cdl::Op& op, uint32_t first) {
     };
     lowerBinary(l, binaryOf(step.fn), operand(step.in[0]), operand(step.in[1]), y);
   }
-}
-
-std::optional<Residual> residualOf(LoweringState& l, const cdl::Op& op, uint32_t next,
-                                   const Epilogue& epilogue) {
-  if (next >= l.image.instrs() || epilogue.zero != 0) return std::nullopt;
-  const cdl::Op add = l.image.op(next);
-  if (add.kind() != cdl::Kind::Rescale || add.inputs() < 6) return std::nullopt;
-  const DeviceView product = l.image.output(op), y = l.image.output(add);
-  const DeviceView a = l.image.input(add, 0), b = l.image.input(add, 4);
-  const bool isFirst = isSame(a, product), isSecond = isSame(b, product);
-  if (isFirst == isSecond || !l.image.readsAlone(op.index(), next, product.buffer))
-    return std::nullopt;
-  if (y.type() == npu::Type::kI32 || y.bytes != product.bytes) return std::nullopt;
-  Residual r;
-  r.from = isFirst ? b : a;
-  if (r.from.type() == npu::Type::kI32 || !r.from.isLocal() || r.from.buffer == product.buffer)
-    return std::nullopt;
-  // Requant goes over all three by one walk.
-  if (r.from.rank != product.rank || y.rank != product.rank || r.from.dims != product.dims ||
-      y.dims != product.dims)
-    return std::nullopt;
-  try {
-    Scale& s = r.scale;
-    s.aMult = l.image.scalar(l.image.input(add, isFirst ? 1 : 5), "the multiplier");
-    s.bMult = l.image.scalar(l.image.input(add, isFirst ? 5 : 1), "the multiplier");
-    s.shift = l.image.scalar(l.image.input(add, 2), "the shift");
-    s.zero = l.image.scalar(l.image.input(add, 3), "the zero point");
-    s.aShift =
-        static_cast<int32_t>(add.attr(isFirst ? CDL_ATTR_A_LEFT_SHIFT : CDL_ATTR_B_LEFT_SHIFT, 0));
-    s.bShift =
-        static_cast<int32_t>(add.attr(isFirst ? CDL_ATTR_B_LEFT_SHIFT : CDL_ATTR_A_LEFT_SHIFT, 0));
-    s.low = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MIN, limitsOf(y.elem).low));
-    s.high = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MAX, limitsOf(y.elem).high));
-    checkScale(s, product.elem, r.from.elem, y.elem);
-  } catch (const Refusal&) {
-    return std::nullopt; // on its own it may be done all the same, and says why not otherwise
-  }
-  return r;
-}
-
-std::optional<Pool> poolOf(const LoweringState& l, const cdl::Op& op, uint32_t next,
-                           const Epilogue& epilogue) {
-  if (next >= l.image.instrs() || epilogue.start) return std::nullopt;
-  const cdl::Op pool = l.image.op(next);
-  if (pool.kind() != cdl::Kind::Pool2d || pool.fn() != CDL_POOL2D_MAX) return std::nullopt;
-  const DeviceView y = l.image.output(op), x = l.image.input(pool, 0), end = l.image.output(pool),
-                   w = l.image.input(op, 1);
-  const DeviceView image = l.image.input(op, 0);
-  // A descriptor says images of up to 4,096, with padding.
-  if (image.dims[1] > 4000 || image.dims[2] > 4000) return std::nullopt;
-  if (x.dims != y.dims || !isSame(x, y) || !l.image.readsAlone(op.index(), next, y.buffer))
-    return std::nullopt;
-  // Scales are not negative: what is largest stays it, unless the sum with its bias wraps.
-  int64_t bias = 0;
-  for (const int32_t each : epilogue.bias) bias = std::max(bias, std::abs(int64_t{each}));
-  if (!epilogue.wide && w.dims[0] * w.dims[1] * w.dims[2] * 255 * 255 + bias > INT32_MAX)
-    return std::nullopt;
-  Pool p;
-  int64_t rows = 0;
-  for (uint32_t d = 0; d < 2; ++d) {
-    const int64_t kernel = pool.attr(CDL_ATTR_KERNEL, 1, d),
-                  stride = pool.attr(CDL_ATTR_STRIDES, 1, d);
-    const int64_t pad = pool.attr(CDL_ATTR_PADS, 0, d), extent = y.dims[d + 1];
-    const bool reaches = pad < kernel && (end.dims[d + 1] - 1) * stride - pad < extent;
-    if (kernel > 16 || stride > 16 || pad > 7 || !reaches ||
-        pool.attr(CDL_ATTR_DILATIONS, 1, d) != 1)
-      return std::nullopt;
-    p.kernel[d] = kernel;
-    p.stride[d] = stride;
-    p.pad[d] = pad;
-    // Windows that overlap are no reason to compute sums twice: all of them lie in the accumulators
-    // then.
-    if (d == 0) rows = stride < kernel ? extent : std::min(kernel, extent);
-  }
-  if (rows * y.dims[2] > l.configuration.accumulatorRows() / 2) return std::nullopt;
-  return p;
-}
-
-std::optional<Mapping> mappingOf(const LoweringState& l, uint32_t writer, const DeviceView& y,
-                                 uint32_t next) {
-  if (next >= l.image.instrs()) return std::nullopt;
-  const cdl::Op op = l.image.op(next);
-  if (op.kind() != cdl::Kind::Table) return std::nullopt;
-  const DeviceView x = l.image.input(op, 0), end = l.image.output(op);
-  Mapping m{l.image.input(op, 1), y};
-  if (!isSame(x, y) || !isAlike(end, y) || end.elem != y.elem ||
-      !l.image.readsAlone(writer, next, y.buffer))
-    return std::nullopt;
-  if (m.entries.elem != y.elem || !m.entries.isLocal() || m.entries.strides[0] != 1)
-    return std::nullopt;
-  m.to.memory = end.memory;
-  m.to.at = end.at;
-  m.to.buffer = end.buffer;
-  return m;
 }
 
 } // namespace npu_sim

@@ -1,8 +1,8 @@
-// What follows a product in one pass: bias, scale, residual, table. The device has one form of
-// epilogue, in integers alone: for each channel a bias, then a multiplier and a shift in the place
-// of a real scale (Jacob et al., "Quantization and training of neural networks for efficient
-// integer-arithmetic-only inference", CVPR 2018). An expression is read step by step as that form;
-// one that is another form is refused, and one that ends in sums is done by the vector engine.
+// The expression of a product. The device has one form of epilogue, in integers alone: for each
+// channel a bias, then a multiplier and a shift in the place of a real scale (Jacob et al.,
+// "Quantization and training of neural networks for efficient integer-arithmetic-only inference",
+// CVPR 2018). An expression is read step by step as that form; one that is another form is refused,
+// and one that ends in sums is done by the vector engine.
 #pragma once
 
 #include "lowering.hpp"
@@ -34,35 +34,5 @@ void lowerSteps(LoweringState& l, const cdl::Op& op, uint32_t first);
 /// The view that the expression adds to the product first, where it lies in the result's place,
 /// element by element: what the sums begin with.
 std::optional<uint32_t> viewUnderResult(const LoweringState& l, const cdl::Op& op);
-
-/// What the two-operand RESCALE behind a product adds to it.
-struct Residual {
-  DeviceView from; ///< of the dims of the result
-  Scale scale;     ///< a is the product, b the residual
-};
-
-/// The largest of a window of what a product leaves, taken before it is scaled.
-struct Pool {
-  std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, pad{0, 0}; ///< height, width
-};
-
-/// The instruction `next` as part of `op`, whose result it reads alone; nullopt where it is none,
-/// or another one.
-std::optional<Residual> residualOf(LoweringState& l, const cdl::Op& op, uint32_t next,
-                                   const Epilogue& epilogue);
-
-/// The windows of a POOL2D at `next` that alone reads what `op`, a convolution, leaves; nullopt
-/// where there is none, or where the largest sum need not become the largest result. The device has
-/// windows up to 16 x 16 with padding up to 7.
-std::optional<Pool> poolOf(const LoweringState& l, const cdl::Op& op, uint32_t next,
-                           const Epilogue& epilogue);
-
-/// A TABLE at `next` that alone reads `y`, which instruction `writer` wrote: its entries, and where
-/// its result goes by the walk of y.
-struct Mapping {
-  DeviceView entries, to;
-};
-std::optional<Mapping> mappingOf(const LoweringState& l, uint32_t writer, const DeviceView& y,
-                                 uint32_t next);
 
 } // namespace npu_sim

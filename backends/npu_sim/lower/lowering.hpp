@@ -70,6 +70,10 @@ void lowerBinary(LoweringState& l, npu::BinaryFn fn, const DeviceView& a, const 
                  const DeviceView& y);
 /// The device's function of a CDL_BINARY_*; throws Refusal for those that it has not.
 npu::BinaryFn binaryOf(uint16_t fn);
+/// The windows of a pool: height and width of each number.
+struct PoolWindow {
+  std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, pad{0, 0};
+};
 void lowerReduce(LoweringState& l, const cdl::Op& op);
 void lowerPool(LoweringState& l, const cdl::Op& op);
 

@@ -4,7 +4,7 @@
 // making that shorter than the weights that load behind it, then as many columns and rows as fit;
 // behind a pool it takes whole windows. What follows the product joins its pass where the device
 // has it and where no part of the result would lie over what a later part still reads.
-#include "epilogue.hpp"
+#include "fusion.hpp"
 
 #include <algorithm>
 
@@ -46,16 +46,6 @@ struct Product {
   size_t channel = 0; ///< of `epilogue`, its first one
 };
 
-/// What the device does with sums in the pass that computes them.
-struct Fusion {
-  std::optional<Epilogue> epilogue;
-  std::optional<Residual> residual;
-  std::optional<Pool> pool;
-  std::optional<DeviceView> entries; ///< of a table
-  bool addsToResult = false;         ///< sums begin with what stands in the result's place
-  npu::Type type = npu::Type::kI32;  ///< of the result
-};
-
 /// A part of the outputs, as large as half of the accumulators lets it be.
 struct Piece {
   int64_t row, rows, column, columns, channel, channels;
@@ -79,7 +69,7 @@ public:
     if (fusion_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks);
     int64_t columns = p_.outWidth, rows = p_.outHeight;
     if (fusion_.pool) { // whole rows of windows
-      const Pool& pool = *fusion_.pool;
+      const PoolWindow& pool = *fusion_.pool;
       const bool isApart = pool.stride[0] >= pool.kernel[0];
       const int64_t least =
           (isApart ? std::min(pool.kernel[0], p_.sumHeight) : p_.sumHeight) * p_.sumWidth;
@@ -133,7 +123,7 @@ private:
   Summed summed(const Piece& outputs) const {
     Summed sums{outputs};
     if (!fusion_.pool) return sums;
-    const Pool& pool = *fusion_.pool;
+    const PoolWindow& pool = *fusion_.pool;
     const auto cut = [&](size_t d, int64_t& begin, int64_t& count, int64_t extent,
                          int64_t& before) {
       const int64_t from = begin * pool.stride[d] - pool.pad[d],
@@ -308,7 +298,7 @@ private:
   /// The windows of the pool over the sums.
   void setWindows(const Summed& summed, npu::DescriptorValues& values) const {
     namespace e = npu::descriptor::epilogue;
-    const Pool& pool = *fusion_.pool;
+    const PoolWindow& pool = *fusion_.pool;
     values[e::kInH] = summed.piece.rows;
     values[e::kInW] = summed.piece.columns;
     values[e::kAccPitch] = summed.piece.rows * summed.piece.columns;
@@ -494,89 +484,6 @@ void multiply(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fu
   }
 }
 
-/// A product with what the device does behind it in the same pass.
-struct Pass {
-  DeviceView y; ///< where it ends
-  Fusion fusion;
-  uint32_t taken = 1; ///< instructions, with the product
-};
-
-bool overlaps(const DeviceView& written, const DeviceView& read) {
-  const Access a = read.access(false), b = written.access(true);
-  return a.begin < b.end && b.begin < a.end;
-}
-
-/// Finds what follows a product that has an epilogue: a residual or a pool, then a table.
-class PassFinder {
-public:
-  PassFinder(LoweringState& l, const cdl::Op& op)
-      : l_(l), op_(op), isConv_(op.kind() == cdl::Kind::Conv2d), channel_(isConv_ ? 3 : 2),
-        pass_{.y = l.image.output(op), .fusion = {}} {}
-
-  Pass find() {
-    Fusion& fusion = pass_.fusion;
-    fusion.epilogue = epilogueOf(l_, op_, static_cast<int>(channel_));
-    const uint32_t next = op_.index() + 1;
-    if (const auto residual = residualOf(l_, op_, next, *fusion.epilogue))
-      addResidual(*residual);
-    else if (isConv_)
-      addPool(poolOf(l_, op_, next, *fusion.epilogue));
-    addTable();
-    fusion.type = pass_.y.type();
-    return pass_;
-  }
-
-private:
-  /// The result of the instruction behind those that the pass has.
-  DeviceView nextEnd() const { return l_.image.output(l_.image.op(op_.index() + pass_.taken)); }
-  bool hasChannelsInside(const DeviceView& o) const {
-    return o.dims[channel_] == 1 || o.strides[channel_] == 1;
-  }
-  /// An end of the pass that is another one than the product's may lie where its operands were:
-  /// parts of it would be written before the last part reads those. Its channels lie side by side.
-  bool mayEndAt(const DeviceView& end) const {
-    const std::optional<DeviceView>& start = pass_.fusion.epilogue->start;
-    return end.isLocal() && hasChannelsInside(end) && !(start && overlaps(end, *start)) &&
-           !overlaps(end, l_.image.input(op_, 0)) && !overlaps(end, l_.image.input(op_, 1));
-  }
-  void endAt(const DeviceView& end) {
-    pass_.y = end;
-    ++pass_.taken;
-  }
-
-  void addResidual(const Residual& residual) {
-    const DeviceView end = nextEnd();
-    const bool isInside = end.dims[channel_] == 1 || residual.from.strides[channel_] == 1;
-    if (!mayEndAt(end) || !isInside) return;
-    pass_.fusion.residual = residual;
-    endAt(end);
-  }
-
-  void addPool(const std::optional<Pool>& pool) {
-    if (!pool) return;
-    const DeviceView end = nextEnd();
-    if (!mayEndAt(end)) return;
-    pass_.fusion.pool = pool;
-    endAt(end);
-  }
-
-  void addTable() {
-    const uint32_t next = op_.index() + pass_.taken;
-    const auto mapping = mappingOf(l_, next - 1, pass_.y, next);
-    if (!mapping || !mayEndAt(mapping->to) || overlaps(mapping->to, mapping->entries)) return;
-    const std::optional<Residual>& residual = pass_.fusion.residual;
-    if (residual && overlaps(mapping->to, residual->from)) return;
-    pass_.fusion.entries = mapping->entries;
-    endAt(mapping->to);
-  }
-
-  LoweringState& l_;
-  const cdl::Op& op_;
-  const bool isConv_;
-  const size_t channel_; ///< the dim of the result
-  Pass pass_;
-};
-
 /// Refuses an epilogue that is done step by step on the result and reads where the result goes;
 /// `under` may lie there, as sums begin with it.
 void needApart(LoweringState& l, const cdl::Op& op, const DeviceView& y,
@@ -608,7 +515,7 @@ uint32_t lowerProduct(LoweringState& l, const cdl::Op& op) {
   Pass pass{.y = l.image.output(op), .fusion = {}};
   if (pass.y.elements() == 0) return 1;
   if (op.expr() && pass.y.elem != sums)
-    pass = PassFinder(l, op).find();
+    pass = passOf(l, op);
   else if (pass.y.elem != sums)
     throw Refusal{CDL_REASON_DTYPE,
                   cdl::text("a product without an epilogue has sums of ", cdl::elemName(sums))};
