@@ -462,7 +462,7 @@ void simulate(Arguments& arguments, Console& console) {
   if (hasTime && simulation.measured.time.is_null())
     fail(kBadInput,
          "{}: nothing of it runs on the NPU, so that there is no time; --engine func lists the "
-         "host's steps and why",
+         "host's steps and why; --assume-int8 takes a float model as one of integers",
          arguments.run.model.path);
   if (hasTime) addLeastCycles(simulation.measured, simulation.session.report, npu);
   Json report = reportOf(arguments, npu, simulation, console);
