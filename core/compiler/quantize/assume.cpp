@@ -70,6 +70,7 @@ Result<import::onnx_io::Model> assumedModel(const std::string& path, Scheme sche
   CDL_TRY(setTypes(network, shapes));
   Settings settings;
   settings.activations.scheme = scheme;
+  settings.integerRows = true;
   settings.weights.powerOfTwo = scheme == Scheme::powerOfTwo;
   Quantizer quantizer(std::move(network), settings);
   quantizer.setProfile(assumedProfile(quantizer.network(), quantizer.observed()));

@@ -11,8 +11,8 @@ namespace candela::quantize {
 Profile assumedProfile(const Network& network, const std::set<std::string>& values);
 
 /// The float model at `path` with assumed ranges of its activations and the true ones of its
-/// weights, all else as `candela quantize` does it. Nothing is run. Failures: those of
-/// Network::read, of import, and unsupported where the model has no such form.
+/// weights, all else as `candela quantize --integer-functions` does it. Nothing is run. Failures:
+/// those of Network::read, of import, and unsupported where the model has no such form.
 Result<import::onnx_io::Model> assumedModel(const std::string& path, Scheme scheme,
                                             const RunConditions& shapes);
 

@@ -65,7 +65,7 @@ Settings settingsOf(const Arguments& a, const RunConditions& targets) {
          a.calibrator);
   // Sums of values whose zero points are 0 are one instruction; a device of integers alone has
   // nothing else for them.
-  const std::string suitable = lacksFloats(targets) ? "symmetric" : "asymmetric";
+  const std::string suitable = lacksFloats(targets) ? "symmetric-uint8" : "asymmetric";
   const auto scheme = quantize::parseScheme(a.scheme.empty() ? suitable : a.scheme);
   if (!scheme)
     fail(kBadInput, "--scheme {}: asymmetric, symmetric, symmetric-uint8 or power-of-two",
@@ -328,10 +328,9 @@ void addChoices(CLI::App* command, Arguments& a) {
                       "minmax, moving-average, percentile, entropy or mse (minmax)");
   command->add_option("--percentile", a.percentile, "of the values that are within (99.999)")
       ->check(numberIn(50, 100));
-  command->add_option(
-      "--scheme", a.scheme,
-      "asymmetric, symmetric, symmetric-uint8 or power-of-two (asymmetric; symmetric "
-      "where the first backend of --backend has no floats)");
+  command->add_option("--scheme", a.scheme,
+                      "asymmetric, symmetric, symmetric-uint8 or power-of-two (asymmetric; "
+                      "symmetric-uint8 where the first backend of --backend has no floats)");
   command->add_option("--activations", a.activations, "uint8, int8 or int16 (uint8)");
   command->add_option("--weights", a.weights, "int8 or int4 (int8)");
   command->add_flag("--per-tensor", a.perTensor, "one step for all weights of a node");

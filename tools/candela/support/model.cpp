@@ -55,7 +55,7 @@ void ModelOptions::addTilingTo(CLI::App* command) {
 }
 
 void ModelOptions::addAssumeInt8To(CLI::App* command) {
-  command->add_flag("--assume-int8{asymmetric}", assumedScheme,
+  command->add_flag("--assume-int8{symmetric-uint8}", assumedScheme,
                     "quantize a float model with assumed scales first, by a scheme of `candela "
                     "quantize`: what it costs in integers, not what it answers");
 }
