@@ -618,7 +618,10 @@ static inline int cdl_check_instr_views(cdl_check_t* c, const cdl_instr_t* in,
   for (i = 0; i < (uint32_t)in->inputs + in->outputs; ++i) {
     const cdl_view_t* v = cdl_get_view(m, in->first_view + i);
     int written = i >= in->inputs;
-    cdl_at(c, written ? "output" : "input", written ? i - in->inputs : i);
+    if (written)
+      cdl_at(c, "output", i - in->inputs);
+    else
+      cdl_at(c, "input", i);
     if (!cdl_check_view(c, v) || !cdl_check_extent(c, v, trips) ||
         (written && !cdl_check_written(c, v)))
       return 0;

@@ -259,10 +259,13 @@ static inline void cdl_packed_set(void* data, int64_t index, int bits, int value
   static inline T cdl_neg_##N(T a) { return (T)((W)0 - (W)a); }                                    \
   static inline T cdl_abs_##N(T a) { return a < (T)1 ? cdl_neg_##N(a) : a; }                       \
   static inline T cdl_div_##N(T a, T b) {                                                          \
-    return b == 0 ? (T)0 : b == (T) - 1 && (T) - 1 < (T)1 ? cdl_neg_##N(a) : (T)(a / b);           \
+    if (b == 0) return (T)0;                                                                       \
+    if (b == (T) - 1 && (T) - 1 < (T)1) return cdl_neg_##N(a);                                     \
+    return (T)(a / b);                                                                             \
   }                                                                                                \
   static inline T cdl_rem_##N(T a, T b) {                                                          \
-    return b == 0 ? a : b == (T) - 1 && (T) - 1 < (T)1 ? (T)0 : (T)(a % b);                        \
+    if (b == 0) return a;                                                                          \
+    return b == (T) - 1 && (T) - 1 < (T)1 ? (T)0 : (T)(a % b);                                     \
   }                                                                                                \
   static inline T cdl_shl_##N(T a, T b) {                                                          \
     return (uint64_t)b < WIDTH ? (T)((W)a << ((W)b & (WIDTH - 1))) : (T)0;                         \
