@@ -124,8 +124,10 @@ public:
       if (info_.tolerance == Tolerance::Composite) return std::move(results_);
       // A device may have the functions in it, each as good as its row.
       CDL_ASSIGN(const std::vector<Interval> whole, decomposed(false));
-      for (size_t r = 0; r < results_.size(); ++r)
-        include(results_[r], whole[r].lo), include(results_[r], whole[r].hi);
+      for (size_t r = 0; r < results_.size(); ++r) {
+        include(results_[r], whole[r].lo);
+        include(results_[r], whole[r].hi);
+      }
       return std::move(results_);
     }
     if (elementwise) {

@@ -20,7 +20,8 @@ CaseResult alignment(const std::vector<std::string>& words, Port& port) {
   };
   shift(CDL_ATTR_A_LEFT_SHIFT, words[two ? 3 : 2]);
   if (two) {
-    ofInts(*parseElem(words[2])), ofInts(Elem::i32_);
+    ofInts(*parseElem(words[2]));
+    ofInts(Elem::i32_);
     shift(CDL_ATTR_B_LEFT_SHIFT, words[4]);
   }
   return builder.output(Elem::i8_, {7}).tryRefusal(port);

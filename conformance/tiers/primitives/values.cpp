@@ -159,15 +159,18 @@ Fill near(Elem from, Elem to) {
         if (std::isfinite(lower) && std::isfinite(upper)) add(lower / 2 + upper / 2);
       }
       const double largest = largestReal(to), step = judge::ulpAt(to, largest);
-      for (const double v : {largest, largest + step / 2, largest + step, judge::leastOf(to) / 2})
-        add(v), add(-v);
+      for (const double v : {largest, largest + step / 2, largest + step, judge::leastOf(to) / 2}) {
+        add(v);
+        add(-v);
+      }
       if (!isFloat(from)) addLengths(values, from, {8, 11, 24, 53}, random);
     } else {
       const IntegerRange range = integerRange(to), wide = integerRange(Elem::i64_);
       for (const __int128 limit :
            {range.lowest, range.highest, wide.lowest, wide.highest, __int128(0), __int128(3)})
         for (const double by : {-1.5, -1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0, 1.5}) {
-          add(static_cast<double>(limit) + by), add(-static_cast<double>(limit) - by);
+          add(static_cast<double>(limit) + by);
+          add(-static_cast<double>(limit) - by);
           if (!isFloat(from))
             addOnce(values, static_cast<uint64_t>(limit + int(by)) & elemMask(from));
         }

@@ -167,7 +167,8 @@ Token TokenStream::number() {
     return token;
   }
   if (token.text.empty() && current() == '0' && current(1) == 'x' && isHexDigit(current(2))) {
-    eat(), eat();
+    eat();
+    eat();
     while (isHexDigit(current())) eat();
     return token;
   }

@@ -24,13 +24,13 @@ struct Link {
 struct Chain {
   std::vector<Link> links;
   Work work; ///< of the first link, whose axes are the chain's
-  /// Where a pool's places are the axes: the first link by its own, and each of those over the
-  /// chain's.
+  /// Set where a pool's places are the chain's axes: the first link over its own axes, and the map
+  /// of each of those over the chain's.
   Work head;
   std::vector<DimMap> headAxes;
 
   const Link& last() const { return links.back(); }
-  /// Where it stands among the instructions: at its last link.
+  /// Its place among the instructions: that of its last link.
   uint32_t place() const { return last().instr; }
 };
 

@@ -18,9 +18,9 @@ struct Emitted {
   TiledStep step;
 };
 
-/// Where a buffer is while it stays in local memory.
+/// The local buffer, of the same size, of a value that stays in local memory.
 struct Kept {
-  uint32_t buffer = kNone; ///< in local memory, of the same size
+  uint32_t buffer = kNone;
 };
 
 /// Adds the local buffers to the Program and returns the instructions. `kept[p]`: of ports that

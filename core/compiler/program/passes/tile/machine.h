@@ -47,7 +47,7 @@ struct Machine {
   std::shared_ptr<const capabilities::Target> target;
 };
 
-/// From text: memories and settings, comma-separated.
+/// A machine from text: memories and settings, comma-separated.
 /// "l2=64K,l1=8K:align=32,bytes_per_cycle=8,engines=3". A memory is
 /// NAME=BYTES[K|M][:align=N][:sums]; settings are bytes_per_cycle, copy_cycles, instr_cycles, rows,
 /// columns, lanes, stores_last (0 or 1), and engines: 1 for all instructions, or 3 (compute 0, load
@@ -57,8 +57,8 @@ Result<Machine> parseMachine(std::string_view text);
 /// the numbers above where it leaves them open; nullopt where it declares no local memory. With
 /// three engines or more, unless it says otherwise, the second one loads and the third one stores.
 std::optional<Machine> machineOf(const capabilities::Target& target);
-/// What cannot be: no memory, a capacity of 0, an alignment that is no power of two, sums in the
-/// only memory, names twice.
+/// Refuses a machine that cannot be: no memory, a capacity of 0, an alignment that is no power of
+/// two, sums in the only memory, names twice.
 Status checkMachine(const Machine& machine);
 
 } // namespace candela::program::passes::tile

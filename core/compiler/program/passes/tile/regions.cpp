@@ -49,7 +49,7 @@ public:
     input({view.dims[0] > 1 ? along(axis) : all()});
   }
   bool hasOperand() const { return work_.inputs.size() < instr_.operandCount(); }
-  /// What the epilogue reads has the result's dims.
+  /// Gives all other operands the map of the result: what the epilogue reads has its dims.
   Work finish(const ViewMap& result) {
     while (work_.outputs.size() < instr_.outputs.size()) output(result);
     while (work_.inputs.size() < instr_.inputs.size()) input(result);
@@ -57,8 +57,8 @@ public:
   }
 
 private:
-  /// By physical dim. Cuts of an axis fall between blocks; where a window moves along blocks, or
-  /// elements share bytes, there are none.
+  /// A map by physical dim. Cuts of an axis fall between blocks; where a window moves along blocks,
+  /// or elements share bytes, there are none.
   ViewMap physical(ViewMap logical, const View& view) {
     if (isPacked(view.elem))
       for (const DimMap& map : logical)
