@@ -156,8 +156,8 @@ private:
   std::vector<cdl_binding_t> bindings_;
 };
 
-/// A Program on a device: through door 2 compiled once, through door 1 as it stands. A device that
-/// computes on local memories gets it in tiles.
+/// A Program on a device: through the program API compiled once, through the primitive API as it
+/// stands. A device that computes on local memories gets it in tiles.
 class OnDevice {
 public:
   OnDevice(const Program& program, std::shared_ptr<Device> device)

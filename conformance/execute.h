@@ -23,14 +23,14 @@ struct Trial {
   bool trustsSteps = false;
 };
 
-/// Runs a trial three times on the port, by the door that it has: two runs on different inputs,
-/// then one on the first ones again. Every buffer lies between guard bands in memory of its own;
-/// outputs are poisoned before, differently in each run; inputs and constants must be as they were.
-/// An instruction that no row takes is unsupported (with the row's reason), one that a row calls
-/// EMULATED is emulated; a refusal of what a row calls NATIVE is a failure, as is an answer other
-/// than NATIVE of the executable. A device that calls itself deterministic gives equal bytes for
-/// equal inputs. Right, but with bounds of more than a tenth of the magnitude on more than a tenth
-/// of the elements: mistrusted.
+/// Runs a trial three times on the port, by the interface that it has: two runs on different
+/// inputs, then one on the first ones again. Every buffer lies between guard bands in memory of its
+/// own; outputs are poisoned before, differently in each run; inputs and constants must be as they
+/// were. An instruction that no row takes is unsupported (with the row's reason), one that a row
+/// calls EMULATED is emulated; a refusal of what a row calls NATIVE is a failure, as is an answer
+/// other than NATIVE of the executable. A device that calls itself deterministic gives equal bytes
+/// for equal inputs. Right, but with bounds of more than a tenth of the magnitude on more than a
+/// tenth of the elements: mistrusted.
 CaseResult tryOut(const Trial& trial, Port& port);
 
 /// The program breaks a rule that its image does not show: the device must refuse it, with

@@ -4,7 +4,7 @@
 
 #include "conformance/case.h"
 
-/// The tiers, each a rung of the porting guide.
+/// The tiers, each a level of the porting guide.
 namespace candela::conformance {
 
 struct Tier {

@@ -1,4 +1,4 @@
-// The first rung: programs, built when they are first needed, and the launch of their kernels.
+// The first level: programs, built when they are first needed, and the launch of their kernels.
 #include "opencl.hpp"
 
 namespace {

@@ -39,7 +39,7 @@ struct Fault {
   std::function<void(cdl_capabilities_t&, std::vector<cdl_row_t>&)> capabilities = {};
   /// slots that do something else
   void (*table)(cdl_plugin_t& table) = nullptr;
-  /// it is of a backend of door 2
+  /// it is of a backend of the program API
   bool compiles = false;
   bool hangs = false; ///< some call of it never returns
 };

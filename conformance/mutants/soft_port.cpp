@@ -8,7 +8,7 @@
 namespace candela::conformance::mutants {
 namespace {
 
-/// What is the same behind both doors: memory, queues and negotiation are the comfort layer's,
+/// What is the same behind both interfaces: memory, queues and negotiation are the comfort layer's,
 /// instructions and capabilities soft's own, the fault comes on top.
 template <class Base> class SoftDevice : public Base {
 public:
@@ -70,7 +70,7 @@ private:
   std::vector<cdl_row_t> rows_;
 };
 
-/// Door 1.
+/// The primitive API.
 class SoftPort : public SoftDevice<cdl::PrimitiveBackend> {};
 
 cdl::Status runInstrs(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
@@ -94,7 +94,7 @@ cdl::Status runInstrs(cdl_queue_t* queue, const cdl_image_t* image, uint32_t fir
   return cdl::ok();
 }
 
-/// Door 2: what is compiled is the image.
+/// The program API: what is compiled is the image.
 class SoftCompiler : public SoftDevice<cdl::ProgramBackend> {
 public:
   class Program : public cdl::Executable {

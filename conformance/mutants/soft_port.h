@@ -7,8 +7,8 @@
 
 namespace candela::conformance::mutants {
 
-/// core/runtime/host_executor as a plugin, through the same doors as a vendor's: the backend `soft`
-/// under test, and the base of the faulty ones. Its options:
+/// core/runtime/host_executor as a plugin, through the same interfaces as a vendor's: the backend
+/// `soft` under test, and the base of the faulty ones. Its options:
 ///   fault  a fault to have, by name (fault.h)
 ///   door   run (default) or compile
 cdl_code_t softQuery(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);

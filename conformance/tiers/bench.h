@@ -141,8 +141,8 @@ private:
   CaseResult::Outcome skipped_ = CaseResult::Outcome::passed;
 };
 
-/// y = x, a Program of one COPY of so many bytes, through the door that the device has. Several
-/// threads submit, each on its own queue.
+/// y = x, a Program of one COPY of so many bytes, through the interface that the device has.
+/// Several threads submit, each on its own queue.
 class Echo {
 public:
   static Result<std::unique_ptr<Echo>> make(Bench& bench, uint64_t bytes);
@@ -156,7 +156,7 @@ public:
   /// Offsets are multiples of the alignment.
   Status submit(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, uint64_t yOffset = 0,
                 uint64_t xOffset = 0);
-  /// Door 2 alone.
+  /// The program API alone.
   Status execute(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, std::span<const cdl_timeline_t> wait,
                  cdl_timeline_t signal, uint64_t yOffset = 0, uint64_t xOffset = 0);
 

@@ -406,7 +406,7 @@ Status runsInFlight(Bench& bench, const Choice&) {
   return Status::ok();
 }
 
-// ---- execute with timelines: door 2 ----
+// ---- execute with timelines: the program API ----
 
 struct Executed {
   std::unique_ptr<Echo> echo;

@@ -43,7 +43,7 @@ extern "C" {
 /* The numbers of spec/codes.toml. */
 typedef enum {
   CANDELA_OK = 0,
-  CANDELA_INVALID_ARGUMENT = 1, /* the call is wrong: mend it */
+  CANDELA_INVALID_ARGUMENT = 1, /* the call is wrong: fix it */
   CANDELA_INCOMPATIBLE = 2,     /* versions do not fit */
   CANDELA_UNSUPPORTED = 3,      /* operators or features that are not there */
   CANDELA_REFUSED = 4,          /* a backend refused, or require_native could not be held */

@@ -1,4 +1,4 @@
-// Both doors of loaded plugins: what they claim, memory and queues, runs, refusals and faults.
+// Both interfaces of loaded plugins: what they claim, memory and queues, runs, refusals and faults.
 #include "host.h"
 
 #include <gmock/gmock.h>

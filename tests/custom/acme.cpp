@@ -1,4 +1,4 @@
-// A backend with ops of the domain com.acme, behind either door (ACME_DOOR). Every other op is
+// A backend with ops of the domain com.acme, behind either interface (ACME_DOOR). Every other op is
 // EMULATED, or the host's.
 //
 //   Blend   y = gain * x * table (+ bias), then max(y, 0) in mode "relu", which no row takes. Has

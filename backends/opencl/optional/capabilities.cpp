@@ -1,4 +1,4 @@
-// The second rung: what is claimed beyond the primitives that the profiles ask for.
+// The second level: what is claimed beyond the primitives that the profiles ask for.
 #include "../opencl.hpp"
 
 void OpenCl::claimOptional() {

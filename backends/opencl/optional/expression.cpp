@@ -1,4 +1,4 @@
-// The second rung: the steps of an expression as they are.
+// The second level: the steps of an expression as they are.
 #include "../primitives/map.hpp"
 
 cdl::Status OpenCl::elementwise(const cdl::Elementwise& op) {

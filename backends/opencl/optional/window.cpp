@@ -1,4 +1,4 @@
-// The second rung: CONV2D and POOL2D, 16 neighbours along a row of y at a time.
+// The second level: CONV2D and POOL2D, 16 neighbours along a row of y at a time.
 #include "../opencl.hpp"
 
 namespace {

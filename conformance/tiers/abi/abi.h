@@ -122,7 +122,7 @@ Result<const Sample*> claimedSample(Port& port);
 /// "no instruction is NATIVE".
 CaseResult nothingClaimed();
 
-/// A sample on a device: image, bindings, and the call of whichever door there is.
+/// A sample on a device: image, bindings, and the call of whichever interface there is.
 class Work {
 public:
   static Result<std::unique_ptr<Work>> on(RawDevice& device, const Sample& sample,
@@ -144,7 +144,7 @@ public:
 
   RawDevice& device;
   cdl_queue_t* queue = nullptr;
-  cdl_executable_t* executable = nullptr; ///< of door 2
+  cdl_executable_t* executable = nullptr; ///< of the program API
   std::vector<cdl_binding_t> buffers;
   uint64_t submitted = 0; ///< the queue's timeline
 

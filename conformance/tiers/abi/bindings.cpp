@@ -1,4 +1,4 @@
-// Bindings that are not there, too small, elsewhere or misaligned, behind either door.
+// Bindings that are not there, too small, elsewhere or misaligned, behind either interface.
 #include "conformance/tiers/abi/abi.h"
 
 namespace candela::conformance::tiers::abi {

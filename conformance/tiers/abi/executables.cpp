@@ -13,7 +13,7 @@ struct Prepared {
   std::unique_ptr<Work> work;
 };
 
-/// Runs a check on an executable of the claimed sample; without door 2, or the slot, it is
+/// Runs a check on an executable of the claimed sample; without the program API, or the slot, it is
 /// unsupported by name.
 Check onExecutable(const char* slot, bool (*has)(const cdl_plugin_t&),
                    Outcome (*check)(RawDevice&, Work&)) {

@@ -1,4 +1,4 @@
-// Images that a door cannot read, or is not to run.
+// Images that an interface cannot read, or is not to run.
 #include <cstring>
 #include <random>
 
@@ -21,7 +21,7 @@ Result<PageEnd> edited(const Sample& sample, const Edit& edit) {
   return image;
 }
 
-/// What a door answers this image. Door 1 is asked for these instructions.
+/// What an interface answers this image. The primitive API is asked for these instructions.
 Result<cdl_code_t> give(RawDevice& device, const cdl_image_t* image, Said& said, uint32_t first = 1,
                         uint32_t count = 1) {
   CDL_ASSIGN(cdl_queue_t * queue, device.queue());
@@ -99,7 +99,7 @@ Check instructions(uint32_t first, uint32_t count) {
     CDL_ASSIGN(const Sample* sample, claimedSample(port));
     CDL_ASSIGN(const auto device, RawDevice::open(port));
     if (device->compiles())
-      return CaseResult::unsupported("it has door 2: whole programs are sent");
+      return CaseResult::unsupported("it has the program API: whole programs are sent");
     if (!sample) return nothingClaimed();
     CDL_ASSIGN(const PageEnd image, edited(*sample, nullptr));
     Said said;

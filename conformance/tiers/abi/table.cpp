@@ -18,7 +18,7 @@ Outcome requiredSlots(Port& port) {
 
 Outcome doors(Port& port) {
   CDL_ASSIGN(const cdl_plugin_t t, tableOf(port));
-  if (!t.run && !t.compile) return wrong("there is no door: run and compile are null");
+  if (!t.run && !t.compile) return wrong("there is no interface: run and compile are null");
   const std::pair<const char*, std::vector<bool>> together[] = {
       {"compile, executable_destroy, execute", {!t.compile, !t.executable_destroy, !t.execute}},
       {"executable_save, executable_load", {!t.executable_save, !t.executable_load}},

@@ -65,8 +65,8 @@ public:
 
   /// The best row's answer: native before emulated before none.
   Answer query(const InstrDesc& desc) const;
-  /// Without the emulated rows: what a backend that compiles whole programs (door 2) is asked for,
-  /// since the host cannot step in between.
+  /// Without the emulated rows: what a backend that compiles whole programs (the program API) is
+  /// asked for, since the host cannot step in between.
   Target nativeOnly() const;
   /// True when some row has this kind, whatever the function and the types.
   bool hasKind(uint16_t kind) const;

@@ -100,7 +100,8 @@ public:
   const capabilities::Target& target() const { return *target_; }
   const Options& options() const { return options_; }
   std::string name() const;
-  /// True when the plugin compiles whole programs (door 2); else it runs instructions (door 1).
+  /// True when the plugin compiles whole programs (the program API); else it runs instructions (the
+  /// primitive API).
   bool compiles() const { return table().compile != nullptr; }
 
   Result<std::shared_ptr<DeviceMemory>> allocate(uint32_t space, uint64_t bytes,

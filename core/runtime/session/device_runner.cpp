@@ -36,7 +36,7 @@ Status promised(const Status& status) {
                  : status;
 }
 
-/// Runs a Program on a device through either door.
+/// Runs a Program on a device through either interface.
 class DeviceRunner : public ImageRunner<Context> {
 public:
   DeviceRunner(const bundle::BundlePartition& partition, std::shared_ptr<plugin::Device> device)
@@ -346,8 +346,8 @@ private:
     return Status::ok();
   }
 
-  /// Door 1: runs of native instructions of one block go to the backend, what lies between runs in
-  /// soft.
+  /// The primitive API: runs of native instructions of one block go to the backend, what lies
+  /// between runs in soft.
   Status interpret(Context& context, const cdl_bindings_t& bindings, RunStats& stats) {
     const uint32_t end = image_->instrs.count;
     int64_t loops[CDL_MAX_LOOP_NESTING] = {};

@@ -44,8 +44,8 @@ struct Refusal {
   std::string text;
 };
 
-/// Compiles (door 2) or checks (door 1) for a device; without one the host runs the Program. On
-/// Code::refused, *refusal says which instruction.
+/// Compiles (program API) or checks (primitive API) for a device; without one the host runs the
+/// Program. On Code::refused, *refusal says which instruction.
 Result<std::unique_ptr<Runner>> makeRunner(const bundle::Bundle& bundle,
                                            const bundle::BundlePartition& partition,
                                            std::shared_ptr<plugin::Device> device,

@@ -105,7 +105,7 @@ private:
   Status failure_;
 };
 
-/// The base of both doors. Objects are made by the plugin's entry (CDL_BACKEND): one for the
+/// The base of both interfaces. Objects are made by the plugin's entry (CDL_BACKEND): one for the
 /// table's names and options, then one per open device. Functions of one device are called by
 /// several threads unless they say otherwise. Its constructor says what the device can do, by the
 /// functions of Capabilities.

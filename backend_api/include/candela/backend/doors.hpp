@@ -6,9 +6,9 @@
 
 namespace cdl {
 
-/// Door 1. Override what the device does itself, publicly; the rest is EMULATED by the host. Each
-/// function runs one instruction to its end; one queue calls one at a time, several queues at the
-/// same time.
+/// The primitive API. Override what the device does itself, publicly; the rest is EMULATED by the
+/// host. Each function runs one instruction to its end; one queue calls one at a time, several
+/// queues at the same time.
 class PrimitiveBackend : public Backend {
 public:
   using Backend::Backend;
@@ -80,8 +80,8 @@ public:
   }
 };
 
-/// Door 2. compile sees a checked image; what it cannot do it refuses with refused(instr, reason,
-/// text).
+/// The program API. compile sees a checked image; what it cannot do it refuses with refused(instr,
+/// reason, text).
 class ProgramBackend : public Backend {
 public:
   using Backend::Backend;
