@@ -39,8 +39,9 @@ TEST(MayRefuse, OnlyWhatTheHostRefusesToo) {
     EXPECT_FALSE(random::mayRefuse(recipe)) << "seed " << seed << " runs everywhere";
   }
   EXPECT_GE(lowered, 3);
-  EXPECT_TRUE(random::mayRefuse(random::randomGraph(24)))
-      << "an op of a type that no row of the host takes";
+  uint64_t refused = 13;
+  while (refused < 200 && !random::mayRefuse(random::randomGraph(refused))) ++refused;
+  EXPECT_LT(refused, 200u) << "no op of a type that no row of the host takes";
 }
 
 bool isWrong(const random::Recipe& recipe, const random::Executor& executor) {
