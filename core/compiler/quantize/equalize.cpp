@@ -34,7 +34,7 @@ bool isLayer(const Node& node) {
 }
 
 /// A Conv or Gemm with what its channels are scaled by.
-struct Layer {
+struct ScaledLayer {
   int node = -1;
   WeightView view;
   std::vector<double> magnitudes;        ///< [outputChannels][inputs]: the largest over the taps
@@ -46,7 +46,7 @@ struct Layer {
 };
 
 /// A pair of layers by their index.
-struct Pair {
+struct LayerPair {
   size_t first = 0, second = 0;
   std::vector<bool> isScaled; ///< by channel
 };
@@ -69,11 +69,11 @@ public:
     double farthest = 1;
     while (farthest > kConverged && result_.sweeps < kMostSweeps) {
       farthest = 0;
-      for (const Pair& pair : pairs_) farthest = std::max(farthest, scale(pair));
+      for (const LayerPair& pair : pairs_) farthest = std::max(farthest, scale(pair));
       ++result_.sweeps;
     }
-    for (const Pair& pair : pairs_) report(pair);
-    for (const Layer& layer : layers_) write(layer);
+    for (const LayerPair& pair : pairs_) report(pair);
+    for (const ScaledLayer& layer : layers_) write(layer);
     network_.index();
     network_.dropUnused();
     return std::move(result_);
@@ -165,7 +165,7 @@ private:
     if (!reader || reader->inputChannels() != channels || isTurned)
       return leaveOut(fmt::format("node '{}' reads its channels in another order",
                                   network_.nodeName(follower.node)));
-    Pair pair{layerOf(node, 1), layerOf(follower.node, follower.taps), {}};
+    LayerPair pair{layerOf(node, 1), layerOf(follower.node, follower.taps), {}};
     const std::vector<double> made = madeBy(pair), read = readBy(pair);
     const double mostMade = *std::ranges::max_element(made),
                  mostRead = *std::ranges::max_element(read);
@@ -177,11 +177,11 @@ private:
   /// The layer of the node; a new one where there is none yet. A layer is a follower before it has
   /// one itself: nodes are in order.
   size_t layerOf(int node, int64_t taps) {
-    const auto at = std::ranges::find(layers_, node, &Layer::node);
+    const auto at = std::ranges::find(layers_, node, &ScaledLayer::node);
     if (at != layers_.end()) return static_cast<size_t>(at - layers_.begin());
     const Node& product = network_.node(node);
     const Tensor& weights = *network_.constant(product.inputs[1]);
-    Layer layer;
+    ScaledLayer layer;
     layer.node = node;
     layer.view = *viewOf(product, weights, taps);
     const WeightView& view = layer.view;
@@ -206,8 +206,8 @@ private:
   }
 
   /// By channel: the largest of the weights that make it.
-  std::vector<double> madeBy(const Pair& pair) {
-    Layer& layer = layers_[pair.first];
+  std::vector<double> madeBy(const LayerPair& pair) {
+    ScaledLayer& layer = layers_[pair.first];
     std::vector<double> ranges(layer.ofOutput.size(), 0);
     for (int64_t output = 0; output < layer.view.outputChannels(); ++output)
       for (int64_t input = 0; input < layer.view.inputs.count; ++input)
@@ -216,8 +216,8 @@ private:
     return ranges;
   }
   /// By channel: the largest of the weights that read it.
-  std::vector<double> readBy(const Pair& pair) {
-    Layer& layer = layers_[pair.second];
+  std::vector<double> readBy(const LayerPair& pair) {
+    ScaledLayer& layer = layers_[pair.second];
     std::vector<double> ranges(layer.ofInput.size(), 0);
     for (int64_t output = 0; output < layer.view.outputChannels(); ++output)
       for (int64_t input = 0; input < layer.view.inputs.count; ++input) {
@@ -228,7 +228,7 @@ private:
   }
 
   /// Makes both ranges of each channel the same; returns how far the farthest factor was from 1.
-  double scale(const Pair& pair) {
+  double scale(const LayerPair& pair) {
     const std::vector<double> made = madeBy(pair), read = readBy(pair);
     std::vector<double> factors(made.size(), 1);
     double farthest = 0;
@@ -237,8 +237,8 @@ private:
       factors[c] = std::sqrt(made[c] / read[c]);
       farthest = std::max(farthest, std::abs(std::log(factors[c])));
     }
-    Layer& first = layers_[pair.first];
-    Layer& second = layers_[pair.second];
+    ScaledLayer& first = layers_[pair.first];
+    ScaledLayer& second = layers_[pair.second];
     for (size_t c = 0; c < factors.size(); ++c) {
       first.ofOutput[c] /= factors[c];
       second.ofInput[c] *= factors[c];
@@ -252,7 +252,7 @@ private:
     return farthest;
   }
 
-  void report(const Pair& pair) {
+  void report(const LayerPair& pair) {
     const std::vector<double>& factors = layers_[pair.first].ofOutput;
     result_.pairs.push_back(
         {network_.nodeName(layers_[pair.first].node), network_.nodeName(layers_[pair.second].node),
@@ -260,7 +260,7 @@ private:
   }
 
   /// Gives the layer weights and a bias of its own, for others may have read the same ones.
-  void write(const Layer& layer) {
+  void write(const ScaledLayer& layer) {
     Node& node = network_.model.graph.nodes[static_cast<size_t>(layer.node)];
     const Tensor& weights = *network_.constant(node.inputs[1]);
     const WeightView& view = layer.view;
@@ -293,8 +293,8 @@ private:
   }
 
   Network& network_;
-  std::vector<Layer> layers_;
-  std::vector<Pair> pairs_;
+  std::vector<ScaledLayer> layers_;
+  std::vector<LayerPair> pairs_;
   Equalization result_;
 };
 

@@ -51,6 +51,7 @@ struct Arguments {
   bool channels = false;
   bool prefersInt16 = false;
   bool equalizes = false;
+  bool correctsBias = false;
 };
 
 /// Whether the first of the devices has no float arithmetic.
@@ -81,6 +82,7 @@ Settings settingsOf(const Arguments& a, const RunConditions& targets) {
   settings.weights = {weights.at(a.weights), !a.perTensor, a.block, *scheme == Scheme::powerOfTwo};
   settings.weightsOnly = a.weightsOnly;
   settings.integerRows = a.integerFunctions || lacksFloats(targets);
+  settings.correctsBias = a.correctsBias;
   return settings;
 }
 
@@ -196,6 +198,8 @@ void checkUsage(const Arguments& a) {
     fail(kBadInput, "--data: no data to run the model on, and no --load-profile");
   if ((a.mostLoss || a.leastSnr) && a.data.empty())
     fail(kBadInput, "--max-loss and --min-snr need --data");
+  if (a.correctsBias && a.data.empty())
+    fail(kBadInput, "--correct-bias needs --data: a profile does not hold what layers make of it");
   if (a.mostLoss && a.labels.empty()) fail(kBadInput, "--max-loss needs --labels");
   if (a.block && a.weights != "int4" && !a.weightsOnly)
     fail(kBadInput, "--block {}: blocks are for --weights int4 and for --weights-only", a.block);
@@ -299,6 +303,7 @@ Quantizer quantizerOf(const Work& work) {
   const bool isSeen = work.samples.samples() > 0 && a.profiles.empty();
   quantizer.setProfile(isSeen ? seenProfile(a, quantizer, work.samples, work.run)
                               : loadedProfile(a, work.networks));
+  quantizer.setData(work.samples, work.run);
   return quantizer;
 }
 
@@ -330,6 +335,16 @@ double snrOf(const Work& work, const Quantizer& quantizer, const Pins& pins) {
 double snrWithoutEqualizing(const Work& work, const Quantizer& quantizer, const Pins& pins) {
   Quantizer other(work.networks.read, quantizer.settings());
   other.setProfile(seenProfile(work.a, other, work.samples, work.run));
+  other.setData(work.samples, work.run);
+  return snrOf(work, other, pins);
+}
+
+/// With other settings for the same network.
+double snrWith(const Work& work, const Settings& settings, const Quantizer& quantizer,
+               const Pins& pins) {
+  Quantizer other(quantizer.network(), settings);
+  other.setProfile(quantizer.profile());
+  other.setData(work.samples, work.run);
   return snrOf(work, other, pins);
 }
 
@@ -337,15 +352,27 @@ std::string didText(const quantize::Equalization& equalization) {
   return fmt::format("{} pairs of layers equalized, {} layers left out", equalization.pairs.size(),
                      equalization.leftOut.size());
 }
+std::string didText(const quantize::BiasCorrection& biases) {
+  return fmt::format("{} biases corrected by {} runs, {} layers left out", biases.nodes.size(),
+                     biases.runs, biases.leftOut.size());
+}
 
 /// What the options that may pay or not did, each against all others.
-void judgeImprovements(const Work& work, const Quantizer& quantizer, QuantizeReport& report) {
+void judgeImprovements(const Work& work, const Quantizer& quantizer, const Quantized& made,
+                       QuantizeReport& report) {
   std::optional<double> with;
   if (report.comparison) with = quantize::worstSnr(quantizer.network(), *report.comparison);
   report.equalization = work.networks.equalization;
   if (report.equalization) {
     Improvement improvement{"--equalize", didText(*report.equalization), {}};
     if (with) improvement.measured = {*with, snrWithoutEqualizing(work, quantizer, report.pins)};
+    report.improvements.push_back(std::move(improvement));
+  }
+  if (made.biases) {
+    Improvement improvement{"--correct-bias", didText(*made.biases), {}};
+    Settings settings = quantizer.settings();
+    settings.correctsBias = false;
+    if (with) improvement.measured = {*with, snrWith(work, settings, quantizer, report.pins)};
     report.improvements.push_back(std::move(improvement));
   }
 }
@@ -378,7 +405,7 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
         work.labels.empty() ? a.compared : work.samples.runs(), work.labels, work.run,
         [&](double done) { progress.update("runs", done); }));
   }
-  judgeImprovements(work, quantizer, report);
+  judgeImprovements(work, quantizer, made, report);
   if (!a.writePins.empty()) {
     const std::string text = pinsText(quantizer.network(), report.pins);
     check(writeFile(a.writePins, text.data(), text.size()), kWorkFailed);
@@ -428,6 +455,8 @@ void addChoices(CLI::App* command, Arguments& a) {
   command->add_flag("--weights-only", a.weightsOnly, "integers for weights alone; needs no data");
   command->add_flag("--equalize", a.equalizes,
                     "scale channels first, so that ranges of weights match from layer to layer");
+  command->add_flag("--correct-bias", a.correctsBias,
+                    "take off each bias what rounded weights shift its channel by; needs data");
   command->add_flag("--integer-functions", a.integerFunctions,
                     "Softmax and LayerNormalization as integers too (with --backend: where the "
                     "first one has no floats)");

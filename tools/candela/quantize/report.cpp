@@ -141,6 +141,13 @@ Json equalizationJson(const quantize::Equalization& equalization) {
   return json;
 }
 
+Json biasesJson(const quantize::BiasCorrection& biases) {
+  Json json = {{"runs", biases.runs}, {"nodes", biases.nodes}, {"left_out", Json::array()}};
+  for (const quantize::NotCorrected& layer : biases.leftOut)
+    json["left_out"].push_back({{"node", layer.node}, {"why", layer.why}});
+  return json;
+}
+
 PageTable improvementTable(const std::vector<Improvement>& improvements) {
   PageTable table{"improvements", {"option", "SNR dB", "without it", "what it changed"}, {}};
   for (const Improvement& improvement : improvements) {
@@ -217,6 +224,7 @@ Json reportJson(const Quantizer& quantizer, const Quantized& made, const Quantiz
   for (const Improvement& improvement : report.improvements)
     json["improvements"].push_back(improvementJson(improvement));
   if (report.equalization) json["equalized"] = equalizationJson(*report.equalization);
+  if (made.biases) json["corrected_biases"] = biasesJson(*made.biases);
   json["notes"] = made.rewritten.notes;
   json["path"] = Json::array();
   for (const Move& move : report.path)
