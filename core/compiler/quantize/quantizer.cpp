@@ -24,8 +24,8 @@ std::set<std::string> Quantizer::observed() const {
   return makePlan(network_, settings_.integerRows).values;
 }
 
-Result<Quantized> Quantizer::quantize(const Pins& pins) const {
-  Quantized made{network_, makePlan(network_, settings_.integerRows, pins.keepFloat), {}, {}};
+Result<Quantized> Quantizer::quantizePlainly(const Pins& pins) const {
+  Quantized made{network_, makePlan(network_, settings_.integerRows, pins.keepFloat), {}, {}, {}};
   made.network.model.integerRows = settings_.integerRows;
   if (settings_.weightsOnly) {
     for (size_t i = 0; i < made.plan.quantized.size(); ++i)
@@ -37,7 +37,17 @@ Result<Quantized> Quantizer::quantize(const Pins& pins) const {
     for (const std::string& input : network_.node(node).inputs)
       if (made.plan.values.count(input)) int16.insert(made.plan.root(input));
   CDL_ASSIGN(made.steps, chooseSteps(made.plan, profile_, settings_.activations, int16));
+  if (settings_.correctsBias) addBiases(made.network, made.plan);
   CDL_ASSIGN(made.rewritten, rewrite(made.network, made.plan, made.steps, settings_.weights));
+  return made;
+}
+
+Result<Quantized> Quantizer::quantize(const Pins& pins) const {
+  CDL_ASSIGN(Quantized made, quantizePlainly(pins));
+  if (settings_.correctsBias) {
+    CDL_ASSIGN(made.biases,
+               correctBiases(network_, made.network, made.rewritten.dequantized, samples_, run_));
+  }
   return made;
 }
 
@@ -49,7 +59,7 @@ Status Quantizer::pinByTarget(Pins& pins, const RunConditions& targets) const {
     outputs.push_back(output.name);
   constexpr int kMostRounds = 8;
   for (int round = 0; round < kMostRounds; ++round) {
-    CDL_ASSIGN(const Quantized made, quantize(pins));
+    CDL_ASSIGN(const Quantized made, quantizePlainly(pins));
     CDL_ASSIGN(const Observed compiled, Observed::compile(made.network.model, outputs, targets));
     bool changed = false;
     for (const runtime::bundle::NodePlacement& placed : compiled.bundle().placement) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/compiler/quantize/correct_bias.h"
 #include "core/compiler/quantize/rewrite.h"
 #include "core/compiler/quantize/run.h"
 
@@ -9,7 +10,8 @@ struct Settings {
   CalibrationOptions activations;
   WeightOptions weights;
   bool weightsOnly = false;
-  bool integerRows = false; ///< Softmax and LayerNormalization become integers too
+  bool integerRows = false;  ///< Softmax and LayerNormalization become integers too
+  bool correctsBias = false; ///< needs data
 };
 
 /// A quantized model and how it came about.
@@ -18,6 +20,7 @@ struct Quantized {
   Plan plan; ///< of the float model's nodes
   std::map<std::string, Quantization> steps;
   Rewritten rewritten;
+  std::optional<BiasCorrection> biases; ///< where it was asked for
 };
 
 /// What is decided about single nodes, by their index in the float model.
@@ -38,7 +41,13 @@ public:
   std::set<std::string> observed() const;
   void setProfile(Profile profile) { profile_ = std::move(profile); }
   const Profile& profile() const { return profile_; }
+  /// For settings that need more of the data than a profile.
+  void setData(const Samples& samples, RunConditions run) {
+    samples_ = samples;
+    run_ = std::move(run);
+  }
 
+  /// Failure, beside those of its parts: invalid_argument without the data that a setting needs.
   Result<Quantized> quantize(const Pins& pins) const;
 
   /// Keeps float what these devices have no integer rows for: compiles for them, and looks where
@@ -46,9 +55,13 @@ public:
   Status pinByTarget(Pins& pins, const RunConditions& targets) const;
 
 private:
+  /// Without what needs data.
+  Result<Quantized> quantizePlainly(const Pins& pins) const;
   Network network_;
   Settings settings_;
   Profile profile_;
+  Samples samples_;
+  RunConditions run_;
 };
 
 /// Multiply-accumulates of a Conv, Gemm or MatMul; 0 for others.

@@ -4,6 +4,8 @@
 #include <cfloat>
 #include <cmath>
 
+#include "core/compiler/quantize/weights.h"
+
 namespace candela::quantize {
 namespace {
 
@@ -13,17 +15,6 @@ constexpr int64_t kPerChannelOpset = 13, kNarrowOpset = 21;
 constexpr int64_t kNarrowIr = 10;
 constexpr double kMostBias = 0x1p29; ///< steps of a sum: leaves room for the sum itself
 
-/// Where the weights of a product have their channels, and where a sum goes along.
-struct WeightAxes {
-  int channel = 0, sum = 1;
-};
-WeightAxes axesOf(const Node& product, const Tensor& weights) {
-  const int rank = static_cast<int>(weights.dims.size());
-  if (product.opType == "Conv") return {0, 1};
-  if (product.opType == "Gemm" && attributeOf<int64_t>(product, "transB", 0)) return {0, 1};
-  return {rank - 1, rank - 2};
-}
-
 /// Weights as integers; scales along `axis`, or of blocks along it.
 struct Stored {
   Tensor integers, scales;
@@ -31,25 +22,6 @@ struct Stored {
   std::vector<bool> isZero;          ///< by scale: whether all of its weights are 0
   int axis = -1;
   int64_t block = 0;
-};
-
-/// The element's place among the steps: which of them it belongs to.
-class StepOf {
-public:
-  StepOf(const Shape& dims, int axis, int64_t block)
-      : inner_(1), along_(dims[static_cast<size_t>(axis)]), block_(block) {
-    for (size_t d = static_cast<size_t>(axis) + 1; d < dims.size(); ++d) inner_ *= dims[d];
-    blocks_ = block_ ? (along_ + block_ - 1) / block_ : along_;
-  }
-  int64_t operator()(int64_t i) const {
-    const int64_t at = i / inner_ % along_;
-    if (!block_) return at;
-    return (i / (inner_ * along_) * blocks_ + at / block_) * inner_ + i % inner_;
-  }
-  int64_t blocks() const { return blocks_; }
-
-private:
-  int64_t inner_, along_, block_, blocks_ = 1;
 };
 
 /// The scale of the largest magnitude, or of a smaller one where that costs least error.

@@ -50,6 +50,8 @@ struct Arguments {
   bool integerFunctions = false;
   bool channels = false;
   bool prefersInt16 = false;
+  bool equalizes = false;
+  bool correctsBias = false;
 };
 
 /// Whether the first of the devices has no float arithmetic.
@@ -80,6 +82,7 @@ Settings settingsOf(const Arguments& a, const RunConditions& targets) {
   settings.weights = {weights.at(a.weights), !a.perTensor, a.block, *scheme == Scheme::powerOfTwo};
   settings.weightsOnly = a.weightsOnly;
   settings.integerRows = a.integerFunctions || lacksFloats(targets);
+  settings.correctsBias = a.correctsBias;
   return settings;
 }
 
@@ -195,6 +198,8 @@ void checkUsage(const Arguments& a) {
     fail(kBadInput, "--data: no data to run the model on, and no --load-profile");
   if ((a.mostLoss || a.leastSnr) && a.data.empty())
     fail(kBadInput, "--max-loss and --min-snr need --data");
+  if (a.correctsBias && a.data.empty())
+    fail(kBadInput, "--correct-bias needs --data: a profile does not hold what layers make of it");
   if (a.mostLoss && a.labels.empty()) fail(kBadInput, "--max-loss needs --labels");
   if (a.block && a.weights != "int4" && !a.weightsOnly)
     fail(kBadInput, "--block {}: blocks are for --weights int4 and for --weights-only", a.block);
@@ -211,25 +216,48 @@ void checkFolders(const Arguments& a) {
       fail(kBadInput, "{} {}: there is no folder '{}'", option, *path, folder.string());
 }
 
-/// What was seen on the data, and in the profiles that were given.
-Profile profileOf(const Arguments& a, const Quantizer& quantizer, const Samples& samples,
-                  const RunConditions& run) {
+/// The model as it is quantized, and as it was read.
+struct Networks {
+  Network read, used;
+  std::optional<quantize::Equalization> equalization;
+};
+
+Networks networksOf(const Arguments& a, Network network, const RunConditions& run) {
+  check(quantize::setTypes(network, run));
+  Networks networks{network, std::move(network), {}};
+  if (a.equalizes) networks.equalization = quantize::equalize(networks.used);
+  return networks;
+}
+
+Profile readProfile(const std::string& path) {
+  const Bytes file = check(mapFile(path));
+  return check(Profile::parse({reinterpret_cast<const char*>(file.data()), file.size()}, path));
+}
+
+/// What was seen in the profiles that were given.
+Profile loadedProfile(const Arguments& a, const Networks& networks) {
   Profile profile;
-  profile.model = quantize::modelFingerprint(quantizer.network());
+  profile.model = quantize::modelFingerprint(networks.used);
+  const bool isChanged = networks.equalization && !networks.equalization->pairs.empty();
   for (const std::string& path : a.profiles) {
-    const Bytes file = check(mapFile(path));
-    const Profile loaded =
-        check(Profile::parse({reinterpret_cast<const char*>(file.data()), file.size()}, path));
+    const Profile loaded = readProfile(path);
+    if (isChanged && loaded.model == quantize::modelFingerprint(networks.read))
+      fail(kBadInput,
+           "{}: the profile is of the model without --equalize, whose channels have other ranges",
+           path);
     check(profile.merge(loaded, path));
   }
-  if (samples.samples() > 0 && a.profiles.empty()) {
-    Progress progress("profiling");
-    profile = check(quantize::profileModel(quantizer.network(), quantizer.observed(), samples, run,
-                                           a.channels,
-                                           [&](double done) { progress.update("runs", done); })
-                        .context(a.path));
-  }
   return profile;
+}
+
+/// What is seen on the data.
+Profile seenProfile(const Arguments& a, const Quantizer& quantizer, const Samples& samples,
+                    const RunConditions& run) {
+  Progress progress("profiling");
+  return check(quantize::profileModel(quantizer.network(), quantizer.observed(), samples, run,
+                                      a.channels,
+                                      [&](double done) { progress.update("runs", done); })
+                   .context(a.path));
 }
 
 /// Without data: one sample at a time, where the model leaves no more than that open.
@@ -242,56 +270,142 @@ void takeOneSample(const Network& network, RunConditions& run) {
   }
 }
 
+/// Everything that a quantized model is made from.
+struct Work {
+  const Arguments& a;
+  Samples samples;
+  std::vector<int64_t> labels;
+  RunConditions run, targets;
+  Networks networks;
+};
+
+Work prepare(const Arguments& a, bool isDefaultRunner) {
+  Network network = check(Network::read(a.path));
+  Work work{a, {}, {}, shapesOf(a), {}, {}};
+  if (!a.data.empty()) {
+    work.samples =
+        check(Samples::open(a.data, network.ports(), a.batch, scalingOf(a)).context(a.path));
+    for (const auto& [name, shape] : work.samples.shapes()) work.run.shapes.emplace(name, shape);
+  } else if (a.dims.empty() && a.shapes.empty()) {
+    takeOneSample(network, work.run);
+  }
+  work.labels = labelsOf(a, work.samples);
+  work.networks = networksOf(a, std::move(network), work.run);
+  work.targets = work.run;
+  if (!a.targets.empty()) work.targets.devices = devicesOf(a.targets, a.options);
+  work.run.devices = runDevices(a, isDefaultRunner);
+  return work;
+}
+
+Quantizer quantizerOf(const Work& work) {
+  const Arguments& a = work.a;
+  Quantizer quantizer(work.networks.used, settingsOf(a, work.targets));
+  const bool isSeen = work.samples.samples() > 0 && a.profiles.empty();
+  quantizer.setProfile(isSeen ? seenProfile(a, quantizer, work.samples, work.run)
+                              : loadedProfile(a, work.networks));
+  quantizer.setData(work.samples, work.run);
+  return quantizer;
+}
+
+/// Which nodes stay float or become int16: as asked for, by the targets, to meet a goal.
+void decide(const Work& work, const Quantizer& quantizer, QuantizeReport& report) {
+  const Arguments& a = work.a;
+  report.pins = pinsOf(a, quantizer.network());
+  if (!a.targets.empty()) check(quantizer.pinByTarget(report.pins, work.targets).context(a.path));
+  if (!a.mostLoss && !a.leastSnr) return;
+  Progress progress("measuring");
+  report.path = check(quantize::meetGoal(
+                          quantizer, {a.mostLoss, a.leastSnr, a.compared}, a.prefersInt16,
+                          work.samples, work.labels, work.run,
+                          [&](double done) { progress.update("layers", done); }, report.pins)
+                          .context(a.path));
+}
+
+/// Of the worst output, with these settings.
+double snrOf(const Work& work, const Quantizer& quantizer, const Pins& pins) {
+  const Quantized made = check(quantizer.quantize(pins).context(work.a.path));
+  Progress progress("comparing");
+  const quantize::Comparison comparison =
+      check(quantize::compareModels(quantizer.network(), made.network.model, {}, work.samples,
+                                    work.labels.empty() ? work.a.compared : work.samples.runs(), {},
+                                    work.run, [&](double done) { progress.update("runs", done); }));
+  return quantize::worstSnr(quantizer.network(), comparison);
+}
+
+double snrWithoutEqualizing(const Work& work, const Quantizer& quantizer, const Pins& pins) {
+  Quantizer other(work.networks.read, quantizer.settings());
+  other.setProfile(seenProfile(work.a, other, work.samples, work.run));
+  other.setData(work.samples, work.run);
+  return snrOf(work, other, pins);
+}
+
+/// With other settings for the same network.
+double snrWith(const Work& work, const Settings& settings, const Quantizer& quantizer,
+               const Pins& pins) {
+  Quantizer other(quantizer.network(), settings);
+  other.setProfile(quantizer.profile());
+  other.setData(work.samples, work.run);
+  return snrOf(work, other, pins);
+}
+
+std::string didText(const quantize::Equalization& equalization) {
+  return fmt::format("{} pairs of layers equalized, {} layers left out", equalization.pairs.size(),
+                     equalization.leftOut.size());
+}
+std::string didText(const quantize::BiasCorrection& biases) {
+  return fmt::format("{} biases corrected by {} runs, {} layers left out", biases.nodes.size(),
+                     biases.runs, biases.leftOut.size());
+}
+
+/// What the options that may pay or not did, each against all others.
+void judgeImprovements(const Work& work, const Quantizer& quantizer, const Quantized& made,
+                       QuantizeReport& report) {
+  std::optional<double> with;
+  if (report.comparison) with = quantize::worstSnr(quantizer.network(), *report.comparison);
+  report.equalization = work.networks.equalization;
+  if (report.equalization) {
+    Improvement improvement{"--equalize", didText(*report.equalization), {}};
+    if (with) improvement.measured = {*with, snrWithoutEqualizing(work, quantizer, report.pins)};
+    report.improvements.push_back(std::move(improvement));
+  }
+  if (made.biases) {
+    Improvement improvement{"--correct-bias", didText(*made.biases), {}};
+    Settings settings = quantizer.settings();
+    settings.correctsBias = false;
+    if (with) improvement.measured = {*with, snrWith(work, settings, quantizer, report.pins)};
+    report.improvements.push_back(std::move(improvement));
+  }
+}
+
+void dumpProfile(const Arguments& a, const Profile& profile, Console& console) {
+  const std::string text = profile.text();
+  check(writeFile(a.dumpProfile, text.data(), text.size()), kWorkFailed);
+  console.print("{}: {} values of {} samples\n", a.dumpProfile, profile.values.size(),
+                profile.samples);
+}
+
 void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   checkUsage(a);
   checkFolders(a);
   const auto start = std::chrono::steady_clock::now();
-  Network network = check(Network::read(a.path));
-  RunConditions runOptions = shapesOf(a);
-  Samples samples;
-  if (!a.data.empty()) {
-    samples = check(Samples::open(a.data, network.ports(), a.batch, scalingOf(a)).context(a.path));
-    for (const auto& [name, shape] : samples.shapes()) runOptions.shapes.emplace(name, shape);
-  } else if (a.dims.empty() && a.shapes.empty()) {
-    takeOneSample(network, runOptions);
-  }
-  const std::vector<int64_t> labels = labelsOf(a, samples);
-  check(quantize::setTypes(network, runOptions));
-  RunConditions targets = runOptions;
-  if (!a.targets.empty()) targets.devices = devicesOf(a.targets, a.options);
-  Quantizer quantizer(std::move(network), settingsOf(a, targets));
-  runOptions.devices = runDevices(a, isDefaultRunner);
-  quantizer.setProfile(profileOf(a, quantizer, samples, runOptions));
-  const double profiledMs = millisecondsSince(start);
-  if (!a.dumpProfile.empty()) {
-    const std::string text = quantizer.profile().text();
-    check(writeFile(a.dumpProfile, text.data(), text.size()), kWorkFailed);
-    console.print("{}: {} values of {} samples\n", a.dumpProfile, quantizer.profile().values.size(),
-                  quantizer.profile().samples);
-    if (a.output.empty()) return;
-  }
+  const Work work = prepare(a, isDefaultRunner);
+  const Quantizer quantizer = quantizerOf(work);
   QuantizeReport report;
-  report.pins = pinsOf(a, quantizer.network());
-  if (!a.targets.empty()) check(quantizer.pinByTarget(report.pins, targets).context(a.path));
-  if (a.mostLoss || a.leastSnr) {
-    Progress progress("measuring");
-    report.path =
-        check(quantize::meetGoal(
-                  quantizer, {a.mostLoss, a.leastSnr, a.compared}, a.prefersInt16, samples, labels,
-                  runOptions, [&](double done) { progress.update("layers", done); }, report.pins)
-                  .context(a.path));
-  }
+  report.profiledMs = millisecondsSince(start);
+  if (!a.dumpProfile.empty()) dumpProfile(a, quantizer.profile(), console);
+  if (a.output.empty()) return;
+  decide(work, quantizer, report);
   const Quantized made = check(quantizer.quantize(report.pins).context(a.path));
   check(import::onnx_io::writeModel(made.network.model, a.output), kWorkFailed);
-  report.profiledMs = profiledMs;
   report.totalMs = millisecondsSince(start);
-  if (a.compared > 0 && samples.samples() > 0) {
+  if (a.compared > 0 && work.samples.samples() > 0) {
     Progress progress("comparing");
-    report.comparison = check(
-        quantize::compareModels(quantizer.network(), made.network.model, made.rewritten.dequantized,
-                                samples, labels.empty() ? a.compared : samples.runs(), labels,
-                                runOptions, [&](double done) { progress.update("runs", done); }));
+    report.comparison = check(quantize::compareModels(
+        quantizer.network(), made.network.model, made.rewritten.dequantized, work.samples,
+        work.labels.empty() ? a.compared : work.samples.runs(), work.labels, work.run,
+        [&](double done) { progress.update("runs", done); }));
   }
+  judgeImprovements(work, quantizer, made, report);
   if (!a.writePins.empty()) {
     const std::string text = pinsText(quantizer.network(), report.pins);
     check(writeFile(a.writePins, text.data(), text.size()), kWorkFailed);
@@ -338,6 +452,10 @@ void addChoices(CLI::App* command, Arguments& a) {
       ->type_name("N")
       ->check(CLI::Range(2, 65536));
   command->add_flag("--weights-only", a.weightsOnly, "integers for weights alone; needs no data");
+  command->add_flag("--equalize", a.equalizes,
+                    "scale channels first, so that ranges of weights match from layer to layer");
+  command->add_flag("--correct-bias", a.correctsBias,
+                    "take off each bias what rounded weights shift its channel by; needs data");
   command->add_flag("--integer-functions", a.integerFunctions,
                     "Softmax and LayerNormalization as integers too (with --backend: where the "
                     "first one has no floats)");
