@@ -5,67 +5,43 @@ both results in ONNX Runtime.
 usage: benchmarks/quantization/compare.py [--candela FILE] [--models DIR] [--model NAME]... [--report FILE]
 
 Per model and calibrator: the signal-to-noise ratio of each output against the float model on data that calibrated
-nothing, accuracy where there are labels, and the seconds that each tool took, profiling and writing included. digits is
-in the repository; others are taken from --models, where candela-gen-models writes them (their weights are random: what
-they show is time). Data of those is random too.
+nothing, a score where there is a right answer, and the seconds that each tool took, profiling and writing included:
 
-Needs Python with benchmarks/quantization/requirements.txt. Writes benchmarks/results/quantization.json.
+  digits            the share of test images that are recognized
+  ocr_recognition   the share of characters read right, on lines of text that are drawn here
+  ocr_detection     how well the boxes that are found are those of the lines of drawn pages (mean intersection over union)
+  light_NAME        the onnx package's networks, and generated ones: their weights are random, so they have no score
+
+Then the same file of `candela quantize` in ONNX Runtime and in Candela: digits, MobileNetV2, ResNet-50, a BERT encoder;
+and that encoder with --integer-functions on every backend and instruction set.
+
+digits is in the repository; scripts/fetch_models gets the OCR models; generated models are taken from --models, else
+candela-gen-models writes them, beside candela. With --model the rows of other models stay in the report as they
+are.
+
+Needs Python with benchmarks/quantization/requirements.txt, and Debian's fonts-dejavu-core. Writes
+benchmarks/results/quantization.json.
 """
 import argparse
 import json
 import pathlib
 import platform
-import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
-import onnx
-import onnx.version_converter
 import onnxruntime as ort
-from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
-from onnxruntime.quantization.shape_inference import quant_pre_process
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts/lib"))
-sys.path.insert(0, str(ROOT / "scripts"))
-import nightly_light_models  # noqa: E402
-import nightly_report  # noqa: E402
+import cases
+import equality
+import tools
+import nightly_models  # of scripts/lib, which cases.py found
+import nightly_report
 
-LIGHT = sorted(path.stem.removeprefix("light_") for path in nightly_light_models.DATA.glob("light_*.onnx"))
-
-SCHEMA = "candela.quantization.v1"
-CALIBRATORS = {"minmax": CalibrationMethod.MinMax, "entropy": CalibrationMethod.Entropy,
-               "percentile": CalibrationMethod.Percentile}
-SEED = 1
-
-
-class Samples(CalibrationDataReader):
-    """One sample a run."""
-
-    def __init__(self, name, data):
-        self.name, self.data, self.next = name, data, 0
-
-    def get_next(self):
-        if self.next == len(self.data):
-            return None
-        self.next += 1
-        return {self.name: self.data[self.next - 1:self.next]}
-
-
-def session(path):
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    # Else products of bytes saturate in 16 bits on machines without VNNI, whoever made the model.
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
-def outputs(path, name, data):
-    model = session(path)
-    runs = [model.run(None, {name: data[i:i + 1]}) for i in range(len(data))]
-    return [np.concatenate(each) for each in zip(*runs)]
+SCHEMA = "candela.quantization.v2"
+GENERATED = ("mbv2", "resnet50", "bert4")
+EQUALITY = ("digits", *GENERATED)
+MODELS = ("digits", *cases.TRAINED, *cases.LIGHT, *GENERATED)
 
 
 def snr(want, got):
@@ -73,113 +49,94 @@ def snr(want, got):
     return 200.0 if noise == 0 else 10 * np.log10(float((want.astype(np.float64) ** 2).sum()) / noise)
 
 
-def digits():
-    folder = ROOT / "examples/digits"
-    train = (np.load(folder / "train_images.npy") / 16).astype(np.float32)
-    return {"path": folder / "digits.onnx", "input": "images", "calibration": train[:256],
-            "test": np.load(folder / "test_images.npy"), "labels": np.load(folder / "test_labels.npy")}
+def quantize(arguments, case, calibrator, folder):
+    """The models of both tools, and what they took."""
+    paths = {tool: folder / f"{tool}_{calibrator}.onnx" for tool in ("candela", "onnxruntime")}
+    seconds, megabytes = tools.quantize_by_candela(arguments.candela, case, calibrator, paths["candela"])
+    peers_seconds = tools.quantize_by_onnxruntime(case, calibrator, paths["onnxruntime"])
+    return paths, {"candela_seconds": round(seconds, 3), "candela_mb": round(megabytes),
+                   "onnxruntime_seconds": round(peers_seconds, 3)}
 
 
-def generated(path, count):
-    model = onnx.load(path, load_external_data=False)
-    value = model.graph.input[0]
-    shape = [dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim][1:]
-    random = np.random.default_rng(SEED)
-    return {"path": path, "input": value.name, "calibration": random.normal(0, 1, (count, *shape)).astype(np.float32),
-            "test": random.normal(0, 1, (4, *shape)).astype(np.float32)}
-
-
-def light(name, count, folder):
-    """One of the onnx package's networks with the weights of scripts/nightly_light_models.py, at opset 13, which
-    quantize_static asks for."""
-    network = nightly_light_models.Network(nightly_light_models.DATA / f"light_{name}.onnx")
-    network.weigh()
-    path = folder / f"{name}.onnx"
-    network.write(path)
-    model = onnx.load(path)
-    given = {value.name for value in model.graph.input}
-    for tensor in model.graph.initializer:  # which the converter knows as inputs alone
-        if tensor.name not in given:
-            model.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    converted = onnx.version_converter.convert_version(model, 13)
-    names = {tensor.name for tensor in converted.graph.initializer}
-    inputs = [value for value in converted.graph.input if value.name not in names]
-    del converted.graph.input[:]
-    converted.graph.input.extend(inputs)
-    converted.ir_version = 8
-    onnx.save(converted, path)
-    images = [nightly_light_models.image(str(i), network.image_shape) for i in range(count + 2)]
-    return {"path": path, "input": network.input.name, "calibration": np.concatenate(images[2:]),
-            "test": np.concatenate(images[:2])}
-
-
-def peers_model(case, calibrator, result, folder):
-    prepared = folder / "prepared.onnx"
-    start = time.perf_counter()
-    quant_pre_process(case["path"], prepared, skip_symbolic_shape=True)
-    quantize_static(prepared, result, Samples(case["input"], case["calibration"]), quant_format=QuantFormat.QDQ,
-                    per_channel=True, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
-                    calibrate_method=CALIBRATORS[calibrator], extra_options={"WeightSymmetric": True})
-    return time.perf_counter() - start
-
-
-def our_model(candela, case, calibrator, result, folder):
-    data = folder / "data.npy"
-    np.save(data, case["calibration"])
-    command = [candela, "quantize", case["path"], "--data", data, "--calibrate", calibrator, "-o", result,
-               "--compare", "0"]
-    start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", MEASURE, *map(str, command)], check=True, capture_output=True, text=True)
-    return time.perf_counter() - start, int(done.stdout.split()[-1]) / 1024
-
-
-# The peak of the memory of one child, which getrusage has of a process that waits for no other.
-MEASURE = """import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""
-
-
-def measure(candela, name, case, calibrator):
-    row = {"model": name, "calibrator": calibrator, "samples": len(case["calibration"])}
-    want = outputs(case["path"], case["input"], case["test"])
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary)
-        paths = {"candela": folder / "candela.onnx", "onnxruntime": folder / "onnxruntime.onnx"}
-        row["candela_seconds"], row["candela_mb"] = our_model(candela, case, calibrator, paths["candela"], folder)
-        row["onnxruntime_seconds"] = peers_model(case, calibrator, paths["onnxruntime"], folder)
+def compare(arguments, name, case, calibrator, want):
+    row = {"model": name, "calibrator": calibrator, "samples": len(case.calibration), "judged": len(case.test)}
+    row |= {"seeds": case.seeds} if case.seeds else {}
+    row |= {"float_score": round(case.score(want[0]), 5)} if case.score else {}
+    with tempfile.TemporaryDirectory() as folder:
+        paths, cost = quantize(arguments, case, calibrator, pathlib.Path(folder))
+        row |= cost
         for tool, path in paths.items():
-            got = outputs(path, case["input"], case["test"])
+            got = tools.run_onnxruntime(path, case)
             row[f"{tool}_snr_db"] = [round(float(snr(a, b)), 2) for a, b in zip(want, got)]
-            if "labels" in case:
-                row[f"{tool}_accuracy"] = float((got[0].argmax(1) == case["labels"]).mean())
+            row |= {f"{tool}_score": round(case.score(got[0]), 5)} if case.score else {}
     return row
+
+
+def compare_places(arguments, name, case):
+    """Where our model runs: rows for the report's `equality` and `integer_functions`."""
+    count = min(arguments.places, len(case.test))
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "quantized.onnx"
+        tools.quantize_by_candela(arguments.candela, case, "minmax", path)
+        beside = {"model": name} | equality.beside_onnxruntime(arguments.candela, path, case, count)
+        if name != "bert4":
+            return beside, None
+        tools.quantize_by_candela(arguments.candela, case, "minmax", path, "--integer-functions")
+        return beside, {"model": name} | equality.across_backends(arguments.candela, path, case, 1)
+
+
+def case_of(arguments, name, folder):
+    if name == "digits":
+        return cases.digits()
+    if name in cases.LIGHT:
+        return cases.light(name.removeprefix("light_"), arguments.samples, folder)
+    if name in cases.TRAINED:
+        return cases.trained(name, (arguments.lines, 200), (arguments.pages, 40), folder)
+    made = nightly_models.generated(arguments.candela.parent.parent, arguments.models, folder)
+    return cases.generated(made[name][0], arguments.samples)
+
+
+def kept(arguments, names):
+    """The report that is there, without what is measured again."""
+    old = json.loads(arguments.report.read_text()) if arguments.model and arguments.report.is_file() else {}
+    return {part: [row for row in old.get(part, []) if row["model"] not in names]
+            for part in ("rows", "equality", "integer_functions")}
+
+
+def measure(arguments, name, report):
+    with tempfile.TemporaryDirectory() as folder:
+        case = case_of(arguments, name, pathlib.Path(folder))
+        want = tools.run_onnxruntime(case.path, case)
+        for calibrator in arguments.calibrator or (tools.CALIBRATORS if case.score else ["minmax"]):
+            report["rows"].append(compare(arguments, name, case, calibrator, want))
+            print(json.dumps(report["rows"][-1]), flush=True)
+        if name not in EQUALITY:
+            return
+        beside, across = compare_places(arguments, name, case)
+        report["equality"].append(beside)
+        report["integer_functions"] += [across] if across else []
+        print(json.dumps([beside, across]), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--candela", type=pathlib.Path, default=ROOT / "build/bin/candela")
-    parser.add_argument("--models", type=pathlib.Path)
-    parser.add_argument("--model", action="append", help=f"digits, {', '.join(LIGHT)}, or NAME of NAME.onnx in --models")
-    parser.add_argument("--calibrator", action="append", choices=list(CALIBRATORS))
-    parser.add_argument("--samples", type=int, default=64, help="of generated models (64)")
-    parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/quantization.json")
+    parser.add_argument("--candela", type=pathlib.Path, default=cases.ROOT / "build/bin/candela")
+    parser.add_argument("--models", type=pathlib.Path, help="what candela-gen-models wrote")
+    parser.add_argument("--model", action="append", choices=MODELS, metavar="NAME", help=", ".join(MODELS))
+    parser.add_argument("--calibrator", action="append", choices=list(tools.CALIBRATORS),
+                        help="all where there is a score, else minmax")
+    parser.add_argument("--samples", type=int, default=8, help="that calibrate a model of random weights (8)")
+    parser.add_argument("--lines", type=int, default=64, help="of text that calibrate recognition (64)")
+    parser.add_argument("--pages", type=int, default=32, help="that calibrate detection (32)")
+    parser.add_argument("--places", type=int, default=4, help="samples that run in Candela too (4)")
+    parser.add_argument("--report", type=pathlib.Path, default=cases.ROOT / "benchmarks/results/quantization.json")
     arguments = parser.parse_args()
-    rows = []
-    for name in arguments.model or ["digits"]:
-        with tempfile.TemporaryDirectory() as folder:
-            if name == "digits":
-                case = digits()
-            elif name in LIGHT:
-                case = light(name, arguments.samples, pathlib.Path(folder))
-            else:
-                case = generated(arguments.models / f"{name}.onnx", arguments.samples)
-            for calibrator in arguments.calibrator or CALIBRATORS:
-                row = measure(arguments.candela, name, case, calibrator)
-                rows.append(row)
-                print(json.dumps(row), flush=True)
+    names = arguments.model or MODELS
     report = {"schema": SCHEMA, "machine": nightly_report.machine(), "onnxruntime": ort.__version__,
-              "python": platform.python_version(), "rows": rows}
-    arguments.report.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+              "python": platform.python_version(), **kept(arguments, names)}
+    for name in names:
+        measure(arguments, name, report)
+        nightly_report.write(arguments.report, report)
     return 0
 
 

@@ -1,0 +1,83 @@
+"""Both tools that quantize, and ONNX Runtime and Candela, which run what comes out."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnxruntime as ort
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+CALIBRATORS = {"minmax": CalibrationMethod.MinMax, "entropy": CalibrationMethod.Entropy,
+               "percentile": CalibrationMethod.Percentile}
+
+
+class Samples(CalibrationDataReader):
+    """One sample a run."""
+
+    def __init__(self, name, data):
+        self.name, self.data, self.next = name, data, 0
+
+    def get_next(self):
+        if self.next == len(self.data):
+            return None
+        self.next += 1
+        return {self.name: self.data[self.next - 1:self.next]}
+
+
+def quantize_by_onnxruntime(case, calibrator, result):
+    """The seconds that it takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        prepared = pathlib.Path(folder) / "prepared.onnx"
+        start = time.perf_counter()
+        quant_pre_process(case.path, prepared, skip_symbolic_shape=True)
+        quantize_static(prepared, result, Samples(case.input, case.calibration), quant_format=QuantFormat.QDQ,
+                        per_channel=True, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
+                        calibrate_method=CALIBRATORS[calibrator], extra_options={"WeightSymmetric": True})
+        return time.perf_counter() - start
+
+
+# The seconds of one child and the peak of its memory, which getrusage has of a process that waits for no other.
+MEASURE = """import resource, subprocess, sys, time
+start = time.perf_counter()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""
+
+
+def quantize_by_candela(candela, case, calibrator, result, *options):
+    """The seconds that it takes, and the MB."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = pathlib.Path(folder) / "data.npy"
+        np.save(data, case.calibration)
+        command = [candela, "quantize", case.path, "--data", data, "--calibrate", calibrator, "-o", result,
+                   "--compare", "0", *options]
+        done = subprocess.run([sys.executable, "-c", MEASURE, *map(str, command)], check=True, capture_output=True,
+                              text=True)
+        seconds, kilobytes = done.stdout.split()[-2:]
+        return float(seconds), int(kilobytes) / 1024
+
+
+def run_onnxruntime(path, case):
+    """Each output for all that the case is judged by, sample by sample."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    # Else products of bytes saturate in 16 bits on machines without VNNI, whoever made the model.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    runs = [session.run(None, {case.input: case.test[i:i + 1]}) for i in range(len(case.test))]
+    return [np.concatenate(each) for each in zip(*runs)]
+
+
+def run_candela(candela, path, case, count, *options):
+    """The first output for the first `count` samples, sample by sample."""
+    answers = []
+    with tempfile.TemporaryDirectory() as folder:
+        sample = pathlib.Path(folder) / "sample.npy"
+        for i in range(count):
+            np.save(sample, case.test[i:i + 1])
+            subprocess.run([candela, "run", path, "--input", f"{case.input}={sample}", "--output", folder, *options],
+                           check=True, capture_output=True)
+            answers.append(np.load(next(file for file in pathlib.Path(folder).glob("*.npy") if file != sample)))
+    return np.concatenate(answers)
