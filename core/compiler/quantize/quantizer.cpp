@@ -25,7 +25,8 @@ std::set<std::string> Quantizer::observed() const {
 }
 
 Result<Quantized> Quantizer::quantizePlainly(const Pins& pins) const {
-  Quantized made{network_, makePlan(network_, settings_.integerRows, pins.keepFloat), {}, {}, {}};
+  Quantized made{network_, makePlan(network_, settings_.integerRows, pins.keepFloat), {}, {}, {},
+                 {}};
   made.network.model.integerRows = settings_.integerRows;
   if (settings_.weightsOnly) {
     for (size_t i = 0; i < made.plan.quantized.size(); ++i)
@@ -44,6 +45,9 @@ Result<Quantized> Quantizer::quantizePlainly(const Pins& pins) const {
 
 Result<Quantized> Quantizer::quantize(const Pins& pins) const {
   CDL_ASSIGN(Quantized made, quantizePlainly(pins));
+  if (settings_.roundsAdaptively) {
+    CDL_ASSIGN(made.rounding, roundAdaptively(network_, made.network, samples_, run_, rounded_));
+  }
   if (settings_.correctsBias) {
     CDL_ASSIGN(made.biases,
                correctBiases(network_, made.network, made.rewritten.dequantized, samples_, run_));

@@ -2,6 +2,7 @@
 
 #include "core/compiler/quantize/correct_bias.h"
 #include "core/compiler/quantize/rewrite.h"
+#include "core/compiler/quantize/round_adaptive.h"
 #include "core/compiler/quantize/run.h"
 
 namespace candela::quantize {
@@ -10,8 +11,9 @@ struct Settings {
   CalibrationOptions activations;
   WeightOptions weights;
   bool weightsOnly = false;
-  bool integerRows = false;  ///< Softmax and LayerNormalization become integers too
-  bool correctsBias = false; ///< needs data
+  bool integerRows = false;      ///< Softmax and LayerNormalization become integers too
+  bool roundsAdaptively = false; ///< weights; needs data
+  bool correctsBias = false;     ///< needs data
 };
 
 /// A quantized model and how it came about.
@@ -20,7 +22,8 @@ struct Quantized {
   Plan plan; ///< of the float model's nodes
   std::map<std::string, Quantization> steps;
   Rewritten rewritten;
-  std::optional<BiasCorrection> biases; ///< where it was asked for
+  std::optional<AdaptiveRounding> rounding; ///< where it was asked for
+  std::optional<BiasCorrection> biases;     ///< where it was asked for
 };
 
 /// What is decided about single nodes, by their index in the float model.
@@ -45,6 +48,14 @@ public:
   void setData(const Samples& samples, RunConditions run) {
     samples_ = samples;
     run_ = std::move(run);
+    rounded_.clear();
+  }
+
+  /// Of the same network, profile and data.
+  Quantizer withSettings(Settings settings) const {
+    Quantizer other = *this;
+    other.settings_ = std::move(settings);
+    return other;
   }
 
   /// Failure, beside those of its parts: invalid_argument without the data that a setting needs.
@@ -62,6 +73,7 @@ private:
   Profile profile_;
   Samples samples_;
   RunConditions run_;
+  mutable RoundedLayers rounded_; ///< so that trials do not round the same weights again
 };
 
 /// Multiply-accumulates of a Conv, Gemm or MatMul; 0 for others.

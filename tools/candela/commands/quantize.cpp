@@ -51,6 +51,7 @@ struct Arguments {
   bool channels = false;
   bool prefersInt16 = false;
   bool equalizes = false;
+  bool roundsAdaptively = false;
   bool correctsBias = false;
 };
 
@@ -82,6 +83,7 @@ Settings settingsOf(const Arguments& a, const RunConditions& targets) {
   settings.weights = {weights.at(a.weights), !a.perTensor, a.block, *scheme == Scheme::powerOfTwo};
   settings.weightsOnly = a.weightsOnly;
   settings.integerRows = a.integerFunctions || lacksFloats(targets);
+  settings.roundsAdaptively = a.roundsAdaptively;
   settings.correctsBias = a.correctsBias;
   return settings;
 }
@@ -198,6 +200,8 @@ void checkUsage(const Arguments& a) {
     fail(kBadInput, "--data: no data to run the model on, and no --load-profile");
   if ((a.mostLoss || a.leastSnr) && a.data.empty())
     fail(kBadInput, "--max-loss and --min-snr need --data");
+  if (a.roundsAdaptively && a.data.empty())
+    fail(kBadInput, "--round-adaptive needs --data: a profile does not hold what layers read");
   if (a.correctsBias && a.data.empty())
     fail(kBadInput, "--correct-bias needs --data: a profile does not hold what layers make of it");
   if (a.mostLoss && a.labels.empty()) fail(kBadInput, "--max-loss needs --labels");
@@ -339,18 +343,21 @@ double snrWithoutEqualizing(const Work& work, const Quantizer& quantizer, const 
   return snrOf(work, other, pins);
 }
 
-/// With other settings for the same network.
-double snrWith(const Work& work, const Settings& settings, const Quantizer& quantizer,
-               const Pins& pins) {
-  Quantizer other(quantizer.network(), settings);
-  other.setProfile(quantizer.profile());
-  other.setData(work.samples, work.run);
-  return snrOf(work, other, pins);
-}
-
 std::string didText(const quantize::Equalization& equalization) {
   return fmt::format("{} pairs of layers equalized, {} layers left out", equalization.pairs.size(),
                      equalization.leftOut.size());
+}
+std::string didText(const quantize::AdaptiveRounding& rounding) {
+  double nearest = 0, adaptive = 0;
+  for (const quantize::AdaptedLayer& layer : rounding.layers) {
+    if (layer.nearest <= 0) continue;
+    nearest += 1;
+    adaptive += layer.adaptive / layer.nearest;
+  }
+  return fmt::format("weights of {} layers rounded, errors {:.0f} % of those of the nearest in the "
+                     "mean, {} layers left out",
+                     rounding.layers.size(), nearest > 0 ? 100 * adaptive / nearest : 100,
+                     rounding.leftOut.size());
 }
 std::string didText(const quantize::BiasCorrection& biases) {
   return fmt::format("{} biases corrected by {} runs, {} layers left out", biases.nodes.size(),
@@ -368,11 +375,20 @@ void judgeImprovements(const Work& work, const Quantizer& quantizer, const Quant
     if (with) improvement.measured = {*with, snrWithoutEqualizing(work, quantizer, report.pins)};
     report.improvements.push_back(std::move(improvement));
   }
+  if (made.rounding) {
+    Improvement improvement{"--round-adaptive", didText(*made.rounding), {}};
+    Settings settings = quantizer.settings();
+    settings.roundsAdaptively = false;
+    if (with)
+      improvement.measured = {*with, snrOf(work, quantizer.withSettings(settings), report.pins)};
+    report.improvements.push_back(std::move(improvement));
+  }
   if (made.biases) {
     Improvement improvement{"--correct-bias", didText(*made.biases), {}};
     Settings settings = quantizer.settings();
     settings.correctsBias = false;
-    if (with) improvement.measured = {*with, snrWith(work, settings, quantizer, report.pins)};
+    if (with)
+      improvement.measured = {*with, snrOf(work, quantizer.withSettings(settings), report.pins)};
     report.improvements.push_back(std::move(improvement));
   }
 }
@@ -454,6 +470,8 @@ void addChoices(CLI::App* command, Arguments& a) {
   command->add_flag("--weights-only", a.weightsOnly, "integers for weights alone; needs no data");
   command->add_flag("--equalize", a.equalizes,
                     "scale channels first, so that ranges of weights match from layer to layer");
+  command->add_flag("--round-adaptive", a.roundsAdaptively,
+                    "round weights up or down so that a layer's results change least; needs data");
   command->add_flag("--correct-bias", a.correctsBias,
                     "take off each bias what rounded weights shift its channel by; needs data");
   command->add_flag("--integer-functions", a.integerFunctions,

@@ -141,6 +141,17 @@ Json equalizationJson(const quantize::Equalization& equalization) {
   return json;
 }
 
+Json roundingJson(const quantize::AdaptiveRounding& rounding) {
+  Json json = {{"runs", rounding.runs}, {"layers", Json::array()}, {"left_out", Json::array()}};
+  for (const quantize::AdaptedLayer& layer : rounding.layers)
+    json["layers"].push_back({{"node", layer.node},
+                              {"error_nearest", layer.nearest},
+                              {"error_adaptive", layer.adaptive}});
+  for (const quantize::NotAdapted& layer : rounding.leftOut)
+    json["left_out"].push_back({{"node", layer.node}, {"why", layer.why}});
+  return json;
+}
+
 Json biasesJson(const quantize::BiasCorrection& biases) {
   Json json = {{"runs", biases.runs}, {"nodes", biases.nodes}, {"left_out", Json::array()}};
   for (const quantize::NotCorrected& layer : biases.leftOut)
@@ -224,6 +235,7 @@ Json reportJson(const Quantizer& quantizer, const Quantized& made, const Quantiz
   for (const Improvement& improvement : report.improvements)
     json["improvements"].push_back(improvementJson(improvement));
   if (report.equalization) json["equalized"] = equalizationJson(*report.equalization);
+  if (made.rounding) json["adaptive_rounding"] = roundingJson(*made.rounding);
   if (made.biases) json["corrected_biases"] = biasesJson(*made.biases);
   json["notes"] = made.rewritten.notes;
   json["path"] = Json::array();
