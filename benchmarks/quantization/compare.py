@@ -16,8 +16,8 @@ Then the same file of `candela quantize` in ONNX Runtime and in Candela: digits,
 and that encoder with --integer-functions on every backend and instruction set.
 
 digits is in the repository; scripts/fetch_models gets the OCR models; generated models are taken from --models, else
-candela-gen-models writes them, beside candela. With --model the rows of other models stay in the report as they
-are.
+candela-gen-models writes them, beside candela. With --model the rows of other models stay in the
+report as they are.
 
 Needs Python with benchmarks/quantization/requirements.txt, and Debian's fonts-dejavu-core. Writes
 benchmarks/results/quantization.json.

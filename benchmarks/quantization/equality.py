@@ -2,6 +2,7 @@
 import pathlib
 import re
 import subprocess
+import tempfile
 
 import numpy as np
 import onnx
@@ -23,13 +24,55 @@ def step(path, answer):
     return float(np.ptp(answer)) / STEPS_OF_A_BYTE
 
 
+def with_all_integers(model):
+    """Makes every value that is rounded to integers an output of its own. Their names and types."""
+    types = {tensor.name: tensor.data_type for tensor in model.graph.initializer}
+    rounded = [node for node in model.graph.node if node.op_type == "QuantizeLinear" and node.input[0] not in types]
+    found = {node.output[0]: types[node.input[2]] for node in rounded}
+    for name, elem in found.items():
+        model.graph.output.append(onnx.helper.make_tensor_value_info(name, elem, None))
+    return found
+
+
+def cut(model, types, values):
+    """Lets every reader of such a value read an input of the model instead. What these inputs are."""
+    given = {name: f"{name}_given" for name in types}
+    for node in model.graph.node:
+        for index, name in enumerate(node.input):
+            node.input[index] = given.get(name, name)
+    for name, elem in types.items():
+        model.graph.input.append(onnx.helper.make_tensor_value_info(given[name], elem, values[name].shape))
+    return {given[name]: values[name] for name in types}
+
+
+def integers_apart(candela, path, case):
+    """Of each value that is rounded to integers: by how much both differ who compute it of the same operands, which are
+    ONNX Runtime's."""
+    model, feeds = onnx.load(path), {case.input: case.test[:1]}
+    types = with_all_integers(model)
+    with tempfile.TemporaryDirectory() as folder:
+        whole, parts = (pathlib.Path(folder) / name for name in ("whole.onnx", "parts.onnx"))
+        onnx.save(model, whole)
+        feeds |= cut(model, types, tools.run_by_name(whole, feeds))
+        onnx.save(model, parts)
+        want = tools.run_by_name(parts, feeds)
+        got = tools.run_candela(candela, parts, feeds, "--backend", "cpu")
+    return np.concatenate([np.abs(want[name].astype(np.int32) - got[name]).ravel() for name in types])
+
+
 def beside_onnxruntime(candela, path, case, count):
-    """How the answers of one file differ in ONNX Runtime and on Candela's cpu."""
+    """How one file's answers differ: in ONNX Runtime and on Candela's cpu, and in ONNX Runtime with and without its
+    integer kernels."""
     want = tools.run_onnxruntime(path, case)[0][:count].astype(np.float64)
-    got = tools.run_candela(candela, path, case, count, "--backend", "cpu")
-    apart = np.abs(want - got)
-    return {"samples": count, "outputs": int(apart.size), "within_one_step": float((apart <= step(path, want) * SLACK).mean()),
-            "identical": float((apart == 0).mean()), "farthest_steps": round(float(apart.max()) / step(path, want), 3)}
+    got = tools.answer_of_candela(candela, path, case, count, "--backend", "cpu")
+    unfused = tools.run_onnxruntime(path, case, fuse=False)[0][:count]
+    apart, one = np.abs(want - got), step(path, want) * SLACK
+    integers = integers_apart(candela, path, case)
+    return {"samples": count, "outputs": int(apart.size), "within_one_step": float((apart <= one).mean()),
+            "farthest_steps": round(float(apart.max()) / one, 3), "identical": float((apart == 0).mean()),
+            "unfused_within_one_step": float((np.abs(want - unfused) <= one).mean()),
+            "integers": int(integers.size), "integers_within_one_step": float((integers <= 1).mean()),
+            "integers_identical": float((integers == 0).mean())}
 
 
 def instruction_sets(candela, path):
@@ -55,9 +98,9 @@ def across_backends(candela, path, case, count):
     runs = {"reference": (graph, ["--backend", "reference"])}
     for name in instruction_sets(candela, path):
         runs[f"cpu {name}"] = path, ["--backend", "cpu", "--isa", name]
-    soft = tools.run_candela(candela, path, case, count, "--backend", "soft")
+    soft = tools.answer_of_candela(candela, path, case, count, "--backend", "soft")
     equal = {}
     for name, (model, options) in runs.items():
-        equal[name] = bool(np.array_equal(tools.run_candela(candela, model, case, count, *options), soft))
+        equal[name] = bool(np.array_equal(tools.answer_of_candela(candela, model, case, count, *options), soft))
     want = tools.run_onnxruntime(case.path, case)[0][:count]
     return {"samples": count, "cosine_to_float": round(cosine(want, soft), 6), "bits_of_soft": equal}

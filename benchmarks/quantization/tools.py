@@ -59,25 +59,42 @@ def quantize_by_candela(candela, case, calibrator, result, *options):
         return float(seconds), int(kilobytes) / 1024
 
 
-def run_onnxruntime(path, case):
-    """Each output for all that the case is judged by, sample by sample."""
+def session(path, fuse=True):
+    """Without `fuse` the model is taken at its word: reals between QuantizeLinear and DequantizeLinear."""
     options = ort.SessionOptions()
+    if not fuse:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     # Else products of bytes saturate in 16 bits on machines without VNNI, whoever made the model.
     options.add_session_config_entry("session.x64quantprecision", "1")
-    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    runs = [session.run(None, {case.input: case.test[i:i + 1]}) for i in range(len(case.test))]
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def run_onnxruntime(path, case, fuse=True):
+    """Each output for all that the case is judged by, sample by sample."""
+    model = session(path, fuse)
+    runs = [model.run(None, {case.input: case.test[i:i + 1]}) for i in range(len(case.test))]
     return [np.concatenate(each) for each in zip(*runs)]
 
 
-def run_candela(candela, path, case, count, *options):
-    """The first output for the first `count` samples, sample by sample."""
-    answers = []
+def run_by_name(path, feeds):
+    """ONNX Runtime's outputs by name."""
+    model = session(path)
+    return dict(zip([output.name for output in model.get_outputs()], model.run(None, feeds)))
+
+
+def run_candela(candela, path, feeds, *options):
+    """Candela's outputs by name."""
     with tempfile.TemporaryDirectory() as folder:
-        sample = pathlib.Path(folder) / "sample.npy"
-        for i in range(count):
-            np.save(sample, case.test[i:i + 1])
-            subprocess.run([candela, "run", path, "--input", f"{case.input}={sample}", "--output", folder, *options],
-                           check=True, capture_output=True)
-            answers.append(np.load(next(file for file in pathlib.Path(folder).glob("*.npy") if file != sample)))
-    return np.concatenate(answers)
+        results, command = pathlib.Path(folder) / "results", [candela, "run", path, *options]
+        for i, (name, value) in enumerate(feeds.items()):
+            np.save(pathlib.Path(folder) / f"{i}.npy", value)
+            command += ["--input", f"{name}={folder}/{i}.npy"]
+        subprocess.run([*map(str, command), "--output", str(results)], check=True, capture_output=True)
+        return {file.stem: np.load(file) for file in results.glob("*.npy")}
+
+
+def answer_of_candela(candela, path, case, count, *options):
+    """The one output for the first `count` samples, sample by sample."""
+    runs = [run_candela(candela, path, {case.input: case.test[i:i + 1]}, *options) for i in range(count)]
+    return np.concatenate([next(iter(run.values())) for run in runs])

@@ -4,7 +4,9 @@
 // they were: the least Kullback-Leibler divergence between the distribution that is clamped at the
 // threshold and the same distribution in as many steps as the integers have (S. Migacz, "8-bit
 // Inference with TensorRT", GTC 2017; Glow and ONNX Runtime do the same). Here zeros are left out
-// of it: every scheme has them exactly.
+// of it: every scheme has them exactly. Rare values that are large count little as information and
+// much in what a network computes; so only thresholds are asked whose square of the error is no
+// larger than that of the whole range.
 //
 // Least squares: of the thresholds on either side, those under which rounding (a twelfth of the
 // square of a step, for values within) and clamping (its distance, for values beyond) cost least.
@@ -68,26 +70,46 @@ double divergence(const std::vector<double>& counts, size_t kept, size_t levels,
   return sum;
 }
 
-/// The magnitude at which to clamp.
-double entropyThreshold(const Observer& seen, size_t levels) {
+double squareOfError(const Observer& seen, const Range& range, const CalibrationOptions& options) {
+  return expectedError(seen.histogram, seen.zeros,
+                       quantizationOf(range, options.scheme, options.elem));
+}
+
+/// What was seen, clamped at a magnitude.
+Range within(const Observer& seen, double threshold) {
+  return {std::max(seen.min, -threshold), std::min(seen.max, threshold)};
+}
+
+/// Steps of a magnitude that symmetric integers have; of unsigned ones all.
+size_t levelsOf(const Observer& seen, const CalibrationOptions& options) {
+  const bool isOneSided =
+      seen.min >= 0 && options.scheme != Scheme::symmetric && options.scheme != Scheme::powerOfTwo;
+  return isOneSided ? 256 : 128;
+}
+
+Range leastDivergence(const Observer& seen, const CalibrationOptions& options) {
   const std::vector<double> counts = magnitudes(seen);
-  const double largest = std::max(std::abs(seen.min), std::abs(seen.max));
-  if (counts.size() <= levels) return largest;
+  const size_t levels = levelsOf(seen, options);
+  const Range all{seen.min, seen.max};
+  if (counts.size() <= levels) return all;
+  const double mostError = squareOfError(seen, all, options);
   std::vector<double> beyond(counts.size() + 1, 0);
   for (size_t i = counts.size(); i-- > 0;) beyond[i] = beyond[i + 1] + counts[i];
   double best = std::numeric_limits<double>::infinity();
-  size_t threshold = counts.size();
+  Range chosen = all;
   const size_t step = std::max<size_t>(1, counts.size() / 256);
   for (size_t kept = counts.size(); kept >= levels; kept -= step) {
     const double cost = divergence(counts, kept, levels, beyond[kept]);
-    if (cost < best) {
+    const bool isWhole = kept == counts.size();
+    const Range range =
+        isWhole ? all : within(seen, static_cast<double>(kept) * seen.histogram.width());
+    if (cost < best && squareOfError(seen, range, options) <= mostError) {
       best = cost;
-      threshold = kept;
+      chosen = range;
     }
     if (kept < step) break;
   }
-  return threshold == counts.size() ? largest
-                                    : static_cast<double>(threshold) * seen.histogram.width();
+  return chosen;
 }
 
 Range percentileRange(const Observer& seen, double percentile) {
@@ -108,11 +130,7 @@ Range percentileRange(const Observer& seen, double percentile) {
 Range leastSquares(const Observer& seen, const CalibrationOptions& options) {
   constexpr int kShares = 64, kTurns = 2;
   Range best{seen.min, seen.max};
-  const auto costOf = [&](const Range& range) {
-    return expectedError(seen.histogram, seen.zeros,
-                         quantizationOf(range, options.scheme, options.elem));
-  };
-  double least = costOf(best);
+  double least = squareOfError(seen, best, options);
   const bool isSymmetric = options.scheme != Scheme::asymmetric;
   for (int turn = 0; turn < kTurns; ++turn)
     for (double Range::* end : {&Range::highest, &Range::lowest}) {
@@ -122,7 +140,7 @@ Range leastSquares(const Observer& seen, const CalibrationOptions& options) {
         const double factor = share / double(kShares);
         range.*end = full.*end * factor;
         if (isSymmetric) range = {full.lowest * factor, full.highest * factor};
-        const double cost = costOf(range);
+        const double cost = squareOfError(seen, range, options);
         if (cost < least) {
           least = cost;
           best = range;
@@ -130,13 +148,6 @@ Range leastSquares(const Observer& seen, const CalibrationOptions& options) {
       }
     }
   return best;
-}
-
-/// Steps of a magnitude that symmetric integers have; of unsigned ones all.
-size_t levelsOf(const Observer& seen, const CalibrationOptions& options) {
-  const bool isOneSided =
-      seen.min >= 0 && options.scheme != Scheme::symmetric && options.scheme != Scheme::powerOfTwo;
-  return isOneSided ? 256 : 128;
 }
 
 } // namespace
@@ -167,10 +178,7 @@ Range calibrate(const Observer& seen, const CalibrationOptions& options) {
   case Calibrator::minmax: break;
   case Calibrator::movingAverage: return {seen.averageMin, seen.averageMax};
   case Calibrator::percentile: return percentileRange(seen, options.percentile);
-  case Calibrator::entropy: {
-    const double threshold = entropyThreshold(seen, levelsOf(seen, options));
-    return {std::max(seen.min, -threshold), std::min(seen.max, threshold)};
-  }
+  case Calibrator::entropy: return leastDivergence(seen, options);
   case Calibrator::mse: return leastSquares(seen, options);
   }
   return {seen.min, seen.max};
