@@ -215,7 +215,8 @@ void roundLayer(RoundedLayer& layer, const Node& dequantize) {
   const WeightView& view = layer.reader.view;
   const auto terms = static_cast<size_t>(view.terms());
   const bool isNarrow = layer.nearest.elem == Elem::i4_;
-  const Limits limits = {isNarrow ? -8.0 : -127.0, isNarrow ? 7.0 : 127.0};
+  constexpr Limits kNarrow = {-8, 7}, kByte = {-127, 127};
+  const Limits limits = isNarrow ? kNarrow : kByte;
   std::optional<StepOf> stepOf;
   if (layer.scales.count() > 1 || !layer.scales.dims.empty())
     stepOf.emplace(layer.nearest.dims,

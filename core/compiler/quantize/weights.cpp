@@ -47,7 +47,9 @@ std::optional<WeightView> viewOf(const Node& product, const Tensor& weights, int
   const int64_t outputs = dims[static_cast<size_t>(axes.channel)],
                 terms = dims[static_cast<size_t>(axes.sum)];
   if (taps < 1 || terms % taps != 0) return std::nullopt;
-  const int64_t alongSum = axes.sum == 1 ? 1 : outputs, alongChannel = axes.sum == 1 ? terms : 1;
+  const bool sumsLast = axes.sum == 1;
+  const int64_t alongSum = sumsLast ? 1 : outputs;
+  const int64_t alongChannel = sumsLast ? terms : 1;
   WeightView view;
   view.outputs = {outputs, alongChannel};
   view.inputs = {terms / taps, taps * alongSum};
