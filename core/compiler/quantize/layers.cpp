@@ -47,10 +47,11 @@ Result<std::map<std::string, Tensor>> observe(const Model& model,
 }
 
 /// Goes along the float model and carries what is known of each value's error to its readers.
-class Walk {
+class ErrorTracer {
 public:
-  Walk(const Network& network, const std::map<std::string, std::string>& names,
-       const std::map<std::string, Tensor>& wanted, const std::map<std::string, Tensor>& found)
+  ErrorTracer(const Network& network, const std::map<std::string, std::string>& names,
+              const std::map<std::string, Tensor>& wanted,
+              const std::map<std::string, Tensor>& found)
       : network_(network), names_(names), wanted_(wanted), found_(found) {}
 
   LayerErrors run() {
@@ -146,7 +147,7 @@ Result<LayerErrors> compareLayers(const Network& network, const Model& quantized
                        quantized.path);
   CDL_ASSIGN(const auto wanted, observe(network.model, values, inputs, options));
   CDL_ASSIGN(const auto found, observe(quantized, others, inputs, options));
-  return Walk(network, names, wanted, found).run();
+  return ErrorTracer(network, names, wanted, found).run();
 }
 
 } // namespace candela::quantize

@@ -14,6 +14,8 @@
 #include <cmath>
 #include <functional>
 
+#include "core/compiler/graph/rescale_factor.h"
+
 namespace candela::graph::passes {
 namespace {
 
@@ -23,16 +25,10 @@ constexpr double kSegmentRatio = 16;
 constexpr int64_t kMostSoftmaxCount = 65536, kMostNormCount = 16384;
 constexpr int kMostRescaleShift = 62; ///< of RESCALE
 
-/// factor = significand / 2^shift with 24 bits, the factor rounded to f32.
-struct Multiplier {
-  int64_t significand = 0, shift = 0;
-};
-std::optional<Multiplier> multiplierOf(double factor) {
-  const float rounded = static_cast<float>(factor);
-  if (!std::isnormal(rounded)) return std::nullopt;
-  int exponent = 0;
-  const double fraction = std::frexp(static_cast<double>(rounded), &exponent);
-  const Multiplier result{static_cast<int64_t>(std::ldexp(fraction, 24)), 24 - exponent};
+/// Nothing where no RESCALE of one operand has the factor without a left shift.
+std::optional<RescaleFactor> plainFactor(double factor) {
+  if (!std::isnormal(static_cast<float>(factor))) return std::nullopt;
+  const RescaleFactor result = rescaleFactor(factor);
   if (result.shift < 0 || result.shift > kMostRescaleShift) return std::nullopt;
   return result;
 }
@@ -53,10 +49,9 @@ using Falling = std::function<double(double)>;
 /// The segment from `begin` to `end`; `reached`: what base and the segments behind it give.
 std::optional<int64_t> addSegment(Segments& segments, const Falling& function, double begin,
                                   double end, int64_t reached) {
-  const auto place = multiplierOf(kSegmentWidth / (end - begin));
+  const auto place = plainFactor(kSegmentWidth / (end - begin));
   if (!place) return std::nullopt;
-  const double perUnit =
-      std::ldexp(static_cast<double>(place->significand), static_cast<int>(-place->shift));
+  const double perUnit = std::ldexp(static_cast<double>(place->significand), -place->shift);
   int64_t weight = 1;
   const double height = function(begin) - static_cast<double>(reached);
   while (height > 32767.0 * static_cast<double>(weight)) weight *= 2;
@@ -68,7 +63,7 @@ std::optional<int64_t> addSegment(Segments& segments, const Falling& function, d
         static_cast<int16_t>(std::clamp<long long>(std::llrint(above), 0, 32767));
   }
   for (const int64_t parameter :
-       {static_cast<int64_t>(begin), place->significand, place->shift, weight})
+       {static_cast<int64_t>(begin), place->significand, int64_t(place->shift), weight})
     segments.parameters.push_back(static_cast<int32_t>(parameter));
   segments.entries.insert(segments.entries.end(), entries.begin(), entries.end());
   return reached + weight * entries[0];
@@ -91,10 +86,12 @@ std::optional<Segments> segmentsOf(const Falling& function, double lowest, doubl
 
 /// The attributes of the RESCALE by `factor` that ends a row function.
 std::optional<Attrs> endOf(double factor, const ByteResult& y) {
-  const auto end = multiplierOf(factor);
+  const auto end = plainFactor(factor);
   if (!end) return std::nullopt;
-  return Attrs{
-      {"multiplier", end->significand}, {"shift", end->shift}, {"zero", y.zero}, {"to", y.elem}};
+  return Attrs{{"multiplier", end->significand},
+               {"shift", int64_t(end->shift)},
+               {"zero", y.zero},
+               {"to", y.elem}};
 }
 
 double greatestMagnitude(const std::vector<double>& values) {

@@ -11,6 +11,7 @@
 
 #include "core/compiler/graph/passes/integer_rows.h"
 #include "core/compiler/graph/passes/rewrite.h"
+#include "core/compiler/graph/rescale_factor.h"
 #include "core/reference/reference.h"
 
 namespace candela::graph::passes {
@@ -511,17 +512,6 @@ struct Goal {
   }
 };
 
-/// scale = m / 2^shift with 24 bits.
-struct Significand {
-  double m;
-  int shift;
-};
-Significand significandOf(double scale) {
-  int exponent = 0;
-  const double m = std::ldexp(std::frexp(scale, &exponent), 24);
-  return {m, 24 - exponent};
-}
-
 /// One operand of a RESCALE: zero-centred integers and their scales in steps of the result.
 struct Term {
   Value* stored;
@@ -541,19 +531,19 @@ int bitsOf(const Value* stored) {
 /// alignment leaves 63 bits.
 Result<Value*> rescale(Raiser& raiser, const std::vector<Term>& terms, const Goal& goal) {
   int most = 0, left[2] = {0, 0};
-  std::vector<std::vector<Significand>> all;
+  std::vector<std::vector<RescaleFactor>> all;
   for (const Term& term : terms) {
     all.emplace_back();
     for (const double scale : term.scales) {
-      if (!std::isnormal(static_cast<float>(scale)) || significandOf(scale).shift > kMostShift)
+      if (!std::isnormal(static_cast<float>(scale)) || rescaleFactor(scale).shift > kMostShift)
         return static_cast<Value*>(nullptr);
-      all.back().push_back(significandOf(scale));
+      all.back().push_back(rescaleFactor(scale));
     }
-    for (const Significand& s : all.back()) most = std::max(most, s.shift);
+    for (const RescaleFactor& s : all.back()) most = std::max(most, s.shift);
   }
   // One shift for both operands; one operand is aligned only where its scale is above 2^24.
   for (size_t t = 0; t < terms.size(); ++t) {
-    for (const Significand& s : all[t])
+    for (const RescaleFactor& s : all[t])
       left[t] = std::max(left[t], terms.size() > 1 ? most - s.shift : -s.shift);
     if (bitsOf(terms[t].stored) + 24 + left[t] + (terms.size() > 1) > 63)
       return static_cast<Value*>(nullptr);
@@ -563,13 +553,13 @@ Result<Value*> rescale(Raiser& raiser, const std::vector<Term>& terms, const Goa
     if (term.axis >= 0) dims.assign(static_cast<size_t>(term.stored->type.rank() - term.axis), 1);
     if (term.axis >= 0) dims[0] = std::ssize(term.scales);
     Doubles values;
-    for (const Significand& s : all[static_cast<size_t>(&term - terms.data())])
+    for (const RescaleFactor& s : all[static_cast<size_t>(&term - terms.data())])
       values.push_back(value(s));
     return raiser.constant(Elem::i32_, dims, values);
   };
-  const auto multiplier = [](const Significand& s) { return s.m; };
+  const auto multiplier = [](const RescaleFactor& s) { return s.significand; };
   CDL_ASSIGN(Value * m, beside(terms[0], multiplier));
-  CDL_ASSIGN(Value * shift, beside(terms[0], [&](const Significand& s) {
+  CDL_ASSIGN(Value * shift, beside(terms[0], [&](const RescaleFactor& s) {
                return double(terms.size() > 1 ? most : s.shift + left[0]);
              }));
   CDL_ASSIGN(Value * zero, raiser.constant(Elem::i32_, {}, {goal.zero}));

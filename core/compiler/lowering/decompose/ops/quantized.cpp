@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/compiler/graph/rescale_factor.h"
 #include "core/compiler/lowering/decompose/shared.h"
 
 namespace candela::lowering::decompose {
+
+using graph::RescaleFactor, graph::rescaleFactor;
 
 namespace {
 
@@ -158,25 +161,14 @@ namespace {
 
 Value i32Of(Lowering& l, Value x) { return l.cast(x, Elem::i32_); }
 
-/// What a RESCALE multiplies by: multiplier / 2^shift.
-struct Factor {
-  int64_t multiplier, shift;
-};
-/// The factor rounded to f32.
-Factor factorOf(double factor) {
-  int exponent = 0;
-  const double fraction = std::frexp(static_cast<double>(static_cast<float>(factor)), &exponent);
-  return {static_cast<int64_t>(std::ldexp(fraction, 24)), 24 - exponent};
-}
-
 /// RESCALE of one operand; a factor of 2^24 and more shifts it to the left.
-Value rescaled(Lowering& l, Value x, Factor factor, int64_t zero, Elem to) {
+Value rescaled(Lowering& l, Value x, RescaleFactor factor, int64_t zero, Elem to) {
   graph::Attrs attrs{{"to", to}};
-  if (factor.shift < 0) attrs["left_shift"] = -factor.shift;
-  return l.node(OpKind::Rescale,
-                {x, whole(l, factor.multiplier), whole(l, std::max<int64_t>(factor.shift, 0)),
-                 whole(l, zero)},
-                std::move(attrs));
+  if (factor.shift < 0) attrs["left_shift"] = int64_t(-factor.shift);
+  return l.node(
+      OpKind::Rescale,
+      {x, whole(l, factor.significand), whole(l, std::max(factor.shift, 0)), whole(l, zero)},
+      std::move(attrs));
 }
 
 Value entriesOf(Lowering& l, Value x, Value table) { return l.node(OpKind::Table, {x, table}); }
@@ -189,7 +181,7 @@ Result<Value> bySegments(Lowering& l, Value x, int64_t base, Value segments, Val
   for (int64_t s = 0; s < parameters.dims[0]; ++s) {
     const int64_t* row = &numbers[static_cast<size_t>(4 * s)];
     Value beyond = l.sub(x, whole(l, row[0]));
-    Value place = rescaled(l, beyond, {row[1], row[2]}, -32768, Elem::i16_);
+    Value place = rescaled(l, beyond, {row[1], static_cast<int>(row[2])}, -32768, Elem::i16_);
     Value height = i32Of(l, entriesOf(l, place, l.affine(tables, 513 * s, {513}, {1})));
     if (row[3] != 1) height = l.mul(height, whole(l, row[3]));
     sum = l.add(height, sum);
@@ -199,8 +191,8 @@ Result<Value> bySegments(Lowering& l, Value x, int64_t base, Value segments, Val
 
 /// The RESCALE that ends a row function.
 Value ended(Lowering& l, const Node& node, Value x) {
-  return rescaled(l, x, {node.intAttr("multiplier"), node.intAttr("shift")}, node.intAttr("zero"),
-                  node.elemAttr("to"));
+  return rescaled(l, x, {node.intAttr("multiplier"), static_cast<int>(node.intAttr("shift"))},
+                  node.intAttr("zero"), node.elemAttr("to"));
 }
 
 } // namespace
@@ -211,7 +203,7 @@ Result<Values> lowerSoftmaxInteger(Lowering& l, const Node& node) {
   Value x = node.operand(0);
   const int axis = graph::wrapAxis(node.intAttr("axis"), x->type.rank());
   Value distance = l.sub(i32Of(l, x), i32Of(l, l.reduceAxis(x, axis, "max")));
-  Value place = rescaled(l, distance, factorOf(128), 32640, Elem::i16_);
+  Value place = rescaled(l, distance, rescaleFactor(128), 32640, Elem::i16_);
   Value exponential = i32Of(l, entriesOf(l, place, node.operand(1)));
   Value sum = l.reduceAxis(exponential, axis, "sum");
   CDL_ASSIGN(Value reciprocal,
@@ -229,19 +221,20 @@ Result<Values> lowerLayerNormInteger(Lowering& l, const Node& node) {
   const int64_t fraction = int64_t(1) << node.intAttr("fraction");
   Value x = l.reshape(node.operand(0), {*elementCount(shape) / n, n});
   Value sum = l.reduceAxis(i32Of(l, x), 1, "sum");
-  Value mean = i32Of(l, rescaled(l, sum, factorOf(1 / count), 0, x->type.elem));
+  Value mean = i32Of(l, rescaled(l, sum, rescaleFactor(1 / count), 0, x->type.elem));
   Value distance = l.sub(i32Of(l, x), mean);
   Value rest = l.sub(sum, l.mul(mean, whole(l, n)));
   Value squares = l.reduceAxis(l.mul(distance, distance), 1, "sum");
-  Value excess = i32Of(l, rescaled(l, l.mul(rest, rest),
-                                   factorOf(static_cast<double>(fraction) / count), 0, Elem::i16_));
+  Value excess =
+      i32Of(l, rescaled(l, l.mul(rest, rest), rescaleFactor(static_cast<double>(fraction) / count),
+                        0, Elem::i16_));
   Value spread = l.sub(l.mul(squares, whole(l, fraction)), excess);
   spread = l.add(spread, whole(l, node.intAttr("epsilon")));
   CDL_ASSIGN(Value reciprocal,
              bySegments(l, spread, node.intAttr("base"), node.operand(3), node.operand(4)));
-  Value centred =
-      rescaled(l, l.sub(l.mul(distance, whole(l, n)), rest), factorOf(128 / count), 0, Elem::i16_);
-  const Factor toNormal{1 << 23, 23 + node.intAttr("normal_shift")};
+  Value centred = rescaled(l, l.sub(l.mul(distance, whole(l, n)), rest), rescaleFactor(128 / count),
+                           0, Elem::i16_);
+  const RescaleFactor toNormal{1 << 23, 23 + static_cast<int>(node.intAttr("normal_shift"))};
   Value normal = rescaled(l, l.mul(i32Of(l, centred), reciprocal), toNormal, 0, Elem::i16_);
   Value y = l.mul(i32Of(l, normal), l.reshape(node.operand(1), {n}));
   y = l.add(y, l.reshape(node.operand(2), {n}));
