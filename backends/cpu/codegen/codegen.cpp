@@ -12,33 +12,24 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include <algorithm>
+#include <atomic>
+#include <exception>
 #include <mutex>
+#include <system_error>
+#include <thread>
 
 namespace cpu {
 
-struct Codegen::State {
-  const Isa& isa;
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module;
-  std::unique_ptr<llvm::TargetMachine> machine;
-  std::string error;
+namespace {
 
-  explicit State(const Isa& isa) : isa(isa) {}
+/// Kernels that follow each other are often alike, and the same part compiles them.
+constexpr size_t kKernelsInARow = 4;
+constexpr size_t kMostParts = 8;
 
-  /// The file of a module, which is used up; false sets error.
-  bool emit(llvm::Module& m, llvm::CodeGenFileType type, llvm::SmallVectorImpl<char>& out) {
-    llvm::raw_svector_ostream stream(out);
-    llvm::legacy::PassManager passes;
-    if (machine->addPassesToEmitFile(passes, stream, nullptr, type)) {
-      error = "LLVM writes no object for this target";
-      return false;
-    }
-    passes.run(m);
-    return true;
-  }
-};
+const char* const kTriple = "x86_64-unknown-linux-gnu";
 
-Codegen::Codegen(const Isa& isa) : state_(std::make_unique<State>(isa)) {
+void initialize() {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -46,45 +37,71 @@ Codegen::Codegen(const Isa& isa) : state_(std::make_unique<State>(isa)) {
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
   });
-  const char* triple = "x86_64-unknown-linux-gnu";
-  std::string why;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);
-  if (!target) {
-    state_->error = why;
-    return;
-  }
+}
+
+} // namespace
+
+/// Kernels of one module, with an LLVM context of their own, so that parts compile side by side.
+class Codegen::Part {
+public:
+  explicit Part(const Isa& isa);
+
+  void add(const std::string& name, const std::function<void(Builder&)>& body);
+  std::vector<char> object();
+  std::string assembly();
+  const std::string& error() const { return error_; }
+
+private:
+  /// The file of a module, which is used up; false sets error.
+  bool emit(llvm::Module& module, llvm::CodeGenFileType type, llvm::SmallVectorImpl<char>& out);
+
+  const Isa& isa_;
+  llvm::LLVMContext context_;
+  std::unique_ptr<llvm::Module> module_; ///< null: LLVM has no such target
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  std::string error_;
+};
+
+Codegen::Part::Part(const Isa& isa) : isa_(isa) {
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, error_);
+  if (!target) return;
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // products and sums stay apart but for fma
   // Default, not Aggressive: the emitters did the work.
-  state_->machine.reset(target->createTargetMachine(triple, isa.cpu, isa.features, options,
-                                                    llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                                    llvm::CodeGenOptLevel::Default));
-  state_->module = std::make_unique<llvm::Module>("candela", state_->context);
-  state_->module->setTargetTriple(triple);
-  state_->module->setDataLayout(state_->machine->createDataLayout());
+  machine_.reset(target->createTargetMachine(kTriple, isa.cpu, isa.features, options,
+                                             llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                             llvm::CodeGenOptLevel::Default));
+  module_ = std::make_unique<llvm::Module>("candela", context_);
+  module_->setTargetTriple(kTriple);
+  module_->setDataLayout(machine_->createDataLayout());
 }
 
-Codegen::~Codegen() = default;
+bool Codegen::Part::emit(llvm::Module& module, llvm::CodeGenFileType type,
+                         llvm::SmallVectorImpl<char>& out) {
+  llvm::raw_svector_ostream stream(out);
+  llvm::legacy::PassManager passes;
+  if (machine_->addPassesToEmitFile(passes, stream, nullptr, type)) {
+    error_ = "LLVM writes no object for this target";
+    return false;
+  }
+  passes.run(module);
+  return true;
+}
 
-const std::string& Codegen::error() const { return state_->error; }
-std::string Codegen::version() { return LLVM_VERSION_STRING; }
-
-void Codegen::kernel(const std::string& name, const std::function<void(Builder&)>& body) {
-  if (!state_->module) return;
-  llvm::LLVMContext& context = state_->context;
-  llvm::Type* pointer = llvm::PointerType::get(context, 0);
-  llvm::Type* i64 = llvm::Type::getInt64Ty(context);
-  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, i64, i64}, false);
-  auto* function =
-      llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, *state_->module);
-  function->addFnAttr("target-cpu", state_->isa.cpu);
-  function->addFnAttr("target-features", state_->isa.features);
-  function->addFnAttr("prefer-vector-width", std::to_string(state_->isa.vectorBytes * 8));
+void Codegen::Part::add(const std::string& name, const std::function<void(Builder&)>& body) {
+  if (!module_) return;
+  llvm::Type* pointer = llvm::PointerType::get(context_, 0);
+  llvm::Type* i64 = llvm::Type::getInt64Ty(context_);
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context_), {pointer, i64, i64}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, *module_);
+  function->addFnAttr("target-cpu", isa_.cpu);
+  function->addFnAttr("target-features", isa_.features);
+  function->addFnAttr("prefer-vector-width", std::to_string(isa_.vectorBytes * 8));
   function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addParamAttr(0, llvm::Attribute::NoAlias);
-  Builder::Impl impl(state_->isa, function);
-  llvm::BasicBlock* entry = llvm::BasicBlock::Create(context, "entry", function);
-  llvm::BasicBlock* start = llvm::BasicBlock::Create(context, "start", function);
+  Builder::Impl impl(isa_, function);
+  llvm::BasicBlock* entry = llvm::BasicBlock::Create(context_, "entry", function);
+  llvm::BasicBlock* start = llvm::BasicBlock::Create(context_, "start", function);
   impl.ir.SetInsertPoint(start);
   Builder builder(impl);
   body(builder);
@@ -93,22 +110,75 @@ void Codegen::kernel(const std::string& name, const std::function<void(Builder&)
   impl.ir.CreateBr(start);
 }
 
-std::string Codegen::assembly() {
-  if (!state_->module) return {};
+std::string Codegen::Part::assembly() {
+  if (!module_) return {};
   llvm::SmallVector<char, 0> text;
-  const auto copy = llvm::CloneModule(*state_->module);
-  return state_->emit(*copy, llvm::CodeGenFileType::AssemblyFile, text)
+  const auto copy = llvm::CloneModule(*module_);
+  return emit(*copy, llvm::CodeGenFileType::AssemblyFile, text)
              ? std::string(text.begin(), text.end())
              : std::string();
 }
 
-std::vector<char> Codegen::object() {
-  if (!state_->module) return {};
-  llvm::raw_string_ostream complaint(state_->error);
-  if (llvm::verifyModule(*state_->module, &complaint)) return {};
+std::vector<char> Codegen::Part::object() {
+  if (!module_) return {};
+  llvm::raw_string_ostream complaint(error_);
+  if (llvm::verifyModule(*module_, &complaint)) return {};
   llvm::SmallVector<char, 0> bytes;
-  if (!state_->emit(*state_->module, llvm::CodeGenFileType::ObjectFile, bytes)) return {};
+  if (!emit(*module_, llvm::CodeGenFileType::ObjectFile, bytes)) return {};
   return {bytes.begin(), bytes.end()};
+}
+
+Codegen::Codegen(const Isa& isa) : isa_(isa) { initialize(); }
+
+Codegen::~Codegen() = default;
+
+std::string Codegen::version() { return LLVM_VERSION_STRING; }
+
+Codegen::Part& Codegen::nextPart() {
+  const size_t at = kernels_++ / kKernelsInARow % kMostParts;
+  if (at == parts_.size()) parts_.push_back(std::make_unique<Part>(isa_));
+  return *parts_[at];
+}
+
+void Codegen::kernel(const std::string& name, const std::function<void(Builder&)>& body) {
+  nextPart().add(name, body);
+}
+
+std::string Codegen::error() const {
+  for (const auto& part : parts_)
+    if (!part->error().empty()) return part->error();
+  return {};
+}
+
+std::string Codegen::assembly() {
+  std::string text;
+  for (const auto& part : parts_) text += part->assembly();
+  return text;
+}
+
+std::vector<std::vector<char>> Codegen::objects() {
+  std::vector<std::vector<char>> objects(parts_.size());
+  std::vector<std::exception_ptr> failures(parts_.size()); // a lack of memory
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < parts_.size(); i = next++) try {
+        objects[i] = parts_[i]->object();
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+  };
+  const size_t most = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::thread> helpers;
+  try {
+    while (helpers.size() + 1 < std::min(most, parts_.size())) helpers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // With the threads that there are; the caller's is one.
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  return objects;
 }
 
 } // namespace cpu

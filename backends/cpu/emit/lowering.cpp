@@ -1,6 +1,7 @@
 #include "lowering.hpp"
 
 #include "../runtime/digest.hpp"
+#include "../runtime/objects.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -173,17 +174,16 @@ void Lowering::takeConstants() {
 }
 
 bool Lowering::finish(Binary& binary) {
-  const std::vector<char> object = codegen_.object();
-  if (object.empty()) return false;
+  const std::vector<std::vector<char>> objects = codegen_.objects();
+  if (!codegen_.error().empty()) return false;
   takeConstants();
   binary_.compiler = "LLVM " + Codegen::version();
   Binary::Made& made = binary_.made;
-  made.object.resize((object.size() + 63) & ~size_t(63));
-  std::memcpy(made.object.data(), object.data(), object.size());
+  made.code = packed(objects);
   binary_.own = made.own.data();
   binary_.ownBytes = made.own.size();
-  binary_.object = made.object.data();
-  binary_.objectBytes = made.object.size();
+  binary_.code = made.code.data();
+  binary_.codeBytes = made.code.size();
   binary = std::move(binary_);
   return true;
 }

@@ -104,7 +104,7 @@ public:
   /// Once.
   bool finish(Binary& binary);
   std::string assembly() { return codegen_.assembly(); }
-  const std::string& error() const { return codegen_.error(); }
+  std::string error() const { return codegen_.error(); }
 
 private:
   /// Makes what arguments read of the image's constants the executable's own.

@@ -11,7 +11,7 @@ namespace cpu {
 
 /// Of the records below, of what kernels expect of their callers, and of the library that compiles:
 /// what differs in it does not work together.
-inline constexpr uint32_t kFormat = 3;
+inline constexpr uint32_t kFormat = 4;
 
 /// Where an argument of a call lies: a buffer of the image, or one of the two that the backend
 /// adds.
@@ -50,11 +50,11 @@ struct Binary {
   // constants: those of the image that kernels read, and the backend's own
   const char* own = nullptr;
   uint64_t ownBytes = 0;
-  const char* object = nullptr; // ELF
-  uint64_t objectBytes = 0;
+  const char* code = nullptr; // objects.hpp
+  uint64_t codeBytes = 0;
 
   struct Made {
-    AlignedBytes own, object;
+    AlignedBytes own, code;
   } made;
 };
 

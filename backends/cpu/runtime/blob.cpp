@@ -128,7 +128,7 @@ cdl::Status toBlob(const cdl_image_t* image, const Binary& binary, const cdl::Wr
   const std::pair<const char*, uint64_t> parts[4] = {{calls.data(), calls.size()},
                                                      {args.data(), args.size()},
                                                      {binary.own, binary.ownBytes},
-                                                     {binary.object, binary.objectBytes}};
+                                                     {binary.code, binary.codeBytes}};
   h.size = sizeof h;
   for (int i = 0; i < 4; ++i) {
     h.sections[i] = {parts[i].second, digest(parts[i].first, parts[i].second)};
@@ -194,8 +194,8 @@ cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, 
   if (h.args) std::memcpy(binary.args.data(), parts[1], h.args * sizeof(Arg));
   binary.own = parts[2];
   binary.ownBytes = h.sections[2].bytes;
-  binary.object = parts[3];
-  binary.objectBytes = h.sections[3].bytes;
+  binary.code = parts[3];
+  binary.codeBytes = h.sections[3].bytes;
   return checkTables(image, binary);
 }
 

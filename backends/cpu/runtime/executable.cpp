@@ -1,6 +1,7 @@
 #include "executable.hpp"
 
 #include "blob.hpp"
+#include "objects.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -50,10 +51,14 @@ CpuExecutable::CpuExecutable(const cdl_image_t* image, Binary binary, Threads& t
     : image_(image), binary_(std::move(binary)), threads_(threads) {}
 
 cdl::Status CpuExecutable::place() {
-  if (!code_.place(binary_.object, binary_.objectBytes))
-    return cdl::error(CDL_BAD_MODEL, code_.error());
+  std::vector<std::pair<const char*, uint64_t>> objects;
+  if (!unpack(binary_.code, binary_.codeBytes, objects))
+    return cdl::error(CDL_BAD_MODEL, "object code: its table leaves it");
+  for (const auto& [object, bytes] : objects)
+    if (!code_.emplace_back().place(object, bytes))
+      return cdl::error(CDL_BAD_MODEL, code_.back().error());
   for (uint32_t k = 0; k < binary_.kernels; ++k) {
-    kernels_.push_back(code_.find("k" + std::to_string(k)));
+    kernels_.push_back(find("k" + std::to_string(k)));
     if (!kernels_.back())
       return cdl::error(CDL_BAD_MODEL, "object code: no kernel k" + std::to_string(k));
   }
@@ -72,6 +77,12 @@ cdl::Status CpuExecutable::place() {
         std::max(mostUnits_, static_cast<int>(std::min<uint64_t>(call.allUnits(), INT_MAX)));
   }
   return cdl::ok();
+}
+
+KernelFn CpuExecutable::find(const std::string& kernel) const {
+  for (const Code& code : code_)
+    if (const KernelFn found = code.find(kernel)) return found;
+  return nullptr;
 }
 
 uint32_t CpuExecutable::placeOf(uint32_t instr) const {

@@ -8,6 +8,8 @@
 
 #include <candela/backend.hpp>
 
+#include <deque>
+
 namespace cpu {
 
 class CpuExecutable final : public cdl::Executable {
@@ -26,6 +28,8 @@ private:
   struct Share {
     int t, total;
   };
+  /// Null: no object has it.
+  KernelFn find(const std::string& kernel) const;
   /// The instruction at which the calls of `instr` run: the first one of a group in bands, which
   /// interleaves them.
   uint32_t placeOf(uint32_t instr) const;
@@ -45,7 +49,7 @@ private:
   const cdl_image_t* image_;
   Binary binary_;
   Threads& threads_;
-  Code code_;
+  std::deque<Code> code_; ///< an object each
   std::vector<KernelFn> kernels_;
   int mostUnits_ = 1;               // of any call: more threads have no work
   std::vector<bool> isLittle_;      // per instruction: in a loop, and too little to be shared out

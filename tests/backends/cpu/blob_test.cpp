@@ -10,6 +10,7 @@
 
 #include "backends/cpu/runtime/digest.hpp"
 #include "backends/cpu/runtime/executable.hpp"
+#include "backends/cpu/runtime/objects.hpp"
 #include "core/compiler/program/image.h"
 #include "tests/backends/cpu/object.h"
 #include "tests/fuzz/random_program.h"
@@ -68,10 +69,9 @@ Binary binary() {
   }
   const Block object = test::sound();
   b.made.own.resize(192);
-  b.made.object.resize((object.size() + 63) / 64 * 64);
-  std::memcpy(b.made.object.data(), object.data(), object.size());
+  b.made.code = packed({{object.begin(), object.end()}});
   b.own = b.made.own.data(), b.ownBytes = b.made.own.size();
-  b.object = b.made.object.data(), b.objectBytes = b.made.object.size();
+  b.code = b.made.code.data(), b.codeBytes = b.made.code.size();
   return b;
 }
 
@@ -147,7 +147,7 @@ TEST_F(CpuBlob, RunsWhereItLies) {
   ASSERT_TRUE(loaded.status.isOk()) << loaded.status.text();
   EXPECT_EQ(loaded.binary.compiler, "LLVM 19.0");
   EXPECT_EQ(loaded.binary.scratchBytes, 128u);
-  for (const char* part : {loaded.binary.own, loaded.binary.object}) {
+  for (const char* part : {loaded.binary.own, loaded.binary.code}) {
     EXPECT_GE(part, loaded.bytes.get());
     EXPECT_LT(part, loaded.bytes.get() + sound_.size());
   }

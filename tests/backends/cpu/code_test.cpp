@@ -1,6 +1,7 @@
 // The placer of object code: what it makes of a whole object, and that a damaged one is an error
 // and never a fault. Needs nothing of LLVM, so that this runs under the sanitizers.
 #include "backends/cpu/runtime/code.hpp"
+#include "backends/cpu/runtime/objects.hpp"
 
 #include <gtest/gtest.h>
 
@@ -42,6 +43,40 @@ TEST(CpuCode, RunsAfterEveryKindOfRelocation) {
     EXPECT_EQ(result, kConstant + 5) << name;
   }
   EXPECT_EQ(placed.code.find("k3"), nullptr);
+}
+
+std::vector<std::pair<const char*, uint64_t>> unpacked(const AlignedBytes& bytes, uint64_t size) {
+  std::vector<std::pair<const char*, uint64_t>> objects;
+  const auto exact = std::make_unique<char[]>(size);
+  if (size) std::memcpy(exact.get(), bytes.data(), size);
+  if (!unpack(exact.get(), size, objects)) objects.clear();
+  for (auto& [object, length] : objects) object = bytes.data() + (object - exact.get());
+  return objects;
+}
+
+TEST(CpuObjects, ComeBackAsTheyWerePacked) {
+  const std::vector<std::vector<char>> given{{1, 2, 3}, {}, std::vector<char>(100, 4)};
+  const AlignedBytes bytes = packed(given);
+  const auto objects = unpacked(bytes, bytes.size());
+  ASSERT_EQ(objects.size(), given.size());
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto& [object, length] = objects[i];
+    EXPECT_EQ(std::vector<char>(object, object + length), given[i]) << i;
+    EXPECT_EQ((object - bytes.data()) % 64, 0) << i;
+  }
+  EXPECT_TRUE(unpacked(packed({}), 64).empty());
+}
+
+TEST(CpuObjects, ATableThatLeavesItsBytesIsRefused) {
+  const AlignedBytes bytes = packed({std::vector<char>(200, 1), std::vector<char>(60, 2)});
+  for (uint64_t size = 0; size < 64 + 256 + 60; ++size)
+    EXPECT_TRUE(unpacked(bytes, size).empty()) << size;
+  for (int entry = 0; entry < 3; ++entry)
+    for (const uint64_t wrong : {uint64_t(1) << 40, UINT64_MAX, UINT64_MAX - 62}) {
+      AlignedBytes forged = packed({std::vector<char>(200, 1), std::vector<char>(60, 2)});
+      std::memcpy(forged.data() + 8 * entry, &wrong, sizeof wrong);
+      EXPECT_TRUE(unpacked(forged, forged.size()).empty()) << entry << " is " << wrong;
+    }
 }
 
 TEST(CpuCode, AnObjectCutAnywhereIsAnError) {
