@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
+#include "core/compiler/quantize/exact_multiplier.h"
 #include "core/compiler/quantize/weights.h"
 
 namespace candela::quantize {
@@ -19,7 +20,7 @@ constexpr double kMostBias = 0x1p29; ///< steps of a sum: leaves room for the su
 struct Stored {
   Tensor integers, scales;
   std::vector<double> channelScales; ///< of axes without blocks: one or one a channel
-  std::vector<bool> isZero;          ///< by scale: whether all of its weights are 0
+  std::vector<double> ownScales;     ///< by scale: what its weights alone ask for; 0 of zeros
   int axis = -1;
   int64_t block = 0;
 };
@@ -50,8 +51,41 @@ double scaleOf(const std::vector<float>& values, double most, bool searches, boo
   return best;
 }
 
+/// What the product around the weights asks of their scales.
+struct ScaleLimits {
+  std::vector<double> least;         ///< for each channel, or one for all; none: empty
+  std::optional<StepsAround> around; ///< of a product that is rescaled to bytes
+};
+
+/// `best`, moved to where nothing is rounded twice if that costs less than kMostGrowth.
+double exactScale(double best, double least, double most, const StepsAround& around) {
+  constexpr double kMostGrowth = 1.25; // a third of a bit
+  // Below it the largest weight would be cut by more than half a step.
+  const double nearest = best * (1 - 1 / (2 * most + 1));
+  const auto exact = stepOfExactMultiplier(std::max(nearest, least), best * kMostGrowth, around);
+  return exact ? static_cast<double>(*exact) : best;
+}
+
+/// f32 numbers that the file can hold. `own`: of each group of weights, 0 for a group of zeros.
+std::vector<float> limitScales(const std::vector<double>& own, double mostInteger,
+                               const ScaleLimits& limits) {
+  const double largest = own.empty() ? 0 : *std::ranges::max_element(own);
+  std::vector<float> scales;
+  for (size_t g = 0; g < own.size(); ++g) {
+    // Zeros have any step: one like the others', by which their sums are rescaled likewise.
+    double scale = own[g] == 0 ? largest : own[g];
+    double least = 0;
+    if (!limits.least.empty()) least = limits.least[limits.least.size() == 1 ? 0 : g];
+    scale = std::max(scale, least);
+    if (scale < static_cast<double>(FLT_MIN)) scale = scale == 0 ? 1 : static_cast<double>(FLT_MIN);
+    if (limits.around) scale = exactScale(scale, least, mostInteger, *limits.around);
+    scales.push_back(static_cast<float>(scale));
+  }
+  return scales;
+}
+
 Result<Stored> store(const Tensor& weights, const Node& product, const WeightOptions& options,
-                     const std::vector<double>& leastScales) {
+                     const ScaleLimits& limits) {
   const WeightAxes axes = axesOf(product, weights);
   const bool isNarrow = options.elem == Elem::i4_;
   const bool isBlocked = options.block > 0 && product.opType != "Conv";
@@ -75,21 +109,10 @@ Result<Stored> store(const Tensor& weights, const Node& product, const WeightOpt
   std::vector<std::vector<float>> groups(static_cast<size_t>(*elementCount(scaleDims)));
   for (int64_t i = 0; i < count; ++i)
     groups[static_cast<size_t>(steps[static_cast<size_t>(i)])].push_back(weights.as<float>()[i]);
-  std::vector<double> ownScales;
-  for (const std::vector<float>& group : groups) {
-    ownScales.push_back(scaleOf(group, most, isNarrow, options.powerOfTwo));
-    stored.isZero.push_back(ownScales.back() == 0);
-  }
-  const double largest = ownScales.empty() ? 0 : *std::ranges::max_element(ownScales);
-  std::vector<float> scales;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    // Zeros have any step: one like the others', by which their sums are rescaled likewise.
-    double scale = stored.isZero[g] ? largest : ownScales[g];
-    if (!leastScales.empty()) scale = std::max(scale, leastScales[leastScales.size() == 1 ? 0 : g]);
-    if (scale < static_cast<double>(FLT_MIN)) scale = scale == 0 ? 1 : static_cast<double>(FLT_MIN);
-    scales.push_back(static_cast<float>(scale));
-    stored.channelScales.push_back(static_cast<double>(scales.back()));
-  }
+  for (const std::vector<float>& group : groups)
+    stored.ownScales.push_back(scaleOf(group, most, isNarrow, options.powerOfTwo));
+  const std::vector<float> scales = limitScales(stored.ownScales, most, limits);
+  for (const float scale : scales) stored.channelScales.push_back(static_cast<double>(scale));
   CDL_ASSIGN(stored.integers, Tensor::zeros(options.elem, weights.dims));
   for (int64_t i = 0; i < count; ++i) {
     const double value = static_cast<double>(weights.as<float>()[i]) /
@@ -196,6 +219,29 @@ private:
     return step == steps_.end() ? 0 : static_cast<double>(step->second.scale);
   }
 
+  /// Of a product of bytes that is rescaled to bytes by multipliers that are no powers of two.
+  std::optional<StepsAround> stepsAround(const Node& product) const {
+    const auto input = steps_.find(product.inputs[0]);
+    const auto result = steps_.find(rescaledValue(product));
+    if (input == steps_.end() || result == steps_.end()) return std::nullopt;
+    const bool isBlocked = weights_.block > 0 && product.opType != "Conv";
+    if (weights_.elem != Elem::i8_ || weights_.powerOfTwo || isBlocked) return std::nullopt;
+    if (elemBits(input->second.elem) > 8 || elemBits(result->second.elem) > 8) return std::nullopt;
+    return StepsAround{input->second.scale, result->second.scale};
+  }
+  /// What the product's sums become, behind limits and a bias.
+  std::string rescaledValue(const Node& product) const {
+    std::string value = product.outputs[0];
+    while (!steps_.count(value)) {
+      const std::vector<int>& users = network_.users(value);
+      if (users.size() != 1 || network_.isOutput(value)) break;
+      const auto user = static_cast<size_t>(users[0]);
+      if (!plan_.quantized[user] || plan_.roles[user] != Role::activation) break;
+      value = network_.node(users[0]).outputs[0];
+    }
+    return value;
+  }
+
   Status storeWeights(Node& node, const Node& original) {
     const Tensor* found = network_.constant(original.inputs[1]);
     if (!found) return Status::ok();
@@ -208,11 +254,13 @@ private:
     const bool isPlain = attributeOf<float>(node, "alpha", 1) == 1 &&
                          attributeOf<float>(node, "beta", 1) == 1 && weights_.block == 0;
     const bool storesBias = row && x > 0 && isPlain && bias.dims.size() == 1;
-    const std::vector<double> least = storesBias ? leastScales(bias, x) : std::vector<double>();
-    CDL_ASSIGN(const Stored stored, store(weights, original, weights_, least));
+    ScaleLimits limits;
+    if (storesBias) limits.least = leastScales(bias, x);
+    limits.around = stepsAround(original);
+    CDL_ASSIGN(const Stored stored, store(weights, original, weights_, limits));
     result_.weightBytesBefore += weights.sizeBytes();
     result_.weightBytes += stored.integers.sizeBytes() + stored.scales.sizeBytes();
-    noteRaised(original, stored, least);
+    noteRaised(original, stored, limits.least);
     CDL_ASSIGN(node.inputs[1], addWeights(original.inputs[1], stored));
     return storesBias ? storeBias(node, original, bias, stored, x) : Status::ok();
   }
@@ -228,9 +276,8 @@ private:
 
   void noteRaised(const Node& node, const Stored& stored, const std::vector<double>& least) {
     size_t raised = 0;
-    for (size_t c = 0; c < least.size() && c < stored.channelScales.size(); ++c)
-      raised +=
-          !stored.isZero[c] && least[c] > 0 && stored.channelScales[c] <= least[c] * (1 + 1e-6);
+    for (size_t c = 0; c < least.size() && c < stored.ownScales.size(); ++c)
+      raised += stored.ownScales[c] > 0 && stored.ownScales[c] < least[c];
     if (raised)
       result_.notes.push_back(fmt::format(
           "node '{}': the bias of {} channels needs larger steps of the weights to fit 32 bits",

@@ -19,6 +19,11 @@ const Node* producerOf(const Value* value, OpKind kind) {
 
 // ---- What a node is, when it is only another value
 
+/// A cast that saturates makes limits of infinities, even of those that its type has.
+bool keepsInfinities(const Node& cast) {
+  return !cast.intAttr("saturate") || !isFloat(cast.operand(0)->type.elem);
+}
+
 bool isIdentityMovement(const Node& node) {
   const TensorType& x = node.operand(0)->type;
   switch (node.kind) {
@@ -30,7 +35,7 @@ bool isIdentityMovement(const Node& node) {
            node.result()->type == x;
   case OpKind::Pad: return allEqual(node.intsAttr("lo"), 0) && allEqual(node.intsAttr("hi"), 0);
   case OpKind::Concat: return node.operands().size() == 1;
-  case OpKind::Cast: return node.elemAttr("to") == x.elem;
+  case OpKind::Cast: return node.elemAttr("to") == x.elem && keepsInfinities(node);
   default: return false;
   }
 }
@@ -169,7 +174,7 @@ bool mergeMovement(Node* node) {
   }
   default:
     return holdsAll(inner->elemAttr("to"), inner->operand(0)->type.elem) &&
-           lookThrough(node, inner);
+           keepsInfinities(*inner) && lookThrough(node, inner);
   }
 }
 

@@ -1,5 +1,6 @@
 // Ops that have an instruction which the target does not take.
 #include "core/compiler/lowering/decompose/shared.h"
+#include "core/support/float_bits.h"
 
 namespace candela::lowering::decompose {
 
@@ -17,12 +18,23 @@ Values lowerThroughI32(Lowering& l, const Node& node) {
 
 namespace {
 
+// Infinities become the largest numbers of their signs. Narrow floats go by way of f32, which holds
+// them all, for there a CONVERT does it.
+Value withoutInfinities(Lowering& l, Value x) {
+  const Elem elem = x->type.elem;
+  if (elem != Elem::f32_ && elem != Elem::f64_)
+    return l.node(OpKind::Cast, {l.cast(x, Elem::f32_)}, {{"to", elem}, {"saturate", int64_t(1)}});
+  const double largest = largestReal(elem);
+  return l.min(l.max(x, l.scalar(elem, -largest)), l.scalar(elem, largest));
+}
+
 // Casts that no single CONVERT does: by a comparison, or in two steps by way of i32, which holds
 // every value between.
 Values lowerCast(Lowering& l, const Node& node) {
   Value x = node.operand(0);
   const Elem from = x->type.elem, to = node.result()->type.elem;
-  if (from == to) return {x};
+  const bool saturates = node.intAttr("saturate") != 0;
+  if (from == to) return {saturates && isFloat(from) ? withoutInfinities(l, x) : x};
   if (to == Elem::bool_) {
     Value isZero = l.equal(x, l.scalar(from, 0));
     return {l.select(isZero, l.scalar(to, 0), l.scalar(to, 1))};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/compiler/lowering/decompose/describe.h"
+#include "core/compiler/lowering/decompose/lower.h"
 
 namespace candela::lowering::decompose {
 

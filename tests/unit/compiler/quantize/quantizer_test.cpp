@@ -114,6 +114,20 @@ TEST_F(QuantizerTest, AChannelOfZerosHasStepsLikeTheOthers) {
   EXPECT_TRUE(outcome->made.rewritten.notes.empty());
 }
 
+TEST_F(QuantizerTest, RescalingBehindALimitRoundsOnceInEveryRuntime) {
+  const auto outcome = quantize(convolutions(weights_, {0.1f, 0.2f, 0.3f}), images());
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  const std::map<std::string, Quantization>& steps = outcome->made.steps;
+  const Tensor* scales = outcome->made.network.constant("w_scale");
+  ASSERT_TRUE(scales);
+  for (int channel = 0; channel < kFilters; ++channel) {
+    const float multiplier =
+        steps.at("x").scale * scales->as<float>()[channel] / steps.at("r").scale;
+    EXPECT_EQ(multiplier * 0x1p16f, std::nearbyint(multiplier * 0x1p16f)) << channel;
+  }
+  EXPECT_GT(outcome->snr(), 30);
+}
+
 TEST_F(QuantizerTest, ABiasBeyondItsIntegersWidensTheStepsOfItsChannelAndIsTold) {
   std::vector<float> weights = weights_;
   weights[2] = weights[3] = 1e-9f;
