@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the two fidelities of the NPU's time on int8 networks and every preset, and says how long they take.
 
-usage: benchmarks/npu/npu_time.py [--candela FILE] [--models DIR] [--report FILE]
+usage: benchmarks/npu/npu_time.py [--candela FILE] [--models DIR] [--report FILE] [--only NAME,...]
 
 ResNet-50, MobileNetV2 and BERT-4 (build/models, which the fixture of the tests writes), digits, and text detection and
 direction (scripts/fetch_models, made 8 bits here) on the six presets: `fast` must be within 10 % of `accurate`, and the
@@ -11,10 +11,13 @@ of its layers (docs/reference/simulate.md) on edge4t, edge8t and tpu1. On gem16 
 other: time does not depend on data and is kept. Writes benchmarks/results/npu_time.json. Needs the packages of
 tests/models/requirements.txt, and onnx.
 
+--only  these networks; of others the report keeps what it has
+
 Exit status: 0 as it should be, 1 not, 2 nothing to run.
 """
 import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
 import sys
@@ -28,6 +31,8 @@ import quantized_models  # noqa: E402
 SCHEMA = "candela.npu_time.v1"
 PRESETS = ("tiny", "nv_small", "gem16", "edge4t", "edge8t", "tpu1")
 DIGITS = ROOT / "examples/digits/digits_int8.onnx"
+TRAINED = tuple(f"{name}_int8" for name in quantized_models.SHAPES)
+NETWORKS = (DIGITS.stem, "mbv2_int8", "resnet50_int8", "bert4_int8", *TRAINED)
 APART, USED = 0.10, 0.70
 BOUNDED, MOST_OF_LEAST = ("edge4t", "edge8t", "tpu1"), 1.25
 TIMED = ("resnet50_int8", "gem16")
@@ -91,17 +96,20 @@ def main():
     parser.add_argument("--candela", type=pathlib.Path, default=ROOT / "build/bin/candela")
     parser.add_argument("--models", type=pathlib.Path, default=ROOT / "build/models")
     parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/npu_time.json")
+    parser.add_argument("--only", default="")
     arguments = parser.parse_args()
-    models = [DIGITS, *(arguments.models / f"{name}.onnx" for name in ("mbv2_int8", "resnet50_int8", "bert4_int8"))]
+    chosen = arguments.only.split(",") if arguments.only else NETWORKS
+    models = [DIGITS if name == DIGITS.stem else arguments.models / f"{name}.onnx" for name in chosen if name not in TRAINED]
     for path in (arguments.candela, *models):
         if not path.exists():
             print(f"npu_time: {path} is missing", file=sys.stderr)
             return 2
     timed = {fidelity: milliseconds(arguments.candela, arguments.models / f"{TIMED[0]}.onnx", TIMED[1], fidelity)
-             for fidelity in MOST_MS}  # first, while nothing else runs
+             for fidelity in MOST_MS if TIMED[0] in chosen}  # first, while nothing else runs
     results = []
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        models += quantized_models.quantized(folder)
+        if trained := [name for name in TRAINED if name in chosen]:
+            models += quantized_models.quantized(folder, [name.removesuffix("_int8") for name in trained])
         runs = {(model, preset): {fidelity: pool.submit(simulate, arguments.candela, model, preset, fidelity)
                                   for fidelity in MOST_MS} for model in models for preset in PRESETS}
         for (model, preset), both in runs.items():
@@ -110,7 +118,12 @@ def main():
             print(f"{case['model']} on {preset}: {case['accurate_cycles']:,} cycles{least}, fast {100 * case['apart']:+.1f} %; "
                   f"{'; '.join(case['problems']) or 'passed'}", flush=True)
             results.append(case)
-    report = {"schema": SCHEMA, "generated_at": nightly_report.now(), "machine": nightly_report.machine(), "results": results}
+    machine = nightly_report.machine()
+    if arguments.only and arguments.report.exists():
+        results += nightly_report.kept(arguments.report, results)
+        if not timed:  # the milliseconds that are kept are those of another machine
+            machine = json.loads(arguments.report.read_text())["machine"]
+    report = {"schema": SCHEMA, "generated_at": nightly_report.now(), "machine": machine, "results": results}
     return nightly_report.finish(arguments, report, None)
 
 

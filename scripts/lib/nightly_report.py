@@ -19,13 +19,21 @@ def write(path, report):
     os.replace(part, path)
 
 
-def answer(command, timeout):
-    """What a command of candela reports as JSON; RuntimeError with its last words where it fails."""
+def answer(command, timeout, statuses=(0,)):
+    """What a command of candela reports as JSON; RuntimeError with its last words where it ends with another exit status."""
     done = subprocess.run([*command, "--json", "-"], capture_output=True, text=True, timeout=timeout)
-    if done.returncode:
+    if done.returncode not in statuses:
         said = done.stderr.strip().splitlines()
         raise RuntimeError(said[-1] if said else f"exit {done.returncode}")
     return json.loads(done.stdout)
+
+
+def kept(path, results):
+    """The results of the report at the path that are of other models than these."""
+    if not path.exists():
+        return []
+    names = {case["model"] for case in results}
+    return [case for case in json.loads(path.read_text())["results"] if case["model"] not in names]
 
 
 def row(cells):

@@ -1,4 +1,4 @@
-"""Trained models in 8 bits: those of scripts/fetch_models at fixed sizes, quantized as examples/digits/quantize.py does it.
+"""Trained models in 8 bits: those of scripts/fetch_models at fixed sizes, quantized by ONNX Runtime: weights by channel.
 
 Ranges come from one random input: that suffices for bytes, instructions and time, which do not depend on data; what the
 models would answer is not asked. Needs the packages of tests/models/requirements.txt, and onnx.

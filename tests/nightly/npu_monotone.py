@@ -157,9 +157,8 @@ def main():
     if arguments.witness:
         return witness(results, arguments.report)
     print(f"{len(runs)} simulations in {time.monotonic() - start:.0f} s, the longest {slowest:.1f} s")
-    if arguments.only and arguments.report.exists():
-        names = {case["model"] for case in results}
-        results += [case for case in json.loads(arguments.report.read_text())["results"] if case["model"] not in names]
+    if arguments.only:
+        results += nightly_report.kept(arguments.report, results)
     report = {"schema": SCHEMA, "generated_at": nightly_report.now(), "machine": nightly_report.machine(),
               "steps": sum(len(case["steps"]) for case in results), "results": results}
     return nightly_report.finish(arguments, report, None)

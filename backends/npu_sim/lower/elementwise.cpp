@@ -411,14 +411,19 @@ void lowerPool(LoweringState& l, const cdl::Op& op) {
   }
   if (!isWhole) lowerFill(l, y, static_cast<uint64_t>(int64_t{limitsOf(y.elem).low}));
   if (isEmpty) return;
-  for (int64_t n = 0; n < y.dims[0]; ++n) {
-    DeviceView in = from, out = to;
-    in.at += n * x.strides[0] * x.bytes;
-    out.at += n * y.strides[0] * y.bytes;
-    in.dims[0] = out.dims[0] = 1;
-    pool(l, {.view = in, .row = 1, .pixel = 2, .channel = 3},
-         {.view = out, .row = 1, .pixel = 2, .channel = 3}, npu::PoolFn::kMax, window);
-  }
+  const int64_t channels = y.dims[3];
+  // A descriptor has its channels side by side: those of a view that repeats go one by one.
+  const int64_t taken = channels > 1 && x.strides[3] == 0 ? 1 : channels;
+  for (int64_t n = 0; n < y.dims[0]; ++n)
+    for (int64_t c = 0; c < channels; c += taken) {
+      DeviceView in = from, out = to;
+      in.at += (n * x.strides[0] + c * x.strides[3]) * x.bytes;
+      out.at += (n * y.strides[0] + c * y.strides[3]) * y.bytes;
+      in.dims[0] = out.dims[0] = 1;
+      in.dims[3] = out.dims[3] = taken;
+      pool(l, {.view = in, .row = 1, .pixel = 2, .channel = 3},
+           {.view = out, .row = 1, .pixel = 2, .channel = 3}, npu::PoolFn::kMax, window);
+    }
 }
 
 } // namespace npu_sim
