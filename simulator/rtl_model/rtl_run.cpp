@@ -8,6 +8,16 @@ namespace {
 
 constexpr uint32_t kStart = 1, kReset = 2;
 
+/// What the hardware counts itself.
+constexpr Counter kCounted[] = {
+    Counter::kInstructions,           Counter::kInstructionsControl, Counter::kInstructionsLoad,
+    Counter::kInstructionsStore,      Counter::kInstructionsMatrix,  Counter::kInstructionsRequant,
+    Counter::kInstructionsVector,     Counter::kDramReadProgram,     Counter::kDramReadConstants,
+    Counter::kDramReadInput,          Counter::kDramReadOutput,      Counter::kDramReadActivations,
+    Counter::kDramReadSpill,          Counter::kDramWrittenInput,    Counter::kDramWrittenOutput,
+    Counter::kDramWrittenActivations, Counter::kDramWrittenSpill,    Counter::kMarks,
+};
+
 constexpr uint32_t offsetOf(std::string_view name) {
   for (const RegisterInfo& info : kRegisters)
     if (info.name == name) return info.offset;
@@ -112,7 +122,7 @@ private:
   void cycle() {
     memory_.drive(pins_, now_);
     top_.settle();
-    if (pins_.event_running && !hasBegun_) hasBegun_ = true;
+    if (pins_.rst_n && pins_.event_running) hasBegun_ = true; // before, registers are random
     if (hasBegun_ && !pins_.event_running && end_ < 0) end_ = now_;
     if (pins_.rst_n) memory_.take(pins_, now_);
     if (options_.onCycle) options_.onCycle(now_);
@@ -154,6 +164,8 @@ private:
 };
 
 } // namespace
+
+std::span<const Counter> rtlCounters() { return kCounted; }
 
 std::vector<std::byte> memoryOf(const Binary& binary, const Placement& placement,
                                 std::span<const std::span<std::byte>> regions) {

@@ -48,6 +48,9 @@ Result<RtlResult> runRtl(RtlTop& top, const Configuration& configuration, const 
 std::vector<std::byte> memoryOf(const Binary& binary, const Placement& placement,
                                 std::span<const std::span<std::byte>> regions);
 
+/// The counters that the hardware has, but cycles, which it counts until halt has run.
+std::span<const Counter> rtlCounters();
+
 /// Bits of STATUS.
 inline constexpr uint32_t kRtlRunning = 1, kRtlHalted = 2, kRtlFaulted = 4;
 

@@ -1,7 +1,7 @@
 // A compiled program on the RTL of a configuration, on the functional model and on the timed one:
 // the same bytes in the memory, and how many cycles each takes.
 //
-//   rtl_npu_network_<name> CONFIGURATION PROGRAM.npubin [--list N]
+//   rtl_npu_network CONFIGURATION PROGRAM.npubin [LISTED]
 #include <fmt/format.h>
 
 #include <chrono>
@@ -12,8 +12,8 @@
 #include <random>
 #include <string>
 
+#include "simulator/rtl_model/library.h"
 #include "simulator/rtl_model/rtl_run.h"
-#include "simulator/rtl_model/verilated_top.h"
 
 namespace {
 using namespace candela::npu;
@@ -137,6 +137,15 @@ int differentRegion(const Binary& binary, const Placement& placement,
   return -1;
 }
 
+/// The first counter that is not that of the functional model, or nothing.
+std::optional<Counter> differentCounter(const RtlResult& result, const RunReport& report) {
+  for (const Counter counter : rtlCounters())
+    if (result.counters[static_cast<size_t>(counter)] !=
+        report.counters[static_cast<size_t>(counter)])
+      return counter;
+  return std::nullopt;
+}
+
 int run(const char* configurationPath, const char* programPath, int listed) {
   const Configuration configuration =
       orExit(findConfiguration(configurationPath), configurationPath);
@@ -161,10 +170,12 @@ int run(const char* configurationPath, const char* programPath, int listed) {
   Comparison comparison(binary, std::move(times), listed);
   RtlRunOptions options;
   options.onEvent = [&](const RtlEvent& event) { return comparison(event); };
-  VerilatedTop<CANDELA_RTL_CLASS> top(kSeed);
+  const auto places = orExit(RtlLibrary::findPlaces(), "sources");
+  const auto library = orExit(RtlLibrary::of(configuration, places), "library");
+  const std::unique_ptr<RtlTop> top = library->make(kSeed);
   const auto begin = std::chrono::steady_clock::now();
   const RtlResult result =
-      orExit(runRtl(top, configuration, binary, placement, memory, options), "RTL");
+      orExit(runRtl(*top, configuration, binary, placement, memory, options), "RTL");
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   const int different = differentRegion(binary, placement, memory, regions);
 
@@ -183,9 +194,11 @@ int run(const char* configurationPath, const char* programPath, int listed) {
   if (different >= 0)
     return fmt::print("region '{}' differs\n", binary.regions[static_cast<size_t>(different)].name),
            1;
+  if (const std::optional<Counter> counter = differentCounter(result, report))
+    return fmt::print("counter {} differs\n", static_cast<int>(*counter)), 1;
   if (comparison.unexpected())
     return fmt::print("{} events of other instructions\n", comparison.unexpected()), 1;
-  fmt::print("  the memory is the same\n");
+  fmt::print("  memory and counters are the same\n");
   return 0;
 }
 
