@@ -35,6 +35,13 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/template ${PROJECT_SOURCE_DIR}/
   DESTINATION ${CMAKE_INSTALL_DATADIR}/candela/examples COMPONENT examples
   PATTERN "*.py" EXCLUDE PATTERN "requirements.txt" EXCLUDE)
 
+# What the engine rtl of npu_sim builds: sources of the hardware description, and what makes a library of it.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/rtl DESTINATION ${CMAKE_INSTALL_DATADIR}/candela/npu_rtl COMPONENT plugins
+  FILES_MATCHING PATTERN "*.sv" PATTERN "*.vlt" PATTERN "synth" EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/simulator/rtl_model/library_entry.cpp ${PROJECT_SOURCE_DIR}/simulator/rtl_model/pins.h
+  ${PROJECT_SOURCE_DIR}/simulator/rtl_model/verilated_top.h
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/candela/npu_rtl/simulator/rtl_model COMPONENT plugins)
+
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/CandelaConfig.cmake.in
   ${PROJECT_BINARY_DIR}/cmake/CandelaConfig.cmake
   INSTALL_DESTINATION ${CANDELA_CMAKE_DIR} PATH_VARS CMAKE_INSTALL_BINDIR)

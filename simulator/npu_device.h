@@ -28,7 +28,7 @@ enum class FaultKind : uint8_t {
   kSemaphore,
   kDeadlock, ///< nobody can go on
   kLimit,    ///< more instructions than the caller allowed
-  kBus,      ///< the platform's memory refused an access; with SystemC alone
+  kBus,      ///< the memory refused an access; with SystemC and RTL alone
 };
 std::string_view faultName(FaultKind kind);
 
@@ -95,6 +95,9 @@ struct TimedOptions {
   bool hasValues = true;
   /// Called for each instruction that ends, in the order of ends.
   std::function<void(const InstructionTime&)> onTime{};
+  /// Of the RTL: stops at the first instruction that the schedule has begin, move its first data or
+  /// end in another cycle; run() then says which.
+  bool isLockstep = false;
 };
 
 /// The functional model and time (simulator/timing) together: memory and faults are those of the
@@ -105,5 +108,11 @@ std::unique_ptr<Device> makeTimedDevice(Configuration configuration, TimedOption
 /// memory, faults and cycles; hasValues must be set. Runs of all devices of a process take turns.
 /// Where SystemC was found alone.
 std::unique_ptr<Device> makeSystemcDevice(Configuration configuration, TimedOptions options = {});
+
+/// The hardware description (rtl/top), verilated for the configuration when it is first asked for
+/// and kept in a cache: memory, faults and cycles are the hardware's. Counters that it lacks are
+/// the schedule's, and records carry no checksums; hasValues must be set. Errors of run(): a
+/// configuration that cannot be built, no Verilator.
+std::unique_ptr<Device> makeRtlDevice(Configuration configuration, TimedOptions options = {});
 
 } // namespace candela::npu

@@ -12,9 +12,10 @@ namespace {
 
 constexpr const char* kVersion = "0.1.0";
 #ifdef NPU_SIM_WITH_SYSTEMC
-constexpr const char* kEngines = "func|fast|accurate|systemc|systemc_fast";
+constexpr const char* kEngines = "func|fast|accurate|systemc|systemc_fast|rtl|rtl_lockstep";
 #else
-constexpr const char* kEngines = "func|fast|accurate"; // built where there was no SystemC
+constexpr const char* kEngines =
+    "func|fast|accurate|rtl|rtl_lockstep"; // built where there was no SystemC
 #endif
 
 class NpuSim final : public cdl::ProgramBackend {
@@ -25,11 +26,14 @@ public:
            "string", "gem16");
     option("checks", "look for races and for bytes that nothing wrote", "on|off", "on");
     option("report", "file that takes a line of counts for each execution", "string", "");
-    option("engine",
-           "func: without time; fast: closed forms; accurate: bursts, banks and rows of the memory "
-           "too; systemc, systemc_fast: both as one "
-           "simulation of SystemC, whose bursts carry the data",
-           kEngines, "func");
+    option(
+        "engine",
+        "func: without time; fast: closed forms; accurate: bursts, banks and rows of the memory "
+        "too; systemc, systemc_fast: both as one "
+        "simulation of SystemC, whose bursts carry the data; rtl: the hardware description, which "
+        "Verilator builds when it is first asked for; rtl_lockstep: it stops where its cycles are "
+        "not those of accurate",
+        kEngines, "func");
     option("data",
            "off: counts and time alone, by engine=fast unless it is accurate; outputs are zero",
            "on|off", "on");
@@ -76,9 +80,11 @@ public:
     const std::string engine = options().get("engine");
     run_.hasTime = engine != "func";
     run_.isSystemc = engine.starts_with("systemc");
+    run_.isRtl = engine.starts_with("rtl");
+    run_.isLockstep = engine == "rtl_lockstep";
     run_.fidelity = engine.ends_with("fast") ? npu::Fidelity::kFast : npu::Fidelity::kAccurate;
     run_.hasData = options().get("data") == "on";
-    if (!run_.hasData && run_.isSystemc)
+    if (!run_.hasData && (run_.isSystemc || run_.isRtl))
       return cdl::error(CDL_INVALID_ARGUMENT,
                         "engine=" + engine + ": it runs with data; data=off has fast and accurate");
     if (!run_.hasData && !run_.hasTime) {

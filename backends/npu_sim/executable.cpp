@@ -40,6 +40,8 @@ cdl::Status NpuExecutable::make(npu::TimedOptions options,
 #ifdef NPU_SIM_WITH_SYSTEMC
   if (options_.isSystemc) device = npu::makeSystemcDevice(configuration_, std::move(options));
 #endif
+  options.isLockstep = options_.isLockstep;
+  if (options_.isRtl) device = npu::makeRtlDevice(configuration_, std::move(options));
   if (!device) device = npu::makeFunctionalDevice(configuration_, std::move(options.functional));
   if (npu::Outcome bad = device->load(compiled_.binary))
     return cdl::error(CDL_INTERNAL, bad->message);
@@ -73,7 +75,7 @@ cdl::Status NpuExecutable::count(npu::TimedOptions& options,
   if (!options_.hasTime) return cdl::ok();
   const auto add = [report, isListed = !options_.timeline.empty()](
                        const npu::InstructionTime& time) { report->add(time, isListed); };
-  if (options_.isSystemc) {
+  if (options_.isJoint()) {
     options.onTime = add;
     return cdl::ok();
   }
@@ -154,7 +156,7 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
                       cdl::text("the NPU stopped at instruction ", report->fault->instruction, ": ",
                                 std::string(npu::faultName(report->fault->kind)), ": ",
                                 report->fault->message));
-  if (counts && options_.isSystemc) layers->finish(*report->time);
+  if (counts && options_.isJoint()) layers->finish(*report->time);
   for (const Layout::Part& part : compiled_.parts)
     if (part.out && part.bytes)
       std::memcpy(buffers.address(part.buffer, static_cast<uint64_t>(part.bytes)), place(part),

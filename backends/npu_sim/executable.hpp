@@ -21,6 +21,10 @@ struct RunOptions {
   bool hasTime = false, hasData = true; ///< without data: counts and time alone, outputs are zero
   npu::Fidelity fidelity = npu::Fidelity::kAccurate;
   bool isSystemc = false; ///< values and time in one simulation, with data alone
+  bool isRtl = false;     ///< of the hardware description, with data alone
+  bool isLockstep = false;
+  /// One run says values and time.
+  bool isJoint() const { return isSystemc || isRtl; }
 };
 
 class NpuExecutable final : public cdl::Executable {

@@ -4,6 +4,7 @@
 //
 // A word is asked for by its index and comes in the cycle behind the one in which fetch_valid_o and fetch_ready_i are both high.
 module cdl_npu_control #(
+  parameter logic [11:0]  EngineMask = 12'hfff,      // bit n: engine n is there
   localparam int unsigned WordBits       = cdl_npu_isa_pkg::WordBits,
   localparam int unsigned DescriptorBits = cdl_npu_isa_pkg::DescriptorBits,
   localparam int unsigned Engines        = 12
@@ -45,7 +46,8 @@ module cdl_npu_control #(
   output logic [11:0]               config_offset_o,
   output logic [31:0]               config_value_o,
   output logic                      retire_o,        // an instruction of its own ends in this cycle
-  output logic                      mark_o           // with a profile record
+  output logic                      mark_o,          // with a profile record
+  output logic                      stuck_o          // it waits: for tokens, for engines to be idle, or for room in a queue
 );
 
   localparam int unsigned Depth = 4;                 // of loops
@@ -224,12 +226,15 @@ module cdl_npu_control #(
   assign runs       = state_q == StRun;
   assign all_idle   = &idle_i[Engines-1:1];
   assign fence_free = header.opcode_f != cdl_npu_isa_pkg::OP_FENCE || (~idle_i[Engines-1:1] & fence.mask_f[Engines-1:1]) == '0;
-  assign bad        = !is_known || !fits || bad_loop;
+  logic bad_word;
+  cdl_npu_word_check #(.Engines(EngineMask)) u_check (.word_i(word), .bad_o(bad_word));
+  assign bad        = !is_known || !fits || bad_loop || bad_word;
   assign wants      = is_own && header.wait_count_f != '0 && !taken_q;
   assign has_tokens = !wants || take_ready_i;
   assign may        = is_own ? has_tokens && fence_free && (!is_halt || all_idle) : send_ready_i[header.engine_f];
   assign step       = runs && !bad && may;
   assign ends       = is_own && is_halt;
+  assign stuck_o    = runs && !bad && !may;
   assign send_valid_o     = runs && !bad && !is_own ? Engines'(1) << header.engine_f : '0;
   assign take_valid_o     = runs && !bad && wants;
   assign take_semaphore_o = header.wait_semaphore_f;
@@ -294,6 +299,7 @@ module cdl_npu_control #(
               halted_q <= 1'b1;
             end else if (past_end) begin
               state_q <= StIdle;
+              pc_q    <= pc_d;
               fault_q <= 1'b1;
             end else begin
               pc_q    <= pc_d;

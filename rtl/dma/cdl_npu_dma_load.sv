@@ -33,6 +33,7 @@ module cdl_npu_dma_load #(
   output logic                   read_valid_o,    // copy
   input  logic                   read_ready_i,
   output logic [24:0]            read_addr_o,
+  output logic [Width-1:0]       read_bytes_o,    // those that are needed
   input  logic [Width*8-1:0]     read_data_i,
 
   output logic                   write_valid_o,
@@ -146,6 +147,9 @@ module cdl_npu_dma_load #(
   assign req_bytes_o  = BurstWidth'(far_bytes);
   assign read_valid_o = far_active && is_copy && has_room;
   assign read_addr_o  = far_addr[24:0];
+  for (genvar i = 0; i < Width; i++) begin : gen_read_bytes
+    assign read_bytes_o[i] = FarCount'(i) < far_bytes;
+  end
   assign far_step     = (req_valid_o && req_ready_i) || (read_valid_o && read_ready_i);
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

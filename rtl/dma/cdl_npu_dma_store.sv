@@ -25,6 +25,7 @@ module cdl_npu_dma_store #(
   output logic                   read_valid_o,
   input  logic                   read_ready_i,
   output logic [24:0]            read_addr_o,
+  output logic [Width-1:0]       read_bytes_o,    // those that are needed
   input  logic [Width*8-1:0]     read_data_i,
 
   output logic                   req_valid_o,
@@ -128,6 +129,9 @@ module cdl_npu_dma_store #(
   logic [LaneCount-1:0] pop_bytes;
   assign read_valid_o = near_active && reserved_q <= LevelWidth'(Depth - Width);
   assign read_addr_o  = near_addr[24:0];
+  for (genvar i = 0; i < Width; i++) begin : gen_read_bytes
+    assign read_bytes_o[i] = WordCount'(i) < near_bytes;
+  end
   assign near_step    = read_valid_o && read_ready_i;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

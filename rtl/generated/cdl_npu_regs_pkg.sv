@@ -60,4 +60,16 @@ package cdl_npu_regs_pkg;
     REGION_SPILL = 3'd4
   } region_class_e;
 
+  typedef enum logic [3:0] {
+    FAULT_INSTRUCTION = 4'd1,
+    FAULT_RANGE = 4'd2,
+    FAULT_PORT = 4'd3,
+    FAULT_UNINITIALISED = 4'd4,
+    FAULT_RACE = 4'd5,
+    FAULT_SEMAPHORE = 4'd6,
+    FAULT_DEADLOCK = 4'd7,
+    FAULT_LIMIT = 4'd8,
+    FAULT_BUS = 4'd9
+  } fault_e;
+
 endpackage

@@ -30,11 +30,13 @@ module cdl_npu_matrix #(
   output logic                          act_valid_o,
   input  logic                          act_ready_i,
   output logic [24:0]                   act_addr_o,
+  output logic [Longer*ActBytes-1:0]    act_bytes_o,      // those that are needed: none where all is padding
   input  logic [Longer*ActBytes*8-1:0]  act_data_i,
 
   output logic                          wgt_valid_o,
   input  logic                          wgt_ready_i,
   output logic [24:0]                   wgt_addr_o,
+  output logic [Longer-1:0]             wgt_bytes_o,
   input  logic [Longer*8-1:0]           wgt_data_i,
 
   output logic                          acc_valid_o,
@@ -167,6 +169,15 @@ module cdl_npu_matrix #(
     .tile_last_o    (tile_last),
     .last_o         (wgt_last)
   );
+
+  for (genvar i = 0; i < Longer*ActBytes; i++) begin : gen_act_bytes
+    logic [31:0] element;
+    assign element        = 32'(i) >> wide;
+    assign act_bytes_o[i] = element >= 32'(act_from) && element < 32'(act_to);
+  end
+  for (genvar i = 0; i < Longer; i++) begin : gen_wgt_bytes
+    assign wgt_bytes_o[i] = 32'(i) < 32'(wgt_count);
+  end
 
   // Depthwise both sides go together: the one that was served first waits for the other.
   logic act_served_q, wgt_served_q, act_grant, wgt_grant, pair;

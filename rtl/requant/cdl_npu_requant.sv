@@ -30,6 +30,7 @@ module cdl_npu_requant #(
   output logic                          read_valid_o,
   input  logic                          read_ready_i,
   output logic [24:0]                   read_addr_o,
+  output logic [PortBytes-1:0]          read_bytes_o,     // those that are needed
   input  logic [PortBytes*8-1:0]        read_data_i,
 
   output logic                          write_valid_o,
@@ -158,6 +159,24 @@ module cdl_npu_requant #(
   assign read_done        = !wants_read || read_served_q || read_ready_i;
   assign row_done         = !wants_row || row_served_q || acc_read_ready_i;
   assign step             = active && (!is_value || has_room) && read_done && row_done;
+
+  // The last word of a table or of records is a part of one.
+  logic [31:0] table_bytes, needed;
+  assign table_bytes = out_wide ? 32'd1026 : 32'd256;
+  always_comb begin
+    if (is_table) begin
+      needed = table_bytes - 32'(constant_index) * Width;
+    end else if (is_params) begin
+      needed = 32'(count) * 8 - 32'(constant_index) * Width;
+    end else if (is_load) begin
+      needed = 32'(count) << (wide && !Halves ? 3 : 2);
+    end else begin
+      needed = 32'(count) << residual_wide;
+    end
+  end
+  for (genvar i = 0; i < PortBytes; i++) begin : gen_read_bytes
+    assign read_bytes_o[i] = 32'(i) < needed && (is_value || i < Width);
+  end
 
   logic sent;                                    // a result, or a row, leaves
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -23,11 +23,13 @@ module cdl_npu_vector #(
   output logic               a_valid_o,
   input  logic               a_ready_i,
   output logic [24:0]        a_addr_o,
+  output logic [Width-1:0]   a_bytes_o,            // those that are needed
   input  logic [Width*8-1:0] a_data_i,
 
   output logic               b_valid_o,
   input  logic               b_ready_i,
   output logic [24:0]        b_addr_o,
+  output logic [Width-1:0]   b_bytes_o,
   input  logic [Width*8-1:0] b_data_i,
 
   output logic               write_valid_o,
@@ -189,6 +191,16 @@ module cdl_npu_vector #(
   assign a_addr_o     = is_pool ? pool_a : lanes_a;
   assign b_valid_o    = state_q == StTable || (may && has_b && !b_served_q);
   assign b_addr_o     = state_q == StTable ? insn.b_f + 25'(table_q) * 25'(Width) : lanes_b;
+  // The last word of a table is a part of one.
+  logic [31:0] a_needed, b_needed, b_count, table_left;
+  assign a_needed   = 32'(count) << a_log2;
+  assign table_left = (table_wide ? 32'd1026 : 32'd256) - 32'(table_q) * Width;
+  assign b_count    = l.b_scalar_f[0] ? 32'd1 : 32'(count);
+  assign b_needed   = state_q == StTable ? table_left : b_count << b_log2;
+  for (genvar i = 0; i < Width; i++) begin : gen_needed
+    assign a_bytes_o[i] = 32'(i) < a_needed;
+    assign b_bytes_o[i] = 32'(i) < b_needed;
+  end
   assign step         = may && (a_served_q || a_ready_i) && (!has_b || b_served_q || b_ready_i);
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -118,12 +118,7 @@ private:
 
 } // namespace
 
-std::string_view faultName(FaultKind kind) {
-  constexpr std::string_view kNames[] = {
-      "bad instruction",     "out of range", "port violation", "uninitialised read", "race",
-      "semaphore violation", "deadlock",     "limit",          "bus error"};
-  return kNames[static_cast<int>(kind)];
-}
+std::string_view faultName(FaultKind kind) { return kFaultNames[static_cast<int>(kind)]; }
 
 std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration,
                                              FunctionalOptions options) {

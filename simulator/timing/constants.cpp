@@ -6,6 +6,8 @@ namespace {
 constexpr std::string_view kForms = "the forms of simulator/timing/compute.h";
 
 constexpr TimingConstant kConstants[] = {
+    {"compute.setup", 2, "cycle", Tag::kRtl,
+     "rtl/matrix, rtl/requant, rtl/vector: from the begin of an instruction to its first access"},
     {"matrix.beat", 1, "cycle", Tag::kRtl, "rtl/matrix, in tests/rtl/matrix_test.cpp"},
     {"matrix.pipeline", 6, "cycle", Tag::kRtl,
      "rtl/matrix: address 2, scratchpad 1, edge of the array 1, accumulator read, sum and write 2"},

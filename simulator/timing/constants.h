@@ -19,6 +19,7 @@ std::string_view tagName(Tag tag);
 
 /// Constants of the timing model, by index into timingConstants().
 enum class Timing : uint8_t {
+  kComputeSetup,
   kMatrixBeat,
   kMatrixPipeline,
   kLdwPipeline,
@@ -45,7 +46,7 @@ enum class Timing : uint8_t {
   kControllerWrites,
   kControllerTurn,
 };
-inline constexpr int kTimings = 25;
+inline constexpr int kTimings = 26;
 
 struct TimingConstant {
   std::string_view name;

@@ -55,6 +55,7 @@ struct InstructionTime {
   uint8_t engine = 0;
   Op op = Op::kNop;
   int64_t start = 0, done = 0;
+  int64_t firstBeat = -1; ///< when it moved its first data; -1: it moves none, or nobody knows
   StallCycles stalls{};
   uint8_t waitSemaphore = 0, waitCount = 0, signalSemaphore = 0, signalCount = 0;
   /// sequence of those whose tokens it took, waitCount of them

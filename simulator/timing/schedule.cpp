@@ -188,6 +188,7 @@ void Schedule::beginCompute(int engine) {
   tag(p.cost.streamTag, p.cost.stream);
   tag(p.cost.fixedTag, p.cost.fixed);
   tag(Tag::kAssumed, stall);
+  if (p.cost.words) p.now.firstBeat = p.now.start + valueOf(Timing::kComputeSetup);
   p.state = State::kRuns;
   p.event = p.until = p.now.start + p.cost.cycles() + stall;
 }
@@ -222,6 +223,7 @@ void Schedule::beginWithinScratchpad(Process& p) {
   const int64_t port = p.movement.portCycles();
   const int64_t stall = p.now.stalls[static_cast<size_t>(Stall::kBank)];
   const int64_t reading = p.now.op == Op::kCopy ? valueOf(Timing::kDmaRead) : 0;
+  if (p.now.op == Op::kCopy) p.now.firstBeat = p.now.start + setup;
   const int64_t inner = options_.fidelity == Fidelity::kFast
                             ? port + reading
                             : cyclesWithin(configuration_, p.movement);
@@ -293,6 +295,8 @@ void Schedule::moveBurst(int engine) {
   const int64_t answer =
       access(now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
   p.arrived = std::max(p.arrived + 1, answer) + (isStore ? 0 : p.beats - 1);
+  if (p.now.firstBeat < 0)
+    p.now.firstBeat = isStore ? p.asked + valueOf(Timing::kDmaRead) : p.arrived - p.beats;
   p.completions[p.burst++ % p.completions.size()] = p.arrived;
   if (!isStore) land(p);
   p.isLast = p.movement.isDone();

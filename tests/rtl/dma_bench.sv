@@ -32,6 +32,7 @@ module dma_bench #(
   output logic                   read_valid_o,
   input  logic                   read_ready_i,
   output logic [24:0]            read_addr_o,
+  output logic [Width-1:0]       read_bytes_o,
   input  logic [Width*8-1:0]     read_data_i,
   output logic                   write_valid_o,
   input  logic                   write_ready_i,
@@ -46,6 +47,8 @@ module dma_bench #(
   logic [39:0] load_req_addr, store_req_addr;
   logic [BurstWidth-1:0] load_req_bytes, store_req_bytes;
   logic [24:0] load_read_addr, store_read_addr;
+  logic [Width-1:0] load_read_bytes, store_read_bytes;
+  assign read_bytes_o  = store_i ? store_read_bytes : load_read_bytes;
   assign insn_ready_o  = insn_ready[store_i];
   assign done_o        = done[store_i];
   assign req_valid_o   = req_valid[store_i];
@@ -59,12 +62,14 @@ module dma_bench #(
     .clk_i, .rst_ni, .insn_valid_i(insn_valid_i && !store_i), .insn_ready_o(insn_ready[0]), .word_i, .desc_i, .base_i, .done_o(done[0]),
     .req_valid_o(req_valid[0]), .req_ready_i(req_ready_i && !store_i), .req_addr_o(load_req_addr), .req_bytes_o(load_req_bytes),
     .data_valid_i, .data_ready_o, .data_i,
-    .read_valid_o(read_valid[0]), .read_ready_i(read_ready_i && !store_i), .read_addr_o(load_read_addr), .read_data_i,
+    .read_valid_o(read_valid[0]), .read_ready_i(read_ready_i && !store_i), .read_addr_o(load_read_addr),
+    .read_bytes_o(load_read_bytes), .read_data_i,
     .write_valid_o, .write_ready_i, .write_addr_o, .write_bytes_o, .write_data_o
   );
   cdl_npu_dma_store #(.Width(Width), .BurstBytes(BurstBytes), .BeatBytes(BeatBytes), .Outstanding(Outstanding)) u_store (
     .clk_i, .rst_ni, .insn_valid_i(insn_valid_i && store_i), .insn_ready_o(insn_ready[1]), .word_i, .desc_i, .base_i, .done_o(done[1]),
-    .read_valid_o(read_valid[1]), .read_ready_i(read_ready_i && store_i), .read_addr_o(store_read_addr), .read_data_i,
+    .read_valid_o(read_valid[1]), .read_ready_i(read_ready_i && store_i), .read_addr_o(store_read_addr),
+    .read_bytes_o(store_read_bytes), .read_data_i,
     .req_valid_o(req_valid[1]), .req_ready_i(req_ready_i && store_i), .req_addr_o(store_req_addr), .req_bytes_o(store_req_bytes),
     .data_valid_o, .data_ready_i, .data_last_o, .data_bytes_o, .data_o, .answer_valid_i, .answer_ready_o
   );

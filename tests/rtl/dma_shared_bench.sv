@@ -36,6 +36,7 @@ module dma_shared_bench #(
   output logic [3:0]             read_valid_o,
   input  logic [3:0]             read_ready_i,
   output logic [4*25-1:0]        read_addr_o,
+  output logic [4*Width-1:0]     read_bytes_o,
   input  logic [4*Width*8-1:0]   read_data_i,
   output logic [1:0]             write_valid_o,
   input  logic [1:0]             write_ready_i,
@@ -56,6 +57,7 @@ module dma_shared_bench #(
       .req_bytes_o(req_bytes[i*BurstWidth +: BurstWidth]),
       .data_valid_i(data_valid[i]), .data_ready_o(data_ready[i]), .data_i,
       .read_valid_o(read_valid_o[i]), .read_ready_i(read_ready_i[i]), .read_addr_o(read_addr_o[i*25 +: 25]),
+      .read_bytes_o(read_bytes_o[i*Width +: Width]),
       .read_data_i(read_data_i[i*Width*8 +: Width*8]),
       .write_valid_o(write_valid_o[i]), .write_ready_i(write_ready_i[i]), .write_addr_o(write_addr_o[i*25 +: 25]),
       .write_bytes_o(write_bytes_o[i*Width +: Width]), .write_data_o(write_data_o[i*Width*8 +: Width*8])
@@ -70,6 +72,7 @@ module dma_shared_bench #(
     cdl_npu_dma_store #(.Width(Width), .BurstBytes(BurstBytes), .BeatBytes(BeatBytes), .Outstanding(Outstanding)) u_store (
       .clk_i, .rst_ni, .insn_valid_i(insn_valid_i[i]), .insn_ready_o(insn_ready_o[i]), .word_i, .desc_i, .base_i, .done_o(done_o[i]),
       .read_valid_o(read_valid_o[i]), .read_ready_i(read_ready_i[i]), .read_addr_o(read_addr_o[i*25 +: 25]),
+      .read_bytes_o(read_bytes_o[i*Width +: Width]),
       .read_data_i(read_data_i[i*Width*8 +: Width*8]),
       .req_valid_o(req_valid[i]), .req_ready_i(req_ready[i]), .req_addr_o(req_addr[i*40 +: 40]),
       .req_bytes_o(req_bytes[i*BurstWidth +: BurstWidth]),

@@ -17,10 +17,12 @@ module matrix_bench #(
   output logic                         act_valid_o,
   input  logic                         act_ready_i,
   output logic [24:0]                  act_addr_o,
+  output logic [Longer*ActBytes-1:0]   act_bytes_o,
   input  logic [Longer*ActBytes*8-1:0] act_data_i,
   output logic                         wgt_valid_o,
   input  logic                         wgt_ready_i,
   output logic [24:0]                  wgt_addr_o,
+  output logic [Longer-1:0]            wgt_bytes_o,
   input  logic [Longer*8-1:0]          wgt_data_i,
   input  logic                         read_valid_i,
   output logic                         read_ready_o,
@@ -39,8 +41,8 @@ module matrix_bench #(
 
   cdl_npu_matrix #(.Rows(Rows), .Columns(Columns), .Int16(Int16), .AccRows(1024)) u_matrix (
     .clk_i, .rst_ni, .insn_valid_i, .insn_ready_o, .word_i, .desc_i, .done_o,
-    .act_valid_o, .act_ready_i, .act_addr_o, .act_data_i,
-    .wgt_valid_o, .wgt_ready_i, .wgt_addr_o, .wgt_data_i,
+    .act_valid_o, .act_ready_i, .act_addr_o, .act_bytes_o, .act_data_i,
+    .wgt_valid_o, .wgt_ready_i, .wgt_addr_o, .wgt_bytes_o, .wgt_data_i,
     .acc_valid_o(acc_valid), .acc_row_o(acc_row), .acc_add_o(acc_add), .acc_narrow_o(acc_narrow),
     .acc_columns_o(acc_columns), .acc_sums_o(acc_sums), .acc_writes_i(acc_writes)
   );

@@ -21,6 +21,7 @@ module requant_bench #(
   output logic                   read_valid_o,
   input  logic                   read_ready_i,
   output logic [24:0]            read_addr_o,
+  output logic [PortBytes-1:0]   read_bytes_o,
   input  logic [PortBytes*8-1:0] read_data_i,
   output logic                   write_valid_o,
   input  logic                   write_ready_i,
@@ -43,7 +44,7 @@ module requant_bench #(
 
   cdl_npu_requant #(.Columns(Columns), .Lanes(Lanes), .Width(Width), .AccRows(1024), .Int16(Int16)) u_requant (
     .clk_i, .rst_ni, .insn_valid_i, .insn_ready_o, .word_i, .desc_i, .second_i, .done_o,
-    .read_valid_o, .read_ready_i, .read_addr_o, .read_data_i,
+    .read_valid_o, .read_ready_i, .read_addr_o, .read_bytes_o, .read_data_i,
     .write_valid_o, .write_ready_i, .write_addr_o, .write_bytes_o, .write_data_o,
     .acc_read_valid_o(row_valid), .acc_read_ready_i(row_ready && !probe_i), .acc_read_row_o(row),
     .acc_read_data_i(probe_data_o),

@@ -39,7 +39,9 @@ class Npu:
     def __init__(self, load, root, note):
         self.note = note
         self.isa, self.config, self.regs, self.trace = (load(root / f"spec/npu/{n}.toml") for n in ["isa", "config", "regs", "trace"])
-        digest = hashlib.sha256(json.dumps(bare([self.isa, self.config, self.regs]), sort_keys=True).encode())
+        # Codes of faults are no part of what a program depends on.
+        hashed = {name: part for name, part in self.regs.items() if name != "fault"}
+        digest = hashlib.sha256(json.dumps(bare([self.isa, self.config, hashed]), sort_keys=True).encode())
         self.hash = int.from_bytes(digest.digest()[:8], "big")
         self.enums, self.engines = self.isa["enum"], self.isa["engine"]
         self.ops, self.descriptors = self.isa["op"], self.isa["descriptor"]
@@ -144,6 +146,7 @@ class Npu:
         out += ["inline constexpr CounterInfo kCounters[] = {"]
         out += [f"    {{{quote(n)}, Counter::k{camel(n)}, {str(c.get('timing', False)).lower()}}}," for n, c in regs["counter"].items()]
         out += ["};", "inline constexpr std::string_view kRegionClassNames[] = {" + ", ".join(quote(n) for n in regs["class"]) + "};"]
+        out += ["inline constexpr std::string_view kFaultNames[] = {" + ", ".join(quote(f["title"]) for f in regs["fault"].values()) + "};"]
         out += ["inline constexpr RegisterInfo kRegisters[] = {"]
         out += [f"    {{{quote(n)}, {r['offset']:#x}, {r.get('count', 1)}, {str(r['access'] != 'ro').lower()}, {str(r.get('program', False)).lower()}}},"
                 for n, r in regs["register"].items()]
@@ -237,6 +240,7 @@ class Npu:
         out += [f"  localparam logic [15:0] Pmu = 16'h{regs['pmu']['offset']:04x};", f"  localparam logic [15:0] Snapshot = 16'h{regs['pmu']['snapshot_offset']:04x};", ""]
         out += self.svEnum("counter", {f"COUNTER_{n}": c["id"] for n, c in regs["counter"].items()}, 6)
         out += self.svEnum("region_class", {f"REGION_{n}": c["id"] for n, c in regs["class"].items()}, 3)
+        out += self.svEnum("fault", {f"FAULT_{n}": f["code"] for n, f in regs["fault"].items()}, 4)
         return "\n".join(out + ["endpackage", ""])
 
     def traceSv(self):
@@ -287,6 +291,8 @@ class Npu:
                 f"`{pmu['snapshot_offset']:#x}` + 8 ({pmu['per_slot']} slot + id).", ""]
         out += table(["id", "counter", "meaning", ""], [[c["id"], f"`{n}`", c["text"], "timing" if c.get("timing") else ""] for n, c in regs["counter"].items()])
         out += ["## Classes of regions", ""] + table(["class", "name", "meaning"], [[c["id"], f"`{n}`", c["text"]] for n, c in regs["class"].items()])
+        out += ["## Faults", "", "What FAULT_CODE holds. The models find all of them; hardware does not look for those that are marked.", ""]
+        out += table(["code", "name", "meaning", ""], [[f["code"], f"`{n}`", f["text"], "models alone" if f.get("model") else ""] for n, f in regs["fault"].items()])
         return "\n".join(out)
 
     def traceMd(self):

@@ -17,12 +17,15 @@ constexpr const char* kFooter = R"(Examples:
 
 Runs a text or a binary without time: bit-exact, and stopped at the first race, uninitialised
 read, address outside of its memory, bad instruction or deadlock. A region that --set does not
-name is zero. Exit status 1: it was stopped.)";
+name is zero. Exit status 1: it was stopped.
+--engine rtl runs it on the hardware description, with its cycles: Verilator builds that of a
+configuration when it is first asked for, a minute or more, and keeps it in the cache folder.
+Hardware looks for no races and no uninitialised reads.)";
 
 struct Arguments {
-  std::string input, configuration, trace;
+  std::string input, configuration, trace, engine = "func";
   std::vector<std::string> set, dump, show;
-  bool plain = false;
+  bool plain = false, lockstep = false;
 };
 
 npu::Binary readProgram(const std::string& path,
@@ -80,7 +83,8 @@ Json countersJson(const npu::RunReport& run) {
 std::string countersText(const npu::RunReport& run) {
   Table table({"count", "of"});
   for (const npu::CounterInfo& info : npu::kCounters)
-    if (const uint64_t value = run.counters[static_cast<size_t>(info.id)]; value && !info.isTiming)
+    if (const uint64_t value = run.counters[static_cast<size_t>(info.id)];
+        value && (run.hasTime || !info.isTiming))
       table.add({fmt::format("{}", value), std::string(info.name)});
   return table.text(0);
 }
@@ -92,6 +96,23 @@ void readRegion(const std::string& path, const npu::Region& region,
     fail(kBadInput, "{}: {} bytes, region '{}' has {}", path, bytes.size(), region.name,
          region.bytes);
   std::memcpy(memory.data(), bytes.data(), bytes.size());
+}
+
+std::unique_ptr<npu::Device> makeDevice(const Arguments& arguments,
+                                        const npu::Configuration& configuration,
+                                        npu::FunctionalOptions options) {
+  if (arguments.engine != "func" && arguments.engine != "rtl")
+    fail(kBadInput, "--engine {}: there are func and rtl", arguments.engine);
+  if (arguments.lockstep && arguments.engine != "rtl")
+    fail(kBadInput, "--lockstep: --engine rtl is wanted, which has cycles of its own");
+  if (arguments.engine == "rtl" && !arguments.trace.empty())
+    fail(kBadInput, "--trace {}: --engine rtl knows no checksums", arguments.trace);
+  if (arguments.engine == "func")
+    return npu::makeFunctionalDevice(configuration, std::move(options));
+  npu::TimedOptions timed;
+  timed.functional = std::move(options);
+  timed.isLockstep = arguments.lockstep;
+  return npu::makeRtlDevice(configuration, std::move(timed));
 }
 
 void runProgram(const Arguments& arguments, Console& console) {
@@ -107,7 +128,7 @@ void runProgram(const Arguments& arguments, Console& console) {
     options.onRetire = [&](const npu::RetireRecord& record) {
       trace += npu::traceLine(record, false);
     };
-  const auto device = npu::makeFunctionalDevice(*configuration, options);
+  const auto device = makeDevice(arguments, *configuration, std::move(options));
   if (const npu::Outcome bad = device->load(std::move(binary)))
     fail(kBadInput, "{}: {}", arguments.input, bad->message);
   const npu::Binary& program = device->program();
@@ -136,7 +157,7 @@ void runProgram(const Arguments& arguments, Console& console) {
   if (console.wantsJson()) {
     Json report = console.report("npu_run");
     report["npu"] = configuration->name;
-    report["engine"] = "func";
+    report["engine"] = arguments.engine;
     report["counters"] = countersJson(run);
     if (run.fault)
       report["fault"] = {{"kind", npu::faultName(run.fault->kind)},
@@ -154,10 +175,19 @@ void runProgram(const Arguments& arguments, Console& console) {
 
 void addNpuRun(CLI::App* npu, Console& console) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = npu->add_subcommand("run", "Run a program on the functional model.");
+  CLI::App* command =
+      npu->add_subcommand("run", "Run a program on the functional model, or on the RTL.");
   command->add_option("FILE", arguments->input, "text or binary")->required()->type_name("FILE");
   command->add_option("--npu", arguments->configuration, "preset or .toml; default: the program's")
       ->type_name("CONFIG");
+  command
+      ->add_option("--engine", arguments->engine,
+                   "func; rtl: the hardware description, built when it is first asked for (func)")
+      ->type_name("ENGINE");
+  command->add_flag(
+      "--lockstep", arguments->lockstep,
+      "with --engine rtl: stop at the first instruction whose cycles are not those of "
+      "the timed model");
   addRepeated(command, "--set", arguments->set, "the bytes of a region before the run",
               "REGION=FILE");
   addRepeated(command, "--dump", arguments->dump, "write a region after the run", "REGION=FILE");

@@ -39,7 +39,10 @@ the host, and listed with the reason; it has no time.
 
 --engine timed executes each instruction bit by bit and says when it ran: with --fidelity
 accurate by bursts, banks and rows of DRAM, with fast in closed form. --engine systemc does the
-same in a SystemC simulation, in as many cycles. --engine func is without time. All stop a
+same in a SystemC simulation, in as many cycles. --engine rtl runs the hardware description, which
+Verilator builds when a configuration is first asked for (a minute or more; kept in the cache
+folder): its cycles are the hardware's, and where streams meet in the banks of the scratchpad they
+differ from the model's; --lockstep stops there. --engine func is without time. All stop a
 program at the first race, unwritten byte, address outside of its memory, or deadlock. Energy is
 counts times the prices of a table, two digits.
 --verify compares every output with the host's own executor, which follows the same semantics of
@@ -58,7 +61,7 @@ struct Arguments {
   std::string html, csv, trace, compare, energy, sweep;
   size_t rows = 20, jobs = 0;
   double hostBandwidth = 0; ///< GB/s; 0: the host's steps have no time
-  bool verify = false, whatIf = false, list = false;
+  bool verify = false, whatIf = false, list = false, lockstep = false;
 };
 
 std::string kilobytes(uint64_t bytes) {
@@ -395,9 +398,14 @@ void refuseStandardOutput(const Arguments& arguments) {
 
 /// What can be told before minutes have gone.
 void checkSimulation(const Arguments& arguments) {
-  if (arguments.engine != "func" && arguments.engine != "timed" && arguments.engine != "systemc")
-    fail(kBadInput, "--engine {}: there are func, without time, timed and systemc",
+  constexpr std::string_view kEngines[] = {"func", "timed", "systemc", "rtl"};
+  if (std::find(std::begin(kEngines), std::end(kEngines), arguments.engine) == std::end(kEngines))
+    fail(kBadInput, "--engine {}: there are func, without time, timed, systemc and rtl",
          arguments.engine);
+  if (arguments.lockstep && arguments.engine != "rtl")
+    fail(kBadInput, "--lockstep: --engine rtl is wanted, which has cycles of its own");
+  if (arguments.engine == "rtl" && arguments.fidelity != "accurate")
+    fail(kBadInput, "--fidelity {}: --engine rtl has bursts, as accurate has", arguments.fidelity);
   if (arguments.fidelity != "fast" && arguments.fidelity != "accurate")
     fail(kBadInput, "--fidelity {}: there are fast and accurate", arguments.fidelity);
   const bool hasTime = arguments.engine != "func";
@@ -420,9 +428,10 @@ void checkSimulation(const Arguments& arguments) {
     fail(kBadInput, "--verify: with --assume-int8 the network's results mean nothing");
 }
 
-/// The backend's name of the engine, which is called by its fidelity without SystemC.
+/// The backend's name of the engine, which is called by its fidelity where it is the model alone.
 std::string engineOf(const Arguments& arguments) {
   if (arguments.engine == "func") return "func";
+  if (arguments.engine == "rtl") return arguments.lockstep ? "rtl_lockstep" : "rtl";
   if (arguments.engine == "systemc")
     return arguments.fidelity == "fast" ? "systemc_fast" : "systemc";
   return arguments.fidelity;
@@ -538,8 +547,13 @@ void addRunOptions(CLI::App* command, Arguments& arguments) {
   command
       ->add_option(
           "--engine", arguments.engine,
-          "timed; systemc: the same time in a SystemC simulation; func: without time (timed)")
+          "timed; systemc: the same time in a SystemC simulation; rtl: the hardware description; "
+          "func: without time (timed)")
       ->type_name("ENGINE");
+  command->add_flag(
+      "--lockstep", arguments.lockstep,
+      "with --engine rtl: stop at the first instruction whose cycles are not those of "
+      "--engine timed");
   command
       ->add_option("--fidelity", arguments.fidelity,
                    "accurate: bursts, banks and rows; fast: closed form (accurate)")

@@ -1,0 +1,58 @@
+#include "simulator/rtl_model/parameters.h"
+
+#include <algorithm>
+
+#include "simulator/timing/dram.h"
+
+namespace candela::npu {
+namespace {
+
+struct Parameter {
+  std::string_view name;
+  int key;
+};
+constexpr Parameter kParameters[] = {
+    {"Rows", key::kArrayRows},
+    {"Columns", key::kArrayColumns},
+    {"ScratchpadBytes", key::kScratchpadBytes},
+    {"ScratchpadBanks", key::kScratchpadBanks},
+    {"BankWidth", key::kScratchpadBankWidth},
+    {"AccBytes", key::kAccumulatorBytes},
+    {"AccBanks", key::kAccumulatorBanks},
+    {"RequantLanes", key::kRequantLanes},
+    {"VectorLanes", key::kVectorLanes},
+    {"LoadChannels", key::kDmaLoadChannels},
+    {"StoreChannels", key::kDmaStoreChannels},
+    {"BurstBytes", key::kDmaBurstBytes},
+    {"Outstanding", key::kDmaOutstanding},
+    {"QueueDepth", key::kCommandQueueDepth},
+};
+
+/// Bytes of the widest port of the scratchpad.
+int64_t portBytes(const Configuration& c) {
+  const int64_t value = c.hasInt16() ? 2 : 1;
+  const int64_t array = std::max<int64_t>(c.rows(), c.columns()) * value;
+  const int64_t lanes = std::min<int64_t>(c[key::kRequantLanes], c.columns()) * value;
+  return std::max({array, lanes, c[key::kScratchpadBankWidth]});
+}
+
+} // namespace
+
+Result<std::vector<std::string>> rtlParameters(const Configuration& c) {
+  const int64_t banks = c[key::kScratchpadBanks], width = c[key::kScratchpadBankWidth];
+  if (portBytes(c) > (banks - 1) * width + 1)
+    return error("'{}': scratchpad.banks is {}, of {} bytes: its widest port is of {} bytes at any "
+                 "address, whose words have to lie in different banks",
+                 c.name, banks, width, portBytes(c));
+  std::vector<std::string> arguments;
+  for (const Parameter& parameter : kParameters)
+    arguments.push_back(fmt::format("-G{}={}", parameter.name, c[parameter.key]));
+  const int64_t burst = c[key::kDmaBurstBytes];
+  arguments.push_back(fmt::format("-GBeatBytes={}", std::min(burst, c[key::kDmaBeatBytes])));
+  arguments.push_back(fmt::format("-GFetchBytes={}", std::max(burst, Dram(c).granule())));
+  arguments.push_back(fmt::format("-GInt16=1'b{}", c.hasInt16() ? 1 : 0));
+  arguments.push_back(fmt::format("-GConfigHash=64'h{:016x}", c.hash()));
+  return arguments;
+}
+
+} // namespace candela::npu

@@ -1,0 +1,185 @@
+#include <algorithm>
+
+#include "simulator/rtl_model/library.h"
+#include "simulator/rtl_model/lockstep.h"
+#include "simulator/rtl_model/rtl_run.h"
+
+namespace candela::npu {
+namespace {
+
+constexpr int kSeed = 20261126; ///< of registers without a reset: nothing may depend on them
+
+/// The instructions of a run as the hardware has them: what the schedule knows of each, with other
+/// cycles.
+class Follower {
+public:
+  Follower(const ScheduledTimes& times, TimeReport& report) : times_(times), report_(report) {
+    for (EngineTime& engine : report_.engines) engine = {};
+    report_.tagged = {};
+  }
+
+  /// The instruction that ended, if the event is an end.
+  std::optional<InstructionTime> take(const RtlEvent& event) {
+    const size_t e = event.engine;
+    if (event.kind == RtlEvent::Kind::kBegin) {
+      starts_[e] = event.cycle;
+      return std::nullopt;
+    }
+    if (event.kind == RtlEvent::Kind::kFirstBeat) {
+      beats_[e] = event.cycle;
+      return std::nullopt;
+    }
+    InstructionTime time;
+    if (ended_[e] < times_[e].size()) time = times_[e][ended_[e]++];
+    time.sequence = sequence_++;
+    time.instruction = event.instruction;
+    time.engine = event.engine;
+    time.start = starts_[e];
+    time.done = event.cycle;
+    time.firstBeat = beats_[e] >= time.start ? beats_[e] : -1;
+    time.stalls = {};
+    time.waitCount = 0; // whose tokens it took, the hardware does not say
+    report_.engines[e].busy += time.done - time.start;
+    report_.tagged[static_cast<size_t>(Tag::kRtl)] += time.done - time.start;
+    return time;
+  }
+
+private:
+  const ScheduledTimes& times_;
+  TimeReport& report_;
+  std::array<size_t, kEngineCount> ended_{};
+  std::array<int64_t, kEngineCount> starts_{}, beats_{};
+  uint32_t sequence_ = 0;
+};
+
+RetireRecord recordOf(const InstructionTime& time) {
+  RetireRecord record{};
+  record[trace::kSequence] = time.sequence;
+  record[trace::kInstruction] = time.instruction;
+  record[trace::kEngine] = time.engine;
+  record[trace::kOpcode] = static_cast<uint64_t>(time.op);
+  record[trace::kStart] = static_cast<uint64_t>(time.start);
+  record[trace::kDone] = static_cast<uint64_t>(time.done);
+  record[trace::kBytes] = static_cast<uint64_t>(time.bytes);
+  return record;
+}
+
+class RtlDevice : public Device {
+public:
+  RtlDevice(const Configuration& configuration, TimedOptions options)
+      : options_(std::move(options)), loader_(makeFunctionalDevice(configuration)) {}
+
+  const Configuration& configuration() const override { return loader_->configuration(); }
+  const Binary& program() const override { return loader_->program(); }
+
+  Outcome load(Binary binary) override {
+    regions_.clear();
+    if (Outcome bad = loader_->load(std::move(binary))) return bad;
+    constants_ = program().constants;
+    regions_.resize(program().regions.size());
+    for (size_t i = 0; i < regions_.size(); ++i)
+      if (const Region& region = program().regions[i]; region.kind == RegionClass::kConstants)
+        regions_[i] = std::span(constants_).first(region.bytes);
+    return {};
+  }
+
+  Outcome bind(uint32_t region, std::span<std::byte> memory) override {
+    if (Outcome bad = loader_->bind(region, memory)) return bad;
+    regions_[region] = memory.first(program().regions[region].bytes);
+    return {};
+  }
+
+  Result<RunReport> run() override {
+    if (program().code.empty()) return error("no program is loaded");
+    for (size_t i = 0; i < regions_.size(); ++i)
+      if (!regions_[i].data() && program().regions[i].bytes)
+        return error("region '{}' is not bound", program().regions[i].name);
+    if (Outcome bad = makeLibrary()) return *bad;
+    ScheduledTimes times;
+    const Result<TimeReport> scheduled = schedule(times);
+    if (!scheduled) { // the hardware says what is wrong with it, if it is not the time alone
+      TimeReport none;
+      return runOnce(times, none);
+    }
+    return runOnce(times, *scheduled);
+  }
+
+private:
+  Outcome makeLibrary() {
+    if (library_) return {};
+    const Result<RtlLibrary::Places> places = RtlLibrary::findPlaces();
+    if (!places) return error("engine rtl: {}", places.message());
+    Result<std::shared_ptr<RtlLibrary>> library = RtlLibrary::of(configuration(), *places);
+    if (!library) return error("engine rtl: {}", library.message());
+    library_ = *std::move(library);
+    return {};
+  }
+
+  Result<TimeReport> schedule(ScheduledTimes& times) const {
+    ScheduleOptions options;
+    options.counts = true;
+    options.onCounted = options_.functional.onCounted;
+    options.onRetire = [&](const InstructionTime& time) { times[time.engine].push_back(time); };
+    return timeOf(configuration(), program(), options);
+  }
+
+  Result<RunReport> runOnce(const ScheduledTimes& times, TimeReport time) {
+    const Placement placement = placementOf(program());
+    std::vector<std::byte> memory = memoryOf(program(), placement, regions_);
+    Lockstep lockstep(program(), times);
+    Follower follower(times, time);
+    RtlRunOptions options;
+    options.onEvent = [&](const RtlEvent& event) {
+      if (options_.isLockstep && !lockstep.take(event)) return false;
+      const std::optional<InstructionTime> ended = follower.take(event);
+      if (ended && options_.functional.onRetire) options_.functional.onRetire(recordOf(*ended));
+      if (ended && options_.onTime) options_.onTime(*ended);
+      return true;
+    };
+    const std::unique_ptr<RtlTop> top = library_->make(kSeed);
+    const Result<RtlResult> result =
+        runRtl(*top, configuration(), program(), placement, memory, options);
+    if (!result) return error("{}", result.message());
+    if (result->isStopped) return error("lockstep: {}", lockstep.difference());
+    for (size_t i = 0; i < regions_.size(); ++i)
+      if (program().regions[i].kind != RegionClass::kConstants)
+        std::copy_n(memory.begin() + static_cast<std::ptrdiff_t>(placement.bases[i]),
+                    regions_[i].size(), regions_[i].begin());
+    return reportOf(*result, std::move(time));
+  }
+
+  RunReport reportOf(const RtlResult& result, TimeReport time) const {
+    RunReport report;
+    if (result.status & kRtlFaulted) {
+      const auto kind = static_cast<FaultKind>(result.faultCode - 1);
+      report.fault = Fault{kind, result.faultPc,
+                           fmt::format("instruction {}: {}the hardware stopped", result.faultPc,
+                                       program().origin(result.faultPc))};
+      return report;
+    }
+    report.counters = time.counters;
+    report.snapshots = time.snapshots;
+    for (const Counter counter : rtlCounters())
+      report.counters[static_cast<size_t>(counter)] = result.counters[static_cast<size_t>(counter)];
+    report.counters[static_cast<size_t>(Counter::kCycles)] = static_cast<uint64_t>(result.cycles);
+    time.cycles = result.cycles;
+    time.counters = report.counters;
+    report.hasTime = true;
+    report.time = std::move(time);
+    return report;
+  }
+
+  TimedOptions options_;
+  std::unique_ptr<Device> loader_;
+  std::vector<std::byte> constants_;
+  std::vector<std::span<std::byte>> regions_;
+  std::shared_ptr<RtlLibrary> library_;
+};
+
+} // namespace
+
+std::unique_ptr<Device> makeRtlDevice(Configuration configuration, TimedOptions options) {
+  return std::make_unique<RtlDevice>(configuration, std::move(options));
+}
+
+} // namespace candela::npu
