@@ -41,6 +41,10 @@ def digits():
                 lambda scores: float((scores.argmax(1) == labels).mean()))
 
 
+def noise(shape, count):
+    return np.random.default_rng(SEED).normal(0, 1, (count, *shape)).astype(np.float32)
+
+
 def generated(path, count):
     """A model of random weights, and random data."""
     value = onnx.load(path, load_external_data=False).graph.input[0]

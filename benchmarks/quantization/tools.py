@@ -1,62 +1,58 @@
 """Both tools that quantize, and ONNX Runtime and Candela, which run what comes out."""
+import dataclasses
 import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
 import onnxruntime as ort
-from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
-from onnxruntime.quantization.shape_inference import quant_pre_process
 
-CALIBRATORS = {"minmax": CalibrationMethod.MinMax, "entropy": CalibrationMethod.Entropy,
-               "percentile": CalibrationMethod.Percentile}
-
-
-class Samples(CalibrationDataReader):
-    """One sample a run."""
-
-    def __init__(self, name, data):
-        self.name, self.data, self.next = name, data, 0
-
-    def get_next(self):
-        if self.next == len(self.data):
-            return None
-        self.next += 1
-        return {self.name: self.data[self.next - 1:self.next]}
-
-
-def quantize_by_onnxruntime(case, calibrator, result):
-    """The seconds that it takes."""
-    with tempfile.TemporaryDirectory() as folder:
-        prepared = pathlib.Path(folder) / "prepared.onnx"
-        start = time.perf_counter()
-        quant_pre_process(case.path, prepared, skip_symbolic_shape=True)
-        quantize_static(prepared, result, Samples(case.input, case.calibration), quant_format=QuantFormat.QDQ,
-                        per_channel=True, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
-                        calibrate_method=CALIBRATORS[calibrator], extra_options={"WeightSymmetric": True})
-        return time.perf_counter() - start
+CALIBRATORS = ("minmax", "entropy", "percentile")
 
 
 # The seconds of one child and the peak of its memory, which getrusage has of a process that waits for no other.
 MEASURE = """import resource, subprocess, sys, time
 start = time.perf_counter()
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+subprocess.run(sys.argv[1:], check=True)
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""
 
 
-def quantize_by_candela(candela, case, calibrator, result, *options):
-    """The seconds that it takes, and the MB."""
+@dataclasses.dataclass
+class Cost:
+    seconds: float
+    megabytes: float
+    said: str  # what the command printed last
+
+
+def cost_of(command):
+    done = subprocess.run([sys.executable, "-c", MEASURE, *map(str, command)], check=True, capture_output=True, text=True)
+    *said, cost = done.stdout.splitlines()
+    seconds, kilobytes = cost.split()
+    return Cost(float(seconds), int(kilobytes) / 1024, said[-1] if said else "")
+
+
+def quantize_by_onnxruntime(case, calibrator, result):
+    """What the command takes; it says what the call of the library in it took."""
     with tempfile.TemporaryDirectory() as folder:
         data = pathlib.Path(folder) / "data.npy"
         np.save(data, case.calibration)
-        command = [candela, "quantize", case.path, "--data", data, "--calibrate", calibrator, "-o", result,
-                   "--compare", "0", *options]
-        done = subprocess.run([sys.executable, "-c", MEASURE, *map(str, command)], check=True, capture_output=True,
-                              text=True)
-        seconds, kilobytes = done.stdout.split()[-2:]
-        return float(seconds), int(kilobytes) / 1024
+        script = pathlib.Path(__file__).with_name("quantize_static.py")
+        return cost_of([sys.executable, script, case.path, case.input, data, calibrator, result])
+
+
+def quantize_by_candela(candela, case, calibrator, result, *options):
+    """What the command takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = pathlib.Path(folder) / "data.npy"
+        np.save(data, case.calibration)
+        return cost_of([candela, "quantize", case.path, "--data", data, "--calibrate", calibrator, "-o", result,
+                        "--compare", "0", *options])
+
+
+def quantize_by_profile(candela, case, calibrator, result, profile):
+    return cost_of([candela, "quantize", case.path, "--load-profile", profile, "--calibrate", calibrator, "-o", result,
+                    "--compare", "0"])
 
 
 def session(path, fuse=True):
