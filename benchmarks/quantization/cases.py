@@ -18,6 +18,7 @@ import written_text  # noqa: E402
 SEED = 1
 CALIBRATING, JUDGED = 0, 1  # parts of a seed
 LINES_SEED, PAGES_SEED = 101, 102
+LIGHT_JUDGED = 16  # images: the ratio of a few answers of a softmax says little
 OPSET = 13  # the least with which quantize_static gives each channel a step of its own
 LIGHT = sorted(path.stem for path in light_models.DATA.glob("light_*.onnx"))
 TRAINED = ("ocr_recognition", "ocr_detection")
@@ -76,8 +77,8 @@ def light(name, count, folder):
     path = folder / f"{name}.onnx"
     network.write(path)
     onnx.save(raised(onnx.load(path)), path)
-    images = [light_models.image(str(i), network.image_shape) for i in range(count + 2)]
-    return Case(path, network.input.name, np.concatenate(images[2:]), np.concatenate(images[:2]))
+    images = [light_models.image(str(i), network.image_shape) for i in range(count + LIGHT_JUDGED)]
+    return Case(path, network.input.name, np.concatenate(images[LIGHT_JUDGED:]), np.concatenate(images[:LIGHT_JUDGED]))
 
 
 def trained(name, lines, pages, folder):

@@ -146,7 +146,7 @@ def main():
                         help="all where there is a score, else minmax")
     parser.add_argument("--samples", type=int, default=8, help="that calibrate a model of random weights (8)")
     parser.add_argument("--lines", type=int, default=32, help="of text that calibrate recognition (32)")
-    parser.add_argument("--pages", type=int, default=16, help="that calibrate detection (16)")
+    parser.add_argument("--pages", type=int, default=32, help="that calibrate detection (32)")
     parser.add_argument("--places", type=int, default=4, help="samples that run in Candela too (4)")
     parser.add_argument("--report", type=pathlib.Path, default=cases.ROOT / "benchmarks/results/quantization.json")
     arguments = parser.parse_args()

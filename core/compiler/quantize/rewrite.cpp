@@ -59,7 +59,7 @@ struct ScaleLimits {
 
 /// `best`, moved to where nothing is rounded twice if that costs less than kMostGrowth.
 double exactScale(double best, double least, double most, const StepsAround& around) {
-  constexpr double kMostGrowth = 1.25; // a third of a bit
+  constexpr double kMostGrowth = 1.0625; // a tenth of a bit
   // Below it the largest weight would be cut by more than half a step.
   const double nearest = best * (1 - 1 / (2 * most + 1));
   const auto exact = stepOfExactMultiplier(std::max(nearest, least), best * kMostGrowth, around);
