@@ -95,8 +95,8 @@ struct TimedOptions {
   bool hasValues = true;
   /// Called for each instruction that ends, in the order of ends.
   std::function<void(const InstructionTime&)> onTime{};
-  /// Of the RTL: stops at the first instruction that the schedule has begin, move its first data or
-  /// end in another cycle; run() then says which.
+  /// Of the RTL: stops at the first instruction that the exact schedule has begin, move its first
+  /// data or end in another cycle; run() then says which.
   bool isLockstep = false;
 };
 

@@ -12,10 +12,10 @@ namespace {
 
 constexpr const char* kVersion = "0.1.0";
 #ifdef NPU_SIM_WITH_SYSTEMC
-constexpr const char* kEngines = "func|fast|accurate|systemc|systemc_fast|rtl|rtl_lockstep";
+constexpr const char* kEngines = "func|fast|accurate|exact|systemc|systemc_fast|rtl|rtl_lockstep";
 #else
 constexpr const char* kEngines =
-    "func|fast|accurate|rtl|rtl_lockstep"; // built where there was no SystemC
+    "func|fast|accurate|exact|rtl|rtl_lockstep"; // built where there was no SystemC
 #endif
 
 class NpuSim final : public cdl::ProgramBackend {
@@ -29,13 +29,14 @@ public:
     option(
         "engine",
         "func: without time; fast: closed forms; accurate: bursts, banks and rows of the memory "
-        "too; systemc, systemc_fast: both as one "
+        "too; exact: each cycle of the hardware; systemc, systemc_fast: fast and accurate as one "
         "simulation of SystemC, whose bursts carry the data; rtl: the hardware description, which "
         "Verilator builds when it is first asked for; rtl_lockstep: it stops where its cycles are "
-        "not those of accurate",
+        "not those of exact",
         kEngines, "func");
     option("data",
-           "off: counts and time alone, by engine=fast unless it is accurate; outputs are zero",
+           "off: counts and time alone, by engine=fast unless it is accurate or exact; outputs are "
+           "zero",
            "on|off", "on");
     option("binary",
            "folder that takes each program as NAME.npubin, which `candela npu` and platforms read",
@@ -83,10 +84,12 @@ public:
     run_.isRtl = engine.starts_with("rtl");
     run_.isLockstep = engine == "rtl_lockstep";
     run_.fidelity = engine.ends_with("fast") ? npu::Fidelity::kFast : npu::Fidelity::kAccurate;
+    if (engine == "exact") run_.fidelity = npu::Fidelity::kExact;
     run_.hasData = options().get("data") == "on";
     if (!run_.hasData && (run_.isSystemc || run_.isRtl))
       return cdl::error(CDL_INVALID_ARGUMENT,
-                        "engine=" + engine + ": it runs with data; data=off has fast and accurate");
+                        "engine=" + engine +
+                            ": it runs with data; data=off has fast, accurate and exact");
     if (!run_.hasData && !run_.hasTime) {
       run_.hasTime = true;
       run_.fidelity = npu::Fidelity::kFast;
@@ -94,7 +97,7 @@ public:
     if (!run_.hasTime && !run_.timeline.empty())
       return cdl::error(CDL_INVALID_ARGUMENT,
                         "timeline=" + run_.timeline +
-                            ": engine=func has no time; fast and accurate have");
+                            ": engine=func has no time; fast, accurate and exact have");
     return cdl::ok();
   }
 

@@ -10,13 +10,15 @@ module cdl_npu_port_adapter #(
   input  logic                     valid_i,
   output logic                     ready_o,
   input  logic [24:0]              addr_i,
-  input  logic [EngineBytes-1:0]   bytes_i,
+  input  logic [EngineBytes-1:0]   claim_i,         // that banks are taken for
+  input  logic [EngineBytes-1:0]   bytes_i,         // of these those that are read or written
   input  logic [EngineBytes*8-1:0] data_i,
   output logic                     fault_o,
 
   output logic                     valid_o,
   input  logic                     ready_i,
   output logic [AddrWidth-1:0]     addr_o,
+  output logic [PortBytes-1:0]     claim_o,
   output logic [PortBytes-1:0]     bytes_o,
   output logic [PortBytes*8-1:0]   data_to_o
 );
@@ -30,15 +32,16 @@ module cdl_npu_port_adapter #(
   assign room     = 26'(addr_i) < 26'(Bytes) ? 26'(Bytes) - 26'(addr_i) : '0;
   assign below    = ~('1 << missing[$clog2(EngineBytes+1)-1:0]);
   assign there    = room < 26'(EngineBytes) ? ~('1 << room[$clog2(EngineBytes+1)-1:0]) : '1;
-  assign outside  = is_below ? bytes_i & below : bytes_i & ~there;
+  assign outside  = is_below ? claim_i & below : claim_i & ~there;
   assign is_bad   = outside != '0;
   assign fault_o  = valid_i && is_bad;
 
   logic is_none;
-  assign is_none   = is_bad || bytes_i == '0;
+  assign is_none   = is_bad || claim_i == '0;
   assign valid_o   = valid_i && !is_none;
   assign ready_o   = is_none || ready_i;
   assign addr_o    = addr_i[AddrWidth-1:0];
+  assign claim_o   = PortBytes'(claim_i);
   assign bytes_o   = PortBytes'(bytes_i);
   assign data_to_o = (PortBytes*8)'(data_i);
 endmodule

@@ -18,7 +18,8 @@ module cdl_npu_scratchpad #(
   output logic [Ports-1:0]               ready_o,
   input  logic [Ports-1:0]               write_i,
   input  logic [Ports*AddrWidth-1:0]     addr_i,
-  input  logic [Ports*PortBytes-1:0]     bytes_i,  // those that are read or written
+  input  logic [Ports*PortBytes-1:0]     claim_i,  // those that banks are taken for
+  input  logic [Ports*PortBytes-1:0]     bytes_i,  // of these those that are read or written
   input  logic [Ports*PortBytes*8-1:0]   data_i,
   output logic [Ports*PortBytes*8-1:0]   data_o
 );
@@ -37,16 +38,19 @@ module cdl_npu_scratchpad #(
   logic [Ports*Banks-1:0]      needs, rows_behind;
   for (genvar p = 0; p < Ports; p++) begin : gen_port
     logic [AllLog2-1:0] at;
-    logic [2*AllBytes-1:0] span;
+    logic [2*AllBytes-1:0] span, claim;
+    logic [AllBytes-1:0] claimed;
     logic [2*AllBytes*8-1:0] span_data;
     assign at        = addr_i[p*AddrWidth +: AllLog2];
     assign span      = (2*AllBytes)'(bytes_i[p*PortBytes +: PortBytes]) << at;
+    assign claim     = (2*AllBytes)'(claim_i[p*PortBytes +: PortBytes]) << at;
+    assign claimed   = claim[AllBytes-1:0] | claim[2*AllBytes-1:AllBytes];
     assign span_data = (2*AllBytes*8)'(data_i[p*PortBytes*8 +: PortBytes*8]) << {at, 3'b000};
     assign lanes[p*AllBytes +: AllBytes]    = span[AllBytes-1:0] | span[2*AllBytes-1:AllBytes];
-    assign behind[p*AllBytes +: AllBytes]   = span[2*AllBytes-1:AllBytes];
+    assign behind[p*AllBytes +: AllBytes]   = claim[2*AllBytes-1:AllBytes];
     assign turned[p*AllBytes*8 +: AllBytes*8] = span_data[AllBytes*8-1:0] | span_data[2*AllBytes*8-1:AllBytes*8];
     for (genvar b = 0; b < Banks; b++) begin : gen_need
-      assign needs[p*Banks + b]       = |lanes[p*AllBytes + b*Width +: Width];
+      assign needs[p*Banks + b]       = |claimed[b*Width +: Width];
       assign rows_behind[p*Banks + b] = |behind[p*AllBytes + b*Width +: Width];
     end
 

@@ -410,32 +410,39 @@ module cdl_npu #(
   localparam int unsigned PadAddr    = $clog2(ScratchpadBytes);
   logic [PadPorts-1:0] pad_valid, pad_ready, pad_write, pad_fault, pad_moves;
   logic [PadPorts*PadAddr-1:0] pad_addr;
-  logic [PadPorts*PortBytes-1:0] pad_bytes;
+  logic [PadPorts*PortBytes-1:0] pad_bytes, pad_claim;
   logic [PadPorts*PortBytes*8-1:0] pad_data, pad_read;
   cdl_npu_scratchpad #(.Ports(PadPorts), .Banks(ScratchpadBanks), .Width(BankWidth), .PortBytes(PortBytes), .Bytes(1 << PadAddr)) u_scratchpad (
     .clk_i, .rst_ni,
-    .valid_i(pad_valid), .ready_o(pad_ready), .write_i(pad_write), .addr_i(pad_addr), .bytes_i(pad_bytes), .data_i(pad_data), .data_o(pad_read)
+    .valid_i(pad_valid), .ready_o(pad_ready), .write_i(pad_write), .addr_i(pad_addr), .claim_i(pad_claim), .bytes_i(pad_bytes),
+    .data_i(pad_data), .data_o(pad_read)
   );
   // An engine's stream, by the number of its port.
   logic [PadPorts-1:0] want, grant;
   logic [PadPorts*25-1:0] want_addr;
-  logic [PadPorts*PortBytes-1:0] want_bytes;
+  logic [PadPorts*PortBytes-1:0] want_bytes, want_claim;
+  localparam int unsigned VectorWrites = 6;        // the one stream that claims more than it moves
   logic [PadPorts*PortBytes*8-1:0] want_data;
   for (genvar i = 0; i < PadPorts; i++) begin : gen_port
     cdl_npu_port_adapter #(.EngineBytes(PortBytes), .PortBytes(PortBytes), .Bytes(ScratchpadBytes)) u_adapter (
       .valid_i     (want[i]),
       .ready_o     (grant[i]),
       .addr_i      (want_addr[i*25 +: 25]),
+      .claim_i     (want_claim[i*PortBytes +: PortBytes]),
       .bytes_i     (want_bytes[i*PortBytes +: PortBytes]),
       .data_i      (want_data[i*PortBytes*8 +: PortBytes*8]),
       .fault_o     (pad_fault[i]),
       .valid_o     (pad_valid[i]),
       .ready_i     (pad_ready[i]),
       .addr_o      (pad_addr[i*PadAddr +: PadAddr]),
+      .claim_o     (pad_claim[i*PortBytes +: PortBytes]),
       .bytes_o     (pad_bytes[i*PortBytes +: PortBytes]),
       .data_to_o   (pad_data[i*PortBytes*8 +: PortBytes*8])
     );
     assign pad_moves[i] = want[i] && grant[i];
+    if (i != VectorWrites) begin : gen_claim
+      assign want_claim[i*PortBytes +: PortBytes] = want_bytes[i*PortBytes +: PortBytes];
+    end
   end
 
   // ---- Checks of what begins; an access outside of the scratchpad; a memory that refuses ----
@@ -749,21 +756,23 @@ module cdl_npu #(
     .b_addr_o      (want_addr[5*25 +: 25]),
     .b_bytes_o     (want_bytes[5*PortBytes +: BankWidth]),
     .b_data_i      (pad_read[5*PortBytes*8 +: BankWidth*8]),
-    .write_valid_o (want[6]),
-    .write_ready_i (grant[6]),
-    .write_addr_o  (want_addr[6*25 +: 25]),
-    .write_bytes_o (want_bytes[6*PortBytes +: BankWidth]),
-    .write_data_o  (want_data[6*PortBytes*8 +: BankWidth*8])
+    .write_valid_o (want[VectorWrites]),
+    .write_ready_i (grant[VectorWrites]),
+    .write_addr_o  (want_addr[VectorWrites*25 +: 25]),
+    .write_claim_o (want_claim[VectorWrites*PortBytes +: BankWidth]),
+    .write_bytes_o (want_bytes[VectorWrites*PortBytes +: BankWidth]),
+    .write_data_o  (want_data[VectorWrites*PortBytes*8 +: BankWidth*8])
   );
   if (PortBytes > BankWidth) begin : gen_vector_wider
     assign want_bytes[4*PortBytes + BankWidth +: PortBytes - BankWidth]       = '0;
     assign want_bytes[5*PortBytes + BankWidth +: PortBytes - BankWidth]       = '0;
-    assign want_bytes[6*PortBytes + BankWidth +: PortBytes - BankWidth]       = '0;
-    assign want_data[(6*PortBytes + BankWidth)*8 +: (PortBytes - BankWidth)*8] = '0;
+    assign want_bytes[VectorWrites*PortBytes + BankWidth +: PortBytes - BankWidth]       = '0;
+    assign want_claim[VectorWrites*PortBytes + BankWidth +: PortBytes - BankWidth]       = '0;
+    assign want_data[(VectorWrites*PortBytes + BankWidth)*8 +: (PortBytes - BankWidth)*8] = '0;
   end
   assign want_data[4*PortBytes*8 +: 2*PortBytes*8] = '0;
   assign pad_write[6:4]                            = 3'b100;
-  assign pad_bad[Vector]                           = pad_fault[4] || pad_fault[5] || pad_fault[6];
+  assign pad_bad[Vector]                           = pad_fault[4] || pad_fault[5] || pad_fault[VectorWrites];
   assign event_beat_o[Vector]                      = pad_moves[4] || pad_moves[5];
   assign {bus_bad[Matrix], bus_bad[Requant], bus_bad[Vector], event_beat_o[0]} = '0;
 

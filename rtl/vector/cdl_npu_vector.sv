@@ -35,7 +35,8 @@ module cdl_npu_vector #(
   output logic               write_valid_o,
   input  logic               write_ready_i,
   output logic [24:0]        write_addr_o,
-  output logic [Width-1:0]   write_bytes_o,
+  output logic [Width-1:0]   write_claim_o,        // of all elements, so that time depends on no data
+  output logic [Width-1:0]   write_bytes_o,        // of those that are chosen
   output logic [Width*8-1:0] write_data_o
 );
 
@@ -400,6 +401,7 @@ module cdl_npu_vector #(
   for (genvar i = 0; i < Width; i++) begin : gen_bytes
     logic [31:0] element;
     assign element = 32'(i) >> out_log2;
+    assign write_claim_o[i] = element < 32'(place_count);
     assign write_bytes_o[i] = element < 32'(place_count) && (is_reduce || 1'(result_chosen >> element));
   end
 

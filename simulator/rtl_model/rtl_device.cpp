@@ -117,6 +117,7 @@ private:
 
   Result<TimeReport> schedule(ScheduledTimes& times) const {
     ScheduleOptions options;
+    options.fidelity = Fidelity::kExact;
     options.counts = true;
     options.onCounted = options_.functional.onCounted;
     options.onRetire = [&](const InstructionTime& time) { times[time.engine].push_back(time); };

@@ -185,7 +185,7 @@ Result<RtlResult> runRtl(RtlTop& top, const Configuration& configuration, const 
   DramPort dram(configuration);
   MemoryPort& port = options.memory ? *options.memory : dram;
   Driver driver(top, configuration, port, memory, options);
-  driver.reset();
+  if (options.resetsFirst) driver.reset();
   driver.writePlaces(binary, placement);
   if (Outcome bad = driver.run()) return *bad;
   RtlResult result;

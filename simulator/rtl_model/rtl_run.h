@@ -24,6 +24,7 @@ struct RtlRunOptions {
   uint64_t refusedFrom = UINT64_MAX; ///< accesses to addresses from here on are refused
   std::optional<int64_t> resetAt;    ///< writes a reset to CONTROL in about that cycle
   bool readsCounters = true;
+  bool resetsFirst = true; ///< by the pin; false: it goes on from the run before
   /// Called for each event, in the order of cycles. False stops the run there.
   std::function<bool(const RtlEvent&)> onEvent;
   /// Called in each cycle, behind settle().

@@ -26,8 +26,9 @@ inline Counter instructionCounter(int engine) {
 
 /// How finely time is modelled; what instructions do is the same.
 enum class Fidelity : uint8_t {
-  kFast,    ///< closed forms: transfers by bandwidth and latency
-  kAccurate ///< bursts, banks and rows of the memory
+  kFast,     ///< closed forms: transfers by bandwidth and latency
+  kAccurate, ///< bursts, banks and rows of the memory
+  kExact     ///< each cycle of rtl/top, word by word: what streams do to each other's ports too
 };
 std::string_view fidelityName(Fidelity fidelity);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "simulator/timing/exact/machine.h"
+
 namespace candela::npu {
 namespace {
 
@@ -21,7 +23,8 @@ int64_t readLatency(const Dram& dram) {
 } // namespace
 
 std::string_view fidelityName(Fidelity fidelity) {
-  return fidelity == Fidelity::kFast ? "fast" : "accurate";
+  constexpr std::string_view kNames[] = {"fast", "accurate", "exact"};
+  return kNames[static_cast<int>(fidelity)];
 }
 std::string_view stallName(Stall stall) {
   constexpr std::string_view kNames[] = {"none", "queue", "semaphore", "bank", "dram"};
@@ -488,6 +491,8 @@ int64_t productOverhead(const Configuration& configuration) {
 
 Result<TimeReport> timeOf(const Configuration& configuration, const Binary& binary,
                           const ScheduleOptions& options) {
+  if (options.fidelity == Fidelity::kExact)
+    return exact::Machine(configuration, binary, options).run();
   Schedule schedule(configuration, binary, options);
   for (int engine = schedule.next(); engine >= 0; engine = schedule.next()) schedule.step(engine);
   return schedule.finish();

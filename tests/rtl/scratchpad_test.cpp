@@ -60,6 +60,7 @@ struct Scratchpad {
       bench->valid_i |= 1u << p, bench->write_i |= uint32_t{r.write} << p;
       setBits(bench->addr_i, p * kAddrBits, kAddrBits, static_cast<uint64_t>(r.address));
       setBits(bench->bytes_i, p * kPortBytes, kPortBytes, r.bytes);
+      setBits(bench->claim_i, p * kPortBytes, kPortBytes, r.bytes);
       for (int i = 0; i < kPortBytes; ++i)
         setBits(bench->data_i, (p * kPortBytes + i) * 8, 8, r.data[static_cast<size_t>(i)]);
     }

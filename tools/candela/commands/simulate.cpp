@@ -38,12 +38,11 @@ scratchpad by what they are, products, energy. What the device has no instructio
 the host, and listed with the reason; it has no time.
 
 --engine timed executes each instruction bit by bit and says when it ran: with --fidelity
-accurate by bursts, banks and rows of DRAM, with fast in closed form. --engine systemc does the
-same in a SystemC simulation, in as many cycles. --engine rtl runs the hardware description, which
-Verilator builds when a configuration is first asked for (a minute or more; kept in the cache
-folder): its cycles are the hardware's, and where streams meet in the banks of the scratchpad they
-differ from the model's; --lockstep stops there. --engine func is without time. All stop a
-program at the first race, unwritten byte, address outside of its memory, or deadlock. Energy is
+accurate by bursts, banks and rows of DRAM, with fast in closed form, with exact cycle by cycle as
+the hardware has it. --engine systemc does the same in a SystemC simulation, in as many cycles.
+--engine rtl runs the hardware description, which Verilator builds when a configuration is first
+asked for (a minute or more; kept in the cache folder): its cycles are those of exact, to which
+--lockstep holds each instruction. --engine func is without time. All stop a program at the first race, unwritten byte, address outside of its memory, or deadlock. Energy is
 counts times the prices of a table, two digits.
 --verify compares every output with the host's own executor, which follows the same semantics of
 integers: integers bit by bit, floats within the bound of `candela run --expect`.
@@ -406,8 +405,12 @@ void checkSimulation(const Arguments& arguments) {
     fail(kBadInput, "--lockstep: --engine rtl is wanted, which has cycles of its own");
   if (arguments.engine == "rtl" && arguments.fidelity != "accurate")
     fail(kBadInput, "--fidelity {}: --engine rtl has bursts, as accurate has", arguments.fidelity);
-  if (arguments.fidelity != "fast" && arguments.fidelity != "accurate")
-    fail(kBadInput, "--fidelity {}: there are fast and accurate", arguments.fidelity);
+  constexpr std::string_view kFidelities[] = {"fast", "accurate", "exact"};
+  if (std::find(std::begin(kFidelities), std::end(kFidelities), arguments.fidelity) ==
+      std::end(kFidelities))
+    fail(kBadInput, "--fidelity {}: there are fast, accurate and exact", arguments.fidelity);
+  if (arguments.engine == "systemc" && arguments.fidelity == "exact")
+    fail(kBadInput, "--fidelity exact: --engine systemc has fast and accurate");
   const bool hasTime = arguments.engine != "func";
   for (const auto& [name, path] : {std::pair{"--html", &arguments.html},
                                    {"--csv", &arguments.csv},
@@ -556,7 +559,8 @@ void addRunOptions(CLI::App* command, Arguments& arguments) {
       "--engine timed");
   command
       ->add_option("--fidelity", arguments.fidelity,
-                   "accurate: bursts, banks and rows; fast: closed form (accurate)")
+                   "accurate: bursts, banks and rows; fast: closed form; exact: each cycle of the "
+                   "hardware (accurate)")
       ->type_name("FIDELITY");
   addRepeated(command, "--shape", model.shapes, "the shape of an input: images=1x3x224x224",
               "NAME=DIMS");

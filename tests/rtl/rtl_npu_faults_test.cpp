@@ -1,0 +1,187 @@
+// Programs that stop: what the registers say must be what the functional model says, where hardware
+// looks for it. Resets, and a memory that refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "simulator/isa/assembler.h"
+#include "tests/rtl/npu_comparison.h"
+
+namespace {
+using namespace candela;
+using namespace candela::npu;
+using testing::HasSubstr;
+
+constexpr int kSeed = 20261127;
+constexpr uint32_t kInstructionFault = 1 + static_cast<uint32_t>(FaultKind::kInstruction);
+constexpr uint32_t kBusFault = 1 + static_cast<uint32_t>(FaultKind::kBus);
+
+constexpr const char* kRegions = R"(
+.region constants constants
+.bytes 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
+.region in input 64
+.region out output 64
+desc d0 transfer run=16
+)";
+
+const Configuration& bench4() {
+  static const Configuration configuration =
+      *findConfiguration(CANDELA_SOURCE_DIR "/tests/rtl/configs/bench4.toml");
+  return configuration;
+}
+const RtlLibrary& library() {
+  static const std::shared_ptr<RtlLibrary> library = *rtl::rtlLibraryOf(bench4());
+  return *library;
+}
+
+struct Loaded {
+  explicit Loaded(Binary program) : binary(std::move(program)), placement(placementOf(binary)) {
+    for (const Region& region : binary.regions) regions.emplace_back(region.bytes);
+    if (!regions.empty())
+      std::copy(binary.constants.begin(), binary.constants.end(), regions[0].begin());
+    const std::vector<std::span<std::byte>> spans(regions.begin(), regions.end());
+    memory = memoryOf(binary, placement, spans);
+  }
+  Result<RtlResult> run(RtlTop& top, const RtlRunOptions& options = {}) {
+    return runRtl(top, bench4(), binary, placement, memory, options);
+  }
+  /// The fault of the functional model.
+  Fault expected() {
+    const std::unique_ptr<Device> device = makeFunctionalDevice(bench4());
+    EXPECT_FALSE(device->load(binary));
+    for (uint32_t i = 0; i < binary.regions.size(); ++i) {
+      if (binary.regions[i].kind == RegionClass::kConstants) continue;
+      EXPECT_FALSE(device->bind(i, regions[i]));
+    }
+    const Result<RunReport> report = device->run();
+    EXPECT_TRUE(report && report->fault);
+    return *report->fault;
+  }
+
+  Binary binary;
+  Placement placement;
+  std::vector<std::vector<std::byte>> regions;
+  std::vector<std::byte> memory;
+};
+
+Binary assembled(const std::string& text) {
+  Result<Binary> binary = assemble(kRegions + text, "faults", bench4());
+  EXPECT_TRUE(binary) << binary.message();
+  return *std::move(binary);
+}
+
+class NpuFaults : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(NpuFaults, AreThoseOfTheModel) {
+  Loaded loaded(assembled(GetParam().second));
+  const Fault expected = loaded.expected();
+  const std::unique_ptr<RtlTop> top = library().make(kSeed);
+  const Result<RtlResult> result = loaded.run(*top);
+  ASSERT_TRUE(result) << result.message();
+  EXPECT_EQ(result->status, kRtlFaulted);
+  EXPECT_EQ(result->faultCode, 1 + static_cast<uint32_t>(expected.kind)) << expected.message;
+  EXPECT_EQ(result->faultPc, expected.instruction) << expected.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, NpuFaults,
+    testing::Values(
+        std::pair("NoSignal", "nop@load0 wait=s3:1\nhalt\n"),
+        std::pair("NoSignalForControl", "fill dst=0 d=d0\nnop wait=s3:2\nhalt\n"),
+        std::pair("TooFewTokens", "fill dst=0 d=d0 signal=s0:1\nnop@store0 wait=s0:2\nhalt\n"),
+        std::pair("BehindTheRegion", "load region=1 far=49 dst=0 d=d0\nhalt\n"),
+        std::pair("BeforeTheRegion", "desc d1 transfer run=4 len1=2 far_stride1=-8 near_stride1=4\n"
+                                     "load region=1 far=7 dst=0 d=d1\nhalt\n"),
+        std::pair("NoSuchRegion", "load region=9 far=0 dst=0 d=d0\nhalt\n"),
+        std::pair("ConstantsAreReadOnly",
+                  "fill dst=0 d=d0 signal=s0:1\nstore region=0 far=0 src=0 d=d0 wait=s0:1\nhalt\n"),
+        std::pair("BehindTheScratchpad", "fill dst=0xfff1 d=d0\nhalt\n"),
+        std::pair("StoreHasNoPadding",
+                  "fill dst=0 d=d0 signal=s0:1\ndesc d1 transfer run=16 pad_left=1\n"
+                  "store region=2 far=0 src=0 d=d1 wait=s0:1\nhalt\n"),
+        std::pair("TooManyTokens", "loop count=300 length=1\nnop signal=s5:1\nhalt\n"),
+        std::pair("AccumulatorsThatAreNotThere",
+                  "fill dst=0 d=d0 signal=s0:1\ndesc d1 epilogue channels=4 out_h=2\n"
+                  "accload acc=1023 src=0 d=d1 wait=s0:1\nhalt\n"),
+        std::pair("SumsThatAreNotAligned",
+                  "fill dst=0 d=d0 signal=s0:1\ndesc d1 epilogue channels=2\n"
+                  "accload acc=0 src=2 d=d1 wait=s0:1\nhalt\n"),
+        std::pair("TypesThatAreNotThere",
+                  "fill dst=0 d=d0 signal=s0:1\ndesc d1 lanes run=4 len1=1 len2=1 a_type=i16\n"
+                  "vunary a=0 b=0 dst=0x40 d=d1 fn=copy wait=s0:1\nhalt\n"),
+        std::pair("NoHalt", "nop\n")),
+    [](const auto& info) { return std::string(info.param.first); });
+
+TEST(NpuFaults, AWordThatIsNoneStopsTheProgram) {
+  Loaded loaded(assembled("nop\nnop\nhalt\n"));
+  for (const uint64_t low : {uint64_t{0xee}, uint64_t{0x1} | uint64_t{1} << 40, uint64_t{0x201}}) {
+    const size_t at = loaded.binary.code.size() - 2;
+    Loaded damaged(loaded.binary);
+    damaged.binary.code[at] = {low, 0};
+    std::memcpy(damaged.memory.data() + damaged.placement.program, damaged.binary.code.data(),
+                damaged.binary.code.size() * sizeof(Word));
+    const std::unique_ptr<RtlTop> top = library().make(kSeed);
+    const Result<RtlResult> result = damaged.run(*top);
+    ASSERT_TRUE(result) << result.message();
+    EXPECT_EQ(result->status, kRtlFaulted) << low;
+    EXPECT_EQ(result->faultCode, kInstructionFault) << low;
+    EXPECT_EQ(result->faultPc, at) << low;
+  }
+}
+
+const char* const kCopies = R"(
+load region=1 far=0 dst=0 d=d0 signal=s0:1
+store region=2 far=16 src=0 d=d0 wait=s0:1
+halt
+)";
+
+TEST(NpuFaults, AMemoryThatRefusesIsABusError) {
+  Loaded loaded(assembled(kCopies));
+  const auto storeAt = static_cast<uint32_t>(loaded.binary.code.size() - 2);
+  RtlRunOptions refusesStores;
+  // The program lies behind the regions: what is refused must not be read by the fetch.
+  refusesStores.refusedFrom = loaded.placement.program;
+  const std::unique_ptr<RtlTop> top = library().make(kSeed);
+  const Result<RtlResult> fetch = loaded.run(*top, refusesStores);
+  ASSERT_TRUE(fetch) << fetch.message();
+  EXPECT_EQ(fetch->status, kRtlFaulted);
+  EXPECT_EQ(fetch->faultCode, kBusFault);
+  EXPECT_EQ(fetch->faultPc, 0u);
+  // A region behind the program.
+  const uint64_t beyond = loaded.memory.size();
+  loaded.placement.bases[2] = beyond;
+  refusesStores.refusedFrom = beyond;
+  const Result<RtlResult> store = loaded.run(*top, refusesStores);
+  ASSERT_TRUE(store) << store.message();
+  EXPECT_EQ(store->status, kRtlFaulted);
+  EXPECT_EQ(store->faultCode, kBusFault);
+  EXPECT_EQ(store->faultPc, storeAt);
+}
+
+/// In each cycle of a program: nothing is left running, and the same program then runs as if
+/// nothing had been.
+TEST(NpuReset, LeavesNothingBehind) {
+  const Loaded fresh(assembled(kCopies));
+  Loaded whole = fresh;
+  const std::unique_ptr<RtlTop> top = library().make(kSeed);
+  const Result<RtlResult> expected = whole.run(*top);
+  ASSERT_TRUE(expected) << expected.message();
+  ASSERT_EQ(expected->status, kRtlHalted);
+  for (int64_t at = 0; at < expected->cycles; ++at) {
+    Loaded stopped = fresh, again = fresh;
+    RtlRunOptions reset;
+    reset.resetAt = at;
+    reset.resetsFirst = false;
+    const Result<RtlResult> result = stopped.run(*top, reset);
+    ASSERT_TRUE(result) << result.message();
+    ASSERT_EQ(result->status & kRtlRunning, 0u) << "reset in cycle " << at;
+    RtlRunOptions goesOn;
+    goesOn.resetsFirst = false;
+    const Result<RtlResult> second = again.run(*top, goesOn);
+    ASSERT_TRUE(second) << second.message();
+    ASSERT_EQ(second->status, kRtlHalted) << "reset in cycle " << at;
+    ASSERT_EQ(second->cycles, expected->cycles) << "reset in cycle " << at;
+    ASSERT_EQ(again.memory, whole.memory) << "reset in cycle " << at;
+  }
+}
+
+} // namespace
