@@ -144,7 +144,7 @@ cdl_code_t Mutation::runOn(const cdl_image_t* image, const std::vector<void*>& m
   cdl_error_t error{text, sizeof text, 0};
   addresses.insert(addresses.end(), more.begin(), more.end());
   const cdl_code_t code =
-      runtime::host_executor::run(image, index_, loops_.data(), addresses.data(), &error);
+      runtime::host_executor::run(image, index_, loops_.data(), addresses.data(), nullptr, &error);
   message = text;
   return code;
 }

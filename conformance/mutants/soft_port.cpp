@@ -8,6 +8,11 @@
 namespace candela::conformance::mutants {
 namespace {
 
+/// For how many threads instructions are cut: the interface does not say what the host has.
+constexpr uint32_t kThreads = 4;
+/// Fine enough that the suite's small cases are cut too.
+constexpr int64_t kPartSteps = 64;
+
 /// What is the same behind both interfaces: memory, queues and negotiation are the comfort layer's,
 /// instructions and capabilities soft's own, the fault comes on top.
 template <class Base> class SoftDevice : public Base {
@@ -60,7 +65,8 @@ private:
     std::vector<void*> addresses;
     for (const Room& room : rooms) addresses.push_back(room.address);
     cdl_error_t error{message, sizeof message, 0};
-    code = runtime::host_executor::run(image, i, loops, addresses.data(), &error);
+    const runtime::host_executor::Workers workers{&this->host(), kThreads, kPartSteps};
+    code = runtime::host_executor::run(image, i, loops, addresses.data(), &workers, &error);
     return code == CDL_OK ? cdl::ok() : cdl::error(code, message);
   }
 

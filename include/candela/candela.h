@@ -138,6 +138,14 @@ typedef struct {
 /* "0.2.0" */
 CANDELA_API const char* candela_version(void);
 
+/* How many threads of this process compute, the caller of a run among them, what no backend takes
+ * and what backends share with the host: 1 to 4096, for the runs to come. 0: what CANDELA_THREADS
+ * of the environment says, else as many as the process may run on, which is so without a call. One
+ * pool serves all models and runs; where the system gives fewer threads, those do. Results have the
+ * same bits for every number. Threads that backends make have options of theirs. Any thread. */
+CANDELA_API candela_status_t candela_set_threads(uint32_t count);
+CANDELA_API uint32_t candela_threads(void);
+
 /* Compiles a .onnx or .cdl file. *model is the caller's, for candela_free. */
 CANDELA_API candela_status_t candela_compile(const char* path, const candela_options_t* options,
                                              candela_model_t** model, char* error,
@@ -177,7 +185,7 @@ CANDELA_API const char* candela_output(const candela_model_t* model, uint32_t in
  * end, at the price of a copy. After a failure outputs hold anything, and nothing that the library
  * allocated for them stays. The first run makes what later ones use again, for as many threads as
  * run at once: those allocate nothing, unless the library allocates an output, dims are bound at
- * run, or every instruction is profiled. */
+ * run, every instruction is profiled, or a thread of the pool has its first part of such work. */
 CANDELA_API candela_status_t candela_run(const candela_model_t* model,
                                          const candela_tensor_t* inputs, uint32_t input_count,
                                          candela_tensor_t* outputs, uint32_t output_count,

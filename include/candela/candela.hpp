@@ -22,6 +22,13 @@ private:
   candela_status_t status_;
 };
 
+/// Threads of the process for what no backend takes; 0: what is usual. See candela_set_threads.
+inline void setThreads(uint32_t count) {
+  if (candela_set_threads(count) != CANDELA_OK)
+    throw Error(CANDELA_INVALID_ARGUMENT, std::to_string(count) + " threads, expected 1 to 4096");
+}
+inline uint32_t threads() { return candela_threads(); }
+
 /// An input or output of a model. Where only a run knows: a dim is -1, `ranked` is false, elem is
 /// 0.
 struct Port {

@@ -44,7 +44,7 @@ struct Compiled : cdl::Executable {
       if (fault == Fault::forgets && cdl_get_instr(image, i)->kind == CDL_KIND_SCATTER)
         return cdl::ok();
       const cdl::Status status(
-          runtime::host_executor::run(image, i, loops, addresses.data(), nullptr), "soft");
+          runtime::host_executor::run(image, i, loops, addresses.data(), nullptr, nullptr), "soft");
       if (fault == Fault::slightlyOff && cdl_get_instr(image, i)->kind == CDL_KIND_MATMUL)
         nudge(addresses, i);
       return status;

@@ -13,6 +13,7 @@
 #include "candela/backend/doors.hpp"
 #include "candela/backend/entry.hpp"
 #include "candela/backend/ops.hpp"
+#include "candela/backend/parallel.hpp"
 #include "candela/backend/status.hpp"
 #include "candela/backend/view.hpp"
 

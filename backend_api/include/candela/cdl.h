@@ -530,11 +530,11 @@ typedef struct {
    * Lifetime: until the last device is closed */
   void (*log)(void* context, int level, const char* text);
 
-  /* Runs body(arg, 0) .. body(arg, count - 1), some at the same time, and returns when all are
-   * done. `body` neither throws nor calls a service but log.
+  /* Runs body(arg, 0) .. body(arg, count - 1) once each, on the calling thread and on others that
+   * are free, and returns when all are done. A body waits for no other, nor does it throw or fork.
    * Presence: optional, the plugin calls them one by one
    * Ownership: `arg` is the plugin's
-   * Threads: any
+   * Threads: any, several at the same time, and a body: one pool of the process serves all calls
    * Errors: none
    * Lifetime: until the last device is closed */
   void (*parallel_for)(void* context, uint32_t count, void (*body)(void* arg, uint32_t index),

@@ -15,6 +15,7 @@
 #include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
 #include "core/support/text/shown.h"
+#include "core/support/worker_pool.h"
 
 using namespace candela;
 
@@ -577,6 +578,14 @@ Status createModel(candela_model_t** out, const char* path,
 extern "C" {
 
 const char* candela_version(void) { return CANDELA_VERSION; }
+
+candela_status_t candela_set_threads(uint32_t count) {
+  if (count > WorkerPool::kMostThreads) return CANDELA_INVALID_ARGUMENT;
+  WorkerPool::ofProcess().setThreads(count);
+  return CANDELA_OK;
+}
+
+uint32_t candela_threads(void) { return WorkerPool::ofProcess().threads(); }
 
 candela_status_t candela_compile(const char* path, const candela_options_t* options,
                                  candela_model_t** model, char* error, size_t error_size) {

@@ -3,6 +3,7 @@
 
 #include "candela/backend/status.hpp"
 #include "core/runtime/host_executor/operand.h"
+#include "core/runtime/host_executor/soft.h"
 
 namespace candela::runtime::host_executor {
 
@@ -13,6 +14,7 @@ struct Call {
   const cdl_instr_t* instr;
   const int64_t* loopValues; // null: all 0
   void* const* buffers;
+  const Workers* workers; // null: none
 
   /// Inputs that are operands of the kind; those after them are read by the epilogue alone.
   uint32_t operands() const { return cdl_operand_count(image, instr); }

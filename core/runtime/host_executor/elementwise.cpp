@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/runtime/host_executor/expr.h"
+#include "core/runtime/host_executor/map_blocks.h"
 
 namespace candela::runtime::host_executor {
 
@@ -12,7 +13,7 @@ cdl::Status runCopy(const Call& call) {
   const Operand x = call.input(0), y = call.output();
   const size_t bytes = isPackedElem(y.elem) ? 1 : cdl_elem_bits(y.elem) / 8;
   if (x.elem != y.elem) return call.failElems();
-  mapBlocks({x}, y, [&](const void* const* blocks, void* out, int64_t n) {
+  mapBlocks(call.workers, {x}, y, [=](const void* const* blocks, void* out, int64_t n) {
     std::memcpy(out, blocks[0], static_cast<size_t>(n) * bytes);
   });
   return cdl::ok();
@@ -23,7 +24,7 @@ cdl::Status runFill(const Call& call) {
   if (cdl_elem_bits(y.elem) < 8) return call.failElems();
   const int64_t bits = call.attr(CDL_ATTR_VALUE, 0);
   withBits(y.elem, [&]<class T>(Tag<T>) {
-    mapBlocks({}, y, [&](const void* const*, void* out, int64_t n) {
+    mapBlocks(call.workers, {}, y, [=](const void* const*, void* out, int64_t n) {
       std::fill_n(static_cast<T*>(out), n, static_cast<T>(bits));
     });
   });
@@ -42,8 +43,8 @@ cdl::Status runBlockOp(const Call& call) {
   if (!findBlockOp(call.instr->kind, call.instr->fn, elems, y.elem,
                    call.attr(CDL_ATTR_SATURATE, 0) != 0, op))
     return call.failElems();
-  mapBlocks(in, y,
-            [&](const void* const* blocks, void* out, int64_t n) { op.run(op, blocks, out, n); });
+  mapBlocks(call.workers, in, y,
+            [op](const void* const* blocks, void* out, int64_t n) { op.run(op, blocks, out, n); });
   return cdl::ok();
 }
 
@@ -52,9 +53,11 @@ cdl::Status runElementwise(const Call& call) {
   if (!isArithmetic(y.elem)) return call.failElems();
   Expr expr;
   if (cdl::Status status = expr.bind(call, 0); !status.isOk()) return status;
-  mapBlocks(expr.views(), y, [&](const void* const* blocks, void* out, int64_t n) {
-    expr.evaluate(blocks, nullptr, out, n);
-  });
+  const Scratch<Operand> views = expr.views();
+  mapBlocks(call.workers, views, y,
+            [expr = std::move(expr)](const void* const* blocks, void* out, int64_t n) mutable {
+              expr.evaluate(blocks, nullptr, out, n);
+            });
   return cdl::ok();
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/runtime/host_executor/call.h"
+#include "core/runtime/host_executor/share.h"
 
 namespace candela::runtime::host_executor {
 namespace {
@@ -28,6 +29,9 @@ template <class C> void softmaxLine(Scratch<C>& line, bool logarithm) {
   }
 }
 
+constexpr int64_t kSoftmaxSteps = 16; // of an exponential
+constexpr int64_t kSortSteps = 16;    // comparisons of a place
+
 // NaN is above every number.
 template <class C> bool below(C a, C b) { return a < b || (b != b && a == a); }
 
@@ -36,18 +40,22 @@ template <class C> bool below(C a, C b) { return a < b || (b != b && a == a); }
 cdl::Status runSoftmax(const Call& call) {
   const Operand x = call.input(0), y = call.output();
   if (!isFloatElem(x.elem) || x.elem != y.elem) return call.failElems();
+  const bool logarithm = call.instr->fn == CDL_SOFTMAX_LOG_SOFTMAX;
   withFloat(x.elem, [&]<class T>(Tag<T>) {
-    Scratch<Compute<T>> line(static_cast<size_t>(x.dims[1]));
-    for (int64_t o = 0; o < x.dims[0]; ++o)
-      for (int64_t i = 0; i < x.dims[2]; ++i) {
+    const auto part = [=, line = Scratch<Compute<T>>(static_cast<size_t>(x.dims[1]))](
+                          int64_t o, int64_t first, int64_t end) mutable {
+      for (int64_t i = first; i < end; ++i) {
         const T* from = x.at<T>(x.start + o * x.strides[0] + i * x.strides[2]);
         T* to = y.at<T>(y.start + o * y.strides[0] + i * y.strides[2]);
         for (size_t r = 0; r < line.size(); ++r)
           line[r] = load(from[static_cast<int64_t>(r) * x.strides[1]]);
-        softmaxLine(line, call.instr->fn == CDL_SOFTMAX_LOG_SOFTMAX);
+        softmaxLine(line, logarithm);
         for (size_t r = 0; r < line.size(); ++r)
           to[static_cast<int64_t>(r) * y.strides[1]] = store<T>(line[r]);
       }
+    };
+    shareGrid(hasOwnPlaces(y) ? call.workers : nullptr,
+              {x.dims[0], x.dims[2], x.dims[1] * kSoftmaxSteps}, part);
   });
   return cdl::ok();
 }
@@ -67,8 +75,7 @@ cdl::Status runNorm(const Call& call) {
       return static_cast<double>(
           load(*row.at<T>(row.start + static_cast<int64_t>(r) * row.strides[row.rank - 1])));
     };
-    Scratch<double> line(static_cast<size_t>(x.dims[1]));
-    for (int64_t o = 0; o < x.dims[0]; ++o) {
+    const auto normalize = [=](int64_t o, Scratch<double>& line) {
       double mean = 0, squares = 0;
       Operand row = x;
       row.start += o * x.strides[0];
@@ -83,7 +90,12 @@ cdl::Status runNorm(const Call& call) {
         *y.at<T>(y.start + o * y.strides[0] + static_cast<int64_t>(r) * y.strides[1]) =
             store<T>(static_cast<Compute<T>>(value));
       }
-    }
+    };
+    shareRange(hasOwnPlaces(y) ? call.workers : nullptr, x.dims[0], x.dims[1] * 4,
+               [=, line = Scratch<double>(static_cast<size_t>(x.dims[1]))](int64_t first,
+                                                                           int64_t end) mutable {
+                 for (int64_t o = first; o < end; ++o) normalize(o, line);
+               });
   });
   return cdl::ok();
 }
@@ -94,16 +106,16 @@ cdl::Status runSort(const Call& call) {
   if (x.dims[1] > INT32_MAX)
     return call.fail(CDL_BAD_MODEL, "places in x of dims " + dimsText(x) + " do not fit i32");
   withAny(x.elem, [&]<class T>(Tag<T>) {
-    Scratch<Compute<T>> line(static_cast<size_t>(x.dims[1]));
-    Scratch<int32_t> order(line.size());
-    // By value and then by place, so that there is one order, however the library sorts.
-    const auto before = [&](int32_t p, int32_t q) {
-      Compute<T> a = line[static_cast<size_t>(p)], b = line[static_cast<size_t>(q)];
-      if (call.instr->fn == CDL_SORT_DESCENDING) std::swap(a, b);
-      return below(a, b) || (!below(b, a) && p < q);
-    };
-    for (int64_t o = 0; o < y.dims[0]; ++o)
-      for (int64_t i = 0; i < y.dims[2]; ++i) {
+    const auto sortLines = [&](int64_t o, int64_t first, int64_t end) {
+      Scratch<Compute<T>> line(static_cast<size_t>(x.dims[1]));
+      Scratch<int32_t> order(line.size());
+      // By value and then by place, so that there is one order, however the library sorts.
+      const auto before = [&](int32_t p, int32_t q) {
+        Compute<T> a = line[static_cast<size_t>(p)], b = line[static_cast<size_t>(q)];
+        if (call.instr->fn == CDL_SORT_DESCENDING) std::swap(a, b);
+        return below(a, b) || (!below(b, a) && p < q);
+      };
+      for (int64_t i = first; i < end; ++i) {
         const T* from = x.at<T>(x.start + o * x.strides[0] + i * x.strides[2]);
         for (size_t n = 0; n < line.size(); ++n)
           line[n] = load(from[static_cast<int64_t>(n) * x.strides[1]]);
@@ -117,6 +129,10 @@ cdl::Status runSort(const Call& call) {
                              i * index.strides[2]) = place;
         }
       }
+    };
+    const bool apart = hasOwnPlaces(y) && hasOwnPlaces(index);
+    shareGrid(apart ? call.workers : nullptr, {y.dims[0], y.dims[2], x.dims[1] * kSortSteps},
+              sortLines);
   });
   return cdl::ok();
 }

@@ -9,6 +9,7 @@
 
 #include "core/runtime/host_executor/expr.h"
 #include "core/runtime/host_executor/gemm.h"
+#include "core/runtime/host_executor/share.h"
 
 namespace candela::runtime::host_executor {
 namespace {
@@ -17,6 +18,7 @@ struct Problem {
   Operand a, b, y;
   Scratch<int64_t> aZero, bZero; // empty, one, or (b only) N values
   bool accumulate = false;
+  const Workers* workers = nullptr;
 };
 
 // A row of sums as the accumulator's element type, added to what y holds when accumulating.
@@ -38,17 +40,69 @@ void storeRow(const Sum* sums, const void* old, int64_t n, void* out) {
 template <class Sum> using StoreRow = void (*)(const Sum*, const void*, int64_t, void*);
 
 // TA, TB: storage of the operands; S: what the tile computes in; Sum: what is kept between blocks
-// of depth.
+// of depth. A copy is for another thread.
 template <class TA, class TB, class S, class Sum> class Gemm {
 public:
-  Gemm(const Problem& problem, Finisher& finisher, StoreRow<Sum> storeRow)
-      : p_(problem), finisher_(finisher), storeRow_(storeRow) {
+  Gemm(const Problem& problem, Finisher finisher, StoreRow<Sum> storeRow)
+      : p_(problem), finisher_(std::move(finisher)), storeRow_(storeRow) {
     const int64_t wholeDepth = p_.a.dims[2];
     depth_ = std::clamp<int64_t>(wholeDepth, 1, std::is_same_v<S, Sum> ? 4096 : 256);
     columns_ = roundUp(std::clamp<int64_t>(std::min((1 << 17) / depth_, p_.y.dims[2]), 1, kBlock),
                        kColumns);
     rows_ =
         roundUp(std::clamp<int64_t>(std::min((1 << 15) / depth_, p_.y.dims[1]), 1, 128), kTileRows);
+    partRows_ = std::max<int64_t>(p_.y.dims[1], 1);
+    const double products = static_cast<double>(p_.y.dims[0]) * static_cast<double>(p_.y.dims[1]) *
+                            static_cast<double>(p_.y.dims[2]) * static_cast<double>(wholeDepth);
+    if (threadsOf(workers_) < 2) return;
+    if (products < static_cast<double>(2 * kTileSteps * workers_->partSteps))
+      workers_ = nullptr;
+    else
+      cutFor(workers_->threads);
+  }
+
+  /// Parts of the result: of one batch, a block of columns and some of the rows.
+  int64_t parts() const { return p_.y.dims[0] * columnParts() * rowParts(); }
+  const Workers* workers() const { return workers_; }
+
+  void operator()(int64_t part) {
+    if (sums_.empty()) makeRoom();
+    const int64_t rowPart = part % rowParts(), rest = part / rowParts();
+    const int64_t n0 = rest % columnParts() * columns_, batch = rest / columnParts();
+    const int64_t columns = std::min(columns_, p_.y.dims[2] - n0);
+    const int64_t first = rowPart * partRows_;
+    const int64_t end = std::min(first + partRows_, p_.y.dims[1]);
+    isPacked_ = false;
+    for (int64_t m0 = first; m0 < end; m0 += rows_)
+      block(batch, m0, std::min(rows_, end - m0), n0, columns);
+  }
+
+private:
+  static constexpr int64_t kTileSteps = 8; // products that take the time of a step elsewhere
+  /// What packing an operand for a part costs is made up for by so many rows or columns.
+  static constexpr int64_t kFewest = 48;
+
+  int64_t columnParts() const { return ceilDiv(p_.y.dims[2], columns_); }
+  int64_t rowParts() const { return ceilDiv(p_.y.dims[1], partRows_); }
+
+  /// Even parts, a multiple of the threads where they are few: first of columns, for each packs its
+  /// own, then of rows.
+  void cutFor(int64_t threads) {
+    const int64_t fewest = std::min(kFewest, workers_->partSteps);
+    const int64_t batches = std::max<int64_t>(p_.y.dims[0], 1);
+    const int64_t m = p_.y.dims[1], n = std::max<int64_t>(p_.y.dims[2], 1);
+    int64_t blocks = ceilDiv(n, columns_);
+    if (blocks * batches < 8 * threads)
+      blocks = std::min(roundUp(blocks, threads), std::max(blocks, n / fewest));
+    columns_ = roundUp(ceilDiv(n, blocks), kColumns);
+    const int64_t few = ceilDiv(n, columns_) * batches;
+    if (few >= 2 * threads) return;
+    const int64_t wanted = ceilDiv(4 * threads, few);
+    const int64_t rowParts = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(m / fewest, 1));
+    partRows_ = roundUp(ceilDiv(m, rowParts), kTileRows);
+  }
+
+  void makeRoom() {
     packedA_.resize(static_cast<size_t>(rows_ * depth_));
     packedB_.resize(static_cast<size_t>(columns_ * depth_));
     sums_.resize(static_cast<size_t>(rows_ * columns_));
@@ -56,15 +110,6 @@ public:
     old_.resize(p_.accumulate ? kBlock : 0);
   }
 
-  void run() {
-    const int64_t m = p_.y.dims[1], n = p_.y.dims[2];
-    for (int64_t batch = 0; batch < p_.y.dims[0]; ++batch)
-      for (int64_t n0 = 0; n0 < n; n0 += columns_)
-        for (int64_t m0 = 0; m0 < m; m0 += rows_)
-          block(batch, m0, std::min(rows_, m - m0), n0, std::min(columns_, n - n0));
-  }
-
-private:
   static constexpr int kColumns = tileColumns<S>;
   static int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
   static const int64_t* zeros(const Scratch<int64_t>& values) {
@@ -79,9 +124,10 @@ private:
     const int64_t wholeDepth = p_.a.dims[2];
     for (int64_t k0 = 0; k0 < wholeDepth; k0 += depth_) {
       const int64_t depth = std::min(depth_, wholeDepth - k0);
-      if (m0 == 0 || depth_ < wholeDepth) // else packed by the first block of rows
+      if (!isPacked_ || depth_ < wholeDepth) // else packed by the first block of rows
         packPanels<TB, S>(b, n0, columns, k0, depth, kColumns, zeros(p_.bZero), p_.bZero.size() > 1,
                           packedB_.data());
+      isPacked_ = true;
       packPanels<TA, S>(a, m0, rows, k0, depth, kTileRows, zeros(p_.aZero), 0, packedA_.data());
       for (int64_t j = 0; j < columns; j += kColumns)
         for (int64_t i = 0; i < rows; i += kTileRows)
@@ -119,25 +165,31 @@ private:
   }
 
   const Problem& p_;
-  Finisher& finisher_;
+  Finisher finisher_;
   StoreRow<Sum> storeRow_;
-  int64_t depth_, columns_, rows_;
+  const Workers* workers_ = p_.workers;
+  int64_t depth_, columns_, rows_; // of a block
+  int64_t partRows_;               // of a part, which is some blocks
+  bool isPacked_ = false;          // the part's columns of b, in one block of depth
   Scratch<S> packedA_, packedB_;
   Scratch<Sum> sums_;
   Scratch<uint64_t> row_, old_;
 };
 
 template <class TA, class TB, class S, class TAcc, class Sum = S>
-void gemm(const Problem& problem, Finisher& finisher) {
-  Gemm<TA, TB, S, Sum>(problem, finisher, storeRow<TAcc, Sum>).run();
+void gemm(const Problem& problem, Finisher finisher) {
+  Gemm<TA, TB, S, Sum> product(problem, std::move(finisher), storeRow<TAcc, Sum>);
+  const Workers* workers = product.workers();
+  const int64_t parts = product.parts();
+  shareUnits(workers, parts, std::move(product));
 }
 
 /// Operands whose product soft has. The accumulator's type follows from them, whatever an epilogue
 /// makes of it.
 struct Product {
   uint8_t a, b, acc;
-  void (*usual)(const Problem&, Finisher&);
-  void (*wide)(const Problem&, Finisher&); // when a zero point lies outside of its operand's type
+  void (*usual)(const Problem&, Finisher);
+  void (*wide)(const Problem&, Finisher); // when a zero point lies outside of its operand's type
 };
 
 // Small integers: exactly in floats of S, else in 64-bit integers.
@@ -215,7 +267,8 @@ bool hasProduct(uint8_t a, uint8_t b, uint8_t acc) { return find(a, b, acc) != n
 
 cdl::Status runMatmul(const Call& call) {
   Problem p{
-      call.input(0), call.input(1), call.output(), {}, {}, call.attr(CDL_ATTR_ACCUMULATE, 0) != 0};
+      call.input(0), call.input(1), call.output(), {}, {}, call.attr(CDL_ATTR_ACCUMULATE, 0) != 0,
+      nullptr};
   const Operand aZero = call.input(2), bZero = call.input(3);
   const Product* product = find(p.a.elem, p.b.elem, accumulatorElem(call));
   if (!product || !isZero(aZero, p.a.elem) || !isZero(bZero, p.b.elem)) return call.failElems();
@@ -224,7 +277,8 @@ cdl::Status runMatmul(const Call& call) {
   bool usual = true;
   p.aZero = readZeros(aZero, p.a.elem, usual);
   p.bZero = readZeros(bZero, p.b.elem, usual);
-  (usual ? product->usual : product->wide)(p, finisher);
+  p.workers = hasOwnPlaces(p.y) ? call.workers : nullptr;
+  (usual ? product->usual : product->wide)(p, std::move(finisher));
   return cdl::ok();
 }
 

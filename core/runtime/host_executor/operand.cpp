@@ -37,6 +37,7 @@ Loop makeLoop(const Scratch<const Operand*>& operands) {
   for (int d = 0; d < rank - 1; ++d)
     if (loop.dims[d] > loop.dims[longest]) longest = d;
   if (loop.row() < 8 && loop.dims[longest] >= 4 * loop.row()) {
+    loop.isTurned = true;
     std::swap(loop.dims[longest], loop.dims[rank - 1]);
     for (auto& strides : loop.strides) std::swap(strides[longest], strides[rank - 1]);
   }

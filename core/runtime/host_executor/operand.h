@@ -41,26 +41,39 @@ std::string dimsText(const Operand& operand);
 struct Loop {
   int rank = 1;
   std::array<int64_t, CDL_MAX_RANK> dims{1};
-  Scratch<int64_t> starts;                            /* per operand */
+  bool isTurned = false;   // another dim than the last one of the operands is the row
+  Scratch<int64_t> starts; /* per operand */
   Scratch<std::array<int64_t, CDL_MAX_RANK>> strides; /* per operand */
 
   int64_t row() const { return dims[rank - 1]; }
+  /// How many there are.
+  int64_t rows() const {
+    int64_t count = 1;
+    for (int d = 0; d < rank - 1; ++d) count *= dims[d];
+    return count;
+  }
   int64_t rowStride(size_t operand) const { return strides[operand][rank - 1]; }
 };
 /// All operands have the dims of the first one.
 Loop makeLoop(const Scratch<const Operand*>& operands);
 
-/// Calls f(positions) for every row: positions[k] is the element of operand k at which it begins.
-template <class F> void forEachRow(const Loop& loop, F&& f) {
-  for (int d = 0; d < loop.rank; ++d)
-    if (loop.dims[d] == 0) return;
+/// Calls f(positions) for the rows first .. end - 1 of those that the outer dims number:
+/// positions[k] is the element of operand k at which it begins.
+template <class F> void forEachRow(const Loop& loop, int64_t first, int64_t end, F&& f) {
+  if (first >= end) return;
   Scratch<int64_t> position = loop.starts;
   const size_t operands = position.size();
   std::array<int64_t, CDL_MAX_RANK> index{};
-  for (;;) {
+  int64_t rest = first;
+  for (int d = loop.rank - 2; d >= 0 && rest > 0; --d) {
+    index[d] = rest % loop.dims[d];
+    rest /= loop.dims[d];
+    for (size_t k = 0; k < operands; ++k) position[k] += loop.strides[k][d] * index[d];
+  }
+  for (int64_t r = first;;) {
     f(static_cast<const int64_t*>(position.data()));
-    int d = loop.rank - 2;
-    for (; d >= 0; --d) {
+    if (++r == end) return;
+    for (int d = loop.rank - 2; d >= 0; --d) {
       if (++index[d] < loop.dims[d]) {
         for (size_t k = 0; k < operands; ++k) position[k] += loop.strides[k][d];
         break;
@@ -68,7 +81,6 @@ template <class F> void forEachRow(const Loop& loop, F&& f) {
       index[d] = 0;
       for (size_t k = 0; k < operands; ++k) position[k] -= loop.strides[k][d] * (loop.dims[d] - 1);
     }
-    if (d < 0) return;
   }
 }
 
@@ -111,34 +123,5 @@ private:
   bool direct_ = false;
   Scratch<uint64_t> scratch_;
 };
-
-/// Runs body(const void* const* in, void* out, int64_t n) over dense blocks of n <= kBlock
-/// elements. Inputs have the dims of `out`; `out` may equal an input.
-template <class F> void mapBlocks(const Scratch<Operand>& in, const Operand& out, F&& body) {
-  Scratch<const Operand*> all{&out};
-  Scratch<BlockReader> readers;
-  for (const Operand& operand : in) {
-    all.push_back(&operand);
-    readers.emplace_back(operand);
-  }
-  const Loop loop = makeLoop(all);
-  for (size_t k = 0; k < readers.size(); ++k) readers[k].setStride(loop.rowStride(k + 1));
-  const int64_t row = loop.row(), outStride = loop.rowStride(0);
-  const bool direct = outStride == 1 && !isPackedElem(out.elem);
-  Scratch<uint64_t> outScratch(direct ? 0 : kBlock);
-  Scratch<const void*> pointers(in.size());
-  forEachRow(loop, [&](const int64_t* position) {
-    for (int64_t i = 0; i < row; i += kBlock) {
-      const int64_t n = row - i < kBlock ? row - i : kBlock;
-      for (size_t k = 0; k < readers.size(); ++k)
-        pointers[k] = readers[k].read(position[k + 1] + i * loop.rowStride(k + 1), n);
-      const int64_t at = position[0] + i * outStride;
-      void* target = direct ? out.address(at) : static_cast<void*>(outScratch.data());
-      body(pointers.data(), target, n);
-      if (!direct) scatterBlock(out, at, outStride, n, target);
-    }
-  });
-  if (isPackedElem(out.elem)) out.clearTail();
-}
 
 } // namespace candela::runtime::host_executor

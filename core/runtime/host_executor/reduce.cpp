@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/runtime/host_executor/expr.h"
+#include "core/runtime/host_executor/map_blocks.h"
 
 namespace candela::runtime::host_executor {
 namespace {
@@ -72,70 +73,86 @@ __attribute__((optimize("no-tree-loop-vectorize"))) Acc reduceLine(const Operand
   return acc[0];
 }
 
-/// Rows first .. end of y.
-struct OuterRows {
-  int64_t first, end;
+/// Columns first .. end - 1 of row o of y.
+struct Part {
+  int64_t o, first, end;
 };
 
+/// Columns that are read together, so that rows of x are not read in pieces of a few bytes.
+constexpr int64_t kNarrowest = 64;
+
 template <class T, class Op>
-void reduce(const Operand& x, const Operand& y, OuterRows rows, Finisher& finisher) {
+void reduce(const Operand& x, const Operand& y, const Part& part, Finisher& finisher) {
   using Acc = typename AccumulatorOf<T, Op>::Type;
   std::array<Acc, kBlock> acc;
   std::array<T, kBlock> result;
-  const int64_t columns = y.dims[1];
-  for (int64_t o = rows.first; o < rows.end; ++o) {
-    const int64_t start = x.start + o * x.strides[0];
-    for (int64_t i = 0; i < columns; i += kBlock) {
-      const int64_t n = std::min(kBlock, columns - i);
-      if (columns == 1)
-        acc[0] = reduceLine<T, Op, Acc>(x, start);
-      else
-        reduceColumns<T, Op, Acc>(x, start + i * x.strides[2], n, acc.data());
-      for (int64_t k = 0; k < n; ++k) result[k] = store<T>(static_cast<Compute<T>>(acc[k]));
-      finisher.finish(&o, i, result.data(), n);
-    }
+  const int64_t start = x.start + part.o * x.strides[0];
+  for (int64_t i = part.first; i < part.end; i += kBlock) {
+    const int64_t n = std::min(kBlock, part.end - i);
+    if (y.dims[1] == 1) // whatever the part: the order of the sum follows from it
+      acc[0] = reduceLine<T, Op, Acc>(x, start);
+    else
+      reduceColumns<T, Op, Acc>(x, start + i * x.strides[2], n, acc.data());
+    for (int64_t k = 0; k < n; ++k) result[k] = store<T>(static_cast<Compute<T>>(acc[k]));
+    finisher.finish(&part.o, i, result.data(), n);
   }
 }
 
 template <class T>
-void reduceBy(uint16_t fn, const Operand& x, const Operand& y, OuterRows rows, Finisher& finisher) {
+void reduceBy(uint16_t fn, const Operand& x, const Operand& y, const Part& part,
+              Finisher& finisher) {
   switch (fn) {
-  case CDL_REDUCE_SUM: return reduce<T, Add>(x, y, rows, finisher);
-  case CDL_REDUCE_MAX: return reduce<T, Max>(x, y, rows, finisher);
-  case CDL_REDUCE_MIN: return reduce<T, Min>(x, y, rows, finisher);
-  default: return reduce<T, Mul>(x, y, rows, finisher);
+  case CDL_REDUCE_SUM: return reduce<T, Add>(x, y, part, finisher);
+  case CDL_REDUCE_MAX: return reduce<T, Max>(x, y, part, finisher);
+  case CDL_REDUCE_MIN: return reduce<T, Min>(x, y, part, finisher);
+  default: return reduce<T, Mul>(x, y, part, finisher);
   }
 }
 
-/// x[1,R,I] is computed by the prologue for one o after the other, into memory of its own.
-cdl::Status reduceBehind(const Call& call, const Operand& y, Finisher& finisher) {
-  Expr prologue;
-  if (cdl::Status status = prologue.bind(call, 0, 0, call.instr->prologue); !status.isOk())
-    return status;
-  Operand x = call.input(0);
-  x.elem = cdl_get_step(call.image, cdl_get_expr(call.image, call.instr->expr)->first_step +
-                                        call.instr->prologue - 1)
-               ->elem;
-  const int64_t outer = std::exchange(x.dims[0], 1);
-  x.strides[0] = 0;
-  x.strides[1] = x.dims[2];
-  x.strides[2] = 1;
-  x.start = 0;
-  Scratch<uint64_t> slab(
-      static_cast<size_t>(x.elements()) * std::max<size_t>(cdl_elem_bits(x.elem), 8) / 64 + 1);
-  x.base = reinterpret_cast<char*>(slab.data());
-  Scratch<Operand> views = prologue.views();
-  for (Operand& view : views) view.dims[0] = 1;
-  for (int64_t o = 0; o < outer; ++o) {
-    mapBlocks(views, x, [&](const void* const* blocks, void* out, int64_t n) {
-      prologue.evaluate(blocks, nullptr, out, n);
-    });
-    withAny(x.elem,
-            [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, {o, o + 1}, finisher); });
-    for (Operand& view : views) view.start += view.strides[0];
+/// Computes parts of x[O,R,I] by the prologue, into memory of its own, and reduces them. A copy is
+/// for another thread.
+class Behind {
+public:
+  Behind(const Call& call, Expr prologue, Finisher finisher, uint8_t elem)
+      : call_(&call), y_(call.output()), x_(call.input(0)), prologue_(std::move(prologue)),
+        finisher_(std::move(finisher)) {
+    x_.elem = elem;
+    x_.start = 0;
+    x_.strides[0] = 0;
+    x_.strides[2] = 1;
   }
-  return cdl::ok();
-}
+
+  void operator()(int64_t o, int64_t first, int64_t end) {
+    Operand slab = x_;
+    slab.dims[0] = 1;
+    slab.dims[2] = std::min(slab.dims[2], end - first);
+    slab.strides[1] = slab.dims[2];
+    memory_.resize(static_cast<size_t>(slab.elements()) *
+                       std::max<size_t>(cdl_elem_bits(slab.elem), 8) / 64 +
+                   1);
+    slab.base = reinterpret_cast<char*>(memory_.data());
+    Scratch<Operand> views = prologue_.views();
+    for (Operand& view : views) {
+      view.start += o * view.strides[0] + first * view.strides[2];
+      view.dims[0] = 1;
+      view.dims[2] = slab.dims[2];
+    }
+    mapBlocks(nullptr, views, slab, [&](const void* const* blocks, void* out, int64_t n) {
+      prologue_.evaluate(blocks, nullptr, out, n);
+    });
+    slab.start = -first; // column `first` lies at the beginning
+    withAny(slab.elem, [&]<class T>(Tag<T>) {
+      reduceBy<T>(call_->instr->fn, slab, y_, {o, first, end}, finisher_);
+    });
+  }
+
+private:
+  const Call* call_;
+  Operand y_, x_;
+  Expr prologue_;
+  Finisher finisher_;
+  Scratch<uint64_t> memory_;
+};
 
 } // namespace
 
@@ -148,9 +165,20 @@ cdl::Status runReduce(const Call& call) {
   if (!isArithmetic(elem) || (elem != y.elem && expr->steps == prologue)) return call.failElems();
   Finisher finisher;
   if (cdl::Status status = finisher.bind(call, elem); !status.isOk()) return status;
-  if (prologue) return reduceBehind(call, y, finisher);
-  withAny(x.elem,
-          [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, {0, y.dims[0]}, finisher); });
+  const Workers* workers = hasOwnPlaces(y) ? call.workers : nullptr;
+  const Grid grid{y.dims[0], y.dims[1], x.dims[1], kNarrowest};
+  if (prologue) {
+    Expr before;
+    if (cdl::Status status = before.bind(call, 0, 0, prologue); !status.isOk()) return status;
+    shareGrid(workers, grid, Behind(call, std::move(before), std::move(finisher), elem));
+    return cdl::ok();
+  }
+  withAny(x.elem, [&]<class T>(Tag<T>) {
+    shareGrid(workers, grid,
+              [&call, x, y, finisher](int64_t o, int64_t first, int64_t end) mutable {
+                reduceBy<T>(call.instr->fn, x, y, {o, first, end}, finisher);
+              });
+  });
   return cdl::ok();
 }
 
@@ -167,8 +195,8 @@ cdl::Status runArgReduce(const Call& call) {
              max = call.instr->fn == CDL_ARG_REDUCE_MAX;
   // A NaN is the extreme, as in REDUCE; of equals the first or the last.
   withAny(x.elem, [&]<class T>(Tag<T>) {
-    for (int64_t o = 0; o < y.dims[0]; ++o)
-      for (int64_t i = 0; i < y.dims[1]; ++i) {
+    const auto part = [&](int64_t o, int64_t first, int64_t end) {
+      for (int64_t i = first; i < end; ++i) {
         const T* line = x.at<T>(x.start + o * x.strides[0] + i * x.strides[2]);
         Compute<T> best = load(line[0]);
         int64_t at = 0;
@@ -187,6 +215,8 @@ cdl::Status runArgReduce(const Call& call) {
         else
           *y.at<int64_t>(to) = at;
       }
+    };
+    shareGrid(hasOwnPlaces(y) ? call.workers : nullptr, {y.dims[0], y.dims[1], x.dims[1]}, part);
   });
   return cdl::ok();
 }

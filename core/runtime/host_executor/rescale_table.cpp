@@ -1,6 +1,7 @@
 // RESCALE and TABLE: the integer kinds of quantized programs.
 #include "core/runtime/host_executor/block.h"
 #include "core/runtime/host_executor/call.h"
+#include "core/runtime/host_executor/map_blocks.h"
 
 namespace candela::runtime::host_executor {
 namespace {
@@ -91,7 +92,7 @@ cdl::Status runRescale(const Call& call) {
   const BlockOp widenA{findConvert(in[0].elem, CDL_I64)},
       widenB{findConvert(in[two ? 4 : 0].elem, CDL_I64)};
   const BlockOp narrow{findConvert(CDL_I64, y.elem)};
-  mapBlocks(in, y, [&](const void* const* blocks, void* out, int64_t n) {
+  mapBlocks(call.workers, in, y, [=](const void* const* blocks, void* out, int64_t n) mutable {
     const auto* ma = static_cast<const int32_t*>(blocks[1]);
     const auto* s = static_cast<const int32_t*>(blocks[2]);
     const auto* zero = static_cast<const int32_t*>(blocks[3]);
@@ -117,7 +118,7 @@ cdl::Status runTable(const Call& call) {
     return call.failElems();
   Scratch<uint64_t> dense(static_cast<size_t>(table.dims[0]));
   gatherBlock(table, table.start, table.strides[0], table.dims[0], dense.data());
-  mapBlocks({x}, y, [&](const void* const* blocks, void* out, int64_t n) {
+  mapBlocks(call.workers, {x}, y, [&](const void* const* blocks, void* out, int64_t n) {
     if (words) {
       const auto* entries = reinterpret_cast<const int16_t*>(dense.data());
       for (int64_t i = 0; i < n; ++i)

@@ -79,17 +79,18 @@ cdl::Status dispatch(const Call& call) {
 } // namespace
 
 cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValues[2],
-               void* const* buffers, cdl_error_t* error) {
-  return cdl::detail::guard(
-      error, [&] { return dispatch({image, cdl_get_instr(image, instr), loopValues, buffers}); });
+               void* const* buffers, const Workers* workers, cdl_error_t* error) {
+  const Call call{image, cdl_get_instr(image, instr), loopValues, buffers, workers};
+  return cdl::detail::guard(error, [&] { return dispatch(call); });
 }
 
-cdl_code_t runAll(const cdl_image_t* image, void* const* buffers, cdl_error_t* error) {
+cdl_code_t runAll(const cdl_image_t* image, void* const* buffers, const Workers* workers,
+                  cdl_error_t* error) {
   int64_t values[CDL_MAX_LOOP_NESTING] = {};
   cdl_code_t code = CDL_OK;
   for (uint32_t i = 1; i < image->instrs.count && code == CDL_OK;
        i = cdl_next_instr(image, i, values))
-    code = run(image, i, values, buffers, error);
+    code = run(image, i, values, buffers, workers, error);
   return code;
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/support/hash.h"
 #include "core/support/text/shown.h"
+#include "core/support/worker_pool.h"
 
 namespace candela::runtime::plugin {
 namespace {
@@ -21,6 +22,10 @@ namespace fs = std::filesystem;
 
 void logToStderr(void*, int level, const char* text) {
   if (level >= 2) std::fprintf(stderr, "%s\n", text::shownText(text ? text : "").c_str());
+}
+
+void parallelFor(void*, uint32_t count, void (*body)(void* arg, uint32_t index), void* arg) {
+  WorkerPool::ofProcess().run(count, body, arg);
 }
 
 /// Whether nobody but its owner and root writes there, in one place wherever the program was
@@ -74,6 +79,7 @@ const cdl_host_t& host() {
     cdl_host_t host{};
     host.header = CDL_HEADER(cdl_host_t);
     host.log = logToStderr;
+    host.parallel_for = parallelFor;
     host.cache_get = cacheGet;
     host.cache_put = cachePut;
     return host;

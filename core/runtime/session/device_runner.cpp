@@ -3,9 +3,9 @@
 #include <set>
 
 #include "core/compiler/capabilities/refusal.h"
-#include "core/runtime/host_executor/soft.h"
 #include "core/runtime/session/image_runner.h"
 #include "core/runtime/session/shortage.h"
+#include "core/runtime/session/workers.h"
 
 namespace candela::runtime::session {
 namespace {
@@ -399,9 +399,10 @@ private:
     const uint32_t views = uint32_t(instr->inputs) + instr->outputs;
     bool isMapped = true;
     for (uint32_t v = 0; v < views; ++v) isMapped = isMapped && context.addresses[bufferOf(v)];
+    const host_executor::Workers workers = processWorkers();
     if (isMapped)
       return plugin::callSlot("soft", host_executor::run, image_, index, loops,
-                              context.addresses.data());
+                              context.addresses.data(), &workers);
 
     std::vector<void*> addresses = context.addresses;
     std::map<uint32_t, Bytes> staged;
@@ -420,7 +421,8 @@ private:
       addresses[b] = bytes.mutableData();
       staged[b] = std::move(bytes);
     }
-    CDL_TRY(plugin::callSlot("soft", host_executor::run, image_, index, loops, addresses.data()));
+    CDL_TRY(plugin::callSlot("soft", host_executor::run, image_, index, loops, addresses.data(),
+                             &workers));
     for (auto& [b, bytes] : staged) {
       if (!written.count(b)) continue;
       const Span span("stage out", {}, bytes.size());

@@ -1,6 +1,7 @@
 #include "core/runtime/session/session.h"
 
 #include "core/runtime/session/image_runner.h"
+#include "core/support/worker_pool.h"
 
 namespace candela::runtime::session {
 
@@ -8,6 +9,7 @@ Result<std::unique_ptr<Runner>> makeRunner(const bundle::Bundle& bundle,
                                            const bundle::BundlePartition& partition,
                                            std::shared_ptr<plugin::Device> device,
                                            Refusal* refusal) {
+  CDL_TRY(threadsOfEnvironment().status()); // which the pool itself cannot complain of
   return device ? makeDeviceRunner(bundle, partition, std::move(device), refusal)
                 : makeSoftRunner(bundle, partition);
 }

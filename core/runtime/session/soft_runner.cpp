@@ -1,8 +1,8 @@
 #include <cstring>
 
-#include "core/runtime/host_executor/soft.h"
 #include "core/runtime/session/image_runner.h"
 #include "core/runtime/session/shortage.h"
+#include "core/runtime/session/workers.h"
 
 namespace candela::runtime::session {
 namespace {
@@ -93,11 +93,13 @@ private:
 
   Status compute(void* const* buffers, RunStats& stats) {
     stats.hostInstrs += executions_;
-    if (!tracesInstrs()) return plugin::callSlot("soft", host_executor::runAll, image_, buffers);
+    const host_executor::Workers workers = processWorkers();
+    if (!tracesInstrs())
+      return plugin::callSlot("soft", host_executor::runAll, image_, buffers, &workers);
     int64_t loops[CDL_MAX_LOOP_NESTING] = {};
     for (uint32_t i = 1; i < image_->instrs.count; i = cdl_next_instr(image_, i, loops))
       CDL_TRY(timed(i, capabilities::Support::none, [&] {
-        return plugin::callSlot("soft", host_executor::run, image_, i, loops, buffers);
+        return plugin::callSlot("soft", host_executor::run, image_, i, loops, buffers, &workers);
       }));
     return Status::ok();
   }

@@ -89,6 +89,7 @@ Measured measure(const Arguments& arguments, int threads, Console& console) {
   RunOptions options = arguments.run;
   // How many really run: what no backend takes is one.
   if (threads && !options.model.passThreads(threads, console)) threads = 1;
+  if (!threads && options.model.isSoftAlone()) threads = static_cast<int>(sdk::threads());
   if (!threads) threads = options.model.threadsOption().value_or(1);
   if (!threads) threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
   Session session = openSession(options);
@@ -311,7 +312,9 @@ void addBench(CLI::App& app, Console& console) {
   a.run.model.addAssumeInt8To(command);
   addRepeated(command, "--input", a.inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
   addSeedOption(command, a.run.seed, "random data for the other inputs (1)");
-  command->add_option("--threads", a.threads, "measure with so many threads, one after the other")
+  command
+      ->add_option("--threads", a.threads,
+                   "measure with so many threads of the host and the backends, one after the other")
       ->type_name("N[,M...]");
   command
       ->add_option("--seconds", a.seconds,

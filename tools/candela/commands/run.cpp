@@ -327,7 +327,9 @@ void addRun(CLI::App& app, Console& console) {
       ->add_option("--repeat", a.repeat, "run N times and report the shortest and the median time")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000000));
-  command->add_option("--threads", a.threads, "threads for backends that have an option threads")
+  command
+      ->add_option("--threads", a.threads,
+                   "threads of the host, and of backends that have an option threads")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command->add_option("--precision", a.precision, "arithmetic: f32")->type_name("P");

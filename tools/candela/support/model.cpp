@@ -88,6 +88,8 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
 bool ModelOptions::passThreads(int threads, Console& console) {
   if (threadsOption()) fail(kBadInput, "--threads {}: --option says how many threads too", threads);
   if (endsWith(path, ".cdb")) return false; // which says itself that it is compiled already
+  sdk::setThreads(static_cast<uint32_t>(threads));
+  if (isSoftAlone()) return true;
   const std::vector<std::string> wanted = splitList(backends);
   std::vector<std::string> paths;
   for (const std::string& name : wanted)
@@ -106,9 +108,13 @@ bool ModelOptions::passThreads(int threads, Console& console) {
         passed = true;
       }
   }
-  if (!passed) console.note("--threads {}: backend {} has no such option", threads, backends);
+  if (!passed)
+    console.note("--threads {}: for the host's steps alone: backend {} has no such option", threads,
+                 backends);
   return passed;
 }
+
+bool ModelOptions::isSoftAlone() const { return backends.empty() || backends == "soft"; }
 
 std::optional<int> ModelOptions::threadsOption() const {
   for (const std::string& text : options) {

@@ -37,9 +37,12 @@ struct ModelOptions {
   void addAssumeInt8To(CLI::App* command);
   /// --state, of the commands that know it.
   void addStatesTo(CLI::App* command);
-  /// Hands the number to every backend that has an option `threads`; a note when none has. Whether
-  /// one has. Fails where an option says a number too.
+  /// Hands the number to the host, for what no backend takes, and to every backend that has an
+  /// option `threads`. Whether the backends run so many; a note where they do not. Fails where an
+  /// option says a number too.
   bool passThreads(int threads, Console& console);
+  /// Whether the portable executor runs all of it.
+  bool isSoftAlone() const;
   /// What --option threads=N or B.threads=N says.
   std::optional<int> threadsOption() const;
   sdk::Options sdkOptions(Progress& progress) const;

@@ -129,8 +129,13 @@ TEST(Null, OfARun) {
 }
 
 TEST(Null, OfWhatNeedsNothing) {
-  asked.insert(
-      {"candela_version", "candela_backends_json", "candela_free_text", "candela_free_data"});
+  asked.insert({"candela_version", "candela_backends_json", "candela_free_text",
+                "candela_free_data", "candela_set_threads", "candela_threads"});
+  EXPECT_EQ(candela_set_threads(3), CANDELA_OK);
+  EXPECT_EQ(candela_set_threads(4097), CANDELA_INVALID_ARGUMENT);
+  EXPECT_EQ(candela_threads(), 3u);
+  EXPECT_EQ(candela_set_threads(0), CANDELA_OK);
+  EXPECT_GE(candela_threads(), 1u);
   EXPECT_STRNE(candela_version(), "");
   char* const backends = candela_backends_json(nullptr);
   EXPECT_NE(backends, nullptr);

@@ -238,6 +238,7 @@ class RunCost : public testing::TestWithParam<std::tuple<const char*, const char
 TEST_P(RunCost, IsItsKernels) {
   const auto [backends, name] = GetParam();
   const Case& of = caseOf(name);
+  ASSERT_EQ(candela_set_threads(1), CANDELA_OK);
   Subject subject(of, backends);
   subject.run(4); // two for each of the two rooms of a state
 

@@ -5,6 +5,7 @@
 
 #include "candela/backend/status.hpp"
 #include "tests/unit/runtime/host_executor/machine.h"
+#include "tests/unit/runtime/host_executor/run_image.h"
 
 namespace candela {
 namespace {
@@ -206,6 +207,19 @@ TEST(SoftProgram, SumsDoNotDependOnBlocks) {
     for (int64_t k = 0; k < depth; ++k)
       want += static_cast<float>(line.real(k)) * static_cast<float>(column.real(k));
     for (int64_t i = 0; i < y.size(); ++i) ASSERT_EQ(y.real(i), want) << i;
+  }
+}
+
+// Sums whose bits show their order, cut into columns of one: run() compares with one thread.
+TEST(SoftProgram, SumsDoNotDependOnParts) {
+  std::mt19937_64 random(11);
+  for (const int64_t columns : {1, 2, 7, 700}) {
+    Machine m;
+    Array x(CDL_F64, 3 * 333 * columns), y(CDL_F64, 3 * columns);
+    x.fill(random, true);
+    m.maker.instr(CDL_KIND_REDUCE, CDL_REDUCE_SUM, {m.dense(x, {3, 333, columns})},
+                  m.dense(y, {3, columns}));
+    ASSERT_EQ(m.run(), "");
   }
 }
 

@@ -7,7 +7,7 @@ namespace candela::testing {
 
 /// Stops at the first error, whose text is in `error`. buffers: as for runtime::host_executor::run.
 inline cdl_code_t runImage(const cdl_image_t* image, void* const* buffers, cdl_error_t* error) {
-  return runtime::host_executor::runAll(image, buffers, error);
+  return runtime::host_executor::runAll(image, buffers, nullptr, error);
 }
 
 } // namespace candela::testing
