@@ -233,7 +233,7 @@ Result<RtlLibrary::Places> RtlLibrary::findPlaces() {
   std::vector<fs::path> candidates;
   if (const fs::path given = environment("CANDELA_NPU_RTL"); given.is_absolute())
     candidates.push_back(given);
-  for (const char* up : {"..", "../.."})
+  for (const char* up : {"..", "../..", "../../.."})
     candidates.push_back(ownFolder() / up / "share/candela/npu_rtl");
   std::error_code none;
   const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const fs::path& path) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simulator/timing/dram.h"
+#include "simulator/timing/exact/buildable.h"
 
 namespace candela::npu {
 namespace {
@@ -28,22 +29,10 @@ constexpr Parameter kParameters[] = {
     {"QueueDepth", key::kCommandQueueDepth},
 };
 
-/// Bytes of the widest port of the scratchpad.
-int64_t portBytes(const Configuration& c) {
-  const int64_t value = c.hasInt16() ? 2 : 1;
-  const int64_t array = std::max<int64_t>(c.rows(), c.columns()) * value;
-  const int64_t lanes = std::min<int64_t>(c[key::kRequantLanes], c.columns()) * value;
-  return std::max({array, lanes, c[key::kScratchpadBankWidth]});
-}
-
 } // namespace
 
 Result<std::vector<std::string>> rtlParameters(const Configuration& c) {
-  const int64_t banks = c[key::kScratchpadBanks], width = c[key::kScratchpadBankWidth];
-  if (portBytes(c) > (banks - 1) * width + 1)
-    return error("'{}': scratchpad.banks is {}, of {} bytes: its widest port is of {} bytes at any "
-                 "address, whose words have to lie in different banks",
-                 c.name, banks, width, portBytes(c));
+  if (Outcome bad = checkBuildable(c)) return *bad;
   std::vector<std::string> arguments;
   for (const Parameter& parameter : kParameters)
     arguments.push_back(fmt::format("-G{}={}", parameter.name, c[parameter.key]));

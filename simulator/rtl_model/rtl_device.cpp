@@ -11,9 +11,9 @@ constexpr int kSeed = 20261126; ///< of registers without a reset: nothing may d
 
 /// The instructions of a run as the hardware has them: what the schedule knows of each, with other
 /// cycles.
-class Follower {
+class EventTimes {
 public:
-  Follower(const ScheduledTimes& times, TimeReport& report) : times_(times), report_(report) {
+  EventTimes(const ScheduledTimes& times, TimeReport& report) : times_(times), report_(report) {
     for (EngineTime& engine : report_.engines) engine = {};
     report_.tagged = {};
   }
@@ -128,11 +128,11 @@ private:
     const Placement placement = placementOf(program());
     std::vector<std::byte> memory = memoryOf(program(), placement, regions_);
     Lockstep lockstep(program(), times);
-    Follower follower(times, time);
+    EventTimes followed(times, time);
     RtlRunOptions options;
     options.onEvent = [&](const RtlEvent& event) {
       if (options_.isLockstep && !lockstep.take(event)) return false;
-      const std::optional<InstructionTime> ended = follower.take(event);
+      const std::optional<InstructionTime> ended = followed.take(event);
       if (ended && options_.functional.onRetire) options_.functional.onRetire(recordOf(*ended));
       if (ended && options_.onTime) options_.onTime(*ended);
       return true;

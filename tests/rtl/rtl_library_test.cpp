@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "simulator/rtl_model/parameters.h"
+#include "simulator/timing/schedule.h"
 
 namespace {
 using namespace candela::npu;
@@ -148,12 +149,28 @@ TEST(RtlParameters, AreThoseOfThePresets) {
   EXPECT_THAT(*nvSmall, testing::IsSupersetOf({"-GRows=8", "-GBurstBytes=32", "-GFetchBytes=64"}));
 }
 
-TEST(RtlParameters, RefuseAScratchpadWithTooFewBanks) {
-  const auto one = parseConfiguration("name = \"one\"\n[scratchpad]\nbanks = 1\n", "one.toml");
-  ASSERT_TRUE(one) << one.message();
-  const auto parameters = rtlParameters(*one);
-  ASSERT_FALSE(parameters);
-  EXPECT_THAT(parameters.message(), HasSubstr("'one': scratchpad.banks is 1"));
+/// By the engine and by the exact schedule alike.
+TEST(RtlParameters, RefuseWhatCannotBeBuilt) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"[scratchpad]\nbanks = 1\n", "'one': scratchpad.banks is 1"},
+      {"[scratchpad]\nbanks = 64\nbank_width = 256\nbytes = 16384\n",
+       "'one': scratchpad.bytes is 16384"},
+      {"[accumulator]\nbanks = 16\nbytes = 1024\n", "'one': accumulator.banks is 16"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto one = parseConfiguration(fmt::format("name = \"one\"\n{}", text), "one.toml");
+    ASSERT_TRUE(one) << one.message();
+    const auto parameters = rtlParameters(*one);
+    ASSERT_FALSE(parameters) << text;
+    EXPECT_THAT(parameters.message(), HasSubstr(message));
+    Binary binary;
+    binary.code.push_back(*encode(Insn{.op = Op::kHalt}));
+    ScheduleOptions options;
+    options.fidelity = Fidelity::kExact;
+    const auto time = timeOf(*one, binary, options);
+    ASSERT_FALSE(time) << text;
+    EXPECT_THAT(time.message(), HasSubstr(message));
+  }
 }
 
 } // namespace

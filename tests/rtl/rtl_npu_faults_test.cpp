@@ -128,6 +128,15 @@ TEST(NpuFaults, AWordThatIsNoneStopsTheProgram) {
   }
 }
 
+/// As many tokens as a semaphore holds.
+TEST(NpuFaults, AFullSemaphoreIsNone) {
+  Loaded loaded(assembled("loop count=255 length=1\nnop signal=s5:1\nhalt\n"));
+  const std::unique_ptr<RtlTop> top = library().make(kSeed);
+  const Result<RtlResult> result = loaded.run(*top);
+  ASSERT_TRUE(result) << result.message();
+  EXPECT_EQ(result->status, kRtlHalted);
+}
+
 const char* const kCopies = R"(
 load region=1 far=0 dst=0 d=d0 signal=s0:1
 store region=2 far=16 src=0 d=d0 wait=s0:1

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "simulator/timing/exact/buildable.h"
+
 namespace candela::npu::exact {
 namespace {
 
@@ -35,6 +37,10 @@ Machine::Machine(const Configuration& configuration, const Binary& binary,
       fetch_(configuration, placement_.program, binary.code.size()),
       transactions_(options.memory ? *options.memory : *port_, enginesOfChannels(configuration)),
       isCounting_(options.isCounting) {
+  if (Outcome bad = checkBuildable(configuration)) {
+    error_ = *bad;
+    return;
+  }
   for (uint32_t i = 0; i < binary.code.size(); ++i) {
     Result<Insn> insn = decode(binary.code[i]);
     if (insn && !(configuration.engines() >> insn->engine & 1))
