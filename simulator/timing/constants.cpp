@@ -24,7 +24,7 @@ constexpr TimingConstant kConstants[] = {
     {"vector.pipeline", 10, "cycle", Tag::kRtl,
      "rtl/vector: address 2, scratchpad 1, edge 1, lane 5, result 1"},
     {"nop", 1, "cycle", Tag::kRtl,
-     "rtl/command/cdl_npu_queue.sv, in rtl_npu_digits_int8_bench4 and rtl_npu_random"},
+     "rtl/command/cdl_npu_queue.sv, in rtl_npu_digits_bench4 and rtl_npu_random"},
     {"control.word", 1, "cycle", Tag::kRtl,
      "rtl/command, in tests/rtl/control_test.cpp: one word fetched, run or sent"},
     {"queue.latency", 1, "cycle", Tag::kRtl,

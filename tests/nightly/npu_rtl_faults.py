@@ -114,7 +114,7 @@ def main():
                         "--option", f"npu={CONFIGURATION}", "--option", f"binary={programs}"], check=True, capture_output=True)
         tests = [("rtl_npu_faults", [binaries / "rtl_npu_faults_test", "--gtest_brief=1"]),
                  ("rtl_npu_random", [binaries / "rtl_npu_random", CONFIGURATION, "1", "4", "20"]),
-                 ("rtl_npu_digits", [binaries / "rtl_npu_network", CONFIGURATION, programs / "digits_int8.npubin"]),
+                 ("rtl_npu_digits", [binaries / "rtl_npu_network", CONFIGURATION, programs / "digits.npubin"]),
                  ("rtl_npu_random, more", [binaries / "rtl_npu_random", CONFIGURATION, "100", "100", "20"])]
         chosen = [fault for fault in FAULTS if not arguments.only or arguments.only in fault[0]]
         for number, fault in enumerate(chosen):
