@@ -16,6 +16,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <sched.h>
 #include <system_error>
 #include <thread>
 
@@ -37,6 +38,14 @@ void initialize() {
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
   });
+}
+
+/// That this process may use.
+size_t processors() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return std::max(1U, std::thread::hardware_concurrency());
+  return static_cast<size_t>(CPU_COUNT(&allowed));
 }
 
 } // namespace
@@ -167,7 +176,7 @@ std::vector<std::vector<char>> Codegen::objects() {
         failures[i] = std::current_exception();
       }
   };
-  const size_t most = std::max(1U, std::thread::hardware_concurrency());
+  const size_t most = processors();
   std::vector<std::thread> helpers;
   try {
     while (helpers.size() + 1 < std::min(most, parts_.size())) helpers.emplace_back(work);

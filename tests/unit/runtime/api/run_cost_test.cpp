@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -279,6 +280,15 @@ INSTANTIATE_TEST_SUITE_P(All, RunCost,
 
 // ---- The tool
 
+/// Threads that compile kernels meet each other sooner or later, and wait in system calls or not:
+/// with one processor there is none but the caller's.
+void stayOnOneProcessor() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  sched_setaffinity(0, sizeof one, &one);
+}
+
 /// System calls of a program until it ends, at the same addresses each time, but for what it writes
 /// to stderr: how far it is, after two seconds. 0 where it cannot be traced.
 uint64_t systemCallsOf(const std::vector<std::string>& words) {
@@ -287,6 +297,7 @@ uint64_t systemCallsOf(const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
+    stayOnOneProcessor();
     if (personality(ADDR_NO_RANDOMIZE) < 0 || ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0)
       _exit(126);
     if (!std::freopen("/dev/null", "w", stdout) || !std::freopen("/dev/null", "w", stderr))
