@@ -1,5 +1,7 @@
 #include "objects.hpp"
 
+#include <algorithm>
+
 namespace cpu {
 
 namespace {
@@ -18,7 +20,7 @@ AlignedBytes packed(const std::vector<std::vector<char>>& objects) {
   bytes.resize(end);
   std::memcpy(bytes.data(), table.data(), table.size() * sizeof(uint64_t));
   for (const std::vector<char>& object : objects) {
-    std::memcpy(bytes.data() + at, object.data(), object.size());
+    std::copy(object.begin(), object.end(), bytes.data() + at);
     at += padded(object.size());
   }
   return bytes;
