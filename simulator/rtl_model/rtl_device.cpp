@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "simulator/func/bound_device.h"
 #include "simulator/rtl_model/library.h"
 #include "simulator/rtl_model/lockstep.h"
 #include "simulator/rtl_model/rtl_run.h"
@@ -64,36 +65,13 @@ RetireRecord recordOf(const InstructionTime& time) {
   return record;
 }
 
-class RtlDevice : public Device {
+class RtlDevice : public BoundDevice {
 public:
   RtlDevice(const Configuration& configuration, TimedOptions options)
-      : options_(std::move(options)), loader_(makeFunctionalDevice(configuration)) {}
-
-  const Configuration& configuration() const override { return loader_->configuration(); }
-  const Binary& program() const override { return loader_->program(); }
-
-  Outcome load(Binary binary) override {
-    regions_.clear();
-    if (Outcome bad = loader_->load(std::move(binary))) return bad;
-    constants_ = program().constants;
-    regions_.resize(program().regions.size());
-    for (size_t i = 0; i < regions_.size(); ++i)
-      if (const Region& region = program().regions[i]; region.kind == RegionClass::kConstants)
-        regions_[i] = std::span(constants_).first(region.bytes);
-    return {};
-  }
-
-  Outcome bind(uint32_t region, std::span<std::byte> memory) override {
-    if (Outcome bad = loader_->bind(region, memory)) return bad;
-    regions_[region] = memory.first(program().regions[region].bytes);
-    return {};
-  }
+      : BoundDevice(configuration), options_(std::move(options)) {}
 
   Result<RunReport> run() override {
-    if (program().code.empty()) return error("no program is loaded");
-    for (size_t i = 0; i < regions_.size(); ++i)
-      if (!regions_[i].data() && program().regions[i].bytes)
-        return error("region '{}' is not bound", program().regions[i].name);
+    if (Outcome bad = checkBound()) return *bad;
     if (Outcome bad = makeLibrary()) return *bad;
     ScheduledTimes times;
     const Result<TimeReport> scheduled = schedule(times);
@@ -126,7 +104,7 @@ private:
 
   Result<RunReport> runOnce(const ScheduledTimes& times, TimeReport time) {
     const Placement placement = placementOf(program());
-    std::vector<std::byte> memory = memoryOf(program(), placement, regions_);
+    std::vector<std::byte> memory = memoryOf(program(), placement, regions());
     Lockstep lockstep(program(), times);
     EventTimes followed(times, time);
     RtlRunOptions options;
@@ -142,10 +120,10 @@ private:
         runRtl(*top, configuration(), program(), placement, memory, options);
     if (!result) return error("{}", result.message());
     if (result->isStopped) return error("lockstep: {}", lockstep.difference());
-    for (size_t i = 0; i < regions_.size(); ++i)
+    for (size_t i = 0; i < regions().size(); ++i)
       if (program().regions[i].kind != RegionClass::kConstants)
         std::copy_n(memory.begin() + static_cast<std::ptrdiff_t>(placement.bases[i]),
-                    regions_[i].size(), regions_[i].begin());
+                    regions()[i].size(), regions()[i].begin());
     return reportOf(*result, std::move(time));
   }
 
@@ -171,9 +149,6 @@ private:
   }
 
   TimedOptions options_;
-  std::unique_ptr<Device> loader_;
-  std::vector<std::byte> constants_;
-  std::vector<std::span<std::byte>> regions_;
   std::shared_ptr<RtlLibrary> library_;
 };
 

@@ -1,5 +1,6 @@
 #include <mutex>
 
+#include "simulator/func/bound_device.h"
 #include "simulator/systemc/npu.h"
 
 namespace candela::npu {
@@ -57,43 +58,19 @@ private:
   std::vector<Word> program_;
 };
 
-class SystemcDevice : public Device {
+class SystemcDevice : public BoundDevice {
 public:
-  SystemcDevice(Configuration configuration, TimedOptions options)
-      : options_(std::move(options)), configuration_(std::move(configuration)),
-        loader_(makeFunctionalDevice(configuration_)) {}
-
-  const Configuration& configuration() const override { return configuration_; }
-  const Binary& program() const override { return loader_->program(); }
-
-  Outcome load(Binary binary) override {
-    regions_.clear();
-    if (Outcome bad = loader_->load(std::move(binary))) return bad;
-    constants_ = program().constants;
-    regions_.resize(program().regions.size());
-    for (size_t i = 0; i < regions_.size(); ++i)
-      if (const Region& region = program().regions[i]; region.kind == RegionClass::kConstants)
-        regions_[i] = std::span(constants_).first(region.bytes);
-    return {};
-  }
-
-  Outcome bind(uint32_t region, std::span<std::byte> memory) override {
-    if (Outcome bad = loader_->bind(region, memory)) return bad;
-    regions_[region] = memory.first(program().regions[region].bytes);
-    return {};
-  }
+  SystemcDevice(const Configuration& configuration, TimedOptions options)
+      : BoundDevice(configuration), options_(std::move(options)) {}
 
   Result<RunReport> run() override {
-    if (program().code.empty()) return error("no program is loaded");
-    for (size_t i = 0; i < regions_.size(); ++i)
-      if (!regions_[i].data() && program().regions[i].bytes)
-        return error("region '{}' is not bound", program().regions[i].name);
+    if (Outcome bad = checkBound()) return *bad;
     static std::mutex mutex; // the kernel is one of the process
     std::lock_guard<std::mutex> lock(mutex);
     try {
       // the kernel never lets go of modules
-      static Platform& platform = *new Platform("candela", configuration_);
-      return platform.run(configuration_, options_, program(), regions_);
+      static Platform& platform = *new Platform("candela", configuration());
+      return platform.run(configuration(), options_, program(), regions());
     } catch (const std::exception& thrown) { // an sc_report is one
       return error("SystemC: {}", thrown.what());
     }
@@ -101,10 +78,6 @@ public:
 
 private:
   TimedOptions options_;
-  Configuration configuration_;
-  std::unique_ptr<Device> loader_;
-  std::vector<std::byte> constants_;
-  std::vector<std::span<std::byte>> regions_;
 };
 
 } // namespace
