@@ -8,9 +8,16 @@ namespace candela::npu::exact {
 
 /// What a walk of the matrix engine goes over: fields of a window, with those of mm and ldw in it.
 struct MatrixShape {
-  int64_t act = 0, wgt = 0, inH = 0, inW = 0, outH = 1, outW = 1, cin = 1, cout = 1, kernelH = 1,
-          kernelW = 1, strideH = 1, strideW = 1, dilationH = 1, dilationW = 1, padTop = 0,
-          padLeft = 0, taps = 1, rowStride = 0, pixelStride = 0, weightPitch = 0;
+  int64_t act = 0, wgt = 0; ///< addresses
+  int64_t inH = 0, inW = 0;
+  int64_t outH = 1, outW = 1;
+  int64_t cin = 1, cout = 1;
+  int64_t kernelH = 1, kernelW = 1;
+  int64_t strideH = 1, strideW = 1;
+  int64_t dilationH = 1, dilationW = 1;
+  int64_t padTop = 0, padLeft = 0;
+  int64_t taps = 1;
+  int64_t rowStride = 0, pixelStride = 0, weightPitch = 0;
   bool isWide = false, isDepthwise = false, isTransposed = false;
   int64_t rows = 1, columns = 1; ///< of the array
   bool isPacked() const { return taps != 1 && !isDepthwise; }

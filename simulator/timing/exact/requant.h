@@ -42,12 +42,16 @@ private:
   int64_t columns_ = 1, lanes_ = 1, width_ = 1, wordSums_ = 1, tableBytes_ = 256;
   int sumLog2_ = 2, sideLog2_ = 0, residualLog2_ = 0;
   int64_t acc_ = 0, side_ = 0, residual_ = 0, params_ = 0, table_ = 0;
-  int64_t outH_ = 1, outW_ = 1, channels_ = 1, inH_ = 1, inW_ = 1, accPitch_ = 0, poolH_ = 1,
-          poolW_ = 1, poolStrideH_ = 1, poolStrideW_ = 1, padTop_ = 0, padLeft_ = 0;
+  int64_t outH_ = 1, outW_ = 1, channels_ = 1;
+  int64_t inH_ = 1, inW_ = 1, accPitch_ = 0;
+  int64_t poolH_ = 1, poolW_ = 1, poolStrideH_ = 1, poolStrideW_ = 1;
+  int64_t padTop_ = 0, padLeft_ = 0;
   int64_t rowStride_ = 0, pixelStride_ = 0, residualRow_ = 0, residualPixel_ = 0;
 
-  int64_t index_ = 0, channel_ = 0, inBlock_ = 0, blockRow_ = 0, oy_ = 0, ox_ = 0, py_ = 0, px_ = 0,
-          moved_ = 0, top_ = 0, left_ = 0, outRow_ = 0, windowRow_ = 0;
+  int64_t index_ = 0, moved_ = 0;
+  int64_t channel_ = 0, inBlock_ = 0, blockRow_ = 0;
+  int64_t oy_ = 0, ox_ = 0, py_ = 0, px_ = 0;
+  int64_t top_ = 0, left_ = 0, outRow_ = 0, windowRow_ = 0;
 };
 
 /// As rtl/requant/cdl_npu_requant.sv, in cycles alone.

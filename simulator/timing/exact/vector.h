@@ -69,8 +69,8 @@ private:
 
   const Configuration& configuration_;
   Operation operation_;
-  bool isPool_ = false, isReduce_ = false, hasB_ = false, hasTable_ = false, isScalar_ = false,
-       isInTable_ = false, isWalked_ = false, isAServed_ = false, isBServed_ = false;
+  bool isPool_ = false, isReduce_ = false, hasB_ = false, hasTable_ = false, isScalar_ = false;
+  bool isInTable_ = false, isWalked_ = false, isAServed_ = false, isBServed_ = false;
   int64_t aBytes_ = 1, bBytes_ = 1, outBytes_ = 1, chunk_ = 1, used_ = 1;
   int setup_ = 0;
   int64_t now_ = 0, tableWord_ = 0;
