@@ -1,12 +1,15 @@
 // Bytes that begin on a cache line.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 
 namespace cpu {
+
+inline uint64_t padded(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
 
 class AlignedBytes {
 public:

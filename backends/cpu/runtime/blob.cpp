@@ -15,8 +15,6 @@ constexpr uint64_t kMaxScratch = uint64_t(1) << 40;
 constexpr uint64_t kMaxUnits = uint64_t(1) << 48; // times a number of threads it does not overflow
 constexpr const char* kSections[4] = {"calls", "arguments", "constants", "code"};
 
-uint64_t padded(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
-
 cdl::Status damaged(const std::string& text) {
   return cdl::error(CDL_BAD_MODEL, "stored executable is damaged: " + text);
 }

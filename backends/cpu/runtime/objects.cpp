@@ -4,12 +4,6 @@
 
 namespace cpu {
 
-namespace {
-
-uint64_t padded(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
-
-} // namespace
-
 AlignedBytes packed(const std::vector<std::vector<char>>& objects) {
   std::vector<uint64_t> table{objects.size()};
   for (const std::vector<char>& object : objects) table.push_back(object.size());
