@@ -42,8 +42,9 @@ accurate by bursts, banks and rows of DRAM, with fast in closed form, with exact
 the hardware has it. --engine systemc does the same in a SystemC simulation, in as many cycles.
 --engine rtl runs the hardware description, which Verilator builds when a configuration is first
 asked for (a minute or more; kept in the cache folder): its cycles are those of exact, to which
---lockstep holds each instruction. --engine func is without time. All stop a program at the first race, unwritten byte, address outside of its memory, or deadlock. Energy is
-counts times the prices of a table, two digits.
+--lockstep holds each instruction. --engine func is without time. All stop a program at the first
+race, unwritten byte, address outside of its memory, or deadlock. Energy is counts times the prices
+of a table, two digits.
 --verify compares every output with the host's own executor, which follows the same semantics of
 integers: integers bit by bit, floats within the bound of `candela run --expect`.
 --assume-int8 takes a float model and quantizes it with scales that nobody measured: what it costs
