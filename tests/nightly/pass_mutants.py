@@ -62,8 +62,8 @@ def find_by_conform(program, _graphs, out):
                     "--json", report],
                    capture_output=True, timeout=TIMEOUT_SECONDS)
     found = json.loads(report.read_text())
-    failed = found["failed"]
-    return found["total"], str(failed[0]["case"] if isinstance(failed[0], dict) else failed[0]) if failed else ""
+    said = [f"{case['case']}: {case['reason']}" for case in found["failed"]]
+    return found["total"], said[0] if said else ""
 
 
 @dataclasses.dataclass(frozen=True)
