@@ -6,7 +6,6 @@
 namespace candela::npu {
 namespace {
 
-constexpr size_t kMaxLoops = 4;
 constexpr uint32_t kPmuControl = 0x30;
 
 } // namespace
@@ -35,7 +34,8 @@ int64_t Schedule::readMemory(int64_t cycle, uint64_t address, int64_t bytes, dou
 bool Schedule::fetched() {
   Process& p = processes_[0];
   const int64_t bytes = std::max(configuration_[key::kDmaBurstBytes], dram_.granule());
-  const int64_t line = static_cast<int64_t>(pc_) * static_cast<int64_t>(sizeof(Word)) / bytes;
+  const int64_t line =
+      static_cast<int64_t>(state_.pc()) * static_cast<int64_t>(sizeof(Word)) / bytes;
   const int64_t end = (static_cast<int64_t>(code_.size() * sizeof(Word)) - 1) / bytes;
   for (int64_t ahead = line; ahead <= std::min(end, line + valueOf(Timing::kFetchAhead)); ++ahead) {
     const auto slot = static_cast<size_t>(ahead) % lineTags_.size();
@@ -58,9 +58,9 @@ void Schedule::control() {
     p.event = kNever;
     return;
   }
-  if (pc_ >= code_.size()) return fail(error("the program ends without halt"));
+  if (state_.hasEnded()) return fail(error("the program ends without halt"));
   if (blockedSince_ < 0 && !fetched()) return;
-  const Insn& insn = code_[pc_];
+  const Insn& insn = code_[state_.pc()];
   const std::optional<Blockage> blockage = insn.engine ? blockageOfQueue(insn) : blockageOf(insn);
   if (blockage) return block(*blockage);
   const StallCycles stalls = unblock();
@@ -78,7 +78,7 @@ void Schedule::control() {
   if (halted_)
     endProgram();
   else
-    advance();
+    state_.advance();
 }
 
 std::optional<Schedule::Blockage> Schedule::blockageOfQueue(const Insn& insn) const {
@@ -124,7 +124,7 @@ void Schedule::runOwn(const Insn& insn, const StallCycles& stalls) {
   flush(kNever);
   const Process& p = processes_[0];
   InstructionTime time;
-  time.instruction = pc_;
+  time.instruction = state_.pc();
   time.op = insn.op;
   time.start = p.event;
   time.done = p.event + valueOf(Timing::kControlWord);
@@ -156,44 +156,10 @@ void Schedule::endProgram() {
   p.event = kNever;
 }
 
-void Schedule::advance() {
-  ++pc_;
-  while (!loops_.empty() && pc_ == loops_.back().end) {
-    if (--loops_.back().left > 0) {
-      pc_ = loops_.back().begin;
-      break;
-    }
-    loops_.pop_back();
-  }
-}
-
 void Schedule::controlInstruction(const Insn& insn) {
   const auto& v = insn.values;
   switch (insn.op) {
   case Op::kHalt: halted_ = true; break;
-  case Op::kLoop: {
-    const int64_t end = pc_ + 1 + v[field::loop::kLength];
-    const auto limit = static_cast<int64_t>(loops_.empty() ? code_.size() : loops_.back().end);
-    if (end > limit || loops_.size() == kMaxLoops)
-      return fail(
-          error("instruction {}: a loop that ends at {}, what it lies in at {}; they nest up to {}",
-                pc_, end, limit, kMaxLoops));
-    loops_.push_back({pc_ + 1, static_cast<uint32_t>(end), v[field::loop::kCount]});
-    break;
-  }
-  case Op::kMovi:
-  case Op::kAddi: {
-    int32_t& x = index_[static_cast<size_t>(v[field::movi::kX])];
-    const auto value = static_cast<uint32_t>(v[field::movi::kValue]);
-    x = static_cast<int32_t>(insn.op == Op::kMovi ? value : static_cast<uint32_t>(x) + value);
-    index_[0] = 0;
-    break;
-  }
-  case Op::kSetd:
-    descriptors_[static_cast<size_t>(v[field::setd::kD])]
-                [static_cast<size_t>(v[field::setd::kWord])] =
-                    static_cast<uint64_t>(v[field::setd::kValue]);
-    break;
   case Op::kSnapshot: {
     Counters& slot = report_.snapshots[static_cast<size_t>(v[field::snapshot::kSlot])];
     slot = report_.counters;
@@ -208,29 +174,20 @@ void Schedule::controlInstruction(const Insn& insn) {
       if (v[field::config::kValue] & 2) report_.counters = {};
     }
     break;
-  default: break; // nop, fence
+  default:
+    if (const Outcome bad = state_.apply(insn))
+      fail(error("instruction {}: {}", state_.pc(), bad->message));
   }
 }
 
 void Schedule::dispatch(const Insn& insn) {
-  const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
-  Insn sent = insn;
-  static constexpr DescriptorBits kNone{};
-  const DescriptorBits* d = &kNone;
-  const DescriptorBits* second = &kNone;
-  for (size_t i = 0; i < info.fields.size(); ++i) {
-    const FieldInfo& field = info.fields[i];
-    if (field.kind == FieldKind::kIndex)
-      sent.values[i - 1] += index_[static_cast<size_t>(insn.values[i])];
-    if (field.kind == FieldKind::kDescriptor)
-      (field.name == "d" ? d : second) = &descriptors_[static_cast<size_t>(insn.values[i])];
-  }
-  Result<Operation> operation = operationOf(sent, *d, *second);
+  Result<Operation> operation = state_.operation(insn);
   if (!operation)
-    return fail(error("instruction {}: {}{}", pc_, binary_.origin(pc_), operation.message()));
+    return fail(error("instruction {}: {}{}", state_.pc(), binary_.origin(state_.pc()),
+                      operation.message()));
   Process& engine = processes_[insn.engine];
   engine.queue.push_back(
-      {*std::move(operation), pc_, processes_[0].event + valueOf(Timing::kQueueLatency)});
+      {*std::move(operation), state_.pc(), processes_[0].event + valueOf(Timing::kQueueLatency)});
   wake(insn.engine);
 }
 

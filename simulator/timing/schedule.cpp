@@ -52,7 +52,8 @@ Schedule::Schedule(const Configuration& configuration, const Binary& binary,
                    const ScheduleOptions& options)
     : configuration_(configuration), binary_(binary), options_(options),
       placement_(options.placement ? *options.placement : placementOf(binary)),
-      dram_(configuration), counting_(configuration, binary), isCounting_(options.isCounting) {
+      dram_(configuration), counting_(configuration, binary), state_(binary.code.size()),
+      isCounting_(options.isCounting) {
   code_.reserve(binary.code.size());
   for (uint32_t i = 0; i < binary.code.size(); ++i) {
     Result<Insn> insn = decode(binary.code[i]);
@@ -452,7 +453,7 @@ Result<TimeReport> Schedule::finish() {
   flush(kNever);
   if (!halted_) {
     std::string text = fmt::format("deadlock at cycle {}: control stands at instruction {}",
-                                   processes_[0].free, pc_);
+                                   processes_[0].free, state_.pc());
     for (int engine = 1; engine < kEngineCount; ++engine)
       if (const Process& p = processes_[static_cast<size_t>(engine)]; p.state == State::kWaits)
         text += fmt::format("; {} waits for {} of s{}, which has {}, at instruction {}",

@@ -12,6 +12,7 @@
 #include "simulator/binary/binary.h"
 #include "simulator/timing/counts.h"
 #include "simulator/timing/movement.h"
+#include "simulator/timing/program_state.h"
 #include "simulator/timing/report.h"
 
 namespace candela::npu {
@@ -137,11 +138,6 @@ private:
     int64_t cycle;
     uint32_t sequence;
   };
-  struct Loop {
-    uint32_t begin, end;
-    int64_t left;
-  };
-
   void wake(int engine);
   void begin(int engine);
   /// Begins an instruction that computes, or a nop.
@@ -185,7 +181,6 @@ private:
   /// Says how many cycles the program took, behind its halt.
   void endProgram();
   /// Moves to the next word: of a loop that is not done, to its first one.
-  void advance();
   void controlInstruction(const Insn& insn);
   void dispatch(const Insn& insn);
   bool fetched();
@@ -212,10 +207,8 @@ private:
 
   std::array<Process, kEngineCount> processes_;
   std::array<std::deque<Token>, kSemaphores> semaphores_;
-  uint32_t pc_ = 0, sequence_ = 0;
-  std::vector<Loop> loops_;
-  std::array<int32_t, kIndexRegisters> index_{};
-  std::array<DescriptorBits, kDescriptors> descriptors_{};
+  ProgramState state_;
+  uint32_t sequence_ = 0;
   std::vector<int64_t> lineTags_, lineReady_;
   int64_t blockedSince_ = -1; ///< control: since when it stands
   Stall blockedBy_ = Stall::kNone;

@@ -6,20 +6,19 @@
 namespace candela::npu::exact {
 namespace {
 
-constexpr size_t kMaxLoops = 4;
 constexpr uint32_t kPmuControl = 0x30;
 
 } // namespace
 
 void Machine::stepControl() {
   if (!hasWord_) {
-    hasWord_ = fetch_.has(pc_);
+    hasWord_ = fetch_.has(state_.pc());
     own_.instruction = UINT32_MAX;
     return;
   }
-  const Insn& insn = code_[pc_];
-  if (own_.instruction != pc_ || own_.start < 0) {
-    own_ = timeOfWord(insn, pc_);
+  const Insn& insn = code_[state_.pc()];
+  if (own_.instruction != state_.pc() || own_.start < 0) {
+    own_ = timeOfWord(insn, state_.pc());
     own_.start = 0;
     isOwnTaken_ = false;
   }
@@ -31,12 +30,12 @@ void Machine::stepControl() {
     runOwn(insn);
   own_.start = -1; // the next word is another one, even of the same place
   if (error_ || isHalted_) return;
-  advance();
-  if (pc_ >= code_.size()) {
+  state_.advance();
+  if (state_.hasEnded()) {
     error_ = error("the program ends without halt");
     return;
   }
-  hasWord_ = fetch_.has(pc_);
+  hasWord_ = fetch_.has(state_.pc());
 }
 
 bool Machine::mayRun(const Insn& insn) {
@@ -62,27 +61,6 @@ void Machine::controlInstruction(const Insn& insn) {
   const auto& v = insn.values;
   switch (insn.op) {
   case Op::kHalt: isHalted_ = true; break;
-  case Op::kLoop: {
-    const int64_t end = pc_ + 1 + v[field::loop::kLength];
-    const auto limit = static_cast<int64_t>(loops_.empty() ? code_.size() : loops_.back().end);
-    if (end > limit || loops_.size() == kMaxLoops)
-      return fail(pc_, fmt::format("a loop that ends at {}, what it lies in at {}", end, limit));
-    loops_.push_back({pc_ + 1, static_cast<uint32_t>(end), v[field::loop::kCount]});
-    break;
-  }
-  case Op::kMovi:
-  case Op::kAddi: {
-    int32_t& x = index_[static_cast<size_t>(v[field::movi::kX])];
-    const auto value = static_cast<uint32_t>(v[field::movi::kValue]);
-    x = static_cast<int32_t>(insn.op == Op::kMovi ? value : static_cast<uint32_t>(x) + value);
-    index_[0] = 0;
-    break;
-  }
-  case Op::kSetd:
-    descriptors_[static_cast<size_t>(v[field::setd::kD])]
-                [static_cast<size_t>(v[field::setd::kWord])] =
-                    static_cast<uint64_t>(v[field::setd::kValue]);
-    break;
   case Op::kSnapshot: {
     Counters& slot = report_.snapshots[static_cast<size_t>(v[field::snapshot::kSlot])];
     slot = report_.counters;
@@ -100,38 +78,16 @@ void Machine::controlInstruction(const Insn& insn) {
     isCounting_ = v[field::config::kValue] & 1;
     countedFrom_ = now_;
     break;
-  default: break; // nop, fence
+  default:
+    if (const Outcome bad = state_.apply(insn)) fail(state_.pc(), bad->message);
   }
 }
 
 void Machine::send(const Insn& insn) {
-  const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
-  static constexpr DescriptorBits kNone{};
-  Insn sent = insn;
-  const DescriptorBits* d = &kNone;
-  const DescriptorBits* second = &kNone;
-  for (size_t i = 0; i < info.fields.size(); ++i) {
-    const FieldInfo& field = info.fields[i];
-    if (field.kind == FieldKind::kIndex)
-      sent.values[i - 1] += index_[static_cast<size_t>(insn.values[i])];
-    if (field.kind == FieldKind::kDescriptor)
-      (field.name == "d" ? d : second) = &descriptors_[static_cast<size_t>(insn.values[i])];
-  }
-  Result<Operation> operation = operationOf(sent, *d, *second);
-  if (!operation) return fail(pc_, operation.message());
+  Result<Operation> operation = state_.operation(insn);
+  if (!operation) return fail(state_.pc(), operation.message());
   queues_[insn.engine].entries.push_back(
-      {*std::move(operation), pc_, now_ + valueOf(Timing::kQueueLatency)});
-}
-
-void Machine::advance() {
-  ++pc_;
-  while (!loops_.empty() && pc_ == loops_.back().end) {
-    if (--loops_.back().left > 0) {
-      pc_ = loops_.back().begin;
-      break;
-    }
-    loops_.pop_back();
-  }
+      {*std::move(operation), state_.pc(), now_ + valueOf(Timing::kQueueLatency)});
 }
 
 /// Fails where nobody can go on any more: nothing runs, nothing is under way, and tokens are
@@ -142,7 +98,7 @@ void Machine::failStuck() {
                                    [](const Queue& queue) { return queue.isRunning; });
   if (!isIdle || isHalted_ || error_) return;
   std::string text =
-      fmt::format("deadlock at cycle {}: control stands at instruction {}", now_, pc_);
+      fmt::format("deadlock at cycle {}: control stands at instruction {}", now_, state_.pc());
   for (int engine = 1; engine < kEngineCount; ++engine) {
     const Queue& queue = queues_[static_cast<size_t>(engine)];
     if (queue.entries.empty()) continue;

@@ -36,7 +36,7 @@ Machine::Machine(const Configuration& configuration, const Binary& binary,
       vector_(configuration), scratchpad_(configuration),
       fetch_(configuration, placement_.program, binary.code.size()),
       transactions_(options.memory ? *options.memory : *port_, enginesOfChannels(configuration)),
-      isCounting_(options.isCounting) {
+      state_(binary.code.size()), isCounting_(options.isCounting) {
   if (Outcome bad = checkBuildable(configuration)) {
     error_ = *bad;
     return;
@@ -110,7 +110,7 @@ Result<TimeReport> Machine::run() {
 void Machine::cycle() {
   hasMoved_ = false;
   offerMemory();
-  fetch_.ask(pc_);
+  fetch_.ask(state_.pc());
   askPorts();
   passMemory();
   retireEnded();

@@ -7,6 +7,7 @@
 #include "simulator/timing/exact/memory_side.h"
 #include "simulator/timing/exact/requant.h"
 #include "simulator/timing/exact/vector.h"
+#include "simulator/timing/program_state.h"
 
 namespace candela::npu::exact {
 
@@ -43,10 +44,6 @@ private:
     int count = 0, signalled = 0; ///< tokens, and those that are there from the next cycle on
     std::deque<uint32_t> from;    ///< the sequence of who signalled each
   };
-  struct Loop {
-    uint32_t begin, end;
-    int64_t left;
-  };
   void connect();
   void cycle();
   /// What the memory gives in this cycle, and what it takes.
@@ -58,7 +55,6 @@ private:
   void runOwn(const Insn& insn);
   void controlInstruction(const Insn& insn);
   void send(const Insn& insn);
-  void advance();
   bool take(InstructionTime& time);
   void beginHead(int engine);
   void noteBeats();
@@ -99,15 +95,13 @@ private:
   std::array<Semaphore, kSemaphores> semaphores_;
   int64_t now_ = 0, countedFrom_ = 0;
   uint64_t countedBefore_ = 0;
-  uint32_t pc_ = 0, sequence_ = 0;
+  ProgramState state_;
+  uint32_t sequence_ = 0;
   bool hasWord_ = false, isHalted_ = false, isCounting_ = true, hasMoved_ = false;
   InstructionTime own_;                     ///< of the control processor's word
   bool isOwnTaken_ = false;                 ///< its tokens are
   std::optional<InstructionTime> ownEnded_; ///< of control, that ends in this cycle
   bool isOwnMarked_ = false;
-  std::vector<Loop> loops_;
-  std::array<int32_t, kIndexRegisters> index_{};
-  std::array<DescriptorBits, kDescriptors> descriptors_{};
 };
 
 } // namespace candela::npu::exact
