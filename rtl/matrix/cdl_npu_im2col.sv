@@ -52,6 +52,7 @@ module cdl_npu_im2col #(
   output logic                pass_last_o,     // the last one
   output logic                block_first_o,   // in the first pass of a block
   output logic                block_last_o,    // in the last pass of a block
+  output logic [16:0]         products_o,      // of the vector, at its last segment: what its rows and the columns of the block multiply
   output logic                last_o           // the last request of all
 );
 
@@ -136,6 +137,10 @@ module cdl_npu_im2col #(
       valid_to_o   = packed_taps ? RowWidth'(rows_before_q + 17'(taps_to[6:0]) * 17'(cin_i[8:0])) : unpacked_rows;
     end
   end
+  logic [16:0] vector_rows, columns_left;
+  assign columns_left = cout_i - n_q;
+  assign vector_rows  = packed_taps ? rows_before_d : 17'(unpacked_rows);
+  assign products_o   = depthwise_i ? vector_rows : vector_rows * (columns_left < 17'(Columns) ? columns_left : 17'(Columns));
   assign req_addr_o = row_q + column_q + out_row_q + out_column_q + ((25'(c_q) - 25'(rows_before_q)) << wide_i);
 
   // Where in the loops it stands.

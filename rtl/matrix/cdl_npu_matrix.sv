@@ -45,7 +45,12 @@ module cdl_npu_matrix #(
   output logic                          acc_narrow_o,
   output logic [Columns-1:0]            acc_columns_o,
   output logic [Columns*SumWidth-1:0]   acc_sums_o,
-  input  logic                          acc_writes_i      // a row is written in this cycle
+  input  logic                          acc_writes_i,     // a row is written in this cycle
+
+  // For the counters, in this cycle:
+  output logic                          pass_o,           // a vector of activations is complete
+  output logic [16:0]                   products_o,       // of that vector
+  output logic                          tile_o            // a tile of weights is
 );
 
   // The instruction that is being run. All of the words that this engine takes have the address of accumulators and activations in one place.
@@ -137,6 +142,7 @@ module cdl_npu_matrix #(
     .pass_last_o     (pass_last),
     .block_first_o   (block_first),
     .block_last_o    (block_last),
+    .products_o      (products_o),
     .last_o          (act_last)
   );
 
@@ -205,6 +211,8 @@ module cdl_npu_matrix #(
   assign act_moves  = act_request && act_take;
   assign swaps      = act_moves && segment_last && pass_first && is_conv;
   assign pass_ready = is_mm || is_depthwise || loaded_q;
+  assign pass_o     = act_moves && (segment_last || is_depthwise);
+  assign tile_o     = is_depthwise ? act_moves && segment_first && pass_first : wgt_step && tile_last;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       loaded_q    <= 1'b0;

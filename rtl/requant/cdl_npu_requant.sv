@@ -48,7 +48,9 @@ module cdl_npu_requant #(
   input  logic                          acc_write_ready_i,
   output logic [AccRowWidth-1:0]        acc_write_row_o,
   output logic [Columns-1:0]            acc_write_columns_o,
-  output logic [Columns*SumWidth-1:0]   acc_write_data_o
+  output logic [Columns*SumWidth-1:0]   acc_write_data_o,
+
+  output logic [15:0]                   values_o          // that leave in this cycle, for the counters
 );
 
   localparam int unsigned ColumnWidth = $clog2(Columns + 1);
@@ -412,6 +414,10 @@ module cdl_npu_requant #(
     assign acc_write_columns_o[i] = 32'(i) >= 32'(place_column) && 32'(i) < 32'(place_column) + 32'(place_count);
   end
   assign sent = result_valid && (is_load ? acc_write_ready_i : write_ready_i);
+  // A sum of two words counts with its upper one.
+  logic is_lower;
+  assign is_lower = Halves && wide && !is_requant && !place_upper;
+  assign values_o = sent && !is_lower ? 16'(place_count) : '0;
 
   // ---- Begin and end ----
   logic done_q, walked_q;

@@ -245,7 +245,8 @@ module cdl_npu #(
     .stuck_o            (control_stuck)
   );
   // An instruction of the control processor ends in the cycle behind, as those of others do.
-  logic control_retired_q, control_marked_q, control_signalled_q;
+  logic control_retired_q, control_marked_q, control_signalled_q, snapshot_q;
+  logic [1:0] snapshot_slot_q;
   logic [4:0] signal_semaphore_q;
   logic [2:0] signal_count_q;
   logic [31:0] control_pc_q;
@@ -254,7 +255,9 @@ module cdl_npu #(
       control_retired_q   <= 1'b0;
       control_marked_q    <= 1'b0;
       control_signalled_q <= 1'b0;
+      snapshot_q          <= 1'b0;
     end else begin
+      snapshot_q          <= snapshot;   // by then what stands before it has been counted
       control_retired_q   <= control_retires;
       control_marked_q    <= control_marks;
       control_signalled_q <= control_signals;
@@ -264,6 +267,7 @@ module cdl_npu #(
     signal_semaphore_q <= control_signal_semaphore;
     signal_count_q     <= control_signal_count;
     control_pc_q       <= pc;
+    snapshot_slot_q    <= snapshot_slot;
   end
   assign {retires[0], marks[0], signal_valid[0]} = {control_retired_q, control_marked_q, control_signalled_q};
   assign signal_semaphore[4:0] = signal_semaphore_q;
@@ -624,6 +628,11 @@ module cdl_npu #(
     assign check_code[e*CodeBits +: CodeBits] = '0;
   end
 
+  // What the counters get of engines.
+  logic pass, tile;
+  logic [16:0] products;
+  logic [15:0] requant_values, vector_values;
+
   // ---- Matrix engine and accumulators ----
   logic acc_valid, acc_add, acc_narrow, acc_writes, acc_read_valid, acc_read_ready, acc_write_valid, acc_write_ready;
   logic [AccRowWidth-1:0] acc_row, acc_read_row, acc_write_row;
@@ -660,7 +669,10 @@ module cdl_npu #(
     .acc_narrow_o  (acc_narrow),
     .acc_columns_o (acc_columns),
     .acc_sums_o    (acc_sums),
-    .acc_writes_i  (acc_writes)
+    .acc_writes_i  (acc_writes),
+    .pass_o        (pass),
+    .products_o    (products),
+    .tile_o        (tile)
   );
   if (PortBytes > Longer*ActBytes) begin : gen_act_wider
     assign want_bytes[Longer*ActBytes +: PortBytes - Longer*ActBytes] = '0;
@@ -717,7 +729,8 @@ module cdl_npu #(
     .acc_write_ready_i   (acc_write_ready),
     .acc_write_row_o     (acc_write_row),
     .acc_write_columns_o (acc_write_columns),
-    .acc_write_data_o    (acc_write_data)
+    .acc_write_data_o    (acc_write_data),
+    .values_o            (requant_values)
   );
   if (PortBytes > RequantBytes) begin : gen_requant_wider
     assign want_bytes[2*PortBytes + RequantBytes +: PortBytes - RequantBytes]       = '0;
@@ -761,7 +774,8 @@ module cdl_npu #(
     .write_addr_o  (want_addr[VectorWrites*25 +: 25]),
     .write_claim_o (want_claim[VectorWrites*PortBytes +: BankWidth]),
     .write_bytes_o (want_bytes[VectorWrites*PortBytes +: BankWidth]),
-    .write_data_o  (want_data[VectorWrites*PortBytes*8 +: BankWidth*8])
+    .write_data_o  (want_data[VectorWrites*PortBytes*8 +: BankWidth*8]),
+    .values_o      (vector_values)
   );
   if (PortBytes > BankWidth) begin : gen_vector_wider
     assign want_bytes[4*PortBytes + BankWidth +: PortBytes - BankWidth]       = '0;
@@ -777,19 +791,27 @@ module cdl_npu #(
   assign {bus_bad[Matrix], bus_bad[Requant], bus_bad[Vector], event_beat_o[0]} = '0;
 
   // ---- Counters ----
-  cdl_npu_counts #(.Engines(Engines), .BurstWidth(BurstWidth)) u_counts (
+  cdl_npu_counts #(.Engines(Engines), .BurstWidth(BurstWidth), .Ports(PadPorts), .PortBytes(PortBytes)) u_counts (
     .clk_i, .rst_ni,
     .enable_i        (counts),
     .clear_i         (clear_counters || starts),
     .running_i       (control_running),
     .retire_i        (retires),
     .mark_i          (marks),
+    .pass_i          (pass),
+    .products_i      (products),
+    .tile_i          (tile),
+    .requant_i       (requant_values),
+    .vector_i        (vector_values),
+    .port_moves_i    (pad_moves),
+    .port_writes_i   (pad_write),
+    .port_bytes_i    (pad_claim),
     .moves_i         (bus_valid && bus_ready && bus_tag != '0),
     .write_i         (bus_write),
     .bytes_i         (bus_bytes),
     .class_i         (moved_class),
-    .snapshot_i      (snapshot),
-    .snapshot_slot_i (snapshot_slot),
+    .snapshot_i      (snapshot_q),
+    .snapshot_slot_i (snapshot_slot_q),
     .read_id_i       (pmu_id),
     .read_high_i     (pmu_high),
     .read_copy_i     (pmu_copy),

@@ -37,7 +37,9 @@ module cdl_npu_vector #(
   output logic [24:0]        write_addr_o,
   output logic [Width-1:0]   write_claim_o,        // of all elements, so that time depends on no data
   output logic [Width-1:0]   write_bytes_o,        // of those that are chosen
-  output logic [Width*8-1:0] write_data_o
+  output logic [Width*8-1:0] write_data_o,
+
+  output logic [15:0]        values_o              // that leave in this cycle, for the counters
 );
 
   localparam int unsigned Used       = Lanes < Width ? Lanes : Width;
@@ -398,6 +400,7 @@ module cdl_npu_vector #(
   assign write_addr_o  = place_addr;
   assign write_data_o  = result;
   assign sent          = result_valid && write_ready_i;
+  assign values_o      = sent ? 16'(place_count) : '0;
   for (genvar i = 0; i < Width; i++) begin : gen_bytes
     logic [31:0] element;
     assign element = 32'(i) >> out_log2;

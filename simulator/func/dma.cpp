@@ -31,12 +31,6 @@ std::array<std::pair<int64_t, int64_t>, 3> box(const int64_t (&lengths)[3],
   return {{{lengths[0], strides[0]}, {lengths[1], strides[1]}, {lengths[2], strides[2]}}};
 }
 
-uint64_t byteCounter(bool isWrite, RegionClass kind) {
-  const int base =
-      static_cast<int>(isWrite ? Counter::kDramWrittenInput : Counter::kDramReadConstants);
-  return static_cast<uint64_t>(base + static_cast<int>(kind) - (isWrite ? 1 : 0));
-}
-
 /// Both sides of a transfer, run by run: far(offset) and near(offset), or null for padding.
 template <typename Run> void walk(const Transfer& t, Run run) {
   for (int64_t k = 0; k < t.len[2]; ++k)
@@ -104,9 +98,6 @@ void write(Execution& e, const Transfer& t) {
     else
       std::memset(base + to, fill, static_cast<size_t>(t.run));
   });
-  if (fromDram)
-    e.counters[byteCounter(false, e.memory.classOf(region))] +=
-        static_cast<uint64_t>(t.run * t.len[0] * t.len[1] * t.len[2]);
 }
 
 void store(Execution& e, const Transfer& t) {
@@ -132,8 +123,6 @@ void store(Execution& e, const Transfer& t) {
   uint8_t* const to = e.memory.dram(region) + target;
   const bool flip = e[f::kFlip] != 0;
   walk(t, [&](int64_t near, int64_t far, bool) { copyRun(to + far, from + near, t.run, flip); });
-  e.counters[byteCounter(true, e.memory.classOf(region))] +=
-      static_cast<uint64_t>(t.run * t.len[0] * t.len[1] * t.len[2]);
 }
 
 } // namespace

@@ -31,7 +31,6 @@ struct Execution {
   const Kernels& kernels;
   Memory& memory;
   MatrixState& matrix;
-  Counters& counters;
   uint64_t& budget; ///< operations that may still be done
   const Insn& insn;
   const DescriptorBits& d;
@@ -39,7 +38,6 @@ struct Execution {
   Accessor accessor;
 
   int64_t operator[](int field) const { return insn.values[field]; }
-  void count(Counter counter, uint64_t by) { counters[static_cast<int>(counter)] += by; }
   /// Before work of that many elements or products.
   void spend(int64_t operations) {
     if (static_cast<uint64_t>(operations) > budget)

@@ -17,7 +17,7 @@ Machine::Machine(const Configuration& configuration, const FunctionalOptions& op
                  bool isCounting)
     : configuration_(configuration), options_(options), binary_(binary), code_(code),
       memory_(memory), kernels_(options.plainKernels ? plainKernels() : bestKernels()),
-      isCounting_(isCounting), budget_(options.maxOperations) {
+      counting_(configuration, binary), isCounting_(isCounting), budget_(options.maxOperations) {
   if (options.onRetire) memory.record();
 }
 
@@ -132,13 +132,10 @@ void Machine::execute(int engine) {
   ++clock[engine];
   if (entry.insn.op != Op::kNop) {
     accesses_.push_back({entry.instruction, clock[engine], static_cast<uint8_t>(engine)});
-    Counters counted{};
-    memory_.bytesRead = memory_.bytesWritten = 0;
     Execution execution{configuration_,
                         kernels_,
                         memory_,
                         matrix_,
-                        counted,
                         budget_,
                         entry.insn,
                         entry.d,
@@ -156,14 +153,18 @@ void Machine::execute(int engine) {
       runRequant(execution);
     else
       runVector(execution);
-    counted[static_cast<int>(Counter::kScratchpadRead)] = memory_.bytesRead;
-    counted[static_cast<int>(Counter::kScratchpadWritten)] = memory_.bytesWritten;
-    if (options_.onCounted) options_.onCounted(entry.instruction, counted);
-    if (isCounting_)
-      for (size_t i = 0; i < counted.size(); ++i) run_.counters[i] += counted[i];
+    count(entry);
   }
   retire(entry.insn, engine, entry.instruction);
   queues_[engine].pop_front();
+}
+
+/// Behind its execution, which has found its descriptors to be some.
+void Machine::count(const Entry& entry) {
+  const Counters counted = counting_.of(*operationOf(entry.insn, entry.d, entry.second));
+  if (options_.onCounted) options_.onCounted(entry.instruction, counted);
+  if (!isCounting_) return;
+  for (size_t i = 0; i < counted.size(); ++i) run_.counters[i] += counted[i];
 }
 
 bool Machine::controlStep() {

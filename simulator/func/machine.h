@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "simulator/counters/counting.h"
 #include "simulator/func/execution.h"
 #include "simulator/func/semaphores.h"
 
@@ -44,6 +45,7 @@ private:
   bool takeToken(const Insn& insn, int engine);
   void signal(const Insn& insn, int engine);
   void execute(int engine);
+  void count(const Entry& entry);
   void retire(const Insn& insn, int engine, uint32_t instruction);
   [[noreturn]] void deadlock();
   std::string describe(uint32_t instruction) const;
@@ -55,6 +57,7 @@ private:
   Memory& memory_;
   const Kernels& kernels_;
   MatrixState matrix_;
+  Counting counting_;
 
   uint32_t pc_ = 0;
   bool halted_ = false;

@@ -162,12 +162,6 @@ void convolve(Execution& e, const Window& w) {
   readActivations(e, w, act);
   touchRows(e, acc, pixels, w.cout, w.accPitch, accumulate);
 
-  const int64_t passes =
-      w.taps > 1 ? ceilDiv(taps, w.taps) : taps * ceilDiv(w.cin, e.configuration.rows());
-  e.count(Counter::kMacs, static_cast<uint64_t>(k * w.cout * pixels));
-  e.count(Counter::kWeightTiles, static_cast<uint64_t>(passes * blocks));
-  e.count(Counter::kArrayPasses, static_cast<uint64_t>(passes * blocks * pixels));
-
   const uint8_t* const scratchpad = e.memory.scratchpad();
   const int64_t chunk = std::clamp<int64_t>(kChunkBytes / (4 * pairs), 6, pixels < 6 ? 6 : pixels);
   std::vector<int16_t>& a = e.matrix.activations;
@@ -222,9 +216,6 @@ void convolveDepthwise(Execution& e, const Window& w) {
   e.spend(taps * w.cin * pixels);
   readActivations(e, w, act);
   touchRows(e, acc, pixels, w.cin, w.accPitch, accumulate);
-  e.count(Counter::kMacs, static_cast<uint64_t>(taps * w.cin * pixels));
-  e.count(Counter::kWeightTiles, static_cast<uint64_t>(blocks));
-  e.count(Counter::kArrayPasses, static_cast<uint64_t>(taps * blocks * pixels));
   const uint8_t* const scratchpad = e.memory.scratchpad();
   const bool isWide = w.aType == Type::kI16, wUnsigned = w.wType == Type::kU8;
   std::vector<int32_t>& sums = e.matrix.sums;
@@ -270,7 +261,6 @@ void loadWeights(Execution& e, const Window& w) {
           e.configuration.rows(), e.configuration.columns());
   readWeights(e, wgt, weightRowsOf(w, k, n), w.weightPitch);
   e.spend(k * n);
-  e.count(Counter::kWeightTiles, 1);
   e.matrix.shadow.pairs.resize(static_cast<size_t>(ceilDiv(k, 2) * paddedTo8(n) * 2));
   packWeights(e, e.memory.scratchpad() + wgt, w, k, n, e.matrix.shadow.pairs.data());
   e.matrix.shadow.k = k;
@@ -300,8 +290,6 @@ void stream(Execution& e, Window w) {
   e.spend(tile.k * tile.n * pixels);
   readActivations(e, w, act);
   touchRows(e, acc, pixels, tile.n, 0, accumulate);
-  e.count(Counter::kMacs, static_cast<uint64_t>(tile.k * tile.n * pixels));
-  e.count(Counter::kArrayPasses, static_cast<uint64_t>(pixels));
   std::vector<int16_t>& a = e.matrix.activations;
   a.assign(static_cast<size_t>(pixels * pairs * 2), 0);
   for (int64_t p = 0; p < pixels; ++p) {

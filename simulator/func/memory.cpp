@@ -36,7 +36,6 @@ void Memory::setRegions(std::vector<Region> regions) {
 }
 
 void Memory::reset() {
-  bytesRead = bytesWritten = 0;
   written_.clear();
   std::fill(validColumns_.begin(), validColumns_.end(), 0);
   if (!checks_) return;
@@ -135,7 +134,6 @@ void Memory::race(std::string place, bool isWrite, AccessId other, const Accesso
 }
 
 void Memory::reads(int64_t at, int64_t bytes, const Accessor& accessor) {
-  bytesRead += static_cast<uint64_t>(bytes);
   if (!checks_) return;
   const auto from = static_cast<uint64_t>(at), count = static_cast<uint64_t>(bytes);
   if (const AccessId other = shadow_->read(from, count, accessor))
@@ -145,7 +143,6 @@ void Memory::reads(int64_t at, int64_t bytes, const Accessor& accessor) {
 }
 
 void Memory::writes(int64_t at, int64_t bytes, const Accessor& accessor) {
-  bytesWritten += static_cast<uint64_t>(bytes);
   note(kScratchpad, at, bytes);
   if (!checks_) return;
   if (const AccessId other =

@@ -25,7 +25,7 @@ template <typename... Args>
 class Memory {
 public:
   Memory(const Configuration& configuration, bool checks);
-  /// Nothing is written any more but regions of class constants, input and output; counts are 0.
+  /// Nothing is written any more but regions of class constants, input and output.
   void reset();
   void setRegions(std::vector<Region> regions);
   const std::vector<Region>& regions() const { return regions_; }
@@ -58,9 +58,6 @@ public:
   void dramWrites(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor);
   void rowsRead(int64_t row, int64_t rows, int columns, const Accessor& accessor);
   void rowsWritten(int64_t row, int64_t rows, int columns, bool alsoRead, const Accessor& accessor);
-
-  /// of the scratchpad, since the machine last cleared them
-  uint64_t bytesRead = 0, bytesWritten = 0;
 
   /// Remembers from now on what is written where, for takeWritten.
   void record() { isRecording_ = true; }

@@ -190,7 +190,6 @@ void requantize(Execution& e, const Epilogue& d) {
     requantizeSums<int64_t>(e, d, q);
   else
     requantizeSums<int32_t>(e, d, q);
-  e.count(Counter::kRequantValues, static_cast<uint64_t>(d.outH * d.outW * d.channels));
 }
 
 /// accload and accstore: i32 on both sides, or i64 and all 40 bits.
@@ -240,7 +239,6 @@ void moveRows(Execution& e, const Epilogue& d, bool isLoad) {
       }
     }
   }
-  e.count(Counter::kRequantValues, static_cast<uint64_t>(pixels * d.channels));
 }
 
 } // namespace

@@ -313,7 +313,6 @@ void pool(Execution& e, const Pooling& p) {
       }
       e.kernels.store(values.data(), p.outType, p.channels, s + place);
     }
-  e.count(Counter::kVectorValues, static_cast<uint64_t>(p.outH * p.outW * p.channels));
 }
 
 } // namespace
@@ -327,8 +326,6 @@ void runVector(Execution& e) {
   case Op::kVselect: select(e, l); break;
   default: reduce(e, l); break;
   }
-  e.count(Counter::kVectorValues,
-          static_cast<uint64_t>(l.len1 * l.len2 * (e.insn.op == Op::kVreduce ? 1 : l.run)));
 }
 
 } // namespace candela::npu

@@ -173,4 +173,20 @@ Result<DescriptorValues> decodeDescriptor(DescriptorKind kind, const DescriptorB
   return values;
 }
 
+Result<Operation> operationOf(const Insn& insn, const DescriptorBits& d,
+                              const DescriptorBits& second) {
+  Operation operation{insn, {}, {}};
+  const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
+  int kinds = 0;
+  for (const FieldInfo& field : info.fields) {
+    if (field.kind != FieldKind::kDescriptor) continue;
+    const auto kind = static_cast<DescriptorKind>(field.of);
+    if (kinds++ && insn.op == Op::kRequant && !insn.values[field::requant::kResidual]) continue;
+    Result<DescriptorValues> values = decodeDescriptor(kind, field.name == "d" ? d : second);
+    if (!values) return error("descriptor {}", values.message());
+    (field.name == "d" ? operation.d : operation.second) = *values;
+  }
+  return operation;
+}
+
 } // namespace candela::npu

@@ -44,4 +44,14 @@ using DescriptorValues = std::array<int64_t, kMaxDescriptorFields>;
 Result<DescriptorBits> encodeDescriptor(DescriptorKind kind, const DescriptorValues& values);
 Result<DescriptorValues> decodeDescriptor(DescriptorKind kind, const DescriptorBits& bits);
 
+/// An instruction with its descriptors decoded; index registers are added to addresses already.
+struct Operation {
+  Insn insn;
+  DescriptorValues d{}, second{};
+};
+/// Decodes the descriptors of an instruction. Errors: bits that are no descriptor of the kind that
+/// the operation has.
+Result<Operation> operationOf(const Insn& insn, const DescriptorBits& d,
+                              const DescriptorBits& second);
+
 } // namespace candela::npu

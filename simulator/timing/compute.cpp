@@ -189,22 +189,6 @@ ComputeCost lanesCost(const Shape& s, int64_t lanes, const Operation& o) {
 
 } // namespace
 
-Result<Operation> operationOf(const Insn& insn, const DescriptorBits& d,
-                              const DescriptorBits& second) {
-  Operation operation{insn, {}, {}};
-  const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
-  int kinds = 0;
-  for (const FieldInfo& field : info.fields) {
-    if (field.kind != FieldKind::kDescriptor) continue;
-    const auto kind = static_cast<DescriptorKind>(field.of);
-    if (kinds++ && insn.op == Op::kRequant && !insn.values[field::requant::kResidual]) continue;
-    Result<DescriptorValues> values = decodeDescriptor(kind, field.name == "d" ? d : second);
-    if (!values) return error("descriptor {}", values.message());
-    (field.name == "d" ? operation.d : operation.second) = *values;
-  }
-  return operation;
-}
-
 ComputeCost computeCost(const Configuration& configuration, const Operation& o) {
   const Shape s(configuration);
   const int64_t lanes = configuration[key::kVectorLanes];

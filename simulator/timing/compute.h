@@ -50,16 +50,6 @@ struct ComputeCost {
   int64_t cycles() const { return stream + fixed; }
 };
 
-/// An instruction with its descriptors decoded; index registers are added to addresses already.
-struct Operation {
-  Insn insn;
-  DescriptorValues d{}, second{};
-};
-/// Decodes the descriptors of an instruction. Errors: bits that are no descriptor of the kind that
-/// the operation has.
-Result<Operation> operationOf(const Insn& insn, const DescriptorBits& d,
-                              const DescriptorBits& second);
-
 /// The cost of an instruction of the engines matrix, requant and vector, and of nop.
 ComputeCost computeCost(const Configuration& configuration, const Operation& operation);
 

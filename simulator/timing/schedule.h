@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "simulator/binary/binary.h"
-#include "simulator/timing/counts.h"
+#include "simulator/counters/counting.h"
 #include "simulator/timing/movement.h"
 #include "simulator/timing/program_state.h"
 #include "simulator/timing/report.h"
@@ -56,7 +56,7 @@ struct ScheduleOptions {
   uint64_t maxEvents = uint64_t{1} << 33;
   /// Called for each instruction that ends, in the order of ends (of one cycle: by engine).
   std::function<void(const InstructionTime&)> onRetire;
-  /// Counts what the functional model would (simulator/timing/counts.h).
+  /// Counts what the functional model would (simulator/counters/counting.h).
   bool counts = false;
   /// Called with `counts` for each instruction but nops and those of control, with what it counts
   /// alone.

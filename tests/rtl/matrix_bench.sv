@@ -38,13 +38,16 @@ module matrix_bench #(
   logic [9:0] acc_row;
   logic [Columns-1:0] acc_columns;
   logic [Columns*SumWidth-1:0] acc_sums;
+  logic unused_pass, unused_tile;
+  logic [16:0] unused_products;
 
   cdl_npu_matrix #(.Rows(Rows), .Columns(Columns), .Int16(Int16), .AccRows(1024)) u_matrix (
     .clk_i, .rst_ni, .insn_valid_i, .insn_ready_o, .word_i, .desc_i, .done_o,
     .act_valid_o, .act_ready_i, .act_addr_o, .act_bytes_o, .act_data_i,
     .wgt_valid_o, .wgt_ready_i, .wgt_addr_o, .wgt_bytes_o, .wgt_data_i,
     .acc_valid_o(acc_valid), .acc_row_o(acc_row), .acc_add_o(acc_add), .acc_narrow_o(acc_narrow),
-    .acc_columns_o(acc_columns), .acc_sums_o(acc_sums), .acc_writes_i(acc_writes)
+    .acc_columns_o(acc_columns), .acc_sums_o(acc_sums), .acc_writes_i(acc_writes),
+    .pass_o(unused_pass), .products_o(unused_products), .tile_o(unused_tile)
   );
   cdl_npu_accumulators #(.Columns(Columns), .SumWidth(SumWidth), .Banks(2), .Rows(1024)) u_accumulators (
     .clk_i, .rst_ni,

@@ -73,11 +73,15 @@ struct Model {
     memory.reset();
   }
   void run(const Sent& s) {
-    npu::Execution e{configuration, npu::plainKernels(),
-                     memory,        matrix,
-                     counters,      budget,
-                     s.insn,        s.d,
-                     s.second,      npu::Accessor{1, s.insn.engine, &clock, &accesses}};
+    npu::Execution e{configuration,
+                     npu::plainKernels(),
+                     memory,
+                     matrix,
+                     budget,
+                     s.insn,
+                     s.d,
+                     s.second,
+                     npu::Accessor{1, s.insn.engine, &clock, &accesses}};
     try {
       switch (static_cast<npu::Engine>(s.insn.engine)) {
       case npu::Engine::kMatrix: return npu::runMatrix(e);
@@ -100,7 +104,6 @@ struct Model {
   npu::Configuration configuration;
   npu::Memory memory;
   npu::MatrixState matrix;
-  npu::Counters counters{};
   uint64_t budget = UINT64_MAX;
   npu::Clock clock{};
   std::vector<npu::Access> accesses{{}, {}};

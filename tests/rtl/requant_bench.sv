@@ -39,6 +39,7 @@ module requant_bench #(
 
   logic row_valid, row_ready, put_valid, put_ready, unused_writes;
   logic [9:0] row, put_row;
+  logic [15:0] unused_values;
   logic [Columns-1:0] put_columns;
   logic [Columns*SumWidth-1:0] put_data;
 
@@ -49,7 +50,8 @@ module requant_bench #(
     .acc_read_valid_o(row_valid), .acc_read_ready_i(row_ready && !probe_i), .acc_read_row_o(row),
     .acc_read_data_i(probe_data_o),
     .acc_write_valid_o(put_valid), .acc_write_ready_i(put_ready), .acc_write_row_o(put_row),
-    .acc_write_columns_o(put_columns), .acc_write_data_o(put_data)
+    .acc_write_columns_o(put_columns), .acc_write_data_o(put_data),
+    .values_o(unused_values)
   );
   cdl_npu_accumulators #(.Columns(Columns), .SumWidth(SumWidth), .Banks(2), .Rows(1024)) u_accumulators (
     .clk_i, .rst_ni,

@@ -1,8 +1,7 @@
-#include "simulator/timing/counts.h"
+#include "simulator/counters/counting.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <vector>
+#include <bit>
 
 namespace candela::npu {
 namespace {
@@ -21,31 +20,24 @@ int64_t bytesOf(int64_t type) {
   default: return 1;
   }
 }
+bool hasSecond(Op op) { return op == Op::kVbinary || op == Op::kVselect; }
 int64_t tableBytes(int64_t type) { return static_cast<Type>(type) == Type::kI16 ? 2 * 513 : 256; }
 
-/// The rows or pixels of a tile that some output reads at some tap.
-std::vector<bool> touched(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation,
-                          int64_t pad) {
-  std::vector<bool> is(static_cast<size_t>(in));
-  for (int64_t o = 0; o < out; ++o)
-    for (int64_t k = 0; k < kernel; ++k)
-      if (const int64_t at = o * stride + k * dilation - pad; at >= 0 && at < in)
-        is[static_cast<size_t>(at)] = true;
-  return is;
-}
+/// How many pairs of an output and a tap lie within the tile, along one axis.
+struct Axis {
+  int64_t in, out, kernel, stride, dilation, pad;
 
-/// Bytes of activations of a tile that the walk reads, each once; neighbours may overlap.
-int64_t activationBytes(const std::vector<bool>& rows, const std::vector<bool>& pixels,
-                        int64_t stride, int64_t each) {
-  int64_t bytes = 0, end = INT64_MIN;
-  for (size_t x = 0; x < pixels.size(); ++x) {
-    if (!pixels[x]) continue;
-    const int64_t at = static_cast<int64_t>(x) * stride;
-    bytes += at + each - std::max(at, std::min(end, at + each));
-    end = std::max(end, at + each);
+  int64_t inside() const {
+    int64_t pairs = 0;
+    for (int64_t k = 0; k < kernel; ++k) {
+      const int64_t offset = k * dilation - pad; // of the first output
+      const int64_t first = offset < 0 ? ceilDiv(-offset, stride) : 0;
+      const int64_t behind = offset < in ? std::min(out, (in - 1 - offset) / stride + 1) : 0;
+      pairs += std::max<int64_t>(0, behind - first);
+    }
+    return pairs;
   }
-  return bytes * std::count(rows.begin(), rows.end(), true);
-}
+};
 
 struct Sums {
   Counters& counters;
@@ -53,13 +45,6 @@ struct Sums {
     counters[static_cast<size_t>(counter)] += static_cast<uint64_t>(by);
   }
 };
-
-/// Bytes of a box of runs, a repeated run once.
-int64_t once(int64_t run, std::initializer_list<std::pair<int64_t, int64_t>> lengthAndStride) {
-  for (const auto& [length, stride] : lengthAndStride)
-    if (stride) run *= length;
-  return run;
-}
 
 void countTransfer(Sums& s, const Operation& o, const Binary& binary) {
   const DescriptorValues& d = o.d;
@@ -75,16 +60,8 @@ void countTransfer(Sums& s, const Operation& o, const Binary& binary) {
         static_cast<int>(kind) - (isWrite ? 1 : 0));
   };
   switch (o.insn.op) {
-  case Op::kStore:
-    s.add(Counter::kScratchpadRead, once(d[tra::kRun], {{d[tra::kLen1], d[tra::kNearStride1]},
-                                                        {d[tra::kLen2], d[tra::kNearStride2]},
-                                                        {d[tra::kLen3], d[tra::kNearStride3]}}));
-    return s.add(classCounter(true), moved);
-  case Op::kCopy:
-    s.add(Counter::kScratchpadRead, once(d[tra::kRun], {{d[tra::kLen1], d[tra::kFarStride1]},
-                                                        {d[tra::kLen2], d[tra::kFarStride2]},
-                                                        {d[tra::kLen3], d[tra::kFarStride3]}}));
-    break;
+  case Op::kStore: s.add(Counter::kScratchpadRead, moved); return s.add(classCounter(true), moved);
+  case Op::kCopy: s.add(Counter::kScratchpadRead, moved); break;
   case Op::kLoad: s.add(classCounter(false), moved); break;
   default: break;
   }
@@ -105,12 +82,15 @@ void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   s.add(Counter::kMacs, k * n * rows);
   s.add(Counter::kWeightTiles, isDepthwise ? blocks : passes * blocks);
   s.add(Counter::kArrayPasses, passes * blocks * rows);
+  const Axis vertical{d[win::kInH],     d[win::kOutH],      d[win::kKernelH],
+                      d[win::kStrideH], d[win::kDilationH], d[win::kPadTop]};
+  const Axis horizontal{d[win::kInW],     d[win::kOutW],      d[win::kKernelW],
+                        d[win::kStrideW], d[win::kDilationW], d[win::kPadLeft]};
+  const int64_t activations =
+      vertical.inside() * horizontal.inside() * cin * bytesOf(d[win::kAType]);
+  // Dense, each block of columns streams the activations anew; depthwise, each output the weights.
   s.add(Counter::kScratchpadRead,
-        k * n + activationBytes(touched(d[win::kInH], d[win::kOutH], d[win::kKernelH],
-                                        d[win::kStrideH], d[win::kDilationH], d[win::kPadTop]),
-                                touched(d[win::kInW], d[win::kOutW], d[win::kKernelW],
-                                        d[win::kStrideW], d[win::kDilationW], d[win::kPadLeft]),
-                                d[win::kPixelStride], cin * bytesOf(d[win::kAType])));
+        isDepthwise ? activations + k * n * rows : activations * blocks + k * n);
 }
 
 void countEpilogue(Sums& s, const Operation& o) {
@@ -128,39 +108,44 @@ void countEpilogue(Sums& s, const Operation& o) {
   s.add(Counter::kScratchpadWritten, values * bytesOf(d[epi::kOutType]));
 }
 
-void countLanes(Sums& s, const Operation& o) {
+/// Elements of a step of the vector engine (rtl/vector/cdl_npu_vector.sv): as many as there are
+/// lanes, and as a word holds of the widest of a, b and the result.
+int64_t elementsOfStep(const Configuration& c, const Operation& o) {
+  const DescriptorValues& d = o.d;
+  const int64_t width = c[key::kScratchpadBankWidth];
+  int64_t widest = bytesOf(d[lan::kAType]);
+  if (hasSecond(o.insn.op) && !d[lan::kBScalar]) widest = std::max(widest, bytesOf(d[lan::kBType]));
+  if (o.insn.op != Op::kVreduce) widest = std::max(widest, bytesOf(d[lan::kOutType]));
+  return std::min({c[key::kVectorLanes], width, width / widest});
+}
+
+void countLanes(Sums& s, const Configuration& c, const Operation& o) {
   const DescriptorValues& d = o.d;
   const int64_t run = d[lan::kRun], runs = d[lan::kLen1] * d[lan::kLen2];
-  const int64_t outs = o.insn.op == Op::kVreduce ? runs : runs * run,
-                written = outs * bytesOf(d[lan::kOutType]);
-  const auto operand = [&](int64_t bytes, int64_t stride1, int64_t stride2) {
-    return once(bytes, {{d[lan::kLen1], stride1}, {d[lan::kLen2], stride2}});
-  };
-  int64_t read = operand(run * bytesOf(d[lan::kAType]), d[lan::kAStride1], d[lan::kAStride2]);
-  if (o.insn.op == Op::kVbinary || o.insn.op == Op::kVselect)
-    read += operand((d[lan::kBScalar] ? 1 : run) * bytesOf(d[lan::kBType]), d[lan::kBStride1],
-                    d[lan::kBStride2]);
-  if (o.insn.op == Op::kVselect) read += written;
+  const int64_t outs = o.insn.op == Op::kVreduce ? runs : runs * run;
+  int64_t read = runs * run * bytesOf(d[lan::kAType]);
+  if (hasSecond(o.insn.op)) {
+    const int64_t elements = d[lan::kBScalar] ? ceilDiv(run, elementsOfStep(c, o)) : run;
+    read += runs * elements * bytesOf(d[lan::kBType]);
+  }
   if (o.insn.op == Op::kVunary &&
       static_cast<UnaryFn>(o.insn.values[field::vunary::kFn]) == UnaryFn::kTable)
     read += tableBytes(d[lan::kAType]);
   s.add(Counter::kVectorValues, outs);
   s.add(Counter::kScratchpadRead, read);
-  s.add(Counter::kScratchpadWritten, written);
+  s.add(Counter::kScratchpadWritten, outs * bytesOf(d[lan::kOutType]));
 }
 
 void countPool(Sums& s, const DescriptorValues& d) {
   const int64_t outs = d[poo::kOutH] * d[poo::kOutW] * d[poo::kChannels];
-  const auto count = [](const std::vector<bool>& is) {
-    return std::count(is.begin(), is.end(), true);
-  };
+  const Axis vertical{d[poo::kInH],   d[poo::kOutH], d[poo::kKernelH], d[poo::kStrideH], 1,
+                      d[poo::kPadTop]};
+  const Axis horizontal{d[poo::kInW],    d[poo::kOutW], d[poo::kKernelW], d[poo::kStrideW], 1,
+                        d[poo::kPadLeft]};
   s.add(Counter::kVectorValues, outs);
   s.add(Counter::kScratchpadWritten, outs * bytesOf(d[poo::kOutType]));
-  s.add(Counter::kScratchpadRead, count(touched(d[poo::kInH], d[poo::kOutH], d[poo::kKernelH],
-                                                d[poo::kStrideH], 1, d[poo::kPadTop])) *
-                                      count(touched(d[poo::kInW], d[poo::kOutW], d[poo::kKernelW],
-                                                    d[poo::kStrideW], 1, d[poo::kPadLeft])) *
-                                      d[poo::kChannels] * bytesOf(d[poo::kAType]));
+  s.add(Counter::kScratchpadRead,
+        vertical.inside() * horizontal.inside() * d[poo::kChannels] * bytesOf(d[poo::kAType]));
 }
 
 } // namespace
@@ -186,12 +171,7 @@ Counters Counting::of(const Operation& o) {
     const int64_t rows = d[win::kOutH] * d[win::kOutW];
     s.add(Counter::kMacs, active_.k * active_.n * rows);
     s.add(Counter::kArrayPasses, rows);
-    s.add(Counter::kScratchpadRead,
-          activationBytes(touched((d[win::kOutH] - 1) * d[win::kStrideH] + 1, d[win::kOutH], 1,
-                                  d[win::kStrideH], 1, 0),
-                          touched((d[win::kOutW] - 1) * d[win::kStrideW] + 1, d[win::kOutW], 1,
-                                  d[win::kStrideW], 1, 0),
-                          d[win::kPixelStride], active_.k * bytesOf(d[win::kAType])));
+    s.add(Counter::kScratchpadRead, rows * active_.k * bytesOf(d[win::kAType]));
     break;
   }
   case Op::kRequant:
@@ -200,7 +180,7 @@ Counters Counting::of(const Operation& o) {
   case Op::kVbinary:
   case Op::kVunary:
   case Op::kVreduce:
-  case Op::kVselect: countLanes(s, o); break;
+  case Op::kVselect: countLanes(s, configuration_, o); break;
   case Op::kVpool: countPool(s, o.d); break;
   default: break;
   }

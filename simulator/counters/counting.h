@@ -1,13 +1,16 @@
 #pragma once
 
 #include "simulator/binary/binary.h"
-#include "simulator/timing/compute.h"
+#include "simulator/config/configuration.h"
+#include "simulator/isa/codec.h"
 #include "simulator/timing/report.h"
 
 namespace candela::npu {
 
 /// What the counters of the PMU say of instructions without running them: they follow from
-/// descriptors, as time does.
+/// descriptors, as time does. The hardware counts the same by events
+/// (rtl/command/cdl_npu_counts.sv); of the scratchpad every byte that a port moves, as often as it
+/// does.
 class Counting {
 public:
   /// Keeps references: both must outlive it.
