@@ -86,6 +86,12 @@ struct FunctionalOptions {
 std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration,
                                              FunctionalOptions options = {});
 
+/// All signals of the RTL in a range of cycles of a run, both ends included, as VCD.
+struct WaveOptions {
+  std::string file; ///< empty: none
+  int64_t from = 0, to = INT64_MAX;
+};
+
 struct TimedOptions {
   /// onRetire: records with time, in the order of ends, when the program has ended.
   FunctionalOptions functional;
@@ -98,6 +104,9 @@ struct TimedOptions {
   /// Of the RTL: stops at the first instruction that the exact schedule has begin, move its first
   /// data or end in another cycle; run() then says which.
   bool isLockstep = false;
+  /// Of the RTL: what each run() writes, over what the run before wrote. What cannot be written is
+  /// an error of run().
+  WaveOptions waves{};
 };
 
 /// The functional model and time (simulator/timing) together: memory and faults are those of the
@@ -110,9 +119,9 @@ std::unique_ptr<Device> makeTimedDevice(Configuration configuration, TimedOption
 std::unique_ptr<Device> makeSystemcDevice(Configuration configuration, TimedOptions options = {});
 
 /// The hardware description (rtl/top), verilated for the configuration when it is first asked for
-/// and kept in a cache: memory, faults and cycles are the hardware's. Counters that it lacks are
-/// the schedule's, and records carry no checksums; hasValues must be set. Errors of run(): a
-/// configuration that cannot be built, no Verilator.
+/// and kept in a cache: memory, faults, counters and cycles are the hardware's. Records
+/// carry no checksums; hasValues must be set. Errors of run(): a configuration that cannot be
+/// built, no Verilator.
 std::unique_ptr<Device> makeRtlDevice(Configuration configuration, TimedOptions options = {});
 
 } // namespace candela::npu

@@ -1,5 +1,7 @@
 // The entry, the options, and the device as data.
 #include <algorithm>
+#include <atomic>
+#include <charconv>
 
 #include "executable.hpp"
 
@@ -41,6 +43,12 @@ public:
     option("binary",
            "folder that takes each program as NAME.npubin, which `candela npu` and platforms read",
            "string", "");
+    option("waves",
+           "file that takes all signals of the hardware, with engine=rtl, as VCD; of a network's "
+           "second program on: FILE.2, FILE.3, ...",
+           "string", "");
+    option("waves_from", "the first cycle of a program that waves have", "int", "0");
+    option("waves_to", "the last cycle of a program that waves have; -1: its last", "int", "-1");
     option("timeline",
            "file that takes a line for each instruction of each execution, with an engine that has "
            "time",
@@ -70,7 +78,8 @@ public:
     run_.functional.checks = options().get("checks") == "on";
     for (const auto& [name, file] : {std::pair("report", &run_.report),
                                      {"timeline", &run_.timeline},
-                                     {"binary", &run_.binary}}) {
+                                     {"binary", &run_.binary},
+                                     {"waves", &run_.waves.file}}) {
       *file = options().get(name);
       // The host lets no path with a slash through from a bundle, whose maker must not choose what
       // is written.
@@ -83,6 +92,7 @@ public:
     run_.isSystemc = engine.starts_with("systemc");
     run_.isRtl = engine.starts_with("rtl");
     run_.isLockstep = engine == "rtl_lockstep";
+    if (cdl::Status status = readWaves(); !status.isOk()) return status;
     run_.fidelity = engine.ends_with("fast") ? npu::Fidelity::kFast : npu::Fidelity::kAccurate;
     if (engine == "exact") run_.fidelity = npu::Fidelity::kExact;
     run_.hasData = options().get("data") == "on";
@@ -160,11 +170,36 @@ private:
 
   cdl::Status make(const cdl_image_t* image, Compiled compiled,
                    std::unique_ptr<cdl::Executable>& executable) {
-    auto made =
-        std::make_unique<NpuExecutable>(image, std::move(compiled), configuration_, run_, madeBy());
+    RunOptions run = run_;
+    if (const int number = ++programs_; !run.waves.file.empty() && number > 1)
+      run.waves.file += "." + std::to_string(number);
+    auto made = std::make_unique<NpuExecutable>(image, std::move(compiled), configuration_,
+                                                std::move(run), madeBy());
     cdl::Status status = made->prepare();
     if (status.isOk()) executable = std::move(made);
     return status;
+  }
+
+  /// The options waves, waves_from and waves_to.
+  cdl::Status readWaves() {
+    if (run_.waves.file.empty()) return cdl::ok();
+    if (!run_.isRtl)
+      return cdl::error(CDL_INVALID_ARGUMENT,
+                        "waves=" + run_.waves.file + ": engine=rtl alone has signals");
+    int64_t to = -1;
+    for (const auto& [name, value] :
+         {std::pair("waves_from", &run_.waves.from), {"waves_to", &to}}) {
+      const std::string text = options().get(name);
+      const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), *value);
+      if (failure != std::errc() || stop != text.data() + text.size() || *value < -1)
+        return cdl::error(CDL_INVALID_ARGUMENT, cdl::text(name, "=", text, ": a cycle, from 0 on"));
+    }
+    if (to >= 0) run_.waves.to = to;
+    if (run_.waves.from < 0 || run_.waves.from > run_.waves.to)
+      return cdl::error(CDL_INVALID_ARGUMENT,
+                        cdl::text("waves_from=", run_.waves.from, ", waves_to=", to,
+                                  ": the last cycle is not behind the first one"));
+    return cdl::ok();
   }
 
   /// What core chooses tiles by: the array, the lanes, and what the memory brings in a cycle of the
@@ -194,6 +229,7 @@ private:
 
   npu::Configuration configuration_;
   RunOptions run_;
+  std::atomic<int> programs_ = 0; ///< made so far, each with waves of its own
   std::mutex mutex_;
   std::array<uint64_t, 2> capacity_{}, taken_{}; ///< bytes, by space
 };

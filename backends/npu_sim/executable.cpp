@@ -41,6 +41,7 @@ cdl::Status NpuExecutable::make(npu::TimedOptions options,
   if (options_.isSystemc) device = npu::makeSystemcDevice(configuration_, std::move(options));
 #endif
   options.isLockstep = options_.isLockstep;
+  options.waves = options_.waves;
   if (options_.isRtl) device = npu::makeRtlDevice(configuration_, std::move(options));
   if (!device) device = npu::makeFunctionalDevice(configuration_, std::move(options.functional));
   if (npu::Outcome bad = device->load(compiled_.binary))

@@ -23,6 +23,7 @@ struct RunOptions {
   bool isSystemc = false; ///< values and time in one simulation, with data alone
   bool isRtl = false;     ///< of the hardware description, with data alone
   bool isLockstep = false;
+  npu::WaveOptions waves; ///< of the hardware description
   /// One run says values and time.
   bool isJoint() const { return isSystemc || isRtl; }
 };

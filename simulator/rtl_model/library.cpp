@@ -24,6 +24,19 @@ using Command = std::vector<std::string>;
 constexpr const char* kLibrary = "libcdl_npu.so";
 constexpr const char* kStamp = "libcdl_npu.hash"; ///< the library's hash, written behind it
 
+/// What a kind of library is built with: an argument of Verilator, the source of Verilator that
+/// goes with it, and the macro that its headers and ours ask.
+struct Extra {
+  RtlLibrary::Kind kind;
+  const char* argument;
+  const char* source;
+  const char* macro;
+};
+constexpr Extra kExtras[] = {
+    {RtlLibrary::Kind::kWaves, "--trace", "verilated_vcd_c.cpp", "VM_TRACE"},
+    {RtlLibrary::Kind::kCounts, "--coverage-line", "verilated_cov.cpp", "VM_COVERAGE"},
+};
+
 /// FNV-1a of 64 bits.
 uint64_t hashOf(std::string_view bytes, uint64_t hash = 0xcbf29ce484222325) {
   for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
@@ -134,14 +147,33 @@ Outcome build(const RtlLibrary::Places& places, const std::vector<std::string>& 
   sources.push_back(includes / "verilated.cpp");
   sources.push_back(includes / "verilated_threads.cpp");
   sources.push_back(places.sources / "simulator/rtl_model/library_entry.cpp");
+  Command compiler{places.compiler,
+                   "-std=c++20",
+                   "-fPIC",
+                   "-w",
+                   "-I",
+                   "verilated",
+                   "-I",
+                   includes,
+                   "-I",
+                   includes / "vltstd",
+                   "-I",
+                   places.sources};
+  for (const Extra& extra : kExtras) {
+    const bool has =
+        std::find(parameters.begin(), parameters.end(), extra.argument) != parameters.end();
+    compiler.push_back(fmt::format("-D{}={:d}", extra.macro, has));
+    if (has) sources.push_back(includes / extra.source);
+  }
   std::vector<Command> compilations;
   Command link{places.compiler, "-shared", "-o", kLibrary};
   for (const fs::path& source : sources) {
     const std::string object = source.stem().string() + ".o";
-    const bool isSlow = source.stem().string().ends_with("Slow"); // it runs once
-    compilations.push_back({places.compiler, "-std=c++20", "-fPIC", isSlow ? "-O0" : "-O2", "-w",
-                            "-I", folder / "verilated", "-I", includes, "-I", includes / "vltstd",
-                            "-I", places.sources, "-c", source, "-o", object});
+    // It runs once, or writes: neither is worth its time in the compiler.
+    const bool isSlow = object.ends_with("Slow.o") || object.find("__Trace__") != object.npos;
+    compilations.push_back(compiler);
+    compilations.back().insert(compilations.back().end(),
+                               {isSlow ? "-O0" : "-O2", "-c", source, "-o", object});
     link.push_back(object);
   }
   if (Outcome bad = runAll(compilations, folder, log)) return bad;
@@ -190,6 +222,19 @@ Result<uint64_t> keyOf(const RtlLibrary::Places& places,
   for (const fs::path& file : files)
     key = hashOf(contentsOf(file), hashOf(file.filename().string(), key));
   return key;
+}
+
+fs::path folderOf(const RtlLibrary::Places& places, uint64_t key) {
+  return places.cache / fmt::format("{:016x}", key);
+}
+
+/// Arguments of Verilator that make a library what it is.
+Result<std::vector<std::string>> parametersOf(const Configuration& configuration,
+                                              RtlLibrary::Kind kind) {
+  Result<std::vector<std::string>> parameters = rtlParameters(configuration);
+  for (const Extra& extra : kExtras)
+    if (parameters && extra.kind == kind) parameters->push_back(extra.argument);
+  return parameters;
 }
 
 /// The folder of the library or program that this code lies in.
@@ -251,9 +296,17 @@ Result<RtlLibrary::Places> RtlLibrary::findPlaces() {
   return places;
 }
 
+bool RtlLibrary::isMade(const Configuration& configuration, const Places& places, Kind kind) {
+  const Result<std::vector<std::string>> parameters = parametersOf(configuration, kind);
+  std::error_code none;
+  if (!parameters || !fs::exists(places.cache, none)) return false;
+  const Result<uint64_t> key = keyOf(places, *parameters);
+  return key && isWhole(folderOf(places, *key));
+}
+
 Result<std::shared_ptr<RtlLibrary>> RtlLibrary::of(const Configuration& configuration,
-                                                   const Places& places) {
-  const Result<std::vector<std::string>> parameters = rtlParameters(configuration);
+                                                   const Places& places, Kind kind) {
+  const Result<std::vector<std::string>> parameters = parametersOf(configuration, kind);
   if (!parameters) return error("{}", parameters.message());
   std::error_code failed;
   fs::create_directories(places.cache, failed);
@@ -262,7 +315,7 @@ Result<std::shared_ptr<RtlLibrary>> RtlLibrary::of(const Configuration& configur
     return error("{}: others can write there, and what lies in it is run", places.cache.string());
   const Result<uint64_t> key = keyOf(places, *parameters);
   if (!key) return error("{}", key.message());
-  const fs::path folder = places.cache / fmt::format("{:016x}", *key);
+  const fs::path folder = folderOf(places, *key);
   const Lock lock(folder.string() + ".lock");
   if (!lock.isHeld()) return error("{}.lock cannot be written", folder.string());
   if (isWhole(folder)) return open(folder / kLibrary);

@@ -15,6 +15,12 @@ namespace candela::npu {
 /// for what the configuration, the sources of `rtl/` and Verilator's version make of it.
 class RtlLibrary {
 public:
+  /// What it can do besides running; it is built once for each.
+  enum class Kind : uint8_t {
+    kPlain,
+    kWaves, ///< writes its signals (RtlTop::openWaves)
+    kCounts ///< counts its lines; each NPU, when it goes, into a file below CANDELA_RTL_COVERAGE
+  };
   /// Where the sources are, and where what is made of them is kept.
   struct Places {
     std::filesystem::path sources; ///< has the folders `rtl` and `simulator/rtl_model`
@@ -30,7 +36,10 @@ public:
   /// that is not what was written is made anew. Errors: a configuration that cannot be built, no
   /// Verilator, a source that does not compile.
   static Result<std::shared_ptr<RtlLibrary>> of(const Configuration& configuration,
-                                                const Places& places);
+                                                const Places& places, Kind kind = Kind::kPlain);
+  /// Whether of() would find it. Where the answer is an error, so is that of of().
+  static bool isMade(const Configuration& configuration, const Places& places,
+                     Kind kind = Kind::kPlain);
   ~RtlLibrary();
 
   /// An NPU whose registers without a reset begin with random bits of `seed`; the library must

@@ -35,10 +35,23 @@ struct RtlPins {
   uint32_t event_begin_pc[kRtlEngines], event_retire_pc[kRtlEngines];
 };
 
+/// Takes the text of a file of waves. Its maker finds out whether it could be kept.
+class RtlWaveSink {
+public:
+  virtual ~RtlWaveSink() = default;
+  virtual void write(const char* bytes, size_t count) = 0;
+};
+
 /// A verilated NPU. A cycle: set inputs, settle(), read outputs, edge().
 class RtlTop {
 public:
   virtual ~RtlTop() = default;
+  /// Has all signals written from now on, as VCD: settle() and edge() of cycle c are at the times
+  /// 2c and 2c + 1 of what beginWave(c) announced. False: it was built without.
+  virtual bool openWaves(RtlWaveSink& sink) = 0;
+  virtual void beginWave(int64_t cycle) = 0;
+  /// Nothing is written behind this; the sink may go.
+  virtual void closeWaves() = 0;
   virtual RtlPins& pins() = 0;
   virtual void settle() = 0;
   virtual void edge() = 0;

@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
 
 #include "simulator/func/bound_device.h"
 #include "simulator/rtl_model/library.h"
@@ -65,6 +69,35 @@ RetireRecord recordOf(const InstructionTime& time) {
   return record;
 }
 
+/// The file of waves.
+class WaveSink : public RtlWaveSink {
+public:
+  explicit WaveSink(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "wb")) {
+    if (!file_) note();
+  }
+  ~WaveSink() override { close(); }
+  WaveSink(const WaveSink&) = delete;
+  WaveSink& operator=(const WaveSink&) = delete;
+
+  void write(const char* bytes, size_t count) override {
+    if (!failure_ && std::fwrite(bytes, 1, count, file_) != count) note();
+  }
+  Outcome close() {
+    if (file_ && std::fclose(std::exchange(file_, nullptr)) != 0) note();
+    return failure_;
+  }
+  const Outcome& failure() const { return failure_; }
+
+private:
+  void note() {
+    if (!failure_) failure_ = error("waves: {}: {}", path_, std::strerror(errno));
+  }
+
+  std::string path_;
+  std::FILE* file_;
+  Outcome failure_;
+};
+
 class RtlDevice : public BoundDevice {
 public:
   RtlDevice(const Configuration& configuration, TimedOptions options)
@@ -87,7 +120,9 @@ private:
     if (library_) return {};
     const Result<RtlLibrary::Places> places = RtlLibrary::findPlaces();
     if (!places) return error("engine rtl: {}", places.message());
-    Result<std::shared_ptr<RtlLibrary>> library = RtlLibrary::of(configuration(), *places);
+    const auto kind =
+        options_.waves.file.empty() ? RtlLibrary::Kind::kPlain : RtlLibrary::Kind::kWaves;
+    Result<std::shared_ptr<RtlLibrary>> library = RtlLibrary::of(configuration(), *places, kind);
     if (!library) return error("engine rtl: {}", library.message());
     library_ = *std::move(library);
     return {};
@@ -115,10 +150,18 @@ private:
       if (ended && options_.onTime) options_.onTime(*ended);
       return true;
     };
+    std::optional<WaveSink> waves;
+    if (const WaveOptions& wanted = options_.waves; !wanted.file.empty()) {
+      waves.emplace(wanted.file);
+      if (waves->failure()) return *waves->failure();
+      options.waves = {&*waves, wanted.from, wanted.to};
+    }
     const std::unique_ptr<RtlTop> top = library_->make(kSeed);
     const Result<RtlResult> result =
         runRtl(*top, configuration(), program(), placement, memory, options);
     if (!result) return error("{}", result.message());
+    if (waves)
+      if (Outcome bad = waves->close()) return *bad;
     if (result->isStopped) return error("lockstep: {}", lockstep.difference());
     for (size_t i = 0; i < regions().size(); ++i)
       if (program().regions[i].kind != RegionClass::kConstants)
@@ -136,10 +179,8 @@ private:
                                        program().origin(result.faultPc))};
       return report;
     }
-    report.counters = time.counters;
-    report.snapshots = time.snapshots;
-    for (const Counter counter : rtlCounters())
-      report.counters[static_cast<size_t>(counter)] = result.counters[static_cast<size_t>(counter)];
+    report.snapshots = result.snapshots;
+    report.counters = result.counters;
     report.counters[static_cast<size_t>(Counter::kCycles)] = static_cast<uint64_t>(result.cycles);
     time.cycles = result.cycles;
     time.counters = report.counters;

@@ -8,16 +8,6 @@ namespace {
 
 constexpr uint32_t kStart = 1, kReset = 2;
 
-/// What the hardware counts itself.
-constexpr Counter kCounted[] = {
-    Counter::kInstructions,           Counter::kInstructionsControl, Counter::kInstructionsLoad,
-    Counter::kInstructionsStore,      Counter::kInstructionsMatrix,  Counter::kInstructionsRequant,
-    Counter::kInstructionsVector,     Counter::kDramReadProgram,     Counter::kDramReadConstants,
-    Counter::kDramReadInput,          Counter::kDramReadOutput,      Counter::kDramReadActivations,
-    Counter::kDramReadSpill,          Counter::kDramWrittenInput,    Counter::kDramWrittenOutput,
-    Counter::kDramWrittenActivations, Counter::kDramWrittenSpill,    Counter::kMarks,
-};
-
 constexpr uint32_t offsetOf(std::string_view name) {
   for (const RegisterInfo& info : kRegisters)
     if (info.name == name) return info.offset;
@@ -78,9 +68,15 @@ public:
     return pins_.s_axil_rdata;
   }
 
-  uint64_t readCounter(uint32_t offset) {
-    const uint64_t low = read(offset);
-    return low | uint64_t{read(offset + 4)} << 32;
+  /// Of the PMU, or of a snapshot.
+  Counters readCounters(uint32_t offset) {
+    Counters counters{};
+    for (const CounterInfo& counter : kCounters) {
+      const auto id = static_cast<uint32_t>(counter.id);
+      const uint64_t low = read(offset + 8 * id);
+      counters[id] = low | uint64_t{read(offset + 8 * id + 4)} << 32;
+    }
+    return counters;
   }
 
   /// Places of the regions and of the program.
@@ -100,6 +96,19 @@ public:
   }
 
   Outcome run() {
+    const RtlWaves& waves = options_.waves;
+    if (waves.sink && !top_.openWaves(*waves.sink)) return error("it was built without waves");
+    const Outcome bad = runToEnd();
+    if (waves.sink) top_.closeWaves();
+    hasEnded_ = true;
+    return bad;
+  }
+  bool isIdle() { return (read(offsetOf("STATUS")) & kRtlRunning) == 0; }
+  bool isStopped() const { return isStopped_; }
+  int64_t end() const { return port_.drain(end_); }
+
+private:
+  Outcome runToEnd() {
     write(offsetOf("CONTROL"), kStart);
     while (!pins_.irq && !isStopped_) {
       if (now_ > options_.maxCycles) return error("it runs for more than {} cycles", now_);
@@ -113,14 +122,11 @@ public:
     }
     return {};
   }
-  bool isIdle() { return (read(offsetOf("STATUS")) & kRtlRunning) == 0; }
-  bool isStopped() const { return isStopped_; }
-  int64_t end() const { return port_.drain(end_); }
 
-private:
   /// The program's cycle 0 is the first one in which the control processor runs.
   void cycle() {
     memory_.drive(pins_, now_);
+    if (hasBegun_ && !hasEnded_ && options_.waves.has(now_)) top_.beginWave(now_);
     top_.settle();
     if (pins_.rst_n && pins_.event_running) hasBegun_ = true; // before, registers are random
     if (hasBegun_ && !pins_.event_running && end_ < 0) end_ = now_;
@@ -158,14 +164,12 @@ private:
   MemoryPort& port_;
   const RtlRunOptions& options_;
   int64_t now_ = 0, end_ = -1;
-  bool hasBegun_ = false, isStopped_ = false, isReset_ = false;
+  bool hasBegun_ = false, hasEnded_ = false, isStopped_ = false, isReset_ = false;
   std::array<bool, kRtlEngines> beats_{}; ///< its instruction has moved nothing yet
   std::array<uint32_t, kRtlEngines> running_{};
 };
 
 } // namespace
-
-std::span<const Counter> rtlCounters() { return kCounted; }
 
 std::vector<std::byte> memoryOf(const Binary& binary, const Placement& placement,
                                 std::span<const std::span<std::byte>> regions) {
@@ -196,10 +200,9 @@ Result<RtlResult> runRtl(RtlTop& top, const Configuration& configuration, const 
   result.faultPc = driver.read(offsetOf("FAULT_PC"));
   result.faultCode = driver.read(offsetOf("FAULT_CODE"));
   if (!options.readsCounters) return result;
-  for (const CounterInfo& counter : kCounters) {
-    const auto id = static_cast<uint32_t>(counter.id);
-    result.counters[id] = driver.readCounter(kPmuOffset + 8 * id);
-  }
+  result.counters = driver.readCounters(kPmuOffset);
+  for (uint32_t slot = 0; slot < kSnapshotSlots; ++slot)
+    result.snapshots[slot] = driver.readCounters(kSnapshotOffset + 8 * kCounterSlots * slot);
   return result;
 }
 

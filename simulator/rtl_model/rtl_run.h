@@ -18,11 +18,20 @@ struct RtlEvent {
   int64_t cycle;
 };
 
+/// Which cycles of a run are written as waves, and where. `sink` outlives the run.
+struct RtlWaves {
+  RtlWaveSink* sink = nullptr; ///< none: no waves
+  int64_t from = 0, to = INT64_MAX;
+
+  bool has(int64_t cycle) const { return sink && cycle >= from && cycle <= to; }
+};
+
 struct RtlRunOptions {
   int64_t maxCycles = int64_t{1} << 33;
   MemoryPort* memory = nullptr;      ///< what answers bursts; none: a Dram of the configuration
   uint64_t refusedFrom = UINT64_MAX; ///< accesses to addresses from here on are refused
   std::optional<int64_t> resetAt;    ///< writes a reset to CONTROL in about that cycle
+  RtlWaves waves;
   bool readsCounters = true;
   bool resetsFirst = true; ///< by the pin; false: it goes on from the run before
   /// Called for each event, in the order of cycles. False stops the run there.
@@ -35,12 +44,14 @@ struct RtlResult {
   bool isStopped = false; ///< by onEvent
   uint32_t status = 0;    ///< the register
   uint32_t faultPc = 0, faultCode = 0;
-  int64_t cycles = 0; ///< until the control processor has run halt and all is in the memory
-  Counters counters{};
+  int64_t cycles = 0;  ///< until the control processor has run halt and all is in the memory
+  Counters counters{}; ///< the PMU; its cycles are those until halt has run
+  std::array<Counters, kSnapshotSlots> snapshots{};
 };
 
 /// Runs a program on a verilated NPU as a driver would: registers, start, interrupt. `memory` is
-/// all of DRAM as `placement` says. Errors: it does not end.
+/// all of DRAM as `placement` says. Errors: it does not end, waves of an NPU that was built
+/// without.
 Result<RtlResult> runRtl(RtlTop& top, const Configuration& configuration, const Binary& binary,
                          const Placement& placement, std::span<std::byte> memory,
                          const RtlRunOptions& options = {});
@@ -48,9 +59,6 @@ Result<RtlResult> runRtl(RtlTop& top, const Configuration& configuration, const 
 /// The memory of a program before its run: constants, and what else `regions` hold.
 std::vector<std::byte> memoryOf(const Binary& binary, const Placement& placement,
                                 std::span<const std::span<std::byte>> regions);
-
-/// The counters that the hardware has, but cycles, which it counts until halt has run.
-std::span<const Counter> rtlCounters();
 
 /// Bits of STATUS.
 inline constexpr uint32_t kRtlRunning = 1, kRtlHalted = 2, kRtlFaulted = 4;

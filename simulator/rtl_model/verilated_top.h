@@ -6,8 +6,36 @@
 
 #include "simulator/rtl_model/pins.h"
 #include "verilated.h"
+#if VM_TRACE
+#include "verilated_vcd_c.h"
+#endif
+#if VM_COVERAGE
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "verilated_cov.h"
+#endif
 
 namespace candela::npu {
+
+#if VM_TRACE
+/// Verilator ends the process where it cannot write: here nothing is refused, and the sink knows.
+class WaveFile : public VerilatedVcdFile {
+public:
+  explicit WaveFile(RtlWaveSink& sink) : sink_(sink) {}
+  bool open(const std::string&) override { return true; }
+  void close() override {}
+  ssize_t write(const char* bytes, ssize_t count) override {
+    sink_.write(bytes, static_cast<size_t>(count));
+    return count;
+  }
+
+private:
+  RtlWaveSink& sink_;
+};
+#endif
 
 /// The class that Verilator made of `rtl/top/cdl_npu.sv`, behind plain pins.
 template <typename Module> class VerilatedTop : public RtlTop {
@@ -16,22 +44,53 @@ public:
   explicit VerilatedTop(int seed) {
     context_.randReset(2);
     context_.randSeed(seed);
+    context_.traceEverOn(VM_TRACE);
     top_ = std::make_unique<Module>(&context_);
     top_->clk_i = 0;
   }
-  ~VerilatedTop() override { top_->final(); }
+  ~VerilatedTop() override {
+    top_->final();
+#if VM_COVERAGE
+    if (const char* const folder = std::getenv("CANDELA_RTL_COVERAGE")) {
+      std::string file = std::string(folder) + "/XXXXXX";
+      close(mkstemp(file.data())); // a name of its own
+      context_.coveragep()->write(file.c_str());
+    }
+#endif
+  }
   RtlPins& pins() override { return pins_; }
 
   void settle() override {
     setInputs();
     top_->eval();
     getOutputs();
+    wave(0);
   }
   void edge() override {
     top_->clk_i = 1;
     top_->eval();
+    wave(1);
     top_->clk_i = 0;
+    waveCycle_ = -1;
   }
+#if VM_TRACE
+  bool openWaves(RtlWaveSink& sink) override {
+    waveFile_ = std::make_unique<WaveFile>(sink);
+    waves_ = std::make_unique<VerilatedVcdC>(waveFile_.get());
+    constexpr int kAllLevels = 99;
+    top_->trace(waves_.get(), kAllLevels);
+    waves_->open("");
+    return true;
+  }
+  void closeWaves() override {
+    if (waves_) waves_->close();
+    waveCycle_ = -1;
+  }
+#else
+  bool openWaves(RtlWaveSink&) override { return false; }
+  void closeWaves() override {}
+#endif
+  void beginWave(int64_t cycle) override { waveCycle_ = cycle; }
   Module& module() { return *top_; }
   VerilatedContext& context() { return context_; }
 
@@ -100,9 +159,22 @@ private:
       std::memcpy(pins_.event_retire_pc, &t.event_retire_pc_o, sizeof pins_.event_retire_pc);
   }
 
+  void wave(int half) {
+#if VM_TRACE
+    if (waveCycle_ >= 0) waves_->dump(static_cast<uint64_t>(2 * waveCycle_ + half));
+#else
+    static_cast<void>(half);
+#endif
+  }
+
   VerilatedContext context_;
   std::unique_ptr<Module> top_;
   RtlPins pins_{};
+  int64_t waveCycle_ = -1; ///< the cycle to write, or -1
+#if VM_TRACE
+  std::unique_ptr<WaveFile> waveFile_;
+  std::unique_ptr<VerilatedVcdC> waves_;
+#endif
 };
 
 } // namespace candela::npu

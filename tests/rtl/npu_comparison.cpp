@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "simulator/rtl_model/lockstep.h"
 
@@ -68,10 +69,10 @@ std::string differenceOf(const RtlResult& result, const RunReport& report) {
   if (result.status != kRtlHalted)
     return fmt::format("status {:#x}, fault {} at instruction {}", result.status, result.faultCode,
                        result.faultPc);
-  for (const Counter counter : rtlCounters()) {
-    const auto id = static_cast<size_t>(counter);
-    if (result.counters[id] != report.counters[id])
-      return fmt::format("counter {} is {}, the model has {}", id, result.counters[id],
+  for (const CounterInfo& counter : kCounters) {
+    const auto id = static_cast<size_t>(counter.id);
+    if (!counter.isTiming && result.counters[id] != report.counters[id])
+      return fmt::format("counter {} is {}, the model has {}", counter.name, result.counters[id],
                          report.counters[id]);
   }
   return {};
@@ -82,7 +83,9 @@ std::string differenceOf(const RtlResult& result, const RunReport& report) {
 Result<std::shared_ptr<RtlLibrary>> rtlLibraryOf(const Configuration& configuration) {
   const Result<RtlLibrary::Places> places = RtlLibrary::findPlaces();
   if (!places) return error("{}", places.message());
-  return RtlLibrary::of(configuration, *places);
+  const bool counts = std::getenv("CANDELA_RTL_COVERAGE") != nullptr;
+  return RtlLibrary::of(configuration, *places,
+                        counts ? RtlLibrary::Kind::kCounts : RtlLibrary::Kind::kPlain);
 }
 
 Result<NpuComparison> compareNpu(const Configuration& configuration, const Binary& binary,

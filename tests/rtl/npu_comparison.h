@@ -29,7 +29,8 @@ npu::Result<NpuComparison> compareNpu(const npu::Configuration& configuration,
                                       const npu::Binary& binary, const npu::RtlLibrary& library,
                                       const NpuComparisonOptions& options);
 
-/// The library of a configuration, from where a process looks for it.
+/// The library of a configuration, from where a process looks for it: one that counts its lines
+/// where the environment has CANDELA_RTL_COVERAGE, the folder for the counts.
 npu::Result<std::shared_ptr<npu::RtlLibrary>> rtlLibraryOf(const npu::Configuration& configuration);
 
 } // namespace candela::rtl

@@ -1,7 +1,10 @@
 // Programs that stop: what the registers say must be what the functional model says, where hardware
-// looks for it. Resets, and a memory that refuses.
+// looks for it. Resets, a memory that refuses, snapshots of counters, and waves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
 
 #include "simulator/isa/assembler.h"
 #include "tests/rtl/npu_comparison.h"
@@ -10,6 +13,7 @@ namespace {
 using namespace candela;
 using namespace candela::npu;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr int kSeed = 20261127;
 constexpr uint32_t kInstructionFault = 1 + static_cast<uint32_t>(FaultKind::kInstruction);
@@ -191,6 +195,61 @@ TEST(NpuReset, LeavesNothingBehind) {
     ASSERT_EQ(second->cycles, expected->cycles) << "reset in cycle " << at;
     ASSERT_EQ(again.memory, whole.memory) << "reset in cycle " << at;
   }
+}
+
+/// But of cycles, which the functional model has not.
+TEST(NpuSnapshots, HaveWholeInstructionsBehindAFence) {
+  Loaded loaded(
+      assembled(std::string("fill dst=32 d=d0 signal=s0:1\nnop wait=s0:1\nfence mask=0xfff\n"
+                            "snapshot slot=1\n") +
+                kCopies));
+  const std::unique_ptr<Device> device = makeFunctionalDevice(bench4());
+  ASSERT_FALSE(device->load(loaded.binary));
+  for (const uint32_t region : {1u, 2u}) ASSERT_FALSE(device->bind(region, loaded.regions[region]));
+  const Result<RunReport> expected = device->run();
+  ASSERT_TRUE(expected && !expected->fault);
+  const std::unique_ptr<RtlTop> top = library().make(kSeed);
+  const Result<RtlResult> result = loaded.run(*top);
+  ASSERT_TRUE(result) << result.message();
+  for (const CounterInfo& counter : kCounters) {
+    if (counter.isTiming) continue;
+    const auto id = static_cast<size_t>(counter.id);
+    EXPECT_EQ(result->snapshots[1][id], expected->snapshots[1][id]) << counter.name;
+    EXPECT_EQ(result->snapshots[0][id], 0u) << counter.name;
+  }
+}
+
+class NpuWaves : public testing::Test {
+protected:
+  /// Runs kCopies with waves. Returns what the device says against it.
+  std::string run(const WaveOptions& waves) {
+    TimedOptions options;
+    options.waves = waves;
+    Loaded loaded(assembled(kCopies));
+    const std::unique_ptr<Device> device = makeRtlDevice(bench4(), std::move(options));
+    EXPECT_FALSE(device->load(loaded.binary));
+    for (const uint32_t region : {1u, 2u})
+      EXPECT_FALSE(device->bind(region, loaded.regions[region]));
+    const Result<RunReport> report = device->run();
+    return report ? "" : report.message();
+  }
+};
+
+TEST_F(NpuWaves, HaveTheCyclesThatWereAskedFor) {
+  const std::string file = testing::TempDir() + "npu_waves.vcd";
+  ASSERT_EQ(run({file, 5, 9}), "");
+  std::ifstream stream(file);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  EXPECT_THAT(text, HasSubstr("u_control"));
+  EXPECT_THAT(text, HasSubstr("\n#10\n")); // two times a cycle
+  EXPECT_THAT(text, HasSubstr("\n#19\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\n#9\n")));
+  EXPECT_THAT(text, Not(HasSubstr("\n#20\n")));
+}
+
+TEST_F(NpuWaves, SayWhereTheyCannotBeWritten) {
+  EXPECT_THAT(run({"/nowhere/npu.vcd"}), HasSubstr("/nowhere/npu.vcd: No such file"));
+  EXPECT_THAT(run({"/dev/full"}), HasSubstr("/dev/full: No space left"));
 }
 
 } // namespace

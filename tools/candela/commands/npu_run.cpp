@@ -6,6 +6,7 @@
 #include "simulator/isa/assembler.h"
 #include "simulator/npu_device.h"
 #include "tools/candela/commands/npu.h"
+#include "tools/candela/simulate/waves.h"
 #include "tools/candela/support/command.h"
 
 namespace candela::tool {
@@ -26,6 +27,7 @@ struct Arguments {
   std::string input, configuration, trace, engine = "func";
   std::vector<std::string> set, dump, show;
   bool plain = false, lockstep = false;
+  WaveArguments waves;
 };
 
 npu::Binary readProgram(const std::string& path,
@@ -107,11 +109,13 @@ std::unique_ptr<npu::Device> makeDevice(const Arguments& arguments,
     fail(kBadInput, "--lockstep: --engine rtl is wanted, which has cycles of its own");
   if (arguments.engine == "rtl" && !arguments.trace.empty())
     fail(kBadInput, "--trace {}: --engine rtl knows no checksums", arguments.trace);
+  arguments.waves.check(arguments.engine);
   if (arguments.engine == "func")
     return npu::makeFunctionalDevice(configuration, std::move(options));
   npu::TimedOptions timed;
   timed.functional = std::move(options);
   timed.isLockstep = arguments.lockstep;
+  timed.waves = arguments.waves.options();
   return npu::makeRtlDevice(configuration, std::move(timed));
 }
 
@@ -145,6 +149,7 @@ void runProgram(const Arguments& arguments, Console& console) {
     if (const npu::Outcome bad = device->bind(i, memory[i]))
       fail(kBadInput, "{}: {}", arguments.input, bad->message);
   }
+  if (arguments.engine == "rtl") sayHardwareIsBuilt(*configuration, arguments.waves, console);
   const npu::RunReport run = checkNpu(device->run());
   for (const auto& [region, type] : show)
     console.printText(fmt::format("{}:\n{}", shownCell(program.regions[region].name),
@@ -188,6 +193,7 @@ void addNpuRun(CLI::App* npu, Console& console) {
       "--lockstep", arguments->lockstep,
       "with --engine rtl: stop at the first instruction whose cycles are not those of "
       "the timed model");
+  arguments->waves.addTo(command);
   addRepeated(command, "--set", arguments->set, "the bytes of a region before the run",
               "REGION=FILE");
   addRepeated(command, "--dump", arguments->dump, "write a region after the run", "REGION=FILE");

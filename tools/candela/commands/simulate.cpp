@@ -16,6 +16,7 @@
 #include "tools/candela/simulate/scratchpad.h"
 #include "tools/candela/simulate/sweep.h"
 #include "tools/candela/simulate/timeline.h"
+#include "tools/candela/simulate/waves.h"
 #include "tools/candela/support/assumed.h"
 #include "tools/candela/support/temporary_file.h"
 
@@ -62,6 +63,7 @@ struct Arguments {
   size_t rows = 20, jobs = 0;
   double hostBandwidth = 0; ///< GB/s; 0: the host's steps have no time
   bool verify = false, whatIf = false, list = false, lockstep = false;
+  WaveArguments waves;
 };
 
 std::string kilobytes(uint64_t bytes) {
@@ -419,6 +421,7 @@ void checkSimulation(const Arguments& arguments) {
                                    {"--compare", &arguments.compare}})
     if (!hasTime && !path->empty())
       fail(kBadInput, "{} {}: --engine func has no time", name, *path);
+  arguments.waves.check(arguments.engine);
   refuseStandardOutput(arguments);
   for (const auto& [name, path] : {std::pair{"--html", &arguments.html},
                                    {"--csv", &arguments.csv},
@@ -468,9 +471,13 @@ void simulate(Arguments& arguments, Console& console) {
   arguments.run.addInputs(arguments.inputs);
   assumeInt8(arguments.run.model, arguments.run.inputFiles);
 
+  if (arguments.engine == "rtl") sayHardwareIsBuilt(npu, arguments.waves, console);
   const bool wantsTimeline = !arguments.html.empty() || !arguments.trace.empty();
   const TemporaryFile timelineFile;
-  Simulation simulation = simulateOnce(arguments.run, arguments.configuration, engineOf(arguments),
+  RunOptions run = arguments.run;
+  for (const std::string& option : arguments.waves.backendOptions())
+    run.model.options.push_back("npu_sim." + option);
+  Simulation simulation = simulateOnce(run, arguments.configuration, engineOf(arguments),
                                        wantsTimeline ? timelineFile.path() : "");
   if (hasTime && simulation.measured.time.is_null())
     fail(kBadInput,
@@ -558,6 +565,7 @@ void addRunOptions(CLI::App* command, Arguments& arguments) {
       "--lockstep", arguments.lockstep,
       "with --engine rtl: stop at the first instruction whose cycles are not those of "
       "--engine timed");
+  arguments.waves.addTo(command);
   command
       ->add_option("--fidelity", arguments.fidelity,
                    "accurate: bursts, banks and rows; fast: closed form; exact: each cycle of the "
