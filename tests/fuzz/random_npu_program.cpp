@@ -10,6 +10,7 @@ namespace candela::npu {
 namespace {
 
 constexpr int64_t kArea = 65536;
+constexpr int kFromControl = kControlSemaphores, kToControl = kControlSemaphores + 1;
 constexpr int kScratchpad = 0, kRows = 1, kRegions = 2; ///< memories: the regions of DRAM follow
 using Clock = std::array<uint32_t, kEngineCount>;
 
@@ -56,11 +57,12 @@ public:
     for (int i = 0; i < instructions; ++i) {
       if (draw(0, 15) == 0) loop();
       if (draw(0, 9) == 0) fence(static_cast<uint32_t>(random_()) & c_.engines() & ~1u);
+      if (draw(0, 15) == 0) idleRegister();
       instruction();
     }
     fence(c_.engines() & ~1u);
     transferAll("store", 2, kArea, kArea);
-    program_.op("halt", {});
+    control("halt", {});
     return std::move(program_.binary);
   }
 
@@ -139,8 +141,44 @@ private:
     queue.erase(queue.begin(), queue.begin() + static_cast<int64_t>(n));
     return {semaphoreOf(from, to), static_cast<int>(n)};
   }
+  /// A word of the control processor. Sometimes it takes a token of an engine or gives one, for no
+  /// need.
+  void control(Insn insn) {
+    const bool signals = insn.op != Op::kHalt && draw(0, 9) == 0;
+    if (draw(0, 9) == 0) waitForAnEngine(insn);
+    if (signals) {
+      insn.signalSemaphore = kFromControl;
+      insn.signalCount = 1;
+    }
+    insn.mark = draw(0, 9) == 0;
+    push(insn);
+    // One engine takes them all: two that wait on a semaphore need an order.
+    if (signals) nop(engines_.front(), {kFromControl, 1});
+  }
+  void control(std::string_view op, const Fields& fields) { control(insnOf(op, fields)); }
+  static Insn insnOf(std::string_view op, const Fields& fields) {
+    const OpInfo& info = *opInfo(op);
+    Insn insn;
+    insn.op = info.op;
+    setFields(info.fields, fields, insn.values);
+    return insn;
+  }
+  void waitForAnEngine(Insn& insn) {
+    Insn given;
+    given.engine = static_cast<uint8_t>(engines_[random_() % engines_.size()]);
+    given.signalSemaphore = kToControl;
+    given.signalCount = 1;
+    push(given);
+    insn.waitSemaphore = kToControl;
+    insn.waitCount = 1;
+  }
+  /// Values that no address has.
+  void idleRegister() {
+    const int64_t x = draw(1, kIndexRegisters - 1), value = draw(-100000, 100000);
+    control(chance() ? "movi" : "addi", {{"x", x}, {"value", value}});
+  }
   void fence(uint32_t mask) {
-    program_.op("fence", {{"mask", mask}});
+    control("fence", {{"mask", mask}});
     for (const int engine : engines_)
       if (mask >> engine & 1) join(control_, clocks_[engine]);
     std::erase_if(touches_,
@@ -177,8 +215,8 @@ private:
     }
     for (const Tokens& wait : waits) nop(engine, wait);
     const int to = engines_[random_() % engines_.size()];
-    const bool signals = !inLoop_ && engine != 0 && to != engine &&
-                         tokens_[engine][to].size() < 5 && draw(0, 2) == 0;
+    const bool signals =
+        !inLoop_ && to != engine && tokens_[engine][to].size() < 5 && draw(0, 2) == 0;
     if (signals) signal(insn, to, static_cast<int>(draw(1, 2)));
     insn.mark = draw(0, 9) == 0;
     push(insn);
@@ -193,7 +231,7 @@ private:
           nop(to, take(from, to, tokens_[from][to].size()));
     fence(c_.engines() & ~1u);
     const int64_t x = draw(1, kIndexRegisters - 1);
-    program_.op("movi", {{"x", x}, {"value", 0}});
+    control("movi", {{"x", x}, {"value", 0}});
     Insn insn;
     insn.op = Op::kLoop;
     const Draw& count =
@@ -201,13 +239,15 @@ private:
     insn.values[field::loop::kCount] = draw(count.low, count.high);
     step_ = 8 * draw(0, 8);
     reach_ = step_ * (insn.values[field::loop::kCount] - 1);
+    if (draw(0, 3) == 0) waitForAnEngine(insn);
+    insn.mark = draw(0, 3) == 0;
     const size_t at = program_.binary.code.size();
     program_.binary.code.emplace_back();
     inLoop_ = x;
     for (int64_t i = draw(1, 3); i > 0; --i) instruction();
     inLoop_ = 0;
     fence(c_.engines() & ~1u);
-    program_.op("addi", {{"x", x}, {"value", step_}});
+    control("addi", {{"x", x}, {"value", step_}});
     insn.values[field::loop::kLength] = static_cast<int64_t>(program_.binary.code.size() - at - 1);
     program_.binary.code[at] = *encode(insn);
   }
@@ -234,12 +274,12 @@ private:
       insn.values[i] = info.fields[i].kind == FieldKind::kEnum ? memberOf(info.fields[i])
                                                                : draw(draws[i].low, draws[i].high);
     switch (info.op) {
-    case Op::kNop:
-    case Op::kSnapshot: return send(insn);
+    case Op::kNop: return insn.engine == 0 ? control(insn) : send(insn);
+    case Op::kSnapshot: return control(insn);
     case Op::kConfig:
       insn.values[field::config::kOffset] = 0x34; // TAG
       insn.values[field::config::kValue] = draw(0, 1000);
-      return send(insn);
+      return control(insn);
     case Op::kLoad:
     case Op::kCopy:
     case Op::kFill: return load(insn);
@@ -277,9 +317,9 @@ private:
     const Result<DescriptorBits> bits = encodeDescriptor(d.kind, d.v);
     if (!bits) throw std::invalid_argument(bits.message());
     for (int word = 0; word < 4; ++word)
-      program_.op("setd", {{"d", at},
-                           {"word", word},
-                           {"value", static_cast<int64_t>((*bits)[static_cast<size_t>(word)])}});
+      control("setd", {{"d", at},
+                       {"word", word},
+                       {"value", static_cast<int64_t>((*bits)[static_cast<size_t>(word)])}});
     return at;
   }
 

@@ -11,6 +11,10 @@ namespace candela::npu {
 /// second one.
 Configuration randomConfiguration(std::mt19937_64& random);
 
+/// From here on semaphores of random programs are between the control processor and engines, and
+/// hold nothing up that had to wait.
+inline constexpr int kControlSemaphores = 30;
+
 /// A program that halts without a fault: `instructions` of the grammar (simulator/isa/grammar.h) on
 /// random bytes, ordered by tokens, by fences, in loops, and nowhere without need. Regions: 0
 /// constants, 1 input, 2 output, whose upper half is the scratchpad at the end.
