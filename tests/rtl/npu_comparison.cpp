@@ -97,12 +97,16 @@ Result<NpuComparison> compareNpu(const Configuration& configuration, const Binar
   std::vector<std::byte> memory = memoryOf(binary, placement, spans);
   const Result<RunReport> values = runFunctional(configuration, binary, regions);
   if (!values) return error("{}", values.message());
-  const Result<TimeReport> accurate = timeOf(configuration, binary);
+  ScheduleOptions bursts;
+  bursts.onRetire = [&](const InstructionTime& time) {
+    comparison.accurateTimes[time.engine].push_back(time);
+  };
+  const Result<TimeReport> accurate = timeOf(configuration, binary, bursts);
   if (!accurate) return error("{}", accurate.message());
   comparison.accurateCycles = accurate->cycles;
 
   RandomMemory modelMemory(options.seed), rtlMemory(options.seed);
-  ScheduledTimes times;
+  ScheduledTimes& times = comparison.times;
   ScheduleOptions schedule;
   schedule.fidelity = Fidelity::kExact;
   if (options.hasRandomMemory) schedule.memory = &modelMemory;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "simulator/rtl_model/library.h"
+#include "simulator/rtl_model/lockstep.h"
 #include "simulator/rtl_model/rtl_run.h"
 
 namespace candela::rtl {
@@ -16,6 +17,8 @@ struct NpuComparison {
   int64_t cycles = 0, accurateCycles = 0; ///< of both, and of Fidelity::kAccurate
   size_t instructions = 0;
   double seconds = 0; ///< that the RTL took
+  /// of instructions: the exact schedule's, which are the RTL's where there is no difference
+  npu::ScheduledTimes times, accurateTimes;
 };
 
 struct NpuComparisonOptions {
