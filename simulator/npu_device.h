@@ -39,12 +39,22 @@ struct Fault {
   std::string message;  ///< names the ONNX node and tile, the instruction and the value
 };
 
+/// What the hardware writes of a marked instruction (docs/reference/npu_trace.md).
+struct ProfileRecord {
+  uint32_t instruction = 0, tag = 0;
+  uint8_t engine = 0;
+  int64_t start = 0, done = 0;
+};
+
 struct RunReport {
   std::optional<Fault> fault;
   Counters counters{};
   std::array<Counters, kSnapshotSlots> snapshots{};
   bool hasTime = false;           ///< counters of kind timing mean something
   std::optional<TimeReport> time; ///< where hasTime
+  /// Of the RTL, where they were asked for: of marked instructions, in the order of their writing.
+  std::vector<ProfileRecord> profile;
+  uint32_t profileLost = 0; ///< marked instructions that have none
 };
 
 /// A device that runs one binary at a time: the functional model, the timed one, the RTL. One
@@ -107,6 +117,9 @@ struct TimedOptions {
   /// Of the RTL: what each run() writes, over what the run before wrote. What cannot be written is
   /// an error of run().
   WaveOptions waves{};
+  /// Of the RTL: profile records that it has room for. Their bursts take turns on the port of the
+  /// memory, which the exact schedule does not have; 0: none are written.
+  size_t profileRecords = 0;
 };
 
 /// The functional model and time (simulator/timing) together: memory and faults are those of the

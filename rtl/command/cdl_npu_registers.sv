@@ -34,6 +34,9 @@ module cdl_npu_registers #(
   output logic [Regions*4-1:0]  region_flags_o,
   output logic                  count_o,
   output logic                  clear_counters_o,
+  output logic [63:0]           profile_base_o,
+  output logic [31:0]           profile_bytes_o,
+  output logic [31:0]           tag_o,
 
   input  logic        config_i,                    // the program writes
   input  logic [11:0] config_offset_i,
@@ -42,6 +45,8 @@ module cdl_npu_registers #(
   input  logic [2:0]  status_i,
   input  logic [31:0] fault_pc_i,
   input  logic [3:0]  fault_code_i,
+  input  logic [31:0] profile_records_i,
+  input  logic [31:0] profile_lost_i,
   input  logic [cdl_npu_isa_pkg::Semaphores*8-1:0] semaphores_i,
 
   output logic [4:0]  pmu_id_o,
@@ -53,8 +58,8 @@ module cdl_npu_registers #(
 
   localparam logic [31:0] DeviceId = 32'h43444c4e;
 
-  logic [63:0] program_q;
-  logic [31:0] words_q, tag_q;
+  logic [63:0] program_q, profile_q;
+  logic [31:0] words_q, tag_q, profile_bytes_q;
   logic [Regions*64-1:0] bases_q;
   logic [Regions*32-1:0] bytes_q;
   logic [Regions*4-1:0] flags_q;
@@ -65,6 +70,9 @@ module cdl_npu_registers #(
   assign region_bytes_o = bytes_q;
   assign region_flags_o = flags_q;
   assign count_o        = count_q;
+  assign profile_base_o  = profile_q;
+  assign profile_bytes_o = profile_bytes_q;
+  assign tag_o           = tag_q;
 
   function automatic logic isAt(input logic [11:0] address, input logic [15:0] offset);
     isAt = {4'd0, address} == offset;
@@ -89,6 +97,8 @@ module cdl_npu_registers #(
   assign is_known = isAt(address, cdl_npu_regs_pkg::RegControl) || isAt(address, cdl_npu_regs_pkg::RegProgramLo) ||
                     isAt(address, cdl_npu_regs_pkg::RegProgramHi) || isAt(address, cdl_npu_regs_pkg::RegProgramWords) ||
                     isAt(address, cdl_npu_regs_pkg::RegPmuControl) || isAt(address, cdl_npu_regs_pkg::RegTag) ||
+                    isAt(address, cdl_npu_regs_pkg::RegProfileLo) || isAt(address, cdl_npu_regs_pkg::RegProfileHi) ||
+                    isAt(address, cdl_npu_regs_pkg::RegProfileBytes) ||
                     isIn(address, cdl_npu_regs_pkg::RegRegionBaseLo, 16'(Regions)) ||
                     isIn(address, cdl_npu_regs_pkg::RegRegionBaseHi, 16'(Regions)) ||
                     isIn(address, cdl_npu_regs_pkg::RegRegionBytes, 16'(Regions)) ||
@@ -107,6 +117,8 @@ module cdl_npu_registers #(
       b_valid_q <= 1'b0;
       program_q <= '0;
       words_q   <= '0;
+      profile_q <= '0;
+      profile_bytes_q <= '0;
       tag_q     <= '0;
       bases_q   <= '0;
       bytes_q   <= '0;
@@ -132,6 +144,15 @@ module cdl_npu_registers #(
       end
       if (does && isAt(address, cdl_npu_regs_pkg::RegProgramWords)) begin
         words_q <= value;
+      end
+      if (does && isAt(address, cdl_npu_regs_pkg::RegProfileLo)) begin
+        profile_q[31:0] <= value;
+      end
+      if (does && isAt(address, cdl_npu_regs_pkg::RegProfileHi)) begin
+        profile_q[63:32] <= value;
+      end
+      if (does && isAt(address, cdl_npu_regs_pkg::RegProfileBytes)) begin
+        profile_bytes_q <= value;
       end
       if (does && isIn(address, cdl_npu_regs_pkg::RegRegionBaseLo, 16'(Regions))) begin
         bases_q[32'(address[5:2])*64 +: 32] <= value;
@@ -199,6 +220,11 @@ module cdl_npu_registers #(
         cdl_npu_regs_pkg::RegProgramWords: data = words_q;
         cdl_npu_regs_pkg::RegPmuControl:   data = 32'(count_q);
         cdl_npu_regs_pkg::RegTag:          data = tag_q;
+        cdl_npu_regs_pkg::RegProfileLo:    data = profile_q[31:0];
+        cdl_npu_regs_pkg::RegProfileHi:    data = profile_q[63:32];
+        cdl_npu_regs_pkg::RegProfileBytes: data = profile_bytes_q;
+        cdl_npu_regs_pkg::RegProfileRecords: data = profile_records_i;
+        cdl_npu_regs_pkg::RegProfileLost:  data = profile_lost_i;
         default:                           data = '0;
       endcase
     end

@@ -14,4 +14,15 @@ package cdl_npu_trace_pkg;
     logic [31:0] sequence_f;
   } retire_t;
 
+  localparam int unsigned ProfileBits = 256;
+
+  typedef struct packed {
+    logic [63:0] done_f;
+    logic [63:0] start_f;
+    logic [55:0] reserved_f;
+    logic [7:0] engine_f;
+    logic [31:0] tag_f;
+    logic [31:0] instruction_f;
+  } profile_t;
+
 endpackage

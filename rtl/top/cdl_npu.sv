@@ -28,7 +28,7 @@ module cdl_npu #(
   parameter logic [63:0] ConfigHash      = '0,
   localparam int unsigned Engines    = 12,
   localparam int unsigned Channels   = LoadChannels + StoreChannels,
-  localparam int unsigned IdWidth    = $clog2(Channels + 1),
+  localparam int unsigned IdWidth    = $clog2(Channels + 2),
   localparam int unsigned BurstWidth = $clog2(BurstBytes + 1)
 ) (
   input  logic                   clk_i,
@@ -131,7 +131,9 @@ module cdl_npu #(
   logic [16*64-1:0] region_base;
   logic [16*32-1:0] region_bytes;
   logic [16*4-1:0] region_flags;
-  logic counts, clear_counters, config_valid;
+  logic counts, clear_counters, config_valid, profile_idle;
+  logic [63:0] profile_base;
+  logic [31:0] profile_bytes, profile_records, profile_lost, tag;
   logic [11:0] config_offset;
   logic [31:0] config_value, pmu_data;
   logic [Semaphores*8-1:0] semaphore_counts;
@@ -157,12 +159,17 @@ module cdl_npu #(
     .region_flags_o   (region_flags),
     .count_o          (counts),
     .clear_counters_o (clear_counters),
+    .profile_base_o   (profile_base),
+    .profile_bytes_o  (profile_bytes),
+    .tag_o            (tag),
     .config_i         (config_valid),
     .config_offset_i  (config_offset),
     .config_value_i   (config_value),
     .status_i         ({faulted && state_q == StIdle, halted_q && state_q == StIdle, state_q != StIdle}),
     .fault_pc_i       (fault_pc),
     .fault_code_i     (fault_code),
+    .profile_records_i(profile_records),
+    .profile_lost_i   (profile_lost),
     .semaphores_i     (semaphore_counts),
     .pmu_id_o         (pmu_id),
     .pmu_high_o       (pmu_high),
@@ -187,7 +194,7 @@ module cdl_npu #(
       resets_q <= reset_written || (resets_q && state_q != StIdle);
       unique case (state_q)
         StIdle:  if (starts) state_q <= StRun;
-        StRun:   if (resets_q || reset_written || faulted || halted) state_q <= StDrain;
+        StRun:   if (resets_q || reset_written || faulted || (halted_q && profile_idle)) state_q <= StDrain;
         StDrain: if (drained) state_q <= StClear;
         default: state_q <= StIdle;
       endcase
@@ -346,8 +353,9 @@ module cdl_npu #(
     .overflow_o         (overflow)
   );
 
-  // ---- The memory: port 0 is the fetch of the program, then load channels, then store channels ----
-  localparam int unsigned Ports = Channels + 1;
+  // ---- The memory: port 0 is the fetch of the program, then load channels, store channels, and the writer of profile records ----
+  localparam int unsigned Ports   = Channels + 2;
+  localparam int unsigned Profile = Ports - 1;
   logic [Ports-1:0] req_valid, req_ready, put_valid, put_ready, put_last, data_valid, data_ready, answer_valid, answer_ready, channel_bad;
   logic [Ports*AddrWidth-1:0] req_addr;
   logic [Ports*BurstWidth-1:0] req_bytes;
@@ -384,7 +392,35 @@ module cdl_npu #(
   assign {put_valid[0], put_last[0], answer_ready[0], channel_bad[0]} = '0;
   assign put_bytes[BeatBytes-1:0]  = '0;
   assign put_data[BeatBytes*8-1:0] = '0;
-  localparam logic [Ports-1:0] Writes = Ports'(((1 << StoreChannels) - 1) << (LoadChannels + 1));
+  cdl_npu_profile #(.Engines(Engines), .BurstBytes(BurstBytes), .BeatBytes(BeatBytes), .AddrWidth(AddrWidth)) u_profile (
+    .clk_i, .rst_ni,
+    .clear_i        (starts),
+    .drop_i         (clears_q),
+    .running_i      (control_running),
+    .base_i         (AddrWidth'(profile_base)),
+    .bytes_i        (profile_bytes),
+    .tag_i          (tag),
+    .begin_i        (begins),
+    .retire_i       (retires),
+    .mark_i         (marks),
+    .pc_i           (running_pc),
+    .idle_o         (profile_idle),
+    .records_o      (profile_records),
+    .lost_o         (profile_lost),
+    .req_valid_o    (req_valid[Profile]),
+    .req_ready_i    (req_ready[Profile]),
+    .req_addr_o     (req_addr[Profile*AddrWidth +: AddrWidth]),
+    .req_bytes_o    (req_bytes[Profile*BurstWidth +: BurstWidth]),
+    .put_valid_o    (put_valid[Profile]),
+    .put_ready_i    (put_ready[Profile]),
+    .put_last_o     (put_last[Profile]),
+    .put_bytes_o    (put_bytes[Profile*BeatBytes +: BeatBytes]),
+    .put_data_o     (put_data[Profile*BeatBytes*8 +: BeatBytes*8]),
+    .answer_valid_i (answer_valid[Profile]),
+    .answer_ready_o (answer_ready[Profile])
+  );
+  assign {data_ready[Profile], channel_bad[Profile]} = '0;
+  localparam logic [Ports-1:0] Writes = Ports'((((1 << StoreChannels) - 1) << (LoadChannels + 1)) | (1 << Profile));
   cdl_npu_burst_arbiter #(.Ports(Ports), .BurstBytes(BurstBytes), .BeatBytes(BeatBytes), .AddrWidth(AddrWidth)) u_arbiter (
     .clk_i, .rst_ni(core_rst_n),
     .req_valid_i(req_valid & ~channel_bad), .req_ready_o(req_ready), .req_write_i(Writes), .req_addr_i(req_addr), .req_bytes_i(req_bytes),
@@ -464,7 +500,7 @@ module cdl_npu #(
   end
   assign {check_bad[0], pad_bad[0]} = '0;
   assign check_code[CodeBits-1:0]   = '0;
-  assign bus_bad[0]                 = bus_fault && bus_fault_id == '0;
+  assign bus_bad[0]                 = bus_fault && (bus_fault_id == '0 || 32'(bus_fault_id) == Profile);
   assign source_valid[0]            = control_fault;
   assign source_code[CodeBits-1:0]  = cdl_npu_regs_pkg::FAULT_INSTRUCTION;
   assign source_pc[31:0]            = pc;
@@ -806,7 +842,7 @@ module cdl_npu #(
     .port_moves_i    (pad_moves),
     .port_writes_i   (pad_write),
     .port_bytes_i    (pad_claim),
-    .moves_i         (bus_valid && bus_ready && bus_tag != '0),
+    .moves_i         (bus_valid && bus_ready && bus_tag != '0 && 32'(bus_tag) != Profile),
     .write_i         (bus_write),
     .bytes_i         (bus_bytes),
     .class_i         (moved_class),
@@ -823,7 +859,8 @@ module cdl_npu #(
   logic [2:0] moved_class;
   assign moved_class        = channel_class[32'(bus_tag)*3 +: 3];
   assign channel_class[2:0] = '0;
-  for (genvar p = 1; p < Ports; p++) begin : gen_class
+  assign channel_class[Profile*3 +: 3] = '0;
+  for (genvar p = 1; p < Profile; p++) begin : gen_class
     localparam int unsigned E = p <= LoadChannels ? Load0 + p - 1 : Store0 + p - 1 - LoadChannels;
     cdl_npu_isa_pkg::insn_load_t insn;
     logic [2:0] class_q;
@@ -839,6 +876,6 @@ module cdl_npu #(
   end
   // Of engines that are not there, and of the control processor, which has no queue.
   logic unused;
-  assign unused = ^{program_base, region_base, insn_word, insn_desc, insn_second, insn_valid, insn_ready, done, send_valid, stuck[0], take_ready,
+  assign unused = ^{program_base, profile_base, region_base, insn_word, insn_desc, insn_second, insn_valid, insn_ready, done, send_valid, stuck[0], take_ready,
                     check_bad[0], check_code[CodeBits-1:0], pad_bad[0], data_ready, answer_valid, put_ready, pad_read, pad_moves};
 endmodule

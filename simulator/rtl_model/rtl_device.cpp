@@ -143,6 +143,7 @@ private:
     Lockstep lockstep(program(), times);
     EventTimes followed(times, time);
     RtlRunOptions options;
+    options.profileRecords = options_.profileRecords;
     options.onEvent = [&](const RtlEvent& event) {
       if (options_.isLockstep && !lockstep.take(event)) return false;
       const std::optional<InstructionTime> ended = followed.take(event);
@@ -180,6 +181,8 @@ private:
       return report;
     }
     report.snapshots = result.snapshots;
+    report.profile = result.profile;
+    report.profileLost = result.profileLost;
     report.counters = result.counters;
     report.counters[static_cast<size_t>(Counter::kCycles)] = static_cast<uint64_t>(result.cycles);
     time.cycles = result.cycles;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simulator/rtl_model/profile.h"
+
 namespace candela::npu {
 namespace {
 
@@ -93,6 +95,14 @@ public:
     }
     writePair(offsetOf("PROGRAM_LO"), offsetOf("PROGRAM_HI"), placement.program);
     write(offsetOf("PROGRAM_WORDS"), static_cast<uint32_t>(binary.code.size()));
+  }
+
+  /// Where profile records go; none: marks write none.
+  void writeProfile(const std::optional<ProfileBuffer>& profile) {
+    const uint64_t address = profile ? profile->address() : 0;
+    write(offsetOf("PROFILE_LO"), static_cast<uint32_t>(address));
+    write(offsetOf("PROFILE_HI"), static_cast<uint32_t>(address >> 32));
+    write(offsetOf("PROFILE_BYTES"), profile ? profile->bytes() : 0);
   }
 
   Outcome run() {
@@ -188,10 +198,14 @@ Result<RtlResult> runRtl(RtlTop& top, const Configuration& configuration, const 
                          const RtlRunOptions& options) {
   DramPort dram(configuration);
   MemoryPort& port = options.memory ? *options.memory : dram;
-  Driver driver(top, configuration, port, memory, options);
+  std::optional<ProfileBuffer> profile;
+  if (options.profileRecords) profile.emplace(memory, options.profileRecords);
+  Driver driver(top, configuration, port, profile ? profile->memory() : memory, options);
   if (options.resetsFirst) driver.reset();
   driver.writePlaces(binary, placement);
+  driver.writeProfile(profile);
   if (Outcome bad = driver.run()) return *bad;
+  if (profile) std::copy_n(profile->memory().begin(), memory.size(), memory.begin());
   RtlResult result;
   result.isStopped = driver.isStopped();
   if (result.isStopped) return result;
@@ -199,6 +213,8 @@ Result<RtlResult> runRtl(RtlTop& top, const Configuration& configuration, const 
   result.status = driver.read(offsetOf("STATUS"));
   result.faultPc = driver.read(offsetOf("FAULT_PC"));
   result.faultCode = driver.read(offsetOf("FAULT_CODE"));
+  result.profileLost = driver.read(offsetOf("PROFILE_LOST"));
+  if (profile) result.profile = profile->records(driver.read(offsetOf("PROFILE_RECORDS")));
   if (!options.readsCounters) return result;
   result.counters = driver.readCounters(kPmuOffset);
   for (uint32_t slot = 0; slot < kSnapshotSlots; ++slot)

@@ -32,6 +32,7 @@ struct RtlRunOptions {
   uint64_t refusedFrom = UINT64_MAX; ///< accesses to addresses from here on are refused
   std::optional<int64_t> resetAt;    ///< writes a reset to CONTROL in about that cycle
   RtlWaves waves;
+  size_t profileRecords = 0; ///< that the buffer for them has room for; 0: marks write none
   bool readsCounters = true;
   bool resetsFirst = true; ///< by the pin; false: it goes on from the run before
   /// Called for each event, in the order of cycles. False stops the run there.
@@ -47,6 +48,8 @@ struct RtlResult {
   int64_t cycles = 0;  ///< until the control processor has run halt and all is in the memory
   Counters counters{}; ///< the PMU; its cycles are those until halt has run
   std::array<Counters, kSnapshotSlots> snapshots{};
+  std::vector<ProfileRecord> profile; ///< of marked instructions, in the order of their writing
+  uint32_t profileLost = 0;           ///< marked instructions without one
 };
 
 /// Runs a program on a verilated NPU as a driver would: registers, start, interrupt. `memory` is

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include "simulator/isa/assembler.h"
 #include "tests/rtl/npu_comparison.h"
@@ -12,6 +13,7 @@
 namespace {
 using namespace candela;
 using namespace candela::npu;
+using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -217,6 +219,68 @@ TEST(NpuSnapshots, HaveWholeInstructionsBehindAFence) {
     EXPECT_EQ(result->snapshots[1][id], expected->snapshots[1][id]) << counter.name;
     EXPECT_EQ(result->snapshots[0][id], 0u) << counter.name;
   }
+}
+
+/// Marked: an engine's instruction, one of the control processor, and more in a row than there is
+/// time to write.
+constexpr const char* kMarked = R"(
+config offset=0x34 value=7
+fill dst=32 d=d0 mark
+nop mark
+fence mask=0xfff
+config offset=0x34 value=8
+loop count=20 length=1
+nop@matrix mark
+load region=1 far=0 dst=0 d=d0 signal=s0:1 mark
+store region=2 far=16 src=0 d=d0 wait=s0:1
+halt mark
+)";
+
+TEST(NpuProfile, HasARecordOfEachMarkOrSaysThatItIsLost) {
+  Loaded loaded(assembled(kMarked));
+  std::map<uint32_t, std::vector<std::pair<int64_t, int64_t>>> times; // by instruction
+  std::map<uint32_t, int64_t> begins;
+  RtlRunOptions options;
+  options.profileRecords = 16;
+  options.onEvent = [&](const RtlEvent& event) {
+    if (event.kind == RtlEvent::Kind::kBegin) begins[event.instruction] = event.cycle;
+    if (event.kind == RtlEvent::Kind::kRetire)
+      times[event.instruction].emplace_back(begins[event.instruction], event.cycle);
+    return true;
+  };
+  const std::unique_ptr<RtlTop> top = library().make(kSeed);
+  const Result<RtlResult> result = loaded.run(*top, options);
+  ASSERT_TRUE(result) << result.message();
+  ASSERT_EQ(result->status, kRtlHalted);
+  const auto marks = result->counters[static_cast<size_t>(Counter::kMarks)];
+  EXPECT_EQ(marks, 24u);
+  EXPECT_EQ(result->profile.size() + result->profileLost, marks);
+  EXPECT_GT(result->profileLost, 0u);
+  std::map<Op, uint32_t> tags;
+  for (const ProfileRecord& record : result->profile) {
+    const Insn insn = *decode(loaded.binary.code[record.instruction]);
+    EXPECT_TRUE(insn.mark) << record.instruction;
+    EXPECT_EQ(record.engine, insn.engine) << record.instruction;
+    EXPECT_THAT(times[record.instruction], Contains(std::pair(record.start, record.done)))
+        << record.instruction;
+    tags[insn.op] = record.tag;
+  }
+  EXPECT_EQ(tags[Op::kFill], 7u);
+  EXPECT_EQ(tags[Op::kLoad], 8u);
+  EXPECT_EQ(tags[Op::kHalt], 8u);
+}
+
+TEST(NpuProfile, StopsWhereTheBufferEnds) {
+  Loaded loaded(
+      assembled("nop mark\nfence mask=0xfff\nfill dst=0 d=d0 mark\nfence mask=0xfff\nhalt\n"));
+  RtlRunOptions options;
+  options.profileRecords = 1;
+  const std::unique_ptr<RtlTop> top = library().make(kSeed);
+  const Result<RtlResult> result = loaded.run(*top, options);
+  ASSERT_TRUE(result) << result.message();
+  ASSERT_EQ(result->profile.size(), 1u);
+  EXPECT_EQ(result->profileLost, 1u);
+  EXPECT_EQ(result->profile[0].engine, 0u);
 }
 
 class NpuWaves : public testing::Test {

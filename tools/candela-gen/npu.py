@@ -177,7 +177,15 @@ class Npu:
         out += ["namespace trace { enum : int { " + ", ".join(f"k{camel(n)}" for n in fields) + ", kCount }; }"]
         out += ["inline constexpr TraceFieldInfo kTraceFields[] = {"]
         out += [f"    {{{quote(n)}, {f['bits']}, TraceKind::k{camel(f.get('kind', 'uint'))}, {str(f.get('timing', False)).lower()}}}," for n, f in fields.items()]
-        return "\n".join(out + ["};", ""])
+        return "\n".join(out + ["};", "", *self.profileInc(), ""])
+
+    def profileInc(self):
+        """Where the fields of a profile record lie, in bytes."""
+        places, bits = [], 0
+        for name, field in self.trace["profile"].items():
+            places.append(f"k{camel(name)} = {bits // 8}")
+            bits += field["bits"]
+        return ["namespace profile { enum : int { " + ", ".join([*places, f"kBytes = {bits // 8}"]) + " }; }"]
 
     def configInc(self):
         out, keys = [f"// {self.note}", ""], self.config["key"]
@@ -244,12 +252,14 @@ class Npu:
         return "\n".join(out + ["endpackage", ""])
 
     def traceSv(self):
-        fields, low = [], 0
-        for name, field in self.trace["field"].items():
-            fields.append({"name": name, "lsb": low, "bits": field["bits"], "kind": "uint"})
-            low += field["bits"]
-        out = [f"// {self.note}", "package cdl_npu_trace_pkg;", "", f"  localparam int unsigned RetireBits = {low};", ""]
-        return "\n".join(out + self.svStruct("retire", fields, low) + ["endpackage", ""])
+        out = [f"// {self.note}", "package cdl_npu_trace_pkg;", ""]
+        for name, table in (("retire", "field"), ("profile", "profile")):
+            fields, low = [], 0
+            for field, facts in self.trace[table].items():
+                fields.append({"name": field, "lsb": low, "bits": facts["bits"], "kind": "uint"})
+                low += facts["bits"]
+            out += [f"  localparam int unsigned {camel(name)}Bits = {low};", "", *self.svStruct(name, fields, low)]
+        return "\n".join(out + ["endpackage", ""])
 
     # --- Manual ------------------------------------------------------------------------------------------------------------
     def fieldRows(self, fields):
@@ -298,8 +308,13 @@ class Npu:
     def traceMd(self):
         out = [f"<!-- {self.note} -->", "# The trace of an NPU", "", "One record for each instruction that ends, in that order; those of one engine are in the order of the "
                "program. `candela npu run --trace FILE` writes them as CSV, one column for each field that the model knows, engines and operations by name, `crc` in hexadecimal.", ""]
-        return "\n".join(out + table(["field", "bits", "unit", "meaning", ""], [[f"`{n}`", f["bits"], f.get("unit", ""), f["text"], "timing" if f.get("timing") else ""]
-                                                                               for n, f in self.trace["field"].items()]))
+        out += table(["field", "bits", "unit", "meaning", ""], [[f"`{n}`", f["bits"], f.get("unit", ""), f["text"], "timing" if f.get("timing") else ""]
+                                                                 for n, f in self.trace["field"].items()])
+        out += ["## Profile records", "", "What hardware itself writes, little-endian, into the buffer that PROFILE_LO and PROFILE_BYTES name "
+                "([registers](npu_registers.md)) when an instruction with the bit `mark` ends. `candela npu run --engine rtl --profile FILE` "
+                "reads them. Writing them takes turns on the memory's port, which the models do not have.", ""]
+        return "\n".join(out + table(["field", "bits", "unit", "meaning"], [[f"`{n}`", f["bits"], f.get("unit", ""), f["text"]]
+                                                                            for n, f in self.trace["profile"].items()]))
 
     def configMd(self):
         out = [f"<!-- {self.note} -->", "# The NPU's configuration", "", "A TOML file; `section.key` stands below `[section]`. What is missing has its default.", ""]

@@ -15,6 +15,7 @@ std::vector<int> enginesOfChannels(const Configuration& c) {
     engines.push_back(static_cast<int>(npu::Engine::kLoad0) + i);
   for (int i = 0; i < c.storeChannels(); ++i)
     engines.push_back(static_cast<int>(npu::Engine::kStore0) + i);
+  engines.push_back(static_cast<int>(npu::Engine::kControl));
   return engines;
 }
 

@@ -11,7 +11,7 @@
 namespace candela::npu::exact {
 
 /// Whose each channel of the memory's port is: the fetch of the program, load channels, store
-/// channels.
+/// channels, and the writer of profile records, which is the control processor's.
 std::vector<int> enginesOfChannels(const Configuration& configuration);
 
 /// The transactions at the NPU's one port to the memory. It takes each request at once, and answers

@@ -23,11 +23,14 @@ name is zero. Exit status 1: it was stopped.
 configuration when it is first asked for, a minute or more, and keeps it in the cache folder.
 Hardware looks for no races and no uninitialised reads.)";
 
+constexpr size_t kProfileRecords = 65536; ///< 2 MiB
+
 struct Arguments {
   std::string input, configuration, trace, engine = "func";
   std::vector<std::string> set, dump, show;
   bool plain = false, lockstep = false;
   WaveArguments waves;
+  std::string profile;
 };
 
 npu::Binary readProgram(const std::string& path,
@@ -110,13 +113,30 @@ std::unique_ptr<npu::Device> makeDevice(const Arguments& arguments,
   if (arguments.engine == "rtl" && !arguments.trace.empty())
     fail(kBadInput, "--trace {}: --engine rtl knows no checksums", arguments.trace);
   arguments.waves.check(arguments.engine);
+  if (!arguments.profile.empty() && (arguments.engine != "rtl" || arguments.lockstep))
+    fail(kBadInput,
+         "--profile {}: --engine rtl writes records, and not in lockstep: their bursts "
+         "take cycles that the model does not have",
+         arguments.profile);
   if (arguments.engine == "func")
     return npu::makeFunctionalDevice(configuration, std::move(options));
   npu::TimedOptions timed;
   timed.functional = std::move(options);
   timed.isLockstep = arguments.lockstep;
   timed.waves = arguments.waves.options();
+  if (!arguments.profile.empty()) timed.profileRecords = kProfileRecords;
   return npu::makeRtlDevice(configuration, std::move(timed));
+}
+
+/// The records of marked instructions as CSV.
+void writeProfile(const std::string& path, const npu::RunReport& run, Console& console) {
+  std::string text = "instruction,engine,tag,start,done\n";
+  for (const npu::ProfileRecord& record : run.profile)
+    text += fmt::format("{},{},{},{},{}\n", record.instruction, npu::engineName(record.engine),
+                        record.tag, record.start, record.done);
+  check(writeFile(path, text.data(), text.size()), kWorkFailed);
+  if (run.profileLost)
+    console.note("{}: {} marked instructions have no record", path, run.profileLost);
 }
 
 void runProgram(const Arguments& arguments, Console& console) {
@@ -158,6 +178,7 @@ void runProgram(const Arguments& arguments, Console& console) {
     check(writeFile(path, memory[region].data(), memory[region].size()), kWorkFailed);
   if (!arguments.trace.empty())
     check(writeFile(arguments.trace, trace.data(), trace.size()), kWorkFailed);
+  if (!arguments.profile.empty()) writeProfile(arguments.profile, run, console);
   console.printText(countersText(run));
   if (console.wantsJson()) {
     Json report = console.report("npu_run");
@@ -202,6 +223,10 @@ void addNpuRun(CLI::App* npu, Console& console) {
   command
       ->add_option("--trace", arguments->trace,
                    "what each instruction wrote, as CSV (docs/reference/npu_trace.md)")
+      ->type_name("FILE");
+  command
+      ->add_option("--profile", arguments->profile,
+                   "with --engine rtl: the records of instructions with `mark`, as CSV")
       ->type_name("FILE");
   command->add_flag("--plain", arguments->plain, "without AVX2, which gives the same bits");
   addJsonOption(command, console);
