@@ -7,7 +7,8 @@
 namespace candela::conformance {
 
 Port::Port(std::string backend, runtime::plugin::Options options)
-    : backend_(std::move(backend)), options_(std::move(options)) {}
+    : backend_(std::move(backend)), name_(text::parseDeviceName(backend_)),
+      options_(std::move(options)) {}
 
 Result<cdl_backend_query_fn> Port::query() {
   if (backend_ == "soft") return mutants::softQueryFor(options_);
@@ -26,7 +27,7 @@ Result<std::shared_ptr<runtime::plugin::Plugin>> Port::plugin() {
   if (plugin_) return plugin_;
   CDL_ASSIGN(plugin_, backend_ == "soft" ? runtime::plugin::Plugin::fromQuery(
                                                mutants::softQueryFor(options_), backend_)
-                                         : runtime::plugin::findPlugin(backend_));
+                                         : runtime::plugin::findPlugin(name_.backend));
   return plugin_;
 }
 
@@ -34,7 +35,7 @@ Result<std::shared_ptr<runtime::plugin::Device>> Port::device() {
   CDL_TRY(deviceFailure_);
   if (device_) return device_;
   CDL_ASSIGN(const std::shared_ptr<runtime::plugin::Plugin> loaded, plugin());
-  CDL_ASSIGN(device_, loaded->open(0, options_));
+  CDL_ASSIGN(device_, loaded->open(name_.index, options_));
   return device_;
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "core/runtime/plugin/plugin.h"
+#include "core/support/text/name.h"
 
 namespace candela::conformance {
 
@@ -10,18 +11,20 @@ namespace candela::conformance {
 /// is asked for.
 class Port {
 public:
-  /// "reference", "soft", or a plugin by name or path; options of its device.
+  /// "reference", "soft", or a plugin by name or path, with :N for its device N; options of it.
   explicit Port(std::string backend, runtime::plugin::Options options = {});
 
   const std::string& backend() const { return backend_; }
   const runtime::plugin::Options& options() const { return options_; }
   bool isReference() const { return backend_ == "reference"; }
+  /// Which of the plugin's devices is under test.
+  uint32_t deviceIndex() const { return name_.index; }
 
   /// Its one symbol.
   Result<cdl_backend_query_fn> query();
   /// The negotiated table.
   Result<std::shared_ptr<runtime::plugin::Plugin>> plugin();
-  /// Its first device, opened once.
+  /// The device under test, opened once.
   Result<std::shared_ptr<runtime::plugin::Device>> device();
   /// What a graph is compiled for: the device; nothing for the reference.
   Result<std::vector<std::shared_ptr<runtime::plugin::Device>>> devices();
@@ -36,6 +39,7 @@ public:
 private:
   Status queryFailure_, deviceFailure_;
   std::string backend_;
+  text::DeviceName name_;
   runtime::plugin::Options options_;
   std::shared_ptr<runtime::plugin::Plugin> plugin_;
   std::shared_ptr<runtime::plugin::Device> device_;

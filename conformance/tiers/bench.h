@@ -105,7 +105,7 @@ public:
   bool compiles() const { return device_->compiles(); }
   /// The same device, opened once more.
   Result<std::shared_ptr<runtime::plugin::Device>> another() const {
-    return plugin_->open(0, device_->options());
+    return plugin_->open(device_->index(), device_->options());
   }
   const capabilities::Target& target() const { return device_->target(); }
   uint64_t alignment(uint32_t space = 0) const;

@@ -46,7 +46,7 @@ Status addPartition(Attempt& attempt, const program::Program& program,
                     runtime::session::Refusal* refusal = nullptr) {
   runtime::bundle::BundlePartition& partition = attempt.bundle.partitions.emplace_back();
   if (device) {
-    partition.backend = device->plugin().name();
+    partition.backend = device->id();
     partition.backendVersion = device->plugin().version();
     partition.options = device->options();
   }
@@ -289,7 +289,7 @@ private:
         placement.node = node->userName();
         placement.op =
             fmt::format("{} {}", graph::shownOp(*node), elemName(node->result()->type.elem));
-        placement.on = onHost ? "host" : devices_[part.target]->plugin().name();
+        placement.on = onHost ? "host" : devices_[part.target]->id();
         placement.cls = classOf(onHost, instrs.emulated.empty());
         placement.why = onHost ? whyHost(partitioning, *node) : whyHere(instrs);
         if (const std::string note = graph::passes::integerNote(*node); !note.empty())
@@ -320,7 +320,7 @@ private:
     for (size_t t = 0;
          found != partitioning.assessments.end() && t < devices_.size() && t < found->second.size();
          ++t)
-      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", devices_[t]->plugin().name(),
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", devices_[t]->id(),
                           found->second[t].detail);
     return text.empty() ? "host executor" : text;
   }
@@ -358,10 +358,20 @@ std::vector<runtime::bundle::KeptValue> keepValues(graph::Graph& graph) {
   return kept;
 }
 
+/// A bundle names devices, so that each may be there once.
+static Status checkDistinct(std::span<const std::shared_ptr<runtime::plugin::Device>> devices) {
+  std::set<std::string> seen;
+  for (const auto& device : devices)
+    if (!seen.insert(device->id()).second)
+      return badArgument("backend {} is named twice", device->id());
+  return Status::ok();
+}
+
 Result<std::unique_ptr<runtime::session::Session>>
 compile(graph::Graph graph, const std::string& modelName,
         std::span<const std::shared_ptr<runtime::plugin::Device>> devices,
         const CompileOptions& options) {
+  CDL_TRY(checkDistinct(devices));
   return Compiler(std::move(graph), modelName, devices, options).compile();
 }
 
@@ -406,7 +416,7 @@ compileProgram(program::Program program, const std::string& modelName,
     const program::Instr& instr = program.instrs[i];
     bundle.placement.push_back(
         {instr.provenance.empty() ? fmt::format("[{}]", i + 1) : instr.provenance[0].node,
-         std::string(program::kindName(instr.kind)), device ? device->plugin().name() : "host", "",
+         std::string(program::kindName(instr.kind)), device ? device->id() : "host", "",
          classOf(!device, made.runners[0]->support()[i + 1] == capabilities::Support::native)});
   }
   CDL_TRY(runtime::bundle::verifyBundle(bundle));

@@ -217,16 +217,15 @@ Result<std::vector<std::shared_ptr<runtime::plugin::Device>>> openDevices(const 
   std::set<std::string> served;
   for (const std::string& name : request.backends) {
     if (name == "soft" || name == "reference") continue;
-    CDL_ASSIGN(const std::shared_ptr<runtime::plugin::Plugin> plugin,
-               runtime::plugin::findPlugin(name));
+    CDL_ASSIGN(const runtime::plugin::FoundDevice found, runtime::plugin::findDevice(name));
     runtime::plugin::Options options;
-    for (const std::string& key : {std::string(), plugin->name()}) {
+    for (const std::string& key : {std::string(), found.plugin->name(), found.id()}) {
       const auto at = request.options.find(key);
       if (at == request.options.end()) continue;
       served.insert(key);
       for (const auto& [option, value] : at->second) options[option] = value;
     }
-    CDL_ASSIGN(std::shared_ptr<runtime::plugin::Device> device, plugin->open(0, options));
+    CDL_ASSIGN(std::shared_ptr<runtime::plugin::Device> device, found.open(options));
     devices.push_back(std::move(device));
   }
   for (const auto& [backend, options] : request.options)

@@ -106,8 +106,10 @@ Status verifyPartition(const Bundle& bundle, size_t index) {
   const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
   if (executions(image) > kMaxExecutions)
     return badModel("partition {} runs more than {} instructions", index, kMaxExecutions);
-  if (!partition.backend.empty() && !text::isBackendName(partition.backend))
-    return badModel("partition {}: backend '{}' is no name of [a-z0-9_]", index, partition.backend);
+  if (!partition.backend.empty() &&
+      !text::isBackendName(text::parseDeviceName(partition.backend).backend))
+    return badModel("partition {}: backend '{}' is no name of [a-z0-9_], with :N behind it or not",
+                    index, partition.backend);
   if (partition.executable.size() && partition.backend.empty())
     return badModel("partition {} has an executable, but no backend", index);
   if (partition.executable.size()) return Status::ok(); // it holds its constants

@@ -52,7 +52,7 @@ struct KeptValue {
 
 /// One Program for one backend.
 struct BundlePartition {
-  std::string backend; ///< empty: soft
+  std::string backend; ///< NAME or NAME:N, of its device N; empty: soft
   std::string backendVersion;
   std::map<std::string, std::string> options;
   Bytes image; ///< the flat image of cdl.h

@@ -171,7 +171,7 @@ Result<std::shared_ptr<Device>> Plugin::open(uint32_t index, const Options& opti
   cdl_device_t* handle = nullptr;
   CDL_TRY(callSlot(name(), CDL_SLOT(table_, device_open), &host(), index, list.data(),
                    static_cast<uint32_t>(list.size()), &handle));
-  std::shared_ptr<Device> device(new Device(shared_from_this()));
+  std::shared_ptr<Device> device(new Device(shared_from_this(), index));
   device->options_ = options;
   device->handle_ = handle;
   if (!handle) return failure(Code::internal, "{}: device_open succeeded without a device", name());

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "core/compiler/capabilities/target.h"
+#include "core/support/text/name.h"
 
 /// Backends behind the C ABI: finding, negotiating, and objects that free themselves. Nothing here
 /// knows an IR.
@@ -32,7 +33,7 @@ public:
   }
   const cdl_plugin_t& table() const { return table_; }
 
-  /// Opens a device after its options were checked against the schema, and its capability table
+  /// Opens device `index` after its options were checked against the schema, and its capability table
   /// too.
   Result<std::shared_ptr<Device>> open(uint32_t index, const Options& options);
   /// Whether options that a file holds may be passed on: a text that is no list of words or number
@@ -55,6 +56,21 @@ Result<std::shared_ptr<Plugin>> findPlugin(const std::string& nameOrPath);
 /// the plugin path: $CANDELA_PLUGIN_PATH (colons, absolute), then lib/candela beside the program's
 /// folder and beside this library.
 Result<std::shared_ptr<Plugin>> findPluginNamed(const std::string& name);
+/// A device that can be opened.
+struct FoundDevice {
+  std::shared_ptr<Plugin> plugin;
+  uint32_t index = 0;
+
+  std::string id() const { return text::deviceNameText(plugin->name(), index); }
+  Result<std::shared_ptr<Device>> open(const Options& options) const {
+    return plugin->open(index, options);
+  }
+};
+/// What whoever runs the program says: NAME, NAME:N, or a path, which may end with :N too. Failure:
+/// not_found; a number of no device is open()'s.
+Result<FoundDevice> findDevice(const std::string& nameOrPath);
+/// What a file says: NAME or NAME:N.
+Result<FoundDevice> findDeviceNamed(const std::string& name);
 /// Names or paths of everything that findPlugin would find, sorted; files that do not load are left
 /// in.
 std::vector<std::string> listPlugins();
@@ -95,6 +111,9 @@ public:
   ~Device();
 
   const Plugin& plugin() const { return *plugin_; }
+  uint32_t index() const { return index_; }
+  /// "NAME", or "NAME:N" of the backend's device N: what --backend, bundles and reports call it.
+  std::string id() const { return text::deviceNameText(plugin_->name(), index_); }
   const cdl_plugin_t& table() const { return plugin_->table(); }
   cdl_device_t* handle() const { return handle_; }
   const capabilities::Target& target() const { return *target_; }
@@ -121,8 +140,10 @@ public:
 
 private:
   friend class Plugin;
-  explicit Device(std::shared_ptr<Plugin> plugin) : plugin_(std::move(plugin)) {}
+  Device(std::shared_ptr<Plugin> plugin, uint32_t index)
+      : plugin_(std::move(plugin)), index_(index) {}
   std::shared_ptr<Plugin> plugin_;
+  uint32_t index_;
   cdl_device_t* handle_ = nullptr;
   std::optional<capabilities::Target> target_;
   Options options_;

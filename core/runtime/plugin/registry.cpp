@@ -106,6 +106,17 @@ Result<std::shared_ptr<Plugin>> findPluginNamed(const std::string& name) {
                  "no backend named '{}'; there are {}; more by CANDELA_PLUGIN_PATH", name, all);
 }
 
+Result<FoundDevice> findDevice(const std::string& nameOrPath) {
+  const text::DeviceName name = text::parseDeviceName(nameOrPath);
+  CDL_ASSIGN(std::shared_ptr<Plugin> plugin, findPlugin(name.backend));
+  return FoundDevice{std::move(plugin), name.index};
+}
+Result<FoundDevice> findDeviceNamed(const std::string& text) {
+  const text::DeviceName name = text::parseDeviceName(text);
+  CDL_ASSIGN(std::shared_ptr<Plugin> plugin, findPluginNamed(name.backend));
+  return FoundDevice{std::move(plugin), name.index};
+}
+
 std::vector<std::string> listPlugins() {
   std::set<std::string> names;
   {

@@ -22,12 +22,11 @@ Session::create(bundle::Bundle bundle, std::span<const std::shared_ptr<plugin::D
   for (const bundle::BundlePartition& partition : bundle.partitions) {
     std::shared_ptr<plugin::Device> device;
     for (const std::shared_ptr<plugin::Device>& candidate : open)
-      if (candidate->plugin().name() == partition.backend) device = candidate;
+      if (candidate->id() == partition.backend) device = candidate;
     if (!device && !partition.backend.empty()) {
-      CDL_ASSIGN(std::shared_ptr<plugin::Plugin> plugin,
-                 plugin::findPluginNamed(partition.backend));
-      CDL_TRY(plugin->checkStoredOptions(partition.options));
-      CDL_ASSIGN(device, plugin->open(0, partition.options));
+      CDL_ASSIGN(const plugin::FoundDevice found, plugin::findDeviceNamed(partition.backend));
+      CDL_TRY(found.plugin->checkStoredOptions(partition.options));
+      CDL_ASSIGN(device, found.open(partition.options));
       open.push_back(device);
     }
     CDL_ASSIGN(std::unique_ptr<Runner> runner, makeRunner(bundle, partition, device));

@@ -179,7 +179,7 @@ public:
       const Binding option = parseBinding("--option", text);
       options[option.name.substr(option.name.find('.') + 1)] = option.value;
     }
-    device_ = check(check(runtime::plugin::findPlugin(backend))->open(0, options));
+    device_ = check(check(runtime::plugin::findDevice(backend)).open(options));
     if (device_->compiles()) nativeOnly_ = device_->target().nativeOnly();
   }
   const capabilities::Target& target() const {

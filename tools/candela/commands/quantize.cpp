@@ -110,8 +110,8 @@ devicesOf(const std::string& backends, const std::vector<std::string>& options) 
   std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   for (const std::string& name : splitList(backends)) {
     if (name == "soft") continue;
-    const auto plugin = check(runtime::plugin::findPlugin(name));
-    devices.push_back(check(plugin->open(0, optionsOf(options, plugin->name()))));
+    const auto found = check(runtime::plugin::findDevice(name));
+    devices.push_back(check(found.open(optionsOf(options, found))));
   }
   return devices;
 }
@@ -119,7 +119,7 @@ devicesOf(const std::string& backends, const std::vector<std::string>& options) 
 /// Where the models run that are measured: a missing default is no error.
 std::vector<std::shared_ptr<runtime::plugin::Device>> runDevices(const Arguments& a,
                                                                  bool isDefault) {
-  if (isDefault && !runtime::plugin::findPlugin(a.runOn)) return {};
+  if (isDefault && !runtime::plugin::findDevice(a.runOn)) return {};
   return devicesOf(a.runOn, {});
 }
 

@@ -62,7 +62,7 @@ void checkDevices(const std::vector<std::shared_ptr<runtime::plugin::Device>>& d
         fail(kBadInput,
              "--backend {}: it computes on '{}', a local memory: debug runs instructions on "
              "memory, not tiles",
-             device->plugin().name(), name);
+             device->id(), name);
 }
 
 /// The largest difference of the whole run's outputs from the steps', over the largest value of the
@@ -113,7 +113,7 @@ Compiled compileIn(Hunt& hunt, const std::vector<sdk::Port>& inputPorts) {
           Json answer = {{"ms", millisecondsSince(start)}, {"names", Json::array()}};
           check(runtime::bundle::saveBundle(session->bundle(), file.path()), kWorkFailed);
           answer["placement"] = Json::parse(driver::placementJson(session->bundle()));
-          for (const auto& device : devices) answer["names"].push_back(device->plugin().name());
+          for (const auto& device : devices) answer["names"].push_back(device->id());
           return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
         },
         hunt.question.limitSeconds);
@@ -142,7 +142,7 @@ std::vector<Finding> stepIn(const Hunt& hunt, Stepper& stepper, bool all, const 
       [&] {
         std::ofstream out(log.path());
         Stepper::Devices devices;
-        for (const auto& device : openAll(hunt)) devices[device->plugin().name()] = device;
+        for (const auto& device : openAll(hunt)) devices[device->id()] = device;
         std::shared_ptr<runtime::plugin::Device> against;
         if (hunt.question.against && !hunt.question.against->isHost())
           against = hunt.question.against->open();

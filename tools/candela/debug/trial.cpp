@@ -136,18 +136,18 @@ std::shared_ptr<runtime::plugin::Device> BackendSpec::open(bool planOnly) const 
     const Binding option = parseBinding("--option", text);
     all[option.name.substr(option.name.find('.') + 1)] = option.value; // npos + 1 is 0
   }
-  std::shared_ptr<runtime::plugin::Plugin> plugin;
+  runtime::plugin::FoundDevice found;
   if (name == "soft")
-    plugin =
+    found.plugin =
         check(runtime::plugin::Plugin::fromQuery(conformance::mutants::softQueryFor(all), name));
   else
-    plugin = check(runtime::plugin::findPlugin(name));
+    found = check(runtime::plugin::findDevice(name));
   if (planOnly) {
     conformance::Port port(name, all);
     realQuery = check(port.query());
-    plugin = check(runtime::plugin::Plugin::fromQuery(planningQuery, name));
+    found.plugin = check(runtime::plugin::Plugin::fromQuery(planningQuery, name));
   }
-  return check(plugin->open(0, optionsOf(options, plugin->name())));
+  return check(found.open(optionsOf(options, found)));
 }
 
 std::string_view kindName(Finding::Kind kind) {

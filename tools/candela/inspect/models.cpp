@@ -82,7 +82,7 @@ std::set<std::string> addClaims(Page& page, const std::string& path, const std::
   std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   for (const std::string& name : splitList(backends))
     if (name != "soft" && name != "reference")
-      devices.push_back(check(check(runtime::plugin::findPlugin(name))->open(0, {})));
+      devices.push_back(check(check(runtime::plugin::findDevice(name)).open({})));
   const import::ClaimOp ask = check(driver::claimBy(devices));
   PageTable table{
       "operators of backends", {"node", "op", "claimed by", "results", "other form"}, {}};

@@ -15,8 +15,8 @@ std::vector<std::shared_ptr<runtime::plugin::Device>> openDevices(const ModelOpt
       fail(kBadInput,
            "--backend reference: the reference runs graphs as they are, there is nothing to lower");
     if (name == "soft") continue;
-    const auto plugin = check(runtime::plugin::findPlugin(name));
-    devices.push_back(check(plugin->open(0, optionsOf(options.options, plugin->name()))));
+    const auto found = check(runtime::plugin::findDevice(name));
+    devices.push_back(check(found.open(optionsOf(options.options, found))));
   }
   checkBackendOptions(options.options, devices);
   return devices;
@@ -38,7 +38,7 @@ LoweredModel lowerModel(const ModelOptions& options, driver::CompileOptions comp
   for (const auto& device : devices) {
     if (device->compiles()) nativeOnly.push_back(device->target().nativeOnly());
     targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
-    lowered.backends.push_back(device->plugin().name());
+    lowered.backends.push_back(device->id());
   }
   for (const auto& device : devices)
     lowered.bandBytes.push_back(options.noGroups ? 0 : driver::bandBytesOf(*device));
