@@ -116,10 +116,25 @@ std::string outputOf(const Command& command, const fs::path& folder) {
 
 Command verilate(const RtlLibrary::Places& places, const std::vector<std::string>& parameters) {
   const fs::path rtl = places.sources / "rtl";
-  Command command{places.verilator, "--cc",    "-O3",      "--x-initial", "unique",
-                  "--x-assign",     "unique",  "--assert", "--prefix",    "Vcdl_npu",
-                  "--top-module",   "cdl_npu", "--Mdir",   "verilated",   "-Wno-fatal",
-                  "--output-split", "40000"};
+  Command command{places.verilator,
+                  "--cc",
+                  "-O3",
+                  "--x-initial",
+                  "unique",
+                  "--x-assign",
+                  "unique",
+                  "--assert",
+                  "--prefix",
+                  "Vcdl_npu",
+                  "--top-module",
+                  "cdl_npu",
+                  "--Mdir",
+                  "verilated",
+                  "-Wno-fatal",
+                  "--output-split",
+                  "40000",
+                  "--output-split-cfuncs",
+                  "4000"};
   command.insert(command.end(), parameters.begin(), parameters.end());
   for (const char* folder :
        {"prim", "matrix", "requant", "vector", "dma", "scratchpad", "command", "top"}) {

@@ -22,7 +22,8 @@ void ModelOptions::addTo(CLI::App* command, const std::string& kinds) {
 void ModelOptions::addCompilingTo(CLI::App* command) {
   command
       ->add_option("--backend", backends,
-                   "backends by name or path, the first one first (default soft)")
+                   "backends by name or path, the first one first; :N behind one is its device N "
+                   "(default soft)")
       ->type_name("B[,B2...]");
   addRepeated(command, "--shape", shapes, "the shape of an input: images=1x3x224x224", "NAME=DIMS");
   addRepeated(command, "--dim", dims, "the value of a symbolic dimension: N=1", "NAME=VALUE");
