@@ -345,7 +345,8 @@ std::vector<Case> expand(const Probes& probes, const Selection& selection, const
     const auto plugin = port.plugin();
     if (!plugin) return CaseResult::of(plugin.status());
     if (const Status opens = port.opens(); !opens) return CaseResult::of(opens);
-    const auto device = probes.ownDevice ? (*plugin)->open(port.deviceIndex(), port.options()) : port.device();
+    const auto device =
+        probes.ownDevice ? (*plugin)->open(port.deviceIndex(), port.options()) : port.device();
     if (!device) return CaseResult::of(device.status());
     Bench bench(*plugin, *device);
     const auto row = std::ranges::find_if(

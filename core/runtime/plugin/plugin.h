@@ -33,8 +33,8 @@ public:
   }
   const cdl_plugin_t& table() const { return table_; }
 
-  /// Opens device `index` after its options were checked against the schema, and its capability table
-  /// too.
+  /// Opens device `index` after its options were checked against the schema, and its capability
+  /// table too.
   Result<std::shared_ptr<Device>> open(uint32_t index, const Options& options);
   /// Whether options that a file holds may be passed on: a text that is no list of words or number
   /// may name a file, which the plugin would read or write. Failure: refused, naming the option.

@@ -20,8 +20,8 @@ struct DeviceName {
   uint32_t index = 0;
 };
 
-/// "NAME" is the backend's first device, "NAME:N" its device N. A colon with anything else behind it
-/// belongs to the name.
+/// "NAME" is the backend's first device, "NAME:N" its device N. A colon with anything else behind
+/// it belongs to the name.
 inline DeviceName parseDeviceName(std::string_view text) {
   const size_t colon = text.rfind(':');
   if (colon != std::string_view::npos)

@@ -5,7 +5,8 @@
 
 namespace candela::tool {
 
-/// Whether an option of BACKEND.KEY=VALUE is a device's: BACKEND is its plugin, or the device alone.
+/// Whether an option of BACKEND.KEY=VALUE is a device's: BACKEND is its plugin, or the device
+/// alone.
 inline bool isFor(std::string_view backend, const std::string& plugin, const std::string& id) {
   return backend == plugin || backend == id;
 }
