@@ -10,6 +10,9 @@ namespace candela::rtl {
 namespace {
 using namespace npu;
 
+/// What a run may take: so many times what the model says, and cycles more.
+constexpr int64_t kMostTimes = 4, kMostCycles = 100000;
+
 /// Answers in a random time, in the order of asking of each requester.
 class RandomMemory : public MemoryPort {
 public:
@@ -119,6 +122,7 @@ Result<NpuComparison> compareNpu(const Configuration& configuration, const Binar
 
   Lockstep lockstep(binary, times);
   RtlRunOptions rtl;
+  rtl.maxCycles = kMostTimes * time->cycles + kMostCycles; // hardware with a fault may never end
   if (options.hasRandomMemory) rtl.memory = &rtlMemory;
   rtl.onEvent = [&](const RtlEvent& event) { return lockstep.take(event); };
   const std::unique_ptr<RtlTop> top = library.make(static_cast<int>(options.seed));

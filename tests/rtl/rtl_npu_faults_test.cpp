@@ -18,6 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr int kSeed = 20261127;
+constexpr int64_t kMostCycles = 100000; ///< of a program here, should the hardware never end
 constexpr uint32_t kInstructionFault = 1 + static_cast<uint32_t>(FaultKind::kInstruction);
 constexpr uint32_t kBusFault = 1 + static_cast<uint32_t>(FaultKind::kBus);
 
@@ -47,7 +48,8 @@ struct Loaded {
     const std::vector<std::span<std::byte>> spans(regions.begin(), regions.end());
     memory = memoryOf(binary, placement, spans);
   }
-  Result<RtlResult> run(RtlTop& top, const RtlRunOptions& options = {}) {
+  Result<RtlResult> run(RtlTop& top, RtlRunOptions options = {}) {
+    options.maxCycles = kMostCycles;
     return runRtl(top, bench4(), binary, placement, memory, options);
   }
   /// The fault of the functional model.
