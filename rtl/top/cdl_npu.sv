@@ -537,18 +537,28 @@ module cdl_npu #(
     .pc_o    (fault_pc)
   );
 
+  // Of words of load and store, which have it in the same place, the region. Here, since Yosys reads no struct within a generate block.
+  logic [Engines*4-1:0] regions;
+  cdl_npu_isa_pkg::insn_load_t transfer;
+  always_comb begin
+    for (int unsigned e = 0; e < Engines; e++) begin
+      transfer          = insn_word[e*WordBits +: WordBits];
+      regions[e*4 +: 4] = transfer.region_f;
+    end
+  end
+
   // ---- Load channels ----
   for (genvar i = 0; i < LoadChannels; i++) begin : gen_load
     localparam int unsigned E = Load0 + i, Port = 1 + i, Reads = 7 + 2*i, WritesTo = 8 + 2*i;
-    cdl_npu_isa_pkg::insn_load_t insn;
-    assign insn = insn_word[E*WordBits +: WordBits];
+    logic [31:0] region;
+    assign region = 32'(regions[E*4 +: 4]);
     cdl_npu_transfer_check u_check (
       .clk_i, .rst_ni(core_rst_n),
       .insn_valid_i   (insn_valid[E]),
       .word_i         (insn_word[E*WordBits +: WordBits]),
       .desc_i         (insn_desc[E*DescriptorBits +: DescriptorBits]),
-      .region_bytes_i (region_bytes[32'(insn.region_f)*32 +: 32]),
-      .region_flags_i (region_flags[32'(insn.region_f)*4 +: 4]),
+      .region_bytes_i (region_bytes[region*32 +: 32]),
+      .region_flags_i (region_flags[region*4 +: 4]),
       .bad_o          (check_bad[E]),
       .code_o         (check_code[E*CodeBits +: CodeBits])
     );
@@ -560,7 +570,7 @@ module cdl_npu #(
       .insn_ready_o  (insn_ready[E]),
       .word_i        (insn_word[E*WordBits +: WordBits]),
       .desc_i        (insn_desc[E*DescriptorBits +: DescriptorBits]),
-      .base_i        (region_base[32'(insn.region_f)*64 +: AddrWidth]),
+      .base_i        (region_base[region*64 +: AddrWidth]),
       .done_o        (done[E]),
       .req_valid_o   (req_valid[Port]),
       .req_ready_i   (req_ready[Port]),
@@ -597,7 +607,7 @@ module cdl_npu #(
     assign put_bytes[Port*BeatBytes +: BeatBytes]    = '0;
     assign put_data[Port*BeatBytes*8 +: BeatBytes*8] = '0;
     logic unused;
-    assign unused = ^{insn, insn_second[E*DescriptorBits +: DescriptorBits]};
+    assign unused = ^insn_second[E*DescriptorBits +: DescriptorBits];
   end
   for (genvar e = Load0 + LoadChannels; e < Store0; e++) begin : gen_no_load
     assign {check_bad[e], pad_bad[e], bus_bad[e], event_beat_o[e]} = '0;
@@ -607,15 +617,15 @@ module cdl_npu #(
   // ---- Store channels ----
   for (genvar i = 0; i < StoreChannels; i++) begin : gen_store
     localparam int unsigned E = Store0 + i, Port = 1 + LoadChannels + i, Reads = 7 + 2*LoadChannels + i;
-    cdl_npu_isa_pkg::insn_store_t insn;
-    assign insn = insn_word[E*WordBits +: WordBits];
+    logic [31:0] region;
+    assign region = 32'(regions[E*4 +: 4]);
     cdl_npu_transfer_check u_check (
       .clk_i, .rst_ni(core_rst_n),
       .insn_valid_i   (insn_valid[E]),
       .word_i         (insn_word[E*WordBits +: WordBits]),
       .desc_i         (insn_desc[E*DescriptorBits +: DescriptorBits]),
-      .region_bytes_i (region_bytes[32'(insn.region_f)*32 +: 32]),
-      .region_flags_i (region_flags[32'(insn.region_f)*4 +: 4]),
+      .region_bytes_i (region_bytes[region*32 +: 32]),
+      .region_flags_i (region_flags[region*4 +: 4]),
       .bad_o          (check_bad[E]),
       .code_o         (check_code[E*CodeBits +: CodeBits])
     );
@@ -627,7 +637,7 @@ module cdl_npu #(
       .insn_ready_o   (insn_ready[E]),
       .word_i         (insn_word[E*WordBits +: WordBits]),
       .desc_i         (insn_desc[E*DescriptorBits +: DescriptorBits]),
-      .base_i         (region_base[32'(insn.region_f)*64 +: AddrWidth]),
+      .base_i         (region_base[region*64 +: AddrWidth]),
       .done_o         (done[E]),
       .read_valid_o   (want[Reads]),
       .read_ready_i   (grant[Reads]),
@@ -657,7 +667,7 @@ module cdl_npu #(
     assign event_beat_o[E]   = put_valid[Port] && put_ready[Port];
     assign data_ready[Port]  = 1'b0;
     logic unused;
-    assign unused = ^{insn, insn_second[E*DescriptorBits +: DescriptorBits], data_valid[Port]};
+    assign unused = ^{insn_second[E*DescriptorBits +: DescriptorBits], data_valid[Port]};
   end
   for (genvar e = Store0 + StoreChannels; e < Matrix; e++) begin : gen_no_store
     assign {check_bad[e], pad_bad[e], bus_bad[e], event_beat_o[e]} = '0;
@@ -862,20 +872,18 @@ module cdl_npu #(
   assign channel_class[Profile*3 +: 3] = '0;
   for (genvar p = 1; p < Profile; p++) begin : gen_class
     localparam int unsigned E = p <= LoadChannels ? Load0 + p - 1 : Store0 + p - 1 - LoadChannels;
-    cdl_npu_isa_pkg::insn_load_t insn;
+    logic [31:0] region;
     logic [2:0] class_q;
-    assign insn = insn_word[E*WordBits +: WordBits];
+    assign region = 32'(regions[E*4 +: 4]);
     assign channel_class[p*3 +: 3] = class_q;
     always_ff @(posedge clk_i) begin
       if (insn_valid[E]) begin
-        class_q <= region_flags[32'(insn.region_f)*4 + 1 +: 3];
+        class_q <= region_flags[region*4 + 1 +: 3];
       end
     end
-    logic unused;
-    assign unused = ^insn;
   end
   // Of engines that are not there, and of the control processor, which has no queue.
   logic unused;
   assign unused = ^{program_base, profile_base, region_base, insn_word, insn_desc, insn_second, insn_valid, insn_ready, done, send_valid, stuck[0], take_ready,
-                    check_bad[0], check_code[CodeBits-1:0], pad_bad[0], data_ready, answer_valid, put_ready, pad_read, pad_moves};
+                    check_bad[0], check_code[CodeBits-1:0], pad_bad[0], data_ready, answer_valid, put_ready, pad_read, pad_moves, transfer, regions};
 endmodule
