@@ -1,38 +1,50 @@
-// What Yosys synthesizes, in an order in which each file follows what it needs. rtl/synth/synthesize.py takes each module as a top, with the
-// parameters that stand in it, or behind its file.
+// What Yosys reads: all of rtl/ but lint/, packages first. rtl/synth/synthesize.py synthesizes every module that stands here.
+rtl/generated/cdl_npu_cfg_pkg.sv
 rtl/generated/cdl_npu_isa_pkg.sv
 rtl/generated/cdl_npu_regs_pkg.sv
+rtl/generated/cdl_npu_trace_pkg.sv
+rtl/prim/cdl_npu_byte_fifo.sv
 rtl/prim/cdl_npu_delay.sv
 rtl/prim/cdl_npu_fifo.sv
-rtl/prim/cdl_npu_table.sv
-rtl/prim/cdl_npu_table.sv Int16=1
 rtl/prim/cdl_npu_interpolate.sv
-rtl/prim/cdl_npu_byte_fifo.sv
-rtl/matrix/cdl_npu_pe.sv
-rtl/matrix/cdl_npu_unpack.sv
+rtl/prim/cdl_npu_ram.sv
+rtl/prim/cdl_npu_table.sv
+rtl/matrix/cdl_npu_accumulators.sv
 rtl/matrix/cdl_npu_depthwise.sv
 rtl/matrix/cdl_npu_im2col.sv
+rtl/matrix/cdl_npu_matrix.sv
+rtl/matrix/cdl_npu_pe.sv
+rtl/matrix/cdl_npu_systolic_array.sv
+rtl/matrix/cdl_npu_unpack.sv
 rtl/matrix/cdl_npu_weight_walker.sv
-rtl/requant/cdl_npu_rescale.sv
-rtl/requant/cdl_npu_requant_lane.sv
-rtl/requant/cdl_npu_requant_lane.sv Int16=1
-rtl/requant/cdl_npu_requant_walker.sv
-rtl/requant/cdl_npu_requant_walker.sv Int16=1
-rtl/vector/cdl_npu_lanes_walker.sv
-rtl/vector/cdl_npu_pool_walker.sv
-rtl/vector/cdl_npu_vector_lane.sv
-rtl/vector/cdl_npu_vector_lane.sv Int16=1
-rtl/dma/cdl_npu_box_walker.sv
-rtl/dma/cdl_npu_dma_load.sv
-rtl/dma/cdl_npu_dma_store.sv
-rtl/dma/cdl_npu_burst_arbiter.sv
-rtl/dma/cdl_npu_transfer_check.sv
-rtl/dma/cdl_npu_axi_master.sv
-rtl/scratchpad/cdl_npu_port_adapter.sv
 rtl/matrix/cdl_npu_window_check.sv
 rtl/requant/cdl_npu_epilogue_check.sv
+rtl/requant/cdl_npu_requant.sv
+rtl/requant/cdl_npu_requant_lane.sv
+rtl/requant/cdl_npu_requant_walker.sv
+rtl/requant/cdl_npu_rescale.sv
 rtl/vector/cdl_npu_lanes_check.sv
-rtl/command/cdl_npu_word_check.sv
-rtl/command/cdl_npu_queue.sv
+rtl/vector/cdl_npu_lanes_walker.sv
+rtl/vector/cdl_npu_pool_walker.sv
+rtl/vector/cdl_npu_reduce.sv
+rtl/vector/cdl_npu_vector.sv
+rtl/vector/cdl_npu_vector_lane.sv
+rtl/dma/cdl_npu_axi_master.sv
+rtl/dma/cdl_npu_box_walker.sv
+rtl/dma/cdl_npu_burst_arbiter.sv
+rtl/dma/cdl_npu_dma_load.sv
+rtl/dma/cdl_npu_dma_store.sv
+rtl/dma/cdl_npu_transfer_check.sv
+rtl/scratchpad/cdl_npu_port_adapter.sv
+rtl/scratchpad/cdl_npu_scratchpad.sv
+rtl/command/cdl_npu_control.sv
+rtl/command/cdl_npu_counts.sv
 rtl/command/cdl_npu_faults.sv
+rtl/command/cdl_npu_fetch.sv
+rtl/command/cdl_npu_pmu.sv
+rtl/command/cdl_npu_profile.sv
+rtl/command/cdl_npu_queue.sv
 rtl/command/cdl_npu_registers.sv
+rtl/command/cdl_npu_semaphores.sv
+rtl/command/cdl_npu_word_check.sv
+rtl/top/cdl_npu.sv
