@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "executable.hpp"
+#include "simulator/timing/exact/buildable.h"
 
 namespace npu_sim {
 
@@ -40,9 +41,11 @@ public:
            "off: counts and time alone, by engine=fast unless it is accurate or exact; outputs are "
            "zero",
            "on|off", "on");
-    option("binary",
-           "folder that takes each program as NAME.npubin, which `candela npu` and platforms read",
-           "string", "");
+    option(
+        "binary",
+        "folder that takes each program as NAME.npubin, a network's second one as NAME.2.npubin, "
+        "which `candela npu` and platforms read",
+        "string", "");
     option("waves",
            "file that takes all signals of the hardware, with engine=rtl, as VCD; of a network's "
            "second program on: FILE.2, FILE.3, ...",
@@ -61,6 +64,9 @@ public:
       return cdl::error(CDL_INVALID_ARGUMENT,
                         "npu=" + options().get("npu") + ": " + configuration.message());
     configuration_ = *configuration;
+    // What no hardware can be has no time: its banks would never limit anything.
+    if (const npu::Outcome bad = npu::checkBuildable(configuration_))
+      return cdl::error(CDL_INVALID_ARGUMENT, "npu=" + options().get("npu") + ": " + bad->message);
     const int64_t reserved = reservedBytes(configuration_);
     if (configuration_.scratchpadBytes() <= reserved + 64)
       return cdl::error(CDL_INVALID_ARGUMENT,
@@ -171,8 +177,9 @@ private:
   cdl::Status make(const cdl_image_t* image, Compiled compiled,
                    std::unique_ptr<cdl::Executable>& executable) {
     RunOptions run = run_;
-    if (const int number = ++programs_; !run.waves.file.empty() && number > 1)
-      run.waves.file += "." + std::to_string(number);
+    run.number = ++programs_;
+    if (!run.waves.file.empty() && run.number > 1)
+      run.waves.file += "." + std::to_string(run.number);
     auto made = std::make_unique<NpuExecutable>(image, std::move(compiled), configuration_,
                                                 std::move(run), madeBy());
     cdl::Status status = made->prepare();
@@ -229,7 +236,7 @@ private:
 
   npu::Configuration configuration_;
   RunOptions run_;
-  std::atomic<int> programs_ = 0; ///< made so far, each with waves of its own
+  std::atomic<int> programs_ = 0; ///< made so far, each with files of its own
   std::mutex mutex_;
   std::array<uint64_t, 2> capacity_{}, taken_{}; ///< bytes, by space
 };

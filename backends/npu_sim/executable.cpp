@@ -115,6 +115,7 @@ cdl::Status NpuExecutable::prepare() {
   if (!status.isOk() || options_.binary.empty()) return status;
   std::string name = cdl_get_string(image_, image_->name);
   std::replace(name.begin(), name.end(), '/', '_');
+  if (options_.number > 1) name += "." + std::to_string(options_.number);
   const std::string path = options_.binary + "/" + name + ".npubin";
   std::error_code ignored; // the file says it
   std::filesystem::create_directories(options_.binary, ignored);

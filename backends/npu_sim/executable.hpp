@@ -16,6 +16,7 @@ struct RunOptions {
   npu::FunctionalOptions functional;
   std::string report; ///< file that takes a line of counts for each execution; empty: none
   std::string binary; ///< folder that takes the program; empty: none
+  int number = 1;     ///< of the program among those of its device: from 2 on part of file names
   /// file that takes a line for each instruction of each execution; empty: none
   std::string timeline;
   bool hasTime = false, hasData = true; ///< without data: counts and time alone, outputs are zero

@@ -174,7 +174,7 @@ TEST_F(Platform, AnswersNoOtherAccess) {
   EXPECT_EQ(system.access(false, 0, words, 3), tlm::TLM_ADDRESS_ERROR_RESPONSE);
   EXPECT_EQ(system.access(false, 0x1000, words, 4), tlm::TLM_ADDRESS_ERROR_RESPONSE);
   EXPECT_EQ(system.access(false, 0xffc, words, 8), tlm::TLM_ADDRESS_ERROR_RESPONSE);
-  EXPECT_EQ(system.access(true, 0x03c, words, 4), tlm::TLM_ADDRESS_ERROR_RESPONSE)
+  EXPECT_EQ(system.access(true, 0x050, words, 4), tlm::TLM_ADDRESS_ERROR_RESPONSE)
       << "between two registers";
   EXPECT_EQ(system.access(false, 0, words, 8), tlm::TLM_OK_RESPONSE) << "two at once";
   EXPECT_EQ(words[0], 0x43444c4eu);
