@@ -7,6 +7,7 @@ random programs, digits. A fault that none of them finds is a fault of the tests
 """
 
 import argparse
+import json
 import os
 import pathlib
 import shutil
@@ -103,10 +104,10 @@ def main():
     parser.add_argument("--candela", type=pathlib.Path, required=True)
     parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/npu_rtl_faults.json",
                         help="takes who found what, as JSON")
-    parser.add_argument("--only", help="faults whose name has this")
+    parser.add_argument("--only", help="faults whose name has this; of others the report keeps what it has")
     arguments = parser.parse_args()
     binaries = arguments.build / "tests/bin"
-    results = []
+    results = {}
     with tempfile.TemporaryDirectory(prefix="npu_rtl_faults.") as scratch:
         scratch = pathlib.Path(scratch)
         programs = scratch / "programs"
@@ -126,15 +127,17 @@ def main():
             by = finder(tests, os.environ | {"CANDELA_NPU_RTL": str(folder), "CANDELA_CACHE_DIR": str(cache)})
             shutil.rmtree(folder)
             test, says = by or (None, None)
-            results.append({"fault": fault[0], "file": fault[1], "found": by is not None, "by": test, "says": says})
+            results[fault[0]] = {"fault": fault[0], "file": fault[1], "found": by is not None, "by": test, "says": says}
             print(f"{number + 1}/{len(chosen)}  {fault[0]}: {'not found' if by is None else ': '.join(by)}", flush=True)
-    found = sum(result["found"] for result in results)
-    if not arguments.only:
-        nightly_report.write(arguments.report, {
-            "schema": SCHEMA, "date": nightly_report.now(), "machine": nightly_report.machine(), "passed": found == len(results),
-            "faults": len(results), "found": found, "results": results})
-    print(f"{found} of {len(results)} faults found")
-    return 0 if found == len(results) else 1
+    if arguments.only and arguments.report.exists():
+        results = {result["fault"]: result for result in json.loads(arguments.report.read_text())["results"]} | results
+    ordered = [results[fault[0]] for fault in FAULTS if fault[0] in results]
+    found = sum(result["found"] for result in ordered)
+    nightly_report.write(arguments.report, {
+        "schema": SCHEMA, "date": nightly_report.now(), "machine": nightly_report.machine(), "passed": found == len(ordered),
+        "faults": len(ordered), "found": found, "results": ordered})
+    print(f"{found} of {len(ordered)} faults found")
+    return 0 if found == len(ordered) else 1
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ namespace {
 using namespace candela;
 using namespace candela::npu;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -199,6 +200,26 @@ TEST(NpuReset, LeavesNothingBehind) {
     ASSERT_EQ(second->cycles, expected->cycles) << "reset in cycle " << at;
     ASSERT_EQ(again.memory, whole.memory) << "reset in cycle " << at;
   }
+}
+
+/// Which random multipliers hardly ever meet.
+TEST(NpuValues, HalvesAreRoundedToEven) {
+  Loaded loaded(assembled(R"(
+load region=0 far=0 dst=0 d=d0 signal=s0:1
+desc d1 lanes run=16 len1=1 len2=1 a_type=i8 out_type=i8
+desc d2 rescale a_mult=1 shift=1 low=-128 high=127
+vunary a=0 b=0 dst=0x40 d=d1 fn=rescale wait=s0:1 signal=s1:1
+store region=2 far=0 src=0x40 d=d0 wait=s1:1
+halt
+)"));
+  const std::unique_ptr<RtlTop> top = library().make(kSeed);
+  const Result<RtlResult> result = loaded.run(*top);
+  ASSERT_TRUE(result) << result.message();
+  ASSERT_EQ(result->status, kRtlHalted);
+  std::vector<int> values;
+  for (int i = 0; i < 16; ++i)
+    values.push_back(static_cast<int>(loaded.memory[loaded.placement.bases[2] + i]));
+  EXPECT_THAT(values, ElementsAre(0, 1, 2, 2, 2, 3, 4, 4, 4, 5, 6, 6, 6, 7, 8, 8));
 }
 
 /// But of cycles, which the functional model has not.
