@@ -37,6 +37,11 @@ constexpr Extra kExtras[] = {
     {RtlLibrary::Kind::kCounts, "--coverage-line", "verilated_cov.cpp", "VM_COVERAGE"},
 };
 
+/// From this many multipliers on the hardware runs on two threads: at 64 x 32 on two processors 2.4
+/// times as fast (45 and 19 kcycles/s, digits on edge4t, AMD EPYC), at 16 x 16 1.2 times for 1.6
+/// times the processor time.
+constexpr int64_t kThreadedArray = 1024;
+
 /// FNV-1a of 64 bits.
 uint64_t hashOf(std::string_view bytes, uint64_t hash = 0xcbf29ce484222325) {
   for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
@@ -247,8 +252,12 @@ fs::path folderOf(const RtlLibrary::Places& places, uint64_t key) {
 Result<std::vector<std::string>> parametersOf(const Configuration& configuration,
                                               RtlLibrary::Kind kind) {
   Result<std::vector<std::string>> parameters = rtlParameters(configuration);
+  if (!parameters) return parameters;
   for (const Extra& extra : kExtras)
-    if (parameters && extra.kind == kind) parameters->push_back(extra.argument);
+    if (extra.kind == kind) parameters->push_back(extra.argument);
+  const bool isLarge = configuration.rows() * configuration.columns() >= kThreadedArray;
+  if (isLarge && std::thread::hardware_concurrency() >= 2)
+    parameters->insert(parameters->end(), {"--threads", "2"});
   return parameters;
 }
 

@@ -43,7 +43,7 @@ public:
   ~RtlLibrary();
 
   /// An NPU whose registers without a reset begin with random bits of `seed`; the library must
-  /// outlive it.
+  /// outlive it. Null: the system gives no memory, or no threads.
   std::unique_ptr<RtlTop> make(int seed) const { return std::unique_ptr<RtlTop>(make_(seed)); }
 
 private:

@@ -158,6 +158,7 @@ private:
       options.waves = {&*waves, wanted.from, wanted.to};
     }
     const std::unique_ptr<RtlTop> top = library_->make(kSeed);
+    if (!top) return error("engine rtl: the system gives no memory or no threads for the hardware");
     const Result<RtlResult> result =
         runRtl(*top, configuration(), program(), placement, memory, options);
     if (!result) return error("{}", result.message());
