@@ -6,6 +6,7 @@
 #include "conformance/workers.h"
 #include "core/support/file.h"
 #include "core/support/hash.h"
+#include "core/support/text/name.h"
 
 namespace candela::conformance::report {
 namespace {
@@ -64,7 +65,7 @@ Status givenUp(const char* slot, const Told& told) {
 } // namespace
 
 Result<std::string> pluginFileOf(const std::string& backend) {
-  if (isPath(backend)) return backend;
+  if (isPath(backend)) return text::parseDeviceName(backend).backend;
   Port port(backend);
   CDL_ASSIGN(const Candidate candidate, describeCandidate(port));
   return candidate.file;

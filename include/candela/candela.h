@@ -92,8 +92,8 @@ typedef struct {
 typedef struct {
   uint32_t struct_size;    /* sizeof(candela_options_t): set by CANDELA_OPTIONS_INIT */
   uint32_t flags;          /* CANDELA_FLAG_* */
-  const char* backends;    /* "acme,soft": names or paths, the first one first. NULL: "soft".
-                              "reference": the oracle */
+  const char* backends;    /* "acme,soft": names or paths, the first one first; "acme:1" is its
+                              device 1. NULL: "soft". "reference": the oracle */
   const char* const* dims; /* "N=1", ended by NULL: symbolic dims by name */
   /* "images=1x3x224x224" or "k=scalar", ended by NULL. An input for which the model has a value is
    * that constant, and no input of the compiled model, unless it is given a shape here. */

@@ -1,7 +1,6 @@
 #include "simulator/counters/counting.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace candela::npu {
 namespace {
@@ -13,15 +12,7 @@ namespace poo = descriptor::pooling;
 namespace tra = descriptor::transfer;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t bytesOf(int64_t type) {
-  switch (static_cast<Type>(type)) {
-  case Type::kI32: return 4;
-  case Type::kI16: return 2;
-  default: return 1;
-  }
-}
 bool hasSecond(Op op) { return op == Op::kVbinary || op == Op::kVselect; }
-int64_t tableBytes(int64_t type) { return static_cast<Type>(type) == Type::kI16 ? 2 * 513 : 256; }
 
 /// How many pairs of an output and a tap lie within the tile, along one axis.
 struct Axis {

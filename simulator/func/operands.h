@@ -56,10 +56,6 @@ Rescale rescaleOf(const DescriptorBits& bits, const Configuration& configuration
 Lanes lanesOf(const DescriptorBits& bits, const Configuration& configuration);
 Pooling poolingOf(const DescriptorBits& bits, const Configuration& configuration);
 
-inline int bytesOf(Type type) {
-  if (type == Type::kI32) return 4;
-  return type == Type::kI16 ? 2 : 1;
-}
 /// The lowest and the highest value of a type of 8 or 16 bits.
 inline int32_t lowestOf(Type type) {
   if (type == Type::kI8) return -128;
@@ -69,8 +65,6 @@ inline int32_t highestOf(Type type) {
   if (type == Type::kI8) return 127;
   return type == Type::kI16 ? 32767 : 255;
 }
-/// Of the table that maps a type of 8 or 16 bits.
-inline int64_t tableBytes(Type type) { return type == Type::kI16 ? 2 * 513 : 256; }
 
 /// Raises unless all numbers, addresses and strides, are multiples of the type's size.
 void needAligned(std::string_view what, Type type, int64_t at, int64_t stride1, int64_t stride2);

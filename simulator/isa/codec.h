@@ -41,6 +41,10 @@ inline constexpr int kMaxDescriptorFields = 25;
 /// Its fields by descriptor::<kind>::k<Field>.
 using DescriptorValues = std::array<int64_t, kMaxDescriptorFields>;
 
+/// Of a type as a descriptor has it.
+inline int64_t bytesOf(int64_t type) { return bytesOf(static_cast<Type>(type)); }
+inline int64_t tableBytes(int64_t type) { return tableBytes(static_cast<Type>(type)); }
+
 Result<DescriptorBits> encodeDescriptor(DescriptorKind kind, const DescriptorValues& values);
 Result<DescriptorValues> decodeDescriptor(DescriptorKind kind, const DescriptorBits& bits);
 

@@ -57,6 +57,14 @@ struct OpInfo {
 
 #include "simulator/isa/generated/isa.inc"
 
+/// Bytes of an element.
+inline int bytesOf(Type type) {
+  if (type == Type::kI32) return 4;
+  return type == Type::kI16 ? 2 : 1;
+}
+/// Bytes of the table that maps a type of 8 or 16 bits.
+inline int64_t tableBytes(Type type) { return type == Type::kI16 ? 2 * 513 : 256; }
+
 /// The op's record, or null for an opcode that is none.
 const OpInfo* opInfo(uint64_t opcode);
 /// The record by name, or null.

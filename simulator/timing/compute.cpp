@@ -14,14 +14,6 @@ namespace lan = descriptor::lanes;
 namespace poo = descriptor::pooling;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t bytesOf(int64_t type) {
-  switch (static_cast<Type>(type)) {
-  case Type::kI32: return 4;
-  case Type::kI16: return 2;
-  default: return 1;
-  }
-}
-int64_t tableBytes(int64_t type) { return static_cast<Type>(type) == Type::kI16 ? 2 * 513 : 256; }
 
 /// The numbers of a configuration that the forms name.
 struct Shape {

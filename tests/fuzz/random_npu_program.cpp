@@ -17,7 +17,6 @@ using Clock = std::array<uint32_t, kEngineCount>;
 void join(Clock& into, const Clock& other) {
   for (size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], other[i]);
 }
-int64_t bytesOf(Type type) { return type == Type::kI32 ? 4 : type == Type::kI16 ? 2 : 1; }
 int64_t lowestOf(Type type) { return type == Type::kI8 ? -128 : type == Type::kI16 ? -32768 : 0; }
 int64_t highestOf(Type type) { return type == Type::kI8 ? 127 : type == Type::kI16 ? 32767 : 255; }
 

@@ -49,7 +49,7 @@ def runs_of(configuration, arguments, scratch):
     commands = [[binaries / "rtl_npu_random", configuration, "1", arguments.programs, INSTRUCTIONS, bins],
                 [binaries / "rtl_npu_network", configuration, program]]
     if configuration.stem == "bench4":
-        commands.append([binaries / "rtl_npu_faults_test", "--gtest_filter=-NpuWaves.*"])
+        commands.append([binaries / "rtl_npu_faults_test"])
     return commands, bins
 
 

@@ -113,8 +113,7 @@ def main():
         programs = scratch / "programs"
         subprocess.run([arguments.candela, "run", ROOT / "examples/digits/digits_int8.onnx", "--dim", "N=1", "--random", "1", "--backend", "npu_sim",
                         "--option", f"npu={CONFIGURATION}", "--option", f"binary={programs}"], check=True, capture_output=True)
-        # Waves are of a library of their own, which takes as long to build and finds nothing more.
-        tests = [("rtl_npu_faults", [binaries / "rtl_npu_faults_test", "--gtest_brief=1", "--gtest_filter=-NpuWaves.*"]),
+        tests = [("rtl_npu_faults", [binaries / "rtl_npu_faults_test", "--gtest_brief=1"]),
                  ("rtl_npu_random", [binaries / "rtl_npu_random", CONFIGURATION, "1", "4", "20"]),
                  ("rtl_npu_digits", [binaries / "rtl_npu_network", CONFIGURATION, programs / "digits.npubin"]),
                  ("rtl_npu_random, more", [binaries / "rtl_npu_random", CONFIGURATION, "100", "100", "20"])]

@@ -1,82 +1,23 @@
 // Programs that stop: what the registers say must be what the functional model says, where hardware
-// looks for it. Resets, a memory that refuses, snapshots of counters, and waves.
+// looks for it. Resets, a memory that refuses, snapshots of counters, profile records, and
+// values that random programs hardly ever meet.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <map>
 
-#include "simulator/isa/assembler.h"
-#include "tests/rtl/npu_comparison.h"
+#include "tests/rtl/bench4_program.h"
 
 namespace {
 using namespace candela;
 using namespace candela::npu;
+using namespace candela::rtl;
 using testing::Contains;
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
 
 constexpr int kSeed = 20261127;
-constexpr int64_t kMostCycles = 100000; ///< of a program here, should the hardware never end
 constexpr uint32_t kInstructionFault = 1 + static_cast<uint32_t>(FaultKind::kInstruction);
 constexpr uint32_t kBusFault = 1 + static_cast<uint32_t>(FaultKind::kBus);
-
-constexpr const char* kRegions = R"(
-.region constants constants
-.bytes 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
-.region in input 64
-.region out output 64
-desc d0 transfer run=16
-)";
-
-const Configuration& bench4() {
-  static const Configuration configuration =
-      *findConfiguration(CANDELA_SOURCE_DIR "/tests/rtl/configs/bench4.toml");
-  return configuration;
-}
-const RtlLibrary& library() {
-  static const std::shared_ptr<RtlLibrary> library = *rtl::rtlLibraryOf(bench4());
-  return *library;
-}
-
-struct Loaded {
-  explicit Loaded(Binary program) : binary(std::move(program)), placement(placementOf(binary)) {
-    for (const Region& region : binary.regions) regions.emplace_back(region.bytes);
-    if (!regions.empty())
-      std::copy(binary.constants.begin(), binary.constants.end(), regions[0].begin());
-    const std::vector<std::span<std::byte>> spans(regions.begin(), regions.end());
-    memory = memoryOf(binary, placement, spans);
-  }
-  Result<RtlResult> run(RtlTop& top, RtlRunOptions options = {}) {
-    options.maxCycles = kMostCycles;
-    return runRtl(top, bench4(), binary, placement, memory, options);
-  }
-  /// The fault of the functional model.
-  Fault expected() {
-    const std::unique_ptr<Device> device = makeFunctionalDevice(bench4());
-    EXPECT_FALSE(device->load(binary));
-    for (uint32_t i = 0; i < binary.regions.size(); ++i) {
-      if (binary.regions[i].kind == RegionClass::kConstants) continue;
-      EXPECT_FALSE(device->bind(i, regions[i]));
-    }
-    const Result<RunReport> report = device->run();
-    EXPECT_TRUE(report && report->fault);
-    return *report->fault;
-  }
-
-  Binary binary;
-  Placement placement;
-  std::vector<std::vector<std::byte>> regions;
-  std::vector<std::byte> memory;
-};
-
-Binary assembled(const std::string& text) {
-  Result<Binary> binary = assemble(kRegions + text, "faults", bench4());
-  EXPECT_TRUE(binary) << binary.message();
-  return *std::move(binary);
-}
 
 class NpuFaults : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
@@ -145,12 +86,6 @@ TEST(NpuFaults, AFullSemaphoreIsNone) {
   ASSERT_TRUE(result) << result.message();
   EXPECT_EQ(result->status, kRtlHalted);
 }
-
-const char* const kCopies = R"(
-load region=1 far=0 dst=0 d=d0 signal=s0:1
-store region=2 far=16 src=0 d=d0 wait=s0:1
-halt
-)";
 
 TEST(NpuFaults, AMemoryThatRefusesIsABusError) {
   Loaded loaded(assembled(kCopies));
@@ -304,39 +239,6 @@ TEST(NpuProfile, StopsWhereTheBufferEnds) {
   ASSERT_EQ(result->profile.size(), 1u);
   EXPECT_EQ(result->profileLost, 1u);
   EXPECT_EQ(result->profile[0].engine, 0u);
-}
-
-class NpuWaves : public testing::Test {
-protected:
-  /// Runs kCopies with waves. Returns what the device says against it.
-  std::string run(const WaveOptions& waves) {
-    TimedOptions options;
-    options.waves = waves;
-    Loaded loaded(assembled(kCopies));
-    const std::unique_ptr<Device> device = makeRtlDevice(bench4(), std::move(options));
-    EXPECT_FALSE(device->load(loaded.binary));
-    for (const uint32_t region : {1u, 2u})
-      EXPECT_FALSE(device->bind(region, loaded.regions[region]));
-    const Result<RunReport> report = device->run();
-    return report ? "" : report.message();
-  }
-};
-
-TEST_F(NpuWaves, HaveTheCyclesThatWereAskedFor) {
-  const std::string file = testing::TempDir() + "npu_waves.vcd";
-  ASSERT_EQ(run({file, 5, 9}), "");
-  std::ifstream stream(file);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  EXPECT_THAT(text, HasSubstr("u_control"));
-  EXPECT_THAT(text, HasSubstr("\n#10\n")); // two times a cycle
-  EXPECT_THAT(text, HasSubstr("\n#19\n"));
-  EXPECT_THAT(text, Not(HasSubstr("\n#9\n")));
-  EXPECT_THAT(text, Not(HasSubstr("\n#20\n")));
-}
-
-TEST_F(NpuWaves, SayWhereTheyCannotBeWritten) {
-  EXPECT_THAT(run({"/nowhere/npu.vcd"}), HasSubstr("/nowhere/npu.vcd: No such file"));
-  EXPECT_THAT(run({"/dev/full"}), HasSubstr("/dev/full: No space left"));
 }
 
 } // namespace

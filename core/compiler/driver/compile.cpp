@@ -34,6 +34,15 @@ NodePlacement::Class classOf(bool onHost, bool isNative) {
   return isNative ? NodePlacement::Class::native : NodePlacement::Class::emulated;
 }
 
+/// A bundle names devices, so that each may be there once.
+Status checkDistinct(std::span<const std::shared_ptr<runtime::plugin::Device>> devices) {
+  std::set<std::string> seen;
+  for (const auto& device : devices)
+    if (!seen.insert(device->id()).second)
+      return badArgument("backend {} is named twice", device->id());
+  return Status::ok();
+}
+
 struct Attempt {
   Bundle bundle;
   std::vector<std::unique_ptr<runtime::session::Runner>> runners;
@@ -356,15 +365,6 @@ std::vector<runtime::bundle::KeptValue> keepValues(graph::Graph& graph) {
     }
   }
   return kept;
-}
-
-/// A bundle names devices, so that each may be there once.
-static Status checkDistinct(std::span<const std::shared_ptr<runtime::plugin::Device>> devices) {
-  std::set<std::string> seen;
-  for (const auto& device : devices)
-    if (!seen.insert(device->id()).second)
-      return badArgument("backend {} is named twice", device->id());
-  return Status::ok();
 }
 
 Result<std::unique_ptr<runtime::session::Session>>

@@ -12,14 +12,6 @@ namespace poo = descriptor::pooling;
 constexpr int64_t kLaneLatency =
     8; ///< from a step to the first cycle in which its result can leave
 
-int64_t bytesOf(int64_t type) {
-  switch (static_cast<Type>(type)) {
-  case Type::kI32: return 4;
-  case Type::kI16: return 2;
-  default: return 1;
-  }
-}
-
 } // namespace
 
 // ---- Runs

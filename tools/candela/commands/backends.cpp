@@ -1,6 +1,7 @@
 // candela backends: what can be found, and what a port should do next.
 #include <algorithm>
 
+#include "core/support/text/name.h"
 #include "tools/candela/commands/next.h"
 
 namespace candela::tool {
@@ -60,10 +61,11 @@ void addBackend(Found& found, const Json& backend, const std::vector<std::string
              options = backend.value("options", Json::array());
   if (devices.empty())
     found.table.add({name, backend.value("version", ""), "", "", "", "", names(options)});
+  uint32_t index = 0;
   for (const Json& device : devices) {
     const Json rows = device.value("rows", Json::object());
-    found.table.add({name, backend.value("version", ""), device.value("name", ""),
-                     names(device.value("profiles", Json::array())),
+    found.table.add({text::deviceNameText(name, index++), backend.value("version", ""),
+                     device.value("name", ""), names(device.value("profiles", Json::array())),
                      fmt::format("{}", rows.value("native", 0)),
                      fmt::format("{}", rows.value("emulated", 0)), names(options)});
     for (const Json& row : rows.value("idle", Json::array()))
