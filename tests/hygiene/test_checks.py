@@ -189,6 +189,42 @@ class Size(CheckTest):
                     "examples/hello_backend:1: [size]")
 
 
+class Slots(CheckTest):
+    """On a header of two slots of each table, and the ones that may have no caller."""
+    HEADER = "typedef struct {\n  int a;\n} cdl_device_t;\n" \
+             "typedef struct {\n  void (*log)(void* context,\n              void (*body)(void*));\n} cdl_host_t;\n" \
+             "typedef struct {\n  int (*run)(int a);\n  const char* (*name)(int a); /* (*no_slot)( */\n" \
+             "  int (*queue_copy)(int a);\n  int (*pack_constant)(int a);\n  int (*emit)(int a);\n" \
+             "  int (*cancel)(int a);\n} cdl_plugin_t;\n"
+    CALLS = "// table.name(1)\nint f() {\n  host.log = g;\n  h(CDL_SLOT(device_->table(),\n             run), 1);\n}\n"
+
+    def setUp(self):
+        super().setUp()
+        self.write({"backend_api/include/candela/cdl.h": self.HEADER,
+                    "core/runtime/a.cpp": self.CALLS,
+                    "core/runtime/b.cpp": "int x = table().name(1);\n"})
+
+    def test_clean(self):
+        self.clean("slots")
+
+    def testNobodyCalls(self):
+        for text in ["", "// table().name(1)\n", "bool x = table().name && other.name(1);\n"]:
+            with self.subTest(text):
+                self.broken("slots", {"core/runtime/b.cpp": text}, "cdl.h:10: [slots] nothing in core/ calls the slot name")
+
+    def testNobodyFills(self):
+        self.broken("slots", {"core/runtime/a.cpp": self.CALLS.replace("host.log", "other.log")},
+                    "cdl.h:5: [slots] nothing in core/ fills the slot log")
+
+    def testOneThatHasACaller(self):
+        self.broken("slots", {"core/runtime/c.cpp": "\nint x = ask(table_.emit, 1);\n"},
+                    "core/runtime/c.cpp:2: [slots] emit has a caller")
+
+    def testOneThatIsNone(self):
+        self.broken("slots", {"backend_api/include/candela/cdl.h": self.HEADER.replace("  int (*cancel)(int a);\n", "")},
+                    "[slots] [[slots.without_caller]] names cancel, which is no slot")
+
+
 class Style(CheckTest):
     def test_clean(self):
         self.clean("style")
