@@ -266,6 +266,61 @@ TEST_F(LateQueues, AllFailWithTheirDevice) {
   table.memory_destroy(device, memory);
 }
 
+TEST_F(LateQueues, GiveUpWhatIsNotDone) {
+  cdl_queue_t *queue = makeQueue(), *other = makeQueue();
+  cdl_memory_t* memory = makeMemory();
+  Reply told{};
+  std::thread waiter([&] { told = wait(queue, 1); });
+  ASSERT_EQ(write(queue, memory).code, CDL_OK);
+  EXPECT_EQ(ask(table.cancel, queue).code, CDL_OK);
+  waiter.join();
+  const Reply signalled = ask(table.queue_signal, queue, uint64_t{1});
+  for (const Reply& reply :
+       {told, wait(queue, 1), wait(queue, 7), signalled, write(queue, memory)}) {
+    EXPECT_EQ(reply.code, CDL_CANCELLED);
+    EXPECT_THAT(reply.text, HasSubstr("cancelled before its work was done"));
+  }
+  stage_.starts.open();
+  EXPECT_EQ(write(other, memory).code, CDL_OK) << "a cancelled queue is alone with it";
+  EXPECT_EQ(ask(table.queue_signal, other, uint64_t{1}).code, CDL_OK);
+  for (cdl_queue_t* each : {queue, other}) table.queue_destroy(device, each);
+  table.memory_destroy(device, memory);
+  EXPECT_EQ(stage_.written, 2) << "what the device had begun ends before the queue goes";
+  EXPECT_EQ(stage_.stray, 0);
+}
+
+/// Who waits for work in a signal learns that it was given up when it is done.
+TEST_F(LateQueues, AreCancelledWhileTheySignal) {
+  cdl_queue_t* queue = makeQueue();
+  cdl_memory_t* memory = makeMemory();
+  ASSERT_EQ(write(queue, memory).code, CDL_OK);
+  Reply signalled{};
+  std::thread submitter([&] { signalled = ask(table.queue_signal, queue, uint64_t{1}); });
+  stage_.finishing.wait();
+  EXPECT_EQ(ask(table.cancel, queue).code, CDL_OK);
+  EXPECT_EQ(wait(queue, 1).code, CDL_CANCELLED);
+  stage_.starts.open();
+  submitter.join();
+  EXPECT_EQ(signalled.code, CDL_CANCELLED);
+  EXPECT_EQ(wait(queue, 1).code, CDL_CANCELLED);
+  table.queue_destroy(device, queue);
+  table.memory_destroy(device, memory);
+}
+
+TEST_F(LateQueues, HaveNothingToGiveUpWhenTheirWorkIsDone) {
+  stage_.starts.open();
+  cdl_queue_t* queue = makeQueue();
+  cdl_memory_t* memory = makeMemory();
+  for (const uint64_t value : {1, 2, 3}) {
+    EXPECT_EQ(ask(table.cancel, queue).code, CDL_OK);
+    EXPECT_EQ(write(queue, memory).code, CDL_OK);
+    EXPECT_EQ(ask(table.queue_signal, queue, value).code, CDL_OK);
+    EXPECT_EQ(wait(queue, value).code, CDL_OK);
+  }
+  table.queue_destroy(device, queue);
+  table.memory_destroy(device, memory);
+}
+
 TEST_F(LateQueues, OutliveErrorsOfTheCaller) {
   stage_.starts.open();
   cdl_queue_t* queue = makeQueue();

@@ -7,6 +7,7 @@
 #include "candela/backend/checks.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -36,11 +37,14 @@ struct Memory {
 };
 
 class Backend;
+namespace detail {
+struct Slots;
+}
 
 /// In order. By default the device's one way to work, blocking: what was submitted is done when the
 /// call returns, or at the latest when Backend::finish does. A device with several ways to work
-/// derives its own from it, made by Backend::queueCreate. Submissions come one at a time; waiting
-/// and fail() are for any thread.
+/// derives its own from it, made by Backend::queueCreate. Submissions come one at a time; waiting,
+/// fail() and cancel() are for any thread.
 class Queue {
 public:
   explicit Queue(Backend* backend);
@@ -59,6 +63,12 @@ public:
                       uint64_t bytes);
   /// Waits for the work of this queue, and says whether it failed.
   virtual Status finish();
+  /// Gives up what is not done. By default who waits for it is told CDL_CANCELLED, now and later,
+  /// and so is who submits more: the hooks above are not called again, but for finish(). Work that
+  /// the device has begun ends before the queue goes; a queue that can stop it overrides this, and
+  /// calls it too. Where nothing is left to do nothing happens. The host asks for it where the
+  /// backend makes its own queues (Backend::queueCreate).
+  virtual Status cancel();
 
   /// Says that work failed. Who waits for a value that is not reached gets this status, now and
   /// later, and so does who submits more: a queue whose work failed is only destroyed. The first
@@ -77,8 +87,25 @@ public:
     changed_.notify_all();
   }
   Status wait(uint64_t value, uint64_t timeoutNs) {
+    const std::atomic<bool> goesOn(false);
+    return waitUnless(goesOn, value, timeoutNs);
+  }
+  /// Waits before work of `submitter` begins, however long; no longer once that queue failed or was
+  /// cancelled, which is what it returns then.
+  Status waitFor(const Queue& submitter, uint64_t value) {
+    Status reached = waitUnless(submitter.hasFailed_, value, UINT64_MAX);
+    Status failed = submitter.failure();
+    return failed.isOk() ? reached : failed;
+  }
+
+private:
+  friend class Backend;
+  friend struct detail::Slots;
+
+  /// Returns before the value is reached where `givesUp` became true.
+  Status waitUnless(const std::atomic<bool>& givesUp, uint64_t value, uint64_t timeoutNs) {
     std::unique_lock<std::mutex> lock(mutex_);
-    const auto ended = [&] { return reached_ >= value || !failure_.isOk(); };
+    const auto ended = [&] { return reached_ >= value || !failure_.isOk() || givesUp; };
     const uint64_t day = 86'400'000'000'000; // longer ones would overflow the clock
     if (timeoutNs == UINT64_MAX)
       changed_.wait(lock, ended);
@@ -89,12 +116,27 @@ public:
     if (!failure_.isOk()) return failure_;
     return error(CDL_TIMEOUT, text("the timeline stands at ", reached_, ", not yet at ", value));
   }
-
-private:
-  friend class Backend;
   void failAlone(const Status& status) {
     std::lock_guard<std::mutex> lock(mutex_);
+    failLocked(status);
+  }
+  void failLocked(const Status& status) {
     if (failure_.isOk()) failure_ = status;
+    hasFailed_ = true;
+    changed_.notify_all();
+  }
+  void beginWork() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    isBusy_ = true;
+  }
+  /// All that was submitted has ended. Ok where none of it failed or was cancelled before.
+  Status endWork() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (failure_.isOk()) isBusy_ = false;
+    return failure_;
+  }
+  void wake() {
+    std::lock_guard<std::mutex> lock(mutex_);
     changed_.notify_all();
   }
 
@@ -103,6 +145,9 @@ private:
   std::condition_variable changed_;
   uint64_t reached_ = 0;
   Status failure_;
+  std::atomic<bool> hasFailed_{false};
+  /// Something was submitted since the last moment at which all was known to be done.
+  bool isBusy_ = false;
 };
 
 /// The base of both interfaces. Objects are made by the plugin's entry (CDL_BACKEND): one for the
@@ -240,6 +285,11 @@ private:
     std::lock_guard<std::mutex> lock(queuesMutex_);
     queues_.erase(std::remove(queues_.begin(), queues_.end(), queue), queues_.end());
   }
+  /// Whoever waits on one queue for work of another looks whether that one failed.
+  void wakeQueues() {
+    std::lock_guard<std::mutex> lock(queuesMutex_);
+    for (Queue* queue : queues_) queue->wake();
+  }
   mutable std::mutex queuesMutex_;
   std::vector<Queue*> queues_;
   Status lost_;
@@ -258,12 +308,20 @@ inline Status Queue::copy(Memory& to, uint64_t toOffset, Memory& from, uint64_t 
   return backend_->memoryCopy(to, toOffset, from, fromOffset, bytes);
 }
 inline Status Queue::finish() { return backend_->finish(); }
+inline Status Queue::cancel() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!isBusy_) return ok();
+    failLocked(error(CDL_CANCELLED, "the queue was cancelled before its work was done"));
+  }
+  backend_->wakeQueues();
+  return ok();
+}
 inline void Queue::fail(const Status& status) {
   if (status.isOk()) return;
-  if (status.code() == CDL_DEVICE_LOST)
-    backend_->lose(status);
-  else
-    failAlone(status);
+  if (status.code() == CDL_DEVICE_LOST) return backend_->lose(status);
+  failAlone(status);
+  backend_->wakeQueues();
 }
 
 /// The bindings of one execution as addresses. Throws BadBinding for one that is missing, too small

@@ -33,6 +33,7 @@ CDL_X(memoryWrite)
 CDL_X(memoryRead)
 CDL_X(memoryCopy)
 CDL_X(address)
+CDL_X(queueCreate)
 #undef CDL_X
 
 /// Memory of B is the host's, as it is.
@@ -161,9 +162,16 @@ struct Slots {
   /// Submits to a queue, unless its work failed. If this fails, whoever waits there is told.
   template <class Work> static Status submit(Queue& queue, Work&& work) {
     if (Status failed = queue.failure(); !failed.isOk()) return failed;
+    queue.beginWork();
     Status status = caught(work);
     if (isFinal(status.code())) queue.fail(status);
     return status;
+  }
+  /// The same of a call after which all work of the queue is done, unless it was cancelled
+  /// meanwhile.
+  template <class Work> static Status submitLast(Queue& queue, Work&& work) {
+    Status status = submit(queue, work);
+    return status.isOk() ? queue.endWork() : status;
   }
   static Status queueWrite(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset, const void* from,
                            uint64_t bytes) {
@@ -175,9 +183,8 @@ struct Slots {
   static Status queueRead(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to,
                           uint64_t bytes) {
     Status status = outside(of(from), offset, bytes);
-    return status.isOk()
-               ? submit(*of(queue), [&] { return of(queue)->read(*of(from), offset, to, bytes); })
-               : status;
+    if (!status.isOk()) return status;
+    return submitLast(*of(queue), [&] { return of(queue)->read(*of(from), offset, to, bytes); });
   }
   static Status queueCopy(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset,
                           cdl_memory_t* from, uint64_t fromOffset, uint64_t bytes) {
@@ -188,16 +195,14 @@ struct Slots {
                   [&] { return of(queue)->copy(*of(to), toOffset, *of(from), fromOffset, bytes); });
   }
   static Status queueSignal(cdl_queue_t* queue, uint64_t value) {
-    return submit(*of(queue), [&] {
-      Status status = of(queue)->finish();
-      if (status.isOk()) status = of(queue)->failure(); // of work that the queue itself reported
-      if (status.isOk()) of(queue)->signal(value);
-      return status;
-    });
+    Status status = submitLast(*of(queue), [&] { return of(queue)->finish(); });
+    if (status.isOk()) of(queue)->signal(value);
+    return status;
   }
   static Status queueWait(cdl_queue_t* queue, uint64_t value, uint64_t timeoutNs) {
     return of(queue)->wait(value, timeoutNs);
   }
+  static Status cancel(cdl_queue_t* queue) { return of(queue)->cancel(); }
 
   static Status located(const Op& op, const Status& status) {
     if (status.isOk()) return status;
@@ -278,12 +283,12 @@ struct Slots {
     const LoadedExecutable& loaded = *of(executable);
     const Bindings buffers(*of(queue)->backend(), loaded.image, bindings, of(queue)->timings.get(),
                            of(queue));
-    Status status = submit(*of(queue), [&] {
-      Status reached;
-      for (uint32_t i = 0; i < waitCount && reached.isOk(); ++i)
-        reached = of(wait[i].queue)->wait(wait[i].value, UINT64_MAX);
-      if (reached.isOk()) reached = loaded.executable->execute(buffers);
-      return reached.isOk() ? of(queue)->finish() : reached;
+    Status status = submitLast(*of(queue), [&] {
+      Status done;
+      for (uint32_t i = 0; i < waitCount && done.isOk(); ++i)
+        done = of(wait[i].queue)->waitFor(*of(queue), wait[i].value);
+      if (done.isOk()) done = loaded.executable->execute(buffers);
+      return done.isOk() ? of(queue)->finish() : done;
     });
     if (!signal.queue) return status;
     if (status.isOk())
@@ -386,6 +391,7 @@ template <class B> struct Entry : Slots {
     t.queue_copy = Slot<queueCopy>::call;
     t.queue_signal = Slot<queueSignal>::call;
     t.queue_wait = Slot<queueWait>::call;
+    t.cancel = Keeps_queueCreate<B>::value ? nullptr : Slot<cancel>::call;
     t.profile_begin = Slot<profileBegin>::call;
     t.profile_end = Slot<profileEnd>::call;
     if constexpr (kPrograms) {
