@@ -21,8 +21,14 @@ Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& 
 }
 
 Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options) {
+  CDL_ASSIGN(const Bytes content, mapFile(path));
+  return loadContent(content, path, options);
+}
+
+Result<Loaded> loadContent(const Bytes& content, const std::string& path,
+                           const import::ImportOptions& options) {
   if (!path.ends_with(".cdl")) {
-    CDL_ASSIGN(import::onnx_io::Model model, import::onnx_io::readModel(path));
+    CDL_ASSIGN(import::onnx_io::Model model, import::onnx_io::parseModel(content, path));
     CDL_ASSIGN(import::Script script,
                import::importScript(
                    std::make_shared<const import::onnx_io::Model>(std::move(model)), options));
@@ -31,10 +37,9 @@ Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& opt
   }
   if (!options.dims.empty() || !options.shapes.empty())
     return badArgument("{}: a .cdl file has its shapes; dims and shapes are for .onnx files", path);
-  CDL_ASSIGN(const Bytes file, mapFile(path));
   Diagnostics diagnostics;
-  CDL_ASSIGN(Ir ir,
-             parseIr({reinterpret_cast<const char*>(file.data()), file.size()}, path, diagnostics));
+  CDL_ASSIGN(Ir ir, parseIr({reinterpret_cast<const char*>(content.data()), content.size()}, path,
+                            diagnostics));
   return std::visit([](auto&& parsed) { return Loaded(std::move(parsed)); }, std::move(ir));
 }
 

@@ -83,6 +83,9 @@ Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& 
 /// .onnx.
 using Loaded = std::variant<graph::Graph, program::Program, import::Script>;
 Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options);
+/// The same of a file's content; `path` names it, and files beside it.
+Result<Loaded> loadContent(const Bytes& content, const std::string& path,
+                           const import::ImportOptions& options);
 
 /// A bundle that names the model and counts its nodes and parameters, with nothing to run.
 runtime::bundle::Bundle describeModel(const graph::Graph& graph, const std::string& name);

@@ -106,6 +106,8 @@ Status saveBundle(const Bundle& bundle, const std::string& path);
 /// Maps the file; constants and images share it. Every length, index and image is checked. Failure:
 /// bad_model naming the file, or incompatible for another version.
 Result<Bundle> loadBundle(const std::string& path);
+/// The same of a file's content, which the bundle goes on to use; `name` stands for it in messages.
+Result<Bundle> parseBundle(const Bytes& content, const std::string& name);
 /// True when the file begins like a bundle.
 bool isBundle(const std::string& path);
 

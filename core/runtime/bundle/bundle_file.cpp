@@ -186,7 +186,11 @@ Status saveBundle(const Bundle& bundle, const std::string& path) {
 }
 
 Result<Bundle> loadBundle(const std::string& path) {
-  CDL_ASSIGN(Bytes file, mapFile(path));
+  CDL_ASSIGN(const Bytes file, mapFile(path));
+  return parseBundle(file, path);
+}
+
+Result<Bundle> parseBundle(const Bytes& file, const std::string& path) {
   FileHeader header{};
   if (file.size() < sizeof(header) || std::memcmp(file.data(), kMagic, 4) != 0)
     return badModel("{}: not a bundle", path);

@@ -11,13 +11,18 @@
 /// What the readers of this room share.
 namespace candela::import::onnx_io {
 
+/// Whether protobuf may parse so much. Failure: bad_model, naming the file.
+inline Status checkSize(const Bytes& content, const std::string& path) {
+  if (content.size() <= INT_MAX) return Status::ok();
+  return badModel(
+      "{}: {} bytes, larger than 2 GB, protobuf's limit; store its tensors as external data", path,
+      content.size());
+}
+
 /// Maps a file that protobuf may parse.
 inline Result<Bytes> mapProtobuf(const std::string& path) {
   CDL_ASSIGN(Bytes bytes, mapFile(path));
-  if (bytes.size() > INT_MAX)
-    return badModel(
-        "{}: {} bytes, larger than 2 GB, protobuf's limit; store its tensors as external data",
-        path, bytes.size());
+  CDL_TRY(checkSize(bytes, path));
   return bytes;
 }
 

@@ -444,7 +444,12 @@ private:
 
 Result<Model> readModel(const std::string& path) {
   CDL_ASSIGN(const Bytes bytes, mapProtobuf(path));
-  const Payloads payloads(bytes);
+  return parseModel(bytes, path);
+}
+
+Result<Model> parseModel(const Bytes& content, const std::string& path) {
+  CDL_TRY(checkSize(content, path));
+  const Payloads payloads(content);
   onnx::ModelProto proto;
   CDL_TRY(parseFile(payloads.rest(), proto, "ONNX model").context(path));
   Model model;

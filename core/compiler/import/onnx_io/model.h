@@ -83,6 +83,8 @@ struct Model {
 /// absolute, with "..", behind a symlink that leaves the folder, or shorter than its tensor;
 /// strings and other types that we do not have.
 Result<Model> readModel(const std::string& path);
+/// The same of a file's content; external data lies beside `path`, which need not exist.
+Result<Model> parseModel(const Bytes& content, const std::string& path);
 
 /// A TensorProto file (.pb), as the node tests hold them. Failure: `unsupported` for sequences,
 /// optionals and strings.
