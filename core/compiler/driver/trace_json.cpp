@@ -90,6 +90,13 @@ private:
   int threads_ = 0;
 };
 
+/// The process and the thread that an event is drawn in.
+std::pair<std::string, std::string> trackOf(const TraceEvent& event, bool onDevice) {
+  if (!event.process.empty()) return {event.process, event.thread};
+  if (onDevice) return {event.backend, fmt::format("engine {}", event.engine)};
+  return {"host", "thread of the run"};
+}
+
 } // namespace
 
 std::string traceJson(std::vector<TraceEvent> before, const std::vector<TraceEvent>& run) {
@@ -103,10 +110,8 @@ std::string traceJson(std::vector<TraceEvent> before, const std::vector<TraceEve
   for (const TraceEvent& event : before) {
     const bool onDevice =
         event.instr && event.support == capabilities::Support::native && !event.backend.empty();
-    const auto [pid, tid] =
-        tracks.place(onDevice ? event.backend : "host",
-                     onDevice ? fmt::format("engine {}", event.engine) : "thread of the run",
-                     event.startNs, event.endNs);
+    const auto [process, thread] = trackOf(event, onDevice);
+    const auto [pid, tid] = tracks.place(process, thread, event.startNs, event.endNs);
     Json args = Json::object();
     std::string name = event.name + (event.of.empty() ? "" : " " + event.of);
     if (event.instr) {
@@ -120,6 +125,7 @@ std::string traceJson(std::vector<TraceEvent> before, const std::vector<TraceEve
     } else {
       args["step"] = event.name;
       if (event.bytes) args["bytes"] = event.bytes;
+      if (event.request) args["request"] = event.request;
     }
     list.push_back({{"ph", "X"},
                     {"name", name},

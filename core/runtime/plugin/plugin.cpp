@@ -206,16 +206,26 @@ Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t 
   if (table().memory_map && callSlot("memory_map", CDL_SLOT(table(), memory_map), handle_, handle,
                                      uint64_t{0}, size, &pointer))
     memory->mapped_ = pointer;
+  memory->bytes_ = size;
+  memory->alignment_ = alignment;
+  countAllocated(size);
   memory->handle_ = {
-      handle, [device = shared_from_this(), mapped = memory->mapped_](cdl_memory_t* owned) {
+      handle, [device = shared_from_this(), mapped = memory->mapped_, size](cdl_memory_t* owned) {
         const cdl_plugin_t& table = device->table();
         cdl_error_t* const nowhere = nullptr;
         if (mapped && table.memory_unmap)
           endBySlot(table.name, CDL_SLOT(table, memory_unmap), device->handle(), owned, mapped,
                     nowhere);
         endBySlot(table.name, CDL_SLOT(table, memory_destroy), device->handle(), owned);
+        device->bytesInUse_.fetch_sub(size, std::memory_order_relaxed);
       }};
   return memory;
+}
+
+void Device::countAllocated(uint64_t bytes) {
+  const uint64_t now = bytesInUse_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  uint64_t most = mostBytesInUse_.load(std::memory_order_relaxed);
+  while (most < now && !mostBytesInUse_.compare_exchange_weak(most, now)) {}
 }
 
 Result<std::shared_ptr<Queue>> Device::createQueue() {
@@ -248,15 +258,33 @@ Status Queue::read(const DeviceMemory& from, uint64_t offset, void* to, uint64_t
       .context(device_->table().name);
 }
 
+Status Queue::copy(const DeviceMemory& to, uint64_t toOffset, const DeviceMemory& from,
+                   uint64_t fromOffset, uint64_t bytes) {
+  if (!bytes) return Status::ok();
+  return callSlot("queue_copy", CDL_SLOT(device_->table(), queue_copy), handle(), to.handle(),
+                  toOffset, from.handle(), fromOffset, bytes)
+      .context(device_->table().name);
+}
+
+Result<uint64_t> Queue::signal() {
+  const uint64_t value = next();
+  CDL_TRY(callSlot("queue_signal", CDL_SLOT(device_->table(), queue_signal), handle(), value)
+              .context(device_->table().name));
+  return value;
+}
+
+bool Queue::cancel() {
+  const cdl_plugin_t& table = device_->table();
+  return table.cancel && callSlot("cancel", CDL_SLOT(table, cancel), handle()).isOk();
+}
+
 Status Queue::wait(uint64_t value) {
   return callSlot("queue_wait", CDL_SLOT(device_->table(), queue_wait), handle(), value, UINT64_MAX)
       .context(device_->table().name);
 }
 
 Status Queue::drain() {
-  const uint64_t value = next();
-  CDL_TRY(callSlot("queue_signal", CDL_SLOT(device_->table(), queue_signal), handle(), value)
-              .context(device_->table().name));
+  CDL_ASSIGN(const uint64_t value, signal());
   return wait(value);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -81,11 +82,15 @@ public:
   cdl_memory_t* handle() const { return handle_.get(); }
   /// The host's address, or null when the device cannot map.
   void* mapped() const { return mapped_; }
+  uint64_t bytes() const { return bytes_; }
+  /// What its first byte is aligned to; 1 where it stands for bytes of the host.
+  uint64_t alignment() const { return alignment_; }
 
 private:
   friend class Device;
   std::shared_ptr<cdl_memory_t> handle_; ///< keeps the device
   void* mapped_ = nullptr;
+  uint64_t bytes_ = 0, alignment_ = 1;
 };
 
 class Queue {
@@ -93,6 +98,12 @@ public:
   cdl_queue_t* handle() const { return handle_.get(); }
   Status write(const DeviceMemory& to, uint64_t offset, const void* from, uint64_t bytes);
   Status read(const DeviceMemory& from, uint64_t offset, void* to, uint64_t bytes);
+  Status copy(const DeviceMemory& to, uint64_t toOffset, const DeviceMemory& from,
+              uint64_t fromOffset, uint64_t bytes);
+  /// Moves the timeline to next() behind everything submitted so far, and returns that value.
+  Result<uint64_t> signal();
+  /// Gives up what is not done. False where the plugin cannot. Any thread.
+  bool cancel();
   /// Waits until everything submitted so far is done.
   Status drain();
   /// The next value of the timeline.
@@ -104,6 +115,11 @@ private:
   std::shared_ptr<Device> device_;
   std::shared_ptr<cdl_queue_t> handle_;
   uint64_t value_ = 0;
+};
+
+/// Bytes of memory that a device has given, in all of its spaces; imported bytes are the host's.
+struct MemoryUse {
+  uint64_t now = 0, most = 0;
 };
 
 class Device : public std::enable_shared_from_this<Device> {
@@ -122,6 +138,10 @@ public:
   /// True when the plugin compiles whole programs (the program API); else it runs instructions (the
   /// primitive API).
   bool compiles() const { return table().compile != nullptr; }
+  MemoryUse memoryUse() const {
+    return {bytesInUse_.load(std::memory_order_relaxed),
+            mostBytesInUse_.load(std::memory_order_relaxed)};
+  }
 
   Result<std::shared_ptr<DeviceMemory>> allocate(uint32_t space, uint64_t bytes,
                                                  uint64_t alignment);
@@ -146,7 +166,9 @@ private:
   uint32_t index_;
   cdl_device_t* handle_ = nullptr;
   std::optional<capabilities::Target> target_;
+  void countAllocated(uint64_t bytes);
   Options options_;
+  std::atomic<uint64_t> bytesInUse_ = 0, mostBytesInUse_ = 0;
   std::mutex mutex_;
   /// by content hash, space and alignment
   std::map<std::string, std::weak_ptr<DeviceMemory>> uploads_;

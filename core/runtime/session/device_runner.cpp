@@ -3,30 +3,14 @@
 #include <set>
 
 #include "core/compiler/capabilities/refusal.h"
-#include "core/runtime/session/image_runner.h"
+#include "core/runtime/session/device_context.h"
 #include "core/runtime/session/shortage.h"
 #include "core/runtime/session/workers.h"
 
 namespace candela::runtime::session {
 namespace {
 
-using MemoryPtr = std::shared_ptr<plugin::DeviceMemory>;
 using capabilities::Support;
-
-/// What one execution needs on the device; kept for the next one.
-struct Context {
-  std::vector<MemoryPtr> memory; ///< per image buffer; TEMP buffers of a space share its arena
-  /// of inputs and outputs, for what the device cannot use where it lies
-  std::vector<MemoryPtr> own;
-  std::vector<MemoryPtr> imported; ///< of inputs and outputs: stands for the caller's bytes
-  /// of inputs and outputs of the run in progress: not in memory of its own
-  std::vector<bool> inPlace;
-  std::vector<void*> addresses; ///< per image buffer, null where the host sees none
-  std::vector<cdl_binding_t> bindings;
-  MemoryPtr scratch;
-  /// goes first, with what it has not done: then nothing uses the memory
-  std::shared_ptr<plugin::Queue> queue;
-};
 
 /// What a row calls NATIVE may not be refused once it runs: that is the backend's failure, and says
 /// nothing of the model.
@@ -37,10 +21,11 @@ Status promised(const Status& status) {
 }
 
 /// Runs a Program on a device through either interface.
-class DeviceRunner : public ImageRunner<Context> {
+class DeviceRunner : public ImageRunner<DeviceContext> {
 public:
   DeviceRunner(const bundle::BundlePartition& partition, std::shared_ptr<plugin::Device> device)
-      : ImageRunner(partition), device_(std::move(device)), name_(device_->name()) {}
+      : ImageRunner(partition), device_(std::move(device)), name_(device_->name()),
+        mover_(image_, *device_) {}
 
   ~DeviceRunner() override {
     if (!executable_) return;
@@ -80,6 +65,8 @@ public:
     if (holdsConstants_) constants_.clear();
     return readSupport();
   }
+
+  std::shared_ptr<plugin::Device> device() const override { return device_; }
 
   Result<Bytes> save() override {
     if (!executable_ || !device_->table().executable_save) return Bytes();
@@ -160,8 +147,8 @@ private:
     return cdl_get_space(image_, space)->flags & CDL_SPACE_LOCAL;
   }
 
-  Result<std::unique_ptr<Context>> makeContext() override {
-    auto context = std::make_unique<Context>();
+  Result<std::unique_ptr<DeviceContext>> makeContext() override {
+    auto context = std::make_unique<DeviceContext>();
     CDL_ASSIGN(context->queue, device_->createQueue());
     std::vector<MemoryPtr> arenas(image_->spaces.count);
     for (uint32_t s = 1; s < image_->spaces.count; ++s)
@@ -171,32 +158,21 @@ private:
       }
     const size_t buffers = image_->buffers.count;
     context->memory.resize(buffers);
-    context->own.resize(buffers);
-    context->imported.resize(buffers);
-    context->inPlace.resize(buffers);
+    context->ports.resize(buffers);
     context->addresses.resize(buffers);
     context->bindings.resize(buffers);
     for (uint32_t b = 1; b < buffers; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
       if (buffer.role == CDL_ROLE_TEMP)
-        bind(*context, b, arenas[buffer.space], buffer.offset);
+        context->bind(image_, b, arenas[buffer.space], buffer.offset);
       else
-        bind(*context, b, fixed_[b], 0); // or by place(), where nothing is fixed
+        context->bind(image_, b, fixed_[b], 0); // or by mover_, where nothing is fixed
     }
     if (executable_ && device_->table().executable_scratch) CDL_TRY(allocateScratch(*context));
     return context;
   }
 
-  /// That buffer `b` lies there.
-  void bind(Context& context, uint32_t b, const MemoryPtr& memory, uint64_t offset) const {
-    context.memory[b] = memory;
-    context.bindings[b] = {memory ? memory->handle() : nullptr, offset,
-                           cdl_get_buffer(image_, b)->bytes};
-    void* mapped = memory ? memory->mapped() : nullptr;
-    context.addresses[b] = mapped ? static_cast<char*>(mapped) + offset : nullptr;
-  }
-
-  Status allocateScratch(Context& context) {
+  Status allocateScratch(DeviceContext& context) {
     CDL_ASSIGN(const uint64_t bytes,
                plugin::askSlot(name_, CDL_SLOT(device_->table(), executable_scratch), executable_));
     if (!bytes) return Status::ok();
@@ -205,112 +181,80 @@ private:
     return Status::ok();
   }
 
-  Result<Bytes> allocateRoom(const cdl_buffer_t& buffer, Resident& resident) override {
-    CDL_ASSIGN(const Bytes zero, Bytes::allocate(buffer.bytes));
+  Result<Room> allocateRoom(const cdl_buffer_t& buffer, Visibility visibility) override {
+    CDL_ASSIGN(Room onHost, roomOnHost(buffer.bytes));
     const uint64_t alignment = std::max<uint64_t>(buffer.alignment, 64);
-    CDL_ASSIGN(MemoryPtr memory, device_->allocateWith(zero, buffer.space - 1, alignment));
-    if (!memory->mapped()) return zero;
-    resident = {memory, device_.get(), buffer.space};
-    return Bytes::wrap(memory->mapped(), buffer.bytes, memory);
+    CDL_ASSIGN(MemoryPtr memory, device_->allocateWith(onHost.bytes, buffer.space - 1, alignment));
+    if (!memory->mapped() && visibility == Visibility::host) return onHost;
+    Room room;
+    room.at.host = static_cast<std::byte*>(memory->mapped());
+    room.at.memory = memory;
+    room.at.device = device_;
+    room.at.space = buffer.space;
+    if (room.at.host) room.bytes = Bytes::wrap(room.at.host, buffer.bytes, memory);
+    return room;
   }
 
-  /// Memory of the device that `data` lies in, or that stands for it; null where it has none and
-  /// the host must copy.
-  Result<MemoryPtr> memoryOf(Context& context, const Port& port, std::byte* data, RunStats& stats) {
-    const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
-    const bool isBoth = port.isInput() && port.isOutput();
-    const Resident* resident = nullptr;
-    if (stats.residents && !isBoth)
-      if (const auto at = stats.residents->find(data); at != stats.residents->end())
-        resident = &at->second;
-    if (resident && resident->device == device_.get() && resident->space == buffer.space &&
-        reinterpret_cast<uintptr_t>(data) % std::max<uint64_t>(buffer.alignment, 1) == 0)
-      return resident->memory;
-    MemoryPtr& imported = context.imported[port.buffer];
-    CDL_ASSIGN(const bool isImported,
-               device_->import(imported, buffer.space - 1, data, buffer.bytes));
-    if (isImported) return imported;
-    if (resident) stats.stateBytes += buffer.bytes;
-    return MemoryPtr();
-  }
-
-  /// Binds an input or output: where the caller has it, or in the context's own memory.
-  Status place(Context& context, const Port& port, std::byte* data, RunStats& stats) {
-    const uint32_t b = port.buffer;
-    CDL_ASSIGN(MemoryPtr memory, memoryOf(context, port, data, stats));
-    context.inPlace[b] = memory != nullptr;
-    if (!memory) {
-      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-      if (!context.own[b]) {
-        CDL_ASSIGN(context.own[b],
-                   device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
-                       .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
-      }
-      memory = context.own[b];
-    }
-    bind(context, b, memory, 0);
-    return Status::ok();
-  }
-
-  Status upload(Context& context, const Port& port, const std::byte* from, std::byte* placed) {
-    const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
-    if (context.inPlace[port.buffer]) {
-      if (from != placed && buffer.bytes) std::memcpy(placed, from, buffer.bytes);
-      return Status::ok();
-    }
-    const Span span("upload", cdl_get_string(image_, buffer.name), buffer.bytes);
-    return context.queue->write(*context.memory[port.buffer], 0, from, buffer.bytes);
-  }
-
-  /// What lies in memory of the context's own goes to the caller.
-  Status download(Context& context, std::span<std::byte* const> outputs) {
-    bool copies = false;
+  Status begin(DeviceContext& context, BufferRefs inputs, BufferRefs outputs, Waits waits,
+               RunContext& run) override {
+    context.done = {};
+    if (run.control) CDL_TRY(run.control->enter(*context.queue));
+    context.control = run.control;
     for (const Port& port : ports_) {
-      if (!port.isOutput() || context.inPlace[port.buffer]) continue;
-      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
-      const Span span("download", cdl_get_string(image_, buffer.name), buffer.bytes);
-      CDL_TRY(
-          context.queue->read(*context.memory[port.buffer], 0, outputs[port.output], buffer.bytes));
-      copies = true;
-    }
-    if (executable_ && !copies) return Status::ok(); // which was waited for
-    const Span span("wait");
-    return context.queue->drain();
-  }
-
-  Status runWith(Context& context, std::span<const std::byte* const> inputs,
-                 std::span<std::byte* const> outputs, RunStats& stats) override {
-    for (const Port& port : ports_) {
-      const std::byte* given = port.isInput() ? inputs[port.input] : nullptr;
-      // which is only read
-      std::byte* data = port.isOutput() ? outputs[port.output] : const_cast<std::byte*>(given);
-      CDL_TRY(place(context, port, data, stats));
-      if (port.isInput()) CDL_TRY(upload(context, port, given, data));
+      const BufferRef given = port.isInput() ? inputs[port.input] : BufferRef();
+      const BufferRef wanted = port.isOutput() ? outputs[port.output] : BufferRef();
+      CDL_TRY(mover_.place(context, port, given, wanted, run));
+      if (port.isInput()) CDL_TRY(mover_.upload(context, port, run));
     }
     cdl_bindings_t bindings{};
     bindings.header = CDL_HEADER(cdl_bindings_t);
     bindings.count = static_cast<uint32_t>(context.bindings.size());
     bindings.buffers = context.bindings.data();
-    CDL_TRY(executable_ ? execute(context, bindings, stats) : interpret(context, bindings, stats));
-    return download(context, outputs);
+    return executable_ ? execute(context, bindings, waits, run.stats)
+                       : interpret(context, bindings, waits, run.stats);
   }
 
-  Status execute(Context& context, const cdl_bindings_t& bindings, RunStats& stats) {
+  Status end(DeviceContext& context, RunContext& run) override {
+    const Status status = await(context, run);
+    RunControl* const control = std::exchange(context.control, nullptr);
+    const bool isGivenUp = control && control->leave(*context.queue);
+    return isGivenUp ? control->status() : status;
+  }
+
+  /// Waits for the execution, then takes what lies in memory of the context's own to the caller.
+  Status await(DeviceContext& context, RunContext& run) {
+    if (context.done.queue) {
+      const Span span("wait");
+      CDL_TRY(context.queue->wait(context.done.value));
+    }
+    if (executable_ && keepsProfile())
+      CDL_TRY(endProfile(context.queue->handle(), context.startNs, bundle::executions(image_)));
+    bool isCopying = false;
+    for (const Port& port : ports_) {
+      if (!port.isOutput()) continue;
+      CDL_ASSIGN(const bool isSubmitted, mover_.download(context, port, run));
+      isCopying |= isSubmitted;
+    }
+    if (!isCopying) return Status::ok();
+    const Span span("wait");
+    return context.queue->drain();
+  }
+
+  Status execute(DeviceContext& context, const cdl_bindings_t& bindings, Waits waits,
+                 RunStats& stats) {
     const cdl_plugin_t& table = device_->table();
     cdl_queue_t* queue = context.queue->handle();
     if (keepsProfile()) CDL_TRY(plugin::callSlot(name_, CDL_SLOT(table, profile_begin), queue));
-    const uint64_t start = nowNs(), done = context.queue->next();
-    const cdl_timeline_t signal{queue, done};
-    {
-      const Span span("execute");
-      CDL_TRY(promised(plugin::callSlot(name_, CDL_SLOT(table, execute), queue, executable_,
-                                        &bindings, nullptr, uint32_t{0}, signal)));
-    }
+    context.startNs = nowNs();
+    const cdl_timeline_t signal{queue, context.queue->next()};
+    const Span span("execute");
+    CDL_TRY(
+        promised(plugin::callSlot(name_, CDL_SLOT(table, execute), queue, executable_, &bindings,
+                                  waits.data(), static_cast<uint32_t>(waits.size()), signal)));
     for (size_t i = 1; i < support_.size(); ++i)
       ++(support_[i] == Support::native ? stats.nativeInstrs : stats.emulatedInstrs);
-    const Span span("wait");
-    CDL_TRY(context.queue->wait(done));
-    return keepsProfile() ? endProfile(queue, start, bundle::executions(image_)) : Status::ok();
+    context.done = signal;
+    return Status::ok();
   }
 
   /// Whether instructions are asked for, and the device itself tells of them.
@@ -348,7 +292,11 @@ private:
 
   /// The primitive API: runs of native instructions of one block go to the backend, what lies
   /// between runs in soft.
-  Status interpret(Context& context, const cdl_bindings_t& bindings, RunStats& stats) {
+  Status interpret(DeviceContext& context, const cdl_bindings_t& bindings, Waits waits,
+                   RunStats& stats) {
+    for (const cdl_timeline_t& wait : waits) // instructions know no waits for other queues
+      CDL_TRY(plugin::callSlot(name_, CDL_SLOT(device_->table(), queue_wait), wait.queue,
+                               wait.value, UINT64_MAX));
     const uint32_t end = image_->instrs.count;
     int64_t loops[CDL_MAX_LOOP_NESTING] = {};
     for (uint32_t first = 1, last; first < end; first = cdl_next_instr(image_, last, loops)) {
@@ -366,16 +314,18 @@ private:
         ++last;
       stats.nativeInstrs += last - first + 1;
       const auto runNative = [&] {
-        return submit(context, first, last - first + 1, loops, bindings);
+        return runInstrs(context, first, last - first + 1, loops, bindings);
       };
       CDL_TRY(alone ? timed(first, Support::native, runNative) : runNative());
     }
+    CDL_ASSIGN(const uint64_t done, context.queue->signal());
+    context.done = {context.queue->handle(), done};
     return Status::ok();
   }
 
   /// Runs of native instructions; where they are traced, to their end.
-  Status submit(Context& context, uint32_t first, uint32_t count, const int64_t* loops,
-                const cdl_bindings_t& bindings) {
+  Status runInstrs(DeviceContext& context, uint32_t first, uint32_t count, const int64_t* loops,
+                   const cdl_bindings_t& bindings) {
     const cdl_plugin_t& table = device_->table();
     cdl_queue_t* queue = context.queue->handle();
     const Span span("execute", "instructions");
@@ -387,7 +337,7 @@ private:
     return keepsProfile() ? endProfile(queue, start, count) : Status::ok();
   }
 
-  Status emulate(Context& context, uint32_t index, const int64_t* loops, RunStats& stats) {
+  Status emulate(DeviceContext& context, uint32_t index, const int64_t* loops, RunStats& stats) {
     const cdl_instr_t* instr = cdl_get_instr(image_, index);
     {
       const Span span("wait");
@@ -442,6 +392,7 @@ private:
   bool holdsConstants_ = false;
   /// per image buffer: constants and states, shared by all executions
   std::vector<MemoryPtr> fixed_;
+  PortMover mover_;
 };
 
 } // namespace

@@ -1,17 +1,28 @@
 #pragma once
 
 #include "core/runtime/session/pool.h"
-#include "core/runtime/session/session.h"
+#include "core/runtime/session/runner.h"
+#include "core/runtime/session/trace.h"
 #include "core/support/payload.h"
 
 namespace candela::runtime::session {
 
+/// A buffer that each run binds: which of its inputs and outputs. An INOUT buffer is both.
+struct Port {
+  static constexpr size_t kNone = SIZE_MAX;
+  uint32_t buffer;
+  size_t input = kNone, output = kNone;
+  bool isInput() const { return input != kNone; }
+  bool isOutput() const { return output != kNone; }
+  bool isBoth() const { return isInput() && isOutput(); }
+};
+
 /// What the runners of an image share: its constants on the host, and contexts that executions
-/// leave for the next ones.
+/// leave for the next ones. `Context` is an InFlight.
 template <class Context> class ImageRunner : public Runner {
 public:
-  Status run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-             RunStats& stats) final {
+  Result<std::unique_ptr<InFlight>> start(BufferRefs inputs, BufferRefs outputs, Waits waits,
+                                          RunContext& run) final {
     // State persists across executions, so executions of such a program take turns.
     std::unique_lock<std::mutex> turn(stateMutex_, std::defer_lock);
     if (hasState_) turn.lock();
@@ -19,18 +30,25 @@ public:
     if (!context) {
       CDL_ASSIGN(context, makeContext());
     }
-    Status status = runWith(*context, inputs, outputs, stats);
     // After a failure a queue may be in any state: its context is not used again.
-    if (status) contexts_.put(std::move(context));
-    return status;
+    CDL_TRY(begin(*context, inputs, outputs, waits, run));
+    context->turn = std::move(turn);
+    return std::unique_ptr<InFlight>(std::move(context));
+  }
+  Status finish(std::unique_ptr<InFlight> started, RunContext& run) final {
+    std::unique_ptr<Context> context(static_cast<Context*>(started.release()));
+    const std::unique_lock<std::mutex> turn = std::move(context->turn);
+    CDL_TRY(end(*context, run));
+    contexts_.put(std::move(context));
+    return Status::ok();
   }
   const std::vector<capabilities::Support>& support() const final { return support_; }
-  Result<Bytes> allocateOutput(size_t output, Resident& resident) final {
+  Result<Room> allocateOutput(size_t output, Visibility visibility) final {
     for (const Port& port : ports_) {
       if (port.output != output) continue;
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
-      return buffer.role == CDL_ROLE_OUTPUT ? allocateRoom(buffer, resident)
-                                            : Bytes::allocate(buffer.bytes);
+      return buffer.role == CDL_ROLE_OUTPUT ? allocateRoom(buffer, visibility)
+                                            : roomOnHost(buffer.bytes);
     }
     return failure(Code::internal, "a program without output {}", output);
   }
@@ -60,15 +78,6 @@ public:
   }
 
 protected:
-  /// A buffer that each run binds: which of its inputs and outputs. An INOUT buffer is both.
-  struct Port {
-    static constexpr size_t kNone = SIZE_MAX;
-    uint32_t buffer;
-    size_t input = kNone, output = kNone;
-    bool isInput() const { return input != kNone; }
-    bool isOutput() const { return output != kNone; }
-  };
-
   explicit ImageRunner(const bundle::BundlePartition& partition)
       : bytes_(partition.image), image_(reinterpret_cast<const cdl_image_t*>(bytes_.data())) {
     size_t inputs = 0, outputs = 0;
@@ -82,11 +91,18 @@ protected:
   }
 
   virtual Result<std::unique_ptr<Context>> makeContext() = 0;
-  virtual Result<Bytes> allocateRoom(const cdl_buffer_t& buffer, Resident&) {
-    return Bytes::allocate(buffer.bytes);
+  virtual Result<Room> allocateRoom(const cdl_buffer_t& buffer, Visibility) {
+    return roomOnHost(buffer.bytes);
   }
-  virtual Status runWith(Context& context, std::span<const std::byte* const> inputs,
-                         std::span<std::byte* const> outputs, RunStats& stats) = 0;
+  virtual Status begin(Context& context, BufferRefs inputs, BufferRefs outputs, Waits waits,
+                       RunContext& run) = 0;
+  virtual Status end(Context& context, RunContext& run) = 0;
+
+  static Result<Room> roomOnHost(uint64_t bytes) {
+    CDL_ASSIGN(Bytes zero, Bytes::allocate(bytes));
+    const BufferRef at = BufferRef::onHost(zero.data());
+    return Room{std::move(zero), at};
+  }
 
   /// Bytes of arena that the TEMP buffers of a space need.
   uint64_t arenaBytes(uint32_t space) const {

@@ -57,6 +57,8 @@ std::unique_ptr<Session> Session::adopt(bundle::Bundle bundle,
         fmt::format("{} on {}", step.partition, backend.empty() ? "soft" : backend));
     for (const uint32_t v : step.outputs) session->isComputed_[v] = !isCopy;
   }
+  session->findReaders();
+  session->findStages();
   return session;
 }
 

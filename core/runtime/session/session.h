@@ -1,55 +1,25 @@
 #pragma once
 
+#include <memory>
+#include <mutex>
+#include <vector>
+
 #include "core/runtime/bundle/bundle.h"
-#include "core/runtime/plugin/plugin.h"
 #include "core/runtime/session/pool.h"
+#include "core/runtime/session/runner.h"
 #include "core/runtime/session/states.h"
 #include "core/runtime/session/trace.h"
+#include "core/runtime/session/transfers.h"
 
 /// Loading, binding and running a bundle. Carries no compiler.
 namespace candela::runtime::session {
 
-/// What one run did; the SDK counts, so that a report cannot flatter.
-struct RunStats {
-  /// executed, loop iterations counted
-  uint64_t nativeInstrs = 0, emulatedInstrs = 0, hostInstrs = 0;
-  /// copied to and from the host for emulated instructions on memory that cannot be mapped
-  uint64_t stagedBytes = 0;
-  /// of states, copied to be kept: 0 where they lie in memory that the host sees
-  uint64_t stateBytes = 0;
-  const Residents* residents = nullptr; ///< for runners: where states lie
+/// Consecutive steps on one device, or on the host: what runs without another one in between.
+struct Stage {
+  size_t first = 0, end = 0;              ///< steps; it has no part in copies among them
+  std::shared_ptr<plugin::Device> device; ///< null: the host
+  std::vector<uint32_t> after;            ///< earlier stages whose values it reads, each once
 };
-
-/// A partition that is ready to run. Implementations: soft_runner.cpp, device_runner.cpp.
-class Runner {
-public:
-  virtual ~Runner() = default;
-  /// Where inputs and outputs lie, dense, in the order of the image's bound buffers. They are used
-  /// there where they can be; no output overlaps another one or an input. Any thread.
-  virtual Status run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-                     RunStats& stats) = 0;
-  /// Zeroed room for an output, which runs then write into; the memory of a device that the host
-  /// sees, where there is one, which `resident` gets to know.
-  virtual Result<Bytes> allocateOutput(size_t output, Resident& resident) = 0;
-  /// Support per instruction, [0] unused.
-  virtual const std::vector<capabilities::Support>& support() const = 0;
-  /// The backend's blob for the bundle; empty when it has none.
-  virtual Result<Bytes> save() { return Bytes(); }
-};
-
-/// A late refusal by a backend: which instruction, and why.
-struct Refusal {
-  uint32_t instr = 0;
-  uint16_t reason = CDL_REASON_NONE;
-  std::string text;
-};
-
-/// Compiles (program API) or checks (primitive API) for a device; without one the host runs the
-/// Program. On Code::refused, *refusal says which instruction.
-Result<std::unique_ptr<Runner>> makeRunner(const bundle::Bundle& bundle,
-                                           const bundle::BundlePartition& partition,
-                                           std::shared_ptr<plugin::Device> device,
-                                           Refusal* refusal = nullptr);
 
 /// A bundle with its devices open. run() may be called by many threads at once; where a thread has
 /// a Trace, it tells what it does. With instructions in it, a device that keeps no profile shows
@@ -79,44 +49,86 @@ public:
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, RunStats* stats = nullptr);
   /// The same on memory of the caller, of the sizes that the bundle says: inputs are read and
   /// outputs written where they lie, unless an output overlaps something else or the device cannot;
-  /// what is copied is kept for the next run, which then allocates nothing. An input that is null
-  /// is a state that goes on, or has no bytes; an output that is null is left where it is. After a
-  /// failure outputs hold anything, states what they held.
-  Status runAt(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+  /// what is copied is kept for the next run, which then allocates nothing. An input that is
+  /// nowhere is a state that goes on, or has no bytes; an output that is nowhere is left where it
+  /// is. After a failure outputs hold anything, states what they held.
+  Status runAt(BufferRefs inputs, BufferRefs outputs, RunControl* control = nullptr,
                RunStats* stats = nullptr);
 
-private:
-  /// What one run needs, kept for the next one.
-  struct Frame {
-    /// per value: memory of the session's own, made when it is first needed
-    std::vector<Bytes> rooms;
-    /// per value that is no copy of another: where it lies in the run in progress
-    std::vector<std::byte*> at;
-    std::vector<const std::byte*> in;
-    std::vector<std::byte*> out; ///< both of one step
-  };
-  using Inputs = std::span<const std::byte* const>;
-  using Outputs = std::span<std::byte* const>;
+  // ---- The same stage by stage, for who has threads for the devices
 
+  class Run;
+  /// In their order each comes behind those that it reads from.
+  const std::vector<Stage>& stages() const { return stages_; }
+  /// Runs of a session with states take turns, and belong to one thread from begin() to end().
+  bool hasStates() const { return !states_.empty(); }
+  Result<std::unique_ptr<Run>> begin(BufferRefs inputs, BufferRefs outputs, RunControl* control);
+  /// When the stages that it comes after are done. Different stages on different threads.
+  Status runStage(Run& run, size_t stage);
+  /// When all stages are done: everything is where it was wanted. Adds what the run did to *stats.
+  Status end(std::unique_ptr<Run> run, RunStats* stats = nullptr);
+
+private:
+  /// Who computes a value: a step, and which of its outputs it is.
+  struct Producer {
+    uint32_t step = 0, output = 0;
+  };
+
+  void findStages();
+  void findReaders();
   Status initStates();
-  std::unique_ptr<Frame> takeFrame();
-  Result<std::byte*> roomOf(Frame& frame, uint32_t value) const;
+  Runner& runnerOf(size_t step) const { return *runners_[bundle_.steps[step].partition]; }
+  Result<std::unique_ptr<Run>> place(std::unique_lock<std::mutex> turn, BufferRefs inputs,
+                                     BufferRefs outputs, RunControl* control);
+  Status runPlaced(std::unique_lock<std::mutex> turn, BufferRefs inputs, BufferRefs outputs,
+                   RunControl* control, RunStats* stats);
+  std::unique_ptr<Run> takeRun();
   uint32_t rootOf(size_t output) const { return source_[bundle_.outputs[output]]; }
-  bool isFree(size_t output, Inputs inputs, Outputs outputs) const;
-  Status placeValues(Frame& frame, Inputs inputs, Outputs outputs) const;
-  Status runStep(Frame& frame, size_t step, RunStats& stats);
-  Status handOver(Frame& frame, Outputs outputs, RunStats& stats);
-  Status runPlaced(Inputs inputs, Outputs outputs, RunStats* stats);
+  bool isFree(size_t output, BufferRefs inputs, BufferRefs outputs) const;
+  bool isWithinReach(uint32_t value, const BufferRef& at) const;
+  Result<BufferRef> roomOf(Run& run, uint32_t value) const;
+  Result<BufferRef> roomOnHost(Run& run, uint32_t value) const;
+  Status placeInputs(Run& run, BufferRefs inputs);
+  Status placeValues(Run& run, BufferRefs inputs, BufferRefs outputs) const;
+  Status startStep(Run& run, size_t step);
+  Status finishStep(Run& run, size_t step);
+  Status handOver(Run& run);
 
   bundle::Bundle bundle_;
   std::vector<std::unique_ptr<Runner>> runners_;
+  std::vector<Stage> stages_;
   std::vector<std::string> stepNames_; ///< "0 on cpu", for traces and messages
   std::vector<uint32_t> source_;       ///< per value: what it is a copy of, or itself
   std::vector<bool> isComputed_;       ///< per value: a runner writes it
+  std::vector<Producer> producer_;     ///< per value that is computed
+  /// per value: the device that alone reads it, where there is one
+  std::vector<std::shared_ptr<plugin::Device>> reader_;
+  std::vector<bool> isReadElsewhere_; ///< per value: by the host, or by several devices
   std::vector<uint64_t> valueBytes_;
-  Residents residents_;
   States states_;
-  Pool<Frame> frames_;
+  Transfers transfers_;
+  Pool<Run> runs_;
+};
+
+/// One run in progress. What it made is kept for the next one.
+class Session::Run {
+private:
+  friend class Session;
+  /// What a step needs while it runs, kept for its next run.
+  struct StepState {
+    std::vector<BufferRef> in, out;
+    std::vector<cdl_timeline_t> waits;
+    std::unique_ptr<InFlight> inFlight;
+    RunContext context;
+  };
+  std::unique_lock<std::mutex> turn; ///< of a session with states
+  std::vector<Room> rooms;           ///< per value: the session's own, made when first needed
+  std::vector<Room> hostRooms;       ///< the same where the host must see it
+  std::vector<BufferRef> at;         ///< per value that is no copy: where it lies in this run
+  std::vector<StepState> steps;
+  std::vector<BufferRef> outputs; ///< where they are wanted
+  RunControl* control = nullptr;
+  RunStats stats; ///< of what belongs to no step
 };
 
 } // namespace candela::runtime::session

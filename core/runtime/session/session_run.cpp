@@ -13,29 +13,22 @@ Status Session::bindStates(const std::vector<std::string>& texts) {
 /// Each state lies where the step that writes it writes to, twice: one room is read while the other
 /// is written.
 Status Session::initStates() {
-  residents_.clear();
-  return states_.init(bundle_, [&](const bundle::BundleState& state) -> Result<Bytes> {
+  return states_.init(bundle_, [&](const bundle::BundleState& state) -> Result<Room> {
     const uint32_t value = bundle_.outputs[state.output];
-    Resident resident;
-    Bytes room;
-    for (const bundle::BundleStep& step : bundle_.steps)
-      for (size_t i = 0; step.kind != bundle::StepKind::copy && i < step.outputs.size(); ++i)
-        if (step.outputs[i] == value) {
-          CDL_ASSIGN(room, runners_[step.partition]->allocateOutput(i, resident));
-        }
-    if (!room.data()) {
-      CDL_ASSIGN(room, Bytes::allocate(bundle_.values[value].sizeBytes()));
+    Room room;
+    if (isComputed_[value]) {
+      const auto [step, output] = producer_[value];
+      CDL_ASSIGN(room, runnerOf(step).allocateOutput(output, Visibility::host));
+    } else {
+      CDL_ASSIGN(room.bytes, Bytes::allocate(bundle_.values[value].sizeBytes()));
+      room.at = BufferRef::onHost(room.bytes.data());
     }
-    residents_[room.data()] = resident;
+    room.at.isState = true;
     return room;
   });
 }
 
 namespace {
-
-bool overlap(const std::byte* a, uint64_t aBytes, const std::byte* b, uint64_t bBytes) {
-  return a && b && aBytes && bBytes && a < b + bBytes && b < a + aBytes;
-}
 
 /// Bytes that somebody is about to write.
 Result<Bytes> unfilled(uint64_t size) {
@@ -52,23 +45,25 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
   if (inputs.size() != bundle_.inputs.size())
     return badArgument("{} inputs were given, the model has {}", inputs.size(),
                        bundle_.inputs.size());
-  const auto turn = states_.takeTurn();
+  std::unique_lock turn = states_.takeTurn();
   std::vector<Tensor> values(bundle_.values.size());
   for (size_t v = 0; v < values.size(); ++v)
     if (const bundle::BundleValue& value = bundle_.values[v]; value.constant != bundle::kNoConstant)
       values[v] = {value.elem, value.dims, bundle_.constants[value.constant].bytes};
-  for (size_t i = 0; i < inputs.size(); ++i) values[bundle_.inputs[i]] = inputs[i];
-  for (const States::Held& held : states_.held())
-    if (Tensor& input = values[bundle_.inputs[held.state.input]]; input.elem == Elem::none)
-      input = held.now;
-
-  std::vector<const std::byte*> in;
-  for (const uint32_t v : bundle_.inputs) {
-    CDL_TRY(bundle_.values[v].checkInput(values[v]));
-    in.push_back(values[v].bytes.data());
+  std::vector<BufferRef> in;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    values[bundle_.inputs[i]] = inputs[i];
+    in.push_back(BufferRef::onHost(inputs[i].bytes.data()));
   }
+  for (const States::Held& held : states_.held())
+    if (Tensor& input = values[bundle_.inputs[held.state.input]]; input.elem == Elem::none) {
+      input = held.now;
+      in[held.state.input] = {};
+    }
+  for (const uint32_t v : bundle_.inputs) CDL_TRY(bundle_.values[v].checkInput(values[v]));
+
   std::vector<Tensor> outputs;
-  std::vector<std::byte*> out;
+  std::vector<BufferRef> out;
   for (size_t o = 0; o < bundle_.outputs.size(); ++o) {
     const bundle::BundleValue& value = bundle_.values[bundle_.outputs[o]];
     // of an input, a constant, or an output before that is the same value
@@ -78,139 +73,193 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
       CDL_ASSIGN(bytes, unfilled(value.sizeBytes()).context(fmt::format("value '{}'", value.name)));
     }
     outputs.push_back({value.elem, value.dims, bytes});
-    out.push_back(isComputed ? bytes.mutableData() : nullptr);
+    out.push_back(BufferRef::onHost(isComputed ? bytes.mutableData() : nullptr));
   }
   for (const States::Held& held : states_.held()) {
     outputs[held.state.output].bytes = held.next.bytes;
-    out[held.state.output] = nullptr;
+    out[held.state.output] = {};
   }
-  CDL_TRY(runPlaced(in, out, stats));
+  CDL_TRY(runPlaced(std::move(turn), in, out, nullptr, stats));
   return outputs;
 }
 
-Status Session::runAt(Inputs inputs, Outputs outputs, RunStats* stats) {
+Status Session::runAt(BufferRefs inputs, BufferRefs outputs, RunControl* control, RunStats* stats) {
   if (inputs.size() != bundle_.inputs.size() || outputs.size() != bundle_.outputs.size())
     return badArgument("{} inputs and {} outputs were given, the model has {} and {}",
                        inputs.size(), outputs.size(), bundle_.inputs.size(),
                        bundle_.outputs.size());
-  const auto turn = states_.takeTurn();
-  return runPlaced(inputs, outputs, stats);
+  return runPlaced(states_.takeTurn(), inputs, outputs, control, stats);
 }
 
-Status Session::runPlaced(Inputs inputs, Outputs outputs, RunStats* stats) {
+Status Session::runPlaced(std::unique_lock<std::mutex> turn, BufferRefs inputs, BufferRefs outputs,
+                          RunControl* control, RunStats* stats) {
+  CDL_ASSIGN(std::unique_ptr<Run> run, place(std::move(turn), inputs, outputs, control));
+  for (size_t stage = 0; stage < stages_.size(); ++stage) CDL_TRY(runStage(*run, stage));
   RunStats counted;
-  counted.residents = residents_.empty() ? nullptr : &residents_;
-  std::unique_ptr<Frame> frame = takeFrame();
-  CDL_TRY(placeValues(*frame, inputs, outputs));
-  for (size_t step = 0; step < bundle_.steps.size(); ++step)
-    if (bundle_.steps[step].kind != bundle::StepKind::copy) CDL_TRY(runStep(*frame, step, counted));
-  CDL_TRY(handOver(*frame, outputs, counted));
-  frames_.put(std::move(frame));
-  states_.advance();
+  CDL_TRY(end(std::move(run), &counted));
   if (stats) *stats = counted;
   return Status::ok();
 }
 
-std::unique_ptr<Session::Frame> Session::takeFrame() {
-  std::unique_ptr<Frame> frame = frames_.take();
-  if (frame) return frame;
-  frame = std::make_unique<Frame>();
-  frame->rooms.resize(bundle_.values.size());
-  frame->at.assign(bundle_.values.size(), nullptr);
-  for (size_t v = 0; v < bundle_.values.size(); ++v)
-    if (const uint32_t constant = bundle_.values[v].constant; constant != bundle::kNoConstant)
-      // which nobody writes
-      frame->at[v] = const_cast<std::byte*>(bundle_.constants[constant].bytes.data());
-  return frame;
+Result<std::unique_ptr<Session::Run>> Session::begin(BufferRefs inputs, BufferRefs outputs,
+                                                     RunControl* control) {
+  return place(states_.takeTurn(), inputs, outputs, control);
 }
 
-Result<std::byte*> Session::roomOf(Frame& frame, uint32_t value) const {
-  Bytes& room = frame.rooms[value];
-  if (!room.data()) {
-    CDL_ASSIGN(room, unfilled(valueBytes_[value])
+Result<std::unique_ptr<Session::Run>> Session::place(std::unique_lock<std::mutex> turn,
+                                                     BufferRefs inputs, BufferRefs outputs,
+                                                     RunControl* control) {
+  std::unique_ptr<Run> run = takeRun();
+  run->turn = std::move(turn);
+  run->control = control;
+  run->stats = {};
+  run->outputs.assign(outputs.begin(), outputs.end());
+  for (Run::StepState& step : run->steps) step.context = {{}, control};
+  CDL_TRY(placeInputs(*run, inputs));
+  CDL_TRY(placeValues(*run, inputs, outputs));
+  return run;
+}
+
+std::unique_ptr<Session::Run> Session::takeRun() {
+  std::unique_ptr<Run> run = runs_.take();
+  if (run) return run;
+  run = std::make_unique<Run>();
+  run->rooms.resize(bundle_.values.size());
+  run->hostRooms.resize(bundle_.values.size());
+  run->at.resize(bundle_.values.size());
+  run->steps.resize(bundle_.steps.size());
+  for (size_t v = 0; v < bundle_.values.size(); ++v)
+    if (const uint32_t constant = bundle_.values[v].constant; constant != bundle::kNoConstant)
+      run->at[v] = BufferRef::onHost(bundle_.constants[constant].bytes.data());
+  return run;
+}
+
+/// Where the step that computes a value writes it to, unless it is wanted elsewhere.
+Result<BufferRef> Session::roomOf(Run& run, uint32_t value) const {
+  Room& room = run.rooms[value];
+  if (room.at.isNowhere()) {
+    const auto [step, output] = producer_[value];
+    const Runner& runner = runnerOf(step);
+    const bool isReadThere =
+        !isReadElsewhere_[value] && runner.device() && reader_[value] == runner.device();
+    const Visibility visibility = isReadThere ? Visibility::device : Visibility::host;
+    CDL_ASSIGN(room, runnerOf(step)
+                         .allocateOutput(output, visibility)
                          .context(fmt::format("value '{}'", bundle_.values[value].name)));
   }
-  return room.mutableData();
+  return room.at;
+}
+
+Result<BufferRef> Session::roomOnHost(Run& run, uint32_t value) const {
+  Room& room = run.hostRooms[value];
+  if (room.at.isNowhere()) {
+    CDL_ASSIGN(room.bytes, unfilled(valueBytes_[value])
+                               .context(fmt::format("value '{}'", bundle_.values[value].name)));
+    room.at = BufferRef::onHost(room.bytes.data());
+  }
+  return room.at;
 }
 
 /// Whether the caller's memory for an output is nobody else's: then it may be written while inputs
 /// are still read.
-bool Session::isFree(size_t output, Inputs inputs, Outputs outputs) const {
-  const std::byte* const data = outputs[output];
+bool Session::isFree(size_t output, BufferRefs inputs, BufferRefs outputs) const {
+  const BufferRef& at = outputs[output];
   const uint64_t bytes = valueBytes_[bundle_.outputs[output]];
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (overlap(data, bytes, inputs[i], valueBytes_[bundle_.inputs[i]])) return false;
+    if (overlap(at, bytes, inputs[i], valueBytes_[bundle_.inputs[i]])) return false;
   for (size_t o = 0; o < outputs.size(); ++o) {
-    const bool isSame = outputs[o] == data && rootOf(o) == rootOf(output);
-    if (!isSame && overlap(data, bytes, outputs[o], valueBytes_[bundle_.outputs[o]])) return false;
+    const bool isSame = outputs[o].isSame(at) && rootOf(o) == rootOf(output);
+    if (!isSame && overlap(at, bytes, outputs[o], valueBytes_[bundle_.outputs[o]])) return false;
   }
   return true;
 }
 
-/// Where everything lies in this run: states in their rooms, outputs where the caller wants them,
-/// the rest in rooms of the frame.
-Status Session::placeValues(Frame& frame, Inputs inputs, Outputs outputs) const {
-  for (size_t v = 0; v < frame.at.size(); ++v)
-    if (isComputed_[v]) frame.at[v] = nullptr;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    frame.at[bundle_.inputs[i]] = const_cast<std::byte*>(inputs[i]); // which nobody writes
+/// Whether everybody sees a computed value there: the step that writes it and those that read it.
+bool Session::isWithinReach(uint32_t value, const BufferRef& at) const {
+  if (at.host) return true;
+  const bool isRead = isReadElsewhere_[value] || reader_[value];
+  const bool isReadThere = !isReadElsewhere_[value] && reader_[value] == at.device;
+  return runnerOf(producer_[value].step).device() == at.device && (!isRead || isReadThere);
+}
+
+/// Inputs lie where the caller has them, states in their rooms; what lies on a device that others
+/// read it from is brought to the host first.
+Status Session::placeInputs(Run& run, BufferRefs inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) run.at[bundle_.inputs[i]] = inputs[i];
   for (const States::Held& held : states_.held()) {
-    std::byte*& now = frame.at[bundle_.inputs[held.state.input]];
-    if (!now) now = const_cast<std::byte*>(held.now.bytes.data());
+    BufferRef& now = run.at[bundle_.inputs[held.state.input]];
+    if (now.isNowhere()) now = held.nowAt;
+  }
+  for (const uint32_t v : bundle_.inputs) {
+    const BufferRef given = run.at[v];
+    const bool isHidden = given.memory && !given.host;
+    const bool isReadThere = !isReadElsewhere_[v] && (!reader_[v] || reader_[v] == given.device);
+    if (!isHidden || isReadThere) continue;
+    CDL_ASSIGN(run.at[v], roomOnHost(run, v));
+    CDL_TRY(transfers_.move(given, run.at[v], valueBytes_[v], run.stats));
+  }
+  return Status::ok();
+}
+
+/// Where everything else lies in this run: states in their rooms, outputs where the caller wants
+/// them, the rest in rooms of the run.
+Status Session::placeValues(Run& run, BufferRefs inputs, BufferRefs outputs) const {
+  for (size_t v = 0; v < run.at.size(); ++v)
+    if (isComputed_[v]) run.at[v] = {};
+  for (const States::Held& held : states_.held()) {
     const uint32_t root = source_[held.value];
-    if (isComputed_[root] && !frame.at[root])
-      frame.at[root] = const_cast<std::byte*>(held.next.bytes.data());
+    if (isComputed_[root] && run.at[root].isNowhere()) run.at[root] = held.nextAt;
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
-    std::byte*& at = frame.at[rootOf(o)];
-    if (outputs[o] && isComputed_[rootOf(o)] && !at && isFree(o, inputs, outputs)) at = outputs[o];
+    const uint32_t root = rootOf(o);
+    const bool isPlaced = !isComputed_[root] || !run.at[root].isNowhere();
+    if (isPlaced || outputs[o].isNowhere() || !isWithinReach(root, outputs[o])) continue;
+    if (isFree(o, inputs, outputs)) run.at[root] = outputs[o];
   }
-  for (uint32_t v = 0; v < frame.at.size(); ++v)
-    if (isComputed_[v] && !frame.at[v]) {
-      CDL_ASSIGN(frame.at[v], roomOf(frame, v));
+  for (uint32_t v = 0; v < run.at.size(); ++v)
+    if (isComputed_[v] && run.at[v].isNowhere()) {
+      CDL_ASSIGN(run.at[v], roomOf(run, v));
     }
   return Status::ok();
 }
 
-Status Session::runStep(Frame& frame, size_t index, RunStats& stats) {
-  const bundle::BundleStep& step = bundle_.steps[index];
-  const bundle::BundlePartition& partition = bundle_.partitions[step.partition];
-  frame.in.clear();
-  frame.out.clear();
-  for (const uint32_t v : step.inputs) frame.in.push_back(frame.at[source_[v]]);
-  for (const uint32_t v : step.outputs) frame.out.push_back(frame.at[v]);
-  const Span span("partition", stepNames_[index]);
-  if (Trace* trace = Trace::current()) trace->enter(partition.image, partition.backend);
-  Status status = runners_[step.partition]->run(frame.in, frame.out, stats);
-  return status ? status : status.context("partition " + stepNames_[index]);
+Status Session::end(std::unique_ptr<Run> run, RunStats* stats) {
+  CDL_TRY(handOver(*run));
+  for (const Run::StepState& step : run->steps) run->stats.add(step.context.stats);
+  if (stats) stats->add(run->stats);
+  states_.advance();
+  const std::unique_lock turn = std::move(run->turn);
+  runs_.put(std::move(run));
+  return Status::ok();
 }
 
 /// Copies what lies elsewhere: first into the rooms of states, then to the caller.
-Status Session::handOver(Frame& frame, Outputs outputs, RunStats& stats) {
+Status Session::handOver(Run& run) {
   for (const States::Held& held : states_.held()) {
-    const std::byte* at = frame.at[source_[held.value]];
-    auto* next = const_cast<std::byte*>(held.next.bytes.data());
-    if (at == next) continue;
-    if (held.next.bytes.size()) std::memcpy(next, at, held.next.bytes.size());
-    stats.stateBytes += held.next.bytes.size();
+    const BufferRef& at = run.at[source_[held.value]];
+    if (at.isSame(held.nextAt)) continue;
+    const uint64_t bytes = held.next.bytes.size();
+    CDL_TRY(transfers_.move(at, held.nextAt, bytes, run.stats));
+    run.stats.stateBytes += bytes;
   }
   // An input that is an output too, in memory that another output goes to.
-  for (size_t o = 0; o < outputs.size(); ++o) {
+  for (size_t o = 0; o < run.outputs.size(); ++o) {
     const uint32_t root = rootOf(o);
-    if (!outputs[o] || isComputed_[root]) continue;
-    for (size_t other = 0; other < outputs.size(); ++other) {
-      if (!overlap(frame.at[root], valueBytes_[root], outputs[other],
+    if (run.outputs[o].isNowhere() || isComputed_[root]) continue;
+    for (size_t other = 0; other < run.outputs.size(); ++other) {
+      if (!overlap(run.at[root], valueBytes_[root], run.outputs[other],
                    valueBytes_[bundle_.outputs[other]]))
         continue;
-      CDL_ASSIGN(std::byte* const saved, roomOf(frame, root));
-      std::memmove(saved, frame.at[root], valueBytes_[root]);
-      frame.at[root] = saved;
+      CDL_ASSIGN(const BufferRef saved, roomOnHost(run, root));
+      CDL_TRY(transfers_.move(run.at[root], saved, valueBytes_[root], run.stats));
+      run.at[root] = saved;
     }
   }
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    const std::byte* at = frame.at[rootOf(o)];
-    if (outputs[o] && outputs[o] != at && valueBytes_[rootOf(o)])
-      std::memcpy(outputs[o], at, valueBytes_[rootOf(o)]);
+  for (size_t o = 0; o < run.outputs.size(); ++o) {
+    const uint32_t root = rootOf(o);
+    if (run.outputs[o].isNowhere()) continue;
+    CDL_TRY(transfers_.move(run.at[root], run.outputs[o], valueBytes_[root], run.stats)
+                .context(fmt::format("output '{}'", bundle_.values[bundle_.outputs[o]].name)));
   }
   return Status::ok();
 }

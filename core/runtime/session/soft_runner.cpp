@@ -8,8 +8,9 @@ namespace candela::runtime::session {
 namespace {
 
 /// What one execution needs; kept for the next one.
-struct Memory {
-  std::vector<Bytes> arenas; ///< per space
+struct Memory : InFlight {
+  std::unique_lock<std::mutex> turn; ///< of a Program with state
+  std::vector<Bytes> arenas;         ///< per space
   /// per image buffer: of inputs and outputs that lie where elements are not aligned
   std::vector<Bytes> own;
   std::vector<void*> buffers; ///< per image buffer
@@ -70,26 +71,28 @@ private:
     return own.mutableData();
   }
 
-  Status runWith(Memory& memory, std::span<const std::byte* const> inputs,
-                 std::span<std::byte* const> outputs, RunStats& stats) override {
+  Status begin(Memory& memory, BufferRefs inputs, BufferRefs outputs, Waits,
+               RunContext& run) override {
     for (const Port& port : ports_) {
-      const std::byte* given = port.isInput() ? inputs[port.input] : nullptr;
+      const std::byte* given = port.isInput() ? inputs[port.input].host : nullptr;
       // which is only read
-      std::byte* data = port.isOutput() ? outputs[port.output] : const_cast<std::byte*>(given);
+      std::byte* data = port.isOutput() ? outputs[port.output].host : const_cast<std::byte*>(given);
       CDL_ASSIGN(std::byte* const placed, place(memory, port, data));
       memory.buffers[port.buffer] = placed;
       const uint64_t bytes = cdl_get_buffer(image_, port.buffer)->bytes;
       if (given && given != placed && bytes) std::memcpy(placed, given, bytes);
     }
-    CDL_TRY(compute(memory.buffers.data(), stats));
+    CDL_TRY(compute(memory.buffers.data(), run.stats));
     for (const Port& port : ports_) {
       if (!port.isOutput()) continue;
       const uint64_t bytes = cdl_get_buffer(image_, port.buffer)->bytes;
-      void* placed = memory.buffers[port.buffer];
-      if (outputs[port.output] != placed && bytes) std::memcpy(outputs[port.output], placed, bytes);
+      std::byte* const wanted = outputs[port.output].host;
+      const void* const placed = memory.buffers[port.buffer];
+      if (wanted != placed && bytes) std::memcpy(wanted, placed, bytes);
     }
     return Status::ok();
   }
+  Status end(Memory&, RunContext&) override { return Status::ok(); }
 
   Status compute(void* const* buffers, RunStats& stats) {
     stats.hostInstrs += executions_;

@@ -8,12 +8,14 @@ Status States::init(const bundle::Bundle& bundle, const Allocate& allocate) {
   std::vector<Held> all;
   for (const bundle::BundleState& state : bundle.states) {
     const bundle::BundleValue& input = bundle.values[bundle.inputs[state.input]];
-    Held held{state, bundle.outputs[state.output], {}, {}};
+    Held held{state, bundle.outputs[state.output], {}, {}, {}, {}};
     if (allocate) {
-      for (Tensor* room : {&held.now, &held.next}) {
-        *room = {input.elem, input.dims, {}};
-        CDL_ASSIGN(room->bytes, allocate(state));
-      }
+      CDL_ASSIGN(Room now, allocate(state));
+      CDL_ASSIGN(Room next, allocate(state));
+      held.now = {input.elem, input.dims, std::move(now.bytes)};
+      held.next = {input.elem, input.dims, std::move(next.bytes)};
+      held.nowAt = std::move(now.at);
+      held.nextAt = std::move(next.at);
     } else {
       Shape dims = input.dims;
       for (int64_t& dim : dims) dim = std::max<int64_t>(dim, 0);
@@ -42,7 +44,10 @@ std::unique_lock<std::mutex> States::takeTurn() {
 }
 
 void States::advance() {
-  for (Held& held : held_) std::swap(held.now, held.next);
+  for (Held& held : held_) {
+    std::swap(held.now, held.next);
+    std::swap(held.nowAt, held.nextAt);
+  }
 }
 
 } // namespace candela::runtime::session

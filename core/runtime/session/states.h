@@ -1,23 +1,13 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <mutex>
 
 #include "core/runtime/bundle/bundle.h"
-#include "core/runtime/plugin/plugin.h"
+#include "core/runtime/session/buffer_ref.h"
 
 /// Outputs of a run that are inputs of the next one, such as the caches of a decoder.
 namespace candela::runtime::session {
-
-/// Where the host sees a state: in memory that this device executes on as it is, or (without
-/// memory) in its own, which devices copy from and to.
-struct Resident {
-  std::shared_ptr<plugin::DeviceMemory> memory;
-  const plugin::Device* device = nullptr;
-  uint32_t space = 0; ///< as the images of programs count
-};
-using Residents = std::map<const void*, Resident>; ///< by the host's address
 
 /// What the states of one model hold. They are zero at first; open dims are 0 then. Runs take
 /// turns.
@@ -27,8 +17,9 @@ public:
     bundle::BundleState state;
     uint32_t value; ///< of the output
     Tensor now, next;
+    BufferRef nowAt, nextAt; ///< of states with rooms
   };
-  using Allocate = std::function<Result<Bytes>(const bundle::BundleState&)>;
+  using Allocate = std::function<Result<Room>(const bundle::BundleState&)>;
   using Run = std::function<Result<std::vector<Tensor>>(std::span<const Tensor> inputs)>;
 
   /// `allocate`: zeroed room for runs to write into; each state has two rooms then, which it

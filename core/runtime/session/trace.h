@@ -29,6 +29,9 @@ struct TraceEvent {
   bool deviceClock = false;
   std::string backend = {}; ///< of an instruction; "soft" where there is none
   Bytes image = {};         ///< what the instruction stands in
+  // ---- Of requests that run beside each other
+  std::string process = {}, thread = {}; ///< where it is drawn; empty: the run's own
+  uint64_t request = 0;
 };
 
 /// What one thread does while it lives.
