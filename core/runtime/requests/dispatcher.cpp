@@ -1,0 +1,580 @@
+#include "core/runtime/requests/dispatcher.h"
+
+#include <algorithm>
+#include <system_error>
+
+namespace candela::runtime::requests {
+
+using session::nowNs;
+
+namespace {
+
+/// Of a trace that nobody takes, the newest events are left out.
+constexpr size_t kMostEvents = 1 << 20;
+
+} // namespace
+
+/// Who is inside holds up the end of the dispatcher, and nothing else.
+class Dispatcher::Gate {
+public:
+  explicit Gate(Dispatcher* dispatcher) : dispatcher_(dispatcher) {}
+
+  template <class Body> void pass(Body&& body) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!dispatcher_) return;
+      ++inside_;
+    }
+    body(*dispatcher_);
+    const std::lock_guard lock(mutex_);
+    --inside_;
+    left_.notify_all();
+  }
+  void close() {
+    std::unique_lock lock(mutex_);
+    left_.wait(lock, [&] { return inside_ == 0; });
+    dispatcher_ = nullptr;
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable left_;
+  Dispatcher* dispatcher_;
+  size_t inside_ = 0;
+};
+
+Request::Request(uint64_t id, Submission submission) : id_(id), submission_(std::move(submission)) {
+  openWaits_ = submission_.waits.size() + 1; // and who submits it
+  times_.submittedNs = nowNs();
+}
+
+// ---- Life
+
+Dispatcher::Dispatcher(std::vector<Replica> replicas, const DispatcherOptions& options)
+    : options_(options), gate_(std::make_shared<Gate>(this)) {
+  for (Replica& replica : replicas) {
+    Served& served = replicas_.emplace_back();
+    served.health.name = replica.name;
+    served.replica = std::move(replica);
+    makeLanes(served);
+  }
+}
+
+void Dispatcher::makeLanes(Served& served) const {
+  const auto addLane = [&](std::string name) {
+    served.lanes.push_back(std::make_unique<Lane>());
+    Lane& lane = *served.lanes.back();
+    lane.name = std::move(name);
+    const bool takeTurns = served.replica.session && served.replica.session->hasStates();
+    lane.limit = takeTurns ? 1 : options_.inFlight;
+    lane.slots.resize(lane.limit);
+  };
+  auto& devices = served.devices;
+  if (served.replica.isStaged())
+    for (const session::Stage& stage : served.replica.session->stages()) {
+      const auto known = std::ranges::find(devices, stage.device);
+      served.laneOf.push_back(static_cast<uint32_t>(known - devices.begin()));
+      if (known != devices.end()) continue;
+      devices.push_back(stage.device);
+      addLane(stage.device ? stage.device->id() : "host");
+    }
+  if (served.lanes.empty()) addLane(served.replica.name);
+}
+
+Result<std::unique_ptr<Dispatcher>> Dispatcher::create(std::vector<Replica> replicas,
+                                                       const DispatcherOptions& options) {
+  if (replicas.empty() || options.capacity == 0 || options.inFlight == 0)
+    return badArgument("{} replicas, a capacity of {} requests, {} in flight: at least 1 of each",
+                       replicas.size(), options.capacity, options.inFlight);
+  std::unique_ptr<Dispatcher> made(new Dispatcher(std::move(replicas), options));
+  const std::lock_guard lock(made->mutex_);
+  for (Served& served : made->replicas_)
+    for (const std::unique_ptr<Lane>& lane : served.lanes) CDL_TRY(made->startThread(*lane));
+  return made;
+}
+
+Dispatcher::~Dispatcher() {
+  std::unique_lock lock(mutex_);
+  isClosing_ = true;
+  room_.notify_all();
+  std::vector<RequestPtr> left;
+  for (const auto& [id, request] : open_) left.push_back(request);
+  lock.unlock();
+  for (const RequestPtr& request : left)
+    cancel(request, Status(Code::cancelled, "the session was closed"));
+  gate_->close();
+  lock.lock();
+  told_.wait(lock, [&] { return open_.empty() && untold_.empty() && telling_ == 0; });
+  for (Served& served : replicas_)
+    for (const std::unique_ptr<Lane>& lane : served.lanes) lane->ready.notify_all();
+  late_.notify_all();
+  lock.unlock();
+  for (std::thread& thread : threads_) thread.join();
+  if (watcher_.joinable()) watcher_.join();
+}
+
+Status Dispatcher::startThread(Lane& lane) {
+  try {
+    threads_.emplace_back([this, &lane] { work(lane); });
+  } catch (const std::system_error& error) {
+    return failure(Code::out_of_memory, "no thread for requests on {}: {}", lane.name,
+                   error.what());
+  }
+  ++lane.threads;
+  return Status::ok();
+}
+
+void Dispatcher::work(Lane& lane) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ++lane.idle;
+    lane.ready.wait(lock, [&] {
+      const bool hasJob = !lane.jobs.empty() && lane.running < lane.limit;
+      return hasJob || (isClosing_ && open_.empty());
+    });
+    --lane.idle;
+    if (lane.jobs.empty()) return;
+    const Job job = std::move(lane.jobs.front());
+    lane.jobs.pop_front();
+    perform(lane, job, lock);
+  }
+}
+
+// ---- Submission
+
+Result<RequestPtr> Dispatcher::submit(Submission submission, WhenFull whenFull) {
+  std::unique_lock lock(mutex_);
+  const auto hasRoom = [&] { return open_.size() < options_.capacity || isClosing_; };
+  const Clock::time_point deadline = submission.deadline;
+  const auto until = whenFull == WhenFull::refuse ? Clock::time_point::min() : deadline;
+  if (until == Clock::time_point::max())
+    room_.wait(lock, hasRoom);
+  else if (!hasRoom() && !room_.wait_until(lock, until, hasRoom))
+    return failure(Code::timeout, "{} requests are in flight, which is the most", open_.size());
+  if (isClosing_) return failure(Code::cancelled, "the session was closed");
+  const auto request = std::make_shared<Request>(++lastId_, std::move(submission));
+  if (deadline != Clock::time_point::max()) {
+    CDL_TRY(watchDeadlines());
+    request->deadline_ = deadlines_.emplace(deadline, request);
+    late_.notify_all();
+  }
+  open_.emplace(request->id_, request);
+  ++counters_.submitted;
+  counters_.mostOpen = std::max<uint64_t>(counters_.mostOpen, open_.size());
+  if (request->submission_.waits.empty()) {
+    request->openWaits_ = 0;
+    request->phase_ = Request::Phase::queued;
+    queue_.push_back(request);
+    assign();
+    tell(lock);
+    return request;
+  }
+  const std::vector<Moment> waits = request->submission_.waits;
+  lock.unlock();
+  for (const Moment& wait : waits)
+    wait.timeline->whenReached(wait.value, [gate = gate_, request](const Status& status) {
+      gate->pass([&](Dispatcher& dispatcher) { dispatcher.ready(request, status); });
+    });
+  ready(request, Status::ok());
+  return request;
+}
+
+/// One of the things that a request waits for is there, or never will be.
+void Dispatcher::ready(const RequestPtr& request, const Status& waited) {
+  std::unique_lock lock(mutex_);
+  if (request->phase_ != Request::Phase::waiting) return;
+  if (!waited) {
+    answer(request, waited.context("waited for"));
+  } else if (--request->openWaits_ == 0) {
+    request->phase_ = Request::Phase::queued;
+    queue_.push_back(request);
+    assign();
+  }
+  tell(lock);
+}
+
+// ---- Replicas and lanes
+
+Dispatcher::Served* Dispatcher::freeReplica() {
+  Served* best = nullptr;
+  for (Served& served : replicas_) {
+    const ReplicaHealth& health = served.health;
+    if (health.isLost || health.active >= options_.inFlight) continue;
+    const auto load = [](const Served& of) {
+      return std::pair(of.health.active, of.health.requests);
+    };
+    if (!best || load(served) < load(*best)) best = &served;
+  }
+  return best;
+}
+
+bool Dispatcher::hasReplica() const {
+  return std::ranges::any_of(replicas_, [](const Served& served) { return !served.health.isLost; });
+}
+
+void Dispatcher::assign() {
+  while (!queue_.empty()) {
+    Served* const served = freeReplica();
+    if (!served && hasReplica()) return;
+    const RequestPtr request = std::move(queue_.front());
+    queue_.pop_front();
+    if (!served) {
+      const ReplicaHealth& first = replicas_.front().health;
+      answer(request, Status(Code::device_lost, first.why));
+      continue;
+    }
+    ++served->health.active;
+    ++served->health.requests;
+    request->replica_ = static_cast<size_t>(served - replicas_.data());
+    request->phase_ = Request::Phase::running;
+    postFirst(request);
+  }
+}
+
+/// A request begins with its first stage, which waits for no other.
+void Dispatcher::postFirst(const RequestPtr& request) {
+  const Replica& replica = replicas_[request->replica_].replica;
+  request->openStages_.clear();
+  if (replica.isStaged())
+    for (const session::Stage& stage : replica.session->stages())
+      request->openStages_.push_back(static_cast<uint32_t>(stage.after.size()));
+  request->stagesLeft_ = std::max<size_t>(request->openStages_.size(), 1);
+  post({request, request->openStages_.empty() ? kNoStage : 0});
+}
+
+Dispatcher::Lane& Dispatcher::laneOf(const Job& job) {
+  Served& served = replicas_[job.request->replica_];
+  return *served.lanes[job.stage == kNoStage ? 0 : served.laneOf[job.stage]];
+}
+
+void Dispatcher::post(Job job) {
+  Lane& lane = laneOf(job);
+  lane.jobs.push_back(std::move(job));
+  if (lane.idle > 0) lane.ready.notify_one();
+  // Where the system gives none, those that are there take longer.
+  if (lane.idle < lane.jobs.size() && lane.threads < lane.limit) (void)startThread(lane);
+}
+
+void Dispatcher::removeJobs(const Request& request) {
+  for (const std::unique_ptr<Lane>& lane : replicas_[request.replica_].lanes)
+    std::erase_if(lane->jobs, [&](const Job& job) { return job.request.get() == &request; });
+}
+
+// ---- Work
+
+namespace {
+
+/// Runs `body`, which may find no memory.
+template <class Body> Status caught(Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory is left");
+  } catch (const std::exception& error) {
+    return Status(Code::internal, error.what());
+  }
+}
+
+} // namespace
+
+void Dispatcher::perform(Lane& lane, const Job& job, std::unique_lock<std::mutex>& lock) {
+  Request& request = *job.request;
+  const auto free = std::ranges::find(lane.slots, false);
+  const auto slot = static_cast<size_t>(free - lane.slots.begin());
+  lane.slots[slot] = true;
+  ++lane.running;
+  ++request.jobs_;
+  const uint64_t start = nowNs();
+  if (!request.times_.startedNs) request.times_.startedNs = start;
+  lock.unlock();
+  std::vector<session::TraceEvent> events;
+  Status status;
+  if (options_.traces) {
+    session::Trace trace(false);
+    status = caught([&] { return run(job); });
+    events = trace.take();
+  } else {
+    status = caught([&] { return run(job); });
+  }
+  const uint64_t end = nowNs();
+  if (options_.traces)
+    events.push_back(
+        {.name = "request", .of = std::to_string(request.id_), .startNs = start, .endNs = end});
+  lock.lock();
+  if (options_.traces) keepTrace(lane, request, slot, std::move(events));
+  replicas_[request.replica_].health.busyNs += end - start;
+  lane.slots[slot] = false;
+  --lane.running;
+  --request.jobs_;
+  if (!lane.jobs.empty() && lane.idle > 0) lane.ready.notify_one();
+  follow(job, status, lock);
+  tell(lock);
+}
+
+/// Begins the run of a request where nobody did, then takes it through one stage.
+Status Dispatcher::run(const Job& job) {
+  Request& request = *job.request;
+  Submission& submission = request.submission_;
+  CDL_TRY(request.control_.status());
+  if (submission.whole) return submission.whole(request.replica_, request.control_, request.stats_);
+  session::Session& session = *replicas_[request.replica_].replica.session;
+  if (!request.run_) {
+    CDL_ASSIGN(request.run_,
+               session.begin(submission.inputs, submission.outputs, &request.control_));
+    const std::lock_guard lock(mutex_);
+    for (uint32_t other = 1; other < request.openStages_.size(); ++other)
+      if (request.openStages_[other] == 0) post({job.request, other});
+  }
+  return job.stage == kNoStage ? Status::ok() : session.runStage(*request.run_, job.stage);
+}
+
+/// What a job that is done leads to: the stages behind it, the end of the request, or its failure.
+void Dispatcher::follow(const Job& job, const Status& status, std::unique_lock<std::mutex>& lock) {
+  Request& request = *job.request;
+  if (!status && request.failure_.isOk()) request.failure_ = status;
+  if (!request.failure_) {
+    fail(job.request, lock);
+    return;
+  }
+  if (job.stage != kNoStage) {
+    const auto& stages = replicas_[request.replica_].replica.session->stages();
+    for (uint32_t next = job.stage + 1; next < stages.size(); ++next)
+      if (std::ranges::count(stages[next].after, job.stage) && --request.openStages_[next] == 0)
+        post({job.request, next});
+  }
+  if (--request.stagesLeft_ > 0) return;
+  Status ended;
+  if (request.run_) {
+    session::Session& session = *replicas_[request.replica_].replica.session;
+    ++request.jobs_;
+    lock.unlock();
+    ended = session.end(std::move(request.run_), &request.stats_);
+    lock.lock();
+    --request.jobs_;
+  }
+  if (!request.failure_) ended = request.failure_;
+  request.failure_ = ended;
+  if (ended) {
+    release(request);
+    answer(job.request, ended);
+    assign();
+  } else {
+    fail(job.request, lock);
+  }
+}
+
+/// A request that cannot go on. The last thread that is at it answers, or lets it begin anew.
+void Dispatcher::fail(const RequestPtr& request, std::unique_lock<std::mutex>& lock) {
+  removeJobs(*request);
+  ++request->jobs_;
+  if (request->jobs_ > 1) {
+    const Status why = request->failure_;
+    lock.unlock();
+    request->control_.cancel(why);
+    lock.lock();
+  }
+  if (--request->jobs_ > 0) return;
+  ++request->jobs_; // so that nobody else ends it meanwhile
+  const bool mayBeLost = request->failure_.code() == Code::device_lost;
+  Served& served = replicas_[request->replica_];
+  lock.unlock();
+  request->run_ = nullptr;
+  const bool isLost = mayBeLost && isGone(served);
+  lock.lock();
+  --request->jobs_;
+  release(*request);
+  if (isLost && !served.health.isLost) {
+    served.health.isLost = true;
+    served.health.why = request->failure_.message();
+  }
+  if (isLost && mayRepeat(*request)) {
+    ++counters_.repeated;
+    request->failure_ = Status::ok();
+    request->control_.reset();
+    request->phase_ = Request::Phase::queued;
+    queue_.push_front(request);
+  } else {
+    answer(request, request->endedBy_ ? *request->endedBy_ : request->failure_);
+  }
+  assign();
+}
+
+/// A device that is lost says so at every call. A run may fail so by what it was given of another.
+bool Dispatcher::isGone(const Served& served) {
+  return std::ranges::any_of(served.devices, [](const std::shared_ptr<plugin::Device>& device) {
+    return device && device->createQueue().status().code() == Code::device_lost;
+  });
+}
+
+/// On another replica. What a lost device held of it was made by the run itself, unless the model
+/// has states.
+bool Dispatcher::mayRepeat(const Request& request) const {
+  const bool isStaged = replicas_[request.replica_].replica.isStaged();
+  return isStaged && !request.endedBy_ && !isClosing_ && hasReplica();
+}
+
+void Dispatcher::release(Request& request) { --replicas_[request.replica_].health.active; }
+
+// ---- Answers
+
+void Dispatcher::answer(const RequestPtr& request, const Status& status) {
+  request->phase_ = Request::Phase::done;
+  request->status_ = status;
+  request->times_.endedNs = nowNs();
+  if (request->deadline_) deadlines_.erase(*request->deadline_);
+  request->deadline_.reset();
+  count(*request);
+  open_.erase(request->id_);
+  request->done_.store(true, std::memory_order_release);
+  untold_.push_back(request);
+  request->answered_.notify_all();
+  room_.notify_one();
+  if (isClosing_ && open_.empty())
+    for (Served& served : replicas_)
+      for (const std::unique_ptr<Lane>& lane : served.lanes) lane->ready.notify_all();
+}
+
+void Dispatcher::count(const Request& request) {
+  counters_.stats.add(request.stats_);
+  const Code code = request.status_.code();
+  if (code == Code::ok)
+    ++counters_.succeeded;
+  else if (code == Code::cancelled)
+    ++counters_.cancelled;
+  else if (code == Code::timeout)
+    ++counters_.timedOut;
+  else
+    ++counters_.failed;
+}
+
+void Dispatcher::tell(std::unique_lock<std::mutex>& lock) {
+  while (!untold_.empty()) {
+    const RequestPtr request = std::move(untold_.front());
+    untold_.pop_front();
+    ++telling_;
+    lock.unlock();
+    const Submission submission = std::move(request->submission_);
+    for (const Moment& signal : submission.signals)
+      if (request->status_)
+        (void)signal.timeline->signal(signal.value); // one that is there already stays
+      else
+        signal.timeline->fail(request->status_);
+    if (submission.done) submission.done(request->status_);
+    lock.lock();
+    --telling_;
+  }
+  told_.notify_all();
+}
+
+// ---- Ends that come from outside
+
+void Dispatcher::cancel(const RequestPtr& request, const Status& why) {
+  std::unique_lock lock(mutex_);
+  if (request->phase_ == Request::Phase::done || request->endedBy_) return;
+  request->endedBy_ = why;
+  if (!request->failure_) return; // it ends by itself, and is not repeated
+  request->failure_ = why;
+  if (request->phase_ == Request::Phase::running) {
+    fail(request, lock);
+  } else {
+    std::erase(queue_, request);
+    answer(request, why);
+  }
+  tell(lock);
+}
+
+Status Dispatcher::watchDeadlines() {
+  if (watcher_.joinable()) return Status::ok();
+  try {
+    watcher_ = std::thread([this] { cancelWhenLate(); });
+  } catch (const std::system_error& error) {
+    return failure(Code::out_of_memory, "no thread for deadlines: {}", error.what());
+  }
+  return Status::ok();
+}
+
+void Dispatcher::cancelWhenLate() {
+  std::unique_lock lock(mutex_);
+  while (!(isClosing_ && open_.empty())) {
+    if (deadlines_.empty()) {
+      late_.wait(lock);
+      continue;
+    }
+    const auto [when, weak] = *deadlines_.begin();
+    if (Clock::now() < when) {
+      late_.wait_until(lock, when);
+      continue;
+    }
+    const RequestPtr request = weak.lock();
+    deadlines_.erase(deadlines_.begin());
+    if (!request) continue;
+    request->deadline_.reset();
+    lock.unlock();
+    cancel(request, Status(Code::timeout, "the deadline passed"));
+    lock.lock();
+  }
+}
+
+Dispatcher::Lane* Dispatcher::laneToHelp(const Request& request) {
+  if (request.phase_ != Request::Phase::running) return nullptr;
+  for (const std::unique_ptr<Lane>& lane : replicas_[request.replica_].lanes) {
+    const bool hasJob = std::ranges::any_of(
+        lane->jobs, [&](const Job& job) { return job.request.get() == &request; });
+    if (hasJob && lane->running < lane->limit) return lane.get();
+  }
+  return nullptr;
+}
+
+Status Dispatcher::wait(const RequestPtr& request, Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  const auto isDone = [&] { return request->phase_ == Request::Phase::done; };
+  const bool isForever = until == Clock::time_point::max();
+  while (Lane* const lane = isForever ? laneToHelp(*request) : nullptr) {
+    const auto at =
+        std::ranges::find_if(lane->jobs, [&](const Job& job) { return job.request == request; });
+    const Job job = std::move(*at);
+    lane->jobs.erase(at);
+    perform(*lane, job, lock);
+  }
+  if (isForever)
+    request->answered_.wait(lock, isDone);
+  else if (!request->answered_.wait_until(lock, until, isDone))
+    return failure(Code::timeout, "request {} is not done yet", request->id_);
+  return request->status_;
+}
+
+// ---- What it did
+
+Counters Dispatcher::counters() const {
+  const std::lock_guard lock(mutex_);
+  Counters counters = counters_;
+  counters.open = open_.size();
+  return counters;
+}
+
+std::vector<ReplicaHealth> Dispatcher::health() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ReplicaHealth> all;
+  for (const Served& served : replicas_) all.push_back(served.health);
+  return all;
+}
+
+void Dispatcher::keepTrace(const Lane& lane, const Request& request, size_t slot,
+                           std::vector<session::TraceEvent> events) {
+  for (session::TraceEvent& event : events) {
+    if (trace_.size() >= kMostEvents) return;
+    event.process = replicas_.size() > 1
+                        ? fmt::format("{} (replica {})", lane.name, request.replica_)
+                        : lane.name;
+    event.thread = fmt::format("execution {}", slot);
+    event.request = request.id_;
+    trace_.push_back(std::move(event));
+  }
+}
+
+std::vector<session::TraceEvent> Dispatcher::takeTrace() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(trace_, {});
+}
+
+} // namespace candela::runtime::requests
