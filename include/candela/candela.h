@@ -1,5 +1,6 @@
 /* The embedding API of Candela: compile a model, load a bundle, run it. C11, stable, no other
- * header needed.
+ * header needed. Devices that are opened by hand, buffers on them and many runs at the same time
+ * are in async.h; models that a program makes itself in graph.h.
  *
  *   candela_options_t options = CANDELA_OPTIONS_INIT;
  *   options.backends = "template";
@@ -75,6 +76,7 @@ typedef enum {
 } candela_elem_t;
 
 typedef struct candela_model candela_model_t;
+typedef struct candela_device candela_device_t; /* async.h */
 
 #define CANDELA_MAX_RANK 16
 #define CANDELA_ALIGNMENT 16 /* bytes: of data that is used where it lies; malloc's */
@@ -111,6 +113,11 @@ typedef struct {
    * data NULL and bytes 0 is not written out, unless its rank is CANDELA_UNKNOWN_RANK. Runs of such
    * a model take turns. */
   const char* const* states;
+  /* Devices that are open (async.h), the first one first, in the place of `backends` and of options
+   * for them; what none of them takes runs on the host. They are held as long as the model. */
+  candela_device_t* const* devices;
+  uint32_t device_count; /* 0: `backends` says */
+  uint32_t reserved;     /* 0 */
 } candela_options_t;
 
 #define CANDELA_FLAG_REQUIRE_NATIVE                                                                \
@@ -133,7 +140,7 @@ typedef struct {
 #define CANDELA_FLAG_NO_GROUPS 64u
 
 #define CANDELA_OPTIONS_INIT                                                                       \
-  {(uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+  {(uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0}
 
 /* "0.2.0" */
 CANDELA_API const char* candela_version(void);
@@ -151,10 +158,24 @@ CANDELA_API candela_status_t candela_compile(const char* path, const candela_opt
                                              candela_model_t** model, char* error,
                                              size_t error_size);
 
+/* The same of a file's content, which is copied. `name` stands for its path: its ending says what
+ * it is, messages begin with it, and files that the model keeps beside itself are looked for there.
+ * No file need have that name. */
+CANDELA_API candela_status_t candela_compile_memory(const void* data, size_t bytes,
+                                                    const char* name,
+                                                    const candela_options_t* options,
+                                                    candela_model_t** model, char* error,
+                                                    size_t error_size);
+
 /* Loads a bundle (.cdb) that candela_save wrote. Its options are words and numbers: one that may
  * name a file is refused (CANDELA_REFUSED), unless the environment says CANDELA_BUNDLE_FILES=1. */
 CANDELA_API candela_status_t candela_load(const char* path, candela_model_t** model, char* error,
                                           size_t error_size);
+
+/* The same of a bundle's content, which is copied; `name` stands for it in messages. */
+CANDELA_API candela_status_t candela_load_memory(const void* data, size_t bytes, const char* name,
+                                                 candela_model_t** model, char* error,
+                                                 size_t error_size);
 
 /* Writes a bundle, with the binding of states but not what they hold. A file that is there survives
  * a failure. */

@@ -46,6 +46,7 @@ struct Port {
 
 /// How to compile. Everything has a default.
 struct Options {
+  std::vector<candela_device_t*> devices = {}; ///< open ones, in the place of `backends`
   std::string backends = "soft";
   std::vector<std::string> dims, shapes, options, states;
   bool requireNative = false, toPrimitives = false, keepValues = false, bindAtRun = false,
@@ -61,33 +62,17 @@ class Model {
 public:
   /// Compiles a .onnx or .cdl file.
   static Model compile(const std::string& path, const Options& options = {}) {
-    const auto list = [](const std::vector<std::string>& in) {
-      std::vector<const char*> out;
-      for (const std::string& text : in) out.push_back(text.c_str());
-      out.push_back(nullptr);
-      return out;
-    };
-    const auto dims = list(options.dims);
-    const auto shapes = list(options.shapes);
-    const auto keyed = list(options.options);
-    const auto states = list(options.states);
-    candela_options_t c = CANDELA_OPTIONS_INIT;
-    c.flags = (options.requireNative ? CANDELA_FLAG_REQUIRE_NATIVE : 0) |
-              (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |
-              (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0) |
-              (options.bindAtRun ? CANDELA_FLAG_BIND_AT_RUN : 0) |
-              (options.rematerialize ? CANDELA_FLAG_REMATERIALIZE : 0) |
-              (options.unstacked ? CANDELA_FLAG_UNSTACKED : 0) |
-              (options.noGroups ? CANDELA_FLAG_NO_GROUPS : 0);
-    c.backends = options.backends.c_str();
-    c.dims = dims.data();
-    c.shapes = shapes.data();
-    c.options = keyed.data();
-    c.states = states.data();
-    c.progress = options.progress;
-    c.progress_context = options.progressContext;
-    return make([&](candela_model_t** model, char* error, size_t size) {
+    return compileWith(options, [&](const candela_options_t& c, candela_model_t** model,
+                                    char* error, size_t size) {
       return candela_compile(path.c_str(), &c, model, error, size);
+    });
+  }
+  /// Compiles the content of such a file; `name` stands for its path.
+  static Model compile(const void* data, size_t bytes, const std::string& name,
+                       const Options& options = {}) {
+    return compileWith(options, [&](const candela_options_t& c, candela_model_t** model,
+                                    char* error, size_t size) {
+      return candela_compile_memory(data, bytes, name.c_str(), &c, model, error, size);
     });
   }
 
@@ -97,6 +82,14 @@ public:
       return candela_load(path.c_str(), model, error, size);
     });
   }
+  /// Loads the content of a bundle; `name` stands for its path.
+  static Model load(const void* data, size_t bytes, const std::string& name) {
+    return make([&](candela_model_t** model, char* error, size_t size) {
+      return candela_load_memory(data, bytes, name.c_str(), model, error, size);
+    });
+  }
+
+  candela_model_t* get() const { return model_.get(); }
 
   void save(const std::string& path) const {
     check([&](char* error, size_t size) {
@@ -151,6 +144,38 @@ private:
     candela_model_t* model = nullptr;
     check([&](char* error, size_t size) { return call(&model, error, size); });
     return Model(model);
+  }
+  template <typename F> static Model compileWith(const Options& options, F&& call) {
+    const auto list = [](const std::vector<std::string>& in) {
+      std::vector<const char*> out;
+      for (const std::string& text : in) out.push_back(text.c_str());
+      out.push_back(nullptr);
+      return out;
+    };
+    const auto dims = list(options.dims);
+    const auto shapes = list(options.shapes);
+    const auto keyed = list(options.options);
+    const auto states = list(options.states);
+    candela_options_t c = CANDELA_OPTIONS_INIT;
+    c.flags = (options.requireNative ? CANDELA_FLAG_REQUIRE_NATIVE : 0) |
+              (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |
+              (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0) |
+              (options.bindAtRun ? CANDELA_FLAG_BIND_AT_RUN : 0) |
+              (options.rematerialize ? CANDELA_FLAG_REMATERIALIZE : 0) |
+              (options.unstacked ? CANDELA_FLAG_UNSTACKED : 0) |
+              (options.noGroups ? CANDELA_FLAG_NO_GROUPS : 0);
+    c.backends = options.devices.empty() ? options.backends.c_str() : nullptr;
+    c.devices = options.devices.data();
+    c.device_count = static_cast<uint32_t>(options.devices.size());
+    c.dims = dims.data();
+    c.shapes = shapes.data();
+    c.options = keyed.data();
+    c.states = states.data();
+    c.progress = options.progress;
+    c.progress_context = options.progressContext;
+    return make([&](candela_model_t** model, char* error, size_t size) {
+      return call(c, model, error, size);
+    });
   }
   static std::string text(char* c) {
     const std::string copy = c ? c : "";

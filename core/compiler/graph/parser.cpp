@@ -29,6 +29,13 @@ public:
     return wrong_ ? std::nullopt : std::optional(std::move(graph_));
   }
 
+  /// The attributes of an op alone; what is wrong about them was told.
+  Attrs parseAttrsOf(OpKind kind) {
+    Attrs attrs;
+    in_.parseAll("attributes", [&] { parseAttrs(attrs, &opInfo(kind)); });
+    return attrs;
+  }
+
 private:
   struct Output {
     Token place;
@@ -323,6 +330,14 @@ Result<Graph> parse(std::string_view text, const std::string& file, Diagnostics&
   std::optional<Graph> graph = Parser(text, file, diagnostics).parse();
   if (!graph) return diagnostics.status();
   return *std::move(graph);
+}
+
+Result<Attrs> parseAttrs(std::string_view text, OpKind kind) {
+  Diagnostics diagnostics;
+  const std::string braced = fmt::format("{{{}}}", text);
+  Attrs attrs = Parser(braced, "attributes", diagnostics).parseAttrsOf(kind);
+  CDL_TRY(diagnostics.status());
+  return attrs;
 }
 
 } // namespace candela::graph

@@ -30,4 +30,8 @@ std::string attrText(const Attr& attr, AttrType type = AttrType::Int);
 /// messages; resources are looked up beside it.
 Result<Graph> parse(std::string_view text, const std::string& file, Diagnostics& diagnostics);
 
+/// The attributes of an op as they stand between the braces: "strides = [1,1], group = 2". Failure:
+/// bad_model with the column.
+Result<Attrs> parseAttrs(std::string_view text, OpKind kind);
+
 } // namespace candela::graph

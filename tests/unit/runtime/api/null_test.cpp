@@ -1,7 +1,8 @@
 // The embedding API without what it needs: each function answers for each of its arguments. The
-// last test holds the list of functions to the header, so that a new one is asked too.
-#include <candela/candela.h>
+// last test holds the list of functions to the headers, so that a new one is asked too.
+#include <candela/async.h>
 #include <candela/candela.hpp>
+#include <candela/graph.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,6 +61,18 @@ TEST(Null, OfWhatMakesAModel) {
                 [&](char* e, size_t n) { return candela_load(nullptr, &model, e, n); });
   expectRefused("load: model",
                 [&](char* e, size_t n) { return candela_load("x.cdb", nullptr, e, n); });
+  asked.insert({"candela_compile_memory", "candela_load_memory"});
+  expectRefused("compile_memory: data", [&](char* e, size_t n) {
+    return candela_compile_memory(nullptr, 1, "x.onnx", nullptr, &model, e, n);
+  });
+  expectRefused("compile_memory: name", [&](char* e, size_t n) {
+    return candela_compile_memory("", 1, nullptr, nullptr, &model, e, n);
+  });
+  expectRefused("load_memory: data", [&](char* e, size_t n) {
+    return candela_load_memory(nullptr, 1, "x", &model, e, n);
+  });
+  expectRefused("load_memory: model",
+                [&](char* e, size_t n) { return candela_load_memory("", 1, "x", nullptr, e, n); });
   // Without options there are defaults: what is refused here is the open dim.
   EXPECT_NE(candela_compile(kDigits.c_str(), nullptr, &model, nullptr, 0), CANDELA_OK);
   EXPECT_EQ(model, nullptr);
@@ -144,6 +157,117 @@ TEST(Null, OfWhatNeedsNothing) {
   candela_free_data(nullptr);
 }
 
+TEST(Null, OfDevicesAndBuffers) {
+  asked.insert({"candela_devices_json", "candela_device_open", "candela_device_close",
+                "candela_device_properties", "candela_device_memory", "candela_buffer_create",
+                "candela_buffer_wrap", "candela_buffer_free", "candela_buffer_bytes",
+                "candela_buffer_data", "candela_buffer_write", "candela_buffer_read",
+                "candela_buffer_copy", "candela_buffer_from_dlpack", "candela_buffer_to_dlpack"});
+  char* const devices = candela_devices_json(nullptr);
+  EXPECT_NE(devices, nullptr);
+  candela_free_text(devices);
+  candela_device_t* device = nullptr;
+  candela_buffer_t* buffer = nullptr;
+  candela_tensor_t description{};
+  char byte = 0;
+  expectRefused("device_open: name", [&](char* e, size_t n) {
+    return candela_device_open(nullptr, nullptr, &device, e, n);
+  });
+  expectRefused("device_open: device", [&](char* e, size_t n) {
+    return candela_device_open("soft", nullptr, nullptr, e, n);
+  });
+  candela_device_close(nullptr);
+  EXPECT_EQ(candela_device_properties(nullptr, nullptr), CANDELA_INVALID_ARGUMENT);
+  EXPECT_EQ(candela_device_memory(nullptr, nullptr), CANDELA_INVALID_ARGUMENT);
+  expectRefused("buffer_create: buffer", [&](char* e, size_t n) {
+    return candela_buffer_create(nullptr, 1, nullptr, e, n);
+  });
+  expectRefused("buffer_wrap: data", [&](char* e, size_t n) {
+    return candela_buffer_wrap(nullptr, 1, nullptr, nullptr, &buffer, e, n);
+  });
+  candela_buffer_free(nullptr);
+  EXPECT_EQ(candela_buffer_bytes(nullptr), 0u);
+  EXPECT_EQ(candela_buffer_data(nullptr), nullptr);
+  expectRefused("buffer_write: buffer", [&](char* e, size_t n) {
+    return candela_buffer_write(nullptr, 0, &byte, 1, e, n);
+  });
+  expectRefused("buffer_read: buffer",
+                [&](char* e, size_t n) { return candela_buffer_read(nullptr, 0, &byte, 1, e, n); });
+  expectRefused("buffer_copy: buffers", [&](char* e, size_t n) {
+    return candela_buffer_copy(nullptr, 0, nullptr, 0, 1, e, n);
+  });
+  expectRefused("buffer_from_dlpack: tensor", [&](char* e, size_t n) {
+    return candela_buffer_from_dlpack(nullptr, &description, &buffer, e, n);
+  });
+  expectRefused("buffer_to_dlpack: buffer", [&](char* e, size_t n) {
+    return candela_buffer_to_dlpack(nullptr, &description, nullptr, e, n);
+  });
+}
+
+TEST(Null, OfSessionsAndRequests) {
+  asked.insert({"candela_timeline_create", "candela_timeline_free", "candela_timeline_value",
+                "candela_timeline_signal", "candela_timeline_fail", "candela_timeline_wait",
+                "candela_session_create", "candela_session_free", "candela_submit",
+                "candela_request_wait", "candela_request_done", "candela_request_cancel",
+                "candela_request_output", "candela_request_free", "candela_session_stats_json",
+                "candela_session_trace_json"});
+  EXPECT_EQ(candela_timeline_create(nullptr), CANDELA_INVALID_ARGUMENT);
+  candela_timeline_free(nullptr);
+  EXPECT_EQ(candela_timeline_value(nullptr), 0u);
+  EXPECT_EQ(candela_timeline_signal(nullptr, 1), CANDELA_INVALID_ARGUMENT);
+  EXPECT_EQ(candela_timeline_fail(nullptr, CANDELA_IO, ""), CANDELA_INVALID_ARGUMENT);
+  expectRefused("timeline_wait",
+                [](char* e, size_t n) { return candela_timeline_wait(nullptr, 1, 0, e, n); });
+  candela_session_t* session = nullptr;
+  expectRefused("session_create: models", [&](char* e, size_t n) {
+    return candela_session_create(nullptr, 1, nullptr, &session, e, n);
+  });
+  candela_model_t* const none[] = {nullptr};
+  expectRefused("session_create: a model", [&](char* e, size_t n) {
+    return candela_session_create(none, 1, nullptr, &session, e, n);
+  });
+  candela_session_free(nullptr);
+  expectRefused("submit: session",
+                [](char* e, size_t n) { return candela_submit(nullptr, nullptr, nullptr, e, n); });
+  expectRefused("request_wait",
+                [](char* e, size_t n) { return candela_request_wait(nullptr, 0, e, n); });
+  EXPECT_EQ(candela_request_done(nullptr), 0);
+  candela_request_cancel(nullptr);
+  EXPECT_EQ(candela_request_output(nullptr, 0, nullptr), CANDELA_INVALID_ARGUMENT);
+  candela_request_free(nullptr);
+  EXPECT_EQ(candela_session_stats_json(nullptr), nullptr);
+  EXPECT_EQ(candela_session_trace_json(nullptr), nullptr);
+}
+
+TEST(Null, OfGraphs) {
+  asked.insert({"candela_graph_create", "candela_graph_free", "candela_graph_input",
+                "candela_graph_constant", "candela_graph_op", "candela_graph_output",
+                "candela_graph_type", "candela_graph_verify", "candela_graph_print",
+                "candela_compile_graph"});
+  EXPECT_EQ(candela_graph_create("g", nullptr), CANDELA_INVALID_ARGUMENT);
+  candela_graph_free(nullptr);
+  candela_value_t value = 0;
+  expectRefused("graph_input", [&](char* e, size_t n) {
+    return candela_graph_input(nullptr, "x", nullptr, &value, e, n);
+  });
+  expectRefused("graph_constant", [&](char* e, size_t n) {
+    return candela_graph_constant(nullptr, "x", nullptr, &value, e, n);
+  });
+  expectRefused("graph_op", [&](char* e, size_t n) {
+    return candela_graph_op(nullptr, "relu", nullptr, 0, nullptr, nullptr, &value, 1, e, n);
+  });
+  expectRefused("graph_output",
+                [](char* e, size_t n) { return candela_graph_output(nullptr, 1, nullptr, e, n); });
+  EXPECT_EQ(candela_graph_type(nullptr, 1, nullptr), CANDELA_INVALID_ARGUMENT);
+  expectRefused("graph_verify",
+                [](char* e, size_t n) { return candela_graph_verify(nullptr, e, n); });
+  EXPECT_EQ(candela_graph_print(nullptr), nullptr);
+  candela_model_t* model = nullptr;
+  expectRefused("compile_graph", [&](char* e, size_t n) {
+    return candela_compile_graph(nullptr, nullptr, &model, e, n);
+  });
+}
+
 TEST(Null, OptionsWithoutAnything) {
   candela_options_t options{}; // struct_size 0: of no version
   candela_model_t* model = nullptr;
@@ -180,14 +304,16 @@ TEST(Progress, MayThrowAnything) {
 }
 
 // Runs last, by its place in this file.
-TEST(NullAll, FunctionsOfTheHeaderAreAsked) {
-  std::ifstream file(CANDELA_SOURCE_DIR "/include/candela/candela.h");
-  const std::string header((std::istreambuf_iterator<char>(file)), {});
+TEST(NullAll, FunctionsOfTheHeadersAreAsked) {
   const std::regex declared(R"(CANDELA_API [^;(]*?(candela_\w+)\()");
   std::set<std::string> functions;
-  for (std::sregex_iterator at(header.begin(), header.end(), declared), end; at != end; ++at)
-    functions.insert((*at)[1].str());
-  EXPECT_GE(functions.size(), 16u);
+  for (const char* name : {"candela.h", "async.h", "graph.h"}) {
+    std::ifstream file(std::string(CANDELA_SOURCE_DIR "/include/candela/") + name);
+    const std::string header((std::istreambuf_iterator<char>(file)), {});
+    for (std::sregex_iterator at(header.begin(), header.end(), declared), end; at != end; ++at)
+      functions.insert((*at)[1].str());
+  }
+  EXPECT_GE(functions.size(), 50u);
   EXPECT_EQ(functions, asked);
 }
 
