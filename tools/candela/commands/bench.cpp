@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "tools/candela/bench/in_flight.h"
 #include "tools/candela/commands/peak.h"
 #include "tools/candela/run/run.h"
 #include "tools/candela/support/assumed.h"
@@ -18,13 +19,22 @@ constexpr const char* kFooter = R"(Examples:
   candela bench mobilenet.onnx --backend cpu --dim N=1
   candela bench mobilenet.onnx --backend npu_sim --dim N=1 --assume-int8
   candela bench mobilenet.onnx --backend cpu --dim N=1 --threads 1,2 --seconds 5 --json bench.json
+  candela bench mobilenet.onnx --backend acme:0,acme:1 --dim N=1 --in-flight 4 --trace trace.json
+  candela bench mobilenet.onnx --devices acme:0,acme:1 --dim N=1 --in-flight 4
 
 Latencies are of whole runs, without a profile; the table is of further runs, the shortest time
 of each instruction. The peak is measured: what registers alone allow. GFLOP/s counts the
-multiply-accumulates of the model, two each.)";
+multiply-accumulates of the model, two each.
+
+With --in-flight so many requests are kept in flight, each with outputs of its own, which are
+compared with those of a single run. --backend names the devices that the model is divided over:
+they work on different requests at the same time. --devices names those that get a copy of the
+model each. The picture shows which request each device worked on; --trace writes all of it.)";
 
 struct Arguments {
   RunOptions run;
+  InFlightOptions inFlight;
+  std::string devices;
   std::vector<std::string> inputs;
   std::string threads;
   double seconds = 1;
@@ -282,6 +292,14 @@ void bench(Arguments& arguments, Console& console) {
   const std::vector<int> counts = parseThreads(arguments.threads);
   if (!arguments.threads.empty()) arguments.run.keepsCompiled = false;
   assumeInt8(arguments.run.model, arguments.run.inputFiles);
+  if (arguments.inFlight.inFlight > 0) {
+    arguments.inFlight.run = arguments.run;
+    if (!arguments.devices.empty()) arguments.inFlight.devices = splitList(arguments.devices);
+    arguments.inFlight.seconds = arguments.seconds;
+    arguments.inFlight.repeat = arguments.repeat;
+    benchInFlight(arguments.inFlight, console);
+    return;
+  }
   Json report = console.report("bench"), runs = Json::array();
   tellAssumed(arguments.run.model, "times", report, console);
   for (const int threads : counts) {
@@ -329,6 +347,21 @@ void addBench(CLI::App& app, Console& console) {
                    "rows of the table, the slowest first (20); 0: all, in their order")
       ->type_name("K")
       ->check(CLI::Range(0, 1000000));
+  auto* inFlight = command
+                       ->add_option("--in-flight", a.inFlight.inFlight,
+                                    "measure throughput with so many requests in flight")
+                       ->type_name("N")
+                       ->check(CLI::Range(1, 256));
+  command
+      ->add_option("--devices", a.devices,
+                   "with --in-flight: a copy of the model on each, in the place of --backend")
+      ->type_name("NAME[,NAME...]")
+      ->needs(inFlight);
+  command
+      ->add_option("--trace", a.inFlight.traceFile,
+                   "with --in-flight: write what devices did when, for ui.perfetto.dev")
+      ->type_name("FILE")
+      ->needs(inFlight);
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, command, &console] {
