@@ -5,7 +5,8 @@ namespace candela::conformance {
 std::span<const Tier> allTiers() {
   static constexpr Tier tiers[] = {
       {"abi", tiers::abi::abiCases},         {"memory", tiers::memoryCases},
-      {"queue", tiers::queueCases},          {"primitives", tiers::primitives::primitiveCases},
+      {"queue", tiers::queueCases},          {"devices", tiers::devices::deviceCases},
+      {"async", tiers::async::asyncCases},   {"primitives", tiers::primitives::primitiveCases},
       {"ops", tiers::ops::opCases},          {"onnx", tiers::onnxCases},
       {"models", tiers::models::modelCases}, {"fuzz", tiers::fuzzCases},
   };

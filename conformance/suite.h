@@ -25,6 +25,12 @@ Result<std::vector<Case>> fuzzCases(const Selection& selection);
 namespace tiers::abi {
 Result<std::vector<Case>> abiCases(const Selection& selection);
 } // namespace tiers::abi
+namespace tiers::devices {
+Result<std::vector<Case>> deviceCases(const Selection& selection);
+} // namespace tiers::devices
+namespace tiers::async {
+Result<std::vector<Case>> asyncCases(const Selection& selection);
+} // namespace tiers::async
 namespace tiers::primitives {
 Result<std::vector<Case>> primitiveCases(const Selection& selection);
 } // namespace tiers::primitives

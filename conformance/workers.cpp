@@ -20,7 +20,8 @@ using Clock = WorkerProcess::Clock;
 /// Whether a case failed in another way than before. What says how long it waited says something
 /// else each time.
 bool isAnother(const CaseResult& first, const CaseResult& again) {
-  const bool isTimed = text::isOneOf(std::string(report::tierOf(first.name)), "abi|memory|queue");
+  const bool isTimed =
+      text::isOneOf(std::string(report::tierOf(first.name)), "abi|memory|queue|devices|async");
   return again.outcome != first.outcome || (again.reason != first.reason && !isTimed);
 }
 

@@ -33,5 +33,9 @@ void addVacuousFaults(Catalogue& catalogue);
 void addObjectFaults(Catalogue& catalogue);
 // Slots of memory, queues and errors.
 void addSlotFaults(Catalogue& catalogue);
+// Several devices, and several memory spaces.
+void addDeviceFaults(Catalogue& catalogue);
+// Queues that wait for each other, and that are cancelled.
+void addAsyncFaults(Catalogue& catalogue);
 
 } // namespace candela::conformance::mutants

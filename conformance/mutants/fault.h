@@ -41,7 +41,8 @@ struct Fault {
   void (*table)(cdl_plugin_t& table) = nullptr;
   /// it is of a backend of the program API
   bool compiles = false;
-  bool hangs = false; ///< some call of it never returns
+  bool hasTwoSpaces = false; ///< of memory; it is of such a backend
+  bool hangs = false;        ///< some call of it never returns
 };
 
 /// In the order of the matrix: subject by subject, class by class.

@@ -131,16 +131,25 @@ bool isExecutable(const Subject& s) { return s.name == "executable"; }
 bool isMemory(const Subject& s) { return s.name == "memory"; }
 bool isQueue(const Subject& s) { return s.name == "queue"; }
 bool isError(const Subject& s) { return s.name == "error"; }
+bool isDevice(const Subject& s) { return s.name == "device"; }
+bool isSpace(const Subject& s) { return s.name == "space"; }
+bool isExecution(const Subject& s) { return s.name == "execution"; }
+bool isCancel(const Subject& s) { return s.name == "cancel"; }
+bool isTransfer(const Subject& s) { return isMemory(s) || isSpace(s); }
+/// What several hold must not be one thing.
+bool hasOwnBytes(const Subject& s) { return isMemory(s) || isDevice(s); }
+bool hasOwnTimeline(const Subject& s) { return isQueue(s) || isDevice(s); }
+bool waits(const Subject& s) { return isQueue(s) || isExecution(s); }
 /// Things with a place and a length.
-bool hasOffsets(const Subject& s) { return isKind(s) || isMemory(s); }
-bool hasBounds(const Subject& s) { return hasOffsets(s) || isExecutable(s); }
-bool writesBack(const Subject& s) { return isAll(s) || isMemory(s); }
-bool hasSides(const Subject& s) { return hasTwins(s) || isMemory(s); }
+bool hasOffsets(const Subject& s) { return isKind(s) || isTransfer(s); }
+bool hasBounds(const Subject& s) { return isKind(s) || isMemory(s) || isExecutable(s); }
+bool writesBack(const Subject& s) { return isAll(s) || isMemory(s) || isDevice(s); }
+bool hasSides(const Subject& s) { return hasTwins(s) || isTransfer(s); }
 /// Slots that give a code.
 bool canFail(const Subject& s) { return isMemory(s) || isQueue(s) || isExecutable(s); }
 bool outlivesErrors(const Subject& s) { return isMemory(s) || isQueue(s); }
 bool isClaimed(const Subject& s) { return isCapability(s) || isExecutable(s); }
-bool isBusy(const Subject& s) { return isAll(s) || isExecutable(s); }
+bool isBusy(const Subject& s) { return isAll(s) || isExecutable(s) || isCancel(s); }
 
 constexpr FaultClass kFaultClasses[] = {
     {"stride_off_by_one", "rows of an operand lie one element farther apart than they should",
@@ -214,17 +223,31 @@ constexpr FaultClass kFaultClasses[] = {
     {"unknown_code", "errors have a code that is none", isError},
     {"no_message", "errors say nothing", isError},
     {"message_overrun", "messages are longer than their room", isError},
-    {"one_too_few", "the last byte of a transfer is left out", isMemory},
+    {"one_too_few", "the last byte of a transfer is left out", isTransfer},
     {"misaligned", "buffers lie beside what was asked for", isMemory},
-    {"aliased", "buffers share their bytes", isMemory},
+    {"aliased", "buffers share their bytes", hasOwnBytes},
     {"import_kept", "what was imported once stands for its first bytes for ever", isMemory},
     {"leak", "what is destroyed is kept", isMemory},
-    {"wait_ignored", "waits for nothing", isQueue},
-    {"timeout_ignored", "waits for ever", isQueue},
+    {"one_way", "bytes go into the other memory space, and none come back", isSpace},
+    {"nothing_is_all", "a transfer of 0 bytes moves all that there are", isSpace},
+    {"not_there", "a device that is counted cannot be opened", isDevice},
+    {"options_kept", "an option of one opening counts for those after it", isDevice},
+    {"wait_ignored", "waits for nothing", waits},
+    {"timeout_ignored", "waits for ever", waits},
     {"gives_up", "waits for no time at all", isQueue},
     {"signal_lost", "the timeline stands still", isQueue},
     {"signal_too_low", "the timeline stays one behind", isQueue},
-    {"shared_timeline", "all queues have one timeline", isQueue},
+    {"shared_timeline", "all queues have one timeline", hasOwnTimeline},
+    {"any_value", "waits for the first value of a timeline, whichever was asked for", isExecution},
+    {"signal_early", "the timeline moves before the work is done", isExecution},
+    {"bindings_kept", "what is in flight uses the bindings of what came last", isExecution},
+    {"outlives_queue", "work goes on when its queue is gone", isExecution},
+    {"stray_records", "a profile has records of other queues", isExecution},
+    {"waits_for_work", "returns when the work that is given up is done", isCancel},
+    {"lies", "what was given up counts as done", isCancel},
+    {"takes_idle", "a queue without work is given up too", isCancel},
+    {"takes_others", "gives up the work of all queues", isCancel},
+    {"said_once", "of what was given up the first wait alone learns", isCancel},
     {"rows_missing", "there are no rows where some are counted", isCapability},
     {"rows_short", "rows are shorter than rows are", isCapability},
     {"atoms_outside", "a row names atoms that are not there", isCapability},
@@ -245,6 +268,10 @@ std::span<const Subject> subjects() {
                                      {"capability", "abi"},
                                      {"memory", "memory"},
                                      {"queue", "queue"},
+                                     {"device", "devices"},
+                                     {"space", "devices"},
+                                     {"execution", "async"},
+                                     {"cancel", "async"},
                                      {"executable", "primitives"},
                                      {"error", "memory"}})
       rows.push_back({name, 0, tier});

@@ -21,6 +21,7 @@ public:
     this->describe("the portable executor, as a plugin");
     this->option("fault", "a fault to have: `candela conform --mutants` lists them", "string", "");
     this->option("door", "how it takes Programs", "run|compile", "run");
+    this->option("spaces", "how many memory spaces it has", "1|2", "1");
     this->claim(cdl::Profile::FP32);
   }
 
@@ -30,6 +31,7 @@ public:
       return cdl::error(CDL_INVALID_ARGUMENT, "there is no fault '" + name + "'");
     table_ = runtime::host_executor::capabilities();
     rows_.assign(table_.rows, table_.rows + table_.row_count);
+    if (this->options().get("spaces") == "2" || (fault_ && fault_->hasTwoSpaces)) addSpace();
     if (fault_ && fault_->capabilities) fault_->capabilities(table_, rows_);
     if (table_.rows) {
       table_.rows = rows_.data();
@@ -39,6 +41,9 @@ public:
   }
 
   const cdl_capabilities_t* claims() const { return &table_; }
+
+  /// Queues of its own, as far as the comfort layer is concerned: they can be cancelled.
+  std::unique_ptr<cdl::Queue> queueCreate() override { return std::make_unique<cdl::Queue>(this); }
 
   /// Instruction i, with buffers where the image has them, and a record of it where one is wanted.
   cdl::Status timedInstr(const cdl_image_t* image, uint32_t i, const int64_t* loops,
@@ -50,6 +55,17 @@ public:
   }
 
 private:
+  /// A second one, which is as good as the first. The comfort layer has to know of both.
+  void addSpace() {
+    spaces_.assign(2, table_.spaces[0]);
+    spaceNames_ = {table_.space_names[0], "beside"};
+    for (const char* name : spaceNames_)
+      this->space(name, spaces_[0].flags, spaces_[0].capacity_bytes, spaces_[0].alignment);
+    table_.spaces = spaces_.data();
+    table_.space_names = spaceNames_.data();
+    table_.space_count = static_cast<uint32_t>(spaces_.size());
+  }
+
   cdl::Status runInstr(const cdl_image_t* image, uint32_t i, const int64_t* loops,
                        const std::vector<Room>& rooms) {
     char message[512] = "";
@@ -74,6 +90,8 @@ private:
   FaultMemory memory_;
   cdl_capabilities_t table_{};
   std::vector<cdl_row_t> rows_;
+  std::vector<cdl_space_t> spaces_; ///< where there is more than soft's one
+  std::vector<const char*> spaceNames_;
 };
 
 /// The primitive API.

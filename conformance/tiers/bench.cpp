@@ -6,6 +6,7 @@
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/program/image.h"
 #include "core/support/text/scan.h"
+#include "core/support/threads.h"
 
 namespace candela::conformance::tiers {
 namespace {
@@ -76,6 +77,29 @@ ByteVector pattern(uint64_t bytes, uint64_t seed) {
     std::memcpy(made.data() + i, &word, std::min<uint64_t>(sizeof word, bytes - i));
   }
   return made;
+}
+
+std::string contentOf(const cdl_capabilities_t& table) {
+  std::string all = fmt::format("{} {} {} ", table.profiles, table.engine_count, table.flags);
+  const auto add = [&](const void* data, uint32_t count, uint32_t stride) {
+    all += fmt::format("{} of {}: ", count, stride);
+    all.append(static_cast<const char*>(data), data ? uint64_t(count) * stride : 0);
+  };
+  add(table.rows, table.row_count, table.row_stride);
+  add(table.atoms, table.atom_count, table.atom_stride);
+  add(table.layouts, table.layout_count, table.layout_stride);
+  add(table.spaces, table.space_count, table.space_stride);
+  for (uint32_t i = 0; i < table.space_count; ++i) all += fmt::format("{} ", table.space_names[i]);
+  if (CDL_HAS(&table, tiling) && table.tiling)
+    add(table.tiling, 1, table.tiling->header.struct_size);
+  return all;
+}
+
+Status onThreads(size_t count, const std::function<Status(size_t)>& body) {
+  std::vector<Status> ends(count);
+  atTheSameTime(count, [&](size_t i) { ends[i] = body(i).context(fmt::format("thread {}", i)); });
+  for (const Status& end : ends) CDL_TRY(end);
+  return Status::ok();
 }
 
 Status Lane::write(cdl_memory_t* to, uint64_t offset, std::span<const std::byte> bytes) {
@@ -233,7 +257,7 @@ Status Bench::usable() {
 }
 
 Status Bench::skip(std::string why, bool emulated) {
-  skipped_ = emulated ? CaseResult::Outcome::emulated : CaseResult::Outcome::unsupported;
+  main_->skipped_ = emulated ? CaseResult::Outcome::emulated : CaseResult::Outcome::unsupported;
   return {Code::unsupported, std::move(why)};
 }
 
@@ -354,6 +378,13 @@ std::vector<Case> expand(const Probes& probes, const Selection& selection, const
     return bench.result(row->second(bench, choice));
   };
   return expand(family, selection, budget);
+}
+
+std::vector<Case> expand(const ProbeFamilies& families, const Selection& selection) {
+  std::vector<Case> all;
+  for (const auto& [probes, budget] : families)
+    for (Case& one : expand(probes, selection, budget)) all.push_back(std::move(one));
+  return all;
 }
 
 uint64_t numberOf(const Choice& choice, std::string_view axis) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <mutex>
 #include <span>
 
@@ -54,6 +56,13 @@ Status same(std::string_view who, std::span<const std::byte> got,
 /// Bytes that differ from those of other seeds.
 ByteVector pattern(uint64_t bytes, uint64_t seed);
 
+/// All that a capability table says, with what it points to in place of the pointers.
+std::string contentOf(const cdl_capabilities_t& table);
+
+/// Calls body(0) .. body(count - 1) at the same time, each on a thread of its own; the first
+/// failure counts.
+Status onThreads(size_t count, const std::function<Status(size_t)>& body);
+
 class Bench;
 
 /// A queue and the value that its timeline was last told to reach. Used by one thread at a time, as
@@ -95,6 +104,9 @@ public:
   Bench(std::shared_ptr<runtime::plugin::Plugin> plugin,
         std::shared_ptr<runtime::plugin::Device> device)
       : plugin_(std::move(plugin)), device_(std::move(device)) {}
+  /// Of another device of the plugin, in a case of `main`: what is skipped here is skipped there.
+  Bench(Bench& main, std::shared_ptr<runtime::plugin::Device> device)
+      : plugin_(main.plugin_), device_(std::move(device)), main_(main.main_) {}
   ~Bench();
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -102,6 +114,8 @@ public:
   const cdl_plugin_t& table() const { return device_->table(); }
   cdl_device_t* device() const { return device_->handle(); }
   const std::shared_ptr<runtime::plugin::Plugin>& plugin() const { return plugin_; }
+  /// The device as it was opened: which one, and with which options.
+  const runtime::plugin::Device& opened() const { return *device_; }
   bool compiles() const { return device_->compiles(); }
   /// The same device, opened once more.
   Result<std::shared_ptr<runtime::plugin::Device>> another() const {
@@ -138,7 +152,8 @@ private:
   std::mutex mutex_;
   std::vector<cdl_memory_t*> memory_;
   std::vector<cdl_queue_t*> queues_;
-  CaseResult::Outcome skipped_ = CaseResult::Outcome::passed;
+  std::atomic<CaseResult::Outcome> skipped_ = CaseResult::Outcome::passed;
+  Bench* main_ = this; ///< that of the case
 };
 
 /// y = x, a Program of one COPY of so many bytes, through the interface that the device has.
@@ -180,6 +195,10 @@ struct Probes {
   bool ownDevice = false; ///< what they do, a device need not survive: each opens its own
 };
 std::vector<Case> expand(const Probes& probes, const Selection& selection, const Budget& budget);
+
+/// The families of a tier, each with its share of it, in the order in which they run.
+using ProbeFamilies = std::vector<std::pair<Probes, Budget>>;
+std::vector<Case> expand(const ProbeFamilies& families, const Selection& selection);
 
 /// A number among the parameters.
 uint64_t numberOf(const Choice& choice, std::string_view axis);

@@ -7,18 +7,9 @@
 
 #include "conformance/suite.h"
 #include "conformance/tiers/bench.h"
-#include "core/support/threads.h"
 
 namespace candela::conformance::tiers {
 namespace {
-
-/// Runs body(0) .. body(count - 1) on as many threads; the first failure counts.
-Status onThreads(size_t count, const std::function<Status(size_t)>& body) {
-  std::vector<Status> ends(count);
-  atTheSameTime(count, [&](size_t i) { ends[i] = body(i).context(fmt::format("thread {}", i)); });
-  for (const Status& end : ends) CDL_TRY(end);
-  return Status::ok();
-}
 
 // ---- Order in one queue: nothing waits but the last read ----
 
@@ -611,8 +602,6 @@ Status cancelBusy(Bench& bench, const Choice&) {
   return bench.usable();
 }
 
-using ProbeFamilies = std::vector<std::pair<Probes, Budget>>;
-
 /// The order of work on one queue, and its timeline.
 ProbeFamilies orderFamilies() {
   return {
@@ -694,8 +683,7 @@ ProbeFamilies failureFamilies() {
 Result<std::vector<Case>> queueCases(const Selection& selection) {
   std::vector<Case> all;
   for (const ProbeFamilies& families : {orderFamilies(), concurrencyFamilies(), failureFamilies()})
-    for (const auto& [probes, budget] : families)
-      for (Case& one : expand(probes, selection, budget)) all.push_back(std::move(one));
+    for (Case& one : expand(families, selection)) all.push_back(std::move(one));
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "conformance/tiers/abi/abi.h"
+#include "conformance/tiers/bench.h"
 #include "core/compiler/capabilities/atom_holds.h"
 #include "core/compiler/capabilities/foreign.h"
 
@@ -19,21 +20,11 @@ Result<const cdl_capabilities_t*> tableOfDevice(Port& port) {
   return device->table().device_capabilities(device->handle());
 }
 
-/// Everything that a table points to, as one text.
+/// The table and everything that it points to, as one text.
 std::string wholeTable(const cdl_capabilities_t& table) {
-  std::string all(reinterpret_cast<const char*>(&table),
-                  std::min<size_t>(table.header.struct_size, sizeof table));
-  const auto add = [&](const void* data, uint32_t count, uint32_t stride) {
-    all.append(static_cast<const char*>(data), data ? uint64_t(count) * stride : 0);
-  };
-  add(table.rows, table.row_count, table.row_stride);
-  add(table.atoms, table.atom_count, table.atom_stride);
-  add(table.layouts, table.layout_count, table.layout_stride);
-  add(table.spaces, table.space_count, table.space_stride);
-  for (uint32_t i = 0; i < table.space_count; ++i) all += table.space_names[i];
-  if (CDL_HAS(&table, tiling) && table.tiling)
-    all.append(reinterpret_cast<const char*>(table.tiling), table.tiling->header.struct_size);
-  return all;
+  return std::string(reinterpret_cast<const char*>(&table),
+                     std::min<size_t>(table.header.struct_size, sizeof table)) +
+         contentOf(table);
 }
 
 Outcome accepted(Port& port) {
@@ -59,18 +50,11 @@ Outcome sameAgain(Port& port) {
 Outcome sameWhenOpenedAgain(Port& port) {
   CDL_ASSIGN(const auto first, RawDevice::open(port));
   CDL_ASSIGN(const auto second, RawDevice::open(port));
-  const auto rowsOf = [](const RawDevice& device) {
-    const cdl_capabilities_t& table = *device.table.device_capabilities(device.handle);
-    std::string all = fmt::format("{} {} {} {} ", table.profiles, table.row_count, table.flags,
-                                  table.engine_count);
-    for (uint32_t i = 0; i < table.row_count; ++i) {
-      const cdl_row_t row = recordAt(table.rows, table.row_stride, i);
-      all.append(reinterpret_cast<const char*>(&row), sizeof row);
-    }
-    return all;
+  const auto claims = [](const RawDevice& device) {
+    return contentOf(*device.table.device_capabilities(device.handle));
   };
-  if (rowsOf(*first) != rowsOf(*second))
-    return wrong("the same device opened twice claims different rows");
+  if (claims(*first) != claims(*second))
+    return wrong("the same device opened twice claims different things");
   return CaseResult::passed();
 }
 
