@@ -235,9 +235,20 @@ private:
       CDL_ASSIGN(const bool isSubmitted, mover_.download(context, port, run));
       isCopying |= isSubmitted;
     }
-    if (!isCopying) return Status::ok();
-    const Span span("wait");
-    return context.queue->drain();
+    if (isCopying) {
+      const Span span("wait");
+      CDL_TRY(context.queue->drain());
+    }
+    for (const Port& port : ports_) release(context, port);
+    return Status::ok();
+  }
+
+  /// What the caller gave is his again.
+  static void release(DeviceContext& context, const Port& port) {
+    BoundPort& bound = context.ports[port.buffer];
+    bound.given = {};
+    bound.wanted = {};
+    if (bound.inPlace) context.memory[port.buffer] = nullptr;
   }
 
   Status execute(DeviceContext& context, const cdl_bindings_t& bindings, Waits waits,

@@ -229,6 +229,15 @@ Status Session::end(std::unique_ptr<Run> run, RunStats* stats) {
   if (stats) stats->add(run->stats);
   states_.advance();
   const std::unique_lock turn = std::move(run->turn);
+  // What the caller gave is his again; rooms and constants stay.
+  run->outputs.clear();
+  for (const uint32_t v : bundle_.inputs) run->at[v] = {};
+  for (size_t v = 0; v < run->at.size(); ++v)
+    if (isComputed_[v]) run->at[v] = {};
+  for (Run::StepState& step : run->steps) {
+    step.in.clear();
+    step.out.clear();
+  }
   runs_.put(std::move(run));
   return Status::ok();
 }

@@ -117,6 +117,21 @@ TEST(Async, RunsRequestsOnBuffersThatStayOnTheDevice) {
       << "everything was where the device wanted it";
 }
 
+TEST(Async, HoldsNoBufferOfARequestThatIsDone) {
+  const Device device = Device::open(PLUGIN_timed);
+  const Model model = compileOn({device.get()});
+  Session session({&model});
+  uint64_t before = 0;
+  for (int i = 0; i < 3; ++i) {
+    Buffer a = Buffer::create(device, 32), b = Buffer::create(device, 32),
+           y = Buffer::create(device, 32);
+    session.submit({argument(a), argument(b)}, {argument(y)}).wait();
+    if (i == 0) before = device.memory().bytes_in_use;
+    EXPECT_EQ(device.memory().bytes_in_use, before);
+  }
+  EXPECT_EQ(device.memory().bytes_in_use, before - 96);
+}
+
 TEST(Async, RunsRequestsOnMemoryOfTheHostAndAllocatesOutputs) {
   const Device device = Device::open(PLUGIN_timed);
   const Model on = compileOn({device.get()}), off = compileOn({});
