@@ -50,9 +50,11 @@ CANDELA_API char* candela_devices_json(const char* const* paths);
 
 /* Opens device N of a backend by "NAME:N", "NAME" (its device 0), or the path of a plugin, which
  * may end in ":N" too. `options`: "key=value", ended by NULL; may be NULL. A device may be open
- * more than once, with other options each. Ownership: *device is the caller's, for
- * candela_device_close Threads: any Errors: CANDELA_NOT_FOUND, CANDELA_INCOMPATIBLE,
- * CANDELA_INVALID_ARGUMENT (an option, a number), CANDELA_UNSUPPORTED (what this machine lacks)
+ * more than once, with other options each.
+ * Ownership: *device is the caller's, for candela_device_close
+ * Threads: any
+ * Errors: CANDELA_NOT_FOUND, CANDELA_INCOMPATIBLE, CANDELA_INVALID_ARGUMENT (an option, a
+ * number), CANDELA_UNSUPPORTED (what this machine lacks)
  * Lifetime: until candela_device_close */
 CANDELA_API candela_status_t candela_device_open(const char* name, const char* const* options,
                                                  candela_device_t** device, char* error,
@@ -106,8 +108,8 @@ CANDELA_API candela_status_t candela_device_memory(const candela_device_t* devic
 
 typedef struct candela_buffer candela_buffer_t;
 
-/* Makes a buffer of zeros in the device's default memory, of at least 1 byte; device NULL: on the
- * host.
+/* Makes a buffer of zeros in the device's default memory, of at least 1 byte; device NULL: on
+ * the host.
  * Ownership: *buffer is the caller's, for candela_buffer_free
  * Threads: any
  * Errors: those of the header
@@ -117,10 +119,12 @@ CANDELA_API candela_status_t candela_buffer_create(candela_device_t* device, uin
                                                    size_t error_size);
 
 /* Makes a buffer of bytes that the caller has, aligned to CANDELA_ALIGNMENT, without a copy.
- * Devices use them where they lie, if they can. Ownership: the bytes are the caller's until
- * `release` was called, once, on any thread; NULL is allowed Threads: any Errors:
- * CANDELA_INVALID_ARGUMENT, also for an alignment; then `release` is not called Lifetime: as of
- * candela_buffer_create */
+ * Devices use them where they lie, if they can.
+ * Ownership: the bytes are the caller's until `release` was called, once, on any thread; NULL is
+ * allowed
+ * Threads: any
+ * Errors: CANDELA_INVALID_ARGUMENT, also for an alignment; then `release` is not called
+ * Lifetime: as of candela_buffer_create */
 CANDELA_API candela_status_t candela_buffer_wrap(void* data, uint64_t bytes,
                                                  void (*release)(void* context), void* context,
                                                  candela_buffer_t** buffer, char* error,
@@ -133,19 +137,20 @@ CANDELA_API candela_status_t candela_buffer_wrap(void* data, uint64_t bytes,
  * Lifetime: of its memory: until the last request that uses it is done */
 CANDELA_API void candela_buffer_free(candela_buffer_t* buffer);
 
-/* Its size, and 0 for NULL. Threads: any. */
+/* Its size, and 0 for NULL.
+ * Threads: any. */
 CANDELA_API uint64_t candela_buffer_bytes(const candela_buffer_t* buffer);
 
-/* The host's address of its first byte, or NULL where the host does not see it. No request may use
- * the buffer while it is looked at.
+/* The host's address of its first byte, or NULL where the host does not see it. No request may
+ * use the buffer while it is looked at.
  * Ownership: the bytes stay the buffer's
  * Threads: any
  * Errors: NULL
  * Lifetime: as long as the buffer */
 CANDELA_API void* candela_buffer_data(const candela_buffer_t* buffer);
 
-/* Copies bytes of the host into a buffer, out of one, or from one to another, on whatever devices
- * they lie; within a device the device copies. They block, and wait for no request.
+/* Copies bytes of the host into a buffer, out of one, or from one to another, on whatever
+ * devices they lie; within a device the device copies. They block, and wait for no request.
  * Ownership: all is the caller's
  * Threads: any, on bytes that nobody else writes
  * Errors: CANDELA_INVALID_ARGUMENT outside of a buffer
@@ -160,10 +165,11 @@ CANDELA_API candela_status_t candela_buffer_copy(candela_buffer_t* to, uint64_t 
                                                  const candela_buffer_t* from, uint64_t from_offset,
                                                  uint64_t bytes, char* error, size_t error_size);
 
-/* A tensor of another library, by DLPack (dmlc/dlpack, dlpack.h 0.6): CPU memory, dense, row-major,
- * of an element type of candela.h. `description` gets its type, dims and bytes, data NULL.
- * Ownership: takes `tensor`, whose deleter is called when nothing uses its bytes any more; after an
- * error it stays the caller's
+/* A tensor of another library, by DLPack (dmlc/dlpack, dlpack.h 0.6): CPU memory, dense, row-
+ * major, of an element type of candela.h. `description` gets its type, dims and bytes, data
+ * NULL.
+ * Ownership: takes `tensor`, whose deleter is called when nothing uses its bytes any more; after
+ * an error it stays the caller's
  * Threads: any
  * Errors: CANDELA_UNSUPPORTED another device, strides or type
  * Lifetime: as of candela_buffer_create */
@@ -197,9 +203,11 @@ typedef struct candela_timeline candela_timeline_t;
  * Errors: those of the header
  * Lifetime: until it is freed; requests keep what they use of it */
 CANDELA_API candela_status_t candela_timeline_create(candela_timeline_t** timeline);
-/* Gives up the handle; NULL is allowed. Threads: last. */
+/* Gives up the handle; NULL is allowed.
+ * Threads: last. */
 CANDELA_API void candela_timeline_free(candela_timeline_t* timeline);
-/* Where it stands. Threads: any. */
+/* Where it stands.
+ * Threads: any. */
 CANDELA_API uint64_t candela_timeline_value(const candela_timeline_t* timeline);
 /* Moves it, and begins on this thread what waited for that.
  * Ownership: none passes
@@ -225,8 +233,8 @@ CANDELA_API candela_status_t candela_timeline_wait(const candela_timeline_t* tim
 
 /* ---- Sessions -------------------------------------------------------------------------------- */
 
-/* Runs requests on one or several compiled copies of a model, each on its own devices. Parts of a
- * model on different devices work on different requests at the same time; where nothing but a
+/* Runs requests on one or several compiled copies of a model, each on its own devices. Parts of
+ * a model on different devices work on different requests at the same time; where nothing but a
  * result on another device is waited for, the host does not wait. */
 typedef struct candela_session candela_session_t;
 typedef struct candela_request candela_request_t;
@@ -260,8 +268,8 @@ CANDELA_API candela_status_t candela_session_create(candela_model_t* const* mode
 CANDELA_API void candela_session_free(candela_session_t* session);
 
 /* An input or output of a request: `tensor` in memory of the caller, or, where `buffer` is not
- * NULL, in that, from `offset` on (a multiple of CANDELA_ALIGNMENT); tensor.data is not looked at
- * then. Both stay as they are until the request is done: inputs are read, outputs written
+ * NULL, in that, from `offset` on (a multiple of CANDELA_ALIGNMENT); tensor.data is not looked
+ * at then. Both stay as they are until the request is done: inputs are read, outputs written
  * meanwhile. */
 typedef struct {
   candela_tensor_t tensor;
@@ -291,18 +299,18 @@ typedef struct {
   void* context;
 } candela_submission_t;
 
-#define CANDELA_SUBMIT_REFUSE_WHEN_FULL 1u /* CANDELA_TIMEOUT at once instead of waiting for room  \
-                                            */
+/* CANDELA_TIMEOUT at once instead of waiting for room */
+#define CANDELA_SUBMIT_REFUSE_WHEN_FULL 1u
 #define CANDELA_SUBMISSION_INIT                                                                    \
   {(uint32_t)sizeof(candela_submission_t), 0, NULL, NULL, 0, 0, NULL, NULL, 0, 0, 0, NULL, NULL}
 
 /* Asks for one run. Blocks while as many are in flight as the session takes.
  * Ownership: *request is the caller's, for candela_request_free; NULL: nobody waits for it
  * Threads: any
- * Errors: as candela_run for what is given; CANDELA_TIMEOUT no room in time, CANDELA_CANCELLED the
- * session ends: nothing was submitted, `done` is not called
- * Lifetime: the data that arguments point to and the buffers' memory until the request is done; the
- * structs during the call */
+ * Errors: as candela_run for what is given; CANDELA_TIMEOUT no room in time, CANDELA_CANCELLED
+ * the session ends: nothing was submitted, `done` is not called
+ * Lifetime: the data that arguments point to and the buffers' memory until the request is done;
+ * the structs during the call */
 CANDELA_API candela_status_t candela_submit(candela_session_t* session,
                                             const candela_submission_t* submission,
                                             candela_request_t** request, char* error,
@@ -318,16 +326,19 @@ CANDELA_API candela_status_t candela_submit(candela_session_t* session,
  * Lifetime: waiting may be repeated */
 CANDELA_API candela_status_t candela_request_wait(candela_request_t* request, uint64_t timeout_ns,
                                                   char* error, size_t error_size);
-/* 1 when it is done. Threads: any. */
+/* 1 when it is done.
+ * Threads: any. */
 CANDELA_API int candela_request_done(const candela_request_t* request);
-/* Ends it with CANDELA_CANCELLED, unless it is done; what a device is doing is given up where its
- * backend can. It is done when nothing touches its memory any more: wait for that.
+/* Ends it with CANDELA_CANCELLED, unless it is done; what a device is doing is given up where
+ * its backend can. It is done when nothing touches its memory any more: wait for that.
  * Threads: any. */
 CANDELA_API void candela_request_cancel(candela_request_t* request);
 /* Describes an output of a request that succeeded: its type and dims, and its data where the
- * library allocated it. Ownership: the data is the request's Threads: any Errors:
- * CANDELA_INVALID_ARGUMENT not done, failed, or no such output Lifetime: the data until
- * candela_request_free */
+ * library allocated it.
+ * Ownership: the data is the request's
+ * Threads: any
+ * Errors: CANDELA_INVALID_ARGUMENT not done, failed, or no such output
+ * Lifetime: the data until candela_request_free */
 CANDELA_API candela_status_t candela_request_output(const candela_request_t* request,
                                                     uint32_t index, candela_tensor_t* output);
 /* Gives up the handle; NULL is allowed. The request goes on.
@@ -339,13 +350,17 @@ CANDELA_API void candela_request_free(candela_request_t* request);
  * open, most_open, native_instructions, emulated_instructions, host_instructions, staged_bytes
  * (through memory of the host, between devices that see neither each other's memory nor the
  * host's), device_copies and device_copied_bytes (by devices), copies [{devices, lost, why,
- * requests, active, busy_ms}]. Ownership: the text is the caller's, for candela_free_text Threads:
- * any Errors: NULL Lifetime: until it is freed */
+ * requests, active, busy_ms, memory_bytes}].
+ * Ownership: the text is the caller's, for candela_free_text
+ * Threads: any
+ * Errors: NULL
+ * Lifetime: until it is freed */
 CANDELA_API char* candela_session_stats_json(const candela_session_t* session);
 
 /* What requests did since the last call, with CANDELA_SESSION_TRACE, as Chrome trace JSON for
- * ui.perfetto.dev: a process for each device of each copy, a track for each execution that it may
- * have at the same time. The caller frees it with candela_free_text. Threads: any. */
+ * ui.perfetto.dev: a process for each device of each copy, a track for each execution that it
+ * may have at the same time. The caller frees it with candela_free_text.
+ * Threads: any. */
 CANDELA_API char* candela_session_trace_json(candela_session_t* session);
 
 #ifdef __cplusplus

@@ -55,12 +55,15 @@ CANDELA_API candela_status_t candela_graph_constant(candela_graph_t* graph, cons
                                                     const candela_tensor_t* data,
                                                     candela_value_t* value, char* error,
                                                     size_t error_size);
-/* Adds a node. An operand that is 0 is absent. `attributes`: "strides = [1,1], group = 2", or NULL.
- * `node`: its name in messages, reports and placements; NULL: that of its first result. The
- * results' types follow. Ownership: all is the caller's Threads: one Errors:
- * CANDELA_INVALID_ARGUMENT an op that there is not, a value that is none, a number of results;
- * CANDELA_BAD_MODEL what the op's rules say of operands and attributes; nothing is added Lifetime:
- * of the values: the graph's */
+/* Adds a node. An operand that is 0 is absent. `attributes`: "strides = [1,1], group = 2", or
+ * NULL. `node`: its name in messages, reports and placements; NULL: that of its first result.
+ * The results' types follow.
+ * Ownership: all is the caller's
+ * Threads: one
+ * Errors: CANDELA_INVALID_ARGUMENT an op that there is not, a value that is none, a number of
+ * results; CANDELA_BAD_MODEL what the op's rules say of operands and attributes; nothing is
+ * added
+ * Lifetime: of the values: the graph's */
 CANDELA_API candela_status_t candela_graph_op(candela_graph_t* graph, const char* op,
                                               const candela_value_t* operands,
                                               uint32_t operand_count, const char* attributes,
@@ -85,11 +88,13 @@ CANDELA_API candela_status_t candela_graph_type(const candela_graph_t* graph, ca
  * Errors: CANDELA_BAD_MODEL with what does not */
 CANDELA_API candela_status_t candela_graph_verify(const candela_graph_t* graph, char* error,
                                                   size_t error_size);
-/* The graph as .cdl text, constants of more than 64 elements by their hash alone. The caller frees
- * it with candela_free_text. NULL where there is none. Threads: one. */
+/* The graph as .cdl text, constants of more than 64 elements by their hash alone. The caller
+ * frees it with candela_free_text. NULL where there is none.
+ * Threads: one. */
 CANDELA_API char* candela_graph_print(const candela_graph_t* graph);
 
-/* Compiles a graph as candela_compile does a file; dims and shapes of the options are not allowed.
+/* Compiles a graph as candela_compile does a file; dims and shapes of the options are not
+ * allowed.
  * Ownership: *model is the caller's, for candela_free; the graph stays as it is
  * Threads: one
  * Errors: as candela_compile

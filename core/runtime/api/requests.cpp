@@ -292,7 +292,8 @@ driver::SteadyJson statsJson(const Dispatcher& dispatcher) {
                       {"why", health.why},
                       {"requests", health.requests},
                       {"active", health.active},
-                      {"busy_ms", double(health.busyNs) / 1e6}});
+                      {"busy_ms", double(health.busyNs) / 1e6},
+                      {"memory_bytes", health.memoryBytes}});
   return {{"schema", "candela.session/1"},
           {"submitted", c.submitted},
           {"succeeded", c.succeeded},

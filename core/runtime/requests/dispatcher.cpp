@@ -555,7 +555,11 @@ Counters Dispatcher::counters() const {
 std::vector<ReplicaHealth> Dispatcher::health() const {
   const std::lock_guard lock(mutex_);
   std::vector<ReplicaHealth> all;
-  for (const Served& served : replicas_) all.push_back(served.health);
+  for (const Served& served : replicas_) {
+    ReplicaHealth& health = all.emplace_back(served.health);
+    for (const std::shared_ptr<plugin::Device>& device : served.devices)
+      if (device) health.memoryBytes += device->memoryUse().now;
+  }
   return all;
 }
 

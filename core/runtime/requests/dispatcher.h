@@ -42,7 +42,8 @@ struct ReplicaHealth {
   bool isLost = false;
   std::string why;
   uint64_t requests = 0, active = 0;
-  uint64_t busyNs = 0; ///< summed over its threads
+  uint64_t busyNs = 0;      ///< summed over its threads
+  uint64_t memoryBytes = 0; ///< that its devices have given, to whomever
 };
 
 /// Whether submit() waits while the dispatcher is full.
