@@ -134,14 +134,16 @@ std::unique_ptr<Session::Run> Session::takeRun() {
   return run;
 }
 
-/// Where the step that computes a value writes it to, unless it is wanted elsewhere.
+/// Where the step that computes a value writes it to, unless it is wanted elsewhere. A device of
+/// limited memory was planned without room for values between its partitions.
 Result<BufferRef> Session::roomOf(Run& run, uint32_t value) const {
+  const auto [step, output] = producer_[value];
+  const std::shared_ptr<plugin::Device> device = runnerOf(step).device();
+  if (device && device->target().spaces().front().space.capacity_bytes > 0)
+    return roomOnHost(run, value);
   Room& room = run.rooms[value];
   if (room.at.isNowhere()) {
-    const auto [step, output] = producer_[value];
-    const Runner& runner = runnerOf(step);
-    const bool isReadThere =
-        !isReadElsewhere_[value] && runner.device() && reader_[value] == runner.device();
+    const bool isReadThere = !isReadElsewhere_[value] && device && reader_[value] == device;
     const Visibility visibility = isReadThere ? Visibility::device : Visibility::host;
     CDL_ASSIGN(room, runnerOf(step)
                          .allocateOutput(output, visibility)
