@@ -273,11 +273,6 @@ Result<uint64_t> Queue::signal() {
   return value;
 }
 
-bool Queue::cancel() {
-  const cdl_plugin_t& table = device_->table();
-  return table.cancel && callSlot("cancel", CDL_SLOT(table, cancel), handle()).isOk();
-}
-
 Status Queue::wait(uint64_t value) {
   return callSlot("queue_wait", CDL_SLOT(device_->table(), queue_wait), handle(), value, UINT64_MAX)
       .context(device_->table().name);
