@@ -1,5 +1,5 @@
-// Giving up work: of an optional slot, by itself so that plugin.cpp is the same with a host that has
-// no such slot.
+// Giving up work: of an optional slot, by itself so that plugin.cpp is the same with a host that
+// has no such slot.
 #include "core/runtime/plugin/plugin.h"
 
 namespace candela::runtime::plugin {
