@@ -646,6 +646,33 @@ bool hasDenseRow(const capabilities::Target& target, const Instr& instr) {
   });
 }
 
+cdl_layout_t recordOf(const Layout& layout) {
+  cdl_layout_t record{};
+  record.count = static_cast<uint8_t>(layout.steps.size());
+  record.logical_rank = layout.logicalRank;
+  record.pad_content = layout.padContent;
+  record.opaque = layout.opaque;
+  for (size_t i = 0; i < layout.steps.size(); ++i) {
+    record.dim[i] = layout.steps[i].dim;
+    record.factor[i] = layout.steps[i].factor;
+  }
+  return record;
+}
+
+/// How the target does the instruction, whose operands lie as their views say.
+capabilities::Support supportOf(const Program& program, const Instr& instr,
+                                const capabilities::Target& target) {
+  capabilities::InstrDesc desc = schedule::described(program, instr);
+  if (!instr.prologue) {
+    const size_t operands = instr.operandCount();
+    for (size_t i = 0; i < operands; ++i)
+      desc.operands[i].layout = recordOf(instr.inputs[i].layout);
+    for (size_t i = 0; i < instr.outputs.size(); ++i)
+      desc.operands[operands + i].layout = recordOf(instr.outputs[i].layout);
+  }
+  return target.query(desc).support;
+}
+
 /// Whether the target takes the instruction with all views dense and refuses it with gaps in this
 /// one.
 bool needsDense(const Program& program, const Instr& work, bool output, size_t operand,
@@ -653,16 +680,12 @@ bool needsDense(const Program& program, const Instr& work, bool output, size_t o
   if (!hasDenseRow(target, work)) return false;
   Instr dense = work;
   for (auto* views : {&dense.inputs, &dense.outputs})
-    for (View& view : *views) {
-      if (!view.layout.isRowMajor()) return false;
-      view = laidOut(view, 0);
-    }
+    for (View& view : *views) view = laidOut(view, 0);
   Instr gapped = dense;
   View& view = (output ? gapped.outputs : gapped.inputs)[operand];
   view = laidOut(view, 1);
-  const capabilities::Support support = target.query(schedule::described(program, dense)).support;
-  return support != capabilities::Support::none &&
-         target.query(schedule::described(program, gapped)).support != support;
+  const capabilities::Support support = supportOf(program, dense, target);
+  return support != capabilities::Support::none && supportOf(program, gapped, target) != support;
 }
 
 /// Whether an instruction that uses the port, or that follows where it is a result, needs it dense.
