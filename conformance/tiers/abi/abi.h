@@ -96,6 +96,8 @@ public:
   Result<cdl_queue_t*> queue();
   /// Memory with these bytes in it; space 0.
   Result<cdl_memory_t*> memory(cdl_queue_t* queue, const std::string& bytes);
+  /// Memory of any space, with undefined content.
+  Result<cdl_memory_t*> arena(uint32_t space, uint64_t bytes);
   Result<std::string> read(cdl_queue_t* queue, cdl_memory_t* memory, uint64_t bytes);
   bool compiles() const { return table.compile != nullptr; }
   bool holdsConstants() const { return table.executable_load != nullptr; }
@@ -133,6 +135,8 @@ public:
 
   const cdl_image_t* image() const { return reinterpret_cast<const cdl_image_t*>(image_.data()); }
   cdl_bindings_t bindings() const;
+  /// How many instructions there are: more than one where the sample is in tiles.
+  uint32_t instrs() const { return image()->instrs.count - 1; }
   /// Which buffer is written.
   uint32_t output() const { return output_; }
   /// run, or execute and a wait, with these bindings.
@@ -150,6 +154,9 @@ public:
 
 private:
   explicit Work(RawDevice& device) : device(device) {}
+  /// Binds a buffer of a local memory at its offset in the arena of that.
+  Status bindLocal(const program::Program& program, size_t index,
+                   std::map<uint32_t, cdl_memory_t*>& arenas);
   Bytes image_;
   std::vector<std::string> payloads_;
   uint32_t output_ = 0;

@@ -86,7 +86,7 @@ Outcome goneAfterTheCall(Port& port) {
       work.executable
           ? device.table.execute(work.queue, work.executable, bindings.as<cdl_bindings_t>(),
                                  nullptr, 0, signal, said.error())
-          : device.table.run(work.queue, work.image(), 1, 1, loops.as<int64_t>(),
+          : device.table.run(work.queue, work.image(), 1, work.instrs(), loops.as<int64_t>(),
                              bindings.as<cdl_bindings_t>(), said.error());
   buffers.release(), bindings.release(), loops.release();
   if (code == CDL_OK && !work.executable)
@@ -131,7 +131,8 @@ std::vector<Named> bindingChecks() {
   std::vector<Named> checks = {
       {"bindings/null", null},
       {"bindings/count=0", refuses(true, [](auto& all, auto&, uint32_t) { all.count = 0; })},
-      {"bindings/count_1_short", refuses(true, [](auto& all, auto&, uint32_t) { all.count = 3; })},
+      {"bindings/count_1_short",
+       refuses(true, [](auto& all, auto&, uint32_t b) { all.count = b; })},
       {"bindings/null_list",
        refuses(true, [](auto& all, auto&, uint32_t) { all.buffers = nullptr; })},
       {"bindings/longer", longer},

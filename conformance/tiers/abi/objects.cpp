@@ -209,6 +209,15 @@ Result<cdl_memory_t*> RawDevice::memory(cdl_queue_t* queue, const std::string& b
   return memory;
 }
 
+Result<cdl_memory_t*> RawDevice::arena(uint32_t space, uint64_t bytes) {
+  cdl_memory_t* memory = nullptr;
+  Said said;
+  CDL_TRY(succeeded("memory_create",
+                    table.memory_create(handle, space, bytes, 64, &memory, said.error()), said));
+  memories_.push_back(memory);
+  return memory;
+}
+
 Result<std::string> RawDevice::read(cdl_queue_t* queue, cdl_memory_t* memory, uint64_t bytes) {
   std::string content(bytes, '\0');
   Said said;
@@ -263,10 +272,14 @@ Result<std::unique_ptr<Work>> Work::on(RawDevice& device, const Sample& sample, 
   CDL_ASSIGN(work->queue, device.queue());
   CDL_ASSIGN(const std::vector<Bytes> payloads, payloadsOf(sample));
   work->buffers.resize(work->image()->buffers.count);
+  std::map<uint32_t, cdl_memory_t*> arenas; // of local memories, by space
   for (size_t b = 0; b < sample.program.buffers.size(); ++b) {
     const Buffer& buffer = sample.program.buffers[b];
     if (buffer.role == Role::constant && device.holdsConstants()) continue;
-    if (sample.program.spaces[buffer.space].local && device.compiles()) continue;
+    if (sample.program.spaces[buffer.space].local) {
+      if (!device.compiles()) CDL_TRY(work->bindLocal(sample.program, b, arenas));
+      continue;
+    }
     std::string content(buffer.bytes, '\xA7');
     if (buffer.role == Role::input)
       content =
@@ -298,6 +311,17 @@ Result<std::unique_ptr<Work>> Work::on(RawDevice& device, const Sample& sample, 
   return work;
 }
 
+Status Work::bindLocal(const program::Program& program, size_t index,
+                       std::map<uint32_t, cdl_memory_t*>& arenas) {
+  const Buffer& buffer = program.buffers[index];
+  cdl_memory_t*& arena = arenas[buffer.space];
+  if (!arena) {
+    CDL_ASSIGN(arena, device.arena(buffer.space, program.arenaBytes(buffer.space)));
+  }
+  buffers[index + 1] = {arena, buffer.offset, buffer.bytes};
+  return Status::ok();
+}
+
 Work::~Work() {
   if (!executable) return;
   Said said;
@@ -323,7 +347,7 @@ cdl_code_t Work::call(const cdl_bindings_t* bindings, Said& said) {
   if (executable) {
     code = device.table.execute(queue, executable, bindings, nullptr, 0, signal, said.error());
   } else {
-    code = device.table.run(queue, image(), 1, 1, loops, bindings, said.error());
+    code = device.table.run(queue, image(), 1, instrs(), loops, bindings, said.error());
     if (code == CDL_OK) code = device.table.queue_signal(queue, signal.value, said.error());
   }
   if (code != CDL_OK) return code;
