@@ -54,14 +54,15 @@ std::vector<std::shared_ptr<runtime::plugin::Device>> openAll(const Hunt& hunt,
   return devices;
 }
 
-/// What the hunt cannot go through instruction by instruction.
+/// What the hunt cannot go through instruction by instruction: where a device that compiles whole
+/// Programs has its tiles is its own affair.
 void checkDevices(const std::vector<std::shared_ptr<runtime::plugin::Device>>& devices) {
   for (const auto& device : devices)
     for (const auto& [name, space] : device->target().spaces())
-      if (space.flags & CDL_SPACE_LOCAL)
+      if (device->compiles() && (space.flags & CDL_SPACE_LOCAL))
         fail(kBadInput,
-             "--backend {}: it computes on '{}', a local memory: debug runs instructions on "
-             "memory, not tiles",
+             "--backend {}: its executables have '{}', a local memory, for themselves: debug sees "
+             "instructions on memory, or on local memory through the primitive API",
              device->id(), name);
 }
 

@@ -30,6 +30,16 @@ bool isWhole(const Program& program, const View& view) {
              program.buffers[view.buffer].bytes * 8;
 }
 
+/// Whoever runs it on local memories cuts it into tiles anew: these were tiles of the whole.
+void leaveLocalMemories(Program& program) {
+  if (std::ranges::none_of(program.spaces, &program::Space::local)) return;
+  program.spaces.resize(1);
+  for (program::Buffer& buffer : program.buffers) {
+    buffer.space = 0;
+    if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
+  }
+}
+
 } // namespace
 
 Program without(const Program& whole, const std::vector<bool>& keeps) {
@@ -133,6 +143,7 @@ Trial isolate(const Program& whole, const Tape& tape, size_t execution) {
     std::ranges::copy(bytes, guarded.begin());
     trial.inputs.push_back(contentOf(p, b, guarded));
   }
+  leaveLocalMemories(p);
   return trial;
 }
 
@@ -214,6 +225,7 @@ Trial slice(const Program& whole, const Tape& tape, const std::vector<uint32_t>&
   }
   trial.inputs = std::move(inputs);
   dropUnused(trial);
+  leaveLocalMemories(p);
   if (contiguous && tape.keepsAll()) trial.want = std::move(want);
   return trial;
 }
