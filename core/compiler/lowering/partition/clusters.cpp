@@ -107,31 +107,52 @@ void placeAliases(const NodeList& list, std::vector<size_t>& targetOf, size_t ho
   }
 }
 
-Clusters clusterNodes(const NodeList& list, const std::vector<size_t>& targetOf) {
-  const std::vector<Node*>& nodes = list.nodes;
-  const bool several =
-      std::ranges::adjacent_find(targetOf, std::not_equal_to<>()) != targetOf.end();
-  Clusters clusters(nodes.size(), several);
-  // A constant stands in the part of its first user and is copied to the others: it ties no parts
-  // together.
-  const auto eachEdge = [&](auto&& visit) {
-    for (size_t v = 0; v < nodes.size(); ++v)
-      for (const Value* operand : nodes[v]->operands())
-        if (operand && operand->producer && !operand->isConstant())
-          visit(list.indexOf.at(operand->producer), v);
-  };
-  eachEdge([&](size_t u, size_t v) { clusters.addEdge(u, v); });
-  eachEdge([&](size_t u, size_t v) {
-    if (targetOf[u] == targetOf[v]) clusters.tryMerge(u, v);
-  });
-  for (size_t u = 0; u < nodes.size(); ++u) {
-    if (nodes[u]->kind != OpKind::Constant || nodes[u]->result()->users().empty()) continue;
+namespace {
+
+/// Calls `visit` with each node that feeds another one. A constant stands in the part of its first
+/// user and is copied to the others: it ties no parts together.
+template <typename Visit> void eachEdge(const NodeList& list, Visit&& visit) {
+  for (size_t v = 0; v < list.nodes.size(); ++v)
+    for (const Value* operand : list.nodes[v]->operands())
+      if (operand && operand->producer && !operand->isConstant())
+        visit(list.indexOf.at(operand->producer), v);
+}
+
+void joinConstants(const NodeList& list, Clusters& clusters) {
+  for (size_t u = 0; u < list.nodes.size(); ++u) {
+    const Node& node = *list.nodes[u];
+    if (node.kind != OpKind::Constant || node.result()->users().empty()) continue;
     size_t first = kNobody;
-    for (const Node* user : nodes[u]->result()->users())
-      first = std::min(first, list.indexOf.at(user));
+    for (const Node* user : node.result()->users()) first = std::min(first, list.indexOf.at(user));
     clusters.tryMerge(u, first);
   }
-  if (!several) joinUnconnected(nodes, clusters);
+}
+
+} // namespace
+
+Clusters clusterNodes(const NodeList& list, const std::vector<size_t>& targetOf) {
+  const bool several =
+      std::ranges::adjacent_find(targetOf, std::not_equal_to<>()) != targetOf.end();
+  Clusters clusters(list.nodes.size(), several);
+  eachEdge(list, [&](size_t u, size_t v) { clusters.addEdge(u, v); });
+  eachEdge(list, [&](size_t u, size_t v) {
+    if (targetOf[u] == targetOf[v]) clusters.tryMerge(u, v);
+  });
+  joinConstants(list, clusters);
+  if (!several) joinUnconnected(list.nodes, clusters);
+  return clusters;
+}
+
+Clusters clusterStages(const NodeList& list, const std::vector<size_t>& targetOf) {
+  Clusters clusters(list.nodes.size(), true);
+  eachEdge(list, [&](size_t u, size_t v) { clusters.addEdge(u, v); });
+  std::map<size_t, size_t> first; // node of each target
+  for (size_t i = 0; i < list.nodes.size(); ++i)
+    if (list.nodes[i]->kind != OpKind::Constant) {
+      const auto [at, isFirst] = first.emplace(targetOf[i], i);
+      if (!isFirst) clusters.tryMerge(at->second, i);
+    }
+  joinConstants(list, clusters);
   return clusters;
 }
 

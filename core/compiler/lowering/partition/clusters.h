@@ -50,6 +50,10 @@ void placeAliases(const NodeList& list, std::vector<size_t>& targetOf, size_t ho
 /// Merges the nodes of each target into clusters, as far as no cycle is made.
 Clusters clusterNodes(const NodeList& list, const std::vector<size_t>& targetOf);
 
+/// The same of stages: targets never fall along the graph's order, so that all nodes of one may be
+/// one cluster.
+Clusters clusterStages(const NodeList& list, const std::vector<size_t>& targetOf);
+
 /// Parts in dependency order; among those that are ready the one that begins first.
 std::vector<Part> orderParts(const std::vector<graph::Node*>& nodes,
                              const std::vector<size_t>& targetOf, Clusters& clusters);
