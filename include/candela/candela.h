@@ -118,6 +118,13 @@ typedef struct {
   candela_device_t* const* devices;
   uint32_t device_count; /* 0: `backends` says */
   uint32_t reserved;     /* 0 */
+  /* By what nodes get their backends. "preference" or NULL: the first backend of `backends` that
+   * takes a node natively. "cost": the least sum of work and transfers by what backends say or
+   * declare. "pipeline": a stage for each backend, whose slowest one is the fastest. */
+  const char* partition;
+  /* A file of lines PATTERN = BACKEND: which nodes have to be where; NULL: none. A pattern is a
+   * glob of names of nodes, or of ops behind "op:". The last line that matches a node counts. */
+  const char* pin_file;
 } candela_options_t;
 
 #define CANDELA_FLAG_REQUIRE_NATIVE                                                                \
@@ -140,7 +147,20 @@ typedef struct {
 #define CANDELA_FLAG_NO_GROUPS 64u
 
 #define CANDELA_OPTIONS_INIT                                                                       \
-  {(uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0}
+  {(uint32_t)sizeof(candela_options_t),                                                            \
+   0,                                                                                              \
+   NULL,                                                                                           \
+   NULL,                                                                                           \
+   NULL,                                                                                           \
+   NULL,                                                                                           \
+   NULL,                                                                                           \
+   NULL,                                                                                           \
+   NULL,                                                                                           \
+   NULL,                                                                                           \
+   0,                                                                                              \
+   0,                                                                                              \
+   NULL,                                                                                           \
+   NULL}
 
 /* "0.2.0" */
 CANDELA_API const char* candela_version(void);
@@ -216,9 +236,10 @@ CANDELA_API candela_status_t candela_run(const candela_model_t* model,
  * nodes, parameters, arena_bytes, max_live_bytes, placement {native, emulated, host}, macs {native,
  * emulated, host}, nodes_detail [{node, op, on, class, why, macs, bytes_in and bytes_out: of
  * operands and results, elements: of results; products {count, rows, terms, columns} of
- * convolutions and products of matrices}], transfers, partitions; with KEEP_VALUES values [{name,
- * node}] of the outputs that it added; states [{input, output}] where there are some. Lives as long
- * as the model. */
+ * convolutions and products of matrices}], transfers, partitions; with another policy than
+ * preference partition {policy, least, seconds, devices, rates, stage_seconds}; with KEEP_VALUES
+ * values [{name, node}] of the outputs that it added; states [{input, output}] where there are
+ * some. Lives as long as the model. */
 CANDELA_API const char* candela_report_json(const candela_model_t* model);
 
 /* Whether the traces of the runs to come hold every instruction (on: not 0), not only the steps.

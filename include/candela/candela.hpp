@@ -53,6 +53,8 @@ struct Options {
        rematerialize = false;
   bool unstacked = false; ///< every node stays an instruction of its own
   bool noGroups = false;  ///< every instruction runs as a whole
+  std::string partition;  ///< preference, cost or pipeline; empty: preference
+  std::string pinFile;    ///< which nodes have to be where; empty: none
   void (*progress)(void* context, const char* stage, double fraction) = nullptr;
   void* progressContext = nullptr;
 };
@@ -171,6 +173,8 @@ private:
     c.shapes = shapes.data();
     c.options = keyed.data();
     c.states = states.data();
+    c.partition = options.partition.empty() ? nullptr : options.partition.c_str();
+    c.pin_file = options.pinFile.empty() ? nullptr : options.pinFile.c_str();
     c.progress = options.progress;
     c.progress_context = options.progressContext;
     return make([&](candela_model_t** model, char* error, size_t size) {

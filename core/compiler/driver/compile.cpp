@@ -3,6 +3,7 @@
 
 #include "core/compiler/driver/device_costs.h"
 #include "core/compiler/driver/pipeline.h"
+#include "core/compiler/driver/placer.h"
 #include "core/compiler/graph/custom.h"
 #include "core/compiler/graph/loop.h"
 #include "core/compiler/graph/passes/passes.h"
@@ -168,14 +169,14 @@ public:
       const runtime::session::Span span("optimize");
       CDL_TRY(graph::passes::optimize(graph_));
     }
+    CDL_ASSIGN(const std::unique_ptr<Placer> placer, Placer::create(devices_, targets_, options_));
     lowering::partition::Barred barred;
     std::string last;
     for (int round = 0; round < kMaxRounds; ++round) {
       progress("partition", static_cast<double>(round) / kMaxRounds);
       std::optional<runtime::session::Span> span(std::in_place, "partition and lower");
       CDL_ASSIGN(const lowering::partition::Partitioning partitioning,
-                 lowering::partition::partition(graph_, targets_, barred,
-                                                {options_.toPrimitives, options_.stack}));
+                 placer->partition(graph_, barred));
       CDL_ASSIGN(std::vector<LoweredPart> parts,
                  lowerParts(graph_, partitioning, targets_, options_));
       span.reset();
@@ -187,6 +188,7 @@ public:
         continue;
       }
       place(attempt, partitioning, parts);
+      attempt.bundle.policy = describePolicy(partitioning, placer->rates());
       CDL_TRY(runtime::bundle::verifyBundle(attempt.bundle));
       progress("done", 1);
       return runtime::session::Session::adopt(std::move(attempt.bundle),
@@ -301,6 +303,9 @@ private:
         placement.on = onHost ? "host" : devices_[part.target]->id();
         placement.cls = classOf(onHost, instrs.emulated.empty());
         placement.why = onHost ? whyHost(partitioning, *node) : whyHere(instrs);
+        if (const auto reason = partitioning.reasons.find(node);
+            reason != partitioning.reasons.end())
+          placement.why += "; " + reason->second;
         if (const std::string note = graph::passes::integerNote(*node); !note.empty())
           placement.why += "; " + note;
         placement.macs = macs(*node);
@@ -324,6 +329,7 @@ private:
 
   std::string whyHost(const lowering::partition::Partitioning& partitioning,
                       const graph::Node& node) const {
+    if (partitioning.reasons.contains(&node)) return "host executor";
     const auto found = partitioning.assessments.find(&node);
     std::string text;
     for (size_t t = 0;

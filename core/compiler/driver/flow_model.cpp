@@ -95,11 +95,14 @@ compileUnit(graph::Graph graph, const Compilation& how, bool waited,
         std::make_unique<ReferenceUnit>(std::move(graph)));
   }
   const bool small = waited && workOf(graph) < kSmallWork;
-  CDL_ASSIGN(
-      auto session,
-      compile(std::move(graph), how.model,
-              small ? std::span<const std::shared_ptr<runtime::plugin::Device>>() : how.devices,
-              how.options));
+  CompileOptions options = how.options;
+  std::span<const std::shared_ptr<runtime::plugin::Device>> devices = how.devices;
+  if (small) { // nothing is to be chosen
+    devices = {};
+    options.policy = lowering::partition::Policy::preference;
+    options.pinFile.clear();
+  }
+  CDL_ASSIGN(auto session, compile(std::move(graph), how.model, devices, options));
   if (described) {
     const runtime::bundle::Bundle& bundle = session->bundle();
     described->modelNodes += bundle.modelNodes;
@@ -271,7 +274,8 @@ FlowModel::create(import::Script script, const std::string& modelName,
   model->flow_ = std::move(script.flow);
   model->described_.model = modelName;
   listSteps(model->flow_.main, model->described_);
-  const Compilation how{modelName, std::move(devices), options, reference};
+  Compilation how{modelName, std::move(devices), options, reference};
+  how.options.isOneOfSeveral = true;
   CDL_ASSIGN(model->units_,
              SectionUnit::compileUnits(std::move(script.units), how, false, &model->described_));
   model->describePorts();

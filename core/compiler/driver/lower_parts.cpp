@@ -10,15 +10,19 @@
 
 namespace candela::driver {
 
-uint64_t bandBytesOf(const runtime::plugin::Device& device) {
+std::optional<uint64_t> declaredNumber(const runtime::plugin::Device& device,
+                                       std::string_view name) {
   for (const cdl_option_schema_t& option : device.plugin().options()) {
-    if (std::string_view(option.name) != "band_bytes") continue;
+    if (std::string_view(option.name) != name) continue;
     const auto given = device.options().find(option.name);
     const std::string_view otherwise = option.default_value ? option.default_value : "";
-    return text::parseNumber<uint64_t>(given != device.options().end() ? given->second : otherwise)
-        .value_or(0);
+    return text::parseNumber<uint64_t>(given != device.options().end() ? given->second : otherwise);
   }
-  return 0;
+  return std::nullopt;
+}
+
+uint64_t bandBytesOf(const runtime::plugin::Device& device) {
+  return declaredNumber(device, "band_bytes").value_or(0);
 }
 
 const capabilities::Target& hostTarget() {

@@ -25,9 +25,19 @@ struct CompileOptions {
   std::optional<program::passes::tile::Machine> machine;
   /// Per target, as costsOf() says; null or beyond its end: tiles are chosen by declared costs.
   std::vector<std::shared_ptr<program::passes::tile::DeviceCosts>> deviceCosts;
+  /// By what nodes get their devices.
+  lowering::partition::Policy policy = lowering::partition::Policy::preference;
+  std::string pinFile; ///< lines PATTERN = DEVICE; empty: nothing is pinned
+  /// The graph is one of several of a model: pins may be for the others.
+  bool isOneOfSeveral = false;
   /// Stage and 0..1 of it; null is allowed.
   std::function<void(const char* stage, double fraction)> progress;
 };
+
+/// What a device's option of this name says, its default included; nullopt: it has none, or that is
+/// no number.
+std::optional<uint64_t> declaredNumber(const runtime::plugin::Device& device,
+                                       std::string_view option);
 
 /// What the values inside of a group may hold at once on a device: its plugin's option
 /// `band_bytes`, by which it says that it runs groups band by band. 0: it has no such option, or

@@ -1,5 +1,7 @@
 #include "core/compiler/driver/report.h"
 
+#include <cmath>
+
 #include "core/compiler/capabilities/idle_rows.h"
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/driver/steady_json.h"
@@ -99,6 +101,62 @@ Json describePlugin(const std::string& nameOrPath) {
   return entry;
 }
 
+/// Nodes and multiply-accumulates by device, and their shares of all.
+Json byDevice(const runtime::bundle::Bundle& bundle) {
+  struct Sum {
+    uint64_t nodes = 0, macs = 0;
+  };
+  std::map<std::string, Sum> sums;
+  Sum all;
+  for (const runtime::bundle::NodePlacement& node : bundle.placement)
+    for (Sum* sum : {&sums[node.on], &all}) {
+      ++sum->nodes;
+      sum->macs += node.macs;
+    }
+  const auto share = [](uint64_t part, uint64_t whole) {
+    return whole ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
+  };
+  Json devices = Json::array();
+  for (const auto& [on, sum] : sums)
+    devices.push_back({{"on", on},
+                       {"nodes", sum.nodes},
+                       {"nodes_share", share(sum.nodes, all.nodes)},
+                       {"macs", sum.macs},
+                       {"macs_share", share(sum.macs, all.macs)}});
+  return devices;
+}
+
+/// JSON has no infinity: null is no limit.
+Json finite(double number) { return std::isfinite(number) ? Json(number) : Json(); }
+
+Json describePolicy(const runtime::bundle::Bundle& bundle) {
+  const runtime::bundle::PlacementPolicy& policy = *bundle.policy;
+  Json rates = Json::array();
+  for (const runtime::bundle::PlacementPolicy::Rates& at : policy.rates)
+    rates.push_back({{"on", at.name},
+                     {"macs_per_second", at.macsPerSecond},
+                     {"elements_per_second", at.elementsPerSecond},
+                     {"bytes_per_second", at.bytesPerSecond},
+                     {"node_seconds", at.nodeSeconds},
+                     {"compute_source", at.computeSource},
+                     {"link_bytes_per_second", finite(at.linkBytesPerSecond)},
+                     {"link_seconds", at.linkSeconds},
+                     {"part_seconds", at.partSeconds},
+                     {"link_source", at.linkSource}});
+  Json seconds = {{"compute", policy.computeSeconds},
+                  {"transfer", policy.transferSeconds},
+                  {"starts", policy.startSeconds},
+                  {"total", policy.computeSeconds + policy.transferSeconds + policy.startSeconds}};
+  if (policy.preferenceSeconds > 0) seconds["by_preference"] = policy.preferenceSeconds;
+  Json described = {{"policy", policy.name},
+                    {"least", policy.isLeast},
+                    {"seconds", std::move(seconds)},
+                    {"devices", byDevice(bundle)},
+                    {"rates", std::move(rates)}};
+  if (!policy.stageSeconds.empty()) described["stage_seconds"] = policy.stageSeconds;
+  return described;
+}
+
 } // namespace
 
 std::string placementJson(const runtime::bundle::Bundle& bundle) {
@@ -150,6 +208,7 @@ std::string placementJson(const runtime::bundle::Bundle& bundle) {
                  {"layout_conversions", conversions},
                  {"partitions", partitions},
                  {"nodes_detail", detail}};
+  if (bundle.policy) report["partition"] = describePolicy(bundle);
   for (const runtime::bundle::KeptValue& value : bundle.kept)
     report["values"].push_back({{"name", value.name}, {"node", value.node}});
   for (const runtime::bundle::BundleState& state : bundle.states)

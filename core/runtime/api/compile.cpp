@@ -108,6 +108,10 @@ Result<Request> parseOptions(const candela_options_t* given) {
   request.compile.stack = !(options.flags & CANDELA_FLAG_UNSTACKED);
   request.compile.schedule.rematerialize = options.flags & CANDELA_FLAG_REMATERIALIZE;
   request.compile.groups = !(options.flags & CANDELA_FLAG_NO_GROUPS);
+  if (options.partition) {
+    CDL_ASSIGN(request.compile.policy, lowering::partition::parsePolicy(options.partition));
+  }
+  if (options.pin_file) request.compile.pinFile = options.pin_file;
   if (const auto call = options.progress) {
     void* const context = options.progress_context;
     request.compile.progress = [call, context](const char* stage, double fraction) {
@@ -188,9 +192,17 @@ Status compileReference(candela_model& model, const std::string& path, bool keep
   return Status::ok();
 }
 
+/// Whether the caller says more about where nodes go than the order of backends.
+bool isPlaced(const Request& request) {
+  return request.compile.policy != lowering::partition::Policy::preference ||
+         !request.compile.pinFile.empty();
+}
+
 Status compileParts(candela_model& model, const Source& source, const Request& request) {
   const std::string& path = source.path;
   const bool reference = std::ranges::find(request.backends, "reference") != request.backends.end();
+  if (reference && isPlaced(request))
+    return badArgument("the reference runs nodes where it is: no policy and no pins place them");
   if (reference && std::ranges::find(request.backends, "soft") != request.backends.end())
     return badArgument("the reference runs alone, or beside plugins that claim ops of their own");
   // Backends first: a wrong name is told before a large model is read. Those beside the reference
@@ -216,6 +228,8 @@ Status compileParts(candela_model& model, const Source& source, const Request& r
   model.flatShapes = program;
   if (reference) return compileReference(model, path, request.compile.keepValues);
   if (program) {
+    if (isPlaced(request))
+      return badArgument("{}: a program runs on one backend: no policy and no pins place it", path);
     if (devices.size() > 1)
       return badArgument("{}: a program runs on one backend, {} are given", path, devices.size());
     CDL_ASSIGN(model.session, driver::compileProgram(std::move(*program), path,

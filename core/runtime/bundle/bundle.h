@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,23 @@ struct NodePlacement {
   uint64_t bytesIn = 0, bytesOut = 0, elements = 0;
 };
 
+/// Why a model is where it is, by another policy than the order of backends; for reports.
+struct PlacementPolicy {
+  struct Rates { ///< of one target, in SI units
+    std::string name;
+    double macsPerSecond = 0, elementsPerSecond = 0, bytesPerSecond = 0, nodeSeconds = 0;
+    double linkBytesPerSecond = 0, linkSeconds = 0, partSeconds = 0;
+    std::string computeSource, linkSource;
+  };
+  std::string name;
+  bool isLeast = false; ///< proved, of what the policy weighs
+  /// of one run, by the rates
+  double computeSeconds = 0, transferSeconds = 0, startSeconds = 0;
+  double preferenceSeconds = 0; ///< of the same by preference; 0: not compared
+  std::vector<double> stageSeconds;
+  std::vector<Rates> rates;
+};
+
 struct FlowBundle; // flow_bundle.h
 
 struct Bundle {
@@ -93,6 +111,7 @@ struct Bundle {
   std::vector<BundleState> states;
   std::vector<NodePlacement> placement;
   std::vector<KeptValue> kept;               ///< the last outputs, in their order; not stored
+  std::optional<PlacementPolicy> policy;     ///< nullopt: by preference; not stored
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< the largest over the partitions
   /// of a model that decides at run: in the place of steps
   std::shared_ptr<const FlowBundle> flow;

@@ -42,6 +42,8 @@ compileFor(const std::vector<std::shared_ptr<runtime::plugin::Device>>& devices,
   }
   driver::CompileOptions options;
   options.toPrimitives = model.toPrimitives;
+  options.policy = check(lowering::partition::parsePolicy(model.partition));
+  options.pinFile = model.pinFile;
   options.progress = [](const char*, double) { enter(Pulse::compiling); };
   return check(driver::compile(readGraph(model.path, flags), model.path, devices, options));
 }

@@ -25,6 +25,7 @@ void ModelOptions::addCompilingTo(CLI::App* command) {
                    "backends by name or path, the first one first; :N behind one is its device N "
                    "(default soft)")
       ->type_name("B[,B2...]");
+  addPlacingTo(command);
   addRepeated(command, "--shape", shapes, "the shape of an input: images=1x3x224x224", "NAME=DIMS");
   addRepeated(command, "--dim", dims, "the value of a symbolic dimension: N=1", "NAME=VALUE");
   addRepeated(command, "--option", options,
@@ -44,6 +45,19 @@ void ModelOptions::addCompilingTo(CLI::App* command) {
       "compute cheap values again before late readers, where that lowers the peak of memory");
   command->add_flag("--no-groups", noGroups,
                     "run every instruction as a whole: no chains by bands of rows");
+}
+
+void ModelOptions::addPlacingTo(CLI::App* command) {
+  command
+      ->add_option("--partition", partition,
+                   "by what nodes get their backends: preference, the first one that takes a node; "
+                   "cost, the least sum of work and transfers; pipeline, a stage for each backend")
+      ->check(CLI::IsMember({"preference", "cost", "pipeline"}))
+      ->type_name("POLICY");
+  command
+      ->add_option("--pin", pinFile,
+                   "nodes that have to be where a line says: PATTERN = BACKEND, of names or op:OP")
+      ->type_name("FILE");
 }
 
 void ModelOptions::addTilingTo(CLI::App* command) {
@@ -81,6 +95,8 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   sdk.rematerialize = rematerialize;
   sdk.unstacked = unstacked;
   sdk.noGroups = noGroups;
+  sdk.partition = partition;
+  sdk.pinFile = pinFile;
   sdk.progress = &Progress::callback;
   sdk.progressContext = &progress;
   return sdk;
@@ -129,8 +145,8 @@ std::optional<int> ModelOptions::threadsOption() const {
 }
 
 bool saysHowToCompile(const CLI::App* command) {
-  for (const char* name : {"--backend", "--shape", "--dim", "--option", "--require-native",
-                           "--to-primitives", "--unstacked"})
+  for (const char* name : {"--backend", "--partition", "--pin", "--shape", "--dim", "--option",
+                           "--require-native", "--to-primitives", "--unstacked"})
     if (command->count(name)) return true;
   return false;
 }
@@ -353,6 +369,30 @@ std::string nextText(const Json& report) {
       most->first, most->second);
 }
 
+std::string secondsText(double seconds) { return timeText(seconds * 1e3); }
+
+/// What a policy weighed, and the share of each device.
+std::string policyText(const Json& partition) {
+  const Json seconds = partition.value("seconds", Json::object());
+  const auto time = [&](const char* key) { return secondsText(seconds.value(key, 0.0)); };
+  std::string text =
+      fmt::format("  by {}: {} of work, {} of transfers, {} of starts{}",
+                  partition.value("policy", ""), time("compute"), time("transfer"), time("starts"),
+                  partition.value("least", false) ? "; the least" : "");
+  if (seconds.contains("by_preference"))
+    text += fmt::format("; by preference {} in all", time("by_preference"));
+  text += "\n";
+  for (const Json& device : partition.value("devices", Json::array()))
+    text += fmt::format("  {}: {} of nodes, {} of MACs\n", device.value("on", ""),
+                        percent(device.value("nodes_share", 0.0), 1),
+                        percent(device.value("macs_share", 0.0), 1));
+  std::vector<std::string> stages;
+  for (const Json& stage : partition.value("stage_seconds", Json::array()))
+    stages.push_back(secondsText(stage.get<double>()));
+  if (!stages.empty()) text += fmt::format("  stages: {}\n", fmt::join(stages, ", "));
+  return text;
+}
+
 } // namespace
 
 std::string explainText(const Json& report) {
@@ -374,13 +414,13 @@ std::string explainText(const Json& report) {
                      count(nodes, "emulated"), count(nodes, "host"),
                      count(report, "layout_conversions"),
                      count(report, "layout_conversions") == 1 ? "" : "s") +
-         nextText(report);
+         (report.contains("partition") ? policyText(report["partition"]) : "") + nextText(report);
 }
 
 void addPlacement(Json& to, const Json& report, bool withNodes) {
   for (const char* key :
        {"model", "backends", "nodes", "parameters", "arena_bytes", "max_live_bytes", "placement",
-        "macs", "transfers", "layout_conversions", "steps"})
+        "macs", "transfers", "layout_conversions", "partition", "steps"})
     if (report.contains(key)) to[key] = report[key];
   if (withNodes && report.contains("nodes_detail")) to["nodes_detail"] = report["nodes_detail"];
 }

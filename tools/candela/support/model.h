@@ -15,7 +15,7 @@ class TemporaryFile;
 
 /// The options that say how to compile.
 struct ModelOptions {
-  std::string path, backends = "soft", tile;
+  std::string path, backends = "soft", tile, partition = "preference", pinFile;
   std::vector<std::string> dims, shapes, options, states;
   bool requireNative = false, toPrimitives = false, keepValues = false;
   bool rematerialize = false, unstacked = false, noGroups = false;
@@ -25,12 +25,15 @@ struct ModelOptions {
 
   /// The file that is compiled; `path` names it in messages and reports.
   const std::string& compiledPath() const;
-  /// MODEL, --backend, --dim, --shape, --option, --isa, --require-native, --to-primitives,
+  /// MODEL, --backend, --partition, --pin, --dim, --shape, --option, --isa, --require-native,
+  /// --to-primitives,
   /// --rematerialize, --unstacked, --no-groups.
   /// `kinds`: of files that the command takes.
   void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
   /// The same without MODEL.
   void addCompilingTo(CLI::App* command);
+  /// --partition and --pin alone.
+  void addPlacingTo(CLI::App* command);
   /// --tile, of the commands that know it.
   void addTilingTo(CLI::App* command);
   /// --assume-int8, of the commands that show what a model costs and not what it computes.

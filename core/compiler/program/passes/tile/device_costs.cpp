@@ -1,6 +1,7 @@
 #include "core/compiler/program/passes/tile/device_costs.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/compiler/program/passes/tile/emission.h"
 
@@ -29,6 +30,12 @@ std::string keyOf(const Instr& instr) {
 }
 
 } // namespace
+
+std::optional<double> DeviceCosts::sumOf(const Program& program) const {
+  const std::vector<double> cycles = ask_(program);
+  if (cycles.empty()) return std::nullopt;
+  return std::accumulate(cycles.begin(), cycles.end(), 0.0);
+}
 
 std::unique_ptr<Machine>& DeviceCosts::bestOf(const Program& whole) {
   std::string key;

@@ -29,6 +29,8 @@ public:
   std::optional<double> cyclesOf(const Program& tiled) const {
     return askWhole_ ? askWhole_(tiled) : std::nullopt;
   }
+  /// What the instructions take one by one; nullopt where the device cannot say.
+  std::optional<double> sumOf(const Program& program) const;
   /// Which machine's plan was the fastest for Programs like this one, but for names and payloads;
   /// null: not asked yet.
   std::unique_ptr<Machine>& bestOf(const Program& whole);
