@@ -23,11 +23,13 @@ FILE is an ONNX model, a .cdl graph or program, a bundle, an image, a plugin, a 
 this tool or a .npy tensor; its content decides.
 Of a plugin its symbols are read; with --load it is loaded too, so that its code runs.
 --html shows the memory map over time: of a bundle, an image or a Program as it is planned, of a
-model as it would be compiled for --backend (default soft).)";
+model as it would be compiled for --backend (default soft), with a drawing of which nodes are
+where.)";
 
 struct Arguments {
   std::string path, html, backends;
   ImportFlags import;
+  ModelOptions placing; ///< --partition and --pin
   bool dot = false, all = false, load = false;
 };
 
@@ -48,11 +50,20 @@ Page inspectFile(const Arguments& arguments) {
   return inspectOnnx(path, arguments.backends, arguments.import);
 }
 
+/// As the model would be compiled.
+ModelOptions compilingOptions(const Arguments& arguments) {
+  ModelOptions options = arguments.placing;
+  options.path = arguments.path;
+  options.dims = arguments.import.dims;
+  options.shapes = arguments.import.shapes;
+  if (!arguments.backends.empty()) options.backends = arguments.backends;
+  return options;
+}
+
 void inspect(const Arguments& arguments, Console& console) {
   Page page = inspectFile(arguments);
   const bool isModel = page.kind == "ONNX model" || page.kind == "graph" || page.kind == "program";
-  if (isModel && !arguments.html.empty())
-    addModelMemory(page, arguments.path, arguments.backends, arguments.import);
+  if (isModel && !arguments.html.empty()) addModelMemory(page, compilingOptions(arguments));
   if (arguments.dot) {
     if (page.drawing.nodes.empty())
       fail(kBadInput, "{}: --dot: there is nothing to draw in this {}", arguments.path, page.kind);
@@ -86,6 +97,7 @@ void addInspect(CLI::App& app, Console& console) {
           "--backend", arguments->backends,
           "backends that may claim operators of other domains, and that --html compiles for")
       ->type_name("B[,B2...]");
+  arguments->placing.addPlacingTo(command);
   addRepeated(command, "--dim", arguments->import.dims,
               "the value of a symbolic dimension, for both: N=1", "NAME=VALUE");
   addRepeated(command, "--shape", arguments->import.shapes, "the shape of an input, for both",

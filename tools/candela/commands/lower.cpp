@@ -43,7 +43,7 @@ void lower(Arguments& arguments, Console& console) {
   driver::CompileOptions compile;
   compile.schedule = {!arguments.keepOrder, options.rematerialize};
   const LoweredModel lowered = lowerModel(options, compile);
-  const auto& [backends, parts, bandBytes, flow, traffic] = lowered;
+  const auto& [backends, parts, bandBytes, flow, traffic, placed] = lowered;
   if (!flow.empty())
     console.printText(
         fmt::format("// what is decided at run, around the partitions below\n// {}\n",

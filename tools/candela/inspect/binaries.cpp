@@ -94,13 +94,7 @@ void addProgram(Page& page, const program::Program& program) {
   for (PageTable* table : {&spaces, &buffers, &instrs}) page.tables.push_back(std::move(*table));
 }
 
-void addModelMemory(Page& page, const std::string& path, const std::string& backends,
-                    const ImportFlags& flags) {
-  ModelOptions options;
-  options.path = path;
-  options.dims = flags.dims;
-  options.shapes = flags.shapes;
-  if (!backends.empty()) options.backends = backends;
+void addModelMemory(Page& page, const ModelOptions& options) {
   try {
     const PlannedModel model = planModel(options);
     for (size_t i = 0; i < model.parts.size(); ++i)
@@ -108,6 +102,7 @@ void addModelMemory(Page& page, const std::string& path, const std::string& back
                 model.parts.size() > 1
                     ? fmt::format("partition {} on {}", i + 1, model.parts[i].backend)
                     : "");
+    addPlacementFigure(page, model.placed);
     if (model.perNode)
       page.fact("activation bytes moved, one instruction per node", model.perNode->activations());
   } catch (const Failure& failure) {

@@ -2,6 +2,7 @@
 
 #include "core/compiler/program/program.h"
 #include "tools/candela/support/ir_file.h"
+#include "tools/candela/support/model.h"
 #include "tools/candela/support/page.h"
 
 /// One page per kind of file. All throw Failure when the file is malformed.
@@ -10,10 +11,9 @@ namespace candela::tool {
 /// `backends`: who is asked about operators that import does not know, with the dims that they
 /// need; empty: nobody.
 Page inspectOnnx(const std::string& path, const std::string& backends = "", ImportFlags flags = {});
-/// Adds the memory map over time of a .onnx or .cdl file, compiled for `backends`; where that is
-/// impossible, a fact says why.
-void addModelMemory(Page& page, const std::string& path, const std::string& backends,
-                    const ImportFlags& flags);
+/// Adds where the nodes of a .onnx or .cdl file go and the memory map over time, as it is compiled;
+/// where that is impossible, a fact says why.
+void addModelMemory(Page& page, const ModelOptions& options);
 Page inspectText(const std::string& path);   ///< .cdl: a graph or a program
 Page inspectBundle(const std::string& path); ///< .cdb
 Page inspectImage(const std::string& path);  ///< the flat image of a Program

@@ -2,6 +2,7 @@
 
 #include "core/compiler/driver/custom_ops.h"
 #include "core/compiler/driver/device_costs.h"
+#include "core/compiler/driver/placer.h"
 #include "core/compiler/graph/passes/passes.h"
 #include "tools/candela/support/backend_options.h"
 #include "tools/candela/support/ir_file.h"
@@ -46,16 +47,21 @@ LoweredModel lowerModel(const ModelOptions& options, driver::CompileOptions comp
   compile.bandBytes = lowered.bandBytes;
   targets.push_back(&driver::hostTarget());
   lowered.backends.push_back("soft");
+  lowered.placed.targets = lowered.backends;
   const auto inModel = [&](Status status) { check(status.context(options.path)); };
   compile.toPrimitives = options.toPrimitives;
   compile.stack = !options.unstacked;
   compile.machine = machineOf(options);
+  compile.policy = check(lowering::partition::parsePolicy(options.partition));
+  compile.pinFile = options.pinFile;
+  compile.isOneOfSeveral = !lowered.flow.empty();
+  const auto placer = check(driver::Placer::create(devices, targets, compile));
   for (graph::Graph& graph : graphs) {
     lowered.traffic += driver::graphTraffic(graph);
     inModel(graph::passes::optimize(graph));
-    auto partitioning = lowering::partition::partition(graph, targets, {},
-                                                       {options.toPrimitives, !options.unstacked});
+    auto partitioning = placer->partition(graph);
     inModel(partitioning.status());
+    addPlaced(lowered.placed, graph, *partitioning);
     auto parts = driver::lowerParts(graph, *partitioning, targets, compile);
     inModel(parts.status());
     for (const driver::LoweredPart& part : *parts)

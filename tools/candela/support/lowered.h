@@ -2,6 +2,7 @@
 
 #include "core/compiler/driver/traffic.h"
 #include "tools/candela/support/model.h"
+#include "tools/candela/support/placement.h"
 
 namespace candela::tool {
 
@@ -12,6 +13,7 @@ struct LoweredModel {
   std::vector<uint64_t> bandBytes; ///< of the backends but soft, as the pipeline takes it
   std::string flow; ///< what is between the Graphs where the model decides at run, as text
   program::report::Traffic traffic; ///< of one instruction for each node of the model
+  PlacedModel placed;               ///< nodes as they are partitioned
 };
 
 /// The devices of --backend but soft, which is always the last target. Throws Failure.

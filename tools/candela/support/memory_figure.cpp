@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "conformance/report/escape.h"
+#include "tools/candela/support/figure_text.h"
 
 namespace candela::tool {
 namespace {
@@ -15,7 +16,7 @@ using Block = program::report::MemoryMap::Block;
 constexpr double kLeft = 68, kTop = 34, kBottom = 44, kRight = 14; // of the plot, in pixels
 constexpr double kHeight = 380, kLeastWidth = 420, kFitWidth = 1006;
 constexpr double kWidest = 96, kNarrowest = 2; // of one instruction
-constexpr double kLetter = 6.1, kLine = 14;    // of a label
+constexpr double kLine = 14;                   // of a label
 
 struct Family {
   const char *name, *title;
@@ -68,12 +69,6 @@ double niceStep(double extent, double count) {
   for (const double factor : {1.0, 2.0, 5.0})
     if (factor * power >= least) return factor * power;
   return 10 * power;
-}
-
-std::string shortened(const std::string& text, double room) {
-  const auto letters = static_cast<size_t>(std::max(room / kLetter, 0.0));
-  if (text.size() <= letters) return text;
-  return letters < 5 ? "" : text.substr(0, letters - 1) + "…";
 }
 
 class Plot {

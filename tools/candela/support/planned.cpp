@@ -73,7 +73,7 @@ PlannedPart plannedProgram(program::Program program, const ModelOptions& options
 
 PlannedModel planModel(const ModelOptions& options) {
   refuseBundle(options.path);
-  PlannedModel model{options.path, {}, {}};
+  PlannedModel model{options.path, {}, {}, {}};
   if (endsWith(options.path, ".cdl")) {
     Diagnostics diagnostics;
     Result<Ir> ir = parseIr(check(readText(options.path)), options.path, diagnostics);
@@ -89,6 +89,7 @@ PlannedModel planModel(const ModelOptions& options) {
   compile.schedule.rematerialize = options.rematerialize;
   LoweredModel lowered = lowerModel(options, compile);
   model.perNode = lowered.traffic;
+  model.placed = std::move(lowered.placed);
   for (driver::LoweredPart& from : lowered.parts) {
     PlannedPart& part = model.parts.emplace_back();
     part.backend = lowered.backends[from.target];

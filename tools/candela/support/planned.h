@@ -4,6 +4,7 @@
 #include "core/compiler/program/report/memory_map.h"
 #include "core/compiler/program/report/traffic.h"
 #include "tools/candela/support/model.h"
+#include "tools/candela/support/placement.h"
 
 namespace candela::tool {
 
@@ -26,6 +27,7 @@ struct PlannedModel {
   std::vector<PlannedPart> parts;
   /// of one instruction for each node; none for a Program
   std::optional<program::report::Traffic> perNode;
+  PlacedModel placed; ///< nothing for a Program
 
   program::report::Traffic traffic() const;
 };
