@@ -239,7 +239,8 @@ CANDELA_API candela_status_t candela_run(const candela_model_t* model,
  * convolutions and products of matrices}], transfers, partitions; with another policy than
  * preference partition {policy, least, seconds, devices, rates, stage_seconds}; with KEEP_VALUES
  * values [{name, node}] of the outputs that it added; states [{input, output}] where there are
- * some. Lives as long as the model. */
+ * some; local_bytes, of arenas in local memories, where there are some; streamed_bytes, of
+ * constants that each run uploads, where a device cannot hold them. Lives as long as the model. */
 CANDELA_API const char* candela_report_json(const candela_model_t* model);
 
 /* Whether the traces of the runs to come hold every instruction (on: not 0), not only the steps.

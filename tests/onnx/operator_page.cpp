@@ -18,7 +18,7 @@
 #include "conformance/report/reasons.h"
 #include "conformance/tiers/onnx_tier.h"
 #include "core/compiler/capabilities/rows.h"
-#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/driver/fit.h"
 #include "core/compiler/graph/passes/passes.h"
 #include "core/compiler/import/import.h"
 #include "core/support/compare.h"
@@ -235,11 +235,11 @@ Result<std::vector<program::Program>> programsOf(const graph::Graph& graph, bool
   const capabilities::Target* host = &driver::hostTarget();
   driver::CompileOptions options;
   options.toPrimitives = toPrimitives;
-  CDL_ASSIGN(const auto partitioning,
-             lowering::partition::partition(graph, {&host, 1}, {}, {toPrimitives}));
-  CDL_ASSIGN(auto parts, driver::lowerParts(graph, partitioning, {&host, 1}, options));
+  lowering::partition::Barred barred;
+  CDL_ASSIGN(const auto placer, driver::Placer::create({}, {&host, 1}, options));
+  CDL_ASSIGN(auto fitted, driver::lowerFitting(graph, *placer, {&host, 1}, barred, options));
   std::vector<program::Program> programs;
-  for (driver::LoweredPart& part : parts) programs.push_back(std::move(part.program));
+  for (driver::LoweredPart& part : fitted.parts) programs.push_back(std::move(part.program));
   return programs;
 }
 

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "core/compiler/driver/device_costs.h"
-#include "core/compiler/driver/pipeline.h"
-#include "core/compiler/driver/placer.h"
+#include "core/compiler/driver/fit.h"
+#include "core/compiler/driver/shortage.h"
 #include "core/compiler/graph/custom.h"
 #include "core/compiler/graph/loop.h"
 #include "core/compiler/graph/passes/passes.h"
@@ -44,6 +44,14 @@ Status checkDistinct(std::span<const std::shared_ptr<runtime::plugin::Device>> d
   return Status::ok();
 }
 
+/// Of the arenas in all local memories together.
+uint64_t localBytesOf(const program::Program& program) {
+  uint64_t bytes = 0;
+  for (uint32_t space = 0; space < program.spaces.size(); ++space)
+    if (program.spaces[space].local) bytes += program.arenaBytes(space);
+  return bytes;
+}
+
 struct Attempt {
   Bundle bundle;
   std::vector<std::unique_ptr<runtime::session::Runner>> runners;
@@ -53,8 +61,10 @@ struct Attempt {
 /// Failure: Code::refused, with what *refusal says.
 Status addPartition(Attempt& attempt, const program::Program& program,
                     const std::shared_ptr<runtime::plugin::Device>& device,
+                    runtime::bundle::Holding holding = runtime::bundle::Holding::everything,
                     runtime::session::Refusal* refusal = nullptr) {
   runtime::bundle::BundlePartition& partition = attempt.bundle.partitions.emplace_back();
+  partition.holding = holding;
   if (device) {
     partition.backend = device->id();
     partition.backendVersion = device->plugin().version();
@@ -70,6 +80,7 @@ Status addPartition(Attempt& attempt, const program::Program& program,
                                         : attempt.bundle.addConstant(hash, payload.bytes()));
   }
   CDL_ASSIGN(auto runner, runtime::session::makeRunner(attempt.bundle, partition, device, refusal));
+  partition.streamedBytes = runner->streamedBytes();
   attempt.runners.push_back(std::move(runner));
   return Status::ok();
 }
@@ -153,6 +164,7 @@ public:
     for (const auto& device : devices_) {
       options_.bandBytes.push_back(options.groups ? bandBytesOf(*device) : 0);
       options_.deviceCosts.push_back(costsOf(device));
+      options_.memory.push_back(memoryLimitOf(*device));
     }
   }
 
@@ -171,32 +183,37 @@ public:
     }
     CDL_ASSIGN(const std::unique_ptr<Placer> placer, Placer::create(devices_, targets_, options_));
     lowering::partition::Barred barred;
-    std::string last;
+    Shortages shortages(devices_);
+    Status last;
     for (int round = 0; round < kMaxRounds; ++round) {
       progress("partition", static_cast<double>(round) / kMaxRounds);
       std::optional<runtime::session::Span> span(std::in_place, "partition and lower");
-      CDL_ASSIGN(const lowering::partition::Partitioning partitioning,
-                 placer->partition(graph_, barred));
-      CDL_ASSIGN(std::vector<LoweredPart> parts,
-                 lowerParts(graph_, partitioning, targets_, options_));
+      CDL_ASSIGN(const FittedParts fitted,
+                 lowerFitting(graph_, *placer, targets_, barred, options_));
       span.reset();
       std::optional<LateRefusal> refusal;
-      CDL_ASSIGN(Attempt attempt, build(parts, refusal));
-      if (refusal) {
-        bar(barred, partitioning.parts[refusal->part], *refusal);
-        last = refusal->why;
+      std::optional<size_t> shortage;
+      Result<Attempt> built = build(fitted.parts, refusal, shortage);
+      if (shortage) {
+        last = shortages.learn(fitted.parts, *shortage, built.status(), options_.memory);
         continue;
       }
-      place(attempt, partitioning, parts);
-      attempt.bundle.policy = describePolicy(partitioning, placer->rates());
+      CDL_ASSIGN(Attempt attempt, std::move(built));
+      if (refusal) {
+        bar(barred, fitted.partitioning.parts[refusal->part], *refusal);
+        last = failure(Code::refused,
+                       "a backend still refuses instructions after {} rounds, the last one: {}",
+                       kMaxRounds, refusal->why);
+        continue;
+      }
+      place(attempt, fitted.partitioning, fitted.parts);
+      attempt.bundle.policy = describePolicy(fitted.partitioning, placer->rates());
       CDL_TRY(runtime::bundle::verifyBundle(attempt.bundle));
       progress("done", 1);
       return runtime::session::Session::adopt(std::move(attempt.bundle),
                                               std::move(attempt.runners));
     }
-    return failure(Code::refused,
-                   "{}: a backend still refuses instructions after {} rounds, the last one: {}",
-                   described_.model, kMaxRounds, last);
+    return last.context(described_.model);
   }
 
 private:
@@ -204,8 +221,9 @@ private:
     if (options_.progress) options_.progress(stage, fraction);
   }
 
-  Result<Attempt> build(const std::vector<LoweredPart>& parts,
-                        std::optional<LateRefusal>& refusal) {
+  /// Failure: out_of_memory with the part in *shortage, where the device of that has too little.
+  Result<Attempt> build(const std::vector<LoweredPart>& parts, std::optional<LateRefusal>& refusal,
+                        std::optional<size_t>& shortage) {
     Attempt attempt;
     Bundle& bundle = attempt.bundle = described_;
     ValueTable table(bundle);
@@ -235,8 +253,12 @@ private:
       bundle.steps.push_back(std::move(step));
       bundle.arenaBytes = std::max(bundle.arenaBytes, part.arenaBytes);
       bundle.maxLiveBytes = std::max(bundle.maxLiveBytes, part.maxLiveBytes);
+      bundle.localBytes = std::max(bundle.localBytes, localBytesOf(part.program));
       runtime::session::Refusal refused;
-      const Status status = addPartition(attempt, part.program, device, &refused);
+      Status status = addPartition(attempt, part.program, device, part.holding, &refused);
+      const bool isLimited = device && hasMemoryOfItsOwn(*device);
+      if (status && isLimited) status = attempt.runners.back()->reserve();
+      if (status.code() == Code::out_of_memory && isLimited) shortage = p;
       if (status.code() == Code::refused) {
         const std::string who = device->name() + ": "; // who reads a placement knows
         refusal =
@@ -264,7 +286,7 @@ private:
     const bool any = std::ranges::any_of(part.nodes, isRefused);
     for (const graph::Node* node : part.nodes)
       if (!any || isRefused(node))
-        barred.insert({{part.target, node->result()->name}, refusal.why});
+        barred.insert({{part.target, node->result()->name}, {refusal.why}});
   }
 
   /// What the runner will really do with the instructions that came from a node: names of kinds.
@@ -399,6 +421,7 @@ compileProgram(program::Program program, const std::string& modelName,
     bundle.maxLiveBytes = report.maxLiveBytes;
   }
   bundle.arenaBytes = program.arenaBytes();
+  bundle.localBytes = localBytesOf(program);
   bundle.model = modelName;
   bundle.modelNodes = program.instrs.size();
   runtime::bundle::BundleStep step{

@@ -109,6 +109,7 @@ compileUnit(graph::Graph graph, const Compilation& how, bool waited,
     described->parameters += bundle.parameters;
     described->arenaBytes = std::max(described->arenaBytes, bundle.arenaBytes);
     described->maxLiveBytes = std::max(described->maxLiveBytes, bundle.maxLiveBytes);
+    described->localBytes = std::max(described->localBytes, bundle.localBytes);
     described->placement.insert(described->placement.end(), bundle.placement.begin(),
                                 bundle.placement.end());
     described->partitions.insert(described->partitions.end(), bundle.partitions.begin(),

@@ -72,41 +72,26 @@ Status planPart(LoweredPart& part, const capabilities::Target& target,
   return Status::ok();
 }
 
-Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph,
-                                            const lowering::partition::Partitioning& partitioning,
-                                            std::span<const capabilities::Target* const> targets,
-                                            const CompileOptions& options) {
-  std::vector<LoweredPart> parts;
-  const lowering::partition::Extractor extractor(graph);
-  for (size_t p = 0; p < partitioning.parts.size(); ++p) {
-    if (options.progress)
-      options.progress("lower", static_cast<double>(p) / partitioning.parts.size());
-    const lowering::partition::Part& part = partitioning.parts[p];
-    const capabilities::Target& target = *targets[part.target];
-    LoweredPart lowered;
-    lowered.target = part.target;
-    CDL_ASSIGN(lowered.graph, extractor.extract(part));
-    CDL_TRY(
-        lowering::decompose::lower(lowered.graph, target, {options.toPrimitives, options.stack}));
-    for (graph::Graph* each : graph::nestedGraphs(lowered.graph)) {
-      CDL_TRY(lowering::layout::chooseLayouts(*each, target).status());
-      if (options.stack && !options.toPrimitives)
-        CDL_TRY(lowering::fusion::fuse(*each, target).status());
-      lowering::layout::giveHalos(*each, target);
-      for (const auto& node : each->nodes())
-        if (lowering::decompose::endsInProduct(*node, target))
-          lowered.unfused.insert(node->provenance.begin(), node->provenance.end());
-    }
-    if (!lowered.unfused.empty()) {
-      parts.push_back(std::move(lowered));
-      continue;
-    }
-    CDL_ASSIGN(lowered.program, lowering::emit::emit(lowered.graph, target));
-    CDL_TRY(planPart(lowered, target, options));
-    parts.push_back(std::move(lowered));
+Result<LoweredPart> lowerPart(const lowering::partition::Extractor& extractor,
+                              const lowering::partition::Part& part,
+                              const capabilities::Target& target, const CompileOptions& options) {
+  LoweredPart lowered;
+  lowered.target = part.target;
+  CDL_ASSIGN(lowered.graph, extractor.extract(part));
+  CDL_TRY(lowering::decompose::lower(lowered.graph, target, {options.toPrimitives, options.stack}));
+  for (graph::Graph* each : graph::nestedGraphs(lowered.graph)) {
+    CDL_TRY(lowering::layout::chooseLayouts(*each, target).status());
+    if (options.stack && !options.toPrimitives)
+      CDL_TRY(lowering::fusion::fuse(*each, target).status());
+    lowering::layout::giveHalos(*each, target);
+    for (const auto& node : each->nodes())
+      if (lowering::decompose::endsInProduct(*node, target))
+        lowered.unfused.insert(node->provenance.begin(), node->provenance.end());
   }
-  if (options.progress) options.progress("lower", 1);
-  return parts;
+  if (!lowered.unfused.empty()) return lowered;
+  CDL_ASSIGN(lowered.program, lowering::emit::emit(lowered.graph, target));
+  CDL_TRY(planPart(lowered, target, options));
+  return lowered;
 }
 
 } // namespace candela::driver

@@ -138,15 +138,14 @@ NodeCost NodeCosts::costOf(const graph::Node& node, size_t target) {
 std::optional<double> NodeCosts::askDevice(const graph::Node& node, size_t target) const {
   if (target >= options_.deviceCosts.size() || !options_.deviceCosts[target]) return std::nullopt;
   const graph::Graph alone = lowering::decompose::alone(node);
-  lowering::partition::Partitioning whole;
-  whole.parts.push_back({target, alone.snapshot()});
+  const lowering::partition::Extractor extractor(alone);
   CompileOptions options = options_;
   options.progress = nullptr;
-  const auto parts = lowerParts(alone, whole, targets_, options);
+  const auto part = lowerPart(extractor, {target, alone.snapshot()}, *targets_[target], options);
   // What goes on with a product is nothing alone.
-  if (!parts || !parts->front().unfused.empty()) return std::nullopt;
+  if (!part || !part->unfused.empty()) return std::nullopt;
   const program::passes::tile::DeviceCosts& device = *options_.deviceCosts[target];
-  const program::Program& program = parts->front().program;
+  const program::Program& program = part->program;
   std::optional<double> cycles = device.cyclesOf(program);
   if (!cycles) cycles = device.sumOf(program);
   if (!cycles) return std::nullopt;

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "core/compiler/import/script.h"
-#include "core/compiler/lowering/partition/partition.h"
+#include "core/compiler/lowering/partition/capacity.h"
 #include "core/compiler/program/passes/schedule/schedule.h"
 #include "core/compiler/program/passes/tile/tile.h"
 #include "core/compiler/program/program.h"
@@ -11,6 +11,12 @@
 
 /// The compilation driver: calls the stages in their order, and does nothing else.
 namespace candela::driver {
+
+/// What there is of a device's default memory.
+struct MemoryLimit {
+  uint64_t bytes = 0;      ///< 0: without a limit
+  bool holdsValues = true; ///< inputs and outputs too: it cannot use the host's memory
+};
 
 struct CompileOptions {
   bool toPrimitives = false; ///< lower every op to the 13 primitives
@@ -30,6 +36,8 @@ struct CompileOptions {
   std::string pinFile; ///< lines PATTERN = DEVICE; empty: nothing is pinned
   /// The graph is one of several of a model: pins may be for the others.
   bool isOneOfSeveral = false;
+  /// per target, as memoryLimitOf() says; beyond its end: without a limit
+  std::vector<MemoryLimit> memory;
   /// Stage and 0..1 of it; null is allowed.
   std::function<void(const char* stage, double fraction)> progress;
 };
@@ -43,6 +51,9 @@ std::optional<uint64_t> declaredNumber(const runtime::plugin::Device& device,
 /// `band_bytes`, by which it says that it runs groups band by band. 0: it has no such option, or
 /// that says so.
 uint64_t bandBytesOf(const runtime::plugin::Device& device);
+
+/// What the device declares.
+MemoryLimit memoryLimitOf(const runtime::plugin::Device& device);
 
 /// soft's own target: the last one of every partitioning.
 const capabilities::Target& hostTarget();
@@ -58,16 +69,18 @@ struct LoweredPart {
   /// Names of nodes whose steps counted on being in a product's instruction and are not; no Program
   /// is made then.
   std::set<std::string> unfused;
+  /// Of a target that options.memory tells of.
+  lowering::partition::Demand demand;
+  runtime::bundle::Holding holding = runtime::bundle::Holding::everything;
 };
 
-/// An optimized graph through extract, lower, layout, fuse, emit, schedule and place for every
-/// part.
-Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph,
-                                            const lowering::partition::Partitioning& partitioning,
-                                            std::span<const capabilities::Target* const> targets,
-                                            const CompileOptions& options);
+/// A part of an optimized graph through extract, lower, layout, fuse, emit, schedule and place.
+Result<LoweredPart> lowerPart(const lowering::partition::Extractor& extractor,
+                              const lowering::partition::Part& part,
+                              const capabilities::Target& target, const CompileOptions& options);
 
-/// The whole way: optimize, partition, lower, compile on the devices (≤ 8 rounds of late refusals),
+/// The whole way: optimize, partition, lower, compile on the devices (≤ 8 rounds of late refusals
+/// and of memory that was less than declared),
 /// bundle, session. Devices come in order of preference; what none of them takes runs on the host.
 Result<std::unique_ptr<runtime::session::Session>>
 compile(graph::Graph graph, const std::string& modelName,

@@ -15,6 +15,8 @@ using Json = SteadyJson;
 
 /// By NodePlacement::Class.
 constexpr const char* kClassNames[] = {"native", "emulated", "host"};
+/// By runtime::bundle::Holding.
+constexpr const char* kHoldingNames[] = {"everything", "constants", "nothing"};
 
 /// Bytes that cross from one partition to another, and how many values that are.
 Json transfers(const runtime::bundle::Bundle& bundle) {
@@ -43,6 +45,19 @@ uint64_t layoutConversions(const cdl_image_t* image) {
   return count;
 }
 
+/// What it holds only where it takes turns with others of its device.
+Json describePartition(const runtime::bundle::BundlePartition& partition) {
+  const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
+  Json json = {{"backend", partition.backend.empty() ? "soft" : partition.backend},
+               {"instructions", image->instrs.count - 1},
+               {"image_bytes", partition.image.size()},
+               {"executable_bytes", partition.executable.size()}};
+  if (partition.holding == runtime::bundle::Holding::everything) return json;
+  json["holds"] = kHoldingNames[static_cast<size_t>(partition.holding)];
+  json["streamed_bytes"] = partition.streamedBytes;
+  return json;
+}
+
 Json describeTarget(const capabilities::Target& target) {
   Json profiles = Json::array(), spaces = Json::array();
 #define CANDELA_PROFILE(name, id, mask)                                                            \
@@ -58,7 +73,8 @@ Json describeTarget(const capabilities::Target& target) {
     spaces.push_back({{"name", space.name},
                       {"capacity_bytes", space.space.capacity_bytes},
                       {"alignment", space.space.alignment},
-                      {"host_mapped", (space.space.flags & CDL_SPACE_HOST_MAPPED) != 0}});
+                      {"host_mapped", (space.space.flags & CDL_SPACE_HOST_MAPPED) != 0},
+                      {"used", spaces.empty() || (space.space.flags & CDL_SPACE_LOCAL) != 0}});
   Json idle = Json::array();
   for (const capabilities::IdleRow& row : capabilities::idleRows(target))
     idle.push_back({{"row", row.row}, {"text", row.text}, {"why", row.why}});
@@ -185,15 +201,13 @@ std::string placementJson(const runtime::bundle::Bundle& bundle) {
           {"count", p.count}, {"rows", p.rows}, {"terms", p.terms}, {"columns", p.columns}};
   }
   Json partitions = Json::array();
-  uint64_t conversions = 0;
+  uint64_t conversions = 0, streamedBytes = 0;
   for (const runtime::bundle::BundlePartition& partition : bundle.partitions) {
     backends.insert(partition.backend.empty() ? "soft" : partition.backend);
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
     conversions += layoutConversions(image);
-    partitions.push_back({{"backend", partition.backend.empty() ? "soft" : partition.backend},
-                          {"instructions", image->instrs.count - 1},
-                          {"image_bytes", partition.image.size()},
-                          {"executable_bytes", partition.executable.size()}});
+    streamedBytes += partition.streamedBytes;
+    partitions.push_back(describePartition(partition));
   }
   Json report = {{"schema", "candela.placement/1"},
                  {"model", bundle.model},
@@ -209,6 +223,8 @@ std::string placementJson(const runtime::bundle::Bundle& bundle) {
                  {"partitions", partitions},
                  {"nodes_detail", detail}};
   if (bundle.policy) report["partition"] = describePolicy(bundle);
+  if (bundle.localBytes) report["local_bytes"] = bundle.localBytes;
+  if (streamedBytes) report["streamed_bytes"] = streamedBytes;
   for (const runtime::bundle::KeptValue& value : bundle.kept)
     report["values"].push_back({{"name", value.name}, {"node", value.node}});
   for (const runtime::bundle::BundleState& state : bundle.states)

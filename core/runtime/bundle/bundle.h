@@ -51,6 +51,14 @@ struct KeptValue {
   std::string name, node;
 };
 
+/// What a partition holds of its device's memory between its runs. Partitions that do not hold
+/// everything take turns: the device has no room for all of them at once.
+enum class Holding : uint8_t {
+  everything = 0, ///< constants, and the memory that runs work in
+  constants = 1,
+  nothing = 2, ///< constants too are uploaded for each run: they stream
+};
+
 /// One Program for one backend.
 struct BundlePartition {
   std::string backend; ///< NAME or NAME:N, of its device N; empty: soft
@@ -61,6 +69,8 @@ struct BundlePartition {
   std::vector<uint32_t> constants;
   /// The backend's own blob, with the constants in it; where there is one `constants` is empty.
   Bytes executable;
+  Holding holding = Holding::everything;
+  uint64_t streamedBytes = 0; ///< that are uploaded for each run
 };
 
 /// `count` products of matrices, [rows, terms] by [terms, columns] each.
@@ -113,6 +123,7 @@ struct Bundle {
   std::vector<KeptValue> kept;               ///< the last outputs, in their order; not stored
   std::optional<PlacementPolicy> policy;     ///< nullopt: by preference; not stored
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< the largest over the partitions
+  uint64_t localBytes = 0;                   ///< likewise, of arenas in local memories
   /// of a model that decides at run: in the place of steps
   std::shared_ptr<const FlowBundle> flow;
 

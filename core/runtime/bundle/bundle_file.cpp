@@ -25,6 +25,33 @@ struct FileHeader {
 constexpr char kMagic[4] = {'C', 'D', 'L', 'B'};
 constexpr uint16_t kMajor = 0, kMinor = 2;
 
+void fill(proto::Partition& out, PayloadWriter& payloads, const BundlePartition& in) {
+  out.set_backend(in.backend);
+  out.set_backend_version(in.backendVersion);
+  for (const auto& [key, value] : in.options) (*out.mutable_options())[key] = value;
+  for (uint32_t c : in.constants) out.add_constants(c + 1);
+  payloads.add(out.mutable_image(), in.image);
+  payloads.add(out.mutable_executable(), in.executable);
+  out.set_holding(static_cast<uint32_t>(in.holding));
+  out.set_streamed_bytes(in.streamedBytes);
+}
+
+Result<BundlePartition> read(const proto::Partition& in, const Bytes& payloads) {
+  BundlePartition partition;
+  partition.backend = in.backend();
+  partition.backendVersion = in.backend_version();
+  partition.options.insert(in.options().begin(), in.options().end());
+  for (uint32_t c : in.constants()) partition.constants.push_back(c - 1);
+  CDL_ASSIGN(partition.image, take(payloads, in.image()));
+  CDL_TRY(checkImageHash(partition.image));
+  CDL_ASSIGN(partition.executable, take(payloads, in.executable()));
+  if (in.holding() > static_cast<uint32_t>(Holding::nothing))
+    return badModel("unknown holding {} of a partition", in.holding());
+  partition.holding = static_cast<Holding>(in.holding());
+  partition.streamedBytes = in.streamed_bytes();
+  return partition;
+}
+
 } // namespace
 
 void fill(proto::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
@@ -33,6 +60,7 @@ void fill(proto::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
   out.set_parameters(in.parameters);
   out.set_arena_bytes(in.arenaBytes);
   out.set_max_live_bytes(in.maxLiveBytes);
+  out.set_local_bytes(in.localBytes);
   for (const BundleValue& value : in.values) {
     proto::Value* v = out.add_values();
     v->set_name(value.name);
@@ -47,15 +75,8 @@ void fill(proto::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
     c->set_hash(constant.hash.data(), constant.hash.size());
     payloads.add(c->mutable_data(), constant.bytes);
   }
-  for (const BundlePartition& partition : in.partitions) {
-    proto::Partition* p = out.add_partitions();
-    p->set_backend(partition.backend);
-    p->set_backend_version(partition.backendVersion);
-    for (const auto& [key, value] : partition.options) (*p->mutable_options())[key] = value;
-    for (uint32_t c : partition.constants) p->add_constants(c + 1);
-    payloads.add(p->mutable_image(), partition.image);
-    payloads.add(p->mutable_executable(), partition.executable);
-  }
+  for (const BundlePartition& partition : in.partitions)
+    fill(*out.add_partitions(), payloads, partition);
   for (const BundleStep& step : in.steps) {
     proto::Step* s = out.add_steps();
     s->set_kind(static_cast<uint32_t>(step.kind));
@@ -94,6 +115,7 @@ Result<Bundle> read(const proto::Manifest& in, const Bytes& payloads) {
   out.parameters = in.parameters();
   out.arenaBytes = in.arena_bytes();
   out.maxLiveBytes = in.max_live_bytes();
+  out.localBytes = in.local_bytes();
   for (const proto::Value& v : in.values()) {
     if (!isValidElem(v.elem()))
       return badModel("value {} has unknown element type {}", v.name(), v.elem());
@@ -114,14 +136,7 @@ Result<Bundle> read(const proto::Manifest& in, const Bytes& payloads) {
     out.constants.push_back(std::move(constant));
   }
   for (const proto::Partition& p : in.partitions()) {
-    BundlePartition partition;
-    partition.backend = p.backend();
-    partition.backendVersion = p.backend_version();
-    partition.options.insert(p.options().begin(), p.options().end());
-    for (uint32_t c : p.constants()) partition.constants.push_back(c - 1);
-    CDL_ASSIGN(partition.image, take(payloads, p.image()));
-    CDL_TRY(checkImageHash(partition.image));
-    CDL_ASSIGN(partition.executable, take(payloads, p.executable()));
+    CDL_ASSIGN(BundlePartition partition, read(p, payloads));
     out.partitions.push_back(std::move(partition));
   }
   for (const proto::Step& s : in.steps()) {

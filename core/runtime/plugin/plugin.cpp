@@ -197,8 +197,10 @@ Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t 
   // a zero-sized buffer is still an address to bind
   const uint64_t size = std::max<uint64_t>(bytes, 1);
   cdl_memory_t* handle = nullptr;
-  CDL_TRY(callSlot(plugin_->name(), CDL_SLOT(table(), memory_create), handle_, space, size,
-                   alignment, &handle));
+  const Status status = callSlot(plugin_->name(), CDL_SLOT(table(), memory_create), handle_, space,
+                                 size, alignment, &handle);
+  if (status.code() == Code::out_of_memory && space == 0) shortage_ = allocatedBytes_.load();
+  CDL_TRY(status);
   if (!handle)
     return failure(Code::internal, "{}: memory_create succeeded without memory", plugin_->name());
   const auto memory = std::make_shared<DeviceMemory>();
@@ -209,8 +211,12 @@ Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t 
   memory->bytes_ = size;
   memory->alignment_ = alignment;
   countAllocated(size);
+  const uint64_t counted = space == 0 ? size : 0;
+  allocatedBytes_ += counted;
   memory->handle_ = {
-      handle, [device = shared_from_this(), mapped = memory->mapped_, size](cdl_memory_t* owned) {
+      handle,
+      [device = shared_from_this(), mapped = memory->mapped_, size, counted](cdl_memory_t* owned) {
+        device->allocatedBytes_ -= counted;
         const cdl_plugin_t& table = device->table();
         cdl_error_t* const nowhere = nullptr;
         if (mapped && table.memory_unmap)

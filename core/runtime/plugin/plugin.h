@@ -146,6 +146,12 @@ public:
   Result<std::shared_ptr<DeviceMemory>> allocate(uint32_t space, uint64_t bytes,
                                                  uint64_t alignment);
   Result<std::shared_ptr<Queue>> createQueue();
+  /// What allocate() gave of the default space and is not freed yet.
+  uint64_t allocatedBytes() const { return allocatedBytes_; }
+  /// allocatedBytes() when memory ended last; 0: it did not since the last such question.
+  uint64_t takeShortage() { return shortage_.exchange(0); }
+  /// Held by whoever runs what the device has no room to keep: one at a time.
+  std::mutex& turn() { return turn_; }
   /// Makes `memory` (null, or of an earlier call for this space that no work uses) stand for bytes
   /// that the host has.
   /// False where the device does not take them: the host copies then.
@@ -169,6 +175,9 @@ private:
   void countAllocated(uint64_t bytes);
   Options options_;
   std::atomic<uint64_t> bytesInUse_ = 0, mostBytesInUse_ = 0;
+  std::atomic<uint64_t> allocatedBytes_ = 0; ///< of the default space
+  std::atomic<uint64_t> shortage_ = 0;
+  std::mutex turn_;
   std::mutex mutex_;
   /// by content hash, space and alignment
   std::map<std::string, std::weak_ptr<DeviceMemory>> uploads_;

@@ -55,13 +55,17 @@ Status PortMover::place(DeviceContext& context, const Port& port, BufferRef give
   bound.wanted = std::move(wanted);
   CDL_ASSIGN(bound.inPlace, bindInPlace(context, port, run));
   if (bound.inPlace) return Status::ok();
-  const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
-  if (!bound.own) {
-    CDL_ASSIGN(bound.own,
-               device_.allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
-                   .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
-  }
+  CDL_TRY(makeOwn(context, port.buffer));
   context.bind(image_, port.buffer, bound.own, 0);
+  return Status::ok();
+}
+
+Status PortMover::makeOwn(DeviceContext& context, uint32_t b) const {
+  MemoryPtr& own = context.ports[b].own;
+  if (own) return Status::ok();
+  const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
+  CDL_ASSIGN(own, device_.allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
+                      .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
   return Status::ok();
 }
 

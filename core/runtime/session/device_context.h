@@ -20,11 +20,13 @@ struct BoundPort {
 struct DeviceContext : InFlight {
   ~DeviceContext() override;
 
-  std::unique_lock<std::mutex> turn; ///< of a Program with state
-  RunControl* control = nullptr;     ///< that knows the queue
-  std::vector<MemoryPtr> memory;     ///< per image buffer; TEMP buffers of a space share its arena
-  std::vector<BoundPort> ports;      ///< per image buffer
-  std::vector<void*> addresses;      ///< per image buffer, null where the host sees none
+  std::unique_lock<std::mutex> turn;       ///< of a Program with state
+  std::unique_lock<std::mutex> deviceTurn; ///< of one that the device has no room to keep
+  std::shared_ptr<void> executable;        ///< that the device does not hold between runs
+  RunControl* control = nullptr;           ///< that knows the queue
+  std::vector<MemoryPtr> memory; ///< per image buffer; TEMP buffers of a space share its arena
+  std::vector<BoundPort> ports;  ///< per image buffer
+  std::vector<void*> addresses;  ///< per image buffer, null where the host sees none
   std::vector<cdl_binding_t> bindings;
   MemoryPtr scratch;
   uint64_t startNs = 0; ///< of the run in progress
@@ -46,6 +48,8 @@ public:
   /// Binds a port; `given` and `wanted` are nowhere where it is no input or no output.
   Status place(DeviceContext& context, const Port& port, BufferRef given, BufferRef wanted,
                RunContext& run) const;
+  /// Memory of the context's own for a port, where there is none yet.
+  Status makeOwn(DeviceContext& context, uint32_t b) const;
   Status upload(DeviceContext& context, const Port& port, RunContext& run) const;
   /// False: nothing was submitted, what it moved is there.
   Result<bool> download(DeviceContext& context, const Port& port, RunContext& run) const;

@@ -27,12 +27,7 @@ public:
       : ImageRunner(partition), device_(std::move(device)), name_(device_->name()),
         mover_(image_, *device_) {}
 
-  ~DeviceRunner() override {
-    if (!executable_) return;
-    const cdl_plugin_t& table = device_->table();
-    plugin::endBySlot(table.name, CDL_SLOT(table, executable_destroy), device_->handle(),
-                      executable_);
-  }
+  ~DeviceRunner() override { dropExecutable(); }
 
   Status prepare(const bundle::Bundle& bundle, const bundle::BundlePartition& partition,
                  Refusal* refusal) {
@@ -62,15 +57,28 @@ public:
     }
     if (!device_->compiles()) return Status::ok();
     CDL_TRY(isStored ? load(partition) : compile(refusal));
+    CDL_TRY(readSupport());
+    if (holdsConstants_ && streams()) return leaveExecutable();
     if (holdsConstants_) constants_.clear();
-    return readSupport();
+    return Status::ok();
   }
 
   std::shared_ptr<plugin::Device> device() const override { return device_; }
 
+  Status reserve() override {
+    const auto turn = takeDeviceTurn();
+    CDL_ASSIGN(std::unique_ptr<DeviceContext> context, makeContext());
+    for (const Port& port : ports_)
+      if (!device_->table().memory_import) CDL_TRY(mover_.makeOwn(*context, port.buffer));
+    if (holding_ == bundle::Holding::everything) keep(std::move(context));
+    return Status::ok();
+  }
+
+  uint64_t streamedBytes() const override { return streamedBytes_; }
+
   Result<Bytes> save() override {
-    if (!executable_ || !device_->table().executable_save) return Bytes();
     if (stored_.size()) return stored_;
+    if (!executable_ || !device_->table().executable_save) return Bytes();
     const auto blob = std::make_shared<std::string>();
     const cdl_writer_t writer{
         blob.get(), [](void* context, const void* data, uint64_t size) -> int {
@@ -89,7 +97,9 @@ private:
     fixed_.resize(image_->buffers.count);
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-      if (buffer.role == CDL_ROLE_CONSTANT && !holdsConstants_) {
+      if (buffer.role == CDL_ROLE_CONSTANT && !holdsConstants_ && streams()) {
+        streamedBytes_ += buffer.bytes;
+      } else if (buffer.role == CDL_ROLE_CONSTANT && !holdsConstants_) {
         CDL_ASSIGN(fixed_[b], device_->upload(constants_[buffer.constant], buffer.space - 1,
                                               buffer.alignment));
       } else if (buffer.role == CDL_ROLE_STATE) {
@@ -103,6 +113,10 @@ private:
 
   Status load(const bundle::BundlePartition& partition) {
     stored_ = partition.executable;
+    return loadStored();
+  }
+
+  Status loadStored() {
     const Status status =
         plugin::callSlot(name_, CDL_SLOT(device_->table(), executable_load), device_->handle(),
                          image_, stored_.data(), stored_.size(), &executable_);
@@ -128,6 +142,56 @@ private:
     return executable_ ? Status::ok() : noExecutable("compile");
   }
 
+  bool streams() const { return holding_ == bundle::Holding::nothing; }
+
+  void dropExecutable() {
+    if (!executable_) return;
+    const cdl_plugin_t& table = device_->table();
+    plugin::endBySlot(table.name, CDL_SLOT(table, executable_destroy), device_->handle(),
+                      executable_);
+    executable_ = nullptr;
+  }
+
+  /// Frees an executable and the constants in it until the next run, which makes it of its blob, or
+  /// of the Program where the backend stores none.
+  Status leaveExecutable() {
+    if (stored_.size() == 0) {
+      CDL_ASSIGN(const Bytes saved, save());
+      stored_ = Bytes::copyOf(saved.data(), saved.size()); // aligned, as executable_load wants it
+    }
+    streamedBytes_ = stored_.size();
+    for (const Bytes& constant : constants_)
+      if (stored_.size() == 0) streamedBytes_ += constant.size();
+    if (stored_.size()) constants_.clear();
+    dropExecutable();
+    return Status::ok();
+  }
+
+  std::unique_lock<std::mutex> takeDeviceTurn() override {
+    if (holding_ == bundle::Holding::everything) return {};
+    return std::unique_lock(device_->turn());
+  }
+
+  /// What the device does not hold between runs, for the context of one.
+  Status stream(DeviceContext& context, std::vector<MemoryPtr>& fixed) {
+    if (!streams()) return Status::ok();
+    const Span span("stream to", name_, streamedBytes_);
+    if (holdsConstants_) {
+      CDL_TRY(stored_.size() ? loadStored() : compile(nullptr));
+      context.executable = {executable_, [this](void*) { dropExecutable(); }};
+      return Status::ok();
+    }
+    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
+      if (buffer.role != CDL_ROLE_CONSTANT) continue;
+      const uint64_t alignment =
+          std::max<uint64_t>(buffer.alignment, device_->target().alignment());
+      CDL_ASSIGN(fixed[b],
+                 device_->allocateWith(constants_[buffer.constant], buffer.space - 1, alignment));
+    }
+    return Status::ok();
+  }
+
   Status noExecutable(const char* slot) const {
     return failure(Code::internal, "{}: {} succeeded without an executable", name_, slot);
   }
@@ -149,6 +213,8 @@ private:
 
   Result<std::unique_ptr<DeviceContext>> makeContext() override {
     auto context = std::make_unique<DeviceContext>();
+    std::vector<MemoryPtr> fixed = fixed_;
+    CDL_TRY(stream(*context, fixed));
     CDL_ASSIGN(context->queue, device_->createQueue());
     std::vector<MemoryPtr> arenas(image_->spaces.count);
     for (uint32_t s = 1; s < image_->spaces.count; ++s)
@@ -166,7 +232,7 @@ private:
       if (buffer.role == CDL_ROLE_TEMP)
         context->bind(image_, b, arenas[buffer.space], buffer.offset);
       else
-        context->bind(image_, b, fixed_[b], 0); // or by mover_, where nothing is fixed
+        context->bind(image_, b, fixed[b], 0); // or by mover_, where nothing is fixed
     }
     if (executable_ && device_->table().executable_scratch) CDL_TRY(allocateScratch(*context));
     return context;
@@ -198,6 +264,7 @@ private:
   Status begin(DeviceContext& context, BufferRefs inputs, BufferRefs outputs, Waits waits,
                RunContext& run) override {
     context.done = {};
+    run.stats.streamedBytes += streamedBytes_;
     if (run.control) CDL_TRY(run.control->enter(*context.queue));
     context.control = run.control;
     for (const Port& port : ports_) {
@@ -401,6 +468,7 @@ private:
   Bytes stored_;
   /// executables have their constants: CONSTANT buffers have no memory
   bool holdsConstants_ = false;
+  uint64_t streamedBytes_ = 0; ///< by each run
   /// per image buffer: constants and states, shared by all executions
   std::vector<MemoryPtr> fixed_;
   PortMover mover_;

@@ -26,6 +26,7 @@ public:
     // State persists across executions, so executions of such a program take turns.
     std::unique_lock<std::mutex> turn(stateMutex_, std::defer_lock);
     if (hasState_) turn.lock();
+    std::unique_lock<std::mutex> deviceTurn = takeDeviceTurn();
     std::unique_ptr<Context> context = contexts_.take();
     if (!context) {
       CDL_ASSIGN(context, makeContext());
@@ -33,15 +34,19 @@ public:
     // After a failure a queue may be in any state: its context is not used again.
     CDL_TRY(begin(*context, inputs, outputs, waits, run));
     context->turn = std::move(turn);
+    context->deviceTurn = std::move(deviceTurn);
     return std::unique_ptr<InFlight>(std::move(context));
   }
   Status finish(std::unique_ptr<InFlight> started, RunContext& run) final {
     std::unique_ptr<Context> context(static_cast<Context*>(started.release()));
     const std::unique_lock<std::mutex> turn = std::move(context->turn);
-    CDL_TRY(end(*context, run));
-    contexts_.put(std::move(context));
-    return Status::ok();
+    const std::unique_lock<std::mutex> deviceTurn = std::move(context->deviceTurn);
+    const Status status = end(*context, run);
+    if (status && holdsEverything()) contexts_.put(std::move(context));
+    context = nullptr; // before the turns end
+    return status;
   }
+  bool holdsEverything() const final { return holding_ == bundle::Holding::everything; }
   const std::vector<capabilities::Support>& support() const final { return support_; }
   Result<Room> allocateOutput(size_t output, Visibility visibility) final {
     for (const Port& port : ports_) {
@@ -79,7 +84,8 @@ public:
 
 protected:
   explicit ImageRunner(const bundle::BundlePartition& partition)
-      : bytes_(partition.image), image_(reinterpret_cast<const cdl_image_t*>(bytes_.data())) {
+      : bytes_(partition.image), image_(reinterpret_cast<const cdl_image_t*>(bytes_.data())),
+        holding_(partition.holding) {
     size_t inputs = 0, outputs = 0;
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
@@ -91,6 +97,10 @@ protected:
   }
 
   virtual Result<std::unique_ptr<Context>> makeContext() = 0;
+  /// Held until the context of the run is gone, by partitions that do not hold everything.
+  virtual std::unique_lock<std::mutex> takeDeviceTurn() { return {}; }
+  /// For the next run.
+  void keep(std::unique_ptr<Context> context) { contexts_.put(std::move(context)); }
   virtual Result<Room> allocateRoom(const cdl_buffer_t& buffer, Visibility) {
     return roomOnHost(buffer.bytes);
   }
@@ -129,6 +139,7 @@ protected:
 
   Bytes bytes_;
   const cdl_image_t* image_;
+  const bundle::Holding holding_;
   std::vector<Port> ports_; ///< in the order of their buffers
   std::vector<capabilities::Support> support_;
   std::vector<Bytes> constants_; ///< per image constant

@@ -17,6 +17,8 @@ struct RunStats {
   uint64_t stateBytes = 0;
   /// by queue_copy, from and to memory of the device that copies
   uint64_t deviceCopies = 0, deviceCopiedBytes = 0;
+  /// constants that devices did not hold, uploaded for this run
+  uint64_t streamedBytes = 0;
 
   void add(const RunStats& other);
 };
@@ -62,6 +64,14 @@ public:
   virtual Result<Room> allocateOutput(size_t output, Visibility visibility) = 0;
   /// Support per instruction, [0] unused.
   virtual const std::vector<capabilities::Support>& support() const = 0;
+  /// Makes what a run needs of the device's memory, and keeps it where the partition holds it: so
+  /// that a lack shows before the first run. Failure: out_of_memory.
+  virtual Status reserve() { return Status::ok(); }
+  /// What each run uploads of constants.
+  virtual uint64_t streamedBytes() const { return 0; }
+  /// False: it keeps others of its device from running until it is finished, as there is no room
+  /// for both.
+  virtual bool holdsEverything() const { return true; }
   /// The backend's blob for the bundle; empty when it has none.
   virtual Result<Bytes> save() { return Bytes(); }
 };

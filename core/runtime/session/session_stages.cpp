@@ -14,6 +14,7 @@ void RunStats::add(const RunStats& other) {
   stateBytes += other.stateBytes;
   deviceCopies += other.deviceCopies;
   deviceCopiedBytes += other.deviceCopiedBytes;
+  streamedBytes += other.streamedBytes;
 }
 
 /// Who computes each value and who reads it.
@@ -100,9 +101,10 @@ Status Session::runStage(Run& run, size_t index) {
   for (size_t step = stage.first; status && step < stage.end; ++step) {
     if (bundle_.steps[step].kind == bundle::StepKind::copy) continue;
     const bool isLast = !stage.device || step + 1 == stage.end;
+    const bool staysInFlight = !isLast && runnerOf(step).holdsEverything();
     status = inStep(step, [&] {
       CDL_TRY(startStep(run, step));
-      return isLast ? finishStep(run, step) : Status::ok();
+      return staysInFlight ? Status::ok() : finishStep(run, step);
     });
   }
   for (size_t step = stage.first; step < stage.end; ++step) {

@@ -9,8 +9,9 @@ namespace {
 
 /// What one execution needs; kept for the next one.
 struct Memory : InFlight {
-  std::unique_lock<std::mutex> turn; ///< of a Program with state
-  std::vector<Bytes> arenas;         ///< per space
+  std::unique_lock<std::mutex> turn;       ///< of a Program with state
+  std::unique_lock<std::mutex> deviceTurn; ///< of none: the host keeps everything
+  std::vector<Bytes> arenas;               ///< per space
   /// per image buffer: of inputs and outputs that lie where elements are not aligned
   std::vector<Bytes> own;
   std::vector<void*> buffers; ///< per image buffer

@@ -68,6 +68,11 @@ void addBackend(Found& found, const Json& backend, const std::vector<std::string
                      device.value("name", ""), names(device.value("profiles", Json::array())),
                      fmt::format("{}", rows.value("native", 0)),
                      fmt::format("{}", rows.value("emulated", 0)), names(options)});
+    for (const Json& space : device.value("spaces", Json::array()))
+      if (asked && !space.value("used", true))
+        found.idle.push_back(fmt::format("{}: nothing is placed in space '{}': it is neither the "
+                                         "first one nor LOCAL",
+                                         name, space.value("name", "")));
     for (const Json& row : rows.value("idle", Json::array()))
       if (asked)
         found.idle.push_back(fmt::format("{}: row {} ({}) never answers: {}", name,

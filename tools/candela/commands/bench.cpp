@@ -232,8 +232,7 @@ void print(const Arguments& arguments, const Measured& m, Console& console) {
     console.print("{:.1f} GFLOP/s, {:.1f} % of the peak   ", m.gflops(), 100 * m.peakShare());
   console.print("measured peak  f32 {:.1f} GFLOP/s ({}), int8 {:.1f} ({})\n", m.peak.f32,
                 m.peak.f32With, m.peak.int8, m.peak.int8With);
-  console.print("arena {}, live at most {}; the process {}\n",
-                bytesText(report.value("arena_bytes", uint64_t(0))),
+  console.print("{}, live at most {}; the process {}\n", memoryText(report),
                 bytesText(report.value("max_live_bytes", uint64_t(0))),
                 bytesText(peakMemoryBytes()));
   if (m.instrs.empty()) {

@@ -43,7 +43,9 @@ void lower(Arguments& arguments, Console& console) {
   driver::CompileOptions compile;
   compile.schedule = {!arguments.keepOrder, options.rematerialize};
   const LoweredModel lowered = lowerModel(options, compile);
-  const auto& [backends, parts, bandBytes, flow, traffic, placed] = lowered;
+  const std::vector<driver::LoweredPart>& parts = lowered.parts;
+  const std::vector<std::string>& backends = lowered.backends;
+  const std::string& flow = lowered.flow;
   if (!flow.empty())
     console.printText(
         fmt::format("// what is decided at run, around the partitions below\n// {}\n",

@@ -263,6 +263,43 @@ Json partJson(const PlannedPart& part) {
   return json;
 }
 
+void printOverflow(const PlannedModel& model, const driver::Overflow& overflow, Console& console) {
+  const lowering::partition::Demand& demand = overflow.demand;
+  console.print("does not fit on {}: it takes {}, there are {}\n", model.backends[overflow.target],
+                demand.text(), overflow.capacityBytes);
+  console.print("  {} take turns, and each run streams {} bytes of constants\n",
+                plural(overflow.parts, "partition"), overflow.streamedBytes);
+}
+
+Json overflowsJson(const PlannedModel& model) {
+  Json list = Json::array();
+  for (const driver::Overflow& overflow : model.overflows)
+    list.push_back({{"backend", model.backends[overflow.target]},
+                    {"constants", overflow.demand.constants},
+                    {"values", overflow.demand.values},
+                    {"arena", overflow.demand.arena},
+                    {"capacity", overflow.capacityBytes},
+                    {"partitions", overflow.parts},
+                    {"streamed_bytes", overflow.streamedBytes}});
+  return list;
+}
+
+Json tooLargeJson(const PlannedModel& model) {
+  Json list = Json::array();
+  for (const LoweredModel::TooLarge& node : model.tooLarge)
+    list.push_back({{"backend", node.backend}, {"value", node.node}, {"why", node.why}});
+  return list;
+}
+
+/// What a device cannot hold, and what becomes of it.
+void tellLimits(const PlannedModel& model, Console& console, Json& json) {
+  for (const driver::Overflow& overflow : model.overflows) printOverflow(model, overflow, console);
+  for (const LoweredModel::TooLarge& node : model.tooLarge)
+    console.print("  '{}' does not go to {}: {}\n", node.node, node.backend, node.why);
+  if (!model.overflows.empty()) json["overflows"] = overflowsJson(model);
+  if (!model.tooLarge.empty()) json["too_large"] = tooLargeJson(model);
+}
+
 void planOne(const Arguments& arguments, ModelOptions options, Console& console, Json& report) {
   const PlannedModel model = planModel(options);
   console.print("{}\n", console.bold(fileName(model.path)));
@@ -271,6 +308,7 @@ void planOne(const Arguments& arguments, ModelOptions options, Console& console,
   const program::report::Traffic moved = model.traffic();
   Json json{
       {"model", model.path}, {"moved_bytes", movedJson(moved)}, {"partitions", Json::array()}};
+  tellLimits(model, console, json);
   if (model.perNode) {
     if (model.parts.size() > 1) printMoved("all partitions", moved, console);
     printMoved("one per node", *model.perNode, console);

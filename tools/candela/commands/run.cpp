@@ -206,7 +206,7 @@ void printAnswer(const Arguments& arguments, const Session& session, const Ran& 
   std::string line = fmt::format("latency  {}", timeText(ran.min()));
   if (ran.latencies.size() > 1)
     line += fmt::format(" (median {} of {})", timeText(ran.median()), ran.latencies.size());
-  line += fmt::format("   arena {}", bytesText(session.report.value("arena_bytes", uint64_t(0))));
+  line += "   " + memoryText(session.report);
   if (outputs.empty() && (!arguments.labels.empty() || arguments.top))
     fail(kBadInput, "{}: the model has no output", arguments.run.model.path);
   if (arguments.labels.empty()) {

@@ -40,6 +40,7 @@ LoweredModel lowerModel(const ModelOptions& options, driver::CompileOptions comp
     if (device->compiles()) nativeOnly.push_back(device->target().nativeOnly());
     targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
     lowered.backends.push_back(device->id());
+    compile.memory.push_back(driver::memoryLimitOf(*device));
   }
   for (const auto& device : devices)
     lowered.bandBytes.push_back(options.noGroups ? 0 : driver::bandBytesOf(*device));
@@ -59,17 +60,21 @@ LoweredModel lowerModel(const ModelOptions& options, driver::CompileOptions comp
   for (graph::Graph& graph : graphs) {
     lowered.traffic += driver::graphTraffic(graph);
     inModel(graph::passes::optimize(graph));
-    auto partitioning = placer->partition(graph);
-    inModel(partitioning.status());
-    addPlaced(lowered.placed, graph, *partitioning);
-    auto parts = driver::lowerParts(graph, *partitioning, targets, compile);
-    inModel(parts.status());
-    for (const driver::LoweredPart& part : *parts)
+    lowering::partition::Barred barred;
+    auto fitted = driver::lowerFitting(graph, *placer, targets, barred, compile);
+    inModel(fitted.status());
+    addPlaced(lowered.placed, graph, fitted->partitioning);
+    std::vector<driver::LoweredPart>& parts = fitted->parts;
+    for (const driver::LoweredPart& part : parts)
       if (!part.unfused.empty())
         fail(kWorkFailed, "{}: '{}' is not in the instruction of its product", options.path,
              *part.unfused.begin());
-    lowered.parts.insert(lowered.parts.end(), std::make_move_iterator(parts->begin()),
-                         std::make_move_iterator(parts->end()));
+    lowered.parts.insert(lowered.parts.end(), std::make_move_iterator(parts.begin()),
+                         std::make_move_iterator(parts.end()));
+    lowered.overflows.insert(lowered.overflows.end(), fitted->overflows.begin(),
+                             fitted->overflows.end());
+    for (const auto& [at, bar] : barred)
+      lowered.tooLarge.push_back({lowered.backends[at.first], at.second, bar.why});
   }
   return lowered;
 }

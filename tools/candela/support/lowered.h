@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/compiler/driver/fit.h"
 #include "core/compiler/driver/traffic.h"
 #include "tools/candela/support/model.h"
 #include "tools/candela/support/placement.h"
@@ -10,7 +11,13 @@ namespace candela::tool {
 struct LoweredModel {
   std::vector<std::string> backends; ///< names of the targets, soft last
   std::vector<driver::LoweredPart> parts;
-  std::vector<uint64_t> bandBytes; ///< of the backends but soft, as the pipeline takes it
+  std::vector<uint64_t> bandBytes;         ///< of the backends but soft, as the pipeline takes it
+  std::vector<driver::Overflow> overflows; ///< of devices that cannot hold everything at once
+  /// What fits on a device not even alone.
+  struct TooLarge {
+    std::string backend, node, why;
+  };
+  std::vector<TooLarge> tooLarge;
   std::string flow; ///< what is between the Graphs where the model decides at run, as text
   program::report::Traffic traffic; ///< of one instruction for each node of the model
   PlacedModel placed;               ///< nodes as they are partitioned

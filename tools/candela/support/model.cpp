@@ -341,6 +341,15 @@ std::string percent(double part, double whole) {
 
 } // namespace
 
+std::string memoryText(const Json& report) {
+  std::string text = fmt::format("arena {}", bytesText(report.value("arena_bytes", uint64_t(0))));
+  if (const uint64_t bytes = report.value("local_bytes", uint64_t(0)))
+    text += fmt::format("   local {}", bytesText(bytes));
+  if (const uint64_t bytes = report.value("streamed_bytes", uint64_t(0)))
+    text += fmt::format("   streamed {}", bytesText(bytes));
+  return text;
+}
+
 std::string placementLine(const Json& report) {
   const uint64_t parameters = report.value("parameters", uint64_t(0));
   return fmt::format("{} nodes, {} parameters → {}", report.value("nodes", uint64_t(0)),
@@ -418,9 +427,9 @@ std::string explainText(const Json& report) {
 }
 
 void addPlacement(Json& to, const Json& report, bool withNodes) {
-  for (const char* key :
-       {"model", "backends", "nodes", "parameters", "arena_bytes", "max_live_bytes", "placement",
-        "macs", "transfers", "layout_conversions", "partition", "steps"})
+  for (const char* key : {"model", "backends", "nodes", "parameters", "arena_bytes",
+                          "max_live_bytes", "local_bytes", "streamed_bytes", "placement", "macs",
+                          "transfers", "layout_conversions", "partition", "steps"})
     if (report.contains(key)) to[key] = report[key];
   if (withNodes && report.contains("nodes_detail")) to["nodes_detail"] = report["nodes_detail"];
 }

@@ -113,6 +113,9 @@ candela_tensor_t view(const Tensor& tensor);
 
 /// The report of a model, parsed.
 Json placementReport(const sdk::Model& model);
+/// "arena 6.2 MB   local 64 KB   streamed 14.2 MB": the last two where there are local memories,
+/// and constants that each run uploads.
+std::string memoryText(const Json& report);
 /// "11 nodes, 35 k parameters → cpu", from such a report.
 std::string placementLine(const Json& report);
 /// The table of --explain and the line below it.

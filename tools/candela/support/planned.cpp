@@ -5,7 +5,6 @@
 #include "core/compiler/program/passes/passes.h"
 #include "core/compiler/program/passes/schedule/lifetimes.h"
 #include "tools/candela/support/ir_file.h"
-#include "tools/candela/support/lowered.h"
 
 namespace candela::tool {
 namespace {
@@ -73,7 +72,8 @@ PlannedPart plannedProgram(program::Program program, const ModelOptions& options
 
 PlannedModel planModel(const ModelOptions& options) {
   refuseBundle(options.path);
-  PlannedModel model{options.path, {}, {}, {}};
+  PlannedModel model;
+  model.path = options.path;
   if (endsWith(options.path, ".cdl")) {
     Diagnostics diagnostics;
     Result<Ir> ir = parseIr(check(readText(options.path)), options.path, diagnostics);
@@ -90,6 +90,9 @@ PlannedModel planModel(const ModelOptions& options) {
   LoweredModel lowered = lowerModel(options, compile);
   model.perNode = lowered.traffic;
   model.placed = std::move(lowered.placed);
+  model.backends = lowered.backends;
+  model.overflows = lowered.overflows;
+  model.tooLarge = lowered.tooLarge;
   for (driver::LoweredPart& from : lowered.parts) {
     PlannedPart& part = model.parts.emplace_back();
     part.backend = lowered.backends[from.target];

@@ -3,8 +3,7 @@
 #include "core/compiler/program/passes/tile/tile.h"
 #include "core/compiler/program/report/memory_map.h"
 #include "core/compiler/program/report/traffic.h"
-#include "tools/candela/support/model.h"
-#include "tools/candela/support/placement.h"
+#include "tools/candela/support/lowered.h"
 
 namespace candela::tool {
 
@@ -27,7 +26,10 @@ struct PlannedModel {
   std::vector<PlannedPart> parts;
   /// of one instruction for each node; none for a Program
   std::optional<program::report::Traffic> perNode;
-  PlacedModel placed; ///< nothing for a Program
+  PlacedModel placed;                ///< nothing for a Program
+  std::vector<std::string> backends; ///< of the targets that these name
+  std::vector<driver::Overflow> overflows;
+  std::vector<LoweredModel::TooLarge> tooLarge;
 
   program::report::Traffic traffic() const;
 };

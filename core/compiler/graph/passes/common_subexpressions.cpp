@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "core/compiler/graph/passes/rewrite.h"

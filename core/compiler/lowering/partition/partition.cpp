@@ -202,10 +202,11 @@ private:
 
   void excludeBarred(const Node& node, std::vector<Assessment>& own) const {
     for (size_t t = 0; t < own.size(); ++t)
-      if (const auto at = barred_.find({t, node.result()->name}); at != barred_.end())
-        own[t] = {
-            Verdict::no, CDL_REASON_BARRED,
-            capabilities::refusalText(CDL_REASON_BARRED, "refused by the backend: " + at->second)};
+      if (const auto at = barred_.find({t, node.result()->name}); at != barred_.end()) {
+        const Bar& bar = at->second;
+        const char* who = bar.reason == CDL_REASON_BARRED ? "refused by the backend: " : "";
+        own[t] = {Verdict::no, bar.reason, capabilities::refusalText(bar.reason, who + bar.why)};
+      }
   }
 
   const Graph& graph_;

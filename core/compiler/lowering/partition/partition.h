@@ -17,9 +17,13 @@ struct Assessment {
   std::string detail;
 };
 
-/// Nodes that a target must not get again (late refusals): (index of the target, node's first
-/// result name), and why.
-using Barred = std::map<std::pair<size_t, std::string>, std::string>;
+/// Why a node must not go to a target.
+struct Bar {
+  std::string why;
+  uint16_t reason = CDL_REASON_BARRED; ///< a late refusal by the backend, or CDL_REASON_MEMORY
+};
+/// By index of the target and name of the node's first result.
+using Barred = std::map<std::pair<size_t, std::string>, Bar>;
 
 struct Part {
   size_t target = 0;

@@ -118,7 +118,7 @@ TEST(Partition, EmulatedRowsGoBeforeTheHostAndNativeOnesBeforeBoth) {
                 ->parts[0]
                 .target,
             1u);
-  const Barred barred{{{1, a->name}, "only add"}};
+  const Barred barred{{{1, a->name}, {"only add"}}};
   auto again =
       partition(graph, std::vector<const capabilities::Target*>{&slow, &fast, &soft}, barred);
   EXPECT_EQ(again->parts[0].target, 0u);

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+
+#include "core/compiler/lowering/partition/partition.h"
+
+/// Parts that fit into the memory of their device. Where a part does not, it becomes several that
+/// run one after the other: each needs only its own constants and values there.
+namespace candela::lowering::partition {
+
+/// Bytes of a device's default memory that a part takes while it runs.
+struct Demand {
+  uint64_t constants = 0;
+  uint64_t arena = 0;  ///< values between its instructions
+  uint64_t values = 0; ///< its inputs and outputs
+
+  uint64_t working() const { return arena + values; }
+  uint64_t total() const { return constants + working(); }
+  /// "9437184 bytes (constants 9437184, values 0, arena 0)"
+  std::string text() const;
+};
+
+/// Lowers a part and says what it takes. Failure: out_of_memory where no plan of it fits.
+using Measure = std::function<Result<Demand>(const Part&)>;
+
+struct Fitting {
+  std::vector<Part> parts;     ///< in an order that respects every dependency
+  std::vector<Demand> demands; ///< by part; zero of the parts of targets without a limit
+  /// Nodes that do not fit on their target even alone; the parts are of no use then.
+  Barred tooLarge;
+};
+
+/// Cuts the parts that take more than there is. `capacities`: by target, the bytes of its default
+/// memory; 0: without a limit. Cuts lie where few bytes cross them and few constants have readers
+/// on both sides; sizes are estimated of the graph first, then measured. Failure: the measure's.
+Result<Fitting> fitParts(const graph::Graph& graph, const Partitioning& partitioning,
+                         std::span<const capabilities::Target* const> targets,
+                         std::span<const uint64_t> capacities, const Measure& measure);
+
+} // namespace candela::lowering::partition
