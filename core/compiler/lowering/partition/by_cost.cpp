@@ -22,10 +22,6 @@ uint64_t unitsOf(double seconds) {
   return static_cast<uint64_t>(std::llround(seconds * kUnitsPerSecond));
 }
 
-uint64_t bytesOf(const Value& value) {
-  return elemBytes(value.type.elem, static_cast<uint64_t>(value.type.count()));
-}
-
 /// The value that an alias shows in another shape.
 const Value* rootOf(const Value* value) {
   while (value->producer && !value->isConstant() && decompose::isAlias(*value->producer))

@@ -9,6 +9,11 @@
 /// What targets take, in numbers: the policies that weigh them ask for nothing else.
 namespace candela::lowering::partition {
 
+/// Of a value without layout and halo, which are chosen later.
+inline uint64_t bytesOf(const graph::Value& value) {
+  return elemBytes(value.type.elem, static_cast<uint64_t>(value.type.count()));
+}
+
 /// What one target is known or believed to do, in SI units; `computeSource` and `linkSource` say
 /// where the numbers are from.
 struct TargetRates {

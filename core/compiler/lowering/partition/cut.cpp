@@ -3,15 +3,13 @@
 #include <limits>
 #include <utility>
 
+#include "core/compiler/lowering/partition/costs.h"
+
 namespace candela::lowering::partition {
 
 using graph::Graph, graph::Node, graph::OpKind, graph::Value;
 
 namespace {
-
-uint64_t bytesOf(const Value& value) {
-  return elemBytes(value.type.elem, static_cast<uint64_t>(value.type.count()));
-}
 
 /// What one more part is worth in bytes: it is a submission and a wait.
 constexpr uint64_t kPartBytes = 4096;
