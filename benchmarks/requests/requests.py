@@ -77,11 +77,11 @@ def measured(arguments, models, folder):
     large.write_text(ONE_OP.replace("f32[64]", "f32[262144]"))  # a MiB in, a MiB out
     transfers = ["--devices", timed, "--option", "us_per_mib=2000", "--option", "us_per_run=4000"]
 
-    alone = bench(arguments, resnet, ["--devices", f"{timed}:0", *clock], 2, 8)
+    alone = bench(arguments, resnet, ["--devices", f"{timed}:0", *clock], 2, 12)
     yield compared("resnet50: a pipeline of two devices", 1.9, alone,
-                   bench(arguments, resnet, ["--backend", f"{timed}:0,{timed}:1", "--partition", "pipeline", *clock], 4, 16))
+                   bench(arguments, resnet, ["--backend", f"{timed}:0,{timed}:1", "--partition", "pipeline", *clock], 4, 40))
     yield compared("resnet50: a copy on each of two devices", 1.9, alone,
-                   bench(arguments, resnet, ["--devices", f"{timed}:0,{timed}:1", *clock], 4, 16))
+                   bench(arguments, resnet, ["--devices", f"{timed}:0,{timed}:1", *clock], 4, 24))
     one_thread = ["--option", "threads=1"]
     yield compared("resnet50: two copies on cpu, one thread each", 1.85,
                    bench(arguments, resnet, ["--devices", "cpu", *one_thread], 1, 100),

@@ -9,11 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <random>
 #include <thread>
 
-#include <unistd.h>
+#include <malloc.h>
 
 namespace {
 
@@ -33,10 +32,11 @@ constexpr const char* kText = R"(graph @g(%a: f32[4,4], %b: f32[4,4]) -> (%y: f3
   std::exit(1);
 }
 
-uint64_t residentBytes() {
-  uint64_t pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+/// Bytes that are allocated and not freed. The resident set also holds what malloc keeps for
+/// threads to come, which rises and falls by itself.
+uint64_t liveBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
 }
 
 /// How the requests of all threads ended.
@@ -167,14 +167,14 @@ int main(int argc, char** argv) {
       const uint64_t now = std::min(kRound, count - done);
       runRound(now, seed + round, ends);
       done += now;
-      if (warm == 0 && done >= 10'000) warm = residentBytes();
+      if (warm == 0 && done >= 10'000) warm = liveBytes();
     }
   } catch (const sdk::Error& error) {
     fail(error.what());
   }
   const uint64_t answered = ends.succeeded + ends.memory + ends.cancelled + ends.late;
   if (answered != count || ends.told != count) fail("requests were lost");
-  const uint64_t end = residentBytes();
+  const uint64_t end = liveBytes();
   const uint64_t grown = warm && end > warm ? end - warm : 0;
   std::printf("{\"requests\": %llu, \"seed\": %llu, \"threads\": %d, \"succeeded\": %llu, "
               "\"out_of_memory\": %llu, \"cancelled\": %llu, \"timed_out\": %llu, "

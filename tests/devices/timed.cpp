@@ -107,6 +107,8 @@ public:
   }
   cdl::Status compile(const cdl_image_t* image, const void* const* constants,
                       std::unique_ptr<cdl::Executable>& executable) override;
+  /// In cycles of a nanosecond.
+  cdl::Status cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) override;
 
   int64_t number(const char* name) const { return std::stoll(options().get(name)); }
   Engine array, copies;
@@ -132,18 +134,20 @@ int64_t elements(const cdl_view_t& view) {
   return count;
 }
 
+int64_t macsOf(const cdl_image_t* image, uint32_t index) {
+  const cdl_instr_t* instr = cdl_get_instr(image, index);
+  if (instr->kind != CDL_KIND_CONV2D && instr->kind != CDL_KIND_MATMUL) return 0;
+  const cdl_view_t& a = *cdl_get_input(image, instr, 0);
+  const cdl_view_t& b = *cdl_get_input(image, instr, 1);
+  const int64_t results = elements(*cdl_get_output(image, instr, 0));
+  return instr->kind == CDL_KIND_MATMUL ? results * a.dims[a.rank - 1]
+                                        : results * (elements(b) / b.dims[0]);
+}
+
 /// Of an execution; of a loop's body once.
 int64_t macsOf(const cdl_image_t* image) {
   int64_t sum = 0;
-  for (uint32_t i = 1; i < image->instrs.count; ++i) {
-    const cdl_instr_t* instr = cdl_get_instr(image, i);
-    if (instr->kind != CDL_KIND_CONV2D && instr->kind != CDL_KIND_MATMUL) continue;
-    const cdl_view_t& a = *cdl_get_input(image, instr, 0);
-    const cdl_view_t& b = *cdl_get_input(image, instr, 1);
-    const int64_t results = elements(*cdl_get_output(image, instr, 0));
-    sum += instr->kind == CDL_KIND_MATMUL ? results * a.dims[a.rank - 1]
-                                          : results * (elements(b) / b.dims[0]);
-  }
+  for (uint32_t i = 1; i < image->instrs.count; ++i) sum += macsOf(image, i);
   return sum;
 }
 
@@ -198,6 +202,13 @@ private:
 cdl::Status Timed::compile(const cdl_image_t* image, const void* const*,
                            std::unique_ptr<cdl::Executable>& executable) {
   executable = std::make_unique<Execution>(*this, image);
+  return cdl::ok();
+}
+
+cdl::Status Timed::cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) {
+  const int64_t macs = instr ? macsOf(image, instr) : macsOf(image);
+  cost.latency_cycles = static_cast<uint64_t>(macs * number("ps_per_mac") / 1000);
+  cost.busy_cycles[0] = cost.latency_cycles;
   return cdl::ok();
 }
 
