@@ -393,7 +393,8 @@ template <typename Body> Status onPairs(Bench& bench, const Choice& choice, Body
   for (size_t high = 1; high < spaces.size(); ++high)
     for (size_t low = 0; low < high; ++low) {
       const bool goesOut = choice.at("direction") == "out";
-      const uint32_t to = spaces[goesOut ? high : low], from = spaces[goesOut ? low : high];
+      const uint32_t to = spaces[goesOut ? high : low];
+      const uint32_t from = spaces[goesOut ? low : high];
       const auto& names = bench.target().spaces();
       CDL_TRY(body(to, from).context(
           fmt::format("from space '{}' to '{}'", names[from].name, names[to].name)));
