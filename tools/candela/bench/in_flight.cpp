@@ -27,11 +27,11 @@ struct RequestSlot {
 
 struct RequestFigures {
   std::vector<double> latenciesMs;
-  double seconds = 0; ///< from the first answer to the last: nothing of how it began
-  Json stats;         ///< candela.session/1
-  Json trace;         ///< of the last requests
+  double seconds = 0;
+  Json stats; ///< candela.session/1
+  Json trace; ///< of the last requests
 
-  double rate() const { return static_cast<double>(latenciesMs.size() - 1) / seconds; }
+  double rate() const { return static_cast<double>(latenciesMs.size()) / seconds; }
   double quantile(double part) const {
     const auto last = static_cast<double>(latenciesMs.size() - 1);
     return latenciesMs[static_cast<size_t>(std::ceil(part * last))];
@@ -111,9 +111,6 @@ public:
     for (size_t i = 0; i < slots_.size(); ++i) finish(slots_[next++ % slots_.size()], latenciesMs);
   }
 
-  void forgetAnswers() { first_.reset(); }
-  double secondsOfAnswers() const { return std::chrono::duration<double>(last_ - *first_).count(); }
-
 private:
   void submit(RequestSlot& slot) {
     slot.submitted = Clock::now();
@@ -122,10 +119,8 @@ private:
 
   void finish(RequestSlot& slot, std::vector<double>& latenciesMs) {
     slot.request->wait();
-    last_ = Clock::now();
-    if (!first_) first_ = last_;
     latenciesMs.push_back(
-        std::chrono::duration<double, std::milli>(last_ - slot.submitted).count());
+        std::chrono::duration<double, std::milli>(Clock::now() - slot.submitted).count());
     const bool isRight = std::ranges::any_of(expected_, [&](const std::vector<Tensor>& outputs) {
       return std::ranges::equal(slot.outputs, outputs, hasSameBytes);
     });
@@ -151,8 +146,6 @@ private:
 
   sdk::Session& session_;
   std::vector<RequestSlot>& slots_;
-  std::optional<Clock::time_point> first_; ///< answer
-  Clock::time_point last_;
   std::vector<std::vector<Tensor>> expected_; ///< per copy
   std::vector<candela_argument_t> inputs_;
 };
@@ -171,14 +164,13 @@ RequestFigures measureRequests(const InFlightOptions& options, const std::vector
   Progress progress("measuring");
   const Clock::time_point start = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  loop.forgetAnswers();
   loop.run(measured.latenciesMs, [&](size_t done) {
     const double part =
         options.repeat ? double(done) / options.repeat : elapsed() / options.seconds;
     progress.update("requests", std::min(part, 1.0));
     return part < 1;
   });
-  measured.seconds = loop.secondsOfAnswers();
+  measured.seconds = elapsed();
   measured.stats = Json::parse(session.statsJson());
   measured.trace = Json::parse(session.traceJson());
   std::ranges::sort(measured.latenciesMs);

@@ -27,9 +27,8 @@ of each instruction. The peak is measured: what registers alone allow. GFLOP/s c
 multiply-accumulates of the model, two each.
 
 With --in-flight so many requests are kept in flight, each with outputs of its own, which are
-compared with those of a single run; throughput counts from the first answer to the last.
---backend names the devices that the model is divided over: they work on different requests at
-the same time. --devices names those that get a copy of the model each. The picture shows which
+compared with those of a single run. --backend names the devices that the model is divided over:
+they work on different requests at the same time. --devices names those that get a copy of the model each. The picture shows which
 request each device worked on; --trace writes all of it.)";
 
 struct Arguments {
