@@ -66,7 +66,8 @@ public:
     wake_.wait_until(lock, time, [&] { return !failure().isOk(); });
     return failure();
   }
-  cdl::Status forever() { return until(Clock::now() + std::chrono::hours(24)); }
+  /// Long, but not so long that a test that is broken would not end.
+  cdl::Status forever() { return until(Clock::now() + std::chrono::seconds(2)); }
 
 private:
   cdl::Status transfer(uint64_t bytes);
