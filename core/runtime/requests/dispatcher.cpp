@@ -12,6 +12,9 @@ namespace {
 /// Of a trace that nobody takes, the newest events are left out.
 constexpr size_t kMostEvents = 1 << 20;
 
+/// Between two cancellations of a run that goes on.
+constexpr auto kAgain = std::chrono::milliseconds(1);
+
 } // namespace
 
 /// Who is inside holds up the end of the dispatcher, and nothing else.
@@ -154,7 +157,7 @@ Result<RequestPtr> Dispatcher::submit(Submission submission, WhenFull whenFull) 
   if (isClosing_) return failure(Code::cancelled, "the session was closed");
   const auto request = std::make_shared<Request>(++lastId_, std::move(submission));
   if (deadline != Clock::time_point::max()) {
-    CDL_TRY(watchDeadlines());
+    CDL_TRY(startWatcher());
     request->deadline_ = deadlines_.emplace(deadline, request);
     late_.notify_all();
   }
@@ -373,7 +376,15 @@ void Dispatcher::fail(const RequestPtr& request, std::unique_lock<std::mutex>& l
     request->control_.cancel(why);
     lock.lock();
   }
-  if (--request->jobs_ > 0) return;
+  if (--request->jobs_ > 0) {
+    // A cancellation may have come before the work was on its queue. Without a watcher the run ends
+    // when its work does.
+    if (!std::ranges::count(ending_, request)) ending_.push_back(request);
+    (void)startWatcher();
+    late_.notify_all();
+    return;
+  }
+  std::erase(ending_, request);
   ++request->jobs_; // so that nobody else ends it meanwhile
   const bool mayBeLost = request->failure_.code() == Code::device_lost;
   Served& served = replicas_[request->replica_];
@@ -483,36 +494,47 @@ void Dispatcher::cancel(const RequestPtr& request, const Status& why) {
   tell(lock);
 }
 
-Status Dispatcher::watchDeadlines() {
+Status Dispatcher::startWatcher() {
   if (watcher_.joinable()) return Status::ok();
   try {
-    watcher_ = std::thread([this] { cancelWhenLate(); });
+    watcher_ = std::thread([this] { watch(); });
   } catch (const std::system_error& error) {
     return failure(Code::out_of_memory, "no thread for deadlines: {}", error.what());
   }
   return Status::ok();
 }
 
-void Dispatcher::cancelWhenLate() {
+Clock::time_point Dispatcher::nextWatch() const {
+  const auto again = ending_.empty() ? Clock::time_point::max() : Clock::now() + kAgain;
+  return deadlines_.empty() ? again : std::min(again, deadlines_.begin()->first);
+}
+
+void Dispatcher::watch() {
   std::unique_lock lock(mutex_);
   while (!(isClosing_ && open_.empty())) {
-    if (deadlines_.empty()) {
+    const Clock::time_point next = nextWatch();
+    if (next == Clock::time_point::max())
       late_.wait(lock);
-      continue;
+    else
+      late_.wait_until(lock, next);
+    failAgain(lock);
+    while (!deadlines_.empty() && deadlines_.begin()->first <= Clock::now()) {
+      const RequestPtr request = deadlines_.begin()->second.lock();
+      deadlines_.erase(deadlines_.begin());
+      if (!request) continue;
+      request->deadline_.reset();
+      lock.unlock();
+      cancel(request, Status(Code::timeout, "the deadline passed"));
+      lock.lock();
     }
-    const auto [when, weak] = *deadlines_.begin();
-    if (Clock::now() < when) {
-      late_.wait_until(lock, when);
-      continue;
-    }
-    const RequestPtr request = weak.lock();
-    deadlines_.erase(deadlines_.begin());
-    if (!request) continue;
-    request->deadline_.reset();
-    lock.unlock();
-    cancel(request, Status(Code::timeout, "the deadline passed"));
-    lock.lock();
   }
+}
+
+void Dispatcher::failAgain(std::unique_lock<std::mutex>& lock) {
+  const std::vector<RequestPtr> ending = ending_;
+  for (const RequestPtr& request : ending)
+    if (std::ranges::count(ending_, request)) fail(request, lock);
+  tell(lock);
 }
 
 Dispatcher::Lane* Dispatcher::laneToHelp(const Request& request) {

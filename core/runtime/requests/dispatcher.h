@@ -104,11 +104,11 @@ private:
   Dispatcher(std::vector<Replica> replicas, const DispatcherOptions& options);
   void makeLanes(Served& served) const;
   Status startThread(Lane& lane);
-  Status watchDeadlines();
+  Status startWatcher();
 
   // ---- Threads
   void work(Lane& lane);
-  void cancelWhenLate();
+  void watch();
   /// Does a job of a lane, without the lock, and what follows from it.
   void perform(Lane& lane, const Job& job, std::unique_lock<std::mutex>& lock);
   Status run(const Job& job);
@@ -128,6 +128,8 @@ private:
   void removeJobs(const Request& request);
   void follow(const Job& job, const Status& status, std::unique_lock<std::mutex>& lock);
   void fail(const RequestPtr& request, std::unique_lock<std::mutex>& lock);
+  void failAgain(std::unique_lock<std::mutex>& lock);
+  Clock::time_point nextWatch() const;
   void release(Request& request);
   void answer(const RequestPtr& request, const Status& status);
   void count(const Request& request);
@@ -146,13 +148,14 @@ private:
   std::deque<RequestPtr> queue_;        ///< that wait for a replica
   std::map<uint64_t, RequestPtr> open_; ///< submitted and not done, by id
   Deadlines deadlines_;
-  std::deque<RequestPtr> untold_; ///< answered, and nobody was told
-  size_t telling_ = 0;            ///< threads that tell
+  std::vector<RequestPtr> ending_; ///< failed or cancelled, with threads at them
+  std::deque<RequestPtr> untold_;  ///< answered, and nobody was told
+  size_t telling_ = 0;             ///< threads that tell
   uint64_t lastId_ = 0;
   Counters counters_;
   bool isClosing_ = false;
   std::vector<std::thread> threads_;
-  std::thread watcher_; ///< of deadlines; started with the first one
+  std::thread watcher_; ///< of deadlines, and of what is slow to end; started when first needed
   std::vector<session::TraceEvent> trace_;
 };
 

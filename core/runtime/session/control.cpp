@@ -6,8 +6,7 @@ namespace candela::runtime::session {
 
 void RunControl::cancel(Status why) {
   const std::lock_guard lock(mutex_);
-  if (!why_) return;
-  why_ = std::move(why);
+  if (why_) why_ = std::move(why);
   // A queue that cannot give up its work does it to the end; the run ends behind it.
   for (plugin::Queue* queue : queues_) (void)queue->cancel();
 }

@@ -10,7 +10,8 @@ namespace candela::runtime::session {
 /// device is doing is given up where its plugin can.
 class RunControl {
 public:
-  /// Why the run ends; the first reason counts. Any thread.
+  /// Why the run ends; the first reason counts. Any thread. A queue to which its work comes only
+  /// afterwards gives up nothing: who must not wait for that work says it again.
   void cancel(Status why);
   /// Ok while nobody cancelled.
   Status status() const;

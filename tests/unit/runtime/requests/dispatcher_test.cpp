@@ -132,6 +132,18 @@ TEST(Dispatcher, EndsARequestThatHangsAtItsDeadline) {
   EXPECT_EQ(dispatcher->counters().timedOut, 1u);
 }
 
+TEST(Dispatcher, CancelsAgainWhatDidNotHearOfIt) {
+  // As a queue that gets its work behind the cancellation.
+  const auto session = compile({openDevice(PLUGIN_timed, 0, {{"fault", "deaf"}})});
+  const auto dispatcher = dispatcherOf({session.get()});
+  Data data(1);
+  const RequestPtr request = dispatcher->submit(data.submission()).orAbort();
+  EXPECT_EQ(dispatcher->wait(request, Clock::now() + std::chrono::milliseconds(1)).code(),
+            Code::timeout);
+  dispatcher->cancel(request, Status(Code::cancelled, "no more"));
+  EXPECT_EQ(dispatcher->wait(request, kForever).message(), "no more");
+}
+
 TEST(Dispatcher, RepeatsOnAnotherCopyWhatALostDeviceHad) {
   const auto lost =
       compile({openDevice(PLUGIN_timed, 0, {{"fault", "lost"}, {"fault_every", "3"}})});
