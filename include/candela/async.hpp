@@ -13,17 +13,6 @@ namespace candela::sdk {
 
 namespace detail {
 
-/// Long enough for what calls say; kept, so that a call that succeeds allocates nothing.
-inline std::vector<char>& roomForError() {
-  thread_local std::vector<char> room(1 << 12, '\0');
-  return room;
-}
-template <typename F> void check(F&& call) {
-  std::vector<char>& error = roomForError();
-  error[0] = '\0';
-  const candela_status_t status = call(error.data(), error.size());
-  if (status != CANDELA_OK) throw Error(status, error.data());
-}
 template <typename T, void (*Free)(T*)> struct Deleter {
   void operator()(T* object) const { Free(object); }
 };
@@ -177,6 +166,8 @@ struct RequestOptions {
   std::vector<candela_moment_t> waits, signals;
   std::chrono::nanoseconds timeout{0}; ///< 0: no limit
   bool refuseWhenFull = false;
+  /// Called once when it is done, as candela_submission_t::done is; it does not throw.
+  std::function<void(candela_status_t status, const std::string& message)> done;
 };
 
 /// Runs requests on copies of a model, which live longer. Movable; its end cancels what is not
@@ -217,20 +208,24 @@ public:
     c.wait_count = static_cast<uint32_t>(options.waits.size());
     c.signal_count = static_cast<uint32_t>(options.signals.size());
     c.timeout_ns = static_cast<uint64_t>(options.timeout.count());
+    auto done = options.done ? std::make_unique<Done>(options.done) : nullptr;
+    if (done) c.done = callBack;
+    c.context = done.get();
     candela_request_t* request = nullptr;
     detail::check([&](char* error, size_t size) {
       return candela_submit(handle_.get(), &c, &request, error, size);
     });
+    done.release(); // which callBack frees
     return Request(request);
   }
-  std::string statsJson() const { return text(candela_session_stats_json(handle_.get())); }
-  std::string traceJson() { return text(candela_session_trace_json(handle_.get())); }
+  std::string statsJson() const { return detail::taken(candela_session_stats_json(handle_.get())); }
+  std::string traceJson() { return detail::taken(candela_session_trace_json(handle_.get())); }
 
 private:
-  static std::string text(char* c) {
-    const std::string copy = c ? c : "";
-    candela_free_text(c);
-    return copy;
+  using Done = std::function<void(candela_status_t, const std::string&)>;
+  static void callBack(void* context, candela_status_t status, const char* message) {
+    const std::unique_ptr<Done> done(static_cast<Done*>(context));
+    (*done)(status, message);
   }
   detail::Handle<candela_session_t, candela_session_free> handle_;
 };

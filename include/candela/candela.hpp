@@ -22,6 +22,30 @@ private:
   candela_status_t status_;
 };
 
+namespace detail {
+
+/// Long enough for a list of every unsupported node of a large model; kept, so that a call that
+/// succeeds allocates nothing.
+inline std::vector<char>& roomForError() {
+  thread_local std::vector<char> room(1 << 16, '\0');
+  return room;
+}
+/// Makes a call that returns a status, and throws where that is a failure.
+template <typename F> void check(F&& call) {
+  std::vector<char>& error = roomForError();
+  error[0] = '\0';
+  const candela_status_t status = call(error.data(), error.size());
+  if (status != CANDELA_OK) throw Error(status, error.data());
+}
+/// A text of the library, which is freed.
+inline std::string taken(char* c) {
+  const std::string copy = c ? c : "";
+  candela_free_text(c);
+  return copy;
+}
+
+} // namespace detail
+
 /// Threads of the process for what no backend takes; 0: what is usual. See candela_set_threads.
 inline void setThreads(uint32_t count) {
   if (candela_set_threads(count) != CANDELA_OK)
@@ -94,7 +118,7 @@ public:
   candela_model_t* get() const { return model_.get(); }
 
   void save(const std::string& path) const {
-    check([&](char* error, size_t size) {
+    detail::check([&](char* error, size_t size) {
       return candela_save(model_.get(), path.c_str(), error, size);
     });
   }
@@ -105,7 +129,7 @@ public:
   /// Runs once; inputs and outputs as candela_run wants them.
   void run(const std::vector<candela_tensor_t>& inputs,
            std::vector<candela_tensor_t>& outputs) const {
-    check([&](char* error, size_t size) {
+    detail::check([&](char* error, size_t size) {
       return candela_run(model_.get(), inputs.data(), static_cast<uint32_t>(inputs.size()),
                          outputs.data(), static_cast<uint32_t>(outputs.size()), error, size);
     });
@@ -116,12 +140,12 @@ public:
     const char* const report = candela_report_json(model_.get());
     return report ? report : "";
   }
-  std::string traceJson() const { return text(candela_trace_json(model_.get())); }
+  std::string traceJson() const { return detail::taken(candela_trace_json(model_.get())); }
   static std::string backendsJson(const std::vector<std::string>& paths = {}) {
     std::vector<const char*> list;
     for (const std::string& path : paths) list.push_back(path.c_str());
     list.push_back(nullptr);
-    return text(candela_backends_json(list.data()));
+    return detail::taken(candela_backends_json(list.data()));
   }
 
 private:
@@ -130,21 +154,9 @@ private:
   };
   explicit Model(candela_model_t* model) : model_(model) {}
 
-  /// Long enough for a list of every unsupported node of a large model; kept, so that a run
-  /// allocates nothing.
-  static std::vector<char>& roomForError() {
-    thread_local std::vector<char> room(1 << 16, '\0');
-    return room;
-  }
-  template <typename F> static void check(F&& call) {
-    std::vector<char>& error = roomForError();
-    error[0] = '\0';
-    const candela_status_t status = call(error.data(), error.size());
-    if (status != CANDELA_OK) throw Error(status, error.data());
-  }
   template <typename F> static Model make(F&& call) {
     candela_model_t* model = nullptr;
-    check([&](char* error, size_t size) { return call(&model, error, size); });
+    detail::check([&](char* error, size_t size) { return call(&model, error, size); });
     return Model(model);
   }
   template <typename F> static Model compileWith(const Options& options, F&& call) {
@@ -180,11 +192,6 @@ private:
     return make([&](candela_model_t** model, char* error, size_t size) {
       return call(c, model, error, size);
     });
-  }
-  static std::string text(char* c) {
-    const std::string copy = c ? c : "";
-    candela_free_text(c);
-    return copy;
   }
   template <typename Count, typename Get> std::vector<Port> ports(Count count, Get get) const {
     std::vector<Port> ports;

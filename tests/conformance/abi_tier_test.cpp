@@ -5,8 +5,7 @@
 #include <set>
 
 #include "conformance/port.h"
-#include "conformance/suite.h"
-#include "conformance/workers.h"
+#include "tests/conformance/run_cases.h"
 
 namespace candela::conformance {
 namespace {
@@ -15,22 +14,13 @@ namespace {
 std::set<std::string> failures(const char* plugin, const char* fault, const std::string& part) {
   setenv("CANDELA_TEST_FAULT", fault, 1);
   Port port(plugin);
-  std::vector<Case> cases = tiers::abi::abiCases({}).orAbort();
-  std::erase_if(cases,
-                [&](const Case& one) { return one.address.find(part) == std::string::npos; });
-  std::vector<std::string> names;
-  for (const Case& one : cases) names.push_back(one.address);
-  const auto run = [&](size_t i) {
-    CaseResult result = cases[i].run(port);
-    result.name = names[i];
-    return result;
-  };
   WorkerOptions options;
   options.timeLimitSeconds = 20;
-  std::set<std::string> failed;
-  for (const CaseResult& result : runInWorkers(names, run, options, nullptr).orAbort())
-    if (result.outcome == CaseResult::Outcome::failed) failed.insert(result.name);
-  return failed;
+  std::set<std::string> names;
+  for (const auto& [name, reason] :
+       failuresOf(port, tiers::abi::abiCases({}).orAbort(), part, options))
+    names.insert(name);
+  return names;
 }
 
 struct Fault {

@@ -12,8 +12,7 @@
 
 #include "conformance/mutants/soft_port.h"
 #include "conformance/port.h"
-#include "conformance/suite.h"
-#include "conformance/workers.h"
+#include "tests/conformance/run_cases.h"
 
 namespace candela::conformance {
 namespace {
@@ -213,21 +212,11 @@ TEST(AsyncTier, PassesQueuesWhoseCallsBlock) {
 /// Where a call never returns, the cases that make it fail by name, and the others run.
 TEST(AsyncTier, NamesTheCasesThatHang) {
   Port port("soft", {{"fault", "cancel.waits_for_work"}});
-  std::vector<Case> cases = findTier("async")->list({}).orAbort();
-  std::erase_if(cases, [](const Case& one) { return !one.address.starts_with("async:cancel/"); });
-  std::vector<std::string> names;
-  for (const Case& one : cases) names.push_back(one.address);
-  const auto run = [&](size_t i) {
-    CaseResult result = cases[i].run(port);
-    result.name = names[i];
-    return result;
-  };
   WorkerOptions options;
   options.jobs = 2;
   options.timeLimitSeconds = 4;
-  std::map<std::string, std::string> failed;
-  for (const CaseResult& result : runInWorkers(names, run, options, nullptr).orAbort())
-    if (result.outcome == CaseResult::Outcome::failed) failed[result.name] = result.reason;
+  const std::map<std::string, std::string> failed =
+      failuresOf(port, findTier("async")->list({}).orAbort(), "async:cancel/", options);
   const std::string late = "no answer after 4 s";
   const std::map<std::string, std::string> expected = {{"async:cancel/held", late},
                                                        {"async:cancel/others_go_on", late},

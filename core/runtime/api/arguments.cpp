@@ -10,6 +10,13 @@ namespace candela::runtime::api {
 
 using driver::kUnranked;
 
+Result<std::pair<std::string, std::string>> splitOption(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string_view::npos)
+    return badArgument("option '{}' is not of the form key=value", text);
+  return std::pair(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
+}
+
 void describeType(Elem elem, const Shape& dims, candela_tensor_t& out) {
   out.elem = static_cast<candela_elem_t>(elem);
   out.rank = dims == kUnranked ? CANDELA_UNKNOWN_RANK : static_cast<uint32_t>(dims.size());

@@ -5,6 +5,9 @@
 /// What a program gives for a run, checked against the model.
 namespace candela::runtime::api {
 
+/// "key=value" at its first '='. Failure: invalid_argument.
+Result<std::pair<std::string, std::string>> splitOption(std::string_view text);
+
 /// A type as the interface says it.
 void describeType(Elem elem, const Shape& dims, candela_tensor_t& out);
 /// Describes a port, unless `out` is null; returns its name.

@@ -5,6 +5,7 @@
 
 #include "core/compiler/driver/custom_ops.h"
 #include "core/compiler/driver/report.h"
+#include "core/runtime/api/arguments.h"
 #include "core/runtime/api/objects.h"
 #include "core/support/text/scan.h"
 
@@ -92,13 +93,10 @@ Result<Request> parseOptions(const candela_options_t* given) {
       return badArgument("shape of '{}' is given twice", pair.first);
   }
   for (const char* const* o = options.options; o && *o; ++o) {
-    const std::string_view text = *o;
-    const size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string_view::npos)
-      return badArgument("option '{}' is not of the form key=value", text);
-    const std::string key(text.substr(0, equals));
+    CDL_ASSIGN(const auto option, splitOption(*o));
+    const auto& [key, value] = option;
     const size_t name = key.find('.') + 1; // 0 where there is no dot
-    request.options[key.substr(0, name ? name - 1 : 0)][key.substr(name)] = text.substr(equals + 1);
+    request.options[key.substr(0, name ? name - 1 : 0)][key.substr(name)] = value;
   }
   CDL_TRY(takeImportOptions(request));
   for (const char* const* s = options.states; s && *s; ++s) request.states.emplace_back(*s);

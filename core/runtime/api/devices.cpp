@@ -16,11 +16,8 @@ namespace {
 Result<runtime::plugin::Options> parseDeviceOptions(const char* const* options) {
   runtime::plugin::Options parsed;
   for (const char* const* o = options; o && *o; ++o) {
-    const std::string_view text = *o;
-    const size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string_view::npos)
-      return badArgument("option '{}' is not of the form key=value", text);
-    parsed[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+    CDL_ASSIGN(auto option, splitOption(*o));
+    parsed[std::move(option.first)] = std::move(option.second);
   }
   return parsed;
 }

@@ -6,7 +6,7 @@
 #include "core/compiler/program/passes/tile/tile.h"
 #include "core/compiler/program/text.h"
 #include "core/runtime/plugin/plugin.h"
-#include "tests/unit/compiler/capabilities/tables.h"
+#include "tests/unit/compiler/driver/priced_device.h"
 
 using namespace candela;
 
@@ -45,26 +45,6 @@ std::vector<int64_t> dear;
 uint32_t asked = 0;
 bool isKnown = true;
 
-template <typename... Arguments> cdl_code_t refuse(Arguments...) { return CDL_UNSUPPORTED; }
-template <typename... Arguments> void nothing(Arguments...) {}
-
-cdl_code_t openDevice(const cdl_host_t*, uint32_t, const cdl_option_t*, uint32_t,
-                      cdl_device_t** device, cdl_error_t*) {
-  *device = reinterpret_cast<cdl_device_t*>(&asked);
-  return CDL_OK;
-}
-
-const cdl_capabilities_t* capabilities(cdl_device_t*) {
-  static capabilities::Table table = [] {
-    capabilities::Table made = capabilities::Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
-    made.spaces.push_back({0, CDL_SPACE_LOCAL, 16 << 10, 64, 0});
-    made.spaceNames = {"memory", "scratchpad"};
-    made.view();
-    return made;
-  }();
-  return &table.table;
-}
-
 cdl_code_t cost(cdl_device_t*, const cdl_cost_query_t* queries, uint32_t count, cdl_cost_t* costs,
                 cdl_error_t*) {
   if (!isKnown) return CDL_UNSUPPORTED;
@@ -85,19 +65,7 @@ cdl_code_t cost(cdl_device_t*, const cdl_cost_query_t* queries, uint32_t count, 
 }
 
 cdl_code_t query(const cdl_host_t*, cdl_plugin_t* out, cdl_error_t*) {
-  out->header = CDL_HEADER(cdl_plugin_t);
-  out->min_host_major = CDL_ABI_MAJOR;
-  out->device_count = 1;
-  out->name = "priced";
-  out->version = "1";
-  out->device_open = openDevice;
-  out->device_close = nothing;
-  out->device_capabilities = capabilities;
-  out->memory_create = refuse, out->memory_destroy = nothing;
-  out->queue_create = refuse, out->queue_destroy = nothing;
-  out->queue_write = refuse, out->queue_read = refuse, out->queue_copy = refuse;
-  out->queue_signal = refuse, out->queue_wait = refuse;
-  out->run = refuse;
+  driver::priced_device::fill(*out);
   out->cost_batch = cost;
   return CDL_OK;
 }

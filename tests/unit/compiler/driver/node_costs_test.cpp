@@ -4,39 +4,19 @@
 #include <gmock/gmock.h>
 
 #include "core/compiler/driver/device_costs.h"
-#include "tests/unit/compiler/capabilities/tables.h"
+#include "tests/unit/compiler/driver/priced_device.h"
 
 namespace candela::driver {
 namespace {
 
 using ::testing::HasSubstr;
 
-/// A device that does nothing but say costs.
+/// What the device knows.
 struct Priced {
   bool knowsPrograms = true, knowsInstrs = true;
 } priced;
 
 constexpr uint64_t kProgramCycles = 5000, kInstrCycles = 100;
-
-template <typename... Arguments> cdl_code_t refuse(Arguments...) { return CDL_UNSUPPORTED; }
-template <typename... Arguments> void nothing(Arguments...) {}
-
-cdl_code_t openDevice(const cdl_host_t*, uint32_t, const cdl_option_t*, uint32_t,
-                      cdl_device_t** device, cdl_error_t*) {
-  *device = reinterpret_cast<cdl_device_t*>(&priced);
-  return CDL_OK;
-}
-
-const cdl_capabilities_t* capabilities(cdl_device_t*) {
-  static capabilities::Table table = [] {
-    capabilities::Table made = capabilities::Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
-    made.spaces.push_back({0, CDL_SPACE_LOCAL, 16 << 10, 64, 0});
-    made.spaceNames = {"memory", "scratchpad"};
-    made.view();
-    return made;
-  }();
-  return &table.table;
-}
 
 cdl_code_t cost(cdl_device_t*, const cdl_cost_query_t* queries, uint32_t count, cdl_cost_t* costs,
                 cdl_error_t*) {
@@ -56,26 +36,9 @@ constexpr cdl_option_schema_t kOptions[] = {
     {"link_latency_ns", "to the host", "int", "3000"}};
 
 cdl_code_t query(const cdl_host_t*, cdl_plugin_t* out, cdl_error_t*) {
-  out->header = CDL_HEADER(cdl_plugin_t);
-  out->min_host_major = CDL_ABI_MAJOR;
-  out->device_count = 1;
-  out->name = "priced";
-  out->version = "1";
+  priced_device::fill(*out);
   out->options = kOptions;
   out->option_count = std::size(kOptions);
-  out->device_open = openDevice;
-  out->device_close = nothing;
-  out->device_capabilities = capabilities;
-  out->memory_create = refuse;
-  out->memory_destroy = nothing;
-  out->queue_create = refuse;
-  out->queue_destroy = nothing;
-  out->queue_write = refuse;
-  out->queue_read = refuse;
-  out->queue_copy = refuse;
-  out->queue_signal = refuse;
-  out->queue_wait = refuse;
-  out->run = refuse;
   out->cost_batch = cost;
   return CDL_OK;
 }

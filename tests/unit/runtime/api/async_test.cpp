@@ -172,6 +172,29 @@ TEST(Async, OrdersRequestsByTimelines) {
   EXPECT_EQ(timeline.value(), 2u);
 }
 
+TEST(Async, CallsBackWithHowItEnded) {
+  const Device device = Device::open(PLUGIN_timed, {"fault=memory", "fault_every=2"});
+  const Model model = compileOn({device.get()});
+  Floats a = kA, b = kB, y(8);
+  std::vector<candela_status_t> told;
+  std::string message;
+  {
+    Session session({&model}, {1, 1, false});
+    RequestOptions options;
+    options.done = [&](candela_status_t status, const std::string& text) {
+      told.push_back(status);
+      message = text;
+    };
+    for (int i = 0; i < 2; ++i)
+      session.submit({argument(tensor(a)), argument(tensor(b))}, {argument(tensor(y))}, options);
+    EXPECT_THROW(session.submit({}, {}, options), Error) << "of which nobody is told";
+    // The third one waits for room, so the first two are done.
+    session.submit({argument(tensor(a)), argument(tensor(b))}, {argument(tensor(y))}).wait();
+  } // and whoever waits to be told was told
+  EXPECT_EQ(told, std::vector({CANDELA_OK, CANDELA_OUT_OF_MEMORY}));
+  EXPECT_THAT(message, HasSubstr("no memory for this execution"));
+}
+
 TEST(Async, GivesUpByCancellingAndAtTheDeadline) {
   const Device device = Device::open(PLUGIN_timed, {"fault=hang"});
   const Model model = compileOn({device.get()});
