@@ -1,9 +1,11 @@
 #include "backend.hpp"
 
 #include "compiler.hpp"
+#include "costs.hpp"
 #include "runtime/blob.hpp"
 #include "version.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace cpu {
@@ -70,6 +72,14 @@ cdl::Status Cpu::load(const cdl_image_t* image, const void* blob, uint64_t size,
   Binary binary;
   cdl::Status status = fromBlob(image, blob, size, binary);
   return status.isOk() ? make(image, std::move(binary), executable) : status;
+}
+
+cdl::Status Cpu::cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) {
+  const Costs costs(*isa_, threads_->count());
+  const double taken = instr ? costs.nanoseconds(image, instr) : costs.nanoseconds(image);
+  cost.latency_cycles = static_cast<uint64_t>(std::min(taken, 9e18));
+  cost.busy_cycles[0] = cost.latency_cycles;
+  return cdl::ok();
 }
 
 cdl::Status Cpu::make(const cdl_image_t* image, Binary binary,

@@ -18,6 +18,8 @@ public:
                       std::unique_ptr<cdl::Executable>& executable) override;
   cdl::Status load(const cdl_image_t* image, const void* blob, uint64_t size,
                    std::unique_ptr<cdl::Executable>& executable) override;
+  /// In cycles of 1 GHz, by which hosts count where no clock is declared.
+  cdl::Status cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) override;
 
 private:
   cdl::Status make(const cdl_image_t* image, Binary binary,
