@@ -9,6 +9,7 @@
 #include "conformance/repeated.h"
 #include "conformance/trial_builder.h"
 #include "core/compiler/driver/pipeline.h"
+#include "core/compiler/lowering/emit/emit.h"
 #include "core/compiler/program/image.h"
 #include "core/support/float_bits.h"
 
@@ -159,9 +160,18 @@ private:
 /// A Program on a device: through the program API compiled once, through the primitive API as it
 /// stands. A device that computes on local memories gets it in tiles.
 class OnDevice {
+  /// With the constants where the target wants them.
+  static Program inMemoryOf(const capabilities::Target& target, Program program) {
+    if (!target.constantSpace()) return program;
+    program.spaces = lowering::emit::spacesOf(target);
+    program::placeConstants(program);
+    return program;
+  }
+
 public:
   OnDevice(const Program& program, std::shared_ptr<Device> device)
-      : program_(program), image_(program::toImage(program)), device_(std::move(device)) {}
+      : program_(inMemoryOf(device->target(), program)), image_(program::toImage(program_)),
+        device_(std::move(device)) {}
   /// Before compile. Failure: no tile fits.
   Status tile() {
     CDL_TRY(driver::tileFor(device_->target(), program_));
@@ -509,14 +519,7 @@ Repeated::Repeated(size_t runs) { asked = runs; }
 Repeated::~Repeated() { asked = 0; }
 
 program::Space defaultSpace(const capabilities::Target& target) {
-  if (target.spaces().empty()) return {"host"};
-  const auto& [name, space] = target.spaces()[0];
-  return {name,
-          (space.flags & CDL_SPACE_HOST_MAPPED) != 0,
-          (space.flags & CDL_SPACE_LOCAL) != 0,
-          space.capacity_bytes,
-          space.alignment,
-          space.banks};
+  return lowering::emit::spacesOf(target).front();
 }
 
 /// How the port answers to what it must refuse; `claims` says whether a row takes it at all.

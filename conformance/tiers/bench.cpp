@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "conformance/execute.h"
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/program/image.h"
 #include "core/support/text/scan.h"
@@ -270,12 +271,7 @@ CaseResult Bench::result(const Status& status) const {
 
 Result<std::unique_ptr<Echo>> Echo::make(Bench& bench, uint64_t bytes) {
   program::Program program;
-  if (const auto& spaces = bench.target().spaces(); !spaces.empty()) {
-    const cdl_space_t& space = spaces[0].space;
-    program.spaces = {program::Space{spaces[0].name, isHostMapped(space),
-                                     (space.flags & CDL_SPACE_LOCAL) != 0, space.capacity_bytes,
-                                     space.alignment, space.banks}};
-  }
+  program.spaces = {defaultSpace(bench.target())};
   program::Instr copy;
   copy.kind = CDL_KIND_COPY;
   for (const program::Role role : {program::Role::input, program::Role::output}) {

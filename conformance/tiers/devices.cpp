@@ -382,7 +382,8 @@ Status sharedRegion(Bench& bench, const Choice& choice) {
 std::vector<uint32_t> ordinarySpaces(const Bench& bench) {
   std::vector<uint32_t> spaces;
   for (uint32_t s = 0; s < bench.target().spaces().size(); ++s)
-    if (!(bench.target().spaces()[s].space.flags & CDL_SPACE_LOCAL)) spaces.push_back(s);
+    if (!(bench.target().spaces()[s].space.flags & (CDL_SPACE_LOCAL | CDL_SPACE_CONSTANTS)))
+      spaces.push_back(s);
   return spaces;
 }
 

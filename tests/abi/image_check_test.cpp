@@ -161,7 +161,7 @@ struct Broken {
 TEST(ImageCheck, NamesTheRecordAndTheValue) {
   const Broken cases[] = {
       {"spaces 1: alignment 3 is not a power of two", [](auto& m) { m.spaces[1].alignment = 3; }},
-      {"spaces 1: flags 4 exceeds 3", [](auto& m) { m.spaces[1].flags = 4; }},
+      {"spaces 1: flags 4 are not among 11", [](auto& m) { m.spaces[1].flags = 4; }},
       {"spaces 1: name 4096 is not below", [](auto& m) { m.spaces[1].name = 4096; }},
       {"buffers 1: space 0 names no record", [](auto& m) { m.buffers[1].space = 0; }},
       {"buffers 1: role 6 exceeds 5", [](auto& m) { m.buffers[1].role = 6; }},

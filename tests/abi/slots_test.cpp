@@ -55,7 +55,8 @@ std::vector<std::string> broken(const Slots& frozen, const Slots& now) {
 // One list per version: what it added. The size of a struct is that of the last one that made it
 // longer.
 const char* const kFrozen[] = {CANDELA_SOURCE_DIR "/backend_api/abi/v0.1.slots",
-                               CANDELA_SOURCE_DIR "/backend_api/abi/v0.2.slots"};
+                               CANDELA_SOURCE_DIR "/backend_api/abi/v0.2.slots",
+                               CANDELA_SOURCE_DIR "/backend_api/abi/v0.3.slots"};
 
 TEST(Slots, StandWhereTheyWereFrozen) {
   Slots frozen;

@@ -194,7 +194,7 @@ class Slots(CheckTest):
     HEADER = "typedef struct {\n  int a;\n} cdl_device_t;\n" \
              "typedef struct {\n  void (*log)(void* context,\n              void (*body)(void*));\n} cdl_host_t;\n" \
              "typedef struct {\n  int (*run)(int a);\n  const char* (*name)(int a); /* (*no_slot)( */\n" \
-             "  int (*pack_constant)(int a);\n  int (*emit)(int a);\n} cdl_plugin_t;\n"
+             "  int (*emit)(int a);\n} cdl_plugin_t;\n"
     CALLS = "// table.name(1)\nint f() {\n  host.log = g;\n  h(CDL_SLOT(device_->table(),\n             run), 1);\n}\n"
 
     def setUp(self):

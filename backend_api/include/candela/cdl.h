@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define CDL_ABI_MAJOR 0
-#define CDL_ABI_MINOR 2
+#define CDL_ABI_MINOR 3
 #define CDL_IMAGE_MAJOR 0
 #define CDL_IMAGE_MINOR 1
 #define CDL_MAX_RANK 8
@@ -106,7 +106,10 @@ enum {
   CDL_SPACE_LOCAL = 2,       /* a scratchpad: filled by explicit copies only */
   /* With LOCAL, in capability tables alone: holds the 32-bit and wider sums of MATMUL and CONV2D,
    * which then lie nowhere else. */
-  CDL_SPACE_SUMS = 4
+  CDL_SPACE_SUMS = 4,
+  /* Not LOCAL, not the default space: constants lie here, and nothing else. At most one; without it
+   * they lie in the default space. Since ABI 0.3 */
+  CDL_SPACE_CONSTANTS = 8
 };
 
 enum {
@@ -150,7 +153,7 @@ typedef struct {
   uint8_t logical_rank; /* 1..8 */
   uint8_t pad_content;  /* 0: undefined; 1: pad holds 0; 2: pad holds the zero point */
   uint8_t opaque;       /* 1: only for constants, packed by the backend's pack_constant */
-  uint32_t name;        /* string of an opaque layout, else 0 */
+  uint32_t name;        /* string of an opaque layout, else 0; not used in capability tables */
   uint8_t dim[CDL_MAX_RANK];
   uint32_t factor[CDL_MAX_RANK];
 } cdl_layout_t;
@@ -466,6 +469,10 @@ typedef struct {
   uint32_t engine_count;          /* at least 1 */
   uint32_t flags;                 /* CDL_DEVICE_* */
   const cdl_tiling_t* tiling;     /* may be null; without LOCAL spaces it is not looked at */
+  /* of each layout: of an opaque one not empty, by which pack_constant knows it, of others not
+   * looked at; may be null without opaque layouts. Since ABI 0.3: rows with opaque layouts of an
+   * older table are never taken */
+  const char* const* layout_names;
 } cdl_capabilities_t;
 
 enum {
@@ -897,8 +904,11 @@ typedef struct {
   cdl_code_t (*executable_load)(cdl_device_t* device, const cdl_image_t* image, const void* blob,
                                 uint64_t size, cdl_executable_t** executable, cdl_error_t* error);
 
-  /* Writes a constant in one of the backend's own layouts; `view` says how `data` lies. The same
-   * bytes at every call.
+  /* Writes a constant in one of the backend's own layouts. `data` holds the constant as the model
+   * has it, and `view` says how its elements lie in there; its buffer and layout are 0. What is
+   * written, of any length, becomes the content of the constant's buffer, and the view of it in
+   * the image has the same dims. The same bytes at every call. The host asks when a model is
+   * compiled, and stores the bytes in bundles.
    * Presence: optional, required with OPAQUE layouts
    * Ownership: all is the host's
    * Threads: any

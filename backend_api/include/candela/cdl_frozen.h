@@ -381,8 +381,9 @@ CDL_FROZEN(cdl_tiling_t, lanes, 24, 4);
 CDL_FROZEN(cdl_tiling_t, bytes_per_kilocycle, 28, 4);
 CDL_FROZEN(cdl_tiling_t, copy_cycles, 32, 4);
 CDL_FROZEN(cdl_tiling_t, instr_cycles, 36, 4);
-CDL_FROZEN_SIZE(cdl_capabilities_t, 104);
 CDL_FROZEN(cdl_capabilities_t, tiling, 96, 8);
+CDL_FROZEN_SIZE(cdl_capabilities_t, 112);
+CDL_FROZEN(cdl_capabilities_t, layout_names, 104, 8);
 #undef CDL_FROZEN
 #undef CDL_FROZEN_SIZE
 #endif

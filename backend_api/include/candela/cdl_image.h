@@ -85,8 +85,9 @@ static inline int cdl_check_header(cdl_check_t* c, uint64_t size) {
  * ----------------------------------------------------------------------------------- */
 
 static inline int cdl_check_space(cdl_check_t* c, const cdl_space_t* s) {
+  const uint32_t flags = CDL_SPACE_HOST_MAPPED | CDL_SPACE_LOCAL | CDL_SPACE_CONSTANTS;
+  if (s->flags & ~flags) return cdl_bad(c, "flags", s->flags, "are not among", flags);
   return cdl_check_string(c, "name", s->name) &&
-         cdl_check_at_most(c, "flags", s->flags, CDL_SPACE_HOST_MAPPED | CDL_SPACE_LOCAL) &&
          cdl_check_at_most(c, "capacity_bytes", s->capacity_bytes, CDL_MAX_BYTES) &&
          cdl_check_power_of_two(c, "alignment", s->alignment);
 }
@@ -147,6 +148,7 @@ static inline int cdl_check_layout(cdl_check_t* c, const cdl_layout_t* l) {
 static inline int cdl_check_buffer(cdl_check_t* c, const cdl_buffer_t* b) {
   const cdl_image_t* m = c->image;
   const cdl_space_t* space;
+  int for_constants;
   if (!cdl_check_string(c, "name", b->name) ||
       !cdl_check_ref(c, "space", b->space, m->spaces.count) ||
       !cdl_check_power_of_two(c, "alignment", b->alignment) ||
@@ -171,7 +173,12 @@ static inline int cdl_check_buffer(cdl_check_t* c, const cdl_buffer_t* b) {
     return 0;
   }
   space = cdl_get_space(m, b->space);
-  if (b->role != CDL_ROLE_TEMP && b->space != 1)
+  for_constants = (space->flags & CDL_SPACE_CONSTANTS) != 0;
+  if (for_constants && b->role != CDL_ROLE_CONSTANT)
+    return cdl_bad_words(c, "its space", cdl_get_string(m, space->name),
+                         "holds constants alone, the default one is",
+                         cdl_get_string(m, cdl_get_space(m, 1)->name));
+  if (b->role != CDL_ROLE_TEMP && b->space != 1 && !for_constants)
     return cdl_bad_words(c, "its space", cdl_get_string(m, space->name),
                          "is not the default one of bound buffers,",
                          cdl_get_string(m, cdl_get_space(m, 1)->name));

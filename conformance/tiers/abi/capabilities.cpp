@@ -127,9 +127,9 @@ Outcome everySpaceGivesMemory(Port& port) {
     if (!names.insert(name).second) return wrong("two spaces are named '{}'", name);
     if (s == 0 && (space.flags & CDL_SPACE_LOCAL))
       return wrong("the default space '{}' is a scratchpad", name);
-    if (s > 0 && !(space.flags & CDL_SPACE_LOCAL))
-      return wrong("space '{}' stands behind the default one and is not LOCAL: nothing is placed "
-                   "there",
+    if (s > 0 && !(space.flags & (CDL_SPACE_LOCAL | CDL_SPACE_CONSTANTS)))
+      return wrong("space '{}' stands behind the default one and is neither LOCAL nor for "
+                   "CONSTANTS: nothing is placed there",
                    name);
     cdl_memory_t* memory = nullptr;
     Said said;

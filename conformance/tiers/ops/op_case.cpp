@@ -5,6 +5,7 @@
 
 #include "candela/cdl_facts.h"
 #include "conformance/port.h"
+#include "core/compiler/driver/packing.h"
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/lowering/decompose/lower.h"
 #include "core/compiler/lowering/emit/emit.h"
@@ -86,6 +87,8 @@ judge::Interval packed(const judge::Interval& interval, const graph::TensorType&
 /// Buffers by the values that lie in them, and views of those.
 class Writer {
 public:
+  explicit Writer(const OpTrial::Packer& packer) : packer_(packer) {}
+
   Program program;
 
   uint32_t add(const graph::Value* value, Role role, Elem elem, int64_t count, uint32_t alignment) {
@@ -132,7 +135,7 @@ public:
     for (size_t d = 0; d < stored.size(); ++d)
       if (from.strides[d] == 0) stored[d] = std::min<int64_t>(stored[d], 1);
     const graph::TensorType type = typeOn(from.elem, stored, layout);
-    if (!from.value || record.opaque || record.logical_rank != from.dims.size() ||
+    if (!from.value || record.logical_rank != from.dims.size() ||
         type.count() != from.value->type.count() ||
         layout.padContent > static_cast<uint8_t>(graph::Layout::Pad::zero))
       return failure(Code::unsupported, "not a layout of {}", shapeText(from.dims));
@@ -162,12 +165,32 @@ public:
     return view;
   }
 
+  /// A constant as the device lays it out itself.
+  Result<program::View> viewPacked(const lowering::decompose::NodeView& from,
+                                   const cdl_layout_t& record, const std::string& layout) {
+    if (!from.value || !from.value->isConstant())
+      return failure(Code::unsupported, "an opaque layout of what is no constant");
+    const program::View plain = viewOf(from);
+    if (!program::passes::pack::canBePacked(program, plain, record.logical_rank))
+      return failure(Code::unsupported, "not an opaque layout of {}", shapeText(from.dims));
+    program::View view = program::passes::pack::opaqueView(plain, layout);
+    if (!packer_) return view;
+    CDL_ASSIGN(const Tensor content, from.value->tensor());
+    CDL_ASSIGN(const Bytes bytes, packer_(layout, content.bytes, plain));
+    const Tensor packed{Elem::u8_, {static_cast<int64_t>(bytes.size())}, bytes};
+    view.buffer = buffers_[from.value] =
+        program.addConstant(from.value->name, Payload::data(packed));
+    return view;
+  }
+
 private:
+  const OpTrial::Packer& packer_;
   std::map<const graph::Value*, uint32_t> buffers_;
 };
 
 bool isBlocked(std::span<const cdl_layout_t> layouts) {
-  return std::ranges::any_of(layouts, [](const cdl_layout_t& layout) { return layout.count != 0; });
+  return std::ranges::any_of(
+      layouts, [](const cdl_layout_t& layout) { return layout.count != 0 || layout.opaque; });
 }
 
 /// TEMP buffers one behind the other.
@@ -179,6 +202,26 @@ void placeTemps(Program& program) {
     buffer.offset = (end + alignment - 1) / alignment * alignment;
     end = buffer.offset + buffer.bytes;
   }
+}
+
+/// Packs as the device does, and sees to it that it does so alike each time, and says so when it
+/// cannot write.
+OpTrial::Packer strictPackerOf(const std::shared_ptr<runtime::plugin::Device>& device) {
+  const OpTrial::Packer packer = driver::packerOf(device);
+  if (!packer) return nullptr;
+  return [device, packer](const std::string& layout, const Bytes& content,
+                          const program::View& view) -> Result<Bytes> {
+    CDL_ASSIGN(const Bytes once, packer(layout, content, view));
+    CDL_ASSIGN(const Bytes again, packer(layout, content, view));
+    if (once.size() != again.size() || std::memcmp(once.data(), again.data(), once.size()) != 0)
+      return failure(Code::internal, "pack_constant wrote {} bytes, and others at the next call",
+                     once.size());
+    const Status unwritten = driver::pack(*device, layout, content, view, 0).status();
+    if (unwritten.code() != Code::io)
+      return failure(Code::internal, "pack_constant returned {} where nothing could be written",
+                     codeName(unwritten.code()));
+    return once;
+  };
 }
 
 bool same(const std::vector<Tensor>& a, std::span<const Tensor> b) {
@@ -229,8 +272,9 @@ Result<OpTrial::Built> OpTrial::build(const OpCase::Write& write) const {
 }
 
 Result<Program> OpTrial::program(const capabilities::Target& target,
-                                 std::span<const cdl_layout_t> layouts) const {
-  Writer writer;
+                                 std::span<const cdl_layout_t> layouts,
+                                 const Packer& packer) const {
+  Writer writer(packer);
   writer.program.spaces = {defaultSpace(target)};
   const uint32_t alignment = target.alignment();
   for (size_t i = 0; i < case_.operands.size(); ++i) {
@@ -254,7 +298,9 @@ Result<Program> OpTrial::program(const capabilities::Target& target,
     instr.attrs.push_back({id, cdl_attr_facts(id)->type, values});
   const auto viewAt = [&](const lowering::decompose::NodeView& from,
                           size_t i) -> Result<program::View> {
-    if (i >= layouts.size() || layouts[i].count == 0) return writer.viewOf(from);
+    if (i >= layouts.size() || !isBlocked({&layouts[i], 1})) return writer.viewOf(from);
+    if (layouts[i].opaque)
+      return writer.viewPacked(from, layouts[i], target.layoutName(layouts[i].name));
     return writer.viewOn(from, layouts[i]);
   };
   for (size_t i = 0; i < instr_.operands.size(); ++i) {
@@ -399,9 +445,15 @@ CaseResult OpTrial::tryOut(Port& port) const {
     return CaseResult::unsupported(
         fmt::format("no row of {} takes it on blocked layouts", instrText(instr_.kind, instr_.fn)));
   CaseResult result = CaseResult::passed();
+  const Packer packer = strictPackerOf(*device);
   Work work;
+  size_t unpacked = 0;
   for (const auto& tuple : tuples) {
-    auto made = program(target, tuple);
+    auto made = program(target, tuple, packer);
+    if (made.status().code() == Code::unsupported && isBlocked(tuple)) {
+      ++unpacked;
+      continue;
+    }
     if (!made) return CaseResult::of(made.status());
     CaseResult one = conformance::tryOut(trialOn(std::move(*made)), port);
     work += one.work;
@@ -409,6 +461,8 @@ CaseResult OpTrial::tryOut(Port& port) const {
     result.work = work;
     if (result.outcome != Outcome::passed && result.outcome != Outcome::mistrusted) return result;
   }
+  if (unpacked == tuples.size())
+    return CaseResult::unsupported("the device packs no constant of this shape");
   const bool isEmpty = std::ranges::all_of(
       parts_->results, [](const graph::Value* value) { return value->type.count() == 0; });
   if (isEmpty || case_.onClaimedLayouts) return result;

@@ -2,6 +2,7 @@
 
 #include "conformance/family.h"
 #include "conformance/trial_builder.h"
+#include "core/compiler/driver/packing.h"
 #include "core/compiler/lowering/decompose/describe.h"
 
 /// Instructions that are more than a primitive, judged by what they mean and tried beside what they
@@ -36,13 +37,16 @@ struct OpCase {
 /// The case, ready to run; for those who look at it without a device too.
 class OpTrial {
 public:
+  using Packer = program::passes::pack::Packer;
   /// Failure: the suite made a case that is none.
   static Result<OpTrial> make(OpCase made, std::string_view address);
 
   /// The instruction as a Program in these spaces, on these layouts of operands and results; fewer:
-  /// row-major. Failure: a layout that does not fit.
+  /// row-major. What the packer makes of constants lies on opaque ones; without one they keep their
+  /// content. Failure: a layout that does not fit.
   Result<program::Program> program(const capabilities::Target& target,
-                                   std::span<const cdl_layout_t> layouts = {}) const;
+                                   std::span<const cdl_layout_t> layouts = {},
+                                   const Packer& packer = nullptr) const;
   /// The tuples of layouts that the instruction is to be tried on: one of row-major ones, or what
   /// the device claims.
   std::vector<std::vector<cdl_layout_t>> layouts(const capabilities::Target& target) const;

@@ -159,11 +159,7 @@ Status Target::read(const cdl_capabilities_t& given) {
     return badArgument("device flags {:#x} are unknown", table.flags);
   profiles_ = table.profiles;
   engines_ = std::max(1u, table.engine_count);
-  layouts_.emplace_back(); // the table's own first record may be left out
-  for (uint32_t i = 1; i < table.layout_count; ++i) {
-    layouts_.push_back(recordAt(table.layouts, table.layout_stride, i));
-    CDL_TRY(checkLayout(layouts_.back()).context(fmt::format("layout {}", i)));
-  }
+  CDL_TRY(readLayouts(table));
   uint64_t atomsCopied = 0;
   for (uint32_t i = 0; i < table.row_count; ++i) {
     Row entry{recordAt(table.rows, table.row_stride, i), {}};
@@ -184,6 +180,28 @@ Status Target::read(const cdl_capabilities_t& given) {
   return checkRequired(profiles_, rows_);
 }
 
+Status Target::readLayouts(const cdl_capabilities_t& table) {
+  layouts_.emplace_back(); // the table's own first record may be left out
+  layoutNames_.emplace_back();
+  const bool knowsNames = CDL_HAS(&table, layout_names);
+  for (uint32_t i = 1; i < table.layout_count; ++i) {
+    cdl_layout_t layout = recordAt(table.layouts, table.layout_stride, i);
+    CDL_TRY(checkLayout(layout).context(fmt::format("layout {}", i)));
+    std::string name;
+    if (layout.opaque && knowsNames) {
+      const char* given = table.layout_names ? table.layout_names[i] : nullptr;
+      if (!given || !*given) return badArgument("layout {} is opaque and has no name", i);
+      if (layout.logical_rank < 1 || layout.logical_rank > CDL_MAX_RANK)
+        return badArgument("logical rank {} of layout {}, expected 1 to 8", layout.logical_rank, i);
+      name = given;
+    }
+    layout.name = layout.opaque ? i : 0;
+    layouts_.push_back(layout);
+    layoutNames_.push_back(std::move(name));
+  }
+  return Status::ok();
+}
+
 Status Target::readSpaces(const cdl_capabilities_t& table) {
   if (table.space_count && !table.space_names)
     return badArgument("space_names is null with {} spaces", table.space_count);
@@ -197,10 +215,16 @@ Status Target::readSpaces(const cdl_capabilities_t& table) {
     if (!std::has_single_bit(space.alignment) || space.alignment > kMaxAlignment)
       return badArgument("space '{}': alignment {} is not a power of two up to {}", text,
                          space.alignment, kMaxAlignment);
-    if (space.flags & ~uint32_t(CDL_SPACE_HOST_MAPPED | CDL_SPACE_LOCAL | CDL_SPACE_SUMS))
+    if (space.flags &
+        ~uint32_t(CDL_SPACE_HOST_MAPPED | CDL_SPACE_LOCAL | CDL_SPACE_SUMS | CDL_SPACE_CONSTANTS))
       return badArgument("space '{}': flags {:#x} are unknown", text, space.flags);
     if ((space.flags & CDL_SPACE_SUMS) && !(space.flags & CDL_SPACE_LOCAL))
       return badArgument("space '{}' holds SUMS but is not LOCAL", text);
+    if ((space.flags & CDL_SPACE_CONSTANTS) && (i == 0 || (space.flags & CDL_SPACE_LOCAL)))
+      return badArgument("space '{}' is for constants but {}", text,
+                         i == 0 ? "the default one" : "LOCAL");
+    if ((space.flags & CDL_SPACE_CONSTANTS) && constantSpace())
+      return badArgument("space '{}' is the second one for constants", text);
     spaces_.push_back({std::string(text, length), space});
   }
   return Status::ok();

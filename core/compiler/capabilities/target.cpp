@@ -95,8 +95,8 @@ std::string elemsText(const InstrDesc& desc) {
                                      ","));
 }
 
-std::string layoutText(const cdl_layout_t& layout) {
-  if (layout.opaque) return "opaque";
+std::string layoutText(const cdl_layout_t& layout, const std::string& name) {
+  if (layout.opaque) return fmt::format("opaque '{}'", name);
   std::string text;
   for (int i = 0; i < layout.count; ++i)
     text += fmt::format("{}d{}{}", i ? "," : "", layout.dim[i],
@@ -104,8 +104,16 @@ std::string layoutText(const cdl_layout_t& layout) {
   return text.empty() ? "row-major" : text;
 }
 
-Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc,
-                const std::vector<cdl_layout_t>& layouts) {
+/// An operand lies as a row of the target asks.
+bool liesAs(const OperandDesc& operand, const Target& target, uint16_t index) {
+  const cdl_layout_t& asked = target.layouts()[index];
+  if (!asked.opaque || !operand.layout.opaque) return sameLayout(asked, operand.layout);
+  return asked.logical_rank == operand.layout.logical_rank && !operand.layoutName.empty() &&
+         target.layoutName(index) == operand.layoutName;
+}
+
+Objection judge(const Target& target, size_t index, const InstrDesc& desc) {
+  const Target::Row& entry = target.rows()[index];
   const cdl_row_t& row = entry.row;
   if (row.fn != desc.fn) return {};
   std::vector<uint8_t> elems;
@@ -135,11 +143,12 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc,
                           classText(static_cast<unsigned>(desc.operands[i].cls)),
                           classText(row.operand_class), index)};
   for (size_t i = 0; i < desc.operands.size(); ++i) {
-    const cdl_layout_t& layout = layouts[i < std::size(row.layouts) ? row.layouts[i] : 0];
-    if (!sameLayout(layout, desc.operands[i].layout))
+    const uint16_t layout = i < std::size(row.layouts) ? row.layouts[i] : 0;
+    if (!liesAs(desc.operands[i], target, layout))
       return {kLayout, CDL_REASON_LAYOUT,
               fmt::format("operand {} is {}, not {} (row {})", i,
-                          layoutText(desc.operands[i].layout), layoutText(layout), index)};
+                          layoutText(desc.operands[i].layout, desc.operands[i].layoutName),
+                          layoutText(target.layouts()[layout], target.layoutName(layout)), index)};
   }
   for (const cdl_atom_t& atom : entry.atoms) {
     const std::optional<int64_t> value = subjectOf(atom, desc);
@@ -158,6 +167,7 @@ std::string atomText(const cdl_atom_t& atom) {
 }
 
 bool sameLayout(const cdl_layout_t& a, const cdl_layout_t& b) {
+  if (a.opaque && b.opaque) return a.name == b.name;
   return a.count == b.count && a.logical_rank == b.logical_rank && a.pad_content == b.pad_content &&
          a.opaque == b.opaque && std::equal(a.dim, a.dim + a.count, b.dim) &&
          std::equal(a.factor, a.factor + a.count, b.factor);
@@ -213,7 +223,7 @@ Answer Target::query(const InstrDesc& desc) const {
   Stage closest = kFn;
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (rows_[i].row.kind != desc.kind || rows_[i].row.support == CDL_SUPPORT_NONE) continue;
-    Objection objection = judge(rows_[i], i, desc, layouts_);
+    Objection objection = judge(*this, i, desc);
     if (objection.stage == kTaken && rows_[i].row.elem_count == 0 && !isHost_ &&
         !namesAll(rows_, profiles_, desc))
       objection = {kElems, CDL_REASON_DTYPE, elemsText(desc) + " are types that no row names"};
@@ -238,6 +248,12 @@ Answer Target::query(const InstrDesc& desc) const {
   if (closest == kFn && isHostOp(desc.kind)) best.reason = CDL_REASON_HOST_ONLY;
   if (best.support == Support::none) best.detail = refusalText(best.reason, best.detail);
   return best;
+}
+
+const Target::SpaceInfo* Target::constantSpace() const {
+  const auto at = std::ranges::find_if(
+      spaces_, [](const SpaceInfo& info) { return info.space.flags & CDL_SPACE_CONSTANTS; });
+  return at == spaces_.end() ? nullptr : &*at;
 }
 
 Target Target::nativeOnly() const {

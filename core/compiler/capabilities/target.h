@@ -22,8 +22,10 @@ struct OperandDesc {
   Shape dims;
   OperandClass cls = OperandClass::dense;
   bool isConstant = false;
-  cdl_layout_t layout{}; ///< count 0: row-major; its name is not looked at
+  cdl_layout_t layout{};    ///< count 0: row-major, if it is not opaque; its name is not looked at
+  std::string layoutName{}; ///< of an opaque one
 };
+/// Opaque ones are the same by their records' names alone: those of one table.
 bool sameLayout(const cdl_layout_t& a, const cdl_layout_t& b);
 
 /// "Can you do this instruction?" Operands first, then results. attrs: (CDL_ATTR_*, values);
@@ -76,18 +78,23 @@ public:
     std::vector<cdl_atom_t> atoms;
   };
   const std::vector<Row>& rows() const { return rows_; }
-  /// What rows refer to; [0] is row-major.
+  /// What rows refer to; [0] is row-major. The name of an opaque one is its index.
   const std::vector<cdl_layout_t>& layouts() const { return layouts_; }
+  /// Of an opaque layout, as pack_constant knows it; "" where an older table has none.
+  const std::string& layoutName(uint32_t index) const { return layoutNames_[index]; }
   struct SpaceInfo {
     std::string name;
     cdl_space_t space;
   };
   const std::vector<SpaceInfo>& spaces() const { return spaces_; }
+  /// The one that is for constants alone; null: they lie in the default space.
+  const SpaceInfo* constantSpace() const;
   /// By what tiles are chosen, as declared: 0 stands for a default. nullopt: nothing is declared.
   const std::optional<cdl_tiling_t>& tiling() const { return tiling_; }
 
 private:
   Status read(const cdl_capabilities_t& table);
+  Status readLayouts(const cdl_capabilities_t& table);
   Status readSpaces(const cdl_capabilities_t& table);
   Status readTiling(const cdl_tiling_t& tiling);
 
@@ -96,6 +103,7 @@ private:
   uint32_t profiles_ = 0, alignment_ = 64, engines_ = 1;
   std::vector<Row> rows_;
   std::vector<cdl_layout_t> layouts_;
+  std::vector<std::string> layoutNames_; ///< of each layout; "" of those that are not opaque
   std::vector<SpaceInfo> spaces_;
   std::optional<cdl_tiling_t> tiling_;
 };

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/compiler/driver/device_costs.h"
 #include "core/compiler/driver/fit.h"
 #include "core/compiler/driver/shortage.h"
 #include "core/compiler/graph/custom.h"
@@ -161,11 +160,7 @@ public:
       targets_.push_back(device->compiles() ? &nativeOnly_.back() : &device->target());
     }
     targets_.push_back(&hostTarget());
-    for (const auto& device : devices_) {
-      options_.bandBytes.push_back(options.groups ? bandBytesOf(*device) : 0);
-      options_.deviceCosts.push_back(costsOf(device));
-      options_.memory.push_back(memoryLimitOf(*device));
-    }
+    for (const auto& device : devices_) addDevice(device, options_);
   }
 
   Result<std::unique_ptr<runtime::session::Session>> compile() {

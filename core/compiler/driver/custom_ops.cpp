@@ -8,6 +8,7 @@
 #include "core/compiler/graph/loop.h"
 #include "core/compiler/graph/text.h"
 #include "core/compiler/import/node_context.h"
+#include "core/runtime/plugin/collector.h"
 
 namespace candela::driver {
 namespace {
@@ -236,22 +237,16 @@ Status checkPorts(const std::vector<graph::Value*>& values, const std::vector<Te
 Status decompose(const Device& device, const Question& question, CustomOp& op) {
   if (!device.table().custom_op_decompose) return Status::ok();
   const std::string plugin = device.plugin().name();
-  std::string text;
-  const cdl_writer_t writer{&text, [](void* context, const void* data, uint64_t size) {
-                              auto& text = *static_cast<std::string*>(context);
-                              if (size > kMostText - text.size() || (size && !data)) return 0;
-                              text.append(static_cast<const char*>(data), size);
-                              return 1;
-                            }};
+  const runtime::plugin::Collector text(kMostText);
   const Status status =
       runtime::plugin::callSlot(plugin, CDL_SLOT(device.table(), custom_op_decompose),
-                                device.handle(), question.record(), &writer);
+                                device.handle(), question.record(), text.writer());
   if (status.code() == Code::unsupported) return Status::ok();
   CDL_TRY(status.context("custom_op_decompose"));
   Diagnostics diagnostics;
   const std::string where =
       fmt::format("{}: custom_op_decompose of {}", plugin, question.record()->op);
-  auto graph = graph::parse(text, where, diagnostics);
+  auto graph = graph::parse(text.text(), where, diagnostics);
   if (!graph) return Status(Code::internal, graph.status().message());
   for (const graph::Graph* each : graph::nestedGraphs(*graph))
     for (const auto& node : each->nodes())

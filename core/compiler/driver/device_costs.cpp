@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/compiler/lowering/emit/emit.h"
 #include "core/compiler/program/image.h"
 
 namespace candela::driver {
@@ -18,11 +19,7 @@ bool renumber(program::Program& program, const capabilities::Target& target) {
     if (at == known.end() && space.local) return false;
     index.push_back(at == known.end() ? 0 : static_cast<uint32_t>(at - known.begin()));
   }
-  program.spaces.clear();
-  for (const auto& [name, space] : target.spaces())
-    program.spaces.push_back({name, (space.flags & CDL_SPACE_HOST_MAPPED) != 0,
-                              (space.flags & CDL_SPACE_LOCAL) != 0, space.capacity_bytes,
-                              space.alignment, space.banks});
+  program.spaces = lowering::emit::spacesOf(target);
   for (program::Buffer& buffer : program.buffers) buffer.space = index[buffer.space];
   program.engines = target.engines();
   return true;

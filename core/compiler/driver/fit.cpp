@@ -4,12 +4,16 @@
 
 namespace candela::driver {
 
-using lowering::partition::Demand, lowering::partition::Part, runtime::bundle::Holding;
+using lowering::partition::Capacity, lowering::partition::Demand, lowering::partition::Part,
+    runtime::bundle::Holding;
 
 MemoryLimit memoryLimitOf(const runtime::plugin::Device& device) {
   const auto& spaces = device.target().spaces();
-  const uint64_t declared = spaces.empty() ? 0 : spaces[0].space.capacity_bytes;
-  return {declared, device.table().memory_import == nullptr};
+  Capacity capacity;
+  if (!spaces.empty()) capacity.bytes = spaces[0].space.capacity_bytes;
+  if (const auto* constants = device.target().constantSpace())
+    capacity.constants = constants->space.capacity_bytes;
+  return {capacity, device.table().memory_import == nullptr};
 }
 
 namespace {
@@ -18,11 +22,11 @@ Demand operator+(const Demand& a, const Demand& b) {
   return {a.constants + b.constants, a.arena + b.arena, a.values + b.values};
 }
 
-/// What a planned Program takes of its default memory.
+/// What a planned Program takes of memory that is not local.
 Demand demandOf(const program::Program& program, const MemoryLimit& limit) {
   Demand demand;
   for (const program::Buffer& buffer : program.buffers) {
-    if (buffer.space != 0 || buffer.role == program::Role::temp) continue;
+    if (program.spaces[buffer.space].local || buffer.role == program::Role::temp) continue;
     const uint64_t alignment = std::max<uint64_t>(buffer.alignment, 1);
     const uint64_t bytes = (buffer.bytes + alignment - 1) / alignment * alignment;
     if (buffer.role == program::Role::constant)
@@ -75,23 +79,24 @@ private:
 };
 
 /// Whether each of these has room beside the constants that the device holds.
-bool fitBeside(std::span<LoweredPart* const> parts, uint64_t capacity) {
+bool fitBeside(std::span<LoweredPart* const> parts, const Capacity& capacity) {
   uint64_t held = 0;
   for (const LoweredPart* part : parts)
     if (part->holding == Holding::constants) held += part->demand.constants;
   return std::ranges::all_of(parts, [&](const LoweredPart* part) {
-    const Demand& demand = part->demand;
-    const uint64_t own = part->holding == Holding::constants ? demand.working() : demand.total();
-    return held + own <= capacity;
+    Demand demand = part->demand;
+    if (part->holding == Holding::constants) demand.constants = 0; // they are among those held
+    demand.constants += held;
+    return capacity.holds(demand);
   });
 }
 
 /// What the parts of one device hold between their runs: everything where there is room for that,
 /// else the largest constants that leave every part its room.
-void chooseHoldings(std::span<LoweredPart*> parts, uint64_t capacity) {
-  uint64_t all = 0;
-  for (const LoweredPart* part : parts) all += part->demand.total();
-  if (all <= capacity) return;
+void chooseHoldings(std::span<LoweredPart*> parts, const Capacity& capacity) {
+  Demand all;
+  for (const LoweredPart* part : parts) all = all + part->demand;
+  if (capacity.holds(all)) return;
   for (LoweredPart* part : parts) part->holding = Holding::nothing;
   std::ranges::stable_sort(parts, std::greater(),
                            [](const LoweredPart* part) { return part->demand.constants; });
@@ -102,7 +107,7 @@ void chooseHoldings(std::span<LoweredPart*> parts, uint64_t capacity) {
 }
 
 /// The holdings of a target's parts; what there is to say where they do not hold everything.
-std::optional<Overflow> settle(size_t target, uint64_t capacity, FittedParts& fitted) {
+std::optional<Overflow> settle(size_t target, const Capacity& capacity, FittedParts& fitted) {
   std::vector<LoweredPart*> parts;
   for (LoweredPart& part : fitted.parts)
     if (part.target == target && part.unfused.empty()) parts.push_back(&part);
@@ -136,8 +141,8 @@ Result<FittedParts> lowerFitting(const graph::Graph& graph, const Placer& placer
                                  lowering::partition::Barred& barred,
                                  const CompileOptions& options) {
   Lowering lowering(graph, targets, options);
-  std::vector<uint64_t> capacities;
-  for (const MemoryLimit& limit : options.memory) capacities.push_back(limit.bytes);
+  std::vector<Capacity> capacities;
+  for (const MemoryLimit& limit : options.memory) capacities.push_back(limit.capacity);
   for (;;) {
     FittedParts fitted;
     CDL_ASSIGN(fitted.partitioning, placer.partition(graph, barred));
@@ -159,7 +164,7 @@ Result<FittedParts> lowerFitting(const graph::Graph& graph, const Placer& placer
     }
     if (options.progress) options.progress("lower", 1);
     for (size_t t = 0; t < capacities.size(); ++t) {
-      if (capacities[t] == 0) continue;
+      if (!capacities[t].isLimited()) continue;
       std::optional<Overflow> overflow = settle(t, capacities[t], fitted);
       if (!overflow) continue;
       describeWhole(whole, lowering, *overflow);

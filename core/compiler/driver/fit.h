@@ -9,7 +9,7 @@ namespace candela::driver {
 struct Overflow {
   size_t target = 0;
   lowering::partition::Demand demand; ///< of all its parts before they were cut
-  uint64_t capacityBytes = 0;
+  lowering::partition::Capacity capacity;
   size_t parts = 0;           ///< that run one after the other
   uint64_t streamedBytes = 0; ///< of constants, by each run
 };

@@ -1,3 +1,5 @@
+#include "core/compiler/driver/device_costs.h"
+#include "core/compiler/driver/packing.h"
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/graph/loop.h"
 #include "core/compiler/lowering/emit/emit.h"
@@ -23,6 +25,13 @@ std::optional<uint64_t> declaredNumber(const runtime::plugin::Device& device,
 
 uint64_t bandBytesOf(const runtime::plugin::Device& device) {
   return declaredNumber(device, "band_bytes").value_or(0);
+}
+
+void addDevice(const std::shared_ptr<runtime::plugin::Device>& device, CompileOptions& options) {
+  options.bandBytes.push_back(options.groups ? bandBytesOf(*device) : 0);
+  options.deviceCosts.push_back(costsOf(device));
+  options.packers.push_back(packerOf(device));
+  options.memory.push_back(memoryLimitOf(*device));
 }
 
 const capabilities::Target& hostTarget() {
@@ -55,6 +64,7 @@ Status planPart(LoweredPart& part, const capabilities::Target& target,
   context.target = &target;
   context.machine = part.machine;
   context.schedule = options.schedule;
+  if (part.target < options.packers.size()) context.packer = options.packers[part.target];
   if (part.target < options.bandBytes.size()) context.bandBytes = options.bandBytes[part.target];
 
   std::vector<std::string_view> joins = {"join-parts"};
@@ -64,7 +74,7 @@ Status planPart(LoweredPart& part, const capabilities::Target& target,
 
   const std::vector<std::string_view> rest =
       part.machine ? std::vector<std::string_view>{"schedule", "tile"}
-                   : std::vector<std::string_view>{"schedule", "group", "place"};
+                   : std::vector<std::string_view>{"pack", "schedule", "group", "place"};
   CDL_ASSIGN(const program::passes::PassReport report,
              program::passes::runPasses(part.program, rest, context));
   part.arenaBytes = report.arenaBytes;

@@ -4,6 +4,7 @@
 
 #include "core/compiler/import/script.h"
 #include "core/compiler/lowering/partition/capacity.h"
+#include "core/compiler/program/passes/pack/pack.h"
 #include "core/compiler/program/passes/schedule/schedule.h"
 #include "core/compiler/program/passes/tile/tile.h"
 #include "core/compiler/program/program.h"
@@ -12,9 +13,9 @@
 /// The compilation driver: calls the stages in their order, and does nothing else.
 namespace candela::driver {
 
-/// What there is of a device's default memory.
+/// What there is of a device's memory, and for what.
 struct MemoryLimit {
-  uint64_t bytes = 0;      ///< 0: without a limit
+  lowering::partition::Capacity capacity;
   bool holdsValues = true; ///< inputs and outputs too: it cannot use the host's memory
 };
 
@@ -31,6 +32,8 @@ struct CompileOptions {
   std::optional<program::passes::tile::Machine> machine;
   /// Per target, as costsOf() says; null or beyond its end: tiles are chosen by declared costs.
   std::vector<std::shared_ptr<program::passes::tile::DeviceCosts>> deviceCosts;
+  /// Per target, as packerOf() says; null or beyond its end: it packs no constants.
+  std::vector<program::passes::pack::Packer> packers;
   /// By what nodes get their devices.
   lowering::partition::Policy policy = lowering::partition::Policy::preference;
   std::string pinFile; ///< lines PATTERN = DEVICE; empty: nothing is pinned
@@ -51,6 +54,9 @@ std::optional<uint64_t> declaredNumber(const runtime::plugin::Device& device,
 /// `band_bytes`, by which it says that it runs groups band by band. 0: it has no such option, or
 /// that says so.
 uint64_t bandBytesOf(const runtime::plugin::Device& device);
+
+/// Adds what the stages have to know of the next target, a device.
+void addDevice(const std::shared_ptr<runtime::plugin::Device>& device, CompileOptions& options);
 
 /// What the device declares.
 MemoryLimit memoryLimitOf(const runtime::plugin::Device& device);

@@ -74,7 +74,8 @@ Json describeTarget(const capabilities::Target& target) {
                       {"capacity_bytes", space.space.capacity_bytes},
                       {"alignment", space.space.alignment},
                       {"host_mapped", (space.space.flags & CDL_SPACE_HOST_MAPPED) != 0},
-                      {"used", spaces.empty() || (space.space.flags & CDL_SPACE_LOCAL) != 0}});
+                      {"used", spaces.empty() || (space.space.flags &
+                                                  (CDL_SPACE_LOCAL | CDL_SPACE_CONSTANTS)) != 0}});
   Json idle = Json::array();
   for (const capabilities::IdleRow& row : capabilities::idleRows(target))
     idle.push_back({{"row", row.row}, {"text", row.text}, {"why", row.why}});

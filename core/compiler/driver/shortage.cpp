@@ -38,14 +38,16 @@ Status Shortages::learn(std::span<const LoweredPart> parts, size_t part, const S
   runtime::plugin::Device& device = *devices_[target];
   granted_[target] = std::max(granted_[target], device.takeShortage());
   const Demand asked = askedFor(parts, part);
-  uint64_t& limit = limits[target].bytes;
-  const uint64_t before = limit ? std::min(limit, asked.total()) : asked.total();
+  lowering::partition::Capacity& capacity = limits[target].capacity;
+  uint64_t& limit = capacity.bytes;
+  const uint64_t taken = capacity.constants ? asked.working() : asked.total();
+  const uint64_t before = limit ? std::min(limit, taken) : taken;
   limit = std::max(granted_[target], before / 2);
   limit = std::max<uint64_t>(std::min(limit, before / 10 * 9), 1);
-  const uint64_t declared = memoryLimitOf(device).bytes;
+  const lowering::partition::Capacity declared = memoryLimitOf(device).capacity;
   const std::string text =
       fmt::format("{}; {} was asked for {}, and declares {}", failure.message(), device.id(),
-                  asked.text(), declared ? fmt::format("{} bytes", declared) : "no capacity");
+                  asked.text(), declared.isLimited() ? declared.text() + " bytes" : "no capacity");
   return Status(Code::out_of_memory, capabilities::refusalText(CDL_REASON_MEMORY, text));
 }
 

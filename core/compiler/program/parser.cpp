@@ -94,6 +94,8 @@ private:
         space.hostMapped = true;
       } else if (in_.accept("local")) {
         space.local = true;
+      } else if (in_.accept("constants")) {
+        space.forConstants = true;
       } else if (in_.accept("capacity")) {
         space.capacityBytes = number("capacity");
       } else if (in_.accept("banks")) {

@@ -75,6 +75,7 @@ private:
     std::vector<std::string> words;
     if (space.hostMapped) words.push_back("host_mapped");
     if (space.local) words.push_back("local");
+    if (space.forConstants) words.push_back("constants");
     if (space.capacityBytes) words.push_back(fmt::format("capacity {}", space.capacityBytes));
     words.push_back(fmt::format("align {}", space.alignment));
     if (space.banks) words.push_back(fmt::format("banks {}", space.banks));

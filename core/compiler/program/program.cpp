@@ -118,6 +118,16 @@ uint64_t Program::arenaBytes(uint32_t space) const {
   return bytes;
 }
 
+void placeConstants(Program& program) {
+  const auto at = std::ranges::find(program.spaces, true, &Space::forConstants);
+  if (at == program.spaces.end()) return;
+  for (Buffer& buffer : program.buffers) {
+    if (buffer.role != Role::constant) continue;
+    buffer.space = static_cast<uint32_t>(at - program.spaces.begin());
+    buffer.alignment = std::max(buffer.alignment, at->alignment);
+  }
+}
+
 std::pair<Elem, Shape> Program::contentType(uint32_t buffer) const {
   const auto bits = static_cast<int64_t>(buffers[buffer].bytes * 8);
   std::pair<Elem, Shape> type(Elem::none, {});

@@ -17,6 +17,7 @@ struct Space {
   bool hostMapped = true, local = false;
   uint64_t capacityBytes = 0; ///< 0: unlimited
   uint32_t alignment = 64, banks = 0;
+  bool forConstants = false; ///< holds constants and nothing else
 };
 
 enum class Role : uint8_t { temp, input, output, inout, state, constant };
@@ -168,6 +169,9 @@ struct Program {
   /// the text.
   std::string instrName(uint32_t index) const;
 };
+
+/// Puts constants into the space that is for them, where there is one.
+void placeConstants(Program& program);
 
 /// Everything that must hold: indices, views inside buffers, operand shapes and types per kind
 /// (spec/primitives.toml), expr typing, waits, loops, roles (constants and inputs are never

@@ -23,6 +23,7 @@ void fields(auto& way, auto& space, Of<cdl_space_t> auto& record) {
   way.text(space.name, record.name);
   way.flag(space.hostMapped, record.flags, CDL_SPACE_HOST_MAPPED);
   way.flag(space.local, record.flags, CDL_SPACE_LOCAL);
+  way.flag(space.forConstants, record.flags, CDL_SPACE_CONSTANTS);
   way.value(space.capacityBytes, record.capacity_bytes);
   way.value(space.alignment, record.alignment);
   way.value(space.banks, record.banks);

@@ -135,7 +135,8 @@ const cdl_capabilities_t& capabilities() {
                                         .space_names = &spaceName,
                                         .engine_count = 1,
                                         .flags = CDL_DEVICE_DETERMINISTIC,
-                                        .tiling = nullptr};
+                                        .tiling = nullptr,
+                                        .layout_names = nullptr};
   return table;
 }
 

@@ -12,7 +12,10 @@ capabilities::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& v
   operand.cls = capabilities::classify(std::span(operand.dims).subspan(skip),
                                        {view.strides + skip, view.rank - skip});
   operand.isConstant = constants[view.buffer];
-  if (view.layout) operand.layout = *cdl_get_layout(image, view.layout);
+  if (view.layout) {
+    operand.layout = *cdl_get_layout(image, view.layout);
+    operand.layoutName = cdl_get_string(image, operand.layout.name);
+  }
   return operand;
 }
 

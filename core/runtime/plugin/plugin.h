@@ -146,9 +146,8 @@ public:
   Result<std::shared_ptr<DeviceMemory>> allocate(uint32_t space, uint64_t bytes,
                                                  uint64_t alignment);
   Result<std::shared_ptr<Queue>> createQueue();
-  /// What allocate() gave of the default space and is not freed yet.
-  uint64_t allocatedBytes() const { return allocatedBytes_; }
-  /// allocatedBytes() when memory ended last; 0: it did not since the last such question.
+  /// Bytes of the default space that were allocated when memory ended last; 0: it did not since the
+  /// last such question.
   uint64_t takeShortage() { return shortage_.exchange(0); }
   /// Held by whoever runs what the device has no room to keep: one at a time.
   std::mutex& turn() { return turn_; }

@@ -75,7 +75,7 @@ Result<MemoryPtr> PortMover::windowTo(BoundPort& bound, uint32_t space, const Bu
   if (other.isOn(&device_)) return other.memory;
   const auto& spaces = device_.target().spaces();
   for (uint32_t s = 0; other.host && s < spaces.size(); ++s) {
-    const bool isOrdinary = !(spaces[s].space.flags & CDL_SPACE_LOCAL);
+    const bool isOrdinary = !(spaces[s].space.flags & (CDL_SPACE_LOCAL | CDL_SPACE_CONSTANTS));
     if (s + 1 == space || !isOrdinary) continue;
     CDL_ASSIGN(const bool isImported, device_.import(bound.window, s, other.host, bytes));
     if (isImported) return bound.window;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/compiler/capabilities/refusal.h"
+#include "core/runtime/plugin/collector.h"
 #include "core/runtime/session/device_context.h"
 #include "core/runtime/session/shortage.h"
 #include "core/runtime/session/workers.h"
@@ -79,15 +80,10 @@ public:
   Result<Bytes> save() override {
     if (stored_.size()) return stored_;
     if (!executable_ || !device_->table().executable_save) return Bytes();
-    const auto blob = std::make_shared<std::string>();
-    const cdl_writer_t writer{
-        blob.get(), [](void* context, const void* data, uint64_t size) -> int {
-          static_cast<std::string*>(context)->append(static_cast<const char*>(data), size);
-          return 1;
-        }};
-    CDL_TRY(
-        plugin::callSlot(name_, CDL_SLOT(device_->table(), executable_save), executable_, &writer));
-    return Bytes::wrap(blob->data(), blob->size(), blob);
+    const plugin::Collector blob;
+    CDL_TRY(plugin::callSlot(name_, CDL_SLOT(device_->table(), executable_save), executable_,
+                             blob.writer()));
+    return blob.bytes();
   }
 
 private:

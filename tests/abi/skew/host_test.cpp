@@ -40,7 +40,7 @@ const Other kOthers[] = {SKEW_PLUGINS}; // the build knows them
 /// Bytes of the plugin table as a minor version has it.
 size_t tableBytes(int minor) {
   const size_t oldest = CDL_OLDEST_cdl_plugin_t;
-  return oldest + (minor > 1 ? 56 : 0) + (minor > 2 ? 8 : 0) + (minor > 3 ? 8 : 0);
+  return oldest + (minor > 2 ? 56 : 0) + (minor > 3 ? 8 : 0) + (minor > 4 ? 8 : 0);
 }
 
 cdl_backend_query_fn symbol(const Other& other, const char* name) {
@@ -150,20 +150,20 @@ TEST_P(Skew, MissingSlotsAreNullAndPresentOnesWork) {
   ASSERT_TRUE(plugin) << plugin.status().message();
   const cdl_plugin_t& table = (*plugin)->table();
   EXPECT_EQ(table.run != nullptr, GetParam().door == 1);
-#if CDL_ABI_MINOR >= 2
-  EXPECT_EQ(table.profile_begin != nullptr, GetParam().minor >= 2);
-  EXPECT_EQ(table.cancel, nullptr);
-#endif
 #if CDL_ABI_MINOR >= 3
-  ASSERT_EQ(table.later_3 != nullptr, GetParam().minor >= 3);
-  if (table.later_3) {
-    EXPECT_EQ(table.later_3(10), 13u);
-  }
+  EXPECT_EQ(table.profile_begin != nullptr, GetParam().minor >= 3);
+  EXPECT_EQ(table.cancel, nullptr);
 #endif
 #if CDL_ABI_MINOR >= 4
   ASSERT_EQ(table.later_4 != nullptr, GetParam().minor >= 4);
   if (table.later_4) {
     EXPECT_EQ(table.later_4(10), 14u);
+  }
+#endif
+#if CDL_ABI_MINOR >= 5
+  ASSERT_EQ(table.later_5 != nullptr, GetParam().minor >= 5);
+  if (table.later_5) {
+    EXPECT_EQ(table.later_5(10), 15u);
   }
 #endif
 }
@@ -177,18 +177,18 @@ TEST_P(Skew, ServicesAreThoseThatBothKnow) {
     *static_cast<std::string*>(context) += text;
   };
   uint64_t expected = 1;
-#if CDL_ABI_MINOR >= 2
+#if CDL_ABI_MINOR >= 3
   host.cache_get = [](void*, const void*, uint64_t, uint64_t*) -> const void* { return nullptr; };
   host.cache_put = [](void*, const void*, uint64_t, const void*, uint64_t) {};
-  if (GetParam().minor >= 2) expected |= 2;
-#endif
-#if CDL_ABI_MINOR >= 3
-  host.later_3 = [](void* context, uint64_t value) { return context == &said ? value + 3 : 0; };
-  if (GetParam().minor >= 3) expected |= 4;
+  if (GetParam().minor >= 3) expected |= 2;
 #endif
 #if CDL_ABI_MINOR >= 4
   host.later_4 = [](void* context, uint64_t value) { return context == &said ? value + 4 : 0; };
-  if (GetParam().minor >= 4) expected |= 8;
+  if (GetParam().minor >= 4) expected |= 4;
+#endif
+#if CDL_ABI_MINOR >= 5
+  host.later_5 = [](void* context, uint64_t value) { return context == &said ? value + 5 : 0; };
+  if (GetParam().minor >= 5) expected |= 8;
 #endif
   auto plugin = Plugin::load(GetParam().path);
   ASSERT_TRUE(plugin);
@@ -208,15 +208,15 @@ TEST_P(Skew, CapabilitiesOfAnyLengthAreRead) {
   ASSERT_TRUE(device) << device.status().message();
   const cdl_capabilities_t& given = *(*plugin)->table().device_capabilities((*device)->handle());
   EXPECT_EQ(given.header.minor, GetParam().minor);
-  const uint32_t more = 8u * static_cast<uint32_t>(std::max(0, GetParam().minor - 2));
+  const uint32_t more = 8u * static_cast<uint32_t>(std::max(0, GetParam().minor - 3));
   EXPECT_EQ(given.row_stride, CDL_OLDEST_cdl_row_t + more);
   EXPECT_EQ(given.atom_stride, CDL_OLDEST_cdl_atom_t + more);
-#if CDL_ABI_MINOR >= 3
-  if (GetParam().minor >= 3) {
-    ASSERT_TRUE(CDL_HAS(&given, later_3));
-    EXPECT_EQ(given.later_3, 33u);
+#if CDL_ABI_MINOR >= 4
+  if (GetParam().minor >= 4) {
+    ASSERT_TRUE(CDL_HAS(&given, later_4));
+    EXPECT_EQ(given.later_4, 44u);
   } else {
-    EXPECT_FALSE(CDL_HAS(&given, later_3));
+    EXPECT_FALSE(CDL_HAS(&given, later_4));
   }
 #endif
   capabilities::InstrDesc add;
@@ -268,11 +268,11 @@ TEST_P(Skew, RefusalsAreFilledAsFarAsTheHostKnows) {
   EXPECT_EQ(refusal->instr, 1u);
   EXPECT_EQ(refusal->reason, CDL_REASON_VENDOR);
   EXPECT_TRUE(refusal.isWhole());
-#if CDL_ABI_MINOR >= 3
-  EXPECT_EQ(refusal->later_3, GetParam().minor >= 3 ? 3u : 0u);
-#endif
 #if CDL_ABI_MINOR >= 4
   EXPECT_EQ(refusal->later_4, GetParam().minor >= 4 ? 4u : 0u);
+#endif
+#if CDL_ABI_MINOR >= 5
+  EXPECT_EQ(refusal->later_5, GetParam().minor >= 5 ? 5u : 0u);
 #endif
   EXPECT_EQ(compile((*device)->handle(), image.image(), constants, &executable, nullptr, nullptr),
             CDL_REFUSED);

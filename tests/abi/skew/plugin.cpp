@@ -4,11 +4,11 @@
 
 namespace {
 
-#if CDL_ABI_MINOR >= 3
-uint64_t plusThree(uint64_t value) { return value + 3; }
-#endif
 #if CDL_ABI_MINOR >= 4
 uint64_t plusFour(uint64_t value) { return value + 4; }
+#endif
+#if CDL_ABI_MINOR >= 5
+uint64_t plusFive(uint64_t value) { return value + 5; }
 #endif
 
 cdl::Status add(const cdl::Binary& op) {
@@ -26,21 +26,21 @@ cdl::Status add(const cdl::Binary& op) {
 template <class Base> class Skew : public Base {
 public:
   Skew() : Base("skew", "0.1.0") {
-    this->requireHost(0, 1);
+    this->requireHost(0, 2);
     this->claim(cdl::Profile::FP32);
     this->support(cdl::Kind::Binary, cdl::Support::EMULATED);
   }
   cdl::Status open(uint32_t) override {
     const cdl_host_t& host = this->host();
     uint64_t seen = host.log ? 1 : 0;
-#if CDL_ABI_MINOR >= 2
+#if CDL_ABI_MINOR >= 3
     seen |= host.cache_get && host.cache_put ? 2 : 0;
 #endif
-#if CDL_ABI_MINOR >= 3
-    if (host.later_3) seen |= host.later_3(host.context, 100) == 103 ? 4 : 1024;
-#endif
 #if CDL_ABI_MINOR >= 4
-    if (host.later_4) seen |= host.later_4(host.context, 100) == 104 ? 8 : 1024;
+    if (host.later_4) seen |= host.later_4(host.context, 100) == 104 ? 4 : 1024;
+#endif
+#if CDL_ABI_MINOR >= 5
+    if (host.later_5) seen |= host.later_5(host.context, 100) == 105 ? 8 : 1024;
 #endif
     if (host.log) host.log(host.context, 1, ("services " + std::to_string(seen)).c_str());
     return cdl::ok();
@@ -78,7 +78,7 @@ public:
   }
 };
 
-#if CDL_ABI_MINOR >= 3
+#if CDL_ABI_MINOR >= 4
 cdl_code_t (*compileOfTheLayer)(cdl_device_t*, const cdl_image_t*, const void* const*,
                                 cdl_executable_t**, cdl_refusal_t*, cdl_error_t*);
 
@@ -86,9 +86,9 @@ cdl_code_t (*compileOfTheLayer)(cdl_device_t*, const cdl_image_t*, const void* c
 cdl_code_t compile(cdl_device_t* device, const cdl_image_t* image, const void* const* constants,
                    cdl_executable_t** executable, cdl_refusal_t* refusal, cdl_error_t* error) {
   const cdl_code_t code = compileOfTheLayer(device, image, constants, executable, refusal, error);
-  if (code == CDL_REFUSED && refusal && CDL_HAS(refusal, later_3)) refusal->later_3 = 3;
-#if CDL_ABI_MINOR >= 4
   if (code == CDL_REFUSED && refusal && CDL_HAS(refusal, later_4)) refusal->later_4 = 4;
+#if CDL_ABI_MINOR >= 5
+  if (code == CDL_REFUSED && refusal && CDL_HAS(refusal, later_5)) refusal->later_5 = 5;
 #endif
   return code;
 }
@@ -110,18 +110,18 @@ const cdl_capabilities_t* capabilities(cdl_device_t*) {
     row.flags = CDL_ROW_DYNAMIC_LOOPS;
     row.first_atom = 0, row.atoms = 1;
     rows.insert(rows.begin(), row);
-#if CDL_ABI_MINOR >= 3
-    for (cdl_row_t& any : rows) any.later_3 = ~uint64_t(0);
-    small.later_3 = ~uint64_t(0);
+#if CDL_ABI_MINOR >= 4
+    for (cdl_row_t& any : rows) any.later_4 = ~uint64_t(0);
+    small.later_4 = ~uint64_t(0);
 #endif
     cdl_capabilities_t longer = layer;
     longer.rows = rows.data(), longer.row_count = static_cast<uint32_t>(rows.size());
     longer.atoms = &small, longer.atom_count = 1, longer.atom_stride = sizeof small;
-#if CDL_ABI_MINOR >= 3
-    longer.later_3 = 33;
-#endif
 #if CDL_ABI_MINOR >= 4
     longer.later_4 = 44;
+#endif
+#if CDL_ABI_MINOR >= 5
+    longer.later_5 = 55;
 #endif
     return longer;
   }();
@@ -132,15 +132,15 @@ cdl_code_t query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) 
   const cdl_code_t code = cdl::detail::Entry<Backend>::query(host, out, error);
   if (code != CDL_OK) return code;
   out->device_capabilities = capabilities;
-#if CDL_ABI_MINOR >= 3
+#if CDL_ABI_MINOR >= 4
 #if SKEW_DOOR == 2
   compileOfTheLayer = out->compile;
   out->compile = compile;
 #endif
-  if (CDL_HAS(out, later_3)) out->later_3 = plusThree;
-#endif
-#if CDL_ABI_MINOR >= 4
   if (CDL_HAS(out, later_4)) out->later_4 = plusFour;
+#endif
+#if CDL_ABI_MINOR >= 5
+  if (CDL_HAS(out, later_5)) out->later_5 = plusFive;
 #endif
   return CDL_OK;
 }

@@ -1,6 +1,7 @@
 // candela opt: passes on the text of an IR.
 #include <algorithm>
 
+#include "core/compiler/driver/packing.h"
 #include "core/compiler/graph/passes/passes.h"
 #include "core/compiler/program/passes/passes.h"
 #include "core/compiler/program/passes/schedule/lifetimes.h"
@@ -67,6 +68,7 @@ struct DeviceOfPasses {
       const capabilities::Target& whole = devices[0]->target();
       if (devices[0]->compiles()) nativeOnly = whole.nativeOnly();
       context.target = nativeOnly ? &*nativeOnly : &whole;
+      context.packer = driver::packerOf(devices[0]);
       context.machine = program::passes::tile::machineOf(whole);
     }
     if (!options.tile.empty()) context.machine = machineOf(options);
@@ -180,7 +182,8 @@ void addOpt(CLI::App& app, Console& console) {
   command
       ->add_option(
           "--backend", arguments->device.backends,
-          "for passes of programs that ask a device, which join-movement and tile do: its backend")
+          "for passes of programs that ask a device, which join-movement, pack and tile do: its "
+          "backend")
       ->type_name("B");
   arguments->device.addTilingTo(command);
   command->add_flag("--list", arguments->list,

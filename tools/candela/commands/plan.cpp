@@ -266,7 +266,7 @@ Json partJson(const PlannedPart& part) {
 void printOverflow(const PlannedModel& model, const driver::Overflow& overflow, Console& console) {
   const lowering::partition::Demand& demand = overflow.demand;
   console.print("does not fit on {}: it takes {}, there are {}\n", model.backends[overflow.target],
-                demand.text(), overflow.capacityBytes);
+                demand.text(), overflow.capacity.text());
   console.print("  {} take turns, and each run streams {} bytes of constants\n",
                 plural(overflow.parts, "partition"), overflow.streamedBytes);
 }
@@ -278,7 +278,8 @@ Json overflowsJson(const PlannedModel& model) {
                     {"constants", overflow.demand.constants},
                     {"values", overflow.demand.values},
                     {"arena", overflow.demand.arena},
-                    {"capacity", overflow.capacityBytes},
+                    {"capacity", overflow.capacity.bytes},
+                    {"constant_capacity", overflow.capacity.constants.value_or(0)},
                     {"partitions", overflow.parts},
                     {"streamed_bytes", overflow.streamedBytes}});
   return list;

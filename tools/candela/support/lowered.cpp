@@ -40,12 +40,10 @@ LoweredModel lowerModel(const ModelOptions& options, driver::CompileOptions comp
     if (device->compiles()) nativeOnly.push_back(device->target().nativeOnly());
     targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
     lowered.backends.push_back(device->id());
-    compile.memory.push_back(driver::memoryLimitOf(*device));
   }
-  for (const auto& device : devices)
-    lowered.bandBytes.push_back(options.noGroups ? 0 : driver::bandBytesOf(*device));
-  for (const auto& device : devices) compile.deviceCosts.push_back(driver::costsOf(device));
-  compile.bandBytes = lowered.bandBytes;
+  compile.groups = !options.noGroups;
+  for (const auto& device : devices) driver::addDevice(device, compile);
+  lowered.bandBytes = compile.bandBytes;
   targets.push_back(&driver::hostTarget());
   lowered.backends.push_back("soft");
   lowered.placed.targets = lowered.backends;

@@ -152,8 +152,16 @@ public:
           block == std::string::npos ? 0
                                      : static_cast<uint32_t>(std::stoul(step.substr(block + 1)));
     }
-    layouts_.push_back(record);
-    return static_cast<uint16_t>(layouts_.size() - 1);
+    return addLayout(record, "");
+  }
+  /// A layout of constants of this rank that only the backend knows: what Backend::packConstant
+  /// writes for `name`, a literal. A row for native() below that asks it of an operand is taken
+  /// beside one that takes the operand as it is, where that is a constant.
+  uint16_t opaqueLayout(const char* name, int rank) {
+    cdl_layout_t record{};
+    record.logical_rank = static_cast<uint8_t>(rank);
+    record.opaque = 1;
+    return addLayout(record, name);
   }
   /// An additional NATIVE row on these layouts (0: row-major) of the operands, then of the results,
   /// where all atoms hold. Atoms see dims as they lie in memory. What takes ROW_STRIDED may be
@@ -215,7 +223,8 @@ public:
                                 spaceNames_.data(),
                                 engines_,
                                 flags_,
-                                tiling_ ? &*tiling_ : nullptr};
+                                tiling_ ? &*tiling_ : nullptr,
+                                layoutNames_.data()};
     return &built_;
   }
 
@@ -227,6 +236,12 @@ private:
     uint64_t steps = 0;
     bool hasPrologue = false;
   };
+
+  uint16_t addLayout(const cdl_layout_t& record, const char* name) {
+    layouts_.push_back(record);
+    layoutNames_.push_back(name);
+    return static_cast<uint16_t>(layouts_.size() - 1);
+  }
 
   static uint16_t id(Kind kind) { return static_cast<uint16_t>(kind); }
 
@@ -278,6 +293,7 @@ private:
   std::vector<Extra> extra_;
   std::vector<cdl_row_t> rows_;
   std::vector<cdl_layout_t> layouts_{cdl_layout_t{}};
+  std::vector<const char*> layoutNames_{""};
   std::vector<cdl_atom_t> atoms_;
   std::vector<cdl_space_t> spaces_;
   std::vector<const char*> spaceNames_;

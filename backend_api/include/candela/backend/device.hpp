@@ -36,6 +36,19 @@ struct Memory {
   void* base = nullptr; // the whole allocation, when the default memoryCreate made it
 };
 
+/// Where the bytes of a stored executable or of a packed constant go.
+class Writer {
+public:
+  explicit Writer(const cdl_writer_t& writer) : writer_(writer) {}
+  Status write(const void* data, uint64_t bytes) const {
+    if (writer_.write(writer_.context, data, bytes)) return ok();
+    return error(CDL_IO, text(bytes, " bytes could not be written"));
+  }
+
+private:
+  const cdl_writer_t& writer_;
+};
+
 class Backend;
 namespace detail {
 struct Slots;
@@ -214,6 +227,15 @@ public:
     (void)bytes;
     memory.data = data;
     return ok();
+  }
+  /// Writes a constant in the opaque layout of this name (Capabilities::opaqueLayout), in any
+  /// length: the content of its buffer from then on, whose operand keeps its dims. The same bytes
+  /// at every call. UNSUPPORTED where there is no such layout, or not for these dims or this type:
+  /// the constant stays as it is. Called when a model is compiled.
+  virtual Status packConstant(const std::string& layout, const Operand& constant,
+                              const Writer& to) {
+    (void)constant, (void)to;
+    return unsupported("this backend packs no constants in layout '" + layout + "'");
   }
   virtual Status memoryWrite(Memory& to, uint64_t offset, const void* from, uint64_t bytes) {
     if (bytes) std::memcpy(static_cast<char*>(to.data) + offset, from, bytes);

@@ -46,19 +46,6 @@ template <class F> Status forEachInstr(const cdl_image_t* image, F&& body) {
   return ok();
 }
 
-/// Where the bytes of a stored executable go.
-class Writer {
-public:
-  explicit Writer(const cdl_writer_t& writer) : writer_(writer) {}
-  Status write(const void* data, uint64_t bytes) const {
-    if (writer_.write(writer_.context, data, bytes)) return ok();
-    return error(CDL_IO, text(bytes, " bytes of a stored executable could not be written"));
-  }
-
-private:
-  const cdl_writer_t& writer_;
-};
-
 /// What compile made of one Program. Executions are re-entrant: no state but in the bindings.
 class Executable {
 public:

@@ -34,6 +34,7 @@ CDL_X(memoryRead)
 CDL_X(memoryCopy)
 CDL_X(address)
 CDL_X(queueCreate)
+CDL_X(packConstant)
 #undef CDL_X
 
 /// Memory of B is the host's, as it is.
@@ -139,6 +140,20 @@ struct Slots {
     target->bytes = bytes;
     if (made) *memory = reinterpret_cast<cdl_memory_t*>(made.release());
     return status;
+  }
+
+  static Status packConstant(cdl_device_t* device, const char* layout, const void* data,
+                             const cdl_view_t* view, const cdl_writer_t* writer) {
+    if (Status lost = of(device)->lost(); !lost.isOk()) return lost;
+    Operand constant;
+    constant.rank = view->rank;
+    std::copy_n(view->dims, view->rank, constant.dims.begin());
+    std::copy_n(view->strides, view->rank, constant.strides.begin());
+    constant.elem = view->elem;
+    constant.role = CDL_ROLE_CONSTANT;
+    const int64_t bit = view->offset * cdl_elem_bits(view->elem);
+    constant.data = const_cast<char*>(static_cast<const char*>(data) + bit / 8);
+    return of(device)->packConstant(layout, constant, Writer(*writer));
   }
 
   static Status queueCreate(cdl_device_t* device, cdl_queue_t** queue) {
@@ -391,6 +406,7 @@ template <class B> struct Entry : Slots {
     t.queue_copy = Slot<queueCopy>::call;
     t.queue_signal = Slot<queueSignal>::call;
     t.queue_wait = Slot<queueWait>::call;
+    t.pack_constant = Keeps_packConstant<B>::value ? nullptr : Slot<packConstant>::call;
     t.cancel = Keeps_queueCreate<B>::value ? nullptr : Slot<cancel>::call;
     t.profile_begin = Slot<profileBegin>::call;
     t.profile_end = Slot<profileEnd>::call;

@@ -108,6 +108,12 @@ public:
     return resolve(*cdl_get_output(image_, instr_, i));
   }
   Operand y() const { return output(0); }
+  /// The name of the opaque layout of an operand, whose `data` Backend::packConstant wrote; ""
+  /// where it lies otherwise.
+  const char* layoutName(const Operand& operand) const {
+    if (!operand.layout) return "";
+    return cdl_get_string(image_, cdl_get_layout(image_, operand.layout)->name);
+  }
   /// Where a device with a clock of its own adds the time of this instruction; null while nobody
   /// asks.
   Timings* timings() const { return addresses_ ? addresses_->timings() : nullptr; }

@@ -82,7 +82,7 @@ std::vector<RowLayouts> layoutsOfRows(Node& node, const capabilities::Target& ta
     bool fits = fitsIn(option.result, *node.result()), isPlainRow = option.result.isRowMajor();
     for (size_t i = 0; i < operands; ++i) {
       // behind the first two the node counts its operands in its own way
-      if (row.layouts[i] == 0) continue;
+      if (row.layouts[i] == 0 || target.layouts()[row.layouts[i]].opaque) continue;
       option.operands[i] = layoutOf(target, row.layouts[i]);
       fits = fits && node.operand(i) && fitsIn(option.operands[i], *node.operand(i));
       isPlainRow = false;

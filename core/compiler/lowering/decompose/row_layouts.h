@@ -19,7 +19,8 @@ bool takesOn(graph::Node& node, const capabilities::Target& target, const RowLay
 graph::Layout layoutOf(const capabilities::Target& target, uint16_t index);
 
 /// By the rows of the node's instruction, in their order: those that are not row-major throughout
-/// and that the target takes natively.
+/// and that the target takes natively. What they ask of constants in opaque layouts is left to the
+/// pass `pack` of Programs.
 std::vector<RowLayouts> layoutsOfRows(graph::Node& node, const capabilities::Target& target);
 
 /// The node alone in a graph, its constants with it, so that a decomposition meets what it will

@@ -9,6 +9,20 @@ namespace candela::lowering::emit {
 
 using graph::OpKind;
 
+std::vector<program::Space> spacesOf(const capabilities::Target& target) {
+  std::vector<program::Space> spaces;
+  for (const auto& [name, space] : target.spaces())
+    spaces.push_back({.name = name,
+                      .hostMapped = (space.flags & CDL_SPACE_HOST_MAPPED) != 0,
+                      .local = (space.flags & CDL_SPACE_LOCAL) != 0,
+                      .capacityBytes = space.capacity_bytes,
+                      .alignment = space.alignment,
+                      .banks = space.banks,
+                      .forConstants = (space.flags & CDL_SPACE_CONSTANTS) != 0});
+  if (spaces.empty()) spaces.push_back({"host"});
+  return spaces;
+}
+
 Result<program::Program> Emitter::run() {
   program_.name = graph_->name;
   declareSpaces();
@@ -16,6 +30,7 @@ Result<program::Program> Emitter::run() {
   CDL_TRY(declareValues());
   CDL_TRY(emitNodes());
   finishOutputs();
+  program::placeConstants(program_);
   program::rebuildWaits(program_);
   if (Status status = program::verify(program_); !status)
     return Status(Code::internal, "emit: " + status.message());
@@ -24,14 +39,7 @@ Result<program::Program> Emitter::run() {
 
 void Emitter::declareSpaces() {
   program_.engines = target_.engines();
-  if (target_.spaces().empty()) return;
-  program_.spaces.clear();
-  for (const capabilities::Target::SpaceInfo& info : target_.spaces()) {
-    const bool hostMapped = info.space.flags & CDL_SPACE_HOST_MAPPED,
-               local = info.space.flags & CDL_SPACE_LOCAL;
-    program_.spaces.push_back({info.name, hostMapped, local, info.space.capacity_bytes,
-                               info.space.alignment, info.space.banks});
-  }
+  program_.spaces = spacesOf(target_);
 }
 
 uint32_t Emitter::declare(const std::string& name, const graph::TensorType& type,

@@ -9,6 +9,9 @@ namespace candela::lowering::emit {
 /// The op of the origin of a conversion between layouts, by which reports count them.
 inline constexpr std::string_view kLayoutOrigin = "layout";
 
+/// The memory of a target, as Programs for it have it; the host's where it declares none.
+std::vector<program::Space> spacesOf(const capabilities::Target& target);
+
 /// Graph -> Program for one target. Every node must be one that emits: a lowered form (affine,
 /// place, take, ...), an elementwise op with an instruction, an alias (reshape), or a composite
 /// whose instruction the target claims. Quantization leaves the types here. Buffers are unplaced;

@@ -10,20 +10,34 @@ std::string Demand::text() const {
                      arena);
 }
 
+double Capacity::load(const Demand& demand) const {
+  const auto share = [](uint64_t taken, uint64_t there) {
+    return there ? static_cast<double>(taken) / static_cast<double>(there) : 0.0;
+  };
+  if (!constants) return share(demand.total(), bytes);
+  return std::max(share(demand.working(), bytes), share(demand.constants, *constants));
+}
+
+std::string Capacity::text() const {
+  const std::string most = bytes ? std::to_string(bytes) : "no limit";
+  if (constants.value_or(0) == 0) return most;
+  return fmt::format("{} and {} for constants", most, *constants);
+}
+
 namespace {
 
 class Fitter {
 public:
   Fitter(const graph::Graph& graph, std::span<const capabilities::Target* const> targets,
-         std::span<const uint64_t> capacities, const Measure& measure)
+         std::span<const Capacity> capacities, const Measure& measure)
       : graph_(graph), targets_(targets), capacities_(capacities), measure_(measure) {}
 
   Status add(const Part& part) {
-    if (part.target >= capacities_.size() || capacities_[part.target] == 0) {
+    if (part.target >= capacities_.size() || !capacities_[part.target].isLimited()) {
       take(part, {});
       return Status::ok();
     }
-    return addWithin(part, Estimate{capacities_[part.target], false});
+    return addWithin(part, Estimate{capacities_[part.target].total(), false});
   }
 
   Fitting result;
@@ -35,10 +49,8 @@ private:
     bool wasCut = false;
 
     /// For the next cuts, of a part that was said to be small enough and is not.
-    uint64_t corrected(uint64_t needed, uint64_t capacity) const {
-      const double ratio =
-          std::min(0.9, static_cast<double>(capacity) / static_cast<double>(needed));
-      return static_cast<uint64_t>(static_cast<double>(mostBytes) * ratio);
+    uint64_t corrected(double load) const {
+      return static_cast<uint64_t>(static_cast<double>(mostBytes) * std::min(0.9, 1 / load));
     }
   };
 
@@ -48,10 +60,10 @@ private:
   }
 
   Status addWithin(const Part& part, const Estimate& estimate) {
-    const uint64_t capacity = capacities_[part.target];
+    const Capacity& capacity = capacities_[part.target];
     const Result<Demand> demand = measure_(part);
     if (!demand && demand.status().code() != Code::out_of_memory) return demand.status();
-    if (demand && demand->total() <= capacity) {
+    if (demand && capacity.holds(*demand)) {
       take(part, *demand);
       return Status::ok();
     }
@@ -60,9 +72,9 @@ private:
       bar(part, demand ? "needs " + demand->text() : demand.status().message());
       return Status::ok();
     }
-    const uint64_t needed = demand ? demand->total() : 2 * capacity;
+    const double load = demand ? capacity.load(*demand) : 2;
     uint64_t most =
-        estimate.wasCut ? estimate.corrected(needed, capacity) : cheapestSize(cutter, capacity);
+        estimate.wasCut ? estimate.corrected(load) : cheapestSize(cutter, capacity.total());
     Cut cut = cutter.cut(most);
     while (cut.parts.size() == 1) { // the estimate is too low
       most = most / 4 * 3;
@@ -90,7 +102,7 @@ private:
     const capabilities::Target& target = *targets_[part.target];
     const std::string memory = target.spaces().empty() ? "memory" : target.spaces()[0].name;
     const std::string why =
-        fmt::format("alone it {}, '{}' holds {}", what, memory, capacities_[part.target]);
+        fmt::format("alone it {}, '{}' holds {}", what, memory, capacities_[part.target].text());
     for (const graph::Node* node : part.nodes)
       if (node->kind != graph::OpKind::Constant)
         result.tooLarge.insert({{part.target, node->result()->name}, {why, CDL_REASON_MEMORY}});
@@ -98,7 +110,7 @@ private:
 
   const graph::Graph& graph_;
   const std::span<const capabilities::Target* const> targets_;
-  const std::span<const uint64_t> capacities_;
+  const std::span<const Capacity> capacities_;
   const Measure& measure_;
 };
 
@@ -106,7 +118,7 @@ private:
 
 Result<Fitting> fitParts(const graph::Graph& graph, const Partitioning& partitioning,
                          std::span<const capabilities::Target* const> targets,
-                         std::span<const uint64_t> capacities, const Measure& measure) {
+                         std::span<const Capacity> capacities, const Measure& measure) {
   Fitter fitter(graph, targets, capacities, measure);
   for (const Part& part : partitioning.parts) CDL_TRY(fitter.add(part));
   return std::move(fitter.result);

@@ -24,6 +24,12 @@ Result<PassReport> joinMovement(Program& program, const PassContext& context) {
   return PassReport{};
 }
 
+Result<PassReport> pack(Program& program, const PassContext& context) {
+  if (context.packer)
+    CDL_TRY(pack::packConstants(program, *context.target, context.packer).status());
+  return PassReport{};
+}
+
 Result<PassReport> simplify(Program& program, const PassContext&) {
   CDL_TRY(schedule::schedule(program, {.reorder = false}));
   return PassReport{};

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/compiler/capabilities/target.h"
+#include "core/compiler/program/passes/pack/pack.h"
 #include "core/compiler/program/passes/schedule/schedule.h"
 #include "core/compiler/program/passes/tile/tile.h"
 
@@ -14,6 +15,7 @@ struct PassContext {
   /// whose rows decide what may be read and written by other strides
   const capabilities::Target* target = nullptr;
   std::optional<tile::Machine> machine; ///< local memories to tile for
+  pack::Packer packer;                  ///< of the device; null: it packs no constants
   schedule::ScheduleOptions schedule;
   uint64_t bandBytes = 0; ///< that the values inside of a group may hold at once; 0: no groups
 };

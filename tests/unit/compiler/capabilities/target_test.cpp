@@ -86,9 +86,11 @@ TEST(Capabilities, HostileTables) {
   broken([](Table& t) { t.table.space_names = nullptr; }, "space_names is null");
   broken([](Table& t) { t.spaceNames[0] = nullptr; }, "has no name");
   broken([](Table& t) { t.spaces[0].alignment = 48; }, "alignment 48");
-  broken([](Table& t) { t.spaces[0].flags = 8; }, "space 'memory': flags 0x8 are unknown");
+  broken([](Table& t) { t.spaces[0].flags = 16; }, "space 'memory': flags 0x10 are unknown");
   broken([](Table& t) { t.spaces[0].flags = CDL_SPACE_SUMS; },
          "space 'memory' holds SUMS but is not LOCAL");
+  broken([](Table& t) { t.spaces[0].flags = CDL_SPACE_CONSTANTS; },
+         "space 'memory' is for constants but the default one");
   broken([](Table& t) { t.table.engine_count = 1000; }, "1000 engines");
   static cdl_tiling_t tiling;
   tiling = {};
@@ -265,6 +267,59 @@ TEST(Query, TheReasonIsThatOfTheClosestRow) {
   tanh.kind = CDL_KIND_UNARY;
   tanh.fn = CDL_UNARY_TANH;
   EXPECT_EQ(target->query(tanh).reason, CDL_REASON_NO_ROW);
+}
+
+/// MATMUL whose second operand lies in layout 1 or 2, opaque ones of rank 3.
+Table packing(std::vector<const char*>& names) {
+  Table table = fp32();
+  cdl_layout_t opaque{};
+  opaque.opaque = 1;
+  opaque.logical_rank = 3;
+  table.layouts.insert(table.layouts.end(), 2, opaque);
+  for (const uint16_t layout : {1, 2})
+    table.add(CDL_KIND_MATMUL, 0, {CDL_F32, CDL_F32, CDL_F32}).layouts[1] = layout;
+  table.view();
+  table.table.layout_names = names.data();
+  return table;
+}
+
+/// What a target says of B in the opaque layout of this name.
+Answer askPacked(const Target& target, const char* name) {
+  InstrDesc packed = matmul(1, 8, 8, 8);
+  packed.operands[1].layout = target.layouts()[1];
+  packed.operands[1].layoutName = name;
+  return target.query(packed);
+}
+
+TEST(Query, OpaqueLayoutsAreToldApartByTheirNames) {
+  std::vector<const char*> names{nullptr, "panels", "tiles"};
+  const Table table = packing(names);
+  const auto target = Target::fromCapabilities("acme", table.table, false);
+  ASSERT_TRUE(target.isOk()) << target.status().message();
+  EXPECT_FALSE(sameLayout(target->layouts()[1], target->layouts()[2]));
+  EXPECT_EQ(askPacked(*target, "panels").row + 1, askPacked(*target, "tiles").row);
+  const Answer unknown = askPacked(*target, "stripes");
+  EXPECT_EQ(unknown.reason, CDL_REASON_LAYOUT);
+  EXPECT_THAT(unknown.detail, HasSubstr("operand 1 is opaque 'stripes', not"));
+  EXPECT_EQ(target->query(matmul(1, 8, 8, 8)).support, Support::native) << "by the required row";
+}
+
+TEST(Capabilities, OpaqueLayoutsNeedNames) {
+  std::vector<const char*> names{nullptr, "panels", ""};
+  const Table table = packing(names);
+  const auto target = Target::fromCapabilities("acme", table.table, false);
+  ASSERT_FALSE(target.isOk());
+  EXPECT_THAT(target.status().message(), HasSubstr("layout 2 is opaque and has no name"));
+}
+
+TEST(Capabilities, RowsOnOpaqueLayoutsOfOldTablesAreNeverTaken) {
+  std::vector<const char*> names;
+  Table table = packing(names);
+  table.table.header.struct_size = offsetof(cdl_capabilities_t, layout_names);
+  const auto target = Target::fromCapabilities("acme", table.table, false);
+  ASSERT_TRUE(target.isOk()) << target.status().message();
+  EXPECT_EQ(askPacked(*target, "").reason, CDL_REASON_LAYOUT);
+  EXPECT_EQ(target->query(matmul(1, 8, 8, 8)).support, Support::native);
 }
 
 TEST(Query, Atoms) {

@@ -14,6 +14,19 @@ capabilities::OperandDesc operandOf(const Program& program, const View& view, si
   return operand;
 }
 
+cdl_layout_t recordOf(const Layout& layout) {
+  cdl_layout_t record{};
+  record.count = static_cast<uint8_t>(layout.steps.size());
+  record.logical_rank = layout.logicalRank;
+  record.pad_content = layout.padContent;
+  record.opaque = layout.opaque;
+  for (size_t i = 0; i < layout.steps.size(); ++i) {
+    record.dim[i] = layout.steps[i].dim;
+    record.factor[i] = layout.steps[i].factor;
+  }
+  return record;
+}
+
 } // namespace
 
 capabilities::InstrDesc described(const Program& program, const Instr& instr) {
@@ -38,6 +51,17 @@ capabilities::InstrDesc described(const Program& program, const Instr& instr) {
   for (size_t s = 0; s < instr.expr.size(); ++s)
     (s < instr.prologue ? desc.prologueKinds : desc.stepKinds) |= uint64_t(1) << instr.expr[s].kind;
   return desc;
+}
+
+void describeLayouts(const Instr& instr, capabilities::InstrDesc& desc) {
+  if (instr.prologue) return;
+  const size_t operands = instr.operandCount();
+  for (size_t i = 0; i < desc.operands.size(); ++i) {
+    const Layout& layout =
+        i < operands ? instr.inputs[i].layout : instr.outputs[i - operands].layout;
+    desc.operands[i].layout = recordOf(layout);
+    desc.operands[i].layoutName = layout.name;
+  }
 }
 
 } // namespace candela::program::passes::schedule

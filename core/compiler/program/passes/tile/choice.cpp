@@ -646,30 +646,11 @@ bool hasDenseRow(const capabilities::Target& target, const Instr& instr) {
   });
 }
 
-cdl_layout_t recordOf(const Layout& layout) {
-  cdl_layout_t record{};
-  record.count = static_cast<uint8_t>(layout.steps.size());
-  record.logical_rank = layout.logicalRank;
-  record.pad_content = layout.padContent;
-  record.opaque = layout.opaque;
-  for (size_t i = 0; i < layout.steps.size(); ++i) {
-    record.dim[i] = layout.steps[i].dim;
-    record.factor[i] = layout.steps[i].factor;
-  }
-  return record;
-}
-
 /// How the target does the instruction, whose operands lie as their views say.
 capabilities::Support supportOf(const Program& program, const Instr& instr,
                                 const capabilities::Target& target) {
   capabilities::InstrDesc desc = schedule::described(program, instr);
-  if (!instr.prologue) {
-    const size_t operands = instr.operandCount();
-    for (size_t i = 0; i < operands; ++i)
-      desc.operands[i].layout = recordOf(instr.inputs[i].layout);
-    for (size_t i = 0; i < instr.outputs.size(); ++i)
-      desc.operands[operands + i].layout = recordOf(instr.outputs[i].layout);
-  }
+  schedule::describeLayouts(instr, desc);
   return target.query(desc).support;
 }
 

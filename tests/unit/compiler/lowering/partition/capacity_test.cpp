@@ -55,10 +55,14 @@ Result<Demand> demandOf(const Part& part) {
   return demand;
 }
 
-class Capacity : public testing::Test {
+class FitParts : public testing::Test {
 protected:
-  Result<Fitting> fit(const Graph& graph, uint64_t capacity, const Measure& measure = demandOf) {
-    const uint64_t capacities[] = {capacity};
+  Result<Fitting> fit(const Graph& graph, uint64_t bytes, const Measure& measure = demandOf) {
+    return fit(graph, Capacity{bytes, {}}, measure);
+  }
+  Result<Fitting> fit(const Graph& graph, const Capacity& capacity,
+                      const Measure& measure = demandOf) {
+    const Capacity capacities[] = {capacity};
     return fitParts(graph, inOnePart(graph), targets_, capacities, measure);
   }
 
@@ -79,7 +83,7 @@ void expectConsecutive(const Graph& graph, const std::vector<Part>& parts) {
       }
 }
 
-TEST_F(Capacity, LeavesWhatFits) {
+TEST_F(FitParts, LeavesWhatFits) {
   const Graph graph = chain(6);
   const Result<Fitting> fitting = fit(graph, 8 * kBytes);
   ASSERT_TRUE(fitting.isOk()) << fitting.status().message();
@@ -88,7 +92,7 @@ TEST_F(Capacity, LeavesWhatFits) {
   EXPECT_EQ(fitting->demands[0].total(), 8 * kBytes);
 }
 
-TEST_F(Capacity, WithoutALimitAsksNobody) {
+TEST_F(FitParts, WithoutALimitAsksNobody) {
   const Graph graph = chain(6);
   const Result<Fitting> fitting = fit(
       graph, 0, [](const Part&) -> Result<Demand> { return failure(Code::internal, "was asked"); });
@@ -96,7 +100,7 @@ TEST_F(Capacity, WithoutALimitAsksNobody) {
   EXPECT_EQ(fitting->parts.size(), 1u);
 }
 
-TEST_F(Capacity, CutsIntoPartsThatFit) {
+TEST_F(FitParts, CutsIntoPartsThatFit) {
   const Graph graph = chain(16);
   for (const uint64_t matrices : {3, 4, 6, 9, 17}) {
     const Result<Fitting> fitting = fit(graph, matrices * kBytes);
@@ -108,7 +112,22 @@ TEST_F(Capacity, CutsIntoPartsThatFit) {
   }
 }
 
-TEST_F(Capacity, NamesWhatDoesNotFitAlone) {
+TEST_F(FitParts, LooksAtAMemoryForConstantsForItself) {
+  const Graph graph = chain(16);
+  for (const uint64_t matrices : {1, 2, 5}) {
+    const Result<Fitting> fitting = fit(graph, Capacity{2 * kBytes, matrices * kBytes});
+    ASSERT_TRUE(fitting.isOk()) << fitting.status().message();
+    EXPECT_TRUE(fitting->tooLarge.empty());
+    EXPECT_GE(fitting->parts.size(), 16 / matrices);
+    expectConsecutive(graph, fitting->parts);
+    for (const Demand& demand : fitting->demands) EXPECT_LE(demand.constants, matrices * kBytes);
+  }
+  const Result<Fitting> whole = fit(graph, Capacity{2 * kBytes, 0});
+  ASSERT_TRUE(whole.isOk()) << whole.status().message();
+  EXPECT_EQ(whole->parts.size(), 1u) << "constants have no limit, and the rest fits";
+}
+
+TEST_F(FitParts, NamesWhatDoesNotFitAlone) {
   const Graph graph = chain(2);
   const Result<Fitting> fitting = fit(graph, 2 * kBytes);
   ASSERT_TRUE(fitting.isOk()) << fitting.status().message();
@@ -119,7 +138,7 @@ TEST_F(Capacity, NamesWhatDoesNotFitAlone) {
   EXPECT_THAT(bar.why, HasSubstr("holds 32768"));
 }
 
-TEST_F(Capacity, GoesOnCuttingWhereEstimatesAreTooLow) {
+TEST_F(FitParts, GoesOnCuttingWhereEstimatesAreTooLow) {
   const Graph graph = chain(12);
   // Thrice of what the graph says of its constants, as a layout with much padding would be.
   const Result<Fitting> fitting = fit(graph, 6 * kBytes, [](const Part& part) {
@@ -133,7 +152,7 @@ TEST_F(Capacity, GoesOnCuttingWhereEstimatesAreTooLow) {
   expectConsecutive(graph, fitting->parts);
 }
 
-TEST_F(Capacity, APlanThatDoesNotExistIsTooLarge) {
+TEST_F(FitParts, APlanThatDoesNotExistIsTooLarge) {
   const Graph graph = chain(4);
   const Result<Fitting> fitting = fit(graph, 100 * kBytes, [](const Part& part) -> Result<Demand> {
     if (part.nodes.size() > 4) return failure(Code::out_of_memory, "no plan");
@@ -145,7 +164,7 @@ TEST_F(Capacity, APlanThatDoesNotExistIsTooLarge) {
   for (const Part& part : fitting->parts) EXPECT_LE(part.nodes.size(), 4u);
 }
 
-TEST_F(Capacity, OtherFailuresAreFailures) {
+TEST_F(FitParts, OtherFailuresAreFailures) {
   const Graph graph = chain(4);
   const Result<Fitting> fitting = fit(graph, kBytes, [](const Part&) -> Result<Demand> {
     return failure(Code::unsupported, "something else");
@@ -155,7 +174,7 @@ TEST_F(Capacity, OtherFailuresAreFailures) {
 
 // Graphs of additions, any value with any, cut at any size: every value that crosses comes from an
 // earlier part.
-TEST_F(Capacity, RandomGraphsHaveNoCycles) {
+TEST_F(FitParts, RandomGraphsHaveNoCycles) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
     Graph graph;
