@@ -1,4 +1,4 @@
-// The entry, the devices, and what this backend says of itself.
+// The devices, and what the backend of primitives says of itself.
 #include "opencl.hpp"
 
 namespace {
@@ -63,9 +63,9 @@ template <class T> T deviceValue(cl_device_id device, cl_device_info what) {
 
 } // namespace
 
-OpenCl::OpenCl() : PrimitiveBackend("opencl", "0.1.0") {
+OpenCl::OpenCl() : PrimitiveBackend("opencl", kVersion) {
   using cdl::Kind;
-  describe("devices with OpenCL 1.2, by shape-generic kernels");
+  describe("devices with OpenCL 1.2, instruction by instruction");
   option("device", "which one: its number, or a part of its name", "string", "");
   option("platform", "of which platform: its number, or a part of its name", "string", "");
   option("rung",
@@ -112,5 +112,3 @@ cdl::Status OpenCl::open(uint32_t index) {
   if (options().get("rung") == "b2") claimOptional();
   return cdl::ok();
 }
-
-CDL_BACKEND(OpenCl)

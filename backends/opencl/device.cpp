@@ -89,11 +89,15 @@ void OpenCl::memoryDestroy(cdl::Memory& memory) {
   memories_.erase(reinterpret_cast<uintptr_t>(memory.data));
 }
 
-cl_mem OpenCl::memoryAt(const void* address) {
-  const auto after = memories_.upper_bound(reinterpret_cast<uintptr_t>(address));
+Located OpenCl::located(const void* address) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  const auto after = memories_.upper_bound(at);
   if (after == memories_.begin()) throw cdl::BadAccess("an address of no memory");
-  return std::prev(after)->second.get();
+  const auto found = std::prev(after);
+  return {found->second.get(), at - found->first};
 }
+
+cl_mem OpenCl::memoryAt(const void* address) { return located(address).memory; }
 
 cdl::Status OpenCl::memoryWrite(cdl::Memory& to, uint64_t offset, const void* from,
                                 uint64_t bytes) {

@@ -13,13 +13,13 @@ uint64_t hashOf(const void* data, size_t bytes) { // FNV-1a
   return hash;
 }
 
+} // namespace
+
 const char* sourceText(const std::string& name) {
   for (const Source* source = kSources; source->name; ++source)
     if (name == source->name) return source->text;
   throw std::logic_error("no kernels named " + name);
 }
-
-} // namespace
 
 std::string OpenCl::deviceText(cl_device_info what) const {
   char text[512] = "";
@@ -61,13 +61,12 @@ void OpenCl::putIntoCache(const std::string& key, cl_program program) {
   host().cache_put(host().context, key.data(), key.size(), stored.data(), stored.size());
 }
 
-cdl::Status OpenCl::buildProgram(const std::string& source, const std::string& options,
-                                 Program& program) {
-  const std::string text = std::string(sourceText("common")) + sourceText(source);
-  const std::string all = "-cl-std=CL1.2 -DLOCAL=" + std::to_string(kLocal) + options;
+cdl::Status OpenCl::buildProgram(const std::string& what, const std::string& text,
+                                 const std::string& options, Program& program) {
+  const std::string all = "-cl-std=CL1.2" + options;
   const std::string key =
-      cdl::text(name(), " ", version(), " ", source, " ", hashOf(text.data(), text.size()), " ",
-                all, " on ", deviceText(CL_DEVICE_NAME), " ", deviceText(CL_DEVICE_VERSION), " ",
+      cdl::text(name(), " ", version(), " ", what, " ", hashOf(text.data(), text.size()), " ", all,
+                " on ", deviceText(CL_DEVICE_NAME), " ", deviceText(CL_DEVICE_VERSION), " ",
                 deviceText(CL_DRIVER_VERSION));
   program = programOfCache(key, all);
   if (program.get()) return cdl::ok();
@@ -82,8 +81,7 @@ cdl::Status OpenCl::buildProgram(const std::string& source, const std::string& o
     size_t size = 0;
     clGetProgramBuildInfo(made.get(), device_, CL_PROGRAM_BUILD_LOG, log.size(), &log[0], &size);
     log.resize(std::min(log.size(), size ? size - 1 : 0));
-    return check(code,
-                 cdl::text("kernels of ", source, ".cl with", options, " do not build: ", log));
+    return check(code, cdl::text("kernels of ", what, " with", options, " do not build: ", log));
   }
   putIntoCache(key, made.get());
   program = std::move(made);
@@ -95,7 +93,11 @@ cdl::Status OpenCl::kernel(const Launch& launch, cl_kernel* kernel) {
   if (!known.get()) {
     Program& program = programs_[launch.source + launch.options];
     if (!program.get())
-      if (cdl::Status status = buildProgram(launch.source, launch.options, program); !status.isOk())
+      if (cdl::Status status =
+              buildProgram(cdl::text(launch.source, ".cl"),
+                           std::string(sourceText("common")) + sourceText(launch.source),
+                           cdl::text(" -DLOCAL=", kLocal, launch.options), program);
+          !status.isOk())
         return status;
     cl_int code = CL_SUCCESS;
     known = Kernel(clCreateKernel(program.get(), launch.kernel, &code));
@@ -144,10 +146,7 @@ cdl::Status OpenCl::run(const cdl::Op& op, Launch launch) {
   if (status = this->kernel(launch, &kernel); !status.isOk()) return status;
 
   for (const auto& [at, operand] : launch.offsets) {
-    const auto after = memories_.upper_bound(reinterpret_cast<uintptr_t>(operand->data));
-    if (after == memories_.begin()) throw cdl::BadAccess("an address of no memory");
-    launch.numbers[at] =
-        static_cast<int64_t>(reinterpret_cast<uintptr_t>(operand->data) - std::prev(after)->first);
+    launch.numbers[at] = static_cast<int64_t>(located(operand->data).offset);
   }
   cl_int code = CL_SUCCESS;
   const Buffer numbers(clCreateBuffer(context_.get(), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
@@ -163,10 +162,14 @@ cdl::Status OpenCl::run(const cdl::Op& op, Launch launch) {
   }
   if (status = check(code, cdl::text("argument ", arg - 1, " of ", launch.kernel)); !status.isOk())
     return status;
-  const size_t local = kLocal,
-               global = (static_cast<size_t>(launch.items) + local - 1) / local * local;
+  return enqueue(kernel, static_cast<size_t>(launch.items), kLocal, launch.kernel);
+}
+
+cdl::Status OpenCl::enqueue(cl_kernel kernel, size_t items, size_t local,
+                            const std::string& doing) {
+  const size_t global = (items + local - 1) / local * local;
   cl_event event = nullptr;
-  code =
+  const cl_int code =
       clEnqueueNDRangeKernel(queue_.get(), kernel, 1, nullptr, &global, &local, 0, nullptr, &event);
-  return submitted(code, event, launch.kernel);
+  return submitted(code, event, doing);
 }

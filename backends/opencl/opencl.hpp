@@ -33,12 +33,15 @@ using Kernel = Handle<cl_kernel, clReleaseKernel>;
 using Buffer = Handle<cl_mem, clReleaseMemObject>;
 using Event = Handle<cl_event, clReleaseEvent>;
 
+constexpr const char* kVersion = "0.2.0";
+
 /// A source file of kernels, embedded by CMake.
 struct Source {
   const char* name;
   const char* text;
 };
 extern const Source kSources[];
+const char* sourceText(const std::string& name);
 
 /// What a kernel of ours is called with: numbers, and the memory that its pointers begin in.
 struct Launch {
@@ -60,6 +63,12 @@ struct Launch {
 /// The element types of a product of operands of `elem` by weights, as options of the compiler.
 /// Sums of integers are unsigned, since they wrap.
 const char* productTypes(uint8_t elem);
+
+/// A place in the memory of a device.
+struct Located {
+  cl_mem memory;
+  uint64_t offset;
+};
 
 class OpenCl : public cdl::PrimitiveBackend {
 public:
@@ -97,6 +106,19 @@ public:
   cdl::Status conv2d(const cdl::Conv2d& op) override;
   cdl::Status pool2d(const cdl::Pool2d& op) override;
 
+  // What programs need, too.
+  /// Builds a text of kernels, or takes its binary from the cache; `what` names it in errors.
+  cdl::Status buildProgram(const std::string& what, const std::string& text,
+                           const std::string& options, Program& program);
+  /// Where an address that the host was given lies. Under mutex().
+  Located located(const void* address);
+  /// Puts a kernel whose arguments are set into the queue. Under mutex().
+  cdl::Status enqueue(cl_kernel kernel, size_t items, size_t local, const std::string& doing);
+  /// OK, or what an error of OpenCL means here. A lost device stays lost.
+  cdl::Status check(cl_int code, const std::string& doing);
+  cdl::Status alive() const;
+  std::mutex& mutex() { return mutex_; }
+
 private:
   void claimOptional();
   cdl::Status map(const cdl::Op& op);
@@ -106,16 +128,12 @@ private:
   cdl::Status claimed(uint16_t kind, uint16_t fn, const std::vector<uint8_t>& elems);
   /// Puts one kernel into the queue, for an instruction that a row claims.
   cdl::Status run(const cdl::Op& op, Launch launch);
-  cdl::Status buildProgram(const std::string& source, const std::string& options, Program& program);
   Program programOfCache(const std::string& key, const std::string& options);
   void putIntoCache(const std::string& key, cl_program program);
   cdl::Status kernel(const Launch& launch, cl_kernel* kernel);
   cl_mem memoryAt(const void* address);
   std::string deviceText(cl_device_info what) const;
 
-  /// OK, or what an error of OpenCL means here. A lost device stays lost.
-  cdl::Status check(cl_int code, const std::string& doing);
-  cdl::Status alive() const;
   cdl::Status submitted(cl_int code, cl_event event, const std::string& doing);
 
   cl_device_id device_ = nullptr;

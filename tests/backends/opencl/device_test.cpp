@@ -98,7 +98,7 @@ TEST(OpenClCache, KeepsBinariesAndMendsDamagedOnes) {
   EXPECT_EQ(cache.hits, 1);
   EXPECT_EQ(cache.puts, 1) << "what the cache held was built anew";
   ASSERT_EQ(cache.entries.size(), 1u);
-  EXPECT_THAT(cache.entries.begin()->first, HasSubstr("opencl 0.1.0 map "));
+  EXPECT_THAT(cache.entries.begin()->first, HasSubstr("opencl 0.2.0 map.cl "));
   cache.entries.begin()->second.resize(100);
   run();
   EXPECT_EQ(cache.puts, 2) << "a damaged binary was not replaced";

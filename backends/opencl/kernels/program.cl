@@ -1,0 +1,39 @@
+// What programs begin with that are written for one model: see program/text.hpp.
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+
+// The smaller and the larger; NaN propagates. For vectors and scalars alike; arguments are names.
+#define SMALLER(a, b) select(b, a, isless(a, b) | isnan(a))
+#define LARGER(a, b) select(b, a, isgreater(a, b) | isnan(a))
+
+// 1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) below 0, so that neither tail overflows.
+#define SIGMOID(x) (exp(fmin(x, 0.0f)) / (1.0f + exp(-fabs(x))))
+
+// clamp(rne(a * m / 2^s) + zero). Shifts of 64 and more round to 0, which is even.
+int rescaled(int a, int m, int s, int zero, int lo, int hi) {
+  const long sum = (long)a * m;
+  long value = s >= 64 ? 0 : sum;
+  if (s > 0 && s < 64) {
+    value = sum >> s;
+    const ulong rest = (ulong)sum - ((ulong)value << s), half_ = 1UL << (s - 1);
+    value += rest > half_ || (rest == half_ && (value & 1));
+  }
+  return (int)clamp(value + zero, (long)lo, (long)hi);
+}
+
+// The same of 16. In f64, which holds the product while a has at most 29 bits, and so is exact.
+int16 rescaled16(int16 a, int16 m, int16 s, int16 zero, int lo, int hi) {
+#ifdef cl_khr_fp64
+  if (!any(abs(a) > (uint16)(1 << 29))) {
+    const long16 exponent = convert_long16(1023 - min(s, (int16)(1000))) << 52;
+    const double16 value = rint(convert_double16(a) * convert_double16(m) * as_double16(exponent));
+    return convert_int16(clamp(value + convert_double16(zero), (double)lo, (double)hi));
+  }
+#endif
+  int x[16], y[16], z[16], w[16];
+  vstore16(a, 0, x);
+  vstore16(m, 0, y);
+  vstore16(s, 0, z);
+  vstore16(zero, 0, w);
+  for (int e = 0; e < 16; ++e) x[e] = rescaled(x[e], y[e], z[e], w[e], lo, hi);
+  return vload16(0, x);
+}

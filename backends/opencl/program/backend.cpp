@@ -1,0 +1,276 @@
+// The program API: each part of a model is one OpenCL program, written for its shapes. What no
+// writer of kernels knows runs by the kernels of the primitives.
+#include "text.hpp"
+
+#include <deque>
+
+namespace program {
+
+namespace {
+
+using cdl::Kind;
+
+/// A kernel of the program and the memory that an instruction calls it with.
+struct Call {
+  cl_kernel kernel = nullptr; // null: the primitive's
+  size_t items = 0;
+  std::vector<Place> places;
+};
+
+class Plan final : public cdl::Executable {
+public:
+  Plan(OpenCl& device, const cdl_image_t* image)
+      : device_(device), image_(image), calls_(image->instrs.count) {}
+
+  cdl::Status compile();
+  cdl::Status execute(const cdl::Addresses& buffers) override;
+
+private:
+  cdl::Status write(uint32_t index, std::map<std::string, size_t>& bodies);
+  cdl::Status build(const std::map<std::string, size_t>& bodies);
+  cdl::Status call(uint32_t index, const int64_t* loops, const std::vector<Located>& buffers);
+
+  OpenCl& device_;
+  const cdl_image_t* image_;
+  std::vector<Call> calls_;          // by instruction
+  std::vector<size_t> kernelOfCall_; // while it is compiled: the kernel, from 1 on
+  Program program_;
+  std::deque<Kernel> kernels_;
+};
+
+bool writeKernel(const Instruction& instr, KernelText& text) {
+  switch (instr->kind) {
+  case CDL_KIND_MATMUL: return writeSums(instr, text);
+  case CDL_KIND_CONV2D: return writeWindow(instr, text) || writeSums(instr, text);
+  case CDL_KIND_POOL2D: return writeWindow(instr, text);
+  case CDL_KIND_REDUCE: return writeReduction(instr, text);
+  case CDL_KIND_COPY:
+  case CDL_KIND_FILL:
+  case CDL_KIND_CONVERT:
+  case CDL_KIND_BINARY:
+  case CDL_KIND_COMPARE:
+  case CDL_KIND_SELECT:
+  case CDL_KIND_UNARY:
+  case CDL_KIND_ELEMENTWISE: return writeMap(instr, text);
+  default: return false;
+  }
+}
+
+/// Whether the kernels of the primitives take the instruction as it is.
+bool isPrimitive(const Instruction& instr) {
+  if (instr->kind == CDL_KIND_ELEMENTWISE) return true;
+  if (instr->expr) return false;
+  for (uint32_t i = 0; i < instr->inputs; ++i)
+    if (instr.input(i).layout && cdl_kind_facts(instr->kind)->epilogue) return false;
+  return true;
+}
+
+cdl::Status Plan::write(uint32_t index, std::map<std::string, size_t>& bodies) {
+  const Instruction instr(image_, index);
+  KernelText text;
+  if (writeKernel(instr, text)) {
+    kernelOfCall_[index] = bodies.emplace(text.body, bodies.size() + 1).first->second;
+    calls_[index].items = text.items;
+    calls_[index].places = std::move(text.places);
+    return cdl::ok();
+  }
+  if (isPrimitive(instr) || elementsOf(instr.y()) == 0) return cdl::ok();
+  return cdl::refused(index, CDL_REASON_VENDOR,
+                      cdl::kindName(instr->kind) + ": no kernel for its expression or layout");
+}
+
+cdl::Status Plan::build(const std::map<std::string, size_t>& bodies) {
+  std::vector<std::string> kernels(bodies.size());
+  std::vector<size_t> parameters(bodies.size());
+  for (size_t i = 1; i < calls_.size(); ++i)
+    if (kernelOfCall_[i]) parameters[kernelOfCall_[i] - 1] = calls_[i].places.size();
+  for (const auto& [body, number] : bodies) {
+    std::string& text = kernels[number - 1];
+    text = cdl::text("kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k", number, "(");
+    for (size_t p = 0; p < parameters[number - 1]; ++p)
+      text += cdl::text(p ? ", " : "", "global uchar* m", p, ", ulong o", p);
+    text += ") {\n" + body + "}\n";
+  }
+  std::string all = std::string(sourceText("common")) + sourceText("program");
+  for (const std::string& text : kernels) all += text;
+  if (std::getenv("CANDELA_OPENCL_DUMP")) std::fputs(all.c_str(), stderr);
+  cdl::Status status = device_.buildProgram("a program", all, "", program_);
+  for (size_t k = 1; k <= kernels.size() && status.isOk(); ++k) {
+    cl_int code = CL_SUCCESS;
+    const std::string name = cdl::text("k", k);
+    kernels_.emplace_back(clCreateKernel(program_.get(), name.c_str(), &code));
+    status = device_.check(code, "kernel " + name);
+  }
+  return status;
+}
+
+cdl::Status Plan::compile() {
+  std::map<std::string, size_t> bodies;
+  kernelOfCall_.assign(calls_.size(), 0);
+  for (uint32_t i = 1; i < image_->instrs.count; ++i)
+    if (cdl::Status status = write(i, bodies); !status.isOk()) return status;
+  if (bodies.empty()) return cdl::ok();
+  if (cdl::Status status = build(bodies); !status.isOk()) return status;
+  for (size_t i = 1; i < calls_.size(); ++i)
+    if (kernelOfCall_[i]) calls_[i].kernel = kernels_[kernelOfCall_[i] - 1].get();
+  return cdl::ok();
+}
+
+cdl::Status Plan::call(uint32_t index, const int64_t* loops, const std::vector<Located>& buffers) {
+  const Call& call = calls_[index];
+  const std::lock_guard<std::mutex> lock(device_.mutex());
+  cl_uint arg = 0;
+  cl_int code = CL_SUCCESS;
+  for (const Place& place : call.places) {
+    const Located& buffer = buffers[place.buffer];
+    int64_t offset = static_cast<int64_t>(buffer.offset) + place.offset;
+    for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) offset += place.perLoop[l] * loops[l];
+    const auto bytes = static_cast<cl_ulong>(offset);
+    code = code ? code : clSetKernelArg(call.kernel, arg++, sizeof buffer.memory, &buffer.memory);
+    code = code ? code : clSetKernelArg(call.kernel, arg++, sizeof bytes, &bytes);
+  }
+  const std::string doing = cdl::text("instruction ", index);
+  if (cdl::Status status = device_.check(code, doing); !status.isOk()) return status;
+  return device_.enqueue(call.kernel, call.items, 1, doing);
+}
+
+cdl::Status Plan::execute(const cdl::Addresses& buffers) {
+  if (cdl::Status status = device_.alive(); !status.isOk()) return status;
+  std::vector<Located> located(image_->buffers.count);
+  for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+    const void* address = buffers.address(b, cdl_get_buffer(image_, b)->bytes);
+    const std::lock_guard<std::mutex> lock(device_.mutex());
+    located[b] = device_.located(address);
+  }
+  cdl::Timings* timings = buffers.timings();
+  return cdl::forEachInstr(image_, [&](uint32_t i, const int64_t* loops) {
+    const uint64_t start = timings ? cdl::Timings::now() : 0;
+    cdl::Status status = calls_[i].kernel ? call(i, loops, located)
+                                          : device_.dispatch(cdl::Op(image_, i, loops, &buffers));
+    if (!timings || !status.isOk()) return status;
+    status = device_.finish();
+    timings->add(i, start, cdl::Timings::now());
+    return status;
+  });
+}
+
+class OpenClProgram final : public cdl::ProgramBackend {
+public:
+  OpenClProgram() : ProgramBackend("opencl_program", kVersion) {
+    describe("devices with OpenCL 1.2: each part of a model is one program for its shapes");
+    for (const char* name : {"device", "platform"})
+      option(name, "which one: its number, or a part of its name", "string", "");
+  }
+
+  uint32_t deviceCount() override { return device_.deviceCount(); }
+  cdl::Status open(uint32_t index) override;
+  cdl::Status compile(const cdl_image_t* image, const void* const*,
+                      std::unique_ptr<cdl::Executable>& executable) override {
+    auto plan = std::make_unique<Plan>(device_, image);
+    cdl::Status status = plan->compile();
+    if (status.isOk()) executable = std::move(plan);
+    return status;
+  }
+
+  cdl::Status memoryCreate(uint64_t alignment, cdl::Memory& memory) override {
+    return device_.memoryCreate(alignment, memory);
+  }
+  void memoryDestroy(cdl::Memory& memory) override { device_.memoryDestroy(memory); }
+  bool memoryMappable() const override { return false; }
+  cdl::Status memoryWrite(cdl::Memory& to, uint64_t offset, const void* from,
+                          uint64_t bytes) override {
+    return device_.memoryWrite(to, offset, from, bytes);
+  }
+  cdl::Status memoryRead(cdl::Memory& from, uint64_t offset, void* to, uint64_t bytes) override {
+    return device_.memoryRead(from, offset, to, bytes);
+  }
+  cdl::Status memoryCopy(cdl::Memory& to, uint64_t toOffset, cdl::Memory& from, uint64_t fromOffset,
+                         uint64_t bytes) override {
+    return device_.memoryCopy(to, toOffset, from, fromOffset, bytes);
+  }
+  cdl::Status finish() override { return device_.finish(); }
+
+private:
+  void claimBlocked();
+  void claimIntegers();
+  void claimExpressions();
+
+  OpenCl device_;
+};
+
+cdl::Status OpenClProgram::open(uint32_t index) {
+  for (const char* name : {"device", "platform"}) device_.options().set(name, options().get(name));
+  device_.setHost(host());
+  if (cdl::Status status = device_.open(index); !status.isOk()) return status;
+  nameDevice(device_.deviceName());
+  capabilities() = device_.capabilities();
+  device_.capabilities().build(cdl::detail::overriddenKinds<OpenCl>());
+  claimExpressions();
+  claimBlocked();
+  claimIntegers();
+  return cdl::ok();
+}
+
+/// Steps of expressions, wherever a kernel can end with them.
+void OpenClProgram::claimExpressions() {
+  for (const Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Reduce})
+    epilogue(kind, {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary,
+                    Kind::Rescale});
+  epilogue(Kind::Elementwise, {Kind::Rescale});
+  prologue(Kind::Reduce);
+}
+
+/// Float convolutions, pools and products on blocks of 16 channels, and where blocks begin and end.
+void OpenClProgram::claimBlocked() {
+  constexpr uint8_t F32 = CDL_F32;
+  const uint16_t image = layout("nchw", "n,c/16,h,w,c%16");
+  const uint16_t weights = layout("oikl", "o/16,i/16,k,l,i%16,o%16");
+  const uint16_t narrow = layout("oikl", "o/16,k,l,i,o%16");
+  const uint16_t columns = layout("bkn", "b,n/16,k,n%16");
+  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1);
+  native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, image}, {ungrouped, packed});
+  native(Kind::Conv2d, 0, {F32, F32, F32}, {image, narrow, image},
+         {cdl::dim(3, 1) == 1, packed}); // depthwise
+  native(Kind::Conv2d, 0, {F32, F32, F32}, {0, narrow, image}, {ungrouped, packed});
+  native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, 0}, {ungrouped, packed});
+  for (const uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE})
+    native(Kind::Pool2d, fn, {F32, F32}, {image, image});
+  for (const uint8_t y : {F32, uint8_t{CDL_I8}, uint8_t{CDL_U8}}) // an epilogue may end there
+    native(Kind::MatMul, 0, {F32, F32, y}, {0, columns, 0}, {packed}, CDL_CLASS_DENSE);
+}
+
+/// Products of 8 bits with channels last, and the types that epilogues end in.
+void OpenClProgram::claimIntegers() {
+  constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I32 = CDL_I32, F32 = CDL_F32;
+  const uint16_t image = layout("nchw", "n,h,w,c");
+  const uint16_t weights = layout("oikl", "o/16,k,l,i,o%16");
+  const uint16_t columns = layout("bkn", "b,n/16,k,n%16");
+  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1);
+  for (const uint8_t x : {I8, U8}) {
+    for (const uint8_t y : {I32, I8, U8}) {
+      native(Kind::Conv2d, 0, {x, I8, y}, {image, weights, image}, {ungrouped, packed});
+      native(Kind::Conv2d, 0, {x, I8, x, y}, {image, weights, 0, image}, {ungrouped, packed});
+      // depthwise
+      native(Kind::Conv2d, 0, {x, I8, y}, {image, weights, image}, {cdl::dim(3, 1) == 1, packed});
+      native(Kind::Conv2d, 0, {x, I8, x, y}, {image, weights, 0, image},
+             {cdl::dim(3, 1) == 1, packed});
+      native(Kind::Conv2d, 0, {x, I8, y}, {image, 0, image}, {packed});
+      native(Kind::Conv2d, 0, {x, I8, x, y}, {image, 0, 0, image}, {packed});
+      native(Kind::Conv2d, 0, {x, I8, y}, {0, weights, image}, {ungrouped, packed});
+      native(Kind::Conv2d, 0, {x, I8, x, y}, {0, weights, 0, image}, {ungrouped, packed});
+    }
+    native(Kind::Pool2d, CDL_POOL2D_MAX, {x, x}, {image, image});
+    for (const uint8_t y : {I32, F32, I8, U8}) {
+      native(Kind::MatMul, 0, {x, I8, y}, {0, columns, 0}, {packed}, CDL_CLASS_DENSE);
+      native(Kind::MatMul, 0, {x, I8, x, y}, {0, columns, 0, 0}, {packed}, CDL_CLASS_DENSE);
+      native(Kind::MatMul, 0, {x, I8, x, I8, y}, {0, columns, 0, 0, 0}, {packed}, CDL_CLASS_DENSE);
+    }
+  }
+}
+
+} // namespace
+
+} // namespace program
+
+using program::OpenClProgram;
+CDL_BACKEND(OpenClProgram)
