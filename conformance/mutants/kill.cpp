@@ -106,7 +106,9 @@ runMutants(const MutantOptions& options,
     }
   std::vector<const Fault*> faults;
   std::vector<std::string> names;
+  size_t number = 0;
   for (const Fault& fault : allFaults()) {
+    if (number++ % options.every != 0) continue;
     if (!options.query.empty() && !report::matchesQuery(fault.name, options.query)) continue;
     faults.push_back(&fault);
     names.push_back(fault.name);

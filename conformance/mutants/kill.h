@@ -26,6 +26,7 @@ struct MutantOptions {
   std::string onnxData = {};
   std::string query = {};              ///< of names; empty: all
   std::vector<std::string> tiers = {}; ///< that try; empty: all
+  size_t every = 1;                    ///< only one of so many neighbours in the catalogue
 };
 
 /// Runs every mutant until a case fails that soft passes: first the cases of its tier that bear its
