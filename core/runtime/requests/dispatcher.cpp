@@ -332,7 +332,7 @@ Dispatcher::Lane* Dispatcher::laneToHelp(const Request& request) {
 
 Status Dispatcher::wait(const RequestPtr& request, Clock::time_point until) {
   std::unique_lock lock(mutex_);
-  const auto isDone = [&] { return request->phase_ == Request::Phase::done; };
+  const auto isDone = [&] { return request->isDone(); };
   const bool isForever = until == Clock::time_point::max();
   while (Lane* const lane = isForever ? laneToHelp(*request) : nullptr) {
     const auto at =

@@ -183,9 +183,7 @@ void Dispatcher::answer(const RequestPtr& request, const Status& status) {
   request->deadline_.reset();
   count(*request);
   open_.erase(request->id_);
-  request->done_.store(true, std::memory_order_release);
   untold_.push_back(request);
-  request->answered_.notify_all();
   room_.notify_one();
   if (isClosing_ && open_.empty())
     for (Served& served : replicas_)
@@ -211,7 +209,15 @@ void Dispatcher::tell(std::unique_lock<std::mutex>& lock) {
     untold_.pop_front();
     ++telling_;
     lock.unlock();
-    const Submission submission = std::move(request->submission_);
+    Submission submission = std::move(request->submission_);
+    // What it was given belongs to its caller alone before anybody hears that it is done.
+    submission.inputs.clear();
+    submission.outputs.clear();
+    submission.whole = nullptr;
+    lock.lock();
+    request->done_.store(true, std::memory_order_release);
+    request->answered_.notify_all();
+    lock.unlock();
     for (const Moment& signal : submission.signals)
       if (request->status_)
         (void)signal.timeline->signal(signal.value); // one that is there already stays
