@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "core/compiler/lowering/decompose/describe.h"
 #include "core/compiler/lowering/layout/islands.h"
@@ -37,31 +38,79 @@ void forEachOffset(const Shape& dims, const std::vector<int64_t>& strides, int64
   }
 }
 
+/// How the indices of a dim step through both forms of a value, in elements.
+struct DimWalk {
+  int64_t from = 0;        // between neighbours, row-major
+  std::vector<int64_t> to; // what each index adds to the place in blocks
+};
+
+std::vector<DimWalk> walksOf(const graph::TensorType& type) {
+  std::vector<DimWalk> walks;
+  const auto dense = denseStrides(type.shape());
+  for (int d = 0; d < type.rank(); ++d)
+    walks.push_back({dense[static_cast<size_t>(d)], std::vector<int64_t>(type.dim(d), 0)});
+  const auto strides = denseStrides(type.physicalDims());
+  for (size_t s = 0; s < strides.size(); ++s) {
+    const graph::Layout::Step& step = type.layout.steps[s];
+    std::vector<int64_t>& to = walks[step.dim].to;
+    for (size_t i = 0; i < to.size(); ++i) {
+      const int64_t index = static_cast<int64_t>(i) / type.layout.stepOf(s);
+      to[i] += (step.factor ? index % step.factor : index) * strides[s];
+    }
+  }
+  return walks;
+}
+
+/// Some neighbours of a dim, which are written side by side.
+struct Run {
+  const DimWalk& walk;
+  size_t first, end;
+};
+
+template <size_t Size>
+void copyRuns(std::span<const DimWalk> outer, const Run& run, const std::byte* from,
+              std::byte* to) {
+  constexpr auto kSize = static_cast<int64_t>(Size);
+  if (outer.empty()) {
+    for (size_t i = run.first; i < run.end; ++i)
+      std::memcpy(to + run.walk.to[i] * kSize,
+                  from + static_cast<int64_t>(i) * run.walk.from * kSize, Size);
+    return;
+  }
+  const DimWalk& walk = outer.front();
+  for (const int64_t place : walk.to) {
+    copyRuns<Size>(outer.subspan(1), run, from, to + place * kSize);
+    from += walk.from * kSize;
+  }
+}
+
+/// Copies run by run of the dim that is innermost in blocks, such a run innermost: what is written
+/// lies side by side, and what is read are a few streams.
+template <size_t Size>
+void copyBlocks(const graph::TensorType& type, const std::byte* from, std::byte* to) {
+  std::vector<DimWalk> outer = walksOf(type);
+  const graph::Layout::Step& innermost = type.layout.steps.back();
+  const DimWalk inner = std::move(outer[innermost.dim]);
+  outer.erase(outer.begin() + innermost.dim);
+  const size_t count = inner.to.size();
+  const size_t length = innermost.factor ? static_cast<size_t>(innermost.factor) : count;
+  for (size_t first = 0; first < count; first += length)
+    copyRuns<Size>(outer, {inner, first, std::min(first + length, count)}, from, to);
+}
+
 /// Row-major elements into blocks; what blocks have over is 0.
 Result<Payload> packBlocks(const Node& node) {
   const graph::TensorType& type = node.result()->type;
   CDL_ASSIGN(const Tensor from, node.operand(0)->tensor());
   CDL_ASSIGN(Tensor to, Tensor::zeros(type.elem, type.physicalDims()));
-  // What each index adds to the place of an element, by dim.
-  std::vector<std::vector<int64_t>> moves;
-  for (int d = 0; d < type.rank(); ++d) moves.emplace_back(type.dim(d), 0);
-  const auto strides = denseStrides(type.physicalDims());
-  for (size_t s = 0; s < strides.size(); ++s) {
-    const graph::Layout::Step& step = type.layout.steps[s];
-    std::vector<int64_t>& move = moves[step.dim];
-    for (size_t i = 0; i < move.size(); ++i) {
-      const int64_t index = static_cast<int64_t>(i) / type.layout.stepOf(s);
-      move[i] += (step.factor ? index % step.factor : index) * strides[s];
-    }
-  }
-  const size_t size = elemBits(type.elem) / 8;
+  if (type.count() == 0) return Payload::data(std::move(to));
   const std::byte* in = from.bytes.data();
-  std::vector<size_t> index(moves.size(), 0);
-  for (int64_t count = type.count(); count-- > 0; in += size) {
-    int64_t offset = 0;
-    for (size_t d = 0; d < moves.size(); ++d) offset += moves[d][index[d]];
-    std::memcpy(to.bytes.mutableData() + offset * size, in, size);
-    for (size_t d = moves.size(); d-- > 0 && ++index[d] == moves[d].size();) index[d] = 0;
+  std::byte* out = to.bytes.mutableData();
+  switch (elemBits(type.elem)) {
+  case 8: copyBlocks<1>(type, in, out); break;
+  case 16: copyBlocks<2>(type, in, out); break;
+  case 32: copyBlocks<4>(type, in, out); break;
+  default: copyBlocks<8>(type, in, out);
   }
   return Payload::data(std::move(to));
 }
@@ -138,10 +187,8 @@ Result<Payload> pack(const Node& node) {
   }
 }
 
-} // namespace
-
-Result<int> chooseLayouts(Graph& graph, const capabilities::Target& target) {
-  formIslands(graph, target);
+/// Computes what moves constants alone; how many nodes that were.
+Result<int> packConstants(Graph& graph) {
   int count = 0;
   for (Node* node : graph.snapshot()) {
     if (!isPackable(graph, *node)) continue;
@@ -157,6 +204,16 @@ Result<int> chooseLayouts(Graph& graph, const capabilities::Target& target) {
   }
   graph.eraseDead();
   return count;
+}
+
+} // namespace
+
+Result<int> chooseLayouts(Graph& graph, const capabilities::Target& target) {
+  // Rows ask for weights that are constants, and those of a transposed convolution are moved first.
+  CDL_ASSIGN(const int before, packConstants(graph));
+  formIslands(graph, target);
+  CDL_ASSIGN(const int behind, packConstants(graph));
+  return before + behind;
 }
 
 } // namespace candela::lowering::layout
