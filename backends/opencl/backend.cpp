@@ -55,19 +55,15 @@ std::string namesOf(const std::vector<cl_device_id>& devices) {
   return names.empty() ? "none" : names;
 }
 
-template <class T> T deviceValue(cl_device_id device, cl_device_info what) {
-  T value{};
-  clGetDeviceInfo(device, what, sizeof value, &value, nullptr);
-  return value;
-}
-
 } // namespace
 
-OpenCl::OpenCl() : PrimitiveBackend("opencl", kVersion) {
+OpenCl::OpenCl() : PrimitiveBackend("opencl_primitives", kVersion) {
   using cdl::Kind;
   describe("devices with OpenCL 1.2, instruction by instruction");
   option("device", "which one: its number, or a part of its name", "string", "");
   option("platform", "of which platform: its number, or a part of its name", "string", "");
+  option("threads", "how many of the device's compute units work, where it can be divided; 0: all",
+         "int", "0");
   option("rung",
          "b0: memory alone; b1: the primitives; b2: convolutions, pools and expressions too",
          "b0|b1|b2", "b2");
@@ -80,7 +76,7 @@ OpenCl::OpenCl() : PrimitiveBackend("opencl", kVersion) {
 
 uint32_t OpenCl::deviceCount() { return static_cast<uint32_t>(devicesOf("").size()); }
 
-cdl::Status OpenCl::open(uint32_t index) {
+cdl::Status OpenCl::chooseDevice(uint32_t index) {
   const std::string platform = options().get("platform"), wanted = options().get("device");
   const std::vector<cl_device_id> devices = devicesOf(platform);
   size_t at = index;
@@ -95,11 +91,40 @@ cdl::Status OpenCl::open(uint32_t index) {
   if (!deviceValue<cl_bool>(device_, CL_DEVICE_COMPILER_AVAILABLE) ||
       !deviceValue<cl_bool>(device_, CL_DEVICE_ENDIAN_LITTLE))
     return cdl::unsupported("'" + nameOf(device_) + "' has no compiler, or is not little-endian");
+  return cdl::ok();
+}
 
+/// Leaves a part of the device where not all of its compute units shall work.
+cdl::Status OpenCl::takeThreads() {
+  const std::string text = options().get("threads");
+  if (!isNumber(text))
+    return cdl::error(CDL_INVALID_ARGUMENT, "threads=" + text + ": not a number from 0 to 99999");
+  const cl_uint units = deviceValue<cl_uint>(device_, CL_DEVICE_MAX_COMPUTE_UNITS);
+  const auto wanted = static_cast<cl_uint>(std::stoul(text));
+  if (wanted == 0 || wanted >= units) return cdl::ok();
+  const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_BY_COUNTS,
+                                              static_cast<cl_device_partition_property>(wanted),
+                                              CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+  cl_device_id part = nullptr;
+  const cl_int code = clCreateSubDevices(device_, how, 1, &part, nullptr);
+  if (code != CL_SUCCESS)
+    return cdl::error(CDL_INVALID_ARGUMENT,
+                      cdl::text("threads=", wanted, ": '", nameOf(device_), "' has ", units,
+                                " compute units and cannot be divided"),
+                      code);
+  part_ = SubDevice(part);
+  device_ = part;
+  return cdl::ok();
+}
+
+cdl::Status OpenCl::open(uint32_t index) {
+  if (cdl::Status status = chooseDevice(index); !status.isOk()) return status;
+  if (cdl::Status status = takeThreads(); !status.isOk()) return status;
   cl_int code = CL_SUCCESS;
   context_ = Context(clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &code));
   if (cdl::Status status = check(code, "clCreateContext"); !status.isOk()) return status;
-  queue_ = CommandQueue(clCreateCommandQueue(context_.get(), device_, 0, &code));
+  queue_ =
+      CommandQueue(clCreateCommandQueue(context_.get(), device_, CL_QUEUE_PROFILING_ENABLE, &code));
   if (cdl::Status status = check(code, "clCreateCommandQueue"); !status.isOk()) return status;
 
   const bool keepsDenormals =

@@ -40,6 +40,8 @@ bool isFatal(cl_int code) {
 
 } // namespace
 
+thread_local std::vector<Event>* OpenCl::recorded_ = nullptr;
+
 // ---- Errors
 
 cdl::Status OpenCl::alive() const {
@@ -61,8 +63,10 @@ cdl::Status OpenCl::check(cl_int code, const std::string& doing) {
 }
 
 cdl::Status OpenCl::submitted(cl_int code, cl_event event, const std::string& doing) {
-  if (code == CL_SUCCESS) last_ = Event(event);
-  return check(code, doing);
+  if (code != CL_SUCCESS) return check(code, doing);
+  if (recorded_ && clRetainEvent(event) == CL_SUCCESS) recorded_->emplace_back(event);
+  last_ = Event(event);
+  return cdl::ok();
 }
 
 // ---- Memory. The host gets addresses that it cannot use: they only tell buffers and offsets

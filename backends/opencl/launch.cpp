@@ -6,86 +6,12 @@ namespace {
 // work-items of a group; one size, since drivers may build a kernel anew for each
 constexpr int kLocal = 32;
 
-uint64_t hashOf(const void* data, size_t bytes) { // FNV-1a
-  uint64_t hash = 14695981039346656037u;
-  for (size_t i = 0; i < bytes; ++i)
-    hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211u;
-  return hash;
-}
-
 } // namespace
 
 const char* sourceText(const std::string& name) {
   for (const Source* source = kSources; source->name; ++source)
     if (name == source->name) return source->text;
   throw std::logic_error("no kernels named " + name);
-}
-
-std::string OpenCl::deviceText(cl_device_info what) const {
-  char text[512] = "";
-  clGetDeviceInfo(device_, what, sizeof text - 1, text, nullptr);
-  return text;
-}
-
-// What is cached: a checksum and the binary. Drivers believe binaries: PoCL reads beyond the end of
-// a short one.
-
-Program OpenCl::programOfCache(const std::string& key, const std::string& options) {
-  uint64_t size = 0, sum = 0;
-  const void* stored =
-      host().cache_get ? host().cache_get(host().context, key.data(), key.size(), &size) : nullptr;
-  if (!stored || size <= sizeof sum) return Program();
-  std::memcpy(&sum, stored, sizeof sum);
-  const unsigned char* binary = static_cast<const unsigned char*>(stored) + sizeof sum;
-  const size_t bytes = size - sizeof sum;
-  if (sum != hashOf(binary, bytes)) return Program();
-  cl_int code = CL_SUCCESS;
-  Program found(
-      clCreateProgramWithBinary(context_.get(), 1, &device_, &bytes, &binary, nullptr, &code));
-  const bool works = found.get() && clBuildProgram(found.get(), 1, &device_, options.c_str(),
-                                                   nullptr, nullptr) == 0;
-  return works ? std::move(found) : Program(); // one that the driver does not take is built anew
-}
-
-void OpenCl::putIntoCache(const std::string& key, cl_program program) {
-  size_t bytes = 0;
-  if (!host().cache_put) return;
-  clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr);
-  std::vector<unsigned char> stored(sizeof(uint64_t) + bytes);
-  unsigned char* binary = stored.data() + sizeof(uint64_t);
-  if (!bytes ||
-      clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, nullptr) != CL_SUCCESS)
-    return;
-  const uint64_t sum = hashOf(binary, bytes);
-  std::memcpy(stored.data(), &sum, sizeof sum);
-  host().cache_put(host().context, key.data(), key.size(), stored.data(), stored.size());
-}
-
-cdl::Status OpenCl::buildProgram(const std::string& what, const std::string& text,
-                                 const std::string& options, Program& program) {
-  const std::string all = "-cl-std=CL1.2" + options;
-  const std::string key =
-      cdl::text(name(), " ", version(), " ", what, " ", hashOf(text.data(), text.size()), " ", all,
-                " on ", deviceText(CL_DEVICE_NAME), " ", deviceText(CL_DEVICE_VERSION), " ",
-                deviceText(CL_DRIVER_VERSION));
-  program = programOfCache(key, all);
-  if (program.get()) return cdl::ok();
-
-  const char* texts[] = {text.c_str()};
-  cl_int code = CL_SUCCESS;
-  Program made(clCreateProgramWithSource(context_.get(), 1, texts, nullptr, &code));
-  if (cdl::Status status = check(code, "clCreateProgramWithSource"); !status.isOk()) return status;
-  code = clBuildProgram(made.get(), 1, &device_, all.c_str(), nullptr, nullptr);
-  if (code != CL_SUCCESS) {
-    std::string log(1 << 16, '\0');
-    size_t size = 0;
-    clGetProgramBuildInfo(made.get(), device_, CL_PROGRAM_BUILD_LOG, log.size(), &log[0], &size);
-    log.resize(std::min(log.size(), size ? size - 1 : 0));
-    return check(code, cdl::text("kernels of ", what, " with", options, " do not build: ", log));
-  }
-  putIntoCache(key, made.get());
-  program = std::move(made);
-  return cdl::ok();
 }
 
 cdl::Status OpenCl::kernel(const Launch& launch, cl_kernel* kernel) {

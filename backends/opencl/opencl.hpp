@@ -26,6 +26,7 @@ public:
 private:
   T object_ = nullptr;
 };
+using SubDevice = Handle<cl_device_id, clReleaseDevice>;
 using Context = Handle<cl_context, clReleaseContext>;
 using CommandQueue = Handle<cl_command_queue, clReleaseCommandQueue>;
 using Program = Handle<cl_program, clReleaseProgram>;
@@ -63,6 +64,15 @@ struct Launch {
 /// The element types of a product of operands of `elem` by weights, as options of the compiler.
 /// Sums of integers are unsigned, since they wrap.
 const char* productTypes(uint8_t elem);
+
+uint64_t hashOf(const void* data, size_t bytes);
+
+/// A number that a device reports of itself.
+template <class T> T deviceValue(cl_device_id device, cl_device_info what) {
+  T value{};
+  clGetDeviceInfo(device, what, sizeof value, &value, nullptr);
+  return value;
+}
 
 /// A place in the memory of a device.
 struct Located {
@@ -108,12 +118,23 @@ public:
 
   // What programs need, too.
   /// Builds a text of kernels, or takes its binary from the cache; `what` names it in errors.
+  /// Whoever knows that the driver keeps binaries itself can leave it to that.
   cdl::Status buildProgram(const std::string& what, const std::string& text,
-                           const std::string& options, Program& program);
+                           const std::string& options, Program& program, bool isCached = true);
+  /// Whether the driver has a cache of its own, and takes long to hand out binaries.
+  bool keepsBinaries() const;
+  cl_device_id id() const { return device_; }
+  cl_context context() const { return context_.get(); }
+  /// The host's cache of whatever belongs to this device, driver and version of the backend.
+  /// Empty: nothing whole is there.
+  std::string cached(const std::string& what) const;
+  void putIntoCache(const std::string& what, const std::string& data) const;
   /// Where an address that the host was given lies. Under mutex().
   Located located(const void* address);
   /// Puts a kernel whose arguments are set into the queue. Under mutex().
   cdl::Status enqueue(cl_kernel kernel, size_t items, size_t local, const std::string& doing);
+  /// Keeps the events of what this thread puts into the queue from now on; null: no more.
+  static void record(std::vector<Event>* events) { recorded_ = events; }
   /// OK, or what an error of OpenCL means here. A lost device stays lost.
   cdl::Status check(cl_int code, const std::string& doing);
   cdl::Status alive() const;
@@ -128,8 +149,11 @@ private:
   cdl::Status claimed(uint16_t kind, uint16_t fn, const std::vector<uint8_t>& elems);
   /// Puts one kernel into the queue, for an instruction that a row claims.
   cdl::Status run(const cdl::Op& op, Launch launch);
-  Program programOfCache(const std::string& key, const std::string& options);
-  void putIntoCache(const std::string& key, cl_program program);
+  cdl::Status chooseDevice(uint32_t index);
+  cdl::Status takeThreads();
+  std::string keyOf(const std::string& what) const;
+  Program programOfCache(const std::string& what, const std::string& options);
+  void keepProgram(const std::string& what, cl_program program) const;
   cdl::Status kernel(const Launch& launch, cl_kernel* kernel);
   cl_mem memoryAt(const void* address);
   std::string deviceText(cl_device_info what) const;
@@ -137,6 +161,7 @@ private:
   cdl::Status submitted(cl_int code, cl_event event, const std::string& doing);
 
   cl_device_id device_ = nullptr;
+  SubDevice part_; // of the device, where it is used in part
   Context context_;
   CommandQueue queue_;
   std::mutex mutex_; // of all below
@@ -145,5 +170,6 @@ private:
   std::map<uintptr_t, Buffer> memories_; // by the address that we gave it
   uintptr_t nextAddress_ = 4096;
   Event last_; // of what was put into the queue
+  static thread_local std::vector<Event>* recorded_;
   std::atomic<cl_int> lost_{CL_SUCCESS};
 };

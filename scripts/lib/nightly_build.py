@@ -34,4 +34,4 @@ def backends(folder):
     """The targets of the backends that this build has."""
     said = subprocess.run(["cmake", "--build", folder, "--target", "help"], capture_output=True, text=True, check=True)
     names = {line.split(":")[0].strip() for line in said.stdout.splitlines()}
-    return sorted(names & {f"candela_backend_{name}" for name in ("cpu", "npu_sim", "opencl", "template")})
+    return sorted(names & {f"candela_backend_{name}" for name in ("cpu", "npu_sim", "opencl", "opencl_primitives", "template")})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Climbs the port to OpenCL level by level: lines, native ratio, whole models, conformance.
+"""Climbs the port to OpenCL by primitives level by level: lines, native ratio, whole models, conformance.
 
 usage: tests/nightly/opencl.py [--candela FILE] [--plugin FILE] [--report FILE] [--lines | --witness MODEL]
 
@@ -32,7 +32,7 @@ SCHEMA = "candela.opencl.v1"
 ROOM = ROOT / "backends/opencl"
 FILES = {  # what each level adds
     "b0": ("CMakeLists.txt", "backend.cpp", "device.cpp", "opencl.hpp"),
-    "b1": ("launch.cpp", "primitives/*", "kernels/common.cl", "kernels/m*.cl", "kernels/reduce.cl"),
+    "b1": ("cache.cpp", "launch.cpp", "primitives/*", "kernels/common.cl", "kernels/m*.cl", "kernels/reduce.cl"),
     "b2": ("optional/*", "kernels/window.cl"),
 }
 MODELS = {"mbv2": 1.16e-3, "resnet50": 0.35, "bert4": 7e-4, "mbv2_int8": 0.1001, "resnet50_int8": 0.1001,
@@ -164,7 +164,7 @@ def witness(report, candela, plugin, model):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--candela", type=pathlib.Path, default=ROOT / "build/bin/candela")
-    parser.add_argument("--plugin", type=pathlib.Path, default=ROOT / "build/lib/candela/libcandela_opencl.so")
+    parser.add_argument("--plugin", type=pathlib.Path, default=ROOT / "build/lib/candela/libcandela_opencl_primitives.so")
     parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/opencl.json")
     parser.add_argument("--lines", action="store_true")
     parser.add_argument("--witness", type=pathlib.Path)

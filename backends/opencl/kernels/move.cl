@@ -9,9 +9,10 @@ kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void gather(constant c
   const long id = get_global_id(0);
   if (id >= p[0]) return;
   const long i = id % p[3], k = id / p[3] % p[2], o = id / p[3] / p[2], size = bytesOf(p[6]), wanted = INDEX(k);
-  const long at = clamp(wanted, 0L, p[4] - 1);
+  const bool isOutside = wanted < 0 || wanted >= p[4];
+  const long at = max(min(wanted, p[4] - 1), 0L);
   const int value =
-      at != wanted && p[5] == 1 ? 0 : load(x + p[8] + (o * p[9] + at * p[10] + i * p[11]) * size, p[6]);
+      isOutside && p[5] == 1 ? 0 : load(x + p[8] + (o * p[9] + at * p[10] + i * p[11]) * size, p[6]);
   store(y + p[16] + (o * p[17] + k * p[18] + i * p[19]) * size, p[6], value);
 }
 

@@ -20,12 +20,13 @@ int rescaled(int a, int m, int s, int zero, int lo, int hi) {
   return (int)clamp(value + zero, (long)lo, (long)hi);
 }
 
-// The same of 16. In f64, which holds the product while a has at most 29 bits, and so is exact.
+// The same of 16. In f64, which is exact while it holds the product, and that has at most 53 bits.
 int16 rescaled16(int16 a, int16 m, int16 s, int16 zero, int lo, int hi) {
 #ifdef cl_khr_fp64
-  if (!any(abs(a) > (uint16)(1 << 29))) {
+  const double16 sum = convert_double16(a) * convert_double16(m);
+  if (all(fabs(sum) < 9007199254740992.0)) {
     const long16 exponent = convert_long16(1023 - min(s, (int16)(1000))) << 52;
-    const double16 value = rint(convert_double16(a) * convert_double16(m) * as_double16(exponent));
+    const double16 value = rint(sum * as_double16(exponent));
     return convert_int16(clamp(value + convert_double16(zero), (double)lo, (double)hi));
   }
 #endif

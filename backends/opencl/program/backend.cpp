@@ -1,49 +1,19 @@
 // The program API: each part of a model is one OpenCL program, written for its shapes. What no
 // writer of kernels knows runs by the kernels of the primitives.
-#include "text.hpp"
+#include "timeline.hpp"
+#include "tuner.hpp"
 
 #include <deque>
 
 namespace program {
 
-namespace {
-
-using cdl::Kind;
-
-/// A kernel of the program and the memory that an instruction calls it with.
-struct Call {
-  cl_kernel kernel = nullptr; // null: the primitive's
-  size_t items = 0;
-  std::vector<Place> places;
-};
-
-class Plan final : public cdl::Executable {
-public:
-  Plan(OpenCl& device, const cdl_image_t* image)
-      : device_(device), image_(image), calls_(image->instrs.count) {}
-
-  cdl::Status compile();
-  cdl::Status execute(const cdl::Addresses& buffers) override;
-
-private:
-  cdl::Status write(uint32_t index, std::map<std::string, size_t>& bodies);
-  cdl::Status build(const std::map<std::string, size_t>& bodies);
-  cdl::Status call(uint32_t index, const int64_t* loops, const std::vector<Located>& buffers);
-
-  OpenCl& device_;
-  const cdl_image_t* image_;
-  std::vector<Call> calls_;          // by instruction
-  std::vector<size_t> kernelOfCall_; // while it is compiled: the kernel, from 1 on
-  Program program_;
-  std::deque<Kernel> kernels_;
-};
-
-bool writeKernel(const Instruction& instr, KernelText& text) {
+bool writeKernel(const Instruction& instr, const Profile& profile, KernelText& text) {
   switch (instr->kind) {
-  case CDL_KIND_MATMUL: return writeSums(instr, text);
-  case CDL_KIND_CONV2D: return writeWindow(instr, text) || writeSums(instr, text);
-  case CDL_KIND_POOL2D: return writeWindow(instr, text);
-  case CDL_KIND_REDUCE: return writeReduction(instr, text);
+  case CDL_KIND_MATMUL: return writeSums(instr, profile, text);
+  case CDL_KIND_CONV2D: return writeWindow(instr, profile, text) || writeSums(instr, profile, text);
+  case CDL_KIND_POOL2D: return writeWindow(instr, profile, text);
+  case CDL_KIND_REDUCE: return writeReduction(instr, profile, text);
+  case CDL_KIND_GATHER: return writeGather(instr, profile, text);
   case CDL_KIND_COPY:
   case CDL_KIND_FILL:
   case CDL_KIND_CONVERT:
@@ -51,10 +21,59 @@ bool writeKernel(const Instruction& instr, KernelText& text) {
   case CDL_KIND_COMPARE:
   case CDL_KIND_SELECT:
   case CDL_KIND_UNARY:
-  case CDL_KIND_ELEMENTWISE: return writeMap(instr, text);
+  case CDL_KIND_ELEMENTWISE: return writeMap(instr, profile, text);
   default: return false;
   }
 }
+
+std::string programText(const std::vector<const KernelText*>& kernels) {
+  std::string all = std::string(sourceText("common")) + sourceText("program");
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    all += cdl::text("kernel __attribute__((reqd_work_group_size(", kernels[k]->groupItems,
+                     ", 1, 1))) void k", k + 1, "(");
+    for (size_t p = 0; p < kernels[k]->places.size(); ++p)
+      all += cdl::text(p ? ", " : "", "global uchar* m", p, ", ulong o", p);
+    all += ") {\n" + kernels[k]->body + "}\n";
+  }
+  return all;
+}
+
+namespace {
+
+using cdl::Kind;
+
+/// What the parts of all models on a device share.
+struct Shared {
+  OpenCl& device;
+  Profile profile;
+  bool isTuned = false;
+  Buffer zeros; // kZeros numbers
+};
+
+class Plan final : public cdl::Executable {
+public:
+  Plan(const Shared& shared, const cdl_image_t* image)
+      : shared_(shared), device_(shared.device), image_(image), calls_(image->instrs.count),
+        kernelOfCall_(image->instrs.count) {}
+
+  cdl::Status compile();
+  cdl::Status execute(const cdl::Addresses& buffers) override;
+
+private:
+  using Numbers = std::map<std::pair<std::string, size_t>, size_t>; // of texts, in their groups
+
+  cdl::Status write(uint32_t index, Numbers& numbers);
+  cdl::Status build(size_t kernels);
+  cdl::Status call(uint32_t index, const int64_t* loops, const std::vector<Located>& buffers);
+
+  const Shared& shared_;
+  OpenCl& device_;
+  const cdl_image_t* image_;
+  std::vector<KernelText> calls_;    // by instruction; without groups: the primitive's kernel
+  std::vector<size_t> kernelOfCall_; // from 1 on
+  Program program_;
+  std::deque<Kernel> kernels_;
+};
 
 /// Whether the kernels of the primitives take the instruction as it is.
 bool isPrimitive(const Instruction& instr) {
@@ -65,13 +84,17 @@ bool isPrimitive(const Instruction& instr) {
   return true;
 }
 
-cdl::Status Plan::write(uint32_t index, std::map<std::string, size_t>& bodies) {
+cdl::Status Plan::write(uint32_t index, Numbers& numbers) {
   const Instruction instr(image_, index);
-  KernelText text;
-  if (writeKernel(instr, text)) {
-    kernelOfCall_[index] = bodies.emplace(text.body, bodies.size() + 1).first->second;
-    calls_[index].items = text.items;
-    calls_[index].places = std::move(text.places);
+  KernelText& text = calls_[index];
+  if (writeKernel(instr, shared_.profile, text)) {
+    const bool isSum = instr->kind == CDL_KIND_MATMUL || instr->kind == CDL_KIND_CONV2D;
+    if (shared_.isTuned && isSum)
+      if (cdl::Status status = Tuner(device_, shared_.profile).choose(instr, text); !status.isOk())
+        return status;
+    const size_t next = numbers.size() + 1;
+    kernelOfCall_[index] =
+        numbers.emplace(std::pair(text.body, text.groupItems), next).first->second;
     return cdl::ok();
   }
   if (isPrimitive(instr) || elementsOf(instr.y()) == 0) return cdl::ok();
@@ -79,23 +102,15 @@ cdl::Status Plan::write(uint32_t index, std::map<std::string, size_t>& bodies) {
                       cdl::kindName(instr->kind) + ": no kernel for its expression or layout");
 }
 
-cdl::Status Plan::build(const std::map<std::string, size_t>& bodies) {
-  std::vector<std::string> kernels(bodies.size());
-  std::vector<size_t> parameters(bodies.size());
+cdl::Status Plan::build(size_t kernels) {
+  std::vector<const KernelText*> texts(kernels);
   for (size_t i = 1; i < calls_.size(); ++i)
-    if (kernelOfCall_[i]) parameters[kernelOfCall_[i] - 1] = calls_[i].places.size();
-  for (const auto& [body, number] : bodies) {
-    std::string& text = kernels[number - 1];
-    text = cdl::text("kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k", number, "(");
-    for (size_t p = 0; p < parameters[number - 1]; ++p)
-      text += cdl::text(p ? ", " : "", "global uchar* m", p, ", ulong o", p);
-    text += ") {\n" + body + "}\n";
-  }
-  std::string all = std::string(sourceText("common")) + sourceText("program");
-  for (const std::string& text : kernels) all += text;
+    if (kernelOfCall_[i]) texts[kernelOfCall_[i] - 1] = &calls_[i];
+  const std::string all = programText(texts);
   if (std::getenv("CANDELA_OPENCL_DUMP")) std::fputs(all.c_str(), stderr);
-  cdl::Status status = device_.buildProgram("a program", all, "", program_);
-  for (size_t k = 1; k <= kernels.size() && status.isOk(); ++k) {
+  cdl::Status status =
+      device_.buildProgram("a program", all, "", program_, !device_.keepsBinaries());
+  for (size_t k = 1; k <= kernels && status.isOk(); ++k) {
     cl_int code = CL_SUCCESS;
     const std::string name = cdl::text("k", k);
     kernels_.emplace_back(clCreateKernel(program_.get(), name.c_str(), &code));
@@ -105,19 +120,18 @@ cdl::Status Plan::build(const std::map<std::string, size_t>& bodies) {
 }
 
 cdl::Status Plan::compile() {
-  std::map<std::string, size_t> bodies;
-  kernelOfCall_.assign(calls_.size(), 0);
+  Numbers numbers;
   for (uint32_t i = 1; i < image_->instrs.count; ++i)
-    if (cdl::Status status = write(i, bodies); !status.isOk()) return status;
-  if (bodies.empty()) return cdl::ok();
-  if (cdl::Status status = build(bodies); !status.isOk()) return status;
-  for (size_t i = 1; i < calls_.size(); ++i)
-    if (kernelOfCall_[i]) calls_[i].kernel = kernels_[kernelOfCall_[i] - 1].get();
-  return cdl::ok();
+    if (cdl::Status status = write(i, numbers); !status.isOk()) return status;
+  if (numbers.empty()) return cdl::ok();
+  cdl::Status status = build(numbers.size());
+  for (KernelText& call : calls_) call.body.clear();
+  return status;
 }
 
 cdl::Status Plan::call(uint32_t index, const int64_t* loops, const std::vector<Located>& buffers) {
-  const Call& call = calls_[index];
+  const KernelText& call = calls_[index];
+  const cl_kernel kernel = kernels_[kernelOfCall_[index] - 1].get();
   const std::lock_guard<std::mutex> lock(device_.mutex());
   cl_uint arg = 0;
   cl_int code = CL_SUCCESS;
@@ -126,47 +140,51 @@ cdl::Status Plan::call(uint32_t index, const int64_t* loops, const std::vector<L
     int64_t offset = static_cast<int64_t>(buffer.offset) + place.offset;
     for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) offset += place.perLoop[l] * loops[l];
     const auto bytes = static_cast<cl_ulong>(offset);
-    code = code ? code : clSetKernelArg(call.kernel, arg++, sizeof buffer.memory, &buffer.memory);
-    code = code ? code : clSetKernelArg(call.kernel, arg++, sizeof bytes, &bytes);
+    code = code ? code : clSetKernelArg(kernel, arg++, sizeof buffer.memory, &buffer.memory);
+    code = code ? code : clSetKernelArg(kernel, arg++, sizeof bytes, &bytes);
   }
   const std::string doing = cdl::text("instruction ", index);
   if (cdl::Status status = device_.check(code, doing); !status.isOk()) return status;
-  return device_.enqueue(call.kernel, call.items, 1, doing);
+  return device_.enqueue(kernel, call.groups * call.groupItems, call.groupItems, doing);
 }
 
 cdl::Status Plan::execute(const cdl::Addresses& buffers) {
   if (cdl::Status status = device_.alive(); !status.isOk()) return status;
   std::vector<Located> located(image_->buffers.count);
+  located[0] = {shared_.zeros.get(), 0};
   for (uint32_t b = 1; b < image_->buffers.count; ++b) {
     const void* address = buffers.address(b, cdl_get_buffer(image_, b)->bytes);
     const std::lock_guard<std::mutex> lock(device_.mutex());
     located[b] = device_.located(address);
   }
-  cdl::Timings* timings = buffers.timings();
-  return cdl::forEachInstr(image_, [&](uint32_t i, const int64_t* loops) {
-    const uint64_t start = timings ? cdl::Timings::now() : 0;
-    cdl::Status status = calls_[i].kernel ? call(i, loops, located)
-                                          : device_.dispatch(cdl::Op(image_, i, loops, &buffers));
-    if (!timings || !status.isOk()) return status;
-    status = device_.finish();
-    timings->add(i, start, cdl::Timings::now());
-    return status;
+  Timeline timeline(device_, buffers.timings());
+  cdl::Status status = cdl::forEachInstr(image_, [&](uint32_t i, const int64_t* loops) {
+    timeline.begin(i);
+    return kernelOfCall_[i] ? call(i, loops, located)
+                            : device_.dispatch(cdl::Op(image_, i, loops, &buffers));
   });
+  return status.isOk() ? timeline.finish() : status;
 }
 
 class OpenClProgram final : public cdl::ProgramBackend {
 public:
-  OpenClProgram() : ProgramBackend("opencl_program", kVersion) {
-    describe("devices with OpenCL 1.2: each part of a model is one program for its shapes");
+  OpenClProgram() : ProgramBackend("opencl", kVersion) {
+    describe("devices with OpenCL 1.2");
     for (const char* name : {"device", "platform"})
       option(name, "which one: its number, or a part of its name", "string", "");
+    option("threads",
+           "how many of the device's compute units work, where it can be divided; 0: all", "int",
+           "0");
+    option("style", "kernels for a CPU or for a GPU; auto: as the device is", "auto|cpu|gpu",
+           "auto");
+    option("tune", "on: tries kernels of products and convolutions on the device", "off|on", "off");
   }
 
   uint32_t deviceCount() override { return device_.deviceCount(); }
   cdl::Status open(uint32_t index) override;
   cdl::Status compile(const cdl_image_t* image, const void* const*,
                       std::unique_ptr<cdl::Executable>& executable) override {
-    auto plan = std::make_unique<Plan>(device_, image);
+    auto plan = std::make_unique<Plan>(shared_, image);
     cdl::Status status = plan->compile();
     if (status.isOk()) executable = std::move(plan);
     return status;
@@ -191,24 +209,38 @@ public:
   cdl::Status finish() override { return device_.finish(); }
 
 private:
+  cdl::Status makeZeros();
   void claimBlocked();
   void claimIntegers();
   void claimExpressions();
 
   OpenCl device_;
+  Shared shared_{device_, {}, false, {}};
 };
 
 cdl::Status OpenClProgram::open(uint32_t index) {
-  for (const char* name : {"device", "platform"}) device_.options().set(name, options().get(name));
+  for (const char* name : {"device", "platform", "threads"})
+    device_.options().set(name, options().get(name));
   device_.setHost(host());
   if (cdl::Status status = device_.open(index); !status.isOk()) return status;
   nameDevice(device_.deviceName());
+  shared_.profile = profileOf(device_, options().get("style"));
+  shared_.isTuned = options().get("tune") == "on";
+  if (cdl::Status status = makeZeros(); !status.isOk()) return status;
   capabilities() = device_.capabilities();
   device_.capabilities().build(cdl::detail::overriddenKinds<OpenCl>());
   claimExpressions();
   claimBlocked();
   claimIntegers();
   return cdl::ok();
+}
+
+cdl::Status OpenClProgram::makeZeros() {
+  std::vector<float> zeros(kZeros);
+  cl_int code = CL_SUCCESS;
+  shared_.zeros = Buffer(clCreateBuffer(device_.context(), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                                        kZeros * sizeof(float), zeros.data(), &code));
+  return device_.check(code, "the zeros of kernels");
 }
 
 /// Steps of expressions, wherever a kernel can end with them.
@@ -233,6 +265,7 @@ void OpenClProgram::claimBlocked() {
          {cdl::dim(3, 1) == 1, packed}); // depthwise
   native(Kind::Conv2d, 0, {F32, F32, F32}, {0, narrow, image}, {ungrouped, packed});
   native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, 0}, {ungrouped, packed});
+  native(Kind::Conv2d, 0, {F32, F32, F32}, {0, narrow, 0}, {ungrouped, packed});
   for (const uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE})
     native(Kind::Pool2d, fn, {F32, F32}, {image, image});
   for (const uint8_t y : {F32, uint8_t{CDL_I8}, uint8_t{CDL_U8}}) // an epilogue may end there

@@ -54,7 +54,8 @@ public:
     nest_ = nestOf(views_);
   }
 
-  KernelText write() {
+  /// For a CPU: a work-item walks rows.
+  KernelText writeRows() {
     const size_t last = nest_.dims.size() - 1;
     const int64_t inner = nest_.dims[last];
     int64_t rows = 1;
@@ -74,8 +75,23 @@ public:
     return w_.finish((rows + rowsOfItem - 1) / rowsOfItem * chunks);
   }
 
+  /// For a GPU: a work-item computes one element, and its neighbour the next.
+  KernelText writeElement() {
+    const size_t last = nest_.dims.size() - 1;
+    int64_t elements = 1;
+    for (const int64_t dim : nest_.dims) elements *= dim;
+    w_.beginItems(elements);
+    for (const cdl_view_t* view : views_) pointers_.push_back(w_.pointer(*view));
+    w_.line("const long row = id / ", nest_.dims[last], ";");
+    w_.line("const int i = id % ", nest_.dims[last], ";");
+    writePointers(last);
+    writeElements(1, nest_.strides[last]);
+    return w_.finishItems(elements);
+  }
+
 private:
-  void writeRow(size_t last, int64_t inner) {
+  /// Names q<v>, where `row` begins in view v.
+  void writePointers(size_t last) {
     std::string rest = "row";
     std::vector<std::string> offsets(views_.size(), "0");
     for (size_t d = last; d-- > 0;) {
@@ -88,6 +104,10 @@ private:
     for (size_t v = 0; v < views_.size(); ++v)
       w_.line("global ", memoryType(views_[v]->elem), "* q", v, " = ", pointers_[v], " + ",
               offsets[v], ";");
+  }
+
+  void writeRow(size_t last, int64_t inner) {
+    writePointers(last);
     w_.line("int i = from;");
     if (inner >= kLanes) {
       w_.line("for (; i + ", kLanes, " <= to; i += ", kLanes, ") {");
@@ -138,13 +158,14 @@ std::vector<cdl_step_t> ownStep(const Instruction& instr) {
 
 } // namespace
 
-bool writeMap(const Instruction& instr, KernelText& text) {
+bool writeMap(const Instruction& instr, const Profile& profile, KernelText& text) {
   const std::vector<cdl_step_t> steps =
       instr->kind == CDL_KIND_ELEMENTWISE ? instr.steps() : ownStep(instr);
   if (steps.empty() || !canCompute(steps) || elementsOf(instr.y()) == 0) return false;
   for (uint32_t i = 0; i < instr->inputs; ++i)
     if (instr.input(i).rank != instr.y().rank) return false;
-  text = MapWriter(instr, steps).write();
+  MapWriter writer(instr, steps);
+  text = profile.isGpu() ? writer.writeElement() : writer.writeRows();
   return true;
 }
 

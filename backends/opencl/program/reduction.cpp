@@ -6,7 +6,8 @@ namespace program {
 
 namespace {
 
-constexpr int64_t kElements = 4096; // of x that a work-item reads, about
+constexpr int64_t kElements = 4096; // of x that a work-item of a CPU reads, about
+constexpr int64_t kGroup = 64;      // work-items of a GPU that share a row
 
 class ReductionWriter {
 public:
@@ -19,14 +20,43 @@ public:
     inner_ = x.dims[2];
   }
 
-  KernelText write() {
+  KernelText write(const Profile& profile) {
     for (uint32_t i = 0; i < instr_->inputs; ++i) pointers_.push_back(w_.pointer(instr_.input(i)));
     y_ = w_.pointer(instr_.y());
-    if (inner_ == 1) return writeRows();
-    return writeColumns();
+    if (profile.isGpu()) return inner_ == 1 ? writeGroups() : writeItems();
+    return inner_ == 1 ? writeRows() : writeColumns();
   }
 
 private:
+  /// For a GPU: a group collects each result of a row of x, every work-item a part.
+  KernelText writeGroups() {
+    const std::string type = valueType(elem_, 1);
+    w_.line("const long o = get_group_id(0), i = 0;");
+    w_.line("const int item = get_local_id(0);");
+    w_.line("local ", type, " parts[", kGroup, "];");
+    w_.line(type, " sum = ", neutral(), ";");
+    w_.line("for (int r = item; r < ", count_, "; r += ", kGroup, ") {");
+    w_.line("sum = ", combined("sum", taken(1, 1)), ";");
+    w_.line("}");
+    w_.line("parts[item] = sum;");
+    w_.line("for (int step = ", kGroup / 2, "; step > 0; step /= 2) {");
+    w_.line("barrier(CLK_LOCAL_MEM_FENCE);");
+    w_.line("if (item < step) parts[item] = ", combined("parts[item]", "parts[item + step]"), ";");
+    w_.line("}");
+    w_.line("if (item == 0) {");
+    finish(1, "parts[0]");
+    w_.line("}");
+    return w_.finish(outer_, kGroup);
+  }
+
+  /// For a GPU: a work-item collects one result of a column.
+  KernelText writeItems() {
+    w_.beginItems(outer_ * inner_);
+    w_.line("const long o = id / ", inner_, ", i = id % ", inner_, ";");
+    writeColumn(1);
+    return w_.finishItems(outer_ * inner_);
+  }
+
   /// Each result of a row of x.
   KernelText writeRows() {
     const int64_t rows =
@@ -95,9 +125,16 @@ private:
     return name;
   }
 
+  /// Of bools the sum is the maximum, the product the minimum.
+  uint16_t function() const {
+    if (elem_ != CDL_BOOL || instr_->fn == CDL_REDUCE_MAX || instr_->fn == CDL_REDUCE_MIN)
+      return instr_->fn;
+    return instr_->fn == CDL_REDUCE_SUM ? CDL_REDUCE_MAX : CDL_REDUCE_MIN;
+  }
+
   std::string neutral() const {
     const bool isFloat = elem_ == CDL_F32;
-    switch (instr_->fn) {
+    switch (function()) {
     case CDL_REDUCE_SUM: return "0";
     case CDL_REDUCE_PROD: return "1";
     case CDL_REDUCE_MAX: return isFloat ? "-INFINITY" : "INT_MIN";
@@ -107,7 +144,7 @@ private:
 
   std::string combined(const std::string& a, const std::string& b) const {
     const bool isFloat = elem_ == CDL_F32;
-    switch (instr_->fn) {
+    switch (function()) {
     case CDL_REDUCE_SUM: return a + " + " + b;
     case CDL_REDUCE_PROD: return a + " * " + b;
     case CDL_REDUCE_MAX: return (isFloat ? "LARGER(" : "max(") + a + ", " + b + ")";
@@ -120,7 +157,7 @@ private:
       return cdl::text(pointer, " + o * ", view.strides[0], " + (long)i * ", view.strides[1]);
     };
     const std::string value =
-        w_.compute(steps_, prologue_, steps_.size(), lanes, sum, [&](uint32_t i) {
+        w_.compute(steps_, prologue_, steps_.size(), lanes, wrapped(elem_, sum), [&](uint32_t i) {
           const cdl_view_t& view = instr_.input(i);
           return Writer::load(view.elem, lanes, place(pointers_[i], view), view.strides[1]);
         });
@@ -139,16 +176,15 @@ private:
 
 } // namespace
 
-bool writeReduction(const Instruction& instr, KernelText& text) {
+bool writeReduction(const Instruction& instr, const Profile& profile, KernelText& text) {
   const std::vector<cdl_step_t> steps = instr.steps();
   if (!canCompute(steps) || elementsOf(instr.y()) == 0) return false;
   for (uint32_t i = 0; i < instr->inputs; ++i)
     if (instr.input(i).rank != (i < instr.operands() ? 3 : 2)) return false;
   const uint8_t elem = instr->prologue ? steps[instr->prologue - 1].elem : instr.input(0).elem;
-  // Bytes and bools wrap or saturate by rules of their own, which the primitive's kernel has.
-  if (elem != CDL_F32 && elem != CDL_I32) return false;
+  if (!isKnownElem(elem)) return false;
   if (elementsOf(instr.input(0)) == 0) return false;
-  text = ReductionWriter(instr, steps).write();
+  text = ReductionWriter(instr, steps).write(profile);
   return true;
 }
 

@@ -59,6 +59,18 @@ std::string Writer::pointer(const cdl_view_t& view) {
   return cdl::text("p", i);
 }
 
+std::string Writer::zeros() {
+  const size_t i = places_.size();
+  places_.push_back({});
+  line("global float* p", i, " = (global float*)(m", i, " + o", i, ");");
+  return cdl::text("p", i);
+}
+
+void Writer::beginItems(int64_t items) {
+  line("const long id = get_global_id(0);");
+  if (items % kItemsOfGroup) line("if (id >= ", items, ") return;");
+}
+
 std::string Writer::load(uint8_t elem, int lanes, const std::string& at, int64_t stride) {
   const bool isByte = elem != CDL_F32 && elem != CDL_I32;
   const std::string type = valueType(elem, lanes);
@@ -83,13 +95,13 @@ void Writer::store(uint8_t elem, int lanes, const std::string& at, int64_t strid
            std::string(1, "0123456789abcdef"[e]), ";");
 }
 
-namespace {
-
 std::string wrapped(uint8_t elem, const std::string& x) {
-  if (elem == CDL_I8) return "((" + x + ") << 24) >> 24";
-  if (elem == CDL_U8 || elem == CDL_BOOL) return "(" + x + ") & 255";
+  if (elem == CDL_I8) return "(((" + x + ") << 24) >> 24)";
+  if (elem == CDL_U8 || elem == CDL_BOOL) return "((" + x + ") & 255)";
   return x;
 }
+
+namespace {
 
 /// Integers are added, subtracted and multiplied as unsigned ones, since they wrap.
 std::string wrapping(const char* op, int lanes, const std::string& a, const std::string& b) {

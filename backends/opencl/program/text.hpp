@@ -3,12 +3,15 @@
 #pragma once
 
 #include "../opencl.hpp"
+#include "profile.hpp"
 
 namespace program {
 
-constexpr int kLanes = 16; // elements that kernels compute side by side
+constexpr int kLanes = 16;       // elements that kernels compute side by side
+constexpr int64_t kZeros = 1024; // numbers of f32 that every device holds as zeros
 
-/// The memory of a parameter: a place in a buffer of the image, which loops move.
+/// The memory of a parameter: a place in a buffer of the image, which loops move. Buffer 0, which
+/// no image has, is that of the zeros.
 struct Place {
   uint32_t buffer;
   int64_t offset;                        // bytes
@@ -19,7 +22,8 @@ struct Place {
 /// before its first element.
 struct KernelText {
   std::string body;
-  size_t items = 0; ///< work-groups of one work-item
+  size_t groups = 0;
+  size_t groupItems = 1; ///< work-items of a group
   std::vector<Place> places;
 };
 
@@ -55,6 +59,8 @@ int64_t elementsOf(const cdl_view_t& view);
 const char* memoryType(uint8_t elem);
 /// What steps compute with: "float" or "int", "float16" or "int16".
 std::string valueType(uint8_t elem, int lanes);
+/// The integer `x` as one of this element type holds it; a float as it is.
+std::string wrapped(uint8_t elem, const std::string& x);
 /// Whether kernels know these steps.
 bool canCompute(const std::vector<cdl_step_t>& steps);
 
@@ -67,6 +73,8 @@ public:
   }
   /// Makes the view a parameter: the name of a pointer to its first element.
   std::string pointer(const cdl_view_t& view);
+  /// The name of a pointer to kZeros zeros.
+  std::string zeros();
   /// The value of `lanes` elements from `at` on, `stride` apart.
   static std::string load(uint8_t elem, int lanes, const std::string& at, int64_t stride);
   /// Stores `value` there.
@@ -78,20 +86,31 @@ public:
   std::string compute(const std::vector<cdl_step_t>& steps, size_t first, size_t end, int lanes,
                       const std::string& acc, const Load& load);
 
-  KernelText finish(int64_t items) {
-    return {std::move(body_), static_cast<size_t>(items), std::move(places_)};
+  /// For work-items that each are a group, or groups of some.
+  KernelText finish(int64_t groups, int64_t groupItems = 1) {
+    return {std::move(body_), static_cast<size_t>(groups), static_cast<size_t>(groupItems),
+            std::move(places_)};
+  }
+  /// Names the work-item `id` and ends those beyond `items`: for kernels of independent work-items.
+  void beginItems(int64_t items);
+  /// Ends such a kernel.
+  KernelText finishItems(int64_t items) {
+    return finish((items + kItemsOfGroup - 1) / kItemsOfGroup, kItemsOfGroup);
   }
 
 private:
+  static constexpr int64_t kItemsOfGroup = 64;
+
   std::string body_;
   std::vector<Place> places_;
   int names_ = 0;
 };
 
 // Each writes the kernel of an instruction that it knows; false: it does not.
-bool writeSums(const Instruction& instr, KernelText& text);
-bool writeWindow(const Instruction& instr, KernelText& text);
-bool writeMap(const Instruction& instr, KernelText& text);
-bool writeReduction(const Instruction& instr, KernelText& text);
+bool writeSums(const Instruction& instr, const Profile& profile, KernelText& text);
+bool writeWindow(const Instruction& instr, const Profile& profile, KernelText& text);
+bool writeMap(const Instruction& instr, const Profile& profile, KernelText& text);
+bool writeGather(const Instruction& instr, const Profile& profile, KernelText& text);
+bool writeReduction(const Instruction& instr, const Profile& profile, KernelText& text);
 
 } // namespace program

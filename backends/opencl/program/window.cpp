@@ -1,5 +1,6 @@
-// POOL2D and depthwise CONV2D: a work-item computes 16 channels of some neighbouring results of a
-// row; each tap of the window reads 16 channels of x at once where they lie side by side.
+// POOL2D and depthwise CONV2D. A work-item of a CPU computes 16 channels of some neighbouring
+// results of a row; each tap of the window reads 16 channels of x at once where they lie side by
+// side. A work-item of a GPU computes one result.
 #include "image.hpp"
 
 namespace program {
@@ -27,20 +28,15 @@ public:
       : instr_(instr), v_(window), elem_(instr.input(0).elem),
         points_(std::min(kPoints, window.y.w)), tiles_((window.y.w + points_ - 1) / points_) {}
 
-  KernelText write() {
+  /// For a CPU.
+  KernelText writeRow() {
     const int64_t panels = (v_.y.c + kLanes - 1) / kLanes;
     w_.line("const long id = get_global_id(0);");
     w_.line("const int first = id % ", tiles_, " * ", points_, ", oh = id / ", tiles_, " % ",
             v_.y.h, ";");
     w_.line("const long panel = id / ", tiles_ * v_.y.h, " % ", panels, ", n = id / ",
             tiles_ * v_.y.h * panels, ";");
-    x_ = w_.pointer(instr_.input(0));
-    if (v_.weights) weights_ = w_.pointer(*v_.weights);
-    if (v_.zero) w_.line("const int zero = *", w_.pointer(*v_.zero), ";");
-    pointers_.resize(instr_->inputs);
-    for (uint32_t i = instr_.operands(); i < instr_->inputs; ++i)
-      pointers_[i] = w_.pointer(instr_.input(i));
-    y_ = w_.pointer(instr_.y());
+    writeOperands();
     w_.line("for (int ow = first; ow < min(first + ", points_, ", ", v_.y.w, "); ++ow) {");
     const bool hasTail = v_.y.c % kLanes != 0;
     if (hasTail) w_.line("const int live = min(16, ", v_.y.c, " - (int)panel * 16);");
@@ -55,7 +51,41 @@ public:
     return w_.finish(v_.y.n * panels * v_.y.h * tiles_);
   }
 
+  /// For a GPU. Neighbours compute what lies side by side.
+  KernelText writeOne() {
+    const Image& y = v_.y;
+    const int64_t items = y.n * y.c * y.h * y.w;
+    w_.beginItems(items);
+    w_.line("long rest = id;");
+    const auto take = [&](const char* name, int64_t count) {
+      w_.line("const int ", name, " = rest % ", count, ";");
+      w_.line("rest /= ", count, ";");
+    };
+    const int64_t dense = y.isBlocked() ? kLanes : y.c; // channels, where they are innermost
+    const int64_t inner = y.lane == 1 ? dense : 1;
+    take("nearChannel", inner);
+    take("ow", y.w);
+    take("oh", y.h);
+    take("farChannel", y.c / inner);
+    w_.line("const int channel = farChannel * ", inner, " + nearChannel;");
+    w_.line("const int panel = channel / ", kLanes, ", e = channel % ", kLanes, ";");
+    w_.line("const long n = rest;");
+    writeOperands();
+    writeResult(1);
+    return w_.finishItems(items);
+  }
+
 private:
+  void writeOperands() {
+    x_ = w_.pointer(instr_.input(0));
+    if (v_.weights) weights_ = w_.pointer(*v_.weights);
+    if (v_.zero) w_.line("const int zero = *", w_.pointer(*v_.zero), ";");
+    pointers_.resize(instr_->inputs);
+    for (uint32_t i = instr_.operands(); i < instr_->inputs; ++i)
+      pointers_[i] = w_.pointer(instr_.input(i));
+    y_ = w_.pointer(instr_.y());
+  }
+
   static std::string at(const std::string& pointer, const Image& image, int lanes,
                         const std::string& row, const std::string& column) {
     return cdl::text(pointer, " + n * ", image.batch, " + panel * ", image.block, " + (long)", row,
@@ -144,7 +174,7 @@ bool isDepthwise(const Instruction& instr, const Window& window) {
 
 } // namespace
 
-bool writeWindow(const Instruction& instr, KernelText& text) {
+bool writeWindow(const Instruction& instr, const Profile& profile, KernelText& text) {
   Window window;
   if (!imageOf(instr, instr.input(0), window.x) || !imageOf(instr, instr.y(), window.y))
     return false;
@@ -170,7 +200,8 @@ bool writeWindow(const Instruction& instr, KernelText& text) {
     Image view;
     if (!imageOf(instr, instr.input(i), view)) return false;
   }
-  text = WindowWriter(instr, window).write();
+  WindowWriter writer(instr, window);
+  text = profile.isGpu() ? writer.writeOne() : writer.writeRow();
   return true;
 }
 

@@ -1,12 +1,11 @@
 // The device of backends/opencl: how it is chosen, its cache of programs, and what it makes of
 // errors of OpenCL.
-#include "tests/abi/host.h"
+#include "fakes.h"
 
-#include <CL/cl.h>
 #include <gmock/gmock.h>
 
-extern "C" cdl_code_t opencl_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
-                                           cdl_error_t* error);
+extern "C" cdl_code_t opencl_primitives_backend_query(const cdl_host_t* host, cdl_plugin_t* out,
+                                                      cdl_error_t* error);
 
 namespace {
 
@@ -14,22 +13,18 @@ namespace {
 cl_int finishReturns = CL_SUCCESS;
 std::string moreBuildOptions;
 
-template <class F> F real(F, const char* name) {
-  return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
-}
-
 } // namespace
 
 extern "C" cl_int clFinish(cl_command_queue queue) {
-  const cl_int code = real(&clFinish, "clFinish")(queue);
+  const cl_int code = candela::abi::real(&clFinish, "clFinish")(queue);
   return finishReturns ? finishReturns : code;
 }
 extern "C" cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id* devices,
                                  const char* options, void(CL_CALLBACK* notify)(cl_program, void*),
                                  void* data) {
   const std::string all = options + moreBuildOptions;
-  return real(&clBuildProgram, "clBuildProgram")(program, count, devices, all.c_str(), notify,
-                                                 data);
+  return candela::abi::real(&clBuildProgram, "clBuildProgram")(program, count, devices, all.c_str(),
+                                                               notify, data);
 }
 
 namespace candela::abi {
@@ -56,39 +51,11 @@ struct Sample {
   }
 };
 
-/// A host that keeps what plugins give it.
-struct Cache {
-  std::map<std::string, std::string> entries;
-  int hits = 0, puts = 0;
-
-  cdl_host_t host() {
-    cdl_host_t host = currentHost();
-    host.context = this;
-    host.cache_get = [](void* context, const void* key, uint64_t keySize,
-                        uint64_t* size) -> const void* {
-      auto* cache = static_cast<Cache*>(context);
-      const auto found = cache->entries.find(std::string(static_cast<const char*>(key), keySize));
-      if (found == cache->entries.end()) return nullptr;
-      ++cache->hits;
-      *size = found->second.size();
-      return found->second.data();
-    };
-    host.cache_put = [](void* context, const void* key, uint64_t keySize, const void* data,
-                        uint64_t size) {
-      auto* cache = static_cast<Cache*>(context);
-      ++cache->puts;
-      cache->entries[std::string(static_cast<const char*>(key), keySize)] =
-          std::string(static_cast<const char*>(data), size);
-    };
-    return host;
-  }
-};
-
 TEST(OpenClCache, KeepsBinariesAndMendsDamagedOnes) {
   Cache cache;
   Sample sample;
   const auto run = [&] {
-    Device device(opencl_backend_query, {}, cache.host());
+    Device device(opencl_primitives_backend_query, {}, cache.host());
     ASSERT_EQ(device.code, CDL_OK) << device.text;
     EXPECT_THAT(sample.runOn(device), ElementsAre(-4, 3)) << device.text;
   };
@@ -98,27 +65,27 @@ TEST(OpenClCache, KeepsBinariesAndMendsDamagedOnes) {
   EXPECT_EQ(cache.hits, 1);
   EXPECT_EQ(cache.puts, 1) << "what the cache held was built anew";
   ASSERT_EQ(cache.entries.size(), 1u);
-  EXPECT_THAT(cache.entries.begin()->first, HasSubstr("opencl 0.2.0 map.cl "));
+  EXPECT_THAT(cache.entries.begin()->first, HasSubstr("opencl_primitives 0.2.0 map.cl "));
   cache.entries.begin()->second.resize(100);
   run();
   EXPECT_EQ(cache.puts, 2) << "a damaged binary was not replaced";
 }
 
 TEST(OpenClDevice, IsCalledWhatItsDriverCallsIt) {
-  Device device(opencl_backend_query, {{"device", "0"}});
+  Device device(opencl_primitives_backend_query, {{"device", "0"}});
   ASSERT_EQ(device.code, CDL_OK) << device.text;
-  const Device refused(opencl_backend_query, {{"device", "no such"}});
+  const Device refused(opencl_primitives_backend_query, {{"device", "no such"}});
   EXPECT_THAT(refused.text,
               HasSubstr(std::string("0 '") + device.table.device_name(device.device) + "'"));
 }
 
 TEST(OpenClDevice, IsChosenByNumberOrName) {
   for (const char* device : {"", "0"})
-    EXPECT_EQ(Device(opencl_backend_query, {{"device", device}}).code, CDL_OK);
-  EXPECT_EQ(Device(opencl_backend_query, {{"platform", "0"}}).code, CDL_OK);
+    EXPECT_EQ(Device(opencl_primitives_backend_query, {{"device", device}}).code, CDL_OK);
+  EXPECT_EQ(Device(opencl_primitives_backend_query, {{"platform", "0"}}).code, CDL_OK);
   for (const cdl_option_t option :
        {cdl_option_t{"device", "no such"}, {"device", "31"}, {"platform", "no such"}}) {
-    const Device device(opencl_backend_query, {option});
+    const Device device(opencl_primitives_backend_query, {option});
     EXPECT_EQ(device.code, CDL_INVALID_ARGUMENT) << option.name;
     EXPECT_THAT(device.text, HasSubstr(option.value));
     EXPECT_THAT(device.text, HasSubstr("there are: 0 '"));
@@ -128,7 +95,7 @@ TEST(OpenClDevice, IsChosenByNumberOrName) {
 TEST(OpenClErrors, OfTheCompilerComeWithItsLog) {
   moreBuildOptions = " -DloadRow=1";
   Sample sample;
-  Device device(opencl_backend_query);
+  Device device(opencl_primitives_backend_query);
   sample.runOn(device);
   moreBuildOptions.clear();
   EXPECT_EQ(device.code, CDL_INTERNAL);
@@ -138,7 +105,7 @@ TEST(OpenClErrors, OfTheCompilerComeWithItsLog) {
 }
 
 TEST(OpenClErrors, ALostDeviceStaysLost) {
-  Device device(opencl_backend_query);
+  Device device(opencl_primitives_backend_query);
   ASSERT_EQ(device.code, CDL_OK) << device.text;
   cdl_memory_t *memory = nullptr, *more = nullptr;
   ASSERT_EQ(device.table.memory_create(device.device, 0, 64, 64, &memory, device.error()), CDL_OK);
@@ -155,7 +122,7 @@ TEST(OpenClErrors, ALostDeviceStaysLost) {
   EXPECT_EQ(device.table.memory_create(device.device, 0, 64, 64, &more, device.error()),
             CDL_DEVICE_LOST);
   device.table.memory_destroy(device.device, memory);
-  Device again(opencl_backend_query);
+  Device again(opencl_primitives_backend_query);
   Sample sample;
   EXPECT_THAT(sample.runOn(again), ElementsAre(-4, 3)) << again.text;
 }
