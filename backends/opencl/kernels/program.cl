@@ -8,7 +8,7 @@
 // 1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) below 0, so that neither tail overflows.
 #define SIGMOID(x) (exp(fmin(x, 0.0f)) / (1.0f + exp(-fabs(x))))
 
-// clamp(rne(a * m / 2^s) + zero). Shifts of 64 and more round to 0, which is even.
+// clamp(rne(a * m / 2^s) + zero). Shifts of 64 and more round to 0, which is even; negative ones shift nothing.
 int rescaled(int a, int m, int s, int zero, int lo, int hi) {
   const long sum = (long)a * m;
   long value = s >= 64 ? 0 : sum;
@@ -20,16 +20,8 @@ int rescaled(int a, int m, int s, int zero, int lo, int hi) {
   return (int)clamp(value + zero, (long)lo, (long)hi);
 }
 
-// The same of 16. In f64, which is exact while it holds the product, and that has at most 53 bits.
-int16 rescaled16(int16 a, int16 m, int16 s, int16 zero, int lo, int hi) {
-#ifdef cl_khr_fp64
-  const double16 sum = convert_double16(a) * convert_double16(m);
-  if (all(fabs(sum) < 9007199254740992.0)) {
-    const long16 exponent = convert_long16(1023 - min(s, (int16)(1000))) << 52;
-    const double16 value = rint(sum * as_double16(exponent));
-    return convert_int16(clamp(value + convert_double16(zero), (double)lo, (double)hi));
-  }
-#endif
+// The same of 16, one by one.
+__attribute__((noinline)) int16 rescaledOneByOne(int16 a, int16 m, int16 s, int16 zero, int lo, int hi) {
   int x[16], y[16], z[16], w[16];
   vstore16(a, 0, x);
   vstore16(m, 0, y);
@@ -37,4 +29,18 @@ int16 rescaled16(int16 a, int16 m, int16 s, int16 zero, int lo, int hi) {
   vstore16(zero, 0, w);
   for (int e = 0; e < 16; ++e) x[e] = rescaled(x[e], y[e], z[e], w[e], lo, hi);
   return vload16(0, x);
+}
+
+// The same of 16. In f64, which is exact while it holds the product, and that has at most 53 bits. Inlined, so that what
+// depends on m, s and zero alone, the same for all results of a channel, is computed once.
+__attribute__((always_inline)) int16 rescaled16(int16 a, int16 m, int16 s, int16 zero, int lo, int hi) {
+#ifdef cl_khr_fp64
+  const double16 sum = convert_double16(a) * convert_double16(m);
+  if (all(fabs(sum) < 9007199254740992.0)) {
+    const long16 exponent = convert_long16(1023 - clamp(s, 0, 1000)) << 52;
+    const double16 value = rint(sum * as_double16(exponent));
+    return convert_int16(clamp(value + convert_double16(zero), (double)lo, (double)hi));
+  }
+#endif
+  return rescaledOneByOne(a, m, s, zero, lo, hi);
 }
