@@ -32,7 +32,8 @@ std::string OpenCl::keyOf(const std::string& what) const {
 
 std::string OpenCl::cached(const std::string& what) const {
   const std::string key = keyOf(what);
-  uint64_t size = 0, sum = 0;
+  uint64_t size = 0;
+  uint64_t sum = 0;
   const void* stored =
       host().cache_get ? host().cache_get(host().context, key.data(), key.size(), &size) : nullptr;
   if (!stored || size <= sizeof sum) return "";

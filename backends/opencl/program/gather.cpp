@@ -15,7 +15,9 @@ public:
         givesZero_(instr->fn == CDL_GATHER_ZERO) {}
 
   KernelText writeRows() {
-    const int64_t outer = y_.dims[0], count = y_.dims[1], inner = y_.dims[2];
+    const int64_t outer = y_.dims[0];
+    const int64_t count = y_.dims[1];
+    const int64_t inner = y_.dims[2];
     const int64_t chunk = std::min(count, std::max<int64_t>(1, kElements / inner));
     const int64_t chunks = (count + chunk - 1) / chunk;
     const int64_t rows =

@@ -3,7 +3,8 @@
 namespace program {
 
 int64_t pointsFor(int64_t columns, int64_t most) {
-  int64_t best = 1, least = INT64_MAX;
+  int64_t best = 1;
+  int64_t least = INT64_MAX;
   for (int64_t points = 1; points <= std::min(most, columns); ++points) {
     // A step costs the read of its weights beside the products.
     const int64_t cost = (columns + points - 1) / points * (points + 1);
@@ -23,7 +24,8 @@ PanelSums::PanelSums(const Instruction& instr, const Sums& sums, int64_t points)
 
 /// The place of the work-item in the grid. Neighbours share weights.
 void PanelSums::writePlace() {
-  const int64_t area = tiles_ * s_.rows, panels = s_.panels();
+  const int64_t area = tiles_ * s_.rows;
+  const int64_t panels = s_.panels();
   w_.line("const long id = get_global_id(0);");
   w_.line("const int col = id % ", tiles_, " * ", points_, ";");
   w_.line("const long row = id / ", tiles_, " % ", s_.rows, ", panel = id / ", area, " % ", panels,

@@ -60,7 +60,8 @@ private:
 
   /// Walks all axes.
   void walk(Border border) {
-    std::string aAt = "a", bAt = "b";
+    std::string aAt = "a";
+    std::string bAt = "b";
     for (size_t c = 0; c + 1 < s_.channels.size(); ++c) loop(s_.channels[c], cdl::text("k", c));
     loop(s_.down, "kh");
     const Edge& edge = s_.edges[0];

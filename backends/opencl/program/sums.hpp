@@ -10,19 +10,30 @@ namespace program {
 
 /// How an operand steps through the grid, in elements.
 struct Steps {
-  int64_t batch = 0, group = 0, panel = 0, lane = 0, row = 0, column = 0;
+  int64_t batch = 0;
+  int64_t group = 0;
+  int64_t panel = 0;
+  int64_t lane = 0;
+  int64_t row = 0;
+  int64_t column = 0;
 
   bool canBeFlat(int64_t columns) const { return row == columns * column; }
 };
 
 /// An axis of the sum.
 struct Axis {
-  int64_t count = 1, a = 0, b = 0;
+  int64_t count = 1;
+  int64_t a = 0; // what a step adds to the place in each operand
+  int64_t b = 0;
 };
 
 /// Where rows or columns of the window leave the image.
 struct Edge {
-  int64_t kernel = 1, stride = 1, dilation = 1, pad = 0, extent = 0;
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  int64_t pad = 0;
+  int64_t extent = 0;
   bool isFree = true; // what lies outside can be read, and counts for nothing
 
   bool isNeeded(int64_t results) const {
@@ -35,7 +46,11 @@ struct Edge {
 struct Sums {
   const cdl_view_t *a = nullptr, *b = nullptr, *y = nullptr;
   const cdl_view_t *aZero = nullptr, *bZero = nullptr;
-  int64_t batch = 1, groups = 1, outs = 0, rows = 1, columns = 1;
+  int64_t batch = 1;
+  int64_t groups = 1;
+  int64_t outs = 0; // of a group
+  int64_t rows = 1;
+  int64_t columns = 1;
   Steps aSteps, bSteps, ySteps;
   std::vector<std::optional<Steps>> views; // that the epilogue reads, by index of the inputs
   std::vector<Axis> channels;              // outer to inner, the last one innermost

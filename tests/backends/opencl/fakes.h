@@ -16,7 +16,8 @@ template <class F> F real(F, const char* name) {
 /// A host that keeps what plugins give it.
 struct Cache {
   std::map<std::string, std::string> entries;
-  int hits = 0, puts = 0;
+  int hits = 0;
+  int puts = 0;
 
   cdl_host_t host() {
     cdl_host_t host = currentHost();

@@ -14,7 +14,8 @@ namespace {
 struct Fakes {
   std::string platform;     // its name; empty: the real one
   std::string buildOptions; // more of them
-  cl_int bufferReturns = CL_SUCCESS, enqueueReturns = CL_SUCCESS;
+  cl_int bufferReturns = CL_SUCCESS;
+  cl_int enqueueReturns = CL_SUCCESS;
   int builds = 0;
 } fakes;
 
