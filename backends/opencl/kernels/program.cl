@@ -5,6 +5,10 @@
 #define SMALLER(a, b) select(b, a, isless(a, b) | isnan(a))
 #define LARGER(a, b) select(b, a, isgreater(a, b) | isnan(a))
 
+// x rounded to a whole number by `f`. What is whole, infinite or NaN stays: compilers whose own rounding knows finite numbers
+// alone give anything for the constants among those. Arguments are names.
+#define ROUNDED(f, x) (fabs(x) < 0x1p23f ? f(x) : (x))
+
 // 1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) below 0, so that neither tail overflows.
 #define SIGMOID(x) (exp(fmin(x, 0.0f)) / (1.0f + exp(-fabs(x))))
 

@@ -3,16 +3,19 @@
 #include "timeline.hpp"
 #include "tuner.hpp"
 
+#include <algorithm>
 #include <deque>
 
 namespace program {
 
 bool writeKernel(const Instruction& instr, const Profile& profile, KernelText& text) {
   switch (instr->kind) {
-  case CDL_KIND_MATMUL: return writeSums(instr, profile, text);
+  case CDL_KIND_MATMUL:
+    return writeEmptySums(instr, profile, text) || writeSums(instr, profile, text);
   case CDL_KIND_CONV2D: return writeWindow(instr, profile, text) || writeSums(instr, profile, text);
   case CDL_KIND_POOL2D: return writeWindow(instr, profile, text);
-  case CDL_KIND_REDUCE: return writeReduction(instr, profile, text);
+  case CDL_KIND_REDUCE:
+    return writeEmptySums(instr, profile, text) || writeReduction(instr, profile, text);
   case CDL_KIND_GATHER: return writeGather(instr, profile, text);
   case CDL_KIND_COPY:
   case CDL_KIND_FILL:
@@ -77,7 +80,10 @@ private:
 
 /// Whether the kernels of the primitives take the instruction as it is.
 bool isPrimitive(const Instruction& instr) {
-  if (instr->kind == CDL_KIND_ELEMENTWISE) return true;
+  const std::vector<cdl_step_t> steps = instr.steps();
+  if (instr->kind == CDL_KIND_ELEMENTWISE)
+    return std::none_of(steps.begin(), steps.end(),
+                        [](const cdl_step_t& step) { return step.kind == CDL_KIND_RESCALE; });
   if (instr->expr) return false;
   for (uint32_t i = 0; i < instr->inputs; ++i)
     if (instr.input(i).layout && cdl_kind_facts(instr->kind)->epilogue) return false;
@@ -89,7 +95,7 @@ cdl::Status Plan::write(uint32_t index, Numbers& numbers) {
   KernelText& text = calls_[index];
   if (writeKernel(instr, shared_.profile, text)) {
     const bool isSum = instr->kind == CDL_KIND_MATMUL || instr->kind == CDL_KIND_CONV2D;
-    if (shared_.isTuned && isSum)
+    if (shared_.isTuned && isSum && elementsOf(instr.input(0)) > 0)
       if (cdl::Status status = Tuner(device_, shared_.profile).choose(instr, text); !status.isOk())
         return status;
     const size_t next = numbers.size() + 1;

@@ -47,10 +47,11 @@ Nest nestOf(const std::vector<const cdl_view_t*>& views) {
 
 class MapWriter {
 public:
-  MapWriter(const Instruction& instr, const std::vector<cdl_step_t>& steps)
-      : instr_(instr), steps_(steps) {
+  /// `first`: the first input that the steps read.
+  MapWriter(const Instruction& instr, const std::vector<cdl_step_t>& steps, uint32_t first = 0)
+      : instr_(instr), steps_(steps), first_(first) {
     views_.push_back(&instr.y());
-    for (uint32_t i = 0; i < instr->inputs; ++i) views_.push_back(&instr.input(i));
+    for (uint32_t i = first; i < instr->inputs; ++i) views_.push_back(&instr.input(i));
     nest_ = nestOf(views_);
   }
 
@@ -122,14 +123,16 @@ private:
   void writeElements(int lanes, const std::vector<int64_t>& strides) {
     const auto at = [&](size_t v) { return cdl::text("q", v, " + (long)i * ", strides[v]); };
     const std::string value = w_.compute(steps_, 0, steps_.size(), lanes, "", [&](uint32_t i) {
-      return Writer::load(views_[i + 1]->elem, lanes, at(i + 1), strides[i + 1]);
+      const size_t v = i - first_ + 1;
+      return Writer::load(views_[v]->elem, lanes, at(v), strides[v]);
     });
     w_.store(views_[0]->elem, lanes, at(0), strides[0], value);
   }
 
   const Instruction& instr_;
   const std::vector<cdl_step_t>& steps_;
-  std::vector<const cdl_view_t*> views_;
+  const uint32_t first_;
+  std::vector<const cdl_view_t*> views_; // y, then the inputs
   Nest nest_;
   std::vector<std::string> pointers_;
   Writer w_;
@@ -165,6 +168,64 @@ bool writeMap(const Instruction& instr, const Profile& profile, KernelText& text
   for (uint32_t i = 0; i < instr->inputs; ++i)
     if (instr.input(i).rank != instr.y().rank) return false;
   MapWriter writer(instr, steps);
+  text = profile.isGpu() ? writer.writeElement() : writer.writeRows();
+  return true;
+}
+
+namespace {
+
+/// What a sum of nothing is, as the bits of its type.
+uint64_t nothingOf(const Instruction& instr, uint8_t elem) {
+  if (instr->kind != CDL_KIND_REDUCE || instr->fn == CDL_REDUCE_SUM) return 0;
+  const bool isFloat = elem == CDL_F32;
+  if (instr->fn == CDL_REDUCE_PROD) return isFloat ? 0x3f800000 : 1; // the bits of 1
+  const bool isMax = instr->fn == CDL_REDUCE_MAX;
+  if (isFloat) return isMax ? 0xff800000 : 0x7f800000;
+  const uint32_t bits = cdl_elem_bits(elem);
+  const bool isSigned = elem == CDL_I8 || elem == CDL_I16 || elem == CDL_I32;
+  const uint64_t top = uint64_t(1) << (bits - 1);
+  if (isSigned) return isMax ? top : top - 1;
+  return isMax ? 0 : (top << 1) - 1;
+}
+
+/// The epilogue's steps behind a first one, which gives the accumulator.
+std::vector<cdl_step_t> stepsBehind(const Instruction& instr) {
+  const std::vector<cdl_step_t> all = instr.steps();
+  std::vector<cdl_step_t> steps(1);
+  for (size_t s = instr->prologue; s < all.size(); ++s) {
+    cdl_step_t step = all[s];
+    for (uint16_t k = 0; k < step.operands; ++k) {
+      cdl_operand_t& in = step.in[k];
+      if (in.source == CDL_FROM_ACC) {
+        steps[0].elem = in.elem;
+        in = {CDL_FROM_STEP, in.elem, 0};
+      } else if (in.source == CDL_FROM_STEP) {
+        in.index = static_cast<uint16_t>(in.index - instr->prologue + 1);
+      }
+    }
+    steps.push_back(step);
+  }
+  cdl_step_t& first = steps[0];
+  if (first.elem == 0) first.elem = instr.y().elem; // nobody reads it
+  first.kind = CDL_KIND_COPY;
+  first.operands = 1;
+  first.in[0] = {CDL_FROM_CONST, first.elem, 0};
+  first.imm = nothingOf(instr, first.elem);
+  return steps;
+}
+
+} // namespace
+
+bool writeEmptySums(const Instruction& instr, const Profile& profile, KernelText& text) {
+  const bool isSum = instr->kind == CDL_KIND_MATMUL || instr->kind == CDL_KIND_REDUCE;
+  if (!isSum || elementsOf(instr.input(0)) != 0 || elementsOf(instr.y()) == 0) return false;
+  if (!instr->expr || instr.attr(CDL_ATTR_ACCUMULATE, 0)) return false;
+  const std::vector<cdl_step_t> steps = stepsBehind(instr);
+  const uint32_t first = instr->prologue ? instr->inputs : instr.operands();
+  for (uint32_t i = first; i < instr->inputs; ++i)
+    if (instr.input(i).rank != instr.y().rank) return false;
+  if (!canCompute(steps)) return false;
+  MapWriter writer(instr, steps, first);
   text = profile.isGpu() ? writer.writeElement() : writer.writeRows();
   return true;
 }

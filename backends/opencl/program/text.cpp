@@ -127,6 +127,16 @@ std::string integerBinary(uint16_t fn, uint8_t elem, int lanes, const std::strin
   case CDL_BINARY_ADD: return wrapped(elem, wrapping("+", lanes, a, b));
   case CDL_BINARY_SUB: return wrapped(elem, wrapping("-", lanes, a, b));
   case CDL_BINARY_MUL: return wrapped(elem, wrapping("*", lanes, a, b));
+  case CDL_BINARY_DIV: {
+    // x / 0 is 0, and the lowest number by -1 itself.
+    const std::string type = typed("int", lanes), zero = cdl::text("(", type, ")(0)"),
+                      one = cdl::text("(", type, ")(1)"),
+                      plain = cdl::text("(", b, " != 0 & ", b, " != -1)");
+    const std::string quotient = cdl::text(a, " / (", plain, " ? ", b, " : ", one, ")"),
+                      edge = cdl::text("(", b, " == 0 ? ", zero, " : ",
+                                       wrapping("-", lanes, zero, a), ")");
+    return wrapped(elem, cdl::text("(", plain, " ? ", quotient, " : ", edge, ")"));
+  }
   case CDL_BINARY_MIN: return "min(" + a + ", " + b + ")";
   case CDL_BINARY_MAX: return "max(" + a + ", " + b + ")";
   case CDL_BINARY_AND: return a + " & " + b;
@@ -140,14 +150,14 @@ std::string floatUnary(uint16_t fn, const std::string& x) {
   switch (fn) {
   case CDL_UNARY_NEG: return "-" + x;
   case CDL_UNARY_ABS: return "fabs(" + x + ")";
-  case CDL_UNARY_FLOOR: return "floor(" + x + ")";
+  case CDL_UNARY_FLOOR: return "ROUNDED(floor, " + x + ")";
   case CDL_UNARY_SQRT: return "sqrt(" + x + ")";
   case CDL_UNARY_RCP: return "1.0f / " + x;
   case CDL_UNARY_EXP: return "exp(" + x + ")";
   case CDL_UNARY_LOG: return "log(" + x + ")";
-  case CDL_UNARY_CEIL: return "ceil(" + x + ")";
-  case CDL_UNARY_TRUNC: return "trunc(" + x + ")";
-  case CDL_UNARY_ROUND_EVEN: return "rint(" + x + ")";
+  case CDL_UNARY_CEIL: return "ROUNDED(ceil, " + x + ")";
+  case CDL_UNARY_TRUNC: return "ROUNDED(trunc, " + x + ")";
+  case CDL_UNARY_ROUND_EVEN: return "ROUNDED(rint, " + x + ")";
   case CDL_UNARY_RSQRT: return "1.0f / sqrt(" + x + ")";
   case CDL_UNARY_TANH: return "tanh(" + x + ")";
   case CDL_UNARY_ERF: return "erf(" + x + ")";
@@ -185,7 +195,7 @@ std::string convert(const cdl_step_t& step, int lanes, const std::string& x) {
     return step.flags & 1 ? cdl::text("clamp(", x, ", ", limitsOf(step.elem), ")")
                           : wrapped(step.elem, x);
   if (!(step.flags & 1)) return ""; // what wraps leaves 32 bits on the way
-  const char* rounded[] = {"trunc(", "rint(", "floor("};
+  const char* rounded[] = {"ROUNDED(trunc, ", "ROUNDED(rint, ", "ROUNDED(floor, "};
   if (step.fn > CDL_CONVERT_FLOOR) return "";
   const std::string whole = rounded[step.fn] + x + ")";
   // Saturates at 32 bits, NaN to 0; the limits of fewer bits come behind.

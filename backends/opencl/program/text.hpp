@@ -109,6 +109,8 @@ private:
 // Each writes the kernel of an instruction that it knows; false: it does not.
 bool writeSums(const Instruction& instr, const Profile& profile, KernelText& text);
 bool writeWindow(const Instruction& instr, const Profile& profile, KernelText& text);
+/// Of an epilogue behind a sum of nothing.
+bool writeEmptySums(const Instruction& instr, const Profile& profile, KernelText& text);
 bool writeMap(const Instruction& instr, const Profile& profile, KernelText& text);
 bool writeGather(const Instruction& instr, const Profile& profile, KernelText& text);
 bool writeReduction(const Instruction& instr, const Profile& profile, KernelText& text);
