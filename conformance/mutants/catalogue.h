@@ -27,6 +27,8 @@ void addSumFaults(Catalogue& catalogue);
 void addQuantizedFaults(Catalogue& catalogue);
 // Steps of expressions that round: of ELEMENTWISE, and around the sums of other kinds.
 void addExpressionFaults(Catalogue& catalogue);
+// Scales, zero points and blocks of SCALED_MATMUL.
+void addScaledFaults(Catalogue& catalogue);
 // What holds for all primitives: backends that do nothing right, but look busy.
 void addVacuousFaults(Catalogue& catalogue);
 // Capability rows and executables.

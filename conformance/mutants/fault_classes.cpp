@@ -74,9 +74,13 @@ bool hasZeroPoint(const Subject& s) {
   return isKind(s) && (hasWord(shapes(s), "1") || rescales(s));
 }
 
+bool isScaled(const Subject& s) { return s.name == "scaled_matmul"; }
+
 // ---- The rules
 
 bool anyKind(const Subject& s) { return isKind(s); }
+bool takesZeroPoint(const Subject& s) { return hasZeroPoint(s) || isScaled(s); }
+bool accumulatesFloats(const Subject& s) { return accumulates(s) || isScaled(s); }
 bool hasNamedDims(const Subject& s) {
   return isKind(s) &&
          std::ranges::any_of(shapes(s), [](const std::string& word) { return word.size() == 3; });
@@ -93,7 +97,9 @@ bool hasTwins(const Subject& s) {
       if (all[i] == all[k] && shape[0] == "=") return true;
   return false;
 }
-bool hasFunctions(const Subject& s) { return isKind(s) && cdl_fn_known(s.kind, 1); }
+bool hasFunctions(const Subject& s) {
+  return isScaled(s) || (isKind(s) && cdl_fn_known(s.kind, 1));
+}
 bool hasAttr(const Subject& s) {
   for (uint16_t attr = 1; cdl_attr_facts(attr); ++attr)
     if (isKind(s) && cdl_kind_has_attr(s.kind, attr)) return true;
@@ -184,7 +190,7 @@ constexpr FaultClass kFaultClasses[] = {
     {"denormals_flushed", "subnormal results are 0, undeclared", givesFloats},
     {"denormal_operands", "subnormal operands count as 0, undeclared", readsFloats},
     {"infinity_lost", "an infinity becomes the largest number", givesFloats},
-    {"half_accumulator", "sums of floats are rounded to f16 on the way", accumulates},
+    {"half_accumulator", "sums of floats are rounded to f16 on the way", accumulatesFloats},
     {"float_accumulator", "integers accumulate in f32", accumulates},
     {"truncated", "rounds toward zero or down instead of to nearest", rounds},
     {"half_up", "ties go up instead of to even", tiesToEven, true},
@@ -198,8 +204,12 @@ constexpr FaultClass kFaultClasses[] = {
     {"lowest_by_minus_one", "lowest / -1 is the highest", divides},
     {"unsigned_as_signed", "u8 is taken for i8", takesUnsigned},
     {"loose_bools", "true is written as 255", givesBools},
-    {"zero_point", "a zero point is left out", hasZeroPoint},
-    {"per_channel", "the first channel's zero point or scale counts for all", hasZeroPoint},
+    {"zero_point", "a zero point is left out", takesZeroPoint},
+    {"per_channel", "the first channel's zero point or scale counts for all", takesZeroPoint},
+    {"per_block", "the first block's zero point or scale counts for all", isScaled},
+    {"scale_ignored", "a scale is taken for 1", isScaled},
+    {"halves_swapped", "neighbours of packed elements change places", isScaled},
+    {"block_cut", "a last block that is not full is left out", isScaled},
     {"alignment_lost", "operands are not aligned before they are added", rescales},
     {"clamp_before_zero", "clamps before it adds the zero point", rescales},
     {"narrow_product", "products wrap at 32 bits", rescales},
@@ -265,6 +275,7 @@ std::span<const Subject> subjects() {
       if (known->primitive) rows.push_back({known->name, kind});
     for (const auto& [name, tier] : {std::pair{"primitives", "primitives"},
                                      {"expression", "ops"},
+                                     {"scaled_matmul", "ops"},
                                      {"capability", "abi"},
                                      {"memory", "memory"},
                                      {"queue", "queue"},

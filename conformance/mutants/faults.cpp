@@ -34,9 +34,9 @@ Fault& Catalogue::fault(std::string_view name) {
 const std::vector<Fault>& allFaults() {
   static const std::vector<Fault> all = [] {
     Catalogue catalogue;
-    for (const auto add :
-         {addAddressFaults, addValueFaults, addSumFaults, addQuantizedFaults, addExpressionFaults,
-          addVacuousFaults, addObjectFaults, addSlotFaults, addDeviceFaults, addAsyncFaults})
+    for (const auto add : {addAddressFaults, addValueFaults, addSumFaults, addQuantizedFaults,
+                           addExpressionFaults, addScaledFaults, addVacuousFaults, addObjectFaults,
+                           addSlotFaults, addDeviceFaults, addAsyncFaults})
       add(catalogue);
     std::vector<Fault> faults = catalogue.take();
     std::ranges::stable_sort(faults, {},

@@ -80,12 +80,12 @@ private:
     return addLeaf(dataOf(operand, anyData(), random_), constant);
   }
 
-  /// All but those that a plugin alone knows.
+  /// Those that drafts are made of.
   static std::span<const OpInfo* const> knownOps() {
     static const std::vector<const OpInfo*> ops = [] {
       std::vector<const OpInfo*> found;
       for (const OpInfo& info : graph::allOps())
-        if (info.kind != graph::OpKind::Custom) found.push_back(&info);
+        if (isDrafted(info)) found.push_back(&info);
       return found;
     }();
     return ops;

@@ -640,6 +640,10 @@ std::optional<Draft> draftOf(const OpInfo& info, Elem elem, const Shape* first, 
   return Maker(info, random).make(elem, first);
 }
 
+bool isDrafted(const graph::OpInfo& info) {
+  return info.kind != graph::OpKind::Custom && info.kind != graph::OpKind::ScaledMatmul;
+}
+
 std::vector<Elem> firstElems(const OpInfo& info) {
   if (info.operands.empty()) return {Elem::none};
   return elemsOf(info.operands[0].elems);

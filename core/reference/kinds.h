@@ -105,6 +105,15 @@ Array withoutZero(const Array& x, const Array& zero);
 /// y += a . b: vectors, matrices, and batches of matrices, which broadcast.
 void addProducts(const Array& a, const Array& b, Array& y);
 
+/// Products of SCALED_MATMUL, whose operands have scales by block. Null: without.
+struct ScaledProduct {
+  const Array &a, &w, &wScale;                     ///< [M,K], [N,G,S] and what broadcasts to [N,G]
+  const Array *wZero = nullptr, *aScale = nullptr; ///< broadcast to [N,G] and [M,G]
+  bool isDynamic = false;                          ///< a is first rounded to i8, block by block
+};
+/// y[m,n] += a . w, the sum rounded once.
+void addScaledProducts(const ScaledProduct& product, Array& y);
+
 /// y += x convolved with w, of 1 to 3 spatial dims. Transposed: x and y change places, which is
 /// what the gradient of a convolution is.
 struct Convolution {

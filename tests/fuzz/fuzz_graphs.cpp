@@ -137,7 +137,8 @@ private:
         100.0 * static_cast<double>(tight_) / static_cast<double>(std::max<int64_t>(1, count_)),
         count_);
     for (const graph::OpInfo& info : graph::allOps())
-      if (ops_[info.kind] == 0 && arguments_.count >= 300 && !info.has(graph::kTraitRegion)) {
+      if (ops_[info.kind] == 0 && arguments_.count >= 300 && random::isDrafted(info) &&
+          !info.has(graph::kTraitRegion)) {
         fmt::print("no graph has {}\n", info.name);
         missing_ = true;
       }

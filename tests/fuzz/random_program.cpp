@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <span>
 
 #include "core/compiler/program/bands.h"
 
@@ -412,6 +413,7 @@ private:
     case CDL_KIND_SOFTMAX:
     case CDL_KIND_NORM:
     case CDL_KIND_ATTENTION: return composite(i);
+    case CDL_KIND_SCALED_MATMUL: return scaledMatmul(i);
     case CDL_KIND_CUSTOM: return custom(i);
     default: return elementwise(i);
     }
@@ -642,6 +644,21 @@ private:
       i.outputs = {out(e, {b, s, v})};
       i.attrs = {program::Attr::ofFloat(CDL_ATTR_SCALE, 0.125)};
     }
+  }
+
+  /// Whole blocks but for the last one; packed weights of even blocks.
+  void scaledMatmul(program::Instr& i) {
+    static constexpr Elem kWeights[] = {Elem::i4_, Elem::u4_, Elem::i8_, Elem::u8_};
+    static constexpr Elem kScales[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f8e8m0_};
+    const bool isDynamic = i.fn == CDL_SCALED_MATMUL_DYNAMIC;
+    const Elem a = rng_.of(std::span(kFloats, 3));
+    const int64_t m = extent(), n = extent(), g = rng_.in(1, 3), s = 2 * rng_.in(1, 4);
+    const int64_t k = g * s - rng_.in(0, s - 1);
+    i.inputs = {in(a, {m, k}), in(rng_.of(kWeights), {n, g, s}), in(rng_.of(kScales), {n, g})};
+    if (rng_.chance(40)) i.inputs.push_back(in(Elem::u8_, {n, g}));
+    if (i.inputs.size() > 3 && !isDynamic && rng_.chance(40))
+      i.inputs.push_back(in(rng_.of(kScales), {m, g}));
+    epilogue(i, rng_.of(std::span(kFloats, 3)), {m, n});
   }
 
   /// What only CUSTOM may have: any function, attributes that nobody knows, opaque layouts, many

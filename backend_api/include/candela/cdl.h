@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define CDL_ABI_MAJOR 0
-#define CDL_ABI_MINOR 3
+#define CDL_ABI_MINOR 4
 #define CDL_IMAGE_MAJOR 0
 #define CDL_IMAGE_MINOR 1
 #define CDL_MAX_RANK 8

@@ -109,6 +109,9 @@ enum {
   /* the first K of x[O,N,I] in order along N: values y and their places as i32 index; K <= N; of
    * equals the lower place first, NaN above every number, -0 equals 0 */
   CDL_KIND_SORT = 39,
+  /* y = a . w transposed, where a[m,k] stands for a * a_scale[m,g] and w[n,g,s] for (w -
+   * w_zero[n,g]) * w_scale[n,g]; k = g * S + s, and what w holds beyond K is not read */
+  CDL_KIND_SCALED_MATMUL = 40,
   CDL_KIND_CUSTOM = 63, /* an op of a domain that a plugin claims */
 };
 typedef uint16_t cdl_kind_t;
@@ -217,6 +220,16 @@ enum {
 enum {
   CDL_SORT_ASCENDING = 0, /* the lowest first, NaN last */
   CDL_SORT_DESCENDING = 1, /* the highest first, NaN before them */
+};
+
+/* Functions of scaled_matmul. */
+enum {
+  /* sums in f32 at least; those of integers are exact within a block, blocks are added in order by
+   * fma */
+  CDL_SCALED_MATMUL_EXACT = 0,
+  /* floats in a are first rounded to i8, each block of a row by the largest of it (numerics.h
+   * cdl_dynamic_step), then as `exact` of integers */
+  CDL_SCALED_MATMUL_DYNAMIC = 1,
 };
 
 /* Attributes of instructions. */
@@ -364,6 +377,7 @@ typedef uint16_t cdl_profile_t;
   X(attention, 37, 0, 3, 4, 1, 0, "BSD BTD BTE BST > BSE", "F F F F > F") \
   X(arg_reduce, 38, 0, 1, 1, 1, 0, "ORI > OI", "n > i") \
   X(sort, 39, 0, 1, 1, 2, 0, "ONI > OKI OKI", "V > V W") \
+  X(scaled_matmul, 40, 0, 3, 5, 1, 1, "MK NGS NG NG MG > MN", "- > -") \
   X(custom, 63, 0, 0, 255, 1, 0, "- > -", "- > -") \
 
 /* X(kind, name, id, optional) */
@@ -426,6 +440,8 @@ typedef uint16_t cdl_profile_t;
   X(arg_reduce, min, 1, 0) \
   X(sort, ascending, 0, 0) \
   X(sort, descending, 1, 0) \
+  X(scaled_matmul, exact, 0, 0) \
+  X(scaled_matmul, dynamic, 1, 0) \
 
 /* X(name, id, type, count, low, high); type: 1 int, 2 float, 3 ints, 4 bits of an element; count 0:
  * values of any number within any range. */

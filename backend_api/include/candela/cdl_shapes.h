@@ -132,6 +132,18 @@ static inline int cdl_check_window(cdl_check_t* c, const cdl_instr_t* in, int tr
   return 1;
 }
 
+/* Of SCALED_MATMUL: K ends in the last of G blocks of S. */
+static inline int cdl_check_blocks(cdl_check_t* c, const cdl_letters_t letters) {
+  const uint64_t k = (uint64_t)letters['K' - 'A'].low, s = (uint64_t)letters['S' - 'A'].low,
+                 g = (uint64_t)letters['G' - 'A'].low;
+  uint64_t held = 0;
+  if (!cdl_add_product(&held, g, s)) return cdl_bad(c, "block of", s, "is too many times", g);
+  if (k > held) return cdl_bad(c, "depth", k, "is more than blocks hold, which is", held);
+  if (k + s <= held && held > 0)
+    return cdl_bad(c, "depth", k, "does not reach the last block, which begins at", held - s);
+  return 1;
+}
+
 static inline int cdl_check_shapes(cdl_check_t* c, const cdl_instr_t* in,
                                    const cdl_kind_facts_t* facts) {
   const cdl_image_t* m = c->image;
@@ -175,6 +187,7 @@ static inline int cdl_check_shapes(cdl_check_t* c, const cdl_instr_t* in,
   if (in->kind == CDL_KIND_SORT && letters['K' - 'A'].low > letters['N' - 'A'].high)
     return cdl_bad_signed(c, "elements kept", letters['K' - 'A'].low, "are more than the",
                           (uint64_t)letters['N' - 'A'].high);
+  if (in->kind == CDL_KIND_SCALED_MATMUL && !cdl_check_blocks(c, letters)) return 0;
   if (conv) {
     cdl_extent_t x_channels = letters['C' - 'A'], y_channels = letters['O' - 'A'];
     if (!cdl_check_groups(c, *cdl_attr_values(m, in, CDL_ATTR_GROUP, &one),

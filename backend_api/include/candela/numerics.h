@@ -508,6 +508,23 @@ static inline void cdl_layer_norm_integer(const cdl_layer_norm_integer_t* p, con
   }
 }
 
+/* ---- Activations that are rounded to i8 on the way (SCALED_MATMUL.dynamic) ---------------------
+ * Each block of a row has a step of its own, by its largest magnitude. All of it is f32, one
+ * operation at a time, so that everyone gets the same bits. */
+
+/* The step of a block whose largest magnitude this is: 0 below 2^-100, where all count as 0; NaN of
+ * what is not finite. */
+static inline float cdl_dynamic_step(float largest) {
+  if (largest < 0x1p-100f) return 0;
+  return largest <= 0x1.fffffep127f ? largest / 127 : cdl_f32_of_bits(0x7fc00000u);
+}
+/* x in steps, -127..127, to nearest even. */
+static inline int32_t cdl_dynamic_i8(float x, float largest) {
+  if (!(largest >= 0x1p-100f && largest <= 0x1.fffffep127f)) return 0;
+  const float steps = x * (127 / largest);
+  return (int32_t)cdl_rne_f64(steps);
+}
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -9,6 +9,7 @@ std::vector<OpFamily> windowFamilies();     ///< CONV2D, POOL2D
 std::vector<OpFamily> lineFamilies();       ///< SOFTMAX, NORM, ATTENTION, ARG_REDUCE, SORT
 std::vector<OpFamily> expressionFamilies(); ///< ELEMENTWISE, and what has an epilogue
 std::vector<OpFamily> prologueFamilies();   ///< REDUCE of what it computes itself
+std::vector<OpFamily> productFamilies();    ///< SCALED_MATMUL
 
 /// "u8_i8" -> {u8, i8}; words that name no type are left out.
 std::vector<Elem> elemsIn(std::string_view row);

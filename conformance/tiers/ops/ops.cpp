@@ -75,8 +75,8 @@ Result<graph::Value*> widened(graph::Graph& graph, graph::Value* x) {
 
 std::vector<OpSubject> opSubjects(const Selection& selection) {
   std::vector<OpSubject> subjects;
-  for (const auto& families :
-       {windowFamilies(), lineFamilies(), expressionFamilies(), prologueFamilies()})
+  for (const auto& families : {windowFamilies(), lineFamilies(), expressionFamilies(),
+                               prologueFamilies(), productFamilies()})
     for (const OpFamily& one : families) {
       Choice choice;
       Family family = one.family;

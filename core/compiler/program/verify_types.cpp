@@ -2,6 +2,7 @@
 #include <map>
 
 #include "core/compiler/program/internal.h"
+#include "core/support/scaled_product.h"
 #include "core/support/text/expr.h"
 
 namespace candela::program {
@@ -124,6 +125,28 @@ Status verifyContraction(const Instr& instr) {
   return Status::ok();
 }
 
+/// What an epilogue leaves open as in verifyContraction().
+Status verifyScaledMatmul(const Instr& instr) {
+  const auto elemOf = [&](size_t i) {
+    return i < instr.operandCount() ? instr.inputs[i].elem : Elem::none;
+  };
+  const Elem own = accumulatorElem(instr);
+  ScaledProductTypes types;
+  types.isDynamic = instr.fn == CDL_SCALED_MATMUL_DYNAMIC;
+  types.a = elemOf(0);
+  types.w = elemOf(1);
+  types.wScale = elemOf(2);
+  types.wZero = elemOf(3);
+  types.aScale = elemOf(4);
+  types.y = own == Elem::none ? Elem::f32_ : own;
+  if (const std::string why = whyNoScaledProduct(types); !why.empty())
+    return badModel("no product: {}", why);
+  const int64_t block = instr.inputs[1].dims[2];
+  if (isInteger(types.w) && (types.isDynamic || isInteger(types.a)) && block > kMostIntegersInBlock)
+    return badModel("blocks of {} integers, at most {}", block, kMostIntegersInBlock);
+  return Status::ok();
+}
+
 /// REDUCE and POOL2D compute in the type of x; sums of narrow floats are f32 for an epilogue.
 Status verifyReduction(const Instr& instr) {
   const Elem x = instr.prologue ? instr.expr[instr.prologue - 1].elem : instr.inputs[0].elem;
@@ -213,6 +236,7 @@ Status verifyTypes(const Instr& instr) {
   case CDL_KIND_ARG_REDUCE: return verifyMiddle(instr, "no extreme along");
   case CDL_KIND_MATMUL:
   case CDL_KIND_CONV2D: return verifyContraction(instr);
+  case CDL_KIND_SCALED_MATMUL: return verifyScaledMatmul(instr);
   case CDL_KIND_TABLE: return verifyTable(instr);
   default: return Status::ok();
   }

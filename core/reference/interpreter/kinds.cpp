@@ -202,6 +202,24 @@ void attention(Call& call) {
   call.compute([&](Array& y) { reference::attention(q, k, v, scale, added, y); });
 }
 
+void scaledMatmul(Call& call) {
+  const Array a = call.input(0), w = call.input(1), wScale = call.input(2),
+              wZero = call.input(3, {}), aScale = call.input(4, {});
+  const auto given = [&](size_t i, const Array& array) {
+    return i < call.instr.operandCount() ? &array : nullptr;
+  };
+  Array y = call.accumulator();
+  if (!call.failed())
+    addScaledProducts({.a = a,
+                       .w = w,
+                       .wScale = wScale,
+                       .wZero = given(3, wZero),
+                       .aScale = given(4, aScale),
+                       .isDynamic = call.instr.fn == CDL_SCALED_MATMUL_DYNAMIC},
+                      y);
+  call.finish(y);
+}
+
 void argReduce(Call& call) {
   const Array x = call.input(0);
   const bool max = call.instr.fn == CDL_ARG_REDUCE_MAX;
@@ -235,6 +253,7 @@ void run(Call& call) {
   case CDL_KIND_NORM: return norm(call);
   case CDL_KIND_ATTENTION: return attention(call);
   case CDL_KIND_ARG_REDUCE: return argReduce(call);
+  case CDL_KIND_SCALED_MATMUL: return scaledMatmul(call);
   case CDL_KIND_SORT: return sort(call);
   case CDL_KIND_CUSTOM:
     return call.fail(

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/reference/kinds.h"
+#include "core/reference/scalar.h"
 
 namespace candela::reference {
 namespace {
@@ -163,6 +166,93 @@ void referenceConv(const graph::Node& node, Operands in, Results out) {
   addConvolution(
       {graph::windowOf(node, Shape(weight.begin() + 2, weight.end())), node.intAttr("group")},
       *in[0], *in[1], y);
+}
+
+namespace {
+
+/// A block of a row of a, in i8 and as what one of it stands for.
+struct RoundedBlock {
+  std::vector<double> values;
+  double step = 0;
+};
+
+/// Each operation rounded to f32: by the largest magnitude, of which 127 steps are made.
+RoundedBlock roundBlock(std::vector<double> values) {
+  double largest = 0;
+  for (const double value : values)
+    largest = std::isnan(value) || largest < std::abs(value) ? std::abs(value) : largest;
+  RoundedBlock block{std::move(values)};
+  if (std::ranges::any_of(block.values, [](double value) { return !std::isfinite(value); })) {
+    block.values.assign(block.values.size(), 0);
+    block.step = std::numeric_limits<double>::quiet_NaN();
+    return block;
+  }
+  if (largest < 0x1p-100) largest = 0;
+  block.step = roundReal(Elem::f32_, largest / 127);
+  const double perStep = largest == 0 ? 0 : roundReal(Elem::f32_, 127 / largest);
+  for (double& value : block.values) value = std::nearbyint(roundReal(Elem::f32_, value * perStep));
+  return block;
+}
+
+/// An operand that broadcasts to [rows, blocks], by its index there.
+class PerBlock {
+public:
+  PerBlock(const Array* given, int64_t rows, int64_t blocks, double missing)
+      : given_(given), missing_(missing) {
+    if (given) strides_ = broadcastStrides(given->dims, {rows, blocks});
+  }
+  double at(int64_t row, int64_t block) const {
+    if (!given_) return missing_;
+    const int64_t i = row * strides_[0] + block * strides_[1];
+    return isFloat(given_->elem) ? given_->real[i] : static_cast<double>(given_->whole[i]);
+  }
+
+private:
+  const Array* given_;
+  double missing_;
+  Strides strides_;
+};
+
+double numberAt(const Array& x, int64_t i) {
+  return isFloat(x.elem) ? x.real[i] : static_cast<double>(x.whole[i]);
+}
+
+} // namespace
+
+void addScaledProducts(const ScaledProduct& p, Array& y) {
+  const int64_t rows = p.a.dims[0], depth = p.a.dims[1], columns = p.w.dims[0],
+                blocks = p.w.dims[1], block = p.w.dims[2];
+  const PerBlock wScale(&p.wScale, columns, blocks, 1), wZero(p.wZero, columns, blocks, 0),
+      aScale(p.aScale, rows, blocks, 1);
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t g = 0; g < blocks; ++g) {
+      const int64_t first = g * block, count = std::min(block, depth - first);
+      std::vector<double> values;
+      for (int64_t s = 0; s < count; ++s) values.push_back(numberAt(p.a, m * depth + first + s));
+      double step = aScale.at(m, g);
+      if (p.isDynamic) {
+        RoundedBlock rounded = roundBlock(std::move(values));
+        values = std::move(rounded.values);
+        step = rounded.step;
+      }
+      for (int64_t n = 0; n < columns; ++n) {
+        double sum = 0;
+        for (int64_t s = 0; s < count; ++s)
+          sum += values[static_cast<size_t>(s)] *
+                 (numberAt(p.w, (n * blocks + g) * block + s) - wZero.at(n, g));
+        y.real[m * columns + n] += sum * step * wScale.at(n, g);
+      }
+    }
+}
+
+void referenceScaledMatmul(const graph::Node& node, Operands in, Results out) {
+  addScaledProducts({.a = *in[0],
+                     .w = *in[1],
+                     .wScale = *in[2],
+                     .wZero = in[3],
+                     .aScale = in[4],
+                     .isDynamic = node.stringAttr("fn") == "dynamic"},
+                    out[0]);
 }
 
 void attention(const Array& q, const Array& k, const Array& v, double scale,

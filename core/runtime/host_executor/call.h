@@ -40,7 +40,7 @@ private:
 /// CONVERT BINARY COMPARE SELECT UNARY.
 using RunKind = cdl::Status(const Call& call);
 RunKind runCopy, runFill, runBlockOp, runElementwise, runGather, runScatter, runReduce,
-    runArgReduce, runMatmul, runRescale, runTable, runSort, runSoftmax, runNorm;
+    runArgReduce, runMatmul, runRescale, runTable, runSort, runSoftmax, runNorm, runScaledMatmul;
 
 /// Whether MATMUL runs these operands with sums of type `acc`.
 bool hasProduct(uint8_t a, uint8_t b, uint8_t acc);

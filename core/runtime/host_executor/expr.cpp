@@ -120,4 +120,15 @@ void Finisher::finish(const int64_t* index, int64_t first, const void* acc, int6
   scatterBlock(result_, at, stride, n, values);
 }
 
+uint8_t accumulatorElem(const Call& call) {
+  const cdl_expr_t* expr = cdl_get_expr(call.image, call.instr->expr);
+  if (call.instr->expr == 0 || call.attr(CDL_ATTR_ACCUMULATE, 0) != 0) return call.output().elem;
+  for (uint32_t s = 0; s < expr->steps; ++s) {
+    const cdl_step_t& step = *cdl_get_step(call.image, expr->first_step + s);
+    for (int k = 0; k < step.operands; ++k)
+      if (step.in[k].source == CDL_FROM_ACC) return step.in[k].elem;
+  }
+  return 0;
+}
+
 } // namespace candela::runtime::host_executor

@@ -65,4 +65,7 @@ private:
   Scratch<uint64_t> scratch_;
 };
 
+/// The type of a product's sums: the result's, or what the epilogue reads; 0 where it reads none.
+uint8_t accumulatorElem(const Call& call);
+
 } // namespace candela::runtime::host_executor

@@ -230,18 +230,6 @@ const Product* find(uint8_t a, uint8_t b, uint8_t acc) {
   return nullptr;
 }
 
-/// The type of the sums: the result's, or what the epilogue reads; 0 where it reads none.
-uint8_t accumulatorElem(const Call& call) {
-  const cdl_expr_t* expr = cdl_get_expr(call.image, call.instr->expr);
-  if (call.instr->expr == 0 || call.attr(CDL_ATTR_ACCUMULATE, 0) != 0) return call.output().elem;
-  for (uint32_t s = 0; s < expr->steps; ++s) {
-    const cdl_step_t& step = *cdl_get_step(call.image, expr->first_step + s);
-    for (int k = 0; k < step.operands; ++k)
-      if (step.in[k].source == CDL_FROM_ACC) return step.in[k].elem;
-  }
-  return 0;
-}
-
 bool isZero(const Operand& zero, uint8_t elem) {
   return !zero.present() || (isIntegerElem(elem) && cdl_elem_bits(elem) <= 16 &&
                              (zero.elem == elem || zero.elem == CDL_I32));

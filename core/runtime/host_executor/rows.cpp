@@ -80,6 +80,7 @@ struct Rows : std::vector<cdl_row_t> {
       for (const uint8_t b : kArithmetic) addMatmul(e, b);
     }
     add(CDL_KIND_TABLE, 0, {CDL_I16, CDL_I16, CDL_I16});
+    addScaledMatmul();
     for (const uint8_t a : kRescaled)
       for (const uint8_t y : kRescaled) {
         add(CDL_KIND_RESCALE, 0, {a, CDL_I32, CDL_I32, CDL_I32, y});
@@ -92,6 +93,15 @@ struct Rows : std::vector<cdl_row_t> {
       for (const Elems& elems : {Elems{e, e}, Elems{e, e, e}, Elems{e, e, e, e}})
         addAll(CDL_KIND_NORM, elems);
     }
+  }
+  /// Of any types that the check of Programs lets pass: there are too many to name each.
+  void addScaledMatmul() {
+    constexpr uint8_t any = 0;
+    Elems operands{any, any, any};
+    for (int count = 3; count <= 5; ++count, operands.push_back(any))
+      for (const uint16_t fn : {CDL_SCALED_MATMUL_EXACT, CDL_SCALED_MATMUL_DYNAMIC})
+        if (count < 5 || fn == CDL_SCALED_MATMUL_EXACT) // else a gets its own scales
+          addFinished(CDL_KIND_SCALED_MATMUL, fn, operands, {CDL_F32, CDL_F16, CDL_BF16});
   }
   void addMatmul(uint8_t a, uint8_t b) {
     Elems sums;

@@ -71,6 +71,7 @@ cdl::Status dispatch(const Call& call) {
   case CDL_KIND_SOFTMAX: return runSoftmax(call);
   case CDL_KIND_NORM: return runNorm(call);
   case CDL_KIND_ARG_REDUCE: return runArgReduce(call);
+  case CDL_KIND_SCALED_MATMUL: return runScaledMatmul(call);
   case CDL_KIND_SORT: return runSort(call);
   default: return call.fail(CDL_UNSUPPORTED, "soft does not run this kind");
   }

@@ -33,6 +33,7 @@ namespace cdl {
   X(Attention, attention, ATTENTION)                                                               \
   X(ArgReduce, argReduce, ARG_REDUCE)                                                              \
   X(Sort, sort, SORT)                                                                              \
+  X(ScaledMatMul, scaledMatMul, SCALED_MATMUL)                                                     \
   X(Custom, custom, CUSTOM)
 
 enum class Kind : uint16_t {
@@ -322,6 +323,17 @@ struct ArgReduce : Op { // fn: CDL_ARG_REDUCE_*; x[O,R,I], y[O,I] of i32 or i64
 
 struct Sort : Op { // fn: CDL_SORT_*; x[O,N,I], y[O,K,I], index[O,K,I] of i32
   CDL_OPERAND(x, 0)
+};
+
+/// fn: CDL_SCALED_MATMUL_*; a[M,K], w[N,G,S], wScale[N,G], wZero[N,G], aScale[M,G], y[M,N].
+struct ScaledMatMul : Op {
+  CDL_OPERAND(a, 0)
+  CDL_OPERAND(w, 1)
+  CDL_OPERAND(wScale, 2)
+  bool hasWZero() const { return operands() > 3; }
+  bool hasAScale() const { return operands() > 4; }
+  CDL_OPERAND(wZero, 3)
+  CDL_OPERAND(aScale, 4)
 };
 
 struct Custom : Op {};

@@ -1,5 +1,6 @@
 #include "core/compiler/graph/ops/common.h"
 #include "core/compiler/graph/window.h"
+#include "core/support/scaled_product.h"
 
 namespace candela::graph {
 
@@ -90,6 +91,48 @@ Result<Types> inferConv(const Node& node) {
   for (int i = 0; i < window.rank(); ++i) dims.push_back(window.count(i, extents[i]));
   CDL_TRY(checkZeroPoints(node, 3, w.dim(0), "c8"));
   return oneResult(productElem(node), dims);
+}
+
+namespace {
+
+/// Operand i, if given, broadcasts to these dims.
+Status checkScale(const Node& node, size_t i, const Shape& expected) {
+  if (!node.operand(i)) return Status::ok();
+  const Shape shape = typeOf(node, i).shape();
+  if (broadcastShapes(shape, expected) == expected) return Status::ok();
+  return node.fail("c2", node.info().operands[i].name, shapeText(shape), shapeText(expected));
+}
+
+} // namespace
+
+Result<Types> inferScaledMatmul(const Node& node) {
+  const TensorType &a = typeOf(node, 0), &w = typeOf(node, 1);
+  const auto elemOf = [&](size_t i) { return node.operand(i) ? typeOf(node, i).elem : Elem::none; };
+  const Shape weights = w.shape();
+  const bool isMatrix = a.rank() == 2 && weights.size() == 3;
+  const int64_t depth = isMatrix ? a.dim(-1) : 0;
+  const auto held = isMatrix ? elementCount(Shape{weights[1], weights[2]}) : std::nullopt;
+  const bool fits = held && depth <= *held && (*held == 0 || depth > *held - weights[2]);
+  if (!fits) return node.fail("c1", shapeText(a.shape()), shapeText(weights));
+  CDL_TRY(checkScale(node, 2, {weights[0], weights[1]}));
+  CDL_TRY(checkScale(node, 3, {weights[0], weights[1]}));
+  CDL_TRY(checkScale(node, 4, {a.dim(0), weights[1]}));
+  ScaledProductTypes types;
+  types.isDynamic = node.stringAttr("fn") == "dynamic";
+  types.a = a.elem;
+  types.w = w.elem;
+  types.wScale = elemOf(2);
+  types.wZero = elemOf(3);
+  types.aScale = elemOf(4);
+  types.y = node.elemAttr("to");
+  std::string why = whyNoScaledProduct(types);
+  if (!types.isDynamic && node.stringAttr("fn") != "exact") why = "it is neither exact nor dynamic";
+  if (!why.empty())
+    return node.fail("c3", node.stringAttr("fn"), elemName(types.a), elemName(types.w),
+                     elemName(types.y), why);
+  const bool isWhole = isInteger(types.w) && (types.isDynamic || isInteger(types.a));
+  if (isWhole && weights[2] > kMostIntegersInBlock) return node.fail("c4", weights[2]);
+  return oneResult(types.y, {a.dim(0), weights[0]});
 }
 
 Result<Types> inferAttention(const Node& node) {

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <numeric>
+
 #include "core/compiler/import/operators/heads.h"
 
 /// Blocks of transformers that the domain com.microsoft has operators for: sums with what was
@@ -118,100 +121,205 @@ Status importEmbedLayerNormalization(NodeContext& context) {
       make(OpKind::LayerNorm, operands, {{"axis", int64_t(-1)}, {"epsilon", epsilon}}).cast(elem));
 }
 
-/// Packed numbers [rows, bytes] as [rows, bytes * 8 / bits] of u8, the lowest bits first. Constants
-/// of 4 bits are what our own packed type is, and stay it.
+/// Packed numbers [rows, bytes] of a run as [rows, bytes * 8 / bits] of u8, the lowest bits first.
 Term unpackedBits(const Term& packed, int64_t bits) {
   if (bits == 8) return packed;
   const int64_t each = 8 / bits;
-  const Shape shape{packed.dim(0), packed.dim(1) * each};
-  if (bits == 4 && packed.value()->isConstant()) {
-    Tensor tensor = need(packed.value()->tensor());
-    tensor.elem = Elem::u4_;
-    tensor.dims = shape;
-    return Term(packed.build(), packed.build().constant(std::move(tensor))).cast(Elem::u8_);
-  }
   std::vector<Term> parts;
   for (int64_t i = 0; i < each; ++i) {
     const Term moved = i == 0 ? packed : shiftRight(packed, static_cast<double>(i * bits));
     parts.push_back(
         (i + 1 == each ? moved : bitAnd(moved, static_cast<double>((1 << bits) - 1))).unsqueeze(2));
   }
-  return concat(parts, 2).reshape(shape);
+  return concat(parts, 2).reshape({packed.dim(0), packed.dim(1) * each});
 }
 
 /// How MatMulNBits stores weights[n, k]: in few bits, in blocks along k.
 struct BlockedWeights {
   int64_t bits, block, rows, depth;
+  bool roundsActivations; ///< to i8, as accuracy level 4 allows
+
+  int64_t blocks() const { return (depth + block - 1) / block; }
+  int64_t blobBytes() const { return block * bits / 8; }
+  Shape grid() const { return {rows, blocks()}; }
+  /// The number that stands for 0 where no zero point is given.
+  int64_t middle() const { return int64_t(1) << (bits - 1); }
 };
 
 BlockedWeights readBlockedWeights(NodeContext& context) {
   const int64_t bits = attrOf<int64_t>(context, "bits", 4),
                 block = attrOf<int64_t>(context, "block_size", 0);
   const int64_t rows = attrOf<int64_t>(context, "N", 0), depth = attrOf<int64_t>(context, "K", 0);
-  if (bits != 2 && bits != 4 && bits != 8)
-    need(failure(Code::unsupported, "bits is {}, expected 2, 4 or 8", bits));
+  if (bits != 2 && bits != 3 && bits != 4 && bits != 8)
+    need(failure(Code::unsupported, "bits is {}, expected 2, 3, 4 or 8", bits));
   if (block < 16 || block > (1 << 20) || (block & (block - 1)))
     need(badModel("block_size is {}, expected a power of two from 16 on", block));
   if (rows < 1 || rows > INT32_MAX || depth < 1 || depth > INT32_MAX)
     need(badModel("N is {} and K {}", rows, depth));
-  if (const int64_t level = attrOf<int64_t>(context, "accuracy_level", 0); level < 0 || level > 4)
-    need(badModel("accuracy_level is {}, expected 0 to 4", level));
+  const int64_t level = attrOf<int64_t>(context, "accuracy_level", 0);
+  if (level < 0 || level > 4) need(badModel("accuracy_level is {}, expected 0 to 4", level));
   if (attrOf<int64_t>(context, "weight_prepacked", 0) != 0)
     need(failure(Code::unsupported,
                  "attribute 'weight_prepacked': weights in the form of another device"));
-  return {bits, block, rows, depth};
+  return {bits, block, rows, depth, level == 4};
 }
 
-/// a . (weights - zero) * scale of weights[n, k] in blocks along k. They are stored in few bits,
-/// each block's in whole bytes, zero points too unless they are floats.
+/// The place in k of each column that the product is to have, where `g_idx` names the block of each
+/// k: sorted by block, so that blocks lie together.
+std::vector<int64_t> sortedByBlock(const Tensor& given, const BlockedWeights& form) {
+  const std::vector<int64_t> blockOf = given.toInts();
+  std::vector<int64_t> order(blockOf.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int64_t k) { return blockOf[static_cast<size_t>(k)]; });
+  for (int64_t j = 0; j < form.depth; ++j)
+    if (const int64_t k = order[static_cast<size_t>(j)];
+        blockOf[static_cast<size_t>(k)] != j / form.block)
+      need(failure(Code::unsupported, "g_idx: block {} has not {} columns", j / form.block,
+                   form.block));
+  return order;
+}
+
+/// Number `i` of those that lie bit by bit behind each other.
+uint64_t bitsAt(const std::byte* bytes, int64_t i, int64_t bits) {
+  uint64_t value = 0;
+  for (int64_t bit = i * bits; bit < (i + 1) * bits; ++bit)
+    value |= (std::to_integer<uint64_t>(bytes[bit / 8]) >> (bit % 8) & 1) << (bit - i * bits);
+  return value;
+}
+
+/// Constant weights [N,G,S] of the type that holds their bits; without zero points signed ones,
+/// around 0. `order`: the place in k of each column; empty: as they are.
+Tensor packedWeights(const Tensor& stored, const BlockedWeights& form, bool isSigned,
+                     const std::vector<int64_t>& order) {
+  const auto typeOf = [&](Elem two, Elem four, Elem eight) {
+    if (form.bits == 2) return two;
+    return form.bits == 8 ? eight : four;
+  };
+  const Elem elem =
+      isSigned ? typeOf(Elem::i2_, Elem::i4_, Elem::i8_) : typeOf(Elem::u2_, Elem::u4_, Elem::u8_);
+  const auto flip = static_cast<uint64_t>(isSigned ? form.middle() : 0);
+  Tensor packed = need(Tensor::zeros(elem, {form.rows, form.blocks(), form.block}));
+  std::byte* out = packed.bytes.mutableData();
+  if (order.empty() && form.bits != 3) { // the same bits, but for their signs
+    uint64_t mask = 0;
+    for (int64_t at = 0; at < 8; at += form.bits) mask |= flip << at;
+    const std::byte* in = stored.bytes.data();
+    for (uint64_t i = 0, bytes = packed.sizeBytes(); i < bytes; ++i)
+      out[i] = in[i] ^ static_cast<std::byte>(mask);
+    return packed;
+  }
+  const int64_t held = form.blocks() * form.block, rowBytes = form.blocks() * form.blobBytes();
+  for (int64_t n = 0; n < form.rows; ++n)
+    for (int64_t k = 0; k < held; ++k) {
+      const bool isMoved = !order.empty() && k < form.depth;
+      const int64_t from = isMoved ? order[static_cast<size_t>(k)] : k;
+      const uint64_t bits = bitsAt(stored.bytes.data() + n * rowBytes, from, form.bits);
+      // Of 3 bits around 0 the sign goes on to the left.
+      const uint64_t wide = isSigned && form.bits == 3 ? bits - flip : bits ^ flip;
+      storeElement(elem, out, n * held + k, wide & elemMask(elem));
+    }
+  return packed;
+}
+
+/// Scales or zero points, one for each block.
+Term perBlock(const Term& given, const BlockedWeights& form, const char* name) {
+  if (given.shape() != form.grid() && given.shape() != Shape{form.rows * form.blocks()})
+    need(badModel("{} is {}, expected {}", name, given.text(), shapeText(form.grid())));
+  return given.reshape(form.grid());
+}
+
+/// Zero points in bytes, which are packed in whole bytes for each row.
+Term zeroPoints(const Term& given, const BlockedWeights& form) {
+  const int64_t bytes = (form.blocks() * form.bits + 7) / 8;
+  if (given.elem() != Elem::u8_ ||
+      (given.shape() != Shape{form.rows, bytes} && given.shape() != Shape{form.rows * bytes}))
+    need(badModel("zero_points are {}, expected {} of u8", given.text(),
+                  shapeText(Shape{form.rows, bytes})));
+  if (!given.value()->isConstant()) {
+    if (form.bits == 3) need(failure(Code::unsupported, "zero_points of 3 bits are no constant"));
+    return unpackedBits(given.reshape({form.rows, bytes}), form.bits).slice(1, 0, form.blocks());
+  }
+  const Tensor packed = need(given.value()->tensor());
+  Tensor zeros = need(Tensor::zeros(Elem::u8_, form.grid()));
+  for (int64_t n = 0; n < form.rows; ++n)
+    for (int64_t g = 0; g < form.blocks(); ++g)
+      zeros.mutableAs<uint8_t>()[n * form.blocks() + g] =
+          static_cast<uint8_t>(bitsAt(packed.bytes.data() + n * bytes, g, form.bits));
+  return {given.build(), given.build().constant(std::move(zeros))};
+}
+
+/// Weights of a run, in bytes.
+Term weightsOfRun(const Term& b, const BlockedWeights& form) {
+  if (form.bits == 3) need(failure(Code::unsupported, "B of 3 bits is no constant"));
+  return unpackedBits(b.reshape({form.rows, form.blocks() * form.blobBytes()}), form.bits)
+      .reshape({form.rows, form.blocks(), form.block});
+}
+
+/// What stands for 0 where no zero point is given and the weights are unsigned.
+Term middle(Builder& build, const BlockedWeights& form) {
+  return {build, build.constant(Payload::splat(Elem::u8_, 1, static_cast<uint64_t>(form.middle())),
+                                {1, 1})};
+}
+
+/// a with its columns in another order.
+Term reordered(NodeContext& context, const Term& a, const std::vector<int64_t>& order) {
+  const Term places = constant(context.build, order, {static_cast<int64_t>(order.size())});
+  return make(OpKind::Gather, {a, places}, {{"axis", int64_t(-1)}});
+}
+
+/// a . (weights - zero) * scale of weights[n, k] in blocks along k: one op of the Graph. Accuracy
+/// level 4 allows to round a to i8, block by block.
 Status importMatMulNBits(NodeContext& context) {
   needBounded(context);
-  const auto [bits, block, rows, depth] = readBlockedWeights(context);
-  if (context.input(4)) return failure(Code::unsupported, "input 'g_idx' is not supported");
-  const Term a = termOf(context, 0), b = termOf(context, 1);
-  const int64_t blocks = (depth + block - 1) / block, blob = block * bits / 8;
-  if (a.rank() < 1 || a.dim(-1) != depth || !isFloat(a.elem()))
-    return badModel("A is {}, expected floats with K = {} last", a.text(), depth);
-  if (b.elem() != Elem::u8_ || b.shape() != Shape{rows, blocks, blob})
-    return badModel("B is {}, expected {} of u8", b.text(), shapeText(Shape{rows, blocks, blob}));
-  const Shape grid{rows, blocks}, line{rows * blocks};
-  const auto perBlock = [&](const Term& given, const char* name) {
-    if (given.shape() != grid && given.shape() != line)
-      need(badModel("{} is {}, expected {}", name, given.text(), shapeText(grid)));
-    return given.reshape({grid[0], grid[1], 1});
-  };
-  const Term scales = perBlock(termOf(context, 2), "scales");
-  if (!isFloat(scales.elem())) return badModel("scales are {}", scales.text());
-  const Elem inner = widened(scales).elem();
-  const Term stored =
-      unpackedBits(b.reshape({rows, blocks * blob}), bits).reshape({rows, blocks, block});
-  Term centred = stored;
-  if (context.input(3) && isFloat(termOf(context, 3).elem())) {
-    centred = stored.cast(inner) - perBlock(termOf(context, 3), "zero_points").cast(inner);
-  } else if (context.input(3)) {
+  const BlockedWeights form = readBlockedWeights(context);
+  Term a = termOf(context, 0);
+  const Term b = termOf(context, 1);
+  const Shape stored{form.rows, form.blocks(), form.blobBytes()};
+  if (a.rank() < 1 || a.dim(-1) != form.depth || !isFloat(a.elem()) || a.elem() == Elem::f64_)
+    return badModel("A is {}, expected floats with K = {} last", a.text(), form.depth);
+  if (b.elem() != Elem::u8_ || b.shape() != stored)
+    return badModel("B is {}, expected {} of u8", b.text(), shapeText(stored));
+  const Term scales = perBlock(termOf(context, 2), form, "scales");
+  if (!isFloat(scales.elem()) || scales.elem() == Elem::f64_)
+    return badModel("scales are {}", scales.text());
+  const bool isConstant = b.value()->isConstant();
+  std::vector<int64_t> order;
+  if (context.input(4)) {
+    const Term places = termOf(context, 4);
+    if (!places.value()->isConstant() || !isConstant)
+      return failure(Code::unsupported, "input 'g_idx' or B is no constant");
+    if (places.elem() != Elem::i32_ || places.shape() != Shape{form.depth})
+      return badModel("g_idx is {}, expected {} of i32", places.text(), form.depth);
+    order = sortedByBlock(need(places.value()->tensor()), form);
+    a = reordered(context, a, order);
+  }
+  std::optional<Term> zero;
+  if (context.input(3)) {
     const Term given = termOf(context, 3);
-    const int64_t bytes = (blocks * bits + 7) / 8;
-    if (given.elem() != Elem::u8_ ||
-        (given.shape() != Shape{rows, bytes} && given.shape() != Shape{rows * bytes}))
-      return badModel("zero_points are {}, expected {} of u8", given.text(),
-                      shapeText(Shape{rows, bytes}));
-    const Term zero = unpackedBits(given.reshape({rows, bytes}), bits)
-                          .slice(1, 0, blocks)
-                          .reshape({rows, blocks, 1});
-    centred = (stored.cast(Elem::i32_) - zero.cast(Elem::i32_)).cast(inner);
-  } else {
-    centred = (stored.cast(Elem::i32_) - static_cast<double>(1 << (bits - 1))).cast(inner);
+    zero = isFloat(given.elem()) ? perBlock(given, form, "zero_points").cast(a.elem())
+                                 : zeroPoints(given, form);
+  } else if (!isConstant) {
+    zero = middle(context.build, form);
   }
   const Term weights =
-      (centred * scales.cast(inner)).reshape({rows, blocks * block}).slice(1, 0, depth);
-  Term y = matmul(widened(a), weights.cast(widened(a).elem()).transpose({1, 0}));
+      isConstant ? Term(context.build, context.build.constant(packedWeights(
+                                           need(b.value()->tensor()), form, !zero, order)))
+                 : weightsOfRun(b, form);
+  Shape shape = a.shape();
+  std::vector<Term> operands{a.reshape({a.count() / form.depth, form.depth}), weights, scales};
+  if (zero) operands.push_back(*zero);
+  const bool isDynamic = form.roundsActivations && !(zero && isFloat(zero->elem()));
+  Term y = make(OpKind::ScaledMatmul, operands,
+                {{"to", a.elem()}, {"fn", std::string(isDynamic ? "dynamic" : "exact")}});
+  shape.back() = form.rows;
+  y = y.reshape(shape);
   if (context.input(5)) {
     const Term bias = termOf(context, 5);
-    if (bias.shape() != Shape{rows} || bias.elem() != a.elem())
-      return badModel("bias is {}, expected {} of {}", bias.text(), rows, elemName(a.elem()));
-    y = y + widened(bias);
+    if (bias.shape() != Shape{form.rows} || bias.elem() != a.elem())
+      return badModel("bias is {}, expected {} of {}", bias.text(), form.rows, elemName(a.elem()));
+    y = y + bias;
   }
-  return context.set(y.cast(a.elem()));
+  return context.set(y);
 }
 
 constexpr Operator kMicrosoftBlocksOperators[] = {

@@ -517,6 +517,25 @@ Instrs table(const Node& node) {
   return {instr(CDL_KIND_TABLE, 0, {views[0], dense(node.operand(1))}, views[1])};
 }
 
+Instrs scaledMatmul(const Node& node) {
+  const Value *a = node.operand(0), *w = node.operand(1), *zero = node.operand(3),
+              *aScale = node.operand(4);
+  const int64_t rows = a->type.dim(0), columns = w->type.dim(0), blocks = w->type.dim(1);
+  const auto perBlock = [&](const Value* scale, int64_t count) {
+    const Shape dims{count, blocks};
+    return view(scale, dims, capabilities::broadcastStrides(scale->type.shape(), dims));
+  };
+  std::vector<NodeView> operands{whole(a), whole(w), perBlock(node.operand(2), columns)};
+  if (zero) operands.push_back(perBlock(zero, columns));
+  // Scales of a alone stand behind zero points of 0.
+  const Elem none = isInteger(w->type.elem) ? Elem::i8_ : Elem::f32_;
+  if (aScale && !zero) operands.push_back({nullptr, none, {columns, blocks}, {0, 0}, 0, {}});
+  if (aScale) operands.push_back(perBlock(aScale, rows));
+  return {instr(CDL_KIND_SCALED_MATMUL,
+                capabilities::fnOf(CDL_KIND_SCALED_MATMUL, node.stringAttr("fn")),
+                std::move(operands), whole(node.result()))};
+}
+
 Instrs argReduce(const Node& node) {
   const Value* x = node.operand(0);
   Shape kept = capabilities::aroundAxis(x->type.shape(), node.intAttr("axis"));
@@ -569,6 +588,7 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::Softmax:
     return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
   case OpKind::ArgReduce: return argReduce(node);
+  case OpKind::ScaledMatmul: return scaledMatmul(node);
   case OpKind::Sort: return sort(node);
   case OpKind::Custom: return {customInstr(node)};
   default:

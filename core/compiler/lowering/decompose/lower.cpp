@@ -163,6 +163,12 @@ bool isAlias(const Node& node) {
   return node.kind == OpKind::Constant || node.info().has(graph::kTraitAlias);
 }
 
+/// A reduction of what no expr computes has no prologue, whatever its operand becomes later.
+static void dropIdlePrologue(Node& node) {
+  if (node.kind == OpKind::Reduce && node.intAttr("prologue") && !prologueOf(node))
+    node.attrs["prologue"] = int64_t(0);
+}
+
 Status lower(graph::Graph& graph, const capabilities::Target& target, const LowerOptions& options) {
   // Decompositions stand before the node that they replace; the walk goes back to the first of
   // them, so that each new node is judged too. Every decomposition uses ops nearer to the
@@ -176,6 +182,7 @@ Status lower(graph::Graph& graph, const capabilities::Target& target, const Lowe
       ++it;
       continue;
     }
+    dropIdlePrologue(*node);
     const capabilities::Answer answer = ask(*node, target, options);
     if (answer.support != capabilities::Support::none && !isEmpty(*node)) {
       ++it;

@@ -151,9 +151,13 @@ void Emitter::finishOutputs() {
 }
 
 program::View Emitter::viewOf(const decompose::NodeView& from) {
-  if (!from.value)
-    return program::denseView(program_.addConstant("zero", Payload::splat(from.elem, 1, 0)),
-                              from.elem, {1});
+  if (!from.value) {
+    const uint32_t zero = program_.addConstant("zero", Payload::splat(from.elem, 1, 0));
+    program::View none = program::denseView(zero, from.elem, {1});
+    none.dims = from.dims;
+    none.strides = from.strides;
+    return none;
+  }
   program::View view = dense(from.value, from.dims);
   view.elem = from.elem;
   view.strides = from.strides;

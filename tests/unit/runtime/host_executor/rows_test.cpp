@@ -450,6 +450,86 @@ protected:
     }
   }
 
+  /// The number that an element is, whatever its type.
+  static Real numberAt(const Array& array, int64_t i) {
+    return isFloat(array.elem()) ? array.real(i) : static_cast<Real>(array.integer(i));
+  }
+
+  /// A block of activations as `dynamic` takes it: each operation rounded to f32.
+  static Real roundedBlock(std::vector<Real>& x) {
+    Real largest = 0;
+    for (const Real value : x) largest = std::max(largest, std::fabs(value));
+    if (largest < 0x1p-100L) largest = 0;
+    const Real perStep = largest == 0 ? 0 : roundTo(CDL_F32, 127 / largest);
+    for (Real& value : x) value = std::nearbyint(roundTo(CDL_F32, value * perStep));
+    return roundTo(CDL_F32, largest / 127);
+  }
+
+  /// Types of a, w, scales, zero points and scales of a.
+  using ScaledTypes = std::array<int, 5>;
+
+  void scaledMatmul(const cdl_row_t& row) {
+    static constexpr ScaledTypes exact[] = {
+        {CDL_F32, CDL_I4, CDL_F32, CDL_U8, CDL_F32},
+        {CDL_F16, CDL_U4, CDL_F16, CDL_F16, CDL_BF16},
+        {CDL_BF16, CDL_I8, CDL_F32, CDL_BF16, CDL_F32},
+        {CDL_F32, CDL_U2, CDL_BF16, CDL_F32, CDL_F8E8M0},
+        {CDL_I8, CDL_I4, CDL_F32, CDL_I8, CDL_F32},
+        {CDL_I8, CDL_U8, CDL_F16, CDL_U8, CDL_F16},
+        {CDL_F8E4M3, CDL_F8E5M2, CDL_F8E8M0, CDL_F32, CDL_F8E8M0},
+        {CDL_F6E2M3, CDL_F6E3M2, CDL_F32, CDL_F32, CDL_F32},
+        {CDL_F4E2M1, CDL_F4E2M1, CDL_F8E4M3, CDL_F32, CDL_F8E4M3}};
+    static constexpr ScaledTypes dynamic[] = {{CDL_F32, CDL_I4, CDL_F32, CDL_U8},
+                                              {CDL_F16, CDL_U4, CDL_F16, CDL_I8},
+                                              {CDL_BF16, CDL_I2, CDL_BF16, CDL_U8},
+                                              {CDL_F32, CDL_U8, CDL_F32, CDL_I8}};
+    if (row.fn == CDL_SCALED_MATMUL_DYNAMIC)
+      for (const ScaledTypes& types : dynamic) scaledMatmul(row, types);
+    else
+      for (const ScaledTypes& types : exact) scaledMatmul(row, types);
+  }
+
+  // Blocks of 8, the last one not full.
+  void scaledMatmul(const cdl_row_t& row, const ScaledTypes& types) {
+    constexpr int64_t rows = 3, depth = 21, columns = 5, blocks = 3, block = 8;
+    const int operands = row.elem_count - 1, out = row.elems[operands];
+    Machine m;
+    Array a = make(types[0], rows * depth, true),
+          w = make(types[1], columns * blocks * block, true),
+          scale = make(types[2], columns * blocks, true),
+          zero = make(operands > 3 ? types[3] : int{CDL_I8}, columns * blocks, true),
+          scaleOfA = make(operands > 4 ? types[4] : int{CDL_F32}, rows * blocks, true),
+          y(out, rows * columns);
+    std::vector<cdl_view_t> views{m.dense(a, {rows, depth}), m.dense(w, {columns, blocks, block}),
+                                  m.dense(scale, {columns, blocks})};
+    if (operands > 3) views.push_back(m.dense(zero, {columns, blocks}));
+    if (operands > 4) views.push_back(m.dense(scaleOfA, {rows, blocks}));
+    m.maker.instr(row.kind, row.fn, views, m.dense(y, {rows, columns}));
+    ASSERT_EQ(m.run(), "") << rowName(row);
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const int64_t n = i % columns, r = i / columns;
+      Real sum = 0, magnitude = 0;
+      for (int64_t g = 0; g < blocks; ++g) {
+        std::vector<Real> x;
+        for (int64_t k = g * block; k < std::min(depth, (g + 1) * block); ++k)
+          x.push_back(numberAt(a, r * depth + k));
+        Real step = operands > 4 ? numberAt(scaleOfA, r * blocks + g) : 1;
+        if (row.fn == CDL_SCALED_MATMUL_DYNAMIC) step = roundedBlock(x);
+        const int64_t at = n * blocks + g;
+        const Real factor = step * numberAt(scale, at);
+        for (size_t k = 0; k < x.size(); ++k) {
+          const Real number = numberAt(w, at * block + static_cast<int64_t>(k));
+          const Real offset = operands > 3 ? numberAt(zero, at) : 0;
+          sum += x[k] * (number - offset) * factor;
+          magnitude += std::fabs(x[k] * factor) * (std::fabs(number) + std::fabs(offset));
+        }
+      }
+      expectElement(y, i, about(sum, 0.5L, 0x1p-24L * (depth + 8) * magnitude + ulpAt(out, sum)),
+                    rowName(row));
+      if (HasFatalFailure()) return;
+    }
+  }
+
   void softmax(const cdl_row_t& row) {
     const int elem = row.elems[0];
     Machine m;
@@ -518,6 +598,7 @@ TEST_F(Rows, EveryRowGivesWhatTheDefinitionsGive) {
     case CDL_KIND_TABLE: table(row); break;
     case CDL_KIND_SOFTMAX: softmax(row); break;
     case CDL_KIND_NORM: norm(row); break;
+    case CDL_KIND_SCALED_MATMUL: scaledMatmul(row); break;
     default: elementwise(row); break;
     }
     if (HasFatalFailure()) return;

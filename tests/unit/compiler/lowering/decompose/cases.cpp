@@ -568,6 +568,47 @@ void addAttention(List& list) {
   }
 }
 
+/// A scale for each block of a row or column: powers of two and what lies between.
+Operand scalesOf(Elem elem, Shape dims, uint64_t seed) {
+  return constant(between(elem, std::move(dims), 0.25, 2, seed));
+}
+
+void addScaledMatmul(List& list) {
+  const auto attrs = [](const char* fn, Elem to) {
+    return graph::Attrs{{"fn", std::string(fn)}, {"to", to}};
+  };
+  for (const char* fn : {"exact", "dynamic"})
+    for (const Elem w : {Elem::i4_, Elem::u4_, Elem::i8_, Elem::u2_})
+      for (const Shape& a : {Shape{6, 13}, Shape{1, 13}, Shape{2, 16}}) {
+        std::vector<Operand> operands{input(random(Elem::f32_, a, 1)),
+                                      constant(between(w, {5, 2, 8}, 0, 1, 2)),
+                                      scalesOf(Elem::f32_, {5, 2}, 3)};
+        list.add(OpKind::ScaledMatmul, operands, attrs(fn, Elem::f32_));
+        list.bound(32, 8);
+        operands.push_back(constant(between(Elem::u8_, {5, 1}, 0, 9, 4)));
+        list.add(OpKind::ScaledMatmul, operands, attrs(fn, Elem::f32_));
+        list.bound(32, 8);
+      }
+  const std::vector<Operand> ofRun{
+      input(random(Elem::f32_, {3, 13}, 1)), input(random(Elem::i8_, {5, 2, 8}, 2)),
+      input(between(Elem::f32_, {5, 2}, 0.25, 2, 3)), input(random(Elem::i8_, {5, 2}, 4))};
+  list.add(OpKind::ScaledMatmul, ofRun, attrs("exact", Elem::f32_));
+  list.bound(64, 16);
+  for (const Elem elem : {Elem::f8e4m3_, Elem::f4e2m1_}) {
+    const std::vector<Operand> narrow{input(random(elem, {6, 13}, 1)),
+                                      constant(random(elem, {5, 2, 8}, 2)),
+                                      constant(between(Elem::f8e8m0_, {5, 2}, 0.25, 2, 3)), kAbsent,
+                                      input(between(Elem::f8e8m0_, {6, 2}, 0.25, 2, 4))};
+    list.add(OpKind::ScaledMatmul, narrow, attrs("exact", Elem::f32_));
+    list.bound(32, 8);
+  }
+  const std::vector<Operand> half{input(random(Elem::f16_, {3, 16}, 1)),
+                                  constant(random(Elem::i4_, {5, 2, 8}, 2)),
+                                  scalesOf(Elem::f16_, {5, 2}, 3)};
+  list.add(OpKind::ScaledMatmul, half, attrs("exact", Elem::f16_));
+  list.bound(16, 8);
+}
+
 void addPools(List& list) {
   struct Pool {
     Shape x;
@@ -772,6 +813,7 @@ std::vector<Case> all() {
   addSorts(list);
   addArgReductions(list);
   addTransposedConvolutions(list);
+  addScaledMatmul(list);
   addAttention(list);
   addPools(list);
   addQuantized(list);

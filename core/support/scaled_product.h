@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "core/support/elem.h"
+
+namespace candela {
+
+/// The types of a SCALED_MATMUL, or of the op of the Graph that becomes one. none: no such operand.
+struct ScaledProductTypes {
+  bool isDynamic = false; ///< the function rounds a to i8
+  Elem a = Elem::none, w = Elem::none, wScale = Elem::none;
+  Elem wZero = Elem::none, aScale = Elem::none;
+  Elem y = Elem::none; ///< of the sums, before an epilogue
+};
+
+/// What makes these types no product; empty where they are one.
+std::string whyNoScaledProduct(const ScaledProductTypes& types);
+
+/// The most elements of a block whose products of integers stay within i32.
+constexpr int64_t kMostIntegersInBlock = 65536;
+
+} // namespace candela
