@@ -1,4 +1,5 @@
 #include "backend.hpp"
+#include "limits.hpp"
 
 namespace cpu {
 
@@ -62,7 +63,8 @@ void claimLast(cdl::Capabilities& c) {
 void claimExpressions(cdl::Capabilities& c) {
   const std::initializer_list<Kind> steps = {Kind::Convert, Kind::Binary, Kind::Compare,
                                              Kind::Select,  Kind::Unary,  Kind::Rescale};
-  for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Reduce, Kind::Elementwise})
+  for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::ScaledMatMul, Kind::Reduce,
+                    Kind::Elementwise})
     c.epilogue(kind, steps);
   c.prologue(Kind::Reduce);
   c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
@@ -110,6 +112,34 @@ void claimFinishedProducts(cdl::Capabilities& c) {
       c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, CDL_I8, y});
     }
   }
+}
+
+/// Products with constant weights of 4 bits, whose blocks are whole words of a panel.
+void claimScaledProducts(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32;
+  const Kind kind = Kind::ScaledMatMul;
+  c.limit(kind, {cdl::isConst(1), cdl::isConst(2), cdl::dim(1, 1) >= 1,
+                 cdl::dim(2, 1) % kScaledWord == 0, cdl::dim(2, 1) <= kMostInScaledBlock});
+  for (uint16_t fn : {CDL_SCALED_MATMUL_EXACT, CDL_SCALED_MATMUL_DYNAMIC})
+    for (uint8_t w : {CDL_I4, CDL_U4})
+      for (uint8_t scale : {F32, uint8_t(CDL_F16), uint8_t(CDL_BF16)}) {
+        c.native(kind, fn, {F32, w, scale, F32}, CDL_CLASS_AFFINE);
+        for (uint8_t zero : {uint8_t(CDL_I8), uint8_t(CDL_U8), F32})
+          if (zero != F32 || fn == CDL_SCALED_MATMUL_EXACT)
+            c.native(kind, fn, {F32, w, scale, zero, F32}, {0, 0, 0, 0, 0}, {cdl::isConst(3)},
+                     CDL_CLASS_AFFINE);
+      }
+}
+
+/// Attention of the few queries of a decoder.
+void claimAttention(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32;
+  const Kind kind = Kind::Attention;
+  c.limit(kind, {cdl::dim(1) <= kMostAttentionRows, cdl::dim(1, 1) >= 1,
+                 cdl::dim(2) % kAttentionLanes == 0, cdl::dim(2) <= kMostAttentionWidth,
+                 cdl::dim(2, 2) % kAttentionLanes == 0, cdl::dim(2, 2) <= kMostAttentionWidth});
+  c.native(kind, 0, {F32, F32, F32, F32}, CDL_CLASS_ROW_STRIDED);
+  c.native(kind, 0, {F32, F32, F32, F32, F32}, CDL_CLASS_ROW_STRIDED);
 }
 
 /// RESCALE between integers of every width, of one operand or two.
@@ -174,6 +204,8 @@ void claimOptional(cdl::Capabilities& c) {
   claimConvolutions(c);
   claimIntegerProducts(c);
   claimFinishedProducts(c);
+  claimScaledProducts(c);
+  claimAttention(c);
   claimRescales(c);
   claimPoolsAndRows(c);
   for (uint16_t fn : {CDL_UNARY_CEIL, CDL_UNARY_TRUNC, CDL_UNARY_ROUND_EVEN, CDL_UNARY_RSQRT,

@@ -68,6 +68,10 @@ double convolutionTime(const cdl_image_t* image, const cdl_instr_t* instr, const
 /// Nanoseconds of products, where the kind has some.
 double productTime(const cdl_image_t* image, const cdl_instr_t* instr, const Rates& rates) {
   if (instr->kind == CDL_KIND_CONV2D) return convolutionTime(image, instr, rates);
+  if (instr->kind == CDL_KIND_SCALED_MATMUL)
+    return elementsOf(*cdl_get_output(image, instr, 0)) *
+           static_cast<double>(cdl_get_input(image, instr, 0)->dims[1]) /
+           (instr->fn == CDL_SCALED_MATMUL_DYNAMIC ? rates.productInt8 : rates.product);
   if (instr->kind != CDL_KIND_MATMUL && instr->kind != CDL_KIND_ATTENTION) return 0;
   const cdl_view_t &a = *cdl_get_input(image, instr, 0), &b = *cdl_get_input(image, instr, 1);
   const double rate = isInt8(a) ? rates.productInt8 : rates.product;
@@ -89,7 +93,8 @@ bool isCurve(uint16_t kind, uint16_t fn) {
 double elementTime(const cdl_image_t* image, const cdl_instr_t* instr, const Rates& rates) {
   double elements = elementsOf(*cdl_get_output(image, instr, 0));
   if (instr->inputs > 0) elements = std::max(elements, elementsOf(*cdl_get_input(image, instr, 0)));
-  const bool isProduct = instr->kind == CDL_KIND_MATMUL || instr->kind == CDL_KIND_CONV2D;
+  const bool isProduct = instr->kind == CDL_KIND_MATMUL || instr->kind == CDL_KIND_CONV2D ||
+                         instr->kind == CDL_KIND_SCALED_MATMUL;
   double perElement = 0;
   if (!isProduct)
     perElement = 1 / (isCurve(instr->kind, instr->fn) ? rates.curves : rates.elements);

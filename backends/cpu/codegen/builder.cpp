@@ -300,6 +300,15 @@ Value Builder::dot2(Value a, Value b) {
   return made(impl_.ir.CreateIntrinsic(id, {}, {raw(words(a)), raw(words(b))}), Ty::I32, a.lanes);
 }
 
+Value Builder::dotPairs(Value a, Value b) {
+  meet(*this, a, b);
+  const auto bytes = [&](Value v) { return reinterpret(v, Ty::I8, v.lanes * 4); };
+  const ID id = a.lanes == 16 ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512
+                              : llvm::Intrinsic::x86_avx2_pmadd_ub_sw;
+  return made(impl_.ir.CreateIntrinsic(id, {}, {raw(bytes(a)), raw(bytes(b))}), Ty::I16,
+              a.lanes * 2);
+}
+
 Value Builder::dot4(Value acc, Value a, Value b) {
   meet(*this, acc, a), meet(*this, acc, b), meet(*this, a, b);
   if (isa().hasDot4 && acc.lanes == 16) {

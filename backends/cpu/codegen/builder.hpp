@@ -108,6 +108,9 @@ public:
   Value select(Value condition, Value a, Value b);
   /// acc[k] + sum over four bytes of u8 a[k] * s8 b[k]; all three are vectors of I32. Exact.
   Value dot4(Value acc, Value a, Value b);
+  /// Lanes of i16: the sum over two bytes of u8 a[k] * s8 b[k]; vectors of I32, of 8 or 16 lanes.
+  /// Each sum must fit i16.
+  Value dotPairs(Value a, Value b);
   /// Sum over two s16 a[k] * s16 b[k]; vectors of I32, of 8 or 16 lanes.
   Value dot2(Value a, Value b);
 

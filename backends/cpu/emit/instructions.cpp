@@ -183,10 +183,12 @@ bool emitInstruction(Lowering& lowering, uint32_t index, std::string& why) {
   if (isMapped(instr.kind)) return emitMapped(lowering, instr, why);
   switch (instr.kind) {
   case CDL_KIND_MATMUL: return emitMatmul(lowering, instr, why);
+  case CDL_KIND_SCALED_MATMUL: return emitScaledMatmul(lowering, instr, why);
   case CDL_KIND_CONV2D: return emitConv(lowering, instr, why);
   case CDL_KIND_POOL2D: return emitPool(lowering, instr, why);
   case CDL_KIND_REDUCE:
   case CDL_KIND_ARG_REDUCE: return emitReduce(lowering, instr, why);
+  case CDL_KIND_ATTENTION: return emitAttention(lowering, instr, why);
   case CDL_KIND_SOFTMAX:
   case CDL_KIND_NORM: return emitRowwise(lowering, instr, why);
   case CDL_KIND_GATHER:

@@ -14,10 +14,12 @@ bool emitInstruction(Lowering& lowering, uint32_t index, std::string& why);
 // elementwise kinds, COPY, FILL
 bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why);
 bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why);
+bool emitScaledMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why);
 bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why);
 bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why);
 // REDUCE, ARG_REDUCE
 bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why);
+bool emitAttention(Lowering& lowering, const cdl_instr_t& instr, std::string& why);
 bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why); // SOFTMAX, NORM
 // GATHER, SCATTER, TABLE
 bool emitIndexed(Lowering& lowering, const cdl_instr_t& instr, std::string& why);

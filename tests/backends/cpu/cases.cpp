@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/support/float_bits.h"
+
 namespace candela::test {
 
 namespace {
@@ -116,7 +118,9 @@ private:
       else if (elem == Elem::bool_)
         put(bytes, i, static_cast<uint8_t>(value_.in(0, 1)));
       else {
-        const uint64_t bits = whole(fill, elemBits(elem));
+        const uint64_t bits = isFloat(elem) && fill == Fill::whole
+                                  ? fromReal(elem, real(fill, false))
+                                  : whole(fill, elemBits(elem));
         std::memcpy(bytes.data() + i * static_cast<size_t>(elemBits(elem) / 8), &bits,
                     static_cast<size_t>(elemBits(elem) / 8));
       }
@@ -209,7 +213,7 @@ private:
     std::vector<char> content = data(elem, count, fill);
     if (exact)
       std::memcpy(content.data() +
-                      static_cast<size_t>(v.offset) * (static_cast<size_t>(elemBits(elem)) / 8),
+                      static_cast<size_t>(v.offset) * static_cast<size_t>(elemBits(elem)) / 8,
                   exact->data(), exact->size());
     const bool isConstant = !isWritten && (mustBeConstant_ || value_.chance(20));
     if (isConstant) {
@@ -392,6 +396,7 @@ private:
     case CDL_KIND_CONV2D: return conv();
     case CDL_KIND_POOL2D: return pool();
     case CDL_KIND_TABLE: return table();
+    case CDL_KIND_SCALED_MATMUL: return scaledMatmul();
     case CDL_KIND_SOFTMAX: return softmax();
     case CDL_KIND_NORM: return norm();
     case CDL_KIND_RESCALE: return rescale();
@@ -651,6 +656,33 @@ private:
     if (withEpilogue) epilogue({b, m, n}, sum);
     if (!converts) accumulates();
     out(elem(row_.elem_count - 1u), {b, m, n}, fill);
+  }
+
+  /// Whole numbers: exact sums are exact. Rounded ones differ by as much as adding them up in
+  /// another order does.
+  void scaledMatmul() {
+    static constexpr int64_t kRows[] = {0, 1, 1, 1, 2, 3, 4, 5, 9};
+    const int64_t m = shape_.of(kRows), n = extent(), g = shape_.in(1, 3), s = 8 * shape_.in(1, 9);
+    const int64_t k = shape_.chance(60) ? g * s : g * s - shape_.in(0, s - 1);
+    const bool isDynamic = row_.fn == CDL_SCALED_MATMUL_DYNAMIC;
+    case_.isPlain = trips_.empty(); // whose weights are constants, and no other ones in each turn
+    in(elem(0), {m, k}, Fill::whole);
+    mustBeConstant_ = true;
+    std::vector<uint8_t> weights(elemBytes(elem(1), static_cast<uint64_t>(n * g * s)));
+    for (uint8_t& byte : weights) byte = static_cast<uint8_t>(value_.next());
+    given(elem(1), {n, g, s}, weights);
+    in(elem(2), {n, g}, Fill::whole);
+    if (row_.elem_count > 4) in(elem(3), {n, g}, Fill::whole);
+    mustBeConstant_ = false;
+    case_.bound.anyZero = true;
+    if (isDynamic) {
+      const double most = static_cast<double>(k) * 8 * (8 + 255) * 8;
+      const double steps = static_cast<double>(g + 3) * kEpsilon;
+      case_.bound.distance = [=](double, double) { return most * steps; };
+    } else if (hasEpilogue()) {
+      epilogue({m, n}, Elem::f32_);
+    }
+    out(Elem::f32_, {m, n});
   }
 
   void conv() {
