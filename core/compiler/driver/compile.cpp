@@ -245,6 +245,11 @@ private:
         CDL_CHECK(value, "part {} computes {}, which the graph does not have", p, output);
         step.outputs.push_back(table.written(*value));
       }
+      if (!part.outputOrder.empty()) {
+        const std::vector<uint32_t> values = step.outputs;
+        std::ranges::transform(part.outputOrder, step.outputs.begin(),
+                               [&](size_t output) { return values[output]; });
+      }
       bundle.steps.push_back(std::move(step));
       bundle.arenaBytes = std::max(bundle.arenaBytes, part.arenaBytes);
       bundle.maxLiveBytes = std::max(bundle.maxLiveBytes, part.maxLiveBytes);

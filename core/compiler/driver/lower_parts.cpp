@@ -5,9 +5,11 @@
 #include "core/compiler/lowering/emit/emit.h"
 #include "core/compiler/lowering/fusion/fuse.h"
 #include "core/compiler/lowering/layout/layout.h"
+#include "core/compiler/program/passes/in_place/in_place.h"
 #include "core/compiler/program/passes/passes.h"
 #include "core/runtime/host_executor/soft.h"
 #include "core/support/out_of_memory.h"
+#include "core/support/text/pairs.h"
 #include "core/support/text/scan.h"
 
 namespace candela::driver {
@@ -56,6 +58,22 @@ machineFor(size_t index, const capabilities::Target& target, const CompileOption
   return machine;
 }
 
+/// Lets the Program update its states in place.
+void joinStates(LoweredPart& part, const CompileOptions& options) {
+  std::vector<std::string> inputs, outputs;
+  for (const program::Buffer& buffer : part.program.buffers) {
+    if (buffer.role == program::Role::input) inputs.push_back(buffer.name);
+    if (buffer.role == program::Role::output) outputs.push_back(buffer.name);
+  }
+  std::vector<text::NamePair> states;
+  for (const std::string& text : options.states) {
+    const std::vector<text::NamePair> some = text::pairsOf(text, inputs, outputs);
+    states.insert(states.end(), some.begin(), some.end());
+  }
+  if (!states.empty())
+    part.outputOrder = program::passes::in_place::updateInPlace(part.program, states);
+}
+
 /// Takes the emitted Program of a part through the passes, to one with an order and offsets.
 Status planPart(LoweredPart& part, const capabilities::Target& target,
                 const CompileOptions& options) {
@@ -70,6 +88,7 @@ Status planPart(LoweredPart& part, const capabilities::Target& target,
   std::vector<std::string_view> joins = {"join-parts"};
   if (options.stack && !options.toPrimitives) joins.push_back("join-movement");
   CDL_TRY(program::passes::runPasses(part.program, joins, context).status());
+  if (!part.machine) joinStates(part, options);
   if (options.keepEmitted) part.emitted = part.program;
 
   const std::vector<std::string_view> rest =

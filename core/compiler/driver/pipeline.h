@@ -36,6 +36,9 @@ struct CompileOptions {
   std::vector<program::passes::pack::Packer> packers;
   /// By what nodes get their devices.
   lowering::partition::Policy policy = lowering::partition::Policy::preference;
+  /// "INPUT=OUTPUT" (core/support/text/pairs.h): what a run leaves for the next one, which Programs
+  /// then update in place where they can.
+  std::vector<std::string> states;
   std::string pinFile; ///< lines PATTERN = DEVICE; empty: nothing is pinned
   /// The graph is one of several of a model: pins may be for the others.
   bool isOneOfSeveral = false;
@@ -69,6 +72,8 @@ struct LoweredPart {
   size_t target = 0; ///< index into the targets
   graph::Graph graph;
   program::Program program;
+  /// The outputs of the graph in the order in which the Program binds them; empty: in their own.
+  std::vector<size_t> outputOrder;
   uint64_t arenaBytes = 0, maxLiveBytes = 0;
   std::optional<program::passes::tile::Machine> machine; ///< whose local memories it is tiled for
   std::optional<program::Program> emitted; ///< the Program before it had an order and offsets

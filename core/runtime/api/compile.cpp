@@ -100,6 +100,7 @@ Result<Request> parseOptions(const candela_options_t* given) {
   }
   CDL_TRY(takeImportOptions(request));
   for (const char* const* s = options.states; s && *s; ++s) request.states.emplace_back(*s);
+  request.compile.states = request.states;
   request.import.bindAtRun = options.flags & CANDELA_FLAG_BIND_AT_RUN;
   request.compile.toPrimitives = options.flags & CANDELA_FLAG_TO_PRIMITIVES;
   request.compile.keepValues = options.flags & CANDELA_FLAG_KEEP_VALUES;

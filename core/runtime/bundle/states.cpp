@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/runtime/bundle/bundle.h"
+#include "core/support/text/pairs.h"
 
 namespace candela::runtime::bundle {
 namespace {
@@ -23,11 +24,14 @@ bool mayHold(const BundleValue& input, const BundleValue& output) {
   return true;
 }
 
-std::optional<uint32_t> portNamed(const Bundle& bundle, const std::vector<uint32_t>& ports,
-                                  std::string_view name) {
-  for (uint32_t i = 0; i < ports.size(); ++i)
-    if (bundle.values[ports[i]].name == name) return i;
-  return std::nullopt;
+std::vector<std::string> listOf(const Bundle& bundle, const std::vector<uint32_t>& ports) {
+  std::vector<std::string> names;
+  for (const uint32_t port : ports) names.push_back(bundle.values[port].name);
+  return names;
+}
+
+uint32_t placeOf(const std::vector<std::string>& names, const std::string& name) {
+  return static_cast<uint32_t>(std::ranges::find(names, name) - names.begin());
 }
 
 std::string namesOf(const Bundle& bundle, const std::vector<uint32_t>& ports) {
@@ -59,19 +63,15 @@ Status verifyStates(const Bundle& bundle) {
 }
 
 Status addStates(Bundle& bundle, const std::vector<std::string>& texts) {
+  const std::vector<std::string> inputs = listOf(bundle, bundle.inputs),
+                                 outputs = listOf(bundle, bundle.outputs);
   for (const std::string& text : texts) {
-    std::optional<uint32_t> input, output;
-    // A name may hold a '=' itself.
-    for (size_t equals = text.find('='); equals != std::string::npos;
-         equals = text.find('=', equals + 1)) {
-      input = portNamed(bundle, bundle.inputs, std::string_view(text).substr(0, equals));
-      output = portNamed(bundle, bundle.outputs, std::string_view(text).substr(equals + 1));
-      if (input && output) break;
-    }
-    if (!input || !output)
+    const std::vector<text::NamePair> pairs = text::pairsOf(text, inputs, outputs);
+    if (pairs.empty())
       return badArgument("state '{}' is not of the form INPUT=OUTPUT; inputs are {}, outputs {}",
                          text, namesOf(bundle, bundle.inputs), namesOf(bundle, bundle.outputs));
-    bundle.states.push_back({*input, *output});
+    for (const auto& [input, output] : pairs)
+      bundle.states.push_back({placeOf(inputs, input), placeOf(outputs, output)});
   }
   return verifyStates(bundle);
 }

@@ -17,6 +17,20 @@ struct Port {
   bool isBoth() const { return isInput() && isOutput(); }
 };
 
+/// In the order of the buffers, which is that of a step's inputs and outputs.
+inline std::vector<Port> portsOf(const cdl_image_t* image) {
+  std::vector<Port> ports;
+  size_t inputs = 0, outputs = 0;
+  for (uint32_t b = 1; b < image->buffers.count; ++b) {
+    const cdl_buffer_t& buffer = *cdl_get_buffer(image, b);
+    Port port{b};
+    if (buffer.role == CDL_ROLE_INPUT || buffer.role == CDL_ROLE_INOUT) port.input = inputs++;
+    if (buffer.role == CDL_ROLE_OUTPUT || buffer.role == CDL_ROLE_INOUT) port.output = outputs++;
+    if (port.isInput() || port.isOutput()) ports.push_back(port);
+  }
+  return ports;
+}
+
 /// What the runners of an image share: its constants on the host, and contexts that executions
 /// leave for the next ones. `Context` is an InFlight.
 template <class Context> class ImageRunner : public Runner {
@@ -85,16 +99,7 @@ public:
 protected:
   explicit ImageRunner(const bundle::BundlePartition& partition)
       : bytes_(partition.image), image_(reinterpret_cast<const cdl_image_t*>(bytes_.data())),
-        holding_(partition.holding) {
-    size_t inputs = 0, outputs = 0;
-    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
-      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-      Port port{b};
-      if (buffer.role == CDL_ROLE_INPUT || buffer.role == CDL_ROLE_INOUT) port.input = inputs++;
-      if (buffer.role == CDL_ROLE_OUTPUT || buffer.role == CDL_ROLE_INOUT) port.output = outputs++;
-      if (port.isInput() || port.isOutput()) ports_.push_back(port);
-    }
-  }
+        holding_(partition.holding), ports_(portsOf(image_)) {}
 
   virtual Result<std::unique_ptr<Context>> makeContext() = 0;
   /// Held until the context of the run is gone, by partitions that do not hold everything.

@@ -51,7 +51,8 @@ public:
   /// outputs written where they lie, unless an output overlaps something else or the device cannot;
   /// what is copied is kept for the next run, which then allocates nothing. An input that is
   /// nowhere is a state that goes on, or has no bytes; an output that is nowhere is left where it
-  /// is. After a failure outputs hold anything, states what they held.
+  /// is. After a failure outputs hold anything, states what they held; those that a Program updates
+  /// in place what it had written by then.
   Status runAt(BufferRefs inputs, BufferRefs outputs, RunControl* control = nullptr,
                RunStats* stats = nullptr);
 
@@ -76,6 +77,7 @@ private:
 
   void findStages();
   void findReaders();
+  bool isInPlace(const bundle::BundleState& state) const;
   Status initStates();
   Runner& runnerOf(size_t step) const { return *runners_[bundle_.steps[step].partition]; }
   Result<std::unique_ptr<Run>> place(std::unique_lock<std::mutex> turn, BufferRefs inputs,

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/runtime/session/image_runner.h"
 #include "core/runtime/session/session.h"
 
 namespace candela::runtime::session {
@@ -10,10 +11,25 @@ Status Session::bindStates(const std::vector<std::string>& texts) {
   return initStates();
 }
 
-/// Each state lies where the step that writes it writes to, twice: one room is read while the other
-/// is written.
+/// Whether the step that writes a state does so in the buffer in which it reads it.
+bool Session::isInPlace(const bundle::BundleState& state) const {
+  const uint32_t value = bundle_.outputs[state.output];
+  if (!isComputed_[value]) return false;
+  const auto [step, output] = producer_[value];
+  const bundle::BundleStep& writer = bundle_.steps[step];
+  const auto* image =
+      reinterpret_cast<const cdl_image_t*>(bundle_.partitions[writer.partition].image.data());
+  for (const Port& port : portsOf(image))
+    if (port.isBoth() && port.output == output)
+      return writer.inputs[port.input] == bundle_.inputs[state.input];
+  return false;
+}
+
+/// Each state lies where the step that writes it writes to: once where that updates it in place,
+/// else twice, one room to be read while the other is written.
 Status Session::initStates() {
-  return states_.init(bundle_, [&](const bundle::BundleState& state) -> Result<Room> {
+  const auto inPlace = [&](const bundle::BundleState& state) { return isInPlace(state); };
+  return states_.init(bundle_, inPlace, [&](const bundle::BundleState& state) -> Result<Room> {
     const uint32_t value = bundle_.outputs[state.output];
     Room room;
     if (isComputed_[value]) {

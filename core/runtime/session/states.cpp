@@ -4,14 +4,18 @@
 
 namespace candela::runtime::session {
 
-Status States::init(const bundle::Bundle& bundle, const Allocate& allocate) {
+Status States::init(const bundle::Bundle& bundle, const IsInPlace& isInPlace,
+                    const Allocate& allocate) {
   std::vector<Held> all;
   for (const bundle::BundleState& state : bundle.states) {
     const bundle::BundleValue& input = bundle.values[bundle.inputs[state.input]];
     Held held{state, bundle.outputs[state.output], {}, {}, {}, {}};
     if (allocate) {
       CDL_ASSIGN(Room now, allocate(state));
-      CDL_ASSIGN(Room next, allocate(state));
+      Room next = now;
+      if (!isInPlace(state)) {
+        CDL_ASSIGN(next, allocate(state));
+      }
       held.now = {input.elem, input.dims, std::move(now.bytes)};
       held.next = {input.elem, input.dims, std::move(next.bytes)};
       held.nowAt = std::move(now.at);

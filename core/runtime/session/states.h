@@ -19,13 +19,15 @@ public:
     Tensor now, next;
     BufferRef nowAt, nextAt; ///< of states with rooms
   };
+  using IsInPlace = std::function<bool(const bundle::BundleState&)>;
   using Allocate = std::function<Result<Room>(const bundle::BundleState&)>;
   using Run = std::function<Result<std::vector<Tensor>>(std::span<const Tensor> inputs)>;
 
   /// `allocate`: zeroed room for runs to write into; each state has two rooms then, which it
-  /// changes with every run. Without it a state is the tensor that a run returned. Failure:
-  /// out_of_memory, or what `allocate` says.
-  Status init(const bundle::Bundle& bundle, const Allocate& allocate = nullptr);
+  /// changes with every run, or one that runs update in place. Without it a state is the tensor
+  /// that a run returned. Failure: out_of_memory, or what `allocate` says.
+  Status init(const bundle::Bundle& bundle, const IsInPlace& isInPlace = nullptr,
+              const Allocate& allocate = nullptr);
   bool empty() const { return held_.empty(); }
 
   /// Runs once, with what is held in place of state inputs that have no type; keeps the results. A

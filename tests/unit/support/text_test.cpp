@@ -6,6 +6,7 @@
 #include "core/support/float_bits.h"
 #include "core/support/text/expr.h"
 #include "core/support/text/literal.h"
+#include "core/support/text/pairs.h"
 #include "core/support/text/shown.h"
 
 namespace candela::text {
@@ -251,6 +252,20 @@ TEST(Shown, CellsAreNoFormulas) {
   EXPECT_EQ(csvCell("a,b"), "\"a,b\"");
   EXPECT_EQ(csvCell(""), "");
   EXPECT_EQ(plainCell("=a"), "'=a");
+}
+
+TEST(Pairs, AreNamesOrAllThatDifferInOneText) {
+  const std::vector<std::string> inputs{"ids", "a=b", "past_k_0", "past_k_1", "past_v_0", "x*"},
+      outputs{"next", "c", "present_k_0", "present_v_0", "y", "next_k_1"};
+  const auto pairs = [&](const char* text) { return pairsOf(text, inputs, outputs); };
+  EXPECT_THAT(pairs("ids=next"), ElementsAre(NamePair("ids", "next")));
+  EXPECT_THAT(pairs("a=b=c"), ElementsAre(NamePair("a=b", "c")));
+  EXPECT_THAT(pairs("past_*=present_*"), ElementsAre(NamePair("past_k_0", "present_k_0"),
+                                                     NamePair("past_v_0", "present_v_0")));
+  EXPECT_THAT(pairs("x*=y"), ElementsAre(NamePair("x*", "y")));
+  for (const char* none : {"", "=", "ids", "ids=", "ids=c*", "past_*=c", "past_**=present_**",
+                           "q*=present_*", "past_k_0past_k_0*=present_*"})
+    EXPECT_TRUE(pairs(none).empty()) << none;
 }
 
 } // namespace
