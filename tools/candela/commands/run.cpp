@@ -1,5 +1,5 @@
 // candela run: compile and run a model, look at the answer, compare it.
-#include "tools/candela/run/run.h"
+#include "tools/candela/run/steps.h"
 
 #include <fnmatch.h>
 
@@ -31,7 +31,7 @@ struct Arguments {
   std::vector<std::string> inputs, expects;
   std::optional<double> rtol, atol;
   std::string outputFolder, only, labels, namesFile, trace, precision = "f32";
-  int top = 0, repeat = 1, threads = 0;
+  int top = 0, repeat = 1, threads = 0, steps = 0;
   std::optional<uint64_t> randomSeed;
   bool explain = false, profile = false;
 };
@@ -245,8 +245,45 @@ void writeResults(const Arguments& arguments, const Session& session,
   }
 }
 
+/// --expect, and the end of the report. Fails where something differs.
+void compareAsAsked(const Arguments& arguments, const Session& session,
+                    const std::vector<Tensor>& outputs, Console& console, Json& report) {
+  const bool equal =
+      arguments.expects.empty() || compare(arguments, session, outputs, console, report);
+  console.writeJson(report);
+  if (equal) return;
+  console.finish();
+  fail(kWorkFailed, "{}: {} of {} expected outputs differ", arguments.run.model.path,
+       report["mismatches"].size(), arguments.expects.size());
+}
+
+/// --steps: of the answers the last ones are written, if they are wanted.
+void goOn(const Arguments& arguments, Console& console) {
+  if (arguments.run.model.states.empty()) fail(kBadInput, "--steps needs --state");
+  if (arguments.repeat > 1 || !arguments.run.laterFiles.empty())
+    fail(kBadInput, "--steps goes on from one run, without --repeat or more files for an input");
+  Steps steps = [&] {
+    try {
+      return runSteps(arguments.run, arguments.steps);
+    } catch (const sdk::Error& error) {
+      failWith(error, arguments.run.model.path);
+    }
+  }();
+  Json report = console.report("run");
+  report["model"] = arguments.run.model.path;
+  addPlacement(report, steps.session.report, arguments.explain);
+  report["compile_ms"] = steps.session.compileMs;
+  console.print("{}  {}   compiled in {}\n", console.bold(fileName(arguments.run.model.path)),
+                placementLine(steps.session.report), timeText(steps.session.compileMs));
+  printSteps(steps, console, report);
+  if (arguments.explain) console.printText(explainText(steps.session.report));
+  writeResults(arguments, steps.session, steps.results.outputs, {}, console);
+  compareAsAsked(arguments, steps.session, steps.results.outputs, console, report);
+}
+
 void run(Arguments& arguments, Console& console) {
   checkArguments(arguments, console);
+  if (arguments.steps) return goOn(arguments, console);
   Session session = openSession(arguments.run);
   Json report = console.report("run");
   const Ran ran = runAll(arguments, session);
@@ -277,14 +314,7 @@ void run(Arguments& arguments, Console& console) {
   }
   if (arguments.explain) console.printText(explainText(session.report));
   writeResults(arguments, session, outputs, kept, console);
-  const bool equal =
-      arguments.expects.empty() || compare(arguments, session, outputs, console, report);
-  console.writeJson(report);
-  if (!equal) {
-    console.finish();
-    fail(kWorkFailed, "{}: {} of {} expected outputs differ", arguments.run.model.path,
-         report["mismatches"].size(), arguments.expects.size());
-  }
+  compareAsAsked(arguments, session, outputs, console, report);
 }
 
 } // namespace
@@ -303,6 +333,12 @@ void addRun(CLI::App& app, Console& console) {
   addSeedOption(command, a.randomSeed,
                 "other numbers from random nodes without a seed of their own", "--seed");
   a.run.model.addStatesTo(command);
+  command
+      ->add_option("--steps", a.steps,
+                   "then N runs more, each with what the one before left in states; prints tokens "
+                   "per second")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000000));
   command->add_option("--output", a.outputFolder, "write the outputs to this folder as .npy")
       ->type_name("DIR");
   command->add_option("--dump", a.run.dumpFolder, "write the value of every node to this folder")

@@ -16,6 +16,7 @@ struct RunOptions {
   std::map<std::string, std::vector<std::string>> laterFiles; ///< for the runs behind the first
   std::optional<uint64_t> seed;
   std::string dumpFolder;
+  std::vector<std::string> zeroed; ///< states whose inputs are zeros where no file gives them
   bool keepsCompiled = true; ///< nothing was said about how to compile, so a bundle may be run
 
   /// Takes the texts of --input. Fails when an input is given twice, unless those are `several`
@@ -47,8 +48,10 @@ struct Session {
   bool flatShapes = false;
 
   /// Runs once into `results`, where an earlier run's outputs are overwritten; adds the time that
-  /// it took. Outputs that are states are left where they are unless they are wanted.
-  void run(std::vector<double>& latenciesMs, Results& results, bool wantsStates = true) const;
+  /// it took. Outputs that are states are left where they are unless they are wanted, or have so
+  /// few elements.
+  void run(std::vector<double>& latenciesMs, Results& results, bool wantsStates = true,
+           int64_t few = 0) const;
   /// The same into fresh outputs.
   std::vector<Tensor> run(std::vector<double>& latenciesMs) const;
   /// The tensor with these dims, when it has as many elements and the model says no shape; else as

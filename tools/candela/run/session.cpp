@@ -4,6 +4,7 @@
 #include "core/compiler/import/onnx_io/model.h"
 #include "core/support/file.h"
 #include "core/support/text/lexer.h"
+#include "core/support/text/pairs.h"
 #include "tools/candela/run/run.h"
 
 namespace candela::tool {
@@ -133,6 +134,21 @@ void readLaterInputs(const RunOptions& options, Session& session) {
   }
 }
 
+/// The inputs of states.
+std::set<std::string> stateInputs(const std::vector<std::string>& states, const Session& session) {
+  const auto namesOf = [](const std::vector<sdk::Port>& ports) {
+    std::vector<std::string> names;
+    for (const sdk::Port& port : ports) names.push_back(port.name);
+    return names;
+  };
+  std::set<std::string> names;
+  for (const std::string& text : states)
+    for (const auto& [input, output] :
+         text::pairsOf(text, namesOf(session.inputPorts), namesOf(session.outputPorts)))
+      names.insert(input);
+  return names;
+}
+
 std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session,
                                const Given& given) {
   const std::string& path = options.model.path;
@@ -143,6 +159,7 @@ std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session
       fail(kBadInput, "{}: no input is named '{}'; inputs are {}", path, name, inputList(ports));
   std::vector<Tensor> inputs;
   std::string missing;
+  const std::set<std::string> zeroed = stateInputs(options.zeroed, session);
   uint64_t elementsBefore = 0;
   for (const sdk::Port& port : ports) {
     const auto at = given.find(port.name);
@@ -150,6 +167,8 @@ std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session
       inputs.push_back(asInput(session, port, at->second, options.inputFiles.at(port.name), path));
     } else if (session.states.count(port.name)) {
       inputs.emplace_back(); // zero at first
+    } else if (zeroed.count(port.name)) {
+      inputs.push_back(check(Tensor::zeros(elemOf(port), port.dims)));
     } else if (options.seed) {
       Result<Tensor> tensor = randomTensor(elemOf(port), port.dims, *options.seed + elementsBefore);
       check(tensor.status().context(fmt::format("input '{}'", port.name)));
@@ -225,7 +244,8 @@ void Session::prepare(size_t run) {
   for (const auto& [input, tensors] : laterInputs) inputs[input] = tensors[run - 1];
 }
 
-void Session::run(std::vector<double>& latenciesMs, Results& results, bool wantsStates) const {
+void Session::run(std::vector<double>& latenciesMs, Results& results, bool wantsStates,
+                  int64_t few) const {
   auto& [outputs, in, out] = results;
   in.clear();
   out.clear();
@@ -233,7 +253,8 @@ void Session::run(std::vector<double>& latenciesMs, Results& results, bool wants
   for (const Tensor& tensor : inputs) in.push_back(view(tensor));
   for (size_t i = 0; i < outputPorts.size(); ++i) {
     const sdk::Port& port = outputPorts[i];
-    const bool isKept = !wantsStates && states.count(port.name),
+    const bool isFew = port.isKnown() && elementCount(port.dims).value_or(0) <= few;
+    const bool isKept = !wantsStates && !isFew && states.count(port.name),
                isAllocated = port.isKnown() && !isKept;
     // What only the run knows is allocated there.
     if (!isAllocated)

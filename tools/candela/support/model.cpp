@@ -77,7 +77,9 @@ void ModelOptions::addAssumeInt8To(CLI::App* command) {
 
 void ModelOptions::addStatesTo(CLI::App* command) {
   addRepeated(command, "--state", states,
-              "an output that is the input of the next run: past=present", "INPUT=OUTPUT");
+              "an output that is the input of the next run: past=present; past_*=present_* for all "
+              "that differ in the same text",
+              "INPUT=OUTPUT");
 }
 
 const std::string& ModelOptions::compiledPath() const { return assumed ? assumed->path() : path; }
