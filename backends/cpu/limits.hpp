@@ -10,7 +10,6 @@ constexpr int64_t kMostInScaledBlock = 4096;
 /// Weights of a column that lie in one word of a packed panel.
 constexpr int64_t kScaledWord = 8;
 
-
 /// Queries of ATTENTION that go by one kernel; more of them are matrix products.
 constexpr int64_t kMostAttentionRows = 16;
 /// Elements of a query, key or value: a multiple of the first, at most the second.

@@ -59,6 +59,10 @@ private:
   /// Between neighbours in dim `d` of operand `i`.
   int64_t bytes(size_t i, int d) const { return p_.in[i].bytes(p_.in[i].strides[d]); }
   size_t result() const { return p_.in.size() - 1; }
+  /// Elements `first`, first + 1, ... of a row of operand `i`.
+  Value vector(size_t i, Value row, int64_t first) {
+    return b_.loadStrided(Ty::F32, lanes_, b_.at(row, first * bytes(i, 2)), bytes(i, 2));
+  }
   Value element(Value memory, int64_t row) { return b_.at(memory, row * 4); }
   Value scoreAt(int64_t row, Value place) {
     return b_.at(b_.at(scores_, row * kPlaces * 4), place, 4);
@@ -136,10 +140,9 @@ private:
     Values sums(static_cast<size_t>(rows * keys), b_.zero(Ty::F32, lanes_));
     for (int64_t d = 0; d < p_.depth; d += lanes_) {
       Values k;
-      for (int t = 0; t < keys; ++t)
-        k.push_back(b_.load(Ty::F32, lanes_, key, t * bytes(kK, 1) + d * 4));
+      for (int t = 0; t < keys; ++t) k.push_back(vector(kK, b_.at(key, t * bytes(kK, 1)), d));
       for (int r = 0; r < rows; ++r) {
-        const Value q = b_.load(Ty::F32, lanes_, at_[kQ], (row + r) * bytes(kQ, 1) + d * 4);
+        const Value q = vector(kQ, b_.at(at_[kQ], (row + r) * bytes(kQ, 1)), d);
         for (int t = 0; t < keys; ++t) {
           Value& sum = sums[static_cast<size_t>(r * keys + t)];
           sum = b_.fma(q, k[static_cast<size_t>(t)], sum);
@@ -199,12 +202,11 @@ private:
       for (int v = 0; v < vectors; ++v)
         sums.push_back(b_.mul(b_.load(Ty::F32, lanes_, sums_, place(r, v)), shrink));
     }
-    const Value from = b_.at(b_.at(at_[kV], first, bytes(kV, 1)), e * 4);
+    const Value from = b_.at(at_[kV], first, bytes(kV, 1));
     sums = b_.loop(count, sums, [&](Value i, const Values& c) {
       const Value at = b_.at(from, i, bytes(kV, 1));
       Values loaded, next;
-      for (int v = 0; v < vectors; ++v)
-        loaded.push_back(b_.load(Ty::F32, lanes_, at, int64_t(v) * lanes_ * 4));
+      for (int v = 0; v < vectors; ++v) loaded.push_back(vector(kV, at, e + int64_t(v) * lanes_));
       for (int r = 0; r < rows; ++r) {
         const Value part = b_.splat(b_.load(Ty::F32, 1, scoreAt(row + r, i)), lanes_);
         for (int v = 0; v < vectors; ++v)
@@ -257,8 +259,7 @@ bool emitAttention(Lowering& lowering, const cdl_instr_t& instr, std::string& wh
   if (!fits) return refuse(why, "its shape");
   for (const Operand& o : p.in)
     if (o.elem != CDL_F32) return refuse(why, "its element type");
-  for (const Operand* o : {&q, &k, &v, &p.y()})
-    if (o->strides[2] != 1) return refuse(why, "its strides");
+  if (p.y().strides[2] != 1) return refuse(why, "its strides");
   if (p.y().elements() == 0) return true;
   Key key("attention");
   std::vector<Arg> args;

@@ -272,6 +272,8 @@ OpFamily scaledMatmul() {
                   "exact_f8e4m3_f8e4m3_f32",
                   "exact_f8e4m3_f8e5m2_f32",
                   "exact_f8e5m2_f8e4m3_f32",
+                  "exact_f8e4m3_f8e4m3_f32_f16",
+                  "exact_f8e4m3_f8e4m3_f32_bf16",
                   "exact_f8e4m3_f8e4m3_f8e8m0",
                   "exact_f8e5m2_f8e5m2_f8e8m0",
                   "exact_f6e2m3_f6e2m3_f8e8m0",

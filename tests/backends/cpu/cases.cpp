@@ -397,6 +397,7 @@ private:
     case CDL_KIND_POOL2D: return pool();
     case CDL_KIND_TABLE: return table();
     case CDL_KIND_SCALED_MATMUL: return scaledMatmul();
+    case CDL_KIND_ATTENTION: return attention();
     case CDL_KIND_SOFTMAX: return softmax();
     case CDL_KIND_NORM: return norm();
     case CDL_KIND_RESCALE: return rescale();
@@ -683,6 +684,23 @@ private:
       epilogue({m, n}, Elem::f32_);
     }
     out(Elem::f32_, {m, n});
+  }
+
+  /// Each score is as wrong as its sum of products may be, and each share by as much of itself.
+  void attention() {
+    static constexpr int64_t kRows[] = {0, 1, 1, 2, 3, 4, 5, 9, 16}, kWidths[] = {16, 32, 48};
+    const int64_t b = shape_.in(0, 3), s = shape_.of(kRows), d = shape_.of(kWidths),
+                  e = shape_.of(kWidths), t = std::max<int64_t>(extent(), 1);
+    in(elem(0), {b, s, d}, Fill::unit);
+    in(elem(1), {b, t, d}, Fill::unit);
+    in(elem(2), {b, t, e}, Fill::unit);
+    if (row_.elem_count > 4) in(elem(3), {b, s, t}, Fill::whole);
+    const double scale = value_.of(std::vector<double>{1, 0.125});
+    instr_.attrs = {program::Attr::ofFloat(CDL_ATTR_SCALE, scale)};
+    const double roundings = static_cast<double>(d * d) * scale + static_cast<double>(t) + 64;
+    case_.bound.anyZero = true;
+    case_.bound.distance = [=](double, double) { return 4 * kEpsilon * roundings; };
+    out(Elem::f32_, {b, s, e});
   }
 
   void conv() {

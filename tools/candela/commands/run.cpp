@@ -317,6 +317,17 @@ void run(Arguments& arguments, Console& console) {
   compareAsAsked(arguments, session, outputs, console, report);
 }
 
+/// What the next run gets from the one before.
+void addStepOptions(CLI::App* command, Arguments& a) {
+  a.run.model.addStatesTo(command);
+  command
+      ->add_option("--steps", a.steps,
+                   "then N runs more, each with what the one before left in states; prints tokens "
+                   "per second")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000000));
+}
+
 } // namespace
 
 void addRun(CLI::App& app, Console& console) {
@@ -332,13 +343,7 @@ void addRun(CLI::App& app, Console& console) {
   addSeedOption(command, a.run.seed, "random data for the other inputs");
   addSeedOption(command, a.randomSeed,
                 "other numbers from random nodes without a seed of their own", "--seed");
-  a.run.model.addStatesTo(command);
-  command
-      ->add_option("--steps", a.steps,
-                   "then N runs more, each with what the one before left in states; prints tokens "
-                   "per second")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000000000));
+  addStepOptions(command, a);
   command->add_option("--output", a.outputFolder, "write the outputs to this folder as .npy")
       ->type_name("DIR");
   command->add_option("--dump", a.run.dumpFolder, "write the value of every node to this folder")
