@@ -26,7 +26,10 @@ namespace {
 constexpr int kRows = 4; // of a tile
 constexpr int kPerWord = kScaledWord;
 constexpr int kWordsOfChunk = 4; // 32 products, 15 * 127 at most each, of which 16 bits hold 16
-constexpr int kOffset = 8;       // of signed weights that are kept unsigned
+constexpr int64_t kLine = 64;    // bytes of the cache
+// bytes before they are used that weights of a single row are asked for, which nothing else hides
+constexpr int64_t kAhead = 2048;
+constexpr int kOffset = 8; // of signed weights that are kept unsigned
 
 /// What is multiplied.
 struct ScaledProduct {
@@ -317,6 +320,9 @@ private:
         b_.loop(p_.blocks, Values(static_cast<size_t>(rows), b_.zero(Ty::F32, lanes_)),
                 [&](Value g, const Values& carried) {
                   const Value block = b_.at(weights, g, form_.blockBytes());
+                  if (rows == 1)
+                    for (int64_t line = 0; line < form_.blockBytes(); line += kLine)
+                      b_.prefetch(block, kAhead + line);
                   Values at, records;
                   for (int r = 0; r < rows; ++r) {
                     at.push_back(b_.at(rowAt[r], g, p_.block * (p_.isDynamic ? 1 : 4)));
