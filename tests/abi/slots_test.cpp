@@ -56,7 +56,8 @@ std::vector<std::string> broken(const Slots& frozen, const Slots& now) {
 // longer.
 const char* const kFrozen[] = {CANDELA_SOURCE_DIR "/backend_api/abi/v0.1.slots",
                                CANDELA_SOURCE_DIR "/backend_api/abi/v0.2.slots",
-                               CANDELA_SOURCE_DIR "/backend_api/abi/v0.3.slots"};
+                               CANDELA_SOURCE_DIR "/backend_api/abi/v0.3.slots",
+                               CANDELA_SOURCE_DIR "/backend_api/abi/v0.4.slots"};
 
 TEST(Slots, StandWhereTheyWereFrozen) {
   Slots frozen;
