@@ -12,7 +12,9 @@ constexpr int64_t kScaledWord = 8;
 
 /// Queries of ATTENTION that go by one kernel; more of them are matrix products.
 constexpr int64_t kMostAttentionRows = 16;
-/// Elements of a query, key or value: a multiple of the first, at most the second.
-constexpr int64_t kAttentionLanes = 16, kMostAttentionWidth = 512;
+/// Elements of a query, key or value are a multiple of this.
+constexpr int64_t kAttentionLanes = 16;
+/// The most elements of a query, key or value.
+constexpr int64_t kMostAttentionWidth = 512;
 
 } // namespace cpu

@@ -7,7 +7,11 @@
 namespace candela::conformance::mutants {
 namespace {
 
-constexpr uint32_t kA = 0, kWeights = 1, kScale = 2, kZero = 3, kScaleOfA = 4;
+constexpr uint32_t kA = 0;
+constexpr uint32_t kWeights = 1;
+constexpr uint32_t kScale = 2;
+constexpr uint32_t kZero = 3;
+constexpr uint32_t kScaleOfA = 4;
 
 /// Soft reads, in the place of each element of operand `v`, the one that `from` names.
 Catalogue::Run reading(uint32_t v, Index (*from)(const Mutation&, Index at)) {

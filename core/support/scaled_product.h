@@ -9,8 +9,11 @@ namespace candela {
 /// The types of a SCALED_MATMUL, or of the op of the Graph that becomes one. none: no such operand.
 struct ScaledProductTypes {
   bool isDynamic = false; ///< the function rounds a to i8
-  Elem a = Elem::none, w = Elem::none, wScale = Elem::none;
-  Elem wZero = Elem::none, aScale = Elem::none;
+  Elem a = Elem::none;
+  Elem w = Elem::none;
+  Elem wScale = Elem::none;
+  Elem wZero = Elem::none;
+  Elem aScale = Elem::none;
   Elem y = Elem::none; ///< of the sums, before an epilogue
 };
 

@@ -652,7 +652,10 @@ private:
     static constexpr Elem kScales[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f8e8m0_};
     const bool isDynamic = i.fn == CDL_SCALED_MATMUL_DYNAMIC;
     const Elem a = rng_.of(std::span(kFloats, 3));
-    const int64_t m = extent(), n = extent(), g = rng_.in(1, 3), s = 2 * rng_.in(1, 4);
+    const int64_t m = extent();
+    const int64_t n = extent();
+    const int64_t g = rng_.in(1, 3);
+    const int64_t s = 2 * rng_.in(1, 4);
     const int64_t k = g * s - rng_.in(0, s - 1);
     i.inputs = {in(a, {m, k}), in(rng_.of(kWeights), {n, g, s}), in(rng_.of(kScales), {n, g})};
     if (rng_.chance(40)) i.inputs.push_back(in(Elem::u8_, {n, g}));

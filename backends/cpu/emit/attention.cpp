@@ -24,7 +24,11 @@ constexpr int kVectors = 2;     // of values in a tile
 
 struct AttentionForm {
   std::vector<Operand> in; // q, k, v and perhaps a mask, then y
-  int64_t batch = 0, rows = 0, places = 0, depth = 0, width = 0;
+  int64_t batch = 0;
+  int64_t rows = 0;
+  int64_t places = 0;
+  int64_t depth = 0;
+  int64_t width = 0;
   double scale = 1;
 
   bool hasMask() const { return in.size() > 4; }
@@ -54,7 +58,10 @@ public:
   }
 
 private:
-  static constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;
+  static constexpr int kQ = 0;
+  static constexpr int kK = 1;
+  static constexpr int kV = 2;
+  static constexpr int kMask = 3;
 
   /// Between neighbours in dim `d` of operand `i`.
   int64_t bytes(size_t i, int d) const { return p_.in[i].bytes(p_.in[i].strides[d]); }
@@ -97,7 +104,6 @@ private:
     return b_.loop(b_.i64(whole), b_.i64(count), 1, {total},
                    [&](Value i, const Values& c) { return Values{fn(c[0], term(i, 1))}; })[0];
   }
-  Value larger(Value v, Value w) { return b_.max(v, w); }
 
   Value mask(int64_t row, Value first, Value place, int width) {
     const Value from = b_.at(at_[kMask], row * bytes(kMask, 1));
@@ -114,7 +120,7 @@ private:
         values(first, count, r, static_cast<int>(std::min<int64_t>(kRows, p_.rows - r)));
     };
     if (!p_.hasMask()) return take();
-    const auto most = [this](Value v, Value w) { return larger(v, w); };
+    const auto most = [this](Value v, Value w) { return b_.max(v, w); };
     Value seen = b_.f32(-INFINITY);
     for (int64_t r = 0; r < p_.rows; ++r) {
       if (r && bytes(kMask, 1) == 0) break; // one for all rows
@@ -168,7 +174,7 @@ private:
     const auto load = [&](Value i, int width) { return b_.load(Ty::F32, width, scoreAt(row, i)); };
     const Value before = b_.load(Ty::F32, 1, element(largest_, row));
     const Value largest =
-        fold(count, before, load, [this](Value v, Value w) { return larger(v, w); });
+        fold(count, before, load, [this](Value v, Value w) { return b_.max(v, w); });
     // A row of which nothing was seen yet has no largest score to subtract.
     const Value under =
         b_.select(b_.compare(Cmp::EQ, largest, b_.f32(-INFINITY)), b_.f32(0), largest);

@@ -38,7 +38,11 @@ struct ScaledProduct {
   size_t operands = 0; // of `in`
   const cdl_expr_t* epilogue = nullptr;
   bool isDynamic = false;
-  int64_t rows = 0, depth = 0, columns = 0, blocks = 0, block = 0;
+  int64_t rows = 0;
+  int64_t depth = 0;
+  int64_t columns = 0;
+  int64_t blocks = 0;
+  int64_t block = 0;
 
   bool isSigned() const { return in[1].elem == CDL_I4; }
   bool hasZeros() const { return operands > 3; }

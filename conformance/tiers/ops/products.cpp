@@ -13,7 +13,10 @@ using graph::OpKind;
 
 /// "3x40x5b16": rows, depth, columns, and the elements of a block.
 struct ProductText {
-  int64_t rows = 1, depth = 1, columns = 1, block = 1;
+  int64_t rows = 1;
+  int64_t depth = 1;
+  int64_t columns = 1;
+  int64_t block = 1;
   explicit ProductText(std::string_view text) {
     const size_t b = text.find('b');
     const Shape dims = shapeOf(text.substr(0, b));
@@ -108,7 +111,10 @@ private:
 /// a and a bias for each column.
 struct ProductForm {
   ProductText extents;
-  bool isDynamic = false, hasZero = false, hasScaleOfA = false, hasBias = false;
+  bool isDynamic = false;
+  bool hasZero = false;
+  bool hasScaleOfA = false;
+  bool hasBias = false;
   Elem to = Elem::f32_;
 
   graph::Value* scaleOfA(const Values& in) const {
@@ -233,7 +239,8 @@ bool holds(const Choice& c) {
   const std::string &row = c.at("row"), &zero = c.at("zero"), &scales = c.at("scales"),
                     &shape = c.at("shape"), &data = c.at("data");
   const Elem a = elemsIn(row)[0];
-  const bool isDynamic = wordOf(row) == "dynamic", isOfA = c.at("a_scale") == "given";
+  const bool isDynamic = wordOf(row) == "dynamic";
+  const bool isOfA = c.at("a_scale") == "given";
   if (isFloatRow(row) && zero != "none") return false;
   if (zero == "float" && (isDynamic || !isFloat(a) || isStorageOnly(a))) return false;
   if (isOfA && (isDynamic || (isFloat(a) && !isStorageOnly(a)))) return false;

@@ -220,13 +220,17 @@ double numberAt(const Array& x, int64_t i) {
 } // namespace
 
 void addScaledProducts(const ScaledProduct& p, Array& y) {
-  const int64_t rows = p.a.dims[0], depth = p.a.dims[1], columns = p.w.dims[0],
-                blocks = p.w.dims[1], block = p.w.dims[2];
+  const int64_t rows = p.a.dims[0];
+  const int64_t depth = p.a.dims[1];
+  const int64_t columns = p.w.dims[0];
+  const int64_t blocks = p.w.dims[1];
+  const int64_t block = p.w.dims[2];
   const PerBlock wScale(&p.wScale, columns, blocks, 1), wZero(p.wZero, columns, blocks, 0),
       aScale(p.aScale, rows, blocks, 1);
   for (int64_t m = 0; m < rows; ++m)
     for (int64_t g = 0; g < blocks; ++g) {
-      const int64_t first = g * block, count = std::min(block, depth - first);
+      const int64_t first = g * block;
+      const int64_t count = std::min(block, depth - first);
       std::vector<double> values;
       for (int64_t s = 0; s < count; ++s) values.push_back(numberAt(p.a, m * depth + first + s));
       double step = aScale.at(m, g);

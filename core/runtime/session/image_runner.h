@@ -20,7 +20,8 @@ struct Port {
 /// In the order of the buffers, which is that of a step's inputs and outputs.
 inline std::vector<Port> portsOf(const cdl_image_t* image) {
   std::vector<Port> ports;
-  size_t inputs = 0, outputs = 0;
+  size_t inputs = 0;
+  size_t outputs = 0;
   for (uint32_t b = 1; b < image->buffers.count; ++b) {
     const cdl_buffer_t& buffer = *cdl_get_buffer(image, b);
     Port port{b};

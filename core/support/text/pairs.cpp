@@ -10,7 +10,8 @@ namespace {
 /// What "*" of the pattern stands for in the name; nullopt: the name is another one.
 std::optional<std::string_view> matched(std::string_view pattern, std::string_view name) {
   const size_t star = pattern.find('*');
-  const std::string_view head = pattern.substr(0, star), tail = pattern.substr(star + 1);
+  const std::string_view head = pattern.substr(0, star);
+  const std::string_view tail = pattern.substr(star + 1);
   if (name.size() < head.size() + tail.size()) return std::nullopt;
   if (!name.starts_with(head) || !name.ends_with(tail)) return std::nullopt;
   return name.substr(head.size(), name.size() - head.size() - tail.size());
@@ -40,7 +41,8 @@ std::vector<NamePair> pairsOf(std::string_view text, std::span<const std::string
   };
   std::vector<NamePair> pairs;
   for (size_t at = text.find('='); at != std::string_view::npos; at = text.find('=', at + 1)) {
-    const std::string_view in = text.substr(0, at), out = text.substr(at + 1);
+    const std::string_view in = text.substr(0, at);
+    const std::string_view out = text.substr(at + 1);
     if (isIn(inputs, in) && isIn(outputs, out)) return {{std::string(in), std::string(out)}};
     if (pairs.empty()) pairs = matchingPairs(in, out, inputs, outputs);
   }

@@ -663,7 +663,10 @@ private:
   /// another order does.
   void scaledMatmul() {
     static constexpr int64_t kRows[] = {0, 1, 1, 1, 2, 3, 4, 5, 9};
-    const int64_t m = shape_.of(kRows), n = extent(), g = shape_.in(1, 3), s = 8 * shape_.in(1, 9);
+    const int64_t m = shape_.of(kRows);
+    const int64_t n = extent();
+    const int64_t g = shape_.in(1, 3);
+    const int64_t s = 8 * shape_.in(1, 9);
     const int64_t k = shape_.chance(60) ? g * s : g * s - shape_.in(0, s - 1);
     const bool isDynamic = row_.fn == CDL_SCALED_MATMUL_DYNAMIC;
     case_.isPlain = trips_.empty(); // whose weights are constants, and no other ones in each turn

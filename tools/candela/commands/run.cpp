@@ -31,7 +31,10 @@ struct Arguments {
   std::vector<std::string> inputs, expects;
   std::optional<double> rtol, atol;
   std::string outputFolder, only, labels, namesFile, trace, precision = "f32";
-  int top = 0, repeat = 1, threads = 0, steps = 0;
+  int top = 0;
+  int repeat = 1;
+  int threads = 0;
+  int steps = 0;
   std::optional<uint64_t> randomSeed;
   bool explain = false, profile = false;
 };

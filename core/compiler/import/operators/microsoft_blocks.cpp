@@ -208,7 +208,8 @@ Tensor packedWeights(const Tensor& stored, const BlockedWeights& form, bool isSi
       out[i] = in[i] ^ static_cast<std::byte>(mask);
     return packed;
   }
-  const int64_t held = form.blocks() * form.block, rowBytes = form.blocks() * form.blobBytes();
+  const int64_t held = form.blocks() * form.block;
+  const int64_t rowBytes = form.blocks() * form.blobBytes();
   for (int64_t n = 0; n < form.rows; ++n)
     for (int64_t k = 0; k < held; ++k) {
       const bool isMoved = !order.empty() && k < form.depth;

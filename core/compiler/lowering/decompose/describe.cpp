@@ -520,7 +520,9 @@ Instrs table(const Node& node) {
 Instrs scaledMatmul(const Node& node) {
   const Value *a = node.operand(0), *w = node.operand(1), *zero = node.operand(3),
               *aScale = node.operand(4);
-  const int64_t rows = a->type.dim(0), columns = w->type.dim(0), blocks = w->type.dim(1);
+  const int64_t rows = a->type.dim(0);
+  const int64_t columns = w->type.dim(0);
+  const int64_t blocks = w->type.dim(1);
   const auto perBlock = [&](const Value* scale, int64_t count) {
     const Shape dims{count, blocks};
     return view(scale, dims, capabilities::broadcastStrides(scale->type.shape(), dims));

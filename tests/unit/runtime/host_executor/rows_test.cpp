@@ -491,8 +491,13 @@ protected:
 
   // Blocks of 8, the last one not full.
   void scaledMatmul(const cdl_row_t& row, const ScaledTypes& types) {
-    constexpr int64_t rows = 3, depth = 21, columns = 5, blocks = 3, block = 8;
-    const int operands = row.elem_count - 1, out = row.elems[operands];
+    constexpr int64_t rows = 3;
+    constexpr int64_t depth = 21;
+    constexpr int64_t columns = 5;
+    constexpr int64_t blocks = 3;
+    constexpr int64_t block = 8;
+    const int operands = row.elem_count - 1;
+    const int out = row.elems[operands];
     Machine m;
     Array a = make(types[0], rows * depth, true),
           w = make(types[1], columns * blocks * block, true),
@@ -507,7 +512,8 @@ protected:
     m.maker.instr(row.kind, row.fn, views, m.dense(y, {rows, columns}));
     ASSERT_EQ(m.run(), "") << rowName(row);
     for (int64_t i = 0; i < y.size(); ++i) {
-      const int64_t n = i % columns, r = i / columns;
+      const int64_t n = i % columns;
+      const int64_t r = i / columns;
       Real sum = 0, magnitude = 0;
       for (int64_t g = 0; g < blocks; ++g) {
         std::vector<Real> x;

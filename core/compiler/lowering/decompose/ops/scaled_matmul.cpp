@@ -127,7 +127,9 @@ Value realActivations(Lowering& l, const Node& node, const Blocks& blocks, int64
 } // namespace
 
 Result<Values> lowerScaledMatmul(Lowering& l, const Node& node) {
-  const Elem to = node.elemAttr("to"), inner = l.wide(to), from = node.operand(0)->type.elem;
+  const Elem to = node.elemAttr("to");
+  const Elem inner = l.wide(to);
+  const Elem from = node.operand(0)->type.elem;
   // Of halves: the same product of f32, which may have a row.
   if (l.wide(from) != from || inner != to) {
     std::vector<Value> operands = node.operands();

@@ -70,10 +70,11 @@ std::vector<size_t> updateInPlace(Program& program, const std::vector<State>& st
   std::map<uint32_t, size_t> numberOf; // of the outputs, by buffer
   for (uint32_t b = 0; b < program.buffers.size(); ++b)
     if (isWritten(program.buffers[b])) numberOf.emplace(b, numberOf.size());
-  std::vector<bool> goneBuffers(program.buffers.size()), goneCopies(program.instrs.size());
+  std::vector<bool> goneBuffers(program.buffers.size());
+  std::vector<bool> goneCopies(program.instrs.size());
   for (const auto& [in, out] : states) {
-    const auto input = bufferNamed(program, Role::input, in),
-               output = bufferNamed(program, Role::output, out);
+    const auto input = bufferNamed(program, Role::input, in);
+    const auto output = bufferNamed(program, Role::output, out);
     const auto copy = input && output ? beginningOf(program, *input, *output) : std::nullopt;
     if (!copy) continue;
     goneCopies[*copy] = true;
