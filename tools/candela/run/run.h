@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/support/compare.h"
+#include "core/support/text/pairs.h"
 #include "tools/candela/support/model.h"
 
 /// The parts of `candela run`.
@@ -60,6 +61,9 @@ struct Session {
   /// Index of the output with this name; fails with the list of them.
   size_t outputIndex(const std::string& option, const std::string& name) const;
 };
+
+/// The inputs and outputs that the texts of --state mean; fails on a text that means none.
+std::vector<text::NamePair> statesOf(const std::vector<std::string>& texts, const Session& session);
 
 /// bf16 and storage types stand in .npy files as the unsigned integers that hold them: such a
 /// tensor as `wanted`.

@@ -4,7 +4,6 @@
 #include "core/compiler/import/onnx_io/model.h"
 #include "core/support/file.h"
 #include "core/support/text/lexer.h"
-#include "core/support/text/pairs.h"
 #include "tools/candela/run/run.h"
 
 namespace candela::tool {
@@ -134,18 +133,9 @@ void readLaterInputs(const RunOptions& options, Session& session) {
   }
 }
 
-/// The inputs of states.
-std::set<std::string> stateInputs(const std::vector<std::string>& states, const Session& session) {
-  const auto namesOf = [](const std::vector<sdk::Port>& ports) {
-    std::vector<std::string> names;
-    for (const sdk::Port& port : ports) names.push_back(port.name);
-    return names;
-  };
-  std::set<std::string> names;
-  for (const std::string& text : states)
-    for (const auto& [input, output] :
-         text::pairsOf(text, namesOf(session.inputPorts), namesOf(session.outputPorts)))
-      names.insert(input);
+std::vector<std::string> namesOf(const std::vector<sdk::Port>& ports) {
+  std::vector<std::string> names;
+  for (const sdk::Port& port : ports) names.push_back(port.name);
   return names;
 }
 
@@ -159,7 +149,8 @@ std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session
       fail(kBadInput, "{}: no input is named '{}'; inputs are {}", path, name, inputList(ports));
   std::vector<Tensor> inputs;
   std::string missing;
-  const std::set<std::string> zeroed = stateInputs(options.zeroed, session);
+  std::set<std::string> zeroed;
+  for (const auto& [input, output] : statesOf(options.zeroed, session)) zeroed.insert(input);
   uint64_t elementsBefore = 0;
   for (const sdk::Port& port : ports) {
     const auto at = given.find(port.name);
@@ -236,6 +227,21 @@ Session openSession(const RunOptions& options) {
   session.inputs = makeInputs(options, session, given);
   readLaterInputs(options, session);
   return session;
+}
+
+std::vector<text::NamePair> statesOf(const std::vector<std::string>& texts,
+                                     const Session& session) {
+  const std::vector<std::string> inputs = namesOf(session.inputPorts);
+  const std::vector<std::string> outputs = namesOf(session.outputPorts);
+  std::vector<text::NamePair> all;
+  for (const std::string& text : texts) {
+    const std::vector<text::NamePair> some = text::pairsOf(text, inputs, outputs);
+    if (some.empty())
+      fail(kBadInput, "--state {}: not of the form INPUT=OUTPUT; inputs are {}, outputs {}", text,
+           fmt::join(inputs, ", "), fmt::join(outputs, ", "));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 void Session::prepare(size_t run) {

@@ -3,33 +3,11 @@
 
 #include <algorithm>
 
-#include "core/support/text/pairs.h"
-
 namespace candela::tool {
 namespace {
 
 /// States of so many elements are read after each step: what was said, not what is remembered.
 constexpr int64_t kMostSaid = 16;
-
-std::vector<std::string> namesOf(const std::vector<sdk::Port>& ports) {
-  std::vector<std::string> names;
-  for (const sdk::Port& port : ports) names.push_back(port.name);
-  return names;
-}
-
-std::vector<text::NamePair> statesOf(const RunOptions& options, const Session& session) {
-  const std::vector<std::string> inputs = namesOf(session.inputPorts),
-                                 outputs = namesOf(session.outputPorts);
-  std::vector<text::NamePair> all;
-  for (const std::string& text : options.model.states) {
-    const std::vector<text::NamePair> some = text::pairsOf(text, inputs, outputs);
-    if (some.empty())
-      fail(kBadInput, "--state {}: not of the form INPUT=OUTPUT; inputs are {}, outputs {}", text,
-           fmt::join(inputs, ", "), fmt::join(outputs, ", "));
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  return all;
-}
 
 size_t placeOf(const std::vector<sdk::Port>& ports, const std::string& name) {
   return static_cast<size_t>(std::ranges::find(ports, name, &sdk::Port::name) - ports.begin());
@@ -40,6 +18,7 @@ struct Beginning {
   std::map<std::string, Tensor> states;
   double ms = 0;
   int64_t tokens = 0; ///< elements of the largest state of integers that was given
+  std::map<std::string, std::vector<int64_t>> said; ///< states of few integers, by output
 };
 
 /// One run of what files give to states, whose shapes need not be those of the steps: a prompt of
@@ -55,11 +34,13 @@ Beginning runPrompt(const RunOptions& options) {
   session.run(latencies, results); // the first one makes its memory
   session.run(latencies, results);
   begun.ms = latencies.back();
-  for (const auto& [input, output] : statesOf(options, session)) {
+  for (const auto& [input, output] : statesOf(options.model.states, session)) {
     const Tensor& given = session.inputs[placeOf(session.inputPorts, input)];
     if (options.inputFiles.count(input) && isInteger(given.elem))
       begun.tokens = std::max(begun.tokens, given.count());
-    begun.states[input] = results.outputs[placeOf(session.outputPorts, output)];
+    const Tensor& left = results.outputs[placeOf(session.outputPorts, output)];
+    if (isInteger(left.elem) && left.count() <= kMostSaid) begun.said[output] = left.toInts();
+    begun.states[input] = left;
   }
   return begun;
 }
@@ -67,9 +48,11 @@ Beginning runPrompt(const RunOptions& options) {
 /// The model of one step, which goes on from there.
 Session openStep(const RunOptions& options, const Beginning& begun) {
   RunOptions step = options;
+  const bool hasShapes = endsWith(options.model.path, ".cdl");
   for (const auto& [input, tensor] : begun.states) {
     step.inputFiles.erase(input);
-    step.model.shapes.push_back(fmt::format("{}={}", input, shapeText(tensor.dims)));
+    if (!hasShapes)
+      step.model.shapes.push_back(fmt::format("{}={}", input, shapeText(tensor.dims)));
   }
   Session session = openSession(step);
   for (const auto& [input, tensor] : begun.states)
@@ -94,6 +77,7 @@ Steps runSteps(const RunOptions& options, int count) {
   Steps steps{begun ? openStep(options, *begun) : openSession(options)};
   if (begun) steps.promptMs = begun->ms;
   if (begun) steps.promptTokens = begun->tokens;
+  if (begun) steps.said = begun->said;
   Session& session = steps.session;
   std::vector<size_t> said;
   for (size_t i = 0; i < session.outputPorts.size(); ++i) {
@@ -122,7 +106,8 @@ Steps runSteps(const RunOptions& options, int count) {
 void printSteps(const Steps& steps, Console& console, Json& report) {
   std::vector<double> sorted = steps.latencies;
   std::ranges::sort(sorted);
-  const double median = sorted[sorted.size() / 2], perSecond = 1000 / median;
+  const double median = sorted[sorted.size() / 2];
+  const double perSecond = 1000 / median;
   if (steps.promptTokens) {
     const double rate = 1000 * static_cast<double>(steps.promptTokens) / steps.promptMs;
     console.print("prompt   {} tokens in {}   {:.1f} tokens/s\n", steps.promptTokens,

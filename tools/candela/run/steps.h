@@ -11,7 +11,7 @@ struct Steps {
   int64_t promptTokens = 0; ///< 0: no file gave a state its beginning
   std::vector<double> latencies = {};
   Results results = {}; ///< of the last step
-  /// What states of few integers held after each step, by output.
+  /// What states of few integers held after the prompt, if there was one, and each step, by output.
   std::map<std::string, std::vector<int64_t>> said = {};
 };
 
