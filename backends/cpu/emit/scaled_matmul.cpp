@@ -10,46 +10,20 @@
 // come off all at once. Weights are then unsigned, and products of u4 and i8 are summed in pairs
 // and in 16 bits, as far as 32 of them fit there. `exact`: weights become f32 in registers. Rows of
 // a go by tiles, for which the weights are decoded once.
-#include "../limits.hpp"
 #include "elementwise.hpp"
-#include "instructions.hpp"
-
-#include <candela/numerics.h>
+#include "scaled_product.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace cpu {
 
 namespace {
 
-constexpr int kRows = 4; // of a tile
-constexpr int kPerWord = kScaledWord;
+constexpr int kRows = 4;         // of a tile
 constexpr int kWordsOfChunk = 4; // 32 products, 15 * 127 at most each, of which 16 bits hold 16
 constexpr int64_t kLine = 64;    // bytes of the cache
 // bytes before they are used that weights of a single row are asked for, which nothing else hides
 constexpr int64_t kAhead = 2048;
-constexpr int kOffset = 8; // of signed weights that are kept unsigned
-
-/// What is multiplied.
-struct ScaledProduct {
-  std::vector<Operand> in; // a, w, scales, zero points, then what the epilogue reads
-  Operand y;
-  size_t operands = 0; // of `in`
-  const cdl_expr_t* epilogue = nullptr;
-  bool isDynamic = false;
-  int64_t rows = 0;
-  int64_t depth = 0;
-  int64_t columns = 0;
-  int64_t blocks = 0;
-  int64_t block = 0;
-
-  bool isSigned() const { return in[1].elem == CDL_I4; }
-  bool hasZeros() const { return operands > 3; }
-  /// What is added to weights that are kept unsigned.
-  int offset() const { return isDynamic && isSigned() ? kOffset : 0; }
-  int64_t held() const { return blocks * block; }
-};
 
 ScaledProduct scaledProductOf(const Lowering& lowering, const cdl_instr_t& instr) {
   ScaledProduct p;
@@ -65,231 +39,6 @@ ScaledProduct scaledProductOf(const Lowering& lowering, const cdl_instr_t& instr
   p.blocks = p.in[1].dims[1];
   p.block = p.in[1].dims[2];
   return p;
-}
-
-/// The elements of operand `index` while the model is compiled, where it is a constant. Elements of
-/// 4 bits may begin within a byte, so that they are counted from the payload's first.
-class ConstantReader {
-public:
-  ConstantReader(const Lowering& lowering, size_t index) {
-    const cdl_instr_t* instr = cdl_get_instr(lowering.image, lowering.instr());
-    view_ = cdl_get_input(lowering.image, instr, static_cast<uint32_t>(index));
-    const cdl_buffer_t* buffer = cdl_get_buffer(lowering.image, view_->buffer);
-    if (buffer->role != CDL_ROLE_CONSTANT || !lowering.constants) return;
-    if (view_->iv_strides[0] || view_->iv_strides[1]) return;
-    const cdl_constant_t* constant = cdl_get_constant(lowering.image, buffer->constant);
-    payload_ = static_cast<const unsigned char*>(lowering.constants[buffer->constant]);
-    bits_ = constant->bits;
-    isKnown_ = payload_ || constant->form == 1;
-  }
-  bool isKnown() const { return isKnown_; }
-
-  /// Where elements of 4 bits from this one on lie; null where one begins within a byte, or where
-  /// there is one value for all.
-  const unsigned char* bytesAt(int64_t element) const {
-    element += view_->offset;
-    return payload_ && element % 2 == 0 ? payload_ + element / 2 : nullptr;
-  }
-
-  /// The bits of the element that lies so far from the first.
-  uint32_t bitsAt(int64_t element) const {
-    const uint32_t width = cdl_elem_bits(view_->elem);
-    if (!payload_) return static_cast<uint32_t>(bits_);
-    element += view_->offset;
-    if (width == 4) return payload_[element / 2] >> (element % 2 * 4) & 15;
-    uint32_t value = 0;
-    std::memcpy(&value, payload_ + element * (width / 8), width / 8);
-    return value;
-  }
-  float realAt(int64_t element) const {
-    const uint32_t bits = bitsAt(element);
-    switch (view_->elem) {
-    case CDL_I8: return static_cast<float>(static_cast<int8_t>(bits));
-    case CDL_U8: return static_cast<float>(bits);
-    case CDL_F16: return cdl_f16_to_f32(static_cast<uint16_t>(bits));
-    case CDL_BF16: return cdl_bf16_to_f32(static_cast<uint16_t>(bits));
-    default: return cdl_f32_of_bits(bits);
-    }
-  }
-  float realAt(int64_t row, int64_t column) const {
-    return realAt(row * view_->strides[0] + column * view_->strides[1]);
-  }
-
-private:
-  const cdl_view_t* view_ = nullptr;
-  const unsigned char* payload_ = nullptr;
-  uint64_t bits_ = 0;
-  bool isKnown_ = false;
-};
-
-/// How the weights lie in memory.
-struct PanelForm {
-  int lanes;
-  int64_t blocks, words; // of a block
-  bool hasZeros;
-
-  int64_t vectorBytes() const { return int64_t(lanes) * 4; }
-  int64_t wordsAt() const { return vectorBytes() * (hasZeros ? 2 : 1); }
-  int64_t blockBytes() const { return wordsAt() + words * vectorBytes(); }
-  int64_t panelBytes() const { return blocks * blockBytes(); }
-};
-
-PanelForm panelFormOf(const Lowering& lowering, const ScaledProduct& p) {
-  return {lowering.isa.lanes(4), p.blocks, p.block / kPerWord, p.hasZeros()};
-}
-
-/// The four halves of two bytes, each in the low half of a byte of its own.
-uint32_t spread(uint32_t halves) {
-  const uint32_t bytes = (halves | halves << 8) & 0x00ff00ff;
-  return (bytes | bytes << 4) & 0x0f0f0f0f;
-}
-
-/// Eight weights of a column from `element` on: byte i holds weight i in its low half and weight i
-/// + 4 in the other.
-uint32_t wordOf(const ConstantReader& w, int64_t element, int64_t stride) {
-  if (const unsigned char* bytes = stride == 1 ? w.bytesAt(element) : nullptr) {
-    uint32_t packed = 0;
-    std::memcpy(&packed, bytes, sizeof packed);
-    return spread(packed & 0xffff) | spread(packed >> 16) << 4;
-  }
-  uint32_t word = 0;
-  for (int i = 0; i < kPerWord; ++i)
-    word |= w.bitsAt(element + i * stride) << (i % 4 * 8 + i / 4 * 4);
-  return word;
-}
-
-std::vector<char> packPanels(const Lowering& lowering, const ScaledProduct& p,
-                             const PanelForm& form) {
-  const ConstantReader w(lowering, 1), scales(lowering, 2), zeros(lowering, p.hasZeros() ? 3 : 2);
-  const Operand& weights = p.in[1];
-  const int64_t panels = (p.columns + form.lanes - 1) / form.lanes;
-  std::vector<char> bytes(static_cast<size_t>(panels * form.panelBytes()), 0);
-  const auto store = [&](int64_t at, const auto& value) {
-    std::memcpy(bytes.data() + at, &value, sizeof value);
-  };
-  const uint32_t flip = p.offset() ? 0x88888888 : 0; // of signed weights to unsigned ones
-  for (int64_t n = 0; n < p.columns; ++n)
-    for (int64_t g = 0; g < p.blocks; ++g) {
-      const int64_t at =
-          n / form.lanes * form.panelBytes() + g * form.blockBytes() + n % form.lanes * 4;
-      store(at, scales.realAt(n, g));
-      if (p.hasZeros())
-        store(at + form.vectorBytes(), zeros.realAt(n, g) + static_cast<float>(p.offset()));
-      const int64_t first = n * weights.strides[0] + g * weights.strides[1];
-      for (int64_t word = 0; word < form.words; ++word)
-        store(at + form.wordsAt() + word * form.vectorBytes(),
-              flip ^ wordOf(w, first + word * kPerWord * weights.strides[2], weights.strides[2]));
-    }
-  return bytes;
-}
-
-/// Rows of a, rounded to i8 block by block: the numbers, and of each block its step and what zero
-/// points take off its sums.
-struct RoundedRows {
-  Arg numbers, blocks;
-  int64_t rowBytes, blockRowBytes;
-};
-
-constexpr int64_t kBlockRecord = 8; // the step; the sum of the numbers, or its multiple
-
-/// Writes the kernel that rounds rows.
-class RoundingKernel {
-public:
-  RoundingKernel(Builder& b, const ScaledProduct& p, float zero)
-      : b_(b), p_(p), lanes_(p.block % b.isa().lanes(4) == 0 ? b.isa().lanes(4) : kPerWord),
-        zero_(zero) {}
-
-  void write() {
-    b_.loop(b_.begin(), b_.end(), 1, [&](Value m) {
-      const Value x = b_.at(b_.arg(0), m, p_.in[0].bytes(p_.in[0].strides[0]));
-      const Value q = b_.at(b_.arg(1), m, p_.held());
-      const Value record = b_.at(b_.arg(2), m, p_.blocks * kBlockRecord);
-      const bool isWhole = p_.held() == p_.depth;
-      if (const int64_t whole = isWhole ? p_.blocks : p_.blocks - 1)
-        b_.loop(b_.i64(0), b_.i64(whole), 1, [&](Value g) { block(x, q, record, g, p_.block); });
-      if (!isWhole)
-        block(x, q, record, b_.i64(p_.blocks - 1), p_.depth - (p_.blocks - 1) * p_.block);
-    });
-  }
-
-private:
-  int64_t stride() const { return p_.in[0].bytes(p_.in[0].strides[1]); }
-
-  /// The elements from i on.
-  Value load(Value block, Value i) {
-    return b_.loadStrided(Ty::F32, lanes_, b_.at(block, i, stride()), stride());
-  }
-  /// The first `live` lanes of them; the others are 0.
-  Value loadSome(Value block, int64_t i, int live) {
-    const Value at = b_.at(block, i * stride());
-    if (stride() == 4) return b_.loadFirst(Ty::F32, lanes_, at, b_.i64(live));
-    Value some = b_.loadStrided(Ty::F32, live, at, stride());
-    if (live == 1) some = b_.splat(some, 2);
-    std::vector<int> which;
-    for (int k = 0; k < lanes_; ++k) which.push_back(k < live ? k : some.lanes);
-    return b_.shuffle(some, b_.zero(Ty::F32, some.lanes), which);
-  }
-
-  /// Folds `count` elements of a block: body(vector, where it begins, carried).
-  Value fold(Value block, int64_t count, Value start,
-             const std::function<Value(Value, Value, Value)>& body) {
-    const int64_t whole = count / lanes_ * lanes_;
-    Value carried = start;
-    if (whole)
-      carried = b_.loop(b_.i64(0), b_.i64(whole), lanes_, {start}, [&](Value i, const Values& c) {
-        return Values{body(load(block, i), i, c[0])};
-      })[0];
-    if (whole == count) return carried;
-    const Value rest = loadSome(block, whole, static_cast<int>(count - whole));
-    return body(rest, b_.i64(whole), carried);
-  }
-
-  void block(Value x, Value q, Value record, Value g, int64_t count) {
-    const Value from = b_.at(x, g, p_.block * stride());
-    const Value to = b_.at(q, g, p_.block), at = b_.at(record, g, kBlockRecord);
-    Value largest = fold(from, count, b_.zero(Ty::F32, lanes_),
-                         [&](Value v, Value, Value most) { return b_.max(most, b_.abs(v)); });
-    largest = b_.reduce(largest, [&](Value v, Value w) { return b_.max(v, w); });
-    const Value isSmall = b_.compare(Cmp::LT, largest, b_.f32(0x1p-100F));
-    const Value isFinite = b_.compare(Cmp::LE, largest, b_.f32(0x1.fffffep127F));
-    const Value most = b_.f32(127), none = b_.f32(0);
-    const Value step = b_.select(isFinite, b_.div(largest, most), b_.bits(Ty::F32, 0x7fc00000));
-    b_.store(b_.select(isSmall, none, step), at);
-    const Value perStep = b_.splat(
-        b_.select(isSmall, none, b_.select(isFinite, b_.div(most, largest), none)), lanes_);
-    for (int64_t i = count / lanes_ * lanes_; i < p_.block; i += lanes_)
-      b_.store(b_.zero(Ty::I8, lanes_), to, i);
-    Value sum = fold(from, count, b_.zero(Ty::I32, lanes_), [&](Value v, Value i, Value total) {
-      const Value steps = b_.round(b_.mul(v, perStep), Round::EVEN);
-      const Value whole = b_.toInteger(steps, Ty::I32, true);
-      b_.store(b_.cast(whole, Ty::I8, true), b_.at(to, i));
-      return b_.add(total, whole);
-    });
-    sum = b_.reduce(sum, [&](Value v, Value w) { return b_.add(v, w); });
-    b_.store(b_.mul(b_.cast(sum, Ty::F32, true), b_.f32(zero_)), at, 4);
-  }
-
-  Builder& b_;
-  const ScaledProduct& p_;
-  const int lanes_;
-  const float zero_; // by which sums of blocks are multiplied
-};
-
-RoundedRows emitRounding(Lowering& lowering, const ScaledProduct& p) {
-  RoundedRows rounded;
-  rounded.rowBytes = p.held();
-  rounded.blockRowBytes = p.blocks * kBlockRecord;
-  rounded.numbers = lowering.scratch(static_cast<uint64_t>(p.rows * rounded.rowBytes));
-  rounded.blocks = lowering.scratch(static_cast<uint64_t>(p.rows * rounded.blockRowBytes));
-  // Zero points of one value come off by one subtraction, those of blocks by a product each.
-  const float zero = p.hasZeros() ? -1.0F : static_cast<float>(p.offset());
-  Key key("round blocks");
-  key << p.depth << p.blocks << p.block << p.in[0].strides[0] << p.in[0].strides[1]
-      << static_cast<int64_t>(zero);
-  lowering.call(key.text(), static_cast<uint64_t>(p.rows),
-                {p.in[0].at, rounded.numbers, rounded.blocks},
-                [&](Builder& b) { RoundingKernel(b, p, zero).write(); });
-  return rounded;
 }
 
 /// Writes the kernel of the products: a unit is a panel.
@@ -352,7 +101,7 @@ private:
     const auto chunk = [&](Value i, int count, const Values& c) {
       const Value word = b_.mul(i, b_.i64(most));
       return body(b_.at(words, word, form_.vectorBytes()),
-                  b_.mul(word, b_.i64(kPerWord * elementBytes)), count, c);
+                  b_.mul(word, b_.i64(kScaledWord * elementBytes)), count, c);
     };
     if (whole == 1)
       carried = chunk(b_.i64(0), most, carried);
@@ -385,15 +134,17 @@ private:
 
   Values wholeChunk(Value words, Value offset, int count, const Values& at, const Values& sums) {
     const bool inFours = b_.isa().hasDot4;
-    const Value mask = b_.i32(0x0f0f0f0f), four = b_.i32(4);
-    Values next = sums, pairs(at.size());
+    const Value mask = b_.i32(0x0f0f0f0f);
+    const Value four = b_.i32(4);
+    Values next = sums;
+    Values pairs(at.size());
     for (int i = 0; i < count; ++i) {
       const Value word = b_.load(Ty::I32, lanes_, words, i * form_.vectorBytes());
       const Value halves[] = {b_.bitAnd(word, mask), b_.bitAnd(b_.shr(word, four, false), mask)};
       for (size_t r = 0; r < at.size(); ++r)
         for (int h = 0; h < 2; ++h) {
           const Value a =
-              b_.splat(b_.load(Ty::I32, 1, b_.at(at[r], offset), i * kPerWord + h * 4), lanes_);
+              b_.splat(b_.load(Ty::I32, 1, b_.at(at[r], offset), i * kScaledWord + h * 4), lanes_);
           if (inFours) {
             next[r] = b_.dot4(next[r], halves[h], a);
             continue;
@@ -437,11 +188,11 @@ private:
     Values next = sums;
     for (int i = 0; i < count; ++i) {
       const Value word = b_.load(Ty::I32, lanes_, words, i * form_.vectorBytes());
-      for (int k = 0; k < kPerWord; ++k) {
+      for (int k = 0; k < kScaledWord; ++k) {
         Value weight = b_.cast(weightOf(word, k), Ty::F32, true);
         if (form_.hasZeros) weight = b_.sub(weight, zero);
         for (size_t r = 0; r < at.size(); ++r) {
-          const Value a = b_.load(Ty::F32, 1, b_.at(at[r], offset), (i * kPerWord + k) * 4);
+          const Value a = b_.load(Ty::F32, 1, b_.at(at[r], offset), (i * kScaledWord + k) * 4);
           Value& sum = next[r * static_cast<size_t>(parts) + static_cast<size_t>(k % parts)];
           sum = b_.fma(weight, b_.splat(a, lanes_), sum);
         }
@@ -487,7 +238,8 @@ private:
   const cdl_image_t* image_;
   const ScaledProduct& p_;
   const PanelForm& form_;
-  const int lanes_, live_;
+  const int lanes_;
+  const int live_;
 };
 
 /// Rows of a as the exact product reads them: dense, with zeros up to whole blocks.
@@ -506,9 +258,9 @@ bool isTaken(const Lowering& lowering, const ScaledProduct& p, std::string& why)
   if (p.in[0].elem != CDL_F32 || p.operands > 4) return refuse(why, "its operands");
   if (!p.epilogue && p.y.elem != CDL_F32) return refuse(why, "its element types");
   if (p.in[1].elem != CDL_I4 && p.in[1].elem != CDL_U4) return refuse(why, "its weights");
-  if (p.block % kPerWord != 0 || p.block > kMostInScaledBlock) return refuse(why, "its blocks");
+  if (p.block % kScaledWord != 0 || p.block > kMostInScaledBlock) return refuse(why, "its blocks");
   for (size_t i = 1; i < p.operands; ++i)
-    if (!ConstantReader(lowering, i).isKnown()) return refuse(why, "weights of a run");
+    if (!isKnownConstant(lowering, i)) return refuse(why, "weights of a run");
   if (p.epilogue && !canComputeExpr(lowering.image, *p.epilogue))
     return refuse(why, "a step of its expression");
   return true;

@@ -1,0 +1,69 @@
+// What the parts of SCALED_MATMUL share: what is multiplied, how its weights lie in memory, and
+// rows that were rounded. `scaled_matmul.cpp` says how they work together.
+#pragma once
+
+#include "../limits.hpp"
+#include "instructions.hpp"
+
+#include <vector>
+
+namespace cpu {
+
+/// What is multiplied.
+struct ScaledProduct {
+  std::vector<Operand> in; // a, w, scales, zero points, then what the epilogue reads
+  Operand y;
+  size_t operands = 0; // of `in`
+  const cdl_expr_t* epilogue = nullptr;
+  bool isDynamic = false;
+  int64_t rows = 0;
+  int64_t depth = 0;
+  int64_t columns = 0;
+  int64_t blocks = 0;
+  int64_t block = 0;
+
+  bool isSigned() const { return in[1].elem == CDL_I4; }
+  bool hasZeros() const { return operands > 3; }
+  /// What is added to signed weights that are kept unsigned.
+  int offset() const { return isDynamic && isSigned() ? 8 : 0; }
+  /// Elements of a column with those that fill its last block.
+  int64_t held() const { return blocks * block; }
+};
+
+/// How the weights lie in memory.
+struct PanelForm {
+  int lanes;
+  int64_t blocks;
+  int64_t words; // of a block
+  bool hasZeros;
+
+  int64_t vectorBytes() const { return int64_t(lanes) * 4; }
+  int64_t wordsAt() const { return vectorBytes() * (hasZeros ? 2 : 1); }
+  int64_t blockBytes() const { return wordsAt() + words * vectorBytes(); }
+  int64_t panelBytes() const { return blocks * blockBytes(); }
+};
+
+PanelForm panelFormOf(const Lowering& lowering, const ScaledProduct& p);
+
+/// Whether operand `index` has bytes while the model is compiled.
+bool isKnownConstant(const Lowering& lowering, size_t index);
+
+/// The bytes of all panels; operands 1 to 3 are known constants.
+std::vector<char> packPanels(const Lowering& lowering, const ScaledProduct& p,
+                             const PanelForm& form);
+
+/// Rows of a, rounded to i8 block by block: the numbers, and of each block its step and what zero
+/// points take off its sums.
+struct RoundedRows {
+  Arg numbers;
+  Arg blocks;
+  int64_t rowBytes;
+  int64_t blockRowBytes;
+};
+
+constexpr int64_t kBlockRecord = 8; // the step; the sum of the numbers, or its multiple
+
+/// Emits the rounding of all rows.
+RoundedRows emitRounding(Lowering& lowering, const ScaledProduct& p);
+
+} // namespace cpu
