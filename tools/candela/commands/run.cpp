@@ -262,7 +262,6 @@ void compareAsAsked(const Arguments& arguments, const Session& session,
 
 /// --steps: of the answers the last ones are written, if they are wanted.
 void goOn(const Arguments& arguments, Console& console) {
-  if (arguments.run.model.states.empty()) fail(kBadInput, "--steps needs --state");
   if (arguments.repeat > 1 || !arguments.run.laterFiles.empty())
     fail(kBadInput, "--steps goes on from one run, without --repeat or more files for an input");
   Steps steps = [&] {

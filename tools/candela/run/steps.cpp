@@ -79,6 +79,8 @@ Steps runSteps(const RunOptions& options, int count) {
   if (begun) steps.promptTokens = begun->tokens;
   if (begun) steps.said = begun->said;
   Session& session = steps.session;
+  if (session.states.empty())
+    fail(kBadInput, "--steps needs --state, or a bundle that was compiled with it");
   std::vector<size_t> said;
   for (size_t i = 0; i < session.outputPorts.size(); ++i) {
     const sdk::Port& port = session.outputPorts[i];
