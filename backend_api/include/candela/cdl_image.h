@@ -435,13 +435,16 @@ static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in,
  * -------------------------------------------------------------------------------------------------
  */
 
-/* Elements of less than a byte: dense from a whole byte on, or in rows of whole bytes. */
+/* Elements of less than a byte: dense from a whole byte on, or in rows of whole bytes. Of a view
+ * without elements, nothing starts anywhere. */
 static inline int cdl_check_packed(cdl_check_t* c, const cdl_view_t* v, uint32_t per) {
   uint32_t d, dense = 1;
   int64_t stride = 1;
   uint64_t start =
       cdl_magnitude(v->offset) | cdl_magnitude(v->iv_strides[0]) | cdl_magnitude(v->iv_strides[1]);
-  for (d = v->rank; d-- > 0; stride *= v->dims[d] ? v->dims[d] : 1)
+  for (d = 0; d < v->rank; ++d)
+    if (v->dims[d] == 0) return 1;
+  for (d = v->rank; d-- > 0; stride *= v->dims[d])
     dense &= v->dims[d] == 1 || v->strides[d] == stride;
   for (d = 0; !dense && d + 1u < v->rank; ++d) start |= cdl_magnitude(v->strides[d]);
   if (start % per)

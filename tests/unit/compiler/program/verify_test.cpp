@@ -63,6 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
              "copy [1]: input 0 (%a): stride of a loop variable 4 where there is no such loop, "
              "level 0"},
         Case{"copy @in %a[3]:i4, @out %b[3]:i4", ""},
+        Case{"copy @in %a[3,0,1]:i2 strides[0,1,1], @out %b[3,0,1]:i2", ""}, // no element
         Case{"copy @in %a[2,3]:i4 strides[4,1], @out %b[2,3]:i4",
              "copy [1]: input 0 (%a): innermost extent of packed elements 3 is no multiple of 2"},
         Case{"copy @in %a[2]:i4 at 1, @out %b[2]:i4",
