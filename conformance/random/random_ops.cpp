@@ -9,6 +9,7 @@
 
 #include "core/support/float_bits.h"
 #include "core/support/out_of_memory.h"
+#include "core/support/scaled_product.h"
 
 namespace candela::conformance::random {
 
@@ -71,7 +72,7 @@ public:
     if (!info_.operands.empty() && info_.operands.back().variadic) addMore();
     // Without a given first operand, the widest one may stand at any place.
     if (info_.has(graph::kTraitBroadcast) && !first && random_.oneIn(3)) x() = broadcasting(x());
-    completeByKind();
+    completeByKind(first != nullptr);
     while (draft_.operands.size() > 1 && draft_.operands.back().elem == Elem::none &&
            random_.oneIn(2))
       draft_.operands.pop_back();
@@ -362,7 +363,7 @@ private:
   // ---- What no record says ----
 
   void set(const char* name, graph::Attr value) { draft_.attrs[name] = std::move(value); }
-  void completeByKind();
+  void completeByKind(bool isGiven);
   void completeExpand();
   void completeSlice();
   void completeGemm();
@@ -372,6 +373,8 @@ private:
   void completeIntegerRow();
   void completeRescale();
   void completeBatchMatmul();
+  void completeScaledMatmul(bool isGiven);
+  void drawScaledTypes();
 
   /// Another shape of as many elements.
   Shape refactored(int64_t count) {
@@ -400,7 +403,8 @@ private:
   std::map<std::string, Shape> bindings_;
 };
 
-void Maker::completeByKind() {
+/// `isGiven`: the first operand is to stay as it is.
+void Maker::completeByKind(bool isGiven) {
   switch (info_.kind) {
   case graph::OpKind::Reshape: set("shape", refactored(*elementCount(x()))); break;
   case graph::OpKind::Expand: completeExpand(); break;
@@ -414,6 +418,7 @@ void Maker::completeByKind() {
   case graph::OpKind::Expr: completeExpr(); break;
   case graph::OpKind::Rescale: completeRescale(); break;
   case graph::OpKind::BatchMatmul: completeBatchMatmul(); break;
+  case graph::OpKind::ScaledMatmul: completeScaledMatmul(isGiven); break;
   case graph::OpKind::SoftmaxInteger:
   case graph::OpKind::LayerNormInteger: completeIntegerRow(); break;
   case graph::OpKind::Gather: {
@@ -591,6 +596,52 @@ void Maker::completeBatchMatmul() {
     if (operands[i].elem != Elem::none) operands[i].elem = operands[i - 2].elem;
 }
 
+/// a ends in the last block of w, and the scales have one number for each block or broadcast.
+void Maker::completeScaledMatmul(bool isGiven) {
+  auto& operands = draft_.operands;
+  Draft::Operand& a = operands[0];
+  Shape& w = operands[1].dims;
+  if (isGiven && w[2] > 0) w[1] = (a.dims[1] + w[2] - 1) / w[2];
+  if (!isGiven) a.dims[1] = w[1] * w[2] - (w[1] > 0 && w[2] > 1 ? random_.below(w[2]) : 0);
+  for (size_t i = 2; i < operands.size(); ++i) {
+    const bool isOfA = info_.operands[i].name == "a_scale";
+    const bool isZero = info_.operands[i].name == "w_zero";
+    operands[i].dims = broadcasting({isOfA ? a.dims[0] : w[0], w[1]});
+    if (isZero) continue;
+    operands[i].lo = 0.01;
+    operands[i].hi = 2;
+  }
+  drawScaledTypes();
+}
+
+/// Types that have a product together, drawn until they do.
+void Maker::drawScaledTypes() {
+  constexpr int kMostDraws = 100;
+  auto& operands = draft_.operands;
+  const auto drawn = [&](size_t i) {
+    return operands[i].elem == Elem::none ? Elem::none
+                                          : random_.of(elemsOf(info_.operands[i].elems));
+  };
+  static constexpr Elem kSums[] = {Elem::f32_, Elem::f16_, Elem::bf16_};
+  ScaledProductTypes types;
+  types.a = operands[0].elem;
+  for (int draws = 0; draws == 0 || (draws < kMostDraws && !whyNoScaledProduct(types).empty());
+       ++draws) {
+    types.isDynamic = random_.oneIn(2);
+    types.w = drawn(1);
+    types.wScale = drawn(2);
+    types.wZero = drawn(3);
+    types.aScale = drawn(4);
+    types.y = random_.of(kSums);
+  }
+  set("fn", std::string(types.isDynamic ? "dynamic" : "exact"));
+  set("to", types.y);
+  operands[1].elem = types.w;
+  operands[2].elem = types.wScale;
+  operands[3].elem = types.wZero;
+  operands[4].elem = types.aScale;
+}
+
 std::vector<uint64_t> cornersOf(Elem elem) {
   if (elem == Elem::bool_) return {0, 1};
   std::vector<uint64_t> corners{
@@ -640,9 +691,7 @@ std::optional<Draft> draftOf(const OpInfo& info, Elem elem, const Shape* first, 
   return Maker(info, random).make(elem, first);
 }
 
-bool isDrafted(const graph::OpInfo& info) {
-  return info.kind != graph::OpKind::Custom && info.kind != graph::OpKind::ScaledMatmul;
-}
+bool isDrafted(const graph::OpInfo& info) { return info.kind != graph::OpKind::Custom; }
 
 std::vector<Elem> firstElems(const OpInfo& info) {
   if (info.operands.empty()) return {Elem::none};

@@ -49,8 +49,7 @@ struct Draft {
 std::optional<Draft> draftOf(const graph::OpInfo& info, Elem elem, const Shape* first,
                              Random& random);
 
-/// Whether drafts are made of it: not of what a plugin alone knows, nor of products with scales,
-/// whose operands hardly ever fit by chance; the suite has cases of its own for those.
+/// Whether drafts are made of it: not of what a plugin alone knows.
 bool isDrafted(const graph::OpInfo& info);
 
 /// The element types that the first operand may have.

@@ -125,9 +125,7 @@ Result<Types> inferScaledMatmul(const Node& node) {
   types.wZero = elemOf(3);
   types.aScale = elemOf(4);
   types.y = node.elemAttr("to");
-  std::string why = whyNoScaledProduct(types);
-  if (!types.isDynamic && node.stringAttr("fn") != "exact") why = "it is neither exact nor dynamic";
-  if (!why.empty())
+  if (const std::string why = whyNoScaledProduct(types); !why.empty())
     return node.fail("c3", node.stringAttr("fn"), elemName(types.a), elemName(types.w),
                      elemName(types.y), why);
   const bool isWhole = isInteger(types.w) && (types.isDynamic || isInteger(types.a));
