@@ -893,6 +893,52 @@ private:
     const Id y = node(OpKind::Matmul, {x, w});
     finish(random_.oneIn(3) ? y : either(OpKind::Add, y, biasOf(outs, steps.scale, scales)));
   }
+  /// Numbers of blocks along an axis, each for all elements of its block: `depth` in all.
+  Id spread(Id grid, size_t axis, int64_t block, int64_t depth) {
+    if (grid == kRefused) return grid;
+    const Shape dims = known_.at(grid)->type.shape();
+    Shape each = dims;
+    each.insert(each.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 1);
+    Shape more = each;
+    more[axis + 1] = block;
+    Shape flat = dims;
+    flat[axis] *= block;
+    Id y = node(OpKind::Reshape, {grid}, {{"shape", each}});
+    y = node(OpKind::Expand, {y}, {{"shape", more}});
+    y = node(OpKind::Reshape, {y}, {{"shape", flat}});
+    flat[axis] = depth;
+    return node(OpKind::Slice, {y},
+                {{"starts", Ints{0, 0}}, {"counts", flat}, {"steps", Ints{1, 1}}});
+  }
+  /// A product with weights that blocks along k have scales and zero points for, or nearly.
+  void blockedProduct() {
+    static constexpr Elem kStored[] = {Elem::i4_, Elem::u4_, Elem::i8_,     Elem::u8_,
+                                       Elem::i2_, Elem::u2_, Elem::f8e4m3_, Elem::f8e5m2_};
+    const Elem stored = random_.of(kStored);
+    const int64_t block = random_.oneIn(5) ? 8 : 16;
+    const int64_t blocks = random_.between(1, 3);
+    const int64_t depth = blocks * block - random_.below(random_.oneIn(2) ? block : 1);
+    const int64_t columns = random_.between(1, 4);
+    const bool isTransposed = random_.oneIn(2);
+    const size_t axis = isTransposed ? 1 : 0;
+    const Shape dims = isTransposed ? Shape{columns, depth} : Shape{depth, columns};
+    const Shape grid = isTransposed ? Shape{columns, blocks} : Shape{blocks, columns};
+    Id w = constant(stored, dims, Range::wide);
+    if (isInteger(stored)) w = node(OpKind::Cast, {w}, {{"to", Elem::i32_}});
+    if (isInteger(stored) && random_.oneIn(2)) {
+      const double middle = std::ldexp(1, elemBits(stored) - 1);
+      const bool isMiddle = !isSigned(stored) && random_.oneIn(2);
+      Id zero = isMiddle ? number(stored, middle) : constant(stored, grid, Range::wide);
+      zero = node(OpKind::Cast, {zero}, {{"to", Elem::i32_}});
+      w = node(OpKind::Sub, {w, isMiddle ? zero : spread(zero, axis, block, depth)});
+    }
+    w = node(OpKind::Cast, {w}, {{"to", scaleElem_}});
+    const Id scale = constant(scaleElem_, grid, Range::wide);
+    w = node(OpKind::Mul, {w, spread(scale, axis, block, depth)});
+    if (isTransposed) w = node(OpKind::Transpose, {w}, {{"perm", Ints{1, 0}}});
+    const Id x = leaf(numbers(scaleElem_, {random_.between(1, 3), depth}, Range::wide), false);
+    emit(node(OpKind::Matmul, {x, w}));
+  }
   /// int32 that stands for reals, and a row: near the end of int32 too.
   void sums() {
     const Shape dims = anyShape(1, 2);
@@ -1012,6 +1058,7 @@ const std::vector<RewriteMaker::Motif>& RewriteMaker::motifs() {
       {"raise-quantized", &M::functionOfBytes},
       {"raise-quantized", &M::meanOfBytes},
       {"raise-quantized", &M::movedBytes},
+      {"raise-scaled-products", &M::blockedProduct},
       {"fold-constants", &M::constants},
       {"fold-constants", &M::gathered},
       {"fold-batch-norm", &M::loneBatchNorm},

@@ -244,16 +244,6 @@ Result<bool> takeRow(Graph& graph, Node* node) {
   return false;
 }
 
-/// Nodes that `value` and nothing else needs join the provenance.
-Provenance provenanceOf(const Value* value, const Value* stop) {
-  if (!value || value == stop || !value->producer || value->isConstant()) return {};
-  Provenance names;
-  for (const Value* operand : value->producer->operands())
-    mergeProvenance(names, provenanceOf(operand, stop));
-  mergeProvenance(names, value->producer->provenance);
-  return names;
-}
-
 Result<bool> raiseNode(Graph& graph, Node* node) {
   if (node->operands().empty() || node->results().size() != 1 || !isPlain(node->result()))
     return false;

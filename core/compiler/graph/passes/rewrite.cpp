@@ -104,6 +104,15 @@ const Node* plainProducer(const Value* value, OpKind kind) {
   return plain ? node : nullptr;
 }
 
+Provenance provenanceOf(const Value* value, const Value* stop) {
+  if (!value || value == stop || !value->producer || value->isConstant()) return {};
+  Provenance names;
+  for (const Value* operand : value->producer->operands())
+    mergeProvenance(names, provenanceOf(operand, stop));
+  mergeProvenance(names, value->producer->provenance);
+  return names;
+}
+
 Payload compactPayload(const Tensor& tensor) {
   const auto bits = tensor.count() > 1
                         ? uniformBits(tensor.bytes.data(), tensor.count(), tensor.elem)

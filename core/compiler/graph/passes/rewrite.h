@@ -37,6 +37,9 @@ bool holdsAllWell(Elem elem, const std::vector<double>& numbers);
 /// The producer when it is of this kind, its result and its operands plain; else null.
 const Node* plainProducer(const Value* value, OpKind kind);
 
+/// Of all that computes `value` from `stop` (null: from anything) and constants.
+Provenance provenanceOf(const Value* value, const Value* stop);
+
 /// A splat when all elements have the same bits, else the data.
 Payload compactPayload(const Tensor& tensor);
 
