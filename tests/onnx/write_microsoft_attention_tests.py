@@ -307,6 +307,37 @@ def packed_weights(target):
             case.write(target, [F32], bits=bits, block_size=block, N=rows, K=depth)
 
 
+def table_of(case, kind, rows, depth, bits):
+    """Numbers of a table as GatherBlockQuantized stores them: bytes of several, or a type of ONNX."""
+    if kind == "bytes":
+        return case.random.integers(0, 256, (rows, -(-depth * bits // 8))).astype(np.uint8)
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    low, high = (-8, 8) if kind == onnx.TensorProto.INT4 else (0, 16)
+    return case.random.integers(low, high, (rows, depth)).astype(dtype)
+
+
+def gathered_tables(target):
+    rows, depth = 7, 64
+    places = np.array([[3, -1, 0], [6, 2, -7]], np.int64)
+    kinds = {"bytes2": ("bytes", 2), "bytes4": ("bytes", 4), "bytes8": ("bytes", 8),
+             "int4": (onnx.TensorProto.INT4, 4), "uint4": (onnx.TensorProto.UINT4, 4)}
+    for (label, (kind, bits)), block, zero in itertools.product(kinds.items(), (16, 32), (False, True)):
+        case = Case("GatherBlockQuantized", f"{label}_block_{block}{'_zero' if zero else ''}")
+        case.constant(table_of(case, kind, rows, depth, bits))
+        case.add(places if block == 16 else places[0].astype(np.int32))
+        case.constant(case.floats(rows, depth // block))
+        if zero:
+            case.constant(table_of(case, kind, rows, depth // block, bits))
+        case.write(target, [F32], bits=bits, block_size=block, gather_axis=0, quantize_axis=1)
+    case = Case("GatherBlockQuantized", "along_the_last")
+    case.constant(table_of(case, onnx.TensorProto.UINT4, 32, 6, 4)).add(np.array([5, -2, 0], np.int64))
+    case.constant(case.floats(2, 6), table_of(case, onnx.TensorProto.UINT4, 2, 6, 4))
+    case.write(target, [F32], bits=4, block_size=16, gather_axis=1, quantize_axis=0)
+    case = Case("GatherBlockQuantized", "f16")
+    case.constant(table_of(case, "bytes", rows, depth, 4)).add(places)
+    case.constant(case.floats(rows, 2, dtype=np.float16)).write(target, [F16], bits=4, block_size=32)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -314,7 +345,7 @@ def main():
     if target.exists() and any(target.iterdir()):
         sys.exit(f"{target}: is not empty")
     onnxruntime.set_default_logger_severity(4)
-    for group in (skip_norms, embeddings, rotary, multi_head, merged, grouped, packed_weights):
+    for group in (skip_norms, embeddings, rotary, multi_head, merged, grouped, packed_weights, gathered_tables):
         group(target)
     print(f"{len(list(target.iterdir()))} cases by ONNX Runtime {onnxruntime.__version__} in {target}")
 

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "core/compiler/import/operators/heads.h"
+#include "core/compiler/import/operators/storage.h"
 
 /// Blocks of transformers that the domain com.microsoft has operators for: sums with what was
 /// skipped, normalized; embeddings; and products with weights of few bits.
@@ -119,19 +120,6 @@ Status importEmbedLayerNormalization(NodeContext& context) {
   const std::vector<Term> operands{sum, vector(5, "gamma"), vector(6, "beta")};
   return context.set(
       make(OpKind::LayerNorm, operands, {{"axis", int64_t(-1)}, {"epsilon", epsilon}}).cast(elem));
-}
-
-/// Packed numbers [rows, bytes] of a run as [rows, bytes * 8 / bits] of u8, the lowest bits first.
-Term unpackedBits(const Term& packed, int64_t bits) {
-  if (bits == 8) return packed;
-  const int64_t each = 8 / bits;
-  std::vector<Term> parts;
-  for (int64_t i = 0; i < each; ++i) {
-    const Term moved = i == 0 ? packed : shiftRight(packed, static_cast<double>(i * bits));
-    parts.push_back(
-        (i + 1 == each ? moved : bitAnd(moved, static_cast<double>((1 << bits) - 1))).unsqueeze(2));
-  }
-  return concat(parts, 2).reshape({packed.dim(0), packed.dim(1) * each});
 }
 
 /// How MatMulNBits stores weights[n, k]: in few bits, in blocks along k.

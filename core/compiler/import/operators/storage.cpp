@@ -46,6 +46,31 @@ Term along(const Term& p, int64_t axis, int64_t rank) {
   return p.reshape(shape);
 }
 
+Term inBlocks(const Term& p, int64_t axis, int64_t block, int64_t dim) {
+  const int64_t width = std::min(block, dim);
+  Shape shape = p.shape();
+  shape.insert(shape.begin() + axis + 1, width);
+  Shape flat = p.shape();
+  flat[axis] *= width;
+  return p.unsqueeze(axis + 1).expand(shape).reshape(flat).slice(axis, 0, dim);
+}
+
+Term unpackedBits(const Term& packed, int64_t bits) {
+  if (bits == 8) return packed;
+  const int64_t each = 8 / bits;
+  const int64_t last = packed.rank();
+  std::vector<Term> parts;
+  for (int64_t i = 0; i < each; ++i) {
+    const Term moved = i == 0 ? packed : shiftRight(packed, static_cast<double>(i * bits));
+    const bool isLast = i + 1 == each;
+    parts.push_back(
+        (isLast ? moved : bitAnd(moved, static_cast<double>((1 << bits) - 1))).unsqueeze(last));
+  }
+  Shape shape = packed.shape();
+  shape.back() *= each;
+  return concat(parts, last).reshape(shape);
+}
+
 Term dequantizeBy(const Term& x, const Term& scale, const Term* zero) {
   Term real = isInteger(x.elem()) ? unpacked(x).cast(Elem::i32_) : x.cast(scale.elem());
   if (zero && !isZero(*zero)) real = real - unpacked(*zero).cast(real.elem());
@@ -136,13 +161,7 @@ struct Grid {
 
   /// A scale or zero point in a shape that broadcasts to x.
   Term spread(const Term& p) const {
-    if (!block) return along(p, axis, x.rank());
-    Shape shape = p.shape();
-    const int64_t dim = x.dim(axis), width = std::min(block, dim);
-    shape.insert(shape.begin() + axis + 1, width);
-    Shape flat = p.shape();
-    flat[axis] *= width;
-    return p.unsqueeze(axis + 1).expand(shape).reshape(flat).slice(axis, 0, dim);
+    return block ? inBlocks(p, axis, block, x.dim(axis)) : along(p, axis, x.rank());
   }
 
   /// For the ops that know an axis, but no blocks.

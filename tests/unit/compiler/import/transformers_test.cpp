@@ -161,6 +161,45 @@ TEST(MatMulNBits, RefusesWhatDoesNotFit) {
               HasSubstr("K 9223372036854775807"));
 }
 
+Op table(int64_t block, int64_t bits = 4) {
+  return std::move(
+      Op(kDomain, "GatherBlockQuantized").attr("bits", bits).attr("block_size", block));
+}
+
+TEST(GatherBlockQuantized, UnpacksWhatItGathersOnly) {
+  const Tensor data = Tensor::of<uint8_t>(Elem::u8_, {100, 16}, std::vector<uint8_t>(1600, 0x4b));
+  const auto graph =
+      table(32).constant(data).in(i64({2}, {3, -1})).constant(random({100, 1}, 1)).import();
+  ASSERT_TRUE(graph) << graph.status().message();
+  for (const auto& node : graph->nodes()) {
+    const bool isConstant = node->kind == graph::OpKind::Constant;
+    EXPECT_LE(isConstant ? 0 : node->result()->type.count(), 64);
+  }
+}
+
+TEST(GatherBlockQuantized, RefusesWhatDoesNotFit) {
+  const Tensor data = Tensor::of<uint8_t>(Elem::u8_, {4, 16}, std::vector<uint8_t>(64, 7));
+  const Tensor places = i64({2}, {0, 1});
+  const Tensor scales = random({4, 2}, 1);
+  EXPECT_THAT(table(24).in(data).in(places).in(scales).refusal(), HasSubstr("block_size is 24"));
+  EXPECT_THAT(table(32).in(data).in(places).in(scales).refusal(),
+              HasSubstr("scales are f32[4,2], expected 4x1"));
+  EXPECT_THAT(table(16).in(data).in(places).in(scales).in(data).refusal(),
+              HasSubstr("zero_points are u8[4,16], expected 4x1"));
+  EXPECT_THAT(table(16).in(scales).in(places).in(scales).refusal(), HasSubstr("data is f32[4,2]"));
+  EXPECT_THAT(table(16, 3).in(data).in(places).in(scales).refusal(), HasSubstr("bits is 3"));
+  EXPECT_THAT(table(16)
+                  .attr("gather_axis", 1)
+                  .attr("quantize_axis", 0)
+                  .in(data)
+                  .in(places)
+                  .in(scales)
+                  .refusal(),
+              HasSubstr("gather_axis is 1 of data in bytes"));
+  EXPECT_THAT(table(16).attr("gather_axis", 1).in(data).in(places).in(scales).refusal(),
+              HasSubstr("gather_axis and quantize_axis are both 1"));
+}
+
 TEST(RotaryEmbedding, RefusesWhatDoesNotFit) {
   const Tensor x = random({1, 2, 8}, 1), table = random({4, 4}, 2);
   const Tensor place = i64({1}, {0});
