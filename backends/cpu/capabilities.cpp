@@ -114,21 +114,28 @@ void claimFinishedProducts(cdl::Capabilities& c) {
   }
 }
 
-/// Products with constant weights of 4 bits, whose blocks are whole words of a panel.
+/// Products with constant weights of 2, 4 or 8 bits, whose blocks are whole words of a panel.
 void claimScaledProducts(cdl::Capabilities& c) {
   constexpr uint8_t F32 = CDL_F32;
   const Kind kind = Kind::ScaledMatMul;
+  const auto block = [] { return cdl::dim(2, 1); };
   c.limit(kind, {cdl::isConst(1), cdl::isConst(2), cdl::dim(1, 1) >= 1,
-                 cdl::dim(2, 1) % kScaledWord == 0, cdl::dim(2, 1) <= kMostInScaledBlock});
+                 block() % kScaledBlockLanes == 0, block() <= kMostInScaledBlock});
   for (uint16_t fn : {CDL_SCALED_MATMUL_EXACT, CDL_SCALED_MATMUL_DYNAMIC})
-    for (uint8_t w : {CDL_I4, CDL_U4})
+    for (uint8_t w : {CDL_I2, CDL_U2, CDL_I4, CDL_U4, CDL_I8, CDL_U8}) {
+      const bool isExact = fn == CDL_SCALED_MATMUL_EXACT;
+      const int bits = static_cast<int>(cdl_elem_bits(w));
+      const int64_t most = isExact ? kMostInScaledBlock : mostInWholeBlock(bits);
+      const int64_t word = std::max(weightsOfWord(bits), kScaledBlockLanes);
       for (uint8_t scale : {F32, uint8_t(CDL_F16), uint8_t(CDL_BF16)}) {
-        c.native(kind, fn, {F32, w, scale, F32}, CDL_CLASS_AFFINE);
+        c.native(kind, fn, {F32, w, scale, F32}, {0, 0, 0, 0},
+                 {block() % word == 0, block() <= most}, CDL_CLASS_AFFINE);
         for (uint8_t zero : {uint8_t(CDL_I8), uint8_t(CDL_U8), F32})
-          if (zero != F32 || fn == CDL_SCALED_MATMUL_EXACT)
-            c.native(kind, fn, {F32, w, scale, zero, F32}, {0, 0, 0, 0, 0}, {cdl::isConst(3)},
-                     CDL_CLASS_AFFINE);
+          if (zero != F32 || isExact)
+            c.native(kind, fn, {F32, w, scale, zero, F32}, {0, 0, 0, 0, 0},
+                     {cdl::isConst(3), block() % word == 0, block() <= most}, CDL_CLASS_AFFINE);
       }
+    }
 }
 
 /// Attention of the few queries of a decoder.

@@ -5,10 +5,15 @@
 
 namespace cpu {
 
-/// Weights of a block of SCALED_MATMUL: sums of so many products of u4 and i8 are exact in f32.
-constexpr int64_t kMostInScaledBlock = 4096;
+/// Weights of a block of SCALED_MATMUL are a multiple of this.
+constexpr int64_t kScaledBlockLanes = 8;
+/// The most of them.
+constexpr int64_t kMostInScaledBlock = 65536;
+/// The most of them that are multiplied by i8: so many products with unsigned weights of these bits
+/// are exact in f32.
+constexpr int64_t mostInWholeBlock(int bits) { return bits == 8 ? 512 : 4096; }
 /// Weights of a column that lie in one word of a packed panel.
-constexpr int64_t kScaledWord = 8;
+constexpr int64_t weightsOfWord(int bits) { return 32 / bits; }
 
 /// Queries of ATTENTION that go by one kernel; more of them are matrix products.
 constexpr int64_t kMostAttentionRows = 16;

@@ -1,15 +1,15 @@
-// SCALED_MATMUL of f32 rows and constant weights of 4 bits: a[M,K], w[N,G,S], y[M,N].
+// SCALED_MATMUL of f32 rows and constant weights of 2, 4 or 8 bits: a[M,K], w[N,G,S], y[M,N].
 //
 // A row at a time, such a product does nothing but read its weights, so they are packed once, when
 // the model is compiled, in the order in which they are read: panels of as many columns as a vector
 // has lanes, block after block; of a block first the scales and zero points, then words of 32 bits
-// in each lane, which hold eight weights of a column. Columns in lanes make a scale one vector and
-// add the blocks of a column in order, which is what numerics.h asks of `dynamic`.
+// in each lane, which hold four to sixteen weights of a column. Columns in lanes make a scale one
+// vector and add the blocks of a column in order, which is what numerics.h asks of `dynamic`.
 //
 // `dynamic`: a kernel rounds each block of a to i8 and keeps the sum of it, by which zero points
 // come off all at once. Weights are then unsigned, and products of u4 and i8 are summed in pairs
-// and in 16 bits, as far as 32 of them fit there. `exact`: weights become f32 in registers. Rows of
-// a go by tiles, for which the weights are decoded once.
+// and in 16 bits, as far as 32 of them fit there; those of u8 have no room in 16. `exact`: weights
+// become f32 in registers. Rows of a go by tiles, for which the weights are decoded once.
 #include "elementwise.hpp"
 #include "scaled_product.hpp"
 
@@ -19,9 +19,10 @@ namespace cpu {
 
 namespace {
 
-constexpr int kRows = 4;         // of a tile
-constexpr int kWordsOfChunk = 4; // 32 products, 15 * 127 at most each, of which 16 bits hold 16
-constexpr int64_t kLine = 64;    // bytes of the cache
+constexpr int kRows = 4; // of a tile
+constexpr int kWordsOfChunk =
+    4; // of 4 bits: 32 products, 15 * 127 at most each, of which 16 bits hold 16
+constexpr int64_t kLine = 64; // bytes of the cache
 // bytes before they are used that weights of a single row are asked for, which nothing else hides
 constexpr int64_t kAhead = 2048;
 
@@ -48,7 +49,8 @@ public:
   /// is rounded, panels, y, views.
   ProductKernel(Builder& b, const Lowering& lowering, const ScaledProduct& p, const PanelForm& form,
                 int live)
-      : b_(b), image_(lowering.image), p_(p), form_(form), lanes_(form.lanes), live_(live) {}
+      : b_(b), image_(lowering.image), p_(p), form_(form), lanes_(form.lanes), live_(live),
+        bits_(p.bits()), perWord_(static_cast<int>(weightsOfWord(p.bits()))) {}
 
   void write(int64_t firstPanel) {
     b_.loop(b_.begin(), b_.end(), 1, [&](Value unit) {
@@ -101,7 +103,7 @@ private:
     const auto chunk = [&](Value i, int count, const Values& c) {
       const Value word = b_.mul(i, b_.i64(most));
       return body(b_.at(words, word, form_.vectorBytes()),
-                  b_.mul(word, b_.i64(kScaledWord * elementBytes)), count, c);
+                  b_.mul(word, b_.i64(perWord_ * elementBytes)), count, c);
     };
     if (whole == 1)
       carried = chunk(b_.i64(0), most, carried);
@@ -133,30 +135,38 @@ private:
   }
 
   Values wholeChunk(Value words, Value offset, int count, const Values& at, const Values& sums) {
-    const bool inFours = b_.isa().hasDot4;
-    const Value mask = b_.i32(0x0f0f0f0f);
-    const Value four = b_.i32(4);
+    const bool inFours = b_.isa().hasDot4 || bits_ == 8;
     Values next = sums;
     Values pairs(at.size());
     for (int i = 0; i < count; ++i) {
       const Value word = b_.load(Ty::I32, lanes_, words, i * form_.vectorBytes());
-      const Value halves[] = {b_.bitAnd(word, mask), b_.bitAnd(b_.shr(word, four, false), mask)};
+      const Values fours = foursOf(word);
       for (size_t r = 0; r < at.size(); ++r)
-        for (int h = 0; h < 2; ++h) {
-          const Value a =
-              b_.splat(b_.load(Ty::I32, 1, b_.at(at[r], offset), i * kScaledWord + h * 4), lanes_);
+        for (size_t f = 0; f < fours.size(); ++f) {
+          const int64_t place = i * perWord_ + static_cast<int64_t>(f) * 4;
+          const Value a = b_.splat(b_.load(Ty::I32, 1, b_.at(at[r], offset), place), lanes_);
           if (inFours) {
-            next[r] = b_.dot4(next[r], halves[h], a);
+            next[r] = b_.dot4(next[r], fours[f], a);
             continue;
           }
-          const Value pair = b_.dotPairs(halves[h], a);
-          pairs[r] = i + h == 0 ? pair : b_.add(pairs[r], pair);
+          const Value pair = b_.dotPairs(fours[f], a);
+          pairs[r] = place == 0 ? pair : b_.add(pairs[r], pair);
         }
     }
     const Value ones = b_.splat(b_.i32(0x00010001), lanes_);
     for (size_t r = 0; r < at.size() && !inFours; ++r)
       next[r] = b_.add(next[r], b_.dot2(b_.reinterpret(pairs[r], Ty::I32, lanes_), ones));
     return next;
+  }
+
+  /// The unsigned weights of a word, four at a time, each in a byte of its own.
+  Values foursOf(Value word) {
+    if (bits_ == 8) return {word};
+    const Value mask = b_.i32(0x01010101 * ((1 << bits_) - 1));
+    Values fours;
+    for (int at = 0; at < 8; at += bits_)
+      fours.push_back(b_.bitAnd(at ? b_.shr(word, b_.i32(at), false) : word, mask));
+    return fours;
   }
 
   /// Sums of a row in as many parts as keep the multipliers busy.
@@ -188,11 +198,11 @@ private:
     Values next = sums;
     for (int i = 0; i < count; ++i) {
       const Value word = b_.load(Ty::I32, lanes_, words, i * form_.vectorBytes());
-      for (int k = 0; k < kScaledWord; ++k) {
+      for (int k = 0; k < perWord_; ++k) {
         Value weight = b_.cast(weightOf(word, k), Ty::F32, true);
         if (form_.hasZeros) weight = b_.sub(weight, zero);
         for (size_t r = 0; r < at.size(); ++r) {
-          const Value a = b_.load(Ty::F32, 1, b_.at(at[r], offset), (i * kScaledWord + k) * 4);
+          const Value a = b_.load(Ty::F32, 1, b_.at(at[r], offset), (i * perWord_ + k) * 4);
           Value& sum = next[r * static_cast<size_t>(parts) + static_cast<size_t>(k % parts)];
           sum = b_.fma(weight, b_.splat(a, lanes_), sum);
         }
@@ -203,9 +213,10 @@ private:
 
   /// Weight k of each lane's word as an integer.
   Value weightOf(Value word, int k) {
-    const int at = k % 4 * 8 + k / 4 * 4;
-    if (p_.isSigned()) return b_.shr(b_.shl(word, b_.i32(28 - at)), b_.i32(28), true);
-    return b_.bitAnd(b_.shr(word, b_.i32(at), false), b_.i32(15));
+    const int at = k % 4 * 8 + k / 4 * bits_;
+    const int rest = 32 - bits_;
+    if (p_.isSigned()) return b_.shr(b_.shl(word, b_.i32(rest - at)), b_.i32(rest), true);
+    return b_.bitAnd(b_.shr(word, b_.i32(at), false), b_.i32((1 << bits_) - 1));
   }
 
   /// Stores the sums of row m, those of columns that are there.
@@ -240,6 +251,8 @@ private:
   const PanelForm& form_;
   const int lanes_;
   const int live_;
+  const int bits_;
+  const int perWord_;
 };
 
 /// Rows of a as the exact product reads them: dense, with zeros up to whole blocks.
@@ -257,8 +270,12 @@ Operand wholeRows(Lowering& lowering, const ScaledProduct& p) {
 bool isTaken(const Lowering& lowering, const ScaledProduct& p, std::string& why) {
   if (p.in[0].elem != CDL_F32 || p.operands > 4) return refuse(why, "its operands");
   if (!p.epilogue && p.y.elem != CDL_F32) return refuse(why, "its element types");
-  if (p.in[1].elem != CDL_I4 && p.in[1].elem != CDL_U4) return refuse(why, "its weights");
-  if (p.block % kScaledWord != 0 || p.block > kMostInScaledBlock) return refuse(why, "its blocks");
+  const uint8_t w = p.in[1].elem;
+  const bool isPacked = w == CDL_I2 || w == CDL_U2 || w == CDL_I4 || w == CDL_U4;
+  if (!isPacked && w != CDL_I8 && w != CDL_U8) return refuse(why, "its weights");
+  const int64_t most = p.isDynamic ? mostInWholeBlock(p.bits()) : kMostInScaledBlock;
+  const bool isWhole = p.block % kScaledBlockLanes == 0 && p.block % weightsOfWord(p.bits()) == 0;
+  if (!isWhole || p.block > most) return refuse(why, "its blocks");
   for (size_t i = 1; i < p.operands; ++i)
     if (!isKnownConstant(lowering, i)) return refuse(why, "weights of a run");
   if (p.epilogue && !canComputeExpr(lowering.image, *p.epilogue))
@@ -270,8 +287,9 @@ bool isTaken(const Lowering& lowering, const ScaledProduct& p, std::string& why)
 void emitPanels(Lowering& lowering, const ScaledProduct& p, const PanelForm& form,
                 const std::vector<Arg>& args, int64_t first, int64_t count, int live) {
   Key key(p.isDynamic ? "dynamic scaled matmul" : "exact scaled matmul");
-  key << p.rows << p.depth << p.blocks << p.block << p.isSigned() << p.hasZeros() << first << live
-      << p.in[0].strides[0] << p.in[0].strides[1] << static_cast<int64_t>(p.operands);
+  key << p.rows << p.depth << p.blocks << p.block << p.bits() << p.isSigned() << p.hasZeros()
+      << first << live << p.in[0].strides[0] << p.in[0].strides[1]
+      << static_cast<int64_t>(p.operands);
   for (size_t i = p.operands; i < p.in.size(); ++i)
     key << p.in[i].elem << p.in[i].strides[0] << p.in[i].strides[1];
   key << p.y.elem << p.y.strides[0] << p.y.strides[1];

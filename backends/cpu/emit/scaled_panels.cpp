@@ -11,7 +11,7 @@ namespace cpu {
 namespace {
 
 /// The elements of operand `index` while the model is compiled, where it is a constant. Elements of
-/// 4 bits may begin within a byte, so that they are counted from the payload's first.
+/// few bits may begin within a byte, so that they are counted from the payload's first.
 class ConstantReader {
 public:
   ConstantReader(const Lowering& lowering, size_t index) {
@@ -27,11 +27,11 @@ public:
   }
   bool isKnown() const { return isKnown_; }
 
-  /// Where elements of 4 bits from this one on lie; null where one begins within a byte, or where
-  /// there is one value for all.
+  /// Where elements from this one on lie; null where it begins within a byte, or where there is one
+  /// value for all.
   const unsigned char* bytesAt(int64_t element) const {
-    element += view_->offset;
-    return payload_ && element % 2 == 0 ? payload_ + element / 2 : nullptr;
+    const int64_t bit = (element + view_->offset) * cdl_elem_bits(view_->elem);
+    return payload_ && bit % 8 == 0 ? payload_ + bit / 8 : nullptr;
   }
 
   /// The bits of the element that lies so far from the first.
@@ -39,7 +39,7 @@ public:
     const uint32_t width = cdl_elem_bits(view_->elem);
     if (!payload_) return static_cast<uint32_t>(bits_);
     element += view_->offset;
-    if (width == 4) return payload_[element / 2] >> (element % 2 * 4) & 15;
+    if (width < 8) return cdl_packed_get(payload_, element, static_cast<int>(width));
     uint32_t value = 0;
     std::memcpy(&value, payload_ + element * (width / 8), width / 8);
     return value;
@@ -65,30 +65,41 @@ private:
   bool isKnown_ = false;
 };
 
-/// The four halves of two bytes, each in the low half of a byte of its own.
-uint32_t spread(uint32_t halves) {
-  const uint32_t bytes = (halves | halves << 8) & 0x00ff00ff;
-  return (bytes | bytes << 4) & 0x0f0f0f0f;
+/// Four neighbouring weights, packed, each in the low bits of a byte of its own.
+uint32_t spread(uint32_t weights, int bits) {
+  uint32_t bytes = 0;
+  for (int i = 0; i < 4; ++i) bytes |= (weights >> (i * bits) & ((1u << bits) - 1)) << (i * 8);
+  return bytes;
 }
 
-/// Eight weights of a column from `element` on: byte i holds weight i in its low half and weight i
-/// + 4 in the other.
-uint32_t wordOf(const ConstantReader& w, int64_t element, int64_t stride) {
+/// The weights of a column that one word holds, from `element` on: byte i holds weights i, i + 4
+/// and so on, from its low bits up.
+uint32_t wordOf(const ConstantReader& w, int bits, int64_t element, int64_t stride) {
+  uint32_t word = 0;
   if (const unsigned char* bytes = stride == 1 ? w.bytesAt(element) : nullptr) {
     uint32_t packed = 0;
     std::memcpy(&packed, bytes, sizeof packed);
-    return spread(packed & 0xffff) | spread(packed >> 16) << 4;
+    if (bits == 8) return packed;
+    for (int four = 0; four * bits < 8; ++four)
+      word |= spread(packed >> (four * bits * 4), bits) << (four * bits);
+    return word;
   }
-  uint32_t word = 0;
-  for (int i = 0; i < kScaledWord; ++i)
-    word |= w.bitsAt(element + i * stride) << (i % 4 * 8 + i / 4 * 4);
+  for (int i = 0; i < weightsOfWord(bits); ++i)
+    word |= w.bitsAt(element + i * stride) << (i % 4 * 8 + i / 4 * bits);
   return word;
+}
+
+/// Of every weight in a word the highest bit.
+uint32_t signsOf(int bits) {
+  uint32_t signs = 0;
+  for (int at = bits - 1; at < 32; at += bits) signs |= 1u << at;
+  return signs;
 }
 
 } // namespace
 
 PanelForm panelFormOf(const Lowering& lowering, const ScaledProduct& p) {
-  return {lowering.isa.lanes(4), p.blocks, p.block / kScaledWord, p.hasZeros()};
+  return {lowering.isa.lanes(4), p.blocks, p.block / weightsOfWord(p.bits()), p.hasZeros()};
 }
 
 bool isKnownConstant(const Lowering& lowering, size_t index) {
@@ -104,7 +115,9 @@ std::vector<char> packPanels(const Lowering& lowering, const ScaledProduct& p,
   const auto store = [&](int64_t at, const auto& value) {
     std::memcpy(bytes.data() + at, &value, sizeof value);
   };
-  const uint32_t flip = p.offset() ? 0x88888888 : 0; // of signed weights to unsigned ones
+  const uint32_t flip = p.offset() ? signsOf(p.bits()) : 0; // of signed weights to unsigned ones
+  const int64_t stride = weights.strides[2];
+  const int64_t wordStride = weightsOfWord(p.bits()) * stride;
   for (int64_t n = 0; n < p.columns; ++n)
     for (int64_t g = 0; g < p.blocks; ++g) {
       const int64_t at =
@@ -115,8 +128,7 @@ std::vector<char> packPanels(const Lowering& lowering, const ScaledProduct& p,
       const int64_t first = n * weights.strides[0] + g * weights.strides[1];
       for (int64_t word = 0; word < form.words; ++word)
         store(at + form.wordsAt() + word * form.vectorBytes(),
-              flip ^
-                  wordOf(w, first + word * kScaledWord * weights.strides[2], weights.strides[2]));
+              flip ^ wordOf(w, p.bits(), first + word * wordStride, stride));
     }
   return bytes;
 }

@@ -22,10 +22,14 @@ struct ScaledProduct {
   int64_t blocks = 0;
   int64_t block = 0;
 
-  bool isSigned() const { return in[1].elem == CDL_I4; }
+  bool isSigned() const {
+    return in[1].elem == CDL_I2 || in[1].elem == CDL_I4 || in[1].elem == CDL_I8;
+  }
+  /// Of a weight.
+  int bits() const { return static_cast<int>(cdl_elem_bits(in[1].elem)); }
   bool hasZeros() const { return operands > 3; }
   /// What is added to signed weights that are kept unsigned.
-  int offset() const { return isDynamic && isSigned() ? 8 : 0; }
+  int offset() const { return isDynamic && isSigned() ? 1 << (bits() - 1) : 0; }
   /// Elements of a column with those that fill its last block.
   int64_t held() const { return blocks * block; }
 };

@@ -9,7 +9,8 @@ namespace {
 class RoundingKernel {
 public:
   RoundingKernel(Builder& b, const ScaledProduct& p, float zero)
-      : b_(b), p_(p), lanes_(p.block % b.isa().lanes(4) == 0 ? b.isa().lanes(4) : kScaledWord),
+      : b_(b), p_(p), lanes_(p.block % b.isa().lanes(4) == 0 ? b.isa().lanes(4)
+                                                             : static_cast<int>(kScaledBlockLanes)),
         zero_(zero) {}
 
   void write() {
