@@ -42,19 +42,14 @@ ScaledProduct scaledProductOf(const Lowering& lowering, const cdl_instr_t& instr
   return p;
 }
 
-/// Writes the kernel of the products: a unit is a panel.
-class ProductKernel {
+/// Writes the kernel of products with whole numbers, and of few rows: a unit is a panel.
+class ProductKernel : ScaledKernel {
 public:
-  /// `live`: columns of the panels. The arguments: a or its numbers, records of its blocks where it
-  /// is rounded, panels, y, views.
-  ProductKernel(Builder& b, const Lowering& lowering, const ScaledProduct& p, const PanelForm& form,
-                int live)
-      : b_(b), image_(lowering.image), p_(p), form_(form), lanes_(form.lanes), live_(live),
-        bits_(p.bits()), perWord_(static_cast<int>(weightsOfWord(p.bits()))) {}
+  using ScaledKernel::ScaledKernel;
 
-  void write(int64_t firstPanel) {
+  void write() {
     b_.loop(b_.begin(), b_.end(), 1, [&](Value unit) {
-      const Value panel = b_.add(unit, b_.i64(firstPanel));
+      const Value panel = b_.add(unit, b_.i64(group_.first));
       const Value weights = b_.at(b_.arg(2), panel, form_.panelBytes());
       const int64_t whole = p_.rows / kRows * kRows;
       if (whole)
@@ -210,49 +205,6 @@ private:
     }
     return next;
   }
-
-  /// Weight k of each lane's word as an integer.
-  Value weightOf(Value word, int k) {
-    const int at = k % 4 * 8 + k / 4 * bits_;
-    const int rest = 32 - bits_;
-    if (p_.isSigned()) return b_.shr(b_.shl(word, b_.i32(rest - at)), b_.i32(rest), true);
-    return b_.bitAnd(b_.shr(word, b_.i32(at), false), b_.i32((1 << bits_) - 1));
-  }
-
-  /// Stores the sums of row m, those of columns that are there.
-  void finish(Value sum, Value m, Value panel) {
-    const Value first = b_.mul(panel, b_.i64(lanes_));
-    if (live_ == lanes_) return store(sum, m, first);
-    for (int k = 0; k < live_; ++k) store(b_.extract(sum, k), m, b_.add(first, b_.i64(k)));
-  }
-
-  Value addressOf(const Operand& o, int arg, Value m, Value n) {
-    return b_.at(b_.at(b_.arg(arg), m, o.bytes(o.strides[0])), n, o.bytes(o.strides[1]));
-  }
-
-  void store(Value sum, Value m, Value n) {
-    Value result = sum;
-    if (p_.epilogue) {
-      std::vector<Typed> views(p_.in.size());
-      for (size_t i = p_.operands; i < p_.in.size(); ++i) {
-        const Operand& o = p_.in[i];
-        const Value at = addressOf(o, static_cast<int>(4 + i - p_.operands), m, n);
-        views[i] = {b_.loadStrided(tyOf(o.elem), sum.lanes, at, o.bytes(o.strides[1])), o.elem};
-      }
-      const Typed acc{sum, CDL_F32};
-      result = computeExpr(b_, image_, *p_.epilogue, views, &acc).value;
-    }
-    b_.storeStrided(result, addressOf(p_.y, 3, m, n), p_.y.bytes(p_.y.strides[1]));
-  }
-
-  Builder& b_;
-  const cdl_image_t* image_;
-  const ScaledProduct& p_;
-  const PanelForm& form_;
-  const int lanes_;
-  const int live_;
-  const int bits_;
-  const int perWord_;
 };
 
 /// Rows of a as the exact product reads them: dense, with zeros up to whole blocks.
@@ -283,19 +235,37 @@ bool isTaken(const Lowering& lowering, const ScaledProduct& p, std::string& why)
   return true;
 }
 
-/// The panels from `first` on, of which each has `live` columns.
-void emitPanels(Lowering& lowering, const ScaledProduct& p, const PanelForm& form,
-                const std::vector<Arg>& args, int64_t first, int64_t count, int live) {
-  Key key(p.isDynamic ? "dynamic scaled matmul" : "exact scaled matmul");
+/// What the code of a product depends on.
+void addTo(Key& key, const Lowering& lowering, const ScaledProduct& p, const PanelGroup& group) {
   key << p.rows << p.depth << p.blocks << p.block << p.bits() << p.isSigned() << p.hasZeros()
-      << first << live << p.in[0].strides[0] << p.in[0].strides[1]
+      << group.first << group.together << group.live << p.in[0].strides[0] << p.in[0].strides[1]
       << static_cast<int64_t>(p.operands);
   for (size_t i = p.operands; i < p.in.size(); ++i)
     key << p.in[i].elem << p.in[i].strides[0] << p.in[i].strides[1];
   key << p.y.elem << p.y.strides[0] << p.y.strides[1];
   if (p.epilogue) key << exprKey(lowering, *p.epilogue);
-  lowering.call(key.text(), static_cast<uint64_t>(count), args,
-                [&](Builder& b) { ProductKernel(b, lowering, p, form, live).write(first); });
+}
+
+/// Which kernel a product has.
+enum class Way : uint8_t { wholeNumbers, fewRows, manyRows };
+
+Way wayOf(const Lowering& lowering, const ScaledProduct& p, const PanelForm& form) {
+  if (p.isDynamic) return Way::wholeNumbers;
+  return hasManyRows(lowering, p, form) ? Way::manyRows : Way::fewRows;
+}
+
+void emitPanels(Lowering& lowering, const ScaledProduct& p, const PanelForm& form,
+                const std::vector<Arg>& args, const PanelGroup& group) {
+  if (group.count == 0) return;
+  static constexpr const char* kNames[] = {"dynamic scaled matmul", "exact scaled matmul",
+                                           "exact scaled matmul of many rows"};
+  const Way way = wayOf(lowering, p, form);
+  Key key(kNames[static_cast<size_t>(way)]);
+  addTo(key, lowering, p, group);
+  lowering.call(key.text(), static_cast<uint64_t>(group.count), args, [&](Builder& b) {
+    if (way == Way::manyRows) return writeManyRows(b, lowering, p, form, group);
+    ProductKernel(b, lowering, p, form, group).write();
+  });
 }
 
 } // namespace
@@ -317,10 +287,13 @@ bool emitScaledMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string&
   args.push_back(lowering.own(panels.data(), panels.size()));
   args.push_back(p.y.at);
   for (size_t i = p.operands; i < p.in.size(); ++i) args.push_back(p.in[i].at);
+  const int together = wayOf(lowering, p, form) == Way::manyRows ? kPanelsTogether : 1;
   const int64_t whole = p.columns / form.lanes;
+  const int64_t groups = whole / together;
   const int rest = static_cast<int>(p.columns % form.lanes);
-  if (whole) emitPanels(lowering, p, form, args, 0, whole, form.lanes);
-  if (rest) emitPanels(lowering, p, form, args, whole, 1, rest);
+  emitPanels(lowering, p, form, args, {0, groups, together, form.lanes});
+  emitPanels(lowering, p, form, args, {groups * together, whole % together, 1, form.lanes});
+  emitPanels(lowering, p, form, args, {whole, rest ? 1 : 0, 1, rest});
   return true;
 }
 

@@ -70,4 +70,51 @@ constexpr int64_t kBlockRecord = 8; // the step; the sum of the numbers, or its 
 /// Emits the rounding of all rows.
 RoundedRows emitRounding(Lowering& lowering, const ScaledProduct& p);
 
+/// The panels that a kernel is written for: a unit is `together` of them.
+struct PanelGroup {
+  int64_t first;
+  int64_t count; // units
+  int together;
+  int live; // columns of each panel
+};
+
+/// What the kernels of products share. Their arguments: a or its numbers, records of its blocks
+/// where it is rounded, panels, y, views.
+class ScaledKernel {
+public:
+  ScaledKernel(Builder& b, const Lowering& lowering, const ScaledProduct& p, const PanelForm& form,
+               const PanelGroup& group)
+      : b_(b), image_(lowering.image), p_(p), form_(form), group_(group), lanes_(form.lanes),
+        bits_(p.bits()), perWord_(static_cast<int>(weightsOfWord(p.bits()))) {}
+
+protected:
+  /// Weight k of each lane's word as an integer.
+  Value weightOf(Value word, int k);
+  /// Stores the sums of row m, those of columns that are there.
+  void finish(Value sum, Value m, Value panel);
+
+  Builder& b_;
+  const cdl_image_t* image_;
+  const ScaledProduct& p_;
+  const PanelForm& form_;
+  const PanelGroup group_;
+  const int lanes_;
+  const int bits_;
+  const int perWord_;
+
+private:
+  Value addressOf(const Operand& o, int arg, Value m, Value n);
+  void store(Value sum, Value m, Value n);
+};
+
+/// Panels that go together where rows are many.
+constexpr int kPanelsTogether = 2;
+
+/// Whether an exact product decodes its weights into memory, for all rows.
+bool hasManyRows(const Lowering& lowering, const ScaledProduct& p, const PanelForm& form);
+
+/// Writes the kernel of such a product.
+void writeManyRows(Builder& b, const Lowering& lowering, const ScaledProduct& p,
+                   const PanelForm& form, const PanelGroup& group);
+
 } // namespace cpu

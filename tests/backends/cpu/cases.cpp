@@ -662,13 +662,15 @@ private:
   /// Whole numbers: exact sums are exact. Rounded ones differ by as much as adding them up in
   /// another order does.
   void scaledMatmul() {
-    static constexpr int64_t kRows[] = {0, 1, 1, 1, 2, 3, 4, 5, 9};
+    static constexpr int64_t kRows[] = {0, 1, 1, 1, 2, 3, 4, 5, 9, 16, 41, 99};
+    const bool isDynamic = row_.fn == CDL_SCALED_MATMUL_DYNAMIC;
     const int64_t m = shape_.of(kRows);
     const int64_t n = extent();
-    const int64_t g = shape_.in(1, 3);
-    const int64_t s = 8 * shape_.in(1, 9);
+    const int64_t word = std::max(8, 32 / elemBits(elem(1)));
+    const bool isLong = !isDynamic && shape_.chance(15); // more than a part of the depth
+    const int64_t g = isLong ? 1 : shape_.in(1, m < 16 ? 3 : 9);
+    const int64_t s = word * (isLong ? shape_.in(33, 80) : shape_.in(1, 9));
     const int64_t k = shape_.chance(60) ? g * s : g * s - shape_.in(0, s - 1);
-    const bool isDynamic = row_.fn == CDL_SCALED_MATMUL_DYNAMIC;
     case_.isPlain = trips_.empty(); // whose weights are constants, and no other ones in each turn
     in(elem(0), {m, k}, Fill::whole);
     mustBeConstant_ = true;
