@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
-"""Measures language models with int4 weights beside ONNX Runtime, alternating in one run, one and two threads.
+"""Measures language models with int4 weights beside ONNX Runtime and llama.cpp, alternating in one run, one and two threads.
 
 usage: llm_speed.py [--candela FILE] [--size 0.1b|0.5b]... [--rounds N] [--report FILE]
 
 Of each model of examples/llm: decode, a token at a time with a cache of 512 places, and a prompt of 128 tokens; ONNX Runtime by the
-same file, with accuracy level 4 on both sides and past and present in one buffer. Of a chain of 24 products of 2048 x 2048: one row
-and 128. The machine's memory is measured in the same rounds by a triad a = b + s * c over 400 MB in the threads of the round, and
-decode is said in bytes of weights and scales a second against it.
+same file, with accuracy level 4 on both sides and past and present in one buffer; llama.cpp, where it is installed, by the same
+integers in Q4_0 (gguf_model.py), with a cache of as many places. Whether that is the same model is checked: its logits after the
+prompt are near those of ONNX Runtime. Of a chain of 24 products of 2048 x 2048, without llama.cpp: one row and 128. The machine's
+memory is measured in the same rounds by a triad a = b + s * c over 400 MB in the threads of the round, and decode is said in bytes
+of weights and scales a second against it.
 
 Writes benchmarks/results/llm.json. Needs a build in build/, and Python with the packages of tests/models/requirements.txt and
-tests/onnx/requirements.txt. On a machine that does nothing else.
+tests/onnx/requirements.txt; for llama.cpp also those of requirements.txt beside this file. On a machine that does nothing else.
+
+Exit status: 0 measured, 1 llama.cpp computes something else.
 """
 import argparse
 import json
 import os
 import pathlib
-import platform
 import subprocess
 import sys
 import tempfile
@@ -26,11 +29,15 @@ import onnxruntime as ort
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
+sys.path.insert(0, str(ROOT / "examples/llm"))
+import llama_cpp_peer  # noqa: E402
 import nightly_report  # noqa: E402
+from make_model import SIZES  # noqa: E402
 
 MAKE_MODEL = ROOT / "examples/llm/make_model.py"
 LENGTH, DECODED, PROMPT = 512, 32, 128
 CHAIN_LAYERS, CHAIN_WIDTH = 24, 2048
+LOGITS_APART = 0.1  # of llama.cpp's from ONNX Runtime's, as a relative L2 norm
 STATES = ["ids=next_id", "seqlens_k=next_seqlens", "past_*=present_*"]
 TRIAD = r"""
 #include <chrono>
@@ -83,7 +90,7 @@ class Onnxruntime:
                        for i in self.session.get_inputs() if i.name.startswith("past")}
 
     def run(self, ids, length):
-        """Milliseconds, and the next token, of `ids`, with which `length` places are filled."""
+        """Milliseconds, the next token and its logits, of `ids`, with which `length` places are filled."""
         binding = self.session.io_binding()
         binding.bind_cpu_input("ids", ids)
         binding.bind_cpu_input("seqlens_k", np.array([length - 1], np.int32))
@@ -95,16 +102,18 @@ class Onnxruntime:
         start = time.perf_counter()
         self.session.run_with_iobinding(binding)
         ms = (time.perf_counter() - start) * 1e3
-        return ms, binding.copy_outputs_to_cpu()[len(self.caches)]
+        outputs = binding.copy_outputs_to_cpu()[len(self.caches):]
+        return ms, outputs[0], outputs[2]
 
     def generate(self, prompt):
         self.run(prompt, prompt.shape[1])
-        prompt_ms, token = self.run(prompt, prompt.shape[1])
-        times = []
+        prompt_ms, token, logits = self.run(prompt, prompt.shape[1])
+        times, tokens = [], [int(token[0, 0])]
         for i in range(DECODED):
-            ms, token = self.run(token, prompt.shape[1] + 1 + i)
+            ms, token, _ = self.run(token, prompt.shape[1] + 1 + i)
             times.append(ms)
-        return {"prompt_ms": prompt_ms, "token_ms": sorted(times)[len(times) // 2]}
+            tokens.append(int(token[0, 0]))
+        return {"prompt_ms": prompt_ms, "token_ms": sorted(times)[len(times) // 2], "tokens": tokens, "logits": logits[0]}
 
 
 def candela(args, command, model, *more):
@@ -153,6 +162,99 @@ def best(rounds, key):
     return min(each[key] for each in rounds)
 
 
+def llama_cpp_generates(path, prompt, threads):
+    peer = llama_cpp_peer.LlamaCpp(path, LENGTH, threads)
+    try:
+        return peer.generate(prompt[0].tolist(), DECODED)
+    finally:
+        peer.close()
+
+
+def beside_onnxruntime(got, wanted):
+    """Whether llama.cpp runs the same model. Tokens part where two logits are nearly the same, and all behind them are others."""
+    apart = float(np.linalg.norm(got["logits"] - wanted["logits"]) / np.linalg.norm(wanted["logits"]))
+    same = [ours == theirs for ours, theirs in zip(got["tokens"], wanted["tokens"])]
+    return {"logits_relative_l2": apart, "tokens": len(same), "tokens_alike": [*same, False].index(False),
+            "passed": apart <= LOGITS_APART}
+
+
+def write_models(folder, size):
+    """The ONNX model, and llama.cpp's where it is measured."""
+    model = str(folder / f"{size}.onnx")
+    subprocess.run([sys.executable, MAKE_MODEL, model, "--size", size, "--capacity", str(LENGTH)], check=True)
+    if llama_cpp_peer.MISSING:
+        return model, None
+    llama_cpp_peer.gguf_model.write(model, folder / f"{size}.gguf", SIZES[size])
+    return model, folder / f"{size}.gguf"
+
+
+def weight_bytes(path, size):
+    """Of what a token reads of the weights: the file less the table of embeddings."""
+    return os.path.getsize(path) - SIZES[size].vocabulary * SIZES[size].hidden * 4
+
+
+def measure_model(args, folder, triad, models, size, threads, prompt):
+    model, gguf = models
+    ours, theirs, llamas, bandwidth = [], [], [], []
+    for _ in range(args.rounds):
+        bandwidth.append(triad.measure(threads))
+        ours.append(candela_generates(args, model, folder, threads))
+        theirs.append(Onnxruntime(model, threads).generate(prompt))
+        if gguf:
+            llamas.append(llama_cpp_generates(gguf, prompt, threads))
+    packed = weight_bytes(model, size)
+    rate = packed / best(ours, "token_ms") / 1e6
+    entry = {"size": size, "threads": threads, "capacity": LENGTH, "triad_gb_s": max(bandwidth),
+             "weight_bytes": packed, "weights_gb_s": rate, "of_triad": rate / max(bandwidth)}
+    for key in ("prompt_ms", "token_ms"):
+        entry["candela_" + key], entry["onnxruntime_" + key] = best(ours, key), best(theirs, key)
+        if gguf:
+            entry["llama_cpp_" + key] = best(llamas, key)
+    if gguf:
+        entry |= {"llama_cpp_weight_bytes": weight_bytes(gguf, size), "llama_cpp_check": beside_onnxruntime(llamas[0], theirs[0])}
+    return entry
+
+
+def peers_of(entry, key, digits):
+    names = {"ONNX Runtime": f"onnxruntime_{key}", "llama.cpp": f"llama_cpp_{key}"}
+    return ", ".join(f"{name} {entry[field]:.{digits}f}" for name, field in names.items() if field in entry)
+
+
+def line_of(entry):
+    text = (f"{entry['size']}, {entry['threads']} threads: "
+            f"token {entry['candela_token_ms']:.2f} ms ({peers_of(entry, 'token_ms', 2)}), "
+            f"{100 * entry['of_triad']:.0f} % of the triad's {entry['triad_gb_s']:.1f} GB/s; "
+            f"prompt of {PROMPT} {entry['candela_prompt_ms']:.0f} ms ({peers_of(entry, 'prompt_ms', 0)})")
+    if check := entry.get("llama_cpp_check"):
+        text += (f"; llama.cpp {'right' if check['passed'] else 'WRONG'}: logits {check['logits_relative_l2']:.2g} apart, "
+                 f"{check['tokens_alike']} of {check['tokens']} tokens alike")
+    return text
+
+
+def measure_models(args, folder, report):
+    triad = Triad(folder)
+    prompt = np.random.default_rng(2).integers(0, 32000, (1, PROMPT)).astype(np.int64)
+    np.save(folder / "prompt.npy", prompt)
+    np.save(folder / "length.npy", np.array([PROMPT - 1], np.int32))
+    for size in args.size or ["0.1b", "0.5b"]:
+        models = write_models(folder, size)
+        for threads in (1, 2):
+            entry = measure_model(args, folder, triad, models, size, threads, prompt)
+            report["models"].append(entry)
+            print(line_of(entry), flush=True)
+
+
+def measure_chains(args, folder, report):
+    for rows in (1, 128):
+        for threads in (1, 2):
+            rounds = [measure_chain(args, folder, rows, threads) for _ in range(args.rounds)]
+            entry = {"rows": rows, "threads": threads, "candela_ms": best(rounds, "candela_ms"),
+                     "onnxruntime_ms": best(rounds, "onnxruntime_ms")}
+            report["chain"].append(entry)
+            print(f"chain, {rows} rows, {threads} threads: {entry['candela_ms']:.2f} ms (ONNX Runtime "
+                  f"{entry['onnxruntime_ms']:.2f})", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--candela", default=str(ROOT / "build/bin/candela"))
@@ -161,42 +263,16 @@ def main():
     parser.add_argument("--report", default=str(ROOT / "benchmarks/results/llm.json"))
     args = parser.parse_args()
     report = {"schema": "candela.llm/1", "date": nightly_report.now(), "machine": nightly_report.machine(),
-              "versions": {"onnxruntime": ort.__version__}, "accuracy_level": 4, "rounds": args.rounds, "models": [], "chain": []}
+              "versions": {"onnxruntime": ort.__version__}, "llama_cpp": llama_cpp_peer.about(), "accuracy_level": 4,
+              "rounds": args.rounds, "models": [], "chain": []}
+    if llama_cpp_peer.MISSING:
+        print(llama_cpp_peer.MISSING, file=sys.stderr)
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        triad = Triad(folder)
-        prompt = np.random.default_rng(2).integers(0, 32000, (1, PROMPT)).astype(np.int64)
-        np.save(folder / "prompt.npy", prompt)
-        np.save(folder / "length.npy", np.array([PROMPT - 1], np.int32))
-        for size in args.size or ["0.1b", "0.5b"]:
-            model = str(folder / f"{size}.onnx")
-            subprocess.run([sys.executable, MAKE_MODEL, model, "--size", size, "--capacity", str(LENGTH)], check=True)
-            packed = os.path.getsize(model) - 32000 * {"0.1b": 768, "0.5b": 1024}[size] * 4  # less the embedding
-            for threads in (1, 2):
-                ours, theirs, bandwidth = [], [], []
-                for _ in range(args.rounds):
-                    bandwidth.append(triad.measure(threads))
-                    ours.append(candela_generates(args, model, folder, threads))
-                    theirs.append(Onnxruntime(model, threads).generate(prompt))
-                rate = packed / best(ours, "token_ms") / 1e6
-                entry = {"size": size, "threads": threads, "capacity": LENGTH, "triad_gb_s": max(bandwidth),
-                         "weight_bytes": packed, "weights_gb_s": rate, "of_triad": rate / max(bandwidth)}
-                for key in ("prompt_ms", "token_ms"):
-                    entry["candela_" + key], entry["onnxruntime_" + key] = best(ours, key), best(theirs, key)
-                report["models"].append(entry)
-                print(f"{size}, {threads} threads: token {entry['candela_token_ms']:.2f} ms (ONNX Runtime "
-                      f"{entry['onnxruntime_token_ms']:.2f}), {100 * entry['of_triad']:.0f} % of the triad's {max(bandwidth):.1f} GB/s; "
-                      f"prompt of {PROMPT} {entry['candela_prompt_ms']:.0f} ms ({entry['onnxruntime_prompt_ms']:.0f})", flush=True)
-        for rows in (1, 128):
-            for threads in (1, 2):
-                rounds = [measure_chain(args, folder, rows, threads) for _ in range(args.rounds)]
-                entry = {"rows": rows, "threads": threads, "candela_ms": best(rounds, "candela_ms"),
-                         "onnxruntime_ms": best(rounds, "onnxruntime_ms")}
-                report["chain"].append(entry)
-                print(f"chain, {rows} rows, {threads} threads: {entry['candela_ms']:.2f} ms (ONNX Runtime "
-                      f"{entry['onnxruntime_ms']:.2f})", flush=True)
+        measure_models(args, pathlib.Path(name), report)
+        measure_chains(args, pathlib.Path(name), report)
     nightly_report.write(pathlib.Path(args.report), report)
+    return 0 if all(entry.get("llama_cpp_check", {}).get("passed", True) for entry in report["models"]) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
