@@ -56,8 +56,7 @@ struct Shared {
 class Plan final : public cdl::Executable {
 public:
   Plan(const Shared& shared, const cdl_image_t* image)
-      : shared_(shared), device_(shared.device), image_(image), calls_(image->instrs.count),
-        kernelOfCall_(image->instrs.count) {}
+      : shared_(shared), device_(shared.device), image_(image), calls_(image->instrs.count) {}
 
   cdl::Status compile();
   cdl::Status execute(const cdl::Addresses& buffers) override;
@@ -65,15 +64,26 @@ public:
 private:
   using Numbers = std::map<std::pair<std::string, size_t>, size_t>; // of texts, in their groups
 
+  /// A kernel with the memory that it is called with.
+  struct Call {
+    KernelText text;
+    size_t kernel; ///< from 1 on
+  };
+
   cdl::Status write(uint32_t index, Numbers& numbers);
+  cdl::Status writeTexts(const Instruction& instr, std::vector<KernelText>& texts);
   cdl::Status build(size_t kernels);
-  cdl::Status call(uint32_t index, const int64_t* loops, const std::vector<Located>& buffers);
+  cdl::Status makeScratch();
+  cdl::Status run(uint32_t index, const int64_t* loops, const std::vector<Located>& buffers);
+  cdl::Status call(const Call& call, const std::string& doing, const int64_t* loops,
+                   const std::vector<Located>& buffers);
 
   const Shared& shared_;
   OpenCl& device_;
   const cdl_image_t* image_;
-  std::vector<KernelText> calls_;    // by instruction; without groups: the primitive's kernel
-  std::vector<size_t> kernelOfCall_; // from 1 on
+  std::vector<std::vector<Call>> calls_; // by instruction, in order; none: the primitive's kernel
+  uint64_t scratchBytes_ = 0;            // the most that an instruction wants
+  Buffer scratch_;
   Program program_;
   std::deque<Kernel> kernels_;
 };
@@ -90,28 +100,37 @@ bool isPrimitive(const Instruction& instr) {
   return true;
 }
 
+/// The kernels of an instruction; none: no writer knows it.
+cdl::Status Plan::writeTexts(const Instruction& instr, std::vector<KernelText>& texts) {
+  KernelText text;
+  if (!writeKernel(instr, shared_.profile, text)) return cdl::ok();
+  const bool isSum = instr->kind == CDL_KIND_MATMUL || instr->kind == CDL_KIND_CONV2D;
+  if (shared_.isTuned && isSum && elementsOf(instr.input(0)) > 0)
+    if (cdl::Status status = Tuner(device_, shared_.profile).choose(instr, text); !status.isOk())
+      return status;
+  texts.push_back(std::move(text));
+  return cdl::ok();
+}
+
 cdl::Status Plan::write(uint32_t index, Numbers& numbers) {
   const Instruction instr(image_, index);
-  KernelText& text = calls_[index];
-  if (writeKernel(instr, shared_.profile, text)) {
-    const bool isSum = instr->kind == CDL_KIND_MATMUL || instr->kind == CDL_KIND_CONV2D;
-    if (shared_.isTuned && isSum && elementsOf(instr.input(0)) > 0)
-      if (cdl::Status status = Tuner(device_, shared_.profile).choose(instr, text); !status.isOk())
-        return status;
+  std::vector<KernelText> texts;
+  if (cdl::Status status = writeTexts(instr, texts); !status.isOk()) return status;
+  for (KernelText& text : texts) {
     const size_t next = numbers.size() + 1;
-    kernelOfCall_[index] =
+    const size_t number =
         numbers.emplace(std::pair(text.body, text.groupItems), next).first->second;
-    return cdl::ok();
+    calls_[index].push_back({std::move(text), number});
   }
-  if (isPrimitive(instr) || elementsOf(instr.y()) == 0) return cdl::ok();
+  if (!texts.empty() || isPrimitive(instr) || elementsOf(instr.y()) == 0) return cdl::ok();
   return cdl::refused(index, CDL_REASON_VENDOR,
                       cdl::kindName(instr->kind) + ": no kernel for its expression or layout");
 }
 
 cdl::Status Plan::build(size_t kernels) {
   std::vector<const KernelText*> texts(kernels);
-  for (size_t i = 1; i < calls_.size(); ++i)
-    if (kernelOfCall_[i]) texts[kernelOfCall_[i] - 1] = &calls_[i];
+  for (const std::vector<Call>& calls : calls_)
+    for (const Call& call : calls) texts[call.kernel - 1] = &call.text;
   const std::string all = programText(texts);
   if (std::getenv("CANDELA_OPENCL_DUMP")) std::fputs(all.c_str(), stderr);
   cdl::Status status =
@@ -131,27 +150,45 @@ cdl::Status Plan::compile() {
     if (cdl::Status status = write(i, numbers); !status.isOk()) return status;
   if (numbers.empty()) return cdl::ok();
   cdl::Status status = build(numbers.size());
-  for (KernelText& call : calls_) call.body.clear();
-  return status;
+  for (std::vector<Call>& calls : calls_)
+    for (Call& call : calls) call.text.body.clear();
+  return status.isOk() && scratchBytes_ ? makeScratch() : status;
 }
 
-cdl::Status Plan::call(uint32_t index, const int64_t* loops, const std::vector<Located>& buffers) {
-  const KernelText& call = calls_[index];
-  const cl_kernel kernel = kernels_[kernelOfCall_[index] - 1].get();
+cdl::Status Plan::makeScratch() {
+  cl_int code = CL_SUCCESS;
+  scratch_ =
+      Buffer(clCreateBuffer(device_.context(), CL_MEM_READ_WRITE, scratchBytes_, nullptr, &code));
+  return device_.check(code, cdl::text("scratch of ", scratchBytes_, " bytes"));
+}
+
+/// All kernels of an instruction at once, so that no other execution comes between what one writes
+/// to the scratch and the next reads there.
+cdl::Status Plan::run(uint32_t index, const int64_t* loops, const std::vector<Located>& buffers) {
+  const std::string doing = cdl::text("instruction ", index);
   const std::lock_guard<std::mutex> lock(device_.mutex());
+  for (const Call& next : calls_[index])
+    if (cdl::Status status = call(next, doing, loops, buffers); !status.isOk()) return status;
+  return cdl::ok();
+}
+
+cdl::Status Plan::call(const Call& call, const std::string& doing, const int64_t* loops,
+                       const std::vector<Located>& buffers) {
+  const cl_kernel kernel = kernels_[call.kernel - 1].get();
+  const Located scratch{scratch_.get(), 0};
   cl_uint arg = 0;
   cl_int code = CL_SUCCESS;
-  for (const Place& place : call.places) {
-    const Located& buffer = buffers[place.buffer];
+  for (const Place& place : call.text.places) {
+    const Located& buffer = place.buffer == kScratch ? scratch : buffers[place.buffer];
     int64_t offset = static_cast<int64_t>(buffer.offset) + place.offset;
     for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) offset += place.perLoop[l] * loops[l];
     const auto bytes = static_cast<cl_ulong>(offset);
     code = code ? code : clSetKernelArg(kernel, arg++, sizeof buffer.memory, &buffer.memory);
     code = code ? code : clSetKernelArg(kernel, arg++, sizeof bytes, &bytes);
   }
-  const std::string doing = cdl::text("instruction ", index);
   if (cdl::Status status = device_.check(code, doing); !status.isOk()) return status;
-  return device_.enqueue(kernel, call.groups * call.groupItems, call.groupItems, doing);
+  return device_.enqueue(kernel, call.text.groups * call.text.groupItems, call.text.groupItems,
+                         doing);
 }
 
 cdl::Status Plan::execute(const cdl::Addresses& buffers) {
@@ -166,8 +203,9 @@ cdl::Status Plan::execute(const cdl::Addresses& buffers) {
   Timeline timeline(device_, buffers.timings());
   cdl::Status status = cdl::forEachInstr(image_, [&](uint32_t i, const int64_t* loops) {
     timeline.begin(i);
-    return kernelOfCall_[i] ? call(i, loops, located)
-                            : device_.dispatch(cdl::Op(image_, i, loops, &buffers));
+    if (!calls_[i].empty()) return run(i, loops, located);
+    if (elementsOf(Instruction(image_, i).y()) == 0) return cdl::ok();
+    return device_.dispatch(cdl::Op(image_, i, loops, &buffers));
   });
   return status.isOk() ? timeline.finish() : status;
 }

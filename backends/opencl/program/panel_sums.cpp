@@ -37,10 +37,11 @@ void PanelSums::writePlace() {
 }
 
 void PanelSums::writeOperands() {
-  a_ = w_.pointer(*s_.a);
-  const std::string b = w_.pointer(*s_.b);
+  a_ = s_.hasScratch ? w_.scratch(0) : w_.pointer(*s_.a);
   w_.line("global const ", memoryType(s_.a->elem), "* a = ", a_, " + ", s_.aOffset, " + ",
           placeOf(s_.aSteps), ";");
+  if (!s_.b) return;
+  const std::string b = w_.pointer(*s_.b);
   w_.line("global const ", memoryType(s_.b->elem), "* b = ", b, " + ", placeOf(s_.bSteps), ";");
   if (!s_.isInteger()) return;
   if (s_.aZero) w_.line("const float aZero = *", w_.pointer(*s_.aZero), ";");

@@ -20,7 +20,7 @@ class PanelSums {
 protected:
   /// Writes the beginning: the place of the work-item and its operands, as the variables n, g,
   /// panel, row and col; live, how many of the 16 lanes there are, where that differs; pointers a
-  /// and b to its first numbers, and zero points aZero and bZero of integers.
+  /// and b, where there is one, to its first numbers, and zero points aZero and bZero of integers.
   PanelSums(const Instruction& instr, const Sums& sums, int64_t points);
   /// Writes the end: what follows the sums of all results, in the array of this name.
   KernelText finish(const std::string& sums);

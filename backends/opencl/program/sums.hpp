@@ -58,6 +58,7 @@ struct Sums {
   int64_t aOffset = 0;           // of the first tap of the first result, which may be a pad
   std::array<Edge, 2> edges;     // of rows, of columns
   bool hasPaddedWeights = false; // lanes beyond `outs` can be read
+  bool hasScratch = false;       // a is what a kernel before has written there
   bool accumulates = false;
 
   bool isInteger() const { return a->elem != CDL_F32; }

@@ -66,6 +66,13 @@ std::string Writer::zeros() {
   return cdl::text("p", i);
 }
 
+std::string Writer::scratch(int64_t bytes) {
+  const size_t i = places_.size();
+  places_.push_back({kScratch, bytes, {}});
+  line("global float* p", i, " = (global float*)(m", i, " + o", i, ");");
+  return cdl::text("p", i);
+}
+
 void Writer::beginItems(int64_t items) {
   line("const long id = get_global_id(0);");
   if (items % kItemsOfGroup) line("if (id >= ", items, ") return;");

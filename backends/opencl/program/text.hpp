@@ -10,6 +10,8 @@ namespace program {
 constexpr int kLanes = 16;       // elements that kernels compute side by side
 constexpr int64_t kZeros = 1024; // numbers of f32 that every device holds as zeros
 
+constexpr uint32_t kScratch = UINT32_MAX; // the buffer of what one kernel leaves the next
+
 /// The memory of a parameter: a place in a buffer of the image, which loops move. Buffer 0, which
 /// no image has, is that of the zeros.
 struct Place {
@@ -71,10 +73,13 @@ public:
   template <class... Parts> void line(const Parts&... parts) {
     body_ += "  " + cdl::text(parts...) + "\n";
   }
-  /// Makes the view a parameter: the name of a pointer to its first element.
+  /// Makes the view a parameter: the name of a pointer to its first element, or, where elements are
+  /// smaller than bytes, to the buffer.
   std::string pointer(const cdl_view_t& view);
   /// The name of a pointer to kZeros zeros.
   std::string zeros();
+  /// That of a pointer to floats from this byte of the scratch on.
+  std::string scratch(int64_t bytes);
   /// The value of `lanes` elements from `at` on, `stride` apart.
   static std::string load(uint8_t elem, int lanes, const std::string& at, int64_t stride);
   /// Stores `value` there.
