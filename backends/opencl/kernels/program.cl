@@ -9,6 +9,15 @@
 // alone give anything for the constants among those. Arguments are names.
 #define ROUNDED(f, x) (fabs(x) < 0x1p23f ? f(x) : (x))
 
+// a / b to the nearest. By itself a device may divide less exactly.
+float quotient(float a, float b) {
+#ifdef cl_khr_fp64
+  return (float)((double)a / b);
+#else
+  return a / b;
+#endif
+}
+
 // 1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) below 0, so that neither tail overflows.
 #define SIGMOID(x) (exp(fmin(x, 0.0f)) / (1.0f + exp(-fabs(x))))
 

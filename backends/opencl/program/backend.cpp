@@ -1,5 +1,6 @@
 // The program API: each part of a model is one OpenCL program, written for its shapes. What no
 // writer of kernels knows runs by the kernels of the primitives.
+#include "scaled_sums.hpp"
 #include "timeline.hpp"
 #include "tuner.hpp"
 
@@ -94,7 +95,7 @@ bool isPrimitive(const Instruction& instr) {
   if (instr->kind == CDL_KIND_ELEMENTWISE)
     return std::none_of(steps.begin(), steps.end(),
                         [](const cdl_step_t& step) { return step.kind == CDL_KIND_RESCALE; });
-  if (instr->expr) return false;
+  if (instr->expr || instr->kind == CDL_KIND_SCALED_MATMUL) return false;
   for (uint32_t i = 0; i < instr->inputs; ++i)
     if (instr.input(i).layout && cdl_kind_facts(instr->kind)->epilogue) return false;
   return true;
@@ -102,6 +103,12 @@ bool isPrimitive(const Instruction& instr) {
 
 /// The kernels of an instruction; none: no writer knows it.
 cdl::Status Plan::writeTexts(const Instruction& instr, std::vector<KernelText>& texts) {
+  if (instr->kind == CDL_KIND_SCALED_MATMUL) {
+    uint64_t bytes = 0;
+    writeScaledSums(instr, shared_.profile, texts, bytes);
+    scratchBytes_ = std::max(scratchBytes_, bytes);
+    return cdl::ok();
+  }
   KernelText text;
   if (!writeKernel(instr, shared_.profile, text)) return cdl::ok();
   const bool isSum = instr->kind == CDL_KIND_MATMUL || instr->kind == CDL_KIND_CONV2D;
@@ -251,11 +258,16 @@ public:
     return device_.memoryCopy(to, toOffset, from, fromOffset, bytes);
   }
   cdl::Status finish() override { return device_.finish(); }
+  cdl::Status packConstant(const std::string& layout, const cdl::Operand& constant,
+                           const cdl::Writer& to) override {
+    return packPanels(layout, constant, to);
+  }
 
 private:
   cdl::Status makeZeros();
   void claimBlocked();
   void claimIntegers();
+  void claimScaled();
   void claimExpressions();
 
   OpenCl device_;
@@ -276,6 +288,7 @@ cdl::Status OpenClProgram::open(uint32_t index) {
   claimExpressions();
   claimBlocked();
   claimIntegers();
+  claimScaled();
   return cdl::ok();
 }
 
@@ -289,7 +302,8 @@ cdl::Status OpenClProgram::makeZeros() {
 
 /// Steps of expressions, wherever a kernel can end with them.
 void OpenClProgram::claimExpressions() {
-  for (const Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Reduce})
+  for (const Kind kind :
+       {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::ScaledMatMul, Kind::Reduce})
     epilogue(kind, {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary,
                     Kind::Rescale});
   epilogue(Kind::Elementwise, {Kind::Rescale});
@@ -343,6 +357,35 @@ void OpenClProgram::claimIntegers() {
       native(Kind::MatMul, 0, {x, I8, x, I8, y}, {0, columns, 0, 0, 0}, {packed}, CDL_CLASS_DENSE);
     }
   }
+}
+
+/// Products with scales, of weights as they lie and, where those are constants, in panels.
+void OpenClProgram::claimScaled() {
+  constexpr uint8_t F32 = CDL_F32;
+  const Kind kind = Kind::ScaledMatMul;
+  const uint16_t weights = opaqueLayout(kWeightPanels, 3);
+  const uint16_t perBlock = opaqueLayout(kBlockPanels, 2);
+  const auto claim = [&](uint16_t fn, uint8_t w, uint8_t scale, uint8_t zero) {
+    const int64_t most = fn == CDL_SCALED_MATMUL_DYNAMIC ? kMostInDynamicBlock : kMostInExactBlock;
+    const auto row = [&](uint16_t ofWeights, uint16_t ofBlocks) {
+      const std::initializer_list<cdl::Atom> atoms = {cdl::dim(1, 1) >= 1, cdl::dim(2, 1) >= 1,
+                                                      cdl::dim(2, 1) <= most};
+      if (zero)
+        native(kind, fn, {F32, w, scale, zero, F32}, {0, ofWeights, ofBlocks, ofBlocks, 0}, atoms,
+               CDL_CLASS_AFFINE);
+      else
+        native(kind, fn, {F32, w, scale, F32}, {0, ofWeights, ofBlocks, 0}, atoms,
+               CDL_CLASS_AFFINE);
+    };
+    row(weights, perBlock);
+    row(0, 0);
+  };
+  for (const uint8_t w : {CDL_I4, CDL_U4, CDL_I8, CDL_U8})
+    for (const uint8_t scale : {CDL_F32, CDL_F16, CDL_BF16})
+      for (const uint8_t zero : {0, int{CDL_U8}, int{CDL_I8}, int{CDL_F32}}) {
+        claim(CDL_SCALED_MATMUL_EXACT, w, scale, zero);
+        if (zero != CDL_F32) claim(CDL_SCALED_MATMUL_DYNAMIC, w, scale, zero);
+      }
 }
 
 } // namespace

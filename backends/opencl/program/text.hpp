@@ -119,5 +119,8 @@ bool writeEmptySums(const Instruction& instr, const Profile& profile, KernelText
 bool writeMap(const Instruction& instr, const Profile& profile, KernelText& text);
 bool writeGather(const Instruction& instr, const Profile& profile, KernelText& text);
 bool writeReduction(const Instruction& instr, const Profile& profile, KernelText& text);
+/// Writes kernels that run one after the other, and what they want of scratch; none: it knows none.
+void writeScaledSums(const Instruction& instr, const Profile& profile,
+                     std::vector<KernelText>& texts, uint64_t& scratchBytes);
 
 } // namespace program
