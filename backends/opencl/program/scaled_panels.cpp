@@ -90,8 +90,8 @@ private:
   const int64_t unroll_;
 };
 
-constexpr int64_t kDecoded = 256;   // elements of a column that a work-item decodes at once
-constexpr int64_t kMostOfTiles = 8; // of rows of a work-item
+constexpr int64_t kDecoded = 256;    // elements of a column that a work-item decodes at once
+constexpr int64_t kMostOfTiles = 24; // of rows of a work-item
 
 class ScaledBlocksWriter : PanelSums {
 public:
@@ -102,7 +102,8 @@ public:
         parts_(std::max<int64_t>(1, kDecoded / part_)), all_(sums.held() / part_) {}
 
   KernelText write() {
-    w_.line("float decoded[", std::min(parts_, all_) * part_ * kLanes, "];");
+    // Vectors, so that none of them lies in two lines of the cache.
+    w_.line("float16 decoded[", std::min(parts_, all_) * part_, "];");
     if (sums_.isDynamic) w_.line("float16 scales[", parts_, "];");
     w_.line("float16 sums[", points_, "];");
     w_.line("for (int p = 0; p < ", points_, "; ++p) sums[p] = 0.0f;");
@@ -138,7 +139,7 @@ private:
     w_.line("const int part = from + i, block = part / ", inBlock, ";");
     w_.line("const float16 scale = ", operands_.scales("block"), ";");
     if (sums_.isDynamic) w_.line("scales[i] = scale;");
-    w_.line("float* to = decoded + i * ", part_ * kLanes, ";");
+    w_.line("float16* to = decoded + i * ", part_, ";");
     if (sums_.isPacked)
       decodePanel();
     else
@@ -164,8 +165,8 @@ private:
 
   void decodeVector(const std::string& vector, int64_t at) {
     const std::string scale = sums_.isDynamic ? "" : " * scale";
-    w_.line("vstore16((", operands_.weights("q", kLanes, at), operands_.less("zero"), ")", scale,
-            ", ", vector, " * ", sums_.perByte(), " + ", at, ", to);");
+    w_.line("to[", vector, " * ", sums_.perByte(), " + ", at, "] = (",
+            operands_.weights("q", kLanes, at), operands_.less("zero"), ")", scale, ";");
   }
 
   /// Weights that nobody has packed.
@@ -178,7 +179,7 @@ private:
     w_.line("for (int e = 0; e < 16; ++e) {");
     w_.line("_Pragma(\"nounroll\")");
     w_.line("for (int k = 0; k < ", part_,
-            "; ++k) to[k * 16 + e] = ", operands_.weight(column, "block", element),
+            "; ++k) ((float*)to)[k * 16 + e] = ", operands_.weight(column, "block", element),
             sums_.isDynamic ? "" : " * each[e]", ";");
     w_.line("}");
   }
@@ -211,7 +212,7 @@ private:
       w_.line("float16 f", p, " = ", begin, sums_.isDynamic ? "" : cdl::text(p, "]"), ";");
     w_.line("_Pragma(\"unroll ", unroll_, "\")");
     w_.line("for (int k = 0; k < ", count, "; ++k) {");
-    w_.line("const float16 wv = vload16(", first, "k, decoded);");
+    w_.line("const float16 wv = decoded[", first, "k];");
     for (int64_t p = 0; p < tile_; ++p)
       w_.line("f", p, " = fma((float16)(a", p, "[", first, "k]), wv, f", p, ");");
     w_.line("}");

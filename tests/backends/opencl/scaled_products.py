@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 # rows, depth, columns, block: one tile of rows and more, blocks that end beyond K, of odd length, longer than what is decoded at once
-SHAPES = ((1, 100, 21, 32), (4, 96, 16, 32), (9, 100, 21, 32), (37, 64, 40, 16), (61, 45, 18, 9), (8, 512, 17, 512))
+SHAPES = ((1, 100, 21, 32), (4, 96, 16, 32), (9, 100, 21, 32), (37, 64, 40, 16), (61, 45, 18, 9), (150, 64, 17, 32), (8, 512, 17, 512))
 RANGES = {"i4": (-8, 7), "u4": (0, 15), "i8": (-128, 127), "u8": (0, 255), "f32": (-3, 3)}
 
 
