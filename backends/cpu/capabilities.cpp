@@ -128,6 +128,7 @@ void claimScaledProducts(cdl::Capabilities& c) {
       const int64_t most = isExact ? kMostInScaledBlock : mostInWholeBlock(bits);
       const int64_t word = std::max(weightsOfWord(bits), kScaledBlockLanes);
       for (uint8_t scale : {F32, uint8_t(CDL_F16), uint8_t(CDL_BF16)}) {
+        if (bits == 2 && scale != F32) continue; // nobody writes such models
         c.native(kind, fn, {F32, w, scale, F32}, {0, 0, 0, 0},
                  {block() % word == 0, block() <= most}, CDL_CLASS_AFFINE);
         for (uint8_t zero : {uint8_t(CDL_I8), uint8_t(CDL_U8), F32})

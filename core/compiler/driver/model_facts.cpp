@@ -60,6 +60,10 @@ runtime::bundle::Products productsOf(const graph::Node& node) {
     terms = second.dim(node.intAttr("transB") ? 1 : 0);
     columns = second.dim(node.intAttr("transB") ? 0 : 1);
     break;
+  case graph::OpKind::ScaledMatmul: // of w[n, blocks, block]
+    terms = first.dim(-1);
+    columns = second.dim(0);
+    break;
   default: // matmul, batch_matmul: what the second operand has none of is rows of one product
     terms = first.dim(-1);
     columns = second.rank() > 1 ? second.dim(-1) : 1;
