@@ -31,6 +31,16 @@ std::string whyNoZeroPoint(const ScaledProductTypes& types) {
 
 } // namespace
 
+bool isProduct(Elem a, Elem b, Elem y) {
+  const auto isNumber = [](Elem e) { return e != Elem::bool_ && !isStorageOnly(e); };
+  const auto isByte = [](Elem e) { return e == Elem::i8_ || e == Elem::u8_; };
+  if (!(a == b || (isInteger(a) && isInteger(b))) || !isNumber(a) || !isNumber(b)) return false;
+  if (isFloat(a)) return y == a || (y == Elem::f32_ && (a == Elem::f16_ || a == Elem::bf16_));
+  if (a == b && y == a && elemBits(a) >= 32) return true;
+  if (isByte(a) && isByte(b)) return y == Elem::i32_;
+  return elemBits(a) <= 16 && elemBits(b) <= 16 && y == Elem::i64_;
+}
+
 std::string whyNoScaledProduct(const ScaledProductTypes& types) {
   const bool isWhole = types.isDynamic || isInteger(types.a);
   if (types.isDynamic ? !isComputed(types.a) : !isFactor(types.a) && types.a != Elem::i8_)

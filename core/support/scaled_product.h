@@ -17,6 +17,9 @@ struct ScaledProductTypes {
   Elem y = Elem::none; ///< of the sums, before an epilogue
 };
 
+/// Whether MATMUL and CONV2D sum products of these types in a result of type y.
+bool isProduct(Elem a, Elem b, Elem y);
+
 /// What makes these types no product; empty where they are one.
 std::string whyNoScaledProduct(const ScaledProductTypes& types);
 

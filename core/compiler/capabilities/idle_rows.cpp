@@ -7,6 +7,7 @@
 
 #include "core/compiler/capabilities/atom_holds.h"
 #include "core/compiler/capabilities/rows.h"
+#include "core/support/scaled_product.h"
 
 namespace candela::capabilities {
 namespace {
@@ -107,6 +108,53 @@ std::string contradictionOf(const Target::Row& row) {
   return "";
 }
 
+/// What a row asks of an operand's type; none: anything, or there is no such operand.
+Elem elemOf(const cdl_row_t& row, size_t operand) {
+  const bool isInput = operand + 1 < row.elem_count;
+  return isInput ? static_cast<Elem>(row.elems[operand]) : Elem::none;
+}
+
+/// Why MATMUL and CONV2D have no product of a row's types. What an epilogue makes of the sums is
+/// open, so that any type of theirs will do.
+std::string whyNoProduct(const cdl_row_t& row) {
+  const Elem a = elemOf(row, 0);
+  const Elem b = elemOf(row, 1);
+  const auto y = static_cast<Elem>(row.elems[row.elem_count - 1]);
+  if (a == Elem::none || b == Elem::none) return "";
+  const bool isOpen = y == Elem::none || (row.flags & CDL_ROW_EPILOGUE);
+  for (unsigned sum = 1; isOpen && sum < kElemCount; ++sum)
+    if (isProduct(a, b, static_cast<Elem>(sum))) return "";
+  if (isOpen) return fmt::format("there is no product of {} and {}", elemName(a), elemName(b));
+  if (isProduct(a, b, y)) return "";
+  return fmt::format("no product of {} and {} gives {}", elemName(a), elemName(b), elemName(y));
+}
+
+std::string whyNoScaledProduct(const cdl_row_t& row) {
+  ScaledProductTypes types;
+  types.isDynamic = row.fn == CDL_SCALED_MATMUL_DYNAMIC;
+  types.a = elemOf(row, 0);
+  types.w = elemOf(row, 1);
+  types.wScale = elemOf(row, 2);
+  types.wZero = elemOf(row, 3);
+  types.aScale = elemOf(row, 4);
+  const auto y = static_cast<Elem>(row.elems[row.elem_count - 1]);
+  const bool isOpen = y == Elem::none || (row.flags & CDL_ROW_EPILOGUE);
+  types.y = isOpen ? Elem::f32_ : y;
+  const bool isNamed = types.a != Elem::none && types.w != Elem::none && types.wScale != Elem::none;
+  return isNamed ? candela::whyNoScaledProduct(types) : "";
+}
+
+/// Types that no instruction of a Program has together; empty: one has, or the row does not say.
+std::string whyNoTypes(const cdl_row_t& row) {
+  if (row.elem_count < 3) return "";
+  switch (row.kind) {
+  case CDL_KIND_MATMUL:
+  case CDL_KIND_CONV2D: return whyNoProduct(row);
+  case CDL_KIND_SCALED_MATMUL: return whyNoScaledProduct(row);
+  default: return "";
+  }
+}
+
 /// Whether whatever is true of `atoms` makes this one true.
 bool follows(const cdl_atom_t& atom, const std::vector<cdl_atom_t>& atoms) {
   return std::ranges::any_of(atoms, [&](const cdl_atom_t& given) {
@@ -163,7 +211,9 @@ std::vector<IdleRow> idleRows(const Target& target) {
   std::vector<IdleRow> idle;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].row.support == CDL_SUPPORT_NONE) continue;
-    if (std::string why = contradictionOf(rows[i]); !why.empty()) {
+    std::string why = whyNoTypes(rows[i].row);
+    if (why.empty()) why = contradictionOf(rows[i]);
+    if (!why.empty()) {
       idle.push_back({i, rowText(rows[i].row), std::move(why)});
       continue;
     }

@@ -90,22 +90,12 @@ Status verifyStep(const Instr& instr, const Step& step) {
   return step.kind == CDL_KIND_CONVERT ? Status::ok() : verifyFn(step.kind, step.fn, elems[0]);
 }
 
-/// The types that a contraction's own result may have.
-bool contracts(Elem a, Elem b, Elem y) {
-  const auto narrow = [](Elem e) { return e == Elem::i8_ || e == Elem::u8_; };
-  if (!(a == b || (isInteger(a) && isInteger(b))) || !isNumber(a) || !isNumber(b)) return false;
-  if (isFloat(a)) return y == a || (y == Elem::f32_ && (a == Elem::f16_ || a == Elem::bf16_));
-  if (a == b && y == a && elemBits(a) >= 32) return true;
-  if (narrow(a) && narrow(b)) return y == Elem::i32_;
-  return elemBits(a) <= 16 && elemBits(b) <= 16 && y == Elem::i64_;
-}
-
 /// What an epilogue leaves open: the result's own type is the accumulator's, and accumulating needs
 /// y to hold it.
 Status verifyContraction(const Instr& instr) {
   const View &a = instr.inputs[0], &b = instr.inputs[1], &y = instr.outputs[0];
   const Elem own = accumulatorElem(instr);
-  if (own != Elem::none && !contracts(a.elem, b.elem, own))
+  if (own != Elem::none && !isProduct(a.elem, b.elem, own))
     return badModel("no product of {} and {} gives {}", elemName(a.elem), elemName(b.elem),
                     elemName(own));
   const bool accumulates = instr.intAttr(CDL_ATTR_ACCUMULATE, 0) != 0;

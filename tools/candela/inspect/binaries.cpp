@@ -1,6 +1,7 @@
 // Pages about what compiles and runs: programs, images, bundles, plugins.
 #include <algorithm>
 
+#include "core/compiler/capabilities/idle_rows.h"
 #include "core/compiler/program/image.h"
 #include "core/runtime/bundle/bundle.h"
 #include "core/runtime/plugin/exports.h"
@@ -230,6 +231,10 @@ void addDevice(Page& page, const std::string& label, const std::string& name,
                          kClasses[row.operand_class % 5], target.rows()[r].atoms.size()});
   }
   page.fact(label + "native rows", fmt::format("{} of {}", native, target.rows().size()));
+  std::vector<std::string> idle;
+  for (const capabilities::IdleRow& row : capabilities::idleRows(target))
+    idle.push_back(fmt::format("row {} ({}): {}", row.row, row.text, row.why));
+  if (!idle.empty()) page.fact(label + "rows that never answer", idle);
   page.tables.push_back(std::move(rows));
 }
 

@@ -407,6 +407,25 @@ TEST(IdleRows, NameAtomsThatContradictEachOther) {
                            "4 dim 3 of operand 0 % 6 = 2 contradicts dim 3 of operand 0 % 4 = 1"));
 }
 
+TEST(IdleRows, NameTypesThatNoProductHas) {
+  Table table = fp32();
+  const size_t first = table.rows.size();
+  table.add(CDL_KIND_MATMUL, 0, {CDL_F8E4M3, CDL_F8E4M3, CDL_F32});
+  table.add(CDL_KIND_MATMUL, 0, {CDL_I8, CDL_I8, CDL_F32});
+  table.add(CDL_KIND_MATMUL, 0, {CDL_I8, CDL_I8, CDL_I8}).flags = CDL_ROW_EPILOGUE;
+  table.add(CDL_KIND_CONV2D, 0, {CDL_F32, CDL_I8, CDL_F32}).flags = CDL_ROW_EPILOGUE;
+  table.add(CDL_KIND_SCALED_MATMUL, CDL_SCALED_MATMUL_EXACT,
+            {CDL_F8E4M3, CDL_F8E4M3, CDL_F32, CDL_F32});
+  table.add(CDL_KIND_SCALED_MATMUL, CDL_SCALED_MATMUL_DYNAMIC,
+            {CDL_F32, CDL_F8E4M3, CDL_F32, CDL_F32});
+  table.add(CDL_KIND_SCALED_MATMUL, CDL_SCALED_MATMUL_EXACT, {CDL_F32, CDL_I4, CDL_I8, CDL_F32});
+  EXPECT_THAT(idle(table, first),
+              testing::ElementsAre("0 no product of f8e4m3 and f8e4m3 gives f32",
+                                   "1 no product of i8 and i8 gives f32",
+                                   "3 there is no product of f32 and i8", "5 w cannot be f8e4m3",
+                                   "6 w_scale cannot be i8"));
+}
+
 TEST(IdleRows, NameWhatAnotherRowTakes) {
   Table table = fp32();
   const size_t first = table.rows.size();
