@@ -165,5 +165,5 @@ phase "its first primitive" 3 first_primitive acme backend.c '  default:'
 phase "bare root" 3 bare_root "$place/new acme/build/lib/candela/libcandela_acme.so"
 phase "build hello_run" 3 build_project "$examples/hello_run" hello_run
 phase "run hello_run" 3 check_hello_run
-phase "follow the porting guide" 5 "$root/scripts/porting_guide" "$sdk"
+phase "follow the porting guide" 10 "$root/scripts/porting_guide" "$sdk"
 phase "follow the README" 5 "$root/scripts/readme" --build "$build"
