@@ -176,7 +176,7 @@ private:
 
 } // namespace
 
-bool hasManyRows(const Lowering&, const ScaledProduct& p, const PanelForm& form) {
+bool hasManyRows(const ScaledProduct& p, const PanelForm& form) {
   const int64_t perWord = weightsOfWord(p.bits());
   const int64_t depth = depthPartOf(form, perWord).depth(perWord);
   return p.rows >= kLeastRows && depth >= std::min(kLeastDepth, p.depth);

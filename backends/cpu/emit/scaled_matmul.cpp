@@ -249,9 +249,9 @@ void addTo(Key& key, const Lowering& lowering, const ScaledProduct& p, const Pan
 /// Which kernel a product has.
 enum class Way : uint8_t { wholeNumbers, fewRows, manyRows };
 
-Way wayOf(const Lowering& lowering, const ScaledProduct& p, const PanelForm& form) {
+Way wayOf(const ScaledProduct& p, const PanelForm& form) {
   if (p.isDynamic) return Way::wholeNumbers;
-  return hasManyRows(lowering, p, form) ? Way::manyRows : Way::fewRows;
+  return hasManyRows(p, form) ? Way::manyRows : Way::fewRows;
 }
 
 void emitPanels(Lowering& lowering, const ScaledProduct& p, const PanelForm& form,
@@ -259,7 +259,7 @@ void emitPanels(Lowering& lowering, const ScaledProduct& p, const PanelForm& for
   if (group.count == 0) return;
   static constexpr const char* kNames[] = {"dynamic scaled matmul", "exact scaled matmul",
                                            "exact scaled matmul of many rows"};
-  const Way way = wayOf(lowering, p, form);
+  const Way way = wayOf(p, form);
   Key key(kNames[static_cast<size_t>(way)]);
   addTo(key, lowering, p, group);
   lowering.call(key.text(), static_cast<uint64_t>(group.count), args, [&](Builder& b) {
@@ -287,7 +287,7 @@ bool emitScaledMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string&
   args.push_back(lowering.own(panels.data(), panels.size()));
   args.push_back(p.y.at);
   for (size_t i = p.operands; i < p.in.size(); ++i) args.push_back(p.in[i].at);
-  const int together = wayOf(lowering, p, form) == Way::manyRows ? kPanelsTogether : 1;
+  const int together = wayOf(p, form) == Way::manyRows ? kPanelsTogether : 1;
   const int64_t whole = p.columns / form.lanes;
   const int64_t groups = whole / together;
   const int rest = static_cast<int>(p.columns % form.lanes);

@@ -111,7 +111,7 @@ private:
 constexpr int kPanelsTogether = 2;
 
 /// Whether an exact product decodes its weights into memory, for all rows.
-bool hasManyRows(const Lowering& lowering, const ScaledProduct& p, const PanelForm& form);
+bool hasManyRows(const ScaledProduct& p, const PanelForm& form);
 
 /// Writes the kernel of such a product.
 void writeManyRows(Builder& b, const Lowering& lowering, const ScaledProduct& p,

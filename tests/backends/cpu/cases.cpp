@@ -668,7 +668,8 @@ private:
     const int64_t n = extent();
     const int64_t word = std::max(8, 32 / elemBits(elem(1)));
     const bool isLong = !isDynamic && shape_.chance(15); // more than a part of the depth
-    const int64_t g = isLong ? 1 : shape_.in(1, m < 16 ? 3 : 9);
+    const int64_t mostBlocks = m < 16 ? 3 : 9;
+    const int64_t g = isLong ? 1 : shape_.in(1, mostBlocks);
     const int64_t s = word * (isLong ? shape_.in(33, 80) : shape_.in(1, 9));
     const int64_t k = shape_.chance(60) ? g * s : g * s - shape_.in(0, s - 1);
     case_.isPlain = trips_.empty(); // whose weights are constants, and no other ones in each turn

@@ -4,11 +4,11 @@
 // What stands before the product is followed back to the stored weights: casts, a zero point, a
 // scale, and the movement around them. Each of the three is kept as a view of a constant
 // (constant_view.h), so that how far the scale was repeated along k tells how long its blocks are.
+#include <algorithm>
 #include <numeric>
 
 #include "core/compiler/graph/passes/constant_view.h"
 #include "core/compiler/graph/passes/rewrite.h"
-#include "core/support/float_bits.h"
 #include "core/support/scaled_product.h"
 
 namespace candela::graph::passes {
@@ -165,18 +165,13 @@ Result<Tensor> gathered(const ConstantView& view, const WeightProduct& product, 
 Result<Tensor> inBytes(const Tensor& zeros) {
   const bool isByte = zeros.elem == Elem::i8_ || zeros.elem == Elem::u8_;
   if (isByte || !isInteger(zeros.elem)) return zeros;
-  const bool isUnsigned = !isSigned(zeros.elem) || [&] {
-    for (const int64_t number : zeros.toInts())
-      if (number > 127) return true;
-    return false;
-  }();
-  CDL_ASSIGN(Tensor bytes, Tensor::zeros(isUnsigned ? Elem::u8_ : Elem::i8_, zeros.dims));
   const std::vector<int64_t> numbers = zeros.toInts();
+  const bool isUnsigned = std::ranges::any_of(numbers, [](int64_t number) { return number > 127; });
+  const IntegerRange range = integerRange(isUnsigned ? Elem::u8_ : Elem::i8_);
+  CDL_ASSIGN(Tensor bytes, Tensor::zeros(isUnsigned ? Elem::u8_ : Elem::i8_, zeros.dims));
   for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] < range.lowest || numbers[i] > range.highest) return zeros;
     bytes.bytes.mutableData()[i] = static_cast<std::byte>(numbers[i]);
-    const int64_t kept = static_cast<int64_t>(integerOf(
-        bytes.elem, loadElement(bytes.elem, bytes.bytes.data(), static_cast<int64_t>(i))));
-    if (kept != numbers[i]) return zeros;
   }
   return bytes;
 }
