@@ -58,6 +58,18 @@ void PanelSums::writeZeroPoints(const std::string& zeros) {
   w_.line("const float16 bZero = vload16(0, z);");
 }
 
+KernelText PanelSums::finishFloats() {
+  std::string all;
+  for (int64_t p = 0; p < points_; ++p) all += cdl::text(p ? ", f" : "f", p);
+  w_.line("const float16 sums[] = {", all, "};");
+  return finish("sums");
+}
+
+std::string PanelSums::columnOf(int64_t p) const {
+  if (s_.columns % points_ == 0) return cdl::text(p);
+  return cdl::text("min(", p, ", ", s_.columns - 1, " - col)");
+}
+
 KernelText PanelSums::finish(const std::string& sums) {
   w_.line("for (int p = 0; p < ", points_, "; ++p) {");
   if (s_.columns % points_) w_.line("if (col + p >= ", s_.columns, ") break;");

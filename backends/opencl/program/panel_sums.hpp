@@ -24,6 +24,10 @@ protected:
   PanelSums(const Instruction& instr, const Sums& sums, int64_t points);
   /// Writes the end: what follows the sums of all results, in the array of this name.
   KernelText finish(const std::string& sums);
+  /// The same where the sums are the variables f0, f1 and so on, one for each result.
+  KernelText finishFloats();
+  /// The column of point p from the work-item's first on. Beyond the last one it is that again.
+  std::string columnOf(int64_t p) const;
 
   const Sums& s_;
   const int64_t points_, tiles_; // results of a work-item, work-items of a row

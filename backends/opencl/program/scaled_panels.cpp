@@ -29,21 +29,12 @@ public:
     sumBlock();
     for (int64_t p = 0; p < points_; ++p) addBlock(p);
     w_.line("}");
-    std::string all;
-    for (int64_t p = 0; p < points_; ++p) all += cdl::text(p ? ", f" : "f", p);
-    w_.line("const float16 sums[] = {", all, "};");
-    return finish("sums");
+    return finishFloats();
   }
 
 private:
-  /// The row of point p from the work-item's first on. Beyond the last one it is that again.
-  std::string rowOf(int64_t p) const {
-    if (s_.columns % points_ == 0) return cdl::text(p);
-    return cdl::text("min(", p, ", ", s_.columns - 1, " - col)");
-  }
-
   void beginPoint(int64_t p) {
-    w_.line("global const float* a", p, " = a + (long)", rowOf(p), " * ", s_.aSteps.column,
+    w_.line("global const float* a", p, " = a + (long)", columnOf(p), " * ", s_.aSteps.column,
             " + block * ", sums_.block, ";");
     for (int64_t c = 0; c < chains_; ++c) w_.line("float16 t", p, "c", c, " = 0.0f;");
   }
@@ -80,7 +71,7 @@ private:
   void addBlock(int64_t p) {
     std::string sum = cdl::text("t", p, "c0");
     for (int64_t c = 1; c < chains_; ++c) sum += cdl::text(" + t", p, "c", c);
-    const std::string step = operands_.step("col + " + rowOf(p), "block");
+    const std::string step = operands_.step("col + " + columnOf(p), "block");
     w_.line("f", p, " = fma(", sum, ", scale", sums_.isDynamic ? " * " + step : "", ", f", p, ");");
   }
 

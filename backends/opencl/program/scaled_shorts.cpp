@@ -27,17 +27,14 @@ public:
     w_.line("global const uchar* bytes = (global const uchar*)", operands_.bytes(), " + panel * ",
             sums_.panelBytes(), " + block * ", sums_.vectors() * kLanes, ";");
     for (int64_t p = 0; p < points_; ++p) {
-      w_.line("global const int* a", p, " = (global const int*)a + (long)", rowOf(p), " * ",
+      w_.line("global const int* a", p, " = (global const int*)a + (long)", columnOf(p), " * ",
               s_.aSteps.column, " + block * ", sums_.written(), ";");
       w_.line("int16 t", p, " = 0;");
     }
     sumBlock();
     for (int64_t p = 0; p < points_; ++p) addBlock(p);
     w_.line("}");
-    std::string all;
-    for (int64_t p = 0; p < points_; ++p) all += cdl::text(p ? ", f" : "f", p);
-    w_.line("const float16 sums[] = {", all, "};");
-    return finish("sums");
+    return finishFloats();
   }
 
 private:
@@ -47,12 +44,6 @@ private:
   void writeZero() {
     const std::string zeros = operands_.hasZero() ? operands_.zeros("block") : "(float16)(0.0f)";
     if (hasZero()) w_.line("const float16 zero = ", zeros, " + ", sums_.excess(), ".0f;");
-  }
-
-  /// The row of point p from the work-item's first on. Beyond the last one it is that again.
-  std::string rowOf(int64_t p) const {
-    if (s_.columns % points_ == 0) return cdl::text(p);
-    return cdl::text("min(", p, ", ", s_.columns - 1, " - col)");
   }
 
   void sumBlock() {
@@ -87,7 +78,7 @@ private:
   }
 
   void addBlock(int64_t p) {
-    const std::string row = "col + " + rowOf(p);
+    const std::string row = "col + " + columnOf(p);
     const std::string excess =
         hasZero() ? " - zero * " + operands_.total(row, "block") : std::string();
     w_.line("f", p, " = fma(convert_float16(t", p, ")", excess, ", scale * ",
