@@ -114,11 +114,24 @@ void claimFinishedProducts(cdl::Capabilities& c) {
   }
 }
 
+/// Products with constant weights that are floats of 8 or 16 bits.
+void claimFloatWeights(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32, E8M0 = CDL_F8E8M0;
+  const auto claim = [&](uint8_t w, uint8_t scale) {
+    c.native(Kind::ScaledMatMul, CDL_SCALED_MATMUL_EXACT, {F32, w, scale, F32}, {0, 0, 0, 0}, {},
+             CDL_CLASS_AFFINE);
+  };
+  for (uint8_t w : {CDL_F16, CDL_BF16}) claim(w, F32);
+  for (uint8_t w : {CDL_F8E4M3, CDL_F8E5M2})
+    for (uint8_t scale : {F32, E8M0}) claim(w, scale);
+}
+
 /// Products with constant weights of 2, 4 or 8 bits, whose blocks are whole words of a panel.
 void claimScaledProducts(cdl::Capabilities& c) {
   constexpr uint8_t F32 = CDL_F32;
   const Kind kind = Kind::ScaledMatMul;
   const auto block = [] { return cdl::dim(2, 1); };
+  claimFloatWeights(c);
   c.limit(kind, {cdl::isConst(1), cdl::isConst(2), cdl::dim(1, 1) >= 1,
                  block() % kScaledBlockLanes == 0, block() <= kMostInScaledBlock});
   for (uint16_t fn : {CDL_SCALED_MATMUL_EXACT, CDL_SCALED_MATMUL_DYNAMIC})
@@ -201,6 +214,21 @@ void claimOtherTypes(cdl::Capabilities& c) {
   }
 }
 
+/// Halves are moved and become f32, in which everything else is computed.
+void claimHalves(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32, BOOL = CDL_BOOL;
+  for (uint8_t half : {CDL_F16, CDL_BF16}) {
+    c.native(Kind::Copy, 0, {half, half}, CDL_CLASS_AFFINE);
+    c.native(Kind::Fill, 0, {half}, CDL_CLASS_AFFINE);
+    c.native(Kind::Select, 0, {BOOL, half, half, half}, CDL_CLASS_AFFINE);
+    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {half, F32}, CDL_CLASS_AFFINE);
+    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {F32, half}, CDL_CLASS_AFFINE);
+    for (uint16_t fn : {CDL_GATHER_CLAMP, CDL_GATHER_ZERO})
+      c.native(Kind::Gather, fn, {half, CDL_I32, half});
+    c.native(Kind::Scatter, CDL_SCATTER_SET, {CDL_I32, half, half});
+  }
+}
+
 } // namespace
 
 void claimOptional(cdl::Capabilities& c) {
@@ -220,6 +248,7 @@ void claimOptional(cdl::Capabilities& c) {
                       CDL_UNARY_TANH, CDL_UNARY_ERF, CDL_UNARY_SIGMOID})
     c.native(Kind::Unary, fn, {F32, F32});
   claimOtherTypes(c);
+  claimHalves(c);
   c.native(Kind::Rescale, 0, {CDL_I16, I32, I32, I32, CDL_I16, I32, CDL_I16}, CDL_CLASS_AFFINE);
   c.native(Kind::Binary, CDL_BINARY_REM, {I32, I32, I32}, CDL_CLASS_AFFINE);
 }

@@ -46,6 +46,11 @@ namespace {
 llvm::Value* raw(Value v) { return static_cast<llvm::Value*>(v.raw); }
 Value made(llvm::Value* value, Ty ty, int lanes) { return {value, ty, lanes}; }
 
+llvm::Type* halfType(llvm::IRBuilder<>& ir, int lanes) {
+  llvm::Type* half = ir.getHalfTy();
+  return lanes == 1 ? half : llvm::FixedVectorType::get(half, lanes);
+}
+
 /// Makes both as wide as the wider one.
 void meet(Builder& b, Value& x, Value& y) {
   if (x.lanes < y.lanes) x = b.splat(x, y.lanes);
@@ -406,6 +411,14 @@ Value Builder::toInteger(Value a, Ty ty, bool isSigned) {
 
 Value Builder::truncated(Value a, Ty ty) {
   return made(impl_.ir.CreateFPToSI(raw(a), impl_.type(ty, a.lanes)), ty, a.lanes);
+}
+Value Builder::fromF16(Value bits) {
+  llvm::Value* halves = impl_.ir.CreateBitCast(raw(bits), halfType(impl_.ir, bits.lanes));
+  return made(impl_.ir.CreateFPExt(halves, impl_.type(Ty::F32, bits.lanes)), Ty::F32, bits.lanes);
+}
+Value Builder::toF16(Value a) {
+  llvm::Value* halves = impl_.ir.CreateFPTrunc(raw(a), halfType(impl_.ir, a.lanes));
+  return made(impl_.ir.CreateBitCast(halves, impl_.type(Ty::I16, a.lanes)), Ty::I16, a.lanes);
 }
 Value Builder::bitcast(Value a, Ty ty) {
   return made(impl_.ir.CreateBitCast(raw(a), impl_.type(ty, a.lanes)), ty, a.lanes);

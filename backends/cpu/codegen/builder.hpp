@@ -132,6 +132,10 @@ public:
   Value toInteger(Value a, Ty ty, bool isSigned);
   /// Toward zero; a must be within the limits of the signed integer.
   Value truncated(Value a, Ty ty);
+  /// The numbers that these bits are in f16 (I16), as F32.
+  Value fromF16(Value bits);
+  /// The bits of the nearest f16, ties to even; beyond the largest it is infinite.
+  Value toF16(Value a);
   Value bitcast(Value a, Ty ty);
   /// The same bits as lanes of another size.
   Value reinterpret(Value a, Ty ty, int lanes);

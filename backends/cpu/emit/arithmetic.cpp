@@ -1,5 +1,6 @@
 #include "arithmetic.hpp"
 
+#include <algorithm>
 #include <cfloat>
 
 namespace cpu {
@@ -78,12 +79,40 @@ Value binary(Builder& b, uint16_t fn, uint8_t elem, Value x, Value y) {
   }
 }
 
+Value fromBF16(Builder& b, Value bits) {
+  return b.bitcast(b.shl(b.cast(bits, Ty::I32, false), b.i32(16)), Ty::F32);
+}
+
+/// To nearest, ties to even: what is added carries into the bits that stay. NaN stays one.
+Value toBF16(Builder& b, Value x) {
+  const Value bits = b.bitcast(x, Ty::I32);
+  const Value high = b.shr(bits, b.i32(16), false);
+  const Value isOdd = b.bitAnd(high, b.i32(1));
+  const Value rounded = b.shr(b.add(b.add(bits, b.i32(0x7fff)), isOdd), b.i32(16), false);
+  const Value isNaN = b.compare(Cmp::UNORDERED, x, x);
+  return b.cast(b.select(isNaN, b.bitOr(high, b.i32(0x40)), rounded), Ty::I16, false);
+}
+
+Value clamped(Builder& b, Value x, double largest) {
+  const Value most = b.real(x.ty, largest);
+  return b.min(b.max(x, b.neg(most)), most);
+}
+
+/// To or from a half, whose other side is f32.
+Value convertHalf(Builder& b, const Typed& x, uint8_t elem, bool saturate) {
+  if (x.elem == CDL_F16) return b.fromF16(x.value);
+  if (x.elem == CDL_BF16) return fromBF16(b, x.value);
+  const bool isF16 = elem == CDL_F16;
+  const Value value = saturate ? clamped(b, x.value, isF16 ? 65504.0 : 0x1.fep127) : x.value;
+  return isF16 ? b.toF16(value) : toBF16(b, value);
+}
+
 Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool saturate) {
+  if (x.elem != elem && (isHalf(x.elem) || isHalf(elem))) return convertHalf(b, x, elem, saturate);
   const Ty to = tyOf(elem);
   // Infinities become the largest number too.
   if (saturate && isFloatElem(elem) && isFloatElem(x.elem)) {
-    const Value largest = b.real(to, elem == CDL_F32 ? FLT_MAX : DBL_MAX);
-    return b.min(b.max(b.cast(x.value, to, true), b.neg(largest)), largest);
+    return clamped(b, b.cast(x.value, to, true), elem == CDL_F32 ? FLT_MAX : DBL_MAX);
   }
   if (x.elem == elem) return x.value;
   if (elem == CDL_BOOL)
@@ -118,7 +147,15 @@ Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool satura
 
 } // namespace
 
+/// Whether halves are moved, or become f32, or f32 becomes halves.
+static bool canTakeHalves(uint16_t kind, const std::vector<uint8_t>& elems) {
+  if (kind == CDL_KIND_COPY || kind == CDL_KIND_SELECT) return true;
+  if (kind != CDL_KIND_CONVERT) return false;
+  return elems[0] == CDL_F32 || elems[1] == CDL_F32;
+}
+
 bool canCompute(uint16_t kind, uint16_t fn, const std::vector<uint8_t>& elems) {
+  if (std::ranges::any_of(elems, isHalf)) return canTakeHalves(kind, elems);
   for (uint8_t elem : elems) {
     Ty ty;
     if (!typeOf(elem, ty)) return false;

@@ -243,7 +243,7 @@ public:
   /// The copy of x to y; nullopt where it is no such one.
   static std::optional<TurnedCopy> of(const Operand& x, const Operand& y) {
     TurnedCopy copy;
-    typeOf(y.elem, copy.ty_);
+    copy.ty_ = tyOf(y.elem);
     copy.size_ = sizeOf(copy.ty_);
     if (copy.size_ < 4 || y.elements() == 0) return std::nullopt;
     copy.nest_ = nestOf({x, y});
@@ -367,9 +367,7 @@ void copy(Lowering& lowering, const Operand& x, const Operand& y) {
 
 void fill(Lowering& lowering, const Operand& y, uint64_t bits) {
   map(lowering, "fill " + std::to_string(bits), {}, y, [&](Builder& b, const std::vector<Typed>&) {
-    Ty ty = Ty::I64;
-    typeOf(y.elem, ty);
-    return Typed{b.bits(ty, bits), y.elem};
+    return Typed{b.bits(tyOf(y.elem), bits), y.elem};
   });
 }
 

@@ -176,7 +176,9 @@ bool emitIndexed(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
   if (instr.kind == CDL_KIND_TABLE) return emitTable(lowering, in, why);
   const Operand& index = in[instr.kind == CDL_KIND_GATHER ? 1 : 0];
   Ty ty;
-  if (!typeOf(in[2].elem, ty) || (index.elem != CDL_I32 && index.elem != CDL_I64))
+  const bool isMoved = instr.kind == CDL_KIND_GATHER || instr.fn == CDL_SCATTER_SET;
+  const bool isKnown = typeOf(in[2].elem, ty) || (isMoved && isHalf(in[2].elem));
+  if (!isKnown || (index.elem != CDL_I32 && index.elem != CDL_I64))
     return refuse(why, "its element types");
   IndexedKernel kernel(lowering.isa, instr, in);
   if (kernel.elements() == 0) return true;

@@ -73,9 +73,9 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   std::vector<Operand> inputs = operandsOf(lowering, instr);
   const Operand y = inputs.back();
   inputs.pop_back();
-  Ty ty;
   if (instr.kind == CDL_KIND_FILL) {
-    if (!typeOf(y.elem, ty)) return refuse(why, "its element type");
+    Ty ty;
+    if (!isHalf(y.elem) && !typeOf(y.elem, ty)) return refuse(why, "its element type");
     fill(lowering, y, static_cast<uint64_t>(attrOf(lowering, instr, CDL_ATTR_VALUE, 0)));
     return true;
   }

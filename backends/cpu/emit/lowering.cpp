@@ -40,8 +40,11 @@ bool typeOf(uint8_t elem, Ty& ty) {
   }
 }
 
+bool isHalf(uint8_t elem) { return elem == CDL_F16 || elem == CDL_BF16; }
+
 Ty tyOf(uint8_t elem) {
   Ty ty = Ty::I64;
+  if (isHalf(elem)) return Ty::I16;
   typeOf(elem, ty);
   return ty;
 }

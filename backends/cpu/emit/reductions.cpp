@@ -160,9 +160,11 @@ public:
   bool check(bool isFold, std::string& why) {
     Ty ty;
     for (size_t i = 0; i < in_.size(); ++i) {
-      if (!typeOf(in_[i].elem, ty)) return refuse(why, "its element type");
-      if (i < operands_) widest_ = std::max(widest_, sizeOf(ty));
+      const bool isRead = typeOf(in_[i].elem, ty) || isHalf(in_[i].elem); // by a step that widens
+      if (!isRead) return refuse(why, "its element type");
+      if (i < operands_) widest_ = std::max(widest_, sizeOf(tyOf(in_[i].elem)));
     }
+    if (!typeOf(elem_, ty)) return refuse(why, "its element type");
     if (expr_ && !canComputeExpr(image_, *expr_)) return refuse(why, "a step of its expression");
     for (uint32_t s = 0; s < prologue_; ++s)
       if (typeOf(cdl_get_step(image_, expr_->first_step + s)->elem, ty))

@@ -4,7 +4,37 @@
 
 namespace cpu {
 
-Value ScaledKernel::weightOf(Value word, int k) {
+Values ScaledKernel::weightsAt(Value words) {
+  Values weights;
+  if (p_.hasFloatWeights()) {
+    for (int k = 0; k < perWord_; ++k) weights.push_back(floatAt(words, k));
+    return weights;
+  }
+  const Value word = b_.load(Ty::I32, lanes_, words);
+  for (int k = 0; k < perWord_; ++k)
+    weights.push_back(b_.cast(integerOf(word, k), Ty::F32, true));
+  return weights;
+}
+
+/// Floats of a column lie apart: weight k of all lanes, then k + 1. Those of 8 bits are f16 whose
+/// low bits are missing, and f8e4m3 has a bit of exponent less, which is a factor.
+Value ScaledKernel::floatAt(Value words, int k) {
+  const int64_t place = int64_t(k) * lanes_ * bits_ / 8;
+  if (bits_ == 16) {
+    const Value bits = b_.load(Ty::I16, lanes_, words, place);
+    if (p_.in[1].elem == CDL_F16) return b_.fromF16(bits);
+    return b_.bitcast(b_.shl(b_.cast(bits, Ty::I32, false), b_.i32(16)), Ty::F32);
+  }
+  const Value bits = b_.cast(b_.load(Ty::I8, lanes_, words, place), Ty::I16, false);
+  const auto word = [&](int value) { return b_.integer(Ty::I16, value); };
+  if (p_.in[1].elem == CDL_F8E5M2) return b_.fromF16(b_.shl(bits, word(8)));
+  const Value sign = b_.shl(b_.bitAnd(bits, word(0x80)), word(8));
+  const Value rest = b_.shl(b_.bitAnd(bits, word(0x7f)), word(7));
+  return b_.mul(b_.fromF16(b_.bitOr(sign, rest)), b_.f32(256));
+}
+
+/// Weight k of each lane's word.
+Value ScaledKernel::integerOf(Value word, int k) {
   const int at = k % 4 * 8 + k / 4 * bits_;
   const int rest = 32 - bits_;
   if (p_.isSigned()) return b_.shr(b_.shl(word, b_.i32(rest - at)), b_.i32(rest), true);

@@ -104,10 +104,10 @@ private:
                                       : b_.zero(Ty::F32, lanes_);
     const Value words = b_.at(b_.at(block, form_.wordsAt()), word, form_.vectorBytes());
     b_.loop(b_.i64(0), b_.i64(part_.words), 1, [&](Value i) {
-      const Value packed = b_.load(Ty::I32, lanes_, b_.at(words, i, form_.vectorBytes()));
+      const Values weights = weightsAt(b_.at(words, i, form_.vectorBytes()));
       const Value at = b_.at(to, i, perWord_ * vectorsBytes());
       for (int k = 0; k < perWord_; ++k) {
-        Value weight = b_.cast(weightOf(packed, k), Ty::F32, true);
+        Value weight = weights[k];
         if (form_.hasZeros) weight = b_.sub(weight, zero);
         b_.store(b_.mul(weight, scale), at, k * vectorsBytes());
       }

@@ -1,10 +1,10 @@
-// SCALED_MATMUL of f32 rows and constant weights of 2, 4 or 8 bits: a[M,K], w[N,G,S], y[M,N].
+// SCALED_MATMUL of f32 rows and constant weights of 2 to 16 bits: a[M,K], w[N,G,S], y[M,N].
 //
 // A row at a time, such a product does nothing but read its weights, so they are packed once, when
 // the model is compiled, in the order in which they are read: panels of as many columns as a vector
 // has lanes, block after block; of a block first the scales and zero points, then words of 32 bits
-// in each lane, which hold four to sixteen weights of a column. Columns in lanes make a scale one
-// vector and add the blocks of a column in order, which is what numerics.h asks of `dynamic`.
+// in each lane, which hold four to sixteen whole numbers of a column (two or four floats of each
+// lane lie one vector after the other instead). Columns in lanes make a scale one vector and add the blocks of a column in order, which is what numerics.h asks of `dynamic`.
 //
 // `dynamic`: a kernel rounds each block of a to i8 and keeps the sum of it, by which zero points
 // come off all at once. Weights are then unsigned, and products of u4 and i8 are summed in pairs
@@ -192,9 +192,9 @@ private:
     const int parts = partsOf(at.size());
     Values next = sums;
     for (int i = 0; i < count; ++i) {
-      const Value word = b_.load(Ty::I32, lanes_, words, i * form_.vectorBytes());
+      const Values weights = weightsAt(b_.at(words, i * form_.vectorBytes()));
       for (int k = 0; k < perWord_; ++k) {
-        Value weight = b_.cast(weightOf(word, k), Ty::F32, true);
+        Value weight = weights[k];
         if (form_.hasZeros) weight = b_.sub(weight, zero);
         for (size_t r = 0; r < at.size(); ++r) {
           const Value a = b_.load(Ty::F32, 1, b_.at(at[r], offset), (i * perWord_ + k) * 4);
@@ -224,7 +224,8 @@ bool isTaken(const Lowering& lowering, const ScaledProduct& p, std::string& why)
   if (!p.epilogue && p.y.elem != CDL_F32) return refuse(why, "its element types");
   const uint8_t w = p.in[1].elem;
   const bool isPacked = w == CDL_I2 || w == CDL_U2 || w == CDL_I4 || w == CDL_U4;
-  if (!isPacked && w != CDL_I8 && w != CDL_U8) return refuse(why, "its weights");
+  const bool isFloat = isFloatWeight(w) && !p.isDynamic;
+  if (!isPacked && !isFloat && w != CDL_I8 && w != CDL_U8) return refuse(why, "its weights");
   const int64_t most = p.isDynamic ? mostInWholeBlock(p.bits()) : kMostInScaledBlock;
   const bool isWhole = p.block % kScaledBlockLanes == 0 && p.block % weightsOfWord(p.bits()) == 0;
   if (!isWhole || p.block > most) return refuse(why, "its blocks");
@@ -238,6 +239,7 @@ bool isTaken(const Lowering& lowering, const ScaledProduct& p, std::string& why)
 /// What the code of a product depends on.
 void addTo(Key& key, const Lowering& lowering, const ScaledProduct& p, const PanelGroup& group) {
   key << p.rows << p.depth << p.blocks << p.block << p.bits() << p.isSigned() << p.hasZeros()
+      << (p.hasFloatWeights() ? p.in[1].elem : uint8_t(0))
       << group.first << group.together << group.live << p.in[0].strides[0] << p.in[0].strides[1]
       << static_cast<int64_t>(p.operands);
   for (size_t i = p.operands; i < p.in.size(); ++i)

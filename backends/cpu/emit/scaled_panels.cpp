@@ -4,7 +4,9 @@
 
 #include <candela/numerics.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace cpu {
 
@@ -51,6 +53,9 @@ public:
     case CDL_U8: return static_cast<float>(bits);
     case CDL_F16: return cdl_f16_to_f32(static_cast<uint16_t>(bits));
     case CDL_BF16: return cdl_bf16_to_f32(static_cast<uint16_t>(bits));
+    case CDL_F8E4M3:
+    case CDL_F8E5M2:
+    case CDL_F8E8M0: return cdl_storage_to_f32(view_->elem, static_cast<uint8_t>(bits));
     default: return cdl_f32_of_bits(bits);
     }
   }
@@ -89,6 +94,8 @@ uint32_t wordOf(const ConstantReader& w, int bits, int64_t element, int64_t stri
   return word;
 }
 
+bool isNaNOfE4M3(uint32_t bits) { return (bits & 0x7f) == 0x7f; }
+
 /// Of every weight in a word the highest bit.
 uint32_t signsOf(int bits) {
   uint32_t signs = 0;
@@ -106,31 +113,81 @@ bool isKnownConstant(const Lowering& lowering, size_t index) {
   return ConstantReader(lowering, index).isKnown();
 }
 
+namespace {
+
+/// Writes the panels, column after column and block after block.
+class PanelWriter {
+public:
+  PanelWriter(const Lowering& lowering, const ScaledProduct& p, const PanelForm& form)
+      : p_(p), form_(form), w_(lowering, 1), scales_(lowering, 2),
+        zeros_(lowering, p.hasZeros() ? 3 : 2), flip_(p.offset() ? signsOf(p.bits()) : 0),
+        bytes_(static_cast<size_t>((p.columns + form.lanes - 1) / form.lanes * form.panelBytes()),
+               0) {}
+
+  std::vector<char> write() {
+    for (int64_t n = 0; n < p_.columns; ++n)
+      for (int64_t g = 0; g < p_.blocks; ++g) writeBlock(n, g);
+    return std::move(bytes_);
+  }
+
+private:
+  template <class T> void store(int64_t at, const T& value) {
+    std::memcpy(bytes_.data() + at, &value, sizeof value);
+  }
+
+  void writeBlock(int64_t n, int64_t g) {
+    const int64_t panel = n / form_.lanes * form_.panelBytes() + g * form_.blockBytes();
+    const int64_t lane = n % form_.lanes;
+    const int64_t first = n * p_.in[1].strides[0] + g * p_.in[1].strides[1];
+    float scale = scales_.realAt(n, g);
+    if (p_.hasFloatWeights())
+      scale = writeFloats(panel + form_.wordsAt(), lane, first, p_.depth - g * p_.block, scale);
+    else
+      writeWords(panel + form_.wordsAt() + lane * 4, first);
+    store(panel + lane * 4, scale);
+    if (p_.hasZeros())
+      store(panel + form_.vectorBytes() + lane * 4,
+            zeros_.realAt(n, g) + static_cast<float>(p_.offset()));
+  }
+
+  void writeWords(int64_t at, int64_t first) {
+    const int64_t stride = p_.in[1].strides[2];
+    const int64_t wordStride = weightsOfWord(p_.bits()) * stride;
+    for (int64_t word = 0; word < form_.words; ++word)
+      store(at + word * form_.vectorBytes(),
+            flip_ ^ wordOf(w_, p_.bits(), first + word * wordStride, stride));
+  }
+
+  /// The floats of a block, of which `live` count, one vector after the other; the others stay 0.
+  /// Returns the scale: f8e4m3 loses its NaN on the way to f32, so the scale is that then, which
+  /// makes the same of every sum.
+  float writeFloats(int64_t at, int64_t lane, int64_t first, int64_t live, float scale) {
+    const int64_t size = p_.bits() / 8;
+    const int64_t stride = p_.in[1].strides[2];
+    for (int64_t k = 0; k < std::min(live, p_.block); ++k) {
+      const uint32_t bits = w_.bitsAt(first + k * stride);
+      std::memcpy(bytes_.data() + at + (k * form_.lanes + lane) * size, &bits,
+                  static_cast<size_t>(size));
+      if (p_.in[1].elem == CDL_F8E4M3 && isNaNOfE4M3(bits))
+        scale = std::numeric_limits<float>::quiet_NaN();
+    }
+    return scale;
+  }
+
+  const ScaledProduct& p_;
+  const PanelForm& form_;
+  const ConstantReader w_;
+  const ConstantReader scales_;
+  const ConstantReader zeros_;
+  const uint32_t flip_; ///< makes signed weights unsigned ones
+  std::vector<char> bytes_;
+};
+
+} // namespace
+
 std::vector<char> packPanels(const Lowering& lowering, const ScaledProduct& p,
                              const PanelForm& form) {
-  const ConstantReader w(lowering, 1), scales(lowering, 2), zeros(lowering, p.hasZeros() ? 3 : 2);
-  const Operand& weights = p.in[1];
-  const int64_t panels = (p.columns + form.lanes - 1) / form.lanes;
-  std::vector<char> bytes(static_cast<size_t>(panels * form.panelBytes()), 0);
-  const auto store = [&](int64_t at, const auto& value) {
-    std::memcpy(bytes.data() + at, &value, sizeof value);
-  };
-  const uint32_t flip = p.offset() ? signsOf(p.bits()) : 0; // of signed weights to unsigned ones
-  const int64_t stride = weights.strides[2];
-  const int64_t wordStride = weightsOfWord(p.bits()) * stride;
-  for (int64_t n = 0; n < p.columns; ++n)
-    for (int64_t g = 0; g < p.blocks; ++g) {
-      const int64_t at =
-          n / form.lanes * form.panelBytes() + g * form.blockBytes() + n % form.lanes * 4;
-      store(at, scales.realAt(n, g));
-      if (p.hasZeros())
-        store(at + form.vectorBytes(), zeros.realAt(n, g) + static_cast<float>(p.offset()));
-      const int64_t first = n * weights.strides[0] + g * weights.strides[1];
-      for (int64_t word = 0; word < form.words; ++word)
-        store(at + form.wordsAt() + word * form.vectorBytes(),
-              flip ^ wordOf(w, p.bits(), first + word * wordStride, stride));
-    }
-  return bytes;
+  return PanelWriter(lowering, p, form).write();
 }
 
 } // namespace cpu

@@ -9,6 +9,11 @@
 
 namespace cpu {
 
+/// Whether weights of this type are floats that kernels widen to f32.
+inline bool isFloatWeight(uint8_t elem) {
+  return isHalf(elem) || elem == CDL_F8E4M3 || elem == CDL_F8E5M2;
+}
+
 /// What is multiplied.
 struct ScaledProduct {
   std::vector<Operand> in; // a, w, scales, zero points, then what the epilogue reads
@@ -25,6 +30,7 @@ struct ScaledProduct {
   bool isSigned() const {
     return in[1].elem == CDL_I2 || in[1].elem == CDL_I4 || in[1].elem == CDL_I8;
   }
+  bool hasFloatWeights() const { return isFloatWeight(in[1].elem); }
   /// Of a weight.
   int bits() const { return static_cast<int>(cdl_elem_bits(in[1].elem)); }
   bool hasZeros() const { return operands > 3; }
@@ -88,8 +94,8 @@ public:
         bits_(p.bits()), perWord_(static_cast<int>(weightsOfWord(p.bits()))) {}
 
 protected:
-  /// Weight k of each lane's word as an integer.
-  Value weightOf(Value word, int k);
+  /// The weights of each lane's word at this address as f32, before zero point and scale.
+  Values weightsAt(Value words);
   /// Stores the sums of row m, those of columns that are there.
   void finish(Value sum, Value m, Value panel);
 
@@ -103,6 +109,8 @@ protected:
   const int perWord_;
 
 private:
+  Value integerOf(Value word, int k);
+  Value floatAt(Value words, int k);
   Value addressOf(const Operand& o, int arg, Value m, Value n);
   void store(Value sum, Value m, Value n);
 };

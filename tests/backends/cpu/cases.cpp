@@ -93,6 +93,12 @@ private:
     }
   }
 
+  /// Bits of a whole number, of f8e8m0 of a power of two.
+  uint64_t wholeFloat(Elem elem) {
+    const double number = real(Fill::whole, false);
+    return fromReal(elem, elem == Elem::f8e8m0_ ? std::exp2(std::abs(number) - 4) : number);
+  }
+
   uint64_t whole(Fill fill, int bits) {
     if (fill == Fill::whole) return static_cast<uint64_t>(value_.in(-8, 8));
     const uint64_t top = uint64_t(1) << (bits - 1);
@@ -119,7 +125,7 @@ private:
         put(bytes, i, static_cast<uint8_t>(value_.in(0, 1)));
       else {
         const uint64_t bits = isFloat(elem) && fill == Fill::whole
-                                  ? fromReal(elem, real(fill, false))
+                                  ? wholeFloat(elem)
                                   : whole(fill, elemBits(elem));
         std::memcpy(bytes.data() + i * static_cast<size_t>(elemBits(elem) / 8), &bits,
                     static_cast<size_t>(elemBits(elem) / 8));
@@ -675,9 +681,13 @@ private:
     case_.isPlain = trips_.empty(); // whose weights are constants, and no other ones in each turn
     in(elem(0), {m, k}, Fill::whole);
     mustBeConstant_ = true;
-    std::vector<uint8_t> weights(elemBytes(elem(1), static_cast<uint64_t>(n * g * s)));
-    for (uint8_t& byte : weights) byte = static_cast<uint8_t>(value_.next());
-    given(elem(1), {n, g, s}, weights);
+    if (isFloat(elem(1))) {
+      in(elem(1), {n, g, s}, Fill::whole);
+    } else {
+      std::vector<uint8_t> weights(elemBytes(elem(1), static_cast<uint64_t>(n * g * s)));
+      for (uint8_t& byte : weights) byte = static_cast<uint8_t>(value_.next());
+      given(elem(1), {n, g, s}, weights);
+    }
     in(elem(2), {n, g}, Fill::whole);
     if (row_.elem_count > 4) in(elem(3), {n, g}, Fill::whole);
     mustBeConstant_ = false;

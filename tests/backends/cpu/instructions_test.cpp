@@ -14,6 +14,7 @@
 #include "core/compiler/capabilities/rows.h"
 #include "core/compiler/program/text.h"
 #include "core/reference/interpreter/interp.h"
+#include "core/support/float_bits.h"
 #include "tests/abi/image_builder.h"
 #include "tests/backends/cpu/cases.h"
 #include "tests/backends/cpu/machine.h"
@@ -111,13 +112,12 @@ Result<Contents> oracle(const Program& p, const Contents& contents) {
   return after;
 }
 
-template <typename T> void makeAbsolute(char* bytes, size_t size) {
-  for (size_t i = 0; i + sizeof(T) <= size; i += sizeof(T)) {
-    T value;
-    std::memcpy(&value, bytes + i, sizeof value);
-    value = std::abs(value);
-    std::memcpy(bytes + i, &value, sizeof value);
-  }
+void makeAbsolute(Elem elem, char* bytes, size_t size) {
+  if (elem == Elem::f8e8m0_) return; // which has no sign
+  auto* elements = reinterpret_cast<std::byte*>(bytes);
+  const uint64_t sign = uint64_t(1) << (elemBits(elem) - 1);
+  for (int64_t i = 0; i < static_cast<int64_t>(size * 8 / elemBits(elem)); ++i)
+    storeElement(elem, elements, i, loadElement(elem, elements, i) & ~sign);
 }
 
 /// The same Program and contents with magnitudes in place of the floats of what `instr` reads.
@@ -126,8 +126,7 @@ void makeMagnitudes(Program& p, Contents& contents, const program::Instr& instr)
     for (const program::View& view : *views) {
       if (!isFloat(view.elem)) continue;
       const auto absolute = [&](char* bytes, size_t size) {
-        view.elem == Elem::f64_ ? makeAbsolute<double>(bytes, size)
-                                : makeAbsolute<float>(bytes, size);
+        makeAbsolute(view.elem, bytes, size);
       };
       const program::Buffer& buffer = p.buffers[view.buffer];
       if (buffer.role != Role::constant) {
@@ -142,12 +141,6 @@ void makeMagnitudes(Program& p, Contents& contents, const program::Instr& instr)
       tensor.bytes = Bytes::copyOf(bytes.data(), bytes.size());
       constant.payload = Payload::data(tensor);
     }
-}
-
-template <typename T> double realAt(const std::vector<char>& bytes, size_t i) {
-  T value;
-  std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof value);
-  return static_cast<double>(value);
 }
 
 /// The f32 in the order of the numbers.
@@ -171,10 +164,10 @@ std::string difference(const Case& c, const std::vector<char>& expected,
     }
     return "";
   }
-  const bool isWide = c.elem == Elem::f64_;
-  for (size_t i = 0; i < expected.size() / (isWide ? 8 : 4); ++i) {
+  for (size_t i = 0; i < expected.size() * 8 / elemBits(c.elem); ++i) {
     const auto at = [&](const std::vector<char>& bytes) {
-      return isWide ? realAt<double>(bytes, i) : realAt<float>(bytes, i);
+      const auto* elements = reinterpret_cast<const std::byte*>(bytes.data());
+      return toReal(c.elem, loadElement(c.elem, elements, static_cast<int64_t>(i)));
     };
     const double e = at(expected), g = at(got);
     if (std::isnan(e) && std::isnan(g)) continue;
