@@ -4,6 +4,7 @@
 
 #include "conformance/port.h"
 #include "conformance/workers.h"
+#include "core/compiler/capabilities/idle_rows.h"
 #include "core/support/file.h"
 #include "core/support/hash.h"
 #include "core/support/text/name.h"
@@ -28,7 +29,10 @@ Result<Json> describedByQuery(Port& port) {
 
 Result<Json> describedByDevice(Port& port) {
   CDL_ASSIGN(const std::shared_ptr<runtime::plugin::Device> device, port.device());
-  return Json{{"device", device->name()}};
+  std::vector<std::string> idle;
+  for (const capabilities::IdleRow& row : capabilities::idleRows(device->target()))
+    idle.push_back(fmt::format("row {} ({}): {}", row.row, row.text, row.why));
+  return Json{{"device", device->name()}, {"idle_rows", idle}};
 }
 
 /// What one question to the backend came to.
@@ -93,8 +97,12 @@ Result<Candidate> describeCandidate(Port& port, double limitSeconds) {
     candidate.abiMajor = plugin.record["major"];
     candidate.abiMinor = plugin.record["minor"];
     CDL_ASSIGN(const Told device, askApart(port, describedByDevice, limitSeconds));
-    if (!device.record.is_null()) candidate.device = device.record["device"];
-    if (device.record.is_null()) candidate.description = device.reason;
+    if (device.record.is_null()) {
+      candidate.description = device.reason;
+    } else {
+      candidate.device = device.record["device"];
+      candidate.idleRows = device.record["idle_rows"];
+    }
     if (device.isLate()) port.giveUpDevice(givenUp("device_open", device));
   }
   if (!isPath(candidate.file)) {

@@ -13,6 +13,8 @@ struct Candidate {
   std::string file = {}, sha256 = {}; ///< of the plugin; empty where it is linked in
   std::string name = {}, version = {}, description = {}, device = {};
   unsigned abiMajor = 0, abiMinor = 0; ///< of its table
+  /// Rows that never answer, by number and with why: no case can ask for them.
+  std::vector<std::string> idleRows = {};
 };
 
 /// Asks the backend who it is, in a process of its own. Failure: what is wrong with the backend or

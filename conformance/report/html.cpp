@@ -312,6 +312,7 @@ std::string facts(const Report& report) {
   add("ABI of its table", fmt::format("{}.{}", candidate.abiMajor, candidate.abiMinor));
   add("device", markupEscaped(candidate.device));
   for (const auto& [name, value] : candidate.options) add("option", code(name + "=" + value));
+  for (const std::string& row : candidate.idleRows) add("never answers", markupEscaped(row));
   add("suite", markupEscaped(report.suiteVersion));
   add("hash of the corpus", code(report.corpusHash));
   add("Candela", markupEscaped(report.candelaVersion));

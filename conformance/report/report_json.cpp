@@ -190,6 +190,7 @@ Json reportJson(const Report& report) {
   json["shard"] = report.setting.shard.text();
   forEachCandidateField([&](const char* name, const auto& value) { json["plugin"][name] = value; },
                         report.candidate);
+  if (!report.candidate.idleRows.empty()) json["plugin"]["idle_rows"] = report.candidate.idleRows;
 
   const Tally all = tallyOf(report.results);
   json["conformant"] = isConformant(report);
@@ -250,6 +251,8 @@ Result<Report> parseReport(const std::string& text, const std::string& file) {
     forEachCandidateField(
         [&](const char* name, auto& value) { take(part(json, "plugin"), name, value); },
         report.candidate);
+    if (part(json, "plugin").contains("idle_rows"))
+      take(part(json, "plugin"), "idle_rows", report.candidate.idleRows);
     for (const Json& entry : taken<std::vector<Json>>(json, "waivers")) {
       Waiver& waiver = report.waivers.emplace_back();
       forEachWaiverField([&](const char* name, auto& value) { take(entry, name, value); }, waiver);

@@ -143,6 +143,8 @@ void printConformSummary(const Report& report, Console& console) {
   }
   if (!shares.empty()) console.print("native  {}\n", fmt::join(shares, ", "));
   if (all[Outcome::unsupported]) console.print("unsupported  {}\n", unsupportedText(report));
+  for (const std::string& row : report.candidate.idleRows)
+    console.print("never answers  {}\n", row);
   for (const std::string& problem : conformance::report::problemsOf(report))
     console.print("{}  {}\n", console.red("PROBLEM"), problem);
   const bool good = conformance::report::isConformant(report);
