@@ -11,8 +11,7 @@ Values ScaledKernel::weightsAt(Value words) {
     return weights;
   }
   const Value word = b_.load(Ty::I32, lanes_, words);
-  for (int k = 0; k < perWord_; ++k)
-    weights.push_back(b_.cast(integerOf(word, k), Ty::F32, true));
+  for (int k = 0; k < perWord_; ++k) weights.push_back(b_.cast(integerOf(word, k), Ty::F32, true));
   return weights;
 }
 

@@ -4,7 +4,8 @@
 // the model is compiled, in the order in which they are read: panels of as many columns as a vector
 // has lanes, block after block; of a block first the scales and zero points, then words of 32 bits
 // in each lane, which hold four to sixteen whole numbers of a column (two or four floats of each
-// lane lie one vector after the other instead). Columns in lanes make a scale one vector and add the blocks of a column in order, which is what numerics.h asks of `dynamic`.
+// lane lie one vector after the other instead). Columns in lanes make a scale one vector and add
+// the blocks of a column in order, which is what numerics.h asks of `dynamic`.
 //
 // `dynamic`: a kernel rounds each block of a to i8 and keeps the sum of it, by which zero points
 // come off all at once. Weights are then unsigned, and products of u4 and i8 are summed in pairs
@@ -22,9 +23,22 @@ namespace {
 constexpr int kRows = 4; // of a tile
 constexpr int kWordsOfChunk =
     4; // of 4 bits: 32 products, 15 * 127 at most each, of which 16 bits hold 16
-constexpr int64_t kLine = 64; // bytes of the cache
+constexpr int64_t kLine = 64;       // bytes of the cache
+constexpr int64_t kLongBlock = 128; // weights
 // bytes before they are used that weights of a single row are asked for, which nothing else hides
 constexpr int64_t kAhead = 2048;
+
+/// Divides long blocks into equal ones, so that memory is asked for a little at a time. A rounded
+/// block has one step, and stays.
+void divideBlocks(ScaledProduct& p) {
+  const int64_t whole = std::max(weightsOfWord(p.bits()), kScaledBlockLanes);
+  for (int64_t block = kLongBlock; block >= whole; block -= whole) {
+    if (p.block <= kLongBlock || p.block % block != 0) continue;
+    p.pieces = p.block / block;
+    p.blocks *= p.pieces;
+    p.block = block;
+  }
+}
 
 ScaledProduct scaledProductOf(const Lowering& lowering, const cdl_instr_t& instr) {
   ScaledProduct p;
@@ -39,6 +53,7 @@ ScaledProduct scaledProductOf(const Lowering& lowering, const cdl_instr_t& instr
   p.columns = p.in[1].dims[0];
   p.blocks = p.in[1].dims[1];
   p.block = p.in[1].dims[2];
+  if (!p.isDynamic) divideBlocks(p);
   return p;
 }
 
@@ -70,9 +85,7 @@ private:
         b_.loop(p_.blocks, Values(static_cast<size_t>(rows), b_.zero(Ty::F32, lanes_)),
                 [&](Value g, const Values& carried) {
                   const Value block = b_.at(weights, g, form_.blockBytes());
-                  if (rows == 1)
-                    for (int64_t line = 0; line < form_.blockBytes(); line += kLine)
-                      b_.prefetch(block, kAhead + line);
+                  if (rows == 1 && !hasLongBlocks()) askAhead(block, form_.blockBytes());
                   Values at, records;
                   for (int r = 0; r < rows; ++r) {
                     at.push_back(b_.at(rowAt[r], g, p_.block * (p_.isDynamic ? 1 : 4)));
@@ -83,6 +96,13 @@ private:
                 });
     for (int r = 0; r < rows; ++r) finish(sums[r], b_.add(m, b_.i64(r)), panel);
   }
+
+  /// Asks for memory that far behind what is read now.
+  void askAhead(Value from, int64_t bytes) {
+    for (int64_t line = 0; line < bytes; line += kLine) b_.prefetch(from, kAhead + line);
+  }
+  /// Whether a block is too much to ask for at once.
+  bool hasLongBlocks() const { return form_.words > 2 * kWordsOfChunk; }
 
   int64_t aRowBytes() const {
     return p_.isDynamic ? p_.held() : p_.in[0].bytes(p_.in[0].strides[0]);
@@ -131,6 +151,7 @@ private:
 
   Values wholeChunk(Value words, Value offset, int count, const Values& at, const Values& sums) {
     const bool inFours = b_.isa().hasDot4 || bits_ == 8;
+    if (at.size() == 1 && hasLongBlocks()) askAhead(words, count * form_.vectorBytes());
     Values next = sums;
     Values pairs(at.size());
     for (int i = 0; i < count; ++i) {
@@ -190,6 +211,7 @@ private:
   Values realChunk(Value words, Value offset, int count, const Values& at, Value zero,
                    const Values& sums) {
     const int parts = partsOf(at.size());
+    if (at.size() == 1 && hasLongBlocks()) askAhead(words, count * form_.vectorBytes());
     Values next = sums;
     for (int i = 0; i < count; ++i) {
       const Values weights = weightsAt(b_.at(words, i * form_.vectorBytes()));
@@ -197,8 +219,9 @@ private:
         Value weight = weights[k];
         if (form_.hasZeros) weight = b_.sub(weight, zero);
         for (size_t r = 0; r < at.size(); ++r) {
-          const Value a = b_.load(Ty::F32, 1, b_.at(at[r], offset), (i * perWord_ + k) * 4);
-          Value& sum = next[r * static_cast<size_t>(parts) + static_cast<size_t>(k % parts)];
+          const int place = i * perWord_ + k;
+          const Value a = b_.load(Ty::F32, 1, b_.at(at[r], offset), int64_t(place) * 4);
+          Value& sum = next[r * static_cast<size_t>(parts) + static_cast<size_t>(place % parts)];
           sum = b_.fma(weight, b_.splat(a, lanes_), sum);
         }
       }
@@ -239,9 +262,8 @@ bool isTaken(const Lowering& lowering, const ScaledProduct& p, std::string& why)
 /// What the code of a product depends on.
 void addTo(Key& key, const Lowering& lowering, const ScaledProduct& p, const PanelGroup& group) {
   key << p.rows << p.depth << p.blocks << p.block << p.bits() << p.isSigned() << p.hasZeros()
-      << (p.hasFloatWeights() ? p.in[1].elem : uint8_t(0))
-      << group.first << group.together << group.live << p.in[0].strides[0] << p.in[0].strides[1]
-      << static_cast<int64_t>(p.operands);
+      << (p.hasFloatWeights() ? p.in[1].elem : uint8_t(0)) << group.first << group.together
+      << group.live << p.in[0].strides[0] << p.in[0].strides[1] << static_cast<int64_t>(p.operands);
   for (size_t i = p.operands; i < p.in.size(); ++i)
     key << p.in[i].elem << p.in[i].strides[0] << p.in[i].strides[1];
   key << p.y.elem << p.y.strides[0] << p.y.strides[1];

@@ -138,8 +138,8 @@ private:
   void writeBlock(int64_t n, int64_t g) {
     const int64_t panel = n / form_.lanes * form_.panelBytes() + g * form_.blockBytes();
     const int64_t lane = n % form_.lanes;
-    const int64_t first = n * p_.in[1].strides[0] + g * p_.in[1].strides[1];
-    float scale = scales_.realAt(n, g);
+    const int64_t first = p_.firstOf(n, g);
+    float scale = scales_.realAt(n, g / p_.pieces);
     if (p_.hasFloatWeights())
       scale = writeFloats(panel + form_.wordsAt(), lane, first, p_.depth - g * p_.block, scale);
     else
@@ -147,7 +147,7 @@ private:
     store(panel + lane * 4, scale);
     if (p_.hasZeros())
       store(panel + form_.vectorBytes() + lane * 4,
-            zeros_.realAt(n, g) + static_cast<float>(p_.offset()));
+            zeros_.realAt(n, g / p_.pieces) + static_cast<float>(p_.offset()));
   }
 
   void writeWords(int64_t at, int64_t first) {

@@ -26,6 +26,7 @@ struct ScaledProduct {
   int64_t columns = 0;
   int64_t blocks = 0;
   int64_t block = 0;
+  int64_t pieces = 1; // blocks here of one block of the operand, with one scale
 
   bool isSigned() const {
     return in[1].elem == CDL_I2 || in[1].elem == CDL_I4 || in[1].elem == CDL_I8;
@@ -38,6 +39,11 @@ struct ScaledProduct {
   int offset() const { return isDynamic && isSigned() ? 1 << (bits() - 1) : 0; }
   /// Elements of a column with those that fill its last block.
   int64_t held() const { return blocks * block; }
+  /// How far the first weight of a block lies from the operand's first.
+  int64_t firstOf(int64_t column, int64_t g) const {
+    const int64_t* strides = in[1].strides;
+    return column * strides[0] + g / pieces * strides[1] + g % pieces * block * strides[2];
+  }
 };
 
 /// How the weights lie in memory.
