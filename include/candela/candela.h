@@ -125,6 +125,11 @@ typedef struct {
   /* A file of lines PATTERN = BACKEND: which nodes have to be where; NULL: none. A pattern is a
    * glob of names of nodes, or of ops behind "op:". The last line that matches a node counts. */
   const char* pin_file;
+  /* In which type products of f32 are computed: "f16" or "bf16"; NULL: f32. A backend that claims
+   * the profile of the type gets such products; for others the constant right sides of matrix
+   * products are rounded to it, and take half of the memory. A weight that the type does not have
+   * is an error. */
+  const char* precision;
 } candela_options_t;
 
 #define CANDELA_FLAG_REQUIRE_NATIVE                                                                \
@@ -159,6 +164,7 @@ typedef struct {
    NULL,                                                                                           \
    0,                                                                                              \
    0,                                                                                              \
+   NULL,                                                                                           \
    NULL,                                                                                           \
    NULL}
 

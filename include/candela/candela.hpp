@@ -79,6 +79,7 @@ struct Options {
   bool noGroups = false;  ///< every instruction runs as a whole
   std::string partition;  ///< preference, cost or pipeline; empty: preference
   std::string pinFile;    ///< which nodes have to be where; empty: none
+  std::string precision;  ///< of products: f16 or bf16; empty: the model's
   void (*progress)(void* context, const char* stage, double fraction) = nullptr;
   void* progressContext = nullptr;
 };
@@ -187,6 +188,7 @@ private:
     c.states = states.data();
     c.partition = options.partition.empty() ? nullptr : options.partition.c_str();
     c.pin_file = options.pinFile.empty() ? nullptr : options.pinFile.c_str();
+    c.precision = options.precision.empty() ? nullptr : options.precision.c_str();
     c.progress = options.progress;
     c.progress_context = options.progressContext;
     return make([&](candela_model_t** model, char* error, size_t size) {

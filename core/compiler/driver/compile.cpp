@@ -174,6 +174,7 @@ public:
     progress("optimize", 0);
     {
       const runtime::session::Span span("optimize");
+      CDL_TRY(setPrecision(graph_, std::span(targets_).first(devices_.size()), options_.precision));
       CDL_TRY(graph::passes::optimize(graph_));
     }
     CDL_ASSIGN(const std::unique_ptr<Placer> placer, Placer::create(devices_, targets_, options_));

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "core/compiler/driver/precision.h"
 #include "core/compiler/import/script.h"
 #include "core/compiler/lowering/partition/capacity.h"
 #include "core/compiler/program/passes/pack/pack.h"
@@ -24,6 +25,7 @@ struct CompileOptions {
   bool stack = true;         ///< join what follows element by element: epilogues and expressions
   bool keepValues = false;   ///< every value becomes an output before anything is fused
   bool groups = true;        ///< mark groups for targets that run them band by band
+  Precision precision = Precision::model;
   bool keepEmitted = false;  ///< LoweredPart::emitted is there
   program::passes::schedule::ScheduleOptions schedule;
   /// per target, as bandBytesOf() says; beyond its end: 0, no groups

@@ -111,6 +111,9 @@ Result<Request> parseOptions(const candela_options_t* given) {
     CDL_ASSIGN(request.compile.policy, lowering::partition::parsePolicy(options.partition));
   }
   if (options.pin_file) request.compile.pinFile = options.pin_file;
+  if (options.precision) {
+    CDL_ASSIGN(request.compile.precision, driver::parsePrecision(options.precision));
+  }
   if (const auto call = options.progress) {
     void* const context = options.progress_context;
     request.compile.progress = [call, context](const char* stage, double fraction) {
@@ -202,6 +205,8 @@ Status compileParts(candela_model& model, const Source& source, const Request& r
   const bool reference = std::ranges::find(request.backends, "reference") != request.backends.end();
   if (reference && isPlaced(request))
     return badArgument("the reference runs nodes where it is: no policy and no pins place them");
+  if (reference && request.compile.precision != driver::Precision::model)
+    return badArgument("the reference computes in the model's types: it takes no precision");
   if (reference && std::ranges::find(request.backends, "soft") != request.backends.end())
     return badArgument("the reference runs alone, or beside plugins that claim ops of their own");
   // Backends first: a wrong name is told before a large model is read. Those beside the reference

@@ -134,6 +134,8 @@ void opt(const Arguments& arguments, Console& console) {
       table.add({std::string(pass.name), std::string(pass.summary), std::string(pass.values)});
     table.add({"optimize", "the standard order, repeated until nothing changes",
                "what those do together"});
+    for (const graph::passes::PassInfo& pass : graph::passes::requestedPasses())
+      table.add({std::string(pass.name), std::string(pass.summary), std::string(pass.values)});
     for (const program::passes::PassInfo& pass : program::passes::allPasses())
       table.add({std::string(pass.name), fmt::format("of a program: {}", pass.summary),
                  std::string(pass.values)});

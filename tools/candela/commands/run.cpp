@@ -30,7 +30,7 @@ struct Arguments {
   RunOptions run;
   std::vector<std::string> inputs, expects;
   std::optional<double> rtol, atol;
-  std::string outputFolder, only, labels, namesFile, trace, precision = "f32";
+  std::string outputFolder, only, labels, namesFile, trace;
   int top = 0;
   int repeat = 1;
   int threads = 0;
@@ -134,8 +134,6 @@ bool compare(const Arguments& arguments, const Session& session, const std::vect
 /// Takes what the options say of each other.
 void checkArguments(Arguments& arguments, Console& console) {
   arguments.run.addInputs(arguments.inputs, true);
-  if (arguments.precision != "f32")
-    fail(kBadInput, "--precision {}: not available in this version: only f32", arguments.precision);
   if (!arguments.only.empty() && arguments.run.dumpFolder.empty())
     fail(kBadInput, "--only needs --dump");
   if (!arguments.namesFile.empty() && arguments.top == 0) fail(kBadInput, "--names needs --top");
@@ -375,7 +373,6 @@ void addRun(CLI::App& app, Console& console) {
                    "threads of the host, and of backends that have an option threads")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
-  command->add_option("--precision", a.precision, "arithmetic: f32")->type_name("P");
   command
       ->add_option("--trace", a.trace,
                    "write a trace of compiling and of the last run for ui.perfetto.dev")

@@ -44,6 +44,7 @@ compileFor(const std::vector<std::shared_ptr<runtime::plugin::Device>>& devices,
   options.toPrimitives = model.toPrimitives;
   options.policy = check(lowering::partition::parsePolicy(model.partition));
   options.pinFile = model.pinFile;
+  options.precision = check(driver::parsePrecision(model.precision));
   options.progress = [](const char*, double) { enter(Pulse::compiling); };
   return check(driver::compile(readGraph(model.path, flags), model.path, devices, options));
 }

@@ -53,10 +53,13 @@ LoweredModel lowerModel(const ModelOptions& options, driver::CompileOptions comp
   compile.machine = machineOf(options);
   compile.policy = check(lowering::partition::parsePolicy(options.partition));
   compile.pinFile = options.pinFile;
+  compile.precision = check(driver::parsePrecision(options.precision));
   compile.isOneOfSeveral = !lowered.flow.empty();
   const auto placer = check(driver::Placer::create(devices, targets, compile));
   for (graph::Graph& graph : graphs) {
     lowered.traffic += driver::graphTraffic(graph);
+    inModel(driver::setPrecision(graph, std::span(targets).first(devices.size()),
+                                 compile.precision));
     inModel(graph::passes::optimize(graph));
     lowering::partition::Barred barred;
     auto fitted = driver::lowerFitting(graph, *placer, targets, barred, compile);

@@ -37,6 +37,12 @@ void ModelOptions::addCompilingTo(CLI::App* command) {
       ->type_name("NAME");
   command->add_flag("--require-native", requireNative,
                     "fail, with a list, when a node is emulated or on the host");
+  command
+      ->add_option("--precision", precision,
+                   "of products of f32: f32; f16 or bf16 where a device has them, else with weights "
+                   "that are rounded to it")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->type_name("TYPE");
   command->add_flag("--to-primitives", toPrimitives, "lower every op to the 13 primitives");
   command->add_flag("--unstacked", unstacked,
                     "leave every node an instruction of its own: no epilogues, no expressions");
@@ -99,6 +105,7 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   sdk.noGroups = noGroups;
   sdk.partition = partition;
   sdk.pinFile = pinFile;
+  sdk.precision = precision;
   sdk.progress = &Progress::callback;
   sdk.progressContext = &progress;
   return sdk;

@@ -16,6 +16,7 @@ class TemporaryFile;
 /// The options that say how to compile.
 struct ModelOptions {
   std::string path, backends = "soft", tile, partition = "preference", pinFile;
+  std::string precision = "f32";
   std::vector<std::string> dims, shapes, options, states;
   bool requireNative = false, toPrimitives = false, keepValues = false;
   bool rematerialize = false, unstacked = false, noGroups = false;
@@ -26,8 +27,7 @@ struct ModelOptions {
   /// The file that is compiled; `path` names it in messages and reports.
   const std::string& compiledPath() const;
   /// MODEL, --backend, --partition, --pin, --dim, --shape, --option, --isa, --require-native,
-  /// --to-primitives,
-  /// --rematerialize, --unstacked, --no-groups.
+  /// --precision, --to-primitives, --rematerialize, --unstacked, --no-groups.
   /// `kinds`: of files that the command takes.
   void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
   /// The same without MODEL.

@@ -14,6 +14,9 @@ constexpr PassInfo kPasses[] = {
 #define PASS(name, function, effect, summary, values)                                              \
   {name, Effect::effect, summary, values, function},
 #include "core/compiler/graph/passes/passes.inc"
+};
+constexpr PassInfo kRequestedPasses[] = {
+#include "core/compiler/graph/passes/requested_passes.inc"
 #undef PASS
 };
 constexpr int kMaxRounds = 8;
@@ -33,14 +36,17 @@ Result<int> runOne(const PassInfo& pass, Graph& graph) {
 Result<int> deadCode(Graph& graph) { return graph.eraseDead(); }
 
 std::span<const PassInfo> allPasses() { return kPasses; }
+std::span<const PassInfo> requestedPasses() { return kRequestedPasses; }
 
 Status runPasses(Graph& graph, std::span<const std::string> names) {
   CDL_TRY(verify(graph));
+  std::vector<PassInfo> known(std::begin(kPasses), std::end(kPasses));
+  known.insert(known.end(), std::begin(kRequestedPasses), std::end(kRequestedPasses));
   for (const std::string& name : names) {
-    const auto pass = std::ranges::find(kPasses, name, &PassInfo::name);
-    if (pass == std::end(kPasses))
+    const auto pass = std::ranges::find(known, name, &PassInfo::name);
+    if (pass == known.end())
       return badArgument("no pass '{}'; there are {}", name,
-                         fmt::join(kPasses | std::views::transform(&PassInfo::name), ", "));
+                         fmt::join(known | std::views::transform(&PassInfo::name), ", "));
     CDL_ASSIGN([[maybe_unused]] int count, runOne(*pass, graph));
   }
   return Status::ok();

@@ -22,7 +22,10 @@ struct PassInfo {
   Result<int> (*run)(Graph& graph);
 };
 
+/// In the standard order of optimize().
 std::span<const PassInfo> allPasses();
+/// What optimize() leaves out: requested_passes.inc.
+std::span<const PassInfo> requestedPasses();
 
 /// Runs the named passes in order, verifying after each. Failure: an unknown name, listing the
 /// known ones.

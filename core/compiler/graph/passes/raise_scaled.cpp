@@ -27,7 +27,8 @@ struct Dequantized {
 };
 
 bool isNarrow(Elem elem) {
-  return elemBits(elem) <= 8 && elem != Elem::f8e8m0_ && (isFloat(elem) || isInteger(elem));
+  if (isFloat(elem)) return elemBits(elem) <= 16 && elem != Elem::f8e8m0_;
+  return isInteger(elem) && elemBits(elem) <= 8;
 }
 
 std::optional<Dequantized> dequantizedOf(const Value* value, int depth = 0);
@@ -137,7 +138,10 @@ std::optional<WeightProduct> weightProductOf(const Node& node) {
   const bool isReal = !a->producer || (a->producer->kind != OpKind::Dequantize && !a->isConstant());
   if (!isMatrix || !isReal || a->type.count() == 0) return std::nullopt;
   auto w = dequantizedOf(b);
-  if (!w) return std::nullopt;
+  // A product of halves is one that devices have.
+  const bool isOfHalves = w && elemBits(w->stored.stored().type.elem) > 8 &&
+                          a->type.elem != Elem::f32_;
+  if (!w || isOfHalves) return std::nullopt;
   WeightProduct product{a, isGemm ? node.operand(2) : nullptr, std::move(*w)};
   if (isGemm && node.intAttr("transB")) std::swap(product.depthDim, product.columnDim);
   return product.block() < kLeastBlock ? std::nullopt : std::optional(std::move(product));
@@ -152,11 +156,14 @@ Result<Tensor> gathered(const ConstantView& view, const WeightProduct& product, 
   const std::vector<int64_t> depths = view.places(product.depthDim, step);
   const int64_t held = made.count() / static_cast<int64_t>(columns.size());
   std::byte* out = made.bytes.mutableData();
-  for (size_t n = 0; n < columns.size(); ++n)
+  // By strips of columns: where columns are neighbours as they are stored, each line is read once.
+  constexpr size_t kStrip = 32;
+  for (size_t first = 0; first < columns.size(); first += kStrip)
     for (size_t k = 0; k < depths.size(); ++k)
-      storeElement(
-          made.elem, out, static_cast<int64_t>(n) * held + static_cast<int64_t>(k),
-          loadElement(stored.elem, stored.bytes.data(), view.offset() + columns[n] + depths[k]));
+      for (size_t n = first; n < std::min(first + kStrip, columns.size()); ++n)
+        storeElement(
+            made.elem, out, static_cast<int64_t>(n) * held + static_cast<int64_t>(k),
+            loadElement(stored.elem, stored.bytes.data(), view.offset() + columns[n] + depths[k]));
   return made;
 }
 

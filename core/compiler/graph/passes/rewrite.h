@@ -7,6 +7,7 @@ namespace candela::graph::passes {
 
 #define PASS(name, function, effect, summary, values) Result<int> function(graph::Graph& graph);
 #include "core/compiler/graph/passes/passes.inc"
+#include "core/compiler/graph/passes/requested_passes.inc"
 #undef PASS
 
 bool isPlainConstant(const Value* value);

@@ -1,0 +1,230 @@
+// The types in which a graph is computed.
+//
+// Widening is for devices without halves: every node that computes does so in f32, between casts,
+// and a half that only lies between two such nodes disappears. What moves halves (of an input, of a
+// cache) goes on moving them, so that memory is read as it is stored. Narrowing is for a user who
+// takes fewer bits for less time: weights alone, or all that products read and write.
+#include <algorithm>
+#include <cmath>
+
+#include "candela/numerics.h"
+#include "core/compiler/graph/passes/rewrite.h"
+#include "core/support/float_bits.h"
+
+namespace candela::graph::passes {
+
+namespace {
+
+bool isOf(const Value* value, Elem elem) { return value && value->type.elem == elem; }
+
+bool movesOnly(const Node& node) {
+  return node.info().has(kTraitMovement) || node.info().has(kTraitAlias) ||
+         node.kind == OpKind::Select;
+}
+
+/// Whether a cast to the half has the same bits by way of f32. Integers beyond f32's whole numbers
+/// are infinite in f16.
+bool isSameByWayOfF32(Elem from, Elem half) {
+  if (isFloat(from)) return elemBits(from) <= 16;
+  return half == Elem::f16_ || elemBits(from) <= 16;
+}
+
+/// Widens one graph. The bodies of loops are graphs of their own, whose inputs and outputs keep
+/// their types.
+class Widening {
+public:
+  Widening(Graph& graph, Elem half) : graph_(graph), half_(half) {}
+
+  Result<int> run() {
+    int count = 0;
+    for (Node* node : graph_.snapshot()) {
+      CDL_ASSIGN(const bool isWidened, widen(node));
+      count += isWidened;
+    }
+    graph_.eraseDead();
+    return count;
+  }
+
+private:
+  bool touchesHalves(const Node& node) const {
+    const auto isHalf = [&](const Value* value) { return isOf(value, half_); };
+    return std::ranges::any_of(node.operands(), isHalf) ||
+           std::ranges::any_of(node.results(), isHalf);
+  }
+
+  Result<bool> widen(Node* node) {
+    const bool isFixed = node->kind == OpKind::Constant || node->kind == OpKind::Bitcast ||
+                         node->body != nullptr || node->kind == OpKind::Custom;
+    if (isFixed || !touchesHalves(*node)) return false;
+    if (node->kind == OpKind::Cast) return widenCast(node);
+    if (movesOnly(*node) && !movesWhatWasWide(*node)) return false;
+    CDL_TRY(rebuild(node));
+    return true;
+  }
+
+  /// Whether all that it moves was f32 before it became a half, constants apart.
+  bool movesWhatWasWide(const Node& node) const {
+    bool hasWide = false;
+    for (const Value* operand : node.operands()) {
+      if (!isOf(operand, half_) || operand->isConstant()) continue;
+      if (!wideOrigin(operand)) return false;
+      hasWide = true;
+    }
+    return hasWide;
+  }
+
+  /// The f32 that was rounded to this half; null where it is none.
+  static Value* wideOrigin(const Value* half) {
+    const Node* node = half->producer;
+    const bool isRounded = node && node->kind == OpKind::Cast && isOf(node->operand(0), Elem::f32_);
+    return isRounded ? node->operand(0) : nullptr;
+  }
+
+  Result<Value*> cast(Value* value, Elem to, Node* before, const Provenance& provenance) {
+    CDL_ASSIGN(const Node* made,
+               graph_.addNode(OpKind::Cast, {value}, {{"to", to}}, provenance, before));
+    return made->result();
+  }
+
+  Result<Value*> widened(Value* value, Node* before) {
+    if (!isOf(value, half_)) return value;
+    if (Value* origin = wideOrigin(value)) return origin;
+    return cast(value, Elem::f32_, before, before->provenance);
+  }
+
+  Result<bool> widenCast(Node* node) {
+    Value* x = node->operand(0);
+    const Elem to = node->result()->type.elem;
+    if (isOf(x, half_) && to == Elem::f32_) {
+      Value* origin = wideOrigin(x);
+      const bool isDropped = origin && canReplace(graph_, node->result(), origin);
+      if (isDropped) replaceWith(graph_, node, origin);
+      return isDropped;
+    }
+    const bool isFrom = isOf(x, half_);
+    if (!isFrom && !isSameByWayOfF32(x->type.elem, half_)) return false;
+    CDL_ASSIGN(Value * wide,
+               isFrom ? widened(x, node) : cast(x, Elem::f32_, node, node->provenance));
+    node->setOperand(0, wide);
+    return true;
+  }
+
+  /// The node in f32, and its results as halves behind it.
+  Status rebuild(Node* node) {
+    std::vector<Value*> operands = node->operands();
+    for (Value*& operand : operands) {
+      CDL_ASSIGN(operand, widened(operand, node));
+    }
+    Attrs attrs = node->attrs;
+    for (auto& [name, attr] : attrs)
+      if (const Elem* elem = std::get_if<Elem>(&attr); elem && *elem == half_) attr = Elem::f32_;
+    const std::vector<Value*> old = node->results();
+    CDL_ASSIGN(const Node* wide,
+               graph_.addNode(node->kind, std::move(operands), std::move(attrs), node->provenance,
+                              node, static_cast<int>(old.size())));
+    std::vector<Value*> fresh = wide->results();
+    std::vector<std::string> names;
+    for (size_t i = 0; i < old.size(); ++i) {
+      if (isOf(old[i], half_)) {
+        CDL_ASSIGN(fresh[i], cast(fresh[i], half_, node, node->provenance));
+      }
+      names.push_back(old[i]->name);
+      graph_.replaceAllUses(old[i], fresh[i]);
+    }
+    graph_.erase(node);
+    for (size_t i = 0; i < fresh.size(); ++i) graph_.rename(fresh[i], names[i]);
+    return Status::ok();
+  }
+
+  Graph& graph_;
+  const Elem half_;
+};
+
+/// A constant of f32 that is the right side of a product of matrices.
+Value* weightsOf(const Node& node) {
+  if (node.kind != OpKind::Matmul && node.kind != OpKind::Gemm) return nullptr;
+  Value* w = node.operand(1);
+  const bool isMatrix = isPlain(w) && w->isConstant() && w->type.rank() == 2;
+  return isMatrix && isOf(w, Elem::f32_) && !node.operand(0)->isConstant() ? w : nullptr;
+}
+
+Result<Tensor> rounded(const Node& node, const Tensor& numbers, Elem half) {
+  CDL_ASSIGN(Tensor made, Tensor::zeros(half, numbers.dims));
+  const auto* from = reinterpret_cast<const float*>(numbers.bytes.data());
+  auto* to = reinterpret_cast<uint16_t*>(made.bytes.mutableData());
+  const float largest = static_cast<float>(largestReal(half));
+  for (int64_t i = 0, count = numbers.count(); i < count; ++i) {
+    to[i] = half == Elem::f16_ ? cdl_f32_to_f16(from[i]) : cdl_f32_to_bf16(from[i]);
+    const float nearest = half == Elem::f16_ ? cdl_f16_to_f32(to[i]) : cdl_bf16_to_f32(to[i]);
+    if (std::abs(nearest) > largest && std::isfinite(from[i]))
+      return failure(Code::unsupported, "{} '{}': element {} of its weights is {}, beyond {}",
+                     opName(node.kind), node.userName(), i, from[i], elemName(half));
+  }
+  return made;
+}
+
+Result<int> narrowWeights(Graph& graph, Elem half) {
+  return onEachNode(graph, [half](Graph& within, Node* node) -> Result<bool> {
+    Value* w = weightsOf(*node);
+    if (!w) return false;
+    CDL_ASSIGN(const Tensor weights, w->tensor());
+    CDL_ASSIGN(Tensor made, rounded(*node, weights, half));
+    Value* stored = within.addConstant(std::move(made), node->provenance, node);
+    CDL_ASSIGN(const Node* wide, within.addNode(OpKind::Cast, {stored}, {{"to", Elem::f32_}},
+                                                node->provenance, node));
+    node->setOperand(1, wide->result());
+    return true;
+  });
+}
+
+bool isProductOfF32(const Node& node) {
+  switch (node.kind) {
+  case OpKind::Matmul:
+  case OpKind::Gemm:
+  case OpKind::Conv:
+  case OpKind::ConvTranspose:
+  case OpKind::Attention: return isOf(node.result(), Elem::f32_);
+  default: return false;
+  }
+}
+
+Result<bool> narrowProduct(Graph& graph, Node* node, Elem half) {
+  if (!isProductOfF32(*node)) return false;
+  const auto cast = [&](Value* value, Elem to) -> Result<Value*> {
+    CDL_ASSIGN(const Node* made,
+               graph.addNode(OpKind::Cast, {value}, {{"to", to}}, node->provenance, node));
+    return made->result();
+  };
+  std::vector<Value*> operands = node->operands();
+  for (Value*& operand : operands) {
+    if (!operand) continue;
+    if (operand->isConstant()) {
+      CDL_ASSIGN(const Tensor numbers, operand->tensor());
+      CDL_ASSIGN(Tensor made, rounded(*node, numbers, half));
+      operand = graph.addConstant(std::move(made), node->provenance, node);
+      continue;
+    }
+    CDL_ASSIGN(operand, cast(operand, half));
+  }
+  CDL_ASSIGN(const Node* product,
+             graph.addNode(node->kind, std::move(operands), node->attrs, node->provenance, node));
+  CDL_ASSIGN(Value * result, cast(product->result(), Elem::f32_));
+  replaceWithNew(graph, node, result);
+  return true;
+}
+
+Result<int> narrowProducts(Graph& graph, Elem half) {
+  return onEachNode(
+      graph, [half](Graph& within, Node* node) { return narrowProduct(within, node, half); });
+}
+
+} // namespace
+
+Result<int> widenF16(Graph& graph) { return Widening(graph, Elem::f16_).run(); }
+Result<int> widenBF16(Graph& graph) { return Widening(graph, Elem::bf16_).run(); }
+Result<int> narrowWeightsF16(Graph& graph) { return narrowWeights(graph, Elem::f16_); }
+Result<int> narrowWeightsBF16(Graph& graph) { return narrowWeights(graph, Elem::bf16_); }
+Result<int> narrowProductsF16(Graph& graph) { return narrowProducts(graph, Elem::f16_); }
+Result<int> narrowProductsBF16(Graph& graph) { return narrowProducts(graph, Elem::bf16_); }
+
+} // namespace candela::graph::passes
