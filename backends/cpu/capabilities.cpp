@@ -169,7 +169,8 @@ void claimRescales(cdl::Capabilities& c) {
   constexpr uint8_t kRescaled[] = {CDL_I8, CDL_U8, CDL_I32};
   for (uint8_t y : kRescaled)
     for (uint8_t a : kRescaled) {
-      c.native(Kind::Rescale, 0, {a, I32, I32, I32, y}, CDL_CLASS_AFFINE);
+      const bool isRequired = y != I32 && (a == I32 || a == y); // by INT8
+      if (!isRequired) c.native(Kind::Rescale, 0, {a, I32, I32, I32, y}, CDL_CLASS_AFFINE);
       for (uint8_t b : kRescaled)
         c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, CDL_CLASS_AFFINE);
     }

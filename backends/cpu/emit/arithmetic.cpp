@@ -83,14 +83,15 @@ Value fromBF16(Builder& b, Value bits) {
   return b.bitcast(b.shl(b.cast(bits, Ty::I32, false), b.i32(16)), Ty::F32);
 }
 
-/// To nearest, ties to even: what is added carries into the bits that stay. NaN stays one.
+/// To nearest, ties to even: what is added carries into the bits that stay. NaN is quiet.
 Value toBF16(Builder& b, Value x) {
   const Value bits = b.bitcast(x, Ty::I32);
   const Value high = b.shr(bits, b.i32(16), false);
   const Value isOdd = b.bitAnd(high, b.i32(1));
   const Value rounded = b.shr(b.add(b.add(bits, b.i32(0x7fff)), isOdd), b.i32(16), false);
   const Value isNaN = b.compare(Cmp::UNORDERED, x, x);
-  return b.cast(b.select(isNaN, b.bitOr(high, b.i32(0x40)), rounded), Ty::I16, false);
+  const Value quiet = b.bitOr(b.bitAnd(high, b.i32(0x8000)), b.i32(0x7fc0));
+  return b.cast(b.select(isNaN, quiet, rounded), Ty::I16, false);
 }
 
 Value clamped(Builder& b, Value x, double largest) {

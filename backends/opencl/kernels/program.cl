@@ -57,3 +57,32 @@ __attribute__((always_inline)) int16 rescaled16(int16 a, int16 m, int16 s, int16
 #endif
   return rescaledOneByOne(a, m, s, zero, lo, hi);
 }
+
+// Halves by their bits, as numerics.h of the interface has them: one, and 16 side by side. The smallest ones are whole units of
+// 2^-24; on the way back 0.5 has that unit, so that the addition rounds as they do.
+#define HALVES(F, I, U, suffix)                                                                                        \
+  F fromF16##suffix(I h) {                                                                                             \
+    const I magnitude = h & 0x7fff, normal = (magnitude << 13) + (112 << 23);                                          \
+    const I special = select((I)(0x7f800000), (magnitude << 13) | 0x7fc00000, magnitude > 0x7c00);                     \
+    const I small = as_##I(convert_##F(magnitude) * 0x1p-24f);                                                         \
+    const I large = select(special, normal, magnitude < 0x7c00);                                                       \
+    return as_##F(((h & 0x8000) << 16) | select(large, small, magnitude < 0x400));                                     \
+  }                                                                                                                    \
+  I toF16##suffix(F x) {                                                                                               \
+    const I bits = as_##I(x), magnitude = bits & 0x7fffffff, isSmall = magnitude < 0x38800000;                         \
+    const I small = as_##I(as_##F(select((I)(0), magnitude, isSmall)) + 0.5f) - 0x3f000000;                            \
+    const I normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - (112 << 23)) >> 13;                                \
+    const I special = select((I)(0x7c00), (I)(0x7e00), magnitude > 0x7f800000);                                        \
+    const I large = select(special, normal, magnitude < 0x477ff000);                                                   \
+    return ((bits >> 16) & 0x8000) | select(large, small, isSmall);                                                    \
+  }                                                                                                                    \
+  F fromBF16##suffix(I h) { return as_##F(h << 16); }                                                                  \
+  I toBF16##suffix(F x) {                                                                                              \
+    const I bits = as_##I(x), magnitude = bits & 0x7fffffff, sign = (bits >> 16) & 0x8000;                             \
+    const I rounded = as_##I((as_##U(magnitude) + 0x7fff + as_##U((magnitude >> 16) & 1)) >> 16);                      \
+    return sign | select(rounded, (I)(0x7fc0), magnitude > 0x7f800000);                                                \
+  }                                                                                                                    \
+  /* The largest number where it is infinite. */                                                                       \
+  I finite##suffix(I h, int infinity) { return select(h, h - 1, (h & 0x7fff) == infinity); }
+HALVES(float, int, uint, )
+HALVES(float16, int16, uint16, x16)

@@ -23,7 +23,8 @@ void OpenCl::claimOptional() {
   }
   for (uint8_t a : {CDL_I8, CDL_U8, CDL_I32}) // RESCALE of two, and between integers of any width
     for (uint8_t y : {CDL_I8, CDL_U8, CDL_I32}) {
-      native(Kind::Rescale, 0, {a, I32, I32, I32, y}, kAffine);
+      const bool isRequired = y != I32 && (a == I32 || a == y); // by INT8
+      if (!isRequired) native(Kind::Rescale, 0, {a, I32, I32, I32, y}, kAffine);
       for (uint8_t b : {CDL_I8, CDL_U8, CDL_I32})
         native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, kAffine);
     }

@@ -89,9 +89,18 @@ private:
   std::deque<Kernel> kernels_;
 };
 
+bool touchesHalves(const Instruction& instr, const std::vector<cdl_step_t>& steps) {
+  if (isHalf(instr.y().elem)) return true;
+  for (uint32_t i = 0; i < instr->inputs; ++i)
+    if (isHalf(instr.input(i).elem)) return true;
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const cdl_step_t& step) { return isHalf(step.elem); });
+}
+
 /// Whether the kernels of the primitives take the instruction as it is.
 bool isPrimitive(const Instruction& instr) {
   const std::vector<cdl_step_t> steps = instr.steps();
+  if (touchesHalves(instr, steps)) return false;
   if (instr->kind == CDL_KIND_ELEMENTWISE)
     return std::none_of(steps.begin(), steps.end(),
                         [](const cdl_step_t& step) { return step.kind == CDL_KIND_RESCALE; });
@@ -267,6 +276,7 @@ private:
   cdl::Status makeZeros();
   void claimBlocked();
   void claimIntegers();
+  void claimHalves();
   void claimScaled();
   void claimExpressions();
 
@@ -288,6 +298,7 @@ cdl::Status OpenClProgram::open(uint32_t index) {
   claimExpressions();
   claimBlocked();
   claimIntegers();
+  claimHalves();
   claimScaled();
   return cdl::ok();
 }
@@ -356,6 +367,20 @@ void OpenClProgram::claimIntegers() {
       native(Kind::MatMul, 0, {x, I8, x, y}, {0, columns, 0, 0}, {packed}, CDL_CLASS_DENSE);
       native(Kind::MatMul, 0, {x, I8, x, I8, y}, {0, columns, 0, 0, 0}, {packed}, CDL_CLASS_DENSE);
     }
+  }
+}
+
+/// Halves are moved and become f32, in which everything else is computed.
+void OpenClProgram::claimHalves() {
+  constexpr uint8_t F32 = CDL_F32;
+  for (const uint8_t half : {CDL_F16, CDL_BF16}) {
+    native(Kind::Copy, 0, {half, half}, CDL_CLASS_AFFINE);
+    native(Kind::Fill, 0, {half}, CDL_CLASS_AFFINE);
+    native(Kind::Select, 0, {CDL_BOOL, half, half, half}, CDL_CLASS_AFFINE);
+    native(Kind::Convert, CDL_CONVERT_TRUNC, {half, F32}, CDL_CLASS_AFFINE);
+    native(Kind::Convert, CDL_CONVERT_TRUNC, {F32, half}, CDL_CLASS_AFFINE);
+    for (const uint16_t fn : {CDL_GATHER_CLAMP, CDL_GATHER_ZERO})
+      native(Kind::Gather, fn, {half, CDL_I32, half}, CDL_CLASS_AFFINE);
   }
 }
 

@@ -17,8 +17,11 @@ const cdl_halo_t* Instruction::haloOf(const cdl_view_t& view) const {
   return halo ? cdl_get_halo(image_, halo) : nullptr;
 }
 
+bool isHalf(uint8_t elem) { return elem == CDL_F16 || elem == CDL_BF16; }
+
 bool isKnownElem(uint8_t elem) {
-  return elem == CDL_F32 || elem == CDL_I32 || elem == CDL_I8 || elem == CDL_U8 || elem == CDL_BOOL;
+  return elem == CDL_F32 || elem == CDL_I32 || elem == CDL_I8 || elem == CDL_U8 ||
+         elem == CDL_BOOL || isHalf(elem);
 }
 
 int64_t elementsOf(const cdl_view_t& view) {
@@ -32,6 +35,8 @@ const char* memoryType(uint8_t elem) {
   case CDL_F32: return "float";
   case CDL_I32: return "int";
   case CDL_I8: return "char";
+  case CDL_F16:
+  case CDL_BF16: return "ushort";
   default: return "uchar"; // u8 and bool
   }
 }
@@ -79,11 +84,11 @@ void Writer::beginItems(int64_t items) {
 }
 
 std::string Writer::load(uint8_t elem, int lanes, const std::string& at, int64_t stride) {
-  const bool isByte = elem != CDL_F32 && elem != CDL_I32;
+  const bool isNarrow = elem != CDL_F32 && elem != CDL_I32;
   const std::string type = valueType(elem, lanes);
   if (lanes == 1 || stride == 0) return cdl::text("(", type, ")(*(", at, "))");
   if (stride == 1)
-    return cdl::text(isByte ? "convert_int16(" : "(", "vload", lanes, "(0, ", at, "))");
+    return cdl::text(isNarrow ? "convert_int16(" : "(", "vload", lanes, "(0, ", at, "))");
   std::string all = "(" + type + ")(";
   for (int e = 0; e < lanes; ++e) all += cdl::text(e ? ", " : "", "(", at, ")[", e * stride, "]");
   return all + ")";
@@ -191,8 +196,23 @@ const char* limitsOf(uint8_t elem) {
   }
 }
 
+/// Between f32 and a half, by the half's bits.
+std::string convertHalf(const cdl_step_t& step, int lanes, const std::string& x) {
+  const uint8_t from = step.in[0].elem;
+  const bool isWidened = isHalf(from) && step.elem == CDL_F32;
+  if (!isWidened && !(from == CDL_F32 && isHalf(step.elem))) return "";
+  const bool isBrain = (isWidened ? from : step.elem) == CDL_BF16;
+  const char* type = isBrain ? "BF16" : "F16";
+  const std::string suffix = lanes == 1 ? "" : cdl::text("x", lanes);
+  if (isWidened) return cdl::text("from", type, suffix, "(", x, ")");
+  const std::string bits = cdl::text("to", type, suffix, "(", x, ")");
+  const char* infinity = isBrain ? "0x7f80" : "0x7c00";
+  return step.flags & 1 ? cdl::text("finite", suffix, "(", bits, ", ", infinity, ")") : bits;
+}
+
 std::string convert(const cdl_step_t& step, int lanes, const std::string& x) {
   const uint8_t from = step.in[0].elem;
+  if (isHalf(from) || isHalf(step.elem)) return convertHalf(step, lanes, x);
   if (step.elem == CDL_BOOL) return x + (from == CDL_F32 ? " != 0.0f) & 1" : " != 0) & 1");
   if (step.elem == CDL_F32) {
     if (from != CDL_F32) return cdl::text("convert_", typed("float", lanes), "(", x, ")");
@@ -212,6 +232,9 @@ std::string convert(const cdl_step_t& step, int lanes, const std::string& x) {
 
 std::string stepText(const cdl_step_t& step, int lanes, const std::vector<std::string>& x) {
   const uint8_t elem = step.in[0].elem;
+  const bool isMoved =
+      step.kind == CDL_KIND_CONVERT || step.kind == CDL_KIND_SELECT || step.kind == CDL_KIND_COPY;
+  if (isHalf(elem) && !isMoved) return ""; // which nothing computes with
   switch (step.kind) {
   case CDL_KIND_BINARY:
     return elem == CDL_F32 ? floatBinary(step.fn, x[0], x[1])

@@ -55,6 +55,8 @@ private:
   const cdl_instr_t* instr_;
 };
 
+/// f16 or bf16: moved as their bits, and converted from and to f32.
+bool isHalf(uint8_t elem);
 bool isKnownElem(uint8_t elem);
 int64_t elementsOf(const cdl_view_t& view);
 /// "float", "char" and so on: what memory holds of an element type.
