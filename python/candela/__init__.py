@@ -98,7 +98,7 @@ def compile(model, backend: str | os.PathLike | Iterable[str | os.PathLike] | No
     keep_values     every node's results become outputs too
     bind_at_run     dims that nothing binds are those of each run's inputs; else they are an error
     rematerialize   compute cheap values again where that lowers the peak of memory
-    progress        called with a stage and 0..1 of it, now and then
+    progress        called with a stage and 0..1 of it, now and then, until this returns
     capacity        requests of `submit` that are not done, 1 to 2**20
     in_flight       of them at the same time, 1 to 256
     name            as of `load`

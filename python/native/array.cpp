@@ -100,6 +100,10 @@ bool Argument::readDlpack(const py::handle& array) {
 
 /// What DLPack cannot give without a copy, and what has __array__ alone.
 void Argument::readByNumpy(const py::handle& array, const std::string& what) {
+  const bool isSequence = py::isinstance<py::list>(array) || py::isinstance<py::tuple>(array);
+  if (isSequence)
+    throw sdk::Error(CANDELA_UNSUPPORTED,
+                     what + ": a " + classOf(array) + ", and sequences are no inputs of a call");
   const bool isArray = py::hasattr(array, "__array__") || py::hasattr(array, "__dlpack__");
   if (!isArray)
     throw sdk::Error(CANDELA_INVALID_ARGUMENT,

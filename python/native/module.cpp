@@ -1,5 +1,6 @@
 // The module candela._native: the classes of the package, over which candela/__init__.py lies.
 #include <algorithm>
+#include <atomic>
 
 #include <pybind11/stl.h>
 
@@ -37,13 +38,16 @@ void translate(std::exception_ptr thrown) {
 }
 
 /// Calls Python from a compilation, which runs without the interpreter's lock. The first exception,
-/// or Ctrl-C, is kept for its end.
+/// or Ctrl-C, is kept for its end. The model has its address and calls it from runs too, on threads
+/// of the library, when they compile what waited for shapes: nobody listens then.
 struct Progress {
   py::object call;
   std::optional<py::error_already_set> raised;
+  std::atomic<bool> listens = true;
 
   static void report(void* context, const char* stage, double fraction) {
     auto& self = *static_cast<Progress*>(context);
+    if (!self.listens) return;
     const py::gil_scoped_acquire acquire;
     if (self.raised) return;
     try {
@@ -53,6 +57,15 @@ struct Progress {
       self.raised.emplace(std::move(error));
     }
   }
+  /// With the interpreter's lock. Throws what was raised.
+  void stop() {
+    listens = false;
+    call = py::none();
+    if (!raised) return;
+    const py::error_already_set error = std::move(*raised);
+    raised.reset();
+    throw error;
+  }
 };
 
 struct Source {
@@ -60,10 +73,11 @@ struct Source {
   std::string name;                   ///< the path, or what stands for it
 };
 
-sdk::Model compiled(const Source& source, sdk::Options options, const py::object& call) {
-  Progress progress{call, std::nullopt};
+std::shared_ptr<Session> compiled(const Source& source, sdk::Options options,
+                                  const py::object& call, const sdk::Session::Options& requests) {
+  const auto progress = std::make_shared<Progress>(call);
   options.progress = Progress::report;
-  options.progressContext = &progress;
+  options.progressContext = progress.get();
   std::optional<sdk::Model> model;
   {
     const Outside outside;
@@ -73,8 +87,8 @@ sdk::Model compiled(const Source& source, sdk::Options options, const py::object
     else
       model = sdk::Model::compile(source.name, options);
   }
-  if (progress.raised) throw std::move(*progress.raised);
-  return std::move(*model);
+  progress->stop();
+  return std::make_shared<Session>(std::move(*model), requests, progress);
 }
 
 sdk::Model loaded(const Source& source) {
@@ -317,13 +331,12 @@ void defineFunctions(py::module_& module) {
                            const sdk::Options& options, const py::object& progress,
                            uint32_t capacity, uint32_t inFlight) {
     const Source source{content ? std::optional<std::string>(*content) : std::nullopt, name};
-    return std::make_shared<Session>(compiled(source, options, progress),
-                                     requestOptions(capacity, inFlight));
+    return compiled(source, options, progress, requestOptions(capacity, inFlight));
   });
   module.def("load", [](std::optional<py::bytes> content, const std::string& name,
                         uint32_t capacity, uint32_t inFlight) {
     const Source source{content ? std::optional<std::string>(*content) : std::nullopt, name};
-    return std::make_shared<Session>(loaded(source), requestOptions(capacity, inFlight));
+    return std::make_shared<Session>(loaded(source), requestOptions(capacity, inFlight), nullptr);
   });
   module.def("version", &candela_version);
   module.def("set_threads", &sdk::setThreads);

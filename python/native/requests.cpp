@@ -199,8 +199,9 @@ std::string Requests::statsJson() {
 
 // ---- Session
 
-Session::Session(sdk::Model&& model, const sdk::Session::Options& options)
-    : model_(std::make_shared<Model>(std::move(model))), options_(options) {}
+Session::Session(sdk::Model&& model, const sdk::Session::Options& options,
+                 std::shared_ptr<void> keeps)
+    : model_(std::make_shared<Model>(std::move(model), std::move(keeps))), options_(options) {}
 
 const std::shared_ptr<Model>& Session::model() const {
   if (!model_) throw sdk::Error(CANDELA_INVALID_ARGUMENT, "the session is closed");

@@ -81,7 +81,8 @@ private:
 /// A compiled model, as Python sees it.
 class Session {
 public:
-  Session(sdk::Model&& model, const sdk::Session::Options& options);
+  /// `keeps` is what the model has the address of.
+  Session(sdk::Model&& model, const sdk::Session::Options& options, std::shared_ptr<void> keeps);
 
   const std::shared_ptr<Model>& model() const;
   py::object run(const py::object& inputs, const py::object& outputs);

@@ -57,12 +57,14 @@ py::object Port::shape() const {
 
 // ---- Model
 
-Model::Model(sdk::Model&& model)
+Model::Model(sdk::Model&& model, std::shared_ptr<void> keeps)
     : inputs(describePorts(model.inputs())), outputs(describePorts(model.outputs())),
-      model_(std::make_unique<sdk::Model>(std::move(model))), generation_(processGeneration()) {}
+      keeps_(std::move(keeps)), model_(std::make_unique<sdk::Model>(std::move(model))),
+      generation_(processGeneration()) {}
 
 Model::~Model() {
-  if (generation_ != processGeneration()) (void)model_.release();
+  if (generation_ == processGeneration()) return;
+  (void)model_.release(); // the parent's
 }
 
 sdk::Model& Model::get() const {

@@ -21,7 +21,8 @@ struct Port {
 /// A compiled model and what it takes and gives.
 class Model {
 public:
-  explicit Model(sdk::Model&& model);
+  /// `keeps` is what the model has the address of.
+  Model(sdk::Model&& model, std::shared_ptr<void> keeps);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -34,6 +35,7 @@ public:
   std::vector<Port> outputs;
 
 private:
+  std::shared_ptr<void> keeps_;
   std::unique_ptr<sdk::Model> model_;
   uint32_t generation_;
 };

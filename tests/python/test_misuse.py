@@ -39,8 +39,10 @@ class Inputs(unittest.TestCase):
         self.refuses("of rank 17", {"x": np.zeros((1,) * 17, np.float32), "y": X}, error=candela.UnsupportedError)
 
     def test_no_arrays(self):
-        for nothing in (None, 1.5, "x", object(), [[1.0]]):
+        for nothing in (None, 1.5, "x", object(), {1.0}):
             self.refuses("input 'x': a .* is no array", {"x": nothing, "y": X})
+        self.refuses("input 'x': a list, and sequences are no inputs", {"x": [[1.0]], "y": X},
+                     error=candela.UnsupportedError)
 
     def test_memory_for_outputs(self):
         read_only = np.zeros((2, 3), np.float32)

@@ -71,6 +71,15 @@ class Digits(unittest.TestCase):
         session(self.images[:1])
         self.assertTrue(session.trace())
 
+    def test_runs_that_compile_tell_no_progress(self):
+        stages = []
+        session = candela.compile(self.model, "cpu", progress=lambda *told: stages.append(told))
+        compiled = len(stages)
+        for run in (session, lambda images: session.submit([images]).result()[0]):
+            for count in (1, 2):
+                np.testing.assert_allclose(run(self.images[:count]), self.scores[:count], rtol=1e-3, atol=1e-3)
+        self.assertEqual(len(stages), compiled)
+
     def test_an_exception_of_progress_is_that_of_compile(self):
         def stop(stage, fraction):
             raise KeyError("enough")
