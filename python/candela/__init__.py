@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
+    from candela.tool import bench, conform, inspect, quantize, simulate
+
 __all__ = ["BadModelError", "CancelledError", "Device", "DeviceLostError", "Error", "FileError", "Future",
            "IncompatibleError", "InternalError", "InvalidArgumentError", "Model", "NotFoundError", "OutOfMemoryError",
-           "Port", "RefusedError", "Session", "Tensor", "TimedOutError", "UnsupportedError", "backends", "compile",
-           "devices", "from_dlpack", "load", "set_threads", "threads"]
+           "Port", "RefusedError", "Session", "Tensor", "TimedOutError", "UnsupportedError", "backends", "bench", "compile",
+           "conform", "devices", "from_dlpack", "inspect", "load", "quantize", "set_threads", "simulate", "threads"]
+_OF_TOOL = ("bench", "conform", "inspect", "quantize", "simulate")
 __version__ = _native.version()
 
 atexit.register(_native._end)
@@ -132,6 +135,18 @@ def compile(model, backend: str | os.PathLike | Iterable[str | os.PathLike] | No
         states = [(state["input"], state["output"]) for state in session.report().get("states", [])]
     session._name_states([source for source, _ in states], [target for _, target in states])
     return session
+
+
+def __getattr__(name: str) -> Any:
+    """What needs more than a run does is imported when it is asked for."""
+    if name not in _OF_TOOL:
+        raise AttributeError(f"module 'candela' has no attribute '{name}'")
+    from candela import tool
+    return getattr(tool, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_TOOL})
 
 
 def devices(paths: Iterable[str | os.PathLike] = ()) -> list[dict[str, Any]]:
