@@ -18,7 +18,7 @@ from setuptools.command.build_py import build_py
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMPONENTS = ("python", "runtime", "plugins", "tools")
 # What of an installation is in the wheel, below the package: headers and files of CMake stay out.
-WANTED = ("_native*.so", "bin/candela", "lib/candela/*.so", "share/candela/npu_rtl/**/*")
+WANTED = ("_native*.so", "plugin/*.so", "bin/candela", "lib/candela/*.so", "share/candela/npu_rtl/**/*")
 
 
 def version():

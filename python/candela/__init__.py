@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
+    from candela.backend import Backend
     from candela.tool import bench, conform, inspect, quantize, simulate
 
-__all__ = ["BadModelError", "CancelledError", "Device", "DeviceLostError", "Error", "FileError", "Future",
+__all__ = ["Backend", "BadModelError", "CancelledError", "Device", "DeviceLostError", "Error", "FileError", "Future",
            "IncompatibleError", "InternalError", "InvalidArgumentError", "Model", "NotFoundError", "OutOfMemoryError",
            "Port", "RefusedError", "Session", "Tensor", "TimedOutError", "UnsupportedError", "backends", "bench", "compile",
            "conform", "devices", "from_dlpack", "inspect", "load", "quantize", "set_threads", "simulate", "threads"]
-_OF_TOOL = ("bench", "conform", "inspect", "quantize", "simulate")
+_LATER = {"Backend": "candela.backend",
+          **dict.fromkeys(("bench", "conform", "inspect", "quantize", "simulate"), "candela.tool")}
 __version__ = _native.version()
 
 atexit.register(_native._end)
@@ -139,14 +141,14 @@ def compile(model, backend: str | os.PathLike | Iterable[str | os.PathLike] | No
 
 def __getattr__(name: str) -> Any:
     """What needs more than a run does is imported when it is asked for."""
-    if name not in _OF_TOOL:
+    if name not in _LATER:
         raise AttributeError(f"module 'candela' has no attribute '{name}'")
-    from candela import tool
-    return getattr(tool, name)
+    import importlib
+    return getattr(importlib.import_module(_LATER[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_OF_TOOL})
+    return sorted({*globals(), *_LATER})
 
 
 def devices(paths: Iterable[str | os.PathLike] = ()) -> list[dict[str, Any]]:
