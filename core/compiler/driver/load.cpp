@@ -1,5 +1,6 @@
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/graph/text.h"
+#include "core/compiler/import/formats.h"
 #include "core/compiler/import/import.h"
 #include "core/compiler/program/text.h"
 #include "core/support/file.h"
@@ -28,7 +29,7 @@ Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& opt
 Result<Loaded> loadContent(const Bytes& content, const std::string& path,
                            const import::ImportOptions& options) {
   if (!path.ends_with(".cdl")) {
-    CDL_ASSIGN(import::onnx_io::Model model, import::onnx_io::parseModel(content, path));
+    CDL_ASSIGN(import::onnx_io::Model model, import::parseModel(content, path));
     CDL_ASSIGN(import::Script script,
                import::importScript(
                    std::make_shared<const import::onnx_io::Model>(std::move(model)), options));
@@ -36,7 +37,8 @@ Result<Loaded> loadContent(const Bytes& content, const std::string& path,
     return Loaded(std::move(script));
   }
   if (!options.dims.empty() || !options.shapes.empty())
-    return badArgument("{}: a .cdl file has its shapes; dims and shapes are for .onnx files", path);
+    return badArgument("{}: a .cdl file has its shapes; dims and shapes are for {} files", path,
+                       import::extensionsText());
   Diagnostics diagnostics;
   CDL_ASSIGN(Ir ir, parseIr({reinterpret_cast<const char*>(content.data()), content.size()}, path,
                             diagnostics));

@@ -115,8 +115,8 @@ using Ir = std::variant<graph::Graph, program::Program>;
 /// messages; resources are looked up beside it.
 Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics);
 
-/// A model file by content: .onnx, or .cdl with one graph or one program. The options apply to
-/// .onnx.
+/// A model file: .cdl with one graph or one program, or any of import::formats(), by content. The
+/// options apply to the latter.
 using Loaded = std::variant<graph::Graph, program::Program, import::Script>;
 Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options);
 /// The same of a file's content; `path` names it, and files beside it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/compiler/import/formats.h"
 #include "core/compiler/import/topological_order.h"
 #include "core/support/hash.h"
 #include "core/support/text/scan.h"
@@ -37,7 +38,7 @@ std::vector<double> reals(const Tensor& tensor) {
 
 Result<Network> Network::read(const std::string& path) {
   Network network;
-  CDL_ASSIGN(network.model, import::onnx_io::readModel(path));
+  CDL_ASSIGN(network.model, import::readModel(path));
   import::onnx_io::Graph& graph = network.model.graph;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (kQuantizing.count(graph.nodes[i].opType))

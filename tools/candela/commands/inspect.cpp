@@ -19,7 +19,7 @@ constexpr const char* kFooter = R"(Examples:
   candela inspect detector.onnx --backend ./libacme.so --dim N=1
   candela inspect model.cdl --dot | dot -Tsvg -o model.svg
 
-FILE is an ONNX model, a .cdl graph or program, a bundle, an image, a plugin, a JSON report of
+FILE is a model, a .cdl graph or program, a bundle, an image, a plugin, a JSON report of
 this tool or a .npy tensor; its content decides.
 Of a plugin its symbols are read; with --load it is loaded too, so that its code runs.
 --html shows the memory map over time: of a bundle, an image or a Program as it is planned, of a
@@ -47,7 +47,7 @@ Page inspectFile(const Arguments& arguments) {
   if (begins("{")) return inspectReport(path);
   if (runtime::bundle::isBundle(path)) return inspectBundle(path);
   if (endsWith(path, ".cdl")) return inspectText(path);
-  return inspectOnnx(path, arguments.backends, arguments.import);
+  return inspectModel(path, arguments.backends, arguments.import);
 }
 
 /// As the model would be compiled.
@@ -62,7 +62,8 @@ ModelOptions compilingOptions(const Arguments& arguments) {
 
 void inspect(const Arguments& arguments, Console& console) {
   Page page = inspectFile(arguments);
-  const bool isModel = page.kind == "ONNX model" || page.kind == "graph" || page.kind == "program";
+  const bool isModel =
+      page.kind.ends_with(" model") || page.kind == "graph" || page.kind == "program";
   if (isModel && !arguments.html.empty()) addModelMemory(page, compilingOptions(arguments));
   if (arguments.dot) {
     if (page.drawing.nodes.empty())

@@ -3,6 +3,7 @@
 
 #include "core/compiler/driver/packing.h"
 #include "core/compiler/graph/passes/passes.h"
+#include "core/compiler/import/formats.h"
 #include "core/compiler/program/passes/passes.h"
 #include "core/compiler/program/passes/schedule/lifetimes.h"
 #include "core/compiler/program/report/traffic.h"
@@ -146,7 +147,7 @@ void opt(const Arguments& arguments, Console& console) {
   refuseBundle(arguments.path);
   if (arguments.verifyDiagnostics) return verifyDiagnostics(arguments, console);
   Ir ir;
-  if (endsWith(arguments.path, ".onnx")) {
+  if (import::isModelFile(arguments.path)) {
     ir = readGraph(arguments.path, arguments.import);
   } else {
     Diagnostics diagnostics;
@@ -175,7 +176,9 @@ void addOpt(CLI::App& app, Console& console) {
   auto* command = app.add_subcommand(
       "opt", "Run passes on the textual form of either IR; parse, verify and print it.");
   auto arguments = std::make_shared<Arguments>();
-  command->add_option("FILE", arguments->path, "a .cdl file (graph or program) or a .onnx model")
+  command
+      ->add_option("FILE", arguments->path,
+                   "a .cdl file (graph or program) or a model: " + import::extensionsText())
       ->type_name("FILE");
   command->add_option("--passes", arguments->passes, "passes in order, or optimize")
       ->delimiter(',')
@@ -195,9 +198,9 @@ void addOpt(CLI::App& app, Console& console) {
   command->add_flag("--verify-diagnostics", arguments->verifyDiagnostics,
                     "check the errors that the file announces");
   addRepeated(command, "--dim", arguments->import.dims,
-              "of a .onnx model: the value of a symbolic dimension", "NAME=VALUE");
-  addRepeated(command, "--shape", arguments->import.shapes,
-              "of a .onnx model: the shape of an input", "NAME=DIMS");
+              "of a model: the value of a symbolic dimension", "NAME=VALUE");
+  addRepeated(command, "--shape", arguments->import.shapes, "of a model: the shape of an input",
+              "NAME=DIMS");
   command
       ->add_option("-o,--output", arguments->output,
                    "write here instead of to stdout, large constants beside it")

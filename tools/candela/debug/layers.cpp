@@ -1,6 +1,6 @@
 #include "tools/candela/debug/layers.h"
 
-#include "core/compiler/import/onnx_io/model.h"
+#include "core/compiler/import/formats.h"
 #include "core/compiler/quantize/layers.h"
 #include "tools/candela/support/lowered.h"
 
@@ -36,10 +36,9 @@ void checkInputs(const quantize::Network& network, const std::map<std::string, T
 
 LayerErrors errorsOf(const RunOptions& quantized, const std::string& floatPath) {
   if (endsWith(quantized.model.path, ".cdl"))
-    fail(kBadInput, "{}: --float is for ONNX models, whose values have names",
-         quantized.model.path);
+    fail(kBadInput, "{}: --float is for models whose values have names", quantized.model.path);
   quantize::Network network = check(quantize::Network::read(floatPath).context("--float"));
-  const import::onnx_io::Model model = check(import::onnx_io::readModel(quantized.model.path));
+  const import::onnx_io::Model model = check(import::readModel(quantized.model.path));
   const std::map<std::string, Tensor> inputs = inputsOf(quantized);
   checkInputs(network, inputs, quantized.model.path);
   quantize::RunConditions conditions;

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "core/compiler/driver/custom_ops.h"
+#include "core/compiler/import/formats.h"
 #include "core/compiler/import/import.h"
-#include "core/compiler/import/onnx_io/model.h"
 #include "core/support/compare.h"
 #include "core/support/file.h"
 #include "core/support/hash.h"
@@ -48,7 +48,7 @@ PageTable counted(const std::string& name, const std::string& column,
   return table;
 }
 
-void drawOnnx(Drawing& drawing, const import::onnx_io::Graph& graph) {
+void drawModel(Drawing& drawing, const import::onnx_io::Graph& graph) {
   std::map<std::string, std::string> producer;
   for (const import::onnx_io::ValueInfo& input : graph.inputs) {
     drawing.nodes.push_back({"input " + input.name, input.name, dimsText(input)});
@@ -111,9 +111,11 @@ std::set<std::string> addClaims(Page& page, const std::string& path, const std::
 
 } // namespace
 
-Page inspectOnnx(const std::string& path, const std::string& backends, ImportFlags flags) {
-  const import::onnx_io::Model model = check(import::onnx_io::readModel(path));
-  Page page{"ONNX model", path, {}, {}, {}};
+Page inspectModel(const std::string& path, const std::string& backends, ImportFlags flags) {
+  const Bytes content = check(mapFile(path));
+  const import::Format& format = import::formatOf(content);
+  const import::onnx_io::Model model = check(format.read(content, path));
+  Page page{fmt::format("{} model", format.name), path, {}, {}, {}};
   std::map<std::string, uint64_t> ops;
   for (const import::onnx_io::Node& node : model.graph.nodes)
     ++ops[node.domain.empty() ? node.opType : node.domain + "." + node.opType];
@@ -159,7 +161,7 @@ Page inspectOnnx(const std::string& path, const std::string& backends, ImportFla
     weights.rows.push_back(
         {initializer.name, initializer.tensor.typeText(), initializer.tensor.sizeBytes()});
   page.tables.push_back(std::move(weights));
-  drawOnnx(page.drawing, model.graph);
+  drawModel(page.drawing, model.graph);
   return page;
 }
 

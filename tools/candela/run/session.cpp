@@ -1,7 +1,7 @@
 // The model and the inputs of `candela run`.
 #include <algorithm>
 
-#include "core/compiler/import/onnx_io/model.h"
+#include "core/compiler/import/formats.h"
 #include "core/support/file.h"
 #include "core/support/text/lexer.h"
 #include "tools/candela/run/run.h"
@@ -24,12 +24,12 @@ sdk::Model loadBundle(const RunOptions& options) {
   }
 }
 
-/// What an ONNX file says; of another kind of file nothing, and of one that cannot be read:
+/// What a model file says; of another kind of file nothing, and of one that cannot be read:
 /// compiling will tell.
 std::set<std::string> inputNames(const std::string& path) {
   std::set<std::string> names;
-  if (!endsWith(path, ".onnx")) return names;
-  if (const auto model = import::onnx_io::readModel(path))
+  if (!import::isModelFile(path)) return names;
+  if (const auto model = import::readModel(path))
     for (const import::onnx_io::ValueInfo& input : model->graph.inputs) names.insert(input.name);
   return names;
 }
@@ -76,7 +76,7 @@ sdk::Model openModel(const RunOptions& options, const Given& given) {
   if (endsWith(options.model.path, ".cdb")) return loadBundle(options);
   ModelOptions bound = options.model;
   bound.keepValues = !options.dumpFolder.empty();
-  if (!endsWith(bound.path, ".onnx")) return compileModel(bound);
+  if (!import::isModelFile(bound.path)) return compileModel(bound);
   sdk::Model model = compileForShapes(bound, given);
   // What is given and no input may be one with a default: a shape makes it an input.
   const std::vector<sdk::Port> ports = model.inputs();

@@ -21,10 +21,10 @@ struct ImportFlags {
 };
 /// As import takes them. Throws Failure on bad usage.
 import::ImportOptions importOptions(const ImportFlags& flags);
-/// A graph from a .onnx or .cdl file. Throws Failure naming the file; a program is refused.
+/// A graph from a model or .cdl file. Throws Failure naming the file; a program is refused.
 graph::Graph readGraph(const std::string& path, const ImportFlags& flags);
 
-/// The Graphs of a .onnx or .cdl file, several where it decides at run; `flow`: what is between
+/// The Graphs of a model or .cdl file, several where it decides at run; `flow`: what is between
 /// them then, as text.
 std::vector<graph::Graph> readGraphs(const std::string& path, const ImportFlags& flags,
                                      std::string& flow);

@@ -31,7 +31,7 @@ struct Figure {
 };
 
 struct Page {
-  std::string kind; ///< "ONNX model"
+  std::string kind; ///< "ONNX model", of the format's name, "graph", ...
   std::string file;
   std::vector<std::pair<std::string, Json>> facts;
   std::vector<PageTable> tables;
