@@ -1,7 +1,7 @@
 # The Debian packages that the project needs: the one list. docs/dev/dependencies.md says why each is there.
 
 packages_build="g++ cmake ninja-build ccache git ca-certificates
-  libonnx-dev libprotobuf-dev protobuf-compiler
+  libonnx-dev libprotobuf-dev protobuf-compiler libflatbuffers-dev flatbuffers-compiler
   libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libfmt-dev libssl-dev libdlpack-dev
   llvm-19-dev ocl-icd-opencl-dev opencl-headers libsystemc-dev
   pybind11-dev python3-dev"

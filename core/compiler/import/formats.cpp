@@ -1,13 +1,16 @@
 #include "core/compiler/import/formats.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "core/compiler/import/tflite/model.h"
 #include "core/support/file.h"
 
 namespace candela::import {
 namespace {
 
 constexpr Format kFormats[] = {
+    {"TensorFlow Lite", ".tflite", tflite::isModel, tflite::parseModel},
     {"ONNX", ".onnx", nullptr, onnx_io::parseModel},
 };
 

@@ -1,0 +1,103 @@
+// What TensorFlow Lite models become: names, shapes, layouts and quantization as import takes them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/import/formats.h"
+#include "core/compiler/import/import.h"
+#include "core/support/file.h"
+
+namespace candela::test {
+namespace {
+
+using import::onnx_io::Model, import::onnx_io::Node;
+using testing::ElementsAre, testing::HasSubstr;
+
+Bytes contentOf(const std::string& seed) {
+  const auto bytes = mapFile(fmt::format("{}/{}.tflite", TFLITE_SEEDS, seed));
+  EXPECT_TRUE(bytes.isOk()) << seed;
+  return bytes ? *bytes : Bytes();
+}
+
+Model modelOf(const std::string& seed) {
+  auto model = import::parseModel(contentOf(seed), seed);
+  EXPECT_TRUE(model.isOk()) << model.status().message();
+  return model ? *std::move(model) : Model();
+}
+
+std::vector<std::string> opsOf(const Model& model) {
+  std::vector<std::string> ops;
+  for (const Node& node : model.graph.nodes) ops.push_back(node.opType);
+  return ops;
+}
+
+TEST(Tflite, IsRecognisedByItsContent) {
+  EXPECT_EQ(import::formatOf(contentOf("signed")).name, "TensorFlow Lite");
+  EXPECT_EQ(import::formatOf(Bytes()).name, "ONNX");
+  // A producer of that name in an ONNX file: no table lies where the first word says.
+  const std::string onnx("\x08\x07\x12\x04TFL3\x1a\x01x", 11);
+  EXPECT_EQ(import::formatOf(Bytes::copyOf(onnx.data(), onnx.size())).name, "ONNX");
+}
+
+TEST(Tflite, ReadsContentThatIsNotAligned) {
+  const Bytes content = contentOf("conv_2d_i8_relu6");
+  std::string shifted(1, 'x');
+  shifted.append(reinterpret_cast<const char*>(content.data()), content.size());
+  const Bytes odd = Bytes::wrap(shifted.data() + 1, content.size(), nullptr);
+  const auto model = import::parseModel(odd, "odd");
+  ASSERT_TRUE(model.isOk()) << model.status().message();
+  EXPECT_EQ(opsOf(*model), opsOf(modelOf("conv_2d_i8_relu6")));
+}
+
+TEST(Tflite, NamesPortsByTheSignatureAndDimsByAxis) {
+  const Model model = modelOf("signed");
+  ASSERT_EQ(model.graph.inputs.size(), 1u);
+  EXPECT_EQ(model.graph.inputs[0].name, "x");
+  EXPECT_EQ(model.graph.inputs[0].dims[0].name, "batch");
+  EXPECT_EQ(model.graph.inputs[0].dims[1].value, 2);
+  EXPECT_EQ(model.graph.outputs[0].name, "y");
+  EXPECT_EQ(model.graph.outputs[0].dims[0].value, -1);
+}
+
+TEST(Tflite, PutsProductsBetweenQuantization) {
+  EXPECT_THAT(opsOf(modelOf("conv_2d_i8_relu6")),
+              ElementsAre("Transpose", "DequantizeLinear", "DequantizeLinear", "Transpose",
+                          "DequantizeLinear", "Conv", "Clip", "Transpose", "QuantizeLinear",
+                          "Identity"));
+}
+
+TEST(Tflite, MovesStoredElements) {
+  EXPECT_THAT(opsOf(modelOf("space_to_batch_nd_i8")),
+              ElementsAre("Cast", "Pad", "Reshape", "Transpose", "Reshape", "Identity"));
+}
+
+TEST(Tflite, WritesSubgraphsAsGraphs) {
+  const Model model = modelOf("chosen");
+  EXPECT_THAT(opsOf(model), ElementsAre("If", "Identity"));
+  EXPECT_THAT(opsOf(modelOf("repeated")), ElementsAre("Less", "Loop", "Identity", "Identity"));
+}
+
+TEST(Tflite, GivesCustomOperatorsToWhoClaimsThem) {
+  const Model model = modelOf("custom");
+  std::string asked;
+  import::ImportOptions options;
+  options.claim = [&](const import::CustomNode& node) -> Result<import::CustomOp> {
+    asked = node.node.domain + "." + node.node.opType;
+    EXPECT_EQ(std::get<std::string>(node.node.attributes.at("custom_options")), "\x01\x02\x03");
+    return failure(Code::unsupported, "not mine");
+  };
+  const auto graph = import::importModel(model, options);
+  EXPECT_EQ(asked, "tflite.Acme");
+  EXPECT_THAT(graph.status().message(), HasSubstr("node 'Acme 0' (Acme)"));
+  EXPECT_THAT(graph.status().message(), HasSubstr("not mine"));
+}
+
+TEST(Tflite, LoadsFromMemoryAsFromAFile) {
+  const auto loaded = driver::loadContent(contentOf("mean_i8"), "in memory", {});
+  ASSERT_TRUE(loaded.isOk()) << loaded.status().message();
+  EXPECT_TRUE(std::holds_alternative<graph::Graph>(*loaded));
+}
+
+} // namespace
+} // namespace candela::test
