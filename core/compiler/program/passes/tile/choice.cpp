@@ -49,23 +49,30 @@ std::vector<int64_t> extentsOf(const Axis& axis, uint32_t columns) {
   return extents;
 }
 
-/// How long one dim is under one extent of its axis: the most elements of a tile, and those of all
-/// tiles together, which may overlap.
+/// How long one dim is under one extent of its axis: the most and the least elements of a tile, and
+/// those of all tiles together, which may overlap.
 struct Length {
-  int64_t most = 1, sum = 1;
+  int64_t most = 1, least = 1, sum = 1;
 };
 
+/// The elements of the last tile, of `tile` each, of so many.
+int64_t lastOf(int64_t extent, int64_t tile) { return extent - (ceilDiv(extent, tile) - 1) * tile; }
+
 Length lengthOf(const DimMap& map, int64_t dim, const std::vector<Axis>& axes, int64_t tile) {
-  if (map.how == DimMap::How::whole || tile == axes[map.axis].extent) return {dim, dim};
-  if (map.how == DimMap::How::axis) return {std::min(dim, ceilDiv(tile, map.unit)), dim};
+  if (map.how == DimMap::How::whole || tile == axes[map.axis].extent) return {dim, dim, dim};
+  const int64_t last = lastOf(axes[map.axis].extent, tile);
+  if (map.how == DimMap::How::axis)
+    return {std::min(dim, ceilDiv(tile, map.unit)), std::min(dim, ceilDiv(last, map.unit)), dim};
   if (map.how == DimMap::How::channels)
-    return {std::min(dim, tile / map.outputs * map.inputs), dim};
-  Length length{0, 0};
+    return {std::min(dim, tile / map.outputs * map.inputs),
+            std::min(dim, last / map.outputs * map.inputs), dim};
+  Length length{0, dim, 0};
   Box box(axes.size());
   for (int64_t begin = 0; begin < axes[map.axis].extent; begin += tile) {
     box[map.axis] = {begin, std::min(begin + tile, axes[map.axis].extent)};
     const int64_t size = rangeOf(map, box, axes, dim).size();
     length.most = std::max(length.most, size);
+    length.least = std::min(length.least, size);
     length.sum += size;
   }
   return length;
@@ -160,7 +167,7 @@ private:
       result.axis.push_back(isCut ? map[d].axis : SIZE_MAX);
       std::vector<Length>& lengths = result.lengths.emplace_back();
       if (!isCut) {
-        lengths.push_back({view.dims[d], view.dims[d]});
+        lengths.push_back({view.dims[d], view.dims[d], view.dims[d]});
         continue;
       }
       result.depends[map[d].axis] = true;
@@ -262,10 +269,10 @@ private:
     for (size_t a = 0; a < axes_.size(); ++a)
       // a sum of nothing
       trips_[a] = axes_[a].extent ? ceilDiv(axes_[a].extent, extents_[a][at[a]]) : 1;
-    isDenseInPlace_.clear();
+    isTakenInPlace_.clear();
     for (size_t p = 0; p < ports_.size(); ++p) {
-      isDenseInPlace_.push_back(!ports_[p].isCompact || hasDenseParts(ports_[p], at));
-      if (setting_.stays[p] != Stay::no && !isDenseInPlace_[p]) return;
+      isTakenInPlace_.push_back(isTakenInPlace(p, at));
+      if (setting_.stays[p] != Stay::no && !isTakenInPlace_[p]) return;
     }
     boxes_ = 1;
     for (const int64_t trips : trips_) boxes_ *= static_cast<uint64_t>(trips);
@@ -294,6 +301,34 @@ private:
         variant.storesLast = false;
         tryVariant(at, order, variant);
       }
+  }
+
+  /// Whether the device takes each tile at hand of a port where it lies among the others.
+  bool isTakenInPlace(size_t p, const Places& at) const {
+    switch (ports_[p].widest) {
+    case capabilities::OperandClass::affine: return true;
+    case capabilities::OperandClass::rowStrided: return hasRows(p, at);
+    default: return hasDenseParts(ports_[p], at);
+    }
+  }
+
+  /// Whether the innermost dim of each tile at hand lies side by side. That of a tile with one
+  /// element in its innermost dim is the next one outside, which does not.
+  bool hasRows(size_t p, const Places& at) const {
+    const View& view = ports_[p].view;
+    const Measure& measure = views_[p];
+    size_t innermost = view.dims.size();
+    while (innermost > 0 && repeats(view, innermost - 1)) --innermost;
+    if (innermost == 0) return true;
+    if (view.strides[innermost - 1] != 1) return false;
+    const auto lengthAt = [&](size_t d) -> const Length& {
+      return measure.lengths[d][measure.axis[d] == SIZE_MAX ? 0 : at[measure.axis[d]]];
+    };
+    size_t d = measure.lengths.size() - 1;
+    if (lengthAt(d).least > 1) return true;
+    while (d-- > 0)
+      if (lengthAt(d).most > 1) return false;
+    return true;
   }
 
   /// Whether each tile at hand of a view that lies among the others is dense: what is cut has no
@@ -326,7 +361,7 @@ private:
     for (size_t p = 0; p < ports_.size(); ++p) {
       if (setting_.stays[p] == Stay::local || ports_[p].output || !isHeld(held, p)) continue;
       const bool savesCopies = loads_[p].copies > 1 && loads_[p].bytes > views_[p].wholeBytes;
-      if (!savesCopies || !isDenseInPlace_[p]) return false;
+      if (!savesCopies || !isTakenInPlace_[p]) return false;
     }
     return true;
   }
@@ -353,7 +388,7 @@ private:
     const uint64_t inTurn = load.copies > 1 ? variant.buffers : 1;
     const uint64_t rotating = inTurn * aligned(load.tileBytes, alignment);
     const bool isMain = isOperand_[0][p] || isOperand_[1][p];
-    const bool isSmall = variant.holdsSmall && !isMain && isDenseInPlace_[p] && load.copies > 1 &&
+    const bool isSmall = variant.holdsSmall && !isMain && isTakenInPlace_[p] && load.copies > 1 &&
                          (whole <= rotating || whole <= room_ / 32);
     demand.held[p] = isSmall || isHeld(variant.held, p);
     if (demand.held[p]) {
@@ -615,15 +650,16 @@ private:
   std::vector<Load> loads_;        ///< by port and what is between, in the order at hand
   /// by port, under the tile at hand: parts of what stays or is held lie as the device's rows take
   /// them
-  std::vector<bool> isDenseInPlace_;
+  std::vector<bool> isTakenInPlace_;
   uint64_t room_ = 0, least_ = UINT64_MAX, leastSums_ = UINT64_MAX;
   std::optional<Tiling> best_;
   std::vector<Candidate> candidates_; ///< the cheapest first; empty without a device to ask
 };
 
-/// Dense, or with gaps between its rows.
-View laidOut(View view, int64_t gap) {
-  int64_t run = 1;
+/// The view in a buffer of its own: `step` elements from one to the next of its innermost dim, and
+/// `gap` more elements, of each dim, behind each row.
+View laidOut(View view, int64_t step, int64_t gap) {
+  int64_t run = step;
   for (size_t d = view.dims.size(); d-- > 0;) {
     if (!repeats(view, d)) {
       view.strides[d] = run;
@@ -636,13 +672,12 @@ View laidOut(View view, int64_t gap) {
   return view;
 }
 
-/// Some row of the function takes nothing with gaps: the question below is dear, and most devices
+/// Some row of the function does not take every view: the question below is dear, and most devices
 /// need not be asked.
-bool hasDenseRow(const capabilities::Target& target, const Instr& instr) {
+bool hasNarrowRow(const capabilities::Target& target, const Instr& instr) {
   return std::ranges::any_of(target.rows(), [&](const capabilities::Target::Row& entry) {
     const cdl_row_t& row = entry.row;
-    return row.kind == instr.kind && row.fn == instr.fn &&
-           row.operand_class < CDL_CLASS_ROW_STRIDED;
+    return row.kind == instr.kind && row.fn == instr.fn && row.operand_class < CDL_CLASS_AFFINE;
   });
 }
 
@@ -654,31 +689,39 @@ capabilities::Support supportOf(const Program& program, const Instr& instr,
   return target.query(desc).support;
 }
 
-/// Whether the target takes the instruction with all views dense and refuses it with gaps in this
-/// one.
-bool needsDense(const Program& program, const Instr& work, bool output, size_t operand,
-                const capabilities::Target& target) {
-  if (!hasDenseRow(target, work)) return false;
+/// The widest class of this view with which the target still does the instruction as it does it
+/// with all views dense; affine where it does not do it then either.
+capabilities::OperandClass widestOf(const Program& program, const Instr& work, bool output,
+                                    size_t operand, const capabilities::Target& target) {
+  using capabilities::OperandClass;
+  if (!hasNarrowRow(target, work)) return OperandClass::affine;
   Instr dense = work;
   for (auto* views : {&dense.inputs, &dense.outputs})
-    for (View& view : *views) view = laidOut(view, 0);
-  Instr gapped = dense;
-  View& view = (output ? gapped.outputs : gapped.inputs)[operand];
-  view = laidOut(view, 1);
+    for (View& view : *views) view = laidOut(view, 1, 0);
   const capabilities::Support support = supportOf(program, dense, target);
-  return support != capabilities::Support::none && supportOf(program, gapped, target) != support;
+  if (support == capabilities::Support::none) return OperandClass::affine;
+  const auto takes = [&](int64_t step, int64_t gap) {
+    Instr wider = dense;
+    View& view = (output ? wider.outputs : wider.inputs)[operand];
+    view = laidOut(view, step, gap);
+    return supportOf(program, wider, target) == support;
+  };
+  if (takes(2, 0)) return OperandClass::affine;
+  return takes(1, 1) ? OperandClass::rowStrided : OperandClass::dense;
 }
 
-/// Whether an instruction that uses the port, or that follows where it is a result, needs it dense.
-bool needsDense(const Program& program, const Chain& chain, const Port& port,
-                const capabilities::Target& target) {
+/// The widest class that is taken by each instruction that uses the port, and by each one that
+/// follows where it is a result.
+capabilities::OperandClass widestOf(const Program& program, const Chain& chain, const Port& port,
+                                    const capabilities::Target& target) {
+  auto widest = capabilities::OperandClass::affine;
   for (const auto& [l, operand] : port.uses) {
-    if (needsDense(program, chain.links[l].work, port.output, operand, target)) return true;
+    widest = std::min(widest, widestOf(program, chain.links[l].work, port.output, operand, target));
     if (!port.output || l + 1 == chain.links.size()) continue;
     for (const size_t i : chain.links[l + 1].fromBefore)
-      if (needsDense(program, chain.links[l + 1].work, false, i, target)) return true;
+      widest = std::min(widest, widestOf(program, chain.links[l + 1].work, false, i, target));
   }
-  return false;
+  return widest;
 }
 
 } // namespace
@@ -713,7 +756,7 @@ std::vector<Port> portsOf(const Program& program, const Chain& chain, const Mach
           {link.work.outputs[i], link.outputs[i], {{l, i}}, true, link.work.inout, isInSums});
   }
   if (machine.target)
-    for (Port& port : ports) port.isCompact = needsDense(program, chain, port, *machine.target);
+    for (Port& port : ports) port.widest = widestOf(program, chain, port, *machine.target);
   return ports;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/compiler/capabilities/target.h"
 #include "core/compiler/program/passes/tile/chain.h"
 #include "core/compiler/program/passes/tile/machine.h"
 
@@ -15,8 +16,8 @@ struct Port {
   bool output = false;
   bool inout = false; ///< an output that is read too
   bool sums = false;  ///< an output that lies in the memory for sums while it is computed
-  /// No row takes a part of it where it lies among the rest, with gaps between its rows.
-  bool isCompact = false;
+  /// The widest class that rows take of a part of it, where that lies among the rest.
+  capabilities::OperandClass widest = capabilities::OperandClass::affine;
 };
 /// Inputs first, those with the same view once.
 std::vector<Port> portsOf(const Program& program, const Chain& chain, const Machine& machine,
