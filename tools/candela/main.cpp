@@ -127,6 +127,7 @@ int run(int argc, char** argv) {
   addPlan(app, console);
   addConform(app, console);
   addSimulate(app, console);
+  addCalibrateHost(app, console);
   addNpu(app, console);
   addQuantize(app, console);
   addNewBackend(app, console);

@@ -3,6 +3,8 @@
 
 usage: sweep_test.py CANDELA
 """
+import csv as csv_format
+import json
 import os
 import pathlib
 import select
@@ -11,6 +13,20 @@ import subprocess
 import sys
 import tempfile
 
+# A convolution of 16 bits is the NPU's with features.int16, and the host's without.
+WIDE_MODEL = """graph @wide(%x: i16[1,16,12,12], %z: i8[1,16,12,12]) -> (%y: i64[1,16,12,12], %v: i32[1,16,12,12]) {
+  %w = constant random(2) : i8[16,16,3,3]
+  %y = conv_integer %x, %w, _, _ {group = 1, pads = [1, 1, 1, 1], strides = [1, 1]} : i64[1,16,12,12]
+  %v = conv_integer %z, %w, _, _ {group = 1, pads = [1, 1, 1, 1], strides = [1, 1]} : i32[1,16,12,12]
+}
+"""
+WIDE_SWEEP = """models = ["wide.cdl"]
+batch_dim = ""
+[vary]
+"features.int16" = [0, 1]
+"""
+RATES = {"schema": "candela.host_rates/1", "machine": "M", "threads": 1,
+         "rates": [{"op": "other", "start_ns": 5e6, "ns_per_byte": 0, "ns_per_mac": 0}]}
 MODEL = """graph @sweep(%x: i8[1,16,6,6]) -> (%y: i32[1,16,6,6]) {
   %w = constant random(2) : i8[16,16,3,3]
   %y = conv_integer %x, %w, _, _ {group = 1, pads = [1, 1, 1, 1], strides = [1, 1]} : i32[1,16,6,6]
@@ -89,6 +105,7 @@ def main():
         csv = (results / "sweep.csv").read_bytes()
         rows = csv.decode().splitlines()
         expect(rows[0].startswith("id,model,batch,npu,array.rows,array.columns,dram.type,status,cycles,time_ms"), rows[0])
+        expect(all(float(row.split(",")[9]) > 0 for row in rows if ",done," in row), csv.decode())
         expect(sum(",done," in row for row in rows) == 4, csv.decode())
         expect(sum("24 is no power of two" in row for row in rows) == 2, csv.decode())
         expect("Pareto front" in (results / "sweep.html").read_text(), "the page has no front")
@@ -103,6 +120,30 @@ def main():
         expect("4 of 6 were done before; going on" in sweep("--jobs", "1"), "what was there is not kept")
         expect((results / "sweep.csv").read_bytes() == csv, "the rows differ")
         expect(made[2].stat().st_mtime_ns == kept, "a result that was whole was made again")
+        compare_with_host(candela, folder)
+
+
+def compare_with_host(candela, folder):
+    """What a configuration leaves to the host is in its time, or it is not compared with one that leaves less."""
+    (folder / "wide.cdl").write_text(WIDE_MODEL)
+    (folder / "rates.json").write_text(json.dumps(RATES))
+
+    def rows_of(text):
+        (folder / "wide.toml").write_text(text)
+        ended = subprocess.run([candela, "simulate", "--sweep", folder / "wide.toml"], capture_output=True, text=True)
+        expect(ended.returncode == 0, f"exit status {ended.returncode}: {ended.stderr}")
+        with open(folder / "wide.sweep" / "sweep.csv", newline="") as file:
+            return {row["features.int16"]: row for row in csv_format.DictReader(file)}
+
+    rows = rows_of(WIDE_SWEEP)
+    expect(rows["0"]["host_steps"] == "1" and rows["1"]["host_steps"] == "0", rows)
+    expect(rows["0"]["time_ms"] == "" and "leaves more to the host" in rows["0"]["why"], rows)
+    expect(float(rows["1"]["time_ms"]) > 0 and rows["1"]["why"] == "", rows)
+    expect(float(rows["0"]["device_ms"]) < float(rows["1"]["device_ms"]), f"the NPU's part alone is not shorter: {rows}")
+    rows = rows_of('host_rates = "rates.json"\n' + WIDE_SWEEP)
+    expect(rows["0"]["host_ms"] == "5" and rows["0"]["why"] == "", rows)
+    expect(abs(float(rows["0"]["time_ms"]) - float(rows["0"]["device_ms"]) - 5) < 1e-4, rows)
+    expect(float(rows["0"]["time_ms"]) > float(rows["1"]["time_ms"]), f"the host's time does not rank: {rows}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "tools/candela/commands/npu.h"
 #include "tools/candela/simulate/energy.h"
 #include "tools/candela/simulate/files.h"
+#include "tools/candela/simulate/host_rates.h"
 #include "tools/candela/simulate/least.h"
 #include "tools/candela/simulate/measure.h"
 #include "tools/candela/simulate/scratchpad.h"
@@ -32,11 +33,14 @@ constexpr const char* kFooter = R"(Examples:
   candela simulate mobilenet_int8.onnx --npu gem16 --dim N=1 --random 1 --engine func \
       --verify --json -
   candela simulate resnet50.onnx --npu gem16 --dim N=1 --random 1 --assume-int8
+  candela calibrate-host --output host.json && candela simulate bert_int8.onnx --npu gem16 \
+      --random 1 --host-rates host.json
   candela simulate --sweep sizes.toml
 
 Compiles for the NPU, runs on a model of it, and counts: cycles, bytes between DRAM and
 scratchpad by what they are, products, energy. What the device has no instruction for is done by
-the host, and listed with the reason; it has no time.
+the host, and listed with the reason. With --host-rates its time is in the whole network's; without,
+the first line says what is not counted, and no runs per second.
 
 --engine timed executes each instruction bit by bit and says when it ran: with --fidelity
 accurate by bursts, banks and rows of DRAM, with fast in closed form, with exact cycle by cycle as
@@ -59,7 +63,7 @@ struct Arguments {
   RunOptions run;
   std::vector<std::string> inputs;
   std::string configuration = "gem16", engine = "timed", fidelity = "accurate";
-  std::string html, csv, trace, compare, energy, sweep;
+  std::string html, csv, trace, compare, energy, sweep, hostRates;
   size_t rows = 20, jobs = 0;
   double hostBandwidth = 0; ///< GB/s; 0: the host's steps have no time
   bool verify = false, whatIf = false, list = false, lockstep = false;
@@ -176,6 +180,11 @@ Json hostNodes(const Json& placement, double bandwidth) {
   return nodes;
 }
 
+/// "1 step", "14 steps"
+std::string countedSteps(size_t steps) {
+  return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
+}
+
 void printHost(const Json& nodes, size_t rows, Console& console) {
   Table table({"host", "op", "elements", "KB in", "KB out", "MACs", "why"});
   size_t shown = 0;
@@ -191,10 +200,12 @@ void printHost(const Json& nodes, size_t rows, Console& console) {
   }
   if (!table.empty()) console.printText(table.text());
   if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
-  if (milliseconds > 0)
-    console.print("  the host's {} step{} move {}: {:.3f} ms by --host-bandwidth, assumed, without "
-                  "their products\n",
-                  nodes.size(), nodes.size() == 1 ? "" : "s", bytesText(bytes), milliseconds);
+  if (milliseconds <= 0) return;
+  const bool isFitted = nodes[0].value("time_tag", "") == "fitted";
+  console.print("  the host's {} move {}: {:.3f} ms by {}\n", countedSteps(nodes.size()),
+                bytesText(bytes), milliseconds,
+                isFitted ? "--host-rates, fitted"
+                         : "--host-bandwidth, assumed, without their products");
 }
 
 /// What has a time alone: cycles, utilisation, energy.
@@ -221,6 +232,41 @@ void addTime(Json& report, const Measured& measured, const npu::Configuration& n
       {"table", prices.name}, {"nj", energySum(byAction)}, {"by_action", std::move(byAction)}};
 }
 
+/// With --host-rates or --host-bandwidth: the time of the host's steps, and their sum.
+void addHostTime(const Arguments& arguments, Json& report) {
+  Json& nodes = report["host_nodes"];
+  if (!arguments.hostRates.empty()) {
+    const HostRates rates = readHostRates(arguments.hostRates);
+    report["host_time"] = {{"ms", addHostTimes(rates, nodes)},
+                           {"rates", arguments.hostRates},
+                           {"machine", rates.machine},
+                           {"threads", rates.threads},
+                           {"tag", "fitted"}};
+  } else if (arguments.hostBandwidth > 0) {
+    double milliseconds = 0;
+    for (const Json& step : nodes) milliseconds += step["time_ms"].get<double>();
+    report["host_time"] = {
+        {"ms", milliseconds}, {"gb_per_s", arguments.hostBandwidth}, {"tag", "assumed"}};
+  }
+}
+
+/// The device and the host, one after the other. Where the host has steps and nobody measured it,
+/// there is no time of the whole.
+Json networkOf(const Json& report) {
+  const double device = report["time_ms"].get<double>();
+  Json network = {{"device_ms", device},
+                  {"host_steps", report["host_nodes"].size()},
+                  {"host_macs", report["host_macs"]}};
+  const bool isMeasured =
+      report.contains("host_time") && report["host_time"].value("tag", "") == "fitted";
+  if (!report["host_nodes"].empty() && !isMeasured) return network;
+  const double host = isMeasured ? report["host_time"]["ms"].get<double>() : 0.0;
+  network["host_ms"] = host;
+  network["time_ms"] = device + host;
+  network["runs_per_s"] = 1000 / std::max(device + host, 1e-9);
+  return network;
+}
+
 /// The whole report but what other runs add.
 Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
               const Simulation& simulation, Console& console) {
@@ -242,12 +288,7 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   report["host_macs"] =
       hostMacs.value("host", uint64_t{0}) + hostMacs.value("emulated", uint64_t{0});
   report["host_nodes"] = hostNodes(placement, arguments.hostBandwidth);
-  if (arguments.hostBandwidth > 0) {
-    double milliseconds = 0;
-    for (const Json& step : report["host_nodes"]) milliseconds += step["time_ms"].get<double>();
-    report["host_time"] = {
-        {"ms", milliseconds}, {"gb_per_s", arguments.hostBandwidth}, {"tag", "assumed"}};
-  }
+  addHostTime(arguments, report);
   report["dram_bytes"] = {{"all", m.dramBytes()},
                           {"weights", m.sum("weights")},
                           {"tables", m.sum("tables")},
@@ -265,10 +306,25 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   if (!m.time.is_null()) {
     report["fidelity"] = arguments.fidelity;
     addTime(report, m, npu, prices);
+    report["network"] = networkOf(report);
   }
   report["compile_ms"] = simulation.session.compileMs;
   report["wall_ms"] = simulation.wallMs;
   return report;
+}
+
+/// "1.513 ms  661.0 runs/s" of the whole network, with the host's share where there is one.
+std::string networkText(const Json& network) {
+  const double device = network["device_ms"].get<double>();
+  const auto steps = network["host_steps"].get<size_t>();
+  if (!network.contains("time_ms"))
+    return fmt::format("{:.3f} ms of the NPU; not counted: {} of the host with {} MACs", device,
+                       countedSteps(steps), countText(count(network, "host_macs")));
+  const double runs = network["runs_per_s"].get<double>();
+  if (steps == 0) return fmt::format("{:.3f} ms  {:.1f} runs/s", device, runs);
+  return fmt::format("{:.3f} ms  {:.1f} runs/s: NPU {:.3f} ms, {} of the host {:.3f} ms (fitted)",
+                     network["time_ms"].get<double>(), runs, device, countedSteps(steps),
+                     network["host_ms"].get<double>());
 }
 
 void printSummary(const Arguments& arguments, const npu::Configuration& npu,
@@ -280,10 +336,8 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
   if (m.time.is_null())
     console.print("   {} MACs", countText(m.counter("macs")));
   else
-    console.print("   {} cycles  {:.3f} ms  {:.1f} runs/s   MAC {} %", countText(m.cycles()),
-                  report["time_ms"].get<double>(),
-                  1000 / std::max(report["time_ms"].get<double>(), 1e-9),
-                  percent(m.macUtilization()));
+    console.print("   {} cycles  {}   MAC {} %", countText(m.cycles()),
+                  networkText(report["network"]), percent(m.macUtilization()));
   console.print("   DRAM {} + {} of program   {} program{}, {} instructions\n",
                 bytesText(m.dramBytes()), bytesText(m.counter("dram_read_program")), m.programs,
                 m.programs == 1 ? "" : "s", m.counter("instructions"));
@@ -466,6 +520,7 @@ void simulate(Arguments& arguments, Console& console) {
   const npu::Configuration npu = checkNpu(npu::findConfiguration(arguments.configuration));
   refuseBundle(arguments.run.model.path);
   (void)readEnergyTable(arguments.energy); // its mistakes are told before minutes have gone
+  if (!arguments.hostRates.empty()) (void)readHostRates(arguments.hostRates);
   const std::optional<Json> other =
       arguments.compare.empty() ? std::nullopt : std::optional(readSimulation(arguments.compare));
   arguments.run.addInputs(arguments.inputs);
@@ -606,6 +661,12 @@ void addReportOptions(CLI::App* command, Arguments& arguments) {
                    "time the host's steps by their bytes, at so many GB/s (no time)")
       ->type_name("GB/s")
       ->check(numberIn(1e-6, 1e9));
+  command
+      ->add_option("--host-rates", arguments.hostRates,
+                   "time the host's steps by what `candela calibrate-host` measured; they are in "
+                   "the network's time then")
+      ->type_name("FILE.json")
+      ->excludes("--host-bandwidth");
 }
 
 void addSweepOptions(CLI::App* command, Arguments& arguments) {

@@ -10,5 +10,6 @@ extern const std::string_view kSimulationStyle;    ///< page.css
 extern const std::string_view kSimulationScript;   ///< page.js
 extern const std::string_view kSweepTemplate;      ///< sweep.html
 extern const std::string_view kSweepScript;        ///< sweep.js
+extern const std::string_view kHostSteps;          ///< host_steps.txt
 
 } // namespace candela::tool

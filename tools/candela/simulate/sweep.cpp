@@ -26,6 +26,7 @@
 #include "core/support/text/nesting.h"
 #include "simulator/config/configuration.h"
 #include "tools/candela/commands/npu.h"
+#include "tools/candela/simulate/host_rates.h"
 
 namespace candela::tool {
 namespace {
@@ -71,6 +72,8 @@ public:
         sweep_.batchDim = text(node, name);
       else if (name == "dims")
         sweep_.dims = texts(node, name);
+      else if (name == "host_rates")
+        sweep_.hostRates = fs::absolute(beside(text(node, name))).string();
       else if (name == "output") {
         if (text(node, name).empty())
           fail(kBadInput, "{}:{}: output: a folder is wanted", file_, node.source().begin.line);
@@ -82,13 +85,15 @@ public:
         axes(*node.as_table(), "");
       else
         fail(kBadInput,
-             "{}:{}: '{}' is none of models, npu, fidelity, batch, batch_dim, dims, output, [vary]",
+             "{}:{}: '{}' is none of models, npu, fidelity, batch, batch_dim, dims, host_rates, "
+             "output, [vary]",
              file_, node.source().begin.line, name);
     }
     if (sweep_.models.empty()) fail(kBadInput, "{}: no models", file_);
     if (sweep_.fidelity != "fast" && sweep_.fidelity != "accurate")
       fail(kBadInput, "{}: fidelity '{}' is none of fast, accurate", file_, sweep_.fidelity);
     for (std::string& model : sweep_.models) model = beside(model);
+    if (!sweep_.hostRates.empty()) (void)readHostRates(sweep_.hostRates);
     sweep_.folder = folder.string();
     combine();
   }
@@ -205,6 +210,7 @@ private:
     // Another build may tile or time otherwise.
     const std::string program = hashOfFile("/proc/self/exe") +
                                 hashOfFile(check(runtime::plugin::findPlugin("npu_sim"))->origin());
+    const std::string rates = sweep_.hostRates.empty() ? "" : hashOfFile(sweep_.hostRates);
     std::map<std::string, std::string> contents; // of models
     for (const std::string& model : sweep_.models) {
       contents[model] = hashOfFile(model);
@@ -229,9 +235,9 @@ private:
           for (const int64_t batch : batches_) {
             job.model = model;
             job.batch = batch;
-            std::string what =
-                fmt::format("{}\n{}\n{}\n{}={}\n{}\n{}", program, contents[model], sweep_.fidelity,
-                            sweep_.batchDim, batch, fmt::join(sweep_.dims, " "), job.configuration);
+            std::string what = fmt::format("{}\n{}\n{}\n{}={}\n{}\n{}\n{}", program,
+                                           contents[model], sweep_.fidelity, sweep_.batchDim, batch,
+                                           fmt::join(sweep_.dims, " "), rates, job.configuration);
             job.id = hashText(sha256(what.data(), what.size())).substr(0, 16);
             sweep_.jobs.push_back(job);
           }
@@ -259,8 +265,9 @@ std::string refusalOf(const Sweep& sweep, const SweepJob& job) {
 
 /// Failure: not_found; bad_model for what is no whole result, of which rows are made.
 Result<Json> readResult(const std::string& path) {
-  constexpr const char* kCounts[] = {"/cycles", "/dram_bytes/all", "/time/peak_macs_per_cycle",
-                                     "/scratchpad_bytes", "/host_macs"};
+  constexpr const char* kCounts[] = {"/cycles",           "/dram_bytes/all",
+                                     "/host_macs",        "/time/peak_macs_per_cycle",
+                                     "/scratchpad_bytes", "/network/host_steps"};
   constexpr const char* kNumbers[] = {"/time_ms", "/mac_utilization", "/energy/nj"};
   CDL_ASSIGN(const Bytes bytes, mapFile(path));
   const Json json = parseJson<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -344,6 +351,7 @@ std::vector<std::string> commandOf(const Sweep& sweep, const SweepJob& job,
   for (const std::string& dim : sweep.dims) command.insert(command.end(), {"--dim", dim});
   if (!sweep.batchDim.empty())
     command.insert(command.end(), {"--dim", fmt::format("{}={}", sweep.batchDim, job.batch)});
+  if (!sweep.hostRates.empty()) command.insert(command.end(), {"--host-rates", sweep.hostRates});
   command.insert(command.end(), {"--json", resultOf(sweep, job)});
   return command;
 }
@@ -449,6 +457,46 @@ SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console) {
   return counts;
 }
 
+/// The times of a row: of the device, of the host where it was measured, and of both. Where the
+/// host has steps that nobody measured, there is the first alone.
+static void addNetwork(const Json& result, int64_t batch, Json& row) {
+  const Json& network = result["network"];
+  row["device_ms"] = result["time_ms"];
+  row["host_steps"] = network["host_steps"];
+  if (!network.contains("time_ms")) return;
+  const double milliseconds = network["time_ms"].get<double>();
+  row["host_ms"] = network["host_ms"];
+  row["time_ms"] = milliseconds;
+  row["inferences_per_s"] =
+      milliseconds > 0 ? 1000 * static_cast<double>(batch) / milliseconds : 0.0;
+}
+
+/// Rows of one model and batch size are compared by their whole time. Where some have none, those
+/// that leave more to the host than another one are not comparable with it.
+static void markComparable(Json& rows) {
+  struct HostShare {
+    uint64_t macs = UINT64_MAX, steps = UINT64_MAX;
+    auto operator<=>(const HostShare&) const = default;
+  };
+  const auto shareOf = [](const Json& row) {
+    return HostShare{row["host_macs"].get<uint64_t>(), row["host_steps"].get<uint64_t>()};
+  };
+  std::map<std::pair<Json, Json>, HostShare> least;
+  for (const Json& row : rows)
+    if (row["status"] == "done") {
+      HostShare& share = least[{row["model"], row["batch"]}];
+      share = std::min(share, shareOf(row));
+    }
+  for (Json& row : rows) {
+    if (row["status"] != "done") continue;
+    const bool isWhole = row.contains("time_ms");
+    if (isWhole || shareOf(row) == least[{row["model"], row["batch"]}]) continue;
+    row["comparable"] = false;
+    row["why"] = "leaves more to the host than another configuration, and host_rates does not say "
+                 "how long that takes";
+  }
+}
+
 Json sweepRows(const Sweep& sweep) {
   Json rows = Json::array();
   for (const SweepJob& job : sweep.jobs) {
@@ -458,12 +506,9 @@ Json sweepRows(const Sweep& sweep) {
                 {"npu", job.base}};
     for (const std::string& key : sweep.varied) row[key] = job.varied.at(key);
     if (const auto result = readResult(resultOf(sweep, job)); result && job.refused.empty()) {
-      const double milliseconds = result->value("time_ms", 0.0);
       row["status"] = "done";
       row["cycles"] = result.value()["cycles"];
-      row["time_ms"] = milliseconds;
-      row["inferences_per_s"] =
-          milliseconds > 0 ? 1000 * static_cast<double>(job.batch) / milliseconds : 0.0;
+      addNetwork(result.value(), job.batch, row);
       row["mac_utilization"] = result->value("mac_utilization", 0.0);
       row["dram_bytes"] = result->value("dram_bytes", Json::object()).value("all", uint64_t{0});
       row["energy_nj"] = result->value("energy", Json::object()).value("nj", 0.0);
@@ -479,6 +524,7 @@ Json sweepRows(const Sweep& sweep) {
     }
     rows.push_back(std::move(row));
   }
+  markComparable(rows);
   return rows;
 }
 

@@ -26,12 +26,13 @@ struct Sweep {
   /// of results; `<file without .toml>.sweep` unless it says another
   std::string file, folder;
   std::string fidelity = "fast", batchDim = "N";
+  std::string hostRates;                         ///< file; empty: the host's steps have no time
   std::vector<std::string> dims, models, varied; ///< varied: the keys, for columns
   std::vector<SweepJob> jobs;
 };
 
-/// Keys of the file: models, npu, fidelity, batch, batch_dim, dims, output and the table vary; see
-/// docs/reference/sweeps.md. Throws Failure with file and key.
+/// Keys of the file: models, npu, fidelity, batch, batch_dim, dims, host_rates, output and the
+/// table vary; see docs/reference/simulate.md. Throws Failure with file and key.
 Sweep readSweep(const std::string& file);
 
 /// The command line of a job, to be run anywhere where files have the same names; it writes

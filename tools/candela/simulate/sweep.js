@@ -13,7 +13,9 @@ const short = v => {
   return +v.toPrecision(3) + '';
 };
 
-for (const [id, first] of [['x', 'macs_per_cycle'], ['y', 'time_ms']])
+// Where the host's share has no time, the device's alone is compared, among rows with the same share.
+const time = rows.some(r => r.time_ms !== undefined) ? 'time_ms' : 'device_ms';
+for (const [id, first] of [['x', 'macs_per_cycle'], ['y', time]])
   for (const name of data.numbers) byId(id).add(new Option(name, name, false, name === first));
 for (const name of data.models) byId('model').add(new Option(name, name));
 
@@ -24,8 +26,10 @@ function draw() {
                      .filter(p => p.x > 0 && p.y > 0);
   const better = (a, b, name) => more.has(name) ? a >= b : a <= b;
   for (const p of points)
-    p.front = !points.some(
-        q => better(q.x, p.x, x) && better(q.y, p.y, y) && (q.x !== p.x || q.y !== p.y));
+    p.front = p.r.comparable !== false &&
+        !points.some(
+            q => q.r.comparable !== false && better(q.x, p.x, x) && better(q.y, p.y, y) &&
+                (q.x !== p.x || q.y !== p.y));
   const W = Math.max(320, Math.min(1000, byId('plot').clientWidth)), H = 360, L = 64, B = 40;
   const span = key => {
     const v = points.map(p => p[key]), low = Math.min(...v), high = Math.max(...v);

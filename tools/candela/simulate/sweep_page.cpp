@@ -17,9 +17,9 @@ using conformance::report::markupEscaped;
 std::vector<std::string> columnsOf(const Sweep& sweep) {
   std::vector<std::string> columns{"id", "model", "batch", "npu"};
   columns.insert(columns.end(), sweep.varied.begin(), sweep.varied.end());
-  for (const char* name :
-       {"status", "cycles", "time_ms", "inferences_per_s", "mac_utilization", "dram_bytes",
-        "energy_nj", "macs_per_cycle", "scratchpad_bytes", "host_macs", "why"})
+  for (const char* name : {"status", "cycles", "time_ms", "inferences_per_s", "device_ms",
+                           "host_ms", "host_steps", "host_macs", "mac_utilization", "dram_bytes",
+                           "energy_nj", "macs_per_cycle", "scratchpad_bytes", "why"})
     columns.push_back(name);
   return columns;
 }
@@ -57,8 +57,8 @@ std::string sweepPage(const Sweep& sweep, const Json& rows) {
     done += row["status"] == "done";
   }
   Json numbers = Json::array();
-  for (const char* name : {"time_ms", "cycles", "inferences_per_s", "mac_utilization", "dram_bytes",
-                           "energy_nj", "macs_per_cycle", "scratchpad_bytes"})
+  for (const char* name : {"time_ms", "device_ms", "cycles", "inferences_per_s", "mac_utilization",
+                           "dram_bytes", "energy_nj", "macs_per_cycle", "scratchpad_bytes"})
     numbers.push_back(name);
   for (const std::string& key : sweep.varied)
     if (key != "dram.type") numbers.push_back(key);

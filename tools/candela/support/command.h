@@ -20,6 +20,7 @@ void addLower(CLI::App& app, Console& console);
 void addPlan(CLI::App& app, Console& console);
 void addConform(CLI::App& app, Console& console);
 void addSimulate(CLI::App& app, Console& console);
+void addCalibrateHost(CLI::App& app, Console& console);
 void addNpu(CLI::App& app, Console& console);
 void addQuantize(CLI::App& app, Console& console);
 
