@@ -68,7 +68,7 @@ void NpuExecutable::observe(npu::FunctionalOptions& options, std::vector<uint64_
 cdl::Status NpuExecutable::count(npu::TimedOptions& options,
                                  std::unique_ptr<LayerReport>& layers) const {
   layers = std::make_unique<LayerReport>(compiled_, configuration_,
-                                         cdl_get_string(image_, image_->name));
+                                         cdl_get_string(image_, image_->name), !options_.isRtl);
   LayerReport* const report = layers.get();
   options.functional.onCounted = [report](uint32_t instruction, const npu::Counters& counters) {
     report->count(instruction, counters);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <string_view>
 
 #include "core/support/text/utf8.h"
@@ -41,6 +42,20 @@ std::string stallsText(const npu::StallCycles& stalls) {
   return text + "}";
 }
 
+/// Those that there are, the most cycles first.
+std::string causesText(const CauseCycles& causes) {
+  std::array<size_t, kCauses> order{};
+  for (size_t c = 0; c < order.size(); ++c) order[c] = c;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return causes[a] > causes[b]; });
+  std::string text = "{";
+  for (const size_t c : order)
+    if (causes[c] > 0)
+      text += cdl::text(text.size() > 1 ? ",\"" : "\"", causeName(static_cast<Cause>(c)),
+                        "\":", causes[c]);
+  return text + "}";
+}
+
 /// Setting descriptors and registers: nothing that waits, and too many to list.
 bool isListed(const npu::InstructionTime& time) {
   switch (time.op) {
@@ -76,9 +91,10 @@ std::string quoted(const std::string& name) {
 }
 
 LayerReport::LayerReport(const Compiled& compiled, const npu::Configuration& configuration,
-                         const std::string& program)
+                         const std::string& program, bool hasCauses)
     : binary_(compiled.binary), configuration_(configuration), program_(program),
-      symbolOf_(binary_.code.size(), static_cast<uint32_t>(binary_.symbols.size())) {
+      symbolOf_(binary_.code.size(), static_cast<uint32_t>(binary_.symbols.size())),
+      hasCauses_(hasCauses) {
   std::map<std::string, uint32_t> byName;
   for (auto& [name, text] : objectsOf(compiled.costs)) {
     byName.emplace(name, static_cast<uint32_t>(layers_.size()));
@@ -108,6 +124,7 @@ void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
     for (size_t i = 0; i < time.stalls.size(); ++i) layer.stalls[i] += time.stalls[i];
     layer.start = layer.start < 0 ? time.start : std::min(layer.start, time.start);
     layer.done = std::max(layer.done, time.done);
+    causes_.add(time);
     if (!npu::isLoad(time.engine) && !layer.fixed.empty()) advance(time, layerOf_[symbol]);
   }
   if (!wanted || !isListed(time)) return;
@@ -141,18 +158,10 @@ void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
 /// Loads run ahead for others: who waited for them has those cycles. While the array multiplies,
 /// they are its layer's.
 void LayerReport::advance(const npu::InstructionTime& time, uint32_t layer) {
-  if (static_cast<npu::Engine>(time.engine) == npu::Engine::kMatrix) {
-    for (const Span& span : besideArray_) {
-      const int64_t shared = std::max<int64_t>(0, span.to - std::max(span.from, time.start));
-      layers_[span.layer].cycles -= shared;
-      layers_[layer].cycles += shared;
-    }
-    besideArray_.clear();
-  } else if (time.done > frontier_) {
-    besideArray_.push_back({layer, frontier_, time.done});
-  }
+  if (static_cast<npu::Engine>(time.engine) == npu::Engine::kMatrix)
+    causes_.takeOver(layer, time.start);
   if (time.done <= frontier_) return;
-  layers_[layer].cycles += time.done - frontier_;
+  causes_.own(layer, time.done);
   frontier_ = time.done;
   last_ = layer;
 }
@@ -160,7 +169,9 @@ void LayerReport::advance(const npu::InstructionTime& time, uint32_t layer) {
 void LayerReport::finish(const npu::TimeReport& time) {
   time_ = time;
   hasTime_ = true;
-  layers_[last_].cycles += time.cycles - frontier_;
+  causes_.own(last_, time.cycles);
+  const std::vector<CauseCycles> causes = causes_.byLayer(layers_.size(), time.cycles);
+  for (size_t l = 0; l < layers_.size(); ++l) layers_[l].causes = causes[l];
   timeline_ =
       cdl::text("{\"program\":\"", quoted(program_), "\",\"npu\":\"", quoted(configuration_.name),
                 "\",\"fidelity\":\"", std::string(npu::fidelityName(time.fidelity)),
@@ -178,24 +189,18 @@ std::string LayerReport::engines(const std::array<int64_t, npu::kEngineCount>& c
   return text + "}";
 }
 
-/// The engine that has most to do; channels of a direction share it.
-std::string LayerReport::boundOf(const Layer& layer) const {
-  if (layer.start < 0) return "none";
-  std::array<std::pair<int64_t, const char*>, 6> busy{
-      {{layer.busy[static_cast<size_t>(npu::Engine::kMatrix)], "matrix"},
-       {layer.busy[static_cast<size_t>(npu::Engine::kRequant)], "requant"},
-       {layer.busy[static_cast<size_t>(npu::Engine::kVector)], "vector"},
-       {0, "load"},
-       {0, "store"},
-       {layer.busy[0], "control"}}};
-  for (int engine = 0; engine < npu::kEngineCount; ++engine) {
-    const int64_t cycles = layer.busy[static_cast<size_t>(engine)];
-    if (npu::isLoad(engine)) busy[3].first = std::max(busy[3].first, cycles);
-    if (npu::isStore(engine)) busy[4].first = std::max(busy[4].first, cycles);
-  }
-  const auto most = std::max_element(
-      busy.begin(), busy.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return 2 * most->first < layer.done - layer.start ? "latency" : most->second;
+/// Counts may come behind the time: that of the array is parted when both are there.
+CauseCycles LayerReport::causesOf(const Layer& layer) const {
+  const auto counter = [&](npu::Counter which) {
+    return static_cast<int64_t>(layer.counters[static_cast<size_t>(which)]);
+  };
+  CauseCycles causes = layer.causes;
+  const int64_t peak = configuration_.rows() * configuration_.columns();
+  partArray({.busy = layer.busy[static_cast<size_t>(npu::Engine::kMatrix)],
+             .passes = counter(npu::Counter::kArrayPasses),
+             .products = counter(npu::Counter::kMacs) / peak},
+            causes);
+  return causes;
 }
 
 std::string LayerReport::timeText() const {
@@ -207,6 +212,11 @@ std::string LayerReport::timeText() const {
     if (configuration_.engines() >> engine & 1)
       stalls += cdl::text(stalls.empty() ? "{\"" : ",\"", std::string(npu::engineName(engine)),
                           "\":", stallsText(each.stalls));
+  }
+  CauseCycles causes{};
+  for (const Layer& layer : layers_) {
+    const CauseCycles own = causesOf(layer);
+    for (size_t c = 0; c < causes.size(); ++c) causes[c] += own[c];
   }
   int64_t all = 0;
   for (const int64_t cycles : time_.tagged) all += cycles;
@@ -228,8 +238,9 @@ std::string LayerReport::timeText() const {
                    ",\"dram_bytes_per_cycle\":", number(time_.dramBytesPerCycle),
                    ",\"dram\":{\"bytes\":", time_.dramBytes, ",\"bursts\":", time_.dramBursts,
                    ",\"row_hits\":", time_.rowHits, ",\"row_misses\":", time_.rowMisses,
-                   ",\"bus_busy\":", time_.dramBusy, ",\"refreshes\":", time_.refreshes,
-                   "},\"busy\":", engines(busy), ",\"stall\":", stalls,
+                   ",\"bus_busy\":", time_.dramBusy, ",\"refreshes\":", time_.refreshes, "},",
+                   hasCauses_ ? cdl::text("\"causes\":", causesText(causes), ",") : "",
+                   "\"busy\":", engines(busy), ",\"stall\":", stalls,
                    "},\"provenance\":", provenance, "},\"constants\":", constants, "]}");
 }
 
@@ -252,10 +263,11 @@ std::string LayerReport::text() const {
                         ",\"scratchpad_read\":", counter(npu::Counter::kScratchpadRead),
                         ",\"scratchpad_written\":", counter(npu::Counter::kScratchpadWritten));
     if (hasTime_)
-      layers +=
-          cdl::text(",\"cycles\":", layer.cycles, ",\"start\":", std::max<int64_t>(0, layer.start),
-                    ",\"done\":", layer.done, ",\"busy\":", engines(layer.busy),
-                    ",\"stall\":", stallsText(layer.stalls), ",\"bound\":\"", boundOf(layer), "\"");
+      layers += cdl::text(
+          ",\"cycles\":", std::accumulate(layer.causes.begin(), layer.causes.end(), int64_t{0}),
+          ",\"start\":", std::max<int64_t>(0, layer.start), ",\"done\":", layer.done,
+          ",\"busy\":", engines(layer.busy), ",\"stall\":", stallsText(layer.stalls));
+    if (hasTime_ && hasCauses_) layers += cdl::text(",\"causes\":", causesText(causesOf(layer)));
     layers += "}";
   }
   return text + ",\"layers\":[" + layers + "]";

@@ -2,6 +2,7 @@
 // timeline=.
 #pragma once
 
+#include "causes.hpp"
 #include "compile.hpp"
 
 #include "simulator/npu_device.h"
@@ -18,9 +19,10 @@ std::string quoted(const std::string& name);
 /// Of one program; neither counts nor time depend on data.
 class LayerReport {
 public:
-  /// `compiled` and `configuration` must outlive it.
+  /// `compiled` and `configuration` must outlive it. `hasCauses`: instructions say which ones they
+  /// waited for.
   LayerReport(const Compiled& compiled, const npu::Configuration& configuration,
-              const std::string& program);
+              const std::string& program, bool hasCauses);
 
   /// What an instruction counted; on the functional model, once each time that it ended.
   void count(uint32_t instruction, const npu::Counters& counters);
@@ -42,11 +44,11 @@ private:
     std::array<int64_t, npu::kEngineCount> busy{};
     npu::StallCycles stalls{};
     int64_t start = -1, done = 0;
-    int64_t cycles = 0; ///< that are its own: those of all layers are the program's
+    CauseCycles causes{}; ///< of the cycles that are its own: those of all are the program's
   };
   void advance(const npu::InstructionTime& time, uint32_t layer);
   std::string engines(const std::array<int64_t, npu::kEngineCount>& cycles) const;
-  std::string boundOf(const Layer& layer) const;
+  CauseCycles causesOf(const Layer& layer) const;
   std::string timeText() const;
 
   const npu::Binary& binary_;
@@ -58,11 +60,8 @@ private:
   std::vector<uint32_t> layerOf_;  ///< by symbol
   int64_t frontier_ = 0;           ///< the last end of an instruction that is no load
   uint32_t last_ = 0;              ///< whose it was
-  struct Span {
-    uint32_t layer;
-    int64_t from, to;
-  };
-  std::vector<Span> besideArray_; ///< what moved the frontier on since the array ended last
+  CycleCauses causes_;
+  bool hasCauses_;
   bool hasTime_ = false;
   npu::TimeReport time_;
 };

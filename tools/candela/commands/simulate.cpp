@@ -110,24 +110,6 @@ bool verify(const Simulation& simulation, const RunOptions& run, Console& consol
   return report["verified"].get<bool>();
 }
 
-/// "semaphore 12 %, dram 3 %": of the layer's cycles, what its engines waited for, the most first.
-std::string stallText(const Json& layer) {
-  std::vector<std::pair<uint64_t, std::string>> causes;
-  uint64_t all = 0;
-  for (const auto& [engine, cycles] : layer["busy"].items()) all += cycles.get<uint64_t>();
-  for (const auto& [cause, cycles] : layer["stall"].items()) {
-    // the others are within an instruction
-    if (cause == "semaphore" || cause == "queue") all += cycles.get<uint64_t>();
-    if (cycles.get<uint64_t>()) causes.emplace_back(cycles.get<uint64_t>(), cause);
-  }
-  std::ranges::sort(causes, std::greater<>());
-  std::string text;
-  for (const auto& [cycles, cause] : causes)
-    if (const auto share = 100 * cycles / std::max<uint64_t>(all, 1); share > 0)
-      text += fmt::format("{}{} {} %", text.empty() ? "" : ", ", cause, share);
-  return text;
-}
-
 /// "1.14"; empty where there is no least.
 std::string ofLeastText(const Json& of) {
   return of.contains("of_least") ? fmt::format("{:.2f}", of["of_least"].get<double>()) : "";
@@ -136,7 +118,7 @@ std::string ofLeastText(const Json& of) {
 void printLayers(const Measured& measured, size_t rows, Console& console) {
   const bool hasTime = !measured.time.is_null();
   Table table(hasTime ? std::vector<std::string>{"cycles", "of least", "MAC %", "bound by",
-                                                 "DRAM KB", "layer", "waits"}
+                                                 "DRAM KB", "layer", "cycles go to"}
                       : std::vector<std::string>{"MACs", "weights KB", "tables KB", "loaded KB",
                                                  "stored KB", "layer"});
   size_t shown = 0;
@@ -149,7 +131,7 @@ void printLayers(const Measured& measured, size_t rows, Console& console) {
     if (hasTime)
       table.add({fmt::format("{}", count(layer, "cycles")), ofLeastText(layer),
                  percent(layer.value("mac_utilization", 0.0)), layer.value("bound", ""),
-                 kilobytes(dram), name, stallText(layer)});
+                 kilobytes(dram), name, causesText(layer)});
     else
       table.add({countText(count(layer, "macs")), kilobytes(count(layer, "weights")),
                  kilobytes(count(layer, "tables")), kilobytes(count(layer, "loaded")),
@@ -359,6 +341,7 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
     for (const auto& [tag, share] : m.time["provenance"].items())
       shares +=
           fmt::format("{}{:.0f} % {}", shares.empty() ? "" : ", ", 100 * share.get<double>(), tag);
+    if (m.time.contains("causes")) console.print("  all cycles: {}\n", causesText(m.time));
     console.print("  {}; constants: {}; energy {}\n", arguments.fidelity, shares,
                   energyText(report["energy"]["nj"].get<double>()));
   }

@@ -5,6 +5,13 @@
 #include "core/support/text/shown.h"
 
 namespace candela::tool {
+namespace {
+
+/// What npu_sim says that cycles went to.
+constexpr const char* kCauses[] = {"products", "unused", "fill", "requant", "vector",
+                                   "load",     "store",  "dram", "bank",    "control"};
+
+} // namespace
 
 std::string scriptText(const Json& data) {
   // A page ends its script at "</script", and ignores that behind "<!--<script".
@@ -26,8 +33,7 @@ std::string layersCsv(const Json& report) {
       "scratchpad_peak"};
   std::string out =
       "layer,program,start,done,cycles,mac_utilization,bound,least_cycles,least_by,of_least";
-  for (const char* cause : {"semaphore", "queue", "bank", "dram"})
-    out += fmt::format(",stall_{}", cause);
+  for (const char* cause : kCauses) out += fmt::format(",cause_{}", cause);
   for (const auto& [engine, busy] : report["engines"].items())
     out += "," + text::csvCell("busy_" + engine);
   for (const char* name : counts) out += fmt::format(",{}", name);
@@ -44,10 +50,9 @@ std::string layersCsv(const Json& report) {
                                                         layer.value("of_least", 0.0))
                                           : ",,,";
     const Json none = Json::object();
-    const Json& stall = layer.contains("stall") ? layer["stall"] : none;
+    const Json& causes = layer.contains("causes") ? layer["causes"] : none;
     const Json& busy = layer.contains("busy") ? layer["busy"] : none;
-    for (const char* cause : {"semaphore", "queue", "bank", "dram"})
-      out += fmt::format(",{}", stall.value(cause, uint64_t{0}));
+    for (const char* cause : kCauses) out += fmt::format(",{}", causes.value(cause, uint64_t{0}));
     for (const auto& [engine, all] : report["engines"].items())
       out += fmt::format(",{}", busy.value(engine, uint64_t{0}));
     for (const char* name : counts) out += fmt::format(",{}", of(name));

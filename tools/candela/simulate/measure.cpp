@@ -19,6 +19,15 @@ void addNumbers(Json& into, const Json& from) {
   }
 }
 
+/// The largest number first.
+void sortDown(Json& numbers) {
+  std::vector<std::pair<std::string, uint64_t>> entries;
+  for (const auto& [name, value] : numbers.items()) entries.emplace_back(name, value);
+  std::ranges::stable_sort(entries, std::greater<>(), [](const auto& each) { return each.second; });
+  numbers = Json::object();
+  for (const auto& [name, value] : entries) numbers[name] = value;
+}
+
 uint64_t busySum(const Json& time) {
   uint64_t sum = 0;
   for (const auto& [engine, cycles] : time["busy"].items()) sum += cycles.get<uint64_t>();
@@ -39,6 +48,10 @@ void addTime(Json& into, const Json& from) {
           (into["provenance"].value(tag, 0.0) * before + share.get<double>() * more) /
           (before + more);
   for (const char* part : {"busy", "stall", "dram"}) addNumbers(into[part], from[part]);
+  if (from.contains("causes")) {
+    addNumbers(into["causes"], from["causes"]);
+    sortDown(into["causes"]);
+  }
   into["cycles"] = into["cycles"].get<uint64_t>() + from["cycles"].get<uint64_t>();
 }
 
@@ -58,6 +71,9 @@ Measured readCounts(const std::string& path) {
         if (name != "node")
           layer[name] =
               (name == "start" || name == "done") ? Json(begin + value.get<uint64_t>()) : value;
+      // The most cycles come first.
+      if (layer.contains("causes") && !layer["causes"].empty())
+        layer["bound"] = layer["causes"].begin().key();
       measured.layers.push_back(std::move(layer));
     }
     for (const auto& [name, value] : record.items())
@@ -93,6 +109,16 @@ void checkSums(const Measured& m) {
 }
 
 } // namespace
+
+std::string causesText(const Json& layer) {
+  std::string text;
+  if (!layer.contains("causes")) return text;
+  const double all = std::max(layer.value("cycles", 0.0), 1.0);
+  for (const auto& [cause, cycles] : layer["causes"].items())
+    if (const double share = 100 * cycles.get<double>() / all; share >= 0.5)
+      text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ", cause, share);
+  return text;
+}
 
 std::map<std::pair<uint64_t, std::string>, size_t> layerIndex(const Json& layers) {
   std::map<std::pair<uint64_t, std::string>, size_t> index;

@@ -7,6 +7,7 @@
 #include "conformance/report/html_style.h"
 #include "tools/candela/simulate/energy.h"
 #include "tools/candela/simulate/files.h"
+#include "tools/candela/simulate/measure.h"
 #include "tools/candela/simulate/simulation_files.h"
 #include "tools/candela/support/template.h"
 
@@ -99,9 +100,6 @@ std::string layerRows(const Json& report) {
   std::string out;
   size_t i = 0;
   for (const Json& layer : report["layers"]) {
-    uint64_t waits = 0;
-    if (layer.contains("stall"))
-      for (const auto& [cause, cycles] : layer["stall"].items()) waits += cycles.get<uint64_t>();
     const auto cell = [&](const char* name, double value, const std::string& text) {
       out += fmt::format("<td class=\"n\" data-k=\"{}\" data-v=\"{}\">{}</td>", name, value, text);
     };
@@ -121,7 +119,7 @@ std::string layerRows(const Json& report) {
     cell("MAC %", layer.value("mac_utilization", 0.0),
          fmt::format("{:.1f}", 100 * layer.value("mac_utilization", 0.0)));
     out += fmt::format("<td data-k=\"bound by\">{}</td>", markupEscaped(layer.value("bound", "")));
-    cell("waits", static_cast<double>(waits), fmt::format("{}", waits));
+    out += fmt::format("<td data-k=\"cycles go to\">{}</td>", markupEscaped(causesText(layer)));
     kilobytes("weights KB", number(layer, "weights") + number(layer, "tables"));
     kilobytes("loaded KB", number(layer, "loaded"));
     kilobytes("stored KB", number(layer, "stored"));
