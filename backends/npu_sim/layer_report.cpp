@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "core/support/text/utf8.h"
 
@@ -109,6 +110,10 @@ LayerReport::LayerReport(const Compiled& compiled, const npu::Configuration& con
     std::fill_n(symbolOf_.begin() + symbol.first, symbol.count, s);
   }
   layerOf_.push_back(static_cast<uint32_t>(layers_.size() - 1));
+  for (const uint32_t symbol : symbolOf_) ++layers_[layerOf_[symbol]].words;
+  // What belongs to none, as the end of the program, is the last layer's.
+  if (layers_.size() > 1)
+    layers_[layers_.size() - 2].words += std::exchange(layers_.back().words, 0);
 }
 
 void LayerReport::count(uint32_t instruction, const npu::Counters& counters) {
@@ -257,6 +262,7 @@ std::string LayerReport::text() const {
       return layer.counters[static_cast<size_t>(which)];
     };
     layers += cdl::text(layers.empty() ? "" : ",", layer.fixed,
+                        ",\"program_bytes\":", layer.words * sizeof(npu::Word),
                         ",\"passes\":", counter(npu::Counter::kArrayPasses),
                         ",\"requant_values\":", counter(npu::Counter::kRequantValues),
                         ",\"vector_values\":", counter(npu::Counter::kVectorValues),

@@ -41,6 +41,7 @@ private:
   struct Layer {
     std::string fixed; ///< the compiler's part of its object, without the end
     npu::Counters counters{};
+    uint64_t words = 0; ///< of the program that are its own
     std::array<int64_t, npu::kEngineCount> busy{};
     npu::StallCycles stalls{};
     int64_t start = -1, done = 0;

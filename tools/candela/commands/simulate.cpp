@@ -205,7 +205,7 @@ void addTime(Json& report, const Measured& measured, const npu::Configuration& n
   report["time"] = measured.time;
   Json byAction = Json::object();
   for (Json& layer : report["layers"]) {
-    const Json energy = energyOf(prices, layer, static_cast<uint64_t>(npu.columns()));
+    const Json energy = energyOf(prices, layer, npu);
     for (const auto& [action, nanojoule] : energy.items())
       byAction[action] = byAction.value(action, 0.0) + nanojoule.get<double>();
     layer["energy_nj"] = energySum(energy);

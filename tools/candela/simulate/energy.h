@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/config/configuration.h"
 #include "tools/candela/support/console.h"
 
 /// Energy = counts of actions x a table that a user may replace.
@@ -27,11 +28,15 @@ struct EnergyAction {
 };
 inline constexpr EnergyAction kEnergyActions[] = {
     {"mac", "product of 8 bits, added to an accumulator"},
-    {"accumulator", "byte of an accumulator written"},
+    {"accumulator", "byte of an accumulator written or read"},
     {"scratchpad", "byte of the scratchpad read or written"},
     {"requant", "value scaled, clamped and written"},
     {"vector", "element that the vector engine wrote"},
-    {"dram", "byte between DRAM and scratchpad"},
+    {"dram", "byte between DRAM and scratchpad, or of the program"},
+    {"clock", "cycle of a multiplier, whether it multiplies or not"},
+    {"leakage", "nanosecond of a multiplier"},
+    {"leakage_memory", "nanosecond of a KiB of scratchpad or accumulators"},
+    {"dram_background", "nanosecond of 8 bits of the memory's bus"},
 };
 
 /// CSV with a head `action,picojoule,tag,source`: each action once, no other; lines that begin with
@@ -39,8 +44,8 @@ inline constexpr EnergyAction kEnergyActions[] = {
 EnergyTable readEnergyTable(const std::string& path);
 
 /// Nanojoules by action of one layer of a report, or of its sums: the keys macs, passes,
-/// scratchpad_read, ...; `columns` of the array.
-Json energyOf(const EnergyTable& table, const Json& counts, uint64_t columns);
+/// scratchpad_read, cycles, ...
+Json energyOf(const EnergyTable& table, const Json& counts, const npu::Configuration& npu);
 /// Their sum.
 double energySum(const Json& energy);
 

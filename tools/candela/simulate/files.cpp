@@ -27,10 +27,18 @@ std::string scriptText(const Json& data) {
 }
 
 std::string layersCsv(const Json& report) {
-  const char* const counts[] = {
-      "macs",           "weights",        "tables",        "loaded",          "stored",
-      "passes",         "requant_values", "vector_values", "scratchpad_read", "scratchpad_written",
-      "scratchpad_peak"};
+  const char* const counts[] = {"macs",
+                                "weights",
+                                "tables",
+                                "loaded",
+                                "stored",
+                                "program_bytes",
+                                "passes",
+                                "requant_values",
+                                "vector_values",
+                                "scratchpad_read",
+                                "scratchpad_written",
+                                "scratchpad_peak"};
   std::string out =
       "layer,program,start,done,cycles,mac_utilization,bound,least_cycles,least_by,of_least";
   for (const char* cause : kCauses) out += fmt::format(",cause_{}", cause);

@@ -106,6 +106,9 @@ void checkSums(const Measured& m) {
          "the compiler counts {} bytes read, {} written and {} MACs, the device {}, {} and {}: one "
          "of them is wrong",
          wanted, m.sum("stored"), m.sum("macs"), read, written, m.counter("macs"));
+  if (m.sum("program_bytes") != m.counter("dram_read_program"))
+    fail(kWorkFailed, "the layers have {} bytes of program, the device read {}",
+         m.sum("program_bytes"), m.counter("dram_read_program"));
 }
 
 } // namespace

@@ -8,8 +8,8 @@ namespace candela::tool {
 struct Measured {
   Json counters = Json::object(); ///< by name of the PMU
   /// In their order: {name, onnx_nodes, program, macs, weights, tables, loaded, stored} and with
-  /// time {cycles, start, done, busy, stall, causes, bound, ...}, start and done on the clock of all
-  /// programs.
+  /// time {cycles, start, done, busy, stall, causes, bound, ...}, start and done on the clock of
+  /// all programs.
   Json layers = Json::array();
   /// null without time; else {fidelity, clock_mhz, cycles, busy, stall, dram, provenance,
   /// constants, ...}

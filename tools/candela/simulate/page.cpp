@@ -255,10 +255,16 @@ std::string energyRows(const Json& report) {
 std::string hostSection(const Json& report) {
   if (report["host_nodes"].empty()) return "";
   std::string remark = "without a time of the NPU";
-  if (report.contains("host_time"))
-    remark = fmt::format("{:.3f} ms by its bytes at {} GB/s, assumed",
-                         report["host_time"]["ms"].get<double>(),
-                         report["host_time"]["gb_per_s"].get<double>());
+  if (report.contains("host_time")) {
+    const Json& time = report["host_time"];
+    const double milliseconds = time["ms"].get<double>();
+    if (time.contains("gb_per_s"))
+      remark = fmt::format("{:.3f} ms by its bytes at {} GB/s, assumed", milliseconds,
+                           time["gb_per_s"].get<double>());
+    else
+      remark = fmt::format("{:.3f} ms, fitted on {}", milliseconds,
+                           markupEscaped(time["machine"].get<std::string>()));
+  }
   std::string out = fmt::format(
       "<section><h2>On the host <small>{}</small></h2><div class=\"sheet\"><table><thead><tr>"
       "<th>node</th><th>operator</th><th class=\"n\">elements</th><th class=\"n\">KB in</th>"
