@@ -163,8 +163,7 @@ TEST(Report, NamesRowsThatNeverAnswer) {
   report::Report report = sample();
   EXPECT_EQ(report::htmlPage(report).find("never answers"), std::string::npos);
   report.candidate.idleRows = {"row 7 (matmul f8e4m3,f8e4m3,f32): no product has these types"};
-  const auto parsed =
-      report::parseReport(report::reportText(report::reportJson(report)), "r.json");
+  const auto parsed = report::parseReport(report::reportText(report::reportJson(report)), "r.json");
   ASSERT_TRUE(parsed.isOk()) << parsed.status().message();
   EXPECT_EQ(parsed->candidate.idleRows, report.candidate.idleRows);
   EXPECT_NE(report::htmlPage(*parsed).find("<dt>never answers</dt><dd>row 7 (matmul"),

@@ -257,7 +257,7 @@ bool holds(const Choice& c) {
 }
 
 /// The function, then the types of a, w and w_scale, and of the result where it is not f32.
-std::vector<std::string> scaledRows() {
+std::vector<std::string> exactRows() {
   return {
       "exact_f32_i4_f32",
       "exact_f32_u4_f32",
@@ -301,23 +301,25 @@ std::vector<std::string> scaledRows() {
       "exact_bf16_f8e4m3_f32_f32",
       "exact_f16_f8e5m2_f32_f32",
       "exact_bf16_f4e2m1_f8e8m0_bf16",
-      "dynamic_f32_i4_f32",
-      "dynamic_f32_u4_f32",
-      "dynamic_f32_i8_f32",
-      "dynamic_f32_u8_f32",
-      "dynamic_f32_i2_f32",
-      "dynamic_f32_u2_f32",
-      "dynamic_f32_i4_f16",
-      "dynamic_f32_i4_bf16",
-      "dynamic_f32_u4_f16",
-      "dynamic_f32_u4_bf16",
-      "dynamic_f32_i8_f16",
-      "dynamic_f32_i8_bf16",
-      "dynamic_f32_u8_f16",
-      "dynamic_f32_u8_bf16",
-      "dynamic_f16_i4_f16_f16",
+  };
+}
+
+std::vector<std::string> dynamicRows() {
+  return {
+      "dynamic_f32_i4_f32",        "dynamic_f32_u4_f32",  "dynamic_f32_i8_f32",
+      "dynamic_f32_u8_f32",        "dynamic_f32_i2_f32",  "dynamic_f32_u2_f32",
+      "dynamic_f32_i4_f16",        "dynamic_f32_i4_bf16", "dynamic_f32_u4_f16",
+      "dynamic_f32_u4_bf16",       "dynamic_f32_i8_f16",  "dynamic_f32_i8_bf16",
+      "dynamic_f32_u8_f16",        "dynamic_f32_u8_bf16", "dynamic_f16_i4_f16_f16",
       "dynamic_bf16_u4_bf16_bf16",
   };
+}
+
+std::vector<std::string> scaledRows() {
+  std::vector<std::string> rows = exactRows();
+  const std::vector<std::string> more = dynamicRows();
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
 }
 
 OpFamily scaledMatmul() {

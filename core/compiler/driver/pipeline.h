@@ -26,7 +26,7 @@ struct CompileOptions {
   bool keepValues = false;   ///< every value becomes an output before anything is fused
   bool groups = true;        ///< mark groups for targets that run them band by band
   Precision precision = Precision::model;
-  bool keepEmitted = false;  ///< LoweredPart::emitted is there
+  bool keepEmitted = false; ///< LoweredPart::emitted is there
   program::passes::schedule::ScheduleOptions schedule;
   /// per target, as bandBytesOf() says; beyond its end: 0, no groups
   std::vector<uint64_t> bandBytes;

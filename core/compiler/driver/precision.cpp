@@ -27,9 +27,8 @@ bool converts(const capabilities::Target& device, Elem from, Elem to) {
 }
 
 bool isClaimed(Devices devices, const Half& half) {
-  return std::ranges::any_of(devices, [&](const auto* device) {
-    return device->claims(half.profile);
-  });
+  return std::ranges::any_of(devices,
+                             [&](const auto* device) { return device->claims(half.profile); });
 }
 
 /// Whether a device computes in f32 what comes and goes as this half.

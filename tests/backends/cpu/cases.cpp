@@ -124,9 +124,8 @@ private:
       else if (elem == Elem::bool_)
         put(bytes, i, static_cast<uint8_t>(value_.in(0, 1)));
       else {
-        const uint64_t bits = isFloat(elem) && fill == Fill::whole
-                                  ? wholeFloat(elem)
-                                  : whole(fill, elemBits(elem));
+        const uint64_t bits =
+            isFloat(elem) && fill == Fill::whole ? wholeFloat(elem) : whole(fill, elemBits(elem));
         std::memcpy(bytes.data() + i * static_cast<size_t>(elemBits(elem) / 8), &bits,
                     static_cast<size_t>(elemBits(elem) / 8));
       }

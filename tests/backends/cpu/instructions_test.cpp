@@ -125,9 +125,7 @@ void makeMagnitudes(Program& p, Contents& contents, const program::Instr& instr)
   for (const auto* views : {&instr.inputs, &instr.outputs})
     for (const program::View& view : *views) {
       if (!isFloat(view.elem)) continue;
-      const auto absolute = [&](char* bytes, size_t size) {
-        makeAbsolute(view.elem, bytes, size);
-      };
+      const auto absolute = [&](char* bytes, size_t size) { makeAbsolute(view.elem, bytes, size); };
       const program::Buffer& buffer = p.buffers[view.buffer];
       if (buffer.role != Role::constant) {
         absolute(contents[view.buffer].data(), contents[view.buffer].size());

@@ -58,8 +58,8 @@ LoweredModel lowerModel(const ModelOptions& options, driver::CompileOptions comp
   const auto placer = check(driver::Placer::create(devices, targets, compile));
   for (graph::Graph& graph : graphs) {
     lowered.traffic += driver::graphTraffic(graph);
-    inModel(driver::setPrecision(graph, std::span(targets).first(devices.size()),
-                                 compile.precision));
+    inModel(
+        driver::setPrecision(graph, std::span(targets).first(devices.size()), compile.precision));
     inModel(graph::passes::optimize(graph));
     lowering::partition::Barred barred;
     auto fitted = driver::lowerFitting(graph, *placer, targets, barred, compile);

@@ -38,9 +38,10 @@ void ModelOptions::addCompilingTo(CLI::App* command) {
   command->add_flag("--require-native", requireNative,
                     "fail, with a list, when a node is emulated or on the host");
   command
-      ->add_option("--precision", precision,
-                   "of products of f32: f32; f16 or bf16 where a device has them, else with weights "
-                   "that are rounded to it")
+      ->add_option(
+          "--precision", precision,
+          "of products of f32: f32; f16 or bf16 where a device has them, else with weights "
+          "that are rounded to it")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}))
       ->type_name("TYPE");
   command->add_flag("--to-primitives", toPrimitives, "lower every op to the 13 primitives");

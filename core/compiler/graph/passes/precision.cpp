@@ -5,9 +5,9 @@
 // cache) goes on moving them, so that memory is read as it is stored. Narrowing is for a user who
 // takes fewer bits for less time: weights alone, or all that products read and write.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
-#include "candela/numerics.h"
 #include "core/compiler/graph/passes/rewrite.h"
 #include "core/support/float_bits.h"
 
@@ -148,17 +148,46 @@ Value* weightsOf(const Node& node) {
   return isMatrix && isOf(w, Elem::f32_) && !node.operand(0)->isConstant() ? w : nullptr;
 }
 
+/// Rounds f32 to a half, to nearest and ties to even.
+class HalfRounding {
+public:
+  explicit HalfRounding(Elem half)
+      : half_(half), digits_(half == Elem::f16_ ? 13 : 16),
+        bias_(half == Elem::f16_ ? 112u << 23 : 0),
+        smallest_(half == Elem::f16_ ? 0x1p-14F : 0x1p-126F),
+        largest_(static_cast<float>(largestReal(half))) {}
+
+  uint64_t operator()(float number) const {
+    const float size = std::abs(number);
+    const bool isNormal = size >= smallest_ && size <= largest_;
+    if (!isNormal) return fromReal(half_, number);
+    // What is dropped carries into the digits that stay, and from there into the exponent.
+    const auto bits = std::bit_cast<uint32_t>(number);
+    const uint32_t magnitude = (bits & 0x7fffffffu) - bias_;
+    const uint32_t isOdd = magnitude >> digits_ & 1;
+    const uint32_t below = (1u << (digits_ - 1)) - 1;
+    return (bits >> 16 & 0x8000u) | (magnitude + below + isOdd) >> digits_;
+  }
+
+private:
+  const Elem half_;
+  const int digits_;     ///< of f32 that the half does not have
+  const uint32_t bias_;  ///< how much less its exponents are, in bits of f32
+  const float smallest_; ///< normal number
+  const float largest_;
+};
+
 Result<Tensor> rounded(const Node& node, const Tensor& numbers, Elem half) {
   CDL_ASSIGN(Tensor made, Tensor::zeros(half, numbers.dims));
+  const HalfRounding round(half);
   const auto* from = reinterpret_cast<const float*>(numbers.bytes.data());
-  auto* to = reinterpret_cast<uint16_t*>(made.bytes.mutableData());
-  const float largest = static_cast<float>(largestReal(half));
   for (int64_t i = 0, count = numbers.count(); i < count; ++i) {
-    to[i] = half == Elem::f16_ ? cdl_f32_to_f16(from[i]) : cdl_f32_to_bf16(from[i]);
-    const float nearest = half == Elem::f16_ ? cdl_f16_to_f32(to[i]) : cdl_bf16_to_f32(to[i]);
-    if (std::abs(nearest) > largest && std::isfinite(from[i]))
+    const uint64_t bits = round(from[i]);
+    if (std::isfinite(from[i]) && std::abs(from[i]) > largestReal(half) &&
+        std::isinf(toReal(half, bits)))
       return failure(Code::unsupported, "{} '{}': element {} of its weights is {}, beyond {}",
                      opName(node.kind), node.userName(), i, from[i], elemName(half));
+    storeElement(half, made.bytes.mutableData(), i, bits);
   }
   return made;
 }

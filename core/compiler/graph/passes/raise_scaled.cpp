@@ -139,8 +139,8 @@ std::optional<WeightProduct> weightProductOf(const Node& node) {
   if (!isMatrix || !isReal || a->type.count() == 0) return std::nullopt;
   auto w = dequantizedOf(b);
   // A product of halves is one that devices have.
-  const bool isOfHalves = w && elemBits(w->stored.stored().type.elem) > 8 &&
-                          a->type.elem != Elem::f32_;
+  const bool isOfHalves =
+      w && elemBits(w->stored.stored().type.elem) > 8 && a->type.elem != Elem::f32_;
   if (!w || isOfHalves) return std::nullopt;
   WeightProduct product{a, isGemm ? node.operand(2) : nullptr, std::move(*w)};
   if (isGemm && node.intAttr("transB")) std::swap(product.depthDim, product.columnDim);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "core/compiler/graph/passes/passes.h"
 #include "core/reference/reference.h"
@@ -12,6 +13,7 @@ namespace candela {
 namespace {
 
 using graph::Graph;
+using graph::Node;
 using graph::OpKind;
 using graph::Value;
 
@@ -103,6 +105,48 @@ TEST(NarrowProducts, NameAWeightThatTheHalfDoesNotHave) {
     EXPECT_NE(status.message().find("element 1 of its weights is -65520, beyond f16"),
               std::string::npos)
         << status.message();
+  }
+}
+
+/// Ties, carries into the exponent, numbers below the normal ones, the largest, NaN and infinities.
+TEST(NarrowProducts, RoundEveryWeightAsTheOracleDoes) {
+  std::vector<float> numbers = {0.0F,
+                                -0.0F,
+                                65504,
+                                65519,
+                                -65504,
+                                0x1p-14F,
+                                0x1p-15F,
+                                0x1p-24F,
+                                0x1p-25F,
+                                0x1.8p-25F,
+                                0x1p-126F,
+                                0x1p-130F,
+                                1,
+                                0x1.002p0F,
+                                0x1.006p0F,
+                                0x1.ffep0F,
+                                0x1.ffffp0F,
+                                0x1.01p0F,
+                                0x1.03p0F,
+                                std::numeric_limits<float>::infinity(),
+                                -std::numeric_limits<float>::infinity()};
+  const Tensor random = randomTensor(Elem::f32_, {2000}, 9).orAbort();
+  for (int64_t i = 0; i < random.count(); ++i)
+    numbers.push_back(std::ldexp(static_cast<float>(at(random, i)), static_cast<int>(i % 40) - 24));
+  const auto count = static_cast<int64_t>(numbers.size());
+  for (const Elem half : {Elem::f16_, Elem::bf16_}) {
+    Graph graph;
+    Value* x = graph.addInput("x", {Elem::f32_, {1, count}});
+    Value* w = graph.addConstant(Tensor::of<float>(Elem::f32_, {count, 1}, numbers));
+    graph.addOutput(add(graph, OpKind::Matmul, {x, w}), "y");
+    runPass(graph, half == Elem::f16_ ? "weights-f16" : "weights-bf16");
+    const Node* cast = graph.outputs()[0]->producer->operand(1)->producer;
+    const Tensor stored = cast->operand(0)->tensor().orAbort();
+    for (int64_t i = 0; i < count; ++i)
+      EXPECT_EQ(loadElement(half, stored.bytes.data(), i),
+                fromReal(half, numbers[static_cast<size_t>(i)]))
+          << numbers[static_cast<size_t>(i)] << " as " << elemName(half);
   }
 }
 
