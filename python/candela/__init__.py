@@ -129,13 +129,13 @@ def compile(model, backend: str | os.PathLike | Iterable[str | os.PathLike] | No
         raise InvalidArgumentError(f"backend '{_joined(backend)}' and {len(devices)} open devices: one of them")
     if not model.is_bundle:
         session = _native.compile(model.content, model.name, chosen, progress, capacity, in_flight)
-        states = [(source, target) for source, target in (states or {}).items()]
+        pairs = list((states or {}).items())
     else:
         if chosen.are_set() or backend:
             raise InvalidArgumentError(f"{model.name}: a bundle is compiled already: it takes no options")
         session = _native.load(model.content, model.name, capacity, in_flight)
-        states = [(state["input"], state["output"]) for state in session.report().get("states", [])]
-    session._name_states([source for source, _ in states], [target for _, target in states])
+        pairs = [(state["input"], state["output"]) for state in session.report().get("states", [])]
+    session._name_states([source for source, _ in pairs], [target for _, target in pairs])
     return session
 
 

@@ -1,6 +1,6 @@
 """The classes of the package, over the embedding API."""
 
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol, Union
 
 class SupportsDlpack(Protocol):
@@ -75,7 +75,7 @@ class Tensor:
     def numpy(self) -> Any:
         """An ndarray on the same memory where the host sees it, else a copy."""
     def free(self) -> None:
-        """Gives its memory back now. It is not used any more; BufferError while something looks at it."""
+        """Gives its memory back, when the requests that use it are done. BufferError while a view looks at it."""
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any: ...
     def __dlpack__(self, **wish: Any) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
@@ -136,6 +136,7 @@ class Session:
         """Writes a bundle (.cdb), which `load` takes."""
     def close(self) -> None:
         """Cancels what is not done and gives everything back. Results stay."""
+    def _name_states(self, inputs: Sequence[str], outputs: Sequence[str]) -> None: ...
     def __enter__(self) -> Session: ...
     def __exit__(self, *exception: Any) -> None: ...
 
@@ -146,3 +147,30 @@ def set_threads(count: int) -> None:
     """Threads of this process that compute what no backend takes, 1 to 4096; 0: as many as are usual."""
 
 def threads() -> int: ...
+
+# What candela/__init__.py lies over.
+
+class Options:
+    backends: str
+    dims: list[str]
+    shapes: list[str]
+    options: list[str]
+    states: list[str]
+    require_native: bool
+    to_primitives: bool
+    keep_values: bool
+    bind_at_run: bool
+    rematerialize: bool
+    partition: str
+    pin_file: str
+    def __init__(self) -> None: ...
+    def are_set(self) -> bool: ...
+    def set_devices(self, devices: Sequence[Device], /) -> None: ...
+
+def compile(content: bytes | None, name: str, options: Options, progress: Callable[[str, float], None] | None,
+            capacity: int, in_flight: int, /) -> Session: ...
+def load(content: bytes | None, name: str, capacity: int, in_flight: int, /) -> Session: ...
+def devices(paths: Sequence[str], /) -> dict[str, Any]: ...
+def backends(paths: Sequence[str], /) -> dict[str, Any]: ...
+def version() -> str: ...
+def _end() -> None: ...

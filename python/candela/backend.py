@@ -26,7 +26,7 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _SHARED = os.path.join(_PACKAGE, "plugin", "python_backend.so")
 _KINDS = ("copy", "fill", "convert", "binary", "compare", "select", "gather", "scatter", "reduce", "matmul", "unary",
           "rescale", "table")
-_here = {}  # classes of this process by the real path of their plugin
+_here: dict[str, type[Backend]] = {}  # classes of this process by the real path of their plugin
 
 
 class Backend:

@@ -36,6 +36,7 @@ void Argument::readTensor(Tensor& tensor) {
   tensor.checkUsable();
   describe(tensor.element(), tensor.dims(), tensor.data());
   if (!tensor.isVisible()) argument_.buffer = tensor.buffer();
+  hold_ = tensor.hold();
 }
 
 bool Argument::readBuffer(const py::handle& array, const std::string& what, const Element* element,

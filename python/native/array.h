@@ -40,6 +40,7 @@ private:
   const Element* element_ = nullptr;
   candela_argument_t argument_{};
   py::object keeps_;
+  Tensor::Hold hold_; ///< of a Tensor, which may be freed meanwhile
   Py_buffer view_{};
   std::unique_ptr<uint8_t[]> copy_;
 };

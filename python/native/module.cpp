@@ -116,7 +116,7 @@ bool areSet(const sdk::Options& options) {
 }
 
 void defineOptions(py::module_& module) {
-  py::class_<sdk::Options>(module, "Options")
+  py::class_<sdk::Options>(module, "Options", "How to compile.")
       .def(py::init<>())
       .def_readwrite("backends", &sdk::Options::backends)
       .def_readwrite("dims", &sdk::Options::dims)
@@ -142,7 +142,7 @@ void definePort(py::module_& module) {
   const auto dtype = [](const Port& self) {
     return self.element ? dtypeOf(*self.element) : py::none();
   };
-  py::class_<Port>(module, "Port")
+  py::class_<Port>(module, "Port", "An input or output of a model.")
       .def_property_readonly("name", [](const Port& self) { return self.pyName; })
       .def_property_readonly("type", type)
       .def_property_readonly("dtype", dtype)
@@ -179,7 +179,8 @@ void defineDevice(py::module_& module) {
     const candela_device_memory_t of = self.memory();
     return py::make_tuple(of.bytes_in_use, of.most_bytes);
   };
-  py::class_<Device, std::shared_ptr<Device>>(module, "Device")
+  py::class_<Device, std::shared_ptr<Device>>(
+      module, "Device", "An open device, by \"acme\", \"acme:1\" or the path of a plugin.")
       .def(py::init(open), py::arg("name"), py::arg("options") = py::none())
       .def_property_readonly("id", [](const Device& self) { return self.properties().id; })
       .def_property_readonly("properties", properties)
@@ -225,7 +226,8 @@ void defineTensor(py::module_& module) {
         .format(self.element().name, self.shape(), self.device());
   };
   py::class_<Tensor, std::shared_ptr<Tensor>>(module, "Tensor",
-                                              py::custom_type_setup(setBufferProtocol))
+                                              py::custom_type_setup(setBufferProtocol),
+                                              "A dense tensor on the host or on a device.")
       .def(py::init(create), py::arg("shape"), py::arg("dtype") = "float32",
            py::arg("device").none(true) = nullptr)
       .def_property_readonly("type", [](const Tensor& self) { return self.element().name; })
@@ -235,15 +237,20 @@ void defineTensor(py::module_& module) {
       .def_property_readonly("device", &Tensor::device)
       .def_property_readonly("is_host", &Tensor::isVisible)
       .def_property_readonly("address", address)
-      .def("write", &Tensor::write, py::arg("array"))
-      .def("copy_to", &Tensor::copyTo, py::arg("other"))
-      .def("free", &Tensor::free)
-      .def("numpy", [](const py::object& self) { return Tensor::numpy(self); })
+      .def("write", &Tensor::write, py::arg("array"),
+           "Copies an array of the same type and shape into it.")
+      .def("copy_to", &Tensor::copyTo, py::arg("other"),
+           "Copies its bytes into a tensor of as many, on whatever device.")
+      .def("free", &Tensor::free, "Gives its memory back, when requests are done with it.")
+      .def(
+          "numpy", [](const py::object& self) { return Tensor::numpy(self); },
+          "An ndarray on the same memory where the host sees it, else a copy.")
       .def("__array__", array, py::arg("dtype") = py::none(), py::arg("copy") = py::none())
       .def("__dlpack__", dlpack)
       .def("__dlpack_device__", dlpackDevice)
       .def("__repr__", repr);
-  module.def("from_dlpack", &Tensor::fromDlpack, py::arg("tensor"));
+  module.def("from_dlpack", &Tensor::fromDlpack, py::arg("tensor"),
+             "A tensor on the memory of another library's, without a copy.");
 }
 
 /// Seconds, below 0 for None: no limit.
@@ -259,10 +266,11 @@ void defineFuture(py::module_& module) {
     const py::object loop = py::module_::import("asyncio").attr("get_running_loop")();
     return loop.attr("run_in_executor")(py::none(), self.attr("result")).attr("__await__")();
   };
-  py::class_<Future, std::shared_ptr<Future>>(module, "Future")
-      .def("result", result, py::arg("timeout") = py::none())
+  py::class_<Future, std::shared_ptr<Future>>(module, "Future", "One run that was asked for.")
+      .def("result", result, py::arg("timeout") = py::none(),
+           "Waits, and returns what Session.run would, or raises how it failed.")
       .def("done", &Future::isDone)
-      .def("cancel", &Future::cancel)
+      .def("cancel", &Future::cancel, "Ends it with CancelledError, unless it is done.")
       .def("__await__", await);
 }
 
@@ -298,23 +306,26 @@ void defineSession(py::module_& module) {
     const Outside outside;
     compiled.save(path);
   };
-  py::class_<Session, std::shared_ptr<Session>>(module, "Session")
+  py::class_<Session, std::shared_ptr<Session>>(
+      module, "Session", "A compiled model. Any number of threads may run it at once.")
       .def_property_readonly("inputs", [](const Session& self) { return self.model()->inputs; })
       .def_property_readonly("outputs", [](const Session& self) { return self.model()->outputs; })
       .def_property_readonly("closed", &Session::isClosed)
-      .def("run", &Session::run, py::arg("inputs"), py::arg("outputs") = py::none())
-      .def("__call__", callSession)
+      .def("run", &Session::run, py::arg("inputs"), py::arg("outputs") = py::none(),
+           "Runs once: inputs by name or in order; outputs by name, or memory for them.")
+      .def("__call__", callSession, "Runs once: the output, or a tuple of several.")
       .def("submit", submit, py::arg("inputs"), py::arg("outputs") = py::none(), py::kw_only(),
-           py::arg("timeout") = py::none(), py::arg("wait") = true)
+           py::arg("timeout") = py::none(), py::arg("wait") = true,
+           "Asks for a run and returns a Future; arrays stay as they are until it is done.")
       .def("report", [](Session& self) { return parsedJson(self.model()->get().reportJson()); })
       .def("trace", [](Session& self) { return parsedJson(self.model()->get().traceJson()); })
       .def("stats", [](Session& self) { return parsedJson(self.statsJson()); })
       .def(
           "profile", [](Session& self, bool on) { self.model()->get().profile(on); },
           py::arg("on") = true)
-      .def("save", save, py::arg("path"))
+      .def("save", save, py::arg("path"), "Writes a bundle (.cdb), which compile takes.")
       .def("_name_states", nameStates)
-      .def("close", &Session::close)
+      .def("close", &Session::close, "Cancels what is not done and gives everything back.")
       .def("__enter__", [](const std::shared_ptr<Session>& self) { return self; })
       .def("__exit__", [](Session& self, const py::args&) { self.close(); });
 }
@@ -339,7 +350,9 @@ void defineFunctions(py::module_& module) {
     return std::make_shared<Session>(loaded(source), requestOptions(capacity, inFlight), nullptr);
   });
   module.def("version", &candela_version);
-  module.def("set_threads", &sdk::setThreads);
+  module.def(
+      "set_threads", &sdk::setThreads, py::arg("count"),
+      "Threads of this process that compute what no backend takes; 0: as many as are usual.");
   module.def("threads", &sdk::threads);
   module.def("devices",
              [](const std::vector<std::string>& p) { return parsedJson(devicesJson(p)); });

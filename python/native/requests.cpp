@@ -162,7 +162,8 @@ void Requests::closeAll() {
 }
 
 void Requests::keep(std::shared_ptr<Call> call, Future::Handle handle) {
-  if (!closes_) kept_.push_back({std::move(call), std::move(handle)});
+  // One that closes has not ended all of them yet.
+  if (!isClosed_) kept_.push_back({std::move(call), std::move(handle)});
 }
 
 void Requests::dropDone() {

@@ -54,6 +54,12 @@ public:
   void* data() const { return data_; }
   /// For whatever takes a buffer; of host memory it is made on demand.
   candela_buffer_t* buffer();
+  /// What keeps its memory, for whoever uses that longer than free() waits.
+  struct Hold {
+    std::shared_ptr<candela_buffer_t> buffer;
+    std::shared_ptr<void> memory;
+  };
+  Hold hold() const { return {buffer_, memory_}; }
 
   /// Gives the memory back. Throws py::buffer_error while something looks at it.
   void free();

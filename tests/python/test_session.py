@@ -259,6 +259,34 @@ class Threads(unittest.TestCase):
         thread.join()
         self.assertGreater(steps, 100)
 
+    def test_closed_while_others_use_it(self):
+        x = np.ones((2, 3), np.float32)
+
+        def work(session, begun, wrong):
+            uses = (lambda: session(x, x)[0], lambda: session.submit([x, x]).result()[0], lambda: session.submit([x, x]))
+            try:
+                for i in range(10**6):
+                    found = uses[i % 3]()
+                    if i % 3 < 2 and not (found == 2).all():
+                        wrong.append(found)
+                    if i == 10:
+                        begun.release()
+            except candela.Error as error:
+                if "closed" not in str(error) and "cancelled" not in str(error):
+                    wrong.append(error)
+
+        for backend in common.built("soft", "cpu") * 10:
+            session, begun, wrong = common.compile_text(common.TWO, backend), threading.Semaphore(0), []
+            threads = [threading.Thread(target=work, args=(session, begun, wrong)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                begun.acquire()
+            session.close()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [])
+
     def test_number_of_threads(self):
         candela.set_threads(2)
         self.assertEqual(candela.threads(), 2)

@@ -153,6 +153,20 @@ class Tensors(unittest.TestCase):
         with self.assertRaisesRegex(BufferError, "the tensor was freed"):
             memoryview(tensor)
 
+    def test_freed_while_requests_use_it(self):
+        session = common.compile_text(common.LONG)
+        x, y = candela.Tensor((1, 1024, 1024)), candela.Tensor((1, 1024, 1024))
+        np.asarray(x)[:] = np.eye(1024, dtype=np.float32)
+        future = session.submit([x], {"y": y})
+        x.free()
+        y.free()
+        others = [candela.Tensor((1, 1024, 1024)) for _ in range(4)]  # which would be where the first ones were
+        for other in others:
+            np.asarray(other)[:] = 7
+        future.result()
+        for other in others:
+            self.assertTrue((other.numpy() == 7).all())
+
     def test_wrong_shapes_and_types(self):
         with self.assertRaisesRegex(candela.InvalidArgumentError, "a dim of -1"):
             candela.Tensor((2, -1))
