@@ -210,8 +210,8 @@ void defineTensor(py::module_& module) {
     self.checkUsable();
     return reinterpret_cast<uintptr_t>(self.data());
   };
-  const auto array = [](const py::object& self, const py::object& dtype, const py::object&) {
-    const py::object made = Tensor::numpy(self);
+  const auto array = [](Tensor& self, const py::object& dtype, const py::object&) {
+    const py::object made = self.numpy();
     return dtype.is_none() ? made : py::object(made.attr("astype")(dtype));
   };
   const auto dlpack = [](Tensor& self, const py::kwargs& wish) {
@@ -242,9 +242,8 @@ void defineTensor(py::module_& module) {
       .def("copy_to", &Tensor::copyTo, py::arg("other"),
            "Copies its bytes into a tensor of as many, on whatever device.")
       .def("free", &Tensor::free, "Gives its memory back, when requests are done with it.")
-      .def(
-          "numpy", [](const py::object& self) { return Tensor::numpy(self); },
-          "An ndarray on the same memory where the host sees it, else a copy.")
+      .def("numpy", &Tensor::numpy,
+           "An ndarray on the same memory where the host sees it, else a copy.")
       .def("__array__", array, py::arg("dtype") = py::none(), py::arg("copy") = py::none())
       .def("__dlpack__", dlpack)
       .def("__dlpack_device__", dlpackDevice)

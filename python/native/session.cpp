@@ -198,9 +198,8 @@ py::object Call::results(const Model& model) {
     if (!isWanted_[i]) continue;
     py::object result = memory_[i];
     if (!result) {
-      const py::object tensor = py::cast(made_[i]);
       const bool isOfNumpy = !dtypeOf(made_[i]->element()).is_none();
-      result = isOfNumpy ? Tensor::numpy(tensor) : tensor;
+      result = isOfNumpy ? Tensor::arrayOf(made_[i]) : py::cast(made_[i]);
     }
     if (isSequence_)
       inOrder.append(result);

@@ -231,25 +231,30 @@ void Tensor::copyTo(Tensor& other) {
   });
 }
 
-py::object Tensor::numpy(const py::object& self) {
-  Tensor& tensor = self.cast<Tensor&>();
-  tensor.checkUsable();
-  if (!tensor.isVisible()) {
-    const std::shared_ptr<Tensor> copy = onHost(*tensor.element_, tensor.dims_);
-    tensor.copyTo(*copy);
-    return numpy(py::cast(copy));
+py::object Tensor::numpy() {
+  checkUsable();
+  if (isVisible()) {
+    auto held = std::make_shared<Hold>(hold());
+    return arrayOf(onMemory(*element_, dims_, data_, std::move(held)));
   }
-  py::object owner = self;
-  if (tensor.element_->isPacked()) {
-    const std::shared_ptr<Tensor> bytes = onHost(*elementNamed("u8"), tensor.dims_);
-    unpackElements(*tensor.element_, static_cast<const uint8_t*>(tensor.data_), tensor.elements(),
+  const std::shared_ptr<Tensor> copy = onHost(*element_, dims_);
+  copyTo(*copy);
+  return arrayOf(copy);
+}
+
+py::object Tensor::arrayOf(std::shared_ptr<Tensor> owner) {
+  const Element& element = *owner->element_;
+  if (element.isPacked()) {
+    const std::shared_ptr<Tensor> bytes = onHost(*elementNamed("u8"), owner->dims_);
+    unpackElements(element, static_cast<const uint8_t*>(owner->data_), owner->elements(),
                    static_cast<uint8_t*>(bytes->data_));
-    owner = py::cast(bytes);
+    owner = bytes;
   }
-  py::object array = arrayOn(owner, *tensor.element_, tensor.shape());
+  ++owner->views_; // NumPy holds the object, but no view of the buffer protocol
+  py::object array = arrayOn(py::cast(owner), element, owner->shape());
   if (array.is_none())
-    fail(CANDELA_UNSUPPORTED, std::string("NumPy has no ") + tensor.element_->dtype +
-                                  " here: it comes with numpy or ml_dtypes");
+    fail(CANDELA_UNSUPPORTED,
+         std::string("NumPy has no ") + element.dtype + " here: it comes with numpy or ml_dtypes");
   return array;
 }
 

@@ -65,7 +65,9 @@ public:
   void free();
   void write(const py::object& array);
   /// An ndarray on the same memory where the host sees it and NumPy has the type, else a copy.
-  static py::object numpy(const py::object& self);
+  py::object numpy();
+  /// The ndarray of a tensor on the host that nobody else has; it is not freed any more.
+  static py::object arrayOf(std::shared_ptr<Tensor> owner);
   void copyTo(Tensor& other);
   py::capsule dlpack();
 
