@@ -87,7 +87,7 @@ struct Options {
 /// A compiled model. Movable; run() from any number of threads.
 class Model {
 public:
-  /// Compiles a .onnx or .cdl file.
+  /// Compiles a .onnx, .tflite or .cdl file.
   static Model compile(const std::string& path, const Options& options = {}) {
     return compileWith(options, [&](const candela_options_t& c, candela_model_t** model,
                                     char* error, size_t size) {

@@ -109,7 +109,8 @@ int run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) commandLine += " " + shellQuoted(argv[i]);
   Console console(commandLine);
 
-  CLI::App app("Candela: compile ONNX models for accelerators, run them, and check backends.",
+  CLI::App app("Candela: compile ONNX and TensorFlow Lite models for accelerators, run them, and "
+               "check backends.",
                "candela");
   app.formatter(std::make_shared<HelpFormatter>());
   app.footer(kFooter);

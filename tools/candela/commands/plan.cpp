@@ -370,7 +370,7 @@ void addPlan(CLI::App& app, Console& console) {
       "plan",
       "Show the memory plan of a model and the bytes that it moves, or solve a memory problem.");
   auto arguments = std::make_shared<Arguments>();
-  command->add_option("FILE", arguments->paths, "models: .onnx or .cdl; or problems: .csv")
+  command->add_option("FILE", arguments->paths, "models: .onnx, .tflite or .cdl; or problems: .csv")
       ->required()
       ->type_name("FILE...");
   arguments->model.addCompilingTo(command);

@@ -335,7 +335,7 @@ void addRun(CLI::App& app, Console& console) {
       "run", "Compile and run a model; print, compare or store what it answers.");
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
-  a.run.model.addTo(command, ".onnx, .cdl or .cdb");
+  a.run.model.addTo(command, ".onnx, .tflite, .cdl or .cdb");
   addRepeated(
       command, "--input", a.inputs,
       "data for an input, or instead of an initializer that is an input too: .npy or ONNX .pb",

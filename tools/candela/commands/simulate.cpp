@@ -590,7 +590,7 @@ void sweep(const Arguments& arguments, Console& console) {
 /// What is run, and how.
 void addRunOptions(CLI::App* command, Arguments& arguments) {
   ModelOptions& model = arguments.run.model;
-  command->add_option("MODEL", model.path, "a model: .onnx or .cdl")->type_name("FILE");
+  command->add_option("MODEL", model.path, "a model: .onnx, .tflite or .cdl")->type_name("FILE");
   command->add_option("--npu", arguments.configuration, "a preset or a .toml file (gem16)")
       ->type_name("CONFIG");
   command

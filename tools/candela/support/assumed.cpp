@@ -15,7 +15,7 @@ void assumeInt8(ModelOptions& options, const std::map<std::string, std::string>&
          options.assumedScheme);
   refuseBundle(options.path);
   if (endsWith(options.path, ".cdl") || endsWith(options.path, ".csv"))
-    fail(kBadInput, "{}: --assume-int8 is for float ONNX models", options.path);
+    fail(kBadInput, "{}: --assume-int8 is for float models", options.path);
   const import::ImportOptions import = importOptions({options.dims, options.shapes});
   quantize::RunConditions shapes{.devices = {}, .dims = import.dims, .shapes = import.shapes};
   if (shapes.dims.empty() && shapes.shapes.empty())

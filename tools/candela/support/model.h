@@ -29,7 +29,7 @@ struct ModelOptions {
   /// MODEL, --backend, --partition, --pin, --dim, --shape, --option, --isa, --require-native,
   /// --precision, --to-primitives, --rematerialize, --unstacked, --no-groups.
   /// `kinds`: of files that the command takes.
-  void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
+  void addTo(CLI::App* command, const std::string& kinds = ".onnx, .tflite or .cdl");
   /// The same without MODEL.
   void addCompilingTo(CLI::App* command);
   /// --partition and --pin alone.
