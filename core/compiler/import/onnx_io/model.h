@@ -68,7 +68,8 @@ struct Function {
 inline constexpr const char* kIntegerRows = "candela.integer_rows";
 
 struct Model {
-  std::string path; ///< for messages
+  std::string path;   ///< for messages
+  bool isOnnx = true; ///< the file there is one of ONNX, else of a format that was written as nodes
   int64_t irVersion = 0;
   std::string producer;
   /// Softmax and LayerNorm between QuantizeLinear and DequantizeLinear are meant as functions of

@@ -49,11 +49,50 @@ bool setAttribute(const Attribute& value, AttributeProto& proto) {
   return true;
 }
 
+void setInfo(const ValueInfo& info, onnx::ValueInfoProto& proto) {
+  proto.set_name(info.name);
+  if (info.elem == Elem::none) return;
+  auto& tensor = *proto.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(elemToOnnx(info.elem));
+  if (!info.hasShape) return;
+  tensor.mutable_shape();
+  for (const Dim& dim : info.dims) {
+    auto& made = *tensor.mutable_shape()->add_dim();
+    if (dim.value >= 0)
+      made.set_dim_value(dim.value);
+    else if (!dim.name.empty())
+      made.set_dim_param(dim.name);
+  }
+}
+
+void setInfos(const Graph& graph, onnx::GraphProto& proto) {
+  proto.set_name(graph.name.empty() ? "main" : graph.name);
+  for (const ValueInfo& input : graph.inputs) setInfo(input, *proto.add_input());
+  for (const ValueInfo& output : graph.outputs) setInfo(output, *proto.add_output());
+}
+
+void addInitializer(const Initializer& initializer, onnx::GraphProto& proto) {
+  onnx::TensorProto& tensor = *proto.add_initializer();
+  setTensor(initializer.tensor, tensor);
+  tensor.set_name(initializer.name);
+}
+
 const std::string& firstOf(const google::protobuf::RepeatedPtrField<std::string>& names) {
   static const std::string none;
   for (const std::string& name : names)
     if (!name.empty()) return name;
   return none;
+}
+
+void setNode(const Node& node, onnx::NodeProto& proto);
+
+/// A graph that no file has.
+void setGraph(const Graph& graph, AttributeProto& proto) {
+  proto.set_type(AttributeProto::GRAPH);
+  setInfos(graph, *proto.mutable_g());
+  for (const Node& node : graph.nodes) setNode(node, *proto.mutable_g()->add_node());
+  for (const Initializer& initializer : graph.initializers)
+    addInitializer(initializer, *proto.mutable_g());
 }
 
 /// The node on top of what the file says of it, if it has it.
@@ -73,10 +112,15 @@ void setNode(const Node& node, onnx::NodeProto& proto) {
     made.set_name(name);
     const auto known = old.find(name);
     if (known != old.end()) made.set_doc_string(known->second.doc_string());
-    if (setAttribute(value, made))
+    const auto* graph = std::get_if<std::shared_ptr<Graph>>(&value);
+    if (setAttribute(value, made)) {
       *proto.add_attribute() = std::move(made);
-    else if (known != old.end())
+    } else if (known != old.end()) {
       *proto.add_attribute() = known->second;
+    } else if (graph && *graph) {
+      setGraph(**graph, made);
+      *proto.add_attribute() = std::move(made);
+    }
   }
 }
 
@@ -121,13 +165,44 @@ void setIntegerRows(bool integerRows, onnx::ModelProto& proto) {
   property->set_value("1");
 }
 
+/// Nodes of one operator of another format share its name, those of ONNX have each its own.
+void nameApart(onnx::GraphProto& graph, std::set<std::string>& taken) {
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    std::string name = node.name();
+    for (int i = 1; !taken.insert(name).second; ++i)
+      name = fmt::format("{}/{}:{}", node.name(), node.op_type(), i);
+    node.set_name(name);
+    for (AttributeProto& attribute : *node.mutable_attribute())
+      if (attribute.has_g()) nameApart(*attribute.mutable_g(), taken);
+  }
+}
+
+/// What else there is to say of a model whose file is not of ONNX.
+onnx::ModelProto begun(const Model& model) {
+  onnx::ModelProto proto;
+  proto.set_producer_name(model.producer);
+  for (const auto& [domain, version] : model.opsets) {
+    auto& opset = *proto.add_opset_import();
+    opset.set_domain(domain);
+    opset.set_version(version);
+  }
+  setInfos(model.graph, *proto.mutable_graph());
+  return proto;
+}
+
 } // namespace
 
 Status writeModel(const Model& model, const std::string& path) {
-  CDL_ASSIGN(const Bytes bytes, mapProtobuf(model.path));
+  Bytes bytes;
+  if (model.isOnnx) {
+    CDL_ASSIGN(bytes, mapProtobuf(model.path));
+  }
   const Payloads payloads(bytes);
   onnx::ModelProto proto;
-  CDL_TRY(parseFile(payloads.rest(), proto, "ONNX model").context(model.path));
+  if (!model.isOnnx) proto = begun(model);
+  if (model.isOnnx) {
+    CDL_TRY(parseFile(payloads.rest(), proto, "ONNX model").context(model.path));
+  }
   proto.set_ir_version(model.irVersion);
   for (auto& opset : *proto.mutable_opset_import()) {
     const std::string domain = opset.domain() == "ai.onnx" ? "" : opset.domain();
@@ -145,11 +220,10 @@ Status writeModel(const Model& model, const std::string& path) {
                    size);
   setNodes(model.graph, graph);
   keepInfos(model.graph, graph);
-  for (const Initializer& initializer : model.graph.initializers) {
-    onnx::TensorProto& tensor = *graph.add_initializer();
-    setTensor(initializer.tensor, tensor);
-    tensor.set_name(initializer.name);
-  }
+  std::set<std::string> taken;
+  if (!model.isOnnx) nameApart(graph, taken);
+  for (const Initializer& initializer : model.graph.initializers)
+    addInitializer(initializer, graph);
   // Elements that the reader left out of what it parsed.
   for (onnx::NodeProto& node : *graph.mutable_node())
     for (AttributeProto& attribute : *node.mutable_attribute())

@@ -4,7 +4,8 @@
 
 namespace candela::import::onnx_io {
 
-/// Writes a model that was read from the file model.path and then changed: nodes, initializers and
+/// Writes a model that was read and then changed. Of one whose file is not of ONNX everything is
+/// written anew. Else the file model.path is what changes: nodes, initializers and
 /// inputs of its main graph, its opsets and its version are as they stand in `model`; all else,
 /// such as functions, documentation and metadata, is as the file has it. Tensors stand in the new
 /// file itself. An old file at `path` survives a failure.

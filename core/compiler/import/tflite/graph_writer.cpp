@@ -121,6 +121,16 @@ Name GraphWriter::constant(const std::string& wanted, Tensor tensor) {
   return name;
 }
 
+void GraphWriter::noteName(const Name& from, const Name& to) {
+  const auto found = channelsFirst_.find(from);
+  if (found != channelsFirst_.end()) channelsFirst_[to] = found->second;
+}
+
+Name GraphWriter::channelsFirst(const Name& last) const {
+  const auto found = channelsFirst_.find(last);
+  return found == channelsFirst_.end() ? "" : found->second;
+}
+
 std::vector<Name> GraphWriter::quantization(int tensor) {
   std::vector<Name>& names = quantizations_[tensor];
   if (!names.empty()) return names;

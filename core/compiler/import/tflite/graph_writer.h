@@ -68,6 +68,12 @@ public:
   /// The name that the tensor's producer has to give its result, which is called once for each.
   Name produce(int tensor);
   Name constant(const std::string& wanted, Tensor tensor);
+  /// `last` is `first` with its channels moved from dim 1 to the end.
+  void noteLayout(const Name& last, const Name& first) { channelsFirst_[last] = first; }
+  /// A value has another name from now on.
+  void noteName(const Name& from, const Name& to);
+  /// What a value was before its channels moved to the end; "" where they did not.
+  Name channelsFirst(const Name& last) const;
   /// Its scales and zero points as operands, the latter of the element type.
   std::vector<Name> quantization(int tensor);
 
@@ -82,6 +88,7 @@ private:
   std::string prefix_;
   std::vector<Name> stored_, real_; ///< by tensor; "": not yet
   std::map<int, std::vector<Name>> quantizations_;
+  std::map<Name, Name> channelsFirst_;
 };
 
 /// Writes a subgraph with these values as its inputs. Throws where it is none of the file's, takes

@@ -91,6 +91,25 @@ void writeModel(ModelWriter& writer, onnx_io::Graph& graph) {
   }
 }
 
+void collectReads(const onnx_io::Graph& graph, std::set<Name>& reads) {
+  for (const onnx_io::ValueInfo& output : graph.outputs) reads.insert(output.name);
+  for (const onnx_io::Node& node : graph.nodes) {
+    reads.insert(node.inputs.begin(), node.inputs.end());
+    for (const auto& [name, attribute] : node.attributes)
+      if (const auto* inner = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute))
+        collectReads(**inner, reads);
+  }
+}
+
+/// Channels that moved to the end, and that nothing wanted there.
+void dropUnreadTransposes(onnx_io::Graph& graph) {
+  std::set<Name> reads;
+  collectReads(graph, reads);
+  std::erase_if(graph.nodes, [&](const onnx_io::Node& node) {
+    return node.opType == "Transpose" && !reads.count(node.outputs[0]);
+  });
+}
+
 } // namespace
 
 bool isModel(const Bytes& content) {
@@ -108,6 +127,7 @@ Result<onnx_io::Model> parseModel(const Bytes& content, const std::string& path)
   CDL_TRY(file.status().context(path));
   onnx_io::Model model;
   model.path = path;
+  model.isOnnx = false;
   model.irVersion = kIrVersion;
   model.opsets = {{"", kOpset}, {"com.microsoft", 1}, {kDomain, 1}};
   if (const auto* description = file->model().description())
@@ -122,6 +142,7 @@ Result<onnx_io::Model> parseModel(const Bytes& content, const std::string& path)
     writer.diagnostics.add(refusal.status);
   }
   CDL_TRY(writer.diagnostics.status(path));
+  dropUnreadTransposes(model.graph);
   return model;
 }
 

@@ -171,6 +171,7 @@ void Step::setStored(size_t output, const Name& y) {
     if (made == node.outputs.end() || !y.starts_with(name_ + "/")) continue;
     // It gets the tensor's name, wherever the operator reads it itself.
     *made = name;
+    writer_.noteName(y, name);
     for (onnx_io::Node& reader : own) std::ranges::replace(reader.inputs, y, name);
     return;
   }

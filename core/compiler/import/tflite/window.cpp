@@ -5,6 +5,8 @@
 namespace candela::import::tflite {
 
 Name channelsFirst(Step& step, const Name& x, int64_t rank) {
+  const Name before = step.writer().channelsFirst(x);
+  if (!before.empty()) return before;
   Ints perm = {0, rank - 1};
   for (int64_t i = 1; i < rank - 1; ++i) perm.push_back(i);
   return step.transpose(x, perm);
@@ -14,7 +16,9 @@ Name channelsLast(Step& step, const Name& x, int64_t rank) {
   Ints perm = {0};
   for (int64_t i = 2; i < rank; ++i) perm.push_back(i);
   perm.push_back(1);
-  return step.transpose(x, perm);
+  const Name y = step.transpose(x, perm);
+  step.writer().noteLayout(y, x);
+  return y;
 }
 
 void needRank(const Step& step, size_t input, int64_t rank) {

@@ -6,7 +6,7 @@
 /// them in dim 1; transposes that meet cancel in passes of the Graph.
 namespace candela::import::tflite {
 
-/// Of rank 4 or 5.
+/// Of rank 4 or 5. What channelsLast() made of a value becomes that value again.
 Name channelsFirst(Step& step, const Name& x, int64_t rank);
 Name channelsLast(Step& step, const Name& x, int64_t rank);
 

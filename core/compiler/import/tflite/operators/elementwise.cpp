@@ -16,11 +16,12 @@ NAME(Abs)
 NAME(Ceil)
 NAME(Cos)
 NAME(Exp)
-NAME(Floor) NAME(Log) NAME(Neg) NAME(Round) NAME(Sin) NAME(Sqrt) NAME(Sign) NAME(Max) NAME(Min)
-    NAME(BitwiseXor)
+NAME(Floor)
+NAME(Log)
+NAME(Neg) NAME(Round) NAME(Sin) NAME(Sqrt) NAME(Sign) NAME(Max) NAME(Min) NAME(BitwiseXor)
 #undef NAME
 
-        void writeRsqrt(Step& step) {
+    void writeRsqrt(Step& step) {
   step.set(0, step.add("Reciprocal", {step.add("Sqrt", {step.real(0)})}));
 }
 

@@ -8,13 +8,41 @@
 namespace candela::import::tflite {
 namespace {
 
+/// The elements of a constant in another order of dims.
+Tensor transposed(const Tensor& x, const Ints& perm) {
+  Tensor y{x.elem, {}, {}};
+  const std::vector<int64_t> from = denseStrides(x.dims);
+  std::vector<int64_t> strides;
+  for (const int64_t dim : perm) {
+    y.dims.push_back(x.dims[static_cast<size_t>(dim)]);
+    strides.push_back(from[static_cast<size_t>(dim)]);
+  }
+  auto bytes = Bytes::allocate(y.sizeBytes());
+  if (!bytes) throw Refusal{bytes.status()};
+  y.bytes = *std::move(bytes);
+  Ints place(perm.size(), 0);
+  int64_t source = 0;
+  for (int64_t i = 0, count = y.count(); i < count; ++i) {
+    storeElement(y.elem, y.bytes.mutableData(), i, loadElement(x.elem, x.bytes.data(), source));
+    for (size_t d = perm.size(); d > 0; --d) { // to the next place, the last dim first
+      source += strides[d - 1];
+      if (++place[d - 1] < y.dims[d - 1]) break;
+      source -= strides[d - 1] * y.dims[d - 1];
+      place[d - 1] = 0;
+    }
+  }
+  return y;
+}
+
 /// Weights in another order, dequantized behind that, so that their elements stay as the file has
 /// them.
 Name reordered(Step& step, size_t input, const Ints& perm) {
   const TensorInfo& info = step.input(input);
   if (info.rank() != static_cast<int64_t>(perm.size()))
     reject("input {} has rank {}, expected {}", input, info.rank(), perm.size());
-  const Name moved = step.transpose(step.stored(input), perm);
+  if (!info.refusal.empty()) step.stored(input); // which throws
+  const Name moved = info.content ? step.constant(transposed(*info.content, perm))
+                                  : step.transpose(step.stored(input), perm);
   if (!info.isQuantized()) return moved;
   const std::vector<Name> of = step.writer().quantization(step.op().inputs[input]);
   Attributes attributes;

@@ -25,9 +25,8 @@ void writeBitcast(Step& step) {
   const Elem from = step.input(0).elem, to = step.output(0).elem;
   if (elemBits(from) != elemBits(to))
     refuse("from {} to {}, which has another size", elemName(from), elemName(to));
-  // ONNX has it since a later opset than what this room writes: the node says so by itself.
-  step.setStored(0, step.addAll("BitCast", {step.stored(0)}, 1,
-                                {{"to", static_cast<int64_t>(elemToOnnx(to))}})[0]);
+  step.setStored(
+      0, step.add("BitCast", {step.stored(0)}, {{"to", static_cast<int64_t>(elemToOnnx(to))}}));
 }
 
 /// Rounds to numbers between min and max, moved so that 0 is one of them.
@@ -43,12 +42,12 @@ void writeFakeQuant(Step& step) {
   const double zero = std::clamp(std::round(lowest - min / scale), lowest, highest);
   const Name least = step.number((lowest - zero) * scale, Elem::f32_);
   const Name most = step.number((highest - zero) * scale, Elem::f32_);
-  const Name step_ = step.number(scale, Elem::f32_);
+  const Name size = step.number(scale, Elem::f32_);
   const Name clipped = step.add("Clip", {step.real(0), least, most});
-  const Name places = step.add("Div", {step.add("Sub", {clipped, least}), step_});
+  const Name places = step.add("Div", {step.add("Sub", {clipped, least}), size});
   const Name half = step.number(0.5, Elem::f32_);
   const Name rounded = step.add("Floor", {step.add("Add", {places, half})});
-  step.set(0, step.add("Add", {step.add("Mul", {rounded, step_}), least}));
+  step.set(0, step.add("Add", {step.add("Mul", {rounded, size}), least}));
 }
 
 constexpr Operator kQuantization[] = {
