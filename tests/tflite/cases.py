@@ -1,5 +1,5 @@
 """One model for each builtin operator, and more where types and attributes make a difference."""
-from tflite_model import Case, Tensor
+from tflite_model import Case, Tensor, flexbuffer
 
 CASES = []
 
@@ -251,6 +251,23 @@ case("segment_sum", "SEGMENT_SUM", [f(5, 3), ints(0, 0, 1, 2, 2)], [f()])
 for op in ("SUM", "PROD", "MAX", "MIN"):
     case(f"unsorted_segment_{op.lower()}", f"UNSORTED_SEGMENT_{op}", [f(5, 3), ints(2, 0, -1, 2, 0), scalar(3)], [f()])
 
+# ---- Boxes
+BOXES = Tensor((8, 4), "f32", values=[0, 0, 1, 1, 0, 0.1, 1, 1.1, 0, -0.1, 1, 0.9, 0, 10, 1, 11, 0, 10.1, 1, 11.1, 1, 101, 0, 100,
+                                      5, 5, 6, 7, 0, 0.5, 1, 1.5])
+SCORES = Tensor((8,), "f32", values=[0.9, 0.75, 0.6, 0.95, 0.5, 0.3, 0.8, 0.55])
+for least in (0.0, 0.4):
+    thresholds = [scalar(6), scalar(0.5, "f32"), scalar(least, "f32")]
+    case(f"nms_v4_{least}", "NON_MAX_SUPPRESSION_V4", [BOXES, SCORES, *thresholds], [Tensor((), "i32"), Tensor((), "i32")])
+    case(f"nms_v5_{least}", "NON_MAX_SUPPRESSION_V5", [BOXES, SCORES, *thresholds, scalar(0.0, "f32")],
+         [Tensor((), "i32"), f(), Tensor((), "i32")])
+ANCHORS = Tensor((5, 4), "f32", values=[0.5, 0.5, 1, 1, 0.5, 0.55, 1, 1, 0.2, 0.2, 0.5, 0.25, 0.8, 0.3, 0.25, 0.5, 0.5, 1.5, 1, 1], const=True)
+CODES = Tensor((1, 5, 4), "f32", values=[0, 0, 0, 0, 0.5, 0, 0.25, 0, 0, 1, 0, 0, 2, 0, 0, 0.5, 0, 0, 0, 0])
+CLASSES = Tensor((1, 5, 3), "f32", values=[0.1, 0.9, 0.2, 0, 0.8, 0.3, 0.2, 0.1, 0.7, 0.9, 0.05, 0.1, 0, 0.4, 0.6])
+case("detection_post_process", "CUSTOM", [CODES, CLASSES, ANCHORS], [f(), f(), f(), f()],
+     custom=("TFLite_Detection_PostProcess", flexbuffer({
+         "max_detections": 4, "max_classes_per_detection": 1, "num_classes": 2, "nms_score_threshold": 0.25, "nms_iou_threshold": 0.5,
+         "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0})))
+
 # ---- Images
 for align, half in ((False, False), (True, False), (False, True)):
     name = "aligned" if align else "half" if half else "plain"
@@ -286,14 +303,14 @@ for type in ("i8", "u8", "i16"):
         if op == "TANH":
             zero, scale = {"i8": (0, 1 / 128), "u8": (128, 1 / 128), "i16": (0, 1 / 32768)}[type]
         x = q(4, 8, type=type) if type != "i16" else Tensor((4, 8), "i16", 1 / 4096, 0, low=-30000, high=30000)
-        case(f"{op.lower()}_{type}", op, [x], [Tensor((), type, scale, zero)], steps=4 if type == "i16" else 1)
+        case(f"{op.lower()}_{type}", op, [x], [Tensor((), type, scale, zero)], steps=1)
     if type != "i16":
         case(f"softmax_{type}", "SOFTMAX", [q(4, 8, type=type, scale=1 / 16)], [Tensor((), type, 1 / 256, -128 if type == "i8" else 0)],
              ("SoftmaxOptions", {"beta": 1}), steps=1)
         case(f"relu6_{type}", "RELU6", [q(4, 8, type=type)], [q(type=type, scale=1 / 24)], steps=1)
         case(f"maximum_{type}", "MAXIMUM", [q(4, 8, type=type), q(4, 8, type=type)], [q(type=type)])
         case(f"leaky_relu_{type}", "LEAKY_RELU", [q(4, 8, type=type)], [q(type=type)], ("LeakyReluOptions", {"alpha": 0.25}), steps=1)
-        case(f"hard_swish_{type}", "HARD_SWISH", [q(4, 8, type=type)], [q(type=type)], steps=2)
+        case(f"hard_swish_{type}", "HARD_SWISH", [q(4, 8, type=type)], [q(type=type)], steps=1)
         case(f"prelu_{type}", "PRELU", [q(4, 8, type=type), q(8, type=type, const=True)], [q(type=type, scale=1 / 8)], steps=1)
 for op in ("ABS", "RELU", "ELU", "EXP", "LOG_SOFTMAX", "L2_NORMALIZATION", "NEG", "RSQRT", "SQUARED_DIFFERENCE", "GELU"):
     inputs = [q(4, 8, zero=0 if op == "NEG" else 3)] if op != "SQUARED_DIFFERENCE" else [q(4, 8), q(4, 8)]

@@ -137,6 +137,27 @@ refused("condition", "repeated", "node 'WHILE 0' (WHILE): subgraph 2 has 2 outpu
 refused("custom", "custom", "node 'Acme 0' (Acme): operator tflite.Acme of opset 1 is not supported")(lambda *_: None)
 
 
+refused("decay", "nms_v5_0.0", "NON_MAX_SUPPRESSION_V5 0", "soft_nms_sigma is not the constant 0")(
+    lambda text, _: text["buffers"][-1].update(data=[0, 0, 0, 63]))
+DETECTION = "node 'TFLite_Detection_PostProcess 0' (TFLite_Detection_PostProcess): "
+
+
+def detection(**values):
+    def change(_, main):
+        given = {"max_detections": 4, "num_classes": 2, "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0, **values}
+        main["operators"][0]["custom_options"] = list(tflite_model.flexbuffer(given))
+    return change
+
+
+refused("regular", "detection_post_process", DETECTION + "suppression by class (use_regular_nms) is not supported")(detection(use_regular_nms=1))
+refused("classes", "detection_post_process", DETECTION + "3 classes of a box are not supported")(detection(max_classes_per_detection=3))
+refused("class_count", "detection_post_process", DETECTION + "it has 3 scores for 9 classes")(detection(num_classes=9))
+refused("scale", "detection_post_process", DETECTION + "its h_scale is 0, expected more than 0")(detection(h_scale=0.0))
+refused("boxes", "detection_post_process", DETECTION + "0 boxes to be chosen")(detection(max_detections=0))
+refused("anchors", "detection_post_process", DETECTION + "boxes 1x4x4, scores 1x5x3 and anchors 5x4 do not fit")(
+    setter("tensors", 0, "shape", [1, 4, 4]))
+
+
 @refused("nested", "chosen", "subgraphs are nested deeper than 16")
 def _(text, _main):
     branch = text["subgraphs"][1]

@@ -79,6 +79,29 @@ class Case:
         return [tensor for tensor in self.inputs if tensor is not None and not tensor.const and not tensor.variable]
 
 
+def flexbuffer(entries):
+    """A map of whole numbers and floats of 32 bits, by texts, as custom operators have their attributes."""
+    data, at = bytearray(), {}
+    for key in sorted(entries):
+        at[key] = len(data)
+        data += key.encode() + b"\0"
+    data += bytes(-len(data) % 4)
+    keys = len(data) + 4  # of the vector of keys, behind its length
+    data += struct.pack("<I", len(entries))
+    for key in sorted(entries):
+        data += struct.pack("<I", len(data) - at[key])
+    data += struct.pack("<III", len(data) - keys, 4, len(entries))
+    values = len(data)
+    for key in sorted(entries):
+        value = entries[key]
+        data += struct.pack("<f", value) if isinstance(value, float) else struct.pack("<i", value)
+    wide, whole, real, mapped = 2, 1, 3, 9  # 4 bytes each; types of the format
+    data += bytes((real if isinstance(entries[key], float) else whole) << 2 | wide for key in sorted(entries))
+    data += bytes(-len(data) % 4)
+    root = len(data)
+    return bytes(data + struct.pack("<I", root - values) + bytes((mapped << 2 | wide, 4)))
+
+
 def tensor_text(tensor, name, buffer):
     text = {"shape": list(tensor.shape), "type": TYPES[tensor.type], "buffer": buffer, "name": name}
     if tensor.signature:

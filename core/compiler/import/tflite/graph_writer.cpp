@@ -27,6 +27,8 @@ Status checkArity(const OperatorInfo& op, const Operator& how) {
 }
 
 void writeOperator(Step& step) {
+  const bool isCustom = step.op().code == schema::BuiltinOperator_CUSTOM;
+  if (isCustom && step.op().name == "TFLite_Detection_PostProcess") return writePostProcess(step);
   const Operator* how = findOperator(step.op().code);
   if (!how) return writeUnknown(step);
   if (const Status arity = checkArity(step.op(), *how); !arity) throw Refusal{arity};

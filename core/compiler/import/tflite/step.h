@@ -106,6 +106,8 @@ struct Operator {
 const Operator* findOperator(schema::BuiltinOperator code);
 std::vector<const Operator*> allOperators();
 
+/// The custom operator TFLite_Detection_PostProcess.
+void writePostProcess(Step& step);
 /// An operator that has none: a node of the domain kDomain, which a backend may claim.
 void writeUnknown(Step& step);
 /// The attributes of a custom operator, from its flexbuffer; its bytes as the text "custom_options"
