@@ -260,12 +260,13 @@ for least in (0.0, 0.4):
     case(f"nms_v4_{least}", "NON_MAX_SUPPRESSION_V4", [BOXES, SCORES, *thresholds], [Tensor((), "i32"), Tensor((), "i32")])
     case(f"nms_v5_{least}", "NON_MAX_SUPPRESSION_V5", [BOXES, SCORES, *thresholds, scalar(0.0, "f32")],
          [Tensor((), "i32"), f(), Tensor((), "i32")])
+# As many as there are: LiteRT leaves unset what is behind the last one.
 ANCHORS = Tensor((5, 4), "f32", values=[0.5, 0.5, 1, 1, 0.5, 0.55, 1, 1, 0.2, 0.2, 0.5, 0.25, 0.8, 0.3, 0.25, 0.5, 0.5, 1.5, 1, 1], const=True)
 CODES = Tensor((1, 5, 4), "f32", values=[0, 0, 0, 0, 0.5, 0, 0.25, 0, 0, 1, 0, 0, 2, 0, 0, 0.5, 0, 0, 0, 0])
 CLASSES = Tensor((1, 5, 3), "f32", values=[0.1, 0.9, 0.2, 0, 0.8, 0.3, 0.2, 0.1, 0.7, 0.9, 0.05, 0.1, 0, 0.4, 0.6])
 case("detection_post_process", "CUSTOM", [CODES, CLASSES, ANCHORS], [f(), f(), f(), f()],
      custom=("TFLite_Detection_PostProcess", flexbuffer({
-         "max_detections": 4, "max_classes_per_detection": 1, "num_classes": 2, "nms_score_threshold": 0.25, "nms_iou_threshold": 0.5,
+         "max_detections": 3, "max_classes_per_detection": 1, "num_classes": 2, "nms_score_threshold": 0.25, "nms_iou_threshold": 0.5,
          "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0})))
 
 # ---- Images

@@ -1,7 +1,9 @@
 #include "core/compiler/import/tflite/file.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "core/support/text/utf8.h"
 
@@ -37,8 +39,13 @@ template <typename T> size_t sizeOf(const flatbuffers::Vector<T>* vector) {
   return vector ? vector->size() : 0;
 }
 
+/// Elements in the order of this machine, as the format has them. Those of 8 bytes may lie
+/// anywhere: the verifier looks at 4.
 template <typename T> std::vector<T> copied(const flatbuffers::Vector<T>* vector) {
-  return vector ? std::vector<T>(vector->begin(), vector->end()) : std::vector<T>();
+  static_assert(std::endian::native == std::endian::little);
+  std::vector<T> values(sizeOf(vector));
+  if (!values.empty()) std::memcpy(values.data(), vector->Data(), values.size() * sizeof(T));
+  return values;
 }
 
 /// Whether it may end up in messages and reports: a name that is not is none.
