@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 constexpr uint64_t kSeed = 20251128;
 constexpr const char* kPath = "damaged.tflite"; // which need not exist
 
-/// What it may take beyond what the process had, in kilobytes. AddressSanitizer keeps what is freed.
+/// What it may take beyond what the process had, in kilobytes. AddressSanitizer keeps what is
+/// freed.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int64_t kMostMemory = 2048 * 1024;
 #else

@@ -11,17 +11,22 @@ template <const char* Op> void writeUnary(Step& step) { step.set(0, step.add(Op,
 template <const char* Op> void writeBinary(Step& step) {
   step.set(0, step.add(Op, {step.real(0), step.real(1)}));
 }
-#define NAME(op) constexpr char k##op[] = #op;
-NAME(Abs)
-NAME(Ceil)
-NAME(Cos)
-NAME(Exp)
-NAME(Floor)
-NAME(Log)
-NAME(Neg) NAME(Round) NAME(Sin) NAME(Sqrt) NAME(Sign) NAME(Max) NAME(Min) NAME(BitwiseXor)
-#undef NAME
+constexpr char kAbs[] = "Abs";
+constexpr char kBitwiseXor[] = "BitwiseXor";
+constexpr char kCeil[] = "Ceil";
+constexpr char kCos[] = "Cos";
+constexpr char kExp[] = "Exp";
+constexpr char kFloor[] = "Floor";
+constexpr char kLog[] = "Log";
+constexpr char kMax[] = "Max";
+constexpr char kMin[] = "Min";
+constexpr char kNeg[] = "Neg";
+constexpr char kRound[] = "Round";
+constexpr char kSign[] = "Sign";
+constexpr char kSin[] = "Sin";
+constexpr char kSqrt[] = "Sqrt";
 
-    void writeRsqrt(Step& step) {
+void writeRsqrt(Step& step) {
   step.set(0, step.add("Reciprocal", {step.add("Sqrt", {step.real(0)})}));
 }
 

@@ -62,9 +62,8 @@ TEST(Tflite, NamesPortsByTheSignatureAndDimsByAxis) {
 
 TEST(Tflite, PutsProductsBetweenQuantization) {
   EXPECT_THAT(opsOf(modelOf("conv_2d_i8_relu6")),
-              ElementsAre("DequantizeLinear", "DequantizeLinear", "Transpose",
-                          "DequantizeLinear", "Conv", "Clip", "Transpose", "QuantizeLinear",
-                          "Identity"));
+              ElementsAre("DequantizeLinear", "DequantizeLinear", "Transpose", "DequantizeLinear",
+                          "Conv", "Clip", "Transpose", "QuantizeLinear", "Identity"));
 }
 
 TEST(Tflite, MovesStoredElements) {
