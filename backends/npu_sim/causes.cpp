@@ -17,10 +17,21 @@ Cause causeOf(uint8_t engine) {
   }
 }
 
+/// Small ones take as long for their setup and the memory's latency.
+constexpr int64_t kLeastScattered = 1024;
+
+/// A transfer by whole words of the scratchpad moves several bytes in a cycle, one of single bytes
+/// takes a cycle for each.
+bool isScattered(const npu::InstructionTime& time) {
+  const int64_t memory = time.stalls[static_cast<size_t>(npu::Stall::kDram)] +
+                         time.stalls[static_cast<size_t>(npu::Stall::kBank)];
+  return time.bytes >= kLeastScattered && time.done - time.start - memory >= time.bytes;
+}
+
 } // namespace
 
 const char* causeName(Cause cause) {
-  constexpr const char* kNames[] = {"products", "unused", "fill", "requant", "vector",
+  constexpr const char* kNames[] = {"products", "unused", "fill", "requant", "vector", "scatter",
                                     "load",     "store",  "dram", "bank",    "control"};
   return kNames[static_cast<size_t>(cause)];
 }
@@ -48,6 +59,7 @@ void CycleCauses::add(const npu::InstructionTime& time) {
   step.done = time.done;
   step.bank = within(npu::Stall::kBank);
   step.dram = within(npu::Stall::kDram);
+  step.isScattered = isScattered(time);
   step.engine = time.engine;
   step.afterCount = time.waitCount;
   step.after = time.after;
@@ -113,7 +125,7 @@ std::vector<CycleCauses::Span> CycleCauses::path(int64_t end) const {
     tell(Cause::kControl, step.done);
     tell(Cause::kBank, std::max(from, step.done - step.bank));
     tell(Cause::kDram, std::max(from, step.done - step.bank - step.dram));
-    tell(causeOf(step.engine), from);
+    tell(step.isScattered ? Cause::kScatter : causeOf(step.engine), from);
     current = before < current ? before : -1;
   }
   tell(Cause::kControl, 0);

@@ -20,13 +20,14 @@ enum class Cause : uint8_t {
   kFill,     ///< the array was filled with weights, or emptied
   kRequant,  ///< sums were scaled and written
   kVector,   ///< the vector engine
+  kScatter,  ///< a transfer that puts single bytes into another order, one in a cycle
   kLoad,     ///< a load: its setup and its port into the scratchpad
   kStore,    ///< a store, likewise
   kDram,     ///< a transfer that the memory served later than its port could take
   kBank,     ///< an instruction that others kept from a bank of the scratchpad
   kControl   ///< nothing: the next instruction was not sent yet, or its token not seen
 };
-inline constexpr int kCauses = 10;
+inline constexpr int kCauses = 11;
 const char* causeName(Cause cause);
 /// Cycles by static_cast<size_t>(Cause).
 using CauseCycles = std::array<int64_t, kCauses>;
@@ -60,6 +61,7 @@ private:
     int32_t before = -1; ///< the one of the same engine, in steps_
     int64_t start = 0, done = 0;
     int64_t bank = 0, dram = 0; ///< within
+    bool isScattered = false;   ///< kScatter in the place of kLoad and kStore
     uint8_t engine = 0, afterCount = 0;
     std::array<uint32_t, npu::kMostAfter> after{};
   };

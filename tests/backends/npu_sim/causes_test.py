@@ -36,7 +36,7 @@ CONVOLUTION = """graph @convolution(%x: i8[1,64,28,28]) -> (%y: i8[1,64,28,28]) 
 """
 # Three channels in: of 16 rows 9 taps of one channel are used.
 NARROW = CONVOLUTION.replace("i8[1,64,28,28]) ->", "i8[1,1,28,28]) ->").replace("i8[64,64,3,3]", "i8[64,1,3,3]")
-MEMORY = {"load", "store", "dram"}
+MEMORY = {"load", "store", "dram", "scatter"}
 
 
 def expect(is_true, what):

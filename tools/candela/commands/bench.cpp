@@ -308,7 +308,8 @@ void bench(Arguments& arguments, Console& console) {
     if (runs.empty()) {
       report["model"] = arguments.run.model.path;
       addPlacement(report, measured.report, false);
-      report["precision"] = arguments.run.model.assumed ? "int8" : arguments.run.model.precision;
+      report["precision"] =
+          arguments.run.model.assumedScheme.empty() ? arguments.run.model.precision : "int8";
       report["peak_memory_bytes"] = peakMemoryBytes();
       report.update(toJson(measured));
     }

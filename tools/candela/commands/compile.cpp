@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "core/support/file.h"
+#include "tools/candela/support/io_layout.h"
 #include "tools/candela/support/model.h"
 
 namespace candela::tool {
@@ -18,7 +19,7 @@ struct Arguments {
   bool explain = false;
 };
 
-void compile(const Arguments& arguments, Console& console) {
+void compile(Arguments& arguments, Console& console) {
   const std::string& path = arguments.model.path;
   refuseBundle(path);
   if (arguments.output.empty()) fail(kBadInput, "-o: a file is needed");
@@ -26,6 +27,7 @@ void compile(const Arguments& arguments, Console& console) {
   if (std::find(backends.begin(), backends.end(), "reference") != backends.end())
     fail(kBadInput,
          "--backend reference: the reference runs graphs as they are, it makes no bundle");
+  layOutBorders(arguments.model);
   const auto start = std::chrono::steady_clock::now();
   const sdk::Model model = compileModel(arguments.model);
   const double compileMs = millisecondsSince(start);
@@ -60,6 +62,7 @@ void addCompile(CLI::App& app, Console& console) {
       "compile", "Compile a model into a bundle (.cdb) that `candela run` and the runtime load.");
   auto arguments = std::make_shared<Arguments>();
   arguments->model.addTo(command);
+  arguments->model.addIoLayoutTo(command);
   arguments->model.addStatesTo(command);
   command->add_option("-o,--output", arguments->output, "the bundle")
       ->required()

@@ -8,6 +8,7 @@
 
 #include "core/support/file.h"
 #include "core/support/text/scan.h"
+#include "tools/candela/support/io_layout.h"
 #include "tools/candela/support/profile.h"
 
 namespace candela::tool {
@@ -283,6 +284,7 @@ void goOn(const Arguments& arguments, Console& console) {
 
 void run(Arguments& arguments, Console& console) {
   checkArguments(arguments, console);
+  layOutBorders(arguments.run.model);
   if (arguments.steps) return goOn(arguments, console);
   Session session = openSession(arguments.run);
   Json report = console.report("run");
@@ -336,6 +338,7 @@ void addRun(CLI::App& app, Console& console) {
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
   a.run.model.addTo(command, ".onnx, .tflite, .cdl or .cdb");
+  a.run.model.addIoLayoutTo(command);
   addRepeated(
       command, "--input", a.inputs,
       "data for an input, or instead of an initializer that is an input too: .npy or ONNX .pb",

@@ -19,6 +19,7 @@
 #include "tools/candela/simulate/timeline.h"
 #include "tools/candela/simulate/waves.h"
 #include "tools/candela/support/assumed.h"
+#include "tools/candela/support/io_layout.h"
 #include "tools/candela/support/temporary_file.h"
 
 namespace candela::tool {
@@ -309,6 +310,17 @@ std::string networkText(const Json& network) {
                      network["host_ms"].get<double>());
 }
 
+/// What all cycles went to, and what to do about borders whose order of dims is not the device's.
+void printCauses(const Json& time, const ModelOptions& model, Console& console) {
+  if (!time.contains("causes")) return;
+  console.print("  all cycles: {}\n", causesText(time));
+  const uint64_t scattered = count(time["causes"], "scatter");
+  if (scattered == 0 || !model.ioLayout.empty()) return;
+  console.print("  {} cycles put single bytes into another order, as of images with their channels "
+                "first: --io-layout nhwc has them last\n",
+                countText(scattered));
+}
+
 void printSummary(const Arguments& arguments, const npu::Configuration& npu,
                   const Simulation& simulation, const Json& report, Console& console) {
   const Measured& m = simulation.measured;
@@ -341,7 +353,7 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
     for (const auto& [tag, share] : m.time["provenance"].items())
       shares +=
           fmt::format("{}{:.0f} % {}", shares.empty() ? "" : ", ", 100 * share.get<double>(), tag);
-    if (m.time.contains("causes")) console.print("  all cycles: {}\n", causesText(m.time));
+    printCauses(m.time, arguments.run.model, console);
     console.print("  {}; constants: {}; energy {}\n", arguments.fidelity, shares,
                   energyText(report["energy"]["nj"].get<double>()));
   }
@@ -507,6 +519,7 @@ void simulate(Arguments& arguments, Console& console) {
   const std::optional<Json> other =
       arguments.compare.empty() ? std::nullopt : std::optional(readSimulation(arguments.compare));
   arguments.run.addInputs(arguments.inputs);
+  layOutBorders(arguments.run.model);
   assumeInt8(arguments.run.model, arguments.run.inputFiles);
 
   if (arguments.engine == "rtl") sayHardwareIsBuilt(npu, arguments.waves, console);
@@ -616,6 +629,7 @@ void addRunOptions(CLI::App* command, Arguments& arguments) {
               "NAME=FILE");
   addSeedOption(command, arguments.run.seed, "random data for the other inputs");
   model.addAssumeInt8To(command);
+  model.addIoLayoutTo(command);
   command->add_flag("--verify", arguments.verify,
                     "compare the outputs with the host's own executor");
 }

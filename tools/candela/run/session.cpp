@@ -215,7 +215,7 @@ Session openSession(const RunOptions& options) {
   Session session{
       std::move(model), {}, compileMs, {}, {}, {}, {}, {}, isProgramText(options.model.path)};
   session.report = placementReport(session.model);
-  if (options.model.assumed) session.report["model"] = options.model.path;
+  if (options.model.rewritten) session.report["model"] = options.model.path;
   // The oracle compiles nothing, so that no partition tells its name; who stands beside it only
   // claims ops.
   if (splitList(options.model.backends).front() == "reference")

@@ -8,7 +8,7 @@ namespace candela::tool {
 namespace {
 
 /// What npu_sim says that cycles went to.
-constexpr const char* kCauses[] = {"products", "unused", "fill", "requant", "vector",
+constexpr const char* kCauses[] = {"products", "unused", "fill", "requant", "vector", "scatter",
                                    "load",     "store",  "dram", "bank",    "control"};
 
 } // namespace

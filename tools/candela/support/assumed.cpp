@@ -20,12 +20,12 @@ void assumeInt8(ModelOptions& options, const std::map<std::string, std::string>&
   quantize::RunConditions shapes{.devices = {}, .dims = import.dims, .shapes = import.shapes};
   if (shapes.dims.empty() && shapes.shapes.empty())
     for (const auto& [input, file] : inputFiles) shapes.shapes[input] = readTensorFile(file).dims;
-  const auto model = quantize::assumedModel(options.path, *scheme, shapes);
+  const auto model = quantize::assumedModel(options.compiledPath(), *scheme, shapes);
   const bool isNamed = model.status().message().find(options.path) != std::string::npos;
   check(isNamed ? model.status() : model.status().context(options.path));
   auto file = std::make_shared<const TemporaryFile>();
   check(import::onnx_io::writeModel(*model, file->path()).context(options.path), kWorkFailed);
-  options.assumed = std::move(file);
+  options.rewritten = std::move(file);
 }
 
 void tellAssumed(const ModelOptions& options, std::string_view what, Json& report,

@@ -82,6 +82,14 @@ void ModelOptions::addAssumeInt8To(CLI::App* command) {
                     "quantize`: what it costs in integers, not what it answers");
 }
 
+void ModelOptions::addIoLayoutTo(CLI::App* command) {
+  command
+      ->add_option("--io-layout", ioLayout,
+                   "nhwc: inputs and outputs of four dims have their channels last, as devices "
+                   "have them inside (as the model says)")
+      ->type_name("LAYOUT");
+}
+
 void ModelOptions::addStatesTo(CLI::App* command) {
   addRepeated(command, "--state", states,
               "an output that is the input of the next run: past=present; past_*=present_* for all "
@@ -89,7 +97,9 @@ void ModelOptions::addStatesTo(CLI::App* command) {
               "INPUT=OUTPUT");
 }
 
-const std::string& ModelOptions::compiledPath() const { return assumed ? assumed->path() : path; }
+const std::string& ModelOptions::compiledPath() const {
+  return rewritten ? rewritten->path() : path;
+}
 
 sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   sdk::Options sdk;

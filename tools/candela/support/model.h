@@ -21,8 +21,10 @@ struct ModelOptions {
   bool requireNative = false, toPrimitives = false, keepValues = false;
   bool rematerialize = false, unstacked = false, noGroups = false;
   std::string assumedScheme; ///< of --assume-int8; empty: that was not given
-  /// The file to compile in place of `path`, as assumeInt8() wrote it; null without that.
-  std::shared_ptr<const TemporaryFile> assumed;
+  std::string ioLayout;      ///< of --io-layout; empty: that was not given
+  /// The file to compile in place of `path`, as layOutBorders() or assumeInt8() wrote it; null
+  /// without them.
+  std::shared_ptr<const TemporaryFile> rewritten;
 
   /// The file that is compiled; `path` names it in messages and reports.
   const std::string& compiledPath() const;
@@ -38,6 +40,8 @@ struct ModelOptions {
   void addTilingTo(CLI::App* command);
   /// --assume-int8, of the commands that show what a model costs and not what it computes.
   void addAssumeInt8To(CLI::App* command);
+  /// --io-layout, of the commands that know it.
+  void addIoLayoutTo(CLI::App* command);
   /// --state, of the commands that know it.
   void addStatesTo(CLI::App* command);
   /// Hands the number to the host, for what no backend takes, and to every backend that has an

@@ -138,7 +138,25 @@ void setNodes(const Graph& graph, onnx::GraphProto& proto) {
   }
 }
 
-/// Infos of values that are gone are gone too.
+/// The dims as they stand in the graph; infos of what has no shape there stay.
+void setShapes(const std::vector<ValueInfo>& values,
+               google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>* infos) {
+  for (const ValueInfo& value : values)
+    for (onnx::ValueInfoProto& info : *infos) {
+      if (info.name() != value.name || !value.hasShape || !info.type().has_tensor_type()) continue;
+      onnx::TensorShapeProto& shape = *info.mutable_type()->mutable_tensor_type()->mutable_shape();
+      shape.clear_dim();
+      for (const Dim& dim : value.dims) {
+        auto& made = *shape.add_dim();
+        if (!dim.name.empty())
+          made.set_dim_param(dim.name);
+        else if (dim.value >= 0)
+          made.set_dim_value(dim.value);
+      }
+    }
+}
+
+/// Infos of values that are gone are gone too; inputs and outputs have their shapes.
 void keepInfos(const Graph& graph, onnx::GraphProto& proto) {
   std::set<std::string> values, inputs;
   for (const Node& node : graph.nodes) values.insert(node.outputs.begin(), node.outputs.end());
@@ -151,6 +169,8 @@ void keepInfos(const Graph& graph, onnx::GraphProto& proto) {
   };
   keep(proto.mutable_value_info(), values);
   keep(proto.mutable_input(), inputs);
+  setShapes(graph.inputs, proto.mutable_input());
+  setShapes(graph.outputs, proto.mutable_output());
 }
 
 void setIntegerRows(bool integerRows, onnx::ModelProto& proto) {

@@ -180,7 +180,8 @@ private:
     for (const uint32_t i : touches_[to.buffer]) {
       if (i == index) continue;
       const Instr& instr = program_.instrs[i];
-      const bool walks = isElementwise(instr.kind) || instr.kind == CDL_KIND_MATMUL;
+      const bool walks =
+          isElementwise(instr.kind) || instr.kind == CDL_KIND_MATMUL || instr.kind == CDL_KIND_COPY;
       if (!isPlain(i) || !walks || instr.outputs[0].buffer == to.buffer) return false;
       Instr changed = instr;
       for (View& view : changed.inputs) {
