@@ -99,17 +99,24 @@ Value clamped(Builder& b, Value x, double largest) {
   return b.min(b.max(x, b.neg(most)), most);
 }
 
-/// To or from a half, whose other side is f32.
-Value convertHalf(Builder& b, const Typed& x, uint8_t elem, bool saturate) {
-  if (x.elem == CDL_F16) return b.fromF16(x.value);
-  if (x.elem == CDL_BF16) return fromBF16(b, x.value);
-  const bool isF16 = elem == CDL_F16;
-  const Value value = saturate ? clamped(b, x.value, isF16 ? 65504.0 : 0x1.fep127) : x.value;
+Typed widened(Builder& b, const Typed& x) {
+  if (x.elem == CDL_F16) return {b.fromF16(x.value), CDL_F32};
+  if (x.elem == CDL_BF16) return {fromBF16(b, x.value), CDL_F32};
+  return x;
+}
+
+/// f32 as the half.
+Value narrowed(Builder& b, Value x, uint8_t half, bool saturate) {
+  const bool isF16 = half == CDL_F16;
+  const Value value = saturate ? clamped(b, x, isF16 ? 65504.0 : 0x1.fep127) : x;
   return isF16 ? b.toF16(value) : toBF16(b, value);
 }
 
 Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool saturate) {
-  if (x.elem != elem && (isHalf(x.elem) || isHalf(elem))) return convertHalf(b, x, elem, saturate);
+  if (x.elem == elem && isHalf(elem) && !saturate) return x.value;
+  if (isHalf(x.elem)) return convert(b, fn, widened(b, x), elem, saturate);
+  if (isHalf(elem))
+    return narrowed(b, convert(b, fn, x, CDL_F32, false), elem, saturate && isFloatElem(x.elem));
   const Ty to = tyOf(elem);
   // Infinities become the largest number too.
   if (saturate && isFloatElem(elem) && isFloatElem(x.elem)) {
@@ -148,15 +155,21 @@ Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool satura
 
 } // namespace
 
-/// Whether halves are moved, or become f32, or f32 becomes halves.
-static bool canTakeHalves(uint16_t kind, const std::vector<uint8_t>& elems) {
+/// Whether an element type comes to bf16 by way of f32 with one rounding that counts.
+static bool isNarrow(uint8_t elem) { return cdl_elem_bits(elem) <= 16 || isFloatElem(elem); }
+
+/// Halves are moved as their bits and computed in f32, which holds what their arithmetic rounds.
+static bool canTakeHalves(uint16_t kind, uint16_t fn, const std::vector<uint8_t>& elems) {
   if (kind == CDL_KIND_COPY || kind == CDL_KIND_SELECT) return true;
-  if (kind != CDL_KIND_CONVERT) return false;
-  return elems[0] == CDL_F32 || elems[1] == CDL_F32;
+  if (std::ranges::find(elems, uint8_t(CDL_F64)) != elems.end()) return false;
+  if (kind == CDL_KIND_CONVERT && elems[1] == CDL_BF16 && !isNarrow(elems[0])) return false;
+  std::vector<uint8_t> wide = elems;
+  std::ranges::replace_if(wide, isHalf, uint8_t(CDL_F32));
+  return canCompute(kind, fn, wide);
 }
 
 bool canCompute(uint16_t kind, uint16_t fn, const std::vector<uint8_t>& elems) {
-  if (std::ranges::any_of(elems, isHalf)) return canTakeHalves(kind, elems);
+  if (std::ranges::any_of(elems, isHalf)) return canTakeHalves(kind, fn, elems);
   for (uint8_t elem : elems) {
     Ty ty;
     if (!typeOf(elem, ty)) return false;
@@ -209,8 +222,21 @@ bool canCompute(uint16_t kind, uint16_t fn, const std::vector<uint8_t>& elems) {
   }
 }
 
+/// The same in f32, and rounded where the result is a half.
+static Typed computeWidened(Builder& b, uint16_t kind, uint16_t fn, uint8_t elem,
+                            const std::vector<Typed>& in) {
+  std::vector<Typed> wide;
+  for (const Typed& x : in) wide.push_back(widened(b, x));
+  if (!isHalf(elem)) return compute(b, kind, fn, elem, false, wide);
+  const Typed value = compute(b, kind, fn, CDL_F32, false, wide);
+  return {narrowed(b, value.value, elem, false), elem};
+}
+
 Typed compute(Builder& b, uint16_t kind, uint16_t fn, uint8_t elem, bool saturate,
               const std::vector<Typed>& in) {
+  const bool isComputed =
+      kind != CDL_KIND_COPY && kind != CDL_KIND_SELECT && kind != CDL_KIND_CONVERT;
+  if (isComputed && isHalf(in[0].elem)) return computeWidened(b, kind, fn, elem, in);
   switch (kind) {
   case CDL_KIND_COPY: return in[0];
   case CDL_KIND_UNARY: return {unary(b, fn, in[0].value), elem};

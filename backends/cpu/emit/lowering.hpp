@@ -27,7 +27,7 @@ struct Operand {
 
 /// The type in registers of an element type; false for those that no kernel computes on.
 bool typeOf(uint8_t elem, Ty& ty);
-/// Whether it is f16 or bf16: kernels move and convert them, and compute in f32.
+/// Whether it is f16 or bf16: moved as their bits; expressions compute them in f32 and round.
 bool isHalf(uint8_t elem);
 /// The type in registers of an element type that kernels compute on or move; the bits of a half.
 Ty tyOf(uint8_t elem);

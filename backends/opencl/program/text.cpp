@@ -196,23 +196,21 @@ const char* limitsOf(uint8_t elem) {
   }
 }
 
-/// Between f32 and a half, by the half's bits.
-std::string convertHalf(const cdl_step_t& step, int lanes, const std::string& x) {
-  const uint8_t from = step.in[0].elem;
-  const bool isWidened = isHalf(from) && step.elem == CDL_F32;
-  if (!isWidened && !(from == CDL_F32 && isHalf(step.elem))) return "";
-  const bool isBrain = (isWidened ? from : step.elem) == CDL_BF16;
-  const char* type = isBrain ? "BF16" : "F16";
-  const std::string suffix = lanes == 1 ? "" : cdl::text("x", lanes);
-  if (isWidened) return cdl::text("from", type, suffix, "(", x, ")");
-  const std::string bits = cdl::text("to", type, suffix, "(", x, ")");
-  const char* infinity = isBrain ? "0x7f80" : "0x7c00";
-  return step.flags & 1 ? cdl::text("finite", suffix, "(", bits, ", ", infinity, ")") : bits;
+std::string fromHalf(uint8_t half, int lanes, const std::string& x) {
+  return cdl::text(half == CDL_BF16 ? "fromBF16" : "fromF16", lanes == 1 ? "" : "x16", "(", x, ")");
+}
+
+/// f32 as the half's bits.
+std::string toHalf(uint8_t half, int lanes, bool saturates, const std::string& x) {
+  const bool isBrain = half == CDL_BF16;
+  const char* suffix = lanes == 1 ? "" : "x16";
+  const std::string bits = cdl::text(isBrain ? "toBF16" : "toF16", suffix, "(", x, ")");
+  if (!saturates) return bits;
+  return cdl::text("finite", suffix, "(", bits, ", ", isBrain ? "0x7f80" : "0x7c00", ")");
 }
 
 std::string convert(const cdl_step_t& step, int lanes, const std::string& x) {
   const uint8_t from = step.in[0].elem;
-  if (isHalf(from) || isHalf(step.elem)) return convertHalf(step, lanes, x);
   if (step.elem == CDL_BOOL) return x + (from == CDL_F32 ? " != 0.0f) & 1" : " != 0) & 1");
   if (step.elem == CDL_F32) {
     if (from != CDL_F32) return cdl::text("convert_", typed("float", lanes), "(", x, ")");
@@ -230,11 +228,36 @@ std::string convert(const cdl_step_t& step, int lanes, const std::string& x) {
   return step.elem == CDL_I32 ? wide : cdl::text("clamp(", wide, ", ", limitsOf(step.elem), ")");
 }
 
+std::string stepText(const cdl_step_t& step, int lanes, const std::vector<std::string>& x);
+
+/// Whether the step reads or makes halves other than as bits.
+bool computesHalves(const cdl_step_t& step) {
+  if (step.kind == CDL_KIND_COPY || step.kind == CDL_KIND_SELECT) return false;
+  return isHalf(step.in[0].elem) || isHalf(step.elem);
+}
+
+/// The step in f32, and rounded where its result is a half.
+std::string halfText(const cdl_step_t& step, int lanes, std::vector<std::string> x) {
+  cdl_step_t wide = step;
+  for (uint16_t k = 0; k < step.operands; ++k) {
+    if (!isHalf(step.in[k].elem)) continue;
+    x[k] = fromHalf(step.in[k].elem, lanes, x[k]);
+    wide.in[k].elem = CDL_F32;
+  }
+  if (!isHalf(step.elem)) return stepText(wide, lanes, x);
+  // An i32 would be rounded twice on its way to bf16.
+  const bool isConvert = step.kind == CDL_KIND_CONVERT;
+  if (isConvert && step.elem == CDL_BF16 && wide.in[0].elem == CDL_I32) return "";
+  wide.elem = CDL_F32;
+  wide.flags = 0;
+  const std::string value = stepText(wide, lanes, x);
+  const bool saturates = isConvert && (step.flags & 1) && wide.in[0].elem == CDL_F32;
+  return value.empty() ? "" : toHalf(step.elem, lanes, saturates, value);
+}
+
 std::string stepText(const cdl_step_t& step, int lanes, const std::vector<std::string>& x) {
   const uint8_t elem = step.in[0].elem;
-  const bool isMoved =
-      step.kind == CDL_KIND_CONVERT || step.kind == CDL_KIND_SELECT || step.kind == CDL_KIND_COPY;
-  if (isHalf(elem) && !isMoved) return ""; // which nothing computes with
+  if (computesHalves(step)) return halfText(step, lanes, x);
   switch (step.kind) {
   case CDL_KIND_BINARY:
     return elem == CDL_F32 ? floatBinary(step.fn, x[0], x[1])

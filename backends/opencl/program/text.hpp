@@ -55,7 +55,7 @@ private:
   const cdl_instr_t* instr_;
 };
 
-/// f16 or bf16: moved as their bits, and converted from and to f32.
+/// f16 or bf16: moved as their bits; expressions compute them in f32 and round.
 bool isHalf(uint8_t elem);
 bool isKnownElem(uint8_t elem);
 int64_t elementsOf(const cdl_view_t& view);

@@ -197,7 +197,8 @@ candela_status_t candela_compile_graph(const candela_graph_t* graph,
     const std::string name = graph->graph.name;
     const auto load = [&](const import::ImportOptions& how) -> Result<driver::Loaded> {
       if (how.dims.empty() && how.shapes.empty()) return driver::Loaded(copyOf(graph->graph));
-      return badArgument("{}: a graph has its shapes; dims and shapes are for files of models", name);
+      return badArgument("{}: a graph has its shapes; dims and shapes are for files of models",
+                         name);
     };
     return createModel(model, name.c_str(), [&](candela_model& made) {
       return compileModel(made, {name, load}, options);

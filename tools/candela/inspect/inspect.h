@@ -11,9 +11,10 @@ namespace candela::tool {
 /// `backends`: who is asked about operators that import does not know, with the dims that they
 /// need; empty: nobody.
 /// A model of any format that import reads.
-Page inspectModel(const std::string& path, const std::string& backends = "", ImportFlags flags = {});
-/// Adds where the nodes of a model or a .cdl file go and the memory map over time, as it is compiled;
-/// where that is impossible, a fact says why.
+Page inspectModel(const std::string& path, const std::string& backends = "",
+                  ImportFlags flags = {});
+/// Adds where the nodes of a model or a .cdl file go and the memory map over time, as it is
+/// compiled; where that is impossible, a fact says why.
 void addModelMemory(Page& page, const ModelOptions& options);
 Page inspectText(const std::string& path);   ///< .cdl: a graph or a program
 Page inspectBundle(const std::string& path); ///< .cdb
