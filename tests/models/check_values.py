@@ -36,7 +36,7 @@ class Case:
             bound = ["--rtol", str(self.rules.get("rtol", 0)), "--atol", str(self.rules.get("atol", 0))]
             for name, path in expected.items():
                 bound += ["--expect", f"{name}={path}"]
-            for backend in backends:
+            for backend in sorted(set(backends) - set(self.rules.get("wide", []))):
                 alone = self.rules.get("npu", []) if backend == "npu_sim" else []
                 options = [word for option in alone for word in ("--option", option)] + ["--require-native"] * bool(alone)
                 yield self.run(backend, *bound, *options)
