@@ -111,6 +111,7 @@ def compile(model, backend: str | os.PathLike | Iterable[str | os.PathLike] | No
     Raises candela.Error, of the class of what is wrong, with the text of the tool.
     """
     model = load(model, name)
+    devices = list(devices or ())
     chosen = _native.Options()
     chosen.backends = _joined(backend)
     chosen.dims = _pairs(dims)
@@ -124,7 +125,7 @@ def compile(model, backend: str | os.PathLike | Iterable[str | os.PathLike] | No
     chosen.keep_values = keep_values
     chosen.bind_at_run = bind_at_run
     chosen.rematerialize = rematerialize
-    chosen.set_devices(list(devices or []))
+    chosen.set_devices(devices)
     if backend and devices:
         raise InvalidArgumentError(f"backend '{_joined(backend)}' and {len(devices)} open devices: one of them")
     if not model.is_bundle:

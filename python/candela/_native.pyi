@@ -87,7 +87,8 @@ class Future(Awaitable[Any]):
     def result(self, timeout: float | None = None) -> Any:
         """Waits, and returns what Session.run would, the same objects each time; or raises how it failed.
 
-        TimedOutError where it is not done in `timeout` seconds, or was not in the time that `submit` gave it.
+        TimedOutError where it is not done in `timeout` seconds, of which 0 and less only ask, or was not in the time that
+        `submit` gave it.
         """
     def done(self) -> bool: ...
     def cancel(self) -> None:

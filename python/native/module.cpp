@@ -115,6 +115,16 @@ bool areSet(const sdk::Options& options) {
          options.rematerialize;
 }
 
+/// The options have addresses alone: whoever calls this keeps the devices.
+void setDevices(sdk::Options& options, const std::vector<std::shared_ptr<Device>>& devices) {
+  options.devices.clear();
+  for (const auto& device : devices) {
+    if (!device)
+      throw sdk::Error(CANDELA_INVALID_ARGUMENT, "devices: None, expected candela.Device");
+    options.devices.push_back(device->get());
+  }
+}
+
 void defineOptions(py::module_& module) {
   py::class_<sdk::Options>(module, "Options", "How to compile.")
       .def(py::init<>())
@@ -131,10 +141,7 @@ void defineOptions(py::module_& module) {
       .def_readwrite("partition", &sdk::Options::partition)
       .def_readwrite("pin_file", &sdk::Options::pinFile)
       .def("are_set", areSet)
-      .def("set_devices", [](sdk::Options& self, const std::vector<Device*>& devices) {
-        self.devices.clear();
-        for (const Device* device : devices) self.devices.push_back(device->get());
-      });
+      .def("set_devices", setDevices, py::keep_alive<1, 2>());
 }
 
 void definePort(py::module_& module) {
@@ -252,9 +259,10 @@ void defineTensor(py::module_& module) {
              "A tensor on the memory of another library's, without a copy.");
 }
 
-/// Seconds, below 0 for None: no limit.
+/// Seconds, below 0 for None: no limit. What is no time, as -1 or NaN, only asks: 0.
 double secondsOf(const std::optional<double>& timeout) {
-  return std::max(timeout.value_or(-1), -1.);
+  if (!timeout) return -1;
+  return *timeout > 0 ? *timeout : 0;
 }
 
 void defineFuture(py::module_& module) {
@@ -333,7 +341,13 @@ std::string devicesJson(const std::vector<std::string>& paths) {
   std::vector<const char*> list;
   for (const std::string& path : paths) list.push_back(path.c_str());
   list.push_back(nullptr);
+  const Outside outside; // plugins are loaded
   return sdk::detail::taken(candela_devices_json(list.data()));
+}
+
+std::string backendsJson(const std::vector<std::string>& paths) {
+  const Outside outside; // plugins are loaded
+  return sdk::Model::backendsJson(paths);
 }
 
 void defineFunctions(py::module_& module) {
@@ -355,9 +369,8 @@ void defineFunctions(py::module_& module) {
   module.def("threads", &sdk::threads);
   module.def("devices",
              [](const std::vector<std::string>& p) { return parsedJson(devicesJson(p)); });
-  module.def("backends", [](const std::vector<std::string>& p) {
-    return parsedJson(sdk::Model::backendsJson(p));
-  });
+  module.def("backends",
+             [](const std::vector<std::string>& p) { return parsedJson(backendsJson(p)); });
   module.def("_end", [] {
     Requests::closeAll();
     endCalls();

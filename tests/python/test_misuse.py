@@ -4,6 +4,7 @@ import os
 import pickle
 import tempfile
 import unittest
+import weakref
 
 import numpy as np
 
@@ -106,6 +107,17 @@ class Models(unittest.TestCase):
         device = candela.Device("template")
         with self.assertRaisesRegex(candela.InvalidArgumentError, "backend 'cpu' and 1 open devices: one of them"):
             common.compile_text(common.TWO, "cpu", devices=[device])
+        with self.assertRaisesRegex(candela.InvalidArgumentError, "devices: None, expected candela.Device"):
+            common.compile_text(common.TWO, devices=[device, None])
+        session = common.compile_text(common.TWO, devices=(candela.Device("template") for _ in range(1)))
+        self.assertEqual(session(X, X)[0].sum(), 0)
+        options = candela._native.Options()
+        options.set_devices([device])
+        held = weakref.ref(device)
+        del device
+        self.assertIsNotNone(held())
+        del options
+        self.assertIsNone(held())
 
 
 class Errors(unittest.TestCase):

@@ -116,12 +116,13 @@ print('end')
         self.ends("""
 import atexit
 candela._native._end()
-for use in (lambda: session(x), lambda: session.submit([x]), lambda: common.compile_text(common.TWO)):
+for use in (lambda: session(x), lambda: session.submit([x]), lambda: common.compile_text(common.TWO),
+            candela.devices, candela.backends):
     try:
         use()
     except candela.CancelledError as error:
         print(error)
-""", "the interpreter ends: no call begins any more\n" * 3)
+""", "the interpreter ends: no call begins any more\n" * 5)
 
     def test_cycles_and_globals(self):
         self.ends("cycle = [session, session.submit([x])]\ncycle.append(cycle)\nsys.cycle = cycle\nprint('end')\n", "end\n")

@@ -182,8 +182,9 @@ class Submitted(unittest.TestCase):
         late = session.submit([x], timeout=1e-3)
         with self.assertRaises(candela.TimedOutError):
             late.result()
-        with self.assertRaisesRegex(candela.TimedOutError, "not done yet"):
-            first.result(timeout=0)
+        for timeout in (0, -1, float("nan"), 1e-9):
+            with self.assertRaisesRegex(candela.TimedOutError, "not done yet"):
+                first.result(timeout)
         session.close()
         with self.assertRaises(candela.CancelledError):
             first.result()
