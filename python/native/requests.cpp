@@ -151,6 +151,7 @@ void Requests::close() {
     isClosed_.notify_all();
   }
   session_ = nullptr;
+  const std::vector<Kept> kept = std::move(kept_); // their end may run Python that comes here again
   kept_.clear();
 }
 
@@ -167,13 +168,22 @@ void Requests::keep(std::shared_ptr<Call> call, Future::Handle handle) {
 }
 
 void Requests::dropDone() {
-  std::erase_if(kept_, [](const Kept& kept) { return candela_request_done(kept.handle.get()); });
+  checkProcess(generation_, "the session");
+  // The end of a call may run Python that comes here again: it is last.
+  std::vector<Kept> done;
+  std::vector<Kept> open;
+  for (Kept& kept : kept_) {
+    const bool isDone = candela_request_done(kept.handle.get()) != 0;
+    (isDone ? done : open).push_back(std::move(kept));
+  }
+  kept_ = std::move(open);
 }
 
 std::shared_ptr<Future> Requests::submit(std::shared_ptr<Call> call, const SubmitOptions& options) {
-  const Use use(*this);
+  // Both may end calls, and with them run Python that closes the session, which waits for uses.
   dropDone();
   auto future = std::make_shared<Future>(model_, std::move(call));
+  const Use use(*this);
   candela_submission_t submission = CANDELA_SUBMISSION_INIT;
   submission.flags = options.waits ? 0 : CANDELA_SUBMIT_REFUSE_WHEN_FULL;
   submission.inputs = future->call_->in.data();
@@ -233,7 +243,8 @@ std::shared_ptr<Requests> Session::requests() {
   model->get(); // not of a parent
   if (requests_) return requests_;
   const std::shared_ptr<Requests> made = Requests::create(model, options_);
-  if (!requests_) requests_ = made; // another thread may have been faster
+  this->model();                    // another thread may have closed it
+  if (!requests_) requests_ = made; // or been faster
   return requests_;
 }
 
@@ -247,9 +258,8 @@ std::string Session::statsJson() { return requests()->statsJson(); }
 
 void Session::close() {
   model_.reset();
-  if (!requests_) return;
-  requests_->close();
-  requests_.reset();
+  // Another thread may come here meanwhile.
+  if (const std::shared_ptr<Requests> requests = std::move(requests_)) requests->close();
 }
 
 } // namespace candela::python

@@ -89,7 +89,7 @@ Call::Call(const Model& model, const py::object& inputs, const py::object& outpu
   if (py::isinstance<py::dict>(inputs))
     readNamed(model, py::reinterpret_borrow<py::dict>(inputs));
   else if (py::isinstance<py::list>(inputs) || py::isinstance<py::tuple>(inputs))
-    readInOrder(model, py::reinterpret_borrow<py::sequence>(inputs));
+    readInOrder(model, py::tuple(inputs)); // a list is copied: reading arrays may change it
   else
     readInOrder(model, py::make_tuple(inputs));
   checkInputsGiven(model);
@@ -115,7 +115,7 @@ void Call::readNamed(const Model& model, const py::dict& named) {
   for (const auto& [name, array] : named) indexOf(name, "input", model.inputs);
 }
 
-void Call::readInOrder(const Model& model, const py::sequence& inOrder) {
+void Call::readInOrder(const Model& model, const py::tuple& inOrder) {
   isSequence_ = true;
   if (inOrder.size() > model.inputs.size())
     throw sdk::Error(CANDELA_INVALID_ARGUMENT, std::to_string(inOrder.size()) +

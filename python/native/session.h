@@ -63,7 +63,7 @@ public:
 
 private:
   void readNamed(const Model& model, const py::dict& named);
-  void readInOrder(const Model& model, const py::sequence& inOrder);
+  void readInOrder(const Model& model, const py::tuple& inOrder);
   void readInput(const Model& model, size_t i, const py::handle& array);
   void checkInputsGiven(const Model& model) const;
   void chooseOutputs(const Model& model, const py::object& outputs);

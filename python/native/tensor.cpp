@@ -10,6 +10,8 @@ namespace candela::python {
 namespace {
 
 constexpr size_t kAlignment = 64; ///< bytes: a line of the cache
+/// So many that their bits, up to 64 of each, are counted in 64 bits.
+constexpr uint64_t kMostElements = uint64_t(INT64_MAX) / 64;
 constexpr const char* kCapsule = "dltensor";
 constexpr const char* kUsedCapsule = "used_dltensor";
 
@@ -48,7 +50,7 @@ uint64_t elementCount(const std::vector<int64_t>& dims) {
   uint64_t count = 1;
   for (const int64_t dim : dims) {
     const bool isPossible = dim >= 0 && !__builtin_mul_overflow(count, uint64_t(dim), &count);
-    if (!isPossible || count > uint64_t(INT64_MAX) / 8)
+    if (!isPossible || count > kMostElements)
       fail(CANDELA_INVALID_ARGUMENT, "a shape with a dim of " + std::to_string(dim));
   }
   return count;
@@ -209,6 +211,7 @@ void Tensor::write(const py::object& array) {
   if (given.bytes == 0) return;
   candela_buffer_t* const to = buffer();
   candela_buffer_t* const source = from.argument().buffer;
+  const Hold held = hold(); // against free() in another thread
   checkOutside([&](char* error, size_t size) {
     if (source) return candela_buffer_copy(to, 0, source, 0, given.bytes, error, size);
     return candela_buffer_write(to, 0, given.data, given.bytes, error, size);
@@ -225,6 +228,8 @@ void Tensor::copyTo(Tensor& other) {
   if (bytes() == 0) return;
   candela_buffer_t* const from = buffer();
   candela_buffer_t* const to = other.buffer();
+  const Hold fromHeld = hold(); // against free() in another thread
+  const Hold toHeld = other.hold();
   const uint64_t size = bytes();
   checkOutside([&](char* error, size_t errorSize) {
     return candela_buffer_copy(to, 0, from, 0, size, error, errorSize);

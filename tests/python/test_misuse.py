@@ -39,6 +39,20 @@ class Inputs(unittest.TestCase):
         self.refuses("format '>f'", {"x": X.astype(">f4"), "y": X}, error=candela.UnsupportedError)
         self.refuses("of rank 17", {"x": np.zeros((1,) * 17, np.float32), "y": X}, error=candela.UnsupportedError)
 
+    def test_a_list_that_grows_while_it_is_read(self):
+        class Growing:
+            def __init__(self, inputs):
+                self.inputs = inputs
+
+            def __array__(self, dtype=None, copy=None):
+                self.inputs += [X] * 100
+                return X
+
+        for session in self.sessions:
+            inputs = [X]
+            inputs.insert(0, Growing(inputs))
+            self.assertEqual(session.run(inputs)[0].sum(), 0)
+
     def test_no_arrays(self):
         for nothing in (None, 1.5, "x", object(), {1.0}):
             self.refuses("input 'x': a .* is no array", {"x": nothing, "y": X})

@@ -1,5 +1,6 @@
 """Models that are compiled, loaded and run: digits, outputs, states, shapes, threads."""
 
+import contextlib
 import gc
 import os
 import resource
@@ -156,6 +157,31 @@ class Submitted(unittest.TestCase):
         gc.collect()
         self.assertEqual(self.session.submit([self.y, self.y]).result()[0][0, 0], 2)
 
+    def test_arrays_that_submit_or_close_as_they_end(self):
+        class Ending(np.ndarray):
+            """Calls `end` when nobody holds it any more."""
+
+            end = None
+
+            def __del__(self):
+                if self.end:
+                    self.end()
+
+        def given(end):
+            x = np.zeros((2, 3), np.float32).view(Ending)
+            x.end = end
+            return x
+
+        for last in (lambda: self.session.submit([self.y, self.y]).result(), self.session.close):
+            for _ in range(50):
+                self.session.submit([given(lambda: self.session.submit([self.y, self.y])), self.y])
+            future = self.session.submit([given(last), self.y])
+            del future
+            with contextlib.suppress(candela.Error):
+                for _ in range(200):
+                    self.session.submit([self.y, self.y]).result()
+        self.session.close()
+
     def test_await(self):
         import asyncio
 
@@ -287,6 +313,18 @@ class Threads(unittest.TestCase):
             for thread in threads:
                 thread.join()
             self.assertEqual(wrong, [])
+
+    def test_closed_by_two(self):
+        x = np.zeros((1, 1024, 1024), np.float32)
+        for _ in range(5):
+            session = common.compile_text(common.LONG)
+            session.submit([x])
+            threads = [threading.Thread(target=session.close) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertTrue(session.closed)
 
     def test_number_of_threads(self):
         candela.set_threads(2)

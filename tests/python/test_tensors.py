@@ -1,7 +1,9 @@
 """Element types, tensors on the host and on devices, and memory that is shared with other libraries."""
 
 import array
+import contextlib
 import importlib.util
+import threading
 import unittest
 
 import numpy as np
@@ -171,11 +173,43 @@ class Tensors(unittest.TestCase):
         for other in others:
             self.assertTrue((other.numpy() == 7).all())
 
+    def test_freed_while_it_is_copied(self):
+        class Freeing:
+            """An array that frees the tensor which it is written to."""
+
+            def __array__(self, dtype=None, copy=None):
+                tensor.free()
+                return np.zeros((2, 3), np.float32)
+
+        tensor = candela.Tensor((2, 3))
+        with self.assertRaisesRegex(candela.InvalidArgumentError, "the tensor was freed"):
+            tensor.write(Freeing())
+        shape = (2048, 4096)
+        source = np.full(shape, 3, np.float32)
+        for copies in (lambda tensor, other: tensor.write(source), candela.Tensor.copy_to) * 5:
+            tensor, other, begun = candela.Tensor(shape), candela.Tensor(shape), []
+
+            def copy():
+                begun.append(True)
+                with contextlib.suppress(candela.InvalidArgumentError):
+                    copies(tensor, other)
+
+            thread = threading.Thread(target=copy)
+            thread.start()
+            while not begun:
+                pass
+            tensor.free()
+            other.free()
+            thread.join()
+
     def test_wrong_shapes_and_types(self):
         with self.assertRaisesRegex(candela.InvalidArgumentError, "a dim of -1"):
             candela.Tensor((2, -1))
         with self.assertRaises(candela.InvalidArgumentError):
             candela.Tensor((2**40, 2**40))
+        for shape, element in (((2**59,), "f32"), ((2**58,), "f64")):  # whose bits are more than 64 bits count
+            with self.assertRaisesRegex(candela.InvalidArgumentError, f"a dim of {shape[0]}"):
+                candela.Tensor(shape, element)
         with self.assertRaisesRegex(candela.UnsupportedError, "no element type 'complex64'"):
             candela.Tensor((2,), np.complex64)
         with self.assertRaisesRegex(candela.InvalidArgumentError, r"the tensor is f32\[2\] but f64\[2\] was given"):
