@@ -238,9 +238,21 @@ def _run(kind, arguments, progress):
     except BaseException:
         child.stop()
         raise
-    if child.answer.lstrip().startswith("{"):
-        return kind.of(json.loads(child.answer), child.status == 0)
-    raise _error("\n".join(said), child.status)
+    if child.failure is not None:
+        raise child.failure
+    report = _report(child.answer)
+    if report is None:
+        raise _error("\n".join(said), child.status)
+    return kind.of(report, child.status == 0)
+
+
+def _report(answer):
+    """None where the tool ended before it had written a whole one."""
+    try:
+        report = json.loads(answer)
+    except json.JSONDecodeError:
+        return None
+    return report if isinstance(report, dict) else None
 
 
 class _Child:
@@ -248,9 +260,11 @@ class _Child:
 
     def __init__(self, arguments):
         self.lines = queue.SimpleQueue()
-        """What it writes on its stream of errors, ended by None; then answer and status are known."""
+        """What it writes on its stream of errors, ended by None; then answer and status, or failure, are known."""
         self.answer = ""
         self.status = None
+        self.failure = None
+        """What was raised where the program could not be started or read."""
         self._arguments = arguments
         self._process = None
         self._started = threading.Event()
@@ -259,7 +273,7 @@ class _Child:
         threading.Thread(target=self._work, daemon=True).start()
 
     def stop(self):
-        if not self._started.wait(_SECONDS_TO_STOP):
+        if not self._started.wait(_SECONDS_TO_STOP) or self._process is None:
             return
         for kill in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
@@ -269,6 +283,15 @@ class _Child:
                 return
 
     def _work(self):
+        try:
+            self._run()
+        except BaseException as failure:
+            self.failure = failure
+        finally:
+            self._started.set()
+            self.lines.put(None)
+
+    def _run(self):
         with subprocess.Popen(self._arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True, encoding="utf-8", errors="replace", start_new_session=True) as self._process:
             self._started.set()
@@ -277,7 +300,6 @@ class _Child:
             self.answer = self._process.stdout.read()
             reader.join()
         self.status = self._process.returncode
-        self.lines.put(None)
 
     def _read_lines(self):
         for line in self._process.stderr:
@@ -285,7 +307,7 @@ class _Child:
 
 
 def _error(said, status):
-    text = said.partition("error: ")[2] or said
+    text = said.partition("error: ")[2] or said or "it gave no whole answer"
     if status < 0:
         return candela.InternalError(f"candela ended by signal {-status}: {text}")
     return (candela.InvalidArgumentError if status == _BAD_INPUT else candela.Error)(text)

@@ -112,10 +112,20 @@ class Children(unittest.TestCase):
             with self.assertRaisesRegex(candela.InternalError, "candela ended by signal 11"):
                 candela.inspect("file")
 
+    def test_one_that_is_killed_within_its_answer(self):
+        with self.in_place_of_the_tool("""echo '{"kind": '; kill -KILL $$"""):
+            with self.assertRaisesRegex(candela.InternalError, "candela ended by signal 9: it gave no whole answer"):
+                candela.inspect("file")
+
+    def test_one_that_does_not_start(self):
+        with unittest.mock.patch("candela.tool.executable", return_value="/nowhere/candela"):
+            with self.assertRaises(FileNotFoundError):
+                candela.inspect("file")
+
     def test_ctrl_c_stops_it(self):
-        """The tool would measure for an hour."""
+        """The tool would measure for two minutes."""
         status, out, errors = common.run_python(f"""
-import glob, os, signal, threading, candela
+import glob, os, signal, threading, time, candela
 def children():
     texts = []
     for path in glob.glob("/proc/self/task/*/children"):
@@ -123,12 +133,12 @@ def children():
             texts += file.read().split()
     return texts
 def interrupt():
-    while not children(): pass
+    while not children(): time.sleep(0.01)
     print(children()[0], flush=True)
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt, daemon=True).start()
 try:
-    candela.bench({DIGITS!r}, dims={{"N": 1}}, seconds=3600)
+    candela.bench({DIGITS!r}, dims={{"N": 1}}, seconds=120)
 except KeyboardInterrupt:
     print("interrupted")
 """)
