@@ -130,13 +130,15 @@ for use in (lambda: session(x), lambda: session.submit([x]), lambda: common.comp
     def test_ctrl_c_while_a_result_is_waited_for(self):
         self.ends("""
 import signal
-future = session.submit([x])
-signal.setitimer(signal.ITIMER_REAL, 0.02)
-signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+def interrupt(*_):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+last = [session.submit([x]) for _ in range(32)][-1]
 try:
-    future.result()
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    last.result()
 except KeyboardInterrupt:
-    print('interrupted', future.done())
+    print('interrupted', last.done())
 """, "interrupted False\n")
 
 
