@@ -37,6 +37,7 @@ for op in ("ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "HARD_SWISH", "LOGISTIC"
            "RELU_N1_TO_1", "ROUND", "SIGN", "SIN", "SQUARE", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION"):
     options = ("L2NormOptions", {}) if op == "L2_NORMALIZATION" else None
     case(op.lower(), op, [f(2, 3, 4)], [f()], options)
+case("l2_normalization_short", "L2_NORMALIZATION", [f(3, 3, values=[1e-4, 0, 0, 0, 1e-8, 0, 0, 0, 0])], [f()], ("L2NormOptions", {}))
 for op in ("LOG", "RSQRT", "SQRT"):
     case(op.lower(), op, [f(2, 3, 4, low=1, high=6)], [f()])
 for approximate in (False, True):
@@ -205,6 +206,13 @@ STRIDED = (("plain", (0, 1, 0), (2, 3, 4), (1, 1, 2), {}), ("back", (-1, 3, -1),
 for name, begin, end, stride, masks in STRIDED:
     case(f"strided_slice_{name}", "STRIDED_SLICE", [f(3, 4, 5), ints(*begin), ints(*end), ints(*stride)], [f()],
          ("StridedSliceOptions", masks))
+# Begins that a run gives: open ends of both directions, and one element where the stride says nothing.
+case("strided_slice_given", "STRIDED_SLICE",
+     [f(3, 4, 5), Tensor((3,), "i32", values=[2, 1, 3]), ints(0, 0, 0), ints(-1, 1, -2)], [f()],
+     ("StridedSliceOptions", {"end_mask": 7}))
+case("strided_slice_given_one", "STRIDED_SLICE",
+     [f(3, 4, 5), Tensor((3,), "i32", values=[1, 1, 3]), ints(0, 4, 0), ints(1, 1, -1)], [f()],
+     ("StridedSliceOptions", {"end_mask": 4, "shrink_axis_mask": 1}))
 PADS = Tensor((3, 2), "i32", values=[0, 1, 2, 0, 1, 1], const=True)
 case("pad", "PAD", [f(2, 3, 4), PADS], [f()])
 case("pad_i8", "PAD", [q(2, 3, 4), PADS], [q()])
@@ -236,6 +244,7 @@ case("gather_axis_i8", "GATHER", [q(3, 4), Tensor((3,), "i32", low=0, high=3)], 
 case("gather_batch", "GATHER", [f(2, 4, 3), Tensor((2, 2), "i32", low=0, high=3)], [f()], ("GatherOptions", {"axis": 1, "batch_dims": 1}))
 case("gather_nd", "GATHER_ND", [f(3, 4, 2), Tensor((5, 2), "i32", low=0, high=2)], [f()])
 case("scatter_nd", "SCATTER_ND", [Tensor((4, 1), "i32", low=0, high=5), f(4, 3), ints(6, 3)], [f()])
+case("sparse_to_dense_i8", "SPARSE_TO_DENSE", [ints(1, 3), ints(5), q(2), q(const=True, values=[7])], [q()])
 case("sparse_to_dense", "SPARSE_TO_DENSE", [ints(1, 3), ints(5), f(2), scalar(0.5, "f32")], [f()])
 case("one_hot", "ONE_HOT", [Tensor((4,), "i32", values=[0, 2, 5, -1]), scalar(4), scalar(2.0, "f32"), scalar(-1.0, "f32")], [f()],
      ("OneHotOptions", {"axis": -1}))

@@ -134,6 +134,7 @@ refused("corners", "resize_bilinear_aligned_7", "align_corners and half_pixel_ce
 refused("branch", "chosen", "node 'IF 0' (IF): subgraph 8 is none of 2 behind the main one")(options(else_subgraph_index=8))
 refused("itself", "chosen", "subgraph 0 is none of 2 behind the main one")(options(then_subgraph_index=0))
 refused("condition", "repeated", "node 'WHILE 0' (WHILE): subgraph 2 has 2 outputs, expected a condition")(options(cond_subgraph_index=2))
+refused("no_channels", "conv_2d_same", CONV + "its input has 0 channels, its filter 3")(setter("tensors", 0, "shape", [1, 5, 6, 0]))
 refused("custom", "custom", "node 'Acme 0' (Acme): operator tflite.Acme of opset 1 is not supported")(lambda *_: None)
 
 
@@ -154,6 +155,8 @@ refused("classes", "detection_post_process", DETECTION + "3 classes of a box are
 refused("class_count", "detection_post_process", DETECTION + "it has 3 scores for 9 classes")(detection(num_classes=9))
 refused("scale", "detection_post_process", DETECTION + "its h_scale is 0, expected more than 0")(detection(h_scale=0.0))
 refused("boxes", "detection_post_process", DETECTION + "0 boxes to be chosen")(detection(max_detections=0))
+refused("box_count", "detection_post_process", DETECTION + "its max_detections is 1e+30, expected a number below 1000000000")(
+    detection(max_detections=1e30))
 refused("anchors", "detection_post_process", DETECTION + "boxes 1x4x4, scores 1x5x3 and anchors 5x4 do not fit")(
     setter("tensors", 0, "shape", [1, 4, 4]))
 
@@ -164,6 +167,21 @@ def _(text, _main):
     branch["tensors"].append(models.tensor("c", [], "BOOL", 2))
     text["buffers"].append({"data": [1]})
     branch["operators"] = [models.op(0, [3, 0], [2], "IfOptions", then_subgraph_index=1, else_subgraph_index=2)]
+
+
+@refused("many_strides", "strided_slice_plain", "it has 40 strides, more than 16")
+def _(text, main):
+    main["inputs"] = [0, 1]
+    main["tensors"][1]["buffer"] = 0
+    main["tensors"][3]["shape"] = [40]
+    text["buffers"][3] = models.ints(*[1] * 40)
+
+
+@refused("mean_count", "mean_i32", "node 'MEAN 0' (MEAN): a mean of more elements than 64 bits count")
+def _(text, main):
+    main["tensors"][0]["shape"] = [0, 1 << 30, 1 << 30, 1 << 30]
+    main["tensors"][1]["shape"] = [3]
+    text["buffers"][1] = models.ints(1, 2, 3)
 
 
 @refused("unknown", "abs", "node 'HASHTABLE 0' (HASHTABLE): operator tflite.HASHTABLE of opset 1 is not supported")

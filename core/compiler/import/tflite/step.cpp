@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace candela::import::tflite {
+namespace {
+
+constexpr int64_t kFarInteger = int64_t(1) << 40; // beyond any extent: sums of such ones fit
+
+} // namespace
 
 const TensorInfo& Step::input(size_t i) const {
   if (!has(i)) reject("input {} is missing", i);
@@ -52,7 +57,9 @@ Ints Step::ints(size_t i, const char* what) const {
     reject("{} are {}, expected integers", what, elemName(info.elem));
   if (!info.content) refuse("{} are no constants", what);
   if (info.content->count() > 4096) reject("{} of {} elements", what, info.content->count());
-  return info.content->toInts();
+  Ints values = info.content->toInts();
+  for (int64_t& value : values) value = std::clamp(value, -kFarInteger, kFarInteger);
+  return values;
 }
 
 int64_t Step::integer(size_t i, const char* what) const {

@@ -49,7 +49,7 @@ public:
   bool isAlike(size_t input, size_t output) const;
   /// As int64, for operands that decide shapes: a constant where the file has one.
   Name longs(size_t i);
-  /// The integers of a constant operand. Throws where it is none.
+  /// The integers of a constant operand, within +-2^40. Throws where it is none.
   Ints ints(size_t i, const char* what) const;
   /// The one integer of a constant operand.
   int64_t integer(size_t i, const char* what) const;

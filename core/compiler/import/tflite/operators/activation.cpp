@@ -41,14 +41,14 @@ void writeLogSoftmax(Step& step) {
   step.set(0, step.add("LogSoftmax", {step.real(0)}, {{"axis", int64_t(-1)}}));
 }
 
-/// By the length of each row, which counts as at least 1e-3.
+/// By the length of each row, which counts as at least 1e-6.
 void writeL2Normalization(Step& step) {
   constexpr double kLeast = 1e-6;
   const Name x = step.real(0);
   const Name sum = step.add("ReduceSum", {step.add("Mul", {x, x}), step.constant(Ints{-1})},
                             {{"keepdims", int64_t(1)}});
-  const Name most = step.add("Max", {sum, step.number(kLeast, Elem::f32_)});
-  const Name y = step.add("Div", {x, step.add("Sqrt", {most})});
+  const Name length = step.add("Max", {step.add("Sqrt", {sum}), step.number(kLeast, Elem::f32_)});
+  const Name y = step.add("Div", {x, length});
   step.set(0, step.activate(y, step.options<schema::L2NormOptions>().fused_activation_function()));
 }
 

@@ -1,4 +1,7 @@
 // Boxes of which those that overlap better ones are left out.
+#include <cmath>
+#include <type_traits>
+
 #include "core/compiler/import/tflite/step.h"
 #include "core/compiler/import/tflite/window.h"
 
@@ -158,7 +161,12 @@ template <typename T> T optionOf(const Attributes& attributes, const char* name,
   const auto found = attributes.find(name);
   if (found == attributes.end()) return otherwise;
   if (const auto* whole = std::get_if<int64_t>(&found->second)) return static_cast<T>(*whole);
-  if (const auto* real = std::get_if<float>(&found->second)) return static_cast<T>(*real);
+  if (const auto* real = std::get_if<float>(&found->second)) {
+    constexpr float kMost = 1e9f;
+    if (std::is_integral_v<T> && !(std::abs(*real) < kMost))
+      reject("its {} is {}, expected a number below {}", name, *real, kMost);
+    return static_cast<T>(*real);
+  }
   reject("its {} is no number", name);
 }
 

@@ -50,7 +50,7 @@ void writeSparseToDense(Step& step) {
   Name values = step.stored(2);
   if (step.input(2).rank() == 0)
     values = step.add("Expand", {values, step.constant(Ints{rank == 0 ? 1 : step.dim(0, 0)})});
-  step.set(0, step.add("ScatterND", {base, index, values}));
+  step.setStored(0, step.add("ScatterND", {base, index, values}));
 }
 
 /// What no class is, a negative number too, has no 1 anywhere.

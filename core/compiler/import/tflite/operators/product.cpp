@@ -101,7 +101,7 @@ void writeConv2d(Step& step) {
   needRank(step, 0, 4);
   const Name weights = reordered(step, 1, {0, 3, 1, 2});
   const int64_t channels = step.dim(0, 3), depth = step.dim(1, 3);
-  if (depth == 0 || channels % depth != 0)
+  if (channels == 0 || depth == 0 || channels % depth != 0)
     reject("its input has {} channels, its filter {}", channels, depth);
   const Name x = channelsFirst(step, step.real(0), 4), bias = biasOf(step, 2, 0, 1);
   const Name y =

@@ -47,7 +47,9 @@ void writeMean(Step& step) {
   if (isFloat(x.elem) || x.isQuantized())
     return step.set(0, reduced(step, "ReduceMean", step.real(0), axes));
   int64_t count = 1;
-  for (const int64_t axis : axes.all) count *= step.dim(0, axis);
+  for (const int64_t axis : axes.all)
+    if (__builtin_mul_overflow(count, step.dim(0, axis), &count))
+      reject("a mean of more elements than 64 bits count");
   const Name sum = reduced(step, "ReduceSum", step.cast(step.stored(0), Elem::i64_), axes);
   const Name mean = step.add("Div", {sum, step.number(static_cast<double>(count), Elem::i64_)});
   step.set(0, step.cast(mean, x.elem));

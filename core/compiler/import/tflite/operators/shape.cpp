@@ -52,6 +52,7 @@ struct Masks {
 };
 
 constexpr int64_t kFar = int64_t(1) << 40; // beyond any extent
+constexpr size_t kMostEntries = 16;
 
 /// Entries in the order of the file; `rank` is the operand's.
 StridedSlice resolve(const Masks& masks, const Ints& begin, const Ints& end, const Ints& stride,
@@ -93,15 +94,22 @@ StridedSlice resolve(const Masks& masks, const Ints& begin, const Ints& end, con
 void writeDynamicSlice(Step& step, const Masks& masks) {
   if (masks.ellipsis || masks.added || masks.begin)
     refuse("begins or ends that are no constants, with masks");
-  const Ints strides = step.ints(3, "strides");
+  Ints strides = step.ints(3, "strides");
+  if (strides.size() > kMostEntries)
+    reject("it has {} strides, more than {}", strides.size(), kMostEntries);
   const int64_t count = static_cast<int64_t>(strides.size());
-  Ints axes, removed;
+  Ints axes, removed, limits;
   std::vector<uint8_t> isOpen, isOne;
   for (int64_t i = 0; i < count; ++i) {
+    int64_t& stride = strides[static_cast<size_t>(i)];
+    if (stride == 0) reject("stride {} is 0", i);
     axes.push_back(i);
+    limits.push_back(stride < 0 ? -kFar : kFar);
     isOpen.push_back(Masks::has(masks.end, static_cast<size_t>(i)));
     isOne.push_back(Masks::has(masks.removed, static_cast<size_t>(i)));
-    if (isOne.back()) removed.push_back(i);
+    if (!isOne.back()) continue;
+    removed.push_back(i);
+    stride = 1; // of one element, whatever it says
   }
   const Name begin = step.longs(1), far = step.constant(Tensor::scalarI64(kFar));
   const auto bools = [&](const std::vector<uint8_t>& values) {
@@ -110,7 +118,7 @@ void writeDynamicSlice(Step& step, const Masks& masks) {
   const Name next = step.add("Add", {begin, step.number(1, Elem::i64_)});
   const Name isLast = step.add("Equal", {next, step.number(0, Elem::i64_)});
   const Name behind = step.add("Where", {isLast, far, next});
-  Name end = step.add("Where", {bools(isOpen), far, step.longs(2)});
+  Name end = step.add("Where", {bools(isOpen), step.constant(limits), step.longs(2)});
   end = step.add("Where", {bools(isOne), behind, end});
   Name y =
       step.add("Slice", {step.moved(0), begin, end, step.constant(axes), step.constant(strides)});
@@ -126,7 +134,7 @@ void writeStridedSlice(Step& step) {
   if (!step.input(1).content || !step.input(2).content) return writeDynamicSlice(step, masks);
   const Ints begin = step.ints(1, "begins"), end = step.ints(2, "ends");
   const Ints stride = step.ints(3, "strides");
-  if (begin.size() != end.size() || begin.size() != stride.size() || begin.size() > 16)
+  if (begin.size() != end.size() || begin.size() != stride.size() || begin.size() > kMostEntries)
     reject("it has {} begins, {} ends and {} strides", begin.size(), end.size(), stride.size());
   const StridedSlice slice = resolve(masks, begin, end, stride, step.input(0).rank());
   Name y = step.moved(0);
