@@ -74,19 +74,21 @@ def signed():
                             "inputs": [{"name": "x", "tensor_index": 0}], "outputs": [{"name": "y", "tensor_index": 4}]}]}
 
 
-def custom():
+def custom(options=(1, 2, 3)):
     """An operator Acme, with bytes that are no flexbuffer."""
     code = [{"builtin_code": "CUSTOM", "deprecated_builtin_code": 32, "custom_code": "Acme", "version": 2}]
     return {"version": 3, "operator_codes": code, "buffers": [{}],
             "subgraphs": [{"name": "main", "tensors": [tensor("x", [2]), tensor("y", [2])], "inputs": [0], "outputs": [1],
-                           "operators": [{**op(0, [0], [1]), "custom_options": [1, 2, 3]}]}]}
+                           "operators": [{**op(0, [0], [1]), "custom_options": list(options)}]}]}
 
 
 def of_case(name):
     return tflite_model.model_text(run_cases.with_shapes(next(case for case in cases.CASES if case.name == name)))
 
 
-WHOLE = {"chosen": chosen(), "repeated": repeated(), "signed": signed(), "custom": custom()}
+WHOLE = {"chosen": chosen(), "repeated": repeated(), "signed": signed(), "custom": custom(),
+         # A map whose one key, which begins with the buffer, has no end in it.
+         "custom_open_key": custom((0x61, 1, 2, 1, 1, 1, 5, 4, 2, 0x24, 1))}
 
 
 # Inputs and outputs, each (type, shape, values).

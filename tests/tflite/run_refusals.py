@@ -134,6 +134,7 @@ refused("corners", "resize_bilinear_aligned_7", "align_corners and half_pixel_ce
 refused("branch", "chosen", "node 'IF 0' (IF): subgraph 8 is none of 2 behind the main one")(options(else_subgraph_index=8))
 refused("itself", "chosen", "subgraph 0 is none of 2 behind the main one")(options(then_subgraph_index=0))
 refused("condition", "repeated", "node 'WHILE 0' (WHILE): subgraph 2 has 2 outputs, expected a condition")(options(cond_subgraph_index=2))
+refused("outputs", "custom", "node 'Acme 0' (Acme): has 4097 outputs, more than 4096")(setter("operators", 0, "outputs", [-1] * 4097))
 refused("no_channels", "conv_2d_same", CONV + "its input has 0 channels, its filter 3")(setter("tensors", 0, "shape", [1, 5, 6, 0]))
 refused("custom", "custom", "node 'Acme 0' (Acme): operator tflite.Acme of opset 1 is not supported")(lambda *_: None)
 
@@ -177,11 +178,38 @@ def _(text, main):
     text["buffers"][3] = models.ints(*[1] * 40)
 
 
+@refused("custom_transpose", "custom", "node 'Transpose 0' (Transpose): operator tflite.Transpose of opset 1 is not supported")
+def _(text, main):
+    text["operator_codes"][0]["custom_code"] = "Transpose"
+    main["operators"][0]["outputs"] = []
+    main["outputs"] = [0]
+
+
 @refused("mean_count", "mean_i32", "node 'MEAN 0' (MEAN): a mean of more elements than 64 bits count")
 def _(text, main):
     main["tensors"][0]["shape"] = [0, 1 << 30, 1 << 30, 1 << 30]
     main["tensors"][1]["shape"] = [3]
     text["buffers"][1] = models.ints(1, 2, 3)
+
+
+@refused("constants", "matrix_diag", "its operators make ", "bytes of constants, more than ")
+def _(_text, main):
+    """Each makes a mask of 16 MB."""
+    main["tensors"] = [models.tensor("x", [4096])] + [models.tensor(f"y{i}", [4096, 4096]) for i in range(20)]
+    main["operators"] = [{**main["operators"][0], "inputs": [0], "outputs": [i + 1]} for i in range(20)]
+
+
+@refused("written_again", "chosen", "it has more than 1000000 operators, with those of subgraphs for each use")
+def _(text, main):
+    """Each of 14 subgraphs is written twice by the one before; the last one has 100 tensors."""
+    x, y, on = models.tensor("x", [2, 3]), models.tensor("y", [2, 3]), models.tensor("on", [], "BOOL", 2)
+    text["buffers"].append({"data": [1]})
+    main["operators"][0]["builtin_options"] = {"then_subgraph_index": 1, "else_subgraph_index": 1}
+    chain = [{"tensors": [x, on, y], "inputs": [0], "outputs": [2],
+              "operators": [models.op(0, [1, 0], [2], "IfOptions", then_subgraph_index=i + 1, else_subgraph_index=i + 1)]}
+             for i in range(1, 14)]
+    last = {"tensors": [x] + [models.tensor(f"t{i}", [1]) for i in range(200)], "inputs": [0], "outputs": [0], "operators": []}
+    text["subgraphs"] = [main, *chain, last]
 
 
 @refused("unknown", "abs", "node 'HASHTABLE 0' (HASHTABLE): operator tflite.HASHTABLE of opset 1 is not supported")

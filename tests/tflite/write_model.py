@@ -9,7 +9,7 @@ from pathlib import Path
 import models
 import tflite_model
 
-SEEDS = ("chosen", "repeated", "signed", "custom", "conv_2d_i8_relu6", "depthwise_conv_2d_u8", "fully_connected_i4",
+SEEDS = ("chosen", "repeated", "signed", "custom", "custom_open_key", "conv_2d_i8_relu6", "depthwise_conv_2d_u8", "fully_connected_i4",
          "transpose_conv_same", "strided_slice_masks", "split_v", "space_to_batch_nd_i8", "one_hot", "dynamic_update_slice",
          "resize_nearest_aligned_7", "mean_i8", "mirror_pad_reflect", "unsorted_segment_max", "concatenation_u8")
 

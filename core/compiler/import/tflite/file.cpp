@@ -13,6 +13,8 @@ namespace {
 constexpr uint64_t kAlignment = 16; // of a file, as its writers align what is in it
 constexpr uint32_t kVersion = 3;
 constexpr size_t kMostRank = 8;
+// Of names, shapes and lists, for each use: in all, and for each byte of the file.
+constexpr uint64_t kMostCopied = uint64_t(64) << 20, kCopiedPerByte = 16;
 constexpr flatbuffers::uoffset_t kMostTables = 4000000, kDeepest = 64;
 
 struct ElementType {
@@ -172,11 +174,31 @@ Result<File> File::open(Bytes content) {
   return file;
 }
 
+Status File::countCopied(uint64_t bytes) {
+  copied_ += bytes;
+  if (copied_ <= kMostCopied + kCopiedPerByte * content_.size()) return Status::ok();
+  return badModel("its tables are shared too often");
+}
+
+Status File::countTensor(const schema::Tensor& table) {
+  uint64_t bytes = table.name() ? table.name()->size() : 0;
+  bytes += sizeof(int64_t) * (sizeOf(table.shape()) + sizeOf(table.shape_signature()));
+  if (const auto* quantization = table.quantization()) {
+    const uint64_t scale = sizeof(float) + sizeof(int64_t); // with its zero point
+    bytes += scale * sizeOf(quantization->scale());
+    bytes += sizeof(int64_t) * sizeOf(quantization->zero_point());
+  }
+  return countCopied(bytes);
+}
+
 Status File::readSubgraph(const schema::SubGraph& table) {
+  CDL_TRY(countCopied((table.name() ? table.name()->size() : 0) +
+                      sizeof(int) * (sizeOf(table.inputs()) + sizeOf(table.outputs()))));
   Subgraph subgraph;
   subgraph.name = printable(table.name(), "");
   for (size_t i = 0; i < sizeOf(table.tensors()); ++i) {
     const auto at = static_cast<flatbuffers::uoffset_t>(i);
+    CDL_TRY(countTensor(*table.tensors()->Get(at)));
     const std::string name =
         printable(table.tensors()->Get(at)->name(), fmt::format("tensor_{}", i));
     CDL_ASSIGN(
@@ -208,11 +230,13 @@ Status File::readSubgraph(const schema::SubGraph& table) {
   return Status::ok();
 }
 
-Status File::readOperator(const schema::Operator& table, Subgraph& subgraph) const {
+Status File::readOperator(const schema::Operator& table, Subgraph& subgraph) {
   const auto* codes = model().operator_codes();
   if (table.opcode_index() >= sizeOf(codes))
     return badModel("its code {} is none of {}", table.opcode_index(), sizeOf(codes));
   const schema::OperatorCode& code = *codes->Get(table.opcode_index());
+  CDL_TRY(countCopied((code.custom_code() ? code.custom_code()->size() : 0) +
+                      sizeof(int) * (sizeOf(table.inputs()) + sizeOf(table.outputs()))));
   OperatorInfo op{&table,         code.builtin_code(),    "",
                   code.version(), copied(table.inputs()), copied(table.outputs())};
   if (const int old = code.deprecated_builtin_code(); old > op.code)
@@ -226,7 +250,7 @@ Status File::readOperator(const schema::Operator& table, Subgraph& subgraph) con
   return Status::ok();
 }
 
-Result<TensorInfo> File::readTensor(const schema::Tensor& table, size_t index) const {
+Result<TensorInfo> File::readTensor(const schema::Tensor& table, size_t index) {
   TensorInfo info;
   info.name = printable(table.name(), fmt::format("tensor_{}", index));
   info.elem = elemOf(table.type());
@@ -270,7 +294,15 @@ Result<Bytes> File::bufferOf(const schema::Tensor& table) const {
   return content_.slice(static_cast<uint64_t>(first - content_.data()), buffer.data()->size());
 }
 
-Status File::setContent(const schema::Tensor& table, TensorInfo& info) const {
+Result<Bytes> File::aligned(const Bytes& bytes) {
+  Bytes& known = aligned_[{bytes.data(), bytes.size()}];
+  if (known.size() != 0) return known;
+  CDL_TRY(countCopied(bytes.size()));
+  known = Bytes::copyOf(bytes.data(), bytes.size());
+  return known;
+}
+
+Status File::setContent(const schema::Tensor& table, TensorInfo& info) {
   CDL_ASSIGN(Bytes bytes, bufferOf(table));
   if (bytes.size() == 0) return Status::ok();
   Tensor tensor{info.elem, info.dims, std::move(bytes)};
@@ -280,8 +312,9 @@ Status File::setContent(const schema::Tensor& table, TensorInfo& info) const {
     return badModel("its buffer has {} bytes, but {} needs {}", tensor.bytes.size(),
                     tensor.typeText(), tensor.sizeBytes());
   const uint64_t alignment = std::max(1, elemBits(tensor.elem) / 8);
-  if (reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment != 0)
-    tensor.bytes = Bytes::copyOf(tensor.bytes.data(), tensor.bytes.size());
+  if (reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment != 0) {
+    CDL_ASSIGN(tensor.bytes, aligned(tensor.bytes));
+  }
   CDL_TRY(checkBools(tensor));
   info.content = std::move(tensor);
   return Status::ok();

@@ -2,6 +2,7 @@
 
 #include <schema_generated.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,15 +54,24 @@ public:
 
   const schema::Model& model() const { return *schema::GetModel(content_.data()); }
   const std::vector<Subgraph>& subgraphs() const { return subgraphs_; }
+  uint64_t size() const { return content_.size(); } ///< in bytes
 
 private:
   Status readSubgraph(const schema::SubGraph& table);
-  Status readOperator(const schema::Operator& table, Subgraph& subgraph) const;
-  Result<TensorInfo> readTensor(const schema::Tensor& table, size_t index) const;
-  Status setContent(const schema::Tensor& table, TensorInfo& info) const;
+  Status readOperator(const schema::Operator& table, Subgraph& subgraph);
+  Result<TensorInfo> readTensor(const schema::Tensor& table, size_t index);
+  Status setContent(const schema::Tensor& table, TensorInfo& info);
+  /// Tables may be shared by many others: what is copied of them for each is bounded.
+  Status countCopied(uint64_t bytes);
+  Status countTensor(const schema::Tensor& table);
+  /// The same elements where their type may lie.
+  Result<Bytes> aligned(const Bytes& bytes);
   Result<Bytes> bufferOf(const schema::Tensor& table) const;
 
   Bytes content_;
+  uint64_t copied_ = 0; ///< bytes of tables, once for each use
+  std::map<std::pair<const std::byte*, uint64_t>, Bytes>
+      aligned_; ///< by where they lie in the file
   std::vector<Subgraph> subgraphs_;
 };
 

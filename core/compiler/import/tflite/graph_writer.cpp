@@ -7,6 +7,9 @@ namespace {
 
 constexpr int kMostDepth = 16;          // of subgraphs
 constexpr int64_t kMostNodes = 1000000; // of a model
+constexpr size_t kMostOutputs = 4096;   // of an operator
+// Of constants that operators make: in all, and for each byte of the file.
+constexpr uint64_t kMostConstantBytes = uint64_t(256) << 20, kConstantBytesPerByte = 4;
 
 Status checkCount(size_t have, int least, int most, const char* what) {
   const bool isFew = have < static_cast<size_t>(least);
@@ -27,6 +30,8 @@ Status checkArity(const OperatorInfo& op, const Operator& how) {
 }
 
 void writeOperator(Step& step) {
+  if (step.outputCount() > kMostOutputs)
+    reject("has {} outputs, more than {}", step.outputCount(), kMostOutputs);
   const bool isCustom = step.op().code == schema::BuiltinOperator_CUSTOM;
   if (isCustom && step.op().name == "TFLite_Detection_PostProcess") return writePostProcess(step);
   const Operator* how = findOperator(step.op().code);
@@ -45,6 +50,14 @@ Name ModelWriter::unique(const std::string& wanted) {
   }
 }
 
+void ModelWriter::checkSize() const {
+  if (nodes > kMostNodes)
+    reject("it has more than {} operators, with those of subgraphs for each use", kMostNodes);
+  const uint64_t most = kMostConstantBytes + kConstantBytesPerByte * file.size();
+  if (constantBytes > most)
+    reject("its operators make {} bytes of constants, more than {}", constantBytes, most);
+}
+
 GraphWriter::GraphWriter(ModelWriter& model, const Subgraph& subgraph, onnx_io::Graph& graph,
                          std::string prefix)
     : model_(model), subgraph_(subgraph), graph_(graph), prefix_(std::move(prefix)),
@@ -59,7 +72,8 @@ void GraphWriter::write() {
   for (size_t i = 0; i < subgraph_.operators.size(); ++i) {
     const OperatorInfo& op = subgraph_.operators[i];
     const std::string name = fmt::format("{}{} {}", prefix_, op.name, i);
-    if (++model_.nodes > kMostNodes) reject("it has more than {} operators", kMostNodes);
+    ++model_.nodes;
+    model_.checkSize();
     Step step(*this, op, name);
     try {
       writeOperator(step);
@@ -71,6 +85,7 @@ void GraphWriter::write() {
       if (output >= 0 && stored_[static_cast<size_t>(output)].empty())
         stored_[static_cast<size_t>(output)] = prefix_ + info(output).name;
   }
+  model_.checkSize();
 }
 
 std::vector<Name> GraphWriter::outputs() {
@@ -85,7 +100,7 @@ Name GraphWriter::stored(int tensor) {
   Name& name = stored_[static_cast<size_t>(tensor)];
   if (!name.empty()) return name;
   if (!info.content) reject("tensor '{}' is read before anything gives it a value", info.name);
-  name = constant(info.name, *info.content);
+  name = initializer(info.name, *info.content);
   return name;
 }
 
@@ -118,6 +133,11 @@ Name GraphWriter::produce(int tensor) {
 }
 
 Name GraphWriter::constant(const std::string& wanted, Tensor tensor) {
+  model_.constantBytes += tensor.bytes.size();
+  return initializer(wanted, std::move(tensor));
+}
+
+Name GraphWriter::initializer(const std::string& wanted, Tensor tensor) {
   const Name name = model_.unique(prefix_ + wanted);
   graph_.initializers.push_back({name, std::move(tensor)});
   return name;
@@ -160,6 +180,8 @@ std::vector<Name> writeSubgraph(ModelWriter& model, int64_t index, const std::ve
   if (subgraph.inputs.size() != inputs.size())
     reject("subgraph {} has {} inputs, expected {}", index, subgraph.inputs.size(), inputs.size());
   if (model.depth >= kMostDepth) reject("subgraphs are nested deeper than {}", kMostDepth);
+  model.nodes += static_cast<int64_t>(subgraph.tensors.size());
+  model.checkSize();
   ++model.depth;
   GraphWriter writer(model, subgraph, graph, prefix);
   writer.bind(inputs);

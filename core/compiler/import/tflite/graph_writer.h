@@ -32,13 +32,16 @@ template <typename... Args>
 struct ModelWriter {
   const File& file;
   ImportDiagnostics diagnostics = {};
-  std::set<Name> names = {}; ///< taken
-  int64_t nodes = 0;
-  int depth = 0; ///< of subgraphs that are written at the moment
+  std::set<Name> names = {};  ///< taken
+  int64_t nodes = 0;          ///< and tensors of subgraphs, each time that they are written
+  uint64_t constantBytes = 0; ///< of constants that operators made
+  int depth = 0;              ///< of subgraphs that are written at the moment
   std::set<std::string> domains = {};
 
   /// `wanted`, or the first of wanted:1, wanted:2, ... that is not taken.
   Name unique(const std::string& wanted);
+  /// Throws where what is written has become too much.
+  void checkSize() const;
   std::map<std::string, int> suffixes = {};
 };
 
@@ -67,6 +70,7 @@ public:
   Name real(int tensor);
   /// The name that the tensor's producer has to give its result, which is called once for each.
   Name produce(int tensor);
+  /// Of elements that the file does not have so.
   Name constant(const std::string& wanted, Tensor tensor);
   /// `last` is `first` with its channels moved from dim 1 to the end.
   void noteLayout(const Name& last, const Name& first) { channelsFirst_[last] = first; }
@@ -78,6 +82,7 @@ public:
   std::vector<Name> quantization(int tensor);
 
 private:
+  Name initializer(const std::string& wanted, Tensor tensor);
   const TensorInfo& info(int tensor) const {
     return subgraph_.tensors[static_cast<size_t>(tensor)];
   }

@@ -106,7 +106,8 @@ void dropUnreadTransposes(onnx_io::Graph& graph) {
   std::set<Name> reads;
   collectReads(graph, reads);
   std::erase_if(graph.nodes, [&](const onnx_io::Node& node) {
-    return node.opType == "Transpose" && !reads.count(node.outputs[0]);
+    const bool isTranspose = node.domain.empty() && node.opType == "Transpose";
+    return isTranspose && !reads.count(node.outputs[0]);
   });
 }
 

@@ -1,5 +1,6 @@
 // What TensorFlow Lite models become: names, shapes, layouts and quantization as import takes them.
 
+#include <flatbuffers/flatbuffers.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,6 +51,36 @@ TEST(Tflite, ReadsContentThatIsNotAligned) {
   EXPECT_EQ(opsOf(*model), opsOf(modelOf("conv_2d_i8_relu6")));
 }
 
+/// A subgraph whose tensors are one table, `uses` times, with a name of 1 MB.
+std::string modelOfOneTensor(size_t uses) {
+  using Table = flatbuffers::Offset<flatbuffers::Table>;
+  const auto field = [](int id) { return static_cast<flatbuffers::voffset_t>(4 + 2 * id); };
+  flatbuffers::FlatBufferBuilder builder;
+  const auto name = builder.CreateString(std::string(1 << 20, 'n'));
+  auto start = builder.StartTable();
+  builder.AddOffset(field(3), name);
+  const Table tensor(builder.EndTable(start));
+  const auto tensors = builder.CreateVector(std::vector<Table>(uses, tensor));
+  start = builder.StartTable();
+  builder.AddOffset(field(0), tensors);
+  const Table subgraph(builder.EndTable(start));
+  const auto subgraphs = builder.CreateVector(std::vector<Table>{subgraph});
+  start = builder.StartTable();
+  builder.AddElement<uint32_t>(field(0), 3, 0); // the schema's version
+  builder.AddOffset(field(2), subgraphs);
+  builder.Finish(Table(builder.EndTable(start)), "TFL3");
+  return {reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()};
+}
+
+TEST(Tflite, BoundsWhatTablesThatAreSharedTake) {
+  const auto statusOf = [](size_t uses) {
+    const std::string content = modelOfOneTensor(uses);
+    return import::parseModel(Bytes::copyOf(content.data(), content.size()), "shared").status();
+  };
+  EXPECT_EQ(statusOf(40).message(), "");
+  EXPECT_THAT(statusOf(200).message(), HasSubstr("its tables are shared too often"));
+}
+
 TEST(Tflite, NamesPortsByTheSignatureAndDimsByAxis) {
   const Model model = modelOf("signed");
   ASSERT_EQ(model.graph.inputs.size(), 1u);
@@ -90,6 +121,15 @@ TEST(Tflite, GivesCustomOperatorsToWhoClaimsThem) {
   EXPECT_EQ(asked, "tflite.Acme");
   EXPECT_THAT(graph.status().message(), HasSubstr("node 'Acme 0' (Acme)"));
   EXPECT_THAT(graph.status().message(), HasSubstr("not mine"));
+}
+
+TEST(Tflite, EndsKeysOfCustomOperatorsWithTheirOptions) {
+  const Model model = modelOf("custom_open_key");
+  ASSERT_THAT(opsOf(model), ElementsAre("Acme", "Identity"));
+  const auto& attributes = model.graph.nodes[0].attributes;
+  ASSERT_EQ(attributes.size(), 1u);
+  EXPECT_EQ(attributes.begin()->first, "a\x01\x02\x01\x01\x01\x05\x04\x02$\x01");
+  EXPECT_EQ(std::get<int64_t>(attributes.begin()->second), 5);
 }
 
 TEST(Tflite, LoadsFromMemoryAsFromAFile) {
