@@ -139,8 +139,10 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         lines, failures = measure(args, pathlib.Path(folder))
-    nightly_report.write(args.report, {"machine": nightly_report.machine(), "onnxruntime": ort.__version__, "width": WIDTH,
-                                       "layers": LAYERS, "rounds": args.rounds, "results": lines, "failures": failures})
+    report = {"schema": "candela.narrow_weights/1", "date": nightly_report.now(), "machine": nightly_report.machine(),
+              "onnxruntime": ort.__version__, "width": WIDTH, "layers": LAYERS, "rounds": args.rounds, "results": lines,
+              "failures": failures}
+    nightly_report.write(args.report, report)
     for failure in failures:
         print(f"FAILED  {failure}", file=sys.stderr)
     return 1 if failures else 0
