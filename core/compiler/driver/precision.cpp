@@ -26,9 +26,26 @@ bool converts(const capabilities::Target& device, Elem from, Elem to) {
   return device.query(convert).support != capabilities::Support::none;
 }
 
-bool isClaimed(Devices devices, const Half& half) {
-  return std::ranges::any_of(devices,
-                             [&](const auto* device) { return device->claims(half.profile); });
+/// Whether rows of this kind move elements or convert them, and compute nothing.
+bool isMoved(uint16_t kind) {
+  switch (kind) {
+  case CDL_KIND_COPY:
+  case CDL_KIND_FILL:
+  case CDL_KIND_CONVERT:
+  case CDL_KIND_GATHER: return true;
+  default: return false;
+  }
+}
+
+/// Whether a device computes in the half: by its profile, or by a row of its own.
+bool isComputedIn(Devices devices, const Half& half) {
+  return std::ranges::any_of(devices, [&](const auto* device) {
+    const auto computes = [&](const capabilities::Target::Row& each) {
+      return each.row.elem_count > 0 && each.row.elems[0] == static_cast<uint8_t>(half.elem) &&
+             !isMoved(each.row.kind);
+    };
+    return device->claims(half.profile) || std::ranges::any_of(device->rows(), computes);
+  });
 }
 
 /// Whether a device computes in f32 what comes and goes as this half.
@@ -55,12 +72,12 @@ Result<Precision> parsePrecision(std::string_view text) {
 
 Status setPrecision(graph::Graph& graph, Devices devices, Precision precision) {
   for (const Half& half : kHalves)
-    if (!isClaimed(devices, half) && isWidened(devices, half)) {
+    if (!isComputedIn(devices, half) && isWidened(devices, half)) {
       CDL_TRY(runPass(graph, "widen", half));
     }
   if (precision == Precision::model) return Status::ok();
   const Half& half = kHalves[precision == Precision::f16 ? 0 : 1];
-  return runPass(graph, isClaimed(devices, half) ? "products" : "weights", half);
+  return runPass(graph, isComputedIn(devices, half) ? "products" : "weights", half);
 }
 
 } // namespace candela::driver

@@ -21,7 +21,7 @@ Result<Precision> parsePrecision(std::string_view text);
 /// type), before optimize():
 /// - A half that no device has becomes f32, where one has casts between the two: what is computed
 ///   in halves runs there all the same, and rounds less.
-/// - `precision`: products of f32 become those of the half where a device claims its profile; on
+/// - `precision`: products of f32 become those of the half where a device computes in it; on
 ///   others their constant right sides alone are rounded to it, and read as such.
 /// Failure: a weight that the half does not have, with its node.
 Status setPrecision(graph::Graph& graph, std::span<const capabilities::Target* const> devices,

@@ -1,0 +1,47 @@
+// Which devices a graph of halves is widened for.
+#include <gtest/gtest.h>
+
+#include "core/compiler/driver/precision.h"
+#include "tests/unit/compiler/capabilities/tables.h"
+
+namespace candela::driver {
+namespace {
+
+using capabilities::Table;
+
+/// A device of f32 that converts from and to f16.
+Table converting() {
+  Table table = Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
+  table.add(CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, {CDL_F16, CDL_F32});
+  table.add(CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, {CDL_F32, CDL_F16});
+  table.add(CDL_KIND_COPY, 0, {CDL_F16, CDL_F16});
+  return table;
+}
+
+/// The type in which the device has y = exp(x) of f16 computed.
+Elem computedIn(Table table) {
+  const capabilities::Target target = table.target().orAbort();
+  const capabilities::Target* const devices[] = {&target};
+  graph::Graph graph;
+  graph::Value* x = graph.addInput("x", {Elem::f16_, {4}});
+  graph.addOutput(graph.addNode(graph::OpKind::Exp, {x}).orAbort()->result(), "y");
+  EXPECT_TRUE(setPrecision(graph, devices, Precision::model).isOk());
+  for (const auto& node : graph.nodes())
+    if (node->kind == graph::OpKind::Exp) return node->result()->type.elem;
+  return Elem::none;
+}
+
+TEST(Widening, IsForDevicesThatConvertAndDoNotCompute) {
+  EXPECT_EQ(computedIn(converting()), Elem::f32_);
+  EXPECT_EQ(computedIn(Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32})), Elem::f16_);
+  EXPECT_EQ(computedIn(Table::all()), Elem::f16_);
+}
+
+TEST(Widening, LeavesHalvesToADeviceWithARowOfThem) {
+  Table table = converting();
+  table.add(CDL_KIND_MATMUL, 0, {CDL_F16, CDL_F16, CDL_F16});
+  EXPECT_EQ(computedIn(table), Elem::f16_);
+}
+
+} // namespace
+} // namespace candela::driver
