@@ -217,7 +217,8 @@ void claimOtherTypes(cdl::Capabilities& c) {
 
 /// Halves are moved and become f32, in which everything else is computed.
 void claimHalves(cdl::Capabilities& c) {
-  constexpr uint8_t F32 = CDL_F32, BOOL = CDL_BOOL;
+  constexpr uint8_t F32 = CDL_F32;
+  constexpr uint8_t BOOL = CDL_BOOL;
   for (uint8_t half : {CDL_F16, CDL_BF16}) {
     c.native(Kind::Copy, 0, {half, half}, CDL_CLASS_AFFINE);
     c.native(Kind::Fill, 0, {half}, CDL_CLASS_AFFINE);

@@ -9,7 +9,8 @@ template <schema::ActivationFunctionType Activation> void writeClamp(Step& step)
 }
 
 void writeRelu0To1(Step& step) {
-  const Name zero = step.number(0, Elem::f32_), one = step.number(1, Elem::f32_);
+  const Name zero = step.number(0, Elem::f32_);
+  const Name one = step.number(1, Elem::f32_);
   step.set(0, step.add("Clip", {step.real(0), zero, one}));
 }
 

@@ -49,9 +49,11 @@ Name overlapOf(Step& step, const Name& boxes, const Name& best) {
     const Name to = step.add("Min", {corner(step, boxes, upper), corner(step, best, upper)});
     return extent(step, from, to);
   };
-  const Name rows = common(0, 2), columns = common(1, 3);
+  const Name rows = common(0, 2);
+  const Name columns = common(1, 3);
   const Name both = step.add("Mul", {rows, columns});
-  const Name areas = area(step, boxes), own = area(step, best);
+  const Name areas = area(step, boxes);
+  const Name own = area(step, best);
   const Name covered = step.add("Sub", {step.add("Add", {areas, own}), both});
   const Name zero = step.number(0, Elem::f32_);
   const Name smaller = step.add("Min", {areas, own});
@@ -129,7 +131,8 @@ Chosen chosenOf(Step& step) {
   needRank(step, 0, 2);
   needRank(step, 1, 1);
   const int64_t most = step.integer(2, "the number of boxes");
-  const Name scores = step.real(1), least = step.reshape(step.real(4), {});
+  const Name scores = step.real(1);
+  const Name least = step.reshape(step.real(4), {});
   const Name isGood = step.add("Greater", {scores, least});
   const Name good = step.add("Where", {isGood, scores, step.number(kNothing, Elem::f32_)});
   return suppress(step,

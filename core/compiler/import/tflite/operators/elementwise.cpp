@@ -73,7 +73,8 @@ void writeFloorMod(Step& step) {
 }
 
 void writeFloorDiv(Step& step) {
-  const Name a = step.real(0), b = step.real(1);
+  const Name a = step.real(0);
+  const Name b = step.real(1);
   if (isFloat(computedElem(step.input(0))))
     return step.set(0, step.add("Floor", {step.add("Div", {a, b})}));
   const Name rest = floorMod(step, a, b, step.input(0).elem);
@@ -90,9 +91,11 @@ constexpr double kPi = 3.14159265358979323846;
 /// atan(y / x), turned by half a circle where x is negative; of zeros what their signs say is not
 /// seen.
 void writeAtan2(Step& step) {
-  const Name y = step.real(0), x = step.real(1);
+  const Name y = step.real(0);
+  const Name x = step.real(1);
   const Elem elem = computedElem(step.input(0));
-  const Name zero = step.number(0, elem), pi = step.number(kPi, elem);
+  const Name zero = step.number(0, elem);
+  const Name pi = step.number(kPi, elem);
   const Name half = step.number(kPi / 2, elem);
   const Name isBelow = step.add("Less", {y, zero});
   const auto signedBy = [&](const Name& angle) {

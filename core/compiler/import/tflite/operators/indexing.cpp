@@ -9,7 +9,8 @@ namespace {
 /// With batch dims: of each batch its own, along the first dim behind them.
 void writeGather(Step& step) {
   const auto& options = step.options<schema::GatherOptions>();
-  const Name x = step.moved(0), index = step.longs(1);
+  const Name x = step.moved(0);
+  const Name index = step.longs(1);
   const int64_t rank = step.input(0).rank();
   const int64_t axis = step.axis(options.axis(), rank);
   int64_t batches = options.batch_dims();
@@ -55,10 +56,12 @@ void writeSparseToDense(Step& step) {
 
 /// What no class is, a negative number too, has no 1 anywhere.
 void writeOneHot(Step& step) {
-  const Name depth = step.longs(1), index = step.longs(0);
+  const Name depth = step.longs(1);
+  const Name index = step.longs(0);
   const Name isNone = step.add("Less", {index, step.number(0, Elem::i64_)});
   const Name place = step.add("Where", {isNone, step.reshape(depth, {}), index});
-  const Name off = step.reshape(step.stored(3), {1}), on = step.reshape(step.stored(2), {1});
+  const Name off = step.reshape(step.stored(3), {1});
+  const Name on = step.reshape(step.stored(2), {1});
   const Name values = step.add("Concat", {off, on}, {{"axis", int64_t(0)}});
   step.setStored(0, step.add("OneHot", {place, step.reshape(depth, {1}), values},
                              {{"axis", int64_t(step.options<schema::OneHotOptions>().axis())}}));
@@ -128,7 +131,8 @@ void writeMatrixDiag(Step& step) {
 }
 
 void writeMatrixSetDiag(Step& step) {
-  const int64_t rows = step.dim(0, -2), columns = step.dim(0, -1);
+  const int64_t rows = step.dim(0, -2);
+  const int64_t columns = step.dim(0, -1);
   if (rows != columns) refuse("a matrix of {} rows and {} columns", rows, columns);
   const Name values = step.unsqueeze(step.stored(1), {-1});
   step.setStored(0, step.add("Where", {diagonal(step, rows), values, step.stored(0)}));

@@ -91,7 +91,8 @@ void writeUnpack(Step& step) {
   if (options.num() < 0 || static_cast<size_t>(options.num()) != step.outputCount())
     reject("num is {}, but it has {} outputs", options.num(), step.outputCount());
   const bool isStored = isStoredInAll(step, 0);
-  const int64_t axis = options.axis(), count = options.num();
+  const int64_t axis = options.axis();
+  const int64_t count = options.num();
   const Name x = isStored ? step.stored(0) : step.real(0);
   std::vector<Name> pieces =
       step.addAll("Split", {x}, step.outputCount(), {{"axis", axis}, {"num_outputs", count}});
@@ -234,7 +235,8 @@ void writeReverse(Step& step) {
 
 void writeReverseSequence(Step& step) {
   const auto& options = step.options<schema::ReverseSequenceOptions>();
-  const int64_t time = options.seq_dim(), batch = options.batch_dim();
+  const int64_t time = options.seq_dim();
+  const int64_t batch = options.batch_dim();
   const bool isPlain = (time == 0 && batch == 1) || (time == 1 && batch == 0);
   if (!isPlain) refuse("dims {} and {}, expected 0 and 1", time, batch);
   step.finishMoved(0, 0,

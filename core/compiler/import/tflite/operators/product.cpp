@@ -96,48 +96,48 @@ Name convolved(Step& step, const char* op, const Name& x, const Name& weights, c
   return step.add(op, std::move(inputs), std::move(attributes));
 }
 
-void writeConv2d(Step& step) {
-  const auto& options = step.options<schema::Conv2DOptions>();
-  needRank(step, 0, 4);
-  const Name weights = reordered(step, 1, {0, 3, 1, 2});
-  const int64_t channels = step.dim(0, 3), depth = step.dim(1, 3);
-  if (channels == 0 || depth == 0 || channels % depth != 0)
-    reject("its input has {} channels, its filter {}", channels, depth);
-  const Name x = channelsFirst(step, step.real(0), 4), bias = biasOf(step, 2, 0, 1);
+/// Both convolutions: their options have the same names.
+template <typename Options>
+void writeGroups(Step& step, const Options& options, const Name& weights, int64_t group) {
+  const Name x = channelsFirst(step, step.real(0), 4);
+  const Name bias = biasOf(step, 2, 0, 1);
   const Name y =
       convolved(step, "Conv", x, weights, bias,
                 {{"strides", extents("stride", {options.stride_h(), options.stride_w()})},
                  {"dilations",
                   extents("dilation", {options.dilation_h_factor(), options.dilation_w_factor()})},
-                 {"group", channels / depth},
+                 {"group", group},
                  {"auto_pad", padText(options.padding())}});
   step.set(0, channelsLast(step, step.activate(y, options.fused_activation_function()), 4));
 }
 
+void writeConv2d(Step& step) {
+  needRank(step, 0, 4);
+  const Name weights = reordered(step, 1, {0, 3, 1, 2});
+  const int64_t channels = step.dim(0, 3);
+  const int64_t depth = step.dim(1, 3);
+  if (channels == 0 || depth == 0 || channels % depth != 0)
+    reject("its input has {} channels, its filter {}", channels, depth);
+  writeGroups(step, step.options<schema::Conv2DOptions>(), weights, channels / depth);
+}
+
 /// Each channel has filters of its own: groups of one channel.
 void writeDepthwiseConv2d(Step& step) {
-  const auto& options = step.options<schema::DepthwiseConv2DOptions>();
   needRank(step, 0, 4);
   const Name weights = reordered(step, 1, {3, 0, 1, 2});
-  const int64_t channels = step.dim(0, 3), results = step.dim(1, 3);
+  const int64_t channels = step.dim(0, 3);
+  const int64_t results = step.dim(1, 3);
   if (channels == 0 || results % channels != 0 || step.dim(1, 0) != 1)
     reject("its input has {} channels, its filter {}", channels, results);
-  const Name x = channelsFirst(step, step.real(0), 4), bias = biasOf(step, 2, 0, 1);
-  const Name y =
-      convolved(step, "Conv", x, weights, bias,
-                {{"strides", extents("stride", {options.stride_h(), options.stride_w()})},
-                 {"dilations",
-                  extents("dilation", {options.dilation_h_factor(), options.dilation_w_factor()})},
-                 {"group", channels},
-                 {"auto_pad", padText(options.padding())}});
-  step.set(0, channelsLast(step, step.activate(y, options.fused_activation_function()), 4));
+  writeGroups(step, step.options<schema::DepthwiseConv2DOptions>(), weights, channels);
 }
 
 void writeConv3d(Step& step) {
   const auto& options = step.options<schema::Conv3DOptions>();
   needRank(step, 0, 5);
   const Name weights = reordered(step, 1, {4, 3, 0, 1, 2});
-  const Name x = channelsFirst(step, step.real(0), 5), bias = biasOf(step, 2, 0, 1);
+  const Name x = channelsFirst(step, step.real(0), 5);
+  const Name bias = biasOf(step, 2, 0, 1);
   const Name y = convolved(
       step, "Conv", x, weights, bias,
       {{"strides", extents("stride", {options.stride_d(), options.stride_h(), options.stride_w()})},
@@ -188,7 +188,8 @@ void writeTransposeConv(Step& step) {
   Attributes window =
       transposedWindow(step, extents("stride", {options.stride_h(), options.stride_w()}),
                        {step.dim(1, 1), step.dim(1, 2)}, options.padding());
-  const Name x = channelsFirst(step, step.real(2), 4), bias = biasOf(step, 3, 2, 1);
+  const Name x = channelsFirst(step, step.real(2), 4);
+  const Name bias = biasOf(step, 3, 2, 1);
   const Name y = convolved(step, "ConvTranspose", x, weights, bias, std::move(window));
   step.set(0, channelsLast(step, step.activate(y, options.fused_activation_function()), 4));
 }
@@ -203,7 +204,8 @@ void writeConv3dTranspose(Step& step) {
   Attributes window = transposedWindow(
       step, extents("stride", {options.stride_d(), options.stride_h(), options.stride_w()}),
       {step.dim(1, 0), step.dim(1, 1), step.dim(1, 2)}, options.padding());
-  const Name x = channelsFirst(step, step.real(2), 5), bias = biasOf(step, 3, 2, 1);
+  const Name x = channelsFirst(step, step.real(2), 5);
+  const Name bias = biasOf(step, 3, 2, 1);
   const Name y = convolved(step, "ConvTranspose", x, weights, bias, std::move(window));
   step.set(0, channelsLast(step, step.activate(y, options.fused_activation_function()), 5));
 }
@@ -222,7 +224,8 @@ void writeFullyConnected(Step& step) {
   if (options.weights_format() != schema::FullyConnectedOptionsWeightsFormat_DEFAULT)
     refuse("shuffled weights are not supported");
   needRank(step, 1, 2);
-  const int64_t units = step.dim(1, 0), depth = step.dim(1, 1);
+  const int64_t units = step.dim(1, 0);
+  const int64_t depth = step.dim(1, 1);
   if (options.keep_num_dims() && step.input(0).rank() < 1) reject("its input is a scalar");
   Name x = step.real(0);
   if (step.input(0).rank() != 2) x = step.reshape(x, {-1, depth});
@@ -249,7 +252,8 @@ Name turned(Step& step, size_t input, bool isTurned) {
 
 void writeBatchMatmul(Step& step) {
   const auto& options = step.options<schema::BatchMatMulOptions>();
-  const Name a = turned(step, 0, options.adj_x()), b = turned(step, 1, options.adj_y());
+  const Name a = turned(step, 0, options.adj_x());
+  const Name b = turned(step, 1, options.adj_y());
   step.set(0, step.add("MatMul", {a, b}));
 }
 

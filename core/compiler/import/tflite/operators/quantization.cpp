@@ -34,8 +34,10 @@ void writeFakeQuant(Step& step) {
   const auto& options = step.options<schema::FakeQuantOptions>();
   const int bits = options.num_bits();
   if (bits < 2 || bits > 16) reject("num_bits is {}, expected 2 to 16", bits);
-  const double lowest = options.narrow_range() ? 1 : 0, highest = std::ldexp(1, bits) - 1;
-  const double min = options.min(), max = options.max();
+  const double lowest = options.narrow_range() ? 1 : 0;
+  const double highest = std::ldexp(1, bits) - 1;
+  const double min = options.min();
+  const double max = options.max();
   if (!(min <= 0 && max >= 0 && min < max))
     reject("its range is {} to {}, which has to hold 0", min, max);
   const auto scale = static_cast<float>((max - min) / (highest - lowest));

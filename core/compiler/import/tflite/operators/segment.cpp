@@ -10,7 +10,8 @@ namespace {
 /// Rows of negative segments go into one more, which is left out.
 void writeSegments(Step& step, int64_t segments, const char* reduction, const Name& nothing) {
   if (segments < 0 || segments > int64_t(1) << 30) reject("{} segments", segments);
-  const int64_t grouped = step.input(1).rank(), rank = step.input(0).rank();
+  const int64_t grouped = step.input(1).rank();
+  const int64_t rank = step.input(0).rank();
   if (grouped > rank) reject("segments of rank {} of data of rank {}", grouped, rank);
   Ints dims = {segments + 1};
   for (int64_t i = grouped; i < rank; ++i) dims.push_back(step.dim(0, i));

@@ -76,7 +76,8 @@ StridedSlice resolve(const Masks& masks, const Ints& begin, const Ints& end, con
     const int64_t step = stride[i];
     if (step == 0) reject("stride {} is 0", i);
     const bool isBack = step < 0, isOne = Masks::has(masks.removed, i);
-    int64_t first = begin[i], last = end[i];
+    int64_t first = begin[i];
+    int64_t last = end[i];
     if (Masks::has(masks.begin, i)) first = isBack ? kFar : 0;
     if (Masks::has(masks.end, i)) last = isBack ? -kFar : kFar;
     if (isOne) last = first == -1 ? kFar : first + 1;
@@ -111,7 +112,8 @@ void writeDynamicSlice(Step& step, const Masks& masks) {
     removed.push_back(i);
     stride = 1; // of one element, whatever it says
   }
-  const Name begin = step.longs(1), far = step.constant(Tensor::scalarI64(kFar));
+  const Name begin = step.longs(1);
+  const Name far = step.constant(Tensor::scalarI64(kFar));
   const auto bools = [&](const std::vector<uint8_t>& values) {
     return step.constant(Tensor::of<uint8_t>(Elem::bool_, {count}, values));
   };
