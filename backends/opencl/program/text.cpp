@@ -214,7 +214,10 @@ std::string convert(const cdl_step_t& step, int lanes, const std::string& x) {
   if (step.elem == CDL_BOOL) return x + (from == CDL_F32 ? " != 0.0f) & 1" : " != 0) & 1");
   if (step.elem == CDL_F32) {
     if (from != CDL_F32) return cdl::text("convert_", typed("float", lanes), "(", x, ")");
-    return step.flags & 1 ? "" : x;
+    if (!(step.flags & 1)) return x;
+    // Infinities become the largest number too.
+    const std::string most = cdl::text("(", typed("float", lanes), ")(FLT_MAX)");
+    return cdl::text("SMALLER(LARGER(", x, ", -", most, "), ", most, ")");
   }
   if (from != CDL_F32)
     return step.flags & 1 ? cdl::text("clamp(", x, ", ", limitsOf(step.elem), ")")
