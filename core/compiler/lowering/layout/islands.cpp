@@ -68,12 +68,8 @@ public:
       choose(*node, [&](const Option& option) { return greedyCost(*node, option); });
     }
     const std::vector<Node*> order = graph_.snapshot();
-    bool changes = true;
-    for (int round = 0; round < kRounds && changes; ++round) {
-      changes = false;
-      for (Node* node : order)
-        changes |= choose(*node, [&](const Option& option) { return localCost(*node, option); });
-    }
+    improve(order);
+    if (hasRivals()) tryFromTheEnd(order);
     for (Node* node : order) apply(*node);
     for (size_t i = 0; i < graph_.outputs().size(); ++i)
       if (Value* value = graph_.outputs()[i]; !value->type.layout.isRowMajor())
@@ -191,6 +187,44 @@ private:
 
   // ---- The choice
 
+  /// Whether numbers of one kind have several layouts, between which no conversion pays by itself
+  /// where a chain of nodes would have to change as one.
+  bool hasRivals() const {
+    const auto ofFloats = std::ranges::count(activations_, true, &Activation::ofFloats);
+    return ofFloats > 1 || static_cast<size_t>(ofFloats) + 1 < activations_.size();
+  }
+
+  /// Improves one node after the other, while that helps.
+  void improve(const std::vector<Node*>& order) {
+    bool changes = true;
+    for (int round = 0; round < kRounds && changes; ++round) {
+      changes = false;
+      for (Node* node : order)
+        changes |= choose(*node, [&](const Option& option) { return localCost(*node, option); });
+    }
+  }
+
+  /// Begins once more with what readers want instead of what producers give, and keeps what moves
+  /// fewer bytes.
+  void tryFromTheEnd(const std::vector<Node*>& order) {
+    const double before = totalCost(order);
+    const std::map<const Node*, size_t> kept = chosen_;
+    for (size_t i = order.size(); i-- > 0;)
+      choose(*order[i], [&](const Option& option) { return costBehind(*order[i], option); });
+    improve(order);
+    if (totalCost(order) >= before) chosen_ = kept;
+  }
+
+  double totalCost(const std::vector<Node*>& order) const {
+    double cost = 0;
+    for (const Value* input : graph_.inputs()) cost += conversions(*input);
+    for (const Node* node : order) {
+      cost += chosen(*node).cost;
+      for (const Value* result : node->results()) cost += conversions(*result);
+    }
+    return cost;
+  }
+
   const Option& chosen(const Node& node) const { return options_.at(&node)[chosen_.at(&node)]; }
   Layout produced(const Value& value) const {
     if (!value.producer || !chosen_.count(value.producer)) return {};
@@ -198,7 +232,9 @@ private:
   }
 
   double conversion(const Value& value, const Layout& from, const Layout& to) const {
-    return value.isConstant() || from == to || sameBytes(value, from, to) ? 0 : bytesOf(value.type);
+    if (value.isConstant() || from == to || sameBytes(value, from, to)) return 0;
+    const bool isByRows = !from.isRowMajor() && !to.isRowMajor();
+    return (isByRows ? 2 : 1) * bytesOf(value.type);
   }
   /// Of all conversions of a value, each layout once.
   double conversions(const Value& value) const {
@@ -221,6 +257,12 @@ private:
     for (size_t i = 0; i < node.operands().size(); ++i)
       if (const Value* operand = node.operand(i))
         cost += conversion(*operand, produced(*operand), option.operands[i]);
+    return cost;
+  }
+  /// With what stands behind the node alone; the option is the chosen one.
+  double costBehind(const Node& node, const Option& option) const {
+    double cost = option.cost;
+    for (const Value* result : node.results()) cost += conversions(*result);
     return cost;
   }
   /// With all neighbours; the option is the chosen one.
@@ -265,12 +307,25 @@ private:
   Value* converted(Value* value, const Layout& layout) {
     for (const auto& [to, known] : converted_[value])
       if (to == layout) return known;
-    Node* before = nullptr; // behind the producer, before the first user in order
-    const std::set<Node*> users(value->users().begin(), value->users().end());
-    for (const auto& node : graph_.nodes())
-      if (!before && users.count(node.get())) before = node.get();
-    const Shape shape = value->type.shape();
     const bool isAlias = sameBytes(*value, value->type.layout, layout);
+    Node* before = firstUser(*value);
+    const bool isByRows = !isAlias && !value->type.layout.isRowMajor() && !layout.isRowMajor();
+    Value* made = isByRows ? convertedBefore(converted(value, {}), layout, before, false)
+                           : convertedBefore(value, layout, before, isAlias);
+    converted_[value].emplace_back(layout, made);
+    return made;
+  }
+
+  /// The first user in order, which stands behind the producer.
+  Node* firstUser(const Value& value) const {
+    const std::set<Node*> users(value.users().begin(), value.users().end());
+    for (const auto& node : graph_.nodes())
+      if (users.count(node.get())) return node.get();
+    return nullptr;
+  }
+
+  Value* convertedBefore(Value* value, const Layout& layout, Node* before, bool isAlias) {
+    const Shape shape = value->type.shape();
     graph::Attrs attrs{{"shape", shape}};
     if (!isAlias)
       attrs = {{"offset", int64_t(0)}, {"dims", shape}, {"strides", denseStrides(shape)}};
@@ -280,7 +335,6 @@ private:
         isAlias ? OpKind::Reshape : OpKind::Affine, {value}, std::move(attrs),
         value->producer ? value->producer->provenance : graph::Provenance{value->name},
         {std::move(type)}, before, {graph_.uniqueName(value->name)});
-    converted_[value].emplace_back(layout, made->result());
     return made->result();
   }
 
