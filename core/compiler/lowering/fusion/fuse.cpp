@@ -88,7 +88,44 @@ private:
         root = next;
       }
     }
-    return best ? apply(*root, *best, taken, producer.provenance) : Status::ok();
+    if (!best) return Status::ok();
+    takeWidenings(*root, *acc, taken, *best);
+    return apply(*root, *best, taken, producer.provenance);
+  }
+
+  /// Takes along what widens another operand of the epilogue for nobody else: it reads fewer bytes,
+  /// and none are written between.
+  void takeWidenings(Node& root, Value& acc, Nodes& inside, Expression& best) {
+    Nodes refused;
+    while (const Node* widening = nextWidening(acc, inside, refused)) {
+      Nodes more = inside;
+      more.insert(widening);
+      auto expression = expressionOf(root, more, &acc);
+      if (!expression || !isTaken(root, *expression)) {
+        refused.insert(widening);
+        continue;
+      }
+      best = std::move(*expression);
+      inside = std::move(more);
+    }
+  }
+
+  const Node* nextWidening(const Value& acc, const Nodes& inside, const Nodes& refused) const {
+    for (const Node* member : inside)
+      for (const Value* operand : member->operands()) {
+        const Node* producer = operand ? operand->producer : nullptr;
+        const bool isOther = producer && position_.count(producer) && !inside.count(producer) &&
+                             !refused.count(producer) && operand != &acc;
+        if (isOther && isWidening(*producer) && isReadOnlyIn(*operand, inside) &&
+            mayFollow(*producer, acc))
+          return producer;
+      }
+    return nullptr;
+  }
+
+  static bool isWidening(const Node& node) {
+    return node.kind == OpKind::Cast &&
+           elemBits(node.operand(0)->type.elem) < elemBits(node.result()->type.elem);
   }
 
   /// The last of the producers of operands of what is inside that nobody else needs and that have
