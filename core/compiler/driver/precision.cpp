@@ -26,26 +26,44 @@ bool converts(const capabilities::Target& device, Elem from, Elem to) {
   return device.query(convert).support != capabilities::Support::none;
 }
 
-/// Whether rows of this kind move elements or convert them, and compute nothing.
-bool isMoved(uint16_t kind) {
+/// What devices do with a half, from least to most.
+enum class Use : uint8_t { moved, multiplied, computed };
+
+/// What it says of a device that has rows of this kind.
+Use useOf(uint16_t kind) {
   switch (kind) {
   case CDL_KIND_COPY:
   case CDL_KIND_FILL:
+  case CDL_KIND_SELECT:
   case CDL_KIND_CONVERT:
-  case CDL_KIND_GATHER: return true;
-  default: return false;
+  case CDL_KIND_GATHER:
+  case CDL_KIND_SCATTER:
+  case CDL_KIND_POOL2D: return Use::moved;
+  case CDL_KIND_MATMUL:
+  case CDL_KIND_CONV2D: return Use::multiplied;
+  default: return Use::computed;
   }
 }
 
-/// Whether a device computes in the half: by its profile, or by a row of its own.
-bool isComputedIn(Devices devices, const Half& half) {
-  return std::ranges::any_of(devices, [&](const auto* device) {
-    const auto computes = [&](const capabilities::Target::Row& each) {
-      return each.row.elem_count > 0 && each.row.elems[0] == static_cast<uint8_t>(half.elem) &&
-             !isMoved(each.row.kind);
-    };
-    return device->claims(half.profile) || std::ranges::any_of(device->rows(), computes);
-  });
+bool hasRowOf(Devices devices, uint16_t kind, const Half& half) {
+  const auto isIt = [&](const capabilities::Target::Row& each) {
+    return each.row.kind == kind && each.row.elem_count > 0 &&
+           each.row.elems[0] == static_cast<uint8_t>(half.elem);
+  };
+  return std::ranges::any_of(
+      devices, [&](const auto* device) { return std::ranges::any_of(device->rows(), isIt); });
+}
+
+/// The most that a device does with the half: by its profile, or by rows of its own.
+Use useBy(Devices devices, const Half& half) {
+  Use most = Use::moved;
+  for (const capabilities::Target* device : devices) {
+    if (device->claims(half.profile)) return Use::computed;
+    for (const capabilities::Target::Row& each : device->rows())
+      if (each.row.elem_count > 0 && each.row.elems[0] == static_cast<uint8_t>(half.elem))
+        most = std::max(most, useOf(each.row.kind));
+  }
+  return most;
 }
 
 /// Whether a device computes in f32 what comes and goes as this half.
@@ -61,6 +79,16 @@ Status runPass(graph::Graph& graph, const char* name, const Half& half) {
   return graph::passes::runPasses(graph, {&pass, 1});
 }
 
+/// Narrows what the devices have rows of, after the passes that change weights.
+Status narrowProducts(graph::Graph& graph, Devices devices, const Half& half) {
+  const std::vector<std::string> first = {"canonicalize", "fold-constants", "fold-batch-norm"};
+  CDL_TRY(graph::passes::runPasses(graph, first));
+  if (hasRowOf(devices, CDL_KIND_CONV2D, half)) {
+    CDL_TRY(runPass(graph, "convolutions", half));
+  }
+  return hasRowOf(devices, CDL_KIND_MATMUL, half) ? runPass(graph, "matmuls", half) : Status::ok();
+}
+
 } // namespace
 
 Result<Precision> parsePrecision(std::string_view text) {
@@ -71,13 +99,18 @@ Result<Precision> parsePrecision(std::string_view text) {
 }
 
 Status setPrecision(graph::Graph& graph, Devices devices, Precision precision) {
-  for (const Half& half : kHalves)
-    if (!isComputedIn(devices, half) && isWidened(devices, half)) {
-      CDL_TRY(runPass(graph, "widen", half));
-    }
+  for (const Half& half : kHalves) {
+    const Use use = useBy(devices, half);
+    if (use == Use::computed || !isWidened(devices, half)) continue;
+    CDL_TRY(runPass(graph, use == Use::multiplied ? "widen-beside-products" : "widen", half));
+  }
   if (precision == Precision::model) return Status::ok();
   const Half& half = kHalves[precision == Precision::f16 ? 0 : 1];
-  return runPass(graph, isComputedIn(devices, half) ? "products" : "weights", half);
+  switch (useBy(devices, half)) {
+  case Use::computed: return runPass(graph, "products", half);
+  case Use::multiplied: return narrowProducts(graph, devices, half);
+  default: return runPass(graph, "weights", half);
+  }
 }
 
 } // namespace candela::driver

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 
 #include "core/compiler/graph/passes/rewrite.h"
 #include "core/support/float_bits.h"
@@ -29,11 +30,14 @@ bool isSameByWayOfF32(Elem from, Elem half) {
   return half == Elem::f16_ || elemBits(from) <= 16;
 }
 
+/// What computes halves in halves all the same.
+enum class Kept : uint8_t { nothing, products };
+
 /// Widens one graph. The bodies of loops are graphs of their own, whose inputs and outputs keep
 /// their types.
 class Widening {
 public:
-  Widening(Graph& graph, Elem half) : graph_(graph), half_(half) {}
+  Widening(Graph& graph, Elem half, Kept kept) : graph_(graph), half_(half), kept_(kept) {}
 
   Result<int> run() {
     int count = 0;
@@ -57,9 +61,16 @@ private:
                          node->body != nullptr || node->kind == OpKind::Custom;
     if (isFixed || !touchesHalves(*node)) return false;
     if (node->kind == OpKind::Cast) return widenCast(node);
+    if (kept_ == Kept::products && isProductOfHalves(*node)) return false;
     if (movesOnly(*node) && !movesWhatWasWide(*node)) return false;
     CDL_TRY(rebuild(node));
     return true;
+  }
+
+  bool isProductOfHalves(const Node& node) const {
+    const bool isProduct = node.kind == OpKind::Matmul || node.kind == OpKind::Gemm ||
+                           node.kind == OpKind::Conv || node.kind == OpKind::ConvTranspose;
+    return isProduct && isOf(node.operand(0), half_);
   }
 
   /// Whether all that it moves was f32 before it became a half, constants apart.
@@ -138,6 +149,7 @@ private:
 
   Graph& graph_;
   const Elem half_;
+  const Kept kept_;
 };
 
 /// A constant of f32 that is the right side of a product of matrices.
@@ -247,12 +259,180 @@ Result<int> narrowProducts(Graph& graph, Elem half) {
       graph, [half](Graph& within, Node* node) { return narrowProduct(within, node, half); });
 }
 
+/// Narrows matrix products and convolutions for a device that computes these alone in a half. What
+/// comes behind a product (a bias, a scale) stays f32.
+class ProductNarrowing {
+public:
+  ProductNarrowing(Graph& graph, Elem half) : graph_(graph), half_(half) {}
+
+  /// Of constant weights and of what is computed alike.
+  Result<int> matmuls() {
+    return each([this](Node* node) { return narrowMatmul(node); });
+  }
+
+  /// Also what lies between them: a sum that goes on to a convolution is rounded for all who read
+  /// it, and the largest of rounded numbers is what rounding the largest gives.
+  Result<int> convolutions() {
+    CDL_ASSIGN(const int count, each([this](Node* node) { return narrowConv(node); }));
+    CDL_ASSIGN(const int pools, each([this](Node* node) { return narrowMaxPool(node); }));
+    CDL_TRY(shareRounded());
+    return count + pools;
+  }
+
+private:
+  template <typename Rewrite> Result<int> each(Rewrite rewrite) {
+    int count = 0;
+    for (Node* node : graph_.snapshot()) {
+      CDL_ASSIGN(const bool isChanged, rewrite(node));
+      count += isChanged;
+    }
+    graph_.eraseDead();
+    return count;
+  }
+
+  Result<Value*> cast(Value* value, Elem to, const Node* origin, Node* before) {
+    CDL_ASSIGN(const Node* made,
+               graph_.addNode(OpKind::Cast, {value}, {{"to", to}}, origin->provenance, before));
+    return made->result();
+  }
+
+  /// The node before which to put what is to stand right behind `value`, a result.
+  Node* behind(const Value* value) const {
+    const std::vector<Node*> order = graph_.snapshot();
+    const auto at = std::ranges::find(order, value->producer);
+    return at + 1 == order.end() ? nullptr : at[1];
+  }
+
+  /// The value in the half: a constant by itself, anything else by a cast that all its readers can
+  /// share.
+  Result<Value*> narrowed(Value* value, Node* reader) {
+    if (value->isConstant()) {
+      CDL_ASSIGN(const Tensor numbers, value->tensor());
+      CDL_ASSIGN(Tensor made, rounded(*reader, numbers, half_));
+      return graph_.addConstant(std::move(made), reader->provenance, reader);
+    }
+    if (const auto found = rounded_.find(value); found != rounded_.end()) return found->second;
+    CDL_ASSIGN(Value * made, cast(value, half_, reader, value->producer ? behind(value) : reader));
+    rounded_[value] = made;
+    return made;
+  }
+
+  /// Replaces a product by the one of its first two operands in the half, and `addend` (may be
+  /// null) in f32.
+  Status replaceProduct(Node* node, Attrs attrs, Value* addend) {
+    CDL_ASSIGN(Value * a, narrowed(node->operand(0), node));
+    CDL_ASSIGN(Value * b, narrowed(node->operand(1), node));
+    CDL_ASSIGN(const Node* product,
+               graph_.addNode(node->kind, {a, b}, std::move(attrs), node->provenance, node));
+    CDL_ASSIGN(Value * result, cast(product->result(), Elem::f32_, node, node));
+    if (addend) {
+      CDL_ASSIGN(const Node* sum,
+                 graph_.addNode(OpKind::Add, {result, addend}, {}, node->provenance, node));
+      result = sum->result();
+    }
+    replaceWithNew(graph_, node, result);
+    return Status::ok();
+  }
+
+  Result<bool> narrowMatmul(Node* node) {
+    const bool isMatmul = node->kind == OpKind::Matmul || node->kind == OpKind::Gemm;
+    if (!isMatmul || !isOf(node->result(), Elem::f32_)) return false;
+    Value* addend = node->kind == OpKind::Gemm ? node->operand(2) : nullptr;
+    if (addend && node->floatAttr("beta") != 1) return false;
+    CDL_TRY(replaceProduct(node, node->attrs, addend));
+    return true;
+  }
+
+  /// The bias as it is added to [n, o, h, w]; null where there is none, or zeros alone.
+  Result<Value*> biasOf(Node* node) {
+    Value* bias = node->operand(2);
+    if (!bias || isSplatOf(bias, 0)) return nullptr;
+    CDL_ASSIGN(Tensor numbers, bias->tensor());
+    numbers.dims = {numbers.dims[0], 1, 1};
+    return graph_.addConstant(std::move(numbers), node->provenance, node);
+  }
+
+  Result<bool> narrowConv(Node* node) {
+    const bool isConv = node->kind == OpKind::Conv && isOf(node->result(), Elem::f32_);
+    if (!isConv || node->result()->type.rank() != 4) return false;
+    const Value* w = node->operand(1);
+    const bool isConstant = isPlain(w) && w->isConstant();
+    const Value* bias = node->operand(2);
+    if (!isConstant || (bias && !bias->isConstant())) return false;
+    const int64_t group = node->intAttr("group");
+    const int64_t channels = node->result()->type.dim(1);
+    const int64_t perGroup = w->type.dim(1);
+    const bool hasPairs = group == 1 && perGroup % 2 == 0;
+    const bool isDepthwise = perGroup == 1 && group == channels && channels % 16 == 0;
+    if (!hasPairs && !isDepthwise) return false;
+    CDL_ASSIGN(Value * addend, biasOf(node));
+    CDL_TRY(replaceProduct(node, node->attrs, addend));
+    return true;
+  }
+
+  Result<bool> narrowMaxPool(Node* node) {
+    const bool isPool = node->kind == OpKind::MaxPool && node->results().size() == 1;
+    if (!isPool || !rounded_.contains(node->result())) return false;
+    CDL_ASSIGN(Value * x, narrowed(node->operand(0), node));
+    CDL_ASSIGN(const Node* pool,
+               graph_.addNode(OpKind::MaxPool, {x}, node->attrs, node->provenance, node));
+    CDL_ASSIGN(Value * wide, cast(pool->result(), Elem::f32_, node, node));
+    rounded_[wide] = pool->result();
+    graph_.replaceAllUses(rounded_.at(node->result()), pool->result());
+    rounded_.erase(node->result());
+    replaceWithNew(graph_, node, wide);
+    return true;
+  }
+
+  /// Lets all who read a sum that is rounded for a convolution read the rounded one: it is stored
+  /// once, in half of the bytes.
+  Status shareRounded() {
+    for (Node* node : graph_.snapshot()) {
+      if (node->kind != OpKind::Cast) continue;
+      Value* wide = node->operand(0);
+      const auto found = rounded_.find(wide);
+      if (found == rounded_.end() || found->second != node->result()) continue;
+      const bool isSum = wide->producer && wide->producer->kind != OpKind::Cast;
+      if (!isSum || wide->users().size() == 1) continue;
+      CDL_ASSIGN(Value * again,
+                 cast(node->result(), Elem::f32_, wide->producer, behind(node->result())));
+      const std::vector<Node*> readers = wide->users();
+      for (Node* reader : readers) {
+        if (reader == node) continue;
+        for (size_t i = 0; i < reader->operands().size(); ++i)
+          if (reader->operand(i) == wide) reader->setOperand(i, again);
+      }
+    }
+    return Status::ok();
+  }
+
+  Graph& graph_;
+  const Elem half_;
+  std::map<Value*, Value*> rounded_; ///< of f32, by which value of the half
+};
+
 } // namespace
 
-Result<int> widenF16(Graph& graph) { return Widening(graph, Elem::f16_).run(); }
-Result<int> widenBF16(Graph& graph) { return Widening(graph, Elem::bf16_).run(); }
+Result<int> widenF16(Graph& graph) { return Widening(graph, Elem::f16_, Kept::nothing).run(); }
+Result<int> widenBF16(Graph& graph) { return Widening(graph, Elem::bf16_, Kept::nothing).run(); }
+Result<int> widenBesideProductsF16(Graph& graph) {
+  return Widening(graph, Elem::f16_, Kept::products).run();
+}
+Result<int> widenBesideProductsBF16(Graph& graph) {
+  return Widening(graph, Elem::bf16_, Kept::products).run();
+}
 Result<int> narrowWeightsF16(Graph& graph) { return narrowWeights(graph, Elem::f16_); }
 Result<int> narrowWeightsBF16(Graph& graph) { return narrowWeights(graph, Elem::bf16_); }
+Result<int> narrowMatmulsF16(Graph& graph) { return ProductNarrowing(graph, Elem::f16_).matmuls(); }
+Result<int> narrowMatmulsBF16(Graph& graph) {
+  return ProductNarrowing(graph, Elem::bf16_).matmuls();
+}
+Result<int> narrowConvolutionsF16(Graph& graph) {
+  return ProductNarrowing(graph, Elem::f16_).convolutions();
+}
+Result<int> narrowConvolutionsBF16(Graph& graph) {
+  return ProductNarrowing(graph, Elem::bf16_).convolutions();
+}
 Result<int> narrowProductsF16(Graph& graph) { return narrowProducts(graph, Elem::f16_); }
 Result<int> narrowProductsBF16(Graph& graph) { return narrowProducts(graph, Elem::bf16_); }
 

@@ -18,16 +18,18 @@ Table converting() {
   return table;
 }
 
-/// The type in which the device has y = exp(x) of f16 computed.
-Elem computedIn(Table table) {
+/// The type in which the device has a node of the kind computed: of y = exp(x . w) of f16.
+Elem computedIn(Table table, graph::OpKind kind = graph::OpKind::Exp) {
   const capabilities::Target target = table.target().orAbort();
   const capabilities::Target* const devices[] = {&target};
   graph::Graph graph;
-  graph::Value* x = graph.addInput("x", {Elem::f16_, {4}});
-  graph.addOutput(graph.addNode(graph::OpKind::Exp, {x}).orAbort()->result(), "y");
+  graph::Value* x = graph.addInput("x", {Elem::f16_, {4, 4}});
+  graph::Value* w = graph.addInput("w", {Elem::f16_, {4, 4}});
+  const graph::Node* product = graph.addNode(graph::OpKind::Matmul, {x, w}).orAbort();
+  graph.addOutput(graph.addNode(graph::OpKind::Exp, {product->result()}).orAbort()->result(), "y");
   EXPECT_TRUE(setPrecision(graph, devices, Precision::model).isOk());
   for (const auto& node : graph.nodes())
-    if (node->kind == graph::OpKind::Exp) return node->result()->type.elem;
+    if (node->kind == kind) return node->result()->type.elem;
   return Elem::none;
 }
 
@@ -39,8 +41,16 @@ TEST(Widening, IsForDevicesThatConvertAndDoNotCompute) {
 
 TEST(Widening, LeavesHalvesToADeviceWithARowOfThem) {
   Table table = converting();
-  table.add(CDL_KIND_MATMUL, 0, {CDL_F16, CDL_F16, CDL_F16});
+  table.add(CDL_KIND_UNARY, CDL_UNARY_EXP, {CDL_F16, CDL_F16});
   EXPECT_EQ(computedIn(table), Elem::f16_);
+}
+
+TEST(Widening, LeavesProductsToADeviceWithRowsOfThemAlone) {
+  Table table = converting();
+  table.add(CDL_KIND_MATMUL, 0, {CDL_F16, CDL_F16, CDL_F16});
+  EXPECT_EQ(computedIn(table), Elem::f32_);
+  EXPECT_EQ(computedIn(table, graph::OpKind::Matmul), Elem::f16_);
+  EXPECT_EQ(computedIn(converting(), graph::OpKind::Matmul), Elem::f32_);
 }
 
 } // namespace
