@@ -13,7 +13,12 @@ namespace cpu {
 Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
   describe("x86-64 processors: LLVM compiles each Program for its shapes");
   option("isa", "the instruction set to generate code for; best: the best that this machine has",
-         "best|x86-64-v3|avx512|avx512vnni|amx", "best");
+         "best|x86-64-v3|avx512|avx512vnni|avx512bf16|amx", "best");
+  option("bf16",
+         "products of bf16 in bf16. native: where the instruction set has them; always: elsewhere "
+         "too, "
+         "by two products of f32, which is slower",
+         "native|always", "native");
   option("threads",
          "threads that work on one execution, the caller's among them; 0: one per processor", "int",
          "1");
@@ -43,6 +48,7 @@ cdl::Status Cpu::open(uint32_t) {
     return cdl::error(known ? CDL_UNSUPPORTED : CDL_INVALID_ARGUMENT,
                       "isa=" + wanted + ": this machine has " + names + lacks);
   }
+  if (isa_->hasBF16 || options().get("bf16") == "always") claimProductsOfBF16(capabilities());
   const std::string text = options().get("threads");
   int count = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), count);

@@ -31,5 +31,7 @@ private:
 
 /// What is claimed beyond the required rows of the profiles.
 void claimOptional(cdl::Capabilities& capabilities);
+/// Matrix products and convolutions of bf16, for instruction sets that have them.
+void claimProductsOfBF16(cdl::Capabilities& capabilities);
 
 } // namespace cpu

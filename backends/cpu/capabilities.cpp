@@ -233,6 +233,33 @@ void claimHalves(cdl::Capabilities& c) {
 
 } // namespace
 
+void claimProductsOfBF16(cdl::Capabilities& c) {
+  constexpr uint8_t BF16 = CDL_BF16, F32 = CDL_F32;
+  const uint16_t image = c.layout("nchw", "n,h,w,c");
+  const uint16_t pairs = c.layout("oikl", "o/16,k,l,i/2,o%16,i%2");
+  const uint16_t taps = c.layout("oikl", "o/16,k,l,i,o%16");
+  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1;
+  const cdl::Atom packed = cdl::isConst(1);
+  const cdl::Atom forward = isForward();
+  const cdl::Atom undilated[] = {cdl::attr(CDL_ATTR_DILATIONS, 0) == 1,
+                                 cdl::attr(CDL_ATTR_DILATIONS, 1) == 1};
+  for (uint8_t y : {BF16, F32}) { // f32: with an epilogue that ends there
+    c.native(Kind::MatMul, 0, {BF16, BF16, y}, CDL_CLASS_AFFINE);
+    c.native(Kind::Conv2d, 0, {BF16, BF16, y}, {0, 0, 0}, {forward}, CDL_CLASS_DENSE);
+    c.native(Kind::Conv2d, 0, {BF16, BF16, y}, {0, 0, 0},
+             {cdl::attr(CDL_ATTR_TRANSPOSED) == 1, undilated[0], undilated[1]}, CDL_CLASS_DENSE);
+    c.native(Kind::Conv2d, 0, {BF16, BF16, y}, {image, pairs, image},
+             {ungrouped, packed, cdl::dim(3) % 2 == 0, forward});
+    c.native(Kind::Conv2d, 0, {BF16, BF16, y}, {image, taps, image},
+             {cdl::dim(3, 1) == 1, packed, cdl::dim(3) % 16 == 0, forward}); // depthwise
+  }
+  // Of an image as it comes, in f32.
+  for (uint8_t y : {F32, BF16})
+    c.native(Kind::Conv2d, 0, {F32, F32, y}, {0, taps, image}, {ungrouped, packed, forward});
+  c.native(Kind::Pool2d, CDL_POOL2D_MAX, {BF16, BF16});
+  c.native(Kind::Pool2d, CDL_POOL2D_MAX, {BF16, BF16}, {image, image});
+}
+
 void claimOptional(cdl::Capabilities& c) {
   constexpr uint8_t F32 = CDL_F32, I32 = CDL_I32;
   for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Convert, Kind::Binary, Kind::Compare,

@@ -1,5 +1,7 @@
 #include "isa.hpp"
 
+#include <algorithm>
+
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,12 +10,46 @@ namespace cpu {
 
 const std::vector<Isa>& allIsas() {
   static const std::vector<Isa> isas = {
-      {Tier::V3, "x86-64-v3", "x86-64-v3", "", 32, 16, false, false, false},
-      {Tier::AVX512, "avx512", "x86-64-v4", "-prefer-256-bit", 64, 32, true, false, false},
-      {Tier::VNNI, "avx512vnni", "x86-64-v4", "-prefer-256-bit,+avx512vnni", 64, 32, true, true,
-       false},
-      {Tier::AMX, "amx", "x86-64-v4", "-prefer-256-bit,+avx512vnni,+amx-tile,+amx-int8", 64, 32,
-       true, true, true},
+      {.tier = Tier::V3,
+       .name = "x86-64-v3",
+       .cpu = "x86-64-v3",
+       .features = "",
+       .vectorBytes = 32,
+       .registers = 16},
+      {.tier = Tier::AVX512,
+       .name = "avx512",
+       .cpu = "x86-64-v4",
+       .features = "-prefer-256-bit",
+       .vectorBytes = 64,
+       .registers = 32,
+       .hasMasks = true},
+      {.tier = Tier::VNNI,
+       .name = "avx512vnni",
+       .cpu = "x86-64-v4",
+       .features = "-prefer-256-bit,+avx512vnni",
+       .vectorBytes = 64,
+       .registers = 32,
+       .hasMasks = true,
+       .hasDot4 = true},
+      {.tier = Tier::BF16,
+       .name = "avx512bf16",
+       .cpu = "x86-64-v4",
+       .features = "-prefer-256-bit,+avx512vnni,+avx512bf16",
+       .vectorBytes = 64,
+       .registers = 32,
+       .hasMasks = true,
+       .hasDot4 = true,
+       .hasBF16 = true},
+      {.tier = Tier::AMX,
+       .name = "amx",
+       .cpu = "x86-64-v4",
+       .features = "-prefer-256-bit,+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16",
+       .vectorBytes = 64,
+       .registers = 32,
+       .hasMasks = true,
+       .hasDot4 = true,
+       .hasBF16 = true,
+       .hasTiles = true},
   };
   return isas;
 }
@@ -24,14 +60,17 @@ const Isa* findIsa(const std::string& name) {
   return nullptr;
 }
 
-const Isa& isaOf(Tier tier) { return allIsas()[static_cast<size_t>(tier) - 1]; }
+const Isa& isaOf(Tier tier) {
+  const auto isIt = [&](const Isa& isa) { return isa.tier == tier; };
+  return *std::find_if(allIsas().begin(), allIsas().end(), isIt);
+}
 
 namespace {
 
-// Where CPUID says what there is: leaf 1 ECX, leaf 7 EBX, ECX and EDX, leaf 0x80000001 ECX; XCR0,
-// the registers that the operating system saves, 0 without OSXSAVE; and those that it grants to
-// processes that ask, by their bits of XCR0.
-enum Word { kOne, kSevenB, kSevenC, kSevenD, kExtended, kSaved, kGranted, kWords };
+// Where CPUID says what there is: leaf 1 ECX, leaf 7 EBX, ECX and EDX, its subleaf 1 EAX, leaf
+// 0x80000001 ECX; XCR0, the registers that the operating system saves, 0 without OSXSAVE; and those
+// that it grants to processes that ask, by their bits of XCR0.
+enum Word { kOne, kSevenB, kSevenC, kSevenD, kSevenOneA, kExtended, kSaved, kGranted, kWords };
 constexpr int kTileData = 18, kRequest = 0x1023; // a bit of XCR0; ARCH_REQ_XCOMP_PERM of arch_prctl
 
 struct Machine {
@@ -45,6 +84,7 @@ struct Machine {
       words[kSevenC] = c;
       words[kSevenD] = d;
     }
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) words[kSevenOneA] = a;
     if (__get_cpuid_count(0x80000001, 0, &a, &b, &c, &d)) words[kExtended] = c;
     if (!(words[kOne] >> 27 & 1)) return;
     __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
@@ -86,11 +126,16 @@ constexpr Feature kFeatures[] = {
     {Tier::AVX512, kSevenB, bit(31), "AVX512VL"},
     {Tier::AVX512, kSaved, 0xe6, "a system that saves AVX-512 registers"},
     {Tier::VNNI, kSevenC, bit(11), "AVX512_VNNI"},
+    {Tier::BF16, kSevenOneA, bit(5), "AVX512_BF16"},
+    {Tier::AMX, kSevenD, bit(22), "AMX-BF16"},
     {Tier::AMX, kSevenD, bit(24), "AMX-TILE"},
     {Tier::AMX, kSevenD, bit(25), "AMX-INT8"},
     {Tier::AMX, kSaved, bit(17) | bit(kTileData), "a system that saves tiles"},
     {Tier::AMX, kGranted, bit(kTileData), "a system that grants tiles"},
 };
+
+/// Its place in allIsas().
+int64_t rankOf(Tier tier) { return &isaOf(tier) - allIsas().data(); }
 
 } // namespace
 
@@ -99,7 +144,8 @@ std::string missingFeatures(Tier tier) {
   std::string missing;
   for (const Feature& feature : kFeatures) {
     if (feature.word >= kSaved && !missing.empty()) continue; // no wonder
-    if (feature.tier <= tier && (machine.words[feature.word] & feature.bits) != feature.bits)
+    if (rankOf(feature.tier) <= rankOf(tier) &&
+        (machine.words[feature.word] & feature.bits) != feature.bits)
       missing += (missing.empty() ? "" : ", ") + std::string(feature.name);
   }
   return missing;

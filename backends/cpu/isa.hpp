@@ -8,8 +8,8 @@
 
 namespace cpu {
 
-/// Rises: a machine that runs a tier runs the ones before it. Stored in blobs: numbers stay.
-enum class Tier : uint8_t { V3 = 1, AVX512 = 2, VNNI = 3, AMX = 4 };
+/// Stored in blobs: numbers stay. allIsas() has their order.
+enum class Tier : uint8_t { V3 = 1, AVX512 = 2, VNNI = 3, AMX = 4, BF16 = 5 };
 
 struct Isa {
   Tier tier;
@@ -17,14 +17,17 @@ struct Isa {
   const char* cpu;      // LLVM's name of the baseline
   const char* features; // and what comes on top of it
   int vectorBytes;
-  int registers; // vector registers
-  bool hasMasks; // any prefix of a vector can be loaded and stored
-  bool hasDot4;  // u8 x s8 products of four, summed into i32, in one instruction
-  bool hasTiles; // matrix products of 8-bit integers in tiles of 16 rows by 64 bytes
+  int registers;         // vector registers
+  bool hasMasks = false; // any prefix of a vector can be loaded and stored
+  bool hasDot4 = false;  // u8 x s8 products of four, summed into i32, in one instruction
+  bool hasBF16 = false;  // bf16 products of two, summed into f32, in one instruction
+  bool hasTiles =
+      false; // matrix products of 8-bit integers and of bf16 in tiles of 16 rows by 64 bytes
 
   int lanes(int elementBytes) const { return vectorBytes / elementBytes; }
 };
 
+/// Rises: a machine that runs one of them runs the ones before it.
 const std::vector<Isa>& allIsas();
 const Isa* findIsa(const std::string& name);
 const Isa& isaOf(Tier tier);

@@ -71,12 +71,13 @@ graph @bytes(%x: f32[4194304], %z: f32[4194304]) -> (%y: f32[4194304]) {
   %y = add %x, %z
 }"""),
 }
-TIERS = {"x86-64-v3": "V3", "avx512": "AVX512", "avx512vnni": "VNNI", "amx": "AMX"}
+TIERS = {"x86-64-v3": "V3", "avx512": "AVX512", "avx512vnni": "VNNI", "avx512bf16": "BF16", "amx": "AMX"}
 # What a tier that nobody measured has of the rates of the one below: lanes of a vector, products of one instruction.
 FLOAT, INT8 = ("conv", "depthwise", "product", "elements", "curves"), ("convInt8", "depthwiseInt8", "productInt8")
 SCALES = {
     "avx512": {**dict.fromkeys(FLOAT, 2), **dict.fromkeys(INT8, 2)},
     "avx512vnni": {"convInt8": 2, "productInt8": 2},
+    "avx512bf16": {},
     "amx": {"convInt8": 2, "productInt8": 2},
 }
 

@@ -341,6 +341,23 @@ Value Builder::dot4(Value acc, Value a, Value b) {
   return add(acc, add(pairs(aEven, bEven), pairs(aOdd, bOdd)));
 }
 
+Value Builder::dotBF16(Value acc, Value a, Value b) {
+  meet(*this, acc, a), meet(*this, acc, b), meet(*this, a, b);
+  if (isa().hasBF16 && acc.lanes == 16) {
+    llvm::Type* pairs = llvm::FixedVectorType::get(impl_.ir.getBFloatTy(), acc.lanes * 2);
+    const auto asPairs = [&](Value v) { return impl_.ir.CreateBitCast(raw(v), pairs); };
+    return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
+                                         {raw(acc), asPairs(a), asPairs(b)}),
+                Ty::F32, acc.lanes);
+  }
+  // A bf16 is the upper half of the f32 that it is.
+  const auto low = [&](Value v) { return bitcast(shl(v, i32(16)), Ty::F32); };
+  const auto high = [&](Value v) {
+    return bitcast(bitAnd(v, i32(static_cast<int32_t>(0xffff0000u))), Ty::F32);
+  };
+  return fma(high(a), high(b), fma(low(a), low(b), acc));
+}
+
 // ---- Tiles
 
 void Builder::tileConfig(Value pointer) {
@@ -362,6 +379,11 @@ void Builder::tileDot(int acc, int a, int b, bool aIsSigned) {
   const ID id = aIsSigned ? llvm::Intrinsic::x86_tdpbssd : llvm::Intrinsic::x86_tdpbusd;
   impl_.ir.CreateIntrinsic(
       id, {}, {raw(integer(Ty::I8, acc)), raw(integer(Ty::I8, a)), raw(integer(Ty::I8, b))});
+}
+void Builder::tileDotBF16(int acc, int a, int b) {
+  impl_.ir.CreateIntrinsic(
+      llvm::Intrinsic::x86_tdpbf16ps, {},
+      {raw(integer(Ty::I8, acc)), raw(integer(Ty::I8, a)), raw(integer(Ty::I8, b))});
 }
 
 // ---- Conversions
@@ -418,6 +440,11 @@ Value Builder::fromF16(Value bits) {
 }
 Value Builder::toF16(Value a) {
   llvm::Value* halves = impl_.ir.CreateFPTrunc(raw(a), halfType(impl_.ir, a.lanes));
+  return made(impl_.ir.CreateBitCast(halves, impl_.type(Ty::I16, a.lanes)), Ty::I16, a.lanes);
+}
+Value Builder::toBF16(Value a) {
+  llvm::Value* halves =
+      impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {raw(a)});
   return made(impl_.ir.CreateBitCast(halves, impl_.type(Ty::I16, a.lanes)), Ty::I16, a.lanes);
 }
 Value Builder::bitcast(Value a, Ty ty) {

@@ -113,6 +113,9 @@ public:
   Value dotPairs(Value a, Value b);
   /// Sum over two s16 a[k] * s16 b[k]; vectors of I32, of 8 or 16 lanes.
   Value dot2(Value a, Value b);
+  /// acc[k] + a[2k] * b[2k] + a[2k + 1] * b[2k + 1] in f32, of bf16 by two in each I32 of a and b.
+  /// In no order that is promised; an isa that has it takes numbers below 2^-126 as 0.
+  Value dotBF16(Value acc, Value a, Value b);
 
   // Tiles, of an isa that has them: eight of 16 rows by 64 bytes, numbered by the emitter.
   // `rowBytes` lies between rows in memory. From tileConfig(64 bytes: palette, rows and row sizes)
@@ -125,6 +128,8 @@ public:
   /// acc += a * b in i32: rows of a by four bytes, of either sign, times s8 columns of b,
   /// interleaved by four.
   void tileDot(int acc, int a, int b, bool aIsSigned);
+  /// acc += a * b in f32: rows of a by two bf16 times columns of b, interleaved by two.
+  void tileDotBF16(int acc, int a, int b);
 
   // Conversions; lanes stay.
   Value cast(Value a, Ty ty, bool isSigned); // integer to integer, float to float, integer to float
@@ -136,6 +141,9 @@ public:
   Value fromF16(Value bits);
   /// The bits of the nearest f16, ties to even; beyond the largest it is infinite.
   Value toF16(Value a);
+  /// The bits of the nearest bf16, ties to even, of an isa that has it; numbers below 2^-126 become
+  /// 0.
+  Value toBF16(Value a);
   Value bitcast(Value a, Ty ty);
   /// The same bits as lanes of another size.
   Value reinterpret(Value a, Ty ty, int lanes);
@@ -158,6 +166,10 @@ public:
   Values loop(Value from, Value to, int64_t step, Values carried,
               const std::function<Values(Value, const Values&)>& body);
   void when(Value condition, const std::function<void()>& body);
+
+  /// Whether what is written now may take numbers below 2^-126 as 0 where that is faster: the end
+  /// of sums of bf16, whose instructions do so themselves.
+  bool flushes = false;
 
 private:
   Impl& impl_;

@@ -85,6 +85,7 @@ Value fromBF16(Builder& b, Value bits) {
 
 /// To nearest, ties to even: what is added carries into the bits that stay. NaN is quiet.
 Value toBF16(Builder& b, Value x) {
+  if (b.flushes && b.isa().hasBF16 && x.lanes == b.isa().lanes(4)) return b.toBF16(x);
   const Value bits = b.bitcast(x, Ty::I32);
   const Value high = b.shr(bits, b.i32(16), false);
   const Value isOdd = b.bitAnd(high, b.i32(1));

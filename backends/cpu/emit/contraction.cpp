@@ -96,7 +96,7 @@ public:
   /// Writes a tile, the last panel of which has `lastLanes` results. Addresses are those of its
   /// first result.
   void tile(Value a, Value weights, const Bases& at, const TileShape& shape, int lastLanes) {
-    const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
+    const Ty ty = isFloat(tyOf(c.accElem)) ? Ty::F32 : Ty::I32;
     const int points = shape.rows * shape.columns, width = shape.panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
     acc = axis(0, a, weights, std::move(acc), shape);
@@ -157,6 +157,8 @@ private:
   Values steps(int count, Value a, Value weights, Values acc, const TileShape& shape) {
     const SumAxis& axis = c.axes.back();
     const int width = shape.panels * vectors_;
+    const Ty factor = c.isPacked() ? Ty::I32 : Ty::F32;
+    const int align = c.isPacked() ? 1 : 4;
     // Without this the optimizer keeps an address per point alive across the loops, and spills
     // them.
     a = b.launder(a);
@@ -164,23 +166,29 @@ private:
       Values w;
       for (int panel = 0; panel < shape.panels; ++panel)
         for (int v = 0; v < vectors_; ++v)
-          w.push_back(b.load(c.isInt8 ? Ty::I32 : Ty::F32, lanes_, weights,
-                             s * axis.b + panel * c.bPanel + v * lanes_ * 4, c.isInt8 ? 1 : 4));
+          w.push_back(b.load(factor, lanes_, weights,
+                             s * axis.b + panel * c.bPanel + v * lanes_ * 4, align));
       for (int r = 0; r < shape.rows; ++r)
         for (int x = 0; x < shape.columns; ++x) {
-          Value one = b.load(c.isInt8 ? Ty::I32 : Ty::F32, 1, a,
-                             r * c.a.row + x * c.a.column + s * axis.a, c.isInt8 ? 1 : 4);
-          if (c.isInt8 && c.aIsSigned)
+          Value one = b.load(factor, 1, a, r * c.a.row + x * c.a.column + s * axis.a, align);
+          if (c.isInt8() && c.aIsSigned)
             one = b.bitXor(one, b.i32(static_cast<int32_t>(0x80808080u)));
           one = b.splat(one, lanes_);
           for (int k = 0; k < width; ++k) {
             Value& sum = acc[static_cast<size_t>((r * shape.columns + x) * width + k)];
-            sum = c.isInt8 ? b.dot4(sum, one, w[static_cast<size_t>(k)])
-                           : b.fma(one, w[static_cast<size_t>(k)], sum);
+            sum = multiplied(one, w[static_cast<size_t>(k)], sum);
           }
         }
     }
     return acc;
+  }
+
+  Value multiplied(Value a, Value w, Value sum) {
+    switch (c.factors) {
+    case Factors::BYTES: return b.dot4(sum, a, w);
+    case Factors::HALVES: return b.dotBF16(sum, a, w);
+    default: return b.fma(a, w, sum);
+    }
   }
 
   Builder& b;
@@ -325,8 +333,9 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   const TileGrid grid(c, lowering.isa);
   Key key("contraction");
   key << grid.shape.rows << grid.shape.columns << grid.shape.panels << c.batch << c.groups
-      << c.panels << c.rows << c.columns << c.lastLanes << grid.isPanelInner << c.isInt8
-      << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel << c.accElem;
+      << c.panels << c.rows << c.columns << c.lastLanes << grid.isPanelInner
+      << static_cast<int>(c.factors) << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup
+      << c.bPanel << c.accElem;
   for (const SumAxis& axis : c.axes) key << axis.count << axis.a << axis.b;
   addKey(key, c.a);
   std::vector<Arg> args = {c.a.at, c.b};

@@ -62,6 +62,13 @@ struct Join {
   Plane other;
 };
 
+/// What one element of the last axis of a sum is, in a and in b.
+enum class Factors : uint8_t {
+  FLOATS, // an f32
+  BYTES,  // four u8 and four s8, interleaved in b
+  HALVES, // two bf16 each, interleaved in b; summed in f32
+};
+
 /// A grid of sums: y[batch, group, panel * kPanel + lane, row, column] = sum over axes of a * b,
 /// then the epilogue.
 struct Contraction {
@@ -69,14 +76,13 @@ struct Contraction {
   // of the image, where its rows were joined into one of all columns; else 0
   int64_t width = 0;
   int lastLanes = kPanel; // results in the last panel of a group that exist
-  // a holds u8, b s8 by four, interleaved: each step of the last axis is four products
-  bool isInt8 = false;
-  bool aIsSigned = false; // a holds s8: what movesSign() says, `bias` must undo
+  Factors factors = Factors::FLOATS;
+  bool aIsSigned = false; // BYTES: a holds s8: what movesSign() says, `bias` must undo
   Plane a;
   Arg b;
   int64_t bBatch = 0, bGroup = 0, bPanel = 0;
   std::vector<SumAxis> axes; // outer to inner; the last one is the unrolled one
-  std::optional<Plane> bias; // added to the sum: i32 of isInt8
+  std::optional<Plane> bias; // added to the sum: i32 of BYTES
   bool accumulates = false;  // onto what y holds
   const cdl_expr_t* epilogue = nullptr;
   // that the epilogue reads, by index of the instruction's inputs
@@ -85,6 +91,9 @@ struct Contraction {
   std::optional<Join> join;             // behind requantize
   Plane y;                              // its elem: of the result; lane: its size
   uint8_t accElem = CDL_F32;
+
+  bool isInt8() const { return factors == Factors::BYTES; }
+  bool isPacked() const { return factors != Factors::FLOATS; }
 
   /// Joins the rows of results into one.
   void flatten() {
@@ -121,6 +130,8 @@ struct Conv2d {
   int64_t stride[2], dilation[2], begin[2], end[2], group;
 };
 bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g, std::string& why);
+/// Of bf16 with channels last.
+bool emitConvBF16(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g, std::string& why);
 
 /// The value of a one-element operand of 8 bits, when it is a constant.
 bool knownInteger(const Lowering& lowering, const Operand& operand, int64_t& value);

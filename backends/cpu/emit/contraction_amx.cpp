@@ -1,8 +1,8 @@
-// Contractions of 8-bit integers by the tile unit (Intel AMX): 2 x 2 tiles of sums, each of up to
-// 16 points by one panel, take the products of two tiles of points and two of weights per step. So
-// each tile that is loaded is multiplied twice, and all eight tiles of the unit have a part: as
-// many loads as products, where a single tile of sums would need two loads for each. Sums leave by
-// way of memory that stays in L1.
+// Contractions of 8-bit integers and of bf16 by the tile unit (Intel AMX): 2 x 2 tiles of sums,
+// each of up to 16 points by one panel, take the products of two tiles of points and two of weights
+// per step. So each tile that is loaded is multiplied twice, and all eight tiles of the unit have a
+// part: as many loads as products, where a single tile of sums would need two loads for each. Sums
+// leave by way of memory that stays in L1.
 #include "epilogue.hpp"
 
 #include <algorithm>
@@ -16,12 +16,12 @@ constexpr int kRows = 16;                       // of a tile
 constexpr int kSums = 0, kA = 4, kB = 6;        // the numbers of the tiles
 constexpr int64_t kPointBytes = 2 * kPanel * 4; // in the memory of sums: a point's two panels
 
-/// The products by four that one step takes: a divisor of them all, as rows of a tile hold nothing
-/// else.
+/// The fours or pairs of products that one step takes: a divisor of them all, as rows of a tile
+/// hold nothing else.
 int64_t stepOf(const Contraction& c) {
-  const int64_t fours = c.axes.back().count;
-  for (int64_t step = std::min<int64_t>(fours, 16); step > 1; --step)
-    if (fours % step == 0) return step;
+  const int64_t count = c.axes.back().count;
+  for (int64_t step = std::min<int64_t>(count, 16); step > 1; --step)
+    if (count % step == 0) return step;
   return 1;
 }
 
@@ -90,7 +90,7 @@ public:
         const Value base =
             b.at(b.at(sums_, t * kRows * kPointBytes), b.mul(point, b.i64(kPointBytes)));
         for (int p = 0; p < panels; ++p)
-          epilogue_.finish(b.load(Ty::I32, kPanel, base, p * kPanel * 4), there,
+          epilogue_.finish(b.load(tyOf(c.accElem), kPanel, base, p * kPanel * 4), there,
                            shared[static_cast<size_t>(p)], 0, 0);
       });
     }
@@ -123,9 +123,16 @@ private:
       b.tileLoad(kB + p, b.at(weights, p * c.bPanel), panelRow);
       for (int t = 0; t < tiles; ++t) {
         if (p == 0) b.tileLoad(kA + t, a[static_cast<size_t>(t)], rowBytes, isStreamed_);
-        b.tileDot(kSums + t * 2 + p, kA + t, kB + p, c.aIsSigned);
+        multiply(kSums + t * 2 + p, kA + t, kB + p);
       }
     }
+  }
+
+  void multiply(int sums, int a, int weights) {
+    if (c.isInt8())
+      b.tileDot(sums, a, weights, c.aIsSigned);
+    else
+      b.tileDotBF16(sums, a, weights);
   }
 
   Builder& b;
@@ -223,7 +230,7 @@ TileConfig configOf(const Grid& grid, int64_t step) {
 } // namespace
 
 bool takesTiles(const Isa& isa, const Contraction& c) {
-  if (!isa.hasTiles || !c.isInt8 || c.accumulates) return false;
+  if (!isa.hasTiles || !c.isPacked() || c.accumulates) return false;
   const SumAxis& last = c.axes.back();
   return last.a == 4 && last.b == kPanel * 4 && stepOf(c) >= 4 && c.columns * c.rows >= 4;
 }
@@ -231,8 +238,8 @@ bool takesTiles(const Isa& isa, const Contraction& c) {
 void emitTiles(Lowering& lowering, const Contraction& c) {
   const Grid grid = gridOf(c);
   Key key("tiles");
-  key << c.batch << c.groups << c.panels << c.rows << c.columns << c.lastLanes << c.aIsSigned
-      << c.bBatch << c.bGroup << c.bPanel;
+  key << static_cast<int>(c.factors) << c.batch << c.groups << c.panels << c.rows << c.columns
+      << c.lastLanes << c.aIsSigned << c.bBatch << c.bGroup << c.bPanel;
   for (const SumAxis& axis : c.axes) key << axis.count << axis.a << axis.b;
   key << c.a.batch << c.a.group << c.a.row << c.a.column;
   const TileConfig config = configOf(grid, stepOf(c));

@@ -6,6 +6,7 @@
 // SC 2018.
 #include "contraction.hpp"
 #include "elementwise.hpp"
+#include "epilogue.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
 #include "window.hpp"
@@ -121,6 +122,7 @@ void emitDepthwise(Lowering& lowering, const ImageEpilogue& epilogue, const Oper
 bool isDepthwise(const Conv2d& conv, const Operand& w, const ImageView& x, const ImageView& y) {
   const bool isPlain = w.rank == 4 && w.isDense();
   const bool isPanelled = w.rank == 5 && w.isDense();
+  if (x.view.channelsLast || y.view.channelsLast) return false;
   return x.c == conv.group && y.c == conv.group && x.isBlocked == y.isBlocked &&
          (y.isBlocked ? isPanelled : isPlain);
 }
@@ -137,7 +139,7 @@ public:
     setSum();
     // A convolution of single pixels may go over rows as if they were one.
     const bool isFlat = w_.kh == 1 && w_.kw == 1 && c_.a.row == c_.columns * c_.a.column;
-    if (y_.isBlocked)
+    if (y_.isBlocked || y_.view.channelsLast)
       inPlace(isFlat);
     else
       inPanels(isFlat);
@@ -179,6 +181,7 @@ private:
     };
     bool flattens = isFlat && canBeFlat(y_);
     for (const auto& view : epilogue_.views) flattens = flattens && (!view || canBeFlat(*view));
+    if (!y_.isBlocked) c_.lastLanes = static_cast<int>(outs_ - (c_.panels - 1) * kPanel);
     c_.y = y_.plane(outs_);
     c_.epilogue = epilogue_.expr;
     for (const auto& view : epilogue_.views)
@@ -235,23 +238,33 @@ Conv2d conv2dOf(const Lowering& lowering, const cdl_instr_t& instr) {
   return conv;
 }
 
+/// A convolution of f32 with the operands x, w, what an epilogue reads, and y.
+struct ConvForm {
+  const std::vector<Operand>& in;
+  size_t operands;
+  const Conv2d& conv;
+  const cdl_expr_t* epilogue;
+  bool isTransposed;
+};
+
 /// The convolutions of f32, whose element types and sizes are known to be right.
-bool emitConvF32(Lowering& lowering, const cdl_instr_t& instr, const std::vector<Operand>& in,
-                 const Conv2d& conv, std::string& why) {
-  const size_t operands = cdl_operand_count(lowering.image, &instr), results = in.size() - 1;
+bool emitConvF32(Lowering& lowering, const ConvForm& form, std::string& why) {
+  const std::vector<Operand>& in = form.in;
+  const Conv2d& conv = form.conv;
+  const size_t results = in.size() - 1;
   const std::optional<ImageView> input = imageOf(in[0]), output = imageOf(in[results]);
   if (!input || !output) return refuse(why, "its layouts");
   const ImageView& y = *output;
   ImageEpilogue epilogue;
-  epilogue.expr = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
+  epilogue.expr = form.epilogue;
   epilogue.views.resize(results);
-  for (size_t i = operands; i < results; ++i) {
+  for (size_t i = form.operands; i < results; ++i) {
     epilogue.views[i] = imageOf(in[i]);
-    if (!epilogue.views[i] || epilogue.views[i]->isBlocked != y.isBlocked)
+    if (!epilogue.views[i] || epilogue.views[i]->isBlocked != y.isBlocked ||
+        in[i].channelsLast != y.view.channelsLast)
       return refuse(why, "the layout of what its epilogue reads");
   }
-  if (attrOf(lowering, instr, CDL_ATTR_TRANSPOSED, 0))
-    return emitConvTransposed(lowering, in[1], conv, epilogue, *input, y, why);
+  if (form.isTransposed) return emitConvTransposed(lowering, in[1], conv, epilogue, *input, y, why);
   if (isDepthwise(conv, in[1], *input, y)) {
     emitDepthwise(lowering, epilogue, in[1], *input, y, conv);
     return true;
@@ -264,6 +277,52 @@ bool emitConvF32(Lowering& lowering, const cdl_instr_t& instr, const std::vector
   const std::optional<PanelWeights> w = panelWeightsOf(lowering, in[1], outs, conv.group);
   if (!w || w->ins != ins) return refuse(why, "the layout of its weights");
   DirectConv(lowering, conv, epilogue, x, y, *w).emit();
+  return true;
+}
+
+/// A dense f32 copy of a row-major operand.
+Operand widenedCopy(Lowering& lowering, const Operand& from) {
+  std::vector<int64_t> dims(from.dims, from.dims + from.rank);
+  std::vector<int64_t> strides(dims.size(), 1);
+  for (size_t d = dims.size() - 1; d-- > 0;) strides[d] = strides[d + 1] * dims[d + 1];
+  const auto bytes = static_cast<uint64_t>(from.elements()) * 4;
+  const Operand to = view(CDL_F32, dims, strides, lowering.scratch(bytes));
+  map(lowering, "widened", {from}, to, [](Builder& b, const std::vector<Typed>& x) {
+    return compute(b, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, CDL_F32, false, x);
+  });
+  return to;
+}
+
+/// Any convolution of bf16 on images as they come: in f32, with the epilogue in a pass of its own.
+bool emitConvWidened(Lowering& lowering, const ConvForm& form, std::string& why) {
+  const std::vector<Operand>& in = form.in;
+  const Operand& y = in.back();
+  for (const Operand& each : in)
+    if (each.rank != 4 || each.channelsLast) return refuse(why, "its layouts");
+  const auto bytes = static_cast<uint64_t>(y.elements()) * 4;
+  const int64_t area = y.dims[2] * y.dims[3];
+  const Operand sums = view(CDL_F32, {y.dims[0], y.dims[1], y.dims[2], y.dims[3]},
+                            {y.dims[1] * area, area, y.dims[3], 1}, lowering.scratch(bytes));
+  const std::vector<Operand> wide = {widenedCopy(lowering, in[0]), widenedCopy(lowering, in[1]),
+                                     sums};
+  const ConvForm inF32{.in = wide,
+                       .operands = 2,
+                       .conv = form.conv,
+                       .epilogue = nullptr,
+                       .isTransposed = form.isTransposed};
+  if (!emitConvF32(lowering, inF32, why)) return false;
+  std::vector<Operand> read = {sums};
+  read.insert(read.end(), in.begin() + static_cast<std::ptrdiff_t>(form.operands), in.end() - 1);
+  const std::string what = form.epilogue ? exprKey(lowering, *form.epilogue) : std::string("none");
+  map(lowering, "conv of halves " + what, read, y,
+      [&](Builder& b, const std::vector<Typed>& loaded) {
+        const Typed sum = sumOfHalves(b, lowering.image, form.epilogue, loaded[0].value);
+        if (!form.epilogue) return sum;
+        std::vector<Typed> byIndex(in.size());
+        std::copy(loaded.begin() + 1, loaded.end(),
+                  byIndex.begin() + static_cast<std::ptrdiff_t>(form.operands));
+        return computeExpr(b, lowering.image, *form.epilogue, byIndex, &sum);
+      });
   return true;
 }
 
@@ -281,10 +340,18 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   if (in[0].elements() == 0 || in[1].elements() == 0) return refuse(why, "no elements to sum");
   if (!isTransposed && (in[0].elem == CDL_I8 || in[0].elem == CDL_U8))
     return emitConvInt8(lowering, instr, conv, why);
-  if (in[0].elem != CDL_F32 || in[1].elem != CDL_F32 || y.elem != CDL_F32 ||
-      cdl_operand_count(lowering.image, &instr) != 2)
+  const ConvForm form{.in = in,
+                      .operands = cdl_operand_count(lowering.image, &instr),
+                      .conv = conv,
+                      .epilogue = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr,
+                      .isTransposed = isTransposed};
+  const uint8_t elem = in[0].elem;
+  const bool isKnown = (elem == CDL_F32 || elem == CDL_BF16) && in[1].elem == elem;
+  if (!isKnown || form.operands != 2 || (y.elem != elem && !form.epilogue))
     return refuse(why, "its element types");
-  return emitConvF32(lowering, instr, in, conv, why);
+  if (elem == CDL_F32) return emitConvF32(lowering, form, why);
+  if (in[0].channelsLast) return emitConvBF16(lowering, instr, conv, why);
+  return emitConvWidened(lowering, form, why);
 }
 
 } // namespace cpu

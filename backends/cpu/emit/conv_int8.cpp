@@ -247,7 +247,7 @@ public:
     c_.batch = y_.n;
     c_.rows = y_.h;
     c_.columns = y_.w;
-    c_.isInt8 = true;
+    c_.factors = Factors::BYTES;
     c_.aIsSigned = in_[0].elem == CDL_I8;
     c_.accElem = CDL_I32;
     isDepthwise ? depthwise() : dots();

@@ -123,14 +123,38 @@ Value EpilogueWriter::requantized(Value sum, const Bases& at, const Shared& shar
   return b.shuffle(parts[0], parts[1], all);
 }
 
+/// Whether every step that reads the sum converts it to f32.
+static bool widensSum(const cdl_image_t* image, const cdl_expr_t& expr) {
+  for (uint32_t s = 0; s < expr.steps; ++s) {
+    const cdl_step_t& step = *cdl_get_step(image, expr.first_step + s);
+    const bool isWidening = step.kind == CDL_KIND_CONVERT && step.elem == CDL_F32;
+    for (int k = 0; k < step.operands; ++k)
+      if (step.in[k].source == CDL_FROM_ACC && !isWidening) return false;
+  }
+  return true;
+}
+
+Typed sumOfHalves(Builder& b, const cdl_image_t* image, const cdl_expr_t* epilogue, Value sum) {
+  const Typed wide{sum, CDL_F32};
+  const bool staysWide = epilogue && widensSum(image, *epilogue);
+  if (staysWide) return wide;
+  return compute(b, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, CDL_BF16, false, {wide});
+}
+
 void EpilogueWriter::finish(Value sum, const Bases& at, const Shared& shared, int64_t row,
                             int64_t column) {
   const auto loaded = [&](const Plane& p, Value base) {
     return load(p, base, offsetOf(p, shared, row, column), shared.live);
   };
   if (c.bias) sum = b.add(sum, shared.bias.raw ? shared.bias : loaded(*c.bias, at.bias));
-  if (c.accumulates) sum = b.add(sum, loaded(c.y, at.y));
+  if (c.accumulates) {
+    const Typed held{loaded(c.y, at.y), c.y.elem};
+    sum =
+        b.add(sum, compute(b, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, c.accElem, false, {held}).value);
+  }
   Typed result{sum, c.accElem};
+  b.flushes = c.factors == Factors::HALVES;
+  if (c.factors == Factors::HALVES) result = sumOfHalves(b, lowering_.image, c.epilogue, sum);
   if (c.epilogue) {
     std::vector<Typed> in(c.views.size());
     for (size_t i = 0; i < c.views.size(); ++i)
@@ -144,6 +168,7 @@ void EpilogueWriter::finish(Value sum, const Bases& at, const Shared& shared, in
                           b.cast(loaded(p, at.other), Ty::I32, isSignedElem(p.elem)));
   }
   if (c.requantize) result.value = b.cast(result.value, tyOf(c.y.elem), true);
+  b.flushes = false;
   const Value to = b.at(at.y, offsetOf(c.y, shared, row, column));
   if (shared.live == lanes_)
     b.store(result.value, to);

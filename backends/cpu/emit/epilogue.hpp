@@ -12,6 +12,10 @@ struct Bases {
   Values views; // by index of the instruction's inputs; those that are not read have no raw value
 };
 
+/// A sum of products of bf16, which is f32, as an epilogue reads it: rounded, unless all that it
+/// does first is to widen it again. `epilogue` null: there is none.
+Typed sumOfHalves(Builder& b, const cdl_image_t* image, const cdl_expr_t* epilogue, Value sum);
+
 /// Writes the epilogue of sums, one vector of results after the other.
 class EpilogueWriter {
 public:

@@ -135,16 +135,16 @@ bool isMapped(uint16_t kind) {
   }
 }
 
-/// Whether it is a layout of activations: blocks of 16 channels or, of bytes, channels last.
-bool isImageLayout(const cdl_layout_t& layout, uint8_t elem) {
-  const bool isBytes = elem == CDL_I8 || elem == CDL_U8;
+/// Whether it is a layout of activations: blocks of 16 channels, or channels last.
+bool isImageLayout(const cdl_layout_t& layout) {
   return hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}}) ||
-         (isBytes && hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}}));
+         hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}});
 }
 
 bool isConvWeightLayout(const cdl_layout_t& layout) {
   return hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}}) ||
          hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}}) ||
+         hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}, {1, 2}}) ||
          hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}, {1, 4}});
 }
 
@@ -152,7 +152,6 @@ bool isConvWeightLayout(const cdl_layout_t& layout) {
 /// What is mapped element by element only needs one layout for all.
 bool knowsLayouts(const Lowering& lowering, const cdl_instr_t& instr) {
   const uint32_t views = uint32_t(instr.inputs) + instr.outputs;
-  const uint8_t elem = views ? cdl_get_input(lowering.image, &instr, 0)->elem : uint8_t(CDL_F32);
   const uint16_t last = views ? cdl_get_input(lowering.image, &instr, views - 1)->layout : 0;
   const auto isRead = [&](uint32_t view, uint16_t index) {
     const cdl_layout_t& layout = *cdl_get_layout(lowering.image, index);
@@ -162,9 +161,8 @@ bool knowsLayouts(const Lowering& lowering, const cdl_instr_t& instr) {
              instr.kind == CDL_KIND_POOL2D;
     switch (instr.kind) {
     case CDL_KIND_MATMUL: return view == 1 && hasSteps(layout, {{0, 0}, {2, 0}, {1, 0}, {2, 16}});
-    case CDL_KIND_CONV2D:
-      return view == 1 ? isConvWeightLayout(layout) : isImageLayout(layout, elem);
-    case CDL_KIND_POOL2D: return isImageLayout(layout, elem);
+    case CDL_KIND_CONV2D: return view == 1 ? isConvWeightLayout(layout) : isImageLayout(layout);
+    case CDL_KIND_POOL2D: return isImageLayout(layout);
     default: return false;
     }
   };

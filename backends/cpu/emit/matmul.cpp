@@ -170,7 +170,7 @@ void emitDots(Lowering& lowering, const IntegerProduct& p) {
   c.panels = panels;
   c.columns = p.y.dims[1];
   c.lastLanes = static_cast<int>(p.columns() - (panels - 1) * kPanel);
-  c.isInt8 = true;
+  c.factors = Factors::BYTES;
   c.aIsSigned = a.elem == CDL_I8;
   c.accElem = CDL_I32;
   c.a.elem = a.elem;
@@ -306,7 +306,7 @@ bool emitIntegerMatmul(Lowering& lowering, const cdl_instr_t& instr, const Matmu
   return true;
 }
 
-/// Sets b of an f32 product, in whole panels where it is not packed yet.
+/// Sets b of a product of f32, in whole panels where it is not packed yet.
 void setWeights(Lowering& lowering, const MatmulForm& p, Contraction& c) {
   const Operand &a = p.in[0], &w = p.in[1];
   SumAxis depth{.count = p.k, .a = a.bytes(a.strides[2])};
@@ -353,8 +353,60 @@ void setWeights(Lowering& lowering, const MatmulForm& p, Contraction& c) {
   c.axes = {depth};
 }
 
-void emitFloatMatmul(Lowering& lowering, const MatmulForm& p) {
+/// a of a product of bf16 with the two of each pair side by side: itself, or a copy whose rows end
+/// with a 0 where K is odd.
+Operand pairedRows(Lowering& lowering, const MatmulForm& p) {
   const Operand& a = p.in[0];
+  if (a.strides[2] == 1 && p.k % 2 == 0) return a;
+  const int64_t width = (p.k + 1) / 2 * 2;
+  const int64_t elements = p.batch * p.m * width;
+  const Arg at = lowering.scratch(static_cast<uint64_t>(a.bytes(elements)));
+  if (width > p.k) fill(lowering, view(a.elem, {elements}, {1}, at), 0);
+  const Operand rows = view(a.elem, {p.batch, p.m, p.k}, {p.m * width, width, 1}, at);
+  copy(lowering, a, rows);
+  return rows;
+}
+
+/// Sets b of a product of bf16: panels of pairs of rows, interleaved.
+void setPairs(Lowering& lowering, const MatmulForm& p, Contraction& c) {
+  const Operand& w = p.in[1];
+  if (p.k == 0) {
+    c.b = w.at;
+    c.axes = {{.count = 0}};
+    return;
+  }
+  const int64_t pairs = (p.k + 1) / 2;
+  c.axes = {{.count = pairs, .a = 4, .b = kPanel * 4}};
+  c.bPanel = pairs * kPanel * 4;
+  const int64_t distinct = w.strides[0] == 0 ? 1 : p.batch;
+  const int64_t size = c.panels * pairs * kPanel * 2;
+  std::vector<PackedPiece> pieces;
+  for (const PanelRun& run : panelRuns(p.n, kPanel))
+    for (int64_t half = 0; half < 2; ++half)
+      pieces.push_back(
+          {.dims = {distinct, run.count, (p.k + 1 - half) / 2, run.lanes},
+           .srcStrides = {w.strides[0], kPanel * w.strides[2], 2 * w.strides[1], w.strides[2]},
+           .dstStrides = {size, pairs * kPanel * 2, kPanel * 2, 2},
+           .src = run.first * kPanel * w.strides[2] + half * w.strides[1],
+           .dst = run.first * pairs * kPanel * 2 + half});
+  c.b = packed(lowering, w, distinct * size, pieces);
+  c.bBatch = distinct == 1 ? 0 : size * 2;
+}
+
+/// Sets a and b.
+void setFactors(Lowering& lowering, const MatmulForm& p, Contraction& c) {
+  const bool isHalves = p.in[0].elem == CDL_BF16;
+  const Operand a = isHalves && p.k > 0 ? pairedRows(lowering, p) : p.in[0];
+  c.a.elem = a.elem;
+  c.a.at = a.at;
+  c.a.batch = a.bytes(a.strides[0]);
+  c.a.column = a.bytes(a.strides[1]);
+  if (!isHalves) return setWeights(lowering, p, c);
+  c.factors = Factors::HALVES;
+  setPairs(lowering, p, c);
+}
+
+void emitFloatMatmul(Lowering& lowering, const MatmulForm& p) {
   Contraction c;
   c.batch = p.batch;
   c.panels = panelsOf(p.n);
@@ -369,17 +421,13 @@ void emitFloatMatmul(Lowering& lowering, const MatmulForm& p) {
     to = view(p.y.elem, {p.batch, p.m, p.n}, {p.m * p.n, p.n, 1},
               lowering.scratch(static_cast<uint64_t>(p.y.bytes(p.y.elements()))));
   if (isScattered && p.accumulates) copy(lowering, p.y, to);
-  c.a.elem = a.elem;
-  c.a.at = a.at;
-  c.a.batch = a.bytes(a.strides[0]);
-  c.a.column = a.bytes(a.strides[1]);
   c.y = {.elem = to.elem,
          .at = to.at,
          .batch = to.bytes(to.strides[0]),
          .panel = to.bytes(kPanel),
          .column = to.bytes(to.strides[1]),
          .lane = to.bytes(1)};
-  setWeights(lowering, p, c);
+  setFactors(lowering, p, c);
   emitContraction(lowering, c);
   if (isScattered) copy(lowering, to, p.y);
 }
@@ -391,8 +439,9 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   if (p.y.elements() == 0) return true;
   if (p.epilogue && !canComputeExpr(lowering.image, *p.epilogue))
     return refuse(why, "a step of its epilogue");
-  if (p.in[0].elem != CDL_F32) return emitIntegerMatmul(lowering, instr, p, why);
-  if (p.in[1].elem != CDL_F32 || (p.y.elem != CDL_F32 && (!p.epilogue || p.accumulates)))
+  const uint8_t elem = p.in[0].elem;
+  if (elem != CDL_F32 && elem != CDL_BF16) return emitIntegerMatmul(lowering, instr, p, why);
+  if (p.in[1].elem != elem || (p.y.elem != elem && (!p.epilogue || p.accumulates)))
     return refuse(why, "its element types");
   emitFloatMatmul(lowering, p);
   return true;

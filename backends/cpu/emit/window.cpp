@@ -1,6 +1,7 @@
 #include "window.hpp"
 
 #include "elementwise.hpp"
+#include "epilogue.hpp"
 #include "instructions.hpp"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ void placeImages(Window& w, const ImageView& x, const ImageView& y,
                  const std::vector<std::optional<ImageView>>& views) {
   const bool isBlocked = y.isBlocked, isLast = y.view.channelsLast;
   w.lanes = isBlocked ? kPanel : 1;
-  while (isLast && w.lanes < 64 && y.c % (w.lanes * 2) == 0) w.lanes *= 2;
+  while (isLast && w.lanes < w.mostLanes && y.c % (w.lanes * 2) == 0) w.lanes *= 2;
   w.batch = y.n;
   w.channels = isBlocked ? y.c / kPanel : y.c / w.lanes;
   w.rows = y.h;
@@ -44,8 +45,8 @@ namespace {
 class WindowKernel {
 public:
   WindowKernel(const Lowering& lowering, const Window& w)
-      : lowering_(lowering), w_(w), ty_(tyOf(w.x.elem)), alongColumns_(w.lanes == 1),
-        lanes_(lanesOf(lowering, w)) {}
+      : lowering_(lowering), w_(w), ty_(isHalves(w) ? Ty::F32 : tyOf(w.x.elem)),
+        alongColumns_(w.lanes == 1), lanes_(lanesOf(lowering, w)) {}
 
   void write(Builder& b) {
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
@@ -66,8 +67,10 @@ private:
     int count, width, vector;
   };
 
+  /// Whether it is of bf16, which becomes f32 in registers.
+  static bool isHalves(const Window& w) { return w.x.elem == CDL_BF16; }
   static int lanesOf(const Lowering& lowering, const Window& w) {
-    const int registerLanes = lowering.isa.lanes(sizeOf(tyOf(w.x.elem)));
+    const int registerLanes = lowering.isa.lanes(isHalves(w) ? 4 : sizeOf(tyOf(w.x.elem)));
     if (w.lanes > 1) return std::min(registerLanes, w.lanes);
     return static_cast<int>(std::min<int64_t>(registerLanes, w.columns));
   }
@@ -140,6 +143,14 @@ private:
                          laneStep(p));
   }
 
+  /// The same of x, to compute with.
+  Value factor(Builder& b, const Points& points, Value first, int which) const {
+    const Value bits = element(b, points, w_.x, first, which);
+    if (!isHalves(w_)) return bits;
+    return cpu::compute(b, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, CDL_F32, false, {{bits, w_.x.elem}})
+        .value;
+  }
+
   void compute(Builder& b, const Points& points) const {
     const Values sums = taps(b, points);
     const Value to = moved(b, points, y_, w_.y);
@@ -156,7 +167,7 @@ private:
     const int first = isMax() ? 1 : 0; // the maximum begins with the first tap
     Values acc;
     for (int p = 0; p < points.count; ++p)
-      acc.push_back(first ? element(b, points, w_.x, from, p) : b.zero(ty_, points.width));
+      acc.push_back(first ? factor(b, points, from, p) : b.zero(ty_, points.width));
     const int64_t taps = w_.kernel[0] * w_.kernel[1];
     if (taps <= kUnrolledTaps) {
       for (int64_t t = first; t < taps; ++t) {
@@ -179,7 +190,7 @@ private:
 
   Values tap(Builder& b, const Points& points, Value at, Value weight, Values in) const {
     for (int p = 0; p < points.count; ++p) {
-      const Value value = element(b, points, w_.x, at, p);
+      const Value value = factor(b, points, at, p);
       Value& sum = in[static_cast<size_t>(p)];
       switch (w_.fn) {
       case Window::Fn::PRODUCT: sum = b.fma(value, weight, sum); break;
@@ -204,6 +215,7 @@ private:
       const Value first = moved(b, points, divisor_, *w_.divisor);
       result.value = b.div(result.value, element(b, points, *w_.divisor, first, which));
     }
+    if (isHalves(w_)) result = sumOfHalves(b, lowering_.image, w_.epilogue, result.value);
     if (!w_.epilogue) return result.value;
     std::vector<Typed> in(w_.views.size());
     for (size_t i = 0; i < w_.views.size(); ++i)
@@ -256,6 +268,7 @@ namespace {
 /// The bits of the padding of a maximum: what no element is below.
 uint64_t lowestBits(uint8_t elem) {
   if (elem == CDL_F32) return std::bit_cast<uint32_t>(-std::numeric_limits<float>::infinity());
+  if (elem == CDL_BF16) return 0xff80; // minus infinity
   if (elem == CDL_F64) return std::bit_cast<uint64_t>(-std::numeric_limits<double>::infinity());
   return isSignedElem(elem) ? uint64_t(1) << (cdl_elem_bits(elem) - 1) : 0;
 }
@@ -299,8 +312,8 @@ bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   images.pop_back();
   Ty ty;
   if (elem != CDL_F32 && instr.fn == CDL_POOL2D_AVERAGE)
-    return refuse(why, "an average of integers");
-  if (!typeOf(elem, ty)) return refuse(why, "its element type");
+    return refuse(why, "an average of other types than f32");
+  if (elem != CDL_BF16 && !typeOf(elem, ty)) return refuse(why, "its element type");
   Window w;
   w.fn = instr.fn == CDL_POOL2D_MAX ? Window::Fn::MAX : Window::Fn::AVERAGE;
   int64_t begin[2], end[2];

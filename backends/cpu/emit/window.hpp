@@ -12,7 +12,8 @@ struct Window {
   int64_t kernel[2] = {1, 1}, stride[2] = {1, 1}, dilation[2] = {1, 1};
   // of results; channels: blocks of `lanes` when they are the lanes
   int64_t batch = 1, channels = 1, rows = 1, columns = 1;
-  int lanes = 1; // channels per block, 1 when lanes are columns
+  int lanes = 1;      // channels per block, 1 when lanes are columns
+  int mostLanes = 64; // that placeImages() may choose
   // `panel` steps through channels, `row` and `column` through results (x: times the stride)
   Plane x, y;
   int64_t xRow = 0, xColumn = 0; // x: bytes between neighbouring rows and columns of its own

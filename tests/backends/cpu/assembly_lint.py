@@ -17,6 +17,7 @@ import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "assembly"
 FLOAT, DOT, PAIRS, TILES = r"vfn?madd\w*ps", r"vpdpbusd", r"vpmaddwd", r"tdpb[su]{2}d"
+HALVES, HALF_TILES = r"vdpbf16ps", r"tdpbf16ps"
 
 # (model, tier): what multiplies, how often at least, instructions per multiplication at most, vectors on the stack at most.
 # Without vpdpbusd a dot product is many instructions, and its tile does not fit into the registers.
@@ -38,6 +39,10 @@ EXPECTED = {
     ("matmul_int8", "avx512"): (PAIRS, 192, 5.0, 192),
     ("matmul_int8", "avx512vnni"): (DOT, 96, 3.6, 0),
     ("matmul_int8", "amx"): (TILES, 4, 4.0, 0),
+    ("conv_bf16", "avx512bf16"): (HALVES, 112, 2.5, 0),
+    ("conv_bf16", "amx"): (HALF_TILES, 4, 4.0, 0),
+    ("matmul_bf16", "avx512bf16"): (HALVES, 96, 2.5, 0),
+    ("matmul_bf16", "amx"): (HALF_TILES, 4, 4.0, 0),
 }
 
 

@@ -8,6 +8,7 @@
 
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/graph/passes/passes.h"
+#include "core/support/compare.h"
 #include "tests/backends/cpu/network_parts.h"
 
 namespace candela::testing {
@@ -158,7 +159,7 @@ const std::vector<Tier>& tiers() {
   static const std::vector<Tier> found = [] {
     std::vector<Tier> open;
     const auto plugin = runtime::plugin::findPlugin(PLUGIN_cpu);
-    for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni", "amx"})
+    for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni", "avx512bf16", "amx"})
       if (plugin)
         if (auto device = (*plugin)->open(0, {{"isa", isa}})) open.push_back({isa, *device});
     return open;
@@ -274,6 +275,42 @@ TEST_F(CpuGraphs, QuantizedNetworksAreExact) {
         },
         0);
   EXPECT_GT(native_ * 100, all_ * 99);
+}
+
+/// The relative L2 norm of what two tensors of floats differ by.
+double apart(const Tensor& expected, const Tensor& got) {
+  double difference = 0;
+  double size = 1e-12;
+  for (int64_t i = 0; i < expected.count(); ++i) {
+    const double want = elementAsReal(expected, i);
+    difference += std::pow(elementAsReal(got, i) - want, 2);
+    size += want * want;
+  }
+  return std::sqrt(difference / size);
+}
+
+/// Also on a machine without instructions for them.
+TEST_F(CpuGraphs, NetworksOfBF16) {
+  const auto plugin = runtime::plugin::findPlugin(PLUGIN_cpu);
+  ASSERT_TRUE(plugin.isOk());
+  const auto device = (*plugin)->open(0, {{"bf16", "always"}});
+  ASSERT_TRUE(device.isOk()) << device.status().message();
+  driver::CompileOptions options;
+  options.precision = driver::Precision::bf16;
+  for (int seed = 1; seed <= graphs() / 2 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    RandomGraph random = NetworkMaker(static_cast<uint64_t>(seed)).make(2 + seed % 5);
+    const auto expected = reference::run(random.graph, random.inputs);
+    ASSERT_TRUE(expected.isOk()) << expected.status().message();
+    const auto session = driver::compile(std::move(random.graph), "case", {&*device, 1}, options);
+    ASSERT_TRUE(session.isOk()) << session.status().message();
+    const auto got = (*session)->run(random.inputs);
+    ASSERT_TRUE(got.isOk()) << got.status().message();
+    for (size_t i = 0; i < expected->size(); ++i)
+      if (isFloat((*expected)[i].elem)) {
+        EXPECT_LT(apart((*expected)[i], (*got)[i]), 0.05);
+      }
+  }
 }
 
 } // namespace
