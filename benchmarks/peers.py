@@ -2,7 +2,7 @@
 """Candela beside ONNX Runtime, and OpenVINO where it is installed: latency at batch 1, alternating in one run.
 
 usage: benchmarks/peers.py [--candela FILE] [--models DIR] [--only NAME]... [--threads 1,2] [--rounds 3] [--seconds 2]
-                           [--backend B] [--report FILE]
+                           [--backend B] [--precision bf16] [--option K=V]... [--report FILE]
 
 Machines are shared and their clocks move, so that a latency alone says little: every round measures each engine for
 some seconds, one after the other, and the best over the rounds counts. Ratios are peer / candela: above 1, Candela is
@@ -10,6 +10,8 @@ faster. Each of Candela's answers is checked first, against ONNX Runtime on the 
   float models      within 2e-4 of the largest value
   int8 networks     of convolutions: at least 75 % of the values within one step of the output, all within two
   bert4_int8        within 4 % of the largest value, and 3 % as a relative L2 norm
+  --precision bf16  within 5 % as a relative L2 norm
+With --precision bf16 the float models are computed in bf16 by Candela and by OpenVINO, and Candela's f32 stands beside them.
 Integer models are checked against ONNX Runtime without its graph optimizations, which change what is computed.
 
 Needs a build in build/ (candela, candela-gen-models, the plugin), and Python with numpy and onnxruntime:
@@ -90,12 +92,12 @@ class OnnxRuntime:
 class OpenVino:
     name = "openvino"
 
-    def __init__(self, model, feeds, threads):
+    def __init__(self, model, feeds, threads, precision="f32"):
         core = openvino.Core()
         network = core.read_model(str(model))
         network.reshape({name: list(values.shape) for name, values in feeds.items()})
         settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-                    "INFERENCE_PRECISION_HINT": "f32"}
+                    "INFERENCE_PRECISION_HINT": precision}
         self.request = core.compile_model(network, "CPU", settings).create_infer_request()
         self.feeds = feeds
 
@@ -115,13 +117,13 @@ def openvino_isa(model):
 
 
 class Candela:
-    name = "candela"
-
-    def __init__(self, arguments, model, threads, dims=("--dim", "N=1")):
-        self.tool, self.version = str(arguments.candela), None
+    def __init__(self, arguments, model, threads, dims=("--dim", "N=1"), precision="f32", name="candela"):
+        self.tool, self.version, self.name = str(arguments.candela), None, name
         self.compile_ms = float("inf")
         self.rest = [str(model), "--backend", arguments.backend, "--threads", str(threads), *dims,
-                     "--random", str(SEED), "--json", "-"]
+                     "--precision", precision, "--random", str(SEED), "--json", "-"]
+        for option in arguments.option:
+            self.rest += ["--option", option]
 
     def call(self, command, *more):
         try:
@@ -154,13 +156,16 @@ def step_of(values):
     return float(distances[distances > 1e-4 * distances.max()].min())
 
 
-def check(name, got, want):
+def check(name, got, want, precision="f32"):
     """What was found, with `passed`."""
     if got.shape != want.shape or not np.isfinite(got).all():
         return {"passed": False, "reason": f"{got.dtype}{list(got.shape)}, or values that are not finite"}
     delta = np.abs(got.astype(np.float64) - want.astype(np.float64))
     largest = float(np.abs(want).max())
     found = {"max_of_largest": float(delta.max()) / largest}
+    if precision != "f32":
+        found["relative_l2"] = float(np.linalg.norm(delta) / np.linalg.norm(want.astype(np.float64)))
+        return found | {"passed": found["relative_l2"] <= 0.05}
     if "int8" not in name:
         return found | {"passed": found["max_of_largest"] <= 2e-4}
     if "bert" in name:
@@ -197,18 +202,21 @@ def measure(arguments, name, threads, report):
     model = locate(arguments, name)
     exact = OnnxRuntime(model, {}, 1, optimized="int8" not in name)
     exact.feeds = feeds = random_feeds(exact.session)
-    candela = Candela(arguments, model, threads)
-    checked = check(name, candela.output(exact.session.get_outputs()[0].name), exact.run()[0])
+    precision = arguments.precision
+    candela = Candela(arguments, model, threads, precision=precision)
+    checked = check(name, candela.output(exact.session.get_outputs()[0].name), exact.run()[0], precision)
     del exact
     engines = [candela, OnnxRuntime(model, feeds, threads)]
+    if precision != "f32":
+        engines.append(Candela(arguments, model, threads, name="candela_f32"))
     if openvino:
-        engines.append(OpenVino(model, feeds, threads))
+        engines.append(OpenVino(model, feeds, threads, precision))
     best = {engine.name: float("inf") for engine in engines}
     for _ in range(arguments.rounds):
         for engine in engines:
             best[engine.name] = min(best[engine.name], engine.best(arguments.seconds))
     report["versions"]["candela"] = candela.version
-    result = {"model": name, "precision": "int8" if "int8" in name else "f32", "threads": threads}
+    result = {"model": name, "precision": "int8" if "int8" in name else precision, "threads": threads}
     result |= {f"{engine}_ms": round(ms, 4) for engine, ms in best.items()}
     result |= {f"vs_{engine}": round(ms / best["candela"], 4) for engine, ms in best.items() if engine != "candela"}
     return result | {"compile_ms": round(candela.compile_ms, 1), "check": checked}
@@ -233,9 +241,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2, help="per engine and round")
     parser.add_argument("--backend", default="cpu")
-    parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/peers.json")
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="of the float models")
+    parser.add_argument("--option", action="append", default=[], help="of the backend")
+    parser.add_argument("--report", type=pathlib.Path, help="benchmarks/results/peers.json, or peers_bf16.json")
     parser.add_argument("--probe-openvino", type=pathlib.Path, metavar="MODEL", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if not arguments.report:
+        arguments.report = ROOT / f"benchmarks/results/peers{'' if arguments.precision == 'f32' else '_' + arguments.precision}.json"
     if arguments.probe_openvino:
         session = OnnxRuntime(arguments.probe_openvino, {}, 1).session
         OpenVino(arguments.probe_openvino, random_feeds(session), 1).best(0)
@@ -248,14 +260,16 @@ def main():
                      "openvino": openvino.__version__ if openvino else None, "numpy": np.__version__,
                      "python": platform.python_version()},
         "machine": machine(),
-        "settings": {"rounds": arguments.rounds, "seconds": arguments.seconds, "backend": arguments.backend, "batch": 1},
+        "settings": {"rounds": arguments.rounds, "seconds": arguments.seconds, "backend": arguments.backend, "batch": 1,
+                     "precision": arguments.precision, "options": arguments.option},
         "results": [],
     }
     try:
         if not arguments.candela.is_file():
             raise Unusable(f"{arguments.candela} is missing; build it first")
         report["settings"]["openvino_isa"] = openvino_isa(locate(arguments, "mbv2_int8"))
-        for name in arguments.only or MODELS:
+        floats = [name for name in MODELS if "int8" not in name]
+        for name in arguments.only or (MODELS if arguments.precision == "f32" else floats):
             for threads in map(int, arguments.threads.split(",")):
                 result = measure(arguments, name, threads, report)
                 report["results"].append(result)
