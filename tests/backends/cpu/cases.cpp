@@ -703,9 +703,11 @@ private:
 
   /// Each score is as wrong as its sum of products may be, and each share by as much of itself.
   void attention() {
-    static constexpr int64_t kRows[] = {0, 1, 1, 2, 3, 4, 5, 9, 16}, kWidths[] = {16, 32, 48};
+    static constexpr int64_t kRows[] = {0, 1, 1, 2, 3, 4, 5, 9, 16, 24, 61},
+                             kWidths[] = {16, 32, 48};
     const int64_t b = shape_.in(0, 3), s = shape_.of(kRows), d = shape_.of(kWidths),
-                  e = shape_.of(kWidths), t = std::max<int64_t>(extent(), 1);
+                  e = shape_.of(kWidths);
+    const int64_t t = std::max<int64_t>(extent(), 1) + (shape_.chance(30) ? 130 : 0);
     in(elem(0), {b, s, d}, Fill::unit);
     in(elem(1), {b, t, d}, Fill::unit);
     in(elem(2), {b, t, e}, Fill::unit);
