@@ -114,7 +114,7 @@ void claimFinishedProducts(cdl::Capabilities& c) {
   }
 }
 
-/// Products with constant weights that are floats of 8 or 16 bits.
+/// Products with constant weights that are floats of 4, 8 or 16 bits.
 void claimFloatWeights(cdl::Capabilities& c) {
   constexpr uint8_t F32 = CDL_F32, E8M0 = CDL_F8E8M0;
   const auto claim = [&](uint8_t w, uint8_t scale) {
@@ -122,7 +122,7 @@ void claimFloatWeights(cdl::Capabilities& c) {
              CDL_CLASS_AFFINE);
   };
   for (uint8_t w : {CDL_F16, CDL_BF16}) claim(w, F32);
-  for (uint8_t w : {CDL_F8E4M3, CDL_F8E5M2})
+  for (uint8_t w : {CDL_F4E2M1, CDL_F8E4M3, CDL_F8E5M2})
     for (uint8_t scale : {F32, E8M0}) claim(w, scale);
 }
 

@@ -89,6 +89,10 @@ Value Builder::zero(Ty ty, int lanes) {
   return made(llvm::Constant::getNullValue(impl_.type(ty, lanes)), ty, lanes);
 }
 
+Value Builder::vector(const std::vector<float>& numbers) {
+  return made(llvm::ConstantDataVector::get(impl_.ir.getContext(), numbers), Ty::F32,
+              static_cast<int>(numbers.size()));
+}
 Value Builder::iota(Ty ty, int lanes) {
   std::vector<llvm::Constant*> all;
   for (int k = 0; k < lanes; ++k)
@@ -464,6 +468,11 @@ Value Builder::extract(Value vector, int lane) {
 Value Builder::shuffle(Value a, Value b, const std::vector<int>& index) {
   return made(impl_.ir.CreateShuffleVector(raw(a), raw(b), index), a.ty,
               static_cast<int>(index.size()));
+}
+Value Builder::permute(Value table, Value index) {
+  const ID id = table.lanes == 16 ? llvm::Intrinsic::x86_avx512_permvar_sf_512
+                                  : llvm::Intrinsic::x86_avx2_permps;
+  return made(impl_.ir.CreateIntrinsic(id, {}, {raw(table), raw(index)}), Ty::F32, table.lanes);
 }
 Value Builder::reduce(Value vector, const std::function<Value(Value, Value)>& fn) {
   while (vector.lanes > 1) {

@@ -56,6 +56,8 @@ public:
   /// The value whose bits these are, in the low bytes.
   Value bits(Ty ty, uint64_t bits);
   Value zero(Ty ty, int lanes = 1);
+  /// The vector of these numbers.
+  Value vector(const std::vector<float>& numbers);
   /// The vector first, first + 1, ...
   Value iota(Ty ty, int lanes);
   Value splat(Value scalar, int lanes);
@@ -152,6 +154,9 @@ public:
   Value extract(Value vector, int lane);
   /// Lane k is lane index[k] of a followed by b.
   Value shuffle(Value a, Value b, const std::vector<int>& index);
+  /// Lane k is lane index[k] of the table, both of as many lanes as a register has of 32 bits; of
+  /// an index the low bits count.
+  Value permute(Value table, Value index);
   /// All lanes into one, pairwise halves: the same order for any vector length that is a power of
   /// two.
   Value reduce(Value vector, const std::function<Value(Value, Value)>& fn);

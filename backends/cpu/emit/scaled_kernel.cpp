@@ -2,6 +2,10 @@
 #include "elementwise.hpp"
 #include "scaled_product.hpp"
 
+#include <candela/numerics.h>
+
+#include <array>
+
 namespace cpu {
 
 Values ScaledKernel::weightsAt(Value words) {
@@ -11,7 +15,7 @@ Values ScaledKernel::weightsAt(Value words) {
     return weights;
   }
   const Value word = b_.load(Ty::I32, lanes_, words);
-  for (int k = 0; k < perWord_; ++k) weights.push_back(b_.cast(integerOf(word, k), Ty::F32, true));
+  for (int k = 0; k < perWord_; ++k) weights.push_back(numberOf(word, k));
   return weights;
 }
 
@@ -38,6 +42,20 @@ Value ScaledKernel::integerOf(Value word, int k) {
   const int rest = 32 - bits_;
   if (p_.isSigned()) return b_.shr(b_.shl(word, b_.i32(rest - at)), b_.i32(rest), true);
   return b_.bitAnd(b_.shr(word, b_.i32(at), false), b_.i32((1 << bits_) - 1));
+}
+
+/// Weight k of each lane's word as f32. The 16 numbers of f4e2m1 lie in a register, or eight of
+/// them without their signs.
+Value ScaledKernel::numberOf(Value word, int k) {
+  const Value bits = integerOf(word, k);
+  if (p_.in[1].elem != CDL_F4E2M1) return b_.cast(bits, Ty::F32, true);
+  std::array<float, 16> numbers;
+  for (uint8_t i = 0; i < numbers.size(); ++i) numbers[i] = cdl_storage_to_f32(CDL_F4E2M1, i);
+  const Value table = b_.vector({numbers.begin(), numbers.begin() + lanes_});
+  const Value number = b_.permute(table, bits);
+  if (lanes_ == 16) return number;
+  const Value sign = b_.shl(b_.bitAnd(bits, b_.i32(8)), b_.i32(28));
+  return b_.bitcast(b_.bitOr(b_.bitcast(number, Ty::I32), sign), Ty::F32);
 }
 
 void ScaledKernel::finish(Value sum, Value m, Value panel) {

@@ -246,7 +246,8 @@ bool isTaken(const Lowering& lowering, const ScaledProduct& p, std::string& why)
   if (p.in[0].elem != CDL_F32 || p.operands > 4) return refuse(why, "its operands");
   if (!p.epilogue && p.y.elem != CDL_F32) return refuse(why, "its element types");
   const uint8_t w = p.in[1].elem;
-  const bool isPacked = w == CDL_I2 || w == CDL_U2 || w == CDL_I4 || w == CDL_U4;
+  const bool isPacked =
+      w == CDL_I2 || w == CDL_U2 || w == CDL_I4 || w == CDL_U4 || (w == CDL_F4E2M1 && !p.isDynamic);
   const bool isFloat = isFloatWeight(w) && !p.isDynamic;
   if (!isPacked && !isFloat && w != CDL_I8 && w != CDL_U8) return refuse(why, "its weights");
   const int64_t most = p.isDynamic ? mostInWholeBlock(p.bits()) : kMostInScaledBlock;
@@ -262,8 +263,8 @@ bool isTaken(const Lowering& lowering, const ScaledProduct& p, std::string& why)
 /// What the code of a product depends on.
 void addTo(Key& key, const Lowering& lowering, const ScaledProduct& p, const PanelGroup& group) {
   key << p.rows << p.depth << p.blocks << p.block << p.bits() << p.isSigned() << p.hasZeros()
-      << (p.hasFloatWeights() ? p.in[1].elem : uint8_t(0)) << group.first << group.together
-      << group.live << p.in[0].strides[0] << p.in[0].strides[1] << static_cast<int64_t>(p.operands);
+      << p.in[1].elem << group.first << group.together << group.live << p.in[0].strides[0]
+      << p.in[0].strides[1] << static_cast<int64_t>(p.operands);
   for (size_t i = p.operands; i < p.in.size(); ++i)
     key << p.in[i].elem << p.in[i].strides[0] << p.in[i].strides[1];
   key << p.y.elem << p.y.strides[0] << p.y.strides[1];

@@ -116,6 +116,7 @@ protected:
 
 private:
   Value integerOf(Value word, int k);
+  Value numberOf(Value word, int k);
   Value floatAt(Value words, int k);
   Value addressOf(const Operand& o, int arg, Value m, Value n);
   void store(Value sum, Value m, Value n);

@@ -680,7 +680,7 @@ private:
     case_.isPlain = trips_.empty(); // whose weights are constants, and no other ones in each turn
     in(elem(0), {m, k}, Fill::whole);
     mustBeConstant_ = true;
-    if (isFloat(elem(1))) {
+    if (isFloat(elem(1)) && elemBits(elem(1)) >= 8) {
       in(elem(1), {n, g, s}, Fill::whole);
     } else {
       std::vector<uint8_t> weights(elemBytes(elem(1), static_cast<uint64_t>(n * g * s)));
