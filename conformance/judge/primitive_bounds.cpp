@@ -1,6 +1,7 @@
 #include "conformance/judge/primitive_bounds.h"
 
 #include "conformance/judge/elementwise_bounds.h"
+#include "conformance/judge/scaled_bounds.h"
 #include "conformance/judge/scatter_bounds.h"
 #include "conformance/judge/sum_bounds.h"
 
@@ -12,6 +13,7 @@ Result<Expectation> primitiveBounds(const program::Program& program,
     return failure(Code::unsupported, "bounds of a program of {} instructions",
                    program.instrs.size());
   const program::Instr& instr = program.instrs[0];
+  if (isScaledFloatProduct(instr)) return scaledBounds(program, inputs);
   if (!isPrimitive(instr.kind))
     return failure(Code::unsupported, "{} is no primitive", kindName(instr.kind));
   if (isElementwiseKind(instr.kind)) return elementwiseBounds(program, inputs);

@@ -27,7 +27,8 @@ struct Expectation {
 /// Of one primitive on these inputs: the oracle's answer, and around it what the row's units in the
 /// last place and, for sums, the running error of any order of summation allow
 /// (spec/primitives.toml, "ulp"). A Program of several instructions is refused (unsupported), and
-/// so is what is no primitive: its bound comes from its decomposition.
+/// so is what is no primitive: its bound comes from its decomposition, but for exact SCALED_MATMUL
+/// of floats, which profiles require.
 Result<Expectation> primitiveBounds(const program::Program& program,
                                     std::span<const Tensor> inputs);
 

@@ -45,7 +45,8 @@ class Backend:
     version = "0.1.0"
     description = "a prototype in Python"
     profiles = ("FP32",)
-    """FP32 asks for float32 alone; BASE for int32, uint8 and bool; FP16, INT8 and others for theirs."""
+    """FP32 asks for float32 alone; BASE for int32, uint8 and bool; FP16, INT8 and others for theirs. What FP8,
+    INT4W and MX ask for, beside a float profile, the host computes: NumPy has no such types."""
 
     @classmethod
     def plugin(cls, folder: str | os.PathLike = ".") -> str:

@@ -6,6 +6,7 @@
 
 #include "candela/cdl_rows.inc"
 #include "conformance/suite.h"
+#include "core/compiler/capabilities/rows.h"
 #include "core/support/elem.h"
 #include "core/support/kinds.h"
 
@@ -68,6 +69,22 @@ TEST(PrimitiveRows, EveryRequiredRowHasCasesOfEverySize) {
   CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
   EXPECT_GT(required, 80);
+}
+
+TEST(PrimitiveRows, EveryProductOfANarrowProfileHasCasesOfEverySize) {
+  int required = 0;
+  for (const Size size : {Size::quick, Size::full, Size::nightly}) {
+    const std::set<std::string> rows = rowsOf(size);
+    for (const capabilities::RequiredRow& row : capabilities::requiredRows()) {
+      if (row.kind != CDL_KIND_SCALED_MATMUL) continue;
+      std::string name = fmt::format("scaled_matmul/{}", fnName(row.kind, row.fn));
+      for (int i = 0; i < row.elemCount; ++i)
+        name += fmt::format("_{}", elemName(static_cast<Elem>(row.elems[i])));
+      EXPECT_TRUE(rows.contains(name)) << name;
+      ++required;
+    }
+  }
+  EXPECT_GT(required, 150);
 }
 
 TEST(PrimitiveRows, OptionalFunctionsAndVariantsAreAskedForToo) {

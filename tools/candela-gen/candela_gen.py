@@ -113,17 +113,30 @@ class Spec:
             need(kind in self.kinds and (not fn or fn in self.kinds[kind].get("fn", {})),
                  f"{where}: unknown instruction {op['primitive']}")
 
+    def needs_beside(self, profile):
+        return "beside" in self.profiles[profile]
+
     def rows(self):
-        """Every required row once: (profile, kind, fn, (elem...), class, ulp)."""
+        """Every required row once: (profile, profile beside it or None, kind, fn, (elem...), class, ulp)."""
         for row in self.prims["row"]:
-            kind = self.kinds[row["kind"]]
             for profile in row["profiles"]:
-                for elem in self.profiles[profile]["elems"] if any("T" in t for t in row["types"]) else [None]:
-                    for types in row["types"]:
-                        tuple_ = tuple(elem if t == "T" else t for t in types)
-                        for fn in row.get("fns", [None]):
-                            need(fn is None or fn in kind.get("fn", {}), f"row {row['kind']}: unknown function {fn}")
-                            yield profile, row["kind"], fn, tuple_, row["class"], row["ulp"]
+                own = self.profiles[profile]
+                besides = own.get("beside", [None]) if any("F" in types for types in row["types"]) else [None]
+                for beside in besides:
+                    need(beside is None or beside in self.profiles, f"profile {profile}: unknown profile {beside} beside it")
+                    for elem in own["elems"] if any("T" in types for types in row["types"]) else [None]:
+                        yield from self.rows_of(row, profile, beside, elem)
+
+    def rows_of(self, row, profile, beside, elem):
+        """Of one profile, one beside it, and one type of its own."""
+        kind = self.kinds[row["kind"]]
+        stands_for = {"T": elem, "F": self.profiles[beside]["elems"][0] if beside else None}
+        for types in row["types"]:
+            tuple_ = tuple(stands_for.get(t, t) for t in types)
+            need(all(t in self.elems for t in tuple_), f"row {row['kind']}: {', '.join(types)} of {profile} are no types")
+            for fn in row.get("fns", [None]):
+                need(fn is None or fn in kind.get("fn", {}), f"row {row['kind']}: unknown function {fn}")
+                yield profile, beside, row["kind"], fn, tuple_, row["class"], row["ulp"]
 
 
 def commented(declaration, text):
@@ -182,6 +195,10 @@ def enums_header(spec):
     out.append("#define CDL_PROFILES(X) \\")
     out += [f"  X({n}, {p['id']}, {hex(sum(1 << spec.elems[e]['id'] for e in p['elems']))}u) \\"
             for n, p in spec.profiles.items()] + [""]
+    out.append("/* X(name, id, mask of profiles): those of which one is claimed beside the profile. */")
+    out.append("#define CDL_PROFILES_BESIDE(X) \\")
+    out += [f"  X({n}, {p['id']}, {hex(sum(1 << spec.profiles[b]['id'] for b in p['beside']))}u) \\"
+            for n, p in spec.profiles.items() if "beside" in p] + [""]
     out += block("X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue, shape, elems): max_inputs 255 is any "
                  "number; shape, elems: as in spec/primitives.toml.")
     out.append("#define CDL_KINDS(X) \\")
@@ -217,14 +234,25 @@ def enums_header(spec):
 
 
 def rows_inc(spec):
-    """X(profile, kind id, fn id, operand count with result, e0, e1, e2, e3, e4, operand class, ulp * 10)"""
+    """The rows of profiles that stand alone, and in a list of their own those that stand beside another one: so what was written
+    for the first list does not change when profiles of the other sort are added."""
+    def line(kind, fn, types, most, class_, ulp):
+        fn_id = spec.kinds[kind]["fn"][fn]["id"] if fn else 0
+        elems = [f"CDL_{t.upper()}" for t in types] + ["0"] * (most - len(types))
+        return f"CDL_KIND_{kind.upper()}, {fn_id}, {len(types)}, {', '.join(elems)}, CDL_CLASS_{class_.upper()}, {round(ulp * 10)}"
+
     out = [f"/* {NOTE} */", "/* Required rows: X(profile, kind, fn, elems, e0, e1, e2, e3, e4, class, ulp_tenths) */",
            "#ifndef CANDELA_CDL_ROWS_INC", "#define CANDELA_CDL_ROWS_INC", "#define CDL_REQUIRED_ROWS(X) \\"]
-    for profile, kind, fn, types, class_, ulp in spec.rows():
-        fn_id = spec.kinds[kind]["fn"][fn]["id"] if fn else 0
-        elems = [f"CDL_{t.upper()}" for t in types] + ["0"] * (5 - len(types))
-        out.append(f"  X(CDL_PROFILE_{profile}, CDL_KIND_{kind.upper()}, {fn_id}, {len(types)}, {', '.join(elems)}, "
-                   f"CDL_CLASS_{class_.upper()}, {round(ulp * 10)}) \\")
+    for profile, _, kind, fn, types, class_, ulp in spec.rows():
+        if not spec.needs_beside(profile):
+            out.append(f"  X(CDL_PROFILE_{profile}, {line(kind, fn, types, 5, class_, ulp)}) \\")
+    out += [""] + block("Required rows of profiles that stand beside others: X(profile, beside, kind, fn, elems, e0, e1, e2, e3, e4, "
+                        "e5, class, ulp_tenths), required where both profiles are claimed; beside is the profile itself where "
+                        "the row is the same beside each.")
+    out += ["#define CDL_REQUIRED_ROWS_BESIDE(X) \\"]
+    for profile, beside, kind, fn, types, class_, ulp in spec.rows():
+        if spec.needs_beside(profile):
+            out.append(f"  X(CDL_PROFILE_{profile}, CDL_PROFILE_{beside or profile}, {line(kind, fn, types, 6, class_, ulp)}) \\")
     return "\n".join(out + ["", "#endif", ""])
 
 
@@ -366,7 +394,8 @@ def primitives_md(spec):
                                            a.get("default", ""), a.get("text", "")] for n, a in spec.attrs.items()])
     out += ["## Required rows", "", "ULP 0 is exact, 0.5 correctly rounded.", ""]
     return "\n".join(out + table(["profile", "instruction", "types", "class", "ULP"],
-                                 [[p, k + (f".{f}" if f else ""), ", ".join(t), c, u] for p, k, f, t, c, u in spec.rows()]))
+                                 [[p + (f" beside {b}" if b else ""), k + (f".{f}" if f else ""), ", ".join(t), c, u]
+                                  for p, b, k, f, t, c, u in spec.rows()]))
 
 
 def ops_md(spec):

@@ -394,7 +394,8 @@ enum {
  * replaces none: any row that matches counts. */
 typedef struct {
   uint16_t kind, fn;
-  uint8_t elem_count, support; /* 0 types: those of the profiles and of other rows; CDL_SUPPORT_* */
+  uint8_t elem_count, support; /* 0 types: those that the profiles compute with, and those of other
+                                  rows than SCALED_MATMUL's; CDL_SUPPORT_* */
   uint8_t operand_class;       /* CDL_CLASS_* */
   uint8_t flags;               /* CDL_ROW_* */
   uint8_t elems[8]; /* 0: any; of a result with CDL_ROW_EPILOGUE: any that an expr gives, and only
@@ -455,7 +456,8 @@ typedef struct {
  * open, and never change. */
 typedef struct {
   cdl_header_t header;
-  uint32_t profiles; /* mask of 1 << CDL_PROFILE_*; BASE and at least one more */
+  uint32_t profiles; /* mask of 1 << CDL_PROFILE_*; BASE and at least one more; FP8, INT4W and MX
+                        beside FP32, FP16 or BF16 */
   uint32_t row_count, row_stride;
   const cdl_row_t* rows;
   uint32_t atom_count, atom_stride;

@@ -272,6 +272,9 @@ enum {
   CDL_PROFILE_BF16 = 3,
   CDL_PROFILE_INT8 = 4,
   CDL_PROFILE_INT16 = 5,
+  CDL_PROFILE_FP8 = 6,
+  CDL_PROFILE_INT4W = 7,
+  CDL_PROFILE_MX = 8,
 };
 typedef uint16_t cdl_profile_t;
 /* X(NAME, id, bits, class, onnx, storage_only); class: 0 float, 1 signed, 2 unsigned, 3 bool. */
@@ -352,6 +355,15 @@ typedef uint16_t cdl_profile_t;
   X(BF16, 3, 0x8u) \
   X(INT8, 4, 0x60u) \
   X(INT16, 5, 0x80u) \
+  X(FP8, 6, 0x30000u) \
+  X(INT4W, 7, 0xc000u) \
+  X(MX, 8, 0x930000u) \
+
+/* X(name, id, mask of profiles): those of which one is claimed beside the profile. */
+#define CDL_PROFILES_BESIDE(X) \
+  X(FP8, 6, 0xeu) \
+  X(INT4W, 7, 0xeu) \
+  X(MX, 8, 0xeu) \
 
 /* X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue, shape, elems): max_inputs 255
  * is any number; shape, elems: as in spec/primitives.toml. */

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "conformance/tiers/ops/families.h"
+#include "conformance/tiers/scaled_fills.h"
 #include "core/support/float_bits.h"
 #include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
@@ -27,35 +28,6 @@ struct ProductText {
   }
   int64_t blocks() const { return (depth + block - 1) / block; }
 };
-
-/// Magnitudes of 1/16 to 2 in eighths, of either sign.
-TrialBuilder::Fill scales(Elem elem) {
-  return [elem](int64_t count, random::Random& random) {
-    Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
-    for (int64_t i = 0; i < count; ++i) {
-      const double size = std::ldexp(1 + static_cast<double>(random.below(8)) / 8,
-                                     static_cast<int>(random.between(-4, 0)));
-      const bool isNegative = elem != Elem::f8e8m0_ && random.oneIn(4);
-      storeElement(elem, tensor.bytes.mutableData(), i, fromReal(elem, isNegative ? -size : size));
-    }
-    return tensor;
-  };
-}
-
-/// Numbers within the weights' own, in quarters of floats.
-TrialBuilder::Fill zeroPoints(Elem elem) {
-  return [elem](int64_t count, random::Random& random) {
-    Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t number = elem == Elem::i8_ ? random.between(-8, 7) : random.below(16);
-      const double quarter = static_cast<double>(number) + 0.25;
-      storeElement(elem, tensor.bytes.mutableData(), i,
-                   isFloat(elem) ? fromReal(elem, quarter)
-                                 : static_cast<uint64_t>(number) & elemMask(elem));
-    }
-    return tensor;
-  };
-}
 
 /// Numbers of which rounding by blocks leaves no doubt, however the device divides: the largest of
 /// a block is 127 steps of a power of two, the others are whole steps or quarters from them.
@@ -221,12 +193,13 @@ OpCase scaledProduct(const Choice& choice) {
        {e.rows, e.depth},
        form.isDynamic ? settled(elems[0], e, data == "wide") : fillOf(elems[0], data)},
       {elems[1], {e.columns, e.blocks(), e.block}, fillOf(elems[1], ofWeights), constant},
-      {elems[2], grid, scales(elems[2]), constant}};
+      {elems[2], grid, blockScales(elems[2]), constant}};
   if (form.hasZero) {
     const Elem elem = parseElem(zero).value_or(elems[0]); // "float": of a's type
-    made.operands.push_back({elem, grid, zeroPoints(elem), constant});
+    made.operands.push_back({elem, grid, blockZeros(elem), constant});
   }
-  if (form.hasScaleOfA) made.operands.push_back({elems[2], {e.rows, e.blocks()}, scales(elems[2])});
+  if (form.hasScaleOfA)
+    made.operands.push_back({elems[2], {e.rows, e.blocks()}, blockScales(elems[2])});
   if (form.hasBias) made.operands.push_back({form.to, {e.columns}, fillOf(form.to, "calm")});
   made.whole = [form](graph::Graph& graph, const Values& in) { return whole(graph, in, form); };
   made.parts = [form](graph::Graph& graph, const Values& in) { return inSteps(graph, in, form); };

@@ -127,7 +127,7 @@ std::vector<Part> partsOf(uint16_t fn) {
                    .typicalData = {"near"},
                    .oneIn = 40,
                    .oneInDense = 6,
-                   .budget = {0, isPlain ? 48u : 6u}});
+                   .budget = {0, isPlain ? 60u : 6u}});
   parts.push_back(
       {.rows = without(all.arithmetic, required),
        .shapes = {"1031", "2x3x5"},

@@ -15,6 +15,8 @@ std::vector<Case> gatherCases(const Selection& selection);
 std::vector<Case> scatterCases(const Selection& selection);
 std::vector<Case> reduceCases(const Selection& selection);
 std::vector<Case> matmulCases(const Selection& selection);
+/// Of the rows that profiles require, though their decomposition is primitives.
+std::vector<Case> scaledMatmulCases(const Selection& selection);
 std::vector<Case> rescaleCases(const Selection& selection);
 std::vector<Case> tableCases(const Selection& selection);
 /// The kinds with dims of their own inside of `for`.

@@ -24,7 +24,8 @@ Result<std::vector<Case>> primitiveCases(const Selection& selection) {
                                unaryCases,  rescaleCases, tableCases};
   take(againCases(selection, kinds));
   for (const CasesOf family : kinds) take(family(selection));
-  for (const CasesOf family : {roundCases, wiringCases, refusedCases}) take(family(selection));
+  for (const CasesOf family : {scaledMatmulCases, roundCases, wiringCases, refusedCases})
+    take(family(selection));
   return all;
 }
 

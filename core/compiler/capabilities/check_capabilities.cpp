@@ -112,11 +112,40 @@ bool covers(const cdl_row_t& row, const RequiredRow& need) {
 // A row that is limited by atoms counts: what lies outside of the limits goes to another target.
 Status checkRequired(uint32_t profiles, const std::vector<Target::Row>& rows) {
   for (const RequiredRow& need : requiredRows())
-    if ((profiles >> need.profile & 1) && std::ranges::none_of(rows, [&](const Target::Row& entry) {
+    if (need.isRequiredBy(profiles) && std::ranges::none_of(rows, [&](const Target::Row& entry) {
           return covers(entry.row, need);
         }))
-      return badArgument("profile {} is claimed but its required row {} (class {}) is missing",
-                         profileText(need.profile), need.text(), classText(need.operandClass));
+      return badArgument(
+          "profile {} is claimed{} but its required row {} (class {}) is missing",
+          profileText(need.profile),
+          need.beside == need.profile ? "" : fmt::format(" beside {}", profileText(need.beside)),
+          need.text(), classText(need.operandClass));
+  return Status::ok();
+}
+
+/// "FP32, FP16 or BF16"
+std::string eitherOf(uint32_t profiles) {
+  std::vector<const char*> names;
+  for (unsigned p = 0; p < kProfileCount; ++p)
+    if (profiles >> p & 1) names.push_back(profileText(p));
+  const char* const last = names.back();
+  names.pop_back();
+  return names.empty() ? last : fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
+
+Status checkProfiles(uint32_t profiles) {
+  if (profiles >> kProfileCount != 0)
+    return badArgument("profile mask {:#x} names unknown profiles", profiles);
+  if (!(profiles >> CDL_PROFILE_BASE & 1))
+    return badArgument("profile BASE is not claimed; claim it and FP32");
+  if (std::popcount(profiles) < 2)
+    return badArgument("only profile BASE is claimed, one more is needed");
+  for (unsigned p = 0; p < kProfileCount; ++p) {
+    const uint32_t beside = profilesBeside(p);
+    if ((profiles >> p & 1) && beside && !(profiles & beside))
+      return badArgument("profile {} is claimed without {}; claim one of them beside it",
+                         profileText(p), eitherOf(beside));
+  }
   return Status::ok();
 }
 
@@ -147,12 +176,7 @@ Status Target::read(const cdl_capabilities_t& given) {
                      CDL_OLDEST_cdl_layout_t, kMaxLayouts));
   CDL_TRY(checkArray("space", table.spaces, table.space_count, table.space_stride,
                      CDL_OLDEST_cdl_space_t, kMaxSpaces));
-  if (table.profiles >> kProfileCount != 0)
-    return badArgument("profile mask {:#x} names unknown profiles", table.profiles);
-  if (!(table.profiles >> CDL_PROFILE_BASE & 1))
-    return badArgument("profile BASE is not claimed; claim it and FP32");
-  if (std::popcount(table.profiles) < 2)
-    return badArgument("only profile BASE is claimed, one more is needed");
+  CDL_TRY(checkProfiles(table.profiles));
   if (table.engine_count > kMaxEngines)
     return badArgument("{} engines are more than the limit of {}", table.engine_count, kMaxEngines);
   if (table.flags & ~uint32_t(CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16 | CDL_DEVICE_DETERMINISTIC))

@@ -7,8 +7,12 @@ namespace {
 
 constexpr RequiredRow kRequired[] = {
 #define CANDELA_ROW(profile, kind, fn, count, e0, e1, e2, e3, e4, cls, ulp)                        \
-  {profile, kind, fn, count, {e0, e1, e2, e3, e4}, cls},
+  {profile, profile, kind, fn, count, {e0, e1, e2, e3, e4}, cls},
     CDL_REQUIRED_ROWS(CANDELA_ROW)
+#undef CANDELA_ROW
+#define CANDELA_ROW(profile, beside, kind, fn, count, e0, e1, e2, e3, e4, e5, cls, ulp)            \
+  {profile, beside, kind, fn, count, {e0, e1, e2, e3, e4, e5}, cls},
+        CDL_REQUIRED_ROWS_BESIDE(CANDELA_ROW)
 #undef CANDELA_ROW
 };
 
@@ -72,6 +76,14 @@ std::span<const RequiredRow> requiredRows() { return kRequired; }
 
 const char* profileText(unsigned profile) {
   return profile < kProfileCount ? kProfiles[profile].name : "unknown";
+}
+
+uint32_t profilesBeside(unsigned profile) {
+#define CANDELA_BESIDE(name, id, mask)                                                             \
+  if (profile == (id)) return mask;
+  CDL_PROFILES_BESIDE(CANDELA_BESIDE)
+#undef CANDELA_BESIDE
+  return 0;
 }
 
 bool profilesCover(uint32_t profiles, Elem elem) {

@@ -194,14 +194,14 @@ OperandClass classify(std::span<const int64_t> dims, std::span<const int64_t> st
   return rowStrided ? OperandClass::rowStrided : OperandClass::affine;
 }
 
-/// Whether a row that names no types takes all of these: those of claimed profiles, and whatever
-/// else the table names but for products with scales, whose weights and scales are no numbers that
-/// anything else computes with.
+/// Whether a row that names no types takes all of these: those of claimed profiles that can be
+/// computed with, and whatever else the table names but for products with scales, whose weights and
+/// scales are no numbers that anything else computes with.
 static bool namesAll(const std::vector<Target::Row>& rows, uint32_t profiles,
                      const InstrDesc& desc) {
   return std::ranges::all_of(desc.operands, [&](const OperandDesc& operand) {
     const auto elem = static_cast<uint8_t>(operand.elem);
-    return profilesCover(profiles, operand.elem) ||
+    return (!isStorageOnly(operand.elem) && profilesCover(profiles, operand.elem)) ||
            std::ranges::any_of(rows, [&](const Target::Row& entry) {
              return entry.row.kind != CDL_KIND_SCALED_MATMUL &&
                     std::find(entry.row.elems, entry.row.elems + entry.row.elem_count, elem) !=

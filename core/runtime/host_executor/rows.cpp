@@ -125,9 +125,10 @@ const cdl_capabilities_t& capabilities() {
   static const cdl_layout_t layout{};
   static const cdl_space_t space{0, CDL_SPACE_HOST_MAPPED, 0, 64, 0};
   static const char* const spaceName = "host";
-  constexpr uint32_t profiles = (1u << CDL_PROFILE_BASE) | (1u << CDL_PROFILE_FP32) |
-                                (1u << CDL_PROFILE_FP16) | (1u << CDL_PROFILE_BF16) |
-                                (1u << CDL_PROFILE_INT8) | (1u << CDL_PROFILE_INT16);
+  constexpr uint32_t profiles =
+      (1u << CDL_PROFILE_BASE) | (1u << CDL_PROFILE_FP32) | (1u << CDL_PROFILE_FP16) |
+      (1u << CDL_PROFILE_BF16) | (1u << CDL_PROFILE_INT8) | (1u << CDL_PROFILE_INT16) |
+      (1u << CDL_PROFILE_FP8) | (1u << CDL_PROFILE_INT4W) | (1u << CDL_PROFILE_MX);
   static const cdl_capabilities_t table{.header = CDL_HEADER(cdl_capabilities_t),
                                         .profiles = profiles,
                                         .row_count = static_cast<uint32_t>(rows.size()),

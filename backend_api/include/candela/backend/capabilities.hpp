@@ -13,7 +13,8 @@
 
 namespace cdl {
 
-/// BASE, FP32, FP16, BF16, INT8 or INT16.
+/// BASE, FP32, FP16, BF16, INT8 or INT16; or, beside FP32, FP16 or BF16, products of narrow types:
+/// FP8, INT4W or MX.
 enum class Profile : uint8_t {
 #define CDL_X(name, id, elems) name = id,
   CDL_PROFILES(CDL_X)
@@ -101,7 +102,8 @@ inline Atom in(const Subject& s, std::initializer_list<int64_t> values) {
 /// (cdl_rows.inc).
 class Capabilities {
 public:
-  /// Claims a profile; BASE comes with it.
+  /// Claims a profile; BASE comes with it. Of FP8, INT4W and MX the rows are those for each of
+  /// FP32, FP16 and BF16 that is claimed too, in whatever order.
   void claim(Profile profile) {
     profiles_ |= 1u << static_cast<unsigned>(profile) | 1u << CDL_PROFILE_BASE;
   }
@@ -201,6 +203,13 @@ public:
            cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, 0, 0, 0}, {}, 0, 0, 0},      \
            overridden);
     CDL_REQUIRED_ROWS(CDL_X)
+#undef CDL_X
+#define CDL_X(profile, beside, kind, fn, elems, e0, e1, e2, e3, e4, e5, cls, ulp)                  \
+  if (profiles_ >> (beside) & 1)                                                                   \
+    required(profile,                                                                              \
+             cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, e5, 0, 0}, {}, 0, 0, 0},   \
+             overridden);
+    CDL_REQUIRED_ROWS_BESIDE(CDL_X)
 #undef CDL_X
     for (const Extra& extra : extra_)
       if (supportOf(extra.row.kind, ~uint64_t(0)) != Support::ABSENT)

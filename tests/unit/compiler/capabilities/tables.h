@@ -24,13 +24,14 @@ struct Table {
     Table t;
     for (unsigned profile : claimed) t.profiles |= 1u << profile;
     for (const RequiredRow& row : requiredRows())
-      if (t.profiles >> row.profile & 1)
+      if (row.isRequiredBy(t.profiles))
         t.add(row.kind, row.fn, {row.elems, row.elems + row.elemCount}, row.operandClass, support);
     return t;
   }
   static Table all() {
     return required({CDL_PROFILE_BASE, CDL_PROFILE_FP32, CDL_PROFILE_FP16, CDL_PROFILE_BF16,
-                     CDL_PROFILE_INT8, CDL_PROFILE_INT16});
+                     CDL_PROFILE_INT8, CDL_PROFILE_INT16, CDL_PROFILE_FP8, CDL_PROFILE_INT4W,
+                     CDL_PROFILE_MX});
   }
   cdl_row_t& add(uint16_t kind, uint16_t fn, std::vector<uint8_t> elems,
                  uint8_t operandClass = CDL_CLASS_DENSE, uint8_t support = CDL_SUPPORT_NATIVE) {

@@ -22,7 +22,7 @@ InstrDesc matmul(int64_t b, int64_t m, int64_t k, int64_t n, Elem elem = Elem::f
   return desc;
 }
 
-void expectRefused(Table table, const char* why) {
+void expectRefused(Table table, const std::string& why) {
   auto target = table.target();
   ASSERT_FALSE(target.isOk()) << why;
   EXPECT_THAT(target.status().message(), HasSubstr(why));
@@ -61,8 +61,86 @@ TEST(Capabilities, ProfileRule) {
   expectRefused(table, "one more is needed");
   table.profiles = 1 << CDL_PROFILE_FP32;
   expectRefused(table, "BASE is not claimed");
-  table.profiles = 1 << 6 | 3;
-  expectRefused(table, "names unknown profiles");
+  table.profiles = 1 << kProfileCount | 3;
+  expectRefused(table, "profile mask 0x203 names unknown profiles");
+}
+
+constexpr unsigned kNarrow[] = {CDL_PROFILE_FP8, CDL_PROFILE_INT4W, CDL_PROFILE_MX};
+constexpr unsigned kFloats[] = {CDL_PROFILE_FP32, CDL_PROFILE_FP16, CDL_PROFILE_BF16};
+
+TEST(Capabilities, AProfileOfNarrowTypesStandsBesideAFloatOne) {
+  for (const unsigned narrow : kNarrow) {
+    const std::string name = profileText(narrow);
+    expectRefused(Table::required({CDL_PROFILE_BASE, narrow}),
+                  "profile " + name +
+                      " is claimed without FP32, FP16 or BF16; claim one of them beside it");
+    expectRefused(Table::required({CDL_PROFILE_BASE, CDL_PROFILE_INT8, narrow}),
+                  "profile " + name + " is claimed without FP32, FP16 or BF16");
+    for (const unsigned beside : kFloats) {
+      auto target = Table::required({CDL_PROFILE_BASE, beside, narrow}).target();
+      ASSERT_TRUE(target.isOk()) << name << ": " << target.status().message();
+      EXPECT_TRUE(target->claims(narrow));
+    }
+  }
+}
+
+/// How many of the rows are products of narrow types that end in this type.
+size_t productsInto(const Table& table, uint8_t elem) {
+  return static_cast<size_t>(std::ranges::count_if(table.rows, [&](const cdl_row_t& row) {
+    return row.kind == CDL_KIND_SCALED_MATMUL && row.elems[row.elem_count - 1] == elem;
+  }));
+}
+
+TEST(Capabilities, TheirRowsAreThoseOfEachFloatProfileBeside) {
+  for (const unsigned narrow : kNarrow) {
+    const Table one = Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP16, narrow});
+    EXPECT_GT(productsInto(one, CDL_F16), 4u);
+    EXPECT_EQ(productsInto(one, CDL_F32) + productsInto(one, CDL_BF16), 0u);
+    const Table two =
+        Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP16, CDL_PROFILE_BF16, narrow});
+    EXPECT_EQ(productsInto(two, CDL_F16), productsInto(two, CDL_BF16));
+    // What stands for one float profile is not enough where another is claimed.
+    Table more = one;
+    more.profiles |= 1u << CDL_PROFILE_BF16;
+    for (const RequiredRow& row : requiredRows())
+      if (row.profile == CDL_PROFILE_BF16)
+        more.add(row.kind, row.fn, {row.elems, row.elems + row.elemCount}, row.operandClass);
+    expectRefused(more, fmt::format("profile {} is claimed beside BF16 but its required row",
+                                    profileText(narrow)));
+  }
+}
+
+TEST(Capabilities, EachMissingProductOfANarrowProfileIsNamed) {
+  for (const unsigned narrow : kNarrow) {
+    const Table full = Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32, narrow});
+    for (size_t i = 0; i < full.rows.size(); ++i) {
+      const cdl_row_t gone = full.rows[i];
+      if (gone.kind != CDL_KIND_SCALED_MATMUL) continue;
+      Table table = full;
+      table.rows.erase(table.rows.begin() + static_cast<std::ptrdiff_t>(i));
+      std::string types;
+      for (int k = 0; k < gone.elem_count; ++k)
+        types += fmt::format("{}{}", k ? "," : "", elemName(static_cast<Elem>(gone.elems[k])));
+      expectRefused(table,
+                    fmt::format("required row scaled_matmul.exact {} (class broadcast)", types));
+    }
+  }
+}
+
+TEST(Capabilities, RowsWithoutTypesTakeNoWeightsOfProducts) {
+  const auto moves = [](Elem elem) {
+    return InstrDesc{CDL_KIND_ELEMENTWISE, 0, {{elem, {8}}, {elem, {8}}}, {}, 0, 0};
+  };
+  Table table = Table::required(
+      {CDL_PROFILE_BASE, CDL_PROFILE_FP32, CDL_PROFILE_FP8, CDL_PROFILE_INT4W, CDL_PROFILE_MX});
+  table.add(CDL_KIND_ELEMENTWISE, 0, {}, CDL_CLASS_AFFINE);
+  const auto target = table.target();
+  ASSERT_TRUE(target.isOk()) << target.status().message();
+  EXPECT_EQ(target->query(moves(Elem::f32_)).support, Support::native);
+  EXPECT_EQ(target->query(moves(Elem::f8e4m3_)).support,
+            Support::native); // COPY and CONVERT have it
+  for (const Elem elem : {Elem::i4_, Elem::u4_, Elem::f4e2m1_, Elem::f8e8m0_})
+    EXPECT_EQ(target->query(moves(elem)).support, Support::none) << elemName(elem);
 }
 
 TEST(Capabilities, HostileTables) {
