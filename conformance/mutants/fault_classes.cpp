@@ -210,6 +210,7 @@ constexpr FaultClass kFaultClasses[] = {
     {"scale_ignored", "a scale is taken for 1", isScaled},
     {"halves_swapped", "neighbours of packed elements change places", isScaled},
     {"block_cut", "a last block that is not full is left out", isScaled},
+    {"format_mistaken", "an operand is taken for another format of as many bits", isScaled},
     {"alignment_lost", "operands are not aligned before they are added", rescales},
     {"clamp_before_zero", "clamps before it adds the zero point", rescales},
     {"narrow_product", "products wrap at 32 bits", rescales},

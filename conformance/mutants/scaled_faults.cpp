@@ -60,6 +60,14 @@ bool isInCutBlock(const Mutation& m, const Index& at) {
   return depth % w[2] != 0 && at[1] >= depth / w[2] * w[2];
 }
 
+/// What lies there in one format is read in another one of as many bits.
+Catalogue::Run mistaking(uint32_t v, Elem stored, Elem read) {
+  return [v, stored, read](Mutation& m) {
+    if (v < m.operands() && m.elem(v) == stored) m.altered(v).elem = static_cast<uint8_t>(read);
+    return m.run();
+  };
+}
+
 cdl_code_t withoutRounding(Mutation& m) {
   m.instr().fn = CDL_SCALED_MATMUL_EXACT;
   return m.run();
@@ -93,6 +101,13 @@ void addScaledFaults(Catalogue& catalogue) {
   catalogue.add("scale_ignored", subject, constant(kScaleOfA, 1, isAny), "a_scale");
   catalogue.add("halves_swapped", subject, reading(kWeights, neighbour));
   catalogue.add("block_cut", subject, constant(kA, 0, isInCutBlock));
+  catalogue.add("format_mistaken", subject, mistaking(kWeights, Elem::i4_, Elem::u4_), "i4");
+  catalogue.add("format_mistaken", subject, mistaking(kWeights, Elem::f8e5m2_, Elem::f8e4m3_),
+                "f8e5m2");
+  catalogue.add("format_mistaken", subject, mistaking(kWeights, Elem::f4e2m1_, Elem::i4_),
+                "f4e2m1");
+  catalogue.add("format_mistaken", subject, mistaking(kScaleOfA, Elem::f8e8m0_, Elem::f8e4m3_),
+                "f8e8m0");
 }
 
 } // namespace candela::conformance::mutants
