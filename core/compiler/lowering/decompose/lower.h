@@ -106,6 +106,7 @@ public:
   /// True when `node` was appended by this builder.
   bool made(const graph::Node* node) const { return made_.count(node) != 0; }
   graph::Graph& graph() { return graph_; }
+  const capabilities::Target& target() const { return target_; }
 
 private:
   graph::Graph& graph_;

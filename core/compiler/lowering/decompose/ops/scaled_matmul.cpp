@@ -1,5 +1,6 @@
 // A product of operands with scales by block, for targets without one: the weights as real numbers,
 // once, where they are constants, then an ordinary product.
+#include <algorithm>
 #include <array>
 
 #include "core/compiler/capabilities/views.h"
@@ -116,12 +117,69 @@ Value rounded(Lowering& l, Value x) {
 
 /// a as real numbers [rows, K] of type `to`.
 Value realActivations(Lowering& l, const Node& node, const Blocks& blocks, int64_t rows, Elem to) {
-  Value a = node.operand(0), scale = node.operand(4);
-  if (node.stringAttr("fn") == "dynamic")
-    return l.cast(unblocked(l, rounded(l, blocked(l, l.cast(a, Elem::f32_), blocks)), blocks), to);
-  a = l.cast(a, to);
+  const Value a = l.cast(node.operand(0), to);
+  const Value scale = node.operand(4);
   if (!scale) return a;
   return unblocked(l, l.mul(blocked(l, a, blocks), perBlock(l, scale, rows, blocks, to)), blocks);
+}
+
+bool isHalfScale(Elem elem) { return elem == Elem::f16_ || elem == Elem::bf16_; }
+
+/// Scales or zero points of halves in f32; others as they are.
+Value inFloats(Lowering& l, Value given) {
+  if (!given || !isHalfScale(given->type.elem)) return given;
+  if (!given->isConstant()) return l.cast(given, Elem::f32_);
+  const Tensor halves = tensorOf(given);
+  auto made = Tensor::zeros(Elem::f32_, halves.dims);
+  if (!made) throw Lowering::Failure{made.status()};
+  for (int64_t i = 0; i < halves.count(); ++i)
+    made->mutableAs<float>()[i] =
+        static_cast<float>(numberOf(halves.elem, loadElement(halves.elem, halves.bytes.data(), i)));
+  return l.constant(std::move(*made));
+}
+
+using ElemList = std::vector<uint8_t>;
+
+/// Whether some row takes these types, with a rounded before or as it is.
+bool hasRow(const capabilities::Target& target, const ElemList& elems) {
+  return std::ranges::any_of(target.rows(), [&](const capabilities::Target::Row& entry) {
+    return entry.row.kind == CDL_KIND_SCALED_MATMUL && entry.row.support != CDL_SUPPORT_NONE &&
+           capabilities::takesElems(entry.row, elems, false);
+  });
+}
+
+/// The product of a that is rounded before: it has a row wherever weights are narrow for the sake
+/// of memory alone.
+Value exactOfRounded(Lowering& l, const Node& node, const Blocks& blocks) {
+  std::vector<Value> operands = node.operands();
+  const Elem from = operands[0]->type.elem;
+  const Value a =
+      unblocked(l, rounded(l, blocked(l, l.cast(operands[0], Elem::f32_), blocks)), blocks);
+  operands[0] = l.cast(a, from);
+  graph::Attrs attrs = node.attrs;
+  attrs["fn"] = std::string("exact");
+  return l.node(OpKind::ScaledMatmul, std::move(operands), std::move(attrs));
+}
+
+/// The product of f32 that one of halves is, which may have a row. Where only one of f32 alone has
+/// one, scales and zero points are f32 too, once where they are constants.
+Value productOfFloats(Lowering& l, const Node& node, Elem to) {
+  std::vector<Value> operands = node.operands();
+  operands[0] = l.cast(operands[0], l.wide(operands[0]->type.elem));
+  ElemList elems, floats;
+  for (const Value operand : operands) {
+    if (!operand) continue;
+    const Elem elem = operand->type.elem;
+    const bool isKept = elems.size() < 2 || !isHalfScale(elem);
+    elems.push_back(static_cast<uint8_t>(elem));
+    floats.push_back(static_cast<uint8_t>(isKept ? elem : Elem::f32_));
+  }
+  for (ElemList* list : {&elems, &floats}) list->push_back(static_cast<uint8_t>(to));
+  if (!hasRow(l.target(), elems) && hasRow(l.target(), floats))
+    for (size_t i = 2; i < operands.size(); ++i) operands[i] = inFloats(l, operands[i]);
+  graph::Attrs attrs = node.attrs;
+  attrs["to"] = to;
+  return l.node(OpKind::ScaledMatmul, std::move(operands), std::move(attrs));
 }
 
 } // namespace
@@ -130,16 +188,11 @@ Result<Values> lowerScaledMatmul(Lowering& l, const Node& node) {
   const Elem to = node.elemAttr("to");
   const Elem inner = l.wide(to);
   const Elem from = node.operand(0)->type.elem;
-  // Of halves: the same product of f32, which may have a row.
-  if (l.wide(from) != from || inner != to) {
-    std::vector<Value> operands = node.operands();
-    operands[0] = l.cast(operands[0], l.wide(from));
-    graph::Attrs attrs = node.attrs;
-    attrs["to"] = inner;
-    return Values{l.cast(l.node(OpKind::ScaledMatmul, std::move(operands), std::move(attrs)), to)};
-  }
+  if (l.wide(from) != from || inner != to)
+    return Values{l.cast(productOfFloats(l, node, inner), to)};
   const graph::TensorType& w = node.operand(1)->type;
   const Blocks blocks{w.dim(0), w.dim(1), w.dim(2), node.operand(0)->type.dim(-1)};
+  if (node.stringAttr("fn") == "dynamic") return Values{exactOfRounded(l, node, blocks)};
   const int64_t rows = node.operand(0)->type.dim(0);
   Value a = realActivations(l, node, blocks, rows, inner);
   Value y = matmulAnyRank(l, a, realWeights(l, node, blocks, inner), inner);

@@ -6,6 +6,7 @@
 
 #include "core/compiler/capabilities/rows.h"
 #include "core/reference/reference.h"
+#include "tests/unit/compiler/capabilities/tables.h"
 #include "tests/unit/compiler/lowering/decompose/cases.h"
 
 namespace candela::lowering::decompose {
@@ -92,6 +93,77 @@ TEST(Lower, ClaimedOptionalFunctionsStayWhole) {
   EXPECT_EQ(whole.nodeCount(), 2u);
   ASSERT_TRUE(lower(primitive, cases::host(), {.toPrimitives = true}).isOk());
   EXPECT_GT(primitive.nodeCount(), 10u);
+}
+
+/// x . w of 4 bits in blocks of 16, with scales of x's type.
+Graph productOfFourBits(Elem elem, const char* fn) {
+  Graph graph;
+  graph::Value* x = graph.addInput("x", graph::TensorType(elem, {3, 40}));
+  graph::Value* w = graph.addConstant(std::move(Tensor::zeros(Elem::i4_, {5, 3, 16})).value());
+  graph::Value* scale = graph.addConstant(std::move(Tensor::zeros(elem, {5, 3})).value());
+  auto product = graph.addNode(OpKind::ScaledMatmul, {x, w, scale},
+                               {{"to", elem}, {"fn", std::string(fn)}}, {"Product"});
+  EXPECT_TRUE(product.isOk()) << product.status().message();
+  graph.addOutput((*product)->result(), "y");
+  return graph;
+}
+
+/// The one product with scales of a Graph; null: there is another number of them.
+const graph::Node* onlyProduct(const Graph& graph) {
+  const graph::Node* found = nullptr;
+  for (const auto& node : graph.nodes()) {
+    if (node->kind != OpKind::ScaledMatmul) continue;
+    if (found) return nullptr;
+    found = node.get();
+  }
+  return found;
+}
+
+TEST(Lower, WeightsOfFourBitsAreOneInstructionWhereTheProfileIsClaimed) {
+  for (const auto& [elem, beside] :
+       {std::pair(Elem::f32_, CDL_PROFILE_FP32), std::pair(Elem::f16_, CDL_PROFILE_FP16),
+        std::pair(Elem::bf16_, CDL_PROFILE_BF16)}) {
+    const unsigned floats = static_cast<unsigned>(beside);
+    for (const bool isClaimed : {true, false}) {
+      capabilities::Table table = capabilities::Table::required({CDL_PROFILE_BASE, floats});
+      if (isClaimed)
+        table = capabilities::Table::required({CDL_PROFILE_BASE, floats, CDL_PROFILE_INT4W});
+      Graph graph = productOfFourBits(elem, "exact");
+      const Status status = lower(graph, std::move(table.target()).value());
+      ASSERT_TRUE(status.isOk()) << status.message();
+      if (isClaimed) {
+        EXPECT_EQ(graph.nodeCount(), 3u) << elemName(elem); // with its two constants
+      }
+      EXPECT_EQ(onlyProduct(graph) != nullptr, isClaimed) << elemName(elem);
+    }
+  }
+}
+
+TEST(Lower, RoundedActivationsMeetWeightsOfFourBitsAsTheyAre) {
+  Graph graph = productOfFourBits(Elem::f32_, "dynamic");
+  capabilities::Table table =
+      capabilities::Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32, CDL_PROFILE_INT4W});
+  ASSERT_TRUE(lower(graph, std::move(table.target()).value()).isOk());
+  const graph::Node* const product = onlyProduct(graph);
+  ASSERT_TRUE(product);
+  EXPECT_EQ(product->stringAttr("fn"), "exact");
+  EXPECT_EQ(product->operand(1)->type.elem, Elem::i4_);
+  EXPECT_TRUE(product->operand(1)->isConstant());
+}
+
+TEST(Lower, ScalesOfHalvesAreWidenedWhereRowsAreOfFloatsAlone) {
+  Graph graph = productOfFourBits(Elem::f16_, "exact");
+  capabilities::Table table =
+      capabilities::Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32, CDL_PROFILE_INT4W});
+  table.add(CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, {CDL_F16, CDL_F32});
+  table.add(CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, {CDL_F32, CDL_F16});
+  const Status status = lower(graph, std::move(table.target()).value());
+  ASSERT_TRUE(status.isOk()) << status.message();
+  const graph::Node* const product = onlyProduct(graph);
+  ASSERT_TRUE(product);
+  EXPECT_EQ(product->operand(0)->type.elem, Elem::f32_);
+  EXPECT_EQ(product->operand(2)->type.elem, Elem::f32_);
+  EXPECT_TRUE(product->operand(2)->isConstant());
 }
 
 TEST(Lower, NamesOfResultsSurvive) {
