@@ -13,11 +13,12 @@ std::string rowText(Elem from, Elem to) {
 }
 
 /// Required pairs that are rounded in this way.
-std::vector<std::string> requiredPairs(uint16_t fn) {
-  std::vector<std::string> rows = requiredTexts(kKind, [fn](const capabilities::RequiredRow& row) {
-    return row.fn == fn ? rowText(static_cast<Elem>(row.elems[0]), static_cast<Elem>(row.elems[1]))
-                        : "";
-  });
+std::vector<std::string> requiredPairs(uint16_t fn, ProfilesOf profiles = ProfilesOf::alone) {
+  const auto text = [fn](const capabilities::RequiredRow& row) {
+    const Elem from = static_cast<Elem>(row.elems[0]);
+    return row.fn == fn ? rowText(from, static_cast<Elem>(row.elems[1])) : "";
+  };
+  std::vector<std::string> rows = requiredTexts(kKind, text, profiles);
   std::erase(rows, "");
   return rows;
 }
@@ -100,6 +101,17 @@ Part tiesOf(const Pairs& all, uint16_t fn) {
           .budget = {0, static_cast<unsigned>(rows.size())}};
 }
 
+/// Pairs that profiles beside others require.
+Part ofNarrowProfiles(uint16_t fn) {
+  return {.rows = requiredPairs(fn, ProfilesOf::beside),
+          .shapes = {"1031", "8x64", "15x17", "0x4"},
+          .views = {"dense,dense"},
+          .data = {"near", "calm", "corners"},
+          .before = roundings(program::fnName(kKind, fn)),
+          .typicalData = {"near"},
+          .budget = {0, 16}};
+}
+
 /// What is asked about one way to round.
 std::vector<Part> partsOf(uint16_t fn) {
   const std::vector<std::string> dense = {"dense,dense"};
@@ -127,7 +139,7 @@ std::vector<Part> partsOf(uint16_t fn) {
                    .typicalData = {"near"},
                    .oneIn = 40,
                    .oneInDense = 6,
-                   .budget = {0, isPlain ? 60u : 6u}});
+                   .budget = {0, isPlain ? 48u : 6u}});
   parts.push_back(
       {.rows = without(all.arithmetic, required),
        .shapes = {"1031", "2x3x5"},
@@ -149,6 +161,7 @@ std::vector<Part> partsOf(uint16_t fn) {
                    .oneIn = 16,
                    .oneInDense = 4,
                    .budget = storage});
+  if (isPlain) parts.push_back(ofNarrowProfiles(fn));
   if (fn != CDL_CONVERT_FLOOR) parts.push_back(tiesOf(all, fn));
   everyNumber(all.bytes, Elem::u8_);
   everyNumber(all.halves, Elem::f16_);

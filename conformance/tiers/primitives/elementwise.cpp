@@ -149,10 +149,12 @@ std::vector<std::string> fewShapes() { return {"7", "15x17", "2x3x5", "0x4", "10
 
 std::vector<std::string>
 requiredTexts(uint16_t kind,
-              const std::function<std::string(const capabilities::RequiredRow&)>& text) {
+              const std::function<std::string(const capabilities::RequiredRow&)>& text,
+              ProfilesOf profiles) {
   std::vector<std::string> rows;
   for (const capabilities::RequiredRow& row : capabilities::requiredRows()) {
-    if (row.kind != kind) continue;
+    const bool isBeside = capabilities::profilesBeside(row.profile) != 0;
+    if (row.kind != kind || isBeside != (profiles == ProfilesOf::beside)) continue;
     if (std::string one = text(row); !contains(rows, one)) rows.push_back(std::move(one));
   }
   return rows;

@@ -42,10 +42,14 @@ std::vector<std::string> manyShapes();
 /// What the others are asked.
 std::vector<std::string> fewShapes();
 
-/// Rows of the kind that some profile requires, as `text` writes them, each once.
+/// Which profiles rows are required by: those that stand alone, or those beside float ones.
+enum class ProfilesOf { alone, beside };
+/// Rows of the kind that some such profile requires, as `text` writes them, each once. The families
+/// ask for the two sorts apart, so that what has none of the second is asked as much of the first.
 std::vector<std::string>
 requiredTexts(uint16_t kind,
-              const std::function<std::string(const capabilities::RequiredRow&)>& text);
+              const std::function<std::string(const capabilities::RequiredRow&)>& text,
+              ProfilesOf profiles = ProfilesOf::alone);
 /// All types that can be computed with.
 std::span<const Elem> arithmeticElems();
 /// The rows but those that stand in the other list.

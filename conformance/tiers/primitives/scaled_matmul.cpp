@@ -94,7 +94,7 @@ bool isTypicalProduct(const Choice& choice) {
 std::vector<Case> scaledMatmulCases(const Selection& selection) {
   const Family family{
       "primitives:scaled_matmul/",
-      requiredTexts(CDL_KIND_SCALED_MATMUL, productRow),
+      requiredTexts(CDL_KIND_SCALED_MATMUL, productRow, ProfilesOf::beside),
       {{"shape", {"3x64x17b32", "5x40x8b16", "1x256x40b32", "4x96x33b128", "0x16x4b8"}},
        {"scales", {"dense", "broadcast_in", "broadcast", "splat"}},
        {"weights", {"constant", "input"}}},
