@@ -16,8 +16,7 @@ Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
          "best|x86-64-v3|avx512|avx512vnni|avx512bf16|amx", "best");
   option("bf16",
          "products of bf16 in bf16. native: where the instruction set has them; always: elsewhere "
-         "too, "
-         "by two products of f32, which is slower",
+         "too, by two products of f32, which is slower",
          "native|always", "native");
   option("threads",
          "threads that work on one execution, the caller's among them; 0: one per processor", "int",

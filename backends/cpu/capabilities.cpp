@@ -122,7 +122,8 @@ void claimFloatWeights(cdl::Capabilities& c) {
              CDL_CLASS_AFFINE);
   };
   for (uint8_t w : {CDL_F16, CDL_BF16}) claim(w, F32);
-  for (uint8_t w : {CDL_F4E2M1, CDL_F8E4M3, CDL_F8E5M2})
+  claim(CDL_F4E2M1, E8M0);
+  for (uint8_t w : {CDL_F8E4M3, CDL_F8E5M2})
     for (uint8_t scale : {F32, E8M0}) claim(w, scale);
 }
 

@@ -20,11 +20,21 @@ constexpr Rates kRates[] = {
 #include "cost_rates.inc"
 };
 constexpr double kStartNanoseconds = 200; ///< of one instruction
-constexpr double kShared = 0.93;          ///< of a thread's work, where several share a product
+// How many times as fast as products of f32 those of bf16 are: by tiles, by vectors, by f32
+// (docs/reference/precision.md).
+constexpr double kTilesOfBF16 = 4;
+constexpr double kVectorsOfBF16 = 1;
+constexpr double kWithoutBF16 = 0.6;
+constexpr double kShared = 0.93; ///< of a thread's work, where several share a product
 
 const Rates& ratesOf(Tier tier) {
   return *std::find_if(std::begin(kRates), std::end(kRates),
                        [&](const Rates& rates) { return rates.tier == tier; });
+}
+
+double paceOfBF16(const Isa& isa) {
+  if (isa.hasTiles) return kTilesOfBF16;
+  return isa.hasBF16 ? kVectorsOfBF16 : kWithoutBF16;
 }
 
 double elementsOf(const cdl_view_t& view) {
@@ -66,7 +76,13 @@ double convolutionTime(const cdl_image_t* image, const cdl_instr_t* instr, const
 }
 
 /// Nanoseconds of products, where the kind has some.
-double productTime(const cdl_image_t* image, const cdl_instr_t* instr, const Rates& rates) {
+double productTime(const cdl_image_t* image, const cdl_instr_t* instr, const Rates& given,
+                   const Isa& isa) {
+  Rates rates = given;
+  if (instr->inputs > 0 && cdl_get_input(image, instr, 0)->elem == CDL_BF16) {
+    rates.conv *= paceOfBF16(isa);
+    rates.product *= paceOfBF16(isa);
+  }
   if (instr->kind == CDL_KIND_CONV2D) return convolutionTime(image, instr, rates);
   if (instr->kind == CDL_KIND_SCALED_MATMUL)
     return elementsOf(*cdl_get_output(image, instr, 0)) *
@@ -126,7 +142,7 @@ double runsOf(const cdl_image_t* image, uint32_t loop) {
 double Costs::nanoseconds(const cdl_image_t* image, uint32_t index) const {
   const cdl_instr_t* instr = cdl_get_instr(image, index);
   const Rates& rates = ratesOf(isa_.tier);
-  const double computed = elementTime(image, instr, rates) + productTime(image, instr, rates);
+  const double computed = elementTime(image, instr, rates) + productTime(image, instr, rates, isa_);
   const double share = threads_ > 1 ? 1 / (threads_ * kShared) : 1;
   return kStartNanoseconds + std::max(computed, moveTime(image, instr, rates)) * share;
 }

@@ -270,7 +270,8 @@ bool emitConvF32(Lowering& lowering, const ConvForm& form, std::string& why) {
     return true;
   }
   const int64_t outs = y.c / conv.group, ins = input->c / conv.group;
-  if ((input->isBlocked && ins % kPanel) || (y.isBlocked && outs % kPanel))
+  const bool sharesPanels = in[1].rank != 4 && conv.group > 1;
+  if ((input->isBlocked && ins % kPanel) || ((y.isBlocked || sharesPanels) && outs % kPanel))
     return refuse(why, "groups within a block");
 
   const ImageView x = bordered(lowering, *input, conv.begin, conv.end, 0);
@@ -350,6 +351,7 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   if (!isKnown || form.operands != 2 || (y.elem != elem && !form.epilogue))
     return refuse(why, "its element types");
   if (elem == CDL_F32) return emitConvF32(lowering, form, why);
+  if (in[0].channelsLast && isTransposed) return refuse(why, "its layouts");
   if (in[0].channelsLast) return emitConvBF16(lowering, instr, conv, why);
   return emitConvWidened(lowering, form, why);
 }

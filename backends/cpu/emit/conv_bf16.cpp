@@ -59,7 +59,8 @@ bool emitDepthwiseBF16(Lowering& lowering, const HalfConv& c, std::string& why) 
 /// Weights {o/16, kh, kw, i/2, o%16, i%2} in one group.
 bool emitDenseBF16(Lowering& lowering, const HalfConv& c, std::string& why) {
   const Operand& w = c.in[1];
-  const bool isPaired = w.rank == 6 && w.isDense() && w.dims[3] * 2 == c.x.c;
+  const bool isPaired =
+      w.rank == 6 && w.isDense() && w.dims[3] * 2 == c.x.c && w.dims[4] == kPanel && w.dims[5] == 2;
   if (!isPaired || c.conv.group != 1 || c.x.lane != 1)
     return refuse(why, "the layout of its weights");
   const ImageView x = bordered(lowering, c.x, c.conv.begin, c.conv.end, 0);

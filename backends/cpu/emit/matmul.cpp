@@ -443,6 +443,7 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   if (elem != CDL_F32 && elem != CDL_BF16) return emitIntegerMatmul(lowering, instr, p, why);
   if (p.in[1].elem != elem || (p.y.elem != elem && (!p.epilogue || p.accumulates)))
     return refuse(why, "its element types");
+  if (elem == CDL_BF16 && p.in[1].rank != 3) return refuse(why, "the layout of b");
   emitFloatMatmul(lowering, p);
   return true;
 }

@@ -9,7 +9,8 @@
 
 namespace cpu {
 
-/// Whether weights of this type are floats that kernels widen to f32.
+/// Whether weights of this type are floats of whole bytes, which kernels widen to f32; those of
+/// four bits lie in words as integers do.
 inline bool isFloatWeight(uint8_t elem) {
   return isHalf(elem) || elem == CDL_F8E4M3 || elem == CDL_F8E5M2;
 }

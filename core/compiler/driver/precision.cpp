@@ -83,7 +83,8 @@ Status runPass(graph::Graph& graph, const char* name, const Half& half) {
 Status narrowProducts(graph::Graph& graph, Devices devices, const Half& half) {
   const std::vector<std::string> first = {"canonicalize", "fold-constants", "fold-batch-norm"};
   CDL_TRY(graph::passes::runPasses(graph, first));
-  if (hasRowOf(devices, CDL_KIND_CONV2D, half)) {
+  // Pools between convolutions are narrowed with them.
+  if (hasRowOf(devices, CDL_KIND_CONV2D, half) && hasRowOf(devices, CDL_KIND_POOL2D, half)) {
     CDL_TRY(runPass(graph, "convolutions", half));
   }
   return hasRowOf(devices, CDL_KIND_MATMUL, half) ? runPass(graph, "matmuls", half) : Status::ok();

@@ -1,9 +1,10 @@
 // The types in which a graph is computed.
 //
-// Widening is for devices without halves: every node that computes does so in f32, between casts,
-// and a half that only lies between two such nodes disappears. What moves halves (of an input, of a
-// cache) goes on moving them, so that memory is read as it is stored. Narrowing is for a user who
-// takes fewer bits for less time: weights alone, or all that products read and write.
+// Widening is for devices without halves, or with products of them alone: every node that computes
+// does so in f32, between casts, and a half that only lies between two such nodes disappears. What
+// moves halves (of an input, of a cache) goes on moving them, so that memory is read as it is
+// stored. Narrowing is for a user who takes fewer bits for less time: weights alone, or all that
+// products read and write.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -28,6 +29,56 @@ bool movesOnly(const Node& node) {
 bool isSameByWayOfF32(Elem from, Elem half) {
   if (isFloat(from)) return elemBits(from) <= 16;
   return half == Elem::f16_ || elemBits(from) <= 16;
+}
+
+/// What is added to the product of the first two operands; null where nothing is, or zeros alone.
+Value* addendOf(const Node& node) {
+  Value* addend = node.kind == OpKind::Matmul ? nullptr : node.operand(2);
+  return addend && !isSplatOf(addend, 0) ? addend : nullptr;
+}
+
+/// Whether a product is one of two operands alone, and an addend behind it.
+bool canTakeApart(const Node& node) {
+  const Value* addend = addendOf(node);
+  switch (node.kind) {
+  case OpKind::Matmul: return true;
+  case OpKind::Gemm:
+    return node.floatAttr("alpha") == 1 && (!addend || node.floatAttr("beta") == 1);
+  case OpKind::Conv:
+  case OpKind::ConvTranspose: return !addend || numbersOf(addend).has_value();
+  default: return false;
+  }
+}
+
+Result<Value*> castTo(Graph& graph, Value* value, Elem to, const Node& origin, Node* before) {
+  CDL_ASSIGN(const Node* made,
+             graph.addNode(OpKind::Cast, {value}, {{"to", to}}, origin.provenance, before));
+  return made->result();
+}
+
+/// The addend in f32, with the dims of the result; null where there is none.
+Result<Value*> wideAddend(Graph& graph, Node* node) {
+  Value* addend = addendOf(*node);
+  if (!addend) return nullptr;
+  if (node->kind == OpKind::Gemm)
+    return isOf(addend, Elem::f32_) ? addend : castTo(graph, addend, Elem::f32_, *node, node);
+  const std::vector<double> numbers = *numbersOf(addend);
+  Shape dims(static_cast<size_t>(node->result()->type.rank() - 1), 1);
+  dims[0] = static_cast<int64_t>(numbers.size());
+  CDL_ASSIGN(Tensor made, tensorOf(Elem::f32_, dims, numbers));
+  return graph.addConstant(std::move(made), node->provenance, node);
+}
+
+/// The product of a and b, which are halves, and behind it the addend of `node`, in f32.
+Result<Value*> takenApart(Graph& graph, Node* node, Value* a, Value* b) {
+  CDL_ASSIGN(Value * addend, wideAddend(graph, node));
+  CDL_ASSIGN(const Node* product,
+             graph.addNode(node->kind, {a, b}, node->attrs, node->provenance, node));
+  CDL_ASSIGN(Value * result, castTo(graph, product->result(), Elem::f32_, *node, node));
+  if (!addend) return result;
+  CDL_ASSIGN(const Node* sum,
+             graph.addNode(OpKind::Add, {result, addend}, {}, node->provenance, node));
+  return sum->result();
 }
 
 /// What computes halves in halves all the same.
@@ -61,16 +112,23 @@ private:
                          node->body != nullptr || node->kind == OpKind::Custom;
     if (isFixed || !touchesHalves(*node)) return false;
     if (node->kind == OpKind::Cast) return widenCast(node);
-    if (kept_ == Kept::products && isProductOfHalves(*node)) return false;
+    if (kept_ == Kept::products && isProductOfHalves(*node)) return widenAddend(node);
     if (movesOnly(*node) && !movesWhatWasWide(*node)) return false;
     CDL_TRY(rebuild(node));
     return true;
   }
 
   bool isProductOfHalves(const Node& node) const {
-    const bool isProduct = node.kind == OpKind::Matmul || node.kind == OpKind::Gemm ||
-                           node.kind == OpKind::Conv || node.kind == OpKind::ConvTranspose;
-    return isProduct && isOf(node.operand(0), half_);
+    return canTakeApart(node) && isOf(node.operand(0), half_);
+  }
+
+  /// Leaves a product as it is, and adds in f32 what is added to it.
+  Result<bool> widenAddend(Node* node) {
+    if (!addendOf(*node)) return false;
+    CDL_ASSIGN(Value * wide, takenApart(graph_, node, node->operand(0), node->operand(1)));
+    CDL_ASSIGN(Value * narrow, cast(wide, half_, node, node->provenance));
+    replaceWithNew(graph_, node, narrow);
+    return true;
   }
 
   /// Whether all that it moves was f32 before it became a half, constants apart.
@@ -267,7 +325,9 @@ public:
 
   /// Of constant weights and of what is computed alike.
   Result<int> matmuls() {
-    return each([this](Node* node) { return narrowMatmul(node); });
+    CDL_ASSIGN(const int count, each([this](Node* node) { return narrowMatmul(node); }));
+    graph_.eraseDead();
+    return count;
   }
 
   /// Also what lies between them: a sum that goes on to a convolution is rounded for all who read
@@ -276,6 +336,7 @@ public:
     CDL_ASSIGN(const int count, each([this](Node* node) { return narrowConv(node); }));
     CDL_ASSIGN(const int pools, each([this](Node* node) { return narrowMaxPool(node); }));
     CDL_TRY(shareRounded());
+    graph_.eraseDead();
     return count + pools;
   }
 
@@ -286,19 +347,13 @@ private:
       CDL_ASSIGN(const bool isChanged, rewrite(node));
       count += isChanged;
     }
-    graph_.eraseDead();
     return count;
   }
 
-  Result<Value*> cast(Value* value, Elem to, const Node* origin, Node* before) {
-    CDL_ASSIGN(const Node* made,
-               graph_.addNode(OpKind::Cast, {value}, {{"to", to}}, origin->provenance, before));
-    return made->result();
-  }
-
-  /// The node before which to put what is to stand right behind `value`, a result.
+  /// The node before which to put what is to stand right behind `value`.
   Node* behind(const Value* value) const {
     const std::vector<Node*> order = graph_.snapshot();
+    if (!value->producer) return order.front();
     const auto at = std::ranges::find(order, value->producer);
     return at + 1 == order.end() ? nullptr : at[1];
   }
@@ -312,44 +367,30 @@ private:
       return graph_.addConstant(std::move(made), reader->provenance, reader);
     }
     if (const auto found = rounded_.find(value); found != rounded_.end()) return found->second;
-    CDL_ASSIGN(Value * made, cast(value, half_, reader, value->producer ? behind(value) : reader));
+    CDL_ASSIGN(Value * made, castTo(graph_, value, half_, *reader, behind(value)));
     rounded_[value] = made;
     return made;
   }
 
-  /// Replaces a product by the one of its first two operands in the half, and `addend` (may be
-  /// null) in f32.
-  Status replaceProduct(Node* node, Attrs attrs, Value* addend) {
+  Status replaceProduct(Node* node) {
     CDL_ASSIGN(Value * a, narrowed(node->operand(0), node));
     CDL_ASSIGN(Value * b, narrowed(node->operand(1), node));
-    CDL_ASSIGN(const Node* product,
-               graph_.addNode(node->kind, {a, b}, std::move(attrs), node->provenance, node));
-    CDL_ASSIGN(Value * result, cast(product->result(), Elem::f32_, node, node));
-    if (addend) {
-      CDL_ASSIGN(const Node* sum,
-                 graph_.addNode(OpKind::Add, {result, addend}, {}, node->provenance, node));
-      result = sum->result();
-    }
+    CDL_ASSIGN(Value * result, takenApart(graph_, node, a, b));
     replaceWithNew(graph_, node, result);
     return Status::ok();
   }
 
-  Result<bool> narrowMatmul(Node* node) {
-    const bool isMatmul = node->kind == OpKind::Matmul || node->kind == OpKind::Gemm;
-    if (!isMatmul || !isOf(node->result(), Elem::f32_)) return false;
-    Value* addend = node->kind == OpKind::Gemm ? node->operand(2) : nullptr;
-    if (addend && node->floatAttr("beta") != 1) return false;
-    CDL_TRY(replaceProduct(node, node->attrs, addend));
-    return true;
+  /// Whether it is the number that integers stand for: products of such become those of integers.
+  static bool isDequantized(const Value* value) {
+    return value->producer && value->producer->kind == OpKind::Dequantize;
   }
 
-  /// The bias as it is added to [n, o, h, w]; null where there is none, or zeros alone.
-  Result<Value*> biasOf(Node* node) {
-    Value* bias = node->operand(2);
-    if (!bias || isSplatOf(bias, 0)) return nullptr;
-    CDL_ASSIGN(Tensor numbers, bias->tensor());
-    numbers.dims = {numbers.dims[0], 1, 1};
-    return graph_.addConstant(std::move(numbers), node->provenance, node);
+  Result<bool> narrowMatmul(Node* node) {
+    const bool isMatmul = node->kind == OpKind::Matmul || node->kind == OpKind::Gemm;
+    if (!isMatmul || !isOf(node->result(), Elem::f32_) || !canTakeApart(*node)) return false;
+    if (isDequantized(node->operand(0)) || isDequantized(node->operand(1))) return false;
+    CDL_TRY(replaceProduct(node));
+    return true;
   }
 
   Result<bool> narrowConv(Node* node) {
@@ -357,26 +398,25 @@ private:
     if (!isConv || node->result()->type.rank() != 4) return false;
     const Value* w = node->operand(1);
     const bool isConstant = isPlain(w) && w->isConstant();
-    const Value* bias = node->operand(2);
-    if (!isConstant || (bias && !bias->isConstant())) return false;
+    if (!isConstant || !canTakeApart(*node)) return false;
     const int64_t group = node->intAttr("group");
     const int64_t channels = node->result()->type.dim(1);
     const int64_t perGroup = w->type.dim(1);
     const bool hasPairs = group == 1 && perGroup % 2 == 0;
     const bool isDepthwise = perGroup == 1 && group == channels && channels % 16 == 0;
     if (!hasPairs && !isDepthwise) return false;
-    CDL_ASSIGN(Value * addend, biasOf(node));
-    CDL_TRY(replaceProduct(node, node->attrs, addend));
+    CDL_TRY(replaceProduct(node));
     return true;
   }
 
   Result<bool> narrowMaxPool(Node* node) {
     const bool isPool = node->kind == OpKind::MaxPool && node->results().size() == 1;
-    if (!isPool || !rounded_.contains(node->result())) return false;
+    if (!isPool || !rounded_.contains(node->result()) || graph_.isOutput(node->result()))
+      return false;
     CDL_ASSIGN(Value * x, narrowed(node->operand(0), node));
     CDL_ASSIGN(const Node* pool,
                graph_.addNode(OpKind::MaxPool, {x}, node->attrs, node->provenance, node));
-    CDL_ASSIGN(Value * wide, cast(pool->result(), Elem::f32_, node, node));
+    CDL_ASSIGN(Value * wide, castTo(graph_, pool->result(), Elem::f32_, *node, node));
     rounded_[wide] = pool->result();
     graph_.replaceAllUses(rounded_.at(node->result()), pool->result());
     rounded_.erase(node->result());
@@ -394,8 +434,8 @@ private:
       if (found == rounded_.end() || found->second != node->result()) continue;
       const bool isSum = wide->producer && wide->producer->kind != OpKind::Cast;
       if (!isSum || wide->users().size() == 1) continue;
-      CDL_ASSIGN(Value * again,
-                 cast(node->result(), Elem::f32_, wide->producer, behind(node->result())));
+      CDL_ASSIGN(Value * again, castTo(graph_, node->result(), Elem::f32_, *wide->producer,
+                                       behind(node->result())));
       const std::vector<Node*> readers = wide->users();
       for (Node* reader : readers) {
         if (reader == node) continue;

@@ -36,8 +36,14 @@ bool keepsGroupsWhole(const Node& node, const RowLayouts& option) {
     return true;
   };
   const bool isDepthwise = group == x.type.dim(1) && group == y.type.dim(1);
-  return isDepthwise ? option.operands[0] == option.result
-                     : whole(option.operands[0], x) && whole(option.result, y);
+  if (isDepthwise) return option.operands[0] == option.result;
+  // Of weights, dim 0 counts what dim 1 of the result does.
+  const Layout& weights = option.operands[1];
+  for (size_t i = 0; i < weights.steps.size(); ++i)
+    if (weights.steps[i].dim == 0 && weights.steps[i].factor == 0 &&
+        y.type.dim(1) / group % weights.stepOf(i))
+      return false;
+  return whole(option.operands[0], x) && whole(option.result, y);
 }
 
 } // namespace

@@ -110,17 +110,20 @@ private:
     }
   }
 
+  /// The last in order of what may be taken along.
   const Node* nextWidening(const Value& acc, const Nodes& inside, const Nodes& refused) const {
+    const Node* last = nullptr;
     for (const Node* member : inside)
       for (const Value* operand : member->operands()) {
         const Node* producer = operand ? operand->producer : nullptr;
         const bool isOther = producer && position_.count(producer) && !inside.count(producer) &&
                              !refused.count(producer) && operand != &acc;
-        if (isOther && isWidening(*producer) && isReadOnlyIn(*operand, inside) &&
-            mayFollow(*producer, acc))
-          return producer;
+        if (!isOther || !isWidening(*producer) || !isReadOnlyIn(*operand, inside) ||
+            !mayFollow(*producer, acc))
+          continue;
+        if (!last || position_.at(producer) > position_.at(last)) last = producer;
       }
-    return nullptr;
+    return last;
   }
 
   static bool isWidening(const Node& node) {

@@ -111,7 +111,7 @@ private:
     case OpKind::Reshape: reduced(node, options); break;
     case OpKind::Reduce:
       if (const auto found = reduced_.find(node.operand(0)); found != reduced_.end())
-        add({{found->second}, {}, 0});
+        for (const Layout& layout : found->second) add({{layout}, {}, 0});
       break;
     default:
       if (node.kind == OpKind::Place || node.info().has(graph::kTraitElementwise))
@@ -180,8 +180,9 @@ private:
       if (!isLast &&
           layout.steps != std::vector<Layout::Step>{{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, block}})
         continue;
-      reduced_[node.result()] = {{{0, 0}, {1, 0}, {2, 0}, {0, block}}, layout.pad};
-      options.push_back({{layout}, reduced_[node.result()], 0});
+      const Layout blocks{{{0, 0}, {1, 0}, {2, 0}, {0, block}}, layout.pad};
+      reduced_[node.result()].push_back(blocks);
+      options.push_back({{layout}, blocks, 0});
     }
   }
 
@@ -308,10 +309,17 @@ private:
     for (const auto& [to, known] : converted_[value])
       if (to == layout) return known;
     const bool isAlias = sameBytes(*value, value->type.layout, layout);
-    Node* before = firstUser(*value);
     const bool isByRows = !isAlias && !value->type.layout.isRowMajor() && !layout.isRowMajor();
-    Value* made = isByRows ? convertedBefore(converted(value, {}), layout, before, false)
-                           : convertedBefore(value, layout, before, isAlias);
+    Node* before = firstUser(*value);
+    Value* made = nullptr;
+    if (isByRows) {
+      // Rows that are there already stand before their own readers.
+      Value* rows = converted(value, {});
+      Node* behind = firstUser(*rows);
+      made = convertedBefore(rows, layout, behind ? behind : before, false);
+    } else {
+      made = convertedBefore(value, layout, before, isAlias);
+    }
     converted_[value].emplace_back(layout, made);
     return made;
   }
@@ -356,7 +364,7 @@ private:
   std::vector<Activation> activations_;
   std::map<const Node*, std::vector<Option>> options_;
   std::map<const Node*, size_t> chosen_;
-  std::map<const Value*, Layout> reduced_;
+  std::map<const Value*, std::vector<Layout>> reduced_; ///< that sums over space may read
   std::map<Value*, std::vector<std::pair<Layout, Value*>>> converted_;
 };
 
