@@ -153,18 +153,15 @@ void claimScaledProducts(cdl::Capabilities& c) {
     }
 }
 
-/// Attention in one pass over keys and values: of the few queries of a decoder, and wherever scores
-/// would be so many that they are worth not being kept.
+/// Attention in one pass over keys and values.
 void claimAttention(cdl::Capabilities& c) {
   constexpr uint8_t F32 = CDL_F32;
   const Kind kind = Kind::Attention;
   c.limit(kind, {cdl::dim(1, 1) >= 1, cdl::dim(2) % kAttentionLanes == 0,
                  cdl::dim(2) <= kMostAttentionWidth, cdl::dim(2, 2) % kAttentionLanes == 0,
                  cdl::dim(2, 2) <= kMostAttentionWidth});
-  for (const cdl::Atom& pays : {cdl::dim(1) <= kFewQueries, cdl::dim(1, 1) >= kManyKeys}) {
-    c.native(kind, 0, {F32, F32, F32, F32}, {0, 0, 0, 0}, {pays}, CDL_CLASS_ROW_STRIDED);
-    c.native(kind, 0, {F32, F32, F32, F32, F32}, {0, 0, 0, 0, 0}, {pays}, CDL_CLASS_ROW_STRIDED);
-  }
+  c.native(kind, 0, {F32, F32, F32, F32}, CDL_CLASS_ROW_STRIDED);
+  c.native(kind, 0, {F32, F32, F32, F32, F32}, CDL_CLASS_ROW_STRIDED);
 }
 
 /// RESCALE between integers of every width, of one operand or two.

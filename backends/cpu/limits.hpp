@@ -15,9 +15,6 @@ constexpr int64_t mostInWholeBlock(int bits) { return bits == 8 ? 512 : 4096; }
 /// Weights of a column that lie in one word of a packed panel.
 constexpr int64_t weightsOfWord(int bits) { return 32 / bits; }
 
-/// So few queries, or so many keys, that ATTENTION by one kernel is faster than by matrix products.
-constexpr int64_t kFewQueries = 16;
-constexpr int64_t kManyKeys = 512;
 /// Queries of ATTENTION that keys and values are read for at once.
 constexpr int64_t kMostAttentionRows = 24;
 /// Elements of a query, key or value are a multiple of this.

@@ -274,6 +274,7 @@ std::vector<std::string> exactRows() {
       "exact_bf16_f8e4m3_f32_f32",
       "exact_f16_f8e5m2_f32_f32",
       "exact_bf16_f4e2m1_f8e8m0_bf16",
+      "exact_f32_f4e2m1_f8e8m0",
   };
 }
 
