@@ -4,8 +4,18 @@
 
 #include "core/support/float_bits.h"
 #include "core/support/out_of_memory.h"
+#include "core/support/text/scan.h"
 
 namespace candela::conformance::tiers {
+
+ProductText::ProductText(std::string_view text) {
+  const size_t b = text.find('b');
+  const Shape dims = shapeOf(text.substr(0, b));
+  rows = dims[0];
+  depth = dims[1];
+  columns = dims[2];
+  block = text::parseNumber<int64_t>(text.substr(b + 1)).value_or(1);
+}
 
 TrialBuilder::Fill blockScales(Elem elem) {
   return [elem](int64_t count, random::Random& random) {

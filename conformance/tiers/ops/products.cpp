@@ -5,29 +5,11 @@
 #include "conformance/tiers/scaled_fills.h"
 #include "core/support/float_bits.h"
 #include "core/support/out_of_memory.h"
-#include "core/support/text/scan.h"
 
 namespace candela::conformance::tiers::ops {
 namespace {
 
 using graph::OpKind;
-
-/// "3x40x5b16": rows, depth, columns, and the elements of a block.
-struct ProductText {
-  int64_t rows = 1;
-  int64_t depth = 1;
-  int64_t columns = 1;
-  int64_t block = 1;
-  explicit ProductText(std::string_view text) {
-    const size_t b = text.find('b');
-    const Shape dims = shapeOf(text.substr(0, b));
-    rows = dims[0];
-    depth = dims[1];
-    columns = dims[2];
-    block = text::parseNumber<int64_t>(text.substr(b + 1)).value_or(1);
-  }
-  int64_t blocks() const { return (depth + block - 1) / block; }
-};
 
 /// Numbers of which rounding by blocks leaves no doubt, however the device divides: the largest of
 /// a block is 127 steps of a power of two, the others are whole steps or quarters from them.

@@ -34,28 +34,13 @@ struct ProductTypes {
   bool hasScaleOfA() const { return operands.size() > 4; }
 };
 
-/// "5x40x8b16": rows, depth, columns, and the elements of a block.
-struct ProductExtents {
-  int64_t rows, depth, columns, block;
-
-  explicit ProductExtents(std::string_view text) {
-    const size_t b = text.find('b');
-    const Shape dims = shapeOf(text.substr(0, b));
-    rows = dims[0];
-    depth = dims[1];
-    columns = dims[2];
-    block = text::parseNumber<int64_t>(text.substr(b + 1)).value_or(1);
-  }
-  int64_t blocks() const { return (depth + block - 1) / block; }
-};
-
 TrialBuilder::Fill nothing(Elem elem) {
   return reals(elem, [](int64_t, random::Random&) { return 0.0; });
 }
 
 CaseResult runScaledMatmul(const Choice& choice, Port& port) {
   const ProductTypes types(choice.at("row"));
-  const ProductExtents e(choice.at("shape"));
+  const ProductText e(choice.at("shape"));
   const std::string& spread = choice.at("scales");
   const bool isConstant = choice.at("weights") == "constant";
   TrialBuilder builder(seedText(choice), CDL_KIND_SCALED_MATMUL, types.fn);
