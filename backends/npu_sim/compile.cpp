@@ -68,7 +68,7 @@ std::vector<Access> orderOf(const ProgramImage& image, const cdl::Op& op, uint32
 std::string costsText(const std::vector<Costs>& costs) {
   std::string text;
   for (const Costs& c : costs) {
-    text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", quoted(c.node),
+    text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", jsonString(c.node),
                       "\",\"macs\":", c.macs, ",\"weights\":", c.weights, ",\"tables\":", c.tables,
                       ",\"tiled_tables\":", c.tiledTables, ",\"loaded\":", c.loaded,
                       ",\"stored\":", c.stored, ",\"scratchpad_peak\":", c.peak, "}");

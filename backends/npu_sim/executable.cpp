@@ -93,7 +93,7 @@ cdl::Status NpuExecutable::count(npu::TimedOptions& options,
 
 /// A line of JSON: counters by name, time, layers.
 cdl::Status NpuExecutable::write(const npu::RunReport& report) {
-  std::string line = cdl::text("{\"program\":\"", quoted(cdl_get_string(image_, image_->name)),
+  std::string line = cdl::text("{\"program\":\"", jsonString(cdl_get_string(image_, image_->name)),
                                "\",\"words\":", compiled_.binary.code.size());
   const npu::Counters& counters = options_.hasData ? report.counters : layers_->counters();
   for (const npu::CounterInfo& counter : npu::kCounters)

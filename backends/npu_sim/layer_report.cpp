@@ -71,7 +71,7 @@ bool isListed(const npu::InstructionTime& time) {
 
 } // namespace
 
-std::string quoted(const std::string& name) {
+std::string jsonString(const std::string& name) {
   std::string text;
   for (std::string_view rest = name; !rest.empty();) {
     const size_t bytes = candela::text::characterAt(rest).bytes;
@@ -104,7 +104,7 @@ LayerReport::LayerReport(const Compiled& compiled, const npu::Configuration& con
   layers_.emplace_back();
   for (uint32_t s = 0; s < binary_.symbols.size(); ++s) {
     const npu::Symbol& symbol = binary_.symbols[s];
-    const auto known = byName.find(quoted(symbol.node));
+    const auto known = byName.find(jsonString(symbol.node));
     layerOf_.push_back(known == byName.end() ? static_cast<uint32_t>(layers_.size() - 1)
                                              : known->second);
     std::fill_n(symbolOf_.begin() + symbol.first, symbol.count, s);
@@ -154,7 +154,7 @@ void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
     timeline_ +=
         cdl::text(",\"signal\":[", int{time.signalSemaphore}, ",", int{time.signalCount}, "]");
   if (symbol < binary_.symbols.size())
-    timeline_ += cdl::text(",\"node\":\"", quoted(binary_.symbols[symbol].node),
+    timeline_ += cdl::text(",\"node\":\"", jsonString(binary_.symbols[symbol].node),
                            "\",\"tile\":", binary_.symbols[symbol].tile);
   if (time.bytes) timeline_ += cdl::text(",\"bytes\":", time.bytes);
   timeline_ += "}\n";
@@ -178,8 +178,9 @@ void LayerReport::finish(const npu::TimeReport& time) {
   const std::vector<CauseCycles> causes = causes_.byLayer(layers_.size(), time.cycles);
   for (size_t l = 0; l < layers_.size(); ++l) layers_[l].causes = causes[l];
   timeline_ =
-      cdl::text("{\"program\":\"", quoted(program_), "\",\"npu\":\"", quoted(configuration_.name),
-                "\",\"fidelity\":\"", std::string(npu::fidelityName(time.fidelity)),
+      cdl::text("{\"program\":\"", jsonString(program_), "\",\"npu\":\"",
+                jsonString(configuration_.name), "\",\"fidelity\":\"",
+                std::string(npu::fidelityName(time.fidelity)),
                 "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz],
                 ",\"cycles\":", time.cycles, ",\"instructions\":", binary_.code.size(), "}\n") +
       timeline_;
@@ -235,7 +236,7 @@ std::string LayerReport::timeText() const {
     constants += cdl::text(constants.empty() ? "[" : ",", "{\"name\":\"", std::string(c.name),
                            "\",\"value\":", c.value, ",\"unit\":\"", std::string(c.unit),
                            "\",\"tag\":\"", std::string(npu::tagName(c.tag)), "\",\"source\":\"",
-                           quoted(std::string(c.source)), "\"}");
+                           jsonString(std::string(c.source)), "\"}");
   return cdl::text("{\"fidelity\":\"", std::string(npu::fidelityName(time_.fidelity)),
                    "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz],
                    ",\"cycles\":", time_.cycles,

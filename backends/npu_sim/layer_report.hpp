@@ -14,7 +14,7 @@
 namespace npu_sim {
 
 /// A name as JSON shows it, without the quotes.
-std::string quoted(const std::string& name);
+std::string jsonString(const std::string& name);
 
 /// Of one program; neither counts nor time depend on data.
 class LayerReport {

@@ -6,8 +6,6 @@ namespace program {
 
 namespace {
 
-constexpr int64_t kElements = 4096; // of a work-item of a CPU, about
-
 class GatherWriter {
 public:
   explicit GatherWriter(const Instruction& instr)
@@ -18,10 +16,10 @@ public:
     const int64_t outer = y_.dims[0];
     const int64_t count = y_.dims[1];
     const int64_t inner = y_.dims[2];
-    const int64_t chunk = std::min(count, std::max<int64_t>(1, kElements / inner));
+    const int64_t chunk = std::min(count, std::max<int64_t>(1, kElementsOfItem / inner));
     const int64_t chunks = (count + chunk - 1) / chunk;
     const int64_t rows =
-        chunks > 1 ? 1 : std::min(outer, std::max<int64_t>(1, kElements / (count * inner)));
+        chunks > 1 ? 1 : std::min(outer, std::max<int64_t>(1, kElementsOfItem / (count * inner)));
     w_.line("const long first = get_global_id(0) / ", chunks, " * ", rows, ";");
     w_.line("const int from = get_global_id(0) % ", chunks, " * ", chunk, ";");
     name();

@@ -6,8 +6,6 @@ namespace program {
 
 namespace {
 
-constexpr int64_t kElements = 4096; // of a work-item, about
-
 /// The dims of all views at once, y first: dims of 1 are gone, the result's densest dim is the
 /// innermost, and dims that lie alike in all are one.
 struct Nest {
@@ -61,10 +59,10 @@ public:
     const int64_t inner = nest_.dims[last];
     int64_t rows = 1;
     for (size_t d = 0; d < last; ++d) rows *= nest_.dims[d];
-    const int64_t chunk = inner > 2 * kElements ? kElements : inner;
+    const int64_t chunk = inner > 2 * kElementsOfItem ? kElementsOfItem : inner;
     const int64_t chunks = (inner + chunk - 1) / chunk;
     const int64_t rowsOfItem =
-        std::min(rows, std::max<int64_t>(1, kElements / std::max<int64_t>(1, inner)));
+        std::min(rows, std::max<int64_t>(1, kElementsOfItem / std::max<int64_t>(1, inner)));
     for (const cdl_view_t* view : views_) pointers_.push_back(w_.pointer(*view));
     w_.line("const long first = get_global_id(0) / ", chunks, " * ", rowsOfItem, ";");
     w_.line("const int from = get_global_id(0) % ", chunks, " * ", chunk, ";");

@@ -6,8 +6,7 @@ namespace program {
 
 namespace {
 
-constexpr int64_t kElements = 4096; // of x that a work-item of a CPU reads, about
-constexpr int64_t kGroup = 64;      // work-items of a GPU that share a row
+constexpr int64_t kGroup = 64; // work-items of a GPU that share a row
 
 class ReductionWriter {
 public:
@@ -60,7 +59,7 @@ private:
   /// Each result of a row of x.
   KernelText writeRows() {
     const int64_t rows =
-        std::min(outer_, std::max<int64_t>(1, kElements / std::max<int64_t>(1, count_)));
+        std::min(outer_, std::max<int64_t>(1, kElementsOfItem / std::max<int64_t>(1, count_)));
     w_.line("const long first = get_global_id(0) * ", rows, ", i = 0;");
     w_.line("for (long o = first; o < min(first + ", rows, ", (long)", outer_, "); ++o) {");
     w_.line(valueType(elem_, 1), " sum = ", neutral(), ";");

@@ -7,8 +7,9 @@
 
 namespace program {
 
-constexpr int kLanes = 16;       // elements that kernels compute side by side
-constexpr int64_t kZeros = 1024; // numbers of f32 that every device holds as zeros
+constexpr int kLanes = 16;                // elements that kernels compute side by side
+constexpr int64_t kElementsOfItem = 4096; // that a work-item of a CPU takes, about
+constexpr int64_t kZeros = 1024;          // numbers of f32 that every device holds as zeros
 
 constexpr uint32_t kScratch = UINT32_MAX; // the buffer of what one kernel leaves the next
 
