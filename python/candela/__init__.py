@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from candela.backend import Backend
-    from candela.tool import bench, conform, inspect, quantize, simulate
+    from candela.tool import bench, conform, estimate, inspect, quantize, simulate
 
 __all__ = ["Backend", "BadModelError", "CancelledError", "Device", "DeviceLostError", "Error", "FileError", "Future",
            "IncompatibleError", "InternalError", "InvalidArgumentError", "Model", "NotFoundError", "OutOfMemoryError",
            "Port", "RefusedError", "Session", "Tensor", "TimedOutError", "UnsupportedError", "backends", "bench", "compile",
-           "conform", "devices", "from_dlpack", "inspect", "load", "quantize", "set_threads", "simulate", "threads"]
+           "conform", "devices", "estimate", "from_dlpack", "inspect", "load", "quantize", "set_threads", "simulate", "threads"]
 _LATER = {"Backend": "candela.backend",
-          **dict.fromkeys(("bench", "conform", "inspect", "quantize", "simulate"), "candela.tool")}
+          **dict.fromkeys(("bench", "conform", "estimate", "inspect", "quantize", "simulate"), "candela.tool")}
 __version__ = _native.version()
 
 atexit.register(_native._end)

@@ -1,4 +1,4 @@
-"""The tool of the same installation as functions: inspect, bench, quantize, simulate, conform.
+"""The tool of the same installation as functions: inspect, bench, quantize, simulate, estimate, conform.
 
     report = candela.bench("digits.onnx", backend="cpu", dims={"N": 1})
     print(report.latency_ms["median"])
@@ -116,6 +116,24 @@ class Simulation(Report):
 
 
 @dataclasses.dataclass(frozen=True)
+class Estimate(Report):
+    """What a model takes on a device by what that says of itself. Rows: layers."""
+
+    model: str
+    npu: str
+    """The device: as its file or its plugin calls it."""
+    source: str
+    """Where the costs of instructions are from."""
+    cycles: int
+    time_ms: float | None
+    """None: the device has no clock, and `clock_mhz` was not given."""
+    mac_utilization: float
+    dram_bytes: dict[str, int]
+
+    ROWS = ("layers",)
+
+
+@dataclasses.dataclass(frozen=True)
 class Conformance(Report):
     """What the conformance suite found. Rows: cases. `succeeded` is whether none failed."""
 
@@ -148,6 +166,11 @@ def quantize(model, *, progress: Callable[[str], None] | None = None, **options)
 def simulate(model, *, progress: Callable[[str], None] | None = None, **options) -> Simulation:
     """Runs a model on the simulated NPU: cycles, bytes, energy."""
     return _answer(Simulation, "simulate", model, progress, options)
+
+
+def estimate(model, *, progress: Callable[[str], None] | None = None, **options) -> Estimate:
+    """Plans a model for a device and runs nothing: `backend`, a plugin, or `device`, a file that describes one."""
+    return _answer(Estimate, "estimate", model, progress, options)
 
 
 def conform(backend, *, progress: Callable[[str], None] | None = None, **options) -> Conformance:

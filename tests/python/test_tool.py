@@ -15,6 +15,20 @@ DIGITS = os.path.join(common.DIGITS, "digits.onnx")
 INTEGERS = os.path.join(common.DIGITS, "digits_int8.onnx")
 
 
+SMALL_DEVICE = """
+name = "small"
+clock_mhz = 1
+profiles = ["FP32"]
+[matrix]
+macs_per_cycle = 16
+[vector]
+elements_per_cycle = 4
+[[memory]]
+name = "dram"
+gb_per_s = 0.008
+"""
+
+
 def arrays(name):
     return np.load(os.path.join(common.DIGITS, name))
 
@@ -53,6 +67,16 @@ class Answers(unittest.TestCase):
         self.assertEqual((found.npu, found.succeeded), ("gem16", True))
         self.assertGreater(found.cycles, 1000)
         self.assertEqual(found.rows()[0]["name"], "Conv_0")
+
+    def test_estimate(self):
+        with tempfile.TemporaryDirectory() as folder:
+            device = os.path.join(folder, "small.toml")
+            with open(device, "w", encoding="utf-8") as file:
+                file.write(SMALL_DEVICE)
+            found = candela.estimate(DIGITS, device=device, dims={"N": 1})
+            self.assertEqual((found.npu, found.source), ("small", "rates of " + device))
+            self.assertEqual(sum(row["cycles"] for row in found.rows()), found.cycles)
+            self.assertAlmostEqual(found.time_ms, found.cycles / 1000)
 
     def test_conform(self):
         found = candela.conform("template", tier="queue")

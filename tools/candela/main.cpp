@@ -127,6 +127,7 @@ int run(int argc, char** argv) {
   addLower(app, console);
   addPlan(app, console);
   addConform(app, console);
+  addEstimate(app, console);
   addSimulate(app, console);
   addCalibrateHost(app, console);
   addNpu(app, console);

@@ -43,7 +43,7 @@ struct Arguments {
 };
 
 /// The runs of one number of threads.
-struct Measured {
+struct MeasuredRuns {
   int threads = 1;
   double compileMs = 0;
   std::vector<double> latenciesMs; ///< rising
@@ -95,7 +95,7 @@ std::vector<int> parseThreads(const std::string& text) {
   return counts;
 }
 
-Measured measure(const Arguments& arguments, int threads, Console& console) {
+MeasuredRuns measure(const Arguments& arguments, int threads, Console& console) {
   RunOptions options = arguments.run;
   // How many really run: what no backend takes is one.
   if (threads && !options.model.passThreads(threads, console)) threads = 1;
@@ -103,7 +103,7 @@ Measured measure(const Arguments& arguments, int threads, Console& console) {
   if (!threads) threads = options.model.threadsOption().value_or(1);
   if (!threads) threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
   Session session = openSession(options);
-  Measured measured;
+  MeasuredRuns measured;
   measured.threads = threads;
   measured.compileMs = session.compileMs;
   measured.report = session.report;
@@ -151,7 +151,7 @@ std::string rateText(double rate) {
   return rate > 0 ? fmt::format("{:>8.1f}", rate) : fmt::format("{:>8}", "-");
 }
 
-void printInstrs(const Measured& measured, int rows, Console& console) {
+void printInstrs(const MeasuredRuns& measured, int rows, Console& console) {
   std::vector<const InstrTime*> order;
   for (const InstrTime& time : measured.instrs) order.push_back(&time);
   if (rows)
@@ -188,7 +188,7 @@ struct OpTotal {
 };
 
 /// By the model's op and the instruction that it became, the longest first.
-std::vector<OpTotal> totalsOf(const Measured& measured) {
+std::vector<OpTotal> totalsOf(const MeasuredRuns& measured) {
   std::map<std::pair<std::string, std::string>, OpTotal> totals;
   for (const InstrTime& time : measured.instrs) {
     OpTotal& total = totals[{time.op, time.kind}];
@@ -205,7 +205,7 @@ std::vector<OpTotal> totalsOf(const Measured& measured) {
   return list;
 }
 
-void printTotals(const Measured& measured, Console& console) {
+void printTotals(const MeasuredRuns& measured, Console& console) {
   Table table({"op", "instruction", fmt::format("{:>5}", "count"), fmt::format("{:>9}", "ms"),
                fmt::format("{:>9}", "share"), fmt::format("{:>8}", "GFLOP/s")});
   for (const OpTotal& total : totalsOf(measured))
@@ -221,7 +221,7 @@ uint64_t peakMemoryBytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-void print(const Arguments& arguments, const Measured& m, Console& console) {
+void print(const Arguments& arguments, const MeasuredRuns& m, Console& console) {
   const Json& report = m.report;
   console.print("{}  {}   compiled in {}\n", console.bold(fileName(arguments.run.model.path)),
                 placementLine(report), timeText(m.compileMs));
@@ -245,7 +245,7 @@ void print(const Arguments& arguments, const Measured& m, Console& console) {
   printTotals(m, console);
 }
 
-Json toJson(const Measured& m) {
+Json toJson(const MeasuredRuns& m) {
   Json ops = Json::array(), totals = Json::array();
   for (const InstrTime& time : m.instrs)
     ops.push_back({{"node", time.node},
@@ -302,7 +302,7 @@ void bench(Arguments& arguments, Console& console) {
   Json report = console.report("bench"), runs = Json::array();
   tellAssumed(arguments.run.model, "times", report, console);
   for (const int threads : counts) {
-    const Measured measured = measure(arguments, threads, console);
+    const MeasuredRuns measured = measure(arguments, threads, console);
     if (!runs.empty()) console.print("\n");
     print(arguments, measured, console);
     if (runs.empty()) {

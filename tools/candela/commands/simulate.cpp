@@ -11,11 +11,11 @@
 #include "tools/candela/commands/npu.h"
 #include "tools/candela/simulate/energy.h"
 #include "tools/candela/simulate/files.h"
-#include "tools/candela/simulate/host_rates.h"
+#include "tools/candela/simulate/host_share.h"
 #include "tools/candela/simulate/least.h"
 #include "tools/candela/simulate/measure.h"
 #include "tools/candela/simulate/scratchpad.h"
-#include "tools/candela/simulate/sweep.h"
+#include "tools/candela/simulate/sweep_command.h"
 #include "tools/candela/simulate/timeline.h"
 #include "tools/candela/simulate/waves.h"
 #include "tools/candela/support/assumed.h"
@@ -64,10 +64,11 @@ struct Arguments {
   RunOptions run;
   std::vector<std::string> inputs;
   std::string configuration = "gem16", engine = "timed", fidelity = "accurate";
-  std::string html, csv, trace, compare, energy, sweep, hostRates;
-  size_t rows = 20, jobs = 0;
-  double hostBandwidth = 0; ///< GB/s; 0: the host's steps have no time
-  bool verify = false, whatIf = false, list = false, lockstep = false;
+  std::string html, csv, trace, compare, energy;
+  size_t rows = 20;
+  HostArguments host;
+  SweepArguments sweep;
+  bool verify = false, whatIf = false, lockstep = false;
   WaveArguments waves;
 };
 
@@ -111,11 +112,6 @@ bool verify(const Simulation& simulation, const RunOptions& run, Console& consol
   return report["verified"].get<bool>();
 }
 
-/// "1.14"; empty where there is no least.
-std::string ofLeastText(const Json& of) {
-  return of.contains("of_least") ? fmt::format("{:.2f}", of["of_least"].get<double>()) : "";
-}
-
 void printLayers(const Measured& measured, size_t rows, Console& console) {
   const bool hasTime = !measured.time.is_null();
   Table table(hasTime ? std::vector<std::string>{"cycles", "of least", "MAC %", "bound by",
@@ -142,55 +138,6 @@ void printLayers(const Measured& measured, size_t rows, Console& console) {
   if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
 }
 
-/// With a bandwidth, the time of a step is that of its bytes: an assumption, and said to be one.
-Json hostNodes(const Json& placement, double bandwidth) {
-  Json nodes = Json::array();
-  for (const Json& node : placement.value("nodes_detail", Json::array())) {
-    if (node.value("class", "") == "native") continue;
-    Json& step = nodes.emplace_back(Json{{"node", node.value("node", "")},
-                                         {"op", node.value("op", "")},
-                                         {"macs", count(node, "macs") - count(node, "native_macs")},
-                                         {"elements", count(node, "elements")},
-                                         {"bytes_in", count(node, "bytes_in")},
-                                         {"bytes_out", count(node, "bytes_out")},
-                                         {"why", node.value("why", "")}});
-    if (bandwidth > 0) {
-      step["time_ms"] =
-          static_cast<double>(count(step, "bytes_in") + count(step, "bytes_out")) / bandwidth / 1e6;
-      step["time_tag"] = "assumed";
-    }
-  }
-  return nodes;
-}
-
-/// "1 step", "14 steps"
-std::string countedSteps(size_t steps) {
-  return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
-}
-
-void printHost(const Json& nodes, size_t rows, Console& console) {
-  Table table({"host", "op", "elements", "KB in", "KB out", "MACs", "why"});
-  size_t shown = 0;
-  uint64_t bytes = 0;
-  double milliseconds = 0;
-  for (const Json& node : nodes) {
-    bytes += count(node, "bytes_in") + count(node, "bytes_out");
-    milliseconds += node.value("time_ms", 0.0);
-    if (shown++ < rows)
-      table.add({node.value("node", ""), node.value("op", ""), countText(count(node, "elements")),
-                 kilobytes(count(node, "bytes_in")), kilobytes(count(node, "bytes_out")),
-                 countText(count(node, "macs")), node.value("why", "")});
-  }
-  if (!table.empty()) console.printText(table.text());
-  if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
-  if (milliseconds <= 0) return;
-  const bool isFitted = nodes[0].value("time_tag", "") == "fitted";
-  console.print("  the host's {} move {}: {:.3f} ms by {}\n", countedSteps(nodes.size()),
-                bytesText(bytes), milliseconds,
-                isFitted ? "--host-rates, fitted"
-                         : "--host-bandwidth, assumed, without their products");
-}
-
 /// What has a time alone: cycles, utilisation, energy.
 void addTime(Json& report, const Measured& measured, const npu::Configuration& npu,
              const EnergyTable& prices) {
@@ -215,41 +162,6 @@ void addTime(Json& report, const Measured& measured, const npu::Configuration& n
       {"table", prices.name}, {"nj", energySum(byAction)}, {"by_action", std::move(byAction)}};
 }
 
-/// With --host-rates or --host-bandwidth: the time of the host's steps, and their sum.
-void addHostTime(const Arguments& arguments, Json& report) {
-  Json& nodes = report["host_nodes"];
-  if (!arguments.hostRates.empty()) {
-    const HostRates rates = readHostRates(arguments.hostRates);
-    report["host_time"] = {{"ms", addHostTimes(rates, nodes)},
-                           {"rates", arguments.hostRates},
-                           {"machine", rates.machine},
-                           {"threads", rates.threads},
-                           {"tag", "fitted"}};
-  } else if (arguments.hostBandwidth > 0) {
-    double milliseconds = 0;
-    for (const Json& step : nodes) milliseconds += step["time_ms"].get<double>();
-    report["host_time"] = {
-        {"ms", milliseconds}, {"gb_per_s", arguments.hostBandwidth}, {"tag", "assumed"}};
-  }
-}
-
-/// The device and the host, one after the other. Where the host has steps and nobody measured it,
-/// there is no time of the whole.
-Json networkOf(const Json& report) {
-  const double device = report["time_ms"].get<double>();
-  Json network = {{"device_ms", device},
-                  {"host_steps", report["host_nodes"].size()},
-                  {"host_macs", report["host_macs"]}};
-  const bool isMeasured =
-      report.contains("host_time") && report["host_time"].value("tag", "") == "fitted";
-  if (!report["host_nodes"].empty() && !isMeasured) return network;
-  const double host = isMeasured ? report["host_time"]["ms"].get<double>() : 0.0;
-  network["host_ms"] = host;
-  network["time_ms"] = device + host;
-  network["runs_per_s"] = 1000 / std::max(device + host, 1e-9);
-  return network;
-}
-
 /// The whole report but what other runs add.
 Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
               const Simulation& simulation, Console& console) {
@@ -270,8 +182,8 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   report["macs"] = m.counter("macs");
   report["host_macs"] =
       hostMacs.value("host", uint64_t{0}) + hostMacs.value("emulated", uint64_t{0});
-  report["host_nodes"] = hostNodes(placement, arguments.hostBandwidth);
-  addHostTime(arguments, report);
+  report["host_nodes"] = hostNodes(placement);
+  addHostTime(arguments.host, report);
   report["dram_bytes"] = {{"all", m.dramBytes()},
                           {"weights", m.sum("weights")},
                           {"tables", m.sum("tables")},
@@ -296,20 +208,6 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   return report;
 }
 
-/// "1.513 ms  661.0 runs/s" of the whole network, with the host's share where there is one.
-std::string networkText(const Json& network) {
-  const double device = network["device_ms"].get<double>();
-  const auto steps = network["host_steps"].get<size_t>();
-  if (!network.contains("time_ms"))
-    return fmt::format("{:.3f} ms of the NPU; not counted: {} of the host with {} MACs", device,
-                       countedSteps(steps), countText(count(network, "host_macs")));
-  const double runs = network["runs_per_s"].get<double>();
-  if (steps == 0) return fmt::format("{:.3f} ms  {:.1f} runs/s", device, runs);
-  return fmt::format("{:.3f} ms  {:.1f} runs/s: NPU {:.3f} ms, {} of the host {:.3f} ms (fitted)",
-                     network["time_ms"].get<double>(), runs, device, countedSteps(steps),
-                     network["host_ms"].get<double>());
-}
-
 /// What all cycles went to, and what to do about borders whose order of dims is not the device's.
 void printCauses(const Json& time, const ModelOptions& model, Console& console) {
   if (!time.contains("causes")) return;
@@ -331,7 +229,7 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
     console.print("   {} MACs", countText(m.counter("macs")));
   else
     console.print("   {} cycles  {}   MAC {} %", countText(m.cycles()),
-                  networkText(report["network"]), percent(m.macUtilization()));
+                  networkText(report["network"], "NPU"), percent(m.macUtilization()));
   console.print("   DRAM {} + {} of program   {} program{}, {} instructions\n",
                 bytesText(m.dramBytes()), bytesText(m.counter("dram_read_program")), m.programs,
                 m.programs == 1 ? "" : "s", m.counter("instructions"));
@@ -411,42 +309,6 @@ void printWhatIf(const Json& rows, Console& console) {
   console.printText(table.text());
 }
 
-void printCompared(const Json& compared, const std::string& model, size_t rows, Console& console) {
-  const auto before = static_cast<double>(count(compared, "cycles_before")),
-             after = static_cast<double>(count(compared, "cycles_after"));
-  if (compared["model_before"] != model)
-    console.note("{} is compared with another model, {}", model,
-                 compared["model_before"].get<std::string>());
-  console.print("  compared with {} on {}: {} to {} cycles, {:.2f}x as fast\n",
-                compared["model_before"].get<std::string>(),
-                compared["npu_before"].get<std::string>(), count(compared, "cycles_before"),
-                count(compared, "cycles_after"), after > 0 ? before / after : 0.0);
-  std::vector<std::pair<int64_t, const Json*>> changed;
-  for (const Json& row : compared["layers"])
-    if (const auto change =
-            static_cast<int64_t>(count(row, "after")) - static_cast<int64_t>(count(row, "before"));
-        change != 0)
-      changed.emplace_back(change, &row);
-  std::ranges::stable_sort(changed, std::greater<>(),
-                           [](const auto& each) { return std::abs(each.first); });
-  Table table({"before", "now", "change", "layer"});
-  for (size_t i = 0; i < std::min(changed.size(), rows); ++i)
-    table.add({fmt::format("{}", count(*changed[i].second, "before")),
-               fmt::format("{}", count(*changed[i].second, "after")),
-               fmt::format("{:+}", changed[i].first),
-               (*changed[i].second)["name"].get<std::string>()});
-  if (!table.empty()) console.printText(table.text());
-}
-
-/// The table stands there; --json - takes its place.
-void refuseStandardOutput(const Arguments& arguments) {
-  for (const auto& [name, path] : {std::pair{"--html", &arguments.html},
-                                   {"--csv", &arguments.csv},
-                                   {"--trace", &arguments.trace}})
-    if (*path == "-")
-      fail(kBadInput, "{} -: a file is wanted; only --json writes to standard output", name);
-}
-
 /// What can be told before minutes have gone.
 void checkSimulation(const Arguments& arguments) {
   constexpr std::string_view kEngines[] = {"func", "timed", "systemc", "rtl"};
@@ -471,7 +333,8 @@ void checkSimulation(const Arguments& arguments) {
     if (!hasTime && !path->empty())
       fail(kBadInput, "{} {}: --engine func has no time", name, *path);
   arguments.waves.check(arguments.engine);
-  refuseStandardOutput(arguments);
+  refuseStandardOutput(
+      {{"--html", arguments.html}, {"--csv", arguments.csv}, {"--trace", arguments.trace}});
   for (const auto& [name, path] : {std::pair{"--html", &arguments.html},
                                    {"--csv", &arguments.csv},
                                    {"--trace", &arguments.trace}})
@@ -515,7 +378,7 @@ void simulate(Arguments& arguments, Console& console) {
   const npu::Configuration npu = checkNpu(npu::findConfiguration(arguments.configuration));
   refuseBundle(arguments.run.model.path);
   (void)readEnergyTable(arguments.energy); // its mistakes are told before minutes have gone
-  if (!arguments.hostRates.empty()) (void)readHostRates(arguments.hostRates);
+  arguments.host.check();
   const std::optional<Json> other =
       arguments.compare.empty() ? std::nullopt : std::optional(readSimulation(arguments.compare));
   arguments.run.addInputs(arguments.inputs);
@@ -557,47 +420,6 @@ void simulate(Arguments& arguments, Console& console) {
   const bool right = !arguments.verify || verify(simulation, arguments.run, console, report);
   console.writeJson(report);
   if (!right) throw Failure(kWorkFailed, "the NPU's outputs are not the host's");
-}
-
-void sweep(const Arguments& arguments, Console& console) {
-  refuseStandardOutput(arguments);
-  const Sweep sweep = readSweep(arguments.sweep);
-  Json report = console.report("sweep");
-  report["folder"] = sweep.folder;
-  if (arguments.list) {
-    writeConfigurations(sweep);
-    report["jobs"] = Json::array();
-    for (const SweepJob& job : sweep.jobs) {
-      if (!job.refused.empty()) continue;
-      std::string line;
-      for (const std::string& word : commandOf(sweep, job, "candela"))
-        line += (line.empty() ? "" : " ") + shellQuoted(word);
-      console.print("{}\n", line);
-      report["jobs"].push_back({{"id", job.id},
-                                {"command", commandOf(sweep, job, "candela")},
-                                {"result", resultOf(sweep, job)}});
-    }
-    console.writeJson(report);
-    return;
-  }
-  const auto start = std::chrono::steady_clock::now();
-  const size_t processes =
-      arguments.jobs ? arguments.jobs : std::max(1u, std::thread::hardware_concurrency());
-  const SweepCounts counts = runSweep(sweep, processes, console);
-  const Json rows = sweepRows(sweep);
-  const std::string csv = arguments.csv.empty() ? sweep.folder + "/sweep.csv" : arguments.csv;
-  const std::string html = arguments.html.empty() ? sweep.folder + "/sweep.html" : arguments.html;
-  for (const auto& [path, text] :
-       {std::pair{csv, sweepCsv(sweep, rows)}, {html, sweepPage(sweep, rows)}})
-    check(writeFile(path, text.data(), text.size()), kWorkFailed);
-  report["rows"] = rows;
-  console.print("{}: {} simulated, {} refused, in {}\n  {}\n  {}\n", sweep.file,
-                rows.size() - counts.refused - counts.failed, counts.refused,
-                timeText(millisecondsSince(start)), csv, html);
-  console.writeJson(report);
-  if (counts.failed)
-    fail(kWorkFailed, "{}: {} simulations failed; run the same command to try them again",
-         sweep.file, counts.failed);
 }
 
 /// What is run, and how.
@@ -653,39 +475,7 @@ void addReportOptions(CLI::App* command, Arguments& arguments) {
                     "compile anew for half and twice the bandwidth, columns and scratchpad");
   command->add_option("--energy", arguments.energy, "prices of actions: a .csv file (built in)")
       ->type_name("FILE");
-  command
-      ->add_option("--host-bandwidth", arguments.hostBandwidth,
-                   "time the host's steps by their bytes, at so many GB/s (no time)")
-      ->type_name("GB/s")
-      ->check(numberIn(1e-6, 1e9));
-  command
-      ->add_option("--host-rates", arguments.hostRates,
-                   "time the host's steps by what `candela calibrate-host` measured; they are in "
-                   "the network's time then")
-      ->type_name("FILE.json")
-      ->excludes("--host-bandwidth");
-}
-
-void addSweepOptions(CLI::App* command, Arguments& arguments) {
-  command
-      ->add_option(
-          "--sweep", arguments.sweep,
-          "simulate models on many configurations, in processes; goes on where it was stopped")
-      ->type_name("FILE.toml");
-  command->add_option("--jobs", arguments.jobs, "processes of a sweep (one per core)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  command->add_flag("--list", arguments.list,
-                    "only list the simulations of a sweep, with their commands");
-}
-
-void checkSweepOptions(const CLI::App* command) {
-  for (const CLI::Option* option : command->parse_order())
-    if (!text::isOneOf(option->get_name(), "--sweep|--jobs|--list|--csv|--html|--json"))
-      fail(kBadInput,
-           "{}: with --sweep the file says it; only --jobs, --list, --csv, --html and --json "
-           "stand beside it",
-           option->get_name());
+  arguments.host.addTo(command);
 }
 
 } // namespace
@@ -696,18 +486,16 @@ void addSimulate(CLI::App& app, Console& console) {
   auto arguments = std::make_shared<Arguments>();
   addRunOptions(command, *arguments);
   addReportOptions(command, *arguments);
-  addSweepOptions(command, *arguments);
+  arguments->sweep.addTo(command);
   command->add_option("--rows", arguments->rows, "layers that are printed (20)")
       ->type_name("N")
       ->check(CLI::Range(0, 1000000));
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, command, &console] {
-    if (!arguments->sweep.empty()) {
-      checkSweepOptions(command);
-      return sweep(*arguments, console);
-    }
-    if (arguments->list || arguments->jobs) fail(kBadInput, "--list and --jobs are of --sweep");
+    arguments->sweep.check(command);
+    if (arguments->sweep)
+      return sweepModels(arguments->sweep, arguments->csv, arguments->html, console);
     if (arguments->run.model.path.empty())
       fail(kBadInput, "simulate: a MODEL is wanted, or --sweep FILE.toml");
     simulate(*arguments, console);

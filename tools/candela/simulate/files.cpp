@@ -1,5 +1,8 @@
 #include "tools/candela/simulate/files.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "core/support/file.h"
 #include "core/support/json.h"
 #include "core/support/text/shown.h"
@@ -7,9 +10,15 @@
 namespace candela::tool {
 namespace {
 
-/// What npu_sim says that cycles went to.
-constexpr const char* kCauses[] = {"products", "unused", "fill", "requant", "vector", "scatter",
-                                   "load",     "store",  "dram", "bank",    "control"};
+/// What cycles go to: as npu_sim says it, and as estimates do.
+std::vector<std::string> causesOf(const Json& report) {
+  if (report.value("schema", "") == "candela.estimate/1")
+    return {"products", "unused", "vector", "load", "store", "memory"};
+  return {"products", "unused", "fill", "requant", "vector", "scatter",
+          "load",     "store",  "dram", "bank",    "control"};
+}
+
+uint64_t countIn(const Json& from, const char* key) { return from.value(key, uint64_t{0}); }
 
 } // namespace
 
@@ -41,12 +50,14 @@ std::string layersCsv(const Json& report) {
                                 "scratchpad_peak"};
   std::string out =
       "layer,program,start,done,cycles,mac_utilization,bound,least_cycles,least_by,of_least";
-  for (const char* cause : kCauses) out += fmt::format(",cause_{}", cause);
+  const std::vector<std::string> wanted = causesOf(report);
+  for (const std::string& cause : wanted) out += fmt::format(",cause_{}", cause);
   for (const auto& [engine, busy] : report["engines"].items())
     out += "," + text::csvCell("busy_" + engine);
   for (const char* name : counts) out += fmt::format(",{}", name);
   const bool isAssumed = report.contains("assumed_int8");
-  out += isAssumed ? ",energy_nj,scales\n" : ",energy_nj\n";
+  const bool hasEnergy = report.contains("energy");
+  out += fmt::format("{}{}\n", hasEnergy ? ",energy_nj" : "", isAssumed ? ",scales" : "");
   for (const Json& layer : report["layers"]) {
     const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
     out +=
@@ -60,11 +71,13 @@ std::string layersCsv(const Json& report) {
     const Json none = Json::object();
     const Json& causes = layer.contains("causes") ? layer["causes"] : none;
     const Json& busy = layer.contains("busy") ? layer["busy"] : none;
-    for (const char* cause : kCauses) out += fmt::format(",{}", causes.value(cause, uint64_t{0}));
+    for (const std::string& cause : wanted)
+      out += fmt::format(",{}", causes.value(cause, uint64_t{0}));
     for (const auto& [engine, all] : report["engines"].items())
       out += fmt::format(",{}", busy.value(engine, uint64_t{0}));
     for (const char* name : counts) out += fmt::format(",{}", of(name));
-    out += fmt::format(",{:.2g}{}\n", layer.value("energy_nj", 0.0), isAssumed ? ",assumed" : "");
+    if (hasEnergy) out += fmt::format(",{:.2g}", layer.value("energy_nj", 0.0));
+    out += isAssumed ? ",assumed\n" : "\n";
   }
   return out;
 }
@@ -95,10 +108,38 @@ Json comparedLayers(const Json& report, const Json& other) {
           {"layers", std::move(rows)}};
 }
 
+void printCompared(const Json& compared, const std::string& model, size_t rows, Console& console) {
+  const auto before = static_cast<double>(countIn(compared, "cycles_before")),
+             after = static_cast<double>(countIn(compared, "cycles_after"));
+  if (compared["model_before"] != model)
+    console.note("{} is compared with another model, {}", model,
+                 compared["model_before"].get<std::string>());
+  console.print("  compared with {} on {}: {} to {} cycles, {:.2f}x as fast\n",
+                compared["model_before"].get<std::string>(),
+                compared["npu_before"].get<std::string>(), countIn(compared, "cycles_before"),
+                countIn(compared, "cycles_after"), after > 0 ? before / after : 0.0);
+  std::vector<std::pair<int64_t, const Json*>> changed;
+  for (const Json& row : compared["layers"])
+    if (const auto change = static_cast<int64_t>(countIn(row, "after")) -
+                            static_cast<int64_t>(countIn(row, "before"));
+        change != 0)
+      changed.emplace_back(change, &row);
+  std::ranges::stable_sort(changed, std::greater<>(),
+                           [](const auto& each) { return std::abs(each.first); });
+  Table table({"before", "now", "change", "layer"});
+  for (size_t i = 0; i < std::min(changed.size(), rows); ++i)
+    table.add({fmt::format("{}", countIn(*changed[i].second, "before")),
+               fmt::format("{}", countIn(*changed[i].second, "after")),
+               fmt::format("{:+}", changed[i].first),
+               (*changed[i].second)["name"].get<std::string>()});
+  if (!table.empty()) console.printText(table.text());
+}
+
 Json readSimulation(const std::string& path) {
   const Bytes bytes = check(mapFile(path));
   Json report = parseJson<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  if (!report.is_object() || !report.contains("schema") || report["schema"] != "candela.simulate/1")
+  const Json schema = report.is_object() ? report.value("schema", Json()) : Json();
+  if (schema != "candela.simulate/1" && schema != "candela.estimate/1")
     fail(kBadInput, "{}: it is no report of 'candela simulate --json'", path);
   for (const char* key : {"model", "npu"})
     if (!report.contains(key) || !report[key].is_string())

@@ -24,8 +24,11 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
 /// cycles, and the sums.
 Json comparedLayers(const Json& report, const Json& other);
 
-/// A report of `candela simulate --json` with time. Throws Failure that names the file when it is
-/// another.
+/// The sums of comparedLayers(), and at most `rows` of the layers that differ, the most first.
+void printCompared(const Json& compared, const std::string& model, size_t rows, Console& console);
+
+/// A report of `candela simulate --json` or `candela estimate --json` with time. Throws Failure
+/// that names the file when it is another.
 Json readSimulation(const std::string& path);
 
 } // namespace candela::tool

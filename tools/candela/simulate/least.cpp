@@ -63,6 +63,11 @@ void addLeastCycles(Measured& measured, const Json& placement, const npu::Config
   }
 }
 
+std::string ofLeastText(const Json& layer) {
+  if (!layer.contains("of_least")) return "";
+  return fmt::format("{:.2f}", layer["of_least"].get<double>());
+}
+
 std::optional<uint64_t> leastCycles(const Json& layers) {
   uint64_t sum = 0;
   for (const Json& layer : layers) {

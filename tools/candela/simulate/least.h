@@ -13,6 +13,9 @@ namespace candela::tool {
 /// multiplies nor moves.
 void addLeastCycles(Measured& measured, const Json& placement, const npu::Configuration& npu);
 
+/// "1.14" of a layer; empty where it has no least.
+std::string ofLeastText(const Json& layer);
+
 /// The sum over the layers; none where one that multiplies has no least.
 std::optional<uint64_t> leastCycles(const Json& layers);
 

@@ -123,7 +123,8 @@ std::string layerRows(const Json& report) {
     kilobytes("weights KB", number(layer, "weights") + number(layer, "tables"));
     kilobytes("loaded KB", number(layer, "loaded"));
     kilobytes("stored KB", number(layer, "stored"));
-    cell("energy", layer.value("energy_nj", 0.0), energyText(layer.value("energy_nj", 0.0)));
+    if (report.contains("energy"))
+      cell("energy", layer.value("energy_nj", 0.0), energyText(layer.value("energy_nj", 0.0)));
     out += "</tr>\n";
     ++i;
   }
@@ -203,10 +204,11 @@ std::string cards(const Json& report) {
   const Json& time = report["time"];
   std::string out = networkCard(report["network"]);
   out += card(fmt::format("{:.3f} ms", report["time_ms"].get<double>()),
-              fmt::format("of the NPU, {} cycles at {:.0f} MHz",
+              fmt::format("of the device, {} cycles at {:.0f} MHz",
                           countText(number(report, "cycles")), report["clock_mhz"].get<double>()));
   out += card(fmt::format("{:.1f} %", 100 * report["mac_utilization"].get<double>()),
-              fmt::format("of {} products a cycle", time["peak_macs_per_cycle"].get<uint64_t>()));
+              fmt::format("of {} products a cycle",
+                          static_cast<uint64_t>(time["peak_macs_per_cycle"].get<double>())));
   if (report.contains("of_least"))
     out += card(fmt::format("{:.2f} x", report["of_least"].get<double>()),
                 fmt::format("the least cycles of its layers, {}",
@@ -214,8 +216,9 @@ std::string cards(const Json& report) {
   out += card(bytesText(number(report["dram_bytes"], "all")),
               fmt::format("of DRAM, {:.1f} bytes a cycle at most",
                           time["dram_bytes_per_cycle"].get<double>()));
-  out += card(energyText(report["energy"]["nj"].get<double>()),
-              "two digits: " + report["energy"]["table"].get<std::string>() + " prices");
+  if (report.contains("energy"))
+    out += card(energyText(report["energy"]["nj"].get<double>()),
+                "two digits: " + report["energy"]["table"].get<std::string>() + " prices");
   return out +
          card(countText(number(report, "macs")),
               fmt::format("products, and {} on the host", countText(number(report, "host_macs"))));
@@ -243,18 +246,27 @@ std::string whatIfTable(const Json& report) {
   return out + "</tbody></table>";
 }
 
-std::string energyRows(const Json& report) {
-  std::string out;
+std::string energySection(const Json& report) {
+  if (!report.contains("energy")) return "";
+  std::string out =
+      fmt::format("<section>\n<h2>Energy <small>{} prices</small></h2>\n<table><tbody>\n",
+                  markupEscaped(report["energy"]["table"].get<std::string>()));
   for (const auto& [action, value] : report["energy"]["by_action"].items())
     out += fmt::format(
         "<tr><td data-k=\"action\">{}</td><td class=\"n\" data-k=\"energy\">{}</td></tr>",
         markupEscaped(action), energyText(value.get<double>()));
-  return out;
+  return out + "</tbody></table>\n</section>\n\n";
+}
+
+/// Of a simulation or of an estimate.
+std::string howText(const Json& report) {
+  if (report.contains("source")) return "estimated by " + report["source"].get<std::string>();
+  return "simulated on an NPU, " + report["engine"].get<std::string>();
 }
 
 std::string hostSection(const Json& report) {
   if (report["host_nodes"].empty()) return "";
-  std::string remark = "without a time of the NPU";
+  std::string remark = "without a time";
   if (report.contains("host_time")) {
     const Json& time = report["host_time"];
     const double milliseconds = time["ms"].get<double>();
@@ -313,15 +325,15 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
       {{"MODEL", escaped(report["model"])},
        {"NPU", escaped(report["npu"])},
        {"STYLE", fmt::format("{}{}", conformance::report::kHtmlStyle, kSimulationStyle)},
-       {"ENGINE", escaped(report["engine"])},
+       {"HOW", markupEscaped(howText(report))},
        {"ASSUMED", assumedRemark(report)},
        {"CARDS", cards(report)},
        {"SCRATCHPAD", memory.empty() ? "" : kScratchpadSection},
        {"WHAT_IF", whatIfTable(report)},
        {"LAYERS", layerRows(report)},
        {"COMPARISON", other ? comparison(report, *other) : ""},
-       {"PRICES", escaped(report["energy"]["table"])},
-       {"ENERGY", energyRows(report)},
+       {"ENERGY_HEAD", report.contains("energy") ? "<th class=\"n\">energy</th>\n" : ""},
+       {"ENERGY", energySection(report)},
        {"HOST", hostSection(report)},
        {"PROVENANCE", rowsText(report["time"]["provenance"])},
        {"CONSTANTS", constantRows(report["time"]["constants"])},

@@ -26,6 +26,7 @@
 #include "core/support/text/nesting.h"
 #include "simulator/config/configuration.h"
 #include "tools/candela/commands/npu.h"
+#include "tools/candela/estimate/description.h"
 #include "tools/candela/simulate/host_rates.h"
 
 namespace candela::tool {
@@ -66,6 +67,8 @@ public:
         sweep_.models = texts(node, name);
       else if (name == "npu")
         bases_ = texts(node, name);
+      else if (name == "device")
+        readDevices(node);
       else if (name == "fidelity")
         sweep_.fidelity = text(node, name);
       else if (name == "batch_dim")
@@ -85,11 +88,16 @@ public:
         axes(*node.as_table(), "");
       else
         fail(kBadInput,
-             "{}:{}: '{}' is none of models, npu, fidelity, batch, batch_dim, dims, host_rates, "
+             "{}:{}: '{}' is none of models, npu, device, fidelity, batch, batch_dim, dims, "
+             "host_rates, "
              "output, [vary]",
              file_, node.source().begin.line, name);
     }
     if (sweep_.models.empty()) fail(kBadInput, "{}: no models", file_);
+    if (!devices_.empty() && !bases_.empty())
+      fail(kBadInput, "{}: npu and device: one of them is swept", file_);
+    if (sweep_.isOfDevices && parsed.table().contains("fidelity"))
+      fail(kBadInput, "{}: fidelity: estimates of devices have none", file_);
     if (sweep_.fidelity != "fast" && sweep_.fidelity != "accurate")
       fail(kBadInput, "{}: fidelity '{}' is none of fast, accurate", file_, sweep_.fidelity);
     for (std::string& model : sweep_.models) model = beside(model);
@@ -104,6 +112,13 @@ private:
                ? path
                : (fs::path(file_).parent_path() / path).lexically_normal().string();
   }
+  /// Its keys come in alphabetical order: it is known that devices are swept before [vary] is read.
+  void readDevices(const toml::node& node) {
+    sweep_.isOfDevices = true;
+    for (const std::string& path : texts(node, "device")) devices_.push_back(beside(path));
+    if (devices_.empty()) fail(kBadInput, "{}: device: no file", file_);
+  }
+
   std::string text(const toml::node& node, const std::string& name) const {
     const auto value = node.value_exact<std::string>();
     if (!value)
@@ -129,9 +144,11 @@ private:
         list.push_back(fmt::format("{}", *number));
       else if (const auto word = each.value_exact<std::string>(); word && !word->empty())
         list.push_back(*word);
+      else if (const auto real = each.value_exact<double>(); real && sweep_.isOfDevices)
+        list.push_back(fmt::format("{}", *real));
       else
-        fail(kBadInput, "{}:{}: {}: integers and strings are wanted", file_,
-             each.source().begin.line, name);
+        fail(kBadInput, "{}:{}: {}: {} and strings are wanted", file_, each.source().begin.line,
+             name, sweep_.isOfDevices ? "numbers" : "integers");
     }
     return list;
   }
@@ -156,7 +173,8 @@ private:
             fail(kBadInput, "{}:{}: vary: '{}' is varied twice", file_, node.source().begin.line,
                  each);
           sweep_.varied.push_back(each);
-          if (std::ranges::none_of(npu::kKeys, [&](const npu::KeyInfo& info) {
+          if (!sweep_.isOfDevices &&
+              std::ranges::none_of(npu::kKeys, [&](const npu::KeyInfo& info) {
                 return info.name == each && each != "name";
               }))
             fail(kBadInput, "{}:{}: vary: there is no key '{}' of a configuration", file_,
@@ -198,56 +216,103 @@ private:
     return checked ? "" : checked.message();
   }
 
-  void combine() {
-    if (bases_.empty()) bases_ = {"gem16"};
-    if (batches_.empty()) batches_ = {1};
-    size_t all = bases_.size() * batches_.size() * sweep_.models.size();
+  /// The description with these values, or why there is none.
+  std::string describe(const std::string& file, SweepJob& job) const {
+    const Bytes bytes = check(mapFile(file));
+    job.configuration.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    for (const auto& [name, value] : job.varied)
+      job.configuration = withValue(job.configuration, file, name, value);
+    try {
+      (void)parseDescription(job.configuration, file);
+    } catch (const Failure& failure) {
+      return failure.what();
+    }
+    return "";
+  }
+
+  /// Jobs that another build, model or device would do otherwise have other ids.
+  void identify(SweepJob& job, const std::string& program, const std::string& content,
+                const std::string& rates) const {
+    const std::string what = fmt::format("{}\n{}\n{}\n{}={}\n{}\n{}\n{}", program, content,
+                                         sweep_.fidelity, sweep_.batchDim, job.batch,
+                                         fmt::join(sweep_.dims, " "), rates, job.configuration);
+    job.id = hashText(sha256(what.data(), what.size())).substr(0, 16);
+  }
+
+  std::string programHash() const {
+    const std::string tool = hashOfFile("/proc/self/exe");
+    if (sweep_.isOfDevices) return tool;
+    return tool + hashOfFile(check(runtime::plugin::findPlugin("npu_sim"))->origin());
+  }
+
+  /// The values of one point of all axes, the last one moving fastest.
+  std::map<std::string, std::string> valuesAt(size_t variant) const {
+    std::map<std::string, std::string> varied;
+    for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+      for (const std::string& key : split(axis->keys))
+        varied[key] = axis->values[variant % axis->values.size()];
+      variant /= axis->values.size();
+    }
+    return varied;
+  }
+
+  size_t countVariants() const {
+    size_t variants = 1;
+    const size_t others =
+        std::max(bases_.size(), devices_.size()) * batches_.size() * sweep_.models.size();
     for (size_t a = 0;; ++a) {
-      if (all > kMostJobs) fail(kBadInput, "{}: more than {} simulations", file_, kMostJobs);
-      if (a == axes_.size()) break;
-      all *= axes_[a].values.size();
+      if (variants * others > kMostJobs)
+        fail(kBadInput, "{}: more than {} simulations", file_, kMostJobs);
+      if (a == axes_.size()) return variants;
+      variants *= axes_[a].values.size();
     }
-    // Another build may tile or time otherwise.
-    const std::string program = hashOfFile("/proc/self/exe") +
-                                hashOfFile(check(runtime::plugin::findPlugin("npu_sim"))->origin());
+  }
+
+  void addJobs(SweepJob job, const std::string& program, const std::string& rates) {
+    for (const std::string& model : sweep_.models)
+      for (const int64_t batch : batches_) {
+        job.model = model;
+        job.batch = batch;
+        identify(job, program, modelHashes_.at(model), rates);
+        sweep_.jobs.push_back(job);
+      }
+  }
+
+  void combine() {
+    if (bases_.empty() && !sweep_.isOfDevices) bases_ = {"gem16"};
+    if (batches_.empty()) batches_ = {1};
+    const size_t variants = countVariants();
+    const std::string program = programHash();
     const std::string rates = sweep_.hostRates.empty() ? "" : hashOfFile(sweep_.hostRates);
-    std::map<std::string, std::string> contents; // of models
-    for (const std::string& model : sweep_.models) {
-      contents[model] = hashOfFile(model);
-    }
+    for (const std::string& model : sweep_.models) modelHashes_[model] = hashOfFile(model);
     for (const std::string& base : bases_) {
       const bool isFile = base.find('/') != base.npos || base.ends_with(".toml");
       const npu::Configuration configuration =
           checkNpu(npu::findConfiguration(isFile ? fs::absolute(beside(base)).string() : base));
-      for (size_t variant = 0,
-                  variants = all / (bases_.size() * batches_.size() * sweep_.models.size());
-           variant < variants; ++variant) {
+      for (size_t variant = 0; variant < variants; ++variant) {
         SweepJob job;
         job.base = configuration.name;
-        size_t rest = variant;
-        for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
-          for (const std::string& key : split(axis->keys))
-            job.varied[key] = axis->values[rest % axis->values.size()];
-          rest /= axis->values.size();
-        }
+        job.varied = valuesAt(variant);
         job.refused = configure(configuration, job);
-        for (const std::string& model : sweep_.models)
-          for (const int64_t batch : batches_) {
-            job.model = model;
-            job.batch = batch;
-            std::string what = fmt::format("{}\n{}\n{}\n{}={}\n{}\n{}\n{}", program,
-                                           contents[model], sweep_.fidelity, sweep_.batchDim, batch,
-                                           fmt::join(sweep_.dims, " "), rates, job.configuration);
-            job.id = hashText(sha256(what.data(), what.size())).substr(0, 16);
-            sweep_.jobs.push_back(job);
-          }
+        addJobs(job, program, rates);
+      }
+    }
+    for (const std::string& file : devices_) {
+      const DeviceDescription device = readDescription(file);
+      for (size_t variant = 0; variant < variants; ++variant) {
+        SweepJob job;
+        job.base = device.name;
+        job.varied = valuesAt(variant);
+        job.refused = describe(file, job);
+        addJobs(job, program, rates);
       }
     }
   }
 
   std::string file_;
   Sweep& sweep_;
-  std::vector<std::string> bases_;
+  std::vector<std::string> bases_, devices_; ///< configurations, or descriptions
+  std::map<std::string, std::string> modelHashes_;
   std::vector<int64_t> batches_;
   std::vector<Axis> axes_;
 };
@@ -265,13 +330,13 @@ std::string refusalOf(const Sweep& sweep, const SweepJob& job) {
 
 /// Failure: not_found; bad_model for what is no whole result, of which rows are made.
 Result<Json> readResult(const std::string& path) {
-  constexpr const char* kCounts[] = {"/cycles",           "/dram_bytes/all",
-                                     "/host_macs",        "/time/peak_macs_per_cycle",
-                                     "/scratchpad_bytes", "/network/host_steps"};
-  constexpr const char* kNumbers[] = {"/time_ms", "/mac_utilization", "/energy/nj"};
+  constexpr const char* kCounts[] = {"/cycles", "/dram_bytes/all", "/host_macs",
+                                     "/network/host_steps"};
+  constexpr const char* kNumbers[] = {"/time_ms", "/mac_utilization", "/time/peak_macs_per_cycle"};
   CDL_ASSIGN(const Bytes bytes, mapFile(path));
   const Json json = parseJson<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  if (!json.is_object() || json.value("schema", Json()) != "candela.simulate/1")
+  const Json schema = json.is_object() ? json.value("schema", Json()) : Json();
+  if (schema != "candela.simulate/1" && schema != "candela.estimate/1")
     return badModel("{}: no report of a simulation", path);
   const auto at = [&](const char* place) {
     const Json::json_pointer pointer(place);
@@ -339,15 +404,14 @@ std::string resultOf(const Sweep& sweep, const SweepJob& job) {
 
 std::vector<std::string> commandOf(const Sweep& sweep, const SweepJob& job,
                                    const std::string& program) {
-  std::vector<std::string> command{program,
-                                   "simulate",
-                                   job.model.starts_with('-') ? "./" + job.model : job.model,
-                                   "--npu",
-                                   configurationOf(sweep, job),
-                                   "--fidelity",
-                                   sweep.fidelity,
-                                   "--random",
-                                   "1"};
+  const std::string model = job.model.starts_with('-') ? "./" + job.model : job.model;
+  const std::string configuration = configurationOf(sweep, job);
+  std::vector<std::string> command;
+  if (sweep.isOfDevices)
+    command = {program, "estimate", model, "--device", configuration};
+  else
+    command = {program,      "simulate",     model,      "--npu", configuration,
+               "--fidelity", sweep.fidelity, "--random", "1"};
   for (const std::string& dim : sweep.dims) command.insert(command.end(), {"--dim", dim});
   if (!sweep.batchDim.empty())
     command.insert(command.end(), {"--dim", fmt::format("{}={}", sweep.batchDim, job.batch)});
@@ -511,9 +575,9 @@ Json sweepRows(const Sweep& sweep) {
       addNetwork(result.value(), job.batch, row);
       row["mac_utilization"] = result->value("mac_utilization", 0.0);
       row["dram_bytes"] = result->value("dram_bytes", Json::object()).value("all", uint64_t{0});
-      row["energy_nj"] = result->value("energy", Json::object()).value("nj", 0.0);
+      if (result->contains("energy")) row["energy_nj"] = result->at("energy").value("nj", 0.0);
       row["macs_per_cycle"] =
-          result->value("time", Json::object()).value("peak_macs_per_cycle", uint64_t{0});
+          static_cast<uint64_t>(result->at("time").value("peak_macs_per_cycle", 0.0));
       row["scratchpad_bytes"] = result->value("scratchpad_bytes", uint64_t{0});
       row["host_macs"] = result->value("host_macs", uint64_t{0});
     } else if (!job.refused.empty() || !lastLine(refusalOf(sweep, job)).empty()) {

@@ -17,12 +17,14 @@ struct SweepJob {
   std::string model, base;
   int64_t batch = 1;
   std::map<std::string, std::string> varied; ///< key of the configuration -> value
-  std::string configuration;                 ///< as TOML
+  std::string configuration;                 ///< or description of a device, as TOML
   /// why there is no such configuration; then it is not run
   std::string refused;
 };
 
 struct Sweep {
+  /// Devices that files describe: `candela estimate` of each, in place of simulations.
+  bool isOfDevices = false;
   /// of results; `<file without .toml>.sweep` unless it says another
   std::string file, folder;
   std::string fidelity = "fast", batchDim = "N";
@@ -31,8 +33,8 @@ struct Sweep {
   std::vector<SweepJob> jobs;
 };
 
-/// Keys of the file: models, npu, fidelity, batch, batch_dim, dims, host_rates, output and the
-/// table vary; see docs/reference/simulate.md. Throws Failure with file and key.
+/// Keys of the file: models, npu or device, fidelity, batch, batch_dim, dims, host_rates, output
+/// and the table vary; see docs/reference/simulate.md. Throws Failure with file and key.
 Sweep readSweep(const std::string& file);
 
 /// The command line of a job, to be run anywhere where files have the same names; it writes

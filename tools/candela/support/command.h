@@ -19,6 +19,7 @@ void addOpt(CLI::App& app, Console& console);
 void addLower(CLI::App& app, Console& console);
 void addPlan(CLI::App& app, Console& console);
 void addConform(CLI::App& app, Console& console);
+void addEstimate(CLI::App& app, Console& console);
 void addSimulate(CLI::App& app, Console& console);
 void addCalibrateHost(CLI::App& app, Console& console);
 void addNpu(CLI::App& app, Console& console);

@@ -101,6 +101,28 @@ Result<Machine> parseMachine(std::string_view text) {
   return machine;
 }
 
+namespace {
+
+/// What is declared, where something is: 0 stands for the default.
+template <class To, class From> void take(To& to, From declared) {
+  if (declared) to = declared;
+}
+
+} // namespace
+
+TileCosts declaredCosts(const capabilities::Target& target) {
+  TileCosts costs;
+  if (!target.tiling()) return costs;
+  const cdl_tiling_t& declared = *target.tiling();
+  take(costs.rows, declared.rows);
+  take(costs.columns, declared.columns);
+  take(costs.lanes, declared.lanes);
+  take(costs.copyCycles, declared.copy_cycles);
+  take(costs.instrCycles, declared.instr_cycles);
+  take(costs.bytesPerCycle, declared.bytes_per_kilocycle / 1000.0);
+  return costs;
+}
+
 std::optional<Machine> machineOf(const capabilities::Target& target) {
   Machine machine;
   for (const capabilities::Target::SpaceInfo& info : target.spaces())
@@ -116,19 +138,10 @@ std::optional<Machine> machineOf(const capabilities::Target& target) {
   }
   if (!target.tiling()) return machine;
   const cdl_tiling_t& declared = *target.tiling();
-  const auto take = [](auto& to, auto from) {
-    if (from) to = from;
-  };
   take(machine.computeEngine, declared.compute_engine);
   take(machine.loadEngine, declared.load_engine);
   take(machine.storeEngine, declared.store_engine);
-  TileCosts& costs = machine.costs;
-  take(costs.rows, declared.rows);
-  take(costs.columns, declared.columns);
-  take(costs.lanes, declared.lanes);
-  take(costs.copyCycles, declared.copy_cycles);
-  take(costs.instrCycles, declared.instr_cycles);
-  if (declared.bytes_per_kilocycle) costs.bytesPerCycle = declared.bytes_per_kilocycle / 1000.0;
+  machine.costs = declaredCosts(target);
   return machine;
 }
 

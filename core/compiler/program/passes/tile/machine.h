@@ -53,6 +53,8 @@ struct Machine {
 /// columns, lanes, stores_last (0 or 1), and engines: 1 for all instructions, or 3 (compute 0, load
 /// 1, store 2). Failure: invalid_argument naming the word.
 Result<Machine> parseMachine(std::string_view text);
+/// What a backend declares in cdl_tiling_t, the numbers above where it leaves them open.
+TileCosts declaredCosts(const capabilities::Target& target);
 /// What a backend declares: its local memories in their order, engines and costs (cdl_tiling_t),
 /// the numbers above where it leaves them open; nullopt where it declares no local memory. With
 /// three engines or more, unless it says otherwise, the second one loads and the third one stores.
