@@ -1,3 +1,6 @@
+// The NPU as a device that runs programs: the functional model, the one with time, the module of
+// SystemC and the hardware description behind one interface. Problems of a program, a file or the
+// machine are a Result or an Outcome; memory that the system does not give is a std::bad_alloc.
 #pragma once
 
 #include <array>
@@ -5,8 +8,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "simulator/binary/binary.h"
 #include "simulator/config/configuration.h"
@@ -30,6 +36,7 @@ enum class FaultKind : uint8_t {
   kLimit,    ///< more instructions than the caller allowed
   kBus,      ///< the memory refused an access; with SystemC and RTL alone
 };
+/// As messages have it: "race".
 std::string_view faultName(FaultKind kind);
 
 /// Where and why.
@@ -41,14 +48,17 @@ struct Fault {
 
 /// What the hardware writes of a marked instruction (docs/reference/npu_trace.md).
 struct ProfileRecord {
-  uint32_t instruction = 0, tag = 0;
-  uint8_t engine = 0;
-  int64_t start = 0, done = 0;
+  uint32_t instruction = 0;    ///< index in the code
+  uint32_t tag = 0;            ///< what the program wrote to TAG last
+  uint8_t engine = 0;          ///< an Engine
+  int64_t start = 0, done = 0; ///< cycles of the NPU from the start of the program
 };
 
+/// What one run did.
 struct RunReport {
-  std::optional<Fault> fault;
-  Counters counters{};
+  std::optional<Fault> fault; ///< none: the program came to its halt
+  Counters counters{};        ///< of the PMU when it ended; see hasTime
+  /// Of the PMU when the program asked for them, by slot; 0 in slots that it did not name.
   std::array<Counters, kSnapshotSlots> snapshots{};
   bool hasTime = false;           ///< counters of kind timing mean something
   std::optional<TimeReport> time; ///< where hasTime
@@ -57,28 +67,33 @@ struct RunReport {
   uint32_t profileLost = 0; ///< marked instructions that have none
 };
 
-/// A device that runs one binary at a time: the functional model, the timed one, the RTL. One
-/// thread at a time.
+/// A device that runs one binary at a time. One thread at a time; devices of their own may run on
+/// threads of their own.
 class Device {
 public:
   virtual ~Device() = default;
   virtual const Configuration& configuration() const = 0;
 
-  /// Takes a program. Errors: it was made for another configuration, an instruction is none or asks
-  /// for an engine that this configuration has not. Forgets the program and the bindings before.
+  /// Takes a program, which it keeps. Errors: it was made for another configuration, an instruction
+  /// is none or asks for an engine that this configuration has not. Forgets the program and the
+  /// bindings before.
   virtual Outcome load(Binary binary) = 0;
+  /// The one that was loaded last; an empty one before.
   virtual const Binary& program() const = 0;
 
-  /// The memory of a region, of at least its bytes; stays the caller's and must outlive the runs.
-  /// Regions of class constants are bound by load, to the binary's.
+  /// The memory of a region, by its index in the binary, of at least its bytes; stays the caller's
+  /// and must outlive the runs. Regions of class constants are bound by load, to the binary's.
+  /// Errors: nothing is loaded, there is no such region, it is one of constants, too few bytes.
   virtual Outcome bind(uint32_t region, std::span<std::byte> memory) = 0;
 
-  /// From the first instruction to halt, with scratchpad and accumulators uninitialised. Errors:
-  /// nothing is loaded, a region is not bound. A fault of the program stands in the report; memory
-  /// then holds what was written so far.
+  /// From the first instruction to halt, with scratchpad and accumulators uninitialised; as often
+  /// as is wanted, on the memory as it stands. Returns when the program has ended. Errors: nothing
+  /// is loaded, a region is not bound. A fault of the program stands in the report; memory then
+  /// holds what was written so far.
   virtual Result<RunReport> run() = 0;
 };
 
+/// Callbacks are called on the thread of run(), and must outlive the device.
 struct FunctionalOptions {
   bool checks = true;        ///< races and uninitialised reads; ranges are always checked
   bool plainKernels = false; ///< no AVX2 even where there is
@@ -98,10 +113,11 @@ std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration,
 
 /// All signals of the RTL in a range of cycles of a run, both ends included, as VCD.
 struct WaveOptions {
-  std::string file; ///< empty: none
-  int64_t from = 0, to = INT64_MAX;
+  std::string file;                 ///< a path; empty: none
+  int64_t from = 0, to = INT64_MAX; ///< cycles of the NPU from the start of the program
 };
 
+/// Options of a device that has time. What is said to be of the RTL is that of makeRtlDevice.
 struct TimedOptions {
   /// onRetire: records with time, in the order of ends, when the program has ended.
   FunctionalOptions functional;
@@ -128,13 +144,17 @@ std::unique_ptr<Device> makeTimedDevice(Configuration configuration, TimedOption
 
 /// Both in one SystemC simulation (simulator/systemc), whose every burst carries its data. The same
 /// memory, faults and cycles; hasValues must be set. Runs of all devices of a process take turns.
-/// Where SystemC was found alone.
+/// Where SystemC was found alone; of an installation: in Candela::systemc. It drives the kernel
+/// itself: a platform takes the module (simulator/systemc/npu.h) instead. Errors of run():
+/// Fidelity::kExact, and what the kernel reports.
 std::unique_ptr<Device> makeSystemcDevice(Configuration configuration, TimedOptions options = {});
 
 /// The hardware description (rtl/top), verilated for the configuration when it is first asked for
 /// and kept in a cache: memory, faults, counters and cycles are the hardware's. Records
-/// carry no checksums; hasValues must be set. Errors of run(): a configuration that cannot be
-/// built, no Verilator.
+/// carry no checksums; hasValues must be set. Its sources lie beside the program,
+/// in ../share/candela/npu_rtl, or where the environment's CANDELA_NPU_RTL says; the cache is
+/// CANDELA_CACHE_DIR, or candela in XDG_CACHE_HOME or ~/.cache. Errors of run(): a configuration
+/// that cannot be built, no sources, no Verilator.
 std::unique_ptr<Device> makeRtlDevice(Configuration configuration, TimedOptions options = {});
 
 } // namespace candela::npu

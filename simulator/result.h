@@ -1,7 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,17 +12,16 @@ struct Error {
   std::string message;
 };
 
-template <typename... Args> Error error(fmt::format_string<Args...> format, Args&&... args) {
-  return {fmt::format(format, std::forward<Args>(args)...)};
-}
-
-/// A value, or the Error that says why there is none.
+/// A value, or the Error that says why there is none. Who reads it asks first which of the two it
+/// is.
 template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : value_(std::move(value)) {}
   Result(Error error) : error_(std::move(error)) {}
 
+  /// Whether there is a value.
   explicit operator bool() const { return value_.has_value(); }
+  /// Why there is none; empty where there is one.
   const std::string& message() const { return error_.message; }
   T& operator*() & { return *value_; }
   const T& operator*() const& { return *value_; }
@@ -37,7 +34,7 @@ private:
   Error error_;
 };
 
-/// Nothing, or an Error.
+/// Nothing, which is success, or an Error.
 using Outcome = std::optional<Error>;
 
 } // namespace candela::npu

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "simulator/error.h"
+
 namespace candela::npu {
 namespace {
 

@@ -12,25 +12,27 @@
 
 namespace candela::npu {
 
-inline constexpr size_t kMaxRegions = 16;
+inline constexpr size_t kMaxRegions = 16; ///< of a program
 
 /// A part of DRAM that the program uses; instructions name it by its index.
 struct Region {
   std::string name;
   RegionClass kind = RegionClass::kActivations;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0; ///< up to 2^32
   bool operator==(const Region&) const = default;
 };
 
 /// What the instructions first .. first + count - 1 belong to.
 struct Symbol {
   uint32_t first = 0, count = 0;
-  std::string node; ///< the ONNX node
-  uint32_t tile = 0;
+  std::string node;  ///< the ONNX node
+  uint32_t tile = 0; ///< of that node, from 0 on
   bool operator==(const Symbol&) const = default;
 };
 
+/// A program with all that it brings along. A value type.
 struct Binary {
+  /// Of the configuration that it was made for: a preset's, or what a file calls itself.
   std::string configurationName;
   uint64_t configurationHash = 0;
   /// at most kMaxRegions, names unique, one of class constants at most
@@ -44,8 +46,10 @@ struct Binary {
   std::string origin(uint32_t instruction) const;
 };
 
+/// The bytes of a file that readBinary reads as the same binary.
 std::vector<std::byte> writeBinary(const Binary& binary);
-/// Reads nothing outside of `bytes`, whatever they hold. Instructions are not decoded.
+/// Reads nothing outside of `bytes`, whatever they hold. Instructions are not decoded. Errors: no
+/// such file, of another version of the instructions, a checksum or a section that is not right.
 Result<Binary> readBinary(std::span<const std::byte> bytes);
 /// The checksum that a file of these bytes must carry.
 uint64_t binaryChecksum(std::span<const std::byte> bytes);

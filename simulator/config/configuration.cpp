@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "core/support/text/nesting.h"
+#include "simulator/error.h"
 #include "simulator/isa/isa.h"
 
 namespace candela::npu {

@@ -11,16 +11,17 @@
 
 namespace candela::npu {
 
+/// One key of a configuration (docs/reference/npu_configuration.md).
 struct KeyInfo {
   std::string_view name; ///< "section.key"
-  std::string_view unit;
-  std::string_view text;
+  std::string_view unit; ///< empty: none
+  std::string_view text; ///< what it says
   bool isString;
   int64_t low, high; ///< of an integer
   int64_t preset;    ///< the default; of a string with values: the index
   bool powerOfTwo;
-  bool isHashed; ///< a program depends on it
-  std::span<const std::string_view> values;
+  bool isHashed;                            ///< a program depends on it
+  std::span<const std::string_view> values; ///< of a string that has to be one of them; else empty
 };
 
 #include "simulator/config/generated/config.inc"
@@ -30,7 +31,9 @@ struct Configuration {
   std::string name;
   std::array<int64_t, key::kCount> values{}; ///< of a string with values: its index
 
+  /// By key::k<Section><Key>.
   int64_t operator[](int key) const { return values[key]; }
+  /// Of the array of multipliers.
   int rows() const { return static_cast<int>(values[key::kArrayRows]); }
   int columns() const { return static_cast<int>(values[key::kArrayColumns]); }
   uint32_t scratchpadBytes() const { return static_cast<uint32_t>(values[key::kScratchpadBytes]); }
@@ -40,8 +43,10 @@ struct Configuration {
   uint32_t accumulatorRows() const {
     return static_cast<uint32_t>(values[key::kAccumulatorBytes] / (4 * columns()));
   }
+  /// DMA engines of each direction, 1 to 4.
   int loadChannels() const { return static_cast<int>(values[key::kDmaLoadChannels]); }
   int storeChannels() const { return static_cast<int>(values[key::kDmaStoreChannels]); }
+  /// Instructions that the queue of an engine holds.
   size_t queueDepth() const { return static_cast<size_t>(values[key::kCommandQueueDepth]); }
   /// The engines that it has, bit n for engine n.
   uint32_t engines() const;
@@ -57,13 +62,16 @@ struct Configuration {
 /// another type or out of its range, and numbers that contradict each other.
 Result<Configuration> parseConfiguration(std::string_view text, std::string_view file);
 
-/// The preset of that name, or the file at that path: what has a '/' or ends in .toml.
+/// The preset of that name, or the file at that path: what has a '/' or ends in .toml. Errors:
+/// there is no such preset, the file cannot be read, and those of parseConfiguration.
 Result<Configuration> findConfiguration(const std::string& nameOrPath);
 
+/// A configuration that the simulator brings along.
 struct Preset {
   std::string_view name;
-  std::string_view toml;
+  std::string_view toml; ///< the text of its file
 };
+/// All of them; they live as long as the process.
 std::span<const Preset> presets();
 
 } // namespace candela::npu

@@ -5,7 +5,7 @@
 namespace candela::npu {
 
 /// The preset that a file names: of a binary, of a program's text. What a file says is never a
-/// path.
+/// path. Errors: there is no such preset.
 Result<Configuration> findPreset(const std::string& name);
 
 } // namespace candela::npu

@@ -1,5 +1,7 @@
 #include "simulator/func/bound_device.h"
 
+#include "simulator/error.h"
+
 namespace candela::npu {
 
 BoundDevice::BoundDevice(const Configuration& configuration)

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "simulator/error.h"
 #include "simulator/func/machine.h"
 #include "simulator/func/stepped_device.h"
 

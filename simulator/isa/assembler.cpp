@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "simulator/config/preset.h"
+#include "simulator/error.h"
 #include "simulator/isa/text.h"
 
 namespace candela::npu {

@@ -1,5 +1,7 @@
 #include "simulator/isa/codec.h"
 
+#include "simulator/error.h"
+
 namespace candela::npu {
 namespace {
 

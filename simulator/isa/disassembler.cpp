@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include "simulator/error.h"
 #include "simulator/isa/assembler.h"
 #include "simulator/isa/text.h"
 

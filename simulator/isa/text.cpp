@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include "simulator/error.h"
+
 namespace candela::npu {
 
 Result<std::vector<std::string>> wordsOf(std::string_view line) {

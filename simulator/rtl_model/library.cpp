@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "simulator/error.h"
 #include "simulator/rtl_model/parameters.h"
 
 namespace candela::npu {

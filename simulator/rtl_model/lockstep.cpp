@@ -1,5 +1,7 @@
 #include "simulator/rtl_model/lockstep.h"
 
+#include <fmt/format.h>
+
 namespace candela::npu {
 namespace {
 

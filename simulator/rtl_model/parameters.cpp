@@ -1,5 +1,7 @@
 #include "simulator/rtl_model/parameters.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "simulator/timing/dram.h"

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "simulator/error.h"
 #include "simulator/func/bound_device.h"
 #include "simulator/rtl_model/library.h"
 #include "simulator/rtl_model/lockstep.h"

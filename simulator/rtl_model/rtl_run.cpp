@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simulator/error.h"
 #include "simulator/rtl_model/profile.h"
 
 namespace candela::npu {

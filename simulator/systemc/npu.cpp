@@ -1,5 +1,6 @@
 #include "simulator/systemc/npu.h"
 
+#include "simulator/error.h"
 #include "simulator/systemc/run.h"
 
 namespace candela::npu {

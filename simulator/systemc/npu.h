@@ -1,19 +1,27 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <tlm>
 #include <tlm_utils/simple_initiator_socket.h>
 #include <tlm_utils/simple_target_socket.h>
+#include <vector>
 
-#include "simulator/func/stepped_device.h"
+#include "simulator/npu_device.h"
 #include "simulator/systemc/memory.h"
 #include "simulator/systemc/registers.h"
-#include "simulator/timing/timed_records.h"
 
 namespace candela::npu {
 
 /// The NPU as a module of a virtual platform. The driver writes addresses of regions and program
-/// into `registers` (docs/reference/npu_registers.md) and then CONTROL; `done` is high from halt or
-/// fault to the next start or reset.
+/// into `registers` (docs/reference/npu_registers.md) and then CONTROL; `done`, its interrupt, is
+/// high from halt or fault to the next start or reset.
+///
+/// As all of SystemC it belongs to the thread that runs the kernel. The kernel's resolution must
+/// be 1 ps, its default. What a platform does wrong is an sc_report of severity SC_ERROR, which the
+/// kernel throws unless it is told otherwise; what a program does wrong is a fault of report().
 ///
 /// Time is that of simulator/timing. With Fidelity::kAccurate each burst and each fetch is a
 /// blocking transport of `memory` with its data, at the time of its request: the delay that comes
@@ -23,23 +31,34 @@ namespace candela::npu {
 /// last burst: memory must reach as far as the page (4 KiB) that it ends in.
 class Npu : public sc_core::sc_module {
 public:
+  /// Registers of 32 bits from byte address 0 on: whole ones, aligned, one or several of an access,
+  /// without byte enables; anything else is answered by TLM_ADDRESS_ERROR_RESPONSE. An access takes
+  /// no time. Debug transport reads.
   tlm_utils::simple_target_socket<Npu, 32> registers;
+  /// DRAM at the addresses that the driver wrote: reads and writes of a burst's bytes, each with an
+  /// AccessExtension, and TLM_IGNORE_COMMAND for a drain. A response that is none of success is a
+  /// fault of the program, FaultKind::kBus.
   tlm_utils::simple_initiator_socket<Npu, 64> memory;
+  /// The interrupt, high active.
   sc_core::sc_out<bool> done;
 
-  /// Of `options` hasValues is not looked at: values are always there.
+  /// During elaboration. Of `options` hasValues and what is of the RTL is not looked at: values are
+  /// always there. What the callbacks of `options` refer to must outlive the module. Reports an
+  /// error: Fidelity::kExact, which is no fidelity of this module; another resolution than 1 ps.
   Npu(sc_core::sc_module_name name, Configuration configuration, TimedOptions options = {});
   ~Npu() override;
 
-  /// As CONTROL's reset bit, and another configuration. Reports an error while it runs.
+  /// As CONTROL's reset bit, and another configuration. Reports an error, and changes nothing:
+  /// while a program runs, Fidelity::kExact.
   void reset(Configuration configuration, TimedOptions options);
-  /// Names of nodes and regions for faults, of the program that is started next.
+  /// Names of nodes and regions for faults, of the program that is started next; they are copied.
   void setNames(const Binary& program);
   const Configuration& configuration() const { return configuration_; }
-  /// Of the last run, when `done` is high. Errors: the program could not be loaded, or its time has
-  /// no end.
+  /// Of the last run, when `done` is high; stands until the next start. Errors: the program could
+  /// not be loaded, or its time has no end.
   const Result<RunReport>& report() const { return report_; }
-  /// The instruction that each engine runs, and -1, as variables of a trace file.
+  /// The instruction that each engine runs, and -1, as variables of a trace file, which stays the
+  /// caller's. Before the simulation starts.
   void trace(sc_core::sc_trace_file* file) const;
 
 private:

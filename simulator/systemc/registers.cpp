@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/error.h"
+
 namespace candela::npu {
 
 static_assert(kPmuOffset == 0x400, "Registers ends where the PMU begins");

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "simulator/npu_device.h"
-#include "simulator/timing/schedule.h"
+#include "simulator/timing/placement.h"
 
 namespace candela::npu {
 
-/// The byte offset of a register, by its name in spec/npu/regs.toml.
+/// The byte offset of a register, by its name in docs/reference/npu_registers.md; another name does
+/// not compile.
 consteval uint32_t registerOffset(std::string_view name) {
   for (const RegisterInfo& info : kRegisters)
     if (info.name == name) return info.offset;
@@ -23,8 +24,8 @@ inline constexpr uint32_t kRunning = 1, kHalted = 2, kFaulted = 4;
 /// What ID reads.
 inline constexpr uint32_t kDeviceId = 0x43444c4e;
 
-/// What a driver writes before it starts a program that lies there: pairs of a register's offset
-/// and its value.
+/// What a driver writes before it starts a program that lies there, on the bus of the NPU: pairs of
+/// a register's byte offset and its value, to write in any order.
 std::vector<std::pair<uint32_t, uint32_t>> registersOf(const Binary& binary,
                                                        const Placement& placement);
 

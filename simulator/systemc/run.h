@@ -1,6 +1,9 @@
 #pragma once
 
+#include "simulator/func/stepped_device.h"
 #include "simulator/systemc/npu.h"
+#include "simulator/timing/schedule.h"
+#include "simulator/timing/timed_records.h"
 
 namespace candela::npu {
 

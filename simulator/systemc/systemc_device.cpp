@@ -1,7 +1,9 @@
 #include <mutex>
 
+#include "simulator/error.h"
 #include "simulator/func/bound_device.h"
 #include "simulator/systemc/npu.h"
+#include "simulator/timing/schedule.h"
 
 namespace candela::npu {
 namespace {

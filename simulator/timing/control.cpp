@@ -1,6 +1,7 @@
 // The control processor: fetch, loops, descriptors, and what it sends to the queues.
 #include <algorithm>
 
+#include "simulator/error.h"
 #include "simulator/timing/schedule.h"
 
 namespace candela::npu {

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "simulator/error.h"
+
 namespace candela::npu {
 namespace {
 

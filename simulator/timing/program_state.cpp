@@ -1,5 +1,7 @@
 #include "simulator/timing/program_state.h"
 
+#include "simulator/error.h"
+
 namespace candela::npu {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "simulator/error.h"
 #include "simulator/timing/exact/machine.h"
 
 namespace candela::npu {

@@ -12,19 +12,11 @@
 #include "simulator/binary/binary.h"
 #include "simulator/counters/counting.h"
 #include "simulator/timing/movement.h"
+#include "simulator/timing/placement.h"
 #include "simulator/timing/program_state.h"
 #include "simulator/timing/report.h"
 
 namespace candela::npu {
-
-/// Where the regions and the program lie in DRAM.
-struct Placement {
-  std::vector<uint64_t> bases; ///< of each region
-  uint64_t program = 0;
-  uint64_t end = 0; ///< of the page the program ends in, where the last burst of its fetch may end
-};
-/// Places the regions one after the other, each from a page on, the program last.
-Placement placementOf(const Binary& binary);
 
 /// What answers bursts and fetches where it is not the schedule's own Dram. With
 /// Fidelity::kAccurate alone.

@@ -1,3 +1,4 @@
+#include "simulator/error.h"
 #include "simulator/timing/timed_records.h"
 
 namespace candela::npu {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "simulator/isa/assembler.h"
 #include "tests/rtl/npu_comparison.h"
 

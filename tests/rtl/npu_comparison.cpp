@@ -1,9 +1,12 @@
 #include "tests/rtl/npu_comparison.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
+#include "simulator/error.h"
 #include "simulator/rtl_model/lockstep.h"
 
 namespace candela::rtl {

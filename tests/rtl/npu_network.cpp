@@ -6,6 +6,8 @@
 // It runs with the configuration's DRAM and with a memory of random latency; with ROWS.csv with the
 // DRAM alone, and the file takes the cycles of the hardware and of --fidelity accurate by operation
 // and by layer.
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <iterator>

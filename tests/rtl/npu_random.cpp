@@ -3,6 +3,8 @@
 //   rtl_npu_random CONFIGURATION FIRST_SEED PROGRAMS INSTRUCTIONS [BINS.csv]
 //
 // BINS.csv takes what the programs had executed of the instruction set: bin,hits.
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <fstream>
 

@@ -1,5 +1,8 @@
 #include "tests/rtl/program_coverage.h"
 
+#include <fmt/format.h>
+
+#include "simulator/error.h"
 #include "simulator/isa/grammar.h"
 #include "simulator/timing/program_state.h"
 

@@ -1,6 +1,7 @@
 // The cache of verilated NPUs, with a Verilator that writes a line and makes nothing.
 #include "simulator/rtl_model/library.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

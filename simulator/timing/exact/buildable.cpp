@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/error.h"
+
 namespace candela::npu {
 namespace {
 

@@ -1,6 +1,7 @@
 // The control processor, cycle by cycle, as rtl/command/cdl_npu_control.sv.
 #include <algorithm>
 
+#include "simulator/error.h"
 #include "simulator/timing/exact/machine.h"
 
 namespace candela::npu::exact {

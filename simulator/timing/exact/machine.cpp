@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "simulator/error.h"
 #include "simulator/timing/exact/buildable.h"
 
 namespace candela::npu::exact {

@@ -2,6 +2,9 @@
 // know no time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "simulator/systemc/npu.h"
 #include "tests/unit/simulator/tiled_layer.h"
 

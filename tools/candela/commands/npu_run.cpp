@@ -1,4 +1,5 @@
 // candela npu run: a program of the NPU on the functional model.
+#include <cstring>
 #include <map>
 
 #include "core/support/file.h"

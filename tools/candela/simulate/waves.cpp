@@ -1,5 +1,7 @@
 #include "tools/candela/simulate/waves.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "simulator/rtl_model/library.h"
