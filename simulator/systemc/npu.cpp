@@ -11,6 +11,13 @@ uint32_t half(uint64_t value, uint32_t offset) {
   return static_cast<uint32_t>(offset & 4 ? value >> 32 : value);
 }
 
+/// False, and reported: the module follows no schedule of that fidelity.
+bool hasFidelity(const TimedOptions& options, const char* module) {
+  if (options.fidelity != Fidelity::kExact) return true;
+  SC_REPORT_ERROR(module, "the fidelity is exact; the module of SystemC has fast and accurate");
+  return false;
+}
+
 } // namespace
 
 Npu::Npu(sc_core::sc_module_name name, Configuration configuration, TimedOptions options)
@@ -18,6 +25,7 @@ Npu::Npu(sc_core::sc_module_name name, Configuration configuration, TimedOptions
       configuration_(std::move(configuration)), options_(std::move(options)) {
   if (sc_core::sc_get_time_resolution() != sc_core::sc_time(1, sc_core::SC_PS))
     SC_REPORT_ERROR("candela::npu::Npu", "the time resolution must be 1 ps");
+  if (!hasFidelity(options_, this->name())) options_.fidelity = Fidelity::kAccurate;
   registers.register_b_transport(this, &Npu::accessRegisters);
   registers.register_transport_dbg(this, &Npu::debugRegisters);
   running_.fill(-1);
@@ -31,6 +39,7 @@ Npu::~Npu() = default;
 void Npu::reset(Configuration configuration, TimedOptions options) {
   if (isRunning_)
     return SC_REPORT_ERROR(name(), "a reset from outside while a program runs; CONTROL has one");
+  if (!hasFidelity(options, name())) return;
   configuration_ = std::move(configuration);
   options_ = std::move(options);
   run_.reset();

@@ -171,6 +171,15 @@ TEST_F(Platform, SaysWhoItIs) {
   EXPECT_EQ(system.read(registerOffset("TAG")), 7u);
 }
 
+TEST_F(Platform, HasNoExactFidelity) {
+  TimedOptions exact;
+  exact.fidelity = Fidelity::kExact;
+  EXPECT_THROW(system.npu.reset(*findConfiguration("tiny"), exact), sc_core::sc_report);
+  EXPECT_EQ(system.npu.configuration().name, "gem16") << "nothing has changed";
+  run();
+  EXPECT_EQ(output(), wanted());
+}
+
 TEST_F(Platform, AnswersNoOtherAccess) {
   uint32_t words[2] = {};
   EXPECT_EQ(system.access(false, 2, words, 4), tlm::TLM_ADDRESS_ERROR_RESPONSE);

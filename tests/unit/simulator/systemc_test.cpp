@@ -1,5 +1,6 @@
 // The SystemC engine against the timed one: the same memory, faults, counters, and each instruction
 // in the same cycles.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -145,6 +146,15 @@ TEST(Systemc, ProgramsThatAreWrongStopByTheSameFault) {
   std::printf("seeds from %llu\n", static_cast<unsigned long long>(kSeed));
   for (const FaultKind kind : {FaultKind::kRange, FaultKind::kRace, FaultKind::kDeadlock})
     EXPECT_GE(faults[kind], 10) << faultName(kind);
+}
+
+TEST(Systemc, RefusesTheFidelityThatItHasNot) {
+  const Configuration configuration = *findConfiguration("gem16");
+  const Binary binary = TiledLayer{64, 64, 64, 16, 16}.program(configuration);
+  const Ran exact = run(makeSystemcDevice, configuration, binary, Fidelity::kExact);
+  EXPECT_NE(exact.error.find("the fidelity is exact"), std::string::npos) << exact.error;
+  const Ran after = run(makeSystemcDevice, configuration, binary, Fidelity::kAccurate);
+  expectEqual(after, run(makeTimedDevice, configuration, binary, Fidelity::kAccurate), "after it");
 }
 
 TEST(Systemc, AnyThreadMayRunIt) {
