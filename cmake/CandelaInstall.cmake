@@ -1,5 +1,5 @@
-# What is installed: the tool, the headers of both public interfaces, the embedding library, the CMake package, and ports
-# to read with a model to try them on. An installation needs nothing of the source tree.
+# What is installed: the tool, the headers of both public interfaces, the embedding library, the simulator of the NPU, the CMake
+# package, and ports to read with a model to try them on. An installation needs nothing of the source tree.
 # Included last by the root CMakeLists.txt. Plugins install themselves (candela_add_backend). Nothing that is installed has a
 # search path of its own (hygiene_search_paths): it needs the system's libraries alone.
 
@@ -23,6 +23,25 @@ if(TARGET candela_sdk)
   install(EXPORT Candela_runtime NAMESPACE Candela:: DESTINATION ${CANDELA_CMAKE_DIR} COMPONENT runtime)
 endif()
 
+# The simulator, for programs outside of this tree: one component for each library. Its headers include each other from the
+# repository's root, which is this folder there.
+foreach(name IN ITEMS simulator systemc)
+  if(TARGET candela_${name})
+    candela_installs(candela_${name})
+    install(TARGETS candela_${name} EXPORT Candela_${name}
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name}
+      FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/candela/npu COMPONENT ${name})
+    install(EXPORT Candela_${name} NAMESPACE Candela:: DESTINATION ${CANDELA_CMAKE_DIR} COMPONENT ${name})
+  endif()
+endforeach()
+# What those libraries were built with has to be found by who links them.
+find_package(fmt REQUIRED)
+string(REGEX MATCH "^[0-9]+" CANDELA_FMT_MAJOR "${fmt_VERSION}")
+set(CANDELA_SYSTEMC_VERSION "")
+if(TARGET candela_systemc)
+  candela_systemc_version(CANDELA_SYSTEMC_VERSION)
+endif()
+
 if(TARGET candela)
   candela_installs(candela)
   install(TARGETS candela RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
@@ -32,6 +51,7 @@ endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/template ${PROJECT_SOURCE_DIR}/examples/hello_backend
   ${PROJECT_SOURCE_DIR}/examples/tiles_backend
   ${PROJECT_SOURCE_DIR}/examples/hello_run ${PROJECT_SOURCE_DIR}/examples/digits ${PROJECT_SOURCE_DIR}/examples/custom_op
+  ${PROJECT_SOURCE_DIR}/examples/virtual_platform
   DESTINATION ${CMAKE_INSTALL_DATADIR}/candela/examples COMPONENT examples
   PATTERN "*.py" EXCLUDE PATTERN "requirements.txt" EXCLUDE)
 
@@ -50,4 +70,5 @@ install(FILES
   ${PROJECT_BINARY_DIR}/cmake/CandelaConfig.cmake
   ${PROJECT_BINARY_DIR}/cmake/CandelaConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/CandelaBackend.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/CandelaSystemC.cmake
   DESTINATION ${CANDELA_CMAKE_DIR} COMPONENT backend_api)
