@@ -1,6 +1,9 @@
 #include "platform.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <string>
 
 namespace platform {
 
@@ -55,9 +58,8 @@ sc_core::sc_time Master::send(tlm::tlm_command command, uint64_t address, void* 
   return delay;
 }
 
-Driver::Driver(sc_core::sc_module_name name, const Binary& binary,
-               std::vector<std::vector<std::byte>>& regions)
-    : Master(name), done("done"), binary_(binary), regions_(regions),
+Driver::Driver(sc_core::sc_module_name name, const Binary& binary, Regions& regions)
+    : Master(name), interrupt("interrupt"), binary_(binary), regions_(regions),
       placement_(placementOf(binary)) {
   for (uint64_t& base : placement_.bases) base += kMemory;
   placement_.program += kMemory;
@@ -87,32 +89,45 @@ void Driver::main() {
   hasEnded_ = true;
 }
 
-bool Driver::run() {
-  if (read(registerOffset("ID")) != kDeviceId ||
-      readPair(registerOffset("SPEC_HASH_LO")) != kSpecHash ||
-      readPair(registerOffset("CONFIG_HASH_LO")) != binary_.configurationHash) {
-    std::fprintf(stderr, "virtual_platform: the program was made for another NPU: '%s'\n",
-                 binary_.configurationName.c_str());
-    return false;
-  }
+bool Driver::isForThisNpu() {
+  if (read(registerOffset("ID")) == kDeviceId &&
+      readPair(registerOffset("SPEC_HASH_LO")) == kSpecHash &&
+      readPair(registerOffset("CONFIG_HASH_LO")) == binary_.configurationHash)
+    return true;
+  std::fprintf(stderr, "virtual_platform: the program was made for another NPU: '%s'\n",
+               binary_.configurationName.c_str());
+  return false;
+}
+
+void Driver::load() {
   for (size_t i = 0; i < regions_.size(); ++i)
     copy(tlm::TLM_WRITE_COMMAND, placement_.bases[i], regions_[i]);
   std::vector<Word> code = binary_.code;
   copy(tlm::TLM_WRITE_COMMAND, placement_.program, std::as_writable_bytes(std::span(code)));
   for (const auto& [offset, value] : registersOf(binary_, placement_)) write(offset, value);
-  hasLoaded_ = true;
-  const sc_core::sc_time loaded = sc_core::sc_time_stamp();
-  write(registerOffset("CONTROL"), kStart);
-  wait(done.posedge_event());
-  const sc_core::sc_time ended = sc_core::sc_time_stamp();
+}
 
-  const uint32_t status = read(registerOffset("STATUS"));
-  std::printf("loaded in %.3f us, ran for %.3f us\n", loaded.to_seconds() * 1e6,
-              (ended - loaded).to_seconds() * 1e6);
+void Driver::printCounters() {
   for (const CounterInfo& counter : kCounters)
     if (const uint64_t value = readPair(kPmuOffset + 8 * static_cast<uint32_t>(counter.id)))
       std::printf("%20llu  %s\n", static_cast<unsigned long long>(value),
                   std::string(counter.name).c_str());
+}
+
+bool Driver::run() {
+  if (!isForThisNpu()) return false;
+  load();
+  hasLoaded_ = true;
+  const sc_core::sc_time started = sc_core::sc_time_stamp();
+  write(registerOffset("CONTROL"), kStart);
+  wait(interrupt.posedge_event());
+  const sc_core::sc_time ended = sc_core::sc_time_stamp();
+
+  const uint32_t status = read(registerOffset("STATUS"));
+  std::printf("started at %.3f us, interrupt at %.3f us: ran for %.3f us\n",
+              started.to_seconds() * 1e6, ended.to_seconds() * 1e6,
+              (ended - started).to_seconds() * 1e6);
+  printCounters();
   if (status & kFaulted)
     std::printf("fault %u at instruction %u\n", read(registerOffset("FAULT_CODE")),
                 read(registerOffset("FAULT_PC")));

@@ -1,14 +1,22 @@
 // Modules of the platform: a bus, the driver of the NPU, a master that is in its way.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <tlm_utils/multi_passthrough_target_socket.h>
+#include <vector>
 
 #include "simulator/systemc/npu.h"
 
 namespace platform {
 
+/// Addresses on the bus, in bytes.
 inline constexpr uint64_t kRegisters = 0x1000'0000, kRegistersBytes = 0x1000;
 inline constexpr uint64_t kMemory = 0x8000'0000;
+
+/// The contents of a program's regions, by their index in its binary.
+using Regions = std::vector<std::vector<std::byte>>;
 
 /// From any master to the registers of the NPU or the memory, by address; takes no time.
 class Bus : public sc_core::sc_module {
@@ -40,12 +48,14 @@ protected:
   }
 };
 
-/// What runs on a CPU: loads one program, starts it, waits, and reads what came out.
+/// What runs on a CPU: loads one program, starts it, waits for the interrupt, and reads what came
+/// out.
 class Driver : public Master {
 public:
-  sc_core::sc_in<bool> done;
-  Driver(sc_core::sc_module_name name, const candela::npu::Binary& binary,
-         std::vector<std::vector<std::byte>>& regions);
+  sc_core::sc_in<bool> interrupt;
+  /// `regions`: what it writes to memory, and in the end what it read there. Both stay the
+  /// caller's.
+  Driver(sc_core::sc_module_name name, const candela::npu::Binary& binary, Regions& regions);
   /// Bytes of memory that the program needs.
   uint64_t memoryBytes() const { return placement_.end - kMemory; }
   /// The NPU took the program; the program has ended; and as it should.
@@ -56,13 +66,16 @@ public:
 private:
   void main();
   bool run();
+  bool isForThisNpu();
+  void load();
+  void printCounters();
   uint32_t read(uint32_t offset);
   uint64_t readPair(uint32_t low);
   void write(uint32_t offset, uint32_t value);
   void copy(tlm::tlm_command command, uint64_t address, std::span<std::byte> bytes);
 
   const candela::npu::Binary& binary_;
-  std::vector<std::vector<std::byte>>& regions_;
+  Regions& regions_;
   candela::npu::Placement placement_; ///< on the bus
   bool hasLoaded_ = false, hasEnded_ = false, hasPassed_ = false;
 };
