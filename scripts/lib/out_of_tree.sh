@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # out_of_tree.sh BUILD: install a build and take it elsewhere; then build and run against it, without this tree, what a
-# user would: the ports that it brings along, a new one in each language, and the embedding example.
+# user would: the ports that it brings along, a new one in each language, the embedding example, and the simulator, alone and
+# on a platform of SystemC.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -146,8 +147,60 @@ check_hello_run() {
   "$place/hello_run/hello_run" "$digits/digits.onnx" "$digits/test_images.npy"
 }
 
+# expect_missing WORDS PREFIX OPTION...: what find_package wants of that installation is not there, and the message says why.
+expect_missing() {
+  local words=$1 prefix=$2
+  shift 2
+  rm -rf "$place/components"
+  if cmake -S "$root/tests/package/components" -B "$place/components" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" "$@" \
+    >"$place/said" 2>&1; then
+    echo "found with $*, expected: $words"
+    return 1
+  fi
+  tr -s '\n ' ' ' <"$place/said" | grep -oF "$words" || { cat "$place/said"; echo "expected: $words"; return 1; }
+}
+
+# Components that do not exist, that were not installed, and that need what is not on this machine.
+check_components() {
+  local partial=$place/partial headers
+  mkdir -p "$partial/lib" && cp -r "$sdk/lib/cmake" "$partial/lib" && rm -f "$partial"/lib/cmake/Candela/Candela_{runtime,systemc}* &&
+    expect_missing "there is no component 'quantum': known are backend_api, runtime, simulator, systemc" "$sdk" -DWANTED=quantum &&
+    expect_missing "component 'runtime' is not installed in $partial" "$partial" "-DWANTED=backend_api;runtime" &&
+    expect_missing "component 'systemc' is not installed in $partial: Candela was built without SystemC" "$partial" -DWANTED=systemc &&
+    expect_missing "component 'simulator' needs fmt" "$sdk" -DWANTED=simulator -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON || return 1
+  [ -n "$has_systemc" ] || return 0
+  headers=$(sed -n 's/^CANDELA_SYSTEMC_INCLUDE:PATH=//p' "$build/CMakeCache.txt")
+  expect_missing "component 'systemc' needs SystemC" "$sdk" -DWANTED=systemc -DCMAKE_IGNORE_PATH="$headers"
+}
+
+# The simulator without SystemC: all engines that need nothing else, and what the one of the RTL says without its sources
+# and without Verilator.
+check_simulator() {
+  local user=$place/simulator_user/simulator_user rtl=$sdk/share/candela/npu_rtl
+  env -u CANDELA_NPU_RTL "$user" >"$place/said" && cat "$place/said" && grep -q "^exact: [1-9][0-9]* cycles" "$place/said" &&
+    grep -q "^rtl: .*the sources of the RTL are neither in" "$place/said" &&
+    CANDELA_NPU_RTL=$rtl CANDELA_CACHE_DIR=$place/simulator_user PATH=/none "$user" | grep "^rtl: .*verilator cannot be started"
+}
+
+# The NPU's part of a network on the platform: the example fails where memory is not that of the functional engine.
+check_virtual_platform() {
+  "$sdk/bin/candela" run "$digits/digits_int8.onnx" --dim N=1 --backend npu_sim --option npu_sim.npu=gem16 \
+    --option npu_sim.binary="$place/programs" --random 1 &&
+    "$place/virtual_platform/virtual_platform" "$place/programs/digits.npubin" --random 1 >"$place/said" &&
+    cat "$place/said" && grep -q "interrupt at [0-9.]* us" "$place/said" && grep -q " 685312  macs" "$place/said" &&
+    grep -q "memory is that of the functional engine: [0-9]* bytes of 4 regions" "$place/said"
+}
+
 phase "refuse to install what is not built" 2 refuse_unbuilt
 phase "install" 2 install_build
+has_systemc=$(find "$sdk" -name Candela_systemc.cmake) # where SystemC was found
+phase "components that are missing" 2 check_components
+phase "build a user of the simulator" 3 build_project "$root/tests/package/simulator" simulator_user
+phase "run it" 3 check_simulator
+if [ -n "$has_systemc" ]; then
+  phase "build virtual_platform" 3 build_project "$examples/virtual_platform" virtual_platform
+  phase "run virtual_platform" 3 check_virtual_platform
+fi
 phase "build template" 3 build_project "$examples/template" template
 phase "run template" 3 check_plugin template
 phase "build hello_backend" 3 build_project "$examples/hello_backend" hello_backend
