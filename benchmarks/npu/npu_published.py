@@ -5,10 +5,11 @@ usage: benchmarks/npu/npu_published.py [--candela FILE] [--models DIR] [--report
 
 published.toml beside this script has the figures: machine, workload, unit, source. Each is simulated on the configuration of
 machines/ that is nearest to the machine, with ResNet-50 of build/models (which the fixture of the tests writes) or a stand-in
-of published_networks.py, in the fidelities of its bands. `ratio` is the time of the model over the published time, whatever
-the unit: below 1 the model is the faster one. The model's time is the same in every run, so a ratio that leaves its band says
-that the model, the compiler or a configuration has changed; a band does not say how right the model is. Writes
-benchmarks/results/npu_published.json. Needs the packages of tests/models/requirements.txt, and onnx.
+of published_networks.py, in the fidelities of its bands; the band "estimate" is of `candela estimate`, by the machine's own
+numbers in examples/devices. `ratio` is the time of the model over the published time, whatever the unit: below 1 the model is
+the faster one. The model's time is the same in every run, so a ratio that leaves its band says that the model, the compiler or
+a configuration has changed; a band does not say how right the model is. Writes benchmarks/results/npu_published.json. Needs the
+packages of tests/models/requirements.txt, and onnx.
 
 --only  these machines; of others the report keeps what it has
 
@@ -31,6 +32,7 @@ import published_networks  # noqa: E402
 SCHEMA = "candela.npu_published.v1"
 TIMEOUT_SECONDS = 600
 SAID = ("machine", "workload", "published", "unit", "reason", "source", "network")
+ESTIMATE = "estimate"  # of `candela estimate`, on the row's device of examples/devices
 HIGHER_IS_FASTER = ("TOPS", "frames/s", "times as fast")
 
 
@@ -51,12 +53,15 @@ class Simulator:
     @functools.cache
     def run(self, configuration, network, batch, fidelity):
         dims = [] if network in published_networks.NETWORKS else ["--dim", f"N={batch}"]
+        if fidelity == ESTIMATE:
+            return nightly_report.answer([str(self.candela), "estimate", str(self.model(network)), "--device", str(ROOT / configuration),
+                                          *dims], TIMEOUT_SECONDS)
         return nightly_report.answer([str(self.candela), "simulate", str(self.model(network)), "--npu", str(ROOT / configuration),
                                       "--fidelity", fidelity, "--random", "1", *dims], TIMEOUT_SECONDS)
 
 
-def file_of(configuration):
-    return f"benchmarks/npu/machines/{configuration}.toml"
+def file_of(configuration, fidelity):
+    return f"{'examples/devices' if fidelity == ESTIMATE else 'benchmarks/npu/machines'}/{configuration}.toml"
 
 
 def figure(row, report, base):
@@ -80,11 +85,13 @@ def figure(row, report, base):
 
 
 def judge(simulator, row, fidelity, band):
-    configuration, network, batch = file_of(row["configuration"]), row["network"], row.get("batch", 1)
+    name = row["device"] if fidelity == ESTIMATE else row["configuration"]
+    configuration, network, batch = file_of(name, fidelity), row["network"], row.get("batch", 1)
     report = simulator.run(configuration, network, batch, fidelity)
     base = None
     if "base_configuration" in row or "base_network" in row:
-        base = simulator.run(file_of(row.get("base_configuration", row["configuration"])), row.get("base_network", network), batch, fidelity)
+        base_file = file_of(row.get("base_configuration", row["configuration"]), fidelity)
+        base = simulator.run(base_file, row.get("base_network", network), batch, fidelity)
     model = figure(row, report, base)
     ratio = row["published"] / model if row["unit"] in HIGHER_IS_FASTER else model / row["published"]
     low, high = band
