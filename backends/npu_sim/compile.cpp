@@ -141,12 +141,11 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
     binary.configurationName = configuration.name;
     binary.configurationHash = configuration.hash();
     stream.finish(binary, compiled.instrOfSymbol);
-    const Layout& layout = image.layout();
-    binary.regions = layout.regions;
-    binary.constants = layout.constants;
-    binary.regions[0].bytes = layout.constants.size();
+    Layout layout = image.takeLayout();
+    binary.regions = std::move(layout.regions);
+    binary.constants = std::move(layout.constants);
     compiled.costs = costsText(lowering.costs);
-    compiled.parts.assign(layout.parts.begin(), layout.parts.end());
+    compiled.parts = std::move(layout.parts);
   } catch (const Refusal& refusal) {
     const bool isOne = at > 0 && at < raw->instrs.count;
     return cdl::refused(isOne ? at : 0, static_cast<cdl_reason_t>(refusal.reason), refusal.text);

@@ -108,6 +108,8 @@ ProgramImage::ProgramImage(const cdl_image_t* image, const void* const* payloads
     throw refuse(CDL_REASON_VENDOR, "the program has loops: it was not tiled");
   findImmediates();
   place(payloads);
+  // Tiles overlap, so it may be more than the payloads; pages that are never written cost nothing.
+  if (!isEstimate_) layout_.constants.reserve(2 * static_cast<size_t>(payloadBytes_));
   findTouches();
 }
 
@@ -160,7 +162,7 @@ void ProgramImage::place(const void* const* payloads) {
                      {"values", npu::RegionClass::kActivations, 0}};
   layout_.parts.resize(image_->buffers.count);
   std::array<int64_t, 4> bytes{};
-  std::map<uint32_t, int64_t> constants; // by constant: where it lies
+  contents_.resize(image_->constants.count);
   for (uint32_t b = 1; b < image_->buffers.count; ++b) {
     const cdl_buffer_t* buffer = cdl_get_buffer(image_, b);
     if (buffer->space == localSpace_) continue;
@@ -175,25 +177,10 @@ void ProgramImage::place(const void* const* payloads) {
         throw refuse(CDL_REASON_MEMORY, "a buffer of the program is not placed");
       bytes[kActivations] = std::max(bytes[kActivations], padded(part.at + part.bytes));
       continue;
-    case CDL_ROLE_CONSTANT: {
+    case CDL_ROLE_CONSTANT:
       part.region = kNowhere;
-      const auto [at, isNew] =
-          constants.try_emplace(buffer->constant, static_cast<int64_t>(payloads_.size()));
-      part.at = at->second;
-      if (!isNew) continue;
-      const cdl_constant_t* constant = cdl_get_constant(image_, buffer->constant);
-      payloads_.resize(payloads_.size() + static_cast<size_t>(padded(part.bytes)));
-      std::byte* const to = payloads_.data() + part.at;
-      const auto elemBytes = static_cast<int64_t>((cdl_elem_bits(constant->elem) + 7) / 8);
-      if (isEstimate_ && !constant->form)
-        estimate(buffer->constant, to, elemBytes, part.bytes);
-      else if (!isEstimate_ && payloads[buffer->constant])
-        std::memcpy(to, payloads[buffer->constant], static_cast<size_t>(part.bytes));
-      else
-        for (int64_t i = 0; i + elemBytes <= part.bytes; i += elemBytes)
-          std::memcpy(to + i, &constant->bits, static_cast<size_t>(elemBytes));
+      placeConstant(*buffer, payloads ? payloads[buffer->constant] : nullptr, part);
       continue;
-    }
     case CDL_ROLE_INPUT:
       part.region = kInput;
       part.in = 1;
@@ -211,32 +198,78 @@ void ProgramImage::place(const void* const* payloads) {
     layout_.regions[r].bytes = static_cast<uint64_t>(bytes[r]);
 }
 
+void ProgramImage::placeConstant(const cdl_buffer_t& buffer, const void* payload,
+                                 Layout::Part& part) {
+  Content& content = contents_[buffer.constant];
+  if (!content.bytes) {
+    const cdl_constant_t* constant = cdl_get_constant(image_, buffer.constant);
+    const auto elemBytes = static_cast<int64_t>((cdl_elem_bits(constant->elem) + 7) / 8);
+    content.at = payloadBytes_;
+    payloadBytes_ += padded(part.bytes);
+    if (payload) {
+      content.bytes = static_cast<const std::byte*>(payload);
+    } else {
+      std::byte* const to = addContent(part.bytes);
+      content.bytes = to;
+      if (isEstimate_ && !constant->form)
+        estimate(buffer.constant, to, elemBytes, part.bytes);
+      else if (constant->bits)
+        for (int64_t i = 0; i + elemBytes <= part.bytes; i += elemBytes)
+          std::memcpy(to + i, &constant->bits, static_cast<size_t>(elemBytes));
+    }
+  }
+  part.at = content.at;
+}
+
+std::byte* ProgramImage::addContent(int64_t bytes) {
+  auto* const zeros =
+      static_cast<std::byte*>(std::calloc(static_cast<size_t>(padded(bytes)) + 64, 1));
+  if (!zeros) throw std::bad_alloc();
+  ownContents_.emplace_back(zeros);
+  return zeros;
+}
+
 /// Makes up numbers that every place of a program takes, shifts too, and that differ from channel
 /// to channel and constant to constant where they are no bytes: what has another content is another
 /// record.
-void ProgramImage::estimate(uint32_t constant, std::byte* to, int64_t elemBytes,
-                            int64_t bytes) const {
+void ProgramImage::estimate(uint32_t constant, std::byte* to, int64_t elemBytes, int64_t bytes) {
   for (int64_t i = 0; elemBytes >= 4 && bytes <= kFollowedBytes && i < bytes / elemBytes; ++i) {
     const uint32_t number = (constant * 40503 + static_cast<uint32_t>(i) * 2654435761) >> 16 & 31;
     std::memcpy(to + i * elemBytes, &number, sizeof number);
   }
 }
 
-int64_t ProgramImage::addConstant(const std::vector<std::byte>& bytes) {
+int64_t ProgramImage::addConstant(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const size_t hash = std::hash<std::string_view>{}(text);
   const auto [first, last] = added_.equal_range(hash);
-  for (auto each = first; each != last; ++each)
-    if (const auto& [at, size] = each->second;
-        size == static_cast<int64_t>(bytes.size()) &&
-        std::memcmp(layout_.constants.data() + at, bytes.data(), bytes.size()) == 0)
-      return at;
-  const auto at = static_cast<int64_t>(layout_.constants.size());
-  added_.insert({hash, {at, static_cast<int64_t>(bytes.size())}});
-  layout_.constants.insert(layout_.constants.end(), bytes.begin(), bytes.end());
-  layout_.constants.resize(
-      static_cast<size_t>(padded(static_cast<int64_t>(layout_.constants.size()))));
+  for (auto each = first; each != last; ++each) {
+    const Added& added = each->second;
+    const std::byte* const known =
+        isEstimate_ ? added.bytes.data() : layout_.constants.data() + added.at;
+    if (added.size == bytes.size() && std::memcmp(known, bytes.data(), bytes.size()) == 0)
+      return added.at;
+  }
+  const int64_t at = reserveConstant(static_cast<int64_t>(bytes.size()));
+  Added& added = added_.emplace(hash, Added{at, bytes.size(), {}})->second;
+  if (isEstimate_)
+    added.bytes.assign(bytes.begin(), bytes.end());
+  else
+    std::memcpy(layout_.constants.data() + at, bytes.data(), bytes.size());
   return at;
+}
+
+/// Room for so many bytes that the program loads; where it lies.
+int64_t ProgramImage::reserveConstant(int64_t bytes) {
+  const auto at = static_cast<int64_t>(layout_.constantBytes);
+  layout_.constantBytes += static_cast<uint64_t>(padded(bytes));
+  if (!isEstimate_) layout_.constants.resize(layout_.constantBytes);
+  return at;
+}
+
+Layout ProgramImage::takeLayout() {
+  layout_.regions[0].bytes = layout_.constantBytes;
+  return std::move(layout_);
 }
 
 DeviceView ProgramImage::packed(const DeviceView& payload, const DeviceView& to) {
@@ -254,26 +287,44 @@ DeviceView ProgramImage::packed(const DeviceView& payload, const DeviceView& to)
     sorted.strides[d] = payload.strides[order[d]];
   }
   from.memory = Access::kRegions;
-  if (isEstimate_) {
-    std::vector<int64_t> view{payload.at, payload.bytes};
-    view.insert(view.end(), sorted.dims.begin(), sorted.dims.begin() + to.rank);
-    view.insert(view.end(), sorted.strides.begin(), sorted.strides.begin() + to.rank);
-    const auto [at, isNew] =
-        packed_.try_emplace(std::move(view), static_cast<int64_t>(layout_.constants.size()));
-    if (isNew)
-      layout_.constants.resize(layout_.constants.size() +
-                               static_cast<size_t>(padded(within * payload.bytes)));
-    from.at = at->second;
-    return from;
-  }
-  std::vector<std::byte> bytes;
-  bytes.reserve(static_cast<size_t>(within * payload.bytes));
-  forEachElement(sorted, [&](int64_t at) {
-    const auto begin = payloads_.begin() + payload.at + at * payload.bytes;
-    bytes.insert(bytes.end(), begin, begin + payload.bytes);
-  });
-  from.at = addConstant(bytes);
+  std::vector<int64_t> view{payload.at, payload.bytes};
+  view.insert(view.end(), sorted.dims.begin(), sorted.dims.begin() + to.rank);
+  view.insert(view.end(), sorted.strides.begin(), sorted.strides.begin() + to.rank);
+  const auto [at, isNew] = packed_.try_emplace(std::move(view), 0);
+  if (isNew && isEstimate_)
+    at->second = reserveConstant(within * payload.bytes);
+  else if (isNew)
+    at->second = addConstant(gathered(sorted));
+  from.at = at->second;
   return from;
+}
+
+/// The elements of a view of a payload, one behind the other.
+const std::vector<std::byte>& ProgramImage::gathered(const DeviceView& payload) {
+  const std::byte* const content = contentOf(payload);
+  const auto size = static_cast<size_t>(payload.bytes);
+  gathered_.resize(static_cast<size_t>(payload.elements()) * size);
+  // The dims that lie side by side are one run.
+  cdl::Shape outer = payload;
+  int64_t run = 1;
+  while (outer.rank > 0) {
+    const auto d = static_cast<size_t>(outer.rank - 1);
+    if (outer.dims[d] != 1 && outer.strides[d] != run) break;
+    run *= outer.dims[d];
+    --outer.rank;
+  }
+  std::byte* to = gathered_.data();
+  const auto copyRuns = [&](auto bytes) {
+    forEachElement(outer, [&](int64_t at) {
+      std::memcpy(to, content + at * payload.bytes, bytes);
+      to += bytes;
+    });
+  };
+  if (run == 1 && size == 1)
+    copyRuns(std::integral_constant<size_t, 1>{});
+  else
+    copyRuns(static_cast<size_t>(run) * size);
+  return gathered_;
 }
 
 DeviceView ProgramImage::operand(const cdl_view_t& view) const {
@@ -320,14 +371,14 @@ void ProgramImage::advance(const cdl::Op& op) {
     if (from.empty() && isKnown.empty()) continue; // nothing was known, nothing is
     isKnown.resize(static_cast<size_t>(buffer->bytes));
     values_[view.buffer].resize(static_cast<size_t>(buffer->bytes));
+    const std::byte* const content = from.empty() ? nullptr : contentOf(source);
     size_t i = 0;
     forEachElement(to, [&](int64_t at) {
       for (int64_t b = 0; b < to.bytes; ++b) {
         const auto place = static_cast<size_t>(start + at * to.bytes + b);
         isKnown[place] = !from.empty();
         if (!from.empty())
-          values_[view.buffer][place] = static_cast<uint8_t>(
-              payloads_[static_cast<size_t>(source.at + from[i] * source.bytes + b)]);
+          values_[view.buffer][place] = static_cast<uint8_t>(content[from[i] * source.bytes + b]);
       }
       ++i;
     });
@@ -338,7 +389,7 @@ std::optional<int32_t> ProgramImage::known(const DeviceView& operand, int64_t el
   const auto bytes = static_cast<size_t>(operand.bytes);
   const void* from = nullptr;
   if (operand.memory == Access::kPayload) {
-    from = payloads_.data() + operand.at + element * operand.bytes;
+    from = contentOf(operand) + element * operand.bytes;
   } else if (operand.isLocal()) {
     const auto base =
         operand.at - static_cast<int64_t>(cdl_get_buffer(image_, operand.buffer)->offset);

@@ -6,9 +6,13 @@
 
 #include <candela/backend.hpp>
 
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "stream.hpp"
@@ -51,7 +55,8 @@ struct Layout {
   };
   std::vector<npu::Region> regions; ///< region 0 holds the constants
   std::vector<Part> parts;          ///< by buffer of the image; [0] unused
-  std::vector<std::byte> constants; ///< what the program loads
+  uint64_t constantBytes = 0;       ///< of region 0
+  std::vector<std::byte> constants; ///< what the program loads; empty where time alone is asked
 };
 
 /// One checked image. Throws Refusal for what does not fit into the device. Without payloads it
@@ -62,7 +67,8 @@ public:
                int64_t localBytes);
 
   const cdl_image_t* raw() const { return image_; }
-  const Layout& layout() const { return layout_; }
+  /// Hands over where everything lies, when all of the Program was lowered.
+  Layout takeLayout();
   uint32_t instrs() const { return image_->instrs.count; }
   cdl::Op op(uint32_t i) const { return cdl::Op(image_, i, nullptr, nullptr); }
 
@@ -91,7 +97,7 @@ public:
 
   /// Adds bytes that the program loads; returns the offset in region 0, the same for the same
   /// bytes.
-  int64_t addConstant(const std::vector<std::byte>& bytes);
+  int64_t addConstant(std::span<const std::byte> bytes);
   /// A view of a payload as the program loads it: in the order in which `to`, of the same dims,
   /// lies in its memory, so that bursts are whole.
   DeviceView packed(const DeviceView& payload, const DeviceView& to);
@@ -100,7 +106,17 @@ private:
   void findImmediates();
   void findTouches();
   void place(const void* const* payloads);
-  void estimate(uint32_t constant, std::byte* to, int64_t elemBytes, int64_t bytes) const;
+  void placeConstant(const cdl_buffer_t& buffer, const void* payload, Layout::Part& part);
+  /// Memory of so many zeros; what is never written takes no room of the machine.
+  std::byte* addContent(int64_t bytes);
+  int64_t reserveConstant(int64_t bytes);
+  const std::vector<std::byte>& gathered(const DeviceView& payload);
+  static void estimate(uint32_t constant, std::byte* to, int64_t elemBytes, int64_t bytes);
+  /// The first byte of what a constant holds.
+  const std::byte* contentOf(const DeviceView& payload) const {
+    return contents_[cdl_get_buffer(image_, payload.buffer)->constant].bytes +
+           (payload.at - layout_.parts[payload.buffer].at);
+  }
 
   const cdl_image_t* image_;
   uint32_t localSpace_;
@@ -116,12 +132,26 @@ private:
   std::vector<std::vector<Touch>> touches_; ///< by buffer
   /// What local buffers of few bytes hold; an empty one is not known.
   std::vector<std::vector<uint8_t>> values_;
-  std::vector<std::vector<uint8_t>> isKnown_;      ///< 1: known
-  std::vector<std::byte> payloads_;                ///< of all constants, one behind the other
-  bool isEstimate_ = false;                        ///< there are no payloads
-  std::map<std::vector<int64_t>, int64_t> packed_; ///< of an estimate: by view, where it lies
-  /// by hash: offset and bytes in the constants
-  std::multimap<size_t, std::array<int64_t, 2>> added_;
+  std::vector<std::vector<uint8_t>> isKnown_; ///< 1: known
+  struct Content {
+    const std::byte* bytes = nullptr; ///< null: no buffer holds it
+    int64_t at = 0;                   ///< its place, were all of them one behind the other
+  };
+  std::vector<Content> contents_;   ///< by constant
+  int64_t payloadBytes_ = 0;        ///< of all of them, one behind the other
+  std::vector<std::byte> gathered_; ///< of the last view
+  struct Free {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+  };
+  std::vector<std::unique_ptr<std::byte, Free>> ownContents_; ///< that are no payload
+  bool isEstimate_ = false;                                   ///< there are no payloads
+  std::map<std::vector<int64_t>, int64_t> packed_;            ///< by view: where it lies
+  struct Added {
+    int64_t at = 0;
+    size_t size = 0;
+    std::vector<std::byte> bytes; ///< of an estimate, which has no constants
+  };
+  std::unordered_multimap<size_t, Added> added_; ///< by hash
 };
 
 /// Whether input `i` goes into the program as numbers.
