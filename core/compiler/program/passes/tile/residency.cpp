@@ -1,7 +1,6 @@
 #include "core/compiler/program/passes/tile/residency.h"
 
 #include <algorithm>
-#include <map>
 
 namespace candela::program::passes::tile {
 
@@ -12,28 +11,21 @@ constexpr size_t kMostChainsOfConstant = 8;
 
 class Settler {
 public:
-  Settler(const Program& program, const std::vector<Chain>& chains, const std::vector<bool>& isDone,
-          const LocalMemory& memory, const LocalMemory* sums, const Machine& machine,
-          const TileOptions& options)
-      : program_(program), chains_(chains), memory_(memory), costs_(machine.costs),
-        memo_(chains.size()) {
-    for (const Chain& chain : chains) {
-      out_.ports.push_back(portsOf(program, chain, machine, sums != nullptr));
-      Setting& setting = out_.settings.emplace_back();
-      setting.memory = &memory;
-      setting.sums = sums;
-      setting.stays.assign(out_.ports.back().size(), Stay::no);
-      setting.mostBuffers = options.buffers;
-      setting.splitSums = options.splitSums;
-      setting.engine = machine.computeEngine;
+  Settler(const Program& program, const Cuts& cuts, const TileCosts& costs)
+      : program_(program), chains_(cuts.chains()), memory_(cuts.memory()), costs_(costs) {
+    for (const ChainTilings* chain : chains_) {
+      out_.ports.push_back(chain->ports());
+      out_.settings.push_back(
+          chain->settingWith(0, std::vector<Stay>(chain->ports().size(), Stay::no)));
     }
-    findUses(isDone);
+    findUses(cuts.isDone());
   }
 
   Result<Settled> settle(size_t mostStayers) {
     for (size_t c = 0; c < chains_.size(); ++c) {
-      const auto tiling = tilingOf(c, out_.settings[c]);
-      if (!tiling) return tiling.status().context(program_.instrName(chains_[c].links[0].instr));
+      const auto tiling = tilingOf(c);
+      if (!tiling)
+        return tiling.status().context(program_.instrName(chains_[c]->chain().links[0].instr));
     }
     std::vector<uint32_t> order;
     for (uint32_t b = 0; b < program_.buffers.size(); ++b)
@@ -42,7 +34,7 @@ public:
     for (const uint32_t buffer : order)
       if (out_.stayers.size() < mostStayers) decide(buffer);
     for (size_t c = 0; c < chains_.size(); ++c) {
-      CDL_ASSIGN(Tiling tiling, tilingOf(c, out_.settings[c]));
+      CDL_ASSIGN(Tiling tiling, tilingOf(c));
       out_.tilings.push_back(std::move(tiling));
     }
     return std::move(out_);
@@ -58,7 +50,7 @@ private:
     uses_.resize(program_.buffers.size());
     std::vector<bool> isIn(program_.instrs.size(), false);
     for (size_t c = 0; c < chains_.size(); ++c) {
-      for (const Link& link : chains_[c].links) isIn[link.instr] = true;
+      for (const Link& link : chains_[c]->chain().links) isIn[link.instr] = true;
       for (const Port& port : out_.ports[c]) {
         Uses& uses = uses_[port.view.buffer];
         std::vector<size_t>& list = port.output ? uses.writers : uses.readers;
@@ -94,19 +86,17 @@ private:
     return false;
   }
 
-  Result<Tiling> tilingOf(size_t c, const Setting& setting) {
-    const auto [found, isNew] = memo_[c].try_emplace({setting.reserved, setting.stays}, Status());
-    if (isNew) found->second = chooseTiling(chains_[c], out_.ports[c], setting, costs_);
-    return found->second;
+  Result<Tiling> tilingOf(size_t c) {
+    return chains_[c]->get(out_.settings[c].reserved, out_.settings[c].stays);
   }
 
-  Setting settingWith(size_t c, const Stayer& stayer) const {
-    Setting setting = out_.settings[c];
-    setting.reserved += stayer.bytes;
+  /// What stays of a chain's ports, beside one more value.
+  std::vector<Stay> staysWith(size_t c, const Stayer& stayer) const {
+    std::vector<Stay> stays = out_.settings[c].stays;
     for (size_t p = 0; p < out_.ports[c].size(); ++p)
       if (out_.ports[c][p].view.buffer == stayer.buffer)
-        setting.stays[p] = out_.ports[c][p].output && stayer.stored ? Stay::stored : Stay::local;
-    return setting;
+        stays[p] = out_.ports[c][p].output && stayer.stored ? Stay::stored : Stay::local;
+    return stays;
   }
 
   /// Cycles saved; nullopt where a chain does not fit beside it.
@@ -115,9 +105,11 @@ private:
     if (stayer.fetched)
       saving -= static_cast<double>(stayer.bytes) / costs_.bytesPerCycle + costs_.copyCycles;
     for (size_t c = stayer.first; c <= stayer.last; ++c) {
-      const Setting setting = settingWith(c, stayer);
-      if (setting.reserved > memory_.capacityBytes) return std::nullopt;
-      const auto before = tilingOf(c, out_.settings[c]), after = tilingOf(c, setting);
+      const Setting& setting = out_.settings[c];
+      const uint64_t reserved = setting.reserved + stayer.bytes;
+      if (reserved > memory_.capacityBytes) return std::nullopt;
+      const Tiling* const before = chains_[c]->find(setting.reserved, setting.stays);
+      const Tiling* const after = chains_[c]->find(reserved, staysWith(c, stayer));
       if (!after) return std::nullopt;
       saving += before->cost - after->cost;
     }
@@ -146,26 +138,27 @@ private:
       best = stayer;
     }
     if (!best) return;
-    for (size_t c = best->first; c <= best->last; ++c) out_.settings[c] = settingWith(c, *best);
+    for (size_t c = best->first; c <= best->last; ++c) {
+      std::vector<Stay> stays = staysWith(c, *best);
+      out_.settings[c].stays = std::move(stays);
+      out_.settings[c].reserved += best->bytes;
+    }
     out_.stayers.push_back(*best);
   }
 
   const Program& program_;
-  const std::vector<Chain>& chains_;
+  const std::vector<ChainTilings*>& chains_;
   const LocalMemory& memory_;
   const TileCosts& costs_;
   std::vector<Uses> uses_; ///< by buffer
-  std::vector<std::map<std::pair<uint64_t, std::vector<Stay>>, Result<Tiling>>> memo_;
   Settled out_;
 };
 
 } // namespace
 
-Result<Settled> settle(const Program& program, const std::vector<Chain>& chains,
-                       const std::vector<bool>& isDone, const LocalMemory& memory,
-                       const LocalMemory* sums, const Machine& machine, const TileOptions& options,
+Result<Settled> settle(const Program& program, const Cuts& cuts, const TileCosts& costs,
                        size_t mostStayers) {
-  return Settler(program, chains, isDone, memory, sums, machine, options).settle(mostStayers);
+  return Settler(program, cuts, costs).settle(mostStayers);
 }
 
 } // namespace candela::program::passes::tile

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "core/compiler/program/passes/tile/tile.h"
-#include "core/compiler/program/passes/tile/tiling.h"
+#include "core/compiler/program/passes/tile/cuts.h"
 
 /// Which values stay in local memory between chains, and how each chain is cut beside them.
 ///
@@ -33,10 +32,8 @@ struct Settled {
 
 /// Decides value by value in the order of their writers: each stays as long as that saves most, by
 /// the costs of the chains that it takes room from. `mostStayers`: the first so many of them alone.
-/// Failure: as chooseTiling(), naming the instruction.
-Result<Settled> settle(const Program& program, const std::vector<Chain>& chains,
-                       const std::vector<bool>& isDone, const LocalMemory& memory,
-                       const LocalMemory* sums, const Machine& machine, const TileOptions& options,
+/// Failure: as whyNoTiling(), naming the instruction.
+Result<Settled> settle(const Program& program, const Cuts& cuts, const TileCosts& costs,
                        size_t mostStayers);
 
 } // namespace candela::program::passes::tile

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "core/compiler/program/passes/schedule/schedule.h"
@@ -95,11 +93,11 @@ public:
         const TileOptions& options)
       : program_(program), isDone_(isDone), machine_(machine), options_(options) {}
 
-  Result<std::vector<TiledStep>> run(uint32_t space, const LocalMemory& memory, uint32_t sumsSpace,
-                                     const LocalMemory* sums, size_t mostStayers, size_t reach) {
-    const std::vector<Chain> chains = bestChains(memory, sums);
-    CDL_ASSIGN(const Settled settled,
-               settle(program_, chains, isDone_, memory, sums, machine_, options_, mostStayers));
+  Result<std::vector<TiledStep>> run(const Cuts& cuts, uint32_t space, uint32_t sumsSpace,
+                                     size_t mostStayers, size_t reach) {
+    const LocalMemory& memory = cuts.memory();
+    const std::vector<ChainTilings*>& chains = cuts.chains();
+    CDL_ASSIGN(const Settled settled, settle(program_, cuts, machine_.costs, mostStayers));
     stayers_ = settled.stayers.size();
     const auto least = leastOf(program_, settled.ports, memory);
     uint64_t count = 0;
@@ -116,8 +114,9 @@ public:
       for (size_t p = 0; p < kept.size(); ++p)
         if (settled.settings[c].stays[p] != Stay::no)
           kept[p].buffer = localOf_[settled.ports[c][p].view.buffer];
-      emitted.push_back(emitChain(program_, chains[c], settled.ports[c], settled.settings[c],
-                                  settled.tilings[c], kept, space, sumsSpace, machine_));
+      emitted.push_back(emitChain(program_, chains[c]->chain(), settled.ports[c],
+                                  settled.settings[c], settled.tilings[c], kept, space, sumsSpace,
+                                  machine_));
     }
     for (const Stayer& stayer : settled.stayers)
       if (stayer.fetched) fetch(stayer, emitted[stayer.first]);
@@ -135,46 +134,6 @@ public:
   uint64_t bound() const { return bound_; }
 
 private:
-  /// Chains with followers of another shape only where such a chain costs less than its parts
-  /// apart, with nothing else kept. A follower that does not pay is barred, and chains are made
-  /// anew.
-  std::vector<Chain> bestChains(const LocalMemory& memory, const LocalMemory* sums) const {
-    ChainOptions options{options_.fuse, UINT64_MAX, {}};
-    std::vector<Chain> apart = chainsOf(program_, isDone_, options);
-    if (!options.fuse) return apart;
-    const auto costOf = [&](const Chain& chain) {
-      const std::vector<Port> ports = portsOf(program_, chain, machine_, sums != nullptr);
-      const auto tiling =
-          chooseTiling(chain, ports,
-                       {&memory, sums, 0, std::vector<Stay>(ports.size(), Stay::no),
-                        options_.buffers, options_.splitSums, machine_.computeEngine},
-                       machine_.costs);
-      return tiling ? tiling->cost : std::numeric_limits<double>::infinity();
-    };
-    std::vector<size_t> apartOf(program_.instrs.size(), SIZE_MAX); // by instruction
-    for (size_t c = 0; c < apart.size(); ++c)
-      for (const Link& link : apart[c].links) apartOf[link.instr] = c;
-    options.largeBytes = memory.capacityBytes / 2;
-    options.mayNotShape.assign(program_.instrs.size(), false);
-    for (;;) {
-      std::vector<Chain> chains = chainsOf(program_, isDone_, options);
-      bool isBest = true;
-      for (const Chain& chain : chains) {
-        const auto shaped =
-            std::ranges::find_if(chain.links.rbegin(), chain.links.rend(), &Link::reshapes);
-        if (shaped == chain.links.rend()) continue;
-        std::set<size_t> parts;
-        for (const Link& link : chain.links) parts.insert(apartOf[link.instr]);
-        double cost = 0;
-        for (const size_t part : parts) cost += costOf(apart[part]);
-        if (costOf(chain) < cost) continue;
-        options.mayNotShape[shaped->instr] = true;
-        isBest = false;
-      }
-      if (isBest) return chains;
-    }
-  }
-
   /// Puts what stays into the memory: the buffer itself, or a second one where memory keeps it too.
   void place(const std::vector<Stayer>& stayers, uint32_t space, const LocalMemory& memory) {
     localOf_.assign(program_.buffers.size(), kNone);
@@ -270,17 +229,17 @@ private:
   }
 
   /// Writes down the chains where they stand, copies so many tiles ahead as there are buffers.
-  void join(const std::vector<Chain>& chains, std::vector<Emitted> emitted) {
+  void join(const std::vector<ChainTilings*>& chains, std::vector<Emitted> emitted) {
     std::vector<bool> isIn(program_.instrs.size(), false);
-    for (const Chain& chain : chains)
-      for (const Link& link : chain.links) isIn[link.instr] = true;
+    for (const ChainTilings* chain : chains)
+      for (const Link& link : chain->chain().links) isIn[link.instr] = true;
     size_t next = 0;
     const std::vector<Instr> before = std::move(program_.instrs);
     const std::vector<bool> wasDone = std::move(isDone_);
     program_.instrs.clear();
     isDone_.clear();
     for (uint32_t i = 0; i < before.size(); ++i) {
-      if (next < chains.size() && chains[next].place() == i) append(emitted[next++]);
+      if (next < chains.size() && chains[next]->chain().place() == i) append(emitted[next++]);
       if (!isIn[i]) add(before[i], wasDone[i]);
     }
   }
@@ -367,26 +326,38 @@ struct Limits {
   bool brief = false;      ///< the search for offsets
 };
 
-/// Runs the levels, each on the instructions that the one before it left. `stayers`: how many
-/// values stayed, once every instruction is cut.
-Result<TileReport> tileWith(Program& program, const Machine& machine, TileOptions options,
-                            Limits limits, std::optional<size_t>& stayers) {
+/// The memory for sums, if the machine has one.
+const LocalMemory* sumsOf(const Machine& machine) {
+  return machine.memories.back().sums ? &machine.memories.back() : nullptr;
+}
+/// How many memories hold more than sums.
+size_t levelsOf(const Machine& machine) {
+  return machine.memories.size() - (sumsOf(machine) ? 1 : 0);
+}
+
+/// Runs the levels, each on the instructions that the one before it left. `first`: how the Program
+/// is cut for the first one. `stayers`: how many values stayed, once every instruction is cut.
+Result<TileReport> tileWith(Program& program, const Cuts& first, const Machine& machine,
+                            TileOptions options, Limits limits, std::optional<size_t>& stayers) {
   options.prefetch &= limits.reach > 0;
-  std::vector<bool> isDone(program.instrs.size(), false);
+  std::vector<bool> isDone = first.isDone();
   TileReport report;
-  const bool hasSums = machine.memories.back().sums;
-  const size_t levels = machine.memories.size() - (hasSums ? 1 : 0);
+  const LocalMemory* const sums = sumsOf(machine);
+  const size_t levels = levelsOf(machine);
   size_t stayed = 0;
   for (size_t l = 0; l < levels; ++l) {
-    const bool isLast = l + 1 == levels;
+    const bool hasSums = sums && l + 1 == levels;
     const uint32_t space = spaceOf(program, machine.memories[l]);
-    const uint32_t sumsSpace =
-        isLast && hasSums ? spaceOf(program, machine.memories.back()) : space;
+    const uint32_t sumsSpace = hasSums ? spaceOf(program, *sums) : space;
+    KnownChains known;
+    std::optional<Cuts> own;
+    if (l > 0)
+      own.emplace(program, isDone, machine.memories[l], hasSums ? sums : nullptr, machine, options,
+                  known);
     Level level(program, isDone, machine, options);
     CDL_ASSIGN(std::vector<TiledStep> steps,
-               level.run(space, machine.memories[l], sumsSpace,
-                         isLast && hasSums ? &machine.memories.back() : nullptr,
-                         options.keep ? limits.stayers : 0, limits.reach));
+               level.run(own ? *own : first, space, sumsSpace, options.keep ? limits.stayers : 0,
+                         limits.reach));
     stayed += level.stayers();
     if (l == 0) report.boundBytes = level.bound();
     if (l > 0)
@@ -422,11 +393,14 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
 /// A plan with offsets. What is live at once always fits; where no offsets are found for it, first
 /// constants are copied less far ahead, then fewer values stay.
 Result<Plan> planFor(const Program& whole, const Machine& machine, const TileOptions& options,
-                     Limits limits) {
+                     Limits limits, KnownChains& known) {
+  const std::vector<bool> isDone(whole.instrs.size(), false);
+  const Cuts cuts(whole, isDone, machine.memories[0],
+                  levelsOf(machine) == 1 ? sumsOf(machine) : nullptr, machine, options, known);
   for (;;) {
     Plan plan{whole, {}};
     std::optional<size_t> stayers;
-    auto report = tileWith(plan.program, machine, options, limits, stayers);
+    auto report = tileWith(plan.program, cuts, machine, options, limits, stayers);
     if (report) {
       plan.report = std::move(*report);
       return plan;
@@ -459,9 +433,10 @@ Result<TileReport> tile(Program& program, const Machine& machine, const TileOpti
   if (options.fuse) foldInputCopies(whole);
   for (Buffer& buffer : whole.buffers)
     if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
-  CDL_ASSIGN(Plan best, planFor(whole, machine, options, {}));
+  KnownChains known;
+  CDL_ASSIGN(Plan best, planFor(whole, machine, options, {}, known));
   takeFastest(best, whole, machine, [&](const Machine& half, double mostBytes) {
-    return planFor(whole, half, options, {.bytes = mostBytes, .brief = true});
+    return planFor(whole, half, options, {.bytes = mostBytes, .brief = true}, known);
   });
   program = std::move(best.program);
   return std::move(best.report);

@@ -56,11 +56,15 @@ struct Tiling {
   uint64_t localBytes = 0; ///< of the memory, what is reserved not counted
 };
 
-/// The cheapest tiling by the declared costs; of equal ones the first that is tried, larger tiles
-/// first. Sums are cut only where nothing else fits. Failure: out_of_memory with the bytes that the
-/// smallest tiles need and those that there are.
-Result<Tiling> chooseTiling(const Chain& chain, const std::vector<Port>& ports,
-                            const Setting& setting, const TileCosts& costs);
+class TileSpace; // tile_space.h
+
+/// The cheapest tiling by the declared costs; of equal ones the first by its tiles, larger tiles
+/// first. Sums are cut only where nothing else fits. Nothing where the smallest tiles do not fit.
+std::optional<Tiling> chooseTiling(TileSpace& space, const Setting& setting,
+                                   const TileCosts& costs);
+/// Why there is none: out_of_memory with the bytes that the smallest tiles need and those that
+/// there are.
+Status whyNoTiling(TileSpace& space, const Setting& setting, const TileCosts& costs);
 
 /// Bytes of the view without the dims that it only repeats, all of `region`.
 uint64_t compactBytes(const View& view, const std::vector<Range>& region);
