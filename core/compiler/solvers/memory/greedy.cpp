@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace candela::solvers::memory {
 namespace {
@@ -23,6 +24,9 @@ struct Layout {
   uint64_t size = 0;
   size_t highest = 0; // the body that ends highest
 };
+
+// The turn of a body that has its place before all others.
+constexpr size_t kNoTurn = SIZE_MAX;
 
 class Greedy {
 public:
@@ -46,21 +50,15 @@ public:
   bool exhausted() const { return work_ == 0; }
 
   Layout plan(const std::vector<size_t>& order, bool best) {
+    look(workOf(order));
     placed_ = pinned_;
     Layout layout;
-    layout.origins.assign(bodies_.all().size(), 0);
-    for (size_t i = 0; i < bodies_.all().size(); ++i)
-      if (const Body& body = bodies_.all()[i]; body.fixed || body.parts.empty())
-        layout.origins[i] = bodies_.lowest(body, body.fixed.value_or(0));
+    layout.origins = fixedOrigins();
     for (const size_t i : order) {
       layout.origins[i] = fit(bodies_.all()[i], best);
       add(placed_, i, layout.origins[i]);
     }
-    for (const Placed& p : placed_)
-      if (p.high > layout.size) {
-        layout.size = p.high;
-        layout.highest = p.body;
-      }
+    finish(layout);
     return layout;
   }
 
@@ -69,21 +67,49 @@ public:
   // stays there unless the plan grew.
   Layout improve(std::vector<size_t> order, bool best, Layout least, uint64_t bound, int rounds) {
     uint64_t sequence = 1;
+    std::vector<size_t> turns = turnsOf(order);
+    std::vector<Placed> placed = placedBy(order, least);
     for (; rounds > 0 && !exhausted() && least.size > bound; --rounds) {
-      const auto turn =
-          static_cast<uint64_t>(std::ranges::find(order, least.highest) - order.begin());
-      if (turn == 0 || turn == order.size()) break;
+      const size_t turn = turns[least.highest];
+      if (turn == 0 || turn == kNoTurn) break;
       sequence = sequence * 6364136223846793005u + 1442695040888963407u;
-      std::vector<size_t> trial = order;
-      const auto from = trial.begin() + static_cast<std::ptrdiff_t>(turn);
-      std::rotate(trial.begin() + static_cast<std::ptrdiff_t>((sequence >> 33) % turn), from,
-                  from + 1);
-      Layout next = plan(trial, best);
-      if (next.size > least.size) continue;
-      order = std::move(trial);
-      least = std::move(next);
+      const size_t earlier = (sequence >> 33) % turn;
+      const auto from = order.begin() + static_cast<std::ptrdiff_t>(turn);
+      std::rotate(order.begin() + static_cast<std::ptrdiff_t>(earlier), from, from + 1);
+      look(workOf(order));
+      if (replan(order, best, earlier, turns, placed, least)) {
+        for (size_t t = earlier; t <= turn; ++t) turns[order[t]] = t;
+        placed = placed_;
+        continue;
+      }
+      std::rotate(order.begin() + static_cast<std::ptrdiff_t>(earlier),
+                  order.begin() + static_cast<std::ptrdiff_t>(earlier) + 1, from + 1);
     }
     return least;
+  }
+
+  // Plans an order that is that of `least`, with these places and turns, up to `earlier`: what
+  // comes before keeps its place. False as soon as the plan is larger than `least`, which it
+  // replaces otherwise.
+  bool replan(const std::vector<size_t>& order, bool best, size_t earlier,
+              const std::vector<size_t>& turns, const std::vector<Placed>& placed, Layout& least) {
+    const auto keepsPlace = [&](const Placed& p) {
+      return turns[p.body] == kNoTurn || turns[p.body] < earlier;
+    };
+    placed_.clear();
+    std::ranges::copy_if(placed, std::back_inserter(placed_), keepsPlace);
+    Layout layout;
+    layout.origins = least.origins;
+    for (size_t t = earlier; t < order.size(); ++t) {
+      const Body& body = bodies_.all()[order[t]];
+      const uint64_t origin = fit(body, best);
+      if (origin + body.height > least.size) return false;
+      layout.origins[order[t]] = origin;
+      add(placed_, order[t], origin);
+    }
+    finish(layout);
+    least = std::move(layout);
+    return true;
   }
 
   // As `improve`, with all bodies at once that end above the bound: where there are many, a single
@@ -155,30 +181,76 @@ private:
     return beside;
   }
 
-  void look(size_t count) { work_ -= std::min<uint64_t>(work_, count); }
+  void look(uint64_t count) { work_ -= std::min(work_, count); }
+
+  // How many placed parts an order looks at, where each body looks at all of those before it.
+  uint64_t workOf(const std::vector<size_t>& order) const {
+    uint64_t placed = pinned_.size(), work = 0;
+    for (const size_t i : order) {
+      const uint64_t parts = bodies_.all()[i].parts.size();
+      work += placed * parts;
+      placed += parts;
+    }
+    return work;
+  }
+
+  std::vector<uint64_t> fixedOrigins() const {
+    std::vector<uint64_t> origins(bodies_.all().size(), 0);
+    for (size_t i = 0; i < bodies_.all().size(); ++i)
+      if (const Body& body = bodies_.all()[i]; body.fixed || body.parts.empty())
+        origins[i] = bodies_.lowest(body, body.fixed.value_or(0));
+    return origins;
+  }
+
+  std::vector<Placed> placedBy(const std::vector<size_t>& order, const Layout& layout) const {
+    std::vector<Placed> placed = pinned_;
+    for (const size_t i : order) add(placed, i, layout.origins[i]);
+    return placed;
+  }
+
+  // The size, of all that is placed.
+  void finish(Layout& layout) const {
+    for (const Placed& p : placed_)
+      if (p.high > layout.size) {
+        layout.size = p.high;
+        layout.highest = p.body;
+      }
+  }
+
+  // By body.
+  std::vector<size_t> turnsOf(const std::vector<size_t>& order) const {
+    std::vector<size_t> turns(bodies_.all().size(), kNoTurn);
+    for (size_t t = 0; t < order.size(); ++t) turns[order[t]] = t;
+    return turns;
+  }
 
   // Returns the lowest or the tightest gap between bodies that live at the same time, else the room
   // above them.
   uint64_t fit(const Body& body, bool best) {
-    look(placed_.size() * body.parts.size());
     return body.parts.size() == 1 && !body.banked ? fitOne(body, best) : fitMany(body);
   }
 
-  uint64_t fitOne(const Body& body, bool best) const {
+  uint64_t fitOne(const Body& body, bool best) {
     const Part& b = body.parts[0];
+    // Most live at another time. Whether one does is no branch, which would be guessed wrong.
+    if (beside_.size() < placed_.size()) beside_.resize(placed_.size());
+    size_t count = 0;
+    for (const Placed& p : placed_) {
+      beside_[count] = {p.low, p.high};
+      count += static_cast<size_t>(p.begin < b.end) & static_cast<size_t>(b.begin < p.end);
+    }
     const uint64_t mask = body.alignment - 1;
     uint64_t free = 0, tightest = UINT64_MAX;
     std::optional<uint64_t> origin;
     const auto aligned = [&](uint64_t value) { return value + ((body.residue - value) & mask); };
-    for (const Placed& p : placed_) {
-      if (p.begin >= b.end || b.begin >= p.end) continue;
+    for (const auto& [low, high] : std::span(beside_).first(count)) {
       const uint64_t at = aligned(free);
-      if (at <= p.low && p.low - at >= body.height && p.low - free < tightest) {
-        if (!best || p.low - free == body.height) return at;
+      if (at <= low && low - at >= body.height && low - free < tightest) {
+        if (!best || low - free == body.height) return at;
         origin = at;
-        tightest = p.low - free;
+        tightest = low - free;
       }
-      free = std::max(free, p.high);
+      free = std::max(free, high);
     }
     return origin.value_or(aligned(free));
   }
@@ -205,6 +277,7 @@ private:
   uint64_t work_;
   std::vector<Placed> pinned_, placed_; // by low
   std::vector<std::pair<uint64_t, uint64_t>> forbidden_;
+  std::vector<std::pair<uint64_t, uint64_t>> beside_; // from the lowest up
 };
 
 } // namespace

@@ -33,6 +33,7 @@ Result<SpacePlan> planSpace(const Program& program, uint32_t space,
 Result<PlacementReport> place(Program& program, const solvers::memory::PlanOptions& options) {
   CDL_TRY(verify(program));
   const std::vector<Share> apart = sharesOf(program, false), together = sharesOf(program, true);
+  const bool isSame = apart.size() == together.size(); // nothing joins
   PlacementReport report;
   report.maxLiveBytes = peakBytes(program, together)[0];
   for (Buffer& buffer : program.buffers)
@@ -41,7 +42,7 @@ Result<PlacementReport> place(Program& program, const solvers::memory::PlanOptio
     // Longer intervals can pack worse than their parts, though never below what is live at once.
     const std::vector<Share>* shares = &together;
     auto best = planSpace(program, space, together, options);
-    if (!best || best->plan.size > best->maxLive) {
+    if ((!best || best->plan.size > best->maxLive) && !isSame) {
       auto other = planSpace(program, space, apart, options);
       if (other && (!best || other->plan.size < best->plan.size)) {
         best = std::move(other);
