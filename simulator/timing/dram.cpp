@@ -97,6 +97,12 @@ Dram::Dram(const Configuration& configuration)
     channel.groupCas.assign(static_cast<size_t>(timing_.groups), kLongAgo);
     channel.nextRefresh = timing_.refi;
   }
+  inGroup_ = timing_.banks / timing_.groups;
+  byGranule_ = Divisor(granule_);
+  byChannel_ = Divisor(channels());
+  byGroup_ = Divisor(timing_.groups);
+  byColumns_ = Divisor(timing_.rowBytes / granule_);
+  byInGroup_ = Divisor(inGroup_);
 }
 
 double Dram::bytesPerCycle() const {
@@ -124,12 +130,11 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
     channel.nextRefresh += t.refi;
     ++counts_.refreshes;
   }
-  const int64_t group = unit % t.groups, inGroup = t.banks / t.groups,
-                columns = t.rowBytes / granule_;
-  const int64_t column = unit / t.groups;
-  const int64_t bankOf = column / columns % inGroup, row = column / columns / inGroup;
+  const int64_t group = byGroup_.rest(unit);
+  const int64_t page = byColumns_.quotient(byGroup_.quotient(unit));
+  const int64_t bankOf = byInGroup_.rest(page), row = byInGroup_.quotient(page);
   // The upper bits of the row permute the banks: strides of a power of two spread.
-  Bank& bank = channel.banks[static_cast<size_t>(group * inGroup + (bankOf + row) % inGroup)];
+  Bank& bank = channel.banks[static_cast<size_t>(group * inGroup_ + byInGroup_.rest(bankOf + row))];
   int64_t ready = at;
   // What was there before the row gave way to another one would have gone first: the controller
   // prefers open rows.
@@ -194,9 +199,9 @@ int64_t Dram::drainWrites(Channel& channel, int64_t from, int64_t until) {
 }
 
 int64_t Dram::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester) {
-  const int64_t at = toMemory(cycle) + controller_, count = channels();
-  const auto first = static_cast<int64_t>(address) / granule_;
-  const int64_t last = (static_cast<int64_t>(address) + bytes - 1) / granule_;
+  const int64_t at = toMemory(cycle) + controller_;
+  const int64_t first = byGranule_.quotient(static_cast<int64_t>(address));
+  const int64_t last = byGranule_.quotient(static_cast<int64_t>(address) + bytes - 1);
   Last& known = last_[static_cast<size_t>(requester)][isWrite];
   int64_t done = at;
   for (int64_t granule = first; granule <= last; ++granule) {
@@ -204,8 +209,8 @@ int64_t Dram::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrit
       done = std::max(done, known.done);
       continue;
     }
-    Channel& channel = channels_[static_cast<size_t>(granule % count)];
-    const int64_t unit = granule / count;
+    Channel& channel = channels_[static_cast<size_t>(byChannel_.rest(granule))];
+    const int64_t unit = byChannel_.quotient(granule);
     int64_t end = at;
     if (!isWrite) {
       if (!channel.writes.empty()) drainWrites(channel, at, at);

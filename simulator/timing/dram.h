@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -25,6 +26,22 @@ struct DramTiming {
 };
 std::span<const DramTiming> dramTimings();
 const DramTiming& dramTimingOf(const Configuration& configuration);
+
+/// Divides what is not negative, by shifting where that does it: most sizes are powers of two, and
+/// each burst is divided by several of them.
+class Divisor {
+public:
+  explicit Divisor(int64_t by = 1)
+      : by_(by), shift_(std::has_single_bit(static_cast<uint64_t>(by))
+                            ? std::countr_zero(static_cast<uint64_t>(by))
+                            : -1) {}
+  int64_t quotient(int64_t value) const { return shift_ < 0 ? value / by_ : value >> shift_; }
+  int64_t rest(int64_t value) const { return shift_ < 0 ? value % by_ : value & (by_ - 1); }
+
+private:
+  int64_t by_;
+  int shift_;
+};
 
 /// The channels, banks and rows of the memory as a state that each access moves on: no clock and no
 /// events. (Controllers modelled by what an access changes, not cycle by cycle, are those of
@@ -89,6 +106,8 @@ private:
 
   DramTiming timing_;
   int64_t granule_, clockMhz_, controller_, turn_;
+  int64_t inGroup_ = 1; ///< banks of a group
+  Divisor byGranule_, byChannel_, byGroup_, byColumns_, byInGroup_;
   size_t gathered_; ///< writes, at most
   std::vector<Channel> channels_;
   struct Last {

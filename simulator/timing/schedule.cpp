@@ -12,6 +12,11 @@ namespace {
 constexpr int64_t kPage = 4096;  ///< regions begin at multiples
 constexpr int64_t kChunk = 2048; ///< bytes that a transfer moves at a time where time is fast
 
+/// The place in a ring of so many.
+size_t inRing(size_t turn, size_t size) {
+  return static_cast<size_t>(Divisor(static_cast<int64_t>(size)).rest(static_cast<int64_t>(turn)));
+}
+
 /// The latency of a read, there and back, where every other one has to open a row.
 int64_t readLatency(const Dram& dram) {
   const DramTiming& t = dram.timing();
@@ -267,11 +272,12 @@ void Schedule::beginTransfer(Process& p, double memory) {
 /// memory has its lane.
 void Schedule::lookAhead(Process& p) const {
   p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
-  const auto beat = static_cast<uint64_t>(configuration_[key::kDmaBeatBytes]);
-  const uint64_t last = p.ahead.address + static_cast<uint64_t>(p.ahead.bytes) - 1;
-  p.beats = beat >= static_cast<uint64_t>(configuration_[key::kDmaBurstBytes])
+  const int64_t beat = configuration_[key::kDmaBeatBytes];
+  const auto first = static_cast<int64_t>(p.ahead.address), last = first + p.ahead.bytes - 1;
+  const Divisor byBeat(beat);
+  p.beats = beat >= configuration_[key::kDmaBurstBytes]
                 ? 1
-                : static_cast<int64_t>(last / beat - p.ahead.address / beat) + 1;
+                : byBeat.quotient(last) - byBeat.quotient(first) + 1;
 }
 
 /// Lets a store ask for its next burst from cycle `asked` on, once its words were read and fewer
@@ -279,8 +285,9 @@ void Schedule::lookAhead(Process& p) const {
 /// with its request, which its beat follows two cycles later; of more, later by as many.
 int64_t Schedule::sendUntil(Process& p, int64_t asked) {
   p.port += p.ahead.port;
-  int64_t& sent = p.sent[p.burst % p.sent.size()]; // of dma.requests bursts before
-  const int64_t before = p.sent[(p.burst + p.sent.size() - 1) % p.sent.size()];
+  // of dma.requests bursts before
+  int64_t& sent = p.sent[inRing(p.burst, p.sent.size())];
+  const int64_t before = p.sent[inRing(p.burst + p.sent.size() - 1, p.sent.size())];
   p.asked = std::max({asked, p.port - 1 + valueOf(Timing::kDmaRead), sent});
   sent = std::max(p.asked + 1, before) + p.beats;
   return sent - 2;
@@ -302,7 +309,7 @@ void Schedule::moveBurst(int engine) {
   p.arrived = std::max(p.arrived + 1, answer) + (isStore ? 0 : p.beats - 1);
   if (p.now.firstBeat < 0)
     p.now.firstBeat = isStore ? p.asked + valueOf(Timing::kDmaRead) : p.arrived - p.beats;
-  p.completions[p.burst++ % p.completions.size()] = p.arrived;
+  p.completions[inRing(p.burst++, p.completions.size())] = p.arrived;
   if (!isStore) land(p);
   p.isLast = p.movement.isDone();
   if (p.isLast) {
@@ -311,7 +318,7 @@ void Schedule::moveBurst(int engine) {
   }
   lookAhead(p);
   const int64_t asked = std::max((isStore ? p.asked : now) + valueOf(Timing::kDmaIssue),
-                                 p.completions[p.burst % p.completions.size()]);
+                                 p.completions[inRing(p.burst, p.completions.size())]);
   p.event = isStore ? sendUntil(p, asked) : std::max(asked, p.landing.roomFor(p.movement, p.ahead));
 }
 
