@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "core/compiler/lowering/emit/emit.h"
 #include "core/compiler/program/image.h"
+#include "core/support/hash.h"
 
 namespace candela::driver {
 
@@ -43,26 +45,50 @@ std::vector<double> ask(const runtime::plugin::Device& device, const program::Pr
   return cycles;
 }
 
-/// Cycles of the whole; numbers alone are known to the device as splats are.
-std::optional<double> askWhole(const runtime::plugin::Device& device,
-                               const program::Program& asked) {
-  program::Program program = asked;
-  if (!renumber(program, device.target())) return std::nullopt;
-  for (program::Constant& constant : program.constants)
-    if (const Payload& payload = constant.payload;
-        payload.count() == 1 && payload.form() == Payload::Form::data) {
-      uint64_t bits = 0;
-      const Bytes bytes = payload.bytes();
-      std::memcpy(&bits, bytes.data(), std::min(bytes.size(), sizeof bits));
-      constant.payload = Payload::splat(payload.elem(), 1, bits);
-    }
-  const Bytes image = program::toImage(program, false);
+/// Whether the Program numbers memories and engines as the device does.
+bool isNumbered(const program::Program& program, const capabilities::Target& target) {
+  return program.engines == target.engines() &&
+         std::ranges::equal(program.spaces, target.spaces(), {}, &program::Space::name,
+                            &capabilities::Target::SpaceInfo::name);
+}
+
+/// Makes numbers that stand alone known to the device, as splats are.
+void showNumbers(const program::Program& program, Bytes& image) {
+  std::byte* const data = image.mutableData();
+  const cdl_section_t& section = reinterpret_cast<const cdl_image_t*>(data)->constants;
+  auto* const records = reinterpret_cast<cdl_constant_t*>(data + section.offset);
+  for (size_t c = 0; c < program.constants.size(); ++c) {
+    const Payload& payload = program.constants[c].payload;
+    if (payload.count() != 1 || payload.form() != Payload::Form::data) continue;
+    const Bytes bytes = payload.bytes();
+    records[c + 1].form = 1;
+    std::memcpy(&records[c + 1].bits, bytes.data(),
+                std::min(bytes.size(), sizeof records[c + 1].bits));
+  }
+}
+
+/// Cycles of whole Programs, by what was asked: plans that compete are often the same.
+using Prices = std::map<Hash, std::optional<double>>;
+
+/// Cycles of the whole.
+std::optional<double> askWhole(const runtime::plugin::Device& device, const program::Program& asked,
+                               Prices& prices) {
+  std::optional<program::Program> renumbered;
+  if (!isNumbered(asked, device.target())) {
+    renumbered = asked;
+    if (!renumber(*renumbered, device.target())) return std::nullopt;
+  }
+  const program::Program& program = renumbered ? *renumbered : asked;
+  Bytes image = program::toImage(program, false);
+  showNumbers(program, image);
+  const auto [price, isNew] = prices.try_emplace(sha256(image.data(), image.size()));
+  if (!isNew) return price->second;
   const cdl_cost_query_t query{reinterpret_cast<const cdl_image_t*>(image.data()), 0, 0};
   cdl_cost_t cost{};
   if (!runtime::plugin::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch),
                                  device.handle(), &query, uint32_t{1}, &cost))
     return std::nullopt;
-  return static_cast<double>(cost.latency_cycles);
+  return price->second = static_cast<double>(cost.latency_cycles);
 }
 
 } // namespace
@@ -72,7 +98,9 @@ costsOf(const std::shared_ptr<runtime::plugin::Device>& device) {
   if (!device->table().cost_batch) return nullptr;
   return std::make_shared<program::passes::tile::DeviceCosts>(
       [device](const program::Program& program) { return ask(*device, program); },
-      [device](const program::Program& program) { return askWhole(*device, program); });
+      [device, prices = std::make_shared<Prices>()](const program::Program& program) {
+        return askWhole(*device, program, *prices);
+      });
 }
 
 } // namespace candela::driver
