@@ -395,9 +395,8 @@ std::optional<int32_t> ProgramImage::known(const DeviceView& operand, int64_t el
         operand.at - static_cast<int64_t>(cdl_get_buffer(image_, operand.buffer)->offset);
     const auto place = static_cast<size_t>(base + element * operand.bytes);
     const std::vector<uint8_t>& isKnown = isKnown_[operand.buffer];
-    if (place + bytes > isKnown.size()) return std::nullopt;
-    for (size_t b = 0; b < bytes; ++b)
-      if (!isKnown[place + b]) return std::nullopt;
+    if (place + bytes > isKnown.size() || std::memchr(isKnown.data() + place, 0, bytes))
+      return std::nullopt;
     from = values_[operand.buffer].data() + place;
   }
   if (!from || bytes > 8) return std::nullopt;

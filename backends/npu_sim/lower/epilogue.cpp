@@ -16,12 +16,16 @@ std::vector<int32_t> byChannel(const LoweringState& l, const DeviceView& o, int 
       throw Refusal{CDL_REASON_DIM, cdl::text(what, " differs along dim ", d,
                                               ", which is not that of the channels")};
   }
-  std::vector<int32_t> values;
-  for (int64_t c = 0; c < o.dims[channel]; ++c) {
+  const int64_t channels = o.dims[channel];
+  // What is only repeated is looked at once.
+  const int64_t different = o.strides[channel] == 0 ? std::min<int64_t>(channels, 1) : channels;
+  std::vector<int32_t> values(static_cast<size_t>(channels));
+  for (int64_t c = 0; c < different; ++c) {
     const std::optional<int32_t> value = l.image.known(o, c * o.strides[channel]);
     if (!value) throw Refusal{CDL_REASON_NOT_CONSTANT, cdl::text(what, " is no constant")};
-    values.push_back(*value);
+    values[static_cast<size_t>(c)] = *value;
   }
+  if (different < channels) std::fill(values.begin(), values.end(), values[0]);
   return values;
 }
 
