@@ -25,15 +25,19 @@ std::pair<int64_t, int64_t> trips(const Program& program, const Instr& instr) {
 /// What later instructions may still have to wait for in one region.
 struct Pending {
   struct Entry {
-    Access access;
+    uint64_t begin, end;
     uint32_t instr;
   };
-  std::vector<Entry> reads, writes;
+  std::vector<Entry> reads, writes; ///< in the order of instructions
 
+  /// Adds what an access waits for to an ascending list.
   void collect(const Access& access, uint32_t instr, std::vector<uint32_t>& out) const {
     const auto from = [&](const std::vector<Entry>& entries) {
+      const auto known = static_cast<std::ptrdiff_t>(out.size());
       for (const Entry& entry : entries)
-        if (entry.instr != instr && entry.access.overlaps(access)) out.push_back(entry.instr);
+        if (entry.instr != instr && entry.begin < access.end && access.begin < entry.end)
+          out.push_back(entry.instr);
+      std::inplace_merge(out.begin(), out.begin() + known, out.end());
     };
     from(writes);
     if (access.write) from(reads);
@@ -43,12 +47,12 @@ struct Pending {
   void add(const Access& access, uint32_t instr) {
     if (access.write) {
       const auto covered = [&](const Entry& entry) {
-        return access.begin <= entry.access.begin && entry.access.end <= access.end;
+        return access.begin <= entry.begin && entry.end <= access.end;
       };
       std::erase_if(reads, covered);
       std::erase_if(writes, covered);
     }
-    (access.write ? writes : reads).push_back({access, instr});
+    (access.write ? writes : reads).push_back({access.begin, access.end, instr});
   }
 };
 
@@ -102,7 +106,6 @@ std::vector<std::vector<uint32_t>> directDependences(const Program& program) {
     std::vector<uint32_t>& found = result[i];
     for (const Access& access : accesses) regions[access.region].collect(access, i, found);
     for (const Access& access : accesses) regions[access.region].add(access, i);
-    std::ranges::sort(found);
     found.erase(std::unique(found.begin(), found.end()), found.end());
   }
   return result;

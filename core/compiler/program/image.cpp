@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <unordered_map>
 
 #include "core/compiler/program/internal.h"
 #include "core/compiler/program/records.h"
@@ -186,7 +187,7 @@ private:
   const bool hashed_;
   Place place_, failedAt_;
   Status failure_;
-  std::map<std::string, uint32_t> stringAt_;
+  std::unordered_map<std::string_view, uint32_t> stringAt_; ///< of the Program's own strings
   std::map<std::string, uint16_t> layoutAt_;
   std::vector<char> strings_{'\0'};
 #define CANDELA_SECTION(record, section) std::vector<cdl_##record##_t> section##_{1};

@@ -73,8 +73,9 @@ Status verify(const Program& program, Suspect& suspect) {
   CDL_TRY(verifyRegions(program));
   for (suspect.instr = 0; suspect.instr < program.instrs.size(); ++suspect.instr) {
     const Instr& instr = program.instrs[suspect.instr];
-    CDL_TRY(verifyTypes(instr).context(program.instrName(suspect.instr)));
-    CDL_TRY(verifyAliasing(program, instr).context(program.instrName(suspect.instr)));
+    Status status = verifyTypes(instr);
+    if (status) status = verifyAliasing(program, instr);
+    if (!status) return status.context(program.instrName(suspect.instr));
   }
   return verifyAllBands(program, suspect);
 }

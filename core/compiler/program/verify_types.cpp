@@ -1,5 +1,5 @@
+#include <array>
 #include <cctype>
-#include <map>
 
 #include "core/compiler/program/internal.h"
 #include "core/support/scaled_product.h"
@@ -29,23 +29,28 @@ bool inSet(char letter, Elem elem) {
 /// Operands and result against the words of the kind.
 Status verifyElems(uint16_t kind, std::string_view operandName, const std::vector<Elem>& operands,
                    const std::vector<Elem>& results) {
-  std::map<char, Elem> known;
-  const auto verifyElem = [&](const std::string& name, char letter, Elem elem) {
-    if (!inSet(letter, elem)) return badModel("{} cannot have type {}", name, elemName(elem));
-    const Elem first = std::isupper(letter) ? known.try_emplace(letter, elem).first->second : elem;
+  std::array<Elem, 26> known{}; // by capital letter
+  const auto verifyElem = [&](const auto& nameOf, char letter, Elem elem) {
+    if (!inSet(letter, elem)) return badModel("{} cannot have type {}", nameOf(), elemName(elem));
+    if (!std::isupper(letter)) return Status::ok();
+    Elem& first = known[static_cast<size_t>(letter - 'A')];
+    if (first == Elem::none) first = elem;
     if (first != elem)
-      return badModel("{} has type {}, expected {}", name, elemName(elem), elemName(first));
+      return badModel("{} has type {}, expected {}", nameOf(), elemName(elem), elemName(first));
     return Status::ok();
   };
   std::string_view letters = cdl_kind_facts(kind)->elems; // one, a blank, the next one
   for (size_t i = 0; i < operands.size(); ++i) {
-    CDL_TRY(verifyElem(fmt::format("{} {}", operandName, i), letters.front(), operands[i]));
+    const auto nameOf = [&] { return fmt::format("{} {}", operandName, i); };
+    CDL_TRY(verifyElem(nameOf, letters.front(), operands[i]));
     if (letters[2] != '>') letters.remove_prefix(2);
   }
   letters.remove_prefix(letters.find('>') + 2);
   for (size_t i = 0; i < results.size(); ++i) {
-    CDL_TRY(verifyElem(results.size() > 1 ? fmt::format("result {}", i) : "the result",
-                       letters.front(), results[i]));
+    const auto nameOf = [&] {
+      return results.size() > 1 ? fmt::format("result {}", i) : std::string("the result");
+    };
+    CDL_TRY(verifyElem(nameOf, letters.front(), results[i]));
     if (letters.size() > 2) letters.remove_prefix(2);
   }
   return Status::ok();

@@ -30,8 +30,8 @@ Result<SpacePlan> planSpace(const Program& program, uint32_t space,
 
 } // namespace
 
-Result<PlacementReport> place(Program& program, const solvers::memory::PlanOptions& options) {
-  CDL_TRY(verify(program));
+Result<PlacementReport> placeUnchecked(Program& program,
+                                       const solvers::memory::PlanOptions& options) {
   const std::vector<Share> apart = sharesOf(program, false), together = sharesOf(program, true);
   const bool isSame = apart.size() == together.size(); // nothing joins
   PlacementReport report;
@@ -61,6 +61,12 @@ Result<PlacementReport> place(Program& program, const solvers::memory::PlanOptio
   }
   // Buffers that share bytes must not meet in time either.
   rebuildWaits(program);
+  return report;
+}
+
+Result<PlacementReport> place(Program& program, const solvers::memory::PlanOptions& options) {
+  CDL_TRY(verify(program));
+  CDL_ASSIGN(const PlacementReport report, placeUnchecked(program, options));
   const Status valid = validatePlacement(program);
   CDL_CHECK(valid.isOk(), "{}", valid.message());
   // bands may not lie on each other's rows

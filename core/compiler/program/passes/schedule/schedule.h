@@ -30,6 +30,10 @@ struct PlacementReport {
 /// Failure: out_of_memory when a space is too small.
 /// `options`: the work that each space may cost.
 Result<PlacementReport> place(Program& program, const solvers::memory::PlanOptions& options = {});
+/// As `place`, of a Program that is one of several: neither it nor its offsets are checked but by
+/// solvers/memory. Whoever keeps it calls verify() and validatePlacement().
+Result<PlacementReport> placeUnchecked(Program& program,
+                                       const solvers::memory::PlanOptions& options);
 
 /// What is wrong with the offsets of a Program, found by playing its accesses in order: an
 /// instruction that reads bytes which another buffer has overwritten, or one whose result lies on

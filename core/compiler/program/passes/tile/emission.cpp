@@ -115,9 +115,10 @@ public:
     }
     // What the first tile needs of constants may come early.
     Emitted::Part& first = out_.parts[0];
-    first.loads.insert(first.loads.begin(), first_.begin(), first_.end());
+    std::vector<Instr> copies = std::move(first_);
+    std::ranges::move(first.loads, std::back_inserter(copies));
     std::vector<Instr> others;
-    for (Instr& copy : first.loads) {
+    for (Instr& copy : copies) {
       if (program_.buffers[copy.inputs[0].buffer].role != Role::constant) {
         others.push_back(std::move(copy));
         continue;

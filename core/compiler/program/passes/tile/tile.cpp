@@ -234,24 +234,22 @@ private:
     for (const ChainTilings* chain : chains)
       for (const Link& link : chain->chain().links) isIn[link.instr] = true;
     size_t next = 0;
-    const std::vector<Instr> before = std::move(program_.instrs);
-    const std::vector<bool> wasDone = std::move(isDone_);
-    program_.instrs.clear();
-    isDone_.clear();
+    std::vector<Instr> before = std::exchange(program_.instrs, {});
+    const std::vector<bool> wasDone = std::exchange(isDone_, {});
     for (uint32_t i = 0; i < before.size(); ++i) {
       if (next < chains.size() && chains[next]->chain().place() == i) append(emitted[next++]);
-      if (!isIn[i]) add(before[i], wasDone[i]);
+      if (!isIn[i]) add(std::move(before[i]), wasDone[i]);
     }
   }
 
-  void add(const Instr& instr, bool isDone) {
-    program_.instrs.push_back(instr);
+  void add(Instr instr, bool isDone) {
+    program_.instrs.push_back(std::move(instr));
     isDone_.push_back(isDone);
   }
 
   void append(Emitted& chain) {
-    const auto addAll = [&](const std::vector<Instr>& instrs, bool isDone) {
-      for (const Instr& instr : instrs) add(instr, isDone);
+    const auto addAll = [&](std::vector<Instr>& instrs, bool isDone) {
+      for (Instr& instr : instrs) add(std::move(instr), isDone);
     };
     addAll(chain.ahead, true);
     const size_t ahead = chain.step.buffers - 1;
@@ -383,7 +381,7 @@ Result<TileReport> tileWith(Program& program, const Cuts& first, const Machine& 
                                         machine.storeEngine + 1u, machine.computeEngine + 1u});
   const bool mayGiveUp = stayed > 0 || options.prefetch;
   CDL_ASSIGN(const schedule::PlacementReport placed,
-             schedule::place(program, searchFor(limits.brief, mayGiveUp)));
+             schedule::placeUnchecked(program, searchFor(limits.brief, mayGiveUp)));
   if (machine.costs.storesLast) waitForLoads(program, machine);
   report.arenaBytes = placed.arenaBytes;
   report.maxLiveBytes = placed.maxLiveBytes;
@@ -438,6 +436,9 @@ Result<TileReport> tile(Program& program, const Machine& machine, const TileOpti
   takeFastest(best, whole, machine, [&](const Machine& half, double mostBytes) {
     return planFor(whole, half, options, {.bytes = mostBytes, .brief = true}, known);
   });
+  CDL_TRY(verify(best.program));
+  const Status valid = schedule::validatePlacement(best.program);
+  CDL_CHECK(valid.isOk(), "{}", valid.message());
   program = std::move(best.program);
   return std::move(best.report);
 }
