@@ -72,9 +72,15 @@ void copyRuns(std::span<const DimWalk> outer, const Run& run, const std::byte* f
               std::byte* to) {
   constexpr auto kSize = static_cast<int64_t>(Size);
   if (outer.empty()) {
-    for (size_t i = run.first; i < run.end; ++i)
-      std::memcpy(to + run.walk.to[i] * kSize,
-                  from + static_cast<int64_t>(i) * run.walk.from * kSize, Size);
+    to += run.walk.to[run.first] * kSize;
+    from += static_cast<int64_t>(run.first) * run.walk.from * kSize;
+    const size_t count = run.end - run.first;
+    if (run.walk.from == 1) {
+      std::memcpy(to, from, count * Size);
+      return;
+    }
+    for (size_t i = 0; i < count; ++i)
+      std::memcpy(to + i * Size, from + static_cast<int64_t>(i) * run.walk.from * kSize, Size);
     return;
   }
   const DimWalk& walk = outer.front();
