@@ -31,6 +31,7 @@ public:
                       program_.buffers.size(), kLimit);
     text(program_.name, header.name);
     header.engines = program_.engines;
+    reserve();
     append("spaces", program_.spaces, spaces_);
     append("constants", program_.constants, constants_);
     append("buffers", program_.buffers, buffers_);
@@ -114,6 +115,25 @@ public:
   }
 
 private:
+  /// Room for what the instructions bring: sections of many megabytes would be copied as they grow.
+  void reserve() {
+    size_t views = 1, attrs = 1, waits = 1, steps = 1, provenance = 1;
+    for (const Instr& instr : program_.instrs) {
+      views += instr.inputs.size() + instr.outputs.size();
+      attrs += instr.attrs.size();
+      waits += instr.waits.size();
+      steps += instr.expr.size();
+      provenance += instr.provenance.size();
+    }
+    buffers_.reserve(program_.buffers.size() + 1);
+    instrs_.reserve(program_.instrs.size() + 1);
+    views_.reserve(views);
+    attrs_.reserve(attrs);
+    waits_.reserve(waits);
+    steps_.reserve(steps);
+    provenance_.reserve(provenance);
+  }
+
   /// Where the first of the items stands, 0 for none of them. `what`: a section that the Program
   /// holds itself, or the part of an instruction.
   template <typename List, typename Record>

@@ -233,9 +233,15 @@ private:
     std::vector<bool> isIn(program_.instrs.size(), false);
     for (const ChainTilings* chain : chains)
       for (const Link& link : chain->chain().links) isIn[link.instr] = true;
-    size_t next = 0;
+    size_t next = 0, count = program_.instrs.size();
+    for (const Emitted& chain : emitted) {
+      count += chain.ahead.size();
+      for (const Emitted::Part& part : chain.parts)
+        count += part.loads.size() + part.computes.size() + part.stores.size();
+    }
     std::vector<Instr> before = std::exchange(program_.instrs, {});
     const std::vector<bool> wasDone = std::exchange(isDone_, {});
+    program_.instrs.reserve(count);
     for (uint32_t i = 0; i < before.size(); ++i) {
       if (next < chains.size() && chains[next]->chain().place() == i) append(emitted[next++]);
       if (!isIn[i]) add(std::move(before[i]), wasDone[i]);
