@@ -32,9 +32,7 @@ const DramTiming& dramTimingOf(const Configuration& configuration);
 class Divisor {
 public:
   explicit Divisor(int64_t by = 1)
-      : by_(by), shift_(std::has_single_bit(static_cast<uint64_t>(by))
-                            ? std::countr_zero(static_cast<uint64_t>(by))
-                            : -1) {}
+      : by_(by), shift_((by & (by - 1)) == 0 ? std::countr_zero(static_cast<uint64_t>(by)) : -1) {}
   int64_t quotient(int64_t value) const { return shift_ < 0 ? value / by_ : value >> shift_; }
   int64_t rest(int64_t value) const { return shift_ < 0 ? value % by_ : value & (by_ - 1); }
 
@@ -42,6 +40,11 @@ private:
   int64_t by_;
   int shift_;
 };
+
+/// The rest of what is not negative, likewise.
+inline int64_t restOf(int64_t value, int64_t by) {
+  return (by & (by - 1)) == 0 ? value & (by - 1) : value % by;
+}
 
 /// The channels, banks and rows of the memory as a state that each access moves on: no clock and no
 /// events. (Controllers modelled by what an access changes, not cycle by cycle, are those of

@@ -150,7 +150,7 @@ Movement::Burst Movement::next(int64_t limit) {
   int64_t at = offset_;
   for (int i = 0; i < 3; ++i) at += index_[i] * strides_[i];
   const uint64_t address = start_ + static_cast<uint64_t>(at);
-  const int64_t most = isDram_ ? limit - Divisor(limit).rest(static_cast<int64_t>(address)) : limit;
+  const int64_t most = isDram_ ? limit - restOf(static_cast<int64_t>(address), limit) : limit;
   const int64_t bytes = std::min(run_ - offset_, most);
   Burst burst{address, bytes, wordsOf(moved_, bytes)};
   moved_ += bytes;

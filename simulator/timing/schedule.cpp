@@ -14,7 +14,7 @@ constexpr int64_t kChunk = 2048; ///< bytes that a transfer moves at a time wher
 
 /// The place in a ring of so many.
 size_t inRing(size_t turn, size_t size) {
-  return static_cast<size_t>(Divisor(static_cast<int64_t>(size)).rest(static_cast<int64_t>(turn)));
+  return static_cast<size_t>(restOf(static_cast<int64_t>(turn), static_cast<int64_t>(size)));
 }
 
 /// The latency of a read, there and back, where every other one has to open a row.
@@ -58,7 +58,8 @@ Schedule::Schedule(const Configuration& configuration, const Binary& binary,
                    const ScheduleOptions& options)
     : configuration_(configuration), binary_(binary), options_(options),
       placement_(options.placement ? *options.placement : placementOf(binary)),
-      dram_(configuration), counting_(configuration, binary), state_(binary.code.size()),
+      dram_(configuration), byBeat_(configuration[key::kDmaBeatBytes]),
+      counting_(configuration, binary), state_(binary.code.size()),
       isCounting_(options.isCounting) {
   code_.reserve(binary.code.size());
   for (uint32_t i = 0; i < binary.code.size(); ++i) {
@@ -272,12 +273,10 @@ void Schedule::beginTransfer(Process& p, double memory) {
 /// memory has its lane.
 void Schedule::lookAhead(Process& p) const {
   p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
-  const int64_t beat = configuration_[key::kDmaBeatBytes];
   const auto first = static_cast<int64_t>(p.ahead.address), last = first + p.ahead.bytes - 1;
-  const Divisor byBeat(beat);
-  p.beats = beat >= configuration_[key::kDmaBurstBytes]
+  p.beats = configuration_[key::kDmaBeatBytes] >= configuration_[key::kDmaBurstBytes]
                 ? 1
-                : byBeat.quotient(last) - byBeat.quotient(first) + 1;
+                : byBeat_.quotient(last) - byBeat_.quotient(first) + 1;
 }
 
 /// Lets a store ask for its next burst from cycle `asked` on, once its words were read and fewer

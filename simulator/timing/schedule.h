@@ -189,6 +189,7 @@ private:
   std::vector<Insn> code_;
   Placement placement_;
   Dram dram_;
+  const Divisor byBeat_;
   Counting counting_;
   double busFree_ = 0, fastBusy_ = 0; ///< fast: when the bus is free
   double writtenBusy_ = 0;            ///< fast: cycles of it that went to writes

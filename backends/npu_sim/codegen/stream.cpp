@@ -36,7 +36,8 @@ std::map<int64_t, Stream::Use>::iterator Stream::cut(std::map<int64_t, Use>& use
 
 /// Adds to `needed` who must be done before the access, and keeps it for those that follow.
 void Stream::need(const Access& access, uint8_t engine, uint32_t place, Clock& needed) {
-  if (access.begin >= access.end) return;
+  // Nothing writes constants: nobody waits for who reads them.
+  if (access.begin >= access.end || access.memory == Access::kRegions) return;
   std::map<int64_t, Use>& uses = uses_[access.memory];
   const auto last = cut(uses, access.end);
   auto at = cut(uses, access.begin);
