@@ -230,27 +230,33 @@ private:
     return body.parts.size() == 1 && !body.banked ? fitOne(body, best) : fitMany(body);
   }
 
-  uint64_t fitOne(const Body& body, bool best) {
+  uint64_t fitOne(const Body& body, bool best) const {
     const Part& b = body.parts[0];
-    // Most live at another time. Whether one does is no branch, which would be guessed wrong.
-    if (beside_.size() < placed_.size()) beside_.resize(placed_.size());
-    size_t count = 0;
-    for (const Placed& p : placed_) {
-      beside_[count] = {p.low, p.high};
-      count += static_cast<size_t>(p.begin < b.end) & static_cast<size_t>(b.begin < p.end);
-    }
     const uint64_t mask = body.alignment - 1;
     uint64_t free = 0, tightest = UINT64_MAX;
     std::optional<uint64_t> origin;
     const auto aligned = [&](uint64_t value) { return value + ((body.residue - value) & mask); };
-    for (const auto& [low, high] : std::span(beside_).first(count)) {
-      const uint64_t at = aligned(free);
-      if (at <= low && low - at >= body.height && low - free < tightest) {
-        if (!best || low - free == body.height) return at;
-        origin = at;
-        tightest = low - free;
+    // Most live at another time. Whether one does is no branch, which would be guessed wrong: those
+    // that do are collected, some at a time, and then looked at.
+    constexpr size_t kAtATime = 64;
+    std::array<const Placed*, kAtATime> beside;
+    for (size_t first = 0; first < placed_.size(); first += kAtATime) {
+      size_t count = 0;
+      for (const Placed& p :
+           std::span(placed_).subspan(first, std::min(kAtATime, placed_.size() - first))) {
+        beside[count] = &p;
+        count += static_cast<size_t>(p.begin < b.end) & static_cast<size_t>(b.begin < p.end);
       }
-      free = std::max(free, high);
+      for (size_t i = 0; i < count; ++i) {
+        const auto [low, high] = std::pair(beside[i]->low, beside[i]->high);
+        const uint64_t at = aligned(free);
+        if (at <= low && low - at >= body.height && low - free < tightest) {
+          if (!best || low - free == body.height) return at;
+          origin = at;
+          tightest = low - free;
+        }
+        free = std::max(free, high);
+      }
     }
     return origin.value_or(aligned(free));
   }
@@ -277,7 +283,6 @@ private:
   uint64_t work_;
   std::vector<Placed> pinned_, placed_; // by low
   std::vector<std::pair<uint64_t, uint64_t>> forbidden_;
-  std::vector<std::pair<uint64_t, uint64_t>> beside_; // from the lowest up
 };
 
 } // namespace
