@@ -114,7 +114,7 @@ public:
   void add(const PlannedPart& part) {
     const Bytes bytes = program::toImage(part.program, false);
     const auto* image = reinterpret_cast<const cdl_image_t*>(bytes.data());
-    const std::vector<InstrCost> costs = costsOf(image);
+    const std::vector<InstrCost> costs = costsOf(part, image);
     const std::optional<Schedule> schedule = scheduleOf(image, costs);
     if (!schedule)
       fail(kWorkFailed,
@@ -160,7 +160,18 @@ private:
     layer["of_least"] = layer["cycles"].get<double>() / static_cast<double>(least);
   }
 
-  std::vector<InstrCost> costsOf(const cdl_image_t* image) {
+  /// Numbers that no schedule can add up are told, whoever they are from.
+  std::vector<InstrCost> costsOf(const PlannedPart& part, const cdl_image_t* image) {
+    std::vector<InstrCost> costs = allCosts(image);
+    for (uint32_t i = 1; i < costs.size(); ++i)
+      if (costs[i].cycles > kMostInstrCycles)
+        fail(kWorkFailed, "{} would take more than {} cycles by {}", part.program.instrName(i - 1),
+             kMostInstrCycles,
+             into_.source == CostSource::device ? "cost_batch" : "the rates of cdl_tiling_t");
+    return costs;
+  }
+
+  std::vector<InstrCost> allCosts(const cdl_image_t* image) {
     std::vector<InstrCost> costs = askedCosts(image, device_, into_.rates.bytesPerCycle);
     into_.source = costs.empty() ? CostSource::declared : CostSource::device;
     if (!costs.empty()) return costs;

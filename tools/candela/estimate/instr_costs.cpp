@@ -8,7 +8,11 @@
 namespace candela::tool {
 namespace {
 
-uint64_t roundedUp(double cycles) { return static_cast<uint64_t>(std::ceil(cycles - 1e-9)); }
+constexpr double kMostCount = 0x1p62; ///< of elements, bytes and products: a number of 64 bits
+
+uint64_t roundedUp(double count) {
+  return static_cast<uint64_t>(std::ceil(std::min(count, kMostCount) - 1e-9));
+}
 
 double passes(double extent, uint32_t at) { return std::ceil(extent / at); }
 
@@ -208,7 +212,7 @@ uint64_t usefulCycles(const cdl_image_t* image, uint32_t index, const DeviceRate
 uint64_t macsOf(const cdl_image_t* image, uint32_t index) {
   const cdl_instr_t* instr = cdl_get_instr(image, index);
   if (!isProduct(instr->kind)) return 0;
-  return static_cast<uint64_t>(std::llround(productOf(image, instr).macs()));
+  return roundedUp(productOf(image, instr).macs());
 }
 
 Unit unitOf(const cdl_image_t* image, uint32_t index) {
@@ -242,7 +246,9 @@ InstrCost costOf(const cdl_image_t* image, uint32_t index, const DeviceRates& ra
     cost.busCycles = roundedUp(static_cast<double>(cost.bytes) / rates.bytesPerCycle);
     start = std::max(start, rates.copyStartCycles);
   }
-  cost.cycles = start + std::max(roundedUp(computed), cost.busCycles);
+  cost.cycles =
+      std::min(start + std::max(roundedUp(computed), cost.busCycles), kMostInstrCycles + 1);
+  cost.busCycles = std::min(cost.busCycles, cost.cycles);
   return cost;
 }
 

@@ -9,6 +9,10 @@
 /// moved counts, and what goes before both.
 namespace candela::tool {
 
+/// More than any instruction takes: 18 minutes at 1 GHz. Sums of millions of them are numbers
+/// still.
+inline constexpr uint64_t kMostInstrCycles = uint64_t{1} << 40;
+
 enum class Unit : uint8_t { matrix, vector, load, store };
 inline constexpr const char* kUnits[] = {"matrix", "vector", "load", "store"};
 
@@ -42,7 +46,8 @@ DeviceRates ratesOf(const DeviceDescription& device);
 /// What the backend declares in cdl_tiling_t; nullopt where it declares none.
 std::optional<DeviceRates> declaredRates(const capabilities::Target& target);
 
-/// Of an instruction of a checked image; `instr` counts from 1.
+/// Of an instruction of a checked image; `instr` counts from 1. What takes more than
+/// kMostInstrCycles has one cycle more than these.
 InstrCost costOf(const cdl_image_t* image, uint32_t instr, const DeviceRates& rates);
 
 /// What the products of an instruction take when the whole unit works; 0 for what is no product,
