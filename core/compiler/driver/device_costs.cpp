@@ -67,8 +67,11 @@ void showNumbers(const program::Program& program, Bytes& image) {
   }
 }
 
-/// Cycles of whole Programs, by what was asked: plans that compete are often the same.
+/// Cycles of whole Programs, by what was asked: plans of small Programs that compete are often the
+/// same.
 using Prices = std::map<Hash, std::optional<double>>;
+/// The largest image that is remembered, in bytes: of larger ones few plans compete.
+constexpr uint64_t kRemembered = 4 << 20;
 
 /// Cycles of the whole.
 std::optional<double> askWhole(const runtime::plugin::Device& device, const program::Program& asked,
@@ -81,14 +84,19 @@ std::optional<double> askWhole(const runtime::plugin::Device& device, const prog
   const program::Program& program = renumbered ? *renumbered : asked;
   Bytes image = program::toImage(program, false);
   showNumbers(program, image);
-  const auto [price, isNew] = prices.try_emplace(sha256(image.data(), image.size()));
-  if (!isNew) return price->second;
+  std::optional<double> ignored;
+  std::optional<double>* price = &ignored;
+  if (image.size() <= kRemembered) {
+    const auto [known, isNew] = prices.try_emplace(sha256(image.data(), image.size()));
+    if (!isNew) return known->second;
+    price = &known->second;
+  }
   const cdl_cost_query_t query{reinterpret_cast<const cdl_image_t*>(image.data()), 0, 0};
   cdl_cost_t cost{};
   if (!runtime::plugin::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch),
                                  device.handle(), &query, uint32_t{1}, &cost))
     return std::nullopt;
-  return price->second = static_cast<double>(cost.latency_cycles);
+  return *price = static_cast<double>(cost.latency_cycles);
 }
 
 } // namespace
