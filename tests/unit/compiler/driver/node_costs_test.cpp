@@ -53,13 +53,14 @@ protected:
     ASSERT_TRUE(device) << device.status().message();
     devices_.push_back(*device);
     targets_ = {&devices_[0]->target(), &hostTarget()};
-    options_.deviceCosts = {costsOf(devices_[0])};
     graph::Value* x = graph_.addInput("x", graph::TensorType(Elem::f32_, {4, 16}));
     node_ = *graph_.addNode(graph::OpKind::Exp, {x}, {});
     graph_.addOutput(node_->result(), "y");
   }
 
+  /// Of a device that was asked nothing before: its prices are kept.
   lowering::partition::NodeCost costOn(size_t target) {
+    options_.deviceCosts = {costsOf(devices_[0])};
     NodeCosts costs(devices_, targets_, options_);
     return costs.model().costOf(*node_, target);
   }
