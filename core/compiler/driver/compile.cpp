@@ -336,6 +336,7 @@ private:
             instrs.hasProducts ? instrs.productsNative : instrs.emulated.empty();
         placement.nativeMacs = !onHost && macsNative ? placement.macs : 0;
         placement.products = productsOf(*node);
+        placement.shape = shapeOf(*node);
         for (const graph::Value* value : node->operands())
           if (value)
             placement.bytesIn +=

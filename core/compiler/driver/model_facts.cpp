@@ -1,5 +1,8 @@
 #include "core/compiler/driver/pipeline.h"
 
+#include <algorithm>
+#include <span>
+
 namespace candela::driver {
 
 namespace {
@@ -73,6 +76,47 @@ runtime::bundle::Products productsOf(const graph::Node& node) {
   const auto size = [](int64_t value) { return static_cast<uint64_t>(value); };
   return {size(count), size(node.result()->type.count() / (count * columns)), size(terms),
           size(columns)};
+}
+
+namespace {
+
+/// "56x56"
+std::string extentsText(std::span<const int64_t> extents) {
+  return extents.empty() ? "scalar" : fmt::format("{}", fmt::join(extents, "x"));
+}
+
+/// x[N,C,places] and w[O,C/group,window], or transposed w[C,O/group,window].
+std::string convolutionText(const graph::Node& node) {
+  const Shape x = node.operand(0)->type.shape();
+  const Shape w = node.operand(1)->type.shape();
+  const Shape y = node.result()->type.shape();
+  const int64_t group = node.intAttr("group");
+  std::string text = fmt::format("{}, {}->{}, {}", extentsText(std::span(w).subspan(2)), x[1], y[1],
+                                 extentsText(std::span(y).subspan(2)));
+  const std::vector<int64_t> strides = node.intsAttr("strides", w.size() - 2, 1);
+  const bool isEven =
+      std::ranges::all_of(strides, [&](int64_t each) { return each == strides[0]; });
+  if (!isEven)
+    text += ", stride " + extentsText(strides);
+  else if (strides[0] != 1)
+    text += fmt::format(", stride {}", strides[0]);
+  if (group > 1) text += fmt::format(", {} groups", group);
+  if (y[0] > 1) text += fmt::format(", batch {}", y[0]);
+  return text;
+}
+
+} // namespace
+
+std::string shapeOf(const graph::Node& node) {
+  const bool isConvolution = node.kind == graph::OpKind::Conv ||
+                             node.kind == graph::OpKind::ConvInteger ||
+                             node.kind == graph::OpKind::ConvTranspose;
+  if (isConvolution) return convolutionText(node);
+  const runtime::bundle::Products products = productsOf(node);
+  if (products.count == 0) return extentsText(node.result()->type.shape());
+  const std::string one = fmt::format("{}x{} by {}x{}", products.rows, products.terms,
+                                      products.terms, products.columns);
+  return products.count == 1 ? one : fmt::format("{} of {}", products.count, one);
 }
 
 } // namespace candela::driver

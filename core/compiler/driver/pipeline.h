@@ -133,5 +133,10 @@ uint64_t macs(const graph::Node& node);
 /// Of a convolution or a product of matrices; of attention and transposed convolutions, which are
 /// more than that, none.
 runtime::bundle::Products productsOf(const graph::Node& node);
+/// What a person calls the shape of a node. Of a convolution its window, channels in and out, and
+/// places: "3x3, 64->128, 56x56, stride 2", with groups and batch where there are several; of a
+/// product "128x768 by 768x3072", behind "12 of" where there are as many; of others the extents of
+/// the first result, "1x64x56x56".
+std::string shapeOf(const graph::Node& node);
 
 } // namespace candela::driver

@@ -197,6 +197,7 @@ std::string placementJson(const runtime::bundle::Bundle& bundle) {
                                            {"bytes_in", node.bytesIn},
                                            {"bytes_out", node.bytesOut},
                                            {"elements", node.elements}});
+    if (!node.shape.empty()) shown["shape"] = node.shape;
     if (const runtime::bundle::Products& p = node.products; p.count)
       shown["products"] = {
           {"count", p.count}, {"rows", p.rows}, {"terms", p.terms}, {"columns", p.columns}};

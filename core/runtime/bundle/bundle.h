@@ -89,6 +89,7 @@ struct NodePlacement {
   Products products{};     ///< `count` is 0 of a node that is not that
   /// of its operands, of its results; of these the elements
   uint64_t bytesIn = 0, bytesOut = 0, elements = 0;
+  std::string shape{}; ///< driver::shapeOf(); empty where nobody said it
 };
 
 /// Why a model is where it is, by another policy than the order of backends; for reports.

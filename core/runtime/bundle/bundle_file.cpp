@@ -104,6 +104,7 @@ void fill(proto::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
     p->set_bytes_in(node.bytesIn);
     p->set_bytes_out(node.bytesOut);
     p->set_elements(node.elements);
+    p->set_shape(node.shape);
   }
   if (in.flow) fillFlow(*out.mutable_flow(), payloads, *in.flow);
 }
@@ -155,7 +156,8 @@ Result<Bundle> read(const proto::Manifest& in, const Bytes& payloads) {
       products = {p.products(0), p.products(1), p.products(2), p.products(3)};
     out.placement.push_back({p.node(), p.op(), p.on(), p.why(),
                              static_cast<NodePlacement::Class>(p.placement_class()), p.macs(),
-                             p.native_macs(), products, p.bytes_in(), p.bytes_out(), p.elements()});
+                             p.native_macs(), products, p.bytes_in(), p.bytes_out(), p.elements(),
+                             p.shape()});
   }
   if (in.has_flow()) {
     CDL_ASSIGN(out.flow, readFlow(in.flow(), payloads));

@@ -82,7 +82,8 @@ Bundle addBundle() {
                               {1, 2, 3, 4},
                               24,
                               8,
-                              2});
+                              2,
+                              "2"});
   return bundle;
 }
 
