@@ -8,7 +8,9 @@
 #include "tools/candela/estimate/estimate.h"
 #include "tools/candela/simulate/files.h"
 #include "tools/candela/simulate/host_share.h"
+#include "tools/candela/simulate/layer_shapes.h"
 #include "tools/candela/simulate/least.h"
+#include "tools/candela/simulate/margin.h"
 #include "tools/candela/simulate/scratchpad.h"
 #include "tools/candela/simulate/sweep_command.h"
 #include "tools/candela/support/assumed.h"
@@ -154,6 +156,12 @@ Json reportOf(const Arguments& arguments, const Subject& subject, const Estimate
                           {"activations_stored", m.sum("stored")}};
   report["scratchpad_bytes"] = localBytes(*subject.device);
   report["layers"] = m.layers;
+  addShapes(report["layers"], placement);
+  report["margin"] = marginOf("estimate");
+  report["array"] = {{"rows", estimate.rates.matrix.rows},
+                     {"columns", estimate.rates.matrix.columns},
+                     {"loads_weights", false},
+                     {"takes_channels", false}};
   report["counters"] = m.counters;
   report["cycles"] = m.cycles();
   report["mac_utilization"] = estimate.macUtilization;

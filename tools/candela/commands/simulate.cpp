@@ -12,7 +12,9 @@
 #include "tools/candela/simulate/energy.h"
 #include "tools/candela/simulate/files.h"
 #include "tools/candela/simulate/host_share.h"
+#include "tools/candela/simulate/layer_shapes.h"
 #include "tools/candela/simulate/least.h"
+#include "tools/candela/simulate/margin.h"
 #include "tools/candela/simulate/measure.h"
 #include "tools/candela/simulate/scratchpad.h"
 #include "tools/candela/simulate/sweep_command.h"
@@ -198,8 +200,15 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
                            {"stored", m.sum("stored")}};
   report["counters"] = m.counters;
   report["layers"] = m.layers;
+  addShapes(report["layers"], placement);
   if (!m.time.is_null()) {
     report["fidelity"] = arguments.fidelity;
+    report["margin"] = marginOf(arguments.engine == "rtl" ? "rtl" : arguments.fidelity);
+    // A pass loads the weights of all rows, and a column takes a channel.
+    report["array"] = {{"rows", npu.rows()},
+                       {"columns", npu.columns()},
+                       {"loads_weights", true},
+                       {"takes_channels", true}};
     addTime(report, m, npu, prices);
     report["network"] = networkOf(report);
   }
@@ -247,13 +256,10 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
                   report["of_least"].get<double>());
   printHost(report["host_nodes"], arguments.rows, console);
   if (!m.time.is_null()) {
-    std::string shares;
-    for (const auto& [tag, share] : m.time["provenance"].items())
-      shares +=
-          fmt::format("{}{:.0f} % {}", shares.empty() ? "" : ", ", 100 * share.get<double>(), tag);
     printCauses(m.time, arguments.run.model, console);
-    console.print("  {}; constants: {}; energy {}\n", arguments.fidelity, shares,
+    console.print("  {}; {}; energy {}\n", arguments.fidelity, constantsText(m.time["provenance"]),
                   energyText(report["energy"]["nj"].get<double>()));
+    console.print("  margin: {}\n", report["margin"]["text"].get<std::string>());
   }
   console.print("  {} MACs on the host; compiled in {}, simulated in {}{}\n",
                 countText(report["host_macs"].get<uint64_t>()),
@@ -273,6 +279,8 @@ Json whatIf(const RunOptions& run, const npu::Configuration& npu) {
       {"as it is", {}, 1},
       {"half the bandwidth", {kDramWidthBits}, -2},
       {"twice the bandwidth", {kDramWidthBits}, 2},
+      {"half the rows", {kArrayRows}, -2},
+      {"twice the rows", {kArrayRows}, 2},
       {"half the columns", {kArrayColumns, kAccumulatorBytes, kRequantLanes}, -2},
       {"twice the columns", {kArrayColumns, kAccumulatorBytes, kRequantLanes}, 2},
       {"half the scratchpad", {kScratchpadBytes}, -2},

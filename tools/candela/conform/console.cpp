@@ -22,12 +22,6 @@ std::string inShort(const std::string& reason) {
   return reason.substr(0, end) + (end < reason.size() ? " ..." : "");
 }
 
-std::string grouped(uint64_t number) {
-  std::string text = std::to_string(number);
-  for (size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
-  return text;
-}
-
 std::string shareText(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
 
 /// A line for each tier; columns of what did not happen are left out, but for failures.
@@ -44,9 +38,9 @@ std::string tierTable(const Report& report) {
   columns.emplace_back("time");
   Table table(columns);
   const auto add = [&](const std::string& name, const Tally& tally) {
-    std::vector<std::string> row = {name,
-                                    grouped(tally[Outcome::passed]) + "/" + grouped(tally.total)};
-    for (const Outcome outcome : shown) row.push_back(grouped(tally[outcome]));
+    std::vector<std::string> row = {name, groupedText(tally[Outcome::passed]) + "/" +
+                                              groupedText(tally.total)};
+    for (const Outcome outcome : shown) row.push_back(groupedText(tally[outcome]));
     row.push_back(timeText(tally.milliseconds));
     table.add(row);
   };
@@ -73,12 +67,12 @@ std::string unsupportedText(const Report& report) {
   uint64_t others = 0;
   for (size_t i = 0; i < reasons.size(); ++i)
     if (i < kShown)
-      text += fmt::format("{}{} {}", i ? "; " : "", grouped(reasons[i].second),
+      text += fmt::format("{}{} {}", i ? "; " : "", groupedText(reasons[i].second),
                           inShort(reasons[i].first));
     else
       others += reasons[i].second;
   return others ? fmt::format("{}; {} for {} other reasons (--json and --html have them)", text,
-                              grouped(others), reasons.size() - kShown)
+                              groupedText(others), reasons.size() - kShown)
                 : text;
 }
 
@@ -92,7 +86,7 @@ void ConformView::begin() {
   const conformance::report::Setting& setting = report_.setting;
   console_.print("{}   suite {}, {}, seed {}: {} cases{}\n", who, report_.suiteVersion,
                  conformance::report::sizeName(setting.size), setting.seed,
-                 grouped(report_.selected),
+                 groupedText(report_.selected),
                  setting.shard.count > 1 ? ", shard " + setting.shard.text() : "");
   std::fflush(stdout);
 }
@@ -119,13 +113,13 @@ void printConformSummary(const Report& report, Console& console) {
   const Tally all = conformance::report::tallyOf(report.results);
   if (all[Outcome::failed] > kFailuresShown)
     console.print("and {} more failures (--json and --html have them all)\n",
-                  grouped(all[Outcome::failed] - kFailuresShown));
+                  groupedText(all[Outcome::failed] - kFailuresShown));
   const auto unsteady = std::ranges::count_if(report.results, &CaseResult::isUnsteady);
   if (unsteady > 0)
     console.print("{} of the failures {} unsteady: not the same in each run. `candela debug MODEL "
                   "--backend {} --twice 4` "
                   "finds instructions whose results differ from run to run\n",
-                  grouped(static_cast<uint64_t>(unsteady)), unsteady == 1 ? "is" : "are",
+                  groupedText(static_cast<uint64_t>(unsteady)), unsteady == 1 ? "is" : "are",
                   report.candidate.backend);
   console.printText(tierTable(report));
   const conformance::report::Native native = conformance::report::nativeOf(report.results);
@@ -150,8 +144,8 @@ void printConformSummary(const Report& report, Console& console) {
   const bool good = conformance::report::isConformant(report);
   const std::string verdict =
       good ? console.green("nothing failed of what it claims")
-           : console.red(fmt::format("{} failed", grouped(all[Outcome::failed])));
-  console.print("{}   {} cases in {}\n", verdict, grouped(all.total),
+           : console.red(fmt::format("{} failed", groupedText(all[Outcome::failed])));
+  console.print("{}   {} cases in {}\n", verdict, groupedText(all.total),
                 timeText(report.wallMilliseconds));
 }
 

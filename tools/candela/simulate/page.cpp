@@ -7,6 +7,7 @@
 #include "conformance/report/html_style.h"
 #include "tools/candela/simulate/energy.h"
 #include "tools/candela/simulate/files.h"
+#include "tools/candela/simulate/margin.h"
 #include "tools/candela/simulate/measure.h"
 #include "tools/candela/simulate/simulation_files.h"
 #include "tools/candela/support/template.h"
@@ -35,45 +36,60 @@ uint64_t busiest(const Json& layer, std::string_view kind) {
 }
 
 /// For each engine a flat list of five numbers an event: start after the end of the one before,
-/// length, layer, op, cause.
-Json packedEvents(const Timeline& timeline) {
-  std::vector<std::vector<const TimedInstruction*>> rows(timeline.engines.size());
+/// length, layer, op, cause; and of engines that move bytes those of each event.
+struct PackedEvents {
+  Json events = Json::array(), moved = Json::array();
+};
+
+using EventRow = std::vector<const TimedInstruction*>;
+
+/// Of one engine. Neighbours of one layer with a gap of at most `gap` cycles become one.
+void packRow(const EventRow& row, uint64_t gap, PackedEvents& into) {
+  Json flat = Json::array(), moved = Json::array();
+  uint64_t before = 0;
+  bool moves = false;
+  for (size_t i = 0; i < row.size();) {
+    const TimedInstruction& first = *row[i];
+    uint64_t done = first.done, bytes = first.bytes;
+    size_t next = i + 1;
+    while (gap > 0 && next < row.size() && row[next]->layer == first.layer &&
+           row[next]->start <= done + gap) {
+      bytes += row[next]->bytes;
+      done = std::max(done, row[next++]->done);
+    }
+    // a queue's events never overlap; merged ones might
+    const uint64_t start = std::max(first.start, before);
+    if (done > start) {
+      for (const uint64_t value : {start - before, done - start}) flat.push_back(value);
+      for (const int64_t value : {int64_t{first.layer}, int64_t{first.op}, int64_t{first.stall}})
+        flat.push_back(value);
+      moved.push_back(bytes);
+      moves |= bytes > 0;
+      before = done;
+    }
+    i = next;
+  }
+  into.events.push_back(std::move(flat));
+  into.moved.push_back(moves ? std::move(moved) : Json::array());
+}
+
+PackedEvents packedEvents(const Timeline& timeline) {
+  std::vector<EventRow> rows(timeline.engines.size());
   for (const TimedInstruction& each : timeline.instructions)
     if (each.done > each.start) rows[each.engine].push_back(&each);
   size_t all = 0;
-  for (auto& row : rows) {
+  for (EventRow& row : rows) {
     std::ranges::stable_sort(row, {}, &TimedInstruction::start);
     all += row.size();
   }
   // Gaps of this many cycles vanish where there are too many events.
   uint64_t gap = 0, last = 0;
-  for (const auto& row : rows)
+  for (const EventRow& row : rows)
     if (!row.empty()) last = std::max(last, row.back()->done);
   if (all > kMostEvents) gap = last / kMostEvents * 2;
-  Json events = Json::array();
-  for (const auto& row : rows) {
-    Json flat = Json::array();
-    uint64_t before = 0;
-    for (size_t i = 0; i < row.size();) {
-      const TimedInstruction& first = *row[i];
-      uint64_t done = first.done;
-      size_t next = i + 1;
-      while (gap > 0 && next < row.size() && row[next]->layer == first.layer &&
-             row[next]->start <= done + gap)
-        done = std::max(done, row[next++]->done);
-      // a queue's events never overlap; merged ones might
-      const uint64_t start = std::max(first.start, before);
-      if (done > start) {
-        for (const uint64_t value : {start - before, done - start}) flat.push_back(value);
-        for (const int64_t value : {int64_t{first.layer}, int64_t{first.op}, int64_t{first.stall}})
-          flat.push_back(value);
-        before = done;
-      }
-      i = next;
-    }
-    events.push_back(std::move(flat));
-  }
-  return events;
+  PackedEvents packed;
+  for (const EventRow& row : rows) packRow(row, gap, packed);
+  return packed;
 }
 
 std::string card(const std::string& value, const std::string& name) {
@@ -91,43 +107,106 @@ std::string rowsText(const Json& object) {
   return out;
 }
 
-std::string layerRows(const Json& report) {
-  const double most = [&] {
-    uint64_t cycles = 1;
-    for (const Json& layer : report["layers"]) cycles = std::max(cycles, number(layer, "cycles"));
-    return static_cast<double>(cycles);
-  }();
-  std::string out;
-  size_t i = 0;
-  for (const Json& layer : report["layers"]) {
-    const auto cell = [&](const char* name, double value, const std::string& text) {
-      out += fmt::format("<td class=\"n\" data-k=\"{}\" data-v=\"{}\">{}</td>", name, value, text);
-    };
-    const auto kilobytes = [&](const char* name, uint64_t bytes) {
-      cell(name, static_cast<double>(bytes),
-           fmt::format("{:.1f}", static_cast<double>(bytes) / 1000));
-    };
-    out += fmt::format("<tr data-i=\"{}\">", i);
-    cell("#", static_cast<double>(i), fmt::format("{}", i));
-    out += fmt::format("<td data-k=\"layer\">{}</td>", markupEscaped(layer.value("name", "")));
-    cell("cycles", static_cast<double>(number(layer, "cycles")),
-         fmt::format("{}", number(layer, "cycles")));
-    out += fmt::format("<td><i class=\"share\" style=\"width:{:.1f}rem\"></i></td>",
-                       5 * static_cast<double>(number(layer, "cycles")) / most);
-    cell("of least", layer.value("of_least", 0.0),
-         layer.contains("of_least") ? fmt::format("{:.2f}", layer["of_least"].get<double>()) : "");
-    cell("MAC %", layer.value("mac_utilization", 0.0),
-         fmt::format("{:.1f}", 100 * layer.value("mac_utilization", 0.0)));
-    out += fmt::format("<td data-k=\"bound by\">{}</td>", markupEscaped(layer.value("bound", "")));
-    out += fmt::format("<td data-k=\"cycles go to\">{}</td>", markupEscaped(causesText(layer)));
-    kilobytes("weights KB", number(layer, "weights") + number(layer, "tables"));
-    kilobytes("loaded KB", number(layer, "loaded"));
-    kilobytes("stored KB", number(layer, "stored"));
-    if (report.contains("energy"))
-      cell("energy", layer.value("energy_nj", 0.0), energyText(layer.value("energy_nj", 0.0)));
-    out += "</tr>\n";
-    ++i;
+/// What cycles go to, and the colour of each in page.css.
+struct CauseText {
+  const char* name;
+  const char* text;
+};
+
+constexpr CauseText kCauseTexts[] = {
+    {"products", "the array multiplied"},
+    {"unused", "rows or columns of the array were empty"},
+    {"fill", "the array was filled or emptied"},
+    {"requant", "sums were scaled and written"},
+    {"vector", "the vector engine computed"},
+    {"scatter", "a transfer reordered single bytes"},
+    {"load", "bytes came in"},
+    {"store", "bytes went out"},
+    {"dram", "a transfer waited for memory"},
+    {"memory", "an instruction waited for its own bytes"},
+    {"bank", "two engines used one bank"},
+    {"control", "nothing was under way"},
+};
+
+/// A bar of a layer's or of all causes; `rem` is its width, none for all that there is.
+std::string causesBar(const Json& from, std::optional<double> rem) {
+  const std::string width = rem ? fmt::format(" style=\"width:{:.2f}rem\"", *rem) : "";
+  std::string out = fmt::format("<span class=\"bar causes\"{}>", width);
+  const double all = std::max(from.value("cycles", 0.0), 1.0);
+  const Json causes = from.value("causes", Json::object());
+  for (const auto& [cause, cycles] : causes.items())
+    if (const double share = 100 * cycles.get<double>() / all; share >= 0.05)
+      out += fmt::format("<i class=\"cause-{}\" style=\"width:{:.1f}%\"></i>", cause, share);
+  return out + "</span>";
+}
+
+/// All cycles of the run by cause, with what the colours mean.
+std::string causesSection(const Json& time) {
+  const Json causes = time.value("causes", Json::object());
+  if (causes.empty()) return "";
+  const double all = std::max(time.value("cycles", 0.0), 1.0);
+  std::string out = "<section>\n<h2>Cycles go to <small>of the whole; colours as in the "
+                    "layers</small></h2>\n" +
+                    causesBar(time, std::nullopt) + "\n<ul class=\"legend\" id=\"causes\">\n";
+  for (const CauseText& each : kCauseTexts)
+    if (const double cycles = causes.value(each.name, 0.0); cycles > 0)
+      out += fmt::format("<li><i class=\"cause-{0}\"></i>{0} {1:.1f} % <small>{2}</small></li>\n",
+                         each.name, 100 * cycles / all, each.text);
+  return out + "</ul>\n</section>\n";
+}
+
+/// One row of the table of layers.
+class LayerRow {
+public:
+  explicit LayerRow(const Json& layer) : layer_(layer) {}
+
+  std::string text(size_t index, uint64_t mostCycles, bool hasEnergy) {
+    out_ = fmt::format("<tr data-i=\"{}\">", index);
+    cell("#", static_cast<double>(index), std::to_string(index));
+    out_ += fmt::format("<td data-k=\"layer\">{}</td>", markupEscaped(layer_.value("name", "")));
+    const uint64_t cycles = number(layer_, "cycles");
+    cell("cycles", static_cast<double>(cycles), groupedText(cycles));
+    const double share = static_cast<double>(cycles) / static_cast<double>(mostCycles);
+    out_ += fmt::format("<td>{}</td>", causesBar(layer_, 5 * share));
+    out_ += fmt::format("<td data-k=\"shape\">{} <small>{}</small></td>",
+                        markupEscaped(layer_.value("shape", "")),
+                        markupEscaped(layer_.value("op", "")));
+    cell("of least", layer_.value("of_least", 0.0),
+         layer_.contains("of_least") ? fmt::format("{:.2f}", layer_["of_least"].get<double>())
+                                     : "");
+    cell("MAC %", layer_.value("mac_utilization", 0.0),
+         fmt::format("{:.1f}", 100 * layer_.value("mac_utilization", 0.0)));
+    out_ +=
+        fmt::format("<td data-k=\"bound by\">{}</td>", markupEscaped(layer_.value("bound", "")));
+    out_ += fmt::format("<td data-k=\"cycles go to\">{}</td>", markupEscaped(causesText(layer_)));
+    kilobytes("weights KB", number(layer_, "weights") + number(layer_, "tables"));
+    kilobytes("loaded KB", number(layer_, "loaded"));
+    kilobytes("stored KB", number(layer_, "stored"));
+    if (hasEnergy)
+      cell("energy", layer_.value("energy_nj", 0.0), energyText(layer_.value("energy_nj", 0.0)));
+    return out_ + "</tr>\n";
   }
+
+private:
+  void cell(const char* name, double value, const std::string& text) {
+    out_ += fmt::format("<td class=\"n\" data-k=\"{}\" data-v=\"{}\">{}</td>", name, value, text);
+  }
+  void kilobytes(const char* name, uint64_t bytes) {
+    const auto value = static_cast<double>(bytes);
+    cell(name, value, groupedText(value / 1000, 1));
+  }
+
+  const Json& layer_;
+  std::string out_;
+};
+
+std::string layerRows(const Json& report) {
+  uint64_t most = 1;
+  for (const Json& layer : report["layers"]) most = std::max(most, number(layer, "cycles"));
+  std::string out;
+  size_t index = 0;
+  for (const Json& layer : report["layers"])
+    out += LayerRow(layer).text(index++, most, report.contains("energy"));
   return out;
 }
 
@@ -139,51 +218,61 @@ const char* changeClass(int64_t before, int64_t after) {
 std::string comparison(const Json& report, const Json& other) {
   const Json compared = comparedLayers(report, other);
   const auto before = number(compared, "cycles_before"), after = number(compared, "cycles_after");
-  std::string out =
-      fmt::format("<section><h2>Compared <small>with {} on {}</small></h2><p class=\"answer\">{} "
-                  "to {} cycles, {:.2f}x as fast</p>"
-                  "<div class=\"sheet\"><table><thead><tr><th>layer</th><th "
-                  "class=\"n\">before</th><th class=\"n\">now</th><th "
-                  "class=\"n\">change</th></tr></thead><tbody>",
-                  markupEscaped(compared["model_before"].get<std::string>()),
-                  markupEscaped(compared["npu_before"].get<std::string>()), before, after,
-                  after ? static_cast<double>(before) / static_cast<double>(after) : 0.0);
+  std::string out = fmt::format(
+      "<section><h2>Compared <small>with {} on {}</small></h2><p class=\"answer\">{} "
+      "to {} cycles, {:.2f}x as fast</p>"
+      "<div class=\"sheet\"><table><thead><tr><th>layer</th><th "
+      "class=\"n\">before</th><th class=\"n\">now</th><th "
+      "class=\"n\">change</th></tr></thead><tbody>",
+      markupEscaped(compared["model_before"].get<std::string>()),
+      markupEscaped(compared["npu_before"].get<std::string>()), groupedText(before),
+      groupedText(after), after ? static_cast<double>(before) / static_cast<double>(after) : 0.0);
   for (const Json& row : compared["layers"]) {
     const auto was = static_cast<int64_t>(number(row, "before")),
                is = static_cast<int64_t>(number(row, "after"));
     out += fmt::format("<tr><td data-k=\"layer\">{}</td><td class=\"n\" "
                        "data-k=\"before\">{}</td><td class=\"n\" data-k=\"now\">{}</td>"
                        "<td class=\"n {}\" data-k=\"change\">{:+}</td></tr>\n",
-                       markupEscaped(row["name"].get<std::string>()), was, is, changeClass(was, is),
-                       is - was);
+                       markupEscaped(row["name"].get<std::string>()),
+                       groupedText(number(row, "before")), groupedText(number(row, "after")),
+                       changeClass(was, is), is - was);
   }
   return out + "</tbody></table></div></section>\n";
 }
 
+/// What the page draws of a layer.
+Json layerData(const Json& layer) {
+  Json data = {{"node", layer.value("name", "")},
+               {"macs", number(layer, "macs")},
+               {"cycles", number(layer, "cycles")},
+               {"start", number(layer, "start")},
+               {"done", number(layer, "done")},
+               {"dram", dramOf(layer)},
+               {"matrix", busiest(layer, "matrix")},
+               {"requant", busiest(layer, "requant")},
+               {"vector", busiest(layer, "vector")},
+               {"transfer", std::max(busiest(layer, "load"), busiest(layer, "store"))}};
+  for (const char* key : {"shape", "products"})
+    if (layer.contains(key)) data[key] = layer[key];
+  return data;
+}
+
 Json pageData(const Json& report, const Timeline& timeline, const Json& memory) {
   const Json& time = report["time"];
+  PackedEvents packed = packedEvents(timeline);
   Json data = {{"clock_mhz", report["clock_mhz"].get<double>()},
                {"cycles", report["cycles"]},
                {"peak", time["peak_macs_per_cycle"]},
                {"bandwidth", time["dram_bytes_per_cycle"]},
+               {"array", report["array"]},
                {"engines", timeline.engines},
                {"ops", timeline.ops},
                {"causes", kStallCauses},
                {"layers", Json::array()},
-               {"events", packedEvents(timeline)},
+               {"events", std::move(packed.events)},
+               {"moved", std::move(packed.moved)},
                {"memory", memory}};
-  for (const Json& layer : report["layers"])
-    data["layers"].push_back(
-        {{"node", layer.value("name", "")},
-         {"macs", number(layer, "macs")},
-         {"cycles", number(layer, "cycles")},
-         {"start", number(layer, "start")},
-         {"done", number(layer, "done")},
-         {"dram", dramOf(layer)},
-         {"matrix", busiest(layer, "matrix")},
-         {"requant", busiest(layer, "requant")},
-         {"vector", busiest(layer, "vector")},
-         {"transfer", std::max(busiest(layer, "load"), busiest(layer, "store"))}});
+  for (const Json& layer : report["layers"]) data["layers"].push_back(layerData(layer));
   return data;
 }
 
@@ -225,7 +314,8 @@ std::string cards(const Json& report) {
 }
 
 constexpr const char* kScratchpadSection = R"(<section>
-<h2>Scratchpad <small>instructions of the program to the right, bytes upwards</small></h2>
+<h2>Scratchpad <small>instructions of the program to the right, below them about when they run; KiB
+upwards</small></h2>
 <div class="tools"><select id="program"></select></div>
 <canvas id="memory"></canvas>
 <p class="tell" id="memory-told">&#160;</p>
@@ -241,8 +331,9 @@ std::string whatIfTable(const Json& report) {
     out += fmt::format("<tr><td data-k=\"change\">{}</td><td class=\"n\" data-k=\"cycles\">{}</td>"
                        "<td class=\"n\" data-k=\"as fast\">{:.2f}x</td>"
                        "<td class=\"n\" data-k=\"DRAM\">{}</td></tr>\n",
-                       markupEscaped(each["change"].get<std::string>()), number(each, "cycles"),
-                       each["speed"].get<double>(), bytesText(number(each, "dram_bytes")));
+                       markupEscaped(each["change"].get<std::string>()),
+                       groupedText(number(each, "cycles")), each["speed"].get<double>(),
+                       bytesText(number(each, "dram_bytes")));
   return out + "</tbody></table>";
 }
 
@@ -261,7 +352,28 @@ std::string energySection(const Json& report) {
 /// Of a simulation or of an estimate.
 std::string howText(const Json& report) {
   if (report.contains("source")) return "estimated by " + report["source"].get<std::string>();
-  return "simulated on an NPU, " + report["engine"].get<std::string>();
+  return fmt::format("simulated on an NPU, {}, fidelity {}", report["engine"].get<std::string>(),
+                     report["fidelity"].get<std::string>());
+}
+
+/// What the headline figures rest on, and how far such figures were off where that was measured.
+std::string basisText(const Json& report) {
+  const Json& margin = report["margin"];
+  std::string rests = constantsText(report["time"]["provenance"]);
+  if (report.contains("source")) rests += ": " + report["source"].get<std::string>();
+  std::string out = fmt::format("<dt>rests on</dt><dd>{}</dd>\n", markupEscaped(rests));
+  out += fmt::format("<dt>margin</dt><dd>{}", markupEscaped(margin["text"].get<std::string>()));
+  if (margin.contains("source"))
+    out += fmt::format(" <small>{}</small>", markupEscaped(margin["source"].get<std::string>()));
+  out += "</dd>\n";
+  if (!margin.contains("published")) return out;
+  const Json& published = margin["published"];
+  return out +
+         fmt::format("<dt>other machines</dt><dd>{:.2f} to {:.2f} times the published time of "
+                     "{} workloads <small>{}</small></dd>\n",
+                     published["least"].get<double>(), published["most"].get<double>(),
+                     published["workloads"].get<uint64_t>(),
+                     markupEscaped(published["source"].get<std::string>()));
 }
 
 std::string hostSection(const Json& report) {
@@ -283,16 +395,16 @@ std::string hostSection(const Json& report) {
       "<th class=\"n\">KB out</th><th class=\"n\">MACs</th><th>why</th></tr></thead><tbody>",
       remark);
   for (const Json& node : report["host_nodes"])
-    out +=
-        fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td>"
-                    "<td class=\"n\" data-k=\"elements\">{}</td>"
-                    "<td class=\"n\" data-k=\"KB in\">{:.1f}</td>"
-                    "<td class=\"n\" data-k=\"KB out\">{:.1f}</td>"
-                    "<td class=\"n\" data-k=\"MACs\">{}</td><td data-k=\"why\">{}</td></tr>",
-                    markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")),
-                    number(node, "elements"), static_cast<double>(number(node, "bytes_in")) / 1000,
-                    static_cast<double>(number(node, "bytes_out")) / 1000, number(node, "macs"),
-                    markupEscaped(node.value("why", "")));
+    out += fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td>"
+                       "<td class=\"n\" data-k=\"elements\">{}</td>"
+                       "<td class=\"n\" data-k=\"KB in\">{:.1f}</td>"
+                       "<td class=\"n\" data-k=\"KB out\">{:.1f}</td>"
+                       "<td class=\"n\" data-k=\"MACs\">{}</td><td data-k=\"why\">{}</td></tr>",
+                       markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")),
+                       groupedText(number(node, "elements")),
+                       static_cast<double>(number(node, "bytes_in")) / 1000,
+                       static_cast<double>(number(node, "bytes_out")) / 1000,
+                       groupedText(number(node, "macs")), markupEscaped(node.value("why", "")));
   return out + "</tbody></table></div></section>\n";
 }
 
@@ -328,8 +440,12 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
        {"HOW", markupEscaped(howText(report))},
        {"ASSUMED", assumedRemark(report)},
        {"CARDS", cards(report)},
+       {"BASIS", basisText(report)},
+       {"CAUSES", causesSection(report["time"])},
        {"SCRATCHPAD", memory.empty() ? "" : kScratchpadSection},
        {"WHAT_IF", whatIfTable(report)},
+       {"ANEW",
+        report.contains("source") ? "--sweep compiles anew" : "--what-if and --sweep compile anew"},
        {"LAYERS", layerRows(report)},
        {"COMPARISON", other ? comparison(report, *other) : ""},
        {"ENERGY_HEAD", report.contains("energy") ? "<th class=\"n\">energy</th>\n" : ""},

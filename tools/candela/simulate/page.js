@@ -15,10 +15,49 @@ const count = n => {
 const percent = x => (100 * x).toFixed(1) + ' %';
 const hue = layer => layer < 0 ? 'hsl(0 0% 60%)' : `hsl(${(layer * 137.508) % 360} 58% 52%)`;
 const layerName = layer => layer < 0 ? 'no layer' : run.layers[layer].node;
+const layerText = layer => {
+  const shape = layer < 0 ? '' : run.layers[layer].shape;
+  return shape ? `${layerName(layer)} (${shape})` : layerName(layer);
+};
+
+// Of steps of 1, 2 and 5 times powers of ten the least of which at most `most` are in the span.
+const niceStep = (span, most) => {
+  let step = 10 ** Math.floor(Math.log10(span / most));
+  for (const times of [2, 2.5, 2])
+    if (span / step > most) step *= times;
+  return step;
+};
+
+// A line below a drawing, behind the layer's colour where there is one.
+const tell = (line, text, layer) => {
+  line.textContent = text;
+  if (layer === undefined) return;
+  const colour = document.createElement('i');
+  colour.style.background = hue(layer);
+  line.prepend(colour);
+};
+
+// A canvas of this height in CSS pixels, ready to draw.
+const cleared = (canvas, height) => {
+  const width = canvas.clientWidth, scale = window.devicePixelRatio || 1;
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  canvas.style.height = height + 'px';
+  const g = canvas.getContext('2d');
+  g.scale(scale, scale);
+  g.clearRect(0, 0, width, height);
+  g.font = '11px system-ui,sans-serif';
+  return g;
+};
+
+// The layer under the pointer in the legend: others are pale.
+let marked = null;
+const strength = layer => marked === null || marked === layer ? 1 : .15;
 
 // --- Timeline: one row for each engine. Events of one engine follow each other, so that two binary
 // searches find what is seen.
-const lanes = run.engines.map(name => ({name, start: [], done: [], layer: [], op: [], stall: []}));
+const lanes = run.engines.map(
+    (name, i) => ({name, start: [], done: [], layer: [], op: [], stall: [], moved: run.moved[i]}));
 
 for (const [i, row] of run.events.entries()) {
   const lane = lanes[i];
@@ -35,7 +74,7 @@ for (const [i, row] of run.events.entries()) {
 }
 
 const canvas = byId('timeline'), left = 66, rowHeight = 24;
-let from = 0, to = Math.max(run.cycles, 1), pointed = null, drag = null;
+let from = 0, to = Math.max(run.cycles, 1), drag = null;
 
 const firstAfter = (list, value) => {  // index of the first that is above
   let low = 0, high = list.length;
@@ -49,64 +88,105 @@ const firstAfter = (list, value) => {  // index of the first that is above
   return low;
 };
 
+// How much of the memory's peak is used, below the engines.
+const hasTraffic = lanes.some(lane => lane.moved.length), traffic = {
+  top: 0,
+  height: 40,
+  bucket: 2
+};
+traffic.top = lanes.length * rowHeight + 8;
+const lanesHeight = hasTraffic ? traffic.top + traffic.height + 2 : lanes.length * rowHeight;
+
+// Bytes of instructions in a bucket of time, by what memory could move in it: 0 to 1. An
+// instruction moves its bytes evenly from its begin to its end.
+function trafficShares(buckets) {
+  const bytes = new Array(buckets).fill(0), each = (to - from) / buckets;
+  for (const lane of lanes.filter(lane => lane.moved.length)) {
+    const last = firstAfter(lane.start, to);
+    for (let k = firstAfter(lane.done, from); k < last; ++k) {
+      const begin = Math.max(lane.start[k], from), end = Math.min(lane.done[k], to),
+            rate = lane.moved[k] / (lane.done[k] - lane.start[k]),
+            until = Math.min(buckets - 1, Math.floor((end - from) / each));
+      for (let i = Math.floor((begin - from) / each); i <= until; ++i) {
+        const inside = Math.min(end, from + (i + 1) * each) - Math.max(begin, from + i * each);
+        bytes[i] += rate * Math.max(0, inside);
+      }
+    }
+  }
+  return bytes.map(of => Math.min(1, of / (each * run.bandwidth)));
+}
+
+function drawTraffic(g, space, ink, line) {
+  const {top, height, bucket} = traffic;
+  g.fillStyle = ink;
+  g.fillText('memory', 0, top + 12);
+  g.fillText('% of peak', 0, top + 26);
+  g.fillStyle = line;
+  for (const share of [0, .5, 1]) g.fillRect(left, top + (1 - share) * height, space, 1);
+  g.fillStyle = style('--emulated');
+  trafficShares(Math.max(1, Math.floor(space / bucket)))
+      .forEach(
+          (share, i) =>
+              g.fillRect(left + i * bucket, top + (1 - share) * height, bucket, share * height));
+}
+
+// One engine's row.
+function drawLane(g, lane, top, space) {
+  const perCycle = space / (to - from), last = firstAfter(lane.start, to);
+  let k = firstAfter(lane.done, from);
+  while (k < last) {
+    const x = Math.max(0, (lane.start[k] - from) * perCycle),
+          end = Math.min(space, (lane.done[k] - from) * perCycle);
+    if (end - x >= 1.5) {
+      g.globalAlpha = strength(lane.layer[k]);
+      g.fillStyle = hue(lane.layer[k]);
+      g.fillRect(left + x, top, Math.max(end - x - .4, 1), rowHeight - 6);
+      const text = layerName(lane.layer[k]);
+      if (end - x > 60) {
+        g.fillStyle = '#fff';
+        g.fillText(text.slice(-Math.floor((end - x) / 7)), left + x + 3, top + 13, end - x - 6);
+      }
+      ++k;
+      continue;
+    }
+    // Narrower than a pixel: all that lie in this one are a column, as dark as they fill it.
+    const column = Math.floor(x), limit = from + (column + 1) / perCycle, layer = lane.layer[k];
+    let busy = 0;
+    do {
+      busy += Math.min(lane.done[k], limit) - Math.max(lane.start[k], from);
+      ++k;
+    } while (k < last && lane.start[k] < limit);
+    g.globalAlpha = Math.min(1, .15 + .85 * busy * perCycle) * strength(layer);
+    g.fillStyle = hue(layer);
+    g.fillRect(left + column, top, 1, rowHeight - 6);
+  }
+  g.globalAlpha = 1;
+}
+
+function drawTimeAxis(g, width, height, space) {
+  const step = niceStep(to - from, Math.max(2, space / 75));
+  for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
+    const x = left + (t - from) * space / (to - from), text = count(t);
+    g.fillRect(x, 0, .5, height - 16);
+    g.fillText(text, Math.min(x, width - g.measureText(text).width), height - 4);
+  }
+  g.fillText('cycles', 0, height - 4);
+}
+
 function drawTimeline() {
-  const width = canvas.clientWidth, height = lanes.length * rowHeight + 22,
-        scale = window.devicePixelRatio || 1;
-  canvas.width = width * scale;
-  canvas.height = height * scale;
-  canvas.style.height = height + 'px';
-  const g = canvas.getContext('2d');
-  g.scale(scale, scale);
-  g.clearRect(0, 0, width, height);
-  g.font = '11px system-ui,sans-serif';
-  const space = width - left, perCycle = space / (to - from), ink = style('--soft'),
-        line = style('--line');
+  const width = canvas.clientWidth, height = lanesHeight + 22, space = width - left,
+        ink = style('--soft'), line = style('--line'), g = cleared(canvas, height);
   for (const [i, lane] of lanes.entries()) {
     const top = i * rowHeight + 2;
     g.fillStyle = ink;
     g.fillText(lane.name, 0, top + 14);
     g.fillStyle = line;
     g.fillRect(left, top + rowHeight - 3, space, 1);
-    const last = firstAfter(lane.start, to);
-    let k = firstAfter(lane.done, from);
-    while (k < last) {
-      const x = Math.max(0, (lane.start[k] - from) * perCycle),
-            end = Math.min(space, (lane.done[k] - from) * perCycle);
-      if (end - x >= 1.5) {
-        g.globalAlpha = 1;
-        g.fillStyle = hue(lane.layer[k]);
-        g.fillRect(left + x, top, Math.max(end - x - .4, 1), rowHeight - 6);
-        const text = layerName(lane.layer[k]);
-        if (end - x > 60) {
-          g.fillStyle = '#fff';
-          g.fillText(text.slice(-Math.floor((end - x) / 7)), left + x + 3, top + 13, end - x - 6);
-        }
-        ++k;
-        continue;
-      }
-      // Narrower than a pixel: all that lie in this one are a column, as dark as they fill it.
-      const column = Math.floor(x), limit = from + (column + 1) / perCycle, layer = lane.layer[k];
-      let busy = 0;
-      do {
-        busy += Math.min(lane.done[k], limit) - Math.max(lane.start[k], from);
-        ++k;
-      } while (k < last && lane.start[k] < limit);
-      g.globalAlpha = Math.min(1, .15 + .85 * busy * perCycle);
-      g.fillStyle = hue(layer);
-      g.fillRect(left + column, top, 1, rowHeight - 6);
-    }
-    g.globalAlpha = 1;
+    drawLane(g, lane, top, space);
   }
-  const most = Math.max(2, space / 75);
-  let step = 10 ** Math.floor(Math.log10((to - from) / most));
-  for (const times of [2, 2.5, 2])
-    if ((to - from) / step > most) step *= times;
+  if (hasTraffic) drawTraffic(g, space, ink, line);
   g.fillStyle = ink;
-  for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
-    const x = left + (t - from) * perCycle, text = count(t);
-    g.fillRect(x, 0, .5, height - 16);
-    g.fillText(text, Math.min(x, width - g.measureText(text).width), height - 4);
-  }
+  drawTimeAxis(g, width, height, space);
   if (drag && drag.moved) {
     g.globalAlpha = .2;
     g.fillStyle = style('--emulated');
@@ -134,6 +214,32 @@ canvas.addEventListener('pointerdown', e => {
   canvas.setPointerCapture(e.pointerId);
 });
 
+function tellTraffic(x) {
+  const buckets = Math.max(1, Math.floor((canvas.clientWidth - left) / traffic.bucket)),
+        share =
+            trafficShares(buckets)[Math.min(buckets - 1, Math.floor((x - left) / traffic.bucket))];
+  tell(
+      byId('told'),
+      `memory: ${percent(share)} of ${run.bandwidth.toFixed(1)} bytes a cycle at ${
+          Math.round(timeAt(x))}`);
+}
+
+function tellEvent(lane, t) {
+  if (!lane) return;
+  const k = firstAfter(lane.done, t);
+  if (k >= lane.start.length || lane.start[k] > t) {
+    tell(byId('told'), `${lane.name}: idle at ${Math.round(t)}`);
+    return;
+  }
+  const waited = lane.stall[k] ? `, waited most for ${run.causes[lane.stall[k]]}` : '',
+        moved = lane.moved[k] ? `, ${count(lane.moved[k])} bytes` : '';
+  tell(
+      byId('told'),
+      `${lane.name}: ${run.ops[lane.op[k]]} of ${layerText(lane.layer[k])}, ${lane.start[k]} to ${
+          lane.done[k]} (${lane.done[k] - lane.start[k]} cycles)${moved}${waited}`,
+      lane.layer[k]);
+}
+
 canvas.addEventListener('pointermove', e => {
   if (drag) {
     drag.now = e.offsetX;
@@ -141,15 +247,11 @@ canvas.addEventListener('pointermove', e => {
     drawTimeline();
     return;
   }
-  const lane = lanes[Math.floor(e.offsetY / rowHeight)], t = timeAt(e.offsetX);
-  if (!lane || e.offsetX < left) return;
-  const k = firstAfter(lane.done, t);
-  pointed = k < lane.start.length && lane.start[k] <= t ? k : null;
-  byId('told').textContent = pointed === null ?
-      `${lane.name}: idle at ${Math.round(t)}` :
-      `${lane.name}: ${run.ops[lane.op[k]]} of ${layerName(lane.layer[k])}, ${lane.start[k]} to ${
-          lane.done[k]} (${lane.done[k] - lane.start[k]} cycles)` +
-          (lane.stall[k] ? `, waited most for ${run.causes[lane.stall[k]]}` : '');
+  if (e.offsetX < left) return;
+  if (hasTraffic && e.offsetY >= traffic.top)
+    tellTraffic(e.offsetX);
+  else
+    tellEvent(lanes[Math.floor(e.offsetY / rowHeight)], timeAt(e.offsetX));
 });
 
 canvas.addEventListener('pointerup', e => {
@@ -192,51 +294,114 @@ const showLayer = i => {
   const l = run.layers[i];
   show(l.start - .05 * (l.done - l.start), l.done + .05 * (l.done - l.start));
   byId('timeline').scrollIntoView({block: 'center'});
-  byId('told').textContent = `${l.node}: ${l.start} to ${l.done}`;
+  tell(byId('told'), `${layerText(i)}: ${l.start} to ${l.done}`, i);
 };
 
+// --- The colours of the largest layers; under the pointer one stands out, a click shows it.
+const kLargest = 12;
+
+function fillLegend() {
+  const order = run.layers.map((layer, i) => i).filter(i => run.layers[i].cycles > 0);
+  order.sort((a, b) => run.layers[b].cycles - run.layers[a].cycles || a - b);
+  for (const i of order.slice(0, kLargest)) {
+    const button = document.createElement('button'), colour = document.createElement('i'),
+          item = document.createElement('li'), share = document.createElement('small');
+    colour.style.background = hue(i);
+    share.textContent = ' ' + percent(run.layers[i].cycles / Math.max(run.cycles, 1));
+    button.append(colour, layerText(i), share);
+    button.onpointerenter = button.onfocus = () => mark(i);
+    button.onpointerleave = button.onblur = () => mark(null);
+    button.onclick = () => showLayer(i);
+    item.append(button);
+    byId('largest').append(item);
+  }
+}
+
+function mark(layer) {
+  marked = layer;
+  drawTimeline();
+  drawMemory();
+}
+
 // --- Memory: what lies in the scratchpad, instructions of the Program to the right, bytes upwards.
-const memory = byId('memory');
+const memory = byId('memory'), mapLeft = 74, mapHeight = 240, mapBottom = 34;
+
+// About the cycle in which an instruction begins.
+function cycleOf(map, instruction) {
+  const of = map.begins;
+  for (let k = 2; k < of.length; k += 2)
+    if (instruction <= of[k]) {
+      const share = (instruction - of[k - 2]) / Math.max(of[k] - of[k - 2], 1);
+      return of[k - 1] + Math.max(0, share) * (of[k + 1] - of[k - 1]);
+    }
+  return null;
+}
+
+function drawMapAxes(g, map, width) {
+  const space = width - mapLeft, kib = map.capacity / 1024, ink = style('--soft');
+  g.fillStyle = ink;
+  const up = 2 ** Math.ceil(Math.log2(kib / 6));
+  for (let at = 0; at <= kib; at += up) {
+    const y = mapHeight * (1 - at / kib);
+    g.fillRect(mapLeft - 4, Math.min(y, mapHeight - .5), 4, .5);
+    g.fillText(`${Number(at.toPrecision(4))} KiB`, 0, Math.min(Math.max(y + 4, 9), mapHeight));
+  }
+  const step = Math.max(1, niceStep(Math.max(map.instructions, 1), Math.max(2, space / 90)));
+  for (let at = 0; at <= map.instructions; at += step) {
+    const x = mapLeft + at / Math.max(map.instructions, 1) * space, cycle = cycleOf(map, at);
+    g.fillRect(x, 0, .5, mapHeight + 4);
+    const texts = [count(at), cycle === null ? '' : '~' + count(cycle)];
+    texts.forEach(
+        (text, i) => g.fillText(
+            text, Math.min(x, width - g.measureText(text).width), mapHeight + 15 + 14 * i));
+  }
+  g.fillText('instruction', 0, mapHeight + 15);
+  g.fillText('cycle', 0, mapHeight + 29);
+}
 
 function drawMemory() {
   if (!memory) return;
-  const map = run.memory[+byId('program').value], width = memory.clientWidth, height = 240,
-        scale = window.devicePixelRatio || 1;
-  memory.width = width * scale;
-  memory.height = height * scale;
-  memory.style.height = height + 'px';
-  const g = memory.getContext('2d'), perInstruction = width / Math.max(map.instructions, 1),
-        perByte = height / map.capacity;
-  g.scale(scale, scale);
+  const map = run.memory[+byId('program').value], width = memory.clientWidth,
+        g = cleared(memory, mapHeight + mapBottom),
+        perInstruction = (width - mapLeft) / Math.max(map.instructions, 1),
+        perByte = mapHeight / map.capacity;
   g.fillStyle = style('--code');
-  g.fillRect(0, 0, width, height);
+  g.fillRect(mapLeft, 0, width - mapLeft, mapHeight);
   for (let k = 0; k < map.blocks.length; k += 5) {
     const [offset, bytes, first, last, layer] = map.blocks.slice(k, k + 5);
+    g.globalAlpha = strength(layer);
     g.fillStyle = hue(layer);
     g.fillRect(
-        first * perInstruction, height - (offset + bytes) * perByte,
+        mapLeft + first * perInstruction, mapHeight - (offset + bytes) * perByte,
         Math.max((last + 1 - first) * perInstruction - .2, .4), Math.max(bytes * perByte - .3, .4));
   }
+  g.globalAlpha = 1;
+  drawMapAxes(g, map, width);
+}
+
+function tellBlock(e) {
+  const map = run.memory[+byId('program').value],
+        at = Math.floor((e.offsetX - mapLeft) / (memory.clientWidth - mapLeft) * map.instructions),
+        byte = Math.floor((1 - e.offsetY / mapHeight) * map.capacity), line = byId('memory-told');
+  if (at < 0 || byte < 0) return;
+  const cycle = cycleOf(map, at), when = cycle === null ? '' : `, about cycle ${Math.round(cycle)}`;
+  for (let k = 0; k < map.blocks.length; k += 5) {
+    const [offset, bytes, first, last, layer] = map.blocks.slice(k, k + 5);
+    if (first > at || at > last || offset > byte || byte >= offset + bytes) continue;
+    tell(
+        line,
+        `${layerText(layer)}: ${bytes} bytes at ${offset}, instructions ${first} to ${last}${when}`,
+        layer);
+    return;
+  }
+  tell(line, `instruction ${at}${when}: nothing at byte ${byte}`);
 }
 
 if (memory) {
   for (const [i, map] of run.memory.entries()) byId('program').add(new Option(map.name, i));
   byId('program').hidden = run.memory.length < 2;
   byId('program').onchange = drawMemory;
-  memory.addEventListener('pointermove', e => {
-    const map = run.memory[+byId('program').value],
-          at = Math.floor(e.offsetX / memory.clientWidth * map.instructions),
-          byte = (1 - e.offsetY / memory.clientHeight) * map.capacity;
-    let text = `instruction ${at}: nothing at byte ${Math.floor(byte)}`;
-    for (let k = 0; k < map.blocks.length; k += 5) {
-      const [offset, bytes, first, last, layer] = map.blocks.slice(k, k + 5);
-      if (first <= at && at <= last && offset <= byte && byte < offset + bytes) {
-        text = `${bytes} bytes at ${offset}, instructions ${first} to ${last}, ${layerName(layer)}`;
-        break;
-      }
-    }
-    byId('memory-told').textContent = text;
-  });
+  memory.addEventListener('pointermove', tellBlock);
 }
 
 // --- Roofline: products for each byte of DRAM against products for each cycle, both logarithmic.
@@ -273,38 +438,65 @@ function drawRoofline() {
   for (const circle of byId('roofline').querySelectorAll('circle')) {
     const l = run.layers[+circle.dataset.layer];
     circle.querySelector('title').textContent =
-        `${l.node}: ${count(l.macs)} MACs, ${count(l.dram)} bytes, ${count(l.cycles)} cycles, ${
-            percent(l.macs / (l.cycles * run.peak))}`;
+        `${layerText(+circle.dataset.layer)}: ${count(l.macs)} MACs, ${count(l.dram)} bytes, ${
+            count(l.cycles)} cycles, ${percent(l.macs / (l.cycles * run.peak))}`;
     circle.onclick = () => showLayer(+circle.dataset.layer);
   }
 }
 
 // --- What if: each layer grows or shrinks as the engine that is busiest in it.
-const bandwidthField = byId('bandwidth'), arrayField = byId('array');
+const changes = ['rows', 'columns', 'bandwidth', 'clock'].map(byId);
 
-function estimate(bandwidth, array) {
+// Cycles of the array for all products of a layer.
+function arrayCycles(products, rows, columns) {
+  const passes =
+      products.count * Math.ceil(products.terms / rows) * Math.ceil(products.columns / columns);
+  // A pass takes as many cycles as the next weights take to come in, at least.
+  const pass = run.array.loads_weights ? Math.max(products.rows, rows) : products.rows;
+  if (products.columns > 1 || !run.array.takes_channels) return passes * pass;
+  const byChannel = Math.ceil(products.count / columns) * products.rows * products.terms;
+  return Math.min(passes * pass, byChannel);
+}
+
+// How often as long the array takes for a layer; as much as it is smaller where the shape is not
+// known.
+function arrayFactor(layer, change) {
+  if (!layer.products) return 1 / (change.rows * change.columns);
+  const {rows, columns} = run.array;
+  return arrayCycles(layer.products, rows * change.rows, columns * change.columns) /
+      arrayCycles(layer.products, rows, columns);
+}
+
+function estimate(change) {
   let cycles = 0;
-  for (const l of run.layers) {
-    const others = Math.max(l.requant, l.vector, 1e-9),
-          dma = Math.max(l.transfer, l.dram / run.bandwidth);
-    const now = Math.max(l.matrix, dma, others),
-          then = Math.max(l.matrix / array, dma / bandwidth, others);
-    cycles += l.cycles * then / now;
+  for (const layer of run.layers) {
+    // Scaling and writing sums goes by columns; memory is as fast as before when the clock is not.
+    const dma = Math.max(layer.transfer, layer.dram / run.bandwidth),
+          now = Math.max(layer.matrix, dma, layer.requant, layer.vector, 1e-9),
+          then = Math.max(
+              layer.matrix * arrayFactor(layer, change), dma * change.clock / change.bandwidth,
+              layer.requant / change.columns, layer.vector, 1e-9);
+    cycles += layer.cycles * then / now;
   }
   return cycles;
 }
 
 function answer() {
-  const bandwidth = 2 ** +bandwidthField.value, array = 2 ** +arrayField.value,
-        cycles = estimate(bandwidth, array);
-  byId('bandwidth-is').textContent =
-      `${(run.bandwidth * bandwidth * run.clock_mhz / 1000).toFixed(1)} GB/s`;
-  byId('array-is').textContent = `${count(run.peak * array)} MAC/cycle`;
-  byId('answer').textContent = `about ${count(cycles)} cycles, ${
-      (cycles / run.clock_mhz / 1000).toFixed(2)} ms: ${(run.cycles / cycles).toFixed(2)}x as fast`;
+  const change = Object.fromEntries(changes.map(field => [field.id, 2 ** +field.value])),
+        cycles = estimate(change), clock = run.clock_mhz * change.clock,
+        milliseconds = cycles / clock / 1000, before = run.cycles / run.clock_mhz / 1000;
+  const shown = {
+    rows: +(run.array.rows * change.rows).toPrecision(4),
+    columns: +(run.array.columns * change.columns).toPrecision(4),
+    bandwidth: `${(run.bandwidth * change.bandwidth * run.clock_mhz / 1000).toFixed(1)} GB/s`,
+    clock: `${Math.round(clock)} MHz`,
+  };
+  for (const [id, text] of Object.entries(shown)) byId(id + '-is').textContent = text;
+  byId('answer').textContent = `about ${count(cycles)} cycles, ${milliseconds.toFixed(2)} ms: ${
+      (before / milliseconds).toFixed(2)}x as fast`;
 }
 
-bandwidthField.oninput = arrayField.oninput = answer;
+for (const field of changes) field.oninput = answer;
 
 // --- Layers: every column sorts; a click on a row shows it in the timeline.
 const table = byId('layers'), body = table.tBodies[0], rows = [...body.rows];
@@ -341,6 +533,7 @@ byId('find').oninput = () => {
   for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
 };
 
+fillLegend();
 drawTimeline();
 drawMemory();
 drawRoofline();

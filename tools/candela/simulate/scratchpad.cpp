@@ -1,10 +1,35 @@
 #include "tools/candela/simulate/scratchpad.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tools/candela/simulate/measure.h"
 
 namespace candela::tool {
+namespace {
+
+/// About when instructions begin: [instruction, cycle, ...], of each layer its first one, and the
+/// end. Streams overlap, so that one may begin before another that stands in front of it: cycles
+/// never fall here.
+Json beginsOf(const std::vector<int64_t>& layerAt, const Json& layers) {
+  Json begins = Json::array();
+  std::set<int64_t> known;
+  uint64_t latest = 0, end = 0;
+  for (size_t i = 0; i < layerAt.size(); ++i) {
+    if (layerAt[i] < 0 || !known.insert(layerAt[i]).second) continue;
+    const Json& layer = layers[static_cast<size_t>(layerAt[i])];
+    latest = std::max(latest, layer.value("start", uint64_t{0}));
+    end = std::max(end, layer.value("done", uint64_t{0}));
+    begins.push_back(i);
+    begins.push_back(latest);
+  }
+  if (begins.empty()) return begins;
+  begins.push_back(layerAt.size());
+  begins.push_back(std::max(latest, end));
+  return begins;
+}
+
+} // namespace
 
 Json scratchpadMaps(const PlannedModel& model, const Json& layers) {
   Json maps = Json::array();
@@ -31,6 +56,7 @@ Json scratchpadMaps(const PlannedModel& model, const Json& layers) {
       maps.push_back({{"name", fmt::format("program {}, {}", part, program.spaces[map.space].name)},
                       {"capacity", map.capacityBytes},
                       {"instructions", program.instrs.size()},
+                      {"begins", beginsOf(layerAt, layers)},
                       {"blocks", std::move(blocks)}});
     }
     ++part;

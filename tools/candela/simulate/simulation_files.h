@@ -11,5 +11,6 @@ extern const std::string_view kSimulationScript;   ///< page.js
 extern const std::string_view kSweepTemplate;      ///< sweep.html
 extern const std::string_view kSweepScript;        ///< sweep.js
 extern const std::string_view kHostSteps;          ///< host_steps.txt
+extern const std::string_view kMargins;            ///< margins.json
 
 } // namespace candela::tool

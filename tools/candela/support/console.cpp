@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -188,6 +189,21 @@ std::string countText(uint64_t count) {
   if (count < 10000) return fmt::format("{}", count);
   if (count < 10000000) return fmt::format("{:.0f} k", static_cast<double>(count) / 1e3);
   return fmt::format("{:.1f} M", static_cast<double>(count) / 1e6);
+}
+
+std::string groupedText(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
+  return text;
+}
+
+std::string groupedText(double number, int decimals) {
+  std::string text = fmt::format("{:.{}f}", number, decimals);
+  const size_t first = text.starts_with('-') ? 1 : 0;
+  const size_t end = std::min(text.find('.'), text.size());
+  const bool isNumber = std::isfinite(number);
+  for (size_t i = end; isNumber && i > first + 3; i -= 3) text.insert(i - 3, ",");
+  return text;
 }
 
 std::string timeText(double milliseconds) {

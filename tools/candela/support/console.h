@@ -147,8 +147,11 @@ private:
   bool drawn_ = false, isTerminal_;
 };
 
-std::string bytesText(uint64_t bytes);     ///< "1.2 MB"
-std::string countText(uint64_t count);     ///< "35 k"
+std::string bytesText(uint64_t bytes);    ///< "1.2 MB"
+std::string countText(uint64_t count);    ///< "35 k"
+std::string groupedText(uint64_t number); ///< "35,123"
+/// "35,123.40" with so many decimals; of what is no number, as C++ writes it.
+std::string groupedText(double number, int decimals);
 std::string timeText(double milliseconds); ///< "7.2 us", "0.31 ms", "4.2 s"
 double millisecondsSince(std::chrono::steady_clock::time_point start);
 using text::shellQuoted;
