@@ -108,7 +108,11 @@ def main():
         expect(all(float(row.split(",")[9]) > 0 for row in rows if ",done," in row), csv.decode())
         expect(sum(",done," in row for row in rows) == 4, csv.decode())
         expect(sum("24 is no power of two" in row for row in rows) == 2, csv.decode())
-        expect("Pareto front" in (results / "sweep.html").read_text(), "the page has no front")
+        page = (results / "sweep.html").read_text()
+        expect("Pareto front" in page, "the page has no front")
+        expect('<th class="n">DRAM, KB</th>' in page, "the page has no unit in a head")
+        expect(all(f">{int(row.split(',')[8]):,}</td>" in page for row in rows if ",done," in row), "the page has not all cycles, by thousands")
+        expect('data-k="host MACs"' not in page, "the page has a column in which all is 0")
         cycles = {tuple(row.split(",")[4:7]): int(row.split(",")[8]) for row in rows[1:] if ",done," in row}
         expect(cycles["16", "16", "LPDDR5-6400"] < cycles["8", "8", "LPDDR5-6400"], f"a larger array is not faster: {cycles}")
 
