@@ -174,6 +174,24 @@ Work matmul(const Instr& instr) {
   return work.finish({along(batch), along(m), along(n)});
 }
 
+/// a[M,K] by w[N,G,S], with scales and zero points w[N,G], and scales a[M,G]. Sums stay whole: a
+/// block of them has a scale.
+Work scaledMatmul(const Instr& instr) {
+  Builder work(instr);
+  const std::vector<int64_t> y = logicalDims(instr.outputs[0]);
+  const size_t m = work.axis(y[0]);
+  const size_t n = work.axis(y[1]);
+  work.family({m});
+  work.family({n});
+  const ViewMap operands[] = {{along(m), all()},
+                              {along(n), all(), all()},
+                              {along(n), all()},
+                              {along(n), all()},
+                              {along(m), all()}};
+  for (size_t i = 0; i < instr.operandCount(); ++i) work.input(operands[i]);
+  return work.finish({along(m), along(n)});
+}
+
 /// Work whose axes are some dims of the result; `inputs`: by operand and dim, an axis or all.
 Work rows(const Instr& instr, const std::vector<size_t>& resultDims,
           const std::vector<ViewMap>& inputs) {
@@ -208,6 +226,14 @@ Work elementwise(const Instr& instr) {
     for (const View& view : *views)
       if (isPacked(view.elem))
         for (Axis& axis : work.axes) axis.cut = false;
+  return work;
+}
+
+/// Work in one piece: what nothing is known of.
+Work whole(const Instr& instr) {
+  Work work;
+  for (const View& view : instr.inputs) work.inputs.emplace_back(view.dims.size(), all());
+  for (const View& view : instr.outputs) work.outputs.emplace_back(view.dims.size(), all());
   return work;
 }
 
@@ -261,6 +287,7 @@ Work workOf(const Instr& instr) {
   case CDL_KIND_CONV2D: return conv2d(instr);
   case CDL_KIND_POOL2D: return pool2d(instr);
   case CDL_KIND_MATMUL: return matmul(instr);
+  case CDL_KIND_SCALED_MATMUL: return scaledMatmul(instr);
   case CDL_KIND_GATHER: return rows(instr, {0, 1, 2}, {{first, all(), third}, {second}});
   case CDL_KIND_SCATTER: return rows(instr, {0, 2}, {{all()}, {first, all(), second}});
   case CDL_KIND_REDUCE: // a prologue reads several views alike
@@ -275,13 +302,9 @@ Work workOf(const Instr& instr) {
                  {first, all(), all()},
                  {first, all(), all()},
                  {first, second, all()}});
-  case CDL_KIND_CUSTOM: {
-    Work work;
-    for (const View& view : instr.inputs) work.inputs.emplace_back(view.dims.size(), all());
-    for (const View& view : instr.outputs) work.outputs.emplace_back(view.dims.size(), all());
-    return work;
-  }
-  default: return elementwise(instr);
+  case CDL_KIND_COPY:
+  case CDL_KIND_FILL: return elementwise(instr);
+  default: return isElementwise(instr.kind) ? elementwise(instr) : whole(instr);
   }
 }
 

@@ -246,3 +246,53 @@ TEST(PlanTileGraph, AsksForNoStridesInRandomGraphsEither) {
   }
   EXPECT_GE(tried, 15);
 }
+
+namespace {
+
+/// 24 rows by 40 columns of 3 blocks of 16, of which the last one ends at 41; what goes on with it
+/// is read by rows too.
+program::Program scaledProduct(const std::string& weights, bool hasZeros) {
+  const std::string zeros = hasZeros ? "  %z = constant random(3) : i8[40,3]\n" : "";
+  const std::string text =
+      fmt::format("graph @scaled(%x: f32[24,41]) -> (%y: f32[24,40]) {{\n"
+                  "  %w = constant random(1) : {}[40,3,16]\n"
+                  "  %s = constant random(2) : f32[40,3]\n{}"
+                  "  %p = scaled_matmul %x, %w, %s{} {{fn = \"exact\", to = f32}}\n"
+                  "  %y = relu %p\n}}\n",
+                  weights, zeros, hasZeros ? ", %z" : "");
+  Diagnostics diagnostics;
+  graph::Graph graph = graph::parse(text, "scaled.cdl", diagnostics).orAbort();
+  return lowered(std::move(graph), driver::hostTarget()).orAbort();
+}
+
+} // namespace
+
+TEST(PlanTileGraph, CutsProductsWithScalesByRowsAndColumns) {
+  conformance::random::Random random(7);
+  const std::vector<Tensor> inputs{conformance::random::randomData(
+      Elem::f32_, {24, 41}, conformance::random::Data::calm, random)};
+  size_t cut = 0;
+  for (const std::string weights : {"i4", "i8", "u8", "f8e4m3"})
+    for (const bool hasZeros : {false, true})
+      for (const uint64_t kilobytes : {64, 8, 4, 3, 1}) {
+        if (hasZeros && weights == "f8e4m3") continue; // floats have no zero point of integers
+        SCOPED_TRACE(fmt::format("{} {} {} KB", weights, hasZeros, kilobytes));
+        const program::Program program = scaledProduct(weights, hasZeros);
+        program::passes::tile::Machine machine;
+        machine.memories = {{"sram", kilobytes << 10, 64}};
+        program::Program tiled = program;
+        const auto report = program::passes::tile::tile(tiled, machine);
+        if (!report) {
+          candela::testing::expectBothNumbers(report.status().message());
+          continue;
+        }
+        for (const program::passes::tile::TiledStep& step : report->steps) cut += step.boxes > 1;
+        ASSERT_TRUE(program::verify(tiled)) << program::verify(tiled).message();
+        const auto expected = reference::interpret(program, inputs, {false, false});
+        const auto results = reference::interpret(tiled, inputs, {true, true});
+        ASSERT_TRUE(expected && results) << results.status().message();
+        for (size_t i = 0; i < results->size(); ++i)
+          expectSame((*results)[i], (*expected)[i], false, i);
+      }
+  EXPECT_GE(cut, 10);
+}
