@@ -1,6 +1,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,18 @@ std::optional<T> parseNumber(std::string_view text, [[maybe_unused]] int base = 
     result = std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+/// Bytes: "4096", "256K", "1M", "2G"; nullopt where it is none, or more than 64 bits hold.
+inline std::optional<uint64_t> parseBytes(std::string_view text) {
+  constexpr std::string_view kUnits = "KMG";
+  const size_t unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
+  const bool hasUnit = unit != kUnits.npos;
+  if (hasUnit) text.remove_suffix(1);
+  const size_t shift = hasUnit ? 10 * (unit + 1) : 0;
+  const std::optional<uint64_t> count = parseNumber<uint64_t>(text);
+  if (!count || *count > UINT64_MAX >> shift) return std::nullopt;
+  return *count << shift;
 }
 
 /// Whether the word is one of "one|two|three".

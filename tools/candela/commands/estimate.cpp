@@ -45,7 +45,11 @@ struct Arguments {
   ModelOptions model;
   HostArguments host;
   SweepArguments sweep;
-  std::string device, html, csv, trace, compare;
+  std::string device;
+  std::string html;
+  std::string csv;
+  std::string trace;
+  std::string compare;
   uint32_t clockMhz = 0;
   size_t rows = 20;
 };
@@ -133,7 +137,6 @@ uint64_t localBytes(const runtime::plugin::Device& device) {
 Json reportOf(const Arguments& arguments, const Subject& subject, const Estimate& estimate,
               const Json& placement, Console& console) {
   const Measured& m = estimate.measured;
-  const Json hostMacs = placement.value("macs", Json::object());
   Json report = console.report("estimate");
   tellAssumed(arguments.model, "cycles", report, console);
   addPlacement(report, placement, true);
@@ -144,16 +147,8 @@ Json reportOf(const Arguments& arguments, const Subject& subject, const Estimate
   report["configuration"] = configurationOf(arguments, subject);
   report["programs"] = m.programs;
   report["macs"] = m.counter("macs");
-  report["host_macs"] =
-      hostMacs.value("host", uint64_t{0}) + hostMacs.value("emulated", uint64_t{0});
-  report["host_nodes"] = hostNodes(placement);
-  addHostTime(arguments.host, report);
-  report["dram_bytes"] = {{"all", m.dramBytes()},
-                          {"weights", m.sum("weights")},
-                          {"tables", m.sum("tables")},
-                          {"activations", m.sum("loaded") + m.sum("stored")},
-                          {"activations_loaded", m.sum("loaded")},
-                          {"activations_stored", m.sum("stored")}};
+  addHostShare(arguments.host, placement, report);
+  report["dram_bytes"] = dramBytesOf(m);
   report["scratchpad_bytes"] = localBytes(*subject.device);
   report["layers"] = m.layers;
   addShapes(report["layers"], placement);
@@ -184,7 +179,7 @@ Json reportOf(const Arguments& arguments, const Subject& subject, const Estimate
 
 std::string timeOf(const Json& report) {
   if (!report.contains("network")) return "no time without a clock (--clock-mhz)";
-  return networkText(report["network"], report["npu"].get<std::string>());
+  return networkText(report["network"], "device");
 }
 
 std::string kilobytesOf(const Json& layer) {

@@ -66,11 +66,17 @@ struct Arguments {
   RunOptions run;
   std::vector<std::string> inputs;
   std::string configuration = "gem16", engine = "timed", fidelity = "accurate";
-  std::string html, csv, trace, compare, energy;
+  std::string html;
+  std::string csv;
+  std::string trace;
+  std::string compare;
+  std::string energy;
   size_t rows = 20;
   HostArguments host;
   SweepArguments sweep;
-  bool verify = false, whatIf = false, lockstep = false;
+  bool verify = false;
+  bool whatIf = false;
+  bool lockstep = false;
   WaveArguments waves;
 };
 
@@ -169,7 +175,6 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
               const Simulation& simulation, Console& console) {
   const Measured& m = simulation.measured;
   const Json& placement = simulation.session.report;
-  const Json hostMacs = placement.value("macs", Json::object());
   const EnergyTable prices = readEnergyTable(arguments.energy);
   Json report = console.report("simulate");
   tellAssumed(arguments.run.model, "cycles", report, console);
@@ -182,18 +187,10 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   report["clock_mhz"] = npu[npu::key::kClockMhz];
   report["engine"] = arguments.engine;
   report["macs"] = m.counter("macs");
-  report["host_macs"] =
-      hostMacs.value("host", uint64_t{0}) + hostMacs.value("emulated", uint64_t{0});
-  report["host_nodes"] = hostNodes(placement);
-  addHostTime(arguments.host, report);
-  report["dram_bytes"] = {{"all", m.dramBytes()},
-                          {"weights", m.sum("weights")},
-                          {"tables", m.sum("tables")},
-                          {"activations", m.sum("loaded") + m.sum("stored")},
-                          {"activations_loaded", m.sum("loaded")},
-                          {"activations_stored", m.sum("stored")},
-                          {"spill", m.counter("dram_read_spill") + m.counter("dram_written_spill")},
-                          {"program", m.counter("dram_read_program")}};
+  addHostShare(arguments.host, placement, report);
+  report["dram_bytes"] = dramBytesOf(m);
+  report["dram_bytes"]["spill"] = m.counter("dram_read_spill") + m.counter("dram_written_spill");
+  report["dram_bytes"]["program"] = m.counter("dram_read_program");
   report["tiled_bytes"] = {{"weights", m.sum("weights")},
                            {"tables", m.sum("tiled_tables")},
                            {"loaded", m.sum("loaded")},

@@ -102,7 +102,7 @@ private:
   /// The rows that profiles ask for: those of a kind that it does not take are the host's.
   void claimKinds() {
     for (uint16_t kind = 1; kind < CDL_KIND_CUSTOM; ++kind) {
-      if (!isPrimitive(kind)) continue;
+      if (!isPrimitive(kind) && kind != CDL_KIND_SCALED_MATMUL) continue;
       const Kind each = static_cast<Kind>(kind);
       support(each, takes(each) ? cdl::Support::NATIVE : cdl::Support::EMULATED);
       capabilities().operandClass(each,
@@ -114,17 +114,16 @@ private:
     if (takes(Kind::Elementwise)) capabilities().native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
   }
 
+  bool has(cdl::Profile profile) const {
+    return std::ranges::find(device_.profiles, profile) != device_.profiles.end();
+  }
   std::vector<uint8_t> floats() const {
     std::vector<uint8_t> elems;
     for (const auto& [profile, elem] : {std::pair{cdl::Profile::FP32, CDL_F32},
                                         {cdl::Profile::FP16, CDL_F16},
                                         {cdl::Profile::BF16, CDL_BF16}})
-      if (std::ranges::find(device_.profiles, profile) != device_.profiles.end())
-        elems.push_back(static_cast<uint8_t>(elem));
+      if (has(profile)) elems.push_back(static_cast<uint8_t>(elem));
     return elems;
-  }
-  bool hasInt8() const {
-    return std::ranges::find(device_.profiles, cdl::Profile::INT8) != device_.profiles.end();
   }
 
   /// Convolutions and pools, and integer products that end in bytes.
@@ -139,15 +138,19 @@ private:
       for (const uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE})
         c.native(Kind::Pool2d, fn, {elem, elem}, {image, image});
     }
-    if (!hasInt8()) return;
+    if (has(cdl::Profile::INT16))
+      for (const uint8_t y : {CDL_I64, CDL_I16, CDL_I8, CDL_U8})
+        claimIntegers(CDL_I16, y, image, weights);
+    if (!has(cdl::Profile::INT8)) return;
     for (const uint8_t x : {CDL_I8, CDL_U8}) {
-      for (const uint8_t y : {CDL_I32, CDL_I8, CDL_U8}) claimInt8(x, y, image, weights);
+      for (const uint8_t y : {CDL_I32, CDL_I8, CDL_U8}) claimIntegers(x, y, image, weights);
       if (takes(Kind::Pool2d)) c.native(Kind::Pool2d, CDL_POOL2D_MAX, {x, x}, {image, image});
     }
   }
 
-  /// Zero points are constants. Bytes as results: with an epilogue that ends there.
-  void claimInt8(uint8_t x, uint8_t y, uint16_t image, uint16_t weights) {
+  /// Products by weights of 8 bits. Zero points are constants. Results narrower than sums: with an
+  /// epilogue that ends there.
+  void claimIntegers(uint8_t x, uint8_t y, uint16_t image, uint16_t weights) {
     constexpr uint8_t I8 = CDL_I8;
     const cdl::Atom xKnown = cdl::isConst(2);
     const cdl::Atom wKnown = cdl::isConst(3);
@@ -181,7 +184,7 @@ private:
         c.native(Kind::Norm, fn, {elem, elem, elem, elem});
       }
     }
-    if (!hasInt8() || !takes(Kind::Rescale)) return;
+    if (!has(cdl::Profile::INT8) || !takes(Kind::Rescale)) return;
     constexpr uint8_t I32 = CDL_I32;
     for (const uint8_t a : {CDL_I8, CDL_U8, CDL_I32})
       for (const uint8_t y : {CDL_I8, CDL_U8}) {

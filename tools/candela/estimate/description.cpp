@@ -111,8 +111,8 @@ public:
     if (const auto value = node->value_exact<int64_t>(); value && *value > 0)
       return static_cast<uint64_t>(*value);
     const std::string written = node->value_exact<std::string>().value_or("");
-    const std::optional<uint64_t> value = bytesOf(written);
-    if (!value) bad(key, "bytes are wanted: 65536, \"64K\", \"16M\" or \"2G\"");
+    const std::optional<uint64_t> value = text::parseBytes(written);
+    if (!value || *value == 0) bad(key, "bytes are wanted: 65536, \"64K\", \"16M\" or \"2G\"");
     return *value;
   }
 
@@ -129,18 +129,9 @@ private:
     return *value;
   }
 
-  static std::optional<uint64_t> bytesOf(std::string_view written) {
-    if (written.empty()) return std::nullopt;
-    const size_t unit = std::string_view("KMG").find(written.back());
-    const bool hasUnit = unit != std::string_view::npos;
-    const auto count =
-        text::parseNumber<uint32_t>(hasUnit ? written.substr(0, written.size() - 1) : written);
-    if (!count || *count == 0) return std::nullopt;
-    return hasUnit ? uint64_t{*count} << (10 * (unit + 1)) : uint64_t{*count};
-  }
-
   const toml::table& table_;
-  std::string file_, name_;
+  std::string file_;
+  std::string name_;
   std::set<std::string, std::less<>> taken_;
 };
 
@@ -208,14 +199,30 @@ private:
         if (!kind || *kind == CDL_KIND_CUSTOM) top.bad(key, "'{}' is no kind of instruction", name);
         kinds->insert(*kind);
       }
+    for (const uint16_t kind : result_.takes)
+      if (!isOfProfiles(kind) && !isOptional(kind))
+        top.bad("takes",
+                "a described device has no row of '{}'; it has those of its profiles, attention, "
+                "conv2d, elementwise, norm, pool2d, softmax",
+                candela::kindName(kind));
     for (const uint16_t kind : result_.epilogue)
       if (!isStep(kind))
         top.bad("epilogue", "'{}' is none of unary, binary, compare, select, convert, rescale",
                 candela::kindName(kind));
     if (!result_.takes.empty()) return;
     for (uint16_t kind = 1; kind < CDL_KIND_CUSTOM; ++kind)
-      if (isPrimitive(kind)) result_.takes.insert(kind);
+      if (isOfProfiles(kind)) result_.takes.insert(kind);
     result_.takes.insert({CDL_KIND_CONV2D, CDL_KIND_POOL2D});
+  }
+
+  /// Kinds of which profiles ask for rows.
+  static bool isOfProfiles(uint16_t kind) {
+    return isPrimitive(kind) || kind == CDL_KIND_SCALED_MATMUL;
+  }
+  /// Kinds of which a device has rows where it takes them.
+  static bool isOptional(uint16_t kind) {
+    return kind == CDL_KIND_ATTENTION || kind == CDL_KIND_CONV2D || kind == CDL_KIND_ELEMENTWISE ||
+           kind == CDL_KIND_NORM || kind == CDL_KIND_POOL2D || kind == CDL_KIND_SOFTMAX;
   }
 
   static bool isStep(uint16_t kind) {

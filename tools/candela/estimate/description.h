@@ -34,7 +34,8 @@ struct DescribedMatrix {
   RateByElem macsPerCycle; ///< by the type of the first operand
   /// Terms of a sum and columns of a result that the unit takes at once: what is left over of a
   /// product's own is lost.
-  uint32_t rows = 1, columns = 1;
+  uint32_t rows = 1;
+  uint32_t columns = 1;
   double depthwiseMacsPerCycle = 0; ///< channel by channel; 0: as others, a column at a time
   uint32_t startCycles = 0;
 };

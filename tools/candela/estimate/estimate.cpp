@@ -41,7 +41,10 @@ std::vector<InstrCost> askedCosts(const cdl_image_t* image, const runtime::plugi
 
 /// Bytes between memories of all runs of an instruction.
 struct MovedBytes {
-  uint64_t weights = 0, tables = 0, loaded = 0, stored = 0;
+  uint64_t weights = 0;
+  uint64_t tables = 0;
+  uint64_t loaded = 0;
+  uint64_t stored = 0;
 };
 
 std::vector<MovedBytes> movedBytes(const program::Program& program, const cdl_image_t* image,

@@ -45,7 +45,10 @@ double logicalDim(const cdl_image_t* image, const cdl_view_t& view, int dim) {
 /// A product as passes of an array see it: `count` of them, of columns sums of `terms` terms for
 /// each of `rows` rows.
 struct ProductShape {
-  double count = 1, rows = 1, columns = 1, terms = 1;
+  double count = 1;
+  double rows = 1;
+  double columns = 1;
+  double terms = 1;
   double macs() const { return count * rows * columns * terms; }
 };
 
@@ -108,7 +111,8 @@ bool isFunction(uint16_t kind, uint16_t fn) {
 
 /// How often each element passes the unit, and how often as an argument of a function.
 struct ElementPasses {
-  double plain = 0, functions = 0;
+  double plain = 0;
+  double functions = 0;
 };
 
 ElementPasses passesOf(const cdl_image_t* image, const cdl_instr_t* instr) {

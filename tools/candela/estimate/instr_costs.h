@@ -19,7 +19,9 @@ inline constexpr const char* kUnits[] = {"matrix", "vector", "load", "store"};
 /// What an instruction itself reads and writes outside of local memories. Of what it picks from,
 /// only what it picks.
 struct MemoryBytes {
-  uint64_t constants = 0, read = 0, written = 0;
+  uint64_t constants = 0;
+  uint64_t read = 0;
+  uint64_t written = 0;
   uint64_t all() const { return constants + read + written; }
 };
 MemoryBytes memoryBytesOf(const cdl_image_t* image, uint32_t instr);

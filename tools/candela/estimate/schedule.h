@@ -10,7 +10,8 @@ namespace candela::tool {
 
 struct ScheduledInstr {
   uint32_t instr = 0; ///< counts from 1
-  uint64_t start = 0, done = 0;
+  uint64_t start = 0; ///< cycle
+  uint64_t done = 0;  ///< cycle
 };
 
 struct Schedule {

@@ -17,6 +17,22 @@ std::string countedSteps(size_t steps) {
   return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
 }
 
+/// Steps that are not the device's: {node, op, macs, elements, bytes_in, bytes_out, why}.
+Json hostNodes(const Json& placement) {
+  Json nodes = Json::array();
+  for (const Json& node : placement.value("nodes_detail", Json::array())) {
+    if (node.value("class", "") == "native") continue;
+    nodes.push_back({{"node", node.value("node", "")},
+                     {"op", node.value("op", "")},
+                     {"macs", hostCount(node, "macs") - hostCount(node, "native_macs")},
+                     {"elements", hostCount(node, "elements")},
+                     {"bytes_in", hostCount(node, "bytes_in")},
+                     {"bytes_out", hostCount(node, "bytes_out")},
+                     {"why", node.value("why", "")}});
+  }
+  return nodes;
+}
+
 /// With a bandwidth, the time of a step is that of its bytes: an assumption, and said to be one.
 double addAssumedTimes(double gigabytesPerSecond, Json& nodes) {
   double sum = 0;
@@ -29,6 +45,23 @@ double addAssumedTimes(double gigabytesPerSecond, Json& nodes) {
     sum += milliseconds;
   }
   return sum;
+}
+
+/// To a report with `host_nodes`: their times and `host_time`, where the arguments say any.
+void addHostTime(const HostArguments& arguments, Json& report) {
+  Json& nodes = report["host_nodes"];
+  if (!arguments.rates.empty()) {
+    const HostRates rates = readHostRates(arguments.rates);
+    report["host_time"] = {{"ms", addHostTimes(rates, nodes)},
+                           {"rates", arguments.rates},
+                           {"machine", rates.machine},
+                           {"threads", rates.threads},
+                           {"tag", "fitted"}};
+  } else if (arguments.bandwidth > 0) {
+    report["host_time"] = {{"ms", addAssumedTimes(arguments.bandwidth, nodes)},
+                           {"gb_per_s", arguments.bandwidth},
+                           {"tag", "assumed"}};
+  }
 }
 
 } // namespace
@@ -49,21 +82,6 @@ void HostArguments::addTo(CLI::App* command) {
 
 void HostArguments::check() const {
   if (!rates.empty()) (void)readHostRates(rates);
-}
-
-Json hostNodes(const Json& placement) {
-  Json nodes = Json::array();
-  for (const Json& node : placement.value("nodes_detail", Json::array())) {
-    if (node.value("class", "") == "native") continue;
-    nodes.push_back({{"node", node.value("node", "")},
-                     {"op", node.value("op", "")},
-                     {"macs", hostCount(node, "macs") - hostCount(node, "native_macs")},
-                     {"elements", hostCount(node, "elements")},
-                     {"bytes_in", hostCount(node, "bytes_in")},
-                     {"bytes_out", hostCount(node, "bytes_out")},
-                     {"why", node.value("why", "")}});
-  }
-  return nodes;
 }
 
 void printHost(const Json& nodes, size_t rows, Console& console) {
@@ -90,20 +108,11 @@ void printHost(const Json& nodes, size_t rows, Console& console) {
                          : "--host-bandwidth, assumed, without their products");
 }
 
-void addHostTime(const HostArguments& arguments, Json& report) {
-  Json& nodes = report["host_nodes"];
-  if (!arguments.rates.empty()) {
-    const HostRates rates = readHostRates(arguments.rates);
-    report["host_time"] = {{"ms", addHostTimes(rates, nodes)},
-                           {"rates", arguments.rates},
-                           {"machine", rates.machine},
-                           {"threads", rates.threads},
-                           {"tag", "fitted"}};
-  } else if (arguments.bandwidth > 0) {
-    report["host_time"] = {{"ms", addAssumedTimes(arguments.bandwidth, nodes)},
-                           {"gb_per_s", arguments.bandwidth},
-                           {"tag", "assumed"}};
-  }
+void addHostShare(const HostArguments& arguments, const Json& placement, Json& report) {
+  const Json macs = placement.value("macs", Json::object());
+  report["host_macs"] = hostCount(macs, "host") + hostCount(macs, "emulated");
+  report["host_nodes"] = hostNodes(placement);
+  addHostTime(arguments, report);
 }
 
 Json networkOf(const Json& report) {

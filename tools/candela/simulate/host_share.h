@@ -16,12 +16,9 @@ struct HostArguments {
   void check() const;
 };
 
-/// The steps of a placement (candela.placement/1) that are not the device's: {node, op, macs,
-/// elements, bytes_in, bytes_out, why}.
-Json hostNodes(const Json& placement);
-
-/// To a report with `host_nodes`: their times, and `host_time`, where the arguments say any.
-void addHostTime(const HostArguments& arguments, Json& report);
+/// Adds to a report what a placement leaves to the host: `host_macs`, `host_nodes`, and where the
+/// arguments say times, these and `host_time`.
+void addHostShare(const HostArguments& arguments, const Json& placement, Json& report);
 
 /// Of a report with `time_ms` of the device, `host_nodes`, `host_macs` and maybe `host_time`: the
 /// device and the host, one after the other. Where the host has steps and nobody measured it, there

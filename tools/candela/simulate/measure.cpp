@@ -113,6 +113,14 @@ void checkSums(const Measured& m) {
 
 } // namespace
 
+Json dramBytesOf(const Measured& measured) {
+  const uint64_t loaded = measured.sum("loaded");
+  const uint64_t stored = measured.sum("stored");
+  return {{"all", measured.dramBytes()},      {"weights", measured.sum("weights")},
+          {"tables", measured.sum("tables")}, {"activations", loaded + stored},
+          {"activations_loaded", loaded},     {"activations_stored", stored}};
+}
+
 std::string causesText(const Json& layer) {
   std::string text;
   if (!layer.contains("causes")) return text;

@@ -27,6 +27,10 @@ struct Measured {
   double macUtilization() const;
 };
 
+/// Of the layers together, by class: {all, weights, tables, activations, activations_loaded,
+/// activations_stored}.
+Json dramBytesOf(const Measured& measured);
+
 /// "array 93 %, dram 7 %": what a layer's cycles went to, the most first. Empty without causes.
 std::string causesText(const Json& layer);
 

@@ -285,28 +285,23 @@ private:
     const std::string program = programHash();
     const std::string rates = sweep_.hostRates.empty() ? "" : hashOfFile(sweep_.hostRates);
     for (const std::string& model : sweep_.models) modelHashes_[model] = hashOfFile(model);
+    const auto addVariants = [&](const std::string& base, auto&& configured) {
+      for (size_t variant = 0; variant < variants; ++variant) {
+        SweepJob job;
+        job.base = base;
+        job.varied = valuesAt(variant);
+        job.refused = configured(job);
+        addJobs(job, program, rates);
+      }
+    };
     for (const std::string& base : bases_) {
       const bool isFile = base.find('/') != base.npos || base.ends_with(".toml");
       const npu::Configuration configuration =
           checkNpu(npu::findConfiguration(isFile ? fs::absolute(beside(base)).string() : base));
-      for (size_t variant = 0; variant < variants; ++variant) {
-        SweepJob job;
-        job.base = configuration.name;
-        job.varied = valuesAt(variant);
-        job.refused = configure(configuration, job);
-        addJobs(job, program, rates);
-      }
+      addVariants(configuration.name, [&](SweepJob& job) { return configure(configuration, job); });
     }
-    for (const std::string& file : devices_) {
-      const DeviceDescription device = readDescription(file);
-      for (size_t variant = 0; variant < variants; ++variant) {
-        SweepJob job;
-        job.base = device.name;
-        job.varied = valuesAt(variant);
-        job.refused = describe(file, job);
-        addJobs(job, program, rates);
-      }
-    }
+    for (const std::string& file : devices_)
+      addVariants(readDescription(file).name, [&](SweepJob& job) { return describe(file, job); });
   }
 
   std::string file_;

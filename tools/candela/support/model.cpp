@@ -70,7 +70,7 @@ void ModelOptions::addPlacingTo(CLI::App* command) {
 void ModelOptions::addTilingTo(CLI::App* command) {
   command
       ->add_option("--tile", tile,
-                   "tile for local memories: NAME=BYTES[K|M][:align=N][:sums],... the outermost "
+                   "tile for local memories: NAME=BYTES[K|M|G][:align=N][:sums],... the outermost "
                    "first; and settings such as "
                    "engines=3, bytes_per_cycle=16")
       ->type_name("MEMORIES");

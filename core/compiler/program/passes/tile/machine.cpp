@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <set>
 
 #include "core/support/text/scan.h"
@@ -13,21 +12,11 @@ namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 40;
 
-/// How far left a number with this unit is shifted; 0: no such unit.
-int shiftOf(std::string_view unit) {
-  if (unit == "K") return 10;
-  return unit == "M" ? 20 : 0;
-}
-
-/// Reads bytes: "256K", "1M", "4096".
 Result<uint64_t> parseBytes(std::string_view word) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  const std::string_view unit(end, static_cast<size_t>(word.data() + word.size() - end));
-  const int shift = shiftOf(unit);
-  if (error != std::errc() || (!unit.empty() && shift == 0) || number > kMostBytes >> shift)
+  const std::optional<uint64_t> bytes = text::parseBytes(word);
+  if (!bytes || *bytes > kMostBytes)
     return badArgument("'{}' is no number of at most {}", word, kMostBytes);
-  return number << shift;
+  return *bytes;
 }
 
 Status parseSetting(std::string_view name, uint64_t value, Machine& machine) {

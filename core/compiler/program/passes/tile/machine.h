@@ -49,9 +49,9 @@ struct Machine {
 
 /// A machine from text: memories and settings, comma-separated.
 /// "l2=64K,l1=8K:align=32,bytes_per_cycle=8,engines=3". A memory is
-/// NAME=BYTES[K|M][:align=N][:sums]; settings are bytes_per_cycle, copy_cycles, instr_cycles, rows,
-/// columns, lanes, stores_last (0 or 1), and engines: 1 for all instructions, or 3 (compute 0, load
-/// 1, store 2). Failure: invalid_argument naming the word.
+/// NAME=BYTES[K|M|G][:align=N][:sums]; settings are bytes_per_cycle, copy_cycles, instr_cycles,
+/// rows, columns, lanes, stores_last (0 or 1), and engines: 1 for all instructions, or 3 (compute
+/// 0, load 1, store 2). Failure: invalid_argument naming the word.
 Result<Machine> parseMachine(std::string_view text);
 /// What a backend declares in cdl_tiling_t, the numbers above where it leaves them open.
 TileCosts declaredCosts(const capabilities::Target& target);
