@@ -48,10 +48,12 @@ struct Fault {
 
 /// What the hardware writes of a marked instruction (docs/reference/npu_trace.md).
 struct ProfileRecord {
-  uint32_t instruction = 0;    ///< index in the code
-  uint32_t tag = 0;            ///< what the program wrote to TAG last
-  uint8_t engine = 0;          ///< an Engine
-  int64_t start = 0, done = 0; ///< cycles of the NPU from the start of the program
+  uint32_t instruction = 0; ///< index in the code
+  uint32_t tag = 0;         ///< what the program wrote to TAG last
+  uint8_t engine = 0;       ///< an Engine
+  // Cycles of the NPU from the start of the program.
+  int64_t start = 0;
+  int64_t done = 0;
 };
 
 /// What one run did.
@@ -113,8 +115,10 @@ std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration,
 
 /// All signals of the RTL in a range of cycles of a run, both ends included, as VCD.
 struct WaveOptions {
-  std::string file;                 ///< a path; empty: none
-  int64_t from = 0, to = INT64_MAX; ///< cycles of the NPU from the start of the program
+  std::string file; ///< a path; empty: none
+  // Cycles of the NPU from the start of the program.
+  int64_t from = 0;
+  int64_t to = INT64_MAX;
 };
 
 /// Options of a device that has time. What is said to be of the RTL is that of makeRtlDevice.

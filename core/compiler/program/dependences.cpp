@@ -25,7 +25,8 @@ std::pair<int64_t, int64_t> trips(const Program& program, const Instr& instr) {
 /// What later instructions may still have to wait for in one region.
 struct Pending {
   struct Entry {
-    uint64_t begin, end;
+    uint64_t begin;
+    uint64_t end;
     uint32_t instr;
   };
   std::vector<Entry> reads, writes; ///< in the order of instructions

@@ -117,7 +117,11 @@ public:
 private:
   /// Room for what the instructions bring: sections of many megabytes would be copied as they grow.
   void reserve() {
-    size_t views = 1, attrs = 1, waits = 1, steps = 1, provenance = 1;
+    size_t views = 1;
+    size_t attrs = 1;
+    size_t waits = 1;
+    size_t steps = 1;
+    size_t provenance = 1;
     for (const Instr& instr : program_.instrs) {
       views += instr.inputs.size() + instr.outputs.size();
       attrs += instr.attrs.size();

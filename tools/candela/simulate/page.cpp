@@ -50,7 +50,8 @@ void packRow(const EventRow& row, uint64_t gap, PackedEvents& into) {
   bool moves = false;
   for (size_t i = 0; i < row.size();) {
     const TimedInstruction& first = *row[i];
-    uint64_t done = first.done, bytes = first.bytes;
+    uint64_t done = first.done;
+    uint64_t bytes = first.bytes;
     size_t next = i + 1;
     while (gap > 0 && next < row.size() && row[next]->layer == first.layer &&
            row[next]->start <= done + gap) {

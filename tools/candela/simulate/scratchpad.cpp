@@ -14,7 +14,8 @@ namespace {
 Json beginsOf(const std::vector<int64_t>& layerAt, const Json& layers) {
   Json begins = Json::array();
   std::set<int64_t> known;
-  uint64_t latest = 0, end = 0;
+  uint64_t latest = 0;
+  uint64_t end = 0;
   for (size_t i = 0; i < layerAt.size(); ++i) {
     if (layerAt[i] < 0 || !known.insert(layerAt[i]).second) continue;
     const Json& layer = layers[static_cast<size_t>(layerAt[i])];

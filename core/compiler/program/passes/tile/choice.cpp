@@ -154,7 +154,10 @@ private:
   /// What tiles of this size cost at least; nothing where they do not fit.
   std::optional<double> boundOf(const TileSize& size) const {
     const uint32_t alignment = setting_.memory->alignment;
-    uint64_t room = 0, sums = 0, bytes = 0, copies = 0;
+    uint64_t room = 0;
+    uint64_t sums = 0;
+    uint64_t bytes = 0;
+    uint64_t copies = 0;
     for (size_t p = 0; p < ports_.size(); ++p) {
       const Port& port = ports_[p];
       const TileOfView& tile = size.views[p];
@@ -431,8 +434,10 @@ private:
   /// by port, under the tile at hand: parts of what stays or is held lie as the device's rows take
   /// them
   std::vector<bool> isTakenInPlace_;
-  uint64_t least_ = UINT64_MAX, leastSums_ = UINT64_MAX;
-  size_t turn_ = 0, turnOfBest_ = 0; ///< of tile sizes: of equal costs the first one is taken
+  uint64_t least_ = UINT64_MAX;
+  uint64_t leastSums_ = UINT64_MAX;
+  size_t turn_ = 0;       ///< of tile sizes
+  size_t turnOfBest_ = 0; ///< of equal costs the first one is taken
   std::optional<Tiling> best_;
   std::vector<Candidate> candidates_; ///< the cheapest first; empty without a device to ask
 };

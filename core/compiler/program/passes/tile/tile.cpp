@@ -233,7 +233,8 @@ private:
     std::vector<bool> isIn(program_.instrs.size(), false);
     for (const ChainTilings* chain : chains)
       for (const Link& link : chain->chain().links) isIn[link.instr] = true;
-    size_t next = 0, count = program_.instrs.size();
+    size_t count = program_.instrs.size();
+    size_t next = 0;
     for (const Emitted& chain : emitted) {
       count += chain.ahead.size();
       for (const Emitted::Part& part : chain.parts)

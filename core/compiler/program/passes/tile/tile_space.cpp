@@ -247,7 +247,8 @@ bool TileSpace::hasRows(size_t p, const TileSize& size) const {
 /// rows outside of it.
 bool TileSpace::hasDenseParts(const Port& port, const TileSize& size) const {
   const View& view = port.view;
-  int64_t outer = 1, run = 1; // elements of a tile in the dims outside
+  int64_t outer = 1; // elements of a tile in the dims outside
+  int64_t run = 1;
   for (size_t d = view.dims.size(); d-- > 0;) {
     if (!repeats(view, d) && view.strides[d] != run) return false;
     run *= repeats(view, d) ? 1 : view.dims[d];
@@ -297,7 +298,8 @@ double TileSpace::headCycles(const Instr& instr, double elements, const TileSize
   const size_t k = isConv ? 4 : 3; // the axis of sums
   const int64_t groups = instr.intAttr(CDL_ATTR_GROUP, 1);
   const int64_t kernel = isConv ? kernelSize(instr.inputs[1]) : 1;
-  const int64_t outputs = extents_[o][size.at[o]], inputs = extents_[k][size.at[k]];
+  const int64_t outputs = extents_[o][size.at[o]];
+  const int64_t inputs = extents_[k][size.at[k]];
   const double positions = elements / static_cast<double>(axes()[o].extent);
   const auto parts = static_cast<uint64_t>(size.trips[o] * size.trips[k]);
   const auto times = static_cast<double>(parts);

@@ -16,7 +16,9 @@ bool isSum(const Instr& instr);
 /// How long one dim is under one extent of its axis: the most and the least elements of a tile, and
 /// those of all tiles together, which may overlap.
 struct Length {
-  int64_t most = 1, least = 1, sum = 1;
+  int64_t most = 1;
+  int64_t least = 1;
+  int64_t sum = 1;
 };
 
 /// How large the tiles of one view are, whatever the extents of its axes.
@@ -24,7 +26,8 @@ struct Measure {
   std::vector<std::vector<Length>> lengths; ///< by dim, and by the place of its axis' extent
   std::vector<size_t> axis;                 ///< of each dim; none: SIZE_MAX
   std::vector<bool> depends;                ///< by axis
-  uint64_t bits = 8, wholeBytes = 0;
+  uint64_t bits = 8;
+  uint64_t wholeBytes = 0;
 };
 
 /// What one view's tiles of one size take, whatever the order of loops.
