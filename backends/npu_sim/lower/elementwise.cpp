@@ -4,6 +4,8 @@
 #include "lowering.hpp"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 namespace npu_sim {
 
@@ -336,49 +338,135 @@ void lowerElementwise(LoweringState& l, const cdl::Op& op) {
   }
 }
 
+namespace {
+
+/// A reduction of x[O,R,I] to y[O,I] by one function, in the forms that instructions have.
+struct Reduction {
+  npu::BinaryFn combine;
+  npu::ReduceFn ofRun;
+  std::optional<npu::PoolFn> ofWindow; ///< of vpool, where that has it for the type
+};
+
+Reduction reductionOf(uint16_t fn, uint8_t elem) {
+  switch (fn) {
+  case CDL_REDUCE_MAX: return {npu::BinaryFn::kMax, npu::ReduceFn::kMax, npu::PoolFn::kMax};
+  case CDL_REDUCE_MIN: return {npu::BinaryFn::kMin, npu::ReduceFn::kMin, std::nullopt};
+  case CDL_REDUCE_SUM: {
+    const auto window = elem == CDL_I32 ? std::optional(npu::PoolFn::kSum) : std::nullopt;
+    return {npu::BinaryFn::kAdd, npu::ReduceFn::kSum, window};
+  }
+  }
+  throw Refusal{CDL_REASON_NO_ROW, "no such reduction"};
+}
+
+/// Terms that lie side by side are a run: all results are one walk over runs. Says whether it was
+/// done.
+bool reduceRuns(LoweringState& l, npu::ReduceFn fn, const DeviceView& x, const DeviceView& y) {
+  constexpr int64_t kExtent = 65536;
+  for (const int64_t extent : {x.dims[0], x.dims[1], x.dims[2]})
+    if (extent > kExtent) return false;
+  const std::array<int64_t, 2> from{x.strides[2] * x.bytes, x.strides[0] * x.bytes};
+  const std::array<int64_t, 2> to{y.strides[1] * y.bytes, y.strides[0] * y.bytes};
+  for (const int64_t stride : {from[0], from[1], to[0], to[1]})
+    if (stride < 0 || stride > kStride) return false;
+  const Access read = x.access(false);
+  const Access written = y.access(true);
+  const bool isApart = read.end <= written.begin || written.end <= read.begin;
+  if ((x.strides[1] != 1 && x.dims[1] > 1) || !isApart) return false;
+  npu::DescriptorValues values{};
+  values[lanes::kRun] = x.dims[1];
+  values[lanes::kLen1] = x.dims[2];
+  values[lanes::kLen2] = x.dims[0];
+  values[lanes::kAStride1] = from[0];
+  values[lanes::kAStride2] = from[1];
+  values[lanes::kOutStride1] = to[0];
+  values[lanes::kOutStride2] = to[1];
+  values[lanes::kAType] = static_cast<int64_t>(x.type());
+  values[lanes::kBType] = static_cast<int64_t>(x.type());
+  values[lanes::kOutType] = static_cast<int64_t>(y.type());
+  namespace f = npu::field::vreduce;
+  npu::Insn insn = insnFor(npu::Op::kVreduce, npu::Engine::kVector);
+  insn.values[f::kA] = x.at;
+  insn.values[f::kDst] = y.at;
+  insn.values[f::kD] = l.stream.descriptor(npu::DescriptorKind::kLanes, values);
+  insn.values[f::kFn] = static_cast<int64_t>(fn);
+  l.stream.add(insn, {read, written});
+  return true;
+}
+
+/// The part of x[1,R,I] from `first` on.
+DeviceView termsFrom(const DeviceView& x, int64_t first, int64_t count) {
+  DeviceView part = x;
+  part.at += first * x.strides[1] * x.bytes;
+  part.dims[1] = count;
+  return part;
+}
+
+/// Results that lie side by side are channels, and their terms the places of a window: of the first
+/// ones into y, of the others beside it and then into it. Says whether it was done.
+bool reduceWindows(LoweringState& l, const Reduction& reduction, const DeviceView& x,
+                   const DeviceView& y) {
+  constexpr int64_t kPlaces = 256;
+  const int64_t length = x.dims[1];
+  const int64_t inner = x.dims[2];
+  const bool isTile = inner <= 65536 && (x.strides[2] == 1 || inner == 1) &&
+                      (y.strides[1] == 1 || inner == 1) && x.strides[1] >= 0 &&
+                      x.strides[1] * x.bytes < 65536;
+  const bool hasRoom = length <= kPlaces || inner * y.bytes <= l.recordsBytes;
+  if (!reduction.ofWindow || !isTile || !hasRoom) return false;
+  DeviceView beside = y;
+  if (length > kPlaces) beside.at = l.room(inner * y.bytes);
+  for (int64_t first = 0; first < length; first += kPlaces) {
+    const DeviceView& to = first == 0 ? y : beside;
+    const int64_t count = std::min(kPlaces, length - first);
+    pool(l, {.view = termsFrom(x, first, count), .pixel = 1, .channel = 2},
+         {.view = to, .channel = 1}, *reduction.ofWindow, {.kernel = {1, count}});
+    if (first > 0) lowerBinary(l, reduction.combine, y, beside, y);
+  }
+  return true;
+}
+
+/// One place after the other, all results at once.
+void reducePlaces(LoweringState& l, npu::BinaryFn combine, const DeviceView& x,
+                  const DeviceView& y) {
+  DeviceView place = y;
+  place.rank = 1;
+  place.dims = {x.dims[2]};
+  place.strides = {y.strides[1]};
+  for (int64_t r = 0; r < x.dims[1]; ++r) {
+    DeviceView term = place;
+    term.at = x.at + r * x.strides[1] * x.bytes;
+    term.strides = {x.strides[2]};
+    if (r == 0)
+      overLanes(l, unary(npu::UnaryFn::kCopy), {.a = term, .y = place});
+    else
+      lowerBinary(l, combine, place, term, place);
+  }
+}
+
+} // namespace
+
 void lowerReduce(LoweringState& l, const cdl::Op& op) {
-  const DeviceView x = l.image.input(op, 0), y = l.image.output(op); // x[O,R,I], y[O,I]
-  const int64_t outer = x.dims[0], length = x.dims[1], inner = x.dims[2];
-  if (outer == 0 || inner == 0) return;
-  const bool isSum = op.fn() == CDL_REDUCE_SUM, isMax = op.fn() == CDL_REDUCE_MAX;
-  if (!isSum && !isMax && op.fn() != CDL_REDUCE_MIN)
-    throw Refusal{CDL_REASON_NO_ROW, "no such reduction"};
-  if (length == 0) { // what changes nothing that it is combined with
+  const DeviceView x = l.image.input(op, 0);
+  const DeviceView y = l.image.output(op);
+  if (!x.isLocal() || !y.isLocal())
+    throw Refusal{CDL_REASON_MEMORY, "an operand does not lie in the scratchpad"};
+  if (x.dims[0] == 0 || x.dims[2] == 0) return;
+  const Reduction reduction = reductionOf(op.fn(), x.elem);
+  if (x.dims[1] == 0) { // what changes nothing that it is combined with
     const IntegerLimits limits = limitsOf(y.elem);
-    int64_t neutral = isMax ? limits.low : limits.high;
-    if (isSum) neutral = 0;
+    int64_t neutral = op.fn() == CDL_REDUCE_MAX ? limits.low : limits.high;
+    if (op.fn() == CDL_REDUCE_SUM) neutral = 0;
     return lowerFill(l, y, static_cast<uint64_t>(neutral));
   }
-  npu::BinaryFn fn = isMax ? npu::BinaryFn::kMax : npu::BinaryFn::kMin;
-  if (isSum) fn = npu::BinaryFn::kAdd;
-  for (int64_t o = 0; o < outer; ++o) {
-    DeviceView from = x, to = y;
+  if (reduceRuns(l, reduction.ofRun, x, y)) return;
+  for (int64_t o = 0; o < x.dims[0]; ++o) {
+    DeviceView from = x;
+    DeviceView to = y;
     from.at += o * x.strides[0] * x.bytes;
     to.at += o * y.strides[0] * y.bytes;
     from.dims[0] = to.dims[0] = 1;
-    // Channels that lie side by side are one window over all places.
-    const bool isTile = length <= 256 && inner <= 65536 && (x.strides[2] == 1 || inner == 1) &&
-                        (y.strides[1] == 1 || inner == 1) && x.strides[1] >= 0 &&
-                        x.strides[1] * x.bytes < 65536;
-    if (isTile && (isMax || (isSum && x.elem == CDL_I32))) {
-      pool(l, {.view = from, .pixel = 1, .channel = 2}, {.view = to, .channel = 1},
-           isSum ? npu::PoolFn::kSum : npu::PoolFn::kMax, {.kernel = {1, length}});
-      continue;
-    }
-    // Other channels are combined one place after the other.
-    DeviceView place = to;
-    place.rank = 1;
-    place.dims = {inner};
-    place.strides = {y.strides[1]};
-    for (int64_t r = 0; r < length; ++r) {
-      DeviceView term = place;
-      term.at = from.at + r * x.strides[1] * x.bytes;
-      term.strides = {x.strides[2]};
-      if (r == 0)
-        overLanes(l, unary(npu::UnaryFn::kCopy), {.a = term, .y = place});
-      else
-        overLanes(l, binary(fn), {.a = place, .y = place, .b = &term});
-    }
+    if (!reduceWindows(l, reduction, from, to)) reducePlaces(l, reduction.combine, from, to);
   }
 }
 
