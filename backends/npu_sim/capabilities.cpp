@@ -83,6 +83,7 @@ void claimSupport(cdl::Capabilities& c) {
   for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Table}) c.support(kind, cdl::Support::NATIVE);
   for (Kind kind : {Kind::Fill, Kind::Table, Kind::Rescale}) c.operandClass(kind, CDL_CLASS_AFFINE);
   c.operandClass(Kind::MatMul, CDL_CLASS_ROW_STRIDED);
+  c.byColumns(); // the array loads weights as they lie
 }
 
 /// Conversions, arithmetic and comparisons of the vector engine.

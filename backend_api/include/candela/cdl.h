@@ -386,7 +386,9 @@ enum {
   CDL_ROW_DYNAMIC_LOOPS = 2, /* may stand inside of `for` */
   /* REDUCE: takes a prologue of the same steps, over views of any strides; types, classes, layouts
    * and atoms are then about the operand that it computes, dense and row-major */
-  CDL_ROW_PROLOGUE = 4
+  CDL_ROW_PROLOGUE = 4,
+  /* MATMUL: `b` may lie by columns too: with its last two dims exchanged it is of the class */
+  CDL_ROW_BY_COLUMNS = 8
 };
 
 /* One line of a capability table: kind, function, element types (operands then results; 0: any),

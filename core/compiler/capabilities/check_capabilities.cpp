@@ -75,6 +75,8 @@ Status checkRow(const cdl_row_t& row, const cdl_capabilities_t& table) {
   if (row.support > CDL_SUPPORT_NATIVE) return badArgument("support {} is unknown", row.support);
   if (row.operand_class < CDL_CLASS_DENSE || row.operand_class > CDL_CLASS_AFFINE)
     return badArgument("operand class {} is unknown", row.operand_class);
+  if ((row.flags & CDL_ROW_BY_COLUMNS) && row.kind != CDL_KIND_MATMUL)
+    return badArgument("CDL_ROW_BY_COLUMNS is of MATMUL, not of {}", kind->name);
   if (uint64_t(row.first_atom) + row.atoms > table.atom_count)
     return badArgument("atoms {} to {}, the table has {}", row.first_atom,
                        uint64_t(row.first_atom) + row.atoms, table.atom_count);

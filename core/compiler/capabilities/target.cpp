@@ -1,6 +1,7 @@
 #include "core/compiler/capabilities/target.h"
 
 #include <algorithm>
+#include <array>
 #include <ranges>
 
 #include "core/compiler/capabilities/atom_holds.h"
@@ -136,12 +137,15 @@ Objection judge(const Target& target, size_t index, const InstrDesc& desc) {
               fmt::format("steps {:#x} of a prologue are outside {:#x} (row {})",
                           desc.prologueKinds, takes ? row.steps_mask : 0, index)};
   }
-  for (size_t i = 0; i < desc.operands.size(); ++i)
-    if (static_cast<uint8_t>(desc.operands[i].cls) > row.operand_class)
+  for (size_t i = 0; i < desc.operands.size(); ++i) {
+    OperandClass cls = desc.operands[i].cls;
+    if (row.flags & CDL_ROW_BY_COLUMNS) cls = std::min(cls, desc.operands[i].byColumns);
+    if (static_cast<uint8_t>(cls) > row.operand_class)
       return {kClass, CDL_REASON_OPERAND_CLASS,
               fmt::format("operand {} is {}, not {} (row {})", i,
                           classText(static_cast<unsigned>(desc.operands[i].cls)),
                           classText(row.operand_class), index)};
+  }
   for (size_t i = 0; i < desc.operands.size(); ++i) {
     const uint16_t layout = i < std::size(row.layouts) ? row.layouts[i] : 0;
     if (!liesAs(desc.operands[i], target, layout))
@@ -192,6 +196,18 @@ OperandClass classify(std::span<const int64_t> dims, std::span<const int64_t> st
   }
   if (broadcast) return repeats ? OperandClass::broadcast : OperandClass::dense;
   return rowStrided ? OperandClass::rowStrided : OperandClass::affine;
+}
+
+void classifyInput(uint16_t kind, size_t index, std::span<const int64_t> strides,
+                   OperandDesc& operand) {
+  const Shape& dims = operand.dims;
+  const bool isFactor = kind == CDL_KIND_MATMUL && index < 2 && dims.size() == 3;
+  const size_t skip = isFactor && strides[0] == 0 ? 1 : 0;
+  operand.cls = classify(std::span(dims).subspan(skip), strides.subspan(skip));
+  if (!isFactor || index == 0) return;
+  const std::array exchanged{dims[0], dims[2], dims[1]};
+  const std::array steps{strides[0], strides[2], strides[1]};
+  operand.byColumns = classify(std::span(exchanged).subspan(skip), std::span(steps).subspan(skip));
 }
 
 /// Whether a row that names no types takes all of these: those of claimed profiles that can be

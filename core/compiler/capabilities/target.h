@@ -24,7 +24,13 @@ struct OperandDesc {
   bool isConstant = false;
   cdl_layout_t layout{};    ///< count 0: row-major, if it is not opaque; its name is not looked at
   std::string layoutName{}; ///< of an opaque one
+  /// Of the second operand of MATMUL: its class with the last two dims exchanged.
+  OperandClass byColumns = OperandClass::affine;
 };
+/// Sets the classes of operand `index` of an instruction, whose dims are known. MATMUL repeats a
+/// batch by stride 0 in every class.
+void classifyInput(uint16_t kind, size_t index, std::span<const int64_t> strides,
+                   OperandDesc& operand);
 /// Opaque ones are the same by their records' names alone: those of one table.
 bool sameLayout(const cdl_layout_t& a, const cdl_layout_t& b);
 

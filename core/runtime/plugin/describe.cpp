@@ -3,14 +3,12 @@
 namespace candela::runtime::plugin {
 namespace {
 
-/// The class of the dims from `skip` on.
-capabilities::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view, uint32_t skip,
+capabilities::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view,
                                    const std::vector<bool>& constants) {
   capabilities::OperandDesc operand;
   operand.elem = static_cast<Elem>(view.elem);
   operand.dims.assign(view.dims, view.dims + view.rank);
-  operand.cls = capabilities::classify(std::span(operand.dims).subspan(skip),
-                                       {view.strides + skip, view.rank - skip});
+  operand.cls = capabilities::classify(operand.dims, {view.strides, view.rank});
   operand.isConstant = constants[view.buffer];
   if (view.layout) {
     operand.layout = *cdl_get_layout(image, view.layout);
@@ -40,7 +38,7 @@ capabilities::InstrDesc describe(const cdl_image_t* image, uint32_t index,
     x.elem = cdl_get_step(image, expr->first_step + instr->prologue - 1)->elem;
     int64_t stride = 1;
     for (uint32_t d = x.rank; d-- > 0; stride *= x.dims[d]) x.strides[d] = stride;
-    desc.operands.push_back(describe(image, x, 0, constants));
+    desc.operands.push_back(describe(image, x, constants));
     desc.operands[0].isConstant = false;
     for (uint32_t i = 0; i < expr->steps; ++i) {
       const uint64_t kind = uint64_t(1) << cdl_get_step(image, expr->first_step + i)->kind;
@@ -63,13 +61,11 @@ capabilities::InstrDesc describe(const cdl_image_t* image, uint32_t index,
   }
   for (uint32_t i = 0; i < inputs; ++i) {
     const cdl_view_t& view = *cdl_get_input(image, instr, i);
-    // MATMUL repeats a batch by stride 0 in every operand class.
-    const bool repeats =
-        instr->kind == CDL_KIND_MATMUL && i < 2 && view.rank >= 3 && view.strides[0] == 0;
-    desc.operands.push_back(describe(image, view, repeats, constants));
+    desc.operands.push_back(describe(image, view, constants));
+    capabilities::classifyInput(instr->kind, i, {view.strides, view.rank}, desc.operands.back());
   }
   for (uint32_t i = 0; i < instr->outputs; ++i)
-    desc.operands.push_back(describe(image, *cdl_get_output(image, instr, i), 0, constants));
+    desc.operands.push_back(describe(image, *cdl_get_output(image, instr, i), constants));
   for (uint32_t i = 0; i < instr->attrs; ++i) {
     const cdl_attr_t* attr = cdl_get_attr(image, instr->first_attr + i);
     desc.attrs.emplace_back(attr->id,

@@ -120,6 +120,8 @@ public:
   void operandClass(Kind kind, cdl_operand_class_t operandClass) {
     kinds_[id(kind)].operandClass = static_cast<uint8_t>(operandClass);
   }
+  /// The NATIVE rows of MATMUL take `b` by columns too.
+  void byColumns() { kinds_[id(Kind::MatMul)].byColumns = true; }
   /// The NATIVE rows of a kind take an epilogue of these kinds of steps.
   void epilogue(Kind kind, std::initializer_list<Kind> steps) {
     for (Kind step : steps) kinds_[id(kind)].steps |= uint64_t(1) << id(step);
@@ -244,6 +246,7 @@ private:
     uint8_t operandClass = 0;
     uint64_t steps = 0;
     bool hasPrologue = false;
+    bool byColumns = false;
   };
 
   uint16_t addLayout(const cdl_layout_t& record, const char* name) {
@@ -283,6 +286,7 @@ private:
     const uint64_t steps = takesEpilogue ? claim.steps : 0;
     if (steps) row.flags |= CDL_ROW_EPILOGUE;
     if (steps && claim.hasPrologue) row.flags |= CDL_ROW_PROLOGUE;
+    if (claim.byColumns) row.flags |= CDL_ROW_BY_COLUMNS;
     row.steps_mask = steps;
     row.first_atom = static_cast<uint32_t>(atoms_.size());
     for (const auto* all : {&atoms, &claim.limits})

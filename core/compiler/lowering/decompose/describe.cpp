@@ -605,19 +605,19 @@ capabilities::InstrDesc describe(const NodeInstr& instr) {
   desc.fn = instr.fn;
   desc.attrs = instr.attrs;
   const auto add = [&](const NodeView& view) {
-    // MATMUL repeats a batch by stride 0 in every operand class.
-    const bool batch =
-        instr.kind == CDL_KIND_MATMUL && desc.operands.size() < 2 && view.strides[0] == 0;
-    const capabilities::OperandClass cls = capabilities::classify(
-        std::span(view.dims).subspan(batch), std::span(view.strides).subspan(batch));
-    desc.operands.push_back(
-        {view.elem, view.dims, cls, !view.value || view.value->isConstant(), recordOf(view)});
+    const bool isConstant = !view.value || view.value->isConstant();
+    const capabilities::OperandClass cls = capabilities::classify(view.dims, view.strides);
+    desc.operands.push_back({view.elem, view.dims, cls, isConstant, recordOf(view)});
   };
   if (instr.prologue)
     desc.operands.push_back(
         {instr.reduced, instr.operands[0].dims, capabilities::OperandClass::dense, false, {}});
   else
-    for (const NodeView& operand : instr.operands) add(operand);
+    for (const NodeView& operand : instr.operands) {
+      const size_t index = desc.operands.size();
+      add(operand);
+      capabilities::classifyInput(instr.kind, index, operand.strides, desc.operands.back());
+    }
   add(instr.result);
   for (const NodeView& other : instr.others) add(other);
   for (size_t s = 0; s < instr.steps.size(); ++s)

@@ -204,6 +204,13 @@ TEST(Capabilities, HostileTables) {
   broken(layout({{0, 0}}, 2), "layout 1: dims 0x1 of rank 2 have a step");
   broken([](Table& t) { t.rows.back().support = 3; }, "support 3");
   broken([](Table& t) { t.rows.back().operand_class = 0; }, "operand class 0");
+  broken(
+      [](Table& t) {
+        t.rows.back().kind = CDL_KIND_COPY;
+        t.rows.back().fn = 0;
+        t.rows.back().flags = CDL_ROW_BY_COLUMNS;
+      },
+      "CDL_ROW_BY_COLUMNS is of MATMUL, not of copy");
   broken([](Table& t) { t.rows.back().first_atom = 0xffffffff; },
          "atoms 4294967295 to 4294967296, the table has 1");
   broken([](Table& t) { t.atoms[0].subject = 77; }, "subject 77");
@@ -345,6 +352,39 @@ TEST(Query, TheReasonIsThatOfTheClosestRow) {
   tanh.kind = CDL_KIND_UNARY;
   tanh.fn = CDL_UNARY_TANH;
   EXPECT_EQ(target->query(tanh).reason, CDL_REASON_NO_ROW);
+}
+
+TEST(Query, ColumnsSideBySideAreARowOfTheirOwnFlag) {
+  const auto described = [](const Shape& strides) {
+    InstrDesc desc = matmul(2, 8, 8, 8);
+    classifyInput(CDL_KIND_MATMUL, 1, strides, desc.operands[1]);
+    return desc;
+  };
+  const InstrDesc columns = described({64, 1, 8});
+  const InstrDesc apart = described({200, 1, 12}); // between columns there is room
+  const InstrDesc repeated = described({0, 1, 8});
+  const InstrDesc scattered = described({1, 2, 16});
+  InstrDesc left = matmul(2, 8, 8, 8);
+  classifyInput(CDL_KIND_MATMUL, 0, Shape{64, 1, 8}, left.operands[0]);
+  for (const uint8_t cls : {CDL_CLASS_DENSE, CDL_CLASS_ROW_STRIDED})
+    for (const bool byColumns : {false, true}) {
+      Table table = fp32();
+      std::erase_if(table.rows, [](const cdl_row_t& row) { return row.kind == CDL_KIND_MATMUL; });
+      cdl_row_t& row = table.add(CDL_KIND_MATMUL, 0, {CDL_F32, CDL_F32, CDL_F32});
+      row.operand_class = cls;
+      row.flags = byColumns ? CDL_ROW_BY_COLUMNS : 0;
+      const auto target = table.target();
+      ASSERT_TRUE(target.isOk()) << target.status().message();
+      const auto isTaken = [&](const InstrDesc& desc) {
+        return target->query(desc).support == Support::native;
+      };
+      EXPECT_TRUE(isTaken(matmul(2, 8, 8, 8)));
+      EXPECT_EQ(isTaken(columns), byColumns);
+      EXPECT_EQ(isTaken(repeated), byColumns);
+      EXPECT_EQ(isTaken(apart), byColumns && cls == CDL_CLASS_ROW_STRIDED);
+      EXPECT_FALSE(isTaken(scattered));
+      EXPECT_FALSE(isTaken(left));
+    }
 }
 
 /// MATMUL whose second operand lies in layout 1 or 2, opaque ones of rank 3.

@@ -4,12 +4,11 @@ namespace candela::program::passes::schedule {
 
 namespace {
 
-capabilities::OperandDesc operandOf(const Program& program, const View& view, size_t skip) {
+capabilities::OperandDesc operandOf(const Program& program, const View& view) {
   capabilities::OperandDesc operand;
   operand.elem = view.elem;
   operand.dims = view.dims;
-  operand.cls = capabilities::classify(std::span(view.dims).subspan(skip),
-                                       std::span(view.strides).subspan(skip));
+  operand.cls = capabilities::classify(view.dims, view.strides);
   operand.isConstant = program.buffers[view.buffer].role == Role::constant;
   return operand;
 }
@@ -38,16 +37,14 @@ capabilities::InstrDesc described(const Program& program, const Instr& instr) {
     // One operand, of which the row speaks; the views that it is computed of are walked as they
     // lie.
     View x = denseView(0, instr.expr[instr.prologue - 1].elem, instr.inputs[0].dims);
-    desc.operands.push_back(operandOf(program, x, 0));
+    desc.operands.push_back(operandOf(program, x));
     desc.operands[0].isConstant = false;
   }
   for (size_t i = 0; !instr.prologue && i < instr.operandCount(); ++i) {
-    // MATMUL repeats a batch by stride 0 in every operand class.
-    const View& view = instr.inputs[i];
-    desc.operands.push_back(
-        operandOf(program, view, instr.kind == CDL_KIND_MATMUL && i < 2 && view.strides[0] == 0));
+    desc.operands.push_back(operandOf(program, instr.inputs[i]));
+    capabilities::classifyInput(instr.kind, i, instr.inputs[i].strides, desc.operands.back());
   }
-  for (const View& view : instr.outputs) desc.operands.push_back(operandOf(program, view, 0));
+  for (const View& view : instr.outputs) desc.operands.push_back(operandOf(program, view));
   for (size_t s = 0; s < instr.expr.size(); ++s)
     (s < instr.prologue ? desc.prologueKinds : desc.stepKinds) |= uint64_t(1) << instr.expr[s].kind;
   return desc;

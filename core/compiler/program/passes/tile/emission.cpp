@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <ranges>
 
 #include "core/compiler/capabilities/views.h"
 
@@ -43,16 +44,20 @@ View partOfView(const View& view, const std::vector<Range>& region) {
 }
 
 /// A view of the same elements, each once, that lie dense in a buffer of their own.
-View packed(const View& view, uint32_t buffer) {
+View packed(const View& view, uint32_t buffer, bool byColumns = false) {
   View result = view;
   result.buffer = buffer;
   result.offset = 0;
   int64_t run = 1;
-  for (size_t d = view.dims.size(); d-- > 0;) {
+  for (const size_t d : dimsInOrder(view.dims.size(), byColumns) | std::views::reverse) {
     result.strides[d] = view.strides[d] == 0 && view.dims[d] > 1 ? 0 : run;
     if (result.strides[d]) run *= view.dims[d];
   }
   return result;
+}
+
+View packed(const Port& port, const View& part, uint32_t buffer) {
+  return packed(part, buffer, port.byColumns);
 }
 
 /// The instruction of a link as it is for the box, views of the whole Program.
@@ -94,7 +99,8 @@ public:
     makeSlots();
     for (size_t p = 0; p < ports_.size(); ++p)
       if (tiling_.held[p])
-        load(ports_[p], packed(ports_[p].view, slots_[p].buffers[0]), ports_[p].view, first_);
+        load(ports_[p], packed(ports_[p], ports_[p].view, slots_[p].buffers[0]), ports_[p].view,
+             first_);
     for (bool more = true; more;) {
       emitBox(box);
       more = false;
@@ -217,10 +223,10 @@ private:
       return view;
     }
     Slot& slot = slots_[p];
-    if (tiling_.held[p]) return partOfView(packed(port.view, slot.buffers[0]), region);
+    if (tiling_.held[p]) return partOfView(packed(port, port.view, slot.buffers[0]), region);
     const View part = partOfView(port.view, region);
     const bool isNew = slot.moveTo(region, port.view);
-    const View local = packed(part, slot.buffers[slot.turn]);
+    const View local = packed(port, part, slot.buffers[slot.turn]);
     if (isNew && (!port.output || port.inout) && part.count() > 0) load(port, local, part, loads);
     return local;
   }
@@ -360,13 +366,18 @@ Instr tileOf(const Chain& chain, size_t link, const Box& box) {
   Instr instr = ownPart(chain, link, box);
   instr.waits.clear();
   instr.loop = instr.group = kNone;
-  const auto pack = [&](std::vector<View>& views, const std::vector<ViewMap>& maps) {
-    for (size_t i = 0; i < views.size(); ++i)
-      views[i] = packed(partOfView(views[i], regionOf(maps[i], box, chain.work.axes, views[i])),
-                        views[i].buffer);
+  const auto part = [&](const View& view, const ViewMap& map) {
+    return partOfView(view, regionOf(map, box, chain.work.axes, view));
   };
-  pack(instr.inputs, from.inputs);
-  pack(instr.outputs, from.outputs);
+  for (size_t i = 0; i < instr.inputs.size(); ++i) {
+    const View& view = instr.inputs[i];
+    const bool byColumns = liesByColumns(from.work, i);
+    instr.inputs[i] = packed(part(view, from.inputs[i]), view.buffer, byColumns);
+  }
+  for (size_t i = 0; i < instr.outputs.size(); ++i) {
+    const View& view = instr.outputs[i];
+    instr.outputs[i] = packed(part(view, from.outputs[i]), view.buffer);
+  }
   return instr;
 }
 

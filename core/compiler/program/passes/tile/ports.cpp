@@ -1,5 +1,7 @@
 // What a chain reads from and leaves outside of itself, and how the device takes parts of it.
 #include <algorithm>
+#include <numeric>
+#include <ranges>
 
 #include "core/compiler/program/passes/schedule/described.h"
 #include "core/compiler/program/passes/tile/tile_space.h"
@@ -10,9 +12,9 @@ namespace {
 
 /// The view in a buffer of its own: `step` elements from one to the next of its innermost dim, and
 /// `gap` more elements, of each dim, behind each row.
-View laidOut(View view, int64_t step, int64_t gap) {
+View laidOut(View view, int64_t step, int64_t gap, bool byColumns) {
   int64_t run = step;
-  for (size_t d = view.dims.size(); d-- > 0;) {
+  for (const size_t d : dimsInOrder(view.dims.size(), byColumns) | std::views::reverse) {
     if (!repeats(view, d)) {
       view.strides[d] = run;
       run = (run + gap) * view.dims[d];
@@ -49,13 +51,14 @@ capabilities::OperandClass widestOf(const Program& program, const Instr& work, b
   if (!hasNarrowRow(target, work)) return OperandClass::affine;
   Instr dense = work;
   for (auto* views : {&dense.inputs, &dense.outputs})
-    for (View& view : *views) view = laidOut(view, 1, 0);
+    for (View& view : *views) view = laidOut(view, 1, 0, false);
   const capabilities::Support support = supportOf(program, dense, target);
   if (support == capabilities::Support::none) return OperandClass::affine;
+  const bool byColumns = !output && liesByColumns(work, operand);
   const auto takes = [&](int64_t step, int64_t gap) {
     Instr wider = dense;
     View& view = (output ? wider.outputs : wider.inputs)[operand];
-    view = laidOut(view, step, gap);
+    view = laidOut(view, step, gap, byColumns);
     return supportOf(program, wider, target) == support;
   };
   if (takes(2, 0)) return OperandClass::affine;
@@ -78,6 +81,19 @@ capabilities::OperandClass widestOf(const Program& program, const Chain& chain, 
 
 } // namespace
 
+bool liesByColumns(const Instr& instr, size_t operand) {
+  if (instr.kind != CDL_KIND_MATMUL || operand != 1) return false;
+  const View& view = instr.inputs[1];
+  return view.strides[1] == 1 && view.strides[2] > 1 && view.dims[1] > 1;
+}
+
+std::vector<size_t> dimsInOrder(size_t rank, bool byColumns) {
+  std::vector<size_t> dims(rank);
+  std::iota(dims.begin(), dims.end(), size_t{0});
+  if (byColumns) std::swap(dims[rank - 2], dims[rank - 1]);
+  return dims;
+}
+
 std::vector<Port> portsOf(const Program& program, const Chain& chain, const Machine& machine,
                           bool hasSums) {
   std::vector<Port> ports;
@@ -90,12 +106,15 @@ std::vector<Port> portsOf(const Program& program, const Chain& chain, const Mach
         return port.view.buffer == view.buffer && port.view.elem == view.elem &&
                port.view.offset == view.offset && port.view.dims == view.dims &&
                port.view.strides == view.strides && port.view.layout == view.layout &&
-               port.map == link.inputs[i];
+               port.byColumns == liesByColumns(link.work, i) && port.map == link.inputs[i];
       });
       if (same != ports.end())
         same->uses.emplace_back(l, i);
       else
-        ports.push_back({view, link.inputs[i], {{l, i}}});
+        ports.push_back({.view = view,
+                         .map = link.inputs[i],
+                         .uses = {{l, i}},
+                         .byColumns = liesByColumns(link.work, i)});
     }
   }
   for (size_t l = 0; l < chain.links.size(); ++l) {
@@ -107,6 +126,7 @@ std::vector<Port> portsOf(const Program& program, const Chain& chain, const Mach
       ports.push_back(
           {link.work.outputs[i], link.outputs[i], {{l, i}}, true, link.work.inout, isInSums});
   }
+  for (Port& port : ports) port.order = dimsInOrder(port.view.dims.size(), port.byColumns);
   if (machine.target)
     for (Port& port : ports) port.widest = widestOf(program, chain, port, *machine.target);
   return ports;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 namespace candela::program::passes::tile {
 
@@ -103,9 +104,12 @@ bool isSum(const Instr& instr) {
 TileSpace::TileSpace(const Chain& chain, const std::vector<Port>& ports, const TileCosts& costs)
     : chain_(chain), ports_(ports), costs_(costs) {
   for (const Axis& axis : axes()) extents_.push_back(extentsOf(axis, costs.columns));
-  for (const Port& port : ports) views_.push_back(measure(port.view, port.map));
-  for (size_t l = 0; l + 1 < chain.links.size(); ++l)
-    views_.push_back(measure(chain.links[l].work.outputs[0], chain.links[l].outputs[0]));
+  for (const Port& port : ports) views_.push_back(measure(port.view, port.map, port.order));
+  for (size_t l = 0; l + 1 < chain.links.size(); ++l) {
+    const View& view = chain.links[l].work.outputs[0];
+    views_.push_back(
+        measure(view, chain.links[l].outputs[0], dimsInOrder(view.dims.size(), false)));
+  }
   for (const Link& link : chain.links) elements_.push_back(mostElements(link.work));
   for (const Port& port : ports)
     for (size_t operand = 0; operand < 2; ++operand)
@@ -116,12 +120,13 @@ TileSpace::TileSpace(const Chain& chain, const std::vector<Port>& ports, const T
   sizes_.resize(sums_.empty() ? 1 : extents_[sums_[0]].size());
 }
 
-Measure TileSpace::measure(const View& view, const ViewMap& map) const {
+Measure TileSpace::measure(const View& view, const ViewMap& map,
+                           const std::vector<size_t>& order) const {
   Measure result;
   result.depends.assign(axes().size(), false);
   result.bits = static_cast<uint64_t>(elemBits(view.elem));
   uint64_t whole = result.bits;
-  for (size_t d = 0; d < view.dims.size(); ++d) {
+  for (const size_t d : order) {
     if (repeats(view, d)) continue;
     whole *= static_cast<uint64_t>(view.dims[d]);
     const bool isCut = map[d].how != DimMap::How::whole;
@@ -229,10 +234,11 @@ bool TileSpace::isTakenInPlace(size_t p, const TileSize& size) const {
 bool TileSpace::hasRows(size_t p, const TileSize& size) const {
   const View& view = ports_[p].view;
   const Measure& measure = views_[p];
-  size_t innermost = view.dims.size();
-  while (innermost > 0 && repeats(view, innermost - 1)) --innermost;
+  const std::vector<size_t>& order = ports_[p].order;
+  size_t innermost = order.size();
+  while (innermost > 0 && repeats(view, order[innermost - 1])) --innermost;
   if (innermost == 0) return true;
-  if (view.strides[innermost - 1] != 1) return false;
+  if (view.strides[order[innermost - 1]] != 1) return false;
   const auto lengthAt = [&](size_t d) -> const Length& {
     return measure.lengths[d][measure.axis[d] == SIZE_MAX ? 0 : size.at[measure.axis[d]]];
   };
@@ -249,11 +255,11 @@ bool TileSpace::hasDenseParts(const Port& port, const TileSize& size) const {
   const View& view = port.view;
   int64_t outer = 1; // elements of a tile in the dims outside
   int64_t run = 1;
-  for (size_t d = view.dims.size(); d-- > 0;) {
+  for (const size_t d : port.order | std::views::reverse) {
     if (!repeats(view, d) && view.strides[d] != run) return false;
     run *= repeats(view, d) ? 1 : view.dims[d];
   }
-  for (size_t d = 0; d < view.dims.size(); ++d) {
+  for (const size_t d : port.order) {
     if (repeats(view, d)) continue;
     const bool isCut = port.map[d].how != DimMap::How::whole && size.trips[port.map[d].axis] > 1;
     if (isCut && outer > 1) return false;

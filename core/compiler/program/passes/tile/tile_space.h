@@ -23,9 +23,10 @@ struct Length {
 
 /// How large the tiles of one view are, whatever the extents of its axes.
 struct Measure {
-  std::vector<std::vector<Length>> lengths; ///< by dim, and by the place of its axis' extent
-  std::vector<size_t> axis;                 ///< of each dim; none: SIZE_MAX
-  std::vector<bool> depends;                ///< by axis
+  std::vector<std::vector<Length>>
+      lengths; ///< by dim that does not repeat, in order, and by the place of its axis' extent
+  std::vector<size_t> axis;  ///< of each dim; none: SIZE_MAX
+  std::vector<bool> depends; ///< by axis
   uint64_t bits = 8;
   uint64_t wholeBytes = 0;
 };
@@ -70,7 +71,8 @@ public:
   bool isTakenInPlace(size_t port, const TileSize& size) const;
 
 private:
-  Measure measure(const View& view, const ViewMap& map) const;
+  /// `order`: of the dims in memory, the outermost first.
+  Measure measure(const View& view, const ViewMap& map, const std::vector<size_t>& order) const;
   std::vector<std::vector<size_t>> choicesOf(const std::vector<size_t>& family) const;
   /// All sizes, and what their lists refer to.
   struct Sizes {

@@ -16,9 +16,17 @@ struct Port {
   bool output = false;
   bool inout = false; ///< an output that is read too
   bool sums = false;  ///< an output that lies in the memory for sums while it is computed
+  /// The right factor of a product, whose columns lie side by side: parts of it are copied so too.
+  bool byColumns = false;
+  std::vector<size_t> order{}; ///< of the view's dims, as dimsInOrder says
   /// The widest class that rows take of a part of it, where that lies among the rest.
   capabilities::OperandClass widest = capabilities::OperandClass::affine;
 };
+/// Whether the operand is the right factor of a product with its columns side by side, as a device
+/// that was asked for the product takes it.
+bool liesByColumns(const Instr& instr, size_t operand);
+/// The dims from the outermost to the innermost, as they lie in memory.
+std::vector<size_t> dimsInOrder(size_t rank, bool byColumns);
 /// Inputs first, those with the same view once.
 std::vector<Port> portsOf(const Program& program, const Chain& chain, const Machine& machine,
                           bool hasSums);
