@@ -420,7 +420,8 @@ void Maker::completeByKind(bool isGiven) {
   case graph::OpKind::BatchMatmul: completeBatchMatmul(); break;
   case graph::OpKind::ScaledMatmul: completeScaledMatmul(isGiven); break;
   case graph::OpKind::SoftmaxInteger:
-  case graph::OpKind::LayerNormInteger: completeIntegerRow(); break;
+  case graph::OpKind::LayerNormInteger:
+  case graph::OpKind::RmsNormInteger: completeIntegerRow(); break;
   case graph::OpKind::Gather: {
     Draft::Operand& places = draft_.operands[1];
     if (places.constant) places.extent = -places.extent; // a constant place must be one
@@ -578,6 +579,9 @@ void Maker::completeIntegerRow() {
   set("fraction", random_.between(0, 7));
   set("epsilon", random_.between(0, 1000));
   set("normal_shift", random_.between(0, 20));
+  const int64_t lowest = draft_.operands[0].elem == Elem::i8_ ? -128 : 0;
+  if (info_.kind == graph::OpKind::RmsNormInteger)
+    set("x_zero", random_.between(lowest, lowest + 255));
 }
 
 /// Only operands of 8 bits have zero points.

@@ -411,10 +411,11 @@ static inline int16_t cdl_table_i16(const int16_t table[513], int16_t x) {
   return (int16_t)(base + (((next - base) * (position & 127) + 64) >> 7));
 }
 
-/* ---- SOFTMAX and LAYER NORM of bytes ----------------------------------------------------------
+/* ---- SOFTMAX, LAYER NORM and RMS NORM of bytes ------------------------------------------------
  *
- * What core lowers softmax_integer and layer_norm_integer to, for a kernel that computes a row at
- * once: rescales, tables and products, no division, no root. All sums and products fit 32 bits. */
+ * What core lowers softmax_integer, layer_norm_integer and rms_norm_integer to, for a kernel that
+ * computes a row at once: rescales, tables and products, no division, no root. All sums and
+ * products fit 32 bits. */
 
 /* A falling function of a positive sum, such as 1 / v, in segments of growing width: each maps its
  * part of the sums to i16, where a table has the height above the segment's end in units of
@@ -505,6 +506,36 @@ static inline void cdl_layer_norm_integer(const cdl_layer_norm_integer_t* p, con
                                         23 + p->normal_shift, 0, INT16_MIN, INT16_MAX);
     y[i] = (int32_t)cdl_rescale1(normal * p->scale[i] + p->bias[i], p->multiplier, 0, p->shift,
                                  p->zero, p->lowest, p->highest);
+  }
+}
+
+typedef struct {
+  const int32_t* scale;          /* n: y in units of the last RESCALE is normal * scale */
+  const cdl_segment_t* segments; /* of the reciprocal of the root of the mean square */
+  const int16_t* tables;
+  int32_t segment_count, base;
+  int32_t x_zero;                  /* the byte that is 0 */
+  int32_t fraction;                /* bits behind the point of the sum of squares */
+  int32_t epsilon;                 /* added to it */
+  int32_t normal_shift;            /* of (x - x_zero) * reciprocal to i16 */
+  int32_t multiplier, shift, zero; /* of the RESCALE to y */
+  int32_t lowest, highest;         /* y's type */
+} cdl_rms_norm_integer_t;
+
+/* y = rms_norm(x) of a row of n bytes, widened. n in 1..16384. The sum of squares is exact. */
+static inline void cdl_rms_norm_integer(const cdl_rms_norm_integer_t* p, const int32_t* x,
+                                        int32_t* y, int32_t n) {
+  int32_t squares = 0;
+  for (int32_t i = 0; i < n; ++i) squares += (x[i] - p->x_zero) * (x[i] - p->x_zero);
+  const int32_t spread = squares * (1 << p->fraction) + p->epsilon;
+  const int32_t reciprocal =
+      cdl_segments(spread, p->base, p->segments, p->tables, p->segment_count);
+  for (int32_t i = 0; i < n; ++i) {
+    const int32_t distance = 128 * (x[i] - p->x_zero);
+    const int64_t normal = cdl_rescale1((int64_t)distance * reciprocal, 1 << 23, 0,
+                                        23 + p->normal_shift, 0, INT16_MIN, INT16_MAX);
+    y[i] = (int32_t)cdl_rescale1(normal * p->scale[i], p->multiplier, 0, p->shift, p->zero,
+                                 p->lowest, p->highest);
   }
 }
 

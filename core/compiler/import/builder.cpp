@@ -90,8 +90,9 @@ Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> ope
   const graph::OpInfo& info = graph::opInfo(kind);
   CDL_TRY(checkRange(attrs, info.has(graph::kTraitWindow) ? kWindowLimit : kIntsLimit));
   while (!operands.empty() && !operands.back()) operands.pop_back(); // absent optional ones
-  if (options_.integerRows && (kind == OpKind::Softmax || kind == OpKind::LayerNorm))
-    attrs["integers"] = int64_t(1);
+  const bool isRowFunction =
+      kind == OpKind::Softmax || kind == OpKind::LayerNorm || kind == OpKind::RmsNorm;
+  if (options_.integerRows && isRowFunction) attrs["integers"] = int64_t(1);
   if (isMovedWidened(info, operands))
     return addWidened(kind, std::move(operands), std::move(attrs));
   auto node = graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, nullptr,

@@ -137,4 +137,22 @@ void referenceLayerNormInteger(const graph::Node& node, Operands in, Results out
   }
 }
 
+void referenceRmsNormInteger(const graph::Node& node, Operands in, Results out) {
+  const Array& x = *in[0];
+  const int64_t n = product(x.dims, axisOf(node.intAttr("axis"), x.dims), x.dims.size());
+  const Whole fraction = Whole(1) << node.intAttr("fraction");
+  for (int64_t row = 0; row < x.count(); row += n) {
+    const auto distance = [&](int64_t i) { return x.whole[row + i] - node.intAttr("x_zero"); };
+    Whole squares = 0;
+    for (int64_t i = 0; i < n; ++i) squares += distance(i) * distance(i);
+    const Whole spread = squares * fraction + node.intAttr("epsilon");
+    const Whole reciprocal = bySegments(spread, node.intAttr("base"), *in[2], *in[3]);
+    for (int64_t i = 0; i < n; ++i) {
+      const Term term{128 * distance(i) * reciprocal, 1, 0};
+      const Whole normal = rescale({&term, 1}, node.intAttr("normal_shift"), 0, -32768, 32767);
+      out[0].whole[row + i] = ended(node, normal * in[1]->whole[i], out[0].elem);
+    }
+  }
+}
+
 } // namespace candela::reference

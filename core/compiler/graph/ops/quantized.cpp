@@ -16,7 +16,7 @@ Result<Types> inferLinearQuant(const Node& node) {
 
 namespace {
 
-/// Of softmax_integer and layer_norm_integer: the operands from `first` on have these shapes, with
+/// Of the row functions of integers: the operands from `first` on have these shapes, with
 /// as many segments as the first of the last two says.
 Status checkRowTables(const Node& node, size_t first, std::vector<Shape> expected) {
   const size_t segments = first + expected.size();
@@ -45,13 +45,21 @@ Result<Types> inferSoftmaxInteger(const Node& node) {
   return oneResult(node.elemAttr("to"), x.dims);
 }
 
-Result<Types> inferLayerNormInteger(const Node& node) {
+namespace {
+
+/// Of the norms of integers, whose first operands behind x are like a row.
+Result<Types> inferNormInteger(const Node& node, size_t rowOperands) {
   const Shape shape = typeOf(node, 0).shape();
-  const auto axis = static_cast<size_t>(wrapAxis(node.intAttr("axis"), typeOf(node, 0).rank()));
-  const Shape row(shape.begin() + static_cast<ptrdiff_t>(axis), shape.end());
-  CDL_TRY(checkRowTables(node, 1, {row, row}));
+  const int axis = wrapAxis(node.intAttr("axis"), typeOf(node, 0).rank());
+  const Shape row(shape.begin() + axis, shape.end());
+  CDL_TRY(checkRowTables(node, 1, std::vector<Shape>(rowOperands, row)));
   if (const int64_t count = *elementCount(row); count > 16384) return node.fail("c3", count);
   return oneResult(node.elemAttr("to"), typeOf(node, 0).dims);
 }
+
+} // namespace
+
+Result<Types> inferLayerNormInteger(const Node& node) { return inferNormInteger(node, 2); }
+Result<Types> inferRmsNormInteger(const Node& node) { return inferNormInteger(node, 1); }
 
 } // namespace candela::graph

@@ -85,7 +85,7 @@ std::optional<Segments> segmentsOf(const Falling& function, double lowest, doubl
 }
 
 /// The attributes of the RESCALE by `factor` that ends a row function.
-std::optional<Attrs> endOf(double factor, const ByteResult& y) {
+std::optional<Attrs> endOf(double factor, const QuantizedBytes& y) {
   const auto end = plainFactor(factor);
   if (!end) return std::nullopt;
   return Attrs{{"multiplier", end->significand},
@@ -115,9 +115,54 @@ Tensor fixedPoint(const std::vector<double>& values, int doubled) {
   return Tensor::of(Elem::i32_, {std::ssize(fixed)}, fixed);
 }
 
+/// The sum of squares of a row, and what a norm adds to it, in units of 2^-fraction.
+struct SpreadOfRow {
+  double count = 1;
+  double epsilon = 0; ///< in units of one
+  int fraction = 0;
+  double most = 1; ///< of the sum
+
+  int64_t added() const { return std::llrint(std::ldexp(epsilon, fraction)); }
+};
+
+/// 2^bits / (128 * the root of a mean square) by its spread. No element of a row is further from
+/// the middle than sqrt(count) of these roots, so that its product stays below 2^30.
+struct InverseRoot {
+  Segments segments;
+  int bits = 0;
+};
+
+std::optional<InverseRoot> inverseRoot(const SpreadOfRow& spread) {
+  const int bits = doublings(std::sqrt(spread.count), 0x1p30, 0, 30);
+  const auto reciprocal = [&](double sum) {
+    return std::ldexp(1, bits) /
+           (128 * std::sqrt(std::ldexp(sum / spread.count, -spread.fraction)));
+  };
+  const double least = std::max<double>(1, static_cast<double>(spread.added()));
+  auto segments = segmentsOf(reciprocal, least, spread.most);
+  if (!segments) return std::nullopt;
+  return InverseRoot{*std::move(segments), bits};
+}
+
+/// How many bits behind the point i16 has of what is at most sqrt(count).
+int normalBitsOf(double count) { return doublings(1.01 * std::sqrt(count), 32767, 0, 14); }
+
+/// The attributes of a norm whose factors have `scaleBits` behind the point.
+std::optional<Attrs> endOfNorm(const SpreadOfRow& spread, const InverseRoot& inverse, int scaleBits,
+                               const QuantizedBytes& y) {
+  const int normalBits = normalBitsOf(spread.count);
+  auto attrs = endOf(std::ldexp(1 / y.scale, -normalBits - scaleBits), y);
+  if (!attrs) return std::nullopt;
+  (*attrs)["base"] = inverse.segments.base;
+  (*attrs)["fraction"] = int64_t(spread.fraction);
+  (*attrs)["epsilon"] = spread.added();
+  (*attrs)["normal_shift"] = int64_t(inverse.bits - normalBits);
+  return attrs;
+}
+
 } // namespace
 
-std::optional<RowFunction> integerSoftmax(double xScale, int64_t count, const ByteResult& y) {
+std::optional<RowFunction> integerSoftmax(double xScale, int64_t count, const QuantizedBytes& y) {
   constexpr double kOne = 32767;        // of an exponential
   constexpr double kReciprocal = 32768; // of a sum of one
   if (count < 1 || count > kMostSoftmaxCount) return std::nullopt;
@@ -137,7 +182,7 @@ std::optional<RowFunction> integerSoftmax(double xScale, int64_t count, const By
 }
 
 std::optional<RowFunction> integerLayerNorm(double xScale, const RowNorm& norm,
-                                            const ByteResult& y) {
+                                            const QuantizedBytes& y) {
   const auto n = static_cast<double>(norm.scale.size());
   if (n < 1 || n > kMostNormCount || !(xScale > 0)) return std::nullopt;
   // No byte is further from the mean of a row than sqrt(n) deviations, and no deviation is above
@@ -150,26 +195,40 @@ std::optional<RowFunction> integerLayerNorm(double xScale, const RowNorm& norm,
     --fraction;
   const double most = std::ldexp(n * kMostVariance + epsilon, fraction);
   if (!(most <= kMostSum)) return std::nullopt;
-  const int reciprocalBits = doublings(std::sqrt(n), 0x1p30, 0, 30);
-  const auto reciprocal = [&](double spread) {
-    return std::ldexp(1, reciprocalBits) / (128 * std::sqrt(std::ldexp(spread / n, -fraction)));
-  };
-  const int64_t added = std::llrint(std::ldexp(epsilon, fraction));
-  const double least = std::max<double>(1, static_cast<double>(added));
-  const auto segments = segmentsOf(reciprocal, least, most);
-  const int normalBits = doublings(1.01 * std::sqrt(n), 32767, 0, 14);
+  const SpreadOfRow spread{n, epsilon, fraction, most};
+  const auto inverse = inverseRoot(spread);
+  const int normalBits = normalBitsOf(n);
   const int scaleBits =
       std::min(doublings(greatestMagnitude(norm.scale), 32767, -40, 30),
                doublings(greatestMagnitude(norm.bias), 0x1p30, -40, 44) - normalBits);
-  auto attrs = endOf(std::ldexp(1 / y.scale, -normalBits - scaleBits), y);
-  if (!segments || !attrs) return std::nullopt;
-  (*attrs)["base"] = segments->base;
-  (*attrs)["fraction"] = int64_t(fraction);
-  (*attrs)["epsilon"] = added;
-  (*attrs)["normal_shift"] = int64_t(reciprocalBits - normalBits);
+  auto attrs = inverse ? endOfNorm(spread, *inverse, scaleBits, y) : std::nullopt;
+  if (!attrs) return std::nullopt;
   return RowFunction{{fixedPoint(norm.scale, scaleBits),
-                      fixedPoint(norm.bias, scaleBits + normalBits), segments->parameterTensor(),
-                      segments->entryTensor()},
+                      fixedPoint(norm.bias, scaleBits + normalBits),
+                      inverse->segments.parameterTensor(), inverse->segments.entryTensor()},
+                     std::move(*attrs)};
+}
+
+std::optional<RowFunction> integerRmsNorm(const QuantizedBytes& x, const RowNorm& norm,
+                                          const QuantizedBytes& y) {
+  const auto n = static_cast<double>(norm.scale.size());
+  if (n < 1 || n > kMostNormCount || !(x.scale > 0)) return std::nullopt;
+  constexpr double kMostSum = 0x1p31 - 1;
+  const IntegerRange range = integerRange(x.elem);
+  const auto furthest =
+      static_cast<double>(std::max(x.zero - range.lowest, range.highest - x.zero));
+  const double epsilon = n * norm.epsilon / (x.scale * x.scale);
+  const double mostSquares = n * furthest * furthest + epsilon;
+  if (!(mostSquares <= kMostSum)) return std::nullopt;
+  const int fraction = doublings(mostSquares, kMostSum, 0, 7);
+  const SpreadOfRow spread{n, epsilon, fraction, std::ldexp(mostSquares, fraction)};
+  const auto inverse = inverseRoot(spread);
+  const int scaleBits = doublings(greatestMagnitude(norm.scale), 32767, -40, 30);
+  auto attrs = inverse ? endOfNorm(spread, *inverse, scaleBits, y) : std::nullopt;
+  if (!attrs) return std::nullopt;
+  (*attrs)["x_zero"] = x.zero;
+  return RowFunction{{fixedPoint(norm.scale, scaleBits), inverse->segments.parameterTensor(),
+                      inverse->segments.entryTensor()},
                      std::move(*attrs)};
 }
 

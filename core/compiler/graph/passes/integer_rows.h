@@ -4,12 +4,12 @@
 
 #include "core/compiler/graph/graph.h"
 
-/// Softmax and LayerNorm of bytes without floats: the tables that softmax_integer and
-/// layer_norm_integer take.
+/// Softmax, LayerNorm and RMSNorm of bytes without floats: the tables that softmax_integer,
+/// layer_norm_integer and rms_norm_integer take.
 namespace candela::graph::passes {
 
-/// real = scale * (stored - zero) of the bytes that a row function gives.
-struct ByteResult {
+/// What bytes stand for: real = scale * (stored - zero).
+struct QuantizedBytes {
   double scale = 1;
   int64_t zero = 0;
   Elem elem = Elem::none; ///< i8 or u8
@@ -23,9 +23,9 @@ struct RowFunction {
 
 /// For rows of `count` bytes whose steps are `xScale`. Of the exact softmax it differs by at most
 /// (1/2 + 0.06) * y.scale + count / 65534. Nothing where rows are too long or scales out of range.
-std::optional<RowFunction> integerSoftmax(double xScale, int64_t count, const ByteResult& y);
+std::optional<RowFunction> integerSoftmax(double xScale, int64_t count, const QuantizedBytes& y);
 
-/// What LayerNorm is besides its row.
+/// What LayerNorm and RMSNorm are besides their row.
 struct RowNorm {
   std::vector<double> scale, bias; ///< one for each byte of a row
   double epsilon = 0;
@@ -35,6 +35,12 @@ struct RowNorm {
 /// most one step of y where |y| is at most 127 of them. Nothing where rows are too long, or epsilon
 /// or scales out of range.
 std::optional<RowFunction> integerLayerNorm(double xScale, const RowNorm& norm,
-                                            const ByteResult& y);
+                                            const QuantizedBytes& y);
+
+/// For rows of norm.scale.size() bytes; norm.bias is not read. Of the exact RMSNorm it differs by
+/// at most one step of y where |y| is at most 127 of them. Nothing where rows are too long, or
+/// epsilon or scales out of range.
+std::optional<RowFunction> integerRmsNorm(const QuantizedBytes& x, const RowNorm& norm,
+                                          const QuantizedBytes& y);
 
 } // namespace candela::graph::passes

@@ -471,6 +471,7 @@ bool isMovement(const Node& node) {
   case OpKind::Slice:
   case OpKind::Concat:
   case OpKind::Gather: return true;
+  case OpKind::Put: return node.stringAttr("fn") == "set";
   case OpKind::MaxPool: return node.results().size() == 1;
   default: return false;
   }
@@ -485,7 +486,8 @@ Result<bool> sinkDequantize(Graph& graph, Node* node) {
   std::vector<Value*> operands{first->stored};
   for (size_t i = 1; i < node->operands().size(); ++i) {
     operands.push_back(node->operand(i));
-    if (node->kind != OpKind::Concat) continue;
+    const bool isData = node->kind == OpKind::Concat || (node->kind == OpKind::Put && i == 2);
+    if (!isData) continue;
     const auto other = realOf(node->operand(i));
     if (!other || !sameQuantization(*first, *other)) return false;
     operands.back() = other->stored;
@@ -773,7 +775,7 @@ std::optional<Doubles> rowNumbers(const Value* value, size_t count, double absen
   return value ? numbersOf(value) : Doubles(count, absent);
 }
 
-std::optional<RowFunction> rowFunctionOf(const Node& node, const Real& x, const ByteResult& y) {
+std::optional<RowFunction> rowFunctionOf(const Node& node, const Real& x, const QuantizedBytes& y) {
   const Shape shape = x.stored->type.shape();
   const int axis = wrapAxis(node.intAttr("axis"), x.stored->type.rank());
   if (node.kind == OpKind::Softmax)
@@ -783,18 +785,34 @@ std::optional<RowFunction> rowFunctionOf(const Node& node, const Real& x, const 
   auto scale = rowNumbers(node.operand(1), count, 1), bias = rowNumbers(node.operand(2), count, 0);
   if (!scale || !bias) return std::nullopt;
   const RowNorm norm{*std::move(scale), *std::move(bias), node.floatAttr("epsilon")};
+  if (node.kind == OpKind::RmsNorm) {
+    const QuantizedBytes bytes{x.scales[0], static_cast<int64_t>(x.zeros[0]), x.stored->type.elem};
+    auto function = integerRmsNorm(bytes, norm, y);
+    if (function) function->operands[0].dims = row;
+    return function;
+  }
   auto function = integerLayerNorm(x.scales[0], norm, y);
   if (!function) return std::nullopt;
   for (const size_t i : {0, 1}) function->operands[i].dims = row;
   return function;
 }
 
-/// Softmax and LayerNorm of bytes, where the model wants them as integers.
+/// The form in integers of a function of rows; nothing of others.
+std::optional<OpKind> integerFormOf(OpKind kind) {
+  switch (kind) {
+  case OpKind::Softmax: return OpKind::SoftmaxInteger;
+  case OpKind::LayerNorm: return OpKind::LayerNormInteger;
+  case OpKind::RmsNorm: return OpKind::RmsNormInteger;
+  default: return std::nullopt;
+  }
+}
+
+/// Softmax, LayerNorm and RMSNorm of bytes, where the model wants them as integers.
 Result<Value*> rowFunction(Raiser& raiser, const Value* value, const Goal& goal) {
   Value* const none = nullptr;
   const Node* node = value->producer;
-  const bool isSoftmax = node && node->kind == OpKind::Softmax;
-  if (!isSoftmax && !(node && node->kind == OpKind::LayerNorm)) return none;
+  const auto form = node ? integerFormOf(node->kind) : std::nullopt;
+  if (!form) return none;
   const auto x = realOf(node->operand(0));
   if (!node->intAttr("integers") || !x || !x->isPerTensor() || !isByte(goal.elem) ||
       !isByte(x->stored->type.elem) || x->stored->type.count() == 0 || goal.lowest > -INFINITY ||
@@ -808,22 +826,36 @@ Result<Value*> rowFunction(Raiser& raiser, const Value* value, const Goal& goal)
   for (Tensor& tensor : function->operands) {
     CDL_ASSIGN(operands.emplace_back(), raiser.constant(std::move(tensor)));
   }
-  return raiser.add(isSoftmax ? OpKind::SoftmaxInteger : OpKind::LayerNormInteger,
-                    std::move(operands), std::move(function->attrs));
+  return raiser.add(*form, std::move(operands), std::move(function->attrs));
 }
 
-/// Concatenated reals of several scales: each in the steps of the result, then joined.
-Result<Value*> concat(Raiser& raiser, const Node& node, const Goal& goal) {
-  std::vector<Value*> pieces;
-  for (Value* operand : node.operands())
-    if (const auto real = realOf(operand); !real || !real->isPerTensor())
-      return static_cast<Value*>(nullptr);
-  for (Value* operand : node.operands()) {
-    CDL_ASSIGN(Value * piece, integersOf(raiser, operand, goal));
-    if (!piece) return piece;
-    pieces.push_back(piece);
+/// Reals of several scales that are joined, or put among each other: each in the steps of the
+/// result first. Null where an operand is none.
+Result<Value*> joined(Raiser& raiser, const Node& node, const Goal& goal) {
+  Value* const none = nullptr;
+  const bool isPut = node.kind == OpKind::Put && node.stringAttr("fn") == "set";
+  if (node.kind != OpKind::Concat && !isPut) return none;
+  std::vector<Value*> pieces = node.operands();
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (isPut && i == 1) continue; // the places
+    const auto real = realOf(pieces[i]);
+    if (!real || !real->isPerTensor()) return none;
   }
-  return raiser.add(OpKind::Concat, std::move(pieces), node.attrs);
+  const Real whole{nullptr, {goal.scale}, {goal.zero}, -1};
+  const bool isLimited = goal.lowest > -INFINITY || goal.highest < INFINITY;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (isPut && i == 1) continue;
+    const auto real = realOf(pieces[i]);
+    const bool isAlike = real->stored->type.elem == goal.elem && real->scales == whole.scales &&
+                         real->zeros == whole.zeros && !isLimited;
+    if (isAlike) {
+      pieces[i] = real->stored;
+      continue;
+    }
+    CDL_ASSIGN(pieces[i], integersOf(raiser, pieces[i], goal));
+    if (!pieces[i]) return none;
+  }
+  return raiser.add(node.kind, std::move(pieces), node.attrs);
 }
 
 Result<bool> raiseQuantize(Graph& graph, Node* node);
@@ -881,8 +913,8 @@ Result<bool> raiseQuantize(Graph& graph, Node* node) {
     names = mergedProvenance(value->producer->provenance, names);
   Raiser raiser(graph, node, std::move(names));
   CDL_ASSIGN(Value * integers, table(raiser, node));
-  if (!integers && value->producer && value->producer->kind == OpKind::Concat) {
-    CDL_ASSIGN(integers, concat(raiser, *value->producer, goal));
+  if (!integers && value->producer) {
+    CDL_ASSIGN(integers, joined(raiser, *value->producer, goal));
   }
   if (!integers) {
     CDL_ASSIGN(integers, rowFunction(raiser, value, goal));
@@ -952,6 +984,7 @@ std::string integerNote(const Node& node) {
   case OpKind::MatmulInteger:
   case OpKind::SoftmaxInteger:
   case OpKind::LayerNormInteger:
+  case OpKind::RmsNormInteger:
   case OpKind::Rescale:
   case OpKind::Table: return "runs as integers";
   case OpKind::Constant:

@@ -195,6 +195,12 @@ Value ended(Lowering& l, const Node& node, Value x) {
                   node.intAttr("zero"), node.elemAttr("to"));
 }
 
+/// To i16, of a distance in units of 1/128 times its row's reciprocal.
+Value normalOf(Lowering& l, const Node& node, Value distance, Value reciprocal) {
+  const RescaleFactor toNormal{1 << 23, 23 + static_cast<int>(node.intAttr("normal_shift"))};
+  return rescaled(l, l.mul(i32Of(l, distance), reciprocal), toNormal, 0, Elem::i16_);
+}
+
 } // namespace
 
 /// x - largest is in -255..0: 128 times that, and 32640, are the places of the table's last 256
@@ -234,10 +240,26 @@ Result<Values> lowerLayerNormInteger(Lowering& l, const Node& node) {
              bySegments(l, spread, node.intAttr("base"), node.operand(3), node.operand(4)));
   Value centred = rescaled(l, l.sub(l.mul(distance, whole(l, n)), rest), rescaleFactor(128 / count),
                            0, Elem::i16_);
-  const RescaleFactor toNormal{1 << 23, 23 + static_cast<int>(node.intAttr("normal_shift"))};
-  Value normal = rescaled(l, l.mul(i32Of(l, centred), reciprocal), toNormal, 0, Elem::i16_);
+  Value normal = normalOf(l, node, centred, reciprocal);
   Value y = l.mul(i32Of(l, normal), l.reshape(node.operand(1), {n}));
   y = l.add(y, l.reshape(node.operand(2), {n}));
+  return Values{l.reshape(ended(l, node, y), shape)};
+}
+
+Result<Values> lowerRmsNormInteger(Lowering& l, const Node& node) {
+  const Shape shape = node.operand(0)->type.shape();
+  const auto axis = graph::wrapAxis(node.intAttr("axis"), node.operand(0)->type.rank());
+  const int64_t n = *elementCount(std::span(shape).subspan(static_cast<size_t>(axis)));
+  Value x = i32Of(l, l.reshape(node.operand(0), {*elementCount(shape) / n, n}));
+  const int64_t zero = node.intAttr("x_zero");
+  Value distance = zero == 0 ? x : l.sub(x, whole(l, zero));
+  Value squares = l.reduceAxis(l.mul(distance, distance), 1, "sum");
+  Value spread = l.add(l.mul(squares, whole(l, int64_t(1) << node.intAttr("fraction"))),
+                       whole(l, node.intAttr("epsilon")));
+  CDL_ASSIGN(Value reciprocal,
+             bySegments(l, spread, node.intAttr("base"), node.operand(2), node.operand(3)));
+  Value normal = normalOf(l, node, l.mul(distance, whole(l, 128)), reciprocal);
+  Value y = l.mul(i32Of(l, normal), l.reshape(node.operand(1), {n}));
   return Values{l.reshape(ended(l, node, y), shape)};
 }
 

@@ -1,5 +1,5 @@
-// Softmax and LayerNorm of bytes: the reference's formula against numerics.h to the bit, and both
-// against the float functions within their bounds.
+// Softmax, LayerNorm and RMSNorm of bytes: the reference's formula against numerics.h to the bit,
+// and both against the float functions within their bounds.
 #include "core/compiler/graph/passes/integer_rows.h"
 
 #include <gtest/gtest.h>
@@ -106,6 +106,27 @@ Row layerNormByHeader(const Row& row, const RowFunction& function) {
   return y;
 }
 
+Row rmsNormByHeader(const Row& row, const RowFunction& function) {
+  const auto segments = segmentsIn(function.operands[1]);
+  const cdl_rms_norm_integer_t parameters{function.operands[0].as<int32_t>(),
+                                          segments.data(),
+                                          function.operands[2].as<int16_t>(),
+                                          static_cast<int32_t>(segments.size()),
+                                          numberOf(function, "base"),
+                                          numberOf(function, "x_zero"),
+                                          numberOf(function, "fraction"),
+                                          numberOf(function, "epsilon"),
+                                          numberOf(function, "normal_shift"),
+                                          numberOf(function, "multiplier"),
+                                          numberOf(function, "shift"),
+                                          numberOf(function, "zero"),
+                                          -128,
+                                          127};
+  Row y(row.size());
+  cdl_rms_norm_integer(&parameters, row.data(), y.data(), static_cast<int32_t>(row.size()));
+  return y;
+}
+
 Reals softmax(const Row& row, double step) {
   const double largest = *std::max_element(row.begin(), row.end());
   Reals y;
@@ -125,6 +146,23 @@ Reals layerNorm(const Row& row, double step, const RowNorm& norm) {
     y.push_back((step * row[i] - mean) / std::sqrt(variance + norm.epsilon) * norm.scale[i] +
                 norm.bias[i]);
   return y;
+}
+
+Reals rmsNorm(const Row& row, const QuantizedBytes& x, const RowNorm& norm) {
+  const auto count = static_cast<double>(row.size());
+  const auto real = [&](size_t i) { return x.scale * (row[i] - static_cast<double>(x.zero)); };
+  double square = 0;
+  for (size_t i = 0; i < row.size(); ++i) square += real(i) * real(i) / count;
+  Reals y;
+  for (size_t i = 0; i < row.size(); ++i)
+    y.push_back(real(i) / std::sqrt(square + norm.epsilon) * norm.scale[i]);
+  return y;
+}
+
+double largestOf(const Reals& values) {
+  double most = 0;
+  for (const double value : values) most = std::max(most, std::abs(value));
+  return most;
 }
 
 TEST(IntegerRows, SoftmaxIsNumericsHeadersAndWithinItsBound) {
@@ -163,9 +201,7 @@ TEST(IntegerRows, LayerNormIsNumericsHeadersAndWithinOneStep) {
           const bool isFlat = std::ranges::count(row, row[0]) == count && epsilon == 0;
           if (isFlat) continue; // 0 / 0
           const Reals exact = layerNorm(row, step, norm);
-          double most = 0;
-          for (const double value : exact) most = std::max(most, std::abs(value));
-          const double yStep = most / 127;
+          const double yStep = largestOf(exact) / 127;
           const auto function = integerLayerNorm(step, norm, {yStep, 0, Elem::i8_});
           ASSERT_TRUE(function);
           const Row y = evaluated(OpKind::LayerNormInteger, row, *function);
@@ -178,13 +214,42 @@ TEST(IntegerRows, LayerNormIsNumericsHeadersAndWithinOneStep) {
       }
 }
 
+TEST(IntegerRows, RmsNormIsNumericsHeadersAndWithinOneStep) {
+  std::mt19937_64 random(kSeed);
+  for (const int64_t count : kCounts)
+    for (const double step : kSteps)
+      for (const double epsilon : {0.0, 1e-12, 1e-5})
+        for (const int64_t zero : {0, -128, 17}) {
+          RowNorm norm{{}, {}, epsilon};
+          std::normal_distribution<double> scale(1, 0.3);
+          for (int64_t i = 0; i < count; ++i) norm.scale.push_back(scale(random));
+          for (const double spread : kSpreads) {
+            const Row row = rowOf(random, count, spread);
+            const QuantizedBytes x{step, zero, Elem::i8_};
+            const Reals exact = rmsNorm(row, x, norm);
+            const double yStep = largestOf(exact) / 127;
+            if (!(yStep > 0)) continue; // a row of zeros: 0 / 0 without epsilon
+            const auto function = integerRmsNorm(x, norm, {yStep, 0, Elem::i8_});
+            ASSERT_TRUE(function);
+            const Row y = evaluated(OpKind::RmsNormInteger, row, *function);
+            ASSERT_EQ(y, rmsNormByHeader(row, *function)) << count << " " << step << " " << spread;
+            for (size_t i = 0; i < row.size(); ++i)
+              ASSERT_NEAR(y[i], exact[i] / yStep, 1.01)
+                  << "seed " << kSeed << ", " << count << " of step " << step << ", zero " << zero
+                  << ", spread " << spread << ", epsilon " << epsilon;
+          }
+        }
+}
+
 TEST(IntegerRows, WhatDoesNotFitHasNoIntegerForm) {
   EXPECT_FALSE(integerSoftmax(0.1, 65537, {1.0 / 256, 0, Elem::u8_}));
   EXPECT_FALSE(integerSoftmax(0.1, 0, {1.0 / 256, 0, Elem::u8_}));
   const RowNorm tooLong{Reals(16385, 1), Reals(16385, 0), 1e-5};
   EXPECT_FALSE(integerLayerNorm(0.1, tooLong, {0.03, 0, Elem::i8_}));
+  EXPECT_FALSE(integerRmsNorm({0.1, 0, Elem::i8_}, tooLong, {0.03, 0, Elem::i8_}));
   const RowNorm washedOut{{1, 1}, {0, 0}, 1e9};
   EXPECT_FALSE(integerLayerNorm(0.1, washedOut, {0.03, 0, Elem::i8_}));
+  EXPECT_FALSE(integerRmsNorm({0.1, 0, Elem::i8_}, washedOut, {0.03, 0, Elem::i8_}));
 }
 
 } // namespace

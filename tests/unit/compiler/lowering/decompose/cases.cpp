@@ -791,6 +791,9 @@ void addIntegerRows(List& list) {
       }
       add(OpKind::LayerNormInteger, rowsOf(elem, count),
           *graph::passes::integerLayerNorm(0.05, norm, {0.03, zero + 128, to}), 1);
+      for (const int64_t xZero : {zero + 128, zero + 3})
+        add(OpKind::RmsNormInteger, rowsOf(to, count),
+            *graph::passes::integerRmsNorm({0.05, xZero, to}, norm, {0.03, zero + 128, to}), 1);
     }
 }
 
