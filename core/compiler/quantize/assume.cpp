@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/compiler/quantize/norms.h"
 #include "core/support/text/scan.h"
 
 namespace candela::quantize {
@@ -67,10 +68,11 @@ Profile assumedProfile(const Network& network, const std::set<std::string>& valu
 Result<import::onnx_io::Model> assumedModel(const std::string& path, Scheme scheme,
                                             const RunConditions& shapes) {
   CDL_ASSIGN(Network network, Network::read(path));
+  joinNorms(network);
   CDL_TRY(setTypes(network, shapes));
   Settings settings;
   settings.activations.scheme = scheme;
-  settings.integerRows = true;
+  settings.plan.integerRows = true;
   settings.weights.powerOfTwo = scheme == Scheme::powerOfTwo;
   Quantizer quantizer(std::move(network), settings);
   quantizer.setProfile(assumedProfile(quantizer.network(), quantizer.observed()));

@@ -19,8 +19,9 @@ bool isScalar(const Tensor& tensor) { return tensor.count() == 1; }
 
 class Planner {
 public:
-  Planner(const Network& network, bool integerRows, const std::map<int, std::string>& keepFloat)
-      : network_(network), integerRows_(integerRows), keepFloat_(keepFloat) {}
+  Planner(const Network& network, const PlanOptions& options,
+          const std::map<int, std::string>& keepFloat)
+      : network_(network), options_(options), keepFloat_(keepFloat) {}
 
   Plan make() {
     const int count = static_cast<int>(network_.model.graph.nodes.size());
@@ -33,12 +34,16 @@ public:
       if (roleOf(i) == Role::product)
         for (const std::string& operand : operands(i)) integers_.insert(operand);
     for (int i = 0; i < count; ++i) forward(i);
-    if (integerRows_) wantOutputs();
+    if (options_.integerRows) wantOutputs();
+    plan_.states = options_.states;
+    for (const auto& [input, output] : options_.states) want(output);
     for (int i = count - 1; i >= 0; --i) backward(i);
     for (const std::string& value : wanted_)
       if (!inner_.count(value) && !joined_.count(value)) plan_.values.insert(value);
     for (int i = 0; i < count; ++i) settle(i);
+    for (int i = 0; i < count; ++i) settleUpdates(i);
     for (int i = 0; i < count; ++i) noteFactors(i);
+    for (int i = 0; i < count; ++i) noteMask(i);
     return std::move(plan_);
   }
 
@@ -67,6 +72,7 @@ private:
     const std::string& op = node.opType;
     if (op == "Conv" || op == "Gemm" || op == "MatMul") return judgeProduct(i);
     if (text::isOneOf(op, "Add|Sub|Mul|Div")) return judgeArithmetic(i);
+    if (op == "Gather" && !network_.isReal(node.inputs[0])) return judgeLookup(i);
     if (op == "GlobalAveragePool" || op == "ReduceMean") {
       roleOf(i) = Role::arithmetic;
     } else if (op == "AveragePool") {
@@ -77,21 +83,27 @@ private:
           (hasBorder && !attributeOf<int64_t>(node, "count_include_pad", 0)))
         return stay(i, "a mean over windows of several sizes has no integer form");
       roleOf(i) = Role::arithmetic;
-    } else if (op == "Softmax" || op == "LayerNormalization") {
+    } else if (text::isOneOf(op, "Softmax|LayerNormalization|RMSNormalization|"
+                                 "SimplifiedLayerNormalization")) {
       return judgeRow(i);
     } else if (op == "Relu" || op == "Clip") {
       roleOf(i) = Role::activation;
-    } else if (text::isOneOf(op, "Sigmoid|HardSigmoid|HardSwish|Tanh|LeakyRelu|Elu|Selu|Softplus|"
-                                 "Softsign|Gelu|Erf|Mish|Abs|Neg|Exp|Sqrt|Swish|Celu")) {
+    } else if (text::isOneOf(op,
+                             "Sigmoid|HardSigmoid|HardSwish|Tanh|LeakyRelu|Elu|Selu|Softplus|"
+                             "Softsign|Gelu|Erf|Mish|Abs|Neg|Exp|Log|Sqrt|Reciprocal|Sin|Cos|Swish|"
+                             "Celu") ||
+               isPowerOfOne(node)) {
       roleOf(i) = Role::function;
     } else if (text::isOneOf(op, "Reshape|Transpose|Flatten|Squeeze|Unsqueeze|Slice|Identity|"
-                                 "Dropout|DepthToSpace|SpaceToDepth") ||
+                                 "Dropout|DepthToSpace|SpaceToDepth|Gather") ||
                (op == "MaxPool" && node.outputs.size() == 1)) {
       roleOf(i) = Role::movement;
+    } else if (text::isOneOf(op, "ScatterElements|ScatterND|TensorScatter")) {
+      return judgeScatter(i);
     } else if (op == "Concat") {
       if (!std::ranges::all_of(node.inputs, [&](const auto& in) { return network_.isReal(in); }))
         return stay(i, "an operand is no f32 value of the run");
-      roleOf(i) = Role::arithmetic;
+      roleOf(i) = Role::join;
     } else {
       stay(i, op + " has no integer form");
     }
@@ -111,9 +123,29 @@ private:
     roleOf(i) = Role::product;
   }
 
+  /// Values that are put among others: both in the steps of the result.
+  void judgeScatter(int i) {
+    const Node& node = network_.node(i);
+    if (attributeOf<std::string>(node, "reduction", "none") != "none")
+      return stay(i, "a reduction at places has no integer form");
+    if (operands(i).size() != 2) return stay(i, "an operand is no f32 value of the run");
+    roleOf(i) = Role::join;
+  }
+
+  /// Rows of a constant table, which is stored as integers.
+  void judgeLookup(int i) {
+    const Tensor* table = network_.constant(network_.node(i).inputs[0]);
+    if (!table || table->elem != Elem::f32_) return stay(i, "its table is not f32");
+    if (!options_.integerRows)
+      return stay(i, "rows of a constant are integers only with --integer-functions");
+    roleOf(i) = Role::join;
+    plan_.constantOperand[i] = 0;
+  }
+
   void judgeRow(int i) {
     const Node& node = network_.node(i);
-    if (!integerRows_) return stay(i, node.opType + " is integers only with --integer-functions");
+    if (!options_.integerRows)
+      return stay(i, node.opType + " is integers only with --integer-functions");
     if (!network_.isReal(node.inputs[0])) return stay(i, "its input is no f32 value of the run");
     // From opset 13 on the axis of Softmax is one dim; before, it began the dims of a row.
     const int rank = network_.types.at(node.inputs[0]).rank();
@@ -133,8 +165,7 @@ private:
     for (const std::string& input : node.inputs)
       if (const Tensor* tensor = network_.constant(input)) {
         if (tensor->elem != Elem::f32_) return stay(i, "a constant is not f32");
-        if (!isScalar(*tensor) && !isBias(i))
-          return stay(i, "a constant of several values has no integer form");
+        if (!isScalar(*tensor) && !isBias(i)) return judgeWithConstant(i);
         if (node.opType == "Div" && input == node.inputs[0] && reals.size() == 1)
           return void(roleOf(i) = Role::function);
         roleOf(i) = isBias(i) ? Role::activation : Role::function;
@@ -147,6 +178,27 @@ private:
         reals, [&](const auto& real) { return network_.types.at(real).shape() == shape; });
     if (!hasWhole && node.opType != "Mul") return stay(i, "both operands broadcast");
     roleOf(i) = Role::arithmetic;
+  }
+
+  /// Arithmetic of a value of the run and a constant of several values.
+  void judgeWithConstant(int i) {
+    const Node& node = network_.node(i);
+    if (!options_.integerRows)
+      return stay(i, "a constant of several values is integers only with --integer-functions");
+    const std::vector<std::string> reals = operands(i);
+    const bool isWhole = reals.size() == 1 && network_.types.at(reals[0]).shape() ==
+                                                  network_.types.at(result(i)).shape();
+    if (!isWhole) return stay(i, "a constant that broadcasts its operand has no integer form");
+    if (node.opType == "Div") return stay(i, "a quotient has no integer form");
+    roleOf(i) = Role::arithmetic;
+    plan_.constantOperand[i] = network_.constant(node.inputs[0]) ? 0 : 1;
+  }
+
+  /// Whether the node raises one value to a constant power.
+  bool isPowerOfOne(const Node& node) const {
+    if (node.opType != "Pow") return false;
+    const Tensor* exponent = network_.constant(node.inputs[1]);
+    return exponent && isScalar(*exponent) && exponent->elem == Elem::f32_;
   }
 
   /// A row that is added to what a product gives alone.
@@ -168,6 +220,7 @@ private:
     const bool isPointwise = role == Role::function || role == Role::activation ||
                              text::isOneOf(network_.node(i).opType, "Add|Sub|Mul");
     if (!isPointwise || role == Role::other || isBias(i)) return;
+    if (plan_.constantOperand.count(i)) return;
     std::string source;
     for (const std::string& operand : operands(i)) {
       const auto at = sources_.find(operand);
@@ -187,14 +240,15 @@ private:
     const int from = network_.producer(value);
     if (from < 0 || network_.isOutput(value) || network_.users(value).size() != 1) return false;
     const Role role = roleOf(from);
-    return role == Role::product || role == Role::arithmetic || isJoined(from);
+    return role == Role::product || role == Role::arithmetic || role == Role::join ||
+           isJoined(from);
   }
 
   void forward(int i) {
     const Role role = roleOf(i);
     if (role == Role::other) return;
     const std::vector<std::string> reads = operands(i);
-    const bool isReady = role == Role::product || isJoined(i) ||
+    const bool isReady = role == Role::product || options_.integerRows || isJoined(i) ||
                          std::ranges::all_of(reads, [&](const std::string& value) {
                            return integers_.count(value) > 0;
                          });
@@ -235,8 +289,7 @@ private:
       const int from = network_.producer(output.name);
       if (from < 0 || !plan_.quantized[static_cast<size_t>(from)]) continue;
       const Role role = roleOf(from);
-      if (role == Role::row || role == Role::arithmetic || role == Role::function)
-        want(output.name);
+      if (role != Role::product && role != Role::activation) want(output.name);
     }
   }
   /// An inner value of a function: of use to it, and rounded only where others want it.
@@ -259,6 +312,28 @@ private:
     if (isFunction(i)) plan_.functionOf[value] = sources_[value];
   }
 
+  /// Values that are computed for nothing but to be put among others have the steps of these.
+  void settleUpdates(int i) {
+    const Node& node = network_.node(i);
+    if (roleOf(i) != Role::join || !plan_.quantized[static_cast<size_t>(i)]) return;
+    if (!text::isOneOf(node.opType, "ScatterElements|ScatterND|TensorScatter")) return;
+    const size_t updates = node.opType == "TensorScatter" ? 1 : 2;
+    std::string value = node.inputs[updates];
+    while (isReadOnce(value)) {
+      const auto moved = plan_.sameAs.find(value);
+      if (moved != plan_.sameAs.end()) {
+        value = moved->second;
+        continue;
+      }
+      if (network_.producer(value) >= 0 && plan_.values.count(value))
+        plan_.sameAs[value] = result(i);
+      return;
+    }
+  }
+  bool isReadOnce(const std::string& value) const {
+    return network_.users(value).size() == 1 && !network_.isOutput(value);
+  }
+
   /// After all have settled, so that the values are those whose steps count.
   void noteFactors(int i) {
     if (roleOf(i) != Role::product || network_.constant(network_.node(i).inputs[1])) return;
@@ -266,8 +341,32 @@ private:
     plan_.rightFactors.insert(plan_.root(network_.node(i).inputs[1]));
   }
 
+  /// After all have settled: a sum of scores and a mask that a softmax alone reads.
+  void noteMask(int i) {
+    const Node& node = network_.node(i);
+    if (!plan_.quantized[static_cast<size_t>(i)] || node.opType != "Softmax") return;
+    const std::string& sum = node.inputs[0];
+    const int from = network_.producer(sum);
+    if (from < 0 || network_.isOutput(sum) || network_.users(sum).size() != 1) return;
+    const Node& add = network_.node(from);
+    if (add.opType != "Add" || roleOf(from) != Role::arithmetic) return;
+    const graph::TensorType& type = network_.types.at(sum);
+    for (const size_t side : {0, 1}) {
+      const std::string& scores = add.inputs[side];
+      const std::string& mask = add.inputs[1 - side];
+      if (!network_.isReal(scores) || isComputedFromIntegers(mask)) continue;
+      plan_.masked[sum] = {scores, mask, type.dim(-1)};
+      return;
+    }
+  }
+  /// Whether integers give the value: a mask comes from comparisons and selections.
+  bool isComputedFromIntegers(const std::string& value) const {
+    const int from = network_.producer(value);
+    return from >= 0 && plan_.quantized[static_cast<size_t>(from)];
+  }
+
   const Network& network_;
-  bool integerRows_;
+  const PlanOptions& options_;
   const std::map<int, std::string>& keepFloat_;
   Plan plan_;
   std::map<std::string, std::string> sources_; ///< of results of pointwise nodes
@@ -277,9 +376,9 @@ private:
 
 } // namespace
 
-Plan makePlan(const Network& network, bool integerRows,
+Plan makePlan(const Network& network, const PlanOptions& options,
               const std::map<int, std::string>& keepFloat) {
-  return Planner(network, integerRows, keepFloat).make();
+  return Planner(network, options, keepFloat).make();
 }
 
 } // namespace candela::quantize

@@ -21,13 +21,12 @@ bool isBorder(const runtime::bundle::NodePlacement& placed) {
 std::set<std::string> Quantizer::observed() const {
   if (settings_.weightsOnly) return {};
   // With those whose steps are another value's: where that stays float they have their own.
-  return makePlan(network_, settings_.integerRows).values;
+  return makePlan(network_, settings_.plan).values;
 }
 
 Result<Quantized> Quantizer::quantizePlainly(const Pins& pins) const {
-  Quantized made{network_, makePlan(network_, settings_.integerRows, pins.keepFloat), {}, {}, {},
-                 {}};
-  made.network.model.integerRows = settings_.integerRows;
+  Quantized made{network_, makePlan(network_, settings_.plan, pins.keepFloat), {}, {}, {}, {}};
+  made.network.model.integerRows = settings_.plan.integerRows;
   if (settings_.weightsOnly) {
     for (size_t i = 0; i < made.plan.quantized.size(); ++i)
       made.plan.quantized[i] = made.plan.quantized[i] && made.plan.roles[i] == Role::product;
@@ -71,7 +70,9 @@ Status Quantizer::pinByTarget(Pins& pins, const RunConditions& targets) const {
       if (at == byName.end() || placed.cls == runtime::bundle::NodePlacement::Class::native)
         continue;
       if (!made.plan.quantized[static_cast<size_t>(at->second)] || isBorder(placed)) continue;
-      if (made.plan.roles[static_cast<size_t>(at->second)] == Role::movement) continue;
+      const Role role = made.plan.roles[static_cast<size_t>(at->second)];
+      const bool movesOnly = role == Role::movement || role == Role::join;
+      if (movesOnly) continue; // bytes are less to move than floats, wherever
       changed |= pins.keepFloat.emplace(at->second, placed.op + ": " + placed.why).second;
     }
     if (!changed) return Status::ok();
@@ -171,7 +172,7 @@ Result<std::vector<Move>> meetGoal(const Quantizer& quantizer, const Goal& goal,
   CDL_ASSIGN(const Control::Score start, control.score(pins));
   path.push_back({"", "all integers", start.snr, start.right});
   if (control.isMet(start)) return path;
-  const Plan plan = makePlan(network, quantizer.settings().integerRows, pins.keepFloat);
+  const Plan plan = makePlan(network, quantizer.settings().plan, pins.keepFloat);
   std::vector<std::pair<double, int>> gains;
   std::vector<int> products;
   for (int i = 0; i < std::ssize(plan.roles); ++i)

@@ -11,7 +11,7 @@ struct Settings {
   CalibrationOptions activations;
   WeightOptions weights;
   bool weightsOnly = false;
-  bool integerRows = false;      ///< Softmax and LayerNormalization become integers too
+  PlanOptions plan;
   bool roundsAdaptively = false; ///< weights; needs data
   bool correctsBias = false;     ///< needs data
 };

@@ -131,6 +131,11 @@ Tensor integerScalar(Elem elem, int64_t value) {
   return Tensor::of<uint8_t>(elem, {}, {static_cast<uint8_t>(value)});
 }
 
+/// What masks all that has these steps.
+double leastOfMask(const MaskedScores& masked, const Quantization& scores) {
+  return scores.lowest() - scores.highest() - masked.depth();
+}
+
 class Rewriter {
 public:
   Rewriter(Network& network, const Plan& plan, const std::map<std::string, Quantization>& steps,
@@ -148,6 +153,9 @@ public:
           if (plan_.quantized[i] || isKeptBack(input)) input = at->second;
       if (plan_.quantized[i] && plan_.roles[i] == Role::product)
         CDL_TRY(storeWeights(node, nodes[i]).context(fmt::format("node '{}'", node.name)));
+      if (const auto constant = plan_.constantOperand.find(static_cast<int>(i));
+          plan_.quantized[i] && constant != plan_.constantOperand.end())
+        CDL_TRY(storeConstant(node.inputs[constant->second], nodes[i].outputs[0]));
       const bool givesOutput = isRoundedOutput(static_cast<int>(i));
       if (givesOutput) node.outputs[0] = network_.takeName(node.outputs[0] + "_unrounded");
       made_.push_back(std::move(node));
@@ -179,12 +187,15 @@ private:
   }
   int producerOf(const std::string& value) const { return network_.producer(value); }
 
-  /// Whether the node's result is one of the model that is rounded; sums of products never are.
+  /// Whether the node's result is one of the model that is rounded; sums of products are where they
+  /// are a state.
   bool isRoundedOutput(int node) const {
     const auto at = static_cast<size_t>(node);
-    return plan_.quantized[at] && plan_.roles[at] != Role::product &&
-           network_.isOutput(network_.node(node).outputs[0]) &&
-           steps_.count(network_.node(node).outputs[0]) > 0;
+    const std::string& output = network_.node(node).outputs[0];
+    const bool isState = std::ranges::any_of(
+        plan_.states, [&](const auto& state) { return state.second == output; });
+    return plan_.quantized[at] && (plan_.roles[at] != Role::product || isState) &&
+           network_.isOutput(output) && steps_.count(output) > 0;
   }
 
   void addPair(const std::string& value) {
@@ -265,6 +276,38 @@ private:
     return storesBias ? storeBias(node, original, bias, stored, x) : Status::ok();
   }
 
+  /// Puts integers in the place of a constant that arithmetic reads. Masks end where they mask.
+  Status storeConstant(std::string& input, const std::string& result) {
+    const Tensor constant = *network_.constant(input); // a copy, for constants are added
+    const double least = leastOfConstant(input, result);
+    std::vector<float> values;
+    for (int64_t i = 0; i < constant.count(); ++i)
+      values.push_back(std::max(constant.as<float>()[i], static_cast<float>(least)));
+    for (const float value : values)
+      if (!std::isfinite(value))
+        return badArgument("constant '{}' is NaN or infinite: keep the node that reads it float",
+                           input);
+    constexpr double kMost = 127;
+    const double own = scaleOf(values, kMost, false, weights_.powerOfTwo);
+    const auto scale =
+        static_cast<float>(own < static_cast<double>(FLT_MIN) ? 1.0 : own); // zeros have any step
+    std::vector<int8_t> integers;
+    for (const float value : values)
+      integers.push_back(static_cast<int8_t>(std::clamp(
+          std::nearbyint(static_cast<double>(value) / static_cast<double>(scale)), -kMost, kMost)));
+    Stored stored;
+    stored.integers = Tensor::of(Elem::i8_, constant.dims, integers);
+    stored.scales = Tensor::of<float>(Elem::f32_, {}, {scale});
+    CDL_ASSIGN(input, addWeights(input, stored));
+    return Status::ok();
+  }
+  double leastOfConstant(const std::string& constant, const std::string& result) const {
+    const auto masked = plan_.masked.find(result);
+    if (masked == plan_.masked.end() || masked->second.mask != constant) return -INFINITY;
+    const auto scores = steps_.find(masked->second.scores);
+    return scores == steps_.end() ? -INFINITY : leastOfMask(masked->second, scores->second);
+  }
+
   /// Below these a bias would not fit its 32 bits.
   std::vector<double> leastScales(const Tensor& bias, double x) const {
     std::vector<double> least;
@@ -331,32 +374,101 @@ private:
   Rewritten result_;
 };
 
+/// Whether the value is a mask or the sum with one, which may be infinite.
+bool isBehindMask(const Plan& plan, const std::string& value) {
+  return std::ranges::any_of(plan.masked, [&](const auto& each) {
+    return each.first == value || each.second.mask == value;
+  });
+}
+
+/// The roots that have the steps of this one: its own, and of a state that of the other end.
+std::set<std::string> sharingSteps(const Plan& plan, const std::string& root) {
+  std::set<std::string> group{root};
+  for (const auto& [input, output] : plan.states) {
+    const std::string last = plan.root(output);
+    if (input == root || last == root) group.insert({input, last});
+  }
+  return group;
+}
+
+bool containsAny(const std::set<std::string>& values, const std::set<std::string>& group) {
+  return std::ranges::any_of(group, [&](const auto& each) { return values.count(each) > 0; });
+}
+
+/// What was seen of all of them together.
+Result<Observer> seenOf(const Plan& plan, const Profile& profile,
+                        const std::set<std::string>& group) {
+  Observer all;
+  for (const std::string& value : group) {
+    const auto seen = profile.values.find(value);
+    if (seen == profile.values.end())
+      return badArgument("the profile does not have value '{}'", value);
+    if (seen->second.notFinite && !isBehindMask(plan, value))
+      return badArgument("value '{}' was NaN or infinite {} times: keep the nodes around it float "
+                         "(--keep-float), or leave those samples out",
+                         value, seen->second.notFinite);
+    if (group.size() == 1) return seen->second;
+    all.merge(seen->second);
+  }
+  return all;
+}
+
+using OptionsByValue = std::map<std::string, CalibrationOptions>;
+
+/// Steps of a sum with a mask, and of the mask, that reach no further down than they have to.
+void cutBelow(const Plan& plan, const Profile& profile, const OptionsByValue& options,
+              std::map<std::string, Quantization>& steps) {
+  const auto cut = [&](const std::string& value, double lowest, bool isOpen) {
+    const auto own = options.find(value);
+    if (own == options.end()) return;
+    Range range = calibrate(profile.values.at(value), own->second);
+    range.lowest = isOpen ? lowest : std::max(range.lowest, lowest);
+    steps[value] = quantizationOf(range, own->second.scheme, own->second.elem);
+  };
+  // What is infinite counts in no range, and a mask that masked nothing in the data may do so
+  // later.
+  const auto isOpen = [&](const std::string& sum, const std::string& mask) {
+    const auto seen = profile.values.find(mask);
+    const bool masksNothing = seen != profile.values.end() && seen->second.min >= 0;
+    return masksNothing || profile.values.at(plan.root(sum)).notFinite > 0;
+  };
+  for (const auto& [sum, masked] : plan.masked) {
+    const auto scores = steps.find(masked.scores);
+    if (scores == steps.end()) continue;
+    const Quantization known = scores->second;
+    const bool opens = isOpen(sum, masked.mask);
+    cut(sum, known.lowest() - masked.depth(), opens);
+    cut(masked.mask, leastOfMask(masked, known), opens);
+  }
+}
+
 } // namespace
 
 Result<std::map<std::string, Quantization>> chooseSteps(const Plan& plan, const Profile& profile,
                                                         const CalibrationOptions& options,
                                                         const std::set<std::string>& int16) {
   std::map<std::string, Quantization> steps;
+  OptionsByValue chosen;
   for (const std::string& value : plan.values) {
     const std::string root = plan.root(value);
     if (steps.count(root)) {
       steps[value] = steps[root];
       continue;
     }
-    const auto seen = profile.values.find(root);
-    if (seen == profile.values.end())
-      return badArgument("the profile does not have value '{}'", root);
-    if (seen->second.notFinite)
-      return badArgument("value '{}' was NaN or infinite {} times: keep the nodes around it float "
-                         "(--keep-float), or leave those samples out",
-                         root, seen->second.notFinite);
+    const std::set<std::string> group = sharingSteps(plan, root);
+    CDL_ASSIGN(const Observer seen, seenOf(plan, profile, group));
     CalibrationOptions own = options;
     const bool isCentred = options.scheme != Scheme::asymmetric;
-    if (plan.leftFactors.count(root) && !isCentred) own.scheme = Scheme::symmetricUint8;
-    if (plan.rightFactors.count(root) && own.scheme != Scheme::powerOfTwo)
+    if (containsAny(plan.leftFactors, group) && !isCentred) own.scheme = Scheme::symmetricUint8;
+    // A state begins with zeros.
+    const bool isState = group.size() > 1;
+    if ((containsAny(plan.rightFactors, group) || isState) && own.scheme != Scheme::powerOfTwo)
       own.scheme = Scheme::symmetric;
-    if (int16.count(value) || int16.count(root)) own.elem = Elem::i16_;
-    steps[root] = chooseQuantization(seen->second, own);
+    if (int16.count(value) || containsAny(int16, group)) own.elem = Elem::i16_;
+    for (const std::string& each : group) {
+      chosen[each] = own;
+      steps[each] = chooseQuantization(seen, own);
+    }
     steps[value] = steps[root];
   }
   // A table has one element type.
@@ -369,6 +481,7 @@ Result<std::map<std::string, Quantization>> chooseSteps(const Plan& plan, const 
                                      : quantizationOf(range, Scheme::asymmetric, Elem::u8_);
   }
   for (const std::string& value : plan.values) steps[value] = steps[plan.root(value)];
+  cutBelow(plan, profile, chosen, steps);
   return steps;
 }
 

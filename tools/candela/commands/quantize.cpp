@@ -5,7 +5,10 @@
 #include <filesystem>
 
 #include "core/compiler/import/onnx_io/write.h"
+#include "core/compiler/quantize/norms.h"
+#include "core/compiler/quantize/states.h"
 #include "core/support/file.h"
+#include "core/support/text/pairs.h"
 #include "core/support/text/scan.h"
 #include "tools/candela/quantize/compared.h"
 #include "tools/candela/quantize/report.h"
@@ -48,6 +51,7 @@ struct Arguments {
   bool perTensor = false;
   bool weightsOnly = false;
   bool integerFunctions = false;
+  std::vector<std::string> states;
   bool channels = false;
   bool prefersInt16 = false;
   bool equalizes = false;
@@ -58,6 +62,29 @@ struct Arguments {
 /// Whether the first of the devices has no float arithmetic.
 bool lacksFloats(const RunConditions& targets) {
   return !targets.devices.empty() && !targets.devices[0]->target().claims(CDL_PROFILE_FP32);
+}
+
+/// Whether everything is to become integers that can.
+bool wantsIntegerRows(const Arguments& a, const RunConditions& targets) {
+  return a.integerFunctions || lacksFloats(targets);
+}
+
+/// The inputs and outputs of f32 that the texts of --state mean; others are no reals, and stay.
+std::map<std::string, std::string> statesOf(const Arguments& a, const Network& network) {
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  for (const quantize::Port& port : network.ports()) inputs.push_back(port.name);
+  for (const auto& output : network.model.graph.outputs) outputs.push_back(output.name);
+  std::map<std::string, std::string> states;
+  for (const std::string& text : a.states) {
+    const std::vector<text::NamePair> some = text::pairsOf(text, inputs, outputs);
+    if (some.empty())
+      fail(kBadInput, "--state {}: not of the form INPUT=OUTPUT; inputs are {}, outputs {}", text,
+           fmt::join(inputs, ", "), fmt::join(outputs, ", "));
+    for (const text::NamePair& pair : some)
+      if (network.isReal(pair.first)) states.insert(pair);
+  }
+  return states;
 }
 
 Settings settingsOf(const Arguments& a, const RunConditions& targets) {
@@ -82,7 +109,7 @@ Settings settingsOf(const Arguments& a, const RunConditions& targets) {
   settings.activations = {*calibrator, *scheme, activations.at(a.activations), a.percentile};
   settings.weights = {weights.at(a.weights), !a.perTensor, a.block, *scheme == Scheme::powerOfTwo};
   settings.weightsOnly = a.weightsOnly;
-  settings.integerRows = a.integerFunctions || lacksFloats(targets);
+  settings.plan.integerRows = wantsIntegerRows(a, targets);
   settings.roundsAdaptively = a.roundsAdaptively;
   settings.correctsBias = a.correctsBias;
   return settings;
@@ -294,16 +321,19 @@ Work prepare(const Arguments& a, bool isDefaultRunner) {
     takeOneSample(network, work.run);
   }
   work.labels = labelsOf(a, work.samples);
-  work.networks = networksOf(a, std::move(network), work.run);
   work.targets = work.run;
   if (!a.targets.empty()) work.targets.devices = devicesOf(a.targets, a.options);
+  if (wantsIntegerRows(a, work.targets)) quantize::joinNorms(network);
+  work.networks = networksOf(a, std::move(network), work.run);
   work.run.devices = runDevices(a, isDefaultRunner);
   return work;
 }
 
 Quantizer quantizerOf(const Work& work) {
   const Arguments& a = work.a;
-  Quantizer quantizer(work.networks.used, settingsOf(a, work.targets));
+  Settings settings = settingsOf(a, work.targets);
+  settings.plan.states = statesOf(a, work.networks.used);
+  Quantizer quantizer(work.networks.used, std::move(settings));
   const bool isSeen = work.samples.samples() > 0 && a.profiles.empty();
   quantizer.setProfile(isSeen ? seenProfile(a, quantizer, work.samples, work.run)
                               : loadedProfile(a, work.networks));
@@ -412,7 +442,9 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
   if (a.output.empty()) return;
   decide(work, quantizer, report);
   const Quantized made = check(quantizer.quantize(report.pins).context(a.path));
-  check(import::onnx_io::writeModel(made.network.model, a.output), kWorkFailed);
+  Network stored = made.network;
+  check(quantize::storeStates(stored, quantizer.settings().plan.states).context(a.path));
+  check(import::onnx_io::writeModel(stored.model, a.output), kWorkFailed);
   report.totalMs = millisecondsSince(start);
   if (a.compared > 0 && work.samples.samples() > 0) {
     Progress progress("comparing");
@@ -475,11 +507,16 @@ void addChoices(CLI::App* command, Arguments& a) {
   command->add_flag("--correct-bias", a.correctsBias,
                     "take off each bias what rounded weights shift its channel by; needs data");
   command->add_flag("--integer-functions", a.integerFunctions,
-                    "Softmax and LayerNormalization as integers too (with --backend: where the "
+                    "all that can be as integers, Softmax and norms too (with --backend: where the "
                     "first one has no floats)");
   addRepeated(command, "--keep-float", a.keepFloat, "nodes that stay float, by name or operator",
               "GLOB");
   addRepeated(command, "--int16", a.int16, "nodes whose operands are int16", "GLOB");
+  command
+      ->add_option("--state", a.states,
+                   "an input that is the next value of an output, such as a cache: both become "
+                   "integers; \"*\" as in past_*=present_*")
+      ->type_name("INPUT=OUTPUT");
   command->add_option("--pins", a.pins, "a file of lines 'float NODE' and 'int16 NODE'")
       ->type_name("FILE");
   command->add_option("--write-pins", a.writePins, "write what stays float or int16, to be edited")

@@ -138,13 +138,15 @@ void setNodes(const Graph& graph, onnx::GraphProto& proto) {
   }
 }
 
-/// The dims as they stand in the graph; infos of what has no shape there stay.
-void setShapes(const std::vector<ValueInfo>& values,
-               google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>* infos) {
+/// Element types and dims as they stand in the graph; infos of what has no shape there stay.
+void setTypes(const std::vector<ValueInfo>& values,
+              google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>* infos) {
   for (const ValueInfo& value : values)
     for (onnx::ValueInfoProto& info : *infos) {
       if (info.name() != value.name || !value.hasShape || !info.type().has_tensor_type()) continue;
-      onnx::TensorShapeProto& shape = *info.mutable_type()->mutable_tensor_type()->mutable_shape();
+      auto& tensor = *info.mutable_type()->mutable_tensor_type();
+      if (value.elem != Elem::none) tensor.set_elem_type(elemToOnnx(value.elem));
+      onnx::TensorShapeProto& shape = *tensor.mutable_shape();
       shape.clear_dim();
       for (const Dim& dim : value.dims) {
         auto& made = *shape.add_dim();
@@ -156,7 +158,7 @@ void setShapes(const std::vector<ValueInfo>& values,
     }
 }
 
-/// Infos of values that are gone are gone too; inputs and outputs have their shapes.
+/// Infos of values that are gone are gone too; inputs and outputs have their types.
 void keepInfos(const Graph& graph, onnx::GraphProto& proto) {
   std::set<std::string> values, inputs;
   for (const Node& node : graph.nodes) values.insert(node.outputs.begin(), node.outputs.end());
@@ -169,8 +171,8 @@ void keepInfos(const Graph& graph, onnx::GraphProto& proto) {
   };
   keep(proto.mutable_value_info(), values);
   keep(proto.mutable_input(), inputs);
-  setShapes(graph.inputs, proto.mutable_input());
-  setShapes(graph.outputs, proto.mutable_output());
+  setTypes(graph.inputs, proto.mutable_input());
+  setTypes(graph.outputs, proto.mutable_output());
 }
 
 void setIntegerRows(bool integerRows, onnx::ModelProto& proto) {

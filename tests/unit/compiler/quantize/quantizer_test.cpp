@@ -172,6 +172,81 @@ TEST_F(QuantizerTest, AnOutputThatIsInfiniteBothTimesIsNoError) {
   EXPECT_TRUE(std::isfinite(outcome->snr()));
 }
 
+/// x [N,4,4] to y by a softmax of products, behind a mask of 0 and `most`; then a product.
+ModelMaker maskedScores(float most) {
+  ModelMaker maker(17);
+  maker.input("x", {"N", 4, 4}).output("y", {"N", 4, 4});
+  maker.initializer<float>("w", {4, 4}, spread(16, 1, 3));
+  std::vector<float> mask(16, 0);
+  for (size_t i = 0; i < 16; ++i)
+    if (i % 4 > i / 4) mask[i] = most;
+  maker.initializer<float>("mask", {1, 4, 4}, mask);
+  maker.node("MatMul", {"x", "w"}, {"q"}, "product");
+  maker.node("Mul", {"q", "q"}, {"s"}, "square"); // so that nothing joins the product
+  maker.node("Add", {"mask", "s"}, {"m"}, "behind");
+  maker.node("Softmax", {"m"}, {"p"}, "weights");
+  maker.node("MatMul", {"p", "w"}, {"y"}, "result");
+  return maker;
+}
+
+TEST_F(QuantizerTest, AMaskTakesNoPrecisionHoweverFarDownItIs) {
+  Settings how;
+  how.plan.integerRows = true;
+  how.activations.scheme = Scheme::symmetricUint8;
+  const Tensor data = Tensor::of(Elem::f32_, {kSamples, 4, 4}, spread(kSamples * 16, 1, 4));
+  for (const float most : {-30.0f, -1e4f, -1e9f, -FLT_MAX, -INFINITY}) {
+    const auto outcome = quantize(maskedScores(most), data, how);
+    ASSERT_TRUE(outcome) << outcome.status().message();
+    EXPECT_GT(outcome->snr(), 25) << most;
+    EXPECT_TRUE(outcome->made.plan.quantized[2]) << most;
+    EXPECT_GT(outcome->made.steps.at("m").lowest(), -20) << most;
+  }
+}
+
+TEST_F(QuantizerTest, ConstantsOfSeveralValuesHaveStepsOfTheirOwnWhereAllIsIntegers) {
+  ModelMaker maker(17);
+  maker.input("x", {"N", 2, 4}).output("y", {"N", 2, 4});
+  maker.initializer<float>("w", {4, 4}, spread(16, 1, 3));
+  maker.initializer<float>("places", {2, 4}, spread(8, 0.5, 5));
+  maker.initializer<float>("gains", {4}, {1, -0.5f, 0.25f, 2});
+  maker.node("Add", {"x", "places"}, {"a"}, "add");
+  maker.node("Mul", {"gains", "a"}, {"g"}, "mul");
+  maker.node("Sub", {"places", "g"}, {"d"}, "sub");
+  maker.node("MatMul", {"d", "w"}, {"y"}, "product");
+  const Tensor data = Tensor::of(Elem::f32_, {kSamples, 2, 4}, spread(kSamples * 8, 1, 4));
+  Settings how;
+  how.activations.scheme = Scheme::symmetricUint8;
+  const auto floats = quantize(maker, data, how);
+  ASSERT_TRUE(floats) << floats.status().message();
+  EXPECT_EQ(floats->made.plan.why[0],
+            "a constant of several values is integers only with --integer-functions");
+  how.plan.integerRows = true;
+  const auto outcome = quantize(maker, data, how);
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  EXPECT_THAT(outcome->made.plan.quantized, testing::Each(true));
+  EXPECT_TRUE(outcome->made.network.constant("places_quantized"));
+  EXPECT_GT(outcome->snr(), 28);
+}
+
+TEST_F(QuantizerTest, AConstantThatIsInfiniteIsRefusedByName) {
+  ModelMaker maker(17);
+  maker.input("x", {"N", 4}).output("y", {"N", 4});
+  maker.initializer<float>("w", {4, 4}, spread(16, 1, 3));
+  maker.initializer<float>("row", {4}, {0, 1, INFINITY, 2});
+  maker.node("Mul", {"x", "row"}, {"a"}, "scaled");
+  maker.node("Clip", {"a"}, {"c"}, "clip");
+  maker.initializer<float>("least", {}, {-1}).initializer<float>("most", {}, {1});
+  onnx::NodeProto& clip = *maker.proto.mutable_graph()->mutable_node(1);
+  clip.add_input("least");
+  clip.add_input("most");
+  maker.node("MatMul", {"c", "w"}, {"y"}, "product");
+  Settings how;
+  how.plan.integerRows = true;
+  const Tensor data = Tensor::of(Elem::f32_, {2, 4}, spread(8, 1, 4));
+  EXPECT_THAT(test::messageOf(quantize(maker, data, how)),
+              HasSubstr("constant 'row' is NaN or infinite"));
+}
+
 /// Every opset whose models can be raised to the one that scales by channel need.
 class OldOpsetTest : public QuantizerTest, public testing::WithParamInterface<int> {};
 
