@@ -126,6 +126,14 @@ Json constantsOf(const Estimate& estimate, const std::string& source) {
 }
 
 /// Of all memories that copies fill.
+/// ": node 'Conv_0': no row for conv2d", of the first step that is the host's.
+std::string firstReason(const Json& placement) {
+  for (const Json& node : placement.value("nodes_detail", Json::array()))
+    if (const std::string why = node.value("why", ""); !why.empty())
+      return fmt::format(": node '{}': {}", node.value("node", ""), why);
+  return "";
+}
+
 uint64_t localBytes(const runtime::plugin::Device& device) {
   uint64_t bytes = 0;
   for (const auto& space : device.target().spaces())
@@ -291,8 +299,8 @@ void estimate(Arguments& arguments, const CLI::App* command, Console& console) {
       subject.description ? std::optional(ratesOf(*subject.description)) : std::nullopt;
   const Estimate estimate = estimateOf(planned, subject.device, rates);
   if (estimate.measured.programs == 0)
-    fail(kBadInput, "{}: nothing of it runs on {}; `candela compile --explain` says why",
-         arguments.model.path, subject.name());
+    fail(kBadInput, "{}: nothing of it runs on {}{}", arguments.model.path, subject.name(),
+         firstReason(placement));
   Json report = reportOf(arguments, subject, estimate, placement, console);
   printEstimate(arguments, estimate, report, console);
   if (other) {

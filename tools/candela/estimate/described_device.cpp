@@ -34,6 +34,8 @@ public:
     declareMemories();
     declareEngines();
     claimKinds();
+    claimCopies();
+    capabilities().byColumns();
     claimImages();
     claimRows();
     return cdl::ok();
@@ -112,6 +114,20 @@ private:
          {Kind::Conv2d, Kind::MatMul, Kind::Pool2d, Kind::Reduce, Kind::Elementwise})
       for (const uint16_t step : device_.epilogue) epilogue(kind, {static_cast<Kind>(step)});
     if (takes(Kind::Elementwise)) capabilities().native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
+  }
+
+  /// Weights and scales go to local memory as they are stored, and sums come from there, whatever
+  /// else is computed with them.
+  void claimCopies() {
+    const auto claim = [this](uint8_t elem) {
+      capabilities().native(Kind::Copy, 0, {elem, elem}, CDL_CLASS_AFFINE);
+    };
+    if (has(cdl::Profile::INT16))
+      for (const uint8_t elem : {CDL_I8, CDL_I64}) claim(elem);
+    if (has(cdl::Profile::INT4W))
+      for (const uint8_t elem : {CDL_I4, CDL_U4}) claim(elem);
+    if (has(cdl::Profile::MX))
+      for (const uint8_t elem : {CDL_F4E2M1, CDL_F8E8M0, CDL_F8E4M3, CDL_F8E5M2}) claim(elem);
   }
 
   bool has(cdl::Profile profile) const {
