@@ -3,6 +3,7 @@
 #include "layer_report.hpp"
 
 #include "lower/lowering.hpp"
+#include "lower/widening.hpp"
 
 #include <algorithm>
 
@@ -126,6 +127,7 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
     Stream stream;
     LoweringState lowering{image, stream, configuration, localBytes, reserved};
     const std::vector<uint64_t> live = liveBytes(raw, localSpace);
+    const std::set<uint32_t> widenings = leaveOutWidenings(image);
     for (at = 1; at < raw->instrs.count;) {
       const cdl::Op op = image.op(at);
       const std::string node = op.node();
@@ -133,7 +135,8 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
                                       : node);
       lowering.here().peak = std::max(lowering.here().peak, live[at]);
       if (op.kind() == cdl::Kind::Copy) lowering.here().tiledTables += tableBytes(image, op);
-      const uint32_t taken = isDropped(image, op) ? 1 : lower(lowering, at);
+      const bool isLeftOut = isDropped(image, op) || widenings.count(at);
+      const uint32_t taken = isLeftOut ? 1 : lower(lowering, at);
       for (uint32_t i = 0; i < taken; ++i) image.advance(image.op(at + i));
       at += taken;
     }

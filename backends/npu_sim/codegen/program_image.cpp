@@ -351,6 +351,13 @@ DeviceView ProgramImage::operand(const cdl_view_t& view) const {
   return o;
 }
 
+DeviceView ProgramImage::input(const cdl::Op& op, uint32_t i) const {
+  if (!instead_.empty())
+    if (const auto other = instead_.find({op.index(), i}); other != instead_.end())
+      return other->second;
+  return operand(*cdl_get_input(image_, &op.instr(), i));
+}
+
 void ProgramImage::advance(const cdl::Op& op) {
   for (uint32_t v = 0; v < op.instr().outputs; ++v) {
     const cdl_view_t& view = *cdl_get_output(image_, &op.instr(), v);
@@ -441,10 +448,15 @@ int32_t ProgramImage::scalar(const DeviceView& operand, const char* what) const 
 }
 
 bool ProgramImage::readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const {
-  if (cdl_get_buffer(image_, buffer)->role != CDL_ROLE_TEMP) return false;
+  const auto readers = readsOf(writer, buffer);
+  return readers && *readers == std::vector{reader};
+}
+
+std::optional<std::vector<uint32_t>> ProgramImage::readsOf(uint32_t writer, uint32_t buffer) const {
+  if (cdl_get_buffer(image_, buffer)->role != CDL_ROLE_TEMP) return std::nullopt;
   const Access* written = nullptr; // the last one
   uint32_t from = 0;
-  bool isRead = false;
+  std::vector<uint32_t> readers;
   for (const Touch& touch : touches_[buffer]) {
     if (touch.write) {
       written = touch.dense ? &touch.bytes : nullptr;
@@ -454,12 +466,11 @@ bool ProgramImage::readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer)
     }
     // Every reader reads of what the last write left, without holes, or who reads what is open.
     if (!written || touch.bytes.begin < written->begin || touch.bytes.end > written->end)
-      return false;
+      return std::nullopt;
     if (from != writer) continue;
-    if (touch.instr != reader) return false;
-    isRead = true;
+    if (readers.empty() || readers.back() != touch.instr) readers.push_back(touch.instr);
   }
-  return isRead;
+  return readers;
 }
 
 } // namespace npu_sim

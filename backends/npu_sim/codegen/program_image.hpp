@@ -73,8 +73,10 @@ public:
   cdl::Op op(uint32_t i) const { return cdl::Op(image_, i, nullptr, nullptr); }
 
   DeviceView operand(const cdl_view_t& view) const;
-  DeviceView input(const cdl::Op& op, uint32_t i) const {
-    return operand(*cdl_get_input(image_, &op.instr(), i));
+  DeviceView input(const cdl::Op& op, uint32_t i) const;
+  /// From now on the input is another view, of the same numbers.
+  void readInstead(uint32_t instr, uint32_t input, const DeviceView& view) {
+    instead_[{instr, input}] = view;
   }
   DeviceView output(const cdl::Op& op, uint32_t i = 0) const {
     return operand(*cdl_get_output(image_, &op.instr(), i));
@@ -94,6 +96,10 @@ public:
   bool holdsWeights(uint32_t buffer) const { return weights_[buffer]; }
   /// Whether what the instruction wrote there is read by `reader` alone.
   bool readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const;
+
+  /// The instructions that read what `writer` left in a buffer of its own, in order; nothing where
+  /// that is mixed with what others left.
+  std::optional<std::vector<uint32_t>> readsOf(uint32_t writer, uint32_t buffer) const;
 
   /// Adds bytes that the program loads; returns the offset in region 0, the same for the same
   /// bytes.
@@ -129,7 +135,8 @@ private:
     Access bytes;
     bool dense; ///< a write without holes
   };
-  std::vector<std::vector<Touch>> touches_; ///< by buffer
+  std::vector<std::vector<Touch>> touches_;                     ///< by buffer
+  std::map<std::pair<uint32_t, uint32_t>, DeviceView> instead_; ///< by instruction and input
   /// What local buffers of few bytes hold; an empty one is not known.
   std::vector<std::vector<uint8_t>> values_;
   std::vector<std::vector<uint8_t>> isKnown_; ///< 1: known
