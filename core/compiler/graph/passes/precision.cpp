@@ -179,10 +179,17 @@ private:
   }
 
   /// The node in f32, and its results as halves behind it.
+  /// Weights of scaled products are multiplied as they are stored, and stored in no more bits.
+  static bool takesWide(const Node& node, size_t operand) {
+    const auto& known = node.info().operands;
+    return known[std::min(operand, known.size() - 1)].accepts(Elem::f32_);
+  }
+
   Status rebuild(Node* node) {
     std::vector<Value*> operands = node->operands();
-    for (Value*& operand : operands) {
-      CDL_ASSIGN(operand, widened(operand, node));
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!takesWide(*node, i)) continue;
+      CDL_ASSIGN(operands[i], widened(operands[i], node));
     }
     Attrs attrs = node->attrs;
     for (auto& [name, attr] : attrs)
