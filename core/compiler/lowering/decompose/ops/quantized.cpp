@@ -254,8 +254,9 @@ Result<Values> lowerRmsNormInteger(Lowering& l, const Node& node) {
   const int64_t zero = node.intAttr("x_zero");
   Value distance = zero == 0 ? x : l.sub(x, whole(l, zero));
   Value squares = l.reduceAxis(l.mul(distance, distance), 1, "sum");
-  Value spread = l.add(l.mul(squares, whole(l, int64_t(1) << node.intAttr("fraction"))),
-                       whole(l, node.intAttr("epsilon")));
+  const int64_t added = node.intAttr("epsilon");
+  Value spread = l.mul(squares, whole(l, int64_t(1) << node.intAttr("fraction")));
+  spread = l.add(spread, whole(l, added));
   CDL_ASSIGN(Value reciprocal,
              bySegments(l, spread, node.intAttr("base"), node.operand(2), node.operand(3)));
   Value normal = normalOf(l, node, l.mul(distance, whole(l, 128)), reciprocal);
