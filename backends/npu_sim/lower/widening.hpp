@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "codegen/program_image.hpp"
+#include "../codegen/program_image.hpp"
 
 namespace npu_sim {
 
