@@ -62,10 +62,25 @@ void include(Interval& x, const Array& y) {
   }
 }
 
+/// Where a result stands in a Graph.
+enum class Place : uint8_t {
+  end,     ///< it is looked at
+  between, ///< others read it: of a half in what is wider, where a device has no halves
+};
+
+bool isHalf(Elem elem) { return elem == Elem::f16_ || elem == Elem::bf16_; }
+
+/// The ends of numbers that were finite before they were rounded, and would be in more bits.
+void keepFinite(Elem half, double loBefore, double hiBefore, double& lo, double& hi) {
+  if (std::isfinite(loBefore) && lo == kInf) lo = largestReal(half);
+  if (std::isfinite(hiBefore) && hi == -kInf) hi = -largestReal(half);
+}
+
 /// Rounds the ends to the type, `slack` (may be null: nothing but what rounding needs) outside of
 /// them.
-void roundEnds(Interval& x, const std::vector<double>* slack) {
+void roundEnds(Interval& x, const std::vector<double>* slack, Place place) {
   const Elem elem = x.elem();
+  const bool mayBeWider = place == Place::between && isHalf(elem);
   if (!isFloat(elem)) {
     // Integers of several values wrap, index and divide: no interval holds what comes of them.
     for (int64_t i = 0; i < x.count(); ++i)
@@ -86,8 +101,11 @@ void roundEnds(Interval& x, const std::vector<double>* slack) {
     }
     if (wider > 0 && std::isfinite(lo)) lo -= wider;
     if (wider > 0 && std::isfinite(hi)) hi += wider;
+    const double loBefore = lo;
+    const double hiBefore = hi;
     lo = reference::roundReal(elem, lo);
     hi = reference::roundReal(elem, hi);
+    if (mayBeWider) keepFinite(elem, loBefore, hiBefore, lo, hi);
     if (std::isnan(lo) || std::isnan(hi)) x.makeWild(i);
     if (lo == 0) lo = -0.0; // the sign of a result of 0 is nobody's promise
     if (hi == 0) hi = 0.0;
@@ -108,11 +126,15 @@ bool sameBits(const Array& a, const Array& b) {
   return true;
 }
 
+Result<std::vector<Interval>> analyzeGraph(const graph::Graph& graph,
+                                           std::span<const Interval> inputs,
+                                           const capabilities::Target& target, Place outputs);
+
 class Analysis {
 public:
   Analysis(const Node& node, const std::vector<const Interval*>& operands,
-           const capabilities::Target& target)
-      : node_(node), info_(node.info()), operands_(operands), target_(target) {}
+           const capabilities::Target& target, Place place)
+      : node_(node), info_(node.info()), operands_(operands), target_(target), place_(place) {}
 
   Result<std::vector<Interval>> run() {
     const bool elementwise = info_.has(graph::kTraitElementwise);
@@ -142,11 +164,12 @@ public:
       const bool picks = node_.kind == OpKind::Reduce &&
                          (node_.stringAttr("fn") == "max" || node_.stringAttr("fn") == "min");
       if (!isFloat(results_[r].elem()) || info_.tolerance == Tolerance::Exact || picks) {
-        roundEnds(results_[r], nullptr);
+        roundEnds(results_[r], nullptr, place_);
       } else {
         const std::vector<double> slack = sums ? ofSum(r) : ofFunction(results_[r]);
-        roundEnds(results_[r], &slack);
+        roundEnds(results_[r], &slack, place_);
       }
+      if (place_ == Place::between) keepFiniteOperand(results_[r]);
     }
     if (elementwise) {
       wildFromWild();
@@ -236,6 +259,17 @@ private:
     }
     which.assign(which.size(), 1);
     take(formula(node_, side(which)));
+  }
+
+  /// A conversion's formula has rounded already: what was finite before is its operand.
+  void keepFiniteOperand(Interval& y) const {
+    const bool isNarrowing = info_.instrKind == CDL_KIND_CONVERT && isHalf(y.elem()) &&
+                             isFloat(operands_[0]->elem()) && operands_[0]->count() == y.count();
+    if (!isNarrowing) return;
+    const Interval& x = *operands_[0];
+    for (int64_t i = 0; i < y.count(); ++i)
+      if (!y.isWild(i) && !x.isWild(i))
+        keepFinite(y.elem(), x.lo.real[i], x.hi.real[i], y.lo.real[i], y.hi.real[i]);
   }
 
   /// A conversion's formula has rounded already.
@@ -489,13 +523,14 @@ private:
                                                static_cast<int>(node_.results().size())));
     for (graph::Value* result : node->results()) graph.addOutput(result, result->name);
     CDL_TRY(lowering::decompose::lower(graph, target_, {.toPrimitives = toPrimitives}));
-    return analyze(graph, inputs, target_);
+    return analyzeGraph(graph, inputs, target_, place_);
   }
 
   const Node& node_;
   const OpInfo& info_;
   const std::vector<const Interval*>& operands_;
   const capabilities::Target& target_;
+  const Place place_;
   std::vector<Interval> results_;
   graph::Graph sized_;
 };
@@ -551,12 +586,21 @@ double Interval::width() const {
 Result<std::vector<Interval>> analyze(const Node& node,
                                       const std::vector<const Interval*>& operands,
                                       const capabilities::Target& target) {
-  return Analysis(node, operands, target).run();
+  return Analysis(node, operands, target, Place::end).run();
 }
 
-Result<std::vector<Interval>> analyze(const graph::Graph& graph, std::span<const Interval> inputs,
-                                      const capabilities::Target& target) {
-  std::map<const graph::Value*, Interval> values;
+namespace {
+
+bool isInfinite(const Interval& x) {
+  const auto isInf = [](double end) { return std::isinf(end); };
+  return std::ranges::any_of(x.lo.real, isInf) || std::ranges::any_of(x.hi.real, isInf);
+}
+
+Result<std::vector<Interval>> analyzeGraph(const graph::Graph& graph,
+                                           std::span<const Interval> inputs,
+                                           const capabilities::Target& target, Place outputs) {
+  std::map<const graph::Value*, Interval> values; // as others read them
+  std::map<const graph::Value*, Interval> ends;   // as outputs, where that is less
   for (size_t i = 0; i < inputs.size(); ++i) values.emplace(graph.inputs()[i], inputs[i]);
   for (const auto& node : graph.nodes()) {
     if (node->kind == OpKind::Constant) {
@@ -569,12 +613,27 @@ Result<std::vector<Interval>> analyze(const graph::Graph& graph, std::span<const
     for (const graph::Value* operand : node->operands())
       operands.push_back(operand ? &values.at(operand) : nullptr);
     CDL_ASSIGN(std::vector<Interval> results, analyze(*node, operands, target));
+    if (std::ranges::any_of(results, isInfinite)) {
+      for (size_t i = 0; i < results.size(); ++i) ends.emplace(node->result(i), results[i]);
+      CDL_ASSIGN(results, Analysis(*node, operands, target, Place::between).run());
+    }
     for (size_t i = 0; i < node->results().size(); ++i)
       values.emplace(node->result(i), std::move(results[i]));
   }
-  std::vector<Interval> outputs;
-  for (const graph::Value* output : graph.outputs()) outputs.push_back(values.at(output));
-  return outputs;
+  std::vector<Interval> results;
+  for (const graph::Value* output : graph.outputs()) {
+    const auto end = ends.find(output);
+    const bool isEnd = outputs == Place::end && end != ends.end();
+    results.push_back(isEnd ? end->second : values.at(output));
+  }
+  return results;
+}
+
+} // namespace
+
+Result<std::vector<Interval>> analyze(const graph::Graph& graph, std::span<const Interval> inputs,
+                                      const capabilities::Target& target) {
+  return analyzeGraph(graph, inputs, target, Place::end);
 }
 
 std::string outside(const Interval& interval, const Tensor& got) {

@@ -27,7 +27,8 @@ struct Interval {
   double width() const;
 };
 
-/// Intervals of the outputs. Composites are followed through their decompositions for `target`.
+/// Intervals of the outputs. Composites are followed through their decompositions for `target`. A
+/// half that others read may be computed on in more bits, where it does not overflow.
 Result<std::vector<Interval>> analyze(const graph::Graph& graph, std::span<const Interval> inputs,
                                       const capabilities::Target& target);
 /// Of one node's results. Null where an operand is absent.

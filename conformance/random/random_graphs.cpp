@@ -80,13 +80,12 @@ private:
     return addLeaf(dataOf(operand, anyData(), random_), constant);
   }
 
-  /// Those that drafts are made of. rms_norm_integer is drafted alone: in a graph it would be what
-  /// layer_norm_integer is there.
+  /// Those that drafts are made of.
   static std::span<const OpInfo* const> knownOps() {
     static const std::vector<const OpInfo*> ops = [] {
       std::vector<const OpInfo*> found;
       for (const OpInfo& info : graph::allOps())
-        if (isDrafted(info) && info.kind != graph::OpKind::RmsNormInteger) found.push_back(&info);
+        if (isDrafted(info)) found.push_back(&info);
       return found;
     }();
     return ops;

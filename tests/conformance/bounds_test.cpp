@@ -8,6 +8,7 @@
 #include "conformance/judge/bounds.h"
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/graph/text.h"
+#include "core/support/float_bits.h"
 
 namespace candela::conformance {
 namespace {
@@ -51,6 +52,35 @@ TEST(Bounds, BitsOfANanAreNobodysPromise) {
   EXPECT_TRUE(y.isWild(0));
   EXPECT_TRUE(y.isPoint(1));
   EXPECT_FALSE(boundsOf(text, between({kInfinity, 1}, {kInfinity, 1})).isWild(0));
+}
+
+/// Whether so many are a right answer for `text`, a Graph without inputs.
+std::string outsideOf(const std::string& text, double number) {
+  Diagnostics diagnostics;
+  const graph::Graph graph = graph::parse(text, "bounds_test", diagnostics).orAbort();
+  const judge::Interval y = judge::analyze(graph, {}, driver::hostTarget()).orAbort().at(0);
+  Tensor got = Tensor::zeros(Elem::f16_, {1}).orAbort();
+  storeElement(Elem::f16_, got.bytes.mutableData(), 0, fromReal(Elem::f16_, number));
+  return judge::outside(y, got);
+}
+
+TEST(Bounds, AHalfOverflowsWhereItIsLookedAtAndNeedNotInBetween) {
+  const std::string power = "  %x = constant [0.02592] : f16[1]\n  %e = constant [-5.0] : f16[1]\n"
+                            "  %p = pow %x, %e\n";
+  const std::string end = "graph @g() -> (%p: f16[1]) {\n" + power + "}\n";
+  EXPECT_EQ(outsideOf(end, kInfinity), "");
+  EXPECT_NE(outsideOf(end, 65504), "");
+  const std::string root = "graph @g() -> (%y: f16[1]) {\n" + power + "  %y = sqrt %p\n}\n";
+  EXPECT_EQ(outsideOf(root, kInfinity), "");
+  EXPECT_EQ(outsideOf(root, 9240), "");
+  EXPECT_NE(outsideOf(root, 200), "");
+  EXPECT_NE(outsideOf(root, kNan), "");
+  // What comes apart is narrowed by a conversion at its end.
+  const std::string whole = "graph @g() -> (%y: f16[1]) {\n  %x = constant [20.0] : f16[1]\n"
+                            "  %c = cosh %x\n  %y = sqrt %c\n}\n";
+  EXPECT_EQ(outsideOf(whole, kInfinity), "");
+  EXPECT_EQ(outsideOf(whole, 15576), "");
+  EXPECT_NE(outsideOf(whole, 200), "");
 }
 
 } // namespace
