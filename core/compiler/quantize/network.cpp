@@ -180,6 +180,10 @@ void Network::foldBatchNorms() {
     if (from < 0 || isOutput(norm.inputs[0]) || users(norm.inputs[0]).size() != 1) continue;
     if (foldBatchNorm(model.graph.nodes[static_cast<size_t>(from)], norm)) gone.insert(i);
   }
+  removeNodes(gone);
+}
+
+void Network::removeNodes(const std::set<int>& gone) {
   std::vector<Node> kept;
   for (int i = 0; i < std::ssize(model.graph.nodes); ++i)
     if (!gone.count(i)) kept.push_back(std::move(model.graph.nodes[static_cast<size_t>(i)]));

@@ -46,6 +46,8 @@ public:
   std::string takeName(const std::string& hint);
   /// After nodes or initializers changed.
   void index();
+  /// Takes these nodes out, by their index.
+  void removeNodes(const std::set<int>& gone);
   /// Drops constants that nothing reads.
   void dropUnused();
 

@@ -50,9 +50,10 @@ private:
   static bool is(const Node& node, const char* op) {
     return node.opType == op && node.domain.empty();
   }
+  /// One number is a factor of any row: what it scales may be of another length.
   bool isRow(const std::string& value) const {
     const Tensor* row = network_.constant(value);
-    return row && row->elem == Elem::f32_ && row->dims.size() == 1;
+    return row && row->elem == Elem::f32_ && row->dims.size() == 1 && row->count() > 1;
   }
   std::optional<float> scalar(const std::string& value) const {
     const Tensor* tensor = network_.constant(value);
@@ -189,11 +190,7 @@ void joinNorms(Network& network) {
     last = nodeOf(norm, last);
     gone.insert(norm.between.begin(), norm.between.end());
   }
-  std::vector<Node> kept;
-  for (int i = 0; i < std::ssize(nodes); ++i)
-    if (!gone.count(i)) kept.push_back(std::move(nodes[static_cast<size_t>(i)]));
-  nodes = std::move(kept);
-  network.index();
+  network.removeNodes(gone);
   network.dropUnused();
 }
 

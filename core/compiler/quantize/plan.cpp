@@ -36,7 +36,10 @@ public:
     for (int i = 0; i < count; ++i) forward(i);
     if (options_.integerRows) wantOutputs();
     plan_.states = options_.states;
-    for (const auto& [input, output] : options_.states) want(output);
+    for (const auto& [input, output] : options_.states) {
+      want(input);
+      want(output);
+    }
     for (int i = count - 1; i >= 0; --i) backward(i);
     for (const std::string& value : wanted_)
       if (!inner_.count(value) && !joined_.count(value)) plan_.values.insert(value);
@@ -325,8 +328,9 @@ private:
         value = moved->second;
         continue;
       }
-      if (network_.producer(value) >= 0 && plan_.values.count(value))
-        plan_.sameAs[value] = result(i);
+      // A table has one element type, which its operand may have chosen.
+      const bool isFree = plan_.values.count(value) && !plan_.functionOf.count(value);
+      if (network_.producer(value) >= 0 && isFree) plan_.sameAs[value] = result(i);
       return;
     }
   }
@@ -354,15 +358,20 @@ private:
     for (const size_t side : {0, 1}) {
       const std::string& scores = add.inputs[side];
       const std::string& mask = add.inputs[1 - side];
-      if (!network_.isReal(scores) || isComputedFromIntegers(mask)) continue;
+      if (!network_.isReal(scores) || !mayMask(mask)) continue;
       plan_.masked[sum] = {scores, mask, type.dim(-1)};
       return;
     }
   }
-  /// Whether integers give the value: a mask comes from comparisons and selections.
-  bool isComputedFromIntegers(const std::string& value) const {
+  /// A mask comes from comparisons and selections, so no integers give it, or it is a constant
+  /// that leaves something in.
+  bool mayMask(const std::string& value) const {
+    if (const Tensor* constant = network_.constant(value)) {
+      const float* numbers = constant->as<float>();
+      return std::any_of(numbers, numbers + constant->count(), [](float n) { return n >= 0; });
+    }
     const int from = network_.producer(value);
-    return from >= 0 && plan_.quantized[static_cast<size_t>(from)];
+    return from < 0 || !plan_.quantized[static_cast<size_t>(from)];
   }
 
   const Network& network_;

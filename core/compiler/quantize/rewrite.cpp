@@ -432,14 +432,21 @@ void cutBelow(const Plan& plan, const Profile& profile, const OptionsByValue& op
     const bool masksNothing = seen != profile.values.end() && seen->second.min >= 0;
     return masksNothing || profile.values.at(plan.root(sum)).notFinite > 0;
   };
+  std::map<std::string, double> least; // of a mask, which several sums may have
+  std::set<std::string> open;
   for (const auto& [sum, masked] : plan.masked) {
     const auto scores = steps.find(masked.scores);
-    if (scores == steps.end()) continue;
+    const auto mask = profile.values.find(masked.mask);
+    const bool leavesNothingIn = mask != profile.values.end() && mask->second.max < 0;
+    if (scores == steps.end() || leavesNothingIn) continue;
     const Quantization known = scores->second;
     const bool opens = isOpen(sum, masked.mask);
+    if (opens) open.insert(masked.mask);
+    const auto at = least.emplace(masked.mask, 0).first;
+    at->second = std::min(at->second, leastOfMask(masked, known));
     cut(sum, known.lowest() - masked.depth(), opens);
-    cut(masked.mask, leastOfMask(masked, known), opens);
   }
+  for (const auto& [mask, lowest] : least) cut(mask, lowest, open.count(mask) > 0);
 }
 
 } // namespace

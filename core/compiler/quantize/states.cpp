@@ -89,12 +89,7 @@ Status storeStates(Network& network, const std::map<std::string, std::string>& s
   std::set<int> gone;
   for (const auto& [input, output] : states)
     gone.merge(store(network, input, output, borders[input]));
-  std::vector<Node>& nodes = network.model.graph.nodes;
-  std::vector<Node> kept;
-  for (int i = 0; i < std::ssize(nodes); ++i)
-    if (!gone.count(i)) kept.push_back(std::move(nodes[static_cast<size_t>(i)]));
-  nodes = std::move(kept);
-  network.index();
+  network.removeNodes(gone);
   network.dropUnused();
   return Status::ok();
 }

@@ -50,10 +50,14 @@ protected:
     Comparison comparison;
     double snr() const { return comparison.values.at("y").snr(); }
   };
-  Result<Outcome> quantize(const ModelMaker& maker, const Tensor& data, const Settings& how = {}) {
+  /// `more`: files of inputs beside x.
+  Result<Outcome> quantize(const ModelMaker& maker, const Tensor& data, const Settings& how = {},
+                           const std::vector<std::string>& more = {}) {
     CDL_ASSIGN(Network network, Network::read(maker.write(folder_ + "/m.onnx")));
     CDL_TRY(writeNpy(folder_ + "/x.npy", data));
-    CDL_ASSIGN(const Samples samples, Samples::open({folder_ + "/x.npy"}, network.ports(), 1, {}));
+    std::vector<std::string> files{"x=" + folder_ + "/x.npy"};
+    files.insert(files.end(), more.begin(), more.end());
+    CDL_ASSIGN(const Samples samples, Samples::open(files, network.ports(), 1, {}));
     RunConditions run;
     run.shapes = samples.shapes();
     CDL_TRY(setTypes(network, run));
@@ -201,6 +205,36 @@ TEST_F(QuantizerTest, AMaskTakesNoPrecisionHoweverFarDownItIs) {
     EXPECT_TRUE(outcome->made.plan.quantized[2]) << most;
     EXPECT_GT(outcome->made.steps.at("m").lowest(), -20) << most;
   }
+}
+
+TEST_F(QuantizerTest, AMaskOfTwoSumsMasksBoth) {
+  ModelMaker maker(17);
+  maker.input("x", {"N", 4, 4}).input("mask", {"N", 4, 4});
+  maker.output("y", {"N", 4, 4}).output("z", {"N", 4, 4});
+  maker.initializer<float>("w", {4, 4}, spread(16, 1, 3));
+  maker.initializer<float>("large", {}, {30});
+  maker.node("MatMul", {"x", "w"}, {"q"}, "product");
+  maker.node("Mul", {"q", "q"}, {"s"}, "square");
+  maker.node("Mul", {"s", "large"}, {"l"}, "larger");
+  for (const auto& [scores, result] : {std::pair("l", "y"), std::pair("s", "z")}) {
+    const std::string name = scores;
+    maker.node("Add", {scores, "mask"}, {name + "_m"}, name + "_behind");
+    maker.node("Softmax", {name + "_m"}, {result}, name + "_weights");
+  }
+  Settings how;
+  how.plan.integerRows = true;
+  how.activations.scheme = Scheme::symmetricUint8;
+  std::vector<float> mask(kSamples * 16, 0);
+  for (size_t i = 0; i < mask.size(); ++i)
+    if (i % 4 > i / 4 % 4) mask[i] = -1e9f;
+  ASSERT_TRUE(writeNpy(folder_ + "/mask.npy", Tensor::of(Elem::f32_, {kSamples, 4, 4}, mask)));
+  const Tensor data = Tensor::of(Elem::f32_, {kSamples, 4, 4}, spread(kSamples * 16, 1, 4));
+  const auto outcome = quantize(maker, data, how, {"mask=" + folder_ + "/mask.npy"});
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  const auto& steps = outcome->made.steps;
+  // The lowest mask takes the largest scores below the lowest ones.
+  EXPECT_LT(steps.at("mask").lowest(), steps.at("l").lowest() - steps.at("l").highest() - 7);
+  EXPECT_GT(outcome->snr(), 20);
 }
 
 TEST_F(QuantizerTest, ConstantsOfSeveralValuesHaveStepsOfTheirOwnWhereAllIsIntegers) {
