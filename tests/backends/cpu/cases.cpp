@@ -14,11 +14,20 @@ using Dims = std::vector<int64_t>;
 
 constexpr double kEpsilon = 0x1p-24; ///< one rounding of f32, relative
 
+bool isHalf(Elem elem) { return elem == Elem::f16_ || elem == Elem::bf16_; }
+
+/// How far, relative, two results of a type may lie apart of whose sums each is rounded once to it.
+double stepOf(Elem elem) {
+  if (elem == Elem::bf16_) return 0x1p-7;
+  return elem == Elem::f16_ ? 0x1p-10 : 0;
+}
+
 enum class Fill {
   corner, ///< NaN, infinities, denormals, limits, halves, and everything between
   whole,  ///< -8 .. 8 in any type: sums are exact
   unit,   ///< [-1, 1)
   broken, ///< unit with a few NaN and infinities
+  sparse, ///< -1 or 1 now and then, else 0: a half holds sums of hundreds of their products
   factor, ///< magnitudes of 0.5 .. 2: products stay finite
 };
 
@@ -79,6 +88,7 @@ private:
     case Fill::whole: return static_cast<double>(value_.in(-8, 8));
     case Fill::factor:
       return (value_.chance(50) ? 1 : -1) * (0.5 + static_cast<double>(value_.in(0, 1535)) / 1024);
+    case Fill::sparse: return value_.chance(25) ? static_cast<double>(value_.in(-1, 1)) : 0;
     case Fill::broken:
       if (value_.chance(3)) return value_.of(std::vector<double>{NAN, INFINITY, -INFINITY});
       [[fallthrough]];
@@ -97,6 +107,13 @@ private:
   uint64_t wholeFloat(Elem elem) {
     const double number = real(Fill::whole, false);
     return fromReal(elem, elem == Elem::f8e8m0_ ? std::exp2(std::abs(number) - 4) : number);
+  }
+
+  /// Bits of a float of fewer than 32.
+  uint64_t narrowFloat(Elem elem, Fill fill) {
+    if (fill == Fill::whole) return wholeFloat(elem);
+    if (isHalf(elem) && fill != Fill::corner) return fromReal(elem, real(fill, false));
+    return whole(fill, elemBits(elem));
   }
 
   uint64_t whole(Fill fill, int bits) {
@@ -124,8 +141,7 @@ private:
       else if (elem == Elem::bool_)
         put(bytes, i, static_cast<uint8_t>(value_.in(0, 1)));
       else {
-        const uint64_t bits =
-            isFloat(elem) && fill == Fill::whole ? wholeFloat(elem) : whole(fill, elemBits(elem));
+        const uint64_t bits = isFloat(elem) ? narrowFloat(elem, fill) : whole(fill, elemBits(elem));
         std::memcpy(bytes.data() + i * static_cast<size_t>(elemBits(elem) / 8), &bits,
                     static_cast<size_t>(elemBits(elem) / 8));
       }
@@ -611,9 +627,15 @@ private:
   Fill fillOfSums(int64_t steps, bool isWhole) {
     if (!isFloat(elem(0))) return Fill::corner;
     case_.bound.anyZero = true;
+    // An expression may read the sum before or after it is rounded to a half.
+    if (isWhole && isHalf(elem(0))) return Fill::sparse;
     if (isWhole || value_.chance(40)) return Fill::whole;
-    const double factor = static_cast<double>(steps + 2) * kEpsilon * 1.01;
-    case_.bound.distance = [factor](double, double magnitude) { return factor * magnitude; };
+    // The magnitude is rounded too.
+    const double step = stepOf(elem(row_.elem_count - 1u));
+    const double factor = static_cast<double>(steps + 2) * kEpsilon * (1.01 + step);
+    case_.bound.distance = [factor, step](double value, double magnitude) {
+      return factor * magnitude + step * std::abs(value);
+    };
     return Fill::unit;
   }
   void accumulates() {

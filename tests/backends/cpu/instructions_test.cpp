@@ -248,7 +248,7 @@ public:
         const capabilities::InstrDesc desc = runtime::plugin::describe(compiled.image(), instr + 1);
         if (!cases.cases[instr].isPlain ||
             machine.device->target().query(desc).support != capabilities::Support::native)
-          return true;
+          continue;
         return fail(cases, what, instr,
                     machine.name + " refuses what it claims: " + compiled.text());
       }
@@ -322,7 +322,8 @@ protected:
 
 TEST_F(CpuInstructions, EveryRowAgreesWithTheOracle) {
   Judge judge(machinesOfThisRun());
-  const std::vector<cdl_row_t> rows = rowsOf(*judge.machines()[0].device);
+  // The last tier has the rows of all others, and more.
+  const std::vector<cdl_row_t> rows = rowsOf(*judge.machines().back().device);
   const uint64_t first = seedOfThisRun();
   const char* only = std::getenv("CANDELA_TEST_ROWS"); // a part of a row's text
   const int rounds = isFull() ? 2 : 1, pairs = isFull() ? 2 : 1;
