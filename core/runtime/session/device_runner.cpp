@@ -45,19 +45,12 @@ public:
     if (!isStored) CDL_TRY(readConstants(bundle, partition));
     CDL_TRY(makeFixed());
     const Span span("compile for", name_);
-    support_.assign(image_->instrs.count, Support::none);
-    const std::vector<bool> constants = plugin::constantBuffers(image_);
-    for (uint32_t i = 1; i < image_->instrs.count; ++i) {
-      const capabilities::Answer answer =
-          device_->target().query(plugin::describe(image_, i, constants));
-      support_[i] = answer.support;
-      if (answer.support != Support::none) continue;
-      if (refusal) *refusal = {i, answer.reason, answer.detail};
-      return failure(Code::refused, "{}: instruction {} of kind {} is in no row: {}", name_, i,
-                     cdl_get_instr(image_, i)->kind, answer.detail);
-    }
+    // A stored executable first: where it was made for another processor, rows may differ too, and
+    // that is not what to tell.
+    if (isStored) CDL_TRY(load(partition));
+    CDL_TRY(queryRows(refusal));
     if (!device_->compiles()) return Status::ok();
-    CDL_TRY(isStored ? load(partition) : compile(refusal));
+    if (!isStored) CDL_TRY(compile(refusal));
     CDL_TRY(readSupport());
     if (holdsConstants_ && streams()) return leaveExecutable();
     if (holdsConstants_) constants_.clear();
@@ -103,6 +96,22 @@ private:
         CDL_ASSIGN(const Bytes zero, Bytes::allocate(buffer.bytes));
         CDL_ASSIGN(fixed_[b], device_->allocateWith(zero, buffer.space - 1, buffer.alignment));
       }
+    }
+    return Status::ok();
+  }
+
+  /// Asks how the device supports each instruction; fails for the first one that is in no row.
+  Status queryRows(Refusal* refusal) {
+    support_.assign(image_->instrs.count, Support::none);
+    const std::vector<bool> constants = plugin::constantBuffers(image_);
+    for (uint32_t i = 1; i < image_->instrs.count; ++i) {
+      const capabilities::Answer answer =
+          device_->target().query(plugin::describe(image_, i, constants));
+      support_[i] = answer.support;
+      if (answer.support != Support::none) continue;
+      if (refusal) *refusal = {i, answer.reason, answer.detail};
+      return failure(Code::refused, "{}: instruction {} of kind {} is in no row: {}", name_, i,
+                     cdl_get_instr(image_, i)->kind, answer.detail);
     }
     return Status::ok();
   }
