@@ -189,6 +189,27 @@ OpFamily onLayouts() {
   return made;
 }
 
+/// x and w of a transposed convolution of floats.
+OpCase transposedConvolution(const Choice& choice) {
+  const Elem elem = elemsIn(choice.at("row"))[0];
+  const WindowText window(choice.at("window"));
+  const ChannelText channels(choice.at("channels"));
+  const Shape image = shapeOf(choice.at("image"));
+  graph::Attrs attrs = window.attrs();
+  attrs["group"] = channels.group;
+  OpCase conv;
+  conv.operands = {
+      {elem, {image[0], channels.in, image[1], image[2]}, fillOf(elem, choice.at("data"))},
+      {elem,
+       {channels.in, channels.out / channels.group, window.kernel[0], window.kernel[1]},
+       fillOf(elem, choice.at("data")),
+       choice.at("weights") == "constant"}};
+  conv.whole = [attrs](graph::Graph& graph, const Values& in) {
+    return write(graph, OpKind::ConvTranspose, in, attrs);
+  };
+  return conv;
+}
+
 OpFamily transposed() {
   OpFamily made;
   made.family = {"ops:conv2d_transposed/",
@@ -206,22 +227,43 @@ OpFamily transposed() {
                  },
                  {}};
   made.budget = {0, 16};
+  made.make = transposedConvolution;
+  return made;
+}
+
+/// Convolutions of bf16 on layouts, and those that end in f32, or begin in it.
+OpFamily ofHalves() {
+  OpFamily made;
+  made.family = {"ops:conv2d_halves/",
+                 {"bf16", "bf16_f32", "f32_bf16"},
+                 {{"channels", {"16to16", "32to48", "16to16g16", "3to16"}},
+                  {"window", {"1x1", "3x3s2p1"}},
+                  {"form", {"rows", "claimed", "transposed"}}},
+                 [](const Choice& c) {
+                   if (c.at("row") == "bf16") return c.at("form") == "claimed";
+                   return c.at("form") != "transposed" || c.at("channels") == "16to16";
+                 },
+                 {}};
+  made.budget = {0, 8};
   made.make = [](const Choice& choice) {
-    const Elem elem = elemsIn(choice.at("row"))[0];
-    const WindowText window(choice.at("window"));
-    const ChannelText channels(choice.at("channels"));
-    const Shape image = shapeOf(choice.at("image"));
-    graph::Attrs attrs = window.attrs();
-    attrs["group"] = channels.group;
-    OpCase conv;
-    conv.operands = {
-        {elem, {image[0], channels.in, image[1], image[2]}, fillOf(elem, choice.at("data"))},
-        {elem,
-         {channels.in, channels.out / channels.group, window.kernel[0], window.kernel[1]},
-         fillOf(elem, choice.at("data")),
-         choice.at("weights") == "constant"}};
-    conv.whole = [attrs](graph::Graph& graph, const Values& in) {
-      return write(graph, OpKind::ConvTranspose, in, attrs);
+    const std::vector<Elem> elems = elemsIn(choice.at("row"));
+    const Elem to = elems.back();
+    Choice full = choice;
+    full["row"] = elemName(elems[0]);
+    full.insert({{"image", "2x9x13"}, {"weights", "constant"}, {"zero", "none"}, {"data", "calm"}});
+    const bool isTransposed = choice.at("form") == "transposed";
+    OpCase conv = isTransposed ? transposedConvolution(full) : convolution(full);
+    conv.onClaimedLayouts = choice.at("form") == "claimed";
+    if (to == elems[0]) return conv;
+    const OpCase::Write sum = conv.whole;
+    conv.whole = [sum, to](graph::Graph& graph, const Values& in) -> Result<Values> {
+      CDL_ASSIGN(const Values sums, sum(graph, in));
+      return write(graph, OpKind::Expr, sums,
+                   {{"to", to}, {"steps", fmt::format("convert_{}(acc)", elemName(to))}});
+    };
+    conv.parts = [sum, to](graph::Graph& graph, const Values& in) -> Result<Values> {
+      CDL_ASSIGN(const Values sums, sum(graph, in));
+      return write(graph, OpKind::Cast, sums, {{"to", to}});
     };
     return conv;
   };
@@ -272,12 +314,12 @@ OpFamily pool2d() {
 OpFamily poolOnLayouts() {
   OpFamily made;
   made.family = {"ops:pool2d_layouts/",
-                 {"max_f32", "average_f32", "max_i8", "max_u8"},
+                 {"max_f32", "max_bf16", "average_f32", "max_i8", "max_u8"},
                  {{"window", {"2x2s2", "3x3s2p1", "5x3s1x2p2.1.2.0", "3x3p1d2"}},
                   {"image", {"1x16x9x9", "2x32x8x13", "1x20x9x9"}}},
                  {},
                  {}};
-  made.budget = {0, 8};
+  made.budget = {0, 11};
   made.make = [](const Choice& choice) {
     Choice full = choice;
     full.insert({{"padding", "left"}, {"data", "steps"}});
@@ -291,7 +333,8 @@ OpFamily poolOnLayouts() {
 } // namespace
 
 std::vector<OpFamily> windowFamilies() {
-  return {conv2d(), accumulating(), onLayouts(), transposed(), pool2d(), poolOnLayouts()};
+  return {conv2d(),   accumulating(), onLayouts(),    transposed(),
+          ofHalves(), pool2d(),       poolOnLayouts()};
 }
 
 } // namespace candela::conformance::tiers::ops
