@@ -66,7 +66,7 @@ private:
   Status keepBusy(std::unique_ptr<WorkerProcess>& worker) {
     if ((worker && worker->isBusy()) || (repeats_.empty() && next_ == names_.size()))
       return Status::ok();
-    if (!worker || worker->isOver()) {
+    if (!worker || worker->isOver() || options_.isolates) {
       CDL_ASSIGN(worker, WorkerProcess::start(names_, run_));
     }
     size_t index = next_;

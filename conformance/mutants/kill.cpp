@@ -137,11 +137,14 @@ runMutants(const MutantOptions& options,
     result.milliseconds = took.count();
     return result;
   };
-  CDL_ASSIGN(const std::vector<CaseResult> results,
-             runInWorkers(names, runOne, {options.jobs, options.timeLimitSeconds},
-                          [&](const CaseResult& result, size_t finished) {
-                            if (done) done(verdictOf(result), finished);
-                          }));
+  CDL_ASSIGN(
+      const std::vector<CaseResult> results,
+      runInWorkers(
+          names, runOne,
+          {.jobs = options.jobs, .timeLimitSeconds = options.timeLimitSeconds, .isolates = true},
+          [&](const CaseResult& result, size_t finished) {
+            if (done) done(verdictOf(result), finished);
+          }));
   std::vector<Verdict> verdicts;
   for (const CaseResult& result : results) verdicts.push_back(verdictOf(result));
   return verdicts;

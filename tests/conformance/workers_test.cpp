@@ -291,6 +291,14 @@ TEST(Workers, StateStaysInTheWorker) {
   EXPECT_EQ(counter, 0);
 }
 
+TEST(Workers, StateOfACaseEndsWithItWhereCasesAreIsolated) {
+  int state = 0;
+  const auto run = [&](size_t) { return CaseResult::failed("{}", ++state); };
+  const auto results =
+      runInWorkers({"a", "b", "c"}, run, {.jobs = 1, .isolates = true}, nullptr).orAbort();
+  for (const CaseResult& result : results) EXPECT_EQ(result.reason, "1") << result.name;
+}
+
 TEST(Workers, NoCaseIsNoWork) {
   EXPECT_TRUE(runCases(0, [](size_t) { return passed(); }).empty());
 }
