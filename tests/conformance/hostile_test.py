@@ -15,6 +15,7 @@ import tempfile
 
 CASE = "primitives:binary/sub_f32:"
 TIME_LIMIT = "5"
+MOST_LATE_CRASHES = 3  # as often as a case that fails runs
 # The reason of the case that fails. late_crash: of whichever case was running by then.
 DEEDS = {
     "segfault": "the process died of SIGSEGV",
@@ -57,8 +58,23 @@ def check_total(report, expected):
 
 
 def passed_but(calm, failed):
-    """How many cases pass beside the one that fails: a late crash may meet one that is unsupported without it."""
-    return calm["passed"] - (failed not in {each["case"] for each in calm["unsupported"]})
+    """How many cases pass beside those that fail: a late crash may meet one that is unsupported without it."""
+    unsupported = {each["case"] for each in calm["unsupported"]}
+    return calm["passed"] - len({each["case"] for each in failed} - unsupported)
+
+
+def check_failures(deed, reason, report, calm):
+    failed = report["failed"]
+    # The case that crashes late may pass, each time that it is repeated, and end the one behind it.
+    most = MOST_LATE_CRASHES if deed == "late_crash" else 1
+    if not 1 <= len(failed) <= most:
+        return [f"{len(failed)} cases failed: {failed}"]
+    wrong = [f"'{one['reason']}' is not '{reason}'" for one in failed if not re.search(reason, one["reason"])]
+    if deed != "late_crash" and not failed[0]["case"].startswith(CASE):
+        wrong.append(f"{failed[0]['case']} failed")
+    if report["passed"] != passed_but(calm, failed):
+        wrong.append(f"{report['passed']} passed, without the deed {calm['passed']}")
+    return wrong
 
 
 def main():
@@ -73,14 +89,7 @@ def main():
         wrong = check_total(report, calm["total"])
         if done.returncode != 1:
             wrong.append(f"exit status {done.returncode}")
-        if len(report["failed"]) != 1:
-            wrong.append(f"{len(report['failed'])} cases failed: {report['failed']}")
-        elif not re.search(reason, report["failed"][0]["reason"]):
-            wrong.append(f"'{report['failed'][0]['reason']}' is not '{reason}'")
-        elif deed != "late_crash" and not report["failed"][0]["case"].startswith(CASE):
-            wrong.append(f"{report['failed'][0]['case']} failed")
-        elif report["passed"] != passed_but(calm, report["failed"][0]["case"]):
-            wrong.append(f"{report['passed']} passed, without the deed {calm['passed']}")
+        wrong += check_failures(deed, reason, report, calm)
         problems += [f"{deed}: {one}" for one in wrong]
         print(f"{deed}: {'ok' if not wrong else 'WRONG'}", flush=True)
 
