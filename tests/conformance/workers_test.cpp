@@ -293,7 +293,11 @@ TEST(Workers, StateStaysInTheWorker) {
 
 TEST(Workers, StateOfACaseEndsWithItWhereCasesAreIsolated) {
   int state = 0;
-  const auto run = [&](size_t) { return CaseResult::failed("{}", ++state); };
+  const auto run = [&](size_t) {
+    CaseResult result = passed();
+    result.reason = std::to_string(++state);
+    return result;
+  };
   const auto results =
       runInWorkers({"a", "b", "c"}, run, {.jobs = 1, .isolates = true}, nullptr).orAbort();
   for (const CaseResult& result : results) EXPECT_EQ(result.reason, "1") << result.name;
