@@ -14,6 +14,15 @@ constexpr std::string_view kLp4 =
     "JESD209-4 and DRAMSys memory specifications, x16, 8 Gb a channel";
 constexpr std::string_view kLp5 = "JESD209-5, x16, 16 banks in 4 groups, WCK to CK 4:1";
 
+constexpr std::string_view kHbm2 =
+    "JESD235A, a pseudo channel of 64 bits; gem5's HBM_2000_4H_1x64 (src/mem/DRAMInterface.py)";
+constexpr std::string_view kSram = "no data sheet: no rows, no refresh, 8 cycles through a bus";
+constexpr std::string_view kHyperRam =
+    "data sheets of 64 and 256 Mb HYPERRAM at 200 MHz: 3 clocks of command and address, a fixed "
+    "latency of 14, in which it refreshes; the controller ends a transaction with each row";
+/// Longer than any program runs.
+constexpr int64_t kNever = int64_t{1} << 40;
+
 constexpr DramTiming kTimingsOfDram[] = {
     {"DDR3-2133", kDdr3, 3200, 3, 64, 8,  4, 8,  1, 8192, 14,   14, 14,
      10,          36,    4,    4, 6,  27, 8, 16, 8, 8,    8320, 278},
@@ -71,6 +80,35 @@ constexpr DramTiming kTimingsOfDram[] = {
      10,
      3124,
      224},
+    {"HBM2-2000", kHbm2, 1000, 1, 64, 4,  2, 16, 4, 1024, 12,   14, 18,
+     7,           28,    2,    3, 4,  16, 5, 14, 4, 9,    3900, 220},
+    {"SRAM-1000", kSram, 1000, 1, 128, 4, 4, 1, 1, kNever, 0,      0, 8,
+     1,           0,     4,    4, 0,   0, 0, 0, 0, 0,      kNever, 0},
+    {"HyperRAM-400",
+     kHyperRam,
+     200,
+     1,
+     16,
+     16,
+     8,
+     1,
+     1,
+     2048,
+     3,
+     2,
+     14,
+     14,
+     0,
+     8,
+     8,
+     0,
+     0,
+     0,
+     0,
+     17,
+     17,
+     kNever,
+     0},
 };
 
 } // namespace

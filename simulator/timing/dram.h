@@ -12,8 +12,8 @@
 
 namespace candela::npu {
 
-/// Timing of a kind of memory chip, in its clock cycles unless said otherwise. All are of data
-/// sheets (tag spec).
+/// Timing of a kind of memory, in its clock cycles unless said otherwise: of data sheets (tag
+/// spec), but for SRAM, which has none (tag assumed).
 struct DramTiming {
   std::string_view name, source;
   int64_t clockNumerator, clockDenominator; ///< MHz

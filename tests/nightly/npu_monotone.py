@@ -41,7 +41,7 @@ WITNESSED = ("nv_small", "edge4t", "tpu1")
 MOST = {"scratchpad.bytes": 1 << 25, "array.rows": 256, "array.columns": 256}
 DOUBLED = {"scratchpad.bytes": (0.5, 1, 1.5, 2), "accumulator.bytes": (0.5, 1, 2), "dram.width_bits": (0.5, 1, 2),
            "array.rows": (0.5, 1, 2), "array.columns": (0.5, 1, 2)}
-FASTER = {"DDR3-2133": "DDR4-2400", "DDR4-2400": "DDR4-3200", "LPDDR4-3200": "LPDDR5-6400"}
+FASTER = {"DDR3-2133": "DDR4-2400", "DDR4-2400": "DDR4-3200", "LPDDR4-3200": "LPDDR5-6400", "HyperRAM-400": "SRAM-1000"}
 FILLS = {"array.rows": 2, "array.columns": 1}
 MOST_LOST = 0.02
 TIMEOUT_SECONDS = 600

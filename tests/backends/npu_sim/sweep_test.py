@@ -36,7 +36,7 @@ SWEEP = """models = ["model.cdl"]
 batch_dim = ""
 [vary]
 "array.rows+array.columns" = [8, 16, 24]
-"dram.type" = ["DDR3-2133", "LPDDR5-6400"]
+"dram.type" = ["HyperRAM-400", "LPDDR5-6400"]
 """
 
 

@@ -1,6 +1,8 @@
 // The memory against the closed forms of simple streams.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "simulator/timing/constants.h"
 #include "simulator/timing/dram.h"
 
@@ -20,13 +22,16 @@ constexpr int64_t kStreamed = 4 << 20; ///< bytes
 /// but for refresh.
 template <class F> void expectRateOfTheBus(int64_t slack, F&& stream) {
   for (int type = 0; type < static_cast<int>(dramTimings().size()); ++type)
-    for (const int64_t bits : {16, 64, 128}) {
+    for (const int64_t bits : {8, 16, 64, 128}) {
       Dram dram(with(type, bits));
       const auto end = static_cast<double>(stream(dram));
       const DramTiming& t = dram.timing();
       const double least = kStreamed / dram.bytesPerCycle();
+      // In a memory of one bank no row opens while another is read or written.
+      const auto inRow = static_cast<double>(t.rowBytes / dram.granule() * t.burstCycles);
+      const double opened = t.banks == 1 ? 1 + static_cast<double>(t.rcd + t.rp) / inRow : 1;
       const double refreshed =
-          least * static_cast<double>(t.refi) / static_cast<double>(t.refi - t.rfc - t.rp);
+          least * opened * static_cast<double>(t.refi) / static_cast<double>(t.refi - t.rfc - t.rp);
       EXPECT_GT(end, least) << t.name << " x" << bits;
       EXPECT_LT(end, 1.05 * refreshed + static_cast<double>(slack)) << t.name << " x" << bits;
       EXPECT_EQ(dram.counts().bursts, static_cast<uint64_t>(kStreamed / dram.granule()));
@@ -52,6 +57,28 @@ TEST(Dram, AStreamOfWritesWaitsForNoRows) {
     }
     return dram.drain(accepted);
   });
+}
+
+int typeOf(std::string_view name) {
+  const auto found = std::ranges::find(dramTimings(), name, &DramTiming::name);
+  return static_cast<int>(found - dramTimings().begin());
+}
+
+TEST(Dram, ReachesFromAnOctalBusToFourStacks) {
+  // gem16 has 1,000 MHz: bytes of a cycle are gigabytes of a second.
+  EXPECT_DOUBLE_EQ(Dram(with(typeOf("HyperRAM-400"), 8)).bytesPerCycle(), 0.4);
+  EXPECT_DOUBLE_EQ(Dram(with(typeOf("DDR3-2133"), 8)).bytesPerCycle(), 3200.0 / 3 * 2 / 1000);
+  EXPECT_DOUBLE_EQ(Dram(with(typeOf("SRAM-1000"), 32)).bytesPerCycle(), 4);
+  EXPECT_DOUBLE_EQ(Dram(with(typeOf("HBM2-2000"), 1024)).bytesPerCycle(), 256);
+  EXPECT_EQ(Dram(with(typeOf("HBM2-2000"), 4096)).channels(), 64);
+}
+
+TEST(Dram, AMemoryWithoutRowsAnswersAlikeEverywhere) {
+  Dram dram(with(typeOf("SRAM-1000"), 128));
+  const DramTiming& t = dram.timing();
+  const int64_t once = valueOf(Timing::kControllerLatency) + t.readLatency + t.burstCycles;
+  for (int64_t i = 0; i < 10; ++i)
+    EXPECT_EQ(dram.access(i * 1000, static_cast<uint64_t>(i) << 20, 64, false, 1), i * 1000 + once);
 }
 
 TEST(Dram, OneAccessToAClosedBankOpensItAndReads) {
