@@ -107,8 +107,10 @@ class OpenVino:
 
 
 def openvino_isa(model):
-    """The instruction set that OpenVINO is held to: none, unless its own choice ends with an illegal instruction here,
-    as its tiles do on some virtual machines."""
+    """The instruction set that OpenVINO is held to: the environment's, else none, unless its own choice ends with an
+    illegal instruction here, as its tiles do on some virtual machines."""
+    if "ONEDNN_MAX_CPU_ISA" in os.environ:
+        return os.environ["ONEDNN_MAX_CPU_ISA"]
     probe = [sys.executable, "-B", __file__, "--probe-openvino", str(model)]
     if not openvino or subprocess.run(probe, capture_output=True).returncode != -signal.SIGILL:
         return None

@@ -13,7 +13,7 @@ namespace cpu {
 Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
   describe("x86-64 processors: LLVM compiles each Program for its shapes");
   option("isa", "the instruction set to generate code for; best: the best that this machine has",
-         "best|x86-64-v3|avx512|avx512vnni|avx512bf16|amx", "best");
+         "best|x86-64-v3|avxvnni|avx512|avx512vnni|avx512bf16|amx", "best");
   option("bf16",
          "products of bf16 in bf16. native: where the instruction set has them; always: elsewhere "
          "too, by two products of f32, which is slower",

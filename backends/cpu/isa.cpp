@@ -16,6 +16,13 @@ const std::vector<Isa>& allIsas() {
        .features = "",
        .vectorBytes = 32,
        .registers = 16},
+      {.tier = Tier::AVX_VNNI,
+       .name = "avxvnni",
+       .cpu = "x86-64-v3",
+       .features = "+avxvnni",
+       .vectorBytes = 32,
+       .registers = 16,
+       .hasDot4 = true},
       {.tier = Tier::AVX512,
        .name = "avx512",
        .cpu = "x86-64-v4",
@@ -119,6 +126,7 @@ constexpr Feature kFeatures[] = {
     {Tier::V3, kSevenB, bit(8), "BMI2"},
     {Tier::V3, kSevenB, bit(5), "AVX2"},
     {Tier::V3, kSaved, 0x6, "a system that saves AVX registers"},
+    {Tier::AVX_VNNI, kSevenOneA, bit(4), "AVX-VNNI"},
     {Tier::AVX512, kSevenB, bit(16), "AVX512F"},
     {Tier::AVX512, kSevenB, bit(17), "AVX512DQ"},
     {Tier::AVX512, kSevenB, bit(28), "AVX512CD"},
@@ -137,6 +145,13 @@ constexpr Feature kFeatures[] = {
 /// Its place in allIsas().
 int64_t rankOf(Tier tier) { return &isaOf(tier) - allIsas().data(); }
 
+/// Whether code of the tier uses the feature. All tiers have the features of those before them, but
+/// for AVX-VNNI: AVX-512 has instructions of its own for the same.
+bool needs(Tier tier, const Feature& feature) {
+  if (feature.tier == Tier::AVX_VNNI) return tier == Tier::AVX_VNNI;
+  return rankOf(feature.tier) <= rankOf(tier);
+}
+
 } // namespace
 
 std::string missingFeatures(Tier tier) {
@@ -144,8 +159,7 @@ std::string missingFeatures(Tier tier) {
   std::string missing;
   for (const Feature& feature : kFeatures) {
     if (feature.word >= kSaved && !missing.empty()) continue; // no wonder
-    if (rankOf(feature.tier) <= rankOf(tier) &&
-        (machine.words[feature.word] & feature.bits) != feature.bits)
+    if (needs(tier, feature) && (machine.words[feature.word] & feature.bits) != feature.bits)
       missing += (missing.empty() ? "" : ", ") + std::string(feature.name);
   }
   return missing;

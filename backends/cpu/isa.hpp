@@ -9,7 +9,7 @@
 namespace cpu {
 
 /// Stored in blobs: numbers stay. allIsas() has their order.
-enum class Tier : uint8_t { V3 = 1, AVX512 = 2, VNNI = 3, AMX = 4, BF16 = 5 };
+enum class Tier : uint8_t { V3 = 1, AVX512 = 2, VNNI = 3, AMX = 4, BF16 = 5, AVX_VNNI = 6 };
 
 struct Isa {
   Tier tier;
@@ -27,7 +27,8 @@ struct Isa {
   int lanes(int elementBytes) const { return vectorBytes / elementBytes; }
 };
 
-/// Rises: a machine that runs one of them runs the ones before it.
+/// Rises: the later ones are faster where a machine runs several. Each has the features of those
+/// before it but for AVX-VNNI, of which machines with AVX-512 may have none.
 const std::vector<Isa>& allIsas();
 const Isa* findIsa(const std::string& name);
 const Isa& isaOf(Tier tier);

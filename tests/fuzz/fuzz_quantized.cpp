@@ -26,6 +26,7 @@ constexpr const char* kUsage =
 
 const std::vector<std::string> kBackends = {"soft",
                                             "cpu:isa=x86-64-v3",
+                                            "cpu:isa=avxvnni",
                                             "cpu:isa=avx512",
                                             "cpu:isa=avx512vnni",
                                             "cpu:isa=amx",

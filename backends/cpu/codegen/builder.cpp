@@ -318,13 +318,19 @@ Value Builder::dotPairs(Value a, Value b) {
               a.lanes * 2);
 }
 
+/// Named after AVX-512; LLVM writes AVX-VNNI's of them where that is what there is.
+static ID dotOf(int lanes) {
+  if (lanes == 16) return llvm::Intrinsic::x86_avx512_vpdpbusd_512;
+  return lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                    : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+}
+
 Value Builder::dot4(Value acc, Value a, Value b) {
   meet(*this, acc, a), meet(*this, acc, b), meet(*this, a, b);
-  if (isa().hasDot4 && acc.lanes == 16) {
-    return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {},
-                                         {raw(acc), raw(a), raw(b)}),
-                Ty::I32, acc.lanes);
-  }
+  const bool isVector = acc.lanes == 16 || acc.lanes == 8 || acc.lanes == 4;
+  if (isa().hasDot4 && isVector)
+    return made(impl_.ir.CreateIntrinsic(dotOf(acc.lanes), {}, {raw(acc), raw(a), raw(b)}), Ty::I32,
+                acc.lanes);
   // The even and the odd bytes as i16 (u8 * s8 needs 17 bits only in a sum of two, which pmaddwd
   // makes in 32): exact, unlike vpmaddubsw, which saturates.
   const int words = acc.lanes * 2;

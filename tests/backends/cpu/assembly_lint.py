@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "assembly"
-FLOAT, DOT, PAIRS, TILES = r"vfn?madd\w*ps", r"vpdpbusd", r"vpmaddwd", r"tdpb[su]{2}d"
+FLOAT, DOT, PAIRS, TILES = r"vfn?madd\w*ps", r"({vex}\s+)?vpdpbusd", r"vpmaddwd", r"tdpb[su]{2}d"
 HALVES, HALF_TILES = r"vdpbf16ps", r"tdpbf16ps"
 
 # (model, tier): what multiplies, how often at least, instructions per multiplication at most, vectors on the stack at most.
@@ -32,10 +32,12 @@ EXPECTED = {
     ("matmul", "avx512"): (FLOAT, 96, 2.2, 0),
     ("matmul", "avx512vnni"): (FLOAT, 96, 2.2, 0),
     ("conv_int8", "x86-64-v3"): (PAIRS, 96, 4.5, 96),
+    ("conv_int8", "avxvnni"): (DOT, 48, 3.0, 0),
     ("conv_int8", "avx512"): (PAIRS, 224, 4.5, 224),
     ("conv_int8", "avx512vnni"): (DOT, 112, 2.5, 0),
     ("conv_int8", "amx"): (TILES, 4, 4.0, 0),
     ("matmul_int8", "x86-64-v3"): (PAIRS, 96, 5.0, 96),
+    ("matmul_int8", "avxvnni"): (DOT, 48, 3.6, 0),
     ("matmul_int8", "avx512"): (PAIRS, 192, 5.0, 192),
     ("matmul_int8", "avx512vnni"): (DOT, 96, 3.6, 0),
     ("matmul_int8", "amx"): (TILES, 4, 4.0, 0),

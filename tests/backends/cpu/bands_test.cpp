@@ -95,7 +95,7 @@ protected:
   void SetUp() override {
     const auto plugin = runtime::plugin::findPlugin(PLUGIN_cpu);
     ASSERT_TRUE(plugin.isOk()) << plugin.status().message();
-    for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni", "avx512bf16", "amx"})
+    for (const char* isa : {"x86-64-v3", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx"})
       if ((*plugin)->open(0, {{"isa", isa}}).isOk()) tiers_.emplace_back(isa);
     if (tiers_.empty()) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
   }

@@ -39,6 +39,7 @@ TEST(Costs, GrowWithTheWork) {
   EXPECT_LT(priceOf(product(512), cpu::Tier::AVX512), priceOf(product(512)));
   EXPECT_LT(priceOf(product(512, "i8"), cpu::Tier::VNNI),
             priceOf(product(512, "i8"), cpu::Tier::AVX512));
+  EXPECT_LT(priceOf(product(512, "i8"), cpu::Tier::AVX_VNNI), priceOf(product(512, "i8")));
 }
 
 TEST(Costs, AreThoseOfTheWorkAndNotOfTheLayout) {

@@ -159,7 +159,7 @@ const std::vector<Tier>& tiers() {
   static const std::vector<Tier> found = [] {
     std::vector<Tier> open;
     const auto plugin = runtime::plugin::findPlugin(PLUGIN_cpu);
-    for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni", "avx512bf16", "amx"})
+    for (const char* isa : {"x86-64-v3", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx"})
       if (plugin)
         if (auto device = (*plugin)->open(0, {{"isa", isa}})) open.push_back({isa, *device});
     return open;

@@ -170,7 +170,7 @@ inline const std::vector<std::string>& tiers() {
     std::vector<std::string> names;
     const auto plugin = runtime::plugin::findPlugin(PLUGIN_cpu);
     if (!plugin) ADD_FAILURE() << plugin.status().message();
-    for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni", "avx512bf16", "amx"})
+    for (const char* isa : {"x86-64-v3", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx"})
       if (plugin && (*plugin)->open(0, {{"isa", isa}})) names.push_back(isa);
     return names;
   }();

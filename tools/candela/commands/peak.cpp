@@ -76,6 +76,20 @@ __attribute__((target("avx2,fma"))) float fma256(int64_t rounds) {
   return _mm256_cvtss_f32(sums[0]);
 }
 
+__attribute__((target("avx2,avxvnni"))) float dotVnni256(int64_t rounds) {
+  const __m256i x = _mm256_set1_epi8(1), y = _mm256_set1_epi8(2);
+  __m256i sums[kFew];
+#pragma GCC unroll 12
+  for (int k = 0; k < kFew; ++k) sums[k] = _mm256_set1_epi32(static_cast<int>(rounds + k));
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (__m256i& sum : sums) sum = _mm256_dpbusd_avx_epi32(sum, x, y);
+  }
+#pragma GCC unroll 12
+  for (const __m256i& sum : sums) sums[0] = _mm256_add_epi32(sums[0], sum);
+  return static_cast<float>(_mm256_cvtsi256_si32(sums[0]));
+}
+
 /// Without an instruction for it: pairs of 16 bits, and an addition, which is short.
 __attribute__((target("avx2"))) float dot256(int64_t rounds) {
   __m256i x = _mm256_set1_epi16(1);
@@ -143,6 +157,7 @@ Kernel floatKernel() {
 Kernel integerKernel() {
   if (hasTiles()) return {tiles, kTiles * 16 * 16 * 64 * 2.0, "amx tdpbusd"};
   if (__builtin_cpu_supports("avx512vnni")) return {dot512, kMany * 64 * 2.0, "avx512 vpdpbusd"};
+  if (__builtin_cpu_supports("avxvnni")) return {dotVnni256, kFew * 32 * 2.0, "avx vpdpbusd"};
   if (__builtin_cpu_supports("avx2")) return {dot256, kPairs * 16 * 2.0, "avx2 vpmaddwd"};
   return {nullptr, 0, ""};
 }
