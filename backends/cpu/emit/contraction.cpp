@@ -162,6 +162,7 @@ private:
     // Without this the optimizer keeps an address per point alive across the loops, and spills
     // them.
     a = b.launder(a);
+    const Value signs = b.splat(b.i32(static_cast<int32_t>(0x80808080u)), lanes_);
     for (int s = 0; s < count; ++s) {
       Values w;
       for (int panel = 0; panel < shape.panels; ++panel)
@@ -170,10 +171,11 @@ private:
                              s * axis.b + panel * c.bPanel + v * lanes_ * 4, align));
       for (int r = 0; r < shape.rows; ++r)
         for (int x = 0; x < shape.columns; ++x) {
-          Value one = b.load(factor, 1, a, r * c.a.row + x * c.a.column + s * axis.a, align);
-          if (c.isInt8() && c.aIsSigned)
-            one = b.bitXor(one, b.i32(static_cast<int32_t>(0x80808080u)));
-          one = b.splat(one, lanes_);
+          Value one = b.splat(
+              b.load(factor, 1, a, r * c.a.row + x * c.a.column + s * axis.a, align), lanes_);
+          // Of the vector: a load broadcasts by itself, a number from a register takes the port of
+          // shuffles twice.
+          if (c.isInt8() && c.aIsSigned) one = b.bitXor(one, signs);
           for (int k = 0; k < width; ++k) {
             Value& sum = acc[static_cast<size_t>((r * shape.columns + x) * width + k)];
             sum = multiplied(one, w[static_cast<size_t>(k)], sum);

@@ -158,6 +158,21 @@ Plane biasOf(Lowering& lowering, const std::vector<int32_t>& constants,
   return add;
 }
 
+/// From how many panels on a signed a is moved once, ahead of all of them.
+constexpr int64_t kPanelsOfMoved = 4;
+
+/// A copy of signed bytes moved by 128, as bytes without a sign.
+Operand movedBytes(Lowering& lowering, const Operand& a) {
+  const int64_t rows = a.dims[1], depth = a.dims[2];
+  const Operand to = view(CDL_U8, {a.dims[0], rows, depth}, {rows * depth, depth, 1},
+                          lowering.scratch(static_cast<uint64_t>(a.elements())));
+  map(lowering, "moved bytes", {a}, to, [](Builder& b, const std::vector<Typed>& x) {
+    const Value bits = b.bitXor(x[0].value, b.integer(Ty::I8, 0x80));
+    return Typed{bits, CDL_U8};
+  });
+  return to;
+}
+
 /// Emits the product as a contraction of dot products of four.
 void emitDots(Lowering& lowering, const IntegerProduct& p) {
   const Operand &a = p.in[0], &w = p.in[1];
@@ -181,6 +196,13 @@ void emitDots(Lowering& lowering, const IntegerProduct& p) {
   c.bPanel = k * kPanel;
   const SumAxis fours{.count = k / 4, .a = 4, .b = kPanel * 4};
   c.axes = {fours};
+  const bool moves = movesSign(lowering.isa, c);
+  if (moves && panels >= kPanelsOfMoved) {
+    const Operand moved = movedBytes(lowering, a);
+    c.aIsSigned = false;
+    c.a = {
+        .elem = moved.elem, .at = moved.at, .batch = moved.strides[0], .column = moved.strides[1]};
+  }
   if (p.follower) follow(lowering, *p.follower, 1, panels, c);
   const auto plane = [](const Operand& o) {
     return Plane{.elem = o.elem,
@@ -192,8 +214,7 @@ void emitDots(Lowering& lowering, const IntegerProduct& p) {
   };
   c.y = plane(p.follower ? p.follower->y : p.y);
   if (p.follower && p.follower->join) c.join = Join{*p.follower->join, plane(p.follower->other)};
-  c.bias =
-      biasOf(lowering, p.constants, weights.totals, aZero + (movesSign(lowering.isa, c) ? 128 : 0));
+  c.bias = biasOf(lowering, p.constants, weights.totals, aZero + (moves ? 128 : 0));
   if (p.epilogue) setEpilogue(p.epilogue, p.in, p.operands, c);
   emitContraction(lowering, c);
 }
