@@ -64,7 +64,7 @@ module cdl_npu_matrix #(
   assign ldw  = word_q;
   // The header is for who sends the instruction, and each operation uses its own fields of the word.
   logic unused;
-  assign unused = ^{conv, mm, ldw, d_q, act_last, a_zp_wide};
+  assign unused = ^{conv, mm, ldw, d_q, d_in, act_last, a_zp_wide};
 
   logic is_mm, is_ldw, is_conv, is_depthwise;
   assign is_mm        = conv.opcode_f == cdl_npu_isa_pkg::OP_MM;
@@ -86,9 +86,9 @@ module cdl_npu_matrix #(
   logic start;
   logic [16:0] in_h, in_w, cin, cout, walk_cin, walk_cout;
   logic [12:0] out_h, out_w;
-  logic [5:0] kernel_h, kernel_w;
+  logic [5:0] kernel_w;
   logic [6:0] taps;
-  logic wide;
+  logic wide, flat;
   assign start    = state_q == StSetup;
   assign wide     = Int16 && d_q.a_type_f == cdl_npu_isa_pkg::TYPE_I16;
   assign in_h     = is_mm ? '1 : 17'(d_q.in_h_f) + 17'd1;
@@ -97,11 +97,27 @@ module cdl_npu_matrix #(
   assign out_w    = 13'(d_q.out_w_f) + 13'd1;
   assign cin      = 17'(d_q.cin_f) + 17'd1;
   assign cout     = is_depthwise ? cin : 17'(d_q.cout_f) + 17'd1;
-  assign kernel_h = is_mm || is_ldw ? 6'd1 : 6'(d_q.kernel_h_f) + 6'd1;
   assign kernel_w = is_mm || is_ldw ? 6'd1 : 6'(d_q.kernel_w_f) + 6'd1;
   assign taps     = is_conv ? 7'(d_q.taps_f) + 7'd1 : 7'd1;
+  assign flat     = is_conv && d_q.flat_f[0];
   assign walk_cin  = is_mm ? 17'(mm_k) : is_ldw ? 17'(ldw.k_f) + 17'd1 : cin;
   assign walk_cout = is_mm ? 17'(mm_n) : is_ldw ? 17'(ldw.n_f) + 17'd1 : cout;
+
+  // Taps of the kernel, counted when the instruction comes, and terms of a sum.
+  cdl_npu_isa_pkg::desc_window_t d_in;
+  logic [11:0] taps_in_q, taps_all;
+  logic [26:0] terms, terms_q;
+  assign d_in     = desc_i;
+  assign taps_all = is_mm || is_ldw ? 12'd1 : taps_in_q;
+  assign terms    = is_depthwise ? 27'(taps_all) : 27'(taps_all) * 27'(walk_cin);
+  always_ff @(posedge clk_i) begin
+    if (insn_valid_i && insn_ready_o) begin
+      taps_in_q <= (12'(d_in.kernel_h_f) + 12'd1) * (12'(d_in.kernel_w_f) + 12'd1);
+    end
+    if (start) begin
+      terms_q <= terms;
+    end
+  end
 
   // ---- Activations ----
   logic pass_ready, loaded_q, free_q, free_late_q, act_request, act_valid, act_take;
@@ -117,7 +133,7 @@ module cdl_npu_matrix #(
     .out_w_i         (out_w),
     .cin_i           (walk_cin),
     .cout_i          (walk_cout),
-    .kernel_h_i      (kernel_h),
+    .terms_i         (terms),
     .kernel_w_i      (kernel_w),
     .stride_h_i      (5'(d_q.stride_h_f) + 5'd1),
     .stride_w_i      (5'(d_q.stride_w_f) + 5'd1),
@@ -126,6 +142,7 @@ module cdl_npu_matrix #(
     .pad_top_i       (is_mm ? '0 : d_q.pad_top_f),
     .pad_left_i      (is_mm ? '0 : d_q.pad_left_f),
     .taps_i          (taps),
+    .flat_i          (flat),
     .row_stride_i    (d_q.row_stride_f),
     .pixel_stride_i  (d_q.pixel_stride_f),
     .wide_i          (wide),
@@ -154,10 +171,9 @@ module cdl_npu_matrix #(
     .clk_i, .rst_ni,
     .start_i        (start && !is_mm),
     .wgt_i          (is_ldw ? ldw.wgt_f : conv.wgt_f),
-    .cin_i          (walk_cin),
+    .cin_i          (flat ? terms_q : 27'(walk_cin)),
     .cout_i         (walk_cout),
-    .kernel_h_i     (kernel_h),
-    .kernel_w_i     (kernel_w),
+    .taps_all_i     (flat ? 12'd1 : taps_all),
     .taps_i         (taps),
     .weight_pitch_i (d_q.weight_pitch_f),
     .transposed_i   (d_q.transposed_f[0]),

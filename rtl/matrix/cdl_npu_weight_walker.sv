@@ -18,10 +18,9 @@ module cdl_npu_weight_walker #(
 
   input  logic                  start_i,      // a cycle before the first request
   input  logic [24:0]           wgt_i,
-  input  logic [16:0]           cin_i,
+  input  logic [26:0]           cin_i,        // flat sums: all terms, of one tap; a cycle later than the others
   input  logic [16:0]           cout_i,       // depthwise: the channels
-  input  logic [5:0]            kernel_h_i,
-  input  logic [5:0]            kernel_w_i,
+  input  logic [11:0]           taps_all_i,   // of the kernel
   input  logic [6:0]            taps_i,
   input  logic [15:0]           weight_pitch_i,
   input  logic                  transposed_i,
@@ -44,8 +43,9 @@ module cdl_npu_weight_walker #(
 
   logic active_q;
   logic [IndexWidth-1:0] index_q;
-  logic [16:0] n_q, c_q;
-  logic [11:0] taps_left_q, taps_all, taps_all_q;
+  logic [16:0] n_q;
+  logic [26:0] c_q;
+  logic [11:0] taps_left_q;
   logic [25:0] outs_left_q;
   logic [24:0] k_base_q;           // address of the tile
   logic [24:0] n_base_q;           // address of the block
@@ -53,15 +53,16 @@ module cdl_npu_weight_walker #(
 
   logic packed_taps, taps_end, channels_end, blocks_end;
   logic [6:0]  group_taps;
-  logic [16:0] rows_left, rows, columns_left, columns;
+  logic [26:0] rows_left;
+  logic [16:0] rows, columns_left, columns;
   assign packed_taps  = taps_i != 7'd1;
   assign group_taps   = taps_left_q < 12'(taps_i) ? 7'(taps_left_q) : taps_i;
-  assign rows_left    = packed_taps ? 17'(group_taps) * 17'(cin_i[8:0]) : cin_i - c_q;
-  assign rows         = rows_left < 17'(Rows) ? rows_left : 17'(Rows);
+  assign rows_left    = packed_taps ? 27'(group_taps) * 27'(cin_i[8:0]) : cin_i - c_q;
+  assign rows         = rows_left < 27'(Rows) ? 17'(rows_left) : 17'(Rows);
   assign columns_left = cout_i - n_q;
   assign columns      = columns_left < 17'(Columns) ? columns_left : 17'(Columns);
   assign taps_end     = taps_left_q <= 12'(taps_i);
-  assign channels_end = packed_taps || rows_left <= 17'(Rows);
+  assign channels_end = packed_taps || rows_left <= 27'(Rows);
   assign blocks_end   = columns_left <= 17'(Columns);
 
   logic [RowWidth-1:0] along;      // of the step: its weights
@@ -103,13 +104,11 @@ module cdl_npu_weight_walker #(
   assign n_step = transposed_i ? 25'(weight_pitch_i) << $clog2(Columns) : 25'(Columns);
   assign n_next = n_base_q + n_step;
   assign k_next = k_base_q + (transposed_i ? 25'(rows) : 25'(rows[RowWidth-1:0]) * 25'(weight_pitch_i));
-  assign taps_all = 12'(kernel_h_i) * 12'(kernel_w_i);
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin
       {index_q, n_q, c_q} <= '0;
-      taps_left_q <= taps_all;
-      taps_all_q  <= taps_all;
+      taps_left_q <= taps_all_i;
       outs_left_q <= 26'(out_h_i) * 26'(out_w_i);
       {k_base_q, n_base_q, at_q} <= {3{wgt_i}};
     end else if (step_o && depthwise_i) begin
@@ -117,7 +116,7 @@ module cdl_npu_weight_walker #(
       taps_left_q <= taps_left_q - 12'd1;
       if (taps_left_q == 12'd1) begin
         at_q        <= n_base_q;
-        taps_left_q <= taps_all_q;
+        taps_left_q <= taps_all_i;
         outs_left_q <= outs_left_q - 26'd1;
         if (outs_left_q == 26'd1) begin
           n_q         <= n_q + 17'(Columns);
@@ -133,12 +132,12 @@ module cdl_npu_weight_walker #(
         index_q  <= '0;
         k_base_q <= k_next;
         at_q     <= k_next;
-        c_q      <= channels_end ? '0 : c_q + 17'(Rows);
+        c_q      <= channels_end ? '0 : c_q + 27'(Rows);
         if (channels_end) begin
           taps_left_q <= taps_left_q - 12'(group_taps);
         end
         if (block_ends) begin
-          taps_left_q <= taps_all_q;
+          taps_left_q <= taps_all_i;
           n_q         <= n_q + 17'(Columns);
           {k_base_q, n_base_q, at_q} <= {3{n_next}};
         end

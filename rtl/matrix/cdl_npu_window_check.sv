@@ -48,7 +48,7 @@ module cdl_npu_window_check #(
   logic packs, shape_bad, misaligned;
   assign packs       = d.taps_f != '0;
   assign packed_rows = (24'(d.taps_f) + 24'd1) * (24'(d.cin_f) + 24'd1);
-  assign shape_bad   = (packs && packed_rows > 24'(Rows)) || (is_depthwise && (packs || d.transposed_f[0])) ||
+  assign shape_bad   = (packs && (packed_rows > 24'(Rows) || d.flat_f[0])) || (is_depthwise && (packs || d.flat_f[0] || d.transposed_f[0])) ||
                        (is_ldw && (32'(ldw.k_f) >= Rows || 32'(ldw.n_f) >= Columns));
   assign misaligned  = a_is_wide && !is_ldw && (conv.act_f[0] || d.row_stride_f[0] || d.pixel_stride_f[0]);
 

@@ -59,6 +59,13 @@ void countTransfer(Sums& s, const Operation& o, const Binary& binary) {
   s.add(Counter::kScratchpadWritten, padded);
 }
 
+/// Passes of a convolution by one block of columns.
+int64_t passesOf(const Configuration& c, const DescriptorValues& d) {
+  const int64_t taps = d[win::kKernelH] * d[win::kKernelW], cin = d[win::kCin];
+  if (d[win::kFlat]) return ceilDiv(taps * cin, c.rows());
+  return d[win::kTaps] > 1 ? ceilDiv(taps, d[win::kTaps]) : taps * ceilDiv(cin, c.rows());
+}
+
 void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   const DescriptorValues& d = o.d;
   const int64_t taps = d[win::kKernelH] * d[win::kKernelW], rows = d[win::kOutH] * d[win::kOutW],
@@ -67,9 +74,7 @@ void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   const int64_t k = isDepthwise ? taps : taps * cin;
   const int64_t n = isDepthwise ? cin : d[win::kCout];
   const int64_t blocks = ceilDiv(n, c.columns());
-  int64_t passes = taps;
-  if (!isDepthwise)
-    passes = d[win::kTaps] > 1 ? ceilDiv(taps, d[win::kTaps]) : taps * ceilDiv(cin, c.rows());
+  const int64_t passes = isDepthwise ? taps : passesOf(c, d);
   s.add(Counter::kMacs, k * n * rows);
   s.add(Counter::kWeightTiles, isDepthwise ? blocks : passes * blocks);
   s.add(Counter::kArrayPasses, passes * blocks * rows);

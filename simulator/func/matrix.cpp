@@ -211,6 +211,7 @@ void convolveDepthwise(Execution& e, const Window& w) {
   if (w.transposed) raise(FaultKind::kInstruction, "depthwise weights are not transposed");
   if (w.taps > 1)
     raise(FaultKind::kInstruction, "depthwise convolution packs no taps, taps is {}", w.taps);
+  if (w.flat) raise(FaultKind::kInstruction, "depthwise convolution has no flat sums, flat is 1");
   e.memory.rowRange(acc, pixels);
   readWeights(e, wgt, {taps, w.cin}, w.weightPitch);
   e.spend(taps * w.cin * pixels);

@@ -86,13 +86,16 @@ Window windowOf(const DescriptorBits& bits, const Configuration& configuration) 
            narrowType("w_type", v[f::kWType], configuration),
            0,
            0,
-           v[f::kTransposed] != 0};
+           v[f::kTransposed] != 0,
+           v[f::kFlat] != 0};
   if (w.wType == Type::kI16) raise(FaultKind::kInstruction, "w_type is i16, weights are i8 or u8");
   w.aZero = within("a_zp", v[f::kAZp], w.aType);
   w.wZero = within("w_zp", v[f::kWZp], w.wType);
   if (w.taps > 1 && w.taps * w.cin > configuration.rows())
     raise(FaultKind::kInstruction, "{} taps of {} channels do not fit the {} rows of the array",
           w.taps, w.cin, configuration.rows());
+  if (w.taps > 1 && w.flat)
+    raise(FaultKind::kInstruction, "passes of {} taps each, and flat is 1", w.taps);
   return w;
 }
 

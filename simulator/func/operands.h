@@ -23,7 +23,7 @@ struct Window {
   int64_t rowStride, pixelStride, weightPitch, accPitch;
   Type aType, wType;
   int32_t aZero, wZero;
-  bool transposed;
+  bool transposed, flat;
 };
 struct Epilogue {
   int64_t outH, outW, channels, inH, inW, accPitch, poolH, poolW, poolStrideH, poolStrideW,

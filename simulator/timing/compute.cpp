@@ -39,11 +39,11 @@ ComputeCost costOf(int64_t beats, Timing beat, int64_t fixed, Timing pipeline) {
   return cost;
 }
 
-/// Stretches that the rows of one group of packed taps, first .. last - 1, are gathered from.
-int64_t stretches(const DescriptorValues& d, int64_t first, int64_t last) {
-  if (d[win::kDilationW] > 1 || d[win::kPixelStride] != d[win::kCin] * bytesOf(d[win::kAType]))
-    return last - first;
-  return (last - 1) / d[win::kKernelW] - first / d[win::kKernelW] + 1;
+/// Terms that follow one another in the scratchpad: those of a row of the kernel, or of a tap.
+int64_t stretchOf(const DescriptorValues& d) {
+  const int64_t cin = d[win::kCin];
+  if (d[win::kDilationW] > 1 || d[win::kPixelStride] != cin * bytesOf(d[win::kAType])) return cin;
+  return d[win::kKernelW] * cin;
 }
 
 ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
@@ -58,9 +58,11 @@ ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
     read += times * last;
     passes += times;
   };
-  if (d[win::kTaps] > 1) {
-    for (int64_t tap = 0; tap < taps; tap += d[win::kTaps])
-      pass(stretches(d, tap, std::min(tap + d[win::kTaps], taps)), 1);
+  if (d[win::kTaps] > 1 || d[win::kFlat]) {
+    const int64_t stretch = stretchOf(d), terms = taps * d[win::kCin],
+                  most = d[win::kFlat] ? s.rows : d[win::kTaps] * d[win::kCin];
+    for (int64_t first = 0; first < terms; first += most)
+      pass((std::min(first + most, terms) - 1) / stretch - first / stretch + 1, 1);
   } else {
     pass(1, taps * ceilDiv(d[win::kCin], s.rows));
   }

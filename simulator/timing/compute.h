@@ -19,12 +19,12 @@ namespace candela::npu {
 ///          transposed columns
 /// mm       P + (R + C - 1) + matrix.pipeline
 /// conv     passes by column block, then tap or group of packed taps, then block of R input
-///          channels. A pass streams P rows, each in s cycles: the contiguous stretches that a row
-///          is gathered from (taps = 1: one; packed: a new one with each row of the kernel, and
-///          with each tap where dilation_w > 1 or pixel_stride is not cin * bytes). Weights of the
-///          next pass load meanwhile, once the first row has taken over those of this one: load +
-///          sum over all passes but the last of max(P s, load + s - 1) + P s of the last + (R + C -
-///          1) + matrix.pipeline
+///          channels; flat: then block of R terms. A pass streams P rows, each in s cycles: the
+///          contiguous stretches that a row is gathered from (one; packed and flat: a new one with
+///          each row of the kernel, and with each tap where dilation_w > 1 or pixel_stride is not
+///          cin * bytes). Weights of the next pass load meanwhile, once the first row has taken
+///          over those of this one: load + sum over all passes but the last of max(P s, load + s -
+///          1) + P s of the last + (R + C - 1) + matrix.pipeline
 /// dwconv   column blocks * P * taps + dwconv.pipeline: a tap of the channels of a block in a
 ///          cycle. Positions outside of the tile take their cycle, as in conv
 /// requant  [table: words(256), i16 words(1026)] + for each column block, and in it for each group

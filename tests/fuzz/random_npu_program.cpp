@@ -442,11 +442,11 @@ private:
     const bool depthwise = insn.op == Op::kDwconv;
     windowTypes(w);
     const int64_t unit = bytesOf(static_cast<Type>(w[f::kAType]));
-    if (depthwise) w[f::kTransposed] = 0;
+    if (depthwise) w[f::kTransposed] = w[f::kFlat] = 0;
     const int64_t taps = w[f::kKernelH] * w[f::kKernelW], k = taps * w[f::kCin];
     const int64_t channels = depthwise ? w[f::kCin] : w[f::kCout],
                   pixels = w[f::kOutH] * w[f::kOutW];
-    if (!depthwise && 2 * w[f::kCin] <= c_.rows())
+    if (!depthwise && !w[f::kFlat] && 2 * w[f::kCin] <= c_.rows())
       w[f::kTaps] = draw(1, std::min<int64_t>(64, c_.rows() / w[f::kCin]));
     const int64_t rows = depthwise           ? taps
                          : w[f::kTransposed] ? w[f::kCout]

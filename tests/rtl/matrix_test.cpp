@@ -157,6 +157,7 @@ template <typename Config> Case randomWindow(Dice& dice, bool depthwise) {
     cin = dice.of(1, Config::kRows / 2);
     packed = dice.of(1, std::min<int64_t>(Config::kRows / cin, 64));
   }
+  const bool isFlat = !depthwise && packed == 1 && dice.chance(50);
   const bool transposed = !depthwise && dice.chance(30);
   const int64_t inH = dice.of(1, 8), inW = dice.of(1, 8);
   const int64_t pixel = (cin + (dice.chance(60) ? 0 : dice.of(0, 5))) * t.aBytes;
@@ -193,7 +194,8 @@ template <typename Config> Case randomWindow(Dice& dice, bool depthwise) {
            {"a_zp", t.aZp},
            {"w_type", t.wType},
            {"w_zp", t.wZp},
-           {"transposed", transposed}};
+           {"transposed", transposed},
+           {"flat", isFlat}};
   const Fields fields{{"acc", acc}, {"act", act}, {"wgt", wgt}, {"accumulate", dice.of(0, 1)}};
   const char* const op = depthwise ? "dwconv" : "conv";
   return {sent(op, fields, descriptorOf(npu::DescriptorKind::kWindow, d)), acc, rows,

@@ -5,6 +5,7 @@
 // behind a pool it takes whole windows. What follows the product joins its pass where the device
 // has it and where no part of the result would lie over what a later part still reads.
 #include "fusion.hpp"
+#include "passes.hpp"
 
 #include <algorithm>
 
@@ -162,7 +163,7 @@ private:
     if (high.pad > 63 || wide.pad > 63)
       throw Refusal{CDL_REASON_ATTRIBUTE,
                     cdl::text("padding of ", std::max(high.pad, wide.pad), " > 63")};
-    const int64_t taps = p_.kernel[0] * p_.kernel[1], rows = l_.configuration.rows();
+    const int64_t taps = p_.kernel[0] * p_.kernel[1];
     npu::DescriptorValues values{};
     values[w::kInH] = high.count;
     values[w::kInW] = wide.count;
@@ -178,7 +179,7 @@ private:
     values[w::kDilationW] = p_.dilation[1];
     values[w::kPadTop] = high.pad;
     values[w::kPadLeft] = wide.pad;
-    values[w::kTaps] = p_.depthwise ? 1 : std::clamp<int64_t>(std::min(rows / p_.cin, taps), 1, 64);
+    values[w::kTaps] = 1;
     values[w::kRowStride] = p_.x.row;
     values[w::kPixelStride] = p_.x.pixel;
     values[w::kWeightPitch] = p_.weightPitch;
@@ -188,6 +189,7 @@ private:
     values[w::kWType] = static_cast<int64_t>(p_.wType);
     values[w::kWZp] = p_.wZero;
     values[w::kTransposed] = p_.transposed;
+    if (!p_.depthwise) choosePasses(l_.configuration, values);
     npu::Insn insn =
         insnFor(p_.depthwise ? npu::Op::kDwconv : npu::Op::kConv, npu::Engine::kMatrix);
     const int64_t act = p_.x.at + high.begin * p_.x.row + wide.begin * p_.x.pixel +

@@ -64,7 +64,10 @@ void MatrixEngine::startWalks() {
     s.padLeft = d[win::kPadLeft];
     s.wgt = v[field::conv::kWgt];
   }
-  if (isConv_) s.taps = d[win::kTaps];
+  if (isConv_) {
+    s.taps = d[win::kTaps];
+    s.isFlat = d[win::kFlat] != 0;
+  }
   if (isLdw_) s.wgt = v[field::ldw::kWgt];
   if (!isLdw_) {
     s.act = v[field::conv::kAct];

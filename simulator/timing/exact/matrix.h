@@ -18,10 +18,11 @@ struct MatrixShape {
   int64_t padTop = 0, padLeft = 0;
   int64_t taps = 1;
   int64_t rowStride = 0, pixelStride = 0, weightPitch = 0;
-  bool isWide = false, isDepthwise = false, isTransposed = false;
+  bool isWide = false, isDepthwise = false, isTransposed = false, isFlat = false;
   int64_t rows = 1, columns = 1; ///< of the array
   bool isPacked() const { return taps != 1 && !isDepthwise; }
   int64_t allTaps() const { return kernelH * kernelW; }
+  int64_t terms() const { return allTaps() * cin; }
 };
 
 /// As rtl/matrix/cdl_npu_im2col.sv: a read for each segment of an activation vector.
@@ -33,33 +34,36 @@ public:
   int64_t address() const;
   int64_t from() const { return valid().first; }
   int64_t to() const { return valid().second; }
-  bool isSegmentFirst() const { return left_ == groupTaps_; }
-  bool isSegmentLast() const { return left_ == segmentTaps(); }
+  bool isSegmentFirst() const { return left_ == groupTerms_; }
+  bool isSegmentLast() const { return left_ == segmentTerms(); }
   bool isPassFirst() const { return ox_ == 0 && oy_ == 0; }
   bool isPassLast() const { return ox_ + 1 == s_.outW && oy_ + 1 == s_.outH; }
   bool isBlockFirst() const { return isFirstPass_; }
-  bool isBlockLast() const { return channelsEnd() && groupLeft_ == groupTaps_; }
+  bool isBlockLast() const { return groupLeft_ == groupTerms_; }
   bool isLast() const;
   void step();
 
 private:
-  struct Tap {
-    int64_t kx = 0, ky = 0;
+  /// A term of the sum: the first tap of a stretch of terms that follow one another in the
+  /// scratchpad, and how many terms of the stretch are before it; depthwise the channel.
+  struct Place {
+    int64_t kx = 0, ky = 0, term = 0;
   };
   std::pair<int64_t, int64_t> valid() const;
-  int64_t segmentTaps() const;
-  bool channelsEnd() const;
-  int64_t mostTaps() const { return s_.isDepthwise ? s_.allTaps() : s_.taps; }
-  Tap behind(int64_t taps) const;
+  int64_t stretch() const { return (isContiguous_ ? s_.kernelW : 1) * s_.cin; }
+  int64_t segmentTerms() const;
+  int64_t mostTerms() const;
+  Place behind() const;
   void beginBlock();
   void beginVector();
   void beginGroup();
 
   MatrixShape s_;
   bool isActive_ = false, isFirstPass_ = true, isContiguous_ = false;
-  Tap tap_, groupTap_;
-  int64_t left_ = 0, groupLeft_ = 0, groupTaps_ = 0, rowsBefore_ = 0, n_ = 0, c_ = 0, oy_ = 0,
-          ox_ = 0;
+  Place place_, groupPlace_;
+  /// Terms from there to the end of the vector and of all, and of a vector; depthwise: taps.
+  int64_t left_ = 0, groupLeft_ = 0, groupTerms_ = 0;
+  int64_t rowsBefore_ = 0, n_ = 0, oy_ = 0, ox_ = 0;
 };
 
 /// As rtl/matrix/cdl_npu_weight_walker.sv: a read for each row of a tile, transposed each column.

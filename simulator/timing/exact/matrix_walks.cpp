@@ -9,33 +9,37 @@ namespace candela::npu::exact {
 void ActivationWalk::start(const MatrixShape& shape) {
   s_ = shape;
   const int64_t bytes = s_.isWide ? 2 : 1;
-  isContiguous_ = s_.isPacked() && s_.dilationW == 1 && s_.pixelStride == s_.cin * bytes;
-  n_ = c_ = oy_ = ox_ = 0;
+  isContiguous_ =
+      (s_.isPacked() || s_.isFlat) && s_.dilationW == 1 && s_.pixelStride == s_.cin * bytes;
+  n_ = oy_ = ox_ = 0;
   isActive_ = true;
   beginBlock();
 }
 
 void ActivationWalk::beginBlock() {
   isFirstPass_ = true;
-  groupTap_ = {};
-  groupLeft_ = s_.allTaps();
+  groupPlace_ = {.term = s_.isDepthwise ? n_ : 0};
+  groupLeft_ = s_.isDepthwise ? s_.allTaps() : s_.terms();
   beginGroup();
 }
 void ActivationWalk::beginGroup() {
-  groupTaps_ = std::min(mostTaps(), groupLeft_);
+  groupTerms_ = std::min(mostTerms(), groupLeft_);
   beginVector();
 }
 void ActivationWalk::beginVector() {
-  tap_ = groupTap_;
-  left_ = groupTaps_;
+  place_ = groupPlace_;
+  left_ = groupTerms_;
   rowsBefore_ = 0;
 }
 
-int64_t ActivationWalk::segmentTaps() const {
-  return isContiguous_ ? std::min(s_.kernelW - tap_.kx, left_) : 1;
+/// Of a vector that begins at the group's place.
+int64_t ActivationWalk::mostTerms() const {
+  if (s_.isDepthwise) return s_.allTaps();
+  if (s_.isFlat) return s_.rows;
+  return s_.isPacked() ? s_.taps * s_.cin : std::min(s_.cin - groupPlace_.term, s_.rows);
 }
-bool ActivationWalk::channelsEnd() const {
-  return s_.isPacked() || s_.isDepthwise || s_.cin - c_ <= s_.rows;
+int64_t ActivationWalk::segmentTerms() const {
+  return s_.isDepthwise ? 1 : std::min(stretch() - place_.term, left_);
 }
 bool ActivationWalk::isLast() const {
   return isSegmentLast() && isPassLast() && isBlockLast() && n_ + s_.columns >= s_.cout;
@@ -43,26 +47,35 @@ bool ActivationWalk::isLast() const {
 
 int64_t ActivationWalk::address() const {
   const int64_t bytes = s_.isWide ? 2 : 1;
-  const int64_t y = oy_ * s_.strideH + tap_.ky * s_.dilationH - s_.padTop;
-  const int64_t x = ox_ * s_.strideW + tap_.kx * s_.dilationW - s_.padLeft;
-  return s_.act + y * s_.rowStride + x * s_.pixelStride + (c_ - rowsBefore_) * bytes;
+  const int64_t y = oy_ * s_.strideH + place_.ky * s_.dilationH - s_.padTop;
+  const int64_t x = ox_ * s_.strideW + place_.kx * s_.dilationW - s_.padLeft;
+  return s_.act + y * s_.rowStride + x * s_.pixelStride + (place_.term - rowsBefore_) * bytes;
 }
 
 std::pair<int64_t, int64_t> ActivationWalk::valid() const {
-  const int64_t y = oy_ * s_.strideH + tap_.ky * s_.dilationH - s_.padTop;
-  const int64_t x = ox_ * s_.strideW + tap_.kx * s_.dilationW - s_.padLeft;
-  const int64_t taps = segmentTaps();
-  const int64_t tapsFrom = std::clamp<int64_t>(-x, 0, taps),
-                tapsTo = std::clamp<int64_t>(s_.inW - x, 0, taps);
-  if (y < 0 || y >= s_.inH || tapsTo <= tapsFrom) return {0, 0};
-  if (s_.isPacked()) return {rowsBefore_ + tapsFrom * s_.cin, rowsBefore_ + tapsTo * s_.cin};
-  return {0, std::min(s_.cin - c_, s_.isDepthwise ? s_.columns : s_.rows)};
+  const int64_t y = oy_ * s_.strideH + place_.ky * s_.dilationH - s_.padTop;
+  const int64_t x = ox_ * s_.strideW + place_.kx * s_.dilationW - s_.padLeft;
+  const int64_t terms = segmentTerms();
+  const bool isInside = x >= 0 && x < s_.inW;
+  int64_t from = 0, to = isInside ? terms : 0;
+  if (isContiguous_) { // of a row of the tile as one row of terms
+    const int64_t at = x * s_.cin + place_.term;
+    from = std::clamp<int64_t>(-at, 0, terms);
+    to = std::clamp<int64_t>(s_.inW * s_.cin - at, 0, terms);
+  }
+  if (y < 0 || y >= s_.inH || to <= from) return {0, 0};
+  if (s_.isDepthwise) return {0, std::min(s_.cin - n_, s_.columns)};
+  return {rowsBefore_ + from, rowsBefore_ + to};
 }
 
-/// The tap so many behind this one.
-ActivationWalk::Tap ActivationWalk::behind(int64_t taps) const {
-  if (tap_.kx + taps == s_.kernelW) return {0, tap_.ky + 1};
-  return {tap_.kx + taps, tap_.ky};
+/// Where the segment behind this one begins.
+ActivationWalk::Place ActivationWalk::behind() const {
+  const int64_t term = place_.term + segmentTerms();
+  if (!s_.isDepthwise && term < stretch()) return {place_.kx, place_.ky, term};
+  const int64_t kx = place_.kx + (isContiguous_ ? s_.kernelW : 1),
+                first = s_.isDepthwise ? place_.term : 0;
+  if (kx == s_.kernelW) return {0, place_.ky + 1, first};
+  return {kx, place_.ky, first};
 }
 
 void ActivationWalk::step() {
@@ -70,14 +83,13 @@ void ActivationWalk::step() {
     isActive_ = false;
     return;
   }
-  const int64_t taps = segmentTaps();
+  const Place next = behind();
   if (!isSegmentLast()) {
-    rowsBefore_ += s_.isPacked() ? taps * s_.cin : 0;
-    left_ -= taps;
-    tap_ = behind(taps);
+    rowsBefore_ += s_.isDepthwise ? 0 : segmentTerms();
+    left_ -= segmentTerms();
+    place_ = next;
     return;
   }
-  const Tap next = behind(taps);
   if (!isPassLast()) {
     if (++ox_ == s_.outW) {
       ox_ = 0;
@@ -85,20 +97,14 @@ void ActivationWalk::step() {
     }
     return beginVector();
   }
-  const bool endsBlock = isBlockLast(), endsChannels = channelsEnd();
   ox_ = oy_ = 0;
-  if (s_.isDepthwise)
-    c_ += s_.columns;
-  else
-    c_ = endsChannels ? 0 : c_ + s_.rows;
-  if (endsBlock) {
+  if (isBlockLast()) {
     n_ += s_.columns;
     return beginBlock();
   }
   isFirstPass_ = false;
-  if (!endsChannels) return beginVector();
-  groupLeft_ -= groupTaps_;
-  groupTap_ = next;
+  groupLeft_ -= groupTerms_;
+  groupPlace_ = next;
   beginGroup();
 }
 
@@ -106,6 +112,10 @@ void ActivationWalk::step() {
 
 void WeightWalk::start(const MatrixShape& shape) {
   s_ = shape;
+  if (s_.isFlat) { // a matrix product over all terms
+    s_.cin = s_.terms();
+    s_.kernelH = s_.kernelW = 1;
+  }
   index_ = n_ = c_ = 0;
   tapsLeft_ = s_.allTaps();
   outsLeft_ = s_.outH * s_.outW;

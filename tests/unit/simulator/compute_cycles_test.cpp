@@ -71,6 +71,30 @@ TEST(ComputeCycles, PackedTapsAreGatheredFromStretches) {
   EXPECT_EQ(c.of("conv", apart), 16 + 9 * (16 + 5 - 1) + 4 + kMatrix);
 }
 
+TEST(ComputeCycles, FlatPassesAreGatheredFromStretches) {
+  const Cycles c;
+  // 153 terms in passes of 16; rows of the kernel end behind 51 and 102, within two of the ten.
+  Fields flat = {{"out_h", 7},    {"out_w", 7},    {"cin", 17},          {"cout", 16},
+                 {"kernel_h", 3}, {"kernel_w", 3}, {"pixel_stride", 17}, {"flat", 1}};
+  EXPECT_EQ(c.of("conv", flat), 16 + (8 + 2 * 2) * 49 + kMatrix);
+  Fields wide = flat;
+  wide[6] = {"pixel_stride", 34}, wide.push_back({"a_type", 3});
+  EXPECT_EQ(c.of("conv", wide), 16 + (8 + 2 * 2) * 49 + kMatrix);
+  Fields apart = flat;
+  apart[6] = {"pixel_stride", 18};
+  EXPECT_EQ(c.of("conv", apart), 16 + (2 + 8 * 2) * 49 + kMatrix) << "taps end within eight";
+  Fields twice = flat;
+  twice[3] = {"cout", 17};
+  EXPECT_EQ(c.of("conv", twice), 16 + 2 * (8 + 2 * 2) * 49 + kMatrix);
+  // With one row the load is what takes time; it begins with the last stretch of the first row.
+  flat[0] = {"out_h", 1}, flat[1] = {"out_w", 1};
+  EXPECT_EQ(c.of("conv", flat), 16 + 7 * 16 + 2 * (16 + 2 - 1) + 1 + kMatrix);
+  // Several rows of a small kernel within one pass.
+  const Fields small = {{"out_h", 4},    {"out_w", 4},    {"cin", 1},          {"cout", 16},
+                        {"kernel_h", 5}, {"kernel_w", 5}, {"pixel_stride", 1}, {"flat", 1}};
+  EXPECT_EQ(c.of("conv", small), 16 + 16 * 4 + 2 * 16 + kMatrix);
+}
+
 TEST(ComputeCycles, DepthwiseTakesATapOfOneOutputInACycle) {
   const Cycles c;
   EXPECT_EQ(

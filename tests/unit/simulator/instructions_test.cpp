@@ -210,6 +210,7 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
     const int64_t k = kh * kw * cin, pitch = (transposed ? k : cout) + chance(0, draw(0, 9));
     const int64_t taps = !depthwise && cin * 2 <= rows ? draw(1, rows / cin) : 1,
                   blocks = (cout + columns - 1) / columns;
+    const int64_t flat = !depthwise && taps == 1 ? draw(0, 1) : 0;
     const int64_t accPitch = outH * outW + draw(0, 3);
     if (blocks * accPitch > c.accumulatorRows()) continue;
     const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch),
@@ -246,7 +247,8 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
            {"a_zp", aZero},
            {"w_type", wType},
            {"w_zp", wZero},
-           {"transposed", transposed}}}},
+           {"transposed", transposed},
+           {"flat", flat}}}},
         -1,
         [&](State& s) {
           for (int64_t oy = 0; oy < outH; ++oy)
