@@ -1,5 +1,5 @@
 // The activation side of the matrix engine: the walk of an implicit im2col. One read of the scratchpad for each segment of an
-// activation vector, in the order: block of columns, group of terms (tap, channel) of the sum, output (oy, ox), segment.
+// activation vector, in the order: block of columns, group of terms (tap, channel) of the sum, plane, output (oy, ox), segment.
 //
 // A group is up to Rows channels of one tap, with packed taps all terms of those, with flat_i Rows terms whatever taps they are of. A segment is what
 // a group has of one stretch: of the terms of a tap, or of those of a row of the kernel where they are gathered and their bytes follow one another.
@@ -24,6 +24,8 @@ module cdl_npu_im2col #(
   input  logic [16:0]         in_w_i,
   input  logic [12:0]         out_h_i,
   input  logic [12:0]         out_w_i,
+  input  logic [6:0]          planes_i,
+  input  logic [12:0]         plane_rows_i,
   input  logic [16:0]         cin_i,
   input  logic [16:0]         cout_i,          // depthwise: the channels
   input  logic [26:0]         terms_i,         // of a sum: all taps by cin_i; depthwise: all taps
@@ -61,7 +63,7 @@ module cdl_npu_im2col #(
   logic active_q;
 
   // Steps of addresses, made once: nothing of an address is multiplied on the way.
-  logic [24:0] step_oy_q, step_ox_q, step_ky_q, step_kx_q, origin_q;
+  logic [24:0] step_oy_q, step_ox_q, step_ky_q, step_kx_q, step_plane_q, origin_q;
   logic        contiguous_q, packed_taps, gathers;
   assign packed_taps = taps_i != 7'd1 && !depthwise_i;
   assign gathers     = packed_taps || flat_i;
@@ -88,7 +90,8 @@ module cdl_npu_im2col #(
   logic [16:0] n_q;
   logic [12:0] oy_q, ox_q;
   logic [17:0] out_y_q, out_x_q;
-  logic [24:0] out_row_q, out_column_q;
+  logic [24:0] out_row_q, out_column_q, plane_row_q;
+  logic [6:0]  plane_q;
   logic signed [34:0] out_u_q;
   logic        first_pass_q;
 
@@ -175,14 +178,15 @@ module cdl_npu_im2col #(
   assign req_addr_o = row_q + column_q + out_row_q + out_column_q + ((25'(term_q) - 25'(rows_before_q)) << wide_i);
 
   // Where in the loops it stands.
-  logic out_row_ends, out_ends, blocks_end;
+  logic out_row_ends, plane_ends, out_ends, blocks_end;
   assign out_row_ends = ox_q + 13'd1 == out_w_i;
-  assign out_ends     = out_row_ends && oy_q + 13'd1 == out_h_i;
+  assign plane_ends   = out_row_ends && oy_q + 13'd1 == out_h_i;
+  assign out_ends     = plane_ends && plane_q + 7'd1 == planes_i;
   assign blocks_end   = n_q + 17'(Columns) >= cout_i;
 
   assign segment_first_o = left_q == group_terms_q;
   assign segment_last_o  = left_q == segment_terms;
-  assign pass_first_o    = ox_q == '0 && oy_q == '0;
+  assign pass_first_o    = ox_q == '0 && oy_q == '0 && plane_q == '0;
   assign pass_last_o     = out_ends;
   assign block_first_o   = first_pass_q;
   assign block_last_o    = group_left_q == 27'(group_terms_q);
@@ -226,6 +230,7 @@ module cdl_npu_im2col #(
       step_ox_q    <= 25'(stride_w_i) * 25'(pixel_stride_i);
       step_ky_q    <= 25'(dilation_h_i) * 25'(row_stride_i);
       step_kx_q    <= 25'(dilation_w_i) * 25'(pixel_stride_i);
+      step_plane_q <= 25'(plane_rows_i) * 25'(row_stride_i);
       step_u_q     <= $signed(35'(stride_w_i) * 35'(cin_i));
       before_u_q   <= $signed(35'(pad_left_i) * 35'(cin_i));
       in_u_q       <= $signed(35'(in_w_i[12:0]) * 35'(cin_i));
@@ -236,7 +241,7 @@ module cdl_npu_im2col #(
       contiguous_q <= contiguous;
       n_q          <= '0;
       first_pass_q <= 1'b1;
-      {oy_q, ox_q, out_y_q, out_x_q, out_row_q, out_column_q, out_u_q} <= '0;
+      {plane_q, plane_row_q, oy_q, ox_q, out_y_q, out_x_q, out_row_q, out_column_q, out_u_q} <= '0;
       {kx_q, group_kx_q, column_q, group_column_q, rows_before_q} <= '0;
       {term_q, group_term_q} <= '0;
       {row_q, group_row_q} <= {2{start}};
@@ -265,8 +270,14 @@ module cdl_npu_im2col #(
           out_y_q   <= out_y_q + 18'(stride_h_i);
           out_row_q <= out_row_q + step_oy_q;
         end
+        if (plane_ends) begin
+          {oy_q, out_y_q} <= '0;
+          plane_q     <= plane_q + 7'd1;
+          plane_row_q <= plane_row_q + step_plane_q;
+          out_row_q   <= plane_row_q + step_plane_q;
+        end
         if (out_ends) begin
-          {oy_q, out_y_q, out_row_q} <= '0;
+          {plane_q, plane_row_q, out_row_q} <= '0;
           first_pass_q <= block_last_o;
           if (block_last_o) begin
             n_q <= n_q + 17'(Columns);

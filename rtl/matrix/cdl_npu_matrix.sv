@@ -87,6 +87,7 @@ module cdl_npu_matrix #(
   logic [16:0] in_h, in_w, cin, cout, walk_cin, walk_cout;
   logic [12:0] out_h, out_w;
   logic [5:0] kernel_w;
+  logic [6:0] planes;
   logic [6:0] taps;
   logic wide, flat;
   assign start    = state_q == StSetup;
@@ -99,20 +100,24 @@ module cdl_npu_matrix #(
   assign cout     = is_depthwise ? cin : 17'(d_q.cout_f) + 17'd1;
   assign kernel_w = is_mm || is_ldw ? 6'd1 : 6'(d_q.kernel_w_f) + 6'd1;
   assign taps     = is_conv ? 7'(d_q.taps_f) + 7'd1 : 7'd1;
+  assign planes   = is_conv || is_depthwise ? 7'(d_q.planes_f) + 7'd1 : 7'd1;
   assign flat     = is_conv && d_q.flat_f[0];
   assign walk_cin  = is_mm ? 17'(mm_k) : is_ldw ? 17'(ldw.k_f) + 17'd1 : cin;
   assign walk_cout = is_mm ? 17'(mm_n) : is_ldw ? 17'(ldw.n_f) + 17'd1 : cout;
 
-  // Taps of the kernel, counted when the instruction comes, and terms of a sum.
+  // Taps of the kernel, counted when the instruction comes, and terms of a sum. So are outputs: of accumulators there are at most 2^16 rows.
   cdl_npu_isa_pkg::desc_window_t d_in;
   logic [11:0] taps_in_q, taps_all;
   logic [26:0] terms, terms_q;
+  logic [25:0] outs_in_q, outs;
   assign d_in     = desc_i;
   assign taps_all = is_mm || is_ldw ? 12'd1 : taps_in_q;
+  assign outs     = outs_in_q * 26'(planes);
   assign terms    = is_depthwise ? 27'(taps_all) : 27'(taps_all) * 27'(walk_cin);
   always_ff @(posedge clk_i) begin
     if (insn_valid_i && insn_ready_o) begin
       taps_in_q <= (12'(d_in.kernel_h_f) + 12'd1) * (12'(d_in.kernel_w_f) + 12'd1);
+      outs_in_q <= (26'(d_in.out_h_f) + 26'd1) * (26'(d_in.out_w_f) + 26'd1);
     end
     if (start) begin
       terms_q <= terms;
@@ -131,6 +136,8 @@ module cdl_npu_matrix #(
     .in_w_i          (in_w),
     .out_h_i         (out_h),
     .out_w_i         (out_w),
+    .planes_i        (planes),
+    .plane_rows_i    (13'(d_q.plane_rows_f) + 13'd1),
     .cin_i           (walk_cin),
     .cout_i          (walk_cout),
     .terms_i         (terms),
@@ -178,8 +185,7 @@ module cdl_npu_matrix #(
     .weight_pitch_i (d_q.weight_pitch_f),
     .transposed_i   (d_q.transposed_f[0]),
     .depthwise_i    (is_depthwise),
-    .out_h_i        (out_h),
-    .out_w_i        (out_w),
+    .outs_i         (outs),
     .free_i         (free_q),
     .req_valid_o    (wgt_request),
     .step_o         (wgt_step),
@@ -404,7 +410,7 @@ module cdl_npu_matrix #(
       acc_block_q    <= AccRowWidth'(conv.acc_f);
       acc_at_q       <= AccRowWidth'(conv.acc_f);
       columns_left_q <= walk_cout;
-      outs_left_q    <= 26'(out_h) * 26'(out_w);
+      outs_left_q    <= outs;
     end else if (sums_valid) begin
       acc_at_q    <= sums_pass_end ? acc_block_q : acc_at_q + AccRowWidth'(1);
       outs_left_q <= outs_left_q - 26'd1;
@@ -412,7 +418,7 @@ module cdl_npu_matrix #(
         acc_block_q    <= acc_block_q + AccRowWidth'(d_q.acc_pitch_f);
         acc_at_q       <= acc_block_q + AccRowWidth'(d_q.acc_pitch_f);
         columns_left_q <= columns_left_q - 17'(Columns);
-        outs_left_q    <= 26'(out_h) * 26'(out_w);
+        outs_left_q    <= outs;
       end
     end
   end

@@ -25,8 +25,7 @@ module cdl_npu_weight_walker #(
   input  logic [15:0]           weight_pitch_i,
   input  logic                  transposed_i,
   input  logic                  depthwise_i,
-  input  logic [12:0]           out_h_i,
-  input  logic [12:0]           out_w_i,
+  input  logic [25:0]           outs_i,       // of all planes
 
   input  logic                  free_i,       // the array has swapped in the tile before this one
   output logic                  req_valid_o,  // a read is wanted
@@ -109,7 +108,7 @@ module cdl_npu_weight_walker #(
     if (start_i) begin
       {index_q, n_q, c_q} <= '0;
       taps_left_q <= taps_all_i;
-      outs_left_q <= 26'(out_h_i) * 26'(out_w_i);
+      outs_left_q <= outs_i;
       {k_base_q, n_base_q, at_q} <= {3{wgt_i}};
     end else if (step_o && depthwise_i) begin
       at_q        <= at_q + 25'(weight_pitch_i);
@@ -122,7 +121,7 @@ module cdl_npu_weight_walker #(
           n_q         <= n_q + 17'(Columns);
           n_base_q    <= n_base_q + 25'(Columns);
           at_q        <= n_base_q + 25'(Columns);
-          outs_left_q <= 26'(out_h_i) * 26'(out_w_i);
+          outs_left_q <= outs_i;
         end
       end
     end else if (step_o) begin

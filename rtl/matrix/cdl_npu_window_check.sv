@@ -54,13 +54,12 @@ module cdl_npu_window_check #(
 
   // ---- Accumulators ----
   logic [15:0] blocks_less_one;
-  logic [25:0] pixels;
-  logic [32:0] acc_end;
+  logic [32:0] pixels, acc_end;
   logic pitch_bad, rows_bad;
   assign blocks_less_one = is_mm ? '0 : (is_depthwise ? d.cin_f : d.cout_f) >> ColumnLog2;
-  assign pixels          = (26'(d.out_h_f) + 26'd1) * (26'(d.out_w_f) + 26'd1);
-  assign acc_end         = 33'(conv.acc_f) + 33'(blocks_less_one) * 33'(d.acc_pitch_f) + 33'(pixels);
-  assign pitch_bad       = !is_ldw && blocks_less_one != '0 && 26'(d.acc_pitch_f) < pixels;
+  assign pixels          = (33'(d.out_h_f) + 33'd1) * (33'(d.out_w_f) + 33'd1) * (is_mm ? 33'd1 : 33'(d.planes_f) + 33'd1);
+  assign acc_end         = 33'(conv.acc_f) + 33'(blocks_less_one) * 33'(d.acc_pitch_f) + pixels;
+  assign pitch_bad       = !is_ldw && blocks_less_one != '0 && 33'(d.acc_pitch_f) < pixels;
   assign rows_bad        = !is_ldw && acc_end > 33'(AccRows);
 
   logic came_q, bad_q;

@@ -68,8 +68,8 @@ int64_t passesOf(const Configuration& c, const DescriptorValues& d) {
 
 void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   const DescriptorValues& d = o.d;
-  const int64_t taps = d[win::kKernelH] * d[win::kKernelW], rows = d[win::kOutH] * d[win::kOutW],
-                cin = d[win::kCin];
+  const int64_t taps = d[win::kKernelH] * d[win::kKernelW], planes = d[win::kPlanes],
+                rows = planes * d[win::kOutH] * d[win::kOutW], cin = d[win::kCin];
   const bool isDepthwise = o.insn.op == Op::kDwconv;
   const int64_t k = isDepthwise ? taps : taps * cin;
   const int64_t n = isDepthwise ? cin : d[win::kCout];
@@ -83,7 +83,7 @@ void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   const Axis horizontal{d[win::kInW],     d[win::kOutW],      d[win::kKernelW],
                         d[win::kStrideW], d[win::kDilationW], d[win::kPadLeft]};
   const int64_t activations =
-      vertical.inside() * horizontal.inside() * cin * bytesOf(d[win::kAType]);
+      planes * vertical.inside() * horizontal.inside() * cin * bytesOf(d[win::kAType]);
   // Dense, each block of columns streams the activations anew; depthwise, each output the weights.
   s.add(Counter::kScratchpadRead,
         isDepthwise ? activations + k * n * rows : activations * blocks + k * n);

@@ -44,13 +44,15 @@ void readActivations(Execution& e, const Window& w, int64_t act) {
   }
   if (runs.empty()) return;
   for (const bool isRange : {true, false})
-    for (int64_t y = 0; y < w.inH; ++y) {
+    for (int64_t row = 0; row < w.planes * w.inH; ++row) {
+      const int64_t y = row % w.inH;
       if (!rows[static_cast<size_t>(y)]) continue;
+      const int64_t from = act + row / w.inH * w.planeStride() + y * w.rowStride;
       for (const auto& [at, bytes] : runs) {
         if (isRange)
-          e.memory.range("act", act + y * w.rowStride + at, bytes);
+          e.memory.range("act", from + at, bytes);
         else
-          e.memory.reads(act + y * w.rowStride + at, bytes, e.accessor);
+          e.memory.reads(from + at, bytes, e.accessor);
       }
     }
 }
@@ -154,7 +156,7 @@ void convolve(Execution& e, const Window& w) {
   const int64_t acc = e[f::kAcc], act = e[f::kAct], wgt = e[f::kWgt],
                 columns = e.configuration.columns();
   const bool accumulate = e[f::kAccumulate] != 0;
-  const int64_t taps = w.kernelH * w.kernelW, k = taps * w.cin, pixels = w.outH * w.outW;
+  const int64_t taps = w.kernelH * w.kernelW, k = taps * w.cin, pixels = w.pixels();
   const int64_t blocks = ceilDiv(w.cout, columns), pairs = ceilDiv(k, 2);
   e.memory.rowRange(acc, pixels);
   readWeights(e, wgt, weightRowsOf(w, k, w.cout), w.weightPitch);
@@ -178,15 +180,15 @@ void convolve(Execution& e, const Window& w) {
   for (int64_t first = 0; first < pixels; first += chunk) {
     const int64_t count = std::min(chunk, pixels - first);
     for (int64_t p = 0; p < count; ++p) {
-      const int64_t oy = (first + p) / w.outW, ox = (first + p) % w.outW;
+      const int64_t row = (first + p) / w.outW, ox = (first + p) % w.outW, oy = row % w.outH;
+      const uint8_t* const plane = scratchpad + act + row / w.outH * w.planeStride();
       int16_t* to = a.data() + p * pairs * 2;
       for (int64_t ky = 0; ky < w.kernelH; ++ky) {
         const int64_t y = oy * w.strideH + ky * w.dilationH - w.padTop;
         for (int64_t kx = 0; kx < w.kernelW; ++kx, to += w.cin) {
           const int64_t x = ox * w.strideW + kx * w.dilationW - w.padLeft;
           if (y >= 0 && y < w.inH && x >= 0 && x < w.inW)
-            packActivations(e, scratchpad + act + y * w.rowStride + x * w.pixelStride, w, w.cin,
-                            to);
+            packActivations(e, plane + y * w.rowStride + x * w.pixelStride, w, w.cin, to);
           else
             std::fill_n(to, w.cin, padding);
         }
@@ -206,8 +208,7 @@ void convolveDepthwise(Execution& e, const Window& w) {
   const int64_t acc = e[f::kAcc], act = e[f::kAct], wgt = e[f::kWgt],
                 columns = e.configuration.columns();
   const bool accumulate = e[f::kAccumulate] != 0;
-  const int64_t taps = w.kernelH * w.kernelW, pixels = w.outH * w.outW,
-                blocks = ceilDiv(w.cin, columns);
+  const int64_t taps = w.kernelH * w.kernelW, pixels = w.pixels(), blocks = ceilDiv(w.cin, columns);
   if (w.transposed) raise(FaultKind::kInstruction, "depthwise weights are not transposed");
   if (w.taps > 1)
     raise(FaultKind::kInstruction, "depthwise convolution packs no taps, taps is {}", w.taps);
@@ -230,11 +231,12 @@ void convolveDepthwise(Execution& e, const Window& w) {
       if (isWide || !accumulate) std::fill_n(row, n, 0);
       if (isWide) wide.assign(static_cast<size_t>(n), 0);
       for (int64_t tap = 0; tap < taps; ++tap) {
-        const int64_t y = p / w.outW * w.strideH + tap / w.kernelW * w.dilationH - w.padTop;
+        const int64_t line = p / w.outW;
+        const int64_t y = line % w.outH * w.strideH + tap / w.kernelW * w.dilationH - w.padTop;
         const int64_t x = p % w.outW * w.strideW + tap % w.kernelW * w.dilationW - w.padLeft;
         if (y < 0 || y >= w.inH || x < 0 || x >= w.inW) continue;
-        const uint8_t* const from =
-            scratchpad + act + y * w.rowStride + x * w.pixelStride + first * bytesOf(w.aType);
+        const uint8_t* const from = scratchpad + act + line / w.outH * w.planeStride() +
+                                    y * w.rowStride + x * w.pixelStride + first * bytesOf(w.aType);
         const uint8_t* const weights = scratchpad + wgt + tap * w.weightPitch + first;
         if (!isWide) {
           e.kernels.depthwise(from, w.aType == Type::kU8, w.aZero, weights, wUnsigned, w.wZero, n,
@@ -283,7 +285,7 @@ void stream(Execution& e, Window w) {
   const bool accumulate = e[f::kAccumulate] != 0;
   // One tap over exactly the vectors that are named.
   w.cin = tile.k;
-  w.kernelH = w.kernelW = 1;
+  w.kernelH = w.kernelW = w.planes = 1;
   w.padTop = w.padLeft = 0;
   w.inH = (w.outH - 1) * w.strideH + 1;
   w.inW = (w.outW - 1) * w.strideW + 1;

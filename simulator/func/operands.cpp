@@ -78,6 +78,8 @@ Window windowOf(const DescriptorBits& bits, const Configuration& configuration) 
            v[f::kPadTop],
            v[f::kPadLeft],
            v[f::kTaps],
+           v[f::kPlanes],
+           v[f::kPlaneRows],
            v[f::kRowStride],
            v[f::kPixelStride],
            v[f::kWeightPitch],

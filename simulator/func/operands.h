@@ -19,11 +19,13 @@ struct Transfer {
 };
 struct Window {
   int64_t inH, inW, outH, outW, cin, cout, kernelH, kernelW, strideH, strideW, dilationH, dilationW,
-      padTop, padLeft, taps;
+      padTop, padLeft, taps, planes, planeRows;
   int64_t rowStride, pixelStride, weightPitch, accPitch;
   Type aType, wType;
   int32_t aZero, wZero;
   bool transposed, flat;
+  int64_t planeStride() const { return planeRows * rowStride; }
+  int64_t pixels() const { return planes * outH * outW; }
 };
 struct Epilogue {
   int64_t outH, outW, channels, inH, inW, accPitch, poolH, poolW, poolStrideH, poolStrideW,

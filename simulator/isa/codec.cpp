@@ -5,6 +5,13 @@
 namespace candela::npu {
 namespace {
 
+constexpr bool hasRoomForFields() {
+  for (const DescriptorInfo& info : kDescriptorTable)
+    if (info.fields.size() > size_t{kMaxDescriptorFields}) return false;
+  return true;
+}
+static_assert(hasRoomForFields(), "kMaxDescriptorFields is the most of any kind");
+
 constexpr uint64_t maskOf(int bits) {
   return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
 }

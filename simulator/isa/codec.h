@@ -37,7 +37,7 @@ Result<Insn> decode(const Word& word);
 
 /// A descriptor register.
 using DescriptorBits = std::array<uint64_t, 4>;
-inline constexpr int kMaxDescriptorFields = 25;
+inline constexpr int kMaxDescriptorFields = 27;
 /// Its fields by descriptor::<kind>::k<Field>.
 using DescriptorValues = std::array<int64_t, kMaxDescriptorFields>;
 

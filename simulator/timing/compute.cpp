@@ -47,7 +47,7 @@ int64_t stretchOf(const DescriptorValues& d) {
 }
 
 ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
-  const int64_t rows = d[win::kOutH] * d[win::kOutW], load = s.load(d),
+  const int64_t rows = d[win::kPlanes] * d[win::kOutH] * d[win::kOutW], load = s.load(d),
                 taps = d[win::kKernelH] * d[win::kKernelW];
   const int64_t blocks = ceilDiv(d[win::kCout], s.columns);
   int64_t perBlock = 0, passes = 0, last = 0, lastPeriod = 0, read = 0;
@@ -74,7 +74,8 @@ ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
 }
 
 ComputeCost dwconvCost(const Shape& s, const DescriptorValues& d) {
-  const int64_t rows = d[win::kOutH] * d[win::kOutW], taps = d[win::kKernelH] * d[win::kKernelW];
+  const int64_t rows = d[win::kPlanes] * d[win::kOutH] * d[win::kOutW],
+                taps = d[win::kKernelH] * d[win::kKernelW];
   ComputeCost cost = costOf(ceilDiv(d[win::kCin], s.columns) * rows * taps, Timing::kMatrixBeat, 0,
                             Timing::kDwconvPipeline);
   cost.words = 2 * cost.stream;

@@ -11,9 +11,9 @@ namespace candela::npu {
 /// at once; no state, no data. The hardware blocks meet them to the cycle.
 ///
 /// With R x C = array.rows x array.columns, W = scratchpad.bank_width, words(n) = ceil(n / W), P =
-/// out_h * out_w. Ports of the array are as wide as it is, those of requant's values as its lanes;
-/// all others move W contiguous bytes in a cycle, at any address. Values of i16 take no more cycles
-/// in the engines matrix and requant, but for a table.
+/// out_h * out_w, of conv and dwconv * planes. Ports of the array are as wide as it is, those of
+/// requant's values as its lanes; all others move W contiguous bytes in a cycle, at any address.
+/// Values of i16 take no more cycles in the engines matrix and requant, but for a table.
 ///
 /// ldw      load + ldw.pipeline, load = R, transposed C: rows of weights come one in a cycle,
 ///          transposed columns

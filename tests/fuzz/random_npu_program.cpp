@@ -434,6 +434,7 @@ private:
     w[f::kWZp] = chance() ? 0 : zeroOf(b);
     w[f::kPixelStride] = (w[f::kCin] + draw(0, 4) * draw(0, 1)) * bytesOf(a);
     w[f::kRowStride] = w[f::kInW] * w[f::kPixelStride] + draw(0, 4) * bytesOf(a);
+    w[f::kPlaneRows] = w[f::kInH] + draw(0, 2);
   }
   void convolution(Insn insn) {
     namespace f = descriptor::window;
@@ -445,7 +446,8 @@ private:
     if (depthwise) w[f::kTransposed] = w[f::kFlat] = 0;
     const int64_t taps = w[f::kKernelH] * w[f::kKernelW], k = taps * w[f::kCin];
     const int64_t channels = depthwise ? w[f::kCin] : w[f::kCout],
-                  pixels = w[f::kOutH] * w[f::kOutW];
+                  pixels = w[f::kPlanes] * w[f::kOutH] * w[f::kOutW],
+                  inRows = (w[f::kPlanes] - 1) * w[f::kPlaneRows] + w[f::kInH];
     if (!depthwise && !w[f::kFlat] && 2 * w[f::kCin] <= c_.rows())
       w[f::kTaps] = draw(1, std::min<int64_t>(64, c_.rows() / w[f::kCin]));
     const int64_t rows = depthwise           ? taps
@@ -458,7 +460,7 @@ private:
     w[f::kAccPitch] = pixels + draw(0, 3);
     placeRows(insn, o::kAcc, pixels, w[f::kAccPitch], channels, insn.values[o::kAccumulate], true);
     place(insn, o::kAct,
-          (w[f::kInH] - 1) * w[f::kRowStride] + (w[f::kInW] - 1) * w[f::kPixelStride] +
+          (inRows - 1) * w[f::kRowStride] + (w[f::kInW] - 1) * w[f::kPixelStride] +
               w[f::kCin] * unit,
           unit, false);
     place(insn, o::kWgt, (rows - 1) * w[f::kWeightPitch] + bytes, 1, false);

@@ -61,6 +61,7 @@ FAULTS = [
     ("a row below the tile is read", "matrix/cdl_npu_im2col.sv", "y < $signed({1'b0, in_h_i})", "y <= $signed({1'b0, in_h_i})"),
     ("a block of channels too many", "matrix/cdl_npu_im2col.sv", "n_q + 17'(Columns) >= cout_i", "n_q + 17'(Columns) > cout_i"),
     ("the last block of k twice", "matrix/cdl_npu_weight_walker.sv", "packed_taps || rows_left <= 27'(Rows)", "packed_taps || rows_left < 27'(Rows)"),
+    ("planes are as far apart as rows", "matrix/cdl_npu_im2col.sv", "step_plane_q <= 25'(plane_rows_i) * 25'(row_stride_i)", "step_plane_q <= 25'(row_stride_i)"),
     ("terms right of the tile are read", "matrix/cdl_npu_im2col.sv", "right < $signed(35'(segment_terms))", "1'b0"),
     ("the first pass adds", "matrix/cdl_npu_matrix.sv", "acc_add_o      = !sums_first ||", "acc_add_o      = sums_first ||"),
     ("records take a word more", "requant/cdl_npu_requant_walker.sv", "25'(Width) >= record_bytes", "25'(Width) > record_bytes"),

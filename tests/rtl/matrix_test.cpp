@@ -159,16 +159,20 @@ template <typename Config> Case randomWindow(Dice& dice, bool depthwise) {
   }
   const bool isFlat = !depthwise && packed == 1 && dice.chance(50);
   const bool transposed = !depthwise && dice.chance(30);
-  const int64_t inH = dice.of(1, 8), inW = dice.of(1, 8);
+  const int64_t planes = dice.chance(50) ? 1 : dice.of(2, 5);
+  const int64_t inH = dice.of(1, 8), planeRows = inH + (dice.chance(50) ? 0 : dice.of(0, 3)),
+                inW = dice.of(1, 8);
   const int64_t pixel = (cin + (dice.chance(60) ? 0 : dice.of(0, 5))) * t.aBytes;
   const int64_t row =
       (inW * pixel + (dice.chance(50) ? 0 : 2 * dice.of(0, 9))) / t.aBytes * t.aBytes;
   const int64_t pitch =
       (transposed ? taps * cin : channels) + (dice.chance(50) ? 0 : dice.of(0, 7));
-  const int64_t blocks = (channels + Config::kColumns - 1) / Config::kColumns, outs = outH * outW;
+  const int64_t blocks = (channels + Config::kColumns - 1) / Config::kColumns,
+                outs = planes * outH * outW;
   const int64_t accPitch = outs + dice.of(0, 3), rows = (blocks - 1) * accPitch + outs;
   const int64_t weightRows = transposed ? cout : depthwise ? taps : taps * cin;
-  const int64_t act = dice.of(0, (kScratchpad - inH * row - pixel * inW) / 2 - 1) * 2;
+  const int64_t act =
+      dice.of(0, (kScratchpad - planes * planeRows * row - pixel * inW) / 2 - 1) * 2;
   const int64_t wgt = dice.of(0, kScratchpad - weightRows * pitch - 1),
                 acc = dice.of(0, kAccRows - rows);
   Fields d{{"in_h", inH},
@@ -195,7 +199,9 @@ template <typename Config> Case randomWindow(Dice& dice, bool depthwise) {
            {"w_type", t.wType},
            {"w_zp", t.wZp},
            {"transposed", transposed},
-           {"flat", isFlat}};
+           {"flat", isFlat},
+           {"planes", planes},
+           {"plane_rows", planeRows}};
   const Fields fields{{"acc", acc}, {"act", act}, {"wgt", wgt}, {"accumulate", dice.of(0, 1)}};
   const char* const op = depthwise ? "dwconv" : "conv";
   return {sent(op, fields, descriptorOf(npu::DescriptorKind::kWindow, d)), acc, rows,

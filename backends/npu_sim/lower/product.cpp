@@ -2,8 +2,9 @@
 // sums fit half of the accumulators, so that the array fills one half while requant empties the
 // other. A piece takes as many blocks of output channels as share one stream of activations without
 // making that shorter than the weights that load behind it, then as many columns and rows as fit;
-// behind a pool it takes whole windows. What follows the product joins its pass where the device
-// has it and where no part of the result would lie over what a later part still reads.
+// behind a pool it takes whole windows. Of images that fit whole it takes several, whose positions
+// then go by one load of each block of weights. What follows the product joins its pass where the
+// device has it and where no part of the result would lie over what a later part still reads.
 #include "fusion.hpp"
 #include "passes.hpp"
 
@@ -14,20 +15,25 @@ namespace npu_sim {
 namespace {
 
 constexpr int64_t kMostRows = 4096; ///< of a tile, and its pixels
+constexpr int64_t kMostPlanes = 64; ///< of an instruction
+constexpr int64_t kMostRowStride = (1 << 24) - 1;
 /// The most terms of a sum that is exact in 40 bits with any zero points and a bias of 32 bits.
 constexpr int64_t kMostTerms = 1 << 15;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Elements by (row, pixel, channel) in the scratchpad: where they begin, how far rows and pixels
-/// lie apart, and the bytes of a channel. All in bytes.
+/// Elements by (image, row, pixel, channel) in the scratchpad: where they begin, how far images,
+/// rows and pixels lie apart, and the bytes of a channel. All in bytes.
 struct Tile {
-  int64_t at = 0, row = 0, pixel = 0, unit = 1;
+  int64_t at = 0, image = 0, row = 0, pixel = 0, unit = 1;
 };
 
-/// A convolution of one image and group; a matrix product is one of 1 x 1 over rows of one pixel.
+/// A convolution of the images of one group; a matrix product is one of 1 x 1 over rows of one
+/// pixel.
 struct Product {
   Tile x;
+  /// several where x.image is `planeRows` times x.row, as descriptors say it
+  int64_t images = 1, planeRows = 1;
   int64_t height = 1, width = 1;       ///< of x
   int64_t sumHeight = 1, sumWidth = 1; ///< positions that are summed
   /// of the result: fewer positions behind a pool
@@ -47,9 +53,10 @@ struct Product {
   size_t channel = 0; ///< of `epilogue`, its first one
 };
 
-/// A part of the outputs, as large as half of the accumulators lets it be.
+/// A part of the outputs, as large as half of the accumulators lets it be. Several images are
+/// whole.
 struct Piece {
-  int64_t row, rows, column, columns, channel, channels;
+  int64_t image, images, row, rows, column, columns, channel, channels;
 };
 
 /// Writes the instructions of a product, piece by piece.
@@ -63,7 +70,8 @@ public:
     const int64_t places = p_.sumHeight * p_.sumWidth;
     // Blocks of channels share the activations that a pass streams; a pass should be longer than
     // the weights that load behind it.
-    const int64_t passes = std::min(places, 8 * static_cast<int64_t>(l_.configuration.rows()));
+    const int64_t wanted = 8 * static_cast<int64_t>(l_.configuration.rows());
+    const int64_t passes = std::min(p_.images * places, wanted);
     int64_t blocks =
         std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, ceilDiv(p_.cout, width));
     // Two sets of records fit: the next ones come while a piece reads its own.
@@ -83,11 +91,16 @@ public:
       columns = std::min({columns, room, mostOf(1)});
       rows = std::min({std::max<int64_t>(room / columns, 1), rows, mostOf(0)});
     }
-    for (int64_t c = 0; c < p_.cout; c += blocks * width)
-      for (int64_t r = 0; r < p_.outHeight; r += rows)
-        for (int64_t q = 0; q < p_.outWidth; q += columns)
-          emit({r, std::min(rows, p_.outHeight - r), q, std::min(columns, p_.outWidth - q), c,
-                std::min(blocks * width, p_.cout - c)});
+    int64_t images = 1;
+    if (rows == p_.outHeight && columns == p_.outWidth)
+      images = std::clamp<int64_t>(std::min(half / (blocks * places), ceilDiv(wanted, places)), 1,
+                                   kMostPlanes);
+    for (int64_t n = 0; n < p_.images; n += images)
+      for (int64_t c = 0; c < p_.cout; c += blocks * width)
+        for (int64_t r = 0; r < p_.outHeight; r += rows)
+          for (int64_t q = 0; q < p_.outWidth; q += columns)
+            emit({n, std::min(images, p_.images - n), r, std::min(rows, p_.outHeight - r), q,
+                  std::min(columns, p_.outWidth - q), c, std::min(blocks * width, p_.cout - c)});
   }
 
 private:
@@ -142,8 +155,8 @@ private:
     const int64_t half = l_.configuration.accumulatorRows() / 2, width = l_.configuration.columns();
     const Summed summed = this->summed(outputs);
     const Piece& piece = summed.piece;
-    const int64_t places = piece.rows * piece.columns, acc = l_.accumulatorTurn * half;
-    const int64_t accRows = ceilDiv(piece.channels, width) * places;
+    const int64_t acc = l_.accumulatorTurn * half;
+    const int64_t accRows = ceilDiv(piece.channels, width) * pitchOf(piece);
     l_.accumulatorTurn ^= 1;
     const Access sums{Access::kAccumulators, acc, acc + accRows, false};
     if (p_.accumulate) moveSums(npu::Op::kAccload, piece, sums, p_.start);
@@ -152,6 +165,33 @@ private:
       requantize(outputs, summed, sums);
     else
       moveSums(npu::Op::kAccstore, piece, sums, p_.y);
+  }
+
+  /// Accumulator rows of a block of columns of a piece.
+  static int64_t pitchOf(const Piece& piece) { return piece.images * piece.rows * piece.columns; }
+
+  /// Calls visit(part, row) for the parts of a piece that a descriptor of requant can say, and the
+  /// accumulator row at which each begins: images one by one, unless they follow one another in
+  /// the tiles as their rows do.
+  template <typename Visit>
+  void eachPart(const Piece& piece, int64_t sumsOfImage, std::initializer_list<const Tile*> tiles,
+                Visit visit) const {
+    const bool isOne =
+        piece.images * piece.rows <= kMostRows && std::ranges::all_of(tiles, [&](const Tile* tile) {
+          return tile->image == piece.rows * tile->row;
+        });
+    if (piece.images == 1 || isOne) {
+      Piece part = piece;
+      part.rows *= piece.images;
+      part.images = 1;
+      return visit(part, int64_t{0});
+    }
+    for (int64_t i = 0; i < piece.images; ++i) {
+      Piece part = piece;
+      part.image += i;
+      part.images = 1;
+      visit(part, i * sumsOfImage);
+    }
   }
 
   void multiply(const Piece& piece, Access sums) {
@@ -169,6 +209,8 @@ private:
     values[w::kInW] = wide.count;
     values[w::kOutH] = piece.rows;
     values[w::kOutW] = piece.columns;
+    values[w::kPlanes] = piece.images;
+    values[w::kPlaneRows] = p_.planeRows;
     values[w::kCin] = p_.depthwise ? piece.channels : p_.cin;
     values[w::kCout] = piece.channels;
     values[w::kKernelH] = p_.kernel[0];
@@ -183,7 +225,7 @@ private:
     values[w::kRowStride] = p_.x.row;
     values[w::kPixelStride] = p_.x.pixel;
     values[w::kWeightPitch] = p_.weightPitch;
-    values[w::kAccPitch] = piece.rows * piece.columns;
+    values[w::kAccPitch] = pitchOf(piece);
     values[w::kAType] = static_cast<int64_t>(p_.xType);
     values[w::kAZp] = p_.xZero;
     values[w::kWType] = static_cast<int64_t>(p_.wType);
@@ -192,8 +234,8 @@ private:
     if (!p_.depthwise) choosePasses(l_.configuration, values);
     npu::Insn insn =
         insnFor(p_.depthwise ? npu::Op::kDwconv : npu::Op::kConv, npu::Engine::kMatrix);
-    const int64_t act = p_.x.at + high.begin * p_.x.row + wide.begin * p_.x.pixel +
-                        (p_.depthwise ? piece.channel * p_.x.unit : 0);
+    const int64_t act = p_.x.at + piece.image * p_.x.image + high.begin * p_.x.row +
+                        wide.begin * p_.x.pixel + (p_.depthwise ? piece.channel * p_.x.unit : 0);
     const int64_t wgt = p_.weights + piece.channel * (p_.transposed ? p_.weightPitch : 1);
     insn.values[f::kAcc] = sums.begin;
     insn.values[f::kAct] = act;
@@ -201,22 +243,23 @@ private:
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kWindow, values);
     insn.values[f::kAccumulate] = p_.accumulate;
     sums.write = true;
-    l_.here().macs += static_cast<uint64_t>(taps * (p_.depthwise ? 1 : p_.cin) * piece.channels *
-                                            piece.rows * piece.columns);
-    const int64_t reach = (high.count - 1) * p_.x.row + (wide.count - 1) * p_.x.pixel +
+    l_.here().macs +=
+        static_cast<uint64_t>(taps * (p_.depthwise ? 1 : p_.cin) * piece.channels * pitchOf(piece));
+    const int64_t reach = (piece.images - 1) * p_.x.image + (high.count - 1) * p_.x.row +
+                          (wide.count - 1) * p_.x.pixel +
                           (p_.depthwise ? piece.channels : p_.cin) * p_.x.unit;
     l_.stream.add(insn, {{Access::kScratchpad, act, act + reach, false},
                          {Access::kScratchpad, p_.weights, p_.weights + p_.weightBytes, false},
                          sums});
   }
 
-  npu::DescriptorValues places(const Piece& piece, const Tile& tile) const {
+  npu::DescriptorValues places(const Piece& piece, const Tile& tile, int64_t pitch) const {
     namespace e = npu::descriptor::epilogue;
     npu::DescriptorValues values{};
     values[e::kOutH] = values[e::kInH] = piece.rows;
     values[e::kOutW] = values[e::kInW] = piece.columns;
     values[e::kChannels] = piece.channels;
-    values[e::kAccPitch] = piece.rows * piece.columns;
+    values[e::kAccPitch] = pitch;
     values[e::kPoolH] = values[e::kPoolW] = values[e::kPoolStrideH] = values[e::kPoolStrideW] = 1;
     values[e::kRowStride] = tile.row;
     values[e::kPixelStride] = tile.pixel;
@@ -226,7 +269,8 @@ private:
 
   /// The first element of a piece, and the bytes from there to its last one.
   static int64_t addressOf(const Piece& piece, const Tile& tile) {
-    return tile.at + piece.row * tile.row + piece.column * tile.pixel + piece.channel * tile.unit;
+    return tile.at + piece.image * tile.image + piece.row * tile.row + piece.column * tile.pixel +
+           piece.channel * tile.unit;
   }
   static Access accessOf(const Piece& piece, const Tile& tile, bool write) {
     const int64_t at = addressOf(piece, tile);
@@ -241,20 +285,43 @@ private:
     namespace f = npu::field::accload;
     static_assert(int{f::kSrc} == int{npu::field::accstore::kDst} &&
                   int{f::kD} == int{npu::field::accstore::kD});
-    npu::Insn insn = insnFor(op, npu::Engine::kRequant);
-    insn.values[f::kAcc] = sums.begin;
-    insn.values[f::kSrc] = addressOf(piece, tile);
-    insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, places(piece, tile));
     sums.write = op == npu::Op::kAccload;
-    l_.stream.add(insn, {sums, accessOf(piece, tile, !sums.write)});
+    eachPart(piece, piece.rows * piece.columns, {&tile}, [&](const Piece& part, int64_t row) {
+      npu::Insn insn = insnFor(op, npu::Engine::kRequant);
+      insn.values[f::kAcc] = sums.begin + row;
+      insn.values[f::kSrc] = addressOf(part, tile);
+      insn.values[f::kD] =
+          l_.stream.descriptor(npu::DescriptorKind::kEpilogue, places(part, tile, pitchOf(piece)));
+      l_.stream.add(insn, {sums, accessOf(part, tile, !sums.write)});
+    });
   }
 
-  void requantize(const Piece& piece, const Summed& summed, const Access& sums) {
+  void requantize(const Piece& outputs, const Summed& summed, const Access& sums) {
+    const Piece& piece = summed.piece;
+    const int64_t params = l_.records(recordsOf(outputs));
+    if (fusion_.pool) { // windows do not go on from image to image
+      for (int64_t i = 0; i < outputs.images; ++i) {
+        Piece part = outputs;
+        part.image += i;
+        part.images = 1;
+        requantize(part, summed, sums, sums.begin + i * piece.rows * piece.columns, params);
+      }
+      return;
+    }
+    const Tile& residual = fusion_.residual ? p_.residual : p_.y;
+    eachPart(outputs, piece.rows * piece.columns, {&p_.y, &residual},
+             [&](const Piece& part, int64_t row) {
+               requantize(part, summed, sums, sums.begin + row, params);
+             });
+  }
+
+  /// One instruction: a part of the piece whose sums begin at `row`.
+  void requantize(const Piece& piece, const Summed& summed, const Access& sums, int64_t row,
+                  int64_t params) {
     namespace e = npu::descriptor::epilogue;
     namespace f = npu::field::requant;
     const Epilogue& epilogue = *fusion_.epilogue;
-    const int64_t params = l_.records(recordsOf(piece));
-    npu::DescriptorValues values = places(piece, p_.y);
+    npu::DescriptorValues values = places(piece, p_.y, pitchOf(summed.piece));
     values[e::kParams] = params;
     if (fusion_.pool) setWindows(summed, values);
     values[e::kOutType] = static_cast<int64_t>(epilogue.type);
@@ -265,7 +332,7 @@ private:
     std::vector<Access> accesses{sums,
                                  {Access::kScratchpad, params, params + 8 * piece.channels, false},
                                  accessOf(piece, p_.y, true)};
-    insn.values[f::kAcc] = sums.begin;
+    insn.values[f::kAcc] = row;
     insn.values[f::kDst] = addressOf(piece, p_.y);
     if (fusion_.residual) {
       addResidual(piece, insn);
@@ -303,7 +370,6 @@ private:
     const PoolWindow& pool = *fusion_.pool;
     values[e::kInH] = summed.piece.rows;
     values[e::kInW] = summed.piece.columns;
-    values[e::kAccPitch] = summed.piece.rows * summed.piece.columns;
     values[e::kPoolH] = pool.kernel[0];
     values[e::kPoolW] = pool.kernel[1];
     values[e::kPoolStrideH] = pool.stride[0];
@@ -374,9 +440,11 @@ int64_t firstMovingStride(const DeviceView& w, int64_t outputs) {
   return w.dims[0] > 1 ? w.strides[0] : outputs;
 }
 
-/// The tile of image n of a view by (n, h, w, c), from a channel on, of elements of so many bytes.
+/// The tile of the images from n on of a view by (n, h, w, c), from a channel on, of elements of so
+/// many bytes.
 Tile imageTile(const DeviceView& o, int64_t n, int64_t channel, int64_t unit) {
   return {.at = o.at + (n * o.strides[0] + channel) * unit,
+          .image = o.strides[0] * unit,
           .row = o.strides[1] * unit,
           .pixel = o.strides[2] * unit,
           .unit = unit};
@@ -424,6 +492,19 @@ Product convolutionOf(LoweringState& l, const cdl::Op& op, const DeviceView& y) 
   return p;
 }
 
+/// Has an instruction take several images where a descriptor can say where each begins: so many
+/// rows behind the one before it.
+void joinImages(const DeviceView& x, Product& p) {
+  const int64_t image = x.strides[0] * x.bytes;
+  int64_t row = x.strides[1] * x.bytes;
+  if (p.height == 1) row = image; // of one row, which is then as far from the next one
+  if (x.dims[0] == 1 || (row == 0 && image != 0) || row > kMostRowStride) return;
+  const int64_t rows = row == 0 ? 1 : image / row;
+  if (rows < 1 || rows > kMostRows || rows * row != image) return;
+  p.images = x.dims[0];
+  p.planeRows = rows;
+}
+
 /// Lowers a CONV2D: x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
 void convolve(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fusion& fusion) {
   const DeviceView x = l.image.input(op, 0), w = l.image.input(op, 1);
@@ -435,10 +516,12 @@ void convolve(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fu
   const DeviceView* start = startOf(op, y, fusion);
   p.accumulate = start || !p.cin;
   const int64_t groups = p.depthwise ? 1 : op.attr(CDL_ATTR_GROUP, 1);
-  for (int64_t n = 0; n < y.dims[0]; ++n)
+  joinImages(x, p);
+  for (int64_t n = 0; n < y.dims[0]; n += p.images)
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t channel = g * p.cout;
       p.x = imageTile(x, n, g * p.cin, x.bytes);
+      if (p.images > 1 && p.height == 1) p.x.row = p.x.image;
       p.y = imageTile(y, n, channel, y.bytes);
       p.weights = w.at + channel;
       p.channel = static_cast<size_t>(channel);

@@ -63,6 +63,8 @@ void MatrixEngine::startWalks() {
     s.padTop = d[win::kPadTop];
     s.padLeft = d[win::kPadLeft];
     s.wgt = v[field::conv::kWgt];
+    s.planes = d[win::kPlanes];
+    s.planeRows = d[win::kPlaneRows];
   }
   if (isConv_) {
     s.taps = d[win::kTaps];

@@ -11,6 +11,7 @@ struct MatrixShape {
   int64_t act = 0, wgt = 0; ///< addresses
   int64_t inH = 0, inW = 0;
   int64_t outH = 1, outW = 1;
+  int64_t planes = 1, planeRows = 1;
   int64_t cin = 1, cout = 1;
   int64_t kernelH = 1, kernelW = 1;
   int64_t strideH = 1, strideW = 1;
@@ -36,8 +37,10 @@ public:
   int64_t to() const { return valid().second; }
   bool isSegmentFirst() const { return left_ == groupTerms_; }
   bool isSegmentLast() const { return left_ == segmentTerms(); }
-  bool isPassFirst() const { return ox_ == 0 && oy_ == 0; }
-  bool isPassLast() const { return ox_ + 1 == s_.outW && oy_ + 1 == s_.outH; }
+  bool isPassFirst() const { return ox_ == 0 && oy_ == 0 && plane_ == 0; }
+  bool isPassLast() const {
+    return ox_ + 1 == s_.outW && oy_ + 1 == s_.outH && plane_ + 1 == s_.planes;
+  }
   bool isBlockFirst() const { return isFirstPass_; }
   bool isBlockLast() const { return groupLeft_ == groupTerms_; }
   bool isLast() const;
@@ -63,7 +66,7 @@ private:
   Place place_, groupPlace_;
   /// Terms from there to the end of the vector and of all, and of a vector; depthwise: taps.
   int64_t left_ = 0, groupLeft_ = 0, groupTerms_ = 0;
-  int64_t rowsBefore_ = 0, n_ = 0, oy_ = 0, ox_ = 0;
+  int64_t rowsBefore_ = 0, n_ = 0, plane_ = 0, oy_ = 0, ox_ = 0;
 };
 
 /// As rtl/matrix/cdl_npu_weight_walker.sv: a read for each row of a tile, transposed each column.

@@ -11,7 +11,7 @@ void ActivationWalk::start(const MatrixShape& shape) {
   const int64_t bytes = s_.isWide ? 2 : 1;
   isContiguous_ =
       (s_.isPacked() || s_.isFlat) && s_.dilationW == 1 && s_.pixelStride == s_.cin * bytes;
-  n_ = oy_ = ox_ = 0;
+  n_ = plane_ = oy_ = ox_ = 0;
   isActive_ = true;
   beginBlock();
 }
@@ -49,7 +49,8 @@ int64_t ActivationWalk::address() const {
   const int64_t bytes = s_.isWide ? 2 : 1;
   const int64_t y = oy_ * s_.strideH + place_.ky * s_.dilationH - s_.padTop;
   const int64_t x = ox_ * s_.strideW + place_.kx * s_.dilationW - s_.padLeft;
-  return s_.act + y * s_.rowStride + x * s_.pixelStride + (place_.term - rowsBefore_) * bytes;
+  return s_.act + (plane_ * s_.planeRows + y) * s_.rowStride + x * s_.pixelStride +
+         (place_.term - rowsBefore_) * bytes;
 }
 
 std::pair<int64_t, int64_t> ActivationWalk::valid() const {
@@ -95,9 +96,13 @@ void ActivationWalk::step() {
       ox_ = 0;
       ++oy_;
     }
+    if (oy_ == s_.outH) {
+      oy_ = 0;
+      ++plane_;
+    }
     return beginVector();
   }
-  ox_ = oy_ = 0;
+  ox_ = oy_ = plane_ = 0;
   if (isBlockLast()) {
     n_ += s_.columns;
     return beginBlock();
@@ -118,7 +123,7 @@ void WeightWalk::start(const MatrixShape& shape) {
   }
   index_ = n_ = c_ = 0;
   tapsLeft_ = s_.allTaps();
-  outsLeft_ = s_.outH * s_.outW;
+  outsLeft_ = s_.planes * s_.outH * s_.outW;
   tile_ = block_ = at_ = s_.wgt;
   isActive_ = true;
 }
@@ -146,7 +151,7 @@ void WeightWalk::stepDepthwise() {
   if (--outsLeft_ > 0) return;
   n_ += s_.columns;
   block_ = at_ = block_ + s_.columns;
-  outsLeft_ = s_.outH * s_.outW;
+  outsLeft_ = s_.planes * s_.outH * s_.outW;
 }
 
 void WeightWalk::step() {

@@ -71,6 +71,14 @@ TEST(ComputeCycles, PackedTapsAreGatheredFromStretches) {
   EXPECT_EQ(c.of("conv", apart), 16 + 9 * (16 + 5 - 1) + 4 + kMatrix);
 }
 
+TEST(ComputeCycles, PlanesAreMoreRowsOfEachPass) {
+  const Cycles c;
+  const Fields window = {{"out_h", 2},    {"out_w", 3},    {"cin", 64},   {"cout", 32},
+                         {"kernel_h", 3}, {"kernel_w", 3}, {"planes", 8}, {"plane_rows", 2}};
+  EXPECT_EQ(c.of("conv", window), 16 + 72 * 48 + kMatrix);
+  EXPECT_EQ(c.of("dwconv", window), 4 * 48 * 9 + valueOf(Timing::kDwconvPipeline));
+}
+
 TEST(ComputeCycles, FlatPassesAreGatheredFromStretches) {
   const Cycles c;
   // 153 terms in passes of 16; rows of the kernel end behind 51 and 102, within two of the ten.

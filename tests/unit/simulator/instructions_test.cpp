@@ -210,11 +210,12 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
     const int64_t k = kh * kw * cin, pitch = (transposed ? k : cout) + chance(0, draw(0, 9));
     const int64_t taps = !depthwise && cin * 2 <= rows ? draw(1, rows / cin) : 1,
                   blocks = (cout + columns - 1) / columns;
+    const int64_t planes = draw(1, 3), planeRows = inH + chance(0, draw(0, 2));
     const int64_t flat = !depthwise && taps == 1 ? draw(0, 1) : 0;
-    const int64_t accPitch = outH * outW + draw(0, 3);
+    const int64_t accPitch = planes * outH * outW + draw(0, 3);
     if (blocks * accPitch > c.accumulatorRows()) continue;
     const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch),
-                  act = place(inH * row, unit);
+                  act = place(((planes - 1) * planeRows + inH) * row, unit);
     const int64_t wgt = place((transposed  ? cout
                                : depthwise ? kh * kw
                                            : k) *
@@ -248,12 +249,15 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
            {"w_type", wType},
            {"w_zp", wZero},
            {"transposed", transposed},
-           {"flat", flat}}}},
+           {"flat", flat},
+           {"planes", planes},
+           {"plane_rows", planeRows}}}},
         -1,
         [&](State& s) {
-          for (int64_t oy = 0; oy < outH; ++oy)
+          for (int64_t r = 0; r < planes * outH; ++r)
             for (int64_t ox = 0; ox < outW; ++ox)
               for (int64_t n = 0; n < cout; ++n) {
+                const int64_t oy = r % outH, plane = act + r / outH * planeRows * row;
                 int64_t sum = 0;
                 for (int64_t ky = 0; ky < kh; ++ky)
                   for (int64_t kx = 0; kx < kw; ++kx) {
@@ -264,11 +268,11 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
                       const int64_t at = depthwise    ? tap * pitch + n
                                          : transposed ? n * pitch + tap * cin + i
                                                       : (tap * cin + i) * pitch + n;
-                      sum += (s.value(act + y * row + x * pixel + i * unit, aType) - aZero) *
+                      sum += (s.value(plane + y * row + x * pixel + i * unit, aType) - aZero) *
                              (s.value(wgt + at, wType) - wZero);
                     }
                   }
-                int64_t& cell = s.cell(acc + n / columns * accPitch + oy * outW + ox, n % columns);
+                int64_t& cell = s.cell(acc + n / columns * accPitch + r * outW + ox, n % columns);
                 const __int128 all = static_cast<__int128>(sum) + (accumulate ? cell : 0);
                 cell = aType == kI16 ? wrapped40(all) : wrapped(all);
               }
