@@ -933,7 +933,9 @@ typedef struct {
   cdl_code_t (*cost_batch)(cdl_device_t* device, const cdl_cost_query_t* queries, uint32_t count,
                            cdl_cost_t* costs, cdl_error_t* error);
 
-  /* Writes object code for a build ahead of time.
+  /* Writes object code for a build ahead of time, as cdl_object.h says. A device may do so only
+   * where options that it declares name the machine to build for; what it compiles then need not
+   * run here.
    * Presence: optional, no build ahead of time
    * Ownership: the writer is the host's
    * Threads: any

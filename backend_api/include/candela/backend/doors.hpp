@@ -65,6 +65,11 @@ public:
     (void)to;
     return unsupported("this executable cannot be stored");
   }
+  /// Writes object code as candela/cdl_object.h says, where ProgramBackend::emits.
+  virtual Status emit(const Writer& to) const {
+    (void)to;
+    return unsupported("this executable was not compiled ahead of time");
+  }
 };
 
 /// The program API. compile sees a checked image; what it cannot do it refuses with refused(instr,
@@ -86,6 +91,9 @@ public:
     (void)image, (void)blob, (void)size, (void)executable;
     return unsupported("this backend loads no stored executables");
   }
+  /// Whether there are executables with object code for a build ahead of time (Executable::emit):
+  /// of devices that were opened for one.
+  virtual bool emits() const { return false; }
   /// Override it where the device knows what instruction `instr`, or with 0 the whole image, would
   /// cost. The image comes without payloads: a constant is a splat, or its numbers are unknown.
   /// Pure.

@@ -270,6 +270,9 @@ struct Slots {
   static Status executableSave(cdl_executable_t* executable, const cdl_writer_t* writer) {
     return of(executable)->executable->save(Writer(*writer));
   }
+  static Status emit(cdl_device_t*, cdl_executable_t* executable, const cdl_writer_t* writer) {
+    return of(executable)->executable->emit(Writer(*writer));
+  }
   static Status executableLoad(cdl_device_t* device, const cdl_image_t* image, const void* blob,
                                uint64_t size, cdl_executable_t** executable) {
     auto made = std::make_unique<LoadedExecutable>(LoadedExecutable{of(device), image, nullptr});
@@ -420,6 +423,7 @@ template <class B> struct Entry : Slots {
         t.executable_save = Slot<executableSave>::call;
         t.executable_load = Slot<executableLoad>::call;
       }
+      t.emit = static_cast<ProgramBackend&>(b).emits() ? Slot<emit>::call : nullptr;
       if constexpr (!std::is_same_v<decltype(&B::cost), decltype(&ProgramBackend::cost)>)
         t.cost_batch = Slot<costBatch>::call;
     } else {
