@@ -25,13 +25,37 @@ Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
          "what the values inside of a group may hold at once while it runs by bands of rows; 0: no "
          "groups",
          "int", "1048576");
+  option(
+      "target",
+      "a build ahead of time, for a machine that LLVM calls by this triple, whose object code is "
+      "emitted and not run; nothing: this process",
+      "string", "");
+  option(
+      "target_cpu",
+      "of a build ahead of time: LLVM's name of the processor; nothing: x86-64-v3, or generic for "
+      "aarch64",
+      "string", "");
+  option("target_features", "of a build ahead of time: +FEATURE and -FEATURE, with commas",
+         "string", "");
+  option("target_name", "of a build ahead of time: what all symbols begin with", "string", "model");
+  option("target_pic", "of a build ahead of time: code that may lie anywhere", "no|yes", "no");
   claim(cdl::Profile::FP32);
   claim(cdl::Profile::INT8);
   claim(cdl::Profile::INT16);
   claimOptional(capabilities());
 }
 
-cdl::Status Cpu::open(uint32_t) {
+cdl::Status Cpu::openAhead() {
+  const Compiler* compiler = nullptr;
+  const auto text = [this](const char* name) { return std::string(options().get(name)); };
+  cdl::Status status = openCompiler(compiler);
+  if (!status.isOk()) return status;
+  return compiler->resolve({text("target"), text("target_cpu"), text("target_features"),
+                            text("target_name"), text("target_pic") == "yes"},
+                           target_, isa_);
+}
+
+cdl::Status Cpu::openHere() {
   const std::vector<const Isa*> here = isasOfThisMachine();
   if (here.empty())
     return cdl::error(CDL_UNSUPPORTED, "this processor lacks " + missingFeatures(Tier::V3) +
@@ -47,6 +71,12 @@ cdl::Status Cpu::open(uint32_t) {
     return cdl::error(known ? CDL_UNSUPPORTED : CDL_INVALID_ARGUMENT,
                       "isa=" + wanted + ": this machine has " + names + lacks);
   }
+  return cdl::ok();
+}
+
+cdl::Status Cpu::open(uint32_t) {
+  const bool isAhead = std::string(options().get("target")) != "";
+  if (cdl::Status status = isAhead ? openAhead() : openHere(); !status.isOk()) return status;
   if (isa_->hasBF16 || options().get("bf16") == "always") claimProductsOfBF16(capabilities());
   const std::string text = options().get("threads");
   int count = 0;
@@ -65,15 +95,24 @@ cdl::Status Cpu::open(uint32_t) {
 
 cdl::Status Cpu::compile(const cdl_image_t* image, const void* const* constants,
                          std::unique_ptr<cdl::Executable>& executable) {
-  CompileFn* compiler = nullptr;
-  Binary binary;
+  const Compiler* compiler = nullptr;
   cdl::Status status = openCompiler(compiler);
-  if (status.isOk()) status = compiler(image, constants, *isa_, binary);
+  if (status.isOk() && target_.isAhead()) {
+    ObjectCode object;
+    status = compiler->compileAhead(image, constants, *isa_, target_, object);
+    if (status.isOk()) executable = std::make_unique<AheadExecutable>(std::move(object));
+    return status;
+  }
+  Binary binary;
+  if (status.isOk()) status = compiler->compile(image, constants, *isa_, binary);
   return status.isOk() ? make(image, std::move(binary), executable) : status;
 }
 
 cdl::Status Cpu::load(const cdl_image_t* image, const void* blob, uint64_t size,
                       std::unique_ptr<cdl::Executable>& executable) {
+  if (target_.isAhead())
+    return cdl::error(CDL_UNSUPPORTED, "this device was opened with target=" + target_.triple +
+                                           ": it runs no stored executables");
   Binary binary;
   cdl::Status status = fromBlob(image, blob, size, binary);
   return status.isOk() ? make(image, std::move(binary), executable) : status;

@@ -2,6 +2,7 @@
 // threads.
 #pragma once
 
+#include "codegen/target.hpp"
 #include "isa.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/threads.hpp"
@@ -18,6 +19,7 @@ public:
                       std::unique_ptr<cdl::Executable>& executable) override;
   cdl::Status load(const cdl_image_t* image, const void* blob, uint64_t size,
                    std::unique_ptr<cdl::Executable>& executable) override;
+  bool emits() const override { return true; }
   /// In cycles of 1 GHz, by which hosts count where no clock is declared.
   cdl::Status cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) override;
 
@@ -25,7 +27,13 @@ private:
   cdl::Status make(const cdl_image_t* image, Binary binary,
                    std::unique_ptr<cdl::Executable>& executable);
 
+  /// The instruction set that the options say, of this machine.
+  cdl::Status openHere();
+  /// What the options say of a build ahead of time.
+  cdl::Status openAhead();
+
   const Isa* isa_ = nullptr;
+  Target target_; // of a build ahead of time; else of this process
   std::unique_ptr<Threads> threads_;
 };
 

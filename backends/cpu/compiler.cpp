@@ -51,7 +51,7 @@ std::vector<std::string> folders() {
   return found;
 }
 
-cdl::Status load(CompileFn*& compile) {
+cdl::Status load(const Compiler*& opened) {
   std::string places;
   for (const std::string& folder : folders()) {
     const std::string file = folder + "/" + kCompilerFile;
@@ -70,7 +70,7 @@ cdl::Status load(CompileFn*& compile) {
                                       : "is no compiler") +
                             ", this is cpu " + kVersion + ", which runs format " +
                             std::to_string(kFormat));
-    compile = compiler->compile;
+    opened = compiler;
     return cdl::ok();
   }
   return cdl::error(CDL_NOT_FOUND, std::string("compiling needs ") + kCompilerFile +
@@ -80,12 +80,12 @@ cdl::Status load(CompileFn*& compile) {
 
 } // namespace
 
-cdl::Status openCompiler(CompileFn*& compile) {
+cdl::Status openCompiler(const Compiler*& compiler) {
   static std::mutex mutex;
-  static CompileFn* opened = nullptr;
+  static const Compiler* opened = nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
   cdl::Status status = opened ? cdl::ok() : load(opened);
-  compile = opened;
+  compiler = opened;
   return status;
 }
 

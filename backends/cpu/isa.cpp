@@ -72,74 +72,76 @@ const Isa& isaOf(Tier tier) {
   return *std::find_if(allIsas().begin(), allIsas().end(), isIt);
 }
 
+const Isa& armIsa() {
+  static const Isa isa = {.tier = Tier::V3,
+                          .name = "aarch64",
+                          .cpu = "generic",
+                          .features = "+neon",
+                          .vectorBytes = 32,
+                          .registers = 16,
+                          .isPortable = true};
+  return isa;
+}
+
 namespace {
 
-// Where CPUID says what there is: leaf 1 ECX, leaf 7 EBX, ECX and EDX, its subleaf 1 EAX, leaf
-// 0x80000001 ECX; XCR0, the registers that the operating system saves, 0 without OSXSAVE; and those
-// that it grants to processes that ask, by their bits of XCR0.
-enum Word { kOne, kSevenB, kSevenC, kSevenD, kSevenOneA, kExtended, kSaved, kGranted, kWords };
 constexpr int kTileData = 18, kRequest = 0x1023; // a bit of XCR0; ARCH_REQ_XCOMP_PERM of arch_prctl
 
 struct Machine {
-  uint32_t words[kWords] = {};
+  uint32_t words[kCpuWords] = {};
+  uint32_t& at(CpuWord word) { return words[static_cast<size_t>(word)]; }
+  uint32_t at(CpuWord word) const { return words[static_cast<size_t>(word)]; }
 
   Machine() {
     unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid_count(1, 0, &a, &b, &c, &d)) words[kOne] = c;
+    if (__get_cpuid_count(1, 0, &a, &b, &c, &d)) at(CpuWord::ONE) = c;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-      words[kSevenB] = b;
-      words[kSevenC] = c;
-      words[kSevenD] = d;
+      at(CpuWord::SEVEN_B) = b;
+      at(CpuWord::SEVEN_C) = c;
+      at(CpuWord::SEVEN_D) = d;
     }
-    if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) words[kSevenOneA] = a;
-    if (__get_cpuid_count(0x80000001, 0, &a, &b, &c, &d)) words[kExtended] = c;
-    if (!(words[kOne] >> 27 & 1)) return;
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) at(CpuWord::SEVEN_ONE_A) = a;
+    if (__get_cpuid_count(0x80000001, 0, &a, &b, &c, &d)) at(CpuWord::EXTENDED) = c;
+    if (!(at(CpuWord::ONE) >> 27 & 1)) return;
     __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-    words[kSaved] = a;
-    if (words[kSaved] >> kTileData & 1 && syscall(SYS_arch_prctl, kRequest, kTileData) == 0)
-      words[kGranted] = uint32_t(1) << kTileData;
+    at(CpuWord::SAVED) = a;
+    if (a >> kTileData & 1 && syscall(SYS_arch_prctl, kRequest, kTileData) == 0)
+      at(CpuWord::GRANTED) = uint32_t(1) << kTileData;
   }
-};
-
-struct Feature {
-  Tier tier; // the lowest that needs it
-  Word word;
-  uint32_t bits; // all of them
-  const char* name;
 };
 
 constexpr uint32_t bit(int index) { return uint32_t(1) << index; }
 
 // Intel SDM vol. 2, CPUID; vol. 1, 13.3.
 constexpr Feature kFeatures[] = {
-    {Tier::V3, kOne, bit(0), "SSE3"},
-    {Tier::V3, kOne, bit(9), "SSSE3"},
-    {Tier::V3, kOne, bit(19), "SSE4.1"},
-    {Tier::V3, kOne, bit(20), "SSE4.2"},
-    {Tier::V3, kOne, bit(22), "MOVBE"},
-    {Tier::V3, kOne, bit(23), "POPCNT"},
-    {Tier::V3, kExtended, bit(5), "LZCNT"},
-    {Tier::V3, kOne, bit(28), "AVX"},
-    {Tier::V3, kOne, bit(29), "F16C"},
-    {Tier::V3, kOne, bit(12), "FMA"},
-    {Tier::V3, kSevenB, bit(3), "BMI1"},
-    {Tier::V3, kSevenB, bit(8), "BMI2"},
-    {Tier::V3, kSevenB, bit(5), "AVX2"},
-    {Tier::V3, kSaved, 0x6, "a system that saves AVX registers"},
-    {Tier::AVX_VNNI, kSevenOneA, bit(4), "AVX-VNNI"},
-    {Tier::AVX512, kSevenB, bit(16), "AVX512F"},
-    {Tier::AVX512, kSevenB, bit(17), "AVX512DQ"},
-    {Tier::AVX512, kSevenB, bit(28), "AVX512CD"},
-    {Tier::AVX512, kSevenB, bit(30), "AVX512BW"},
-    {Tier::AVX512, kSevenB, bit(31), "AVX512VL"},
-    {Tier::AVX512, kSaved, 0xe6, "a system that saves AVX-512 registers"},
-    {Tier::VNNI, kSevenC, bit(11), "AVX512_VNNI"},
-    {Tier::BF16, kSevenOneA, bit(5), "AVX512_BF16"},
-    {Tier::AMX, kSevenD, bit(22), "AMX-BF16"},
-    {Tier::AMX, kSevenD, bit(24), "AMX-TILE"},
-    {Tier::AMX, kSevenD, bit(25), "AMX-INT8"},
-    {Tier::AMX, kSaved, bit(17) | bit(kTileData), "a system that saves tiles"},
-    {Tier::AMX, kGranted, bit(kTileData), "a system that grants tiles"},
+    {Tier::V3, CpuWord::ONE, bit(0), "SSE3", "sse3"},
+    {Tier::V3, CpuWord::ONE, bit(9), "SSSE3", "ssse3"},
+    {Tier::V3, CpuWord::ONE, bit(19), "SSE4.1", "sse4.1"},
+    {Tier::V3, CpuWord::ONE, bit(20), "SSE4.2", "sse4.2"},
+    {Tier::V3, CpuWord::ONE, bit(22), "MOVBE", "movbe"},
+    {Tier::V3, CpuWord::ONE, bit(23), "POPCNT", "popcnt"},
+    {Tier::V3, CpuWord::EXTENDED, bit(5), "LZCNT", "lzcnt"},
+    {Tier::V3, CpuWord::ONE, bit(28), "AVX", "avx"},
+    {Tier::V3, CpuWord::ONE, bit(29), "F16C", "f16c"},
+    {Tier::V3, CpuWord::ONE, bit(12), "FMA", "fma"},
+    {Tier::V3, CpuWord::SEVEN_B, bit(3), "BMI1", "bmi"},
+    {Tier::V3, CpuWord::SEVEN_B, bit(8), "BMI2", "bmi2"},
+    {Tier::V3, CpuWord::SEVEN_B, bit(5), "AVX2", "avx2"},
+    {Tier::V3, CpuWord::SAVED, 0x6, "a system that saves AVX registers", nullptr},
+    {Tier::AVX_VNNI, CpuWord::SEVEN_ONE_A, bit(4), "AVX-VNNI", "avxvnni"},
+    {Tier::AVX512, CpuWord::SEVEN_B, bit(16), "AVX512F", "avx512f"},
+    {Tier::AVX512, CpuWord::SEVEN_B, bit(17), "AVX512DQ", "avx512dq"},
+    {Tier::AVX512, CpuWord::SEVEN_B, bit(28), "AVX512CD", "avx512cd"},
+    {Tier::AVX512, CpuWord::SEVEN_B, bit(30), "AVX512BW", "avx512bw"},
+    {Tier::AVX512, CpuWord::SEVEN_B, bit(31), "AVX512VL", "avx512vl"},
+    {Tier::AVX512, CpuWord::SAVED, 0xe6, "a system that saves AVX-512 registers", nullptr},
+    {Tier::VNNI, CpuWord::SEVEN_C, bit(11), "AVX512_VNNI", "avx512vnni"},
+    {Tier::BF16, CpuWord::SEVEN_ONE_A, bit(5), "AVX512_BF16", "avx512bf16"},
+    {Tier::AMX, CpuWord::SEVEN_D, bit(22), "AMX-BF16", "amx-bf16"},
+    {Tier::AMX, CpuWord::SEVEN_D, bit(24), "AMX-TILE", "amx-tile"},
+    {Tier::AMX, CpuWord::SEVEN_D, bit(25), "AMX-INT8", "amx-int8"},
+    {Tier::AMX, CpuWord::SAVED, bit(17) | bit(kTileData), "a system that saves tiles", nullptr},
+    {Tier::AMX, CpuWord::GRANTED, bit(kTileData), "a system that grants tiles", nullptr},
 };
 
 /// Its place in allIsas().
@@ -154,12 +156,19 @@ bool needs(Tier tier, const Feature& feature) {
 
 } // namespace
 
+std::vector<Feature> featuresOf(Tier tier) {
+  std::vector<Feature> found;
+  for (const Feature& feature : kFeatures)
+    if (needs(tier, feature)) found.push_back(feature);
+  return found;
+}
+
 std::string missingFeatures(Tier tier) {
   static const Machine machine;
   std::string missing;
-  for (const Feature& feature : kFeatures) {
-    if (feature.word >= kSaved && !missing.empty()) continue; // no wonder
-    if (needs(tier, feature) && (machine.words[feature.word] & feature.bits) != feature.bits)
+  for (const Feature& feature : featuresOf(tier)) {
+    if (!feature.llvm && !missing.empty()) continue; // no wonder
+    if ((machine.at(feature.word) & feature.bits) != feature.bits)
       missing += (missing.empty() ? "" : ", ") + std::string(feature.name);
   }
   return missing;

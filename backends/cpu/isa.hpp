@@ -23,6 +23,7 @@ struct Isa {
   bool hasBF16 = false;  // bf16 products of two, summed into f32, in one instruction
   bool hasTiles =
       false; // matrix products of 8-bit integers and of bf16 in tiles of 16 rows by 64 bytes
+  bool isPortable = false; // no x86: what LLVM has for every processor, with the same integers
 
   int lanes(int elementBytes) const { return vectorBytes / elementBytes; }
 };
@@ -32,6 +33,37 @@ struct Isa {
 const std::vector<Isa>& allIsas();
 const Isa* findIsa(const std::string& name);
 const Isa& isaOf(Tier tier);
+
+/// Of 64-bit ARM with NEON, for builds ahead of time: vectors as of x86-64-v3, each in two
+/// registers, and so the sums of the same elements in the same order. No machine of
+/// isasOfThisMachine().
+const Isa& armIsa();
+
+/// Where an x86 processor says what it has: words of CPUID (leaf 1 ECX, leaf 7 EBX, ECX and EDX,
+/// its subleaf 1 EAX, leaf 0x80000001 ECX); XCR0, the registers that the operating system saves, 0
+/// without OSXSAVE; and those that it grants to processes that ask, by their bits of XCR0.
+enum class CpuWord : uint8_t {
+  ONE,
+  SEVEN_B,
+  SEVEN_C,
+  SEVEN_D,
+  SEVEN_ONE_A,
+  EXTENDED,
+  SAVED,
+  GRANTED
+};
+inline constexpr int kCpuWords = 8;
+
+/// What a tier needs beyond the one below it.
+struct Feature {
+  Tier tier; // the lowest that needs it
+  CpuWord word;
+  uint32_t bits; // all of them
+  const char* name;
+  const char* llvm; // LLVM's name; null: of the operating system
+};
+/// Those of a tier and of the ones below it.
+std::vector<Feature> featuresOf(Tier tier);
 
 /// What a tier needs and this machine or its operating system lacks, by name: "AVX2, BMI2"; empty
 /// when it runs. The first call asks the operating system for the use of tiles: threads that run

@@ -63,6 +63,11 @@ const Isa& Builder::isa() const { return impl_.isa; }
 Value Builder::begin() { return made(impl_.function->getArg(1), Ty::I64, 1); }
 Value Builder::end() { return made(impl_.function->getArg(2), Ty::I64, 1); }
 
+Value Builder::parameter(int index) {
+  llvm::Argument* argument = impl_.function->getArg(static_cast<unsigned>(index));
+  return made(argument, argument->getType()->isPointerTy() ? Ty::Ptr : Ty::I64, 1);
+}
+
 Value Builder::arg(int index) {
   // In the entry block, once: every loop sees the same pointer.
   const auto known = impl_.args.find(index);
@@ -301,9 +306,27 @@ Value Builder::select(Value condition, Value a, Value b) {
   return made(impl_.ir.CreateSelect(raw(condition), raw(a), raw(b)), a.ty, a.lanes);
 }
 
+namespace {
+
+/// Lanes first, first + 2, ...
+Value everyOther(Builder& b, Value v, int first) {
+  std::vector<int> which;
+  for (int k = first; k < v.lanes; k += 2) which.push_back(k);
+  return b.shuffle(v, v, which);
+}
+
+} // namespace
+
 Value Builder::dot2(Value a, Value b) {
   meet(*this, a, b);
   const auto words = [&](Value v) { return reinterpret(v, Ty::I16, v.lanes * 2); };
+  if (isa().isPortable) {
+    const auto products = [&](int which) {
+      return mul(cast(everyOther(*this, words(a), which), Ty::I32, true),
+                 cast(everyOther(*this, words(b), which), Ty::I32, true));
+    };
+    return add(products(0), products(1));
+  }
   const ID id =
       a.lanes == 16 ? llvm::Intrinsic::x86_avx512_pmaddw_d_512 : llvm::Intrinsic::x86_avx2_pmadd_wd;
   return made(impl_.ir.CreateIntrinsic(id, {}, {raw(words(a)), raw(words(b))}), Ty::I32, a.lanes);
@@ -312,6 +335,13 @@ Value Builder::dot2(Value a, Value b) {
 Value Builder::dotPairs(Value a, Value b) {
   meet(*this, a, b);
   const auto bytes = [&](Value v) { return reinterpret(v, Ty::I8, v.lanes * 4); };
+  if (isa().isPortable) { // within i16 the sum needs no saturation
+    const auto products = [&](int which) {
+      return mul(cast(everyOther(*this, bytes(a), which), Ty::I16, false),
+                 cast(everyOther(*this, bytes(b), which), Ty::I16, true));
+    };
+    return add(products(0), products(1));
+  }
   const ID id = a.lanes == 16 ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512
                               : llvm::Intrinsic::x86_avx2_pmadd_ub_sw;
   return made(impl_.ir.CreateIntrinsic(id, {}, {raw(bytes(a)), raw(bytes(b))}), Ty::I16,
@@ -341,12 +371,10 @@ Value Builder::dot4(Value acc, Value a, Value b) {
   const auto pairs = [&](Value x, Value y) {
     if (acc.lanes == 16 || acc.lanes == 8)
       return dot2(reinterpret(x, Ty::I32, acc.lanes), reinterpret(y, Ty::I32, acc.lanes));
-    std::vector<int> even, odd;
-    for (int k = 0; k < acc.lanes; ++k) even.push_back(2 * k), odd.push_back(2 * k + 1);
-    const auto half = [&](Value v, const std::vector<int>& which) {
-      return cast(shuffle(v, v, which), Ty::I32, true);
+    const auto half = [&](Value v, int which) {
+      return cast(everyOther(*this, v, which), Ty::I32, true);
     };
-    return add(mul(half(x, even), half(y, even)), mul(half(x, odd), half(y, odd)));
+    return add(mul(half(x, 0), half(y, 0)), mul(half(x, 1), half(y, 1)));
   };
   return add(acc, add(pairs(aEven, bEven), pairs(aOdd, bOdd)));
 }
@@ -476,6 +504,15 @@ Value Builder::shuffle(Value a, Value b, const std::vector<int>& index) {
               static_cast<int>(index.size()));
 }
 Value Builder::permute(Value table, Value index) {
+  if (isa().isPortable) {
+    Value all = zero(table.ty, table.lanes);
+    const Value low = bitAnd(index, i32(table.lanes - 1));
+    for (int k = 0; k < table.lanes; ++k)
+      all.raw = impl_.ir.CreateInsertElement(
+          raw(all), impl_.ir.CreateExtractElement(raw(table), raw(extract(low, k))),
+          static_cast<uint64_t>(k));
+    return all;
+  }
   const ID id = table.lanes == 16 ? llvm::Intrinsic::x86_avx512_permvar_sf_512
                                   : llvm::Intrinsic::x86_avx2_permps;
   return made(impl_.ir.CreateIntrinsic(id, {}, {raw(table), raw(index)}), Ty::F32, table.lanes);
@@ -559,6 +596,47 @@ void Builder::when(Value condition, const std::function<void()>& body) {
   body();
   impl_.ir.CreateBr(after);
   impl_.ir.SetInsertPoint(after);
+}
+
+void Builder::leaveWhen(Value condition, int32_t result) {
+  llvm::BasicBlock* leaving = llvm::BasicBlock::Create(impl_.context, "leave", impl_.function);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(impl_.context, "after", impl_.function);
+  impl_.ir.CreateCondBr(raw(condition), leaving, after);
+  impl_.ir.SetInsertPoint(leaving);
+  impl_.ir.CreateRet(raw(i32(result)));
+  impl_.ir.SetInsertPoint(after);
+}
+
+void Builder::callKernel(const std::string& name, Value args, Value begin, Value end) {
+  impl_.ir.CreateCall(impl_.function->getParent()->getFunction(name),
+                      {raw(args), raw(begin), raw(end)});
+}
+
+Value Builder::addressOf(Value pointer) {
+  return made(impl_.ir.CreatePtrToInt(raw(pointer), impl_.ir.getInt64Ty()), Ty::I64, 1);
+}
+
+Values Builder::cpuid(uint32_t leaf, uint32_t subleaf) {
+  llvm::Type* word = impl_.ir.getInt32Ty();
+  auto* all = llvm::StructType::get(word, word, word, word);
+  auto* instruction =
+      llvm::InlineAsm::get(llvm::FunctionType::get(all, {word, word}, false), "cpuid",
+                           "={ax},={bx},={cx},={dx},{ax},{cx},~{dirflag},~{fpsr},~{flags}", true);
+  llvm::Value* words =
+      impl_.ir.CreateCall(instruction, {impl_.ir.getInt32(leaf), impl_.ir.getInt32(subleaf)});
+  Values found;
+  for (unsigned w = 0; w < 4; ++w)
+    found.push_back(made(impl_.ir.CreateExtractValue(words, w), Ty::I32, 1));
+  return found;
+}
+
+Value Builder::savedRegisters() {
+  llvm::Type* word = impl_.ir.getInt32Ty();
+  auto* instruction = llvm::InlineAsm::get(
+      llvm::FunctionType::get(llvm::StructType::get(word, word), {word}, false), "xgetbv",
+      "={ax},={dx},{cx},~{dirflag},~{fpsr},~{flags}", true);
+  llvm::Value* words = impl_.ir.CreateCall(instruction, {impl_.ir.getInt32(0)});
+  return made(impl_.ir.CreateExtractValue(words, 0U), Ty::I32, 1);
 }
 
 } // namespace cpu

@@ -46,6 +46,8 @@ public:
   Value end();
   /// Address `index` of the kernel's arguments.
   Value arg(int index);
+  /// Parameter `index` of a function that is no kernel.
+  Value parameter(int index);
 
   // Constants.
   Value i64(int64_t value) { return integer(Ty::I64, value); }
@@ -171,6 +173,18 @@ public:
   Values loop(Value from, Value to, int64_t step, Values carried,
               const std::function<Values(Value, const Values&)>& body);
   void when(Value condition, const std::function<void()>& body);
+  /// Leaves a function that is no kernel with this result where the condition holds.
+  void leaveWhen(Value condition, int32_t result);
+  /// Calls a kernel of the same object.
+  void callKernel(const std::string& name, Value args, Value begin, Value end);
+
+  // What only functions that are no kernels need.
+  /// The address as I64.
+  Value addressOf(Value pointer);
+  /// EAX, EBX, ECX and EDX of CPUID, for x86.
+  Values cpuid(uint32_t leaf, uint32_t subleaf);
+  /// The low half of XCR0, where the processor has OSXSAVE.
+  Value savedRegisters();
 
   /// Whether what is written now may take numbers below 2^-126 as 0 where that is faster: the end
   /// of sums of bf16, whose instructions do so themselves.

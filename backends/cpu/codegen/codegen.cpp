@@ -2,6 +2,7 @@
 
 #include "../isa.hpp"
 #include "impl.hpp"
+#include "llvm.hpp"
 
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -28,18 +29,6 @@ namespace {
 constexpr size_t kKernelsInARow = 4;
 constexpr size_t kMostParts = 8;
 
-const char* const kTriple = "x86_64-unknown-linux-gnu";
-
-void initialize() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-  });
-}
-
 /// That this process may use.
 size_t processors() {
   cpu_set_t allowed;
@@ -50,12 +39,52 @@ size_t processors() {
 
 } // namespace
 
+void initializeLlvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser(); // of what functions ask CPUID by
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeAArch64AsmParser();
+  });
+}
+
+std::unique_ptr<llvm::TargetMachine> targetMachine(const Target& target, const Isa& isa,
+                                                   std::string& error) {
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
+  if (!found) return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // products and sums stay apart but for fma
+  // Default, not Aggressive: the emitters did the work.
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(target.triple, isa.cpu, isa.features, options,
+                                 target.isPic ? llvm::Reloc::PIC_ : llvm::Reloc::Static,
+                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+}
+
+bool emitFile(llvm::TargetMachine& machine, llvm::Module& module, llvm::CodeGenFileType type,
+              llvm::SmallVectorImpl<char>& out) {
+  llvm::raw_svector_ostream stream(out);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) return false;
+  passes.run(module);
+  return true;
+}
+
 /// Kernels of one module, with an LLVM context of their own, so that parts compile side by side.
 class Codegen::Part {
 public:
-  explicit Part(const Isa& isa);
+  Part(const Isa& isa, const Target& target);
 
   void add(const std::string& name, const std::function<void(Builder&)>& body);
+  void addEntry(const std::string& name, const std::vector<Ty>& parameters,
+                const std::function<void(Builder&)>& body);
   std::vector<char> object();
   std::string assembly();
   const std::string& error() const { return error_; }
@@ -63,38 +92,31 @@ public:
 private:
   /// The file of a module, which is used up; false sets error.
   bool emit(llvm::Module& module, llvm::CodeGenFileType type, llvm::SmallVectorImpl<char>& out);
+  /// Writes what a function does, with a block of its own for the arguments that are loaded once.
+  void write(llvm::Function* function, const std::function<void(Builder&)>& body,
+             llvm::Value* result);
 
   const Isa& isa_;
+  const Target& target_;
   llvm::LLVMContext context_;
   std::unique_ptr<llvm::Module> module_; ///< null: LLVM has no such target
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::string error_;
 };
 
-Codegen::Part::Part(const Isa& isa) : isa_(isa) {
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, error_);
-  if (!target) return;
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // products and sums stay apart but for fma
-  // Default, not Aggressive: the emitters did the work.
-  machine_.reset(target->createTargetMachine(kTriple, isa.cpu, isa.features, options,
-                                             llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                             llvm::CodeGenOptLevel::Default));
+Codegen::Part::Part(const Isa& isa, const Target& target) : isa_(isa), target_(target) {
+  machine_ = targetMachine(target, isa, error_);
+  if (!machine_) return;
   module_ = std::make_unique<llvm::Module>("candela", context_);
-  module_->setTargetTriple(kTriple);
+  module_->setTargetTriple(target.triple);
   module_->setDataLayout(machine_->createDataLayout());
 }
 
 bool Codegen::Part::emit(llvm::Module& module, llvm::CodeGenFileType type,
                          llvm::SmallVectorImpl<char>& out) {
-  llvm::raw_svector_ostream stream(out);
-  llvm::legacy::PassManager passes;
-  if (machine_->addPassesToEmitFile(passes, stream, nullptr, type)) {
-    error_ = "LLVM writes no object for this target";
-    return false;
-  }
-  passes.run(module);
-  return true;
+  if (emitFile(*machine_, module, type, out)) return true;
+  error_ = "LLVM writes no object for this target";
+  return false;
 }
 
 void Codegen::Part::add(const std::string& name, const std::function<void(Builder&)>& body) {
@@ -102,19 +124,46 @@ void Codegen::Part::add(const std::string& name, const std::function<void(Builde
   llvm::Type* pointer = llvm::PointerType::get(context_, 0);
   llvm::Type* i64 = llvm::Type::getInt64Ty(context_);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context_), {pointer, i64, i64}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, *module_);
+  auto* function = llvm::Function::Create(
+      type, target_.isAhead() ? llvm::Function::InternalLinkage : llvm::Function::ExternalLinkage,
+      name, *module_);
   function->addFnAttr("target-cpu", isa_.cpu);
   function->addFnAttr("target-features", isa_.features);
   function->addFnAttr("prefer-vector-width", std::to_string(isa_.vectorBytes * 8));
-  function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addParamAttr(0, llvm::Attribute::NoAlias);
+  write(function, body, nullptr);
+}
+
+void Codegen::Part::addEntry(const std::string& name, const std::vector<Ty>& parameters,
+                             const std::function<void(Builder&)>& body) {
+  if (!module_) return;
+  llvm::Type* i32 = llvm::Type::getInt32Ty(context_);
+  std::vector<llvm::Type*> types;
+  for (const Ty ty : parameters)
+    types.push_back(ty == Ty::Ptr
+                        ? static_cast<llvm::Type*>(llvm::PointerType::get(context_, 0))
+                        : llvm::Type::getIntNTy(context_, static_cast<unsigned>(8 * sizeOf(ty))));
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(i32, types, false),
+                                          llvm::Function::ExternalLinkage, name, *module_);
+  // It runs before it is known what the processor has.
+  if (!isa_.isPortable) function->addFnAttr("target-cpu", "x86-64");
+  if (!isa_.isPortable) function->addFnAttr("target-features", "");
+  write(function, body, llvm::ConstantInt::get(i32, 0));
+}
+
+void Codegen::Part::write(llvm::Function* function, const std::function<void(Builder&)>& body,
+                          llvm::Value* result) {
+  function->addFnAttr(llvm::Attribute::NoUnwind);
   Builder::Impl impl(isa_, function);
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(context_, "entry", function);
   llvm::BasicBlock* start = llvm::BasicBlock::Create(context_, "start", function);
   impl.ir.SetInsertPoint(start);
   Builder builder(impl);
   body(builder);
-  impl.ir.CreateRetVoid();
+  if (result)
+    impl.ir.CreateRet(result);
+  else
+    impl.ir.CreateRetVoid();
   impl.ir.SetInsertPoint(entry); // after the arguments that were loaded there
   impl.ir.CreateBr(start);
 }
@@ -137,20 +186,27 @@ std::vector<char> Codegen::Part::object() {
   return {bytes.begin(), bytes.end()};
 }
 
-Codegen::Codegen(const Isa& isa) : isa_(isa) { initialize(); }
+Codegen::Codegen(const Isa& isa, Target target) : isa_(isa), target_(std::move(target)) {
+  initializeLlvm();
+}
 
 Codegen::~Codegen() = default;
 
 std::string Codegen::version() { return LLVM_VERSION_STRING; }
 
 Codegen::Part& Codegen::nextPart() {
-  const size_t at = kernels_++ / kKernelsInARow % kMostParts;
-  if (at == parts_.size()) parts_.push_back(std::make_unique<Part>(isa_));
+  const size_t at = target_.isAhead() ? 0 : kernels_++ / kKernelsInARow % kMostParts;
+  if (at == parts_.size()) parts_.push_back(std::make_unique<Part>(isa_, target_));
   return *parts_[at];
 }
 
 void Codegen::kernel(const std::string& name, const std::function<void(Builder&)>& body) {
   nextPart().add(name, body);
+}
+
+void Codegen::entry(const std::string& name, const std::vector<Ty>& parameters,
+                    const std::function<void(Builder&)>& body) {
+  nextPart().addEntry(name, parameters, body);
 }
 
 std::string Codegen::error() const {

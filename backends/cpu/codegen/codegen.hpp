@@ -1,7 +1,8 @@
-// Kernels to machine code. One of the two headers of this folder; neither shows LLVM.
+// Kernels to machine code. One of the three headers for emitters; none shows LLVM.
 #pragma once
 
 #include "builder.hpp"
+#include "target.hpp"
 
 namespace cpu {
 
@@ -9,10 +10,15 @@ namespace cpu {
 /// there are many kernels it compiles on several.
 class Codegen {
 public:
-  explicit Codegen(const Isa& isa);
+  explicit Codegen(const Isa& isa, Target target = {});
   ~Codegen();
   /// Adds the kernel `name`.
   void kernel(const std::string& name, const std::function<void(Builder&)>& body);
+  /// Adds a function that the linker shows to others, int32_t name(parameters), for every processor
+  /// of the architecture. It returns 0 where body does not leave it before. Of a build ahead of
+  /// time, behind the kernels that it calls.
+  void entry(const std::string& name, const std::vector<Ty>& parameters,
+             const std::function<void(Builder&)>& body);
   /// Objects that together hold all kernels that were added, the same ones whatever the number of
   /// threads; where error() is not empty afterwards it says why there are none. Once.
   std::vector<std::vector<char>> objects();
@@ -29,6 +35,7 @@ private:
   Part& nextPart();
 
   const Isa& isa_;
+  const Target target_;
   std::vector<std::unique_ptr<Part>> parts_;
   size_t kernels_ = 0;
 };

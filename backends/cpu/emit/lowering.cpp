@@ -2,6 +2,8 @@
 
 #include "../runtime/digest.hpp"
 #include "../runtime/objects.hpp"
+#include "../version.hpp"
+#include "entry.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -139,7 +141,7 @@ void Lowering::call(const std::string& key, const Units& units, const std::vecto
                     const std::function<void(Builder&)>& body) {
   if (units.count == 0) return;
   const auto [known, isNew] = kernels_.try_emplace(key, binary_.kernels);
-  if (isNew) codegen_.kernel("k" + std::to_string(binary_.kernels++), body);
+  if (isNew) codegen_.kernel(kernelName(binary_.kernels++), body);
   Call call;
   call.instr = instr_;
   call.kernel = known->second;
@@ -174,6 +176,50 @@ void Lowering::takeConstants() {
     arg.buffer = Arg::kOwn;
     arg.offset += place->second;
   }
+}
+
+std::string Lowering::kernelName(uint32_t kernel) const {
+  return (target_.isAhead() ? target_.prefix + "_k" : "k") + std::to_string(kernel);
+}
+
+cdl_object_weights_t Lowering::weightsHeader() const {
+  const AlignedBytes& own = binary_.made.own;
+  cdl_object_weights_t header{};
+  std::memcpy(header.magic, "CDLW", sizeof header.magic);
+  header.format = CDL_OBJECT_FORMAT;
+  header.bytes = sizeof header + own.size();
+  header.digest = digest(own.data(), own.size());
+  std::memcpy(header.image, image->hash, sizeof header.image);
+  const std::string maker = target_.triple + " " + isa.name + " " + kVersion;
+  header.code = digest(maker.data(), maker.size());
+  return header;
+}
+
+bool Lowering::finishAhead(ObjectCode& object) {
+  takeConstants();
+  object.header = weightsHeader();
+  writeEntries(codegen_, image, binary_, target_.prefix, isa, object.header,
+               [this](uint32_t kernel) { return kernelName(kernel); });
+  std::vector<std::vector<char>> objects = codegen_.objects();
+  if (!codegen_.error().empty()) return false;
+  object.code = std::move(objects.front());
+  object.weights = std::move(binary_.made.own);
+  const ArenaPlan arena = planArena(image, binary_);
+  object.facts.format = CDL_OBJECT_FORMAT;
+  object.facts.arena_bytes = arena.bytes;
+  object.facts.arena_alignment = arena.alignment;
+  object.facts.weights_bytes = object.header.bytes;
+  object.facts.weights_alignment = 64;
+  const auto text = [](const std::string& from, char* to, size_t room) { from.copy(to, room - 1); };
+  text(target_.triple, object.facts.triple, sizeof object.facts.triple);
+  text(isa.name, object.facts.isa, sizeof object.facts.isa);
+  text("cpu " + std::string(kVersion) + " with LLVM " + Codegen::version(), object.facts.maker,
+       sizeof object.facts.maker);
+  std::string needs;
+  for (const Feature& feature : isa.isPortable ? std::vector<Feature>{} : featuresOf(isa.tier))
+    needs += (needs.empty() ? "" : ", ") + std::string(feature.name);
+  text(needs, object.facts.needs, sizeof object.facts.needs);
+  return true;
 }
 
 bool Lowering::finish(Binary& binary) {

@@ -4,6 +4,7 @@
 
 #include "../codegen/codegen.hpp"
 #include "../runtime/binary.hpp"
+#include "../runtime/object_code.hpp"
 
 #include <algorithm>
 #include <map>
@@ -71,8 +72,9 @@ struct Units {
 /// Collects the calls of an executable, and the kernels, constants and memory that they need.
 class Lowering {
 public:
-  Lowering(const cdl_image_t* image, const void* const* constants, const Isa& isa)
-      : image(image), constants(constants), isa(isa), codegen_(isa) {
+  Lowering(const cdl_image_t* image, const void* const* constants, const Isa& isa,
+           const Target& target = {})
+      : image(image), constants(constants), isa(isa), target_(target), codegen_(isa, target) {
     binary_.tier = isa.tier;
   }
 
@@ -105,13 +107,20 @@ public:
   /// The calls, the code and the constants of all instructions; false and error() when LLVM fails.
   /// Once.
   bool finish(Binary& binary);
+  /// The same of a build ahead of time, as object code.
+  bool finishAhead(ObjectCode& object);
   std::string assembly() { return codegen_.assembly(); }
   std::string error() const { return codegen_.error(); }
 
 private:
   /// Makes what arguments read of the image's constants the executable's own.
   void takeConstants();
+  /// The function of a kernel.
+  std::string kernelName(uint32_t kernel) const;
+  /// Of the constants, which are all there.
+  cdl_object_weights_t weightsHeader() const;
 
+  const Target target_;
   Codegen codegen_;
   Binary binary_;
   std::map<std::string, uint32_t> kernels_;

@@ -11,7 +11,7 @@ namespace cpu {
 
 /// Of the records below, of what kernels expect of their callers, and of the library that compiles:
 /// what differs in it does not work together.
-inline constexpr uint32_t kFormat = 4;
+inline constexpr uint32_t kFormat = 5;
 
 /// Where an argument of a call lies: a buffer of the image, or one of the two that the backend
 /// adds.
