@@ -197,11 +197,17 @@ class Slots(CheckTest):
              "  int (*emit)(int a);\n} cdl_plugin_t;\n"
     CALLS = "// table.name(1)\nint f() {\n  host.log = g;\n  h(CDL_SLOT(device_->table(),\n             run), 1);\n}\n"
 
+    RULES = '[[slots.without_caller]]\nslot = "emit"\nwhy = "nobody asks"\n'
+
     def setUp(self):
         super().setUp()
         self.write({"backend_api/include/candela/cdl.h": self.HEADER,
                     "core/runtime/a.cpp": self.CALLS,
-                    "core/runtime/b.cpp": "int x = table().name(1);\n"})
+                    "core/runtime/b.cpp": "int x = table().name(1);\n",
+                    "rules.toml": self.RULES})
+
+    def run_(self, check, *arguments):
+        return super().run_(check, "--rules", os.path.join(self.root, "rules.toml"), *arguments)
 
     def test_clean(self):
         self.clean("slots")

@@ -120,6 +120,7 @@ int run(int argc, char** argv) {
   addRun(app, console);
   addBench(app, console);
   addCompile(app, console);
+  addPackage(app, console);
   addDebug(app, console);
   addBackends(app, console);
   addInspect(app, console);

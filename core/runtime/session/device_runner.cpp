@@ -79,6 +79,15 @@ public:
     return blob.bytes();
   }
 
+  Result<Bytes> emit() override {
+    if (!executable_ || !device_->table().emit)
+      return failure(Code::unsupported, "{}: it emits no object code", name_);
+    const plugin::Collector objects;
+    CDL_TRY(plugin::callSlot(name_, CDL_SLOT(device_->table(), emit), device_->handle(),
+                             executable_, objects.writer()));
+    return objects.bytes();
+  }
+
 private:
   /// Constants, and states that are zero before the first execution.
   Status makeFixed() {

@@ -74,6 +74,11 @@ public:
   virtual bool holdsEverything() const { return true; }
   /// The backend's blob for the bundle; empty when it has none.
   virtual Result<Bytes> save() { return Bytes(); }
+  /// Object code for a build ahead of time, as candela/cdl_object.h says. Failure: unsupported
+  /// where the host runs it, or the backend emits none.
+  virtual Result<Bytes> emit() {
+    return failure(Code::unsupported, "the host's executor has no object code");
+  }
 };
 
 /// A late refusal by a backend: which instruction, and why.

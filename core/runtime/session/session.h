@@ -40,6 +40,9 @@ public:
   Status save(const std::string& path) const;
   /// What save() stores.
   Result<bundle::Bundle> stored() const;
+  /// The object code of a partition, of a device that was opened for a build ahead of time: an
+  /// archive as candela/cdl_object.h says. Failure: unsupported, or the backend's.
+  Result<Bytes> emitted(size_t partition) const { return runners_[partition]->emit(); }
 
   /// Outputs are inputs of the next run, by "INPUT=OUTPUT". Before the first run.
   Status bindStates(const std::vector<std::string>& texts);

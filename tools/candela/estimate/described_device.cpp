@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/runtime/plugin/plugin.h"
+#include "core/support/kinds.h"
 #include "tools/candela/estimate/schedule.h"
 
 namespace candela::tool {

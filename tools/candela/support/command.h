@@ -23,6 +23,7 @@ void addEstimate(CLI::App& app, Console& console);
 void addSimulate(CLI::App& app, Console& console);
 void addCalibrateHost(CLI::App& app, Console& console);
 void addNpu(CLI::App& app, Console& console);
+void addPackage(CLI::App& app, Console& console);
 void addQuantize(CLI::App& app, Console& console);
 
 /// --json FILE

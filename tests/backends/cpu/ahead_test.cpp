@@ -1,0 +1,229 @@
+// Random networks as object code: linked by the system's linker into one library, several models at
+// a time, and run there. They give what the same networks give on the device of this process, bit
+// by bit, and refer to nothing but memcpy and memset. CANDELA_TEST_SIZE=full or nightly: more of
+// them.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "candela/cdl_object.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/support/file.h"
+#include "tests/backends/cpu/network_maker.h"
+#include "tools/candela/package/objects.h"
+
+namespace candela::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using DevicePtr = std::shared_ptr<runtime::plugin::Device>;
+using SessionPtr = std::unique_ptr<runtime::session::Session>;
+
+/// A processor for which code is made, and the device of this process that makes the same.
+struct Machine {
+  const char *cpu, *features, *isa;
+};
+constexpr Machine kMachines[] = {{"x86-64-v3", "", "x86-64-v3"},
+                                 {"x86-64-v4", "", "avx512"},
+                                 {"x86-64-v4", "+avx512vnni", "avx512vnni"},
+                                 {"x86-64-v4", "+avx512vnni,+avx512bf16", "avx512bf16"}};
+
+Result<DevicePtr> open(const runtime::plugin::Options& options) {
+  CDL_ASSIGN(const auto plugin, runtime::plugin::findPlugin(PLUGIN_cpu));
+  return plugin->open(0, options);
+}
+
+/// One network, once for this process and once as object code.
+struct Twin {
+  std::string name, text;
+  std::vector<Tensor> inputs, expected;
+  tool::ObjectFiles files;
+  std::vector<uint32_t> bound, computed; ///< inputs and outputs in the order of the object code
+};
+
+/// Memory of so many bytes from a multiple of 64 on.
+struct Aligned {
+  explicit Aligned(size_t size) : bytes(*Bytes::allocate(std::max<size_t>(size, 1))) {}
+  void* at() { return bytes.mutableData(); }
+  Bytes bytes;
+};
+
+class CpuAhead : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (!open({})) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
+    folder_ = fs::path(::testing::TempDir()) / fmt::format("candela_ahead_{}", getpid());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static RandomGraph network(uint64_t seed) {
+    return NetworkMaker(seed, seed % 3 == 0).make(static_cast<int>(2 + seed % 4));
+  }
+
+  /// Nothing where this machine does not run what it would be compared with.
+  std::optional<Twin> make(uint64_t seed) {
+    const Machine& machine = kMachines[seed % std::size(kMachines)];
+    const auto here = open({{"isa", machine.isa}});
+    if (!here) return std::nullopt;
+    Twin twin;
+    twin.name = fmt::format("net{}", seed);
+    const auto there = open({{"target", "x86_64-unknown-linux-gnu"},
+                             {"target_cpu", machine.cpu},
+                             {"target_features", machine.features},
+                             {"target_name", twin.name},
+                             {"target_pic", "yes"}});
+    EXPECT_TRUE(there.isOk()) << there.status().message();
+    RandomGraph random = network(seed);
+    twin.text = textOf(random.graph);
+    twin.inputs = random.inputs;
+    const std::vector<DevicePtr> hereAlone{*here}, thereAlone{*there};
+    const auto session = driver::compile(std::move(random.graph), twin.name, hereAlone);
+    const auto ahead = driver::compile(network(seed).graph, twin.name, thereAlone);
+    EXPECT_TRUE(session.isOk()) << session.status().message() << twin.text;
+    EXPECT_TRUE(ahead.isOk()) << ahead.status().message() << twin.text;
+    if (HasFailure() || (*ahead)->bundle().steps.size() != 1) return std::nullopt;
+    EXPECT_EQ((*ahead)->run(twin.inputs).status().code(), Code::internal); // it runs elsewhere
+    const auto expected = (*session)->run(twin.inputs);
+    EXPECT_TRUE(expected.isOk()) << expected.status().message();
+    twin.expected = *expected;
+    const auto archive = (*ahead)->emitted(0);
+    EXPECT_TRUE(archive.isOk()) << archive.status().message();
+    const auto files = tool::readObjects(*archive);
+    EXPECT_TRUE(files.isOk()) << files.status().message();
+    if (HasFailure()) return std::nullopt;
+    EXPECT_STREQ(files->facts.isa, machine.isa);
+    twin.files = *files;
+    const runtime::bundle::Bundle& bundle = (*ahead)->bundle();
+    twin.bound = placesOf(bundle.steps[0].inputs, bundle.inputs);
+    twin.computed = placesOf(bundle.steps[0].outputs, bundle.outputs);
+    return twin;
+  }
+
+  /// For each value its place among the ports of the model.
+  static std::vector<uint32_t> placesOf(const std::vector<uint32_t>& values,
+                                        const std::vector<uint32_t>& ports) {
+    std::vector<uint32_t> places;
+    for (const uint32_t value : values)
+      places.push_back(static_cast<uint32_t>(std::ranges::find(ports, value) - ports.begin()));
+    return places;
+  }
+
+  /// All models in one library, in which nothing is undefined but what C has.
+  void* link(const std::vector<Twin>& twins) {
+    std::string command =
+        "cc -shared -nostdlib -Wl,-z,defs -Wl,-z,noexecstack -o " + (folder_ / "all.so").string();
+    for (const Twin& twin : twins)
+      for (const auto& [suffix, bytes] : {std::pair(".o", &twin.files.code),
+                                          std::pair("_weights.o", &twin.files.weightsObject)}) {
+        const std::string path = (folder_ / (twin.name + suffix)).string();
+        EXPECT_TRUE(writeFile(path, bytes->data(), bytes->size()).isOk());
+        command += " " + path;
+      }
+    EXPECT_EQ(std::system((command + " -lc").c_str()), 0) << command;
+    void* library = dlopen((folder_ / "all.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    EXPECT_TRUE(library) << dlerror();
+    return library;
+  }
+
+  static void compare(void* library, Twin& twin) {
+    const auto symbol = [&](const char* suffix) {
+      return dlsym(library, (twin.name + suffix).c_str());
+    };
+    using OpenFn = int32_t (*)(void*, const void*, uint64_t, void*, uint64_t);
+    using RunFn = int32_t (*)(const void*, const void* const*, void* const*);
+    using VerifyFn = int32_t (*)(const void*, uint64_t);
+    const auto openModel = reinterpret_cast<OpenFn>(symbol("_open"));
+    const auto run = reinterpret_cast<RunFn>(symbol("_run"));
+    const auto verify = reinterpret_cast<VerifyFn>(symbol("_verify"));
+    const void* weights = symbol("_weights");
+    ASSERT_TRUE(openModel && run && verify && weights);
+    const uint64_t weightBytes = twin.files.facts.weights_bytes;
+    ASSERT_EQ(std::memcmp(weights, twin.files.weights.data(), weightBytes), 0);
+    EXPECT_EQ(verify(weights, weightBytes), CDL_OBJECT_OK);
+    Aligned arena(twin.files.facts.arena_bytes);
+    uint64_t model[CDL_OBJECT_MODEL_BYTES / 8] = {};
+    ASSERT_EQ(openModel(model, weights, weightBytes, arena.at(), twin.files.facts.arena_bytes),
+              CDL_OBJECT_OK);
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    std::vector<Aligned> results;
+    for (const Tensor& tensor : twin.expected) results.emplace_back(tensor.sizeBytes());
+    for (const uint32_t input : twin.bound) inputs.push_back(twin.inputs[input].bytes.data());
+    for (const uint32_t output : twin.computed) outputs.push_back(results[output].at());
+    for (int turn = 0; turn < 2; ++turn) // what the first one leaves in the arena does not matter
+      ASSERT_EQ(run(model, inputs.data(), outputs.data()), CDL_OBJECT_OK);
+    for (size_t o = 0; o < results.size(); ++o)
+      EXPECT_EQ(
+          std::memcmp(results[o].at(), twin.expected[o].bytes.data(), twin.expected[o].sizeBytes()),
+          0)
+          << "output " << o << " of " << twin.files.facts.isa << "\n"
+          << twin.text;
+  }
+
+  fs::path folder_;
+};
+
+int networks() {
+  const char* size = std::getenv("CANDELA_TEST_SIZE");
+  if (!size) return 12;
+  return std::string_view(size) == "nightly" ? 1000 : 60;
+}
+
+TEST_F(CpuAhead, GivesWhatThisProcessGives) {
+  constexpr int kInOneLibrary = 50;
+  int made = 0;
+  for (int first = 1; first <= networks() && !HasFailure(); first += kInOneLibrary) {
+    std::vector<Twin> twins;
+    for (int seed = first; seed < std::min(first + kInOneLibrary, networks() + 1); ++seed) {
+      SCOPED_TRACE(fmt::format("seed {}", seed));
+      if (auto twin = make(static_cast<uint64_t>(seed))) twins.push_back(std::move(*twin));
+    }
+    if (twins.empty() || HasFailure()) continue;
+    void* library = link(twins);
+    if (!library) return;
+    for (Twin& twin : twins) {
+      SCOPED_TRACE(twin.name);
+      compare(library, twin);
+    }
+    dlclose(library);
+    made += static_cast<int>(twins.size());
+  }
+  fmt::print("{} of {} networks compared\n", made, networks());
+  EXPECT_GE(made, networks() / 5);
+}
+
+TEST_F(CpuAhead, DevicesOfOtherMachinesAreRefusedByName) {
+  struct Case {
+    runtime::plugin::Options options;
+    const char* message;
+  };
+  const Case cases[] = {
+      {{{"target", "quux-linux-gnu"}}, "target=quux-linux-gnu: LLVM knows no such processor"},
+      {{{"target", "riscv64-linux-gnu"}}, "target=riscv64-linux-gnu: code is generated for x86_64"},
+      {{{"target", "x86_64-pc-windows-msvc"}}, "code is generated for x86_64 and aarch64, as ELF"},
+      {{{"target", "x86_64-linux-gnux32"}}, "pointers of 64 bits"},
+      {{{"target", "x86_64-linux-gnu"}, {"target_cpu", "pentium99"}},
+       "target_cpu=pentium99: LLVM knows no such processor of x86_64-linux-gnu"},
+      {{{"target", "x86_64-linux-gnu"}, {"target_cpu", "x86-64-v2"}},
+       "target_cpu=x86-64-v2: it lacks"},
+      {{{"target", "x86_64-linux-gnu"}, {"target_features", "-fma"}}, "it lacks FMA, which"},
+      {{{"target", "x86_64-linux-gnu"}, {"target_features", "+warp"}},
+       "'+warp' is no +FEATURE or -FEATURE that LLVM knows"},
+      {{{"target", "x86_64-linux-gnu"}, {"target_features", "avx2"}}, "'avx2' is no +FEATURE"},
+      {{{"target", "x86_64-linux-gnu"}, {"target_features", "+amx-tile"}},
+       "a program has to ask its system for tiles"},
+      {{{"target", "x86_64-linux-gnu"}, {"target_name", "1st"}}, "target_name=1st: no name in C"}};
+  for (const Case& each : cases) {
+    const auto device = open(each.options);
+    ASSERT_FALSE(device.isOk()) << each.message;
+    EXPECT_NE(device.status().message().find(each.message), std::string::npos)
+        << device.status().message();
+  }
+}
+
+} // namespace
+} // namespace candela::testing

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string_view>
+
+namespace candela::tool {
+
+/// Texts of the files beside this one, with @NAME@ to be filled in.
+extern const std::string_view kPackageHeader, kPackageMain, kPackageTestData, kPackageCMake,
+    kPackageMake;
+
+} // namespace candela::tool
