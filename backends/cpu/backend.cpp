@@ -30,11 +30,11 @@ Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
       "a build ahead of time, for a machine that LLVM calls by this triple, whose object code is "
       "emitted and not run; nothing: this process",
       "string", "");
-  option(
-      "target_cpu",
-      "of a build ahead of time: LLVM's name of the processor; nothing: x86-64-v3, or generic for "
-      "aarch64",
-      "string", "");
+  option("target_cpu",
+         "of a build ahead of time: LLVM's name of the processor; nothing: x86-64-v3, generic "
+         "(aarch64), "
+         "generic-rv64, cortex-m4 (thumb)",
+         "string", "");
   option("target_features", "of a build ahead of time: +FEATURE and -FEATURE, with commas",
          "string", "");
   option("target_name", "of a build ahead of time: what all symbols begin with", "string", "model");

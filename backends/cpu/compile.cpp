@@ -41,6 +41,11 @@ cdl::Status compileAhead(const cdl_image_t* image, const void* const* constants,
   Lowering lowering(image, constants, isa, target);
   if (cdl::Status status = lower(lowering); !status.isOk()) return status;
   if (!lowering.finishAhead(object)) return cdl::error(CDL_INTERNAL, "LLVM: " + lowering.error());
+  if (const std::string calls = callsOf(object.code); !calls.empty())
+    return cdl::error(CDL_UNSUPPORTED, "target=" + target.triple + " (" + isa.name +
+                                           "): it has no instructions for what this model "
+                                           "computes, and would call " +
+                                           calls);
   const std::string header(reinterpret_cast<const char*>(&object.header), sizeof object.header);
   return constantObject(target, isa, target.prefix + "_weights", header, object.weights.data(),
                         object.weights.size(), object.weightsObject)

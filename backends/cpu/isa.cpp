@@ -1,6 +1,7 @@
 #include "isa.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -72,15 +73,54 @@ const Isa& isaOf(Tier tier) {
   return *std::find_if(allIsas().begin(), allIsas().end(), isIt);
 }
 
-const Isa& armIsa() {
-  static const Isa isa = {.tier = Tier::V3,
-                          .name = "aarch64",
-                          .cpu = "generic",
-                          .features = "+neon",
-                          .vectorBytes = 32,
-                          .registers = 16,
-                          .isPortable = true};
-  return isa;
+const std::vector<Isa>& otherIsas() {
+  static const std::vector<Isa> isas = {
+      {.tier = Tier::V3,
+       .name = "aarch64",
+       .cpu = "generic",
+       .features = "+neon",
+       .vectorBytes = 32,
+       .registers = 16,
+       .arch = Arch::ARM64},
+      {.tier = Tier::V3,
+       .name = "aarch64-dotprod",
+       .cpu = "generic",
+       .features = "+neon,+dotprod",
+       .vectorBytes = 32,
+       .registers = 16,
+       .arch = Arch::ARM64,
+       .hasSignedDot4 = true},
+      {.tier = Tier::V3,
+       .name = "aarch64-i8mm",
+       .cpu = "generic",
+       .features = "+neon,+dotprod,+i8mm",
+       .vectorBytes = 32,
+       .registers = 16,
+       .arch = Arch::ARM64,
+       .hasDot4 = true},
+      {.tier = Tier::V3,
+       .name = "riscv64",
+       .cpu = "generic-rv64",
+       .features = "+m,+a,+f,+d,+c",
+       .vectorBytes = 8,
+       .registers = 16,
+       .arch = Arch::RISCV64},
+      {.tier = Tier::V3,
+       .name = "armv7e-m",
+       .cpu = "cortex-m4",
+       .features = "+mclass,+dsp,+vfp4d16sp",
+       .vectorBytes = 8,
+       .registers = 8,
+       .arch = Arch::THUMB},
+      {.tier = Tier::V3,
+       .name = "armv7e-m-fp64",
+       .cpu = "cortex-m7",
+       .features = "+mclass,+dsp,+fp-armv8d16",
+       .vectorBytes = 8,
+       .registers = 8,
+       .arch = Arch::THUMB},
+  };
+  return isas;
 }
 
 namespace {
@@ -161,6 +201,23 @@ std::vector<Feature> featuresOf(Tier tier) {
   for (const Feature& feature : kFeatures)
     if (needs(tier, feature)) found.push_back(feature);
   return found;
+}
+
+const Isa* lowestOf(Arch arch) {
+  for (const Isa& isa : otherIsas())
+    if (isa.arch == arch) return &isa;
+  return nullptr;
+}
+
+std::vector<std::string> needsOf(const Isa& isa) {
+  std::vector<std::string> needs;
+  if (isa.arch == Arch::X86) {
+    for (const Feature& feature : featuresOf(isa.tier)) needs.push_back(feature.name);
+    return needs;
+  }
+  std::istringstream words(isa.features);
+  for (std::string word; std::getline(words, word, ',');) needs.push_back(word.substr(1));
+  return needs;
 }
 
 std::string missingFeatures(Tier tier) {

@@ -11,20 +11,26 @@ namespace cpu {
 /// Stored in blobs: numbers stay. allIsas() has their order.
 enum class Tier : uint8_t { V3 = 1, AVX512 = 2, VNNI = 3, AMX = 4, BF16 = 5, AVX_VNNI = 6 };
 
+/// What a builder asks for the form of an operation.
+enum class Arch : uint8_t { X86, ARM64, RISCV64, THUMB };
+
 struct Isa {
   Tier tier;
   const char* name;     // what --isa takes
   const char* cpu;      // LLVM's name of the baseline
   const char* features; // and what comes on top of it
   int vectorBytes;
-  int registers;         // vector registers
+  int registers; // vector registers
+  Arch arch = Arch::X86;
   bool hasMasks = false; // any prefix of a vector can be loaded and stored
   bool hasDot4 = false;  // u8 x s8 products of four, summed into i32, in one instruction
   bool hasBF16 = false;  // bf16 products of two, summed into f32, in one instruction
   bool hasTiles =
       false; // matrix products of 8-bit integers and of bf16 in tiles of 16 rows by 64 bytes
-  bool isPortable = false; // no x86: what LLVM has for every processor, with the same integers
+  bool hasSignedDot4 = false; // the same of s8 x s8
 
+  /// In bytes.
+  int pointer() const { return arch == Arch::THUMB ? 4 : 8; }
   int lanes(int elementBytes) const { return vectorBytes / elementBytes; }
 };
 
@@ -34,10 +40,15 @@ const std::vector<Isa>& allIsas();
 const Isa* findIsa(const std::string& name);
 const Isa& isaOf(Tier tier);
 
-/// Of 64-bit ARM with NEON, for builds ahead of time: vectors as of x86-64-v3, each in two
-/// registers, and so the sums of the same elements in the same order. No machine of
-/// isasOfThisMachine().
-const Isa& armIsa();
+/// Of builds ahead of time for other processors than x86, which rises within an architecture: what
+/// `features` says is what the processor has to have. 64-bit ARM has vectors as x86-64-v3 has, each
+/// in two registers, and so the sums of the same elements in the same order; where there are no
+/// vectors two floats go side by side.
+const std::vector<Isa>& otherIsas();
+/// The first one of an architecture; null: x86.
+const Isa* lowestOf(Arch arch);
+/// What an instruction set needs of a processor or its system, by name.
+std::vector<std::string> needsOf(const Isa& isa);
 
 /// Where an x86 processor says what it has: words of CPUID (leaf 1 ECX, leaf 7 EBX, ECX and EDX,
 /// its subleaf 1 EAX, leaf 0x80000001 ECX); XCR0, the registers that the operating system saves, 0

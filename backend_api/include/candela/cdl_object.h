@@ -10,7 +10,7 @@
  * symbols but memcpy, memset and their own, write no memory but what they are given, and allocate
  * none. Results are int32_t, of CDL_OBJECT_*:
  *
- *   int32_t NAME_open(model, weights, uint64_t weights_bytes, arena, uint64_t arena_bytes)
+ *   int32_t NAME_open(model, weights, size_t weights_bytes, arena, size_t arena_bytes)
  *       Checks the processor, the header of the weights and the arena, and fills model, of
  *       CDL_OBJECT_MODEL_BYTES, aligned to 8.
  *   int32_t NAME_run(model, const void* const* inputs, void* const* outputs)
@@ -18,7 +18,7 @@
  *       OUTPUT or INOUT, lies, in the order of the buffers, aligned as the largest element that a
  *       view sees in it. No output overlaps another one or an input. One thread at a time runs on
  *       one arena.
- *   int32_t NAME_verify(weights, uint64_t weights_bytes)
+ *   int32_t NAME_verify(weights, size_t weights_bytes)
  *       Reads all of the weights and compares them with the digest in their header.
  */
 #ifndef CANDELA_CDL_OBJECT_H

@@ -4,6 +4,8 @@
 #include "../isa.hpp"
 
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsARM.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <cmath>
@@ -65,7 +67,8 @@ Value Builder::end() { return made(impl_.function->getArg(2), Ty::I64, 1); }
 
 Value Builder::parameter(int index) {
   llvm::Argument* argument = impl_.function->getArg(static_cast<unsigned>(index));
-  return made(argument, argument->getType()->isPointerTy() ? Ty::Ptr : Ty::I64, 1);
+  if (argument->getType()->isPointerTy()) return made(argument, Ty::Ptr, 1);
+  return made(impl_.ir.CreateZExt(argument, impl_.ir.getInt64Ty()), Ty::I64, 1);
 }
 
 Value Builder::arg(int index) {
@@ -122,13 +125,15 @@ Value Builder::at(Value pointer, int64_t bytes) {
 }
 
 Value Builder::load(Ty ty, int lanes, Value pointer, int64_t bytes, int align) {
-  const llvm::Align alignment(static_cast<uint64_t>(align ? align : sizeOf(ty)));
+  const int own = ty == Ty::Ptr ? isa().pointer() : sizeOf(ty);
+  const llvm::Align alignment(static_cast<uint64_t>(align ? align : own));
   return made(impl_.ir.CreateAlignedLoad(impl_.type(ty, lanes), raw(at(pointer, bytes)), alignment),
               ty, lanes);
 }
 void Builder::store(Value value, Value pointer, int64_t bytes, int align) {
+  const int own = value.ty == Ty::Ptr ? isa().pointer() : sizeOf(value.ty);
   impl_.ir.CreateAlignedStore(raw(value), raw(at(pointer, bytes)),
-                              llvm::Align(static_cast<uint64_t>(align ? align : sizeOf(value.ty))));
+                              llvm::Align(static_cast<uint64_t>(align ? align : own)));
 }
 
 Value Builder::loadFirst(Ty ty, int lanes, Value pointer, Value count) {
@@ -212,6 +217,23 @@ Value Builder::rem(Value a, Value b, bool isSigned) {
   return made(isSigned ? impl_.ir.CreateSRem(raw(a), raw(b)) : impl_.ir.CreateURem(raw(a), raw(b)),
               a.ty, a.lanes);
 }
+namespace {
+
+/// Whether indexes are counted in 32 bits: wider ones take two registers, and functions to divide.
+bool countsInWords(const Isa& isa) { return isa.pointer() == 4; }
+
+} // namespace
+
+Value Builder::quotient(Value index, int64_t count) {
+  if (!countsInWords(isa())) return div(index, i64(count), false);
+  const Value word = div(cast(index, Ty::I32, false), i32(static_cast<int32_t>(count)), false);
+  return cast(word, Ty::I64, false);
+}
+Value Builder::remainder(Value index, int64_t count) {
+  if (!countsInWords(isa())) return rem(index, i64(count), false);
+  const Value word = rem(cast(index, Ty::I32, false), i32(static_cast<int32_t>(count)), false);
+  return cast(word, Ty::I64, false);
+}
 Value Builder::shr(Value a, Value by, bool isSigned) {
   meet(*this, a, by);
   return made(isSigned ? impl_.ir.CreateAShr(raw(a), raw(by))
@@ -248,7 +270,26 @@ static ID roundingOf(Round how) {
   return llvm::Intrinsic::roundeven;
 }
 
+/// The same of an f32 by integers: what is 2^23 or more has no places behind the point.
+Value Builder::roundedByInteger(Value a, Round how) {
+  const Value size = abs(a);
+  const Value whole =
+      cast(made(impl_.ir.CreateFPToSI(raw(select(compare(Cmp::LT, size, f32(0x1p23F)), a, f32(0))),
+                                      impl_.type(Ty::I32, a.lanes)),
+                Ty::I32, a.lanes),
+           Ty::F32, true);
+  Value result = whole;
+  if (how == Round::FLOOR) result = sub(whole, select(compare(Cmp::GT, whole, a), f32(1), f32(0)));
+  if (how == Round::CEIL) result = add(whole, select(compare(Cmp::LT, whole, a), f32(1), f32(0)));
+  // Beside 2^23 the sum has no places either, and is rounded as sums are.
+  if (how == Round::EVEN) result = sub(add(size, f32(0x1p23F)), f32(0x1p23F));
+  const Value sign = bitAnd(bitcast(a, Ty::I32), i32(INT32_MIN));
+  const Value signedResult = bitcast(bitOr(bitcast(abs(result), Ty::I32), sign), Ty::F32);
+  return select(compare(Cmp::LT, size, f32(0x1p23F)), signedResult, a);
+}
+
 Value Builder::round(Value a, Round how) {
+  if (isa().arch == Arch::THUMB && a.ty == Ty::F32) return roundedByInteger(a, how);
   return made(impl_.ir.CreateUnaryIntrinsic(roundingOf(how), raw(a)), a.ty, a.lanes);
 }
 Value Builder::bitNot(Value a) { return made(impl_.ir.CreateNot(raw(a)), a.ty, a.lanes); }
@@ -317,10 +358,57 @@ Value everyOther(Builder& b, Value v, int first) {
 
 } // namespace
 
+/// Sums of products in each lane, of 32 bits, by the pairs of i16 that `pairs` takes a lane apart
+/// to.
+Value Builder::dotLanes(Value acc, Value a, Value b,
+                        const std::function<Values(Value, bool isSigned)>& pairs) {
+  Value sums = acc;
+  for (int k = 0; k < acc.lanes; ++k) {
+    const Values x = pairs(extract(a, k), false), y = pairs(extract(b, k), true);
+    llvm::Value* sum = raw(extract(acc, k));
+    for (size_t p = 0; p < x.size(); ++p)
+      sum = impl_.ir.CreateIntrinsic(llvm::Intrinsic::arm_smlad, {}, {raw(x[p]), raw(y[p]), sum});
+    sums = acc.lanes == 1
+               ? made(sum, Ty::I32, 1)
+               : made(impl_.ir.CreateInsertElement(raw(sums), sum, static_cast<uint64_t>(k)),
+                      Ty::I32, acc.lanes);
+  }
+  return sums;
+}
+
+/// u8 x s8 products of four by instructions of 64-bit ARM, which sum four lanes at a time.
+Value Builder::dotQuads(Value acc, Value a, Value b) {
+  const auto quad = [&](Value v, int first) {
+    return shuffle(v, v, {first, first + 1, first + 2, first + 3});
+  };
+  const auto dot = [&](ID id, Value sum, Value x, Value y) {
+    const auto bytes = [&](Value v) { return raw(reinterpret(v, Ty::I8, 16)); };
+    llvm::Type* types[] = {impl_.type(Ty::I32, 4), impl_.type(Ty::I8, 16)};
+    return made(impl_.ir.CreateIntrinsic(id, types, {raw(sum), bytes(x), bytes(y)}), Ty::I32, 4);
+  };
+  Values sums;
+  for (int first = 0; first < acc.lanes; first += 4) {
+    const Value sum = quad(acc, first), x = quad(a, first), y = quad(b, first);
+    if (isa().hasDot4) {
+      sums.push_back(dot(llvm::Intrinsic::aarch64_neon_usdot, sum, x, y));
+      continue;
+    }
+    // a = (a - 128) + 128: the second part is a sum of b, which stays the same for many a.
+    const Value ones = splat(i32(0x01010101), 4), signs = splat(i32(INT32_MIN | 0x00808080), 4);
+    const Value ofB =
+        shl(dot(llvm::Intrinsic::aarch64_neon_sdot, zero(Ty::I32, 4), ones, y), splat(i32(7), 4));
+    sums.push_back(dot(llvm::Intrinsic::aarch64_neon_sdot, add(sum, ofB), bitXor(x, signs), y));
+  }
+  if (sums.size() == 1) return sums[0];
+  return shuffle(sums[0], sums[1], {0, 1, 2, 3, 4, 5, 6, 7});
+}
+
 Value Builder::dot2(Value a, Value b) {
   meet(*this, a, b);
   const auto words = [&](Value v) { return reinterpret(v, Ty::I16, v.lanes * 2); };
-  if (isa().isPortable) {
+  if (isa().arch == Arch::THUMB)
+    return dotLanes(zero(Ty::I32, a.lanes), a, b, [](Value lane, bool) { return Values{lane}; });
+  if (isa().arch != Arch::X86) {
     const auto products = [&](int which) {
       return mul(cast(everyOther(*this, words(a), which), Ty::I32, true),
                  cast(everyOther(*this, words(b), which), Ty::I32, true));
@@ -335,7 +423,7 @@ Value Builder::dot2(Value a, Value b) {
 Value Builder::dotPairs(Value a, Value b) {
   meet(*this, a, b);
   const auto bytes = [&](Value v) { return reinterpret(v, Ty::I8, v.lanes * 4); };
-  if (isa().isPortable) { // within i16 the sum needs no saturation
+  if (isa().arch != Arch::X86) { // within i16 the sum needs no saturation
     const auto products = [&](int which) {
       return mul(cast(everyOther(*this, bytes(a), which), Ty::I16, false),
                  cast(everyOther(*this, bytes(b), which), Ty::I16, true));
@@ -357,8 +445,19 @@ static ID dotOf(int lanes) {
 
 Value Builder::dot4(Value acc, Value a, Value b) {
   meet(*this, acc, a), meet(*this, acc, b), meet(*this, a, b);
+  const bool hasQuads = isa().arch == Arch::ARM64 && (isa().hasDot4 || isa().hasSignedDot4);
+  if (hasQuads && (acc.lanes == 4 || acc.lanes == 8)) return dotQuads(acc, a, b);
+  if (isa().arch == Arch::THUMB)
+    return dotLanes(acc, a, b, [&](Value lane, bool isSigned) {
+      const ID widen = isSigned ? llvm::Intrinsic::arm_sxtb16 : llvm::Intrinsic::arm_uxtb16;
+      const Value turned = bitOr(shr(lane, i32(8), false), shl(lane, i32(24)));
+      const auto pair = [&](Value v) {
+        return made(impl_.ir.CreateIntrinsic(widen, {}, {raw(v)}), Ty::I32, 1);
+      };
+      return Values{pair(lane), pair(turned)};
+    });
   const bool isVector = acc.lanes == 16 || acc.lanes == 8 || acc.lanes == 4;
-  if (isa().hasDot4 && isVector)
+  if (isa().arch == Arch::X86 && isa().hasDot4 && isVector)
     return made(impl_.ir.CreateIntrinsic(dotOf(acc.lanes), {}, {raw(acc), raw(a), raw(b)}), Ty::I32,
                 acc.lanes);
   // The even and the odd bytes as i16 (u8 * s8 needs 17 bits only in a sum of two, which pmaddwd
@@ -504,7 +603,7 @@ Value Builder::shuffle(Value a, Value b, const std::vector<int>& index) {
               static_cast<int>(index.size()));
 }
 Value Builder::permute(Value table, Value index) {
-  if (isa().isPortable) {
+  if (isa().arch != Arch::X86) {
     Value all = zero(table.ty, table.lanes);
     const Value low = bitAnd(index, i32(table.lanes - 1));
     for (int k = 0; k < table.lanes; ++k)
@@ -538,17 +637,21 @@ Values Builder::loop(Value from, Value to, int64_t step, Values carried,
   llvm::BasicBlock* before = ir.GetInsertBlock();
   llvm::BasicBlock* inside = llvm::BasicBlock::Create(impl_.context, "loop", impl_.function);
   llvm::BasicBlock* after = llvm::BasicBlock::Create(impl_.context, "done", impl_.function);
-  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(raw(from));
-  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(raw(to));
-  const bool runs = first && last && first->getSExtValue() < last->getSExtValue();
+  llvm::Type* counter = countsInWords(isa()) ? ir.getInt32Ty() : ir.getInt64Ty();
+  llvm::Value* first = ir.CreateTrunc(raw(from), counter);
+  llvm::Value* last = ir.CreateTrunc(raw(to), counter);
+  const auto* firstKnown = llvm::dyn_cast<llvm::ConstantInt>(first);
+  const auto* lastKnown = llvm::dyn_cast<llvm::ConstantInt>(last);
+  const bool runs =
+      firstKnown && lastKnown && firstKnown->getSExtValue() < lastKnown->getSExtValue();
   if (runs)
     ir.CreateBr(inside);
   else
-    ir.CreateCondBr(ir.CreateICmpSLT(raw(from), raw(to)), inside, after);
+    ir.CreateCondBr(ir.CreateICmpSLT(first, last), inside, after);
 
   ir.SetInsertPoint(inside);
-  llvm::PHINode* index = ir.CreatePHI(ir.getInt64Ty(), 2);
-  index->addIncoming(raw(from), before);
+  llvm::PHINode* index = ir.CreatePHI(counter, 2);
+  index->addIncoming(first, before);
   std::vector<llvm::PHINode*> phis;
   Values inner;
   for (const Value& v : carried) {
@@ -556,12 +659,13 @@ Values Builder::loop(Value from, Value to, int64_t step, Values carried,
     phis.back()->addIncoming(raw(v), before);
     inner.push_back(made(phis.back(), v.ty, v.lanes));
   }
-  const Values out = body(made(index, Ty::I64, 1), inner);
+  const Values out = body(made(ir.CreateSExt(index, ir.getInt64Ty()), Ty::I64, 1), inner);
   llvm::BasicBlock* latch = ir.GetInsertBlock();
-  llvm::Value* next = ir.CreateNSWAdd(index, ir.getInt64(static_cast<uint64_t>(step)));
+  llvm::Value* next =
+      ir.CreateNSWAdd(index, llvm::ConstantInt::get(counter, static_cast<uint64_t>(step)));
   index->addIncoming(next, latch);
   for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(raw(out[i]), latch);
-  ir.CreateCondBr(ir.CreateICmpSLT(next, raw(to)), inside, after);
+  ir.CreateCondBr(ir.CreateICmpSLT(next, last), inside, after);
 
   ir.SetInsertPoint(after);
   if (runs) return out;
@@ -614,6 +718,13 @@ void Builder::callKernel(const std::string& name, Value args, Value begin, Value
 
 Value Builder::addressOf(Value pointer) {
   return made(impl_.ir.CreatePtrToInt(raw(pointer), impl_.ir.getInt64Ty()), Ty::I64, 1);
+}
+
+Value Builder::systemRegister(const std::string& name) {
+  llvm::Type* word = impl_.ir.getInt64Ty();
+  auto* instruction =
+      llvm::InlineAsm::get(llvm::FunctionType::get(word, false), "mrs $0, " + name, "=r", true);
+  return made(impl_.ir.CreateCall(instruction), Ty::I64, 1);
 }
 
 Values Builder::cpuid(uint32_t leaf, uint32_t subleaf) {

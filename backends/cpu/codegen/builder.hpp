@@ -93,6 +93,9 @@ public:
   /// Integers: b must not be 0, nor -1 where a is the lowest.
   Value div(Value a, Value b, bool isSigned = true);
   Value rem(Value a, Value b, bool isSigned = true);
+  /// An index by a number of places, both from 0 on.
+  Value quotient(Value index, int64_t count);
+  Value remainder(Value index, int64_t count);
   Value neg(Value a);
   Value abs(Value a);
   Value fma(Value a, Value b, Value c); // a * b + c, rounded once
@@ -181,6 +184,8 @@ public:
   // What only functions that are no kernels need.
   /// The address as I64.
   Value addressOf(Value pointer);
+  /// A register of 64-bit ARM that says what the processor has.
+  Value systemRegister(const std::string& name);
   /// EAX, EBX, ECX and EDX of CPUID, for x86.
   Values cpuid(uint32_t leaf, uint32_t subleaf);
   /// The low half of XCR0, where the processor has OSXSAVE.
@@ -191,6 +196,11 @@ public:
   bool flushes = false;
 
 private:
+  Value roundedByInteger(Value a, Round how);
+  Value dotLanes(Value acc, Value a, Value b,
+                 const std::function<Values(Value, bool isSigned)>& pairs);
+  Value dotQuads(Value acc, Value a, Value b);
+
   Impl& impl_;
 };
 

@@ -52,6 +52,16 @@ void initializeLlvm() {
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
     LLVMInitializeAArch64AsmParser();
+    LLVMInitializeARMTargetInfo();
+    LLVMInitializeARMTarget();
+    LLVMInitializeARMTargetMC();
+    LLVMInitializeARMAsmPrinter();
+    LLVMInitializeARMAsmParser();
+    LLVMInitializeRISCVTargetInfo();
+    LLVMInitializeRISCVTarget();
+    LLVMInitializeRISCVTargetMC();
+    LLVMInitializeRISCVAsmPrinter();
+    LLVMInitializeRISCVAsmParser();
   });
 }
 
@@ -61,11 +71,16 @@ std::unique_ptr<llvm::TargetMachine> targetMachine(const Target& target, const I
   if (!found) return nullptr;
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // products and sums stay apart but for fma
+  options.EABIVersion = llvm::EABI::GNU;              // ARM: memcpy and memset by the names of C
+  if (isa.arch == Arch::RISCV64) options.MCOptions.ABIName = "lp64d";
+  // RISC-V: code that may lie anywhere, as long as it lies together.
+  const llvm::CodeModel::Model model =
+      isa.arch == Arch::RISCV64 ? llvm::CodeModel::Medium : llvm::CodeModel::Small;
   // Default, not Aggressive: the emitters did the work.
   return std::unique_ptr<llvm::TargetMachine>(
       found->createTargetMachine(target.triple, isa.cpu, isa.features, options,
-                                 target.isPic ? llvm::Reloc::PIC_ : llvm::Reloc::Static,
-                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+                                 target.isPic ? llvm::Reloc::PIC_ : llvm::Reloc::Static, model,
+                                 llvm::CodeGenOptLevel::Default));
 }
 
 bool emitFile(llvm::TargetMachine& machine, llvm::Module& module, llvm::CodeGenFileType type,
@@ -138,16 +153,16 @@ void Codegen::Part::addEntry(const std::string& name, const std::vector<Ty>& par
                              const std::function<void(Builder&)>& body) {
   if (!module_) return;
   llvm::Type* i32 = llvm::Type::getInt32Ty(context_);
+  llvm::Type* size = llvm::Type::getIntNTy(context_, static_cast<unsigned>(8 * isa_.pointer()));
   std::vector<llvm::Type*> types;
   for (const Ty ty : parameters)
-    types.push_back(ty == Ty::Ptr
-                        ? static_cast<llvm::Type*>(llvm::PointerType::get(context_, 0))
-                        : llvm::Type::getIntNTy(context_, static_cast<unsigned>(8 * sizeOf(ty))));
+    types.push_back(ty == Ty::Ptr ? llvm::PointerType::get(context_, 0) : size);
   auto* function = llvm::Function::Create(llvm::FunctionType::get(i32, types, false),
                                           llvm::Function::ExternalLinkage, name, *module_);
   // It runs before it is known what the processor has.
-  if (!isa_.isPortable) function->addFnAttr("target-cpu", "x86-64");
-  if (!isa_.isPortable) function->addFnAttr("target-features", "");
+  const Isa* lowest = lowestOf(isa_.arch);
+  function->addFnAttr("target-cpu", lowest ? lowest->cpu : "x86-64");
+  function->addFnAttr("target-features", lowest ? lowest->features : "");
   write(function, body, llvm::ConstantInt::get(i32, 0));
 }
 

@@ -15,8 +15,9 @@ public:
   /// Adds the kernel `name`.
   void kernel(const std::string& name, const std::function<void(Builder&)>& body);
   /// Adds a function that the linker shows to others, int32_t name(parameters), for every processor
-  /// of the architecture. It returns 0 where body does not leave it before. Of a build ahead of
-  /// time, behind the kernels that it calls.
+  /// of the architecture. A parameter is a Ptr, or an I64, which stands for a size_t. It returns 0
+  /// where body does not leave it before. Of a build ahead of time, behind the kernels that it
+  /// calls.
   void entry(const std::string& name, const std::vector<Ty>& parameters,
              const std::function<void(Builder&)>& body);
   /// Objects that together hold all kernels that were added, the same ones whatever the number of

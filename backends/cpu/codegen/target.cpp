@@ -6,6 +6,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ObjectFile.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
 
@@ -35,19 +36,32 @@ bool isNameInC(const std::string& name) {
          !(name[0] >= '0' && name[0] <= '9');
 }
 
+/// X86: that or none that code is generated for.
+Arch archOf(const llvm::Triple& triple) {
+  switch (triple.getArch()) {
+  case llvm::Triple::aarch64: return Arch::ARM64;
+  case llvm::Triple::riscv64: return Arch::RISCV64;
+  case llvm::Triple::thumb: return Arch::THUMB;
+  default: return Arch::X86;
+  }
+}
+
+/// LLVM's name of the processor that is meant where none is named.
+std::string lowestCpuOf(Arch arch) { return arch == Arch::X86 ? "x86-64-v3" : lowestOf(arch)->cpu; }
+
 cdl::Status checkTriple(const std::string& text, const llvm::Triple& triple) {
   if (triple.getArch() == llvm::Triple::UnknownArch)
     return cdl::error(CDL_INVALID_ARGUMENT, "target=" + text + ": LLVM knows no such processor");
-  const bool isKnown =
-      triple.getArch() == llvm::Triple::x86_64 || triple.getArch() == llvm::Triple::aarch64;
+  const bool isKnown = triple.getArch() == llvm::Triple::x86_64 || archOf(triple) != Arch::X86;
   const bool isOfSystem = triple.isOSLinux() || triple.getOS() == llvm::Triple::UnknownOS;
   const bool isLp64 = triple.getEnvironment() != llvm::Triple::GNUX32 &&
                       triple.getEnvironment() != llvm::Triple::GNUILP32;
   if (!isKnown || !isOfSystem || !triple.isOSBinFormatELF() || !isLp64)
     return cdl::error(CDL_UNSUPPORTED,
                       "target=" + text +
-                          ": code is generated for x86_64 and aarch64, as ELF with pointers of 64 "
-                          "bits, for Linux or no system");
+                          ": code is generated for x86_64, aarch64, riscv64 and thumb (v7em and "
+                          "later), as ELF, with pointers of 64 bits on the first three, for Linux "
+                          "or no system");
   return cdl::ok();
 }
 
@@ -76,12 +90,17 @@ cdl::Status checkWords(const TargetRequest& request, const std::string& cpu,
   return cdl::ok();
 }
 
-/// The names of what a tier needs and the processor lacks.
-std::string missingOf(const llvm::MCSubtargetInfo& processor, Tier tier) {
+/// The names of what an instruction set needs and the processor lacks.
+std::string missingOf(const llvm::MCSubtargetInfo& processor, const Isa& isa) {
   std::string missing;
-  for (const Feature& feature : featuresOf(tier))
-    if (feature.llvm && !processor.checkFeatures("+" + std::string(feature.llvm)))
-      missing += (missing.empty() ? "" : ", ") + std::string(feature.name);
+  const auto need = [&](const std::string& name, const std::string& feature) {
+    if (!processor.checkFeatures("+" + feature)) missing += (missing.empty() ? "" : ", ") + name;
+  };
+  if (isa.arch != Arch::X86)
+    for (const std::string& each : needsOf(isa)) need(each, each);
+  else
+    for (const Feature& feature : featuresOf(isa.tier))
+      if (feature.llvm) need(feature.name, feature.llvm);
   return missing;
 }
 
@@ -97,26 +116,44 @@ cdl::Status resolve(const TargetRequest& request, Target& target, const Isa*& is
   const llvm::Target* llvmTarget = llvm::TargetRegistry::lookupTarget(triple.str(), error);
   if (!llvmTarget)
     return cdl::error(CDL_UNSUPPORTED, "target=" + request.triple + ": LLVM: " + error);
-  const bool isArm = triple.isAArch64();
-  const std::string lowest = isArm ? "generic" : "x86-64-v3";
-  const std::string cpu = request.cpu.empty() ? lowest : request.cpu;
+  const Arch arch = archOf(triple);
+  const std::string cpu = request.cpu.empty() ? lowestCpuOf(arch) : request.cpu;
   const std::unique_ptr<llvm::MCSubtargetInfo> known(
       llvmTarget->createMCSubtargetInfo(triple.str(), "", ""));
   if (cdl::Status status = checkWords(request, cpu, *known); !status.isOk()) return status;
+  // Who names no processor means the lowest one of its architecture.
+  const Isa* least = request.cpu.empty() ? lowestOf(arch) : nullptr;
+  const std::string features = (least ? std::string(least->features) + "," : "") + request.features;
   const std::unique_ptr<llvm::MCSubtargetInfo> processor(
-      llvmTarget->createMCSubtargetInfo(triple.str(), cpu, request.features));
+      llvmTarget->createMCSubtargetInfo(triple.str(), cpu, features));
   target = {triple.str(), request.isPic, request.name};
-  if (isArm) {
-    isa = &armIsa();
-    if (processor->checkFeatures("+neon")) return cdl::ok();
-    return cdl::error(CDL_UNSUPPORTED, "target_cpu=" + cpu + ": it lacks NEON");
+  const std::vector<Isa>& all = arch == Arch::X86 ? allIsas() : otherIsas();
+  const Isa* lowest = nullptr;
+  for (const Isa& each : all) {
+    if (each.arch != arch || each.hasTiles) continue;
+    if (!lowest) lowest = &each;
+    if (missingOf(*processor, each).empty()) isa = &each;
   }
-  for (const Isa& each : allIsas())
-    if (!each.hasTiles && missingOf(*processor, each.tier).empty()) isa = &each;
   if (isa) return cdl::ok();
   return cdl::error(CDL_UNSUPPORTED, "target_cpu=" + cpu + ": it lacks " +
-                                         missingOf(*processor, Tier::V3) +
-                                         ", which the lowest tier (x86-64-v3) needs");
+                                         missingOf(*processor, *lowest) +
+                                         ", which the lowest tier (" + lowest->name + ") needs");
+}
+
+std::string callsOf(const std::vector<char>& object) {
+  const llvm::MemoryBufferRef bytes({object.data(), object.size()}, "code.o");
+  llvm::Expected<std::unique_ptr<llvm::object::ObjectFile>> file =
+      llvm::object::ObjectFile::createObjectFile(bytes);
+  if (!file) return llvm::toString(file.takeError());
+  std::string calls;
+  for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
+    const uint32_t flags = llvm::cantFail(symbol.getFlags());
+    const std::string name = llvm::cantFail(symbol.getName()).str();
+    const bool isOfC = name.empty() || name == "memcpy" || name == "memset";
+    if ((flags & llvm::object::SymbolRef::SF_Undefined) && !isOfC)
+      calls += (calls.empty() ? "" : ", ") + name;
+  }
+  return calls;
 }
 
 bool constantObject(const Target& target, const Isa& isa, const std::string& symbol,

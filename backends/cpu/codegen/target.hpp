@@ -30,6 +30,10 @@ struct TargetRequest {
 /// LLVM does not know.
 cdl::Status resolve(const TargetRequest& request, Target& target, const Isa*& isa);
 
+/// The functions beside memcpy and memset that an object needs, with ", " between them; empty:
+/// none.
+std::string callsOf(const std::vector<char>& object);
+
 /// An ELF object for `target` that holds one read-only symbol: `header`, then `payload`, from a
 /// multiple of 64 bytes on, in a section of the same name. False: LLVM writes none.
 bool constantObject(const Target& target, const Isa& isa, const std::string& symbol,

@@ -57,8 +57,8 @@ public:
 
   void write() {
     b_.loop(b_.begin(), b_.end(), 1, [&](Value unit) {
-      const Value block = p_.blocks == 1 ? b_.i64(0) : b_.rem(unit, b_.i64(p_.blocks), false);
-      const Value batch = p_.blocks == 1 ? unit : b_.div(unit, b_.i64(p_.blocks), false);
+      const Value block = p_.blocks == 1 ? b_.i64(0) : b_.remainder(unit, p_.blocks);
+      const Value batch = p_.blocks == 1 ? unit : b_.quotient(unit, p_.blocks);
       for (size_t i = 0; i < p_.in.size(); ++i) {
         at_[i] = b_.at(b_.arg(static_cast<int>(i)), batch, bytes(i, 0));
         if (hasQueries(i)) at_[i] = b_.at(at_[i], block, p_.rows * bytes(i, 1));

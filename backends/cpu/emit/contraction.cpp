@@ -265,8 +265,8 @@ private:
     Value rest = unit;
     const auto next = [&](int64_t count) {
       if (count == 1) return b.i64(0);
-      const Value index = b.rem(rest, b.i64(count), false);
-      rest = b.div(rest, b.i64(count), false);
+      const Value index = b.remainder(rest, count);
+      rest = b.quotient(rest, count);
       return index;
     };
     panelGroup_ = grid_.isPanelInner ? next(grid_.panelGroups) : b.i64(0);

@@ -56,9 +56,9 @@ public:
     Value row, column, done;
   };
   Place place(Value tile) {
-    const Value row = grid_.perRow == 1 ? tile : b.div(tile, b.i64(grid_.perRow), false);
+    const Value row = grid_.perRow == 1 ? tile : b.quotient(tile, grid_.perRow);
     if (grid_.perRow == 1) return {row, b.i64(0), b.i64(0)};
-    const Value from = b.mul(b.rem(tile, b.i64(grid_.perRow), false), b.i64(grid_.points));
+    const Value from = b.mul(b.remainder(tile, grid_.perRow), b.i64(grid_.points));
     const Value column = b.min(from, b.i64(c.columns - grid_.points));
     return {row, column, b.sub(from, column)};
   }
@@ -166,8 +166,8 @@ private:
     Value rest = unit;
     const auto next = [&](int64_t count) {
       if (count == 1) return b.i64(0);
-      const Value i = b.rem(rest, b.i64(count), false);
-      rest = b.div(rest, b.i64(count), false);
+      const Value i = b.remainder(rest, count);
+      rest = b.quotient(rest, count);
       return i;
     };
     tilePair_ = next(grid_.tilePairs);

@@ -102,12 +102,12 @@ private:
 
   Row rowOf(Builder& b, Value unit) const {
     const int64_t outs = y.c / conv.group, ins = w.dims[1];
-    const Value row = b.rem(unit, b.i64(y.h), false), rest = b.div(unit, b.i64(y.h), false);
-    const Value out = b.rem(rest, b.i64(y.c), false), batch = b.div(rest, b.i64(y.c), false);
+    const Value row = b.remainder(unit, y.h), rest = b.quotient(unit, y.h);
+    const Value out = b.remainder(rest, y.c), batch = b.quotient(rest, y.c);
     Row at;
     at.x = moved(b,
-                 moved(b, moved(b, b.arg(0), batch, bytes(x, x.batch)),
-                       b.div(out, b.i64(outs), false), bytes(x, ins * x.lane)),
+                 moved(b, moved(b, b.arg(0), batch, bytes(x, x.batch)), b.quotient(out, outs),
+                       bytes(x, ins * x.lane)),
                  row, bytes(x, conv.stride[0] * x.row));
     at.weights = moved(b, b.arg(1), out, w.bytes(w.strides[0]));
     at.y = moved(b, moved(b, moved(b, b.arg(2), batch, bytes(y, y.batch)), out, bytes(y, y.lane)),

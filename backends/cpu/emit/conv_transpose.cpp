@@ -223,8 +223,8 @@ private:
                 const std::vector<const ImageView*>& images) const {
     Value rest = unit;
     const auto next = [&](int64_t extent) {
-      const Value index = b.rem(rest, b.i64(extent), false);
-      rest = b.div(rest, b.i64(extent), false);
+      const Value index = b.remainder(rest, extent);
+      rest = b.quotient(rest, extent);
       return index;
     };
     const Value q = next(down_.count(0)), panelIndex = next(run.count), group = next(conv_.group);

@@ -21,10 +21,10 @@ public:
         points_(static_cast<int>(std::min<int64_t>(b.isa().registers >= 32 ? 7 : 3, c_.columns))) {}
 
   void write(Value unit) {
-    const Value panel = b.rem(unit, b.i64(c_.panels), false);
-    const Value rest = b.div(unit, b.i64(c_.panels), false);
-    const Value row = b.rem(rest, b.i64(c_.rows), false);
-    const Value batch = b.div(rest, b.i64(c_.rows), false);
+    const Value panel = b.remainder(unit, c_.panels);
+    const Value rest = b.quotient(unit, c_.panels);
+    const Value row = b.remainder(rest, c_.rows);
+    const Value batch = b.quotient(rest, c_.rows);
     const auto placed = [&](int arg, const Plane& p) {
       return b.at(b.at(b.at(b.arg(arg), batch, p.batch), row, p.row), panel, p.panel);
     };

@@ -112,9 +112,9 @@ public:
 private:
   /// A unit is one row; long rows are cut, and of many rows that are short some go together.
   void writeUnit(Builder& b, Value unit) const {
-    const Values base = basesOf(b, chunks_ > 1 ? b.div(unit, b.i64(chunks_), false) : unit);
+    const Values base = basesOf(b, chunks_ > 1 ? b.quotient(unit, chunks_) : unit);
     if (chunks_ > 1) {
-      const Value from = b.mul(b.rem(unit, b.i64(chunks_), false), b.i64(chunk_));
+      const Value from = b.mul(b.remainder(unit, chunks_), b.i64(chunk_));
       writeRow(b, base, from, b.min(b.add(from, b.i64(chunk_)), b.i64(inner_)));
     } else if (hasRows_) {
       b.loop(b.i64(0), b.i64(rows_), 1, [&](Value row) {
@@ -133,8 +133,8 @@ private:
     Values base;
     for (size_t k = 0; k < operands_.size(); ++k) base.push_back(b.arg(static_cast<int>(k)));
     for (size_t d = hasRows_ ? last_ - 1 : last_; d-- > 0;) {
-      const Value index = d ? b.rem(rest, b.i64(nest_.dims[d]), false) : rest;
-      rest = d ? b.div(rest, b.i64(nest_.dims[d]), false) : rest;
+      const Value index = d ? b.remainder(rest, nest_.dims[d]) : rest;
+      rest = d ? b.quotient(rest, nest_.dims[d]) : rest;
       for (size_t k = 0; k < base.size(); ++k) base[k] = b.at(base[k], index, nest_.strides[d][k]);
     }
     return base;
@@ -143,7 +143,7 @@ private:
   void writeRow(Builder& b, const Values& base, Value from, Value to) const {
     Value done = from;
     if (lanes_ > 1 && inner_ >= lanes_) {
-      done = b.sub(to, b.rem(b.sub(to, from), b.i64(lanes_), false));
+      done = b.sub(to, b.remainder(b.sub(to, from), lanes_));
       b.loop(from, done, lanes_, [&](Value i) {
         const Value v = computed(b, base, lanes_, i, [&](size_t k, Value at) {
           return loaded(b, operands_[k].elem, lanes_, at, step_[k]);
@@ -300,17 +300,17 @@ private:
     Strip s;
     s.from = b.arg(0);
     s.to = b.arg(1);
-    Value rest = b.div(unit, b.i64(strips()), false);
+    Value rest = b.quotient(unit, strips());
     for (size_t d = nest_.dims.size(); d-- > 0;) {
       if (!isOuter(d)) continue;
-      const Value index = b.rem(rest, b.i64(nest_.dims[d]), false);
-      rest = b.div(rest, b.i64(nest_.dims[d]), false);
+      const Value index = b.remainder(rest, nest_.dims[d]);
+      rest = b.quotient(rest, nest_.dims[d]);
       s.from = b.at(s.from, b.mul(index, b.i64(nest_.strides[d][0])));
       s.to = b.at(s.to, b.mul(index, b.i64(nest_.strides[d][1])));
     }
-    s.first = b.mul(b.rem(unit, b.i64(strips()), false), b.i64(strip()));
+    s.first = b.mul(b.remainder(unit, strips()), b.i64(strip()));
     s.last = b.min(b.add(s.first, b.i64(strip())), b.i64(columns()));
-    s.whole = b.sub(s.last, b.rem(b.sub(s.last, s.first), b.i64(lanes_), false));
+    s.whole = b.sub(s.last, b.remainder(b.sub(s.last, s.first), lanes_));
     return s;
   }
 

@@ -106,7 +106,8 @@ private:
 
   void writeCall(const Call& call, const Values& turns) {
     for (uint32_t a = 0; a < call.args; ++a)
-      b_.store(addressOf(binary_.args[call.firstArg + a], turns), args_, int64_t{8} * a);
+      b_.store(addressOf(binary_.args[call.firstArg + a], turns), args_,
+               int64_t{b_.isa().pointer()} * a);
     const auto run = [&](Value first) {
       b_.callKernel(nameOf_(call.kernel), args_, first,
                     b_.add(first, b_.i64(static_cast<int64_t>(call.units))));
@@ -162,6 +163,18 @@ void checkProcessor(Builder& b, Tier tier) {
   leaveWithout(b.savedRegisters(), bitsOf(CpuWord::SAVED));
 }
 
+/// Leaves with CDL_OBJECT_PROCESSOR where 64-bit ARM lacks products of bytes. Linux answers for the
+/// registers from 4.11 on.
+void checkArm(Builder& b, const Isa& isa) {
+  constexpr int kDotProduct = 44, kMatrices = 52; // Arm ARM, D19.2.61 and D19.2.62
+  const auto leaveWithout = [&](const char* name, int field) {
+    const Value level = b.bitAnd(b.shr(b.systemRegister(name), b.i64(field), false), b.i64(15));
+    b.leaveWhen(b.compare(Cmp::EQ, level, b.i64(0)), CDL_OBJECT_PROCESSOR);
+  };
+  if (isa.hasSignedDot4 || isa.hasDot4) leaveWithout("ID_AA64ISAR0_EL1", kDotProduct);
+  if (isa.hasDot4) leaveWithout("ID_AA64ISAR1_EL1", kMatrices);
+}
+
 /// Leaves where these are not the weights of this model, by their header.
 void checkWeights(Builder& b, Value weights, Value bytes, const cdl_object_weights_t& known) {
   b.leaveWhen(isNull(b, weights), CDL_OBJECT_NULL);
@@ -211,7 +224,8 @@ struct Entries {
   void open(Builder& b) const {
     const Value model = b.parameter(0), weightsAt = b.parameter(1), arenaAt = b.parameter(3);
     b.leaveWhen(isNull(b, model), CDL_OBJECT_NULL);
-    if (!isa.isPortable) checkProcessor(b, isa.tier);
+    if (isa.arch == Arch::X86) checkProcessor(b, isa.tier);
+    if (isa.arch == Arch::ARM64) checkArm(b, isa);
     checkWeights(b, weightsAt, b.parameter(2), weights);
     if (arena.bytes) {
       b.leaveWhen(isNull(b, arenaAt), CDL_OBJECT_NULL);
@@ -239,7 +253,7 @@ struct Entries {
     if (!ports.empty()) b.leaveWhen(isNull(b, array), CDL_OBJECT_NULL);
     Value null = b.integer(Ty::I1, 0), misaligned = null, moved = null;
     for (size_t p = 0; p < ports.size(); ++p) {
-      const Value at = b.load(Ty::Ptr, 1, array, static_cast<int64_t>(8 * p));
+      const Value at = b.load(Ty::Ptr, 1, array, static_cast<int64_t>(p) * isa.pointer());
       Value& base = bases[ports[p].buffer];
       null = b.bitOr(null, isNull(b, at));
       misaligned = b.bitOr(misaligned, isMisaligned(b, at, ports[p].alignment));

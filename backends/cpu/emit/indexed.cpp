@@ -90,7 +90,7 @@ public:
 
 private:
   void gatherRow(Builder& b, Value unit) const {
-    const Value o = b.div(unit, b.i64(count_), false), k = b.rem(unit, b.i64(count_), false);
+    const Value o = b.quotient(unit, count_), k = b.remainder(unit, count_);
     const Value position = positionOf(b, k), to = rowOf(b, y_, yBase_, o, k);
     const auto move = [&](Value which) {
       const Value from = rowOf(b, source_, sourceBase_, o, which);

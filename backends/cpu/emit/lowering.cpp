@@ -216,8 +216,7 @@ bool Lowering::finishAhead(ObjectCode& object) {
   text("cpu " + std::string(kVersion) + " with LLVM " + Codegen::version(), object.facts.maker,
        sizeof object.facts.maker);
   std::string needs;
-  for (const Feature& feature : isa.isPortable ? std::vector<Feature>{} : featuresOf(isa.tier))
-    needs += (needs.empty() ? "" : ", ") + std::string(feature.name);
+  for (const std::string& each : needsOf(isa)) needs += (needs.empty() ? "" : ", ") + each;
   text(needs, object.facts.needs, sizeof object.facts.needs);
   return true;
 }

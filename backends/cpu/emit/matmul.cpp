@@ -58,7 +58,7 @@ void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand
                     ty, isSignedElem(o.elem));
     };
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      const Value row = b.rem(unit, b.i64(m), false), block = b.div(unit, b.i64(m), false);
+      const Value row = b.remainder(unit, m), block = b.quotient(unit, m);
       const auto rowOf = [&](int arg, const Operand& o, Value i) {
         return b.at(b.at(b.arg(arg), b.mul(block, b.i64(o.bytes(o.strides[0])))),
                     b.mul(i, b.i64(o.bytes(o.strides[1]))));

@@ -104,8 +104,8 @@ public:
 
   void write(Builder& b, const Axes& n) const {
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      const Value o = b.div(unit, b.i64(n.inner), false);
-      const Value i = b.rem(unit, b.i64(n.inner), false);
+      const Value o = b.quotient(unit, n.inner);
+      const Value i = b.remainder(unit, n.inner);
       const Value row = at(b, x_, at(b, x_, b.arg(0), 0, o), 2, i);
       const Ty own = tyOf(x_.elem);
       const Value first = b.load(own, 1, row);
@@ -265,15 +265,15 @@ private:
   /// Folds strips: units are strips of `block` neighbouring results.
   void foldStrips(Builder& b, int64_t block, int64_t tiles) const {
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      const Value o = b.div(unit, b.i64(tiles), false);
-      const Value first = b.mul(b.rem(unit, b.i64(tiles), false), b.i64(block));
+      const Value o = b.quotient(unit, tiles);
+      const Value first = b.mul(b.remainder(unit, tiles), b.i64(block));
       const Value left = b.sub(b.i64(n_.inner), first);
       const Value isWhole = b.compare(Cmp::GE, left, b.i64(block));
       if (n_.inner >= block) b.when(isWhole, [&] { foldStrip(b, o, first, lanes_, side_); });
       if (n_.inner % block == 0) return;
       b.when(b.bitNot(isWhole), [&] {
         const Value end = b.i64(n_.inner);
-        const Value whole = b.sub(end, b.rem(left, b.i64(lanes_), false));
+        const Value whole = b.sub(end, b.remainder(left, lanes_));
         b.loop(first, whole, lanes_, [&](Value i) { foldStrip(b, o, i, lanes_, 1); });
         b.loop(whole, end, 1, [&](Value i) { foldStrip(b, o, i, 1, 1); });
       });
@@ -470,10 +470,9 @@ bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
     const int lanes = isDense ? b.isa().lanes(4) : 1;
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
       const auto rowOf = [&](int arg, const Operand& o) {
-        Value row =
-            b.at(b.arg(arg), b.mul(b.div(unit, b.i64(inner), false), b.i64(o.bytes(o.strides[0]))));
+        Value row = b.at(b.arg(arg), b.mul(b.quotient(unit, inner), b.i64(o.bytes(o.strides[0]))));
         if (inner > 1)
-          row = b.at(row, b.mul(b.rem(unit, b.i64(inner), false), b.i64(o.bytes(o.strides[2]))));
+          row = b.at(row, b.mul(b.remainder(unit, inner), b.i64(o.bytes(o.strides[2]))));
         return row;
       };
       const Row row{b, in, along, lanes, rowOf(0, x), rowOf(resultArg, y)};

@@ -84,9 +84,10 @@ private:
   /// The weights of a part of the depth in memory: [depth, panels, lanes].
   void decodePart(Value panel, Value part, int64_t blocks) {
     const int64_t pieces = form_.words / part_.words;
-    const Value piece = b_.i64(pieces);
-    const Value first = pieces == 1 ? b_.mul(part, b_.i64(part_.blocks)) : b_.div(part, piece);
-    const Value word = pieces == 1 ? b_.i64(0) : b_.mul(b_.rem(part, piece), b_.i64(part_.words));
+    const Value first =
+        pieces == 1 ? b_.mul(part, b_.i64(part_.blocks)) : b_.quotient(part, pieces);
+    const Value word =
+        pieces == 1 ? b_.i64(0) : b_.mul(b_.remainder(part, pieces), b_.i64(part_.words));
     b_.loop(b_.i64(0), b_.i64(blocks), 1, [&](Value i) {
       for (int v = 0; v < panels_; ++v) {
         const Value from = b_.at(b_.arg(2), b_.add(panel, b_.i64(v)), form_.panelBytes());

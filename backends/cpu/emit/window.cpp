@@ -79,9 +79,9 @@ private:
 
   /// The addresses of a unit: a row of results of one block of channels.
   void place(Builder& b, Value unit) {
-    const Value row = b.rem(unit, b.i64(w_.rows), false), rest = b.div(unit, b.i64(w_.rows), false);
-    const Value channel = b.rem(rest, b.i64(w_.channels), false);
-    const Value batch = b.div(rest, b.i64(w_.channels), false);
+    const Value row = b.remainder(unit, w_.rows), rest = b.quotient(unit, w_.rows);
+    const Value channel = b.remainder(rest, w_.channels);
+    const Value batch = b.quotient(rest, w_.channels);
     const auto placed = [&](int arg, const Plane& p) {
       const Value at = b.at(b.at(b.arg(arg), batch, p.batch), channel, p.panel);
       return b.at(at, row, p.row);
