@@ -2,7 +2,10 @@
 """Packages as a user meets them.
 
   check_package.py models CANDELA SOURCE        each model: strict C99, what is undefined, weights both ways, the test's verdict
-  check_package.py arm CANDELA SOURCE QEMU      the same for AArch64, run by QEMU
+  check_package.py arm CANDELA SOURCE QEMU      the same for AArch64, run by QEMU, and processors that lack something
+  check_package.py riscv CANDELA SOURCE QEMU    the same for 64-bit RISC-V
+  check_package.py cortex CANDELA SOURCE QEMU   the same for Cortex-M without a system
+  check_package.py board CANDELA SOURCE QEMU    examples/microcontroller
   check_package.py codes CANDELA SOURCE QEMU    every code that the functions return
   check_package.py builds CANDELA SOURCE        two models in one program, a shared library, CMake and make
   check_package.py figures CANDELA SOURCE       the time of a run beside that of this process, and up to the first answer
@@ -11,6 +14,7 @@
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,7 +23,6 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-pedantic", "-Werror", "-O1"]
 X86 = ["--target", "x86_64-linux-gnu"]
-ARM = ["--target", "aarch64-linux-gnu"]
 LSTM_STATES = ["--state", "h=ht", "--state", "c=ct"]
 
 
@@ -54,24 +57,51 @@ def undefined(nm, path):
     return sorted(line.split()[-1] for line in call([nm, "-u", path]).splitlines() if line.strip())
 
 
-def checkOne(candela, name, model, arguments, compiler, nm, runner):
-    """Packages, compiles as strict C and runs; returns what the test printed."""
+class Machine:
+    """How programs for a target are compiled and run."""
+
+    def __init__(self, arguments, prefix="", flags=(), runner=(), hasFiles=True):
+        self.arguments = ["--target", *arguments]
+        self.compiler = [prefix + "gcc", *STRICT, "-no-pie", *flags]
+        self.nm = prefix + "nm"
+        self.runner = list(runner)
+        self.hasFiles = hasFiles
+
+
+def compiled(machine, program, folder, objects):
+    call([*machine.compiler, "-o", program, f"{folder}/main.c", *objects, "-lm"])
+
+
+def checkSymbols(nm, name, objects):
+    expect(set(undefined(nm, objects[0])) <= {"memcpy", "memset"}, f"{name}.o refers to {undefined(nm, objects[0])}")
+    expect(undefined(nm, objects[1]) == [], f"{name}_weights.o refers to something")
+    for line in call([nm, "--defined-only", "--extern-only", *objects]).splitlines():
+        if len(line.split()) == 3:
+            expect(line.split()[2].startswith(name + "_"), f"{name}: the symbol {line}")
+            expect(line.split()[1] in "TR", f"{name}: what is written is global: {line}")
+    expect(not re.search(r" [bBdD] ", call([nm, "--defined-only", *objects])), f"{name}: there is memory that can be written")
+
+
+def checkOne(candela, machine, name, model, arguments):
+    """Packages, compiles as strict C and runs."""
     with tempfile.TemporaryDirectory() as folder:
-        package(candela, model, folder, "--name", name, *arguments)
+        said = package(candela, model, folder, "--name", name, *machine.arguments, *arguments)
         objects = [f"{folder}/{name}.o", f"{folder}/{name}_weights.o"]
-        expect(set(undefined(nm, objects[0])) <= {"memcpy", "memset"}, f"{name}.o refers to {undefined(nm, objects[0])}")
-        expect(undefined(nm, objects[1]) == [], f"{name}_weights.o refers to something")
-        symbols = call([nm, "--defined-only", "--extern-only", *objects])
-        for line in symbols.splitlines():
-            if len(line.split()) == 3:
-                expect(line.split()[2].startswith(name + "_"), f"{name}: the symbol {line}")
-                expect(line.split()[1] in "TR", f"{name}: what is written is global: {line}")
-        expect(not re.search(r" [bBdD] ", call([nm, "--defined-only", *objects])), f"{name}: there is memory that can be written")
+        checkSymbols(machine.nm, name, objects)
         program = f"{folder}/test"
-        call([compiler, *STRICT, "-no-pie", "-o", program, f"{folder}/main.c", *objects, "-lm"])
-        out = call([*runner, program])
-        expect(call([*runner, program, f"{folder}/{name}.weights"]) == out, f"{name}: other answers from the file of weights")
-        # What is compared can differ: another expectation fails.
+        compiled(machine, program, folder, objects)
+        out = call([*machine.runner, program])
+        if machine.hasFiles:
+            expect(call([*machine.runner, program, f"{folder}/{name}.weights"]) == out, f"{name}: other answers from the file of weights")
+        # Its layers are integers: the scores differ by nothing.
+        expect("int8" not in name or out.rstrip().endswith("largest difference 0"), f"{name}: {out}")
+        print(f"{said}{out}", end="")
+
+
+def checkComparison(candela, machine, name, model, arguments):
+    """What is compared can differ: another expectation fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        package(candela, model, folder, "--name", name, *machine.arguments, *arguments)
         data = f"{folder}/{name}_test_data.h"
         with open(data) as file:
             text = file.read()
@@ -79,23 +109,87 @@ def checkOne(candela, name, model, arguments, compiler, nm, runner):
         expect(changed != text, f"{name}: no expectation in {data}")
         with open(data, "w") as file:
             file.write(changed)
-        call([compiler, *STRICT, "-no-pie", "-o", program, f"{folder}/main.c", *objects, "-lm"])
-        expect("DIFFER" in call([*runner, program], status=1), f"{name}: the test does not see another expectation")
-        return out
+        compiled(machine, f"{folder}/test", folder, [f"{folder}/{name}.o", f"{folder}/{name}_weights.o"])
+        expect("DIFFER" in call([f"{folder}/test"], status=1), f"{name}: the test does not see another expectation")
 
 
 def models(candela, source):
-    for name, model, arguments in modelsOf(source):
-        for cpu in (["--cpu", "x86-64-v3"], ["--cpu", "x86-64-v3", "--pic"]):
-            print(f"{name} {' '.join(cpu)}\n{checkOne(candela, name, model, X86 + cpu + arguments, 'cc', 'nm', [])}", end="")
+    for each in modelsOf(source):
+        checkOne(candela, Machine(X86[1:]), *each)
+        checkComparison(candela, Machine(X86[1:]), *each)
+    for each in modelsOf(source)[:2]:
+        checkOne(candela, Machine([*X86[1:], "--pic"]), *each)
+
+
+def refused(candela, machine, name, model, arguments):
+    """The processor is told what the code needs."""
+    with tempfile.TemporaryDirectory() as folder:
+        package(candela, model, folder, "--name", name, *machine.arguments, *arguments)
+        compiled(machine, f"{folder}/test", folder, [f"{folder}/{name}.o", f"{folder}/{name}_weights.o"])
+        expect("error 5" in call([*machine.runner, f"{folder}/test"], status=1), f"{name}: the processor is not told")
 
 
 def arm(candela, source, qemu):
-    compiler = "aarch64-linux-gnu-gcc"
-    for name, model, arguments in modelsOf(source):
-        out = checkOne(candela, name, model, ARM + arguments, compiler, "aarch64-linux-gnu-nm",
-                       [qemu, "-L", "/usr/aarch64-linux-gnu"])
-        print(f"{name}\n{out}", end="")
+    def machine(cpu, *features):
+        return Machine(["aarch64-linux-gnu", *features], "aarch64-linux-gnu-", runner=[qemu, "-cpu", cpu, "-L", "/usr/aarch64-linux-gnu"])
+
+    for each in modelsOf(source):
+        checkOne(candela, machine("cortex-a53"), *each)
+    for less, cpu, features in (("cortex-a53", "neoverse-n1", "+dotprod"), ("neoverse-n1", "max", "+dotprod,+i8mm")):
+        for each in modelsOf(source)[1:3]:
+            checkOne(candela, machine(cpu, "--features", features), *each)
+        refused(candela, machine(less, "--features", features), *modelsOf(source)[1])
+
+
+def riscv(candela, source, qemu):
+    machine = Machine(["riscv64-linux-gnu"], "riscv64-linux-gnu-", runner=[qemu, "-L", "/usr/riscv64-linux-gnu"])
+    for each in modelsOf(source)[1:]:
+        checkOne(candela, machine, *each)
+
+
+def cortex(candela, source, qemu):
+    """Boards of Arm's with a Cortex-M4 (floats in 32 bits) and a Cortex-M7, of whose memory programs get 64 KB."""
+
+    def machine(cpu, fpu, board, memory):
+        places = {"flash": "0x00000000", "flash_size": "4M", "ram": "0x20000000", "ram_size": memory}
+        return Machine(["thumbv7em-none-eabihf", "--cpu", cpu], "arm-none-eabi-",
+                       ["--specs=picolibc.specs", "--crt0=hosted", "--oslib=semihost", f"-mcpu={cpu}", "-mfloat-abi=hard", f"-mfpu={fpu}",
+                        *[f"-Wl,--defsym=__{key}={value}" for key, value in places.items()], "-Wl,--no-warn-execstack"],
+                       ["timeout", "60", qemu, "-M", board, "-nographic", "-monitor", "none", "-serial", "none",
+                        "-semihosting-config", "enable=on,target=native", "-kernel"], hasFiles=False)
+
+    m4 = machine("cortex-m4", "fpv4-sp-d16", "mps2-an386", "256K")
+    digits, int8, depthwise, lstm, state = modelsOf(source)
+    for each in (digits, depthwise, lstm, state):
+        checkOne(candela, m4, *each)
+    checkOne(candela, machine("cortex-m7", "fpv5-d16", "mps2-an500", "64K"), *int8)
+    name, model, arguments = int8
+    with tempfile.TemporaryDirectory() as folder:
+        said = call([candela, "package", model, "-o", f"{folder}/no", *m4.arguments, *arguments], status=2)
+        expect("has no instructions for what this model computes, and would call __aeabi_" in said, said)
+        expect(not os.path.exists(f"{folder}/no"), "a package is left where there is none")
+
+
+def board(candela, source, qemu):
+    """examples/microcontroller, which holds its sizes."""
+    example = f"{source}/examples/microcontroller"
+    with tempfile.TemporaryDirectory() as folder:
+        out = call(["make", "-C", example, "run", f"OUT={folder}", f"CANDELA={os.path.abspath(candela)}"])
+        expect("\n10 of 10\n" in out, out)
+        objects = [f"{folder}/model/digits.o", f"{folder}/model/digits_weights.o"]
+        sizes = [int(line.split()[0]) for line in call(["arm-none-eabi-size", *objects]).splitlines()[1:]]
+        with open(f"{folder}/model/digits.h") as file:
+            arena = int(re.search(r"_ARENA_BYTES \(\(size_t\)(\d+)\)", file.read())[1])
+        print(f"code {sizes[0]} B, weights {sizes[1]} B, arena {arena} B")
+        expect(sum(sizes) <= 96 * 1024 and arena <= 24 * 1024, "the example outgrew its board")
+    # Its images are the test's.
+    with open(f"{source}/examples/digits/test_images.npy", "rb") as file:
+        content = file.read()
+    pixels = struct.unpack_from("<640f", content, 10 + int.from_bytes(content[8:10], "little"))
+    with open(f"{example}/images.h") as file:
+        text = file.read()
+    listed = [int(number) for number in re.findall(r"\d+", text[text.index("[PIXELS]") + 8:text.index("labels")])]
+    expect([16 * pixel for pixel in pixels] == listed[:640], "images.h differs from test_images.npy")
 
 
 def codes(candela, source, qemu):
@@ -168,4 +262,4 @@ def figures(candela, source):
 
 
 if __name__ == "__main__":
-    {"models": models, "arm": arm, "codes": codes, "builds": builds, "figures": figures}[sys.argv[1]](*sys.argv[2:])
+    {"models": models, "arm": arm, "riscv": riscv, "cortex": cortex, "board": board, "codes": codes, "builds": builds, "figures": figures}[sys.argv[1]](*sys.argv[2:])

@@ -80,7 +80,8 @@ void addPackage(CLI::App& app, Console& console) {
       ->type_name("TRIPLE");
   command
       ->add_option("--cpu", request.cpu,
-                   "the least processor, as LLVM calls it (x86-64-v3; generic of aarch64)")
+                   "the least processor, as LLVM calls it (x86-64-v3, generic of aarch64, "
+                   "generic-rv64, cortex-m4 of thumb)")
       ->type_name("NAME");
   command
       ->add_option("--features", request.features, "what it has beside or lacks: +avx512vnni,-fma")
