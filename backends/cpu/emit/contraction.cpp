@@ -36,6 +36,7 @@ struct TileShape {
 /// The shapes, points x panels, that stay in registers with the weights and one broadcast beside
 /// them. More accumulators than these are spilled.
 std::vector<TileShape> shapesOf(const Isa& isa) {
+  if (isa.lanes(4) == 2) return {{1, 2, 1}, {2, 1, 1}}; // no vectors: a part of a panel at a time
   if (isa.registers >= 32)
     return {{1, 14, 2}, {1, 12, 2}, {1, 8, 3}, {1, 6, 4},
             {1, 3, 8},  {2, 7, 2},  {2, 6, 2}, {1, 24, 1}};
@@ -68,6 +69,15 @@ double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
   return cost;
 }
 
+/// The vectors of a panel that are summed at a time, so that the sums of two points and what they
+/// are made of stay in registers: 13 for integers on a Cortex-M, where products take bytes apart
+/// first.
+int vectorsTogether(const Contraction& c, const Isa& isa) {
+  const int all = kPanel / isa.lanes(4);
+  if (isa.lanes(4) > 2) return all;
+  return isa.arch == Arch::THUMB && c.isPacked() ? 1 : all / 2;
+}
+
 TileShape chooseShape(const Contraction& c, const Isa& isa) {
   TileShape best{};
   double least = 0;
@@ -89,6 +99,7 @@ class TileWriter {
 public:
   TileWriter(Builder& b, const Lowering& lowering, const Contraction& c)
       : b(b), c(c), epilogue_(b, lowering, c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_),
+        together_(vectorsTogether(c, b.isa())),
         isLong_(c.epilogue && isLongExpr(lowering.image, *c.epilogue)) {}
 
   EpilogueWriter& epilogue() { return epilogue_; }
@@ -96,13 +107,22 @@ public:
   /// Writes a tile, the last panel of which has `lastLanes` results. Addresses are those of its
   /// first result.
   void tile(Value a, Value weights, const Bases& at, const TileShape& shape, int lastLanes) {
+    for (int v = 0; v < vectors_; v += together_)
+      if (shape.panels > 1 || v * lanes_ < lastLanes)
+        part(a, b.at(weights, int64_t{4} * v * lanes_), at, shape, lastLanes, v);
+  }
+
+private:
+  /// The results of the vectors of each panel from `firstVector` on, whose weights these are.
+  void part(Value a, Value weights, const Bases& at, const TileShape& shape, int lastLanes,
+            int firstVector) {
     const Ty ty = isFloat(tyOf(c.accElem)) ? Ty::F32 : Ty::I32;
-    const int points = shape.rows * shape.columns, width = shape.panels * vectors_;
+    const int points = shape.rows * shape.columns, width = shape.panels * together_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
     acc = axis(0, a, weights, std::move(acc), shape);
     std::vector<EpilogueWriter::Shared> shared;
     for (int k = 0; k < width; ++k) {
-      const int panel = k / vectors_, first = k % vectors_ * lanes_;
+      const int panel = k / together_, first = (firstVector + k % together_) * lanes_;
       const int live =
           panel + 1 == shape.panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
       shared.push_back(live ? epilogue_.shared(at, panel, first, live) : EpilogueWriter::Shared{});
@@ -134,7 +154,6 @@ public:
       });
   }
 
-private:
   Values axis(size_t level, Value a, Value weights, Values acc, const TileShape& shape) {
     const SumAxis& axis = c.axes[level];
     if (level + 1 < c.axes.size())
@@ -156,7 +175,7 @@ private:
 
   Values steps(int count, Value a, Value weights, Values acc, const TileShape& shape) {
     const SumAxis& axis = c.axes.back();
-    const int width = shape.panels * vectors_;
+    const int width = shape.panels * together_;
     const Ty factor = c.isPacked() ? Ty::I32 : Ty::F32;
     const int align = c.isPacked() ? 1 : 4;
     // Without this the optimizer keeps an address per point alive across the loops, and spills
@@ -166,9 +185,9 @@ private:
     for (int s = 0; s < count; ++s) {
       Values w;
       for (int panel = 0; panel < shape.panels; ++panel)
-        for (int v = 0; v < vectors_; ++v)
-          w.push_back(b.load(factor, lanes_, weights,
-                             s * axis.b + panel * c.bPanel + v * lanes_ * 4, align));
+        for (int v = 0; v < together_; ++v)
+          w.push_back(
+              b.load(factor, lanes_, weights, s * axis.b + panel * c.bPanel + v * lanes_ * 4, 4));
       for (int r = 0; r < shape.rows; ++r)
         for (int x = 0; x < shape.columns; ++x) {
           Value one = b.splat(
@@ -197,7 +216,8 @@ private:
   const Contraction& c;
   EpilogueWriter epilogue_;
   const int lanes_, vectors_;
-  const bool isLong_; // the epilogue
+  const int together_; // vectors of a panel
+  const bool isLong_;  // the epilogue
 };
 
 /// How a contraction is cut into units of work: a unit is a row of tiles, or a part of one, of a
