@@ -147,22 +147,27 @@ def riscv(candela, source, qemu):
         checkOne(candela, machine, *each)
 
 
+def boardOf(qemu, cpu, fpu, name, memory):
+    """A board of Arm's without a system."""
+    places = {"flash": "0x00000000", "flash_size": "4M", "ram": "0x20000000", "ram_size": memory}
+    return Machine(["thumbv7em-none-eabihf", "--cpu", cpu], "arm-none-eabi-",
+                   ["--specs=picolibc.specs", "--crt0=hosted", "--oslib=semihost", f"-mcpu={cpu}", "-mfloat-abi=hard", f"-mfpu={fpu}",
+                    *[f"-Wl,--defsym=__{key}={value}" for key, value in places.items()], "-Wl,--no-warn-execstack"],
+                   ["timeout", "60", qemu, "-icount", "shift=0", "-M", name, "-nographic", "-monitor", "none", "-serial", "none",
+                    "-semihosting-config", "enable=on,target=native", "-kernel"], hasFiles=False)
+
+
+def largeBoard(qemu):
+    """A Cortex-M7, of whose memory programs get 64 KB."""
+    return boardOf(qemu, "cortex-m7", "fpv5-d16", "mps2-an500", "64K")
+
+
 def cortex(candela, source, qemu):
-    """Boards of Arm's with a Cortex-M4 (floats in 32 bits) and a Cortex-M7, of whose memory programs get 64 KB."""
-
-    def machine(cpu, fpu, board, memory):
-        places = {"flash": "0x00000000", "flash_size": "4M", "ram": "0x20000000", "ram_size": memory}
-        return Machine(["thumbv7em-none-eabihf", "--cpu", cpu], "arm-none-eabi-",
-                       ["--specs=picolibc.specs", "--crt0=hosted", "--oslib=semihost", f"-mcpu={cpu}", "-mfloat-abi=hard", f"-mfpu={fpu}",
-                        *[f"-Wl,--defsym=__{key}={value}" for key, value in places.items()], "-Wl,--no-warn-execstack"],
-                       ["timeout", "60", qemu, "-M", board, "-nographic", "-monitor", "none", "-serial", "none",
-                        "-semihosting-config", "enable=on,target=native", "-kernel"], hasFiles=False)
-
-    m4 = machine("cortex-m4", "fpv4-sp-d16", "mps2-an386", "256K")
+    m4 = boardOf(qemu, "cortex-m4", "fpv4-sp-d16", "mps2-an386", "256K")  # floats in 32 bits
     digits, int8, depthwise, lstm, state = modelsOf(source)
     for each in (digits, depthwise, lstm, state):
         checkOne(candela, m4, *each)
-    checkOne(candela, machine("cortex-m7", "fpv5-d16", "mps2-an500", "64K"), *int8)
+    checkOne(candela, largeBoard(qemu), *int8)
     name, model, arguments = int8
     with tempfile.TemporaryDirectory() as folder:
         said = call([candela, "package", model, "-o", f"{folder}/no", *m4.arguments, *arguments], status=2)
@@ -180,8 +185,12 @@ def board(candela, source, qemu):
         sizes = [int(line.split()[0]) for line in call(["arm-none-eabi-size", *objects]).splitlines()[1:]]
         with open(f"{folder}/model/digits.h") as file:
             arena = int(re.search(r"_ARENA_BYTES \(\(size_t\)(\d+)\)", file.read())[1])
-        print(f"code {sizes[0]} B, weights {sizes[1]} B, arena {arena} B")
-        expect(sum(sizes) <= 96 * 1024 and arena <= 24 * 1024, "the example outgrew its board")
+        machine = largeBoard(qemu)
+        call([*machine.compiler, "-I", f"{folder}/model", "-o", f"{folder}/count", "-xc", f"{HERE}/count.c.in", "-xnone", *objects])
+        count = int(call([*machine.runner, f"{folder}/count"]))
+        print(f"code {sizes[0]} B, weights {sizes[1]} B, arena {arena} B, {count} instructions a run")
+        expect(sum(sizes) <= 72 * 1024 and arena <= 12 * 1024, "the example outgrew its board")
+        expect(count <= 1250000, f"{count} instructions a run")
     # Its images are the test's.
     with open(f"{source}/examples/digits/test_images.npy", "rb") as file:
         content = file.read()

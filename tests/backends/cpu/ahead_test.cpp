@@ -1,7 +1,7 @@
 // Random networks as object code: linked by the system's linker into one library, several models at
-// a time, and run there. They give what the same networks give on the device of this process, bit
-// by bit, and refer to nothing but memcpy and memset. CANDELA_TEST_SIZE=full or nightly: more of
-// them.
+// a time, and run there; for other processors into one program, which QEMU runs. They give what the
+// same networks give on the device of this process, bit by bit, and refer to nothing but memcpy and
+// memset. CANDELA_TEST_SIZE=full or nightly: more of them.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -22,14 +22,70 @@ namespace fs = std::filesystem;
 using DevicePtr = std::shared_ptr<runtime::plugin::Device>;
 using SessionPtr = std::unique_ptr<runtime::session::Session>;
 
-/// A processor for which code is made, and the device of this process that makes the same.
+constexpr const char* kHost = "x86_64-unknown-linux-gnu";
+
+/// A processor for which code is made, and the device of this process that computes the same.
 struct Machine {
-  const char *cpu, *features, *isa;
+  const char *triple, *cpu, *features, *isa, *here;
 };
-constexpr Machine kMachines[] = {{"x86-64-v3", "", "x86-64-v3"},
-                                 {"x86-64-v4", "", "avx512"},
-                                 {"x86-64-v4", "+avx512vnni", "avx512vnni"},
-                                 {"x86-64-v4", "+avx512vnni,+avx512bf16", "avx512bf16"}};
+constexpr Machine kMachines[] = {
+    {kHost, "x86-64-v3", "", "x86-64-v3", "x86-64-v3"},
+    {kHost, "x86-64-v4", "", "avx512", "avx512"},
+    {kHost, "x86-64-v4", "+avx512vnni", "avx512vnni", "avx512vnni"},
+    {kHost, "x86-64-v4", "+avx512vnni,+avx512bf16", "avx512bf16", "avx512bf16"}};
+
+/// Another processor: how programs for it are linked and run.
+struct Foreign {
+  Machine machine;
+  const char *compiler, *flags, *runner;
+  bool addsInTheSameOrder; ///< floats too are the same to the bit
+};
+constexpr const char *kArm = "aarch64-linux-gnu-gcc", *kRiscv = "riscv64-linux-gnu-gcc";
+constexpr Foreign kForeign[] = {
+    {{"aarch64-linux-gnu", "", "", "aarch64", "x86-64-v3"},
+     kArm,
+     "-no-pie",
+     "qemu-aarch64 -cpu cortex-a53 -L /usr/aarch64-linux-gnu",
+     true},
+    {{"aarch64-linux-gnu", "", "+dotprod", "aarch64-dotprod", "x86-64-v3"},
+     kArm,
+     "-no-pie",
+     "qemu-aarch64 -cpu neoverse-n1 -L /usr/aarch64-linux-gnu",
+     true},
+    {{"aarch64-linux-gnu", "", "+dotprod,+i8mm", "aarch64-i8mm", "x86-64-v3"},
+     kArm,
+     "-no-pie",
+     "qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu",
+     true},
+    {{"riscv64-linux-gnu", "", "", "riscv64", "x86-64-v3"},
+     kRiscv,
+     "-no-pie",
+     "qemu-riscv64 -L /usr/riscv64-linux-gnu",
+     false},
+    {{"thumbv7em-none-eabihf", "cortex-m7", "", "armv7e-m-fp64", "x86-64-v3"},
+     "arm-none-eabi-gcc",
+     "--specs=picolibc.specs --crt0=hosted --oslib=semihost -mcpu=cortex-m7 -mfloat-abi=hard "
+     "-mfpu=fpv5-d16 -Wl,--defsym=__flash=0,--defsym=__flash_size=4M "
+     "-Wl,--defsym=__ram=0x20000000,--defsym=__ram_size=4M -Wl,--no-warn-execstack",
+     "qemu-system-arm -M mps2-an500 -nographic -monitor none -serial none -semihosting-config "
+     "enable=on,target=native -kernel",
+     false}};
+
+bool hasTool(const std::string& name) {
+  return std::system(("command -v " + name + " > /dev/null").c_str()) == 0;
+}
+
+/// Bytes as words of an array in C.
+std::string wordsText(const Bytes& bytes) {
+  std::string text;
+  for (size_t at = 0; at < std::max<size_t>(1, bytes.size()); at += 8) {
+    uint64_t word = 0;
+    if (at < bytes.size())
+      std::memcpy(&word, bytes.data() + at, std::min<size_t>(8, bytes.size() - at));
+    text += fmt::format("{:#x}, ", word);
+  }
+  return text;
+}
 
 Result<DevicePtr> open(const runtime::plugin::Options& options) {
   CDL_ASSIGN(const auto plugin, runtime::plugin::findPlugin(PLUGIN_cpu));
@@ -65,17 +121,16 @@ protected:
   }
 
   /// Nothing where this machine does not run what it would be compared with.
-  std::optional<Twin> make(uint64_t seed) {
-    const Machine& machine = kMachines[seed % std::size(kMachines)];
-    const auto here = open({{"isa", machine.isa}});
+  std::optional<Twin> make(uint64_t seed, const Machine& machine) {
+    const auto here = open({{"isa", machine.here}});
     if (!here) return std::nullopt;
     Twin twin;
     twin.name = fmt::format("net{}", seed);
-    const auto there = open({{"target", "x86_64-unknown-linux-gnu"},
+    const auto there = open({{"target", machine.triple},
                              {"target_cpu", machine.cpu},
                              {"target_features", machine.features},
                              {"target_name", twin.name},
-                             {"target_pic", "yes"}});
+                             {"target_pic", machine.triple == kHost ? "yes" : "no"}});
     EXPECT_TRUE(there.isOk()) << there.status().message();
     RandomGraph random = network(seed);
     twin.text = textOf(random.graph);
@@ -112,17 +167,24 @@ protected:
     return places;
   }
 
-  /// All models in one library, in which nothing is undefined but what C has.
-  void* link(const std::vector<Twin>& twins) {
-    std::string command =
-        "cc -shared -nostdlib -Wl,-z,defs -Wl,-z,noexecstack -o " + (folder_ / "all.so").string();
+  /// The files of their objects, as a linker takes them.
+  std::string writeObjects(const std::vector<Twin>& twins) {
+    std::string paths;
     for (const Twin& twin : twins)
       for (const auto& [suffix, bytes] : {std::pair(".o", &twin.files.code),
                                           std::pair("_weights.o", &twin.files.weightsObject)}) {
         const std::string path = (folder_ / (twin.name + suffix)).string();
         EXPECT_TRUE(writeFile(path, bytes->data(), bytes->size()).isOk());
-        command += " " + path;
+        paths += " " + path;
       }
+    return paths;
+  }
+
+  /// All models in one library, in which nothing is undefined but what C has.
+  void* link(const std::vector<Twin>& twins) {
+    std::string command =
+        "cc -shared -nostdlib -Wl,-z,defs -Wl,-z,noexecstack -o " + (folder_ / "all.so").string();
+    command += writeObjects(twins);
     EXPECT_EQ(std::system((command + " -lc").c_str()), 0) << command;
     void* library = dlopen((folder_ / "all.so").c_str(), RTLD_NOW | RTLD_LOCAL);
     EXPECT_TRUE(library) << dlerror();
@@ -164,6 +226,66 @@ protected:
           << twin.text;
   }
 
+  /// A function of C that runs a network and returns how many numbers differ.
+  static std::string programOf(const Twin& twin, bool isExact) {
+    std::string arrays, inputs, outputs, compares;
+    for (const uint32_t input : twin.bound) {
+      arrays += fmt::format("  static const uint64_t in{}[] = {{{}}};\n", input,
+                            wordsText(twin.inputs[input].bytes));
+      inputs += fmt::format("in{}, ", input);
+    }
+    for (const uint32_t output : twin.computed) {
+      const Tensor& want = twin.expected[output];
+      arrays += fmt::format("  static const uint64_t want{}[] = {{{}}};\n"
+                            "  static uint64_t out{}[sizeof want{} / 8];\n",
+                            output, wordsText(want.bytes), output, output);
+      outputs += fmt::format("out{}, ", output);
+      const bool isBounded = want.elem == Elem::f32_ && !isExact;
+      compares += fmt::format("  wrong += {}(out{}, want{}, {});\n", isBounded ? "far" : "unequal",
+                              output, output, want.sizeBytes());
+    }
+    return fmt::format("int {0}_open(void*, const void*, size_t, void*, size_t);\n"
+                       "int {0}_run(const void*, const void* const*, void* const*);\n"
+                       "extern const unsigned char {0}_weights[];\n"
+                       "static int {0}(void) {{\n{1}  const void* const in[] = {{{2}}};\n"
+                       "  void* const out[] = {{{3}}};\n  uint64_t model[{4}];\n  int wrong = 0;\n"
+                       "  if ({0}_open(model, {0}_weights, {5}, arena, sizeof arena)) return -1;\n"
+                       "  if ({0}_run(model, in, out)) return -2;\n{6}"
+                       "  if (wrong) printf(\"{0}: %d differ\\n\", wrong);\n  return wrong;\n}}\n",
+                       twin.name, arrays, inputs, outputs, CDL_OBJECT_MODEL_BYTES / 8,
+                       twin.files.facts.weights_bytes, compares);
+  }
+
+  /// All models in one program, which says which of them differ.
+  void runElsewhere(const Foreign& foreign, const std::vector<Twin>& twins) {
+    uint64_t arena = 64;
+    std::string functions, calls;
+    for (const Twin& twin : twins) {
+      arena = std::max<uint64_t>(arena, twin.files.facts.arena_bytes);
+      functions += programOf(twin, foreign.addsInTheSameOrder);
+      calls += fmt::format("  wrong |= {}();\n", twin.name);
+    }
+    const std::string text = fmt::format(
+        "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <stdio.h>\n"
+        "#include <string.h>\nstatic unsigned char arena[{}] __attribute__((aligned(64)));\n"
+        "__attribute__((unused)) static int unequal(const void* a, const void* b, size_t bytes) "
+        "{{ return memcmp(a, b, bytes) != 0; }}\n"
+        "__attribute__((unused)) static int far(const void* a, const void* b, size_t bytes) {{\n"
+        "  const float *x = a, *y = b;\n  int count = 0;\n"
+        "  for (size_t i = 0; i < bytes / 4; ++i)\n"
+        "    count += !(fabsf(x[i] - y[i]) <= 1e-4f + 1e-3f * fabsf(y[i]));\n"
+        "  return count;\n}}\n{}int main(void) {{\n  int wrong = 0;\n{}"
+        "  return wrong != 0;\n}}\n",
+        arena, functions, calls);
+    const std::string source = (folder_ / "all.c").string(), program = (folder_ / "all").string();
+    ASSERT_TRUE(writeFile(source, text.data(), text.size()).isOk());
+    const std::string command = fmt::format("{} -O1 {} -o {} {} {} -lm", foreign.compiler,
+                                            foreign.flags, program, source, writeObjects(twins));
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+    EXPECT_EQ(std::system(fmt::format("{} {}", foreign.runner, program).c_str()), 0)
+        << foreign.machine.isa;
+  }
+
   fs::path folder_;
 };
 
@@ -180,7 +302,8 @@ TEST_F(CpuAhead, GivesWhatThisProcessGives) {
     std::vector<Twin> twins;
     for (int seed = first; seed < std::min(first + kInOneLibrary, networks() + 1); ++seed) {
       SCOPED_TRACE(fmt::format("seed {}", seed));
-      if (auto twin = make(static_cast<uint64_t>(seed))) twins.push_back(std::move(*twin));
+      const Machine& machine = kMachines[seed % std::size(kMachines)];
+      if (auto twin = make(static_cast<uint64_t>(seed), machine)) twins.push_back(std::move(*twin));
     }
     if (twins.empty() || HasFailure()) continue;
     void* library = link(twins);
@@ -194,6 +317,27 @@ TEST_F(CpuAhead, GivesWhatThisProcessGives) {
   }
   fmt::print("{} of {} networks compared\n", made, networks());
   EXPECT_GE(made, networks() / 5);
+}
+
+TEST_F(CpuAhead, OtherProcessorsGiveWhatThisProcessGives) {
+  constexpr int kInOneProgram = 20;
+  const int each = networks() / 5;
+  for (const Foreign& foreign : kForeign) {
+    const std::string runner = foreign.runner;
+    if (!hasTool(foreign.compiler) || !hasTool(runner.substr(0, runner.find(' ')))) continue;
+    int made = 0;
+    for (int first = 1; first <= each; first += kInOneProgram) {
+      std::vector<Twin> twins;
+      for (int seed = first; seed < std::min(first + kInOneProgram, each + 1); ++seed)
+        if (auto twin = make(static_cast<uint64_t>(seed), foreign.machine))
+          twins.push_back(std::move(*twin));
+      if (HasFailure()) return;
+      runElsewhere(foreign, twins);
+      made += static_cast<int>(twins.size());
+    }
+    fmt::print("{}: {} networks compared\n", foreign.machine.isa, made);
+    EXPECT_GE(made, each / 2);
+  }
 }
 
 TEST_F(CpuAhead, DevicesOfOtherMachinesAreRefusedByName) {
