@@ -349,14 +349,21 @@ Value Builder::select(Value condition, Value a, Value b) {
 
 namespace {
 
-/// Lanes first, first + 2, ...
-Value everyOther(Builder& b, Value v, int first) {
-  std::vector<int> which;
-  for (int k = first; k < v.lanes; k += 2) which.push_back(k);
-  return b.shuffle(v, v, which);
+/// Part k of `bits` bits of each lane, from the lowest one on, as a number.
+Value partOf(Builder& b, Value v, int k, int bits, bool isSigned) {
+  const int width = 8 * sizeOf(v.ty);
+  const Value high = b.shl(v, b.integer(v.ty, width - bits * (k + 1)));
+  return b.shr(high, b.integer(v.ty, width - bits), isSigned);
 }
 
 } // namespace
+
+/// acc plus the products of the parts of a and b in each lane; those of b are signed.
+Value Builder::dotParts(Value acc, Value a, Value b, int bits, bool aIsSigned) {
+  for (int k = 0; k < 8 * sizeOf(a.ty) / bits; ++k)
+    acc = add(acc, mul(partOf(*this, a, k, bits, aIsSigned), partOf(*this, b, k, bits, true)));
+  return acc;
+}
 
 /// Sums of products in each lane, of 32 bits, by the pairs of i16 that `pairs` takes a lane apart
 /// to.
@@ -376,8 +383,8 @@ Value Builder::dotLanes(Value acc, Value a, Value b,
   return sums;
 }
 
-/// u8 x s8 products of four by instructions of 64-bit ARM, which sum four lanes at a time.
-Value Builder::dotQuads(Value acc, Value a, Value b) {
+/// Products of four with s8 by instructions of 64-bit ARM, which sum four lanes at a time.
+Value Builder::dotQuads(Value acc, Value a, Value b, bool aIsSigned) {
   const auto quad = [&](Value v, int first) {
     return shuffle(v, v, {first, first + 1, first + 2, first + 3});
   };
@@ -391,6 +398,10 @@ Value Builder::dotQuads(Value acc, Value a, Value b) {
     const Value sum = quad(acc, first), x = quad(a, first), y = quad(b, first);
     if (isa().hasDot4) {
       sums.push_back(dot(llvm::Intrinsic::aarch64_neon_usdot, sum, x, y));
+      continue;
+    }
+    if (aIsSigned) {
+      sums.push_back(dot(llvm::Intrinsic::aarch64_neon_sdot, sum, x, y));
       continue;
     }
     // a = (a - 128) + 128: the second part is a sum of b, which stays the same for many a.
@@ -408,13 +419,7 @@ Value Builder::dot2(Value a, Value b) {
   const auto words = [&](Value v) { return reinterpret(v, Ty::I16, v.lanes * 2); };
   if (isa().arch == Arch::THUMB)
     return dotLanes(zero(Ty::I32, a.lanes), a, b, [](Value lane, bool) { return Values{lane}; });
-  if (isa().arch != Arch::X86) {
-    const auto products = [&](int which) {
-      return mul(cast(everyOther(*this, words(a), which), Ty::I32, true),
-                 cast(everyOther(*this, words(b), which), Ty::I32, true));
-    };
-    return add(products(0), products(1));
-  }
+  if (isa().arch != Arch::X86) return dotParts(zero(Ty::I32, a.lanes), a, b, 16, true);
   const ID id =
       a.lanes == 16 ? llvm::Intrinsic::x86_avx512_pmaddw_d_512 : llvm::Intrinsic::x86_avx2_pmadd_wd;
   return made(impl_.ir.CreateIntrinsic(id, {}, {raw(words(a)), raw(words(b))}), Ty::I32, a.lanes);
@@ -424,11 +429,8 @@ Value Builder::dotPairs(Value a, Value b) {
   meet(*this, a, b);
   const auto bytes = [&](Value v) { return reinterpret(v, Ty::I8, v.lanes * 4); };
   if (isa().arch != Arch::X86) { // within i16 the sum needs no saturation
-    const auto products = [&](int which) {
-      return mul(cast(everyOther(*this, bytes(a), which), Ty::I16, false),
-                 cast(everyOther(*this, bytes(b), which), Ty::I16, true));
-    };
-    return add(products(0), products(1));
+    const auto halves = [&](Value v) { return reinterpret(v, Ty::I16, v.lanes * 2); };
+    return dotParts(zero(Ty::I16, a.lanes * 2), halves(a), halves(b), 8, false);
   }
   const ID id = a.lanes == 16 ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512
                               : llvm::Intrinsic::x86_avx2_pmadd_ub_sw;
@@ -446,7 +448,7 @@ static ID dotOf(int lanes) {
 Value Builder::dot4(Value acc, Value a, Value b) {
   meet(*this, acc, a), meet(*this, acc, b), meet(*this, a, b);
   const bool hasQuads = isa().arch == Arch::ARM64 && (isa().hasDot4 || isa().hasSignedDot4);
-  if (hasQuads && (acc.lanes == 4 || acc.lanes == 8)) return dotQuads(acc, a, b);
+  if (hasQuads && (acc.lanes == 4 || acc.lanes == 8)) return dotQuads(acc, a, b, false);
   if (isa().arch == Arch::THUMB)
     return dotLanes(acc, a, b, [&](Value lane, bool isSigned) {
       const ID widen = isSigned ? llvm::Intrinsic::arm_sxtb16 : llvm::Intrinsic::arm_uxtb16;
@@ -456,8 +458,9 @@ Value Builder::dot4(Value acc, Value a, Value b) {
       };
       return Values{pair(lane), pair(turned)};
     });
+  if (isa().arch != Arch::X86) return dotParts(acc, a, b, 8, false);
   const bool isVector = acc.lanes == 16 || acc.lanes == 8 || acc.lanes == 4;
-  if (isa().arch == Arch::X86 && isa().hasDot4 && isVector)
+  if (isa().hasDot4 && isVector)
     return made(impl_.ir.CreateIntrinsic(dotOf(acc.lanes), {}, {raw(acc), raw(a), raw(b)}), Ty::I32,
                 acc.lanes);
   // The even and the odd bytes as i16 (u8 * s8 needs 17 bits only in a sum of two, which pmaddwd
@@ -470,12 +473,20 @@ Value Builder::dot4(Value acc, Value a, Value b) {
   const auto pairs = [&](Value x, Value y) {
     if (acc.lanes == 16 || acc.lanes == 8)
       return dot2(reinterpret(x, Ty::I32, acc.lanes), reinterpret(y, Ty::I32, acc.lanes));
-    const auto half = [&](Value v, int which) {
-      return cast(everyOther(*this, v, which), Ty::I32, true);
+    std::vector<int> even, odd;
+    for (int k = 0; k < acc.lanes; ++k) even.push_back(2 * k), odd.push_back(2 * k + 1);
+    const auto half = [&](Value v, const std::vector<int>& which) {
+      return cast(shuffle(v, v, which), Ty::I32, true);
     };
-    return add(mul(half(x, 0), half(y, 0)), mul(half(x, 1), half(y, 1)));
+    return add(mul(half(x, even), half(y, even)), mul(half(x, odd), half(y, odd)));
   };
   return add(acc, add(pairs(aEven, bEven), pairs(aOdd, bOdd)));
+}
+
+Value Builder::dotBytes(Value acc, Value a, Value b) {
+  if (!isa().hasSignedDot4) return dot4(acc, a, b);
+  meet(*this, acc, a), meet(*this, acc, b), meet(*this, a, b);
+  return dotQuads(acc, a, b, true);
 }
 
 Value Builder::dotBF16(Value acc, Value a, Value b) {
@@ -527,6 +538,9 @@ void Builder::tileDotBF16(int acc, int a, int b) {
 
 Value Builder::cast(Value a, Ty ty, bool isSigned) {
   if (a.ty == ty) return a;
+  // LLVM 19 makes table look-ups of truncations to bytes in loops on AArch64, and crashes at some.
+  const bool isTable = isa().arch == Arch::ARM64 && ty == Ty::I8 && !isFloat(a.ty);
+  if (isTable && sizeOf(a.ty) > 2) a = cast(a, Ty::I16, isSigned);
   llvm::Type* to = impl_.type(ty, a.lanes);
   llvm::Value* value = nullptr;
   if (isFloat(a.ty))

@@ -115,6 +115,8 @@ public:
   Value select(Value condition, Value a, Value b);
   /// acc[k] + sum over four bytes of u8 a[k] * s8 b[k]; all three are vectors of I32. Exact.
   Value dot4(Value acc, Value a, Value b);
+  /// The same as dot4, but s8 a where Isa::hasSignedDot4.
+  Value dotBytes(Value acc, Value a, Value b);
   /// Lanes of i16: the sum over two bytes of u8 a[k] * s8 b[k]; vectors of I32, of 8 or 16 lanes.
   /// Each sum must fit i16.
   Value dotPairs(Value a, Value b);
@@ -199,7 +201,8 @@ private:
   Value roundedByInteger(Value a, Round how);
   Value dotLanes(Value acc, Value a, Value b,
                  const std::function<Values(Value, bool isSigned)>& pairs);
-  Value dotQuads(Value acc, Value a, Value b);
+  Value dotParts(Value acc, Value a, Value b, int bits, bool aIsSigned);
+  Value dotQuads(Value acc, Value a, Value b, bool aIsSigned);
 
   Impl& impl_;
 };

@@ -194,7 +194,7 @@ private:
               b.load(factor, 1, a, r * c.a.row + x * c.a.column + s * axis.a, align), lanes_);
           // Of the vector: a load broadcasts by itself, a number from a register takes the port of
           // shuffles twice.
-          if (c.isInt8() && c.aIsSigned) one = b.bitXor(one, signs);
+          if (c.isInt8() && takesOtherSign(b.isa(), c.aIsSigned)) one = b.bitXor(one, signs);
           for (int k = 0; k < width; ++k) {
             Value& sum = acc[static_cast<size_t>((r * shape.columns + x) * width + k)];
             sum = multiplied(one, w[static_cast<size_t>(k)], sum);
@@ -206,7 +206,7 @@ private:
 
   Value multiplied(Value a, Value w, Value sum) {
     switch (c.factors) {
-    case Factors::BYTES: return b.dot4(sum, a, w);
+    case Factors::BYTES: return b.dotBytes(sum, a, w);
     case Factors::HALVES: return b.dotBF16(sum, a, w);
     default: return b.fma(a, w, sum);
     }

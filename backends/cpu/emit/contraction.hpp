@@ -77,7 +77,7 @@ struct Contraction {
   int64_t width = 0;
   int lastLanes = kPanel; // results in the last panel of a group that exist
   Factors factors = Factors::FLOATS;
-  bool aIsSigned = false; // BYTES: a holds s8: what movesSign() says, `bias` must undo
+  bool aIsSigned = false; // BYTES: a holds s8: what signMove() says, `bias` must undo
   Plane a;
   Arg b;
   int64_t bBatch = 0, bGroup = 0, bPanel = 0;
@@ -107,9 +107,18 @@ void emitContraction(Lowering& lowering, const Contraction& contraction);
 
 /// Whether the isa has a tile unit and the sum is one for it.
 bool takesTiles(const Isa& isa, const Contraction& contraction);
-/// Whether the sum moves a signed `a` by 128.
-inline bool movesSign(const Isa& isa, const Contraction& c) {
-  return c.aIsSigned && !takesTiles(isa, c);
+/// Whether products of bytes take the other sign than `a` has, so that its bytes are moved by 128.
+inline bool takesOtherSign(const Isa& isa, bool aIsSigned) {
+  return aIsSigned != isa.hasSignedDot4;
+}
+/// How far a kernel without tiles moves `a`: 128, -128 or 0.
+inline int64_t signMove(const Isa& isa, bool aIsSigned) {
+  if (!takesOtherSign(isa, aIsSigned)) return 0;
+  return aIsSigned ? 128 : -128;
+}
+/// The same of a contraction.
+inline int64_t signMove(const Isa& isa, const Contraction& c) {
+  return takesTiles(isa, c) ? 0 : signMove(isa, c.aIsSigned);
 }
 void emitTiles(Lowering& lowering, const Contraction& contraction);
 

@@ -327,7 +327,7 @@ private:
     if (follower_) follow(lowering_, *follower_, 1, c_.panels, c_);
     outs_ = y_.c;
     endInPlace();
-    addBias(xZero_ + (c_.aIsSigned ? 128 : 0));
+    addBias(xZero_ + signMove(lowering_.isa, c_.aIsSigned));
     std::vector<char> weights(static_cast<size_t>(c_.panels * w_.kernel[1] * fours * kPanel * 4),
                               0);
     for (int64_t o = 0; o < y_.c; ++o)
@@ -399,7 +399,7 @@ private:
       if (isFlat) {
         c_.flatten();
       }
-      addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
+      addBias(xZero_ + signMove(lowering_.isa, c_));
       return emitContraction(lowering_, c_);
     }
     inPanels();
@@ -424,7 +424,7 @@ private:
             .row = c_.columns * kPanel * size,
             .column = kPanel * size,
             .lane = size};
-    addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
+    addBias(xZero_ + signMove(lowering_.isa, c_));
     emitContraction(lowering_, c_);
     ImageView to = y_;
     if (follower_) to = *imageOf(follower_->y);

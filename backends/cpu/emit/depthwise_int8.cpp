@@ -69,7 +69,7 @@ private:
           const int64_t at = p * d_.stride + k * d_.dilation;
           if (columns[at].empty()) columns[at] = columnAt(from, at, lanes.live);
           Value& sum = sums[static_cast<size_t>(p)];
-          sum = b.dot4(sum, columns[at][static_cast<size_t>(g)], w);
+          sum = b.dotBytes(sum, columns[at][static_cast<size_t>(g)], w);
         }
       }
     const Bases there = epilogue_.moved(bases_, column);
@@ -90,7 +90,8 @@ private:
             b.shl(b.cast(loaded, Ty::I32, false), b.i32(static_cast<int32_t>(r % 4 * 8)));
         joined = r % 4 ? b.bitOr(joined, wide) : wide;
       }
-      if (c_.aIsSigned) joined = b.bitXor(joined, b.i32(static_cast<int32_t>(0x80808080u)));
+      if (takesOtherSign(b.isa(), c_.aIsSigned))
+        joined = b.bitXor(joined, b.i32(static_cast<int32_t>(0x80808080u)));
       fours.push_back(joined);
     }
     return fours;

@@ -158,17 +158,18 @@ Plane biasOf(Lowering& lowering, const std::vector<int32_t>& constants,
   return add;
 }
 
-/// From how many panels on a signed a is moved once, ahead of all of them.
+/// From how many panels on bytes of the other sign are moved once, ahead of all of them, where a
+/// product of four takes one instruction, beside which moving them counts.
 constexpr int64_t kPanelsOfMoved = 4;
 
-/// A copy of signed bytes moved by 128, as bytes without a sign.
+/// A copy of bytes moved by 128: of signed ones as bytes without a sign, and the other way.
 Operand movedBytes(Lowering& lowering, const Operand& a) {
   const int64_t rows = a.dims[1], depth = a.dims[2];
-  const Operand to = view(CDL_U8, {a.dims[0], rows, depth}, {rows * depth, depth, 1},
+  const uint8_t elem = a.elem == CDL_I8 ? CDL_U8 : CDL_I8;
+  const Operand to = view(elem, {a.dims[0], rows, depth}, {rows * depth, depth, 1},
                           lowering.scratch(static_cast<uint64_t>(a.elements())));
-  map(lowering, "moved bytes", {a}, to, [](Builder& b, const std::vector<Typed>& x) {
-    const Value bits = b.bitXor(x[0].value, b.integer(Ty::I8, 0x80));
-    return Typed{bits, CDL_U8};
+  map(lowering, "moved bytes", {a}, to, [elem](Builder& b, const std::vector<Typed>& x) {
+    return Typed{b.bitXor(x[0].value, b.integer(Ty::I8, 0x80)), elem};
   });
   return to;
 }
@@ -196,10 +197,10 @@ void emitDots(Lowering& lowering, const IntegerProduct& p) {
   c.bPanel = k * kPanel;
   const SumAxis fours{.count = k / 4, .a = 4, .b = kPanel * 4};
   c.axes = {fours};
-  const bool moves = movesSign(lowering.isa, c);
-  if (moves && panels >= kPanelsOfMoved) {
+  const int64_t move = signMove(lowering.isa, c);
+  if (move && lowering.isa.hasDot4 && panels >= kPanelsOfMoved) {
     const Operand moved = movedBytes(lowering, a);
-    c.aIsSigned = false;
+    c.aIsSigned = !c.aIsSigned;
     c.a = {
         .elem = moved.elem, .at = moved.at, .batch = moved.strides[0], .column = moved.strides[1]};
   }
@@ -214,7 +215,7 @@ void emitDots(Lowering& lowering, const IntegerProduct& p) {
   };
   c.y = plane(p.follower ? p.follower->y : p.y);
   if (p.follower && p.follower->join) c.join = Join{*p.follower->join, plane(p.follower->other)};
-  c.bias = biasOf(lowering, p.constants, weights.totals, aZero + (moves ? 128 : 0));
+  c.bias = biasOf(lowering, p.constants, weights.totals, aZero + move);
   if (p.epilogue) setEpilogue(p.epilogue, p.in, p.operands, c);
   emitContraction(lowering, c);
 }
