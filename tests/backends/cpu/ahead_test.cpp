@@ -292,7 +292,7 @@ protected:
 int networks() {
   const char* size = std::getenv("CANDELA_TEST_SIZE");
   if (!size) return 12;
-  return std::string_view(size) == "nightly" ? 1000 : 30;
+  return std::string_view(size) == "nightly" ? 1000 : 20;
 }
 
 TEST_F(CpuAhead, GivesWhatThisProcessGives) {
@@ -320,15 +320,16 @@ TEST_F(CpuAhead, GivesWhatThisProcessGives) {
 }
 
 TEST_F(CpuAhead, OtherProcessorsGiveWhatThisProcessGives) {
-  constexpr int kInOneProgram = 20;
+  constexpr int kInOneProgram = 20, kFirst = 50; // LLVM crashed at the kernels of network 51
   const int each = networks() / 5;
+  if (!std::getenv("CANDELA_TEST_SIZE")) GTEST_SKIP() << "each processor has a linker to start";
   for (const Foreign& foreign : kForeign) {
     const std::string runner = foreign.runner;
     if (!hasTool(foreign.compiler) || !hasTool(runner.substr(0, runner.find(' ')))) continue;
     int made = 0;
-    for (int first = 1; first <= each; first += kInOneProgram) {
+    for (int first = kFirst; first < kFirst + each; first += kInOneProgram) {
       std::vector<Twin> twins;
-      for (int seed = first; seed < std::min(first + kInOneProgram, each + 1); ++seed)
+      for (int seed = first; seed < std::min(first + kInOneProgram, kFirst + each); ++seed)
         if (auto twin = make(static_cast<uint64_t>(seed), foreign.machine))
           twins.push_back(std::move(*twin));
       if (HasFailure()) return;
