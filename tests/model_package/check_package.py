@@ -13,6 +13,7 @@
 
 import json
 import os
+import pathlib
 import re
 import struct
 import subprocess
@@ -119,6 +120,11 @@ def models(candela, source):
     checkComparison(candela, Machine(X86[1:]), *modelsOf(source)[0])
     checkComparison(candela, Machine(X86[1:]), *modelsOf(source)[4])
     checkOne(candela, Machine([*X86[1:], "--pic"]), *modelsOf(source)[1])
+    vnni = Machine([*X86[1:], "--cpu", "alderlake"])
+    if "avx_vnni" in pathlib.Path("/proc/cpuinfo").read_text().split():
+        checkOne(candela, vnni, *modelsOf(source)[1])
+    else:
+        refused(candela, vnni, *modelsOf(source)[4])
 
 
 def refused(candela, machine, name, model, arguments):
