@@ -15,16 +15,15 @@
  *       CDL_OBJECT_MODEL_BYTES, aligned to 8.
  *   int32_t NAME_run(model, const void* const* inputs, void* const* outputs)
  *       One run. The arrays hold where each buffer of the image with the role INPUT or INOUT, or
- *       OUTPUT or INOUT, lies, in the order of the buffers, aligned as the largest element that a
- *       view sees in it. No output overlaps another one or an input. One thread at a time runs on
- *       one arena.
- *   int32_t NAME_verify(weights, size_t weights_bytes)
- *       Reads all of the weights and compares them with the digest in their header.
+ *       OUTPUT or INOUT, lies, in the order of the buffers, aligned as cdl_object_alignment says.
+ * No output overlaps another one or an input. One thread at a time runs on one arena. int32_t
+ * NAME_verify(weights, size_t weights_bytes) Reads all of the weights and compares them with the
+ * digest in their header.
  */
 #ifndef CANDELA_CDL_OBJECT_H
 #define CANDELA_CDL_OBJECT_H
 
-#include <stdint.h>
+#include "candela/cdl.h"
 
 enum {
   CDL_OBJECT_OK = 0,
@@ -61,5 +60,17 @@ typedef struct {
   char needs[512]; /* what NAME_open looks for, ", " between them; empty: nothing */
   char maker[64];  /* "cpu 0.1.0 with LLVM 19.1.7" */
 } cdl_object_facts_t;
+
+/* How a buffer that the caller binds is aligned: as the largest element that a view sees in it, in
+ * bytes. */
+static inline uint32_t cdl_object_alignment(const cdl_image_t* image, uint32_t buffer) {
+  uint32_t bits = 8;
+  for (uint32_t v = 1; v < image->views.count; ++v) {
+    const cdl_view_t* view = cdl_get_view(image, v);
+    if (view->buffer == buffer && cdl_elem_bits(view->elem) > bits)
+      bits = cdl_elem_bits(view->elem);
+  }
+  return bits / 8;
+}
 
 #endif

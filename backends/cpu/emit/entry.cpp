@@ -9,7 +9,9 @@ namespace {
 
 /// What NAME_open fills.
 struct ModelRecord {
-  static constexpr int64_t kMark = 0, kWeights = 8, kArena = 16;
+  static constexpr int64_t kMark = 0;
+  static constexpr int64_t kWeights = 8;
+  static constexpr int64_t kArena = 16;
 };
 static_assert(CDL_OBJECT_MODEL_BYTES >= ModelRecord::kArena + 8);
 
@@ -26,21 +28,12 @@ struct Port {
   int64_t alignment = 1;
 };
 
-/// Of the largest element that lies in the buffer, bytes: kernels want no more.
-int64_t alignmentOf(const cdl_image_t* image, uint32_t buffer) {
-  uint32_t most = 8;
-  for (uint32_t v = 1; v < image->views.count; ++v)
-    if (cdl_get_view(image, v)->buffer == buffer)
-      most = std::max(most, cdl_elem_bits(cdl_get_view(image, v)->elem));
-  return most / 8;
-}
-
 std::vector<Port> portsOf(const cdl_image_t* image, uint8_t role) {
   std::vector<Port> ports;
   for (uint32_t b = 1; b < image->buffers.count; ++b) {
     const cdl_buffer_t& buffer = *cdl_get_buffer(image, b);
     if (buffer.role == role || buffer.role == CDL_ROLE_INOUT)
-      ports.push_back({b, alignmentOf(image, b)});
+      ports.push_back({b, cdl_object_alignment(image, b)});
   }
   return ports;
 }
@@ -144,8 +137,11 @@ void checkProcessor(Builder& b, Tier tier) {
   for (const Feature& feature : featuresOf(tier))
     needed[static_cast<size_t>(feature.word)] |= feature.bits;
   const auto bitsOf = [&](CpuWord word) { return needed[static_cast<size_t>(word)]; };
-  constexpr int kB = 1, kC = 2, kD = 3;
-  constexpr uint32_t kExtended = 0x80000000, kSavesRegisters = uint32_t(1) << 27;
+  constexpr int kB = 1;
+  constexpr int kC = 2;
+  constexpr int kD = 3;
+  constexpr uint32_t kExtended = 0x80000000;
+  constexpr uint32_t kSavesRegisters = uint32_t(1) << 27;
   b.leaveWhen(b.compare(Cmp::ULT, b.cpuid(0, 0)[0], b.i32(7)), CDL_OBJECT_PROCESSOR);
   leaveWithout(b.cpuid(1, 0)[kC], bitsOf(CpuWord::ONE) | kSavesRegisters);
   const Values seven = b.cpuid(7, 0);
@@ -166,7 +162,8 @@ void checkProcessor(Builder& b, Tier tier) {
 /// Leaves with CDL_OBJECT_PROCESSOR where 64-bit ARM lacks products of bytes. Linux answers for the
 /// registers from 4.11 on.
 void checkArm(Builder& b, const Isa& isa) {
-  constexpr int kDotProduct = 44, kMatrices = 52; // Arm ARM, D19.2.61 and D19.2.62
+  constexpr int kDotProduct = 44; // Arm ARM, D19.2.61
+  constexpr int kMatrices = 52;   // D19.2.62
   const auto leaveWithout = [&](const char* name, int field) {
     const Value level = b.bitAnd(b.shr(b.systemRegister(name), b.i64(field), false), b.i64(15));
     b.leaveWhen(b.compare(Cmp::EQ, level, b.i64(0)), CDL_OBJECT_PROCESSOR);
@@ -251,7 +248,9 @@ struct Entries {
   void bind(Builder& b, Value array, uint8_t role, std::vector<Value>& bases) const {
     const std::vector<Port> ports = portsOf(image, role);
     if (!ports.empty()) b.leaveWhen(isNull(b, array), CDL_OBJECT_NULL);
-    Value null = b.integer(Ty::I1, 0), misaligned = null, moved = null;
+    Value null = b.integer(Ty::I1, 0);
+    Value misaligned = null;
+    Value moved = null;
     for (size_t p = 0; p < ports.size(); ++p) {
       const Value at = b.load(Ty::Ptr, 1, array, static_cast<int64_t>(p) * isa.pointer());
       Value& base = bases[ports[p].buffer];
@@ -299,7 +298,8 @@ ArenaPlan planArena(const cdl_image_t* image, const Binary& binary) {
   };
   plan.spaces.assign(image->spaces.count, 0);
   for (uint32_t s = 1; s < image->spaces.count; ++s) {
-    uint64_t bytes = 0, alignment = std::max(64U, cdl_get_space(image, s)->alignment);
+    uint64_t bytes = 0;
+    uint64_t alignment = std::max(64U, cdl_get_space(image, s)->alignment);
     for (uint32_t b = 1; b < image->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image, b);
       if (buffer.role != CDL_ROLE_TEMP || buffer.space != s || buffer.offset == CDL_UNPLACED)

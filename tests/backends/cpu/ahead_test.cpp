@@ -320,7 +320,8 @@ TEST_F(CpuAhead, GivesWhatThisProcessGives) {
 }
 
 TEST_F(CpuAhead, OtherProcessorsGiveWhatThisProcessGives) {
-  constexpr int kInOneProgram = 20, kFirst = 50; // LLVM crashed at the kernels of network 51
+  constexpr int kInOneProgram = 20;
+  constexpr int kFirst = 50; // LLVM crashed at the kernels of network 51
   const int each = networks() / 5;
   if (!std::getenv("CANDELA_TEST_SIZE")) GTEST_SKIP() << "each processor has a linker to start";
   for (const Foreign& foreign : kForeign) {

@@ -112,15 +112,6 @@ std::vector<uint32_t> boundBuffers(const cdl_image_t* image, uint8_t role) {
   return found;
 }
 
-/// As cdl_object.h has it: of the largest element that a view sees in the buffer.
-uint32_t alignmentOf(const cdl_image_t* image, uint32_t buffer) {
-  uint32_t most = 8;
-  for (uint32_t v = 1; v < image->views.count; ++v)
-    if (cdl_get_view(image, v)->buffer == buffer)
-      most = std::max(most, cdl_elem_bits(cdl_get_view(image, v)->elem));
-  return most / 8;
-}
-
 std::vector<PackagedPort> portsOf(const Bundle& bundle, const std::vector<uint32_t>& values,
                                   uint8_t role, const Quantizations& quantizations) {
   const auto* image = reinterpret_cast<const cdl_image_t*>(bundle.partitions[0].image.data());
@@ -137,7 +128,7 @@ std::vector<PackagedPort> portsOf(const Bundle& bundle, const std::vector<uint32
     port.elem = value.elem;
     port.dims = value.dims;
     port.bytes = cdl_get_buffer(image, buffers[i])->bytes;
-    port.alignment = alignmentOf(image, buffers[i]);
+    port.alignment = cdl_object_alignment(image, buffers[i]);
     if (const auto known = quantizations.find(value.name); known != quantizations.end())
       port.quantization = known->second;
     for (const runtime::bundle::BundleState& state : bundle.states) {
