@@ -11,6 +11,8 @@ namespace candela {
 /// The whole file, read-only: a copy up to kCopiedBytes (mapped_file.h), mapped above. Failure:
 /// not_found or io, naming the file. A directory is refused.
 Result<Bytes> mapFile(const std::string& path);
+/// The first `count` bytes of a regular file, all of a shorter one; empty where it cannot be read.
+std::string startOf(const std::string& path, size_t count);
 
 /// Writes beside the target and renames, so that an old file survives a full disk. Failure: io with
 /// the path and the system's reason.

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -66,20 +68,32 @@ struct OpenFile {
   int fd;
 };
 
+/// Reads until there are `size` bytes, or the file ends. Returns how many there are; -1 with errno.
+ssize_t readAll(int fd, void* to, size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = read(fd, static_cast<std::byte*>(to) + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return static_cast<ssize_t>(done);
+}
+
 Result<Bytes> copyFile(const std::string& path, int fd, const struct stat& info) {
   const auto size = static_cast<uint64_t>(info.st_size);
-  CDL_ASSIGN(Bytes bytes, Bytes::allocate(size));
-  uint64_t done = 0;
-  while (done < size) {
-    const ssize_t got = read(fd, bytes.mutableData() + done, size - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failure(Code::io, "{}: cannot read: {}", path, std::strerror(errno));
-    if (got == 0) break;
-    done += static_cast<uint64_t>(got);
-  }
+  // All of it is written: it need not be zeroed first.
+  void* const data = std::aligned_alloc(64, (size + 63) / 64 * 64);
+  if (!data) return failure(Code::out_of_memory, "{}: cannot allocate {} bytes", path, size);
+  Bytes bytes = Bytes::wrap(data, size, std::shared_ptr<const void>(data, [](const void* all) {
+                              std::free(const_cast<void*>(all));
+                            }));
+  const ssize_t done = readAll(fd, data, size);
+  if (done < 0) return failure(Code::io, "{}: cannot read: {}", path, std::strerror(errno));
   struct stat now;
   if (fstat(fd, &now) != 0) return failure(Code::io, "{}: {}", path, std::strerror(errno));
-  if (done < size || !isSame(info, now)) return changed(path, info, now);
+  if (static_cast<uint64_t>(done) < size || !isSame(info, now)) return changed(path, info, now);
   return bytes;
 }
 
@@ -134,6 +148,16 @@ private:
 
 void watchFile(const std::shared_ptr<const MappedFile>& file) {
   for (FileWatch* watch = innermost; watch; watch = watch->outer_) watch->files_.push_back(file);
+}
+
+std::string startOf(const std::string& path, size_t count) {
+  const OpenFile file(path);
+  struct stat info;
+  if (file.fd < 0 || fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode)) return "";
+  std::string start(count, '\0');
+  const ssize_t done = readAll(file.fd, start.data(), count);
+  start.resize(static_cast<size_t>(std::max<ssize_t>(done, 0)));
+  return start;
 }
 
 Result<Bytes> mapFile(const std::string& path) {

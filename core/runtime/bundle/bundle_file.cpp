@@ -166,8 +166,7 @@ Result<Bundle> read(const proto::Manifest& in, const Bytes& payloads) {
 }
 
 bool isBundle(const std::string& path) {
-  const Result<Bytes> file = mapFile(path);
-  return file && file.value().size() >= 4 && std::memcmp(file.value().data(), kMagic, 4) == 0;
+  return startOf(path, sizeof kMagic) == std::string_view(kMagic, sizeof kMagic);
 }
 
 Status saveBundle(const Bundle& bundle, const std::string& path) {
