@@ -75,6 +75,7 @@ struct Arguments {
   HostArguments host;
   SweepArguments sweep;
   bool verify = false;
+  bool noData = false;
   bool whatIf = false;
   bool lockstep = false;
   WaveArguments waves;
@@ -330,6 +331,10 @@ void checkSimulation(const Arguments& arguments) {
     fail(kBadInput, "--fidelity {}: there are fast, accurate and exact", arguments.fidelity);
   if (arguments.engine == "systemc" && arguments.fidelity == "exact")
     fail(kBadInput, "--fidelity exact: --engine systemc has fast and accurate");
+  if (arguments.noData && arguments.engine != "timed")
+    fail(kBadInput, "--no-data: --engine {} computes values; timed need not", arguments.engine);
+  if (arguments.noData && (arguments.verify || !arguments.inputs.empty()))
+    fail(kBadInput, "--no-data: {} needs values", arguments.verify ? "--verify" : "--input");
   const bool hasTime = arguments.engine != "func";
   for (const auto& [name, path] : {std::pair{"--html", &arguments.html},
                                    {"--csv", &arguments.csv},
@@ -396,6 +401,7 @@ void simulate(Arguments& arguments, Console& console) {
   RunOptions run = arguments.run;
   for (const std::string& option : arguments.waves.backendOptions())
     run.model.options.push_back("npu_sim." + option);
+  if (arguments.noData) run.model.options.push_back("npu_sim.data=off");
   Simulation simulation = simulateOnce(run, arguments.configuration, engineOf(arguments),
                                        wantsTimeline ? timelineFile.path() : "");
   if (hasTime && simulation.measured.time.is_null())
@@ -459,6 +465,9 @@ void addRunOptions(CLI::App* command, Arguments& arguments) {
   model.addIoLayoutTo(command);
   command->add_flag("--verify", arguments.verify,
                     "compare the outputs with the host's own executor");
+  command->add_flag("--no-data", arguments.noData,
+                    "time and counts alone, as a sweep takes them: the NPU computes no values, and "
+                    "branches and loops of the host see zeros");
 }
 
 /// What is written beside the table, and what is counted.

@@ -28,6 +28,7 @@
 #include "tools/candela/commands/npu.h"
 #include "tools/candela/estimate/description.h"
 #include "tools/candela/simulate/host_rates.h"
+#include "tools/candela/support/ir_file.h"
 
 namespace candela::tool {
 namespace {
@@ -278,13 +279,26 @@ private:
       }
   }
 
+  /// Also where it cannot be loaded: its simulation says why.
+  bool hasControlFlow(const std::string& model) const {
+    if (sweep_.isOfDevices) return false;
+    ImportFlags flags;
+    flags.dims = sweep_.dims;
+    if (!sweep_.batchDim.empty()) flags.dims.push_back(sweep_.batchDim + "=1");
+    const auto loaded = driver::loadAny(model, importOptions(flags));
+    return !loaded || std::holds_alternative<import::Script>(*loaded);
+  }
+
   void combine() {
     if (bases_.empty() && !sweep_.isOfDevices) bases_ = {"gem16"};
     if (batches_.empty()) batches_ = {1};
     const size_t variants = countVariants();
     const std::string program = programHash();
     const std::string rates = sweep_.hostRates.empty() ? "" : hashOfFile(sweep_.hostRates);
-    for (const std::string& model : sweep_.models) modelHashes_[model] = hashOfFile(model);
+    for (const std::string& model : sweep_.models) {
+      modelHashes_[model] = hashOfFile(model);
+      if (hasControlFlow(model)) sweep_.withControlFlow.insert(model);
+    }
     const auto addVariants = [&](const std::string& base, auto&& configured) {
       for (size_t variant = 0; variant < variants; ++variant) {
         SweepJob job;
@@ -407,6 +421,8 @@ std::vector<std::string> commandOf(const Sweep& sweep, const SweepJob& job,
   else
     command = {program,      "simulate",     model,      "--npu", configuration,
                "--fidelity", sweep.fidelity, "--random", "1"};
+  if (!sweep.isOfDevices && !sweep.withControlFlow.contains(job.model))
+    command.push_back("--no-data");
   for (const std::string& dim : sweep.dims) command.insert(command.end(), {"--dim", dim});
   if (!sweep.batchDim.empty())
     command.insert(command.end(), {"--dim", fmt::format("{}={}", sweep.batchDim, job.batch)});

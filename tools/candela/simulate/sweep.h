@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct Sweep {
   std::string fidelity = "fast", batchDim = "N";
   std::string hostRates;                         ///< file; empty: the host's steps have no time
   std::vector<std::string> dims, models, varied; ///< varied: the keys, for columns
+  /// Of the models: those that branch or loop by values, which are computed then.
+  std::set<std::string> withControlFlow;
   std::vector<SweepJob> jobs;
 };
 
