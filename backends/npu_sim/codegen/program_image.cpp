@@ -392,20 +392,32 @@ void ProgramImage::advance(const cdl::Op& op) {
   }
 }
 
+const void* ProgramImage::knownBytes(const DeviceView& operand, int64_t element,
+                                     int64_t count) const {
+  if (operand.memory == Access::kPayload) return contentOf(operand) + element * operand.bytes;
+  if (!operand.isLocal()) return nullptr;
+  const auto base =
+      operand.at - static_cast<int64_t>(cdl_get_buffer(image_, operand.buffer)->offset);
+  const auto place = static_cast<size_t>(base + element * operand.bytes);
+  const auto bytes = static_cast<size_t>(count * operand.bytes);
+  const std::vector<uint8_t>& isKnown = isKnown_[operand.buffer];
+  if (place + bytes > isKnown.size() || std::memchr(isKnown.data() + place, 0, bytes))
+    return nullptr;
+  return values_[operand.buffer].data() + place;
+}
+
+std::optional<std::vector<int32_t>> ProgramImage::knownRow(const DeviceView& operand,
+                                                           int64_t count) const {
+  const void* const from = knownBytes(operand, 0, count);
+  if (!from) return std::nullopt;
+  std::vector<int32_t> values(static_cast<size_t>(count));
+  std::memcpy(values.data(), from, values.size() * sizeof(int32_t));
+  return values;
+}
+
 std::optional<int32_t> ProgramImage::known(const DeviceView& operand, int64_t element) const {
   const auto bytes = static_cast<size_t>(operand.bytes);
-  const void* from = nullptr;
-  if (operand.memory == Access::kPayload) {
-    from = contentOf(operand) + element * operand.bytes;
-  } else if (operand.isLocal()) {
-    const auto base =
-        operand.at - static_cast<int64_t>(cdl_get_buffer(image_, operand.buffer)->offset);
-    const auto place = static_cast<size_t>(base + element * operand.bytes);
-    const std::vector<uint8_t>& isKnown = isKnown_[operand.buffer];
-    if (place + bytes > isKnown.size() || std::memchr(isKnown.data() + place, 0, bytes))
-      return std::nullopt;
-    from = values_[operand.buffer].data() + place;
-  }
+  const void* const from = knownBytes(operand, element, 1);
   if (!from || bytes > 8) return std::nullopt;
   uint64_t bits = 0;
   std::memcpy(&bits, from, bytes);

@@ -87,6 +87,8 @@ public:
   /// The element at these bytes of a buffer, where a constant stands there. Throws Refusal for one
   /// that needs more than 32 bits.
   std::optional<int32_t> known(const DeviceView& operand, int64_t element) const;
+  /// The first `count` elements of 32 bits, one behind the other; nothing where one is not known.
+  std::optional<std::vector<int32_t>> knownRow(const DeviceView& operand, int64_t count) const;
   /// The only value of the view; throws Refusal where it has several or is none that is known.
   int32_t scalar(const DeviceView& operand, const char* what) const;
 
@@ -115,6 +117,8 @@ private:
   void placeConstant(const cdl_buffer_t& buffer, const void* payload, Layout::Part& part);
   /// Memory of so many zeros; what is never written takes no room of the machine.
   std::byte* addContent(int64_t bytes);
+  /// Where `count` elements of a constant stand from this one on; null where they do not.
+  const void* knownBytes(const DeviceView& operand, int64_t element, int64_t count) const;
   int64_t reserveConstant(int64_t bytes);
   const std::vector<std::byte>& gathered(const DeviceView& payload);
   static void estimate(uint32_t constant, std::byte* to, int64_t elemBytes, int64_t bytes);

@@ -17,6 +17,10 @@ std::vector<int32_t> byChannel(const LoweringState& l, const DeviceView& o, int 
                                               ", which is not that of the channels")};
   }
   const int64_t channels = o.dims[channel];
+  const bool isRow = o.elem == CDL_I32 && (o.strides[channel] == 1 || channels == 1);
+  if (isRow) {
+    if (auto row = l.image.knownRow(o, channels)) return std::move(*row);
+  }
   // What is only repeated is looked at once.
   const int64_t different = o.strides[channel] == 0 ? std::min<int64_t>(channels, 1) : channels;
   std::vector<int32_t> values(static_cast<size_t>(channels));

@@ -66,8 +66,9 @@ public:
       : l_(l), p_(p), fusion_(fusion) {}
 
   void emit() {
-    const int64_t width = l_.configuration.columns(), half = l_.configuration.accumulatorRows() / 2;
+    const int64_t width = l_.configuration.columns();
     const int64_t places = p_.sumHeight * p_.sumWidth;
+    const int64_t half = mostRows();
     // Blocks of channels share the activations that a pass streams; a pass should be longer than
     // the weights that load behind it.
     const int64_t wanted = 8 * static_cast<int64_t>(l_.configuration.rows());
@@ -104,6 +105,15 @@ public:
   }
 
 private:
+  /// The accumulator rows of a piece, at most: half of all. Of a long product no more than half of
+  /// its own, so that requant begins before all is summed.
+  int64_t mostRows() const {
+    const int64_t half = l_.configuration.accumulatorRows() / 2;
+    const int64_t all =
+        p_.images * p_.sumHeight * p_.sumWidth * ceilDiv(p_.cout, l_.configuration.columns());
+    const int64_t enough = 16 * static_cast<int64_t>(l_.configuration.rows());
+    return std::min(half, std::max(ceilDiv(all, 2), enough));
+  }
   /// The most outputs of which a descriptor can say the windows.
   int64_t mostOf(size_t d) const {
     return std::max<int64_t>(
