@@ -176,6 +176,7 @@ std::vector<std::byte> writeBinary(const Binary& binary) {
   put(file, binary.configurationHash);
   size_t offset = kHeaderBytes + 5 * kRecordBytes;
   for (uint32_t kind = kRegions; kind <= kStrings; ++kind) offset += parts[kind].size();
+  file.reserve(offset);
   put(file, uint64_t{offset});
   put(file, uint64_t{0});
   offset = kHeaderBytes + 5 * kRecordBytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 
 namespace candela::solvers::memory {
@@ -125,6 +126,27 @@ public:
     return least;
   }
 
+  // Places bodies in the order in which they begin to live, each behind the one before it, and from
+  // the bottom again where the capacity ends: what was left last is taken again last. A body that
+  // fits nowhere has the first turn in the next try. Nothing where no try fits.
+  std::optional<Layout> rotate(uint64_t capacity) {
+    constexpr int kTries = 64;
+    std::vector<size_t> order = sorted(Order::Begin);
+    const auto isSolid = [&](size_t i) {
+      return bodies_.all()[i].parts.size() == 1 && !bodies_.all()[i].banked;
+    };
+    if (!std::ranges::all_of(order, isSolid)) return std::nullopt;
+    for (int tries = 0; tries < kTries && !exhausted(); ++tries) {
+      look(workOf(order));
+      size_t unfit = 0; // its turn
+      if (auto layout = rotateIn(order, capacity, unfit)) return layout;
+      if (unfit == 0) return std::nullopt;
+      const auto at = order.begin() + static_cast<std::ptrdiff_t>(unfit);
+      std::rotate(order.begin(), at, at + 1);
+    }
+    return std::nullopt;
+  }
+
   // The bodies that have to be placed, the hardest first; equal ones by index.
   std::vector<size_t> sorted(Order order) const {
     std::vector<size_t> indices;
@@ -149,6 +171,44 @@ public:
   }
 
 private:
+  // One try of `rotate`. Nothing where the body of the turn `unfit` fits nowhere.
+  std::optional<Layout> rotateIn(const std::vector<size_t>& order, uint64_t capacity,
+                                 size_t& unfit) {
+    placed_ = pinned_;
+    Layout layout;
+    layout.origins = fixedOrigins();
+    uint64_t behind = 0;
+    for (size_t turn = 0; turn < order.size(); ++turn) {
+      const Body& body = bodies_.all()[order[turn]];
+      uint64_t origin = fitFrom(body, behind);
+      if (origin + body.height > capacity) origin = fitFrom(body, 0);
+      if (origin + body.height > capacity) {
+        unfit = turn;
+        return std::nullopt;
+      }
+      layout.origins[order[turn]] = origin;
+      add(placed_, order[turn], origin);
+      behind = origin + body.height;
+    }
+    finish(layout);
+    return layout;
+  }
+
+  // Returns the lowest place of a body of one part that is not below `from`.
+  uint64_t fitFrom(const Body& body, uint64_t from) const {
+    const Part& b = body.parts[0];
+    const uint64_t mask = body.alignment - 1;
+    const auto aligned = [&](uint64_t value) { return value + ((body.residue - value) & mask); };
+    uint64_t free = from;
+    for (const Placed& p : placed_) {
+      if (p.begin >= b.end || b.begin >= p.end) continue;
+      const uint64_t at = aligned(free);
+      if (at <= p.low && p.low - at >= body.height) return at;
+      free = std::max(free, p.high);
+    }
+    return aligned(free);
+  }
+
   void add(std::vector<Placed>& placed, size_t index, uint64_t origin) const {
     for (const Part& part : bodies_.all()[index].parts) {
       const uint64_t low = origin + part.low;
@@ -286,6 +346,15 @@ private:
 };
 
 } // namespace
+
+std::optional<std::vector<uint64_t>> rotating(const Bodies& bodies, uint64_t capacity,
+                                              uint64_t work) {
+  Greedy greedy(bodies, work);
+  if (!greedy.pin().isOk()) return std::nullopt;
+  std::optional<Layout> layout = greedy.rotate(capacity);
+  if (!layout) return std::nullopt;
+  return std::move(layout->origins);
+}
 
 Result<std::vector<uint64_t>> greedy(const Bodies& bodies, uint64_t bound, uint64_t work) {
   constexpr int kHurries = 12;

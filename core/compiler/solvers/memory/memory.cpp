@@ -105,10 +105,19 @@ uint64_t maxLive(const MemoryProblem& problem) {
   return mostAtOnce(std::move(events));
 }
 
+static Result<std::vector<uint64_t>> firstOrigins(const Bodies& bodies,
+                                                  const MemoryProblem& problem, uint64_t live,
+                                                  const PlanOptions& options) {
+  const uint64_t work = options.placements * 100;
+  if (!options.ownsCapacity) return greedy(bodies, live, work);
+  if (auto origins = rotating(bodies, problem.capacity, work)) return std::move(*origins);
+  return greedy(bodies, std::max(live, problem.capacity), work);
+}
+
 Result<MemoryPlan> planMemory(const MemoryProblem& problem, const PlanOptions& options) {
   CDL_ASSIGN(const Bodies bodies, Bodies::make(problem));
   const uint64_t live = maxLive(problem);
-  CDL_ASSIGN(std::vector<uint64_t> origins, greedy(bodies, live, options.placements * 100));
+  CDL_ASSIGN(std::vector<uint64_t> origins, firstOrigins(bodies, problem, live, options));
   MemoryPlan plan = bodies.planOf(origins);
   plan.bound = live;
   bool proven = live > problem.capacity;
@@ -120,7 +129,7 @@ Result<MemoryPlan> planMemory(const MemoryProblem& problem, const PlanOptions& o
       origins = std::move(result.origins);
       plan.size = bodies.planOf(origins).size;
     }
-  } else if (plan.size <= problem.capacity) {
+  } else if (plan.size <= problem.capacity && !options.ownsCapacity) {
     shrink(bodies, origins, plan, options);
   }
   if (plan.size > problem.capacity)

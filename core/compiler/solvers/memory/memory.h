@@ -57,6 +57,9 @@ struct PlanOptions {
   uint64_t nodes = 20'000'000;  ///< of the exact search for a plan within the capacity
   uint64_t shrinkNodes = 1'000; ///< of the exact search for a smaller plan than one that fits
   unsigned threads = 1;         ///< that the exact search may use
+  /// Nobody else has use of what is left of the capacity: a plan that fits need not be small, and
+  /// bytes are taken again as late as may be, so that little waits for who had them.
+  bool ownsCapacity = false;
 };
 
 /// Places every buffer so that no two that are alive at the same time share a byte. The smallest of

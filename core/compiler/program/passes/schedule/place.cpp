@@ -13,13 +13,14 @@ struct SpacePlan {
 
 Result<SpacePlan> planSpace(const Program& program, uint32_t space,
                             const std::vector<Share>& shares,
-                            const solvers::memory::PlanOptions& options) {
+                            solvers::memory::PlanOptions options) {
   const solvers::memory::MemoryProblem problem = problemOf(program, space, shares);
   const std::string& name = program.spaces[space].name;
   const uint64_t live = solvers::memory::maxLive(problem);
   if (live > problem.capacity)
     return failure(Code::out_of_memory, "space '{}' has {} bytes but {} are live at once", name,
                    problem.capacity, live);
+  options.ownsCapacity &= program.spaces[space].local;
   CDL_ASSIGN(
       solvers::memory::MemoryPlan plan,
       solvers::memory::planMemory(problem, options).context(fmt::format("space '{}'", name)));
@@ -40,9 +41,12 @@ Result<PlacementReport> placeUnchecked(Program& program,
     if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
   for (uint32_t space = 0; space < program.spaces.size(); ++space) {
     // Longer intervals can pack worse than their parts, though never below what is live at once.
+    // Where all of the memory may be taken that is no matter.
     const std::vector<Share>* shares = &together;
     auto best = planSpace(program, space, together, options);
-    if ((!best || best->plan.size > best->maxLive) && !isSame) {
+    const bool mayShrink = best && best->plan.size > best->maxLive &&
+                           !(options.ownsCapacity && program.spaces[space].local);
+    if ((!best || mayShrink) && !isSame) {
       auto other = planSpace(program, space, apart, options);
       if (other && (!best || other->plan.size < best->plan.size)) {
         best = std::move(other);

@@ -8,6 +8,26 @@
 
 namespace candela::program::passes::tile {
 
+std::string formOf(const Program& program, const Chain& chain) {
+  std::string form;
+  std::vector<uint32_t> buffers; // in the order in which views name them
+  for (const Link& link : chain.links) {
+    form += fmt::format("{}#{}.{}.{}", costKeyOf(link.work), fmt::join(link.fromBefore, ","),
+                        link.reshapes, link.leaves);
+    for (const auto* views : {&link.work.inputs, &link.work.outputs})
+      for (const View& view : *views) {
+        const auto at = std::ranges::find(buffers, view.buffer);
+        form += fmt::format("@{}.{}", at - buffers.begin(), view.offset);
+        if (at != buffers.end()) continue;
+        const Buffer& buffer = program.buffers[view.buffer];
+        form += fmt::format(":{}.{}.{}.{}", static_cast<int>(buffer.role), buffer.bytes,
+                            buffer.alignment, buffer.halo.has_value());
+        buffers.push_back(view.buffer);
+      }
+  }
+  return form;
+}
+
 Setting ChainTilings::settingWith(uint64_t reserved, const std::vector<Stay>& stays) const {
   Setting setting = setting_;
   setting.reserved = reserved;
@@ -29,7 +49,7 @@ size_t ChainTilings::smallOperands(uint64_t room) const {
 
 /// Whether what was found for a larger room is the best for a smaller one: what fits there fits
 /// the larger one too.
-bool ChainTilings::isBestToo(uint64_t larger, const Found& found, uint64_t room) const {
+bool ChainTilings::isBestToo(uint64_t larger, const FoundTiling& found, uint64_t room) const {
   if (costs_.device && costs_.device->knowsTiles()) return false; // it ranks those that fit
   return (!found || found->localBytes <= room) && smallOperands(larger) == smallOperands(room);
 }
@@ -37,10 +57,10 @@ bool ChainTilings::isBestToo(uint64_t larger, const Found& found, uint64_t room)
 const Tiling* ChainTilings::find(uint64_t reserved, const std::vector<Stay>& stays) {
   const uint64_t capacity = setting_.memory->capacityBytes;
   const uint64_t room = capacity - std::min(reserved, capacity);
-  std::map<uint64_t, Found>& rooms = found_[stays];
+  std::map<uint64_t, FoundTiling>& rooms = found_[stays];
   const auto larger = rooms.lower_bound(room);
   if (larger != rooms.end() && larger->first == room) return larger->second.get();
-  Found found;
+  FoundTiling found;
   if (larger != rooms.end() && isBestToo(larger->first, larger->second, room))
     found = larger->second;
   else if (auto tiling = chooseTiling(space_, settingWith(reserved, stays), costs_))
@@ -64,23 +84,26 @@ Cuts::Cuts(const Program& program, const std::vector<bool>& isDone, const LocalM
 ChainTilings& Cuts::tilingsOf(const Chain& chain) {
   ChainKey key;
   for (const Link& link : chain.links) key.emplace_back(link.instr, link.leaves);
-  const auto at = tilings_.find(key);
-  if (at != tilings_.end()) return at->second;
-  const auto [known, isNew] = known_.try_emplace(key);
+  const auto made = tilings_.find(key);
+  if (made != tilings_.end()) return made->second;
+  const auto [at, isNew] = known_.chains.try_emplace(key);
+  KnownChain& known = at->second;
   if (isNew) {
-    known->second.chain = chain;
-    known->second.ports = portsOf(program_, chain, machine_, sums_ != nullptr);
+    known.chain = chain;
+    known.ports = portsOf(program_, chain, machine_, sums_ != nullptr);
+    known.form = &known_.forms[formOf(program_, chain)];
   }
   const TileCosts& costs = machine_.costs;
-  std::unique_ptr<TileSpace>& space = known->second.spaces[{costs.rows, costs.columns}];
-  if (!space) space = std::make_unique<TileSpace>(known->second.chain, known->second.ports, costs);
+  std::unique_ptr<TileSpace>& space = known.form->spaces[{costs.rows, costs.columns}];
+  if (!space) space = std::make_unique<TileSpace>(known.chain, known.ports, costs);
   Setting setting;
   setting.memory = &memory_;
   setting.sums = sums_;
   setting.mostBuffers = options_.buffers;
   setting.splitSums = options_.splitSums;
   setting.engine = machine_.computeEngine;
-  return tilings_.try_emplace(key, known->second, *space, std::move(setting), costs).first->second;
+  FoundTilings& found = found_[known.form];
+  return tilings_.try_emplace(key, known, *space, std::move(setting), costs, found).first->second;
 }
 
 /// With nothing kept.

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 
 #include "core/compiler/program/passes/tile/tile.h"
 #include "core/compiler/program/passes/tile/tile_space.h"
@@ -17,21 +18,37 @@ namespace candela::program::passes::tile {
 /// What makes a chain of a Program: instructions, and which of their results leave.
 using ChainKey = std::vector<std::pair<uint32_t, bool>>;
 
-/// A chain, its ports, and the tiles that there are, by the rows and columns of the array.
+/// The tiles that there are for chains of one form, by the rows and columns of the array. Layers of
+/// a network are often the same but for their buffers: they have one form.
+struct ChainForm {
+  std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<TileSpace>> spaces;
+};
 struct KnownChain {
   Chain chain;
   std::vector<Port> ports;
-  std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<TileSpace>> spaces;
+  ChainForm* form = nullptr;
 };
 /// Of one Program, for machines that differ in sizes alone.
-using KnownChains = std::map<ChainKey, KnownChain>;
+struct KnownChains {
+  std::map<ChainKey, KnownChain> chains;
+  std::map<std::string, ChainForm> forms; ///< by formOf()
+};
+
+/// All that tilings of the chain follow from: equal for chains whose instructions differ in names,
+/// payloads and the buffers that they are of.
+std::string formOf(const Program& program, const Chain& chain);
+
+/// The cheapest tilings of one form by what stays and by room; null where none fits.
+using FoundTiling = std::shared_ptr<const Tiling>;
+using FoundTilings = std::map<std::vector<Stay>, std::map<uint64_t, FoundTiling>>;
 
 /// The tilings of one chain, for one memory.
 class ChainTilings {
 public:
-  /// `setting`: without what is reserved and what stays.
-  ChainTilings(const KnownChain& known, TileSpace& space, Setting setting, const TileCosts& costs)
-      : known_(known), space_(space), setting_(std::move(setting)), costs_(costs) {}
+  /// `setting`: without what is reserved and what stays. `found`: of all chains of its form.
+  ChainTilings(const KnownChain& known, TileSpace& space, Setting setting, const TileCosts& costs,
+               FoundTilings& found)
+      : known_(known), space_(space), setting_(std::move(setting)), costs_(costs), found_(found) {}
 
   const Chain& chain() const { return known_.chain; }
   const std::vector<Port>& ports() const { return known_.ports; }
@@ -43,15 +60,14 @@ public:
   Result<Tiling> get(uint64_t reserved, const std::vector<Stay>& stays);
 
 private:
-  using Found = std::shared_ptr<const Tiling>; ///< null where none fits
   size_t smallOperands(uint64_t room) const;
-  bool isBestToo(uint64_t larger, const Found& found, uint64_t room) const;
+  bool isBestToo(uint64_t larger, const FoundTiling& found, uint64_t room) const;
 
   const KnownChain& known_;
   TileSpace& space_;
   const Setting setting_;
   const TileCosts& costs_;
-  std::map<std::vector<Stay>, std::map<uint64_t, Found>> found_; ///< by what stays, and by room
+  FoundTilings& found_;
 };
 
 /// The chains of a Program for one memory. Keeps references to all that it is given.
@@ -78,6 +94,7 @@ private:
   const Machine& machine_;
   const TileOptions& options_;
   KnownChains& known_;
+  std::map<const ChainForm*, FoundTilings> found_;
   std::map<ChainKey, ChainTilings> tilings_;
   std::vector<ChainTilings*> chains_;
 };

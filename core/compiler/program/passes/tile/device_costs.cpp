@@ -7,10 +7,7 @@
 
 namespace candela::program::passes::tile {
 
-namespace {
-
-/// Everything of an instruction that its cost may follow from: all but names, places and waits.
-std::string keyOf(const Instr& instr) {
+std::string costKeyOf(const Instr& instr) {
   std::string key = fmt::format("{}.{}.{}.{}", instr.kind, instr.fn, instr.inout, instr.engine);
   for (const Attr& attr : instr.attrs)
     key += fmt::format(";{}={}", attr.id, fmt::join(attr.values, ","));
@@ -29,8 +26,6 @@ std::string keyOf(const Instr& instr) {
   return key;
 }
 
-} // namespace
-
 std::optional<double> DeviceCosts::sumOf(const Program& program) const {
   const std::vector<double> cycles = ask_(program);
   if (cycles.empty()) return std::nullopt;
@@ -42,7 +37,7 @@ std::unique_ptr<Machine>& DeviceCosts::bestOf(const Program& whole) {
   for (const Buffer& buffer : whole.buffers)
     key += fmt::format("{}.{} ", static_cast<int>(buffer.role), buffer.bytes);
   for (const Instr& instr : whole.instrs) {
-    key += keyOf(instr);
+    key += costKeyOf(instr);
     for (const auto* views : {&instr.inputs, &instr.outputs})
       for (const View& view : *views) key += fmt::format("@{}.{}", view.buffer, view.offset);
   }
@@ -62,7 +57,7 @@ std::vector<std::optional<double>> DeviceCosts::cyclesOf(const Chain& chain,
     for (size_t l = 0; l < chain.links.size(); ++l) {
       Instr instr = tileOf(chain, l, box);
       instr.engine = engine;
-      keys.back().push_back(keyOf(instr));
+      keys.back().push_back(costKeyOf(instr));
       if (instr.kind == CDL_KIND_COPY || !known_.try_emplace(keys.back().back()).second) continue;
       for (auto* views : {&instr.inputs, &instr.outputs})
         for (View& view : *views) {

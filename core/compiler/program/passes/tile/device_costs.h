@@ -11,6 +11,9 @@
 /// What a device itself says that tiles cost.
 namespace candela::program::passes::tile {
 
+/// Everything of an instruction that its cost may follow from: all but names, places and waits.
+std::string costKeyOf(const Instr& instr);
+
 /// Asks a device for cycles of instructions on local memory, each shape once. It ranks; what is
 /// legal is decided without it. Not for several threads at once.
 class DeviceCosts {

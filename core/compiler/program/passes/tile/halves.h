@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <functional>
 
 #include "core/compiler/program/passes/tile/tile.h"
@@ -10,10 +11,17 @@ namespace candela::program::passes::tile {
 struct Plan {
   Program program;
   TileReport report;
+  /// Of its tilings, by what the machine that it is for declares (Tiling::cost and ::computing).
+  double cost = 0, computing = 0;
+  double bytes = 0; ///< copied from and to the default space
 };
-/// A plan for that machine; a failure where it copies more bytes than that from and to the default
-/// space.
-using PlanFor = std::function<Result<Plan>(const Machine& machine, double mostBytes)>;
+/// What a plan may take at most.
+struct PlanBounds {
+  double bytes = INFINITY; ///< copied from and to the default space
+  double cost = INFINITY;  ///< Plan::cost
+};
+/// A plan for that machine; a failure where it takes more than that.
+using PlanFor = std::function<Result<Plan>(const Machine& machine, const PlanBounds& bounds)>;
 
 /// A plan for a smaller device runs on this one too, and so does one that stores last. Where the
 /// device prices whole Programs, the fastest of these plans is taken: declared costs choose well

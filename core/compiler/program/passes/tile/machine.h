@@ -33,6 +33,9 @@ struct TileCosts {
   /// for the last load of each buffer in front of it, if another engine loads: a memory that reads
   /// and writes in turn loses time at each turn.
   bool storesLast = false;
+  /// Local memory is packed as tightly as may be. Otherwise bytes are taken again as late as may
+  /// be.
+  bool packs = false;
   /// Asked what the best tilings by these numbers take to compute; null: these numbers alone.
   std::shared_ptr<DeviceCosts> device;
 };

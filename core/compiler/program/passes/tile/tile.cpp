@@ -85,6 +85,14 @@ std::vector<std::map<uint32_t, uint64_t>> leastOf(const Program& program,
   return least;
 }
 
+/// What a plan may take, and how long is searched for it.
+struct Limits {
+  size_t stayers = SIZE_MAX;
+  size_t reach = SIZE_MAX; ///< over how many chains constants are copied ahead
+  PlanBounds bounds{};
+  bool brief = false; ///< the search for offsets
+};
+
 /// Puts all instructions of a Program on one memory: chains of them are cut into tiles, values that
 /// stay get local buffers, and copies are written down ahead of what they are for.
 class Level {
@@ -94,14 +102,22 @@ public:
       : program_(program), isDone_(isDone), machine_(machine), options_(options) {}
 
   Result<std::vector<TiledStep>> run(const Cuts& cuts, uint32_t space, uint32_t sumsSpace,
-                                     size_t mostStayers, size_t reach) {
+                                     const Limits& limits) {
     const LocalMemory& memory = cuts.memory();
     const std::vector<ChainTilings*>& chains = cuts.chains();
-    CDL_ASSIGN(const Settled settled, settle(program_, cuts, machine_.costs, mostStayers));
+    CDL_ASSIGN(const Settled settled,
+               settle(program_, cuts, machine_.costs, options_.keep ? limits.stayers : 0));
     stayers_ = settled.stayers.size();
     const auto least = leastOf(program_, settled.ports, memory);
     uint64_t count = 0;
-    for (const Tiling& tiling : settled.tilings) count += tiling.instrs;
+    for (const Tiling& tiling : settled.tilings) {
+      count += tiling.instrs;
+      cost_ += tiling.cost;
+      computing_ += tiling.computing;
+    }
+    if (cost_ > limits.bounds.cost)
+      return failure(Code::out_of_memory, "the tiles cost {} cycles, at most {} are allowed", cost_,
+                     limits.bounds.cost);
     if (count > options_.instrs)
       return failure(
           Code::out_of_memory,
@@ -125,12 +141,14 @@ public:
         movedOf(buffer, emitted[c]).leastBytes += bytes;
         bound_ += bytes;
       }
-    if (options_.prefetch) prefetch(settled, emitted, memory, reach);
+    if (options_.prefetch) prefetch(settled, emitted, memory, limits.reach);
     join(chains, std::move(emitted));
     return std::move(steps_);
   }
 
   size_t stayers() const { return stayers_; }
+  double cost() const { return cost_; }
+  double computing() const { return computing_; }
   uint64_t bound() const { return bound_; }
 
 private:
@@ -277,6 +295,7 @@ private:
   std::vector<uint32_t> localOf_; ///< by buffer
   std::vector<TiledStep> steps_;
   size_t stayers_ = 0;
+  double cost_ = 0, computing_ = 0; ///< of the tilings
   uint64_t bound_ = 0;
 };
 
@@ -319,17 +338,10 @@ constexpr solvers::memory::PlanOptions kBrief = [] {
 
 /// How long offsets are searched: not long where less may stay instead.
 solvers::memory::PlanOptions searchFor(bool brief, bool mayGiveUp) {
-  if (brief) return kBrief;
-  if (mayGiveUp) return {.nodes = kNodesBeforeLess};
-  return {};
+  solvers::memory::PlanOptions options;
+  if (mayGiveUp) options.nodes = kNodesBeforeLess;
+  return brief ? kBrief : options;
 }
-
-struct Limits {
-  size_t stayers = SIZE_MAX;
-  size_t reach = SIZE_MAX; ///< over how many chains constants are copied ahead
-  double bytes = INFINITY; ///< copied from and to the default space
-  bool brief = false;      ///< the search for offsets
-};
 
 /// The memory for sums, if the machine has one.
 const LocalMemory* sumsOf(const Machine& machine) {
@@ -342,11 +354,12 @@ size_t levelsOf(const Machine& machine) {
 
 /// Runs the levels, each on the instructions that the one before it left. `first`: how the Program
 /// is cut for the first one. `stayers`: how many values stayed, once every instruction is cut.
-Result<TileReport> tileWith(Program& program, const Cuts& first, const Machine& machine,
-                            TileOptions options, Limits limits, std::optional<size_t>& stayers) {
+Status tileWith(Plan& plan, const Cuts& first, const Machine& machine, TileOptions options,
+                const Limits& limits, std::optional<size_t>& stayers) {
   options.prefetch &= limits.reach > 0;
   std::vector<bool> isDone = first.isDone();
-  TileReport report;
+  Program& program = plan.program;
+  TileReport& report = plan.report;
   const LocalMemory* const sums = sumsOf(machine);
   const size_t levels = levelsOf(machine);
   size_t stayed = 0;
@@ -361,9 +374,10 @@ Result<TileReport> tileWith(Program& program, const Cuts& first, const Machine& 
                   known);
     Level level(program, isDone, machine, options);
     CDL_ASSIGN(std::vector<TiledStep> steps,
-               level.run(own ? *own : first, space, sumsSpace, options.keep ? limits.stayers : 0,
-                         limits.reach));
+               level.run(own ? *own : first, space, sumsSpace, limits));
     stayed += level.stayers();
+    plan.cost += level.cost();
+    plan.computing += level.computing();
     if (l == 0) report.boundBytes = level.bound();
     if (l > 0)
       for (TiledStep& step : steps)
@@ -375,24 +389,24 @@ Result<TileReport> tileWith(Program& program, const Cuts& first, const Machine& 
     return failure(Code::out_of_memory,
                    "the tiled program has {} instructions, at most {} are allowed",
                    program.instrs.size(), options.instrs);
-  double bytes = 0;
   for (const TiledStep& step : report.steps)
     if (step.memory == machine.memories[0].name)
-      bytes += static_cast<double>(step.loadedBytes + step.storedBytes);
-  if (bytes > limits.bytes)
+      plan.bytes += static_cast<double>(step.loadedBytes + step.storedBytes);
+  if (plan.bytes > limits.bounds.bytes)
     return failure(Code::out_of_memory, "the tiled program copies {} bytes, at most {} are allowed",
-                   bytes, limits.bytes);
+                   plan.bytes, limits.bounds.bytes);
   stayers = stayed;
   dropUnused(program);
   program.engines = std::max<uint32_t>({program.engines, machine.loadEngine + 1u,
                                         machine.storeEngine + 1u, machine.computeEngine + 1u});
   const bool mayGiveUp = stayed > 0 || options.prefetch;
-  CDL_ASSIGN(const schedule::PlacementReport placed,
-             schedule::placeUnchecked(program, searchFor(limits.brief, mayGiveUp)));
+  solvers::memory::PlanOptions search = searchFor(limits.brief, mayGiveUp);
+  search.ownsCapacity = !machine.costs.packs;
+  CDL_ASSIGN(const schedule::PlacementReport placed, schedule::placeUnchecked(program, search));
   if (machine.costs.storesLast) waitForLoads(program, machine);
   report.arenaBytes = placed.arenaBytes;
   report.maxLiveBytes = placed.maxLiveBytes;
-  return report;
+  return {};
 }
 
 /// A plan with offsets. What is live at once always fits; where no offsets are found for it, first
@@ -405,12 +419,9 @@ Result<Plan> planFor(const Program& whole, const Machine& machine, const TileOpt
   for (;;) {
     Plan plan{whole, {}};
     std::optional<size_t> stayers;
-    auto report = tileWith(plan.program, cuts, machine, options, limits, stayers);
-    if (report) {
-      plan.report = std::move(*report);
-      return plan;
-    }
-    if (!stayers || (*stayers == 0 && limits.reach == 0)) return report.status();
+    const Status status = tileWith(plan, cuts, machine, options, limits, stayers);
+    if (status.isOk()) return plan;
+    if (!stayers || (*stayers == 0 && limits.reach == 0)) return status;
     if (limits.reach > 0)
       limits.reach = limits.reach > 1 ? 1 : 0;
     else
@@ -440,8 +451,8 @@ Result<TileReport> tile(Program& program, const Machine& machine, const TileOpti
     if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
   KnownChains known;
   CDL_ASSIGN(Plan best, planFor(whole, machine, options, {}, known));
-  takeFastest(best, whole, machine, [&](const Machine& half, double mostBytes) {
-    return planFor(whole, half, options, {.bytes = mostBytes, .brief = true}, known);
+  takeFastest(best, whole, machine, [&](const Machine& half, const PlanBounds& bounds) {
+    return planFor(whole, half, options, {.bounds = bounds, .brief = true}, known);
   });
   CDL_TRY(verify(best.program));
   const Status valid = schedule::validatePlacement(best.program);

@@ -235,6 +235,44 @@ TEST(ValidatePlan, CatchesBrokenConstraints) {
             "buffer 0 of 10 bytes at 0 lies across banks of 8 bytes");
 }
 
+// A memory of its own is taken in turn; one that is shared is taken as low as may be.
+TEST(OwnedMemory, IsTakenInTurn) {
+  const MemoryProblem problem{{alive(0, 2, 10), alive(2, 4, 10), alive(4, 6, 10)}, 30, {}};
+  EXPECT_EQ(planned(problem).offsets, (std::vector<uint64_t>{0, 0, 0}));
+  PlanOptions options;
+  options.ownsCapacity = true;
+  EXPECT_EQ(planned(problem, options).offsets, (std::vector<uint64_t>{0, 10, 20}));
+  // From the bottom again where the memory ends, above who is still there.
+  const MemoryProblem less{
+      {alive(0, 5, 10), alive(0, 2, 10), alive(2, 4, 10), alive(4, 6, 10)}, 30, {}};
+  EXPECT_EQ(planned(less, options).offsets, (std::vector<uint64_t>{0, 10, 20, 10}));
+}
+
+// In turn, 0 | 4 | 8 does not leave 8 bytes side by side for the last one, which then comes first.
+TEST(OwnedMemory, PlacesEarlierWhatFitsNowhere) {
+  PlanOptions options;
+  options.ownsCapacity = true;
+  const MemoryProblem problem{{alive(0, 2, 4), alive(0, 9, 4), alive(2, 9, 8)}, 16, {}};
+  const MemoryPlan plan = planned(problem, options);
+  EXPECT_EQ(validate(problem, plan), std::nullopt);
+  const MemoryProblem tight{{alive(0, 2, 4), alive(0, 9, 4), alive(2, 9, 8)}, 12, {}};
+  EXPECT_EQ(validate(tight, planned(tight, options)), std::nullopt);
+}
+
+// Whatever fits as a shared memory fits as one of its own too.
+TEST(OwnedMemory, HoldsWhateverASharedOneHolds) {
+  std::mt19937 random(12);
+  PlanOptions options;
+  options.ownsCapacity = true;
+  for (int round = 0; round < 200; ++round) {
+    MemoryProblem problem = randomProblem(random, 2 + random() % 60, 40);
+    problem.capacity = planned(problem).size + random() % 20000;
+    const MemoryPlan plan = planned(problem, options);
+    ASSERT_EQ(validate(problem, plan), std::nullopt) << "round " << round;
+    ASSERT_LE(plan.size, problem.capacity) << "round " << round;
+  }
+}
+
 // The sweep agrees with the comparison of all pairs on plans of which many are wrong.
 TEST(ValidatePlan, AgreesWithTheComparisonOfAllPairs) {
   std::mt19937 random(11);

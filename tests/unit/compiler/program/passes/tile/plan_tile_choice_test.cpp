@@ -83,11 +83,12 @@ protected:
 TEST_P(PlanTileChoice, IsTheOneOfAllTiles) {
   for (Chain& chain : chains()) {
     if (isMovement(chain)) continue; // which costs nothing to compute, and that is known
-    KnownChain known{chain, portsOf(program_, chain, Machine{}, hasSums_), {}};
+    KnownChain known{chain, portsOf(program_, chain, Machine{}, hasSums_)};
     TileSpace space(known.chain, known.ports, costs_);
     const Setting setting = settingFor();
     for (int question = 0; question < 4; ++question) {
-      ChainTilings tilings(known, space, setting, costs_);
+      FoundTilings found;
+      ChainTilings tilings(known, space, setting, costs_, found);
       const auto reserved = static_cast<uint64_t>(random_.below(1 << 10)) * 8;
       const std::vector<Stay> stays = staysFor(known.ports);
       expectSame(
@@ -99,9 +100,10 @@ TEST_P(PlanTileChoice, IsTheOneOfAllTiles) {
 
 TEST_P(PlanTileChoice, IsTheSameWhateverWasAskedBefore) {
   for (Chain& chain : chains()) {
-    KnownChain known{chain, portsOf(program_, chain, Machine{}, hasSums_), {}};
+    KnownChain known{chain, portsOf(program_, chain, Machine{}, hasSums_)};
     TileSpace space(known.chain, known.ports, costs_);
-    ChainTilings tilings(known, space, settingFor(), costs_);
+    FoundTilings found;
+    ChainTilings tilings(known, space, settingFor(), costs_, found);
     const std::vector<Stay> stays = staysFor(known.ports);
     for (int question = 0; question < 12; ++question) {
       const auto reserved =
