@@ -1,6 +1,7 @@
 // candela opt: passes on the text of an IR.
 #include <algorithm>
 
+#include "core/compiler/differentiate/differentiate.h"
 #include "core/compiler/driver/packing.h"
 #include "core/compiler/graph/passes/passes.h"
 #include "core/compiler/import/formats.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   candela opt conv.cdl --passes fold-batch-norm,dead-code
   candela opt model.onnx --dim N=1 --passes optimize -o model.cdl
+  candela opt loss.cdl --passes differentiate,optimize
   candela opt program.cdl --passes schedule,place
   candela opt program.cdl --passes join-movement --backend cpu
   candela opt bad.cdl --verify-diagnostics
@@ -50,7 +52,12 @@ Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& conso
       CDL_TRY(graph::passes::optimize(graph, show));
       continue;
     }
-    CDL_TRY(graph::passes::runPasses(graph, std::span(&pass, 1)));
+    if (pass == "differentiate") {
+      CDL_TRY(differentiate::differentiateGraph(graph));
+      CDL_TRY(graph::verify(graph));
+    } else {
+      CDL_TRY(graph::passes::runPasses(graph, std::span(&pass, 1)));
+    }
     show(pass, graph);
   }
   return Status::ok();
@@ -135,6 +142,11 @@ void opt(const Arguments& arguments, Console& console) {
       table.add({std::string(pass.name), std::string(pass.summary), std::string(pass.values)});
     table.add({"optimize", "the standard order, repeated until nothing changes",
                "what those do together"});
+    table.add(
+        {"differentiate",
+         "of each float input x an output d_x: the gradient of the only number that comes out, "
+         "or of all outputs y times inputs d_y",
+         "outputs keep their bits"});
     for (const graph::passes::PassInfo& pass : graph::passes::requestedPasses())
       table.add({std::string(pass.name), std::string(pass.summary), std::string(pass.values)});
     for (const program::passes::PassInfo& pass : program::passes::allPasses())
