@@ -213,6 +213,7 @@ def main():
     np.save(HERE / "test_images.npy", np.ascontiguousarray(test_images))
     np.save(HERE / "test_labels.npy", test_labels)
     np.save(HERE / "train_images.npy", np.round(train_images * 16).astype(np.uint8))
+    np.save(HERE / "train_labels.npy", train_labels)
     print(f"digits.onnx  {nodes} nodes, {parameters} parameters")
     print(f"accuracy  {100 * hits / len(test_labels):.2f} %  ({hits} of {len(test_labels)})")
     return 0

@@ -133,6 +133,7 @@ int run(int argc, char** argv) {
   addCalibrateHost(app, console);
   addNpu(app, console);
   addQuantize(app, console);
+  addTrain(app, console);
   addNewBackend(app, console);
   // CLI11 would only say that a command is missing.
   std::vector<std::string> names;

@@ -25,6 +25,7 @@ void addCalibrateHost(CLI::App& app, Console& console);
 void addNpu(CLI::App& app, Console& console);
 void addPackage(CLI::App& app, Console& console);
 void addQuantize(CLI::App& app, Console& console);
+void addTrain(CLI::App& app, Console& console);
 
 /// --json FILE
 inline void addJsonOption(CLI::App* command, Console& console) {

@@ -1,0 +1,124 @@
+#include "core/compiler/train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/compiler/import/import.h"
+
+#include "core/compiler/graph/loop.h"
+#include "core/runtime/session/session.h"
+
+namespace candela::train {
+
+using runtime::session::BufferRef;
+
+namespace {
+
+Tensor number(double value) {
+  return Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(value)});
+}
+
+} // namespace
+
+Trainer::Trainer(StepGraph step, const OptimizerSettings& optimizer)
+    : step_(std::move(step)), optimizer_(optimizer) {
+  for (const CarriedState& state : step_.states) states_.push_back(state.first);
+}
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer::~Trainer() = default;
+
+const runtime::bundle::Bundle& Trainer::bundle() const { return session_->bundle(); }
+
+Result<Trainer> Trainer::create(StepGraph step, const OptimizerSettings& optimizer,
+                                const std::string& modelName,
+                                std::span<const std::shared_ptr<runtime::plugin::Device>> devices) {
+  Trainer trainer(std::move(step), optimizer);
+  driver::CompileOptions options;
+  for (const CarriedState& state : trainer.step_.states)
+    options.states.push_back(state.input + "=" + state.output);
+  const std::vector<std::string> states = options.states;
+  CDL_ASSIGN(trainer.session_,
+             driver::compile(graph::clone(trainer.step_.graph), modelName, devices, options));
+  CDL_TRY(trainer.session_->bindStates(states));
+  return trainer;
+}
+
+void Trainer::start(std::vector<Tensor> states) {
+  states_ = std::move(states);
+  isGiven_ = true;
+}
+
+Result<StepOutput> Trainer::run(const StepInput& input, bool keeps) {
+  const auto correction = [&](double beta) {
+    return number(1 / (1 - std::pow(beta, static_cast<double>(input.number))));
+  };
+  std::map<std::string, Tensor> given{{"labels", input.labels},
+                                      {"learning_rate", number(input.learningRate)},
+                                      {"correction1", correction(optimizer_.beta1)},
+                                      {"correction2", correction(optimizer_.beta2)}};
+  for (size_t i = 0; i < input.data.size(); ++i) given.emplace(step_.dataInputs[i], input.data[i]);
+  for (size_t i = 0; isGiven_ && i < states_.size(); ++i)
+    given.emplace(step_.states[i].input, states_[i]);
+  std::vector<BufferRef> in;
+  for (const graph::Value* value : step_.graph.inputs()) {
+    const auto found = given.find(value->name);
+    in.push_back(found == given.end() ? BufferRef()
+                                      : BufferRef::onHost(found->second.bytes.data()));
+  }
+  StepOutput output;
+  CDL_ASSIGN(Tensor loss, Tensor::zeros(Elem::f32_, {}));
+  CDL_ASSIGN(output.scores, Tensor::zeros(step_.scores.elem, step_.scores.shape()));
+  std::vector<Tensor> left;
+  for (const CarriedState& state : step_.states) {
+    left.emplace_back();
+    if (!keeps) continue;
+    CDL_ASSIGN(left.back(), Tensor::zeros(state.first.elem, state.first.dims));
+  }
+  std::vector<BufferRef> out{BufferRef::onHost(loss.bytes.data()),
+                             BufferRef::onHost(output.scores.bytes.data())};
+  for (const Tensor& state : left)
+    out.push_back(keeps ? BufferRef::onHost(state.bytes.data()) : BufferRef());
+  CDL_TRY(session_->runAt(in, out));
+  isGiven_ = false;
+  if (keeps) states_ = std::move(left);
+  output.loss = static_cast<double>(*loss.as<float>());
+  return output;
+}
+
+Evaluator::Evaluator(Evaluator&&) noexcept = default;
+Evaluator::~Evaluator() = default;
+
+Result<Evaluator>
+Evaluator::create(const import::onnx_io::Model& model, const std::vector<Parameter>& parameters,
+                  const std::map<std::string, Shape>& shapes, const std::string& output,
+                  std::span<const std::shared_ptr<runtime::plugin::Device>> devices) {
+  import::ImportOptions options;
+  options.shapes = shapes;
+  CDL_ASSIGN(graph::Graph graph,
+             import::importModel(withParametersAsInputs(model, parameters), options));
+  Evaluator made;
+  for (const graph::Value* input : graph.inputs()) made.inputs_.push_back(input->name);
+  for (const Parameter& parameter : parameters) made.parameters_.push_back(parameter.name);
+  if (!output.empty())
+    made.output_ = static_cast<size_t>(std::ranges::find(graph.outputNames(), output) -
+                                       graph.outputNames().begin());
+  if (made.output_ >= graph.outputs().size())
+    return badArgument("{}: the model has no output '{}'", model.path, output);
+  CDL_ASSIGN(made.session_, driver::compile(std::move(graph), model.path, devices));
+  return made;
+}
+
+Result<Tensor> Evaluator::run(const std::map<std::string, Tensor>& data,
+                              std::span<const Tensor> values) {
+  std::vector<Tensor> inputs;
+  for (const std::string& name : inputs_) {
+    const auto parameter = std::ranges::find(parameters_, name);
+    inputs.push_back(parameter == parameters_.end()
+                         ? data.at(name)
+                         : values[static_cast<size_t>(parameter - parameters_.begin())]);
+  }
+  CDL_ASSIGN(const std::vector<Tensor> outputs, session_->run(inputs));
+  return outputs[output_];
+}
+
+} // namespace candela::train

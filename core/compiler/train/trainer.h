@@ -1,0 +1,76 @@
+#pragma once
+
+#include <memory>
+
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/train/step_graph.h"
+
+namespace candela::train {
+
+/// What differs from step to step, beside the data.
+struct StepInput {
+  std::vector<Tensor> data; ///< the model's inputs, in the order of StepGraph::dataInputs
+  Tensor labels;            ///< of the types of StepGraph
+  double learningRate = 0;
+  int64_t number = 1; ///< of this step, from 1
+};
+struct StepOutput {
+  double loss = 0;
+  Tensor scores; ///< before the step
+};
+
+/// A step that was compiled for devices, and its states, which stay where the device has them. One
+/// thread.
+class Trainer {
+public:
+  /// devices: in order of preference; none: the portable executor. Failure: those of compilation.
+  static Result<Trainer> create(StepGraph step, const OptimizerSettings& optimizer,
+                                const std::string& modelName,
+                                std::span<const std::shared_ptr<runtime::plugin::Device>> devices);
+  Trainer(Trainer&&) noexcept;
+  ~Trainer();
+
+  const StepGraph& step() const { return step_; }
+  const runtime::bundle::Bundle& bundle() const;
+
+  /// One step; with `keeps` the states behind it are read, for states(). Failure: a run's.
+  Result<StepOutput> run(const StepInput& input, bool keeps);
+  /// In the order of StepGraph::states: those that were given to start(), or that the last run with
+  /// `keeps` left.
+  const std::vector<Tensor>& states() const { return states_; }
+  /// Sets all states, from which the next step goes on.
+  void start(std::vector<Tensor> states);
+
+private:
+  Trainer(StepGraph step, const OptimizerSettings& optimizer);
+  StepGraph step_;
+  OptimizerSettings optimizer_;
+  std::unique_ptr<runtime::session::Session> session_;
+  std::vector<Tensor> states_;
+  bool isGiven_ = true; ///< the next step takes states_
+};
+
+/// The model as it answers, with parameters that are given to each run: what training is judged by.
+/// One thread.
+class Evaluator {
+public:
+  /// `shapes`: of the model's inputs, for one batch. `output`: empty: the only one.
+  static Result<Evaluator>
+  create(const import::onnx_io::Model& model, const std::vector<Parameter>& parameters,
+         const std::map<std::string, Shape>& shapes, const std::string& output,
+         std::span<const std::shared_ptr<runtime::plugin::Device>> devices);
+  Evaluator(Evaluator&&) noexcept;
+  ~Evaluator();
+
+  /// The output for one batch. `data`: by the names of the model's inputs; `values`: of the
+  /// parameters, in their order, more are left alone.
+  Result<Tensor> run(const std::map<std::string, Tensor>& data, std::span<const Tensor> values);
+
+private:
+  Evaluator() = default;
+  std::unique_ptr<runtime::session::Session> session_;
+  std::vector<std::string> inputs_, parameters_; ///< names
+  size_t output_ = 0;
+};
+
+} // namespace candela::train

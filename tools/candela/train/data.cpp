@@ -1,0 +1,199 @@
+#include "tools/candela/train/data.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "core/support/file.h"
+#include "core/support/float_bits.h"
+#include "core/support/text/scan.h"
+#include "tools/candela/support/model.h"
+
+namespace candela::tool {
+namespace {
+
+using import::onnx_io::Model, import::onnx_io::ValueInfo;
+
+/// Those that no initializer has a value for.
+std::vector<ValueInfo> dataInputs(const Model& model) {
+  std::vector<ValueInfo> inputs;
+  for (const ValueInfo& input : model.graph.inputs)
+    if (std::ranges::none_of(model.graph.initializers,
+                             [&](const auto& each) { return each.name == input.name; }))
+      inputs.push_back(input);
+  return inputs;
+}
+
+double numberAt(const Tensor& tensor, int64_t i) {
+  const uint64_t bits = loadElement(tensor.elem, tensor.bytes.data(), i);
+  return isFloat(tensor.elem) ? toReal(tensor.elem, bits)
+                              : static_cast<double>(integerOf(tensor.elem, bits));
+}
+
+Tensor converted(const Tensor& tensor, Elem elem, double factor) {
+  if (tensor.elem == elem && factor == 1) return tensor;
+  Tensor made = check(Tensor::zeros(elem, tensor.dims));
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    const double value = numberAt(tensor, i) * factor;
+    const uint64_t bits = isFloat(elem)
+                              ? fromReal(elem, value)
+                              : static_cast<uint64_t>(static_cast<int64_t>(value)) & elemMask(elem);
+    storeElement(elem, made.bytes.mutableData(), i, bits);
+  }
+  return made;
+}
+
+Shape sampleOf(const Shape& dims) { return {dims.begin() + 1, dims.end()}; }
+
+/// Rows of a row-major array.
+Tensor rowsOf(const Tensor& all, const std::vector<int64_t>& rows) {
+  Shape dims = all.dims;
+  dims[0] = static_cast<int64_t>(rows.size());
+  Tensor made = check(Tensor::zeros(all.elem, dims));
+  const uint64_t bytes = made.sizeBytes() / std::max<size_t>(1, rows.size());
+  for (size_t i = 0; i < rows.size(); ++i)
+    std::memcpy(made.bytes.mutableData() + i * bytes,
+                all.bytes.data() + static_cast<uint64_t>(rows[i]) * bytes, bytes);
+  return made;
+}
+
+/// One sample moved by so many rows and columns.
+void shift(Tensor& images, int64_t image, int64_t down, int64_t right) {
+  const int64_t height = images.dims[images.dims.size() - 2], width = images.dims.back();
+  const uint64_t each = elemBytes(images.elem, 1);
+  const int64_t count = images.count() / images.dims[0], planes = count / (height * width);
+  std::byte* to = images.bytes.mutableData() + static_cast<uint64_t>(image * count) * each;
+  const std::vector<std::byte> from(to, to + static_cast<uint64_t>(count) * each);
+  std::memset(to, 0, from.size());
+  const int64_t kept = width - std::abs(right);
+  for (int64_t plane = 0; plane < planes; ++plane)
+    for (int64_t y = std::max<int64_t>(0, down); y < std::min(height, height + down); ++y) {
+      const int64_t target = (plane * height + y) * width + std::max<int64_t>(0, right);
+      const int64_t source = (plane * height + y - down) * width + std::max<int64_t>(0, -right);
+      std::memcpy(to + static_cast<uint64_t>(target) * each,
+                  from.data() + static_cast<uint64_t>(source) * each,
+                  static_cast<uint64_t>(kept) * each);
+    }
+}
+
+void checkShape(const std::string& path, const Tensor& array, const ValueInfo& input) {
+  if (!input.hasShape) return;
+  bool fits = array.dims.size() == input.dims.size();
+  std::vector<std::string> wanted;
+  for (size_t d = 1; d < input.dims.size(); ++d) {
+    const int64_t dim = input.dims[d].value;
+    wanted.push_back(dim < 0 ? "?" : std::to_string(dim));
+    fits = fits && (dim < 0 || array.dims[d] == dim);
+  }
+  if (!fits)
+    fail(kBadInput, "{}: samples of {}, input '{}' takes {}", path, shapeText(sampleOf(array.dims)),
+         input.name, fmt::join(wanted, "x"));
+}
+
+/// By input; under "" what is for all of them.
+std::map<std::string, double> scalesOf(const std::vector<std::string>& texts) {
+  std::map<std::string, double> scales;
+  for (const std::string& text : texts) {
+    const size_t equals = text.rfind('=');
+    const bool isNamed = equals != std::string::npos;
+    const auto factor = text::parseNumber<double>(isNamed ? text.substr(equals + 1) : text);
+    if (!factor) fail(kBadInput, "--scale {}: expected [INPUT=]FACTOR", text);
+    scales[isNamed ? text.substr(0, equals) : ""] = *factor;
+  }
+  return scales;
+}
+
+} // namespace
+
+TrainingData::TrainingData(const Model& model, const std::vector<std::string>& sources,
+                           const std::vector<std::string>& scales) {
+  const std::vector<ValueInfo> inputs = dataInputs(model);
+  std::set<std::string> names;
+  for (const ValueInfo& input : inputs) names.insert(input.name);
+  const std::map<std::string, double> factors = scalesOf(scales);
+  for (const std::string& source : sources) {
+    Binding file{inputs.size() == 1 ? inputs[0].name : "", source};
+    if (source.find('=') != std::string::npos) file = parseFileBinding("--data", source, names);
+    const auto input = std::ranges::find(inputs, file.name, &ValueInfo::name);
+    if (input == inputs.end())
+      fail(kBadInput, "--data {}: the model has the inputs {}; say INPUT=FILE", source,
+           fmt::join(names, ", "));
+    const Tensor array = tool::check(readNpy(file.value));
+    if (array.dims.empty() || array.dims[0] == 0)
+      fail(kBadInput, "{}: no samples, it is {}", file.value, array.typeText());
+    checkShape(file.value, array, *input);
+    if (count_ != 0 && array.dims[0] != count_)
+      fail(kBadInput, "{}: {} samples, other inputs have {}", file.value, array.dims[0], count_);
+    count_ = array.dims[0];
+    const auto own = factors.find(file.name), all = factors.find("");
+    double factor = all == factors.end() ? 1 : all->second;
+    if (own != factors.end()) factor = own->second;
+    arrays_[file.name] = converted(array, input->elem, isFloat(array.elem) ? 1 : factor);
+  }
+  for (const ValueInfo& input : inputs)
+    if (!arrays_.count(input.name)) fail(kBadInput, "--data: nothing for input '{}'", input.name);
+}
+
+std::map<std::string, Shape> TrainingData::shapes(int64_t batch) const {
+  std::map<std::string, Shape> shapes;
+  for (const auto& [name, array] : arrays_) {
+    shapes[name] = array.dims;
+    shapes[name][0] = batch;
+  }
+  return shapes;
+}
+
+std::map<std::string, Tensor> TrainingData::batch(const std::vector<int64_t>& samples) const {
+  std::map<std::string, Tensor> made;
+  for (const auto& [name, array] : arrays_) made.emplace(name, rowsOf(array, samples));
+  return made;
+}
+
+std::map<std::string, Tensor> TrainingData::shiftedBatch(const std::vector<int64_t>& samples,
+                                                         int64_t most, uint64_t seed) const {
+  std::map<std::string, Tensor> made = batch(samples);
+  for (auto& [name, images] : made) {
+    if (most == 0 || images.dims.size() < 3 || isPacked(images.elem)) continue;
+    const int64_t height = images.dims[images.dims.size() - 2], width = images.dims.back();
+    const auto drawn = [&](uint64_t bits, int64_t extent) {
+      const int64_t reach = std::min(most, extent - 1);
+      return static_cast<int64_t>(bits % static_cast<uint64_t>(2 * reach + 1)) - reach;
+    };
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const uint64_t bits = splitmix64(seed + static_cast<uint64_t>(samples[i]));
+      shift(images, static_cast<int64_t>(i), drawn(bits >> 32, height),
+            drawn(bits & 0xffffffff, width));
+    }
+  }
+  return made;
+}
+
+TrainingLabels::TrainingLabels(const std::string& path, int64_t samples)
+    : path_(path), labels_(tool::check(readNpy(path))) {
+  if (labels_.dims.empty() || labels_.dims[0] != samples)
+    fail(kBadInput, "{}: labels {} for {} samples", path, labels_.typeText(), samples);
+}
+
+void TrainingLabels::check(train::Loss loss, const graph::TensorType& type, int64_t classes) {
+  if (sampleOf(labels_.dims) != sampleOf(type.shape()))
+    fail(kBadInput, "{}: labels of {} for each sample, the model's output takes {}", path_,
+         shapeText(sampleOf(labels_.dims)), shapeText(sampleOf(type.shape())));
+  if (loss == train::Loss::crossEntropy) {
+    if (isFloat(labels_.elem))
+      fail(kBadInput, "{}: labels are {}, cross_entropy takes integers", path_, labels_.typeText());
+    const int64_t each = labels_.count() / labels_.dims[0];
+    for (int64_t i = 0; i < labels_.count(); ++i) {
+      const double label = numberAt(labels_, i);
+      if (label < 0 || label >= static_cast<double>(classes))
+        fail(kBadInput, "{}: label {} of sample {} is out of range, the model has {} classes",
+             path_, label, i / std::max<int64_t>(1, each), classes);
+    }
+  }
+  labels_ = converted(labels_, type.elem, 1);
+}
+
+Tensor TrainingLabels::batch(const std::vector<int64_t>& samples) const {
+  return rowsOf(labels_, samples);
+}
+
+} // namespace candela::tool

@@ -1,0 +1,303 @@
+#include "tools/candela/train/training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include "tools/candela/support/backend_options.h"
+
+namespace candela::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<std::shared_ptr<runtime::plugin::Device>>
+devicesFor(const std::string& backends, const std::vector<std::string>& options) {
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
+  for (const std::string& name : splitList(backends)) {
+    if (name == "soft") continue;
+    const auto found = check(runtime::plugin::findDevice(name));
+    devices.push_back(check(found.open(optionsOf(options, found))));
+  }
+  checkBackendOptions(options, devices);
+  return devices;
+}
+
+/// All numbers below `count`, in an order that follows from the seed and the epoch.
+std::vector<int64_t> shuffled(int64_t count, uint64_t seed, int64_t epoch) {
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  uint64_t state = splitmix64(splitmix64(seed) + static_cast<uint64_t>(epoch));
+  for (size_t i = order.size(); i > 1; --i) {
+    state = splitmix64(state + i);
+    std::swap(order[i - 1], order[state % i]);
+  }
+  return order;
+}
+
+/// How many of the labels have the largest score of their place: scores [n, classes, places..].
+int64_t rightOnes(const Tensor& scores, const Tensor& labels, int64_t images) {
+  const int64_t classes = scores.dims[1],
+                places = scores.count() / std::max<int64_t>(1, scores.dims[0] * classes);
+  const float* at = scores.as<float>();
+  int64_t right = 0;
+  for (int64_t i = 0; i < images * places; ++i) {
+    const float* line = at + i / places * classes * places + i % places;
+    int64_t best = 0;
+    for (int64_t c = 1; c < classes; ++c)
+      if (line[c * places] > line[best * places]) best = c;
+    right += best == labels.as<int32_t>()[i];
+  }
+  return right;
+}
+
+/// Of one output against what it should be: the sum of its losses over `rows` samples, each weighed
+/// as in a mean over a batch.
+double lossOf(train::Loss loss, const Tensor& scores, const Tensor& labels, int64_t rows) {
+  const int64_t images = std::max<int64_t>(1, scores.dims[0]), each = scores.count() / images;
+  const float* at = scores.as<float>();
+  double sum = 0;
+  if (loss == train::Loss::meanSquares) {
+    for (int64_t i = 0; i < rows * each; ++i) {
+      const double off = static_cast<double>(at[i]) - static_cast<double>(labels.as<float>()[i]);
+      sum += off * off / static_cast<double>(each);
+    }
+    return sum;
+  }
+  const int64_t classes = scores.dims[1], places = each / classes;
+  for (int64_t i = 0; i < rows * places; ++i) {
+    const float* line = at + i / places * each + i % places;
+    double most = -HUGE_VAL, all = 0;
+    for (int64_t c = 0; c < classes; ++c) most = std::max(most, double(line[c * places]));
+    for (int64_t c = 0; c < classes; ++c) all += std::exp(double(line[c * places]) - most);
+    const int32_t label = labels.as<int32_t>()[i];
+    sum -= (double(line[label * places]) - most - std::log(all)) / static_cast<double>(places);
+  }
+  return sum;
+}
+
+bool isFinite(const Tensor& tensor) {
+  const float* at = tensor.as<float>();
+  return std::all_of(at, at + tensor.count(), [](float value) { return std::isfinite(value); });
+}
+
+/// Told before minutes have gone.
+void checkFolder(const std::string& option, const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    fail(kBadInput, "{} {}: there is no folder '{}'", option, path, folder.string());
+}
+
+train::StepSettings stepSettings(const TrainArguments& a) {
+  train::StepSettings step;
+  const auto loss = train::parseLoss(a.loss);
+  if (!loss) fail(kBadInput, "--loss {}: cross_entropy or mse", a.loss);
+  const auto optimizer = train::parseOptimizer(a.optimizer);
+  if (!optimizer) fail(kBadInput, "--optimizer {}: sgd, momentum, adam or adamw", a.optimizer);
+  step.loss = *loss;
+  step.optimizer.kind = *optimizer;
+  step.optimizer.momentum = a.momentum;
+  step.optimizer.weightDecay = a.weightDecay;
+  step.clipNorm = a.clipNorm;
+  step.output = a.lossOutput;
+  return step;
+}
+
+} // namespace
+
+Training::Training(const TrainArguments& arguments, Console& console)
+    : a_(arguments), console_(console), step_(stepSettings(arguments)) {
+  for (const auto& [option, path] :
+       {std::pair("-o", &a_.output), {"--checkpoint", &a_.checkpoint}, {"--html", &a_.html}})
+    checkFolder(option, *path);
+  if (a_.resumes && a_.checkpoint.empty()) fail(kBadInput, "--resume needs --checkpoint FILE");
+  if (a_.testData.empty() != a_.testLabels.empty())
+    fail(kBadInput, "--test-data and --test-labels go together");
+  devices_ = devicesFor(a_.backends, a_.options);
+  model_ = check(import::onnx_io::readModel(a_.path));
+  parameters_ = check(train::parametersOf(model_, a_.freeze));
+  data_.emplace(model_, a_.data, a_.scales);
+  labels_.emplace(a_.labels, data_->count());
+  if (a_.batch > data_->count())
+    fail(kBadInput, "--batch {}: there are {} samples", a_.batch, data_->count());
+  stepsEach_ = data_->count() / a_.batch;
+  const int64_t every = a_.stepEvery > 0 ? a_.stepEvery : std::max<int64_t>(1, a_.epochs / 3);
+  schedule_ = {a_.schedule, a_.learningRate, a_.epochs * stepsEach_, every * stepsEach_,
+               a_.stepFactor};
+  for (size_t i = 0; a_.initSeed && i < parameters_.size(); ++i)
+    parameters_[i].value = check(train::initialValue(parameters_[i], splitmix64(*a_.initSeed + i)));
+  compile();
+  if (a_.resumes) resume();
+}
+
+void Training::compile() {
+  const Progress progress("compiling");
+  step_.shapes = data_->shapes(a_.batch);
+  train::StepGraph step = check(train::makeStep(model_, parameters_, step_));
+  for (const std::string& name : step.unreached)
+    console_.note("nothing of the loss depends on '{}', which stays as it is", name);
+  const int64_t classes = step.scores.rank() > 1 ? step.scores.dim(1) : 0;
+  labels_->check(step_.loss, step.labels, classes);
+  if (!a_.testData.empty()) {
+    testData_.emplace(model_, a_.testData, a_.scales);
+    testLabels_.emplace(a_.testLabels, testData_->count());
+    testLabels_->check(step_.loss, step.labels, classes);
+    evaluator_.emplace(check(
+        train::Evaluator::create(model_, parameters_, step_.shapes, a_.lossOutput, devices_)));
+  }
+  trainer_.emplace(
+      check(train::Trainer::create(std::move(step), step_.optimizer, a_.path, devices_)));
+}
+
+Json Training::settings() const {
+  return {{"loss", a_.loss},
+          {"optimizer", a_.optimizer},
+          {"learning_rate", a_.learningRate},
+          {"schedule", a_.schedule},
+          {"step_every", a_.stepEvery},
+          {"step_factor", a_.stepFactor},
+          {"momentum", a_.momentum},
+          {"weight_decay", a_.weightDecay},
+          {"clip_norm", a_.clipNorm},
+          {"epochs", a_.epochs},
+          {"batch", a_.batch},
+          {"samples", data_->count()},
+          {"seed", a_.seed},
+          {"shift", a_.shift},
+          {"freeze", a_.freeze},
+          {"parameters", parameters_.size()}};
+}
+
+/// All that changes the numbers of a step has to be as it was; constant rates go on beyond the
+/// epochs that were asked for first.
+void Training::resume() {
+  Checkpoint found = readCheckpoint(a_.checkpoint, trainer_->step().states);
+  const Json now = settings();
+  for (const auto& [key, value] : now.items()) {
+    if (key == "epochs" && a_.schedule == "constant") continue;
+    if (found.settings.at(key) != value)
+      fail(kBadInput, "{}: the checkpoint was made with {} {}, this training has {}", a_.checkpoint,
+           key, found.settings.at(key).dump(), value.dump());
+  }
+  firstEpoch_ = found.epochs;
+  history_ = std::move(found.history);
+  trainer_->start(std::move(found.states));
+  console_.print("going on from {}, {} of {} epochs done\n", a_.checkpoint, firstEpoch_, a_.epochs);
+}
+
+void Training::run() {
+  const Clock::time_point start = Clock::now();
+  for (int64_t number = firstEpoch_; number < a_.epochs; ++number) {
+    const Json record = epoch(number);
+    history_.push_back(record);
+    tell(record);
+    if (!a_.checkpoint.empty()) save(number + 1);
+  }
+  report_ = console_.report("train");
+  report_["model"] = a_.path;
+  report_["backend"] = a_.backends;
+  report_["settings"] = settings();
+  report_["epochs"] = history_;
+  report_["losses"] = losses_;
+  report_["seconds"] = millisecondsSince(start) / 1000;
+}
+
+Json Training::epoch(int64_t number) {
+  const Clock::time_point start = Clock::now();
+  const std::vector<int64_t> order = shuffled(data_->count(), a_.seed, number);
+  lossSum_ = 0;
+  right_ = judged_ = 0;
+  for (int64_t i = 0; i < stepsEach_; ++i) {
+    const auto first = order.begin() + i * a_.batch;
+    runStep(number * stepsEach_ + i, {first, first + a_.batch}, i + 1 == stepsEach_);
+  }
+  if (!std::ranges::all_of(trainer_->states(), isFinite))
+    failAtNumber("a parameter is not finite", (number + 1) * stepsEach_ - 1);
+  Json record = {{"epoch", number + 1},
+                 {"loss", lossSum_ / static_cast<double>(stepsEach_)},
+                 {"learning_rate", learningRate(schedule_, number * stepsEach_)}};
+  if (judged_ > 0) record["accuracy"] = static_cast<double>(right_) / static_cast<double>(judged_);
+  if (evaluator_) judge(record);
+  record["seconds"] = millisecondsSince(start) / 1000;
+  return record;
+}
+
+void Training::runStep(int64_t number, const std::vector<int64_t>& samples, bool keeps) {
+  const uint64_t shiftSeed = splitmix64(splitmix64(~a_.seed) + static_cast<uint64_t>(number));
+  const std::map<std::string, Tensor> batch = data_->shiftedBatch(samples, a_.shift, shiftSeed);
+  train::StepInput input;
+  // The step's inputs are those of the model in its order, whatever their names.
+  for (const import::onnx_io::ValueInfo& each : model_.graph.inputs)
+    if (const auto found = batch.find(each.name); found != batch.end())
+      input.data.push_back(found->second);
+  input.labels = labels_->batch(samples);
+  input.learningRate = learningRate(schedule_, number);
+  input.number = number + 1;
+  const train::StepOutput output = check(trainer_->run(input, keeps), kWorkFailed);
+  if (!std::isfinite(output.loss)) failAtNumber(fmt::format("the loss is {}", output.loss), number);
+  losses_.push_back(output.loss);
+  lossSum_ += output.loss;
+  if (step_.loss != train::Loss::crossEntropy) return;
+  right_ += rightOnes(output.scores, input.labels, a_.batch);
+  judged_ += input.labels.count();
+}
+
+void Training::failAtNumber(const std::string& what, int64_t step) const {
+  std::string kept = "no --checkpoint was asked for";
+  if (!a_.checkpoint.empty())
+    kept = history_.empty() ? fmt::format("{} was not written", a_.checkpoint)
+                            : fmt::format("{} is intact, of epoch {}", a_.checkpoint,
+                                          history_.back().at("epoch").get<int64_t>());
+  fail(kWorkFailed,
+       "{}: {} in step {} of epoch {}; {}; a smaller --learning-rate or --clip-norm may "
+       "help",
+       a_.path, what, step % stepsEach_ + 1, step / stepsEach_ + 1, kept);
+}
+
+/// The last batch is filled up by samples that do not count.
+void Training::judge(Json& record) {
+  double loss = 0;
+  int64_t right = 0, labels = 0;
+  for (int64_t first = 0; first < testData_->count(); first += a_.batch) {
+    const int64_t rows = std::min(a_.batch, testData_->count() - first);
+    std::vector<int64_t> samples(static_cast<size_t>(a_.batch));
+    for (int64_t i = 0; i < a_.batch; ++i)
+      samples[static_cast<size_t>(i)] = first + std::min(i, rows - 1);
+    const Tensor wanted = testLabels_->batch(samples);
+    const Tensor scores =
+        check(evaluator_->run(testData_->batch(samples), trainer_->states()), kWorkFailed);
+    loss += lossOf(step_.loss, scores, wanted, rows);
+    labels += wanted.count() / a_.batch * rows;
+    if (step_.loss == train::Loss::crossEntropy) right += rightOnes(scores, wanted, rows);
+  }
+  record["test_loss"] = loss / static_cast<double>(testData_->count());
+  if (step_.loss == train::Loss::crossEntropy)
+    record["test_accuracy"] = static_cast<double>(right) / static_cast<double>(labels);
+}
+
+void Training::tell(const Json& record) const {
+  std::string line = fmt::format("epoch {:>3}/{}  loss {:.4f}", record["epoch"].get<int64_t>(),
+                                 a_.epochs, record["loss"].get<double>());
+  if (record.contains("accuracy"))
+    line += fmt::format("  accuracy {:.2f} %", 100 * record["accuracy"].get<double>());
+  if (record.contains("test_loss"))
+    line += fmt::format("  test loss {:.4f}", record["test_loss"].get<double>());
+  if (record.contains("test_accuracy"))
+    line += fmt::format("  test accuracy {:.2f} %", 100 * record["test_accuracy"].get<double>());
+  console_.print("{}  {}\n", line, timeText(1000 * record["seconds"].get<double>()));
+}
+
+void Training::save(int64_t epochs) {
+  writeCheckpoint(a_.checkpoint,
+                  {epochs, epochs * stepsEach_, settings(), history_, trainer_->states()},
+                  trainer_->step().states);
+}
+
+import::onnx_io::Model Training::result() const {
+  std::vector<train::Parameter> learned = parameters_;
+  for (size_t i = 0; i < learned.size(); ++i) learned[i].value = trainer_->states()[i];
+  return train::withValues(model_, learned);
+}
+
+} // namespace candela::tool

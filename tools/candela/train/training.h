@@ -1,0 +1,68 @@
+#pragma once
+
+#include "core/compiler/train/trainer.h"
+#include "tools/candela/train/checkpoint.h"
+#include "tools/candela/train/data.h"
+#include "tools/candela/train/schedule.h"
+
+/// What `candela train` was asked for, and the course of training.
+namespace candela::tool {
+
+struct TrainArguments {
+  std::string path, output, labels, testLabels, lossOutput, checkpoint, html;
+  std::vector<std::string> data, testData, scales, freeze, options;
+  std::string loss = "cross_entropy", optimizer = "adam", schedule = "constant";
+  std::string backends = "soft";
+  double learningRate = 1e-3, momentum = 0.9, weightDecay = 0, clipNorm = 0, stepFactor = 0.1;
+  int64_t epochs = 10, batch = 32, stepEvery = 0, shift = 0;
+  uint64_t seed = 0;
+  std::optional<uint64_t> initSeed;
+  bool resumes = false;
+};
+
+/// One training: data, the compiled step and how far it is. Throws Failure.
+class Training {
+public:
+  Training(const TrainArguments& arguments, Console& console);
+
+  /// Epoch by epoch, telling the console; writes checkpoints.
+  void run();
+  /// What was done, for --json: settings, one record for each epoch, and the loss of each step of
+  /// this call.
+  const Json& report() const { return report_; }
+  /// The model with what was learned.
+  import::onnx_io::Model result() const;
+
+private:
+  void compile();
+  void resume();
+  Json settings() const;
+  void checkNumbers() const;
+  Json epoch(int64_t number);
+  void runStep(int64_t number, const std::vector<int64_t>& samples, bool keeps);
+  void judge(Json& record);
+  void tell(const Json& record) const;
+  void save(int64_t epochs);
+  [[noreturn]] void failAtNumber(const std::string& what, int64_t step) const;
+
+  const TrainArguments& a_;
+  Console& console_;
+  import::onnx_io::Model model_;
+  std::vector<train::Parameter> parameters_;
+  std::vector<std::shared_ptr<runtime::plugin::Device>> devices_;
+  std::optional<TrainingData> data_, testData_;
+  std::optional<TrainingLabels> labels_, testLabels_;
+  std::optional<train::Trainer> trainer_;
+  std::optional<train::Evaluator> evaluator_;
+  train::StepSettings step_;
+  Schedule schedule_;
+  int64_t stepsEach_ = 0, firstEpoch_ = 0;
+  double lossSum_ = 0;
+  int64_t right_ = 0, judged_ = 0; ///< of the epoch's labels
+  Json history_ = Json::array(), losses_ = Json::array(), report_;
+};
+
+/// A page with the curves of loss and accuracy.
+std::string curvePage(const Json& report, const std::string& model);
+
+} // namespace candela::tool
