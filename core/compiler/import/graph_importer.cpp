@@ -3,6 +3,7 @@
 #include "core/compiler/import/custom_importer.h"
 #include "core/compiler/import/dynamic/deferred_nodes.h"
 #include "core/compiler/import/dynamic/flow_values.h"
+#include "core/compiler/import/gradient_targets.h"
 #include "core/compiler/import/opset_history.h"
 #include "core/compiler/import/topological_order.h"
 
@@ -67,8 +68,10 @@ bool GraphImporter::checkOpset(const Opsets& opsets, const std::string& who) {
   return false;
 }
 
-void GraphImporter::addNodes(const Place& place, const std::vector<onnx_io::Node>& nodes) {
+void GraphImporter::addNodes(const Place& place, const std::vector<onnx_io::Node>& given) {
   const std::string& prefix = place.prefix;
+  const std::vector<onnx_io::Node>& nodes =
+      withGradientTargets(given, context_.rewritten.emplace_back());
   TopologicalOrder order = topologicalOrder(nodes);
   if (!order.cycle.empty()) addStuck(place, nodes, order);
   for (size_t index : order.nodes) {

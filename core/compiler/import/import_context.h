@@ -62,10 +62,11 @@ struct ImportContext {
   ImportDiagnostics diagnostics;
   Script script;
   Functions functions;
-  std::deque<Frame> frames; ///< the first one is the model
-  Scope scope;              ///< the model's names
-  int64_t nodes = 0;        ///< imported so far, iterations and calls counted
-  int depth = 0;            ///< of graphs in graphs
+  std::deque<Frame> frames;                         ///< the first one is the model
+  std::deque<std::vector<onnx_io::Node>> rewritten; ///< nodes that stand for those of the model
+  Scope scope;                                      ///< the model's names
+  int64_t nodes = 0; ///< imported so far, iterations and calls counted
+  int depth = 0;     ///< of graphs in graphs
 };
 
 } // namespace candela::import
