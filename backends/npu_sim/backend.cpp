@@ -105,28 +105,7 @@ public:
         return cdl::error(CDL_INVALID_ARGUMENT,
                           cdl::text(name, "=", *file, ": a path has a slash: ./", *file));
     }
-    const std::string engine = options().get("engine");
-    run_.hasTime = engine != "func";
-    run_.isSystemc = engine.starts_with("systemc");
-    run_.isRtl = engine.starts_with("rtl");
-    run_.isLockstep = engine == "rtl_lockstep";
-    if (cdl::Status status = readWaves(); !status.isOk()) return status;
-    run_.fidelity = engine.ends_with("fast") ? npu::Fidelity::kFast : npu::Fidelity::kAccurate;
-    if (engine == "exact") run_.fidelity = npu::Fidelity::kExact;
-    run_.hasData = options().get("data") == "on";
-    if (!run_.hasData && (run_.isSystemc || run_.isRtl))
-      return cdl::error(CDL_INVALID_ARGUMENT,
-                        "engine=" + engine +
-                            ": it runs with data; data=off has fast, accurate and exact");
-    if (!run_.hasData && !run_.hasTime) {
-      run_.hasTime = true;
-      run_.fidelity = npu::Fidelity::kFast;
-    }
-    if (!run_.hasTime && !run_.timeline.empty())
-      return cdl::error(CDL_INVALID_ARGUMENT,
-                        "timeline=" + run_.timeline +
-                            ": engine=func has no time; fast, accurate and exact have");
-    return cdl::ok();
+    return readEngine();
   }
 
   cdl::Status compile(const cdl_image_t* image, const void* const* payloads,
@@ -200,6 +179,36 @@ private:
     cdl::Status status = made->prepare();
     if (status.isOk()) executable = std::move(made);
     return status;
+  }
+
+  /// The options engine, data and timeline, and what they need of the configuration.
+  cdl::Status readEngine() {
+    const std::string engine = options().get("engine");
+    run_.hasTime = engine != "func";
+    run_.isSystemc = engine.starts_with("systemc");
+    run_.isRtl = engine.starts_with("rtl");
+    run_.isLockstep = engine == "rtl_lockstep";
+    if (cdl::Status status = readWaves(); !status.isOk()) return status;
+    run_.fidelity = engine.ends_with("fast") ? npu::Fidelity::kFast : npu::Fidelity::kAccurate;
+    if (engine == "exact") run_.fidelity = npu::Fidelity::kExact;
+    if (run_.isRtl || run_.fidelity == npu::Fidelity::kExact)
+      if (const npu::Outcome bad =
+              npu::needHardware(configuration_, "engine=func, fast and accurate are the model's"))
+        return cdl::error(CDL_INVALID_ARGUMENT, cdl::text("engine=", engine, ": ", bad->message));
+    run_.hasData = options().get("data") == "on";
+    if (!run_.hasData && (run_.isSystemc || run_.isRtl))
+      return cdl::error(CDL_INVALID_ARGUMENT,
+                        "engine=" + engine +
+                            ": it runs with data; data=off has fast, accurate and exact");
+    if (!run_.hasData && !run_.hasTime) {
+      run_.hasTime = true;
+      run_.fidelity = npu::Fidelity::kFast;
+    }
+    if (!run_.hasTime && !run_.timeline.empty())
+      return cdl::error(CDL_INVALID_ARGUMENT,
+                        "timeline=" + run_.timeline +
+                            ": engine=func has no time; fast, accurate and exact have");
+    return cdl::ok();
   }
 
   /// The options waves, waves_from and waves_to.

@@ -108,7 +108,8 @@ uint32_t lower(LoweringState& l, uint32_t i) {
 int64_t reservedBytes(const npu::Configuration& configuration) {
   // Records of two blocks of columns at least, or two tables.
   const int64_t table = configuration.hasInt16() ? 1088 : 256; // rounded up to 64
-  const int64_t least = 2 * std::max<int64_t>(int64_t{8} * configuration.columns(), table);
+  const int64_t least =
+      2 * std::max<int64_t>((int64_t{8} * configuration.columns() + 31) / 32 * 32, table);
   const int64_t bytes =
       std::clamp<int64_t>(configuration.scratchpadBytes() / 32 / 64 * 64, least, 32768);
   return bytes + configuration.scratchpadBytes() % 64;

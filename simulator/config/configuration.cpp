@@ -118,12 +118,16 @@ Outcome contradictions(const Configuration& c, std::string_view file) {
     return error("{}: scratchpad.bytes {} is no multiple of banks {} x bank_width {}", file,
                  c.scratchpadBytes(), c[key::kScratchpadBanks], c[key::kScratchpadBankWidth]);
   const int64_t row = 4 * c.columns(), accBytes = c[key::kAccumulatorBytes];
-  if (accBytes % (row * c[key::kAccumulatorBanks]))
+  if (c.accumulatorRows() == 0)
+    return error("{}: accumulator.bytes {} has no row of 4 x array.columns {} in each of {} banks",
+                 file, accBytes, c.columns(), c[key::kAccumulatorBanks]);
+  const bool isWhole = accBytes % (row * c[key::kAccumulatorBanks]) == 0;
+  if (!isWhole && std::has_single_bit(static_cast<uint64_t>(c.columns())))
     return error("{}: accumulator.bytes {} is no multiple of banks {} x 4 x array.columns {}", file,
                  accBytes, c[key::kAccumulatorBanks], c.columns());
-  if (accBytes / row > 65536)
+  if (c.accumulatorRows() > 65536)
     return error("{}: accumulator.bytes {} makes {} rows of {} columns, instructions reach 65536",
-                 file, accBytes, accBytes / row, c.columns());
+                 file, accBytes, c.accumulatorRows(), c.columns());
   const int64_t least = int64_t{c.rows()} * c.columns() + c.rows();
   if (c.scratchpadBytes() < least)
     return error("{}: scratchpad.bytes {} does not hold the {} bytes of one weight tile and one "
@@ -147,8 +151,14 @@ uint32_t Configuration::engines() const {
 
 uint64_t Configuration::hash() const {
   uint64_t hash = 0xcbf29ce484222325; // FNV-1a, 64 bits
+  // What the model alone has counts where it is used: the hash of a device that can be built is
+  // that of its hardware.
+  const auto counts = [&](int i) {
+    const bool isUnused = kKeys[i].hardware == Hardware::kDefault && values[i] == kKeys[i].preset;
+    return kKeys[i].isHashed && !isUnused;
+  };
   for (int i = 0; i < key::kCount; ++i)
-    if (kKeys[i].isHashed)
+    if (counts(i))
       for (int byte = 0; byte < 8; ++byte)
         hash = (hash ^ (static_cast<uint64_t>(values[i]) >> (8 * byte) & 0xff)) * 0x100000001b3;
   return hash;
@@ -178,6 +188,39 @@ std::string Configuration::toml() const {
     text += fmt::format("{} = {}\n", dot == full.npos ? full : full.substr(dot + 1), value);
   }
   return text;
+}
+
+namespace {
+
+bool isOfModelOnly(const KeyInfo& info, int64_t value) {
+  switch (info.hardware) {
+  case Hardware::kPowersOfTwo: return !std::has_single_bit(static_cast<uint64_t>(value));
+  case Hardware::kDefault: return value != info.preset;
+  default: return false;
+  }
+}
+
+} // namespace
+
+std::vector<ModelOnly> modelOnly(const Configuration& configuration) {
+  std::vector<ModelOnly> found;
+  for (int i = 0; i < key::kCount; ++i)
+    if (isOfModelOnly(kKeys[i], configuration[i]))
+      found.push_back({kKeys[i].name, configuration.valueText(i)});
+  return found;
+}
+
+std::string modelOnlyText(const Configuration& configuration) {
+  std::string text;
+  for (const ModelOnly& setting : modelOnly(configuration))
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", setting.key, setting.value);
+  return text;
+}
+
+Outcome needHardware(const Configuration& configuration, std::string_view what) {
+  const std::string text = modelOnlyText(configuration);
+  if (text.empty()) return {};
+  return error("'{}': {}: no hardware description has that; {}", configuration.name, text, what);
 }
 
 Result<Configuration> parseConfiguration(std::string_view text, std::string_view file) {

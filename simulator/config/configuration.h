@@ -11,6 +11,13 @@
 
 namespace candela::npu {
 
+/// The values of a key that the hardware description (rtl/top) can be built with.
+enum class Hardware : uint8_t {
+  kEvery,       ///< all that the key may have
+  kPowersOfTwo, ///< of the numbers those
+  kDefault      ///< the default
+};
+
 /// One key of a configuration (docs/reference/npu_configuration.md).
 struct KeyInfo {
   std::string_view name; ///< "section.key"
@@ -20,7 +27,8 @@ struct KeyInfo {
   int64_t low, high; ///< of an integer
   int64_t preset;    ///< the default; of a string with values: the index
   bool powerOfTwo;
-  bool isHashed;                            ///< a program depends on it
+  bool isHashed; ///< a program depends on it
+  Hardware hardware;
   std::span<const std::string_view> values; ///< of a string that has to be one of them; else empty
 };
 
@@ -39,9 +47,10 @@ struct Configuration {
   uint32_t scratchpadBytes() const { return static_cast<uint32_t>(values[key::kScratchpadBytes]); }
   /// Types of 16 bits and accumulators of 40.
   bool hasInt16() const { return values[key::kFeaturesInt16] != 0; }
-  /// Accumulator rows of columns() i32 (with int16: of 40 bits).
+  /// Accumulator rows of columns() i32 (with int16: of 40 bits), as many in each bank.
   uint32_t accumulatorRows() const {
-    return static_cast<uint32_t>(values[key::kAccumulatorBytes] / (4 * columns()));
+    const int64_t banks = values[key::kAccumulatorBanks];
+    return static_cast<uint32_t>(values[key::kAccumulatorBytes] / (4 * columns() * banks) * banks);
   }
   /// DMA engines of each direction, 1 to 4.
   int loadChannels() const { return static_cast<int>(values[key::kDmaLoadChannels]); }
@@ -57,6 +66,20 @@ struct Configuration {
   /// A file that parses to this configuration again.
   std::string toml() const;
 };
+
+/// A setting that no hardware description has: a key and its value as TOML shows them.
+struct ModelOnly {
+  std::string_view key; ///< "section.key"; lives as long as the process
+  std::string value;
+};
+/// Those of a configuration, in the order of the keys; empty: rtl/top can be built for it as far as
+/// single keys say.
+std::vector<ModelOnly> modelOnly(const Configuration& configuration);
+/// "array.rows = 24, array.columns = 20" of all of them; empty where there is none.
+std::string modelOnlyText(const Configuration& configuration);
+/// Refuses what the hardware description does not have; `what` follows it. Error: the settings by
+/// name and value.
+Outcome needHardware(const Configuration& configuration, std::string_view what);
 
 /// `file` stands in messages. Errors: TOML that is none, an unknown section or key, a value of
 /// another type or out of its range, and numbers that contradict each other.

@@ -34,6 +34,7 @@ constexpr Parameter kParameters[] = {
 } // namespace
 
 Result<std::vector<std::string>> rtlParameters(const Configuration& c) {
+  if (Outcome bad = needHardware(c, "there is nothing to build")) return *bad;
   if (Outcome bad = checkBuildable(c)) return *bad;
   std::vector<std::string> arguments;
   for (const Parameter& parameter : kParameters)

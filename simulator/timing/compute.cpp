@@ -21,6 +21,11 @@ struct Shape {
       : rows(c.rows()), columns(c.columns()), width(c[key::kScratchpadBankWidth]) {}
   int64_t rows, columns, width;
 
+  /// Whether the hardware description has an array of these sides.
+  bool isBuildable() const {
+    return std::has_single_bit(static_cast<uint64_t>(rows)) &&
+           std::has_single_bit(static_cast<uint64_t>(columns));
+  }
   int64_t words(int64_t bytes) const { return ceilDiv(bytes, width); }
   /// Calls visit(channels, times) for the blocks of columns that channels take.
   template <typename Visit> void eachBlock(int64_t channels, Visit visit) const {
@@ -182,6 +187,27 @@ ComputeCost lanesCost(const Shape& s, int64_t lanes, const Operation& o) {
   return cost;
 }
 
+ComputeCost matrixCost(const Shape& s, const Operation& o) {
+  ComputeCost cost;
+  switch (o.insn.op) {
+  case Op::kLdw:
+    cost = costOf(s.load(o.d), Timing::kMatrixBeat, 0, Timing::kLdwPipeline);
+    cost.words = cost.stream;
+    break;
+  case Op::kMm: {
+    const int64_t rows = o.d[win::kOutH] * o.d[win::kOutW];
+    cost = costOf(rows, Timing::kMatrixBeat, s.rows + s.columns - 1, Timing::kMatrixPipeline);
+    cost.words = cost.stream;
+    break;
+  }
+  case Op::kConv: cost = convCost(s, o.d); break;
+  default: cost = dwconvCost(s, o.d); break;
+  }
+  // No hardware has such an array, so that none confirms the forms.
+  if (!s.isBuildable()) cost.streamTag = cost.fixedTag = Tag::kAssumed;
+  return cost;
+}
+
 } // namespace
 
 ComputeCost computeCost(const Configuration& configuration, const Operation& o) {
@@ -190,17 +216,9 @@ ComputeCost computeCost(const Configuration& configuration, const Operation& o) 
   ComputeCost cost;
   switch (o.insn.op) {
   case Op::kLdw:
-    cost = costOf(s.load(o.d), Timing::kMatrixBeat, 0, Timing::kLdwPipeline);
-    cost.words = cost.stream;
-    return cost;
-  case Op::kMm: {
-    const int64_t rows = o.d[win::kOutH] * o.d[win::kOutW];
-    cost = costOf(rows, Timing::kMatrixBeat, s.rows + s.columns - 1, Timing::kMatrixPipeline);
-    cost.words = cost.stream;
-    return cost;
-  }
-  case Op::kConv: return convCost(s, o.d);
-  case Op::kDwconv: return dwconvCost(s, o.d);
+  case Op::kMm:
+  case Op::kConv:
+  case Op::kDwconv: return matrixCost(s, o);
   case Op::kRequant: return requantCost(s, configuration, o);
   case Op::kAccload:
   case Op::kAccstore: return moveCost(s, o.d);

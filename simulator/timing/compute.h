@@ -8,7 +8,8 @@ namespace candela::npu {
 
 /// Closed forms of the cycles of one compute instruction: from the cycle in which its engine begins
 /// it, tokens taken, to the cycle behind its last write. Every access to the scratchpad is granted
-/// at once; no state, no data. The hardware blocks meet them to the cycle.
+/// at once; no state, no data. The hardware blocks meet them to the cycle; sides of the array that
+/// no hardware has, which are no powers of two, take the same forms with the tag assumed.
 ///
 /// With R x C = array.rows x array.columns, W = scratchpad.bank_width, words(n) = ceil(n / W), P =
 /// out_h * out_w, of conv and dwconv * planes. Ports of the array are as wide as it is, those of

@@ -41,7 +41,7 @@ class Npu:
         self.isa, self.config, self.regs, self.trace = (load(root / f"spec/npu/{n}.toml") for n in ["isa", "config", "regs", "trace"])
         # Codes of faults are no part of what a program depends on.
         hashed = {name: part for name, part in self.regs.items() if name != "fault"}
-        digest = hashlib.sha256(json.dumps(bare([self.isa, self.config, hashed]), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(bare([self.isa, self.hardwareConfig(), hashed]), sort_keys=True).encode())
         self.hash = int.from_bytes(digest.digest()[:8], "big")
         self.enums, self.engines = self.isa["enum"], self.isa["engine"]
         self.ops, self.descriptors = self.isa["op"], self.isa["descriptor"]
@@ -64,6 +64,12 @@ class Npu:
                 at = register["offset"] + 4 * i
                 need(at % 4 == 0 and at < self.regs["pmu"]["offset"] and at not in taken, f"regs.toml: {name} and {taken.get(at)} at {at:#x}")
                 taken[at] = name
+
+    def hardwareConfig(self):
+        """The keys as the hardware description has them: without those, and the values, of the model alone."""
+        keys = {name: {part: value for part, value in key.items() if part != "model_any"}
+                for name, key in self.config["key"].items() if not key.get("model_only")}
+        return {**self.config, "key": keys}
 
     def placed(self, where, fields, low, end):
         """The fields with their lowest bit, `lsb`."""
@@ -197,8 +203,12 @@ class Npu:
         for n, k in keys.items():
             text = k["type"] == "string"
             number = k.get("default", 0) if not text else k["values"].index(k["default"]) if "values" in k else 0
+            need(not (k.get("model_only") and k.get("model_any")), f"config.toml: {n}: model_only and model_any")
+            need(k.get("log2") or not k.get("model_any"), f"config.toml: {n}: model_any without log2")
+            hardware = "kDefault" if k.get("model_only") else "kPowersOfTwo" if k.get("model_any") else "kEvery"
+            log2 = k.get("log2", False) and not k.get("model_any", False)
             out.append(f"    {{{quote(n)}, {quote(k.get('unit', ''))}, {quote(k['text'])}, {str(text).lower()}, {k.get('min', 0)}, "
-                       f"{k.get('max', 0)}, {number}, {str(k.get('log2', False)).lower()}, {str(k.get('hashed', True)).lower()}, "
+                       f"{k.get('max', 0)}, {number}, {str(log2).lower()}, {str(k.get('hashed', True)).lower()}, Hardware::{hardware}, "
                        + (f"k{camel(n)}Values" if "values" in k else "{}") + "},")
         return "\n".join(out + ["};", ""])
 
@@ -239,7 +249,7 @@ class Npu:
 
     def cfgSv(self):
         out = [f"// {self.note}", "// The defaults of spec/npu/config.toml.", "package cdl_npu_cfg_pkg;", ""]
-        out += [f"  localparam longint unsigned {camel(n)} = 64'd{k['default']};" for n, k in self.config["key"].items() if k["type"] == "int"]
+        out += [f"  localparam longint unsigned {camel(n)} = 64'd{k['default']};" for n, k in self.hardwareConfig()["key"].items() if k["type"] == "int"]
         return "\n".join(out + ["", "endpackage", ""])
 
     def regsSv(self):
@@ -317,10 +327,19 @@ class Npu:
                                                                             for n, f in self.trace["profile"].items()]))
 
     def configMd(self):
-        out = [f"<!-- {self.note} -->", "# The NPU's configuration", "", "A TOML file; `section.key` stands below `[section]`. What is missing has its default.", ""]
-        return "\n".join(out + table(["key", "range", "default", "unit", "meaning"], [[
-            f"`{n}`", " ".join(k["values"]) if "values" in k else f"{k['min']}..{k['max']}" + (", power of two" if k.get("log2") else "") if "min" in k else "text",
-            k.get("default", ""), k.get("unit", ""), k["text"]] for n, k in self.config["key"].items()]))
+        def range_(key):
+            if "values" in key:
+                return " ".join(key["values"])
+            return f"{key['min']}..{key['max']}" + (", power of two" if key.get("log2") and not key.get("model_any") else "") if "min" in key else "text"
+
+        def alone(key):
+            return "but the default" if key.get("model_only") else "no power of two" if key.get("model_any") else ""
+
+        out = [f"<!-- {self.note} -->", "# The NPU's configuration", "", "A TOML file; `section.key` stands below `[section]`. What is missing has its default.", "",
+               "Values in the column *model only* have no hardware: `--engine rtl` and `--fidelity exact` refuse them by name, and each report of "
+               "`candela simulate` says which of them are in use.", ""]
+        return "\n".join(out + table(["key", "range", "default", "unit", "model only", "meaning"], [[
+            f"`{n}`", range_(k), k.get("default", ""), k.get("unit", ""), alone(k), k["text"]] for n, k in self.config["key"].items()]))
 
     def outputs(self):
         return {"simulator/isa/generated/isa_names.inc": self.namesInc, "simulator/isa/generated/isa.inc": self.isaInc, "simulator/isa/generated/registers.inc": self.regsInc,

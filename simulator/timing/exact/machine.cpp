@@ -38,7 +38,9 @@ Machine::Machine(const Configuration& configuration, const Binary& binary,
       fetch_(configuration, placement_.program, binary.code.size()),
       transactions_(options.memory ? *options.memory : *port_, enginesOfChannels(configuration)),
       state_(binary.code.size()), isCounting_(options.isCounting) {
-  if (Outcome bad = checkBuildable(configuration)) {
+  Outcome bad = needHardware(configuration, "exact is its cycles: accurate and fast have time too");
+  if (!bad) bad = checkBuildable(configuration);
+  if (bad) {
     error_ = *bad;
     return;
   }

@@ -87,6 +87,12 @@ protected:
   }
   int64_t chance(int64_t value, int64_t otherwise) { return random() % 2 ? value : otherwise; }
 
+  /// Of the array, from 4 on: a power of two, as hardware has them, or any number.
+  int64_t side(int64_t most) {
+    const int64_t any = draw(4, most);
+    return random() % 2 ? any : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(any)));
+  }
+
   int64_t next = 0; ///< where the next operand may lie
   int64_t place(int64_t bytes, int64_t alignment = 1) {
     next = (next + draw(0, 20) + alignment - 1) / alignment * alignment;
@@ -193,7 +199,7 @@ protected:
 TEST_F(Instructions, ConvolutionAndDepthwise) {
   for (int round = 0; round < 2000; ++round) {
     next = 0;
-    const int64_t rows = int64_t{4} << draw(0, 4), columns = int64_t{4} << draw(0, 3);
+    const int64_t rows = side(64), columns = side(32);
     const bool int16 = draw(0, 1);
     const Configuration c = configurationOf(rows, columns, int16);
     const bool depthwise = round % 3 == 0;
@@ -328,7 +334,7 @@ TEST_F(Instructions, LargestSumsOfI16) {
 TEST_F(Instructions, Requantization) {
   for (int round = 0; round < 2000; ++round) {
     next = 0;
-    const int64_t columns = int64_t{4} << draw(0, 3);
+    const int64_t columns = side(32);
     const bool int16 = draw(0, 1), wide = int16 && random() % 4;
     const Configuration c = configurationOf(16, columns, int16);
     const int64_t channels = draw(1, 40), outH = draw(1, 4), outW = draw(1, 4),
@@ -724,8 +730,7 @@ TEST_F(Instructions, CopiesAndFillsWithPadding) {
 TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
   for (int round = 0; round < 500; ++round) {
     const bool int16 = draw(0, 1);
-    const Configuration c =
-        configurationOf(int64_t{4} << draw(0, 4), int64_t{4} << draw(0, 3), int16);
+    const Configuration c = configurationOf(side(64), side(32), int16);
     const int64_t k = draw(1, c.rows()), n = draw(1, c.columns()), outH = draw(1, 4),
                   outW = draw(1, 6), stride = draw(1, 2), aType = narrowType(int16),
                   aZero = zeroOf(aType), unit = int16 ? 8 : 4;

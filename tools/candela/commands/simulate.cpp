@@ -183,6 +183,8 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   report["model"] = fileName(arguments.run.model.path);
   report["npu"] = npu.name;
   report["configuration"] = npu.toml();
+  for (const npu::ModelOnly& setting : npu::modelOnly(npu))
+    report["model_only"].push_back({{"key", setting.key}, {"value", setting.value}});
   report["scratchpad_bytes"] = npu.scratchpadBytes();
   report["scratchpad_peak_bytes"] = m.most("scratchpad_peak");
   report["clock_mhz"] = npu[npu::key::kClockMhz];
@@ -202,6 +204,9 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   if (!m.time.is_null()) {
     report["fidelity"] = arguments.fidelity;
     report["margin"] = marginOf(arguments.engine == "rtl" ? "rtl" : arguments.fidelity);
+    if (report.contains("model_only"))
+      report["margin"]["text"] = "none was measured of what no hardware has; without it " +
+                                 report["margin"]["text"].get<std::string>();
     // A pass loads the weights of all rows, and a column takes a channel.
     report["array"] = {{"rows", npu.rows()},
                        {"columns", npu.columns()},
@@ -240,6 +245,8 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
   console.print("   DRAM {} + {} of program   {} program{}, {} instructions\n",
                 bytesText(m.dramBytes()), bytesText(m.counter("dram_read_program")), m.programs,
                 m.programs == 1 ? "" : "s", m.counter("instructions"));
+  for (const npu::ModelOnly& setting : npu::modelOnly(npu))
+    console.print("  model only: {} = {}\n", setting.key, setting.value);
   printLayers(m, arguments.rows, console);
   console.print("  all: weights {}, tables {}, values loaded {}, stored {}; at most {} of the "
                 "scratchpad at once\n",
@@ -357,6 +364,15 @@ void checkSimulation(const Arguments& arguments) {
     fail(kBadInput, "--verify: with --assume-int8 the network's results mean nothing");
 }
 
+/// Engines that follow the hardware description have what it has alone.
+void checkHardware(const Arguments& arguments, const npu::Configuration& npu) {
+  const std::string asked = arguments.engine == "rtl" ? "--engine rtl" : "--fidelity exact";
+  if (arguments.engine != "rtl" && arguments.fidelity != "exact") return;
+  if (const npu::Outcome bad = npu::needHardware(
+          npu, "--engine func, and timed with --fidelity fast and accurate, are the model's"))
+    fail(kBadInput, "{}: {}", asked, bad->message);
+}
+
 /// The backend's name of the engine, which is called by its fidelity where it is the model alone.
 std::string engineOf(const Arguments& arguments) {
   if (arguments.engine == "func") return "func";
@@ -386,6 +402,7 @@ void simulate(Arguments& arguments, Console& console) {
   checkSimulation(arguments);
   const bool hasTime = arguments.engine != "func";
   const npu::Configuration npu = checkNpu(npu::findConfiguration(arguments.configuration));
+  checkHardware(arguments, npu);
   refuseBundle(arguments.run.model.path);
   (void)readEnergyTable(arguments.energy); // its mistakes are told before minutes have gone
   arguments.host.check();

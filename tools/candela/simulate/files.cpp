@@ -35,6 +35,14 @@ std::string scriptText(const Json& data) {
   return text;
 }
 
+std::string modelOnlyOf(const Json& report) {
+  std::string text;
+  for (const Json& setting : report.value("model_only", Json::array()))
+    text += fmt::format("{}{} = {}", text.empty() ? "" : "; ", setting["key"].get<std::string>(),
+                        setting["value"].get<std::string>());
+  return text;
+}
+
 std::string layersCsv(const Json& report) {
   const char* const counts[] = {"macs",
                                 "weights",
@@ -57,7 +65,9 @@ std::string layersCsv(const Json& report) {
   for (const char* name : counts) out += fmt::format(",{}", name);
   const bool isAssumed = report.contains("assumed_int8");
   const bool hasEnergy = report.contains("energy");
-  out += fmt::format("{}{}\n", hasEnergy ? ",energy_nj" : "", isAssumed ? ",scales" : "");
+  const std::string alone = modelOnlyOf(report);
+  out += fmt::format("{}{}{}\n", hasEnergy ? ",energy_nj" : "", isAssumed ? ",scales" : "",
+                     alone.empty() ? "" : ",model_only");
   for (const Json& layer : report["layers"]) {
     const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
     out +=
@@ -77,7 +87,8 @@ std::string layersCsv(const Json& report) {
       out += fmt::format(",{}", busy.value(engine, uint64_t{0}));
     for (const char* name : counts) out += fmt::format(",{}", of(name));
     if (hasEnergy) out += fmt::format(",{:.2g}", layer.value("energy_nj", 0.0));
-    out += isAssumed ? ",assumed\n" : "\n";
+    if (isAssumed) out += ",assumed";
+    out += alone.empty() ? "\n" : "," + text::csvCell(alone) + "\n";
   }
   return out;
 }

@@ -11,6 +11,9 @@ namespace candela::tool {
 /// JSON as it stands within <script> of a page: nothing in it ends the element, or begins another.
 std::string scriptText(const Json& data);
 
+/// "array.rows = 24; array.columns = 20" of a report: what no hardware has. Empty: nothing.
+std::string modelOnlyOf(const Json& report);
+
 /// One line for each layer: cycles by engine and cause, utilisation, bytes by class, energy, what
 /// bounds it.
 std::string layersCsv(const Json& report);

@@ -409,11 +409,17 @@ std::string hostSection(const Json& report) {
   return out + "</tbody></table></div></section>\n";
 }
 
-/// That the scales are no measured ones, where they are not.
+/// That the scales are no measured ones, where they are not, and what no hardware has.
 std::string assumedRemark(const Json& report) {
-  if (!report.contains("assumed_int8")) return "";
-  return fmt::format("<p class=\"answer\">{}</p>\n",
-                     markupEscaped(report["assumed_int8"].get<std::string>()));
+  std::string remarks;
+  const auto add = [&](const std::string& text) {
+    remarks += fmt::format("<p class=\"answer\">{}</p>\n", markupEscaped(text));
+  };
+  if (report.contains("assumed_int8")) add(report["assumed_int8"].get<std::string>());
+  for (const Json& setting : report.value("model_only", Json::array()))
+    add(fmt::format("model only: {} = {}", setting["key"].get<std::string>(),
+                    setting["value"].get<std::string>()));
+  return remarks;
 }
 
 std::string constantRows(const Json& constants) {

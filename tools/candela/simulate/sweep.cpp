@@ -27,6 +27,7 @@
 #include "simulator/config/configuration.h"
 #include "tools/candela/commands/npu.h"
 #include "tools/candela/estimate/description.h"
+#include "tools/candela/simulate/files.h"
 #include "tools/candela/simulate/host_rates.h"
 #include "tools/candela/support/ir_file.h"
 
@@ -591,6 +592,8 @@ Json sweepRows(const Sweep& sweep) {
           static_cast<uint64_t>(result->at("time").value("peak_macs_per_cycle", 0.0));
       row["scratchpad_bytes"] = result->value("scratchpad_bytes", uint64_t{0});
       row["host_macs"] = result->value("host_macs", uint64_t{0});
+      if (const std::string alone = modelOnlyOf(result.value()); !alone.empty())
+        row["model_only"] = alone;
     } else if (!job.refused.empty() || !lastLine(refusalOf(sweep, job)).empty()) {
       row["status"] = "refused";
       row["why"] = job.refused.empty() ? lastLine(refusalOf(sweep, job)) : job.refused;

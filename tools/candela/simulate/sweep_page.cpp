@@ -17,13 +17,16 @@ namespace {
 
 using conformance::report::markupEscaped;
 
-std::vector<std::string> columnsOf(const Sweep& sweep) {
+/// `rows`: what no hardware has is a column where one of them has it.
+std::vector<std::string> columnsOf(const Sweep& sweep, const Json& rows) {
   std::vector<std::string> columns{"id", "model", "batch", "npu"};
   columns.insert(columns.end(), sweep.varied.begin(), sweep.varied.end());
   for (const char* name : {"status", "cycles", "time_ms", "inferences_per_s", "device_ms",
                            "host_ms", "host_steps", "host_macs", "mac_utilization", "dram_bytes",
                            "energy_nj", "macs_per_cycle", "scratchpad_bytes", "why"})
     columns.push_back(name);
+  if (std::ranges::any_of(rows, [](const Json& row) { return row.contains("model_only"); }))
+    columns.push_back("model_only");
   return columns;
 }
 
@@ -39,12 +42,12 @@ std::string cellOf(const Json& row, const std::string& column) {
 
 std::string sweepCsv(const Sweep& sweep, const Json& rows) {
   std::string out;
-  for (const std::string& column : columnsOf(sweep))
+  for (const std::string& column : columnsOf(sweep, rows))
     out += (out.empty() ? "" : ",") + text::csvCell(column);
   out += "\n";
   for (const Json& row : rows) {
     std::string line;
-    for (const std::string& column : columnsOf(sweep))
+    for (const std::string& column : columnsOf(sweep, rows))
       line += (column == "id" ? "" : ",") + text::csvCell(cellOf(row, column));
     out += line + "\n";
   }
