@@ -265,6 +265,9 @@ std::string LayerReport::text() const {
     layers += cdl::text(layers.empty() ? "" : ",", layer.fixed,
                         ",\"program_bytes\":", layer.words * sizeof(npu::Word),
                         ",\"passes\":", counter(npu::Counter::kArrayPasses),
+                        configuration_.isOutputStationary()
+                            ? cdl::text(",\"folds\":", counter(npu::Counter::kWeightTiles))
+                            : "",
                         ",\"requant_values\":", counter(npu::Counter::kRequantValues),
                         ",\"vector_values\":", counter(npu::Counter::kVectorValues),
                         ",\"scratchpad_read\":", counter(npu::Counter::kScratchpadRead),

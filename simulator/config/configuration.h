@@ -44,6 +44,8 @@ struct Configuration {
   /// Of the array of multipliers.
   int rows() const { return static_cast<int>(values[key::kArrayRows]); }
   int columns() const { return static_cast<int>(values[key::kArrayColumns]); }
+  /// array.dataflow: sums stay in the array, whose rows are output positions.
+  bool isOutputStationary() const { return values[key::kArrayDataflow] != 0; }
   uint32_t scratchpadBytes() const { return static_cast<uint32_t>(values[key::kScratchpadBytes]); }
   /// Types of 16 bits and accumulators of 40.
   bool hasInt16() const { return values[key::kFeaturesInt16] != 0; }

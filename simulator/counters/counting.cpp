@@ -66,6 +66,28 @@ int64_t passesOf(const Configuration& c, const DescriptorValues& d) {
   return d[win::kTaps] > 1 ? ceilDiv(taps, d[win::kTaps]) : taps * ceilDiv(cin, c.rows());
 }
 
+/// What a block of columns does in the array.
+struct ArrayUse {
+  int64_t tiles;  ///< of weights; where sums stay: folds, past each of which all weights stream
+  int64_t cycles; ///< in which it multiplies
+  int64_t weightReads; ///< how often each weight is read, channel by channel aside
+};
+
+/// Weights stay: each tile of them is loaded once, and each position passes it.
+ArrayUse weightUse(const Configuration& c, const DescriptorValues& d, int64_t rows,
+                   bool isDepthwise) {
+  if (isDepthwise) return {1, d[win::kKernelH] * d[win::kKernelW] * rows, 1};
+  const int64_t passes = passesOf(c, d);
+  return {passes, passes * rows, 1};
+}
+
+/// Sums stay: `rows` positions in folds of as many as the array has rows, past which all terms
+/// stream. Channel by channel positions come one by one.
+ArrayUse outputUse(const Configuration& c, int64_t terms, int64_t rows, bool isDepthwise) {
+  const int64_t folds = ceilDiv(rows, c.rows());
+  return {folds, isDepthwise ? terms * rows : terms * folds, folds};
+}
+
 void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   const DescriptorValues& d = o.d;
   const int64_t taps = d[win::kKernelH] * d[win::kKernelW], planes = d[win::kPlanes],
@@ -74,10 +96,11 @@ void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   const int64_t k = isDepthwise ? taps : taps * cin;
   const int64_t n = isDepthwise ? cin : d[win::kCout];
   const int64_t blocks = ceilDiv(n, c.columns());
-  const int64_t passes = isDepthwise ? taps : passesOf(c, d);
   s.add(Counter::kMacs, k * n * rows);
-  s.add(Counter::kWeightTiles, isDepthwise ? blocks : passes * blocks);
-  s.add(Counter::kArrayPasses, passes * blocks * rows);
+  const ArrayUse use = c.isOutputStationary() ? outputUse(c, k, rows, isDepthwise)
+                                              : weightUse(c, d, rows, isDepthwise);
+  s.add(Counter::kWeightTiles, use.tiles * blocks);
+  s.add(Counter::kArrayPasses, use.cycles * blocks);
   const Axis vertical{d[win::kInH],     d[win::kOutH],      d[win::kKernelH],
                       d[win::kStrideH], d[win::kDilationH], d[win::kPadTop]};
   const Axis horizontal{d[win::kInW],     d[win::kOutW],      d[win::kKernelW],
@@ -86,7 +109,7 @@ void countWindow(Sums& s, const Configuration& c, const Operation& o) {
       planes * vertical.inside() * horizontal.inside() * cin * bytesOf(d[win::kAType]);
   // Dense, each block of columns streams the activations anew; depthwise, each output the weights.
   s.add(Counter::kScratchpadRead,
-        isDepthwise ? activations + k * n * rows : activations * blocks + k * n);
+        isDepthwise ? activations + k * n * rows : activations * blocks + use.weightReads * k * n);
 }
 
 void countEpilogue(Sums& s, const Operation& o) {

@@ -307,6 +307,10 @@ void stream(Execution& e, Window w) {
 
 void runMatrix(Execution& e) {
   const Window w = windowOf(e.d, e.configuration);
+  const bool isByHand = e.insn.op == Op::kLdw || e.insn.op == Op::kMm;
+  if (isByHand && e.configuration.isOutputStationary())
+    raise(FaultKind::kInstruction, "'{}' keeps no weights: array.dataflow is output_stationary",
+          e.configuration.name);
   switch (e.insn.op) {
   case Op::kConv:
     convolve(e, w);

@@ -18,12 +18,14 @@ int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// The numbers of a configuration that the forms name.
 struct Shape {
   explicit Shape(const Configuration& c)
-      : rows(c.rows()), columns(c.columns()), width(c[key::kScratchpadBankWidth]) {}
+      : rows(c.rows()), columns(c.columns()), width(c[key::kScratchpadBankWidth]),
+        isOutputStationary(c.isOutputStationary()) {}
   int64_t rows, columns, width;
+  bool isOutputStationary;
 
-  /// Whether the hardware description has an array of these sides.
+  /// Whether the hardware description has such an array.
   bool isBuildable() const {
-    return std::has_single_bit(static_cast<uint64_t>(rows)) &&
+    return !isOutputStationary && std::has_single_bit(static_cast<uint64_t>(rows)) &&
            std::has_single_bit(static_cast<uint64_t>(columns));
   }
   int64_t words(int64_t bytes) const { return ceilDiv(bytes, width); }
@@ -74,6 +76,41 @@ ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
   ComputeCost cost = costOf(load + blocks * perBlock - lastPeriod + last, Timing::kMatrixBeat,
                             s.rows + s.columns - 1, Timing::kMatrixPipeline);
   cost.words = blocks * (read + passes * load);
+  cost.step = std::max<int64_t>(1, d[win::kStrideW] * d[win::kPixelStride] / s.width);
+  return cost;
+}
+
+/// The folds of a convolution on an array that keeps sums: those of full height in a block of
+/// columns, and the positions of one of less, or none.
+struct Folds {
+  int64_t full, rest;
+  Folds(const Shape& s, const DescriptorValues& d) {
+    const int64_t positions = d[win::kPlanes] * d[win::kOutH] * d[win::kOutW];
+    full = positions / s.rows;
+    rest = positions % s.rows;
+  }
+};
+
+ComputeCost outputConvCost(const Shape& s, const DescriptorValues& d) {
+  const int64_t terms = d[win::kKernelH] * d[win::kKernelW] * d[win::kCin], stretch = stretchOf(d);
+  const int64_t reads = terms / stretch * ceilDiv(stretch, s.rows); // of a position
+  const Folds folds(s, d);
+  int64_t stream = 0, words = 0, left = 0; // left: rows of sums that are still on their way out
+  const auto fold = [&](int64_t positions, int64_t weights) {
+    stream += std::max({terms, positions * reads, weights, left});
+    words += positions * reads + weights;
+    left = positions;
+  };
+  s.eachBlock(d[win::kCout], [&](int64_t n, int64_t times) {
+    const int64_t weights = d[win::kTransposed] ? n * ceilDiv(terms, s.rows) : terms;
+    for (int64_t block = 0; block < times; ++block) {
+      for (int64_t each = 0; each < folds.full; ++each) fold(s.rows, weights);
+      if (folds.rest) fold(folds.rest, weights);
+    }
+  });
+  ComputeCost cost =
+      costOf(stream + left, Timing::kOutputBeat, s.rows + s.columns - 1, Timing::kOutputPipeline);
+  cost.words = words;
   cost.step = std::max<int64_t>(1, d[win::kStrideW] * d[win::kPixelStride] / s.width);
   return cost;
 }
@@ -200,7 +237,7 @@ ComputeCost matrixCost(const Shape& s, const Operation& o) {
     cost.words = cost.stream;
     break;
   }
-  case Op::kConv: cost = convCost(s, o.d); break;
+  case Op::kConv: cost = s.isOutputStationary ? outputConvCost(s, o.d) : convCost(s, o.d); break;
   default: cost = dwconvCost(s, o.d); break;
   }
   // No hardware has such an array, so that none confirms the forms.

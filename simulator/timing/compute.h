@@ -28,6 +28,20 @@ namespace candela::npu {
 ///          1) + P s of the last + (R + C - 1) + matrix.pipeline
 /// dwconv   column blocks * P * taps + dwconv.pipeline: a tap of the channels of a block in a
 ///          cycle. Positions outside of the tile take their cycle, as in conv
+///
+/// With array.dataflow = output_stationary, which has no hardware, ldw and mm are not there, and
+/// conv     folds by column block, then block of up to R positions; taps and flat say nothing. A
+///          fold streams its K = taps * cin terms: the array takes one of each position and each
+///          column in a cycle; the port of activations brings up to R terms of a position that
+///          follow one another, in g cycles all of them, that of weights a row of the block
+///          (transposed: up to R terms of a column). The sums of the fold before leave meanwhile, a
+///          row in a cycle: sum over all folds of max(K, positions g, K or columns ceil(K / R),
+///          positions of the fold before) + positions of the last + (R + C - 1) + output.pipeline.
+///          One fold of R positions with ports that wait for nothing takes K + 2 R + C - 1, which
+///          is what SCALE-Sim has but for the cycle in which the first term enters
+/// dwconv   the same cycles: a port brings the channels of one position in a cycle, so that one row
+///          works; its sums meet the accumulators once, and not with each tap
+///
 /// requant  [table: words(256), i16 words(1026)] + for each column block, and in it for each group
 ///          of n <= requant.lanes channels, words(8 n) of their records + P pool_h pool_w
 ///          positions, + requant.pipeline, with a table of i16 + requant.interpolation

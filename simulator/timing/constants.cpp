@@ -23,6 +23,12 @@ constexpr TimingConstant kConstants[] = {
     {"vector.beat", 1, "cycle", Tag::kRtl, "rtl/vector, in tests/rtl/vector_test.cpp"},
     {"vector.pipeline", 10, "cycle", Tag::kRtl,
      "rtl/vector: address 2, scratchpad 1, edge 1, lane 5, result 1"},
+    {"output.beat", 1, "cycle", Tag::kAssumed,
+     "output-stationary arrays: a term of all rows and columns in a cycle, and a row of sums that "
+     "leaves; the equations of A. Samajdar et al., SCALE-Sim, arXiv 1811.02883, with the sums of a "
+     "fold leaving while the next one streams"},
+    {"output.pipeline", 6, "cycle", Tag::kAssumed,
+     "output-stationary arrays: as matrix.pipeline, whose ports they share"},
     {"nop", 1, "cycle", Tag::kRtl,
      "rtl/command/cdl_npu_queue.sv, in rtl_npu_digits_bench4 and rtl_npu_random"},
     {"control.word", 1, "cycle", Tag::kRtl,

@@ -30,6 +30,8 @@ enum class Timing : uint8_t {
   kMovePipeline,
   kVectorBeat,
   kVectorPipeline,
+  kOutputBeat,
+  kOutputPipeline,
   kNop,
   kControlWord,
   kQueueLatency,
@@ -46,7 +48,7 @@ enum class Timing : uint8_t {
   kControllerWrites,
   kControllerTurn,
 };
-inline constexpr int kTimings = 26;
+inline constexpr int kTimings = 28;
 
 struct TimingConstant {
   std::string_view name;

@@ -66,6 +66,9 @@ Schedule::Schedule(const Configuration& configuration, const Binary& binary,
     Result<Insn> insn = decode(binary.code[i]);
     if (insn && !(configuration.engines() >> insn->engine & 1))
       insn = error("'{}' has no engine {}", configuration.name, engineName(insn->engine));
+    if (insn && configuration.isOutputStationary() && (insn->op == Op::kLdw || insn->op == Op::kMm))
+      insn =
+          error("'{}' keeps no weights: array.dataflow is output_stationary", configuration.name);
     if (!insn) {
       fail(error("instruction {}: {}{}", i, binary.origin(i), insn.message()));
       return;

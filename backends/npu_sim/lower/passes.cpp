@@ -26,7 +26,8 @@ void choosePasses(const npu::Configuration& configuration, npu::DescriptorValues
   };
   window[w::kTaps] = 1;
   window[w::kFlat] = 0;
-  if (taps == 1) return; // all is one
+  // All is one; and where sums stay in the array there are no passes.
+  if (taps == 1 || configuration.isOutputStationary()) return;
   auto least = price(1, false);
   const auto consider = [&](int64_t packed, bool isFlat) {
     const auto cost = price(packed, isFlat);

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "simulator/timing/compute.h"
+
 namespace npu_sim {
 
 namespace {
@@ -66,17 +68,56 @@ public:
       : l_(l), p_(p), fusion_(fusion) {}
 
   void emit() {
-    const int64_t width = l_.configuration.columns();
-    const int64_t places = p_.sumHeight * p_.sumWidth;
-    const int64_t half = mostRows();
+    const Cut cut = chooseCut();
+    const int64_t channels = cut.blocks * l_.configuration.columns();
+    for (int64_t n = 0; n < p_.images; n += cut.images)
+      for (int64_t c = 0; c < p_.cout; c += channels)
+        for (int64_t r = 0; r < p_.outHeight; r += cut.rows)
+          for (int64_t q = 0; q < p_.outWidth; q += cut.columns)
+            emit({n, std::min(cut.images, p_.images - n), r, std::min(cut.rows, p_.outHeight - r),
+                  q, std::min(cut.columns, p_.outWidth - q), c, std::min(channels, p_.cout - c)});
+  }
+
+private:
+  /// How large pieces are: blocks of columns, rows and columns of the result, images.
+  struct Cut {
+    int64_t blocks, rows, columns, images;
+  };
+
+  /// Positions of a piece that make its stream long enough.
+  int64_t wantedPositions() const { return 8 * static_cast<int64_t>(l_.configuration.rows()); }
+
+  Cut chooseCut() const {
+    const int64_t width = l_.configuration.columns(), half = mostRows();
     // Blocks of channels share the activations that a pass streams; a pass should be longer than
     // the weights that load behind it.
-    const int64_t wanted = 8 * static_cast<int64_t>(l_.configuration.rows());
-    const int64_t passes = std::min(p_.images * places, wanted);
-    int64_t blocks =
-        std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, ceilDiv(p_.cout, width));
+    const int64_t passes = std::min(p_.images * p_.sumHeight * p_.sumWidth, wantedPositions());
+    const int64_t all = ceilDiv(p_.cout, width);
     // Two sets of records fit: the next ones come while a piece reads its own.
-    if (fusion_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks);
+    const auto withRecords = [&](int64_t blocks) {
+      return fusion_.epilogue ? std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks)
+                              : blocks;
+    };
+    Cut best = cutOf(withRecords(std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, all)));
+    if (!l_.configuration.isOutputStationary() || fusion_.pool || p_.depthwise || p_.cin == 0)
+      return best;
+    // Sums that stay in the array load no weights ahead: what is lost are folds of few positions,
+    // and the ends of pieces.
+    int64_t least = cyclesOf(best);
+    for (int64_t blocks = 1; blocks <= withRecords(std::min(all, half)); ++blocks) {
+      const Cut cut = cutOf(blocks);
+      const int64_t cycles = cyclesOf(cut);
+      if (cycles >= least) continue;
+      least = cycles;
+      best = cut;
+    }
+    return best;
+  }
+
+  /// The largest pieces of so many blocks of columns; behind a pool they may be fewer.
+  Cut cutOf(int64_t blocks) const {
+    const int64_t half = mostRows();
+    const int64_t places = p_.sumHeight * p_.sumWidth;
     int64_t columns = p_.outWidth, rows = p_.outHeight;
     if (fusion_.pool) { // whole rows of windows
       const PoolWindow& pool = *fusion_.pool;
@@ -94,26 +135,66 @@ public:
     }
     int64_t images = 1;
     if (rows == p_.outHeight && columns == p_.outWidth)
-      images = std::clamp<int64_t>(std::min(half / (blocks * places), ceilDiv(wanted, places)), 1,
-                                   kMostPlanes);
-    for (int64_t n = 0; n < p_.images; n += images)
-      for (int64_t c = 0; c < p_.cout; c += blocks * width)
-        for (int64_t r = 0; r < p_.outHeight; r += rows)
-          for (int64_t q = 0; q < p_.outWidth; q += columns)
-            emit({n, std::min(images, p_.images - n), r, std::min(rows, p_.outHeight - r), q,
-                  std::min(columns, p_.outWidth - q), c, std::min(blocks * width, p_.cout - c)});
+      images = std::clamp<int64_t>(
+          std::min(half / (blocks * places), ceilDiv(wantedPositions(), places)), 1, kMostPlanes);
+    return {blocks, rows, columns, images};
   }
 
-private:
-  /// The accumulator rows of a piece, at most: half of all. Of a long product no more than half of
-  /// its own, so that requant begins before all is summed.
-  int64_t mostRows() const {
-    const int64_t half = l_.configuration.accumulatorRows() / 2;
-    const int64_t all =
-        p_.images * p_.sumHeight * p_.sumWidth * ceilDiv(p_.cout, l_.configuration.columns());
-    const int64_t enough = 16 * static_cast<int64_t>(l_.configuration.rows());
-    return std::min(half, std::max(ceilDiv(all, 2), enough));
+  /// Cycles of the array for all pieces, one after the other.
+  int64_t cyclesOf(const Cut& cut) const {
+    struct Size {
+      int64_t each, times;
+    };
+    const auto sizes = [](int64_t all, int64_t part) {
+      return std::array<Size, 2>{{{part, all / part}, {all % part, all % part ? 1 : 0}}};
+    };
+    int64_t cycles = 0;
+    for (const Size& n : sizes(p_.images, std::min(cut.images, p_.images)))
+      for (const Size& c :
+           sizes(p_.cout, std::min(cut.blocks * l_.configuration.columns(), p_.cout)))
+        for (const Size& r : sizes(p_.outHeight, cut.rows))
+          for (const Size& q : sizes(p_.outWidth, cut.columns))
+            if (const int64_t times = n.times * c.times * r.times * q.times)
+              cycles += times * cyclesOf({0, n.each, 0, r.each, 0, q.each, 0, c.each});
+    return cycles;
   }
+
+  /// Cycles of the array for one piece, wherever it lies.
+  int64_t cyclesOf(const Piece& piece) const {
+    npu::Operation conv{.insn = {}, .d = shapeOf(piece)};
+    conv.insn.op = npu::Op::kConv;
+    return npu::computeCost(l_.configuration, conv).cycles();
+  }
+
+  /// The fields of a window that do not hang on where the piece lies.
+  npu::DescriptorValues shapeOf(const Piece& piece) const {
+    namespace w = npu::descriptor::window;
+    npu::DescriptorValues values{};
+    values[w::kOutH] = piece.rows;
+    values[w::kOutW] = piece.columns;
+    values[w::kPlanes] = piece.images;
+    values[w::kPlaneRows] = p_.planeRows;
+    values[w::kCin] = p_.depthwise ? piece.channels : p_.cin;
+    values[w::kCout] = piece.channels;
+    values[w::kKernelH] = p_.kernel[0];
+    values[w::kKernelW] = p_.kernel[1];
+    values[w::kStrideH] = p_.stride[0];
+    values[w::kStrideW] = p_.stride[1];
+    values[w::kDilationH] = p_.dilation[0];
+    values[w::kDilationW] = p_.dilation[1];
+    values[w::kTaps] = 1;
+    values[w::kRowStride] = p_.x.row;
+    values[w::kPixelStride] = p_.x.pixel;
+    values[w::kWeightPitch] = p_.weightPitch;
+    values[w::kAccPitch] = pitchOf(piece);
+    values[w::kAType] = static_cast<int64_t>(p_.xType);
+    values[w::kAZp] = p_.xZero;
+    values[w::kWType] = static_cast<int64_t>(p_.wType);
+    values[w::kWZp] = p_.wZero;
+    values[w::kTransposed] = p_.transposed;
+    return values;
+  }
+
   /// The most outputs of which a descriptor can say the windows.
   int64_t mostOf(size_t d) const {
     return std::max<int64_t>(
@@ -214,33 +295,11 @@ private:
       throw Refusal{CDL_REASON_ATTRIBUTE,
                     cdl::text("padding of ", std::max(high.pad, wide.pad), " > 63")};
     const int64_t taps = p_.kernel[0] * p_.kernel[1];
-    npu::DescriptorValues values{};
+    npu::DescriptorValues values = shapeOf(piece);
     values[w::kInH] = high.count;
     values[w::kInW] = wide.count;
-    values[w::kOutH] = piece.rows;
-    values[w::kOutW] = piece.columns;
-    values[w::kPlanes] = piece.images;
-    values[w::kPlaneRows] = p_.planeRows;
-    values[w::kCin] = p_.depthwise ? piece.channels : p_.cin;
-    values[w::kCout] = piece.channels;
-    values[w::kKernelH] = p_.kernel[0];
-    values[w::kKernelW] = p_.kernel[1];
-    values[w::kStrideH] = p_.stride[0];
-    values[w::kStrideW] = p_.stride[1];
-    values[w::kDilationH] = p_.dilation[0];
-    values[w::kDilationW] = p_.dilation[1];
     values[w::kPadTop] = high.pad;
     values[w::kPadLeft] = wide.pad;
-    values[w::kTaps] = 1;
-    values[w::kRowStride] = p_.x.row;
-    values[w::kPixelStride] = p_.x.pixel;
-    values[w::kWeightPitch] = p_.weightPitch;
-    values[w::kAccPitch] = pitchOf(piece);
-    values[w::kAType] = static_cast<int64_t>(p_.xType);
-    values[w::kAZp] = p_.xZero;
-    values[w::kWType] = static_cast<int64_t>(p_.wType);
-    values[w::kWZp] = p_.wZero;
-    values[w::kTransposed] = p_.transposed;
     if (!p_.depthwise) choosePasses(l_.configuration, values);
     npu::Insn insn =
         insnFor(p_.depthwise ? npu::Op::kDwconv : npu::Op::kConv, npu::Engine::kMatrix);

@@ -35,7 +35,7 @@ MODEL = """graph @sweep(%x: i8[1,16,6,6]) -> (%y: i32[1,16,6,6]) {
 SWEEP = """models = ["model.cdl"]
 batch_dim = ""
 [vary]
-"array.rows+array.columns" = [8, 16, 24]
+"array.rows+array.columns" = [8, 16, 512]
 "dram.type" = ["HyperRAM-400", "LPDDR5-6400"]
 """
 
@@ -107,7 +107,7 @@ def main():
         expect(rows[0].startswith("id,model,batch,npu,array.rows,array.columns,dram.type,status,cycles,time_ms"), rows[0])
         expect(all(float(row.split(",")[9]) > 0 for row in rows if ",done," in row), csv.decode())
         expect(sum(",done," in row for row in rows) == 4, csv.decode())
-        expect(sum("24 is no power of two" in row for row in rows) == 2, csv.decode())
+        expect(sum("512 is outside of 4..256" in row for row in rows) == 2, csv.decode())
         page = (results / "sweep.html").read_text()
         expect("Pareto front" in page, "the page has no front")
         expect('<th class="n">DRAM, KB</th>' in page, "the page has no unit in a head")
@@ -124,7 +124,19 @@ def main():
         expect("4 of 6 were done before; going on" in sweep("--jobs", "1"), "what was there is not kept")
         expect((results / "sweep.csv").read_bytes() == csv, "the rows differ")
         expect(made[2].stat().st_mtime_ns == kept, "a result that was whole was made again")
+        expect("model_only" not in rows[0], rows[0])
+        name_what_has_no_hardware(candela, folder)
         compare_with_host(candela, folder)
+
+
+def name_what_has_no_hardware(candela, folder):
+    """A column says it, of the rows that have it."""
+    (folder / "alone.toml").write_text('models = ["model.cdl"]\nbatch_dim = ""\n[vary]\n"array.rows" = [16, 24]\n')
+    ended = subprocess.run([candela, "simulate", "--sweep", folder / "alone.toml"], capture_output=True, text=True)
+    expect(ended.returncode == 0, ended.stderr)
+    with open(folder / "alone.sweep" / "sweep.csv", newline="") as file:
+        said = {row["array.rows"]: row["model_only"] for row in csv_format.DictReader(file)}
+    expect(said == {"16": "", "24": "array.rows = 24"}, said)
 
 
 def compare_with_host(candela, folder):

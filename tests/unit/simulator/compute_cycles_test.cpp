@@ -53,6 +53,39 @@ TEST(ComputeCycles, ConvStreamsPassesBehindTheLoadOfTheFirstWeights) {
   EXPECT_EQ(conv(7, 7, 16, 17, 1) - conv(7, 7, 16, 16, 1), 49);
 }
 
+TEST(ComputeCycles, SumsThatStayStreamTheirTermsFoldByFold) {
+  Cycles c;
+  c.configuration.values[key::kArrayDataflow] = 1;
+  const int64_t end = kSkew + valueOf(Timing::kOutputPipeline);
+  const auto conv = [&](int64_t h, int64_t w, int64_t cin, int64_t cout, int64_t kernel,
+                        const Fields& more = {}) {
+    Fields fields = {{"out_h", h},         {"out_w", w},         {"cin", cin},
+                     {"cout", cout},       {"kernel_h", kernel}, {"kernel_w", kernel},
+                     {"pixel_stride", cin}};
+    fields.insert(fields.end(), more.begin(), more.end());
+    return c.of("conv", fields);
+  };
+  // One fold: the equation of SCALE-Sim, K + 2 R + C - 1, and the pipeline.
+  EXPECT_EQ(conv(4, 4, 64, 16, 3), 576 + 2 * 16 + 16 - 1 + valueOf(Timing::kOutputPipeline));
+  // Sums leave while the next fold streams, and the last one's behind it: of 49 positions one.
+  EXPECT_EQ(conv(7, 7, 64, 16, 1), 4 * 64 + 1 + end);
+  EXPECT_EQ(conv(7, 7, 64, 17, 1), 8 * 64 + 1 + end);
+  // Four terms: each fold waits for the 16 rows of sums of the one before it, and for its own
+  // reads.
+  EXPECT_EQ(conv(4, 8, 4, 16, 1), 16 + 16 + 16 + end);
+  // A row of the kernel is nine terms: three reads for each of 16 positions, more than 27 terms.
+  EXPECT_EQ(conv(4, 4, 3, 16, 3), 48 + 16 + end);
+  // Dilated ones are read tap by tap.
+  EXPECT_EQ(conv(4, 4, 3, 16, 3, {{"dilation_w", 2}}), 9 * 16 + 16 + end);
+  // Transposed weights come by columns, 16 terms in a cycle: 16 columns of 20 take two reads each.
+  EXPECT_EQ(conv(16, 1, 20, 16, 1), 2 * 16 + 16 + end);
+  EXPECT_EQ(conv(4, 1, 20, 16, 1), 20 + 4 + end);
+  EXPECT_EQ(conv(4, 1, 20, 16, 1, {{"transposed", 1}}), 2 * 16 + 4 + end);
+  // No passes: packed taps and flat sums are the same.
+  EXPECT_EQ(conv(4, 4, 3, 16, 3, {{"flat", 1}}), conv(4, 4, 3, 16, 3));
+  EXPECT_EQ(conv(4, 4, 3, 16, 3, {{"taps", 5}}), conv(4, 4, 3, 16, 3));
+}
+
 TEST(ComputeCycles, PackedTapsAreGatheredFromStretches) {
   const Cycles c;
   // 7 x 7 taps of 3 channels, 5 in a pass: of ten passes those over the end of a row of taps gather

@@ -210,7 +210,9 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
     // A pass loads the weights of all rows, and a column takes a channel.
     report["array"] = {{"rows", npu.rows()},
                        {"columns", npu.columns()},
-                       {"loads_weights", true},
+                       {"dataflow", npu.valueText(npu::key::kArrayDataflow)},
+                       {"loads_weights", !npu.isOutputStationary()},
+                       {"keeps_sums", npu.isOutputStationary()},
                        {"takes_channels", true}};
     addTime(report, m, npu, prices);
     report["network"] = networkOf(report);

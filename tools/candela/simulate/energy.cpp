@@ -98,8 +98,11 @@ Json energyOf(const EnergyTable& table, const Json& counts, const npu::Configura
       (key(npu::key::kScratchpadBytes) + key(npu::key::kAccumulatorBytes)) / 1024;
   const double dramBytes =
       of("weights") + of("tables") + of("loaded") + of("stored") + of("program_bytes");
-  // What a pass writes is read once, by the next pass that adds to it or by requant.
-  const double sumBytes = 2 * of("passes") * static_cast<double>(npu.columns()) * 4;
+  // What a pass writes is read once, by the next pass that adds to it or by requant; sums that stay
+  // in the array until they are whole are written once, all rows of a fold.
+  const double sums =
+      npu.isOutputStationary() ? of("folds") * static_cast<double>(npu.rows()) : of("passes");
+  const double sumBytes = 2 * sums * static_cast<double>(npu.columns()) * 4;
   const std::pair<const char*, double> done[] = {
       {"mac", of("macs")},
       {"accumulator", sumBytes},

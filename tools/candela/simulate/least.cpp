@@ -12,8 +12,11 @@ uint64_t arrayCycles(const Json& products, const npu::Configuration& npu) {
   const auto of = [&](const char* key) { return products.value(key, uint64_t{0}); };
   const auto rows = static_cast<uint64_t>(npu.rows()),
              columns = static_cast<uint64_t>(npu.columns());
-  const uint64_t cycles = of("count") * ceilDiv(of("terms"), rows) *
-                          ceilDiv(of("columns"), columns) * std::max(of("rows"), rows);
+  const uint64_t cycles =
+      npu.isOutputStationary()
+          ? of("count") * ceilDiv(of("rows"), rows) * ceilDiv(of("columns"), columns) * of("terms")
+          : of("count") * ceilDiv(of("terms"), rows) * ceilDiv(of("columns"), columns) *
+                std::max(of("rows"), rows);
   // Channel by channel a column takes one of them, a term at a time.
   return of("columns") == 1
              ? std::min(cycles, ceilDiv(of("count"), columns) * of("rows") * of("terms"))

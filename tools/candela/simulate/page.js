@@ -449,12 +449,19 @@ const changes = ['rows', 'columns', 'bandwidth', 'clock'].map(byId);
 
 // Cycles of the array for all products of a layer.
 function arrayCycles(products, rows, columns) {
+  // Where sums stay, rows are positions, and a term of all of them goes in a cycle.
+  const byChannel = Math.ceil(products.count / columns) * products.rows * products.terms;
+  if (run.array.keeps_sums) {
+    const folds = products.count * Math.ceil(products.rows / rows) *
+        Math.ceil(products.columns / columns);
+    return products.columns > 1 ? folds * products.terms :
+                                  Math.min(folds * products.terms, byChannel);
+  }
   const passes =
       products.count * Math.ceil(products.terms / rows) * Math.ceil(products.columns / columns);
   // A pass takes as many cycles as the next weights take to come in, at least.
   const pass = run.array.loads_weights ? Math.max(products.rows, rows) : products.rows;
   if (products.columns > 1 || !run.array.takes_channels) return passes * pass;
-  const byChannel = Math.ceil(products.count / columns) * products.rows * products.terms;
   return Math.min(passes * pass, byChannel);
 }
 
